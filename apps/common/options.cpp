@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "options.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <getopt.h>
+#include <vector>
+
+namespace app
+{
+
+namespace
+{
+
+constexpr double longest_seconds = 1e6;
+constexpr size_t help_column = 22;
+
+/// @return how many bits the unit behind a number shifts it, or -1
+int unit_shift(const char *unit)
+{
+    if (unit[0] == '\0')
+        return 0;
+    if (unit[1] != '\0')
+        return -1;
+    switch (unit[0]) {
+    case 'k':
+    case 'K':
+        return 10;
+    case 'm':
+    case 'M':
+        return 20;
+    case 'g':
+    case 'G':
+        return 30;
+    default:
+        return -1;
+    }
+}
+
+bool parse_number(const char *text, uint64_t &value)
+{
+    // strtoull takes signs and white space, which are no part of a count.
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    char *end = nullptr;
+    errno = 0;
+    const unsigned long long number = std::strtoull(text, &end, 10);
+    const int shift = unit_shift(end);
+    if (errno != 0 || shift < 0 || number > (UINT64_MAX >> shift))
+        return false;
+    value = uint64_t{number} << shift;
+    return true;
+}
+
+std::string refuse(const Option &option, const char *text, const std::string &wanted)
+{
+    return std::string("--") + option.name + " " + text + ": must be " + wanted;
+}
+
+std::string store(const Option &option, const char *text, const Number &number)
+{
+    uint64_t value = 0;
+    if (!parse_number(text, value) || value < number.low || value > number.high)
+        return refuse(option, text,
+                      "a number from " + std::to_string(number.low) + " to " +
+                          std::to_string(number.high));
+    *number.value = value;
+    return {};
+}
+
+std::string store(const Option &option, const char *text, Seconds seconds)
+{
+    char *end = nullptr;
+    const double value = std::strtod(text, &end);
+    if (end == text || *end != '\0' || !std::isfinite(value) || value <= 0 ||
+        value > longest_seconds)
+        return refuse(option, text, "a time in seconds above 0");
+    *seconds = value;
+    return {};
+}
+
+std::string store(const Option &, const char *text, Text target)
+{
+    *target = text;
+    return {};
+}
+
+std::string store(const Option &, const char *, Flag target)
+{
+    *target = true;
+    return {};
+}
+
+std::vector<option> long_options(std::span<const Option> options)
+{
+    std::vector<option> table;
+    for (const Option &o : options)
+        table.push_back(
+            {o.name, o.argument != nullptr ? required_argument : no_argument, nullptr, 0});
+    table.push_back({});
+    return table;
+}
+
+} // namespace
+
+std::string parse_options(int argc, char **argv, std::span<const Option> options)
+{
+    const std::vector<option> table = long_options(options);
+    opterr = 0; // one error message, ours
+    optind = 0; // EAL parses with the same state: start anew
+    for (;;) {
+        int index = -1;
+        // ':' first: a missing argument is told apart from an unknown option. '+': no reordering.
+        const int found = getopt_long(argc, argv, "+:", table.data(), &index);
+        if (found == -1)
+            break;
+        if (found != 0) {
+            const std::string name = argv[optind - 1];
+            return found == ':' ? name + " needs a value" : "unknown option " + name;
+        }
+        const Option &chosen = options[static_cast<size_t>(index)];
+        const std::string error = std::visit(
+            [&](const auto &target) { return store(chosen, optarg, target); }, chosen.target);
+        if (!error.empty())
+            return error;
+    }
+    if (optind < argc)
+        return std::string("what is \"") + argv[optind] + "\"?";
+    return {};
+}
+
+std::string describe_options(std::span<const Option> options)
+{
+    std::string text;
+    for (const Option &o : options) {
+        std::string left = std::string("  --") + o.name;
+        if (o.argument != nullptr)
+            left += std::string(" ") + o.argument;
+        left.resize(std::max(left.size() + 1, help_column), ' ');
+        text += left;
+        for (const char *c = o.help; *c != '\0'; ++c) {
+            text += *c;
+            if (*c == '\n')
+                text.append(help_column, ' ');
+        }
+        text += '\n';
+    }
+    return text;
+}
+
+} // namespace app

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "peer.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+
+#include "signals.hpp"
+
+namespace app
+{
+
+namespace
+{
+
+// How long a signal may have to wait for an answer.
+constexpr uint32_t look_ms = 50;
+
+} // namespace
+
+Endpoint::Endpoint(const std::string &device, const ntbmsg_endpoint_options &options)
+{
+    if (ntbmsg_endpoint_open(device.c_str(), &options, &handle_) != 0)
+        handle_ = nullptr;
+}
+
+Endpoint::~Endpoint()
+{
+    ntbmsg_endpoint_close(handle_);
+}
+
+Peer await_peer(ntbmsg_endpoint *endpoint, double seconds)
+{
+    using clock = std::chrono::steady_clock;
+    const auto begin = clock::now();
+    while (stop_signal() == 0) {
+        const int rc = ntbmsg_wait_connected(endpoint, look_ms);
+        if (rc == 0)
+            return Peer::connected;
+        if (rc == -EPROTO)
+            return Peer::refused;
+        const std::chrono::duration<double> passed = clock::now() - begin;
+        if (seconds > 0 && passed.count() >= seconds)
+            return Peer::absent;
+    }
+    return Peer::interrupted;
+}
+
+std::string why_no_peer(const ntbmsg_endpoint *endpoint)
+{
+    char text[128] = "";
+    ntbmsg_link_why(endpoint, text, sizeof(text));
+    return text;
+}
+
+} // namespace app

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// SIGINT and SIGTERM as a flag that polling loops look at.
+#ifndef APP_SIGNALS_HPP
+#define APP_SIGNALS_HPP
+
+namespace app
+{
+
+/// From here on a first SIGINT or SIGTERM asks for a clean end; a second one ends the program as
+/// it would have without us. System calls that block return EINTR.
+void catch_signals();
+
+/// The signal that asked for an end, 0 as long as none did.
+int stop_signal();
+
+} // namespace app
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line of ntbmsg-echo.
+#ifndef ECHO_OPTIONS_HPP
+#define ECHO_OPTIONS_HPP
+
+#include <cstdint>
+#include <string>
+
+#include <ntbmsg.h>
+
+namespace echo
+{
+
+struct Options {
+    bool help = false;
+    bool serve = false;
+    bool once = false;
+    bool quiet = false;
+    std::string send; ///< file to send, "-" for standard input
+    std::string out;  ///< where what comes back is written
+    std::string json;
+    std::string device = "raw_plx_ntb0";
+    uint64_t size = 0;   ///< bytes of a message; 0: not given
+    uint64_t window = 0; ///< messages under way per queue; 0: not given
+    uint64_t count = 0;  ///< messages; 0: what the file has
+    uint64_t queues = 1;
+    uint64_t ring = 4096;
+    uint64_t max_message = 0; ///< bytes; 0: the device's default
+    double seconds = 0;       ///< 0: until the file ends
+    double timeout = 0;       ///< 0: not given
+};
+
+/// Fills in @p options, defaults of the chosen side included.
+/// @return empty, or one line that says what is wrong
+std::string parse(int argc, char **argv, Options &options);
+
+std::string help_text();
+
+/// What the endpoint has to be like for these options.
+ntbmsg_endpoint_options endpoint_options(const Options &options);
+
+} // namespace echo
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The two sides of ntbmsg-echo.
+#ifndef ECHO_ROLES_HPP
+#define ECHO_ROLES_HPP
+
+#include "echo_options.hpp"
+
+namespace echo
+{
+
+/// Each runs until its job is done or a signal ends it, and prints its report.
+/// @return exit status: 0 or 1
+int serve(const Options &options);
+int send(const Options &options);
+
+} // namespace echo
+
+#endif

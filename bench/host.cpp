@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host.hpp"
+
+#include "footprint.hpp"
+#include "traffic.hpp"
+
+#include <ntbmsg.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_pmd_plx_ntb.h>
+#include <rte_rawdev.h>
+
+namespace bench
+{
+
+namespace
+{
+
+constexpr const char *device = "raw_plx_ntb0";
+constexpr uint32_t connect_ms = 30000;
+constexpr uint64_t drain_ns = 20000000;
+
+// The geometry that mem.host is judged with; the other figures are taken with the same.
+constexpr uint32_t ring_lines = 4096;
+constexpr uint32_t buffers = 4096;
+constexpr uint32_t buf_bytes = 2048;
+
+int start_eal(const HostOptions &options)
+{
+    // EAL leaves its run-time folder behind, so it gets one that the parent removes.
+    setenv("RUNTIME_DIRECTORY", options.folder, 1);
+    std::vector<std::string> words{"ntbmsg_bench",
+                                   "--no-pci",
+                                   "--no-telemetry",
+                                   "--log-level=lib.eal:error",
+                                   "-l",
+                                   std::to_string(options.cpu),
+                                   "--file-prefix",
+                                   "host" + std::to_string(options.side),
+                                   std::string("--vdev=") + device + ",cable=" + options.folder +
+                                       "/cable"};
+    if (options.huge_pages)
+        words.push_back("--in-memory");
+    else
+        words.insert(words.end(), {"--no-huge", "-m", "64"});
+    std::vector<char *> arguments;
+    for (std::string &word : words)
+        arguments.push_back(word.data());
+    return rte_eal_init(static_cast<int>(arguments.size()), arguments.data());
+}
+
+uint64_t clock_ns(clockid_t clock)
+{
+    timespec ts;
+    clock_gettime(clock, &ts);
+    return static_cast<uint64_t>(ts.tv_sec) * 1000000000u + static_cast<uint64_t>(ts.tv_nsec);
+}
+
+} // namespace
+
+Host::~Host()
+{
+    close();
+}
+
+void Host::open(const HostOptions &options, Result &result)
+{
+    m_side = options.side;
+    if (start_eal(options) < 0)
+        return fail(result, rte_errno, "EAL does not start");
+    m_eal = true;
+    ntbmsg_endpoint_options settings;
+    ntbmsg_endpoint_options_init(&settings);
+    settings.buffers = buffers;
+    settings.buf_bytes = buf_bytes;
+    const int error = ntbmsg_endpoint_open(device, &settings, &m_endpoint);
+    if (error)
+        return fail(result, -error, "the endpoint does not open");
+    m_pool = ntbmsg_pool(m_endpoint);
+    connect(result);
+}
+
+void Host::connect(Result &result)
+{
+    const int error = ntbmsg_wait_connected(m_endpoint, connect_ms);
+    if (error == 0)
+        return;
+    char why[128] = "";
+    ntbmsg_link_why(m_endpoint, why, sizeof(why));
+    fail(result, -error, (std::string("the hosts do not connect, ") + why).c_str());
+}
+
+void Host::run(const Command &command, Shared &shared, Result &result)
+{
+    if (!m_endpoint)
+        return fail(result, ENOTCONN, "the host is not open");
+    const Port port{m_endpoint, m_pool};
+    switch (command.op) {
+    case Op::host_rtt:
+        return m_side == 0 ? ask(port, command, result) : answer(port, command, result);
+    case Op::host_rate:
+        return m_side == 0 ? send(port, command, shared, result)
+                           : receive(port, command, shared, result);
+    case Op::host_drain:
+        return drain();
+    case Op::host_memory:
+        result.bytes = own_footprint(&shared, window_address());
+        return;
+    case Op::host_idle:
+        return idle(command, result);
+    case Op::host_await_loss:
+        return m_side == 1 ? send(port, command, shared, result) : await_loss(command, result);
+    default:
+        return fail(result, EINVAL, "no such operation");
+    }
+}
+
+/// Where some window buffer of this host lies; nullptr if none is free.
+const void *Host::window_address() const
+{
+    rte_pmd_plx_ntb_info info = {};
+    info.size = sizeof(info);
+    const uint16_t device_id = rte_rawdev_get_dev_id(device);
+    rte_rawdev_info raw_info = {};
+    raw_info.dev_private = &info;
+    if (device_id == UINT16_MAX || rte_rawdev_info_get(device_id, &raw_info, sizeof(info)) != 0 ||
+        !info.window_pool)
+        return nullptr;
+    rte_mbuf *buffer = rte_pktmbuf_alloc(info.window_pool);
+    const void *address = buffer ? buffer->buf_addr : nullptr;
+    rte_pktmbuf_free(buffer);
+    return address;
+}
+
+/// After a failure: what is still on its way must not be taken for the next figure's.
+void Host::drain()
+{
+    rte_mbuf *message = nullptr;
+    for (uint64_t quiet_from = monotonic_ns(), begin = quiet_from;
+         monotonic_ns() - quiet_from < drain_ns && monotonic_ns() - begin < 50 * drain_ns;) {
+        if (ntbmsg_recv_burst(m_endpoint, 0, &message, nullptr, 1) != 1)
+            continue;
+        rte_pktmbuf_free(message);
+        quiet_from = monotonic_ns();
+    }
+}
+
+/// CPU time of the threads that do not poll, while the polling one sleeps.
+void Host::idle(const Command &command, Result &result)
+{
+    const uint64_t begin = monotonic_ns();
+    const uint64_t others = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    const timespec span{static_cast<time_t>(command.run_ns / 1000000000u),
+                        static_cast<long>(command.run_ns % 1000000000u)};
+    nanosleep(&span, nullptr);
+    result.count = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID) - others;
+    result.ns = monotonic_ns() - begin;
+}
+
+/// Receives until told that the peer is lost; result.check is the time of that.
+void Host::await_loss(const Command &command, Result &result)
+{
+    const uint64_t give_up = monotonic_ns() + command.bound_ns;
+    ntbmsg_event_kind event;
+    rte_mbuf *burst[32];
+    for (uint64_t polls = 1; result.check == 0; polls++) {
+        const int got = ntbmsg_recv_burst(m_endpoint, 0, burst, nullptr, 32);
+        if (got > 0)
+            rte_pktmbuf_free_bulk(burst, static_cast<unsigned>(got));
+        if (polls % 64 != 0)
+            continue;
+        while (ntbmsg_event_poll(m_endpoint, &event) == 1)
+            if (event == NTBMSG_EVENT_LOST)
+                result.check = monotonic_ns();
+        if (monotonic_ns() > give_up)
+            return fail(result, ETIMEDOUT, "the loss was not told");
+    }
+}
+
+void Host::close()
+{
+    if (m_endpoint)
+        ntbmsg_endpoint_close(m_endpoint);
+    m_endpoint = nullptr;
+    if (m_eal)
+        rte_eal_cleanup();
+    m_eal = false;
+}
+
+} // namespace bench

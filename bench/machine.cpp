@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "machine.hpp"
+
+#include <fstream>
+#include <sched.h>
+#include <sys/utsname.h>
+#include <vector>
+
+namespace bench
+{
+
+namespace
+{
+
+/// The value behind "key :" or "key:" of a file of such lines, or nothing.
+std::string value_of(const char *path, std::string_view key)
+{
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) {
+        if (line.compare(0, key.size(), key) != 0)
+            continue;
+        const size_t colon = line.find(':');
+        const size_t begin = line.find_first_not_of(" \t", colon + 1);
+        return colon == std::string::npos || begin == std::string::npos ? "" : line.substr(begin);
+    }
+    return {};
+}
+
+unsigned number_of(const char *path, std::string_view key)
+{
+    return static_cast<unsigned>(strtoul(value_of(path, key).c_str(), nullptr, 10));
+}
+
+std::vector<unsigned> allowed_cpus()
+{
+    std::vector<unsigned> cpus;
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) != 0)
+        return cpus;
+    for (unsigned cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET(cpu, &set))
+            cpus.push_back(cpu);
+    return cpus;
+}
+
+/// Names the core of a CPU: two threads of one core give the same text.
+std::string core_of(unsigned cpu)
+{
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
+                       "/topology/thread_siblings_list");
+    std::string siblings;
+    std::getline(file, siblings);
+    return siblings;
+}
+
+} // namespace
+
+Machine read_machine()
+{
+    utsname names = {};
+    uname(&names);
+    return {
+        value_of("/proc/cpuinfo", "model name"), std::string(names.sysname) + " " + names.release,
+        static_cast<unsigned>(allowed_cpus().size()), number_of("/proc/meminfo", "HugePages_Total"),
+        number_of("/proc/meminfo", "HugePages_Free")};
+}
+
+std::optional<std::pair<unsigned, unsigned>> choose_cpus()
+{
+    const std::vector<unsigned> cpus = allowed_cpus();
+    if (cpus.size() < 2)
+        return std::nullopt;
+    for (size_t i = 1; i < cpus.size(); i++)
+        if (core_of(cpus[i]) != core_of(cpus[0]))
+            return std::pair{cpus[0], cpus[i]};
+    return std::pair{cpus[0], cpus[1]};
+}
+
+} // namespace bench

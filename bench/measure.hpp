@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Pairs of a figure and its limit, taken within a second on the same two cores between the same two
+// processes, with a placement probe before and after.
+#ifndef BENCH_MEASURE_HPP
+#define BENCH_MEASURE_HPP
+
+#include "limits.hpp"
+#include "placement.hpp"
+#include "session.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bench
+{
+
+/// Round trips in ns, rates in messages per second, streams in bytes per second.
+enum class Kind { round_trip, rate, stream };
+
+/// Something that is measured together with its limit; figures are derived from it.
+struct Measure {
+    std::string_view name;
+    Kind kind;
+    uint32_t payload; ///< bytes
+    uint32_t batch;   ///< messages per burst
+};
+
+inline constexpr Measure measures[] = {
+    {"rtt.8", Kind::round_trip, 8, 1}, {"rtt.64", Kind::round_trip, 64, 1},
+    {"rate.32", Kind::rate, 32, 32},   {"rate.64", Kind::rate, 64, 32},
+    {"rate.256", Kind::rate, 256, 32}, {"stream.4096", Kind::stream, 4096, 8},
+};
+
+struct Pair {
+    double value; ///< of the figure, the mean of one run before and one after the limit
+    double limit;
+    std::string limit_how;
+    double probe_before_ns;
+    double probe_after_ns;
+    Class placement;
+    double at_percentile[percentile_count]; ///< ns; round trips only
+    std::string disturbed;                  ///< why the pair does not count; empty if it does
+};
+
+/// The limit that belongs to a measure, in its unit.
+std::optional<Limit> take_limit(Session &, const Measure &);
+
+/// One run of a measure, for what it leaves behind. @return whether it went well, else @p error
+bool exercise(Session &, const Measure &, std::string &error);
+
+/// Takes one pair. @return nothing: the figure failed, @p error says why; or, with @p error empty,
+/// a limit could not be taken, session.error() says why
+std::optional<Pair> take_pair(Session &, const Measure &, std::string &error);
+
+/// Median, 0 of nothing.
+double median(std::vector<double> values);
+
+} // namespace bench
+
+#endif

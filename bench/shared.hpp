@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory that the parent and its two children share: commands, results, and the lines that the
+// limits move. It is an unnamed memory file, so nothing can be left behind.
+#ifndef BENCH_SHARED_HPP
+#define BENCH_SHARED_HPP
+
+#include "kernel.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+namespace bench
+{
+
+/// What both children do at the same time. Child 0 starts, sends, writes; child 1 answers.
+enum class Op : uint32_t {
+    none,
+    quit,
+    ping,            ///< limit: ping-pong of one line
+    stream,          ///< limit: ring or copy
+    host_open,       ///< EAL, device, endpoint, connected
+    host_rtt,        ///< round trips through the library
+    host_rate,       ///< one way through the library
+    host_drain,      ///< takes out what a failed operation left behind
+    host_memory,     ///< what a host occupies
+    host_idle,       ///< CPU time beside the polling thread
+    host_await_loss, ///< child 0 waits to be told that child 1 is gone
+    host_close,
+};
+
+struct Command {
+    Op op;
+    uint32_t payload;    ///< bytes
+    uint32_t slot_lines; ///< stream
+    uint32_t slot_count; ///< stream
+    uint32_t batch;      ///< slots or messages per burst
+    Writer writer;
+    Reader reader;
+    PingForm form;
+    uint32_t copied;   ///< stream: slots are copied from a private source
+    uint32_t timed;    ///< host_rtt: every round trip by itself, for percentiles
+    uint64_t rounds;   ///< ping, host_rtt
+    uint64_t run_ns;   ///< stream, host_rtt, host_rate: how long to send
+    uint64_t bound_ns; ///< give up after that
+};
+
+inline constexpr unsigned percentile_count = 4;
+inline constexpr double percentiles[percentile_count] = {50, 90, 99, 99.9};
+
+struct Result {
+    int32_t error;    ///< 0 or errno; text says more
+    uint64_t count;   ///< messages, slots or round trips that went through
+    uint64_t counted; ///< those that ns belongs to
+    uint64_t ns;
+    uint64_t check;   ///< sum over the first word of each message or line read
+    uint64_t bytes;   ///< host_memory
+    uint64_t wall_ns; ///< of the whole operation
+    uint64_t cpu_ns;  ///< that its thread was running: less than wall_ns means it was pushed aside
+    double at_percentile[percentile_count]; ///< ns
+    char text[256];
+};
+
+/// One child's corner.
+struct alignas(128) Seat {
+    std::atomic<uint32_t> arrived;               ///< the last command it is ready to run
+    alignas(128) std::atomic<uint32_t> finished; ///< the last command it has a result for
+    Result result;
+};
+
+inline constexpr size_t data_bytes = size_t{8} << 20;
+
+struct Shared {
+    std::atomic<uint32_t> issued; ///< number of the current command; a futex
+    std::atomic<uint32_t> told;   ///< counts results; a futex for the parent
+    Command command;
+    Seat seats[2];
+    PingLine lines[2];
+    Word head;
+    Word tail;
+    Word total;
+    /// host_rate: 1 + messages sent in all, once the sender has ended.
+    alignas(128) std::atomic<uint64_t> sent_total;
+    alignas(4096) std::byte data[data_bytes];
+};
+
+uint64_t monotonic_ns();
+
+/// Creates the memory in huge pages if it can. @return its descriptor, or -1 with errno
+int shared_create();
+/// @return the mapping, or nullptr with errno
+Shared *shared_map(int fd);
+size_t shared_map_bytes();
+
+/// Sleeps until *word differs from @p seen, or for @p timeout_ns, or until a signal.
+void futex_wait(const std::atomic<uint32_t> &word, uint32_t seen, uint64_t timeout_ns);
+void futex_wake(const std::atomic<uint32_t> &word);
+
+} // namespace bench
+
+#endif

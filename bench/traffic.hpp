@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Both ends of the round trip and of the one-way stream, as an application would write them: mbufs
+// from a pool and back to it, every payload written by the sender and read by the receiver.
+#ifndef BENCH_TRAFFIC_HPP
+#define BENCH_TRAFFIC_HPP
+
+#include "shared.hpp"
+
+struct ntbmsg_endpoint;
+struct rte_mempool;
+
+namespace bench
+{
+
+struct Port {
+    ntbmsg_endpoint *endpoint;
+    rte_mempool *pool; ///< what is sent comes from here
+};
+
+/// Payload sizes, in bytes, that the functions below know.
+inline constexpr uint32_t payloads[] = {8, 32, 64, 256, 4096};
+
+/// Says in one line what went wrong; the first reason stays.
+void fail(Result &, int error, const char *text);
+
+/// Up to command.rounds messages within command.run_ns, one at a time; each is awaited before the
+/// next. One line of payload at most.
+void ask(const Port &, const Command &, Result &);
+/// Sends each message back, with its payload read and written again, until the asking side ends.
+void answer(const Port &, const Command &, Result &);
+
+/// Bursts of command.batch messages for command.run_ns; then shared.sent_total is told.
+void send(const Port &, const Command &, Shared &, Result &);
+/// Until shared.sent_total messages have come.
+void receive(const Port &, const Command &, Shared &, Result &);
+
+} // namespace bench
+
+#endif

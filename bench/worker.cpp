@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "worker.hpp"
+
+#include "kernels.hpp"
+#include "shared.hpp"
+#include "traffic.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace bench
+{
+
+namespace
+{
+
+constexpr size_t source_bytes = 65536; ///< largest slot that is copied
+constexpr uint64_t source_word = 0x0123456789abcdefu;
+constexpr uint64_t meet_ns = 10000000000u; ///< a process may start slowly on a busy machine
+
+struct alignas(4096) Source {
+    uint64_t words[source_bytes / sizeof(uint64_t)];
+};
+
+uint64_t thread_cpu_ns()
+{
+    timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return static_cast<uint64_t>(ts.tv_sec) * 1000000000u + static_cast<uint64_t>(ts.tv_nsec);
+}
+
+class Worker
+{
+public:
+    Worker(const WorkerOptions &options, Shared &shared)
+        : m_options(options), m_shared(shared), m_source(std::make_unique<Source>())
+    {
+        for (uint64_t &word : m_source->words)
+            word = source_word;
+    }
+
+    /// One command. @return false for the last
+    bool run(uint32_t number);
+
+private:
+    bool meet(uint32_t number);
+    void ping(const Command &command, Result &result);
+    void stream(const Command &command, Result &result);
+    void write(const StreamJob &job, Result &result);
+    void read(const StreamJob &job, Result &result);
+    void execute(const Command &command, Result &result);
+    bool starts() const { return m_options.host.side == 0; }
+
+    const WorkerOptions m_options;
+    Shared &m_shared;
+    std::unique_ptr<Source> m_source;
+    Host m_host;
+};
+
+/// Whether it is short, and nothing but the polling thread has to run meanwhile.
+bool measures(Op op)
+{
+    return op == Op::ping || op == Op::stream || op == Op::host_rtt || op == Op::host_rate;
+}
+
+/// Not allowed is no error: the parent sees whether a thread was pushed aside.
+void set_realtime(bool on)
+{
+    sched_param parameters = {};
+    parameters.sched_priority = on ? 1 : 0;
+    sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &parameters);
+}
+
+/// Both children wait for each other, so that neither's time contains the waking of the other.
+bool Worker::meet(uint32_t number)
+{
+    Seat &mine = m_shared.seats[m_options.host.side];
+    const Seat &theirs = m_shared.seats[1 - m_options.host.side];
+    m_shared.lines[m_options.host.side] = {};
+    if (starts()) {
+        m_shared.head = {};
+        m_shared.total = {};
+        m_shared.sent_total.store(0, std::memory_order_relaxed);
+    } else {
+        m_shared.tail = {};
+    }
+    mine.arrived.store(number, std::memory_order_release); // pairs with the load below
+    const uint64_t give_up = monotonic_ns() + meet_ns;
+    while (theirs.arrived.load(std::memory_order_acquire) != number)
+        if (monotonic_ns() > give_up)
+            return false;
+    return true;
+}
+
+void Worker::ping(const Command &command, Result &result)
+{
+    const PingDone done = best_kernel().ping(
+        {&m_shared.lines[m_options.host.side], &m_shared.lines[1 - m_options.host.side],
+         command.form, starts(), command.rounds, command.bound_ns});
+    result.count = result.counted = done.rounds;
+    result.ns = done.ns;
+    if (done.bad != 0)
+        fail(result, EBADMSG, "a line of the ping-pong was torn");
+    else if (done.rounds != command.rounds)
+        fail(result, ETIMEDOUT, "the ping-pong did not end in time");
+}
+
+void Worker::write(const StreamJob &job, Result &result)
+{
+    const StreamDone done = best_kernel().write(job);
+    result.count = done.slots;
+    result.ns = done.ns;
+}
+
+void Worker::read(const StreamJob &job, Result &result)
+{
+    const StreamDone done = best_kernel().read(job);
+    const uint64_t sum = job.source ? done.slots * job.slot_lines * source_word
+                                    : done.slots * (done.slots - 1) / 2 * job.slot_lines;
+    result.count = done.slots;
+    result.counted = done.counted;
+    result.ns = done.ns;
+    if (m_shared.total.value != done.slots + 1)
+        fail(result, ETIMEDOUT, "the ring was not drained in time");
+    else if (done.check != sum)
+        fail(result, EBADMSG, "the ring did not carry what was written");
+}
+
+void Worker::stream(const Command &command, Result &result)
+{
+    const std::byte *source =
+        command.copied ? reinterpret_cast<const std::byte *>(m_source->words) : nullptr;
+    const StreamJob job{&m_shared.head, &m_shared.tail,     &m_shared.total,    m_shared.data,
+                        source,         command.slot_lines, command.slot_count, command.batch,
+                        command.writer, command.reader,     command.run_ns,     command.bound_ns};
+    if (starts())
+        write(job, result);
+    else
+        read(job, result);
+}
+
+void Worker::execute(const Command &command, Result &result)
+{
+    switch (command.op) {
+    case Op::ping:
+        ping(command, result);
+        break;
+    case Op::stream:
+        stream(command, result);
+        break;
+    case Op::host_open:
+        m_host.open(m_options.host, result);
+        break;
+    case Op::host_close:
+        m_host.close();
+        break;
+    default:
+        m_host.run(command, m_shared, result);
+        break;
+    }
+}
+
+bool Worker::run(uint32_t number)
+{
+    const Command command = m_shared.command;
+    if (command.op == Op::quit)
+        return false;
+    if (m_options.realtime)
+        set_realtime(measures(command.op));
+    Result result{};
+    if (meet(number)) {
+        const uint64_t cpu = thread_cpu_ns();
+        const uint64_t wall = monotonic_ns();
+        execute(command, result);
+        result.wall_ns = monotonic_ns() - wall;
+        result.cpu_ns = thread_cpu_ns() - cpu;
+    } else {
+        fail(result, ETIMEDOUT, "the other host did not come to the start");
+    }
+    Seat &seat = m_shared.seats[m_options.host.side];
+    seat.result = result;
+    seat.finished.store(number, std::memory_order_release); // pairs with the parent's load
+    m_shared.told.fetch_add(1, std::memory_order_release);
+    futex_wake(m_shared.told);
+    return true;
+}
+
+/// The core is chosen before EAL starts: its control threads then share it with the polling thread
+/// of their own host and stay off the other host's.
+bool pin(unsigned cpu)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpu, &set);
+    return sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+} // namespace
+
+int worker_main(const WorkerOptions &options)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGINT, SIG_IGN); // the terminal sends it to all: the parent decides
+    Shared *shared = shared_map(options.shared_fd);
+    close(options.shared_fd);
+    if (!shared || !pin(options.host.cpu)) {
+        fprintf(stderr, "ntbmsg_bench: host %u on CPU %u: %s\n", options.host.side,
+                options.host.cpu, strerror(errno));
+        return 1;
+    }
+    Worker worker(options, *shared);
+    uint32_t number = 0;
+    while (getppid() == options.parent) { // it may have died before the line that ties us to it
+        const uint32_t issued = shared->issued.load(std::memory_order_acquire);
+        if (issued == number) {
+            futex_wait(shared->issued, number, 1000000000u);
+            continue;
+        }
+        number = issued;
+        if (!worker.run(number))
+            break;
+    }
+    return 0;
+}
+
+} // namespace bench

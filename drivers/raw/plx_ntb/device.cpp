@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The control side of a device: life from probe to close. What link life asks of it is in
+// device_link.cpp, memory and pools in device_memory.cpp.
+#include "pmd.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <rte_alarm.h>
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_rawdev_pmd.h>
+
+#include "plx_log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+/// How often stop() asks again for a queue that is inside a burst: bounded, and long past any
+/// burst.
+constexpr unsigned stop_attempts = 10'000;
+
+queue::Drain pick_drain(DrainChoice choice)
+{
+    switch (choice) {
+    case DrainChoice::none:
+        return queue::Drain::none;
+    case DrainChoice::clwb:
+        return queue::Drain::clwb;
+    case DrainChoice::clflushopt:
+        return queue::Drain::clflushopt;
+    case DrainChoice::cldemote:
+        return queue::Drain::cldemote;
+    case DrainChoice::automatic:
+        break;
+    }
+    return queue::default_drain();
+}
+
+queue::Policy pick_policy(MemoryPolicy choice, bool write_combining)
+{
+    if (choice == MemoryPolicy::automatic)
+        return write_combining ? queue::Policy::write_combining : queue::Policy::plain;
+    return choice == MemoryPolicy::plain ? queue::Policy::plain : queue::Policy::write_combining;
+}
+
+} // namespace
+
+Device::Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options)
+    : raw_(raw), platform_(platform), options_(options), geometry_(options.geometry), link_(*this)
+{
+    std::snprintf(name_, sizeof(name_), "%s", name);
+}
+
+uint16_t Device::id() const
+{
+    return raw_->dev_id;
+}
+
+int Device::probe()
+{
+    node_ = options_.node >= 0 ? options_.node : platform_.node;
+    ops_ = queue::select_ops(pick_policy(options_.memory, platform_.write_combining));
+    drain_ = pick_drain(options_.drain);
+    if (!queue::drain_supported(drain_)) {
+        PLX_INIT_LOG(ERR,
+                     "%s: this CPU has no instruction for the drain hint that was asked for: "
+                     "expected drain=auto or none\n",
+                     name_);
+        return -ENOTSUP;
+    }
+
+    hw::Refusal why;
+    const hw::ChipConfig config{.bar2_bytes = platform_.window_bytes,
+                                .bar4_bytes = platform_.shared_bytes};
+    int rc = chip_.open(platform_.own, config, &why);
+    if (rc != 0) {
+        PLX_INIT_LOG(ERR, "%s: this chip cannot be driven: %s (found 0x%" PRIx64 ")\n", name_,
+                     why.what, why.found);
+        return rc;
+    }
+    rc = chip_.start();
+    if (rc == 0)
+        rc = chip_.link_enable();
+    if (rc != 0) {
+        PLX_INIT_LOG(ERR, "%s: the chip stopped answering while it was taken over\n", name_);
+        return rc;
+    }
+    const hw::Identity &id = chip_.identity();
+    PLX_INIT_LOG(INFO, "%s: PEX %04x rev %02x, NT%u, %s, window %" PRIu64 " MiB, A-LUT %u, %s\n",
+                 name_, id.part, id.revision, id.nt, platform_.ops->name,
+                 platform_.window_bytes >> 20, id.alut_entries, ops_->name);
+    return 0;
+}
+
+int Device::configure(const rte_pmd_plx_ntb_config &config)
+{
+    if (closed_)
+        return -ENODEV;
+    if (started_)
+        return -EBUSY;
+    Geometry geometry;
+    const int rc = apply_config(name_, options_.geometry, config, &geometry);
+    if (rc != 0)
+        return rc;
+    if (plan_block(geometry).block_bytes > platform_.window_bytes) {
+        PLX_INIT_LOG(ERR,
+                     "%s: a block of %" PRIu64 " MiB does not fit the window of %" PRIu64
+                     " MiB: fewer or smaller buffers\n",
+                     name_, plan_block(geometry).block_bytes >> 20, platform_.window_bytes >> 20);
+        return -EINVAL;
+    }
+    for (uint16_t q = static_cast<uint16_t>(geometry.queues); q < queues_ready_; ++q)
+        queue_release(q);
+    geometry_ = geometry;
+    queues_ready_ = static_cast<uint16_t>(geometry.queues);
+    configured_ = true;
+    return 0;
+}
+
+int Device::set_default(const rte_pmd_plx_ntb_config &config)
+{
+    if (started_)
+        return -EBUSY;
+    Geometry checked;
+    const int rc = apply_config(name_, options_.geometry, config, &checked);
+    if (rc == 0 && config.ring_lines != 0)
+        options_.geometry.ring_lines = config.ring_lines;
+    if (rc == 0 && config.queues != 0)
+        options_.geometry.queues = config.queues;
+    return rc;
+}
+
+int Device::queue_setup(uint16_t index, rte_mempool *pool)
+{
+    if (started_)
+        return -EBUSY;
+    QueuePair *qp = queue(index);
+    if (qp == nullptr)
+        return -EINVAL;
+    if (qp->tx.state == nullptr) {
+        const int socket = node_ >= 0 ? node_ : static_cast<int>(rte_socket_id());
+        qp->tx.state = static_cast<queue::Tx *>(
+            rte_zmalloc_socket("plx_tx", queue::tx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+        qp->rx.state = static_cast<queue::Rx *>(
+            rte_zmalloc_socket("plx_rx", queue::rx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+        if (qp->tx.state == nullptr || qp->rx.state == nullptr) {
+            queue_release(index);
+            PLX_INIT_LOG(ERR, "%s: no memory for queue %u on node %d\n", name_, index, socket);
+            return -ENOMEM;
+        }
+    }
+    qp->tx.burst = ops_->tx_burst;
+    qp->rx.burst = ops_->rx_burst;
+    qp->given_pool = pool;
+    qp->set_up = true;
+    return 0;
+}
+
+int Device::queue_release(uint16_t index)
+{
+    QueuePair *qp = queue(index);
+    if (qp == nullptr)
+        return -EINVAL;
+    if (started_)
+        return -EBUSY;
+    const ControlLock locked(*this);
+    rte_free(qp->tx.state);
+    rte_free(qp->rx.state);
+    qp->tx.state = nullptr;
+    qp->rx.state = nullptr;
+    qp->given_pool = nullptr;
+    qp->set_up = false;
+    return 0;
+}
+
+int Device::start()
+{
+    if (!configured_) {
+        PLX_INIT_LOG(ERR, "%s: not configured\n", name_);
+        return -EINVAL;
+    }
+    for (unsigned q = 0; q < queues_ready_; ++q) {
+        if (!queues_[q].set_up) {
+            PLX_INIT_LOG(ERR, "%s: queue %u is not set up\n", name_, q);
+            return -EINVAL;
+        }
+    }
+    if (started_)
+        return 0;
+    stop(); // the last one may have been in vain
+    if (link_.state() != LinkState::stopped)
+        return -EBUSY;
+    if (node_ < 0)
+        node_ = static_cast<int>(rte_socket_id());
+    int rc = make_block();
+    if (rc == 0)
+        rc = make_inline_pools();
+    if (rc != 0)
+        return rc;
+
+    wire::Hello own{};
+    own.block_bytes = block_.bytes;
+    own.qp_count = geometry_.queues;
+    own.ring_lines = geometry_.ring_lines;
+    own.posted_lines = geometry_.posted_lines;
+    own.buf_bytes = geometry_.buf_bytes;
+    own.buf_begin = plan_.buf_begin;
+    own.buf_end = plan_.buf_end;
+    own.max_message = max_message();
+    own.heartbeat_us = beat_us;
+    const LinkTimes times{.silent_us = options_.heartbeat_ms * 1000,
+                          .lost_us = options_.lost_ms * 1000,
+                          .beat_us = beat_us};
+    lock();
+    std::memset(block_.base, 0, wire::page_bytes); // nobody's hello: the window is not open yet
+    rc = link_.start(own, platform_.window_bytes, times);
+    started_ = rc == 0;
+    unlock();
+    if (rc != 0) {
+        PLX_INIT_LOG(ERR, "%s: the window could not be opened: %s\n", name_, strerror(-rc));
+        return rc;
+    }
+    platform_.ops->watch_peer(platform_.ctx, on_peer_change, this);
+    rc = rte_eal_alarm_set(1, on_tick, this);
+    if (rc == 0)
+        return 0;
+    PLX_INIT_LOG(ERR, "%s: EAL sets no alarm for the control ticks: %s\n", name_, strerror(-rc));
+    stop();
+    return rc;
+}
+
+uint32_t Device::max_message() const
+{
+    if (geometry_.max_message != 0)
+        return geometry_.max_message;
+    const uint64_t held = uint64_t{always_posted(geometry_.posted)} * geometry_.buf_bytes;
+    return static_cast<uint32_t>(std::min<uint64_t>(held, wire::message_max));
+}
+
+void Device::stop()
+{
+    if (started_) {
+        platform_.ops->watch_peer(platform_.ctx, nullptr, nullptr);
+        started_ = false; // a tick that has not begun does nothing
+        rte_eal_alarm_cancel(on_tick, this);
+        rte_eal_alarm_cancel(on_wake_alarm, this);
+    }
+    bool stopped = false;
+    for (unsigned i = 0; i < stop_attempts && !stopped; ++i) {
+        lock();
+        stopped = link_.stop();
+        unlock();
+        if (!stopped)
+            rte_delay_us_sleep(retry_us);
+    }
+    if (!stopped)
+        PLX_LOG(ERR,
+                "%s: the peer's access could not be taken away: a queue is inside a burst, or the "
+                "chip does not answer; its memory is kept\n",
+                name_);
+}
+
+int Device::close()
+{
+    if (closed_)
+        return 0;
+    stop();
+    // Memory that the peer may still reach is nobody else's, ever: it is not given back then.
+    if (link_.state() != LinkState::stopped) {
+        if (inside_burst())
+            return -EBUSY;
+    } else {
+        if (!pools_home()) {
+            PLX_LOG(ERR, "%s: mbufs of its pools are still held: free them, then close again\n",
+                    name_);
+            return -EBUSY;
+        }
+        drop_block();
+        drop_inline_pools();
+    }
+    for (uint16_t q = 0; q < queues_ready_; ++q)
+        queue_release(q);
+    queues_ready_ = 0;
+    configured_ = false;
+    chip_.shut_down(true);
+    platform_.ops->detach(platform_.ctx);
+    closed_ = true;
+    return 0;
+}
+
+/// Whether a burst still uses what a stop in vain left open.
+bool Device::inside_burst() const
+{
+    return std::any_of(queues_, queues_ + queues_open_, [](const QueuePair &qp) {
+        return !qp.tx.gate.quiet() || !qp.rx.gate.quiet();
+    });
+}
+
+} // namespace plx::pmd

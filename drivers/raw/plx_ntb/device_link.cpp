@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The control thread of a device, and what link life (plx_link.hpp) asks of it.
+#include "pmd.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include <rte_alarm.h>
+#include <rte_cycles.h>
+
+#include <sys/random.h>
+
+#include "plx_log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+constexpr unsigned greet_us = 4'000; // while a peer is being looked for
+
+/// Words of shared memory, one atomic access each: the peer may write at the same time.
+void copy_words(uint64_t *to, const volatile uint64_t *from, size_t words)
+{
+    for (size_t i = 0; i < words; ++i)
+        to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+}
+
+} // namespace
+
+// ---- the control thread
+
+void Device::on_tick(void *arg)
+{
+    auto *device = static_cast<Device *>(arg);
+    const unsigned wait_us = device->tick();
+    if (wait_us != 0 && rte_eal_alarm_set(wait_us, on_tick, device) != 0)
+        PLX_LOG(CRIT, "%s: EAL sets no alarm: its link is not watched any more\n", device->name_);
+}
+
+void Device::on_wake_alarm(void *arg)
+{
+    static_cast<Device *>(arg)->tick();
+}
+
+void Device::on_peer_change(void *arg)
+{
+    // On the platform's thread: only ask for a tick. Without it the next regular one sees the same.
+    rte_eal_alarm_set(1, on_wake_alarm, arg);
+}
+
+unsigned Device::next_tick_us() const
+{
+    if (link_.state() == LinkState::waiting)
+        return greet_us;
+    return link_.state() == LinkState::fencing ? retry_us : beat_us;
+}
+
+unsigned Device::tick()
+{
+    // Pairs with start(): what was made before, the lock with it, is seen here, whatever EAL's
+    // alarms order. The lock pairs with stop(): what is done here is done before the device goes.
+    (void)started_.load(std::memory_order_acquire);
+    lock();
+    if (started_) {
+        watch_queues();
+        link_.tick();
+    }
+    const unsigned wait_us = started_ ? next_tick_us() : 0; // a callback may have stopped it
+    unlock();
+    return wait_us;
+}
+
+/// What the lcores left for the control side to say.
+void Device::watch_queues()
+{
+    for (unsigned q = 0; q < queues_open_; ++q) {
+        watch_half(queues_[q].tx, "sending", q);
+        watch_half(queues_[q].rx, "receiving", q);
+    }
+}
+
+template <class H>
+void Device::watch_half(H &half, const char *direction, unsigned index)
+{
+    if (half.broken.load(std::memory_order_relaxed))
+        link_.distrust();
+    const int node = half.lcore_node.load(std::memory_order_relaxed);
+    if (node >= 0 && node != node_ && !half.warned) {
+        half.warned = true;
+        PLX_LOG(WARNING, "%s: the lcore %s on queue %u is on NUMA node %d, the device on %d\n",
+                name_, direction, index, node, node_);
+    }
+}
+
+// ---- what link life asks for
+
+uint64_t Device::now_us()
+{
+    const uint64_t hz = rte_get_timer_hz();
+    const uint64_t cycles = rte_get_timer_cycles();
+    return cycles / hz * 1'000'000 + cycles % hz * 1'000'000 / hz;
+}
+
+uint64_t Device::random()
+{
+    uint64_t value = 0;
+    // Seeds keep a late line of an old epoch from ever looking valid; a clock would do, barely.
+    if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value))
+        value = wire::mix(rte_get_timer_cycles() + id());
+    return value;
+}
+
+bool Device::way_open(const char **why)
+{
+    // Asked first: a register of the twin may have to wait until memory was taken back from a peer
+    // that is gone, and the news of its end shall not.
+    if (!platform_.ops->peer_present(platform_.ctx)) {
+        *why = "nobody is at the other end";
+        return false;
+    }
+    uint32_t errors = 0;
+    hw::LinkStatus status;
+    // The status first: a change that comes after it was read is left to the next tick.
+    if (chip_.link_status(&status) != 0 || chip_.link_errors_take(&errors) != 0) {
+        *why = "the chip does not answer";
+        return false;
+    }
+    const bool changed = (errors & facts::field::err_link_change.mask()) != 0;
+    // E3: a change of the link may have wiped the link side, whichever way it went.
+    if (changed && chip_.program_all() != 0) {
+        *why = "the chip does not answer";
+        return false;
+    }
+    // What was under way in a break, however short, is gone: a ring with a hole in it stands still
+    // for ever, and nobody would be told.
+    *why = status.up ? "the link has changed" : "the link is down";
+    return status.up && !changed;
+}
+
+int Device::open_window()
+{
+    const hw::Piece piece{block_.bus, block_.bytes};
+    hw::Refusal why;
+    const int rc = chip_.window_set(hw::Chip::data_window, &piece, 1, hw::rights_all, &why);
+    if (rc != 0)
+        PLX_LOG(ERR, "%s: the window cannot show 0x%" PRIx64 " + 0x%zx: %s\n", name_, block_.bus,
+                block_.bytes, rc == -EINVAL ? why.what : "the chip does not answer");
+    return rc;
+}
+
+bool Device::quiesce()
+{
+    for (unsigned q = 0; q < queues_open_; ++q) {
+        queues_[q].tx.gate.close();
+        queues_[q].rx.gate.close();
+    }
+    if (queues_open_ > 0)
+        gate_barrier(); // pairs with Gate::enter
+    if (inside_burst())
+        return false;
+    for (unsigned q = 0; q < queues_open_; ++q)
+        queue::tx_close(queues_[q].tx.state);
+    return true;
+}
+
+bool Device::fence()
+{
+    // A chip that does not answer may still let the peer through: nothing is reused until it says
+    // that the window is closed.
+    if (chip_.window_clear(hw::Chip::data_window) != 0)
+        return false;
+    ++counts_.fences;
+    close_queues();
+    return true;
+}
+
+void Device::close_queues()
+{
+    for (unsigned q = 0; q < queues_open_; ++q) {
+        queue::tx_close(queues_[q].tx.state);
+        queue::rx_close(queues_[q].rx.state);
+    }
+    queues_open_ = 0;
+}
+
+void Device::prepare_rings(uint64_t seed)
+{
+    const Geometry &g = geometry_;
+    for (uint32_t q = 0; q < g.queues; ++q) {
+        queue::prepare_ring(block_.base + wire::ring_offset(q, g.ring_lines, g.posted_lines),
+                            g.ring_lines, wire::ring_base(seed, q));
+        queue::prepare_back(block_.base + wire::credit_offset(q, g.ring_lines, g.posted_lines),
+                            block_.base + wire::posted_offset(q, g.ring_lines, g.posted_lines),
+                            g.posted_lines, wire::back_base(seed, q));
+    }
+}
+
+queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,
+                                uint64_t peer_seed) const
+{
+    const Geometry &g = geometry_;
+    std::byte *peer_block = platform_.window;
+    return {.peer_ring = peer_block + wire::ring_offset(q, peer.ring_lines, peer.posted_lines),
+            .peer_ring_lines = peer.ring_lines,
+            .peer_ring_base = wire::ring_base(peer_seed, q),
+            .credit = block_.base + wire::credit_offset(q, g.ring_lines, g.posted_lines),
+            .posted = block_.base + wire::posted_offset(q, g.ring_lines, g.posted_lines),
+            .posted_lines = g.posted_lines,
+            .back_base = wire::back_base(own_seed, q),
+            .peer_block = peer_block,
+            .peer_buf_begin = peer.buf_begin,
+            .peer_buf_end = peer.buf_end,
+            .peer_buf_bytes = peer.buf_bytes,
+            .peer_max_message = peer.max_message,
+            .inline_max = g.inline_max};
+}
+
+queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,
+                                uint64_t peer_seed) const
+{
+    const Geometry &g = geometry_;
+    std::byte *peer_block = platform_.window;
+    const uint32_t room = (peer.posted_lines - 1) * wire::posted_per_line;
+    return {.ring = block_.base + wire::ring_offset(q, g.ring_lines, g.posted_lines),
+            .ring_lines = g.ring_lines,
+            .ring_base = wire::ring_base(own_seed, q),
+            .peer_credit = peer_block + wire::credit_offset(q, peer.ring_lines, peer.posted_lines),
+            .peer_posted = peer_block + wire::posted_offset(q, peer.ring_lines, peer.posted_lines),
+            .peer_posted_lines = peer.posted_lines,
+            .peer_back_base = wire::back_base(peer_seed, q),
+            .block = block_.base,
+            .inline_pool = queues_[q].inline_pool(),
+            .window_pool = window_pool_,
+            .buf_bytes = g.buf_bytes,
+            .posted_target = std::min(g.posted, room),
+            .max_message = max_message(),
+            .port = id(),
+            .drain = drain_};
+}
+
+int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t peer_seed)
+{
+    const unsigned count = std::min(geometry_.queues, peer.qp_count);
+    for (unsigned q = 0; q < count; ++q) {
+        QueuePair &qp = queues_[q];
+        int rc = queue::tx_open(qp.tx.state, tx_setup(q, peer, own_seed, peer_seed));
+        if (rc == 0) {
+            queues_open_ = q + 1; // what is open from here on is closed by close_queues
+            rc = queue::rx_open(qp.rx.state, rx_setup(q, peer, own_seed, peer_seed));
+        }
+        if (rc != 0) {
+            close_queues();
+            return rc;
+        }
+    }
+    if (++generation_ == 0)
+        generation_ = 1;
+    for (unsigned q = 0; q < count; ++q) {
+        queues_[q].tx.broken.store(false, std::memory_order_relaxed);
+        queues_[q].rx.broken.store(false, std::memory_order_relaxed);
+        queues_[q].tx.gate.open(generation_);
+        queues_[q].rx.gate.open(generation_);
+    }
+    return 0;
+}
+
+wire::Hello Device::read_hello()
+{
+    uint64_t words[sizeof(wire::Hello) / 8];
+    copy_words(words, reinterpret_cast<const uint64_t *>(block_.base + wire::hello_offset),
+               std::size(words));
+    return std::bit_cast<wire::Hello>(words);
+}
+
+uint64_t Device::read_heartbeat()
+{
+    uint64_t word = 0;
+    copy_words(&word, reinterpret_cast<const uint64_t *>(block_.base + wire::heartbeat_offset), 1);
+    return word;
+}
+
+void Device::write_hello(const wire::Hello &hello)
+{
+    const auto words = std::bit_cast<std::array<uint64_t, sizeof(hello) / 8>>(hello);
+    auto *to = reinterpret_cast<uint64_t *>(platform_.window + wire::hello_offset);
+    // In any order: the reader tells a torn hello by its CRC.
+    for (size_t i = 0; i < words.size(); ++i)
+        __atomic_store_n(to + i, words[i], __ATOMIC_RELEASE);
+}
+
+void Device::write_heartbeat(uint64_t word)
+{
+    auto *to = reinterpret_cast<uint64_t *>(platform_.window + wire::heartbeat_offset);
+    __atomic_store_n(to, word, __ATOMIC_RELEASE);
+}
+
+void Device::report(LinkEvent event)
+{
+    rte_pmd_plx_ntb_event told = RTE_PMD_PLX_NTB_EVENT_BACK;
+    switch (event) {
+    case LinkEvent::back:
+        ++counts_.connects;
+        PLX_LOG(NOTICE, "%s: connected, %u queue pairs\n", name_, queues_open_);
+        break;
+    case LinkEvent::silent:
+        ++counts_.silences;
+        told = RTE_PMD_PLX_NTB_EVENT_SILENT;
+        break;
+    case LinkEvent::awake:
+        told = RTE_PMD_PLX_NTB_EVENT_AWAKE;
+        break;
+    case LinkEvent::lost:
+        ++counts_.losses;
+        PLX_LOG(NOTICE, "%s: lost: %s\n", name_, link_.why());
+        told = RTE_PMD_PLX_NTB_EVENT_LOST;
+        break;
+    case LinkEvent::refused:
+        ++counts_.refusals;
+        PLX_LOG(ERR, "%s: refused: %s\n", name_, link_.why());
+        told = RTE_PMD_PLX_NTB_EVENT_REFUSED;
+        break;
+    }
+    if (event_fn_ != nullptr)
+        event_fn_(id(), told, event_arg_);
+}
+
+void Device::explain(const char *why)
+{
+    PLX_LOG(INFO, "%s: %s\n", name_, why);
+}
+
+void Device::set_callback(rte_pmd_plx_ntb_event_fn fn, void *arg)
+{
+    lock();
+    event_fn_ = fn;
+    event_arg_ = arg;
+    unlock();
+}
+
+void Device::link_info(rte_pmd_plx_ntb_link *out)
+{
+    *out = {};
+    hw::LinkStatus status;
+    if (!closed_ && chip_.link_status(&status) == 0) {
+        out->speed = status.speed;
+        out->width = status.width;
+    }
+    lock();
+    switch (link_.state()) {
+    case LinkState::stopped:
+        out->state = RTE_PMD_PLX_NTB_STOPPED;
+        break;
+    case LinkState::waiting:
+        out->state = link_.refused() ? RTE_PMD_PLX_NTB_REFUSED : RTE_PMD_PLX_NTB_WAITING;
+        break;
+    case LinkState::fencing:
+        out->state = RTE_PMD_PLX_NTB_FENCING;
+        break;
+    case LinkState::connected:
+        out->state = link_.silent() ? RTE_PMD_PLX_NTB_SILENT : RTE_PMD_PLX_NTB_CONNECTED;
+        out->peer_epoch = link_.peer().epoch;
+        out->peer_max_message = link_.peer().max_message;
+        out->queues = queues_open_;
+        break;
+    }
+    std::snprintf(out->why, sizeof(out->why), "%s", link_.why());
+    unlock();
+}
+
+} // namespace plx::pmd

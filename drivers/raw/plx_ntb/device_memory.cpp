@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory of a device: the block that is lent to the peer, the pool over its buffers, and
+// private pools for what comes inside the ring.
+#include "pmd.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "plx_log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+constexpr unsigned pool_cache_max = 256;
+constexpr uint16_t inline_room = RTE_PKTMBUF_HEADROOM + wire::inline_bytes_max;
+/// Inline messages that an application may hold before its bursts run dry, beside a full ring.
+constexpr unsigned inline_spare = 3072;
+
+/// A lcore's cache may not hold nearly all of a small pool: rte_mempool refuses it, and another
+/// lcore would find nothing.
+unsigned pool_cache(unsigned mbufs)
+{
+    return std::min(pool_cache_max, mbufs / 4);
+}
+
+bool is_home(rte_mempool *pool)
+{
+    return pool == nullptr || rte_mempool_full(pool) == 1;
+}
+
+/// Whether a block that was laid out for @p a serves @p b.
+bool same_layout(const Geometry &a, const Geometry &b)
+{
+    return a.queues == b.queues && a.ring_lines == b.ring_lines &&
+           a.posted_lines == b.posted_lines && a.buffers == b.buffers && a.buf_bytes == b.buf_bytes;
+}
+
+} // namespace
+
+int Device::make_block()
+{
+    if (block_.base != nullptr && same_layout(block_geometry_, geometry_))
+        return 0;
+    if (!is_home(window_pool_)) {
+        PLX_INIT_LOG(ERR, "%s: mbufs of the last start are still held: free them first\n", name_);
+        return -EBUSY;
+    }
+    drop_block();
+    plan_ = plan_block(geometry_);
+    const int rc = platform_.ops->memory_alloc(platform_.ctx, plan_.block_bytes, node_, &block_);
+    if (rc != 0) {
+        PLX_INIT_LOG(ERR, "%s: no window memory of %" PRIu64 " MiB on node %d: %s\n", name_,
+                     plan_.block_bytes >> 20, node_, rte_strerror(-rc));
+        return rc;
+    }
+    block_geometry_ = geometry_;
+    return make_window_pool();
+}
+
+int Device::make_window_pool()
+{
+    rte_pktmbuf_extmem memory{};
+    memory.buf_ptr = block_.base + size_t{plan_.buf_begin} * wire::line_bytes;
+    memory.buf_iova = RTE_BAD_IOVA; // nobody's DMA but the peer's, through the bridge
+    memory.buf_len = size_t{plan_.element_bytes} * geometry_.buffers;
+    memory.elt_size = static_cast<uint16_t>(plan_.element_bytes);
+    char pool_name[RTE_MEMPOOL_NAMESIZE];
+    std::snprintf(pool_name, sizeof(pool_name), "plx_window_%u", id());
+    window_pool_ =
+        rte_pktmbuf_pool_create_extbuf(pool_name, geometry_.buffers, pool_cache(geometry_.buffers),
+                                       0, memory.elt_size, node_, &memory, 1);
+    if (window_pool_ != nullptr)
+        return 0;
+    PLX_INIT_LOG(ERR, "%s: no memory for %u mbufs over the window: %s\n", name_, geometry_.buffers,
+                 rte_strerror(rte_errno));
+    drop_block();
+    return -ENOMEM;
+}
+
+int Device::make_inline_pools()
+{
+    for (unsigned q = 0; q < queues_ready_; ++q) {
+        QueuePair &qp = queues_[q];
+        if (qp.given_pool != nullptr && rte_pktmbuf_data_room_size(qp.given_pool) < inline_room) {
+            PLX_INIT_LOG(ERR,
+                         "%s: the pool of queue %u has a data room of %u: expected at least %u\n",
+                         name_, q, rte_pktmbuf_data_room_size(qp.given_pool), inline_room);
+            return -EINVAL;
+        }
+        const unsigned count = geometry_.ring_lines + inline_spare;
+        if (qp.own_pool != nullptr && qp.own_pool->size != count && is_home(qp.own_pool)) {
+            rte_mempool_free(qp.own_pool);
+            qp.own_pool = nullptr;
+        }
+        if (qp.inline_pool() != nullptr)
+            continue;
+        char pool_name[RTE_MEMPOOL_NAMESIZE];
+        std::snprintf(pool_name, sizeof(pool_name), "plx_inline_%u_%u", id(), q);
+        qp.own_pool =
+            rte_pktmbuf_pool_create(pool_name, count, pool_cache(count), 0, inline_room, node_);
+        if (qp.own_pool == nullptr) {
+            PLX_INIT_LOG(ERR, "%s: no memory for %u mbufs of queue %u: %s\n", name_, count, q,
+                         rte_strerror(rte_errno));
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
+bool Device::pools_home() const
+{
+    bool home = is_home(window_pool_);
+    for (const QueuePair &qp : queues_)
+        home = home && is_home(qp.own_pool);
+    return home;
+}
+
+void Device::drop_block()
+{
+    rte_mempool_free(window_pool_);
+    window_pool_ = nullptr;
+    if (block_.base != nullptr)
+        platform_.ops->memory_free(platform_.ctx, block_);
+    block_ = {};
+}
+
+void Device::drop_inline_pools()
+{
+    for (QueuePair &qp : queues_) {
+        rte_mempool_free(qp.own_pool);
+        qp.own_pool = nullptr;
+    }
+}
+
+} // namespace plx::pmd

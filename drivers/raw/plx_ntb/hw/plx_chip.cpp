@@ -1,0 +1,591 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plx_chip.hpp"
+
+#include <bit>
+#include <cerrno>
+
+namespace plx::hw
+{
+
+namespace field = facts::field;
+namespace reg = facts::reg;
+using facts::BarSetup;
+using facts::LutEntry;
+using facts::Side;
+
+namespace
+{
+
+constexpr uint32_t all_ones = ~uint32_t{0};
+constexpr unsigned shared_bar = 4;
+constexpr uint32_t pattern_probe = 0x12345678;
+constexpr unsigned pattern_tries = 1000; // E2: of 1 us each
+
+constexpr unsigned bar_of(unsigned window)
+{
+    return window == Chip::data_window ? 2 : shared_bar;
+}
+
+// The link bus is private to the two chips: addresses follow from the BAR number alone, so two
+// drivers agree without a word.                                                        FBSD R
+constexpr uint64_t link_bus(unsigned bar)
+{
+    return uint64_t{bar} << 61;
+}
+
+constexpr uint32_t low(uint64_t value)
+{
+    return static_cast<uint32_t>(value);
+}
+constexpr uint32_t high(uint64_t value)
+{
+    return static_cast<uint32_t>(value >> 32);
+}
+
+int refuse(Refusal *why, int error, const char *what, uint64_t found, uint64_t expected = 0)
+{
+    if (why != nullptr)
+        *why = {what, found, expected};
+    return error;
+}
+
+int check_config(const ChipConfig &c, Refusal *why)
+{
+    if (!std::has_single_bit(c.bar2_bytes) || c.bar2_bytes < facts::window_size_min)
+        return refuse(why, -EINVAL, "BAR2: a power of two, at least 1 MiB", c.bar2_bytes,
+                      facts::window_size_min);
+    if (!std::has_single_bit(c.bar4_bytes) || c.bar4_bytes < 2 * facts::window_size_min)
+        return refuse(why, -EINVAL,
+                      "BAR4: a power of two, at least 2 MiB, half of it for the peer's registers",
+                      c.bar4_bytes, 2 * facts::window_size_min);
+    // Windows must not run into each other on the link bus.
+    if (c.bar2_bytes > link_bus(1) || c.bar4_bytes > link_bus(1))
+        return refuse(why, -EINVAL, "BARs of at most 2^61 bytes",
+                      c.bar2_bytes > c.bar4_bytes ? c.bar2_bytes : c.bar4_bytes, link_bus(1));
+    if (c.requester_count > Chip::requesters_max)
+        return refuse(why, -EINVAL, "more requesters than the requester-ID table holds",
+                      c.requester_count, Chip::requesters_max);
+    return 0;
+}
+
+struct Shape {
+    uint64_t bytes = 0;
+    bool alut = false;
+};
+
+int add_up(const WindowRules &rules, const Piece *pieces, unsigned count, uint64_t *bytes,
+           Refusal *why)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < count; i++) {
+        // Bounded before it is added, so the sum cannot wrap.
+        if (pieces[i].bytes > rules.bytes_max - sum)
+            return refuse(why, -EINVAL, "more bytes than the window shows", pieces[i].bytes,
+                          rules.bytes_max - sum);
+        if (pieces[i].address + pieces[i].bytes < pieces[i].address)
+            return refuse(why, -EINVAL, "an address range that does not wrap", pieces[i].address);
+        sum += pieces[i].bytes;
+    }
+    *bytes = sum;
+    return 0;
+}
+
+// One block that base and offset can show; without an A-LUT nothing else will do.
+int check_plain(const WindowRules &rules, const Piece &piece, uint32_t rights, Refusal *why)
+{
+    const uint64_t size = rules.bar_bytes(piece.bytes);
+    if (rights != rights_all)
+        return refuse(why, -EINVAL, "rights other than read and write need an A-LUT", rights,
+                      rights_all);
+    if (piece.bytes != size)
+        return refuse(why, -EINVAL, "a size that is a power of two, at least 1 MiB", piece.bytes,
+                      size);
+    if ((piece.address & (size - 1)) != 0)
+        return refuse(why, -EINVAL, "an address that is a multiple of the size", piece.address,
+                      size);
+    return 0;
+}
+
+// Segments are powers of two, as is what they divide.
+int check_segments(const Piece *pieces, unsigned count, uint64_t segment, Refusal *why)
+{
+    for (unsigned i = 0; i < count; i++) {
+        if ((pieces[i].address & (segment - 1)) != 0)
+            return refuse(why, -EINVAL, "an address that is a multiple of the A-LUT segment",
+                          pieces[i].address, segment);
+        if (pieces[i].bytes == 0 || (pieces[i].bytes & (segment - 1)) != 0)
+            return refuse(why, -EINVAL, "a size that is a multiple of the A-LUT segment",
+                          pieces[i].bytes, segment);
+    }
+    return 0;
+}
+
+int check_shape(const WindowRules &rules, const Piece *pieces, unsigned count, uint32_t rights,
+                Shape *shape, Refusal *why)
+{
+    const unsigned count_max = rules.entries == 0 ? 1 : rules.entries;
+    if (count > count_max)
+        return refuse(why, -EINVAL, "fewer pieces of memory", count, count_max);
+    if ((rights & ~rights_all) != 0)
+        return refuse(why, -EINVAL, "rights of read and write", rights, rights_all);
+    if (const int rc = add_up(rules, pieces, count, &shape->bytes, why); rc != 0)
+        return rc;
+    if (shape->bytes == 0)
+        return 0;
+    if (rules.entries == 0)
+        return check_plain(rules, pieces[0], rights, why);
+    if (count == 1 && check_plain(rules, pieces[0], rights, nullptr) == 0)
+        return 0;
+    shape->alut = true;
+    return check_segments(pieces, count, rules.segment(shape->bytes), why);
+}
+
+} // namespace
+
+uint64_t WindowRules::bar_bytes(uint64_t bytes) const
+{
+    if (bytes > bytes_max)
+        return 0;
+    return bytes <= bytes_min ? bytes_min : std::bit_ceil(bytes);
+}
+
+uint64_t WindowRules::segment(uint64_t bytes) const
+{
+    return bar_bytes(bytes) / (entries == 0 ? 1 : entries);
+}
+
+int Chip::open(const RegIo &io, const ChipConfig &config, Refusal *why)
+{
+    Identity id;
+    if (const int rc = identify(io, &id, why); rc != 0)
+        return rc;
+    if (id.side != Side::virt)
+        return refuse(why, -ENOTSUP, "the virtual side: chips back to back are driven from there",
+                      facts::nt_base(id.nt, id.side));
+    if (const int rc = check_config(config, why); rc != 0)
+        return rc;
+
+    *this = Chip();
+    io_ = io;
+    id_ = id;
+    bar_bytes_[data_window] = config.bar2_bytes;
+    bar_bytes_[shared_window] = config.bar4_bytes;
+    requester_count_ = config.requester_count;
+    for (unsigned i = 0; i < requester_count_; i++)
+        requesters_[i] = config.requesters[i];
+    hold_link_side_ = config.hold_link_side;
+    return 0;
+}
+
+// A register of the chip that holds neither data nor state: reading it flushes what was written
+// before, and tells a chip that has gone from one that answers.
+int Chip::flush() const
+{
+    const uint32_t nt_id = io_.read32(virt(reg::nt_port_id));
+    const bool ours = field::nt_index.get(nt_id) == id_.nt && field::link_side.get(nt_id) == 0;
+    return ours ? 0 : -ENODEV;
+}
+
+int Chip::start()
+{
+    quiet();
+    close_window(data_window);
+    close_window(shared_window);
+    io_.write32(virt(reg::db_virt_clear), facts::doorbell_mask);
+    io_.write32(virt(reg::db_link_clear), facts::doorbell_mask);
+    io_.write32(virt(reg::link_err_status), facts::link_err_all);
+    if (const int rc = flush(); rc != 0)
+        return rc;
+    clear_spads();
+    return program_all();
+}
+
+int Chip::program_all()
+{
+    const uint32_t own_id = io_.read32(virt(reg::req_id_readback));
+    if (own_id == all_ones)
+        return -ENODEV;
+    write_hold();
+    write_peer_csr();
+    write_outbound();
+    write_luts(static_cast<uint16_t>(field::req_id.get(own_id)));
+    for (unsigned w = 0; w < window_count; w++) {
+        if (windows_[w].bytes == 0)
+            close_window(w);
+        else
+            open_window(w);
+    }
+    // Last: until the link side may answer as target and master, nothing of the above can be hit.
+    write_commands();
+    return flush();
+}
+
+int Chip::shut_down(bool keep_link)
+{
+    quiet();
+    for (unsigned w = 0; w < window_count; w++) {
+        windows_[w] = Window();
+        close_window(w);
+    }
+    record_alut(nullptr, 0, 0, rights_none);
+    if (const int rc = flush(); rc != 0)
+        return rc;
+    if (!keep_link)
+        if (const int rc = port_set_disabled(true); rc != 0)
+            return rc;
+    const uint32_t command = io_.config_read32(reg::pci_command_status) & 0xFFFF;
+    io_.config_write32(reg::pci_command_status, command & ~field::bus_master.mask());
+    return flush();
+}
+
+// Poll mode: nothing may interrupt.
+void Chip::quiet() const
+{
+    io_.write32(virt(reg::link_err_mask), facts::link_err_all);
+    io_.write32(virt(reg::db_virt_mask_set), facts::doorbell_mask);
+    io_.write32(virt(reg::db_link_mask_set), facts::doorbell_mask);
+}
+
+// ---- the parts of program_all()
+
+// VS_DEBUG belongs to the upstream port's block. KAO R; kept equal to what was asked for, so that
+// a setting left by somebody else does not hold.
+void Chip::write_hold() const
+{
+    if (!id_.quirks.has(Quirk::link_loss_wipes))
+        return;
+    const uint32_t csr = facts::port_base(id_.upstream_port) + reg::vs_debug;
+    io_.write32(csr, field::dl_down_reset_disable.set(io_.read32(csr), hold_link_side_));
+}
+
+void Chip::write_link_pair(uint32_t low_reg, uint64_t value) const
+{
+    io_.write32(link(low_reg), low(value));
+    io_.write32(link(low_reg) + 4, high(value));
+}
+
+// Link BAR0 shows our registers to the peer at the start of its shared window.        FBSD R
+void Chip::write_peer_csr() const
+{
+    constexpr uint64_t type_64bit = 4;
+    io_.write32(link(reg::bar0_setup_link), peer_csr_open_ ? facts::bar0_setup_64bit : 0);
+    write_link_pair(reg::pci_bar[0], link_bus(shared_bar) | type_64bit);
+}
+
+// What we send through BARs 2 and 4 goes to the addresses where the peer's link BARs listen. The
+// A-LUT stands aside in this direction.                                               FBSD R
+void Chip::write_outbound() const
+{
+    for (unsigned w = 0; w < window_count; w++) {
+        const unsigned bar = bar_of(w);
+        io_.write32(virt(reg::bar_xlat(bar)), low(link_bus(bar)));
+        io_.write32(virt(reg::bar_xlat(bar)) + 4, high(link_bus(bar)));
+    }
+    if (id_.alut_entries != 0)
+        io_.write32(link(reg::alut_control), 0);
+}
+
+// Virtual side: 0:0 (CPU writes), the id of our own reads (E14, E17), the requesters given; the
+// rest off, whatever a predecessor left. Link side: nobody gave the peer's endpoint a bus number,
+// so what it forwards comes as 0:<index in its table>.                                FBSD R
+void Chip::write_luts(uint16_t own_id) const
+{
+    LutEntry entries[facts::lut_entry_count];
+    entries[0] = LutEntry::of(0);
+    entries[1] = LutEntry::of(own_id);
+    for (unsigned i = 0; i < requester_count_; i++)
+        entries[2 + i] = LutEntry::of(requesters_[i]);
+
+    for (uint8_t i = 0; i < facts::lut_entry_count; i = static_cast<uint8_t>(i + 2)) {
+        const LutEntry even = {true, false, 0, i};
+        const LutEntry odd = {true, false, 0, static_cast<uint8_t>(i + 1)};
+        io_.write32(link(reg::req_id_lut_link[i / 2u]), facts::lut_dword(even, odd));
+        io_.write32(virt(reg::req_id_lut_virt[i / 2u]),
+                    facts::lut_dword(entries[i], entries[i + 1]));
+    }
+}
+
+// The upper half of the dword is status that a one clears: it is written as zero.
+void Chip::write_commands() const
+{
+    constexpr uint32_t on = field::mem_enable.mask() | field::bus_master.mask();
+    const uint32_t own = io_.config_read32(reg::pci_command_status) & 0xFFFF;
+    io_.config_write32(reg::pci_command_status, own | on);
+    io_.write32(link(reg::pci_command_status), on);
+}
+
+// ---- windows
+
+WindowRules Chip::window_rules(unsigned window) const
+{
+    WindowRules rules;
+    if (window >= window_count)
+        return rules;
+    rules.bytes_min = facts::window_size_min;
+    rules.bytes_max = bar_bytes_[window] - outbound_offset(window);
+    rules.entries = window == data_window ? id_.alut_entries : 0;
+    return rules;
+}
+
+uint64_t Chip::outbound_offset(unsigned window) const
+{
+    return window == shared_window ? bar_bytes_[shared_window] / 2 : 0;
+}
+
+int Chip::window_set(unsigned window, const Piece *pieces, unsigned count, uint32_t rights,
+                     Refusal *why)
+{
+    if (window >= window_count)
+        return refuse(why, -EINVAL, "a window that exists", window, window_count - 1);
+    Shape shape;
+    if (const int rc = check_shape(window_rules(window), pieces, count, rights, &shape, why);
+        rc != 0)
+        return rc;
+    if (shape.bytes == 0)
+        return window_clear(window);
+
+    // Closed in between: at no moment does the peer see a mixture of old and new.
+    const int closed = window_clear(window);
+    windows_[window] = {shape.bytes, pieces[0].address, shape.alut};
+    if (shape.alut)
+        record_alut(pieces, count, shape.bytes, rights);
+    if (closed != 0)
+        return closed;
+    open_window(window);
+    return flush();
+}
+
+int Chip::window_clear(unsigned window)
+{
+    if (window >= window_count)
+        return -EINVAL;
+    windows_[window] = Window();
+    if (window == data_window)
+        record_alut(nullptr, 0, 0, rights_none);
+    close_window(window);
+    return flush();
+}
+
+void Chip::record_alut(const Piece *pieces, unsigned count, uint64_t bytes, uint32_t rights)
+{
+    for (AlutEntry &entry : alut_)
+        entry = AlutEntry();
+    const uint64_t segment = window_rules(data_window).segment(bytes);
+    unsigned n = 0;
+    for (unsigned i = 0; i < count; i++)
+        for (uint64_t at = 0; at < pieces[i].bytes; at += segment)
+            alut_[n++] = {pieces[i].address + at, rights};
+}
+
+// Set-up before BAR: the other way round may leave the BAR inconsistent (SDK R). The upper half
+// carries the enable bit, so it goes last when opening and first when closing.
+void Chip::write_setup(unsigned window, uint64_t bytes) const
+{
+    const unsigned bar = bar_of(window);
+    const BarSetup setup = {bytes, true, true};
+    const uint32_t csr = link(reg::bar_setup(Side::link, bar));
+    if (bytes == 0)
+        io_.write32(csr + 4, setup.high());
+    io_.write32(csr, setup.low());
+    if (bytes == 0)
+        return;
+    io_.write32(csr + 4, setup.high());
+    write_link_pair(reg::pci_bar[bar], link_bus(bar) + outbound_offset(window));
+}
+
+// Where a chip has an A-LUT, a closed data window is one that asks it and is granted nothing: that
+// lasts even if a link loss puts the set-up register back to an open default.
+void Chip::close_window(unsigned window) const
+{
+    write_setup(window, 0);
+    if (window != data_window || id_.alut_entries == 0)
+        return;
+    const uint32_t array = facts::alut_array(id_.nt, Side::link, id_.alut_entries);
+    for (uint32_t i = 0; i < id_.alut_entries; i++)
+        io_.write32(array + facts::alut_entry(reg::alut_permission, i), rights_none);
+    io_.write32(virt(reg::alut_control), field::alut_enable.put(1));
+}
+
+// From behind to front: what is reached first, then the way to it. In the block of the side that
+// traffic goes to, ALUT_CONTROL decides between A-LUT and base (FBSD, VCA: D).
+void Chip::open_window(unsigned window) const
+{
+    const Window &w = windows_[window];
+    write_link_pair(reg::bar_xlat(bar_of(window)), w.alut ? ~uint64_t{0} : w.address);
+    if (w.alut)
+        write_alut();
+    if (window == data_window && id_.alut_entries != 0)
+        io_.write32(virt(reg::alut_control), field::alut_enable.put(w.alut));
+    write_setup(window, window_rules(window).bar_bytes(w.bytes));
+    if (w.alut)
+        write_alut_rights();
+}
+
+// High, low, and known to be there before any right is granted: the flush is another register of
+// the chip, because A-LUT RAM is not read (E6).                                        VCA R
+void Chip::write_alut() const
+{
+    const uint32_t array = facts::alut_array(id_.nt, Side::link, id_.alut_entries);
+    for (uint32_t i = 0; i < id_.alut_entries; i++) {
+        io_.write32(array + facts::alut_entry(reg::alut_upper, i), high(alut_[i].address));
+        io_.write32(array + facts::alut_entry(reg::alut_lower, i), low(alut_[i].address));
+    }
+    (void)flush();
+}
+
+void Chip::write_alut_rights() const
+{
+    const uint32_t array = facts::alut_array(id_.nt, Side::link, id_.alut_entries);
+    for (uint32_t i = 0; i < id_.alut_entries; i++)
+        io_.write32(array + facts::alut_entry(reg::alut_permission, i), alut_[i].rights);
+}
+
+int Chip::set_peer_csr(bool open)
+{
+    peer_csr_open_ = open;
+    write_peer_csr();
+    return flush();
+}
+
+// ---- doorbells
+
+void Chip::ring(const RegIo &peer, uint16_t bits) const
+{
+    peer.write32(virt(reg::db_virt_set), bits);
+}
+
+uint16_t Chip::doorbells() const
+{
+    return static_cast<uint16_t>(io_.read32(virt(reg::db_virt_clear)));
+}
+
+void Chip::doorbells_clear(uint16_t bits) const
+{
+    io_.write32(virt(reg::db_virt_clear), bits);
+}
+void Chip::doorbells_mask(uint16_t bits) const
+{
+    io_.write32(virt(reg::db_virt_mask_set), bits);
+}
+void Chip::doorbells_unmask(uint16_t bits) const
+{
+    io_.write32(virt(reg::db_virt_mask_clear), bits);
+}
+
+// ---- scratchpads
+
+uint32_t Chip::spad_csr(unsigned index) const
+{
+    return index < facts::spad_count ? virt(reg::spad[index])
+                                     : facts::test_pattern(id_.nt, index - facts::spad_count);
+}
+
+int Chip::spad_read(unsigned index, uint32_t *value) const
+{
+    if (index >= spad_count_)
+        return -EINVAL;
+    *value = io_.read32(spad_csr(index));
+    return *value == all_ones ? flush() : 0;
+}
+
+int Chip::spad_write(unsigned index, uint32_t value) const
+{
+    if (index >= spad_count_)
+        return -EINVAL;
+    if (index >= facts::spad_count)
+        return write_pattern(spad_csr(index), value);
+    io_.write32(spad_csr(index), value);
+    return 0;
+}
+
+int Chip::write_pattern(uint32_t csr, uint32_t value) const
+{
+    const unsigned tries = id_.quirks.has(Quirk::pattern_write_lock) ? pattern_tries : 1;
+    for (unsigned i = 0; i < tries; i++) {
+        if (i != 0)
+            io_.delay_us(1);
+        io_.write32(csr, value);
+        if (io_.read32(csr) == value)
+            return 0;
+    }
+    return -EAGAIN;
+}
+
+// The test-pattern registers are there if one keeps what is written to it.             FBSD R
+bool Chip::has_pattern() const
+{
+    return write_pattern(facts::test_pattern(id_.nt, 0), pattern_probe) == 0;
+}
+
+void Chip::clear_spads()
+{
+    spad_count_ = has_pattern() ? spads_max : facts::spad_count;
+    for (unsigned i = 0; i < spad_count_; i++)
+        io_.write32(spad_csr(i), 0);
+}
+
+int Chip::peer_spad_read(const RegIo &peer, unsigned index, uint32_t *value) const
+{
+    if (index >= spad_count_)
+        return -EINVAL;
+    *value = peer.read32(spad_csr(index));
+    return 0;
+}
+
+int Chip::peer_spad_write(const RegIo &peer, unsigned index, uint32_t value) const
+{
+    if (index >= spad_count_)
+        return -EINVAL;
+    peer.write32(spad_csr(index), value);
+    return 0;
+}
+
+// ---- link
+
+int Chip::port_set_disabled(bool disabled) const
+{
+    const uint32_t csr = facts::station_base(id_.nt_port) + reg::port_control;
+    const uint32_t bit = uint32_t{1} << id_.nt_port % facts::ports_per_station;
+    const uint32_t now = io_.read32(csr);
+    if (now == all_ones)
+        return -ENODEV;
+    io_.write32(csr, disabled ? now | bit : now & ~bit);
+    return flush();
+}
+
+int Chip::link_enable()
+{
+    return port_set_disabled(false);
+}
+int Chip::link_disable()
+{
+    return port_set_disabled(true);
+}
+
+int Chip::link_status(LinkStatus *out) const
+{
+    *out = LinkStatus();
+    const uint32_t status = io_.read32(virt(reg::pcie_link_ctl_status));
+    if (status == all_ones)
+        return -ENODEV;
+    out->width = static_cast<uint8_t>(field::link_width.get(status));
+    out->up = out->width != 0;
+    if (out->up)
+        out->speed = static_cast<uint8_t>(field::link_speed.get(status));
+    return 0;
+}
+
+int Chip::link_errors_take(uint32_t *errors) const
+{
+    *errors = 0;
+    const uint32_t status = io_.read32(virt(reg::link_err_status));
+    if (status == all_ones)
+        return -ENODEV;
+    // Only what was seen is cleared: what comes in between stays for the next call.
+    *errors = status & facts::link_err_all;
+    if (*errors != 0)
+        io_.write32(virt(reg::link_err_status), *errors);
+    return 0;
+}
+
+} // namespace plx::hw

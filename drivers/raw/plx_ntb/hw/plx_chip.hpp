@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The operations of a PEX 87xx NT port, in the chip's words, over the register border. Two chips
+// stand back to back: each host drives both blocks of its own chip from the virtual side, and the
+// link bus between them is divided by a plan that both know. No DPDK, no heap.
+//
+// Everything can be done again: what is to be in the chip is kept in a record of our own, and
+// program_all() puts it there whatever the chip held before.
+//
+// Threads: one at a time per Chip, except where a function says otherwise.
+#ifndef PLX_CHIP_HPP
+#define PLX_CHIP_HPP
+
+#include "plx_fields.hpp"
+#include "plx_identify.hpp"
+#include "plx_reg_io.hpp"
+
+#include <cstdint>
+
+namespace plx::hw
+{
+
+/// A piece of memory to be seen through a window.
+struct Piece {
+    uint64_t address; ///< bus address
+    uint64_t bytes;
+};
+
+/// What a window demands of memory.
+struct WindowRules {
+    uint64_t bytes_max = 0;
+    uint64_t bytes_min = 0;
+    /// 0: one piece, a power of two in size and aligned to it. 128 or 256: any pieces whose
+    /// addresses and sizes are multiples of segment(); they appear one after another.
+    uint32_t entries = 0;
+
+    /// What the BAR is set to for @p bytes in all.
+    uint64_t bar_bytes(uint64_t bytes) const;
+    /// What addresses and sizes are to be multiples of, for @p bytes in all.
+    uint64_t segment(uint64_t bytes) const;
+};
+
+struct LinkStatus {
+    bool up = false;
+    uint8_t speed = 0; ///< PCIe generation; 0 when down
+    uint8_t width = 0; ///< lanes; 0 when down
+};
+
+struct ChipConfig {
+    /// Sizes of the NT virtual endpoint's BARs as the system assigned them, bytes. BAR2/3 is the
+    /// data window, BAR4/5 the shared one; both 64-bit. Both chips must have the same.
+    uint64_t bar2_bytes = 0; ///< power of two, at least 1 MiB
+    uint64_t bar4_bytes = 0; ///< power of two, at least 2 MiB
+    /// Requesters beside the CPU that may reach through the windows (bus<<8 | device<<3 |
+    /// function): DMA engines, NICs. Read by open() only.
+    const uint16_t *requesters = nullptr;
+    unsigned requester_count = 0; ///< at most 30
+    /// E3: ask the chip to hold its link side over a link loss.
+    bool hold_link_side = true;
+};
+
+/// What the peer may do through an A-LUT entry.
+inline constexpr uint32_t rights_none = 0;
+inline constexpr uint32_t rights_all = facts::alut_rights_all;
+
+class Chip
+{
+public:
+    static constexpr unsigned window_count = 2;
+    static constexpr unsigned data_window = 0;   ///< BAR2/3
+    static constexpr unsigned shared_window = 1; ///< second half of BAR4/5
+    static constexpr unsigned requesters_max = facts::lut_entry_count - 2;
+    static constexpr unsigned spads_max = facts::spad_count + facts::test_pattern_count;
+
+    /// Identifies the chip and checks the plan against it; writes nothing.
+    /// @return 0; -ENODEV, -ENOTSUP as identify(), the link side, or a chip that cannot be driven;
+    ///   -EINVAL the configuration
+    int open(const RegIo &io, const ChipConfig &config, Refusal *why);
+    const Identity &identity() const { return id_; }
+
+    /// Takes the chip over in whatever state it is: closes every window, masks and clears
+    /// doorbells and link errors, clears our scratchpads, then program_all().
+    /// @return 0 or -ENODEV
+    int start();
+
+    /// Puts the whole record into the chip: requester-ID tables of both sides, link BARs,
+    /// translations, windows, bus mastering. Values that are there already are written again,
+    /// which no traffic notices. To be run after every link event (E3).
+    /// Source: order of FBSD (R).
+    /// @return 0; -ENODEV the chip does not answer any more
+    int program_all();
+
+    /// The reverse of start(): link errors and doorbells masked, windows closed, port disabled
+    /// unless
+    /// @p keep_link, bus mastering off. May be called twice. @return 0 or -ENODEV
+    int shut_down(bool keep_link);
+
+    // ---- windows: where the peer's accesses land
+
+    WindowRules window_rules(unsigned window) const;
+    /// Lets the peer see @p pieces through @p window, one after another, from its start. Closes it
+    /// first; known to have taken effect when this returns.
+    /// One naturally aligned power of two goes through base and offset, anything else through the
+    /// A-LUT, which also alone can grant less than rights_all.
+    /// @param count 0, or no bytes in all: as window_clear() (E16)
+    /// @return 0; -EINVAL, @p why says what was expected, and the window is as it was;
+    ///   -ENODEV (the record holds: program_all() makes up for it)
+    int window_set(unsigned window, const Piece *pieces, unsigned count, uint32_t rights,
+                   Refusal *why);
+    /// Takes the peer's access away. Known to have taken effect when this returns 0: a write that
+    /// was under way has landed or never will.
+    /// @return 0; -EINVAL no such window; -ENODEV
+    int window_clear(unsigned window);
+    /// Gives or takes the peer's access to our registers (E25). Turning link BAR0 off by its
+    /// set-up register is inferred from its encoding, not verified on hardware.
+    /// @return 0 or -ENODEV
+    int set_peer_csr(bool open);
+
+    /// How far into our own BAR2 or BAR4 the peer's window begins.
+    uint64_t outbound_offset(unsigned window) const;
+    /// Offset inside our own BAR4 of CSR @p csr of the peer's chip.
+    uint64_t peer_csr_offset(uint32_t csr) const { return csr; }
+
+    // ---- doorbells, 16 a direction. Any thread: the chip does the bit arithmetic.
+
+    /// Raises @p bits at the peer, whose registers are behind @p peer. One posted write. The peer
+    /// is taken to use the NT port of our number.
+    void ring(const RegIo &peer, uint16_t bits) const;
+    /// Doorbells that the peer has raised. All ones also stands for a chip that is gone.
+    uint16_t doorbells() const;
+    void doorbells_clear(uint16_t bits) const;
+    void doorbells_mask(uint16_t bits) const;
+    void doorbells_unmask(uint16_t bits) const;
+
+    // ---- scratchpads: 8, and 4 test-pattern registers more where start() finds them
+
+    unsigned spad_count() const { return spad_count_; }
+    /// @return 0; -EINVAL no such scratchpad; -ENODEV
+    int spad_read(unsigned index, uint32_t *value) const;
+    /// @return 0; -EINVAL; -EAGAIN a test-pattern register that refused writes for 1 ms (E2)
+    int spad_write(unsigned index, uint32_t value) const;
+    /// The peer's, across the bridge: slow, and all ones when the peer cannot be reached.
+    int peer_spad_read(const RegIo &peer, unsigned index, uint32_t *value) const;
+    int peer_spad_write(const RegIo &peer, unsigned index, uint32_t value) const;
+
+    // ---- link. Only the virtual side controls it (E28).
+
+    /// @return 0 or -ENODEV
+    int link_enable();
+    int link_disable();
+    /// Reads the virtual block, which reports the NT link (FBSD, KAO: R). @return 0 or -ENODEV
+    int link_status(LinkStatus *out) const;
+    /// Link errors since the last call, as facts::field::err_*; they are cleared in the chip. To
+    /// be taken before program_all() answers a link change, so that the next change shows again.
+    /// Their mask stays closed: this is a polling driver. @return 0 or -ENODEV
+    int link_errors_take(uint32_t *errors) const;
+
+private:
+    struct Window {
+        uint64_t bytes = 0;   ///< 0: closed
+        uint64_t address = 0; ///< base and offset only
+        bool alut = false;
+    };
+    struct AlutEntry {
+        uint64_t address = 0;
+        uint32_t rights = rights_none;
+    };
+
+    uint32_t virt(uint32_t reg) const { return facts::nt_base(id_.nt, facts::Side::virt) + reg; }
+    uint32_t link(uint32_t reg) const { return facts::nt_base(id_.nt, facts::Side::link) + reg; }
+    uint32_t spad_csr(unsigned index) const;
+
+    int flush() const;
+    int write_pattern(uint32_t csr, uint32_t value) const;
+    bool has_pattern() const;
+    void clear_spads();
+    void quiet() const;
+    int port_set_disabled(bool disabled) const;
+    void write_link_pair(uint32_t reg, uint64_t value) const;
+    void write_luts(uint16_t own_id) const;
+    void write_hold() const;
+    void write_peer_csr() const;
+    void write_outbound() const;
+    void write_commands() const;
+    void open_window(unsigned window) const;
+    void close_window(unsigned window) const;
+    void write_setup(unsigned window, uint64_t bytes) const;
+    void write_alut() const;
+    void write_alut_rights() const;
+    void record_alut(const Piece *pieces, unsigned count, uint64_t bytes, uint32_t rights);
+
+    RegIo io_;
+    Identity id_;
+    uint64_t bar_bytes_[window_count] = {};
+    uint16_t requesters_[requesters_max] = {};
+    unsigned requester_count_ = 0;
+    unsigned spad_count_ = facts::spad_count;
+    bool hold_link_side_ = true;
+    bool peer_csr_open_ = true;
+    Window windows_[window_count];
+    AlutEntry alut_[facts::alut_entries_one_nt];
+};
+
+} // namespace plx::hw
+
+#endif

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "plx_options.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <rte_kvargs.h>
+#include <rte_mbuf_core.h>
+
+#include <plx_wire.hpp>
+
+#include "plx_log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+struct Parse {
+    const char *device;
+    Options *options;
+};
+
+int bad_value(const Parse &parse, const char *key, const char *value, const char *expected)
+{
+    PLX_INIT_LOG(ERR, "%s: devarg %s=%s: expected %s\n", parse.device, key,
+                 value == nullptr ? "" : value, expected);
+    return -EINVAL;
+}
+
+bool to_number(const char *text, uint32_t low, uint32_t high, uint32_t *out)
+{
+    if (text == nullptr || text[0] < '0' || text[0] > '9')
+        return false;
+    char *end = nullptr;
+    errno = 0;
+    const unsigned long long value = std::strtoull(text, &end, 0);
+    if (errno != 0 || *end != '\0' || value < low || value > high)
+        return false;
+    *out = static_cast<uint32_t>(value);
+    return true;
+}
+
+/// A devarg that is a number in a range.
+struct NumberKey {
+    const char *key;
+    uint32_t Geometry::*in_geometry;
+    uint32_t Options::*in_options;
+    uint32_t low;
+    uint32_t high;
+    const char *expected;
+};
+
+constexpr uint32_t buf_bytes_limit = 65280; // with the headroom it has to fit rte_mbuf.buf_len
+
+constexpr NumberKey number_keys[] = {
+    {"queues", &Geometry::queues, nullptr, 1, wire::qp_count_max, "1 to 64"},
+    {"ring", &Geometry::ring_lines, nullptr, wire::ring_lines_min, wire::ring_lines_max,
+     "a power of two from 64 to 65536 (lines)"},
+    {"buffers", &Geometry::buffers, nullptr, 64, 1u << 20, "64 to 1048576"},
+    {"buf", &Geometry::buf_bytes, nullptr, wire::buf_bytes_min, buf_bytes_limit,
+     "64 to 65280 bytes, multiple of 64"},
+    {"posted", &Geometry::posted, nullptr, wire::posted_per_line, queue::posted_target_max,
+     "14 to 8190"},
+    {"inline", &Geometry::inline_max, nullptr, wire::head_payload_bytes, wire::inline_bytes_max,
+     "48 to 1024 bytes"},
+    {"max_message", &Geometry::max_message, nullptr, 1, wire::message_max, "1 to 16777215 bytes"},
+    {"heartbeat_ms", nullptr, &Options::heartbeat_ms, 20, 60000, "20 to 60000"},
+    {"lost_ms", nullptr, &Options::lost_ms, 30, 600000, "30 to 600000"},
+};
+
+int on_number(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    for (const NumberKey &k : number_keys) {
+        if (std::strcmp(k.key, key) != 0)
+            continue;
+        uint32_t *out = k.in_geometry != nullptr ? &(parse.options->geometry.*k.in_geometry)
+                                                 : &(parse.options->*k.in_options);
+        if (!to_number(value, k.low, k.high, out))
+            return bad_value(parse, key, value, k.expected);
+    }
+    return 0;
+}
+
+int on_cable(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    const size_t size = sizeof(parse.options->cable);
+    const size_t length = value == nullptr ? 0 : strnlen(value, size);
+    if (length == 0 || length >= size)
+        return bad_value(parse, key, value, "a socket path of 1 to 107 bytes, or mem:<name>");
+    std::memcpy(parse.options->cable, value, length + 1);
+    return 0;
+}
+
+int on_numa(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    uint32_t node = 0;
+    if (!to_number(value, 0, RTE_MAX_NUMA_NODES - 1, &node))
+        return bad_value(parse, key, value, "a NUMA node");
+    parse.options->node = static_cast<int>(node);
+    return 0;
+}
+
+template <class E>
+struct Word {
+    const char *text;
+    E value;
+};
+
+template <class E, size_t N>
+int pick(const Parse &parse, const char *key, const char *value, const Word<E> (&words)[N],
+         const char *expected, E *out)
+{
+    for (const Word<E> &word : words) {
+        if (value != nullptr && std::strcmp(word.text, value) == 0) {
+            *out = word.value;
+            return 0;
+        }
+    }
+    return bad_value(parse, key, value, expected);
+}
+
+int on_state(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<TwinState> words[] = {
+        {"keep", TwinState::keep}, {"reset", TwinState::reset}, {"random", TwinState::random}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "keep, reset or random", &parse.options->state);
+}
+
+int on_drain(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<DrainChoice> words[] = {{"auto", DrainChoice::automatic},
+                                                  {"none", DrainChoice::none},
+                                                  {"clwb", DrainChoice::clwb},
+                                                  {"clflushopt", DrainChoice::clflushopt},
+                                                  {"cldemote", DrainChoice::cldemote}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "auto, none, clwb, clflushopt or cldemote",
+                &parse.options->drain);
+}
+
+int on_memory(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<MemoryPolicy> words[] = {{"auto", MemoryPolicy::automatic},
+                                                   {"plain", MemoryPolicy::plain},
+                                                   {"wc", MemoryPolicy::write_combining}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "auto, plain or wc", &parse.options->memory);
+}
+
+const char *const twin_keys[] = {"cable",   "state",  "queues", "ring",        "buffers",
+                                 "buf",     "posted", "inline", "max_message", "heartbeat_ms",
+                                 "lost_ms", "numa",   "drain",  "mem",         nullptr};
+
+int run_handlers(rte_kvargs *kvargs, Parse *parse)
+{
+    struct Handler {
+        const char *key;
+        arg_handler_t run;
+    };
+    static constexpr Handler handlers[] = {{"cable", on_cable},
+                                           {"state", on_state},
+                                           {"numa", on_numa},
+                                           {"drain", on_drain},
+                                           {"mem", on_memory}};
+    for (const Handler &h : handlers)
+        if (rte_kvargs_process(kvargs, h.key, h.run, parse) != 0)
+            return -EINVAL;
+    for (const NumberKey &k : number_keys)
+        if (rte_kvargs_process(kvargs, k.key, on_number, parse) != 0)
+            return -EINVAL;
+    return 0;
+}
+
+/// Enough for the data to leave both cores' inner caches in order, which streams fastest
+/// (doc/decisions/010-queue-speed.md), and half of the buffers for the application to hold.
+constexpr uint32_t posted_default_max = 1008;
+
+/// What follows from the sizes that were given.
+void derive(Geometry *g)
+{
+    if (g->posted == 0 && g->queues != 0)
+        g->posted =
+            std::clamp(g->buffers / (2 * g->queues), wire::posted_per_line, posted_default_max);
+    g->posted = g->posted / wire::posted_per_line * wire::posted_per_line;
+    // Room for a peer that posts as many as we do, some of them in lines that are not full.
+    g->posted_lines = std::clamp(std::bit_ceil(2 * g->posted / wire::posted_per_line), 32u,
+                                 wire::posted_lines_max);
+}
+
+} // namespace
+
+int parse_options(const char *device, const char *args, bool twin, Options *options)
+{
+    const char *const *keys = twin ? twin_keys : twin_keys + 2;
+    Options parsed = *options;
+    Parse parse{device, &parsed};
+    if (args != nullptr && args[0] != '\0') {
+        rte_kvargs *kvargs = rte_kvargs_parse(args, keys);
+        if (kvargs == nullptr) {
+            PLX_INIT_LOG(ERR, "%s: unknown or malformed devarg in \"%s\": known are %s%s\n", device,
+                         args, twin ? PLX_TWIN_PARAMS : "", PLX_COMMON_PARAMS);
+            return -EINVAL;
+        }
+        const int rc = run_handlers(kvargs, &parse);
+        rte_kvargs_free(kvargs);
+        if (rc != 0)
+            return rc;
+    }
+    if (twin && parsed.cable[0] == '\0') {
+        PLX_INIT_LOG(ERR,
+                     "%s: devarg cable is missing: expected cable=<socket path> or "
+                     "cable=mem:<name>\n",
+                     device);
+        return -EINVAL;
+    }
+    if (parsed.lost_ms <= parsed.heartbeat_ms) {
+        PLX_INIT_LOG(ERR, "%s: lost_ms=%u has to be more than heartbeat_ms=%u\n", device,
+                     parsed.lost_ms, parsed.heartbeat_ms);
+        return -EINVAL;
+    }
+    // Kept as given: what follows from it follows anew when queues or buffers are configured.
+    Geometry whole = parsed.geometry;
+    derive(&whole);
+    const int rc = check_geometry(device, whole);
+    if (rc == 0)
+        *options = parsed;
+    return rc;
+}
+
+int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &config,
+                 Geometry *out)
+{
+    if (config.size != sizeof(config)) {
+        PLX_INIT_LOG(ERR, "%s: configuration of size %zu: expected %zu\n", device, config.size,
+                     sizeof(config));
+        return -EINVAL;
+    }
+    Geometry g = base;
+    const auto lay = [](uint32_t from, uint32_t *to) {
+        if (from != 0)
+            *to = from;
+    };
+    lay(config.queues, &g.queues);
+    lay(config.ring_lines, &g.ring_lines);
+    lay(config.buffers, &g.buffers);
+    lay(config.buf_bytes, &g.buf_bytes);
+    lay(config.posted, &g.posted);
+    lay(config.inline_max, &g.inline_max);
+    lay(config.max_message, &g.max_message);
+    derive(&g);
+    const int rc = check_geometry(device, g);
+    if (rc == 0)
+        *out = g;
+    return rc;
+}
+
+int check_geometry(const char *device, const Geometry &g)
+{
+    for (const NumberKey &k : number_keys) {
+        if (k.in_geometry == nullptr ||
+            (k.in_geometry == &Geometry::max_message && g.max_message == 0))
+            continue;
+        const uint32_t value = g.*k.in_geometry;
+        if (value < k.low || value > k.high) {
+            PLX_INIT_LOG(ERR, "%s: %s=%u: expected %s\n", device, k.key, value, k.expected);
+            return -EINVAL;
+        }
+    }
+    if (!std::has_single_bit(g.ring_lines)) {
+        PLX_INIT_LOG(ERR, "%s: ring=%u: expected a power of two\n", device, g.ring_lines);
+        return -EINVAL;
+    }
+    if (g.buf_bytes % wire::line_bytes != 0) {
+        PLX_INIT_LOG(ERR, "%s: buf=%u: expected a multiple of 64\n", device, g.buf_bytes);
+        return -EINVAL;
+    }
+    if (uint64_t{g.posted} * g.queues > g.buffers) {
+        PLX_INIT_LOG(ERR, "%s: buffers=%u is too small: %u queue pairs keep %u posted each\n",
+                     device, g.buffers, g.queues, g.posted);
+        return -EINVAL;
+    }
+    if (g.max_message > uint64_t{always_posted(g.posted)} * g.buf_bytes) {
+        PLX_INIT_LOG(ERR,
+                     "%s: max_message=%u: %u buffers of %u bytes, which %u posted ones always "
+                     "leave, cannot hold it\n",
+                     device, g.max_message, always_posted(g.posted), g.buf_bytes, g.posted);
+        return -EINVAL;
+    }
+    if (plan_block(g).block_bytes > wire::block_bytes_max) {
+        PLX_INIT_LOG(ERR, "%s: %u buffers of %u bytes do not fit a block of 1 GiB\n", device,
+                     g.buffers, g.buf_bytes);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+BlockPlan plan_block(const Geometry &g)
+{
+    const size_t begin = wire::queue_area_end(g.queues, g.ring_lines, g.posted_lines);
+    const uint32_t element = g.buf_bytes + RTE_PKTMBUF_HEADROOM;
+    static_assert(RTE_PKTMBUF_HEADROOM % wire::line_bytes == 0,
+                  "posted buffers begin on a line behind the headroom");
+    const uint64_t end = begin + uint64_t{element} * g.buffers;
+    return {.buf_begin = static_cast<uint32_t>(begin / wire::line_bytes),
+            .buf_end = static_cast<uint32_t>(end / wire::line_bytes),
+            .element_bytes = element,
+            .block_bytes = std::max(std::bit_ceil(end), wire::block_bytes_min)};
+}
+
+} // namespace plx::pmd

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a user can set: devargs at probe, struct rte_pmd_plx_ntb_config at configure. Both end in
+// one bounded Geometry.
+#ifndef PLX_OPTIONS_HPP
+#define PLX_OPTIONS_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include <plx_queue.hpp>
+#include <plx_wire.hpp>
+
+#include "rte_pmd_plx_ntb.h"
+
+struct rte_devargs;
+
+namespace plx::pmd
+{
+
+/// Sizes of a device: what it lends and how it talks.
+struct Geometry {
+    uint32_t queues = 1;
+    uint32_t ring_lines = 4096;
+    uint32_t posted_lines = 32; ///< room for what the peer posts
+    uint32_t buffers = 4096;
+    uint32_t buf_bytes = 2048;
+    uint32_t posted = 0; ///< buffers kept posted per queue pair, multiple of 14; 0: as fits buffers
+    uint32_t inline_max = 256;
+    uint32_t max_message = 0; ///< 0: what the posted buffers hold
+};
+
+/// Of @p posted buffers, those the peer can count on at any time: what it used is made up for in
+/// whole lines of the posted ring, so up to one buffer less than a line may be missing.
+constexpr uint32_t always_posted(uint32_t posted)
+{
+    return posted - (wire::posted_per_line - 1);
+}
+
+enum class DrainChoice { automatic, none, clwb, clflushopt, cldemote };
+enum class MemoryPolicy { automatic, plain, write_combining };
+enum class TwinState { keep, reset, random };
+
+struct Options {
+    char cable[108] = "";
+    TwinState state = TwinState::keep;
+    Geometry geometry;
+    uint32_t heartbeat_ms = 50; ///< without one for so long: silent
+    uint32_t lost_ms = 1000;
+    int node = -1; ///< -1: the device's own, or the starting thread's
+    DrainChoice drain = DrainChoice::automatic;
+    MemoryPolicy memory = MemoryPolicy::automatic;
+};
+
+/// The devargs that both probes accept, for RTE_PMD_REGISTER_PARAM_STRING.
+#define PLX_COMMON_PARAMS                                                                          \
+    "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
+    "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> numa=<node> "                                \
+    "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc"
+#define PLX_TWIN_PARAMS "cable=<socket path>|mem:<name> state=keep|reset|random "
+
+/// Reads devargs; each bad key or value is logged with what was expected.
+/// @param twin whether `cable` and `state` are known (and cable is needed)
+/// @return 0 or -EINVAL with *options untouched
+int parse_options(const char *device, const char *args, bool twin, Options *options);
+
+/// Lays a user's configuration over the devargs. Every bound is checked and logged.
+/// @return 0 or -EINVAL with *out untouched
+int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &config,
+                 Geometry *out);
+
+/// Checks a geometry as a whole. @return 0 or -EINVAL, logged
+int check_geometry(const char *device, const Geometry &geometry);
+
+/// Where things lie in the own block.
+struct BlockPlan {
+    uint32_t buf_begin; ///< lines
+    uint32_t buf_end;   ///< lines
+    uint32_t element_bytes;
+    uint64_t block_bytes; ///< power of two
+};
+BlockPlan plan_block(const Geometry &geometry);
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where a chip lives: what the driver core needs from silicon behind PCI or from the twin.
+#ifndef PLX_PLATFORM_HPP
+#define PLX_PLATFORM_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include <plx_reg_io.hpp>
+
+namespace plx::pmd
+{
+
+/// Memory that can be lent to the peer, aligned to its size in bus addresses.
+struct WindowMemory {
+    std::byte *base = nullptr;
+    uint64_t bus = 0; ///< what translation registers take
+    size_t bytes = 0;
+    size_t page_bytes = 0;
+};
+
+struct PlatformOps {
+    const char *name; ///< "twin" or "pci"
+    /// @param bytes power of two; @param node NUMA node or -1
+    /// @return 0; -ENOMEM no such memory
+    int (*memory_alloc)(void *ctx, size_t bytes, int node, WindowMemory *out);
+    void (*memory_free)(void *ctx, const WindowMemory &memory);
+    /// Whether a process is known to hold the other end; always true where that cannot be known.
+    bool (*peer_present)(void *ctx);
+    /// @param wake called from any thread when peer_present may have changed; NULL: no more
+    void (*watch_peer)(void *ctx, void (*wake)(void *arg), void *arg);
+    void (*detach)(void *ctx);
+};
+
+struct Platform {
+    const PlatformOps *ops = nullptr;
+    void *ctx = nullptr;
+    hw::RegIo own;               ///< the own chip
+    hw::RegIo peer;              ///< the peer's chip, through the shared window
+    std::byte *window = nullptr; ///< data window (BAR2) into the peer
+    uint64_t window_bytes = 0;
+    uint64_t shared_bytes = 0;    ///< shared window (BAR4)
+    bool write_combining = false; ///< how stores reach the window
+    int node = -1;                ///< NUMA node of the card
+};
+
+} // namespace plx::pmd
+
+#endif

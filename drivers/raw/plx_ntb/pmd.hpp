@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A device: one end of a bridge. The burst path touches its queue halves only; everything else is
+// control.
+#ifndef PLX_PMD_HPP
+#define PLX_PMD_HPP
+
+#include <array>
+#include <atomic>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+
+#include <pthread.h>
+
+#include <plx_chip.hpp>
+#include <plx_queue.hpp>
+
+#include "plx_gate.hpp"
+#include "plx_link.hpp"
+#include "plx_options.hpp"
+#include "plx_platform.hpp"
+#include "rte_pmd_plx_ntb.h"
+
+struct rte_device;
+struct rte_mempool;
+struct rte_rawdev;
+struct rte_rawdev_xstats_name;
+
+namespace plx::pmd
+{
+
+/// Between two control ticks of a connected device, and between two heartbeats.
+inline constexpr unsigned beat_us = 10'000;
+/// Between two looks at a queue that is inside a burst.
+inline constexpr unsigned retry_us = 200;
+
+/// The halves of a queue pair. What a burst needs comes first; `note` is set by the lcore when it
+/// is first seen in a generation and read by the control thread.
+template <class State, class Burst>
+struct Half {
+    Gate gate;
+    State *state = nullptr;
+    Burst burst = nullptr;
+    uint32_t seen = 0;               ///< lcore's own: generation it has introduced itself to
+    std::atomic<int> lcore_node{-2}; ///< NUMA node of the lcore; -2: not seen
+    std::atomic<bool> broken{false}; ///< the peer broke the protocol on this half
+    bool warned = false;             ///< control's own
+};
+using TxHalf = Half<queue::Tx, queue::TxBurst>;
+using RxHalf = Half<queue::Rx, queue::RxBurst>;
+
+struct QueuePair {
+    TxHalf tx;
+    RxHalf rx;
+    rte_mempool *given_pool = nullptr; ///< the user's
+    rte_mempool *own_pool = nullptr;   ///< made by us where the user gave none
+    bool set_up = false;
+
+    rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
+};
+
+/// Times a device went through the stations of link life.
+struct LinkCounts {
+    std::atomic<uint64_t> connects{0}, losses{0}, silences{0}, refusals{0}, fences{0};
+};
+
+class Device final : private LinkPort
+{
+public:
+    Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options);
+    ~Device() = default;
+    Device(const Device &) = delete;
+    Device &operator=(const Device &) = delete;
+
+    /// Finds out what chip it is and takes it over. @return 0 or negative errno, logged
+    int probe();
+    int configure(const rte_pmd_plx_ntb_config &config);
+    /// Changes what later configure calls leave open. @return 0, -EBUSY while started, -EINVAL
+    int set_default(const rte_pmd_plx_ntb_config &config);
+    int queue_setup(uint16_t queue, rte_mempool *pool);
+    int queue_release(uint16_t queue);
+    int start();
+    void stop();
+    int close();
+
+    uint16_t id() const;
+    const char *name() const { return name_; }
+    const Geometry &geometry() const { return geometry_; }
+    uint32_t max_message() const; ///< bytes this side takes
+    const Options &options() const { return options_; }
+    const Platform &platform() const { return platform_; }
+    hw::Chip &chip() { return chip_; }
+    QueuePair *queue(uint16_t index) { return index < queues_ready_ ? &queues_[index] : nullptr; }
+    uint16_t queue_count() const { return queues_ready_; }
+    bool started() const { return started_; }
+    /// Closed: the chip must not be touched any more, all else stays valid until it is destroyed.
+    bool closed() const { return closed_; }
+    int node() const { return node_; }
+    const WindowMemory &block() const { return block_; }
+    rte_mempool *window_pool() const { return window_pool_; }
+    const queue::Ops *ops() const { return ops_; }
+    queue::Drain drain() const { return drain_; }
+    LinkCounts &counts() { return counts_; }
+
+    void link_info(rte_pmd_plx_ntb_link *out);
+    void set_callback(rte_pmd_plx_ntb_event_fn fn, void *arg);
+    /// Locks the control side against the control thread, and statistics against the end of a
+    /// queue.
+    void lock() { pthread_mutex_lock(&mutex_); }
+    void unlock() { pthread_mutex_unlock(&mutex_); }
+
+private:
+    // LinkPort
+    uint64_t now_us() override;
+    uint64_t random() override;
+    bool way_open(const char **why) override;
+    int open_window() override;
+    bool quiesce() override;
+    bool fence() override;
+    void prepare_rings(uint64_t seed) override;
+    int open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t peer_seed) override;
+    wire::Hello read_hello() override;
+    uint64_t read_heartbeat() override;
+    void write_hello(const wire::Hello &hello) override;
+    void write_heartbeat(uint64_t word) override;
+    void report(LinkEvent event) override;
+    void explain(const char *why) override;
+
+    static void on_tick(void *arg);
+    static void on_wake_alarm(void *arg);
+    static void on_peer_change(void *arg);
+    unsigned tick(); ///< @return microseconds to the next one; 0: stopped, none
+    void watch_queues();
+    template <class H>
+    void watch_half(H &half, const char *direction, unsigned index);
+    unsigned next_tick_us() const;
+
+    int make_block();
+    int make_window_pool();
+    int make_inline_pools();
+    bool pools_home() const;
+    bool inside_burst() const;
+    void drop_block();
+    void drop_inline_pools();
+    void close_queues();
+    queue::TxSetup tx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
+                            uint64_t peer_seed) const;
+    queue::RxSetup rx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
+                            uint64_t peer_seed) const;
+
+    rte_rawdev *raw_;
+    char name_[64];
+    Platform platform_;
+    Options options_;
+    Geometry geometry_;
+    hw::Chip chip_;
+    Link link_;
+    const queue::Ops *ops_ = nullptr;
+    queue::Drain drain_ = queue::Drain::none;
+    QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
+    uint16_t queues_ready_ = 0; ///< as configured
+    unsigned queues_open_ = 0;  ///< with the peer of now
+    uint32_t generation_ = 0;   ///< of open queues; never 0 while open
+    WindowMemory block_;
+    Geometry block_geometry_; ///< what block_ and the pools were made for
+    BlockPlan plan_{};
+    rte_mempool *window_pool_ = nullptr;
+    int node_ = -1;
+    bool configured_ = false;
+    bool closed_ = false;
+    std::atomic<bool> started_{false};
+    pthread_mutex_t mutex_ =
+        PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; ///< callbacks may ask for the link
+    rte_pmd_plx_ntb_event_fn event_fn_ = nullptr;
+    void *event_arg_ = nullptr;
+    LinkCounts counts_;
+};
+
+/// The device's lock for the length of a scope.
+class ControlLock
+{
+public:
+    explicit ControlLock(Device &device) : device_(device) { device_.lock(); }
+    ~ControlLock() { device_.unlock(); }
+    ControlLock(const ControlLock &) = delete;
+    ControlLock &operator=(const ControlLock &) = delete;
+
+private:
+    Device &device_;
+};
+
+/// The device behind a rawdev id; NULL when there is none or it is not ours.
+Device *device_of(uint16_t dev_id);
+/// Makes a rawdev with a Device in it and probes the chip. Takes the platform over in any case.
+/// @return 0 or negative errno, logged
+int device_create(const char *name, const Platform &platform, const Options &options,
+                  rte_device *device);
+/// Stops, closes and releases it. @return 0; -ENODEV; -EBUSY mbufs of its pools are still held
+int device_destroy(const char *name);
+
+// pmd_stats.cpp
+int xstats_get(const rte_rawdev *, const unsigned ids[], uint64_t values[], unsigned n);
+int xstats_get_names(const rte_rawdev *, rte_rawdev_xstats_name *names, unsigned size);
+uint64_t xstats_get_by_name(const rte_rawdev *, const char *name, unsigned *id);
+int xstats_reset(rte_rawdev *, const uint32_t ids[], uint32_t n);
+// pmd_attr.cpp
+int attr_get(rte_rawdev *, const char *name, uint64_t *value);
+int attr_set(rte_rawdev *, const char *name, uint64_t value);
+int dump(rte_rawdev *, FILE *file);
+int selftest(uint16_t dev_id);
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Attributes under the names that users of raw/ntb know, the dump, the self-test.
+#include "pmd.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <rte_mempool.h>
+#include <rte_rawdev.h>
+#include <rte_rawdev_pmd.h>
+
+#include <plx_dump.hpp>
+
+#include "plx_log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+constexpr uint64_t topology_back_to_back = 1; // NTB_TOPO_B2B_USD; here both ends are alike
+constexpr unsigned doorbell_count = 16;
+/// raw/ntb's user scratchpads; the lower ones stay free for bring-up.
+constexpr unsigned user_spad_first = 4;
+constexpr unsigned user_spad_count = 4;
+
+Device *device_of(const rte_rawdev *raw)
+{
+    return static_cast<Device *>(raw->dev_private);
+}
+
+struct Attribute {
+    const char *name;
+    uint64_t (*get)(Device &, const rte_pmd_plx_ntb_link &);
+};
+
+using Info = rte_pmd_plx_ntb_link;
+constexpr Attribute attributes[] = {
+    {"topo", [](Device &, const Info &) { return topology_back_to_back; }},
+    {"link_status", [](Device &, const Info &i) -> uint64_t { return i.width != 0; }},
+    {"speed", [](Device &, const Info &i) -> uint64_t { return i.speed; }},
+    {"width", [](Device &, const Info &i) -> uint64_t { return i.width; }},
+    {"mw_count", [](Device &, const Info &) -> uint64_t { return hw::Chip::window_count; }},
+    {"db_count", [](Device &, const Info &) -> uint64_t { return doorbell_count; }},
+    {"spad_count", [](Device &d, const Info &) -> uint64_t { return d.chip().spad_count(); }},
+    {"queue_size", [](Device &d, const Info &) -> uint64_t { return d.geometry().ring_lines; }},
+    {"queue_num", [](Device &d, const Info &) -> uint64_t { return d.queue_count(); }},
+    {"connected", [](Device &, const Info &i) -> uint64_t { return i.peer_epoch != 0; }},
+    {"peer_epoch", [](Device &, const Info &i) -> uint64_t { return i.peer_epoch; }},
+    {"peer_max_message", [](Device &, const Info &i) -> uint64_t { return i.peer_max_message; }},
+    {"max_message", [](Device &d, const Info &) -> uint64_t { return d.max_message(); }},
+    {"inline_max", [](Device &d, const Info &) -> uint64_t { return d.geometry().inline_max; }},
+    {"block_bytes", [](Device &d, const Info &) -> uint64_t { return d.block().bytes; }},
+    {"drain", [](Device &d, const Info &) { return static_cast<uint64_t>(d.drain()); }},
+};
+
+/// "spad_user_N" as raw/ntb has it. @return N, or -1
+int user_spad(const char *name)
+{
+    constexpr char prefix[] = "spad_user_";
+    constexpr size_t length = sizeof(prefix) - 1;
+    if (std::strncmp(name, prefix, length) != 0 || name[length] < '0' ||
+        name[length] >= '0' + static_cast<int>(user_spad_count) || name[length + 1] != '\0')
+        return -1;
+    return name[length] - '0';
+}
+
+const char *drain_name(queue::Drain drain)
+{
+    switch (drain) {
+    case queue::Drain::none:
+        return "none";
+    case queue::Drain::clwb:
+        return "clwb";
+    case queue::Drain::clflushopt:
+        return "clflushopt";
+    case queue::Drain::cldemote:
+        return "cldemote";
+    }
+    return "?";
+}
+
+void dump_queue(FILE *file, unsigned index, const QueuePair &qp)
+{
+    if (!qp.set_up)
+        return;
+    const queue::TxStats tx = queue::tx_stats(qp.tx.state);
+    const queue::RxStats rx = queue::rx_stats(qp.rx.state);
+    std::fprintf(file,
+                 "  queue %u: %s, tx %" PRIu64 " messages %" PRIu64 " bytes (%" PRIu64
+                 " inline), full %" PRIu64 ", unconfirmed %" PRIu64 "; rx %" PRIu64
+                 " messages %" PRIu64 " bytes (%" PRIu64 " inline), nombuf %" PRIu64 "\n",
+                 index, qp.tx.gate.is_open() ? "open" : "closed", tx.messages, tx.bytes,
+                 tx.inline_messages, tx.full, tx.unconfirmed, rx.messages, rx.bytes,
+                 rx.inline_messages, rx.nombuf);
+}
+
+} // namespace
+
+int attr_get(rte_rawdev *raw, const char *name, uint64_t *value)
+{
+    if (name == nullptr || value == nullptr)
+        return -EINVAL;
+    Device &device = *device_of(raw);
+    if (device.closed())
+        return -ENODEV;
+    const int spad = user_spad(name);
+    if (spad >= 0) {
+        uint32_t word = 0;
+        const int rc =
+            device.chip().spad_read(user_spad_first + static_cast<unsigned>(spad), &word);
+        if (rc == 0)
+            *value = word;
+        return rc;
+    }
+    for (const Attribute &attribute : attributes) {
+        if (std::strcmp(attribute.name, name) != 0)
+            continue;
+        rte_pmd_plx_ntb_link link;
+        device.link_info(&link);
+        *value = attribute.get(device, link);
+        return 0;
+    }
+    PLX_LOG(ERR, "%s: no attribute \"%s\"\n", device.name(), name);
+    return -EINVAL;
+}
+
+int attr_set(rte_rawdev *raw, const char *name, uint64_t value)
+{
+    if (name == nullptr || value > UINT32_MAX)
+        return -EINVAL;
+    Device &device = *device_of(raw);
+    if (device.closed())
+        return -ENODEV;
+    const int spad = user_spad(name);
+    if (spad >= 0)
+        return device.chip().peer_spad_write(device.platform().peer,
+                                             user_spad_first + static_cast<unsigned>(spad),
+                                             static_cast<uint32_t>(value));
+    rte_pmd_plx_ntb_config config{};
+    config.size = sizeof(config);
+    if (std::strcmp(name, "queue_size") == 0)
+        config.ring_lines = static_cast<uint32_t>(value);
+    else if (std::strcmp(name, "queue_num") == 0)
+        config.queues = static_cast<uint32_t>(value);
+    else {
+        PLX_LOG(ERR, "%s: no attribute \"%s\" that can be set\n", device.name(), name);
+        return -EINVAL;
+    }
+    if (value == 0)
+        return -EINVAL;
+    return device.set_default(config);
+}
+
+int dump(rte_rawdev *raw, FILE *file)
+{
+    if (file == nullptr)
+        return -EINVAL;
+    Device &device = *device_of(raw);
+    if (device.closed())
+        return -ENODEV;
+    const Geometry &g = device.geometry();
+    rte_pmd_plx_ntb_link link;
+    device.link_info(&link);
+    std::fprintf(file, "%s: %s, %s, drain %s, node %d\n", device.name(),
+                 device.platform().ops->name, device.ops()->name, drain_name(device.drain()),
+                 device.node());
+    std::fprintf(file, "  link gen %u x%u, peer epoch %08x, %u queues in use%s%s\n", link.speed,
+                 link.width, link.peer_epoch, link.queues, link.why[0] != '\0' ? ": " : "",
+                 link.why);
+    std::fprintf(
+        file,
+        "  ring %u lines, %u buffers of %u bytes, %u posted, inline %u, largest message %u, "
+        "block %zu bytes in %zu-byte pages\n",
+        g.ring_lines, g.buffers, g.buf_bytes, g.posted, g.inline_max, device.max_message(),
+        device.block().bytes, device.block().page_bytes);
+    const ControlLock locked(device);
+    for (uint16_t q = 0; q < device.queue_count(); ++q)
+        dump_queue(file, q, *device.queue(q));
+    hw::dump(device.platform().own, device.chip().identity(), file);
+    return 0;
+}
+
+/// Does not disturb a running device: identity, then a scratchpad that bring-up does not use.
+int selftest(uint16_t dev_id)
+{
+    Device *device = device_of(dev_id);
+    if (device == nullptr || device->closed())
+        return -ENODEV;
+    hw::Identity identity;
+    hw::Refusal why;
+    int rc = hw::identify(device->platform().own, &identity, &why);
+    if (rc != 0 || identity.nt != device->chip().identity().nt) {
+        PLX_LOG(ERR, "%s: self-test: the chip is not the one that was probed: %s\n", device->name(),
+                rc != 0 ? why.what : "another NT port");
+        return rc != 0 ? rc : -EIO;
+    }
+    const hw::Chip &chip = device->chip();
+    constexpr unsigned index = user_spad_first + user_spad_count - 1;
+    uint32_t before = 0;
+    rc = chip.spad_read(index, &before);
+    for (uint32_t pattern : {0x5a5a5a5au, 0xa5a5a5a5u, before}) {
+        uint32_t found = ~pattern;
+        if (rc == 0)
+            rc = chip.spad_write(index, pattern);
+        if (rc == 0)
+            rc = chip.spad_read(index, &found);
+        if (rc == 0 && found != pattern)
+            rc = -EIO;
+    }
+    if (rc != 0)
+        PLX_LOG(ERR, "%s: self-test: scratchpad %u does not hold what was written\n",
+                device->name(), index);
+    return rc;
+}
+
+} // namespace plx::pmd

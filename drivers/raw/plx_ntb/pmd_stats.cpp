@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Extended statistics: of the device as a whole, then of each queue pair. Names as DPDK has them:
+// direction, queue, detail.
+#include "pmd.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <rte_rawdev.h>
+#include <rte_rawdev_pmd.h>
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+/// A counter of a queue pair; the device's own of that name is the sum.
+struct QueueStat {
+    const char *direction;
+    const char *detail;
+    uint64_t queue::TxStats::*tx;
+    uint64_t queue::RxStats::*rx;
+};
+
+using queue::RxStats;
+using queue::TxStats;
+constexpr QueueStat queue_stats[] = {
+    {"rx", "messages", nullptr, &RxStats::messages},
+    {"rx", "bytes", nullptr, &RxStats::bytes},
+    {"rx", "inline_messages", nullptr, &RxStats::inline_messages},
+    {"rx", "posted_messages", nullptr, &RxStats::posted_messages},
+    {"rx", "nombuf", nullptr, &RxStats::nombuf},
+    {"rx", "bad_peer", nullptr, &RxStats::bad_peer},
+    {"tx", "messages", &TxStats::messages, nullptr},
+    {"tx", "bytes", &TxStats::bytes, nullptr},
+    {"tx", "inline_messages", &TxStats::inline_messages, nullptr},
+    {"tx", "posted_messages", &TxStats::posted_messages, nullptr},
+    {"tx", "full", &TxStats::full, nullptr},
+    {"tx", "errors", &TxStats::errors, nullptr},
+    {"tx", "unconfirmed", &TxStats::unconfirmed, nullptr},
+    {"tx", "bad_peer", &TxStats::bad_peer, nullptr},
+};
+
+struct LinkStat {
+    const char *name;
+    std::atomic<uint64_t> LinkCounts::*count;
+};
+constexpr LinkStat link_stats[] = {
+    {"link_connects", &LinkCounts::connects}, {"link_losses", &LinkCounts::losses},
+    {"link_silences", &LinkCounts::silences}, {"link_refusals", &LinkCounts::refusals},
+    {"link_fences", &LinkCounts::fences},
+};
+
+constexpr unsigned per_queue = std::size(queue_stats);
+constexpr unsigned per_link = std::size(link_stats);
+
+Device *device_of(const rte_rawdev *raw)
+{
+    return static_cast<Device *>(raw->dev_private);
+}
+
+unsigned stat_count(const Device &device)
+{
+    return per_link + per_queue * (1u + device.queue_count());
+}
+
+uint64_t queue_value(const QueuePair &qp, const QueueStat &stat)
+{
+    if (!qp.set_up)
+        return 0;
+    return stat.tx != nullptr ? queue::tx_stats(qp.tx.state).*stat.tx
+                              : queue::rx_stats(qp.rx.state).*stat.rx;
+}
+
+uint64_t value_of(Device &device, unsigned id)
+{
+    if (id < per_link)
+        return device.counts().*link_stats[id].count;
+    const QueueStat &stat = queue_stats[(id - per_link) % per_queue];
+    const unsigned group = (id - per_link) / per_queue;
+    if (group > 0)
+        return queue_value(*device.queue(static_cast<uint16_t>(group - 1)), stat);
+    uint64_t sum = 0;
+    for (uint16_t q = 0; q < device.queue_count(); ++q)
+        sum += queue_value(*device.queue(q), stat);
+    return sum;
+}
+
+void name_of(unsigned id, rte_rawdev_xstats_name *out)
+{
+    if (id < per_link) {
+        std::snprintf(out->name, sizeof(out->name), "%s", link_stats[id].name);
+        return;
+    }
+    const QueueStat &stat = queue_stats[(id - per_link) % per_queue];
+    const unsigned group = (id - per_link) / per_queue;
+    if (group == 0)
+        std::snprintf(out->name, sizeof(out->name), "%s_%s", stat.direction, stat.detail);
+    else
+        std::snprintf(out->name, sizeof(out->name), "%s_q%u_%s", stat.direction, group - 1,
+                      stat.detail);
+}
+
+void reset_all(Device &device)
+{
+    for (const LinkStat &stat : link_stats)
+        device.counts().*stat.count = 0;
+    for (uint16_t q = 0; q < device.queue_count(); ++q) {
+        const QueuePair &qp = *device.queue(q);
+        if (!qp.set_up)
+            continue;
+        queue::tx_stats_reset(qp.tx.state);
+        queue::rx_stats_reset(qp.rx.state);
+    }
+}
+
+} // namespace
+
+int xstats_get(const rte_rawdev *raw, const unsigned ids[], uint64_t values[], unsigned n)
+{
+    Device &device = *device_of(raw);
+    const ControlLock locked(device);
+    for (unsigned i = 0; i < n; ++i) {
+        if (ids[i] >= stat_count(device))
+            return static_cast<int>(i);
+        values[i] = value_of(device, ids[i]);
+    }
+    return static_cast<int>(n);
+}
+
+int xstats_get_names(const rte_rawdev *raw, rte_rawdev_xstats_name *names, unsigned size)
+{
+    const unsigned count = stat_count(*device_of(raw));
+    if (names != nullptr && size >= count)
+        for (unsigned id = 0; id < count; ++id)
+            name_of(id, &names[id]);
+    return static_cast<int>(count);
+}
+
+uint64_t xstats_get_by_name(const rte_rawdev *raw, const char *name, unsigned *id)
+{
+    Device &device = *device_of(raw);
+    const ControlLock locked(device);
+    for (unsigned i = 0; i < stat_count(device); ++i) {
+        rte_rawdev_xstats_name candidate;
+        name_of(i, &candidate);
+        if (std::strcmp(candidate.name, name) != 0)
+            continue;
+        if (id != nullptr)
+            *id = i;
+        return value_of(device, i);
+    }
+    if (id != nullptr)
+        *id = ~0u;
+    return UINT64_MAX;
+}
+
+int xstats_reset(rte_rawdev *raw, const uint32_t ids[], uint32_t)
+{
+    // Counters of a queue have one writer, its lcore; they are reset together, by its half.
+    if (ids != nullptr)
+        return -ENOTSUP;
+    Device &device = *device_of(raw);
+    const ControlLock locked(device);
+    reset_all(device);
+    return 0;
+}
+
+} // namespace plx::pmd

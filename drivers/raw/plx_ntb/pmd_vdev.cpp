@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device as a vdev: a chip of the software twin. The one file of the driver that knows twin/.
+#include "pmd.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+#include <bus_vdev_driver.h>
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+
+#include <twin.hpp>
+
+#include "plx_log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+/// A host of the twin, dressed as a platform.
+struct TwinPlatform {
+    twin::Host *host = nullptr;
+    uint16_t read_rid = 0;
+    uint16_t write_rid = 0;
+    void (*wake)(void *arg) = nullptr;
+    void *wake_arg = nullptr;
+};
+
+constexpr unsigned data_bar = 2;
+constexpr unsigned shared_bar = 4;
+
+TwinPlatform *self(void *ctx)
+{
+    return static_cast<TwinPlatform *>(ctx);
+}
+
+uint32_t own_read32(void *ctx, uint32_t offset)
+{
+    return twin::csr_read32(self(ctx)->host, offset);
+}
+void own_write32(void *ctx, uint32_t offset, uint32_t value)
+{
+    twin::csr_write32(self(ctx)->host, offset, value);
+}
+uint32_t own_config_read32(void *ctx, uint32_t offset)
+{
+    return twin::config_read32(self(ctx)->host, offset);
+}
+void own_config_write32(void *ctx, uint32_t offset, uint32_t value)
+{
+    twin::config_write32(self(ctx)->host, offset, value);
+}
+// The peer's CSRs lie at the start of the shared window.
+uint32_t peer_read32(void *ctx, uint32_t offset)
+{
+    uint32_t value = ~0u;
+    twin::window_read(self(ctx)->host, shared_bar, offset, &value, sizeof(value),
+                      self(ctx)->read_rid);
+    return value;
+}
+void peer_write32(void *ctx, uint32_t offset, uint32_t value)
+{
+    twin::window_write(self(ctx)->host, shared_bar, offset, &value, sizeof(value),
+                       self(ctx)->write_rid);
+}
+void delay_us(void *, uint32_t microseconds)
+{
+    rte_delay_us_sleep(microseconds);
+}
+
+const hw::RegIoOps own_ops = {own_read32, own_write32, own_config_read32, own_config_write32,
+                              delay_us};
+const hw::RegIoOps peer_ops = {peer_read32, peer_write32, nullptr, nullptr, delay_us};
+
+int memory_alloc(void *ctx, size_t bytes, int node, WindowMemory *out)
+{
+    twin::Memory memory;
+    const int rc =
+        twin::memory_add(self(ctx)->host, bytes, node, rte_eal_has_hugepages() != 0, &memory);
+    if (rc == 0)
+        *out = {static_cast<std::byte *>(memory.base), memory.bus, memory.bytes, memory.page_bytes};
+    return rc;
+}
+
+void memory_free(void *ctx, const WindowMemory &memory)
+{
+    twin::memory_remove(self(ctx)->host, {.base = memory.base,
+                                          .bus = memory.bus,
+                                          .bytes = memory.bytes,
+                                          .page_bytes = memory.page_bytes});
+}
+
+bool peer_present(void *ctx)
+{
+    return twin::cable_connected(self(ctx)->host);
+}
+
+void on_cable(void *ctx, bool)
+{
+    self(ctx)->wake(self(ctx)->wake_arg);
+}
+
+void watch_peer(void *ctx, void (*wake)(void *arg), void *arg)
+{
+    // Off first: the callback never sees half of a new pair.
+    twin::on_cable(self(ctx)->host, nullptr, nullptr);
+    self(ctx)->wake = wake;
+    self(ctx)->wake_arg = arg;
+    if (wake != nullptr)
+        twin::on_cable(self(ctx)->host, on_cable, ctx);
+}
+
+void detach(void *ctx)
+{
+    twin::detach(self(ctx)->host);
+    rte_free(ctx);
+}
+
+const PlatformOps twin_ops = {"twin", memory_alloc, memory_free, peer_present, watch_peer, detach};
+
+/// The twin's threads are EAL control threads: they stay off the polling lcores where there is
+/// room.
+struct Thread {
+    pthread_t id;
+};
+
+int thread_start(void **thread, const char *name, void *(*body)(void *), void *arg)
+{
+    auto *made = static_cast<Thread *>(std::malloc(sizeof(Thread)));
+    if (made == nullptr)
+        return -ENOMEM;
+    const int rc = rte_ctrl_thread_create(&made->id, name, nullptr, body, arg);
+    if (rc != 0) {
+        std::free(made);
+        return rc;
+    }
+    *thread = made;
+    return 0;
+}
+
+void thread_join(void *thread)
+{
+    pthread_join(static_cast<Thread *>(thread)->id, nullptr);
+    std::free(thread);
+}
+
+int open_twin(const char *name, const Options &options, Platform *out)
+{
+    auto *made = static_cast<TwinPlatform *>(rte_zmalloc("plx_twin", sizeof(TwinPlatform), 0));
+    if (made == nullptr)
+        return -ENOMEM;
+    new (made) TwinPlatform;
+    twin::Config config;
+    config.cable = options.cable;
+    config.state = options.state == TwinState::keep    ? twin::ChipState::keep
+                   : options.state == TwinState::reset ? twin::ChipState::reset
+                                                       : twin::ChipState::random;
+    config.thread_start = thread_start;
+    config.thread_join = thread_join;
+    twin::Error error{};
+    const int rc = twin::attach(config, &made->host, &error);
+    if (rc != 0) {
+        PLX_INIT_LOG(ERR, "%s: cable=%s: %s\n", name, options.cable, error.text);
+        rte_free(made);
+        return rc;
+    }
+    made->read_rid = config.cpu_read_rid;
+    made->write_rid = config.cpu_write_rid;
+    const twin::Bar data = twin::bar(made->host, data_bar);
+    const twin::Bar shared = twin::bar(made->host, shared_bar);
+    *out = {.ops = &twin_ops,
+            .ctx = made,
+            .own = {&own_ops, made},
+            .peer = {&peer_ops, made},
+            .window = static_cast<std::byte *>(const_cast<void *>(data.base)),
+            .window_bytes = data.bytes,
+            .shared_bytes = shared.bytes,
+            .write_combining = false,
+            .node = -1};
+    return 0;
+}
+
+int probe(rte_vdev_device *vdev)
+{
+    const char *name = rte_vdev_device_name(vdev);
+    if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+        PLX_INIT_LOG(ERR, "%s: secondary processes are not supported\n", name);
+        return -ENOTSUP;
+    }
+    Options options;
+    int rc = parse_options(name, rte_vdev_device_args(vdev), true, &options);
+    if (rc != 0)
+        return rc;
+    Platform platform;
+    rc = open_twin(name, options, &platform);
+    return rc != 0 ? rc : device_create(name, platform, options, &vdev->device);
+}
+
+int remove(rte_vdev_device *vdev)
+{
+    return device_destroy(rte_vdev_device_name(vdev));
+}
+
+rte_vdev_driver driver = {.probe = probe, .remove = remove};
+
+} // namespace
+
+} // namespace plx::pmd
+
+using plx::pmd::driver;
+RTE_PMD_REGISTER_VDEV(raw_plx_ntb, driver);
+RTE_PMD_REGISTER_PARAM_STRING(raw_plx_ntb, PLX_TWIN_PARAMS PLX_COMMON_PARAMS);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The hot path, compiled once for each instruction set with PLX_VARIANT set to its name.
+#include "plx_consumer.hpp"
+#include "plx_producer.hpp"
+#include "plx_variants.hpp"
+
+#define PLX_TEXT_OF(x) #x
+#define PLX_TEXT(x) PLX_TEXT_OF(x)
+
+namespace plx::queue::PLX_VARIANT
+{
+
+const Ops plain_ops{"plain/" PLX_TEXT(PLX_VARIANT), tx_burst<Plain>, rx_burst<Plain>};
+const Ops write_combining_ops{"wc/" PLX_TEXT(PLX_VARIANT), tx_burst<WriteCombining>,
+                              rx_burst<WriteCombining>};
+const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT), tx_burst<DirectStore>,
+                           rx_burst<DirectStore>};
+
+} // namespace plx::queue::PLX_VARIANT

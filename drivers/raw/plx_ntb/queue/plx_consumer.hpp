@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The receiving half of a queue pair: lines of the own ring into mbufs of a private pool, posted
+// buffers handed up as they are, credits and fresh buffers back to the peer.
+#ifndef PLX_CONSUMER_HPP
+#define PLX_CONSUMER_HPP
+
+#include <cerrno>
+
+#include <rte_mbuf.h>
+
+#include "plx_drain.hpp"
+#include "plx_mem_policy.hpp"
+#include "plx_queue_state.hpp"
+
+namespace plx::queue::PLX_VARIANT
+{
+
+/// Messages looked at before their mbufs are fetched in one go.
+inline constexpr unsigned run_max = 64;
+
+/// What a run consists of: inline messages of one line, inline messages, messages in posted
+/// buffers.
+enum class RunKind { small, inlined, posted };
+
+/// Valid messages, one after the other, from the tail on. The header words are copies: checked once
+/// here, used from here, never looked at again where the peer could change them.
+struct Run {
+    unsigned messages;
+    RunKind kind;
+    uint64_t words[run_max];
+};
+
+enum class Look { valid, not_yet, bad };
+
+/// All continuation lines of a message whose header lies at @p position.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline Look look_at_rest(const Rx &q, uint64_t position, uint32_t lines)
+{
+    for (uint32_t i = 1; i < lines; i++) {
+        const uint64_t w = Mem::load(q.ring.line(position + i));
+        if (wire::word_tag(w) != q.ring.tag(position + i))
+            return Look::not_yet;
+        if (w >> 32 != 0) [[unlikely]]
+            return Look::bad;
+    }
+    return Look::valid;
+}
+
+/// Bounds a header word. @return lines of its message, 0 when it breaks the protocol.
+[[gnu::always_inline]] inline uint32_t message_lines(const Rx &q, uint64_t word)
+{
+    const uint32_t length = wire::word_length(word);
+    if (length > q.s.max_message) [[unlikely]]
+        return 0;
+    if (wire::word_kind(word) == static_cast<unsigned>(wire::Kind::inlined)) [[likely]] {
+        if (length > wire::inline_bytes_max) [[unlikely]]
+            return 0;
+        const uint32_t lines = wire::inline_lines(length);
+        return lines <= (q.ring.mask + 1) / 2 ? lines : 0;
+    }
+    if (wire::word_kind(word) == static_cast<unsigned>(wire::Kind::posted) && length > 0)
+        return 1;
+    return 0;
+}
+
+/// A header word of an inline message of one line: kind and length in one comparison.
+[[gnu::always_inline]] inline bool is_small(const Rx &q, uint64_t word)
+{
+    constexpr uint32_t kind = static_cast<uint32_t>(wire::Kind::inlined) << 24;
+    return (static_cast<uint32_t>(word >> 32) & 0x3ffffff) - kind <= q.small_max;
+}
+
+/// The small messages at the tail. Reading ahead of the copies lets the misses of the lines
+/// overlap.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline Look find_small(const Rx &q, unsigned n, Run &run)
+{
+    const RingPlace ring = q.ring;
+    unsigned found = 0;
+    Look look = Look::valid;
+    for (uint64_t position = q.tail; found < n; position++) {
+        const uint64_t word = Mem::load(ring.line(position));
+        if (wire::word_tag(word) != ring.tag(position)) {
+            look = Look::not_yet;
+            break;
+        }
+        if (!is_small(q, word))
+            break;
+        run.words[found++] = word;
+    }
+    run.kind = RunKind::small;
+    run.messages = found;
+    return look;
+}
+
+/// The messages of any size at the tail, up to where posted buffers begin or end.
+template <MemPolicy Mem>
+[[gnu::noinline]] Look find_any(const Rx &q, unsigned n, Run &run)
+{
+    uint64_t position = q.tail;
+    uint32_t buffers = q.posted_now();
+    for (unsigned found = 0; found < n; run.messages = ++found) {
+        const uint64_t word = Mem::load(q.ring.line(position));
+        if (wire::word_tag(word) != q.ring.tag(position))
+            return Look::not_yet;
+        const uint32_t lines = message_lines(q, word);
+        if (lines == 0) [[unlikely]]
+            return Look::bad;
+        const bool posted = wire::word_kind(word) == static_cast<unsigned>(wire::Kind::posted);
+        if (found == 0)
+            run.kind = posted ? RunKind::posted : RunKind::inlined;
+        else if (posted != (run.kind == RunKind::posted))
+            return Look::valid;
+        if (posted) {
+            const uint32_t need = q.per_buffer.ceil(wire::word_length(word));
+            if (need > buffers) [[unlikely]]
+                return Look::bad;
+            buffers -= need;
+        } else if (const Look rest = look_at_rest<Mem>(q, position, lines); rest != Look::valid) {
+            return rest;
+        }
+        run.words[found] = word;
+        position += lines;
+    }
+    return Look::valid;
+}
+
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline Look find_run(const Rx &q, unsigned n, Run &run)
+{
+    const Look look = find_small<Mem>(q, n, run);
+    if (run.messages > 0 || look == Look::not_yet)
+        return look;
+    return find_any<Mem>(q, n, run);
+}
+
+[[gnu::always_inline]] inline void set_meta(Meta *meta, uint64_t word, const std::byte *line)
+{
+    if (meta != nullptr) {
+        __builtin_memcpy(&meta->data, line + 8, sizeof(meta->data));
+        meta->flags = wire::word_flags(word);
+        meta->reserved = 0;
+    }
+}
+
+/// What a message out of the ring sets in its mbuf: 32 bytes of the first cache line, as two
+/// vectors. (Put together in memory they would wait for their own small stores.)
+class Rearm
+{
+    __m128i fixed_;
+
+public:
+    explicit Rearm(uint16_t port)
+        : fixed_(_mm_set_epi64x(0, RTE_PKTMBUF_HEADROOM | 1ll << 16 | 1ll << 32 |
+                                       static_cast<long long>(uint64_t{port} << 48)))
+    {
+        static_assert(offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, data_off) + 2 &&
+                      offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, data_off) + 4 &&
+                      offsetof(rte_mbuf, port) == offsetof(rte_mbuf, data_off) + 6 &&
+                      offsetof(rte_mbuf, ol_flags) == offsetof(rte_mbuf, data_off) + 8 &&
+                      offsetof(rte_mbuf, packet_type) == offsetof(rte_mbuf, data_off) + 16 &&
+                      offsetof(rte_mbuf, pkt_len) == offsetof(rte_mbuf, data_off) + 20 &&
+                      offsetof(rte_mbuf, data_len) == offsetof(rte_mbuf, data_off) + 24);
+    }
+    [[gnu::always_inline]] void operator()(rte_mbuf *m, uint32_t length) const
+    {
+        auto *to = reinterpret_cast<__m128i *>(&m->rearm_data);
+        const long long n = length;
+        _mm_storeu_si128(to, fixed_);
+        _mm_storeu_si128(to + 1, _mm_set_epi64x(n, n << 32));
+    }
+};
+
+/// The rest of an inline message, behind its header line.
+[[gnu::always_inline]] inline void copy_rest(const Rx &q, uint64_t position, std::byte *data,
+                                             uint32_t length)
+{
+    uint32_t done = wire::head_payload_bytes;
+    while (done < length) {
+        const std::byte *from = q.ring.line(++position) + wire::cont_payload_offset;
+        if (done + wire::cont_payload_bytes <= q.inline_room) [[likely]]
+            copy_fixed<wire::cont_payload_bytes>(data + done, from);
+        else
+            copy_bytes(data + done, from, length - done);
+        done += static_cast<uint32_t>(wire::cont_payload_bytes);
+    }
+}
+
+/// mbufs for inline messages. @return how many there are.
+[[gnu::always_inline]] inline unsigned fetch_mbufs(Rx &q, rte_mbuf **mbufs, unsigned n)
+{
+    if (rte_mempool_get_bulk(q.inline_pool, reinterpret_cast<void **>(mbufs), n) == 0) [[likely]]
+        return n;
+    unsigned got = 0;
+    while (got < n && rte_mempool_get(q.inline_pool, reinterpret_cast<void **>(mbufs + got)) == 0)
+        got++;
+    return got;
+}
+
+/// Takes the header line of an inline message: all there is of a small one.
+[[gnu::always_inline]] inline void take_head(rte_mbuf *m, const Rearm &rearm, uint64_t word,
+                                             const std::byte *line, Meta *meta)
+{
+    std::byte *data = static_cast<std::byte *>(m->buf_addr) + RTE_PKTMBUF_HEADROOM;
+    copy_fixed<wire::head_payload_bytes>(data, line + wire::head_payload_offset);
+    rearm(m, wire::word_length(word));
+    set_meta(meta, word, line);
+}
+
+/// Copies a run of inline messages out of the ring. @return messages copied; fewer when the pool is
+/// empty.
+template <MemPolicy Mem, RunKind Kind>
+[[gnu::always_inline]] inline unsigned take_inline(Rx &q, const Run &run, rte_mbuf **mbufs,
+                                                   Meta *meta, uint64_t &bytes)
+{
+    const unsigned n = fetch_mbufs(q, mbufs, run.messages);
+    const Rearm rearm(q.port);
+    const RingPlace ring = q.ring;
+    uint64_t position = q.tail;
+    for (unsigned i = 0; i < n; i++) {
+        const uint32_t length = wire::word_length(run.words[i]);
+        take_head(mbufs[i], rearm, run.words[i], ring.line(position),
+                  meta != nullptr ? meta + i : nullptr);
+        bytes += length;
+        if (Kind != RunKind::small && length > wire::head_payload_bytes) {
+            copy_rest(q, position, rte_pktmbuf_mtod(mbufs[i], std::byte *), length);
+            position += wire::inline_lines(length);
+        } else {
+            position++;
+        }
+    }
+    drain_lines(q.drain, ring, q.tail, position);
+    q.tail = position;
+    return n;
+}
+
+/// The oldest posted buffer: the one the peer has filled.
+[[gnu::always_inline]] inline rte_mbuf *pop_posted(Rx &q)
+{
+    rte_mbuf *m = q.fifo[q.fifo_tail++ & (Rx::fifo_size - 1)];
+    if (--q.line_left == 0) {
+        q.posted_tail++;
+        q.line_left = q.line_count[q.posted_tail & (wire::posted_lines_max - 1)];
+    }
+    return m;
+}
+
+/// Chains the buffers of one message. Their number was checked by find_run().
+[[gnu::always_inline]] inline rte_mbuf *take_chain(Rx &q, uint32_t length)
+{
+    rte_mbuf *first = pop_posted(q);
+    rte_mbuf *last = first;
+    uint32_t left = length;
+    uint16_t segments = 1;
+    while (left > q.s.buf_bytes) {
+        last->data_len = static_cast<uint16_t>(q.s.buf_bytes);
+        left -= q.s.buf_bytes;
+        last->next = pop_posted(q);
+        last = last->next;
+        segments++;
+    }
+    last->data_len = static_cast<uint16_t>(left);
+    first->pkt_len = length;
+    first->nb_segs = segments;
+    first->port = q.port;
+    return first;
+}
+
+[[gnu::noinline]] inline unsigned take_posted_run(Rx &q, const Run &run, rte_mbuf **mbufs,
+                                                  Meta *meta, uint64_t &bytes)
+{
+    for (unsigned i = 0; i < run.messages; i++) {
+        const uint32_t length = wire::word_length(run.words[i]);
+        mbufs[i] = take_chain(q, length);
+        set_meta(meta != nullptr ? meta + i : nullptr, run.words[i], q.ring.line(q.tail + i));
+        bytes += length;
+    }
+    drain_lines(q.drain, q.ring, q.tail, q.tail + run.messages);
+    q.tail += run.messages;
+    return run.messages;
+}
+
+/// Stores one posted line of @p n buffers that are in the FIFO already.
+template <MemPolicy Mem>
+void put_posted_line(Rx &q, rte_mbuf *const *mbufs, uint32_t n)
+{
+    alignas(64) uint32_t line[wire::line_bytes / 4] = {};
+    const uint64_t word = uint64_t{q.posted.tag(q.posted_head)} | uint64_t{n} << 32;
+    __builtin_memcpy(line, &word, sizeof(word));
+    for (uint32_t i = 0; i < n; i++) {
+        rte_pktmbuf_reset(mbufs[i]);
+        line[2 + i] = static_cast<uint32_t>(
+            static_cast<size_t>(rte_pktmbuf_mtod(mbufs[i], const std::byte *) - q.s.block) /
+            wire::line_bytes);
+        q.fifo[q.fifo_head++ & (Rx::fifo_size - 1)] = mbufs[i];
+    }
+    std::byte *to = q.posted.line(q.posted_head);
+    const std::byte *from = reinterpret_cast<const std::byte *>(line);
+    if constexpr (Mem::whole_lines) {
+        Mem::line(to, from);
+    } else {
+        Mem::copy(to + 8, from + 8, wire::line_bytes - 8);
+        Mem::body_fence();
+        Mem::word(to, word);
+    }
+    q.line_count[q.posted_head & (wire::posted_lines_max - 1)] = static_cast<uint8_t>(n);
+    if (q.posted_head == q.posted_tail)
+        q.line_left = n;
+    q.posted_head++;
+}
+
+/// Buffers for one posted line: a full one, or the last few of the pool when the peer is about to
+/// run dry. A line that is not full is spent only while the lines left after it still have room for
+/// the longest message: else buffers that come home one by one could fill the ring for good.
+[[gnu::noinline]] inline uint32_t fetch_buffers(Rx &q, rte_mbuf **mbufs)
+{
+    if (rte_mempool_get_bulk(q.s.window_pool, reinterpret_cast<void **>(mbufs),
+                             wire::posted_per_line) == 0)
+        return wire::posted_per_line;
+    const auto lines_after =
+        static_cast<uint32_t>(q.posted.mask - 1 - (q.posted_head - q.posted_tail));
+    uint32_t n = 0;
+    if (q.posted_now() < q.low_water && q.posted_now() + lines_after * wire::posted_per_line >=
+                                            q.low_water + wire::posted_per_line - 1)
+        while (n < wire::posted_per_line &&
+               rte_mempool_get(q.s.window_pool, reinterpret_cast<void **>(mbufs + n)) == 0)
+            n++;
+    return n;
+}
+
+/// Keeps posted_target buffers with the peer. A line is never overwritten before it was used up.
+template <MemPolicy Mem>
+[[gnu::noinline]] void refill(Rx &q)
+{
+    while (q.posted_now() + wire::posted_per_line <= q.s.posted_target &&
+           q.posted_head - q.posted_tail < q.posted.mask) {
+        rte_mbuf *mbufs[wire::posted_per_line];
+        const uint32_t n = fetch_buffers(q, mbufs);
+        if (n == 0) {
+            count(q.stats.nombuf, q.posted_now() < q.low_water);
+            break;
+        }
+        put_posted_line<Mem>(q, mbufs, n);
+    }
+    Mem::flush();
+}
+
+template <MemPolicy Mem>
+[[gnu::noinline]] void return_credits(Rx &q)
+{
+    q.returned = static_cast<uint32_t>(q.tail);
+    Mem::word(q.s.peer_credit, uint64_t{q.s.peer_back_base} | uint64_t{q.returned} << 32);
+    Mem::word(q.s.peer_credit + 8, uint64_t{q.s.peer_back_base} | uint64_t{q.messages} << 32);
+    Mem::flush();
+}
+
+/// Credits and buffers back to the peer: in batches, and all that is due when nothing came.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline void give_back(Rx &q, bool idle)
+{
+    const uint32_t due = static_cast<uint32_t>(q.tail) - q.returned;
+    if (due >= q.batch || (idle && due > 0))
+        return_credits<Mem>(q);
+    if (q.posted_now() + wire::posted_per_line <= q.s.posted_target) [[unlikely]]
+        refill<Mem>(q);
+}
+
+[[gnu::noinline]] inline void stop_at_bad_line(Rx &q)
+{
+    q.broken = true;
+    count(q.stats.bad_peer, 1);
+}
+
+template <MemPolicy Mem>
+int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    if (!q->open || q->broken) [[unlikely]]
+        return q->broken ? -EPROTO : 0;
+    // Behind the line that is polled: a message of two lines would pay for two misses in turn.
+    __builtin_prefetch(q->ring.line(q->tail + 1), 0, 3);
+    unsigned got = 0;
+    uint64_t bytes = 0, posted = 0;
+    Look look = Look::valid;
+    while (got < n && look == Look::valid) {
+        Run run;
+        look = find_run<Mem>(*q, n - got < run_max ? n - got : run_max, run);
+        if (run.messages == 0)
+            break;
+        Meta *run_meta = meta != nullptr ? meta + got : nullptr;
+        unsigned taken;
+        if (run.kind == RunKind::small) [[likely]] {
+            taken = take_inline<Mem, RunKind::small>(*q, run, mbufs + got, run_meta, bytes);
+        } else if (run.kind == RunKind::inlined) {
+            taken = take_inline<Mem, RunKind::inlined>(*q, run, mbufs + got, run_meta, bytes);
+        } else {
+            taken = take_posted_run(*q, run, mbufs + got, run_meta, bytes);
+            posted += taken;
+        }
+        got += taken;
+        if (taken < run.messages) [[unlikely]] {
+            count(q->stats.nombuf, 1);
+            look = Look::not_yet;
+        }
+    }
+    if (look == Look::bad) [[unlikely]] {
+        stop_at_bad_line(*q);
+        if (got == 0)
+            return -EPROTO;
+    }
+    if (got > 0) {
+        q->messages += got;
+        count(q->stats.messages, got);
+        count(q->stats.bytes, bytes);
+        count(q->stats.posted_messages, posted);
+        count(q->stats.inline_messages, got - posted);
+    }
+    give_back<Mem>(*q, got == 0);
+    return static_cast<int>(got);
+}
+
+} // namespace plx::queue::PLX_VARIANT
+
+#endif

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The copies of the hot path, written for the instruction set that this file is compiled for.
+#ifndef PLX_COPY_HPP
+#define PLX_COPY_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include <immintrin.h>
+
+#include "plx_wire.hpp"
+
+#ifndef PLX_VARIANT
+#define PLX_VARIANT generic
+#endif
+
+namespace plx::queue::PLX_VARIANT
+{
+
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+using Wide = __m512i;
+#elif defined(__AVX2__)
+using Wide = __m256i;
+#else
+using Wide = __m128i;
+#endif
+
+/// Copies N bytes, a constant.
+template <size_t N>
+[[gnu::always_inline]] inline void copy_fixed(std::byte *to, const std::byte *from)
+{
+    __builtin_memcpy(to, from, N);
+}
+
+/// Copies n bytes, Half <= n <= 2 * Half, by two stores that overlap.
+template <size_t Half>
+[[gnu::always_inline]] inline void copy_ends(std::byte *to, const std::byte *from, size_t n)
+{
+    std::byte tail[Half];
+    copy_fixed<Half>(tail, from + n - Half);
+    copy_fixed<Half>(to, from);
+    copy_fixed<Half>(to + n - Half, tail);
+}
+
+/// Copies n < 64 bytes.
+[[gnu::always_inline]] inline void copy_short(std::byte *to, const std::byte *from, size_t n)
+{
+    if (n >= 32)
+        copy_ends<32>(to, from, n);
+    else if (n >= 16)
+        copy_ends<16>(to, from, n);
+    else if (n >= 8)
+        copy_ends<8>(to, from, n);
+    else if (n >= 4)
+        copy_ends<4>(to, from, n);
+    else
+        for (size_t i = 0; i < n; i++)
+            to[i] = from[i];
+}
+
+/// Copies n bytes line by line, so that no line of the target is touched twice far apart.
+[[gnu::always_inline]] inline void copy_bytes(std::byte *to, const std::byte *from, size_t n)
+{
+    constexpr size_t step = wire::line_bytes / sizeof(Wide);
+    for (; n >= wire::line_bytes; n -= wire::line_bytes) {
+        Wide part[step];
+        for (size_t i = 0; i < step; i++)
+            __builtin_memcpy(&part[i], from + i * sizeof(Wide), sizeof(Wide));
+        for (size_t i = 0; i < step; i++)
+            __builtin_memcpy(to + i * sizeof(Wide), &part[i], sizeof(Wide));
+        to += wire::line_bytes;
+        from += wire::line_bytes;
+    }
+    copy_short(to, from, n);
+}
+
+/// Bytes 8 to 63 of a header line, in registers: metadata and up to 48 bytes of payload with zeros
+/// behind them, so that no byte beyond the message leaves this host.
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+class Body
+{
+    __m512i line_;
+
+public:
+    /// Masked-out bytes are not touched, so nothing has to lie around the message.
+    static constexpr int readable = 0;
+    [[gnu::always_inline]] Body(uint64_t meta, const std::byte *data, uint32_t length)
+    {
+        const __mmask64 mask =
+            _cvtu64_mask64(((uint64_t{1} << length) - 1) << wire::head_payload_offset);
+        line_ = _mm512_maskz_loadu_epi8(mask, data - wire::head_payload_offset);
+        line_ = _mm512_mask_set1_epi64(line_, 2, static_cast<long long>(meta));
+    }
+    explicit Body(uint64_t meta) : line_(_mm512_set1_epi64(0))
+    {
+        line_ = _mm512_mask_set1_epi64(line_, 2, static_cast<long long>(meta));
+    }
+    [[gnu::always_inline]] void store(std::byte *line) const
+    {
+        _mm512_mask_storeu_epi64(line, 0xfe, line_);
+    }
+    /// Bytes 0 to 7 too.
+    [[gnu::always_inline]] void store_with(std::byte *line, uint64_t word) const
+    {
+        _mm512_store_si512(line, _mm512_mask_set1_epi64(line_, 1, static_cast<long long>(word)));
+    }
+};
+
+/// A continuation line of n payload bytes, at most 56, and its word: one store.
+[[gnu::always_inline]] inline void store_rest(std::byte *line, const std::byte *from, uint32_t n,
+                                              uint64_t word)
+{
+    const __mmask64 mask = _cvtu64_mask64(((uint64_t{1} << n) - 1) << wire::cont_payload_offset);
+    const __m512i rest = _mm512_maskz_loadu_epi8(mask, from - wire::cont_payload_offset);
+    _mm512_store_si512(line, _mm512_mask_set1_epi64(rest, 1, static_cast<long long>(word)));
+}
+#else
+/// 48 bytes of ones, then 48 of zeros: a load at 48 - n gives n bytes of ones.
+struct alignas(64) MaskTable {
+    uint8_t bytes[96];
+    constexpr MaskTable() : bytes{}
+    {
+        for (int i = 0; i < 48; i++)
+            bytes[i] = 0xff;
+    }
+};
+inline constexpr MaskTable mask_table;
+
+class Body
+{
+    uint64_t meta_;
+    __m128i part_[3];
+
+public:
+    /// The constructor reads this many bytes from the start of the message.
+    static constexpr int readable = wire::head_payload_bytes;
+    [[gnu::always_inline]] Body(uint64_t meta, const std::byte *data, uint32_t length) : meta_(meta)
+    {
+        const uint8_t *mask = mask_table.bytes + wire::head_payload_bytes - length;
+        for (int i = 0; i < 3; i++)
+            part_[i] = _mm_and_si128(_mm_loadu_si128(reinterpret_cast<const __m128i *>(data) + i),
+                                     _mm_loadu_si128(reinterpret_cast<const __m128i *>(mask) + i));
+    }
+    explicit Body(uint64_t meta) : meta_(meta), part_{} {}
+    [[gnu::always_inline]] void store(std::byte *line) const
+    {
+        __builtin_memcpy(line + 8, &meta_, 8);
+        for (int i = 0; i < 3; i++)
+            _mm_store_si128(reinterpret_cast<__m128i *>(line) + i + 1, part_[i]);
+    }
+    /// Bytes 0 to 7 too.
+    [[gnu::always_inline]] void store_with(std::byte *line, uint64_t word) const
+    {
+        __builtin_memcpy(line, &word, sizeof(word));
+        store(line);
+    }
+};
+
+/// A continuation line of n payload bytes, at most 56, and its word.
+[[gnu::always_inline]] inline void store_rest(std::byte *line, const std::byte *from, uint32_t n,
+                                              uint64_t word)
+{
+    __builtin_memcpy(line, &word, sizeof(word));
+    copy_bytes(line + wire::cont_payload_offset, from, n);
+}
+#endif
+
+} // namespace plx::queue::PLX_VARIANT
+
+#endif

@@ -1,0 +1,485 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The sending half of a queue pair: mbufs into lines of the peer's ring and into the buffers it
+// posted.
+#ifndef PLX_PRODUCER_HPP
+#define PLX_PRODUCER_HPP
+
+#include <cerrno>
+
+#include <rte_mbuf.h>
+
+#include "plx_mem_policy.hpp"
+#include "plx_queue_state.hpp"
+
+namespace plx::queue::PLX_VARIANT
+{
+
+/// Lines written before their words are published in one go.
+inline constexpr uint32_t chunk_lines = 64;
+/// Lines whose ownership is asked for ahead of their stores, so that the requests overlap.
+inline constexpr uint32_t own_ahead = 24;
+/// No message takes more lines than this, so a chunk always holds at least one.
+static_assert(wire::inline_lines(wire::inline_bytes_max) <= chunk_lines);
+
+/// The lines of one chunk, from their bodies to their words.
+///
+/// The reader polls the first line of the chunk and looks at no other before that one is valid.
+/// Were its body stored early, the reader would take the line away again before its word is stored,
+/// and the word would wait for it to come back. So that line is put together here and goes out
+/// last, in one piece; its word publishes the whole chunk. On coherent memory the others are stored
+/// at once, words included; on write-combining memory a fence has to come between bodies and words.
+/// Where a policy stores whole lines that publish themselves, all are put together here.
+///
+/// How many lines a chunk has is counted by who fills it, in a register: the chunk's address leaves
+/// the loop, so a counter in it would go through memory for each message.
+template <MemPolicy Mem>
+class Chunk
+{
+    static constexpr uint32_t staged_lines = Mem::whole_lines ? chunk_lines : 1;
+    const RingPlace ring_;
+    const uint64_t first_;
+    bool posted_ = false;
+    uint64_t words_[Mem::fenced ? chunk_lines : 1];
+    alignas(64) std::byte staged_[staged_lines * wire::line_bytes];
+
+    [[gnu::always_inline]] std::byte *staged(uint32_t i) { return staged_ + i * wire::line_bytes; }
+    /// Starts line @p i. @return its word
+    [[gnu::always_inline]] uint64_t begin(uint32_t i, uint32_t length, wire::Kind kind,
+                                          unsigned flags)
+    {
+        Mem::own(ring_.line(first_ + i + own_ahead));
+        const uint64_t word = wire::head_word(ring_.tag(first_ + i), length, kind, flags);
+        if (Mem::fenced || i == 0)
+            words_[i] = word;
+        return word;
+    }
+
+public:
+    /// A short chunk ends before own_ahead has helped anybody: its lines are asked for here.
+    [[gnu::always_inline]] Chunk(const RingPlace &ring, uint64_t first) : ring_(ring), first_(first)
+    {
+        Mem::own(ring_.line(first_));
+        Mem::own(ring_.line(first_ + 1));
+    }
+    /// Line @p i, the next one, is a header.
+    [[gnu::always_inline]] void add_head(uint32_t i, uint32_t length, wire::Kind kind,
+                                         unsigned flags, const Body &body)
+    {
+        const uint64_t word = begin(i, length, kind, flags);
+        if (i < staged_lines)
+            body.store(staged(i));
+        else if constexpr (Mem::fenced)
+            Mem::body(ring_.line(first_ + i), body);
+        else
+            Mem::head(ring_.line(first_ + i), body, word);
+    }
+    /// Line @p i, the next one, holds n bytes, at most 56, of the message whose header came before.
+    [[gnu::always_inline]] void add_rest(uint32_t i, const std::byte *from, uint32_t n)
+    {
+        const uint64_t word = begin(i, 0, wire::Kind::continuation, 0);
+        std::byte *line = ring_.line(first_ + i);
+        if (i < staged_lines)
+            copy_bytes(staged(i) + wire::cont_payload_offset, from, n);
+        else if constexpr (Mem::fenced)
+            Mem::copy(line + wire::cont_payload_offset, from, n);
+        else
+            Mem::rest(line, from, n, word);
+    }
+    void has_posted() { posted_ = true; }
+    /// The first line last: when the reader finds it, it finds them all.
+    [[gnu::always_inline]] void publish(uint32_t lines)
+    {
+        std::byte *first = ring_.line(first_);
+        if constexpr (Mem::whole_lines) {
+            if (posted_)
+                Mem::body_fence();
+            for (uint32_t i = lines; i-- > 0;) {
+                __builtin_memcpy(staged(i), &words_[i], sizeof(words_[i]));
+                Mem::line(ring_.line(first_ + i), staged(i));
+            }
+        } else {
+            Mem::line_body(first, staged_);
+            Mem::body_fence();
+            if constexpr (Mem::fenced)
+                for (uint32_t i = lines; i-- > 1;)
+                    Mem::word(ring_.line(first_ + i), words_[i]);
+            Mem::word(first, words_[0]);
+        }
+        Mem::flush();
+    }
+};
+
+enum class Put { taken, full, too_long, invalid, bad_peer };
+
+/// Takes over credits the peer has returned. @return false when it claims more than was sent.
+template <MemPolicy Mem>
+[[gnu::noinline]] bool take_credits(Tx &q)
+{
+    const uint64_t w = Mem::load(q.s.credit);
+    if (wire::word_tag(w) != q.s.back_base)
+        return true; // a word of another epoch
+    const uint32_t lines = static_cast<uint32_t>(w >> 32);
+    if (lines - q.credited > static_cast<uint32_t>(q.head) - q.credited)
+        return false;
+    q.credited = lines;
+    return true;
+}
+
+/// Lines that the peer's ring has room for.
+[[gnu::always_inline]] inline uint32_t room_of(const Tx &q)
+{
+    return q.ring.mask + 1 - (static_cast<uint32_t>(q.head) - q.credited);
+}
+
+/// Looks for returned credits when fewer than @p need lines of @p room are left.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline Put reserve_lines(Tx &q, uint32_t need, uint32_t &room)
+{
+    if (need <= room) [[likely]]
+        return Put::taken;
+    const uint32_t before = q.credited;
+    if (!take_credits<Mem>(q))
+        return Put::bad_peer;
+    room += q.credited - before;
+    return need <= room ? Put::taken : Put::full;
+}
+
+/// Looks for posted lines until @p need buffers are known. Only their counts are read here, so that
+/// no message is begun that cannot be ended; take_posted() looks at them again.
+template <MemPolicy Mem>
+Put reserve_posted(Tx &q, uint32_t need)
+{
+    while (q.posted_room < need) {
+        if (q.posted_seen - q.posted_taken > q.posted.mask)
+            return Put::full;
+        const uint64_t w = Mem::load(q.posted.line(q.posted_seen));
+        if (wire::word_tag(w) != q.posted.tag(q.posted_seen))
+            return Put::full;
+        const uint32_t buffers = static_cast<uint32_t>(w >> 32);
+        if (buffers == 0 || buffers > wire::posted_per_line)
+            return Put::bad_peer;
+        q.posted_room += buffers;
+        q.posted_seen++;
+    }
+    return Put::taken;
+}
+
+/// Copies the next posted line and checks every offset in the copy. @return false: the peer broke
+/// the protocol.
+template <MemPolicy Mem>
+[[gnu::noinline]] bool take_posted_line(Tx &q)
+{
+    if (q.posted_taken == q.posted_seen)
+        return false; // it counted more when it was seen
+    const std::byte *line = q.posted.line(q.posted_taken);
+    const uint64_t w = Mem::load(line);
+    const uint32_t buffers = static_cast<uint32_t>(w >> 32);
+    if (wire::word_tag(w) != q.posted.tag(q.posted_taken) || buffers == 0 ||
+        buffers > wire::posted_per_line)
+        return false;
+    __builtin_memcpy(q.cache, line + 8, sizeof(q.cache));
+    const auto size = static_cast<uint32_t>(q.s.peer_buf_bytes / wire::line_bytes);
+    for (uint32_t i = 0; i < buffers; i++) {
+        const uint32_t at = q.cache[i];
+        if (at < q.s.peer_buf_begin || at > q.s.peer_buf_end || q.s.peer_buf_end - at < size)
+            return false;
+    }
+    q.cache_next = 0;
+    q.cache_end = buffers;
+    q.posted_taken++;
+    return true;
+}
+
+template <MemPolicy Mem>
+inline std::byte *take_posted(Tx &q)
+{
+    if (q.posted_room == 0 || (q.cache_next == q.cache_end && !take_posted_line<Mem>(q)))
+        return nullptr;
+    q.posted_room--;
+    return q.s.peer_block + q.cache[q.cache_next++] * wire::line_bytes;
+}
+
+/// True when the segments of a chain are there and add up to its pkt_len.
+[[gnu::noinline]] inline bool chain_is_whole(const rte_mbuf *m)
+{
+    uint64_t sum = 0;
+    unsigned segments = 0;
+    for (const rte_mbuf *s = m; s != nullptr && segments <= m->nb_segs; s = s->next) {
+        sum += s->data_len;
+        segments++;
+    }
+    return segments == m->nb_segs && sum == m->pkt_len;
+}
+
+/// Appends @p n bytes to the posted buffer that is being filled, and to the next ones.
+struct PostedCursor {
+    std::byte *to;
+    uint32_t room;
+};
+template <MemPolicy Mem>
+bool put_posted_bytes(Tx &q, PostedCursor &c, const std::byte *from, uint32_t n)
+{
+    while (n > 0) {
+        if (c.room == 0) {
+            c.to = take_posted<Mem>(q);
+            if (c.to == nullptr)
+                return false;
+            c.room = q.s.peer_buf_bytes;
+        }
+        const uint32_t now = n < c.room ? n : c.room;
+        Mem::copy(c.to, from, now);
+        c.to += now;
+        from += now;
+        c.room -= now;
+        n -= now;
+    }
+    return true;
+}
+
+template <MemPolicy Mem>
+[[gnu::noinline]] Put put_posted(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
+                                 const Meta &meta)
+{
+    const Put put = reserve_posted<Mem>(q, q.per_buffer.ceil(m->pkt_len));
+    if (put != Put::taken)
+        return put;
+    PostedCursor cursor{nullptr, 0};
+    for (const rte_mbuf *s = m; s != nullptr; s = s->next)
+        if (!put_posted_bytes<Mem>(q, cursor, rte_pktmbuf_mtod(s, const std::byte *), s->data_len))
+            return Put::bad_peer;
+    out.add_head(at, m->pkt_len, wire::Kind::posted, meta.flags, Body(meta.data));
+    out.has_posted();
+    return Put::taken;
+}
+
+/// An inline message of any number of lines whose bytes lie in one piece.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline void put_lines(Chunk<Mem> &out, uint32_t at, const std::byte *from,
+                                             uint32_t n, const Meta &meta)
+{
+    if (n < wire::head_payload_bytes) {
+        // Room in front, as in put_chain().
+        std::byte whole[wire::head_payload_offset + wire::head_payload_bytes] = {};
+        copy_short(whole + wire::head_payload_offset, from, n);
+        out.add_head(at, n, wire::Kind::inlined, meta.flags,
+                     Body(meta.data, whole + wire::head_payload_offset, n));
+        return;
+    }
+    constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
+    constexpr auto full = static_cast<uint32_t>(wire::cont_payload_bytes);
+    out.add_head(at, n, wire::Kind::inlined, meta.flags, Body(meta.data, from, head));
+    from += head;
+    n -= head;
+    for (; n >= full; n -= full, from += full)
+        out.add_rest(++at, from, full);
+    if (n > 0)
+        out.add_rest(++at, from, n);
+}
+
+template <MemPolicy Mem>
+[[gnu::noinline]] void put_chain(Chunk<Mem> &out, uint32_t at, const rte_mbuf *m, const Meta &meta)
+{
+    // Room in front: Body addresses the start of the line, even where it reads nothing there.
+    std::byte room[wire::head_payload_offset + wire::inline_bytes_max];
+    std::byte *gathered = room + wire::head_payload_offset;
+    uint32_t n = 0;
+    for (const rte_mbuf *s = m; s != nullptr; s = s->next) {
+        __builtin_memcpy(gathered + n, rte_pktmbuf_mtod(s, const std::byte *), s->data_len);
+        n += s->data_len;
+    }
+    put_lines<Mem>(out, at, gathered, n, meta);
+}
+
+/// How a message went: what to say of it, and the lines it took.
+struct Taken {
+    Put put;
+    uint32_t lines;
+};
+
+/// Whatever is not an inline message of one segment. @param at its first line in the chunk
+template <MemPolicy Mem>
+[[gnu::noinline]] Taken put_other(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
+                                  const Meta &meta)
+{
+    if (m->nb_segs == 1 ? m->data_len != m->pkt_len : !chain_is_whole(m))
+        return {Put::invalid, 0};
+    if (m->pkt_len > q.max_message)
+        return {Put::too_long, 0};
+    const bool posted = m->pkt_len > q.inline_max;
+    const uint32_t lines = posted ? 1 : wire::inline_lines(m->pkt_len);
+    uint32_t room = room_of(q) - at;
+    Put put = reserve_lines<Mem>(q, lines, room);
+    if (put == Put::taken && posted)
+        put = put_posted<Mem>(q, out, at, m, meta);
+    else if (put == Put::taken)
+        put_chain<Mem>(out, at, m, meta);
+    return {put, lines};
+}
+
+/// The part of an mbuf that one load brings: where its data are, who holds it, how many segments.
+class Rearmed
+{
+    uint64_t word_;
+
+public:
+    [[gnu::always_inline]] explicit Rearmed(const rte_mbuf *m)
+    {
+        static_assert(offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, data_off) + 2 &&
+                      offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, data_off) + 4);
+        __builtin_memcpy(&word_, &m->rearm_data, sizeof(word_));
+    }
+    [[gnu::always_inline]] uint16_t data_off() const { return static_cast<uint16_t>(word_); }
+    [[gnu::always_inline]] bool one_segment() const
+    {
+        return static_cast<uint16_t>(word_ >> 32) == 1;
+    }
+    /// One segment, one holder.
+    [[gnu::always_inline]] bool alone() const
+    {
+        return static_cast<uint32_t>(word_ >> 16) == (1u | 1u << 16);
+    }
+};
+
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline Taken put_message(Tx &q, Chunk<Mem> &out, uint32_t at, uint32_t &room,
+                                                const rte_mbuf *m, Rearmed r, const Meta &meta)
+{
+    const uint32_t n = m->pkt_len;
+    if (n > q.inline_max || !r.one_segment() || m->data_len != n) [[unlikely]] {
+        const Taken taken = put_other<Mem>(q, out, at, m, meta);
+        room = room_of(q) - at;
+        return taken;
+    }
+    const std::byte *data = static_cast<const std::byte *>(m->buf_addr) + r.data_off();
+    const bool readable =
+        Body::readable == 0 || static_cast<int>(m->buf_len) - r.data_off() >= Body::readable;
+    if (n <= wire::head_payload_bytes && readable) {
+        const Put put = reserve_lines<Mem>(q, 1, room);
+        if (put == Put::taken) [[likely]]
+            out.add_head(at, n, wire::Kind::inlined, meta.flags, Body(meta.data, data, n));
+        return {put, 1};
+    }
+    const uint32_t lines = wire::inline_lines(n);
+    const Put put = reserve_lines<Mem>(q, lines, room);
+    if (put == Put::taken) [[likely]]
+        put_lines<Mem>(out, at, data, n, meta);
+    return {put, lines};
+}
+
+/// One put for mbufs of one pool that nobody else holds; else the long way.
+[[gnu::always_inline]] inline void free_sent(rte_mbuf **mbufs, unsigned n, bool simple)
+{
+    if (simple) [[likely]]
+        rte_mempool_put_bulk(mbufs[0]->pool, reinterpret_cast<void **>(mbufs), n);
+    else
+        rte_pktmbuf_free_bulk(mbufs, n);
+}
+
+[[gnu::always_inline]] inline bool frees_simply(const rte_mbuf *m, Rearmed r,
+                                                const rte_mempool *pool)
+{
+    return m->pool == pool && r.alone() &&
+           (m->ol_flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) == 0;
+}
+
+struct Sent {
+    unsigned messages;
+    Put why; ///< what ended it; taken: the chunk or the burst was at its end
+};
+
+/// Sends messages until the burst ends, the chunk has no room for the longest, or one does not go.
+template <MemPolicy Mem, bool HasMeta>
+[[gnu::always_inline]] inline Sent send_chunk(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
+{
+    constexpr uint32_t stop_at = chunk_lines - wire::inline_lines(wire::inline_bytes_max);
+    static constexpr Meta no_meta{};
+    Chunk<Mem> out(q.ring, q.head);
+    uint32_t lines = 0, room = room_of(q);
+    unsigned done = 0;
+    Put why = Put::taken;
+    uint64_t bytes = 0, posted = 0;
+    bool simple = true;
+    const rte_mempool *pool = mbufs[0] != nullptr ? mbufs[0]->pool : nullptr;
+    for (; done < n && lines <= stop_at; done++) {
+        const rte_mbuf *m = mbufs[done];
+        if (m == nullptr) [[unlikely]] {
+            why = Put::invalid;
+            break;
+        }
+        const Rearmed r(m);
+        const Taken taken =
+            put_message<Mem>(q, out, lines, room, m, r, HasMeta ? meta[done] : no_meta);
+        if (taken.put != Put::taken) [[unlikely]] {
+            why = taken.put;
+            break;
+        }
+        lines += taken.lines;
+        room -= taken.lines;
+        bytes += m->pkt_len;
+        posted += m->pkt_len > q.inline_max;
+        simple &= frees_simply(m, r, pool);
+    }
+    if (done == 0)
+        return {0, why};
+    out.publish(lines);
+    q.head += lines;
+    q.messages += done;
+    count(q.stats.messages, done);
+    count(q.stats.bytes, bytes);
+    count(q.stats.posted_messages, posted);
+    count(q.stats.inline_messages, done - posted);
+    free_sent(mbufs, done, simple);
+    return {done, why};
+}
+
+/// Counts what ended a burst. @return what to say when nothing was taken.
+[[gnu::noinline]] inline int burst_ended(Tx &q, Put why)
+{
+    switch (why) {
+    case Put::full:
+        count(q.stats.full, 1);
+        return 0;
+    case Put::too_long:
+        count(q.stats.errors, 1);
+        return -EMSGSIZE;
+    case Put::invalid:
+        count(q.stats.errors, 1);
+        return -EINVAL;
+    case Put::bad_peer:
+        count(q.stats.bad_peer, 1);
+        q.broken = true;
+        return -EPROTO;
+    case Put::taken:
+        break;
+    }
+    return 0;
+}
+
+template <MemPolicy Mem, bool HasMeta>
+[[gnu::always_inline]] inline int send_burst(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
+{
+    unsigned done = 0;
+    while (done < n) {
+        const Sent sent =
+            send_chunk<Mem, HasMeta>(q, mbufs + done, HasMeta ? meta + done : nullptr, n - done);
+        done += sent.messages;
+        if (sent.why != Put::taken) {
+            const int error = burst_ended(q, sent.why);
+            return done > 0 ? static_cast<int>(done) : error;
+        }
+    }
+    return static_cast<int>(done);
+}
+
+template <MemPolicy Mem>
+int tx_burst(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
+{
+    if (!q->open || q->broken) [[unlikely]]
+        return q->broken ? -EPROTO : 0;
+    return meta != nullptr ? send_burst<Mem, true>(*q, mbufs, meta, n)
+                           : send_burst<Mem, false>(*q, mbufs, nullptr, n);
+}
+
+} // namespace plx::queue::PLX_VARIANT
+
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The hot path of a queue pair as the driver sees it: set-up from geometry and pointers, burst
+// functions chosen once. The format is plx_wire.hpp; producer and consumer are plx_producer.hpp
+// and plx_consumer.hpp.
+#ifndef PLX_QUEUE_HPP
+#define PLX_QUEUE_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace plx::queue
+{
+
+/// Eight bytes and a few flag bits that travel with a message; opaque here.
+/// Same layout as struct rte_pmd_plx_ntb_meta.
+struct Meta {
+    uint64_t data;
+    uint32_t flags; ///< low 6 bits travel
+    uint32_t reserved;
+};
+
+/// How stores reach the peer and what the reader may assume (doc/wire-protocol.md, section 7).
+enum class Policy { plain, write_combining };
+
+/// What the reader does with a drained ring line or buffer line so that the writer gets it cheaply.
+enum class Drain { none, clwb, clflushopt, cldemote };
+
+/// Sender half: where the peer's ring lies in our window, where the peer's credits lie in our
+/// block.
+struct TxSetup {
+    std::byte *peer_ring;      ///< window: peer's message ring, peer_ring_lines lines
+    uint32_t peer_ring_lines;  ///< power of two
+    uint32_t peer_ring_base;   ///< tags of that ring
+    const std::byte *credit;   ///< own block: one line
+    const std::byte *posted;   ///< own block: posted_lines lines
+    uint32_t posted_lines;     ///< power of two
+    uint32_t back_base;        ///< tags of the own back channel
+    std::byte *peer_block;     ///< window: start of the peer's block
+    uint32_t peer_buf_begin;   ///< lines; posted buffers outside [begin, end) are refused
+    uint32_t peer_buf_end;     ///< lines
+    uint32_t peer_buf_bytes;   ///< data bytes of each posted buffer
+    uint32_t peer_max_message; ///< bytes
+    uint32_t inline_max;       ///< bytes; longer messages go into posted buffers
+};
+
+/// Receiver half: our ring and pools, the peer's back channel in our window.
+struct RxSetup {
+    std::byte *ring;            ///< own block: ring_lines lines
+    uint32_t ring_lines;        ///< power of two
+    uint32_t ring_base;         ///< tags of that ring
+    std::byte *peer_credit;     ///< window: one line
+    std::byte *peer_posted;     ///< window: peer_posted_lines lines
+    uint32_t peer_posted_lines; ///< power of two
+    uint32_t peer_back_base;    ///< tags of the peer's back channel
+    const std::byte *block;     ///< own block: start, for the offsets of posted buffers
+    rte_mempool *inline_pool;   ///< private: inline messages are copied into its mbufs
+    rte_mempool *window_pool;   ///< data in the own block: posted to the peer
+    uint32_t buf_bytes;         ///< data bytes of a window mbuf behind data_off
+    uint32_t posted_target;     ///< buffers to keep posted, multiple of 14
+    uint32_t max_message;       ///< bytes
+    uint16_t port;              ///< for rte_mbuf.port
+    Drain drain;
+};
+
+struct TxStats {
+    uint64_t messages, bytes, inline_messages, posted_messages;
+    uint64_t full;        ///< bursts cut short by missing credits or posted buffers
+    uint64_t errors;      ///< mbufs refused: NULL, broken chains, too long
+    uint64_t unconfirmed; ///< messages sent and not covered by a credit when the queue was closed
+    uint64_t bad_peer;    ///< credits or posted buffers that the peer had no right to write
+};
+
+struct RxStats {
+    uint64_t messages, bytes, inline_messages, posted_messages;
+    uint64_t nombuf;   ///< bursts cut short because a pool was empty
+    uint64_t bad_peer; ///< lines that break the protocol; the queue stops at the first
+};
+
+struct Tx; ///< one writer at a time: the lcore that sends
+struct Rx; ///< one writer at a time: the lcore that receives
+
+/// Chains are gathered; length 0 is legal; the longest is peer_max_message or, when that is less,
+/// what a full posted ring of the peer could hold. An mbuf that cannot be sent ends the burst
+/// before itself and counts as an error each time it is met. A queue that is not open takes nothing
+/// (0).
+/// @return number of messages taken, 0 to n: the mbufs [0, taken) are the queue's (freed once
+///   copied), the rest stays the caller's; fewer than n is back-pressure.
+///   -EMSGSIZE, -EINVAL: mbuf 0 is longer than the peer takes / NULL or broken: nothing was taken;
+///   -EPROTO: the peer broke the protocol, nothing more goes until the queue is opened again.
+/// @param meta NULL or n entries
+using TxBurst = int (*)(Tx *, rte_mbuf **mbufs, const Meta *meta, unsigned n);
+/// State of an mbuf handed up: refcnt 1, packet_type 0, vlan_tci and hash 0, port as set up,
+/// pkt_len the message. Out of the ring: data_off RTE_PKTMBUF_HEADROOM, one segment, ol_flags 0,
+/// pool inline_pool. Out of posted buffers: a chain of ceil(length / buf_bytes) window mbufs, all
+/// full but the last, data_off as rte_pktmbuf_reset() sets it, ol_flags RTE_MBUF_F_EXTERNAL where
+/// the pool's are. An empty pool leaves messages in the ring (RxStats.nombuf).
+/// @return messages handed up, 0 to n (the mbufs are the caller's); -EPROTO as above.
+/// @param meta NULL or room for n entries
+using RxBurst = int (*)(Rx *, rte_mbuf **mbufs, Meta *meta, unsigned n);
+
+/// One compiled variant of the hot path.
+struct Ops {
+    const char *name; ///< e.g. "plain/avx512"
+    TxBurst tx_burst;
+    RxBurst rx_burst;
+};
+
+/// The fastest variant this CPU has for @p policy.
+const Ops *select_ops(Policy policy);
+
+/// True when this CPU has the instruction.
+bool drain_supported(Drain drain);
+/// The hint that measured best for this make of CPU (doc/decisions/010-queue-speed.md): clwb on
+/// AMD, none elsewhere. What it gains shows between two cores only, so it cannot be measured by the
+/// one core that opens a queue.
+Drain default_drain();
+
+/// Buffers a receiver can keep posted.
+inline constexpr uint32_t posted_target_max = 8190;
+
+/// Size of the state; the driver allocates it on the device's NUMA node, aligned to 64 and zeroed.
+size_t tx_bytes();
+size_t rx_bytes();
+
+/// Control side, with the queue's lcore known to be outside its burst function.
+/// Tag every line of the own message ring, credit line and posted ring as "never written".
+void prepare_ring(std::byte *ring, uint32_t lines, uint32_t base);
+void prepare_back(std::byte *credit, std::byte *posted, uint32_t posted_lines, uint32_t base);
+/// Opens a half for a new epoch; statistics survive. @return 0 or -EINVAL with nothing changed.
+int tx_open(Tx *, const TxSetup &);
+int rx_open(Rx *, const RxSetup &);
+/// Closes it: counts what is unconfirmed; posted buffers and half-received messages go back to
+/// their pool. To be called when the peer can no longer write to them (fenced).
+void tx_close(Tx *);
+void rx_close(Rx *);
+/// Any thread, at any time. Reset is for one control thread at a time and does not disturb the
+/// lcore.
+TxStats tx_stats(const Tx *);
+RxStats rx_stats(const Rx *);
+void tx_stats_reset(Tx *);
+void rx_stats_reset(Rx *);
+
+} // namespace plx::queue
+
+#endif

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the two halves of a queue pair remember. Private memory: nothing here can be reached by the
+// peer. Tests set the positions to come near a wrap-around.
+#ifndef PLX_QUEUE_STATE_HPP
+#define PLX_QUEUE_STATE_HPP
+
+#include <atomic>
+
+#include "plx_queue.hpp"
+#include "plx_wire.hpp"
+
+namespace plx::queue
+{
+
+/// x / d without a division: exact for x < 2^24 and 1 <= d <= 2^16, because the rounding error of
+/// the reciprocal, below d / 2^40, times x stays below 1 / d.
+struct Divider {
+    uint64_t inverse;
+    explicit constexpr Divider(uint32_t d = 1) : inverse(((uint64_t{1} << 40) + d - 1) / d) {}
+    [[gnu::always_inline]] constexpr uint32_t ceil(uint32_t x) const
+    {
+        return x == 0 ? 0 : static_cast<uint32_t>(((x - 1) * inverse) >> 40) + 1;
+    }
+};
+
+/// A counter with one writer that any thread may read.
+[[gnu::always_inline]] inline void count(uint64_t &counter, uint64_t more)
+{
+    std::atomic_ref<uint64_t> ref(counter);
+    ref.store(ref.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
+
+/// Where a ring lies and which tag a position of it carries.
+struct RingPlace {
+    std::byte *lines;
+    uint32_t mask;
+    uint32_t shift;
+    uint32_t base;
+    [[gnu::always_inline]] std::byte *line(uint64_t position) const
+    {
+        return lines + (position & mask) * wire::line_bytes;
+    }
+    [[gnu::always_inline]] uint32_t tag(uint64_t position) const
+    {
+        return base + 1 + static_cast<uint32_t>(position >> shift);
+    }
+};
+
+struct alignas(64) Tx {
+    RingPlace ring;    ///< the peer's message ring
+    uint64_t head;     ///< lines sent in this epoch
+    uint32_t credited; ///< lines the peer has handed back, modulo 2^32
+    uint32_t messages; ///< sent in this epoch, modulo 2^32
+    bool open;
+    bool broken; ///< the peer broke the protocol
+    uint32_t max_message;
+    uint32_t inline_max;
+
+    alignas(64) RingPlace posted; ///< own block: what the peer posted
+    Divider per_buffer;
+    uint64_t posted_taken; ///< lines copied into cache
+    uint64_t posted_seen;  ///< lines whose count went into posted_room
+    uint32_t posted_room;  ///< buffers on [taken, seen) and in cache
+    uint32_t cache_next;
+    uint32_t cache_end;
+    uint32_t cache[wire::posted_per_line]; ///< checked offsets, in lines
+
+    alignas(64) TxSetup s;
+    alignas(64) TxStats stats;
+    TxStats cleared; ///< control side only: stats at the last reset
+};
+
+struct alignas(64) Rx {
+    RingPlace ring;     ///< own message ring
+    uint64_t tail;      ///< lines consumed in this epoch
+    uint32_t messages;  ///< consumed in this epoch, modulo 2^32
+    uint32_t returned;  ///< lines credited to the peer, modulo 2^32
+    uint32_t small_max; ///< longest message of one line, minding max_message
+    uint32_t batch;     ///< credits return when this many are due
+    uint16_t port;
+    bool open;
+    bool broken;
+    Drain drain;
+    rte_mempool *inline_pool;
+    uint32_t inline_room; ///< bytes behind the headroom in each of its mbufs
+
+    alignas(64) RingPlace posted; ///< the peer's block: where we post
+    Divider per_buffer;
+    uint64_t posted_head; ///< lines stored in this epoch
+    uint64_t posted_tail; ///< line of the oldest buffer that was not used yet
+    uint32_t line_left;   ///< its buffers that were not used yet
+    uint32_t fifo_head;
+    uint32_t fifo_tail;
+    uint32_t low_water; ///< below it less than a full line is posted if the pool has no more
+
+    alignas(64) RxSetup s;
+    alignas(64) RxStats stats;
+    RxStats cleared;
+
+    static constexpr uint32_t fifo_size = 8192;
+    static_assert(posted_target_max <= fifo_size);
+    rte_mbuf *fifo[fifo_size];                  ///< what is posted, oldest first
+    uint8_t line_count[wire::posted_lines_max]; ///< buffers named by each posted line
+    [[gnu::always_inline]] uint32_t posted_now() const { return fifo_head - fifo_tail; }
+};
+
+} // namespace plx::queue
+
+#endif

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every struct that crosses the bridge. doc/wire-protocol.md is the specification; both change in
+// one commit. No pointer, no DPDK type, no policy.
+#ifndef PLX_WIRE_HPP
+#define PLX_WIRE_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace plx::wire
+{
+
+inline constexpr uint64_t magic = 0x313042544e584c50; // "PLXNTB01" in memory order
+inline constexpr uint16_t version_major = 1;
+inline constexpr uint16_t version_minor = 0;
+
+inline constexpr size_t line_bytes = 64;
+inline constexpr size_t page_bytes = 4096;
+
+// Section 1: the block.
+inline constexpr size_t hello_offset = 0;
+inline constexpr size_t heartbeat_offset = 256;
+inline constexpr size_t queue_area_offset = page_bytes;
+
+// Section 2: limits of what a hello may say.
+inline constexpr uint64_t block_bytes_min = uint64_t{1} << 20;
+inline constexpr uint64_t block_bytes_max = uint64_t{1} << 30;
+inline constexpr uint32_t qp_count_max = 64;
+inline constexpr uint32_t ring_lines_min = 64;
+inline constexpr uint32_t ring_lines_max = 65536;
+inline constexpr uint32_t posted_lines_min = 2;
+inline constexpr uint32_t posted_lines_max = 4096;
+inline constexpr uint32_t buf_bytes_min = 64;
+inline constexpr uint32_t buf_bytes_max = 65536;
+inline constexpr uint32_t message_max = (uint32_t{1} << 24) - 1;
+
+enum class HelloState : uint32_t { up = 1, closing = 2, refused = 3 };
+
+struct Hello {
+    uint64_t magic;
+    uint16_t major;
+    uint16_t minor;
+    uint32_t bytes;
+    uint32_t seq;
+    HelloState state;
+    uint32_t epoch;
+    uint32_t ack;
+    uint64_t features;
+    uint64_t block_bytes;
+    uint32_t qp_count;
+    uint32_t ring_lines;
+    uint32_t posted_lines;
+    uint32_t buf_bytes;
+    uint32_t buf_begin; ///< lines
+    uint32_t buf_end;   ///< lines
+    uint32_t max_message;
+    uint32_t heartbeat_us;
+    uint64_t seed;
+    uint32_t reserved;
+    uint32_t crc; ///< CRC-32C of everything before it
+};
+static_assert(sizeof(Hello) == 96 && offsetof(Hello, features) == 32 &&
+                  offsetof(Hello, seed) == 80 && offsetof(Hello, crc) == 92,
+              "wire format 1.0, section 2");
+
+// Section 4: word 0 of a message line.
+enum class Kind : unsigned { continuation = 0, inlined = 1, posted = 2 };
+
+inline constexpr size_t head_payload_offset = 16;
+inline constexpr size_t head_payload_bytes = line_bytes - head_payload_offset;
+inline constexpr size_t cont_payload_offset = 8;
+inline constexpr size_t cont_payload_bytes = line_bytes - cont_payload_offset;
+inline constexpr uint32_t inline_bytes_max = 1024;
+
+constexpr uint64_t head_word(uint32_t tag, uint32_t length, Kind kind, unsigned flags)
+{
+    return uint64_t{tag} | uint64_t{length} << 32 | uint64_t{static_cast<unsigned>(kind)} << 56 |
+           uint64_t{flags & 0x3f} << 58;
+}
+constexpr uint32_t word_tag(uint64_t word)
+{
+    return static_cast<uint32_t>(word);
+}
+constexpr uint32_t word_length(uint64_t word)
+{
+    return (word >> 32) & 0xffffff;
+}
+constexpr unsigned word_kind(uint64_t word)
+{
+    return (word >> 56) & 3;
+}
+constexpr unsigned word_flags(uint64_t word)
+{
+    return static_cast<unsigned>(word >> 58);
+}
+
+/// Ring lines that an inline message of @p length bytes takes.
+constexpr uint32_t inline_lines(uint32_t length)
+{
+    if (length <= head_payload_bytes)
+        return 1;
+    if (length <= head_payload_bytes + cont_payload_bytes)
+        return 2; // the usual long ones spare the division
+    return 1 + static_cast<uint32_t>((length - head_payload_bytes + cont_payload_bytes - 1) /
+                                     cont_payload_bytes);
+}
+
+constexpr uint64_t mix(uint64_t x)
+{
+    x ^= x >> 30;
+    x *= 0xbf58476d1ce4e5b9;
+    x ^= x >> 27;
+    x *= 0x94d049bb133111eb;
+    return x ^ x >> 31;
+}
+/// What the tags of a queue pair's message ring grow from; @p seed of the pair of hosts (4.1).
+constexpr uint32_t ring_base(uint64_t seed, uint32_t qp)
+{
+    return static_cast<uint32_t>(mix(seed + 2 * uint64_t{qp}));
+}
+/// The same for its back channel: credits and posted buffers.
+constexpr uint32_t back_base(uint64_t seed, uint32_t qp)
+{
+    return static_cast<uint32_t>(mix(seed + 2 * uint64_t{qp} + 1));
+}
+
+// Section 6: a posted-buffer line.
+inline constexpr uint32_t posted_per_line = 14;
+
+// Section 1: where things lie in a block.
+constexpr size_t qp_stride(uint32_t ring_lines, uint32_t posted_lines)
+{
+    const size_t bytes = line_bytes * (size_t{1} + posted_lines + ring_lines);
+    return (bytes + page_bytes - 1) / page_bytes * page_bytes;
+}
+constexpr size_t credit_offset(uint32_t qp, uint32_t ring_lines, uint32_t posted_lines)
+{
+    return queue_area_offset + qp * qp_stride(ring_lines, posted_lines);
+}
+constexpr size_t posted_offset(uint32_t qp, uint32_t ring_lines, uint32_t posted_lines)
+{
+    return credit_offset(qp, ring_lines, posted_lines) + line_bytes;
+}
+constexpr size_t ring_offset(uint32_t qp, uint32_t ring_lines, uint32_t posted_lines)
+{
+    return posted_offset(qp, ring_lines, posted_lines) + line_bytes * posted_lines;
+}
+constexpr size_t queue_area_end(uint32_t qps, uint32_t ring_lines, uint32_t posted_lines)
+{
+    return credit_offset(qps, ring_lines, posted_lines);
+}
+
+} // namespace plx::wire
+
+#endif

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Control side of a queue pair: prepares memory, checks a set-up, opens and closes the halves.
+#include "plx_queue.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+
+#include <rte_mbuf.h>
+
+#include "plx_queue_state.hpp"
+
+namespace plx::queue
+{
+
+namespace
+{
+
+using namespace plx::wire;
+
+bool is_ring(const std::byte *at, uint32_t lines, uint32_t min, uint32_t max)
+{
+    return at != nullptr && reinterpret_cast<uintptr_t>(at) % line_bytes == 0 &&
+           std::has_single_bit(lines) && lines >= min && lines <= max;
+}
+
+bool is_buffer_size(uint32_t bytes)
+{
+    return bytes >= buf_bytes_min && bytes <= buf_bytes_max && bytes % line_bytes == 0;
+}
+
+RingPlace place(std::byte *at, uint32_t lines, uint32_t base)
+{
+    return {at, lines - 1, static_cast<uint32_t>(std::countr_zero(lines)), base};
+}
+
+void store_word(std::byte *at, uint64_t word)
+{
+    std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(at))
+        .store(word, std::memory_order_release);
+}
+
+bool tx_fits(const TxSetup &s)
+{
+    return is_ring(s.peer_ring, s.peer_ring_lines, ring_lines_min, ring_lines_max) &&
+           is_ring(s.credit, 1, 1, 1) &&
+           is_ring(s.posted, s.posted_lines, posted_lines_min, posted_lines_max) &&
+           s.peer_block != nullptr && s.peer_buf_begin <= s.peer_buf_end &&
+           is_buffer_size(s.peer_buf_bytes) && s.peer_max_message <= message_max &&
+           s.inline_max <= inline_bytes_max && inline_lines(s.inline_max) <= s.peer_ring_lines / 2;
+}
+
+/// Window mbufs must begin on a line inside the block and hold buf_bytes: one of them speaks for
+/// all.
+bool window_pool_fits(const RxSetup &s)
+{
+    rte_mbuf *m = rte_pktmbuf_alloc(s.window_pool);
+    if (m == nullptr)
+        return true; // all in use: they were looked at when they were first posted
+    const bool fits =
+        (rte_pktmbuf_mtod(m, uintptr_t) - reinterpret_cast<uintptr_t>(s.block)) % line_bytes == 0 &&
+        rte_pktmbuf_tailroom(m) >= s.buf_bytes;
+    rte_pktmbuf_free(m);
+    return fits;
+}
+
+bool rx_fits(const RxSetup &s)
+{
+    if (!is_ring(s.ring, s.ring_lines, ring_lines_min, ring_lines_max) ||
+        !is_ring(s.peer_credit, 1, 1, 1) ||
+        !is_ring(s.peer_posted, s.peer_posted_lines, posted_lines_min, posted_lines_max))
+        return false;
+    if (s.block == nullptr || s.inline_pool == nullptr || s.window_pool == nullptr ||
+        !is_buffer_size(s.buf_bytes) || s.max_message > message_max || !drain_supported(s.drain))
+        return false;
+    if (s.posted_target % posted_per_line != 0 || s.posted_target > posted_target_max ||
+        s.posted_target > posted_per_line * (s.peer_posted_lines - 1))
+        return false;
+    return rte_pktmbuf_data_room_size(s.inline_pool) >= RTE_PKTMBUF_HEADROOM + inline_bytes_max &&
+           window_pool_fits(s);
+}
+
+/// Adds the messages the peer has not confirmed by its last valid credit word. Counts wrap. Each
+/// message took a line, so whatever the peer says, no more than the ring holds can lack a receipt.
+void count_unconfirmed(Tx &q)
+{
+    const uint64_t w = std::atomic_ref<uint64_t>(
+                           *reinterpret_cast<uint64_t *>(const_cast<std::byte *>(q.s.credit + 8)))
+                           .load(std::memory_order_acquire);
+    const uint32_t sent = q.head > UINT32_MAX ? UINT32_MAX : q.messages;
+    const uint32_t most = std::min(sent, q.ring.mask + 1);
+    const uint32_t open = q.messages - static_cast<uint32_t>(w >> 32);
+    count(q.stats.unconfirmed, word_tag(w) == q.s.back_base && open <= most ? open : most);
+}
+
+/// now - then of every counter; both structs hold counters and nothing else.
+template <class Stats>
+Stats since(const Stats &now, const Stats &then)
+{
+    constexpr size_t n = sizeof(Stats) / sizeof(uint64_t);
+    uint64_t words[n], old[n];
+    auto *from = reinterpret_cast<uint64_t *>(const_cast<Stats *>(&now));
+    __builtin_memcpy(old, &then, sizeof(old));
+    for (size_t i = 0; i < n; i++)
+        words[i] = std::atomic_ref<uint64_t>(from[i]).load(std::memory_order_relaxed) - old[i];
+    Stats out;
+    __builtin_memcpy(&out, words, sizeof(out));
+    return out;
+}
+
+} // namespace
+
+size_t tx_bytes()
+{
+    return sizeof(Tx);
+}
+size_t rx_bytes()
+{
+    return sizeof(Rx);
+}
+
+void prepare_ring(std::byte *ring, uint32_t lines, uint32_t base)
+{
+    for (size_t i = 0; i < lines; i++)
+        store_word(ring + i * line_bytes, base);
+}
+
+void prepare_back(std::byte *credit, std::byte *posted, uint32_t posted_lines, uint32_t base)
+{
+    store_word(credit, base);
+    store_word(credit + 8, base);
+    prepare_ring(posted, posted_lines, base);
+}
+
+int tx_open(Tx *q, const TxSetup &s)
+{
+    if (q->open || !tx_fits(s))
+        return -EINVAL;
+    const uint64_t can_be_posted =
+        uint64_t{posted_per_line} * (s.posted_lines - 1) * s.peer_buf_bytes;
+    q->s = s;
+    q->ring = place(s.peer_ring, s.peer_ring_lines, s.peer_ring_base);
+    q->posted = place(const_cast<std::byte *>(s.posted), s.posted_lines, s.back_base);
+    q->per_buffer = Divider(s.peer_buf_bytes);
+    q->head = q->posted_taken = q->posted_seen = 0;
+    q->credited = q->messages = 0;
+    q->posted_room = q->cache_next = q->cache_end = 0;
+    q->inline_max = s.inline_max;
+    q->max_message = s.peer_max_message < can_be_posted ? s.peer_max_message
+                                                        : static_cast<uint32_t>(can_be_posted);
+    q->broken = false;
+    q->open = true;
+    return 0;
+}
+
+int rx_open(Rx *q, const RxSetup &s)
+{
+    if (q->open || !rx_fits(s))
+        return -EINVAL;
+    q->s = s;
+    q->ring = place(s.ring, s.ring_lines, s.ring_base);
+    q->posted = place(s.peer_posted, s.peer_posted_lines, s.peer_back_base);
+    q->per_buffer = Divider(s.buf_bytes);
+    q->tail = q->posted_head = q->posted_tail = 0;
+    q->messages = q->returned = 0;
+    q->line_left = q->fifo_head = q->fifo_tail = 0;
+    q->small_max = s.max_message < head_payload_bytes ? s.max_message
+                                                      : static_cast<uint32_t>(head_payload_bytes);
+    q->batch = s.ring_lines / 4;
+    q->port = s.port;
+    q->drain = s.drain;
+    q->inline_pool = s.inline_pool;
+    q->inline_room = rte_pktmbuf_data_room_size(s.inline_pool) - uint32_t{RTE_PKTMBUF_HEADROOM};
+    // At least one line, at most what the target always leaves posted.
+    q->low_water = std::min(std::max(q->per_buffer.ceil(s.max_message), posted_per_line),
+                            s.posted_target - (posted_per_line - 1));
+    q->broken = false;
+    q->open = true;
+    return 0;
+}
+
+void tx_close(Tx *q)
+{
+    if (!q->open)
+        return;
+    count_unconfirmed(*q);
+    q->open = false;
+}
+
+void rx_close(Rx *q)
+{
+    if (!q->open)
+        return;
+    for (; q->fifo_tail != q->fifo_head; q->fifo_tail++)
+        rte_pktmbuf_free(q->fifo[q->fifo_tail & (Rx::fifo_size - 1)]);
+    q->open = false;
+}
+
+TxStats tx_stats(const Tx *q)
+{
+    return since(q->stats, q->cleared);
+}
+RxStats rx_stats(const Rx *q)
+{
+    return since(q->stats, q->cleared);
+}
+void tx_stats_reset(Tx *q)
+{
+    q->cleared = since(q->stats, TxStats{});
+}
+void rx_stats_reset(Rx *q)
+{
+    q->cleared = since(q->stats, RxStats{});
+}
+
+} // namespace plx::queue

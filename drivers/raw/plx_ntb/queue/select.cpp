@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Which variant of the hot path and which drain hint this CPU gets.
+#include <cpuid.h>
+
+#include <rte_cpuflags.h>
+
+#include "plx_queue.hpp"
+#include "plx_variants.hpp"
+
+namespace plx::queue
+{
+
+namespace
+{
+
+bool has(rte_cpu_flag_t flag)
+{
+    return rte_cpu_get_flag_enabled(flag) == 1;
+}
+
+struct Isa {
+    const Ops *plain, *write_combining, *direct_store;
+};
+
+Isa best_isa()
+{
+    // BW and VL for the masked byte loads of Body; the operating system's part is in the flags.
+    if (has(RTE_CPUFLAG_AVX512F) && has(RTE_CPUFLAG_AVX512BW) && has(RTE_CPUFLAG_AVX512VL))
+        return {&avx512::plain_ops, &avx512::write_combining_ops, &avx512::direct_store_ops};
+    if (has(RTE_CPUFLAG_AVX2))
+        return {&avx2::plain_ops, &avx2::write_combining_ops, &avx2::direct_store_ops};
+    return {&sse4::plain_ops, &sse4::write_combining_ops, &sse4::direct_store_ops};
+}
+
+} // namespace
+
+const Ops *select_ops(Policy policy)
+{
+    const Isa isa = best_isa();
+    if (policy == Policy::plain)
+        return isa.plain;
+    return has(RTE_CPUFLAG_MOVDIR64B) ? isa.direct_store : isa.write_combining;
+}
+
+bool drain_supported(Drain drain)
+{
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0)
+        return drain == Drain::none;
+    switch (drain) {
+    case Drain::none:
+        return true;
+    case Drain::clwb:
+        return b >> 24 & 1;
+    case Drain::clflushopt:
+        return b >> 23 & 1;
+    case Drain::cldemote:
+        return c >> 25 & 1;
+    }
+    return false;
+}
+
+Drain default_drain()
+{
+    unsigned most = 0, b = 0, c = 0, d = 0;
+    if (__get_cpuid(0, &most, &b, &c, &d) == 0)
+        return Drain::none;
+    const bool amd = b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
+    return amd && drain_supported(Drain::clwb) ? Drain::clwb : Drain::none;
+}
+
+} // namespace plx::queue

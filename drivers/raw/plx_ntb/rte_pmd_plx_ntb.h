@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef RTE_PMD_PLX_NTB_H
+#define RTE_PMD_PLX_NTB_H
+
+/**
+ * @file
+ * PLX PEX 87xx non-transparent bridge: what the rawdev `raw_plx_ntb` offers beyond rte_rawdev.h.
+ *
+ * Object model: a *device* is one end of a bridge (one card, or one software twin). It has 1 to 64
+ * *queue pairs*; each carries messages (mbufs) both ways between this host and its one peer.
+ *
+ * Legal order of calls:
+ *
+ *     probe (EAL) -> rte_rawdev_configure -> rte_rawdev_queue_setup (each queue)
+ *         -> rte_rawdev_start -> bursts, link and event calls -> rte_rawdev_stop
+ *         -> configure or start again, or rte_rawdev_close
+ *
+ * rte_rawdev_start() does not wait for the peer. The two hosts may start in any order, stop and
+ * start again, die and come back; each change is told as an event
+ * (rte_pmd_plx_ntb_event_register()).
+ *
+ * Threads: one thread at a time on the sending half of a queue pair and one at a time on its
+ * receiving half; the two may differ. Control calls (rte_rawdev_*, event registration) of one
+ * device come from one thread at a time; start, stop and close may run while other threads are
+ * inside burst calls. Link, statistics and attribute reads are safe from any thread. Primary
+ * processes only: a secondary process is refused with -ENOTSUP at probe.
+ *
+ * What a peer can do: nothing that it writes makes this driver read or write outside its own
+ * buffers, crash or spin. The data of a *received* mbuf that came through a posted buffer (longer
+ * than the sender's inline limit) lies in window memory: a hostile peer can change it until the
+ * mbuf is freed. Copy it first where that matters.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_compat.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct rte_mbuf;
+struct rte_mempool;
+
+/** Queue pairs a device can have. */
+#define RTE_PMD_PLX_NTB_MAX_QUEUES 64
+
+/** Travels with a message, opaque to the driver. */
+struct rte_pmd_plx_ntb_meta {
+    uint64_t data;     /**< the caller's */
+    uint32_t flags;    /**< the low 6 bits travel, the others arrive as 0 */
+    uint32_t reserved; /**< 0 */
+};
+
+/**
+ * Device configuration, passed to rte_rawdev_configure() as dev_private with dev_private_size =
+ * sizeof(this). A field that is 0 keeps the devarg of that name or its default.
+ */
+struct rte_pmd_plx_ntb_config {
+    size_t size;         /**< sizeof(struct rte_pmd_plx_ntb_config): lets this struct grow */
+    uint32_t queues;     /**< queue pairs, 1 to 64; default 1 */
+    uint32_t ring_lines; /**< message ring per queue pair in 64-byte lines, power of two, 64 to
+                              65536; default 4096 */
+    uint32_t buffers; /**< window buffers of the device, shared by its queue pairs; default 4096 */
+    uint32_t buf_bytes;   /**< data bytes of a window buffer, multiple of 64, 64 to 65280;
+                               default 2048 */
+    uint32_t posted;      /**< buffers kept posted per queue pair; default: half of the
+                               buffers, at most 1008 */
+    uint32_t inline_max;  /**< longest message in bytes that travels inside the ring, 48 to 1024 */
+    uint32_t max_message; /**< longest message in bytes this side takes; default and most: what
+                               posted - 13 buffers hold, as they are posted again by the 14 */
+};
+
+/** Queue configuration, passed to rte_rawdev_queue_setup(). */
+struct rte_pmd_plx_ntb_queue_config {
+    size_t size; /**< sizeof(struct rte_pmd_plx_ntb_queue_config) */
+    /** Private pool (data room at least 128 + 1024 bytes) for messages that came inside the ring;
+     * NULL: the device makes one. Must outlive the device's next stop. */
+    struct rte_mempool *pool;
+};
+
+/** rte_rawdev_info_get() fills this in when dev_private points to one. */
+struct rte_pmd_plx_ntb_info {
+    size_t size;                     /**< in: sizeof(struct rte_pmd_plx_ntb_info) */
+    uint32_t queues;                 /**< configured queue pairs */
+    uint32_t ring_lines;             /**< per queue pair */
+    uint32_t buffers;                /**< window buffers */
+    uint32_t buf_bytes;              /**< data bytes each */
+    uint32_t inline_max;             /**< bytes */
+    uint32_t max_message;            /**< bytes this side takes */
+    int32_t socket_id;               /**< NUMA node of its memory, -1 unknown */
+    uint64_t window_bytes;           /**< data window into the peer */
+    uint64_t block_bytes;            /**< memory lent to the peer; 0 before the first start */
+    struct rte_mempool *window_pool; /**< pool over that memory; NULL before the first start */
+    char burst[32];                  /**< variant of the hot path, e.g. "plain/avx512" */
+    char platform[16];               /**< "twin" or "pci" */
+};
+
+/** Where a device stands with its peer. */
+enum rte_pmd_plx_ntb_state {
+    RTE_PMD_PLX_NTB_STOPPED = 0, /**< not started */
+    RTE_PMD_PLX_NTB_WAITING,     /**< no way to the peer: link down, cable open, peer not started */
+    RTE_PMD_PLX_NTB_CONNECTED,   /**< messages flow */
+    RTE_PMD_PLX_NTB_SILENT,      /**< connected, but no heartbeat for heartbeat_ms */
+    RTE_PMD_PLX_NTB_FENCING,     /**< lost; its access to our memory is being taken away */
+    RTE_PMD_PLX_NTB_REFUSED,     /**< the peer speaks another version, or impossible sizes */
+};
+
+/** Where a device stands with its peer, and what the peer is. */
+struct rte_pmd_plx_ntb_link {
+    enum rte_pmd_plx_ntb_state state; /**< see there */
+    uint32_t speed;                   /**< PCIe generation of the NT link, 0 down */
+    uint32_t width;                   /**< lanes, 0 down */
+    uint32_t peer_epoch;              /**< 0 while not connected */
+    uint32_t peer_max_message;        /**< bytes the peer takes; 0 while not connected */
+    uint32_t queues;                  /**< queue pairs in use: the smaller of both counts */
+    char why[96];                     /**< in words: why it is not connected; empty when it is */
+};
+
+/** What happens between a device and its peer. */
+enum rte_pmd_plx_ntb_event {
+    RTE_PMD_PLX_NTB_EVENT_BACK = 0, /**< connected (for the first time, or again) */
+    RTE_PMD_PLX_NTB_EVENT_SILENT,   /**< no heartbeat; nothing is lost if it ends */
+    RTE_PMD_PLX_NTB_EVENT_AWAKE,    /**< the heartbeat of a silent peer is back */
+    RTE_PMD_PLX_NTB_EVENT_LOST,    /**< the connection is gone; what was not confirmed is counted in
+                                        xstat tx_unconfirmed; a new BACK will follow when the peer
+                                        returns */
+    RTE_PMD_PLX_NTB_EVENT_REFUSED, /**< see rte_pmd_plx_ntb_link.why */
+};
+
+/**
+ * Runs on EAL's interrupt thread, in order, one at a time. It must not block and must not call
+ * rte_rawdev_stop(), rte_rawdev_close() or rte_pmd_plx_ntb_event_register() of this device.
+ */
+typedef void (*rte_pmd_plx_ntb_event_fn)(uint16_t dev_id, enum rte_pmd_plx_ntb_event event,
+                                         void *arg);
+
+/**
+ * Sends a burst of messages: one message per mbuf (chain).
+ *
+ * @param dev_id  rawdev id, started
+ * @param queue   queue pair
+ * @param mbufs   n messages. Single or chained segments, any pool, attached or external data. Each
+ * of the first `return value` belongs to the driver, which frees it once it is copied (on return);
+ * the others stay the caller's, unchanged.
+ * @param meta    n entries that travel with the messages, or NULL for zeros
+ * @param n       1 to 65535
+ * A message longer than the inline limit goes only while the peer has buffers posted: its receiving
+ * half posts them when it polls, so a peer that never receives takes none.
+ *
+ * @return messages taken, 0 to n; fewer than n is back-pressure, and an mbuf that could not be sent
+ *   ends the burst before itself.
+ *   -ENODEV no such device or queue; -ENOTCONN no peer (yet); -EMSGSIZE mbufs[0] is longer than the
+ *   peer takes; -EINVAL mbufs[0] is NULL or a broken chain. Nothing was taken then.
+ */
+int rte_pmd_plx_ntb_tx_burst(uint16_t dev_id, uint16_t queue, struct rte_mbuf **mbufs,
+                             const struct rte_pmd_plx_ntb_meta *meta, uint16_t n);
+
+/**
+ * Receives a burst of messages.
+ *
+ * State of an mbuf handed up: data_off RTE_PKTMBUF_HEADROOM, refcnt 1, packet_type 0, port the
+ * device id, pkt_len the message, nb_segs 1 or a chain of posted buffers, ol_flags 0 but for
+ * RTE_MBUF_F_EXTERNAL where the data lies in window memory; priv_size as its pool has it. It
+ * belongs to the caller; freeing it returns the buffer.
+ *
+ * @param dev_id, queue  as above
+ * @param n      1 to 65535
+ * @param mbufs  room for n
+ * @param meta   room for n, or NULL
+ * @return messages received, 0 to n; 0 also while there is no peer. -ENODEV no such device or
+ * queue.
+ */
+int rte_pmd_plx_ntb_rx_burst(uint16_t dev_id, uint16_t queue, struct rte_mbuf **mbufs,
+                             struct rte_pmd_plx_ntb_meta *meta, uint16_t n);
+
+/** The burst functions of one queue pair, without the look-up of device and queue. */
+struct rte_pmd_plx_ntb_burst {
+    /** rte_pmd_plx_ntb_tx_burst() for tx_queue */
+    int (*tx)(void *tx_queue, struct rte_mbuf **mbufs, const struct rte_pmd_plx_ntb_meta *meta,
+              uint16_t n);
+    /** rte_pmd_plx_ntb_rx_burst() for rx_queue */
+    int (*rx)(void *rx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_meta *meta,
+              uint16_t n);
+    void *tx_queue; /**< first argument of tx */
+    void *rx_queue; /**< first argument of rx */
+};
+
+/**
+ * Gets them. Valid from configure and queue_setup until the queue is released or the device is
+ * configured again or closed.
+ * @return 0; -ENODEV no such device or queue; -EINVAL out is NULL
+ */
+int rte_pmd_plx_ntb_burst_get(uint16_t dev_id, uint16_t queue, struct rte_pmd_plx_ntb_burst *out);
+
+/** @return 0; -ENODEV; -EINVAL link is NULL. May wait for a control tick, some milliseconds. */
+int rte_pmd_plx_ntb_link_get(uint16_t dev_id, struct rte_pmd_plx_ntb_link *link);
+
+/**
+ * Sets the one event callback of a device; NULL removes it, and it does not run any more once this
+ * returns. @return 0; -ENODEV
+ */
+int rte_pmd_plx_ntb_event_register(uint16_t dev_id, rte_pmd_plx_ntb_event_fn fn, void *arg);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

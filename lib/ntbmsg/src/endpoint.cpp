@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An endpoint's life: from the name of a device to running queues, and back.
+#include "endpoint.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_rawdev.h>
+
+#include "log.hpp"
+
+RTE_LOG_REGISTER(ntbmsg_logtype, lib.ntbmsg, NOTICE)
+
+namespace
+{
+
+constexpr const char *driver_name = "raw_plx_ntb";
+constexpr uint32_t default_tx_mbufs = 4096;
+// What the caller may hold of received short messages, and what the queues keep ready on top.
+constexpr uint32_t rx_mbufs = 4096;
+constexpr uint32_t rx_mbufs_per_queue = 512;
+constexpr unsigned pool_cache = 256;
+// The largest message that travels inside a ring (rte_pmd_plx_ntb_queue_config::pool).
+constexpr uint16_t inline_room = 1024;
+
+// One endpoint a device: set from open to close.
+std::atomic<bool> taken[RTE_RAWDEV_MAX_DEVS];
+
+/// @return id of the device, or -ENODEV with the reason logged
+int find_device(const char *name)
+{
+    const uint16_t found = rte_rawdev_get_dev_id(name);
+    // The call returns a negative errno through an unsigned type.
+    if (found >= RTE_RAWDEV_MAX_DEVS) {
+        NTBMSG_LOG(ERR, "there is no device %s: name it with --vdev=%s,... or -a", name, name);
+        return -ENODEV;
+    }
+    rte_rawdev_info info{};
+    if (rte_rawdev_info_get(found, &info, 0) != 0 || info.driver_name == nullptr ||
+        std::strcmp(info.driver_name, driver_name) != 0) {
+        NTBMSG_LOG(ERR, "device %s is not one of driver %s", name, driver_name);
+        return -ENODEV;
+    }
+    return found;
+}
+
+void on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
+{
+    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_BACK) == NTBMSG_EVENT_BACK);
+    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_SILENT) == NTBMSG_EVENT_SILENT);
+    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_AWAKE) == NTBMSG_EVENT_AWAKE);
+    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_LOST) == NTBMSG_EVENT_LOST);
+    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_REFUSED) == NTBMSG_EVENT_REFUSED);
+    static_cast<ntbmsg_endpoint *>(arg)->events.push(static_cast<ntbmsg_event_kind>(event));
+}
+
+int configure(ntbmsg_endpoint &e)
+{
+    const ntbmsg_endpoint_options &o = e.options;
+    rte_pmd_plx_ntb_config config{};
+    config.size = sizeof(config);
+    config.queues = o.queues;
+    config.ring_lines = o.ring_lines;
+    config.buffers = o.buffers;
+    config.buf_bytes = o.buf_bytes;
+    config.posted = o.posted;
+    config.inline_max = o.inline_max;
+    config.max_message = o.max_message;
+    rte_rawdev_info info{};
+    info.dev_private = &config;
+    const int rc = rte_rawdev_configure(e.dev_id, &info, sizeof(config));
+    if (rc != 0)
+        NTBMSG_LOG(ERR, "device %u cannot be configured: %s", e.dev_id, rte_strerror(-rc));
+    return rc;
+}
+
+/// Name of the pool is unique: a device has one endpoint.
+rte_mempool *make_pool(const ntbmsg_endpoint &e, const char *kind, uint32_t mbufs, uint16_t room)
+{
+    char name[RTE_MEMPOOL_NAMESIZE];
+    std::snprintf(name, sizeof(name), "ntbmsg_%s_%u", kind, e.dev_id);
+    const unsigned cache = std::min<uint32_t>(pool_cache, mbufs * 2 / 3);
+    rte_mempool *pool = rte_pktmbuf_pool_create(name, mbufs, cache, 0,
+                                                static_cast<uint16_t>(RTE_PKTMBUF_HEADROOM + room),
+                                                rte_rawdev_socket_id(e.dev_id));
+    if (pool == nullptr)
+        NTBMSG_LOG(ERR, "no memory for %u mbufs to %s: %s", mbufs,
+                   std::strcmp(kind, "tx") == 0 ? "send" : "receive", rte_strerror(rte_errno));
+    return pool;
+}
+
+int make_pools(ntbmsg_endpoint &e)
+{
+    const uint32_t tx = e.options.tx_mbufs != 0 ? e.options.tx_mbufs : default_tx_mbufs;
+    e.tx_pool = make_pool(e, "tx", tx, RTE_MBUF_DEFAULT_DATAROOM);
+    if (e.tx_pool == nullptr)
+        return -ENOMEM;
+    e.rx_pool = make_pool(e, "rx", rx_mbufs + rx_mbufs_per_queue * e.queues, inline_room);
+    return e.rx_pool != nullptr ? 0 : -ENOMEM;
+}
+
+int set_up_queues(ntbmsg_endpoint &e)
+{
+    rte_pmd_plx_ntb_queue_config config{};
+    config.size = sizeof(config);
+    config.pool = e.rx_pool;
+    for (uint16_t q = 0; q < e.queues; ++q) {
+        int rc = rte_rawdev_queue_setup(e.dev_id, q, &config, sizeof(config));
+        if (rc == 0) {
+            e.queues_set_up = q + 1U;
+            rc = rte_pmd_plx_ntb_burst_get(e.dev_id, q, &e.burst[q]);
+        }
+        if (rc != 0) {
+            NTBMSG_LOG(ERR, "queue %u of device %u cannot be set up: %s", q, e.dev_id,
+                       rte_strerror(-rc));
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int start(ntbmsg_endpoint &e)
+{
+    int rc = e.events.init();
+    if (rc != 0)
+        return rc;
+    e.has_events = true;
+    rc = rte_pmd_plx_ntb_event_register(e.dev_id, on_event, &e);
+    if (rc == 0)
+        rc = rte_rawdev_start(e.dev_id);
+    if (rc != 0)
+        NTBMSG_LOG(ERR, "device %u cannot be started: %s", e.dev_id, rte_strerror(-rc));
+    e.started = rc == 0;
+    return rc;
+}
+
+int bring_up(ntbmsg_endpoint &e)
+{
+    int rc = configure(e);
+    if (rc == 0)
+        rc = make_pools(e);
+    if (rc == 0)
+        rc = set_up_queues(e);
+    if (rc == 0)
+        rc = ntbmsg::find_stats(e.dev_id, e.stat_ids);
+    if (rc == 0)
+        rc = start(e);
+    return rc;
+}
+
+void stop(ntbmsg_endpoint &e)
+{
+    if (e.has_events)
+        rte_pmd_plx_ntb_event_register(e.dev_id, nullptr, nullptr);
+    if (e.started)
+        rte_rawdev_stop(e.dev_id);
+    e.started = false;
+}
+
+/// mbufs of the endpoint that are still out. The device is stopped: what it had posted is back.
+unsigned held_mbufs(const ntbmsg_endpoint &e)
+{
+    rte_pmd_plx_ntb_info device{};
+    device.size = sizeof(device);
+    rte_rawdev_info info{};
+    info.dev_private = &device;
+    unsigned held = 0;
+    if (rte_rawdev_info_get(e.dev_id, &info, sizeof(device)) == 0 && device.window_pool != nullptr)
+        held += rte_mempool_in_use_count(device.window_pool);
+    for (const rte_mempool *pool : {e.tx_pool, e.rx_pool}) {
+        if (pool != nullptr)
+            held += rte_mempool_in_use_count(pool);
+    }
+    return held;
+}
+
+/// Undoes whatever bring_up() got done; nothing of the endpoint is in use any more.
+void release(ntbmsg_endpoint *e)
+{
+    while (e->queues_set_up > 0) {
+        --e->queues_set_up;
+        rte_rawdev_queue_release(e->dev_id, static_cast<uint16_t>(e->queues_set_up));
+    }
+    rte_mempool_free(e->rx_pool);
+    rte_mempool_free(e->tx_pool);
+    if (e->has_events)
+        e->events.destroy();
+    taken[e->dev_id].store(false, std::memory_order_release);
+    rte_free(e);
+}
+
+} // namespace
+
+uint32_t ntbmsg_version()
+{
+    return NTBMSG_VERSION_MAJOR << 16 | NTBMSG_VERSION_MINOR;
+}
+
+int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *options,
+                         ntbmsg_endpoint **out)
+{
+    if (device == nullptr || out == nullptr)
+        return -EINVAL;
+    ntbmsg_endpoint_options chosen;
+    ntbmsg_endpoint_options_init(&chosen);
+    if (options != nullptr) {
+        if (options->size != sizeof(*options)) {
+            NTBMSG_LOG(ERR, "options have size %zu, this library knows %zu", options->size,
+                       sizeof(*options));
+            return -EINVAL;
+        }
+        chosen = *options;
+    }
+    if (const int rc = ntbmsg::check_options(chosen); rc != 0)
+        return rc;
+    const int dev_id = find_device(device);
+    if (dev_id < 0)
+        return dev_id;
+    if (taken[dev_id].exchange(true, std::memory_order_acquire)) {
+        NTBMSG_LOG(ERR, "device %s is open already", device);
+        return -EBUSY;
+    }
+    auto *e = static_cast<ntbmsg_endpoint *>(
+        rte_zmalloc_socket("ntbmsg_endpoint", sizeof(ntbmsg_endpoint), RTE_CACHE_LINE_SIZE,
+                           rte_rawdev_socket_id(static_cast<uint16_t>(dev_id))));
+    if (e == nullptr) {
+        NTBMSG_LOG(ERR, "no memory for an endpoint on %s", device);
+        taken[dev_id].store(false, std::memory_order_release);
+        return -ENOMEM;
+    }
+    e->dev_id = static_cast<uint16_t>(dev_id);
+    e->options = chosen;
+    e->queues = chosen.queues;
+    if (const int rc = bring_up(*e); rc != 0) {
+        stop(*e);
+        release(e);
+        return rc;
+    }
+    *out = e;
+    return 0;
+}
+
+int ntbmsg_endpoint_close(ntbmsg_endpoint *endpoint)
+{
+    if (endpoint == nullptr)
+        return 0;
+    stop(*endpoint);
+    if (const unsigned held = held_mbufs(*endpoint); held != 0) {
+        NTBMSG_LOG(ERR, "device %u: %u mbufs are still held, the endpoint is stopped but not freed",
+                   endpoint->dev_id, held);
+        return -EBUSY;
+    }
+    release(endpoint);
+    return 0;
+}
+
+rte_mempool *ntbmsg_pool(const ntbmsg_endpoint *endpoint)
+{
+    return endpoint != nullptr ? endpoint->tx_pool : nullptr;
+}

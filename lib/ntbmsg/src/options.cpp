@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Defaults and ranges of an endpoint's options.
+#include <cerrno>
+
+#include "endpoint.hpp"
+#include "log.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+// The ranges of rte_pmd_plx_ntb_config; what depends on the device is left to the device.
+constexpr uint32_t max_ring_lines = 65536;
+constexpr uint32_t max_buf_bytes = 65536;
+constexpr uint32_t max_buffers = 1U << 20;
+constexpr uint32_t max_message = (1U << 24) - 1; // 24 bits of length on the wire
+constexpr uint32_t max_tx_mbufs = 1U << 20;
+constexpr uint32_t line_bytes = 64;
+
+bool power_of_two(uint32_t value)
+{
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+/// 0 stands for "the device's default" and is always in range.
+bool within(uint32_t value, uint32_t low, uint32_t high)
+{
+    return value == 0 || (value >= low && value <= high);
+}
+
+int refuse(const char *name, uint32_t value, const char *range)
+{
+    NTBMSG_LOG(ERR, "option %s is %u, must be %s", name, value, range);
+    return -EINVAL;
+}
+
+} // namespace
+
+int check_options(const ntbmsg_endpoint_options &o)
+{
+    if (o.queues < 1 || o.queues > RTE_PMD_PLX_NTB_MAX_QUEUES)
+        return refuse("queues", o.queues, "1 to 64");
+    if (!within(o.ring_lines, line_bytes, max_ring_lines) ||
+        (o.ring_lines != 0 && !power_of_two(o.ring_lines)))
+        return refuse("ring_lines", o.ring_lines, "a power of two, 64 to 65536");
+    if (!within(o.buffers, 1, max_buffers))
+        return refuse("buffers", o.buffers, "at most 1048576");
+    if (!within(o.buf_bytes, line_bytes, max_buf_bytes) || o.buf_bytes % line_bytes != 0)
+        return refuse("buf_bytes", o.buf_bytes, "a multiple of 64, 64 to 65536");
+    if (!within(o.posted, 1, max_buffers))
+        return refuse("posted", o.posted, "at most 1048576");
+    if (!within(o.inline_max, 48, 1024))
+        return refuse("inline_max", o.inline_max, "48 to 1024");
+    if (!within(o.max_message, 1, max_message))
+        return refuse("max_message", o.max_message, "at most 16777215");
+    if (!within(o.tx_mbufs, 1, max_tx_mbufs))
+        return refuse("tx_mbufs", o.tx_mbufs, "at most 1048576");
+    return 0;
+}
+
+} // namespace ntbmsg
+
+void ntbmsg_endpoint_options_init(ntbmsg_endpoint_options *options)
+{
+    if (options == nullptr)
+        return;
+    *options = {};
+    options->size = sizeof(*options);
+    options->queues = 1;
+}

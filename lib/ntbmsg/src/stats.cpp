@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Statistics: the device's extended statistics under the library's names.
+#include <cerrno>
+
+#include <rte_rawdev.h>
+
+#include "endpoint.hpp"
+#include "log.hpp"
+
+namespace
+{
+
+struct Stat {
+    const char *xstat;
+    uint64_t ntbmsg_stats::*field;
+};
+
+constexpr Stat stats_table[] = {
+    {"tx_messages", &ntbmsg_stats::tx_messages},
+    {"tx_bytes", &ntbmsg_stats::tx_bytes},
+    {"rx_messages", &ntbmsg_stats::rx_messages},
+    {"rx_bytes", &ntbmsg_stats::rx_bytes},
+    {"tx_full", &ntbmsg_stats::tx_full},
+    {"tx_errors", &ntbmsg_stats::tx_errors},
+    {"tx_unconfirmed", &ntbmsg_stats::tx_unconfirmed},
+    {"rx_nombuf", &ntbmsg_stats::rx_nombuf},
+    {"link_connects", &ntbmsg_stats::links},
+};
+static_assert(sizeof(stats_table) / sizeof(stats_table[0]) == ntbmsg::stat_count);
+
+} // namespace
+
+int ntbmsg::find_stats(uint16_t dev_id, unsigned (&ids)[stat_count])
+{
+    for (unsigned i = 0; i < stat_count; ++i) {
+        const uint64_t value = rte_rawdev_xstats_by_name_get(dev_id, stats_table[i].xstat, &ids[i]);
+        if (value == UINT64_MAX) {
+            NTBMSG_LOG(ERR, "device %u has no statistic %s", dev_id, stats_table[i].xstat);
+            return -ENOTSUP;
+        }
+    }
+    return 0;
+}
+
+int ntbmsg_stats_get(const ntbmsg_endpoint *endpoint, ntbmsg_stats *stats)
+{
+    if (endpoint == nullptr || stats == nullptr || stats->size != sizeof(*stats))
+        return -EINVAL;
+    uint64_t values[ntbmsg::stat_count] = {};
+    const int got =
+        rte_rawdev_xstats_get(endpoint->dev_id, endpoint->stat_ids, values, ntbmsg::stat_count);
+    if (got < 0)
+        return got;
+    for (unsigned i = 0; i < ntbmsg::stat_count; ++i)
+        stats->*stats_table[i].field = values[i];
+    return 0;
+}

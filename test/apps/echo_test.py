@@ -1,0 +1,347 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""ntbmsg-echo and hello_c between two processes, as a user runs them.
+
+    echo_test.py ntbmsg-echo hello_c CASE
+
+Each case ends its processes, whatever happens, and bounds every wait.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+DEVICE = "raw_plx_ntb0"
+# For machines that are slow, busy or instrumented. Nothing waits for this long when all is well.
+PATIENCE = 60
+
+
+class Failure(Exception):
+    """What a case expected and did not find."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def await_fact(fact, what):
+    """Polls until fact() is true. The pause bounds the cost, not the outcome."""
+    deadline = time.monotonic() + PATIENCE
+    while not fact():
+        expect(time.monotonic() < deadline, f"in {PATIENCE} s never: {what}")
+        time.sleep(0.005)
+
+
+class Process:
+    """A host. Its output goes to a file that can be looked at while it runs."""
+
+    def __init__(self, command, log, stdin):
+        self.log = log
+        with open(log, "wb") as out:
+            self.child = subprocess.Popen(command, stdout=out, stderr=out, stdin=stdin)
+
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def end(self):
+        """Waits for the end; returns the exit status."""
+        try:
+            return self.child.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"it did not end in {PATIENCE} s; it said:\n{self.text()}") from None
+
+    def expect_end(self, status, *texts):
+        got = self.end()
+        expect(got == status, f"status {got} instead of {status}; it said:\n{self.text()}")
+        for text in texts:
+            expect(text in self.text(), f"no '{text}' in:\n{self.text()}")
+
+    def await_text(self, text):
+        await_fact(lambda: text in self.text() or self.child.poll() is not None,
+                   f"'{text}' in {self.text()}")
+        expect(text in self.text(), f"it ended before it said '{text}':\n{self.text()}")
+
+
+class World:
+    """A folder, a cable, and the processes at its ends."""
+
+    def __init__(self, echo, hello, folder):
+        self.echo, self.hello, self.folder = echo, hello, folder
+        self.processes = []
+        allowed = sorted(os.sched_getaffinity(0))
+        self.cores = {"serve": allowed[0], "send": allowed[-1]}
+
+    def start(self, program, core, own, stdin=subprocess.DEVNULL, device=True):
+        eal = ["-l", str(core), "--no-huge", "-m", "128", "--no-pci", "--no-shconf",
+               "--no-telemetry"]
+        if device:
+            eal.append(f"--vdev={DEVICE},cable={self.folder / 'cable'}")
+        log = self.folder / f"log{len(self.processes)}"
+        process = Process([program, *eal, "--", *own], log, stdin)
+        self.processes.append(process)
+        return process
+
+    def serve(self, *own):
+        return self.start(self.echo, self.cores["serve"], ["--serve", *own])
+
+    def send(self, file, *own, **more):
+        return self.start(self.echo, self.cores["send"], ["--send", str(file), *own], **more)
+
+    def file(self, size, name="sent"):
+        path = self.folder / name
+        path.write_bytes(random.Random(size).randbytes(size))
+        return path
+
+    def endless(self, *own):
+        """A sending host in the middle of its traffic: some of what it sent has come back."""
+        out = self.folder / f"endless{len(self.processes)}"
+        sender = self.send(self.file(100_000), "--seconds", "3600", "--out", str(out), *own)
+        await_fact(lambda: sender.child.poll() is not None or
+                   (out.exists() and out.stat().st_size > 0), "an echo")
+        return sender
+
+    def close(self):
+        for process in self.processes:
+            if process.child.poll() is None:
+                process.child.kill()
+            process.child.wait()
+
+
+def same_through(world, size, *own, **more):
+    """Sends a file of `size` bytes and compares what was written with it."""
+    sent, back = world.file(size), world.folder / "back"
+    sender = world.send(sent, "--out", str(back), **more) if not own else \
+        world.send(sent, "--out", str(back), *own, **more)
+    sender.expect_end(0, "came back byte for byte")
+    expect(sent.read_bytes() == back.read_bytes(), "the file that came back differs")
+    return sender
+
+
+def case_sizes(world):
+    """From one byte through every way a message can travel to many buffers."""
+    world.serve()
+    for size, total in ((1, 3000), (47, 5000), (48, 5000), (49, 5000), (104, 9000), (1024, 70_001),
+                        (2049, 70_001), (4097, 200_001), (65536, 300_000)):
+        same_through(world, total, "--size", str(size))
+
+
+def case_window_of_one(world):
+    world.serve()
+    same_through(world, 50_000, "--window", "1", "--size", "64")
+
+
+def case_wide_window(world):
+    world.serve()
+    same_through(world, 3_000_000, "--window", "1024", "--size", "600")
+
+
+def case_queues(world):
+    world.serve("--queues", "3")
+    same_through(world, 400_000, "--queues", "3", "--size", "777", "--window", "5")
+
+
+def case_too_many_queues(world):
+    world.serve()
+    world.send(world.file(9000), "--queues", "2").expect_end(1, "serve with --queues 2")
+
+
+def case_sender_first(world):
+    sender = world.send(world.file(9000), "--timeout", str(PATIENCE))
+    sender.await_text("waiting for a peer")
+    world.serve()
+    sender.expect_end(0, "came back byte for byte")
+
+
+def case_standard_input(world):
+    world.serve()
+    sender = world.send("-", "--size", "100", "--out", str(world.folder / "back"),
+                        stdin=subprocess.PIPE)
+    data = random.Random(1).randbytes(12_345)
+    sender.child.stdin.write(data)
+    sender.child.stdin.close()
+    sender.expect_end(0, "124 messages")
+    expect((world.folder / "back").read_bytes() == data, "standard input came back changed")
+
+
+def case_count_repeats_the_file(world):
+    world.serve()
+    sent, back = world.file(1000), world.folder / "back"
+    sender = world.send(sent, "--size", "300", "--count", "10", "--out", str(back))
+    sender.expect_end(0, "10 messages")  # 300, 300, 300, 100, and again
+    expect(back.read_bytes() == sent.read_bytes() * 2 + sent.read_bytes()[:600], "other bytes")
+
+
+def case_report(world):
+    world.serve()
+    path = world.folder / "report"
+    world.send(world.file(10_000), "--size", "1000", "--json", str(path)).expect_end(0)
+    report = json.loads(path.read_text())
+    expect(report["ok"] and report["error"] == "", "not ok")
+    expect(report["messages"] == 10 and report["bytes"] == 10_000, "counts")
+    expect(report["crc32c_sent"] == report["crc32c_back"] != "00000000", "CRC-32C")
+    trip = report["round_trip_ns"]
+    order = [trip[k] for k in ("min", "p50", "p90", "p99", "p99_9", "max")]
+    expect(order == sorted(order) and order[0] > 0, f"percentiles {order}")
+
+
+def case_no_peer(world):
+    world.send(world.file(10), "--timeout", "0.3").expect_end(1, "no peer came in")
+
+
+def case_serve_no_peer(world):
+    world.serve("--timeout", "0.3").expect_end(1, "no peer came in")
+
+
+def case_server_killed(world):
+    server = world.serve()
+    sender = world.endless()
+    server.child.kill()
+    sender.expect_end(1, "the peer went away", "did not come back")
+
+
+def case_sender_killed(world):
+    server = world.serve()
+    sender = world.endless()
+    sender.child.kill()
+    server.await_text("served")
+    same_through(world, 100_000)
+
+
+def case_server_restarted(world):
+    server = world.serve()
+    same_through(world, 10_000)
+    server.child.kill()
+    server.end()
+    world.serve()
+    same_through(world, 10_000)
+
+
+def case_server_stopped_for_long(world):
+    """A stopped process is lost to its peer, and serves again once it continues."""
+    server = world.serve()
+    sender = world.endless()
+    server.child.send_signal(signal.SIGSTOP)
+    sender.expect_end(1, "the peer went away")
+    server.child.send_signal(signal.SIGCONT)
+    same_through(world, 100_000)
+
+
+def case_sender_interrupted(world):
+    server = world.serve()
+    sender = world.endless()
+    sender.child.send_signal(signal.SIGINT)
+    sender.expect_end(0, "ended by a signal", "round trip")
+    expect("did not come back" not in sender.text(), "messages were left behind")
+    server.await_text("served")
+    same_through(world, 10_000)
+
+
+def case_sender_interrupted_alone(world):
+    sender = world.send(world.file(10), "--timeout", str(PATIENCE))
+    sender.await_text("waiting for a peer")
+    sender.child.send_signal(signal.SIGTERM)
+    sender.expect_end(0)
+
+
+def case_server_interrupted(world):
+    server = world.serve()
+    sender = world.endless()
+    server.child.send_signal(signal.SIGINT)
+    server.expect_end(0, "served")
+    sender.expect_end(1, "the peer went away")
+
+
+def case_server_once(world):
+    server = world.serve("--once")
+    same_through(world, 10_000)
+    server.expect_end(0, "served 10 messages, 10000 bytes")
+
+
+def case_two_senders(world):
+    first = world.start(world.echo, world.cores["serve"],
+                        ["--send", str(world.file(10_000)), "--timeout", "5"])
+    second = world.send(world.folder / "sent", "--timeout", "5")
+    expect(first.end() == 1 and second.end() == 1, "both senders have to fail")
+    expect("one side has to --serve" in first.text() + second.text(), first.text() + second.text())
+
+
+def case_large_messages(world):
+    """More than the default buffers hold: refused in words, and possible when both sides agree."""
+    server = world.serve()
+    world.send(world.file(5_000_000), "--size", "4M", "--window", "2").expect_end(
+        1, "more than the peer takes", "--max-message 4194304")
+    server.child.send_signal(signal.SIGINT)
+    server.expect_end(0)
+    world.serve("--max-message", "4M")
+    same_through(world, 5_000_000, "--size", "4M", "--window", "2")
+
+
+def case_bad_arguments(world):
+    good = str(world.file(10))
+    empty = world.folder / "empty"
+    empty.touch()
+    table = (
+        (2, [], "give one of --serve and --send"),
+        (2, ["--serve", "--send", good], "give one of --serve and --send"),
+        (2, ["--send"], "--send needs a value"),
+        (2, ["--nonsense"], "unknown option --nonsense"),
+        (2, ["--send", good, "more"], 'what is "more"?'),
+        (2, ["--serve", "--window", "3"], "--window goes with --send"),
+        (2, ["--send", good, "--once"], "--once goes with --serve"),
+        (2, ["--send", good, "--size", "0"], "--size 0: must be a number from 1"),
+        (2, ["--send", good, "--size", "16M"], "must be a number from 1"),
+        (2, ["--send", good, "--size", "-1"], "must be a number from 1"),
+        (2, ["--send", good, "--size", "12x"], "must be a number from 1"),
+        (2, ["--send", good, "--size", "99999999999999999999"], "must be a number"),
+        (2, ["--send", good, "--queues", "65"], "must be a number from 1 to 64"),
+        (2, ["--send", good, "--window", "5000"], "larger than the ring"),
+        (2, ["--send", good, "--ring", "100"], "must be a power of two"),
+        (2, ["--send", good, "--size", "8M", "--window", "512"], "more than 1 GiB"),
+        (2, ["--send", good, "--timeout", "0"], "must be a time"),
+        (2, ["--send", good, "--seconds", "nan"], "must be a time"),
+        (1, ["--send", str(world.folder / "absent")], "No such file"),
+        (1, ["--send", str(world.folder)], "is a folder"),
+        (1, ["--send", str(empty)], "is empty"),
+        (1, ["--send", good, "--out", "/nowhere/at/all"], "/nowhere/at/all"),
+        (1, ["--send", good, "--device", "raw_plx_ntb7"], "there is no device raw_plx_ntb7"),
+        (0, ["--help"], "--send FILE"),
+    )
+    for status, own, text in table:
+        world.start(world.echo, world.cores["send"], own).expect_end(status, text)
+
+
+def case_no_device(world):
+    world.send(world.file(10), device=False).expect_end(1, "there is no device raw_plx_ntb0")
+
+
+def case_hello_c(world):
+    listener = world.start(world.hello, world.cores["serve"], ["listen"])
+    speaker = world.start(world.hello, world.cores["send"], ["say"])
+    speaker.expect_end(0, 'answer 4: you said "hello number 4"')
+    listener.expect_end(0, "heard  4: hello number 4")
+
+
+def main():
+    echo, hello, name = sys.argv[1:]
+    case = globals()["case_" + name]
+    with tempfile.TemporaryDirectory(prefix="ntbmsg-echo-") as folder:
+        world = World(echo, hello, pathlib.Path(folder))
+        with contextlib.closing(world):
+            try:
+                case(world)
+            except Failure as failure:
+                print(f"{name}: {failure}")
+                for process in world.processes:
+                    print(f"--- {' '.join(process.child.args)}\n{process.text()}")
+                sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "options.hpp"
+
+#include <gtest/gtest.h>
+
+using namespace bench;
+
+namespace
+{
+
+std::optional<Options> parse(std::vector<std::string> words, std::string &error)
+{
+    words.insert(words.begin(), "ntbmsg_bench");
+    std::vector<char *> arguments;
+    for (std::string &word : words)
+        arguments.push_back(word.data());
+    return parse_options(static_cast<int>(arguments.size()), arguments.data(), error);
+}
+
+} // namespace
+
+TEST(Options, AllFiguresWithoutOnly)
+{
+    std::string error;
+    const auto options = parse({"--quick", "--json", "out.json"}, error);
+    ASSERT_TRUE(options) << error;
+    EXPECT_TRUE(options->quick);
+    EXPECT_EQ(options->json, "out.json");
+    EXPECT_EQ(std::count(options->selection.begin(), options->selection.end(), true),
+              static_cast<long>(figure_count));
+}
+
+TEST(Options, OnlyTakesNamesUpToTheNextOption)
+{
+    std::string error;
+    const auto options = parse({"--only", "mem.host", "idle.cpu", "--quick"}, error);
+    ASSERT_TRUE(options) << error;
+    EXPECT_TRUE(options->quick);
+    EXPECT_EQ(std::count(options->selection.begin(), options->selection.end(), true), 2);
+}
+
+TEST(Options, CpusAreTwo)
+{
+    std::string error;
+    const auto options = parse({"--cpus", "2,5"}, error);
+    ASSERT_TRUE(options) << error;
+    EXPECT_EQ(options->cpus->first, 2u);
+    EXPECT_EQ(options->cpus->second, 5u);
+}
+
+TEST(Options, WhatIsWrongIsNamed)
+{
+    const std::vector<std::vector<std::string>> wrong = {
+        {"--nothing"},        {"--only"},        {"--only", "qp.nothing"}, {"--json"},
+        {"--cpus", "1"},      {"--cpus", "1,1"}, {"--cpus", "1,2,3"},      {"--cpus", "1,99999"},
+        {"--only", "--quick"}};
+    for (const auto &words : wrong) {
+        std::string error;
+        EXPECT_FALSE(parse(words, error)) << words[0];
+        EXPECT_NE(error, "") << words[0];
+    }
+}

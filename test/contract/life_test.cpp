@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Devices find each other in any order of start, are told what happens, stop and meet again.
+#include "pair.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <rte_mbuf.h>
+
+using namespace contract;
+
+namespace
+{
+
+class Life : public Pair
+{
+protected:
+    void talk(uint32_t seed) { both_ways(stream(0, seed, 300, {8, 48, 300, 3000})); }
+};
+
+TEST_P(Life, NearFirst)
+{
+    ASSERT_EQ(near().bring_up(cable(), usual()), 0);
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+    EXPECT_STRNE(near().link().why, "");
+    EXPECT_EQ(near().events(), "");
+    ASSERT_EQ(far().bring_up(cable(), usual()), 0);
+    await_meeting(1);
+    talk(1);
+    EXPECT_EQ(near().events(), "B");
+    EXPECT_EQ(far().events(), "B");
+}
+
+TEST_P(Life, FarFirst)
+{
+    ASSERT_EQ(far().bring_up(cable(), usual()), 0);
+    ASSERT_TRUE(far().await_state(RTE_PMD_PLX_NTB_WAITING));
+    ASSERT_EQ(near().bring_up(cable(), usual()), 0);
+    await_meeting(1);
+    talk(2);
+}
+
+TEST_P(Life, BothAttachedBeforeEitherStarts)
+{
+    ASSERT_EQ(near().attach(cable(), patient), 0);
+    ASSERT_EQ(far().attach(cable(), patient), 0);
+    ASSERT_EQ(far().start_again(usual()), 0);
+    ASSERT_TRUE(far().await_state(RTE_PMD_PLX_NTB_WAITING));
+    ASSERT_EQ(near().start_again(usual()), 0);
+    await_meeting(1);
+    talk(3);
+}
+
+TEST_P(Life, LinkSaysWhatItKnows)
+{
+    ASSERT_EQ(near().attach(cable(), patient), 0);
+    rte_pmd_plx_ntb_link link = near().link();
+    EXPECT_EQ(link.state, RTE_PMD_PLX_NTB_STOPPED);
+    EXPECT_EQ(link.width, 0u);
+    ASSERT_EQ(near().start_again(usual()), 0);
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+    link = near().link();
+    EXPECT_EQ(link.peer_epoch, 0u);
+    EXPECT_EQ(link.peer_max_message, 0u);
+    EXPECT_EQ(link.queues, 0u);
+
+    HostSetup other = usual();
+    other.config.max_message = 12345;
+    ASSERT_EQ(far().bring_up(cable(), other), 0);
+    await_meeting(1);
+    link = near().link();
+    EXPECT_EQ(link.state, RTE_PMD_PLX_NTB_CONNECTED);
+    EXPECT_STREQ(link.why, "");
+    EXPECT_GE(link.speed, 1u);
+    EXPECT_GE(link.width, 1u);
+    EXPECT_NE(link.peer_epoch, 0u);
+    EXPECT_EQ(link.peer_max_message, 12345u);
+    EXPECT_EQ(link.queues, 1u);
+    EXPECT_EQ(rte_pmd_plx_ntb_link_get(id(), nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_link_get(63, &link), -ENODEV);
+}
+
+TEST_P(Life, NothingGoesBeforeThePeerIsThere)
+{
+    ASSERT_EQ(near().bring_up(cable(), usual()), 0);
+    rte_mbuf *mbuf = test::make_message(station().pool(), stream(0, 1, 1, {8}), 0);
+    ASSERT_NE(mbuf, nullptr);
+    EXPECT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 0, &mbuf, nullptr, 1), -ENOTCONN);
+    rte_mbuf *got = nullptr;
+    EXPECT_EQ(rte_pmd_plx_ntb_rx_burst(id(), 0, &got, nullptr, 1), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 1, &mbuf, nullptr, 1), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_rx_burst(id(), 1, &got, nullptr, 1), -ENODEV);
+    rte_pmd_plx_ntb_burst burst;
+    ASSERT_EQ(rte_pmd_plx_ntb_burst_get(id(), 0, &burst), 0);
+    EXPECT_EQ(burst.tx(burst.tx_queue, &mbuf, nullptr, 1), -ENOTCONN);
+    EXPECT_EQ(burst.rx(burst.rx_queue, &got, nullptr, 1), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_burst_get(id(), 0, nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_burst_get(id(), 1, &burst), -ENODEV);
+    test::Host &only = near();
+    EXPECT_EQ(only.not_home(), 1u) << "what was refused stays the caller's";
+    rte_pktmbuf_free(mbuf);
+}
+
+TEST_P(Life, FarStopsAndStarts)
+{
+    bring_up();
+    talk(4);
+    const uint32_t epoch = near().link().peer_epoch;
+    far().stop();
+    ASSERT_TRUE(near().await_event('L'));
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+    EXPECT_EQ(far().link().state, RTE_PMD_PLX_NTB_STOPPED);
+    ASSERT_EQ(far().ask(Op::start).rc, 0);
+    await_meeting(2);
+    EXPECT_NE(near().link().peer_epoch, epoch);
+    talk(5);
+    EXPECT_EQ(near().events(), "BLB");
+}
+
+TEST_P(Life, NearStopsAndStarts)
+{
+    bring_up();
+    for (unsigned round = 1; round <= 5; ++round) {
+        talk(10 + round);
+        near().stop();
+        ASSERT_TRUE(far().await_event('L', round));
+        ASSERT_EQ(near().ask(Op::start).rc, 0);
+        await_meeting(round + 1);
+    }
+    talk(20);
+    EXPECT_EQ(near().xstat("link_connects"), 6u);
+    EXPECT_EQ(far().xstat("link_losses"), 5u);
+}
+
+TEST_P(Life, BothStartAgainAtOnce)
+{
+    bring_up();
+    for (unsigned round = 0; round < 5; ++round) {
+        Order again;
+        again.op = Op::stop;
+        far().begin(again);
+        near().ask(again);
+        far().end();
+        again.op = Op::start;
+        far().begin(again);
+        ASSERT_EQ(near().ask(again).rc, 0);
+        ASSERT_EQ(far().end().rc, 0);
+        ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_CONNECTED));
+        ASSERT_TRUE(far().await_state(RTE_PMD_PLX_NTB_CONNECTED));
+        talk(30 + round);
+    }
+}
+
+TEST_P(Life, StartsAgainWithOtherSizes)
+{
+    bring_up();
+    talk(40);
+    HostSetup other = usual();
+    other.config = {.queues = 2, .ring_lines = 128, .buffers = 512, .buf_bytes = 256, .posted = 28};
+    near().stop();
+    ASSERT_EQ(near().start_again(other), 0);
+    await_meeting(2);
+    talk(41);
+    far().stop();
+    ASSERT_EQ(far().start_again(other), 0);
+    await_meeting(3);
+    both_ways(stream(1, 42, 1000, {8, 256, 257, 3840}));
+}
+
+TEST_P(Life, NothingOfAnOldConnectionArrives)
+{
+    bring_up();
+    Order offer = traffic({stream(0, 50, 100, {8, 48})}, {});
+    ASSERT_EQ(near().ask(offer).rc, 0);
+    near().stop(); // the far side has not taken one
+    ASSERT_TRUE(far().await_event('L'));
+    EXPECT_EQ(near().xstat("tx_unconfirmed"), 100u);
+    ASSERT_EQ(near().ask(Op::start).rc, 0);
+    await_meeting(2);
+    talk(51); // checks that the first that comes is the first of this stream
+}
+
+TEST_P(Life, WhatWasConfirmedWasReceived)
+{
+    bring_up();
+    const Stream s = stream(0, 60, 1u << 30, {8, 48, 400}); // more than any ring takes ahead
+    Order out = traffic({s}, {});
+    out.until = test::Until::lost;
+    Order in = traffic({}, {s});
+    in.in[0].count = 2000; // then it stops in the middle of what comes
+    near().begin(out);
+    ASSERT_EQ(far().ask(in).rc, 0);
+    far().stop();
+    const uint64_t received = far().xstat("rx_messages");
+    const Answer end = near().end();
+    ASSERT_EQ(end.rc, 0) << end.text;
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+    const uint64_t sent = near().xstat("tx_messages");
+    const uint64_t confirmed = sent - near().xstat("tx_unconfirmed");
+    EXPECT_EQ(received, 2000u);
+    EXPECT_EQ(sent, end.sent);
+    EXPECT_LE(confirmed, received);
+    EXPECT_LE(received, sent);
+}
+
+TEST_P(Life, StopIsSafeWhileMbufsAreHeld)
+{
+    bring_up();
+    const Stream s = stream(0, 70, 200, {8, 300, 5000});
+    Order keep = traffic({}, {s});
+    keep.keep = true;
+    exchange(keep, traffic({s}, {}));
+    near().stop();
+    EXPECT_GT(near().not_home(), 0u);
+    uint32_t i = 0;
+    for (const rte_mbuf *m : station().kept())
+        EXPECT_EQ(m->pkt_len, test::message_length(s, i++));
+    HostSetup other = usual();
+    other.config.buf_bytes = 4096;
+    EXPECT_EQ(near().start_again(other), -EBUSY) << "their memory would have to go";
+    EXPECT_EQ(near().start_again(usual()), 0) << "the same memory can be lent again";
+    near().stop();
+    EXPECT_EQ(near().ask(Op::close).rc, -EBUSY);
+    near().ask(Op::release);
+    EXPECT_EQ(near().ask(Op::close).rc, 0);
+    EXPECT_EQ(near().ask(Op::close).rc, 0) << "close can be repeated";
+}
+
+TEST_P(Life, DetachAndAttachAtRunTime)
+{
+    bring_up();
+    talk(80);
+    for (unsigned round = 0; round < 3; ++round) {
+        ASSERT_EQ(far().ask(Op::detach).rc, 0); // while it runs
+        ASSERT_TRUE(near().await_event('L', round + 1));
+        ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+        ASSERT_EQ(far().bring_up(cable(), usual()), 0);
+        ASSERT_TRUE(near().await_event('B', round + 2));
+        ASSERT_TRUE(far().await_event('B', 1));
+        talk(81 + round);
+    }
+}
+
+TEST_P(Life, BothEndsTakeTurnsInLeaving)
+{
+    bring_up();
+    for (unsigned round = 0; round < 4; ++round) {
+        test::Host &leaver = round % 2 == 0 ? near() : far();
+        test::Host &stayer = round % 2 == 0 ? far() : near();
+        ASSERT_EQ(leaver.ask(Op::detach).rc, 0);
+        ASSERT_TRUE(stayer.await_state(RTE_PMD_PLX_NTB_WAITING));
+        ASSERT_EQ(leaver.bring_up(cable(), usual()), 0);
+        ASSERT_TRUE(leaver.await_state(RTE_PMD_PLX_NTB_CONNECTED));
+        ASSERT_TRUE(stayer.await_state(RTE_PMD_PLX_NTB_CONNECTED));
+        talk(90 + round);
+    }
+}
+
+TEST_P(Life, AChipInAnyStateIsTakenOver)
+{
+    for (const char *state : {"keep", "reset", "random"}) {
+        SCOPED_TRACE(state);
+        const HostSetup setup{.devargs = patient + ",state=" + state};
+        ASSERT_EQ(near().bring_up(cable(), setup), 0);
+        if (far().link().state == RTE_PMD_PLX_NTB_STOPPED) {
+            ASSERT_EQ(far().bring_up(cable(), usual()), 0);
+        }
+        ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_CONNECTED));
+        ASSERT_TRUE(far().await_state(RTE_PMD_PLX_NTB_CONNECTED));
+        talk(100);
+        ASSERT_EQ(near().ask(Op::detach).rc, 0);
+        ASSERT_TRUE(far().await_state(RTE_PMD_PLX_NTB_WAITING));
+    }
+}
+
+TEST_P(Life, ACallbackCanAskAndGo)
+{
+    bring_up();
+    static std::atomic<unsigned> calls;
+    calls = 0;
+    const auto callback = [](uint16_t device, rte_pmd_plx_ntb_event, void *) {
+        rte_pmd_plx_ntb_link link;
+        calls += rte_pmd_plx_ntb_link_get(device, &link) == 0 ? 1 : 100;
+    };
+    ASSERT_EQ(rte_pmd_plx_ntb_event_register(id(), callback, nullptr), 0);
+    far().stop();
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+    EXPECT_EQ(calls, 1u);
+    ASSERT_EQ(rte_pmd_plx_ntb_event_register(id(), nullptr, nullptr), 0);
+    ASSERT_EQ(far().ask(Op::start).rc, 0);
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_CONNECTED));
+    EXPECT_EQ(calls, 1u) << "not after it was removed";
+    EXPECT_EQ(rte_pmd_plx_ntb_event_register(63, nullptr, nullptr), -ENODEV);
+}
+
+CONTRACT_BACK_ENDS(Life);
+
+} // namespace

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two hosts on one cable. The near one is in the test's process; the far one is there too, or in a
+// process of its own: what is promised is the same.
+#ifndef TEST_CONTRACT_PAIR_HPP
+#define TEST_CONTRACT_PAIR_HPP
+
+#include "host.hpp"
+
+#include <memory>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+namespace contract
+{
+
+using test::Answer;
+using test::HostSetup;
+using test::Op;
+using test::Order;
+using test::Stream;
+using test::stream;
+using test::traffic;
+
+enum class BackEnd { threads, processes };
+
+/// No heartbeat is missed by these, however busy the machine: what ends a connection is told by
+/// the cable and by hellos.
+inline const std::string patient = "heartbeat_ms=30000,lost_ms=60000";
+
+class Pair : public testing::TestWithParam<BackEnd>
+{
+protected:
+    Pair()
+    {
+        static unsigned cables = 0;
+        if (GetParam() == BackEnd::threads) {
+            far_ = std::make_unique<test::LocalHost>();
+            cable_ = "mem:" + std::to_string(getpid()) + "-" + std::to_string(cables++);
+        } else {
+            far_ = std::make_unique<test::RemoteHost>();
+            cable_ = folder_.file("cable");
+        }
+    }
+
+    test::Host &near() { return near_; }
+    test::Host &far() { return *far_; }
+    test::Station &station() { return near_.station(); }
+    uint16_t id() { return near_.station().id(); }
+    const std::string &cable() const { return cable_; }
+
+    static HostSetup usual() { return {.devargs = patient}; }
+    void bring_up(const HostSetup &near_setup = usual(), const HostSetup &far_setup = usual())
+    {
+        ASSERT_EQ(near().bring_up(cable(), near_setup), 0);
+        ASSERT_EQ(far().bring_up(cable(), far_setup), 0);
+        await_meeting(1);
+    }
+    /// Both were told that they are connected for the @p times-th time.
+    void await_meeting(unsigned times)
+    {
+        ASSERT_TRUE(near().await_event('B', times)) << near().link().why;
+        ASSERT_TRUE(far().await_event('B', times)) << far().link().why;
+    }
+    /// Both orders at the same time, both answered well.
+    void exchange(const Order &near_order, const Order &far_order)
+    {
+        if (HasFatalFailure())
+            return; // there are no two hosts that could
+        far().begin(far_order);
+        near().begin(near_order);
+        const Answer here = near().end();
+        const Answer there = far().end();
+        ASSERT_EQ(here.rc, 0) << "near: " << here.text;
+        ASSERT_EQ(there.rc, 0) << "far: " << there.text;
+    }
+    void one_way(const Stream &s) { exchange(traffic({s}, {}), traffic({}, {s})); }
+    void both_ways(const Stream &s) { exchange(traffic({s}, {s}), traffic({s}, {s})); }
+
+    /// Whatever a test did: everything ends, and every mbuf is home.
+    void TearDown() override
+    {
+        for (test::Host *host : {&near(), &far()}) {
+            host->ask(Op::release);
+            host->stop();
+            EXPECT_EQ(host->not_home(), 0u);
+            EXPECT_EQ(host->ask(Op::detach).rc, 0);
+        }
+    }
+
+private:
+    test::Folder folder_;
+    test::LocalHost near_;
+    std::unique_ptr<test::Host> far_;
+    std::string cable_;
+};
+
+#define CONTRACT_BACK_ENDS(suite)                                                                  \
+    INSTANTIATE_TEST_SUITE_P(OneProcess, suite, testing::Values(contract::BackEnd::threads),       \
+                             [](const auto &) { return std::string("threads"); });                 \
+    INSTANTIATE_TEST_SUITE_P(TwoProcesses, suite, testing::Values(contract::BackEnd::processes),   \
+                             [](const auto &) { return std::string("processes"); })
+
+} // namespace contract
+
+#endif

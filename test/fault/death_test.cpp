@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A host dies, or stands still, in the middle of traffic. The other one is told, counts what it
+// does not know, gets all its mbufs back, and works again when the peer does.
+#include "host.hpp"
+
+#include <memory>
+
+#include <gtest/gtest.h>
+
+#include <poll.h>
+
+using test::Answer;
+using test::HostSetup;
+using test::Op;
+using test::Order;
+using test::RemoteHost;
+using test::Stream;
+using test::stream;
+using test::traffic;
+using test::Until;
+
+namespace
+{
+
+/// No heartbeat is missed by these; the cable tells of a death.
+constexpr uint32_t ring_lines = 1024;
+const HostSetup patient{.devargs = "heartbeat_ms=30000,lost_ms=60000",
+                        .config = {.ring_lines = ring_lines}};
+constexpr uint32_t endless = 1u << 30;
+
+class Death : public testing::Test
+{
+protected:
+    test::Folder folder_;
+    const std::string cable_ = folder_.file("cable");
+    std::unique_ptr<RemoteHost> survivor_ = std::make_unique<RemoteHost>();
+    std::unique_ptr<RemoteHost> victim_ = std::make_unique<RemoteHost>();
+
+    void meet(unsigned times)
+    {
+        ASSERT_TRUE(survivor_->await_event('B', times)) << survivor_->link().why;
+        ASSERT_TRUE(victim_->await_event('B')) << victim_->link().why;
+    }
+    void talk(uint32_t seed)
+    {
+        const Stream s = stream(0, seed, 1000, {8, 48, 300, 5000});
+        victim_->begin(traffic({s}, {s}));
+        const Answer here = survivor_->ask(traffic({s}, {s}));
+        const Answer there = victim_->end();
+        ASSERT_EQ(here.rc, 0) << here.text;
+        ASSERT_EQ(there.rc, 0) << there.text;
+    }
+    /// Both talk until the connection is lost. The victim's order stays without an answer.
+    void begin_endless(uint32_t seed)
+    {
+        const Stream s = stream(0, seed, endless, {8, 48, 300, 3000});
+        Order order = traffic({s}, {s});
+        order.until = Until::lost;
+        victim_->begin(order);
+        survivor_->begin(order);
+    }
+    /// The survivor was told, and has everything back but what it lends to the next peer.
+    void expect_survival(uint64_t unconfirmed_before, uint64_t sent_before)
+    {
+        const Answer end = survivor_->end();
+        ASSERT_EQ(end.rc, 0) << end.text;
+        ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
+        EXPECT_STRNE(survivor_->link().why, "");
+        EXPECT_EQ(survivor_->not_home(), 0u) << "nothing is posted while there is nobody";
+        const uint64_t unconfirmed = survivor_->xstat("tx_unconfirmed") - unconfirmed_before;
+        const uint64_t sent = survivor_->xstat("tx_messages") - sent_before;
+        EXPECT_EQ(sent, end.sent);
+        EXPECT_LE(unconfirmed, sent);
+        EXPECT_LE(unconfirmed, ring_lines) << "no more than the ring held";
+    }
+    void TearDown() override
+    {
+        for (RemoteHost *host : {survivor_.get(), victim_.get()}) {
+            if (host == nullptr || !host->alive())
+                continue;
+            host->ask(Op::release);
+            host->stop();
+            EXPECT_EQ(host->not_home(), 0u);
+            EXPECT_EQ(host->ask(Op::detach).rc, 0);
+        }
+    }
+};
+
+/// Who of the two came first and listens on the cable.
+class DeathOfEither : public Death, public testing::WithParamInterface<bool>
+{
+protected:
+    bool victim_listens() const { return GetParam(); }
+};
+
+TEST_P(DeathOfEither, KilledInTrafficAgainAndAgain)
+{
+    RemoteHost &first = victim_listens() ? *victim_ : *survivor_;
+    RemoteHost &second = victim_listens() ? *survivor_ : *victim_;
+    ASSERT_EQ(first.bring_up(cable_, patient), 0);
+    ASSERT_EQ(second.bring_up(cable_, patient), 0);
+    for (unsigned round = 1; round <= 6; ++round) {
+        SCOPED_TRACE(round);
+        ASSERT_NO_FATAL_FAILURE(meet(round));
+        const uint64_t unconfirmed = survivor_->xstat("tx_unconfirmed");
+        const uint64_t sent = survivor_->xstat("tx_messages");
+        begin_endless(round);
+        // In the middle: the survivor is busy, so the victim's death comes when it comes.
+        poll(nullptr, 0, static_cast<int>(5 * round));
+        victim_->kill_now();
+        ASSERT_NO_FATAL_FAILURE(expect_survival(unconfirmed, sent));
+        victim_ = std::make_unique<RemoteHost>();
+        ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
+        ASSERT_NO_FATAL_FAILURE(meet(round + 1));
+        talk(100 + round);
+    }
+    EXPECT_EQ(survivor_->xstat("link_losses"), 6u);
+}
+
+TEST_P(DeathOfEither, KilledDuringBringUp)
+{
+    if (victim_listens()) {
+        ASSERT_EQ(victim_->attach(cable_, patient.devargs), 0);
+    }
+    ASSERT_EQ(survivor_->bring_up(cable_, patient), 0);
+    for (unsigned round = 0; round < 8; ++round) {
+        if (round > 0 || !victim_listens()) {
+            ASSERT_EQ(victim_->attach(cable_, patient.devargs), 0);
+        }
+        ASSERT_EQ(victim_->start_again(patient), 0);
+        poll(nullptr, 0, static_cast<int>(round)); // somewhere on the way
+        victim_->kill_now();
+        victim_ = std::make_unique<RemoteHost>();
+    }
+    ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
+    ASSERT_TRUE(victim_->await_state(RTE_PMD_PLX_NTB_CONNECTED)) << victim_->link().why;
+    ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_CONNECTED)) << survivor_->link().why;
+    talk(200);
+}
+
+INSTANTIATE_TEST_SUITE_P(Fault, DeathOfEither, testing::Bool(), [](const auto &listens) {
+    return std::string(listens.param ? "VictimListens" : "SurvivorListens");
+});
+
+TEST_F(Death, KilledWhileMbufsOfItsAreHeld)
+{
+    ASSERT_EQ(survivor_->bring_up(cable_, patient), 0);
+    ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
+    ASSERT_NO_FATAL_FAILURE(meet(1));
+    const Stream s = stream(0, 1, 100, {300, 3000});
+    Order keep = traffic({}, {s});
+    keep.keep = true;
+    victim_->begin(traffic({s}, {}));
+    ASSERT_EQ(survivor_->ask(keep).rc, 0);
+    ASSERT_EQ(victim_->end().rc, 0);
+    victim_->kill_now();
+    ASSERT_TRUE(survivor_->await_event('L'));
+    ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
+    // They are the application's now: it may write to them, and nobody else does.
+    ASSERT_EQ(survivor_->ask(Op::pattern, 7).rc, 100);
+    victim_ = std::make_unique<RemoteHost>();
+    ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
+    ASSERT_NO_FATAL_FAILURE(meet(2));
+    talk(2);
+    EXPECT_EQ(survivor_->ask(Op::unharmed, 7).value, 0u);
+}
+
+TEST_F(Death, FrozenIsSilentThenAwake)
+{
+    const HostSetup watchful{.devargs = "heartbeat_ms=100,lost_ms=60000"};
+    ASSERT_EQ(survivor_->bring_up(cable_, watchful), 0);
+    ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
+    ASSERT_NO_FATAL_FAILURE(meet(1));
+    const uint32_t epoch = survivor_->link().peer_epoch;
+    victim_->freeze();
+    ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_SILENT));
+    victim_->thaw();
+    ASSERT_TRUE(survivor_->await_event('A'));
+    ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_CONNECTED));
+    EXPECT_EQ(survivor_->link().peer_epoch, epoch) << "nothing was lost";
+    talk(1);
+    const std::string events = survivor_->events();
+    EXPECT_EQ(events.find('L'), std::string::npos) << events;
+}
+
+/// A peer that was frozen in traffic, given up, and goes on: not one byte may change that the
+/// survivor did not ask for.
+TEST_F(Death, FrozenIsLostAndFencedOff)
+{
+    const HostSetup watchful{.devargs = "heartbeat_ms=300,lost_ms=2000"};
+    ASSERT_EQ(survivor_->bring_up(cable_, watchful), 0);
+    ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
+    ASSERT_NO_FATAL_FAILURE(meet(1));
+    // What it holds is window memory of its own, written by the victim.
+    const Stream s = stream(0, 1, 300, {2048});
+    Order keep = traffic({}, {s});
+    keep.keep = true;
+    victim_->begin(traffic({s}, {}));
+    ASSERT_EQ(survivor_->ask(keep).rc, 0);
+    ASSERT_EQ(victim_->end().rc, 0);
+
+    const uint64_t unconfirmed = survivor_->xstat("tx_unconfirmed");
+    const uint64_t sent = survivor_->xstat("tx_messages");
+    const Stream busy = stream(0, 2, endless, {2048, 3000, 8});
+    Order order = traffic({busy}, {busy});
+    order.until = Until::lost;
+    victim_->begin(order);
+    survivor_->begin(order);
+    poll(nullptr, 0, 30);
+    victim_->freeze(); // somewhere inside a burst
+    const Answer end = survivor_->end();
+    ASSERT_EQ(end.rc, 0) << end.text;
+    EXPECT_NE(std::string(end.events).find('S'), std::string::npos) << end.events;
+    ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
+    EXPECT_LE(survivor_->xstat("tx_unconfirmed") - unconfirmed,
+              survivor_->xstat("tx_messages") - sent);
+    ASSERT_EQ(survivor_->ask(Op::pattern, 9).rc, 300);
+
+    victim_->thaw();
+    ASSERT_EQ(victim_->end().rc, 0) << "the victim is told too";
+    ASSERT_TRUE(survivor_->await_event('B', 2)) << survivor_->link().why;
+    ASSERT_TRUE(victim_->await_event('B', 2)) << victim_->link().why;
+    EXPECT_EQ(survivor_->ask(Op::unharmed, 9).value, 0u);
+    talk(3);
+    EXPECT_EQ(survivor_->ask(Op::unharmed, 9).value, 0u);
+}
+
+/// The same with a survivor that has started its device again meanwhile.
+TEST_F(Death, FrozenWhileTheOtherStartsAgain)
+{
+    const HostSetup watchful{.devargs = "heartbeat_ms=300,lost_ms=2000"};
+    ASSERT_EQ(survivor_->bring_up(cable_, watchful), 0);
+    ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
+    ASSERT_NO_FATAL_FAILURE(meet(1));
+    const Stream busy = stream(0, 2, endless, {2048, 3000, 8});
+    Order order = traffic({busy}, {busy});
+    order.until = Until::lost;
+    victim_->begin(order);
+    survivor_->begin(order);
+    poll(nullptr, 0, 20);
+    victim_->freeze();
+    ASSERT_EQ(survivor_->end().rc, 0);
+    survivor_->stop();
+    EXPECT_EQ(survivor_->not_home(), 0u);
+    ASSERT_EQ(survivor_->start_again(watchful), 0);
+    ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
+    victim_->thaw();
+    ASSERT_EQ(victim_->end().rc, 0);
+    ASSERT_TRUE(survivor_->await_event('B', 2)) << survivor_->link().why;
+    ASSERT_TRUE(victim_->await_event('B', 2)) << victim_->link().why;
+    talk(4);
+}
+
+} // namespace

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace test
+{
+
+namespace
+{
+
+/// Longer than anything takes, also under sanitizers on a busy machine; nobody waits so long for
+/// what does come.
+constexpr int patience_ms = 60'000;
+constexpr int look_again_ms = 1;
+
+template <class Done>
+bool await(Done done)
+{
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + std::chrono::milliseconds(patience_ms);
+    while (!done()) {
+        if (Clock::now() >= end)
+            return false;
+        poll(nullptr, 0, look_again_ms);
+    }
+    return true;
+}
+
+void put_text(Order &order, const std::string &text)
+{
+    std::snprintf(order.text, sizeof(order.text), "%s", text.c_str());
+}
+
+} // namespace
+
+Answer Host::ask(Op op, uint64_t value, const std::string &text)
+{
+    Order order;
+    order.op = op;
+    order.value = value;
+    put_text(order, text);
+    return ask(order);
+}
+
+int64_t Host::attach(const std::string &cable, const std::string &devargs)
+{
+    return ask(Op::attach, 0, "cable=" + cable + (devargs.empty() ? "" : "," + devargs)).rc;
+}
+
+int64_t Host::configure(const rte_pmd_plx_ntb_config &config)
+{
+    Order order;
+    order.op = Op::configure;
+    order.config = config;
+    return ask(order).rc;
+}
+
+int64_t Host::bring_up(const std::string &cable, const HostSetup &setup)
+{
+    const int64_t rc = attach(cable, setup.devargs);
+    return rc != 0 ? rc : start_again(setup);
+}
+
+int64_t Host::start_again(const HostSetup &setup)
+{
+    int64_t rc = configure(setup.config);
+    if (rc == 0)
+        rc = ask(Op::queue_setup, setup.pool_mbufs).rc;
+    return rc != 0 ? rc : ask(Op::start).rc;
+}
+
+bool Host::await_event(char which, unsigned times)
+{
+    return await([&] {
+        const std::string all = events();
+        return std::count(all.begin(), all.end(), which) >= times;
+    });
+}
+
+bool Host::await_state(rte_pmd_plx_ntb_state state)
+{
+    return await([&] { return link().state == state; });
+}
+
+bool Host::await_xstat(const std::string &name, uint64_t at_least)
+{
+    return await([&] { return xstat(name) >= at_least; });
+}
+
+LocalHost::~LocalHost()
+{
+    if (thread_.joinable())
+        thread_.join();
+}
+
+void LocalHost::begin(const Order &order)
+{
+    // Control calls stay on the test's thread; traffic has one of its own, as a lcore would.
+    if (order.op == Op::traffic)
+        thread_ = std::thread([this, order] { answer_ = station_.obey(order); });
+    else
+        answer_ = station_.obey(order);
+}
+
+Answer LocalHost::end()
+{
+    if (thread_.joinable())
+        thread_.join();
+    return answer_;
+}
+
+RemoteHost::RemoteHost(bool huge)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return;
+    socket_ = ends[0];
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], 3);
+    char program[] = TEST_HOST_PROGRAM;
+    char number[] = "3";
+    char pages[] = "huge";
+    char *arguments[] = {program, number, huge ? pages : nullptr, nullptr};
+    if (posix_spawn(&pid_, program, &actions, nullptr, arguments, environ) != 0)
+        pid_ = -1;
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    EXPECT_GT(pid_, 0) << program;
+}
+
+RemoteHost::~RemoteHost()
+{
+    if (socket_ >= 0)
+        close(socket_); // its sign to leave
+    if (pid_ <= 0)
+        return;
+    kill(pid_, SIGCONT);
+    if (!gone_within(patience_ms)) {
+        ADD_FAILURE() << "a host process did not leave";
+        kill_now();
+    }
+}
+
+bool RemoteHost::gone_within(int ms)
+{
+    const int handle = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+    pollfd waiting{handle, POLLIN, 0};
+    const bool gone = handle >= 0 && poll(&waiting, 1, ms) == 1;
+    if (handle >= 0)
+        close(handle);
+    if (!gone)
+        return false;
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    pid_ = -1;
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        << "a host process ended with status 0x" << std::hex << status;
+    return true;
+}
+
+void RemoteHost::begin(const Order &order)
+{
+    limit_ms_ = order.limit_ms;
+    if (send(socket_, &order, sizeof(order), MSG_NOSIGNAL) != sizeof(order))
+        ADD_FAILURE() << "a host process is gone";
+}
+
+Answer RemoteHost::end()
+{
+    Answer answer;
+    answer.rc = -ETIMEDOUT;
+    pollfd waiting{socket_, POLLIN, 0};
+    const int wait_ms = static_cast<int>(limit_ms_) + patience_ms;
+    if (poll(&waiting, 1, wait_ms) == 1 &&
+        recv(socket_, &answer, sizeof(answer), MSG_DONTWAIT) != sizeof(answer)) {
+        answer = {};
+        answer.rc = -EPIPE;
+    }
+    if (answer.rc == -EPIPE || answer.rc == -ETIMEDOUT)
+        std::snprintf(answer.text, sizeof(answer.text), "the host process did not answer");
+    return answer;
+}
+
+void RemoteHost::kill_now()
+{
+    if (pid_ <= 0)
+        return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    pid_ = -1;
+}
+
+void RemoteHost::freeze()
+{
+    kill(pid_, SIGSTOP);
+    waitpid(pid_, nullptr, WUNTRACED);
+}
+
+void RemoteHost::thaw()
+{
+    kill(pid_, SIGCONT);
+}
+
+bool RemoteHost::alive()
+{
+    return pid_ > 0 && !gone_within(0);
+}
+
+Stream stream(uint32_t queue, uint32_t seed, uint32_t count,
+              std::initializer_list<uint32_t> lengths)
+{
+    Stream s;
+    s.queue = queue;
+    s.seed = seed;
+    s.count = count;
+    for (const uint32_t length : lengths)
+        s.lengths[s.lengths_used++] = length;
+    return s;
+}
+
+Order traffic(std::initializer_list<Stream> out, std::initializer_list<Stream> in)
+{
+    Order order;
+    order.op = Op::traffic;
+    for (const Stream &s : out)
+        order.out[order.outs++] = s;
+    for (const Stream &s : in)
+        order.in[order.ins++] = s;
+    return order;
+}
+
+Folder::Folder()
+{
+    char path[] = "/tmp/plx-test-XXXXXX";
+    path_ = mkdtemp(path) != nullptr ? path : "";
+    EXPECT_FALSE(path_.empty());
+}
+
+Folder::~Folder()
+{
+    std::error_code ignored;
+    if (!path_.empty())
+        std::filesystem::remove_all(path_, ignored);
+}
+
+} // namespace test

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A host as a test sees it: in this process, or in a process of its own that can be killed or
+// stopped. Every wait is bounded; what an answer does not bring in time is -ETIMEDOUT.
+#ifndef TEST_SUPPORT_HOST_HPP
+#define TEST_SUPPORT_HOST_HPP
+
+#include "station.hpp"
+
+#include <initializer_list>
+#include <string>
+#include <thread>
+
+#include <sys/types.h>
+
+namespace test
+{
+
+/// What a host is set up with.
+struct HostSetup {
+    std::string devargs; ///< beside the cable
+    rte_pmd_plx_ntb_config config = {};
+    uint32_t pool_mbufs = 0; ///< 0: the device's own pools
+};
+
+class Host
+{
+public:
+    virtual ~Host() = default;
+
+    /// An order that is carried out while the test goes on; end() waits for its answer.
+    virtual void begin(const Order &order) = 0;
+    virtual Answer end() = 0;
+    Answer ask(const Order &order)
+    {
+        begin(order);
+        return end();
+    }
+    Answer ask(Op op, uint64_t value = 0, const std::string &text = "");
+
+    int64_t attach(const std::string &cable, const std::string &devargs);
+    int64_t configure(const rte_pmd_plx_ntb_config &config);
+    /// Attached, configured, set up and started. @return the first error
+    int64_t bring_up(const std::string &cable, const HostSetup &setup);
+    /// Configured again, set up and started, while it is attached and stopped.
+    int64_t start_again(const HostSetup &setup);
+    void stop() { ask(Op::stop); }
+    std::string events() { return ask(Op::observe).events; }
+    rte_pmd_plx_ntb_link link() { return ask(Op::observe).link; }
+    uint64_t xstat(const std::string &name) { return ask(Op::xstat, 0, name).value; }
+    uint64_t not_home() { return ask(Op::at_home).value; }
+
+    /// @return whether event @p letter was told at least @p times since attach
+    bool await_event(char letter, unsigned times = 1);
+    bool await_state(rte_pmd_plx_ntb_state state);
+    bool await_xstat(const std::string &name, uint64_t at_least);
+};
+
+class LocalHost final : public Host
+{
+public:
+    ~LocalHost() override;
+    void begin(const Order &order) override;
+    Answer end() override;
+    Station &station() { return station_; }
+
+private:
+    Station station_;
+    std::thread thread_;
+    Answer answer_;
+};
+
+class RemoteHost final : public Host
+{
+public:
+    /// @param huge with hugepages
+    explicit RemoteHost(bool huge = false);
+    ~RemoteHost() override;
+    void begin(const Order &order) override;
+    Answer end() override;
+
+    /// SIGKILL, and the process is known to be gone. An order that was under way has no answer.
+    void kill_now();
+    /// SIGSTOP, and the process is known to stand still.
+    void freeze();
+    void thaw();
+    bool alive();
+
+private:
+    bool gone_within(int ms);
+
+    pid_t pid_ = -1;
+    int socket_ = -1;
+    uint32_t limit_ms_ = 0;
+};
+
+/// A stream with these lengths.
+Stream stream(uint32_t queue, uint32_t seed, uint32_t count,
+              std::initializer_list<uint32_t> lengths);
+Order traffic(std::initializer_list<Stream> out, std::initializer_list<Stream> in);
+
+/// A folder of its own for cables; removed with all that is in it.
+class Folder
+{
+public:
+    Folder();
+    ~Folder();
+    Folder(const Folder &) = delete;
+    Folder &operator=(const Folder &) = delete;
+    std::string file(const std::string &name) const { return path_ + "/" + name; }
+
+private:
+    std::string path_;
+};
+
+} // namespace test
+
+#endif

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A host process of its own: obeys the orders that come over a socket, leaves when it closes.
+//
+//   test_host SOCKET [huge]
+#include "station.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include <rte_eal.h>
+
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace
+{
+
+bool start_eal(bool huge)
+{
+    std::vector<std::string> arguments = {
+        "test_host", "--no-pci", "--no-shconf", "--no-telemetry", "-m", "128", "--log-level=error"};
+    if (huge)
+        arguments.insert(arguments.end(), {"--in-memory", "--single-file-segments"});
+    else
+        arguments.push_back("--no-huge");
+    std::vector<char *> pointers;
+    for (std::string &argument : arguments)
+        pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    // EAL ties this thread to one core; which one is the scheduler's business here.
+    cpu_set_t cores;
+    sched_getaffinity(0, sizeof(cores), &cores);
+    const bool started = rte_eal_init(static_cast<int>(arguments.size()), pointers.data()) >= 0;
+    sched_setaffinity(0, sizeof(cores), &cores);
+    return started;
+}
+
+void serve(int socket)
+{
+    test::Station station;
+    test::Order order;
+    while (recv(socket, &order, sizeof(order), 0) == sizeof(order)) {
+        const test::Answer answer = station.obey(order);
+        if (send(socket, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
+            return;
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    const pid_t parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (argc < 2 || getppid() != parent || !start_eal(argc > 2))
+        return 2;
+    serve(std::atoi(argv[1]));
+    return rte_eal_cleanup() == 0 ? 0 : 3;
+}

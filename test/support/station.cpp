@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "station.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include <rte_bus_vdev.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_rawdev.h>
+
+#include <sched.h>
+#include <unistd.h>
+
+namespace test
+{
+
+namespace
+{
+
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned send_mbufs = 2047;
+constexpr uint16_t send_room = RTE_PKTMBUF_HEADROOM + 2048;
+constexpr uint16_t inline_room = RTE_PKTMBUF_HEADROOM + 1024;
+
+std::atomic<unsigned> next_number{0};
+
+/// Tests ask for kept mbufs to be overwritten: each has its own key, so that one in the place of
+/// another shows too.
+uint64_t pattern_key(uint32_t seed, size_t index)
+{
+    return message_key(seed, static_cast<uint32_t>(index));
+}
+
+} // namespace
+
+/// When traffic ends, beside its completion.
+struct Station::Watch {
+    const Station &station;
+    Clock::time_point end;
+    Until until;
+    unsigned losses_before;
+
+    bool over() const
+    {
+        return Clock::now() >= end || (until == Until::lost && station.losses() != losses_before);
+    }
+    bool half_over(const Half &half) const
+    {
+        return half.done() || !half.error().empty() || (until == Until::full && half.met_limit());
+    }
+};
+
+Station::Station()
+{
+    const unsigned number = next_number++;
+    std::snprintf(name_, sizeof(name_), "raw_plx_ntb%u", number);
+    const std::string pool = "send_" + std::to_string(number);
+    send_pool_ = rte_pktmbuf_pool_create(pool.c_str(), send_mbufs, 0, 0, send_room, SOCKET_ID_ANY);
+}
+
+Station::~Station()
+{
+    release();
+    if (attached_) {
+        rte_rawdev_stop(id_);
+        rte_vdev_uninit(name_);
+    }
+    for (rte_mempool *pool : queue_pools_)
+        rte_mempool_free(pool);
+    rte_mempool_free(send_pool_);
+}
+
+Answer Station::observe() const
+{
+    Answer answer;
+    if (attached_)
+        answer.rc = rte_pmd_plx_ntb_link_get(id_, &answer.link);
+    const std::lock_guard lock(mutex_);
+    std::snprintf(answer.events, sizeof(answer.events), "%s", events_.c_str());
+    return answer;
+}
+
+Answer Station::obey(const Order &order)
+{
+    if (order.op == Op::traffic)
+        return traffic(order);
+    int64_t rc = 0;
+    uint64_t value = 0;
+    switch (order.op) {
+    case Op::attach:
+        rc = attach(order.text);
+        break;
+    case Op::detach:
+        rc = detach();
+        break;
+    case Op::configure:
+        rc = configure(order.config);
+        break;
+    case Op::queue_setup:
+        rc = queue_setup(static_cast<uint32_t>(order.value));
+        break;
+    case Op::start:
+        rc = rte_rawdev_start(id_);
+        break;
+    case Op::stop:
+        rte_rawdev_stop(id_);
+        break;
+    case Op::close:
+        rc = rte_rawdev_close(id_);
+        break;
+    case Op::release:
+        release();
+        break;
+    case Op::pattern:
+        rc = pattern(static_cast<uint32_t>(order.value));
+        break;
+    case Op::unharmed:
+        value = harmed(static_cast<uint32_t>(order.value));
+        break;
+    case Op::xstat:
+        value = rte_rawdev_xstats_by_name_get(id_, order.text, nullptr);
+        break;
+    case Op::at_home:
+        value = not_home();
+        break;
+    case Op::observe:
+    case Op::traffic:
+        break;
+    }
+    Answer answer = observe();
+    answer.rc = rc;
+    answer.value = value;
+    return answer;
+}
+
+int64_t Station::attach(const char *devargs)
+{
+    if (send_pool_ == nullptr)
+        return -ENOMEM;
+    const int rc = rte_vdev_init(name_, devargs);
+    if (rc != 0)
+        return rc;
+    attached_ = true;
+    id_ = rte_rawdev_get_dev_id(name_);
+    {
+        const std::lock_guard lock(mutex_);
+        events_.clear();
+    }
+    return rte_pmd_plx_ntb_event_register(id_, on_event, this);
+}
+
+int64_t Station::detach()
+{
+    release();
+    if (!attached_)
+        return 0;
+    const int rc = rte_vdev_uninit(name_);
+    attached_ = rc != 0;
+    return rc;
+}
+
+int64_t Station::configure(const rte_pmd_plx_ntb_config &config)
+{
+    rte_pmd_plx_ntb_config copy = config;
+    copy.size = sizeof(copy);
+    rte_rawdev_info info{};
+    info.dev_private = &copy;
+    const int rc = rte_rawdev_configure(id_, &info, sizeof(copy));
+    if (rc == 0)
+        queues_ = rte_rawdev_queue_count(id_);
+    return rc;
+}
+
+rte_mempool *Station::queue_pool(uint32_t queue, uint32_t mbufs)
+{
+    const std::string name = std::string(name_) + "_" + std::to_string(queue_pools_.size()) + "_" +
+                             std::to_string(queue);
+    rte_mempool *pool =
+        rte_pktmbuf_pool_create(name.c_str(), mbufs, 0, 0, inline_room, SOCKET_ID_ANY);
+    if (pool != nullptr)
+        queue_pools_.push_back(pool);
+    return pool;
+}
+
+int64_t Station::queue_setup(uint32_t pool_mbufs)
+{
+    for (uint32_t q = 0; q < queues_; ++q) {
+        rte_pmd_plx_ntb_queue_config config{.size = sizeof(config), .pool = nullptr};
+        if (pool_mbufs != 0 && (config.pool = queue_pool(q, pool_mbufs)) == nullptr)
+            return -ENOMEM;
+        const int rc =
+            rte_rawdev_queue_setup(id_, static_cast<uint16_t>(q), &config, sizeof(config));
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+Station::Halves Station::make_halves(const Order &order)
+{
+    Halves halves;
+    for (uint32_t i = 0; i < std::min(order.outs, streams_max); ++i)
+        halves.push_back(std::make_unique<Sender>(id_, order.out[i], send_pool_));
+    for (uint32_t i = 0; i < std::min(order.ins, streams_max); ++i)
+        halves.push_back(
+            std::make_unique<Receiver>(id_, order.in[i], order.keep ? &kept_ : nullptr));
+    return halves;
+}
+
+void Station::run(Half &half, const Watch &watch)
+{
+    while (!watch.half_over(half) && !watch.over())
+        if (half.step() == 0)
+            sched_yield();
+}
+
+void Station::run_all(const Halves &halves, const Watch &watch)
+{
+    for (bool busy = true; busy && !watch.over();) {
+        unsigned moved = 0;
+        busy = false;
+        for (const auto &half : halves) {
+            if (watch.half_over(*half))
+                continue;
+            busy = true;
+            moved += half->step();
+        }
+        if (moved == 0)
+            sched_yield();
+    }
+}
+
+Answer Station::traffic(const Order &order)
+{
+    const Halves halves = make_halves(order);
+    const Watch watch{*this, Clock::now() + std::chrono::milliseconds(order.limit_ms), order.until,
+                      losses()};
+    if (order.threads) {
+        std::vector<std::thread> threads;
+        for (const auto &half : halves)
+            threads.emplace_back([&half, &watch] { run(*half, watch); });
+        for (std::thread &thread : threads)
+            thread.join();
+    } else
+        run_all(halves, watch);
+
+    Answer answer = observe();
+    std::string wrong;
+    for (size_t i = 0; i < halves.size(); ++i) {
+        const Half &half = *halves[i];
+        (i < order.outs ? answer.sent : answer.received) += half.moved();
+        if (half.stream().unchecked)
+            continue;
+        if (wrong.empty() && !half.error().empty())
+            wrong = half.error();
+        else if (wrong.empty() && order.until == Until::complete && !half.done())
+            wrong = "out of time: queue " + std::to_string(half.stream().queue) +
+                    (i < order.outs ? " sent " : " received ") + std::to_string(half.moved()) +
+                    " of " + std::to_string(half.stream().count) + ", events " + answer.events +
+                    ", link: " + answer.link.why;
+    }
+    if (wrong.empty() && order.until == Until::lost && losses() == watch.losses_before)
+        wrong = "out of time: the connection was not lost";
+    answer.rc = wrong.empty() ? 0 : -EIO;
+    std::snprintf(answer.text, sizeof(answer.text), "%s", wrong.c_str());
+    return answer;
+}
+
+int64_t Station::pattern(uint32_t seed)
+{
+    for (size_t i = 0; i < kept_.size(); ++i)
+        for (rte_mbuf *m = kept_[i]; m != nullptr; m = m->next) {
+            m->data_off = 0;
+            m->data_len = m->buf_len;
+            fill(rte_pktmbuf_mtod(m, uint8_t *), pattern_key(seed, i), 0, m->buf_len);
+        }
+    return static_cast<int64_t>(kept_.size());
+}
+
+uint64_t Station::harmed(uint32_t seed) const
+{
+    uint64_t wrong = 0;
+    for (size_t i = 0; i < kept_.size(); ++i)
+        for (const rte_mbuf *m = kept_[i]; m != nullptr; m = m->next)
+            wrong += differing(rte_pktmbuf_mtod(m, const uint8_t *), pattern_key(seed, i), 0,
+                               m->buf_len);
+    return wrong;
+}
+
+void Station::release()
+{
+    for (rte_mbuf *m : kept_)
+        rte_pktmbuf_free(m);
+    kept_.clear();
+}
+
+uint64_t Station::not_home() const
+{
+    uint64_t out = rte_mempool_in_use_count(send_pool_);
+    for (const rte_mempool *pool : queue_pools_)
+        out += rte_mempool_in_use_count(pool);
+    rte_pmd_plx_ntb_info mine{};
+    mine.size = sizeof(mine);
+    rte_rawdev_info info{};
+    info.dev_private = &mine;
+    if (attached_ && rte_rawdev_info_get(id_, &info, sizeof(mine)) == 0 &&
+        mine.window_pool != nullptr)
+        out += rte_mempool_in_use_count(mine.window_pool);
+    return out;
+}
+
+unsigned Station::losses() const
+{
+    const std::lock_guard lock(mutex_);
+    return static_cast<unsigned>(std::count(events_.begin(), events_.end(), 'L'));
+}
+
+void Station::on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
+{
+    auto *self = static_cast<Station *>(arg);
+    const std::lock_guard lock(self->mutex_);
+    self->events_ += letter(event);
+}
+
+} // namespace test

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One host: a device, driven through DPDK's and the driver's public calls alone, that obeys a
+// test's orders. Needs EAL.
+#ifndef TEST_SUPPORT_STATION_HPP
+#define TEST_SUPPORT_STATION_HPP
+
+#include "orders.hpp"
+#include "streams.hpp"
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace test
+{
+
+class Station
+{
+public:
+    Station();
+    ~Station();
+    Station(const Station &) = delete;
+    Station &operator=(const Station &) = delete;
+
+    /// One order at a time; observe() from any thread.
+    Answer obey(const Order &order);
+    Answer observe() const;
+
+    /// For what orders do not cover. Valid while attached.
+    uint16_t id() const { return id_; }
+    const char *name() const { return name_; }
+    rte_mempool *pool() const { return send_pool_; } ///< for mbufs to send
+    const std::vector<rte_mbuf *> &kept() const { return kept_; }
+
+private:
+    using Halves = std::vector<std::unique_ptr<Half>>;
+    struct Watch;
+
+    int64_t attach(const char *devargs);
+    int64_t detach();
+    int64_t configure(const rte_pmd_plx_ntb_config &config);
+    int64_t queue_setup(uint32_t pool_mbufs);
+    rte_mempool *queue_pool(uint32_t queue, uint32_t mbufs);
+    Answer traffic(const Order &order);
+    Halves make_halves(const Order &order);
+    static void run(Half &half, const Watch &watch);
+    static void run_all(const Halves &halves, const Watch &watch);
+    int64_t pattern(uint32_t seed);
+    uint64_t harmed(uint32_t seed) const;
+    void release();
+    uint64_t not_home() const;
+    unsigned losses() const;
+
+    static void on_event(uint16_t device, rte_pmd_plx_ntb_event event, void *arg);
+
+    char name_[32];
+    bool attached_ = false;
+    uint16_t id_ = 0;
+    uint32_t queues_ = 0;
+    rte_mempool *send_pool_ = nullptr;
+    std::vector<rte_mempool *> queue_pools_;
+    std::vector<rte_mbuf *> kept_;
+    mutable std::mutex mutex_; // guards events_
+    std::string events_;
+};
+
+} // namespace test
+
+#endif

@@ -1,0 +1,75 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The count of tests: what passes, what is skipped, and that nothing that failed can hide.
+
+  results_test.py FOLDER    the folder of results.py
+"""
+
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv.pop(1))
+import results
+
+CASES = '<testsuites><testsuite>{}</testsuite></testsuites>'
+PASSED = '<testcase classname="C" name="passed" status="run"/>'
+FAILED = '<testcase classname="C" name="failed" status="run"><failure/></testcase>'
+SKIPPED = '<testcase classname="C" name="skipped" status="run"><skipped/></testcase>'
+DISABLED = '<testcase classname="C" name="disabled" status="notrun"/>'
+
+
+class Judge(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def judge(self, result, cases=None, protocol='gtest'):
+        if cases is not None:
+            (self.folder / 't.xml').write_text(cases)
+        test = {'name': 't', 'protocol': protocol, 'workdir': None}
+        *numbers, why = results.judge(test, result, self.folder)
+        self.assertEqual(bool(numbers[1]), bool(why))
+        return numbers
+
+    def test_single_cases_count(self):
+        self.assertEqual(self.judge('OK', CASES.format(PASSED + PASSED + SKIPPED + DISABLED)), [2, 0, 2])
+        self.assertEqual(self.judge('FAIL', CASES.format(PASSED + FAILED)), [1, 1, 0])
+
+    def test_death_after_good_cases_is_a_failure(self):
+        for result in ('FAIL', 'TIMEOUT', 'ERROR', 'INTERRUPT', 'did not run'):
+            self.assertEqual(self.judge(result, CASES.format(PASSED)), [1, 1, 0])
+
+    def test_missing_and_broken_result_files(self):
+        self.assertEqual(self.judge('OK'), [0, 1, 0])
+        self.assertEqual(self.judge('OK', '<testsuites><tests'), [0, 1, 0])
+
+    def test_program_without_cases(self):
+        self.assertEqual(self.judge('OK', CASES.format('')), [0, 1, 0])
+
+    def test_other_protocols_count_once(self):
+        self.assertEqual(self.judge('OK', protocol='exitcode'), [1, 0, 0])
+        self.assertEqual(self.judge('SKIP', protocol='exitcode'), [0, 0, 1])
+        self.assertEqual(self.judge('TIMEOUT', protocol='exitcode'), [0, 1, 0])
+
+    def test_log_names_the_test_behind_its_suites(self):
+        (self.folder / 'meson-logs').mkdir()
+        entry = json.dumps({'name': 'ntbmsg:contract+tsan / t', 'result': 'OK'})
+        (self.folder / 'meson-logs' / 'testlog.json').write_text(entry + '\n')
+        self.assertEqual(results.logged_results(self.folder), {'t': 'OK'})
+
+    def test_suites(self):
+        test = {'suite': ['ntbmsg:contract', 'ntbmsg:tsan']}
+        self.assertTrue(results.in_suite(test, ''))
+        self.assertTrue(results.in_suite(test, 'tsan'))
+        self.assertFalse(results.in_suite(test, 'san'))
+        self.assertFalse(results.in_suite(test, '!tsan'))
+        self.assertTrue(results.in_suite(test, '!abi'))
+
+
+if __name__ == '__main__':
+    unittest.main()

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <plx_options.hpp>
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cerrno>
+#include <string>
+
+#include <plx_wire.hpp>
+
+using namespace plx::pmd;
+
+namespace
+{
+
+int parse(const char *args, Options *options, bool twin = true)
+{
+    return parse_options("raw_plx_ntb0", args, twin, options);
+}
+
+/// What a device makes of it when nothing is configured on top.
+Geometry whole(const Options &o)
+{
+    rte_pmd_plx_ntb_config config{};
+    config.size = sizeof(config);
+    Geometry g;
+    EXPECT_EQ(apply_config("d", o.geometry, config, &g), 0);
+    return g;
+}
+
+TEST(Options, DefaultsNeedOnlyACable)
+{
+    Options o;
+    ASSERT_EQ(parse("cable=mem:x", &o), 0);
+    EXPECT_STREQ(o.cable, "mem:x");
+    EXPECT_EQ(o.geometry.queues, 1u);
+    EXPECT_EQ(o.geometry.ring_lines, 4096u);
+    EXPECT_EQ(whole(o).posted, 1008u);
+}
+
+TEST(Options, CardNeedsNothingAndKnowsNoCable)
+{
+    Options o;
+    EXPECT_EQ(parse(nullptr, &o, false), 0);
+    EXPECT_EQ(parse("queues=2", &o, false), 0);
+    EXPECT_EQ(o.geometry.queues, 2u);
+    EXPECT_EQ(parse("cable=mem:x", &o, false), -EINVAL);
+    EXPECT_EQ(parse("state=keep", &o, false), -EINVAL);
+}
+
+TEST(Options, EveryKeyArrives)
+{
+    Options o;
+    ASSERT_EQ(parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,posted=100,"
+                    "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,drain=none,"
+                    "mem=wc",
+                    &o),
+              0);
+    EXPECT_EQ(o.state, TwinState::random);
+    EXPECT_EQ(o.geometry.queues, 4u);
+    EXPECT_EQ(o.geometry.ring_lines, 256u);
+    EXPECT_EQ(o.geometry.buffers, 2048u);
+    EXPECT_EQ(o.geometry.buf_bytes, 4096u);
+    EXPECT_EQ(whole(o).posted, 98u) << "whole lines of 14";
+    EXPECT_EQ(o.geometry.inline_max, 128u);
+    EXPECT_EQ(o.geometry.max_message, 5000u);
+    EXPECT_EQ(o.heartbeat_ms, 60u);
+    EXPECT_EQ(o.lost_ms, 500u);
+    EXPECT_EQ(o.node, 0);
+    EXPECT_EQ(o.drain, DrainChoice::none);
+    EXPECT_EQ(o.memory, MemoryPolicy::write_combining);
+}
+
+TEST(Options, BadOnesAreRefusedAndChangeNothing)
+{
+    const std::string long_path(120, 'x');
+    const std::string bad[] = {"",
+                               "queues=2",
+                               "cable=",
+                               "cable=" + long_path,
+                               "cable=mem:x,colour=red",
+                               "cable=mem:x,queues=0",
+                               "cable=mem:x,queues=65",
+                               "cable=mem:x,queues=-1",
+                               "cable=mem:x,queues=two",
+                               "cable=mem:x,queues=2x",
+                               "cable=mem:x,queues=",
+                               "cable=mem:x,ring=1000",
+                               "cable=mem:x,ring=32",
+                               "cable=mem:x,ring=131072",
+                               "cable=mem:x,ring=99999999999999999999",
+                               "cable=mem:x,buf=100",
+                               "cable=mem:x,buf=65344",
+                               "cable=mem:x,posted=13",
+                               "cable=mem:x,inline=47",
+                               "cable=mem:x,inline=1025",
+                               "cable=mem:x,max_message=0",
+                               "cable=mem:x,max_message=16777216",
+                               "cable=mem:x,buffers=100,posted=112",
+                               "cable=mem:x,queues=64,posted=252",
+                               "cable=mem:x,posted=14,buffers=64,buf=64,max_message=1000",
+                               "cable=mem:x,buffers=1048576,buf=65280",
+                               "cable=mem:x,heartbeat_ms=100,lost_ms=100",
+                               "cable=mem:x,state=maybe",
+                               "cable=mem:x,drain=flush",
+                               "cable=mem:x,mem=slow",
+                               "cable=mem:x,numa=x"};
+    for (const std::string &args : bad) {
+        Options o;
+        o.geometry.queues = 3;
+        EXPECT_EQ(parse(args.c_str(), &o), -EINVAL) << args;
+        EXPECT_EQ(o.geometry.queues, 3u) << args;
+        EXPECT_STREQ(o.cable, "") << args;
+    }
+}
+
+TEST(Options, PostedFollowsFromBuffersAndQueues)
+{
+    for (const char *args :
+         {"cable=mem:x,queues=64", "cable=mem:x,buffers=64", "cable=mem:x,buffers=64,queues=4"}) {
+        Options o;
+        ASSERT_EQ(parse(args, &o), 0) << args;
+        const Geometry g = whole(o);
+        EXPECT_GE(g.posted, 14u) << args;
+        EXPECT_EQ(g.posted % 14, 0u) << args;
+        EXPECT_LE(g.posted * g.queues, g.buffers) << args;
+    }
+}
+
+TEST(Options, ConfigLaysOverDevargs)
+{
+    Options o;
+    ASSERT_EQ(parse("cable=mem:x,ring=256,queues=2", &o), 0);
+    rte_pmd_plx_ntb_config config{};
+    config.size = sizeof(config);
+    config.queues = 3;
+    Geometry g;
+    ASSERT_EQ(apply_config("d", o.geometry, config, &g), 0);
+    EXPECT_EQ(g.queues, 3u);
+    EXPECT_EQ(g.ring_lines, 256u) << "0 keeps the devarg";
+    config.queues = 64;
+    ASSERT_EQ(apply_config("d", o.geometry, config, &g), 0);
+    EXPECT_LE(g.posted * 64, g.buffers) << "posted follows the queues";
+    config.size = 8;
+    EXPECT_EQ(apply_config("d", o.geometry, config, &g), -EINVAL);
+    config.size = sizeof(config);
+    config.ring_lines = 1000;
+    EXPECT_EQ(apply_config("d", o.geometry, config, &g), -EINVAL);
+    EXPECT_EQ(g.ring_lines, 256u);
+}
+
+TEST(Options, BlockPlanHoldsRingsAndBuffersApart)
+{
+    for (uint32_t queues : {1u, 3u, 16u}) {
+        for (uint32_t buf : {64u, 2048u, 65280u}) {
+            Geometry g;
+            g.queues = queues;
+            g.buf_bytes = buf;
+            const BlockPlan plan = plan_block(g);
+            EXPECT_TRUE(std::has_single_bit(plan.block_bytes));
+            EXPECT_GE(uint64_t{plan.buf_begin} * 64,
+                      plx::wire::queue_area_end(queues, g.ring_lines, g.posted_lines));
+            EXPECT_GE((uint64_t{plan.buf_end} - plan.buf_begin) * 64,
+                      uint64_t{g.buffers} * plan.element_bytes);
+            EXPECT_LE(uint64_t{plan.buf_end} * 64, plan.block_bytes);
+        }
+    }
+}
+
+} // namespace

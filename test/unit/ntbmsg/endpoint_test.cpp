@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// An endpoint's life, through ntbmsg.h alone.
+#include <cerrno>
+
+#include "cabled.hpp"
+
+namespace
+{
+
+using Endpoint = Cabled;
+
+TEST_F(Endpoint, NullArgumentsAreRefused)
+{
+    EXPECT_EQ(ntbmsg_endpoint_open(nullptr, nullptr, &near_), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_open(near_device, nullptr, nullptr), -EINVAL);
+    EXPECT_EQ(near_, nullptr);
+    EXPECT_EQ(ntbmsg_endpoint_close(nullptr), 0);
+    EXPECT_EQ(ntbmsg_pool(nullptr), nullptr);
+}
+
+TEST_F(Endpoint, UnknownDeviceIsNamed)
+{
+    EXPECT_EQ(ntbmsg_endpoint_open("raw_plx_ntb9", nullptr, &near_), -ENODEV);
+    EXPECT_EQ(near_, nullptr);
+}
+
+TEST_F(Endpoint, DeviceOfAnotherDriverIsRefused)
+{
+    if (rte_vdev_init("rawdev_skeleton0", nullptr) != 0)
+        GTEST_SKIP() << "DPDK's skeleton rawdev is not installed";
+    EXPECT_EQ(ntbmsg_endpoint_open("rawdev_skeleton0", nullptr, &near_), -ENODEV);
+    rte_vdev_uninit("rawdev_skeleton0");
+}
+
+TEST_F(Endpoint, OpensOnceADevice)
+{
+    open(near_device, near_);
+    ntbmsg_endpoint *second = nullptr;
+    const ntbmsg_endpoint_options options = small_options();
+    EXPECT_EQ(ntbmsg_endpoint_open(near_device, &options, &second), -EBUSY);
+    EXPECT_EQ(second, nullptr);
+}
+
+TEST_F(Endpoint, OpensAgainAfterClose)
+{
+    for (int i = 0; i < 3; ++i) {
+        open(near_device, near_);
+        ASSERT_NE(near_, nullptr);
+        close(near_);
+    }
+}
+
+TEST_F(Endpoint, OpensWithTheDefaults)
+{
+    ASSERT_EQ(ntbmsg_endpoint_open(near_device, nullptr, &near_), 0);
+    EXPECT_NE(ntbmsg_pool(near_), nullptr);
+}
+
+TEST_F(Endpoint, AFailedOpenLeavesNothingBehind)
+{
+    ntbmsg_endpoint_options options = small_options();
+    options.tx_mbufs = 1U << 20; // 2 GiB, which this process does not have
+    EXPECT_EQ(ntbmsg_endpoint_open(near_device, &options, &near_), -ENOMEM);
+    EXPECT_EQ(near_, nullptr);
+    open(near_device, near_);
+}
+
+TEST_F(Endpoint, CloseWaitsForItsMbufs)
+{
+    connect();
+    rte_mbuf *held = message(near_, 10, 1);
+    ASSERT_NE(held, nullptr);
+    EXPECT_EQ(ntbmsg_endpoint_close(near_), -EBUSY);
+    rte_pktmbuf_free(held);
+    close(near_);
+}
+
+TEST_F(Endpoint, CloseWaitsForReceivedMbufs)
+{
+    connect();
+    // One through the ring, one through posted buffers: they come from different pools.
+    for (const size_t bytes : {size_t{10}, size_t{4000}}) {
+        ASSERT_EQ(send(far_, near_, message(far_, bytes, 2)), 1);
+        rte_mbuf *held = receive(near_);
+        ASSERT_NE(held, nullptr);
+        EXPECT_EQ(ntbmsg_endpoint_close(near_), -EBUSY);
+        rte_pktmbuf_free(held);
+        close(near_);
+        open(near_device, near_);
+        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+        ASSERT_TRUE(await_event(far_, NTBMSG_EVENT_LOST));
+        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+    }
+}
+
+TEST_F(Endpoint, VersionIsTheHeaders)
+{
+    EXPECT_EQ(ntbmsg_version(), NTBMSG_VERSION_MAJOR << 16 | NTBMSG_VERSION_MINOR);
+}
+
+} // namespace

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A model of the memory between two hosts. Stores are torn into their aligned 8-byte words, wait,
+// and arrive in any order that the kind of memory allows; the reader sees what has arrived and
+// nothing else. One seed is one order.
+#ifndef TEST_QUEUE_CHECKED_MEM_HPP
+#define TEST_QUEUE_CHECKED_MEM_HPP
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "plx_mem_policy.hpp"
+
+namespace test_queue
+{
+
+class MemModel
+{
+    struct Store {
+        std::byte *at; ///< inside one aligned word
+        uint8_t bytes;
+        bool release; ///< arrives after everything that was stored before it
+        bool whole_line;
+        unsigned fences; ///< fences before it
+        std::byte data[64];
+    };
+    std::vector<Store> waiting_;
+    std::mt19937 random_;
+    unsigned fences_ = 0;
+
+    static uintptr_t word_of(const Store &s) { return reinterpret_cast<uintptr_t>(s.at) / 8; }
+    static bool overlap(const Store &a, const Store &b)
+    {
+        return a.at < b.at + b.bytes && b.at < a.at + a.bytes;
+    }
+    /// May store i arrive now, with all before it still waiting?
+    bool may_arrive(size_t i) const
+    {
+        for (size_t k = 0; k < i; k++)
+            if (waiting_[i].release || waiting_[k].fences < waiting_[i].fences ||
+                overlap(waiting_[k], waiting_[i]))
+                return false;
+        return true;
+    }
+    void arrive(size_t i)
+    {
+        const Store s = waiting_[i];
+        waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+        std::memcpy(s.at, s.data, s.bytes);
+    }
+
+public:
+    /// The model that stores go to; the policies are stateless.
+    static inline MemModel *current;
+
+    explicit MemModel(unsigned seed) : random_(seed) { current = this; }
+    ~MemModel() { current = nullptr; }
+    MemModel(const MemModel &) = delete;
+    MemModel &operator=(const MemModel &) = delete;
+
+    uint32_t random() { return static_cast<uint32_t>(random_()); }
+    void store(std::byte *to, const std::byte *from, size_t n)
+    {
+        while (n > 0) {
+            const size_t room = 8 - reinterpret_cast<uintptr_t>(to) % 8;
+            const size_t now = n < room ? n : room;
+            Store s{to, static_cast<uint8_t>(now), false, false, fences_, {}};
+            std::memcpy(s.data, from, now);
+            waiting_.push_back(s);
+            to += now, from += now, n -= now;
+        }
+    }
+    void word(std::byte *to, uint64_t w, bool release)
+    {
+        Store s{to, 8, release, false, fences_, {}};
+        std::memcpy(s.data, &w, sizeof(w));
+        waiting_.push_back(s);
+    }
+    void line(std::byte *to, const std::byte *from)
+    {
+        Store s{to, 64, false, true, fences_, {}};
+        std::memcpy(s.data, from, 64);
+        waiting_.push_back(s);
+    }
+    void fence() { fences_++; }
+    /// Lets up to @p n stores arrive, each chosen among the oldest few that may.
+    void step(unsigned n)
+    {
+        while (n-- > 0 && !waiting_.empty()) {
+            const size_t i = random() % std::min<size_t>(waiting_.size(), 48);
+            if (may_arrive(i))
+                arrive(i);
+        }
+    }
+    void all_arrive()
+    {
+        while (!waiting_.empty())
+            arrive(0);
+    }
+};
+
+/// What both kinds of checked memory share. A reader's look lets a little more arrive first, so
+/// memory changes under it between any two of its looks.
+struct CheckedBase {
+    using Body = plx::queue::PLX_VARIANT::Body;
+    static constexpr bool whole_lines = false;
+    static void copy(std::byte *to, const std::byte *from, size_t n)
+    {
+        MemModel::current->store(to, from, n);
+    }
+    static void body(std::byte *line, const Body &b)
+    {
+        alignas(64) std::byte whole[64];
+        b.store(whole);
+        line_body(line, whole);
+    }
+    static void line_body(std::byte *to, const std::byte *from) { copy(to + 8, from + 8, 56); }
+    static void line(std::byte *to, const std::byte *from) { MemModel::current->line(to, from); }
+    static void head(std::byte *to, const Body &b, uint64_t w)
+    {
+        MemModel::current->word(to, w, false);
+        body(to, b);
+    }
+    static void rest(std::byte *to, const std::byte *from, uint32_t n, uint64_t w)
+    {
+        MemModel::current->word(to, w, false);
+        copy(to + 8, from, n);
+    }
+    static void own(const std::byte *) {}
+    static void flush() {}
+    static uint64_t load(const std::byte *from)
+    {
+        MemModel::current->step(MemModel::current->random() % 3);
+        uint64_t w;
+        std::memcpy(&w, from, sizeof(w));
+        return w;
+    }
+};
+
+/// Coherent memory: a word is a store-release, everything else may be late.
+struct CheckedPlain : CheckedBase {
+    static constexpr bool fenced = false;
+    static void body_fence() {}
+    static void word(std::byte *to, uint64_t w) { MemModel::current->word(to, w, true); }
+};
+
+/// Write-combining: only a fence orders.
+struct CheckedWriteCombining : CheckedBase {
+    static constexpr bool fenced = true;
+    static void body_fence() { MemModel::current->fence(); }
+    static void word(std::byte *to, uint64_t w) { MemModel::current->word(to, w, false); }
+    static void flush() { MemModel::current->fence(); }
+};
+
+/// Write-combining with whole-line stores.
+struct CheckedDirectStore : CheckedWriteCombining {
+    static constexpr bool whole_lines = true;
+};
+
+/// The mistakes that the model must find.
+struct PlainWithoutRelease : CheckedPlain {
+    static void word(std::byte *to, uint64_t w) { MemModel::current->word(to, w, false); }
+};
+struct WriteCombiningWithoutFence : CheckedWriteCombining {
+    static void body_fence() {}
+};
+struct DirectStoreWithoutFence : CheckedDirectStore {
+    static void body_fence() {}
+};
+
+} // namespace test_queue
+
+#endif

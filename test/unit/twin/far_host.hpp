@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A host in a process of its own, that does what a test tells it.
+#ifndef PLX_TEST_TWIN_FAR_HOST_HPP
+#define PLX_TEST_TWIN_FAR_HOST_HPP
+
+#include "bench_pair.hpp"
+
+#include <csignal>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+namespace plx::test
+{
+
+enum class Do : uint32_t {
+    attach, ///< argument: twin::ChipState; gives the error code
+    detach,
+    bring_up,
+    lend,  ///< argument: MiB, opened through its link BAR2
+    close, ///< closes link BAR2
+    csr_read,
+    csr_write,
+    store, ///< into its BAR2
+    load,
+    word, ///< of what it lent
+    poke, ///< into what it lent
+    freeze,
+    connected,
+};
+
+class FarHost
+{
+public:
+    explicit FarHost(const twin::Config &config)
+    {
+        int ends[2];
+        EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+        pid_ = fork();
+        if (pid_ == 0) {
+            // Nothing of the parent's cable may stay open here.
+            dup2(ends[1], 3);
+            syscall(SYS_close_range, 4, ~0u, 0);
+            serve(config, 3);
+            _exit(0);
+        }
+        ::close(ends[1]);
+        control_ = ends[0];
+    }
+    ~FarHost()
+    {
+        ::close(control_);
+        if (pid_ > 0) {
+            kill(pid_, SIGCONT);
+            waitpid(pid_, nullptr, 0);
+        }
+    }
+    FarHost(const FarHost &) = delete;
+    FarHost &operator=(const FarHost &) = delete;
+
+    /// Bounded: a far host that does not answer gives -ETIMEDOUT.
+    int64_t operator()(Do what, uint64_t a = 0, uint64_t b = 0)
+    {
+        const Order order{what, a, b};
+        int64_t answer = -ETIMEDOUT;
+        pollfd waiting{control_, POLLIN, 0};
+        if (send(control_, &order, sizeof(order), MSG_NOSIGNAL) == sizeof(order) &&
+            poll(&waiting, 1, patience_s * 1000) == 1 &&
+            recv(control_, &answer, sizeof(answer), MSG_DONTWAIT) == sizeof(answer))
+            return answer;
+        return -ETIMEDOUT;
+    }
+    void kill_now()
+    {
+        kill(pid_, SIGKILL);
+        waitpid(pid_, nullptr, 0);
+        pid_ = -1;
+    }
+    void stop()
+    {
+        kill(pid_, SIGSTOP);
+        waitpid(pid_, nullptr, WUNTRACED);
+    }
+    void go_on() { kill(pid_, SIGCONT); }
+
+private:
+    struct Order {
+        Do what;
+        uint64_t a;
+        uint64_t b;
+    };
+    struct Served {
+        twin::Config config;
+        twin::Host *host = nullptr;
+        twin::Memory lent{};
+    };
+
+    static void serve(const twin::Config &config, int control)
+    {
+        Served served{config};
+        Order order;
+        while (recv(control, &order, sizeof(order), 0) == sizeof(order)) {
+            const int64_t answer = obey(served, order);
+            if (send(control, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
+                break;
+        }
+        twin::detach(served.host);
+    }
+    static int64_t obey(Served &s, const Order &order)
+    {
+        const auto a32 = static_cast<uint32_t>(order.a);
+        const auto b32 = static_cast<uint32_t>(order.b);
+        twin::Error error{};
+        switch (order.what) {
+        case Do::attach:
+            s.config.state = static_cast<twin::ChipState>(order.a);
+            return twin::attach(s.config, &s.host, &error);
+        case Do::detach:
+            twin::detach(s.host);
+            s.host = nullptr;
+            return 0;
+        case Do::bring_up:
+            bring_up(s.host);
+            return 0;
+        case Do::lend: {
+            const int code = twin::memory_add(s.host, order.a * mib, -1, order.b != 0, &s.lent);
+            if (code == 0)
+                open_inbound(s.host, 2, s.lent.bus, order.a * mib);
+            return code;
+        }
+        case Do::close:
+            close_inbound(s.host, 2);
+            return 0;
+        case Do::csr_read:
+            return twin::csr_read32(s.host, a32);
+        case Do::csr_write:
+            twin::csr_write32(s.host, a32, b32);
+            return 0;
+        case Do::store:
+            store32(s.host, 2, order.a, b32);
+            return 0;
+        case Do::load:
+            return load32(s.host, 2, order.a);
+        case Do::word:
+            return word_at(s.lent, order.a);
+        case Do::poke:
+            memcpy(static_cast<uint8_t *>(s.lent.base) + order.a, &b32, sizeof(b32));
+            return 0;
+        case Do::freeze:
+            twin::inject(s.host, twin::Fault::freeze_remaps, a32);
+            return 0;
+        case Do::connected:
+            return twin::cable_connected(s.host) ? 1 : 0;
+        }
+        return -ENOSYS;
+    }
+
+    pid_t pid_ = -1;
+    int control_ = -1;
+};
+
+} // namespace plx::test
+
+#endif

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The two hosts of tools/demo: starts them, reads their reports, prints and plots what they say."""
+
+import argparse
+import filecmp
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+SIZES = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536]
+RUN_SECONDS = 0.3
+# Enough messages under way that neither side waits for the other, and bounded in bytes.
+WINDOW_MESSAGES = 256
+WINDOW_BYTES = 256 * 1024
+HOST_TIMEOUT = 30
+# A core that is taken away for more than this part of the time spoils the figures.
+BUSY = 0.02
+DEVICE = "raw_plx_ntb0"
+
+
+def cores():
+    """The CPU of each host: two different ones where there are two."""
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) == 1:
+        print("one CPU for both hosts: they take turns, so expect milliseconds", file=sys.stderr)
+    return allowed[0], allowed[-1]
+
+
+class Hosts:
+    """A serving process that lives as long as this object, and sending ones that come and go."""
+
+    def __init__(self, echo, memory, scratch):
+        self.echo = echo
+        self.scratch = pathlib.Path(scratch)
+        self.memory = (["--in-memory"] if memory == "huge"
+                       else ["--no-huge", "-m", "256", "--no-shconf"])
+        self.server_core, self.client_core = cores()
+        self.log = self.scratch / "server.log"
+        with open(self.log, "wb") as log:
+            self.server = subprocess.Popen(self.command(self.server_core, ["--serve"]),
+                                           stdout=log, stderr=log)
+
+    def command(self, core, own):
+        eal = ["-l", str(core), "--no-pci", "--no-telemetry", "--log-level=lib.eal:error",
+               f"--vdev={DEVICE},cable={self.scratch / 'cable'}"]
+        # No host outlives this process, however it ends.
+        return ["setpriv", "--pdeathsig", "TERM", self.echo, *eal, *self.memory, "--", *own]
+
+    def send(self, file, *options):
+        """Runs one sending host. Returns its report, or ends the demo with what it said."""
+        report = self.scratch / "report.json"
+        report.unlink(missing_ok=True)
+        own = ["--send", str(file), "--quiet", "--json", str(report), *options]
+        done = subprocess.run(self.command(self.client_core, own), capture_output=True, text=True,
+                              timeout=HOST_TIMEOUT, check=False)
+        if done.returncode != 0 or not report.exists():
+            sys.exit(f"demo: the sending host failed:\n{done.stdout}{done.stderr}"
+                     f"the serving host says:\n{self.log.read_text()}")
+        return json.loads(report.read_text())
+
+    def waited(self):
+        """Which part of its time the serving host wanted to run and something else did."""
+        pid = self.server.pid
+        ran, delayed = pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[:2]
+        return int(delayed) / (int(ran) + int(delayed))
+
+    def close(self):
+        if self.server.poll() is None:
+            self.server.send_signal(signal.SIGTERM)
+        try:
+            self.server.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.server.kill()
+            self.server.wait()
+
+
+def echo_file(hosts, file, results):
+    back = hosts.scratch / "back"
+    report = hosts.send(file, "--out", str(back))
+    same = filecmp.cmp(file, back, shallow=False)
+    back.unlink()
+    if not same:
+        sys.exit("demo: what came back is not what was sent")
+    report["file"] = file.name
+    (results / "echo.json").write_text(json.dumps(report, indent=2) + "\n")
+    trip = report["round_trip_ns"]
+    print(f"{file.name}: {report['bytes']} bytes in {report['messages']} messages of "
+          f"{report['size']} bytes went to the other host and back")
+    print(f"  compared while it came and again as a file: identical, "
+          f"CRC-32C {report['crc32c_back']}")
+    print(f"  {report['window']} messages under way: round trip p50 {trip['p50'] / 1e3:.1f} us, "
+          f"p99 {trip['p99'] / 1e3:.1f} us; "
+          f"{report['bytes_per_second'] / 1e9:.2f} GB/s each way, every byte compared\n")
+
+
+def sweep(hosts, file, results):
+    print(f"{'message':>8}  {'round trip, one message under way':^36}  "
+          f"{'many messages under way, each way':^34}")
+    print(f"{'bytes':>8}  {'p50':>9} {'p99':>9} {'p99.9':>9}       {'window':>8} {'M msg/s':>9} "
+          f"{'GB/s':>8}")
+    rows = []
+    for size in SIZES:
+        common = ["--size", str(size), "--seconds", str(RUN_SECONDS)]
+        window = max(2, min(WINDOW_MESSAGES, WINDOW_BYTES // size))
+        latency = hosts.send(file, *common, "--window", "1")
+        stream = hosts.send(file, *common, "--window", str(window))
+        trip = latency["round_trip_ns"]
+        rows.append({"size": size, "window": window, "round_trip_ns": trip,
+                     "messages_per_second": stream["messages_per_second"],
+                     "bytes_per_second": stream["bytes_per_second"]})
+        print(f"{size:>8}  {trip['p50'] / 1e3:>6.2f} us {trip['p99'] / 1e3:>6.2f} us "
+              f"{trip['p99_9'] / 1e3:>6.2f} us       {window:>8} "
+              f"{stream['messages_per_second'] / 1e6:>9.3f} "
+              f"{stream['bytes_per_second'] / 1e9:>8.3f}", flush=True)
+    cpu, waited = cpu_name(), hosts.waited()
+    if waited > BUSY:
+        print(f"\nThis machine has other work: {waited:.0%} of the time the serving host waited for "
+              "its core,\nso rates are too low and the worst round trips are the scheduler's.")
+    (results / "sweep.json").write_text(json.dumps(
+        {"cpu": cpu, "cores": [hosts.server_core, hosts.client_core],
+         "waited_for_core": round(waited, 4), "seconds_per_point": RUN_SECONDS, "sweep": rows},
+        indent=2) + "\n")
+    subtitle = cpu if waited <= BUSY else \
+        f"{cpu}; the machine was busy, {waited:.0%} of the time was spent waiting for a core"
+    return rows, subtitle
+
+
+def cpu_name():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return "unknown CPU"
+
+
+PLOT = """
+set terminal {terminal}
+set output '{output}'
+set multiplot layout 1,2 title "ntbmsg-echo between two hosts, each on one core, over the software twin\\n{{/*0.75 {subtitle}}}"
+set logscale xy
+set xtics ("8" 8, "32" 32, "128" 128, "512" 512, "2 Ki" 2048, "8 Ki" 8192, "32 Ki" 32768)
+set xrange [6:90000]
+set xlabel "message size, bytes"
+set grid back lc rgb '#dddddd' lt 1
+set border 3 lc rgb '#555555'
+set tics nomirror out
+set mxtics 1
+set title "Round trip, one message under way"
+set ylabel "round trip, µs"
+set yrange [{trip_low}:{trip_high}]
+set format y "%g"
+set key inside top left samplen 2
+plot '{data}' using 1:4 with linespoints lw 2 pt 9 ps 0.8 lc rgb '#c44e52' title 'p99.9', \\
+     '' using 1:3 with linespoints lw 2 pt 5 ps 0.7 lc rgb '#dd8452' title 'p99', \\
+     '' using 1:2 with linespoints lw 2 pt 7 ps 0.8 lc rgb '#4c72b0' title 'p50'
+set title "Throughput each way, many under way"
+set key inside top right samplen 2
+set ylabel "GB/s, every byte compared"
+set yrange [{bytes_low}:{bytes_high}]
+set y2label "million messages per second"
+set y2range [{rate_low}:{rate_high}]
+set logscale y2
+set format y2 "%g"
+set border 11
+set y2tics nomirror out
+plot '{data}' using 1:6 with linespoints lw 2 pt 7 ps 0.8 lc rgb '#55a868' title 'GB/s', \\
+     '' using 1:5 axes x1y2 with linespoints lw 2 pt 5 ps 0.7 dt 2 lc rgb '#8172b3' title 'M msg/s'
+unset multiplot
+"""
+TERMINALS = {"svg": "svg enhanced size 1200,560 font 'sans,13' background rgb 'white'",
+             "png": "pngcairo enhanced size 1200,560 font 'sans,11'"}
+
+
+def decades(values):
+    """The powers of ten around some values."""
+    low, high = 1e-9, 1e9
+    while low * 10 <= min(values):
+        low *= 10
+    while high / 10 >= max(values):
+        high /= 10
+    return f"{low:.3g}", f"{high:.3g}"
+
+
+def plot(rows, subtitle, scratch, results):
+    data = scratch / "sweep.dat"
+    points = [(r["size"], r["round_trip_ns"]["p50"] / 1e3, r["round_trip_ns"]["p99"] / 1e3,
+               r["round_trip_ns"]["p99_9"] / 1e3, r["messages_per_second"] / 1e6,
+               r["bytes_per_second"] / 1e9) for r in rows]
+    data.write_text("".join(" ".join(f"{v:.6g}" for v in p) + "\n" for p in points))
+    trip_low, trip_high = decades([v for p in points for v in p[1:4]])
+    rate_low, rate_high = decades([p[4] for p in points])
+    bytes_low, bytes_high = decades([p[5] for p in points])
+    for kind, terminal in TERMINALS.items():
+        script = PLOT.format(terminal=terminal, output=results / f"sweep.{kind}", data=data,
+                             subtitle=subtitle, trip_low=trip_low, trip_high=trip_high, rate_low=rate_low,
+                             rate_high=rate_high, bytes_low=bytes_low, bytes_high=bytes_high)
+        subprocess.run(["gnuplot"], input=script, text=True, check=True, timeout=60)
+
+
+def stop(_signal, _frame):
+    sys.exit("demo: ended by a signal")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--echo", required=True, help="the ntbmsg-echo program")
+    parser.add_argument("--memory", choices=["huge", "small"], required=True)
+    parser.add_argument("--scratch", required=True, type=pathlib.Path)
+    parser.add_argument("--results", required=True, type=pathlib.Path)
+    parser.add_argument("file", type=pathlib.Path)
+    options = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    options.results.mkdir(exist_ok=True)
+    hosts = Hosts(options.echo, options.memory, options.scratch)
+    try:
+        echo_file(hosts, options.file, options.results)
+        rows, subtitle = sweep(hosts, options.file, options.results)
+    finally:
+        hosts.close()
+    plot(rows, subtitle, options.scratch, options.results)
+    print(f"\nplot: {options.results}/sweep.svg and sweep.png\n"
+          f"data: {options.results}/echo.json and sweep.json")
+
+
+if __name__ == "__main__":
+    main()

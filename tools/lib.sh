@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# What the tools share: messages, child processes that end with us, hugepages. Sourced, never run.
+
+# The tools work from any folder and for any caller's PATH: DPDK's and meson's Python is Debian's
+# own, which a version manager's shim may shadow.
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+deps=$root/.deps
+sdk=$deps/dpdk-sdk
+python=/usr/bin/python3
+PATH=/usr/bin:/usr/sbin:/sbin:/bin:$PATH
+export root deps sdk python PATH
+
+note() { printf '%s\n' "$*" >&2; }
+
+# die MESSAGE [COMMAND]: one line that says what is wrong, and the command that mends it.
+die() {
+    note "${0##*/}: $1${2:+; run: $2}"
+    exit 1
+}
+
+have() { command -v "$1" >/dev/null 2>&1; }
+is_root() { [ "$(id -u)" -eq 0 ]; }
+
+# usage: the comment block at the top of the calling tool, below the SPDX line, is its help text.
+usage() { sed -n '/^# SPDX/d; 2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; }
+
+# ------------------------------------------------------------------------------- clean-up at exit
+# The commands registered here run once, last first, whether the tool ends, fails or is killed.
+exit_commands=()
+
+at_exit() { exit_commands+=("$1"); }
+
+run_exit_commands() {
+    local status=$? i
+    trap - EXIT
+    trap '' HUP INT TERM
+    for ((i = ${#exit_commands[@]} - 1; i >= 0; i--)); do
+        eval "${exit_commands[i]}" || true
+    done
+    exit "$status"
+}
+
+arm_exit_commands() {
+    trap run_exit_commands EXIT
+    trap 'exit 129' HUP
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+}
+
+# scratch_folder: sets $scratch to a folder that is removed at exit.
+scratch=
+scratch_folder() {
+    scratch=$(mktemp -d "${TMPDIR:-/tmp}/ntbmsg-${0##*/}.XXXXXX")
+    at_exit "rm -rf '$scratch'"
+}
+
+# --------------------------------------------------------------------------------- child processes
+# run SECONDS COMMAND...: in a session of its own, so that its whole tree can be ended, and in the
+# background, because bash runs a trap only when no foreground child keeps it waiting. The death
+# signal covers the case that no trap can: this shell killed outright. Descriptor 9 is the tool's
+# lock, which must not outlive it in a child.
+child=
+run() {
+    local seconds=$1 status=0
+    shift
+    setsid setpriv --pdeathsig TERM timeout --kill-after=10 "$seconds" "$@" </dev/null 9>&- &
+    child=$!
+    wait "$child" || status=$?
+    child=
+    return "$status"
+}
+
+# `timeout` hands the signal on to its group, and kills it if that is not heeded: the wait is bounded.
+end_child() {
+    [ -n "$child" ] || return 0
+    kill -TERM -- "-$child" 2>/dev/null || return 0
+    wait "$child" || true
+    kill -KILL -- "-$child" 2>/dev/null || true
+}
+
+# ----------------------------------------------------------------------------------- hugepages (2 MB)
+hugepages_dir=/sys/kernel/mm/hugepages/hugepages-2048kB
+
+hugepages_free() { cat "$hugepages_dir/free_hugepages" 2>/dev/null || echo 0; }
+
+memory_available_mb() { awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo; }
+
+# hugepages_hold COUNT: true if COUNT pages are free, after asking the kernel for more when we may
+# and they take no more than half of the memory that is available. The machine's own number is put
+# back at exit, or at once if it was in vain; the caller takes the no-huge path on false.
+hugepages_hold() {
+    local want=$1 free total
+    free=$(hugepages_free)
+    [ "$free" -lt "$want" ] || return 0
+    [ -w "$hugepages_dir/nr_hugepages" ] || return 1
+    [ $((4 * (want - free))) -lt "$(memory_available_mb)" ] || return 1
+    total=$(cat "$hugepages_dir/nr_hugepages")
+    at_exit "echo $total > $hugepages_dir/nr_hugepages"
+    echo $((total + want - free)) >"$hugepages_dir/nr_hugepages"
+    if [ "$(hugepages_free)" -lt "$want" ]; then
+        echo "$total" >"$hugepages_dir/nr_hugepages"
+        return 1
+    fi
+    note "2 MB hugepages: $((want - free)) more for this run, given back at its end"
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The state of one chip as it lies in memory that both ends of the cable map. The other process
+// may store anything here at any time: every value is bounded where it is used, and no lock lives
+// here. Only the owner of a chip carries out its link transitions (see link.hpp).
+#ifndef PLX_TWIN_CHIP_HPP
+#define PLX_TWIN_CHIP_HPP
+
+#include "plx_regs.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace plx::twin
+{
+
+/// The NT port that the cable hangs on.
+inline constexpr unsigned cabled_nt = 0;
+
+struct Chip {
+    std::atomic<uint32_t> csr[facts::bar0_size / 4];
+    std::atomic<uint64_t> id;            ///< random at power-on: another chip, another link
+    std::atomic<uint64_t> partner;       ///< id of the chip it was last cabled to
+    std::atomic<uint64_t> enabled_at;    ///< ns: when training could last begin at this end
+    std::atomic<uint64_t> protect_until; ///< ns: test-pattern registers drop writes before that
+    std::atomic<uint64_t> seen;          ///< the link state whose consequences are carried out
+    std::atomic<uint32_t> downs;         ///< how often this end took the link down
+    std::atomic<uint32_t> fault_down;    ///< the link is held down by a fault
+    std::atomic<uint32_t> train_us;
+    std::atomic<uint32_t> drop_doorbells; ///< doorbell writes of the peer still to be lost
+};
+static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
+
+inline uint32_t get(const Chip &chip, uint32_t offset)
+{
+    return chip.csr[offset / 4].load();
+}
+inline uint64_t get64(const Chip &chip, uint32_t offset)
+{
+    return uint64_t{get(chip, offset + 4)} << 32 | get(chip, offset);
+}
+
+/// A new chip without power: all zeros. @return its descriptor or a negative errno.
+int chip_create();
+/// Maps a chip that @p fd holds. @return NULL unless @p fd is sealed memory of a chip's size.
+Chip *chip_map(int fd);
+void chip_unmap(Chip *chip);
+/// A number that no other chip has.
+uint64_t fresh_id();
+
+} // namespace plx::twin
+
+#endif

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host.hpp"
+
+#include "plx_fields.hpp"
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+namespace plx::twin
+{
+
+namespace
+{
+using facts::Side;
+namespace reg = facts::reg;
+
+constexpr char mem_prefix[] = "mem:";
+constexpr uint64_t bar_bytes_max = uint64_t{64} << 30;
+
+int start_pthread(void **thread, const char *name, void *(*body)(void *), void *arg)
+{
+    auto *id = new (std::nothrow) pthread_t;
+    if (id == nullptr)
+        return -ENOMEM;
+    const int error = pthread_create(id, nullptr, body, arg);
+    if (error != 0) {
+        delete id;
+        return -error;
+    }
+    pthread_setname_np(*id, name);
+    *thread = id;
+    return 0;
+}
+
+void join_pthread(void *thread)
+{
+    auto *id = static_cast<pthread_t *>(thread);
+    pthread_join(*id, nullptr);
+    delete id;
+}
+
+bool is_size(uint64_t bytes, uint64_t min)
+{
+    return bytes >= min && bytes <= bar_bytes_max && (bytes & (bytes - 1)) == 0;
+}
+
+int check(const Config &config, Error *error)
+{
+    if (config.cable == nullptr || config.cable[0] == '\0')
+        return fail(error, -EINVAL, "no cable: a socket path or mem:<name> is needed");
+    if (strlen(config.cable) >= sizeof(Host::cable_name))
+        return fail(error, -ENAMETOOLONG, "the cable's name is too long");
+    if (!is_size(config.bar2_bytes, uint64_t{1} << 20))
+        return fail(error, -EINVAL,
+                    "BAR2 of %llu bytes: a power of two from 1 MiB to 64 GiB is needed",
+                    static_cast<unsigned long long>(config.bar2_bytes));
+    if (!is_size(config.bar4_bytes, uint64_t{2} << 20))
+        return fail(error, -EINVAL,
+                    "BAR4 of %llu bytes: a power of two from 2 MiB to 64 GiB is needed",
+                    static_cast<unsigned long long>(config.bar4_bytes));
+    if ((config.thread_start == nullptr) != (config.thread_join == nullptr))
+        return fail(error, -EINVAL, "thread_start and thread_join come together");
+    return 0;
+}
+
+void take_config(Host &host, const Config &config)
+{
+    host.config = config;
+    memcpy(host.cable_name, config.cable, strlen(config.cable) + 1);
+    host.config.cable = host.cable_name;
+    if (config.thread_start == nullptr) {
+        host.config.thread_start = start_pthread;
+        host.config.thread_join = join_pthread;
+    }
+    const bool mem = strncmp(config.cable, mem_prefix, sizeof(mem_prefix) - 1) == 0;
+    host.ops = mem ? &mem_cable : &socket_cable;
+    host.self = {{config.bar2_bytes, config.bar4_bytes}, config.cpu_write_rid, config.cpu_read_rid};
+    host.lock = &host.own_lock;
+    for (int &fd : host.remote_fd)
+        fd = -1;
+}
+
+int open_parts(Host &host)
+{
+    host.own_view = new (std::nothrow) View;
+    host.peer_view = new (std::nothrow) View;
+    host.next_view = new (std::nothrow) View;
+    host.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (host.own_view == nullptr || host.peer_view == nullptr || host.next_view == nullptr ||
+        host.wake_fd < 0)
+        return -ENOMEM;
+    for (unsigned i = 0; i < window_count; i++)
+        if (window_open(host.self.bar_bytes[i], &host.windows[i]) != 0)
+            return -ENOMEM;
+    return 0;
+}
+
+void close_parts(Host *host)
+{
+    for (Window &w : host->windows)
+        window_close(&w);
+    for (Block &b : host->blocks)
+        if (b.base != nullptr)
+            block_destroy(&b);
+    chip_unmap(host->chip);
+    chip_unmap(host->peer_chip);
+    for (const int fd : {host->chip_fd, host->peer_chip_fd, host->offered_chip_fd, host->wake_fd})
+        if (fd >= 0)
+            close(fd);
+    delete host->own_view;
+    delete host->peer_view;
+    delete host->next_view;
+    delete host;
+}
+
+// What firmware does to a card before a driver sees it.
+void assign_bars(Host &host)
+{
+    const uint32_t base = nt_base(cabled_nt, Side::virt);
+    for (unsigned i = 0; i < window_count; i++) {
+        const uint64_t address = reinterpret_cast<uintptr_t>(host.windows[i].base);
+        const uint32_t at = base + reg::pci_bar[window_bars[i]];
+        reg_write(*host.chip, at, static_cast<uint32_t>(address), 0);
+        reg_write(*host.chip, at + 4, static_cast<uint32_t>(address >> 32), 0);
+    }
+    const uint32_t command = base + reg::pci_command_status;
+    host.chip->csr[command / 4].fetch_or(facts::field::mem_enable.mask());
+}
+
+void fit_setup(Host &host)
+{
+    const uint32_t base = nt_base(cabled_nt, Side::virt);
+    for (unsigned i = 0; i < window_count; i++) {
+        const uint32_t at = base + reg::bar_setup(Side::virt, window_bars[i]);
+        const uint64_t setup = ~(host.self.bar_bytes[i] - 1) | 0xC;
+        host.chip->csr[at / 4].store(static_cast<uint32_t>(setup));
+        host.chip->csr[at / 4 + 1].store(static_cast<uint32_t>(setup >> 32));
+    }
+}
+
+bool take_former_chip(Host &host)
+{
+    if (host.offered_chip_fd < 0 || host.config.state != ChipState::keep)
+        return false;
+    host.chip = chip_map(host.offered_chip_fd);
+    if (host.chip == nullptr)
+        return false;
+    host.chip_fd = host.offered_chip_fd;
+    host.offered_chip_fd = -1;
+    return true;
+}
+
+int insert_new_chip(Host &host)
+{
+    host.chip_fd = chip_create();
+    host.chip = host.chip_fd < 0 ? nullptr : chip_map(host.chip_fd);
+    if (host.chip == nullptr)
+        return -ENOMEM;
+    power_on(*host.chip, power_values(host));
+    host.chip->id.store(fresh_id());
+    host.chip->enabled_at.store(now_ns(host));
+    if (host.config.state == ChipState::random)
+        scramble(*host.chip, host.config.random_seed);
+    return 0;
+}
+
+int choose_chip(Host &host)
+{
+    if (!take_former_chip(host)) {
+        const int error = insert_new_chip(host);
+        if (error != 0)
+            return error;
+    }
+    host.chip->drop_doorbells.store(0);
+    host.chip->fault_down.store(0);
+    host.chip->train_us.store(host.config.switches.train_us);
+    fit_setup(host); // the EEPROM of this run
+    assign_bars(host);
+    return 0;
+}
+
+int start_thread(Host &host, Error *error)
+{
+    const int code =
+        host.config.thread_start(&host.thread, "plx-twin-cable", host.ops->thread, &host);
+    return code == 0 ? 0
+                     : fail(error, code, "cannot start the cable's thread: %s", strerror(-code));
+}
+
+int plug_in(Host &host, Error *error)
+{
+    int code = open_parts(host);
+    if (code != 0)
+        return fail(error, code, "no memory for windows of %llu and %llu bytes",
+                    static_cast<unsigned long long>(host.self.bar_bytes[0]),
+                    static_cast<unsigned long long>(host.self.bar_bytes[1]));
+    code = host.ops->join(host, error);
+    if (code != 0)
+        return code;
+    {
+        Locked locked(host);
+        code = choose_chip(host);
+        if (code == 0)
+            host.ops->present(host);
+    }
+    if (code == 0)
+        code = start_thread(host, error);
+    else
+        fail(error, code, "no memory for the chip's registers");
+    if (code != 0)
+        host.ops->leave(host);
+    return code;
+}
+} // namespace
+
+int fail(Error *error, int code, const char *format, ...)
+{
+    if (error == nullptr)
+        return code;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->text, sizeof(error->text), format, args);
+    va_end(args);
+    return code;
+}
+
+uint64_t now_ns(const Host &host)
+{
+    if (host.config.clock != nullptr)
+        return host.config.clock(host.config.clock_ctx);
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+bool on_cable_thread(Host &host)
+{
+    Locked locked(host);
+    return host.thread_known && pthread_equal(host.thread_self, pthread_self()) != 0;
+}
+
+PowerOn power_values(const Host &host)
+{
+    return {host.self.bar_bytes[0], host.self.bar_bytes[1]};
+}
+
+int attach(const Config &config, Host **out, Error *error)
+{
+    int code = check(config, error);
+    if (code != 0)
+        return code;
+    auto *host = new (std::nothrow) Host;
+    if (host == nullptr)
+        return fail(error, -ENOMEM, "no memory for a host");
+    take_config(*host, config);
+    code = plug_in(*host, error);
+    if (code != 0) {
+        close_parts(host);
+        return code;
+    }
+    *out = host;
+    return 0;
+}
+
+void detach(Host *host)
+{
+    if (host == nullptr)
+        return;
+    {
+        Locked locked(*host);
+        host->stop = true;
+        wake(*host);
+    }
+    host->config.thread_join(host->thread);
+    host->ops->leave(*host);
+    close_parts(host);
+}
+
+Bar bar(Host *host, unsigned index)
+{
+    if (index == 0)
+        return {nullptr, facts::bar0_size, false};
+    for (unsigned i = 0; i < window_count; i++)
+        if (window_bars[i] == index)
+            return {host->windows[i].base, host->windows[i].bytes, true};
+    return {nullptr, 0, false};
+}
+
+int memory_add(Host *host, size_t bytes, int numa_node, bool want_huge, Memory *out)
+{
+    if (bytes < size_t{1} << 20 || bytes > size_t{1} << 30 || (bytes & (bytes - 1)) != 0)
+        return -EINVAL;
+    Block block;
+    const int error = block_create(bytes, numa_node, want_huge, &block);
+    if (error != 0)
+        return error;
+    Locked locked(*host);
+    for (Block &slot : host->blocks) {
+        if (slot.base != nullptr)
+            continue;
+        slot = block;
+        *out = {block.base, reinterpret_cast<uintptr_t>(block.base), bytes, block.page_bytes};
+        follow(*host);
+        host->ops->tell(*host);
+        return 0;
+    }
+    block_destroy(&block);
+    return -ENOSPC;
+}
+
+int memory_remove(Host *host, const Memory &memory)
+{
+    Block block;
+    {
+        Locked locked(*host);
+        for (Block &slot : host->blocks)
+            if (slot.base == memory.base && memory.base != nullptr) {
+                block = slot;
+                slot = {};
+            }
+        if (block.base == nullptr)
+            return -ENOENT;
+        follow(*host);
+        host->ops->tell(*host);
+    }
+    block_destroy(&block);
+    return 0;
+}
+
+bool cable_connected(Host *host)
+{
+    Locked locked(*host);
+    return host->connected;
+}
+
+void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx)
+{
+    const bool inside = on_cable_thread(*host);
+    if (!inside)
+        pthread_mutex_lock(&host->callback_lock);
+    {
+        Locked locked(*host);
+        host->callback = callback;
+        host->callback_ctx = ctx;
+    }
+    if (!inside)
+        pthread_mutex_unlock(&host->callback_lock);
+}
+
+void inject(Host *host, Fault fault, uint32_t argument)
+{
+    Locked locked(*host);
+    switch (fault) {
+    case Fault::link_down:
+        link_force_down(*host->chip, argument != 0, now_ns(*host));
+        settle(*host);
+        break;
+    case Fault::drop_doorbells:
+        host->chip->drop_doorbells.store(argument);
+        break;
+    case Fault::all_ones:
+        host->all_ones = argument != 0;
+        break;
+    case Fault::freeze_remaps:
+        host->frozen = argument != 0;
+        if (!host->frozen)
+            host->ops->unfreeze(*host);
+        break;
+    }
+}
+
+} // namespace plx::twin

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One end of a cable: what it owns, what it knows of the other end, and the two things that keep
+// mappings true to the registers, follow() and settle().
+#ifndef PLX_TWIN_HOST_HPP
+#define PLX_TWIN_HOST_HPP
+
+#include "link.hpp"
+#include "memory.hpp"
+#include "routing.hpp"
+#include "twin.hpp"
+#include "window.hpp"
+
+#include <pthread.h>
+
+namespace plx::twin
+{
+
+/// How a cable is plugged in, and how the other end is told. Every function but join runs under
+/// the host's lock.
+struct CableOps {
+    /// Finds the other end, bounded and short. Sets what it offers: a former chip, its viewer.
+    int (*join)(Host &host, Error *error);
+    /// The chip is chosen: tells the other end, if there is one.
+    void (*present)(Host &host);
+    /// Tells the other end what memory it may see and to follow; waits for that for a bounded time.
+    void (*tell)(Host &host);
+    void (*unfreeze)(Host &host);
+    void (*leave)(Host &host);
+    void *(*thread)(void *host);
+};
+extern const CableOps socket_cable;
+extern const CableOps mem_cable;
+
+class Host
+{
+public:
+    Config config;
+    char cable_name[512] = {};
+    const CableOps *ops = nullptr;
+    void *cable = nullptr; ///< of the cable's kind
+
+    /// Guards everything below; two hosts of one process share theirs.
+    pthread_mutex_t *lock = nullptr;
+    pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
+
+    Chip *chip = nullptr;
+    int chip_fd = -1;
+    Chip *peer_chip = nullptr; ///< stays when the other process goes: a card stays powered
+    int peer_chip_fd = -1;
+    int offered_chip_fd = -1; ///< what the other end held of this end's former chip
+
+    bool connected = false;
+    bool departed = false; ///< the other end went, and may still hold memory of ours
+    bool frozen = false;
+    bool all_ones = false;
+    bool stuck = false; ///< memory that the peer may reach could not be taken back
+    bool stuck_told = false;
+
+    Viewer self;
+    Viewer peer;
+    Window windows[window_count];
+    View *own_view = nullptr;  ///< as mapped
+    View *peer_view = nullptr; ///< of our blocks, as the other end may have mapped it
+    View *next_view = nullptr; ///< being worked out
+    Block blocks[max_blocks];
+    Region told[max_blocks]; ///< what the other end knows of our blocks
+
+    Region remote[max_blocks]; ///< the other end's blocks
+    int remote_fd[max_blocks];
+    uint8_t *remote_map[max_blocks] = {};
+
+    void *thread = nullptr;
+    pthread_t thread_self{};
+    bool thread_known = false;
+    int wake_fd = -1;
+    bool stop = false;
+    uint64_t comings = 0; ///< counts every coming and going of the other end
+    uint64_t comings_told = 0;
+
+    pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
+    void (*callback)(void *ctx, bool connected) = nullptr;
+    void *callback_ctx = nullptr;
+};
+
+class Locked
+{
+public:
+    explicit Locked(const Host &host) : lock_(host.lock) { pthread_mutex_lock(lock_); }
+    ~Locked() { pthread_mutex_unlock(lock_); }
+    Locked(const Locked &) = delete;
+    Locked &operator=(const Locked &) = delete;
+
+private:
+    pthread_mutex_t *lock_;
+};
+
+uint64_t now_ns(const Host &host);
+PowerOn power_values(const Host &host);
+/// Whether the caller is the cable's thread. Without the lock.
+bool on_cable_thread(Host &host);
+__attribute__((format(printf, 3, 4))) int fail(Error *error, int code, const char *format, ...);
+
+// ---- keeping mappings true to the registers (follow.cpp); under the lock
+
+/// The way from this host to the other and back.
+Way way_out(const Host &host);
+Way way_in(const Host &host, Region *scratch);
+/// Carries out link changes, maps this host's windows, and moves its blocks away from the other
+/// end where that lost access. @return whether the other end has to follow
+bool follow(Host &host);
+/// follow(), and tells the other end where it must.
+void settle(Host &host);
+/// Leads this host's windows away from an other end that went.
+void let_go(Host &host);
+/// Carries out what the link did meanwhile.
+void look_at_link(Host &host);
+
+/// What the other end is to know of block @p slot now: with a generation only while a way leads
+/// there, for only then it gets the memory.
+Region lent(const Host &host, unsigned slot);
+bool same_region(const Region &a, const Region &b);
+
+// ---- the other end (peer.cpp); under the lock
+
+/// Takes what the other end says about its block @p slot. @p fd is taken over; -1: not lent.
+/// @return false when it is nonsense
+bool take_memory(Host &host, unsigned slot, const Region &region, int fd);
+/// Takes the other end's chip; @p fd is taken over. @return false when it is none
+bool take_chip(Host &host, int fd);
+void peer_came(Host &host);
+void peer_went(Host &host);
+/// Calls the callback for what happened since, then takes memory back from an other end that went:
+/// the move must not delay the news. On the cable's thread, without the lock.
+void deliver_events(Host &host);
+void wake(Host &host);
+
+} // namespace plx::twin
+
+#endif

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the registers of a chip answer: access types, aliases, power-on values.
+#ifndef PLX_TWIN_REGFILE_HPP
+#define PLX_TWIN_REGFILE_HPP
+
+#include "chip.hpp"
+
+namespace plx::twin
+{
+
+/// What a board's EEPROM gives the chip beyond the values of the register table.
+struct PowerOn {
+    uint64_t bar2_bytes;
+    uint64_t bar4_bytes;
+};
+/// Power-on values in every register. For a chip that nobody else has mapped yet.
+void power_on(Chip &chip, const PowerOn &values);
+/// What DL_Down does to the link block. May be cut off anywhere and done again.
+void reset_link_block(Chip &chip, const PowerOn &values);
+/// Garbage from @p seed in every writable register but those that only an EEPROM or the host's
+/// firmware sets: virtual BARs and their set-up, VS0_UPSTREAM.
+void scramble(Chip &chip, uint64_t seed);
+
+/// @param requester requester ID of the read
+/// @param link_up whether LinkSts shows a trained link
+uint32_t reg_read(const Chip &chip, uint32_t offset, uint16_t requester, bool link_up);
+/// @return whether the write may have moved what windows lead to
+bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns);
+/// Whether a write there raises doorbells.
+bool is_doorbell_set(uint32_t offset);
+
+/// The port of the cabled NT, and its bit in PORT_CONTROL of its station.
+struct CablePort {
+    bool exists = false;
+    uint32_t control = 0; ///< CSR offset of PORT_CONTROL
+    uint32_t bit = 0;
+    uint32_t number = 0;
+};
+CablePort cable_port(const Chip &chip);
+
+} // namespace plx::twin
+
+#endif

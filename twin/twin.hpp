@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The software twin of two PEX 87xx chips joined back to back by a cable: what a host's driver
+// sees of it. No DPDK. doc/twin.md says what it shows and what it cannot.
+#ifndef PLX_TWIN_HPP
+#define PLX_TWIN_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace plx::twin
+{
+
+/// One host's end of a cable: its chip, the windows it looks through, the memory it lends.
+class Host;
+
+/// What becomes of the registers that an earlier process of this end left in its chip, where the
+/// other end of the cable still holds them.
+enum class ChipState { keep, reset, random };
+
+/// A monotonic clock in nanoseconds; tests advance their own.
+using ClockFn = uint64_t (*)(void *ctx);
+/// Starts a thread that runs @p body(arg) until it returns; joined through ThreadJoinFn.
+/// The default is a pthread; the driver passes EAL's control threads.
+using ThreadStartFn = int (*)(void **thread, const char *name, void *(*body)(void *), void *arg);
+using ThreadJoinFn = void (*)(void *thread);
+
+/// What plx-87xx facts leave open: each is a switch, with the default that the evidence favours.
+struct Switches {
+    bool spads_survive_link_down = true; // Q5
+    bool link_up_latches_fe0 = true;     // Q6: FE0 bit 2 on both edges
+    bool lut_filters_bar0 = false;       // Q15: CSR traffic from the link passes no LUT
+    bool masked_doorbells_count = true;  // 6.4: masked bits count for "was zero"
+    uint32_t train_us = 1000;            // link training after both ports are enabled
+    uint32_t pattern_protect_us = 100;   // E2: test-pattern registers after link down
+};
+
+struct Config {
+    /// Socket path of the cable, or "mem:<name>" for two hosts of one process.
+    const char *cable = nullptr;
+    ChipState state = ChipState::keep;
+    uint64_t random_seed = 1;                  ///< of ChipState::random
+    uint64_t bar2_bytes = uint64_t{512} << 20; ///< power of two, 1 MiB to 64 GiB
+    uint64_t bar4_bytes = uint64_t{4} << 20;   ///< power of two, 2 MiB to 64 GiB
+    uint16_t cpu_write_rid = 0x0000;           ///< requester ID of CPU stores: root complex
+    uint16_t cpu_read_rid = 0x0008;            ///< requester ID of CPU loads: root port 00:01.0
+    /// How long a register write that moves the peer's view waits for the peer to follow.
+    uint32_t remap_wait_us = 20000;
+    Switches switches;
+    ClockFn clock = nullptr; ///< NULL: CLOCK_MONOTONIC
+    void *clock_ctx = nullptr;
+    ThreadStartFn thread_start = nullptr; ///< NULL: pthread_create
+    ThreadJoinFn thread_join = nullptr;
+};
+
+/// What went wrong, in one sentence for the user: what, where, what was expected.
+struct Error {
+    char text[256];
+};
+
+/// Plugs a host into a cable. Whoever comes first waits in the background for the other: this
+/// returns at once with the link down.
+/// @return 0 and *out; -EINVAL bad config, or both ends of a socket cable in one process;
+///   -EBUSY the cable has two ends already; -EACCES/-ENOENT/... the path cannot be used;
+///   -EPROTO the other end speaks another version; -ENOMEM. @p error says which.
+int attach(const Config &config, Host **out, Error *error);
+
+/// Pulls the host out: the cable thread ends, windows and memory are unmapped, the socket file is
+/// removed if it was ours. The chip stays with the other end, as a card stays powered.
+void detach(Host *host);
+
+/// The chip's CSR space (256 KiB) and the NT virtual function's configuration space (4 KiB).
+/// Side effects run at once in the caller. Any thread. A read of a missing register is 0.
+uint32_t csr_read32(Host *host, uint32_t offset);
+void csr_write32(Host *host, uint32_t offset, uint32_t value);
+uint32_t config_read32(Host *host, uint32_t offset);
+void config_write32(Host *host, uint32_t offset, uint32_t value);
+
+/// A memory BAR of the NT virtual endpoint. base is NULL for BARs that do not exist (3, 5: upper
+/// halves; BAR0: CSR, see csr_read32). base is plain memory: what is stored there arrives in the
+/// peer's memory while the way is open, and is lost while it is not.
+struct Bar {
+    volatile void *base;
+    uint64_t bytes;
+    bool is_64bit;
+};
+Bar bar(Host *host, unsigned index);
+
+/// The checked way through a window, for tests of rights and for the peer's CSRs (which lie behind
+/// the shared window and cannot be plain memory): every rule of the chip is applied to the access.
+/// Reads that do not arrive give all-ones. @return whether it arrived.
+bool window_read(Host *host, unsigned bar, uint64_t offset, void *out, size_t bytes,
+                 uint16_t requester);
+bool window_write(Host *host, unsigned bar, uint64_t offset, const void *in, size_t bytes,
+                  uint16_t requester);
+
+/// Window memory: what a host lends to its peer. One sealed memfd each, aligned to its own size in
+/// bus addresses (which are the twin's own: virtual addresses of the lending process).
+struct Memory {
+    void *base;
+    uint64_t bus;
+    size_t bytes;
+    size_t page_bytes; ///< 2 MiB where huge pages were granted, else 4 KiB
+};
+/// @param bytes power of two, 1 MiB to 1 GiB
+/// @param numa_node where its pages go; -1: anywhere
+/// @param want_huge try 2 MiB pages first
+/// @return 0; -EINVAL; -ENOMEM; -ENOSPC too many blocks (8 a host)
+int memory_add(Host *host, size_t bytes, int numa_node, bool want_huge, Memory *out);
+/// Takes it back: the peer's view is gone when this returns. @return 0 or -ENOENT
+int memory_remove(Host *host, const Memory &memory);
+
+/// Whether a process holds the other end of the cable now.
+bool cable_connected(Host *host);
+/// Called from the cable's thread when the other end comes or goes. One callback; NULL removes it,
+/// and it does not run any more once this returns. It must not call detach. What happened before is
+/// not told again: look at cable_connected().
+void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx);
+
+/// Faults on demand.
+enum class Fault {
+    link_down,      ///< argument 1: down, 0: may train again
+    drop_doorbells, ///< the next <argument> doorbell writes of the peer are lost
+    all_ones,       ///< argument 1: every CSR read of this host gives all-ones (surprise removal)
+    freeze_remaps,  ///< argument 1: this end does not answer remap requests (a stopped process)
+};
+void inject(Host *host, Fault fault, uint32_t argument);
+
+} // namespace plx::twin
+
+#endif
