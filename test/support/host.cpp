@@ -148,11 +148,14 @@ RemoteHost::RemoteHost(bool huge)
 
 RemoteHost::~RemoteHost()
 {
+    // Only then: LeakSanitizer stops the threads of a leaving process one by one through ptrace, and
+    // a SIGCONT takes such a stop back, upon which both wait for ever.
+    if (frozen_)
+        thaw();
     if (socket_ >= 0)
         close(socket_); // its sign to leave
     if (pid_ <= 0)
         return;
-    kill(pid_, SIGCONT);
     if (!gone_within(patience_ms)) {
         ADD_FAILURE() << "a host process did not leave";
         kill_now();
@@ -206,17 +209,20 @@ void RemoteHost::kill_now()
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
     pid_ = -1;
+    frozen_ = false;
 }
 
 void RemoteHost::freeze()
 {
     kill(pid_, SIGSTOP);
     waitpid(pid_, nullptr, WUNTRACED);
+    frozen_ = true;
 }
 
 void RemoteHost::thaw()
 {
     kill(pid_, SIGCONT);
+    frozen_ = false;
 }
 
 bool RemoteHost::alive()

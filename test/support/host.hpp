@@ -90,6 +90,7 @@ private:
 
     pid_t pid_ = -1;
     int socket_ = -1;
+    bool frozen_ = false;
     uint32_t limit_ms_ = 0;
 };
 
