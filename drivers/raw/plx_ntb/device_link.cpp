@@ -28,6 +28,27 @@ void copy_words(uint64_t *to, const volatile uint64_t *from, size_t words)
         to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
 }
 
+rte_pmd_plx_ntb_state public_state(LinkState state)
+{
+    switch (state) {
+    case LinkState::stopped:
+        return RTE_PMD_PLX_NTB_STOPPED;
+    case LinkState::waiting:
+        return RTE_PMD_PLX_NTB_WAITING;
+    case LinkState::refused:
+        return RTE_PMD_PLX_NTB_REFUSED;
+    case LinkState::connected:
+        return RTE_PMD_PLX_NTB_CONNECTED;
+    case LinkState::silent:
+        return RTE_PMD_PLX_NTB_SILENT;
+    case LinkState::losing:
+    case LinkState::fencing:
+    case LinkState::stopping:
+        break;
+    }
+    return RTE_PMD_PLX_NTB_FENCING;
+}
+
 } // namespace
 
 // ---- the control thread
@@ -53,9 +74,9 @@ void Device::on_peer_change(void *arg)
 
 unsigned Device::next_tick_us() const
 {
-    if (link_.state() == LinkState::waiting)
+    if (is_waiting(link_.state()))
         return greet_us;
-    return link_.state() == LinkState::fencing ? retry_us : beat_us;
+    return is_fencing(link_.state()) ? retry_us : beat_us;
 }
 
 unsigned Device::tick()
@@ -349,22 +370,11 @@ void Device::link_info(rte_pmd_plx_ntb_link *out)
         out->width = status.width;
     }
     lock();
-    switch (link_.state()) {
-    case LinkState::stopped:
-        out->state = RTE_PMD_PLX_NTB_STOPPED;
-        break;
-    case LinkState::waiting:
-        out->state = link_.refused() ? RTE_PMD_PLX_NTB_REFUSED : RTE_PMD_PLX_NTB_WAITING;
-        break;
-    case LinkState::fencing:
-        out->state = RTE_PMD_PLX_NTB_FENCING;
-        break;
-    case LinkState::connected:
-        out->state = link_.silent() ? RTE_PMD_PLX_NTB_SILENT : RTE_PMD_PLX_NTB_CONNECTED;
+    out->state = public_state(link_.state());
+    if (is_connected(link_.state())) {
         out->peer_epoch = link_.peer().epoch;
         out->peer_max_message = link_.peer().max_message;
         out->queues = queues_open_;
-        break;
     }
     std::snprintf(out->why, sizeof(out->why), "%s", link_.why());
     unlock();

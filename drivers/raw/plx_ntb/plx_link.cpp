@@ -15,6 +15,8 @@ namespace plx::pmd
 namespace
 {
 
+constexpr char not_answered[] = "the peer has not answered yet";
+
 uint32_t hello_crc(const wire::Hello &hello)
 {
     return ~rte_hash_crc(&hello, offsetof(wire::Hello, crc), ~0u);
@@ -92,16 +94,240 @@ int Link::start(const wire::Hello &own, uint64_t window_bytes, const LinkTimes &
     max_message_ = own.max_message;
     times_ = times;
     window_bytes_ = window_bytes;
+    handle({LinkInput::start, not_answered});
+    return begin_error_;
+}
+
+void Link::tick()
+{
+    const char *why = "";
+    const bool way = port_.way_open(&why);
+
+    if (is_connected(state_)) {
+        if (!way)
+            handle({LinkInput::way_closed, why});
+        else if (distrust_)
+            handle({LinkInput::distrusted, "the peer broke the protocol"});
+        else
+            converse();
+    }
+    take_leave();
+    if (is_waiting(state_)) {
+        if (way)
+            meet();
+        else
+            handle({LinkInput::way_closed, why});
+    }
+}
+
+bool Link::stop()
+{
+    if (state_ == LinkState::losing && port_.quiesce())
+        handle({LinkInput::quiet, why_}); // a loss that is owed is told first
+    handle({LinkInput::stop, why_});
+    if (state_ == LinkState::stopping)
+        take_leave();
+    return state_ == LinkState::stopped;
+}
+
+// ---- what is found
+
+void Link::meet()
+{
+    heard_ = port_.read_hello();
+    LinkInput input;
+    do { // once more for one that was adopted: it may have answered already
+        const Found found = hear(heard_);
+        input = found.input;
+        handle(found);
+    } while (input == LinkInput::hello_new && is_waiting(state_));
+    if (input == LinkInput::hello_answered && is_waiting(state_))
+        handle({LinkInput::unopened, "the queues could not be opened for this peer"});
+}
+
+void Link::converse()
+{
+    heard_ = port_.read_hello();
+    handle(hear(heard_));
+    if (!is_connected(state_))
+        return;
+    const uint64_t now = port_.now_us();
+    if (sent_at_us_ == 0 || now - sent_at_us_ >= times_.beat_us)
+        beat(now);
+    if (const std::optional<Found> found = listen(now); found.has_value())
+        handle(*found);
+}
+
+/// The way out of a connection, or of a start, as far as it goes now.
+void Link::take_leave()
+{
+    if (!is_fencing(state_))
+        return;
+    // A loss is told with the count of what is unconfirmed in place, but not held up by an
+    // application that stays inside a burst.
+    const bool quiet = port_.quiesce();
+    if (quiet)
+        handle({LinkInput::quiet, why_});
+    else if (port_.now_us() - lost_at_us_ >= times_.tell_us)
+        handle({LinkInput::overdue, why_});
+    if (quiet && port_.fence())
+        handle({LinkInput::fenced, "this side has stopped"});
+}
+
+Link::Found Link::hear(const wire::Hello &hello)
+{
+    const char *why = not_answered;
+    switch (judge(hello, window_bytes_, &why)) {
+    case Verdict::torn:
+        return {LinkInput::hello_torn, why};
+    case Verdict::refused:
+        return {LinkInput::hello_impossible, why};
+    case Verdict::acceptable:
+        break;
+    }
+    if (hello.state == wire::HelloState::refused)
+        return {LinkInput::hello_refusing,
+                "the peer refuses this side: it speaks another version or cannot take its sizes"};
+    if (hello.state == wire::HelloState::closing)
+        return {LinkInput::hello_closing, "the peer has stopped"};
+    if (hello.epoch != adopted_)
+        return {LinkInput::hello_new, "the peer has started again"};
+    if (hello.ack != own_.epoch)
+        return {LinkInput::hello_unanswered,
+                "the peer is there and has not yet answered this start"};
+    return {LinkInput::hello_answered, ""};
+}
+
+std::optional<Link::Found> Link::listen(uint64_t now)
+{
+    const uint64_t beat = port_.read_heartbeat();
+    unheard_us_ += std::min<uint64_t>(now - looked_at_us_, times_.look_us);
+    looked_at_us_ = now;
+    if (beat != seen_beat_ && static_cast<uint32_t>(beat) == adopted_) {
+        seen_beat_ = beat;
+        unheard_us_ = 0;
+        return Found{LinkInput::heartbeat, ""};
+    }
+    if (unheard_us_ >= times_.lost_us)
+        return Found{LinkInput::heartbeat_ended, "the peer's heartbeat has stopped"};
+    if (unheard_us_ >= times_.silent_us)
+        return Found{LinkInput::heartbeat_missing, ""};
+    return {};
+}
+
+// ---- what is done about it
+
+void Link::handle(const Found &found)
+{
+    const LinkStep *step = link_step(state_, found.input);
+    if (step == nullptr)
+        return;
+    const bool done = act(step->action, found);
+    state_ = done ? step->next : step->otherwise.value_or(step->next);
+    // Afterwards: whoever is told may look.
+    if (done && step->tell.has_value())
+        port_.report(*step->tell);
+}
+
+bool Link::act(LinkAction action, const Found &found)
+{
+    switch (action) {
+    case LinkAction::begin:
+        return begin(found.why);
+    case LinkAction::explain:
+        set_why(found.why);
+        return true;
+    case LinkAction::greet:
+        set_why(found.why);
+        greet(adopted_, wire::HelloState::up);
+        return true;
+    case LinkAction::refuse:
+        set_why(found.why);
+        greet(0, wire::HelloState::refused);
+        return true;
+    case LinkAction::adopt:
+        return adopt(heard_);
+    case LinkAction::connect:
+        return connect(heard_);
+    case LinkAction::lose:
+        set_why(found.why);
+        lose();
+        return true;
+    case LinkAction::renew:
+        return renew();
+    case LinkAction::say_goodbye:
+        say_goodbye();
+        return true;
+    case LinkAction::none:
+        break;
+    }
+    return true;
+}
+
+bool Link::begin(const char *why)
+{
     adopted_ = 0;
-    refused_ = false;
     distrust_ = false;
     renew_epoch();
-    const int rc = port_.open_window();
-    if (rc != 0)
-        return rc;
-    state_ = LinkState::waiting;
-    set_why("the peer has not answered yet");
-    return 0;
+    begin_error_ = port_.open_window();
+    if (begin_error_ == 0)
+        set_why(why);
+    return begin_error_ == 0;
+}
+
+bool Link::adopt(const wire::Hello &hello)
+{
+    // Promised to another epoch before: whoever that was may still write. No queue is open in this
+    // state, so the fence does not have to wait for one.
+    if (adopted_ != 0 && (!port_.quiesce() || !port_.fence() || port_.open_window() != 0))
+        return false;
+    port_.prepare_rings(pair_seed(own_.seed, hello.epoch));
+    adopted_ = hello.epoch;
+    // A chain is limited by how many buffers the peer's block has room to be told of.
+    const uint64_t room =
+        uint64_t{always_posted((hello.posted_lines - 1) * wire::posted_per_line)} * own_.buf_bytes;
+    own_.max_message = static_cast<uint32_t>(std::min<uint64_t>(max_message_, room));
+    return true;
+}
+
+bool Link::connect(const wire::Hello &hello)
+{
+    peer_ = hello;
+    if (port_.open_queues(peer_, pair_seed(own_.seed, peer_.epoch),
+                          pair_seed(peer_.seed, own_.epoch)) != 0)
+        return false;
+    used_ = true;
+    distrust_ = false;
+    seen_beat_ = port_.read_heartbeat();
+    looked_at_us_ = port_.now_us();
+    unheard_us_ = 0;
+    sent_at_us_ = 0;
+    ++connects_;
+    set_why("");
+    greet(adopted_, wire::HelloState::up);
+    return true;
+}
+
+void Link::lose()
+{
+    distrust_ = false;
+    lost_at_us_ = port_.now_us();
+}
+
+/// The peer's access is gone: begins again as nobody's.
+bool Link::renew()
+{
+    adopted_ = 0;
+    if (used_)
+        renew_epoch();
+    return port_.open_window() == 0;
+}
+
+void Link::say_goodbye()
+{
+    const char *why = "";
+    if (port_.way_open(&why))
+        greet(adopted_, wire::HelloState::closing);
 }
 
 void Link::renew_epoch()
@@ -114,156 +340,16 @@ void Link::renew_epoch()
     used_ = false;
 }
 
-void Link::tick()
+void Link::beat(uint64_t now)
 {
-    const char *why = "";
-    const bool way = port_.way_open(&why);
-
-    if (state_ == LinkState::connected) {
-        if (!way)
-            lose(why);
-        else if (distrust_)
-            lose("the peer broke the protocol");
-        else
-            connected();
-    }
-    if (state_ == LinkState::fencing && !finish_fence())
-        return;
-    if (state_ == LinkState::waiting) {
-        if (way)
-            waiting();
-        else
-            set_why(why);
-    }
+    sent_at_us_ = now;
+    port_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
+    // Again and again: the one that told the peer of its ack may have been lost with a short break
+    // of the link that neither side saw.
+    greet(adopted_, wire::HelloState::up);
 }
 
-void Link::waiting()
-{
-    const wire::Hello hello = port_.read_hello();
-    const char *why = nullptr;
-    switch (judge(hello, window_bytes_, &why)) {
-    case Verdict::torn:
-        set_why("the peer has not answered yet");
-        break;
-    case Verdict::refused:
-        refuse(why);
-        return;
-    case Verdict::acceptable:
-        consider(hello);
-        break;
-    }
-    // Greeted in every tick: a hello that was stored while the way was closed is lost.
-    if (state_ == LinkState::waiting || state_ == LinkState::connected)
-        greet(adopted_, wire::HelloState::up);
-}
-
-void Link::consider(const wire::Hello &hello)
-{
-    if (hello.state == wire::HelloState::refused) {
-        if (!refused_) {
-            refused_ = true;
-            set_why(
-                "the peer refuses this side: it speaks another version or cannot take its sizes");
-            port_.report(LinkEvent::refused);
-        }
-        return;
-    }
-    refused_ = false;
-    if (hello.state == wire::HelloState::closing) {
-        set_why("the peer has stopped");
-        return;
-    }
-    if (hello.epoch != adopted_)
-        adopt(hello);
-    if (hello.ack == own_.epoch && adopted_ == hello.epoch) {
-        peer_ = hello;
-        connect();
-    } else
-        set_why("the peer is there and has not yet answered this start");
-}
-
-void Link::adopt(const wire::Hello &hello)
-{
-    // Promised to another epoch before: whoever that was may still write. No queue is open in this
-    // state, so the fence does not have to wait for one.
-    if (adopted_ != 0) {
-        if (!port_.quiesce() || !port_.fence() || port_.open_window() != 0) {
-            state_ = LinkState::fencing;
-            return;
-        }
-    }
-    port_.prepare_rings(pair_seed(own_.seed, hello.epoch));
-    adopted_ = hello.epoch;
-    // A chain is limited by how many buffers the peer's block has room to be told of.
-    const uint64_t room =
-        uint64_t{always_posted((hello.posted_lines - 1) * wire::posted_per_line)} * own_.buf_bytes;
-    own_.max_message = static_cast<uint32_t>(std::min<uint64_t>(max_message_, room));
-}
-
-void Link::connect()
-{
-    const uint32_t epoch = own_.epoch;
-    if (port_.open_queues(peer_, pair_seed(own_.seed, peer_.epoch), pair_seed(peer_.seed, epoch)) !=
-        0) {
-        set_why("the queues could not be opened for this peer");
-        return;
-    }
-    state_ = LinkState::connected;
-    used_ = true;
-    silent_ = false;
-    distrust_ = false;
-    seen_beat_ = port_.read_heartbeat();
-    seen_at_us_ = port_.now_us();
-    sent_at_us_ = 0;
-    ++connects_;
-    set_why("");
-    port_.report(LinkEvent::back);
-}
-
-void Link::connected()
-{
-    const wire::Hello hello = port_.read_hello();
-    const char *why = nullptr;
-    if (judge(hello, window_bytes_, &why) == Verdict::acceptable) {
-        if (hello.epoch != adopted_)
-            return lose("the peer has started again");
-        if (hello.state == wire::HelloState::closing)
-            return lose("the peer has stopped");
-        if (hello.state == wire::HelloState::refused)
-            return lose("the peer refuses this side");
-    }
-    const uint64_t now = port_.now_us();
-    if (sent_at_us_ == 0 || now - sent_at_us_ >= times_.beat_us) {
-        sent_at_us_ = now;
-        port_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
-        // Again and again: the one that told the peer of its ack may have been lost with a short
-        // break of the link that neither side saw.
-        greet(adopted_, wire::HelloState::up);
-    }
-    check_life(now);
-}
-
-void Link::check_life(uint64_t now)
-{
-    const uint64_t beat = port_.read_heartbeat();
-    if (beat != seen_beat_ && static_cast<uint32_t>(beat) == adopted_) {
-        seen_beat_ = beat;
-        seen_at_us_ = now;
-        if (silent_) {
-            silent_ = false;
-            port_.report(LinkEvent::awake);
-        }
-        return;
-    }
-    const uint64_t quiet = now - seen_at_us_;
-    if (quiet >= times_.lost_us)
-        return lose("the peer's heartbeat has stopped");
-    if (quiet >= times_.silent_us && !silent_) {
-        silent_ = true;
-        port_.report(LinkEvent::silent);
-    }
-}
-
+/// Repeated in every tick: a hello that was stored while the way was closed is lost.
 void Link::greet(uint32_t ack, wire::HelloState state)
 {
     if (own_.ack != ack || own_.state != state || own_.seq == 0)
@@ -272,74 +358,6 @@ void Link::greet(uint32_t ack, wire::HelloState state)
     own_.state = state;
     seal(own_);
     port_.write_hello(own_);
-}
-
-void Link::refuse(const char *why)
-{
-    if (!refused_) {
-        refused_ = true;
-        set_why(why);
-        port_.report(LinkEvent::refused);
-    }
-    greet(0, wire::HelloState::refused);
-}
-
-void Link::lose(const char *why)
-{
-    state_ = LinkState::fencing;
-    silent_ = false;
-    distrust_ = false;
-    lost_told_ = false;
-    lost_at_us_ = port_.now_us();
-    set_why(why);
-}
-
-void Link::tell_loss()
-{
-    if (lost_told_)
-        return;
-    lost_told_ = true;
-    port_.report(LinkEvent::lost);
-}
-
-bool Link::finish_fence()
-{
-    // Told with the count of what is unconfirmed in place, but not held up by an application that
-    // stays inside a burst.
-    const bool quiet = port_.quiesce();
-    if (quiet || port_.now_us() - lost_at_us_ >= times_.tell_us)
-        tell_loss();
-    if (!quiet || !port_.fence())
-        return false;
-    adopted_ = 0;
-    if (used_)
-        renew_epoch();
-    if (port_.open_window() != 0)
-        return false;
-    state_ = LinkState::waiting;
-    return true;
-}
-
-bool Link::stop()
-{
-    if (state_ == LinkState::stopped)
-        return true;
-    const char *why = "";
-    if (state_ != LinkState::fencing) {
-        if (port_.way_open(&why))
-            greet(adopted_, wire::HelloState::closing);
-        state_ = LinkState::fencing;
-        silent_ = false;
-        lost_told_ = true; // by the caller itself: no event
-    }
-    if (!port_.quiesce())
-        return false;
-    tell_loss(); // one that came before the stop
-    if (!port_.fence())
-        return false;
-    state_ = LinkState::stopped;
-    set_why("this side has stopped");
-    return true;
 }
 
 void Link::set_why(const char *why)

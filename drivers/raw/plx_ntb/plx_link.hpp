@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Link life: how two devices find each other, notice each other's end, and meet again. The rules
-// are doc/wire-protocol.md, sections 2 and 3. Pure logic: time, memory, chip and queues come
-// through LinkPort, so that a test drives it with its own clock.
+// are doc/wire-protocol.md, sections 2 and 3; which event leads where is plx_link_table.hpp. Pure
+// logic: time, memory, chip and queues come through LinkPort, so that a test drives it with its own
+// clock.
 #ifndef PLX_LINK_HPP
 #define PLX_LINK_HPP
 
@@ -10,17 +11,10 @@
 
 #include <plx_wire.hpp>
 
+#include "plx_link_table.hpp"
+
 namespace plx::pmd
 {
-
-enum class LinkState {
-    stopped,
-    waiting,   ///< greeting, or no way to greet
-    connected, ///< queues open
-    fencing,   ///< lost, and the peer's access not yet known to be gone
-};
-
-enum class LinkEvent { back, silent, awake, lost, refused };
 
 /// What link life needs from its device. Called from the control thread only.
 class LinkPort
@@ -63,6 +57,9 @@ struct LinkTimes {
     uint32_t lost_us = 1'000'000;
     uint32_t beat_us = 10'000;
     uint32_t tell_us = 10'000; ///< a loss is told after that even if a queue is inside a burst
+    /// What at most counts as silence of the peer between two looks at its heartbeat: a machine, or
+    /// a control thread, that stood still has not listened.
+    uint32_t look_us = 40'000;
 };
 
 /// Whether a hello may be believed. Torn is "not yet"; refused comes with a text.
@@ -91,47 +88,56 @@ public:
     void distrust() { distrust_ = true; }
 
     LinkState state() const { return state_; }
-    bool silent() const { return silent_; }
-    bool refused() const { return refused_; }
     /// Why it is not connected; "" when it is.
     const char *why() const { return why_; }
     const wire::Hello &peer() const { return peer_; } ///< of the connected peer
     uint64_t connects() const { return connects_; }
 
 private:
+    struct Found {
+        LinkInput input;
+        const char *why; ///< constant text
+    };
+    /// Looks the event up in the table: acts, goes to the next state, tells.
+    void handle(const Found &found);
+    bool act(LinkAction action, const Found &found);
+
+    void meet();
+    void converse();
+    void take_leave();
+    Found hear(const wire::Hello &hello);
+    std::optional<Found> listen(uint64_t now);
+    void beat(uint64_t now);
+
+    bool begin(const char *why);
+    bool adopt(const wire::Hello &hello);
+    bool connect(const wire::Hello &hello);
+    void lose();
+    bool renew();
+    void say_goodbye();
+
     void renew_epoch();
     void greet(uint32_t ack, wire::HelloState state);
-    void waiting();
-    void connected();
-    void consider(const wire::Hello &hello);
-    void adopt(const wire::Hello &hello);
-    void connect();
-    void refuse(const char *why);
-    void lose(const char *why);
-    void tell_loss();
-    bool finish_fence();
-    void check_life(uint64_t now);
     void set_why(const char *why);
 
     LinkPort &port_;
     LinkTimes times_;
     wire::Hello own_{};
+    wire::Hello heard_{}; ///< the last one that was looked at
     wire::Hello peer_{};
     uint64_t window_bytes_ = 0;
     uint32_t max_message_ = 0; ///< as configured; the hello tells what this peer leaves of it
     LinkState state_ = LinkState::stopped;
     uint32_t adopted_ = 0; ///< the peer's epoch that the own block is prepared for
-    uint32_t ack_ = 0;     ///< what the last hello acknowledged
     uint64_t beat_ = 0;    ///< own count
     uint64_t seen_beat_ = 0;
-    uint64_t seen_at_us_ = 0;
+    uint64_t looked_at_us_ = 0;
+    uint64_t unheard_us_ = 0; ///< listened in vain since the last heartbeat
     uint64_t sent_at_us_ = 0;
     uint64_t lost_at_us_ = 0;
     uint64_t connects_ = 0;
+    int begin_error_ = 0;
     bool used_ = false; ///< connected under this epoch: lines of it are in the peer's block
-    bool lost_told_ = true;
-    bool silent_ = false;
-    bool refused_ = false;
     bool distrust_ = false;
     const char *why_ = "";
 };

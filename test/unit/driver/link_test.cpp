@@ -82,8 +82,8 @@ public:
     uint64_t random() override { return world_.random(); }
     bool way_open(const char **why) override
     {
-        *why = "the link is down";
-        return world_.cable && other_->alive;
+        *why = gone ? "the chip does not answer" : "the link is down";
+        return !gone && world_.cable && other_->alive;
     }
     int open_window() override
     {
@@ -104,6 +104,8 @@ public:
     bool fence() override
     {
         EXPECT_FALSE(open) << "fenced under a running queue";
+        if (deaf)
+            return false;
         ++fences;
         window = false;
         return true;
@@ -118,8 +120,8 @@ public:
         EXPECT_EQ(own_seed, prepared);
         own_pair = own_seed;
         peer_pair = peer_seed;
-        open = true;
-        return 0;
+        open = open_queues_result == 0;
+        return open_queues_result;
     }
     wire::Hello read_hello() override { return inbox; }
     uint64_t read_heartbeat() override { return heartbeat; }
@@ -152,11 +154,14 @@ public:
     int fences = 0;
     int busy = 0;
     int open_window_result = 0;
+    int open_queues_result = 0;
     bool alive = true;
     bool window = false;
     bool open = false;
     bool mute = false;
     bool lose_stores = false;
+    bool gone = false; ///< the chip does not answer
+    bool deaf = false; ///< nor does it say that the window is closed
 };
 
 class LinkTest : public testing::Test
@@ -262,12 +267,11 @@ TEST_F(LinkTest, SilenceHurtsNobodyIfItEnds)
     run(4);
     b.mute = true;
     run(12); // 60 ms
-    EXPECT_TRUE(a.link.silent());
-    EXPECT_EQ(a.link.state(), LinkState::connected);
+    EXPECT_EQ(a.link.state(), LinkState::silent);
     EXPECT_EQ(a.fences, 0);
     b.mute = false;
     run(4);
-    EXPECT_FALSE(a.link.silent());
+    EXPECT_EQ(a.link.state(), LinkState::connected);
     EXPECT_TRUE(a.saw(LinkEvent::awake));
     EXPECT_FALSE(a.saw(LinkEvent::lost));
 }
@@ -297,7 +301,7 @@ TEST_F(LinkTest, BusyQueueDelaysTheFenceAndNothingIsReusedBefore)
     a.busy = 3;
     world.cable = false;
     run(1);
-    EXPECT_EQ(a.link.state(), LinkState::fencing);
+    EXPECT_EQ(a.link.state(), LinkState::losing);
     EXPECT_TRUE(a.window);
     EXPECT_FALSE(a.saw(LinkEvent::lost)) << "told before what is unconfirmed is counted";
     run(4);
@@ -389,8 +393,7 @@ TEST_P(RefusedHello, IsAnsweredInWordsAndHealsWhenReplaced)
     hello.crc = ~rte_hash_crc(&hello, offsetof(wire::Hello, crc), ~0u);
     a.inbox = hello;
     a.link.tick();
-    EXPECT_EQ(a.link.state(), LinkState::waiting);
-    EXPECT_TRUE(a.link.refused());
+    EXPECT_EQ(a.link.state(), LinkState::refused);
     EXPECT_TRUE(a.saw(LinkEvent::refused));
     EXPECT_STRNE(a.link.why(), "");
     EXPECT_FALSE(a.open);
@@ -399,7 +402,6 @@ TEST_P(RefusedHello, IsAnsweredInWordsAndHealsWhenReplaced)
     ASSERT_EQ(b.start(), 0);
     run(4);
     expect_joined();
-    EXPECT_FALSE(a.link.refused());
 }
 
 const Bad bad_hellos[] = {
@@ -463,7 +465,7 @@ TEST_F(LinkTest, PeerThatRefusesUsIsToldOnce)
     pmd::seal(hello);
     a.inbox = hello;
     run(3);
-    EXPECT_TRUE(a.link.refused());
+    EXPECT_EQ(a.link.state(), LinkState::refused);
     EXPECT_EQ(a.events, std::vector<LinkEvent>{LinkEvent::refused});
 }
 
@@ -483,6 +485,83 @@ TEST_F(LinkTest, WindowThatDoesNotOpenIsAnError)
     a.open_window_result = -EINVAL;
     EXPECT_EQ(a.start(), -EINVAL);
     EXPECT_EQ(a.link.state(), LinkState::stopped);
+}
+
+TEST_F(LinkTest, QueuesThatDoNotOpenAreToldOnceAndTriedAgain)
+{
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(), 0);
+    a.open_queues_result = -ENOMEM;
+    run(10);
+    EXPECT_EQ(a.link.state(), LinkState::refused);
+    EXPECT_STRNE(a.link.why(), "");
+    EXPECT_EQ(a.events, std::vector<LinkEvent>{LinkEvent::refused});
+    a.open_queues_result = 0;
+    run(4);
+    expect_joined();
+    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::refused, LinkEvent::back}));
+}
+
+TEST_F(LinkTest, WhoStoodStillHasNotListened)
+{
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(), 0);
+    run(4);
+    world.now_us += 5'000'000; // the whole machine: neither side has run
+    a.link.tick();
+    EXPECT_EQ(a.link.state(), LinkState::connected) << "the peer gets its turn first";
+    run(4);
+    expect_joined();
+    EXPECT_EQ(a.events, std::vector<LinkEvent>{LinkEvent::back});
+    EXPECT_EQ(b.events, std::vector<LinkEvent>{LinkEvent::back});
+}
+
+TEST_F(LinkTest, AControlThreadThatIsLateStillLosesADeadPeer)
+{
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(), 0);
+    run(4);
+    b.mute = true;
+    const uint64_t since = world.now_us;
+    while (a.link.state() != LinkState::waiting && world.now_us - since < 60'000'000) {
+        world.now_us += 250'000; // each tick comes a quarter of a second late
+        a.link.tick();
+    }
+    EXPECT_TRUE(a.saw(LinkEvent::silent));
+    EXPECT_TRUE(a.saw(LinkEvent::lost));
+    EXPECT_LE(world.now_us - since, 7'500'000u) << "lost_us in pieces of look_us";
+}
+
+TEST_F(LinkTest, StopThatFailedIsRepeated)
+{
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(), 0);
+    run(4);
+    a.deaf = true;
+    EXPECT_FALSE(a.link.stop());
+    EXPECT_FALSE(a.link.stop());
+    EXPECT_EQ(a.link.state(), LinkState::stopping);
+    a.deaf = false;
+    EXPECT_TRUE(a.link.stop());
+    EXPECT_FALSE(a.saw(LinkEvent::lost)) << "who stops is not told";
+    ASSERT_EQ(a.start(), 0);
+    run(8);
+    expect_joined();
+}
+
+TEST_F(LinkTest, AChipThatIsGoneIsALossWithoutAWayBack)
+{
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(), 0);
+    run(4);
+    a.gone = true;
+    a.deaf = true;
+    run(100);
+    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::back, LinkEvent::lost}));
+    EXPECT_STREQ(a.link.why(), "the chip does not answer");
+    EXPECT_EQ(a.link.state(), LinkState::fencing) << "nothing is reused";
+    EXPECT_FALSE(a.link.stop());
+    EXPECT_EQ(a.link.state(), LinkState::stopping);
 }
 
 /// Whatever happens for a while, in whatever order the two sides run: once it is quiet they meet,
