@@ -163,9 +163,11 @@ bool Device::way_open(const char **why)
 
 int Device::open_window()
 {
-    const hw::Piece piece{block_.bus, block_.bytes};
+    const hw::Piece whole{block_.bus, block_.bytes};
+    const bool in_pieces = block_.pieces != nullptr;
     hw::Refusal why;
-    const int rc = chip_.window_set(hw::Chip::data_window, &piece, 1, hw::rights_all, &why);
+    const int rc = chip_.window_set(hw::Chip::data_window, in_pieces ? block_.pieces : &whole,
+                                    in_pieces ? block_.piece_count : 1, hw::rights_all, &why);
     if (rc != 0)
         PLX_LOG(ERR, "%s: the window cannot show 0x%" PRIx64 " + 0x%zx: %s\n", name_, block_.bus,
                 block_.bytes, rc == -EINVAL ? why.what : "the chip does not answer");

@@ -55,14 +55,40 @@ int Device::make_block()
     }
     drop_block();
     plan_ = plan_block(geometry_);
-    const int rc = platform_.ops->memory_alloc(platform_.ctx, plan_.block_bytes, node_, &block_);
+    int rc = platform_.ops->memory_alloc(platform_.ctx, plan_.block_bytes, node_,
+                                         chip_.window_rules(hw::Chip::data_window), &block_);
     if (rc != 0) {
         PLX_INIT_LOG(ERR, "%s: no window memory of %" PRIu64 " MiB on node %d: %s\n", name_,
                      plan_.block_bytes >> 20, node_, rte_strerror(-rc));
         return rc;
     }
+    if (block_.bytes < plan_.block_bytes)
+        rc = fit_block();
+    if (rc != 0) {
+        drop_block();
+        return rc;
+    }
     block_geometry_ = geometry_;
     return make_window_pool();
+}
+
+/// The platform found less than was planned: fewer buffers, all else as it is.
+int Device::fit_block()
+{
+    const uint64_t begin = uint64_t{plan_.buf_begin} * wire::line_bytes;
+    Geometry smaller = geometry_;
+    smaller.buffers = block_.bytes <= begin
+                          ? 0
+                          : static_cast<uint32_t>((block_.bytes - begin) / plan_.element_bytes);
+    PLX_INIT_LOG(WARNING,
+                 "%s: the largest aligned run of memory that the window can show is %zu MiB: %u "
+                 "buffers instead of %u; 1 GB hugepages or an IOMMU (vfio-pci) give more\n",
+                 name_, block_.bytes >> 20, smaller.buffers, geometry_.buffers);
+    if (check_geometry(name_, smaller) != 0)
+        return -ENOMEM;
+    geometry_ = smaller;
+    plan_ = plan_block(geometry_);
+    return 0;
 }
 
 int Device::make_window_pool()

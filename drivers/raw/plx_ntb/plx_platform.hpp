@@ -6,24 +6,32 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <plx_chip.hpp>
 #include <plx_reg_io.hpp>
 
 namespace plx::pmd
 {
 
-/// Memory that can be lent to the peer, aligned to its size in bus addresses.
+/// Memory that one window can show to the peer: aligned to its size in bus addresses, or in pieces
+/// that the A-LUT puts together.
 struct WindowMemory {
     std::byte *base = nullptr;
-    uint64_t bus = 0; ///< what translation registers take
-    size_t bytes = 0;
+    uint64_t bus = 0; ///< of its start
+    size_t bytes = 0; ///< power of two
     size_t page_bytes = 0;
+    const hw::Piece *pieces = nullptr; ///< the platform's, until memory_free; NULL: one piece
+    unsigned piece_count = 0;
+    void *owner = nullptr; ///< the platform's own
 };
 
 struct PlatformOps {
     const char *name; ///< "twin" or "pci"
     /// @param bytes power of two; @param node NUMA node or -1
-    /// @return 0; -ENOMEM no such memory
-    int (*memory_alloc)(void *ctx, size_t bytes, int node, WindowMemory *out);
+    /// @param rules of the window that is to show it
+    /// @return 0, and out->bytes may be less than @p bytes where the machine has no more that the
+    ///   window can show; -ENOMEM no such memory
+    int (*memory_alloc)(void *ctx, size_t bytes, int node, const hw::WindowRules &rules,
+                        WindowMemory *out);
     void (*memory_free)(void *ctx, const WindowMemory &memory);
     /// Whether a process is known to hold the other end; always true where that cannot be known.
     bool (*peer_present)(void *ctx);
@@ -40,7 +48,7 @@ struct Platform {
     std::byte *window = nullptr; ///< data window (BAR2) into the peer
     uint64_t window_bytes = 0;
     uint64_t shared_bytes = 0;    ///< shared window (BAR4)
-    bool write_combining = false; ///< how stores reach the window
+    bool write_combining = false; ///< whether stores reach the window combined, in any order
     int node = -1;                ///< NUMA node of the card
 };
 

@@ -136,6 +136,7 @@ private:
     unsigned next_tick_us() const;
 
     int make_block();
+    int fit_block();
     int make_window_pool();
     int make_inline_pools();
     bool pools_home() const;

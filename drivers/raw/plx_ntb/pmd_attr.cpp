@@ -53,6 +53,8 @@ constexpr Attribute attributes[] = {
     {"inline_max", [](Device &d, const Info &) -> uint64_t { return d.geometry().inline_max; }},
     {"block_bytes", [](Device &d, const Info &) -> uint64_t { return d.block().bytes; }},
     {"drain", [](Device &d, const Info &) { return static_cast<uint64_t>(d.drain()); }},
+    {"write_combining",
+     [](Device &d, const Info &) -> uint64_t { return d.platform().write_combining; }},
 };
 
 /// "spad_user_N" as raw/ntb has it. @return N, or -1

@@ -6,17 +6,19 @@
 #include <cerrno>
 
 #include <bus_pci_driver.h>
+#include <rte_atomic.h>
 #include <rte_bus_pci.h>
 #include <rte_cycles.h>
 #include <rte_devargs.h>
 #include <rte_eal.h>
 #include <rte_io.h>
 #include <rte_malloc.h>
-#include <rte_memzone.h>
 
 #include <plx_ids.hpp>
 
 #include "plx_log.hpp"
+#include "pmd_pci_look.hpp"
+#include "pmd_pci_memory.hpp"
 
 namespace plx::pmd
 {
@@ -24,15 +26,18 @@ namespace plx::pmd
 namespace
 {
 
-constexpr unsigned csr_bar = 0;
-constexpr unsigned data_bar = 2;
-constexpr unsigned shared_bar = 4;
+/// Registers behind a BAR.
+struct RegSpace {
+    std::byte *base;
+    /// Mapped write-combining, as a prefetchable BAR may be: then a store is fenced from those
+    /// before it, and pushed out of the core, and a load does not overtake it.
+    bool combined;
+};
 
 struct PciPlatform {
     rte_pci_device *pci;
-    std::byte *csr;    ///< BAR0: the chip's registers
-    std::byte *shared; ///< BAR4: the peer's registers at its start
-    const rte_memzone *zone;
+    RegSpace own;  ///< BAR0: the chip's registers
+    RegSpace peer; ///< BAR4: the peer's registers at its start
 };
 
 PciPlatform *self(void *ctx)
@@ -40,13 +45,28 @@ PciPlatform *self(void *ctx)
     return static_cast<PciPlatform *>(ctx);
 }
 
+uint32_t read_reg(const RegSpace &space, uint32_t offset)
+{
+    if (space.combined)
+        rte_mb();
+    return rte_read32(space.base + offset);
+}
+void write_reg(const RegSpace &space, uint32_t offset, uint32_t value)
+{
+    if (space.combined)
+        rte_wmb();
+    rte_write32(value, space.base + offset);
+    if (space.combined)
+        rte_wmb();
+}
+
 uint32_t own_read32(void *ctx, uint32_t offset)
 {
-    return rte_read32(self(ctx)->csr + offset);
+    return read_reg(self(ctx)->own, offset);
 }
 void own_write32(void *ctx, uint32_t offset, uint32_t value)
 {
-    rte_write32(value, self(ctx)->csr + offset);
+    write_reg(self(ctx)->own, offset, value);
 }
 uint32_t own_config_read32(void *ctx, uint32_t offset)
 {
@@ -60,11 +80,11 @@ void own_config_write32(void *ctx, uint32_t offset, uint32_t value)
 }
 uint32_t peer_read32(void *ctx, uint32_t offset)
 {
-    return rte_read32(self(ctx)->shared + offset);
+    return read_reg(self(ctx)->peer, offset);
 }
 void peer_write32(void *ctx, uint32_t offset, uint32_t value)
 {
-    rte_write32(value, self(ctx)->shared + offset);
+    write_reg(self(ctx)->peer, offset, value);
 }
 void delay_us(void *, uint32_t microseconds)
 {
@@ -75,33 +95,14 @@ const hw::RegIoOps own_ops = {own_read32, own_write32, own_config_read32, own_co
                               delay_us};
 const hw::RegIoOps peer_ops = {peer_read32, peer_write32, nullptr, nullptr, delay_us};
 
-/// Memory whose IOVA, not only whose virtual address, is aligned to its size: reserve_aligned
-/// promises the latter, so the former is looked for inside twice the size.
-int memory_alloc(void *ctx, size_t bytes, int node, WindowMemory *out)
+int memory_alloc(void *ctx, size_t bytes, int node, const hw::WindowRules &rules, WindowMemory *out)
 {
-    char name[RTE_MEMZONE_NAMESIZE];
-    std::snprintf(name, sizeof(name), "plx_%s", self(ctx)->pci->name);
-    for (const size_t reserve : {bytes, 2 * bytes}) {
-        const rte_memzone *zone = rte_memzone_reserve_aligned(
-            name, reserve, node, RTE_MEMZONE_IOVA_CONTIG, static_cast<unsigned>(bytes));
-        if (zone == nullptr)
-            return -ENOMEM;
-        const uint64_t skip = -zone->iova & (bytes - 1);
-        if (skip + bytes <= reserve) {
-            self(ctx)->zone = zone;
-            *out = {static_cast<std::byte *>(zone->addr) + skip, zone->iova + skip, bytes,
-                    zone->hugepage_sz};
-            return 0;
-        }
-        rte_memzone_free(zone);
-    }
-    return -ENOMEM;
+    return pci_memory_alloc(self(ctx)->pci->name, bytes, node, rules, out);
 }
 
-void memory_free(void *ctx, const WindowMemory &)
+void memory_free(void *, const WindowMemory &memory)
 {
-    rte_memzone_free(self(ctx)->zone);
-    self(ctx)->zone = nullptr;
+    pci_memory_free(memory);
 }
 
 bool peer_present(void *)
@@ -118,27 +119,72 @@ void detach(void *ctx)
 
 const PlatformOps pci_ops = {"pci", memory_alloc, memory_free, peer_present, watch_peer, detach};
 
-int check_bars(const rte_pci_device *pci)
+// ---- probe and remove
+
+void report_mapping(const char *name, const PciView &view)
 {
-    struct Need {
-        unsigned bar;
-        uint64_t bytes;
-    };
-    constexpr Need needs[] = {{csr_bar, facts::bar0_size},
-                              {data_bar, wire::block_bytes_min},
-                              {shared_bar, 2 * wire::block_bytes_min}};
-    for (const Need &need : needs) {
-        const rte_mem_resource &resource = pci->mem_resource[need.bar];
-        if (resource.addr == nullptr || resource.len < need.bytes) {
-            PLX_INIT_LOG(ERR,
-                         "%s: BAR%u is %" PRIu64 " bytes%s: expected at least %" PRIu64
-                         ", mapped (64-bit windows in BAR2 and BAR4)\n",
-                         pci->name, need.bar, resource.len,
-                         resource.addr == nullptr ? " and not mapped" : "", need.bytes);
-            return -EINVAL;
-        }
+    const PciBar &data = view.bars.data;
+    if (view.data.write_combining) {
+        PLX_INIT_LOG(INFO, "%s: BAR2 is mapped write-combining: %s\n", name, view.data.why);
+        return;
     }
-    return 0;
+    PLX_INIT_LOG(WARNING,
+                 "%s: BAR2 is mapped uncached (%s): every store crosses alone, many times slower. "
+                 "Bind it to uio_pci_generic%s, load igb_uio with wc_activate=1, or: echo "
+                 "\"base=0x%" PRIx64 " size=0x%" PRIx64 " type=write-combining\" > /proc/mtrr\n",
+                 name, view.data.why,
+                 data.prefetchable ? "" : " (and make BAR2 prefetchable in the EEPROM)", data.bus,
+                 data.bytes);
+}
+
+/// EAL maps nothing by itself (no RTE_PCI_DRV_NEED_MAPPING), because it would pass over a function
+/// without a fitting kernel driver in silence.
+int map_device(rte_pci_device *pci)
+{
+    if (pci_lender(*pci) == Lender::none) {
+        PLX_INIT_LOG(ERR,
+                     "%s: no kernel driver that lends it to user space: bind vfio-pci or "
+                     "uio_pci_generic, as by: driverctl set-override %s vfio-pci\n",
+                     pci->name, pci->name);
+        return 1; // to EAL: not ours
+    }
+    const int rc = rte_pci_map_device(pci);
+    if (rc != 0)
+        PLX_INIT_LOG(ERR, "%s: EAL cannot map its BARs\n", pci->name);
+    return rc;
+}
+
+int open_card(rte_pci_device *pci, const Options &options)
+{
+    const PciView view = pci_look(*pci);
+    BarFault fault;
+    if (!check_bars(view.bars, &fault)) {
+        PLX_INIT_LOG(ERR, "%s: %s\n", pci->name, fault.text);
+        return -EINVAL;
+    }
+    auto *made = static_cast<PciPlatform *>(rte_zmalloc("plx_pci", sizeof(PciPlatform), 0));
+    if (made == nullptr)
+        return -ENOMEM;
+    report_mapping(pci->name, view);
+    if (!dma_reaches(view.bars.data))
+        PLX_INIT_LOG(WARNING,
+                     "%s: BAR2 lies at 0x%" PRIx64
+                     ", where the chip's DMA engines do not reach (48 "
+                     "bits): lower the firmware's base of 64-bit MMIO\n",
+                     pci->name, view.bars.data.bus);
+    made->pci = pci;
+    made->own = {view.bars.csr.addr, view.csr.write_combining};
+    made->peer = {view.bars.shared.addr, view.shared.write_combining};
+    const Platform platform{.ops = &pci_ops,
+                            .ctx = made,
+                            .own = {&own_ops, made},
+                            .peer = {&peer_ops, made},
+                            .window = view.bars.data.addr,
+                            .window_bytes = view.bars.data.bytes,
+                            .shared_bytes = view.bars.shared.bytes,
+                            .write_combining = view.data.write_combining,
+                            .node = pci->device.numa_node};
+    return device_create(pci->name, platform, options, &pci->device);
 }
 
 int probe(rte_pci_driver *, rte_pci_device *pci)
@@ -152,30 +198,21 @@ int probe(rte_pci_driver *, rte_pci_device *pci)
     int rc =
         parse_options(pci->name, devargs == nullptr ? nullptr : devargs->args, false, &options);
     if (rc == 0)
-        rc = check_bars(pci);
+        rc = map_device(pci);
     if (rc != 0)
         return rc;
-    auto *made = static_cast<PciPlatform *>(rte_zmalloc("plx_pci", sizeof(PciPlatform), 0));
-    if (made == nullptr)
-        return -ENOMEM;
-    made->pci = pci;
-    made->csr = static_cast<std::byte *>(pci->mem_resource[csr_bar].addr);
-    made->shared = static_cast<std::byte *>(pci->mem_resource[shared_bar].addr);
-    const Platform platform{.ops = &pci_ops,
-                            .ctx = made,
-                            .own = {&own_ops, made},
-                            .peer = {&peer_ops, made},
-                            .window = static_cast<std::byte *>(pci->mem_resource[data_bar].addr),
-                            .window_bytes = pci->mem_resource[data_bar].len,
-                            .shared_bytes = pci->mem_resource[shared_bar].len,
-                            .write_combining = true, // right for an uncached mapping too, if slower
-                            .node = pci->device.numa_node};
-    return device_create(pci->name, platform, options, &pci->device);
+    rc = open_card(pci, options);
+    if (rc != 0)
+        rte_pci_unmap_device(pci);
+    return rc;
 }
 
 int remove(rte_pci_device *pci)
 {
-    return device_destroy(pci->name);
+    const int rc = device_destroy(pci->name);
+    if (rc == 0)
+        rte_pci_unmap_device(pci);
+    return rc;
 }
 
 const rte_pci_id ids[] = {
@@ -190,7 +227,7 @@ rte_pci_driver pci_driver = {
     .probe = probe,
     .remove = remove,
     .id_table = ids,
-    .drv_flags = RTE_PCI_DRV_NEED_MAPPING | RTE_PCI_DRV_WC_ACTIVATE,
+    .drv_flags = RTE_PCI_DRV_WC_ACTIVATE,
 };
 
 } // namespace

@@ -77,7 +77,7 @@ const hw::RegIoOps own_ops = {own_read32, own_write32, own_config_read32, own_co
                               delay_us};
 const hw::RegIoOps peer_ops = {peer_read32, peer_write32, nullptr, nullptr, delay_us};
 
-int memory_alloc(void *ctx, size_t bytes, int node, WindowMemory *out)
+int memory_alloc(void *ctx, size_t bytes, int node, const hw::WindowRules &, WindowMemory *out)
 {
     twin::Memory memory;
     const int rc =

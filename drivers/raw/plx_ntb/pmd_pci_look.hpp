@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the system shows of an NT endpoint behind EAL's PCI bus: who lends it, where its BARs are,
+// how they are mapped.
+#ifndef PMD_PCI_LOOK_HPP
+#define PMD_PCI_LOOK_HPP
+
+#include "plx_pci_bars.hpp"
+#include "plx_pci_mapping.hpp"
+
+struct rte_pci_device;
+
+namespace plx::pmd
+{
+
+struct PciView {
+    PciBars bars;
+    BarMapping csr, data, shared;
+};
+
+Lender pci_lender(const rte_pci_device &pci);
+/// Of a function that EAL has mapped.
+PciView pci_look(const rte_pci_device &pci);
+
+} // namespace plx::pmd
+
+#endif
