@@ -184,9 +184,11 @@ bool Device::quiesce()
         gate_barrier(); // pairs with Gate::enter
     if (inside_burst())
         return false;
+    // All of them, also while one is not done: each takes up to where it got to the last time.
+    bool quiet = true;
     for (unsigned q = 0; q < queues_open_; ++q)
-        queue::tx_close(queues_[q].tx.state);
-    return true;
+        quiet = queue::tx_close(queues_[q].tx.state) && quiet;
+    return quiet;
 }
 
 bool Device::fence()
@@ -203,7 +205,8 @@ bool Device::fence()
 void Device::close_queues()
 {
     for (unsigned q = 0; q < queues_open_; ++q) {
-        queue::tx_close(queues_[q].tx.state);
+        // Sending halves are closed by quiesce(), or were opened just now and gave nothing away.
+        (void)queue::tx_close(queues_[q].tx.state);
         queue::rx_close(queues_[q].rx.state);
     }
     queues_open_ = 0;

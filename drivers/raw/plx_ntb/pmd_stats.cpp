@@ -15,16 +15,18 @@ namespace plx::pmd
 namespace
 {
 
-/// A counter of a queue pair; the device's own of that name is the sum.
+using queue::RxStats;
+using queue::TxStats;
+
+/// A counter of a queue pair, or a sum of two; the device's own of that name is the sum of all.
 struct QueueStat {
     const char *direction;
     const char *detail;
-    uint64_t queue::TxStats::*tx;
-    uint64_t queue::RxStats::*rx;
+    uint64_t TxStats::*tx;
+    uint64_t RxStats::*rx;
+    uint64_t TxStats::*tx_too = nullptr;
 };
 
-using queue::RxStats;
-using queue::TxStats;
 constexpr QueueStat queue_stats[] = {
     {"rx", "messages", nullptr, &RxStats::messages},
     {"rx", "bytes", nullptr, &RxStats::bytes},
@@ -35,7 +37,12 @@ constexpr QueueStat queue_stats[] = {
     {"tx", "messages", &TxStats::messages, nullptr},
     {"tx", "bytes", &TxStats::bytes, nullptr},
     {"tx", "inline_messages", &TxStats::inline_messages, nullptr},
-    {"tx", "posted_messages", &TxStats::posted_messages, nullptr},
+    {"tx", "posted_messages", &TxStats::cpu_messages, nullptr, &TxStats::dma_messages},
+    {"tx", "cpu_messages", &TxStats::cpu_messages, nullptr},
+    {"tx", "cpu_bytes", &TxStats::cpu_bytes, nullptr},
+    {"tx", "dma_messages", &TxStats::dma_messages, nullptr},
+    {"tx", "dma_bytes", &TxStats::dma_bytes, nullptr},
+    {"tx", "dma_errors", &TxStats::dma_errors, nullptr},
     {"tx", "full", &TxStats::full, nullptr},
     {"tx", "errors", &TxStats::errors, nullptr},
     {"tx", "unconfirmed", &TxStats::unconfirmed, nullptr},
@@ -69,8 +76,10 @@ uint64_t queue_value(const QueuePair &qp, const QueueStat &stat)
 {
     if (!qp.set_up)
         return 0;
-    return stat.tx != nullptr ? queue::tx_stats(qp.tx.state).*stat.tx
-                              : queue::rx_stats(qp.rx.state).*stat.rx;
+    if (stat.tx == nullptr)
+        return queue::rx_stats(qp.rx.state).*stat.rx;
+    const TxStats tx = queue::tx_stats(qp.tx.state);
+    return tx.*stat.tx + (stat.tx_too != nullptr ? tx.*stat.tx_too : 0);
 }
 
 uint64_t value_of(Device &device, unsigned id)

@@ -8,10 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include <rte_cpuflags.h>
-
+#include "every_ops.hpp"
 #include "pair.hpp"
-#include "plx_variants.hpp"
+#include "traffic.hpp"
 
 namespace test_queue
 {
@@ -21,26 +20,6 @@ using namespace plx::queue;
 
 namespace
 {
-
-bool has(rte_cpu_flag_t flag)
-{
-    return rte_cpu_get_flag_enabled(flag) == 1;
-}
-
-bool runs_here(const std::string &name)
-{
-    if (name.find("avx512") != name.npos &&
-        !(has(RTE_CPUFLAG_AVX512BW) && has(RTE_CPUFLAG_AVX512VL)))
-        return false;
-    if (name.find("avx2") != name.npos && !has(RTE_CPUFLAG_AVX2))
-        return false;
-    return name.find("movdir64b") == name.npos || has(RTE_CPUFLAG_MOVDIR64B);
-}
-
-const std::array all_ops{
-    &sse4::plain_ops,           &avx2::plain_ops,           &avx512::plain_ops,
-    &sse4::write_combining_ops, &avx2::write_combining_ops, &avx512::write_combining_ops,
-    &sse4::direct_store_ops,    &avx2::direct_store_ops,    &avx512::direct_store_ops};
 
 class Burst : public testing::TestWithParam<const Ops *>
 {
@@ -178,40 +157,6 @@ TEST_P(Burst, MetadataAndFlagsTravel)
         EXPECT_EQ(back[i].reserved, 0u);
         rte_pktmbuf_free(out[i]);
     }
-}
-
-/// Random bursts of random sizes, sender ahead of receiver, compared message by message.
-void random_traffic(Pair &pair, unsigned rounds, uint32_t longest, uint32_t seed)
-{
-    std::mt19937 engine(seed);
-    const auto random = [&] { return static_cast<uint32_t>(engine()); };
-    std::deque<std::pair<uint32_t, uint32_t>> flying;
-    std::vector<rte_mbuf *> waiting;
-    std::deque<std::pair<uint32_t, uint32_t>> waiting_what;
-    uint32_t id = 0;
-    for (unsigned round = 0; round < rounds || !flying.empty() || !waiting.empty(); round++) {
-        ASSERT_LT(round, rounds + 10000) << "no progress";
-        for (unsigned n = round < rounds ? random() % 65 : 0; waiting.size() < n;) {
-            const uint32_t length = random() % 4 == 0 ? random() % (longest + 1) : random() % 120;
-            waiting.push_back(pair.message(length, id, 1 + length / 2000 + random() % 2));
-            waiting_what.emplace_back(length, id++);
-        }
-        const int sent = waiting.empty() ? 0 : pair.send(waiting);
-        ASSERT_GE(sent, 0);
-        waiting.erase(waiting.begin(), waiting.begin() + sent);
-        for (int i = 0; i < sent; i++) {
-            flying.push_back(waiting_what.front());
-            waiting_what.pop_front();
-        }
-        for (rte_mbuf *m : pair.receive(random() % 65)) {
-            ASSERT_FALSE(flying.empty());
-            const auto [length, which] = flying.front();
-            flying.pop_front();
-            ASSERT_TRUE(Pair::matches(m, length, which)) << "message " << which;
-            rte_pktmbuf_free(m);
-        }
-    }
-    EXPECT_TRUE(pair.receive(1).empty()); // idle: the last credits go back
 }
 
 TEST_P(Burst, RandomTrafficWrapsTheRing)
@@ -482,11 +427,7 @@ TEST_P(Burst, AClosedQueueDoesNothing)
     rte_pktmbuf_free(in[0]);
 }
 
-INSTANTIATE_TEST_SUITE_P(Variants, Burst, testing::ValuesIn(all_ops), [](const auto &tested) {
-    std::string name = tested.param->name;
-    name[name.find('/')] = '_';
-    return name;
-});
+INSTANTIATE_TEST_SUITE_P(Variants, Burst, testing::ValuesIn(all_ops), ops_name);
 
 } // namespace
 

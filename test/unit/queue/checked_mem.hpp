@@ -9,6 +9,7 @@
 #include <random>
 #include <vector>
 
+#include "late_engine.hpp"
 #include "plx_mem_policy.hpp"
 
 namespace test_queue
@@ -52,6 +53,8 @@ class MemModel
 public:
     /// The model that stores go to; the policies are stateless.
     static inline MemModel *current;
+    /// Moves along, unordered against the CPU's stores.
+    LateEngine *engine = nullptr;
 
     explicit MemModel(unsigned seed) : random_(seed) { current = this; }
     ~MemModel() { current = nullptr; }
@@ -83,9 +86,12 @@ public:
         waiting_.push_back(s);
     }
     void fence() { fences_++; }
-    /// Lets up to @p n stores arrive, each chosen among the oldest few that may.
+    /// Lets up to @p n stores arrive, each chosen among the oldest few that may; and as much of the
+    /// engine's work.
     void step(unsigned n)
     {
+        if (engine != nullptr)
+            engine->step(random() % (n + 1));
         while (n-- > 0 && !waiting_.empty()) {
             const size_t i = random() % std::min<size_t>(waiting_.size(), 48);
             if (may_arrive(i))

@@ -10,7 +10,7 @@
 #include "checked_mem.hpp"
 #include "pair.hpp"
 #include "plx_consumer.hpp"
-#include "plx_producer.hpp"
+#include "plx_engine_producer.hpp"
 
 namespace test_queue
 {
@@ -22,11 +22,17 @@ namespace
 {
 
 template <class Mem>
-const Ops checked_ops{"checked", PLX_VARIANT::tx_burst<Mem>, PLX_VARIANT::rx_burst<Mem>};
+const Ops checked_ops{"checked", PLX_VARIANT::tx_burst<Mem>, PLX_VARIANT::rx_burst<Mem>,
+                      PLX_VARIANT::tx_burst_engine<Mem>};
 
 struct Flying {
     uint32_t length, id;
 };
+
+uint64_t meta_of(uint32_t id)
+{
+    return wire::mix(id);
+}
 
 /// Sends up to five messages; those that do not go are given up.
 template <class Mem>
@@ -34,12 +40,14 @@ void send_some(Pair &pair, MemModel &memory, uint32_t &id, std::deque<Flying> &f
 {
     std::vector<rte_mbuf *> in;
     std::vector<Flying> what;
+    std::vector<Meta> meta;
     for (unsigned n = memory.random() % 6; n > 0; n--, id++) {
         const uint32_t length = memory.random() % (memory.random() % 3 == 0 ? 1400 : 130);
         in.push_back(pair.message(length, id, 1 + memory.random() % 2));
         what.push_back({length, id});
+        meta.push_back({meta_of(id), 0, 0});
     }
-    const int sent = in.empty() ? 0 : pair.send(in);
+    const int sent = pair.send(in, meta.data());
     ASSERT_GE(sent, 0);
     for (size_t i = 0; i < in.size(); i++)
         if (i < static_cast<size_t>(sent))
@@ -53,6 +61,7 @@ template <class Mem>
 bool traffic_is_right(Pair &pair, unsigned seed)
 {
     MemModel memory(seed);
+    memory.engine = pair.options.engine;
     std::deque<Flying> flying;
     uint32_t id = seed * 1000;
     bool right = true;
@@ -61,10 +70,11 @@ bool traffic_is_right(Pair &pair, unsigned seed)
             send_some<Mem>(pair, memory, id, flying);
         memory.step(memory.random() % 64);
         rte_mbuf *mbufs[8];
-        const int got = pair.rx(mbufs, nullptr, 1 + memory.random() % 8);
+        Meta meta[8];
+        const int got = pair.rx(mbufs, meta, 1 + memory.random() % 8);
         right = got >= 0;
         for (int i = 0; i < got; i++) {
-            right = right && !flying.empty() &&
+            right = right && !flying.empty() && meta[i].data == meta_of(flying.front().id) &&
                     Pair::matches(mbufs[i], flying.front().length, flying.front().id);
             if (!flying.empty())
                 flying.pop_front();
@@ -84,12 +94,16 @@ constexpr PairOptions small{.ring_lines = 64,
 
 /// @return the first seed below @p seeds that goes wrong, or @p seeds.
 template <class Mem>
-unsigned first_wrong_seed(unsigned seeds)
+unsigned first_wrong_seed(unsigned seeds, LateEngine *engine = nullptr)
 {
-    Pair pair(checked_ops<Mem>, small);
+    PairOptions options = small;
+    options.engine = engine;
+    options.engine_min = 500;
+    Pair pair(checked_ops<Mem>, options);
     for (unsigned seed = 0; seed < seeds; seed++) {
         if (!traffic_is_right<Mem>(pair, seed))
             return seed;
+        EXPECT_TRUE(engine == nullptr || tx_stats(pair.tx_half).dma_messages > seed);
         pair.reopen(seed + 100);
     }
     pair.close();
@@ -129,6 +143,43 @@ TEST(Checked, AMissingFenceIsFound)
 TEST(Checked, AMissingFenceBeforeWholeLinesIsFound)
 {
     EXPECT_LT(first_wrong_seed<DirectStoreWithoutFence>(seeds), seeds);
+}
+
+// The same with a copy engine, whose copies are late against the CPU's stores in both directions.
+TEST(CheckedEngine, IsRightBesidePlainStores)
+{
+    LateEngine engine(64);
+    EXPECT_EQ(first_wrong_seed<CheckedPlain>(seeds, &engine), seeds);
+}
+
+TEST(CheckedEngine, IsRightBesideWriteCombining)
+{
+    LateEngine engine(64);
+    EXPECT_EQ(first_wrong_seed<CheckedWriteCombining>(seeds, &engine), seeds);
+}
+
+TEST(CheckedEngine, IsRightBesideWholeLineStores)
+{
+    LateEngine engine(64);
+    EXPECT_EQ(first_wrong_seed<CheckedDirectStore>(seeds, &engine), seeds);
+}
+
+TEST(CheckedEngine, AnMbufFreedTooEarlyIsFound)
+{
+    LateEngine engine(64, 1, LateEngine::Breach::done_early);
+    EXPECT_LT(first_wrong_seed<CheckedPlain>(seeds, &engine), seeds);
+}
+
+TEST(CheckedEngine, CopiesOutOfOrderAreFound)
+{
+    LateEngine engine(64, 1, LateEngine::Breach::unordered);
+    EXPECT_LT(first_wrong_seed<CheckedPlain>(seeds, &engine), seeds);
+}
+
+TEST(CheckedEngine, AHeaderLineInOneCopyIsFound)
+{
+    LateEngine engine(64, 1, LateEngine::Breach::heads_whole);
+    EXPECT_LT(first_wrong_seed<CheckedPlain>(seeds, &engine), seeds);
 }
 
 /// Eight bytes of anything, or of something nearly right: a hostile peer knows the tags.
@@ -229,7 +280,7 @@ TEST(Hostile, JunkInCreditsAndPostedBuffersNeverMovesAStoreOutside)
         pair.reopen(seed + 10);
     }
     EXPECT_GT(broken, 0u);
-    EXPECT_GT(tx_stats(pair.tx_half).posted_messages, 0u);
+    EXPECT_GT(tx_stats(pair.tx_half).cpu_messages, 0u);
     EXPECT_TRUE(std::all_of(pair.tx_setup.peer_block, pair.tx_setup.peer_block + wire::page_bytes,
                             [](std::byte b) { return b == std::byte{0}; }))
         << "something before the rings was written";

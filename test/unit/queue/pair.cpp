@@ -115,6 +115,9 @@ void Pair::open()
     rx_setup = {ring,           o.ring_lines,    ring_base,        credit,      posted,
                 o.posted_lines, back_base,       receiver_.data(), inline_pool, window_pool,
                 o.buf_bytes,    o.posted_target, o.max_message,    3,           o.drain};
+    if (o.engine != nullptr)
+        tx_setup.by_engine = {o.engine->border(), reinterpret_cast<uintptr_t>(receiver_.data()),
+                              staging_, reinterpret_cast<uintptr_t>(staging_), o.engine_min};
     ASSERT_EQ(tx_open(tx_half, tx_setup), 0);
     ASSERT_EQ(rx_open(rx_half, rx_setup), 0);
     tx_half->head = rx_half->tail = o.start;
@@ -125,7 +128,7 @@ void Pair::open()
 
 void Pair::close()
 {
-    tx_close(tx_half);
+    EXPECT_TRUE(tx_close(tx_half));
     rx_close(rx_half);
 }
 
@@ -139,7 +142,14 @@ void Pair::reopen(uint64_t seed)
 
 int Pair::tx(rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
-    return ops_.tx_burst(tx_half, mbufs, meta, n);
+    const TxBurst burst = options.engine != nullptr ? ops_.tx_burst_engine : ops_.tx_burst;
+    return burst(tx_half, mbufs, meta, n);
+}
+
+void Pair::finish_copies()
+{
+    options.engine->finish();
+    EXPECT_GE(tx(nullptr, nullptr, 0), 0);
 }
 
 int Pair::rx(rte_mbuf **mbufs, Meta *meta, unsigned n)

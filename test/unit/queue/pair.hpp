@@ -12,6 +12,7 @@
 
 #include <rte_mbuf.h>
 
+#include "late_engine.hpp"
 #include "plx_queue.hpp"
 #include "plx_queue_state.hpp"
 
@@ -31,6 +32,8 @@ struct PairOptions {
     uint64_t start = 0; ///< lines already gone by on both sides
     uint64_t seed = 7;
     plx::queue::Drain drain = plx::queue::Drain::none;
+    LateEngine *engine = nullptr; ///< outlives the pair; copies from engine_min bytes on
+    uint32_t engine_min = 1;
 };
 
 /// Memory with guard bytes around it: the guards must be as they were at the end.
@@ -59,6 +62,7 @@ public:
 
     int send(std::vector<rte_mbuf *> &mbufs, const plx::queue::Meta *meta = nullptr);
     std::vector<rte_mbuf *> receive(unsigned n, plx::queue::Meta *meta = nullptr);
+    /// With an engine, it is not moved by this.
     int tx(rte_mbuf **mbufs, const plx::queue::Meta *meta, unsigned n);
     int rx(rte_mbuf **mbufs, plx::queue::Meta *meta, unsigned n);
     /// A message of @p n bytes that says which one it is, in @p segments pieces.
@@ -68,6 +72,8 @@ public:
     /// Closes both halves and opens them with new bases, as after a re-link.
     void reopen(uint64_t seed);
     void close();
+    /// Lets the engine do all that was started, and the sender free what it has read.
+    void finish_copies();
     /// All mbufs are back in their pools.
     bool nothing_leaked() const;
     bool guards_intact() const { return receiver_.intact() && sender_.intact(); }
@@ -89,6 +95,7 @@ private:
     Guarded receiver_;
     Guarded sender_;
     std::byte *buffers_;
+    alignas(64) std::byte staging_[plx::queue::staging_bytes];
     std::string name_;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The hot path, compiled once for each instruction set with PLX_VARIANT set to its name.
 #include "plx_consumer.hpp"
-#include "plx_producer.hpp"
+#include "plx_engine_producer.hpp"
 #include "plx_variants.hpp"
 
 #define PLX_TEXT_OF(x) #x
@@ -10,10 +10,11 @@
 namespace plx::queue::PLX_VARIANT
 {
 
-const Ops plain_ops{"plain/" PLX_TEXT(PLX_VARIANT), tx_burst<Plain>, rx_burst<Plain>};
+const Ops plain_ops{"plain/" PLX_TEXT(PLX_VARIANT), tx_burst<Plain>, rx_burst<Plain>,
+                    tx_burst_engine<Plain>};
 const Ops write_combining_ops{"wc/" PLX_TEXT(PLX_VARIANT), tx_burst<WriteCombining>,
-                              rx_burst<WriteCombining>};
+                              rx_burst<WriteCombining>, tx_burst_engine<WriteCombining>};
 const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT), tx_burst<DirectStore>,
-                           rx_burst<DirectStore>};
+                           rx_burst<DirectStore>, tx_burst_engine<DirectStore>};
 
 } // namespace plx::queue::PLX_VARIANT

@@ -9,10 +9,10 @@
 namespace plx::queue
 {
 
-/// An engine belongs to one sending half. All calls but halt() come from the lcore of that half,
-/// inside its burst function: no lock, no log, no system call, no remote read; a register is
-/// written by start() alone. halt() comes from the control side while that lcore is known to be
-/// outside, before a half is opened and after it was closed.
+/// An engine belongs to one sending half. All calls but failed() and halt() come from the lcore of
+/// that half, inside its burst function: no lock, no log, no system call, no remote read; a
+/// register is written by start() alone. halt() comes from the control side while that lcore is
+/// known to be outside, before a half is opened and after it was closed.
 ///
 /// Order: what two copies write becomes visible at the destination in the order in which they were
 /// given (one channel, relaxed ordering of data writes off). Within one copy nothing is promised
@@ -35,6 +35,7 @@ struct Engine {
     /// does not count the copy at which it failed, nor any after it.
     uint64_t (*completed)(void *ctx) = nullptr;
     /// A copy failed, or the engine hangs and was given up. Stays so until a halt() that mends it.
+    /// Any thread may ask.
     /// Nothing is given to a failed engine.
     bool (*failed)(void *ctx) = nullptr;
     /// Makes sure that nothing which was given reads or writes memory any more, and forgets it;

@@ -211,27 +211,28 @@ inline std::byte *take_posted(Tx &q)
     return segments == m->nb_segs && sum == m->pkt_len;
 }
 
-/// Appends @p n bytes to the posted buffer that is being filled, and to the next ones.
-struct PostedCursor {
-    std::byte *to;
-    uint32_t room;
-};
-template <MemPolicy Mem>
-bool put_posted_bytes(Tx &q, PostedCursor &c, const std::byte *from, uint32_t n)
+/// Cuts the data of a message into pieces that lie in one segment and in one posted buffer.
+/// @param copy  called with (to in the window, segment, offset in it, bytes) for each
+/// @return false: the peer broke the protocol; some pieces may have been copied
+template <MemPolicy Mem, class Copy>
+[[gnu::always_inline]] inline bool spread(Tx &q, const rte_mbuf *m, Copy copy)
 {
-    while (n > 0) {
-        if (c.room == 0) {
-            c.to = take_posted<Mem>(q);
-            if (c.to == nullptr)
-                return false;
-            c.room = q.s.peer_buf_bytes;
+    std::byte *to = nullptr;
+    uint32_t room = 0;
+    for (const rte_mbuf *s = m; s != nullptr; s = s->next) {
+        for (uint32_t at = 0; at < s->data_len;) {
+            if (room == 0) {
+                to = take_posted<Mem>(q);
+                if (to == nullptr)
+                    return false;
+                room = q.s.peer_buf_bytes;
+            }
+            const uint32_t left = s->data_len - at, now = left < room ? left : room;
+            copy(to, s, at, now);
+            to += now;
+            at += now;
+            room -= now;
         }
-        const uint32_t now = n < c.room ? n : c.room;
-        Mem::copy(c.to, from, now);
-        c.to += now;
-        from += now;
-        c.room -= now;
-        n -= now;
     }
     return true;
 }
@@ -243,12 +244,14 @@ template <MemPolicy Mem>
     const Put put = reserve_posted<Mem>(q, q.per_buffer.ceil(m->pkt_len));
     if (put != Put::taken)
         return put;
-    PostedCursor cursor{nullptr, 0};
-    for (const rte_mbuf *s = m; s != nullptr; s = s->next)
-        if (!put_posted_bytes<Mem>(q, cursor, rte_pktmbuf_mtod(s, const std::byte *), s->data_len))
-            return Put::bad_peer;
+    const auto copy = [](std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n) {
+        Mem::copy(to, rte_pktmbuf_mtod_offset(s, const std::byte *, from), n);
+    };
+    if (!spread<Mem>(q, m, copy))
+        return Put::bad_peer;
     out.add_head(at, m->pkt_len, wire::Kind::posted, meta.flags, Body(meta.data));
     out.has_posted();
+    count(q.stats.cpu_bytes, m->pkt_len);
     return Put::taken;
 }
 
@@ -426,7 +429,7 @@ template <MemPolicy Mem, bool HasMeta>
     q.messages += done;
     count(q.stats.messages, done);
     count(q.stats.bytes, bytes);
-    count(q.stats.posted_messages, posted);
+    count(q.stats.cpu_messages, posted);
     count(q.stats.inline_messages, done - posted);
     free_sent(mbufs, done, simple);
     return {done, why};

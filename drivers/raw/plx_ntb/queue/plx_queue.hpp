@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "plx_engine.hpp"
+
 struct rte_mbuf;
 struct rte_mempool;
 
@@ -28,6 +30,21 @@ enum class Policy { plain, write_combining };
 /// What the reader does with a drained ring line or buffer line so that the writer gets it cheaply.
 enum class Drain { none, clwb, clflushopt, cldemote };
 
+/// Messages of which the engine may still read the mbufs, a queue pair.
+inline constexpr uint32_t held_max = 256;
+/// Staging of their header lines: bytes 0 to 15 of each, all that is not reserved.
+inline constexpr size_t staged_bytes = 16;
+inline constexpr size_t staging_bytes = held_max * staged_bytes;
+
+/// How a sending half uses a copy engine; without one, engine.copy is NULL.
+struct EngineSetup {
+    Engine engine = {};
+    uint64_t peer_block = 0;      ///< TxSetup.peer_block as the engine addresses it
+    std::byte *staging = nullptr; ///< local, staging_bytes, IOVA-contiguous, aligned to 16
+    uint64_t staging_iova = 0;
+    uint32_t min_bytes = 0; ///< messages of at least so many bytes go by the engine
+};
+
 /// Sender half: where the peer's ring lies in our window, where the peer's credits lie in our
 /// block.
 struct TxSetup {
@@ -44,6 +61,7 @@ struct TxSetup {
     uint32_t peer_buf_bytes;   ///< data bytes of each posted buffer
     uint32_t peer_max_message; ///< bytes
     uint32_t inline_max;       ///< bytes; longer messages go into posted buffers
+    EngineSetup by_engine = {};
 };
 
 /// Receiver half: our ring and pools, the peer's back channel in our window.
@@ -66,11 +84,16 @@ struct RxSetup {
 };
 
 struct TxStats {
-    uint64_t messages, bytes, inline_messages, posted_messages;
+    uint64_t messages, bytes;
+    uint64_t inline_messages; ///< inside the ring
+    uint64_t cpu_messages;    ///< stored into posted buffers by the CPU
+    uint64_t dma_messages;    ///< copied into posted buffers by the engine
+    uint64_t cpu_bytes, dma_bytes;
     uint64_t full;        ///< bursts cut short by missing credits or posted buffers
     uint64_t errors;      ///< mbufs refused: NULL, broken chains, too long
     uint64_t unconfirmed; ///< messages sent and not covered by a credit when the queue was closed
     uint64_t bad_peer;    ///< credits or posted buffers that the peer had no right to write
+    uint64_t dma_errors;  ///< times the engine failed
 };
 
 struct RxStats {
@@ -89,7 +112,8 @@ struct Rx; ///< one writer at a time: the lcore that receives
 /// @return number of messages taken, 0 to n: the mbufs [0, taken) are the queue's (freed once
 ///   copied), the rest stays the caller's; fewer than n is back-pressure.
 ///   -EMSGSIZE, -EINVAL: mbuf 0 is longer than the peer takes / NULL or broken: nothing was taken;
-///   -EPROTO: the peer broke the protocol, nothing more goes until the queue is opened again.
+///   -EPROTO: the peer broke the protocol, or the engine failed: nothing more goes until the queue
+///   is opened again.
 /// @param meta NULL or n entries
 using TxBurst = int (*)(Tx *, rte_mbuf **mbufs, const Meta *meta, unsigned n);
 /// State of an mbuf handed up: refcnt 1, packet_type 0, vlan_tci and hash 0, port as set up,
@@ -106,6 +130,9 @@ struct Ops {
     const char *name; ///< e.g. "plain/avx512"
     TxBurst tx_burst;
     RxBurst rx_burst;
+    /// For a half that was opened with an engine. An mbuf that goes by the engine is held until the
+    /// engine has read it and freed in a later burst, also one of 0 messages, or by tx_close().
+    TxBurst tx_burst_engine = nullptr;
 };
 
 /// The fastest variant this CPU has for @p policy.
@@ -129,12 +156,15 @@ size_t rx_bytes();
 /// Tag every line of the own message ring, credit line and posted ring as "never written".
 void prepare_ring(std::byte *ring, uint32_t lines, uint32_t base);
 void prepare_back(std::byte *credit, std::byte *posted, uint32_t posted_lines, uint32_t base);
-/// Opens a half for a new epoch; statistics survive. @return 0 or -EINVAL with nothing changed.
+/// Opens a half for a new epoch; statistics survive. @return 0 or -EINVAL with nothing changed;
+/// -EIO the engine does not come to rest
 int tx_open(Tx *, const TxSetup &);
 int rx_open(Rx *, const RxSetup &);
-/// Closes it: counts what is unconfirmed; posted buffers and half-received messages go back to
-/// their pool. To be called when the peer can no longer write to them (fenced).
-void tx_close(Tx *);
+/// Closes it: halts the engine, frees what it held, counts what is unconfirmed.
+/// @return false: the engine still moves; nothing was closed, call again
+[[nodiscard]] bool tx_close(Tx *);
+/// Closes it: posted buffers and half-received messages go back to their pool. To be called when
+/// the peer can no longer write to them (fenced).
 void rx_close(Rx *);
 /// Any thread, at any time. Reset is for one control thread at a time and does not disturb the
 /// lcore.

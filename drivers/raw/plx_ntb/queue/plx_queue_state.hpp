@@ -46,6 +46,22 @@ struct RingPlace {
     }
 };
 
+/// A message that the engine may still read.
+struct Held {
+    rte_mbuf *mbuf;
+    uint64_t copies; ///< read when so many copies are completed
+};
+
+/// What a sending half remembers of its engine.
+struct ByEngine {
+    uint32_t room;  ///< copies that can be given without asking the engine
+    uint64_t given; ///< copies since the half was opened
+    uint32_t head;  ///< messages held since then, modulo 2^32
+    uint32_t tail;  ///< those of them that were freed
+    Held held[held_max];
+    static_assert((held_max & (held_max - 1)) == 0);
+};
+
 struct alignas(64) Tx {
     RingPlace ring;    ///< the peer's message ring
     uint64_t head;     ///< lines sent in this epoch
@@ -66,6 +82,7 @@ struct alignas(64) Tx {
     uint32_t cache[wire::posted_per_line]; ///< checked offsets, in lines
 
     alignas(64) TxSetup s;
+    alignas(64) ByEngine by_engine;
     alignas(64) TxStats stats;
     TxStats cleared; ///< control side only: stats at the last reset
 };

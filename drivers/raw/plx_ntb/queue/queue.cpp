@@ -40,6 +40,16 @@ void store_word(std::byte *at, uint64_t word)
         .store(word, std::memory_order_release);
 }
 
+bool engine_fits(const EngineSetup &s)
+{
+    const Engine &e = s.engine;
+    if (e.copy == nullptr)
+        return true; // none
+    return e.room != nullptr && e.start != nullptr && e.completed != nullptr &&
+           e.failed != nullptr && e.halt != nullptr && s.staging != nullptr &&
+           reinterpret_cast<uintptr_t>(s.staging) % staged_bytes == 0;
+}
+
 bool tx_fits(const TxSetup &s)
 {
     return is_ring(s.peer_ring, s.peer_ring_lines, ring_lines_min, ring_lines_max) &&
@@ -47,7 +57,8 @@ bool tx_fits(const TxSetup &s)
            is_ring(s.posted, s.posted_lines, posted_lines_min, posted_lines_max) &&
            s.peer_block != nullptr && s.peer_buf_begin <= s.peer_buf_end &&
            is_buffer_size(s.peer_buf_bytes) && s.peer_max_message <= message_max &&
-           s.inline_max <= inline_bytes_max && inline_lines(s.inline_max) <= s.peer_ring_lines / 2;
+           s.inline_max <= inline_bytes_max &&
+           inline_lines(s.inline_max) <= s.peer_ring_lines / 2 && engine_fits(s.by_engine);
 }
 
 /// Window mbufs must begin on a line inside the block and hold buf_bytes: one of them speaks for
@@ -93,6 +104,23 @@ void count_unconfirmed(Tx &q)
     count(q.stats.unconfirmed, word_tag(w) == q.s.back_base && open <= most ? open : most);
 }
 
+/// Starts with an engine at rest: nothing of the last epoch is in its count.
+bool engine_open(const EngineSetup &s, ByEngine &e)
+{
+    e = {};
+    return s.engine.copy == nullptr || s.engine.halt(s.engine.ctx);
+}
+
+/// @return false: the engine still moves
+bool engine_close(const EngineSetup &s, ByEngine &e)
+{
+    if (s.engine.copy != nullptr && !s.engine.halt(s.engine.ctx))
+        return false;
+    for (; e.tail != e.head; e.tail++)
+        rte_pktmbuf_free(e.held[e.tail & (held_max - 1)].mbuf);
+    return true;
+}
+
 /// now - then of every counter; both structs hold counters and nothing else.
 template <class Stats>
 Stats since(const Stats &now, const Stats &then)
@@ -136,9 +164,13 @@ int tx_open(Tx *q, const TxSetup &s)
 {
     if (q->open || !tx_fits(s))
         return -EINVAL;
+    if (!engine_open(s.by_engine, q->by_engine))
+        return -EIO;
     const uint64_t can_be_posted =
         uint64_t{posted_per_line} * (s.posted_lines - 1) * s.peer_buf_bytes;
     q->s = s;
+    // What fits inline stays inline.
+    q->s.by_engine.min_bytes = std::max(s.by_engine.min_bytes, s.inline_max + 1);
     q->ring = place(s.peer_ring, s.peer_ring_lines, s.peer_ring_base);
     q->posted = place(const_cast<std::byte *>(s.posted), s.posted_lines, s.back_base);
     q->per_buffer = Divider(s.peer_buf_bytes);
@@ -179,12 +211,15 @@ int rx_open(Rx *q, const RxSetup &s)
     return 0;
 }
 
-void tx_close(Tx *q)
+bool tx_close(Tx *q)
 {
     if (!q->open)
-        return;
+        return true;
+    if (!engine_close(q->s.by_engine, q->by_engine))
+        return false;
     count_unconfirmed(*q);
     q->open = false;
+    return true;
 }
 
 void rx_close(Rx *q)

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The sending half of a queue pair that has a copy engine: long messages go by the engine, straight
+// out of their mbufs; all others as without one (plx_producer.hpp).
+#ifndef PLX_ENGINE_PRODUCER_HPP
+#define PLX_ENGINE_PRODUCER_HPP
+
+#include <rte_mbuf.h>
+
+#include "plx_producer.hpp"
+
+namespace plx::queue::PLX_VARIANT
+{
+
+/// mbufs freed in one go.
+inline constexpr unsigned free_batch = 64;
+
+[[gnu::always_inline]] inline Held &held_at(ByEngine &e, uint32_t position)
+{
+    return e.held[position & (held_max - 1)];
+}
+
+/// Frees what the engine has read. @return false: the engine has failed
+[[gnu::noinline]] inline bool free_read(Tx &q)
+{
+    const Engine &engine = q.s.by_engine.engine;
+    ByEngine &e = q.by_engine;
+    const uint64_t completed = engine.completed(engine.ctx);
+    while (e.tail != e.head && held_at(e, e.tail).copies <= completed) {
+        rte_mbuf *mbufs[free_batch];
+        unsigned n = 0;
+        while (n < free_batch && e.tail != e.head && held_at(e, e.tail).copies <= completed)
+            mbufs[n++] = held_at(e, e.tail++).mbuf;
+        rte_pktmbuf_free_bulk(mbufs, n);
+    }
+    return !engine.failed(engine.ctx);
+}
+
+/// Memory of EAL's has an IOVA that the engine was told of. What an application attached to an mbuf
+/// may have any.
+inline bool engine_reaches(const rte_mbuf *m)
+{
+    for (const rte_mbuf *s = m; s != nullptr; s = s->next)
+        if ((s->ol_flags & RTE_MBUF_F_EXTERNAL) != 0)
+            return false;
+    return true;
+}
+
+/// Copies that a message takes at most: a piece ends with a segment or with a buffer, and the
+/// header takes two.
+inline uint32_t copies_of(const Tx &q, const rte_mbuf *m)
+{
+    return q.per_buffer.ceil(m->pkt_len) + m->nb_segs + 1;
+}
+
+[[gnu::noinline]] inline bool engine_can(const Tx &q, const rte_mbuf *m)
+{
+    return m->pkt_len <= q.max_message && copies_of(q, m) <= q.s.by_engine.engine.capacity &&
+           chain_is_whole(m) && engine_reaches(m);
+}
+
+/// What does not go by the engine goes by the CPU, which also says what is wrong with it.
+[[gnu::always_inline]] inline bool goes_by_engine(const Tx &q, const rte_mbuf *m)
+{
+    return m != nullptr && m->pkt_len >= q.s.by_engine.min_bytes && engine_can(q, m);
+}
+
+[[gnu::always_inline]] inline void give_copy(Tx &q, uint64_t from, const std::byte *to, uint32_t n)
+{
+    const EngineSetup &s = q.s.by_engine;
+    s.engine.copy(s.engine.ctx, from, s.peer_block + static_cast<uint64_t>(to - q.s.peer_block), n);
+    q.by_engine.given++;
+    q.by_engine.room--;
+}
+
+/// The header line, behind the data on the same engine. Its word 0 is a copy of its own, and the
+/// last: within one copy the word might be seen before the rest.
+inline void give_head(Tx &q, uint32_t length, const Meta &meta)
+{
+    const EngineSetup &s = q.s.by_engine;
+    const size_t slot = (q.by_engine.head & (held_max - 1)) * staged_bytes;
+    const uint64_t words[2] = {
+        wire::head_word(q.ring.tag(q.head), length, wire::Kind::posted, meta.flags), meta.data};
+    static_assert(sizeof(words) == staged_bytes);
+    __builtin_memcpy(s.staging + slot, words, sizeof(words));
+    const std::byte *line = q.ring.line(q.head);
+    give_copy(q, s.staging_iova + slot + 8, line + 8, 8);
+    give_copy(q, s.staging_iova + slot, line, 8);
+}
+
+/// Room for a message: a place to hold it, a line, posted buffers, copies.
+template <MemPolicy Mem>
+Put reserve_by_engine(Tx &q, const rte_mbuf *m)
+{
+    ByEngine &e = q.by_engine;
+    if (e.head - e.tail == held_max)
+        return Put::full;
+    uint32_t lines = room_of(q);
+    Put put = reserve_lines<Mem>(q, 1, lines);
+    if (put == Put::taken)
+        put = reserve_posted<Mem>(q, q.per_buffer.ceil(m->pkt_len));
+    const uint32_t copies = copies_of(q, m);
+    if (put == Put::taken && e.room < copies) {
+        const Engine &engine = q.s.by_engine.engine;
+        e.room = engine.room(engine.ctx);
+        put = e.room < copies ? Put::full : Put::taken;
+    }
+    return put;
+}
+
+/// Gives one message to the engine, which is not started yet. taken: the mbuf is held.
+template <MemPolicy Mem>
+[[gnu::noinline]] Put put_by_engine(Tx &q, rte_mbuf *m, const Meta &meta)
+{
+    const Put put = reserve_by_engine<Mem>(q, m);
+    if (put != Put::taken)
+        return put;
+    const uint32_t length = m->pkt_len;
+    const auto copy = [&q](const std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n) {
+        give_copy(q, rte_pktmbuf_iova_offset(s, from), to, n);
+    };
+    const bool whole = spread<Mem>(q, m, copy);
+    if (whole) {
+        give_head(q, length, meta);
+        q.head++;
+    } else {
+        // The engine may be reading it already, so it cannot go back to the caller: it is held, and
+        // is one of the messages that are never confirmed.
+        burst_ended(q, Put::bad_peer);
+    }
+    ByEngine &e = q.by_engine;
+    held_at(e, e.head++) = {m, e.given};
+    q.messages++;
+    count(q.stats.messages, 1);
+    count(q.stats.bytes, length);
+    count(q.stats.dma_messages, 1);
+    count(q.stats.dma_bytes, length);
+    return Put::taken;
+}
+
+[[gnu::noinline]] inline int engine_failed(Tx &q)
+{
+    count(q.stats.dma_errors, 1);
+    q.broken = true;
+    return -EPROTO;
+}
+
+/// Messages from the first on that the CPU copies.
+[[gnu::always_inline]] inline unsigned by_cpu(const Tx &q, rte_mbuf *const *mbufs, unsigned n)
+{
+    unsigned run = 0;
+    while (run < n && !goes_by_engine(q, mbufs[run]))
+        run++;
+    return run;
+}
+
+/// Lines that the CPU stores may arrive before those of the engine that lie in front of them: the
+/// reader takes them in the order of the ring.
+template <MemPolicy Mem>
+int tx_burst_engine(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
+{
+    static constexpr Meta no_meta{};
+    if (!q->open || q->broken) [[unlikely]]
+        return q->broken ? -EPROTO : 0;
+    ByEngine &e = q->by_engine;
+    if (e.head != e.tail && !free_read(*q)) [[unlikely]]
+        return engine_failed(*q);
+    const uint64_t given = e.given;
+    unsigned done = 0;
+    int rc = 0;
+    while (done < n && !q->broken) {
+        const unsigned run = by_cpu(*q, mbufs + done, n - done);
+        if (run > 0) {
+            rc = tx_burst<Mem>(q, mbufs + done, meta != nullptr ? meta + done : nullptr, run);
+            done += rc > 0 ? static_cast<unsigned>(rc) : 0;
+            if (rc != static_cast<int>(run))
+                break;
+            continue;
+        }
+        const Put put = put_by_engine<Mem>(*q, mbufs[done], meta != nullptr ? meta[done] : no_meta);
+        if (put != Put::taken) {
+            rc = burst_ended(*q, put);
+            break;
+        }
+        done++;
+    }
+    if (e.given != given)
+        q->s.by_engine.engine.start(q->s.by_engine.engine.ctx);
+    return done > 0 ? static_cast<int>(done) : rc;
+}
+
+} // namespace plx::queue::PLX_VARIANT
+
+#endif

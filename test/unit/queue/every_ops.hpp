@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Every compiled variant of the hot path, and which of them this CPU can run.
+#ifndef TEST_QUEUE_EVERY_OPS_HPP
+#define TEST_QUEUE_EVERY_OPS_HPP
+
+#include <array>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include <rte_cpuflags.h>
+
+#include "plx_variants.hpp"
+
+namespace test_queue
+{
+
+inline bool has(rte_cpu_flag_t flag)
+{
+    return rte_cpu_get_flag_enabled(flag) == 1;
+}
+
+inline bool runs_here(const std::string &name)
+{
+    if (name.find("avx512") != name.npos &&
+        !(has(RTE_CPUFLAG_AVX512BW) && has(RTE_CPUFLAG_AVX512VL)))
+        return false;
+    if (name.find("avx2") != name.npos && !has(RTE_CPUFLAG_AVX2))
+        return false;
+    return name.find("movdir64b") == name.npos || has(RTE_CPUFLAG_MOVDIR64B);
+}
+
+inline const std::array all_ops{
+    &plx::queue::sse4::plain_ops,           &plx::queue::avx2::plain_ops,
+    &plx::queue::avx512::plain_ops,         &plx::queue::sse4::write_combining_ops,
+    &plx::queue::avx2::write_combining_ops, &plx::queue::avx512::write_combining_ops,
+    &plx::queue::sse4::direct_store_ops,    &plx::queue::avx2::direct_store_ops,
+    &plx::queue::avx512::direct_store_ops};
+
+/// For INSTANTIATE_TEST_SUITE_P.
+inline std::string ops_name(const testing::TestParamInfo<const plx::queue::Ops *> &info)
+{
+    std::string name = info.param->name;
+    name[name.find('/')] = '_';
+    return name;
+}
+
+} // namespace test_queue
+
+#endif
