@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Accesses: a host to its own registers, and through its windows by the checked way.
+#include "fault.hpp"
 #include "host.hpp"
 #include "plx_fields.hpp"
 
@@ -46,15 +47,6 @@ void note_refusal(Host &host, const Admission &admission)
     }
 }
 
-bool doorbell_lost(Chip &chip, uint32_t offset)
-{
-    uint32_t left = chip.drop_doorbells.load();
-    while (is_doorbell_set(offset) && left != 0)
-        if (chip.drop_doorbells.compare_exchange_weak(left, left - 1))
-            return true;
-    return false;
-}
-
 bool access_csr(Host &host, uint64_t at, const Access &access, size_t bytes)
 {
     if (at % 4 != 0 || bytes % 4 != 0)
@@ -69,7 +61,7 @@ bool access_csr(Host &host, uint64_t at, const Access &access, size_t bytes)
             continue;
         }
         memcpy(&value, access.source + done, sizeof(value));
-        if (!doorbell_lost(*host.peer_chip, offset))
+        if (!doorbell_faulty(*host.peer_chip, offset, value, now_ns(host)))
             moved |= reg_write(*host.peer_chip, offset, value, now_ns(host));
     }
     if (moved)
@@ -137,17 +129,23 @@ uint32_t csr_read32(Host *host, uint32_t offset)
     Locked locked(*host);
     if (host->stuck)
         settle(*host);
+    if (host->gone)
+        return host->gone_reads_as;
     // A read tells that earlier writes have taken effect. Where they have not, nothing answers.
-    if (host->all_ones || host->stuck)
+    if (host->stuck)
         return ~uint32_t{0};
     look_at_link(*host);
+    doorbells_arrive(*host->chip, now_ns(*host));
     return reg_read(*host->chip, offset, host->config.cpu_read_rid, link_up(*host));
 }
 
 void csr_write32(Host *host, uint32_t offset, uint32_t value)
 {
     Locked locked(*host);
+    if (host->gone)
+        return;
     look_at_link(*host);
+    doorbells_arrive(*host->chip, now_ns(*host));
     if (reg_write(*host->chip, offset, value, now_ns(*host)))
         settle(*host);
 }

@@ -25,9 +25,12 @@ struct Chip {
     std::atomic<uint64_t> protect_until; ///< ns: test-pattern registers drop writes before that
     std::atomic<uint64_t> seen;          ///< the link state whose consequences are carried out
     std::atomic<uint32_t> downs;         ///< how often this end took the link down
-    std::atomic<uint32_t> fault_down;    ///< the link is held down by a fault
+    std::atomic<uint32_t> held_down;     ///< LinkHold: faults that hold the link down
     std::atomic<uint32_t> train_us;
     std::atomic<uint32_t> drop_doorbells; ///< doorbell writes of the peer still to be lost
+    std::atomic<uint32_t> late_us;        ///< doorbell writes of the peer take so long
+    std::atomic<uint32_t> late_bits[2]; ///< those on their way: towards the virtual, the link side
+    std::atomic<uint64_t> late_until;   ///< ns: when they arrive; 0: none is on its way
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
 

@@ -106,6 +106,7 @@ bool follow(Host &host)
     host.stuck = false;
     if (host.departed)
         take_back(host);
+    note_presence(host);
     carry_out(host);
     // Both, always: the second is what takes access away.
     const bool own = follow_own(host);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host.hpp"
+#include "fault.hpp"
 
 #include "plx_fields.hpp"
 
@@ -177,11 +178,9 @@ int choose_chip(Host &host)
         if (error != 0)
             return error;
     }
-    host.chip->drop_doorbells.store(0);
-    host.chip->fault_down.store(0);
+    faults_end(*host.chip, now_ns(host));
     host.chip->train_us.store(host.config.switches.train_us);
-    fit_setup(host); // the EEPROM of this run
-    assign_bars(host);
+    power_up(host);
     return 0;
 }
 
@@ -282,6 +281,12 @@ void detach(Host *host)
     close_parts(host);
 }
 
+void power_up(Host &host)
+{
+    fit_setup(host); // the EEPROM of this run
+    assign_bars(host);
+}
+
 Bar bar(Host *host, unsigned index)
 {
     if (index == 0)
@@ -336,7 +341,7 @@ int memory_remove(Host *host, const Memory &memory)
 bool cable_connected(Host *host)
 {
     Locked locked(*host);
-    return host->connected;
+    return host->connected && !link_cable_pulled(*host->chip, host->peer_chip);
 }
 
 void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx)
@@ -351,28 +356,6 @@ void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx
     }
     if (!inside)
         pthread_mutex_unlock(&host->callback_lock);
-}
-
-void inject(Host *host, Fault fault, uint32_t argument)
-{
-    Locked locked(*host);
-    switch (fault) {
-    case Fault::link_down:
-        link_force_down(*host->chip, argument != 0, now_ns(*host));
-        settle(*host);
-        break;
-    case Fault::drop_doorbells:
-        host->chip->drop_doorbells.store(argument);
-        break;
-    case Fault::all_ones:
-        host->all_ones = argument != 0;
-        break;
-    case Fault::freeze_remaps:
-        host->frozen = argument != 0;
-        if (!host->frozen)
-            host->ops->unfreeze(*host);
-        break;
-    }
 }
 
 } // namespace plx::twin

@@ -50,10 +50,12 @@ public:
     int offered_chip_fd = -1; ///< what the other end held of this end's former chip
 
     bool connected = false;
+    bool present = false;  ///< as told: connected, over a cable that is plugged in
     bool departed = false; ///< the other end went, and may still hold memory of ours
     bool frozen = false;
-    bool all_ones = false;
-    bool stuck = false; ///< memory that the peer may reach could not be taken back
+    bool gone = false;            ///< the card, by surprise
+    uint32_t gone_reads_as = ~0u; ///< what registers give then
+    bool stuck = false;           ///< memory that the peer may reach could not be taken back
     bool stuck_told = false;
 
     Viewer self;
@@ -95,6 +97,8 @@ private:
 };
 
 uint64_t now_ns(const Host &host);
+/// What EEPROM and firmware do to a card before a driver sees it. Under the lock.
+void power_up(Host &host);
 PowerOn power_values(const Host &host);
 /// Whether the caller is the cable's thread. Without the lock.
 bool on_cable_thread(Host &host);
@@ -129,6 +133,8 @@ bool take_memory(Host &host, unsigned slot, const Region &region, int fd);
 bool take_chip(Host &host, int fd);
 void peer_came(Host &host);
 void peer_went(Host &host);
+/// Takes down whether there is another end within reach, to be told by deliver_events().
+void note_presence(Host &host);
 /// Calls the callback for what happened since, then takes memory back from an other end that went:
 /// the move must not delay the news. On the cable's thread, without the lock.
 void deliver_events(Host &host);

@@ -30,7 +30,7 @@ uint64_t life_of(const Chip &own, const Chip *peer)
 bool enabled(const Chip &chip)
 {
     const CablePort port = cable_port(chip);
-    return port.exists && (get(chip, port.control) & port.bit) == 0 && chip.fault_down.load() == 0;
+    return port.exists && (get(chip, port.control) & port.bit) == 0 && chip.held_down.load() == 0;
 }
 
 uint64_t train_ns(const Chip &chip)
@@ -100,13 +100,25 @@ void link_plug(Chip &own, const Chip &peer, uint64_t now_ns)
     own.partner.store(id);
 }
 
-void link_force_down(Chip &own, bool down, uint64_t now_ns)
+// As with the port's control: a down is counted before it begins, the time of a training stored
+// before it may begin.
+void link_hold(Chip &own, LinkHold why, bool down, uint64_t now_ns)
 {
-    if (down)
+    if (down == ((own.held_down.load() & why) != 0))
+        return;
+    if (down) {
         own.downs.fetch_add(1);
-    else
+        own.held_down.fetch_or(why);
+    } else {
         own.enabled_at.store(now_ns);
-    own.fault_down.store(down ? 1 : 0);
+        own.held_down.fetch_and(~uint32_t{why});
+    }
+}
+
+bool link_cable_pulled(const Chip &own, const Chip *peer)
+{
+    const uint32_t theirs = peer == nullptr ? 0 : peer->held_down.load();
+    return ((own.held_down.load() | theirs) & hold_by_cable) != 0;
 }
 
 } // namespace plx::twin

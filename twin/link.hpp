@@ -29,8 +29,12 @@ bool link_carry_out(Chip &own, const Chip *peer, uint64_t now_ns, const LinkRule
                     const PowerOn &values);
 /// Remarks that @p own is cabled to @p peer: with another chip training begins anew.
 void link_plug(Chip &own, const Chip &peer, uint64_t now_ns);
-/// Holds the link down, or lets it train again.
-void link_force_down(Chip &own, bool down, uint64_t now_ns);
+/// Why a link is held down: bits of Chip::held_down.
+enum LinkHold : uint32_t { hold_by_fault = 1, hold_by_cable = 2, hold_by_power = 4 };
+/// Holds the link down, or lets it train again once nothing else holds it.
+void link_hold(Chip &own, LinkHold why, bool down, uint64_t now_ns);
+/// Whether the cable between the two is pulled out. @p peer NULL: nobody else could have.
+bool link_cable_pulled(const Chip &own, const Chip *peer);
 
 } // namespace plx::twin
 

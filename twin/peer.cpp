@@ -97,7 +97,6 @@ bool take_chip(Host &host, int fd)
 void peer_came(Host &host)
 {
     host.connected = true;
-    host.comings++;
     for (Region &r : host.told)
         r = {};
     follow(host);
@@ -111,10 +110,20 @@ void peer_went(Host &host)
         return;
     host.connected = false;
     host.departed = true;
-    host.comings++;
+    note_presence(host);
     let_go(host);
     for (unsigned slot = 0; slot < max_blocks; slot++)
         forget(host, slot);
+    wake(host);
+}
+
+void note_presence(Host &host)
+{
+    const bool present = host.connected && !link_cable_pulled(*host.chip, host.peer_chip);
+    if (present == host.present)
+        return;
+    host.present = present;
+    host.comings++;
     wake(host);
 }
 

@@ -109,21 +109,27 @@ int memory_add(Host *host, size_t bytes, int numa_node, bool want_huge, Memory *
 /// Takes it back: the peer's view is gone when this returns. @return 0 or -ENOENT
 int memory_remove(Host *host, const Memory &memory);
 
-/// Whether a process holds the other end of the cable now.
+/// Whether a process holds the other end of the cable now, and the cable is plugged in.
 bool cable_connected(Host *host);
-/// Called from the cable's thread when the other end comes or goes. One callback; NULL removes it,
-/// and it does not run any more once this returns. It must not call detach. What happened before is
-/// not told again: look at cable_connected().
+/// Called from the cable's thread when the other end comes or goes, or the cable is pulled or put
+/// back. One callback; NULL removes it, and it does not run any more once this returns. It must not
+/// call detach. What happened before is not told again: look at cable_connected().
 void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx);
 
-/// Faults on demand.
+/// Faults on demand. They end with the process that asked for them.
 enum class Fault {
     link_down,      ///< argument 1: down, 0: may train again
+    port_disabled,  ///< argument 1: somebody disables the port in register 208; 0: enables it
+    cable_pulled,   ///< argument 1: pulled, seen by both ends; 0: put back
+    card_gone,      ///< argument 1: surprise removal: register reads give all-ones, writes and the
+                    ///< windows lead nowhere, the other end loses its link; 2: the same, but reads
+                    ///< give zeros; 0: the card is back, as after power-on
     drop_doorbells, ///< the next <argument> doorbell writes of the peer are lost
-    all_ones,       ///< argument 1: every CSR read of this host gives all-ones (surprise removal)
+    late_doorbells, ///< doorbell writes of the peer arrive <argument> microseconds late
     freeze_remaps,  ///< argument 1: this end does not answer remap requests (a stopped process)
 };
-void inject(Host *host, Fault fault, uint32_t argument);
+/// @return 0; -EINVAL an argument that the fault does not have; -ENOTSUP no such fault
+int inject(Host *host, Fault fault, uint32_t argument);
 
 } // namespace plx::twin
 

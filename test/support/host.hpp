@@ -44,6 +44,10 @@ public:
     /// Configured again, set up and started, while it is attached and stopped.
     int64_t start_again(const HostSetup &setup);
     void stop() { ask(Op::stop); }
+    int64_t inject(rte_pmd_plx_ntb_fault fault, uint32_t argument)
+    {
+        return ask(Op::inject, uint64_t{fault} << 32 | argument).rc;
+    }
     std::string events() { return ask(Op::observe).events; }
     rte_pmd_plx_ntb_link link() { return ask(Op::observe).link; }
     uint64_t xstat(const std::string &name) { return ask(Op::xstat, 0, name).value; }

@@ -41,6 +41,7 @@ enum class Op : uint32_t {
     pattern,  ///< fills the kept mbufs with bytes of seed value
     unharmed, ///< whether the kept mbufs still hold that: answer.value counts the bytes that differ
     xstat,    ///< text: name; answer.value
+    inject,   ///< value: the fault, high half, and its argument, low half
     at_home,  ///< mbufs of the own pools that are not home
 };
 

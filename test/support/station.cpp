@@ -128,6 +128,10 @@ Answer Station::obey(const Order &order)
     case Op::xstat:
         value = rte_rawdev_xstats_by_name_get(id_, order.text, nullptr);
         break;
+    case Op::inject:
+        rc = rte_pmd_plx_ntb_inject(id_, static_cast<rte_pmd_plx_ntb_fault>(order.value >> 32),
+                                    static_cast<uint32_t>(order.value));
+        break;
     case Op::at_home:
         value = not_home();
         break;

@@ -9,6 +9,8 @@
 #include <plx_chip.hpp>
 #include <plx_reg_io.hpp>
 
+#include "rte_pmd_plx_ntb.h"
+
 namespace plx::pmd
 {
 
@@ -38,6 +40,9 @@ struct PlatformOps {
     /// @param wake called from any thread when peer_present may have changed; NULL: no more
     void (*watch_peer)(void *ctx, void (*wake)(void *arg), void *arg);
     void (*detach)(void *ctx);
+    /// A fault on demand; NULL where there are none.
+    /// @return 0; -EINVAL the argument; -ENOTSUP the fault
+    int (*inject)(void *ctx, rte_pmd_plx_ntb_fault fault, uint32_t argument);
 };
 
 struct Platform {

@@ -344,6 +344,16 @@ int rte_pmd_plx_ntb_link_get(uint16_t dev_id, rte_pmd_plx_ntb_link *link)
     return 0;
 }
 
+int rte_pmd_plx_ntb_inject(uint16_t dev_id, rte_pmd_plx_ntb_fault fault, uint32_t argument)
+{
+    Device *device = plx::pmd::device_of(dev_id);
+    if (device == nullptr || device->closed())
+        return -ENODEV;
+    const plx::pmd::Platform &platform = device->platform();
+    return platform.ops->inject == nullptr ? -ENOTSUP
+                                           : platform.ops->inject(platform.ctx, fault, argument);
+}
+
 int rte_pmd_plx_ntb_event_register(uint16_t dev_id, rte_pmd_plx_ntb_event_fn fn, void *arg)
 {
     Device *device = plx::pmd::device_of(dev_id);

@@ -117,7 +117,8 @@ void detach(void *ctx)
     rte_free(ctx);
 }
 
-const PlatformOps pci_ops = {"pci", memory_alloc, memory_free, peer_present, watch_peer, detach};
+const PlatformOps pci_ops = {"pci",      memory_alloc, memory_free, peer_present,
+                             watch_peer, detach,       nullptr};
 
 // ---- probe and remove
 

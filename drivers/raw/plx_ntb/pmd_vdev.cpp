@@ -115,13 +115,36 @@ void watch_peer(void *ctx, void (*wake)(void *arg), void *arg)
         twin::on_cable(self(ctx)->host, on_cable, ctx);
 }
 
+struct FaultPair {
+    rte_pmd_plx_ntb_fault asked;
+    twin::Fault fault;
+};
+constexpr FaultPair faults[] = {
+    {RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, twin::Fault::link_down},
+    {RTE_PMD_PLX_NTB_FAULT_PORT_DISABLED, twin::Fault::port_disabled},
+    {RTE_PMD_PLX_NTB_FAULT_CABLE_PULLED, twin::Fault::cable_pulled},
+    {RTE_PMD_PLX_NTB_FAULT_CARD_GONE, twin::Fault::card_gone},
+    {RTE_PMD_PLX_NTB_FAULT_DROP_DOORBELLS, twin::Fault::drop_doorbells},
+    {RTE_PMD_PLX_NTB_FAULT_LATE_DOORBELLS, twin::Fault::late_doorbells},
+    {RTE_PMD_PLX_NTB_FAULT_FREEZE_REMAPS, twin::Fault::freeze_remaps},
+};
+
+int inject(void *ctx, rte_pmd_plx_ntb_fault fault, uint32_t argument)
+{
+    for (const FaultPair &pair : faults)
+        if (pair.asked == fault)
+            return twin::inject(self(ctx)->host, pair.fault, argument);
+    return -ENOTSUP;
+}
+
 void detach(void *ctx)
 {
     twin::detach(self(ctx)->host);
     rte_free(ctx);
 }
 
-const PlatformOps twin_ops = {"twin", memory_alloc, memory_free, peer_present, watch_peer, detach};
+const PlatformOps twin_ops = {"twin",     memory_alloc, memory_free, peer_present,
+                              watch_peer, detach,       inject};
 
 /// The twin's threads are EAL control threads: they stay off the polling lcores where there is
 /// room.

@@ -205,6 +205,37 @@ int rte_pmd_plx_ntb_link_get(uint16_t dev_id, struct rte_pmd_plx_ntb_link *link)
  */
 int rte_pmd_plx_ntb_event_register(uint16_t dev_id, rte_pmd_plx_ntb_event_fn fn, void *arg);
 
+/** Faults on demand, for tests of what is built on a device. Each strikes the device's own end. */
+enum rte_pmd_plx_ntb_fault {
+    /** 1: the link is held down; 0: it may train again */
+    RTE_PMD_PLX_NTB_FAULT_LINK_DOWN = 0,
+    /** 1: somebody disables the port in the chip (port control, CSR 208); 0: enables it */
+    RTE_PMD_PLX_NTB_FAULT_PORT_DISABLED,
+    /** 1: the cable is pulled out; 0: put back. Each end puts back what it pulled */
+    RTE_PMD_PLX_NTB_FAULT_CABLE_PULLED,
+    /** Surprise removal of the own card. 1: registers read as all-ones; 2: as zeros, which is what
+     * EAL's hot-unplug handler maps in the place of BARs; 0: the card is back, as after power-on */
+    RTE_PMD_PLX_NTB_FAULT_CARD_GONE,
+    /** the next `argument` doorbell writes of the peer are lost; 0: none */
+    RTE_PMD_PLX_NTB_FAULT_DROP_DOORBELLS,
+    /** doorbell writes of the peer arrive `argument` microseconds late, at most 60000000 */
+    RTE_PMD_PLX_NTB_FAULT_LATE_DOORBELLS,
+    /** 1: this end does not follow changes of the peer's windows, as if it were stopped; 0: does */
+    RTE_PMD_PLX_NTB_FAULT_FREEZE_REMAPS,
+};
+
+/**
+ * Causes a fault, on a software twin alone. A fault lasts until it is taken back with argument 0,
+ * or the device is closed. What the device makes of it is told as events, as ever.
+ *
+ * @param dev_id    rawdev id, probed; it may be stopped or running
+ * @param fault     see there
+ * @param argument  see there
+ * @return 0; -ENODEV no such device, or a closed one; -ENOTSUP a card, or no such fault; -EINVAL
+ *   an argument that the fault does not have. Any thread.
+ */
+int rte_pmd_plx_ntb_inject(uint16_t dev_id, enum rte_pmd_plx_ntb_fault fault, uint32_t argument);
+
 #ifdef __cplusplus
 }
 #endif

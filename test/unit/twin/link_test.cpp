@@ -170,19 +170,6 @@ TEST_F(TwinLink, TestPatternsRefuseWritesForAWhileAfterADown)
     EXPECT_EQ(twin::csr_read32(a, pattern), 2u);
 }
 
-TEST_F(TwinLink, AFaultHoldsItDown)
-{
-    up_and_quiet();
-    twin::inject(a, twin::Fault::link_down, 1);
-    clock.advance_us(1'000'000);
-    EXPECT_FALSE(link_is_up(a));
-    EXPECT_FALSE(link_is_up(b));
-    EXPECT_TRUE(changed(b));
-    twin::inject(a, twin::Fault::link_down, 0);
-    EXPECT_FALSE(link_is_up(b));
-    train();
-}
-
 TEST_F(TwinLink, StaysUpWhenAProcessGoesAndComesBackToItsChip)
 {
     up_and_quiet();

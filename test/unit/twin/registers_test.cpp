@@ -175,15 +175,6 @@ TEST_F(TwinRegisters, TestPatternsAreStorage)
         EXPECT_EQ(get(facts::test_pattern(0, i)), 0x12345678 + i);
 }
 
-TEST_F(TwinRegisters, SurpriseRemovalGivesAllOnes)
-{
-    twin::inject(a, twin::Fault::all_ones, 1);
-    EXPECT_EQ(get(virt_block + reg::pci_id), ~0u);
-    EXPECT_EQ(twin::config_read32(a, reg::pci_id), ~0u);
-    twin::inject(a, twin::Fault::all_ones, 0);
-    EXPECT_EQ(get(virt_block + reg::pci_id), 0x87B010B5u);
-}
-
 TEST_F(TwinRegisters, RandomStateIsGarbageThatASeedRepeats)
 {
     auto spad_after = [&](uint64_t seed) {

@@ -263,15 +263,6 @@ TEST_F(TwinRouting, WhetherTheTableFiltersBar0IsASwitch)
     EXPECT_FALSE(reads(virt_block + reg::spad[0], read_rid, 4));
 }
 
-TEST_F(TwinRouting, DoorbellsOfThePeerGetLostOnDemand)
-{
-    set_up_both();
-    twin::inject(b, twin::Fault::drop_doorbells, 2);
-    for (const uint32_t bit : {1u, 2u, 4u})
-        EXPECT_TRUE(writes(virt_block + reg::db_virt_set, bit, write_rid, 4));
-    EXPECT_EQ(twin::csr_read32(b, virt_block + reg::db_virt_set), 4u);
-}
-
 TEST_F(TwinRouting, APeerThatClosesOurWindowThroughOurRegistersIsFollowed)
 {
     open_way();
