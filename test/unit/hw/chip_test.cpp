@@ -650,6 +650,15 @@ TEST_F(ChipTest, ChipThatIsGoneIsToldByEveryOperation)
     EXPECT_EQ(ntb_.link_errors_take(&value), -ENODEV);
 }
 
+TEST_F(ChipTest, AChipThatWasRefusedIsNotTouchedAgain)
+{
+    chip_.csr[v] = ~0u;
+    ASSERT_EQ(ntb_.open(chip_.io(), config_, &why_), -ENODEV);
+    chip_.take();
+    EXPECT_EQ(ntb_.shut_down(true), 0);
+    EXPECT_TRUE(chip_.take().empty());
+}
+
 TEST_F(ChipTest, WindowSetWhileTheChipWasGoneComesWithTheNextProgramming)
 {
     open();

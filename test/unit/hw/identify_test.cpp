@@ -70,6 +70,74 @@ TEST_F(IdentifyTest, NeedsExtendedConfigurationSpace)
     expect_refused(-ENODEV, "extended");
 }
 
+class IdentifyIn256Bytes : public IdentifyTest
+{
+protected:
+    IdentifyIn256Bytes()
+    {
+        // What a read beyond the end gives.
+        for (uint32_t offset = 0x100; offset < 0x1000; offset += 4)
+            chip_.config[offset] = ~0u;
+        const uint32_t bars[] = {0xF7000000, 0, 0x0000000C, 0x38, 0x0400000C, 0x38};
+        for (uint32_t i = 0; i < 6; i++)
+            chip_.config[0x10 + 4 * i] = bars[i];
+    }
+    /// The block shows our BARs and says that it is @p nt_id.
+    void mirror_at(uint32_t block, uint32_t nt_id)
+    {
+        chip_.csr[block] = chip_.config[0x00];
+        for (uint32_t i = 0; i < 6; i++)
+            chip_.csr[block + 0x10 + 4 * i] = chip_.config[0x10 + 4 * i];
+        chip_.csr[block + 0xC8C] = nt_id;
+    }
+};
+
+TEST_F(IdentifyIn256Bytes, FindsItselfInBar0)
+{
+    mirror_at(v, 0);
+    chip_.csr[l] = 0x87A010B5; // the link endpoint, with BARs of the link bus
+    ASSERT_EQ(run(), 0) << why_.what;
+    EXPECT_EQ(id_.nt, 0u);
+    EXPECT_EQ(id_.side, Side::virt);
+    EXPECT_EQ(id_.part, 0x8749);
+}
+
+TEST_F(IdentifyIn256Bytes, FindsTheOtherEndpointsToo)
+{
+    chip_.csr[0x360] = 0xC0292800;
+    chip_.config[0x00] = 0x29598086;
+    mirror_at(0x3D000, 0x80000001);
+    ASSERT_EQ(run(), 0) << why_.what;
+    EXPECT_EQ(id_.nt, 1u);
+    EXPECT_EQ(id_.side, Side::link);
+}
+
+TEST_F(IdentifyIn256Bytes, ReadsExtendedCapabilitiesInBar0)
+{
+    mirror_at(v, 0);
+    chip_.config[0x40] = 0x00030001; // no id in the first 256 bytes
+    chip_.csr[v + 0x100] = 0x95010003;
+    chip_.csr[v + 0x950] = 0x0001000B;
+    chip_.csr[v + 0x954] = 0x00010001;
+    chip_.csr[v + 0x958] = 0x879610B5;
+    expect_refused(-ENOTSUP, "Capella");
+}
+
+TEST_F(IdentifyIn256Bytes, RefusesWhatBar0DoesNotTell)
+{
+    expect_refused(-ENODEV, "extended");
+    mirror_at(v, 0x80000000); // says that it is another
+    expect_refused(-ENODEV, "extended");
+    mirror_at(v, 0);
+    chip_.csr[v + 0x20] = 0x0800000C; // not our BAR4
+    expect_refused(-ENODEV, "extended");
+    mirror_at(v, 0);
+    mirror_at(0x3C000, 1); // two of them
+    expect_refused(-ENODEV, "extended");
+    chip_.csr.erase(0x3C000);
+    EXPECT_EQ(run(), 0) << why_.what;
+}
+
 TEST_F(IdentifyTest, NeedsItsOwnBar0)
 {
     chip_.csr[v] = 0x87B110B5;

@@ -222,6 +222,8 @@ int Chip::program_all()
 
 int Chip::shut_down(bool keep_link)
 {
+    if (io_.ops == nullptr)
+        return 0; // never opened
     quiet();
     for (unsigned w = 0; w < window_count; w++) {
         windows_[w] = Window();

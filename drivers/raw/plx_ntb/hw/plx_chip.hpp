@@ -91,7 +91,8 @@ public:
 
     /// The reverse of start(): link errors and doorbells masked, windows closed, port disabled
     /// unless
-    /// @p keep_link, bus mastering off. May be called twice. @return 0 or -ENODEV
+    /// @p keep_link, bus mastering off. May be called twice, and does nothing to a chip that open()
+    /// refused. @return 0 or -ENODEV
     int shut_down(bool keep_link);
 
     // ---- windows: where the peer's accesses land

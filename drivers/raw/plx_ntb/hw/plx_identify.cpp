@@ -15,6 +15,7 @@ namespace
 {
 
 constexpr uint32_t all_ones = ~uint32_t{0};
+constexpr uint32_t pci_config_size = 0x100; // without PCIe's extended space
 
 int refuse(Refusal *why, int error, const char *what, uint64_t found)
 {
@@ -28,22 +29,60 @@ bool no_register(uint32_t value)
     return value == 0 || value == all_ones;
 }
 
+/// The function's configuration space. Where the system gives only its first 256 bytes, the rest
+/// is read in BAR0, which shows the block of every NT endpoint.
+struct ConfigSpace {
+    RegIo io;
+    uint32_t mirror = 0; ///< CSR offset of the function's own block; 0: not needed, or not known
+    uint32_t read(uint32_t offset) const
+    {
+        return offset < pci_config_size || mirror == 0 ? io.config_read32(offset)
+                                                       : io.read32(mirror + offset);
+    }
+};
+
 struct Silicon {
     uint16_t part = 0;
     uint8_t revision = 0;
 };
 
-// PCI capability list: at most 48 capabilities fit, so a list that bites its tail ends.
-bool from_capability(const RegIo &io, Silicon *out)
+// Of the four blocks ours is the one with our ids and, no two functions of a system having the
+// same, our BARs; it must say itself which one it is. That the blocks mirror BARs is FBSD's use;
+// telling them apart by it is ours.                                                      FBSD R; I
+uint32_t find_mirror(const RegIo &io)
 {
-    uint32_t at = io.config_read32(reg::pci_cap_pointer) & 0xFC;
+    uint32_t found = 0;
+    for (const unsigned nt : {0u, 1u}) {
+        for (const facts::Side side : {facts::Side::virt, facts::Side::link}) {
+            const uint32_t block = facts::nt_base(nt, side);
+            bool same = io.read32(block + reg::pci_id) == io.config_read32(reg::pci_id) &&
+                        io.config_read32(reg::pci_bar[0]) != 0;
+            for (uint32_t i = 0; i < reg::pci_bar.count; i++)
+                same =
+                    same && io.read32(block + reg::pci_bar[i]) == io.config_read32(reg::pci_bar[i]);
+            const uint32_t nt_id = io.read32(block + reg::nt_port_id);
+            if (!same || nt_id == all_ones || field::nt_index.get(nt_id) != nt ||
+                (field::link_side.get(nt_id) != 0) != (side == facts::Side::link))
+                continue;
+            if (found != 0)
+                return 0;
+            found = block;
+        }
+    }
+    return found;
+}
+
+// PCI capability list: at most 48 capabilities fit, so a list that bites its tail ends.
+bool from_capability(const ConfigSpace &config, Silicon *out)
+{
+    uint32_t at = config.read(reg::pci_cap_pointer) & 0xFC;
     for (unsigned hop = 0; hop < 48 && at >= 0x40; hop++) {
-        const uint32_t head = io.config_read32(at);
+        const uint32_t head = config.read(at);
         const bool vendor_specific = (head & 0xFF) == 0x09 && head >> 24 <= 1;
-        if (vendor_specific && at + 0x1C < 0x100) {
-            const auto id = facts::ChipId::decode(io.config_read32(at + 0x18));
+        if (vendor_specific && at + 0x1C < pci_config_size) {
+            const auto id = facts::ChipId::decode(config.read(at + 0x18));
             if (id.plausible()) {
-                *out = {id.number, static_cast<uint8_t>(io.config_read32(at + 0x1C))};
+                *out = {id.number, static_cast<uint8_t>(config.read(at + 0x1C))};
                 return true;
             }
         }
@@ -53,18 +92,19 @@ bool from_capability(const RegIo &io, Silicon *out)
 }
 
 // PCIe extended capability list, bounded likewise.
-bool from_extended_capability(const RegIo &io, Silicon *out)
+bool from_extended_capability(const ConfigSpace &config, Silicon *out)
 {
     constexpr uint32_t vendor_specific = 0x000B;
-    uint32_t at = 0x100;
-    for (unsigned hop = 0; hop < 64 && at >= 0x100 && at + 0xC < facts::block_size; hop++) {
-        const uint32_t head = io.config_read32(at);
+    uint32_t at = pci_config_size;
+    for (unsigned hop = 0; hop < 64 && at >= pci_config_size && at + 0xC < facts::block_size;
+         hop++) {
+        const uint32_t head = config.read(at);
         if (no_register(head))
             return false;
-        if ((head & 0xFFFF) == vendor_specific && (io.config_read32(at + 4) & 0xFFFF) == 1) {
-            const auto id = facts::ChipId::decode(io.config_read32(at + 8));
+        if ((head & 0xFFFF) == vendor_specific && (config.read(at + 4) & 0xFFFF) == 1) {
+            const auto id = facts::ChipId::decode(config.read(at + 8));
             if (id.plausible()) {
-                *out = {id.number, static_cast<uint8_t>(io.config_read32(at + 0xC))};
+                *out = {id.number, static_cast<uint8_t>(config.read(at + 0xC))};
                 return true;
             }
         }
@@ -75,26 +115,26 @@ bool from_extended_capability(const RegIo &io, Silicon *out)
 
 // Without a chip id of its own the part stands in the subsystem device id, where an EEPROM has not
 // put something else. The PCI revision for the silicon's is inferred.
-Silicon from_subsystem(const RegIo &io)
+Silicon from_subsystem(const ConfigSpace &config)
 {
-    const auto number = static_cast<uint16_t>(io.config_read32(reg::pci_subsystem_id) >> 16);
-    const auto revision = static_cast<uint8_t>(io.config_read32(reg::pci_class_revision));
+    const auto number = static_cast<uint16_t>(config.read(reg::pci_subsystem_id) >> 16);
+    const auto revision = static_cast<uint8_t>(config.read(reg::pci_class_revision));
     if (facts::family_of(number, revision) == facts::Family::unknown)
         return {};
     return {number, revision};
 }
 
-Silicon read_silicon(const RegIo &io)
+Silicon read_silicon(const ConfigSpace &config)
 {
     Silicon silicon;
-    if (from_capability(io, &silicon) || from_extended_capability(io, &silicon))
+    if (from_capability(config, &silicon) || from_extended_capability(config, &silicon))
         return silicon;
-    return from_subsystem(io);
+    return from_subsystem(config);
 }
 
-int read_silicon_into(const RegIo &io, Identity *id, Refusal *why)
+int read_silicon_into(const ConfigSpace &config, Identity *id, Refusal *why)
 {
-    const Silicon silicon = read_silicon(io);
+    const Silicon silicon = read_silicon(config);
     id->part = silicon.part;
     id->revision = silicon.revision;
     id->family = facts::family_of(silicon.part, silicon.revision);
@@ -134,13 +174,19 @@ int identify(const RegIo &io, Identity *out, Refusal *why)
     if (no_register(pci_id))
         return refuse(why, -ENODEV, "the function does not answer configuration reads", pci_id);
 
+    ConfigSpace config{io};
+    if (config.read(reg::nt_port_id) == all_ones)
+        config.mirror = find_mirror(io);
     Identity id;
-    if (const int rc = read_silicon_into(io, &id, why); rc != 0)
+    if (const int rc = read_silicon_into(config, &id, why); rc != 0)
         return rc;
 
-    const uint32_t nt_id = io.config_read32(reg::nt_port_id);
+    const uint32_t nt_id = config.read(reg::nt_port_id);
     if (nt_id == all_ones)
-        return refuse(why, -ENODEV, "extended configuration space (4 KiB) cannot be read", nt_id);
+        return refuse(why, -ENODEV,
+                      "extended configuration space (4 KiB) cannot be read, and BAR0 does not show "
+                      "which NT endpoint this is",
+                      nt_id);
     id.nt = field::nt_index.get(nt_id);
     id.side = field::link_side.get(nt_id) != 0 ? facts::Side::link : facts::Side::virt;
 

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the tests of the PCI path share: one EAL on a made-up sysfs tree.
+#ifndef TEST_PCI_BUS_HPP
+#define TEST_PCI_BUS_HPP
+
+#include "sysfs.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace test
+{
+
+/// The tree on which EAL started, or why it did not: EAL maps PCI functions of UIO drivers only
+/// with bus addresses that are physical, so it takes root and huge pages.
+Sysfs &sysfs();
+const std::string &why_no_bus();
+
+/// What EAL and the driver logged during a scope.
+class LogCapture
+{
+public:
+    LogCapture();
+    ~LogCapture();
+    LogCapture(const LogCapture &) = delete;
+    LogCapture &operator=(const LogCapture &) = delete;
+    std::string text() const;
+    /// The driver's lines alone.
+    std::string driver() const;
+
+private:
+    FILE *file_;
+    char *text_ = nullptr;
+    size_t bytes_ = 0;
+};
+
+class OnTheBus : public testing::Test
+{
+protected:
+    void SetUp() override;
+    void TearDown() override;
+
+    /// Plugs a function in and has EAL probe it. @return as rte_eal_hotplug_add
+    int probe(const FakeFunction &function, const char *devargs = "");
+    int remove(const std::string &address);
+    /// The rawdev of that name. @return -1: there is none
+    static int rawdev(const std::string &address);
+    static size_t open_descriptors();
+    /// Whether anything of the tree is mapped.
+    static bool is_mapped();
+};
+
+} // namespace test
+
+#endif
