@@ -13,6 +13,7 @@ namespace
 #define BENCH_INLINE inline __attribute__((always_inline))
 
 using Line = uint64_t __attribute__((vector_size(64), aligned(64)));
+using LooseLine = uint64_t __attribute__((vector_size(64), aligned(8), may_alias));
 
 constexpr uint64_t spins_per_look = 4096; ///< how often a waiting loop looks at the clock
 
@@ -387,11 +388,31 @@ StreamDone read(const StreamJob &job)
     return read_with<Reader::plain>(job);
 }
 
+// Payload of a message
+// ------------------------------------------------------------------------------
+
+void fill_payload(std::byte *payload, size_t bytes, uint64_t value)
+{
+    Line content;
+    broadcast(content, value);
+    for (size_t at = 0; at < bytes; at += line_bytes)
+        *reinterpret_cast<LooseLine *>(payload + at) = content;
+}
+
+uint64_t sum_payload(const std::byte *payload, size_t bytes)
+{
+    Line sum{};
+    for (size_t at = 0; at < bytes; at += line_bytes)
+        sum += *reinterpret_cast<const LooseLine *>(payload + at);
+    return sum[0];
+}
+
 #define BENCH_TEXT_(x) #x
 #define BENCH_TEXT(x) BENCH_TEXT_(x)
 
 } // namespace
 
-const Kernel BENCH_KERNEL = {BENCH_TEXT(BENCH_KERNEL), ping, write, read};
+const Kernel BENCH_KERNEL = {
+    BENCH_TEXT(BENCH_KERNEL), ping, write, read, fill_payload, sum_payload};
 
 } // namespace bench

@@ -74,6 +74,10 @@ struct Kernel {
     PingDone (*ping)(const PingJob &);
     StreamDone (*write)(const StreamJob &);
     StreamDone (*read)(const StreamJob &);
+    /// What an application does to a payload of whole lines, word-aligned: every word becomes
+    /// @p value, and the sum over the first word of every line.
+    void (*fill_payload)(std::byte *payload, size_t bytes, uint64_t value);
+    uint64_t (*sum_payload)(const std::byte *payload, size_t bytes);
 };
 
 extern const Kernel kernel_sse2;

@@ -29,7 +29,7 @@ struct Measure {
 inline constexpr Measure measures[] = {
     {"rtt.8", Kind::round_trip, 8, 1}, {"rtt.64", Kind::round_trip, 64, 1},
     {"rate.32", Kind::rate, 32, 32},   {"rate.64", Kind::rate, 64, 32},
-    {"rate.256", Kind::rate, 256, 32}, {"stream.4096", Kind::stream, 4096, 8},
+    {"rate.256", Kind::rate, 256, 32}, {"stream.4096", Kind::stream, 4096, 4},
 };
 
 struct Pair {

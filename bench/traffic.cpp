@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "traffic.hpp"
 
+#include "kernels.hpp"
+
 #include <ntbmsg.h>
 
 #include <algorithm>
@@ -29,6 +31,11 @@ constexpr unsigned segments = (bytes + segment_bytes - 1) / segment_bytes;
 template <size_t bytes>
 constexpr uint64_t lines = (bytes + line_bytes - 1) / line_bytes;
 
+/// Payloads from here on are written and read by the kernel of this CPU, as the limit's are: what
+/// the two differ in shall be the message path.
+constexpr size_t kernel_from = 1024;
+const Kernel &kernel = best_kernel();
+
 using Burst = rte_mbuf *[max_burst];
 
 /// One look at a time, until it gives something but 0. @return that, or 0 when time is up
@@ -50,12 +57,15 @@ int until(uint64_t give_up_ns, Look look)
 template <size_t bytes>
 void write_payload(rte_mbuf *message, uint64_t value)
 {
-    constexpr size_t words = std::min(bytes, segment_bytes) / sizeof(uint64_t);
+    constexpr size_t segment_payload = std::min(bytes, segment_bytes);
     rte_mbuf *segment = message;
     for (unsigned s = 0; s < segments<bytes>; s++) {
         uint64_t *data = rte_pktmbuf_mtod(segment, uint64_t *);
-        for (size_t i = 0; i < words; i++)
-            data[i] = value;
+        if constexpr (bytes >= kernel_from)
+            kernel.fill_payload(reinterpret_cast<std::byte *>(data), segment_payload, value);
+        else
+            for (size_t i = 0; i < segment_payload / sizeof(uint64_t); i++)
+                data[i] = value;
         segment = segment->next;
     }
 }
@@ -70,8 +80,11 @@ uint64_t read_payload(const rte_mbuf *message)
     uint64_t sum = 0;
     for (const rte_mbuf *segment = message; segment; segment = segment->next) {
         const uint64_t *data = rte_pktmbuf_mtod(segment, const uint64_t *);
-        for (size_t at = 0; at < segment->data_len; at += line_bytes)
-            sum += data[at / sizeof(uint64_t)];
+        if constexpr (bytes >= kernel_from)
+            sum += kernel.sum_payload(reinterpret_cast<const std::byte *>(data), segment->data_len);
+        else
+            for (size_t at = 0; at < segment->data_len; at += line_bytes)
+                sum += data[at / sizeof(uint64_t)];
     }
     return sum;
 }

@@ -2,6 +2,7 @@
 // A limit only counts if the payload really went across.
 #include "kernels.hpp"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <memory>
 #include <thread>
@@ -77,6 +78,22 @@ TEST(Kernel, TheBaselineCarriesWhatWasWritten)
 TEST(Kernel, TheBestOneCarriesWhatWasWritten)
 {
     try_all(best_kernel());
+}
+
+TEST(Kernel, APayloadIsWrittenAndReadWhole)
+{
+    constexpr size_t lines = 5;
+    for (const Kernel *kernel : {&kernel_sse2, &best_kernel()}) {
+        alignas(line_bytes) uint64_t payload[(lines + 1) * 8] = {};
+        uint64_t *const start = payload + 1; // as aligned as a payload has to be
+        kernel->fill_payload(reinterpret_cast<std::byte *>(start), lines * line_bytes, 7);
+        EXPECT_EQ(std::count(start, start + lines * 8, 7), static_cast<long>(lines * 8));
+        EXPECT_EQ(payload[0], 0u);
+        EXPECT_EQ(start[lines * 8], 0u);
+        EXPECT_EQ(
+            kernel->sum_payload(reinterpret_cast<const std::byte *>(start), lines * line_bytes),
+            7 * lines);
+    }
 }
 
 TEST(Kernel, EveryRoundTripIsMadeAndNoLineIsTorn)
