@@ -25,7 +25,7 @@ constexpr uint64_t default_buffer_bytes = 2048;
 constexpr uint64_t large_message = uint64_t{4} << 20;
 constexpr uint64_t large_buffer_bytes = 16384;
 constexpr uint64_t default_buffers = 4096;
-constexpr uint64_t most_posted = 1008;
+constexpr uint64_t most_posted = 2044;
 constexpr uint64_t posted_step = 14; // they are posted, and counted, in lines of so many
 constexpr uint64_t default_tx_mbufs = 4096;
 

@@ -148,8 +148,8 @@ RemoteHost::RemoteHost(bool huge)
 
 RemoteHost::~RemoteHost()
 {
-    // Only then: LeakSanitizer stops the threads of a leaving process one by one through ptrace, and
-    // a SIGCONT takes such a stop back, upon which both wait for ever.
+    // Only then: LeakSanitizer stops the threads of a leaving process one by one through ptrace,
+    // and a SIGCONT takes such a stop back, upon which both wait for ever.
     if (frozen_)
         thaw();
     if (socket_ >= 0)

@@ -36,7 +36,7 @@ TEST(Options, DefaultsNeedOnlyACable)
     EXPECT_STREQ(o.cable, "mem:x");
     EXPECT_EQ(o.geometry.queues, 1u);
     EXPECT_EQ(o.geometry.ring_lines, 4096u);
-    EXPECT_EQ(whole(o).posted, 1008u);
+    EXPECT_EQ(whole(o).posted, 2044u);
 }
 
 TEST(Options, CardNeedsNothingAndKnowsNoCable)

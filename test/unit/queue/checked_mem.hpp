@@ -120,6 +120,10 @@ struct CheckedBase {
         b.store(whole);
         line_body(line, whole);
     }
+    static void stream(std::byte *to, const std::byte *from, size_t n, const std::byte *)
+    {
+        copy(to, from, n);
+    }
     static void line_body(std::byte *to, const std::byte *from) { copy(to + 8, from + 8, 56); }
     static void line(std::byte *to, const std::byte *from) { MemModel::current->line(to, from); }
     static void head(std::byte *to, const Body &b, uint64_t w)

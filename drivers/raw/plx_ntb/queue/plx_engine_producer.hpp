@@ -115,7 +115,8 @@ template <MemPolicy Mem>
     if (put != Put::taken)
         return put;
     const uint32_t length = m->pkt_len;
-    const auto copy = [&q](const std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n) {
+    const auto copy = [&q](const std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n,
+                           const std::byte *) {
         give_copy(q, rte_pktmbuf_iova_offset(s, from), to, n);
     };
     const bool whole = spread<Mem>(q, m, copy);

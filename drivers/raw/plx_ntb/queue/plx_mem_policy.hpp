@@ -23,6 +23,7 @@ namespace plx::queue::PLX_VARIANT
 ///   copy    body bytes; nothing is known about their order until body_fence() or, for a policy
 ///   whose
 ///           word() releases, until that word
+///   stream  a copy of any length; hint: what comes next is copied to @p next
 ///   body    bytes 8 to 63 of a line, from registers
 ///   line_body  the same from a line in memory
 ///   word    publishes 8 bytes; pairs with load() at the other end
@@ -40,6 +41,7 @@ concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uin
         M::whole_lines
         } -> std::convertible_to<bool>;
     M::copy(to, from, n);
+    M::stream(to, from, n, from);
     M::body(to, body);
     M::body_fence();
     M::word(to, w);
@@ -63,13 +65,22 @@ concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uin
 struct Plain {
     static constexpr bool whole_lines = false;
     static constexpr bool fenced = false;
-    /// Long copies ask for the ownership of lines ahead, so that the requests overlap.
     [[gnu::always_inline]] static void copy(std::byte *to, const std::byte *from, size_t n)
     {
+        copy_bytes(to, from, n);
+    }
+    /// Asks for the ownership of lines ahead, so that the requests overlap; towards the end of the
+    /// lines of the next copy, so that it does not begin with a wait.
+    [[gnu::always_inline]] static void stream(std::byte *to, const std::byte *from, size_t n,
+                                              const std::byte *next)
+    {
         constexpr size_t ahead = 16 * wire::line_bytes, step = 4 * wire::line_bytes;
-        for (; n > ahead + step; n -= step, to += step, from += step) {
-            for (size_t i = 0; i < step; i += wire::line_bytes)
-                own(to + ahead + i);
+        for (; n >= ahead + step; n -= step, to += step, from += step) {
+            own_lines<step>(to + ahead);
+            copy_bytes(to, from, step);
+        }
+        for (; n >= step; n -= step, to += step, from += step, next += step) {
+            own_lines<step>(next);
             copy_bytes(to, from, step);
         }
         copy_bytes(to, from, n);
@@ -79,6 +90,12 @@ struct Plain {
     {
         // By hand: without its flag the compiler makes a read prefetch of it.
         asm volatile("prefetchw %0" : : "m"(*line));
+    }
+    template <size_t Bytes>
+    [[gnu::always_inline]] static void own_lines(const std::byte *from)
+    {
+        for (size_t i = 0; i < Bytes; i += wire::line_bytes)
+            own(from + i);
     }
     [[gnu::always_inline]] static void line_body(std::byte *to, const std::byte *from)
     {
@@ -112,6 +129,11 @@ struct Plain {
 struct WriteCombining : Plain {
     static constexpr bool fenced = true;
     [[gnu::always_inline]] static void own(const std::byte *) {}
+    [[gnu::always_inline]] static void stream(std::byte *to, const std::byte *from, size_t n,
+                                              const std::byte *)
+    {
+        copy_bytes(to, from, n);
+    }
     [[gnu::always_inline]] static void body_fence() { _mm_sfence(); }
     [[gnu::always_inline]] static void flush() { _mm_sfence(); }
 };

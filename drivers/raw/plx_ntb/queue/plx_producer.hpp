@@ -211,8 +211,17 @@ inline std::byte *take_posted(Tx &q)
     return segments == m->nb_segs && sum == m->pkt_len;
 }
 
+/// The posted buffer that is taken next, as a hint; @p or_else where another line has to be read
+/// first to know.
+[[gnu::always_inline]] inline const std::byte *next_posted(const Tx &q, const std::byte *or_else)
+{
+    return q.cache_next < q.cache_end ? q.s.peer_block + q.cache[q.cache_next] * wire::line_bytes
+                                      : or_else;
+}
+
 /// Cuts the data of a message into pieces that lie in one segment and in one posted buffer.
-/// @param copy  called with (to in the window, segment, offset in it, bytes) for each
+/// @param copy  called with (to in the window, segment, offset in it, bytes, where the next piece
+/// will probably go) for each
 /// @return false: the peer broke the protocol; some pieces may have been copied
 template <MemPolicy Mem, class Copy>
 [[gnu::always_inline]] inline bool spread(Tx &q, const rte_mbuf *m, Copy copy)
@@ -228,7 +237,7 @@ template <MemPolicy Mem, class Copy>
                 room = q.s.peer_buf_bytes;
             }
             const uint32_t left = s->data_len - at, now = left < room ? left : room;
-            copy(to, s, at, now);
+            copy(to, s, at, now, now < room ? to + now : next_posted(q, to));
             to += now;
             at += now;
             room -= now;
@@ -244,8 +253,9 @@ template <MemPolicy Mem>
     const Put put = reserve_posted<Mem>(q, q.per_buffer.ceil(m->pkt_len));
     if (put != Put::taken)
         return put;
-    const auto copy = [](std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n) {
-        Mem::copy(to, rte_pktmbuf_mtod_offset(s, const std::byte *, from), n);
+    const auto copy = [](std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n,
+                         const std::byte *next) {
+        Mem::stream(to, rte_pktmbuf_mtod_offset(s, const std::byte *, from), n, next);
     };
     if (!spread<Mem>(q, m, copy))
         return Put::bad_peer;
