@@ -51,7 +51,7 @@ struct Options {
     MemoryPolicy memory = MemoryPolicy::automatic;
 };
 
-/// The devargs that both probes accept, for RTE_PMD_REGISTER_PARAM_STRING.
+/// The devargs that both probes accept, as dpdk-pmdinfo.py shows them.
 #define PLX_COMMON_PARAMS                                                                          \
     "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
     "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> numa=<node> "                                \

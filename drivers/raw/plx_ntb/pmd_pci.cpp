@@ -17,6 +17,7 @@
 #include <plx_ids.hpp>
 
 #include "plx_log.hpp"
+#include "pmd_info.hpp"
 #include "pmd_pci_look.hpp"
 #include "pmd_pci_memory.hpp"
 
@@ -216,7 +217,7 @@ int remove(rte_pci_device *pci)
     return rc;
 }
 
-const rte_pci_id ids[] = {
+constexpr rte_pci_id ids[] = {
     {RTE_PCI_DEVICE(facts::vendor_plx, facts::device_nt0_virtual)},
     {RTE_PCI_DEVICE(facts::vendor_plx, facts::device_nt1_virtual)},
     {RTE_PCI_DEVICE(facts::vendor_plx, facts::device_nt0_link)},
@@ -231,11 +232,15 @@ rte_pci_driver pci_driver = {
     .drv_flags = RTE_PCI_DRV_WC_ACTIVATE,
 };
 
+constexpr PmdInfo info = {.name = "raw_plx_ntb_pci",
+                          .params = PLX_COMMON_PARAMS,
+                          .kmod = "* igb_uio | uio_pci_generic | vfio-pci",
+                          .ids = ids};
+[[gnu::used]] constexpr auto info_text = pmd_info_text<info>();
+
 } // namespace
 
 } // namespace plx::pmd
 
 using plx::pmd::pci_driver;
 RTE_PMD_REGISTER_PCI(raw_plx_ntb_pci, pci_driver);
-RTE_PMD_REGISTER_KMOD_DEP(raw_plx_ntb_pci, "* igb_uio | uio_pci_generic | vfio-pci");
-RTE_PMD_REGISTER_PARAM_STRING(raw_plx_ntb_pci, PLX_COMMON_PARAMS);

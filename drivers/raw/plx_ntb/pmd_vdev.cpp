@@ -15,6 +15,7 @@
 #include <twin.hpp>
 
 #include "plx_log.hpp"
+#include "pmd_info.hpp"
 
 namespace plx::pmd
 {
@@ -231,10 +232,13 @@ int remove(rte_vdev_device *vdev)
 
 rte_vdev_driver driver = {.probe = probe, .remove = remove};
 
+constexpr PmdInfo info = {
+    .name = "raw_plx_ntb", .params = PLX_TWIN_PARAMS PLX_COMMON_PARAMS, .kmod = "", .ids = {}};
+[[gnu::used]] constexpr auto info_text = pmd_info_text<info>();
+
 } // namespace
 
 } // namespace plx::pmd
 
 using plx::pmd::driver;
 RTE_PMD_REGISTER_VDEV(raw_plx_ntb, driver);
-RTE_PMD_REGISTER_PARAM_STRING(raw_plx_ntb, PLX_TWIN_PARAMS PLX_COMMON_PARAMS);
