@@ -2,6 +2,7 @@
 // Accesses: a host to its own registers, and through its windows by the checked way.
 #include "fault.hpp"
 #include "host.hpp"
+#include "interrupt.hpp"
 #include "plx_fields.hpp"
 
 #include <algorithm>
@@ -42,8 +43,7 @@ void note_refusal(Host &host, const Admission &admission)
     else if (!admission.far && host.peer_chip != nullptr) {
         set_bits(*host.peer_chip, nt_base(cabled_nt, Side::link) + reg::aer_uncorr_status,
                  field::unsupported_request.mask());
-        set_bits(*host.peer_chip, nt_base(cabled_nt, Side::virt) + reg::link_err_status,
-                 field::err_uncorrectable.mask());
+        latch_link_errors(*host.peer_chip, field::err_uncorrectable.mask());
     }
 }
 
@@ -120,6 +120,7 @@ bool window_access(Host &host, unsigned bar_index, uint64_t offset, void *out, c
         arrived &= access_step(host, s, admission, access, piece);
         done += piece;
     }
+    tell_interrupt(host);
     return arrived;
 }
 } // namespace
@@ -136,6 +137,7 @@ uint32_t csr_read32(Host *host, uint32_t offset)
         return ~uint32_t{0};
     look_at_link(*host);
     doorbells_arrive(*host->chip, now_ns(*host));
+    look_at_interrupt(*host);
     return reg_read(*host->chip, offset, host->config.cpu_read_rid, link_up(*host));
 }
 
@@ -148,6 +150,8 @@ void csr_write32(Host *host, uint32_t offset, uint32_t value)
     doorbells_arrive(*host->chip, now_ns(*host));
     if (reg_write(*host->chip, offset, value, now_ns(*host)))
         settle(*host);
+    look_at_interrupt(*host);
+    tell_interrupt(*host);
 }
 
 uint32_t config_read32(Host *host, uint32_t offset)

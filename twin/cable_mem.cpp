@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A cable between two hosts of one process: function calls under one lock.
 #include "host.hpp"
+#include "interrupt.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -143,12 +144,19 @@ void tell(Host &host)
         moving |= lend(*mate, host);
         moving |= follow(host);
     }
+    look_at_interrupt(*mate);
 }
 
 void unfreeze(Host &host)
 {
     follow(host);
     tell(host);
+}
+
+void interrupt(Host &host)
+{
+    if (Host *mate = mate_of(host))
+        wake(*mate);
 }
 
 void leave(Host &host)
@@ -181,6 +189,7 @@ void *run(void *arg)
         uint64_t count;
         [[maybe_unused]] const ssize_t n = read(host.wake_fd, &count, sizeof(count));
         deliver_events(host);
+        deliver_interrupt(host);
         Locked locked(host);
         if (host.stop)
             return nullptr;
@@ -188,6 +197,6 @@ void *run(void *arg)
 }
 } // namespace
 
-const CableOps mem_cable = {join, present, tell, unfreeze, leave, run};
+const CableOps mem_cable = {join, present, tell, unfreeze, interrupt, leave, run};
 
 } // namespace plx::twin

@@ -2,6 +2,7 @@
 // A cable between two processes. The other one is a stranger: whatever it sends is checked, and
 // nothing here ever waits for it but within a bound. One thread a host blocks in poll().
 #include "host.hpp"
+#include "interrupt.hpp"
 #include "message.hpp"
 #include "rendezvous.hpp"
 
@@ -267,6 +268,10 @@ bool take(Host &host, const Message &m, int fd)
             return true;
         }
         break;
+    case MessageType::interrupt:
+        if (up && fd < 0)
+            return true; // looked at in each turn of the thread
+        break;
     case MessageType::followed:
         if (up && fd < 0)
             return take_answer(host, m.sequence);
@@ -519,8 +524,10 @@ void *run(void *arg)
         host.thread_self = pthread_self();
         host.thread_known = true;
     }
-    while (turn(host))
+    while (turn(host)) {
         deliver_events(host);
+        deliver_interrupt(host);
+    }
     return nullptr;
 }
 
@@ -529,6 +536,11 @@ void unfreeze(Host &host)
     wake(host); // the thread first: it takes the answer
     if (follow(host))
         tell(host);
+}
+
+void interrupt(Host &host)
+{
+    send(cable_of(host), message_of(MessageType::interrupt), -1);
 }
 
 void await_hang_up(int connection, uint64_t until_ms)
@@ -558,6 +570,6 @@ void leave(Host &host)
 }
 } // namespace
 
-const CableOps socket_cable = {join, send_chip, tell, unfreeze, leave, run};
+const CableOps socket_cable = {join, send_chip, tell, unfreeze, interrupt, leave, run};
 
 } // namespace plx::twin

@@ -31,6 +31,9 @@ struct Chip {
     std::atomic<uint32_t> late_us;        ///< doorbell writes of the peer take so long
     std::atomic<uint32_t> late_bits[2]; ///< those on their way: towards the virtual, the link side
     std::atomic<uint64_t> late_until;   ///< ns: when they arrive; 0: none is on its way
+    std::atomic<uint32_t> interrupt_rules;
+    std::atomic<uint32_t> interrupt_told; ///< the owner was told and has not looked yet
+    std::atomic<uint32_t> msi;            ///< a message is under way
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
 

@@ -2,6 +2,7 @@
 #include "fault.hpp"
 
 #include "host.hpp"
+#include "interrupt.hpp"
 
 #include "plx_fields.hpp"
 
@@ -70,6 +71,7 @@ int set_port(Host &host, uint32_t argument)
     if (reg_write(*host.chip, port.control, argument != 0 ? others | port.bit : others,
                   now_ns(host)))
         settle(host);
+    tell_interrupt(host);
     return 0;
 }
 
@@ -100,6 +102,7 @@ int freeze(Host &host, uint32_t argument)
     host.frozen = argument != 0;
     if (!host.frozen)
         host.ops->unfreeze(host);
+    look_at_interrupt(host);
     return 0;
 }
 } // namespace

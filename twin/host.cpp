@@ -2,6 +2,7 @@
 #include "host.hpp"
 #include "fault.hpp"
 
+#include "interrupt.hpp"
 #include "plx_fields.hpp"
 
 #include <cerrno>
@@ -180,6 +181,7 @@ int choose_chip(Host &host)
     }
     faults_end(*host.chip, now_ns(host));
     host.chip->train_us.store(host.config.switches.train_us);
+    interrupt_rules(*host.chip, host.config.switches);
     power_up(host);
     return 0;
 }

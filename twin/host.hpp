@@ -25,6 +25,8 @@ struct CableOps {
     /// Tells the other end what memory it may see and to follow; waits for that for a bounded time.
     void (*tell)(Host &host);
     void (*unfreeze)(Host &host);
+    /// Makes the other end look at its interrupt. Never blocks.
+    void (*interrupt)(Host &host);
     void (*leave)(Host &host);
     void *(*thread)(void *host);
 };
@@ -82,6 +84,8 @@ public:
     pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
     void (*callback)(void *ctx, bool connected) = nullptr;
     void *callback_ctx = nullptr;
+    void (*interrupt)(void *ctx) = nullptr;
+    void *interrupt_ctx = nullptr;
 };
 
 class Locked

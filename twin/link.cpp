@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "link.hpp"
 
+#include "interrupt.hpp"
 #include "plx_fields.hpp"
 
 #include <algorithm>
@@ -40,8 +41,7 @@ uint64_t train_ns(const Chip &chip)
 
 void latch_change(Chip &own)
 {
-    const uint32_t at = nt_base(cabled_nt, Side::virt) + reg::link_err_status;
-    own.csr[at / 4].fetch_or(facts::field::err_link_change.mask());
+    latch_link_errors(own, facts::field::err_link_change.mask());
 }
 
 void clear_spads(Chip &own)
@@ -74,15 +74,22 @@ bool link_settled(const Chip &own, const Chip &peer)
     return own.seen.load() == (life_of(own, &peer) | 1);
 }
 
-bool link_carry_out(Chip &own, const Chip *peer, uint64_t now_ns, const LinkRules &rules,
-                    const PowerOn &values)
+bool link_has_news(const Chip &own, const Chip *peer, uint64_t now_ns)
 {
     const uint64_t seen = own.seen.load();
     const bool was_up = (seen & 1) != 0;
     const bool is_up = link_trained(own, peer, now_ns);
-    const uint64_t life = life_of(own, peer);
-    if (seen == (life | (is_up ? 1 : 0)) || (!was_up && !is_up))
+    return seen != (life_of(own, peer) | (is_up ? 1 : 0)) && (was_up || is_up);
+}
+
+bool link_carry_out(Chip &own, const Chip *peer, uint64_t now_ns, const LinkRules &rules,
+                    const PowerOn &values)
+{
+    if (!link_has_news(own, peer, now_ns))
         return false;
+    const bool was_up = (own.seen.load() & 1) != 0;
+    const bool is_up = link_trained(own, peer, now_ns);
+    const uint64_t life = life_of(own, peer);
     if (was_up)
         go_down(own, now_ns, rules, values);
     if (is_up && rules.up_latches)

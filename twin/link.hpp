@@ -23,6 +23,8 @@ bool link_trained(const Chip &own, const Chip *peer, uint64_t now_ns);
 /// Whether the consequences of the present state are carried out in @p own. Until then its link
 /// block counts as reset.
 bool link_settled(const Chip &own, const Chip &peer);
+/// Whether link_carry_out() has anything to do for @p own.
+bool link_has_news(const Chip &own, const Chip *peer, uint64_t now_ns);
 /// Carries out what the present state means for @p own. By its owner, under its lock.
 /// @return whether anything changed
 bool link_carry_out(Chip &own, const Chip *peer, uint64_t now_ns, const LinkRules &rules,

@@ -9,16 +9,17 @@ namespace plx::twin
 {
 
 inline constexpr uint32_t message_magic = 0x504C5854;
-inline constexpr uint16_t message_version = 1;
+inline constexpr uint16_t message_version = 2;
 
 enum class MessageType : uint16_t {
-    greeting, ///< the first of both ends; descriptor: the former chip of the one greeted, if held
-    refusal,  ///< instead of a greeting: why not
-    chip,     ///< answers a greeting; descriptor: the sender's chip
-    memory,   ///< a block of the sender; descriptor: while the receiver may see it
-    follow,   ///< registers have changed: look at them, then answer
-    followed, ///< the answer, with the same sequence
-    bye,      ///< the sender is about to go and waits until the receiver hung up
+    greeting,  ///< the first of both ends; descriptor: the former chip of the one greeted, if held
+    refusal,   ///< instead of a greeting: why not
+    chip,      ///< answers a greeting; descriptor: the sender's chip
+    memory,    ///< a block of the sender; descriptor: while the receiver may see it
+    follow,    ///< registers have changed: look at them, then answer
+    followed,  ///< the answer, with the same sequence
+    interrupt, ///< the receiver's interrupt is to be looked at
+    bye,       ///< the sender is about to go and waits until the receiver hung up
 };
 
 enum class Refusal : uint32_t {

@@ -2,6 +2,7 @@
 #include "regfile.hpp"
 
 #include "bar_shape.hpp"
+#include "interrupt.hpp"
 #include "plx_fields.hpp"
 #include "plx_ids.hpp"
 
@@ -177,7 +178,7 @@ WriteMask nt_mask(const Chip &chip, const Place &place)
     case reg::pcie_link_ctl_status:
     case reg::pcie_link_ctl_status + 0x20: // LinkCtl2 (G: the capability's layout)
         return {low_half, 0, 0};
-    case reg::pcie_cap - 0x20: // MSI control
+    case reg::msi_control:
         return {msi_bits, 0, 0};
     case reg::pcie_cap:
         return {0, 0, 0};
@@ -388,7 +389,7 @@ bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns)
     const uint32_t at = canonical(place, offset);
     switch (kind_at(place)) {
     case Kind::w1s:
-        chip.csr[at / 4].fetch_or(value & facts::doorbell_mask);
+        set_doorbells(chip, at, value & facts::doorbell_mask);
         return false;
     case Kind::w1c:
         chip.csr[at / 4].fetch_and(~value);

@@ -30,6 +30,7 @@ struct Switches {
     bool link_up_latches_fe0 = true;     // Q6: FE0 bit 2 on both edges
     bool lut_filters_bar0 = false;       // Q15: CSR traffic from the link passes no LUT
     bool masked_doorbells_count = true;  // 6.4: masked bits count for "was zero"
+    bool msi_needs_zero = true;          // E1: MSI only when the doorbells were all zero
     uint32_t train_us = 1000;            // link training after both ports are enabled
     uint32_t pattern_protect_us = 100;   // E2: test-pattern registers after link down
 };
@@ -115,6 +116,12 @@ bool cable_connected(Host *host);
 /// back. One callback; NULL removes it, and it does not run any more once this returns. It must not
 /// call detach. What happened before is not told again: look at cable_connected().
 void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx);
+
+/// The interrupt of the NT virtual function. Called from the cable's thread: with INTx again and
+/// again while doorbells that are not masked, or link errors that are not masked, are pending; with
+/// MSI, where its enable bit is set in configuration space, once a message. One callback; NULL
+/// removes it, and it does not run any more once this returns. It must not call detach.
+void on_interrupt(Host *host, void (*callback)(void *ctx), void *ctx);
 
 /// Faults on demand. They end with the process that asked for them.
 enum class Fault {

@@ -27,6 +27,8 @@ enum class Do : uint32_t {
     poke, ///< into what it lent
     freeze,
     connected,
+    watch_doorbells, ///< takes them when it is interrupted
+    doorbells_taken, ///< all of them since then
 };
 
 class FarHost
@@ -93,11 +95,22 @@ private:
         twin::Config config;
         twin::Host *host = nullptr;
         twin::Memory lent{};
+        std::atomic<uint32_t> taken{0};
     };
+
+    static void take_doorbells(void *ctx)
+    {
+        auto *served = static_cast<Served *>(ctx);
+        const uint32_t clear = virt_block + reg::db_virt_clear;
+        const uint32_t pending = twin::csr_read32(served->host, clear);
+        twin::csr_write32(served->host, clear, pending);
+        served->taken.fetch_or(pending);
+    }
 
     static void serve(const twin::Config &config, int control)
     {
-        Served served{config};
+        Served served;
+        served.config = config;
         Order order;
         while (recv(control, &order, sizeof(order), 0) == sizeof(order)) {
             const int64_t answer = obey(served, order);
@@ -151,6 +164,11 @@ private:
             return 0;
         case Do::connected:
             return twin::cable_connected(s.host) ? 1 : 0;
+        case Do::watch_doorbells:
+            twin::on_interrupt(s.host, take_doorbells, &s);
+            return 0;
+        case Do::doorbells_taken:
+            return s.taken.load();
         }
         return -ENOSYS;
     }

@@ -249,6 +249,7 @@ using detail::field_of;
 inline constexpr Field dl_down_reset_disable = field_of("VS_DEBUG", "DL_DOWN_RESET_DISABLE");
 inline constexpr Field mem_enable = field_of("PCI_COMMAND_STATUS", "MEM_ENABLE");
 inline constexpr Field bus_master = field_of("PCI_COMMAND_STATUS", "BUS_MASTER");
+inline constexpr Field intx_disable = field_of("PCI_COMMAND_STATUS", "INTX_DISABLE");
 inline constexpr Field port_number = field_of("PCIE_LINK_CAP", "PORT_NUMBER");
 inline constexpr Field link_speed = field_of("PCIE_LINK_CTL_STATUS", "LINK_SPEED");
 inline constexpr Field link_width = field_of("PCIE_LINK_CTL_STATUS", "LINK_WIDTH");
