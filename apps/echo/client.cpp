@@ -15,6 +15,7 @@
 #include "echo_format.hpp"
 #include "peer.hpp"
 #include "signals.hpp"
+#include "units.hpp"
 
 namespace echo
 {
@@ -298,7 +299,7 @@ void Client::look_around()
     const double patience = interrupted_ ? drain_seconds : options_.timeout;
     if (waiting && seconds_since(alive_tsc_) > patience)
         fail(interrupted_ ? "ended by a signal while the peer did not answer"
-                          : "nothing came back for " + with_unit(options_.timeout, "s"));
+                          : "nothing came back for " + app::with_unit(options_.timeout, "s"));
     if (!waiting)
         alive_tsc_ = rte_rdtsc(); // a source that is slow to say more is no silence of the peer
     if (!options_.quiet && elapsed >= next_progress_)
@@ -324,11 +325,11 @@ void Client::show_progress(double seconds)
 {
     next_progress_ += progress_seconds;
     const auto bytes = static_cast<double>(report_->bytes);
-    std::fprintf(
-        stderr, "%5.0f s  %" PRIu64 " messages  %s  %s", seconds, delivered_,
-        with_unit(bytes, "B").c_str(),
-        with_unit(static_cast<double>(delivered_ - last_delivered_) / progress_seconds, "msg/s")
-            .c_str());
+    std::fprintf(stderr, "%5.0f s  %" PRIu64 " messages  %s  %s", seconds, delivered_,
+                 app::with_unit(bytes, "B").c_str(),
+                 app::with_unit(
+                     static_cast<double>(delivered_ - last_delivered_) / progress_seconds, "msg/s")
+                     .c_str());
     const bool once = options_.count == 0 && options_.seconds == 0 && source_.size() != 0;
     if (once)
         std::fprintf(stderr, "  %.0f %%", 100 * bytes / static_cast<double>(source_.size()));

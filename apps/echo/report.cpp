@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "report.hpp"
 
+#include "units.hpp"
+
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -30,7 +32,7 @@ double to_ns(double cycles)
 
 std::string duration(double cycles)
 {
-    return with_unit(to_ns(cycles) / 1e9, "s");
+    return app::with_unit(to_ns(cycles) / 1e9, "s");
 }
 
 double per_second(double amount, double seconds)
@@ -106,24 +108,6 @@ void write(const Report &r, const Options &o, FILE *to)
 
 } // namespace
 
-std::string with_unit(double value, const char *unit)
-{
-    static constexpr const char *steps[] = {"n", "u", "m", "", "k", "M", "G", "T"};
-    unsigned step = 3;
-    while (value >= 999.5 && step + 1 < sizeof(steps) / sizeof(steps[0])) {
-        value /= 1000;
-        ++step;
-    }
-    while (value > 0 && value < 0.9995 && step > 0) {
-        value *= 1000;
-        --step;
-    }
-    char text[48];
-    const int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-    std::snprintf(text, sizeof(text), "%.*f %s%s", digits, value, steps[step], unit);
-    return text;
-}
-
 void print(const Report &r, const Options &o, FILE *to)
 {
     if (r.messages != 0 || r.missing != 0 || r.interrupted)
@@ -135,16 +119,17 @@ void print(const Report &r, const Options &o, FILE *to)
                  "  set-up      messages of %" PRIu64 " bytes, %" PRIu64
                  " under way on each of %" PRIu64 " queue%s, %s\n",
                  o.size, o.window, o.queues, o.queues == 1 ? "" : "s",
-                 with_unit(r.seconds, "s").c_str());
+                 app::with_unit(r.seconds, "s").c_str());
     std::fprintf(to, "  round trip ");
     for (const Quantile &q : quantiles)
         std::fprintf(to, " %s %s ", q.text,
                      duration(static_cast<double>(h.quantile(q.part))).c_str());
     std::fprintf(to, " max %s  (min %s, mean %s)\n", duration(static_cast<double>(h.max())).c_str(),
                  duration(static_cast<double>(h.min())).c_str(), duration(h.mean()).c_str());
-    std::fprintf(to, "  each way    %s, %s\n",
-                 with_unit(per_second(static_cast<double>(r.messages), r.seconds), "msg/s").c_str(),
-                 with_unit(per_second(static_cast<double>(r.bytes), r.seconds), "B/s").c_str());
+    std::fprintf(
+        to, "  each way    %s, %s\n",
+        app::with_unit(per_second(static_cast<double>(r.messages), r.seconds), "msg/s").c_str(),
+        app::with_unit(per_second(static_cast<double>(r.bytes), r.seconds), "B/s").c_str());
     std::fprintf(to, "  CRC-32C     %08" PRIx32 " sent, %08" PRIx32 " came back\n", r.crc_sent,
                  r.crc_back);
 }

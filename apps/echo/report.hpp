@@ -34,9 +34,6 @@ void print(const Report &report, const Options &options, FILE *to);
 /// @return empty, or one line that says why it could not be written
 std::string write_json(const Report &report, const Options &options);
 
-/// "1.5 GB", "812 kB": three digits and a decimal unit.
-std::string with_unit(double value, const char *unit);
-
 } // namespace echo
 
 #endif

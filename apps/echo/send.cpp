@@ -8,6 +8,7 @@
 #include "client.hpp"
 #include "peer.hpp"
 #include "roles.hpp"
+#include "units.hpp"
 
 namespace echo
 {
@@ -35,7 +36,8 @@ std::string meet_peer(ntbmsg_endpoint *endpoint, const Options &o, bool &interru
     case app::Peer::connected:
         break;
     case app::Peer::absent:
-        return "no peer came in " + with_unit(o.timeout, "s") + ": " + app::why_no_peer(endpoint);
+        return "no peer came in " + app::with_unit(o.timeout, "s") + ": " +
+               app::why_no_peer(endpoint);
     case app::Peer::refused:
         return "the peer was refused: " + app::why_no_peer(endpoint);
     case app::Peer::interrupted:

@@ -164,8 +164,7 @@ uint16_t queue_count(rte_rawdev *raw)
 
 constexpr unsigned burst_max = 32;
 
-// As raw/ntb has it: buf_addr is the mbuf, the context is the queue.
-
+/// As raw/ntb has it: the context is the queue; below, buf_addr is the mbuf.
 QueuePair *queue_in(rte_rawdev *raw, rte_rawdev_obj_t context)
 {
     const auto queue = reinterpret_cast<uintptr_t>(context);
