@@ -7,6 +7,7 @@
 
 #include "plx_regs.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -34,6 +35,7 @@ struct Chip {
     std::atomic<uint32_t> interrupt_rules;
     std::atomic<uint32_t> interrupt_told; ///< the owner was told and has not looked yet
     std::atomic<uint32_t> msi;            ///< a message is under way
+    std::atomic<uint32_t> dma_channels;   ///< see dma_channels()
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
 
@@ -44,6 +46,12 @@ inline uint32_t get(const Chip &chip, uint32_t offset)
 inline uint64_t get64(const Chip &chip, uint32_t offset)
 {
     return uint64_t{get(chip, offset + 4)} << 32 | get(chip, offset);
+}
+
+/// How many DMA functions the chip shows.
+inline unsigned dma_channels(const Chip &chip)
+{
+    return std::min(chip.dma_channels.load(), facts::dma_function_count);
 }
 
 /// A new chip without power: all zeros. @return its descriptor or a negative errno.

@@ -66,6 +66,9 @@ int check(const Config &config, Error *error)
         return fail(error, -EINVAL,
                     "BAR4 of %llu bytes: a power of two from 2 MiB to 64 GiB is needed",
                     static_cast<unsigned long long>(config.bar4_bytes));
+    if (config.dma_channels > facts::dma_function_count)
+        return fail(error, -EINVAL, "%u DMA channels: 0 to %u are needed", config.dma_channels,
+                    facts::dma_function_count);
     if ((config.thread_start == nullptr) != (config.thread_join == nullptr))
         return fail(error, -EINVAL, "thread_start and thread_join come together");
     return 0;
@@ -97,9 +100,15 @@ int open_parts(Host &host)
     if (host.own_view == nullptr || host.peer_view == nullptr || host.next_view == nullptr ||
         host.wake_fd < 0)
         return -ENOMEM;
-    for (unsigned i = 0; i < window_count; i++)
+    for (unsigned i = 0; i < window_count; i++) {
         if (window_open(host.self.bar_bytes[i], &host.windows[i]) != 0)
             return -ENOMEM;
+        const Window &w = host.windows[i];
+        const DmaRange range{reinterpret_cast<uintptr_t>(w.base), w.bytes, w.base,
+                             RangeKind::window, static_cast<uint8_t>(i)};
+        if (dma_memory_add(&host.dma_memory, range) != 0)
+            return -ENOMEM;
+    }
     return 0;
 }
 
@@ -110,6 +119,7 @@ void close_parts(Host *host)
     for (Block &b : host->blocks)
         if (b.base != nullptr)
             block_destroy(&b);
+    dma_memory_close(&host->dma_memory);
     chip_unmap(host->chip);
     chip_unmap(host->peer_chip);
     for (const int fd : {host->chip_fd, host->peer_chip_fd, host->offered_chip_fd, host->wake_fd})
@@ -164,6 +174,7 @@ int insert_new_chip(Host &host)
     host.chip = host.chip_fd < 0 ? nullptr : chip_map(host.chip_fd);
     if (host.chip == nullptr)
         return -ENOMEM;
+    host.chip->dma_channels.store(host.config.dma_channels);
     power_on(*host.chip, power_values(host));
     host.chip->id.store(fresh_id());
     host.chip->enabled_at.store(now_ns(host));
@@ -248,7 +259,8 @@ bool on_cable_thread(Host &host)
 
 PowerOn power_values(const Host &host)
 {
-    return {host.self.bar_bytes[0], host.self.bar_bytes[1]};
+    return {host.self.bar_bytes[0], host.self.bar_bytes[1], host.config.dma_rid,
+            host.config.switches.dma_flr};
 }
 
 int attach(const Config &config, Host **out, Error *error)
@@ -260,6 +272,11 @@ int attach(const Config &config, Host **out, Error *error)
     if (host == nullptr)
         return fail(error, -ENOMEM, "no memory for a host");
     take_config(*host, config);
+    code = dma_memory_open(&host->dma_memory);
+    if (code != 0) {
+        delete host;
+        return fail(error, code, "no memory for a host");
+    }
     code = plug_in(*host, error);
     if (code != 0) {
         close_parts(host);
@@ -292,47 +309,71 @@ void power_up(Host &host)
 Bar bar(Host *host, unsigned index)
 {
     if (index == 0)
-        return {nullptr, facts::bar0_size, false};
+        return {nullptr, facts::bar0_size, false, 0};
     for (unsigned i = 0; i < window_count; i++)
         if (window_bars[i] == index)
-            return {host->windows[i].base, host->windows[i].bytes, true};
-    return {nullptr, 0, false};
+            return {host->windows[i].base, host->windows[i].bytes, true,
+                    reinterpret_cast<uintptr_t>(host->windows[i].base)};
+    return {nullptr, 0, false, 0};
 }
+
+namespace
+{
+/// @return whether there was a slot for it
+bool lend(Host &host, const Block &block)
+{
+    Locked locked(host);
+    for (Block &slot : host.blocks) {
+        if (slot.base != nullptr)
+            continue;
+        slot = block;
+        follow(host);
+        host.ops->tell(host);
+        return true;
+    }
+    return false;
+}
+
+DmaRange dma_range(const Block &block)
+{
+    return {reinterpret_cast<uintptr_t>(block.base), block.bytes,
+            static_cast<uint8_t *>(block.base), RangeKind::block, 0};
+}
+} // namespace
 
 int memory_add(Host *host, size_t bytes, int numa_node, bool want_huge, Memory *out)
 {
     if (bytes < size_t{1} << 20 || bytes > size_t{1} << 30 || (bytes & (bytes - 1)) != 0)
         return -EINVAL;
     Block block;
-    const int error = block_create(bytes, numa_node, want_huge, &block);
+    int error = block_create(bytes, numa_node, want_huge, &block);
     if (error != 0)
         return error;
-    Locked locked(*host);
-    for (Block &slot : host->blocks) {
-        if (slot.base != nullptr)
-            continue;
-        slot = block;
-        *out = {block.base, reinterpret_cast<uintptr_t>(block.base), bytes, block.page_bytes};
-        follow(*host);
-        host->ops->tell(*host);
+    const DmaRange range = dma_range(block);
+    error = dma_memory_add(&host->dma_memory, range);
+    if (error == 0 && lend(*host, block)) {
+        *out = {block.base, range.bus, bytes, block.page_bytes};
         return 0;
     }
+    if (error == 0)
+        dma_memory_remove(&host->dma_memory, range.bus, range.bytes, range.kind);
     block_destroy(&block);
-    return -ENOSPC;
+    return error == 0 ? -ENOSPC : error;
 }
 
 int memory_remove(Host *host, const Memory &memory)
 {
+    // The engines first: they hold their lock while they ask for the host's.
+    if (dma_memory_remove(&host->dma_memory, memory.bus, memory.bytes, RangeKind::block) != 0)
+        return -ENOENT;
     Block block;
     {
         Locked locked(*host);
         for (Block &slot : host->blocks)
-            if (slot.base == memory.base && memory.base != nullptr) {
+            if (slot.base == memory.base) {
                 block = slot;
                 slot = {};
             }
-        if (block.base == nullptr)
-            return -ENOENT;
         follow(*host);
         host->ops->tell(*host);
     }

@@ -4,6 +4,7 @@
 #ifndef PLX_TWIN_HOST_HPP
 #define PLX_TWIN_HOST_HPP
 
+#include "dma_memory.hpp"
 #include "link.hpp"
 #include "memory.hpp"
 #include "routing.hpp"
@@ -68,6 +69,8 @@ public:
     View *next_view = nullptr; ///< being worked out
     Block blocks[max_blocks];
     Region told[max_blocks]; ///< what the other end knows of our blocks
+
+    DmaMemory dma_memory;
 
     Region remote[max_blocks]; ///< the other end's blocks
     int remote_fd[max_blocks];

@@ -2,6 +2,7 @@
 #include "regfile.hpp"
 
 #include "bar_shape.hpp"
+#include "dma_regs.hpp"
 #include "interrupt.hpp"
 #include "plx_fields.hpp"
 #include "plx_ids.hpp"
@@ -23,7 +24,17 @@ constexpr uint32_t words_per_page = facts::block_size / 4;
 // ---- which register lies where
 
 // The kinds of 4 KiB blocks in the CSR space; each is laid out once.
-enum Page : uint8_t { port0, station, port, nt_virtual, nt_link, alut, page_kinds, absent };
+enum Page : uint8_t {
+    port0,
+    station,
+    port,
+    nt_virtual,
+    nt_link,
+    alut,
+    dma_function,
+    page_kinds,
+    absent
+};
 
 enum class Kind : uint8_t { missing, ro, rw, w1s, w1c };
 
@@ -47,9 +58,15 @@ constexpr Kind kind_of(Access access)
     }
 }
 
-constexpr bool lies_in(Block block, Page page)
+// A DMA function has the header and the capabilities of the NT endpoints (1.6).
+constexpr bool is_header(const facts::Reg &r)
 {
-    switch (block) {
+    return r.block == Block::nt_both && r.offset < dma_reg::global_control;
+}
+
+constexpr bool lies_in(const facts::Reg &r, Page page)
+{
+    switch (r.block) {
     case Block::chip:
         return page == port0;
     case Block::station:
@@ -57,23 +74,24 @@ constexpr bool lies_in(Block block, Page page)
     case Block::port:
         return page == port0 || page == station || page == port;
     case Block::nt_both:
-        return page == nt_virtual || page == nt_link;
+        return page == nt_virtual || page == nt_link || (page == dma_function && is_header(r));
     case Block::nt_virtual:
         return page == nt_virtual;
     case Block::nt_link:
         return page == nt_link;
     case Block::alut:
         return page == alut;
-    default:
-        return false; // a chip without DMA functions
+    case Block::dma:
+        return page == dma_function;
     }
+    return false;
 }
 
 constexpr Layout layout = [] {
     Layout l{};
     for (const facts::Reg &r : facts::regs)
         for (uint8_t page = 0; page < page_kinds; page++)
-            for (uint32_t i = 0; lies_in(r.block, static_cast<Page>(page)) && i < r.count; i++)
+            for (uint32_t i = 0; lies_in(r, static_cast<Page>(page)) && i < r.count; i++)
                 if (r.offset + i * r.stride < facts::block_size)
                     l.kind[page][(r.offset + i * r.stride) / 4] = kind_of(r.access);
     return l;
@@ -104,6 +122,8 @@ Place place_of(const Chip &chip, uint32_t offset)
         return nt_place(chip, offset);
     if (offset >= facts::alut_array0_base)
         return {alut, 0, offset & page_mask};
+    if (offset >= facts::dma_base(0) && offset < facts::dma_base(dma_channels(chip)))
+        return {dma_function, 0, offset & page_mask};
     if (block >= facts::port_count)
         return {};
     if (block % facts::ports_per_station != 0)
@@ -161,16 +181,10 @@ constexpr bool within(facts::RegArray array, uint32_t at)
     return at >= array.first && at < array.first + array.count * array.stride;
 }
 
-WriteMask nt_mask(const Chip &chip, const Place &place)
+// Header and capabilities, as every endpoint of the chip has them.
+WriteMask header_mask(uint32_t at)
 {
-    const Side side = place.page == nt_link ? Side::link : Side::virt;
-    if (within(reg::pci_bar, place.at)) {
-        const BarBits bits = bar_bits(chip, place.nt, side, (place.at - reg::pci_bar[0]) / 4);
-        return {bits.writable, 0, bits.constant};
-    }
-    if (within(reg::req_id_lut(side), place.at))
-        return {lut_bits, 0, 0};
-    switch (place.at) {
+    switch (at) {
     case reg::pci_command_status:
         return {command_bits, command_status_w1c, 0};
     case reg::pcie_dev_ctl_status:
@@ -182,10 +196,6 @@ WriteMask nt_mask(const Chip &chip, const Place &place)
         return {msi_bits, 0, 0};
     case reg::pcie_cap:
         return {0, 0, 0};
-    case reg::link_err_mask:
-        return {facts::link_err_all, 0, 0};
-    case reg::link_err_status:
-        return {0, facts::link_err_all, 0};
     case reg::aer_uncorr_status:
     case reg::aer_corr_status:
         return {0, ~uint32_t{0}, 0};
@@ -194,10 +204,48 @@ WriteMask nt_mask(const Chip &chip, const Place &place)
     }
 }
 
+WriteMask nt_mask(const Chip &chip, const Place &place)
+{
+    const Side side = place.page == nt_link ? Side::link : Side::virt;
+    if (within(reg::pci_bar, place.at)) {
+        const BarBits bits = bar_bits(chip, place.nt, side, (place.at - reg::pci_bar[0]) / 4);
+        return {bits.writable, 0, bits.constant};
+    }
+    if (within(reg::req_id_lut(side), place.at))
+        return {lut_bits, 0, 0};
+    switch (place.at) {
+    case reg::link_err_mask:
+        return {facts::link_err_all, 0, 0};
+    case reg::link_err_status:
+        return {0, facts::link_err_all, 0};
+    default:
+        return header_mask(place.at);
+    }
+}
+
+// What only a strobe or the engine changes (START, IN_PROGRESS) is not stored.
+WriteMask dma_mask(const Place &place)
+{
+    if (within(reg::pci_bar, place.at)) // BAR0 alone, of 4 KiB (I)
+        return {place.at == reg::pci_bar[0] ? ~page_mask : 0, 0, 0};
+    switch (place.at) {
+    case dma_reg::ctrl_status:
+        return {dma_ctrl_stored, dma_ctrl_cleared, 0};
+    case dma_reg::intr_ctrl_status:
+        return {low_half, dma_intr_cleared, 0};
+    case dma_reg::dev_ctl_status:
+        return {low_half & ~dma_field::initiate_flr.mask(), dev_status_w1c, 0};
+    default:
+        return header_mask(place.at);
+    }
+}
+
 WriteMask mask_of(const Chip &chip, const Place &place)
 {
     if (place.page == nt_virtual || place.page == nt_link)
         return nt_mask(chip, place);
+    if (place.page == dma_function)
+        return dma_mask(place);
     if (place.page == alut && within(reg::alut_permission, place.at))
         return {facts::alut_rights_all, 0, 0};
     return {};
@@ -275,6 +323,8 @@ bool routes_by(const Chip &chip, const Place &place, uint32_t offset)
     case nt_virtual:
     case nt_link:
         return place.nt == cabled_nt && routes_by_nt(place);
+    case dma_function:
+        return false;
     case alut:
         return routes_by_alut(chip, place, offset);
     default:
@@ -293,6 +343,7 @@ uint32_t link_status(bool link_up)
 
 constexpr uint32_t chip_number = 0x8749;
 constexpr uint8_t silicon_revision = 0xBA;
+constexpr uint32_t dma_dev_cap = 0x8FE4; // VCA-EEP R, without the bit for FLR
 
 void set(Chip &chip, uint32_t offset, uint32_t value)
 {
@@ -308,7 +359,7 @@ void set64(Chip &chip, uint32_t offset, uint64_t value)
 void reset_page(Chip &chip, uint32_t base, Page page)
 {
     for (const facts::Reg &r : facts::regs)
-        if (lies_in(r.block, page) && r.reset.mark != facts::Mark::unknown &&
+        if (lies_in(r, page) && r.reset.mark != facts::Mark::unknown &&
             r.offset < facts::block_size)
             set(chip, base + r.offset, r.reset.value);
 }
@@ -326,6 +377,17 @@ void set_identity(Chip &chip, unsigned nt, Side side)
     set(chip, base + reg::pcie_link_cap, field::port_number.put(cable_port(chip).number));
 }
 
+void set_dma_identity(Chip &chip, unsigned channel, const PowerOn &values)
+{
+    const uint32_t base = facts::dma_base(channel);
+    const uint32_t capable = values.dma_flr ? dma_field::flr_capable.mask() : 0;
+    set(chip, base + reg::pci_id, uint32_t{facts::device_dma} << 16 | facts::vendor_plx);
+    set(chip, base + reg::pci_class_revision, facts::class_dma << 8 | silicon_revision);
+    set(chip, base + reg::pci_subsystem_id, chip_number << 16 | facts::vendor_plx);
+    set(chip, base + dma_reg::dev_cap, dma_dev_cap | capable);
+    set(chip, base + reg::captured_bus, field::captured_bus.put(values.dma_rid >> 8));
+}
+
 void reset_nt(Chip &chip, unsigned nt, Side side, const PowerOn &values)
 {
     const uint32_t base = nt_base(nt, side);
@@ -333,6 +395,22 @@ void reset_nt(Chip &chip, unsigned nt, Side side, const PowerOn &values)
     set_identity(chip, nt, side);
     set64(chip, base + reg::bar_setup(side, 2), setup_64bit(values.bar2_bytes));
     set64(chip, base + reg::bar_setup(side, 4), setup_64bit(values.bar4_bytes));
+}
+
+// What production boards give to a chip of two channels, and to one of four (VCA-EEP R). Without
+// an EEPROM their DMA registers are zero.
+void power_on_dma(Chip &chip, unsigned channel, const PowerOn &values)
+{
+    const uint32_t base = facts::dma_base(channel);
+    reset_page(chip, base, dma_function);
+    set_dma_identity(chip, channel, values);
+    const bool many = dma_channels(chip) > 2;
+    set(chip, base + dma_reg::global_control, channel == 0 && !many ? 2 : 0);
+    set(chip, base + dma_reg::port_assign, 0); // all of them this host's
+    if (!many)
+        return;
+    set(chip, base + dma_reg::bandwidth, 0x01000010);
+    set(chip, base + dma_reg::station_ram_thresholds, 0x001D0018);
 }
 
 // xorshift64*: any seed but 0 will do.
@@ -383,7 +461,7 @@ uint32_t reg_read(const Chip &chip, uint32_t offset, uint16_t requester, bool li
     return value;
 }
 
-bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns)
+bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns, uint32_t lanes)
 {
     const Place place = place_of(chip, offset);
     const uint32_t at = canonical(place, offset);
@@ -405,7 +483,10 @@ bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns)
         write_port_control(chip, offset, value, now_ns);
         return true;
     }
-    return store(chip, at, value, mask_of(chip, place)) && routes_by(chip, place, offset);
+    WriteMask mask = mask_of(chip, place);
+    mask.store &= lanes;
+    mask.clear &= lanes;
+    return store(chip, at, value, mask) && routes_by(chip, place, offset);
 }
 
 void power_on(Chip &chip, const PowerOn &values)
@@ -417,6 +498,8 @@ void power_on(Chip &chip, const PowerOn &values)
                                                        : port);
     for (const Side side : {Side::virt, Side::link})
         reset_nt(chip, cabled_nt, side, values);
+    for (unsigned channel = 0; channel < dma_channels(chip); channel++)
+        power_on_dma(chip, channel, values);
 }
 
 void reset_link_block(Chip &chip, const PowerOn &values)
@@ -425,6 +508,15 @@ void reset_link_block(Chip &chip, const PowerOn &values)
     for (uint32_t at = 0; at < facts::block_size; at += 4)
         set(chip, base + at, 0);
     reset_nt(chip, cabled_nt, Side::link, values);
+}
+
+void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values)
+{
+    const uint32_t base = facts::dma_base(channel);
+    for (uint32_t at = 0; at < facts::block_size; at += 4)
+        set(chip, base + at, 0);
+    set(chip, base + reg::pci_cap_pointer, facts::find_reg("PCI_CAP_POINTER")->reset.value);
+    set_dma_identity(chip, channel, values);
 }
 
 void scramble(Chip &chip, uint64_t seed)

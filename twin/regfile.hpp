@@ -12,11 +12,15 @@ namespace plx::twin
 struct PowerOn {
     uint64_t bar2_bytes;
     uint64_t bar4_bytes;
+    uint16_t dma_rid = 0;
+    bool dma_flr = true;
 };
 /// Power-on values in every register. For a chip that nobody else has mapped yet.
 void power_on(Chip &chip, const PowerOn &values);
 /// What DL_Down does to the link block. May be cut off anywhere and done again.
 void reset_link_block(Chip &chip, const PowerOn &values);
+/// What a function-level reset leaves of a DMA function: nothing that an EEPROM gave it (E11).
+void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values);
 /// Garbage from @p seed in every writable register but those that only an EEPROM or the host's
 /// firmware sets: virtual BARs and their set-up, VS0_UPSTREAM.
 void scramble(Chip &chip, uint64_t seed);
@@ -24,8 +28,10 @@ void scramble(Chip &chip, uint64_t seed);
 /// @param requester requester ID of the read
 /// @param link_up whether LinkSts shows a trained link
 uint32_t reg_read(const Chip &chip, uint32_t offset, uint16_t requester, bool link_up);
+/// @param lanes the bits that the write carries, where it is narrower than the register
 /// @return whether the write may have moved what windows lead to
-bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns);
+bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns,
+               uint32_t lanes = ~uint32_t{0});
 /// Whether a write there raises doorbells.
 bool is_doorbell_set(uint32_t offset);
 

@@ -31,6 +31,7 @@ struct Switches {
     bool lut_filters_bar0 = false;       // Q15: CSR traffic from the link passes no LUT
     bool masked_doorbells_count = true;  // 6.4: masked bits count for "was zero"
     bool msi_needs_zero = true;          // E1: MSI only when the doorbells were all zero
+    bool dma_flr = true;                 // DevCap of DMA functions says that FLR is there
     uint32_t train_us = 1000;            // link training after both ports are enabled
     uint32_t pattern_protect_us = 100;   // E2: test-pattern registers after link down
 };
@@ -44,6 +45,8 @@ struct Config {
     uint64_t bar4_bytes = uint64_t{4} << 20;   ///< power of two, 2 MiB to 64 GiB
     uint16_t cpu_write_rid = 0x0000;           ///< requester ID of CPU stores: root complex
     uint16_t cpu_read_rid = 0x0008;            ///< requester ID of CPU loads: root port 00:01.0
+    unsigned dma_channels = 4;                 ///< DMA functions of the chip, 0 to 4
+    uint16_t dma_rid = 0x0100;                 ///< their bus and device; functions 1 to 4
     /// How long a register write that moves the peer's view waits for the peer to follow.
     uint32_t remap_wait_us = 20000;
     Switches switches;
@@ -83,6 +86,7 @@ struct Bar {
     volatile void *base;
     uint64_t bytes;
     bool is_64bit;
+    uint64_t bus; ///< the address at which an engine on this host's bus reaches it; 0: BAR0
 };
 Bar bar(Host *host, unsigned index);
 
@@ -109,6 +113,27 @@ struct Memory {
 int memory_add(Host *host, size_t bytes, int numa_node, bool want_huge, Memory *out);
 /// Takes it back: the peer's view is gone when this returns. @return 0 or -ENOENT
 int memory_remove(Host *host, const Memory &memory);
+
+/// The chip's DMA functions, one channel each. Without a channel of that number, reads give
+/// all-ones and writes are lost.
+/// @param offset in the function's BAR0: its own configuration space, the channel registers from
+///   0x200 on. The same block is CSR 0x21000 + 0x1000 * channel.
+unsigned dma_channels(Host *host);
+uint32_t dma_read32(Host *host, unsigned channel, uint32_t offset);
+void dma_write32(Host *host, unsigned channel, uint32_t offset, uint32_t value);
+/// A half of a register; @p offset a multiple of 2.
+void dma_write16(Host *host, unsigned channel, uint32_t offset, uint16_t value);
+/// The requester ID of the channel's transactions.
+uint16_t dma_requester(Host *host, unsigned channel);
+
+/// Makes local memory known to the engines: they reach @p address as [bus, bus + bytes). Window
+/// memory is known to them already, by Memory::bus. Any thread.
+/// @return 0; -EINVAL no bytes, above 48 bits, or in part taken by a BAR, by window memory or by an
+///   earlier call; -ENOSPC too many ranges (65536); -ENOMEM
+int dma_map(Host *host, void *address, uint64_t bus, uint64_t bytes);
+/// Takes a range back, as it was given. No engine uses it any more when this returns.
+/// @return 0 or -ENOENT
+int dma_unmap(Host *host, uint64_t bus, uint64_t bytes);
 
 /// Whether a process holds the other end of the cable now, and the cable is plugged in.
 bool cable_connected(Host *host);
