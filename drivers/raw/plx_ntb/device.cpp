@@ -200,9 +200,15 @@ int Device::start()
         return -EBUSY;
     if (node_ < 0)
         node_ = static_cast<int>(rte_socket_id());
+    if (options_.copy.mode == CopyMode::dma && copy_.engines() == 0) {
+        PLX_INIT_LOG(ERR, "%s: copy=dma: there is no DMA channel for queue pairs\n", name_);
+        return -ENOTSUP;
+    }
     int rc = make_block();
     if (rc == 0)
         rc = make_inline_pools();
+    if (rc == 0)
+        rc = copy_.make_staging(name_, node_);
     if (rc != 0)
         return rc;
 
@@ -285,6 +291,7 @@ int Device::close()
         }
         drop_block();
         drop_inline_pools();
+        copy_.drop();
     }
     for (uint16_t q = 0; q < queues_ready_; ++q)
         queue_release(q);

@@ -99,6 +99,8 @@ void Device::watch_queues()
 {
     for (unsigned q = 0; q < queues_open_; ++q) {
         watch_half(queues_[q].tx, "sending", q);
+        if (copy_.failed(q))
+            link_.distrust(); // also where the application does not send any more
         watch_half(queues_[q].rx, "receiving", q);
     }
 }
@@ -241,7 +243,8 @@ queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .peer_buf_end = peer.buf_end,
             .peer_buf_bytes = peer.buf_bytes,
             .peer_max_message = peer.max_message,
-            .inline_max = g.inline_max};
+            .inline_max = g.inline_max,
+            .by_engine = copy_.setup(q)};
 }
 
 queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,
@@ -267,12 +270,34 @@ queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .drain = drain_};
 }
 
+/// Which messages go by DMA from now on, and says so.
+void Device::choose_copy(unsigned queues)
+{
+    copy_.choose(options_.copy, *ops_, platform_.window, platform_.window_bus, geometry_.inline_max,
+                 queues);
+    char text[copy_text_bytes];
+    describe(copy_.choice(), text, sizeof(text));
+    if (copy_.engines() > 0)
+        PLX_LOG(NOTICE, "%s: %s\n", name_, text);
+    else
+        PLX_LOG(INFO, "%s: %s\n", name_, text);
+}
+
+CopyChoice Device::copy_choice()
+{
+    const ControlLock locked(*this);
+    return copy_.choice();
+}
+
 int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t peer_seed)
 {
     const unsigned count = std::min(geometry_.queues, peer.qp_count);
+    choose_copy(count);
     for (unsigned q = 0; q < count; ++q) {
         QueuePair &qp = queues_[q];
-        int rc = queue::tx_open(qp.tx.state, tx_setup(q, peer, own_seed, peer_seed));
+        const queue::TxSetup tx = tx_setup(q, peer, own_seed, peer_seed);
+        qp.tx.burst = tx.by_engine.engine.copy != nullptr ? ops_->tx_burst_engine : ops_->tx_burst;
+        int rc = queue::tx_open(qp.tx.state, tx);
         if (rc == 0) {
             queues_open_ = q + 1; // what is open from here on is closed by close_queues
             rc = queue::rx_open(qp.rx.state, rx_setup(q, peer, own_seed, peer_seed));

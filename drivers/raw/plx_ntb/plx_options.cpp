@@ -157,9 +157,33 @@ int on_memory(const char *key, const char *value, void *arg)
     return pick(parse, key, value, words, "auto, plain or wc", &parse.options->memory);
 }
 
-const char *const twin_keys[] = {"cable",   "state",  "queues", "ring",        "buffers",
-                                 "buf",     "posted", "inline", "max_message", "heartbeat_ms",
-                                 "lost_ms", "numa",   "drain",  "mem",         nullptr};
+int on_copy(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<CopyMode> words[] = {
+        {"auto", CopyMode::automatic}, {"cpu", CopyMode::cpu}, {"dma", CopyMode::dma}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "auto, cpu or dma", &parse.options->copy.mode);
+}
+
+int on_dma_min(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    if (!to_number(value, 1, wire::message_max, &parse.options->copy.dma_min))
+        return bad_value(parse, key, value, "1 to 16777215 bytes");
+    return 0;
+}
+
+int on_copy_curve(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    const char *expected = read_curve(value, &parse.options->copy.curve);
+    return expected != nullptr ? bad_value(parse, key, value, expected) : 0;
+}
+
+const char *const twin_keys[] = {"cable",   "state",      "queues", "ring",        "buffers",
+                                 "buf",     "posted",     "inline", "max_message", "heartbeat_ms",
+                                 "lost_ms", "numa",       "drain",  "mem",         "copy",
+                                 "dma_min", "copy_curve", nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {
@@ -167,11 +191,10 @@ int run_handlers(rte_kvargs *kvargs, Parse *parse)
         const char *key;
         arg_handler_t run;
     };
-    static constexpr Handler handlers[] = {{"cable", on_cable},
-                                           {"state", on_state},
-                                           {"numa", on_numa},
-                                           {"drain", on_drain},
-                                           {"mem", on_memory}};
+    static constexpr Handler handlers[] = {{"cable", on_cable},     {"state", on_state},
+                                           {"numa", on_numa},       {"drain", on_drain},
+                                           {"mem", on_memory},      {"copy", on_copy},
+                                           {"dma_min", on_dma_min}, {"copy_curve", on_copy_curve}};
     for (const Handler &h : handlers)
         if (rte_kvargs_process(kvargs, h.key, h.run, parse) != 0)
             return -EINVAL;
@@ -226,6 +249,11 @@ int parse_options(const char *device, const char *args, bool twin, Options *opti
     if (parsed.lost_ms <= parsed.heartbeat_ms) {
         PLX_INIT_LOG(ERR, "%s: lost_ms=%u has to be more than heartbeat_ms=%u\n", device,
                      parsed.lost_ms, parsed.heartbeat_ms);
+        return -EINVAL;
+    }
+    if (parsed.copy.mode == CopyMode::cpu && parsed.copy.dma_min != 0) {
+        PLX_INIT_LOG(ERR, "%s: dma_min=%u has no meaning with copy=cpu\n", device,
+                     parsed.copy.dma_min);
         return -EINVAL;
     }
     // Kept as given: what follows from it follows anew when queues or buffers are configured.

@@ -10,6 +10,7 @@
 #include <plx_queue.hpp>
 #include <plx_wire.hpp>
 
+#include "copy_choice.hpp"
 #include "rte_pmd_plx_ntb.h"
 
 struct rte_devargs;
@@ -49,13 +50,15 @@ struct Options {
     int node = -1; ///< -1: the device's own, or the starting thread's
     DrainChoice drain = DrainChoice::automatic;
     MemoryPolicy memory = MemoryPolicy::automatic;
+    CopyRequest copy;
 };
 
 /// The devargs that both probes accept, as dpdk-pmdinfo.py shows them.
 #define PLX_COMMON_PARAMS                                                                          \
     "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
     "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> numa=<node> "                                \
-    "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc"
+    "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc "                                  \
+    "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
 #define PLX_TWIN_PARAMS "cable=<socket path>|mem:<name> state=keep|reset|random "
 
 /// Reads devargs; each bad key or value is logged with what was expected.

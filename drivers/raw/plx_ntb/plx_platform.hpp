@@ -52,6 +52,7 @@ struct Platform {
     hw::RegIo peer;              ///< the peer's chip, through the shared window
     std::byte *window = nullptr; ///< data window (BAR2) into the peer
     uint64_t window_bytes = 0;
+    uint64_t window_bus = 0;      ///< the data window as DMA engines address it; 0: out of reach
     uint64_t shared_bytes = 0;    ///< shared window (BAR4)
     bool write_combining = false; ///< whether stores reach the window combined, in any order
     int node = -1;                ///< NUMA node of the card

@@ -15,6 +15,7 @@
 #include <plx_chip.hpp>
 #include <plx_queue.hpp>
 
+#include "device_copy.hpp"
 #include "plx_gate.hpp"
 #include "plx_link.hpp"
 #include "plx_options.hpp"
@@ -101,6 +102,8 @@ public:
     const queue::Ops *ops() const { return ops_; }
     queue::Drain drain() const { return drain_; }
     LinkCounts &counts() { return counts_; }
+    /// How messages are copied since the last connection.
+    CopyChoice copy_choice();
 
     void link_info(rte_pmd_plx_ntb_link *out);
     void set_callback(rte_pmd_plx_ntb_event_fn fn, void *arg);
@@ -144,6 +147,7 @@ private:
     void drop_block();
     void drop_inline_pools();
     void close_queues();
+    void choose_copy(unsigned queues);
     queue::TxSetup tx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
                             uint64_t peer_seed) const;
     queue::RxSetup rx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
@@ -166,6 +170,7 @@ private:
     Geometry block_geometry_; ///< what block_ and the pools were made for
     BlockPlan plan_{};
     rte_mempool *window_pool_ = nullptr;
+    CopyPaths copy_;
     int node_ = -1;
     bool configured_ = false;
     bool closed_ = false;

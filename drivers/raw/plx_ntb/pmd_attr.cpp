@@ -30,6 +30,18 @@ Device *device_of(const rte_rawdev *raw)
     return static_cast<Device *>(raw->dev_private);
 }
 
+void dump_copy(FILE *file, const CopyChoice &choice)
+{
+    char text[copy_text_bytes];
+    describe(choice, text, sizeof(text));
+    std::fprintf(file, "  %s\n", text);
+    if (choice.curve.count == 0)
+        return;
+    std::fprintf(file, "  copy_curve=");
+    print_curve(choice.curve, file);
+    std::fprintf(file, " (bytes:cpu_ns:dma_ns)\n");
+}
+
 struct Attribute {
     const char *name;
     uint64_t (*get)(Device &, const rte_pmd_plx_ntb_link &);
@@ -52,6 +64,9 @@ constexpr Attribute attributes[] = {
     {"max_message", [](Device &d, const Info &) -> uint64_t { return d.max_message(); }},
     {"inline_max", [](Device &d, const Info &) -> uint64_t { return d.geometry().inline_max; }},
     {"block_bytes", [](Device &d, const Info &) -> uint64_t { return d.block().bytes; }},
+    {"copy_engine",
+     [](Device &d, const Info &) -> uint64_t { return d.copy_choice().dma_min != 0; }},
+    {"dma_min", [](Device &d, const Info &) -> uint64_t { return d.copy_choice().dma_min; }},
     {"drain", [](Device &d, const Info &) { return static_cast<uint64_t>(d.drain()); }},
     {"write_combining",
      [](Device &d, const Info &) -> uint64_t { return d.platform().write_combining; }},
@@ -177,6 +192,7 @@ int dump(rte_rawdev *raw, FILE *file)
         "block %zu bytes in %zu-byte pages\n",
         g.ring_lines, g.buffers, g.buf_bytes, g.posted, g.inline_max, device.max_message(),
         device.block().bytes, device.block().page_bytes);
+    dump_copy(file, device.copy_choice());
     const ControlLock locked(device);
     for (uint16_t q = 0; q < device.queue_count(); ++q)
         dump_queue(file, q, *device.queue(q));

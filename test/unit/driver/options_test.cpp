@@ -54,7 +54,7 @@ TEST(Options, EveryKeyArrives)
     Options o;
     ASSERT_EQ(parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,posted=100,"
                     "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,drain=none,"
-                    "mem=wc",
+                    "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900",
                     &o),
               0);
     EXPECT_EQ(o.state, TwinState::random);
@@ -70,6 +70,9 @@ TEST(Options, EveryKeyArrives)
     EXPECT_EQ(o.node, 0);
     EXPECT_EQ(o.drain, DrainChoice::none);
     EXPECT_EQ(o.memory, MemoryPolicy::write_combining);
+    EXPECT_EQ(o.copy.mode, CopyMode::dma);
+    EXPECT_EQ(o.copy.dma_min, 9000u);
+    EXPECT_EQ(o.copy.curve.count, 2u);
 }
 
 TEST(Options, BadOnesAreRefusedAndChangeNothing)
@@ -105,6 +108,13 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,state=maybe",
                                "cable=mem:x,drain=flush",
                                "cable=mem:x,mem=slow",
+                               "cable=mem:x,copy=engine",
+                               "cable=mem:x,dma_min=0",
+                               "cable=mem:x,dma_min=16777216",
+                               "cable=mem:x,copy=cpu,dma_min=4096",
+                               "cable=mem:x,copy_curve=",
+                               "cable=mem:x,copy_curve=512:90",
+                               "cable=mem:x,copy_curve=/nobody/there",
                                "cable=mem:x,numa=x"};
     for (const std::string &args : bad) {
         Options o;

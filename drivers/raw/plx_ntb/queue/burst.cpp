@@ -11,10 +11,12 @@ namespace plx::queue::PLX_VARIANT
 {
 
 const Ops plain_ops{"plain/" PLX_TEXT(PLX_VARIANT), tx_burst<Plain>, rx_burst<Plain>,
-                    tx_burst_engine<Plain>};
+                    tx_burst_engine<Plain>, copy_out<Plain>};
 const Ops write_combining_ops{"wc/" PLX_TEXT(PLX_VARIANT), tx_burst<WriteCombining>,
-                              rx_burst<WriteCombining>, tx_burst_engine<WriteCombining>};
+                              rx_burst<WriteCombining>, tx_burst_engine<WriteCombining>,
+                              copy_out<WriteCombining>};
 const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT), tx_burst<DirectStore>,
-                           rx_burst<DirectStore>, tx_burst_engine<DirectStore>};
+                           rx_burst<DirectStore>, tx_burst_engine<DirectStore>,
+                           copy_out<DirectStore>};
 
 } // namespace plx::queue::PLX_VARIANT

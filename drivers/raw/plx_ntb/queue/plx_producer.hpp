@@ -109,6 +109,13 @@ public:
     }
 };
 
+template <MemPolicy Mem>
+void copy_out(std::byte *to, const std::byte *from, size_t n)
+{
+    Mem::stream(to, from, n, to);
+    Mem::flush();
+}
+
 enum class Put { taken, full, too_long, invalid, bad_peer };
 
 /// Takes over credits the peer has returned. @return false when it claims more than was sent.

@@ -125,6 +125,10 @@ using TxBurst = int (*)(Tx *, rte_mbuf **mbufs, const Meta *meta, unsigned n);
 /// @param meta NULL or room for n entries
 using RxBurst = int (*)(Rx *, rte_mbuf **mbufs, Meta *meta, unsigned n);
 
+/// Copies into the window as a sending half copies into posted buffers; the data are on their way
+/// when it returns.
+using Copy = void (*)(std::byte *to, const std::byte *from, size_t n);
+
 /// One compiled variant of the hot path.
 struct Ops {
     const char *name; ///< e.g. "plain/avx512"
@@ -133,6 +137,7 @@ struct Ops {
     /// For a half that was opened with an engine. An mbuf that goes by the engine is held until the
     /// engine has read it and freed in a later burst, also one of 0 messages, or by tx_close().
     TxBurst tx_burst_engine = nullptr;
+    Copy copy = nullptr; ///< to measure what the CPU's way costs
 };
 
 /// The fastest variant this CPU has for @p policy.

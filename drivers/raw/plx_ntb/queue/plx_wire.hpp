@@ -20,6 +20,8 @@ inline constexpr size_t page_bytes = 4096;
 // Section 1: the block.
 inline constexpr size_t hello_offset = 0;
 inline constexpr size_t heartbeat_offset = 256;
+inline constexpr size_t scratch_offset = 2048;
+inline constexpr size_t scratch_bytes = 2048;
 inline constexpr size_t queue_area_offset = page_bytes;
 
 // Section 2: limits of what a hello may say.

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device_copy.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#include <plx_wire.hpp>
+
+#include "copy_measure.hpp"
+#include "plx_log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+uint64_t now_ns()
+{
+    const uint64_t hz = rte_get_timer_hz();
+    const uint64_t cycles = rte_get_timer_cycles();
+    return cycles / hz * 1'000'000'000 + cycles % hz * 1'000'000'000 / hz;
+}
+
+/// A page, so that it is contiguous for the engine wherever virtual memory is contiguous by pages.
+constexpr size_t staging_align = 4096;
+static_assert(queue::staging_bytes <= staging_align && staging_align % queue::staging_bytes == 0);
+
+} // namespace
+
+int CopyPaths::add_engine(const queue::Engine &engine)
+{
+    if (count_ == engines_max)
+        return -1;
+    engines_[count_] = engine;
+    return static_cast<int>(count_++);
+}
+
+int CopyPaths::make_staging(const char *device, int node)
+{
+    if (count_ == 0 || staging_ != nullptr)
+        return 0;
+    staging_ = static_cast<std::byte *>(
+        rte_zmalloc_socket("plx_staging", count_ * staging_align, staging_align, node));
+    if (staging_ != nullptr)
+        return 0;
+    PLX_INIT_LOG(ERR, "%s: no memory to stage the header lines of %u DMA channels\n", device,
+                 count_);
+    return -ENOMEM;
+}
+
+void CopyPaths::drop()
+{
+    rte_free(staging_);
+    staging_ = nullptr;
+}
+
+void CopyPaths::choose(const CopyRequest &request, const queue::Ops &ops, std::byte *window,
+                       uint64_t window_bus, uint32_t inline_max, unsigned queues)
+{
+    const unsigned usable = window_bus != 0 ? std::min(count_, queues) : 0;
+    window_bus_ = window_bus;
+    unsigned ready = 0;
+    for (unsigned i = 0; i < count_; ++i) {
+        const queue::Engine &e = engines_[i];
+        ready_[i] = i < usable && e.halt(e.ctx) && !e.failed(e.ctx);
+        ready += ready_[i];
+    }
+    if (ready_[0] && !measured_ && wants_measuring(request))
+        measure(ops, window, window_bus);
+    choice_ = choose_copy(request, measured_curve_, inline_max, ready);
+}
+
+void CopyPaths::measure(const queue::Ops &ops, std::byte *window, uint64_t window_bus)
+{
+    const queue::Engine &e = engines_[0];
+    measured_ = true;
+    measured_curve_ = measure_copy({.cpu = ops.copy,
+                                    .engine = e,
+                                    .to = window + wire::scratch_offset,
+                                    .to_bus = window_bus + wire::scratch_offset,
+                                    .from = staging_,
+                                    .from_iova = rte_malloc_virt2iova(staging_),
+                                    .piece = wire::scratch_bytes,
+                                    .now_ns = now_ns});
+    ready_[0] = e.halt(e.ctx) && !e.failed(e.ctx);
+}
+
+queue::EngineSetup CopyPaths::setup(unsigned queue) const
+{
+    if (choice_.dma_min == 0 || queue >= count_ || !ready_[queue])
+        return {};
+    std::byte *staging = staging_ + queue * staging_align;
+    return {.engine = engines_[queue],
+            .peer_block = window_bus_,
+            .staging = staging,
+            .staging_iova = rte_malloc_virt2iova(staging),
+            .min_bytes = choice_.dma_min};
+}
+
+bool CopyPaths::failed(unsigned queue) const
+{
+    return queue < count_ && ready_[queue] && engines_[queue].failed(engines_[queue].ctx);
+}
+
+} // namespace plx::pmd
