@@ -128,7 +128,7 @@ bool window_access(Host &host, unsigned bar_index, uint64_t offset, void *out, c
 uint32_t csr_read32(Host *host, uint32_t offset)
 {
     Locked locked(*host);
-    if (host->stuck)
+    if (host->stuck || host->behind)
         settle(*host);
     if (host->gone)
         return host->gone_reads_as;
@@ -148,8 +148,13 @@ void csr_write32(Host *host, uint32_t offset, uint32_t value)
         return;
     look_at_link(*host);
     doorbells_arrive(*host->chip, now_ns(*host));
-    if (reg_write(*host->chip, offset, value, now_ns(*host)))
+    const bool moved = reg_write(*host->chip, offset, value, now_ns(*host));
+    if (moved && !is_alut_ram(offset)) {
         settle(*host);
+    } else if (moved && !host->behind) {
+        host->behind = true;
+        wake(*host);
+    }
     look_at_interrupt(*host);
     tell_interrupt(*host);
 }

@@ -185,7 +185,13 @@ void *run(void *arg)
     }
     for (;;) {
         pollfd waiting{host.wake_fd, POLLIN, 0};
-        poll(&waiting, 1, -1);
+        int timeout = -1;
+        {
+            Locked locked(host);
+            timeout = until_catch_up_ms(host, timeout);
+        }
+        if (poll(&waiting, 1, timeout) == 0)
+            catch_up(host);
         uint64_t count;
         [[maybe_unused]] const ssize_t n = read(host.wake_fd, &count, sizeof(count));
         deliver_events(host);

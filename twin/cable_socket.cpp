@@ -85,9 +85,17 @@ void refuse(int connection, Refusal why)
     message_send(connection, m, -1);
 }
 
+// A message a block, each of some hundred bytes to the kernel, may be under way at once.
+void make_room(int connection)
+{
+    const int bytes = 1 << 20; // what the kernel allows at the most is enough
+    setsockopt(connection, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+}
+
 void greet(Host &host)
 {
     SocketCable &cable = cable_of(host);
+    make_room(cable.connection);
     Message m = message_of(MessageType::greeting);
     for (unsigned i = 0; i < window_count; i++)
         m.bar_bytes[i] = host.self.bar_bytes[i];
@@ -491,10 +499,11 @@ bool turn(Host &host)
         if (!host.frozen) {
             waiting[1].fd = cable.connection;
             waiting[2].fd = cable.meeting.listener;
-            timeout = time_left(cable);
+            timeout = until_catch_up_ms(host, time_left(cable));
         }
     }
-    poll(waiting, 3, timeout);
+    if (poll(waiting, 3, timeout) == 0)
+        catch_up(host);
     uint64_t count;
     [[maybe_unused]] const ssize_t n = read(host.wake_fd, &count, sizeof(count));
     {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -103,6 +104,7 @@ bool follow(Host &host)
 {
     if (host.frozen)
         return false;
+    host.behind = false;
     host.stuck = false;
     if (host.departed)
         take_back(host);
@@ -125,6 +127,21 @@ void settle(Host &host)
 {
     if (follow(host))
         host.ops->tell(host);
+}
+
+int until_catch_up_ms(const Host &host, int timeout_ms)
+{
+    constexpr int moment_ms = 2;
+    if (!host.behind || host.frozen)
+        return timeout_ms;
+    return timeout_ms < 0 ? moment_ms : std::min(timeout_ms, moment_ms);
+}
+
+void catch_up(Host &host)
+{
+    Locked locked(host);
+    if (host.behind)
+        settle(host);
 }
 
 void look_at_link(Host &host)

@@ -69,6 +69,10 @@ int check(const Config &config, Error *error)
     if (config.dma_channels > facts::dma_function_count)
         return fail(error, -EINVAL, "%u DMA channels: 0 to %u are needed", config.dma_channels,
                     facts::dma_function_count);
+    if (config.alut_entries != 0 && config.alut_entries != facts::alut_entries_two_nt &&
+        config.alut_entries != facts::alut_entries_one_nt)
+        return fail(error, -EINVAL, "an A-LUT of %u entries: 0, 128 or 256 are possible",
+                    config.alut_entries);
     if ((config.thread_start == nullptr) != (config.thread_join == nullptr))
         return fail(error, -EINVAL, "thread_start and thread_join come together");
     return 0;
@@ -143,6 +147,18 @@ void assign_bars(Host &host)
     }
     const uint32_t command = base + reg::pci_command_status;
     host.chip->csr[command / 4].fetch_or(facts::field::mem_enable.mask());
+}
+
+// How the EEPROM shares the A-LUT out among the NT ports.
+void fit_alut(Host &host)
+{
+    const uint32_t entries = host.config.alut_entries;
+    uint32_t up = get(*host.chip, reg::vs0_upstream);
+    for (unsigned nt = 0; nt < facts::nt_count; nt++) {
+        const bool has = nt == cabled_nt ? entries != 0 : entries == facts::alut_entries_two_nt;
+        up = facts::field::alut_modes[nt].set(up, has);
+    }
+    host.chip->csr[reg::vs0_upstream / 4].store(up);
 }
 
 void fit_setup(Host &host)
@@ -302,7 +318,9 @@ void detach(Host *host)
 
 void power_up(Host &host)
 {
-    fit_setup(host); // the EEPROM of this run
+    // The EEPROM of this run.
+    fit_setup(host);
+    fit_alut(host);
     assign_bars(host);
 }
 

@@ -58,7 +58,12 @@ public:
     bool frozen = false;
     bool gone = false;            ///< the card, by surprise
     uint32_t gone_reads_as = ~0u; ///< what registers give then
-    bool stuck = false;           ///< memory that the peer may reach could not be taken back
+    /// A-LUT RAM was written, and views do not show it yet. An A-LUT is written entry by entry:
+    /// followed one by one, a block would be moved for each segment that is taken away. So they
+    /// are followed together, before the owner's next read, which is what a driver has to flush
+    /// with, or after a moment.
+    bool behind = false;
+    bool stuck = false; ///< memory that the peer may reach could not be taken back
     bool stuck_told = false;
 
     Viewer self;
@@ -121,6 +126,12 @@ Way way_in(const Host &host, Region *scratch);
 bool follow(Host &host);
 /// follow(), and tells the other end where it must.
 void settle(Host &host);
+/// How long the cable's thread may wait, in milliseconds for poll(), before catch_up(). Under the
+/// lock.
+int until_catch_up_ms(const Host &host, int timeout_ms);
+/// follow(), and tells, where nobody has read a register since A-LUT RAM was written. On the
+/// cable's thread, without the lock.
+void catch_up(Host &host);
 /// Leads this host's windows away from an other end that went.
 void let_go(Host &host);
 /// Carries out what the link did meanwhile.

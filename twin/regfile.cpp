@@ -446,6 +446,12 @@ bool is_doorbell_set(uint32_t offset)
            (at == reg::db_virt_set || at == reg::db_link_set);
 }
 
+bool is_alut_ram(uint32_t offset)
+{
+    constexpr uint32_t bytes = facts::alut_array_count * facts::block_size;
+    return offset >= facts::alut_array0_base && offset - facts::alut_array0_base < bytes;
+}
+
 uint32_t reg_read(const Chip &chip, uint32_t offset, uint16_t requester, bool link_up)
 {
     const Place place = place_of(chip, offset);

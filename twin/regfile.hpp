@@ -35,6 +35,9 @@ bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns,
 /// Whether a write there raises doorbells.
 bool is_doorbell_set(uint32_t offset);
 
+/// Whether a register is A-LUT RAM.
+bool is_alut_ram(uint32_t offset);
+
 /// The port of the cabled NT, and its bit in PORT_CONTROL of its station.
 struct CablePort {
     bool exists = false;

@@ -169,15 +169,27 @@ bool whole_pages(const Extent &e, uint64_t page)
     return page != 0 && ((e.offset | e.at | e.bytes) & (page - 1)) == 0;
 }
 
-void add(View *out, const Extent &extent)
+// Whether a border between segments runs through a page: the pages can only be mapped together.
+bool splits_page(const Extent &last, const Extent &next, uint64_t page)
 {
-    if (out->count < max_extents)
+    const bool continues = last.window == next.window && last.region == next.region &&
+                           last.rights == next.rights && last.offset + last.bytes == next.offset &&
+                           last.at + last.bytes == next.at;
+    return continues && page != 0 && ((next.offset | next.at) & (page - 1)) != 0;
+}
+
+void add(View *out, const Extent &extent, uint64_t page)
+{
+    Extent *last = out->count == 0 ? nullptr : &out->extents[out->count - 1];
+    if (last != nullptr && splits_page(*last, extent, page))
+        last->bytes += extent.bytes;
+    else if (out->count < max_extents)
         out->extents[out->count++] = extent;
     else
         out->overflow = true;
 }
 
-void resolve_window(const Way &way, uint8_t window, uint64_t bytes, bool cpu, View *out)
+void resolve_window(const Way &way, uint8_t window, uint64_t bytes, View *out)
 {
     unsigned steps = 0;
     for (uint64_t offset = 0; offset < bytes; steps++) {
@@ -188,12 +200,20 @@ void resolve_window(const Way &way, uint8_t window, uint64_t bytes, bool cpu, Vi
         const Step s = step(way, window_bars[window], bytes, offset);
         if (s.target == Target::memory) {
             const Region &r = way.regions[s.region];
-            Extent e{offset, s.bytes, s.at, r.generation, window, s.region, s.rights, false};
-            e.direct =
-                cpu && s.rights == right_both && r.generation != 0 && whole_pages(e, r.page_bytes);
-            add(out, e);
+            add(out, {offset, s.bytes, s.at, r.generation, window, s.region, s.rights, false},
+                r.page_bytes);
         }
         offset += std::max<uint64_t>(s.bytes, 1);
+    }
+}
+
+// What the CPU may both load from and store to, in pages that can be mapped.
+void mark_direct(const Region *regions, View *out)
+{
+    for (unsigned i = 0; i < out->count; i++) {
+        Extent &e = out->extents[i];
+        e.direct = e.rights == right_both && e.generation != 0 &&
+                   whole_pages(e, regions[e.region].page_bytes);
     }
 }
 
@@ -265,9 +285,10 @@ void resolve(const Way &way, const Viewer &viewer, View *out)
     if (way.far == nullptr || !way.link_up || table_empty(*way.near, Side::virt) ||
         table_empty(*way.far, Side::link))
         return;
-    const bool cpu = admits_cpu(way, viewer);
     for (uint8_t window = 0; window < window_count; window++)
-        resolve_window(way, window, viewer.bar_bytes[window], cpu, out);
+        resolve_window(way, window, viewer.bar_bytes[window], out);
+    if (admits_cpu(way, viewer))
+        mark_direct(way.regions, out);
 }
 
 bool same_view(const View &a, const View &b)

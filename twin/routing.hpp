@@ -9,7 +9,8 @@
 namespace plx::twin
 {
 
-inline constexpr unsigned max_blocks = 8; ///< memory blocks of one host
+/// Memory blocks of one host: as many as an A-LUT has segments, so that each can be one of its own.
+inline constexpr unsigned max_blocks = 256;
 inline constexpr unsigned max_extents = 1024;
 inline constexpr unsigned window_bars[] = {2, 4};
 inline constexpr unsigned window_count = 2;

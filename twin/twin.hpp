@@ -43,10 +43,13 @@ struct Config {
     uint64_t random_seed = 1;                  ///< of ChipState::random
     uint64_t bar2_bytes = uint64_t{512} << 20; ///< power of two, 1 MiB to 64 GiB
     uint64_t bar4_bytes = uint64_t{4} << 20;   ///< power of two, 2 MiB to 64 GiB
-    uint16_t cpu_write_rid = 0x0000;           ///< requester ID of CPU stores: root complex
-    uint16_t cpu_read_rid = 0x0008;            ///< requester ID of CPU loads: root port 00:01.0
-    unsigned dma_channels = 4;                 ///< DMA functions of the chip, 0 to 4
-    uint16_t dma_rid = 0x0100;                 ///< their bus and device; functions 1 to 4
+    /// Entries of the A-LUT as the EEPROM has them shared out (CSR 360): 256; 128 with as many for
+    /// the other NT port; 0: the NT port translates by base and offset alone.
+    uint32_t alut_entries = 256;
+    uint16_t cpu_write_rid = 0x0000; ///< requester ID of CPU stores: root complex
+    uint16_t cpu_read_rid = 0x0008;  ///< requester ID of CPU loads: root port 00:01.0
+    unsigned dma_channels = 4;       ///< DMA functions of the chip, 0 to 4
+    uint16_t dma_rid = 0x0100;       ///< their bus and device; functions 1 to 4
     /// How long a register write that moves the peer's view waits for the peer to follow.
     uint32_t remap_wait_us = 20000;
     Switches switches;
@@ -73,7 +76,8 @@ int attach(const Config &config, Host **out, Error *error);
 void detach(Host *host);
 
 /// The chip's CSR space (256 KiB) and the NT virtual function's configuration space (4 KiB).
-/// Side effects run at once in the caller. Any thread. A read of a missing register is 0.
+/// Side effects run at once in the caller, but what A-LUT RAM grants or denies is followed by the
+/// host's next read, or some milliseconds later. Any thread. A read of a missing register is 0.
 uint32_t csr_read32(Host *host, uint32_t offset);
 void csr_write32(Host *host, uint32_t offset, uint32_t value);
 uint32_t config_read32(Host *host, uint32_t offset);
@@ -109,7 +113,7 @@ struct Memory {
 /// @param bytes power of two, 1 MiB to 1 GiB
 /// @param numa_node where its pages go; -1: anywhere
 /// @param want_huge try 2 MiB pages first
-/// @return 0; -EINVAL; -ENOMEM; -ENOSPC too many blocks (8 a host)
+/// @return 0; -EINVAL; -ENOMEM; -ENOSPC too many blocks (256 a host)
 int memory_add(Host *host, size_t bytes, int numa_node, bool want_huge, Memory *out);
 /// Takes it back: the peer's view is gone when this returns. @return 0 or -ENOENT
 int memory_remove(Host *host, const Memory &memory);

@@ -61,6 +61,12 @@ inline void write64(twin::Host *host, uint32_t offset, uint64_t value)
     twin::csr_write32(host, offset + 4, static_cast<uint32_t>(value >> 32));
 }
 
+/// What a driver ends with that must know its writes to have taken effect.
+inline void flush(twin::Host *host)
+{
+    twin::csr_read32(host, virt_block + reg::nt_port_id);
+}
+
 inline bool link_is_up(twin::Host *host)
 {
     return field::link_width.get(twin::csr_read32(host, virt_block + reg::pcie_link_ctl_status)) !=

@@ -228,7 +228,7 @@ TEST_F(TwinHostile, MemoryThatIsNone)
         int fd;
     };
     const Claim claims[] = {
-        {8, 0, mib, -1},
+        {256, 0, mib, -1},
         {~0u, 0, mib, -1},
         {0, 4096, mib, -1},
         {0, 0, 3 * mib, -1},

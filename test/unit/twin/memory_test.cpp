@@ -39,10 +39,10 @@ TEST_F(TwinMemory, SizesAreChecked)
     EXPECT_EQ(twin::memory_add(a, 3 * mib, -1, false, &lent), -EINVAL);
     EXPECT_EQ(twin::memory_add(a, mib / 2, -1, false, &lent), -EINVAL);
     EXPECT_EQ(twin::memory_add(a, 2048 * mib, -1, false, &lent), -EINVAL);
-    for (int i = 0; i < 8; i++)
-        EXPECT_EQ(twin::memory_add(a, mib, -1, false, &lent), 0);
-    twin::Memory ninth{};
-    EXPECT_EQ(twin::memory_add(a, mib, -1, false, &ninth), -ENOSPC);
+    for (int i = 0; i < 256; i++)
+        ASSERT_EQ(twin::memory_add(a, mib, -1, false, &lent), 0);
+    twin::Memory more{};
+    EXPECT_EQ(twin::memory_add(a, mib, -1, false, &more), -ENOSPC);
     EXPECT_EQ(twin::memory_remove(a, lent), 0);
     EXPECT_EQ(twin::memory_remove(a, lent), -ENOENT);
     EXPECT_EQ(twin::memory_add(a, mib, -1, false, &lent), 0);

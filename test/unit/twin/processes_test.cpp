@@ -66,6 +66,28 @@ protected:
     }
 };
 
+// All that an A-LUT can show, told at once to one that comes.
+TEST_F(TwinProcesses, ABlockForEachSegmentCrossesTheCable)
+{
+    FarHost far(config);
+    ASSERT_EQ(attach_near(), 0);
+    twin::Memory last{};
+    for (int i = 0; i < 256; i++)
+        ASSERT_EQ(twin::memory_add(near, mib, -1, false, &last), 0);
+    ASSERT_EQ(far(Do::attach), 0);
+    await_near_connected(true);
+    ASSERT_TRUE(await([&] { return link_is_up(near); }));
+    ASSERT_TRUE(await([&] { return far(Do::connected) == 1; }));
+    ASSERT_TRUE(await([&] {
+        // Again and again: the link may come up for either end only now, and resets its block.
+        bring_up(near);
+        open_inbound(near, 2, last.bus, mib);
+        far(Do::bring_up);
+        far(Do::store, 0x80, 0x66);
+        return word_at(last, 0x80) == 0x66u;
+    }));
+}
+
 TEST_F(TwinProcesses, StoreArrivesInTheOtherProcess)
 {
     FarHost far(config);

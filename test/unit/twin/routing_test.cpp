@@ -60,6 +60,11 @@ protected:
     /// B's A-LUT for what hits its link BAR2, over all of the BAR.
     void alut_entry(uint32_t entry, uint64_t bus, uint32_t rights)
     {
+        write_alut_entry(entry, bus, rights);
+        flush(b);
+    }
+    void write_alut_entry(uint32_t entry, uint64_t bus, uint32_t rights)
+    {
         const uint32_t array = facts::alut_array(0, Side::link, 256);
         twin::csr_write32(b, array + facts::alut_entry(reg::alut_upper, entry),
                           static_cast<uint32_t>(bus >> 32));
@@ -200,6 +205,133 @@ TEST_F(TwinRouting, AlutSegmentsBelowAPageAreServedByTheCheckedWay)
     EXPECT_EQ(load32(a, 2, 0x1010), 0x77u) << "a whole page of 4 KiB";
     EXPECT_FALSE(writes(0x2010, 0x77));
 }
+
+// As far as memory allows: with huge pages the segments are smaller than what is mapped.
+TEST_F(TwinRouting, SegmentsBelowAPageAreMappedTogetherWhereTheyContinue)
+{
+    set_up_both();
+    ASSERT_EQ(twin::memory_add(b, lent_bytes, -1, true, &lent), 0);
+    for (uint32_t i = 0; i < 256; i++)
+        write_alut_entry(i, lent.bus + i * 16384, i < 192 ? 3 : 0);
+    open_inbound(b, 2, ~uint64_t{0}, lent_bytes); // 256 segments of 16 KiB
+    twin::csr_write32(b, virt_block + reg::alut_control, alut_on);
+    store32(a, 2, 0x10, 0x81);
+    EXPECT_EQ(word_at(lent, 0x10), 0x81u);
+    EXPECT_TRUE(writes(3 * mib - 4, 0x82));
+    EXPECT_EQ(word_at(lent, 3 * mib - 4), 0x82u);
+    EXPECT_FALSE(writes(3 * mib, 0x83)) << "denied";
+    alut_entry(1, lent.bus + 16384, 0);
+    EXPECT_FALSE(writes(16384, 0x84));
+    EXPECT_TRUE(writes(32768, 0x85));
+    EXPECT_TRUE(writes(2 * mib, 0x86));
+    store32(a, 2, 2 * mib - 4, 0x87);
+    EXPECT_EQ(word_at(lent, 2 * mib - 4), lent.page_bytes == 4096 ? 0x87u : 0u)
+        << "a hole in a huge page takes the page with it";
+}
+
+// The sum of what was written, once: the chip promises no more for posted writes.
+TEST_F(TwinRouting, AlutIsFollowedByTheNextRead)
+{
+    open_by_alut(512 * mib);
+    store32(a, 2, 0x40, 0x91);
+    EXPECT_EQ(word_at(lent, 0x40), 0u);
+    write_alut_entry(0, lent.bus, 3);
+    write_alut_entry(1, lent.bus + 2 * mib, 3);
+    flush(b);
+    store32(a, 2, 0x40, 0x92);
+    store32(a, 2, 2 * mib + 0x40, 0x93);
+    EXPECT_EQ(word_at(lent, 0x40), 0x92u);
+    EXPECT_EQ(word_at(lent, 2 * mib + 0x40), 0x93u);
+    twin::inject(a, twin::Fault::freeze_remaps, 1); // keeps its mappings
+    write_alut_entry(0, lent.bus, 0);
+    write_alut_entry(1, lent.bus + 2 * mib, 0);
+    flush(b);
+    store32(a, 2, 0x40, 0x94);
+    store32(a, 2, 2 * mib + 0x40, 0x95);
+    EXPECT_EQ(word_at(lent, 0x40), 0x92u);
+    EXPECT_EQ(word_at(lent, 2 * mib + 0x40), 0x93u);
+    twin::inject(a, twin::Fault::freeze_remaps, 0);
+}
+
+TEST_F(TwinRouting, AlutIsFollowedWithoutARead)
+{
+    open_by_alut(512 * mib);
+    *static_cast<volatile uint32_t *>(lent.base) = 0x97;
+    write_alut_entry(5, lent.bus, 3);
+    EXPECT_TRUE(await([&] { return load32(a, 2, 5 * 2 * mib) == 0x97; }));
+    write_alut_entry(5, lent.bus, 0);
+    EXPECT_TRUE(await([&] { return load32(a, 2, 5 * 2 * mib) == ~0u; }));
+}
+
+// Each lent block is its own: closing one leaves the mapping of another as it is.
+TEST_F(TwinRouting, ASegmentIsTakenBackWithoutTouchingTheOthers)
+{
+    open_by_alut(512 * mib);
+    twin::Memory other{};
+    ASSERT_EQ(twin::memory_add(b, 2 * mib, -1, false, &other), 0);
+    write_alut_entry(0, lent.bus, 3);
+    write_alut_entry(9, other.bus, 3);
+    flush(b);
+    store32(a, 2, 0x40, 1);
+    store32(a, 2, 9 * 2 * mib, 1);
+    twin::inject(a, twin::Fault::freeze_remaps, 1);
+    alut_entry(9, other.bus, 0);
+    store32(a, 2, 0x40, 2); // through the mapping of before
+    store32(a, 2, 9 * 2 * mib, 2);
+    EXPECT_EQ(word_at(lent, 0x40), 2u);
+    EXPECT_EQ(word_at(other, 0), 1u);
+    twin::inject(a, twin::Fault::freeze_remaps, 0);
+}
+
+class TwinAlut : public MemPair, public testing::WithParamInterface<uint32_t>
+{
+};
+
+TEST_P(TwinAlut, IsSharedOutAsTheEepromHasIt)
+{
+    config.alut_entries = GetParam();
+    attach_both();
+    const uint32_t up = twin::csr_read32(b, reg::vs0_upstream);
+    EXPECT_EQ(facts::alut_entries(up, 0), GetParam());
+    EXPECT_EQ(facts::alut_entries(up, 1), GetParam() == 128 ? 128u : 0u);
+    train();
+    bring_up(a);
+    bring_up(b);
+    twin::Memory lent{};
+    ASSERT_EQ(twin::memory_add(b, 4 * mib, -1, false, &lent), 0);
+    open_inbound(b, 2, GetParam() == 0 ? lent.bus : ~uint64_t{0}, 4 * mib);
+    if (GetParam() != 0) {
+        const uint32_t array = facts::alut_array(0, Side::link, GetParam());
+        const uint64_t segment = 4 * mib / GetParam();
+        for (uint32_t i = 0; i < GetParam(); i++) {
+            const uint64_t bus = lent.bus + i * segment;
+            const auto at = [&](facts::RegArray part) {
+                return array + facts::alut_entry(part, i);
+            };
+            twin::csr_write32(b, at(reg::alut_upper), static_cast<uint32_t>(bus >> 32));
+            twin::csr_write32(b, at(reg::alut_lower), static_cast<uint32_t>(bus));
+            twin::csr_write32(b, at(reg::alut_permission), 3);
+        }
+    }
+    twin::csr_write32(b, virt_block + reg::alut_control,
+                      alut_on); // asked in vain where there is none
+    store32(a, 2, 3 * mib, 0x99);
+    EXPECT_EQ(word_at(lent, 3 * mib), 0x99u);
+}
+
+TEST(TwinAlutSize, IsChecked)
+{
+    twin::Config config;
+    config.cable = "mem:alut";
+    config.alut_entries = 64;
+    twin::Host *host = nullptr;
+    twin::Error error{};
+    EXPECT_EQ(twin::attach(config, &host, &error), -EINVAL);
+    EXPECT_NE(std::string(error.text).find("64"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(Entries, TwinAlut, testing::Values(0u, 128u, 256u),
+                         testing::PrintToStringParamName());
 
 TEST_F(TwinRouting, OwnAlutTranslatesTheOtherDirection)
 {

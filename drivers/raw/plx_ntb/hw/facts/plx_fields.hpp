@@ -247,6 +247,8 @@ namespace field
 using detail::field_of;
 
 inline constexpr Field dl_down_reset_disable = field_of("VS_DEBUG", "DL_DOWN_RESET_DISABLE");
+inline constexpr Field alut_modes[] = {field_of("VS0_UPSTREAM", "NT0_ALUT_ENABLE"),
+                                       field_of("VS0_UPSTREAM", "NT1_ALUT_ENABLE")};
 inline constexpr Field mem_enable = field_of("PCI_COMMAND_STATUS", "MEM_ENABLE");
 inline constexpr Field bus_master = field_of("PCI_COMMAND_STATUS", "BUS_MASTER");
 inline constexpr Field intx_disable = field_of("PCI_COMMAND_STATUS", "INTX_DISABLE");
