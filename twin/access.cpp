@@ -38,10 +38,10 @@ void set_bits(Chip &chip, uint32_t offset, uint32_t bits)
 void note_refusal(Host &host, const Admission &admission)
 {
     if (!admission.near)
-        set_bits(*host.chip, nt_base(cabled_nt, Side::virt) + reg::aer_uncorr_status,
+        set_bits(*host.chip, nt_block(*host.chip, Side::virt) + reg::aer_uncorr_status,
                  field::unsupported_request.mask());
     else if (!admission.far && host.peer_chip != nullptr) {
-        set_bits(*host.peer_chip, nt_base(cabled_nt, Side::link) + reg::aer_uncorr_status,
+        set_bits(*host.peer_chip, nt_block(*host.peer_chip, Side::link) + reg::aer_uncorr_status,
                  field::unsupported_request.mask());
         latch_link_errors(*host.peer_chip, field::err_uncorrectable.mask());
     }
@@ -163,13 +163,13 @@ uint32_t config_read32(Host *host, uint32_t offset)
 {
     if (offset >= facts::block_size)
         return 0;
-    return csr_read32(host, nt_base(cabled_nt, Side::virt) + offset);
+    return csr_read32(host, nt_block(*host->chip, Side::virt) + offset);
 }
 
 void config_write32(Host *host, uint32_t offset, uint32_t value)
 {
     if (offset < facts::block_size)
-        csr_write32(host, nt_base(cabled_nt, Side::virt) + offset, value);
+        csr_write32(host, nt_block(*host->chip, Side::virt) + offset, value);
 }
 
 bool window_read(Host *host, unsigned bar, uint64_t offset, void *out, size_t bytes,

@@ -15,9 +15,6 @@
 namespace plx::twin
 {
 
-/// The NT port that the cable hangs on.
-inline constexpr unsigned cabled_nt = 0;
-
 struct Chip {
     std::atomic<uint32_t> csr[facts::bar0_size / 4];
     std::atomic<uint64_t> id;            ///< random at power-on: another chip, another link
@@ -36,6 +33,7 @@ struct Chip {
     std::atomic<uint32_t> interrupt_told; ///< the owner was told and has not looked yet
     std::atomic<uint32_t> msi;            ///< a message is under way
     std::atomic<uint32_t> dma_channels;   ///< see dma_channels()
+    std::atomic<uint32_t> nt;             ///< see cabled_nt()
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
 
@@ -52,6 +50,17 @@ inline uint64_t get64(const Chip &chip, uint32_t offset)
 inline unsigned dma_channels(const Chip &chip)
 {
     return std::min(chip.dma_channels.load(), facts::dma_function_count);
+}
+
+/// The NT port that the cable hangs on.
+inline unsigned cabled_nt(const Chip &chip)
+{
+    return chip.nt.load() % facts::nt_count;
+}
+/// CSR offset of a block of that port.
+inline uint32_t nt_block(const Chip &chip, facts::Side side)
+{
+    return facts::nt_base(cabled_nt(chip), side);
 }
 
 /// A new chip without power: all zeros. @return its descriptor or a negative errno.

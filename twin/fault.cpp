@@ -21,9 +21,9 @@ constexpr uint32_t late_us_max = 60'000'000;
 constexpr uint32_t gone_with_ones = 1;
 constexpr uint32_t gone_with_zeros = 2;
 
-uint32_t doorbell_set(unsigned side)
+uint32_t doorbell_set(const Chip &chip, unsigned side)
 {
-    return nt_base(cabled_nt, Side::virt) + (side == 0 ? reg::db_virt_set : reg::db_link_set);
+    return nt_block(chip, Side::virt) + (side == 0 ? reg::db_virt_set : reg::db_link_set);
 }
 
 bool is_link_set(uint32_t offset)
@@ -134,7 +134,7 @@ void doorbells_arrive(Chip &chip, uint64_t now_ns)
     // The time first: bits that come after this start a wait of their own.
     chip.late_until.store(0);
     for (unsigned side = 0; side < 2; side++)
-        reg_write(chip, doorbell_set(side), chip.late_bits[side].exchange(0), now_ns);
+        reg_write(chip, doorbell_set(chip, side), chip.late_bits[side].exchange(0), now_ns);
 }
 
 int inject(Host *host, Fault fault, uint32_t argument)

@@ -73,6 +73,8 @@ int check(const Config &config, Error *error)
         config.alut_entries != facts::alut_entries_one_nt)
         return fail(error, -EINVAL, "an A-LUT of %u entries: 0, 128 or 256 are possible",
                     config.alut_entries);
+    if (config.nt >= facts::nt_count)
+        return fail(error, -EINVAL, "NT port %u: 0 or 1 is needed", config.nt);
     if ((config.thread_start == nullptr) != (config.thread_join == nullptr))
         return fail(error, -EINVAL, "thread_start and thread_join come together");
     return 0;
@@ -138,7 +140,7 @@ void close_parts(Host *host)
 // What firmware does to a card before a driver sees it.
 void assign_bars(Host &host)
 {
-    const uint32_t base = nt_base(cabled_nt, Side::virt);
+    const uint32_t base = nt_block(*host.chip, Side::virt);
     for (unsigned i = 0; i < window_count; i++) {
         const uint64_t address = reinterpret_cast<uintptr_t>(host.windows[i].base);
         const uint32_t at = base + reg::pci_bar[window_bars[i]];
@@ -155,7 +157,8 @@ void fit_alut(Host &host)
     const uint32_t entries = host.config.alut_entries;
     uint32_t up = get(*host.chip, reg::vs0_upstream);
     for (unsigned nt = 0; nt < facts::nt_count; nt++) {
-        const bool has = nt == cabled_nt ? entries != 0 : entries == facts::alut_entries_two_nt;
+        const bool has =
+            nt == cabled_nt(*host.chip) ? entries != 0 : entries == facts::alut_entries_two_nt;
         up = facts::field::alut_modes[nt].set(up, has);
     }
     host.chip->csr[reg::vs0_upstream / 4].store(up);
@@ -163,7 +166,7 @@ void fit_alut(Host &host)
 
 void fit_setup(Host &host)
 {
-    const uint32_t base = nt_base(cabled_nt, Side::virt);
+    const uint32_t base = nt_block(*host.chip, Side::virt);
     for (unsigned i = 0; i < window_count; i++) {
         const uint32_t at = base + reg::bar_setup(Side::virt, window_bars[i]);
         const uint64_t setup = ~(host.self.bar_bytes[i] - 1) | 0xC;
@@ -190,6 +193,7 @@ int insert_new_chip(Host &host)
     host.chip = host.chip_fd < 0 ? nullptr : chip_map(host.chip_fd);
     if (host.chip == nullptr)
         return -ENOMEM;
+    host.chip->nt.store(host.config.nt);
     host.chip->dma_channels.store(host.config.dma_channels);
     power_on(*host.chip, power_values(host));
     host.chip->id.store(fresh_id());

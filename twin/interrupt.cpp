@@ -17,23 +17,28 @@ namespace field = facts::field;
 constexpr uint32_t rule_needs_zero = 1;
 constexpr uint32_t rule_masked_count = 2;
 
-constexpr uint32_t virt = facts::nt_base(cabled_nt, Side::virt);
+uint32_t virt(const Chip &chip)
+{
+    return nt_block(chip, Side::virt);
+}
 
 constexpr uint32_t msi_enable = uint32_t{1} << 16; // G: message control
 
 uint32_t open_doorbells(const Chip &chip)
 {
-    return get(chip, virt + reg::db_virt_set) & ~get(chip, virt + reg::db_virt_mask_set);
+    return get(chip, virt(chip) + reg::db_virt_set) &
+           ~get(chip, virt(chip) + reg::db_virt_mask_set);
 }
 
 uint32_t open_errors(const Chip &chip)
 {
-    return get(chip, virt + reg::link_err_status) & ~get(chip, virt + reg::link_err_mask);
+    return get(chip, virt(chip) + reg::link_err_status) &
+           ~get(chip, virt(chip) + reg::link_err_mask);
 }
 
 bool intx_asserted(const Chip &chip)
 {
-    if (field::intx_disable.get(get(chip, virt + reg::pci_command_status)) != 0)
+    if (field::intx_disable.get(get(chip, virt(chip) + reg::pci_command_status)) != 0)
         return false;
     return open_doorbells(chip) != 0 || open_errors(chip) != 0;
 }
@@ -42,7 +47,7 @@ bool intx_asserted(const Chip &chip)
 bool doorbell_sends_msi(const Chip &chip, uint32_t before, uint32_t bits)
 {
     const uint32_t rules = chip.interrupt_rules.load();
-    const uint32_t mask = get(chip, virt + reg::db_virt_mask_set);
+    const uint32_t mask = get(chip, virt(chip) + reg::db_virt_mask_set);
     if ((bits & ~before & ~mask) == 0)
         return false;
     if ((rules & rule_needs_zero) == 0)
@@ -61,21 +66,21 @@ bool take_due(Host &host)
 
 bool msi_enabled(const Chip &chip)
 {
-    return (get(chip, virt + reg::msi_control) & msi_enable) != 0;
+    return (get(chip, virt(chip) + reg::msi_control) & msi_enable) != 0;
 }
 
 void set_doorbells(Chip &chip, uint32_t at, uint32_t bits)
 {
     const uint32_t before = chip.csr[at / 4].fetch_or(bits);
-    if (at == virt + reg::db_virt_set && msi_enabled(chip) &&
+    if (at == virt(chip) + reg::db_virt_set && msi_enabled(chip) &&
         doorbell_sends_msi(chip, before, bits))
         chip.msi.store(1);
 }
 
 void latch_link_errors(Chip &chip, uint32_t bits)
 {
-    const uint32_t open = ~get(chip, virt + reg::link_err_mask);
-    const uint32_t before = chip.csr[(virt + reg::link_err_status) / 4].fetch_or(bits);
+    const uint32_t open = ~get(chip, virt(chip) + reg::link_err_mask);
+    const uint32_t before = chip.csr[(virt(chip) + reg::link_err_status) / 4].fetch_or(bits);
     // As with doorbells, no source tells (I).
     if (msi_enabled(chip) && (before & open) == 0 && (bits & open) != 0)
         chip.msi.store(1);

@@ -47,7 +47,7 @@ void latch_change(Chip &own)
 void clear_spads(Chip &own)
 {
     for (uint32_t i = 0; i < facts::spad_count; i++)
-        own.csr[(nt_base(cabled_nt, Side::virt) + reg::spad[i]) / 4].store(0);
+        own.csr[(nt_block(own, Side::virt) + reg::spad[i]) / 4].store(0);
 }
 
 void go_down(Chip &own, uint64_t now_ns, const LinkRules &rules, const PowerOn &values)

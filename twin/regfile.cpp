@@ -292,8 +292,8 @@ bool is_test_pattern(const Place &place)
 
 bool any_alut_enabled(const Chip &chip)
 {
-    return ((get(chip, nt_base(cabled_nt, Side::virt) + reg::alut_control) |
-             get(chip, nt_base(cabled_nt, Side::link) + reg::alut_control)) &
+    return ((get(chip, nt_block(chip, Side::virt) + reg::alut_control) |
+             get(chip, nt_block(chip, Side::link) + reg::alut_control)) &
             field::alut_enable.mask()) != 0;
 }
 
@@ -322,7 +322,7 @@ bool routes_by(const Chip &chip, const Place &place, uint32_t offset)
     switch (place.page) {
     case nt_virtual:
     case nt_link:
-        return place.nt == cabled_nt && routes_by_nt(place);
+        return place.nt == cabled_nt(chip) && routes_by_nt(place);
     case dma_function:
         return false;
     case alut:
@@ -343,6 +343,11 @@ uint32_t link_status(bool link_up)
 
 constexpr uint32_t chip_number = 0x8749;
 constexpr uint8_t silicon_revision = 0xBA;
+
+// A production board with two NT ports, 8 and 9 (EEP R); its VS_DEBUG lets
+// both be reached (bits 28 and 29: I).
+constexpr uint32_t image_two_nt_upstream = 0xC0292800;
+constexpr uint32_t image_two_nt_debug = 0x33000000;
 constexpr uint32_t dma_dev_cap = 0x8FE4; // VCA-EEP R, without the bit for FLR
 
 void set(Chip &chip, uint32_t offset, uint32_t value)
@@ -374,7 +379,8 @@ void set_identity(Chip &chip, unsigned nt, Side side)
     set(chip, base + reg::pci_subsystem_id, chip_number << 16 | facts::vendor_plx);
     set(chip, base + reg::nt_port_id,
         field::nt_index.put(nt) | field::link_side.put(side == Side::link));
-    set(chip, base + reg::pcie_link_cap, field::port_number.put(cable_port(chip).number));
+    set(chip, base + reg::pcie_link_cap,
+        field::port_number.put(facts::nt_port(get(chip, reg::vs0_upstream), nt).port));
 }
 
 void set_dma_identity(Chip &chip, unsigned channel, const PowerOn &values)
@@ -432,7 +438,7 @@ bool kept_by_firmware(const Place &place, uint32_t offset)
 
 CablePort cable_port(const Chip &chip)
 {
-    const facts::NtPort nt = facts::nt_port(get(chip, reg::vs0_upstream), cabled_nt);
+    const facts::NtPort nt = facts::nt_port(get(chip, reg::vs0_upstream), cabled_nt(chip));
     if (!nt.enabled || nt.port >= facts::port_count)
         return {};
     return {true, facts::station_base(nt.port) + reg::port_control,
@@ -463,7 +469,7 @@ uint32_t reg_read(const Chip &chip, uint32_t offset, uint16_t requester, bool li
     if (place.at == reg::req_id_readback)
         return field::req_id.put(requester);
     if (place.at == reg::pcie_link_ctl_status)
-        return (value & low_half) | link_status(link_up && place.nt == cabled_nt);
+        return (value & low_half) | link_status(link_up && place.nt == cabled_nt(chip));
     return value;
 }
 
@@ -502,18 +508,24 @@ void power_on(Chip &chip, const PowerOn &values)
                    p == 0                              ? port0
                    : p % facts::ports_per_station == 0 ? station
                                                        : port);
-    for (const Side side : {Side::virt, Side::link})
-        reset_nt(chip, cabled_nt, side, values);
+    if (cabled_nt(chip) == 1) {
+        set(chip, reg::vs0_upstream, image_two_nt_upstream);
+        set(chip, reg::vs_debug, image_two_nt_debug);
+    }
+    for (unsigned nt = 0; nt < facts::nt_count; nt++)
+        for (const Side side : {Side::virt, Side::link})
+            if (facts::nt_port(get(chip, reg::vs0_upstream), nt).enabled)
+                reset_nt(chip, nt, side, values);
     for (unsigned channel = 0; channel < dma_channels(chip); channel++)
         power_on_dma(chip, channel, values);
 }
 
 void reset_link_block(Chip &chip, const PowerOn &values)
 {
-    const uint32_t base = nt_base(cabled_nt, Side::link);
+    const uint32_t base = nt_block(chip, Side::link);
     for (uint32_t at = 0; at < facts::block_size; at += 4)
         set(chip, base + at, 0);
-    reset_nt(chip, cabled_nt, Side::link, values);
+    reset_nt(chip, cabled_nt(chip), Side::link, values);
 }
 
 void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values)
@@ -533,7 +545,7 @@ void scramble(Chip &chip, uint64_t seed)
         if (kind_at(place) != Kind::missing && !kept_by_firmware(place, offset))
             reg_write(chip, offset, garbage(state), 0);
     }
-    const uint32_t errors = nt_base(cabled_nt, Side::virt) + reg::link_err_status;
+    const uint32_t errors = nt_block(chip, Side::virt) + reg::link_err_status;
     chip.csr[errors / 4].fetch_or(garbage(state) & facts::link_err_all);
 }
 

@@ -27,23 +27,23 @@ struct Translated {
 
 bool flag(const Chip &chip, Side side, const facts::Field &bit)
 {
-    return bit.get(get(chip, nt_base(cabled_nt, side) + reg::pci_command_status)) != 0;
+    return bit.get(get(chip, nt_block(chip, side) + reg::pci_command_status)) != 0;
 }
 
 // C94 of a block governs traffic towards its side (D from three consistent uses, Q2).
 uint32_t alut_entries(const Chip &chip, Side hit)
 {
-    const uint32_t control = get(chip, nt_base(cabled_nt, other(hit)) + reg::alut_control);
+    const uint32_t control = get(chip, nt_block(chip, other(hit)) + reg::alut_control);
     if (field::alut_enable.get(control) == 0)
         return 0;
-    return facts::alut_entries(get(chip, reg::vs0_upstream), cabled_nt);
+    return facts::alut_entries(get(chip, reg::vs0_upstream), cabled_nt(chip));
 }
 
 Translated by_alut(const Chip &chip, Side hit, uint32_t entries, uint64_t size, uint64_t offset)
 {
     const uint64_t segment = size / entries;
     const uint32_t i = static_cast<uint32_t>(offset / segment);
-    const uint32_t base = facts::alut_array(cabled_nt, hit, entries);
+    const uint32_t base = facts::alut_array(cabled_nt(chip), hit, entries);
     const uint64_t high = get(chip, base + facts::alut_entry(reg::alut_upper, i));
     const uint64_t low = get(chip, base + facts::alut_entry(reg::alut_lower, i));
     const uint32_t rights = get(chip, base + facts::alut_entry(reg::alut_permission, i));
@@ -59,7 +59,7 @@ Translated translate(const Chip &chip, Side hit, unsigned bar, const BarShape &s
     const uint32_t entries = bar == 2 ? alut_entries(chip, hit) : 0;
     if (entries != 0)
         return by_alut(chip, hit, entries, shape.bytes, offset);
-    const uint32_t at = nt_base(cabled_nt, hit) + reg::bar_xlat(bar);
+    const uint32_t at = nt_block(chip, hit) + reg::bar_xlat(bar);
     const uint64_t base = shape.is_64bit ? get64(chip, at) : get(chip, at);
     return {(base & ~(shape.bytes - 1)) | offset, shape.bytes - offset, right_both};
 }
@@ -79,7 +79,7 @@ Hit hit_link_bar(const Chip &chip, uint64_t address)
     if (!flag(chip, Side::link, field::mem_enable))
         return hit;
     for (const unsigned bar : link_bars) {
-        const BarShape shape = bar_shape(chip, cabled_nt, Side::link, bar);
+        const BarShape shape = bar_shape(chip, cabled_nt(chip), Side::link, bar);
         const uint64_t bytes = bar == 0 ? uint64_t{facts::bar0_size} : shape.bytes;
         if (!shape.enabled)
             continue;
@@ -139,7 +139,7 @@ bool table_match(const Chip &chip, Side side, uint16_t rid, unsigned *index)
 {
     const facts::RegArray table = reg::req_id_lut(side);
     for (unsigned i = 0; i < facts::lut_entry_count; i++) {
-        const uint32_t dword = get(chip, nt_base(cabled_nt, side) + table[i / 2]);
+        const uint32_t dword = get(chip, nt_block(chip, side) + table[i / 2]);
         if (facts::LutEntry::decode(static_cast<uint16_t>(dword >> i % 2 * 16)).matches(rid)) {
             *index = i;
             return true;
@@ -153,7 +153,7 @@ bool table_empty(const Chip &chip, Side side)
     const facts::RegArray table = reg::req_id_lut(side);
     uint32_t all = 0;
     for (unsigned i = 0; i < table.count; i++)
-        all |= get(chip, nt_base(cabled_nt, side) + table[i]);
+        all |= get(chip, nt_block(chip, side) + table[i]);
     return (all & 0x00010001) == 0;
 }
 
@@ -254,7 +254,7 @@ Step step(const Way &way, unsigned bar, uint64_t bar_bytes, uint64_t offset)
     step.bytes = bar_bytes - offset;
     if (way.far == nullptr || !way.link_up)
         return step;
-    const BarShape shape = bar_shape(*way.near, cabled_nt, Side::virt, bar);
+    const BarShape shape = bar_shape(*way.near, cabled_nt(*way.near), Side::virt, bar);
     if (!shape.enabled || offset >= shape.bytes || !flag(*way.near, Side::virt, field::mem_enable))
         return step;
     const Translated out = translate(*way.near, Side::virt, bar, shape, offset);

@@ -48,6 +48,7 @@ struct Config {
     uint32_t alut_entries = 256;
     uint16_t cpu_write_rid = 0x0000; ///< requester ID of CPU stores: root complex
     uint16_t cpu_read_rid = 0x0008;  ///< requester ID of CPU loads: root port 00:01.0
+    unsigned nt = 0;                 ///< NT port that the cable hangs on, 0 or 1
     unsigned dma_channels = 4;       ///< DMA functions of the chip, 0 to 4
     uint16_t dma_rid = 0x0100;       ///< their bus and device; functions 1 to 4
     /// How long a register write that moves the peer's view waits for the peer to follow.
