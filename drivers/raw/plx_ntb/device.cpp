@@ -77,9 +77,19 @@ int Device::probe()
         return -ENOTSUP;
     }
 
+    // The function takes no part in the match: one entry does for all engines of a device.
+    uint16_t requesters[facts::dma_function_count];
+    unsigned requester_count = 0;
+    for (unsigned i = 0; i < platform_.dma_channels; ++i) {
+        const auto id = static_cast<uint16_t>(platform_.dma_requesters[i] & 0xFFF8);
+        if (std::find(requesters, requesters + requester_count, id) == requesters + requester_count)
+            requesters[requester_count++] = id;
+    }
     hw::Refusal why;
     const hw::ChipConfig config{.bar2_bytes = platform_.window_bytes,
-                                .bar4_bytes = platform_.shared_bytes};
+                                .bar4_bytes = platform_.shared_bytes,
+                                .requesters = requesters,
+                                .requester_count = requester_count};
     int rc = chip_.open(platform_.own, config, &why);
     if (rc != 0) {
         PLX_INIT_LOG(ERR, "%s: this chip cannot be driven: %s (found 0x%" PRIx64 ")\n", name_,
@@ -97,7 +107,7 @@ int Device::probe()
     PLX_INIT_LOG(INFO, "%s: PEX %04x rev %02x, NT%u, %s, window %" PRIu64 " MiB, A-LUT %u, %s\n",
                  name_, id.part, id.revision, id.nt, platform_.ops->name,
                  platform_.window_bytes >> 20, id.alut_entries, ops_->name);
-    return 0;
+    return dma_.open(name_, raw_->device, platform_, options_.dma, options_.dmadevs);
 }
 
 int Device::configure(const rte_pmd_plx_ntb_config &config)
@@ -278,6 +288,10 @@ int Device::close()
 {
     if (closed_)
         return 0;
+    if (dma_.busy_dmadevs() != 0) {
+        PLX_LOG(ERR, "%s: a dmadev of it is started: stop it, then close again\n", name_);
+        return -EBUSY;
+    }
     stop();
     // Memory that the peer may still reach is nobody else's, ever: it is not given back then.
     if (link_.state() != LinkState::stopped) {
@@ -297,6 +311,7 @@ int Device::close()
         queue_release(q);
     queues_ready_ = 0;
     configured_ = false;
+    dma_.close();
     chip_.shut_down(true);
     platform_.ops->detach(platform_.ctx);
     closed_ = true;

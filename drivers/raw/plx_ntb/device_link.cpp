@@ -87,6 +87,7 @@ unsigned Device::tick()
     lock();
     if (started_) {
         watch_queues();
+        dma_.watch();
         link_.tick();
     }
     const unsigned wait_us = started_ ? next_tick_us() : 0; // a callback may have stopped it

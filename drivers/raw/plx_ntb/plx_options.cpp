@@ -72,6 +72,8 @@ constexpr NumberKey number_keys[] = {
     {"max_message", &Geometry::max_message, nullptr, 1, wire::message_max, "1 to 16777215 bytes"},
     {"heartbeat_ms", nullptr, &Options::heartbeat_ms, 20, 60000, "20 to 60000"},
     {"lost_ms", nullptr, &Options::lost_ms, 30, 600000, "30 to 600000"},
+    {"dma", nullptr, &Options::dma, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
+    {"dmadev", nullptr, &Options::dmadevs, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
 };
 
 int on_number(const char *key, const char *value, void *arg)
@@ -183,7 +185,7 @@ int on_copy_curve(const char *key, const char *value, void *arg)
 const char *const twin_keys[] = {"cable",   "state",      "queues", "ring",        "buffers",
                                  "buf",     "posted",     "inline", "max_message", "heartbeat_ms",
                                  "lost_ms", "numa",       "drain",  "mem",         "copy",
-                                 "dma_min", "copy_curve", nullptr};
+                                 "dma_min", "copy_curve", "dma",    "dmadev",      nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include <plx_queue.hpp>
+#include <plx_regs.hpp>
 #include <plx_wire.hpp>
 
 #include "copy_choice.hpp"
@@ -51,13 +52,15 @@ struct Options {
     DrainChoice drain = DrainChoice::automatic;
     MemoryPolicy memory = MemoryPolicy::automatic;
     CopyRequest copy;
+    uint32_t dma = facts::dma_function_count; ///< DMA channels for queue pairs, at most
+    uint32_t dmadevs = 0;                     ///< DMA channels that are made dmadevs
 };
 
 /// The devargs that both probes accept, as dpdk-pmdinfo.py shows them.
 #define PLX_COMMON_PARAMS                                                                          \
     "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
     "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> numa=<node> "                                \
-    "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc "                                  \
+    "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "         \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
 #define PLX_TWIN_PARAMS "cable=<socket path>|mem:<name> state=keep|reset|random "
 

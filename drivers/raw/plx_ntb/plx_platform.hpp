@@ -8,6 +8,7 @@
 
 #include <plx_chip.hpp>
 #include <plx_reg_io.hpp>
+#include <plx_regs.hpp>
 
 #include "rte_pmd_plx_ntb.h"
 
@@ -56,6 +57,11 @@ struct Platform {
     uint64_t shared_bytes = 0;    ///< shared window (BAR4)
     bool write_combining = false; ///< whether stores reach the window combined, in any order
     int node = -1;                ///< NUMA node of the card
+    /// The chip's DMA functions that this host may use: register borders as DmaChannel wants them,
+    /// and the ids that their transactions carry.
+    hw::RegIo dma[facts::dma_function_count] = {};
+    uint16_t dma_requesters[facts::dma_function_count] = {};
+    unsigned dma_channels = 0;
 };
 
 } // namespace plx::pmd

@@ -247,6 +247,12 @@ Device *device_of(uint16_t dev_id)
     return static_cast<Device *>(raw->dev_private);
 }
 
+Device *device_named(const char *name)
+{
+    const rte_rawdev *raw = rte_rawdev_pmd_get_named_dev(name);
+    return raw == nullptr ? nullptr : device_of(raw->dev_id);
+}
+
 int device_create(const char *name, const Platform &platform, const Options &options,
                   rte_device *device)
 {
@@ -281,6 +287,7 @@ int device_destroy(const char *name)
     if (raw->started)
         rte_rawdev_stop(raw->dev_id);
     Device *device = device_of(raw);
+    device->dma().stop_dmadevs();
     const int rc = device->close();
     if (rc != 0)
         return rc;

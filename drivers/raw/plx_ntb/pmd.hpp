@@ -16,6 +16,7 @@
 #include <plx_queue.hpp>
 
 #include "device_copy.hpp"
+#include "dma_ports.hpp"
 #include "plx_gate.hpp"
 #include "plx_link.hpp"
 #include "plx_options.hpp"
@@ -91,6 +92,7 @@ public:
     const Options &options() const { return options_; }
     const Platform &platform() const { return platform_; }
     hw::Chip &chip() { return chip_; }
+    DmaPorts &dma() { return dma_; }
     QueuePair *queue(uint16_t index) { return index < queues_ready_ ? &queues_[index] : nullptr; }
     uint16_t queue_count() const { return queues_ready_; }
     bool started() const { return started_; }
@@ -159,6 +161,7 @@ private:
     Options options_;
     Geometry geometry_;
     hw::Chip chip_;
+    DmaPorts dma_;
     Link link_;
     const queue::Ops *ops_ = nullptr;
     queue::Drain drain_ = queue::Drain::none;
@@ -197,6 +200,8 @@ private:
 
 /// The device behind a rawdev id; NULL when there is none or it is not ours.
 Device *device_of(uint16_t dev_id);
+/// The device of that name; NULL when there is none.
+Device *device_named(const char *name);
 /// Makes a rawdev with a Device in it and probes the chip. Takes the platform over in any case.
 /// @return 0 or negative errno, logged
 int device_create(const char *name, const Platform &platform, const Options &options,

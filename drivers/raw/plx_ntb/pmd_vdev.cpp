@@ -9,11 +9,13 @@
 #include <bus_vdev_driver.h>
 #include <rte_cycles.h>
 #include <rte_eal.h>
+#include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
 #include <twin.hpp>
 
+#include "eal_memory.hpp"
 #include "plx_log.hpp"
 #include "pmd_info.hpp"
 
@@ -23,9 +25,17 @@ namespace plx::pmd
 namespace
 {
 
+/// A DMA function of the twin, for the register border.
+struct TwinDma {
+    twin::Host *host = nullptr;
+    unsigned channel = 0;
+};
+
 /// A host of the twin, dressed as a platform.
 struct TwinPlatform {
     twin::Host *host = nullptr;
+    TwinDma dma[facts::dma_function_count];
+    EalMemory eal_memory; ///< what the engines know
     uint16_t read_rid = 0;
     uint16_t write_rid = 0;
     void (*wake)(void *arg) = nullptr;
@@ -77,6 +87,27 @@ void delay_us(void *, uint32_t microseconds)
 const hw::RegIoOps own_ops = {own_read32, own_write32, own_config_read32, own_config_write32,
                               delay_us};
 const hw::RegIoOps peer_ops = {peer_read32, peer_write32, nullptr, nullptr, delay_us};
+
+uint32_t dma_read32(void *ctx, uint32_t offset)
+{
+    const auto *dma = static_cast<const TwinDma *>(ctx);
+    return twin::dma_read32(dma->host, dma->channel, offset);
+}
+void dma_write32(void *ctx, uint32_t offset, uint32_t value)
+{
+    const auto *dma = static_cast<const TwinDma *>(ctx);
+    twin::dma_write32(dma->host, dma->channel, offset, value);
+}
+const hw::RegIoOps dma_ops = {dma_read32, dma_write32, nullptr, nullptr, delay_us};
+
+int memory_come(void *ctx, void *address, uint64_t iova, size_t bytes)
+{
+    return twin::dma_map(self(ctx)->host, address, iova, bytes);
+}
+void memory_go(void *ctx, uint64_t iova, size_t bytes)
+{
+    twin::dma_unmap(self(ctx)->host, iova, bytes);
+}
 
 int memory_alloc(void *ctx, size_t bytes, int node, const hw::WindowRules &, WindowMemory *out)
 {
@@ -140,6 +171,7 @@ int inject(void *ctx, rte_pmd_plx_ntb_fault fault, uint32_t argument)
 
 void detach(void *ctx)
 {
+    self(ctx)->eal_memory.leave();
     twin::detach(self(ctx)->host);
     rte_free(ctx);
 }
@@ -173,6 +205,25 @@ void thread_join(void *thread)
     std::free(thread);
 }
 
+/// The twin's DMA functions, and the memory that they are to reach.
+int open_dma(TwinPlatform *made, Platform *platform)
+{
+    const unsigned channels = twin::dma_channels(made->host);
+    if (channels == 0)
+        return 0;
+    const int rc = made->eal_memory.follow({made, memory_come, memory_go});
+    if (rc != 0)
+        return rc;
+    for (unsigned i = 0; i < channels; ++i) {
+        made->dma[i] = {made->host, i};
+        platform->dma[i] = {&dma_ops, &made->dma[i]};
+        platform->dma_requesters[i] = twin::dma_requester(made->host, i);
+    }
+    platform->dma_channels = channels;
+    platform->window_bus = twin::bar(made->host, data_bar).bus;
+    return 0;
+}
+
 int open_twin(const char *name, const Options &options, Platform *out)
 {
     auto *made = static_cast<TwinPlatform *>(rte_zmalloc("plx_twin", sizeof(TwinPlatform), 0));
@@ -187,7 +238,7 @@ int open_twin(const char *name, const Options &options, Platform *out)
     config.thread_start = thread_start;
     config.thread_join = thread_join;
     twin::Error error{};
-    const int rc = twin::attach(config, &made->host, &error);
+    int rc = twin::attach(config, &made->host, &error);
     if (rc != 0) {
         PLX_INIT_LOG(ERR, "%s: cable=%s: %s\n", name, options.cable, error.text);
         rte_free(made);
@@ -206,7 +257,10 @@ int open_twin(const char *name, const Options &options, Platform *out)
             .shared_bytes = shared.bytes,
             .write_combining = false,
             .node = -1};
-    return 0;
+    rc = open_dma(made, out);
+    if (rc != 0)
+        detach(made);
+    return rc;
 }
 
 int probe(rte_vdev_device *vdev)
@@ -225,12 +279,38 @@ int probe(rte_vdev_device *vdev)
     return rc != 0 ? rc : device_create(name, platform, options, &vdev->device);
 }
 
+/// Memory that the application has registered itself, on both ways of rte_dev_dma_map().
+twin::Host *host_of(rte_vdev_device *vdev)
+{
+    const Device *device = device_named(rte_vdev_device_name(vdev));
+    return device == nullptr || device->closed() ? nullptr : self(device->platform().ctx)->host;
+}
+
+int dma_map(rte_vdev_device *vdev, void *address, uint64_t iova, size_t bytes)
+{
+    twin::Host *host = host_of(vdev);
+    const int rc = host == nullptr ? -ENODEV : twin::dma_map(host, address, iova, bytes);
+    if (rc != 0)
+        PLX_LOG(ERR, "%s: 0x%" PRIx64 " + 0x%zx is not mapped for DMA: %s\n",
+                rte_vdev_device_name(vdev), iova, bytes,
+                rc == -EINVAL ? "expected a range below 2^48 that was not mapped before"
+                              : rte_strerror(-rc));
+    return rc;
+}
+
+int dma_unmap(rte_vdev_device *vdev, void *, uint64_t iova, size_t bytes)
+{
+    twin::Host *host = host_of(vdev);
+    return host == nullptr ? -ENODEV : twin::dma_unmap(host, iova, bytes);
+}
+
 int remove(rte_vdev_device *vdev)
 {
     return device_destroy(rte_vdev_device_name(vdev));
 }
 
-rte_vdev_driver driver = {.probe = probe, .remove = remove};
+rte_vdev_driver driver = {
+    .probe = probe, .remove = remove, .dma_map = dma_map, .dma_unmap = dma_unmap};
 
 constexpr PmdInfo info = {
     .name = "raw_plx_ntb", .params = PLX_TWIN_PARAMS PLX_COMMON_PARAMS, .kmod = "", .ids = {}};

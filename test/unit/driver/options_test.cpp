@@ -52,11 +52,12 @@ TEST(Options, CardNeedsNothingAndKnowsNoCable)
 TEST(Options, EveryKeyArrives)
 {
     Options o;
-    ASSERT_EQ(parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,posted=100,"
-                    "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,drain=none,"
-                    "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900",
-                    &o),
-              0);
+    ASSERT_EQ(
+        parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,posted=100,"
+              "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,drain=none,"
+              "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900,dma=1,dmadev=3",
+              &o),
+        0);
     EXPECT_EQ(o.state, TwinState::random);
     EXPECT_EQ(o.geometry.queues, 4u);
     EXPECT_EQ(o.geometry.ring_lines, 256u);
@@ -73,6 +74,8 @@ TEST(Options, EveryKeyArrives)
     EXPECT_EQ(o.copy.mode, CopyMode::dma);
     EXPECT_EQ(o.copy.dma_min, 9000u);
     EXPECT_EQ(o.copy.curve.count, 2u);
+    EXPECT_EQ(o.dma, 1u);
+    EXPECT_EQ(o.dmadevs, 3u);
 }
 
 TEST(Options, BadOnesAreRefusedAndChangeNothing)
@@ -115,7 +118,11 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,copy_curve=",
                                "cable=mem:x,copy_curve=512:90",
                                "cable=mem:x,copy_curve=/nobody/there",
-                               "cable=mem:x,numa=x"};
+                               "cable=mem:x,numa=x",
+                               "cable=mem:x,dma=5",
+                               "cable=mem:x,dmadev=5",
+                               "cable=mem:x,dmadev=-1",
+                               "cable=mem:x,dma=all"};
     for (const std::string &args : bad) {
         Options o;
         o.geometry.queues = 3;
