@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plx_chip.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
@@ -154,6 +155,12 @@ uint64_t WindowRules::segment(uint64_t bytes) const
     return bar_bytes(bytes) / (entries == 0 ? 1 : entries);
 }
 
+unsigned WindowRules::split_max() const
+{
+    constexpr unsigned most = 7;
+    return entries == 0 ? 0 : std::min(most, static_cast<unsigned>(std::countr_zero(entries)));
+}
+
 int Chip::open(const RegIo &io, const ChipConfig &config, Refusal *why)
 {
     Identity id;
@@ -229,7 +236,7 @@ int Chip::shut_down(bool keep_link)
         windows_[w] = Window();
         close_window(w);
     }
-    record_alut(nullptr, 0, 0, rights_none);
+    forget_alut(0, id_.alut_entries);
     if (const int rc = flush(); rc != 0)
         return rc;
     if (!keep_link)
@@ -323,7 +330,7 @@ WindowRules Chip::window_rules(unsigned window) const
     WindowRules rules;
     if (window >= window_count)
         return rules;
-    rules.bytes_min = facts::window_size_min;
+    rules.bytes_min = window == data_window ? data_bytes_min_ : facts::window_size_min;
     rules.bytes_max = bar_bytes_[window] - outbound_offset(window);
     rules.entries = window == data_window ? id_.alut_entries : 0;
     return rules;
@@ -350,7 +357,7 @@ int Chip::window_set(unsigned window, const Piece *pieces, unsigned count, uint3
     const int closed = window_clear(window);
     windows_[window] = {shape.bytes, pieces[0].address, shape.alut};
     if (shape.alut)
-        record_alut(pieces, count, shape.bytes, rights);
+        record_alut(0, pieces, count, segment_bytes(), rights);
     if (closed != 0)
         return closed;
     open_window(window);
@@ -363,17 +370,79 @@ int Chip::window_clear(unsigned window)
         return -EINVAL;
     windows_[window] = Window();
     if (window == data_window)
-        record_alut(nullptr, 0, 0, rights_none);
+        forget_alut(0, id_.alut_entries);
     close_window(window);
     return flush();
 }
 
-void Chip::record_alut(const Piece *pieces, unsigned count, uint64_t bytes, uint32_t rights)
+int Chip::window_fix(uint64_t bytes, Refusal *why)
 {
-    for (AlutEntry &entry : alut_)
-        entry = AlutEntry();
-    const uint64_t segment = window_rules(data_window).segment(bytes);
-    unsigned n = 0;
+    if (id_.alut_entries == 0)
+        return refuse(why, -ENOTSUP, "a chip with an A-LUT: base and offset show one block", 0);
+    if (windows_[data_window].bytes != 0)
+        return refuse(why, -EBUSY, "a closed window", windows_[data_window].bytes);
+    if (!std::has_single_bit(bytes) || bytes < facts::window_size_min ||
+        bytes > bar_bytes_[data_window])
+        return refuse(why, -EINVAL, "a power of two from 1 MiB to BAR2", bytes,
+                      bar_bytes_[data_window]);
+    data_bytes_min_ = bytes;
+    return 0;
+}
+
+uint64_t Chip::segment_bytes() const
+{
+    const Window &w = windows_[data_window];
+    return w.alut ? window_rules(data_window).segment(w.bytes) : 0;
+}
+
+int Chip::segments_set(unsigned first, const Piece *pieces, unsigned count, uint32_t rights,
+                       Refusal *why)
+{
+    const uint64_t segment = segment_bytes();
+    if (segment == 0)
+        return refuse(why, -EINVAL, "a data window that is open through the A-LUT", 0);
+    if (rights == rights_none || (rights & ~rights_all) != 0)
+        return refuse(why, -EINVAL, "rights of read and write, one at least", rights, rights_all);
+    uint64_t bytes = 0;
+    if (const int rc = add_up(window_rules(data_window), pieces, count, &bytes, why); rc != 0)
+        return rc;
+    if (const int rc = check_segments(pieces, count, segment, why); rc != 0)
+        return rc;
+    const uint64_t segments = bytes / segment;
+    if (first > id_.alut_entries || segments == 0 || segments > id_.alut_entries - first)
+        return refuse(why, -EINVAL, "segments that the A-LUT has", first + segments,
+                      id_.alut_entries);
+
+    const auto n = static_cast<unsigned>(segments);
+    if (const int rc = segments_clear(first, n); rc != 0)
+        return rc;
+    record_alut(first, pieces, count, segment, rights);
+    write_alut(first, n);
+    write_alut_rights(first, n);
+    const int rc = flush();
+    if (rc != 0)
+        forget_alut(first, n);
+    return rc;
+}
+
+int Chip::segments_clear(unsigned first, unsigned count)
+{
+    if (first > id_.alut_entries || count > id_.alut_entries - first)
+        return -EINVAL;
+    forget_alut(first, count);
+    write_alut_rights(first, count);
+    return flush();
+}
+
+void Chip::forget_alut(unsigned first, unsigned count)
+{
+    std::fill_n(alut_ + first, count, AlutEntry());
+}
+
+void Chip::record_alut(unsigned first, const Piece *pieces, unsigned count, uint64_t segment,
+                       uint32_t rights)
+{
+    unsigned n = first;
     for (unsigned i = 0; i < count; i++)
         for (uint64_t at = 0; at < pieces[i].bytes; at += segment)
             alut_[n++] = {pieces[i].address + at, rights};
@@ -402,9 +471,8 @@ void Chip::close_window(unsigned window) const
     write_setup(window, 0);
     if (window != data_window || id_.alut_entries == 0)
         return;
-    const uint32_t array = facts::alut_array(id_.nt, Side::link, id_.alut_entries);
     for (uint32_t i = 0; i < id_.alut_entries; i++)
-        io_.write32(array + facts::alut_entry(reg::alut_permission, i), rights_none);
+        io_.write32(alut_csr(reg::alut_permission, i), rights_none);
     io_.write32(virt(reg::alut_control), field::alut_enable.put(1));
 }
 
@@ -415,31 +483,35 @@ void Chip::open_window(unsigned window) const
     const Window &w = windows_[window];
     write_link_pair(reg::bar_xlat(bar_of(window)), w.alut ? ~uint64_t{0} : w.address);
     if (w.alut)
-        write_alut();
+        write_alut(0, id_.alut_entries);
     if (window == data_window && id_.alut_entries != 0)
         io_.write32(virt(reg::alut_control), field::alut_enable.put(w.alut));
     write_setup(window, window_rules(window).bar_bytes(w.bytes));
     if (w.alut)
-        write_alut_rights();
+        write_alut_rights(0, id_.alut_entries);
+}
+
+/// Where what hits the link side's BAR2 is looked up.
+uint32_t Chip::alut_csr(facts::RegArray part, uint32_t entry) const
+{
+    return facts::alut_array(id_.nt, Side::link, id_.alut_entries) + facts::alut_entry(part, entry);
 }
 
 // High, low, and known to be there before any right is granted: the flush is another register of
 // the chip, because A-LUT RAM is not read (E6).                                        VCA R
-void Chip::write_alut() const
+void Chip::write_alut(unsigned first, unsigned count) const
 {
-    const uint32_t array = facts::alut_array(id_.nt, Side::link, id_.alut_entries);
-    for (uint32_t i = 0; i < id_.alut_entries; i++) {
-        io_.write32(array + facts::alut_entry(reg::alut_upper, i), high(alut_[i].address));
-        io_.write32(array + facts::alut_entry(reg::alut_lower, i), low(alut_[i].address));
+    for (uint32_t i = first; i < first + count; i++) {
+        io_.write32(alut_csr(reg::alut_upper, i), high(alut_[i].address));
+        io_.write32(alut_csr(reg::alut_lower, i), low(alut_[i].address));
     }
     (void)flush();
 }
 
-void Chip::write_alut_rights() const
+void Chip::write_alut_rights(unsigned first, unsigned count) const
 {
-    const uint32_t array = facts::alut_array(id_.nt, Side::link, id_.alut_entries);
-    for (uint32_t i = 0; i < id_.alut_entries; i++)
-        io_.write32(array + facts::alut_entry(reg::alut_permission, i), alut_[i].rights);
+    for (uint32_t i = first; i < first + count; i++)
+        io_.write32(alut_csr(reg::alut_permission, i), alut_[i].rights);
 }
 
 int Chip::set_peer_csr(bool open)

@@ -37,6 +37,9 @@ struct WindowRules {
     uint64_t bar_bytes(uint64_t bytes) const;
     /// What addresses and sizes are to be multiples of, for @p bytes in all.
     uint64_t segment(uint64_t bytes) const;
+    /// The largest x such that the window can be used as 2^x windows of equal size, each of whole
+    /// segments: at most 7 (FBSD: R), 0 without an A-LUT.
+    unsigned split_max() const;
 };
 
 struct LinkStatus {
@@ -60,6 +63,8 @@ struct ChipConfig {
 
 /// What the peer may do through an A-LUT entry.
 inline constexpr uint32_t rights_none = 0;
+inline constexpr uint32_t rights_write = facts::field::alut_write.mask();
+inline constexpr uint32_t rights_read = facts::field::alut_read.mask();
 inline constexpr uint32_t rights_all = facts::alut_rights_all;
 
 class Chip
@@ -111,6 +116,29 @@ public:
     /// was under way has landed or never will.
     /// @return 0; -EINVAL no such window; -ENODEV
     int window_clear(unsigned window);
+    /// Gives the data window's BAR one size whatever it shows, so that A-LUT segments keep theirs
+    /// and the room behind what is shown can be given out by segments_set(). window_rules() tells
+    /// of it. For a closed window.
+    /// @param bytes power of two, 1 MiB (what open() leaves: as large as what is shown) to BAR2
+    /// @return 0; -ENOTSUP there is no A-LUT; -EBUSY the window is open; -EINVAL
+    int window_fix(uint64_t bytes, Refusal *why);
+
+    // ---- segments of the data window, while window_set() has opened it through the A-LUT
+
+    /// Bytes of a segment; 0 while the window is closed or goes by base and offset.
+    uint64_t segment_bytes() const;
+    /// Lets the peer see @p pieces, one after another, from segment @p first on, in place of what
+    /// was there; all other segments stay as they are. The peer sees old, nothing, or new.
+    /// @param rights at least one
+    /// @return 0; -EINVAL, @p why says what was expected, and nothing was touched;
+    ///   -ENODEV: nothing is in the record; whether the peer got access is not known
+    int segments_set(unsigned first, const Piece *pieces, unsigned count, uint32_t rights,
+                     Refusal *why);
+    /// Takes the peer's access to @p count segments away. Known to have taken effect when this
+    /// returns 0, as window_clear() has it. @return 0; -EINVAL no such segments; -ENODEV (the
+    /// record holds: program_all() makes up for it)
+    int segments_clear(unsigned first, unsigned count);
+
     /// Gives or takes the peer's access to our registers (E25). Turning link BAR0 off by its
     /// set-up register is inferred from its encoding, not verified on hardware.
     /// @return 0 or -ENODEV
@@ -185,13 +213,17 @@ private:
     void open_window(unsigned window) const;
     void close_window(unsigned window) const;
     void write_setup(unsigned window, uint64_t bytes) const;
-    void write_alut() const;
-    void write_alut_rights() const;
-    void record_alut(const Piece *pieces, unsigned count, uint64_t bytes, uint32_t rights);
+    uint32_t alut_csr(facts::RegArray part, uint32_t entry) const;
+    void write_alut(unsigned first, unsigned count) const;
+    void write_alut_rights(unsigned first, unsigned count) const;
+    void record_alut(unsigned first, const Piece *pieces, unsigned count, uint64_t segment,
+                     uint32_t rights);
+    void forget_alut(unsigned first, unsigned count);
 
     RegIo io_;
     Identity id_;
     uint64_t bar_bytes_[window_count] = {};
+    uint64_t data_bytes_min_ = facts::window_size_min; ///< see window_fix()
     uint16_t requesters_[requesters_max] = {};
     unsigned requester_count_ = 0;
     unsigned spad_count_ = facts::spad_count;
