@@ -25,9 +25,10 @@ uint64_t now_ns()
     return cycles / hz * 1'000'000'000 + cycles % hz * 1'000'000'000 / hz;
 }
 
-/// A page, so that it is contiguous for the engine wherever virtual memory is contiguous by pages.
-constexpr size_t staging_align = 4096;
-static_assert(queue::staging_bytes <= staging_align && staging_align % queue::staging_bytes == 0);
+/// Of all engines, and aligned to it: so it lies in one page wherever there are hugepages, and is
+/// contiguous in IOVAs.
+constexpr size_t staging_all = CopyPaths::engines_max * queue::staging_bytes;
+static_assert((staging_all & (staging_all - 1)) == 0 && wire::scratch_bytes <= staging_all);
 
 } // namespace
 
@@ -43,8 +44,8 @@ int CopyPaths::make_staging(const char *device, int node)
 {
     if (count_ == 0 || staging_ != nullptr)
         return 0;
-    staging_ = static_cast<std::byte *>(
-        rte_zmalloc_socket("plx_staging", count_ * staging_align, staging_align, node));
+    staging_ =
+        static_cast<std::byte *>(rte_zmalloc_socket("plx_staging", staging_all, staging_all, node));
     if (staging_ != nullptr)
         return 0;
     PLX_INIT_LOG(ERR, "%s: no memory to stage the header lines of %u DMA channels\n", device,
@@ -89,16 +90,17 @@ void CopyPaths::measure(const queue::Ops &ops, std::byte *window, uint64_t windo
     ready_[0] = e.halt(e.ctx) && !e.failed(e.ctx);
 }
 
-queue::EngineSetup CopyPaths::setup(unsigned queue) const
+queue::EngineSetup CopyPaths::setup(unsigned queue, const rte_mempool *window_pool) const
 {
     if (choice_.dma_min == 0 || queue >= count_ || !ready_[queue])
         return {};
-    std::byte *staging = staging_ + queue * staging_align;
+    const size_t at = queue * queue::staging_bytes;
     return {.engine = engines_[queue],
             .peer_block = window_bus_,
-            .staging = staging,
-            .staging_iova = rte_malloc_virt2iova(staging),
-            .min_bytes = choice_.dma_min};
+            .staging = staging_ + at,
+            .staging_iova = rte_malloc_virt2iova(staging_) + at,
+            .min_bytes = choice_.dma_min,
+            .window_pool = window_pool};
 }
 
 bool CopyPaths::failed(unsigned queue) const

@@ -34,7 +34,8 @@ public:
     void choose(const CopyRequest &request, const queue::Ops &ops, std::byte *window,
                 uint64_t window_bus, uint32_t inline_max, unsigned queues);
     /// What choose() left to a queue pair; without an engine, engine.copy is NULL.
-    queue::EngineSetup setup(unsigned queue) const;
+    /// @param window_pool of the device; its IOVAs are what the engines take
+    queue::EngineSetup setup(unsigned queue, const rte_mempool *window_pool) const;
     /// The engine of a queue pair has failed since. Any thread.
     bool failed(unsigned queue) const;
     const CopyChoice &choice() const { return choice_; }

@@ -245,7 +245,7 @@ queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .peer_buf_bytes = peer.buf_bytes,
             .peer_max_message = peer.max_message,
             .inline_max = g.inline_max,
-            .by_engine = copy_.setup(q)};
+            .by_engine = copy_.setup(q, window_pool_)};
 }
 
 queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,

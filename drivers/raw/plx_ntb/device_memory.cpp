@@ -95,7 +95,7 @@ int Device::make_window_pool()
 {
     rte_pktmbuf_extmem memory{};
     memory.buf_ptr = block_.base + size_t{plan_.buf_begin} * wire::line_bytes;
-    memory.buf_iova = RTE_BAD_IOVA; // nobody's DMA but the peer's, through the bridge
+    memory.buf_iova = block_.bus + size_t{plan_.buf_begin} * wire::line_bytes; // for own engines
     memory.buf_len = size_t{plan_.element_bytes} * geometry_.buffers;
     memory.elt_size = static_cast<uint16_t>(plan_.element_bytes);
     char pool_name[RTE_MEMPOOL_NAMESIZE];

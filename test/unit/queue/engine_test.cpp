@@ -237,6 +237,41 @@ TEST_F(CopyEngine, WhatTheEngineCannotDoTheCpuDoes)
     EXPECT_TRUE(Pair::matches(out[0], sizeof(data), 9));
     rte_pktmbuf_free(out[0]);
     EXPECT_EQ(tx_stats(pair.tx_half).dma_messages, 1u);
+
+    // Buffers without an IOVA, or with one that is too long for the chip.
+    for (const uint64_t iova : {RTE_BAD_IOVA, RTE_BAD_IOVA + 256, uint64_t{0}, uint64_t{1} << 48}) {
+        m = pair.message(800, 3);
+        const rte_iova_t own = rte_mbuf_iova_get(m);
+        rte_mbuf_iova_set(m, iova);
+        rte_mbuf_refcnt_update(m, 1);
+        ASSERT_EQ(pair.tx(&m, nullptr, 1), 1);
+        rte_mbuf_iova_set(m, own);
+        rte_pktmbuf_free(m);
+        for (rte_mbuf *got : pair.receive(2))
+            rte_pktmbuf_free(got);
+    }
+    EXPECT_EQ(tx_stats(pair.tx_half).dma_messages, 1u);
+    expect_clean(pair);
+}
+
+TEST_F(CopyEngine, WhatThePeerSentGoesBackFromWhereItLies)
+{
+    LateEngine engine;
+    Pair pair(ops(), with(engine));
+    pair.receive(1);
+    std::vector<rte_mbuf *> in{pair.message(1200, 1)};
+    ASSERT_EQ(pair.send(in), 1);
+    pair.finish_copies();
+    auto out = pair.receive(1); // a chain of window mbufs
+    ASSERT_EQ(out.size(), 1u);
+    ASSERT_EQ(out[0]->nb_segs, 3);
+    ASSERT_EQ(pair.send(out), 1);
+    EXPECT_EQ(tx_stats(pair.tx_half).dma_messages, 2u);
+    pair.finish_copies();
+    out = pair.receive(1);
+    ASSERT_EQ(out.size(), 1u);
+    EXPECT_TRUE(Pair::matches(out[0], 1200, 1));
+    rte_pktmbuf_free(out[0]);
     expect_clean(pair);
 }
 

@@ -117,7 +117,8 @@ void Pair::open()
                 o.buf_bytes,    o.posted_target, o.max_message,    3,           o.drain};
     if (o.engine != nullptr)
         tx_setup.by_engine = {o.engine->border(), reinterpret_cast<uintptr_t>(receiver_.data()),
-                              staging_, reinterpret_cast<uintptr_t>(staging_), o.engine_min};
+                              staging_,           reinterpret_cast<uintptr_t>(staging_),
+                              o.engine_min,       window_pool};
     ASSERT_EQ(tx_open(tx_half, tx_setup), 0);
     ASSERT_EQ(rx_open(rx_half, rx_setup), 0);
     tx_half->head = rx_half->tail = o.start;

@@ -35,12 +35,18 @@ inline constexpr unsigned free_batch = 64;
     return !engine.failed(engine.ctx);
 }
 
-/// Memory of EAL's has an IOVA that the engine was told of. What an application attached to an mbuf
-/// may have any.
-inline bool engine_reaches(const rte_mbuf *m)
+/// IOVAs that a buffer may have: an mbuf over memory that has none lies a little behind
+/// RTE_BAD_IOVA, which is near 0; and the chip's engines address 48 bits.
+inline constexpr uint64_t iova_first = uint64_t{1} << 20;
+inline constexpr uint64_t iova_count = (uint64_t{1} << 48) - iova_first;
+
+/// Memory of EAL's has an IOVA that the engine was told of, and so have buffers that came from the
+/// peer and are sent on. What an application attached to an mbuf may have any.
+inline bool engine_reaches(const Tx &q, const rte_mbuf *m)
 {
     for (const rte_mbuf *s = m; s != nullptr; s = s->next)
-        if ((s->ol_flags & RTE_MBUF_F_EXTERNAL) != 0)
+        if (((s->ol_flags & RTE_MBUF_F_EXTERNAL) != 0 && s->pool != q.s.by_engine.window_pool) ||
+            rte_mbuf_iova_get(s) - iova_first >= iova_count)
             return false;
     return true;
 }
@@ -55,7 +61,7 @@ inline uint32_t copies_of(const Tx &q, const rte_mbuf *m)
 [[gnu::noinline]] inline bool engine_can(const Tx &q, const rte_mbuf *m)
 {
     return m->pkt_len <= q.max_message && copies_of(q, m) <= q.s.by_engine.engine.capacity &&
-           chain_is_whole(m) && engine_reaches(m);
+           chain_is_whole(m) && engine_reaches(q, m);
 }
 
 /// What does not go by the engine goes by the CPU, which also says what is wrong with it.

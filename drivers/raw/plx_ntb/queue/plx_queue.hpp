@@ -43,6 +43,8 @@ struct EngineSetup {
     std::byte *staging = nullptr; ///< local, staging_bytes, IOVA-contiguous, aligned to 16
     uint64_t staging_iova = 0;
     uint32_t min_bytes = 0; ///< messages of at least so many bytes go by the engine
+    /// Pool over window memory that the engine reads too, by the IOVAs of its mbufs; or NULL.
+    const rte_mempool *window_pool = nullptr;
 };
 
 /// Sender half: where the peer's ring lies in our window, where the peer's credits lie in our
