@@ -210,11 +210,9 @@ int Device::start()
         return -EBUSY;
     if (node_ < 0)
         node_ = static_cast<int>(rte_socket_id());
-    if (options_.copy.mode == CopyMode::dma && copy_.engines() == 0) {
-        PLX_INIT_LOG(ERR, "%s: copy=dma: there is no DMA channel for queue pairs\n", name_);
-        return -ENOTSUP;
-    }
-    int rc = make_block();
+    int rc = find_engines();
+    if (rc == 0)
+        rc = make_block();
     if (rc == 0)
         rc = make_inline_pools();
     if (rc == 0)
@@ -251,6 +249,21 @@ int Device::start()
     PLX_INIT_LOG(ERR, "%s: EAL sets no alarm for the control ticks: %s\n", name_, strerror(-rc));
     stop();
     return rc;
+}
+
+/// Queue pairs get channels from the first on, and keep them for the life of the device.
+int Device::find_engines()
+{
+    if (options_.copy.mode == CopyMode::cpu)
+        return 0;
+    const unsigned wanted = std::min<unsigned>(dma_.engines(), queues_ready_);
+    for (; engines_seen_ < wanted; ++engines_seen_)
+        if (const queue::Engine *engine = dma_.engine(engines_seen_); engine != nullptr)
+            copy_.add_engine(*engine);
+    if (options_.copy.mode == CopyMode::automatic || copy_.engines() != 0)
+        return 0;
+    PLX_INIT_LOG(ERR, "%s: copy=dma: there is no DMA channel for queue pairs\n", name_);
+    return -ENOTSUP;
 }
 
 uint32_t Device::max_message() const

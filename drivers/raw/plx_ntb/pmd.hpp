@@ -149,6 +149,7 @@ private:
     void drop_block();
     void drop_inline_pools();
     void close_queues();
+    int find_engines();
     void choose_copy(unsigned queues);
     queue::TxSetup tx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
                             uint64_t peer_seed) const;
@@ -174,6 +175,7 @@ private:
     BlockPlan plan_{};
     rte_mempool *window_pool_ = nullptr;
     CopyPaths copy_;
+    unsigned engines_seen_ = 0; ///< channels of dma_ that copy_ was told of, or that are of no use
     int node_ = -1;
     bool configured_ = false;
     bool closed_ = false;
