@@ -34,7 +34,8 @@ public:
     std::map<uint32_t, uint32_t> csr;
     std::map<uint32_t, uint32_t> config;
     std::vector<Access> log;
-    bool gone = false;                       ///< reads give all ones, writes vanish
+    bool gone = false; ///< reads give `nothing`, writes vanish
+    uint32_t nothing = ~uint32_t{0};
     std::map<uint32_t, unsigned> deaf;       ///< CSR offset: how many writes it still ignores
     std::map<uint32_t, uint32_t> write_ones; ///< CSR offset: bits that a one clears
 
@@ -63,7 +64,7 @@ private:
     uint32_t get(std::map<uint32_t, uint32_t> &space, Access::Kind kind, uint32_t offset)
     {
         const auto it = space.find(offset);
-        const uint32_t value = gone ? ~uint32_t{0} : it == space.end() ? 0 : it->second;
+        const uint32_t value = gone ? nothing : it == space.end() ? 0 : it->second;
         log.push_back({kind, offset, value});
         return value;
     }

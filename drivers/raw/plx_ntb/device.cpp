@@ -26,6 +26,8 @@ namespace
 /// How often stop() asks again for a queue that is inside a burst: bounded, and long past any
 /// burst.
 constexpr unsigned stop_attempts = 10'000;
+/// How often it asks a chip that does not answer: it may, when the twin has found memory.
+constexpr unsigned chip_attempts = 200;
 
 queue::Drain pick_drain(DrainChoice choice)
 {
@@ -96,9 +98,7 @@ int Device::probe()
                      why.what, why.found);
         return rc;
     }
-    rc = chip_.start();
-    if (rc == 0)
-        rc = chip_.link_enable();
+    rc = take_over();
     if (rc != 0) {
         PLX_INIT_LOG(ERR, "%s: the chip stopped answering while it was taken over\n", name_);
         return rc;
@@ -282,19 +282,21 @@ void Device::stop()
         rte_eal_alarm_cancel(on_tick, this);
         rte_eal_alarm_cancel(on_wake_alarm, this);
     }
-    bool stopped = false;
-    for (unsigned i = 0; i < stop_attempts && !stopped; ++i) {
-        lock();
-        stopped = link_.stop();
-        unlock();
-        if (!stopped)
-            rte_delay_us_sleep(retry_us);
+    unsigned unanswered = 0;
+    for (unsigned i = 0; i < stop_attempts && unanswered < chip_attempts; ++i) {
+        if (try_stop())
+            return;
+        unanswered += chip_silent_ ? 1 : 0;
+        rte_delay_us_sleep(retry_us);
     }
-    if (!stopped)
-        PLX_LOG(ERR,
-                "%s: the peer's access could not be taken away: a queue is inside a burst, or the "
-                "chip does not answer; its memory is kept\n",
-                name_);
+    PLX_LOG(ERR, "%s: the peer's access could not be taken away, its memory is kept: %s\n", name_,
+            chip_silent_ ? "the chip does not answer" : "a queue is inside a burst");
+}
+
+bool Device::try_stop()
+{
+    const ControlLock locked(*this);
+    return link_.stop();
 }
 
 int Device::close()
@@ -306,20 +308,21 @@ int Device::close()
         return -EBUSY;
     }
     stop();
+    const bool fenced = link_.state() == LinkState::stopped;
+    if (!fenced && inside_burst())
+        return -EBUSY;
+    if (!pools_home()) {
+        PLX_LOG(ERR, "%s: mbufs of its pools are still held: free them, then close again\n", name_);
+        return -EBUSY;
+    }
+    close_queues(); // after a stop in vain: what is posted comes home to a pool that ends here
     // Memory that the peer may still reach is nobody else's, ever: it is not given back then.
-    if (link_.state() != LinkState::stopped) {
-        if (inside_burst())
-            return -EBUSY;
-    } else {
-        if (!pools_home()) {
-            PLX_LOG(ERR, "%s: mbufs of its pools are still held: free them, then close again\n",
-                    name_);
-            return -EBUSY;
-        }
+    if (fenced) {
         drop_block();
-        drop_inline_pools();
         copy_.drop();
     }
+    drop_window_pool();
+    drop_inline_pools();
     for (uint16_t q = 0; q < queues_ready_; ++q)
         queue_release(q);
     queues_ready_ = 0;

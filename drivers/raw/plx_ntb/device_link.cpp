@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstring>
 
 #include <rte_alarm.h>
 #include <rte_cycles.h>
@@ -147,21 +148,30 @@ bool Device::way_open(const char **why)
     }
     uint32_t errors = 0;
     hw::LinkStatus status;
+    *why = "the chip does not answer";
     // The status first: a change that comes after it was read is left to the next tick.
-    if (chip_.link_status(&status) != 0 || chip_.link_errors_take(&errors) != 0) {
-        *why = "the chip does not answer";
+    if (chip_.link_status(&status) != 0 || chip_.link_errors_take(&errors) != 0 ||
+        (chip_silent_ && take_over() != 0)) {
+        chip_silent_ = true;
         return false;
     }
+    chip_silent_ = false;
     const bool changed = (errors & facts::field::err_link_change.mask()) != 0;
     // E3: a change of the link may have wiped the link side, whichever way it went.
-    if (changed && chip_.program_all() != 0) {
-        *why = "the chip does not answer";
+    if (changed && chip_.program_all() != 0)
         return false;
-    }
     // What was under way in a break, however short, is gone: a ring with a hole in it stands still
     // for ever, and nobody would be told.
     *why = status.up ? "the link has changed" : "the link is down";
     return status.up && !changed;
+}
+
+/// A chip that did not answer for a while may have lost its power: as at probe. What it was to show
+/// the peer is in its record.
+int Device::take_over()
+{
+    const int rc = chip_.start();
+    return rc != 0 ? rc : chip_.link_enable();
 }
 
 int Device::open_window()
@@ -171,6 +181,7 @@ int Device::open_window()
     hw::Refusal why;
     const int rc = chip_.window_set(hw::Chip::data_window, in_pieces ? block_.pieces : &whole,
                                     in_pieces ? block_.piece_count : 1, hw::rights_all, &why);
+    chip_silent_ = chip_silent_ || rc == -ENODEV;
     if (rc != 0)
         PLX_LOG(ERR, "%s: the window cannot show 0x%" PRIx64 " + 0x%zx: %s\n", name_, block_.bus,
                 block_.bytes, rc == -EINVAL ? why.what : "the chip does not answer");
@@ -198,10 +209,14 @@ bool Device::fence()
 {
     // A chip that does not answer may still let the peer through: nothing is reused until it says
     // that the window is closed.
-    if (chip_.window_clear(hw::Chip::data_window) != 0)
+    if (chip_.window_clear(hw::Chip::data_window) != 0) {
+        chip_silent_ = true;
         return false;
+    }
     ++counts_.fences;
     close_queues();
+    // What the last peer said is not taken for the next one's word.
+    std::memset(block_.base, 0, wire::page_bytes);
     return true;
 }
 

@@ -143,16 +143,25 @@ int Device::make_inline_pools()
 
 bool Device::pools_home() const
 {
-    bool home = is_home(window_pool_);
-    for (const QueuePair &qp : queues_)
+    uint32_t posted = 0; // while a stop in vain has left queues open
+    bool home = true;
+    for (const QueuePair &qp : queues_) {
+        posted += qp.rx.state != nullptr ? queue::rx_posted(qp.rx.state) : 0;
         home = home && is_home(qp.own_pool);
-    return home;
+    }
+    return home && (window_pool_ == nullptr ||
+                    rte_mempool_avail_count(window_pool_) + posted == window_pool_->size);
+}
+
+void Device::drop_window_pool()
+{
+    rte_mempool_free(window_pool_);
+    window_pool_ = nullptr;
 }
 
 void Device::drop_block()
 {
-    rte_mempool_free(window_pool_);
-    window_pool_ = nullptr;
+    drop_window_pool();
     if (block_.base != nullptr)
         platform_.ops->memory_free(platform_.ctx, block_);
     block_ = {};

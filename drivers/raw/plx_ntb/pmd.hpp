@@ -136,6 +136,8 @@ private:
     static void on_peer_change(void *arg);
     unsigned tick(); ///< @return microseconds to the next one; 0: stopped, none
     void watch_queues();
+    int take_over();
+    bool try_stop();
     template <class H>
     void watch_half(H &half, const char *direction, unsigned index);
     unsigned next_tick_us() const;
@@ -146,6 +148,7 @@ private:
     int make_inline_pools();
     bool pools_home() const;
     bool inside_burst() const;
+    void drop_window_pool();
     void drop_block();
     void drop_inline_pools();
     void close_queues();
@@ -179,6 +182,7 @@ private:
     int node_ = -1;
     bool configured_ = false;
     bool closed_ = false;
+    bool chip_silent_ = false; ///< it did not answer in the last tick
     std::atomic<bool> started_{false};
     pthread_mutex_t mutex_ =
         PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; ///< callbacks may ask for the link

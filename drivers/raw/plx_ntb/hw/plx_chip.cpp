@@ -185,12 +185,11 @@ int Chip::open(const RegIo &io, const ChipConfig &config, Refusal *why)
 }
 
 // A register of the chip that holds neither data nor state: reading it flushes what was written
-// before, and tells a chip that has gone from one that answers.
+// before, and tells a chip that answers from one that has gone. What is read in the place of that
+// is all-ones, or zeros where EAL's hot-unplug handler has mapped them: a device id is neither.
 int Chip::flush() const
 {
-    const uint32_t nt_id = io_.read32(virt(reg::nt_port_id));
-    const bool ours = field::nt_index.get(nt_id) == id_.nt && field::link_side.get(nt_id) == 0;
-    return ours ? 0 : -ENODEV;
+    return io_.read32(virt(reg::pci_id)) == id_.pci_id ? 0 : -ENODEV;
 }
 
 int Chip::start()
@@ -559,7 +558,7 @@ int Chip::spad_read(unsigned index, uint32_t *value) const
     if (index >= spad_count_)
         return -EINVAL;
     *value = io_.read32(spad_csr(index));
-    return *value == all_ones ? flush() : 0;
+    return *value == all_ones || *value == 0 ? flush() : 0;
 }
 
 int Chip::spad_write(unsigned index, uint32_t value) const
@@ -642,6 +641,8 @@ int Chip::link_status(LinkStatus *out) const
     const uint32_t status = io_.read32(virt(reg::pcie_link_ctl_status));
     if (status == all_ones)
         return -ENODEV;
+    if (status == 0)
+        return flush(); // down, or gone
     out->width = static_cast<uint8_t>(field::link_width.get(status));
     out->up = out->width != 0;
     if (out->up)
@@ -655,6 +656,8 @@ int Chip::link_errors_take(uint32_t *errors) const
     const uint32_t status = io_.read32(virt(reg::link_err_status));
     if (status == all_ones)
         return -ENODEV;
+    if (status == 0)
+        return flush();
     // Only what was seen is cleared: what comes in between stays for the next call.
     *errors = status & facts::link_err_all;
     if (*errors != 0)

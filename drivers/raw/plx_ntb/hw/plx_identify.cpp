@@ -178,6 +178,7 @@ int identify(const RegIo &io, Identity *out, Refusal *why)
     if (config.read(reg::nt_port_id) == all_ones)
         config.mirror = find_mirror(io);
     Identity id;
+    id.pci_id = pci_id;
     if (const int rc = read_silicon_into(config, &id, why); rc != 0)
         return rc;
 

@@ -30,6 +30,7 @@ struct Identity {
     uint8_t nt_port = 0;       ///< port towards the cable
     uint32_t alut_entries = 0; ///< 0, 128 or 256
     Quirks quirks;
+    uint32_t pci_id = 0; ///< device and vendor: a register that is neither all-ones nor zero
 };
 
 /// Finds out what chip is behind @p io: reads only. Values that a dead or foreign device gives

@@ -167,6 +167,8 @@ void prepare_back(std::byte *credit, std::byte *posted, uint32_t posted_lines, u
 /// -EIO the engine does not come to rest
 int tx_open(Tx *, const TxSetup &);
 int rx_open(Rx *, const RxSetup &);
+/// Window mbufs that are posted now; 0 while it is closed.
+uint32_t rx_posted(const Rx *);
 /// Closes it: halts the engine, frees what it held, counts what is unconfirmed.
 /// @return false: the engine still moves; nothing was closed, call again
 [[nodiscard]] bool tx_close(Tx *);

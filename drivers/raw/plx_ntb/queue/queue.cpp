@@ -211,6 +211,11 @@ int rx_open(Rx *q, const RxSetup &s)
     return 0;
 }
 
+uint32_t rx_posted(const Rx *q)
+{
+    return q->open ? q->posted_now() : 0;
+}
+
 bool tx_close(Tx *q)
 {
     if (!q->open)
