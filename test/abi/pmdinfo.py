@@ -52,6 +52,11 @@ def main() -> None:
     assert ids == expected, f"{ids} is not {expected}"
     assert all(set(i) == {"vendor", "device"} for i in card["pci_ids"]), card["pci_ids"]
 
+    dma = drivers["raw_plx_ntb_dma"]
+    assert "vfio-pci" in dma["kmod"], dma["kmod"]
+    ids = {(i["vendor"], i["device"]) for i in dma["pci_ids"]}
+    assert ids == {("10b5", "87d0"), ("10b5", "87e0")}, ids
+
     twin = drivers["raw_plx_ntb"]
     assert twin["params"] == macro(options, "PLX_TWIN_PARAMS") + common, twin["params"]
     assert "pci_ids" not in twin, twin

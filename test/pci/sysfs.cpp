@@ -129,8 +129,12 @@ std::string Sysfs::file(const std::string &address, const std::string &name) con
 
 void Sysfs::plug(const FakeFunction &f)
 {
-    const fs::path folder = file(f.address, "");
+    const fs::path entry = fs::path(root_) / "devices" / f.address;
+    const fs::path folder =
+        f.bridges.empty() ? entry : fs::path(root_) / "tree" / f.bridges / f.address;
     fs::create_directories(folder);
+    if (folder != entry)
+        fs::create_directory_symlink(folder, entry);
     write_text(folder / "vendor", hex(f.vendor));
     write_text(folder / "device", hex(f.device));
     write_text(folder / "subsystem_vendor", hex(f.vendor));
@@ -172,7 +176,10 @@ void Sysfs::plug(const FakeFunction &f)
 
 void Sysfs::unplug(const std::string &address)
 {
-    fs::remove_all(file(address, ""));
+    const fs::path entry = fs::path(root_) / "devices" / address;
+    if (fs::is_symlink(entry))
+        fs::remove_all(fs::read_symlink(entry));
+    fs::remove_all(entry);
     const auto fifo = fifos_.find(address);
     if (fifo == fifos_.end())
         return;

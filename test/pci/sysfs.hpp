@@ -29,6 +29,7 @@ struct FakeFunction {
     uint16_t device = 0x87B0;
     uint32_t class_code = 0x068000;
     std::string driver = "uio_pci_generic"; ///< empty: none is bound
+    std::string bridges; ///< folders of the bridges above, as in "0000:01:00.0/0000:02:08.0"
     FakeBar bars[6] = {{0xF7000000, 256 << 10, flag_memory},     {},
                        {0x3800000000, uint64_t{64} << 20, wide}, {},
                        {0x3804000000, uint64_t{4} << 20, wide},  {}};

@@ -18,6 +18,7 @@
 
 #include "plx_log.hpp"
 #include "pmd_info.hpp"
+#include "pmd_pci_dma.hpp"
 #include "pmd_pci_look.hpp"
 #include "pmd_pci_memory.hpp"
 
@@ -115,6 +116,7 @@ void watch_peer(void *, void (*)(void *), void *) {}
 
 void detach(void *ctx)
 {
+    pci_dma_release(*self(ctx)->pci);
     rte_free(ctx);
 }
 
@@ -177,15 +179,16 @@ int open_card(rte_pci_device *pci, const Options &options)
     made->pci = pci;
     made->own = {view.bars.csr.addr, view.csr.write_combining};
     made->peer = {view.bars.shared.addr, view.shared.write_combining};
-    const Platform platform{.ops = &pci_ops,
-                            .ctx = made,
-                            .own = {&own_ops, made},
-                            .peer = {&peer_ops, made},
-                            .window = view.bars.data.addr,
-                            .window_bytes = view.bars.data.bytes,
-                            .shared_bytes = view.bars.shared.bytes,
-                            .write_combining = view.data.write_combining,
-                            .node = pci->device.numa_node};
+    Platform platform{.ops = &pci_ops,
+                      .ctx = made,
+                      .own = {&own_ops, made},
+                      .peer = {&peer_ops, made},
+                      .window = view.bars.data.addr,
+                      .window_bytes = view.bars.data.bytes,
+                      .shared_bytes = view.bars.shared.bytes,
+                      .write_combining = view.data.write_combining,
+                      .node = pci->device.numa_node};
+    pci_dma_claim(*pci, view.bars.data, &platform);
     return device_create(pci->name, platform, options, &pci->device);
 }
 

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The chip's DMA engines behind EAL's PCI bus: functions of their own, which belong to the device
+// of an NT endpoint of the same chip.
+#ifndef PMD_PCI_DMA_HPP
+#define PMD_PCI_DMA_HPP
+
+#include "plx_pci_bars.hpp"
+#include "plx_platform.hpp"
+
+struct rte_pci_device;
+
+namespace plx::pmd
+{
+
+/// Gives @p platform the engines of the endpoint's chip that were probed before it and are not
+/// taken, and lets them reach @p window where they can.
+void pci_dma_claim(const rte_pci_device &nt, const PciBar &window, Platform *platform);
+/// Gives them back.
+void pci_dma_release(const rte_pci_device &nt);
+
+} // namespace plx::pmd
+
+#endif
