@@ -127,6 +127,9 @@ bool window_access(Host &host, unsigned bar_index, uint64_t offset, void *out, c
 
 uint32_t csr_read32(Host *host, uint32_t offset)
 {
+    unsigned channel = 0;
+    if (in_dma_function(*host->chip, offset, &channel))
+        return dma_read32(host, channel, offset % facts::block_size);
     Locked locked(*host);
     if (host->stuck || host->behind)
         settle(*host);
@@ -143,6 +146,9 @@ uint32_t csr_read32(Host *host, uint32_t offset)
 
 void csr_write32(Host *host, uint32_t offset, uint32_t value)
 {
+    unsigned channel = 0;
+    if (in_dma_function(*host->chip, offset, &channel))
+        return dma_write32(host, channel, offset % facts::block_size, value);
     Locked locked(*host);
     if (host->gone)
         return;

@@ -15,6 +15,13 @@
 namespace plx::twin
 {
 
+/// What an engine remembers beside its registers.
+enum DmaState : uint32_t {
+    dma_ran = 1,   ///< it walked a ring since its registers were zero
+    dma_stale = 2, ///< and got another one without: E7
+    dma_hung = 4,  ///< E9
+};
+
 struct Chip {
     std::atomic<uint32_t> csr[facts::bar0_size / 4];
     std::atomic<uint64_t> id;            ///< random at power-on: another chip, another link
@@ -34,6 +41,8 @@ struct Chip {
     std::atomic<uint32_t> msi;            ///< a message is under way
     std::atomic<uint32_t> dma_channels;   ///< see dma_channels()
     std::atomic<uint32_t> nt;             ///< see cabled_nt()
+    std::atomic<uint32_t> dma_state[facts::dma_function_count]; ///< DmaState
+    std::atomic<uint64_t> routes; ///< counts register writes that may have moved a way
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
 
@@ -61,6 +70,15 @@ inline unsigned cabled_nt(const Chip &chip)
 inline uint32_t nt_block(const Chip &chip, facts::Side side)
 {
     return facts::nt_base(cabled_nt(chip), side);
+}
+
+/// Whether @p offset lies in a DMA function's block. @param channel gets whose
+inline bool in_dma_function(const Chip &chip, uint32_t offset, unsigned *channel)
+{
+    if (offset < facts::dma_base(0) || offset >= facts::dma_base(dma_channels(chip)))
+        return false;
+    *channel = (offset - facts::dma_base(0)) / facts::block_size;
+    return true;
 }
 
 /// A new chip without power: all zeros. @return its descriptor or a negative errno.

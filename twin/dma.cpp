@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The DMA functions as a host's driver sees them.
+#include "dma_regs.hpp"
 #include "host.hpp"
 
 namespace plx::twin
@@ -11,16 +12,51 @@ constexpr uint32_t all_ones = ~uint32_t{0};
 
 bool is_there(const Host &host, unsigned channel, uint32_t offset)
 {
-    return channel < dma_channels(*host.chip) && offset < facts::block_size;
+    return channel < dma_channels(*host.chip) && offset < facts::block_size && offset % 4 == 0;
+}
+
+bool all_zero(const Chip &chip, uint32_t base)
+{
+    uint32_t all = 0;
+    for (uint32_t at = dma_reg::block_src_lo; at <= dma_reg::ring_count; at += 4)
+        all |= get(chip, base + at);
+    return all == 0;
+}
+
+// E7: an engine that walked one ring takes no other before these registers were all zero; the
+// address of its next descriptor stays 0 until then.
+void keep_tail(Host &host, unsigned channel, uint32_t offset, uint32_t before)
+{
+    Chip &chip = *host.chip;
+    const uint32_t base = facts::dma_base(channel);
+    if (offset < dma_reg::block_src_lo || offset > dma_reg::ring_count ||
+        !host.config.switches.dma_stale_tail)
+        return;
+    std::atomic<uint32_t> &state = chip.dma_state[channel];
+    const uint32_t now = get(chip, base + offset);
+    if (all_zero(chip, base))
+        state.fetch_and(~uint32_t{dma_ran | dma_stale});
+    else if (offset == dma_reg::ring_lo && now != 0 && now != before &&
+             (state.load() & dma_ran) != 0)
+        state.fetch_or(dma_stale);
+    if ((state.load() & dma_stale) != 0)
+        chip.csr[(base + dma_reg::ring_next) / 4].store(0);
 }
 
 void write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32_t lanes)
 {
     if (!is_there(host, channel, offset))
         return;
-    Locked locked(host);
-    if (!host.gone)
-        reg_write(*host.chip, facts::dma_base(channel) + offset, value, now_ns(host), lanes);
+    {
+        Locked locked(host);
+        if (host.gone)
+            return;
+        const uint32_t at = facts::dma_base(channel) + offset;
+        const uint32_t before = get(*host.chip, at);
+        reg_write(*host.chip, at, value, now_ns(host), lanes);
+        keep_tail(host, channel, offset, before);
+    }
+    host.dma[channel].written(offset, value, lanes);
 }
 } // namespace
 
@@ -38,9 +74,14 @@ uint32_t dma_read32(Host *host, unsigned channel, uint32_t offset)
 {
     if (!is_there(*host, channel, offset))
         return all_ones;
+    host->dma[channel].looked_at();
     Locked locked(*host);
+    if (host->stuck || host->behind)
+        settle(*host); // as for any register: a read tells that earlier writes have taken effect
     if (host->gone)
         return host->gone_reads_as;
+    if (host->stuck)
+        return all_ones;
     return reg_read(*host->chip, facts::dma_base(channel) + offset, host->config.cpu_read_rid,
                     false);
 }

@@ -54,14 +54,15 @@ inline constexpr Field mode = field_of("DMA_CTRL_STATUS", "DESC_MODE");
 inline constexpr Field invalid = field_of("DMA_CTRL_STATUS", "DESC_INVALID");
 inline constexpr Field pause_done = field_of("DMA_CTRL_STATUS", "PAUSE_DONE");
 inline constexpr Field abort_done = field_of("DMA_CTRL_STATUS", "ABORT_DONE");
-inline constexpr Field halt_done = field_of("DMA_CTRL_STATUS", "IMM_PAUSE_DONE");
+inline constexpr Field stop_done = field_of("DMA_CTRL_STATUS", "IMM_PAUSE_DONE");
+inline constexpr Field relaxed_data_write = field_of("DMA_CTRL_STATUS", "RO_DATA_WRITE");
 inline constexpr Field in_progress = field_of("DMA_CTRL_STATUS", "IN_PROGRESS");
 inline constexpr Field header_log = field_of("DMA_CTRL_STATUS", "HEADER_LOG");
 
 inline constexpr Field error = field_of("DMA_INTR_CTRL_STATUS", "ERROR");
 inline constexpr Field descriptor_done = field_of("DMA_INTR_CTRL_STATUS", "DESC_DONE");
 inline constexpr Field invalid_enable = field_of("DMA_INTR_CTRL_STATUS", "INV_DESC_EN");
-inline constexpr Field error_enable = field_of("DMA_INTR_CTRL_STATUS", "ERROR_EN");
+inline constexpr Field invalid_descriptor = field_of("DMA_INTR_CTRL_STATUS", "INV_DESC");
 
 inline constexpr Field desc_bytes = field_of("DMA_DESC_DW0", "SIZE");
 inline constexpr Field desc_extended = field_of("DMA_DESC_DW0", "EXTENDED");
@@ -84,7 +85,7 @@ inline constexpr uint32_t dma_mode_host_ring = 2;
 /// and IN_PROGRESS read-only (5.3). The factory bit does nothing here.
 inline constexpr uint32_t dma_ctrl_cleared =
     dma_field::invalid.mask() | dma_field::pause_done.mask() | dma_field::abort_done.mask() |
-    dma_field::halt_done.mask() | dma_field::header_log.mask();
+    dma_field::stop_done.mask() | dma_field::header_log.mask();
 inline constexpr uint32_t dma_ctrl_stored =
     ~(dma_ctrl_cleared | dma_field::start.mask() | dma_field::in_progress.mask());
 /// DMA_INTR_CTRL_STATUS: the events that happened (5.4).

@@ -105,6 +105,15 @@ int freeze(Host &host, uint32_t argument)
     look_at_interrupt(host);
     return 0;
 }
+
+// Engines have locks of their own, taken before the host's.
+int inject_dma(Host &host, Fault fault, uint32_t argument)
+{
+    int error = 0;
+    for (unsigned channel = 0; error == 0 && channel < dma_channels(&host); channel++)
+        error = host.dma[channel].fault(fault, argument);
+    return error;
+}
 } // namespace
 
 void faults_end(Chip &chip, uint64_t now_ns)
@@ -139,6 +148,8 @@ void doorbells_arrive(Chip &chip, uint64_t now_ns)
 
 int inject(Host *host, Fault fault, uint32_t argument)
 {
+    if (fault >= Fault::dma_stall)
+        return inject_dma(*host, fault, argument);
     Locked locked(*host);
     switch (fault) {
     case Fault::link_down:
@@ -159,6 +170,8 @@ int inject(Host *host, Fault fault, uint32_t argument)
         return 0;
     case Fault::freeze_remaps:
         return freeze(*host, argument);
+    default:
+        break;
     }
     return -ENOTSUP;
 }

@@ -32,6 +32,7 @@ bool follow_own(Host &host)
         return false;
     windows_follow(host.windows, *host.own_view, *host.next_view, host.remote_fd);
     std::swap(host.own_view, host.next_view);
+    host.view_changes++;
     return true;
 }
 

@@ -75,6 +75,10 @@ int check(const Config &config, Error *error)
                     config.alut_entries);
     if (config.nt >= facts::nt_count)
         return fail(error, -EINVAL, "NT port %u: 0 or 1 is needed", config.nt);
+    const uint32_t align = config.switches.dma_ring_align;
+    if (align == 0 || (align & (align - 1)) != 0 || config.switches.dma_prefetch_unit == 0)
+        return fail(error, -EINVAL, "DMA rings aligned to %u, prefetch in units of %u", align,
+                    config.switches.dma_prefetch_unit);
     if ((config.thread_start == nullptr) != (config.thread_join == nullptr))
         return fail(error, -EINVAL, "thread_start and thread_join come together");
     return 0;
@@ -214,6 +218,8 @@ int choose_chip(Host &host)
     host.chip->train_us.store(host.config.switches.train_us);
     interrupt_rules(*host.chip, host.config.switches);
     power_up(host);
+    for (unsigned channel = 0; channel < facts::dma_function_count; channel++)
+        host.dma[channel].open(host, channel);
     return 0;
 }
 

@@ -4,7 +4,7 @@
 #ifndef PLX_TWIN_HOST_HPP
 #define PLX_TWIN_HOST_HPP
 
-#include "dma_memory.hpp"
+#include "dma_engine.hpp"
 #include "link.hpp"
 #include "memory.hpp"
 #include "routing.hpp"
@@ -76,6 +76,8 @@ public:
     Region told[max_blocks]; ///< what the other end knows of our blocks
 
     DmaMemory dma_memory;
+    DmaChannel dma[facts::dma_function_count];
+    uint64_t view_changes = 0; ///< of own_view
 
     Region remote[max_blocks]; ///< the other end's blocks
     int remote_fd[max_blocks];

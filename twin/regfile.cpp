@@ -122,7 +122,8 @@ Place place_of(const Chip &chip, uint32_t offset)
         return nt_place(chip, offset);
     if (offset >= facts::alut_array0_base)
         return {alut, 0, offset & page_mask};
-    if (offset >= facts::dma_base(0) && offset < facts::dma_base(dma_channels(chip)))
+    unsigned channel = 0;
+    if (in_dma_function(chip, offset, &channel))
         return {dma_function, 0, offset & page_mask};
     if (block >= facts::port_count)
         return {};
@@ -408,6 +409,7 @@ void reset_nt(Chip &chip, unsigned nt, Side side, const PowerOn &values)
 void power_on_dma(Chip &chip, unsigned channel, const PowerOn &values)
 {
     const uint32_t base = facts::dma_base(channel);
+    chip.dma_state[channel].store(0);
     reset_page(chip, base, dma_function);
     set_dma_identity(chip, channel, values);
     const bool many = dma_channels(chip) > 2;
@@ -473,7 +475,9 @@ uint32_t reg_read(const Chip &chip, uint32_t offset, uint16_t requester, bool li
     return value;
 }
 
-bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns, uint32_t lanes)
+namespace
+{
+bool write_register(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns, uint32_t lanes)
 {
     const Place place = place_of(chip, offset);
     const uint32_t at = canonical(place, offset);
@@ -499,6 +503,16 @@ bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns, uin
     mask.store &= lanes;
     mask.clear &= lanes;
     return store(chip, at, value, mask) && routes_by(chip, place, offset);
+}
+
+} // namespace
+
+bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns, uint32_t lanes)
+{
+    if (!write_register(chip, offset, value, now_ns, lanes))
+        return false;
+    chip.routes.fetch_add(1); // after the write: who still sees the old count has looked before it
+    return true;
 }
 
 void power_on(Chip &chip, const PowerOn &values)
@@ -545,6 +559,8 @@ void scramble(Chip &chip, uint64_t seed)
         if (kind_at(place) != Kind::missing && !kept_by_firmware(place, offset))
             reg_write(chip, offset, garbage(state), 0);
     }
+    for (unsigned channel = 0; channel < dma_channels(chip); channel++)
+        chip.dma_state[channel].store(dma_ran | dma_stale);
     const uint32_t errors = nt_block(chip, Side::virt) + reg::link_err_status;
     chip.csr[errors / 4].fetch_or(garbage(state) & facts::link_err_all);
 }

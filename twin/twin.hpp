@@ -31,7 +31,20 @@ struct Switches {
     bool lut_filters_bar0 = false;       // Q15: CSR traffic from the link passes no LUT
     bool masked_doorbells_count = true;  // 6.4: masked bits count for "was zero"
     bool msi_needs_zero = true;          // E1: MSI only when the doorbells were all zero
-    bool dma_flr = true;                 // DevCap of DMA functions says that FLR is there
+    // DMA engines:
+    bool dma_flr = true;                 // DevCap of the functions says that FLR is there
+    bool dma_flr_revives = false;        // FLR ends a hang (E9: only a reset of the switch does)
+    bool dma_timeout_hangs = true;       // E9: a completion that does not come; not with 90 bit 4
+    bool dma_errors_hang = false;        // E9: any failed transfer
+    bool dma_refused_writes_fail = true; // Q14: a refused write is told; else silently lost
+    bool dma_stale_tail = true;          // E7: 21C stays 0 where a ring follows another unzeroed
+    bool dma_relaxed_reorders = false;   // E13: data writes pass others where 238 bit 25 allows it
+    bool dma_last_is_completed = false;  // Q8: 224 tells of the last completed, not fetched
+    bool dma_writes_back_all = false;    // Q9: all of the descriptor, not its first word alone
+    bool dma_fetches_past_end = false;   // 5.7: reads ahead behind the ring's end before it wraps
+    bool dma_restart_harmless = true;    // Q13: START while running; else it begins at the base
+    uint32_t dma_prefetch_unit = 1;      // Q10: 234 counts descriptors, or groups of 4
+    uint32_t dma_ring_align = 64;        // Q12: power of two; low bits of 214 are ignored
     uint32_t train_us = 1000;            // link training after both ports are enabled
     uint32_t pattern_protect_us = 100;   // E2: test-pattern registers after link down
 };
@@ -164,6 +177,14 @@ enum class Fault {
     drop_doorbells, ///< the next <argument> doorbell writes of the peer are lost
     late_doorbells, ///< doorbell writes of the peer arrive <argument> microseconds late
     freeze_remaps,  ///< argument 1: this end does not answer remap requests (a stopped process)
+    // Those of all DMA engines of this host; n up to 2^32 - 2, 2^32 - 1 takes the fault back.
+    dma_stall,       ///< once, the engine misses a valid descriptor: the one after n more (E8)
+    dma_hang,        ///< it hangs in the descriptor after n more, until the chip is reset (E9)
+    dma_read_error,  ///< once, the descriptor after n more fails at its source
+    dma_write_error, ///< once, the descriptor after n more fails at its destination
+    dma_link_loss,   ///< once, the link goes down after n bytes through windows; n at least 1
+    dma_late,        ///< write-backs arrive after n register reads of their channel; 0: at once
+    dma_pace,        ///< engines move n bytes each time a register of theirs is accessed; 0: all
 };
 /// @return 0; -EINVAL an argument that the fault does not have; -ENOTSUP no such fault
 int inject(Host *host, Fault fault, uint32_t argument);

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an engine does with a ring: which descriptors, in which order, and what it says of them.
+#include "dma_bench.hpp"
+
+using namespace plx;
+using namespace plx::test;
+
+namespace
+{
+class TwinDma : public DmaPair
+{
+};
+
+TEST_F(TwinDma, ARingIsWorkedOffUntilASlotIsNotValid)
+{
+    open_engine();
+    ring->put(describe(local_bus, window(64), 4096));
+    ring->put(describe(local_bus + 5000, local_bus + 100'000, 333));
+    ring->put(describe(local_bus, local_bus, 0)); // a marker: legal
+    EXPECT_EQ(ring->word(0) & dma::valid, dma::valid) << "nothing before START";
+    ring->go();
+    EXPECT_EQ(ring->word(0), dma::ok | 4096);
+    EXPECT_EQ(ring->word(1), dma::ok | 333);
+    EXPECT_EQ(ring->word(2), dma::ok);
+    EXPECT_EQ(memcmp(far(64), local->data, 4096), 0);
+    EXPECT_EQ(memcmp(local->data + 100'000, local->data + 5000, 333), 0);
+    EXPECT_EQ(ring->read(dma::ctrl) & (dma::in_progress | dma::start), 0u);
+    EXPECT_NE(ring->read(dma::ctrl) & dma::invalid, 0u);
+    EXPECT_EQ(ring->read(dma::ring_next), ring->slot_low(3));
+    EXPECT_EQ(ring->read(dma::ring_last), ring->slot_low(3)) << "fetched last";
+    EXPECT_EQ(ring->read(dma::last_size), 0u);
+}
+
+TEST_F(TwinDma, ItGoesOnWhereItStoppedAndWraps)
+{
+    open_engine();
+    for (uint32_t i = 0; i < 3 * slots; i++) {
+        ring->put(describe(local_bus + i, window(i), 1));
+        if (i % 3 == 2)
+            ring->go();
+    }
+    ring->go();
+    for (uint32_t slot = 0; slot < slots; slot++)
+        EXPECT_EQ(ring->word(slot), dma::ok | 1);
+    EXPECT_EQ(memcmp(far(0), local->data, 3 * slots), 0);
+}
+
+TEST_F(TwinDma, AFullRingIsWalkedOnce)
+{
+    open_engine();
+    for (uint32_t i = 0; i < slots; i++)
+        ring->put(describe(local_bus, window(i * 64), 64));
+    ring->go();
+    for (uint32_t slot = 0; slot < slots; slot++)
+        EXPECT_EQ(ring->word(slot), dma::ok | 64);
+    EXPECT_EQ(ring->read(dma::ring_next), ring->slot_low(0));
+}
+
+TEST_F(TwinDma, StopModeEndsAtTheEndOfTheRing)
+{
+    open_engine();
+    for (uint32_t i = 0; i < slots; i++)
+        ring->put(describe(local_bus, window(i * 64), 64));
+    ring->go(1u << 4);
+    EXPECT_EQ(ring->word(slots - 1), dma::ok | 64);
+    EXPECT_EQ(ring->read(dma::ctrl) & (dma::in_progress | dma::invalid), 0u);
+    ring->put(describe(local_bus, window(0), 64));
+    ring->go(1u << 4);
+    EXPECT_EQ(ring->word(0), dma::ok | 64) << "and begins anew with the next START";
+}
+
+TEST_F(TwinDma, WithoutWriteBackAStartIsOneLap)
+{
+    open_engine();
+    for (uint32_t i = 0; i < slots; i++)
+        ring->put(describe(local_bus + i, window(i), 1));
+    ring->write(dma::ctrl, dma::statuses | dma::start | dma::host_ring);
+    EXPECT_EQ(memcmp(far(0), local->data, slots), 0);
+    for (uint32_t slot = 0; slot < slots; slot++)
+        EXPECT_EQ(ring->word(slot), dma::valid | 1) << "left as they were";
+    EXPECT_EQ(ring->read(dma::ctrl) & dma::in_progress, 0u);
+    EXPECT_EQ(ring->read(dma::last_size), 1u);
+}
+
+TEST_F(TwinDma, TheLargestDescriptorIsMovedWhole)
+{
+    open_engine();
+    constexpr uint32_t bytes = facts::dma_xfer_bytes_max;
+    std::unique_ptr<Local> big = std::make_unique<Local>(a, uint64_t{0x77} << 32, 2 * 128 * mib);
+    for (const uint32_t i : {0u, 4097u, bytes - 1})
+        big->data[i] = static_cast<uint8_t>(0xA0 + i % 13);
+    ring->put(describe(big->bus(), big->bus() + 128 * mib, bytes));
+    ring->go();
+    EXPECT_EQ(ring->word(0), dma::ok | bytes);
+    EXPECT_EQ(memcmp(big->data + 128 * mib, big->data, bytes), 0);
+    EXPECT_EQ(big->data[128 * mib + bytes], 0);
+}
+
+TEST_F(TwinDma, BlockModeMovesOneBlock)
+{
+    open_engine();
+    const uint64_t to = window(8);
+    ring->write(0x200, static_cast<uint32_t>(local_bus));
+    ring->write(0x204, static_cast<uint32_t>(local_bus >> 32));
+    ring->write(0x208, static_cast<uint32_t>(to));
+    ring->write(0x20C, static_cast<uint32_t>(to >> 32));
+    ring->write(0x210, dma::valid | 1u << 30 | 777);
+    ring->write(dma::ctrl, dma::statuses | dma::start);
+    EXPECT_EQ(memcmp(far(8), local->data, 777), 0);
+    EXPECT_EQ(ring->read(dma::ctrl) & (dma::in_progress | dma::invalid), 0u);
+    EXPECT_EQ(ring->read(dma::last_size), 777u);
+    EXPECT_EQ(ring->read(dma::intr) >> 16, 1u << 2) << "done, as asked for";
+    ring->write(dma::ctrl, dma::statuses | dma::start);
+    EXPECT_NE(ring->read(dma::ctrl) & dma::invalid, 0u) << "nothing valid any more";
+}
+
+TEST_F(TwinDma, AnAddressMayStay)
+{
+    open_engine();
+    ring->put(describe(local_bus + 16, local_bus + 4096, 64, 1u << 29));
+    ring->put(describe(local_bus + 32, local_bus + 8192, 64, 1u << 28));
+    ring->go();
+    for (uint32_t i = 0; i < 64; i += 4)
+        EXPECT_EQ(memcmp(local->data + 4096 + i, local->data + 16, 4), 0);
+    EXPECT_EQ(memcmp(local->data + 8192, local->data + 32 + 60, 4), 0);
+    EXPECT_EQ(ring->word(1), dma::ok | 64);
+}
+
+TEST_F(TwinDma, NobodysDescriptionOfExtendedDescriptorsIsNeeded)
+{
+    open_engine();
+    ring->put(describe(local_bus, window(0), 64, 1u << 27));
+    ring->go();
+    EXPECT_EQ(ring->word(0) & dma::valid, dma::valid);
+    EXPECT_NE(ring->read(dma::ctrl) & dma::invalid, 0u);
+}
+
+TEST_F(TwinDma, FailuresAreTheDescriptorsOwn)
+{
+    open_engine();
+    ring->put(describe(0x5000, window(0), 64));
+    ring->put(describe(local_bus, 0x5000, 64));
+    ring->put(describe(local_bus + local_bytes - 100, window(0), 164));
+    ring->put(describe(local_bus, window(0), 64));
+    ring->go();
+    EXPECT_EQ(ring->word(0), dma::read_failed);
+    EXPECT_EQ(ring->word(1), dma::write_failed);
+    EXPECT_EQ(ring->word(2), dma::read_failed | 100) << "behind the end of its memory";
+    EXPECT_EQ(ring->word(3), dma::ok | 64) << "the engine goes on";
+    EXPECT_NE(ring->read(dma::intr) & 1u << 16, 0u);
+    EXPECT_NE(ring->read(dma::ctrl) & 1u << 31, 0u) << "a header was logged";
+    ring->write(dma::ctrl, 1u << 31);
+    ring->write(dma::intr, 1u << 16);
+    EXPECT_EQ(ring->read(dma::ctrl) >> 31, 0u);
+    EXPECT_EQ(ring->read(dma::intr), 0u);
+}
+
+TEST_F(TwinDma, AnErrorMayHangIt)
+{
+    config.switches.dma_errors_hang = true;
+    open_engine();
+    ring->put(describe(0x5000, window(0), 64));
+    ring->go();
+    EXPECT_EQ(ring->word(0) & dma::valid, dma::valid);
+    EXPECT_NE(ring->read(dma::ctrl) & dma::in_progress, 0u);
+}
+
+TEST_F(TwinDma, RangesSideBySideAreOne)
+{
+    open_engine();
+    Local before(a, local_bus - 4096, 4096);
+    memset(before.data, 0x5A, 4096);
+    ring->put(describe(local_bus - 10, window(0), 20));
+    ring->go();
+    EXPECT_EQ(ring->word(0), dma::ok | 20);
+    EXPECT_EQ(memcmp(far(0), before.data, 10), 0);
+    EXPECT_EQ(memcmp(far(10), local->data, 10), 0);
+}
+
+TEST_F(TwinDma, MemoryThatIsTakenBackIsNotUsedAnyMore)
+{
+    open_engine();
+    {
+        Local gone(a, 0x10000, 4096);
+        ring->put(describe(0x10000, window(0), 64));
+        ring->go();
+        EXPECT_EQ(ring->word(0), dma::ok | 64);
+    }
+    ring->put(describe(0x10000, window(0), 64));
+    ring->go();
+    EXPECT_EQ(ring->word(1), dma::read_failed);
+}
+
+TEST_F(TwinDma, LentMemoryIsKnownToTheEngines)
+{
+    open_engine();
+    twin::Memory own{};
+    ASSERT_EQ(twin::memory_add(a, mib, -1, false, &own), 0);
+    memset(own.base, 0x33, 4096);
+    ring->put(describe(own.bus, window(0), 4096));
+    ring->put(describe(local_bus, own.bus + 4096, 64));
+    ring->go();
+    EXPECT_EQ(memcmp(far(0), own.base, 4096), 0);
+    EXPECT_EQ(memcmp(static_cast<uint8_t *>(own.base) + 4096, local->data, 64), 0);
+}
+
+TEST_F(TwinDma, ARingThatNobodyAnswersForIsAnError)
+{
+    open_engine();
+    ring->write(dma::ring_next, 0x7000);
+    ring->go();
+    EXPECT_EQ(ring->read(dma::ctrl) & (dma::in_progress | dma::invalid), 0u);
+    EXPECT_NE(ring->read(dma::intr) & 1u << 16, 0u);
+    ring->write(dma::ring_count, 0);
+    ring->write(dma::ring_next, ring->slot_low(0));
+    ring->put(describe(local_bus, window(0), 64));
+    ring->go();
+    EXPECT_EQ(ring->word(0) & dma::valid, dma::valid) << "a ring of no descriptors";
+}
+
+TEST_F(TwinDma, StatusBitsFollowTheirEnables)
+{
+    open_engine();
+    ring->go();
+    EXPECT_EQ(ring->read(dma::intr) >> 16, 0u);
+    ring->write(dma::intr, 0x3F);
+    ring->put(describe(local_bus, window(0), 64, 1u << 30));
+    ring->go();
+    EXPECT_EQ(ring->read(dma::intr) >> 16, 1u << 1 | 1u << 2) << "invalid descriptor, and done";
+}
+
+TEST_F(TwinDma, WithoutBusMasteringItReadsNothing)
+{
+    open_engine();
+    ring->put(describe(local_bus, window(0), 64));
+    ring->write(reg::pci_command_status, 0x2);
+    ring->go();
+    EXPECT_EQ(ring->word(0) & dma::valid, dma::valid);
+    EXPECT_EQ(ring->read(dma::ctrl) & dma::in_progress, 0u);
+    ring->write(reg::pci_command_status, 0x6);
+    EXPECT_EQ(ring->word(0) & dma::valid, dma::valid) << "that START is forgotten";
+    ring->go();
+    EXPECT_EQ(ring->word(0), dma::ok | 64);
+}
+
+TEST_F(TwinDma, StartThroughTheNtFunctionAndByHalves)
+{
+    open_engine();
+    ring->put(describe(local_bus, window(0), 64));
+    twin::csr_write32(a, facts::dma_base(0) + dma::ctrl, dma::go);
+    EXPECT_EQ(ring->word(0), dma::ok | 64);
+    ring->write(dma::ctrl, 0x00020000 | dma::statuses);
+    ring->put(describe(local_bus, window(0), 64));
+    twin::dma_write16(a, 0, dma::ctrl, 0x174C);
+    EXPECT_EQ(ring->word(1), dma::ok | 64);
+    EXPECT_EQ(ring->read(dma::ctrl) >> 16, 2u) << "the tuning stays";
+}
+
+TEST_F(TwinDma, ChannelsDoNotShareRings)
+{
+    open_engine();
+    Ring other(a, 3, ring_bus + 4096, 4);
+    other.program();
+    other.put(describe(local_bus, window(4096), 64));
+    ring->put(describe(local_bus, window(0), 64));
+    ring->go();
+    EXPECT_EQ(other.word(0) & dma::valid, dma::valid);
+    other.go();
+    EXPECT_EQ(other.word(0), dma::ok | 64);
+}
+} // namespace

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dma_copy.hpp"
+
+#include <atomic>
+#include <cstring>
+
+namespace plx::twin
+{
+
+namespace
+{
+constexpr size_t word_bytes = sizeof(uint64_t);
+// Up to here each word is stored with release: flags and ring lines are that small. It is also
+// what the thread sanitizer understands.
+constexpr size_t small_max = 256;
+
+void store_bytes(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        __atomic_store_n(to + i, from[i], __ATOMIC_RELEASE);
+}
+
+void copy_small(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    const size_t misaligned = reinterpret_cast<uintptr_t>(to) % word_bytes;
+    const size_t head = misaligned == 0 ? 0 : word_bytes - misaligned;
+    if (bytes < head + word_bytes)
+        return store_bytes(to, from, bytes);
+    store_bytes(to, from, head);
+    size_t done = head;
+    for (; bytes - done >= word_bytes; done += word_bytes) {
+        uint64_t word;
+        memcpy(&word, from + done, sizeof(word));
+        __atomic_store_n(reinterpret_cast<uint64_t *>(to + done), word, __ATOMIC_RELEASE);
+    }
+    store_bytes(to + done, from + done, bytes - done);
+}
+
+// Earlier stores before later ones; pairs with the acquire of whoever loads a flag. gcc refuses
+// the fence under the thread sanitizer, where only x86-64 is built: stores keep their order there,
+// and the compiler does not move them across memmove().
+void order_stores()
+{
+#ifndef __SANITIZE_THREAD__
+    std::atomic_thread_fence(std::memory_order_release);
+#endif
+}
+} // namespace
+
+void dma_copy(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    if (bytes <= small_max)
+        return copy_small(to, from, bytes);
+    order_stores();
+    memmove(to, from, bytes);
+}
+
+} // namespace plx::twin
