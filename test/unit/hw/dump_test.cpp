@@ -3,6 +3,7 @@
 
 #include "plx_dump.hpp"
 
+#include <cerrno>
 #include <cstdlib>
 #include <string>
 
@@ -101,6 +102,37 @@ TEST_F(DumpTest, QuirksOfTheChipAreTold)
     EXPECT_NE(text.find("E6: "), std::string::npos);
     EXPECT_EQ(text.find("E5: "), std::string::npos);
     EXPECT_EQ(text.find("E1: "), std::string::npos);
+}
+
+struct Found {
+    unsigned count = 0;
+    uint32_t spad7 = 0;
+};
+
+void find(const RegValue &value, void *arg)
+{
+    auto *found = static_cast<Found *>(arg);
+    ++found->count;
+    if (value.name == "SPAD" && value.index == 7)
+        found->spad7 = value.value;
+}
+
+TEST_F(DumpTest, ReadsOnePartAtATime)
+{
+    chip_.csr[v + 0xC88] = 0x12345678;
+    const Identity chip = id();
+    Found found;
+    EXPECT_EQ(read_part(chip_.io(), chip, "nt_virtual", find, &found), 0);
+    EXPECT_EQ(found.spad7, 0x12345678u);
+    EXPECT_GT(found.count, 60u);
+    EXPECT_FALSE(was_read(0, v));
+    for (const std::string_view part : dump_parts) {
+        found = {};
+        EXPECT_EQ(read_part(chip_.io(), chip, part, find, &found), 0) << part;
+        EXPECT_NE(found.count, 0u) << part;
+    }
+    for (const std::string_view none : {"", "dma", "dma4", "dma00", "alut", "nt_virtual "})
+        EXPECT_EQ(read_part(chip_.io(), chip, none, find, &found), -EINVAL) << none;
 }
 
 } // namespace

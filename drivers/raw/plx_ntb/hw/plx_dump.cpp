@@ -4,6 +4,7 @@
 #include "plx_fields.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 
 namespace plx::hw
@@ -39,28 +40,64 @@ void print_fields(const Reg &r, uint32_t value, FILE *out)
     }
 }
 
-void print_register(const RegIo &io, const Identity &id, const Reg &r, uint32_t base, uint32_t i,
-                    FILE *out)
+/// Calls @p each (register, element, CSR offset, whether it may be read) for a whole block.
+template <class Each>
+void walk(const Identity &id, Block block, uint32_t base, Each each)
 {
-    const uint32_t csr = base + r.offset + i * r.stride;
-    fprintf(out, "  %05x %.*s", csr, static_cast<int>(r.name.size()), r.name.data());
-    if (r.count > 1)
-        fprintf(out, "[%u]", i);
-    if (read_has_effect(r) || forbidden(id, csr)) {
-        fprintf(out, " not read\n");
-        return;
+    for (const Reg &r : facts::regs) {
+        if (r.block != block)
+            continue;
+        for (uint32_t i = 0; i < r.count; i++) {
+            const uint32_t csr = base + r.offset + i * r.stride;
+            each(r, i, csr, !read_has_effect(r) && !forbidden(id, csr));
+        }
     }
-    const uint32_t value = io.read32(csr);
-    fprintf(out, " = %08x\n", value);
-    print_fields(r, value, out);
 }
 
 void print_block(const RegIo &io, const Identity &id, Block block, uint32_t base, FILE *out)
 {
-    for (const Reg &r : facts::regs)
-        if (r.block == block)
-            for (uint32_t i = 0; i < r.count; i++)
-                print_register(io, id, r, base, i, out);
+    walk(id, block, base, [&](const Reg &r, uint32_t i, uint32_t csr, bool readable) {
+        fprintf(out, "  %05x %.*s", csr, static_cast<int>(r.name.size()), r.name.data());
+        if (r.count > 1)
+            fprintf(out, "[%u]", i);
+        if (!readable) {
+            fprintf(out, " not read\n");
+            return;
+        }
+        const uint32_t value = io.read32(csr);
+        fprintf(out, " = %08x\n", value);
+        print_fields(r, value, out);
+    });
+}
+
+/// A part of the chip: up to two kinds of registers that share a block.
+struct Part {
+    uint32_t base;
+    Block blocks[2];
+    unsigned count;
+};
+
+bool find_part(const Identity &id, std::string_view name, Part *out)
+{
+    constexpr std::string_view dma = "dma";
+    if (name == "chip")
+        *out = {0, {Block::chip}, 1};
+    else if (name == "station")
+        *out = {facts::station_base(id.nt_port), {Block::station}, 1};
+    else if (name == "upstream_port")
+        *out = {facts::port_base(id.upstream_port), {Block::port}, 1};
+    else if (name == "nt_port")
+        *out = {facts::port_base(id.nt_port), {Block::port}, 1};
+    else if (name == "nt_virtual")
+        *out = {facts::nt_base(id.nt, Side::virt), {Block::nt_both, Block::nt_virtual}, 2};
+    else if (name == "nt_link")
+        *out = {facts::nt_base(id.nt, Side::link), {Block::nt_both, Block::nt_link}, 2};
+    else if (name.size() == dma.size() + 1 && name.starts_with(dma) && name.back() >= '0' &&
+             name.back() < '0' + static_cast<int>(facts::dma_function_count))
+        *out = {facts::dma_base(static_cast<unsigned>(name.back() - '0')), {Block::dma}, 1};
+    else
+        return false;
+    return true;
 }
 
 void print_nt(const RegIo &io, const Identity &id, Side side, FILE *out)
@@ -141,6 +178,21 @@ void dump(const RegIo &io, const Identity &id, FILE *out)
     print_nt(io, id, Side::link, out);
     print_alut(io, id, out);
     print_dma(io, id, out);
+}
+
+int read_part(const RegIo &io, const Identity &id, std::string_view name,
+              void (*each)(const RegValue &, void *arg), void *arg)
+{
+    Part part;
+    if (!find_part(id, name, &part))
+        return -EINVAL;
+    for (unsigned b = 0; b < part.count; b++)
+        walk(id, part.blocks[b], part.base,
+             [&](const Reg &r, uint32_t i, uint32_t csr, bool readable) {
+                 if (readable)
+                     each({r.name, r.count, i, csr, io.read32(csr)}, arg);
+             });
+    return 0;
 }
 
 void dump_quirks(const Identity &id, FILE *out)

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What telemetry shows: /plx_ntb/list, and info, link, copy and regs of one device. Called from
+// telemetry's thread, while the application runs; it must not close the device meanwhile, as with
+// /rawdev/* of DPDK itself.
+#include "pmd.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <rte_rawdev.h>
+#include <rte_telemetry.h>
+
+#include <plx_dump.hpp>
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+/// The device of a parameter "3" or "3,more". @param rest  what follows the comma, or NULL
+Device *device_in(const char *params, const char **rest)
+{
+    if (params == nullptr || params[0] < '0' || params[0] > '9')
+        return nullptr;
+    char *end = nullptr;
+    errno = 0;
+    const unsigned long id = std::strtoul(params, &end, 10);
+    if (errno != 0 || id > UINT16_MAX || (*end != '\0' && *end != ','))
+        return nullptr;
+    *rest = *end == ',' ? end + 1 : nullptr;
+    Device *device = device_of(static_cast<uint16_t>(id));
+    return device != nullptr && !device->closed() ? device : nullptr;
+}
+
+const char *state_name(rte_pmd_plx_ntb_state state)
+{
+    switch (state) {
+    case RTE_PMD_PLX_NTB_STOPPED:
+        return "stopped";
+    case RTE_PMD_PLX_NTB_WAITING:
+        return "waiting";
+    case RTE_PMD_PLX_NTB_CONNECTED:
+        return "connected";
+    case RTE_PMD_PLX_NTB_SILENT:
+        return "silent";
+    case RTE_PMD_PLX_NTB_FENCING:
+        return "fencing";
+    case RTE_PMD_PLX_NTB_REFUSED:
+        return "refused";
+    }
+    return "unknown";
+}
+
+int list(const char *, const char *, rte_tel_data *data)
+{
+    rte_tel_data_start_array(data, RTE_TEL_INT_VAL);
+    for (uint16_t id = 0; id < RTE_RAWDEV_MAX_DEVS; ++id)
+        if (device_of(id) != nullptr)
+            rte_tel_data_add_array_int(data, id);
+    return 0;
+}
+
+int info(const char *, const char *params, rte_tel_data *data)
+{
+    const char *rest = nullptr;
+    Device *device = device_in(params, &rest);
+    if (device == nullptr)
+        return -EINVAL;
+    const Geometry &g = device->geometry();
+    const hw::Identity &chip = device->chip().identity();
+    char part[8];
+    std::snprintf(part, sizeof(part), "%04x", chip.part);
+    rte_tel_data_start_dict(data);
+    rte_tel_data_add_dict_string(data, "name", device->name());
+    rte_tel_data_add_dict_string(data, "platform", device->platform().ops->name);
+    rte_tel_data_add_dict_string(data, "part", part);
+    rte_tel_data_add_dict_int(data, "revision", chip.revision);
+    rte_tel_data_add_dict_int(data, "nt", chip.nt);
+    rte_tel_data_add_dict_string(data, "side", chip.side == facts::Side::virt ? "virtual" : "link");
+    rte_tel_data_add_dict_u64(data, "alut_entries", chip.alut_entries);
+    rte_tel_data_add_dict_string(data, "burst", device->ops()->name);
+    rte_tel_data_add_dict_int(data, "node", device->node());
+    rte_tel_data_add_dict_u64(data, "window_bytes", device->platform().window_bytes);
+    rte_tel_data_add_dict_int(data, "write_combining", device->platform().write_combining);
+    rte_tel_data_add_dict_u64(data, "block_bytes", device->block().bytes);
+    rte_tel_data_add_dict_u64(data, "page_bytes", device->block().page_bytes);
+    rte_tel_data_add_dict_u64(data, "queues", device->queue_count());
+    rte_tel_data_add_dict_u64(data, "ring_lines", g.ring_lines);
+    rte_tel_data_add_dict_u64(data, "buffers", g.buffers);
+    rte_tel_data_add_dict_u64(data, "buf_bytes", g.buf_bytes);
+    rte_tel_data_add_dict_u64(data, "posted", g.posted);
+    rte_tel_data_add_dict_u64(data, "inline_max", g.inline_max);
+    rte_tel_data_add_dict_u64(data, "max_message", device->max_message());
+    rte_tel_data_add_dict_int(data, "started", device->started());
+    return 0;
+}
+
+int link(const char *, const char *params, rte_tel_data *data)
+{
+    const char *rest = nullptr;
+    Device *device = device_in(params, &rest);
+    if (device == nullptr)
+        return -EINVAL;
+    rte_pmd_plx_ntb_link now;
+    device->link_info(&now);
+    const LinkCounts &counts = device->counts();
+    char epoch[16];
+    std::snprintf(epoch, sizeof(epoch), "%08x", now.peer_epoch);
+    rte_tel_data_start_dict(data);
+    rte_tel_data_add_dict_string(data, "state", state_name(now.state));
+    rte_tel_data_add_dict_string(data, "why", now.why);
+    rte_tel_data_add_dict_u64(data, "speed", now.speed);
+    rte_tel_data_add_dict_u64(data, "width", now.width);
+    rte_tel_data_add_dict_string(data, "peer_epoch", epoch);
+    rte_tel_data_add_dict_u64(data, "peer_max_message", now.peer_max_message);
+    rte_tel_data_add_dict_u64(data, "queues", now.queues);
+    rte_tel_data_add_dict_u64(data, "connects", counts.connects);
+    rte_tel_data_add_dict_u64(data, "losses", counts.losses);
+    rte_tel_data_add_dict_u64(data, "silences", counts.silences);
+    rte_tel_data_add_dict_u64(data, "refusals", counts.refusals);
+    rte_tel_data_add_dict_u64(data, "fences", counts.fences);
+    return 0;
+}
+
+int copy(const char *, const char *params, rte_tel_data *data)
+{
+    const char *rest = nullptr;
+    Device *device = device_in(params, &rest);
+    if (device == nullptr)
+        return -EINVAL;
+    const CopyChoice choice = device->copy_choice();
+    rte_tel_data_start_dict(data);
+    rte_tel_data_add_dict_string(data, "engine", choice.dma_min != 0 ? "dma" : "cpu");
+    rte_tel_data_add_dict_u64(data, "inline_max", choice.inline_max);
+    rte_tel_data_add_dict_u64(data, "dma_min", choice.dma_min);
+    rte_tel_data_add_dict_u64(data, "dma_queues", choice.dma_queues);
+    rte_tel_data_add_dict_string(data, "why", choice.why);
+    rte_tel_data_add_dict_int(data, "measured", choice.measured);
+    for (unsigned i = 0; i < choice.curve.count; ++i) {
+        const CopyPoint &point = choice.curve.points[i];
+        char name[32], costs[48];
+        std::snprintf(name, sizeof(name), "bytes_%u", point.bytes);
+        std::snprintf(costs, sizeof(costs), "cpu %u ns, dma %u ns", point.cpu_ns, point.dma_ns);
+        rte_tel_data_add_dict_string(data, name, costs);
+    }
+    return 0;
+}
+
+void add_register(const hw::RegValue &value, void *arg)
+{
+    char name[48], text[16];
+    const int length = static_cast<int>(value.name.size());
+    if (value.count > 1)
+        std::snprintf(name, sizeof(name), "%.*s_%u", length, value.name.data(), value.index);
+    else
+        std::snprintf(name, sizeof(name), "%.*s", length, value.name.data());
+    std::snprintf(text, sizeof(text), "%08x", value.value);
+    rte_tel_data_add_dict_string(static_cast<rte_tel_data *>(arg), name, text);
+}
+
+/// "ID,PART" gives the registers of one part of the chip, as one answer has no room for all; "ID"
+/// the names of the parts.
+int regs(const char *, const char *params, rte_tel_data *data)
+{
+    const char *part = nullptr;
+    Device *device = device_in(params, &part);
+    if (device == nullptr)
+        return -EINVAL;
+    if (part != nullptr) {
+        rte_tel_data_start_dict(data);
+        return hw::read_part(device->platform().own, device->chip().identity(), part, add_register,
+                             data);
+    }
+    rte_tel_data_start_array(data, RTE_TEL_STRING_VAL);
+    for (const std::string_view name : hw::dump_parts)
+        rte_tel_data_add_array_string(data, name.data());
+    return 0;
+}
+
+} // namespace
+
+} // namespace plx::pmd
+
+RTE_INIT(plx_ntb_telemetry)
+{
+    using namespace plx::pmd;
+    rte_telemetry_register_cmd("/plx_ntb/list", list, "Ids of the devices. Takes no parameters");
+    rte_telemetry_register_cmd("/plx_ntb/info", info, "What a device is. Parameters: id");
+    rte_telemetry_register_cmd("/plx_ntb/link", link,
+                               "Where a device stands with its peer. Parameters: id");
+    rte_telemetry_register_cmd("/plx_ntb/copy", copy,
+                               "Which messages go by which copy engine, and why. Parameters: id");
+    rte_telemetry_register_cmd("/plx_ntb/regs", regs,
+                               "Registers of a part of the chip. Parameters: id[,part]");
+}
