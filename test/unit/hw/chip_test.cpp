@@ -494,7 +494,7 @@ TEST_F(SegmentsTest, GrantSequence)
 {
     open_block();
     ASSERT_EQ(grant(127, {{0x100200000, segment}, {0x300000000, segment}}), 0);
-    const Access flush = {Access::read, v + 0xC8C, 0};
+    const Access flush = {Access::read, v, 0x87B010B5};
     const Log expected = {w(0x3A9FC, 0), w(0x3B800, 0),          flush,  // denied while it changes
                           w(0x3A5FC, 1), w(0x3A1FC, 0x00200000),         // high, low
                           w(0x3B400, 3), w(0x3B000, 0),          flush,  // there before
@@ -508,7 +508,7 @@ TEST_F(SegmentsTest, RevocationIsDenialAndARead)
     ASSERT_EQ(grant(10, {{0x100200000, 2 * segment}}, rights_all), 0);
     chip_.take();
     ASSERT_EQ(ntb_.segments_clear(10, 2), 0);
-    EXPECT_EQ(chip_.take(), (Log{w(0x3A828, 0), w(0x3A82C, 0), {Access::read, v + 0xC8C, 0}}));
+    EXPECT_EQ(chip_.take(), (Log{w(0x3A828, 0), w(0x3A82C, 0), {Access::read, v, 0x87B010B5}}));
     ASSERT_EQ(ntb_.program_all(), 0);
     EXPECT_EQ(rights_of(10), 0u) << "programming again must not grant it";
     EXPECT_EQ(rights_of(0), 3u);
