@@ -4,6 +4,7 @@
 #include "pmd.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 
@@ -29,6 +30,14 @@ constexpr unsigned inline_spare = 3072;
 unsigned pool_cache(unsigned mbufs)
 {
     return std::min(pool_cache_max, mbufs / 4);
+}
+
+/// Makes the names of pools differ: those of a card that went away while the peer could reach its
+/// memory stay for ever, and the next device may get the same id.
+unsigned next_pool()
+{
+    static std::atomic<unsigned> pools{0};
+    return pools.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool is_home(rte_mempool *pool)
@@ -99,7 +108,7 @@ int Device::make_window_pool()
     memory.buf_len = size_t{plan_.element_bytes} * geometry_.buffers;
     memory.elt_size = static_cast<uint16_t>(plan_.element_bytes);
     char pool_name[RTE_MEMPOOL_NAMESIZE];
-    std::snprintf(pool_name, sizeof(pool_name), "plx_window_%u", id());
+    std::snprintf(pool_name, sizeof(pool_name), "plx_window_%u_%u", id(), next_pool());
     window_pool_ =
         rte_pktmbuf_pool_create_extbuf(pool_name, geometry_.buffers, pool_cache(geometry_.buffers),
                                        0, memory.elt_size, node_, &memory, 1);
@@ -129,7 +138,7 @@ int Device::make_inline_pools()
         if (qp.inline_pool() != nullptr)
             continue;
         char pool_name[RTE_MEMPOOL_NAMESIZE];
-        std::snprintf(pool_name, sizeof(pool_name), "plx_inline_%u_%u", id(), q);
+        std::snprintf(pool_name, sizeof(pool_name), "plx_inline_%u_%u_%u", id(), q, next_pool());
         qp.own_pool =
             rte_pktmbuf_pool_create(pool_name, count, pool_cache(count), 0, inline_room, node_);
         if (qp.own_pool == nullptr) {
