@@ -149,9 +149,7 @@ void Sysfs::plug(const FakeFunction &f)
         if (bar.bytes == 0)
             continue;
         const fs::path path = folder / ("resource" + std::to_string(i));
-        const bool empty = f.trapped && (i == 0 || i == 4);
-        write_words(path, empty ? 0 : bar.bytes,
-                    i == 0 ? f.registers : std::map<uint32_t, uint32_t>{});
+        write_words(path, bar.bytes, i == 0 ? f.registers : std::map<uint32_t, uint32_t>{});
         if (f.wc_files && (bar.flags & flag_prefetch) != 0)
             fs::create_hard_link(path, path.string() + "_wc");
     }

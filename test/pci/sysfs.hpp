@@ -37,7 +37,6 @@ struct FakeFunction {
     size_t config_bytes = 4096;
     std::map<uint32_t, uint32_t> config;    ///< beside ids, class and BARs
     std::map<uint32_t, uint32_t> registers; ///< in BAR0
-    bool trapped = false; ///< BAR0 and BAR4 have no byte behind them: any access is a SIGBUS
 
     FakeFunction();
     /// Its ids, in configuration space and where BAR0 mirrors it.

@@ -28,7 +28,7 @@ struct Stream {
 inline constexpr unsigned streams_max = 8;
 
 enum class Op : uint32_t {
-    attach, ///< text: devargs
+    attach, ///< text: devargs of a twin, or pci:<address>,<devargs>
     detach,
     configure,   ///< config
     queue_setup, ///< every queue; value: mbufs of the private pool of each, 0: the device's own

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include <rte_bus_vdev.h>
+#include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
@@ -71,7 +72,7 @@ Station::~Station()
     release();
     if (attached_) {
         rte_rawdev_stop(id_);
-        rte_vdev_uninit(name_);
+        unplug();
     }
     for (rte_mempool *pool : queue_pools_)
         rte_mempool_free(pool);
@@ -149,7 +150,16 @@ int64_t Station::attach(const char *devargs)
 {
     if (send_pool_ == nullptr)
         return -ENOMEM;
-    const int rc = rte_vdev_init(name_, devargs);
+    // "pci:<address>,<devargs>" is a card that EAL's PCI bus can see, anything else a twin.
+    constexpr char pci[] = "pci:";
+    const char *comma = std::strchr(devargs, ',');
+    on_pci_ = comma != nullptr && std::strncmp(devargs, pci, sizeof(pci) - 1) == 0;
+    if (on_pci_)
+        std::snprintf(name_, sizeof(name_), "%.*s",
+                      static_cast<int>(comma - devargs - (sizeof(pci) - 1)),
+                      devargs + sizeof(pci) - 1);
+    const int rc =
+        on_pci_ ? rte_eal_hotplug_add("pci", name_, comma + 1) : rte_vdev_init(name_, devargs);
     if (rc != 0)
         return rc;
     attached_ = true;
@@ -166,9 +176,14 @@ int64_t Station::detach()
     release();
     if (!attached_)
         return 0;
-    const int rc = rte_vdev_uninit(name_);
+    const int rc = unplug();
     attached_ = rc != 0;
     return rc;
+}
+
+int Station::unplug()
+{
+    return on_pci_ ? rte_eal_hotplug_remove("pci", name_) : rte_vdev_uninit(name_);
 }
 
 int64_t Station::configure(const rte_pmd_plx_ntb_config &config)

@@ -43,6 +43,7 @@ private:
 
     int64_t attach(const char *devargs);
     int64_t detach();
+    int unplug();
     int64_t configure(const rte_pmd_plx_ntb_config &config);
     int64_t queue_setup(uint32_t pool_mbufs);
     rte_mempool *queue_pool(uint32_t queue, uint32_t mbufs);
@@ -60,6 +61,7 @@ private:
 
     char name_[32];
     bool attached_ = false;
+    bool on_pci_ = false;
     uint16_t id_ = 0;
     uint32_t queues_ = 0;
     rte_mempool *send_pool_ = nullptr;

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two hosts, each with a card that it found on EAL's PCI bus: bring-up, traffic, loss. What answers
+// behind the BARs is the twin.
+#include "bus.hpp"
+#include "host.hpp"
+#include "live_card.hpp"
+#include "trap.hpp"
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <rte_rawdev.h>
+
+namespace
+{
+
+using test::Answer;
+using test::HostSetup;
+using test::LiveCard;
+using test::LocalHost;
+using test::LogCapture;
+using test::Op;
+using test::Order;
+using test::stream;
+using test::Stream;
+using test::sysfs;
+using test::traffic;
+
+constexpr char devargs[] =
+    "ring=512,buffers=512,heartbeat_ms=30000,lost_ms=60000"; // no heartbeat is missed by these
+
+class PciLive : public test::OnTheBus
+{
+protected:
+    std::unique_ptr<LiveCard> cards_[2];
+    std::unique_ptr<LocalHost> hosts_[2];
+
+    void SetUp() override
+    {
+        OnTheBus::SetUp();
+        if (IsSkipped())
+            return;
+        static unsigned cables = 0;
+        const std::string cable = "mem:pci-" + std::to_string(cables++);
+        for (unsigned i : {0u, 1u}) {
+            const std::string address = "0000:2" + std::to_string(i) + ":00.0";
+            cards_[i] = std::make_unique<LiveCard>(sysfs(), address, cable);
+            hosts_[i] = std::make_unique<LocalHost>();
+        }
+    }
+    void TearDown() override
+    {
+        if (cards_[0] != nullptr) {
+            for (auto &host : hosts_) {
+                host->ask(Op::release);
+                host->stop();
+                EXPECT_EQ(host->not_home(), 0u);
+                EXPECT_EQ(host->ask(Op::detach).rc, 0);
+            }
+            for (auto &card : cards_)
+                EXPECT_FALSE(card->mapped()) << "the driver did not unmap it";
+        }
+        OnTheBus::TearDown();
+    }
+
+    void bring_up()
+    {
+        for (unsigned i : {0u, 1u}) {
+            const std::string text = "pci:" + cards_[i]->address() + "," + devargs;
+            ASSERT_EQ(hosts_[i]->ask(Op::attach, 0, text).rc, 0);
+            ASSERT_EQ(hosts_[i]->start_again({}), 0);
+        }
+        await_meeting(1);
+    }
+    void await_meeting(unsigned times)
+    {
+        for (auto &host : hosts_)
+            ASSERT_TRUE(host->await_event('B', times)) << host->link().why;
+    }
+    void both_ways(const Stream &s)
+    {
+        if (HasFatalFailure())
+            return;
+        hosts_[1]->begin(traffic({s}, {s}));
+        hosts_[0]->begin(traffic({s}, {s}));
+        for (auto &host : hosts_) {
+            const Answer answer = host->end();
+            EXPECT_EQ(answer.rc, 0) << answer.text;
+        }
+    }
+};
+
+TEST_F(PciLive, CardsMeetAndExchangeMessages)
+{
+    const uint64_t before = test::trapped_accesses_here();
+    const LogCapture log;
+    bring_up();
+    EXPECT_GT(test::trapped_accesses_here(), before + 100) << "nothing was accessed in BAR0";
+    both_ways(stream(0, 1, 3000, {0, 1, 48, 64, 256, 257, 2048, 9000}));
+    EXPECT_NE(log.driver().find("pci, window 64 MiB"), std::string::npos) << log.driver();
+}
+
+TEST_F(PciLive, BurstsTouchNoRegister)
+{
+    constexpr uint32_t messages = 20'000;
+    bring_up();
+    const Stream s = stream(0, 2, messages, {64, 3000});
+    uint64_t touched[2] = {};
+    std::vector<std::thread> lcores;
+    for (unsigned i : {0u, 1u})
+        lcores.emplace_back([&, i] {
+            const Answer answer = hosts_[i]->station().obey(traffic({s}, {s}));
+            EXPECT_EQ(answer.rc, 0) << answer.text;
+            touched[i] = test::trapped_accesses_here();
+        });
+    for (std::thread &lcore : lcores)
+        lcore.join();
+    // Some for a look at the link when all is done.
+    EXPECT_LT(touched[0], 100u);
+    EXPECT_LT(touched[1], 100u);
+}
+
+TEST_F(PciLive, ALostLinkIsToldAndMended)
+{
+    bring_up();
+    both_ways(stream(0, 4, 200, {100, 4000}));
+    plx::twin::inject(cards_[0]->host(), plx::twin::Fault::link_down, 1);
+    for (auto &host : hosts_)
+        ASSERT_TRUE(host->await_event('L', 1)) << host->link().why;
+    plx::twin::inject(cards_[0]->host(), plx::twin::Fault::link_down, 0);
+    await_meeting(2);
+    both_ways(stream(0, 5, 200, {100, 4000}));
+}
+
+TEST_F(PciLive, ACardThatGoesIsToldAndCanBeRemoved)
+{
+    constexpr uint32_t all_ones = 1, zeros = 2; // what is read then
+    bring_up();
+    unsigned losses = 0;
+    for (const uint32_t reads : {all_ones, zeros}) {
+        both_ways(stream(0, 6, 200, {100}));
+        plx::twin::inject(cards_[0]->host(), plx::twin::Fault::card_gone, reads);
+        ++losses;
+        for (auto &host : hosts_)
+            ASSERT_TRUE(host->await_event('L', losses)) << host->link().why;
+        plx::twin::inject(cards_[0]->host(), plx::twin::Fault::card_gone, 0);
+        await_meeting(losses + 1);
+    }
+    plx::twin::inject(cards_[0]->host(), plx::twin::Fault::card_gone, all_ones);
+    ASSERT_TRUE(hosts_[0]->await_event('L', losses + 1)) << hosts_[0]->link().why;
+}
+
+TEST_F(PciLive, ACardTakenOverIsFoundInOrder)
+{
+    bring_up();
+    both_ways(stream(0, 7, 100, {100}));
+    hosts_[0]->stop();
+    ASSERT_EQ(hosts_[0]->ask(Op::detach).rc, 0);
+    ASSERT_TRUE(hosts_[1]->await_event('L', 1)) << hosts_[1]->link().why;
+    const std::string text = "pci:" + cards_[0]->address() + "," + devargs;
+    ASSERT_EQ(hosts_[0]->ask(Op::attach, 0, text).rc, 0);
+    ASSERT_EQ(hosts_[0]->start_again({}), 0);
+    ASSERT_TRUE(hosts_[1]->await_event('B', 2)) << hosts_[1]->link().why;
+    both_ways(stream(0, 8, 100, {100}));
+}
+
+} // namespace
