@@ -152,6 +152,20 @@ void take_idle(Session &session, Single &single)
     single.value = std::max(share(answers->of[0]), share(answers->of[1]));
 }
 
+void take_crossover(Session &session, Single &single)
+{
+    Command command{};
+    command.op = Op::host_crossover;
+    command.bound_ns = bound;
+    const auto answers = session.run_well(command);
+    if (!answers) {
+        single.failure = session.error();
+        return;
+    }
+    single.value = static_cast<double>(answers->of[0].bytes);
+    single.note = answers->of[0].text;
+}
+
 void take_kill(Session &session, Single &single)
 {
     std::string error;
@@ -178,6 +192,8 @@ void run_campaign(Session &session, const Plan &plan, Findings &findings)
         take_memory(session, findings.memory_bytes);
     if (plan.idle && !interrupted())
         take_idle(session, findings.idle_share);
+    if (plan.crossover && !interrupted())
+        take_crossover(session, findings.crossover_bytes);
     if (plan.kill && !interrupted()) // last: it ends a host
         take_kill(session, findings.kill_to_event_ns);
 }

@@ -19,6 +19,7 @@ struct Plan {
     bool memory = false;
     bool idle = false;
     bool kill = false;
+    bool crossover = false;
     unsigned pairs;       ///< undisturbed ones of each measure in a class
     uint64_t pairs_ns;    ///< how long to go on taking pairs, waits for the judged class included
     uint64_t patience_ns; ///< how long to wait for another class where only one was ever seen
@@ -28,6 +29,7 @@ struct Plan {
 struct Single {
     std::optional<double> value;
     std::string failure; ///< why there is none
+    std::string note = {};
 };
 
 struct Findings {
@@ -37,6 +39,7 @@ struct Findings {
     Single memory_bytes;                             ///< the larger of the two hosts
     Single idle_share; ///< CPU time over time of the threads that do not poll, one host
     Single kill_to_event_ns;
+    Single crossover_bytes; ///< 0: never
 };
 
 /// Runs the plan on open hosts. What could not be taken is said in the findings.

@@ -35,6 +35,23 @@ std::string judge(const Figure &figure, const Row &row)
     return "shown";
 }
 
+/// "Never" is an answer, and has no number.
+Row crossover_row(const Figure &figure, const Single &single)
+{
+    Row row;
+    row.figure = &figure;
+    row.note = single.value ? single.note : single.failure;
+    if (!single.value)
+        row.verdict = single.failure.empty() ? "missing" : "failed";
+    else if (*single.value == 0)
+        row.verdict = "never";
+    else
+        row.value = *single.value;
+    if (row.value)
+        row.verdict = judge(figure, row);
+    return row;
+}
+
 Row single_row(const Figure &figure, const Single &single)
 {
     Row row;
@@ -127,6 +144,7 @@ void plan_for(const Selection &selection, Plan &plan)
             plan.wanted[measure_index(figures[i])] = true;
         plan.memory |= figures[i].source == Source::memory;
         plan.idle |= figures[i].source == Source::idle;
+        plan.crossover |= figures[i].source == Source::crossover;
         plan.kill |= figures[i].source == Source::kill;
     }
 }
@@ -152,6 +170,8 @@ Row row_of(const Figure &figure, const Findings &findings)
         return single_row(figure, findings.memory_bytes);
     case Source::idle:
         return single_row(figure, findings.idle_share);
+    case Source::crossover:
+        return crossover_row(figure, findings.crossover_bytes);
     case Source::kill:
         return single_row(figure, findings.kill_to_event_ns);
     default:

@@ -11,7 +11,7 @@
 namespace bench
 {
 
-enum class Source { value, beyond_limit, memory, idle, kill };
+enum class Source { value, beyond_limit, memory, idle, crossover, kill };
 enum class Reach { none, ratio_at_most, ratio_at_least, value_at_most };
 
 struct Figure {
@@ -35,6 +35,7 @@ inline constexpr Figure figures[] = {
     {"qp.stream.4096", Source::value, "stream.4096", "GB/s", 1e-9, Reach::ratio_at_least, 0.8},
     {"mem.host", Source::memory, "", "MiB", 1.0 / (1 << 20), Reach::value_at_most, 64},
     {"idle.cpu", Source::idle, "", "%", 100, Reach::none, 0},
+    {"copy.crossover", Source::crossover, "", "bytes", 1, Reach::none, 0},
     {"link.kill_to_event", Source::kill, "", "ms", 1e-6, Reach::value_at_most, 50},
 };
 inline constexpr size_t figure_count = std::size(figures);
@@ -55,7 +56,7 @@ struct Row {
     std::optional<double> limit;
     std::optional<double> ratio;
     std::optional<Class> placement;
-    std::string verdict; ///< reached, missed, shown, disturbed, failed, missing
+    std::string verdict; ///< reached, missed, shown, never, disturbed, failed, missing
     std::string note;    ///< why it failed, how many pairs
 };
 

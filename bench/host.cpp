@@ -7,7 +7,9 @@
 #include <ntbmsg.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -116,6 +118,8 @@ void Host::run(const Command &command, Shared &shared, Result &result)
         return;
     case Op::host_idle:
         return idle(command, result);
+    case Op::host_crossover:
+        return crossover(result);
     case Op::host_await_loss:
         return m_side == 1 ? send(port, command, shared, result) : await_loss(command, result);
     default:
@@ -163,6 +167,26 @@ void Host::idle(const Command &command, Result &result)
     nanosleep(&span, nullptr);
     result.count = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - clock_ns(CLOCK_THREAD_CPUTIME_ID) - others;
     result.ns = monotonic_ns() - begin;
+}
+
+/// The curve stands in the device's dump alone.
+void Host::crossover(Result &result)
+{
+    const uint16_t device_id = rte_rawdev_get_dev_id(device);
+    if (rte_rawdev_get_attr(device_id, "dma_min", &result.bytes) != 0)
+        return fail(result, ENODEV, "the device does not tell how it copies");
+    char *dump = nullptr;
+    size_t size = 0;
+    std::FILE *file = open_memstream(&dump, &size);
+    if (!file)
+        return fail(result, errno, "no memory for the device's dump");
+    rte_rawdev_dump(device_id, file);
+    std::fclose(file);
+    constexpr const char *begin = "copy_curve=";
+    if (const char *curve = strstr(dump, begin))
+        snprintf(result.text, sizeof(result.text), "%.*s", static_cast<int>(strcspn(curve, "\n")),
+                 curve);
+    std::free(dump);
 }
 
 /// Receives until told that the peer is lost; result.check is the time of that.

@@ -38,6 +38,7 @@ private:
     void drain();
     const void *window_address() const;
     void idle(const Command &, Result &);
+    void crossover(Result &);
     void await_loss(const Command &, Result &);
 
     unsigned m_side = 0;

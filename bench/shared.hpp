@@ -24,6 +24,7 @@ enum class Op : uint32_t {
     host_drain,      ///< takes out what a failed operation left behind
     host_memory,     ///< what a host occupies
     host_idle,       ///< CPU time beside the polling thread
+    host_crossover,  ///< from which size on the device copies by DMA, and why
     host_await_loss, ///< child 0 waits to be told that child 1 is gone
     host_close,
 };
@@ -53,11 +54,11 @@ struct Result {
     uint64_t counted; ///< those that ns belongs to
     uint64_t ns;
     uint64_t check;   ///< sum over the first word of each message or line read
-    uint64_t bytes;   ///< host_memory
+    uint64_t bytes;   ///< host_memory; host_crossover: 0 is never
     uint64_t wall_ns; ///< of the whole operation
     uint64_t cpu_ns;  ///< that its thread was running: less than wall_ns means it was pushed aside
     double at_percentile[percentile_count]; ///< ns
-    char text[256];
+    char text[256]; ///< of an error; host_crossover: the curve, if there is one
 };
 
 /// One child's corner.

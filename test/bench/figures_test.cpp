@@ -134,6 +134,23 @@ TEST(Figures, MemoryIsJudgedByItself)
     EXPECT_FALSE(row.placement);
 }
 
+TEST(Figures, NeverIsAnAnswer)
+{
+    Findings findings;
+    EXPECT_EQ(row_of(figure("copy.crossover"), findings).verdict, "missing");
+    findings.crossover_bytes = {.value = 0, .failure = "", .note = "the curve"};
+    const Row never = row_of(figure("copy.crossover"), findings);
+    EXPECT_EQ(never.verdict, "never");
+    EXPECT_FALSE(never.value);
+    EXPECT_EQ(never.note, "the curve");
+    findings.crossover_bytes.value = 4096;
+    const Row row = row_of(figure("copy.crossover"), findings);
+    EXPECT_EQ(row.verdict, "shown");
+    EXPECT_DOUBLE_EQ(*row.value, 4096);
+    findings.crossover_bytes = {.value = {}, .failure = "no such device"};
+    EXPECT_EQ(row_of(figure("copy.crossover"), findings).verdict, "failed");
+}
+
 TEST(Figures, NamesSelectOneOrAllBelowADot)
 {
     Selection one{};
