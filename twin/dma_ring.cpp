@@ -109,9 +109,12 @@ void DmaChannel::fetch(uint64_t slot)
     while (wanted-- != 0 && fetch_one(slot)) {
         const bool stop = at_stop(slot);
         slot = after(slot);
-        if (slot == ring_base() && !slack_answers(ring_end(), wanted))
+        if (slot == ring_base() && !slack_answers(ring_end(), wanted)) {
+            fetched_count_ = 0;
             fetch_failed_ = true;
-        if (slot == first || stop || fetch_failed_)
+            return;
+        }
+        if (slot == first || stop)
             return;
     }
 }

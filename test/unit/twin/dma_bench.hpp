@@ -90,6 +90,7 @@ public:
         write(dma::ring_hi, static_cast<uint32_t>(bus_ >> 32));
         write(dma::ring_next, static_cast<uint32_t>(bus_));
         write(dma::ring_count, slots_);
+        write(dma::bandwidth, 0x01000004);
         write(dma::prefetch, 8);
         write(reg::pci_command_status, 0x6);
         head_ = 0;
