@@ -168,6 +168,10 @@ DmaQueue::Seen DmaQueue::watch()
     if (channel_ == nullptr || failed())
         return Seen::nothing;
     const uint64_t now = clock_(clock_ctx_);
+    // Time in which nobody looked does not count for much: a process that was stopped, and an
+    // engine of the twin with it, gets its time to go on.
+    const uint64_t passed = std::min(now - last_us_, look_us);
+    last_us_ = now;
     if (giving_up_)
         return give_up_step(now);
     // What its owner has not looked at may be done. A slot is filled anew only after it was
@@ -183,15 +187,16 @@ DmaQueue::Seen DmaQueue::watch()
     if (!waiting_ || oldest != watched_) {
         waiting_ = true;
         watched_ = oldest;
-        watched_since_ = looked_us_ = now;
+        waited_us_ = asked_us_ = 0;
         kicks_ = 0;
         return Seen::nothing;
     }
-    if (now - looked_us_ < stall_us)
+    waited_us_ += passed;
+    if (waited_us_ - asked_us_ < stall_us)
         return Seen::nothing;
-    looked_us_ = now;
+    asked_us_ = waited_us_;
     const hw::DmaChannel::Status status = channel_->status();
-    if (!status.answers || (status.in_progress && now - watched_since_ >= hang_us) ||
+    if (!status.answers || (status.in_progress && waited_us_ >= hang_us) ||
         (!status.in_progress && kicks_ == kicks_max))
         return give_up_step(now);
     if (status.in_progress)

@@ -110,6 +110,7 @@ private:
     static constexpr uint64_t none = ~uint64_t{0};
     static constexpr uint64_t stall_us = 20'000;
     static constexpr uint64_t hang_us = 1'000'000;
+    static constexpr uint64_t look_us = 20'000; ///< counted for one look, at most
     static constexpr unsigned kicks_max = 5;
 
     uint32_t *control_of(uint64_t index) const
@@ -149,9 +150,10 @@ private:
     std::atomic<uint32_t> stalls_{0};
     bool giving_up_ = false;
     bool waiting_ = false;
-    uint64_t watched_ = 0; ///< the copy that is waited for
-    uint64_t watched_since_ = 0;
-    uint64_t looked_us_ = 0;
+    uint64_t watched_ = 0;   ///< the copy that is waited for
+    uint64_t last_us_ = 0;   ///< of the last look
+    uint64_t waited_us_ = 0; ///< for that copy
+    uint64_t asked_us_ = 0;  ///< waited_us_ when the engine was asked last
     unsigned kicks_ = 0;
     uint32_t last_seen_ = 0;
 };

@@ -159,6 +159,12 @@ constexpr FaultPair faults[] = {
     {RTE_PMD_PLX_NTB_FAULT_DROP_DOORBELLS, twin::Fault::drop_doorbells},
     {RTE_PMD_PLX_NTB_FAULT_LATE_DOORBELLS, twin::Fault::late_doorbells},
     {RTE_PMD_PLX_NTB_FAULT_FREEZE_REMAPS, twin::Fault::freeze_remaps},
+    {RTE_PMD_PLX_NTB_FAULT_DMA_STALL, twin::Fault::dma_stall},
+    {RTE_PMD_PLX_NTB_FAULT_DMA_HANG, twin::Fault::dma_hang},
+    {RTE_PMD_PLX_NTB_FAULT_DMA_READ_ERROR, twin::Fault::dma_read_error},
+    {RTE_PMD_PLX_NTB_FAULT_DMA_WRITE_ERROR, twin::Fault::dma_write_error},
+    {RTE_PMD_PLX_NTB_FAULT_DMA_LINK_LOSS, twin::Fault::dma_link_loss},
+    {RTE_PMD_PLX_NTB_FAULT_DMA_LATE, twin::Fault::dma_late},
 };
 
 int inject(void *ctx, rte_pmd_plx_ntb_fault fault, uint32_t argument)

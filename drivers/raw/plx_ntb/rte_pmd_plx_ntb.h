@@ -222,11 +222,26 @@ enum rte_pmd_plx_ntb_fault {
     RTE_PMD_PLX_NTB_FAULT_LATE_DOORBELLS,
     /** 1: this end does not follow changes of the peer's windows, as if it were stopped; 0: does */
     RTE_PMD_PLX_NTB_FAULT_FREEZE_REMAPS,
+    /* Those of the DMA engines of the own chip, whichever works next; the argument n is at most
+     * 2^32 - 2, and 2^32 - 1 takes the fault back. */
+    /** once, an engine misses a valid descriptor, the one after n more, and stops */
+    RTE_PMD_PLX_NTB_FAULT_DMA_STALL,
+    /** an engine hangs in the descriptor after n more, until the chip is reset */
+    RTE_PMD_PLX_NTB_FAULT_DMA_HANG,
+    /** once, the descriptor after n more fails at its source */
+    RTE_PMD_PLX_NTB_FAULT_DMA_READ_ERROR,
+    /** once, the descriptor after n more fails at its destination */
+    RTE_PMD_PLX_NTB_FAULT_DMA_WRITE_ERROR,
+    /** once, the link goes down after n bytes through windows; n at least 1 */
+    RTE_PMD_PLX_NTB_FAULT_DMA_LINK_LOSS,
+    /** write-backs arrive after n register reads of their channel; 0: at once */
+    RTE_PMD_PLX_NTB_FAULT_DMA_LATE,
 };
 
 /**
- * Causes a fault, on a software twin alone. A fault lasts until it is taken back with argument 0,
- * or the device is closed. What the device makes of it is told as events, as ever.
+ * Causes a fault, on a software twin alone. A fault lasts until it is taken back (as its comment
+ * says, else with argument 0), or the device is closed. What the device makes of it is told as
+ * events, as ever.
  *
  * @param dev_id    rawdev id, probed; it may be stopped or running
  * @param fault     see there

@@ -362,6 +362,18 @@ TEST_F(DmaQueueTest, OneLateTickIsNoStall)
     EXPECT_EQ(queue_->stalls(), 0u);
 }
 
+TEST_F(DmaQueueTest, TimeInWhichNobodyLookedIsNoHang)
+{
+    open();
+    engine_.hung = true;
+    give(0);
+    queue_->start();
+    for (unsigned i = 0; i < 30; ++i) {
+        EXPECT_EQ(watch(1), DmaQueue::Seen::nothing) << i;
+        now_us_ += 60'000'000;
+    }
+}
+
 TEST_F(DmaQueueTest, AnEngineThatNeverStartsIsGivenUp)
 {
     open();

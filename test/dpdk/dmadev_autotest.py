@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs DPDK's own dmadev_autotest on a DMA channel of a twin.
+
+dmadev_autotest.py DPDK_TEST LIBRARY_FOLDER no-huge|va|pa
+
+The three ways in which EAL gives devices addresses: virtual ones without hugepages, virtual ones
+with, physical ones. Status 77 (skipped) where the machine does not allow the last two.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+FREE = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
+PAGES = 32
+EAL = {
+    "no-huge": ["--no-huge", "--no-shconf", "-m", "128"],
+    "va": ["--in-memory", "--iova-mode=va", "-m", str(2 * PAGES)],
+    "pa": ["--in-memory", "--iova-mode=pa", "-m", str(2 * PAGES)],
+}
+# By capability flags the channel has no fill; with physical addresses DPDK cannot tell a bad one.
+SKIPPED = {"no-huge": {"fill"}, "va": {"fill"}, "pa": {"fill", "error handling"}}
+RUN = {"copy", "burst capacity", "error handling"}
+
+
+def skip(why: str) -> None:
+    print("skipped:", why)
+    sys.exit(77)
+
+
+def section(output: str, device: str) -> str:
+    """What was said of one device."""
+    found = re.search(rf"### Test dmadev instance \d+ \[{device}\]\n(.*?)(?=### |RTE>>|\Z)", output,
+                      re.S)
+    assert found, f"no test of {device}"
+    return found.group(1)
+
+
+def main() -> None:
+    program, folder, mode = sys.argv[1:]
+    if mode != "no-huge" and (not FREE.exists() or int(FREE.read_text()) < PAGES):
+        skip(f"fewer than {PAGES} free hugepages of 2 MB")
+    if mode == "pa" and os.geteuid() != 0:
+        skip("physical addresses take root")
+    command = [program, *EAL[mode], "--no-pci", "--no-telemetry", "-l", "0",
+               "-d", "librte_raw_plx_ntb.so", f"--vdev=raw_plx_ntb0,cable=mem:autotest-{os.getpid()},dmadev=1"]
+    environment = {**os.environ, "DPDK_TEST": "dmadev_autotest", "LD_LIBRARY_PATH": folder}
+    # A bare name with -d: EAL takes no library by its path from below a folder that anyone can write.
+    done = subprocess.run(command, env=environment, cwd=folder + "/..", timeout=100, text=True,
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    # Counters overwrite themselves by thousands.
+    output = re.sub(r"Ops submitted:[^\r\n]*[\r\n]", "", done.stdout)
+    print(output)
+    if mode != "no-huge" and "Not enough memory" in output:
+        skip("the hugepages went to somebody else")
+    if mode == "pa" and "Selected IOVA mode 'PA'" not in output:
+        skip("EAL gives no physical addresses here")
+    assert done.returncode == 0, f"status {done.returncode}"
+    assert "Test OK" in output, "no Test OK"
+    assert "hangs" not in output, "the watchdog gave the engine up"
+    said = section(output, "raw_plx_ntb0_dma0")
+    ran = set(re.findall(r"Running (.*) Tests", said))
+    assert ran == RUN - SKIPPED[mode], f"{sorted(ran)} ran"
+    passed_over = set(re.findall(r"skipping (.*) tests", said))
+    assert passed_over == SKIPPED[mode], f"{sorted(passed_over)} skipped"
+
+
+if __name__ == "__main__":
+    main()
