@@ -272,6 +272,22 @@ TEST_P(Life, AChipInAnyStateIsTakenOver)
     }
 }
 
+/// Doorbells pending, windows open to anywhere, tables of nonsense: whatever a seed brings.
+TEST_P(Life, AChipFullOfGarbageIsTakenOver)
+{
+    ASSERT_EQ(far().bring_up(cable(), usual()), 0);
+    for (unsigned seed = 1; seed <= 12; ++seed) {
+        SCOPED_TRACE(seed);
+        const HostSetup setup{.devargs = patient + ",state=random:" + std::to_string(seed)};
+        ASSERT_EQ(near().bring_up(cable(), setup), 0);
+        ASSERT_TRUE(near().await_event('B')) << near().link().why;
+        ASSERT_TRUE(far().await_event('B', seed)) << far().link().why;
+        talk(120 + seed);
+        ASSERT_EQ(near().ask(Op::detach).rc, 0);
+        ASSERT_TRUE(far().await_event('L', seed));
+    }
+}
+
 TEST_P(Life, ACallbackCanAskAndGo)
 {
     bring_up();

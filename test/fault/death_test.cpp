@@ -142,6 +142,49 @@ INSTANTIATE_TEST_SUITE_P(Fault, DeathOfEither, testing::Bool(), [](const auto &l
     return std::string(listens.param ? "VictimListens" : "SurvivorListens");
 });
 
+/// Sizes and chip states of the one that comes after one that was killed.
+struct Successor {
+    const char *state;
+    rte_pmd_plx_ntb_config config;
+};
+const Successor successors[] = {
+    {"keep", {.queues = 2, .ring_lines = 128, .buffers = 512, .buf_bytes = 256, .posted = 56}},
+    {"reset", {.ring_lines = 4096, .buffers = 8192}},
+    {"random:3", {.ring_lines = 256, .buf_bytes = 4096, .max_message = 8000}},
+    {"random:4", {.queues = 4, .inline_max = 1024}},
+    {"reset", {.ring_lines = ring_lines}},
+};
+
+TEST_F(Death, KilledInTrafficAndFollowedByAnother)
+{
+    ASSERT_EQ(survivor_->bring_up(cable_, patient), 0);
+    ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
+    unsigned round = 1;
+    for (const Successor &next : successors) {
+        SCOPED_TRACE(next.state);
+        ASSERT_NO_FATAL_FAILURE(meet(round));
+        const uint64_t unconfirmed = survivor_->xstat("tx_unconfirmed");
+        const uint64_t sent = survivor_->xstat("tx_messages");
+        begin_endless(round);
+        poll(nullptr, 0, 10);
+        victim_->kill_now();
+        // The victim's ring may have been larger than the survivor's.
+        const Answer end = survivor_->end();
+        ASSERT_EQ(end.rc, 0) << end.text;
+        ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
+        EXPECT_EQ(survivor_->not_home(), 0u);
+        EXPECT_LE(survivor_->xstat("tx_unconfirmed") - unconfirmed,
+                  survivor_->xstat("tx_messages") - sent);
+        victim_ = std::make_unique<RemoteHost>();
+        const HostSetup setup{.devargs = patient.devargs + ",state=" + next.state,
+                              .config = next.config};
+        ASSERT_EQ(victim_->bring_up(cable_, setup), 0);
+        ASSERT_NO_FATAL_FAILURE(meet(++round));
+        talk(300 + round);
+    }
+    EXPECT_EQ(survivor_->xstat("link_losses"), std::size(successors));
+}
+
 TEST_F(Death, KilledWhileMbufsOfItsAreHeld)
 {
     ASSERT_EQ(survivor_->bring_up(cable_, patient), 0);

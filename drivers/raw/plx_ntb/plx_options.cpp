@@ -134,8 +134,16 @@ int on_state(const char *key, const char *value, void *arg)
 {
     static constexpr Word<TwinState> words[] = {
         {"keep", TwinState::keep}, {"reset", TwinState::reset}, {"random", TwinState::random}};
+    constexpr char with_seed[] = "random:";
+    constexpr size_t length = sizeof(with_seed) - 1;
+    constexpr char expected[] = "keep, reset, random or random:<seed>, 1 to 4294967295";
     const Parse &parse = *static_cast<Parse *>(arg);
-    return pick(parse, key, value, words, "keep, reset or random", &parse.options->state);
+    if (value == nullptr || std::strncmp(value, with_seed, length) != 0)
+        return pick(parse, key, value, words, expected, &parse.options->state);
+    if (!to_number(value + length, 1, UINT32_MAX, &parse.options->state_seed))
+        return bad_value(parse, key, value, expected);
+    parse.options->state = TwinState::random;
+    return 0;
 }
 
 int on_drain(const char *key, const char *value, void *arg)

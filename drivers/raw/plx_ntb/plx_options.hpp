@@ -45,6 +45,7 @@ enum class TwinState { keep, reset, random };
 struct Options {
     char cable[108] = "";
     TwinState state = TwinState::keep;
+    uint32_t state_seed = 1; ///< of TwinState::random
     Geometry geometry;
     uint32_t heartbeat_ms = 50; ///< without one for so long: silent
     uint32_t lost_ms = 1000;
@@ -62,7 +63,7 @@ struct Options {
     "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> numa=<node> "                                \
     "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "         \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
-#define PLX_TWIN_PARAMS "cable=<socket path>|mem:<name> state=keep|reset|random "
+#define PLX_TWIN_PARAMS "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>] "
 
 /// Reads devargs; each bad key or value is logged with what was expected.
 /// @param twin whether `cable` and `state` are known (and cable is needed)

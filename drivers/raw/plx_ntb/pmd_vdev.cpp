@@ -241,6 +241,7 @@ int open_twin(const char *name, const Options &options, Platform *out)
     config.state = options.state == TwinState::keep    ? twin::ChipState::keep
                    : options.state == TwinState::reset ? twin::ChipState::reset
                                                        : twin::ChipState::random;
+    config.random_seed = options.state_seed;
     config.thread_start = thread_start;
     config.thread_join = thread_join;
     twin::Error error{};

@@ -59,6 +59,10 @@ TEST(Options, EveryKeyArrives)
               &o),
         0);
     EXPECT_EQ(o.state, TwinState::random);
+    EXPECT_EQ(o.state_seed, 1u);
+    ASSERT_EQ(parse("cable=/a/b,state=random:77", &o), 0);
+    EXPECT_EQ(o.state, TwinState::random);
+    EXPECT_EQ(o.state_seed, 77u);
     EXPECT_EQ(o.geometry.queues, 4u);
     EXPECT_EQ(o.geometry.ring_lines, 256u);
     EXPECT_EQ(o.geometry.buffers, 2048u);
@@ -109,6 +113,10 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,buffers=1048576,buf=65280",
                                "cable=mem:x,heartbeat_ms=100,lost_ms=100",
                                "cable=mem:x,state=maybe",
+                               "cable=mem:x,state=random:",
+                               "cable=mem:x,state=random:0",
+                               "cable=mem:x,state=random:4294967296",
+                               "cable=mem:x,state=reset:1",
                                "cable=mem:x,drain=flush",
                                "cable=mem:x,mem=slow",
                                "cable=mem:x,copy=engine",
