@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Long messages by the chip's DMA engine: the same promises, and mbufs that are held meanwhile.
+#include "pair.hpp"
+
+#include <cerrno>
+#include <vector>
+
+#include <rte_mbuf.h>
+#include <rte_rawdev.h>
+
+using namespace contract;
+
+namespace
+{
+
+constexpr uint32_t dma_min = 600;
+
+class Copy : public Pair
+{
+protected:
+    /// Who sends how; the engine is asked for, whatever it would be worth.
+    static HostSetup by_dma(const std::string &more = "")
+    {
+        return {.devargs = patient + ",copy=dma,dma_min=" + std::to_string(dma_min) + more};
+    }
+    static HostSetup by_cpu() { return {.devargs = patient + ",copy=cpu"}; }
+    uint64_t attribute(const char *name)
+    {
+        uint64_t value = ~uint64_t{0};
+        EXPECT_EQ(rte_rawdev_get_attr(id(), name, &value), 0) << name;
+        return value;
+    }
+    void bring_up_posted(const HostSetup &near_setup, const HostSetup &far_setup)
+    {
+        bring_up(near_setup, far_setup);
+        both_ways(stream(0, 99, 1, {900}));
+    }
+};
+
+TEST_P(Copy, LengthsAroundTheBounds)
+{
+    bring_up(by_dma(), by_dma());
+    EXPECT_EQ(attribute("copy_engine"), 1u);
+    EXPECT_EQ(attribute("dma_min"), dma_min);
+    both_ways(stream(0, 7, 2400,
+                     {0, 48, 256, 257, dma_min - 1, dma_min, dma_min + 1, 1023, 1024, 2047, 2048,
+                      2049, 4095, 4096, 4097, 6144, 6145, 64, 20000}));
+    const uint64_t inlined = near().xstat("tx_inline_messages");
+    const uint64_t cpu = near().xstat("tx_cpu_messages"), dma = near().xstat("tx_dma_messages");
+    EXPECT_EQ(near().xstat("tx_q0_dma_messages"), dma);
+    EXPECT_EQ(inlined + cpu + dma, 2400u);
+    EXPECT_EQ(near().xstat("tx_posted_messages"), cpu + dma);
+    EXPECT_GT(inlined, 500u);
+    EXPECT_GT(cpu, 200u);
+    EXPECT_GT(dma, 1500u);
+    EXPECT_GT(near().xstat("tx_dma_bytes"), dma * dma_min);
+    EXPECT_EQ(near().xstat("tx_dma_errors"), 0u);
+    EXPECT_EQ(near().xstat("link_losses"), 0u);
+}
+
+TEST_P(Copy, ChainsAndSmallBuffers)
+{
+    HostSetup setup = by_dma();
+    setup.config = {.buffers = 1024, .buf_bytes = 512, .posted = 504, .inline_max = 48};
+    bring_up(setup, setup);
+    Stream s = stream(0, 20, 300, {1, 700, 1000, 1001, 2048, 2049, 5000, 30000});
+    for (const uint32_t segment : {100u, 512u, 2048u}) {
+        s.segment = segment;
+        s.seed += 1;
+        s.burst = 8;
+        both_ways(s);
+    }
+    EXPECT_GT(near().xstat("tx_dma_messages"), 500u);
+}
+
+TEST_P(Copy, OneSideByDmaAndOneByCpu)
+{
+    bring_up(by_dma(), by_cpu());
+    both_ways(stream(0, 8, 1000, {8, 300, 3000, 600}));
+    EXPECT_GT(near().xstat("tx_dma_messages"), 0u);
+    EXPECT_EQ(far().xstat("tx_dma_messages"), 0u);
+}
+
+TEST_P(Copy, EachQueuePairItsChannelAndTheOthersTheCpu)
+{
+    HostSetup setup = by_dma(",dma=2");
+    setup.config.queues = 3;
+    setup.pool_mbufs = 1023;
+    bring_up(setup, setup);
+    const Stream a = stream(0, 31, 300, {3000, 8, 700}), b = stream(1, 32, 300, {600, 5000}),
+                 c = stream(2, 33, 300, {2048, 700});
+    const Order all = traffic({a, b, c}, {a, b, c});
+    exchange(all, all);
+    EXPECT_EQ(near().xstat("tx_q0_dma_messages"), 200u);
+    EXPECT_EQ(near().xstat("tx_q1_dma_messages"), 300u);
+    EXPECT_EQ(near().xstat("tx_q2_dma_messages"), 0u);
+    EXPECT_EQ(near().xstat("tx_q2_cpu_messages"), 300u);
+}
+
+TEST_P(Copy, EachHalfOnAThreadOfItsOwn)
+{
+    bring_up(by_dma(), by_dma());
+    const Stream s = stream(0, 300, 3000, {8, 64, 700, 257, 4000});
+    Order order = traffic({s}, {s});
+    order.threads = true;
+    exchange(order, order);
+}
+
+TEST_P(Copy, AGivenCurveDecides)
+{
+    const std::string curve = ",copy_curve=512:90:800/4096:400:300/16384:1600:400";
+    bring_up({.devargs = patient + curve}, {.devargs = patient + ",copy_curve=512:90:800"});
+    EXPECT_EQ(attribute("dma_min"), 4096u);
+    both_ways(stream(0, 9, 200, {4095, 4096}));
+    EXPECT_EQ(near().xstat("tx_dma_messages"), 100u);
+    EXPECT_EQ(far().xstat("tx_dma_messages"), 0u);
+}
+
+TEST_P(Copy, WithoutAChannelTheCpuCopies)
+{
+    bring_up({.devargs = patient + ",dma=0"}, usual());
+    EXPECT_EQ(attribute("copy_engine"), 0u);
+    EXPECT_EQ(attribute("dma_min"), 0u);
+    both_ways(stream(0, 9, 100, {3000}));
+    EXPECT_EQ(near().xstat("tx_cpu_messages"), 100u);
+}
+
+TEST_P(Copy, AskedForWithoutAChannelIsRefused)
+{
+    ASSERT_EQ(near().attach(cable(), patient + ",copy=dma,dma=0"), 0);
+    EXPECT_EQ(near().start_again({}), -ENOTSUP);
+}
+
+TEST_P(Copy, ReceivedOnesCanBeSentOn)
+{
+    bring_up(by_dma(), by_dma());
+    const Stream s = stream(0, 9, 200, {8, 700, 5000});
+    Order keep = traffic({}, {s});
+    keep.keep = true;
+    exchange(keep, traffic({s}, {}));
+    const std::vector<rte_mbuf *> &kept = station().kept();
+    ASSERT_EQ(kept.size(), 200u);
+    far().begin(traffic({}, {s}));
+    for (uint32_t i = 0; i < kept.size(); ++i) {
+        rte_mbuf *m = kept[i];
+        rte_mbuf_refcnt_update(m, 1); // the station frees its own reference
+        const rte_pmd_plx_ntb_meta meta = test::message_meta(s, i);
+        int rc = 0;
+        for (unsigned tries = 0; rc == 0 && tries < 10'000'000; ++tries)
+            rc = rte_pmd_plx_ntb_tx_burst(id(), 0, &m, &meta, 1);
+        ASSERT_EQ(rc, 1);
+    }
+    const Answer there = far().end();
+    EXPECT_EQ(there.rc, 0) << there.text;
+    EXPECT_GT(near().xstat("tx_dma_messages"), 100u);
+}
+
+TEST_P(Copy, EveryMbufComesHomeAtStop)
+{
+    bring_up(by_dma(), by_dma());
+    both_ways(stream(0, 40, 500, {8, 700, 3000}));
+    near().stop();
+    far().stop();
+    EXPECT_EQ(near().not_home(), 0u);
+    EXPECT_EQ(far().not_home(), 0u);
+    // And again, with the same engines.
+    ASSERT_EQ(near().start_again(by_dma()), 0);
+    ASSERT_EQ(far().start_again(by_dma()), 0);
+    await_meeting(2);
+    both_ways(stream(0, 41, 500, {8, 700, 3000}));
+    EXPECT_GT(near().xstat("tx_dma_messages"), 600u);
+}
+
+CONTRACT_BACK_ENDS(Copy);
+
+} // namespace
