@@ -45,6 +45,29 @@ bool is_home(rte_mempool *pool)
     return pool == nullptr || rte_mempool_full(pool) == 1;
 }
 
+/// The bus address of @p bytes at @p offset of @p memory. @return RTE_BAD_IOVA: there is no one
+uint64_t bus_address(const WindowMemory &memory, uint64_t offset, uint64_t bytes)
+{
+    for (unsigned i = 0; i < memory.piece_count; ++i) {
+        const hw::Piece &piece = memory.pieces[i];
+        if (offset < piece.bytes)
+            return bytes <= piece.bytes - offset ? piece.address + offset : RTE_BAD_IOVA;
+        offset -= piece.bytes;
+    }
+    return RTE_BAD_IOVA;
+}
+
+/// A pool over memory in pieces: each buffer has an address of its own, and one that lies across
+/// two pieces has none.
+void place_mbuf(rte_mempool *, void *opaque, void *object, unsigned)
+{
+    const auto &memory = *static_cast<const WindowMemory *>(opaque);
+    auto *mbuf = static_cast<rte_mbuf *>(object);
+    const auto offset =
+        static_cast<uint64_t>(static_cast<std::byte *>(mbuf->buf_addr) - memory.base);
+    rte_mbuf_iova_set(mbuf, bus_address(memory, offset, mbuf->buf_len));
+}
+
 /// Whether a block that was laid out for @p a serves @p b.
 bool same_layout(const Geometry &a, const Geometry &b)
 {
@@ -93,6 +116,10 @@ int Device::fit_block()
                  "%s: the largest aligned run of memory that the window can show is %zu MiB: %u "
                  "buffers instead of %u; 1 GB hugepages or an IOMMU (vfio-pci) give more\n",
                  name_, block_.bytes >> 20, smaller.buffers, geometry_.buffers);
+    // Half of them for the application to hold, as by default.
+    const uint32_t posted =
+        smaller.buffers / (2 * smaller.queues) / wire::posted_per_line * wire::posted_per_line;
+    smaller.posted = std::min(smaller.posted, std::max(posted, wire::posted_per_line));
     if (check_geometry(name_, smaller) != 0)
         return -ENOMEM;
     geometry_ = smaller;
@@ -112,8 +139,11 @@ int Device::make_window_pool()
     window_pool_ =
         rte_pktmbuf_pool_create_extbuf(pool_name, geometry_.buffers, pool_cache(geometry_.buffers),
                                        0, memory.elt_size, node_, &memory, 1);
-    if (window_pool_ != nullptr)
+    if (window_pool_ != nullptr) {
+        if (block_.piece_count > 1)
+            rte_mempool_obj_iter(window_pool_, place_mbuf, &block_);
         return 0;
+    }
     PLX_INIT_LOG(ERR, "%s: no memory for %u mbufs over the window: %s\n", name_, geometry_.buffers,
                  rte_strerror(rte_errno));
     drop_block();
