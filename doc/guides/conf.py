@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# How Sphinx renders the guides: tools/guide, or meson with -Ddocs=true.
+project = "ntbmsg"
+copyright = "ntbmsg contributors"
+master_doc = "index"
+html_theme = "alabaster"
+html_show_sourcelink = False
