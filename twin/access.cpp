@@ -19,7 +19,7 @@ namespace field = facts::field;
 
 bool link_up(const Host &host)
 {
-    return link_trained(*host.chip, host.peer_chip, now_ns(host));
+    return link_trained(*host.chip, beyond_link(host), now_ns(host));
 }
 
 struct Access {
@@ -37,10 +37,12 @@ void set_bits(Chip &chip, uint32_t offset, uint32_t bits)
 // Nobody accepts it: unsupported request, noted where the access was turned away (6.3, I).
 void note_refusal(Host &host, const Admission &admission)
 {
-    if (!admission.near)
-        set_bits(*host.chip, nt_block(*host.chip, Side::virt) + reg::aer_uncorr_status,
+    if (!admission.near) {
+        set_bits(*host.chip, nt_block(*host.chip, host.side) + reg::aer_uncorr_status,
                  field::unsupported_request.mask());
-    else if (!admission.far && host.peer_chip != nullptr) {
+        if (host.side == Side::link)
+            latch_link_errors(*host.chip, field::err_uncorrectable.mask());
+    } else if (!admission.far && host.peer_chip != nullptr) {
         set_bits(*host.peer_chip, nt_block(*host.peer_chip, Side::link) + reg::aer_uncorr_status,
                  field::unsupported_request.mask());
         latch_link_errors(*host.peer_chip, field::err_uncorrectable.mask());
@@ -123,6 +125,12 @@ bool window_access(Host &host, unsigned bar_index, uint64_t offset, void *out, c
     tell_interrupt(host);
     return arrived;
 }
+
+bool rings_other_side(const Host &host, uint32_t offset)
+{
+    const uint32_t at = host.side == Side::virt ? reg::db_link_set : reg::db_virt_set;
+    return host.one_chip && offset % facts::block_size == at;
+}
 } // namespace
 
 uint32_t csr_read32(Host *host, uint32_t offset)
@@ -139,6 +147,8 @@ uint32_t csr_read32(Host *host, uint32_t offset)
     if (host->stuck)
         return ~uint32_t{0};
     look_at_link(*host);
+    if (cut_off(*host))
+        return host->config.switches.dead_link_reads_ones ? ~uint32_t{0} : 0;
     doorbells_arrive(*host->chip, now_ns(*host));
     look_at_interrupt(*host);
     return reg_read(*host->chip, offset, host->config.cpu_read_rid, link_up(*host));
@@ -153,7 +163,12 @@ void csr_write32(Host *host, uint32_t offset, uint32_t value)
     if (host->gone)
         return;
     look_at_link(*host);
+    if (cut_off(*host))
+        return;
     doorbells_arrive(*host->chip, now_ns(*host));
+    if (rings_other_side(*host, offset) &&
+        doorbell_faulty(*host->chip, offset, value, now_ns(*host)))
+        return;
     const bool moved = reg_write(*host->chip, offset, value, now_ns(*host));
     if (moved && !is_alut_ram(offset)) {
         settle(*host);
@@ -169,13 +184,13 @@ uint32_t config_read32(Host *host, uint32_t offset)
 {
     if (offset >= facts::block_size)
         return 0;
-    return csr_read32(host, nt_block(*host->chip, Side::virt) + offset);
+    return csr_read32(host, nt_block(*host->chip, host->side) + offset);
 }
 
 void config_write32(Host *host, uint32_t offset, uint32_t value)
 {
     if (offset < facts::block_size)
-        csr_write32(host, nt_block(*host->chip, Side::virt) + offset, value);
+        csr_write32(host, nt_block(*host->chip, host->side) + offset, value);
 }
 
 bool window_read(Host *host, unsigned bar, uint64_t offset, void *out, size_t bytes,

@@ -87,14 +87,23 @@ int join(Host &host, Error *error)
         return fail(error, -ENOMEM, "no memory for a cable");
     if (cable->users == 2)
         return fail(error, -EBUSY, "the cable %s has two ends already", host.cable_name);
+    for (const Host *end : cable->ends) {
+        const char *conflict =
+            end == nullptr ? nullptr
+                           : wiring_conflict(wiring_of(host.config), wiring_of(end->config));
+        if (conflict != nullptr)
+            return fail(error, -EINVAL, "the ends of the cable %s do not fit: %s", host.cable_name,
+                        conflict);
+    }
     cable->users++;
     host.cable = cable;
     host.lock = &cable->lock;
     Locked locked(host);
     cable->ends[cable->ends[0] == nullptr ? 0 : 1] = &host;
     const Host *mate = mate_of(host);
-    if (mate != nullptr && mate->peer_chip_fd >= 0)
-        host.offered_chip_fd = duplicate(mate->peer_chip_fd);
+    const int offer = mate == nullptr ? -1 : mate->one_chip ? mate->chip_fd : mate->peer_chip_fd;
+    if (offer >= 0)
+        host.offered_chip_fd = duplicate(offer);
     return 0;
 }
 
@@ -109,7 +118,12 @@ bool introduce(Host &host, const Host &mate)
 void present(Host &host)
 {
     Host *mate = mate_of(host);
-    if (mate == nullptr || !introduce(host, *mate) || !introduce(*mate, host))
+    if (mate == nullptr || mate->chip == nullptr)
+        return; // which introduces both when it has chosen
+    // Both may have come at once, each with a chip of its own.
+    if (host.one_chip && !meet_chip(host, duplicate(mate->chip_fd), true))
+        return;
+    if (!introduce(host, *mate) || !introduce(*mate, host))
         return;
     peer_came(*mate);
     peer_came(host);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <poll.h>
@@ -101,9 +102,10 @@ void greet(Host &host)
         m.bar_bytes[i] = host.self.bar_bytes[i];
     m.write_rid = host.self.write_rid;
     m.read_rid = host.self.read_rid;
+    m.wiring = wiring_word(wiring_of(host.config));
     cable.stage = Stage::greeting;
     cable.greeting_since_ms = now_ms();
-    send(cable, m, host.peer_chip_fd);
+    send(cable, m, host.one_chip ? host.chip_fd : host.peer_chip_fd);
 }
 
 void hang_up(Host &host)
@@ -198,18 +200,42 @@ bool is_bar_size(uint64_t bytes)
 
 // ---- what the other end says
 
+const char *conflict_with(const Host &host, const Message &greeting)
+{
+    Wiring theirs;
+    if (!wiring_from(greeting.wiring, &theirs))
+        return "no wiring that this version knows there";
+    return wiring_conflict(wiring_of(host.config), theirs);
+}
+
+/// @param fd of a chip that the other end offers, taken over; -1: none. @return false to hang up
+bool take_offer(Host &host, int fd)
+{
+    if (fd < 0)
+        return true;
+    if (host.chip == nullptr && host.offered_chip_fd < 0) {
+        host.offered_chip_fd = fd;
+        return true;
+    }
+    if (host.chip != nullptr && host.one_chip)
+        return meet_chip(host, fd, !cable_of(host).accepted);
+    close(fd); // too late for a former chip: this host runs on another one
+    return true;
+}
+
 bool take_greeting(Host &host, const Message &m, int fd)
 {
     SocketCable &cable = cable_of(host);
     const bool sane = cable.stage == Stage::greeting && is_bar_size(m.bar_bytes[0]) &&
-                      is_bar_size(m.bar_bytes[1]);
-    if (fd >= 0 && (!sane || host.chip != nullptr || host.offered_chip_fd >= 0))
-        close(fd); // too late for a former chip: this host runs on another one
-    else if (fd >= 0)
-        host.offered_chip_fd = fd;
-    if (!sane)
+                      is_bar_size(m.bar_bytes[1]) && conflict_with(host, m) == nullptr;
+    if (!sane) {
+        if (fd >= 0)
+            close(fd);
         return false;
+    }
     host.peer = {{m.bar_bytes[0], m.bar_bytes[1]}, m.write_rid, m.read_rid};
+    if (!take_offer(host, fd))
+        return false;
     cable.stage = Stage::chips;
     return true;
 }
@@ -253,12 +279,24 @@ bool take_answer(Host &host, uint64_t sequence)
     return true;
 }
 
+// The other end is told; who runs already says once why it stays alone.
+void refuse_wiring(Host &host, const char *conflict)
+{
+    refuse(cable_of(host).connection, Refusal::wiring);
+    if (!host.conflict_told)
+        fprintf(stderr, "plx twin: the ends of the cable %s do not fit: %s\n", host.cable_name,
+                conflict);
+    host.conflict_told = true;
+}
+
 /// @return false to hang up
 bool take(Host &host, const Message &m, int fd)
 {
     const bool up = cable_of(host).stage == Stage::up;
     switch (m.type) {
     case MessageType::greeting:
+        if (const char *conflict = conflict_with(host, m); conflict != nullptr)
+            refuse_wiring(host, conflict);
         if (!take_greeting(host, m, fd))
             return false;
         if (host.chip != nullptr)
@@ -298,6 +336,9 @@ int refused(Host &host, Refusal why, Error *error)
 {
     if (why == Refusal::version)
         return fail(error, -EPROTO, "the other end of %s speaks another version", host.cable_name);
+    if (why == Refusal::wiring)
+        return fail(error, -EINVAL, "the ends of the cable %s do not fit: another topology there",
+                    host.cable_name);
     if (why == Refusal::wait)
         return -EAGAIN;
     return fail(error, -EBUSY, "the cable %s has two ends already", host.cable_name);
@@ -316,8 +357,14 @@ int hear_greeting(Host &host, int timeout_ms, Error *error)
     case Received::foreign:
         return fail(error, -EPROTO, "the other end of %s speaks another version", host.cable_name);
     case Received::message:
-        if (m.type == MessageType::greeting)
-            return take_greeting(host, m, fd) ? 0 : -EAGAIN;
+        if (m.type == MessageType::greeting) {
+            const char *conflict = conflict_with(host, m);
+            const bool taken = take_greeting(host, m, fd);
+            if (conflict != nullptr)
+                return fail(error, -EINVAL, "the ends of the cable %s do not fit: %s",
+                            host.cable_name, conflict);
+            return taken ? 0 : -EAGAIN;
+        }
         if (fd >= 0)
             close(fd);
         return m.type == MessageType::refusal ? refused(host, m.refusal, error) : -EAGAIN;

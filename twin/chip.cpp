@@ -27,6 +27,12 @@ Chip *chip_map(int fd)
     return static_cast<Chip *>(map_shared(nullptr, chip_bytes, fd, 0));
 }
 
+bool chip_remap(Chip *chip, int fd)
+{
+    return sealed_check(fd, chip_bytes) == small_page &&
+           map_shared(chip, chip_bytes, fd, 0) != nullptr;
+}
+
 void chip_unmap(Chip *chip)
 {
     if (chip != nullptr)

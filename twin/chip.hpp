@@ -32,15 +32,17 @@ struct Chip {
     std::atomic<uint32_t> downs;         ///< how often this end took the link down
     std::atomic<uint32_t> held_down;     ///< LinkHold: faults that hold the link down
     std::atomic<uint32_t> train_us;
-    std::atomic<uint32_t> drop_doorbells; ///< doorbell writes of the peer still to be lost
-    std::atomic<uint32_t> late_us;        ///< doorbell writes of the peer take so long
-    std::atomic<uint32_t> late_bits[2]; ///< those on their way: towards the virtual, the link side
-    std::atomic<uint64_t> late_until;   ///< ns: when they arrive; 0: none is on its way
+    std::atomic<uint32_t> met; ///< of a shared chip: whether two hosts have been on it at a time
+    // Each towards the virtual, the link side.
+    std::atomic<uint32_t> drop_doorbells[2]; ///< doorbell writes still to be lost
+    std::atomic<uint32_t> late_us[2];        ///< doorbell writes take so long
+    std::atomic<uint32_t> late_bits[2];      ///< those on their way
+    std::atomic<uint64_t> late_until[2];     ///< ns: when they arrive; 0: none is on its way
+    std::atomic<uint32_t> interrupt_told[2]; ///< its host was told and has not looked yet
+    std::atomic<uint32_t> msi[2];            ///< a message is under way
     std::atomic<uint32_t> interrupt_rules;
-    std::atomic<uint32_t> interrupt_told; ///< the owner was told and has not looked yet
-    std::atomic<uint32_t> msi;            ///< a message is under way
-    std::atomic<uint32_t> dma_channels;   ///< see dma_channels()
-    std::atomic<uint32_t> nt;             ///< see cabled_nt()
+    std::atomic<uint32_t> dma_channels;                         ///< see dma_channels()
+    std::atomic<uint32_t> nt;                                   ///< see cabled_nt()
     std::atomic<uint32_t> dma_state[facts::dma_function_count]; ///< DmaState
     std::atomic<uint64_t> routes; ///< counts register writes that may have moved a way
 };
@@ -59,6 +61,11 @@ inline uint64_t get64(const Chip &chip, uint32_t offset)
 inline unsigned dma_channels(const Chip &chip)
 {
     return std::min(chip.dma_channels.load(), facts::dma_function_count);
+}
+
+constexpr unsigned index_of(facts::Side side)
+{
+    return side == facts::Side::virt ? 0 : 1;
 }
 
 /// The NT port that the cable hangs on.
@@ -85,6 +92,9 @@ inline bool in_dma_function(const Chip &chip, uint32_t offset, unsigned *channel
 int chip_create();
 /// Maps a chip that @p fd holds. @return NULL unless @p fd is sealed memory of a chip's size.
 Chip *chip_map(int fd);
+/// Has another chip, that @p fd holds, lie where @p chip lies. @return false, and nothing has
+/// changed, unless chip_map() would take it
+bool chip_remap(Chip *chip, int fd);
 void chip_unmap(Chip *chip);
 /// A number that no other chip has.
 uint64_t fresh_id();

@@ -12,7 +12,8 @@ constexpr uint32_t all_ones = ~uint32_t{0};
 
 bool is_there(const Host &host, unsigned channel, uint32_t offset)
 {
-    return channel < dma_channels(*host.chip) && offset < facts::block_size && offset % 4 == 0;
+    return host.side == facts::Side::virt && channel < dma_channels(*host.chip) &&
+           offset < facts::block_size && offset % 4 == 0;
 }
 
 bool all_zero(const Chip &chip, uint32_t base)
@@ -62,7 +63,7 @@ void write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32
 
 unsigned dma_channels(Host *host)
 {
-    return dma_channels(*host->chip);
+    return host->side == facts::Side::virt ? dma_channels(*host->chip) : 0;
 }
 
 uint16_t dma_requester(Host *host, unsigned channel)

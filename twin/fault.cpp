@@ -21,35 +21,49 @@ constexpr uint32_t late_us_max = 60'000'000;
 constexpr uint32_t gone_with_ones = 1;
 constexpr uint32_t gone_with_zeros = 2;
 
-uint32_t doorbell_set(const Chip &chip, unsigned side)
+constexpr Side sides[] = {Side::virt, Side::link};
+
+uint32_t doorbell_set(const Chip &chip, Side side)
 {
-    return nt_block(chip, Side::virt) + (side == 0 ? reg::db_virt_set : reg::db_link_set);
+    return nt_block(chip, Side::virt) + (side == Side::virt ? reg::db_virt_set : reg::db_link_set);
 }
 
-bool is_link_set(uint32_t offset)
+bool doorbell_lost(std::atomic<uint32_t> &to_lose)
 {
-    return (offset & (facts::block_size - 1)) == reg::db_link_set;
-}
-
-bool doorbell_lost(Chip &chip)
-{
-    uint32_t left = chip.drop_doorbells.load();
+    uint32_t left = to_lose.load();
     while (left != 0)
-        if (chip.drop_doorbells.compare_exchange_weak(left, left - 1))
+        if (to_lose.compare_exchange_weak(left, left - 1))
             return true;
     return false;
 }
 
 // Bits first, then when they arrive: who sees the time sees the bits.
-bool doorbell_late(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns)
+bool doorbell_late(Chip &chip, Side side, uint32_t value, uint64_t now_ns)
 {
-    const uint32_t late_us = std::min(chip.late_us.load(), late_us_max);
+    const unsigned i = index_of(side);
+    const uint32_t late_us = std::min(chip.late_us[i].load(), late_us_max);
     if (late_us == 0)
         return false;
-    chip.late_bits[is_link_set(offset) ? 1 : 0].fetch_or(value);
+    chip.late_bits[i].fetch_or(value);
     uint64_t none = 0;
-    chip.late_until.compare_exchange_strong(none, now_ns + uint64_t{late_us} * 1000);
+    chip.late_until[i].compare_exchange_strong(none, now_ns + uint64_t{late_us} * 1000);
     return true;
+}
+
+// Every doorbell of a chip that is a host's alone is that host's; of a shared one those to its
+// side.
+bool has_doorbells(const Host &host, Side side)
+{
+    return !host.one_chip || side == host.side;
+}
+
+void end_doorbell_faults(Chip &chip, Side side)
+{
+    const unsigned i = index_of(side);
+    chip.drop_doorbells[i].store(0);
+    chip.late_us[i].store(0);
+    chip.late_bits[i].store(0);
+    chip.late_until[i].store(0);
 }
 
 int hold(Host &host, LinkHold why, uint32_t argument)
@@ -88,7 +102,8 @@ int take_card(Host &host, uint32_t argument)
 {
     if (argument > gone_with_zeros)
         return -EINVAL;
-    if (argument == 0 && host.gone)
+    // From beyond the link, it is the link that goes: the card stays in its own machine.
+    if (argument == 0 && host.gone && host.side == Side::virt)
         power_cycle(host);
     host.gone = argument != 0;
     host.gone_reads_as = argument == gone_with_ones ? ~uint32_t{0} : 0;
@@ -116,34 +131,38 @@ int inject_dma(Host &host, Fault fault, uint32_t argument)
 }
 } // namespace
 
-void faults_end(Chip &chip, uint64_t now_ns)
+void faults_end(Host &host)
 {
-    chip.drop_doorbells.store(0);
-    chip.late_us.store(0);
-    for (std::atomic<uint32_t> &bits : chip.late_bits)
-        bits.store(0);
-    chip.late_until.store(0);
+    Chip &chip = *host.chip;
+    for (const Side side : sides)
+        if (has_doorbells(host, side))
+            end_doorbell_faults(chip, side);
     if (chip.held_down.load() == 0)
         return;
-    chip.enabled_at.store(now_ns);
+    chip.enabled_at.store(now_ns(host));
     chip.held_down.store(0);
 }
 
 bool doorbell_faulty(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns)
 {
-    return is_doorbell_set(offset) &&
-           (doorbell_lost(chip) || doorbell_late(chip, offset, value, now_ns));
+    if (!is_doorbell_set(offset))
+        return false;
+    const Side side = offset % facts::block_size == reg::db_link_set ? Side::link : Side::virt;
+    return doorbell_lost(chip.drop_doorbells[index_of(side)]) ||
+           doorbell_late(chip, side, value, now_ns);
 }
 
 void doorbells_arrive(Chip &chip, uint64_t now_ns)
 {
-    const uint64_t until = chip.late_until.load();
-    if (until == 0 || now_ns < until)
-        return;
-    // The time first: bits that come after this start a wait of their own.
-    chip.late_until.store(0);
-    for (unsigned side = 0; side < 2; side++)
-        reg_write(chip, doorbell_set(chip, side), chip.late_bits[side].exchange(0), now_ns);
+    for (const Side side : sides) {
+        const unsigned i = index_of(side);
+        const uint64_t until = chip.late_until[i].load();
+        if (until == 0 || now_ns < until)
+            continue;
+        // The time first: bits that come after this start a wait of their own.
+        chip.late_until[i].store(0);
+        reg_write(chip, doorbell_set(chip, side), chip.late_bits[i].exchange(0), now_ns);
+    }
 }
 
 int inject(Host *host, Fault fault, uint32_t argument)
@@ -161,12 +180,16 @@ int inject(Host *host, Fault fault, uint32_t argument)
     case Fault::card_gone:
         return take_card(*host, argument);
     case Fault::drop_doorbells:
-        host->chip->drop_doorbells.store(argument);
+        for (const Side side : sides)
+            if (has_doorbells(*host, side))
+                host->chip->drop_doorbells[index_of(side)].store(argument);
         return 0;
     case Fault::late_doorbells:
         if (argument > late_us_max)
             return -EINVAL;
-        host->chip->late_us.store(argument);
+        for (const Side side : sides)
+            if (has_doorbells(*host, side))
+                host->chip->late_us[index_of(side)].store(argument);
         return 0;
     case Fault::freeze_remaps:
         return freeze(*host, argument);

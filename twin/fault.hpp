@@ -8,8 +8,10 @@
 namespace plx::twin
 {
 
+class Host;
+
 /// The faults of the process before end with it.
-void faults_end(Chip &chip, uint64_t now_ns);
+void faults_end(Host &host);
 /// A doorbell write of the peer on its way into @p chip. @return whether a fault swallows it or
 /// keeps it back
 bool doorbell_faulty(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns);

@@ -13,7 +13,7 @@ namespace
 bool open_both_ways(const Host &host)
 {
     return host.connected && host.peer_chip != nullptr &&
-           link_trained(*host.chip, host.peer_chip, now_ns(host)) &&
+           link_trained(*host.chip, beyond_link(host), now_ns(host)) &&
            link_settled(*host.chip, *host.peer_chip) && link_settled(*host.peer_chip, *host.chip);
 }
 
@@ -22,7 +22,10 @@ bool carry_out(Host &host)
     const LinkRules rules{host.config.switches.spads_survive_link_down,
                           host.config.switches.link_up_latches_fe0,
                           host.config.switches.pattern_protect_us};
-    return link_carry_out(*host.chip, host.peer_chip, now_ns(host), rules, power_values(host));
+    const bool changed =
+        carries_out(host) &&
+        link_carry_out(*host.chip, beyond_link(host), now_ns(host), rules, power_values(host));
+    return notice_link(host) || changed;
 }
 
 bool follow_own(Host &host)
@@ -87,7 +90,7 @@ bool follow_peer(Host &host)
 
 Way way_out(const Host &host)
 {
-    return {host.chip, host.peer_chip, open_both_ways(host), host.remote};
+    return {host.chip, host.peer_chip, open_both_ways(host), host.remote, host.side, host.one_chip};
 }
 
 Way way_in(const Host &host, Region *scratch)
@@ -97,8 +100,9 @@ Way way_in(const Host &host, Region *scratch)
         scratch[slot] = {b.base != nullptr, reinterpret_cast<uintptr_t>(b.base), b.bytes,
                          b.page_bytes, b.generation};
     }
-    return {host.peer_chip, host.peer_chip == nullptr ? nullptr : host.chip, open_both_ways(host),
-            scratch};
+    return {host.peer_chip,       host.peer_chip == nullptr ? nullptr : host.chip,
+            open_both_ways(host), scratch,
+            peer_side(host),      host.one_chip};
 }
 
 bool follow(Host &host)

@@ -79,6 +79,10 @@ int check(const Config &config, Error *error)
     if (align == 0 || (align & (align - 1)) != 0 || config.switches.dma_prefetch_unit == 0)
         return fail(error, -EINVAL, "DMA rings aligned to %u, prefetch in units of %u", align,
                     config.switches.dma_prefetch_unit);
+    if (config.link_side && config.topology != Topology::root_port)
+        return fail(error, -EINVAL, "a link side to sit on is in root-port topology alone");
+    if (config.link_side && config.state != ChipState::keep)
+        return fail(error, -EINVAL, "a shared chip is restarted from its virtual side alone");
     if ((config.thread_start == nullptr) != (config.thread_join == nullptr))
         return fail(error, -EINVAL, "thread_start and thread_join come together");
     return 0;
@@ -93,6 +97,8 @@ void take_config(Host &host, const Config &config)
         host.config.thread_start = start_pthread;
         host.config.thread_join = join_pthread;
     }
+    host.one_chip = config.topology == Topology::root_port;
+    host.side = config.link_side ? Side::link : Side::virt;
     const bool mem = strncmp(config.cable, mem_prefix, sizeof(mem_prefix) - 1) == 0;
     host.ops = mem ? &mem_cable : &socket_cable;
     host.self = {{config.bar2_bytes, config.bar4_bytes}, config.cpu_write_rid, config.cpu_read_rid};
@@ -144,7 +150,13 @@ void close_parts(Host *host)
 // What firmware does to a card before a driver sees it.
 void assign_bars(Host &host)
 {
-    const uint32_t base = nt_block(*host.chip, Side::virt);
+    const uint32_t base = nt_block(*host.chip, host.side);
+    if (host.side == Side::link) {
+        constexpr uint32_t csr_address = 0xE0000000;
+        constexpr uint32_t bus = 1;
+        reg_write(*host.chip, base + reg::pci_bar[0], csr_address, 0);
+        host.chip->csr[(base + reg::captured_bus) / 4].store(bus);
+    }
     for (unsigned i = 0; i < window_count; i++) {
         const uint64_t address = reinterpret_cast<uintptr_t>(host.windows[i].base);
         const uint32_t at = base + reg::pci_bar[window_bars[i]];
@@ -170,9 +182,9 @@ void fit_alut(Host &host)
 
 void fit_setup(Host &host)
 {
-    const uint32_t base = nt_block(*host.chip, Side::virt);
+    const uint32_t base = nt_block(*host.chip, host.side);
     for (unsigned i = 0; i < window_count; i++) {
-        const uint32_t at = base + reg::bar_setup(Side::virt, window_bars[i]);
+        const uint32_t at = base + reg::bar_setup(host.side, window_bars[i]);
         const uint64_t setup = ~(host.self.bar_bytes[i] - 1) | 0xC;
         host.chip->csr[at / 4].store(static_cast<uint32_t>(setup));
         host.chip->csr[at / 4 + 1].store(static_cast<uint32_t>(setup >> 32));
@@ -181,14 +193,25 @@ void fit_setup(Host &host)
 
 bool take_former_chip(Host &host)
 {
-    if (host.offered_chip_fd < 0 || host.config.state != ChipState::keep)
+    if (host.offered_chip_fd < 0 || (!host.one_chip && host.config.state != ChipState::keep))
         return false;
     host.chip = chip_map(host.offered_chip_fd);
     if (host.chip == nullptr)
         return false;
     host.chip_fd = host.offered_chip_fd;
     host.offered_chip_fd = -1;
+    if (host.config.state != ChipState::keep)
+        restart_chip(host);
     return true;
+}
+
+void power_on_anew(Host &host)
+{
+    power_on(*host.chip, power_values(host));
+    fit_alut(host);
+    host.chip->enabled_at.store(now_ns(host));
+    if (host.config.state == ChipState::random)
+        scramble(*host.chip, host.config.random_seed);
 }
 
 int insert_new_chip(Host &host)
@@ -199,11 +222,8 @@ int insert_new_chip(Host &host)
         return -ENOMEM;
     host.chip->nt.store(host.config.nt);
     host.chip->dma_channels.store(host.config.dma_channels);
-    power_on(*host.chip, power_values(host));
     host.chip->id.store(fresh_id());
-    host.chip->enabled_at.store(now_ns(host));
-    if (host.config.state == ChipState::random)
-        scramble(*host.chip, host.config.random_seed);
+    power_on_anew(host);
     return 0;
 }
 
@@ -214,13 +234,11 @@ int choose_chip(Host &host)
         if (error != 0)
             return error;
     }
-    faults_end(*host.chip, now_ns(host));
-    host.chip->train_us.store(host.config.switches.train_us);
-    interrupt_rules(*host.chip, host.config.switches);
-    power_up(host);
-    for (unsigned channel = 0; channel < facts::dma_function_count; channel++)
+    settle_in(host);
+    for (unsigned channel = 0; host.side == Side::virt && channel < facts::dma_function_count;
+         channel++)
         host.dma[channel].open(host, channel);
-    return 0;
+    return !host.one_chip || take_place(host) ? 0 : -ENOMEM;
 }
 
 int start_thread(Host &host, Error *error)
@@ -285,8 +303,33 @@ bool on_cable_thread(Host &host)
 
 PowerOn power_values(const Host &host)
 {
-    return {host.self.bar_bytes[0], host.self.bar_bytes[1], host.config.dma_rid,
-            host.config.switches.dma_flr};
+    PowerOn values;
+    values.dma_rid = host.config.dma_rid;
+    values.dma_flr = host.config.switches.dma_flr;
+    for (unsigned i = 0; i < window_count; i++) {
+        const uint64_t own = host.self.bar_bytes[i];
+        const uint64_t theirs = host.one_chip ? host.peer.bar_bytes[i] : 0;
+        values.bar_bytes[index_of(host.side)][i] = own;
+        values.bar_bytes[index_of(other(host.side))][i] = theirs != 0 ? theirs : own;
+    }
+    return values;
+}
+
+// A down is counted before it begins.
+void restart_chip(Host &host)
+{
+    host.chip->downs.fetch_add(1);
+    for (std::atomic<uint32_t> &word : host.chip->csr)
+        word.store(0);
+    power_on_anew(host);
+}
+
+void settle_in(Host &host)
+{
+    faults_end(host);
+    host.chip->train_us.store(host.config.switches.train_us);
+    interrupt_rules(*host.chip, host.side, host.config.switches);
+    power_up(host);
 }
 
 int attach(const Config &config, Host **out, Error *error)
@@ -330,7 +373,8 @@ void power_up(Host &host)
 {
     // The EEPROM of this run.
     fit_setup(host);
-    fit_alut(host);
+    if (host.side == Side::virt)
+        fit_alut(host);
     assign_bars(host);
 }
 

@@ -8,6 +8,7 @@
 #include "link.hpp"
 #include "memory.hpp"
 #include "routing.hpp"
+#include "topology.hpp"
 #include "twin.hpp"
 #include "window.hpp"
 
@@ -46,11 +47,16 @@ public:
     pthread_mutex_t *lock = nullptr;
     pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
 
+    facts::Side side = facts::Side::virt; ///< the endpoint that this host sees
+    bool one_chip = false;                ///< root-port topology: both hosts are on `chip`
+
     Chip *chip = nullptr;
     int chip_fd = -1;
     Chip *peer_chip = nullptr; ///< stays when the other process goes: a card stays powered
     int peer_chip_fd = -1;
     int offered_chip_fd = -1; ///< what the other end held of this end's former chip
+    uint64_t link_seen = 0;   ///< of a shared chip: Chip::seen as of the last enumeration
+    bool conflict_told = false;
 
     bool connected = false;
     bool present = false;  ///< as told: connected, over a cable that is plugged in
@@ -114,6 +120,23 @@ uint64_t now_ns(const Host &host);
 /// What EEPROM and firmware do to a card before a driver sees it. Under the lock.
 void power_up(Host &host);
 PowerOn power_values(const Host &host);
+/// Power-on values in a chip that is in use: to either host, the link goes down and up.
+void restart_chip(Host &host);
+/// What a process brings to the chip that it found: the end of earlier faults, the EEPROM of this
+/// run, and what firmware does.
+void settle_in(Host &host);
+/// The chip at the other end of the link: a shared one is there itself, as soon as the root port
+/// is.
+inline const Chip *beyond_link(const Host &host)
+{
+    if (!host.one_chip)
+        return host.peer_chip;
+    return host.chip->partner.load() == host.chip->id.load() ? host.chip : nullptr;
+}
+inline facts::Side peer_side(const Host &host)
+{
+    return host.one_chip ? other(host.side) : host.side;
+}
 /// Whether the caller is the cable's thread. Without the lock.
 bool on_cable_thread(Host &host);
 __attribute__((format(printf, 3, 4))) int fail(Error *error, int code, const char *format, ...);

@@ -9,10 +9,11 @@ namespace plx::twin
 {
 
 inline constexpr uint32_t message_magic = 0x504C5854;
-inline constexpr uint16_t message_version = 2;
+inline constexpr uint16_t message_version = 3;
 
 enum class MessageType : uint16_t {
-    greeting,  ///< the first of both ends; descriptor: the former chip of the one greeted, if held
+    greeting,  ///< the first of both ends; descriptor: the former chip of the one greeted, if held,
+               ///< or the chip that both are on
     refusal,   ///< instead of a greeting: why not
     chip,      ///< answers a greeting; descriptor: the sender's chip
     memory,    ///< a block of the sender; descriptor: while the receiver may see it
@@ -26,6 +27,7 @@ enum class Refusal : uint32_t {
     taken,   ///< the cable has two ends
     version, ///< another version of these messages
     wait,    ///< somebody else is being greeted
+    wiring,  ///< another topology
 };
 
 /// Magic, version and type stay where they are in every version.
@@ -38,13 +40,15 @@ struct Message {
     uint16_t write_rid = 0;
     uint16_t read_rid = 0;
     Refusal refusal = Refusal::taken;
+    uint32_t wiring = 0; ///< wiring_word()
     uint32_t slot = 0;
     uint32_t present = 0;
+    uint32_t reserved = 0;
     uint64_t bus = 0;
     uint64_t bytes = 0;
     uint64_t page_bytes = 0;
 };
-static_assert(sizeof(Message) == 72);
+static_assert(sizeof(Message) == 80);
 
 /// Never blocks. @param fd sent along unless -1; stays the caller's
 /// @return false when the other end is gone or does not take any more

@@ -81,7 +81,8 @@ bool take_memory(Host &host, unsigned slot, const Region &region, int fd)
 bool take_chip(Host &host, int fd)
 {
     Chip *chip = chip_map(fd);
-    if (chip == nullptr) {
+    if (chip == nullptr || (host.one_chip && chip->id.load() != host.chip->id.load())) {
+        chip_unmap(chip);
         close(fd);
         return false;
     }
@@ -97,6 +98,7 @@ bool take_chip(Host &host, int fd)
 void peer_came(Host &host)
 {
     host.connected = true;
+    host.chip->met.store(1);
     for (Region &r : host.told)
         r = {};
     follow(host);

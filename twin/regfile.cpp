@@ -400,8 +400,8 @@ void reset_nt(Chip &chip, unsigned nt, Side side, const PowerOn &values)
     const uint32_t base = nt_base(nt, side);
     reset_page(chip, base, side == Side::link ? nt_link : nt_virtual);
     set_identity(chip, nt, side);
-    set64(chip, base + reg::bar_setup(side, 2), setup_64bit(values.bar2_bytes));
-    set64(chip, base + reg::bar_setup(side, 4), setup_64bit(values.bar4_bytes));
+    set64(chip, base + reg::bar_setup(side, 2), setup_64bit(values.bar_bytes[index_of(side)][0]));
+    set64(chip, base + reg::bar_setup(side, 4), setup_64bit(values.bar_bytes[index_of(side)][1]));
 }
 
 // What production boards give to a chip of two channels, and to one of four (VCA-EEP R). Without

@@ -10,8 +10,7 @@ namespace plx::twin
 
 /// What a board's EEPROM gives the chip beyond the values of the register table.
 struct PowerOn {
-    uint64_t bar2_bytes;
-    uint64_t bar4_bytes;
+    uint64_t bar_bytes[2][2] = {}; ///< by index_of() the side; of BAR2 and BAR4
     uint16_t dma_rid = 0;
     bool dma_flr = true;
 };

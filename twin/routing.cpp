@@ -254,27 +254,33 @@ Step step(const Way &way, unsigned bar, uint64_t bar_bytes, uint64_t offset)
     step.bytes = bar_bytes - offset;
     if (way.far == nullptr || !way.link_up)
         return step;
-    const BarShape shape = bar_shape(*way.near, cabled_nt(*way.near), Side::virt, bar);
-    if (!shape.enabled || offset >= shape.bytes || !flag(*way.near, Side::virt, field::mem_enable))
+    const BarShape shape = bar_shape(*way.near, cabled_nt(*way.near), way.enters, bar);
+    if (!shape.enabled || offset >= shape.bytes || !flag(*way.near, way.enters, field::mem_enable))
         return step;
-    const Translated out = translate(*way.near, Side::virt, bar, shape, offset);
+    const Translated out = translate(*way.near, way.enters, bar, shape, offset);
     step.bytes = std::min(step.bytes, out.bytes);
     step.rights = out.rights;
-    if (step.rights == 0 || !flag(*way.near, Side::link, field::bus_master))
+    if (step.rights == 0 || !flag(*way.near, other(way.enters), field::bus_master))
         return step;
-    return arrive(way, out.address, step);
+    if (!way.one_chip)
+        return arrive(way, out.address, step);
+    find_region(way.regions, out.address, &step);
+    return step;
 }
 
 Admission admit(const Way &way, uint16_t rid)
 {
     Admission a;
     unsigned index = 0;
-    if (way.far == nullptr || !table_match(*way.near, Side::virt, rid, &index))
+    if (way.far == nullptr || !table_match(*way.near, way.enters, rid, &index))
         return a;
     a.near = true;
-    // Nobody enumerated the link: captured bus 0; the slot is the device, the function stays.
-    a.proxy = static_cast<uint16_t>(index << 3 | (rid & 7u));
-    a.far = table_match(*way.far, Side::link, a.proxy, &index);
+    // The bus of the endpoint where it leaves, 0 where nobody enumerated; the slot is the device,
+    // the function stays.
+    const uint32_t bus =
+        get(*way.near, nt_block(*way.near, other(way.enters)) + reg::captured_bus) & 0xFF;
+    a.proxy = static_cast<uint16_t>(bus << 8 | index << 3 | (rid & 7u));
+    a.far = way.one_chip || table_match(*way.far, Side::link, a.proxy, &index);
     return a;
 }
 
@@ -282,8 +288,8 @@ void resolve(const Way &way, const Viewer &viewer, View *out)
 {
     out->count = 0;
     out->overflow = false;
-    if (way.far == nullptr || !way.link_up || table_empty(*way.near, Side::virt) ||
-        table_empty(*way.far, Side::link))
+    if (way.far == nullptr || !way.link_up || table_empty(*way.near, way.enters) ||
+        (!way.one_chip && table_empty(*way.far, Side::link)))
         return;
     for (uint8_t window = 0; window < window_count; window++)
         resolve_window(way, window, viewer.bar_bytes[window], out);

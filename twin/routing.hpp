@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where an access through a window ends up: from one host's virtual BAR through its chip, over the
-// cable, through the other chip's link BARs into that host's memory or that chip's registers.
+// Where an access through a window ends up: from one host's BAR through its chip, over the cable,
+// and where there are two chips through the other chip's link BARs, into that host's memory or that
+// chip's registers.
 #ifndef PLX_TWIN_ROUTING_HPP
 #define PLX_TWIN_ROUTING_HPP
 
@@ -36,7 +37,9 @@ struct Way {
     const Chip *near = nullptr; ///< of the host that accesses
     const Chip *far = nullptr;  ///< NULL: nothing plugged in
     bool link_up = false;
-    const Region *regions = nullptr; ///< max_blocks, the far host's
+    const Region *regions = nullptr;        ///< max_blocks, the far host's
+    facts::Side enters = facts::Side::virt; ///< of the near chip
+    bool one_chip = false; ///< there is no other: the far host is on its other side
 };
 
 /// Rights along a way, as an A-LUT entry has them.
@@ -60,8 +63,8 @@ Step step(const Way &way, unsigned bar, uint64_t bar_bytes, uint64_t offset);
 
 /// What the requester-ID tables along a way make of requester @p rid.
 struct Admission {
-    bool near = false;  ///< past the near chip's virtual side
-    bool far = false;   ///< past the far chip's link side
+    bool near = false;  ///< past the near chip's table
+    bool far = false;   ///< past the far chip's link side, where there is one
     uint16_t proxy = 0; ///< who it is on the link
 };
 Admission admit(const Way &way, uint16_t rid);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The software twin of two PEX 87xx chips joined back to back by a cable: what a host's driver
-// sees of it. No DPDK. doc/twin.md says what it shows and what it cannot.
+// The software twin of PEX 87xx chips between two hosts, two joined back to back or one that both
+// share: what a host's driver sees of it. No DPDK. doc/twin.md says what it shows and what it
+// cannot.
 #ifndef PLX_TWIN_HPP
 #define PLX_TWIN_HPP
 
@@ -16,6 +17,14 @@ class Host;
 /// What becomes of the registers that an earlier process of this end left in its chip, where the
 /// other end of the cable still holds them.
 enum class ChipState { keep, reset, random };
+
+/// What stands between the two hosts.
+enum class Topology {
+    back_to_back, ///< two chips, cabled by their NT ports: each host on the virtual side of its own
+    /// One chip: one host on its virtual side, the other, whose root port is cabled to the NT port,
+    /// on its link side. The chip is powered before either host and stays with whichever is left.
+    root_port,
+};
 
 /// A monotonic clock in nanoseconds; tests advance their own.
 using ClockFn = uint64_t (*)(void *ctx);
@@ -46,6 +55,7 @@ struct Switches {
     uint32_t dma_prefetch_unit = 1;      // Q10: 234 counts descriptors, or groups of 4
     uint32_t dma_ring_align = 64;        // Q12: power of two; low bits of 214 are ignored
     uint32_t train_us = 1000;            // link training after both ports are enabled
+    bool dead_link_reads_ones = true;    // 4.4: what a link-side host reads then; else zeros
     uint32_t pattern_protect_us = 100;   // E2: test-pattern registers after link down
 };
 
@@ -61,9 +71,12 @@ struct Config {
     uint32_t alut_entries = 256;
     uint16_t cpu_write_rid = 0x0000; ///< requester ID of CPU stores: root complex
     uint16_t cpu_read_rid = 0x0008;  ///< requester ID of CPU loads: root port 00:01.0
-    unsigned nt = 0;                 ///< NT port that the cable hangs on, 0 or 1
-    unsigned dma_channels = 4;       ///< DMA functions of the chip, 0 to 4
-    uint16_t dma_rid = 0x0100;       ///< their bus and device; functions 1 to 4
+    /// Both ends must say the same of these two, and sit on different sides of a shared chip.
+    Topology topology = Topology::back_to_back;
+    unsigned nt = 0;           ///< NT port that the cable hangs on, 0 or 1
+    bool link_side = false;    ///< with Topology::root_port: this host sees the NT link endpoint
+    unsigned dma_channels = 4; ///< DMA functions of the chip, 0 to 4
+    uint16_t dma_rid = 0x0100; ///< their bus and device; functions 1 to 4
     /// How long a register write that moves the peer's view waits for the peer to follow.
     uint32_t remap_wait_us = 20000;
     Switches switches;
@@ -80,7 +93,8 @@ struct Error {
 
 /// Plugs a host into a cable. Whoever comes first waits in the background for the other: this
 /// returns at once with the link down.
-/// @return 0 and *out; -EINVAL bad config, or both ends of a socket cable in one process;
+/// @return 0 and *out; -EINVAL bad config, another topology at the other end, or both ends of a
+///   socket cable in one process;
 ///   -EBUSY the cable has two ends already; -EACCES/-ENOENT/... the path cannot be used;
 ///   -EPROTO the other end speaks another version; -ENOMEM. @p error says which.
 int attach(const Config &config, Host **out, Error *error);
@@ -89,7 +103,8 @@ int attach(const Config &config, Host **out, Error *error);
 /// removed if it was ours. The chip stays with the other end, as a card stays powered.
 void detach(Host *host);
 
-/// The chip's CSR space (256 KiB) and the NT virtual function's configuration space (4 KiB).
+/// The chip's CSR space (256 KiB) and the configuration space (4 KiB) of the NT function that this
+/// host sees: the virtual one, or the link one, which is there as long as the link is up.
 /// Side effects run at once in the caller, but what A-LUT RAM grants or denies is followed by the
 /// host's next read, or some milliseconds later. Any thread. A read of a missing register is 0.
 uint32_t csr_read32(Host *host, uint32_t offset);
@@ -97,9 +112,9 @@ void csr_write32(Host *host, uint32_t offset, uint32_t value);
 uint32_t config_read32(Host *host, uint32_t offset);
 void config_write32(Host *host, uint32_t offset, uint32_t value);
 
-/// A memory BAR of the NT virtual endpoint. base is NULL for BARs that do not exist (3, 5: upper
-/// halves; BAR0: CSR, see csr_read32). base is plain memory: what is stored there arrives in the
-/// peer's memory while the way is open, and is lost while it is not.
+/// A memory BAR of the NT endpoint that this host sees. base is NULL for BARs that do not exist (3,
+/// 5: upper halves; BAR0: CSR, see csr_read32). base is plain memory: what is stored there arrives
+/// in the peer's memory while the way is open, and is lost while it is not.
 struct Bar {
     volatile void *base;
     uint64_t bytes;
