@@ -26,6 +26,28 @@ namespace
 constexpr unsigned huge_pages_wanted = 48;
 
 std::unique_ptr<Sysfs> tree;
+
+// One stream for the whole process: EAL's threads may be logging whenever it would be closed.
+FILE *journal_file = nullptr;
+char *journal_text = nullptr;
+size_t journal_bytes = 0;
+
+void open_journal()
+{
+    journal_file = open_memstream(&journal_text, &journal_bytes);
+    rte_openlog_stream(journal_file);
+}
+
+/// All that was logged so far.
+std::string journal()
+{
+    flockfile(journal_file); // who logs may move the text
+    fflush_unlocked(journal_file);
+    std::string all(journal_text, journal_bytes);
+    funlockfile(journal_file);
+    return all;
+}
+
 std::string obstacle;
 
 unsigned free_huge_pages()
@@ -61,6 +83,7 @@ void start_eal()
         std::exit(2);
     }
     sched_setaffinity(0, sizeof(cores), &cores);
+    open_journal();
     if (rte_eal_iova_mode() != RTE_IOVA_PA)
         obstacle = "EAL gives no physical addresses here (CAP_SYS_ADMIN is missing)";
 }
@@ -76,22 +99,11 @@ const std::string &why_no_bus()
     return obstacle;
 }
 
-LogCapture::LogCapture() : file_(open_memstream(&text_, &bytes_))
-{
-    rte_openlog_stream(file_);
-}
-
-LogCapture::~LogCapture()
-{
-    rte_openlog_stream(nullptr);
-    std::fclose(file_);
-    std::free(text_);
-}
+LogCapture::LogCapture() : begin_(journal().size()) {}
 
 std::string LogCapture::text() const
 {
-    std::fflush(file_);
-    return {text_, bytes_};
+    return journal().substr(begin_);
 }
 
 std::string LogCapture::driver() const
@@ -167,8 +179,11 @@ int main(int argc, char **argv)
         test::start_eal();
     }
     const int result = RUN_ALL_TESTS();
-    if (test::tree != nullptr)
+    if (test::tree != nullptr) {
+        if (result != 0)
+            std::fputs(test::journal().c_str(), stderr);
         rte_eal_cleanup();
+    }
     test::tree.reset();
     return result;
 }

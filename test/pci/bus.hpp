@@ -17,22 +17,17 @@ namespace test
 Sysfs &sysfs();
 const std::string &why_no_bus();
 
-/// What EAL and the driver logged during a scope.
+/// What EAL and the driver logged since this was made.
 class LogCapture
 {
 public:
     LogCapture();
-    ~LogCapture();
-    LogCapture(const LogCapture &) = delete;
-    LogCapture &operator=(const LogCapture &) = delete;
     std::string text() const;
     /// The driver's lines alone.
     std::string driver() const;
 
 private:
-    FILE *file_;
-    char *text_ = nullptr;
-    size_t bytes_ = 0;
+    size_t begin_;
 };
 
 class OnTheBus : public testing::Test
