@@ -28,11 +28,10 @@ bool all_zero(const Chip &chip, uint32_t base)
 // address of its next descriptor stays 0 until then.
 void keep_tail(Host &host, unsigned channel, uint32_t offset, uint32_t before)
 {
+    if (!host.config.switches.dma_stale_tail)
+        return;
     Chip &chip = *host.chip;
     const uint32_t base = facts::dma_base(channel);
-    if (offset < dma_reg::block_src_lo || offset > dma_reg::ring_count ||
-        !host.config.switches.dma_stale_tail)
-        return;
     std::atomic<uint32_t> &state = chip.dma_state[channel];
     const uint32_t now = get(chip, base + offset);
     if (all_zero(chip, base))
@@ -44,18 +43,24 @@ void keep_tail(Host &host, unsigned channel, uint32_t offset, uint32_t before)
         chip.csr[(base + dma_reg::ring_next) / 4].store(0);
 }
 
+bool is_ring_register(uint32_t offset)
+{
+    return offset >= dma_reg::block_src_lo && offset <= dma_reg::ring_count;
+}
+
+// START comes from the data path: it takes no lock of the host's.
 void write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32_t lanes)
 {
-    if (!is_there(host, channel, offset))
+    if (!is_there(host, channel, offset) || host.gone)
         return;
-    {
+    const uint32_t at = facts::dma_base(channel) + offset;
+    if (is_ring_register(offset)) {
         Locked locked(host);
-        if (host.gone)
-            return;
-        const uint32_t at = facts::dma_base(channel) + offset;
         const uint32_t before = get(*host.chip, at);
-        reg_write(*host.chip, at, value, now_ns(host), lanes);
+        reg_write(*host.chip, at, value, 0, lanes);
         keep_tail(host, channel, offset, before);
+    } else {
+        reg_write(*host.chip, at, value, 0, lanes);
     }
     host.dma[channel].written(offset, value, lanes);
 }

@@ -125,11 +125,8 @@ void DmaChannel::kick()
 
 void DmaChannel::serve()
 {
-    {
-        Locked locked(*host_);
-        if (host_->gone)
-            return forget();
-    }
+    if (host_->gone)
+        return forget();
     if (memory_version_ != host_->dma_memory.version) {
         source_ = {};
         destination_ = {};
@@ -339,6 +336,7 @@ void DmaChannel::count_link_loss(uint64_t moved)
         return;
     faults_.link_loss = unlimited;
     inject(host_, Fault::link_down, 1);
+    look_again();
 }
 
 // E9

@@ -76,6 +76,8 @@ private:
     Transfer transfer() const;
     void move();
     void count_link_loss(uint64_t moved);
+    /// At what is open to the engine.
+    void look_again() { source_.grant.trust = destination_.grant.trust = 0; }
     void fail(Fate fate);
     void hang();
     void complete(uint32_t result);

@@ -100,6 +100,7 @@ void DmaChannel::fetch(uint64_t slot)
 {
     fetched_count_ = fetched_next_ = 0;
     fetch_failed_ = false;
+    look_again();
     const uint32_t limit = dma_field::fetch_limit.get(reg(dma_reg::prefetch));
     const uint64_t unit = host_->config.switches.dma_prefetch_unit;
     unsigned wanted = fetch_max; // which is what 0 stands for (SDK R)

@@ -13,6 +13,9 @@ namespace
 {
 constexpr uint64_t plain_max = uint64_t{256} << 10; ///< so that requests to pause are seen soon
 constexpr uint64_t checked_max = 4096;              ///< moved under the host's lock
+/// What an engine moves, at the most, on a grant that was taken back meanwhile. It does no harm:
+/// where memory was taken away, the window's mapping does not lead there any more.
+constexpr uint64_t trust_max = uint64_t{64} << 10;
 
 /// One end of a piece: plain memory, or a window that has to be asked for each access.
 struct Leg {
@@ -58,7 +61,7 @@ Grant make_grant(Host &host, uint8_t window, uint64_t offset, uint16_t requester
     if (!way.link_up || !admission.near || !admission.far)
         return {};
     const Extent *const e = direct_extent(*host.own_view, window, offset);
-    return e == nullptr ? Grant{} : Grant{basis, e->offset, e->bytes};
+    return e == nullptr ? Grant{} : Grant{basis, e->offset, e->bytes, 0};
 }
 
 bool grants(const Grant &grant, uint64_t offset)
@@ -66,20 +69,29 @@ bool grants(const Grant &grant, uint64_t offset)
     return offset >= grant.offset && offset - grant.offset < grant.bytes;
 }
 
+bool grant_leg(const DmaEnd &end, uint64_t offset, Leg *leg)
+{
+    if (!grants(end.grant, offset))
+        return false;
+    leg->plain = end.range.address + offset;
+    leg->bytes = end.grant.offset + end.grant.bytes - offset;
+    return true;
+}
+
 /// @return false: the card is gone
 bool find_window_leg(Host &host, DmaEnd &end, uint64_t bus, uint16_t requester, Leg *leg)
 {
     const uint64_t offset = bus - end.range.bus;
+    if (end.grant.trust != 0 && grant_leg(end, offset, leg))
+        return true;
     Locked locked(host);
     if (host.gone)
         return false;
     if (!grants(end.grant, offset) || !(end.grant.basis == basis_now(host)))
         end.grant = make_grant(host, end.range.window, offset, requester);
-    if (grants(end.grant, offset)) {
-        leg->plain = end.range.address + offset;
-        leg->bytes = end.grant.offset + end.grant.bytes - offset;
+    end.grant.trust = trust_max;
+    if (grant_leg(end, offset, leg))
         return true;
-    }
     leg->bar = window_bars[end.range.window];
     leg->offset = offset;
     leg->bytes = end.range.bytes - offset;
@@ -158,6 +170,8 @@ Fate dma_move(Host &host, DmaEnd &source, DmaEnd &destination, uint16_t requeste
         dma_copy(to.plain, from.plain, bytes);
     else
         fate = move_checked(host, from, to, bytes, requester);
+    for (DmaEnd *const end : {&source, &destination})
+        end->grant.trust -= std::min(end->grant.trust, bytes);
     *moved = fate == Fate::moved ? bytes : 0;
     return fate;
 }

@@ -30,6 +30,7 @@ struct Grant {
     GrantBasis basis;
     uint64_t offset = 0; ///< in the window
     uint64_t bytes = 0;  ///< 0: none
+    uint64_t trust = 0;  ///< bytes that may pass before it is checked again
 };
 
 /// What an engine remembers of the addresses at one end of its transfers.

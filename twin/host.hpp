@@ -62,8 +62,8 @@ public:
     bool present = false;  ///< as told: connected, over a cable that is plugged in
     bool departed = false; ///< the other end went, and may still hold memory of ours
     bool frozen = false;
-    bool gone = false;            ///< the card, by surprise
-    uint32_t gone_reads_as = ~0u; ///< what registers give then
+    std::atomic<bool> gone{false}; ///< the card, by surprise; engines look without the lock
+    uint32_t gone_reads_as = ~0u;  ///< what registers give then
     /// A-LUT RAM was written, and views do not show it yet. An A-LUT is written entry by entry:
     /// followed one by one, a block would be moved for each segment that is taken away. So they
     /// are followed together, before the owner's next read, which is what a driver has to flush
