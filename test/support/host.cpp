@@ -113,7 +113,7 @@ LocalHost::~LocalHost()
 void LocalHost::begin(const Order &order)
 {
     // Control calls stay on the test's thread; traffic has one of its own, as a lcore would.
-    if (order.op == Op::traffic)
+    if (order.op == Op::traffic || order.op == Op::echo)
         thread_ = std::thread([this, order] { answer_ = station_.obey(order); });
     else
         answer_ = station_.obey(order);

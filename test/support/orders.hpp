@@ -36,6 +36,7 @@ enum class Op : uint32_t {
     stop,
     close,
     traffic,  ///< out, in
+    echo,     ///< sends back value messages of queue 0, asleep in between; answer.received
     release,  ///< frees what traffic kept
     observe,  ///< link, events and counters alone
     pattern,  ///< fills the kept mbufs with bytes of seed value

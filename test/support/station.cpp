@@ -93,6 +93,8 @@ Answer Station::obey(const Order &order)
 {
     if (order.op == Op::traffic)
         return traffic(order);
+    if (order.op == Op::echo)
+        return echo(order);
     int64_t rc = 0;
     uint64_t value = 0;
     switch (order.op) {
@@ -138,6 +140,7 @@ Answer Station::obey(const Order &order)
         break;
     case Op::observe:
     case Op::traffic:
+    case Op::echo:
         break;
     }
     Answer answer = observe();
@@ -290,6 +293,26 @@ Answer Station::traffic(const Order &order)
         wrong = "out of time: the connection was not lost";
     answer.rc = wrong.empty() ? 0 : -EIO;
     std::snprintf(answer.text, sizeof(answer.text), "%s", wrong.c_str());
+    return answer;
+}
+
+Answer Station::echo(const Order &order)
+{
+    const auto end = Clock::now() + std::chrono::milliseconds(order.limit_ms);
+    uint64_t echoed = 0;
+    while (echoed < order.value && Clock::now() < end) {
+        rte_mbuf *mbuf = nullptr;
+        if (rte_pmd_plx_ntb_rx_burst(id_, 0, &mbuf, nullptr, 1) != 1) {
+            rte_pmd_plx_ntb_rx_wait(id_, 0, 1'000'000);
+            continue;
+        }
+        while (rte_pmd_plx_ntb_tx_burst(id_, 0, &mbuf, nullptr, 1) == 0 && Clock::now() < end)
+            sched_yield();
+        ++echoed;
+    }
+    Answer answer = observe();
+    answer.received = echoed;
+    answer.rc = echoed == order.value ? 0 : -ETIMEDOUT;
     return answer;
 }
 

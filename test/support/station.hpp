@@ -48,6 +48,7 @@ private:
     int64_t queue_setup(uint32_t pool_mbufs);
     rte_mempool *queue_pool(uint32_t queue, uint32_t mbufs);
     Answer traffic(const Order &order);
+    Answer echo(const Order &order);
     Halves make_halves(const Order &order);
     static void run(Half &half, const Watch &watch);
     static void run_all(const Halves &halves, const Watch &watch);

@@ -56,7 +56,8 @@ queue::Policy pick_policy(MemoryPolicy choice, bool write_combining)
 } // namespace
 
 Device::Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options)
-    : raw_(raw), platform_(platform), options_(options), geometry_(options.geometry), link_(*this)
+    : raw_(raw), platform_(platform), options_(options), geometry_(options.geometry), link_(*this),
+      sleepers_(chip_, platform_, queues_, {options.recheck_us, options.spin_us})
 {
     std::snprintf(name_, sizeof(name_), "%s", name);
 }
@@ -107,6 +108,12 @@ int Device::probe()
     PLX_INIT_LOG(INFO, "%s: PEX %04x rev %02x, NT%u, %s, window %" PRIu64 " MiB, A-LUT %u, %s\n",
                  name_, id.part, id.revision, id.nt, platform_.ops->name,
                  platform_.window_bytes >> 20, id.alut_entries, ops_->name);
+    if (options_.service != 0) {
+        rc = sleep_service_register(*this, &service_id_);
+        if (rc != 0)
+            return rc;
+        has_service_ = true;
+    }
     return dma_.open(name_, raw_->device, platform_, options_.dma, options_.dmadevs);
 }
 
@@ -169,6 +176,12 @@ int Device::queue_setup(uint16_t index, rte_mempool *pool)
     }
     qp->tx.burst = ops_->tx_burst;
     qp->rx.burst = ops_->rx_burst;
+    if (const int rc = sleepers_.setup(index); rc != 0) {
+        queue_release(index);
+        PLX_INIT_LOG(ERR, "%s: no event descriptor for queue %u: %s\n", name_, index,
+                     strerror(-rc));
+        return rc;
+    }
     qp->given_pool = pool;
     qp->set_up = true;
     return 0;
@@ -182,6 +195,7 @@ int Device::queue_release(uint16_t index)
     if (started_)
         return -EBUSY;
     const ControlLock locked(*this);
+    sleepers_.release(index);
     rte_free(qp->tx.state);
     rte_free(qp->rx.state);
     qp->tx.state = nullptr;
@@ -230,6 +244,7 @@ int Device::start()
     own.buf_end = plan_.buf_end;
     own.max_message = max_message();
     own.heartbeat_us = beat_us;
+    own.features = sleepers_.start(name_, options_.interrupts != 0);
     const LinkTimes times{.silent_us = options_.heartbeat_ms * 1000,
                           .lost_us = options_.lost_ms * 1000,
                           .beat_us = beat_us};
@@ -239,6 +254,7 @@ int Device::start()
     started_ = rc == 0;
     unlock();
     if (rc != 0) {
+        sleepers_.stop();
         PLX_INIT_LOG(ERR, "%s: the window could not be opened: %s\n", name_, strerror(-rc));
         return rc;
     }
@@ -281,6 +297,7 @@ void Device::stop()
         started_ = false; // a tick that has not begun does nothing
         rte_eal_alarm_cancel(on_tick, this);
         rte_eal_alarm_cancel(on_wake_alarm, this);
+        sleepers_.stop();
     }
     unsigned unanswered = 0;
     for (unsigned i = 0; i < stop_attempts && unanswered < chip_attempts; ++i) {
@@ -323,6 +340,9 @@ int Device::close()
     }
     drop_window_pool();
     drop_inline_pools();
+    if (has_service_)
+        sleep_service_unregister(service_id_);
+    has_service_ = false;
     for (uint16_t q = 0; q < queues_ready_; ++q)
         queue_release(q);
     queues_ready_ = 0;

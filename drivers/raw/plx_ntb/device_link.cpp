@@ -90,6 +90,7 @@ unsigned Device::tick()
         watch_queues();
         dma_.watch();
         link_.tick();
+        sleepers_.look();
     }
     const unsigned wait_us = started_ ? next_tick_us() : 0; // a callback may have stopped it
     unlock();
@@ -190,6 +191,7 @@ int Device::open_window()
 
 bool Device::quiesce()
 {
+    sleepers_.close();
     for (unsigned q = 0; q < queues_open_; ++q) {
         queues_[q].tx.gate.close();
         queues_[q].rx.gate.close();
@@ -233,6 +235,8 @@ void Device::close_queues()
 void Device::prepare_rings(uint64_t seed)
 {
     const Geometry &g = geometry_;
+    std::memset(block_.base + wire::sleep_request_offset, 0,
+                wire::sleep_words_end - wire::sleep_request_offset);
     for (uint32_t q = 0; q < g.queues; ++q) {
         queue::prepare_ring(block_.base + wire::ring_offset(q, g.ring_lines, g.posted_lines),
                             g.ring_lines, wire::ring_base(seed, q));
@@ -323,14 +327,17 @@ int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t pee
             return rc;
         }
     }
-    if (++generation_ == 0)
-        generation_ = 1;
     for (unsigned q = 0; q < count; ++q) {
         queues_[q].tx.broken.store(false, std::memory_order_relaxed);
         queues_[q].rx.broken.store(false, std::memory_order_relaxed);
-        queues_[q].tx.gate.open(generation_);
-        queues_[q].rx.gate.open(generation_);
+        queues_[q].tx.gate.open();
+        queues_[q].rx.gate.open();
     }
+    sleepers_.open(count, {.own_block = block_.base,
+                           .peer_block = platform_.window,
+                           .own_seed = own_seed,
+                           .peer_seed = peer_seed,
+                           .peer_features = peer.features});
     return 0;
 }
 
@@ -392,6 +399,7 @@ void Device::report(LinkEvent event)
     }
     if (event_fn_ != nullptr)
         event_fn_(id(), told, event_arg_);
+    sleepers_.wake_all();
 }
 
 void Device::explain(const char *why)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A gate between one half of a queue pair and the control thread: the control thread closes it and
 // then knows, without the application's help and without a fence on the hot path, when no burst is
-// inside.
+// inside. It can also leave word at the gate, which the next burst to enter takes notice of.
 #ifndef PLX_GATE_HPP
 #define PLX_GATE_HPP
 
@@ -25,10 +25,22 @@ int gate_init();
 /// expedited).
 void gate_barrier();
 
-class Gate
+/// What the gate, and what is built on it, is made of; a test has another.
+struct CpuMemory {
+    template <class T>
+    using Atomic = std::atomic<T>;
+    /// What is touched under a lock alone.
+    template <class T>
+    using Guarded = T;
+    static void barrier() { gate_barrier(); }
+};
+
+template <class Memory>
+class BasicGate
 {
 public:
-    /// Hot path. @return the open generation, 0 when closed. leave() must follow in both cases.
+    /// Hot path. @return the word at the gate, another one each time it is opened or alerted; 0
+    /// when it is closed. leave() must follow in both cases.
     /// Store to busy_, then load of open_: a store-load order that x86 does not keep by itself.
     /// close() makes up for it with gate_barrier(): either this thread sees the gate closed, or the
     /// control thread sees it busy.
@@ -50,10 +62,21 @@ public:
         busy_.store(0, std::memory_order_release);
     }
 
-    /// Control side. Everything set up before is visible to the burst that enters.
-    void open(uint32_t generation)
+    /// Control side, one thread at a time. Everything set up before is visible to the burst that
+    /// enters.
+    void open()
     {
-        open_.store(generation, std::memory_order_seq_cst);
+        open_.store(next_word(0), std::memory_order_seq_cst);
+    }
+    /// Leaves word at an open gate: after this and a barrier, every burst that enters finds it.
+    void alert()
+    {
+        if (is_open())
+            open_.store(next_word(alert_bit), std::memory_order_seq_cst);
+    }
+    static constexpr bool alerted(uint32_t word)
+    {
+        return (word & alert_bit) != 0;
     }
     void close()
     {
@@ -70,9 +93,42 @@ public:
     }
 
 private:
-    alignas(64) std::atomic<uint32_t> open_{0}; // written by the control thread, rarely
-    alignas(64) std::atomic<uint32_t> busy_{0}; // written by the queue's lcore, twice a burst
+    static constexpr uint32_t alert_bit = 1;
+    uint32_t next_word(uint32_t bit)
+    {
+        do
+            turn_ += 2;
+        while (turn_ == 0);
+        return turn_ | bit;
+    }
+
+    // Written by the control thread, rarely.
+    alignas(64) typename Memory::template Atomic<uint32_t> open_{0};
+    uint32_t turn_ = 0; ///< control's own
+    // Written by the queue's lcore, twice a burst.
+    alignas(64) typename Memory::template Atomic<uint32_t> busy_{0};
 };
+using Gate = BasicGate<CpuMemory>;
+
+/// One burst through a gate: burst(), or first(word) where the word at the gate is not *@p seen.
+/// @return what they return, or @p closed
+template <class Memory, class Burst, class First>
+[[gnu::always_inline]] inline int pass(BasicGate<Memory> &gate, const uint32_t *seen, int closed,
+                                       const Burst &burst, const First &first)
+{
+    const uint32_t word = gate.enter();
+    if (word == 0) [[unlikely]] {
+        gate.leave();
+        return closed;
+    }
+    int rc;
+    if (word == *seen) [[likely]]
+        rc = burst();
+    else
+        rc = first(word);
+    gate.leave();
+    return rc;
+}
 
 } // namespace plx::pmd
 

@@ -90,7 +90,6 @@ int Link::start(const wire::Hello &own, uint64_t window_bytes, const LinkTimes &
 {
     own_ = own;
     own_.seq = 0;
-    own_.features = 0;
     max_message_ = own.max_message;
     times_ = times;
     window_bytes_ = window_bytes;

@@ -74,6 +74,11 @@ constexpr NumberKey number_keys[] = {
     {"lost_ms", nullptr, &Options::lost_ms, 30, 600000, "30 to 600000"},
     {"dma", nullptr, &Options::dma, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
     {"dmadev", nullptr, &Options::dmadevs, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
+    {"recheck_us", nullptr, &Options::recheck_us, 50, 1000000, "50 to 1000000 (microseconds)"},
+    {"spin_us", nullptr, &Options::spin_us, 0, 1000000, "0 to 1000000 (microseconds)"},
+    {"intr", nullptr, &Options::interrupts, 0, 1, "0 or 1"},
+    {"service", nullptr, &Options::service, 0, 1, "0 or 1"},
+    {"msi", nullptr, &Options::msi, 0, 1, "0 or 1"},
 };
 
 int on_number(const char *key, const char *value, void *arg)
@@ -190,10 +195,11 @@ int on_copy_curve(const char *key, const char *value, void *arg)
     return expected != nullptr ? bad_value(parse, key, value, expected) : 0;
 }
 
-const char *const twin_keys[] = {"cable",   "state",      "queues", "ring",        "buffers",
-                                 "buf",     "posted",     "inline", "max_message", "heartbeat_ms",
-                                 "lost_ms", "numa",       "drain",  "mem",         "copy",
-                                 "dma_min", "copy_curve", "dma",    "dmadev",      nullptr};
+const char *const twin_keys[] = {"cable",        "state",   "msi",        "queues",  "ring",
+                                 "buffers",      "buf",     "posted",     "inline",  "max_message",
+                                 "heartbeat_ms", "lost_ms", "numa",       "drain",   "mem",
+                                 "copy",         "dma_min", "copy_curve", "dma",     "dmadev",
+                                 "recheck_us",   "spin_us", "intr",       "service", nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {
@@ -234,7 +240,7 @@ void derive(Geometry *g)
 
 int parse_options(const char *device, const char *args, bool twin, Options *options)
 {
-    const char *const *keys = twin ? twin_keys : twin_keys + 2;
+    const char *const *keys = twin ? twin_keys : twin_keys + 3;
     Options parsed = *options;
     Parse parse{device, &parsed};
     if (args != nullptr && args[0] != '\0') {

@@ -49,7 +49,13 @@ struct Options {
     Geometry geometry;
     uint32_t heartbeat_ms = 50; ///< without one for so long: silent
     uint32_t lost_ms = 1000;
-    int node = -1; ///< -1: the device's own, or the starting thread's
+    uint32_t recheck_us =
+        1000;                ///< a sleep that no doorbell is known to end is looked after so often
+    uint32_t spin_us = 20;   ///< rx_wait polls so long before it sleeps
+    uint32_t interrupts = 1; ///< 0: doorbells are not listened to
+    uint32_t service = 0;    ///< 1: a service lcore looks after those who sleep
+    uint32_t msi = 0;        ///< 1: the twin's chip sends MSI, not INTx
+    int node = -1;           ///< -1: the device's own, or the starting thread's
     DrainChoice drain = DrainChoice::automatic;
     MemoryPolicy memory = MemoryPolicy::automatic;
     CopyRequest copy;
@@ -60,13 +66,14 @@ struct Options {
 /// The devargs that both probes accept, as dpdk-pmdinfo.py shows them.
 #define PLX_COMMON_PARAMS                                                                          \
     "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
-    "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> numa=<node> "                                \
+    "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> recheck_us=<n> spin_us=<n> intr=0|1 "        \
+    "service=0|1 numa=<node> "                                                                     \
     "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "         \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
-#define PLX_TWIN_PARAMS "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>] "
+#define PLX_TWIN_PARAMS "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>] msi=0|1 "
 
 /// Reads devargs; each bad key or value is logged with what was expected.
-/// @param twin whether `cable` and `state` are known (and cable is needed)
+/// @param twin whether `cable`, `state` and `msi` are known (and cable is needed)
 /// @return 0 or -EINVAL with *options untouched
 int parse_options(const char *device, const char *args, bool twin, Options *options);
 

@@ -40,6 +40,10 @@ struct PlatformOps {
     bool (*peer_present)(void *ctx);
     /// @param wake called from any thread when peer_present may have changed; NULL: no more
     void (*watch_peer)(void *ctx, void (*wake)(void *arg), void *arg);
+    /// @param fn called from any thread, one at a time, when the chip interrupts: doorbells are
+    /// pending; NULL: no more, and none is under way once this returns
+    /// @return 0; -ENOTSUP or another error: nothing interrupts this host
+    int (*watch_interrupt)(void *ctx, void (*fn)(void *arg), void *arg);
     void (*detach)(void *ctx);
     /// A fault on demand; NULL where there are none.
     /// @return 0; -EINVAL the argument; -ENOTSUP the fault

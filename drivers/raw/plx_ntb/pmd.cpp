@@ -37,10 +37,29 @@ Device *device_of(const rte_rawdev *raw)
 
 /// The lcore of a half tells where it lives, once a connection; the control thread warns.
 template <class H>
-__rte_noinline void introduce(H *half, uint32_t generation)
+void introduce(H *half)
 {
-    half->seen = generation;
     half->lcore_node.store(static_cast<int>(rte_socket_id()), std::memory_order_relaxed);
+}
+
+/// The burst that meets a new word at its gate.
+__rte_noinline int first_burst(TxHalf *half, uint32_t word, rte_mbuf **mbufs,
+                               const queue::Meta *meta, uint16_t n)
+{
+    introduce(half);
+    return meet_word<CpuMemory>(
+        word, &half->seen, [=] { return half->burst(half->state, mbufs, meta, n); },
+        [half] {
+            half->doorbell.ring();
+            half->rings->fetch_add(1, std::memory_order_relaxed);
+        });
+}
+__rte_noinline int first_burst(RxHalf *half, uint32_t word, rte_mbuf **mbufs, queue::Meta *meta,
+                               uint16_t n)
+{
+    introduce(half);
+    half->seen = word;
+    return half->burst(half->state, mbufs, meta, n);
 }
 
 /// One burst behind the gate; `closed` is what the caller gets while there is no peer.
@@ -48,15 +67,11 @@ template <class H, class Meta, class QueueMeta>
 inline int gated(void *queue, rte_mbuf **mbufs, Meta *meta, uint16_t n, int closed)
 {
     auto *half = static_cast<H *>(queue);
-    const uint32_t generation = half->gate.enter();
-    if (unlikely(generation == 0)) {
-        half->gate.leave();
-        return closed;
-    }
-    if (unlikely(generation != half->seen))
-        introduce(half, generation);
-    const int rc = half->burst(half->state, mbufs, reinterpret_cast<QueueMeta *>(meta), n);
-    half->gate.leave();
+    auto *queue_meta = reinterpret_cast<QueueMeta *>(meta);
+    const int rc = pass(
+        half->gate, &half->seen, closed,
+        [=] { return half->burst(half->state, mbufs, queue_meta, n); },
+        [=](uint32_t word) { return first_burst(half, word, mbufs, queue_meta, n); });
     if (unlikely(rc == -EPROTO)) {
         half->broken.store(true, std::memory_order_relaxed);
         return closed;

@@ -16,6 +16,7 @@
 #include <plx_queue.hpp>
 
 #include "device_copy.hpp"
+#include "device_sleep.hpp"
 #include "dma_ports.hpp"
 #include "plx_gate.hpp"
 #include "plx_link.hpp"
@@ -43,12 +44,15 @@ struct Half {
     Gate gate;
     State *state = nullptr;
     Burst burst = nullptr;
-    uint32_t seen = 0;               ///< lcore's own: generation it has introduced itself to
+    uint32_t seen = 0;               ///< lcore's own: word of the gate it has taken notice of
     std::atomic<int> lcore_node{-2}; ///< NUMA node of the lcore; -2: not seen
     std::atomic<bool> broken{false}; ///< the peer broke the protocol on this half
     bool warned = false;             ///< control's own
 };
-using TxHalf = Half<queue::Tx, queue::TxBurst>;
+struct TxHalf : Half<queue::Tx, queue::TxBurst> {
+    Doorbell doorbell; ///< of a receiver that sleeps
+    std::atomic<uint64_t> *rings = nullptr;
+};
 using RxHalf = Half<queue::Rx, queue::RxBurst>;
 
 struct QueuePair {
@@ -57,6 +61,7 @@ struct QueuePair {
     rte_mempool *given_pool = nullptr; ///< the user's
     rte_mempool *own_pool = nullptr;   ///< made by us where the user gave none
     bool set_up = false;
+    QueueSleep sleep;
 
     rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
 };
@@ -104,6 +109,7 @@ public:
     const queue::Ops *ops() const { return ops_; }
     queue::Drain drain() const { return drain_; }
     LinkCounts &counts() { return counts_; }
+    Sleepers &sleepers() { return sleepers_; }
     /// How messages are copied since the last connection.
     CopyChoice copy_choice();
 
@@ -172,7 +178,9 @@ private:
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
     uint16_t queues_ready_ = 0; ///< as configured
     unsigned queues_open_ = 0;  ///< with the peer of now
-    uint32_t generation_ = 0;   ///< of open queues; never 0 while open
+    Sleepers sleepers_;
+    uint32_t service_id_ = 0;
+    bool has_service_ = false;
     WindowMemory block_;
     Geometry block_geometry_; ///< what block_ and the pools were made for
     BlockPlan plan_{};
@@ -215,6 +223,10 @@ int device_create(const char *name, const Platform &platform, const Options &opt
 /// Stops, closes and releases it. @return 0; -ENODEV; -EBUSY mbufs of its pools are still held
 int device_destroy(const char *name);
 
+// pmd_sleep.cpp
+/// A service that looks after those who sleep on @p device. @return 0 or negative errno, logged
+int sleep_service_register(Device &device, uint32_t *id);
+void sleep_service_unregister(uint32_t id);
 // pmd_stats.cpp
 int xstats_get(const rte_rawdev *, const unsigned ids[], uint64_t values[], unsigned n);
 int xstats_get_names(const rte_rawdev *, rte_rawdev_xstats_name *names, unsigned size);

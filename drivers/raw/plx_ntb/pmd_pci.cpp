@@ -19,6 +19,7 @@
 #include "plx_log.hpp"
 #include "pmd_info.hpp"
 #include "pmd_pci_dma.hpp"
+#include "pmd_pci_interrupt.hpp"
 #include "pmd_pci_look.hpp"
 #include "pmd_pci_memory.hpp"
 
@@ -38,6 +39,7 @@ struct RegSpace {
 
 struct PciPlatform {
     rte_pci_device *pci;
+    PciInterrupt interrupt;
     RegSpace own;  ///< BAR0: the chip's registers
     RegSpace peer; ///< BAR4: the peer's registers at its start
 };
@@ -114,14 +116,19 @@ bool peer_present(void *)
 
 void watch_peer(void *, void (*)(void *), void *) {}
 
+int watch_interrupt(void *ctx, void (*fn)(void *arg), void *arg)
+{
+    return pci_interrupt_watch(self(ctx)->pci->intr_handle, &self(ctx)->interrupt, fn, arg);
+}
+
 void detach(void *ctx)
 {
     pci_dma_release(*self(ctx)->pci);
     rte_free(ctx);
 }
 
-const PlatformOps pci_ops = {"pci",      memory_alloc, memory_free, peer_present,
-                             watch_peer, detach,       nullptr};
+const PlatformOps pci_ops = {"pci",      memory_alloc,    memory_free, peer_present,
+                             watch_peer, watch_interrupt, detach,      nullptr};
 
 // ---- probe and remove
 

@@ -59,8 +59,21 @@ constexpr LinkStat link_stats[] = {
     {"link_fences", &LinkCounts::fences},
 };
 
+struct SleepStat {
+    const char *name;
+    std::atomic<uint64_t> SleepCounts::*count;
+};
+constexpr SleepStat sleep_stats[] = {
+    {"sleep_arms", &SleepCounts::arms},
+    {"sleep_rings", &SleepCounts::rings},
+    {"sleep_doorbell_wakes", &SleepCounts::doorbell_wakes},
+    {"sleep_check_wakes", &SleepCounts::check_wakes},
+};
+
 constexpr unsigned per_queue = std::size(queue_stats);
 constexpr unsigned per_link = std::size(link_stats);
+constexpr unsigned per_sleep = std::size(sleep_stats);
+constexpr unsigned per_device = per_link + per_sleep;
 
 Device *device_of(const rte_rawdev *raw)
 {
@@ -69,7 +82,7 @@ Device *device_of(const rte_rawdev *raw)
 
 unsigned stat_count(const Device &device)
 {
-    return per_link + per_queue * (1u + device.queue_count());
+    return per_device + per_queue * (1u + device.queue_count());
 }
 
 uint64_t queue_value(const QueuePair &qp, const QueueStat &stat)
@@ -86,8 +99,10 @@ uint64_t value_of(Device &device, unsigned id)
 {
     if (id < per_link)
         return device.counts().*link_stats[id].count;
-    const QueueStat &stat = queue_stats[(id - per_link) % per_queue];
-    const unsigned group = (id - per_link) / per_queue;
+    if (id < per_device)
+        return device.sleepers().counts().*sleep_stats[id - per_link].count;
+    const QueueStat &stat = queue_stats[(id - per_device) % per_queue];
+    const unsigned group = (id - per_device) / per_queue;
     if (group > 0)
         return queue_value(*device.queue(static_cast<uint16_t>(group - 1)), stat);
     uint64_t sum = 0;
@@ -98,12 +113,13 @@ uint64_t value_of(Device &device, unsigned id)
 
 void name_of(unsigned id, rte_rawdev_xstats_name *out)
 {
-    if (id < per_link) {
-        std::snprintf(out->name, sizeof(out->name), "%s", link_stats[id].name);
+    if (id < per_device) {
+        std::snprintf(out->name, sizeof(out->name), "%s",
+                      id < per_link ? link_stats[id].name : sleep_stats[id - per_link].name);
         return;
     }
-    const QueueStat &stat = queue_stats[(id - per_link) % per_queue];
-    const unsigned group = (id - per_link) / per_queue;
+    const QueueStat &stat = queue_stats[(id - per_device) % per_queue];
+    const unsigned group = (id - per_device) / per_queue;
     if (group == 0)
         std::snprintf(out->name, sizeof(out->name), "%s_%s", stat.direction, stat.detail);
     else
@@ -115,6 +131,8 @@ void reset_all(Device &device)
 {
     for (const LinkStat &stat : link_stats)
         device.counts().*stat.count = 0;
+    for (const SleepStat &stat : sleep_stats)
+        device.sleepers().counts().*stat.count = 0;
     for (uint16_t q = 0; q < device.queue_count(); ++q) {
         const QueuePair &qp = *device.queue(q);
         if (!qp.set_up)

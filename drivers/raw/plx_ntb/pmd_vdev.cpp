@@ -13,6 +13,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include <plx_regs.hpp>
 #include <twin.hpp>
 
 #include "eal_memory.hpp"
@@ -40,6 +41,8 @@ struct TwinPlatform {
     uint16_t write_rid = 0;
     void (*wake)(void *arg) = nullptr;
     void *wake_arg = nullptr;
+    void (*interrupt)(void *arg) = nullptr;
+    void *interrupt_arg = nullptr;
 };
 
 constexpr unsigned data_bar = 2;
@@ -147,6 +150,29 @@ void watch_peer(void *ctx, void (*wake)(void *arg), void *arg)
         twin::on_cable(self(ctx)->host, on_cable, ctx);
 }
 
+void on_interrupt(void *ctx)
+{
+    self(ctx)->interrupt(self(ctx)->interrupt_arg);
+}
+
+int watch_interrupt(void *ctx, void (*fn)(void *arg), void *arg)
+{
+    twin::on_interrupt(self(ctx)->host, nullptr, nullptr);
+    self(ctx)->interrupt = fn;
+    self(ctx)->interrupt_arg = arg;
+    if (fn != nullptr)
+        twin::on_interrupt(self(ctx)->host, on_interrupt, ctx);
+    return 0;
+}
+
+/// What a kernel does for a driver that asks for MSI.
+void enable_msi(twin::Host *host)
+{
+    constexpr uint32_t enable = uint32_t{1} << 16; // G: message control
+    const uint32_t at = facts::reg::msi_control;
+    twin::config_write32(host, at, twin::config_read32(host, at) | enable);
+}
+
 struct FaultPair {
     rte_pmd_plx_ntb_fault asked;
     twin::Fault fault;
@@ -182,8 +208,8 @@ void detach(void *ctx)
     rte_free(ctx);
 }
 
-const PlatformOps twin_ops = {"twin",     memory_alloc, memory_free, peer_present,
-                              watch_peer, detach,       inject};
+const PlatformOps twin_ops = {"twin",     memory_alloc,    memory_free, peer_present,
+                              watch_peer, watch_interrupt, detach,      inject};
 
 /// The twin's threads are EAL control threads: they stay off the polling lcores where there is
 /// room.
@@ -253,6 +279,8 @@ int open_twin(const char *name, const Options &options, Platform *out)
     }
     made->read_rid = config.cpu_read_rid;
     made->write_rid = config.cpu_write_rid;
+    if (options.msi != 0)
+        enable_msi(made->host);
     const twin::Bar data = twin::bar(made->host, data_bar);
     const twin::Bar shared = twin::bar(made->host, shared_bar);
     *out = {.ops = &twin_ops,

@@ -25,6 +25,11 @@
  * inside burst calls. Link, statistics and attribute reads are safe from any thread. Primary
  * processes only: a secondary process is refused with -ENOTSUP at probe.
  *
+ * Service: with the devarg service=1 the device registers a service of its own name
+ * (rte_service_get_by_name()). A service lcore that runs it looks after receivers that sleep, in
+ * memory alone, and answers the peer's, both at once instead of by interrupts and timers: for
+ * devices without an interrupt. Nothing depends on it.
+ *
  * What a peer can do: nothing that it writes makes this driver read or write outside its own
  * buffers, crash or spin. The data of a *received* mbuf that came through a posted buffer (longer
  * than the sender's inline limit) lies in window memory: a hostile peer can change it until the
@@ -204,6 +209,59 @@ int rte_pmd_plx_ntb_link_get(uint16_t dev_id, struct rte_pmd_plx_ntb_link *link)
  * returns. @return 0; -ENODEV
  */
 int rte_pmd_plx_ntb_event_register(uint16_t dev_id, rte_pmd_plx_ntb_event_fn fn, void *arg);
+
+/** rte_pmd_plx_ntb_rx_wait() without a time limit. */
+#define RTE_PMD_PLX_NTB_FOREVER UINT32_MAX
+
+/**
+ * The event descriptor of a queue pair's receiving half, for poll(), epoll and rte_epoll_wait().
+ * It becomes readable after rte_pmd_plx_ntb_rx_arm() when a message shows or something happens to
+ * the connection (each event of enum rte_pmd_plx_ntb_event, and rte_rawdev_stop()), and may do so
+ * for nothing. It stays the driver's: never read, write or close it.
+ *
+ * Who sleeps does, in this order:
+ *
+ *     received = rte_pmd_plx_ntb_rx_burst(...)         until it returns 0
+ *     if rte_pmd_plx_ntb_rx_arm(...) == 0              else: receive
+ *         wait until the descriptor is readable
+ *         rte_pmd_plx_ntb_rx_disarm(...)
+ *     receive
+ *
+ * No message is slept through. The peer's control side confirms that it rings for what comes next
+ * and how much came before; until it has, or where it cannot ring (devarg intr=0, no interrupt
+ * from the kernel driver, its way to our registers closed), the driver looks every `recheck_us`
+ * (devarg, default 1000) microseconds. A doorbell that is lost on its way costs at most some 10 ms.
+ *
+ * @return a descriptor, valid until the queue is released or the device is configured with fewer
+ *   queues or closed; -ENODEV no such device or queue, or it is not set up. Any thread.
+ */
+int rte_pmd_plx_ntb_rx_event_fd(uint16_t dev_id, uint16_t queue);
+
+/**
+ * Arms the event descriptor for one event. By the thread of the receiving half, outside a burst;
+ * it takes some microseconds and a write across the bridge. Armed while there is no peer, it tells
+ * when one comes.
+ * @return 0 armed; 1 not armed: there is something to receive; -ENODEV
+ */
+int rte_pmd_plx_ntb_rx_arm(uint16_t dev_id, uint16_t queue);
+
+/**
+ * Takes it back, and what the descriptor shows with it. Same thread; also when it is not armed.
+ * @return 0; -ENODEV
+ */
+int rte_pmd_plx_ntb_rx_disarm(uint16_t dev_id, uint16_t queue);
+
+/**
+ * Waits until there is something to receive: polls for `spin_us` (devarg, default 20)
+ * microseconds, then sleeps as above. Same thread. Start and stop of the device may run
+ * meanwhile and wake it; queue release, configure and close may not.
+ *
+ * @param dev_id, queue  as above
+ * @param timeout_us     microseconds; 0: look once; RTE_PMD_PLX_NTB_FOREVER
+ * @return 1 receive now: there is a message, or an event that ended the wait; 0 out of time;
+ *   -EINTR a signal came; -ENODEV
+ */
+int rte_pmd_plx_ntb_rx_wait(uint16_t dev_id, uint16_t queue, uint32_t timeout_us);
 
 /** Faults on demand, for tests of what is built on a device. Each strikes the device's own end. */
 enum rte_pmd_plx_ntb_fault {

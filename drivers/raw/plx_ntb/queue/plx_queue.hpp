@@ -175,6 +175,17 @@ uint32_t rx_posted(const Rx *);
 /// Closes it: posted buffers and half-received messages go back to their pool. To be called when
 /// the peer can no longer write to them (fenced).
 void rx_close(Rx *);
+/// Messages sent in this epoch, modulo 2^32. Control side, while the queue is open.
+uint32_t tx_published(const Tx *);
+/// Where the next message will show. By whoever keeps the lcore from its burst function.
+struct RxNext {
+    const std::byte *line;
+    uint32_t tag;
+    uint32_t consumed; ///< messages taken in this epoch, modulo 2^32
+};
+RxNext rx_next(const Rx *);
+/// Whether it shows. Any thread, while the queue's memory is there.
+bool rx_arrived(const RxNext &);
 /// Any thread, at any time. Reset is for one control thread at a time and does not disturb the
 /// lcore.
 TxStats tx_stats(const Tx *);

@@ -84,7 +84,8 @@ struct alignas(64) Tx {
     alignas(64) TxSetup s;
     alignas(64) ByEngine by_engine;
     alignas(64) TxStats stats;
-    TxStats cleared; ///< control side only: stats at the last reset
+    TxStats cleared;      ///< control side only: stats at the last reset
+    uint64_t sent_before; ///< control side only: messages before this epoch
 };
 
 struct alignas(64) Rx {

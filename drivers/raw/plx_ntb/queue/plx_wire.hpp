@@ -12,7 +12,7 @@ namespace plx::wire
 
 inline constexpr uint64_t magic = 0x313042544e584c50; // "PLXNTB01" in memory order
 inline constexpr uint16_t version_major = 1;
-inline constexpr uint16_t version_minor = 0;
+inline constexpr uint16_t version_minor = 1;
 
 inline constexpr size_t line_bytes = 64;
 inline constexpr size_t page_bytes = 4096;
@@ -22,6 +22,9 @@ inline constexpr size_t hello_offset = 0;
 inline constexpr size_t heartbeat_offset = 256;
 inline constexpr size_t scratch_offset = 2048;
 inline constexpr size_t scratch_bytes = 2048;
+inline constexpr size_t sleep_request_offset = 512;
+inline constexpr size_t sleep_answer_offset = 1024;
+inline constexpr size_t sleep_words_end = 1536;
 inline constexpr size_t queue_area_offset = page_bytes;
 
 // Section 2: limits of what a hello may say.
@@ -64,6 +67,10 @@ struct Hello {
 static_assert(sizeof(Hello) == 96 && offsetof(Hello, features) == 32 &&
                   offsetof(Hello, seed) == 80 && offsetof(Hello, crc) == 92,
               "wire format 1.0, section 2");
+
+/// Bits of Hello::features.
+inline constexpr uint64_t feature_sleep_answers = 1; ///< answers requests to be woken (section 9)
+inline constexpr uint64_t feature_doorbells = 2;     ///< listens to its doorbells
 
 // Section 4: word 0 of a message line.
 enum class Kind : unsigned { continuation = 0, inlined = 1, posted = 2 };
@@ -129,12 +136,37 @@ constexpr uint32_t back_base(uint64_t seed, uint32_t qp)
 // Section 6: a posted-buffer line.
 inline constexpr uint32_t posted_per_line = 14;
 
+// Section 9: a request to be woken and its answer, one word each.
+constexpr uint64_t sleep_request(uint32_t base, uint32_t number)
+{
+    return uint64_t{base} | uint64_t{number} << 32;
+}
+constexpr uint64_t sleep_answer(uint32_t number, uint32_t published)
+{
+    return uint64_t{number} | uint64_t{published} << 32;
+}
+/// The 16 doorbells are shared by queue pairs of the same number modulo 16.
+constexpr uint16_t doorbell_bit(uint32_t qp)
+{
+    return static_cast<uint16_t>(1u << qp % 16);
+}
+
 // Section 1: where things lie in a block.
 constexpr size_t qp_stride(uint32_t ring_lines, uint32_t posted_lines)
 {
     const size_t bytes = line_bytes * (size_t{1} + posted_lines + ring_lines);
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
+constexpr size_t request_offset(uint32_t qp)
+{
+    return sleep_request_offset + 8 * size_t{qp};
+}
+constexpr size_t answer_offset(uint32_t qp)
+{
+    return sleep_answer_offset + 8 * size_t{qp};
+}
+static_assert(request_offset(qp_count_max) <= sleep_answer_offset &&
+              answer_offset(qp_count_max) <= sleep_words_end);
 constexpr size_t credit_offset(uint32_t qp, uint32_t ring_lines, uint32_t posted_lines)
 {
     return queue_area_offset + qp * qp_stride(ring_lines, posted_lines);

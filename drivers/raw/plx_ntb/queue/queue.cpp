@@ -176,6 +176,7 @@ int tx_open(Tx *q, const TxSetup &s)
     q->per_buffer = Divider(s.peer_buf_bytes);
     q->head = q->posted_taken = q->posted_seen = 0;
     q->credited = q->messages = 0;
+    q->sent_before = q->stats.messages;
     q->posted_room = q->cache_next = q->cache_end = 0;
     q->inline_max = s.inline_max;
     q->max_message = s.peer_max_message < can_be_posted ? s.peer_max_message
@@ -234,6 +235,24 @@ void rx_close(Rx *q)
     for (; q->fifo_tail != q->fifo_head; q->fifo_tail++)
         rte_pktmbuf_free(q->fifo[q->fifo_tail & (Rx::fifo_size - 1)]);
     q->open = false;
+}
+
+uint32_t tx_published(const Tx *q)
+{
+    auto &messages = const_cast<uint64_t &>(q->stats.messages);
+    return static_cast<uint32_t>(
+        std::atomic_ref<uint64_t>(messages).load(std::memory_order_relaxed) - q->sent_before);
+}
+
+RxNext rx_next(const Rx *q)
+{
+    return {q->ring.line(q->tail), q->ring.tag(q->tail), q->messages};
+}
+
+bool rx_arrived(const RxNext &next)
+{
+    auto *word = reinterpret_cast<uint64_t *>(const_cast<std::byte *>(next.line));
+    return word_tag(std::atomic_ref<uint64_t>(*word).load(std::memory_order_acquire)) == next.tag;
 }
 
 TxStats tx_stats(const Tx *q)
