@@ -254,6 +254,59 @@ TEST_F(CopyEngine, WhatTheEngineCannotDoTheCpuDoes)
     expect_clean(pair);
 }
 
+TEST_F(CopyEngine, MemoryThatIsNotEalsGoesByTheCpu)
+{
+    LateEngine engine;
+    Pair pair(ops(), with(engine));
+    pair.receive(1);
+    // Anonymous memory: its buffers have IOVAs that look like any other.
+    rte_mempool *pool =
+        rte_mempool_create_empty("anonymous", 15, sizeof(rte_mbuf) + 2048 + 128, 0,
+                                 sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, 0);
+    ASSERT_NE(pool, nullptr);
+    rte_pktmbuf_pool_init(pool, nullptr);
+    ASSERT_GT(rte_mempool_populate_anon(pool), 0);
+    rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
+    rte_mbuf *m = rte_pktmbuf_alloc(pool);
+    ASSERT_GT(rte_mbuf_iova_get(m), 1u << 20);
+    rte_pktmbuf_append(m, 1000);
+    rte_mbuf *clone = rte_pktmbuf_clone(m, pair.sent_pool); // its header is EAL's, its data are not
+    rte_mbuf *chained = pair.message(900, 1);
+    rte_mbuf *tail = rte_pktmbuf_alloc(pool);
+    rte_pktmbuf_append(tail, 100);
+    rte_pktmbuf_chain(chained, tail);
+    rte_mbuf *mbufs[] = {m, clone, chained, pair.message(1000, 2)};
+    ASSERT_EQ(pair.tx(mbufs, nullptr, 4), 4);
+    EXPECT_EQ(tx_stats(pair.tx_half).cpu_messages, 3u);
+    EXPECT_EQ(tx_stats(pair.tx_half).dma_messages, 1u);
+    pair.finish_copies();
+    for (rte_mbuf *got : pair.receive(8))
+        rte_pktmbuf_free(got);
+    EXPECT_EQ(rte_mempool_in_use_count(pool), 0u);
+    rte_mempool_free(pool);
+    expect_clean(pair);
+}
+
+TEST_F(CopyEngine, AClonesDataAreRead)
+{
+    LateEngine engine;
+    Pair pair(ops(), with(engine));
+    pair.receive(1);
+    rte_mbuf *m = pair.message(1000, 1);
+    rte_mbuf *clone = rte_pktmbuf_clone(m, pair.sent_pool);
+    rte_pktmbuf_free(m); // the clone keeps the data
+    ASSERT_EQ(pair.tx(&clone, nullptr, 1), 1);
+    EXPECT_EQ(tx_stats(pair.tx_half).dma_messages, 1u);
+    EXPECT_EQ(held(pair), 2u);
+    pair.finish_copies();
+    EXPECT_EQ(held(pair), 0u);
+    const auto out = pair.receive(1);
+    ASSERT_EQ(out.size(), 1u);
+    EXPECT_TRUE(Pair::matches(out[0], 1000, 1));
+    rte_pktmbuf_free(out[0]);
+    expect_clean(pair);
+}
+
 TEST_F(CopyEngine, WhatThePeerSentGoesBackFromWhereItLies)
 {
     LateEngine engine;

@@ -5,6 +5,8 @@
 #define PLX_ENGINE_PRODUCER_HPP
 
 #include <rte_mbuf.h>
+#include <rte_memory.h>
+#include <rte_mempool.h>
 
 #include "plx_producer.hpp"
 
@@ -40,14 +42,44 @@ inline constexpr unsigned free_batch = 64;
 inline constexpr uint64_t iova_first = uint64_t{1} << 20;
 inline constexpr uint64_t iova_count = (uint64_t{1} << 48) - iova_first;
 
-/// Memory of EAL's has an IOVA that the engine was told of, and so have buffers that came from the
-/// peer and are sent on. What an application attached to an mbuf may have any.
-inline bool engine_reaches(const Tx &q, const rte_mbuf *m)
+/// Whether a pool lies in memory that EAL manages itself, all of which the engines were told of.
+[[gnu::noinline]] inline bool is_eal_memory(rte_mempool *pool)
 {
-    for (const rte_mbuf *s = m; s != nullptr; s = s->next)
-        if (((s->ol_flags & RTE_MBUF_F_EXTERNAL) != 0 && s->pool != q.s.by_engine.window_pool) ||
-            rte_mbuf_iova_get(s) - iova_first >= iova_count)
+    bool all = true;
+    rte_mempool_mem_iter(
+        pool,
+        [](rte_mempool *, void *arg, rte_mempool_memhdr *chunk, unsigned) {
+            const rte_memseg_list *list = rte_mem_virt2memseg_list(chunk->addr);
+            if (list == nullptr || list->external != 0)
+                *static_cast<bool *>(arg) = false;
+        },
+        &all);
+    return all;
+}
+
+/// The pool that a segment's data lie in; NULL where an application brought them along.
+inline rte_mempool *data_pool(const rte_mbuf *s)
+{
+    if (RTE_MBUF_CLONED(s))
+        return rte_mbuf_from_indirect(const_cast<rte_mbuf *>(s))->pool;
+    return RTE_MBUF_HAS_EXTBUF(s) && !RTE_MBUF_HAS_PINNED_EXTBUF(s) ? nullptr : s->pool;
+}
+
+/// A read that fails could not stop the header line behind it, so an engine is given only what it
+/// was told of: EAL's memory, and buffers of the window that came from the peer and are sent on.
+inline bool engine_reaches(Tx &q, const rte_mbuf *m)
+{
+    ByEngine &e = q.by_engine;
+    for (const rte_mbuf *s = m; s != nullptr; s = s->next) {
+        rte_mempool *pool = data_pool(s);
+        if (pool == nullptr || rte_mbuf_iova_get(s) - iova_first >= iova_count)
             return false;
+        if (pool == e.known_pool || pool == q.s.by_engine.window_pool)
+            continue;
+        if (RTE_MBUF_HAS_EXTBUF(s) || !is_eal_memory(pool))
+            return false;
+        e.known_pool = pool;
+    }
     return true;
 }
 
@@ -58,14 +90,14 @@ inline uint32_t copies_of(const Tx &q, const rte_mbuf *m)
     return q.per_buffer.ceil(m->pkt_len) + m->nb_segs + 1;
 }
 
-[[gnu::noinline]] inline bool engine_can(const Tx &q, const rte_mbuf *m)
+[[gnu::noinline]] inline bool engine_can(Tx &q, const rte_mbuf *m)
 {
     return m->pkt_len <= q.max_message && copies_of(q, m) <= q.s.by_engine.engine.capacity &&
            chain_is_whole(m) && engine_reaches(q, m);
 }
 
 /// What does not go by the engine goes by the CPU, which also says what is wrong with it.
-[[gnu::always_inline]] inline bool goes_by_engine(const Tx &q, const rte_mbuf *m)
+[[gnu::always_inline]] inline bool goes_by_engine(Tx &q, const rte_mbuf *m)
 {
     return m != nullptr && m->pkt_len >= q.s.by_engine.min_bytes && engine_can(q, m);
 }
@@ -152,7 +184,7 @@ template <MemPolicy Mem>
 }
 
 /// Messages from the first on that the CPU copies.
-[[gnu::always_inline]] inline unsigned by_cpu(const Tx &q, rte_mbuf *const *mbufs, unsigned n)
+[[gnu::always_inline]] inline unsigned by_cpu(Tx &q, rte_mbuf *const *mbufs, unsigned n)
 {
     unsigned run = 0;
     while (run < n && !goes_by_engine(q, mbufs[run]))
