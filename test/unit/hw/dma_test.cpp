@@ -218,7 +218,9 @@ TEST_F(DmaTest, RestAsksMoreAndMoreFirmlyAndCutsTheEngineOff)
     EXPECT_EQ(channel_.rest(15100), DmaChannel::Rest::cut_off);
     EXPECT_EQ(dma_.csr[0x004] & 4, 0u) << "bus mastering is off";
     EXPECT_EQ(dma_.csr[0x220], 0u);
-    EXPECT_EQ(channel_.rest(15200), DmaChannel::Rest::moving) << "asked once more";
+    dma_.take();
+    EXPECT_EQ(channel_.rest(15200), DmaChannel::Rest::cut_off) << "and stays so";
+    EXPECT_TRUE(dma_.take().empty());
     EXPECT_EQ(channel_.program(ring_, &why_), -EIO) << "never used again";
     shows(0);
     EXPECT_EQ(channel_.program(ring_, &why_), -EIO);

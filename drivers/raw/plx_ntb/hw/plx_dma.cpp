@@ -234,6 +234,8 @@ bool DmaChannel::next_step(uint32_t found, uint64_t now_us)
 
 DmaChannel::Rest DmaChannel::rest(uint64_t now_us)
 {
+    if (cut_off_)
+        return Rest::cut_off;
     const uint32_t found = io_.read32(ctrl);
     if (found == all_ones) {
         cut_off_ = true;
@@ -242,7 +244,7 @@ DmaChannel::Rest DmaChannel::rest(uint64_t now_us)
     if (next_step(found, now_us))
         return Rest::moving;
     // Here by a time-out of the abort, or because it is at rest.
-    cut_off_ = cut_off_ || step_ == Step::off;
+    cut_off_ = step_ == Step::off;
     step_ = Step::none;
     set_bus_master(false);
     clear_ring();
