@@ -94,8 +94,7 @@ int Dmadev::create(const DmadevSetup &setup, Dmadev **slot)
     dev->dev_ops = &ops;
     dev->fp_obj->dev_private = made;
     dev->fp_obj->copy = copy;
-    dev->fp_obj->copy_sg = nullptr; // not offered
-    dev->fp_obj->fill = nullptr;    // not offered
+    // copy_sg and fill stay the library's, which refuse.
     dev->fp_obj->submit = submit;
     dev->fp_obj->completed = completed;
     dev->fp_obj->completed_status = completed_status;
@@ -176,8 +175,10 @@ int Dmadev::stop(rte_dma_dev *dev)
     Dmadev *d = self(dev);
     d->started_.store(false, std::memory_order_release);
     rte_eal_alarm_cancel(on_tick, d);
+    pthread_mutex_lock(&d->mutex_);
     for (unsigned i = 0; i < stop_tries && !d->queue_.close(); ++i)
         rte_delay_us_sleep(stop_wait_us);
+    pthread_mutex_unlock(&d->mutex_);
     return 0;
 }
 
@@ -197,14 +198,24 @@ bool Dmadev::arm()
     return rc == 0;
 }
 
+bool Dmadev::look()
+{
+    // Pairs with start(): the lock, too, is seen as it was made, whatever EAL's alarms order.
+    if (!started_.load(std::memory_order_acquire))
+        return false;
+    pthread_mutex_lock(&mutex_);
+    const bool started = started_.load(std::memory_order_relaxed);
+    if (started)
+        report_seen(name_, index_, queue_, queue_.watch());
+    pthread_mutex_unlock(&mutex_);
+    return started;
+}
+
 void Dmadev::on_tick(void *arg)
 {
     auto *d = static_cast<Dmadev *>(arg);
-    // Pairs with start(): the queue is seen as it was opened, whatever EAL's alarms order.
-    if (!d->started_.load(std::memory_order_acquire))
-        return;
-    report_seen(d->name_, d->index_, d->queue_, d->queue_.watch());
-    d->arm();
+    if (d->look())
+        d->arm();
 }
 
 int Dmadev::stats_get(const rte_dma_dev *dev, uint16_t, rte_dma_stats *stats, uint32_t)

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include <pthread.h>
 #include <rte_dmadev.h>
 
 #include "dma_ports.hpp"
@@ -69,6 +70,7 @@ private:
 
     static void on_tick(void *arg);
     bool arm();
+    bool look();
     void submit_all();
 
     /// Of the owner's lcore, read by whoever asks for statistics: a plain add.
@@ -81,6 +83,8 @@ private:
     };
 
     DmaQueue queue_;
+    /// The control side: the tick against start and stop.
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
     Count submitted_, completed_, errors_;
     uint64_t submitted_mark_ = 0; ///< of queue_.given()
     hw::DmaChannel *channel_;

@@ -158,7 +158,10 @@ int DmaChannel::program(const DmaRing &ring, Refusal *why)
     if (ring.bus % dma_ring_align != 0 || ring.bus >= dma_address_end || ring.slots == 0)
         return refuse(why, -EINVAL, "a ring on a page, below 2^48", ring.bus, dma_ring_align);
     if (cut_off_)
-        return refuse(why, -EIO, "an engine that was not cut off", 0);
+        return refuse(
+            why, -EIO,
+            "an engine that did not hang before: it was cut off, and needs a reset of the switch",
+            0);
     const uint32_t found = io_.read32(ctrl);
     if (found == all_ones)
         return refuse(why, -ENODEV, "the DMA function does not answer any more", found);
