@@ -27,8 +27,17 @@ namespace
 constexpr unsigned data_bar = 2, shared_bar = 4;
 constexpr uint32_t command = 4;
 
-/// What the wrapped calls go by.
+/// What the wrapped calls go by: names of functions.
 std::map<std::string, LiveCard *> cards;
+std::map<std::string, void *> all_engines; // LiveCard::Engine
+
+std::string sysfs_address(unsigned bus, unsigned device_function)
+{
+    char text[16];
+    std::snprintf(text, sizeof(text), "0000:%02x:%02x.%u", bus & 0xFF, device_function >> 3 & 0x1F,
+                  device_function & 7);
+    return text;
+}
 
 struct Zone {
     twin::Host *host;
@@ -47,6 +56,34 @@ struct CardAccess {
         const std::lock_guard locked(lock);
         const auto card = cards.find(name);
         return card == cards.end() ? nullptr : card->second;
+    }
+
+    using Engine = LiveCard::Engine;
+    static Engine *find_engine(const std::string &name)
+    {
+        const std::lock_guard locked(lock);
+        const auto engine = all_engines.find(name);
+        return engine == all_engines.end() ? nullptr : static_cast<Engine *>(engine->second);
+    }
+
+    static uint32_t engine_read(void *ctx, uint64_t offset)
+    {
+        const auto &engine = *static_cast<Engine *>(ctx);
+        return twin::dma_read32(engine.card->host_, engine.channel, static_cast<uint32_t>(offset));
+    }
+    static void engine_write(void *ctx, uint64_t offset, uint32_t value)
+    {
+        const auto &engine = *static_cast<Engine *>(ctx);
+        twin::dma_write32(engine.card->host_, engine.channel, static_cast<uint32_t>(offset), value);
+    }
+    static void engine_mapped(Engine *engine, rte_pci_device *pci)
+    {
+        const rte_mem_resource &bar = pci->mem_resource[0];
+        trap({static_cast<std::byte *>(bar.addr), bar.len, engine_read, engine_write, engine});
+    }
+    static void engine_unmapped(rte_pci_device *pci)
+    {
+        untrap(static_cast<std::byte *>(pci->mem_resource[0].addr));
     }
 
     static uint32_t csr_read(void *ctx, uint64_t offset)
@@ -121,23 +158,70 @@ struct CardAccess {
     }
 };
 
-LiveCard::LiveCard(Sysfs &sysfs, const std::string &address, const std::string &cable)
-    : sysfs_(sysfs)
+LiveCard::LiveCard(Sysfs &sysfs, uint8_t bus, const std::string &cable) : sysfs_(sysfs)
 {
-    function_.address = address;
+    attach(bus, cable);
+    show_memory();
+    nt_.address = sysfs_address(bus + 2, 0);
+    nt_.bridges = sysfs_address(bus, 0) + "/" + sysfs_address(bus + 1, 8 << 3);
+    plug_endpoint();
+    plug_engines(bus);
+}
+
+void LiveCard::attach(uint8_t bus, const std::string &cable)
+{
     twin::Config config;
     config.cable = cable.c_str();
-    config.bar2_bytes = function_.bars[data_bar].bytes;
-    config.bar4_bytes = function_.bars[shared_bar].bytes;
+    config.bar2_bytes = nt_.bars[data_bar].bytes;
+    config.bar4_bytes = nt_.bars[shared_bar].bytes;
+    config.dma_channels = engine_count;
+    config.dma_rid = static_cast<uint16_t>(bus << 8);
     twin::Error error{};
     if (twin::attach(config, &host_, &error) != 0)
         throw std::runtime_error(error.text);
-    function_.config.clear();
+}
+
+void LiveCard::plug_endpoint()
+{
+    nt_.config.clear();
     for (uint32_t offset = 0; offset < 4096; offset += 4)
-        function_.config[offset] = twin::config_read32(host_, offset);
-    sysfs_.plug(function_);
+        nt_.config[offset] = twin::config_read32(host_, offset);
+    nt_.bars[data_bar].start = twin::bar(host_, data_bar).bus; // engines are told that address
+    sysfs_.plug(nt_);
     const std::lock_guard locked(lock);
-    cards[address] = this;
+    cards[nt_.address] = this;
+}
+
+void LiveCard::plug_engines(uint8_t bus)
+{
+    for (unsigned channel = 0; channel < engine_count; ++channel) {
+        Engine &engine = engines_[channel];
+        engine = {this, channel, {}};
+        FakeFunction &f = engine.function;
+        f.address = sysfs_address(bus, channel + 1);
+        f.device = 0x87D0;
+        f.class_code = 0x088000;
+        f.config.clear();
+        for (FakeBar &bar : f.bars)
+            bar = {};
+        f.bars[0] = {0xF6000000 + (uint64_t{bus} << 16) + channel * 0x2000, 0x2000, flag_memory};
+        sysfs_.plug(f);
+        const std::lock_guard locked(lock);
+        all_engines[f.address] = &engine;
+    }
+}
+
+/// The engines reach EAL's memory by its physical addresses, as those of a card do.
+void LiveCard::show_memory()
+{
+    const auto come = [](void *host, void *address, uint64_t iova, size_t bytes) {
+        return twin::dma_map(static_cast<twin::Host *>(host), address, iova, bytes);
+    };
+    const auto go = [](void *host, uint64_t iova, size_t bytes) {
+        twin::dma_unmap(static_cast<twin::Host *>(host), iova, bytes);
+    };
+    if (memory_.follow({host_, come, go}) != 0)
+        throw std::runtime_error("the twin does not take EAL's memory");
 }
 
 LiveCard::~LiveCard()
@@ -145,10 +229,15 @@ LiveCard::~LiveCard()
     {
         const std::lock_guard locked(lock);
         cards.erase(address());
+        for (const Engine &engine : engines_)
+            all_engines.erase(engine.function.address);
         // What the driver kept, because it could not know whether the peer still reaches it.
         zones.remove_if([this](const Zone &zone) { return zone.host == host_; });
     }
+    memory_.leave();
     sysfs_.unplug(address());
+    for (const Engine &engine : engines_)
+        sysfs_.unplug(engine.function.address);
     twin::detach(host_);
 }
 
@@ -176,6 +265,9 @@ int __wrap_rte_pci_map_device(rte_pci_device *pci)
     const int rc = __real_rte_pci_map_device(pci);
     if (LiveCard *card = CardAccess::find(pci->name); rc == 0 && card != nullptr)
         CardAccess::mapped(card, pci);
+    if (CardAccess::Engine *engine = CardAccess::find_engine(pci->name);
+        rc == 0 && engine != nullptr)
+        CardAccess::engine_mapped(engine, pci);
     return rc;
 }
 
@@ -183,6 +275,8 @@ void __wrap_rte_pci_unmap_device(rte_pci_device *pci)
 {
     if (LiveCard *card = CardAccess::find(pci->name); card != nullptr)
         CardAccess::unmapped(card, pci);
+    if (CardAccess::find_engine(pci->name) != nullptr)
+        CardAccess::engine_unmapped(pci);
     __real_rte_pci_unmap_device(pci);
 }
 

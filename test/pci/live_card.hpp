@@ -5,7 +5,7 @@
 //   BAR2            the twin's window, put in the place of the mapped file
 //   configuration   a file, kept like the twin's
 //   window memory   the twin's, as its bus addresses are its own
-//   interrupt       the FIFO that stands for uio_pci_generic
+//   DMA functions   trapped accesses of their BAR0; the twin's engines know EAL's memory
 // The driver's calls of EAL that this takes are wrapped by the linker (--wrap); the driver itself
 // is what is installed.
 #ifndef TEST_PCI_LIVE_CARD_HPP
@@ -13,8 +13,10 @@
 
 #include "sysfs.hpp"
 
+#include <array>
 #include <string>
 
+#include <eal_memory.hpp>
 #include <twin.hpp>
 
 namespace test
@@ -23,22 +25,43 @@ namespace test
 class LiveCard
 {
 public:
-    /// Plugs a card into @p cable (mem:<name>) and into the sysfs tree.
-    LiveCard(Sysfs &sysfs, const std::string &address, const std::string &cable);
+    static constexpr unsigned engine_count = 2;
+
+    /// Plugs a card into @p cable (mem:<name>) and into the sysfs tree, its upstream port being
+    /// device 0 of @p bus.
+    LiveCard(Sysfs &sysfs, uint8_t bus, const std::string &cable);
     ~LiveCard();
     LiveCard(const LiveCard &) = delete;
     LiveCard &operator=(const LiveCard &) = delete;
 
-    const std::string &address() const { return function_.address; }
+    const std::string &address() const { return nt_.address; }
+    /// Of its DMA functions, which are probed before the NT endpoint that is to use them.
+    const std::string &engine_address(unsigned channel) const
+    {
+        return engines_[channel].function.address;
+    }
     plx::twin::Host *host() { return host_; }
     bool mapped() const { return window_ != nullptr; }
 
 private:
     friend struct CardAccess;
 
+    struct Engine {
+        LiveCard *card = nullptr;
+        unsigned channel = 0;
+        FakeFunction function;
+    };
+
+    void attach(uint8_t bus, const std::string &cable);
+    void plug_endpoint();
+    void plug_engines(uint8_t bus);
+    void show_memory();
+
     Sysfs &sysfs_;
-    FakeFunction function_;
+    FakeFunction nt_;
+    std::array<Engine, engine_count> engines_;
     plx::twin::Host *host_ = nullptr;
+    plx::pmd::EalMemory memory_;
     void *window_ = nullptr; ///< what EAL mapped for BAR2, while the twin's window stands there
 };
 

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include <rte_dev.h>
 #include <rte_rawdev.h>
 
 namespace
@@ -36,6 +37,16 @@ class PciLive : public test::OnTheBus
 protected:
     std::unique_ptr<LiveCard> cards_[2];
     std::unique_ptr<LocalHost> hosts_[2];
+    bool with_engines_ = false;
+
+    void probe_engines()
+    {
+        with_engines_ = true;
+        for (auto &card : cards_)
+            for (unsigned channel = 0; channel < LiveCard::engine_count; ++channel)
+                ASSERT_EQ(
+                    rte_eal_hotplug_add("pci", card->engine_address(channel).c_str(), "dma=1"), 0);
+    }
 
     void SetUp() override
     {
@@ -45,8 +56,8 @@ protected:
         static unsigned cables = 0;
         const std::string cable = "mem:pci-" + std::to_string(cables++);
         for (unsigned i : {0u, 1u}) {
-            const std::string address = "0000:2" + std::to_string(i) + ":00.0";
-            cards_[i] = std::make_unique<LiveCard>(sysfs(), address, cable);
+            cards_[i] =
+                std::make_unique<LiveCard>(sysfs(), static_cast<uint8_t>(0x20 + 0x10 * i), cable);
             hosts_[i] = std::make_unique<LocalHost>();
         }
     }
@@ -59,16 +70,21 @@ protected:
                 EXPECT_EQ(host->not_home(), 0u);
                 EXPECT_EQ(host->ask(Op::detach).rc, 0);
             }
+            for (unsigned channel = 0; with_engines_ && channel < LiveCard::engine_count; ++channel)
+                for (auto &card : cards_)
+                    EXPECT_EQ(remove(card->engine_address(channel)), 0);
             for (auto &card : cards_)
                 EXPECT_FALSE(card->mapped()) << "the driver did not unmap it";
+            for (auto &card : cards_)
+                card.reset(); // before EAL looks at the bus again
         }
         OnTheBus::TearDown();
     }
 
-    void bring_up()
+    void bring_up(const std::string &more = "")
     {
         for (unsigned i : {0u, 1u}) {
-            const std::string text = "pci:" + cards_[i]->address() + "," + devargs;
+            const std::string text = "pci:" + cards_[i]->address() + "," + devargs + more;
             ASSERT_EQ(hosts_[i]->ask(Op::attach, 0, text).rc, 0);
             ASSERT_EQ(hosts_[i]->start_again({}), 0);
         }
@@ -120,6 +136,17 @@ TEST_F(PciLive, BurstsTouchNoRegister)
     // Some for a look at the link when all is done.
     EXPECT_LT(touched[0], 100u);
     EXPECT_LT(touched[1], 100u);
+}
+
+TEST_F(PciLive, DmaFunctionsCopyLongMessages)
+{
+    probe_engines();
+    bring_up(",copy=dma,dma_min=600");
+    both_ways(stream(0, 9, 2000, {64, 256, 600, 2048, 2049, 6000}));
+    for (auto &host : hosts_) {
+        EXPECT_GT(host->xstat("tx_dma_messages"), 1000u);
+        EXPECT_EQ(host->xstat("tx_dma_errors"), 0u);
+    }
 }
 
 TEST_F(PciLive, ALostLinkIsToldAndMended)
