@@ -108,8 +108,15 @@ struct CardAccess {
                            sizeof(value), twin::Config().cpu_write_rid);
     }
 
+    static void interrupt(void *ctx)
+    {
+        const auto *card = static_cast<LiveCard *>(ctx);
+        card->sysfs_.interrupt(card->address());
+    }
+
     static void mapped(LiveCard *card, rte_pci_device *pci)
     {
+        twin::on_interrupt(card->host_, interrupt, card);
         const rte_mem_resource &csr = pci->mem_resource[0];
         const rte_mem_resource &shared = pci->mem_resource[shared_bar];
         trap({static_cast<std::byte *>(csr.addr), csr.len, csr_read, csr_write, card});
@@ -123,6 +130,7 @@ struct CardAccess {
     }
     static void unmapped(LiveCard *card, rte_pci_device *pci)
     {
+        twin::on_interrupt(card->host_, nullptr, nullptr);
         untrap(static_cast<std::byte *>(pci->mem_resource[0].addr));
         untrap(static_cast<std::byte *>(pci->mem_resource[shared_bar].addr));
         pci->mem_resource[data_bar].addr = card->window_;

@@ -4,6 +4,7 @@
 //   BAR0 and BAR4   trapped accesses (trap.hpp), answered by the twin's registers
 //   BAR2            the twin's window, put in the place of the mapped file
 //   configuration   a file, kept like the twin's
+//   interrupt       the FIFO that stands for uio_pci_generic, told by the twin
 //   window memory   the twin's, as its bus addresses are its own
 //   DMA functions   trapped accesses of their BAR0; the twin's engines know EAL's memory
 // The driver's calls of EAL that this takes are wrapped by the linker (--wrap); the driver itself

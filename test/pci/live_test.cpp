@@ -149,6 +149,29 @@ TEST_F(PciLive, DmaFunctionsCopyLongMessages)
     }
 }
 
+TEST_F(PciLive, AnInterruptWakesASleeper)
+{
+    // No look but those of the control tick comes in between. Which of the two finds a message
+    // first is a matter of time; that the interrupt ever does is not.
+    bring_up(",spin_us=0,recheck_us=1000000");
+    constexpr uint32_t messages = 10;
+    for (unsigned i = 0; i < 300 && hosts_[1]->xstat("sleep_doorbell_wakes") == 0; ++i) {
+        Order echo;
+        echo.op = Op::echo;
+        echo.value = messages;
+        Stream s = stream(0, 10 + i, messages, {64});
+        s.burst = 1;
+        s.plain = true;
+        hosts_[1]->begin(echo);
+        hosts_[0]->begin(traffic({s}, {s}));
+        for (auto &host : hosts_) {
+            const Answer answer = host->end();
+            ASSERT_EQ(answer.rc, 0) << answer.text;
+        }
+    }
+    EXPECT_GT(hosts_[1]->xstat("sleep_doorbell_wakes"), 0u);
+}
+
 TEST_F(PciLive, ALostLinkIsToldAndMended)
 {
     bring_up();

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -188,11 +189,14 @@ void Sysfs::unplug(const std::string &address)
     fs::remove_all(fs::path(root_) / "class" / uio);
 }
 
-void Sysfs::interrupt(const std::string &address)
+void Sysfs::interrupt(const std::string &address) const
 {
+    const int fd = fifos_.at(address);
     const uint32_t count = 1;
-    if (write(fifos_.at(address), &count, sizeof(count)) != sizeof(count))
-        die("interrupt of " + address);
+    int unread = 0;
+    if (ioctl(fd, FIONREAD, &unread) != 0 ||
+        (unread == 0 && write(fd, &count, sizeof(count)) != sizeof(count)))
+        std::abort();
 }
 
 uint32_t Sysfs::read32(const std::string &address, const std::string &name, uint64_t offset) const

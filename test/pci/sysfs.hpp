@@ -56,8 +56,9 @@ public:
 
     void plug(const FakeFunction &function);
     void unplug(const std::string &address);
-    /// The interrupt line of a function goes up, as often as this is called.
-    void interrupt(const std::string &address);
+    /// The interrupt line of a function is up: EAL is told, unless it has not looked yet since it
+    /// was told last. From any thread, while the function is plugged in.
+    void interrupt(const std::string &address) const;
 
     std::string file(const std::string &address, const std::string &name) const;
     uint32_t read32(const std::string &address, const std::string &name, uint64_t offset) const;
