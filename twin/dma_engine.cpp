@@ -23,10 +23,13 @@ uint64_t address(uint32_t high, uint32_t low)
 
 DmaPiece Transfer::rest(uint64_t done) const
 {
-    constexpr uint64_t const_unit = 4; // bytes at a time from or to an address that stays (I)
+    constexpr uint64_t unit = 4; // moved at a time from or to an address that stays (I)
     const uint64_t left = bytes - done;
-    return {src + (const_src ? 0 : done), dst + (const_dst ? 0 : done),
-            const_src || const_dst ? std::min(left, const_unit) : left};
+    if (!const_src && !const_dst)
+        return {src + done, dst + done, left};
+    const uint64_t inside = done % unit;
+    return {src + (const_src ? inside : done), dst + (const_dst ? inside : done),
+            std::min(left, unit - inside)};
 }
 
 bool Countdown::strikes()

@@ -12,7 +12,9 @@ namespace plx::twin
 namespace
 {
 constexpr uint64_t plain_max = uint64_t{256} << 10; ///< so that requests to pause are seen soon
-constexpr uint64_t checked_max = 4096;              ///< moved under the host's lock
+/// Moved under the host's lock at a time. No way ends in the middle: the smallest A-LUT segment is
+/// as large, blocks and BARs are larger.
+constexpr uint64_t checked_max = 4096;
 /// What an engine moves, at the most, on a grant that was taken back meanwhile. It does no harm:
 /// where memory was taken away, the window's mapping does not lead there any more.
 constexpr uint64_t trust_max = uint64_t{64} << 10;
@@ -94,7 +96,7 @@ bool find_window_leg(Host &host, DmaEnd &end, uint64_t bus, uint16_t requester, 
         return true;
     leg->bar = window_bars[end.range.window];
     leg->offset = offset;
-    leg->bytes = end.range.bytes - offset;
+    leg->bytes = checked_max - offset % checked_max;
     return true;
 }
 
@@ -140,6 +142,8 @@ Fate move_checked(Host &host, const Leg &from, const Leg &to, uint64_t bytes, ui
             return link_is_open(host) ? Fate::read_refused : Fate::read_lost;
         data = between;
     }
+    if (to.bytes == 0)
+        return Fate::write_refused; // nobody's address
     if (to.plain != nullptr)
         dma_copy(to.plain, data, bytes);
     else if (!write_checked(host, to, data, bytes, requester))
@@ -160,11 +164,10 @@ Fate dma_move(Host &host, DmaEnd &source, DmaEnd &destination, uint16_t requeste
         return Fate::gone;
     if (read == Found::nobody)
         return Fate::read_refused;
-    if (written == Found::nobody)
-        return Fate::write_refused;
     const bool plain = from.plain != nullptr && to.plain != nullptr;
-    const uint64_t bytes =
-        std::min({piece.bytes, from.bytes, to.bytes, plain ? plain_max : checked_max});
+    uint64_t bytes = std::min({piece.bytes, from.bytes, plain ? plain_max : checked_max});
+    if (written == Found::leg)
+        bytes = std::min(bytes, to.bytes);
     Fate fate = Fate::moved;
     if (plain)
         dma_copy(to.plain, from.plain, bytes);
