@@ -10,6 +10,7 @@
 
 #include <rte_dev.h>
 #include <rte_eal.h>
+#include <rte_errno.h>
 #include <rte_log.h>
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>
@@ -49,6 +50,7 @@ std::string journal()
 }
 
 std::string obstacle;
+bool eal_started = false;
 
 unsigned free_huge_pages()
 {
@@ -79,9 +81,11 @@ void start_eal()
     cpu_set_t cores;
     sched_getaffinity(0, sizeof(cores), &cores);
     if (rte_eal_init(count, pointers) < 0) {
-        std::fprintf(stderr, "EAL did not start\n");
-        std::exit(2);
+        obstacle = std::string("EAL does not start with physical addresses and huge pages here: ") +
+                   rte_strerror(rte_errno);
+        return;
     }
+    eal_started = true;
     sched_setaffinity(0, sizeof(cores), &cores);
     open_journal();
     if (rte_eal_iova_mode() != RTE_IOVA_PA)
@@ -179,7 +183,7 @@ int main(int argc, char **argv)
         test::start_eal();
     }
     const int result = RUN_ALL_TESTS();
-    if (test::tree != nullptr) {
+    if (test::eal_started) {
         if (result != 0)
             std::fputs(test::journal().c_str(), stderr);
         rte_eal_cleanup();
