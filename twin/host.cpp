@@ -73,6 +73,8 @@ int check(const Config &config, Error *error)
         config.alut_entries != facts::alut_entries_one_nt)
         return fail(error, -EINVAL, "an A-LUT of %u entries: 0, 128 or 256 are possible",
                     config.alut_entries);
+    if (config.state == ChipState::file && config.state_file == nullptr)
+        return fail(error, -EINVAL, "no file of registers: a name is needed");
     if (config.nt >= facts::nt_count)
         return fail(error, -EINVAL, "NT port %u: 0 or 1 is needed", config.nt);
     const uint32_t align = config.switches.dma_ring_align;
@@ -212,6 +214,8 @@ void power_on_anew(Host &host)
     host.chip->enabled_at.store(now_ns(host));
     if (host.config.state == ChipState::random)
         scramble(*host.chip, host.config.random_seed);
+    for (uint32_t i = 0; i < host.former.count; i++)
+        preset(*host.chip, host.former.words[i].offset, host.former.words[i].value);
 }
 
 int insert_new_chip(Host &host)
@@ -346,7 +350,11 @@ int attach(const Config &config, Host **out, Error *error)
         delete host;
         return fail(error, code, "no memory for a host");
     }
-    code = plug_in(*host, error);
+    if (config.state == ChipState::file)
+        code = register_file_read(config.state_file, &host->former, error);
+    if (code == 0)
+        code = plug_in(*host, error);
+    register_file_free(&host->former);
     if (code != 0) {
         close_parts(host);
         return code;
@@ -373,7 +381,8 @@ void power_up(Host &host)
 {
     // The EEPROM of this run.
     fit_setup(host);
-    if (host.side == Side::virt)
+    // A file says itself how the A-LUT is shared out.
+    if (host.side == Side::virt && host.config.state != ChipState::file)
         fit_alut(host);
     assign_bars(host);
 }

@@ -7,6 +7,7 @@
 #include "dma_engine.hpp"
 #include "link.hpp"
 #include "memory.hpp"
+#include "register_file.hpp"
 #include "routing.hpp"
 #include "topology.hpp"
 #include "twin.hpp"
@@ -49,7 +50,7 @@ public:
 
     facts::Side side = facts::Side::virt; ///< the endpoint that this host sees
     bool one_chip = false;                ///< root-port topology: both hosts are on `chip`
-
+    RegisterFile former;                  ///< of ChipState::file, while attach() runs
     Chip *chip = nullptr;
     int chip_fd = -1;
     Chip *peer_chip = nullptr; ///< stays when the other process goes: a card stays powered

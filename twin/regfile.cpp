@@ -565,4 +565,14 @@ void scramble(Chip &chip, uint64_t seed)
     chip.csr[errors / 4].fetch_or(garbage(state) & facts::link_err_all);
 }
 
+void preset(Chip &chip, uint32_t offset, uint32_t value)
+{
+    const Place place = place_of(chip, offset);
+    const bool upstream = offset == reg::vs0_upstream;
+    if (kind_at(place) == Kind::missing || (!upstream && kept_by_firmware(place, offset)) ||
+        (upstream && !facts::nt_port(value, cabled_nt(chip)).enabled))
+        return;
+    set(chip, offset, value);
+}
+
 } // namespace plx::twin

@@ -24,6 +24,11 @@ void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values);
 /// firmware sets: virtual BARs and their set-up, VS0_UPSTREAM.
 void scramble(Chip &chip, uint64_t seed);
 
+/// Puts into a register what a card was seen to hold, whatever a write would do to it. Registers
+/// that the twin lacks, and those that the host's firmware sets, stay as they are; VS0_UPSTREAM
+/// too, where it does not enable the cabled NT port.
+void preset(Chip &chip, uint32_t offset, uint32_t value);
+
 /// @param requester requester ID of the read
 /// @param link_up whether LinkSts shows a trained link
 uint32_t reg_read(const Chip &chip, uint32_t offset, uint16_t requester, bool link_up);

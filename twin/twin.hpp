@@ -16,7 +16,8 @@ class Host;
 
 /// What becomes of the registers that an earlier process of this end left in its chip, where the
 /// other end of the cable still holds them.
-enum class ChipState { keep, reset, random };
+/// file: as reset, and then with the registers that Config::state_file holds.
+enum class ChipState { keep, reset, random, file };
 
 /// What stands between the two hosts.
 enum class Topology {
@@ -64,10 +65,12 @@ struct Config {
     const char *cable = nullptr;
     ChipState state = ChipState::keep;
     uint64_t random_seed = 1;                  ///< of ChipState::random
+    const char *state_file = nullptr;          ///< of ChipState::file; read by attach() only
     uint64_t bar2_bytes = uint64_t{512} << 20; ///< power of two, 1 MiB to 64 GiB
     uint64_t bar4_bytes = uint64_t{4} << 20;   ///< power of two, 2 MiB to 64 GiB
     /// Entries of the A-LUT as the EEPROM has them shared out (CSR 360): 256; 128 with as many for
-    /// the other NT port; 0: the NT port translates by base and offset alone.
+    /// the other NT port; 0: the NT port translates by base and offset alone. Not looked at with
+    /// ChipState::file.
     uint32_t alut_entries = 256;
     uint16_t cpu_write_rid = 0x0000; ///< requester ID of CPU stores: root complex
     uint16_t cpu_read_rid = 0x0008;  ///< requester ID of CPU loads: root port 00:01.0

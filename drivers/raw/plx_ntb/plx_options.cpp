@@ -141,8 +141,16 @@ int on_state(const char *key, const char *value, void *arg)
         {"keep", TwinState::keep}, {"reset", TwinState::reset}, {"random", TwinState::random}};
     constexpr char with_seed[] = "random:";
     constexpr size_t length = sizeof(with_seed) - 1;
-    constexpr char expected[] = "keep, reset, random or random:<seed>, 1 to 4294967295";
+    constexpr char expected[] = "keep, reset, random, random:<seed> (1 to 4294967295), or a file "
+                                "whose name has a / and at most 255 characters";
     const Parse &parse = *static_cast<Parse *>(arg);
+    if (value != nullptr && std::strchr(value, '/') != nullptr) {
+        if (std::strlen(value) >= sizeof(parse.options->state_file))
+            return bad_value(parse, key, value, expected);
+        std::snprintf(parse.options->state_file, sizeof(parse.options->state_file), "%s", value);
+        parse.options->state = TwinState::file;
+        return 0;
+    }
     if (value == nullptr || std::strncmp(value, with_seed, length) != 0)
         return pick(parse, key, value, words, expected, &parse.options->state);
     if (!to_number(value + length, 1, UINT32_MAX, &parse.options->state_seed))

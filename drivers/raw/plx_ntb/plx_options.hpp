@@ -40,12 +40,13 @@ constexpr uint32_t always_posted(uint32_t posted)
 
 enum class DrainChoice { automatic, none, clwb, clflushopt, cldemote };
 enum class MemoryPolicy { automatic, plain, write_combining };
-enum class TwinState { keep, reset, random };
+enum class TwinState { keep, reset, random, file };
 
 struct Options {
     char cable[108] = "";
     TwinState state = TwinState::keep;
-    uint32_t state_seed = 1; ///< of TwinState::random
+    uint32_t state_seed = 1;   ///< of TwinState::random
+    char state_file[256] = ""; ///< of TwinState::file
     Geometry geometry;
     uint32_t heartbeat_ms = 50; ///< without one for so long: silent
     uint32_t lost_ms = 1000;
@@ -70,7 +71,8 @@ struct Options {
     "service=0|1 numa=<node> "                                                                     \
     "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "         \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
-#define PLX_TWIN_PARAMS "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>] msi=0|1 "
+#define PLX_TWIN_PARAMS                                                                            \
+    "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>]|<file> msi=0|1 "
 
 /// Reads devargs; each bad key or value is logged with what was expected.
 /// @param twin whether `cable`, `state` and `msi` are known (and cable is needed)

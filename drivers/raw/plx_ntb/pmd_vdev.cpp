@@ -266,7 +266,9 @@ int open_twin(const char *name, const Options &options, Platform *out)
     config.cable = options.cable;
     config.state = options.state == TwinState::keep    ? twin::ChipState::keep
                    : options.state == TwinState::reset ? twin::ChipState::reset
+                   : options.state == TwinState::file  ? twin::ChipState::file
                                                        : twin::ChipState::random;
+    config.state_file = options.state_file;
     config.random_seed = options.state_seed;
     config.thread_start = thread_start;
     config.thread_join = thread_join;

@@ -60,6 +60,10 @@ TEST(Options, EveryKeyArrives)
         0);
     EXPECT_EQ(o.state, TwinState::random);
     EXPECT_EQ(o.state_seed, 1u);
+    ASSERT_EQ(parse("cable=/a/b,state=./card.regs", &o), 0);
+    EXPECT_EQ(o.state, TwinState::file);
+    EXPECT_STREQ(o.state_file, "./card.regs");
+    EXPECT_EQ(parse(("cable=/a/b,state=/" + std::string(255, 'x')).c_str(), &o), -EINVAL);
     ASSERT_EQ(parse("cable=/a/b,state=random:77", &o), 0);
     EXPECT_EQ(o.state, TwinState::random);
     EXPECT_EQ(o.state_seed, 77u);
