@@ -464,8 +464,7 @@ int memory_remove(Host *host, const Memory &memory)
 
 bool cable_connected(Host *host)
 {
-    Locked locked(*host);
-    return host->connected && !link_cable_pulled(*host->chip, host->peer_chip);
+    return host->present.load();
 }
 
 void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx)

@@ -13,6 +13,7 @@
 #include "twin.hpp"
 #include "window.hpp"
 
+#include <atomic>
 #include <pthread.h>
 
 namespace plx::twin
@@ -60,7 +61,9 @@ public:
     bool conflict_told = false;
 
     bool connected = false;
-    bool present = false;  ///< as told: connected, over a cable that is plugged in
+    /// As told: connected, over a cable that is plugged in. Written under the lock, read without:
+    /// memory that is being taken back does not hold up the news.
+    std::atomic<bool> present{false};
     bool departed = false; ///< the other end went, and may still hold memory of ours
     bool frozen = false;
     std::atomic<bool> gone{false}; ///< the card, by surprise; engines look without the lock

@@ -102,7 +102,7 @@ TEST_P(Faults, APulledCableIsSaidToBeOne)
     for (test::Host *host : {&near(), &far()}) {
         ASSERT_TRUE(host->await_event('L'));
         ASSERT_TRUE(host->await_state(RTE_PMD_PLX_NTB_WAITING));
-        EXPECT_STREQ(host->link().why, "nobody is at the other end");
+        EXPECT_TRUE(host->await_why("nobody is at the other end")) << host->link().why;
     }
     ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CABLE_PULLED, 0), 0);
     await_meeting(2);

@@ -99,6 +99,11 @@ bool Host::await_state(rte_pmd_plx_ntb_state state)
     return await([&] { return link().state == state; });
 }
 
+bool Host::await_why(const std::string &why)
+{
+    return await([&] { return link().why == why; });
+}
+
 bool Host::await_xstat(const std::string &name, uint64_t at_least)
 {
     return await([&] { return xstat(name) >= at_least; });

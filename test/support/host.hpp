@@ -56,6 +56,7 @@ public:
     /// @return whether event @p letter was told at least @p times since attach
     bool await_event(char letter, unsigned times = 1);
     bool await_state(rte_pmd_plx_ntb_state state);
+    bool await_why(const std::string &why);
     bool await_xstat(const std::string &name, uint64_t at_least);
 };
 

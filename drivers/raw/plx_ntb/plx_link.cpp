@@ -133,9 +133,9 @@ bool Link::stop()
 
 void Link::meet()
 {
-    heard_ = port_.read_hello();
     LinkInput input;
     do { // once more for one that was adopted: it may have answered already
+        heard_ = port_.read_hello();
         const Found found = hear(heard_);
         input = found.input;
         handle(found);
@@ -277,9 +277,13 @@ bool Link::begin(const char *why)
 bool Link::adopt(const wire::Hello &hello)
 {
     // Promised to another epoch before: whoever that was may still write. No queue is open in this
-    // state, so the fence does not have to wait for one.
-    if (adopted_ != 0 && (!port_.quiesce() || !port_.fence() || port_.open_window() != 0))
-        return false;
+    // state, so the fence does not have to wait for one. This peer's way to the block may have
+    // moved with it: an ack goes to a greeting that came by the new one, or its first messages
+    // might not.
+    if (adopted_ != 0) {
+        adopted_ = 0;
+        return port_.quiesce() && port_.fence() && port_.open_window() == 0;
+    }
     port_.prepare_rings(pair_seed(own_.seed, hello.epoch));
     adopted_ = hello.epoch;
     // A chain is limited by how many buffers the peer's block has room to be told of.

@@ -31,7 +31,8 @@ public:
     /// again. @return false: a queue is inside a burst
     virtual bool quiesce() = 0;
     /// With the queues quiet: takes the peer's access to the own block away, then what it could
-    /// write to out of the queues. @return false: not known to have taken effect, call again
+    /// write to out of the queues, and forgets its hello. @return false: not known to have taken
+    /// effect, call again
     virtual bool fence() = 0;
     /// Tags the rings of the own block; nobody may write to them now.
     virtual void prepare_rings(uint64_t pair_seed) = 0;

@@ -107,6 +107,8 @@ public:
         if (deaf)
             return false;
         ++fences;
+        inbox = {}; // the block has moved: what was said before does not come along
+        followed = followed && !moves;
         window = false;
         return true;
     }
@@ -138,7 +140,10 @@ public:
     void report(LinkEvent event) override { events.push_back(event); }
     void explain(const char *why) override { said = why; }
 
-    bool reaches() const { return world_.cable && other_->alive && other_->window && !lose_stores; }
+    bool reaches() const
+    {
+        return world_.cable && other_->alive && other_->window && other_->followed && !lose_stores;
+    }
 
 private:
     World &world_;
@@ -160,8 +165,10 @@ public:
     bool open = false;
     bool mute = false;
     bool lose_stores = false;
-    bool gone = false; ///< the chip does not answer
-    bool deaf = false; ///< nor does it say that the window is closed
+    bool gone = false;    ///< the chip does not answer
+    bool moves = false;   ///< a fence takes the way of the peer's stores along, until it follows
+    bool followed = true; ///< it has
+    bool deaf = false;    ///< nor does it say that the window is closed
 };
 
 class LinkTest : public testing::Test
@@ -562,6 +569,27 @@ TEST_F(LinkTest, AChipThatIsGoneIsALossWithoutAWayBack)
     EXPECT_EQ(a.link.state(), LinkState::fencing) << "nothing is reused";
     EXPECT_FALSE(a.link.stop());
     EXPECT_EQ(a.link.state(), LinkState::stopping);
+}
+
+/// On the twin a fence moves the block, and the peer's window follows some time later.
+TEST_F(LinkTest, NobodyIsAnsweredWhoseStoresDoNotArriveYet)
+{
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(), 0);
+    b.link.tick(); // hello(b)
+    a.link.tick(); // hello(a, ack b)
+    b.die();
+    b.born();
+    b.link.tick(); // hello of another b
+    a.moves = true;
+    a.link.tick();
+    EXPECT_EQ(a.fences, 1) << "the block was promised to the first one";
+    run(10);
+    EXPECT_NE(b.link.state(), LinkState::connected) << "what it sends would be lost";
+    a.followed = true;
+    run(6);
+    expect_joined();
+    EXPECT_EQ(a.fences, 1);
 }
 
 /// Whatever happens for a while, in whatever order the two sides run: once it is quiet they meet,
