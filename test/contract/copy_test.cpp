@@ -6,7 +6,10 @@
 #include <vector>
 
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 #include <rte_rawdev.h>
+
+#include <poll.h>
 
 using namespace contract;
 
@@ -29,6 +32,13 @@ protected:
         uint64_t value = ~uint64_t{0};
         EXPECT_EQ(rte_rawdev_get_attr(id(), name, &value), 0) << name;
         return value;
+    }
+    /// Every mbuf to send is in its pool.
+    void await_home()
+    {
+        for (int ms = 0; ms < 60'000 && rte_mempool_in_use_count(station().pool()) != 0; ++ms)
+            poll(nullptr, 0, 1);
+        EXPECT_EQ(rte_mempool_in_use_count(station().pool()), 0u);
     }
     void bring_up_posted(const HostSetup &near_setup, const HostSetup &far_setup)
     {
@@ -153,6 +163,25 @@ TEST_P(Copy, ReceivedOnesCanBeSentOn)
     const Answer there = far().end();
     EXPECT_EQ(there.rc, 0) << there.text;
     EXPECT_GT(near().xstat("tx_dma_messages"), 100u);
+}
+
+TEST_P(Copy, AnIdleSenderGetsItsMbufsBack)
+{
+    bring_up_posted(by_dma(), by_dma());
+    await_home();
+    const Stream s = stream(0, 50, 0, {3000, 700});
+    std::vector<rte_mbuf *> burst;
+    std::vector<rte_pmd_plx_ntb_meta> meta;
+    for (uint32_t i = 0; i < 20; ++i) {
+        burst.push_back(test::make_message(station().pool(), s, i));
+        meta.push_back(test::message_meta(s, i));
+    }
+    ASSERT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 0, burst.data(), meta.data(), 20), 20);
+    await_home(); // without another burst
+    Stream in = s;
+    in.count = 20;
+    const Answer there = far().ask(traffic({}, {in}));
+    EXPECT_EQ(there.rc, 0) << there.text;
 }
 
 TEST_P(Copy, EveryMbufComesHomeAtStop)

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 
@@ -104,8 +105,26 @@ void Device::watch_queues()
         watch_half(queues_[q].tx, "sending", q);
         if (copy_.failed(q))
             link_.distrust(); // also where the application does not send any more
+        free_held(queues_[q].tx);
         watch_half(queues_[q].rx, "receiving", q);
     }
+}
+
+/// mbufs that an engine has read come back in later bursts. An application that has nothing more to
+/// send makes none, and may wait for these very buffers: from one tick to the next without a move,
+/// they are freed in its place.
+void Device::free_held(TxHalf &half)
+{
+    const queue::TxHeld now = queue::tx_held(half.state);
+    const bool waits = now.taken != now.freed && now == half.held;
+    half.held = now;
+    if (!waits || !half.gate.is_open())
+        return;
+    const uint32_t word = half.gate.pause();
+    gate_barrier(); // pairs with Gate::enter
+    if (half.gate.quiet() && half.burst(half.state, nullptr, nullptr, 0) == -EPROTO)
+        half.broken.store(true, std::memory_order_relaxed);
+    half.gate.resume(word);
 }
 
 template <class H>

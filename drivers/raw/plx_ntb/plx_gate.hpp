@@ -82,6 +82,26 @@ public:
     {
         open_.store(0, std::memory_order_seq_cst);
     }
+    /// Closes an open gate for a moment, in which bursts are told to come again.
+    /// @return what resume() takes
+    uint32_t pause()
+    {
+        const uint32_t word = open_.load(std::memory_order_relaxed);
+        paused_.store(1, std::memory_order_seq_cst);
+        open_.store(0, std::memory_order_seq_cst);
+        return word;
+    }
+    /// What was done meanwhile is visible to the burst that enters. The word is the same as before.
+    void resume(uint32_t word)
+    {
+        open_.store(word, std::memory_order_seq_cst);
+        paused_.store(0, std::memory_order_release); // pairs with only_paused()
+    }
+    /// After enter() found it closed: whether only for a moment, that may be over by now.
+    bool only_paused() const
+    {
+        return paused_.load(std::memory_order_acquire) != 0 || is_open();
+    }
     bool is_open() const
     {
         return open_.load(std::memory_order_relaxed) != 0;
@@ -104,6 +124,7 @@ private:
 
     // Written by the control thread, rarely.
     alignas(64) typename Memory::template Atomic<uint32_t> open_{0};
+    typename Memory::template Atomic<uint32_t> paused_{0};
     uint32_t turn_ = 0; ///< control's own
     // Written by the queue's lcore, twice a burst.
     alignas(64) typename Memory::template Atomic<uint32_t> busy_{0};
@@ -111,7 +132,7 @@ private:
 using Gate = BasicGate<CpuMemory>;
 
 /// One burst through a gate: burst(), or first(word) where the word at the gate is not *@p seen.
-/// @return what they return, or @p closed
+/// @return what they return, or @p closed, or 0 where it is so for a moment only
 template <class Memory, class Burst, class First>
 [[gnu::always_inline]] inline int pass(BasicGate<Memory> &gate, const uint32_t *seen, int closed,
                                        const Burst &burst, const First &first)
@@ -119,7 +140,7 @@ template <class Memory, class Burst, class First>
     const uint32_t word = gate.enter();
     if (word == 0) [[unlikely]] {
         gate.leave();
-        return closed;
+        return gate.only_paused() ? 0 : closed;
     }
     int rc;
     if (word == *seen) [[likely]]

@@ -52,6 +52,7 @@ struct Half {
 struct TxHalf : Half<queue::Tx, queue::TxBurst> {
     Doorbell doorbell; ///< of a receiver that sleeps
     std::atomic<uint64_t> *rings = nullptr;
+    queue::TxHeld held; ///< control's own: as it was at the last tick
 };
 using RxHalf = Half<queue::Rx, queue::RxBurst>;
 
@@ -146,6 +147,7 @@ private:
     bool try_stop();
     template <class H>
     void watch_half(H &half, const char *direction, unsigned index);
+    void free_held(TxHalf &half);
     unsigned next_tick_us() const;
 
     int make_block();

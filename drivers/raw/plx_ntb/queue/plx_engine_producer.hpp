@@ -16,7 +16,7 @@ namespace plx::queue::PLX_VARIANT
 /// mbufs freed in one go.
 inline constexpr unsigned free_batch = 64;
 
-[[gnu::always_inline]] inline Held &held_at(ByEngine &e, uint32_t position)
+[[gnu::always_inline]] inline Held &held_at(ByEngine &e, uint64_t position)
 {
     return e.held[position & (held_max - 1)];
 }
@@ -27,12 +27,16 @@ inline constexpr unsigned free_batch = 64;
     const Engine &engine = q.s.by_engine.engine;
     ByEngine &e = q.by_engine;
     const uint64_t completed = engine.completed(engine.ctx);
-    while (e.tail != e.head && held_at(e, e.tail).copies <= completed) {
+    const auto is_read = [&](uint64_t at) {
+        return at != e.head && held_at(e, at).copies <= completed;
+    };
+    while (is_read(e.tail)) {
         rte_mbuf *mbufs[free_batch];
         unsigned n = 0;
-        while (n < free_batch && e.tail != e.head && held_at(e, e.tail).copies <= completed)
-            mbufs[n++] = held_at(e, e.tail++).mbuf;
+        for (; n < free_batch && is_read(e.tail + n); n++)
+            mbufs[n] = held_at(e, e.tail + n).mbuf;
         rte_pktmbuf_free_bulk(mbufs, n);
+        count(e.tail, n);
     }
     return !engine.failed(engine.ctx);
 }
@@ -167,7 +171,8 @@ template <MemPolicy Mem>
         burst_ended(q, Put::bad_peer);
     }
     ByEngine &e = q.by_engine;
-    held_at(e, e.head++) = {m, e.given};
+    held_at(e, e.head) = {m, e.given};
+    count(e.head, 1);
     q.messages++;
     count(q.stats.messages, 1);
     count(q.stats.bytes, length);

@@ -190,6 +190,13 @@ bool rx_arrived(const RxNext &);
 /// lcore.
 TxStats tx_stats(const Tx *);
 RxStats rx_stats(const Rx *);
+/// mbufs that were given to the engine, and those of them that were freed, since the half was
+/// opened.
+struct TxHeld {
+    uint64_t taken = 0, freed = 0;
+    bool operator==(const TxHeld &) const = default;
+};
+TxHeld tx_held(const Tx *);
 void tx_stats_reset(Tx *);
 void rx_stats_reset(Rx *);
 

@@ -57,8 +57,8 @@ struct ByEngine {
     const rte_mempool *known_pool; ///< the last that the engine was found to reach
     uint32_t room;                 ///< copies that can be given without asking the engine
     uint64_t given;                ///< copies since the half was opened
-    uint32_t head;                 ///< messages held since then, modulo 2^32
-    uint32_t tail;                 ///< those of them that were freed
+    uint64_t head; ///< messages held since then; this and tail are counters that others may read
+    uint64_t tail; ///< those of them that were freed
     Held held[held_max];
     static_assert((held_max & (held_max - 1)) == 0);
 };

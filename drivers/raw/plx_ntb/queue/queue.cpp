@@ -259,6 +259,14 @@ TxStats tx_stats(const Tx *q)
 {
     return since(q->stats, q->cleared);
 }
+TxHeld tx_held(const Tx *q)
+{
+    const auto load = [](const uint64_t &counter) {
+        return std::atomic_ref<uint64_t>(const_cast<uint64_t &>(counter))
+            .load(std::memory_order_relaxed);
+    };
+    return {load(q->by_engine.head), load(q->by_engine.tail)};
+}
 RxStats rx_stats(const Rx *q)
 {
     return since(q->stats, q->cleared);
