@@ -131,7 +131,7 @@ void take_memory(Session &session, Single &single)
     // After traffic, so that every buffer that is used has its pages.
     std::string error;
     for (const Measure &measure : measures)
-        if (!exercise_in_the_end(session, measure, error)) {
+        if (measure.kind != Kind::engine && !exercise_in_the_end(session, measure, error)) {
             single.failure = error;
             return;
         }
@@ -160,6 +160,27 @@ void take_idle(Session &session, Single &single)
         return static_cast<double>(result.count) / static_cast<double>(result.ns);
     };
     single.value = std::max(share(answers->of[0]), share(answers->of[1]));
+}
+
+void take_turnover(Session &session, Single &single)
+{
+    Command command{};
+    command.op = Op::host_engine_open;
+    command.payload = 64;
+    command.batch = 32;
+    command.run_ns = 100 * ms;
+    command.bound_ns = bound;
+    const bool open = session.run_well(command).has_value();
+    command.op = Op::host_turnover;
+    const auto answers = open ? session.run_well(command) : std::nullopt;
+    command.op = Op::host_engine_close;
+    if (open)
+        session.run(command);
+    if (!answers)
+        single.failure = session.error();
+    else
+        single.value = static_cast<double>(answers->of[0].count) * 1e9 /
+                       static_cast<double>(answers->of[0].ns);
 }
 
 void take_crossover(Session &session, Single &single)
@@ -202,6 +223,8 @@ void run_campaign(Session &session, const Plan &plan, Findings &findings)
         take_memory(session, findings.memory_bytes);
     if (plan.idle && !interrupted())
         take_idle(session, findings.idle_share);
+    if (plan.turnover && !interrupted())
+        take_turnover(session, findings.turnover_rate);
     if (plan.crossover && !interrupted())
         take_crossover(session, findings.crossover_bytes);
     if (plan.kill && !interrupted()) // last: it ends a host

@@ -20,6 +20,7 @@ struct Plan {
     bool idle = false;
     bool kill = false;
     bool crossover = false;
+    bool turnover = false;
     unsigned pairs;       ///< undisturbed ones of each measure in a class
     uint64_t pairs_ns;    ///< how long to go on taking pairs, waits for the judged class included
     uint64_t patience_ns; ///< how long to wait for another class where only one was ever seen
@@ -39,6 +40,7 @@ struct Findings {
     Single memory_bytes;                             ///< the larger of the two hosts
     Single idle_share; ///< CPU time over time of the threads that do not poll, one host
     Single kill_to_event_ns;
+    Single turnover_rate;   ///< descriptors of a DMA engine per second
     Single crossover_bytes; ///< 0: never
 };
 

@@ -144,6 +144,7 @@ void plan_for(const Selection &selection, Plan &plan)
             plan.wanted[measure_index(figures[i])] = true;
         plan.memory |= figures[i].source == Source::memory;
         plan.idle |= figures[i].source == Source::idle;
+        plan.turnover |= figures[i].source == Source::turnover;
         plan.crossover |= figures[i].source == Source::crossover;
         plan.kill |= figures[i].source == Source::kill;
     }
@@ -170,6 +171,8 @@ Row row_of(const Figure &figure, const Findings &findings)
         return single_row(figure, findings.memory_bytes);
     case Source::idle:
         return single_row(figure, findings.idle_share);
+    case Source::turnover:
+        return single_row(figure, findings.turnover_rate);
     case Source::crossover:
         return crossover_row(figure, findings.crossover_bytes);
     case Source::kill:

@@ -11,7 +11,7 @@
 namespace bench
 {
 
-enum class Source { value, beyond_limit, memory, idle, crossover, kill };
+enum class Source { value, beyond_limit, memory, idle, crossover, turnover, kill };
 enum class Reach { none, ratio_at_most, ratio_at_least, value_at_most };
 
 struct Figure {
@@ -35,6 +35,11 @@ inline constexpr Figure figures[] = {
     {"qp.stream.4096", Source::value, "stream.4096", "GB/s", 1e-9, Reach::ratio_at_least, 0.8},
     {"mem.host", Source::memory, "", "MiB", 1.0 / (1 << 20), Reach::value_at_most, 64},
     {"idle.cpu", Source::idle, "", "%", 100, Reach::none, 0},
+    {"dma.stream.4096", Source::value, "engine.4096", "GB/s", 1e-9, Reach::ratio_at_least, 0.8},
+    {"dma.stream.65536", Source::value, "engine.65536", "GB/s", 1e-9, Reach::ratio_at_least, 0.8},
+    {"dma.stream.1048576", Source::value, "engine.1048576", "GB/s", 1e-9, Reach::ratio_at_least,
+     0.8},
+    {"dma.rate.64", Source::turnover, "", "Mdesc/s", 1e-6, Reach::none, 0},
     {"copy.crossover", Source::crossover, "", "bytes", 1, Reach::none, 0},
     {"link.kill_to_event", Source::kill, "", "ms", 1e-6, Reach::value_at_most, 50},
 };

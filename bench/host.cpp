@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host.hpp"
 
+#include "engine.hpp"
 #include "footprint.hpp"
 #include "traffic.hpp"
 
@@ -48,7 +49,7 @@ int start_eal(const HostOptions &options)
                                    "--file-prefix",
                                    "host" + std::to_string(options.side),
                                    std::string("--vdev=") + device + ",cable=" + options.folder +
-                                       "/cable"};
+                                       "/cable,dmadev=1"};
     if (options.huge_pages)
         words.push_back("--in-memory");
     else
@@ -118,6 +119,15 @@ void Host::run(const Command &command, Shared &shared, Result &result)
         return;
     case Op::host_idle:
         return idle(command, result);
+    case Op::host_engine:
+        return m_side == 0 ? m_engine.copy(command, shared, result)
+                           : read_engine_copies(command, shared, result);
+    case Op::host_engine_open:
+        return m_side == 0 ? m_engine.open(command, shared, result) : void();
+    case Op::host_engine_close:
+        return m_engine.close();
+    case Op::host_turnover:
+        return m_side == 0 ? m_engine.turn_over(command, result) : void();
     case Op::host_crossover:
         return crossover(result);
     case Op::host_await_loss:
@@ -211,6 +221,7 @@ void Host::await_loss(const Command &command, Result &result)
 
 void Host::close()
 {
+    m_engine.close();
     if (m_endpoint)
         ntbmsg_endpoint_close(m_endpoint);
     m_endpoint = nullptr;

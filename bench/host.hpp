@@ -4,7 +4,7 @@
 #ifndef BENCH_HOST_HPP
 #define BENCH_HOST_HPP
 
-#include "shared.hpp"
+#include "engine.hpp"
 
 struct ntbmsg_endpoint;
 struct rte_mempool;
@@ -45,6 +45,7 @@ private:
     bool m_eal = false;
     ntbmsg_endpoint *m_endpoint = nullptr;
     rte_mempool *m_pool = nullptr;
+    Engine m_engine;
 };
 
 } // namespace bench

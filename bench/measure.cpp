@@ -11,6 +11,7 @@ namespace
 {
 
 constexpr uint64_t ms = 1000000;
+constexpr uint32_t engine_slot_bytes = data_bytes;
 constexpr uint64_t bound = 3000 * ms;
 constexpr uint64_t rate_run = 25 * ms;
 constexpr uint64_t round_trip_run = 500 * ms; ///< at most: the rounds end it long before
@@ -26,7 +27,11 @@ struct Run {
 Command command_for(const Measure &measure, bool timed)
 {
     Command command{};
-    command.op = measure.kind == Kind::round_trip ? Op::host_rtt : Op::host_rate;
+    command.op = measure.kind == Kind::round_trip ? Op::host_rtt
+                 : measure.kind == Kind::engine   ? Op::host_engine
+                                                  : Op::host_rate;
+    // As many slots as there is room for, which the limit finds best, too.
+    command.slot_count = engine_slot_bytes / measure.payload;
     command.payload = measure.payload;
     command.batch = measure.batch;
     command.rounds = round_trips;
@@ -57,10 +62,25 @@ std::string refuse(const Measure &measure, const Answers &answers)
     return timed.ns == 0 || timed.counted == 0 ? "too few messages for a figure" : "";
 }
 
+bool open_engine(Session &session, Command command, std::string &error)
+{
+    command.op = Op::host_engine_open;
+    const auto opened = session.run(command);
+    error = !opened ? session.error() : opened->error() ? opened->text() : "";
+    return error.empty();
+}
+
 std::optional<Run> take_run(Session &session, const Measure &measure, bool timed,
                             std::string &error)
 {
-    const auto answers = session.run(command_for(measure, timed));
+    Command command = command_for(measure, timed);
+    if (measure.kind == Kind::engine && !open_engine(session, command, error))
+        return std::nullopt;
+    const auto answers = session.run(command);
+    if (measure.kind == Kind::engine) {
+        command.op = Op::host_engine_close;
+        session.run(command);
+    }
     if (!answers) {
         error = session.error();
         return std::nullopt;
@@ -100,6 +120,7 @@ std::optional<Limit> take_limit(Session &session, const Measure &measure)
         // The message and a word or two that say it is there, in whole lines.
         return ring_limit(session, static_cast<uint32_t>(measure.payload / line_bytes + 1));
     case Kind::stream:
+    case Kind::engine:
         break;
     }
     return copy_limit(session);

@@ -15,8 +15,9 @@
 namespace bench
 {
 
-/// Round trips in ns, rates in messages per second, streams in bytes per second.
-enum class Kind { round_trip, rate, stream };
+/// Round trips in ns, rates in messages per second, streams and copies of a DMA engine in bytes per
+/// second.
+enum class Kind { round_trip, rate, stream, engine };
 
 /// Something that is measured together with its limit; figures are derived from it.
 struct Measure {
@@ -27,9 +28,15 @@ struct Measure {
 };
 
 inline constexpr Measure measures[] = {
-    {"rtt.8", Kind::round_trip, 8, 1}, {"rtt.64", Kind::round_trip, 64, 1},
-    {"rate.32", Kind::rate, 32, 32},   {"rate.64", Kind::rate, 64, 32},
-    {"rate.256", Kind::rate, 256, 32}, {"stream.4096", Kind::stream, 4096, 4},
+    {"rtt.8", Kind::round_trip, 8, 1},
+    {"rtt.64", Kind::round_trip, 64, 1},
+    {"rate.32", Kind::rate, 32, 32},
+    {"rate.64", Kind::rate, 64, 32},
+    {"rate.256", Kind::rate, 256, 32},
+    {"stream.4096", Kind::stream, 4096, 4},
+    {"engine.4096", Kind::engine, 4096, 16},
+    {"engine.65536", Kind::engine, 65536, 4},
+    {"engine.1048576", Kind::engine, 1048576, 1},
 };
 
 struct Pair {

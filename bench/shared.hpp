@@ -16,16 +16,20 @@ namespace bench
 enum class Op : uint32_t {
     none,
     quit,
-    ping,            ///< limit: ping-pong of one line
-    stream,          ///< limit: ring or copy
-    host_open,       ///< EAL, device, endpoint, connected
-    host_rtt,        ///< round trips through the library
-    host_rate,       ///< one way through the library
-    host_drain,      ///< takes out what a failed operation left behind
-    host_memory,     ///< what a host occupies
-    host_idle,       ///< CPU time beside the polling thread
-    host_crossover,  ///< from which size on the device copies by DMA, and why
-    host_await_loss, ///< child 0 waits to be told that child 1 is gone
+    ping,              ///< limit: ping-pong of one line
+    stream,            ///< limit: ring or copy
+    host_open,         ///< EAL, device, endpoint, connected
+    host_rtt,          ///< round trips through the library
+    host_rate,         ///< one way through the library
+    host_drain,        ///< takes out what a failed operation left behind
+    host_memory,       ///< what a host occupies
+    host_idle,         ///< CPU time beside the polling thread
+    host_engine_open,  ///< a DMA channel of child 0, for host_engine and host_turnover
+    host_engine_close, ///< the reverse
+    host_engine,       ///< copies by a DMA channel, read by child 1
+    host_turnover,     ///< descriptors of a DMA channel that child 0 prepares and collects
+    host_crossover,    ///< from which size on the device copies by DMA, and why
+    host_await_loss,   ///< child 0 waits to be told that child 1 is gone
     host_close,
 };
 
@@ -33,7 +37,7 @@ struct Command {
     Op op;
     uint32_t payload;    ///< bytes
     uint32_t slot_lines; ///< stream
-    uint32_t slot_count; ///< stream
+    uint32_t slot_count; ///< stream, host_engine
     uint32_t batch;      ///< slots or messages per burst
     Writer writer;
     Reader reader;

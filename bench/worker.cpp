@@ -66,7 +66,8 @@ private:
 /// Whether it is short, and nothing but the polling thread has to run meanwhile.
 bool measures(Op op)
 {
-    return op == Op::ping || op == Op::stream || op == Op::host_rtt || op == Op::host_rate;
+    return op == Op::ping || op == Op::stream || op == Op::host_rtt || op == Op::host_rate ||
+           op == Op::host_engine || op == Op::host_turnover;
 }
 
 /// Not allowed is no error: the parent sees whether a thread was pushed aside.
