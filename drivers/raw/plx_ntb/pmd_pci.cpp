@@ -153,10 +153,11 @@ void report_mapping(const char *name, const PciView &view)
 int map_device(rte_pci_device *pci)
 {
     if (pci_lender(*pci) == Lender::none) {
+        char driver[64];
         PLX_INIT_LOG(ERR,
-                     "%s: no kernel driver that lends it to user space: bind vfio-pci or "
+                     "%s: the kernel driver %s lends nothing to user space: bind vfio-pci or "
                      "uio_pci_generic, as by: driverctl set-override %s vfio-pci\n",
-                     pci->name, pci->name);
+                     pci->name, pci_kernel_driver(*pci, driver, sizeof(driver)), pci->name);
         return 1; // to EAL: not ours
     }
     const int rc = rte_pci_map_device(pci);

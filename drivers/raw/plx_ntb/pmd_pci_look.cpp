@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "pmd_pci_look.hpp"
 
+#include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #include <bus_pci_driver.h>
 #include <rte_bus_pci.h>
+
+#include <unistd.h>
 
 #include <plx_regs.hpp>
 
@@ -92,6 +96,17 @@ Lender pci_lender(const rte_pci_device &pci)
     default:
         return Lender::none;
     }
+}
+
+const char *pci_kernel_driver(const rte_pci_device &pci, char *name, size_t size)
+{
+    char link[PATH_MAX], path[PATH_MAX];
+    std::snprintf(link, sizeof(link), "%s/%s/driver", rte_pci_get_sysfs_path(), pci.name);
+    const ssize_t length = readlink(link, path, sizeof(path) - 1);
+    path[length > 0 ? length : 0] = '\0';
+    const char *slash = std::strrchr(path, '/');
+    std::snprintf(name, size, "%s", slash == nullptr ? path : slash + 1);
+    return name;
 }
 
 PciView pci_look(const rte_pci_device &pci)

@@ -18,6 +18,8 @@ struct PciView {
 };
 
 Lender pci_lender(const rte_pci_device &pci);
+/// The name of the kernel driver that holds the function. @return @p name
+const char *pci_kernel_driver(const rte_pci_device &pci, char *name, size_t size);
 /// Of a function that EAL has mapped.
 PciView pci_look(const rte_pci_device &pci);
 

@@ -82,7 +82,7 @@ const QuirkRow quirk_rows[quirk_row_count] = {
     {28, Quirk::none, "the link side would cut its own branch by disabling the port", "FBSD R",
      "only the virtual side is driven"},
     {29, Quirk::none, "no write-combining through vfio on x86", "DPDK R",
-     "concerns the driver's mapping of windows"},
+     "the mapping is told from its file and the MTRRs; uncached is warned about"},
 };
 
 } // namespace plx::hw
