@@ -132,6 +132,7 @@ public:
                line % victim_.posted_lines * wire::line_bytes;
     }
     const wire::Hello &victim() const { return victim_; }
+    twin::Host *host() { return host_; }
 
     void store(size_t offset, const void *from, size_t bytes)
     {
@@ -167,8 +168,12 @@ private:
     {
         const uint32_t at =
             plx::test::link_block + plx::test::reg::bar_setup(plx::test::Side::link, lent_bar);
+        const uint32_t xlat = plx::test::link_block + plx::test::reg::bar_xlat(lent_bar);
         return plx::test::link_is_up(host_) &&
-               twin::csr_read32(host_, at) == (~(block_bytes - 1) | 0xC);
+               twin::csr_read32(host_, at) == (~(block_bytes - 1) | 0xC) &&
+               // A chip that was kept still shows the block of the one before.
+               twin::csr_read32(host_, xlat) == static_cast<uint32_t>(block_.bus) &&
+               twin::csr_read32(host_, xlat + 4) == static_cast<uint32_t>(block_.bus >> 32);
     }
     void open()
     {

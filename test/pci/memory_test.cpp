@@ -100,7 +100,8 @@ protected:
     {
         if (!shown_by_alut())
             return reg64(nt0_link + 0xC3C, nt0_link + 0xC40) + offset;
-        const uint64_t segment = info_.block_bytes / 256;
+        const uint64_t setup = reg64(nt0_link + 0xE8, nt0_link + 0xEC);
+        const uint64_t segment = (~(setup & ~uint64_t{0xFFFFF}) + 1) / 256; // of the BAR's size
         const auto entry = static_cast<uint32_t>(offset / segment);
         const uint32_t low = inbound_alut + entry / 128 * 0x1000 + entry % 128 * 4;
         EXPECT_EQ(reg(low + 0x800), 3u) << "entry " << entry;

@@ -59,6 +59,20 @@ Answer Host::ask(Op op, uint64_t value, const std::string &text)
     return ask(order);
 }
 
+Answer Host::ask(Op op, uint64_t value, uint64_t extra)
+{
+    Order order;
+    order.op = op;
+    order.value = value;
+    order.extra = extra;
+    return ask(order);
+}
+
+bool Host::store_until(uint64_t offset, uint64_t word, const std::function<bool()> &seen)
+{
+    return await([&] { return ask(Op::store, offset, word).rc == 0 && seen(); });
+}
+
 int64_t Host::attach(const std::string &cable, const std::string &devargs)
 {
     return ask(Op::attach, 0, "cable=" + cable + (devargs.empty() ? "" : "," + devargs)).rc;

@@ -6,6 +6,7 @@
 
 #include "station.hpp"
 
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <thread>
@@ -36,6 +37,9 @@ public:
         return end();
     }
     Answer ask(Op op, uint64_t value = 0, const std::string &text = "");
+    Answer ask(Op op, uint64_t value, uint64_t extra);
+    /// Stores into the peer's window until @p seen: a mapping may follow late.
+    bool store_until(uint64_t offset, uint64_t word, const std::function<bool()> &seen);
 
     int64_t attach(const std::string &cable, const std::string &devargs);
     int64_t configure(const rte_pmd_plx_ntb_config &config);

@@ -44,6 +44,11 @@ enum class Op : uint32_t {
     xstat,    ///< text: name; answer.value
     inject,   ///< value: the fault, high half, and its argument, low half
     at_home,  ///< mbufs of the own pools that are not home
+    lend,     ///< allocates value bytes and exposes them with rights extra; answer.value: where
+    word,     ///< answer.value: the 8 bytes at value of what is lent
+    take_back, ///< revokes what is lent; extra: and frees it
+    store,     ///< extra, 8 bytes, to value of the peer's window
+    load,      ///< answer.value: the 8 bytes at value of the peer's window
 };
 
 /// When a host ends its traffic, beside errors and the time limit.
@@ -57,6 +62,7 @@ enum class Until : uint32_t {
 struct Order {
     Op op = Op::observe;
     uint64_t value = 0;
+    uint64_t extra = 0;
     uint32_t limit_ms = 30'000;
     Until until = Until::complete;
     bool keep = false;    ///< received mbufs are not freed

@@ -138,6 +138,25 @@ Answer Station::obey(const Order &order)
     case Op::at_home:
         value = not_home();
         break;
+    case Op::lend:
+        rc = lend(order.value, static_cast<uint32_t>(order.extra), &value);
+        break;
+    case Op::word:
+        value = *lent_word(order.value);
+        break;
+    case Op::take_back:
+        rc = take_back(order.extra != 0);
+        break;
+    case Op::store:
+    case Op::load: {
+        volatile uint64_t *word = nullptr;
+        rc = peer_word(order.value, &word);
+        if (rc == 0 && order.op == Op::store)
+            *word = order.extra;
+        else if (rc == 0)
+            value = *word;
+        break;
+    }
     case Op::observe:
     case Op::traffic:
     case Op::echo:
@@ -357,6 +376,34 @@ uint64_t Station::not_home() const
         mine.window_pool != nullptr)
         out += rte_mempool_in_use_count(mine.window_pool);
     return out;
+}
+
+int64_t Station::lend(uint64_t bytes, uint32_t rights, uint64_t *offset)
+{
+    const int rc = rte_pmd_plx_ntb_window_alloc(id_, bytes, &lent_);
+    if (rc != 0)
+        return rc;
+    return rte_pmd_plx_ntb_window_expose(id_, lent_.address, lent_.bytes, rights,
+                                         RTE_PMD_PLX_NTB_WINDOW_ANY, offset);
+}
+
+int64_t Station::take_back(bool and_free)
+{
+    const int rc = rte_pmd_plx_ntb_window_revoke(id_, lent_.address, lent_.bytes);
+    return rc == 0 && and_free ? rte_pmd_plx_ntb_window_free(id_, lent_.address) : rc;
+}
+
+volatile uint64_t *Station::lent_word(uint64_t at) const
+{
+    return reinterpret_cast<volatile uint64_t *>(static_cast<char *>(lent_.address) + at);
+}
+
+int64_t Station::peer_word(uint64_t offset, volatile uint64_t **word) const
+{
+    rte_pmd_plx_ntb_window_view view{};
+    const int rc = rte_pmd_plx_ntb_window_peer(id_, offset, sizeof(uint64_t), &view);
+    *word = static_cast<volatile uint64_t *>(view.address);
+    return rc;
 }
 
 unsigned Station::losses() const

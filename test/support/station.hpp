@@ -56,6 +56,10 @@ private:
     uint64_t harmed(uint32_t seed) const;
     void release();
     uint64_t not_home() const;
+    int64_t lend(uint64_t bytes, uint32_t rights, uint64_t *offset);
+    int64_t take_back(bool and_free);
+    volatile uint64_t *lent_word(uint64_t at) const;
+    int64_t peer_word(uint64_t offset, volatile uint64_t **word) const;
     unsigned losses() const;
 
     static void on_event(uint16_t device, rte_pmd_plx_ntb_event event, void *arg);
@@ -68,6 +72,7 @@ private:
     rte_mempool *send_pool_ = nullptr;
     std::vector<rte_mempool *> queue_pools_;
     std::vector<rte_mbuf *> kept_;
+    rte_pmd_plx_ntb_window_memory lent_{};
     mutable std::mutex mutex_; // guards events_
     std::string events_;
 };

@@ -57,6 +57,7 @@ queue::Policy pick_policy(MemoryPolicy choice, bool write_combining)
 
 Device::Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options)
     : raw_(raw), platform_(platform), options_(options), geometry_(options.geometry), link_(*this),
+      lending_(name_, chip_, platform_, link_),
       sleepers_(chip_, platform_, queues_, {options.recheck_us, options.spin_us})
 {
     std::snprintf(name_, sizeof(name_), "%s", name);
@@ -108,6 +109,9 @@ int Device::probe()
     PLX_INIT_LOG(INFO, "%s: PEX %04x rev %02x, NT%u, %s, window %" PRIu64 " MiB, A-LUT %u, %s\n",
                  name_, id.part, id.revision, id.nt, platform_.ops->name,
                  platform_.window_bytes >> 20, id.alut_entries, ops_->name);
+    rc = lending_.open(options_.window);
+    if (rc != 0)
+        return rc;
     if (options_.service != 0) {
         rc = sleep_service_register(*this, &service_id_);
         if (rc != 0)
@@ -124,16 +128,11 @@ int Device::configure(const rte_pmd_plx_ntb_config &config)
     if (started_)
         return -EBUSY;
     Geometry geometry;
-    const int rc = apply_config(name_, options_.geometry, config, &geometry);
+    int rc = apply_config(name_, options_.geometry, config, &geometry);
+    if (rc == 0)
+        rc = lending_.fit(plan_block(geometry).block_bytes);
     if (rc != 0)
         return rc;
-    if (plan_block(geometry).block_bytes > platform_.window_bytes) {
-        PLX_INIT_LOG(ERR,
-                     "%s: a block of %" PRIu64 " MiB does not fit the window of %" PRIu64
-                     " MiB: fewer or smaller buffers\n",
-                     name_, plan_block(geometry).block_bytes >> 20, platform_.window_bytes >> 20);
-        return -EINVAL;
-    }
     for (uint16_t q = static_cast<uint16_t>(geometry.queues); q < queues_ready_; ++q)
         queue_release(q);
     geometry_ = geometry;
@@ -335,6 +334,7 @@ int Device::close()
     close_queues(); // after a stop in vain: what is posted comes home to a pool that ends here
     // Memory that the peer may still reach is nobody else's, ever: it is not given back then.
     if (fenced) {
+        lending_.drop();
         drop_block();
         copy_.drop();
     }

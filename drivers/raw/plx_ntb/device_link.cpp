@@ -205,7 +205,17 @@ int Device::open_window()
     if (rc != 0)
         PLX_LOG(ERR, "%s: the window cannot show 0x%" PRIx64 " + 0x%zx: %s\n", name_, block_.bus,
                 block_.bytes, rc == -EINVAL ? why.what : "the chip does not answer");
+    else
+        lending_.opened(block_.bytes);
     return rc;
+}
+
+/// The peer needs our registers for nothing that it is told to do.
+void Device::shut_registers()
+{
+    if (options_.peer_csr == PeerCsr::closed && chip_.set_peer_csr(false) != 0)
+        PLX_LOG(ERR, "%s: the chip does not answer: the peer may still reach its registers\n",
+                name_);
 }
 
 bool Device::quiesce()
@@ -231,6 +241,11 @@ bool Device::fence()
     // A chip that does not answer may still let the peer through: nothing is reused until it says
     // that the window is closed.
     if (chip_.window_clear(hw::Chip::data_window) != 0) {
+        chip_silent_ = true;
+        return false;
+    }
+    lending_.closed();
+    if (options_.peer_csr == PeerCsr::closed && chip_.set_peer_csr(true) != 0) {
         chip_silent_ = true;
         return false;
     }
@@ -396,6 +411,7 @@ void Device::report(LinkEvent event)
     switch (event) {
     case LinkEvent::back:
         ++counts_.connects;
+        shut_registers();
         PLX_LOG(NOTICE, "%s: connected, %u queue pairs\n", name_, queues_open_);
         break;
     case LinkEvent::silent:

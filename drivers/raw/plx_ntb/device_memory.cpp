@@ -87,6 +87,7 @@ int Device::make_block()
     }
     drop_block();
     plan_ = plan_block(geometry_);
+    plan_.block_bytes = std::max(plan_.block_bytes, lending_.block_min());
     int rc = platform_.ops->memory_alloc(platform_.ctx, plan_.block_bytes, node_,
                                          chip_.window_rules(hw::Chip::data_window), &block_);
     if (rc != 0) {

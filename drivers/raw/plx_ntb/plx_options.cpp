@@ -203,11 +203,45 @@ int on_copy_curve(const char *key, const char *value, void *arg)
     return expected != nullptr ? bad_value(parse, key, value, expected) : 0;
 }
 
-const char *const twin_keys[] = {"cable",        "state",   "msi",        "queues",  "ring",
-                                 "buffers",      "buf",     "posted",     "inline",  "max_message",
-                                 "heartbeat_ms", "lost_ms", "numa",       "drain",   "mem",
-                                 "copy",         "dma_min", "copy_curve", "dma",     "dmadev",
-                                 "recheck_us",   "spin_us", "intr",       "service", nullptr};
+int on_peer_csr(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<PeerCsr> words[] = {{"open", PeerCsr::open}, {"closed", PeerCsr::closed}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "open or closed", &parse.options->peer_csr);
+}
+
+int on_alut(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<uint32_t> words[] = {
+        {"0", 0}, {"128", facts::alut_entries_two_nt}, {"256", facts::alut_entries_one_nt}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "0, 128 or 256 (entries)", &parse.options->alut);
+}
+
+int on_segment(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    uint32_t *kib = &parse.options->window.segment_kib;
+    if (!to_number(value, 4, wire::block_bytes_max / 1024, kib) || !std::has_single_bit(*kib))
+        return bad_value(parse, key, value, "a power of two from 4 to 1048576 (KiB)");
+    return 0;
+}
+
+int on_split(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    if (!to_number(value, 0, 7, &parse.options->window.split))
+        return bad_value(parse, key, value, "0 to 7: BAR2 is used as 2^split windows");
+    return 0;
+}
+
+constexpr unsigned twin_only = 4; // the first of them
+const char *const twin_keys[] = {"cable",   "state",      "msi",     "alut",        "peer_csr",
+                                 "segment", "split",      "queues",  "ring",        "buffers",
+                                 "buf",     "posted",     "inline",  "max_message", "heartbeat_ms",
+                                 "lost_ms", "numa",       "drain",   "mem",         "copy",
+                                 "dma_min", "copy_curve", "dma",     "dmadev",      "recheck_us",
+                                 "spin_us", "intr",       "service", nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {
@@ -215,10 +249,11 @@ int run_handlers(rte_kvargs *kvargs, Parse *parse)
         const char *key;
         arg_handler_t run;
     };
-    static constexpr Handler handlers[] = {{"cable", on_cable},     {"state", on_state},
-                                           {"numa", on_numa},       {"drain", on_drain},
-                                           {"mem", on_memory},      {"copy", on_copy},
-                                           {"dma_min", on_dma_min}, {"copy_curve", on_copy_curve}};
+    static constexpr Handler handlers[] = {
+        {"cable", on_cable}, {"state", on_state},       {"numa", on_numa},
+        {"drain", on_drain}, {"mem", on_memory},        {"copy", on_copy},
+        {"alut", on_alut},   {"peer_csr", on_peer_csr}, {"segment", on_segment},
+        {"split", on_split}, {"dma_min", on_dma_min},   {"copy_curve", on_copy_curve}};
     for (const Handler &h : handlers)
         if (rte_kvargs_process(kvargs, h.key, h.run, parse) != 0)
             return -EINVAL;
@@ -248,7 +283,7 @@ void derive(Geometry *g)
 
 int parse_options(const char *device, const char *args, bool twin, Options *options)
 {
-    const char *const *keys = twin ? twin_keys : twin_keys + 3;
+    const char *const *keys = twin ? twin_keys : twin_keys + twin_only;
     Options parsed = *options;
     Parse parse{device, &parsed};
     if (args != nullptr && args[0] != '\0') {

@@ -12,6 +12,7 @@
 #include <plx_wire.hpp>
 
 #include "copy_choice.hpp"
+#include "device_window.hpp"
 #include "rte_pmd_plx_ntb.h"
 
 struct rte_devargs;
@@ -41,6 +42,7 @@ constexpr uint32_t always_posted(uint32_t posted)
 enum class DrainChoice { automatic, none, clwb, clflushopt, cldemote };
 enum class MemoryPolicy { automatic, plain, write_combining };
 enum class TwinState { keep, reset, random, file };
+enum class PeerCsr { open, closed };
 
 struct Options {
     char cable[108] = "";
@@ -59,6 +61,10 @@ struct Options {
     int node = -1;           ///< -1: the device's own, or the starting thread's
     DrainChoice drain = DrainChoice::automatic;
     MemoryPolicy memory = MemoryPolicy::automatic;
+    WindowChoice window;
+    uint32_t alut = facts::alut_entries_one_nt; ///< entries of the twin's A-LUT
+    /// Whether the peer may reach our registers while it is connected.
+    PeerCsr peer_csr = PeerCsr::open;
     CopyRequest copy;
     uint32_t dma = facts::dma_function_count; ///< DMA channels for queue pairs, at most
     uint32_t dmadevs = 0;                     ///< DMA channels that are made dmadevs
@@ -68,11 +74,12 @@ struct Options {
 #define PLX_COMMON_PARAMS                                                                          \
     "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
     "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> recheck_us=<n> spin_us=<n> intr=0|1 "        \
-    "service=0|1 numa=<node> "                                                                     \
+    "service=0|1 numa=<node> peer_csr=open|closed segment=<KiB> split=<0..7> "                     \
     "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "         \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
 #define PLX_TWIN_PARAMS                                                                            \
-    "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>]|<file> msi=0|1 "
+    "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>]|<file> msi=0|1 "              \
+    "alut=0|128|256 "
 
 /// Reads devargs; each bad key or value is logged with what was expected.
 /// @param twin whether `cable`, `state` and `msi` are known (and cable is needed)

@@ -61,6 +61,8 @@ struct Platform {
     uint64_t shared_bytes = 0;    ///< shared window (BAR4)
     bool write_combining = false; ///< whether stores reach the window combined, in any order
     int node = -1;                ///< NUMA node of the card
+    /// Rights without which plain stores of the peer's CPU do not arrive.
+    uint32_t store_rights = hw::rights_write;
     /// The chip's DMA functions that this host may use: register borders as DmaChannel wants them,
     /// and the ids that their transactions carry.
     hw::RegIo dma[facts::dma_function_count] = {};

@@ -17,6 +17,7 @@
 
 #include "device_copy.hpp"
 #include "device_sleep.hpp"
+#include "device_window.hpp"
 #include "dma_ports.hpp"
 #include "plx_gate.hpp"
 #include "plx_link.hpp"
@@ -106,6 +107,7 @@ public:
     bool closed() const { return closed_; }
     int node() const { return node_; }
     const WindowMemory &block() const { return block_; }
+    Lending &lending() { return lending_; }
     rte_mempool *window_pool() const { return window_pool_; }
     const queue::Ops *ops() const { return ops_; }
     queue::Drain drain() const { return drain_; }
@@ -161,6 +163,7 @@ private:
     void drop_inline_pools();
     void close_queues();
     int find_engines();
+    void shut_registers();
     void choose_copy(unsigned queues);
     queue::TxSetup tx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
                             uint64_t peer_seed) const;
@@ -175,6 +178,7 @@ private:
     hw::Chip chip_;
     DmaPorts dma_;
     Link link_;
+    Lending lending_;
     const queue::Ops *ops_ = nullptr;
     queue::Drain drain_ = queue::Drain::none;
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];

@@ -270,6 +270,7 @@ int open_twin(const char *name, const Options &options, Platform *out)
                                                        : twin::ChipState::random;
     config.state_file = options.state_file;
     config.random_seed = options.state_seed;
+    config.alut_entries = options.alut;
     config.thread_start = thread_start;
     config.thread_join = thread_join;
     twin::Error error{};
@@ -293,7 +294,8 @@ int open_twin(const char *name, const Options &options, Platform *out)
             .window_bytes = data.bytes,
             .shared_bytes = shared.bytes,
             .write_combining = false,
-            .node = -1};
+            .node = -1,
+            .store_rights = hw::rights_all};
     rc = open_dma(made, out);
     if (rc != 0)
         detach(made);

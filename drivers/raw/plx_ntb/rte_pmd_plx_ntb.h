@@ -264,6 +264,143 @@ int rte_pmd_plx_ntb_rx_disarm(uint16_t dev_id, uint16_t queue);
  */
 int rte_pmd_plx_ntb_rx_wait(uint16_t dev_id, uint16_t queue, uint32_t timeout_us);
 
+/*
+ * Lending memory to the peer through the data window (BAR2), beside the queue pairs' own block: the
+ * rules are in doc/windows.md. All functions below: any thread; they take the device's control
+ * lock, and may wait some milliseconds. Experimental.
+ */
+
+/** How a chip shows memory to the peer. */
+enum rte_pmd_plx_ntb_window_kind {
+    /** base and offset: one block, which the queue pairs have; nothing can be lent */
+    RTE_PMD_PLX_NTB_WINDOW_BASE_OFFSET = 0,
+    RTE_PMD_PLX_NTB_WINDOW_ALUT, /**< segments, each with rights of its own */
+};
+
+/** The peer may write to it. */
+#define RTE_PMD_PLX_NTB_WINDOW_WRITE 1u
+/** The peer may read from it. Reads across a bridge are slow. */
+#define RTE_PMD_PLX_NTB_WINDOW_READ 2u
+
+/** Wherever there is room. */
+#define RTE_PMD_PLX_NTB_WINDOW_ANY UINT32_MAX
+
+/** What can be lent, and how. */
+struct rte_pmd_plx_ntb_window_info {
+    size_t size;                           /**< in: sizeof(struct rte_pmd_plx_ntb_window_info) */
+    enum rte_pmd_plx_ntb_window_kind kind; /**< see there */
+    /** rights without which plain stores of the peer's CPU do not arrive: WRITE on a card; both on
+     * the twin, whose pages know no writing without reading */
+    uint32_t store_rights;
+    uint64_t window_bytes;  /**< what the peer's window shows in all: a power of two */
+    uint64_t segment_bytes; /**< addresses and sizes are multiples of it; 0: base and offset. Can
+                                 grow when the device is configured with a larger block */
+    uint32_t segments;      /**< 128 or 256; 0: base and offset */
+    uint32_t free_segments; /**< not given out; 0 while the device is stopped */
+    uint32_t longest_free;  /**< the most of them in a row, in one window */
+    uint32_t windows;       /**< devarg split: equal parts of window_bytes; what is exposed lies in
+                                 one of them. The queue pairs' block is in window 0 */
+    uint64_t memory_bytes_max; /**< what one allocation can be; 0: base and offset */
+};
+
+/** Memory that can be lent. */
+struct rte_pmd_plx_ntb_window_memory {
+    void *address; /**< zeros when new */
+    size_t bytes;  /**< what was asked for, rounded up to a power of two of whole segments */
+};
+
+/** What is lent. */
+struct rte_pmd_plx_ntb_window_grant {
+    void *address;   /**< its start here */
+    size_t bytes;    /**< its length */
+    uint64_t offset; /**< where it begins in the peer's window */
+    uint32_t rights; /**< RTE_PMD_PLX_NTB_WINDOW_WRITE, _READ or both */
+    uint32_t window; /**< which of the windows it lies in */
+};
+
+/** What the peer has lent, as it is seen from here. */
+struct rte_pmd_plx_ntb_window_view {
+    void *address; /**< for stores of this CPU */
+    uint64_t bus;  /**< for DMA engines; 0: out of their reach */
+};
+
+/**
+ * @param info  size is set by the caller, the rest is filled in
+ * @return 0; -ENODEV no such device, or a closed one; -EINVAL info is NULL or of another size
+ */
+int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, struct rte_pmd_plx_ntb_window_info *info);
+
+/**
+ * Allocates memory of its own segments: private until it is exposed. It belongs to the caller until
+ * rte_pmd_plx_ntb_window_free() or the device is closed. What is to be revoked apart from other
+ * memory under traffic is allocated apart from it (doc/windows.md).
+ *
+ * @param bytes   1 to memory_bytes_max
+ * @param memory  the result
+ * @return 0; -ENODEV no such device, or a closed one; -EINVAL bytes, or memory is NULL; -ENOTSUP
+ *   base and offset; -ENOMEM; -ENOSPC more pieces than segments
+ */
+int rte_pmd_plx_ntb_window_alloc(uint16_t dev_id, size_t bytes,
+                                 struct rte_pmd_plx_ntb_window_memory *memory);
+
+/**
+ * Gives memory back that rte_pmd_plx_ntb_window_alloc() gave.
+ * @param address  its start
+ * @return 0; -ENODEV; -ENOENT it is none, or was given back; -EBUSY some of it is exposed, or is
+ * not known to be revoked: it is still the caller's
+ */
+int rte_pmd_plx_ntb_window_free(uint16_t dev_id, void *address);
+
+/**
+ * Lets the peer reach a range of allocated memory, with immediate effect. Belongs to the
+ * connection: a loss of the peer (RTE_PMD_PLX_NTB_EVENT_LOST), or a stop of the device, revokes it;
+ * it is exposed anew, elsewhere, after RTE_PMD_PLX_NTB_EVENT_BACK.
+ *
+ * @param address  inside one allocation, a multiple of segment_bytes from its start
+ * @param bytes    a multiple of segment_bytes
+ * @param rights   RTE_PMD_PLX_NTB_WINDOW_WRITE, _READ, both; 0: WRITE
+ * @param window   which of the windows; RTE_PMD_PLX_NTB_WINDOW_ANY
+ * @param offset   where the peer finds it: what it passes to rte_pmd_plx_ntb_window_peer()
+ * @return 0; -ENODEV no such device, or a closed one; -EINVAL a bad range, alignment, right or
+ *   window, or offset is NULL; -EBUSY some of it is exposed already; -ENOTCONN no peer; -ENOSPC not
+ *   so many free segments in a row; -ENOTSUP base and offset; -EIO the chip does not answer: revoke
+ *   it, or wait until rte_pmd_plx_ntb_window_find() does not know it any more
+ */
+int rte_pmd_plx_ntb_window_expose(uint16_t dev_id, void *address, size_t bytes, uint32_t rights,
+                                  uint32_t window, uint64_t *offset);
+
+/**
+ * Takes the peer's access away. When this returns 0 or -ENOENT, what the peer had written has
+ * arrived, and nothing that it writes later does: the memory can be reused.
+ *
+ * @param address, bytes  as they were exposed
+ * @return 0; -ENODEV; -ENOENT not exposed (any more: the peer was lost, or the device stopped);
+ * -EIO the chip does not answer: it is still exposed, call again
+ */
+int rte_pmd_plx_ntb_window_revoke(uint16_t dev_id, void *address, size_t bytes);
+
+/**
+ * Asks whether an address is exposed.
+ * @return 0 and *grant; -ENODEV; -EINVAL grant is NULL; -ENOENT it is not: also once what was
+ * exposed is known to be revoked after a loss, and only then
+ */
+int rte_pmd_plx_ntb_window_find(uint16_t dev_id, const void *address,
+                                struct rte_pmd_plx_ntb_window_grant *grant);
+
+/**
+ * Where memory that the peer has exposed is seen from here. Whether it is still exposed only the
+ * peer knows: stores that it does not allow are lost, loads give all-ones. The addresses stay
+ * mapped until the device is closed.
+ *
+ * @param offset  the peer's, by way of a message; behind the memory of its queue pairs
+ * @param bytes   1 or more, inside the window
+ * @param view    the result
+ * @return 0; -ENODEV no such device, or a closed one; -ENOTCONN no peer; -EINVAL a range outside,
+ * or view is NULL
+ */
+int rte_pmd_plx_ntb_window_peer(uint16_t dev_id, uint64_t offset, size_t bytes,
+                                struct rte_pmd_plx_ntb_window_view *view);
+
 /** Faults on demand, for tests of what is built on a device. Each strikes the device's own end. */
 enum rte_pmd_plx_ntb_fault {
     /** 1: the link is held down; 0: it may train again */

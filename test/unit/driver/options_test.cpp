@@ -47,6 +47,8 @@ TEST(Options, CardNeedsNothingAndKnowsNoCable)
     EXPECT_EQ(o.geometry.queues, 2u);
     EXPECT_EQ(parse("cable=mem:x", &o, false), -EINVAL);
     EXPECT_EQ(parse("state=keep", &o, false), -EINVAL);
+    EXPECT_EQ(parse("alut=256", &o, false), -EINVAL);
+    EXPECT_EQ(parse("split=1", &o, false), 0);
 }
 
 TEST(Options, EveryKeyArrives)
@@ -55,7 +57,8 @@ TEST(Options, EveryKeyArrives)
     ASSERT_EQ(
         parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,posted=100,"
               "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,drain=none,"
-              "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900,dma=1,dmadev=3",
+              "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900,dma=1,dmadev=3,"
+              "peer_csr=closed,segment=64,split=3,alut=128",
               &o),
         0);
     EXPECT_EQ(o.state, TwinState::random);
@@ -84,6 +87,10 @@ TEST(Options, EveryKeyArrives)
     EXPECT_EQ(o.copy.curve.count, 2u);
     EXPECT_EQ(o.dma, 1u);
     EXPECT_EQ(o.dmadevs, 3u);
+    EXPECT_EQ(o.peer_csr, PeerCsr::closed);
+    EXPECT_EQ(o.window.segment_kib, 64u);
+    EXPECT_EQ(o.window.split, 3u);
+    EXPECT_EQ(o.alut, 128u);
 }
 
 TEST(Options, BadOnesAreRefusedAndChangeNothing)
@@ -134,7 +141,14 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,dma=5",
                                "cable=mem:x,dmadev=5",
                                "cable=mem:x,dmadev=-1",
-                               "cable=mem:x,dma=all"};
+                               "cable=mem:x,dma=all",
+                               "cable=mem:x,peer_csr=shut",
+                               "cable=mem:x,segment=3000",
+                               "cable=mem:x,segment=2",
+                               "cable=mem:x,segment=2097152",
+                               "cable=mem:x,split=8",
+                               "cable=mem:x,split=-1",
+                               "cable=mem:x,alut=64"};
     for (const std::string &args : bad) {
         Options o;
         o.geometry.queues = 3;

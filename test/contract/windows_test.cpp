@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory is lent to the peer beside the queue pairs and taken back: doc/windows.md.
+#include "pair.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include <rte_rawdev.h>
+
+using namespace contract;
+
+namespace
+{
+
+constexpr uint64_t mib = uint64_t{1} << 20;
+constexpr uint32_t both = RTE_PMD_PLX_NTB_WINDOW_WRITE | RTE_PMD_PLX_NTB_WINDOW_READ;
+constexpr uint32_t any = RTE_PMD_PLX_NTB_WINDOW_ANY;
+
+class Windows : public Pair
+{
+protected:
+    using Memory = rte_pmd_plx_ntb_window_memory;
+
+    /// Small queues: segments of 64 KiB, 224 of them free.
+    static HostSetup small(const std::string &more = "")
+    {
+        return {.devargs = patient + ",segment=64,buffers=256,ring=64" + more};
+    }
+    rte_pmd_plx_ntb_window_info info()
+    {
+        rte_pmd_plx_ntb_window_info out{};
+        out.size = sizeof(out);
+        EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(id(), &out), 0);
+        return out;
+    }
+    Memory alloc(size_t bytes)
+    {
+        Memory out{};
+        EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), bytes, &out), 0);
+        return out;
+    }
+    int expose(const Memory &m, uint64_t *offset, uint32_t rights = both, uint32_t window = any)
+    {
+        return rte_pmd_plx_ntb_window_expose(id(), m.address, m.bytes, rights, window, offset);
+    }
+    int revoke(const Memory &m) { return rte_pmd_plx_ntb_window_revoke(id(), m.address, m.bytes); }
+    int free(const Memory &m) { return rte_pmd_plx_ntb_window_free(id(), m.address); }
+    int find(const Memory &m)
+    {
+        rte_pmd_plx_ntb_window_grant grant{};
+        return rte_pmd_plx_ntb_window_find(id(), m.address, &grant);
+    }
+    static volatile uint64_t &word(const Memory &m, uint64_t at = 0)
+    {
+        return *reinterpret_cast<volatile uint64_t *>(static_cast<char *>(m.address) + at);
+    }
+    /// The far host reaches the memory at @p offset.
+    ::testing::AssertionResult arrives(const Memory &m, uint64_t offset, uint64_t value,
+                                       uint64_t at = 0)
+    {
+        const bool seen =
+            far().store_until(offset + at, value, [&] { return word(m, at) == value; });
+        return seen ? ::testing::AssertionSuccess()
+                    : ::testing::AssertionFailure() << "nothing arrived at 0x" << std::hex << at;
+    }
+    /// It does not: a store that could arrive is followed by one that does, on the way of before.
+    void expect_lost(const Memory &m, uint64_t offset, const Memory &open, uint64_t open_offset)
+    {
+        const uint64_t before = word(m);
+        EXPECT_EQ(far().ask(Op::store, offset, before + 1).rc, 0);
+        ++probe_;
+        EXPECT_TRUE(arrives(open, open_offset, probe_));
+        EXPECT_EQ(word(m), before);
+    }
+
+private:
+    uint64_t probe_ = 0x1000;
+};
+
+TEST_P(Windows, WhatCanBeLentCanBeAsked)
+{
+    bring_up();
+    const rte_pmd_plx_ntb_window_info i = info();
+    EXPECT_EQ(i.kind, RTE_PMD_PLX_NTB_WINDOW_ALUT);
+    EXPECT_EQ(i.segments, 256u);
+    EXPECT_EQ(i.segment_bytes, 2 * mib);
+    EXPECT_EQ(i.window_bytes, 512 * mib);
+    EXPECT_EQ(i.windows, 1u);
+    EXPECT_EQ(i.free_segments, 256 - 16 / 2) << "the block of the queue pairs has 16 MiB";
+    EXPECT_EQ(i.longest_free, i.free_segments);
+    EXPECT_EQ(i.store_rights, both);
+    EXPECT_EQ(i.memory_bytes_max, 512 * mib);
+}
+
+TEST_P(Windows, LentMemoryIsReachedUntilItIsTakenBack)
+{
+    bring_up();
+    const Memory lent = alloc(1);
+    const Memory other = alloc(2 * mib);
+    EXPECT_EQ(lent.bytes, 2 * mib) << "a whole segment";
+    EXPECT_EQ(word(lent, lent.bytes - 8), 0u);
+    word(lent, 8) = 0x77;
+
+    uint64_t offset = 0;
+    uint64_t other_offset = 0;
+    ASSERT_EQ(expose(lent, &offset), 0);
+    ASSERT_EQ(expose(other, &other_offset), 0);
+    EXPECT_EQ(offset, 16 * mib) << "behind the block of the queue pairs";
+    EXPECT_EQ(other_offset, offset + 2 * mib);
+    EXPECT_TRUE(arrives(lent, offset, 0x11));
+    EXPECT_TRUE(arrives(lent, offset, 0x12, 2 * mib - 8));
+    EXPECT_TRUE(arrives(other, other_offset, 0x13));
+    EXPECT_EQ(far().ask(Op::load, offset + 8).value, 0x77u);
+
+    rte_pmd_plx_ntb_window_grant grant{};
+    ASSERT_EQ(rte_pmd_plx_ntb_window_find(id(), static_cast<char *>(lent.address) + 4711, &grant),
+              0);
+    EXPECT_EQ(grant.address, lent.address);
+    EXPECT_EQ(grant.bytes, lent.bytes);
+    EXPECT_EQ(grant.offset, offset);
+    EXPECT_EQ(grant.rights, both);
+    EXPECT_EQ(grant.window, 0u);
+
+    ASSERT_EQ(revoke(lent), 0);
+    expect_lost(lent, offset, other, other_offset);
+    EXPECT_EQ(find(lent), -ENOENT);
+    EXPECT_EQ(find(other), 0);
+    EXPECT_EQ(word(lent, 2 * mib - 8), 0x12u) << "what had arrived stays";
+    ASSERT_EQ(expose(lent, &offset), 0) << "again";
+    EXPECT_TRUE(arrives(lent, offset, 0x21));
+    EXPECT_EQ(revoke(lent), 0);
+    EXPECT_EQ(revoke(other), 0);
+    EXPECT_EQ(free(lent), 0);
+    EXPECT_EQ(free(other), 0);
+    EXPECT_EQ(info().free_segments, 248u);
+    both_ways(stream(0, 5, 200, {8, 3000}));
+}
+
+TEST_P(Windows, PartsOfAMemoryAreLentOneByOne)
+{
+    bring_up(small(), small());
+    const uint64_t segment = info().segment_bytes;
+    ASSERT_EQ(segment, 64u << 10);
+    const Memory m = alloc(mib);
+    auto *const base = static_cast<char *>(m.address);
+    uint64_t first = 0;
+    uint64_t third = 0;
+    ASSERT_EQ(rte_pmd_plx_ntb_window_expose(id(), base, segment, both, any, &first), 0);
+    ASSERT_EQ(
+        rte_pmd_plx_ntb_window_expose(id(), base + 2 * segment, 2 * segment, both, any, &third), 0);
+    EXPECT_EQ(third, first + segment);
+    const Memory part{base + 2 * segment, 2 * segment};
+    EXPECT_TRUE(arrives(part, third, 0x31, segment));
+    uint64_t offset = 0;
+    EXPECT_EQ(rte_pmd_plx_ntb_window_expose(id(), base, 3 * segment, both, any, &offset), -EBUSY);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(id(), base, 2 * segment), -ENOENT) << "not as exposed";
+    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(id(), base, segment), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_expose(id(), base + segment, segment, both, any, &offset), 0);
+    EXPECT_EQ(offset, first) << "the free segment";
+    EXPECT_EQ(free(m), -EBUSY);
+    EXPECT_TRUE(arrives(part, third, 0x32));
+    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(id(), base + segment, segment), 0);
+    EXPECT_EQ(revoke(part), 0);
+    EXPECT_EQ(free(m), 0);
+}
+
+TEST_P(Windows, QueuesAreNotDisturbed)
+{
+    bring_up();
+    const Stream s = stream(0, 9, 4000, {8, 48, 300, 3000});
+    const Memory m = alloc(4 * mib);
+    far().begin(traffic({s}, {s}));
+    near().begin(traffic({s}, {s}));
+    for (int i = 0; i < 20; ++i) {
+        uint64_t offset = 0;
+        ASSERT_EQ(expose(m, &offset), 0);
+        ASSERT_EQ(revoke(m), 0);
+    }
+    const Answer here = near().end();
+    const Answer there = far().end();
+    EXPECT_EQ(here.rc, 0) << here.text;
+    EXPECT_EQ(there.rc, 0) << there.text;
+    EXPECT_EQ(near().events(), "B");
+    EXPECT_EQ(free(m), 0);
+}
+
+TEST_P(Windows, ALossRevokes)
+{
+    bring_up();
+    const Memory m = alloc(2 * mib);
+    const Memory kept = alloc(2 * mib);
+    uint64_t offset = 0;
+    ASSERT_EQ(expose(m, &offset), 0);
+    ASSERT_EQ(expose(kept, &offset), 0);
+    EXPECT_TRUE(arrives(kept, offset, 0x41));
+    far().stop();
+    ASSERT_TRUE(near().await_event('L'));
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+    EXPECT_EQ(find(m), -ENOENT);
+    EXPECT_EQ(find(kept), -ENOENT);
+    EXPECT_EQ(revoke(m), -ENOENT);
+    EXPECT_EQ(info().free_segments, 248u);
+    EXPECT_EQ(expose(m, &offset), -ENOTCONN);
+    EXPECT_EQ(free(m), 0);
+
+    ASSERT_EQ(far().start_again(usual()), 0);
+    await_meeting(2);
+    EXPECT_EQ(find(kept), -ENOENT) << "what was lent belongs to the connection";
+    ASSERT_EQ(expose(kept, &offset), 0);
+    EXPECT_EQ(word(kept), 0x41u) << "memory is the owner's, and stays";
+    EXPECT_TRUE(arrives(kept, offset, 0x42));
+    near().stop();
+    EXPECT_EQ(find(kept), -ENOENT) << "so does a stop";
+    EXPECT_EQ(info().free_segments, 0u) << "nothing can be lent while it is stopped";
+    EXPECT_EQ(free(kept), 0);
+}
+
+TEST_P(Windows, BothSidesLend)
+{
+    bring_up();
+    const Memory m = alloc(2 * mib);
+    uint64_t mine = 0;
+    ASSERT_EQ(expose(m, &mine), 0);
+    const Answer theirs = far().ask(Op::lend, 4 * mib, uint64_t{both});
+    ASSERT_EQ(theirs.rc, 0);
+    EXPECT_TRUE(arrives(m, mine, 0x51));
+    EXPECT_TRUE(near().store_until(theirs.value + 3 * mib, 0x52,
+                                   [&] { return far().ask(Op::word, 3 * mib).value == 0x52; }));
+    EXPECT_EQ(near().ask(Op::load, theirs.value + 3 * mib).value, 0x52u);
+    EXPECT_EQ(far().ask(Op::take_back, 0, uint64_t{1}).rc, 0);
+    EXPECT_EQ(revoke(m), 0);
+    EXPECT_EQ(free(m), 0);
+}
+
+TEST_P(Windows, AllSegmentsCanBeLentAndNoMore)
+{
+    bring_up(small(), small());
+    const unsigned free_segments = info().free_segments;
+    const uint64_t segment = info().segment_bytes;
+    ASSERT_GE(free_segments, 200u);
+    // A memory is at least 1 MiB: one for every 16 segments.
+    std::vector<Memory> memories;
+    std::vector<Memory> parts;
+    uint64_t offset = 0;
+    for (unsigned i = 0; i < free_segments; ++i) {
+        if (i % 16 == 0)
+            memories.push_back(alloc(mib));
+        const Memory part{static_cast<char *>(memories.back().address) + i % 16 * segment, segment};
+        ASSERT_EQ(expose(part, &offset), 0) << i;
+        parts.push_back(part);
+    }
+    memories.push_back(alloc(mib));
+    const Memory more{memories.back().address, segment};
+    EXPECT_EQ(expose(more, &offset), -ENOSPC);
+    EXPECT_EQ(info().free_segments, 0u);
+    EXPECT_EQ(revoke(parts[7]), 0);
+    EXPECT_EQ(revoke(parts[9]), 0);
+    EXPECT_EQ(info().free_segments, 2u);
+    EXPECT_EQ(info().longest_free, 1u);
+    EXPECT_EQ(expose({more.address, 2 * segment}, &offset), -ENOSPC) << "not in a row";
+    EXPECT_EQ(expose(more, &offset), 0);
+    EXPECT_TRUE(arrives(more, offset, 0x61));
+    // The device is closed with all of it exposed: nothing may be left behind.
+}
+
+TEST_P(Windows, AreSplit)
+{
+    bring_up(small(",split=2"), small());
+    const rte_pmd_plx_ntb_window_info i = info();
+    EXPECT_EQ(i.windows, 4u);
+    EXPECT_EQ(i.longest_free, 64u);
+    const uint64_t part = i.window_bytes / 4;
+    EXPECT_EQ(i.memory_bytes_max, part);
+    const Memory a = alloc(part);
+    const Memory b = alloc(mib);
+    uint64_t at = 0;
+    EXPECT_EQ(expose(a, &at, both, 0), -ENOSPC) << "the queue pairs are there";
+    EXPECT_EQ(expose(a, &at, both, 4), -EINVAL) << "there are four";
+    ASSERT_EQ(expose(a, &at), 0);
+    EXPECT_EQ(at, part);
+    ASSERT_EQ(expose(b, &at, both, 3), 0);
+    EXPECT_EQ(at, 3 * part);
+    EXPECT_TRUE(arrives(b, at, 0x71));
+    rte_pmd_plx_ntb_window_grant grant{};
+    ASSERT_EQ(rte_pmd_plx_ntb_window_find(id(), b.address, &grant), 0);
+    EXPECT_EQ(grant.window, 3u);
+    Memory none{};
+    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), part + 1, &none), -EINVAL);
+}
+
+TEST_P(Windows, ABlockThatDoesNotFitItsWindowIsRefused)
+{
+    ASSERT_EQ(near().attach(cable(), patient + ",split=7"), 0);
+    rte_pmd_plx_ntb_config config{};
+    EXPECT_EQ(near().configure(config), -EINVAL) << "16 MiB in a 128th of 512 MiB";
+    config.buffers = 256;
+    config.ring_lines = 64;
+    EXPECT_EQ(near().configure(config), 0);
+    EXPECT_EQ(info().windows, 128u);
+}
+
+class WindowsOfAlut : public Windows
+{
+protected:
+    void meet(const std::string &alut)
+    {
+        bring_up({.devargs = patient + ",alut=" + alut}, {.devargs = patient + ",alut=" + alut});
+    }
+};
+
+TEST_P(WindowsOfAlut, OfHalfTheSizeHasLargerSegmentsOrFewer)
+{
+    meet("128");
+    const rte_pmd_plx_ntb_window_info i = info();
+    EXPECT_EQ(i.segments, 128u);
+    EXPECT_EQ(i.segment_bytes * i.segments, i.window_bytes);
+    const Memory m = alloc(2 * mib);
+    uint64_t offset = 0;
+    ASSERT_EQ(expose(m, &offset), 0);
+    EXPECT_TRUE(arrives(m, offset, 0x81));
+    both_ways(stream(0, 5, 200, {8, 3000}));
+}
+
+TEST_P(WindowsOfAlut, ThatIsNotThereLendsNothing)
+{
+    meet("0");
+    const rte_pmd_plx_ntb_window_info i = info();
+    EXPECT_EQ(i.kind, RTE_PMD_PLX_NTB_WINDOW_BASE_OFFSET);
+    EXPECT_EQ(i.segments, 0u);
+    EXPECT_EQ(i.segment_bytes, 0u);
+    EXPECT_EQ(i.free_segments, 0u);
+    EXPECT_EQ(i.memory_bytes_max, 0u);
+    EXPECT_EQ(i.windows, 1u);
+    Memory m{};
+    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), mib, &m), -ENOTSUP);
+    uint64_t offset = 0;
+    EXPECT_EQ(rte_pmd_plx_ntb_window_expose(id(), &m, mib, both, any, &offset), -ENOTSUP);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(id(), &m, mib), -ENOENT);
+    both_ways(stream(0, 5, 200, {8, 3000}));
+    EXPECT_NE(far().attach(cable(), "alut=64"), 0);
+}
+
+TEST_P(WindowsOfAlut, ThatIsNotThereCannotBeSplit)
+{
+    EXPECT_EQ(near().attach(cable(), "alut=0,split=1"), -ENOTSUP);
+}
+
+TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
+{
+    uint64_t offset = 99;
+    Memory m{};
+    rte_pmd_plx_ntb_window_grant grant{};
+    rte_pmd_plx_ntb_window_view view{};
+    rte_pmd_plx_ntb_window_info i{};
+    ASSERT_EQ(near().bring_up(cable(), usual()), 0);
+    m = alloc(4 * mib);
+    auto *const base = static_cast<char *>(m.address);
+    EXPECT_EQ(expose(m, &offset), -ENOTCONN) << "before there is a peer";
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, 8, &view), -ENOTCONN);
+    ASSERT_EQ(far().bring_up(cable(), usual()), 0);
+    await_meeting(1);
+
+    const struct {
+        const char *what;
+        void *address;
+        size_t bytes;
+        uint32_t rights;
+        uint32_t window;
+        int rc;
+    } rows[] = {
+        {"not a multiple of the segment", base, 2 * mib + 4096, both, any, -EINVAL},
+        {"less than a segment", base, 8, both, any, -EINVAL},
+        {"nothing", base, 0, both, any, -EINVAL},
+        {"not on a segment", base + 4096, 2 * mib, both, any, -EINVAL},
+        {"over the end", base + 2 * mib, 4 * mib, both, any, -EINVAL},
+        {"wraps around", base, ~size_t{0} - mib + 1, both, any, -EINVAL},
+        {"behind it", base + 4 * mib, 2 * mib, both, any, -EINVAL},
+        {"somebody else's", &offset, 2 * mib, both, any, -EINVAL},
+        {"nobody's", nullptr, 2 * mib, both, any, -EINVAL},
+        {"unknown rights", base, 2 * mib, 4, any, -EINVAL},
+        {"no such window", base, 2 * mib, both, 1, -EINVAL},
+    };
+    for (const auto &row : rows)
+        EXPECT_EQ(rte_pmd_plx_ntb_window_expose(id(), row.address, row.bytes, row.rights,
+                                                row.window, &offset),
+                  row.rc)
+            << row.what;
+    EXPECT_EQ(offset, 99u);
+    EXPECT_EQ(expose(m, nullptr), -EINVAL);
+    EXPECT_EQ(revoke(m), -ENOENT) << "not exposed";
+    EXPECT_EQ(revoke({nullptr, 2 * mib}), -ENOENT);
+    EXPECT_EQ(find(m), -ENOENT);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_find(id(), base, nullptr), -EINVAL);
+
+    Memory none{};
+    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), 0, &none), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), 512 * mib + 1, &none), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), ~size_t{0}, &none), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), mib, nullptr), -EINVAL);
+    EXPECT_EQ(none.address, nullptr);
+
+    i.size = sizeof(i) - 1;
+    EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(id(), &i), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(id(), nullptr), -EINVAL);
+
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 0, 8, &view), -EINVAL) << "its queue pairs";
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib - 8, 16, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 512 * mib, 1, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 512 * mib - 8, 16, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, ~size_t{0}, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, 0, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, 8, nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, 496 * mib, &view), 0);
+    EXPECT_NE(view.address, nullptr);
+
+    EXPECT_EQ(rte_pmd_plx_ntb_window_free(id(), base + 2 * mib), -ENOENT) << "not its start";
+    EXPECT_EQ(rte_pmd_plx_ntb_window_free(id(), nullptr), -ENOENT);
+    ASSERT_EQ(expose(m, &offset), 0);
+    EXPECT_EQ(expose(m, &offset), -EBUSY) << "twice";
+    EXPECT_EQ(free(m), -EBUSY);
+    EXPECT_EQ(revoke(m), 0);
+    EXPECT_EQ(revoke(m), -ENOENT) << "twice";
+    EXPECT_EQ(free(m), 0);
+    EXPECT_EQ(free(m), -ENOENT) << "twice";
+    EXPECT_EQ(info().free_segments, 248u) << "nothing is lost";
+
+    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(63, mib, &none), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_free(63, base), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_expose(63, base, mib, both, any, &offset), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(63, base, mib), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_find(63, base, &grant), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(63, 0, 8, &view), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(63, &i), -ENODEV);
+}
+
+// A chip that does not answer may still let the peer through: nothing is given up before it does.
+TEST_P(Windows, WhatIsNotKnownToBeRevokedStaysExposed)
+{
+    bring_up();
+    const Memory m = alloc(2 * mib);
+    uint64_t offset = 0;
+    ASSERT_EQ(expose(m, &offset), 0);
+    ASSERT_EQ(rte_pmd_plx_ntb_inject(id(), RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 1), 0);
+    EXPECT_EQ(revoke(m), -EIO);
+    EXPECT_EQ(find(m), 0);
+    EXPECT_EQ(free(m), -EBUSY);
+    EXPECT_NE(expose(alloc(2 * mib), &offset), 0);
+    ASSERT_EQ(rte_pmd_plx_ntb_inject(id(), RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
+    await_meeting(2);
+    EXPECT_EQ(find(m), -ENOENT);
+    EXPECT_EQ(free(m), 0);
+}
+
+TEST_P(Windows, ClosedRegistersAreNeededForNothing)
+{
+    const HostSetup shut{.devargs = patient + ",peer_csr=closed"};
+    bring_up(shut, shut);
+    both_ways(stream(0, 11, 500, {8, 48, 300, 3000}));
+    const Memory m = alloc(2 * mib);
+    uint64_t offset = 0;
+    ASSERT_EQ(expose(m, &offset), 0);
+    EXPECT_TRUE(arrives(m, offset, 0x91));
+    far().stop();
+    ASSERT_TRUE(near().await_event('L'));
+    ASSERT_EQ(far().start_again(shut), 0);
+    await_meeting(2);
+    both_ways(stream(0, 12, 500, {8, 48, 300, 3000}));
+}
+
+CONTRACT_BACK_ENDS(Windows);
+CONTRACT_BACK_ENDS(WindowsOfAlut);
+
+} // namespace
