@@ -82,18 +82,27 @@ TEST_F(TwinDma, WithoutWriteBackAStartIsOneLap)
     EXPECT_EQ(ring->read(dma::last_size), 1u);
 }
 
+// 128 MiB of bus addresses for one MiB of memory.
 TEST_F(TwinDma, TheLargestDescriptorIsMovedWhole)
 {
     open_engine();
     constexpr uint32_t bytes = facts::dma_xfer_bytes_max;
-    std::unique_ptr<Local> big = std::make_unique<Local>(a, uint64_t{0x77} << 32, 2 * 128 * mib);
-    for (const uint32_t i : {0u, 4097u, bytes - 1})
-        big->data[i] = static_cast<uint8_t>(0xA0 + i % 13);
-    ring->put(describe(big->bus(), big->bus() + 128 * mib, bytes));
+    constexpr uint64_t folded = uint64_t{0x77} << 32;
+    for (uint64_t i = 0; i < 128; i++)
+        ASSERT_EQ(twin::dma_map(a, local->data, folded + i * mib, mib), 0);
+    Local to(a, folded + 128 * mib, 2 * mib);
+    for (uint64_t i = 1; i < 64; i++)
+        ASSERT_EQ(twin::dma_map(a, to.data, folded + (128 + i * 2) * mib, 2 * mib), 0);
+    ring->put(describe(folded, folded + 128 * mib, bytes));
     ring->go();
     EXPECT_EQ(ring->word(0), dma::ok | bytes);
-    EXPECT_EQ(memcmp(big->data + 128 * mib, big->data, bytes), 0);
-    EXPECT_EQ(big->data[128 * mib + bytes], 0);
+    EXPECT_EQ(ring->read(dma::last_size), bytes);
+    EXPECT_EQ(memcmp(to.data, local->data, mib), 0);
+    EXPECT_EQ(memcmp(to.data + mib, local->data, mib), 0);
+    for (uint64_t i = 0; i < 128; i++)
+        ASSERT_EQ(twin::dma_unmap(a, folded + i * mib, mib), 0);
+    for (uint64_t i = 1; i < 64; i++)
+        ASSERT_EQ(twin::dma_unmap(a, folded + (128 + i * 2) * mib, 2 * mib), 0);
 }
 
 TEST_F(TwinDma, BlockModeMovesOneBlock)
