@@ -58,17 +58,6 @@ void DmaChannel::open(Host &host, unsigned index)
 
 // ---- registers
 
-uint32_t DmaChannel::reg(uint32_t offset) const
-{
-    return get(*chip_, base_ + offset);
-}
-
-// The lock orders the engine's own accesses; readers of a register need no more than its value.
-void DmaChannel::set(uint32_t offset, uint32_t value)
-{
-    chip_->csr[(base_ + offset) / 4].store(value, std::memory_order_release);
-}
-
 void DmaChannel::set_bits(uint32_t offset, uint32_t bits)
 {
     chip_->csr[(base_ + offset) / 4].fetch_or(bits);

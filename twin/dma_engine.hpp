@@ -58,6 +58,8 @@ public:
     void written(uint32_t offset, uint32_t value, uint32_t lanes);
     /// Before a read. Without the host's lock.
     void looked_at();
+    /// Something happened to the card. Without the host's lock.
+    void look() { kick(); }
     /// @return 0; -EINVAL an argument that the fault does not have; -ENOMEM
     int fault(Fault fault, uint32_t argument);
 
@@ -101,8 +103,12 @@ private:
     void release_late(bool all);
     void store_back(const DmaWriteBack &done);
 
-    uint32_t reg(uint32_t offset) const;
-    void set(uint32_t offset, uint32_t value);
+    uint32_t reg(uint32_t offset) const { return get(*chip_, base_ + offset); }
+    /// The channel's lock orders the engine's own accesses; who else reads needs the value alone.
+    void set(uint32_t offset, uint32_t value)
+    {
+        chip_->csr[(base_ + offset) / 4].store(value, std::memory_order_release);
+    }
     void set_bits(uint32_t offset, uint32_t bits);
     void clear_bits(uint32_t offset, uint32_t bits);
     bool hung() const;

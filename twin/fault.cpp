@@ -129,6 +129,38 @@ int inject_dma(Host &host, Fault fault, uint32_t argument)
         error = host.dma[channel].fault(fault, argument);
     return error;
 }
+
+int inject_into_chip(Host &host, Fault fault, uint32_t argument)
+{
+    Locked locked(host);
+    switch (fault) {
+    case Fault::link_down:
+        return hold(host, hold_by_fault, argument);
+    case Fault::port_disabled:
+        return set_port(host, argument);
+    case Fault::cable_pulled:
+        return hold(host, hold_by_cable, argument);
+    case Fault::card_gone:
+        return take_card(host, argument);
+    case Fault::drop_doorbells:
+        for (const Side side : sides)
+            if (has_doorbells(host, side))
+                host.chip->drop_doorbells[index_of(side)].store(argument);
+        return 0;
+    case Fault::late_doorbells:
+        if (argument > late_us_max)
+            return -EINVAL;
+        for (const Side side : sides)
+            if (has_doorbells(host, side))
+                host.chip->late_us[index_of(side)].store(argument);
+        return 0;
+    case Fault::freeze_remaps:
+        return freeze(host, argument);
+    default:
+        break;
+    }
+    return -ENOTSUP;
+}
 } // namespace
 
 void faults_end(Host &host)
@@ -169,34 +201,11 @@ int inject(Host *host, Fault fault, uint32_t argument)
 {
     if (fault >= Fault::dma_stall)
         return inject_dma(*host, fault, argument);
-    Locked locked(*host);
-    switch (fault) {
-    case Fault::link_down:
-        return hold(*host, hold_by_fault, argument);
-    case Fault::port_disabled:
-        return set_port(*host, argument);
-    case Fault::cable_pulled:
-        return hold(*host, hold_by_cable, argument);
-    case Fault::card_gone:
-        return take_card(*host, argument);
-    case Fault::drop_doorbells:
-        for (const Side side : sides)
-            if (has_doorbells(*host, side))
-                host->chip->drop_doorbells[index_of(side)].store(argument);
-        return 0;
-    case Fault::late_doorbells:
-        if (argument > late_us_max)
-            return -EINVAL;
-        for (const Side side : sides)
-            if (has_doorbells(*host, side))
-                host->chip->late_us[index_of(side)].store(argument);
-        return 0;
-    case Fault::freeze_remaps:
-        return freeze(*host, argument);
-    default:
-        break;
-    }
-    return -ENOTSUP;
+    const int error = inject_into_chip(*host, fault, argument);
+    // What they have in hand goes with the card, also where nobody touches them before it is back.
+    for (unsigned channel = 0; fault == Fault::card_gone && channel < dma_channels(host); channel++)
+        host->dma[channel].look();
+    return error;
 }
 
 } // namespace plx::twin

@@ -252,6 +252,23 @@ TEST_F(TwinDmaWay, AnEngineGoesWithItsCard)
     EXPECT_EQ(ring->read(dma::ring_count), 0u) << "and comes back as after power-on";
 }
 
+TEST_F(TwinDmaWay, WhatAnEngineHadInHandGoesToo)
+{
+    open_engine();
+    ASSERT_EQ(twin::inject(a, twin::Fault::dma_pace, 64), 0);
+    ring->put_at(0, describe(local_bus, local_bus + 0x8000, 200));
+    ring->go();
+    twin::inject(a, twin::Fault::card_gone, 1);
+    twin::inject(a, twin::Fault::card_gone, 0);
+    ASSERT_EQ(twin::inject(a, twin::Fault::dma_pace, 0), 0);
+    ring->program();
+    ring->put_at(0, describe(local_bus, local_bus + 0x9000, 10));
+    ring->go();
+    EXPECT_EQ(ring->word(0), dma::ok | 10);
+    EXPECT_EQ(memcmp(local->data + 0x9000, local->data, 10), 0);
+    EXPECT_EQ(local->data[0x8000 + 199], static_cast<uint8_t>((0x8000 + 199) * 7 + 128));
+}
+
 TEST_F(TwinDmaWay, ThePeerCannotStartIt)
 {
     open_engine();
