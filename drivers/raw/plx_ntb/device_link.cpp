@@ -120,6 +120,7 @@ void Device::free_held(TxHalf &half)
     half.held = now;
     if (!waits || !half.gate.is_open())
         return;
+    const Sleepers::NoAlerts held(sleepers_); // the word at the gate comes back as it was
     const uint32_t word = half.gate.pause();
     gate_barrier(); // pairs with Gate::enter
     if (half.gate.quiet() && half.burst(half.state, nullptr, nullptr, 0) == -EPROTO)

@@ -168,7 +168,9 @@ void Sleepers::stop()
         platform_.ops->watch_interrupt(platform_.ctx, nullptr, nullptr);
     }
     rte_eal_alarm_cancel(on_recheck, this);
+    pthread_mutex_lock(&mutex_);
     recheck_set_ = false; // nobody sets or runs it any more
+    pthread_mutex_unlock(&mutex_);
     wake_all();
 }
 

@@ -53,6 +53,8 @@ class Sleepers;
 class QueueSleep
 {
 public:
+    static constexpr uint32_t checks_after_ring = 16;
+
     int make_event(Sleepers &all);
     void drop_event();
 
@@ -93,6 +95,18 @@ public:
     struct Times {
         uint32_t recheck_us;
         uint32_t spin_us;
+    };
+    /// Keeps alerts from the gates for the length of a scope.
+    class NoAlerts
+    {
+    public:
+        explicit NoAlerts(Sleepers &all) : all_(all) { pthread_mutex_lock(&all_.mutex_); }
+        ~NoAlerts() { pthread_mutex_unlock(&all_.mutex_); }
+        NoAlerts(const NoAlerts &) = delete;
+        NoAlerts &operator=(const NoAlerts &) = delete;
+
+    private:
+        Sleepers &all_;
     };
     /// Where the words of a connection lie.
     struct Words {

@@ -117,7 +117,7 @@ private:
     uint32_t next_word(uint32_t bit)
     {
         do
-            turn_ += 2;
+            turn_ = turn_ + 2;
         while (turn_ == 0);
         return turn_ | bit;
     }
@@ -125,7 +125,7 @@ private:
     // Written by the control thread, rarely.
     alignas(64) typename Memory::template Atomic<uint32_t> open_{0};
     typename Memory::template Atomic<uint32_t> paused_{0};
-    uint32_t turn_ = 0; ///< control's own
+    typename Memory::template Guarded<uint32_t> turn_{0};
     // Written by the queue's lcore, twice a burst.
     alignas(64) typename Memory::template Atomic<uint32_t> busy_{0};
 };

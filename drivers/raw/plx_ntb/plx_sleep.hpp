@@ -37,7 +37,11 @@ class SleepAnswers
 {
 public:
     /// A connection begins.
-    void reset() { alerted_ = answered_ = 0; }
+    void reset()
+    {
+        alerted_ = 0;
+        answered_ = 0;
+    }
     /// @param request of the peer: a number, 0: none yet
     /// @param published gives the messages sent
     /// @return whether @p answer is to be sent
@@ -64,8 +68,8 @@ public:
     bool due() const { return alerted_ != answered_; }
 
 private:
-    uint32_t alerted_ = 0;
-    uint32_t answered_ = 0;
+    typename Memory::template Guarded<uint32_t> alerted_{0};
+    typename Memory::template Guarded<uint32_t> answered_{0};
 };
 
 /// The receiving side of a queue pair. Port:
@@ -77,6 +81,7 @@ private:
 ///   answer         what the peer said last
 ///   recheck        has recheck() called before long
 ///   drain, signal  the event descriptor
+///   checks_after_ring  how often to look after a doorbell that brought nothing
 template <class Memory, class Port>
 class Sleeper
 {
@@ -130,7 +135,7 @@ public:
             return false;
         if (wake_if_arrived())
             return true;
-        checks_ = checks_after_ring;
+        checks_ = Port::checks_after_ring;
         port_.recheck();
         return false;
     }
@@ -165,8 +170,6 @@ public:
     }
 
 private:
-    static constexpr uint32_t checks_after_ring = 16;
-
     static uint32_t next(uint32_t number) { return number + 1 == 0 ? 1 : number + 1; }
     bool wake_if_arrived()
     {
