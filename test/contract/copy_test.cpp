@@ -200,6 +200,75 @@ TEST_P(Copy, EveryMbufComesHomeAtStop)
     EXPECT_GT(near().xstat("tx_dma_messages"), 600u);
 }
 
+/// Engines that fail in the middle of traffic.
+class CopyFaults : public Copy
+{
+protected:
+    /// Both talk until they are told of a loss; what arrives before may be cut off anywhere.
+    void talk_until_lost(rte_pmd_plx_ntb_fault fault, uint32_t argument)
+    {
+        Stream s = stream(0, 60, 1u << 30, {8, 700, 3000, 300});
+        s.unchecked = true;
+        Order order = traffic({s}, {s});
+        order.until = test::Until::lost;
+        far().begin(order);
+        ASSERT_EQ(near().inject(fault, argument), 0);
+        near().begin(order);
+        const Answer here = near().end(), there = far().end();
+        EXPECT_EQ(here.rc, 0) << here.text;
+        EXPECT_EQ(there.rc, 0) << there.text;
+    }
+    /// Connected again, with everything that was on the way back in its pool.
+    void expect_whole(uint32_t seed)
+    {
+        await_meeting(2);
+        await_home();
+        both_ways(stream(0, seed, 400, {8, 700, 3000, 300}));
+    }
+};
+
+TEST_P(CopyFaults, AStallIsMended)
+{
+    bring_up(by_dma(), by_dma());
+    ASSERT_EQ(near().inject(RTE_PMD_PLX_NTB_FAULT_DMA_STALL, 200), 0);
+    both_ways(stream(0, 61, 400, {8, 700, 3000, 300}));
+    EXPECT_EQ(near().xstat("link_losses"), 0u);
+}
+
+TEST_P(CopyFaults, AFailedReadEndsTheConnection)
+{
+    bring_up(by_dma(), by_dma());
+    talk_until_lost(RTE_PMD_PLX_NTB_FAULT_DMA_READ_ERROR, 500);
+    EXPECT_EQ(near().xstat("tx_dma_errors"), 1u);
+    expect_whole(62);
+}
+
+TEST_P(CopyFaults, AFailedWriteEndsTheConnection)
+{
+    bring_up(by_dma(), by_dma());
+    talk_until_lost(RTE_PMD_PLX_NTB_FAULT_DMA_WRITE_ERROR, 500);
+    EXPECT_EQ(near().xstat("tx_dma_errors"), 1u);
+    expect_whole(63);
+}
+
+TEST_P(CopyFaults, TheLinkGoesDownInMidTransfer)
+{
+    bring_up(by_dma(), by_dma());
+    talk_until_lost(RTE_PMD_PLX_NTB_FAULT_DMA_LINK_LOSS, 200'001);
+    ASSERT_EQ(near().inject(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 0), 0);
+    expect_whole(64);
+}
+
+TEST_P(CopyFaults, AHungEngineIsGivenUpAndTheCpuTakesOver)
+{
+    bring_up(by_dma(), by_dma());
+    talk_until_lost(RTE_PMD_PLX_NTB_FAULT_DMA_HANG, 500);
+    expect_whole(65);
+    EXPECT_EQ(attribute("dma_min"), 0u);
+    EXPECT_GT(near().xstat("tx_cpu_messages"), 199u);
+}
+
 CONTRACT_BACK_ENDS(Copy);
+CONTRACT_BACK_ENDS(CopyFaults);
 
 } // namespace

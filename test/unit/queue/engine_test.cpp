@@ -375,6 +375,22 @@ TEST_F(CopyEngine, AFailureStopsTheQueueAndEverythingComesBack)
     EXPECT_EQ(tx_stats(pair.tx_half).unconfirmed, 5u);
 }
 
+TEST_F(CopyEngine, AFailureThatNoBurstHasSeenIsCountedAtTheEnd)
+{
+    LateEngine engine;
+    Pair pair(ops(), with(engine));
+    pair.receive(1);
+    std::vector<rte_mbuf *> in{pair.message(900, 1)};
+    ASSERT_EQ(pair.send(in), 1);
+    engine.fail_at(0);
+    engine.finish();
+    engine.halts_late(1);
+    EXPECT_FALSE(tx_close(pair.tx_half));
+    EXPECT_TRUE(tx_close(pair.tx_half));
+    EXPECT_EQ(tx_stats(pair.tx_half).dma_errors, 1u);
+    EXPECT_EQ(held(pair), 0u);
+}
+
 TEST_F(CopyEngine, ClosingWaitsForTheEngineAndFreesWhatItHeld)
 {
     LateEngine engine;

@@ -112,10 +112,18 @@ bool engine_open(const EngineSetup &s, ByEngine &e)
 }
 
 /// @return false: the engine still moves
-bool engine_close(const EngineSetup &s, ByEngine &e)
+bool engine_close(Tx &q)
 {
-    if (s.engine.copy != nullptr && !s.engine.halt(s.engine.ctx))
+    const Engine &engine = q.s.by_engine.engine;
+    if (engine.copy == nullptr)
+        return true;
+    if (engine.failed(engine.ctx) && !q.broken) {
+        q.broken = true; // no burst has come to see it
+        count(q.stats.dma_errors, 1);
+    }
+    if (!engine.halt(engine.ctx))
         return false;
+    ByEngine &e = q.by_engine;
     for (; e.tail != e.head; e.tail++)
         rte_pktmbuf_free(e.held[e.tail & (held_max - 1)].mbuf);
     return true;
@@ -221,7 +229,7 @@ bool tx_close(Tx *q)
 {
     if (!q->open)
         return true;
-    if (!engine_close(q->s.by_engine, q->by_engine))
+    if (!engine_close(*q))
         return false;
     count_unconfirmed(*q);
     q->open = false;
