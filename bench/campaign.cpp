@@ -162,6 +162,19 @@ void take_idle(Session &session, Single &single)
     single.value = std::max(share(answers->of[0]), share(answers->of[1]));
 }
 
+void take_wakeup(Session &session, Single &single)
+{
+    Command command{};
+    command.op = Op::host_wakeup;
+    command.rounds = 200;
+    command.bound_ns = bound;
+    const auto answers = session.run_well(command);
+    if (!answers)
+        single.failure = session.error();
+    else
+        single.value = static_cast<double>(answers->of[1].ns);
+}
+
 void take_turnover(Session &session, Single &single)
 {
     Command command{};
@@ -225,6 +238,8 @@ void run_campaign(Session &session, const Plan &plan, Findings &findings)
         take_idle(session, findings.idle_share);
     if (plan.turnover && !interrupted())
         take_turnover(session, findings.turnover_rate);
+    if (plan.wakeup && !interrupted())
+        take_wakeup(session, findings.wakeup_ns);
     if (plan.crossover && !interrupted())
         take_crossover(session, findings.crossover_bytes);
     if (plan.kill && !interrupted()) // last: it ends a host

@@ -21,6 +21,7 @@ struct Plan {
     bool kill = false;
     bool crossover = false;
     bool turnover = false;
+    bool wakeup = false;
     unsigned pairs;       ///< undisturbed ones of each measure in a class
     uint64_t pairs_ns;    ///< how long to go on taking pairs, waits for the judged class included
     uint64_t patience_ns; ///< how long to wait for another class where only one was ever seen
@@ -40,6 +41,7 @@ struct Findings {
     Single memory_bytes;                             ///< the larger of the two hosts
     Single idle_share; ///< CPU time over time of the threads that do not poll, one host
     Single kill_to_event_ns;
+    Single wakeup_ns;       ///< from the sending of a message to its receiver, who slept
     Single turnover_rate;   ///< descriptors of a DMA engine per second
     Single crossover_bytes; ///< 0: never
 };

@@ -145,6 +145,7 @@ void plan_for(const Selection &selection, Plan &plan)
         plan.memory |= figures[i].source == Source::memory;
         plan.idle |= figures[i].source == Source::idle;
         plan.turnover |= figures[i].source == Source::turnover;
+        plan.wakeup |= figures[i].source == Source::wakeup;
         plan.crossover |= figures[i].source == Source::crossover;
         plan.kill |= figures[i].source == Source::kill;
     }
@@ -173,6 +174,8 @@ Row row_of(const Figure &figure, const Findings &findings)
         return single_row(figure, findings.idle_share);
     case Source::turnover:
         return single_row(figure, findings.turnover_rate);
+    case Source::wakeup:
+        return single_row(figure, findings.wakeup_ns);
     case Source::crossover:
         return crossover_row(figure, findings.crossover_bytes);
     case Source::kill:

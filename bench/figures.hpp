@@ -11,7 +11,7 @@
 namespace bench
 {
 
-enum class Source { value, beyond_limit, memory, idle, crossover, turnover, kill };
+enum class Source { value, beyond_limit, memory, idle, crossover, turnover, wakeup, kill };
 enum class Reach { none, ratio_at_most, ratio_at_least, value_at_most };
 
 struct Figure {
@@ -41,6 +41,7 @@ inline constexpr Figure figures[] = {
      0.8},
     {"dma.rate.64", Source::turnover, "", "Mdesc/s", 1e-6, Reach::none, 0},
     {"copy.crossover", Source::crossover, "", "bytes", 1, Reach::none, 0},
+    {"sleep.wakeup", Source::wakeup, "", "us", 1e-3, Reach::none, 0},
     {"link.kill_to_event", Source::kill, "", "ms", 1e-6, Reach::value_at_most, 50},
 };
 inline constexpr size_t figure_count = std::size(figures);

@@ -4,6 +4,7 @@
 #include "engine.hpp"
 #include "footprint.hpp"
 #include "traffic.hpp"
+#include "wakeup.hpp"
 
 #include <ntbmsg.h>
 
@@ -128,6 +129,9 @@ void Host::run(const Command &command, Shared &shared, Result &result)
         return m_engine.close();
     case Op::host_turnover:
         return m_side == 0 ? m_engine.turn_over(command, result) : void();
+    case Op::host_wakeup:
+        return m_side == 0 ? wake(port, command, result)
+                           : be_woken(port, rte_rawdev_get_dev_id(device), command, result);
     case Op::host_crossover:
         return crossover(result);
     case Op::host_await_loss:

@@ -28,6 +28,7 @@ enum class Op : uint32_t {
     host_engine_close, ///< the reverse
     host_engine,       ///< copies by a DMA channel, read by child 1
     host_turnover,     ///< descriptors of a DMA channel that child 0 prepares and collects
+    host_wakeup,       ///< child 0 wakes child 1, which sleeps
     host_crossover,    ///< from which size on the device copies by DMA, and why
     host_await_loss,   ///< child 0 waits to be told that child 1 is gone
     host_close,
