@@ -174,17 +174,9 @@ void DmaPorts::watch()
             continue;
         const DmaQueue::Seen seen = port.queue->watch();
         report_seen(device_, port.number, *port.queue, seen);
-        if (seen == DmaQueue::Seen::given_up)
-            given_up_.fetch_add(1, std::memory_order_relaxed);
+        counts_.stalls += seen == DmaQueue::Seen::stalled;
+        counts_.given_up += seen == DmaQueue::Seen::given_up;
     }
-}
-
-uint64_t DmaPorts::stalls() const
-{
-    uint64_t sum = 0;
-    for (unsigned i = 0; i < engines_; ++i)
-        sum += ports_[i].queue == nullptr ? 0 : ports_[i].queue->stalls();
-    return sum;
 }
 
 } // namespace plx::pmd

@@ -40,6 +40,11 @@ private:
 /// Microseconds that never go back.
 uint64_t monotonic_us(void *);
 
+/// Times that engines of queue pairs stood still with work pending, and were given up.
+struct DmaCounts {
+    std::atomic<uint64_t> stalls{0}, given_up{0};
+};
+
 class DmaPorts
 {
 public:
@@ -68,9 +73,7 @@ public:
     const queue::Engine *engine(unsigned index);
     /// Once in a control tick of the device.
     void watch();
-    /// Times that an engine of a queue pair stood still with work pending, and was given up.
-    uint64_t stalls() const;
-    uint64_t given_up() const { return given_up_.load(std::memory_order_relaxed); }
+    DmaCounts &counts() { return counts_; }
 
 private:
     struct Port {
@@ -90,7 +93,7 @@ private:
     Port ports_[facts::dma_function_count];
     unsigned live_ = 0;
     unsigned engines_ = 0;
-    std::atomic<uint64_t> given_up_{0};
+    DmaCounts counts_;
 };
 
 } // namespace plx::pmd

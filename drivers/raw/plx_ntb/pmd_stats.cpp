@@ -70,10 +70,20 @@ constexpr SleepStat sleep_stats[] = {
     {"sleep_check_wakes", &SleepCounts::check_wakes},
 };
 
+struct DmaStat {
+    const char *name;
+    std::atomic<uint64_t> DmaCounts::*count;
+};
+constexpr DmaStat dma_stats[] = {
+    {"dma_stalls", &DmaCounts::stalls},
+    {"dma_given_up", &DmaCounts::given_up},
+};
+
 constexpr unsigned per_queue = std::size(queue_stats);
 constexpr unsigned per_link = std::size(link_stats);
 constexpr unsigned per_sleep = std::size(sleep_stats);
-constexpr unsigned per_device = per_link + per_sleep;
+constexpr unsigned before_dma = per_link + per_sleep;
+constexpr unsigned per_device = before_dma + std::size(dma_stats);
 
 Device *device_of(const rte_rawdev *raw)
 {
@@ -99,8 +109,10 @@ uint64_t value_of(Device &device, unsigned id)
 {
     if (id < per_link)
         return device.counts().*link_stats[id].count;
-    if (id < per_device)
+    if (id < before_dma)
         return device.sleepers().counts().*sleep_stats[id - per_link].count;
+    if (id < per_device)
+        return device.dma().counts().*dma_stats[id - before_dma].count;
     const QueueStat &stat = queue_stats[(id - per_device) % per_queue];
     const unsigned group = (id - per_device) / per_queue;
     if (group > 0)
@@ -115,7 +127,9 @@ void name_of(unsigned id, rte_rawdev_xstats_name *out)
 {
     if (id < per_device) {
         std::snprintf(out->name, sizeof(out->name), "%s",
-                      id < per_link ? link_stats[id].name : sleep_stats[id - per_link].name);
+                      id < per_link     ? link_stats[id].name
+                      : id < before_dma ? sleep_stats[id - per_link].name
+                                        : dma_stats[id - before_dma].name);
         return;
     }
     const QueueStat &stat = queue_stats[(id - per_device) % per_queue];
@@ -133,6 +147,8 @@ void reset_all(Device &device)
         device.counts().*stat.count = 0;
     for (const SleepStat &stat : sleep_stats)
         device.sleepers().counts().*stat.count = 0;
+    for (const DmaStat &stat : dma_stats)
+        device.dma().counts().*stat.count = 0;
     for (uint16_t q = 0; q < device.queue_count(); ++q) {
         const QueuePair &qp = *device.queue(q);
         if (!qp.set_up)
