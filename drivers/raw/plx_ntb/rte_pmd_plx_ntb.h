@@ -418,7 +418,7 @@ enum rte_pmd_plx_ntb_fault {
     RTE_PMD_PLX_NTB_FAULT_LATE_DOORBELLS,
     /** 1: this end does not follow changes of the peer's windows, as if it were stopped; 0: does */
     RTE_PMD_PLX_NTB_FAULT_FREEZE_REMAPS,
-    /* Those of the DMA engines of the own chip, whichever works next; the argument n is at most
+    /* Those of the DMA engines of the own chip, each counting for itself; the argument n is at most
      * 2^32 - 2, and 2^32 - 1 takes the fault back. */
     /** once, an engine misses a valid descriptor, the one after n more, and stops */
     RTE_PMD_PLX_NTB_FAULT_DMA_STALL,
