@@ -167,6 +167,14 @@ TEST_P(Sleep, WithoutInterruptItLooks)
     EXPECT_EQ(far().xstat("sleep_rings"), 0u) << "rang where nobody listens";
 }
 
+TEST_P(Sleep, WithItsRegistersClosedItLooks)
+{
+    bring_up(with(patient + ",spin_us=0,peer_csr=closed"), usual());
+    for (unsigned i = 0; i < 10; ++i)
+        sent_while_asleep(3);
+    EXPECT_EQ(far().xstat("sleep_rings"), 0u) << "rang where it cannot be heard";
+}
+
 TEST_P(Sleep, QueuesThatShareADoorbell)
 {
     HostSetup setup = usual();

@@ -243,7 +243,8 @@ int Device::start()
     own.buf_end = plan_.buf_end;
     own.max_message = max_message();
     own.heartbeat_us = beat_us;
-    own.features = sleepers_.start(name_, options_.interrupts != 0);
+    own.features =
+        sleepers_.start(name_, options_.interrupts != 0 && options_.peer_csr == PeerCsr::open);
     const LinkTimes times{.silent_us = options_.heartbeat_ms * 1000,
                           .lost_us = options_.lost_ms * 1000,
                           .beat_us = beat_us};

@@ -28,7 +28,7 @@ Quirks quirks_of(Family family)
 
 const QuirkRow quirk_rows[quirk_row_count] = {
     {1, Quirk::none, "a doorbell raises MSI only when the register goes from zero to non-zero",
-     "FBSD;TNL R", "no interrupts: memory is polled, doorbells are read"},
+     "FBSD;TNL R", "INTx is preferred; doorbells are cleared until they are zero"},
     {2, Quirk::pattern_write_lock, "test-pattern scratchpads refuse writes after link loss",
      "FBSD;TNL R", "write, read back, repeat for at most 1 ms; not used in bring-up"},
     {3, Quirk::link_loss_wipes, "link loss puts link-side registers back to reset", "FBSD R",
@@ -70,8 +70,9 @@ const QuirkRow quirk_rows[quirk_row_count] = {
      "kernel's alias for 87B0/87B1; back to back uses those at both ends"},
     {21, Quirk::none, "CSR writes show in configuration space with a delay", "SDK R",
      "nothing written through CSRs is read back by configuration cycles"},
-    {22, Quirk::none, "a stale MSI may fire while MSI is turned off", "SDK R", "MSI is never on"},
-    {23, Quirk::none, "MSI hung a product under load", "VCA R", "MSI is never on"},
+    {22, Quirk::none, "a stale MSI may fire while MSI is turned off", "SDK R",
+     "the kernel turns MSI off"},
+    {23, Quirk::none, "MSI hung a product under load", "VCA R", "INTx is preferred"},
     {24, Quirk::none, "8500 series: BAR shadow and captured id", "SDK R", "not in these chips"},
     {25, Quirk::none, "BAR0 gives the peer every register of the chip", "FBSD R",
      "set_peer_csr(false) turns link BAR0 off"},
