@@ -213,7 +213,7 @@ void power_on_anew(Host &host)
     fit_alut(host);
     host.chip->enabled_at.store(now_ns(host));
     if (host.config.state == ChipState::random)
-        scramble(*host.chip, host.config.random_seed);
+        scramble(*host.chip, host.config.random_seed, host.one_chip);
     for (uint32_t i = 0; i < host.former.count; i++)
         preset(*host.chip, host.former.words[i].offset, host.former.words[i].value);
 }

@@ -430,11 +430,14 @@ uint32_t garbage(uint64_t &state)
     return static_cast<uint32_t>(state * 0x2545F4914F6CDD1D >> 32);
 }
 
-bool kept_by_firmware(const Place &place, uint32_t offset)
+bool kept_by_firmware(const Place &place, uint32_t offset, bool shared)
 {
-    const bool setup = place.at >= reg::bar2_setup_virt - 4 && place.at < reg::bar2_setup_virt + 16;
+    const Side side = place.page == nt_link ? Side::link : Side::virt;
+    const uint32_t first = reg::bar_setup(side, 2) - 4;
+    const bool bars =
+        within(reg::pci_bar, place.at) || (place.at >= first && place.at < first + 20);
     return offset == reg::vs0_upstream ||
-           (place.page == nt_virtual && (setup || within(reg::pci_bar, place.at)));
+           (bars && (place.page == nt_virtual || (shared && place.page == nt_link)));
 }
 } // namespace
 
@@ -551,12 +554,12 @@ void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values)
     set_dma_identity(chip, channel, values);
 }
 
-void scramble(Chip &chip, uint64_t seed)
+void scramble(Chip &chip, uint64_t seed, bool shared)
 {
     uint64_t state = seed * 2 + 1;
     for (uint32_t offset = 0; offset < facts::bar0_size; offset += 4) {
         const Place place = place_of(chip, offset);
-        if (kind_at(place) != Kind::missing && !kept_by_firmware(place, offset))
+        if (kind_at(place) != Kind::missing && !kept_by_firmware(place, offset, shared))
             reg_write(chip, offset, garbage(state), 0);
     }
     for (unsigned channel = 0; channel < dma_channels(chip); channel++)
@@ -569,7 +572,7 @@ void preset(Chip &chip, uint32_t offset, uint32_t value)
 {
     const Place place = place_of(chip, offset);
     const bool upstream = offset == reg::vs0_upstream;
-    if (kind_at(place) == Kind::missing || (!upstream && kept_by_firmware(place, offset)) ||
+    if (kind_at(place) == Kind::missing || (!upstream && kept_by_firmware(place, offset, false)) ||
         (upstream && !facts::nt_port(value, cabled_nt(chip)).enabled))
         return;
     set(chip, offset, value);

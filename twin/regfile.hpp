@@ -21,8 +21,9 @@ void reset_link_block(Chip &chip, const PowerOn &values);
 /// What a function-level reset leaves of a DMA function: nothing that an EEPROM gave it (E11).
 void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values);
 /// Garbage from @p seed in every writable register but those that only an EEPROM or the host's
-/// firmware sets: virtual BARs and their set-up, VS0_UPSTREAM.
-void scramble(Chip &chip, uint64_t seed);
+/// firmware sets: BARs and their set-up of the virtual side, of a chip that is @p shared also of
+/// the link side, VS0_UPSTREAM.
+void scramble(Chip &chip, uint64_t seed, bool shared);
 
 /// Puts into a register what a card was seen to hold, whatever a write would do to it. Registers
 /// that the twin lacks, and those that the host's firmware sets, stay as they are; VS0_UPSTREAM

@@ -271,5 +271,6 @@ TEST_P(Mbufs, ThroughRawdevBuffers)
 }
 
 CONTRACT_BACK_ENDS(Mbufs);
+CONTRACT_ROOT_PORT(Mbufs);
 
 } // namespace

@@ -151,5 +151,7 @@ TEST_P(Messages, MemoryPolicyAndDrainDoNotMatter)
 }
 
 CONTRACT_BACK_ENDS(Messages);
+CONTRACT_ROOT_PORT(Messages);
+CONTRACT_NT1(Messages);
 
 } // namespace

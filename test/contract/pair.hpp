@@ -26,23 +26,39 @@ using test::traffic;
 
 enum class BackEnd { threads, processes };
 
+struct Setting {
+    const char *name;
+    BackEnd back_end;
+    std::string near_place; ///< devargs
+    std::string far_place;
+};
+inline const std::string on_virtual_side = "topo=rp";
+inline const std::string on_link_side = "topo=rp,side=link";
+
+inline void PrintTo(const Setting &setting, std::ostream *out)
+{
+    *out << setting.near_place << " / " << setting.far_place;
+}
+
 /// No heartbeat is missed by these, however busy the machine: what ends a connection is told by
 /// the cable and by hellos.
 inline const std::string patient = "heartbeat_ms=30000,lost_ms=60000";
 
-class Pair : public testing::TestWithParam<BackEnd>
+class Pair : public testing::TestWithParam<Setting>
 {
 protected:
     Pair()
     {
         static unsigned cables = 0;
-        if (GetParam() == BackEnd::threads) {
+        if (GetParam().back_end == BackEnd::threads) {
             far_ = std::make_unique<test::LocalHost>();
             cable_ = "mem:" + std::to_string(getpid()) + "-" + std::to_string(cables++);
         } else {
             far_ = std::make_unique<test::RemoteHost>();
             cable_ = folder_.file("cable");
         }
+        near_.place(GetParam().near_place);
+        far_->place(GetParam().far_place);
     }
 
     test::Host &near() { return near_; }
@@ -50,6 +66,7 @@ protected:
     test::Station &station() { return near_.station(); }
     uint16_t id() { return near_.station().id(); }
     const std::string &cable() const { return cable_; }
+    static bool near_beyond_link() { return GetParam().near_place == on_link_side; }
 
     static HostSetup usual() { return {.devargs = patient}; }
     void bring_up(const HostSetup &near_setup = usual(), const HostSetup &far_setup = usual())
@@ -97,11 +114,36 @@ private:
     std::string cable_;
 };
 
+inline std::string name_of(const testing::TestParamInfo<Setting> &info)
+{
+    return info.param.name;
+}
+
 #define CONTRACT_BACK_ENDS(suite)                                                                  \
-    INSTANTIATE_TEST_SUITE_P(OneProcess, suite, testing::Values(contract::BackEnd::threads),       \
-                             [](const auto &) { return std::string("threads"); });                 \
-    INSTANTIATE_TEST_SUITE_P(TwoProcesses, suite, testing::Values(contract::BackEnd::processes),   \
-                             [](const auto &) { return std::string("processes"); })
+    INSTANTIATE_TEST_SUITE_P(OneProcess, suite,                                                    \
+                             testing::Values(Setting{"threads", BackEnd::threads, "", ""}),        \
+                             name_of);                                                             \
+    INSTANTIATE_TEST_SUITE_P(TwoProcesses, suite,                                                  \
+                             testing::Values(Setting{"processes", BackEnd::processes, "", ""}),    \
+                             name_of)
+
+/// One chip between the hosts, the near one behind its link: what is promised goes for both.
+#define CONTRACT_ROOT_PORT(suite)                                                                  \
+    INSTANTIATE_TEST_SUITE_P(                                                                      \
+        RootPort, suite,                                                                           \
+        testing::Values(Setting{"threads", BackEnd::threads, on_link_side, on_virtual_side}),      \
+        name_of)
+/// The same with the near host on the virtual side.
+#define CONTRACT_ROOT_PORT_PROCESSES(suite)                                                        \
+    INSTANTIATE_TEST_SUITE_P(                                                                      \
+        TwoProcessesRootPort, suite,                                                               \
+        testing::Values(Setting{"processes", BackEnd::processes, on_virtual_side, on_link_side}),  \
+        name_of)
+/// Chips back to back by their second NT ports.
+#define CONTRACT_NT1(suite)                                                                        \
+    INSTANTIATE_TEST_SUITE_P(                                                                      \
+        Nt1, suite, testing::Values(Setting{"threads", BackEnd::threads, "nt=1", "nt=1"}),         \
+        name_of)
 
 } // namespace contract
 

@@ -33,6 +33,13 @@ TEST_P(Rawdev, AttributesUnderTheNamesOfRawNtb)
     HostSetup setup = usual();
     setup.config = {.queues = 2, .ring_lines = 256};
     bring_up(setup, setup);
+    const uint64_t topo = attribute("topo");
+    if (GetParam().near_place.empty()) {
+        EXPECT_EQ(topo, uint64_t{RTE_PMD_PLX_NTB_TOPO_B2B});
+    } else {
+        EXPECT_EQ(topo, uint64_t{near_beyond_link() ? RTE_PMD_PLX_NTB_TOPO_RP_LINK
+                                                    : RTE_PMD_PLX_NTB_TOPO_RP_VIRTUAL});
+    }
     EXPECT_EQ(attribute("link_status"), 1u);
     EXPECT_GE(attribute("speed"), 1u);
     EXPECT_GE(attribute("width"), 1u);
@@ -222,6 +229,7 @@ TEST_P(Rawdev, QueuesAreSetUpWithinBounds)
 }
 
 CONTRACT_BACK_ENDS(Rawdev);
+CONTRACT_ROOT_PORT(Rawdev);
 
 class Probe : public Pair
 {

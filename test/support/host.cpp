@@ -75,7 +75,10 @@ bool Host::store_until(uint64_t offset, uint64_t word, const std::function<bool(
 
 int64_t Host::attach(const std::string &cable, const std::string &devargs)
 {
-    return ask(Op::attach, 0, "cable=" + cable + (devargs.empty() ? "" : "," + devargs)).rc;
+    std::string all = "cable=" + cable;
+    for (const std::string &some : {place_, devargs})
+        all += some.empty() ? "" : "," + some;
+    return ask(Op::attach, 0, all).rc;
 }
 
 int64_t Host::configure(const rte_pmd_plx_ntb_config &config)

@@ -41,6 +41,8 @@ public:
     /// Stores into the peer's window until @p seen: a mapping may follow late.
     bool store_until(uint64_t offset, uint64_t word, const std::function<bool()> &seen);
 
+    /// Where the host's chip stands, as devargs that go with every attach.
+    void place(const std::string &devargs) { place_ = devargs; }
     int64_t attach(const std::string &cable, const std::string &devargs);
     int64_t configure(const rte_pmd_plx_ntb_config &config);
     /// Attached, configured, set up and started. @return the first error
@@ -62,6 +64,9 @@ public:
     bool await_state(rte_pmd_plx_ntb_state state);
     bool await_why(const std::string &why);
     bool await_xstat(const std::string &name, uint64_t at_least);
+
+private:
+    std::string place_;
 };
 
 class LocalHost final : public Host

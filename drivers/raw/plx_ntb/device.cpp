@@ -55,6 +55,14 @@ queue::Policy pick_policy(MemoryPolicy choice, bool write_combining)
 
 } // namespace
 
+const char *topology_name(const hw::Chip &chip)
+{
+    if (!chip.shared())
+        return "back to back";
+    return chip.identity().side == facts::Side::virt ? "root port beyond the link"
+                                                     : "on the link side";
+}
+
 Device::Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options)
     : raw_(raw), platform_(platform), options_(options), geometry_(options.geometry), link_(*this),
       lending_(name_, chip_, platform_, link_),
@@ -90,7 +98,8 @@ int Device::probe()
             requesters[requester_count++] = id;
     }
     hw::Refusal why;
-    const hw::ChipConfig config{.bar2_bytes = platform_.window_bytes,
+    const hw::ChipConfig config{.topology = options_.topology,
+                                .bar2_bytes = platform_.window_bytes,
                                 .bar4_bytes = platform_.shared_bytes,
                                 .requesters = requesters,
                                 .requester_count = requester_count};
@@ -100,14 +109,22 @@ int Device::probe()
                      why.what, why.found);
         return rc;
     }
+    if (chip_.shared() && options_.peer_csr == PeerCsr::closed) {
+        PLX_INIT_LOG(ERR,
+                     "%s: peer_csr=closed: expected open, for both hosts have the registers of the "
+                     "one chip behind BAR0\n",
+                     name_);
+        return -ENOTSUP;
+    }
     rc = take_over();
     if (rc != 0) {
         PLX_INIT_LOG(ERR, "%s: the chip stopped answering while it was taken over\n", name_);
         return rc;
     }
     const hw::Identity &id = chip_.identity();
-    PLX_INIT_LOG(INFO, "%s: PEX %04x rev %02x, NT%u, %s, window %" PRIu64 " MiB, A-LUT %u, %s\n",
-                 name_, id.part, id.revision, id.nt, platform_.ops->name,
+    PLX_INIT_LOG(INFO,
+                 "%s: PEX %04x rev %02x, NT%u, %s, %s, window %" PRIu64 " MiB, A-LUT %u, %s\n",
+                 name_, id.part, id.revision, id.nt, topology_name(chip_), platform_.ops->name,
                  platform_.window_bytes >> 20, id.alut_entries, ops_->name);
     rc = lending_.open(options_.window);
     if (rc != 0)

@@ -169,7 +169,9 @@ bool Device::way_open(const char **why)
     }
     uint32_t errors = 0;
     hw::LinkStatus status;
-    *why = "the chip does not answer";
+    *why = chip_.identity().side == facts::Side::virt
+               ? "the chip does not answer"
+               : "the chip does not answer: the link is down, or the card gone";
     // The status first: a change that comes after it was read is left to the next tick.
     if (chip_.link_status(&status) != 0 || chip_.link_errors_take(&errors) != 0 ||
         (chip_silent_ && take_over() != 0)) {

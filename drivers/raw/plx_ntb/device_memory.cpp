@@ -87,9 +87,11 @@ int Device::make_block()
     }
     drop_block();
     plan_ = plan_block(geometry_);
-    plan_.block_bytes = std::max(plan_.block_bytes, lending_.block_min());
-    int rc = platform_.ops->memory_alloc(platform_.ctx, plan_.block_bytes, node_,
-                                         chip_.window_rules(hw::Chip::data_window), &block_);
+    // A BAR that another system has sized shows no less than one of its segments, or all of itself.
+    const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
+    plan_.block_bytes =
+        std::max({plan_.block_bytes, lending_.block_min(), rules.segment(plan_.block_bytes)});
+    int rc = platform_.ops->memory_alloc(platform_.ctx, plan_.block_bytes, node_, rules, &block_);
     if (rc != 0) {
         PLX_INIT_LOG(ERR, "%s: no window memory of %" PRIu64 " MiB on node %d: %s\n", name_,
                      plan_.block_bytes >> 20, node_, rte_strerror(-rc));

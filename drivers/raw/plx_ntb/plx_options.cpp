@@ -72,6 +72,7 @@ constexpr NumberKey number_keys[] = {
     {"max_message", &Geometry::max_message, nullptr, 1, wire::message_max, "1 to 16777215 bytes"},
     {"heartbeat_ms", nullptr, &Options::heartbeat_ms, 20, 60000, "20 to 60000"},
     {"lost_ms", nullptr, &Options::lost_ms, 30, 600000, "30 to 600000"},
+    {"nt", nullptr, &Options::nt, 0, facts::nt_count - 1, "0 or 1"},
     {"dma", nullptr, &Options::dma, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
     {"dmadev", nullptr, &Options::dmadevs, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
     {"recheck_us", nullptr, &Options::recheck_us, 50, 1000000, "50 to 1000000 (microseconds)"},
@@ -159,6 +160,22 @@ int on_state(const char *key, const char *value, void *arg)
     return 0;
 }
 
+int on_topology(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<hw::Topology> words[] = {{"auto", hw::Topology::automatic},
+                                                   {"b2b", hw::Topology::back_to_back},
+                                                   {"rp", hw::Topology::root_port}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "auto, b2b or rp", &parse.options->topology);
+}
+
+int on_side(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<bool> words[] = {{"virtual", false}, {"link", true}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "virtual or link", &parse.options->link_side);
+}
+
 int on_drain(const char *key, const char *value, void *arg)
 {
     static constexpr Word<DrainChoice> words[] = {{"auto", DrainChoice::automatic},
@@ -235,13 +252,13 @@ int on_split(const char *key, const char *value, void *arg)
     return 0;
 }
 
-constexpr unsigned twin_only = 4; // the first of them
-const char *const twin_keys[] = {"cable",   "state",      "msi",     "alut",        "peer_csr",
-                                 "segment", "split",      "queues",  "ring",        "buffers",
-                                 "buf",     "posted",     "inline",  "max_message", "heartbeat_ms",
-                                 "lost_ms", "numa",       "drain",   "mem",         "copy",
-                                 "dma_min", "copy_curve", "dma",     "dmadev",      "recheck_us",
-                                 "spin_us", "intr",       "service", nullptr};
+constexpr unsigned twin_only = 6; // the first of them
+const char *const twin_keys[] = {
+    "cable",    "state",   "msi",         "alut",         "side",    "nt",      "topo",
+    "peer_csr", "segment", "split",       "queues",       "ring",    "buffers", "buf",
+    "posted",   "inline",  "max_message", "heartbeat_ms", "lost_ms", "numa",    "drain",
+    "mem",      "copy",    "dma_min",     "copy_curve",   "dma",     "dmadev",  "recheck_us",
+    "spin_us",  "intr",    "service",     nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {
@@ -249,11 +266,13 @@ int run_handlers(rte_kvargs *kvargs, Parse *parse)
         const char *key;
         arg_handler_t run;
     };
-    static constexpr Handler handlers[] = {
-        {"cable", on_cable}, {"state", on_state},       {"numa", on_numa},
-        {"drain", on_drain}, {"mem", on_memory},        {"copy", on_copy},
-        {"alut", on_alut},   {"peer_csr", on_peer_csr}, {"segment", on_segment},
-        {"split", on_split}, {"dma_min", on_dma_min},   {"copy_curve", on_copy_curve}};
+    static constexpr Handler handlers[] = {{"cable", on_cable},     {"state", on_state},
+                                           {"numa", on_numa},       {"topo", on_topology},
+                                           {"side", on_side},       {"drain", on_drain},
+                                           {"mem", on_memory},      {"copy", on_copy},
+                                           {"alut", on_alut},       {"peer_csr", on_peer_csr},
+                                           {"segment", on_segment}, {"split", on_split},
+                                           {"dma_min", on_dma_min}, {"copy_curve", on_copy_curve}};
     for (const Handler &h : handlers)
         if (rte_kvargs_process(kvargs, h.key, h.run, parse) != 0)
             return -EINVAL;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <plx_chip.hpp>
 #include <plx_queue.hpp>
 #include <plx_regs.hpp>
 #include <plx_wire.hpp>
@@ -49,6 +50,9 @@ struct Options {
     TwinState state = TwinState::keep;
     uint32_t state_seed = 1;   ///< of TwinState::random
     char state_file[256] = ""; ///< of TwinState::file
+    bool link_side = false;    ///< of the twin: on the link side of a chip that both hosts are on
+    uint32_t nt = 0;           ///< of the twin: NT port
+    hw::Topology topology = hw::Topology::automatic; ///< a twin takes this for back to back
     Geometry geometry;
     uint32_t heartbeat_ms = 50; ///< without one for so long: silent
     uint32_t lost_ms = 1000;
@@ -74,15 +78,15 @@ struct Options {
 #define PLX_COMMON_PARAMS                                                                          \
     "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
     "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> recheck_us=<n> spin_us=<n> intr=0|1 "        \
-    "service=0|1 numa=<node> peer_csr=open|closed segment=<KiB> split=<0..7> "                     \
+    "service=0|1 numa=<node> topo=auto|b2b|rp peer_csr=open|closed segment=<KiB> split=<0..7> "    \
     "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "         \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
 #define PLX_TWIN_PARAMS                                                                            \
     "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>]|<file> msi=0|1 "              \
-    "alut=0|128|256 "
+    "alut=0|128|256 side=virtual|link nt=0|1 "
 
 /// Reads devargs; each bad key or value is logged with what was expected.
-/// @param twin whether `cable`, `state` and `msi` are known (and cable is needed)
+/// @param twin whether the twin's devargs are known (and cable is needed)
 /// @return 0 or -EINVAL with *options untouched
 int parse_options(const char *device, const char *args, bool twin, Options *options);
 

@@ -205,6 +205,9 @@ private:
     LinkCounts counts_;
 };
 
+/// Where the chip stands, for a log line.
+const char *topology_name(const hw::Chip &chip);
+
 /// The device's lock for the length of a scope.
 class ControlLock
 {

@@ -2,6 +2,7 @@
 // Attributes under the names that users of raw/ntb know, the dump, the self-test.
 #include "pmd.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -19,7 +20,6 @@ namespace plx::pmd
 namespace
 {
 
-constexpr uint64_t topology_back_to_back = 1; // NTB_TOPO_B2B_USD; here both ends are alike
 constexpr unsigned doorbell_count = 16;
 /// raw/ntb's user scratchpads; the lower ones stay free for bring-up.
 constexpr unsigned user_spad_first = 4;
@@ -42,6 +42,14 @@ void dump_copy(FILE *file, const CopyChoice &choice)
     std::fprintf(file, " (bytes:cpu_ns:dma_ns)\n");
 }
 
+rte_pmd_plx_ntb_topo topology(const hw::Chip &chip)
+{
+    if (!chip.shared())
+        return RTE_PMD_PLX_NTB_TOPO_B2B;
+    return chip.identity().side == facts::Side::virt ? RTE_PMD_PLX_NTB_TOPO_RP_VIRTUAL
+                                                     : RTE_PMD_PLX_NTB_TOPO_RP_LINK;
+}
+
 struct Attribute {
     const char *name;
     uint64_t (*get)(Device &, const rte_pmd_plx_ntb_link &);
@@ -49,7 +57,7 @@ struct Attribute {
 
 using Info = rte_pmd_plx_ntb_link;
 constexpr Attribute attributes[] = {
-    {"topo", [](Device &, const Info &) { return topology_back_to_back; }},
+    {"topo", [](Device &d, const Info &) -> uint64_t { return topology(d.chip()); }},
     {"link_status", [](Device &, const Info &i) -> uint64_t { return i.width != 0; }},
     {"speed", [](Device &, const Info &i) -> uint64_t { return i.speed; }},
     {"width", [](Device &, const Info &i) -> uint64_t { return i.width; }},
@@ -180,9 +188,9 @@ int dump(rte_rawdev *raw, FILE *file)
     const Geometry &g = device.geometry();
     rte_pmd_plx_ntb_link link;
     device.link_info(&link);
-    std::fprintf(file, "%s: %s, %s, drain %s, node %d\n", device.name(),
-                 device.platform().ops->name, device.ops()->name, drain_name(device.drain()),
-                 device.node());
+    std::fprintf(file, "%s: %s, %s, %s, drain %s, node %d\n", device.name(),
+                 device.platform().ops->name, topology_name(device.chip()), device.ops()->name,
+                 drain_name(device.drain()), device.node());
     std::fprintf(file, "  link gen %u x%u, peer epoch %08x, %u queues in use%s%s\n", link.speed,
                  link.width, link.peer_epoch, link.queues, link.why[0] != '\0' ? ": " : "",
                  link.why);
@@ -215,7 +223,8 @@ int selftest(uint16_t dev_id)
         return rc != 0 ? rc : -EIO;
     }
     const hw::Chip &chip = device->chip();
-    constexpr unsigned index = user_spad_first + user_spad_count - 1;
+    const unsigned index =
+        std::min(user_spad_first + user_spad_count, device->chip().spad_count()) - 1;
     uint32_t before = 0;
     rc = chip.spad_read(index, &before);
     for (uint32_t pattern : {0x5a5a5a5au, 0xa5a5a5a5u, before}) {

@@ -271,6 +271,10 @@ int open_twin(const char *name, const Options &options, Platform *out)
     config.state_file = options.state_file;
     config.random_seed = options.state_seed;
     config.alut_entries = options.alut;
+    config.topology = options.topology == hw::Topology::root_port ? twin::Topology::root_port
+                                                                  : twin::Topology::back_to_back;
+    config.link_side = options.link_side;
+    config.nt = options.nt;
     config.thread_start = thread_start;
     config.thread_join = thread_join;
     twin::Error error{};
@@ -313,6 +317,9 @@ int probe(rte_vdev_device *vdev)
     int rc = parse_options(name, rte_vdev_device_args(vdev), true, &options);
     if (rc != 0)
         return rc;
+    // What a twin is was said, so there is nothing to find out.
+    if (options.topology == hw::Topology::automatic)
+        options.topology = hw::Topology::back_to_back;
     Platform platform;
     rc = open_twin(name, options, &platform);
     return rc != 0 ? rc : device_create(name, platform, options, &vdev->device);

@@ -102,6 +102,16 @@ struct rte_pmd_plx_ntb_info {
     char platform[16];               /**< "twin" or "pci" */
 };
 
+/**
+ * Values of the attribute "topo" (rte_rawdev_get_attr()). Back to back, both ends are alike and
+ * have raw/ntb's number of an upstream device; raw/ntb has none for one chip between two hosts.
+ */
+enum rte_pmd_plx_ntb_topo {
+    RTE_PMD_PLX_NTB_TOPO_B2B = 1,        /**< two chips, cabled by their NT ports */
+    RTE_PMD_PLX_NTB_TOPO_RP_VIRTUAL = 3, /**< one chip, whose upstream port leads to this host */
+    RTE_PMD_PLX_NTB_TOPO_RP_LINK = 4,    /**< one chip, this host behind its NT link */
+};
+
 /** Where a device stands with its peer. */
 enum rte_pmd_plx_ntb_state {
     RTE_PMD_PLX_NTB_STOPPED = 0, /**< not started */

@@ -51,6 +51,24 @@ TEST(Options, CardNeedsNothingAndKnowsNoCable)
     EXPECT_EQ(parse("split=1", &o, false), 0);
 }
 
+TEST(Options, TopologyIsAskedForAndATwinIsMade)
+{
+    Options o;
+    ASSERT_EQ(parse("cable=mem:x", &o), 0);
+    EXPECT_EQ(o.topology, plx::hw::Topology::automatic);
+    ASSERT_EQ(parse("cable=mem:x,topo=rp,side=link,nt=1", &o), 0);
+    EXPECT_EQ(o.topology, plx::hw::Topology::root_port);
+    EXPECT_TRUE(o.link_side);
+    EXPECT_EQ(o.nt, 1u);
+    Options card;
+    ASSERT_EQ(parse("topo=b2b", &card, false), 0);
+    EXPECT_EQ(card.topology, plx::hw::Topology::back_to_back);
+    EXPECT_EQ(parse("side=link", &card, false), -EINVAL);
+    EXPECT_EQ(parse("nt=1", &card, false), -EINVAL);
+    for (const char *bad : {"cable=mem:x,topo=ring", "cable=mem:x,side=left", "cable=mem:x,nt=2"})
+        EXPECT_EQ(parse(bad, &o), -EINVAL) << bad;
+}
+
 TEST(Options, EveryKeyArrives)
 {
     Options o;

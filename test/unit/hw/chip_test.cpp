@@ -37,6 +37,7 @@ protected:
 
     ChipTest()
     {
+        config_.topology = Topology::back_to_back;
         config_.bar2_bytes = 512 * mib;
         config_.bar4_bytes = 4 * mib;
     }
@@ -61,10 +62,10 @@ protected:
     Log luts(uint32_t first, uint32_t second) const
     {
         Log log;
-        for (uint32_t k = 0; k < 16; k++) {
+        for (uint32_t k = 0; k < 16; k++)
             log.push_back(w(l + 0xDB4 + 4 * k, 0x00010001 | (2 * k + 1) << 19 | 2 * k << 3));
+        for (uint32_t k = 0; k < 16; k++)
             log.push_back(w(v + 0xD94 + 4 * k, k == 0 ? first : k == 1 ? second : 0));
-        }
         return log;
     }
     // Up to the windows.

@@ -55,6 +55,15 @@ int check_config(const ChipConfig &c, Refusal *why)
     if (!std::has_single_bit(c.bar2_bytes) || c.bar2_bytes < facts::window_size_min)
         return refuse(why, -EINVAL, "BAR2: a power of two, at least 1 MiB", c.bar2_bytes,
                       facts::window_size_min);
+    if (c.requester_count > Chip::requesters_max)
+        return refuse(why, -EINVAL, "more requesters than the requester-ID table holds",
+                      c.requester_count, Chip::requesters_max);
+    return 0;
+}
+
+// What chips back to back make of their BARs on the link bus between them.
+int check_plan(const ChipConfig &c, Refusal *why)
+{
     if (!std::has_single_bit(c.bar4_bytes) || c.bar4_bytes < 2 * facts::window_size_min)
         return refuse(why, -EINVAL,
                       "BAR4: a power of two, at least 2 MiB, half of it for the peer's registers",
@@ -63,10 +72,55 @@ int check_config(const ChipConfig &c, Refusal *why)
     if (c.bar2_bytes > link_bus(1) || c.bar4_bytes > link_bus(1))
         return refuse(why, -EINVAL, "BARs of at most 2^61 bytes",
                       c.bar2_bytes > c.bar4_bytes ? c.bar2_bytes : c.bar4_bytes, link_bus(1));
-    if (c.requester_count > Chip::requesters_max)
-        return refuse(why, -EINVAL, "more requesters than the requester-ID table holds",
-                      c.requester_count, Chip::requesters_max);
     return 0;
+}
+
+// Nobody has enumerated the link side if its BARs are empty, or hold what back-to-back drivers plan
+// (FBSD's addresses, which are ours; those of the SDK's samples), and no interrupt line is
+// assigned.                                                                            SDK R
+bool is_planned(uint64_t base)
+{
+    constexpr uint64_t plan_mask = (uint64_t{1} << 61) - 1;
+    const bool sdk = base >> 28 == 1 || base >> 28 == 2;
+    return (base & plan_mask & ~uint64_t{facts::bar0_size - 1}) == 0 || sdk;
+}
+
+bool link_side_is_enumerated(const RegIo &io, unsigned nt)
+{
+    const auto link = [&](uint32_t reg) { return io.read32(facts::nt_base(nt, Side::link) + reg); };
+    const auto base = [&](unsigned bar) {
+        constexpr uint32_t type_bits = 0xF;
+        constexpr uint32_t type_64bit = 4;
+        const uint32_t lower = link(reg::pci_bar[bar]);
+        const uint64_t upper = (lower & type_64bit) != 0 ? link(reg::pci_bar[bar + 1]) : 0;
+        return upper << 32 | (lower & ~type_bits);
+    };
+    const uint32_t line = link(reg::pci_int_line_pin) & 0xFF;
+    return !is_planned(base(0)) || !is_planned(base(2)) || (line != 0 && line != 0xFF);
+}
+
+int choose_topology(const RegIo &io, const Identity &id, Topology asked, bool *shared, Refusal *why)
+{
+    if (id.side == Side::link && asked == Topology::back_to_back)
+        return refuse(why, -ENOTSUP, "the virtual side: chips back to back are driven from there",
+                      facts::nt_base(id.nt, id.side));
+    *shared = asked == Topology::root_port || id.side == Side::link ||
+              (asked == Topology::automatic && link_side_is_enumerated(io, id.nt));
+    return 0;
+}
+
+struct DoorbellRegs {
+    uint32_t set;
+    uint32_t clear;
+    uint32_t mask;
+    uint32_t unmask;
+};
+constexpr DoorbellRegs doorbell_regs(Side side)
+{
+    if (side == Side::virt)
+        return {reg::db_virt_set, reg::db_virt_clear, reg::db_virt_mask_set,
+                reg::db_virt_mask_clear};
+    return {reg::db_link_set, reg::db_link_clear, reg::db_link_mask_set, reg::db_link_mask_clear};
 }
 
 struct Shape {
@@ -166,21 +220,44 @@ int Chip::open(const RegIo &io, const ChipConfig &config, Refusal *why)
     Identity id;
     if (const int rc = identify(io, &id, why); rc != 0)
         return rc;
-    if (id.side != Side::virt)
-        return refuse(why, -ENOTSUP, "the virtual side: chips back to back are driven from there",
-                      facts::nt_base(id.nt, id.side));
+    bool shared = false;
+    if (const int rc = choose_topology(io, id, config.topology, &shared, why); rc != 0)
+        return rc;
     if (const int rc = check_config(config, why); rc != 0)
+        return rc;
+    if (const int rc = shared ? 0 : check_plan(config, why); rc != 0)
         return rc;
 
     *this = Chip();
     io_ = io;
     id_ = id;
+    shared_ = shared;
     bar_bytes_[data_window] = config.bar2_bytes;
     bar_bytes_[shared_window] = config.bar4_bytes;
+    if (const int rc = shared ? read_far_bars(why) : 0; rc != 0) {
+        *this = Chip();
+        return rc;
+    }
     requester_count_ = config.requester_count;
     for (unsigned i = 0; i < requester_count_; i++)
         requesters_[i] = config.requesters[i];
     hold_link_side_ = config.hold_link_side;
+    return 0;
+}
+
+// The other host has enumerated them, so they are what they are. A BAR4 that is none shows nothing.
+int Chip::read_far_bars(Refusal *why)
+{
+    for (unsigned w = 0; w < window_count; w++) {
+        const uint32_t at = far(reg::bar_setup(other(id_.side), bar_of(w)));
+        const uint32_t lower = io_.read32(at);
+        const uint32_t upper = io_.read32(at + 4);
+        const BarSetup setup = BarSetup::decode(lower, upper);
+        bar_bytes_[w] = setup.is_64bit ? setup.size : 0;
+        if (w == data_window && bar_bytes_[w] == 0)
+            return refuse(why, -ENOTSUP, "a 64-bit BAR2 of a power of two on the other side",
+                          uint64_t{upper} << 32 | lower);
+    }
     return 0;
 }
 
@@ -189,7 +266,7 @@ int Chip::open(const RegIo &io, const ChipConfig &config, Refusal *why)
 // is all-ones, or zeros where EAL's hot-unplug handler has mapped them: a device id is neither.
 int Chip::flush() const
 {
-    return io_.read32(virt(reg::pci_id)) == id_.pci_id ? 0 : -ENODEV;
+    return io_.read32(own(reg::pci_id)) == id_.pci_id ? 0 : -ENODEV;
 }
 
 int Chip::start()
@@ -197,9 +274,11 @@ int Chip::start()
     quiet();
     close_window(data_window);
     close_window(shared_window);
-    io_.write32(virt(reg::db_virt_clear), facts::doorbell_mask);
-    io_.write32(virt(reg::db_link_clear), facts::doorbell_mask);
-    io_.write32(virt(reg::link_err_status), facts::link_err_all);
+    doorbells_clear(facts::doorbell_mask);
+    if (!shared_)
+        io_.write32(own(reg::db_link_clear), facts::doorbell_mask);
+    if (on_virtual_side())
+        io_.write32(own(reg::link_err_status), facts::link_err_all);
     if (const int rc = flush(); rc != 0)
         return rc;
     clear_spads();
@@ -208,13 +287,17 @@ int Chip::start()
 
 int Chip::program_all()
 {
-    const uint32_t own_id = io_.read32(virt(reg::req_id_readback));
+    const uint32_t own_id = io_.read32(own(reg::req_id_readback));
     if (own_id == all_ones)
         return -ENODEV;
-    write_hold();
-    write_peer_csr();
-    write_outbound();
-    write_luts(static_cast<uint16_t>(field::req_id.get(own_id)));
+    if (on_virtual_side())
+        write_hold();
+    if (!shared_) {
+        write_peer_csr();
+        write_outbound();
+        write_link_lut();
+    }
+    write_own_lut(static_cast<uint16_t>(field::req_id.get(own_id)));
     for (unsigned w = 0; w < window_count; w++) {
         if (windows_[w].bytes == 0)
             close_window(w);
@@ -238,7 +321,7 @@ int Chip::shut_down(bool keep_link)
     forget_alut(0, id_.alut_entries);
     if (const int rc = flush(); rc != 0)
         return rc;
-    if (!keep_link)
+    if (!keep_link && on_virtual_side())
         if (const int rc = port_set_disabled(true); rc != 0)
             return rc;
     const uint32_t command = io_.config_read32(reg::pci_command_status) & 0xFFFF;
@@ -249,9 +332,11 @@ int Chip::shut_down(bool keep_link)
 // Poll mode: nothing may interrupt.
 void Chip::quiet() const
 {
-    io_.write32(virt(reg::link_err_mask), facts::link_err_all);
-    io_.write32(virt(reg::db_virt_mask_set), facts::doorbell_mask);
-    io_.write32(virt(reg::db_link_mask_set), facts::doorbell_mask);
+    if (on_virtual_side())
+        io_.write32(own(reg::link_err_mask), facts::link_err_all);
+    doorbells_mask(facts::doorbell_mask);
+    if (!shared_)
+        io_.write32(own(reg::db_link_mask_set), facts::doorbell_mask);
 }
 
 // ---- the parts of program_all()
@@ -266,18 +351,18 @@ void Chip::write_hold() const
     io_.write32(csr, field::dl_down_reset_disable.set(io_.read32(csr), hold_link_side_));
 }
 
-void Chip::write_link_pair(uint32_t low_reg, uint64_t value) const
+void Chip::write_far_pair(uint32_t low_reg, uint64_t value) const
 {
-    io_.write32(link(low_reg), low(value));
-    io_.write32(link(low_reg) + 4, high(value));
+    io_.write32(far(low_reg), low(value));
+    io_.write32(far(low_reg) + 4, high(value));
 }
 
 // Link BAR0 shows our registers to the peer at the start of its shared window.        FBSD R
 void Chip::write_peer_csr() const
 {
     constexpr uint64_t type_64bit = 4;
-    io_.write32(link(reg::bar0_setup_link), peer_csr_open_ ? facts::bar0_setup_64bit : 0);
-    write_link_pair(reg::pci_bar[0], link_bus(shared_bar) | type_64bit);
+    io_.write32(far(reg::bar0_setup_link), peer_csr_open_ ? facts::bar0_setup_64bit : 0);
+    write_far_pair(reg::pci_bar[0], link_bus(shared_bar) | type_64bit);
 }
 
 // What we send through BARs 2 and 4 goes to the addresses where the peer's link BARs listen. The
@@ -286,17 +371,16 @@ void Chip::write_outbound() const
 {
     for (unsigned w = 0; w < window_count; w++) {
         const unsigned bar = bar_of(w);
-        io_.write32(virt(reg::bar_xlat(bar)), low(link_bus(bar)));
-        io_.write32(virt(reg::bar_xlat(bar)) + 4, high(link_bus(bar)));
+        io_.write32(own(reg::bar_xlat(bar)), low(link_bus(bar)));
+        io_.write32(own(reg::bar_xlat(bar)) + 4, high(link_bus(bar)));
     }
     if (id_.alut_entries != 0)
-        io_.write32(link(reg::alut_control), 0);
+        io_.write32(far(reg::alut_control), 0);
 }
 
-// Virtual side: 0:0 (CPU writes), the id of our own reads (E14, E17), the requesters given; the
-// rest off, whatever a predecessor left. Link side: nobody gave the peer's endpoint a bus number,
-// so what it forwards comes as 0:<index in its table>.                                FBSD R
-void Chip::write_luts(uint16_t own_id) const
+// 0:0 (CPU writes), the id of our own reads (E14, E17), the requesters given; the rest off,
+// whatever a predecessor left.                                                         FBSD R
+void Chip::write_own_lut(uint16_t own_id)
 {
     LutEntry entries[facts::lut_entry_count];
     entries[0] = LutEntry::of(0);
@@ -304,12 +388,20 @@ void Chip::write_luts(uint16_t own_id) const
     for (unsigned i = 0; i < requester_count_; i++)
         entries[2 + i] = LutEntry::of(requesters_[i]);
 
+    const facts::RegArray table = reg::req_id_lut(id_.side);
+    for (unsigned i = 0; i < facts::lut_entry_count; i += 2)
+        io_.write32(own(table[i / 2]), facts::lut_dword(entries[i], entries[i + 1]));
+    lut_mark_ = facts::lut_dword(entries[0], entries[1]);
+}
+
+// Back to back nobody gave the peer's link endpoint a bus number, so what it forwards comes as
+// 0:<index in its table>.                                                              FBSD R
+void Chip::write_link_lut() const
+{
     for (uint8_t i = 0; i < facts::lut_entry_count; i = static_cast<uint8_t>(i + 2)) {
         const LutEntry even = {true, false, 0, i};
         const LutEntry odd = {true, false, 0, static_cast<uint8_t>(i + 1)};
-        io_.write32(link(reg::req_id_lut_link[i / 2u]), facts::lut_dword(even, odd));
-        io_.write32(virt(reg::req_id_lut_virt[i / 2u]),
-                    facts::lut_dword(entries[i], entries[i + 1]));
+        io_.write32(far(reg::req_id_lut_link[i / 2u]), facts::lut_dword(even, odd));
     }
 }
 
@@ -319,7 +411,8 @@ void Chip::write_commands() const
     constexpr uint32_t on = field::mem_enable.mask() | field::bus_master.mask();
     const uint32_t own = io_.config_read32(reg::pci_command_status) & 0xFFFF;
     io_.config_write32(reg::pci_command_status, own | on);
-    io_.write32(link(reg::pci_command_status), on);
+    if (!shared_)
+        io_.write32(far(reg::pci_command_status), on);
 }
 
 // ---- windows
@@ -329,15 +422,17 @@ WindowRules Chip::window_rules(unsigned window) const
     WindowRules rules;
     if (window >= window_count)
         return rules;
-    rules.bytes_min = window == data_window ? data_bytes_min_ : facts::window_size_min;
     rules.bytes_max = bar_bytes_[window] - outbound_offset(window);
+    rules.bytes_min = shared_                 ? rules.bytes_max
+                      : window == data_window ? data_bytes_min_
+                                              : facts::window_size_min;
     rules.entries = window == data_window ? id_.alut_entries : 0;
     return rules;
 }
 
 uint64_t Chip::outbound_offset(unsigned window) const
 {
-    return window == shared_window ? bar_bytes_[shared_window] / 2 : 0;
+    return window == shared_window && !shared_ ? bar_bytes_[shared_window] / 2 : 0;
 }
 
 int Chip::window_set(unsigned window, const Piece *pieces, unsigned count, uint32_t rights,
@@ -453,26 +548,31 @@ void Chip::write_setup(unsigned window, uint64_t bytes) const
 {
     const unsigned bar = bar_of(window);
     const BarSetup setup = {bytes, true, true};
-    const uint32_t csr = link(reg::bar_setup(Side::link, bar));
+    const uint32_t csr = far(reg::bar_setup(Side::link, bar));
     if (bytes == 0)
         io_.write32(csr + 4, setup.high());
     io_.write32(csr, setup.low());
     if (bytes == 0)
         return;
     io_.write32(csr + 4, setup.high());
-    write_link_pair(reg::pci_bar[bar], link_bus(bar) + outbound_offset(window));
+    write_far_pair(reg::pci_bar[bar], link_bus(bar) + outbound_offset(window));
 }
 
-// Where a chip has an A-LUT, a closed data window is one that asks it and is granted nothing: that
-// lasts even if a link loss puts the set-up register back to an open default.
+// A closed window of chips back to back has no BAR; one whose BAR is another system's leads to the
+// end of all addresses, where no memory is (I). Where a chip has an A-LUT, a closed data window is
+// one that asks it and is granted nothing: that lasts even if a link loss puts the set-up register
+// back to an open default.
 void Chip::close_window(unsigned window) const
 {
-    write_setup(window, 0);
+    if (shared_)
+        write_far_pair(reg::bar_xlat(bar_of(window)), ~uint64_t{0});
+    else
+        write_setup(window, 0);
     if (window != data_window || id_.alut_entries == 0)
         return;
     for (uint32_t i = 0; i < id_.alut_entries; i++)
         io_.write32(alut_csr(reg::alut_permission, i), rights_none);
-    io_.write32(virt(reg::alut_control), field::alut_enable.put(1));
+    io_.write32(own(reg::alut_control), field::alut_enable.put(1));
 }
 
 // From behind to front: what is reached first, then the way to it. In the block of the side that
@@ -480,20 +580,22 @@ void Chip::close_window(unsigned window) const
 void Chip::open_window(unsigned window) const
 {
     const Window &w = windows_[window];
-    write_link_pair(reg::bar_xlat(bar_of(window)), w.alut ? ~uint64_t{0} : w.address);
+    write_far_pair(reg::bar_xlat(bar_of(window)), w.alut ? ~uint64_t{0} : w.address);
     if (w.alut)
         write_alut(0, id_.alut_entries);
     if (window == data_window && id_.alut_entries != 0)
-        io_.write32(virt(reg::alut_control), field::alut_enable.put(w.alut));
-    write_setup(window, window_rules(window).bar_bytes(w.bytes));
+        io_.write32(own(reg::alut_control), field::alut_enable.put(w.alut));
+    if (!shared_)
+        write_setup(window, window_rules(window).bar_bytes(w.bytes));
     if (w.alut)
         write_alut_rights(0, id_.alut_entries);
 }
 
-/// Where what hits the link side's BAR2 is looked up.
+/// Where what hits the far BAR2 is looked up.
 uint32_t Chip::alut_csr(facts::RegArray part, uint32_t entry) const
 {
-    return facts::alut_array(id_.nt, Side::link, id_.alut_entries) + facts::alut_entry(part, entry);
+    return facts::alut_array(id_.nt, other(id_.side), id_.alut_entries) +
+           facts::alut_entry(part, entry);
 }
 
 // High, low, and known to be there before any right is granted: the flush is another register of
@@ -515,6 +617,8 @@ void Chip::write_alut_rights(unsigned first, unsigned count) const
 
 int Chip::set_peer_csr(bool open)
 {
+    if (shared_)
+        return -ENOTSUP;
     peer_csr_open_ = open;
     write_peer_csr();
     return flush();
@@ -524,50 +628,63 @@ int Chip::set_peer_csr(bool open)
 
 void Chip::ring(const RegIo &peer, uint16_t bits) const
 {
-    peer.write32(virt(reg::db_virt_set), bits);
+    // Back to back the peer is on the virtual side of its chip; else on the side opposite to ours.
+    const DoorbellRegs regs = doorbell_regs(shared_ ? other(id_.side) : Side::virt);
+    peer_io(peer).write32(own(regs.set), bits);
 }
 
 uint16_t Chip::doorbells() const
 {
-    return static_cast<uint16_t>(io_.read32(virt(reg::db_virt_clear)));
+    return static_cast<uint16_t>(io_.read32(own(doorbell_regs(id_.side).clear)));
 }
 
 void Chip::doorbells_clear(uint16_t bits) const
 {
-    io_.write32(virt(reg::db_virt_clear), bits);
+    io_.write32(own(doorbell_regs(id_.side).clear), bits);
 }
 void Chip::doorbells_mask(uint16_t bits) const
 {
-    io_.write32(virt(reg::db_virt_mask_set), bits);
+    io_.write32(own(doorbell_regs(id_.side).mask), bits);
 }
 void Chip::doorbells_unmask(uint16_t bits) const
 {
-    io_.write32(virt(reg::db_virt_mask_clear), bits);
+    io_.write32(own(doorbell_regs(id_.side).unmask), bits);
 }
 
 // ---- scratchpads
 
-uint32_t Chip::spad_csr(unsigned index) const
+// One set of each is all that two hosts on one chip have.                              FBSD R
+uint32_t Chip::spad_csr(Whose whose, unsigned index) const
 {
-    return index < facts::spad_count ? virt(reg::spad[index])
-                                     : facts::test_pattern(id_.nt, index - facts::spad_count);
+    const bool upper = shared_ && on_virtual_side() != (whose == Whose::own);
+    const unsigned spads = plain_spads();
+    if (index < spads)
+        return own(reg::spad[index + (upper ? spads : 0)]);
+    const unsigned patterns = facts::test_pattern_count / 2;
+    return facts::test_pattern(id_.nt, index - spads + (upper ? patterns : 0));
 }
 
 int Chip::spad_read(unsigned index, uint32_t *value) const
 {
     if (index >= spad_count_)
         return -EINVAL;
-    *value = io_.read32(spad_csr(index));
+    *value = io_.read32(spad_csr(Whose::own, index));
     return *value == all_ones || *value == 0 ? flush() : 0;
+}
+
+unsigned Chip::plain_spads() const
+{
+    return shared_ ? facts::spad_count / 2 : facts::spad_count;
 }
 
 int Chip::spad_write(unsigned index, uint32_t value) const
 {
     if (index >= spad_count_)
         return -EINVAL;
-    if (index >= facts::spad_count)
-        return write_pattern(spad_csr(index), value);
-    io_.write32(spad_csr(index), value);
+    const uint32_t csr = spad_csr(Whose::own, index);
+    if (index >= plain_spads())
+        return write_pattern(csr, value);
+    io_.write32(csr, value);
     return 0;
 }
 
@@ -587,21 +704,23 @@ int Chip::write_pattern(uint32_t csr, uint32_t value) const
 // The test-pattern registers are there if one keeps what is written to it.             FBSD R
 bool Chip::has_pattern() const
 {
-    return write_pattern(facts::test_pattern(id_.nt, 0), pattern_probe) == 0;
+    return write_pattern(spad_csr(Whose::own, plain_spads()), pattern_probe) == 0;
 }
 
 void Chip::clear_spads()
 {
-    spad_count_ = has_pattern() ? spads_max : facts::spad_count;
+    spad_count_ = plain_spads();
+    if (has_pattern())
+        spad_count_ += facts::test_pattern_count / (shared_ ? 2 : 1);
     for (unsigned i = 0; i < spad_count_; i++)
-        io_.write32(spad_csr(i), 0);
+        io_.write32(spad_csr(Whose::own, i), 0);
 }
 
 int Chip::peer_spad_read(const RegIo &peer, unsigned index, uint32_t *value) const
 {
     if (index >= spad_count_)
         return -EINVAL;
-    *value = peer.read32(spad_csr(index));
+    *value = peer_io(peer).read32(spad_csr(Whose::peer, index));
     return 0;
 }
 
@@ -609,7 +728,7 @@ int Chip::peer_spad_write(const RegIo &peer, unsigned index, uint32_t value) con
 {
     if (index >= spad_count_)
         return -EINVAL;
-    peer.write32(spad_csr(index), value);
+    peer_io(peer).write32(spad_csr(Whose::peer, index), value);
     return 0;
 }
 
@@ -628,17 +747,17 @@ int Chip::port_set_disabled(bool disabled) const
 
 int Chip::link_enable()
 {
-    return port_set_disabled(false);
+    return on_virtual_side() ? port_set_disabled(false) : flush();
 }
 int Chip::link_disable()
 {
-    return port_set_disabled(true);
+    return on_virtual_side() ? port_set_disabled(true) : -ENOTSUP;
 }
 
 int Chip::link_status(LinkStatus *out) const
 {
     *out = LinkStatus();
-    const uint32_t status = io_.read32(virt(reg::pcie_link_ctl_status));
+    const uint32_t status = io_.read32(own(reg::pcie_link_ctl_status));
     if (status == all_ones)
         return -ENODEV;
     if (status == 0)
@@ -653,7 +772,13 @@ int Chip::link_status(LinkStatus *out) const
 int Chip::link_errors_take(uint32_t *errors) const
 {
     *errors = 0;
-    const uint32_t status = io_.read32(virt(reg::link_err_status));
+    if (!on_virtual_side()) {
+        const uint32_t mark = io_.read32(own(reg::req_id_lut_link[0]));
+        if (mark != lut_mark_)
+            *errors = field::err_link_change.mask();
+        return mark == lut_mark_ ? 0 : flush();
+    }
+    const uint32_t status = io_.read32(own(reg::link_err_status));
     if (status == all_ones)
         return -ENODEV;
     if (status == 0)
@@ -661,7 +786,7 @@ int Chip::link_errors_take(uint32_t *errors) const
     // Only what was seen is cleared: what comes in between stays for the next call.
     *errors = status & facts::link_err_all;
     if (*errors != 0)
-        io_.write32(virt(reg::link_err_status), *errors);
+        io_.write32(own(reg::link_err_status), *errors);
     return 0;
 }
 

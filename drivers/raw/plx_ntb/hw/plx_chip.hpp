@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operations of a PEX 87xx NT port, in the chip's words, over the register border. Two chips
-// stand back to back: each host drives both blocks of its own chip from the virtual side, and the
-// link bus between them is divided by a plan that both know. No DPDK, no heap.
+// The operations of a PEX 87xx NT port, in the chip's words, over the register border. No DPDK, no
+// heap.
+//
+// Either two chips stand back to back: each host drives both blocks of its own chip from the
+// virtual side, and the link bus between them is divided by a plan that both know. Or two hosts
+// share one chip, one on each side, the link side behind a root port: each drives what is its own,
+// and BARs stay as the two systems enumerated them. In both, what the peer sends hits the BARs of
+// the block opposite to ours ("far" below) and comes out on our side.
 //
 // Everything can be done again: what is to be in the chip is kept in a record of our own, and
 // program_all() puts it there whatever the chip held before.
@@ -42,6 +47,15 @@ struct WindowRules {
     unsigned split_max() const;
 };
 
+/// What stands between the two hosts.
+enum class Topology {
+    /// On the link side: root_port. On the virtual side as SDK samples detect it: root_port where
+    /// somebody has enumerated the link side. A guess while the other host has not booted.
+    automatic,
+    back_to_back,
+    root_port,
+};
+
 struct LinkStatus {
     bool up = false;
     uint8_t speed = 0; ///< PCIe generation; 0 when down
@@ -49,10 +63,12 @@ struct LinkStatus {
 };
 
 struct ChipConfig {
-    /// Sizes of the NT virtual endpoint's BARs as the system assigned them, bytes. BAR2/3 is the
-    /// data window, BAR4/5 the shared one; both 64-bit. Both chips must have the same.
+    Topology topology = Topology::automatic;
+    /// Sizes of the NT endpoint's BARs as the system assigned them, bytes. BAR2/3 is the data
+    /// window, BAR4/5 the shared one; both 64-bit. Back to back, both chips must have the same; in
+    /// root-port topology the peer's windows have the sizes that the far block says.
     uint64_t bar2_bytes = 0; ///< power of two, at least 1 MiB
-    uint64_t bar4_bytes = 0; ///< power of two, at least 2 MiB
+    uint64_t bar4_bytes = 0; ///< power of two, at least 2 MiB; unused in root-port topology
     /// Requesters beside the CPU that may reach through the windows (bus<<8 | device<<3 |
     /// function): DMA engines, NICs. Read by open() only.
     const uint16_t *requesters = nullptr;
@@ -72,24 +88,26 @@ class Chip
 public:
     static constexpr unsigned window_count = 2;
     static constexpr unsigned data_window = 0;   ///< BAR2/3
-    static constexpr unsigned shared_window = 1; ///< second half of BAR4/5
+    static constexpr unsigned shared_window = 1; ///< back to back, second half of BAR4/5; else all
     static constexpr unsigned requesters_max = facts::lut_entry_count - 2;
     static constexpr unsigned spads_max = facts::spad_count + facts::test_pattern_count;
 
     /// Identifies the chip and checks the plan against it; writes nothing.
-    /// @return 0; -ENODEV, -ENOTSUP as identify(), the link side, or a chip that cannot be driven;
-    ///   -EINVAL the configuration
+    /// @return 0; -ENODEV, -ENOTSUP as identify(), or the link side back to back; -EINVAL the
+    ///   configuration
     int open(const RegIo &io, const ChipConfig &config, Refusal *why);
     const Identity &identity() const { return id_; }
+    /// Whether both hosts are on this chip; known once open() has been.
+    bool shared() const { return shared_; }
 
     /// Takes the chip over in whatever state it is: closes every window, masks and clears
     /// doorbells and link errors, clears our scratchpads, then program_all().
     /// @return 0 or -ENODEV
     int start();
 
-    /// Puts the whole record into the chip: requester-ID tables of both sides, link BARs,
-    /// translations, windows, bus mastering. Values that are there already are written again,
-    /// which no traffic notices. To be run after every link event (E3).
+    /// Puts the whole record into the chip: requester-ID tables, translations, windows, bus
+    /// mastering; back to back those of both sides, and the link BARs. Values that are there
+    /// already are written again, which no traffic notices. To be run after every link event (E3).
     /// Source: order of FBSD (R).
     /// @return 0; -ENODEV the chip does not answer any more
     int program_all();
@@ -120,6 +138,7 @@ public:
     /// and the room behind what is shown can be given out by segments_set(). window_rules() tells
     /// of it. For a closed window.
     /// @param bytes power of two, 1 MiB (what open() leaves: as large as what is shown) to BAR2
+    /// In root-port topology segments always keep their size, and there is nothing to do.
     /// @return 0; -ENOTSUP there is no A-LUT; -EBUSY the window is open; -EINVAL
     int window_fix(uint64_t bytes, Refusal *why);
 
@@ -141,7 +160,7 @@ public:
 
     /// Gives or takes the peer's access to our registers (E25). Turning link BAR0 off by its
     /// set-up register is inferred from its encoding, not verified on hardware.
-    /// @return 0 or -ENODEV
+    /// @return 0; -ENODEV; -ENOTSUP a shared chip: both hosts have its registers behind BAR0
     int set_peer_csr(bool open);
 
     /// How far into our own BAR2 or BAR4 the peer's window begins.
@@ -151,8 +170,8 @@ public:
 
     // ---- doorbells, 16 a direction. Any thread: the chip does the bit arithmetic.
 
-    /// Raises @p bits at the peer, whose registers are behind @p peer. One posted write. The peer
-    /// is taken to use the NT port of our number.
+    /// Raises @p bits at the peer. One posted write: back to back to the peer's registers, behind
+    /// @p peer, and the peer is taken to use the NT port of our number; else to our own.
     void ring(const RegIo &peer, uint16_t bits) const;
     /// Doorbells that the peer has raised. All ones also stands for a chip that is gone.
     uint16_t doorbells() const;
@@ -160,27 +179,34 @@ public:
     void doorbells_mask(uint16_t bits) const;
     void doorbells_unmask(uint16_t bits) const;
 
-    // ---- scratchpads: 8, and 4 test-pattern registers more where start() finds them
+    // ---- scratchpads: 8, and 4 test-pattern registers more where start() finds them; half of
+    // each in root-port topology, the lower half the virtual side's (FBSD: R)
 
     unsigned spad_count() const { return spad_count_; }
     /// @return 0; -EINVAL no such scratchpad; -ENODEV
     int spad_read(unsigned index, uint32_t *value) const;
     /// @return 0; -EINVAL; -EAGAIN a test-pattern register that refused writes for 1 ms (E2)
     int spad_write(unsigned index, uint32_t value) const;
-    /// The peer's, across the bridge: slow, and all ones when the peer cannot be reached.
+    /// The peer's. Back to back across the bridge, behind @p peer: slow, and all ones when the peer
+    /// cannot be reached.
     int peer_spad_read(const RegIo &peer, unsigned index, uint32_t *value) const;
     int peer_spad_write(const RegIo &peer, unsigned index, uint32_t value) const;
 
     // ---- link. Only the virtual side controls it (E28).
 
+    /// On the link side, where the link is on as long as the chip answers, nothing is written.
     /// @return 0 or -ENODEV
     int link_enable();
+    /// @return 0; -ENODEV; -ENOTSUP on the link side
     int link_disable();
-    /// Reads the virtual block, which reports the NT link (FBSD, KAO: R). @return 0 or -ENODEV
+    /// Reads the own block: the virtual one reports the NT link (FBSD, KAO: R).
+    /// @return 0; -ENODEV, which on the link side may be a link that is down
     int link_status(LinkStatus *out) const;
     /// Link errors since the last call, as facts::field::err_*; they are cleared in the chip. To
     /// be taken before program_all() answers a link change, so that the next change shows again.
-    /// Their mask stays closed: this is a polling driver. @return 0 or -ENODEV
+    /// Their mask stays closed: this is a polling driver. The link side has no such register: there
+    /// a change shows in that it wiped our requester-ID table (E3), and one over which the chip
+    /// held its link side is the virtual side's to tell. @return 0 or -ENODEV
     int link_errors_take(uint32_t *errors) const;
 
 private:
@@ -194,9 +220,17 @@ private:
         uint32_t rights = rights_none;
     };
 
-    uint32_t virt(uint32_t reg) const { return facts::nt_base(id_.nt, facts::Side::virt) + reg; }
-    uint32_t link(uint32_t reg) const { return facts::nt_base(id_.nt, facts::Side::link) + reg; }
-    uint32_t spad_csr(unsigned index) const;
+    enum class Whose { own, peer };
+
+    bool on_virtual_side() const { return id_.side == facts::Side::virt; }
+    uint32_t own(uint32_t reg) const { return facts::nt_base(id_.nt, id_.side) + reg; }
+    /// The block whose BARs the peer's accesses hit.
+    uint32_t far(uint32_t reg) const { return facts::nt_base(id_.nt, other(id_.side)) + reg; }
+    uint32_t spad_csr(Whose whose, unsigned index) const;
+    unsigned plain_spads() const;
+    const RegIo &peer_io(const RegIo &peer) const { return shared_ ? io_ : peer; }
+
+    int read_far_bars(Refusal *why);
 
     int flush() const;
     int write_pattern(uint32_t csr, uint32_t value) const;
@@ -204,8 +238,9 @@ private:
     void clear_spads();
     void quiet() const;
     int port_set_disabled(bool disabled) const;
-    void write_link_pair(uint32_t reg, uint64_t value) const;
-    void write_luts(uint16_t own_id) const;
+    void write_far_pair(uint32_t reg, uint64_t value) const;
+    void write_own_lut(uint16_t own_id);
+    void write_link_lut() const;
     void write_hold() const;
     void write_peer_csr() const;
     void write_outbound() const;
@@ -222,7 +257,10 @@ private:
 
     RegIo io_;
     Identity id_;
+    bool shared_ = false;
+    /// BARs that the peer's accesses hit: what is set up back to back, what is there else.
     uint64_t bar_bytes_[window_count] = {};
+    uint32_t lut_mark_ = 0; ///< first dword of the own table, as written last
     uint64_t data_bytes_min_ = facts::window_size_min; ///< see window_fix()
     uint16_t requesters_[requesters_max] = {};
     unsigned requester_count_ = 0;
