@@ -54,7 +54,7 @@ int start_eal(const HostOptions &options)
     if (options.huge_pages)
         words.push_back("--in-memory");
     else
-        words.insert(words.end(), {"--no-huge", "-m", "64"});
+        words.insert(words.end(), {"--no-huge", "--no-shconf", "-m", "64"});
     std::vector<char *> arguments;
     for (std::string &word : words)
         arguments.push_back(word.data());
