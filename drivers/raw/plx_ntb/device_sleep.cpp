@@ -168,6 +168,9 @@ void Sleepers::stop()
         platform_.ops->watch_interrupt(platform_.ctx, nullptr, nullptr);
     }
     rte_eal_alarm_cancel(on_recheck, this);
+    // A look that is over was over before this, whatever EAL's alarms order.
+    pthread_mutex_lock(&look_mutex_);
+    pthread_mutex_unlock(&look_mutex_);
     pthread_mutex_lock(&mutex_);
     recheck_set_ = false; // nobody sets or runs it any more
     pthread_mutex_unlock(&mutex_);
@@ -212,6 +215,7 @@ void Sleepers::wake_all()
 
 void Sleepers::look()
 {
+    pthread_mutex_lock(&look_mutex_);
     for (unsigned q = 0; q < RTE_PMD_PLX_NTB_MAX_QUEUES; ++q) {
         QueueSleep &sleep = queues_[q].sleep;
         if (sleep.all_ == nullptr)
@@ -220,6 +224,7 @@ void Sleepers::look()
             counts_.check_wakes.fetch_add(1, std::memory_order_relaxed);
         answer(q);
     }
+    pthread_mutex_unlock(&look_mutex_);
 }
 
 void Sleepers::on_recheck(void *arg)

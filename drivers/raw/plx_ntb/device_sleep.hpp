@@ -160,6 +160,7 @@ private:
     QueuePair *queues_;
     Times times_;
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_t look_mutex_ = PTHREAD_MUTEX_INITIALIZER; ///< held by whoever looks; first
     unsigned open_ = 0;
     bool running_ = false;
     bool listening_ = false;

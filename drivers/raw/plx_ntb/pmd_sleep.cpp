@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_service.h>
 #include <rte_service_component.h>
@@ -15,6 +16,8 @@ namespace plx::pmd
 
 namespace
 {
+
+constexpr unsigned quiet_looks = 5000; ///< bounded, and long past any call of it
 
 int32_t serve(void *arg)
 {
@@ -46,6 +49,8 @@ int sleep_service_register(Device &device, uint32_t *id)
 void sleep_service_unregister(uint32_t id)
 {
     rte_service_component_runstate_set(id, 0);
+    for (unsigned i = 0; i < quiet_looks && rte_service_may_be_active(id) == 1; ++i)
+        rte_delay_us_sleep(retry_us);
     rte_service_component_unregister(id);
 }
 
