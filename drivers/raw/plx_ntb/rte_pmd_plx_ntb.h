@@ -159,9 +159,9 @@ typedef void (*rte_pmd_plx_ntb_event_fn)(uint16_t dev_id, enum rte_pmd_plx_ntb_e
  * @param mbufs   n messages. Single or chained segments, any pool, attached or external data. Each
  * of the first `return value` belongs to the driver, which frees it once it is copied: on return,
  * or, where the chip's DMA engine copies it, after the engine has read it: in a later burst, or, if
- * none comes, by the device within some 20 ms, or when the connection ends. At most 256 a queue pair
- * are held so. The engine reads memory that EAL manages and window buffers; all else is copied by
- * the CPU. The others stay the caller's, unchanged.
+ * none comes, by the device within some 20 ms, or when the connection ends. At most 256 a queue
+ * pair are held so. The engine reads memory that EAL manages and window buffers; all else is copied
+ * by the CPU. The others stay the caller's, unchanged.
  * @param meta    n entries that travel with the messages, or NULL for zeros
  * @param n       0 to 65535; 0 frees what the engine has read
  * A message longer than the inline limit goes only while the peer has buffers posted: its receiving
