@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include <rte_dev.h>
 #include <rte_mbuf.h>
 #include <rte_rawdev.h>
 
@@ -201,6 +202,16 @@ TEST_P(Rawdev, ImpossibleConfigurationsAreRefused)
     EXPECT_EQ(rte_rawdev_start(id()), -EINVAL) << "not configured yet";
     EXPECT_EQ(configure({}), 0);
     EXPECT_EQ(rte_rawdev_start(id()), -EINVAL) << "no queue set up yet";
+}
+
+TEST_P(Rawdev, IsFoundByItsName)
+{
+    ASSERT_EQ(near().attach(cable(), patient), 0);
+    rte_rawdev_info info{};
+    ASSERT_EQ(rte_rawdev_info_get(id(), &info, 0), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_find(rte_dev_name(info.device)), id());
+    EXPECT_EQ(rte_pmd_plx_ntb_find("no_such_device"), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_find(nullptr), -EINVAL);
 }
 
 TEST_P(Rawdev, QueuesAreSetUpWithinBounds)

@@ -185,7 +185,7 @@ int64_t Station::attach(const char *devargs)
     if (rc != 0)
         return rc;
     attached_ = true;
-    id_ = rte_rawdev_get_dev_id(name_);
+    id_ = static_cast<uint16_t>(rte_pmd_plx_ntb_find(name_));
     {
         const std::lock_guard lock(mutex_);
         events_.clear();

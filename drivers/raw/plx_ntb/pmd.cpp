@@ -354,6 +354,14 @@ int rte_pmd_plx_ntb_burst_get(uint16_t dev_id, uint16_t queue, rte_pmd_plx_ntb_b
     return 0;
 }
 
+int rte_pmd_plx_ntb_find(const char *name)
+{
+    if (name == nullptr)
+        return -EINVAL;
+    const rte_rawdev *raw = rte_rawdev_pmd_get_named_dev(name);
+    return raw != nullptr && plx::pmd::device_of(raw->dev_id) != nullptr ? raw->dev_id : -ENODEV;
+}
+
 int rte_pmd_plx_ntb_link_get(uint16_t dev_id, rte_pmd_plx_ntb_link *link)
 {
     Device *device = plx::pmd::device_of(dev_id);

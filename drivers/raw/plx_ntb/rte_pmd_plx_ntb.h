@@ -51,6 +51,14 @@ struct rte_mempool;
 /** Queue pairs a device can have. */
 #define RTE_PMD_PLX_NTB_MAX_QUEUES 64
 
+/**
+ * The rawdev id of a device of this driver by its name ("raw_plx_ntb0", "0000:05:00.0"). Unlike
+ * rte_rawdev_get_dev_id() of DPDK 22.11 it also finds devices that were probed before one with a
+ * lower id was removed. @return id; -EINVAL name is NULL; -ENODEV no such device, or it is of
+ * another driver. Any thread.
+ */
+int rte_pmd_plx_ntb_find(const char *name);
+
 /** Travels with a message, opaque to the driver. */
 struct rte_pmd_plx_ntb_meta {
     uint64_t data;     /**< the caller's */

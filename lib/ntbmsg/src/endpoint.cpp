@@ -36,18 +36,10 @@ std::atomic<bool> taken[RTE_RAWDEV_MAX_DEVS];
 /// @return id of the device, or -ENODEV with the reason logged
 int find_device(const char *name)
 {
-    const uint16_t found = rte_rawdev_get_dev_id(name);
-    // The call returns a negative errno through an unsigned type.
-    if (found >= RTE_RAWDEV_MAX_DEVS) {
-        NTBMSG_LOG(ERR, "there is no device %s: name it with --vdev=%s,... or -a", name, name);
-        return -ENODEV;
-    }
-    rte_rawdev_info info{};
-    if (rte_rawdev_info_get(found, &info, 0) != 0 || info.driver_name == nullptr ||
-        std::strcmp(info.driver_name, driver_name) != 0) {
-        NTBMSG_LOG(ERR, "device %s is not one of driver %s", name, driver_name);
-        return -ENODEV;
-    }
+    const int found = rte_pmd_plx_ntb_find(name);
+    if (found < 0)
+        NTBMSG_LOG(ERR, "there is no device %s of driver %s: name it with --vdev=%s,... or -a",
+                   name, driver_name, name);
     return found;
 }
 

@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include <rte_rawdev.h>
-
 namespace
 {
 
@@ -70,6 +68,19 @@ TEST_F(Eight, TheEndOfOneIsNoneOfTheOthers)
         ASSERT_NO_FATAL_FAILURE(carry(i, i + 1, 100, 9)) << i;
     for (const unsigned i : {0u, 1u, 4u, 5u, 6u, 7u})
         EXPECT_EQ(stats(ends_[i]).links, 1u) << i;
+}
+
+TEST_F(Eight, IsFoundAlsoAfterOneBeforeItHasGone)
+{
+    for (const unsigned gone : {0u, 1u}) {
+        ASSERT_NO_FATAL_FAILURE(close(ends_[gone]));
+        ASSERT_EQ(rte_vdev_uninit(name(gone).c_str()), 0);
+    }
+    ASSERT_NO_FATAL_FAILURE(close(ends_[7]));
+    ASSERT_NO_FATAL_FAILURE(open(name(7).c_str(), ends_[7]));
+    EXPECT_EQ(ntbmsg_wait_connected(ends_[7], patience_ms), 0);
+    for (const unsigned gone : {0u, 1u})
+        ASSERT_EQ(rte_vdev_init(name(gone).c_str(), "cable=mem:again"), 0); // TearDown wants them
 }
 
 /// Host h has devices 2h - 1 and 2h: what comes in by one goes out by the other.
