@@ -63,7 +63,9 @@ void go_down(Chip &own, uint64_t now_ns, const LinkRules &rules, const PowerOn &
 
 bool link_trained(const Chip &own, const Chip *peer, uint64_t now_ns)
 {
-    if (peer == nullptr || !enabled(own) || !enabled(*peer))
+    // Plugged in at both ends: the time of a training counts from the later of them.
+    if (peer == nullptr || own.partner.load() != peer->id.load() ||
+        peer->partner.load() != own.id.load() || !enabled(own) || !enabled(*peer))
         return false;
     const uint64_t begun = std::max(own.enabled_at.load(), peer->enabled_at.load());
     return now_ns >= begun && now_ns - begun >= std::max(train_ns(own), train_ns(*peer));

@@ -73,7 +73,7 @@ TEST_F(PciProbe, TakesTheFunctionOver)
     const LogCapture log;
     ASSERT_EQ(probe(nt), 0) << log.text();
     EXPECT_GE(rawdev(nt.address), 0);
-    EXPECT_NE(log.driver().find("PEX 8749 rev ba, NT0, pci, window 64 MiB, A-LUT 256"),
+    EXPECT_NE(log.driver().find("PEX 8749 rev ba, NT0, back to back, pci, window 64 MiB, A-LUT 256"),
               std::string::npos)
         << log.driver();
     // EAL made it a bus master; the driver's stores reached BAR0: the requester-ID table of the
