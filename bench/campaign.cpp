@@ -220,6 +220,15 @@ void take_kill(Session &session, Single &single)
         single.failure = error;
 }
 
+void take_restart(Session &session, Single &single)
+{
+    const auto ns = session.restart_to_message(single.failure);
+    if (!ns)
+        return;
+    single.value = static_cast<double>(ns->from_device);
+    single.note = "from the start of the process: " + std::to_string(ns->from_process / ms) + " ms";
+}
+
 } // namespace
 
 unsigned good_pairs(const std::vector<Pair> &pairs, Class c)
@@ -242,8 +251,10 @@ void run_campaign(Session &session, const Plan &plan, Findings &findings)
         take_wakeup(session, findings.wakeup_ns);
     if (plan.crossover && !interrupted())
         take_crossover(session, findings.crossover_bytes);
-    if (plan.kill && !interrupted()) // last: it ends a host
+    if (plan.kill && !interrupted()) // late: it ends a host
         take_kill(session, findings.kill_to_event_ns);
+    if (plan.restart && !interrupted())
+        take_restart(session, findings.restart_to_message_ns);
 }
 
 } // namespace bench

@@ -19,6 +19,7 @@ struct Plan {
     bool memory = false;
     bool idle = false;
     bool kill = false;
+    bool restart = false; ///< kill too
     bool crossover = false;
     bool turnover = false;
     bool wakeup = false;
@@ -41,9 +42,10 @@ struct Findings {
     Single memory_bytes;                             ///< the larger of the two hosts
     Single idle_share; ///< CPU time over time of the threads that do not poll, one host
     Single kill_to_event_ns;
-    Single wakeup_ns;       ///< from the sending of a message to its receiver, who slept
-    Single turnover_rate;   ///< descriptors of a DMA engine per second
-    Single crossover_bytes; ///< 0: never
+    Single restart_to_message_ns; ///< from the device start of a host that was killed before
+    Single wakeup_ns;             ///< from the sending of a message to its receiver, who slept
+    Single turnover_rate;         ///< descriptors of a DMA engine per second
+    Single crossover_bytes;       ///< 0: never
 };
 
 /// Runs the plan on open hosts. What could not be taken is said in the findings.

@@ -63,6 +63,7 @@ Row single_row(const Figure &figure, const Single &single)
     }
     row.value = *single.value * figure.scale;
     row.verdict = judge(figure, row);
+    row.note = single.note;
     return row;
 }
 
@@ -147,7 +148,8 @@ void plan_for(const Selection &selection, Plan &plan)
         plan.turnover |= figures[i].source == Source::turnover;
         plan.wakeup |= figures[i].source == Source::wakeup;
         plan.crossover |= figures[i].source == Source::crossover;
-        plan.kill |= figures[i].source == Source::kill;
+        plan.restart |= figures[i].source == Source::restart;
+        plan.kill |= figures[i].source == Source::kill || plan.restart; // it has to end first
     }
 }
 
@@ -180,6 +182,8 @@ Row row_of(const Figure &figure, const Findings &findings)
         return crossover_row(figure, findings.crossover_bytes);
     case Source::kill:
         return single_row(figure, findings.kill_to_event_ns);
+    case Source::restart:
+        return single_row(figure, findings.restart_to_message_ns);
     default:
         break;
     }

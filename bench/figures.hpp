@@ -11,7 +11,7 @@
 namespace bench
 {
 
-enum class Source { value, beyond_limit, memory, idle, crossover, turnover, wakeup, kill };
+enum class Source { value, beyond_limit, memory, idle, crossover, turnover, wakeup, kill, restart };
 enum class Reach { none, ratio_at_most, ratio_at_least, value_at_most };
 
 struct Figure {
@@ -43,6 +43,7 @@ inline constexpr Figure figures[] = {
     {"copy.crossover", Source::crossover, "", "bytes", 1, Reach::none, 0},
     {"sleep.wakeup", Source::wakeup, "", "us", 1e-3, Reach::none, 0},
     {"link.kill_to_event", Source::kill, "", "ms", 1e-6, Reach::value_at_most, 50},
+    {"link.restart_to_message", Source::restart, "", "ms", 1e-6, Reach::value_at_most, 100},
 };
 inline constexpr size_t figure_count = std::size(figures);
 

@@ -77,10 +77,21 @@ Host::~Host()
 
 void Host::open(const HostOptions &options, Result &result)
 {
+    begin(options, result);
+    if (!result.error)
+        open_endpoint(result);
+}
+
+void Host::begin(const HostOptions &options, Result &result)
+{
     m_side = options.side;
     if (start_eal(options) < 0)
         return fail(result, rte_errno, "EAL does not start");
     m_eal = true;
+}
+
+void Host::open_endpoint(Result &result)
+{
     ntbmsg_endpoint_options settings;
     ntbmsg_endpoint_options_init(&settings);
     settings.buffers = buffers;
@@ -221,6 +232,29 @@ void Host::await_loss(const Command &command, Result &result)
         if (monotonic_ns() > give_up)
             return fail(result, ETIMEDOUT, "the loss was not told");
     }
+}
+
+/// result.check is the time at which the device began to start.
+void Host::restart(const HostOptions &options, const Command &command, Result &result)
+{
+    begin(options, result);
+    result.check = monotonic_ns();
+    if (!result.error)
+        open_endpoint(result);
+    if (!result.error)
+        send_one(Port{m_endpoint, m_pool}, command, result);
+}
+
+/// Receives until a message comes; result.check is the time of that.
+void Host::await_message(const Command &command, Result &result)
+{
+    const uint64_t give_up = monotonic_ns() + command.bound_ns;
+    rte_mbuf *message = nullptr;
+    for (uint64_t polls = 1; ntbmsg_recv_burst(m_endpoint, 0, &message, nullptr, 1) != 1; polls++)
+        if (polls % 4096 == 0 && monotonic_ns() > give_up)
+            return fail(result, ETIMEDOUT, "no message came from the host that has started again");
+    result.check = monotonic_ns();
+    rte_pktmbuf_free(message);
 }
 
 void Host::close()

@@ -31,9 +31,14 @@ public:
     void open(const HostOptions &, Result &);
     /// Runs one of the host operations.
     void run(const Command &, Shared &, Result &);
+    /// The same after a predecessor was killed; then sends one message.
+    void restart(const HostOptions &, const Command &, Result &);
+    void await_message(const Command &, Result &);
     void close();
 
 private:
+    void begin(const HostOptions &, Result &);
+    void open_endpoint(Result &);
     void connect(Result &);
     void drain();
     const void *window_address() const;

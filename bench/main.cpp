@@ -101,7 +101,10 @@ int run(const Options &options)
         read_machine(), options.commit, utc_now(), {cpus->first, cpus->second}, false, 0};
     catch_signals();
     Session session;
-    if (!session.start({{cpus->first, cpus->second}, options.realtime, options.no_huge}))
+    if (!session.start({{cpus->first, cpus->second},
+                        options.realtime,
+                        options.no_huge,
+                        make_plan(options).restart}))
         return complain(session.error());
     return options.limits_only ? show_limits(session) : measure(session, options, circumstances);
 }

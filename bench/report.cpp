@@ -43,7 +43,7 @@ void print_row(FILE *out, const Row &row, const char *prefix)
 {
     const std::string name = prefix + std::string(row.figure->name);
     const std::string placement = row.placement ? std::string(name_of(*row.placement)) : "-";
-    fprintf(out, "%-20s %9s %-7s %9s %6s %-5s %-8s %s\n", name.c_str(), number(row.value).c_str(),
+    fprintf(out, "%-24s %9s %-7s %9s %6s %-5s %-8s %s\n", name.c_str(), number(row.value).c_str(),
             std::string(row.figure->unit).c_str(), number(row.limit).c_str(),
             number(row.ratio).c_str(), placement.c_str(), reach_text(*row.figure).c_str(),
             row.verdict.c_str());
@@ -199,7 +199,7 @@ void print_table(FILE *out, const Selection &selection, const Findings &findings
             circumstances.machine.kernel.c_str(), circumstances.cpus[0], circumstances.cpus[1],
             circumstances.huge_pages ? "2 MiB pages" : "no huge pages",
             circumstances.commit.c_str(), circumstances.started.c_str());
-    fprintf(out, "# %-18s %9s %-7s %9s %6s %-5s %-8s %s\n", "name", "value", "unit", "limit",
+    fprintf(out, "# %-22s %9s %-7s %9s %6s %-5s %-8s %s\n", "name", "value", "unit", "limit",
             "ratio", "class", "reach", "verdict");
     for (size_t i = 0; i < figure_count; i++) {
         if (!selection[i])

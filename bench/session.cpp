@@ -209,7 +209,8 @@ bool Session::open_hosts()
     command.op = Op::host_open;
     command.bound_ns = open_bound;
     m_hosts_open = run_well(command).has_value();
-    remove_folder();
+    if (!m_options.restarts)
+        remove_folder();
     return m_hosts_open;
 }
 
@@ -253,6 +254,22 @@ std::optional<uint64_t> Session::kill_to_event(std::string &error)
     else
         return survivor.check - killed;
     return std::nullopt;
+}
+
+std::optional<Session::Restart> Session::restart_to_message(std::string &error)
+{
+    Command command{};
+    command.op = Op::host_restart;
+    command.bound_ns = open_bound;
+    const uint64_t begun = monotonic_ns();
+    m_alive = m_folder.empty() ? false : spawn(1);
+    const auto answers = m_alive ? run_well(command) : std::nullopt;
+    if (!answers) {
+        error = m_error;
+        return std::nullopt;
+    }
+    const uint64_t came = answers->of[0].check;
+    return Restart{came - answers->of[1].check, came - begun};
 }
 
 void Session::end()

@@ -28,6 +28,7 @@ struct SessionOptions {
     unsigned cpus[2];
     bool realtime; ///< poll with real-time priority while something is measured
     bool no_huge;  ///< without huge pages, even where there are enough
+    bool restarts; ///< restart_to_message() will be asked for
 };
 
 class Session
@@ -54,6 +55,14 @@ public:
     /// Kills child 1 while it sends to child 0. @return ns until child 0 was told that it is lost,
     /// or nothing: @p error says why
     std::optional<uint64_t> kill_to_event(std::string &error);
+
+    struct Restart {
+        uint64_t from_device;  ///< ns from the start of the device until the message was handed up
+        uint64_t from_process; ///< ns from the start of the process
+    };
+    /// After kill_to_event(): starts another child 1, which opens its host and sends a message.
+    /// @return nothing: @p error says why
+    std::optional<Restart> restart_to_message(std::string &error);
 
     /// Asks the children to end, and waits for that.
     void end();

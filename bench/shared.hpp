@@ -31,6 +31,7 @@ enum class Op : uint32_t {
     host_wakeup,       ///< child 0 wakes child 1, which sleeps
     host_crossover,    ///< from which size on the device copies by DMA, and why
     host_await_loss,   ///< child 0 waits to be told that child 1 is gone
+    host_restart,      ///< a new child 1 opens its host and sends a message, child 0 receives it
     host_close,
 };
 

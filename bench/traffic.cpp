@@ -348,6 +348,14 @@ void fail(Result &result, int error, const char *text)
     snprintf(result.text, sizeof(result.text), "%s: %s", text, rte_strerror(error));
 }
 
+void send_one(const Port &port, const Command &command, Result &result)
+{
+    rte_mbuf *message = nullptr;
+    if (!make_burst<line_bytes>(port.pool, &message, 1, 1))
+        return fail(result, ENOMEM, "the pool is empty");
+    send_all(port, &message, 1, monotonic_ns() + command.bound_ns, result);
+}
+
 void ask(const Port &port, const Command &command, Result &result)
 {
     with_payload(command.payload, result,

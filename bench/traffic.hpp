@@ -29,6 +29,9 @@ void ask(const Port &, const Command &, Result &);
 /// Sends each message back, with its payload read and written again, until the asking side ends.
 void answer(const Port &, const Command &, Result &);
 
+/// One message of 64 bytes.
+void send_one(const Port &, const Command &, Result &);
+
 /// Bursts of command.batch messages for command.run_ns; then shared.sent_total is told.
 void send(const Port &, const Command &, Shared &, Result &);
 /// Until shared.sent_total messages have come.

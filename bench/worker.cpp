@@ -161,6 +161,12 @@ void Worker::execute(const Command &command, Result &result)
     case Op::host_close:
         m_host.close();
         break;
+    case Op::host_restart:
+        if (starts())
+            m_host.await_message(command, result);
+        else
+            m_host.restart(m_options.host, command, result);
+        break;
     default:
         m_host.run(command, m_shared, result);
         break;
@@ -216,7 +222,8 @@ int worker_main(const WorkerOptions &options)
         return 1;
     }
     Worker worker(options, *shared);
-    uint32_t number = 0;
+    // 0, or what a predecessor was killed in.
+    uint32_t number = shared->seats[options.host.side].arrived.load(std::memory_order_relaxed);
     while (getppid() == options.parent) { // it may have died before the line that ties us to it
         const uint32_t issued = shared->issued.load(std::memory_order_acquire);
         if (issued == number) {
