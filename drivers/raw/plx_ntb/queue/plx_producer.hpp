@@ -167,6 +167,7 @@ Put reserve_posted(Tx &q, uint32_t need)
             return Put::bad_peer;
         q.posted_room += buffers;
         q.posted_seen++;
+        __builtin_prefetch(q.posted.line(q.posted_seen));
     }
     return Put::taken;
 }
