@@ -46,7 +46,7 @@ class Guide(unittest.TestCase):
     def test_statistics(self):
         text = source("pmd_stats.cpp")
         names = [f"{way}_{what}" for way, what in re.findall(r'\{"([rt]x)", "(\w+)"', text)]
-        self.expect_all("statistic", names + re.findall(r'"(link_\w+)"', text), 20)
+        self.expect_all("statistic", names + re.findall(r'(?<!x", )"((?:link|sleep|dma)_\w+)"', text), 20)
 
 
 unittest.main()

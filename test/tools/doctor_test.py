@@ -161,6 +161,13 @@ class Card(unittest.TestCase):
         self.assertEqual(state, {"warn"})
         self.assertIn("Capella", text)
 
+    def test_parts_that_the_driver_refuses(self):
+        for part, revision, state in ((0x9749, 0xCA, "warn"), (0x8748, 0xAA, "warn"), (0x8748, 0xBA, "ok"), (0x1234, 0xCA, "unknown")):
+            space = config(0x87B0, 0x068000, chip=part)
+            space[0xDC + 0x1C] = revision
+            self.tree.config(space)
+            self.assertEqual(self.the("part")[0], {state}, f"{part:04x} {revision:02x}")
+
     def test_a_short_configuration_space_is_unknown_not_wrong(self):
         self.tree.config(config(0x87B0, 0x068000)[:256])
         for what in ("side", "acs"):
@@ -206,6 +213,8 @@ class Card(unittest.TestCase):
         code, out, err = run("--sysfs", self.tree.sysfs, "regs", NT)
         self.assertEqual((code, out), (2, ""))
         self.assertIn("BAR0 cannot be mapped", err)
+        code, out, err = run("--sysfs", "/no/such/tree", "regs", NT)
+        self.assertEqual((code, out, len(err.splitlines())), (2, "", 1))
 
     def test_a_name_that_is_not_there(self):
         code, _, err = run("--sysfs", self.tree.sysfs, "0000:ff:00.0")

@@ -10,6 +10,8 @@ from .registers import ALL_ONES, Upstream, bits, sized
 
 NT_ID = 0xC8C
 KNOWN_PARTS = (0x8713, 0x8717, 0x8725, 0x8733, 0x8749)
+DRACO_1 = (0x8712, 0x8716, 0x8724, 0x8732, 0x8747, 0x8748)
+REVISION_AA = 0xAA
 CAPELLA = (0x8714, 0x8718, 0x8734, 0x8750, 0x8764, 0x8780, 0x8796)
 ENGINE_REACH = 1 << 48
 BAR0_BYTES = 0x40000
@@ -26,7 +28,11 @@ def part(nt):
     text = f"PEX {number:04x} revision {revision:02x}"
     if number in CAPELLA:
         return Finding("part", "warn", f"{text}: a Capella, with another requester-ID table and no DMA: not supported")
-    if number in KNOWN_PARTS:
+    if number in DRACO_1 and revision == REVISION_AA:
+        return Finding("part", "warn", f"{text}: a Draco-1 that does not say which side it is: not supported")
+    if number >> 8 == 0x97:
+        return Finding("part", "warn", f"{text}: a Capella-2: not supported")
+    if number in KNOWN_PARTS or number in DRACO_1:
         return Finding("part", "ok", text)
     return Finding("part", "unknown", f"{text} is not among the parts that are known to have NT ports, A-LUT and DMA")
 
@@ -55,7 +61,7 @@ def driver(function, purpose):
     if name == "igb_uio":
         return Finding("driver", "ok", f"{purpose}: igb_uio; no IOMMU protects memory from the card")
     if name == "uio_pci_generic":
-        return Finding("driver", "warn", f"{purpose}: uio_pci_generic maps uncached and needs IOVA as PA", bind)
+        return Finding("driver", "warn", f"{purpose}: uio_pci_generic needs IOVA as PA; no IOMMU protects memory from the card", bind)
     if name is None:
         return Finding("driver", "warn", f"{purpose}: no driver is bound, so DPDK does not see it", bind)
     return Finding("driver", "warn", f"{purpose}: bound to {name}, which DPDK cannot use", bind)
@@ -100,7 +106,7 @@ def write_combining(nt):
     if os.path.exists(nt.file("resource2_wc")) and nt.driver not in ("vfio-pci", None):
         return Finding("wc", "ok", "resource2_wc can be mapped")
     return Finding("wc", "warn", "the windows are mapped uncached (vfio-pci maps no other way on x86)",
-                   "igb_uio with wc_activate=1, or an MTRR: echo 'base=... size=... type=write-combining' > /proc/mtrr;"
+                   "uio_pci_generic, igb_uio with wc_activate=1, or an MTRR: echo 'base=... size=... type=write-combining' > /proc/mtrr;"
                    " or leave long messages to the DMA engine")
 
 

@@ -64,11 +64,15 @@ def card(function, everything, with_registers):
     return f"card {function.name} ({name})", checks.examine(function, everything, word)
 
 
-def check(options, wanted):
+def functions(options):
     try:
-        everything = pci.functions(options.sysfs)
+        return pci.functions(options.sysfs)
     except OSError:
-        everything = []
+        return []
+
+
+def check(options, wanted):
+    everything = functions(options)
     missing = sorted(set(wanted) - {f.name for f in everything})
     if missing:
         return fail(f"there is no PCI function {missing[0]}: expected a name as in lspci -D")
@@ -76,14 +80,14 @@ def check(options, wanted):
     subjects = [card(f, everything, options.registers) for f in chosen]
     if not wanted:
         for path in twins.sockets(options.run):
-            subjects += [(f"twin {name}", found) for name, found in twins.examine(path)]
+            subjects += twins.examine(path)
     if not subjects:
         return fail("no PLX NT function and no twin in sight (a card behind a link that is down does not show)")
     return show(subjects, options.json)
 
 
 def regs(options, name):
-    function = next((f for f in pci.functions(options.sysfs) if f.name == name), None)
+    function = next((f for f in functions(options) if f.name == name), None)
     if function is None:
         return fail(f"there is no PCI function {name}: expected a name as in lspci -D")
     try:

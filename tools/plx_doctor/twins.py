@@ -8,6 +8,11 @@ import socket
 from .finding import Finding
 
 MOST_BYTES = 1 << 17
+MENDS = {
+    "stopped": "the program starts the device with rte_rawdev_start()",
+    "waiting": "start the other host (on a twin: with the same cable=)",
+    "refused": "run the same version at both ends, with sizes that both can take",
+}
 PATIENCE_S = 2
 
 
@@ -32,17 +37,18 @@ def examine(path):
     """(device name, findings) for each device of the program behind a socket; [] if it is none of ours."""
     try:
         found = ask(path, ["/plx_ntb/list"]).get("/plx_ntb/list")
-        return [device(path, name_or_id) for name_or_id in found or []]
+        return [device(path, number) for number in found or []]
     except (OSError, ValueError):
         return []
 
 
 def device(path, number):
     info, link = (ask(path, [f"/plx_ntb/{what},{number}"]).get(f"/plx_ntb/{what}") or {} for what in ("info", "link"))
-    name = f"{info.get('name', number)} of {os.path.dirname(path)}"
+    kind = "twin" if info.get("platform") == "twin" else "card in use"
+    name = f"{kind} {info.get('name', number)} of {os.path.dirname(path)}"
     out = [Finding("device", "ok", ", ".join(f"{key} {value}" for key, value in sorted(info.items())))]
     state = link.get("state", "unknown")
     text = ", ".join(f"{key} {value}" for key, value in sorted(link.items()) if value not in ("", None))
     out.append(Finding("link", {"connected": "ok", "unknown": "unknown"}.get(state, "warn"), text,
-                       "" if state == "connected" else "start the other host with the same cable="))
+                       MENDS.get(state, "")))
     return name, out

@@ -79,7 +79,7 @@ struct rte_pmd_plx_ntb_config {
     uint32_t buf_bytes;   /**< data bytes of a window buffer, multiple of 64, 64 to 65280;
                                default 2048 */
     uint32_t posted;      /**< buffers kept posted per queue pair; default: half of the
-                               buffers, at most 2044 */
+                               buffers over all queue pairs, at most 2044 */
     uint32_t inline_max;  /**< longest message in bytes that travels inside the ring, 48 to 1024 */
     uint32_t max_message; /**< longest message in bytes this side takes; default and most: what
                                posted - 13 buffers hold, as they are posted again by the 14 */

@@ -40,7 +40,8 @@ enum ntbmsg_link_state translate(rte_pmd_plx_ntb_state state)
 
 uint64_t now_ms()
 {
-    return rte_get_timer_cycles() * 1000 / rte_get_timer_hz();
+    const uint64_t cycles = rte_get_timer_cycles(), hz = rte_get_timer_hz();
+    return cycles / hz * 1000 + cycles % hz * 1000 / hz; // the product alone wraps within months
 }
 
 } // namespace
