@@ -73,8 +73,9 @@ TEST_F(PciProbe, TakesTheFunctionOver)
     const LogCapture log;
     ASSERT_EQ(probe(nt), 0) << log.text();
     EXPECT_GE(rawdev(nt.address), 0);
-    EXPECT_NE(log.driver().find("PEX 8749 rev ba, NT0, back to back, pci, window 64 MiB, A-LUT 256"),
-              std::string::npos)
+    EXPECT_NE(
+        log.driver().find("PEX 8749 rev ba, NT0, back to back, pci, window 64 MiB, A-LUT 256"),
+        std::string::npos)
         << log.driver();
     // EAL made it a bus master; the driver's stores reached BAR0: the requester-ID table of the
     // virtual side, link BAR0 turned on, memory and bus mastering of the link side.
