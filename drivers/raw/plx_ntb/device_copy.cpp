@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cerrno>
 
-#include <rte_cycles.h>
 #include <rte_malloc.h>
 
 #include <plx_wire.hpp>
 
 #include "copy_measure.hpp"
+#include "plx_clock.hpp"
 #include "plx_log.hpp"
 
 namespace plx::pmd
@@ -17,13 +17,6 @@ namespace plx::pmd
 
 namespace
 {
-
-uint64_t now_ns()
-{
-    const uint64_t hz = rte_get_timer_hz();
-    const uint64_t cycles = rte_get_timer_cycles();
-    return cycles / hz * 1'000'000'000 + cycles % hz * 1'000'000'000 / hz;
-}
 
 /// Of all engines, and aligned to it: so it lies in one page wherever there are hugepages, and is
 /// contiguous in IOVAs.
@@ -86,7 +79,7 @@ void CopyPaths::measure(const queue::Ops &ops, std::byte *window, uint64_t windo
                                     .from = staging_,
                                     .from_iova = rte_malloc_virt2iova(staging_),
                                     .piece = wire::scratch_bytes,
-                                    .now_ns = now_ns});
+                                    .now_ns = timer_ns});
     ready_[0] = e.halt(e.ctx) && !e.failed(e.ctx);
 }
 

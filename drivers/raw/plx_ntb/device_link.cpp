@@ -13,6 +13,7 @@
 
 #include <sys/random.h>
 
+#include "plx_clock.hpp"
 #include "plx_log.hpp"
 
 namespace plx::pmd
@@ -145,9 +146,7 @@ void Device::watch_half(H &half, const char *direction, unsigned index)
 
 uint64_t Device::now_us()
 {
-    const uint64_t hz = rte_get_timer_hz();
-    const uint64_t cycles = rte_get_timer_cycles();
-    return cycles / hz * 1'000'000 + cycles % hz * 1'000'000 / hz;
+    return timer_us();
 }
 
 uint64_t Device::random()

@@ -11,6 +11,7 @@
 #include <rte_errno.h>
 #include <rte_memzone.h>
 
+#include "plx_clock.hpp"
 #include "plx_log.hpp"
 #include "pmd_dmadev.hpp"
 
@@ -24,13 +25,17 @@ constexpr uint32_t engine_copies = 1008;
 /// Rest takes some twenty milliseconds at the most.
 constexpr unsigned close_tries = 200;
 constexpr unsigned close_wait_us = 200;
+
+void say_unused(const char *device, unsigned channel, const hw::Refusal &why)
+{
+    PLX_INIT_LOG(ERR, "%s: DMA channel %u is not used: expected %s (found 0x%" PRIx64 ")\n", device,
+                 channel, why.what, why.found);
+}
 } // namespace
 
 uint64_t monotonic_us(void *)
 {
-    const uint64_t hz = rte_get_timer_hz();
-    const uint64_t cycles = rte_get_timer_cycles();
-    return cycles / hz * 1'000'000 + cycles % hz * 1'000'000 / hz;
+    return timer_us();
 }
 
 int DmaRingMemory::reserve(const char *device, unsigned channel, int node, uint32_t slots)
@@ -99,8 +104,7 @@ void DmaPorts::open_channels(const Platform &platform)
         if (rc == 0)
             ++live_;
         else
-            PLX_INIT_LOG(ERR, "%s: DMA channel %u is not used: expected %s (found 0x%" PRIx64 ")\n",
-                         device_, i, why.what, why.found);
+            say_unused(device_, i, why);
     }
 }
 
@@ -146,8 +150,7 @@ int DmaPorts::open_engine(Port *port)
     rc = port->queue->open(&port->channel, port->ring.memory(), engine_copies, monotonic_us,
                            nullptr, &why);
     if (rc != 0)
-        PLX_INIT_LOG(ERR, "%s: DMA channel %u is not used: expected %s (found 0x%" PRIx64 ")\n",
-                     device_, port->number, why.what, why.found);
+        say_unused(device_, port->number, why);
     return rc;
 }
 

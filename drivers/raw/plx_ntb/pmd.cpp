@@ -30,11 +30,6 @@ static_assert(sizeof(queue::Meta) == sizeof(rte_pmd_plx_ntb_meta) &&
                   offsetof(queue::Meta, flags) == offsetof(rte_pmd_plx_ntb_meta, flags),
               "the queue's view of caller metadata is the public one");
 
-Device *device_of(const rte_rawdev *raw)
-{
-    return static_cast<Device *>(raw->dev_private);
-}
-
 /// The lcore of a half tells where it lives, once a connection; the control thread warns.
 template <class H>
 void introduce(H *half)
@@ -252,6 +247,11 @@ const rte_rawdev_ops rawdev_ops = {
 
 } // namespace
 
+Device *device_of(const rte_rawdev *raw)
+{
+    return static_cast<Device *>(raw->dev_private);
+}
+
 Device *device_of(uint16_t dev_id)
 {
     if (dev_id >= RTE_RAWDEV_MAX_DEVS)
@@ -259,7 +259,7 @@ Device *device_of(uint16_t dev_id)
     const rte_rawdev *raw = &rte_rawdevs[dev_id];
     if (raw->attached != RTE_RAWDEV_ATTACHED || raw->dev_ops != &rawdev_ops)
         return nullptr;
-    return static_cast<Device *>(raw->dev_private);
+    return device_of(raw);
 }
 
 Device *device_named(const char *name)

@@ -221,6 +221,8 @@ private:
     Device &device_;
 };
 
+/// The device of a rawdev that is known to be ours.
+Device *device_of(const rte_rawdev *raw);
 /// The device behind a rawdev id; NULL when there is none or it is not ours.
 Device *device_of(uint16_t dev_id);
 /// The device of that name; NULL when there is none.

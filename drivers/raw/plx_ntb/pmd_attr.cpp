@@ -25,11 +25,6 @@ constexpr unsigned doorbell_count = 16;
 constexpr unsigned user_spad_first = 4;
 constexpr unsigned user_spad_count = 4;
 
-Device *device_of(const rte_rawdev *raw)
-{
-    return static_cast<Device *>(raw->dev_private);
-}
-
 void dump_copy(FILE *file, const CopyChoice &choice)
 {
     char text[copy_text_bytes];

@@ -85,11 +85,6 @@ constexpr unsigned per_sleep = std::size(sleep_stats);
 constexpr unsigned before_dma = per_link + per_sleep;
 constexpr unsigned per_device = before_dma + std::size(dma_stats);
 
-Device *device_of(const rte_rawdev *raw)
-{
-    return static_cast<Device *>(raw->dev_private);
-}
-
 unsigned stat_count(const Device &device)
 {
     return per_device + per_queue * (1u + device.queue_count());
