@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Installs the built libraries into a folder of its own, builds the examples against them through
+pkg-config, in C and in C++, and runs them there.
+
+    install_test.py SOURCE_ROOT BUILD_ROOT VERSION
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+VERSION = sys.argv.pop()
+BUILD = pathlib.Path(sys.argv.pop())
+ROOT = pathlib.Path(sys.argv.pop())
+PATIENCE = 60
+WARNINGS = ["-Wall", "-Wextra", "-Werror", "-O1"]
+# A build folder that was made before pkg-config files could be moved.
+SKIPPED = 77
+
+
+def run(*command, **more):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=120,
+                          check=False, **more)
+    if done.returncode != 0:
+        raise AssertionError(f"{shlex.join(map(str, command))}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+class Installed(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="ntbmsg-install-")
+        cls.addClassCleanup(cls.scratch.cleanup)
+        cls.folder = pathlib.Path(cls.scratch.name)
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--tags", "devel,libs", "--destdir",
+            cls.folder / "stage")
+        files = list((cls.folder / "stage").rglob("libntbmsg.pc"))
+        assert len(files) == 1, files
+        cls.pc = files[0]
+        cls.lib = cls.pc.parent.parent
+        cls.environment = dict(os.environ, LD_LIBRARY_PATH=str(cls.lib))
+        cls.environment["PKG_CONFIG_PATH"] = str(cls.pc.parent)
+
+    def pkg_config(self, *words):
+        return shlex.split(run("pkg-config", *words, env=self.environment))
+
+    def build(self, source, package="libntbmsg"):
+        """Compiles and links a source by what pkg-config says and nothing else."""
+        compiler = ["g++", "-std=c++20"] if source.suffix == ".cpp" else ["gcc", "-std=gnu11"]
+        program = self.folder / f"{source.parent.name}-{source.stem}"
+        # The linker finds what the library needs as the loader does, by LD_LIBRARY_PATH.
+        run(*compiler, *WARNINGS, *self.pkg_config("--cflags", package), source, "-o", program,
+            *self.pkg_config("--libs", package), env=self.environment)
+        return program
+
+    def needed(self, file):
+        return set(re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-dW", file)))
+
+    def eal(self, core, device=True):
+        words = ["-l", str(core), "--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry"]
+        return words + ([f"--vdev=raw_plx_ntb0,cable={self.folder / 'cable'}"] if device else [])
+
+    def two_hosts(self, program, first, second):
+        """Runs both roles of an example. @return what both said"""
+        cores = sorted(os.sched_getaffinity(0))
+        children = [subprocess.Popen([program, *self.eal(core), "--", *role], stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT, text=True, env=self.environment)
+                    for core, role in ((cores[0], first), (cores[-1], second))]
+        try:
+            said = [child.communicate(timeout=PATIENCE)[0] for child in reversed(children)][::-1]
+        finally:
+            for child in children:
+                if child.poll() is None:
+                    child.send_signal(signal.SIGKILL)
+                    child.wait()
+        self.assertEqual([child.returncode for child in children], [0, 0], said)
+        return said
+
+    def test_what_is_installed(self):
+        include = {path.name for path in (self.folder / "stage").rglob("include/ntbmsg/*")}
+        self.assertEqual(include, {path.name for path in [*(ROOT / "lib/ntbmsg").glob("ntbmsg.h*"),
+                                                          ROOT / "drivers/raw/plx_ntb/rte_pmd_plx_ntb.h"]})
+        names = {path.name for path in self.lib.glob("*.so*")}
+        self.assertLessEqual({"libntbmsg.so", "libntbmsg.so.0", f"libntbmsg.so.{VERSION}", "librte_raw_plx_ntb.so",
+                              "librte_raw_plx_ntb.so.23"}, names)
+
+    def test_versions(self):
+        for package in ("libntbmsg", "librte_raw_plx_ntb"):
+            self.assertEqual(self.pkg_config("--modversion", package), [VERSION])
+
+    def test_the_libraries_stand_alone(self):
+        for name, soname in (("libntbmsg.so", "libntbmsg.so.0"), ("librte_raw_plx_ntb.so", "librte_raw_plx_ntb.so.23")):
+            dynamic = run("readelf", "-dW", self.lib / name)
+            self.assertIn(f"Library soname: [{soname}]", dynamic)
+            self.assertNotIn("RUNPATH", dynamic)
+            self.assertNotIn("RPATH", dynamic)
+        # A C program links the library without knowing that it is C++; the driver allocates by operator new.
+        self.assertFalse([lib for lib in self.needed(self.lib / "libntbmsg.so") if "stdc++" in lib or "gcc_s" in lib])
+
+    def test_symbols_carry_their_version(self):
+        for name, node in (("libntbmsg.so", "NTBMSG_0"), ("librte_raw_plx_ntb.so", "DPDK_23")):
+            symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", self.lib / name).splitlines()]
+            functions = [symbol for symbol in symbols if symbol.startswith(("ntbmsg_", "rte_pmd_"))]
+            self.assertGreater(len(functions), 10)
+            self.assertEqual([s for s in functions if not s.endswith("@@" + node)], [])
+
+    def test_a_program_in_cpp(self):
+        program = self.build(ROOT / "test/install/library_user.cpp")
+        major, minor = re.search(r"MAJOR (\d+)(?:.|\n)*MINOR (\d+)", (ROOT / "lib/ntbmsg/ntbmsg.h").read_text()).groups()
+        self.assertEqual(run(program, env=self.environment), f"version {major}.{minor}\n")
+
+    def test_a_program_on_the_driver_alone(self):
+        program = self.build(ROOT / "test/install/driver_user.c", "librte_raw_plx_ntb")
+        self.assertIn("librte_raw_plx_ntb.so.23", self.needed(program))
+        self.assertNotIn("libntbmsg.so.0", self.needed(program))
+        self.assertIn("device 0\n", run(program, *self.eal(sorted(os.sched_getaffinity(0))[0]), env=self.environment))
+
+    def test_every_example_builds(self):
+        sources = sorted(path for path in (ROOT / "examples").glob("*/*.c*"))
+        self.assertGreaterEqual(len(sources), 1)
+        for source in sources:
+            with self.subTest(source.parent.name):
+                program = self.build(source)
+                self.assertIn("libntbmsg.so.0", self.needed(program))
+                if source.suffix == ".c":
+                    self.assertFalse([lib for lib in self.needed(program) if "stdc++" in lib])
+
+    def test_two_hosts_say_hello(self):
+        heard, answers = self.two_hosts(self.build(ROOT / "examples/hello_c/main.c"), ["listen"], ["say"])
+        self.assertIn('answer 4: you said "hello number 4"', answers)
+        self.assertIn("heard  4: hello number 4", heard)
+
+
+if __name__ == "__main__":
+    if "${pcfiledir}" not in next(BUILD.glob("meson-private/libntbmsg.pc")).read_text():
+        print(f"skipped: meson configure {BUILD} -Dpkgconfig.relocatable=true")
+        sys.exit(SKIPPED)
+    unittest.main()

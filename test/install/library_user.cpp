@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A program that needs only the library, in C++, linked through libntbmsg.pc.
+#include <cstdio>
+
+#include <ntbmsg.h>
+
+int main()
+{
+    ntbmsg_endpoint *endpoint = nullptr;
+    ntbmsg_endpoint_options options;
+    ntbmsg_endpoint_options_init(&options);
+    options.queues = 65;
+    std::printf("version %u.%u\n", ntbmsg_version() >> 16, ntbmsg_version() & 0xffffU);
+    return ntbmsg_version() != (NTBMSG_VERSION_MAJOR << 16 | NTBMSG_VERSION_MINOR) ||
+           ntbmsg_endpoint_open("none", &options, &endpoint) == 0;
+}
