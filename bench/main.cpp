@@ -94,11 +94,11 @@ int measure(Session &session, const Options &options, Circumstances &circumstanc
 
 int run(const Options &options)
 {
-    const auto cpus = options.cpus ? options.cpus : choose_cpus();
+    const auto cpus = options.cpus ? options.cpus : app::choose_cpus();
     if (!cpus)
         return complain("two CPUs are needed, one for each host");
-    Circumstances circumstances{
-        read_machine(), options.commit, utc_now(), {cpus->first, cpus->second}, false, 0};
+    Circumstances circumstances{app::read_machine(),         options.commit, utc_now(),
+                                {cpus->first, cpus->second}, false,          0};
     catch_signals();
     Session session;
     if (!session.start({{cpus->first, cpus->second},

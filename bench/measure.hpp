@@ -15,6 +15,14 @@
 namespace bench
 {
 
+using app::classify;
+using app::name_of;
+using app::same_place;
+using Class = app::Placement;
+inline constexpr unsigned class_count = app::placement_count;
+/// The class that figures are judged in, where it occurs.
+inline constexpr Class judged_class = Class::ccx;
+
 /// Round trips in ns, rates in messages per second, streams and copies of a DMA engine in bytes per
 /// second.
 enum class Kind { round_trip, rate, stream, engine };

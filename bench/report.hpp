@@ -12,7 +12,7 @@ namespace bench
 {
 
 struct Circumstances {
-    Machine machine;
+    app::Machine machine;
     std::string commit;  ///< of the sources, as told on the command line
     std::string started; ///< UTC
     unsigned cpus[2];

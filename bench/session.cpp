@@ -100,7 +100,7 @@ bool Session::start(const SessionOptions &options)
         m_error = std::string("no shared memory: ") + strerror(errno);
         return false;
     }
-    m_huge_pages = !options.no_huge && read_machine().huge_pages_free >= huge_pages_wanted;
+    m_huge_pages = !options.no_huge && app::read_machine().huge_pages_free >= huge_pages_wanted;
     m_alive = make_folder() && spawn(0) && spawn(1);
     return m_alive;
 }

@@ -29,9 +29,10 @@ LAYERS = {
     DRIVER: {FACTS, HW, QUEUE, 'public', 'dpdk'},
     'twin': {FACTS},
     'lib/ntbmsg': {'public', 'dpdk'},
-    'apps': {'public', 'dpdk'},
+    'apps/measure': set(),
+    'apps': {'apps/measure', 'public', 'dpdk'},
     'examples': {'public', 'dpdk'},
-    'bench': {'public', 'dpdk'},
+    'bench': {'apps/measure', 'public', 'dpdk'},
 }
 # The one part of the driver that knows the twin.
 TWIN_USERS = re.compile(r'^drivers/raw/plx_ntb/pmd_vdev[^/]*$')

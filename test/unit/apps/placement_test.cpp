@@ -3,17 +3,17 @@
 
 #include <gtest/gtest.h>
 
-using namespace bench;
+using namespace app;
 
 TEST(Placement, ClassesMeetAtTheirBounds)
 {
-    EXPECT_EQ(classify(50), Class::smt);
-    EXPECT_EQ(classify(89.9), Class::smt);
-    EXPECT_EQ(classify(90), Class::ccx);
-    EXPECT_EQ(classify(130), Class::ccx);
-    EXPECT_EQ(classify(130.1), Class::other);
-    EXPECT_EQ(classify(399), Class::other);
-    EXPECT_EQ(classify(400), Class::far);
+    EXPECT_EQ(classify(50), Placement::smt);
+    EXPECT_EQ(classify(89.9), Placement::smt);
+    EXPECT_EQ(classify(90), Placement::ccx);
+    EXPECT_EQ(classify(130), Placement::ccx);
+    EXPECT_EQ(classify(130.1), Placement::other);
+    EXPECT_EQ(classify(399), Placement::other);
+    EXPECT_EQ(classify(400), Placement::far);
 }
 
 TEST(Placement, AProbeOfAnotherClassIsAnotherPlace)

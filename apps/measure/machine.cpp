@@ -6,7 +6,7 @@
 #include <sys/utsname.h>
 #include <vector>
 
-namespace bench
+namespace app
 {
 
 namespace
@@ -43,14 +43,20 @@ std::vector<unsigned> allowed_cpus()
     return cpus;
 }
 
+std::string first_line_of(const char *path)
+{
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
 /// Names the core of a CPU: two threads of one core give the same text.
 std::string core_of(unsigned cpu)
 {
-    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                       "/topology/thread_siblings_list");
-    std::string siblings;
-    std::getline(file, siblings);
-    return siblings;
+    const std::string path =
+        "/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list";
+    return first_line_of(path.c_str());
 }
 
 } // namespace
@@ -59,10 +65,13 @@ Machine read_machine()
 {
     utsname names = {};
     uname(&names);
-    return {
-        value_of("/proc/cpuinfo", "model name"), std::string(names.sysname) + " " + names.release,
-        static_cast<unsigned>(allowed_cpus().size()), number_of("/proc/meminfo", "HugePages_Total"),
-        number_of("/proc/meminfo", "HugePages_Free")};
+    return {value_of("/proc/cpuinfo", "model name"),
+            std::string(names.sysname) + " " + names.release,
+            first_line_of("/proc/sys/kernel/random/boot_id"),
+            static_cast<unsigned>(allowed_cpus().size()),
+            number_of("/proc/meminfo", "HugePages_Total"),
+            number_of("/proc/meminfo", "HugePages_Free"),
+            strtod(first_line_of("/proc/loadavg").c_str(), nullptr)};
 }
 
 std::optional<std::pair<unsigned, unsigned>> choose_cpus()
@@ -76,4 +85,4 @@ std::optional<std::pair<unsigned, unsigned>> choose_cpus()
     return std::pair{cpus[0], cpus[1]};
 }
 
-} // namespace bench
+} // namespace app

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a figure's reader needs to know about the machine it was taken on.
-#ifndef BENCH_MACHINE_HPP
-#define BENCH_MACHINE_HPP
+#ifndef APP_MACHINE_HPP
+#define APP_MACHINE_HPP
 
 #include <optional>
 #include <string>
 #include <utility>
 
-namespace bench
+namespace app
 {
 
 struct Machine {
     std::string cpu;
     std::string kernel;
-    unsigned cpus;             ///< this process may use
+    std::string boot; ///< id of this start of the kernel: two hosts with the same are one machine
+    unsigned cpus;    ///< this process may use
     unsigned huge_pages_total; ///< of 2 MiB
     unsigned huge_pages_free;
+    double load_1min; ///< runnable processes, mean of the last minute
 };
 
 Machine read_machine();
@@ -24,6 +26,6 @@ Machine read_machine();
 /// than two CPUs
 std::optional<std::pair<unsigned, unsigned>> choose_cpus();
 
-} // namespace bench
+} // namespace app
 
 #endif

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace bench
+namespace app
 {
 
 namespace
@@ -19,19 +19,19 @@ constexpr double largest_drift = 1.25;
 
 } // namespace
 
-Class classify(double round_trip_ns)
+Placement classify(double round_trip_ns)
 {
     if (round_trip_ns < ccx_from_ns)
-        return Class::smt;
+        return Placement::smt;
     if (round_trip_ns <= ccx_to_ns)
-        return Class::ccx;
-    return round_trip_ns < far_from_ns ? Class::other : Class::far;
+        return Placement::ccx;
+    return round_trip_ns < far_from_ns ? Placement::other : Placement::far;
 }
 
-std::string_view name_of(Class c)
+std::string_view name_of(Placement place)
 {
-    constexpr std::string_view names[class_count] = {"smt", "ccx", "other", "far"};
-    return names[static_cast<unsigned>(c)];
+    constexpr std::string_view names[placement_count] = {"smt", "ccx", "other", "far"};
+    return names[static_cast<unsigned>(place)];
 }
 
 bool same_place(double before_ns, double after_ns)
@@ -40,4 +40,4 @@ bool same_place(double before_ns, double after_ns)
            std::max(before_ns, after_ns) <= largest_drift * std::min(before_ns, after_ns);
 }
 
-} // namespace bench
+} // namespace app
