@@ -49,6 +49,17 @@ public:
         return max_;
     }
 
+    /// Calls @p each (first value, first value beyond, how many) for every bucket that is not
+    /// empty, the lowest first. The last bucket ends at the largest value.
+    template <typename Each>
+    void for_each_bucket(Each each) const
+    {
+        for (unsigned i = 0; i < bucket_count; ++i) {
+            if (buckets_[i] != 0)
+                each(low_of(i), i + 1 < bucket_count ? low_of(i + 1) : UINT64_MAX, buckets_[i]);
+        }
+    }
+
 private:
     static constexpr unsigned sub_bits = 6; // 64 buckets a power of two
     static constexpr unsigned sub_buckets = 1U << sub_bits;
@@ -65,13 +76,21 @@ private:
         return linear + (shift - 1) * sub_buckets + sub;
     }
 
-    static constexpr uint64_t middle_of(unsigned index)
+    static constexpr unsigned shift_of(unsigned index)
+    {
+        return index < linear ? 0 : (index - linear) / sub_buckets + 1;
+    }
+
+    static constexpr uint64_t low_of(unsigned index)
     {
         if (index < linear)
             return index;
-        const unsigned shift = (index - linear) / sub_buckets + 1;
-        const uint64_t low = uint64_t{sub_buckets + (index - linear) % sub_buckets} << shift;
-        return low + (uint64_t{1} << shift) / 2;
+        return uint64_t{sub_buckets + (index - linear) % sub_buckets} << shift_of(index);
+    }
+
+    static constexpr uint64_t middle_of(unsigned index)
+    {
+        return low_of(index) + (uint64_t{1} << shift_of(index)) / 2;
     }
 
     std::array<uint64_t, bucket_count> buckets_{};

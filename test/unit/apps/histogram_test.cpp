@@ -73,4 +73,21 @@ TEST(Histogram, QuantilesDoNotDecrease)
     }
 }
 
+TEST(Histogram, BucketsHoldEveryValueInOrder)
+{
+    app::Histogram h;
+    const uint64_t values[] = {0, 127, 128, 129, 130, 4095, 4096, uint64_t{1} << 40, UINT64_MAX};
+    for (const uint64_t v : values)
+        h.record(v);
+    size_t next = 0;
+    h.for_each_bucket([&](uint64_t from, uint64_t to, uint64_t count) {
+        EXPECT_LT(from, to);
+        for (; count != 0; --count, ++next) {
+            EXPECT_GE(values[next], from);
+            EXPECT_TRUE(values[next] < to || to == UINT64_MAX);
+        }
+    });
+    EXPECT_EQ(next, std::size(values));
+}
+
 } // namespace

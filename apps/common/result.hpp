@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A result file, version 1: what was measured, on what, how. doc/results.md says what each field
+// means, doc/result.schema.json what a file has to look like.
+#ifndef APP_RESULT_HPP
+#define APP_RESULT_HPP
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "histogram.hpp"
+
+namespace app
+{
+
+/// A histogram in nanoseconds.
+struct Latency {
+    struct Bucket {
+        double from_ns, to_ns; ///< to_ns does not belong to it
+        uint64_t count;
+    };
+    uint64_t count = 0;
+    double min_ns = 0, mean_ns = 0, max_ns = 0;
+    double p50_ns = 0, p90_ns = 0, p99_ns = 0, p99_9_ns = 0, p99_99_ns = 0;
+    std::vector<Bucket> buckets;
+};
+
+/// @param ns_per_tick  of the histogram's values
+Latency latency_of(const Histogram &histogram, double ns_per_tick);
+
+/// One way of a measurement, or one peer of it.
+struct Flow {
+    std::string name; ///< "out", "in", "echo", or the device whose peer it is
+    uint64_t messages = 0, bytes = 0;
+    double seconds = 0; ///< the time that these took, at the end that received them
+};
+
+/// One measurement.
+struct ResultPoint {
+    std::string mode, operation, device, mix, pattern, clock;
+    uint64_t size = 0; ///< bytes; of a mix: the mean
+    uint64_t burst = 0, window = 0, queues = 0, repeat = 0;
+    double offered_rate = 0; ///< messages per second; 0: as many as possible
+    bool verified = false;   ///< CRC and sequence of every message
+    bool copied_by_dma = false;
+
+    bool complete = false;
+    std::string error; ///< one line; empty when complete
+    double seconds = 0;
+    std::vector<Flow> flows;
+    std::optional<Latency> latency;               ///< from the actual time of sending
+    std::optional<Latency> latency_from_intended; ///< from when it should have been sent
+
+    uint64_t lost = 0, corrupt = 0, out_of_order = 0;
+    uint64_t tx_full = 0, rx_nombuf = 0, captured = 0;
+    double probe_before_ns = 0, probe_after_ns = 0; ///< 0: not taken
+    std::string placement;                          ///< class of the first probe, or why not
+};
+
+/// What all flows of a point carry together.
+struct ResultRate {
+    uint64_t messages = 0, bytes = 0;
+    double messages_per_second = 0, bytes_per_second = 0;
+};
+ResultRate rate_of(const ResultPoint &point);
+
+struct ResultDevice {
+    std::string name, platform, burst; ///< platform: twin or pci
+    uint32_t pcie_generation = 0, lanes = 0;
+    uint32_t ring_lines = 0, inline_max = 0, max_message = 0, peer_max_message = 0;
+    uint64_t dma_min = 0; ///< bytes; 0: no message goes by DMA
+};
+
+struct Skipped {
+    std::string what, why;
+};
+
+/// All of a file. Texts are of the machine that drives.
+struct Result {
+    std::string program, command, started; ///< started: ISO 8601, UTC
+    bool complete = false;
+    bool interrupted = false;
+    std::string error;
+    double seconds = 0;
+    int driver_cpu = -1, server_cpu = -1;
+    bool same_machine = false;
+    double load_1min = 0; ///< before the first measurement
+    std::vector<std::pair<std::string, std::string>> options;
+    std::vector<ResultDevice> devices;
+    std::vector<ResultPoint> points;
+    std::vector<Skipped> skipped;
+};
+
+std::string to_json(const Result &result);
+/// One line a point, and one above them with the names of the columns.
+std::string to_csv(const Result &result);
+
+} // namespace app
+
+#endif
