@@ -343,6 +343,7 @@ struct rte_pmd_plx_ntb_window_view {
 };
 
 /**
+ * @param dev_id  rawdev id
  * @param info  size is set by the caller, the rest is filled in
  * @return 0; -ENODEV no such device, or a closed one; -EINVAL info is NULL or of another size
  */
@@ -353,6 +354,7 @@ int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, struct rte_pmd_plx_ntb_wind
  * rte_pmd_plx_ntb_window_free() or the device is closed. What is to be revoked apart from other
  * memory under traffic is allocated apart from it (doc/windows.md).
  *
+ * @param dev_id  rawdev id
  * @param bytes   1 to memory_bytes_max
  * @param memory  the result
  * @return 0; -ENODEV no such device, or a closed one; -EINVAL bytes, or memory is NULL; -ENOTSUP
@@ -363,6 +365,7 @@ int rte_pmd_plx_ntb_window_alloc(uint16_t dev_id, size_t bytes,
 
 /**
  * Gives memory back that rte_pmd_plx_ntb_window_alloc() gave.
+ * @param dev_id   rawdev id
  * @param address  its start
  * @return 0; -ENODEV; -ENOENT it is none, or was given back; -EBUSY some of it is exposed, or is
  * not known to be revoked: it is still the caller's
@@ -374,6 +377,7 @@ int rte_pmd_plx_ntb_window_free(uint16_t dev_id, void *address);
  * connection: a loss of the peer (RTE_PMD_PLX_NTB_EVENT_LOST), or a stop of the device, revokes it;
  * it is exposed anew, elsewhere, after RTE_PMD_PLX_NTB_EVENT_BACK.
  *
+ * @param dev_id   rawdev id
  * @param address  inside one allocation, a multiple of segment_bytes from its start
  * @param bytes    a multiple of segment_bytes
  * @param rights   RTE_PMD_PLX_NTB_WINDOW_WRITE, _READ, both; 0: WRITE
@@ -391,6 +395,7 @@ int rte_pmd_plx_ntb_window_expose(uint16_t dev_id, void *address, size_t bytes, 
  * Takes the peer's access away. When this returns 0 or -ENOENT, what the peer had written has
  * arrived, and nothing that it writes later does: the memory can be reused.
  *
+ * @param dev_id          rawdev id
  * @param address, bytes  as they were exposed
  * @return 0; -ENODEV; -ENOENT not exposed (any more: the peer was lost, or the device stopped);
  * -EIO the chip does not answer: it is still exposed, call again
@@ -410,6 +415,7 @@ int rte_pmd_plx_ntb_window_find(uint16_t dev_id, const void *address,
  * peer knows: stores that it does not allow are lost, loads give all-ones. The addresses stay
  * mapped until the device is closed.
  *
+ * @param dev_id  rawdev id
  * @param offset  the peer's, by way of a message; behind the memory of its queue pairs
  * @param bytes   1 or more, inside the window
  * @param view    the result

@@ -1,0 +1,184 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The binary interface that a public header promises, as lines of text, and what breaks it.
+
+  abi.py describe HEADER MAP LIBRARY COMPILER...            prints it
+  abi.py check STORED HEADER MAP LIBRARY COMPILER...        compares it with that of the last release
+
+COMPILER is the C compiler with what a user's flags are. The description comes out of the debug
+information of a small unit that includes the header, so that it is what a compiler makes of it:
+functions with their symbol versions, sizes and offsets of structs, values of constants.
+
+What is new breaks nothing; anything else does, and needs another soname. Where the soname has
+changed since the last release, what is broken is listed and allowed.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from elftools.elf.elffile import ELFFile
+
+def symbols(text):
+    """{function: its version} of a version map."""
+    text = re.sub(r'/\*.*?\*/|#[^\n]*', '', text, flags=re.DOTALL)
+    found = {}
+    for node, body in re.findall(r'(\w+)\s*\{(.*?)\}', text, flags=re.DOTALL):
+        exported = re.search(r'global\s*:(.*?)(local\s*:|$)', body, flags=re.DOTALL)
+        for name in re.findall(r'(\w+)\s*;', exported.group(1) if exported else ''):
+            found[name] = node
+    return found
+
+
+def macros(header, compiler):
+    """{name: text} of the constants that the header defines."""
+    own = set(re.findall(r'^\s*#\s*define\s+(\w+)[ \t]+\S', header.read_text(), flags=re.MULTILINE))
+    output = subprocess.run([*compiler, '-E', '-dM', '-include', header, '-x', 'c', '/dev/null'], check=True,
+                            capture_output=True, text=True).stdout
+    found = re.findall(r'^#define (\w+) (.+)$', output, flags=re.MULTILINE)
+    return {name: text for name, text in found if name in own}
+
+
+class Types:
+    """Spells types of debug information as C would, near enough to compare."""
+
+    KEYWORDS = {'DW_TAG_structure_type': 'struct', 'DW_TAG_union_type': 'union', 'DW_TAG_enumeration_type': 'enum'}
+
+    @staticmethod
+    def name(die):
+        return die.attributes['DW_AT_name'].value.decode() if 'DW_AT_name' in die.attributes else '?'
+
+    @staticmethod
+    def target(die):
+        return die.get_DIE_from_attribute('DW_AT_type') if 'DW_AT_type' in die.attributes else None
+
+    def spell(self, die):
+        if die is None:
+            return 'void'
+        if die.tag in self.KEYWORDS:
+            return f'{self.KEYWORDS[die.tag]} {self.name(die)}'
+        if die.tag == 'DW_TAG_pointer_type':
+            target = self.target(die)
+            if target is not None and target.tag == 'DW_TAG_subroutine_type':
+                return self.function(target)
+            return self.spell(target) + ' *'
+        if die.tag == 'DW_TAG_const_type':
+            return 'const ' + self.spell(self.target(die))
+        if die.tag == 'DW_TAG_array_type':
+            bounds = [child.attributes['DW_AT_upper_bound'].value + 1 for child in die.iter_children()
+                      if 'DW_AT_upper_bound' in child.attributes]
+            return self.spell(self.target(die)) + ''.join(f'[{bound}]' for bound in bounds)
+        if die.tag == 'DW_TAG_volatile_type':
+            return 'volatile ' + self.spell(self.target(die))
+        if die.tag == 'DW_TAG_subroutine_type':
+            return self.function(die)
+        return self.name(die)
+
+    def function(self, die):
+        parameters = [self.spell(self.target(child)) for child in die.iter_children()
+                      if child.tag == 'DW_TAG_formal_parameter']
+        return f'{self.spell(self.target(die))} ({", ".join(parameters) or "void"})'
+
+
+def compiled(header, names, compiler, folder):
+    """Debug information of a unit with a pointer to each function, which carries its prototype."""
+    unit = pathlib.Path(folder, 'unit.c')
+    pointers = ''.join(f'__typeof__({name}) *pointer_{name};\n' for name in names)
+    unit.write_text(f'#include "{header}"\n{pointers}')
+    subprocess.run([*compiler, '-g', '-gdwarf-4', '-O0', '-fno-eliminate-unused-debug-types', '-c', unit, '-o',
+                    unit.with_suffix('.o')], check=True)
+    return unit.with_suffix('.o')
+
+
+def from_header(unit, header):
+    """The top-level entries of a unit that the header itself declares."""
+    files = unit.dwarfinfo.line_program_for_CU(unit).header['file_entry']
+    for die in unit.get_top_DIE().iter_children():
+        at = die.attributes.get('DW_AT_decl_file')
+        if at is not None and files[at.value - 1].name.decode() == header.name:
+            yield die
+
+
+def describe_types(unit, header):
+    types = Types()
+    for die in from_header(unit, header):
+        name = types.name(die)
+        if die.tag == 'DW_TAG_structure_type' and 'DW_AT_byte_size' in die.attributes:
+            yield f'struct {name}: {die.attributes["DW_AT_byte_size"].value} bytes'
+            for field in die.iter_children():
+                offset = field.attributes['DW_AT_data_member_location'].value
+                yield f'struct {name} @{offset}: {types.spell(types.target(field))} {types.name(field)}'
+        elif die.tag == 'DW_TAG_enumeration_type':
+            yield f'enum {name}: {die.attributes["DW_AT_byte_size"].value} bytes'
+            for constant in die.iter_children():
+                yield f'enum {name} {types.name(constant)} = {constant.attributes["DW_AT_const_value"].value}'
+        elif die.tag == 'DW_TAG_typedef':
+            yield f'typedef {name}: {types.spell(types.target(die))}'
+
+
+def describe(header, version_map, compiler):
+    """The description, in an order that does not depend on that of the header."""
+    exported = symbols(version_map.read_text())
+    lines = {f'macro {name} = {text}' for name, text in macros(header, compiler).items()}
+    with tempfile.TemporaryDirectory() as folder, \
+            open(compiled(header, exported, compiler, folder), 'rb') as file:
+        for unit in ELFFile(file).get_dwarf_info().iter_CUs():
+            lines.update(describe_types(unit, header))
+            for die in unit.get_top_DIE().iter_children():
+                name = Types.name(die)
+                if die.tag == 'DW_TAG_variable' and name.startswith('pointer_'):
+                    function = name.removeprefix('pointer_')
+                    lines.add(f'function {function}@{exported[function]}: {Types().spell(Types.target(die))}')
+    return sorted(lines, key=natural)
+
+
+def natural(line):
+    """Numbers in lines sort by their value."""
+    return [int(part) if part.isdigit() else part for part in re.split(r'(\d+)', line)]
+
+
+def is_minor(line, now):
+    """The minor number of the header's version counts additions."""
+    found = re.match(r'macro (\w+_VERSION_MINOR) = (\d+)$', line)
+    return bool(found) and any(int(number) >= int(found.group(2)) for other in now
+                               for number in re.findall(rf'^macro {found.group(1)} = (\d+)$', other))
+
+
+def broken(stored, now):
+    """The lines of the stored description that hold no more."""
+    return [line for line in stored if line and not line.startswith('#') and line not in now and
+            not is_minor(line, now)]
+
+
+def soname(library):
+    with open(library, 'rb') as file:
+        dynamic = ELFFile(file).get_section_by_name('.dynamic')
+        return next(tag.soname for tag in dynamic.iter_tags('DT_SONAME'))
+
+
+def check(stored, now):
+    """Says what is broken. @return the exit status"""
+    lines = stored.read_text(encoding='ascii').splitlines()
+    gone = broken(lines, now)
+    renamed = any(line.startswith('soname ') for line in gone)
+    for line in gone:
+        print(f'{stored.name}: promised by the last release, and no more: {line}')
+    print(f'{stored.name}: {len(lines)} lines, {len(gone)} broken{", allowed by the new soname" * renamed}')
+    return 1 if gone and not renamed else 0
+
+
+def main():
+    what, *rest = sys.argv[1:]
+    stored = pathlib.Path(rest.pop(0)) if what == 'check' else None
+    header, version_map, library, *compiler = rest
+    lines = [f'soname {soname(library)}',
+             *describe(pathlib.Path(header).resolve(), pathlib.Path(version_map), compiler)]
+    if stored is not None:
+        sys.exit(check(stored, set(lines)))
+    print('# SPDX-License-Identifier: BSD-3-Clause', *lines, sep='\n')
+
+
+if __name__ == '__main__':
+    main()
