@@ -52,6 +52,8 @@ struct ntbmsg_endpoint_options {
     uint32_t max_message; /**< longest message taken from the peer, bytes; 0: what the posted
                              buffers hold */
     uint32_t tx_mbufs;    /**< mbufs in the endpoint's own pool (ntbmsg_pool); 0: 4096 */
+    uint32_t tx_room;     /**< data room of each in bytes behind the headroom, multiple of 64, 64 to
+                             65280; 0: 2048 */
 };
 
 /** Travels with a message, opaque to the library. Same layout as rte_pmd_plx_ntb_meta. */
@@ -141,8 +143,8 @@ int ntbmsg_link_why(const struct ntbmsg_endpoint *endpoint, char *text, size_t b
 /** Longest message in bytes that the peer takes now; 0 while not connected. */
 uint32_t ntbmsg_max_message(const struct ntbmsg_endpoint *endpoint);
 
-/** A private pool to take mbufs for sending from (headroom 128, data room 2048). Lives until close.
- */
+/** A private pool to take mbufs for sending from, headroom 128 and options.tx_room behind it. Lives
+ * until close. */
 struct rte_mempool *ntbmsg_pool(const struct ntbmsg_endpoint *endpoint);
 
 /**

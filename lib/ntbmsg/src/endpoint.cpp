@@ -91,7 +91,8 @@ rte_mempool *make_pool(const ntbmsg_endpoint &e, const char *kind, uint32_t mbuf
 int make_pools(ntbmsg_endpoint &e)
 {
     const uint32_t tx = e.options.tx_mbufs != 0 ? e.options.tx_mbufs : default_tx_mbufs;
-    e.tx_pool = make_pool(e, "tx", tx, RTE_MBUF_DEFAULT_DATAROOM);
+    const uint32_t room = e.options.tx_room != 0 ? e.options.tx_room : RTE_MBUF_DEFAULT_DATAROOM;
+    e.tx_pool = make_pool(e, "tx", tx, static_cast<uint16_t>(room));
     if (e.tx_pool == nullptr)
         return -ENOMEM;
     e.rx_pool = make_pool(e, "rx", rx_mbufs + rx_mbufs_per_queue * e.queues, inline_room);

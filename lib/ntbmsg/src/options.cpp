@@ -17,6 +17,7 @@ constexpr uint32_t max_buf_bytes = 65536;
 constexpr uint32_t max_buffers = 1U << 20;
 constexpr uint32_t max_message = (1U << 24) - 1; // 24 bits of length on the wire
 constexpr uint32_t max_tx_mbufs = 1U << 20;
+constexpr uint32_t max_tx_room = 65280; // an mbuf's length and headroom have 16 bits
 constexpr uint32_t line_bytes = 64;
 
 bool power_of_two(uint32_t value)
@@ -57,6 +58,8 @@ int check_options(const ntbmsg_endpoint_options &o)
         return refuse("max_message", o.max_message, "at most 16777215");
     if (!within(o.tx_mbufs, 1, max_tx_mbufs))
         return refuse("tx_mbufs", o.tx_mbufs, "at most 1048576");
+    if (!within(o.tx_room, line_bytes, max_tx_room) || o.tx_room % line_bytes != 0)
+        return refuse("tx_room", o.tx_room, "a multiple of 64, 64 to 65280");
     return 0;
 }
 

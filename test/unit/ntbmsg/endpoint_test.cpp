@@ -53,7 +53,27 @@ TEST_F(Endpoint, OpensAgainAfterClose)
 TEST_F(Endpoint, OpensWithTheDefaults)
 {
     ASSERT_EQ(ntbmsg_endpoint_open(near_device, nullptr, &near_), 0);
-    EXPECT_NE(ntbmsg_pool(near_), nullptr);
+    ASSERT_NE(ntbmsg_pool(near_), nullptr);
+    EXPECT_EQ(rte_pktmbuf_data_room_size(ntbmsg_pool(near_)), RTE_PKTMBUF_HEADROOM + 2048);
+}
+
+TEST_F(Endpoint, ALongMessageGoesOutOfOneMbuf)
+{
+    ntbmsg_endpoint_options options = small_options();
+    options.tx_room = 4096;
+    options.buf_bytes = 4096;
+    connect(options);
+    rte_mbuf *out = message(near_, 4096, 3);
+    ASSERT_NE(out, nullptr);
+    EXPECT_EQ(out->nb_segs, 1);
+    ASSERT_EQ(send(near_, far_, out), 1);
+    rte_mbuf *in = receive(far_);
+    ASSERT_NE(in, nullptr);
+    EXPECT_EQ(in->pkt_len, 4096U);
+    EXPECT_EQ(in->nb_segs, 1);
+    const auto *data = rte_pktmbuf_mtod(in, const uint8_t *);
+    EXPECT_TRUE(std::all_of(data, data + 4096, [](uint8_t byte) { return byte == 3; }));
+    rte_pktmbuf_free(in);
 }
 
 TEST_F(Endpoint, AFailedOpenLeavesNothingBehind)

@@ -47,6 +47,8 @@ constexpr Case wrong[] = {
     {"buffers", &O::buffers, (1U << 20) + 1},
     {"posted", &O::posted, UINT32_MAX},
     {"tx_mbufs", &O::tx_mbufs, UINT32_MAX},
+    {"tx_room_odd", &O::tx_room, 100},
+    {"tx_room_long", &O::tx_room, 65344},
 };
 
 INSTANTIATE_TEST_SUITE_P(Ranges, WrongOption, testing::ValuesIn(wrong),
@@ -60,7 +62,7 @@ TEST(Options, InitSetsTheDefaults)
     EXPECT_EQ(options.size, sizeof(options));
     EXPECT_EQ(options.queues, 1U);
     EXPECT_EQ(options.ring_lines | options.buffers | options.buf_bytes | options.posted |
-                  options.inline_max | options.max_message | options.tx_mbufs,
+                  options.inline_max | options.max_message | options.tx_mbufs | options.tx_room,
               0U);
     ntbmsg_endpoint_options_init(nullptr);
 }
@@ -83,6 +85,7 @@ TEST(Options, InRangeOnesReachTheLookUpOfTheDevice)
     options.buf_bytes = 65536;
     options.inline_max = 1024;
     options.max_message = (1U << 24) - 1;
+    options.tx_room = 65280;
     ntbmsg_endpoint *endpoint = nullptr;
     EXPECT_EQ(ntbmsg_endpoint_open("no_such_device", &options, &endpoint), -ENODEV);
 }
