@@ -131,7 +131,8 @@ void take_memory(Session &session, Single &single)
     // After traffic, so that every buffer that is used has its pages.
     std::string error;
     for (const Measure &measure : measures)
-        if (measure.kind != Kind::engine && !exercise_in_the_end(session, measure, error)) {
+        if (measure.kind != Kind::engine && measure.buf_bytes == usual_buf_bytes &&
+            !exercise_in_the_end(session, measure, error)) {
             single.failure = error;
             return;
         }
@@ -240,9 +241,10 @@ unsigned good_pairs(const std::vector<Pair> &pairs, Class c)
 
 void run_campaign(Session &session, const Plan &plan, Findings &findings)
 {
-    Pairing(session, plan, findings).run();
-    if (plan.memory && !interrupted())
+    if (plan.memory) // first: endpoints of other sizes leave gaps behind in EAL's memory
         take_memory(session, findings.memory_bytes);
+    if (!interrupted())
+        Pairing(session, plan, findings).run();
     if (plan.idle && !interrupted())
         take_idle(session, findings.idle_share);
     if (plan.turnover && !interrupted())

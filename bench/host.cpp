@@ -32,10 +32,7 @@ constexpr const char *device = "raw_plx_ntb0";
 constexpr uint32_t connect_ms = 30000;
 constexpr uint64_t drain_ns = 20000000;
 
-// The geometry that mem.host is judged with; the other figures are taken with the same.
-constexpr uint32_t ring_lines = 4096;
-constexpr uint32_t buffers = 4096;
-constexpr uint32_t buf_bytes = 2048;
+constexpr uint32_t buffers = 4096; // what mem.host is judged with
 
 int start_eal(const HostOptions &options)
 {
@@ -45,6 +42,7 @@ int start_eal(const HostOptions &options)
                                    "--no-pci",
                                    "--no-telemetry",
                                    "--log-level=lib.eal:error",
+                                   "--log-level=*plx_ntb*:warning",
                                    "-l",
                                    std::to_string(options.cpu),
                                    "--file-prefix",
@@ -75,11 +73,18 @@ Host::~Host()
     close();
 }
 
-void Host::open(const HostOptions &options, Result &result)
+void Host::open(const HostOptions &options, const Command &command, Result &result)
 {
     begin(options, result);
     if (!result.error)
-        open_endpoint(result);
+        open_endpoint(command.buf_bytes, result);
+}
+
+void Host::shape(const Command &command, Result &result)
+{
+    close_endpoint(result);
+    if (!result.error)
+        open_endpoint(command.buf_bytes, result);
 }
 
 void Host::begin(const HostOptions &options, Result &result)
@@ -90,17 +95,26 @@ void Host::begin(const HostOptions &options, Result &result)
     m_eal = true;
 }
 
-void Host::open_endpoint(Result &result)
+void Host::open_endpoint(uint32_t buf_bytes, Result &result)
 {
     ntbmsg_endpoint_options settings;
     ntbmsg_endpoint_options_init(&settings);
     settings.buffers = buffers;
     settings.buf_bytes = buf_bytes;
+    settings.tx_room = buf_bytes;
     const int error = ntbmsg_endpoint_open(device, &settings, &m_endpoint);
     if (error)
         return fail(result, -error, "the endpoint does not open");
     m_pool = ntbmsg_pool(m_endpoint);
     connect(result);
+}
+
+void Host::close_endpoint(Result &result)
+{
+    const int error = ntbmsg_endpoint_close(m_endpoint);
+    if (error)
+        return fail(result, -error, "the endpoint does not close");
+    m_endpoint = nullptr;
 }
 
 void Host::connect(Result &result)
@@ -240,7 +254,7 @@ void Host::restart(const HostOptions &options, const Command &command, Result &r
     begin(options, result);
     result.check = monotonic_ns();
     if (!result.error)
-        open_endpoint(result);
+        open_endpoint(command.buf_bytes, result);
     if (!result.error)
         send_one(Port{m_endpoint, m_pool}, command, result);
 }

@@ -28,7 +28,9 @@ public:
     Host &operator=(const Host &) = delete;
 
     /// Starts EAL, opens the endpoint and waits for the other host.
-    void open(const HostOptions &, Result &);
+    void open(const HostOptions &, const Command &, Result &);
+    /// Opens the endpoint anew, with other buffers.
+    void shape(const Command &, Result &);
     /// Runs one of the host operations.
     void run(const Command &, Shared &, Result &);
     /// The same after a predecessor was killed; then sends one message.
@@ -38,7 +40,8 @@ public:
 
 private:
     void begin(const HostOptions &, Result &);
-    void open_endpoint(Result &);
+    void open_endpoint(uint32_t buf_bytes, Result &);
+    void close_endpoint(Result &);
     void connect(Result &);
     void drain();
     const void *window_address() const;

@@ -74,6 +74,10 @@ std::optional<Run> take_run(Session &session, const Measure &measure, bool timed
                             std::string &error)
 {
     Command command = command_for(measure, timed);
+    if (!session.shape_hosts(measure.buf_bytes)) {
+        error = session.error();
+        return std::nullopt;
+    }
     if (measure.kind == Kind::engine && !open_engine(session, command, error))
         return std::nullopt;
     const auto answers = session.run(command);

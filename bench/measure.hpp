@@ -33,6 +33,7 @@ struct Measure {
     Kind kind;
     uint32_t payload; ///< bytes
     uint32_t batch;   ///< messages per burst
+    uint32_t buf_bytes = usual_buf_bytes;
 };
 
 inline constexpr Measure measures[] = {
@@ -41,7 +42,8 @@ inline constexpr Measure measures[] = {
     {"rate.32", Kind::rate, 32, 32},
     {"rate.64", Kind::rate, 64, 32},
     {"rate.256", Kind::rate, 256, 32},
-    {"stream.4096", Kind::stream, 4096, 4},
+    {"stream.2048", Kind::stream, 2048, 8}, // no figure: fills the usual buffers
+    {"stream.4096", Kind::stream, 4096, 4, 4096},
     {"engine.4096", Kind::engine, 4096, 16},
     {"engine.65536", Kind::engine, 65536, 4},
     {"engine.1048576", Kind::engine, 1048576, 1},

@@ -207,11 +207,25 @@ bool Session::open_hosts()
 {
     Command command{};
     command.op = Op::host_open;
+    command.buf_bytes = m_buf_bytes = usual_buf_bytes;
     command.bound_ns = open_bound;
     m_hosts_open = run_well(command).has_value();
     if (!m_options.restarts)
         remove_folder();
     return m_hosts_open;
+}
+
+bool Session::shape_hosts(uint32_t buf_bytes)
+{
+    if (buf_bytes == m_buf_bytes)
+        return true;
+    Command command{};
+    command.op = Op::host_shape;
+    command.buf_bytes = buf_bytes;
+    command.bound_ns = open_bound;
+    const bool done = run_well(command).has_value();
+    m_buf_bytes = done ? buf_bytes : 0;
+    return done;
 }
 
 /// Ends the sender without a word. @return the time of that
@@ -260,6 +274,7 @@ std::optional<Session::Restart> Session::restart_to_message(std::string &error)
 {
     Command command{};
     command.op = Op::host_restart;
+    command.buf_bytes = usual_buf_bytes;
     command.bound_ns = open_bound;
     const uint64_t begun = monotonic_ns();
     m_alive = m_folder.empty() ? false : spawn(1);

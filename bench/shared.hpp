@@ -19,6 +19,7 @@ enum class Op : uint32_t {
     ping,              ///< limit: ping-pong of one line
     stream,            ///< limit: ring or copy
     host_open,         ///< EAL, device, endpoint, connected
+    host_shape,        ///< endpoint closed, opened with other buffers, connected
     host_rtt,          ///< round trips through the library
     host_rate,         ///< one way through the library
     host_drain,        ///< takes out what a failed operation left behind
@@ -44,11 +45,12 @@ struct Command {
     Writer writer;
     Reader reader;
     PingForm form;
-    uint32_t copied;   ///< stream: slots are copied from a private source
-    uint32_t timed;    ///< host_rtt: every round trip by itself, for percentiles
-    uint64_t rounds;   ///< ping, host_rtt
-    uint64_t run_ns;   ///< stream, host_rtt, host_rate: how long to send
-    uint64_t bound_ns; ///< give up after that
+    uint32_t copied;    ///< stream: slots are copied from a private source
+    uint32_t timed;     ///< host_rtt: every round trip by itself, for percentiles
+    uint32_t buf_bytes; ///< host_open, host_shape: of window buffers and of the endpoint's mbufs
+    uint64_t rounds;    ///< ping, host_rtt
+    uint64_t run_ns;    ///< stream, host_rtt, host_rate: how long to send
+    uint64_t bound_ns;  ///< give up after that
 };
 
 inline constexpr unsigned percentile_count = 4;

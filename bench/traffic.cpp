@@ -24,10 +24,7 @@ constexpr unsigned max_burst = 32;
 constexpr uint64_t spins_per_look = 4096; ///< how often a waiting loop looks at the clock
 constexpr uint64_t rounds_per_look = 512; ///< the same for a series of round trips
 constexpr uint64_t farewell = UINT64_MAX; ///< payload of the message that ends a series
-constexpr size_t segment_bytes = 2048;    ///< data room of the endpoint's pool
 
-template <size_t bytes>
-constexpr unsigned segments = (bytes + segment_bytes - 1) / segment_bytes;
 template <size_t bytes>
 constexpr uint64_t lines = (bytes + line_bytes - 1) / line_bytes;
 
@@ -57,17 +54,12 @@ int until(uint64_t give_up_ns, Look look)
 template <size_t bytes>
 void write_payload(rte_mbuf *message, uint64_t value)
 {
-    constexpr size_t segment_payload = std::min(bytes, segment_bytes);
-    rte_mbuf *segment = message;
-    for (unsigned s = 0; s < segments<bytes>; s++) {
-        uint64_t *data = rte_pktmbuf_mtod(segment, uint64_t *);
-        if constexpr (bytes >= kernel_from)
-            kernel.fill_payload(reinterpret_cast<std::byte *>(data), segment_payload, value);
-        else
-            for (size_t i = 0; i < segment_payload / sizeof(uint64_t); i++)
-                data[i] = value;
-        segment = segment->next;
-    }
+    uint64_t *data = rte_pktmbuf_mtod(message, uint64_t *);
+    if constexpr (bytes >= kernel_from)
+        kernel.fill_payload(reinterpret_cast<std::byte *>(data), bytes, value);
+    else
+        for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+            data[i] = value;
 }
 
 /// @return the sum over the first word of every line: lines<bytes> times what was written.
@@ -89,32 +81,16 @@ uint64_t read_payload(const rte_mbuf *message)
     return sum;
 }
 
-/// Makes messages out of mbufs fresh from the pool: lengths, and chains where one is too small.
-/// @param mbufs n * segments<bytes> of them; the first n are the messages afterwards
-template <size_t bytes>
-void shape(rte_mbuf **mbufs, unsigned n)
-{
-    for (unsigned i = 0; i < n; i++) {
-        rte_mbuf *message = mbufs[i * segments<bytes>];
-        message->pkt_len = bytes;
-        message->nb_segs = segments<bytes>;
-        for (unsigned s = 0; s < segments<bytes>; s++) {
-            rte_mbuf *segment = mbufs[i * segments<bytes> + s];
-            segment->data_len = std::min(bytes, segment_bytes);
-            segment->next = s + 1 < segments<bytes> ? mbufs[i * segments<bytes> + s + 1] : nullptr;
-        }
-        mbufs[i] = message;
-    }
-}
-
+/// The pool's mbufs hold a message each.
 template <size_t bytes>
 bool make_burst(rte_mempool *pool, rte_mbuf **messages, unsigned n, uint64_t first_value)
 {
-    if (rte_pktmbuf_alloc_bulk(pool, messages, n * segments<bytes>) != 0)
+    if (rte_pktmbuf_alloc_bulk(pool, messages, n) != 0)
         return false;
-    shape<bytes>(messages, n);
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
+        messages[i]->pkt_len = messages[i]->data_len = bytes;
         write_payload<bytes>(messages[i], first_value + i);
+    }
     return true;
 }
 
@@ -155,12 +131,12 @@ rte_mbuf *receive_one(const Port &port, uint64_t give_up, Result &result)
 template <size_t bytes>
 bool ask_once(const Port &port, uint64_t round, uint64_t give_up, Result &result)
 {
-    rte_mbuf *message[segments<bytes>];
-    if (!make_burst<bytes>(port.pool, message, 1, round)) {
+    rte_mbuf *message = nullptr;
+    if (!make_burst<bytes>(port.pool, &message, 1, round)) {
         fail(result, ENOMEM, "the pool is empty");
         return false;
     }
-    if (!send_all(port, message, 1, give_up, result))
+    if (!send_all(port, &message, 1, give_up, result))
         return false;
     rte_mbuf *reply = receive_one(port, give_up, result);
     if (!reply)
@@ -239,7 +215,7 @@ template <size_t bytes>
 void send_as(const Port &port, const Command &command, Shared &shared, Result &result)
 {
     constexpr uint64_t bursts_per_look = 16;
-    rte_mbuf *messages[max_burst * segments<bytes>];
+    Burst messages;
     const uint64_t begin = monotonic_ns();
     for (uint64_t bursts = 1;; bursts++) {
         if (!make_burst<bytes>(port.pool, messages, command.batch, result.count)) {
@@ -288,7 +264,7 @@ template <size_t bytes>
 void receive_as(const Port &port, const Command &command, const Shared &shared, Result &result)
 {
     // Rings, pools and their caches have been round by then. A run too short for that counts whole.
-    constexpr uint64_t warm = bytes >= segment_bytes ? 4096 : 16384;
+    constexpr uint64_t warm = bytes >= kernel_from ? 4096 : 16384;
     const uint64_t give_up = monotonic_ns() + command.bound_ns;
     uint64_t begin = 0;
     uint64_t begin_at = 0;
@@ -323,6 +299,8 @@ void with_payload(uint32_t bytes, Result &result, Run run)
         return run.template operator()<64>();
     case 256:
         return run.template operator()<256>();
+    case 2048:
+        return run.template operator()<2048>();
     case 4096:
         return run.template operator()<4096>();
     default:

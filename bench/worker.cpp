@@ -156,7 +156,10 @@ void Worker::execute(const Command &command, Result &result)
         stream(command, result);
         break;
     case Op::host_open:
-        m_host.open(m_options.host, result);
+        m_host.open(m_options.host, command, result);
+        break;
+    case Op::host_shape:
+        m_host.shape(command, result);
         break;
     case Op::host_close:
         m_host.close();
