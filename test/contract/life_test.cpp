@@ -4,12 +4,22 @@
 
 #include <atomic>
 #include <cerrno>
+#include <functional>
 #include <rte_mbuf.h>
+
+#include <poll.h>
 
 using namespace contract;
 
 namespace
 {
+
+bool await(const std::function<bool()> &fact)
+{
+    for (int i = 0; i < 60'000 && !fact(); ++i)
+        poll(nullptr, 0, 1);
+    return fact();
+}
 
 class Life : public Pair
 {
@@ -315,6 +325,34 @@ TEST_P(Life, ACallbackCanAskAndGo)
     ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_CONNECTED));
     EXPECT_EQ(calls, 1u) << "not after it was removed";
     EXPECT_EQ(rte_pmd_plx_ntb_event_register(63, nullptr, nullptr), -ENODEV);
+}
+
+TEST_P(Life, ACallbackThatTakesLongKeepsNoOtherDevice)
+{
+    bring_up();
+    struct {
+        std::atomic<bool> inside{false};
+        std::atomic<bool> go{false};
+    } static gate;
+    gate.inside = gate.go = false;
+    const auto callback = [](uint16_t, rte_pmd_plx_ntb_event, void *) {
+        gate.inside = true;
+        await([] { return gate.go.load(); });
+    };
+    ASSERT_EQ(rte_pmd_plx_ntb_event_register(id(), callback, nullptr), 0);
+    far().stop();
+    EXPECT_TRUE(await([] { return gate.inside.load(); }));
+    {
+        test::LocalHost others[2];
+        const std::string wire = "mem:others-" + std::to_string(getpid());
+        for (test::LocalHost &other : others)
+            EXPECT_EQ(other.bring_up(wire, usual()), 0);
+        for (test::LocalHost &other : others)
+            EXPECT_TRUE(other.await_event('B'));
+    }
+    EXPECT_FALSE(gate.go);
+    gate.go = true;
+    ASSERT_EQ(rte_pmd_plx_ntb_event_register(id(), nullptr, nullptr), 0);
 }
 
 CONTRACT_BACK_ENDS(Life);

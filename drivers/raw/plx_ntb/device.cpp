@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include <rte_alarm.h>
 #include <rte_cycles.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -66,8 +65,11 @@ const char *topology_name(const hw::Chip &chip)
 Device::Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options)
     : raw_(raw), platform_(platform), options_(options), geometry_(options.geometry), link_(*this),
       lending_(name_, chip_, platform_, link_),
-      sleepers_(chip_, platform_, queues_, {options.recheck_us, options.spin_us})
+      sleepers_(chip_, platform_, queues_, {options.recheck_us, options.spin_us}, control_,
+                recheck_job)
 {
+    control_.set_job(tick_job, on_tick, this);
+    control_.set_job(recheck_job, Sleepers::check_again, &sleepers_);
     std::snprintf(name_, sizeof(name_), "%s", name);
 }
 
@@ -276,10 +278,13 @@ int Device::start()
         return rc;
     }
     platform_.ops->watch_peer(platform_.ctx, on_peer_change, this);
-    rc = rte_eal_alarm_set(1, on_tick, this);
+    char thread_name[16];
+    std::snprintf(thread_name, sizeof(thread_name), "plx-ctrl-%u", id());
+    control_.call(tick_job);
+    rc = control_.start(thread_name);
     if (rc == 0)
         return 0;
-    PLX_INIT_LOG(ERR, "%s: EAL sets no alarm for the control ticks: %s\n", name_, strerror(-rc));
+    PLX_INIT_LOG(ERR, "%s: EAL starts no control thread: %s\n", name_, strerror(-rc));
     stop();
     return rc;
 }
@@ -312,8 +317,7 @@ void Device::stop()
     if (started_) {
         platform_.ops->watch_peer(platform_.ctx, nullptr, nullptr);
         started_ = false; // a tick that has not begun does nothing
-        rte_eal_alarm_cancel(on_tick, this);
-        rte_eal_alarm_cancel(on_wake_alarm, this);
+        control_.stop();
         sleepers_.stop();
     }
     unsigned unanswered = 0;

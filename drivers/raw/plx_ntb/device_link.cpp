@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include <rte_alarm.h>
 #include <rte_cycles.h>
 
 #include <sys/random.h>
@@ -56,23 +55,14 @@ rte_pmd_plx_ntb_state public_state(LinkState state)
 
 // ---- the control thread
 
-void Device::on_tick(void *arg)
+unsigned Device::on_tick(void *arg)
 {
-    auto *device = static_cast<Device *>(arg);
-    const unsigned wait_us = device->tick();
-    if (wait_us != 0 && rte_eal_alarm_set(wait_us, on_tick, device) != 0)
-        PLX_LOG(CRIT, "%s: EAL sets no alarm: its link is not watched any more\n", device->name_);
-}
-
-void Device::on_wake_alarm(void *arg)
-{
-    static_cast<Device *>(arg)->tick();
+    return static_cast<Device *>(arg)->tick();
 }
 
 void Device::on_peer_change(void *arg)
 {
-    // On the platform's thread: only ask for a tick. Without it the next regular one sees the same.
-    rte_eal_alarm_set(1, on_wake_alarm, arg);
+    static_cast<Device *>(arg)->control_.call(tick_job); // on the platform's thread
 }
 
 unsigned Device::next_tick_us() const
@@ -84,9 +74,6 @@ unsigned Device::next_tick_us() const
 
 unsigned Device::tick()
 {
-    // Pairs with start(): what was made before, the lock with it, is seen here, whatever EAL's
-    // alarms order. The lock pairs with stop(): what is done here is done before the device goes.
-    (void)started_.load(std::memory_order_acquire);
     lock();
     if (started_) {
         watch_queues();

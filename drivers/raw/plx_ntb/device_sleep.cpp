@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <ctime>
 
-#include <rte_alarm.h>
 #include <rte_atomic.h>
 #include <rte_cycles.h>
 #include <rte_pause.h>
@@ -99,10 +98,8 @@ uint64_t QueueSleep::answer() const
 
 void QueueSleep::recheck()
 {
-    if (!all_->running_ || all_->recheck_set_)
-        return;
-    const int rc = rte_eal_alarm_set(all_->times_.recheck_us, Sleepers::on_recheck, all_);
-    all_->recheck_set_ = rc == 0; // without it the control tick looks, some milliseconds later
+    if (all_->running_)
+        all_->control_.call(all_->recheck_job_, all_->times_.recheck_us);
 }
 
 void QueueSleep::drain()
@@ -167,13 +164,6 @@ void Sleepers::stop()
         chip_.doorbells_mask(all_doorbells);
         platform_.ops->watch_interrupt(platform_.ctx, nullptr, nullptr);
     }
-    rte_eal_alarm_cancel(on_recheck, this);
-    // A look that is over was over before this, whatever EAL's alarms order.
-    pthread_mutex_lock(&look_mutex_);
-    pthread_mutex_unlock(&look_mutex_);
-    pthread_mutex_lock(&mutex_);
-    recheck_set_ = false; // nobody sets or runs it any more
-    pthread_mutex_unlock(&mutex_);
     wake_all();
 }
 
@@ -227,13 +217,10 @@ void Sleepers::look()
     pthread_mutex_unlock(&look_mutex_);
 }
 
-void Sleepers::on_recheck(void *arg)
+unsigned Sleepers::check_again(void *arg)
 {
-    auto *self = static_cast<Sleepers *>(arg);
-    pthread_mutex_lock(&self->mutex_);
-    self->recheck_set_ = false;
-    pthread_mutex_unlock(&self->mutex_);
-    self->look();
+    static_cast<Sleepers *>(arg)->look();
+    return 0; // where it is still called for, look() has asked for more
 }
 
 void Sleepers::on_interrupt(void *arg)

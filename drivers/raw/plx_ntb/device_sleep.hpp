@@ -14,6 +14,7 @@
 #include <plx_chip.hpp>
 #include <plx_queue.hpp>
 
+#include "control_thread.hpp"
 #include "plx_gate.hpp"
 #include "plx_platform.hpp"
 #include "plx_sleep.hpp"
@@ -117,8 +118,11 @@ public:
         uint64_t peer_features;
     };
 
-    Sleepers(const hw::Chip &chip, const Platform &platform, QueuePair *queues, const Times &times)
-        : chip_(chip), platform_(platform), queues_(queues), times_(times)
+    /// @param control whose job @p recheck_job is check_again(), with this for its argument
+    Sleepers(const hw::Chip &chip, const Platform &platform, QueuePair *queues, const Times &times,
+             ControlThread &control, unsigned recheck_job)
+        : chip_(chip), platform_(platform), queues_(queues), times_(times), control_(control),
+          recheck_job_(recheck_job)
     {
     }
 
@@ -126,7 +130,7 @@ public:
     void release(unsigned queue);
     /// @param interrupts whether doorbells may interrupt. @return features of the hello
     uint64_t start(const char *name, bool interrupts);
-    /// Nothing runs any more when it returns; who sleeps is woken.
+    /// After the control thread's end. Nothing runs any more when it returns; who sleeps is woken.
     void stop();
 
     /// The control thread, with the gates open.
@@ -136,6 +140,8 @@ public:
     void wake_all();
     /// What doorbells do not tell: re-checks, and requests of the peer.
     void look();
+    /// look() as a job of the control thread.
+    static unsigned check_again(void *arg);
 
     // The receiver of a queue that is set up.
     int event_fd(unsigned queue) const;
@@ -149,7 +155,6 @@ private:
     friend class QueueSleep;
 
     static void on_interrupt(void *arg);
-    static void on_recheck(void *arg);
     void rung(uint16_t bits);
     void answer(unsigned queue);
     bool spin(unsigned queue, uint32_t us);
@@ -159,12 +164,13 @@ private:
     const Platform &platform_;
     QueuePair *queues_;
     Times times_;
+    ControlThread &control_;
+    unsigned recheck_job_;
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_t look_mutex_ = PTHREAD_MUTEX_INITIALIZER; ///< held by whoever looks; first
     unsigned open_ = 0;
     bool running_ = false;
     bool listening_ = false;
-    bool recheck_set_ = false;
     bool peer_answers_ = false;
     bool peer_listens_ = false;
     SleepCounts counts_;

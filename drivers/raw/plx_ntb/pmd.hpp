@@ -15,6 +15,7 @@
 #include <plx_chip.hpp>
 #include <plx_queue.hpp>
 
+#include "control_thread.hpp"
 #include "device_copy.hpp"
 #include "device_sleep.hpp"
 #include "device_window.hpp"
@@ -140,8 +141,8 @@ private:
     void report(LinkEvent event) override;
     void explain(const char *why) override;
 
-    static void on_tick(void *arg);
-    static void on_wake_alarm(void *arg);
+    enum Job : unsigned { tick_job, recheck_job };
+    static unsigned on_tick(void *arg);
     static void on_peer_change(void *arg);
     unsigned tick(); ///< @return microseconds to the next one; 0: stopped, none
     void watch_queues();
@@ -203,6 +204,7 @@ private:
     rte_pmd_plx_ntb_event_fn event_fn_ = nullptr;
     void *event_arg_ = nullptr;
     LinkCounts counts_;
+    ControlThread control_; ///< the last one: ends before what it uses
 };
 
 /// Where the chip stands, for a log line.

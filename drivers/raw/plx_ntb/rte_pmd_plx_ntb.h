@@ -153,8 +153,9 @@ enum rte_pmd_plx_ntb_event {
 };
 
 /**
- * Runs on EAL's interrupt thread, in order, one at a time. It must not block and must not call
- * rte_rawdev_stop(), rte_rawdev_close() or rte_pmd_plx_ntb_event_register() of this device.
+ * Runs on a control thread of the device's own, in order, one at a time; those of several devices
+ * may run at once. While it runs, the device sends no heartbeat: it must not block. It must not
+ * call rte_rawdev_stop(), rte_rawdev_close() or rte_pmd_plx_ntb_event_register() of this device.
  */
 typedef void (*rte_pmd_plx_ntb_event_fn)(uint16_t dev_id, enum rte_pmd_plx_ntb_event event,
                                          void *arg);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events on their way from EAL's interrupt thread to the thread that polls the endpoint.
+// Events on their way from the device's control thread to the thread that polls the endpoint.
 #ifndef NTBMSG_EVENT_QUEUE_HPP
 #define NTBMSG_EVENT_QUEUE_HPP
 
