@@ -32,6 +32,7 @@ LAYERS = {
     'apps/measure': set(),
     'apps': {'apps/measure', 'public', 'dpdk'},
     'examples': {'public', 'dpdk'},
+    'bench/micro': {QUEUE, 'apps', 'dpdk'},
     'bench': {'apps/measure', 'public', 'dpdk'},
 }
 # The one part of the driver that knows the twin.

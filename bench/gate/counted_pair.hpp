@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two endpoints of one process, joined by a cable, and mbufs to send: what instructions are counted
+// on. One thread plays both hosts, so that each run does the same.
+#ifndef BENCH_GATE_COUNTED_PAIR_HPP
+#define BENCH_GATE_COUNTED_PAIR_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include <rte_mbuf.h>
+
+#include <ntbmsg.h>
+
+namespace gate
+{
+
+inline constexpr const char *near_device = "raw_plx_ntb0";
+inline constexpr const char *far_device = "raw_plx_ntb1";
+inline constexpr uint16_t most = 32; ///< messages of a burst
+
+/// Says what failed and ends the program: a count without its traffic means nothing.
+[[noreturn]] void fail(const char *what, int got);
+
+struct Pair {
+    Pair(); ///< opens both and waits until they have met
+    ~Pair();
+    Pair(const Pair &) = delete;
+    Pair &operator=(const Pair &) = delete;
+
+    ntbmsg_endpoint *near = nullptr;
+    ntbmsg_endpoint *far = nullptr;
+};
+
+/// @p n messages of @p bytes each from the near endpoint's pool, in chains where they are long.
+void fill(const Pair &pair, rte_mbuf **mbufs, uint16_t n, uint32_t bytes);
+
+/// Name of the compiled variant of the hot path, e.g. "plain/avx2".
+const char *variant();
+
+} // namespace gate
+
+#endif

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What instructions.py runs under valgrind's callgrind: each case alone is collected, its counts are
+// written out under its name, and a line says how many messages they were for. Run without
+// valgrind, it goes through the same traffic and counts nothing.
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+
+#include <rte_eal.h>
+#include <rte_version.h>
+
+#include <valgrind/callgrind.h>
+
+#include "counted_pair.hpp"
+
+namespace
+{
+
+using gate::fail;
+using gate::most;
+
+// Rounds of a case. The first ones are not counted: rings, caches of the pools and posted buffers
+// come to rest in them.
+constexpr unsigned warm_up = 64;
+constexpr unsigned rounds = 256;
+
+/// Counts what @p call executes, when @p counted says so.
+template<class Call> int collect(bool counted, Call call)
+{
+    if (!counted)
+        return call();
+    CALLGRIND_TOGGLE_COLLECT;
+    const int got = call();
+    CALLGRIND_TOGGLE_COLLECT;
+    return got;
+}
+
+/// Writes the counts down. @p calls and @p messages is what they are divided by.
+void finish(const char *name, unsigned calls, unsigned messages)
+{
+    CALLGRIND_DUMP_STATS_AT(name);
+    std::printf("%s %u %u\n", name, calls, messages);
+}
+
+struct Traffic {
+    const char *send_name; ///< NULL: not counted
+    const char *receive_name;
+    uint32_t bytes;
+    uint16_t burst;
+};
+
+/// Bursts from the near end to the far one, with one of the two calls counted.
+void run(const gate::Pair &pair, const Traffic &t, bool sends)
+{
+    CALLGRIND_ZERO_STATS;
+    for (unsigned i = 0; i < warm_up + rounds; ++i) {
+        const bool counted = i >= warm_up;
+        rte_mbuf *mbufs[most];
+        gate::fill(pair, mbufs, t.burst, t.bytes);
+        const int sent = collect(counted && sends, [&] {
+            return ntbmsg_send_burst(pair.near, 0, mbufs, nullptr, t.burst);
+        });
+        if (sent != t.burst)
+            fail("not all was sent", sent);
+        const int got = collect(counted && !sends, [&] {
+            return ntbmsg_recv_burst(pair.far, 0, mbufs, nullptr, t.burst);
+        });
+        if (got != t.burst)
+            fail("not all has come", got);
+        rte_pktmbuf_free_bulk(mbufs, t.burst);
+    }
+    finish(sends ? t.send_name : t.receive_name, rounds, rounds * t.burst);
+}
+
+/// A poll that finds nothing.
+void run_empty(const gate::Pair &pair)
+{
+    CALLGRIND_ZERO_STATS;
+    for (unsigned i = 0; i < warm_up + rounds; ++i) {
+        rte_mbuf *mbuf = nullptr;
+        const int got = collect(
+            i >= warm_up, [&] { return ntbmsg_recv_burst(pair.far, 0, &mbuf, nullptr, 1); });
+        if (got != 0)
+            fail("a message from nowhere", got);
+    }
+    finish("recv.empty", rounds, rounds);
+}
+
+constexpr Traffic queue_traffic[] = {
+    {"send.8x1", "recv.8x1", 8, 1},
+    {"send.64x1", "recv.64x1", 64, 1},
+    {"send.64x32", "recv.64x32", 64, 32},
+    {"send.1518x32", "recv.1518x32", 1518, 32},
+};
+
+/// What the counts depend on, beside the code: they are compared only where these are the same.
+void describe()
+{
+    std::printf("# compiler g++ %s\n", __VERSION__);
+    std::printf("# dpdk %s\n", rte_version());
+    std::printf("# variant %s\n", gate::variant());
+#ifdef NDEBUG
+    std::printf("# build %s\n", GATE_BUILD);
+#else
+    std::printf("# build %s, asserts\n", GATE_BUILD);
+#endif
+}
+
+int start_eal()
+{
+    // Without huge pages, as the simulation knows none, and with no line given back to the cache by
+    // force, as which instruction does that depends on the processor.
+    static char words[][96] = {"ntbmsg_instructions",
+                               "--no-huge",
+                               "-m",
+                               "256",
+                               "--no-pci",
+                               "--no-shconf",
+                               "--no-telemetry",
+                               "--log-level=error",
+                               "--vdev=raw_plx_ntb0,cable=mem:gate,drain=none,heartbeat_ms=30000,lost_ms=60000",
+                               "--vdev=raw_plx_ntb1,cable=mem:gate,drain=none,heartbeat_ms=30000,lost_ms=60000"};
+    constexpr int count = sizeof(words) / sizeof(words[0]);
+    char *arguments[count + 1] = {};
+    for (int i = 0; i < count; ++i)
+        arguments[i] = words[i];
+    return rte_eal_init(count, arguments);
+}
+
+} // namespace
+
+int main()
+{
+    if (start_eal() < 0)
+        return EXIT_FAILURE;
+    {
+        const gate::Pair pair;
+        describe();
+        for (const Traffic &traffic : queue_traffic) {
+            run(pair, traffic, true);
+            run(pair, traffic, false);
+        }
+        run_empty(pair);
+    }
+    rte_eal_cleanup();
+    return EXIT_SUCCESS;
+}

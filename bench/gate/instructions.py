@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Counts the instructions of the hot calls under valgrind's callgrind and compares them with the
+stored baseline. Counts do not depend on the machine's mood nor, as valgrind simulates one
+instruction set, on its processor; they do depend on the compiler, so a baseline is only good for
+the compiler, DPDK and build it was taken with, and nothing is judged elsewhere.
+
+  instructions.py PROGRAM BASELINE             compares; status 1: something grew by more than 3 %
+  instructions.py PROGRAM BASELINE --update    writes the baseline; say in the commit why
+  status 77: there is nothing to compare with here, and why
+"""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+# A case may grow by so much: less than a cache line fetched in vain, more than a re-ordered branch.
+GROWTH = 0.03
+SKIPPED = 77
+TIME_LIMIT = 300
+
+
+class Unusable(Exception):
+    """Why nothing can be judged."""
+
+
+def counts(folder):
+    """{case: instructions} of callgrind's files, one for each time that counts were written."""
+    found = {}
+    for file in folder.iterdir():
+        text = file.read_text(errors='replace')
+        case = re.search(r'^desc: Trigger: Client Request: (\S+)$', text, re.MULTILINE)
+        total = re.search(r'^totals: (\d+)$', text, re.MULTILINE)
+        if case and total:
+            found[case.group(1)] = int(total.group(1))
+    return found
+
+
+def measured(output, totals):
+    """What the program said of itself, and instructions a message of each case."""
+    facts = dict(re.findall(r'^# (\S+) (.*)$', output, re.MULTILINE))
+    cases = {name: int(messages) for name, _, messages in re.findall(r'^(\S+) (\d+) (\d+)$', output, re.MULTILINE)}
+    if not cases or set(cases) != set(totals) or not all(totals.values()):
+        raise RuntimeError(f'cases {sorted(cases)}, but counts of {sorted(totals)}')
+    facts['instructions'] = {name: round(totals[name] / cases[name], 2) for name in sorted(cases)}
+    return facts
+
+
+def measure(program):
+    if shutil.which('valgrind') is None:
+        raise Unusable('valgrind is not installed (tools/setup)')
+    with tempfile.TemporaryDirectory(prefix='ntbmsg-gate-') as folder:
+        out = pathlib.Path(folder)
+        done = subprocess.run(['valgrind', '-q', '--tool=callgrind', '--collect-atstart=no',
+                               f'--callgrind-out-file={out / "counts"}', program], cwd=folder,
+                              capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f'{program}: status {done.returncode}\n{done.stdout}{done.stderr}')
+        return measured(done.stdout, counts(out))
+
+
+def comparable(now, baseline):
+    """Raises Unusable where counts of the two say nothing about the code."""
+    for fact in ('compiler', 'dpdk', 'variant', 'build'):
+        if now.get(fact) != baseline.get(fact):
+            raise Unusable(f'the baseline is of {fact} "{baseline.get(fact)}", this is "{now.get(fact)}"')
+
+
+def judged(now, baseline):
+    """[(case, instructions before and now, verdict)]; verdicts 'grew' and 'gone' are failures."""
+    old, new = baseline['instructions'], now['instructions']
+    for name in sorted(old.keys() | new.keys()):
+        if name not in new:
+            yield name, old[name], None, 'gone'
+        elif name not in old:
+            yield name, None, new[name], 'new'
+        else:
+            change = new[name] / old[name] - 1
+            verdict = 'grew' if change > GROWTH else 'fell' if change < -GROWTH else 'same'
+            yield name, old[name], new[name], verdict
+
+
+def report(rows):
+    """Prints them. @return the exit status"""
+    for name, before, after, verdict in rows:
+        change = f'{(after / before - 1) * 100:+7.2f} %' if before and after else '         '
+        print(f'{name:24} {before or "-":>10} {after or "-":>10} {change}  {verdict}')
+    failed = [name for name, _, _, verdict in rows if verdict in ('grew', 'gone')]
+    if failed:
+        print(f'# grew by more than {GROWTH:.0%} or gone: {" ".join(failed)}; '
+              'if it is meant: tools/bench --check --update')
+    elif any(verdict != 'same' for _, _, _, verdict in rows):
+        print('# better or new: keep it with tools/bench --check --update')
+    return 1 if failed else 0
+
+
+def main():
+    program, file = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+    try:
+        now = measure(program)
+        if sys.argv[3:] == ['--update']:
+            file.write_text(json.dumps(now, indent=1, sort_keys=True) + '\n')
+            print(f'# {file}: {len(now["instructions"])} cases')
+            return 0
+        baseline = json.loads(file.read_text())
+        comparable(now, baseline)
+    except Unusable as why:
+        print(f'# skipped: {why}')
+        return SKIPPED
+    print('# instructions a message: case, baseline, now')
+    return report(list(judged(now, baseline)))
+
+
+if __name__ == '__main__':
+    sys.exit(main())

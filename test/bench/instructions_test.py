@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the performance gate makes of counts.
+
+    instructions_test.py FOLDER_OF_THE_GATE
+"""
+
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, sys.argv.pop())
+import instructions  # noqa: E402
+
+OUTPUT = """# compiler g++ 12.2.0
+# dpdk DPDK 22.11.11
+# variant plain/avx2
+# build buildtype release
+send.64x32 256 8192
+recv.empty 256 256
+"""
+NOW = {'compiler': 'g++ 12.2.0', 'dpdk': 'DPDK 22.11.11', 'variant': 'plain/avx2', 'build': 'buildtype release',
+       'instructions': {'send.64x32': 140.0, 'recv.empty': 151.0}}
+
+
+def verdicts(**changed):
+    now = dict(NOW, instructions=dict(NOW['instructions'], **changed))
+    return {name: verdict for name, _, _, verdict in instructions.judged(now, NOW)}
+
+
+class Gate(unittest.TestCase):
+    def test_counts_a_message(self):
+        facts = instructions.measured(OUTPUT, {'send.64x32': 8192 * 140, 'recv.empty': 256 * 151})
+        self.assertEqual(facts, NOW)
+
+    def test_a_case_without_counts_is_an_error(self):
+        for totals in ({}, {'send.64x32': 1}, {'send.64x32': 1, 'recv.empty': 0},
+                       {'send.64x32': 1, 'recv.empty': 1, 'more': 1}):
+            with self.assertRaises(RuntimeError):
+                instructions.measured(OUTPUT, totals)
+
+    def test_reads_what_callgrind_writes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = pathlib.Path(folder)
+            (out / 'counts.1').write_text('desc: Trigger: Client Request: send.8x1\nevents: Ir\ntotals: 80384\n')
+            (out / 'counts').write_text('desc: Trigger: Program termination\ntotals: 0\n')
+            self.assertEqual(instructions.counts(out), {'send.8x1': 80384})
+
+    def test_growth_beyond_three_percent_fails(self):
+        self.assertEqual(verdicts(**{'send.64x32': 144.1})['send.64x32'], 'same')
+        self.assertEqual(verdicts(**{'send.64x32': 144.3})['send.64x32'], 'grew')
+        self.assertEqual(verdicts(**{'send.64x32': 130.0})['send.64x32'], 'fell')
+        self.assertEqual(verdicts(more=1.0)['more'], 'new')
+        self.assertEqual(instructions.report([('a', 100, 104, 'grew')]), 1)
+        self.assertEqual(instructions.report([('a', 100, 90, 'fell'), ('b', None, 1, 'new')]), 0)
+
+    def test_a_case_that_is_gone_fails(self):
+        rows = list(instructions.judged(dict(NOW, instructions={'recv.empty': 151.0}), NOW))
+        self.assertEqual(instructions.report(rows), 1)
+
+    def test_nothing_is_judged_on_another_ground(self):
+        instructions.comparable(NOW, dict(NOW))
+        for fact in ('compiler', 'dpdk', 'variant', 'build'):
+            with self.assertRaises(instructions.Unusable):
+                instructions.comparable(dict(NOW, **{fact: 'other'}), NOW)
+
+
+unittest.main()
