@@ -437,6 +437,40 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
     EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(63, &i), -ENODEV);
 }
 
+// Every length around the steps of the copy, at every alignment of a word.
+TEST_P(Windows, BytesAreStoredWhereTheyBelong)
+{
+    bring_up();
+    const Answer lent = far().ask(Op::lend, 2 * mib, uint64_t{both});
+    ASSERT_EQ(lent.rc, 0);
+    rte_pmd_plx_ntb_store_fn store = nullptr;
+    EXPECT_EQ(rte_pmd_plx_ntb_window_store_get(id(), nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_store_get(63, &store), -ENODEV);
+    ASSERT_EQ(rte_pmd_plx_ntb_window_store_get(id(), &store), 0);
+    rte_pmd_plx_ntb_window_view view{};
+    ASSERT_EQ(rte_pmd_plx_ntb_window_peer(id(), lent.value, 2 * mib, &view), 0);
+    // Own memory shows what came, and what beside it did not change: the far host reads words.
+    ASSERT_TRUE(
+        near().store_until(lent.value, 1, [&] { return far().ask(Op::word, 0).value == 1; }));
+    std::vector<unsigned char> source(8192);
+    std::vector<unsigned char> expected(8192);
+    for (size_t i = 0; i < source.size(); ++i)
+        source[i] = static_cast<unsigned char>(i * 7 + 1);
+    size_t at = 64;
+    for (const size_t bytes :
+         {0, 1, 7, 8, 9, 15, 16, 31, 33, 63, 64, 65, 255, 257, 1279, 1281, 2500}) {
+        at += bytes % 3;
+        store(static_cast<char *>(view.address) + at, source.data() + bytes % 5, bytes);
+        std::memcpy(expected.data() + at, source.data() + bytes % 5, bytes);
+        at += bytes + 1;
+    }
+    for (size_t i = 64; i + 8 <= at + 64; i += 8) {
+        uint64_t word;
+        std::memcpy(&word, expected.data() + i, sizeof(word));
+        ASSERT_EQ(far().ask(Op::word, i).value, word) << i;
+    }
+}
+
 // A chip that does not answer may still let the peer through: nothing is given up before it does.
 TEST_P(Windows, WhatIsNotKnownToBeRevokedStaysExposed)
 {

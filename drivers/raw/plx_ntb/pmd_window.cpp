@@ -74,3 +74,13 @@ int rte_pmd_plx_ntb_window_peer(uint16_t dev_id, uint64_t offset, size_t bytes,
         return view == nullptr ? -EINVAL : lending.peer(offset, bytes, view);
     });
 }
+
+int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_store_fn *store)
+{
+    return with(dev_id, [store](Device &device, Lending &) {
+        if (store == nullptr)
+            return -EINVAL;
+        *store = device.ops()->copy;
+        return 0;
+    });
+}

@@ -426,6 +426,23 @@ int rte_pmd_plx_ntb_window_find(uint16_t dev_id, const void *address,
 int rte_pmd_plx_ntb_window_peer(uint16_t dev_id, uint64_t offset, size_t bytes,
                                 struct rte_pmd_plx_ntb_window_view *view);
 
+/**
+ * Stores bytes into memory that the peer lends, the fastest way that is right for how the window is
+ * mapped: what was stored by earlier calls of a thread is visible before what it does later, a
+ * burst included; the bytes of one call become visible in any order, but 8 aligned ones at once.
+ *
+ * @param to     in an rte_pmd_plx_ntb_window_view
+ * @param from   private memory
+ * @param bytes  0 or more
+ */
+typedef void (*rte_pmd_plx_ntb_store_fn)(void *to, const void *from, size_t bytes);
+
+/**
+ * Gets the function that stores into the window of a device. Valid until the device is removed.
+ * @return 0; -ENODEV no such device, or a closed one; -EINVAL store is NULL
+ */
+int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_store_fn *store);
+
 /** Faults on demand, for tests of what is built on a device. Each strikes the device's own end. */
 enum rte_pmd_plx_ntb_fault {
     /** 1: the link is held down; 0: it may train again */

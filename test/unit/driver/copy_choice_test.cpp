@@ -237,7 +237,7 @@ struct Bench {
     uint32_t capacity = 4096;
     unsigned looks = 0;
 
-    static void cpu(std::byte *, const std::byte *, size_t n)
+    static void cpu(void *, const void *, size_t n)
     {
         now += per_copy_cpu + per_kib_cpu * n / 1024;
     }

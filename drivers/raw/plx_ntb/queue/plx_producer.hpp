@@ -110,9 +110,10 @@ public:
 };
 
 template <MemPolicy Mem>
-void copy_out(std::byte *to, const std::byte *from, size_t n)
+void copy_out(void *to, const void *from, size_t n)
 {
-    Mem::stream(to, from, n, to);
+    auto *begin = static_cast<std::byte *>(to);
+    Mem::stream(begin, static_cast<const std::byte *>(from), n, begin);
     Mem::flush();
 }
 

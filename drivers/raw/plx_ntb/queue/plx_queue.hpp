@@ -129,7 +129,7 @@ using RxBurst = int (*)(Rx *, rte_mbuf **mbufs, Meta *meta, unsigned n);
 
 /// Copies into the window as a sending half copies into posted buffers; the data are on their way
 /// when it returns.
-using Copy = void (*)(std::byte *to, const std::byte *from, size_t n);
+using Copy = void (*)(void *to, const void *from, size_t n);
 
 /// One compiled variant of the hot path.
 struct Ops {
@@ -139,7 +139,7 @@ struct Ops {
     /// For a half that was opened with an engine. An mbuf that goes by the engine is held until the
     /// engine has read it and freed in a later burst, also one of 0 messages, or by tx_close().
     TxBurst tx_burst_engine = nullptr;
-    Copy copy = nullptr; ///< to measure what the CPU's way costs
+    Copy copy = nullptr; ///< into the window, flushed
 };
 
 /// The fastest variant this CPU has for @p policy.
