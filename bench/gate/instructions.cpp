@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What instructions.py runs under valgrind's callgrind: each case alone is collected, its counts are
-// written out under its name, and a line says how many messages they were for. Run without
+// What instructions.py runs under valgrind's callgrind: each case alone is collected, its counts
+// are written out under its name, and a line says how many messages they were for. Run without
 // valgrind, it goes through the same traffic and counts nothing.
 #include <cinttypes>
 #include <cstdio>
@@ -25,7 +25,8 @@ constexpr unsigned warm_up = 64;
 constexpr unsigned rounds = 256;
 
 /// Counts what @p call executes, when @p counted says so.
-template<class Call> int collect(bool counted, Call call)
+template <class Call>
+int collect(bool counted, Call call)
 {
     if (!counted)
         return call();
@@ -78,8 +79,8 @@ void run_empty(const gate::Pair &pair)
     CALLGRIND_ZERO_STATS;
     for (unsigned i = 0; i < warm_up + rounds; ++i) {
         rte_mbuf *mbuf = nullptr;
-        const int got = collect(
-            i >= warm_up, [&] { return ntbmsg_recv_burst(pair.far, 0, &mbuf, nullptr, 1); });
+        const int got = collect(i >= warm_up,
+                                [&] { return ntbmsg_recv_burst(pair.far, 0, &mbuf, nullptr, 1); });
         if (got != 0)
             fail("a message from nowhere", got);
     }
@@ -110,16 +111,17 @@ int start_eal()
 {
     // Without huge pages, as the simulation knows none, and with no line given back to the cache by
     // force, as which instruction does that depends on the processor.
-    static char words[][96] = {"ntbmsg_instructions",
-                               "--no-huge",
-                               "-m",
-                               "256",
-                               "--no-pci",
-                               "--no-shconf",
-                               "--no-telemetry",
-                               "--log-level=error",
-                               "--vdev=raw_plx_ntb0,cable=mem:gate,drain=none,heartbeat_ms=30000,lost_ms=60000",
-                               "--vdev=raw_plx_ntb1,cable=mem:gate,drain=none,heartbeat_ms=30000,lost_ms=60000"};
+    static char words[][96] = {
+        "ntbmsg_instructions",
+        "--no-huge",
+        "-m",
+        "256",
+        "--no-pci",
+        "--no-shconf",
+        "--no-telemetry",
+        "--log-level=error",
+        "--vdev=raw_plx_ntb0,cable=mem:gate,drain=none,heartbeat_ms=30000,lost_ms=60000",
+        "--vdev=raw_plx_ntb1,cable=mem:gate,drain=none,heartbeat_ms=30000,lost_ms=60000"};
     constexpr int count = sizeof(words) / sizeof(words[0]);
     char *arguments[count + 1] = {};
     for (int i = 0; i < count; ++i)
