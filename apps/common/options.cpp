@@ -38,21 +38,6 @@ int unit_shift(const char *unit)
     }
 }
 
-bool parse_number(const char *text, uint64_t &value)
-{
-    // strtoull takes signs and white space, which are no part of a count.
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    char *end = nullptr;
-    errno = 0;
-    const unsigned long long number = std::strtoull(text, &end, 10);
-    const int shift = unit_shift(end);
-    if (errno != 0 || shift < 0 || number > (UINT64_MAX >> shift))
-        return false;
-    value = uint64_t{number} << shift;
-    return true;
-}
-
 std::string refuse(const Option &option, const char *text, const std::string &wanted)
 {
     return std::string("--") + option.name + " " + text + ": must be " + wanted;
@@ -71,12 +56,8 @@ std::string store(const Option &option, const char *text, const Number &number)
 
 std::string store(const Option &option, const char *text, Seconds seconds)
 {
-    char *end = nullptr;
-    const double value = std::strtod(text, &end);
-    if (end == text || *end != '\0' || !std::isfinite(value) || value <= 0 ||
-        value > longest_seconds)
+    if (!parse_seconds(text, *seconds))
         return refuse(option, text, "a time in seconds above 0");
-    *seconds = value;
     return {};
 }
 
@@ -103,6 +84,32 @@ std::vector<option> long_options(std::span<const Option> options)
 }
 
 } // namespace
+
+bool parse_number(const char *text, uint64_t &value)
+{
+    // strtoull takes signs and white space, which are no part of a count.
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    char *end = nullptr;
+    errno = 0;
+    const unsigned long long number = std::strtoull(text, &end, 10);
+    const int shift = unit_shift(end);
+    if (errno != 0 || shift < 0 || number > (UINT64_MAX >> shift))
+        return false;
+    value = uint64_t{number} << shift;
+    return true;
+}
+
+bool parse_seconds(const char *text, double &seconds)
+{
+    char *end = nullptr;
+    const double value = std::strtod(text, &end);
+    if (end == text || *end != '\0' || !std::isfinite(value) || value <= 0 ||
+        value > longest_seconds)
+        return false;
+    seconds = value;
+    return true;
+}
 
 std::string parse_options(int argc, char **argv, std::span<const Option> options)
 {

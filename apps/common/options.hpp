@@ -30,6 +30,11 @@ struct Option {
     const char *help; ///< further lines after '\n'
 };
 
+/// A whole number, K, M or G behind it. @return false: it is none, and value is untouched
+bool parse_number(const char *text, uint64_t &value);
+/// A time in seconds above 0. @return false: it is none, and value is untouched
+bool parse_seconds(const char *text, double &seconds);
+
 /// Parses argv[1...]. Nothing but options is accepted.
 /// @return empty, or one line that says what is wrong
 std::string parse_options(int argc, char **argv, std::span<const Option> options);

@@ -13,6 +13,7 @@
 
 #include "crc32c.hpp"
 #include "echo_format.hpp"
+#include "message.hpp"
 #include "peer.hpp"
 #include "signals.hpp"
 #include "units.hpp"
@@ -132,7 +133,7 @@ bool Client::stage()
     std::byte *data = data_of(staged_);
     if (read_bytes_ == 0 && !read_piece(data))
         return false;
-    rte_mbuf *message = make_message(data, read_bytes_);
+    rte_mbuf *message = make_message(ntbmsg_pool(endpoint_), data, read_bytes_);
     if (message == nullptr)
         return false; // the pool is empty until something has been sent: what was read stays
     slot_of(staged_) = {message, nullptr, 0, read_bytes_};
@@ -140,34 +141,6 @@ bool Client::stage()
     read_bytes_ = 0;
     ++staged_;
     return true;
-}
-
-rte_mbuf *Client::make_message(const std::byte *data, size_t bytes) const
-{
-    rte_mempool *pool = ntbmsg_pool(endpoint_);
-    rte_mbuf *head = nullptr, *tail = nullptr;
-    do {
-        rte_mbuf *piece = rte_pktmbuf_alloc(pool);
-        if (piece == nullptr) {
-            rte_pktmbuf_free(head);
-            return nullptr;
-        }
-        const size_t n = std::min<size_t>(bytes, rte_pktmbuf_tailroom(piece));
-        std::memcpy(rte_pktmbuf_append(piece, static_cast<uint16_t>(n)), data, n);
-        data += n;
-        bytes -= n;
-        if (head == nullptr) {
-            head = piece;
-        } else {
-            // Not rte_pktmbuf_chain(): it looks for the last segment from the first one each time,
-            // which takes a third of a second for the 8192 segments of the longest message.
-            tail->next = piece;
-            ++head->nb_segs;
-            head->pkt_len += piece->data_len;
-        }
-        tail = piece;
-    } while (bytes != 0);
-    return head;
 }
 
 void Client::send(uint16_t q)

@@ -52,7 +52,6 @@ private:
     void read_ahead();
     bool read_piece(std::byte *into);
     bool stage();
-    rte_mbuf *make_message(const std::byte *data, size_t bytes) const;
     void send(uint16_t q);
     void note_send_error(uint16_t q, int error);
     void receive(uint16_t q);

@@ -19,6 +19,17 @@ struct Options {
     std::string send; ///< file to send, "-" for standard input
     std::string out;  ///< where what comes back is written
     std::string json;
+
+    // The harness.
+    bool interactive = false;
+    bool auto_start = false;
+    bool tx_first = false;
+    std::string cmdline_file;
+    std::string forward_mode; ///< of all queues; empty: not given
+    uint64_t burst = 0;       ///< 0: not given
+    uint64_t flows = 0;       ///< 0: not given
+    double stats_period = 0;  ///< seconds; 0: never
+
     std::string device = "raw_plx_ntb0";
     uint64_t size = 0;   ///< bytes of a message; 0: not given
     uint64_t window = 0; ///< messages under way per queue; 0: not given
@@ -28,6 +39,8 @@ struct Options {
     uint64_t max_message = 0; ///< bytes; 0: the device's default
     double seconds = 0;       ///< 0: until the file ends
     double timeout = 0;       ///< 0: not given
+
+    bool harness() const { return interactive || !cmdline_file.empty() || !forward_mode.empty(); }
 };
 
 /// Fills in @p options, defaults of the chosen side included.

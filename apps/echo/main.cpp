@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ntbmsg-echo: a file goes from one host to another and back, and is compared byte for byte.
+// ntbmsg-echo: a file goes from one host to another and back, and is compared byte for byte; or a
+// harness forwards messages in many ways.
 #include <cstdio>
 
 #include "eal.hpp"
@@ -28,5 +29,7 @@ int main(int argc, char **argv)
         return 1;
     }
     app::catch_signals();
+    if (options.harness())
+        return echo::interact(options);
     return options.serve ? echo::serve(options) : echo::send(options);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two sides of ntbmsg-echo.
+// What ntbmsg-echo can be: either side of a file's way there and back, or the harness.
 #ifndef ECHO_ROLES_HPP
 #define ECHO_ROLES_HPP
 
@@ -12,6 +12,7 @@ namespace echo
 /// @return exit status: 0 or 1
 int serve(const Options &options);
 int send(const Options &options);
+int interact(const Options &options);
 
 } // namespace echo
 

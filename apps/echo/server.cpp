@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The serving side: what comes on a queue goes back on it, in the mbufs it came in.
-#include <array>
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
+#include <memory>
 #include <vector>
 
-#include <rte_mbuf.h>
-
-#include "echo_format.hpp"
+#include "modes.hpp"
 #include "peer.hpp"
 #include "roles.hpp"
 #include "signals.hpp"
@@ -20,114 +16,50 @@ namespace echo
 namespace
 {
 
-constexpr uint16_t burst = 64;
 // Events cost a lock: look once in so many rounds, a fraction of a millisecond.
 constexpr unsigned rounds_per_look = 1024;
-
-struct Queue {
-    std::array<rte_mbuf *, burst> mbufs;
-    std::array<ntbmsg_meta, burst> meta;
-    uint16_t begin = 0, end = 0; ///< what waits to go back
-};
-
-struct Count {
-    uint64_t messages = 0, bytes = 0, dropped = 0;
-};
+// The most at once: a round of an idle queue costs the same whatever the burst.
+constexpr uint64_t burst = 64;
 
 class Server
 {
 public:
-    Server(ntbmsg_endpoint *endpoint, const Options &options)
-        : endpoint_(endpoint), once_(options.once), queues_(options.queues)
-    {
-    }
-    ~Server() { drop_all(); }
+    Server(ntbmsg_endpoint *endpoint, const Options &options);
     Server(const Server &) = delete;
     Server &operator=(const Server &) = delete;
 
     void run();
 
 private:
-    void round(uint16_t q);
-    void receive(uint16_t q, Queue &queue);
-    void send(uint16_t q, Queue &queue);
-    void drop_front(Queue &queue);
-    void drop_all();
     void look_at_events();
     void peer_left();
 
     ntbmsg_endpoint *endpoint_;
     bool once_;
     bool done_ = false;
-    std::vector<Queue> queues_;
-    Count count_; ///< since the peer came
+    std::vector<std::unique_ptr<Forwarder>> queues_;
 };
+
+Server::Server(ntbmsg_endpoint *endpoint, const Options &options)
+    : endpoint_(endpoint), once_(options.once)
+{
+    Settings settings;
+    settings.burst = burst;
+    for (uint16_t q = 0; q < options.queues; ++q)
+        queues_.push_back(make_echo({endpoint, q}, settings));
+}
 
 void Server::run()
 {
     unsigned rounds = 0;
     while (!done_ && app::stop_signal() == 0) {
-        for (uint16_t q = 0; q < queues_.size(); ++q)
-            round(q);
+        for (const auto &queue : queues_)
+            queue->poll();
         if (++rounds % rounds_per_look == 0)
             look_at_events();
     }
-    if (!done_ && count_.messages != 0)
+    if (!done_)
         peer_left();
-}
-
-/// Nothing new is taken while something waits to go back: the peer's back-pressure is passed on.
-void Server::round(uint16_t q)
-{
-    Queue &queue = queues_[q];
-    if (queue.begin == queue.end)
-        receive(q, queue);
-    if (queue.begin != queue.end)
-        send(q, queue);
-}
-
-void Server::receive(uint16_t q, Queue &queue)
-{
-    const int got = ntbmsg_recv_burst(endpoint_, q, queue.mbufs.data(), queue.meta.data(), burst);
-    queue.begin = 0;
-    queue.end = got > 0 ? static_cast<uint16_t>(got) : uint16_t{0};
-    for (uint16_t i = 0; i < queue.end; ++i)
-        queue.meta[i].flags |= echoed_flag;
-}
-
-void Server::send(uint16_t q, Queue &queue)
-{
-    const auto n = static_cast<uint16_t>(queue.end - queue.begin);
-    // Lengths are taken before the burst: what is sent is not ours any more.
-    std::array<uint32_t, burst> bytes;
-    for (uint16_t i = 0; i < n; ++i)
-        bytes[i] = queue.mbufs[queue.begin + i]->pkt_len;
-    const int sent =
-        ntbmsg_send_burst(endpoint_, q, &queue.mbufs[queue.begin], &queue.meta[queue.begin], n);
-    if (sent < 0) {
-        drop_front(queue);
-        return;
-    }
-    for (int i = 0; i < sent; ++i)
-        count_.bytes += bytes[static_cast<size_t>(i)];
-    count_.messages += static_cast<uint64_t>(sent);
-    queue.begin = static_cast<uint16_t>(queue.begin + sent);
-}
-
-/// The peer is gone, or does not take a message as long as the one it sent.
-void Server::drop_front(Queue &queue)
-{
-    rte_pktmbuf_free(queue.mbufs[queue.begin]);
-    ++queue.begin;
-    ++count_.dropped;
-}
-
-void Server::drop_all()
-{
-    for (Queue &queue : queues_) {
-        while (queue.begin != queue.end)
-            drop_front(queue);
-    }
 }
 
 void Server::look_at_events()
@@ -158,12 +90,20 @@ void Server::look_at_events()
 
 void Server::peer_left()
 {
-    drop_all(); // what came from this peer does not go to the next one
-    std::printf("served %" PRIu64 " messages, %" PRIu64 " bytes", count_.messages, count_.bytes);
-    if (count_.dropped != 0)
-        std::printf("; %" PRIu64 " messages could not go back", count_.dropped);
+    Counters sum;
+    for (const auto &queue : queues_) {
+        queue->link_lost();
+        sum.tx_messages += queue->counters().tx_messages;
+        sum.tx_bytes += queue->counters().tx_bytes;
+        sum.dropped += queue->counters().dropped;
+        queue->clear();
+    }
+    if (sum.tx_messages == 0 && app::stop_signal() != 0)
+        return; // nobody left
+    std::printf("served %" PRIu64 " messages, %" PRIu64 " bytes", sum.tx_messages, sum.tx_bytes);
+    if (sum.dropped != 0)
+        std::printf("; %" PRIu64 " messages could not go back", sum.dropped);
     std::printf("\n");
-    count_ = {};
 }
 
 } // namespace

@@ -6,112 +6,12 @@
 Each case ends its processes, whatever happens, and bounds every wait.
 """
 
-import contextlib
 import json
-import os
-import pathlib
 import random
 import signal
 import subprocess
-import sys
-import tempfile
-import time
 
-DEVICE = "raw_plx_ntb0"
-# For machines that are slow, busy or instrumented. Nothing waits for this long when all is well.
-PATIENCE = 60
-
-
-class Failure(Exception):
-    """What a case expected and did not find."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
-
-
-def await_fact(fact, what):
-    """Polls until fact() is true. The pause bounds the cost, not the outcome."""
-    deadline = time.monotonic() + PATIENCE
-    while not fact():
-        expect(time.monotonic() < deadline, f"in {PATIENCE} s never: {what}")
-        time.sleep(0.005)
-
-
-class Process:
-    """A host. Its output goes to a file that can be looked at while it runs."""
-
-    def __init__(self, command, log, stdin):
-        self.log = log
-        with open(log, "wb") as out:
-            self.child = subprocess.Popen(command, stdout=out, stderr=out, stdin=stdin)
-
-    def text(self):
-        return self.log.read_text(errors="replace")
-
-    def end(self):
-        """Waits for the end; returns the exit status."""
-        try:
-            return self.child.wait(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"it did not end in {PATIENCE} s; it said:\n{self.text()}") from None
-
-    def expect_end(self, status, *texts):
-        got = self.end()
-        expect(got == status, f"status {got} instead of {status}; it said:\n{self.text()}")
-        for text in texts:
-            expect(text in self.text(), f"no '{text}' in:\n{self.text()}")
-
-    def await_text(self, text):
-        await_fact(lambda: text in self.text() or self.child.poll() is not None,
-                   f"'{text}' in {self.text()}")
-        expect(text in self.text(), f"it ended before it said '{text}':\n{self.text()}")
-
-
-class World:
-    """A folder, a cable, and the processes at its ends."""
-
-    def __init__(self, echo, hello, folder):
-        self.echo, self.hello, self.folder = echo, hello, folder
-        self.processes = []
-        allowed = sorted(os.sched_getaffinity(0))
-        self.cores = {"serve": allowed[0], "send": allowed[-1]}
-
-    def start(self, program, core, own, stdin=subprocess.DEVNULL, device=True):
-        eal = ["-l", str(core), "--no-huge", "-m", "128", "--no-pci", "--no-shconf",
-               "--no-telemetry"]
-        if device:
-            eal.append(f"--vdev={DEVICE},cable={self.folder / 'cable'}")
-        log = self.folder / f"log{len(self.processes)}"
-        process = Process([program, *eal, "--", *own], log, stdin)
-        self.processes.append(process)
-        return process
-
-    def serve(self, *own):
-        return self.start(self.echo, self.cores["serve"], ["--serve", *own])
-
-    def send(self, file, *own, **more):
-        return self.start(self.echo, self.cores["send"], ["--send", str(file), *own], **more)
-
-    def file(self, size, name="sent"):
-        path = self.folder / name
-        path.write_bytes(random.Random(size).randbytes(size))
-        return path
-
-    def endless(self, *own):
-        """A sending host in the middle of its traffic: some of what it sent has come back."""
-        out = self.folder / f"endless{len(self.processes)}"
-        sender = self.send(self.file(100_000), "--seconds", "3600", "--out", str(out), *own)
-        await_fact(lambda: sender.child.poll() is not None or
-                   (out.exists() and out.stat().st_size > 0), "an echo")
-        return sender
-
-    def close(self):
-        for process in self.processes:
-            if process.child.poll() is None:
-                process.child.kill()
-            process.child.wait()
+from echo_hosts import PATIENCE, expect, run_case
 
 
 def same_through(world, size, *own, **more):
@@ -328,20 +228,5 @@ def case_hello_c(world):
     listener.expect_end(0, "heard  4: hello number 4")
 
 
-def main():
-    echo, hello, name = sys.argv[1:]
-    case = globals()["case_" + name]
-    with tempfile.TemporaryDirectory(prefix="ntbmsg-echo-") as folder:
-        world = World(echo, hello, pathlib.Path(folder))
-        with contextlib.closing(world):
-            try:
-                case(world)
-            except Failure as failure:
-                print(f"{name}: {failure}")
-                for process in world.processes:
-                    print(f"--- {' '.join(process.child.args)}\n{process.text()}")
-                sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    run_case(globals())

@@ -23,8 +23,9 @@ TEST(Json, NestsAndSeparates)
     json.end_array();
     json.member("d", true);
     json.end_object();
-    EXPECT_EQ(json.text(), "{\n  \"a\": 1,\n  \"b\": [\n    [1.5, 2],\n    \"x\"\n  ],\n  \"c\": [],\n"
-                           "  \"d\": true\n}\n");
+    EXPECT_EQ(json.text(),
+              "{\n  \"a\": 1,\n  \"b\": [\n    [1.5, 2],\n    \"x\"\n  ],\n  \"c\": [],\n"
+              "  \"d\": true\n}\n");
 }
 
 TEST(Json, WhatIsNoNumberIsNull)
@@ -49,7 +50,7 @@ TEST(Json, WhatIsNoUtf8IsReplaced)
 {
     EXPECT_EQ(app::json_quoted("\xff"), "\"\\ufffd\"");
     EXPECT_EQ(app::json_quoted("\xc3"), "\"\\ufffd\"");
-    EXPECT_EQ(app::json_quoted("\xc0\xaf"), "\"\\ufffd\\ufffd\"");         // longer than needed
+    EXPECT_EQ(app::json_quoted("\xc0\xaf"), "\"\\ufffd\\ufffd\"");            // longer than needed
     EXPECT_EQ(app::json_quoted("\xed\xa0\x80"), "\"\\ufffd\\ufffd\\ufffd\""); // half of a pair
     EXPECT_EQ(app::json_quoted("\xf0\x9f\x98\x80"), "\"\xf0\x9f\x98\x80\"");
 }

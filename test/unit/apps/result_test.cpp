@@ -20,8 +20,8 @@ app::ResultPoint point_of(std::vector<app::Flow> flows)
 
 TEST(Result, RatesOfAllFlowsAddUp)
 {
-    const auto rate =
-        app::rate_of(point_of({{"out", 1000, 64000, 0.5}, {"in", 100, 6400, 0.1}, {"none", 0, 0, 0}}));
+    const auto rate = app::rate_of(
+        point_of({{"out", 1000, 64000, 0.5}, {"in", 100, 6400, 0.1}, {"none", 0, 0, 0}}));
     EXPECT_EQ(rate.messages, 1100U);
     EXPECT_EQ(rate.bytes, 70400U);
     EXPECT_DOUBLE_EQ(rate.messages_per_second, 3000);

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hosts that run ntbmsg-echo, for the tests of it: processes that end with the case, waits that are
+bounded."""
+
+import contextlib
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+DEVICE = "raw_plx_ntb0"
+# For machines that are slow, busy or instrumented. Nothing waits for this long when all is well.
+PATIENCE = 60
+
+
+class Failure(Exception):
+    """What a case expected and did not find."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def await_fact(fact, what):
+    """Polls until fact() is true. The pause bounds the cost, not the outcome."""
+    deadline = time.monotonic() + PATIENCE
+    while not fact():
+        expect(time.monotonic() < deadline, f"in {PATIENCE} s never: {what}")
+        time.sleep(0.005)
+
+
+class Process:
+    """A host. Its output goes to a file that can be looked at while it runs."""
+
+    def __init__(self, command, log, stdin):
+        self.log = log
+        with open(log, "wb") as out:
+            self.child = subprocess.Popen(command, stdout=out, stderr=out, stdin=stdin)
+
+    def text(self):
+        return self.log.read_text(errors="replace")
+
+    def end(self):
+        """Waits for the end; returns the exit status."""
+        try:
+            return self.child.wait(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"it did not end in {PATIENCE} s; it said:\n{self.text()}") from None
+
+    def expect_end(self, status, *texts):
+        got = self.end()
+        expect(got == status, f"status {got} instead of {status}; it said:\n{self.text()}")
+        for text in texts:
+            expect(text in self.text(), f"no '{text}' in:\n{self.text()}")
+
+    def await_text(self, text):
+        await_fact(lambda: text in self.text() or self.child.poll() is not None,
+                   f"'{text}' in {self.text()}")
+        expect(text in self.text(), f"it ended before it said '{text}':\n{self.text()}")
+
+
+class Console:
+    """A host that is told what to do, a line at a time."""
+
+    def __init__(self, process):
+        self.process = process
+        self.asked = 0
+
+    def tell(self, *lines):
+        try:
+            self.process.child.stdin.write("".join(line + "\n" for line in lines).encode())
+            self.process.child.stdin.flush()
+        except BrokenPipeError:
+            raise Failure(f"it has ended; it said:\n{self.process.text()}") from None
+
+    def ask(self, line):
+        """What it says to one command."""
+        before = len(self.process.text())
+        self.asked += 1
+        # Commands are done one after another: what is between is the answer.
+        self.tell(line, f"print end {self.asked}")
+        self.process.await_text(f"end {self.asked}\n")
+        return self.process.text()[before:]
+
+    def await_answer(self, line, pattern):
+        """Asks until the answer is right. Returns the match."""
+        found = []
+
+        def fact():
+            found[:] = [re.search(pattern, self.ask(line))]
+            return found[0]
+        await_fact(fact, f"'{pattern}' as an answer to {line}")
+        return found[0]
+
+    def quit(self):
+        self.tell("quit")
+        self.process.expect_end(0)
+
+
+class World:
+    """A folder, a cable, and the processes at its ends."""
+
+    def __init__(self, echo, hello, folder):
+        self.echo, self.hello, self.folder = echo, hello, folder
+        self.processes = []
+        allowed = sorted(os.sched_getaffinity(0))
+        self.cores = {"serve": allowed[0], "send": allowed[-1]}
+
+    def start(self, program, core, own, stdin=subprocess.DEVNULL, device=True, lcores=None,
+              more=()):
+        """lcores: EAL's option --lcores instead of one lcore on the core; more: of EAL's options."""
+        place = ["--lcores", lcores] if lcores else ["-l", str(core)]
+        eal = [*place, "--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry", *more]
+        if device:
+            eal.append(f"--vdev={DEVICE},cable={self.folder / 'cable'}")
+        log = self.folder / f"log{len(self.processes)}"
+        process = Process([program, *eal, "--", *own], log, stdin)
+        self.processes.append(process)
+        return process
+
+    def serve(self, *own):
+        return self.start(self.echo, self.cores["serve"], ["--serve", *own])
+
+    def send(self, file, *own, **more):
+        return self.start(self.echo, self.cores["send"], ["--send", str(file), *own], **more)
+
+    def harness(self, where, *own, **more):
+        """A host that forwards on one lcore; its main lcore shares the CPU, and mostly sleeps."""
+        core = self.cores[where]
+        more.setdefault("lcores", f"0@{core},1@{core}")
+        return self.start(self.echo, core, own, **more)
+
+    def console(self, where, *own, **more):
+        """The same, which takes commands from a pipe."""
+        return Console(self.harness(where, "--interactive", *own, stdin=subprocess.PIPE, **more))
+
+    def commands(self, *lines):
+        path = self.folder / f"commands{len(self.processes)}"
+        path.write_text("".join(line + "\n" for line in lines))
+        return path
+
+    def file(self, size, name="sent"):
+        path = self.folder / name
+        path.write_bytes(random.Random(size).randbytes(size))
+        return path
+
+    def endless(self, *own):
+        """A sending host in the middle of its traffic: some of what it sent has come back."""
+        out = self.folder / f"endless{len(self.processes)}"
+        sender = self.send(self.file(100_000), "--seconds", "3600", "--out", str(out), *own)
+        await_fact(lambda: sender.child.poll() is not None or
+                   (out.exists() and out.stat().st_size > 0), "an echo")
+        return sender
+
+    def close(self):
+        for process in self.processes:
+            if process.child.poll() is None:
+                process.child.kill()
+            process.child.wait()
+
+
+def run_case(cases):
+    """Runs the case that the command line names: ntbmsg-echo hello_c CASE."""
+    echo, hello, name = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="ntbmsg-echo-") as folder:
+        world = World(echo, hello, pathlib.Path(folder))
+        with contextlib.closing(world):
+            try:
+                cases["case_" + name](world)
+            except Failure as failure:
+                print(f"{name}: {failure}")
+                for process in world.processes:
+                    print(f"--- {' '.join(process.child.args)}\n{process.text()}")
+                sys.exit(1)
