@@ -34,7 +34,7 @@ extern "C" {
 /** Version of this header: changes that break callers. */
 #define NTBMSG_VERSION_MAJOR 0
 /** Version of this header: additions. */
-#define NTBMSG_VERSION_MINOR 1
+#define NTBMSG_VERSION_MINOR 2
 
 struct rte_mbuf;
 struct rte_mempool;

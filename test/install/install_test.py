@@ -2,7 +2,7 @@
 """Installs the built libraries into a folder of its own, builds the examples against them through
 pkg-config, in C and in C++, and runs them there.
 
-    install_test.py SOURCE_ROOT BUILD_ROOT VERSION
+    install_test.py SOURCE_ROOT BUILD_ROOT VERSION SOVERSION
 """
 
 import os
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import unittest
 
+SONAME = f"libntbmsg.so.{sys.argv.pop()}"
 VERSION = sys.argv.pop()
 BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(sys.argv.pop())
@@ -87,7 +88,7 @@ class Installed(unittest.TestCase):
         self.assertEqual(include, {path.name for path in [*(ROOT / "lib/ntbmsg").glob("ntbmsg.h*"),
                                                           ROOT / "drivers/raw/plx_ntb/rte_pmd_plx_ntb.h"]})
         names = {path.name for path in self.lib.glob("*.so*")}
-        self.assertLessEqual({"libntbmsg.so", "libntbmsg.so.0", f"libntbmsg.so.{VERSION}", "librte_raw_plx_ntb.so",
+        self.assertLessEqual({"libntbmsg.so", SONAME, f"libntbmsg.so.{VERSION}", "librte_raw_plx_ntb.so",
                               "librte_raw_plx_ntb.so.23"}, names)
 
     def test_versions(self):
@@ -95,7 +96,7 @@ class Installed(unittest.TestCase):
             self.assertEqual(self.pkg_config("--modversion", package), [VERSION])
 
     def test_the_libraries_stand_alone(self):
-        for name, soname in (("libntbmsg.so", "libntbmsg.so.0"), ("librte_raw_plx_ntb.so", "librte_raw_plx_ntb.so.23")):
+        for name, soname in (("libntbmsg.so", SONAME), ("librte_raw_plx_ntb.so", "librte_raw_plx_ntb.so.23")):
             dynamic = run("readelf", "-dW", self.lib / name)
             self.assertIn(f"Library soname: [{soname}]", dynamic)
             self.assertNotIn("RUNPATH", dynamic)
@@ -118,7 +119,7 @@ class Installed(unittest.TestCase):
     def test_a_program_on_the_driver_alone(self):
         program = self.build(ROOT / "test/install/driver_user.c", "librte_raw_plx_ntb")
         self.assertIn("librte_raw_plx_ntb.so.23", self.needed(program))
-        self.assertNotIn("libntbmsg.so.0", self.needed(program))
+        self.assertNotIn(SONAME, self.needed(program))
         self.assertIn("device 0\n", run(program, *self.eal(sorted(os.sched_getaffinity(0))[0]), env=self.environment))
 
     def test_every_example_builds(self):
@@ -127,7 +128,7 @@ class Installed(unittest.TestCase):
         for source in sources:
             with self.subTest(source.parent.name):
                 program = self.build(source)
-                self.assertIn("libntbmsg.so.0", self.needed(program))
+                self.assertIn(SONAME, self.needed(program))
                 if source.suffix == ".c":
                     self.assertFalse([lib for lib in self.needed(program) if "stdc++" in lib])
 
