@@ -45,6 +45,30 @@ void order_stores()
     std::atomic_thread_fence(std::memory_order_release);
 #endif
 }
+
+/// In steps, each of which asks for the ownership of lines ahead of it, so that the requests
+/// overlap; at last for those behind the end, as a stream goes on there with the next descriptor,
+/// which would begin with a wait. To ask for a line that is not there does no harm.
+void copy_large(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    constexpr size_t line = 64;
+    constexpr size_t step = 8 * line;
+    constexpr size_t ahead = 16 * line;
+    for (; bytes >= step; to += step, from += step, bytes -= step) {
+        for (size_t at = ahead; at < ahead + step; at += line)
+            // By hand: without its flag the compiler makes a read prefetch of it.
+            asm volatile("prefetchw (%0)" : : "r"(to + at));
+        memcpy(to, from, step);
+    }
+    memcpy(to, from, bytes);
+}
+
+bool overlap(const uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    const auto a = reinterpret_cast<uintptr_t>(to);
+    const auto b = reinterpret_cast<uintptr_t>(from);
+    return a < b + bytes && b < a + bytes;
+}
 } // namespace
 
 void dma_copy(uint8_t *to, const uint8_t *from, size_t bytes)
@@ -52,7 +76,10 @@ void dma_copy(uint8_t *to, const uint8_t *from, size_t bytes)
     if (bytes <= small_max)
         return copy_small(to, from, bytes);
     order_stores();
-    memmove(to, from, bytes);
+    if (overlap(to, from, bytes))
+        memmove(to, from, bytes);
+    else
+        copy_large(to, from, bytes);
 }
 
 } // namespace plx::twin

@@ -257,9 +257,9 @@ void DmaChannel::run()
 
 bool DmaChannel::take_next()
 {
-    DmaDescriptor next;
     const bool block = dma_field::mode.get(reg(dma_reg::ctrl_status)) == dma_mode_block;
-    if (!(block ? read_block(&next) : next_in_ring(&next)))
+    const DmaDescriptor *const next = block ? read_block() : next_in_ring();
+    if (next == nullptr)
         return false;
     current_ = next;
     done_ = 0;
@@ -273,22 +273,22 @@ bool DmaChannel::take_next()
     return in_hand_ && !hung();
 }
 
-bool DmaChannel::read_block(DmaDescriptor *out)
+const DmaDescriptor *DmaChannel::read_block()
 {
-    out->words[0] = reg(dma_reg::block_size);
-    if (dma_field::desc_valid.get(out->words[0]) != 0)
-        return true;
+    block_.words[0] = reg(dma_reg::block_size);
+    if (dma_field::desc_valid.get(block_.words[0]) != 0)
+        return &block_;
     halt(dma_field::invalid.mask());
-    return false;
+    return nullptr;
 }
 
 Transfer DmaChannel::transfer() const
 {
-    const uint32_t *const w = current_.words;
+    const uint32_t *const w = current_->words;
     Transfer t{address(dma_field::desc_src_hi.get(w[1]), w[3]),
                address(dma_field::desc_dst_hi.get(w[1]), w[2]), dma_field::desc_bytes.get(w[0]),
                dma_field::desc_const_src.get(w[0]) != 0, dma_field::desc_const_dst.get(w[0]) != 0};
-    if (current_.slot == 0) {
+    if (current_->slot == 0) {
         t.src = address(reg(dma_reg::block_src_lo + 4), reg(dma_reg::block_src_lo));
         t.dst = address(reg(dma_reg::block_dst_lo + 4), reg(dma_reg::block_dst_lo));
     }
@@ -355,8 +355,8 @@ void DmaChannel::hang()
 void DmaChannel::complete(uint32_t result)
 {
     const bool failed = result != dma_field::done_success.mask();
-    const bool told = dma_field::desc_interrupt.get(current_.words[0]) != 0;
-    const bool block = current_.slot == 0;
+    const bool told = dma_field::desc_interrupt.get(current_->words[0]) != 0;
+    const bool block = current_->slot == 0;
     in_hand_ = false;
     set(dma_reg::ring_last_size, static_cast<uint32_t>(done_));
     if (failed)
@@ -365,14 +365,14 @@ void DmaChannel::complete(uint32_t result)
         set_bits(dma_reg::intr_ctrl_status, (failed ? dma_field::error.mask() : 0) |
                                                 (told ? dma_field::descriptor_done.mask() : 0));
     if (block) {
-        set(dma_reg::block_size, current_.words[0] & ~dma_field::desc_valid.mask());
+        set(dma_reg::block_size, current_->words[0] & ~dma_field::desc_valid.mask());
         return halt(0);
     }
     if (host_->config.switches.dma_last_is_completed)
-        set(dma_reg::ring_last, static_cast<uint32_t>(current_.slot));
+        set(dma_reg::ring_last, static_cast<uint32_t>(current_->slot));
     if (dma_field::write_back.get(reg(dma_reg::ctrl_status)) != 0)
         write_back(static_cast<uint32_t>(done_) | result);
-    if (at_stop(current_.slot))
+    if (at_stop(current_->slot))
         halt(0);
 }
 

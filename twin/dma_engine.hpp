@@ -74,7 +74,7 @@ private:
     void begin();
     void run();
     bool take_next();
-    bool read_block(DmaDescriptor *out);
+    const DmaDescriptor *read_block();
     Transfer transfer() const;
     void move();
     void count_link_loss(uint64_t moved);
@@ -97,7 +97,7 @@ private:
     bool slack_answers(uint64_t end, unsigned descriptors);
     void fetch(uint64_t slot);
     void reorder();
-    bool next_in_ring(DmaDescriptor *out);
+    const DmaDescriptor *next_in_ring();
     void stop_at(uint64_t slot);
     void write_back(uint32_t first_word);
     void release_late(bool all);
@@ -133,11 +133,14 @@ private:
     bool aborted_ = false; ///< these three: answered
     bool stopped_ = false;
     bool paused_ = false;
-    bool in_hand_ = false;  ///< current_ is not complete
+    bool in_hand_ = false;  ///< *current_ is not complete
     uint64_t done_ = 0;     ///< bytes of current_
     uint64_t budget_ = 0;   ///< bytes left of this access
     uint64_t lap_left_ = 0; ///< descriptors of a START, where no write-back ends a lap
-    DmaDescriptor current_;
+    /// block_ or one of fetched_, which stays while it is in hand: a copy of what was just stored
+    /// in parts would wait for every store before it, those of the data before all.
+    const DmaDescriptor *current_ = nullptr;
+    DmaDescriptor block_;
     DmaDescriptor fetched_[fetch_max];
     unsigned fetched_count_ = 0;
     unsigned fetched_next_ = 0;

@@ -132,20 +132,20 @@ void DmaChannel::reorder()
     d[1].passed = true;
 }
 
-/// @return false: there is none, and the engine has halted
-bool DmaChannel::next_in_ring(DmaDescriptor *out)
+/// @return nullptr: there is none, and the engine has halted
+const DmaDescriptor *DmaChannel::next_in_ring()
 {
     const bool marks = dma_field::write_back.get(reg(dma_reg::ctrl_status)) != 0;
     if (reg(dma_reg::ring_count) == 0 || (!marks && lap_left_ == 0)) {
         halt(0);
-        return false;
+        return nullptr;
     }
     if (fetched_next_ == fetched_count_) {
         const uint64_t slot = uint64_t{reg(dma_reg::ring_hi)} << 32 | reg(dma_reg::ring_next);
         fetch(slot);
         if (fetched_count_ == 0) {
             stop_at(slot);
-            return false;
+            return nullptr;
         }
     }
     reorder();
@@ -153,7 +153,7 @@ bool DmaChannel::next_in_ring(DmaDescriptor *out)
     if (faults_.stall.strikes()) { // E8
         fetch_failed_ = false;
         stop_at(next.slot);
-        return false;
+        return nullptr;
     }
     fetched_next_++;
     if (lap_left_ != 0)
@@ -163,8 +163,7 @@ bool DmaChannel::next_in_ring(DmaDescriptor *out)
             set(dma_reg::ring_last, low(next.slot));
         set(dma_reg::ring_next, low(after(next.slot)));
     }
-    *out = next;
-    return true;
+    return &next;
 }
 
 void DmaChannel::stop_at(uint64_t slot)
@@ -180,7 +179,7 @@ void DmaChannel::stop_at(uint64_t slot)
 
 void DmaChannel::write_back(uint32_t first_word)
 {
-    const DmaWriteBack done{current_.slot, first_word, 0};
+    const DmaWriteBack done{current_->slot, first_word, 0};
     if (!late_.on())
         return store_back(done);
     if (late_.full())
