@@ -2,15 +2,14 @@
 // A program that needs only the library, in C++, linked through libntbmsg.pc.
 #include <cstdio>
 
-#include <ntbmsg.h>
+#include <ntbmsg.hpp>
 
 int main()
 {
-    ntbmsg_endpoint *endpoint = nullptr;
-    ntbmsg_endpoint_options options;
-    ntbmsg_endpoint_options_init(&options);
+    ntbmsg::Endpoint endpoint;
+    ntbmsg::EndpointOptions options;
     options.queues = 65;
     std::printf("version %u.%u\n", ntbmsg_version() >> 16, ntbmsg_version() & 0xffffU);
     return ntbmsg_version() != (NTBMSG_VERSION_MAJOR << 16 | NTBMSG_VERSION_MINOR) ||
-           ntbmsg_endpoint_open("none", &options, &endpoint) == 0;
+           endpoint.open("none", options) == 0;
 }

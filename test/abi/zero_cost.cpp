@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Each call of the data path twice: as C has it, and through ntbmsg.hpp. zero_cost.py compares what
+// the compiler made of the two functions of a pair.
+#include <ntbmsg.hpp>
+
+namespace
+{
+
+/// What an owner is in memory.
+template <typename T>
+struct Held {
+    T *handle;
+};
+
+using CEndpoint = Held<ntbmsg_endpoint>;
+
+} // namespace
+
+extern "C" {
+
+int c_send_burst(CEndpoint &e, uint16_t queue, rte_mbuf **mbufs, size_t n)
+{
+    return ntbmsg_send_burst(e.handle, queue, mbufs, nullptr, static_cast<uint16_t>(n));
+}
+
+int cpp_send_burst(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf **mbufs, size_t n)
+{
+    return e.send_burst(queue, {mbufs, n});
+}
+
+int c_send_burst_meta(CEndpoint &e, uint16_t queue, rte_mbuf **mbufs, ntbmsg_meta *meta, size_t n)
+{
+    return ntbmsg_send_burst(e.handle, queue, mbufs, meta, static_cast<uint16_t>(n));
+}
+
+int cpp_send_burst_meta(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf **mbufs, ntbmsg_meta *meta,
+                        size_t n)
+{
+    return e.send_burst(queue, {mbufs, n}, {meta, n});
+}
+
+int c_recv_burst_fixed(CEndpoint &e, uint16_t queue, rte_mbuf *(&mbufs)[32])
+{
+    return ntbmsg_recv_burst(e.handle, queue, mbufs, nullptr, 32);
+}
+
+int cpp_recv_burst_fixed(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf *(&mbufs)[32])
+{
+    return e.recv_burst(queue, mbufs);
+}
+
+int c_recv_burst_meta(CEndpoint &e, uint16_t queue, rte_mbuf **mbufs, ntbmsg_meta *meta, size_t n)
+{
+    return ntbmsg_recv_burst(e.handle, queue, mbufs, meta, static_cast<uint16_t>(n));
+}
+
+int cpp_recv_burst_meta(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf **mbufs, ntbmsg_meta *meta,
+                        size_t n)
+{
+    return e.recv_burst(queue, {mbufs, n}, {meta, n});
+}
+
+} // extern "C"
