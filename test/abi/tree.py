@@ -32,7 +32,7 @@ LAYERS = {
     'apps/measure': set(),
     'apps': {'apps/measure', 'public', 'dpdk'},
     'examples': {'public', 'dpdk'},
-    'bench/micro': {QUEUE, 'apps', 'dpdk'},
+    'bench/micro': {QUEUE, 'apps', 'apps/measure', 'dpdk'},
     'bench': {'apps/measure', 'public', 'dpdk'},
 }
 # The one part of the driver that knows the twin.

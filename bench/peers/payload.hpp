@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an application does to a message, the same for everything that is compared: the sender
+// writes every word of it, the receiver reads every line.
+#ifndef PEERS_PAYLOAD_HPP
+#define PEERS_PAYLOAD_HPP
+
+#include "kernels.hpp"
+
+namespace peers
+{
+
+inline constexpr size_t line_bytes = bench::line_bytes;
+
+/// Messages from here on are written and read by the widest instructions of this CPU.
+inline constexpr size_t kernel_from = 1024;
+inline const bench::Kernel &kernel = bench::best_kernel();
+
+/// Buffers must have room for whole lines: 1518 bytes are handled as 24 lines.
+constexpr size_t lines_of(size_t bytes)
+{
+    return (bytes + line_bytes - 1) / line_bytes;
+}
+
+inline void write_payload(void *payload, size_t bytes, uint64_t value)
+{
+    if (bytes >= kernel_from) {
+        kernel.fill_payload(static_cast<std::byte *>(payload), bytes, value);
+        return;
+    }
+    uint64_t *words = static_cast<uint64_t *>(payload);
+    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
+        words[i] = value;
+}
+
+/// @return the sum over the first word of every line: lines_of(bytes) times what was written
+inline uint64_t read_payload(const void *payload, size_t bytes)
+{
+    if (bytes >= kernel_from)
+        return kernel.sum_payload(static_cast<const std::byte *>(payload), bytes);
+    const uint64_t *words = static_cast<const uint64_t *>(payload);
+    uint64_t sum = 0;
+    for (size_t at = 0; at < bytes; at += line_bytes)
+        sum += words[at / sizeof(uint64_t)];
+    return sum;
+}
+
+} // namespace peers
+
+#endif

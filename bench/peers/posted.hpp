@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A Link over libraries that take requests (Open MPI, UCX, libfabric): receives are posted ahead
+// and taken in order, a burst of sends is posted and awaited. An Api is
+//
+//   struct Request;                       // one that is under way
+//   bool post_send(void *, size_t bytes, Request &);
+//   bool post_receive(void *, size_t room, Request &);
+//   int done(Request &);                  // 1 yes; 0 not yet, having made progress; -1 it failed
+#ifndef PEERS_POSTED_HPP
+#define PEERS_POSTED_HPP
+
+#include "run.hpp"
+
+#include <fstream>
+#include <iterator>
+#include <unistd.h>
+
+namespace peers
+{
+
+/// What two processes need of each other before they can talk, through files that the starter of
+/// both removes. A file is complete as soon as it exists.
+inline bool exchange(const Options &options, const std::string &mine, std::string &theirs)
+{
+    constexpr uint64_t patience_ns = 15000000000u;
+    const auto name = [&](unsigned side) {
+        return options.folder + "/address" + std::to_string(side);
+    };
+    const std::string own = name(options.side);
+    std::ofstream(own + ".new", std::ios::binary) << mine;
+    if (rename((own + ".new").c_str(), own.c_str()) != 0)
+        return false;
+    for (const uint64_t give_up = monotonic_ns() + patience_ns; monotonic_ns() < give_up;) {
+        std::ifstream file(name(1 - options.side), std::ios::binary);
+        if (file) {
+            theirs.assign(std::istreambuf_iterator<char>(file), {});
+            return !theirs.empty();
+        }
+        usleep(1000);
+    }
+    return false;
+}
+
+template <typename Api>
+class PostedLink
+{
+public:
+    static constexpr size_t room = 65536;
+
+    static std::unique_ptr<PostedLink> open(const Options &options, std::string &error)
+    {
+        std::unique_ptr<PostedLink> link(new PostedLink);
+        if (!link->m_api.open(options, error))
+            return nullptr;
+        for (Slot &slot : link->m_in)
+            if (!link->m_api.post_receive(slot.data, room, slot.request))
+                error = "a receive cannot be posted";
+        return error.empty() ? std::move(link) : nullptr;
+    }
+
+    size_t max_message() const { return room; }
+
+    bool send(size_t bytes, uint64_t value, unsigned n, uint64_t give_up)
+    {
+        for (unsigned i = 0; i < n; i++) {
+            write_payload(m_out[i].data, bytes, value + i);
+            if (!m_api.post_send(m_out[i].data, bytes, m_out[i].request))
+                return false;
+        }
+        for (unsigned i = 0; i < n; i++)
+            if (!await(m_out[i].request, give_up))
+                return false;
+        return true;
+    }
+
+    int receive(size_t bytes, unsigned n, uint64_t &sum)
+    {
+        for (unsigned got = 0; got < n; got++) {
+            Slot &slot = m_in[m_next % most_burst];
+            const int done = m_api.done(slot.request);
+            if (done < 0)
+                return -1;
+            if (done == 0)
+                return static_cast<int>(got);
+            sum += read_payload(slot.data, bytes);
+            if (!m_api.post_receive(slot.data, room, slot.request))
+                return -1;
+            m_next++;
+        }
+        return static_cast<int>(n);
+    }
+
+private:
+    struct alignas(4096) Slot {
+        std::byte data[room];
+        typename Api::Request request;
+    };
+
+    PostedLink() : m_in(most_burst), m_out(most_burst) {}
+
+    bool await(typename Api::Request &request, uint64_t give_up)
+    {
+        for (uint64_t spin = 1;; spin++) {
+            const int done = m_api.done(request);
+            if (done != 0)
+                return done > 0;
+            if (spin % spins_per_look == 0 && monotonic_ns() > give_up)
+                return false;
+        }
+    }
+
+    // Before the library: what is under way must not outlive it.
+    std::vector<Slot> m_in;
+    std::vector<Slot> m_out;
+    Api m_api;
+    uint64_t m_next = 0;
+};
+
+} // namespace peers
+
+#endif

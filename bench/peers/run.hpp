@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// main() of a peer program: one process of a pair, on a core of its own. Side 0 prints one line of
+// JSON per message size.
+#ifndef PEERS_RUN_HPP
+#define PEERS_RUN_HPP
+
+#include "options.hpp"
+#include "print.hpp"
+#include "priority.hpp"
+#include "traffic.hpp"
+
+#include <memory>
+
+namespace peers
+{
+
+/// Before what is measured starts threads of its own, so that they share our core and stay off
+/// the other one's; and ties our life to that of the process that started us.
+bool settle(const Options &options, Meeting &meeting);
+/// @return 1, after having said why
+int give_up(const std::string &why);
+
+/// @p work by itself, with what our core did meanwhile.
+template <typename Work>
+bool watch(Report &report, Work work)
+{
+    const Priority priority;
+    const uint64_t wall = monotonic_ns();
+    const uint64_t cpu = thread_cpu_ns();
+    const bool good = work();
+    report.wall_ns += monotonic_ns() - wall;
+    report.cpu_ns += thread_cpu_ns() - cpu;
+    return good;
+}
+
+/// Runs @p work on both sides at once. @return false: it failed here or there
+template <typename Work>
+bool together(Meeting &meeting, Work work)
+{
+    if (!meeting.meet())
+        return false;
+    const bool good = watch(meeting.mine().report, work);
+    if (!good)
+        meeting.fail();
+    return good && meeting.meet();
+}
+
+/// @param count  set on the asking side
+template <typename Link>
+bool measure_round_trips(Link &link, Meeting &meeting, size_t bytes, uint64_t run_ns,
+                         app::Histogram *ticks, Count &count)
+{
+    return together(meeting, [&] {
+        if (!meeting.starts())
+            return answer(link, bytes);
+        return (count.n = ask(link, bytes, run_ns, ticks, count.ns)) != 0;
+    });
+}
+
+/// @param count  what the receiver saw
+template <typename Link>
+bool measure_stream(Link &link, Meeting &meeting, size_t bytes, uint64_t run_ns, Count &count)
+{
+    Shared &shared = meeting.shared();
+    shared.sent_total.store(0, std::memory_order_relaxed);
+    const bool good = together(meeting, [&] {
+        if (meeting.starts())
+            return send_stream(link, bytes, run_ns, shared) != 0;
+        return receive_stream(link, bytes, run_ns, shared, meeting.mine().report);
+    });
+    const Report &receiver = (meeting.starts() ? meeting.theirs() : meeting.mine()).report;
+    count = {receiver.counted, receiver.ns};
+    return good;
+}
+
+template <typename Link>
+bool measure(Link &link, Meeting &meeting, size_t bytes, uint64_t run_ns)
+{
+    Figures figures;
+    Count warm_up;
+    Count timed;
+    figures.bytes = bytes;
+    meeting.mine().report = {};
+    figures.probe_before_ns = meeting.probe();
+    if (figures.probe_before_ns == 0 ||
+        !measure_round_trips(link, meeting, bytes, run_ns / 8, nullptr, warm_up) ||
+        !measure_round_trips(link, meeting, bytes, run_ns / 2, &figures.ticks, timed) ||
+        !measure_round_trips(link, meeting, bytes, run_ns, nullptr, figures.round_trips) ||
+        !measure_stream(link, meeting, bytes, run_ns, figures.messages))
+        return false;
+    figures.probe_after_ns = meeting.probe();
+    if (figures.probe_after_ns == 0)
+        return false;
+    if (meeting.starts())
+        print(figures, meeting.mine().report, meeting.theirs().report);
+    return meeting.meet();
+}
+
+/// @p link is open on both sides, or here alone if the other side failed.
+template <typename Link>
+int run_sizes(Link &link, const Options &options, Meeting &meeting)
+{
+    meeting.mine().max_message = link.max_message();
+    if (!meeting.meet())
+        return give_up("the other side does not come");
+    const size_t most = std::min(meeting.mine().max_message, meeting.theirs().max_message);
+    for (const size_t bytes : options.sizes) {
+        if (bytes > most)
+            continue; // its line is missing, which says so
+        if (!measure(link, meeting, bytes, options.run_ns))
+            return give_up("messages of " + std::to_string(bytes) + " bytes do not get through");
+    }
+    return 0;
+}
+
+/// @p Link has static open(const Options &, std::string &error), which waits for the other side.
+template <typename Link>
+int run_peer(int argc, char **argv)
+{
+    std::string error;
+    const auto options = parse_options(argc, argv, error);
+    if (!options)
+        return give_up(error);
+    Meeting meeting;
+    if (!settle(*options, meeting))
+        return 1;
+    std::unique_ptr<Link> link = Link::open(*options, error);
+    if (!link) {
+        meeting.fail();
+        return give_up(error);
+    }
+    const int status = run_sizes(*link, *options, meeting);
+    if constexpr (requires { Link::server_leaves_last; }) {
+        if (status == 0 && meeting.starts())
+            link.reset();
+        if (status == 0)
+            meeting.meet();
+    }
+    return status;
+}
+
+} // namespace peers
+
+#endif

@@ -1,0 +1,207 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/compare: what it does with runs, with peers that fail, and what it leaves behind.
+
+  compare_test.py SOURCE_ROOT FOLDER    FOLDER: of the peer programs
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import jsonschema
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(sys.argv.pop(1))
+PROGRAMS = pathlib.Path(sys.argv.pop(1))
+sys.path.insert(0, str(ROOT / "tools"))
+
+from ntb_compare import pair, peers, result, table  # noqa: E402
+
+LINE = {"bytes": 64, "class": "other", "stayed": True, "probe_ns": [200.0, 210.0], "ran": 1.0,
+        "round_trips": {"count": 1000, "seconds": 0.0004}, "messages": {"count": 1000, "seconds": 0.00002},
+        "latency": {"count": 2, "min": 1, "mean": 2, "max": 3, "p50": 2, "p90": 3, "p99": 3, "p99_9": 3, "p99_99": 3,
+                    "histogram": [[1.0, 2.0, 1], [3.0, 4.0, 1]]}}
+UNIX = next(peer for peer in peers.OTHERS if peer.name == "unix")
+
+
+def line(**changes):
+    return {**LINE, **changes}
+
+
+def processes_of(folder):
+    """Those whose command line names something in a folder."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if str(folder) in entry.read_bytes().decode(errors="replace"):
+                found.append(entry.parent.name)
+        except OSError:
+            continue
+    return found
+
+
+def compare(*words, temporary=None):
+    return [sys.executable, str(ROOT / "tools/ntb_compare"), "--programs", str(PROGRAMS), *words], \
+        {**os.environ, **({"TMPDIR": str(temporary)} if temporary else {})}
+
+
+def run(*words, temporary=None):
+    command, environment = compare(*words, temporary=temporary)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=150, check=False)
+
+
+class Tables(unittest.TestCase):
+    def points(self, values, peer, **changes):
+        made = []
+        for repeat, nanoseconds in enumerate(values):
+            count = {"count": 1000, "seconds": nanoseconds * 1e-6}
+            made += result.points(peer, line(round_trips=count, latency=None, **changes), repeat)
+        return made
+
+    def test_median_and_ratio_are_taken_round_by_round(self):
+        points = self.points([100, 200, 900], peers.LIMIT) + self.points([200, 200, 900], UNIX)
+        figures = table.Figures(table.ROUND_TRIP, points, "other")
+        self.assertAlmostEqual(figures.median("unix", 64), 200)
+        self.assertAlmostEqual(figures.ratio("unix", 64), 1)  # of 2, 1 and 1
+        self.assertEqual(figures.count("unix", 64), 3)
+
+    def test_rates_are_better_when_larger(self):
+        points = result.points(peers.LIMIT, LINE, 0)
+        points += result.points(UNIX, line(messages={"count": 1000, "seconds": 0.00004}), 0)
+        self.assertAlmostEqual(table.Figures(table.RATE, points, "other").ratio("unix", 64), 2)
+        self.assertAlmostEqual(table.Figures(table.THROUGHPUT, points, "other").median("unix", 64), 1.6)
+
+    def test_other_classes_and_disturbed_runs_do_not_count(self):
+        points = self.points([100], UNIX)
+        points += self.points([700], UNIX, stayed=False) + self.points([800], UNIX, ran=0.5)
+        points += self.points([900], UNIX, **{"class": "far"})
+        figures = table.Figures(table.ROUND_TRIP, points, "other")
+        self.assertAlmostEqual(figures.median("unix", 64), 100)
+        self.assertEqual([p["error"] != "" for p in points if p["mode"] == "latency"], [False, True, True, False])
+
+    def test_standing_says_who_is_ahead(self):
+        points = self.points([100], peers.OURS) + self.points([250], UNIX)
+        said = list(table.standing(table.ROUND_TRIP, points, "other", [peers.OURS, UNIX], "queue", [8, 64]))
+        self.assertEqual(said, ["64 B: 2.50x ahead of AF_UNIX, polled"])
+        points = self.points([300], peers.OURS) + self.points([250], UNIX)
+        said = list(table.standing(table.ROUND_TRIP, points, "other", [peers.OURS, UNIX], "queue", [64]))
+        self.assertEqual(said, ["64 B: 1.20x behind AF_UNIX, polled"])
+
+    def test_what_is_not_read_is_marked_and_not_ranked(self):
+        lazy = dataclasses.replace(UNIX, read=False)
+        points = self.points([100], peers.OURS) + self.points([10], lazy)
+        self.assertEqual(list(table.standing(table.ROUND_TRIP, points, "other", [peers.OURS, lazy], "queue", [64])), [])
+        made = table.rows(table.ROUND_TRIP, points, "other", [lazy], [64])
+        self.assertEqual(made[1][0], "AF_UNIX, polled (not read)")
+        self.assertIn("| AF_UNIX, polled (not read) | 10 |", table.as_markdown(made))
+
+
+class Pairs(unittest.TestCase):
+    """Peer programs that do not behave."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+        self.settings = peers.Settings(self.folder, (0, 1), 1, False, False)
+
+    def peer(self, script):
+        program = self.folder / "program"
+        program.write_text("#!/bin/sh\n" + script)
+        program.chmod(program.stat().st_mode | stat.S_IXUSR)
+        return dataclasses.replace(UNIX, program="program")
+
+    def test_the_reason_of_a_failure_is_told_and_the_other_side_ended(self):
+        began = time.monotonic()
+        with self.assertRaisesRegex(pair.Failed, "^no such thing$"):
+            self.peer('[ "$2" = 0 ] && { echo no such thing >&2; exit 3; }; exec sleep 1000').run([8], self.settings)
+        self.assertLess(time.monotonic() - began, peers.PAIR_SECONDS)
+        self.assertEqual(processes_of(self.folder), [])
+
+    def test_who_hangs_is_ended_with_its_children(self):
+        peers_seconds, peers.PAIR_SECONDS = peers.PAIR_SECONDS, 0.5
+        self.addCleanup(setattr, peers, "PAIR_SECONDS", peers_seconds)
+        mark = self.folder / "child"
+        script = f"sh -c 'trap \"\" TERM INT; sleep 1000 & wait # {mark}' & wait"
+        with self.assertRaisesRegex(pair.Failed, "not done after"):
+            self.peer(script).run([8], self.settings)
+        self.assertEqual(processes_of(self.folder), [])
+
+    def test_nonsense_is_refused(self):
+        with self.assertRaisesRegex(pair.Failed, "not understood"):
+            self.peer('echo "{nonsense"').run([8], self.settings)
+
+    def test_a_socket_that_does_not_come_is_a_failure(self):
+        server = dataclasses.replace(self.peer("echo no permission >&2; exit 1"), server_first=True)
+        with self.assertRaisesRegex(pair.Failed, "no permission"):
+            server.run([8], self.settings)
+
+    def test_a_program_that_is_missing_names_its_package(self):
+        why = dataclasses.replace(UNIX, program="nothing", packages=("libnothing-dev",)).missing(self.settings)
+        self.assertEqual(why, "nothing was not built: apt-get install libnothing-dev")
+
+
+@unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two CPUs are needed")
+class Runs(unittest.TestCase):
+    """The real thing, short."""
+
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="cmp")
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+        self.file = self.folder / "result.json"
+
+    def checked(self):
+        document = json.loads(self.file.read_text())
+        jsonschema.validate(document, json.loads((ROOT / "doc/result.schema.json").read_text()))
+        return document
+
+    def test_ours_beside_a_socket(self):
+        done = run("--only", "queue", "unix", "--sizes", "8,1518,65536", "--rounds", "1", "--run-ms", "1", "--realtime",
+                   "--json", str(self.file), temporary=self.folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        document = self.checked()
+        self.assertEqual(document["skipped"], [])
+        self.assertTrue(document["complete"])
+        taken = {(p["operation"], p["size"], p["mode"], p["clock"]) for p in document["points"]}
+        kinds = [("latency", "off"), ("latency", "on"), ("rate", "off")]
+        self.assertEqual(taken, {(peer, size, *kind) for peer in ("queue", "unix", "limit") for size in (8, 1518, 65536)
+                                 for kind in kinds if peer != "limit" or kind[1] == "off"})
+        self.assertEqual(list(self.folder.iterdir()), [self.file])
+
+    def test_a_signal_keeps_what_was_measured(self):
+        command, environment = compare("--only", "unix", "--rounds", "100", "--realtime", "--json", str(self.file),
+                                       temporary=self.folder)
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        end = time.monotonic() + 60
+        while not self.file.exists() and process.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        errors = process.communicate(timeout=60)[1]
+        self.assertEqual((process.returncode, errors), (130, b""))
+        document = self.checked()
+        self.assertTrue(document["interrupted"] and not document["complete"])
+        self.assertTrue(document["points"])
+        self.assertEqual(list(self.folder.iterdir()), [self.file])
+        self.assertEqual(processes_of(self.folder), [])
+
+    def test_bad_calls_are_one_line(self):
+        for words in (["--only", "nothing"], ["--sizes", "8,x"], ["--sizes", "70000"], ["--rounds", "0"],
+                      ["--cpus", "0"], ["--cpus", "0,0"], ["--run-ms", "5000"],
+                      ["--only", "unix", "--rounds", "1", "--run-ms", "1", "--json", "/nowhere/file"]):
+            done = run(*words, temporary=self.folder)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertRegex(done.stderr, r"^compare: [^\n]+\n$", words)
+
+
+if __name__ == "__main__":
+    unittest.main()

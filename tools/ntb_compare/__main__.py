@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs ours beside what else moves messages between two processes, interleaved, next to the limit."""
+import argparse
+import json
+import os
+import pathlib
+import random
+import shlex
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from ntb_compare import pair, peers, result, table  # noqa: E402
+
+SIZES = [8, 64, 256, 1024, 1518, 4096, 65536]
+KNOWN = (peers.LIMIT, peers.OURS, *peers.OTHERS)
+# A peer that fails is tried again in the next rounds, but not for ever.
+MOST_FAILURES = 2
+
+
+class Campaign:
+    def __init__(self, chosen, sizes, settings, document, file):
+        self.settings = settings
+        self.sizes = sizes
+        self.document = document
+        self.file = file
+        self.failures = {}
+        self.chosen = []
+        for peer in chosen:
+            why = peer.missing(settings)
+            if why:
+                self.skip(peer, why)
+            else:
+                self.chosen.append(peer)
+
+    def skip(self, peer, why):
+        print(f"# left out: {peer.label}: {why}", flush=True)
+        self.document["skipped"].append({"what": peer.name, "why": why})
+
+    def take(self, peer, number):
+        """One peer, all sizes, once."""
+        sizes = peer.sizes(self.sizes)
+        if self.failures.get(peer.name, 0) >= MOST_FAILURES or not sizes:
+            return
+        try:
+            lines = peer.run(sizes, self.settings)
+        except pair.Failed as error:
+            self.failures[peer.name] = self.failures.get(peer.name, 0) + 1
+            self.skip(peer, f"failed in round {number}: {error}")
+            return
+        for line in lines:
+            self.document["points"] += result.points(peer, line, number)
+
+    def round(self, number, generator):
+        """The limit first; the order of the others is another one in each round."""
+        others = [peer for peer in self.chosen if peer.kind != "limit"]
+        generator.shuffle(others)
+        for peer in [p for p in self.chosen if p.kind == "limit"] + others:
+            self.take(peer, number)
+
+    def run(self, rounds, seed):
+        begin = time.monotonic()
+        generator = random.Random(seed)
+        for number in range(rounds):
+            self.round(number, generator)
+            self.save(begin)
+            if sys.stderr.isatty():
+                print(f"\rround {number + 1} of {rounds}", end="", file=sys.stderr, flush=True)
+        self.document["complete"] = True
+        self.save(begin)
+
+    def save(self, begin):
+        self.document["seconds"] = round(time.monotonic() - begin, 3)
+        if self.file:
+            beside = self.file.with_name(self.file.name + ".new")
+            beside.write_text(json.dumps(self.document, separators=(",", ":")) + "\n")
+            beside.replace(self.file)
+
+
+def report(document, chosen, sizes, markdown):
+    points = document["points"]
+    place = table.best_class(points, peers.OURS.name)
+    good = sum(point["complete"] for point in points)
+    layout = table.as_markdown if markdown else table.as_text
+    print(f"# {document['machine']['cpu']}, {document['started'][:10]}, class {place}, "
+          f"{good} of {len(points)} runs undisturbed, load {document['machine']['load_1min']}")
+    for metric in table.METRICS:
+        print(f"\n{'**' if markdown else ''}{metric.title}{'**' if markdown else ''}\n")
+        print(layout(table.rows(metric, points, place, chosen, sizes)))
+    for metric in (table.ROUND_TRIP, table.RATE):
+        print(f"\n{peers.OURS.label}, {metric.title.lower()}:")
+        for line in table.standing(metric, points, place, chosen, peers.OURS.name, sizes):
+            print(f"  {line}")
+
+
+def parse():
+    made = argparse.ArgumentParser(prog="compare", description=__doc__)
+    made.add_argument("--quick", action="store_true", help="5 rounds instead of 15")
+    made.add_argument("--rounds", type=int, metavar="N", help="1 to 100")
+    made.add_argument("--only", nargs="+", metavar="NAME", help="these peers, and the limit")
+    made.add_argument("--sizes", default=",".join(map(str, SIZES)), metavar="A,B,...",
+                      help="bytes of payload, 8 to 65536")
+    made.add_argument("--json", type=pathlib.Path, metavar="FILE", help="every run, for tools/report")
+    made.add_argument("--markdown", action="store_true", help="tables for a document")
+    made.add_argument("--cpus", metavar="A,B", help="the two CPUs; the first two of this process otherwise")
+    made.add_argument("--run-ms", type=int, default=20, metavar="N", help="length of one measurement, 1 to 1000")
+    made.add_argument("--realtime", action="store_true", help="poll with real-time priority (root)")
+    made.add_argument("--list", action="store_true", help="the names of the peers, and what they lack here")
+    made.add_argument("--seed", type=int, default=1, help="of the order within a round")
+    made.add_argument("--programs", type=pathlib.Path, required=True, help=argparse.SUPPRESS)
+    made.add_argument("--commit", default="unknown", help=argparse.SUPPRESS)
+    made.add_argument("--huge", action="store_true", help=argparse.SUPPRESS)
+    return made
+
+
+def fail(text):
+    print(f"compare: {text}", file=sys.stderr)
+    sys.exit(2)
+
+
+def numbers(text, low, high, what):
+    try:
+        found = [int(word) for word in text.split(",")]
+    except ValueError:
+        fail(f"{what}: {text}: numbers with commas between them")
+    if not all(low <= number <= high for number in found):
+        fail(f"{what}: {text}: each from {low} to {high}")
+    return found
+
+
+def choose_cpus(text):
+    allowed = sorted(os.sched_getaffinity(0))
+    cpus = numbers(text, 0, 4095, "--cpus") if text else allowed[:2]
+    if len(cpus) != 2 or cpus[0] == cpus[1] or not set(cpus) <= set(allowed):
+        fail("two different CPUs that this process may use are needed, as in --cpus 0,1")
+    return tuple(cpus)
+
+
+def choose_peers(only):
+    names = {peer.name for peer in KNOWN}
+    for name in only or ():
+        if name not in names:
+            fail(f"no peer is called {name}; there are: {' '.join(sorted(names))}")
+    return [p for p in KNOWN if not only or p.name in only or p.kind == "limit"]
+
+
+def choose_rounds(options):
+    rounds = options.rounds if options.rounds is not None else 5 if options.quick else 15
+    if not 1 <= rounds <= 100 or not 1 <= options.run_ms <= 1000:
+        fail("--rounds goes from 1 to 100, --run-ms from 1 to 1000")
+    return rounds
+
+
+def interrupt(_signal, _frame):
+    raise KeyboardInterrupt
+
+
+def main():
+    options = parse().parse_args()
+    sizes = sorted(set(numbers(options.sizes, 8, 65536, "--sizes")))
+    chosen = choose_peers(options.only)
+    rounds = choose_rounds(options)
+    settings = peers.Settings(options.programs, choose_cpus(options.cpus), options.run_ms, options.realtime,
+                              options.huge)
+    if options.list:
+        for peer in KNOWN:
+            print(f"{peer.name:16} {peer.label:32} {peer.missing(settings)}".rstrip())
+        return 0
+    command = "tools/compare " + " ".join(shlex.quote(word) for word in os.environ.get("COMPARE_WORDS", "").split("\n"))
+    document = result.header(command.strip(), options.commit, settings.cpus,
+                             {"rounds": str(rounds), "run_ms": str(options.run_ms), "seed": str(options.seed),
+                              "realtime": str(int(options.realtime)), "sizes": options.sizes})
+    signal.signal(signal.SIGTERM, interrupt)
+    campaign = Campaign(chosen, sizes, settings, document, options.json)
+    status = 0
+    begin = time.monotonic()
+    try:
+        campaign.run(rounds, options.seed)
+    except KeyboardInterrupt:
+        document["interrupted"] = True
+        campaign.save(begin)
+        status = 130
+    except OSError as error:
+        fail(f"{error.filename or options.json}: {error.strerror}")
+    report(document, campaign.chosen, sizes, options.markdown)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the two processes of a peer, bounded in time, and leaves neither behind."""
+import contextlib
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+# The shared memory of a pair, as the peer programs map it, with room to spare.
+SHARED_BYTES = 12 << 20
+LARGEST_OUTPUT = 8 << 20
+# The only name that a socket of a peer may have besides: paths of sockets are short.
+SCRATCH_PREFIX = "ntbcmp."
+
+
+class Failed(Exception):
+    """A peer did not do what was asked of it; the text is one line."""
+
+
+def last_line(text):
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""
+
+
+class Group:
+    """Processes, each the leader of a session of its own, so that its children end with it."""
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.members = []
+
+    def start(self, command, environment=None):
+        """Nothing outlives us, however we end: hence setpriv."""
+        number = len(self.members)
+        with open(self.folder / f"out{number}", "wb") as out, open(self.folder / f"err{number}", "wb") as err:
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", *map(str, command)], stdin=subprocess.DEVNULL, stdout=out,
+                stderr=err, start_new_session=True, env={**os.environ, **(environment or {})})
+        self.members.append(process)
+        return number
+
+    def running(self, number):
+        return self.members[number].poll() is None
+
+    def text(self, name, number):
+        with open(self.folder / f"{name}{number}", "rb") as file:
+            return file.read(LARGEST_OUTPUT).decode(errors="replace")
+
+    def await_file(self, name, number, seconds):
+        """Until process `number` has made a file, a socket for example."""
+        end = time.monotonic() + seconds
+        while not (self.folder / name).exists():
+            if not self.running(number) or time.monotonic() > end:
+                raise Failed(last_line(self.text("err", number)) or f"{name} does not appear")
+            time.sleep(0.002)
+
+    def await_ends(self, seconds):
+        """Until all have ended, well. The first that fails ends the others."""
+        end = time.monotonic() + seconds
+        while any(self.running(i) for i in range(len(self.members))):
+            bad = [i for i, p in enumerate(self.members) if p.poll() not in (None, 0)]
+            if bad or time.monotonic() > end:
+                break
+            time.sleep(0.002)
+        self.check(seconds)
+
+    def check(self, seconds):
+        states = [process.poll() for process in self.members]
+        for number, state in enumerate(states):
+            if state not in (None, 0):
+                why = last_line(self.text("err", number)) or last_line(self.text("out", number))
+                raise Failed(why or f"ended with status {state}")
+        if None in states:
+            raise Failed(f"not done after {seconds} s")
+
+    def end(self, gently=False):
+        for process in self.members:
+            if gently and process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(timeout=3)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+@contextlib.contextmanager
+def group():
+    folder = tempfile.mkdtemp(prefix=SCRATCH_PREFIX)
+    members = Group(folder)
+    try:
+        yield members
+    finally:
+        members.end()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def shared_memory():
+    """Its path, for as long as we live: it has no name that could be left behind."""
+    descriptor = os.memfd_create("peers")
+    try:
+        os.ftruncate(descriptor, SHARED_BYTES)
+        yield f"/proc/{os.getpid()}/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
