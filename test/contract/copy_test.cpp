@@ -27,6 +27,11 @@ protected:
         return {.devargs = patient + ",copy=dma,dma_min=" + std::to_string(dma_min) + more};
     }
     static HostSetup by_cpu() { return {.devargs = patient + ",copy=cpu"}; }
+    /// No engine is assigned to the link side of a chip that both share.
+    static HostSetup far_by_dma(const std::string &more = "")
+    {
+        return far_beyond_link() ? by_cpu() : by_dma(more);
+    }
     uint64_t attribute(const char *name)
     {
         uint64_t value = ~uint64_t{0};
@@ -49,7 +54,7 @@ protected:
 
 TEST_P(Copy, LengthsAroundTheBounds)
 {
-    bring_up(by_dma(), by_dma());
+    bring_up(by_dma(), far_by_dma());
     EXPECT_EQ(attribute("copy_engine"), 1u);
     EXPECT_EQ(attribute("dma_min"), dma_min);
     both_ways(stream(0, 7, 2400,
@@ -72,7 +77,9 @@ TEST_P(Copy, ChainsAndSmallBuffers)
 {
     HostSetup setup = by_dma();
     setup.config = {.buffers = 1024, .buf_bytes = 512, .posted = 504, .inline_max = 48};
-    bring_up(setup, setup);
+    HostSetup far_setup = far_by_dma();
+    far_setup.config = setup.config;
+    bring_up(setup, far_setup);
     Stream s = stream(0, 20, 300, {1, 700, 1000, 1001, 2048, 2049, 5000, 30000});
     for (const uint32_t segment : {100u, 512u, 2048u}) {
         s.segment = segment;
@@ -96,7 +103,9 @@ TEST_P(Copy, EachQueuePairItsChannelAndTheOthersTheCpu)
     HostSetup setup = by_dma(",dma=2");
     setup.config.queues = 3;
     setup.pool_mbufs = 1023;
-    bring_up(setup, setup);
+    HostSetup far_setup = setup;
+    far_setup.devargs = far_by_dma(",dma=2").devargs;
+    bring_up(setup, far_setup);
     const Stream a = stream(0, 31, 300, {3000, 8, 700}), b = stream(1, 32, 300, {600, 5000}),
                  c = stream(2, 33, 300, {2048, 700});
     const Order all = traffic({a, b, c}, {a, b, c});
@@ -109,7 +118,7 @@ TEST_P(Copy, EachQueuePairItsChannelAndTheOthersTheCpu)
 
 TEST_P(Copy, EachHalfOnAThreadOfItsOwn)
 {
-    bring_up(by_dma(), by_dma());
+    bring_up(by_dma(), far_by_dma());
     const Stream s = stream(0, 300, 3000, {8, 64, 700, 257, 4000});
     Order order = traffic({s}, {s});
     order.threads = true;
@@ -143,7 +152,7 @@ TEST_P(Copy, AskedForWithoutAChannelIsRefused)
 
 TEST_P(Copy, ReceivedOnesCanBeSentOn)
 {
-    bring_up(by_dma(), by_dma());
+    bring_up(by_dma(), far_by_dma());
     const Stream s = stream(0, 9, 200, {8, 700, 5000});
     Order keep = traffic({}, {s});
     keep.keep = true;
@@ -167,7 +176,7 @@ TEST_P(Copy, ReceivedOnesCanBeSentOn)
 
 TEST_P(Copy, AnIdleSenderGetsItsMbufsBack)
 {
-    bring_up_posted(by_dma(), by_dma());
+    bring_up_posted(by_dma(), far_by_dma());
     await_home();
     const Stream s = stream(0, 50, 0, {3000, 700});
     std::vector<rte_mbuf *> burst;
@@ -186,7 +195,7 @@ TEST_P(Copy, AnIdleSenderGetsItsMbufsBack)
 
 TEST_P(Copy, EveryMbufComesHomeAtStop)
 {
-    bring_up(by_dma(), by_dma());
+    bring_up(by_dma(), far_by_dma());
     both_ways(stream(0, 40, 500, {8, 700, 3000}));
     near().stop();
     far().stop();
@@ -194,7 +203,7 @@ TEST_P(Copy, EveryMbufComesHomeAtStop)
     EXPECT_EQ(far().not_home(), 0u);
     // And again, with the same engines.
     ASSERT_EQ(near().start_again(by_dma()), 0);
-    ASSERT_EQ(far().start_again(by_dma()), 0);
+    ASSERT_EQ(far().start_again(far_by_dma()), 0);
     await_meeting(2);
     both_ways(stream(0, 41, 500, {8, 700, 3000}));
     EXPECT_GT(near().xstat("tx_dma_messages"), 600u);
@@ -229,7 +238,7 @@ protected:
 
 TEST_P(CopyFaults, AStallIsMended)
 {
-    bring_up(by_dma(), by_dma());
+    bring_up(by_dma(), far_by_dma());
     ASSERT_EQ(near().inject(RTE_PMD_PLX_NTB_FAULT_DMA_STALL, 200), 0);
     both_ways(stream(0, 61, 400, {8, 700, 3000, 300}));
     EXPECT_EQ(near().xstat("link_losses"), 0u);
@@ -237,7 +246,7 @@ TEST_P(CopyFaults, AStallIsMended)
 
 TEST_P(CopyFaults, AFailedReadEndsTheConnection)
 {
-    bring_up(by_dma(), by_dma());
+    bring_up(by_dma(), far_by_dma());
     talk_until_lost(RTE_PMD_PLX_NTB_FAULT_DMA_READ_ERROR, 500);
     EXPECT_EQ(near().xstat("tx_dma_errors"), 1u);
     expect_whole(62);
@@ -245,7 +254,7 @@ TEST_P(CopyFaults, AFailedReadEndsTheConnection)
 
 TEST_P(CopyFaults, AFailedWriteEndsTheConnection)
 {
-    bring_up(by_dma(), by_dma());
+    bring_up(by_dma(), far_by_dma());
     talk_until_lost(RTE_PMD_PLX_NTB_FAULT_DMA_WRITE_ERROR, 500);
     EXPECT_EQ(near().xstat("tx_dma_errors"), 1u);
     expect_whole(63);
@@ -253,7 +262,7 @@ TEST_P(CopyFaults, AFailedWriteEndsTheConnection)
 
 TEST_P(CopyFaults, TheLinkGoesDownInMidTransfer)
 {
-    bring_up(by_dma(), by_dma());
+    bring_up(by_dma(), far_by_dma());
     talk_until_lost(RTE_PMD_PLX_NTB_FAULT_DMA_LINK_LOSS, 200'001);
     ASSERT_EQ(near().inject(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 0), 0);
     expect_whole(64);
@@ -261,7 +270,7 @@ TEST_P(CopyFaults, TheLinkGoesDownInMidTransfer)
 
 TEST_P(CopyFaults, AHungEngineIsGivenUpAndTheCpuTakesOver)
 {
-    bring_up(by_dma(), by_dma());
+    bring_up(by_dma(), far_by_dma());
     talk_until_lost(RTE_PMD_PLX_NTB_FAULT_DMA_HANG, 500);
     expect_whole(65);
     EXPECT_EQ(attribute("dma_min"), 0u);
@@ -269,6 +278,8 @@ TEST_P(CopyFaults, AHungEngineIsGivenUpAndTheCpuTakesOver)
 }
 
 CONTRACT_BACK_ENDS(Copy);
+CONTRACT_ROOT_PORT_VIRTUAL(Copy);
 CONTRACT_BACK_ENDS(CopyFaults);
+CONTRACT_ROOT_PORT_VIRTUAL(CopyFaults);
 
 } // namespace

@@ -67,6 +67,13 @@ protected:
     uint16_t id() { return near_.station().id(); }
     const std::string &cable() const { return cable_; }
     static bool near_beyond_link() { return GetParam().near_place == on_link_side; }
+    static bool far_beyond_link() { return GetParam().far_place == on_link_side; }
+    /// Where the near device stands while its link is down. From beyond the link no register can be
+    /// reached then: the peer's access cannot be taken away, and nothing is reused before it is.
+    static rte_pmd_plx_ntb_state near_without_link()
+    {
+        return near_beyond_link() ? RTE_PMD_PLX_NTB_FENCING : RTE_PMD_PLX_NTB_WAITING;
+    }
 
     static HostSetup usual() { return {.devargs = patient}; }
     void bring_up(const HostSetup &near_setup = usual(), const HostSetup &far_setup = usual())
@@ -133,7 +140,13 @@ inline std::string name_of(const testing::TestParamInfo<Setting> &info)
         RootPort, suite,                                                                           \
         testing::Values(Setting{"threads", BackEnd::threads, on_link_side, on_virtual_side}),      \
         name_of)
-/// The same with the near host on the virtual side.
+/// The same with the near host on the virtual side, where the chip's DMA engines are.
+#define CONTRACT_ROOT_PORT_VIRTUAL(suite)                                                          \
+    INSTANTIATE_TEST_SUITE_P(                                                                      \
+        RootPort, suite,                                                                           \
+        testing::Values(Setting{"threads", BackEnd::threads, on_virtual_side, on_link_side}),      \
+        name_of)
+/// So in two processes.
 #define CONTRACT_ROOT_PORT_PROCESSES(suite)                                                        \
     INSTANTIATE_TEST_SUITE_P(                                                                      \
         TwoProcessesRootPort, suite,                                                               \

@@ -19,7 +19,8 @@ uint64_t clock_us()
 {
     timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<uint64_t>(now.tv_sec) * second_us + static_cast<uint64_t>(now.tv_nsec) / 1000;
+    return static_cast<uint64_t>(now.tv_sec) * second_us +
+           static_cast<uint64_t>(now.tv_nsec) / 1000;
 }
 
 } // namespace
@@ -85,9 +86,8 @@ void ControlThread::serve()
 
 ControlThread::Entry &ControlThread::next()
 {
-    return *std::min_element(jobs_, jobs_ + jobs_max, [](const Entry &a, const Entry &b) {
-        return a.due_us < b.due_us;
-    });
+    return *std::min_element(jobs_, jobs_ + jobs_max,
+                             [](const Entry &a, const Entry &b) { return a.due_us < b.due_us; });
 }
 
 void ControlThread::ask(Entry &entry, unsigned us)

@@ -77,7 +77,8 @@ int Lending::fit(uint64_t block)
     const uint64_t wanted =
         std::max({uint64_t{choice_.segment_kib} * 1024 * rules.entries,
                   block << std::max(split, 1u), uint64_t{facts::window_size_min}});
-    const uint64_t bytes = std::min(rules.bytes_max, wanted);
+    // A BAR that another system has sized has the size it has.
+    const uint64_t bytes = chip_.shared() ? rules.bytes_max : std::min(rules.bytes_max, wanted);
     if (block > bytes >> split) {
         PLX_INIT_LOG(ERR,
                      "%s: a block of %" PRIu64 " MiB does not fit the window of %" PRIu64

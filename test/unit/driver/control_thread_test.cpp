@@ -39,7 +39,8 @@ struct Job {
 class Control : public testing::Test
 {
 protected:
-    void start(std::function<unsigned()> first, std::function<unsigned()> second = [] { return 0u; })
+    void start(
+        std::function<unsigned()> first, std::function<unsigned()> second = [] { return 0u; })
     {
         jobs_[0].work = std::move(first);
         jobs_[1].work = std::move(second);
