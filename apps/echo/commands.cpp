@@ -90,6 +90,14 @@ void add_set(std::vector<Command> &list, Harness &h)
                     }});
 }
 
+void add_files(std::vector<Command> &list, Harness &h)
+{
+    list.push_back({"set dir FOLDER...", "where mode file puts what the peer sends",
+                    [&h](const Words &w) { return h.set_folder(w[2]); }});
+    list.push_back({"send PATH...", "have mode file send a file, or a folder and what is in it",
+                    [&h](const Words &w) { return h.send(w[1]); }});
+}
+
 void add_faults(std::vector<Command> &list, Harness &h)
 {
     list.push_back({"inject " + fault_names('|'), "cause a fault of the twin, with argument 1",
@@ -138,6 +146,7 @@ std::vector<Command> commands(Harness &harness, bool &quit)
     add_control(list, harness);
     add_set(list, harness);
     add_show(list, harness);
+    add_files(list, harness);
     add_faults(list, harness);
     add_waits(list, harness);
     list.push_back({"quit", "stop and end", [&quit](const Words &) {

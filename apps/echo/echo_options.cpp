@@ -46,6 +46,9 @@ std::vector<app::Option> option_table(Options &o)
         {"auto-start", nullptr, &o.auto_start, "with commands: start before the first one"},
         {"tx-first", nullptr, &o.tx_first,
          "start at once; queues that only send back send a burst"},
+        {"dir", "FOLDER", &o.dir,
+         "where mode file puts what the peer sends; without it\n"
+         "nothing is received"},
         {"stats-period", "S", &o.stats_period, "show statistics every S seconds"},
         {"burst", "N", app::Number{&o.burst, 1, longest_burst},
          "messages a round, 1 to 512; default 32"},
@@ -115,6 +118,7 @@ std::string misplaced(const Options &o, Role role)
         {"--auto-start", o.auto_start, forwarding, "--interactive"},
         {"--tx-first", o.tx_first, forwarding, "--interactive"},
         {"--stats-period", o.stats_period != 0, forwarding, "--interactive"},
+        {"--dir", !o.dir.empty(), forwarding, "--interactive"},
         {"--burst", o.burst != 0, forwarding, "--interactive"},
         {"--flows", o.flows != 0, forwarding, "--interactive"},
     };

@@ -25,6 +25,7 @@ struct Options {
     bool auto_start = false;
     bool tx_first = false;
     std::string cmdline_file;
+    std::string dir;          ///< of mode file; empty: not given
     std::string forward_mode; ///< of all queues; empty: not given
     uint64_t burst = 0;       ///< 0: not given
     uint64_t flows = 0;       ///< 0: not given

@@ -2,7 +2,9 @@
 #include "harness.hpp"
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdio>
+#include <cstring>
 #include <thread>
 
 #include <rte_lcore.h>
@@ -66,6 +68,7 @@ Harness::Harness(ntbmsg_endpoint *endpoint, uint16_t device, const Options &opti
     {
         workers_.push_back(std::make_unique<Worker>(lcore));
     }
+    settings_.files = &files_;
     set_mode(options.forward_mode.empty() ? "echo" : options.forward_mode, std::nullopt);
 }
 
@@ -103,6 +106,25 @@ std::string Harness::set_number(const std::string &name, uint64_t value)
     if (running_)
         return "stop first: " + name + " is taken over at start";
     settings_.*found->field = value;
+    return {};
+}
+
+std::string Harness::set_folder(const std::string &path)
+{
+    return running_ ? "stop first: the folder is in use" : files_.set_folder(path);
+}
+
+std::string Harness::send(const std::string &path)
+{
+    if (std::ranges::none_of(queues_, [](const Queue &q) { return q.mode->make == make_file; }))
+        return "no queue is in mode file: set fwd file";
+    std::vector<FileJob> jobs;
+    uint64_t skipped = 0;
+    if (std::string error = find_jobs(path, jobs, skipped); !error.empty())
+        return error;
+    if (skipped != 0)
+        std::printf("left out: %" PRIu64 " links, devices, pipes and sockets\n", skipped);
+    files_.add(std::move(jobs));
     return {};
 }
 
@@ -246,7 +268,8 @@ std::string Harness::set_link(bool up)
     const int rc = up ? rte_rawdev_start(device_) : (rte_rawdev_stop(device_), 0);
     if (!up)
         links_lost();
-    return rc == 0 ? std::string() : std::string("the device does not start: ") + strerror(-rc);
+    return rc == 0 ? std::string()
+                   : std::string("the device does not start: ") + std::strerror(-rc);
 }
 
 void Harness::look_at_events()
@@ -263,9 +286,19 @@ void Harness::look_at_events()
         std::fflush(stdout);
 }
 
+void Harness::print_notes()
+{
+    const std::vector<std::string> notes = files_.take_notes();
+    for (const std::string &line : notes)
+        std::printf("%s\n", line.c_str());
+    if (!notes.empty())
+        std::fflush(stdout);
+}
+
 void Harness::tick()
 {
     look_at_events();
+    print_notes();
     if (options_.stats_period == 0 || Clock::now() < next_stats_)
         return;
     next_stats_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -307,7 +340,9 @@ std::string Harness::wait_done(double seconds)
             inspect(q, [&](Forwarder &f) { all = all && (f.done() || !f.ends()); });
         return all;
     };
-    return wait(seconds, all_done, "not done in time");
+    const std::string error = wait(seconds, all_done, "not done in time");
+    print_notes();
+    return error.empty() ? files_.take_failures() : error;
 }
 
 std::string Harness::pause(double seconds)

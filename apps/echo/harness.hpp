@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "echo_options.hpp"
+#include "file_work.hpp"
 #include "modes.hpp"
 #include "worker.hpp"
 
@@ -34,6 +35,11 @@ public:
     std::string set_mode(const std::string &mode, std::optional<uint64_t> queue);
     /// "burst", "size", "window", "flows" or "count"
     std::string set_number(const std::string &name, uint64_t value);
+
+    /// Where mode file puts what the peer sends.
+    std::string set_folder(const std::string &path);
+    /// Has mode file send a file, or a folder and what is in it.
+    std::string send(const std::string &path);
 
     /// @param prime  each queue in mode echo sends a burst first
     std::string start(bool prime);
@@ -58,6 +64,7 @@ public:
     uint16_t device() const { return device_; }
     ntbmsg_endpoint *endpoint() const { return endpoint_; }
     const Options &options() const { return options_; }
+    const FileWork &files() const { return files_; }
     const Settings &settings() const { return settings_; }
     uint16_t queues() const { return static_cast<uint16_t>(queues_.size()); }
     const Mode &mode(uint16_t queue) const { return *queues_[queue].mode; }
@@ -86,12 +93,14 @@ private:
     std::string launch();
     void links_lost();
     void look_at_events();
+    void print_notes();
     std::string wait(double seconds, const std::function<bool()> &fact, const char *what);
 
     ntbmsg_endpoint *const endpoint_;
     const uint16_t device_;
     const Options &options_;
     Settings settings_;
+    FileWork files_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::vector<Queue> queues_;
     bool running_ = false;

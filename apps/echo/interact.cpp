@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The harness from the options to the exit status.
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <unistd.h>
@@ -61,11 +62,17 @@ int complain(const std::string &error)
 
 int interact(const Options &o)
 {
+    // A received file that is larger than the user may write: an error of that file alone.
+    signal(SIGXFSZ, SIG_IGN);
     const app::Endpoint endpoint(o.device, endpoint_options(o));
     if (!endpoint.ok())
         return 1;
     const int device = rte_pmd_plx_ntb_find(o.device.c_str());
     Harness harness(endpoint.get(), static_cast<uint16_t>(device), o);
+    if (!o.dir.empty()) {
+        if (const std::string error = harness.set_folder(o.dir); !error.empty())
+            return complain(error);
+    }
     // Without a prompt there is nobody to say "start".
     const bool alone = !o.interactive && o.cmdline_file.empty();
     if (o.auto_start || o.tx_first || alone) {

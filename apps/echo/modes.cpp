@@ -15,6 +15,8 @@ constexpr Mode table[] = {
     {"txonly", "send messages of one size, receive nothing", 64, 1, longest_message, make_txonly},
     {"flowgen", "send UDP frames of many flows, receive and count", 64, frame_bytes,
      most_frame_bytes, make_flowgen},
+    {"file", "send files and folders, receive what the peer sends", 16384, 64, longest_message,
+     make_file},
     {"ping", "measure round trips through a peer in mode echo", 64, 1, longest_message, make_ping},
 };
 

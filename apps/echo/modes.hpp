@@ -13,13 +13,16 @@
 namespace echo
 {
 
+class FileWork;
+
 /// What all queues go by. Taken over at start.
 struct Settings {
-    uint64_t burst = 32;  ///< messages a round, 1 to longest_burst
-    uint64_t size = 0;    ///< bytes of a message that is made here; 0: the mode's default
-    uint64_t window = 1;  ///< ping: messages under way, per queue
-    uint64_t flows = 256; ///< flowgen: flows it takes turns with
-    uint64_t count = 0;   ///< messages to make per queue; 0: no end
+    uint64_t burst = 32;       ///< messages a round, 1 to longest_burst
+    uint64_t size = 0;         ///< bytes of a message that is made here; 0: the mode's default
+    uint64_t window = 1;       ///< ping: messages under way, per queue
+    uint64_t flows = 256;      ///< flowgen: flows it takes turns with
+    uint64_t count = 0;        ///< messages to make per queue; 0: no end
+    FileWork *files = nullptr; ///< file: outlives the queues
 };
 
 inline constexpr uint64_t longest_message = (1U << 24) - 1; ///< bytes: 24 bits on the wire
@@ -47,6 +50,7 @@ std::unique_ptr<Forwarder> make_echo(const Way &way, const Settings &settings);
 std::unique_ptr<Forwarder> make_rxonly(const Way &way, const Settings &settings);
 std::unique_ptr<Forwarder> make_txonly(const Way &way, const Settings &settings);
 std::unique_ptr<Forwarder> make_flowgen(const Way &way, const Settings &settings);
+std::unique_ptr<Forwarder> make_file(const Way &way, const Settings &settings);
 std::unique_ptr<Forwarder> make_ping(const Way &way, const Settings &settings);
 
 } // namespace echo

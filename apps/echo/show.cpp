@@ -141,6 +141,9 @@ void show_config(Harness &harness)
         std::printf("count       %" PRIu64 " messages per queue\n", s.count);
     else
         std::printf("count       no end\n");
+    std::printf("files to    %s\n", harness.files().folder_fd() >= 0
+                                        ? harness.files().folder().c_str()
+                                        : "nowhere: no folder is chosen");
     std::printf("forwarding  %s\n", harness.running() ? "running" : "stopped");
 }
 
