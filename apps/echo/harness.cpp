@@ -69,6 +69,7 @@ Harness::Harness(ntbmsg_endpoint *endpoint, uint16_t device, const Options &opti
         workers_.push_back(std::make_unique<Worker>(lcore));
     }
     settings_.files = &files_;
+    settings_.ports = &ports_;
     set_mode(options.forward_mode.empty() ? "echo" : options.forward_mode, std::nullopt);
 }
 
@@ -109,6 +110,11 @@ std::string Harness::set_number(const std::string &name, uint64_t value)
     return {};
 }
 
+bool Harness::uses(std::unique_ptr<Forwarder> (*make)(const Way &, const Settings &)) const
+{
+    return std::ranges::any_of(queues_, [=](const Queue &q) { return q.mode->make == make; });
+}
+
 std::string Harness::set_folder(const std::string &path)
 {
     return running_ ? "stop first: the folder is in use" : files_.set_folder(path);
@@ -116,7 +122,7 @@ std::string Harness::set_folder(const std::string &path)
 
 std::string Harness::send(const std::string &path)
 {
-    if (std::ranges::none_of(queues_, [](const Queue &q) { return q.mode->make == make_file; }))
+    if (!uses(make_file))
         return "no queue is in mode file: set fwd file";
     std::vector<FileJob> jobs;
     uint64_t skipped = 0;
@@ -148,7 +154,7 @@ std::string Harness::check_sizes() const
     return {};
 }
 
-std::string Harness::make_forwarders()
+void Harness::make_forwarders()
 {
     for (uint16_t q = 0; q < queues_.size(); ++q) {
         Queue &queue = queues_[q];
@@ -164,7 +170,6 @@ std::string Harness::make_forwarders()
                 worker->add(queue.forwarder.get());
         }
     }
-    return {};
 }
 
 /// Something to send round and round for queues that only send back what comes.
@@ -203,8 +208,11 @@ std::string Harness::start(bool prime)
                "CPU, --lcores 0@0,1@0";
     if (std::string error = check_sizes(); !error.empty())
         return error;
-    if (std::string error = make_forwarders(); !error.empty())
-        return error;
+    if (uses(make_io)) {
+        if (std::string error = ports_.start(queues()); !error.empty())
+            return error;
+    }
+    make_forwarders();
     if (prime)
         prime_queues();
     return launch();
@@ -216,6 +224,7 @@ std::string Harness::stop()
         return "it is not running";
     for (auto &worker : workers_)
         worker->stop();
+    ports_.stop();
     running_ = false;
     return {};
 }

@@ -15,6 +15,7 @@
 #include "echo_options.hpp"
 #include "file_work.hpp"
 #include "modes.hpp"
+#include "ports.hpp"
 #include "worker.hpp"
 
 namespace echo
@@ -88,7 +89,8 @@ private:
     };
 
     std::string check_sizes() const;
-    std::string make_forwarders();
+    bool uses(std::unique_ptr<Forwarder> (*make)(const Way &, const Settings &)) const;
+    void make_forwarders();
     void prime_queues();
     std::string launch();
     void links_lost();
@@ -101,6 +103,7 @@ private:
     const Options &options_;
     Settings settings_;
     FileWork files_;
+    Ports ports_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::vector<Queue> queues_;
     bool running_ = false;

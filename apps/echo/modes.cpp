@@ -11,6 +11,7 @@ namespace
 
 constexpr Mode table[] = {
     {"echo", "send back whatever comes", 0, 0, 0, make_echo},
+    {"io", "bridge to an ethdev port, a frame a message", 0, 0, 0, make_io},
     {"rxonly", "receive and count", 0, 0, 0, make_rxonly},
     {"txonly", "send messages of one size, receive nothing", 64, 1, longest_message, make_txonly},
     {"flowgen", "send UDP frames of many flows, receive and count", 64, frame_bytes,

@@ -14,6 +14,7 @@ namespace echo
 {
 
 class FileWork;
+class Ports;
 
 /// What all queues go by. Taken over at start.
 struct Settings {
@@ -23,6 +24,7 @@ struct Settings {
     uint64_t flows = 256;      ///< flowgen: flows it takes turns with
     uint64_t count = 0;        ///< messages to make per queue; 0: no end
     FileWork *files = nullptr; ///< file: outlives the queues
+    Ports *ports = nullptr;    ///< io: started, and outlives the queues
 };
 
 inline constexpr uint64_t longest_message = (1U << 24) - 1; ///< bytes: 24 bits on the wire
@@ -51,6 +53,7 @@ std::unique_ptr<Forwarder> make_rxonly(const Way &way, const Settings &settings)
 std::unique_ptr<Forwarder> make_txonly(const Way &way, const Settings &settings);
 std::unique_ptr<Forwarder> make_flowgen(const Way &way, const Settings &settings);
 std::unique_ptr<Forwarder> make_file(const Way &way, const Settings &settings);
+std::unique_ptr<Forwarder> make_io(const Way &way, const Settings &settings);
 std::unique_ptr<Forwarder> make_ping(const Way &way, const Settings &settings);
 
 } // namespace echo
