@@ -67,6 +67,12 @@ std::string store(const Option &, const char *text, Text target)
     return {};
 }
 
+std::string store(const Option &, const char *text, Texts target)
+{
+    target->emplace_back(text);
+    return {};
+}
+
 std::string store(const Option &, const char *, Flag target)
 {
     *target = true;

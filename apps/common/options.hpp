@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace app
 {
@@ -15,6 +16,8 @@ namespace app
 using Flag = bool *;
 /// A text, as it is.
 using Text = std::string *;
+/// Texts, one more each time the option is given.
+using Texts = std::vector<std::string> *;
 /// A whole number in a range; K, M and G multiply by 1024 to the power of 1, 2, 3.
 struct Number {
     uint64_t *value;
@@ -26,7 +29,7 @@ using Seconds = double *;
 struct Option {
     const char *name;     ///< without the dashes
     const char *argument; ///< what the help calls it; nullptr for a flag
-    std::variant<Flag, Text, Number, Seconds> target;
+    std::variant<Flag, Text, Texts, Number, Seconds> target;
     const char *help; ///< further lines after '\n'
 };
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// HOT. The serving end of round trips: what comes is read, written to and sent back, in the mbufs
+// it came in.
+#ifndef PKTGEN_ECHO_BACK_HPP
+#define PKTGEN_ECHO_BACK_HPP
+
+#include <vector>
+
+#include "work.hpp"
+
+namespace pktgen
+{
+
+template <typename Port>
+class EchoBack final : public Work
+{
+public:
+    EchoBack(Port port, const Point &point, uint64_t begin);
+    ~EchoBack() override;
+
+    void slice(unsigned steps) override;
+    bool sent_all() const override;
+
+private:
+    void pull(uint16_t number);
+    void push(uint16_t number);
+
+    const Port port_;
+    const uint16_t burst_;
+    const bool verify_;
+    std::vector<Staged> lanes_;
+};
+
+} // namespace pktgen
+
+#endif

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The driving end's way to one peer: an endpoint, the talk with the server behind it, and waits
+// that end.
+#ifndef PKTGEN_LINE_HPP
+#define PKTGEN_LINE_HPP
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "control.hpp"
+#include "peer.hpp"
+
+namespace pktgen
+{
+
+class Line
+{
+public:
+    /// @param timeout_s  for a peer or an answer that does not come
+    Line(std::string device, const ntbmsg_endpoint_options &options, double timeout_s,
+         uint64_t run);
+
+    /// Waits for the peer and for its hello.
+    /// @return empty, or one line that says what is wrong; also empty when a signal came
+    std::string meet();
+
+    /// Waits for a message of that kind about point @p serial.
+    /// @param meanwhile  called again and again
+    /// @return nothing: error() says why, or a signal came where one ends the wait
+    std::optional<ControlMessage> await(Kind kind, uint32_t serial,
+                                        const std::function<void()> &meanwhile = {});
+    /// @return whether it went
+    bool send(const ControlMessage &message);
+
+    /// Looks for a lost peer, at most once a millisecond. @param now  ticks of the TSC
+    void watch(uint64_t now);
+
+    /// Round trip in ns to the core where the server polls; nothing where it cannot be probed.
+    std::optional<double> probe();
+    /// Whether both ends run on one machine; known after meet().
+    bool same_machine() const;
+
+    bool ok() const { return endpoint_.ok(); }
+    ntbmsg_endpoint *endpoint() const { return endpoint_.get(); }
+    const std::string &device() const { return device_; }
+    const std::string &error() const { return error_; }
+    int server_cpu() const { return server_cpu_; }
+
+private:
+    std::string greet();
+    void fail(std::string error);
+
+    const std::string device_;
+    const double timeout_s_;
+    const app::Endpoint endpoint_;
+    Control control_;
+    std::string error_;
+    std::string server_boot_;
+    int server_cpu_ = -1;
+    uint64_t next_watch_ = 0;
+};
+
+} // namespace pktgen
+
+#endif

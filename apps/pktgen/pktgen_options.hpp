@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The command line of ntbmsg-pktgen.
+#ifndef PKTGEN_OPTIONS_HPP
+#define PKTGEN_OPTIONS_HPP
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "point.hpp"
+#include "sizes.hpp"
+
+namespace pktgen
+{
+
+struct Options {
+    bool help = false, serve = false, once = false, quiet = false;
+    std::vector<std::string> devices;
+    double timeout = 0;       ///< seconds; 0: not given
+    uint64_t max_message = 0; ///< bytes this end takes; 0: the device's default
+    uint64_t ring = 4096;     ///< lines
+    uint64_t serve_queues = 1;
+    std::string capture;
+    uint64_t capture_bytes = uint64_t{64} << 20;
+
+    std::vector<Mode> modes;
+    std::vector<uint64_t> sizes, bursts, windows, queues; ///< bursts: 0 is "by size"
+    std::vector<double> rates;                            ///< messages per second
+    Mix mix;
+    Pattern pattern = Pattern::counter;
+    bool verify = false, clock = true, recorded = false, no_probe = false;
+    std::string pcap;
+    double seconds = 0.5;
+    uint64_t repeat = 3;
+    uint64_t count = 0;
+    double stats_period = 0; ///< seconds; 0: none
+    std::string json, csv;
+
+    /// What the driving end was asked for, by name, for the result file.
+    std::vector<std::pair<std::string, std::string>> as_text;
+};
+
+/// @return empty, or one line that says what is wrong
+std::string parse(int argc, char **argv, Options &options);
+
+std::string help_text();
+
+} // namespace pktgen
+
+#endif

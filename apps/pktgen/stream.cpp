@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "stream.hpp"
+
+#include <algorithm>
+
+#include <rte_cycles.h>
+#include <rte_mbuf.h>
+
+#include "payload.hpp"
+#include "port.hpp"
+
+namespace pktgen
+{
+
+template <typename Port>
+Stream<Port>::Stream(Port port, const Point &point, uint64_t begin, StreamSides sides, Maker maker,
+                     const Packets *pace, Capture *capture)
+    : Work(point, begin), port_(port), sides_(sides), burst_(static_cast<uint16_t>(point.burst)),
+      verify_(point.verify), count_(point.count != 0 ? point.count : UINT64_MAX), begin_(begin),
+      ns_per_tick_(1e9 / static_cast<double>(rte_get_tsc_hz())), pace_(pace), capture_(capture),
+      maker_(std::move(maker)), lanes_(point.queues)
+{
+    sending_ = sides.sends;
+}
+
+template <typename Port>
+Stream<Port>::~Stream()
+{
+    for (Lane &lane : lanes_)
+        lane.staged.drop();
+}
+
+template <typename Port>
+void Stream<Port>::slice(unsigned steps)
+{
+    const auto lanes = static_cast<uint16_t>(lanes_.size());
+    for (unsigned step = 0; step < steps && error() == 0; ++step) {
+        for (uint16_t lane = 0; lane < lanes; ++lane) {
+            if (sides_.sends)
+                push(lane);
+            if (sides_.receives)
+                pull(lane);
+        }
+    }
+}
+
+template <typename Port>
+bool Stream<Port>::sent_all() const
+{
+    const auto empty = [](const Lane &lane) { return lane.staged.empty(); };
+    return !sending_ && std::all_of(lanes_.begin(), lanes_.end(), empty);
+}
+
+/// How many messages may be made now.
+template <typename Port>
+uint16_t Stream<Port>::due() const
+{
+    const auto most = static_cast<uint16_t>(std::min<uint64_t>(burst_, count_ - sent_.messages));
+    if (pace_ == nullptr)
+        return most;
+    // The clock is read here only: at recorded speed there is time for it.
+    const auto ns = static_cast<uint64_t>(static_cast<double>(rte_rdtsc() - begin_) * ns_per_tick_);
+    uint16_t n = 0;
+    while (n < most && pace_->ns(sent_.messages + n) <= ns)
+        ++n;
+    return n;
+}
+
+template <typename Port>
+void Stream<Port>::push(uint16_t number)
+{
+    Lane &lane = lanes_[number];
+    Staged &staged = lane.staged;
+    if (staged.empty()) {
+        const uint16_t wanted = sending_ ? due() : uint16_t{0};
+        if (wanted == 0)
+            return;
+        lane.made += maker_.make(staged, wanted, lane.made, sent_);
+        sending_ = sent_.messages < count_;
+    }
+    const int taken = port_.send(number, &staged.messages[staged.begin],
+                                 verify_ ? &staged.meta[staged.begin] : nullptr, staged.count());
+    if (taken < 0) {
+        fail(taken);
+        return;
+    }
+    staged.begin = static_cast<uint16_t>(staged.begin + taken);
+    tx_full_ += staged.empty() ? 0 : 1;
+}
+
+template <typename Port>
+void Stream<Port>::pull(uint16_t number)
+{
+    rte_mbuf *messages[largest_burst];
+    ntbmsg_meta meta[largest_burst];
+    const int got = port_.receive(number, messages, verify_ ? meta : nullptr, burst_);
+    if (got <= 0) {
+        if (got < 0)
+            fail(got);
+        return;
+    }
+    for (int i = 0; i < got; ++i) {
+        received_.bytes += messages[i]->pkt_len;
+        received_.sum += read_message(messages[i]);
+        if (verify_)
+            verify(lanes_[number], messages[i], meta[i].data);
+        if (capture_ != nullptr)
+            received_.captured += capture_->take(messages[i]) ? 1 : 0;
+    }
+    received_.messages += static_cast<unsigned>(got);
+    rte_pktmbuf_free_bulk(messages, static_cast<unsigned>(got));
+}
+
+template <typename Port>
+void Stream<Port>::verify(Lane &lane, const rte_mbuf *message, uint64_t stamp)
+{
+    const auto number = static_cast<uint32_t>(stamp);
+    received_.out_of_order += number != lane.expected ? 1 : 0;
+    received_.corrupt += stamp >> 32 != crc_of(message) ? 1 : 0;
+    lane.expected = number + 1;
+}
+
+template class Stream<QueuePort>;
+
+} // namespace pktgen

@@ -1,0 +1,457 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""ntbmsg-pktgen between two or more processes, as a user runs it.
+
+    pktgen_test.py ntbmsg-pktgen SCHEMA CASE
+"""
+
+import contextlib
+import json
+import pathlib
+import re
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+from echo_hosts import DEVICE, PATIENCE, Failure, Process, World, await_fact, expect
+
+# Long enough for a figure, short enough for a test.
+SHORT = ("--seconds", "0.02", "--repeat", "1", "--timeout", str(PATIENCE))
+
+
+class Lab(World):
+    """Hosts that run ntbmsg-pktgen, on cables that are named."""
+
+    def __init__(self, pktgen, schema, folder):
+        super().__init__(pktgen, None, folder)
+        self.schema = jsonschema.Draft202012Validator(json.loads(schema.read_text()))
+
+    def host(self, core, own, cables=("cable",), memory="256"):
+        eal = ["-l", str(self.cores[core]), "--no-huge", "-m", memory, "--no-pci", "--no-shconf",
+               "--no-telemetry"]
+        for i, cable in enumerate(cables):
+            eal.append(f"--vdev=raw_plx_ntb{i},cable={self.folder / cable}")
+        command = [self.echo, *eal, "--", *own]
+        process = Process(command, self.folder / f"log{len(self.processes)}", subprocess.DEVNULL)
+        self.processes.append(process)
+        return process
+
+    def serve(self, *own, **more):
+        return self.host("serve", ["--serve", *own], **more)
+
+    def drive(self, *own, **more):
+        return self.host("send", [*SHORT, *own], **more)
+
+    def result(self, name="result"):
+        """A result file, which has to be what the schema says."""
+        found = json.loads((self.folder / name).read_text())
+        for error in self.schema.iter_errors(found):
+            raise Failure(f"{error.json_path}: {error.message}")
+        return found
+
+    def measured(self, *own, **more):
+        """Drives; returns the result."""
+        self.drive(*own, "--json", str(self.folder / "result"), **more).expect_end(0)
+        result = self.result()
+        expect(result["complete"] and not result["error"], "not complete")
+        return result
+
+
+def expect_good(point):
+    expect(point["complete"], f"not complete: {point}")
+    expect(point["messages"] > 0 and point["bytes"] == point["messages"] * point["size"]
+           or point["mix"] != "fixed", f"counts: {point['messages']}, {point['bytes']}")
+    expect(not any(point["checks"].values()), f"checks: {point['checks']}")
+
+
+def case_latency(lab):
+    lab.serve()
+    result = lab.measured("--mode", "latency", "--size", "1,8,47,64,257,2049,70000")
+    expect([p["size"] for p in result["points"]] == [1, 8, 47, 64, 257, 2049, 70000], "sizes")
+    for point in result["points"]:
+        expect_good(point)
+        trip = point["round_trip_ns"]
+        order = [trip[k] for k in ("min", "p50", "p90", "p99", "p99_9", "p99_99", "max")]
+        expect(order == sorted(order) and order[0] > 0, f"quantiles {order}")
+        expect(sum(b[2] for b in trip["histogram"]) == trip["count"], "the histogram lacks some")
+        expect(point["placement"]["class"] != "remote", "one machine")
+    expect(result["machine"]["cores"]["same_machine"], "one machine")
+    expect(result["devices"][0]["platform"] == "twin", "a twin")
+
+
+def case_rates_both_ways(lab):
+    lab.serve()
+    result = lab.measured("--mode", "rate,throughput,bidirectional", "--size", "64,4K")
+    expect(len(result["points"]) == 6, "points")
+    for point in result["points"]:
+        expect_good(point)
+        names = [flow["name"] for flow in point["flows"]]
+        expect(names == (["out", "in"] if point["mode"] == "bidirectional" else ["out"]), names)
+
+
+def case_sweep(lab):
+    """Every combination, again for each repetition, and the same points as CSV."""
+    lab.serve("--queues", "3")
+    csv = lab.folder / "csv"
+    result = lab.measured("--mode", "latency,rate", "--size", "64,300", "--burst", "1,4",
+                          "--window", "1,8", "--queues", "1,3", "--repeat", "2", "--count", "500",
+                          "--csv", str(csv))
+    keys = [(p["repeat"], p["mode"], p["size"], p["burst"], p["window"], p["queues"])
+            for p in result["points"]]
+    expect(len(keys) == len(set(keys)) == 2 * (2 * 2 * 2 * 2 + 2 * 2 * 2), f"points {len(keys)}")
+    for point in result["points"]:
+        expect_good(point)
+    lines = csv.read_text().splitlines()
+    expect(len(lines) == len(keys) + 1, "lines of CSV")
+    expect(len({line.count(",") for line in lines}) == 1, "columns of CSV")
+
+
+def case_open_loop(lab):
+    """Messages come at the rate that was asked for, and both curves are there."""
+    lab.serve()
+    result = lab.measured("--mode", "load", "--size", "64", "--rate", "1K,20K", "--seconds", "0.2")
+    for point, rate in zip(result["points"], (1000, 20000)):
+        expect_good(point)
+        expect(point["offered_rate"] == rate, "rate")
+        actual, intended = point["round_trip_ns"], point["round_trip_from_intended_ns"]
+        expect(actual["count"] == intended["count"], "counts of the two curves")
+        # Not more than there was time for, but for the last burst.
+        expect(actual["count"] <= rate * point["seconds"] + 32, f"{actual['count']} messages")
+        expect(intended["mean"] >= actual["mean"], "nothing leaves before its time")
+
+
+def case_stalled_receiver_shows(lab):
+    """A server that stands still for a while: hardly seen by who waits for it, seen in full from
+    intended times."""
+    cables = ("cable,lost_ms=60000",)
+    server = lab.serve(cables=cables)
+    stall, rate, seconds = 0.3, 20000, 3
+    driver = lab.drive("--mode", "load", "--size", "64", "--rate", str(rate), "--seconds",
+                       str(seconds), "--json", str(lab.folder / "result"), "--no-probe",
+                       "--stats-period", "0.05", cables=cables)
+    await_fact(lambda: re.search(r"rx (\d{3}|[0-9.]+ k)", driver.text()) or
+               driver.child.poll() is not None, "round trips")
+    server.child.send_signal(signal.SIGSTOP)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        driver.child.wait(timeout=stall) # the length of the stall
+    server.child.send_signal(signal.SIGCONT)
+    driver.expect_end(0)
+    point = lab.result()["points"][0]
+    expect_good(point)
+    intended = point["round_trip_from_intended_ns"]
+    expect(intended["max"] > 0.9e9 * stall, f"the stall does not show: {intended['max']} ns")
+    # Each message that was due while it lasted waited for the rest of it, on average half of it.
+    late = sum(count for low, _, count in intended["histogram"] if low > 0.1e9 * stall)
+    expect(late > 0.5 * stall * rate, f"{late} messages were late")
+
+
+def case_clock_off(lab):
+    lab.serve()
+    result = lab.measured("--mode", "latency", "--size", "64", "--clock", "off")
+    point = result["points"][0]
+    expect(point["round_trip_ns"] is None and point["messages"] > 0, "no round trips, but a rate")
+
+
+def case_verify(lab):
+    lab.serve()
+    for pattern in ("counter", "zeros", "ones", "random"):
+        result = lab.measured("--mode", "latency,rate,bidirectional", "--size", "5,64,5000", "--verify",
+                              "--pattern", pattern)
+        for point in result["points"]:
+            expect_good(point)
+            expect(point["verified"] and point["pattern"] == pattern, "label")
+
+
+def case_mixes(lab):
+    lab.serve()
+    imix = lab.measured("--mode", "rate,bidirectional", "--mix", "imix", "--verify")
+    for point in imix["points"]:
+        expect_good(point)
+        expect(300 < point["size"] < 400, f"mean {point['size']}") # (7*64 + 4*594 + 1518) / 12
+        expect(abs(point["bytes"] / point["messages"] - point["size"]) < 60, "sent mean")
+    uniform = lab.measured("--mode", "rate", "--mix", "uniform:100-300")
+    expect(uniform["points"][0]["mix"] == "uniform:100-300", "label")
+    expect(190 < uniform["points"][0]["size"] < 210, "mean")
+
+
+def pcap(path, packets, magic=0xa1b2c3d4):
+    """A file of (seconds, fraction, data)."""
+    text = struct.pack("=IHHiIII", magic, 2, 4, 0, 0, 262144, 1)
+    for seconds, fraction, data in packets:
+        text += struct.pack("=IIII", seconds, fraction, len(data), len(data)) + data
+    path.write_bytes(text)
+    return path
+
+
+def packets_of(path):
+    """What is in a pcap file with nanoseconds."""
+    text = path.read_bytes()
+    expect(struct.unpack("=I", text[:4])[0] == 0xa1b23c4d, "another magic")
+    at, found = 24, []
+    while at < len(text):
+        seconds, ns, length, _ = struct.unpack("=IIII", text[at:at + 16])
+        found.append((seconds * 10**9 + ns, text[at + 16:at + 16 + length]))
+        at += 16 + length
+    return found
+
+
+def case_replay_and_capture(lab):
+    """What is replayed at one end is captured at the other one, packet by packet."""
+    sent = [(7, i * 1000, bytes([i]) * (1 + 37 * i)) for i in range(100)]
+    file = pcap(lab.folder / "sent", sent)
+    caught = lab.folder / "caught"
+    server = lab.serve("--capture", str(caught))
+    for pace in ("max", "recorded"):
+        point = lab.measured("--mode", "replay", "--pcap", str(file), "--pace", pace, "--verify")["points"][0]
+        expect_good(point)
+        expect(point["counters"]["captured"] == 100, "captured")
+    server.child.send_signal(signal.SIGINT)
+    server.expect_end(0)
+    found = packets_of(caught)
+    expect([data for _, data in found] == [data for *_, data in sent] * 2, "other packets")
+    took = found[199][0] - found[100][0]
+    expect(took >= 98 * 10**6 - 10**6, f"recorded speed: 99 ms of packets in {took} ns")
+
+
+def case_mix_of_a_pcap(lab):
+    file = pcap(lab.folder / "sent", [(0, 0, b"x" * 100), (0, 1, b"x" * 300)])
+    lab.serve()
+    point = lab.measured("--mode", "rate", "--mix", f"pcap:{file}")["points"][0]
+    expect_good(point)
+    expect(point["size"] == 200, "mean")
+
+
+def case_bad_pcap(lab):
+    good = pcap(lab.folder / "good", [(0, 0, b"x" * 100)])
+    cut = lab.folder / "cut"
+    cut.write_bytes(good.read_bytes()[:-1])
+    head = lab.folder / "head"
+    head.write_bytes(good.read_bytes()[:10])
+    none = pcap(lab.folder / "none", [])
+    noise = lab.folder / "noise"
+    noise.write_bytes(b"no packets here, only words, more than a header of them")
+    for path, text in ((cut, "truncated"), (head, "truncated"), (none, "holds no packets"),
+                       (noise, "unknown file format"), (lab.folder / "absent", "No such file")):
+        lab.drive("--mode", "replay", "--pcap", str(path)).expect_end(1, text)
+
+
+def case_incast(lab):
+    """Two servers send to one driver at once."""
+    lab.serve(cables=("a",))
+    lab.serve(cables=("b",))
+    point = lab.measured("--mode", "incast", "--size", "256", "--device", "raw_plx_ntb0", "--device",
+                         "raw_plx_ntb1", "--seconds", "0.3", "--verify",
+                         cables=("a", "b"))["points"][0]
+    expect_good(point)
+    expect([flow["name"] for flow in point["flows"]] == ["raw_plx_ntb0", "raw_plx_ntb1"], "flows")
+    expect(all(flow["messages"] > 0 for flow in point["flows"]), f"{point['flows']}")
+
+
+def case_several_devices(lab):
+    """One server on two devices; the driver goes through them."""
+    lab.serve("--device", "raw_plx_ntb0", "--device", "raw_plx_ntb1", cables=("a", "b"))
+    result = lab.measured("--mode", "latency", "--size", "64", "--device", "raw_plx_ntb0", "--device",
+                          "raw_plx_ntb1", cables=("a", "b"))
+    expect([p["device"] for p in result["points"]] == ["raw_plx_ntb0", "raw_plx_ntb1"], "devices")
+
+
+def case_large_messages(lab):
+    """Up to the longest there is; what is beyond is said to be left out."""
+    lab.serve("--max-message", "16777215", memory="512")
+    result = lab.measured("--mode", "latency,throughput", "--size", "4M,16777215,16M", "--count", "3",
+                          memory="512")
+    expect([p["size"] for p in result["points"]] == [4 << 20, (1 << 24) - 1] * 2, "sizes")
+    for point in result["points"]:
+        expect_good(point)
+    expect(["16777215" in s["why"] for s in result["skipped"]] == [True, True], f"{result['skipped']}")
+
+
+def case_beyond_the_peer(lab):
+    """Sizes that the peer does not take are left out; with nothing else there is an error."""
+    lab.serve("--max-message", "1000")
+    result = lab.measured("--mode", "rate", "--size", "64,2000")
+    expect([p["size"] for p in result["points"]] == [64], "points")
+    expect("serve with --max-message 2000" in result["skipped"][0]["why"], "reason")
+    lab.drive("--mode", "rate", "--size", "2000").expect_end(1, "nothing could be measured",
+                                                             "serve with --max-message 2000")
+
+
+def case_too_many_queues(lab):
+    lab.serve("--queues", "1")
+    lab.drive("--queues", "2").expect_end(1, "serve with --queues 2")
+
+
+def case_both_serve(lab):
+    first, second = lab.serve(), lab.host("send", ["--serve"])
+    # The one that learns of it first leaves, which is all that the other one may see.
+    ended = []
+    await_fact(lambda: ended.extend(p for p in (first, second) if p.child.poll() is not None) or ended,
+               "an end")
+    ended[0].expect_end(1, "the peer serves as well")
+
+
+def case_both_drive(lab):
+    first = lab.host("serve", [*SHORT, "--timeout", "20"])
+    second = lab.host("send", [*SHORT, "--timeout", "20"])
+    expect(first.end() == 1 and second.end() == 1, "both have to fail")
+    expect("one end has to --serve" in first.text() + second.text(), first.text() + second.text())
+
+
+def case_no_peer(lab):
+    lab.host("send", ["--timeout", "0.3"]).expect_end(1, "no peer came in")
+
+
+def case_server_killed(lab):
+    """What was measured until then is kept."""
+    server = lab.serve()
+    driver = lab.drive("--mode", "latency", "--size", "8,64", "--repeat", "1000", "--json",
+                       str(lab.folder / "result"))
+    await_points(lab, driver, 2)
+    server.child.kill()
+    driver.expect_end(1, "the peer went away")
+    result = lab.result()
+    expect(not result["complete"] and "went away" in result["error"], "incomplete, with the reason")
+    expect(len(result["points"]) >= 2 and result["points"][0]["complete"], "points were lost")
+
+
+def await_points(lab, driver, count):
+    def fact():
+        path = lab.folder / "result"
+        return driver.child.poll() is not None or \
+            path.exists() and len(json.loads(path.read_text())["points"]) >= count
+    await_fact(fact, f"{count} points")
+    expect(driver.child.poll() is None, f"it ended early:\n{driver.text()}")
+
+
+def case_interrupted(lab):
+    """SIGINT ends a sweep, keeps its results, and leaves the server ready for the next driver."""
+    server = lab.serve()
+    driver = lab.drive("--mode", "rate", "--size", "64", "--repeat", "1000", "--json",
+                       str(lab.folder / "result"))
+    await_points(lab, driver, 1)
+    driver.child.send_signal(signal.SIGINT)
+    driver.expect_end(128 + signal.SIGINT)
+    result = lab.result()
+    expect(result["interrupted"] and not result["complete"], "interrupted")
+    expect(result["points"][0]["complete"], "points were lost")
+    server.await_text("the driver has left")
+    lab.measured("--mode", "latency", "--size", "64")
+
+
+def case_driver_killed(lab):
+    server = lab.serve()
+    driver = lab.drive("--mode", "bidirectional", "--size", "64", "--repeat", "1000", "--json",
+                       str(lab.folder / "result"))
+    await_points(lab, driver, 1)
+    driver.child.kill()
+    server.await_text("the driver has left")
+    lab.measured("--mode", "bidirectional", "--size", "64")
+
+
+def case_once(lab):
+    server = lab.serve("--once")
+    lab.measured("--mode", "latency", "--size", "64")
+    server.expect_end(0, "the driver has left after 1 measurements")
+
+
+def case_no_room_for_results(lab):
+    """A file that may not grow as far stands for a full disk: the last state that fitted is kept."""
+    path = lab.folder / "result"
+    driver = lab.drive("--mode", "latency", "--size", "64", "--repeat", "50", "--json", str(path))
+    driver.await_text("waiting for a peer") # its memory, which is a file, has grown by then
+    resource.prlimit(driver.child.pid, resource.RLIMIT_FSIZE, (20000, 20000))
+    lab.serve()
+    driver.expect_end(1, "File too large")
+    points = lab.result()["points"]
+    expect(0 < len(points) < 50, f"{len(points)} points")
+    expect(not list(lab.folder.glob("result.part*")), "a part was left behind")
+    lab.drive("--json", "/dev/full").expect_end(1, "/dev/full: No space left on device")
+    lab.drive("--json", "/nowhere/at/all").expect_end(1, "/nowhere/at/all: No such file")
+
+
+def case_no_room_for_a_capture(lab):
+    server = lab.serve("--capture", "/dev/full")
+    lab.drive("--mode", "rate", "--size", "1K")
+    server.expect_end(1, "/dev/full: No space left on device")
+
+
+def case_statistics_period(lab):
+    server = lab.serve("--stats-period", "0.05")
+    driver = lab.drive("--mode", "rate", "--size", "64", "--seconds", "0.3", "--stats-period", "0.05")
+    driver.expect_end(0, "tx ", "nombuf")
+    server.await_text("rx ")
+
+
+def case_results_on_standard_output(lab):
+    lab.serve()
+    driver = lab.drive("--mode", "latency", "--size", "64", "--json", "-", "--quiet")
+    driver.expect_end(0)
+    text = driver.text()
+    result = json.loads(text[text.index("{\n"):text.rindex("}") + 1])
+    expect(len(result["points"]) == 1 and lab.schema.is_valid(result), "the result")
+
+
+def case_bad_arguments(lab):
+    incast = ["--mode", "incast"]
+    table = (
+        (["--nonsense"], "unknown option --nonsense"),
+        (["--mode", "fast"], 'there is no "fast"'),
+        (["--size", "0"], "must be a list"),
+        (["--size", "64,,8"], "must be a list"),
+        (["--size", "9-8"], "must be a list"),
+        (["--size", "1-1G:1"], "must be a list"),
+        (["--size", "99999999999999999999"], "must be a list"),
+        (["--burst", "257"], "from 1 to 256"),
+        (["--window", "4097"], "from 1 to 4096"),
+        (["--queues", "64"], "from 1 to 63"),
+        (["--mode", "load", "--rate", "0"], "must be a list of rates"),
+        (["--rate", "1K"], "--rate goes with --mode load"),
+        (["--mode", "rate", "--window", "2"], "--window goes with --mode latency"),
+        (["--mix", "imix", "--size", "64"], "contradict each other"),
+        (["--mix", "uniform:9-8"], "must be fixed, imix"),
+        (["--mix", "pcap:"], "must be fixed, imix"),
+        (["--mode", "replay"], "go together"),
+        (["--pcap", "x"], "go together"),
+        (["--mode", "replay", "--pcap", "x", "--size", "8"], "no other mode"),
+        (["--pace", "max"], "--pace goes with"),
+        (incast, "wants several peers"),
+        ([*incast, "--device", DEVICE, "--device", DEVICE], "the same one twice"),
+        (["--mode", "load", "--clock", "off"], "contradict each other"),
+        (["--clock", "slow"], "must be on or off"),
+        (["--pattern", "noise"], "must be counter"),
+        (["--capture", "x"], "takes what arrives at this end"),
+        (["--json", "-", "--csv", "-"], "cannot share"),
+        (["--once"], "--once goes with --serve"),
+        (["--ring", "100"], "power of two"),
+        (["--seconds", "0"], "must be a time"),
+        (["--serve", "--mode", "rate"], "--mode is said by the end that drives"),
+        (["--serve", "--json", "x"], "--json is said by the end that drives"),
+        (["--serve", "--queues", "1,2"], "one number with --serve"),
+    )
+    for own, text in table:
+        lab.host("send", own, cables=()).expect_end(2, text)
+    lab.host("send", ["--help"], cables=()).expect_end(0, "--serve", "--mode LIST")
+    lab.host("send", [*SHORT, "--device", "raw_plx_ntb7"]).expect_end(1, "raw_plx_ntb7 cannot be opened")
+
+
+def main():
+    pktgen, schema, name = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="ntbmsg-pktgen-") as folder:
+        lab = Lab(pktgen, pathlib.Path(schema), pathlib.Path(folder))
+        with contextlib.closing(lab):
+            try:
+                globals()["case_" + name](lab)
+            except Failure as failure:
+                print(f"{name}: {failure}")
+                for process in lab.processes:
+                    print(f"--- {' '.join(process.child.args)}\n{process.text()}")
+                sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
