@@ -6,7 +6,6 @@ import os
 import pathlib
 import random
 import shlex
-import signal
 import sys
 import time
 
@@ -154,10 +153,6 @@ def choose_rounds(options):
     return rounds
 
 
-def interrupt(_signal, _frame):
-    raise KeyboardInterrupt
-
-
 def main():
     options = parse().parse_args()
     sizes = sorted(set(numbers(options.sizes, 8, 65536, "--sizes")))
@@ -169,17 +164,18 @@ def main():
         for peer in KNOWN:
             print(f"{peer.name:16} {peer.label:32} {peer.missing(settings)}".rstrip())
         return 0
-    command = "tools/compare " + " ".join(shlex.quote(word) for word in os.environ.get("COMPARE_WORDS", "").split("\n"))
-    document = result.header(command.strip(), options.commit, settings.cpus,
+    words = os.environ.get("COMPARE_WORDS", "").split("\n")
+    command = " ".join(["tools/compare", *(shlex.quote(word) for word in words if word)])
+    document = result.header(command, options.commit, settings.cpus,
                              {"rounds": str(rounds), "run_ms": str(options.run_ms), "seed": str(options.seed),
                               "realtime": str(int(options.realtime)), "sizes": options.sizes})
-    signal.signal(signal.SIGTERM, interrupt)
+    pair.Signals.catch()
     campaign = Campaign(chosen, sizes, settings, document, options.json)
     status = 0
     begin = time.monotonic()
     try:
         campaign.run(rounds, options.seed)
-    except KeyboardInterrupt:
+    except pair.Interrupted:
         document["interrupted"] = True
         campaign.save(begin)
         status = 130

@@ -11,6 +11,7 @@ import time
 
 # The shared memory of a pair, as the peer programs map it, with room to spare.
 SHARED_BYTES = 12 << 20
+GONE_SECONDS = 10
 LARGEST_OUTPUT = 8 << 20
 # The only name that a socket of a peer may have besides: paths of sockets are short.
 SCRATCH_PREFIX = "ntbcmp."
@@ -18,6 +19,30 @@ SCRATCH_PREFIX = "ntbcmp."
 
 class Failed(Exception):
     """A peer did not do what was asked of it; the text is one line."""
+
+
+class Interrupted(Exception):
+    """A signal asks for the end."""
+
+
+class Signals:
+    """Noted when they come and raised where processes are waited for, so that none of the cleaning up is
+    ever cut short."""
+    came = False
+
+    @classmethod
+    def catch(cls):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, cls.note)
+
+    @classmethod
+    def note(cls, _signal, _frame):
+        cls.came = True
+
+    @classmethod
+    def check(cls):
+        if cls.came:
+            raise Interrupted
 
 
 def last_line(text):
@@ -55,6 +80,7 @@ class Group:
         while not (self.folder / name).exists():
             if not self.running(number) or time.monotonic() > end:
                 raise Failed(last_line(self.text("err", number)) or f"{name} does not appear")
+            Signals.check()
             time.sleep(0.002)
 
     def await_ends(self, seconds):
@@ -64,6 +90,7 @@ class Group:
             bad = [i for i, p in enumerate(self.members) if p.poll() not in (None, 0)]
             if bad or time.monotonic() > end:
                 break
+            Signals.check()
             time.sleep(0.002)
         self.check(seconds)
 
@@ -76,15 +103,22 @@ class Group:
         if None in states:
             raise Failed(f"not done after {seconds} s")
 
-    def end(self, gently=False):
+    def end(self):
         for process in self.members:
-            if gently and process.poll() is None:
-                process.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(timeout=3)
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        for process in self.members:
+            await_gone(process.pid)
+
+
+def await_gone(session):
+    """Grandchildren die by themselves after the signal, which takes a moment on a busy machine."""
+    end = time.monotonic() + GONE_SECONDS
+    with contextlib.suppress(ProcessLookupError):
+        while time.monotonic() < end:
+            os.killpg(session, 0)
+            time.sleep(0.002)
 
 
 @contextlib.contextmanager
