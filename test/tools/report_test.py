@@ -1,0 +1,267 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/report: what it makes of results, and of files that are none.   report_test.py SOURCE_ROOT"""
+import copy
+import html.parser
+import importlib.util
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+
+import jsonschema
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(sys.argv.pop(1))
+TOOL = ROOT / "tools/report"
+EXAMPLE = json.loads((ROOT / "test/tools/data/result.json").read_text())
+SCHEMA = json.loads((ROOT / "doc/result.schema.json").read_text())
+sys.path.insert(0, str(ROOT / "tools"))
+
+from ntb_report import changes, load, model, page, schema  # noqa: E402
+
+
+def variants():
+    """What the test of the schema does to the example: (what, result)"""
+    path = ROOT / "test/apps/result_schema_test.py"
+    spec = importlib.util.spec_from_file_location("result_schema_test", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.broken(EXAMPLE)
+
+
+def point(mode, **changed):
+    found = next(p for p in EXAMPLE["points"] if p["mode"] == mode)
+    return {**copy.deepcopy(found), **changed}
+
+
+def timed(median, **changed):
+    made = point("latency", **changed)
+    made["round_trip_ns"].update(p50=median, p99=2 * median, p99_9=3 * median, mean=median)
+    return made
+
+
+def result(points, commit="aaaa", **changed):
+    made = {**copy.deepcopy(EXAMPLE), "points": points, "skipped": [], **changed}
+    made["program"]["commit"] = commit
+    return made
+
+
+class Checker(html.parser.HTMLParser):
+    """Tags that are opened are closed, in order; nothing comes from elsewhere."""
+    EMPTY = {"meta", "line", "br"}
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+        self.tags = []
+        self.wrong = []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.wrong += [name for name, _ in attrs if name in ("src", "href", "xlink:href", "onload", "onclick")]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.EMPTY and (not self.open or self.open.pop() != tag):
+            self.wrong.append("</" + tag)
+
+
+def cells(text):
+    """The rows of all tables."""
+    plain = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall(r"<tr>(.*?)</tr>", text)]
+    return [row for row in plain if row]
+
+
+class Pages(unittest.TestCase):
+    def render(self, *documents):
+        for document in documents:
+            jsonschema.validate(document, SCHEMA)
+        text = page.render(model.build(list(documents)))
+        checker = Checker()
+        checker.feed(text)
+        self.assertEqual((checker.wrong, checker.open), ([], []))
+        self.assertNotIn("script", checker.tags)
+        self.assertIsNone(re.search(r"https?:|@import|url\(", text))
+        for svg in re.findall(r"<svg.*?</svg>", text, re.S):
+            xml.fromstring(svg)
+        return text
+
+    def test_the_example_has_all_its_plots(self):
+        text = self.render(EXAMPLE)
+        for title in ("Messages per second", "Bytes per second", "Round trip over size: queue",
+                      "Latency under load: queue, 64 B", "Distribution of round trips", "prefers-color-scheme: dark"):
+            self.assertTrue(title in text, title)
+
+    def test_what_the_schema_is_tested_with_makes_a_page(self):
+        self.assertTrue("<svg" in self.render(json.loads((ROOT / "test/apps/data/result.json").read_text())))
+
+    def test_repetitions_become_a_median_and_a_spread(self):
+        text = self.render(result([timed(v, repeat=i) for i, v in enumerate((300, 310, 320, 700, 305))]))
+        row = next(row for row in cells(text) if row[0] == "queue" and "one under way" in row)
+        self.assertEqual(row[3:7], ["310 ns", "310 ns", "620 ns", "930 ns"])
+        self.assertRegex(row[-1], "of 5$")
+        self.assertTrue("1 of 1 figures are noisy" in text)
+
+    def test_disturbed_runs_and_other_classes_are_told_apart(self):
+        far = timed(9000, repeat=2)
+        far["placement"]["class"] = "far"
+        lost = timed(5000, repeat=3, complete=False, error="other programs had the CPU")
+        text = self.render(result([timed(300), timed(302, repeat=1), far, lost]))
+        self.assertTrue("1 run was disturbed and left out: other programs had the CPU" in text)
+        self.assertTrue("1 points were taken while the cores lay in another placement class" in text)
+        rows = [row for row in cells(text) if row[0] == "queue"]
+        self.assertEqual([row[4] for row in rows], ["301 ns"])
+
+    def test_a_long_tail_does_not_squeeze_a_histogram(self):
+        document = result([timed(300)])
+        document["points"][0]["round_trip_ns"].update(max=5e7)
+        document["points"][0]["round_trip_ns"]["histogram"].append([4.9e7, 5e7, 3])
+        text = self.render(document)
+        self.assertTrue("3 of" in text and "beyond the plot, up to 50 ms" in text)
+
+    def test_the_limit_is_drawn_and_divided_by(self):
+        limit = point("rate", operation="limit", size=64, clock="off")
+        mine = point("rate", size=64, messages_per_second=limit["messages_per_second"] / 4)
+        text = self.render(result([limit, mine]))
+        self.assertTrue('class="line limit"' in text)
+        self.assertIn("4.00x", next(row for row in cells(text) if row[0] == "queue"))
+
+    def test_an_empty_result_says_so(self):
+        self.assertTrue("no undisturbed figure" in self.render(result([])))
+
+    def test_texts_of_a_file_cannot_become_markup(self):
+        evil = '"><script>alert(1)</script><img src=x onerror=y>'
+        document = result([timed(300, operation=evil), timed(300, operation="b", pattern=evil)], commit=evil,
+                          error=evil, complete=False)
+        document["machine"]["cpu"] = document["program"]["command"] = evil
+        document["skipped"] = [{"what": evil, "why": evil}]
+        other = result([timed(400, operation=evil)], commit="b")
+        self.assertFalse("<script>" in self.render(document, other))
+
+    def test_odd_figures_still_make_a_page(self):
+        nothing = point("rate", messages=0, messages_per_second=0, bytes_per_second=0)
+        tiny = timed(0.0, size=0)
+        wide = timed(300, size=1 << 24)
+        wide["round_trip_ns"]["histogram"] = [[0, 1, 5], [0, 1e18, 1], [3, 3, 2]]
+        self.render(result([nothing, tiny, wide, point("load", offered_rate=0), point("rate", mix="imix")]))
+
+
+class Changes(unittest.TestCase):
+    def verdicts(self, before, after):
+        built = model.build([result([timed(v, repeat=i) for i, v in enumerate(values)], commit)
+                             for values, commit in ((before, "old"), (after, "new"))])
+        return {c.metric: c.verdict for c in changes.between(built, "old", "new")}
+
+    def test_beyond_the_noise_is_a_regression(self):
+        self.assertEqual(self.verdicts((300, 303, 306), (330, 333, 336))["p50"], "regression")
+        self.assertEqual(self.verdicts((330, 333, 336), (300, 303, 306))["p50"], "better")
+
+    def test_within_the_noise_is_none(self):
+        self.assertEqual(self.verdicts((300, 303, 306), (306, 309, 312))["p50"], "within noise")
+        self.assertEqual(self.verdicts((300, 330, 360), (330, 340, 370))["p50"], "within noise")
+
+    def test_single_runs_are_not_trusted_far(self):
+        self.assertEqual(self.verdicts((300,), (325,))["p50"], "within noise")
+        self.assertEqual(self.verdicts((300,), (345,))["p50"], "regression")
+
+    def test_rates_get_worse_when_they_fall(self):
+        points = [point("rate", repeat=i, messages_per_second=rate) for i, rate in enumerate((1e6, 1.001e6))]
+        slower = [point("rate", repeat=i, messages_per_second=rate) for i, rate in enumerate((8e5, 8.01e5))]
+        built = model.build([result(points, "old"), result(slower, "new")])
+        self.assertEqual([c.verdict for c in changes.between(built, "old", "new")], ["regression"])
+
+
+class Files(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def write(self, name, content):
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+        return path
+
+    def run_tool(self, *words):
+        done = subprocess.run([TOOL, *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def refused(self, path):
+        status, out, errors = self.run_tool(path)
+        self.assertEqual((status, out), (1, ""), path)
+        self.assertRegex(errors, r"\Areport: [^\n]+\n\Z")
+        self.assertFalse(path.with_suffix(".html").exists())
+        return errors
+
+    def test_the_page_is_written_beside_the_result(self):
+        path = self.write("r.json", EXAMPLE)
+        self.assertEqual(self.run_tool(path), (0, f"report: {self.folder / 'r.html'}\n", ""))
+        self.assertTrue((self.folder / "r.html").read_text().startswith("<!DOCTYPE html>"))
+        self.assertEqual(sorted(p.name for p in self.folder.iterdir()), ["r.html", "r.json"])
+
+    def test_what_is_no_result_is_refused_in_one_line(self):
+        whole = json.dumps(EXAMPLE).encode()
+        contents = {"empty": b"", "binary": bytes(range(256)), "text": b"hello", "list": [], "number": b"1" * 5000,
+                    "foreign": {"format": "other", "version": 1}, "newer": {**EXAMPLE, "version": 2},
+                    "nan": whole.replace(b'"seconds": 6.1', b'"seconds": NaN'),
+                    "deep": b"[" * 100000, "huge": whole.replace(b'"seconds": 6.1', b'"seconds": 1e300'),
+                    "infinite": whole.replace(b'"seconds": 6.1', b'"seconds": 1e999')}
+        for name, content in contents.items():
+            self.refused(self.write(name, content))
+        self.assertIn("version 2", self.refused(self.folder / "newer"))
+        self.refused(self.folder / "missing")
+        self.refused(self.folder)
+
+    def test_a_truncated_result_is_refused_wherever_it_ends(self):
+        whole = json.dumps(EXAMPLE, indent=1).encode()
+        for cut in range(1, len(whole) - 1, len(whole) // 12):
+            self.refused(self.write("cut", whole[:cut]))
+
+    def test_a_file_that_is_too_large_is_not_read(self):
+        largest, load.LARGEST_FILE = load.LARGEST_FILE, 1000
+        self.addCleanup(setattr, load, "LARGEST_FILE", largest)
+        with self.assertRaisesRegex(load.Unusable, "larger than"):
+            load.load(self.write("r.json", EXAMPLE))
+
+    def test_an_output_that_cannot_be_written_is_one_line(self):
+        status, _, errors = self.run_tool(self.write("r.json", EXAMPLE), "-o", self.folder / "no" / "such.html")
+        self.assertEqual(status, 1)
+        self.assertRegex(errors, r"\Areport: [^\n]+\n\Z")
+
+    def test_regressions_can_be_a_status(self):
+        old = self.write("old.json", result([timed(300)], "old"))
+        new = self.write("new.json", result([timed(600)], "new"))
+        self.assertEqual(self.run_tool(old, new)[0], 0)
+        status, out, _ = self.run_tool(old, new, "--fail-on-regression")
+        self.assertEqual(status, 3)
+        self.assertIn("2 regressions", out)
+        self.assertEqual(self.run_tool(new, old, "--fail-on-regression")[0], 0)
+
+
+class Schema(unittest.TestCase):
+    """Ours agrees with the reference."""
+
+    def test_it_takes_what_our_programs_write(self):
+        schema.Checker(SCHEMA).check(EXAMPLE)
+
+    def test_it_refuses_what_the_reference_refuses(self):
+        for what, document in variants():
+            with self.assertRaises(schema.Refused, msg=what):
+                schema.Checker(SCHEMA).check(document)
+
+    def test_it_knows_every_rule_of_the_schema(self):
+        with self.assertRaises(AttributeError):
+            schema.Checker({"maximum": 1}).check(2)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads result files. Whatever they hold is bounded and checked before anything is made of it."""
+import json
+import os
+import pathlib
+
+from . import schema
+
+LARGEST_FILE = 64 << 20
+MOST_POINTS = 20000
+SCHEMA = pathlib.Path(__file__).resolve().parent.parent.parent / "doc" / "result.schema.json"
+
+
+class Unusable(Exception):
+    """A file that no report can be made of; the text is one line."""
+
+
+def refuse_constant(name):
+    raise ValueError(f"{name} is no number")
+
+
+def read(path):
+    """The text of a file as JSON."""
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            text = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror}") from error
+    if len(text) > LARGEST_FILE:
+        raise Unusable(f"{path}: larger than {LARGEST_FILE >> 20} MiB")
+    try:
+        return json.loads(text.decode("utf-8"), parse_constant=refuse_constant)
+    except UnicodeDecodeError as error:
+        raise Unusable(f"{path}: no text") from error
+    except RecursionError as error:
+        raise Unusable(f"{path}: nested too deeply") from error
+    except ValueError as error:
+        cut = isinstance(error, json.JSONDecodeError) and error.pos >= len(text.decode("utf-8").rstrip())
+        what = f"cut short after {size} bytes" if cut else f"no JSON: {error}"
+        raise Unusable(f"{path}: {what}") from error
+
+
+def load(path):
+    """A result of the version that we know."""
+    document = read(path)
+    if not isinstance(document, dict) or document.get("format") != "ntbmsg-result":
+        raise Unusable(f"{path}: not a result of ntbmsg")
+    if document.get("version") != 1:
+        raise Unusable(f"{path}: a result of version {str(document.get('version'))[:20]}, this tool knows 1")
+    try:
+        schema.Checker(json.loads(SCHEMA.read_text())).check(document)
+    except schema.Refused as refused:
+        raise Unusable(f"{path}: {refused}") from refused
+    except (OSError, ValueError) as error:
+        raise Unusable(f"{SCHEMA}: {error}") from error
+    if len(document["points"]) > MOST_POINTS:
+        raise Unusable(f"{path}: more than {MOST_POINTS} points")
+    return document
