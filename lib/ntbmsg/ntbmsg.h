@@ -6,22 +6,34 @@
  * @file
  * ntbmsg: messages between two hosts joined by a PCIe non-transparent bridge.
  *
- * Object model: an *endpoint* stands on one device (a card or a software twin, named as EAL knows
- * it, e.g. "raw_plx_ntb0") and has one or more *queues*. What is sent on queue q of one host is
- * received, in order, from queue q of the other. A message is an mbuf (chain) of 0 to
- * ntbmsg_max_message() bytes.
+ * Object model
  *
- * Legal order: rte_eal_init -> ntbmsg_endpoint_open -> ntbmsg_send_burst / ntbmsg_recv_burst /
- * ntbmsg_event_poll -> ntbmsg_endpoint_close -> rte_eal_cleanup. Neither host has to be first, and
- * the peer may die and come back while the endpoint stays open.
+ *     endpoint   one device (a card or a software twin, named as EAL knows it: "raw_plx_ntb0"); its
+ *      |         other end is one peer host
+ *      +- queue      a bare queue pair: what is sent on queue q here is received from queue q there
+ *      +- worker     a queue pair that carries channels, and the engine that drives it
+ *          +- channel    a connection to a port of the peer host: messages
+ *     listener   a port of this host, over all its endpoints
+ *     poll set   tells which of many channels have something
  *
- * Threads: one thread at a time sends on a queue and one at a time receives from it; different
- * queues, and the two directions of one, are independent. Open, close and event calls of one
- * endpoint come from one thread at a time. Statistics and link state are safe from any thread.
- * Between open and close nothing here blocks but ntbmsg_wait_connected().
+ * Legal order: rte_eal_init -> ntbmsg_endpoint_open -> everything else -> ntbmsg_endpoint_close ->
+ * rte_eal_cleanup. Neither host has to be first, and the peer may die and come back while the
+ * endpoint stays open. Channels belong to a connection between the hosts: when the peer is lost
+ * each of them ends in NTBMSG_CHANNEL_LOST, and new ones are connected after
+ * NTBMSG_EVENT_BACK; listeners and poll sets stay.
  *
- * Delivery: in order and exactly once while the peer is there. When it is lost, messages that were
- * sent and not yet confirmed may or may not have arrived: ntbmsg_stats.tx_unconfirmed counts them.
+ * Threads: one thread at a time sends on a bare queue and one at a time receives from it; different
+ * queues, and the two directions of one, are independent. One thread at a time uses a worker and
+ * all that belongs to it (channels, and poll sets of these), and polls for itself by ntbmsg_poll(),
+ * ntbmsg_worker_poll() or a receive.
+ *
+ * Open, close and event calls of one endpoint come from one thread at a time. Statistics and link
+ * state are safe from any thread. Nothing here blocks but ntbmsg_wait_connected(),
+ * ntbmsg_channel_wait_open() and what opens and closes endpoints.
+ *
+ * Delivery: in order (on one queue, on one channel) and exactly once while the peer is there. When
+ * it is lost, messages that were sent and not yet confirmed may or may not have arrived; they are
+ * counted: ntbmsg_stats::tx_unconfirmed, ntbmsg_channel_info::unconfirmed.
  */
 
 #include <stddef.h>
@@ -39,11 +51,15 @@ extern "C" {
 struct rte_mbuf;
 struct rte_mempool;
 struct ntbmsg_endpoint;
+struct ntbmsg_worker;
+struct ntbmsg_listener;
+struct ntbmsg_channel;
+struct ntbmsg_poll_set;
 
 /** Options of an endpoint. Fill in by ntbmsg_endpoint_options_init(), then change what matters. */
 struct ntbmsg_endpoint_options {
     size_t size;          /**< set by the init function: lets this struct grow */
-    uint32_t queues;      /**< 1 to 64; default 1 */
+    uint32_t queues;      /**< bare queues, 0 to 64; default 1. Queues and workers: 1 to 64 */
     uint32_t ring_lines;  /**< ring of a queue in 64-byte lines, power of two; 0: device default */
     uint32_t buffers;     /**< buffers for large received messages; 0: device default */
     uint32_t buf_bytes;   /**< data bytes of such a buffer, multiple of 64; 0: device default */
@@ -54,6 +70,12 @@ struct ntbmsg_endpoint_options {
     uint32_t tx_mbufs;    /**< mbufs in the endpoint's own pool (ntbmsg_pool); 0: 4096 */
     uint32_t tx_room;     /**< data room of each in bytes behind the headroom, multiple of 64, 64 to
                              65280; 0: 2048 */
+    uint32_t workers;     /**< queue pairs that carry channels; default 0. Both hosts have the same
+                             numbers of queues and of workers */
+    uint32_t channels;    /**< most channels a worker, 16 to 65535; 0: 4096 */
+    uint32_t rx_mbufs; /**< short messages that all channels of a worker may hold together, 512 to
+                          1048576; 0: 16384. What is left of it bounds the credits of the next
+                          channel */
 };
 
 /** Travels with a message, opaque to the library. Same layout as rte_pmd_plx_ntb_meta. */
@@ -92,6 +114,8 @@ struct ntbmsg_stats {
     uint64_t tx_unconfirmed; /**< sent, but not known to have arrived when the peer was lost */
     uint64_t rx_nombuf;      /**< receive bursts cut short by an empty pool */
     uint64_t links;          /**< how often a peer was connected */
+    uint64_t rx_dropped;     /**< arrived, and freed unread: closed or reset channels */
+    uint64_t bad_peer;       /**< what the peer's workers sent against the rules of channels */
 };
 
 /** The library's version at run time: major << 16 | minor. */
@@ -148,7 +172,8 @@ uint32_t ntbmsg_max_message(const struct ntbmsg_endpoint *endpoint);
 struct rte_mempool *ntbmsg_pool(const struct ntbmsg_endpoint *endpoint);
 
 /**
- * Sends a burst: one message per mbuf (chain). See rte_pmd_plx_ntb_tx_burst() for what may be sent.
+ * Sends a burst on a bare queue: one message per mbuf (chain). See rte_pmd_plx_ntb_tx_burst() for
+ * what may be sent.
  *
  * @param endpoint  open
  * @param queue  below options.queues
@@ -164,7 +189,7 @@ int ntbmsg_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct r
                       const struct ntbmsg_meta *meta, uint16_t n);
 
 /**
- * Receives a burst.
+ * Receives a burst from a bare queue.
  *
  * @param endpoint, queue  as above
  * @param mbufs  room for n; each that is handed up belongs to the caller, who frees it. Data of a
@@ -185,6 +210,305 @@ int ntbmsg_event_poll(struct ntbmsg_endpoint *endpoint, enum ntbmsg_event_kind *
 
 /** @return 0; -EINVAL a NULL argument or stats->size of another library */
 int ntbmsg_stats_get(const struct ntbmsg_endpoint *endpoint, struct ntbmsg_stats *stats);
+
+/* ------------------------------------------------------------------------------------------------
+ * Workers
+ */
+
+/** @return worker @p index of the endpoint, valid until it is closed; NULL: there is none */
+struct ntbmsg_worker *ntbmsg_worker_get(struct ntbmsg_endpoint *endpoint, uint16_t index);
+
+/**
+ * Drives a worker: takes what has come for its channels, hands credits back, looks after time-outs,
+ * notices the loss of the peer. Bounded work a call. ntbmsg_poll() and ntbmsg_channel_recv_burst()
+ * do this by themselves.
+ * @return what was handled, 0: nothing; -EINVAL NULL
+ */
+int ntbmsg_worker_poll(struct ntbmsg_worker *worker);
+
+/**
+ * The event descriptor of a worker, for poll() and epoll: readable after ntbmsg_worker_arm() when
+ * ntbmsg_worker_poll() may have something to do. Never read, write or close it.
+ * @return a descriptor; -EINVAL NULL; other negative errno of the device
+ */
+int ntbmsg_worker_event_fd(struct ntbmsg_worker *worker);
+
+/**
+ * Arms it, for one event; by the thread that polls the worker.
+ * @return 0 armed; 1 there is something to do: poll; -EINVAL NULL; other negative errno
+ */
+int ntbmsg_worker_arm(struct ntbmsg_worker *worker);
+
+/** Takes it back; by the same thread, after each wait. @return 0; -EINVAL NULL */
+int ntbmsg_worker_disarm(struct ntbmsg_worker *worker);
+
+/* ------------------------------------------------------------------------------------------------
+ * Listening and connecting
+ */
+
+/** Most bytes that travel with a connect, an accept or a reject. */
+#define NTBMSG_MAX_PRIVATE 64
+
+/** Where a channel stands. */
+enum ntbmsg_channel_state {
+    NTBMSG_CHANNEL_CONNECTING = 1,  /**< the peer has not answered yet */
+    NTBMSG_CHANNEL_OPEN = 2,        /**< messages flow */
+    NTBMSG_CHANNEL_PEER_CLOSED = 3, /**< the peer sends no more; what it sent can be received, and
+                                       sending goes on */
+    NTBMSG_CHANNEL_SHUT = 4,        /**< shut down here; receiving goes on */
+    NTBMSG_CHANNEL_CLOSED = 5,      /**< shut down at both ends: all that was sent has arrived */
+    NTBMSG_CHANNEL_REJECTED = 6,    /**< see ntbmsg_channel_info::reason */
+    NTBMSG_CHANNEL_TIMED_OUT = 7,   /**< the peer's listener did not answer in time */
+    NTBMSG_CHANNEL_RESET = 8,       /**< ended at once by either end, see reason */
+    NTBMSG_CHANNEL_LOST = 9,        /**< ended by the loss of the peer */
+};
+
+/** Reasons of the library for a rejection or a reset. An application's are 0 to 0x7fffffff. */
+enum ntbmsg_reason {
+    NTBMSG_REASON_NONE = 0,
+    NTBMSG_REASON_NO_LISTENER = (int)0x80000001, /**< nobody listens on that port */
+    NTBMSG_REASON_BACKLOG = (int)0x80000002,     /**< too many requests wait there */
+    NTBMSG_REASON_NO_CHANNEL = (int)0x80000003,  /**< the worker has no channel left */
+    NTBMSG_REASON_NO_CREDIT = (int)0x80000004,   /**< its receive memory is promised to others */
+    NTBMSG_REASON_CLOSED = (int)0x80000005,      /**< the listener or the handle was closed */
+    NTBMSG_REASON_PROTOCOL = (int)0x80000006,    /**< the peer broke the rules of the protocol */
+};
+
+/** Options of a channel. Fill in by ntbmsg_channel_options_init(), then change what matters. */
+struct ntbmsg_channel_options {
+    size_t size;                 /**< set by the init function */
+    void *user;                  /**< the caller's, told with events */
+    struct ntbmsg_poll_set *set; /**< is told of its events; NULL: none */
+    uint32_t credit_messages;    /**< messages the peer may send that were not received yet, 4 to
+                                    65535; 0: 64. Less is granted where the worker has less left */
+    uint32_t credit_bytes;       /**< and bytes in receive buffers: a message longer than the peer's
+                                    inline limit counts as whole buffers; 0: 65536 */
+    uint32_t timeout_ms;         /**< for the answer to a connect; 0: 5000 */
+    const void *private_data;    /**< given to the peer; copied */
+    uint32_t private_bytes;      /**< 0 to NTBMSG_MAX_PRIVATE */
+};
+
+/** What is known of a channel. */
+struct ntbmsg_channel_info {
+    size_t size;                     /**< in: sizeof(struct ntbmsg_channel_info) */
+    enum ntbmsg_channel_state state; /**< see there */
+    uint32_t reason;              /**< of a rejection or reset: the peer's, or enum ntbmsg_reason */
+    struct ntbmsg_worker *worker; /**< which carries it */
+    void *user;                   /**< as in its options */
+    uint16_t port;                /**< the port that was connected to */
+    uint16_t id;                  /**< at this end, unique among the worker's open channels */
+    uint32_t max_message;         /**< longest message the peer takes on it, bytes */
+    uint32_t credit_messages;     /**< the peer granted in all */
+    uint32_t credit_bytes;        /**< the peer granted in all */
+    uint32_t window_messages;     /**< granted to the peer in all */
+    uint32_t window_bytes;        /**< granted to the peer in all */
+    uint64_t tx_messages;         /**< sent */
+    uint64_t tx_bytes;            /**< of payload in them */
+    uint64_t rx_messages;         /**< received by the caller */
+    uint64_t rx_bytes;            /**< of payload in them */
+    uint64_t tx_full;             /**< sends that were cut short by back-pressure */
+    uint64_t unconfirmed;   /**< sent and not known to be received by the peer's application */
+    uint32_t private_bytes; /**< the peer's private data, once it has answered: how many */
+    uint8_t private_data[NTBMSG_MAX_PRIVATE]; /**< and which */
+};
+
+/** A peer that wants to connect. */
+struct ntbmsg_request {
+    struct ntbmsg_worker *worker;     /**< over which it came, and which will carry the channel */
+    struct ntbmsg_listener *listener; /**< for which */
+    uint32_t id;                      /**< the library's */
+    uint32_t private_bytes;           /**< 0 to NTBMSG_MAX_PRIVATE */
+    uint8_t private_data[NTBMSG_MAX_PRIVATE]; /**< the peer's */
+};
+
+/** Sets every field to its default, and size. NULL is ignored. */
+void ntbmsg_channel_options_init(struct ntbmsg_channel_options *options);
+
+/**
+ * Listens on a port of this host, over all workers of all endpoints, also ones opened later. Any
+ * thread.
+ * @param port     1 to 65535
+ * @param backlog  requests a worker that may wait to be taken, 1 to 4096; 0: 64
+ * @param out      to be closed by ntbmsg_listener_close()
+ * @return 0; -EINVAL; -EADDRINUSE somebody listens there; -ENOMEM
+ */
+int ntbmsg_listen(uint16_t port, uint32_t backlog, struct ntbmsg_listener **out);
+
+/**
+ * Ends it: requests that wait are rejected (NTBMSG_REASON_CLOSED) by the next poll of their
+ * workers; channels stay. No other call with this listener may be under way. NULL is ignored.
+ */
+void ntbmsg_listener_close(struct ntbmsg_listener *listener);
+
+/**
+ * Takes the oldest request that waits at a worker. It has to be accepted or rejected; after
+ * timeout_ms of the peer it is forgotten, and an accept says -ENOENT.
+ * @param listener  open
+ * @param worker    run to completion: called by its thread
+ * @param request   set when 1 is returned
+ * @return 1 and *request; 0 none; -EINVAL
+ */
+int ntbmsg_listener_poll(struct ntbmsg_listener *listener, struct ntbmsg_worker *worker,
+                         struct ntbmsg_request *request);
+
+/**
+ * Accepts. The channel is open at once, and may be sent on.
+ * @param request  as ntbmsg_listener_poll() gave it
+ * @param options  NULL for the defaults; private data goes to the connecting side
+ * @param out      the channel, to be closed by ntbmsg_channel_close()
+ * @return 0; -EINVAL; -ENOENT the peer has given up or was lost, or the request was answered;
+ *   -ENOBUFS no credit is left to grant (the peer is told NTBMSG_REASON_NO_CREDIT)
+ */
+int ntbmsg_accept(const struct ntbmsg_request *request,
+                  const struct ntbmsg_channel_options *options, struct ntbmsg_channel **out);
+
+/**
+ * Rejects.
+ * @param request      as ntbmsg_listener_poll() gave it
+ * @param reason       0 to 0x7fffffff
+ * @param data, bytes  private data, at most NTBMSG_MAX_PRIVATE
+ * @return 0; -EINVAL; -ENOENT as above
+ */
+int ntbmsg_reject(const struct ntbmsg_request *request, uint32_t reason, const void *data,
+                  uint32_t bytes);
+
+/**
+ * Connects to a port of the peer host. Returns at once with a channel in state CONNECTING; the
+ * answer is an event of its poll set and a change of ntbmsg_channel_state().
+ * @param worker   that will carry it
+ * @param port     1 to 65535
+ * @param options  NULL for the defaults
+ * @param out      to be closed by ntbmsg_channel_close(), whatever comes of it
+ * @return 0; -EINVAL; -ENOTCONN the peer is not there; -ENOSPC the worker has no channel left;
+ *   -ENOBUFS it has no credit left to grant
+ */
+int ntbmsg_connect(struct ntbmsg_worker *worker, uint16_t port,
+                   const struct ntbmsg_channel_options *options, struct ntbmsg_channel **out);
+
+/**
+ * Waits until a connecting channel is open, polling its worker where that runs to completion.
+ * @return 0; -ETIMEDOUT (also its own time-out); -ECONNREFUSED rejected; -ECONNRESET reset or lost
+ */
+int ntbmsg_channel_wait_open(struct ntbmsg_channel *channel, uint32_t timeout_ms);
+
+/** @return where it stands now */
+enum ntbmsg_channel_state ntbmsg_channel_state(const struct ntbmsg_channel *channel);
+
+/** @return 0; -EINVAL a NULL argument or info->size of another library */
+int ntbmsg_channel_info_get(const struct ntbmsg_channel *channel, struct ntbmsg_channel_info *info);
+
+/**
+ * Says that nothing more will be sent. The peer receives what was sent before, then the end.
+ * @return 0, also when it was shut before; -EINVAL; -ENOTCONN not open
+ */
+int ntbmsg_channel_shutdown(struct ntbmsg_channel *channel);
+
+/**
+ * Ends a channel at once, at both ends: what was sent and not received yet is dropped and counted.
+ * @param channel  in any state
+ * @param reason  0 to 0x7fffffff, told to the peer
+ * @return 0, also when it had ended; -EINVAL
+ */
+int ntbmsg_channel_reset(struct ntbmsg_channel *channel, uint32_t reason);
+
+/**
+ * Gives the handle back, in any state: the channel is shut down if it was not, messages that were
+ * not received are freed and counted (ntbmsg_stats::rx_dropped). What was sent still arrives. A
+ * peer that goes on sending is told NTBMSG_REASON_CLOSED, and so is one that does not close within
+ * timeout_ms. NULL is ignored.
+ * @return 0
+ */
+int ntbmsg_channel_close(struct ntbmsg_channel *channel);
+
+/* ------------------------------------------------------------------------------------------------
+ * Messages
+ */
+
+/**
+ * Sends a burst on a channel: one message per mbuf (chain), 0 bytes to
+ * ntbmsg_channel_info::max_message bytes.
+ *
+ * @param channel  open
+ * @param mbufs  n messages; the first `return value` now belong to the library, the rest to the
+ *   caller. See rte_pmd_plx_ntb_tx_burst() for what may be sent.
+ * @param imm    n words that travel with the messages, or NULL for zeros
+ * @param n      1 to 65535
+ * @return messages taken, 0 to n. A short count is back-pressure (no credit, or no room): the poll
+ *   set tells NTBMSG_WRITABLE when it is worth going on. Nothing taken and -ENOTCONN: not open
+ *   yet; -ESHUTDOWN: shut down here; -ECONNRESET: reset, rejected, timed out or lost; -EMSGSIZE:
+ *   mbufs[0] is too long; -EINVAL: a NULL or broken mbufs[0].
+ */
+int ntbmsg_channel_send_burst(struct ntbmsg_channel *channel, struct rte_mbuf **mbufs,
+                              const uint32_t *imm, uint16_t n);
+
+/**
+ * Receives a burst from a channel. Each mbuf belongs to the caller, who frees it; receiving is what
+ * gives the peer its credit back. Data of a message longer than the sender's inline limit stays
+ * writable by the peer until it is freed.
+ *
+ * @param channel  in any state
+ * @param mbufs  room for n
+ * @param imm    room for n, or NULL
+ * @param n      1 to 65535
+ * @return messages received, 0 to n. None left and -ESHUTDOWN: the peer has shut down, and all that
+ *   it sent was received; -ECONNRESET: reset, rejected, timed out or lost, and nothing is left.
+ */
+int ntbmsg_channel_recv_burst(struct ntbmsg_channel *channel, struct rte_mbuf **mbufs,
+                              uint32_t *imm, uint16_t n);
+
+/** There are messages to receive, or the end of them. */
+#define NTBMSG_READABLE 1u
+/** Sending goes on after a short count. */
+#define NTBMSG_WRITABLE 2u
+/** The connect was answered: open or rejected, or it has timed out. */
+#define NTBMSG_ANSWERED 4u
+/** The peer has shut down. */
+#define NTBMSG_PEER_SHUT 8u
+/** The channel has ended: closed at both ends, reset or lost. */
+#define NTBMSG_ENDED 16u
+
+/** A channel that has something. */
+struct ntbmsg_ready {
+    struct ntbmsg_channel *channel; /**< which */
+    void *user;                     /**< as in its options */
+    uint32_t events;                /**< NTBMSG_READABLE and others */
+    uint32_t reserved;              /**< 0 */
+};
+
+/**
+ * Creates a poll set.
+ * @param worker  that carries all its channels, and is driven by ntbmsg_poll()
+ * @param out     to be destroyed by ntbmsg_poll_set_destroy(), when no channel has it any more
+ * @return 0; -EINVAL; -ENOMEM
+ */
+int ntbmsg_poll_set_create(struct ntbmsg_worker *worker, struct ntbmsg_poll_set **out);
+
+/** @return 0; -EBUSY some channel still has it. NULL is ignored. */
+int ntbmsg_poll_set_destroy(struct ntbmsg_poll_set *set);
+
+/**
+ * Tells which channels have something. A channel is told once for what has come; it is told
+ * READABLE again when more comes, or at once after a receive that left something. Channels take
+ * turns.
+ * @param set    one thread at a time
+ * @param ready  room for n
+ * @param n      1 to 65535
+ * @return channels told, 0 to n; -EINVAL
+ */
+int ntbmsg_poll(struct ntbmsg_poll_set *set, struct ntbmsg_ready *ready, uint16_t n);
+
+/* ------------------------------------------------------------------------------------------------
+ * Time
+ */
+
+/** A clock in microseconds that never goes back. */
+typedef uint64_t (*ntbmsg_clock_fn)(void);
+
+/**
+ * Sets the clock that the library's time-outs read, for simulations and tests; NULL: the TSC. Call
+ * it before the first endpoint is opened.
+ */
+void ntbmsg_clock_set(ntbmsg_clock_fn clock);
 
 #ifdef __cplusplus
 }

@@ -50,7 +50,23 @@ void on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_AWAKE) == NTBMSG_EVENT_AWAKE);
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_LOST) == NTBMSG_EVENT_LOST);
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_REFUSED) == NTBMSG_EVENT_REFUSED);
-    static_cast<ntbmsg_endpoint *>(arg)->events.push(static_cast<ntbmsg_event_kind>(event));
+    auto &e = *static_cast<ntbmsg_endpoint *>(arg);
+    // Pairs with the acquire in connection_changed(): told before anything of a next connection.
+    if (event == RTE_PMD_PLX_NTB_EVENT_LOST) {
+        e.up.store(false, std::memory_order_release);
+        e.losses.fetch_add(1, std::memory_order_release);
+    } else if (event == RTE_PMD_PLX_NTB_EVENT_BACK) {
+        e.up.store(true, std::memory_order_release);
+    }
+    e.events.push(static_cast<ntbmsg_event_kind>(event));
+}
+
+bool device_info(const ntbmsg_endpoint &e, rte_pmd_plx_ntb_info &device)
+{
+    device.size = sizeof(device);
+    rte_rawdev_info info{};
+    info.dev_private = &device;
+    return rte_rawdev_info_get(e.dev_id, &info, sizeof(device)) == 0;
 }
 
 int configure(ntbmsg_endpoint &e)
@@ -58,7 +74,7 @@ int configure(ntbmsg_endpoint &e)
     const ntbmsg_endpoint_options &o = e.options;
     rte_pmd_plx_ntb_config config{};
     config.size = sizeof(config);
-    config.queues = o.queues;
+    config.queues = o.queues + o.workers;
     config.ring_lines = o.ring_lines;
     config.buffers = o.buffers;
     config.buf_bytes = o.buf_bytes;
@@ -95,16 +111,58 @@ int make_pools(ntbmsg_endpoint &e)
     e.tx_pool = make_pool(e, "tx", tx, static_cast<uint16_t>(room));
     if (e.tx_pool == nullptr)
         return -ENOMEM;
+    if (e.queues == 0)
+        return 0;
     e.rx_pool = make_pool(e, "rx", rx_mbufs + rx_mbufs_per_queue * e.queues, inline_room);
     return e.rx_pool != nullptr ? 0 : -ENOMEM;
+}
+
+/// Buffers of the device that a worker may promise: those that are not kept posted.
+uint32_t buffers_a_worker(const ntbmsg_endpoint_options &o, uint32_t buffers)
+{
+    const uint32_t pairs = o.queues + o.workers;
+    const uint64_t posted = o.posted != 0 ? uint64_t{o.posted} * pairs : buffers / 2;
+    return posted < buffers ? static_cast<uint32_t>(buffers - posted) / o.workers : 0;
+}
+
+int make_workers(ntbmsg_endpoint &e)
+{
+    const ntbmsg_endpoint_options &o = e.options;
+    if (o.workers == 0)
+        return 0;
+    rte_pmd_plx_ntb_info device{};
+    const int socket = rte_rawdev_socket_id(e.dev_id);
+    e.workers = static_cast<ntbmsg_worker *>(rte_zmalloc_socket(
+        "ntbmsg_workers", o.workers * sizeof(ntbmsg_worker), alignof(ntbmsg_worker), socket));
+    if (e.workers == nullptr || !device_info(e, device)) {
+        NTBMSG_LOG(ERR, "device %u: no memory for %u workers", e.dev_id, o.workers);
+        return -ENOMEM;
+    }
+    const ntbmsg::Sizes sizes = {.inline_max = device.inline_max,
+                                 .buf_bytes = device.buf_bytes,
+                                 .max_message = device.max_message,
+                                 .buffers = buffers_a_worker(o, device.buffers),
+                                 .socket = socket};
+    int rc = 0;
+    while (rc == 0 && e.workers_made < o.workers) {
+        const auto index = static_cast<uint16_t>(e.workers_made++);
+        rc = ntbmsg::init_worker(e.workers[index], e, index, sizes);
+    }
+    return rc;
+}
+
+/// Queue pairs of workers come behind the bare ones.
+rte_mempool *pool_of(const ntbmsg_endpoint &e, uint32_t queue)
+{
+    return queue < e.queues ? e.rx_pool : e.workers[queue - e.queues].rx_pool;
 }
 
 int set_up_queues(ntbmsg_endpoint &e)
 {
     rte_pmd_plx_ntb_queue_config config{};
     config.size = sizeof(config);
-    config.pool = e.rx_pool;
-    for (uint16_t q = 0; q < e.queues; ++q) {
+    for (uint16_t q = 0; q < e.queues + e.options.workers; ++q) {
+        config.pool = pool_of(e, q);
         int rc = rte_rawdev_queue_setup(e.dev_id, q, &config, sizeof(config));
         if (rc == 0) {
             e.queues_set_up = q + 1U;
@@ -117,6 +175,12 @@ int set_up_queues(ntbmsg_endpoint &e)
         }
     }
     return 0;
+}
+
+void attach_workers(ntbmsg_endpoint &e)
+{
+    for (uint32_t i = 0; i < e.options.workers; ++i)
+        e.workers[i].burst = e.burst[e.queues + i];
 }
 
 int start(ntbmsg_endpoint &e)
@@ -140,7 +204,11 @@ int bring_up(ntbmsg_endpoint &e)
     if (rc == 0)
         rc = make_pools(e);
     if (rc == 0)
+        rc = make_workers(e);
+    if (rc == 0)
         rc = set_up_queues(e);
+    if (rc == 0)
+        attach_workers(e);
     if (rc == 0)
         rc = ntbmsg::find_stats(e.dev_id, e.stat_ids);
     if (rc == 0)
@@ -155,17 +223,18 @@ void stop(ntbmsg_endpoint &e)
     if (e.started)
         rte_rawdev_stop(e.dev_id);
     e.started = false;
+    for (uint32_t i = 0; i < e.workers_made; ++i)
+        ntbmsg::end_worker(e.workers[i]);
 }
 
 /// mbufs of the endpoint that are still out. The device is stopped: what it had posted is back.
 unsigned held_mbufs(const ntbmsg_endpoint &e)
 {
     rte_pmd_plx_ntb_info device{};
-    device.size = sizeof(device);
-    rte_rawdev_info info{};
-    info.dev_private = &device;
     unsigned held = 0;
-    if (rte_rawdev_info_get(e.dev_id, &info, sizeof(device)) == 0 && device.window_pool != nullptr)
+    for (uint32_t i = 0; i < e.workers_made; ++i)
+        held += ntbmsg::held_mbufs(e.workers[i]);
+    if (device_info(e, device) && device.window_pool != nullptr)
         held += rte_mempool_in_use_count(device.window_pool);
     for (const rte_mempool *pool : {e.tx_pool, e.rx_pool}) {
         if (pool != nullptr)
@@ -181,6 +250,9 @@ void release(ntbmsg_endpoint *e)
         --e->queues_set_up;
         rte_rawdev_queue_release(e->dev_id, static_cast<uint16_t>(e->queues_set_up));
     }
+    while (e->workers_made > 0)
+        ntbmsg::free_worker(e->workers[--e->workers_made]);
+    rte_free(e->workers);
     rte_mempool_free(e->rx_pool);
     rte_mempool_free(e->tx_pool);
     if (e->has_events)

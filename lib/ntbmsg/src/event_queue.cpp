@@ -4,23 +4,13 @@
 #include <cerrno>
 #include <ctime>
 
+#include "lock.hpp"
+
 namespace ntbmsg
 {
 
 namespace
 {
-
-class Locked
-{
-public:
-    explicit Locked(pthread_mutex_t &mutex) : mutex_(mutex) { pthread_mutex_lock(&mutex_); }
-    ~Locked() { pthread_mutex_unlock(&mutex_); }
-    Locked(const Locked &) = delete;
-    Locked &operator=(const Locked &) = delete;
-
-private:
-    pthread_mutex_t &mutex_;
-};
 
 timespec deadline_in(uint32_t ms)
 {

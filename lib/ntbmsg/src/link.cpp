@@ -4,8 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include <rte_cycles.h>
-
+#include "clock.hpp"
 #include "endpoint.hpp"
 
 namespace
@@ -40,8 +39,7 @@ enum ntbmsg_link_state translate(rte_pmd_plx_ntb_state state)
 
 uint64_t now_ms()
 {
-    const uint64_t cycles = rte_get_timer_cycles(), hz = rte_get_timer_hz();
-    return cycles / hz * 1000 + cycles % hz * 1000 / hz; // the product alone wraps within months
+    return ntbmsg::real_us() / 1000;
 }
 
 } // namespace
@@ -81,7 +79,12 @@ int ntbmsg_link_why(const ntbmsg_endpoint *endpoint, char *text, size_t bytes)
     if (endpoint == nullptr || text == nullptr || bytes == 0)
         return -EINVAL;
     const rte_pmd_plx_ntb_link link = link_of(*endpoint);
-    std::snprintf(text, bytes, "%s", link.why);
+    const char *why = link.why;
+    for (uint32_t i = 0; *why == 0 && i < endpoint->workers_made; ++i) {
+        if (const char *refused = endpoint->workers[i].refused.load(std::memory_order_relaxed))
+            why = refused;
+    }
+    std::snprintf(text, bytes, "%s", why);
     return 0;
 }
 

@@ -18,6 +18,8 @@ constexpr uint32_t max_buffers = 1U << 20;
 constexpr uint32_t max_message = (1U << 24) - 1; // 24 bits of length on the wire
 constexpr uint32_t max_tx_mbufs = 1U << 20;
 constexpr uint32_t max_tx_room = 65280; // an mbuf's length and headroom have 16 bits
+constexpr uint32_t min_channels = 16, max_channels = 65535;
+constexpr uint32_t min_rx_mbufs = 512, max_rx_mbufs = 1U << 20;
 constexpr uint32_t line_bytes = 64;
 
 bool power_of_two(uint32_t value)
@@ -41,8 +43,14 @@ int refuse(const char *name, uint32_t value, const char *range)
 
 int check_options(const ntbmsg_endpoint_options &o)
 {
-    if (o.queues < 1 || o.queues > RTE_PMD_PLX_NTB_MAX_QUEUES)
-        return refuse("queues", o.queues, "1 to 64");
+    if (o.queues > RTE_PMD_PLX_NTB_MAX_QUEUES || (o.queues == 0 && o.workers == 0))
+        return refuse("queues", o.queues, "0 to 64, and 1 with no workers");
+    if (o.workers > RTE_PMD_PLX_NTB_MAX_QUEUES - o.queues)
+        return refuse("workers", o.workers, "at most 64 together with queues");
+    if (!within(o.channels, min_channels, max_channels))
+        return refuse("channels", o.channels, "16 to 65535");
+    if (!within(o.rx_mbufs, min_rx_mbufs, max_rx_mbufs))
+        return refuse("rx_mbufs", o.rx_mbufs, "512 to 1048576");
     if (!within(o.ring_lines, line_bytes, max_ring_lines) ||
         (o.ring_lines != 0 && !power_of_two(o.ring_lines)))
         return refuse("ring_lines", o.ring_lines, "a power of two, 64 to 65536");

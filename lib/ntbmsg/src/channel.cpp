@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What becomes of a channel: by the peer's messages, by time, by the end of the connection; and
+// what it owes.
+#include "channel.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <rte_mbuf.h>
+
+#include "listener.hpp"
+#include "parked.hpp"
+#include "poll_set.hpp"
+#include "worker.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+int pay_opening(Channel &c, uint8_t op, uint32_t word, uint32_t argument)
+{
+    Worker &w = *c.worker;
+    protocol::OpeningMessage message{};
+    message.opening = {.slot = w.slots.slot_of(c),
+                       .generation = c.generation,
+                       .messages = c.rx.granted.messages,
+                       .buffers = c.rx.granted.buffers,
+                       .max_message = w.own_max_message,
+                       .timeout_ms = op == protocol::op_connect ? c.timeout_ms : 0,
+                       .private_bytes = c.own_private_bytes};
+    std::memcpy(message.private_data, c.own_private, c.own_private_bytes);
+    return send_copy(w, word, op, argument, &message,
+                     static_cast<uint32_t>(sizeof(message.opening)) + c.own_private_bytes);
+}
+
+int pay_accept(Channel &c)
+{
+    const int rc = pay_opening(c, protocol::op_accept, c.tx_word, 0);
+    if (rc == 0) {
+        // Not before: messages must come behind the ACCEPT.
+        c.tx.grant(c.peer_grant);
+        tell(c, c.want_write ? NTBMSG_WRITABLE : 0);
+        c.want_write = false;
+    }
+    return rc;
+}
+
+int pay_credit(Channel &c)
+{
+    const uint32_t argument = protocol::credit_argument(c.rx.owed.messages, c.rx.owed.buffers);
+    const int rc = send_op(*c.worker, c, protocol::op_credit, argument, nullptr);
+    if (rc == 0)
+        c.rx.given_back();
+    return rc;
+}
+
+/// One of the things owed, in the order in which they have to go.
+int pay_one(Channel &c, uint32_t bit)
+{
+    Worker &w = *c.worker;
+    switch (bit) {
+    case owe_connect:
+        return pay_opening(c, protocol::op_connect, 0, c.port);
+    case owe_accept:
+        return pay_accept(c);
+    case owe_reject:
+        return send_copy(w, c.tx_word, protocol::op_reject, c.reason, c.own_private,
+                         c.own_private_bytes);
+    case owe_credit:
+        return pay_credit(c);
+    case owe_close:
+        return send_op(w, c, protocol::op_close, 0, nullptr);
+    case owe_reset:
+        return send_op(w, c, protocol::op_reset, c.reason, nullptr);
+    }
+    return 0;
+}
+
+} // namespace
+
+uint32_t longest_for(const Worker &w, const protocol::Opening &opening)
+{
+    const uint64_t room = uint64_t{opening.buffers} * w.peer_buffers.bytes();
+    const uint64_t longest = std::max<uint64_t>(room, w.inline_max);
+    return static_cast<uint32_t>(std::min<uint64_t>(longest, opening.max_message));
+}
+
+void tell(Channel &c, uint32_t events)
+{
+    if (c.set == nullptr || events == 0)
+        return;
+    c.events |= events;
+    c.set->ready.push(c);
+}
+
+void owe(Channel &c, uint32_t bits)
+{
+    c.owed |= bits;
+    c.worker->owing.push(c);
+    c.worker->chores |= chore_owing;
+}
+
+bool pay(Channel &c)
+{
+    while (c.owed != 0) {
+        const uint32_t bit = c.owed & -c.owed;
+        if (pay_one(c, bit) != 0)
+            return false;
+        c.owed &= ~bit;
+    }
+    c.worker->owing.remove(c);
+    maybe_free(c);
+    return true;
+}
+
+void drop_parked(Channel &c)
+{
+    rte_mbuf *mbufs[burst_max];
+    while (const unsigned n = unpark(c.parked, mbufs, nullptr, burst_max)) {
+        drop(*c.worker, n);
+        rte_pktmbuf_free_bulk(mbufs, n);
+    }
+}
+
+void end(Channel &c, uint8_t state, uint32_t reason)
+{
+    if (has_ended(state_of(c)))
+        return;
+    Worker &w = *c.worker;
+    const bool answered = state_of(c) == NTBMSG_CHANNEL_CONNECTING;
+    c.reason = reason;
+    c.tx.now.messages = 0;
+    c.rx.left = {};
+    if (state != NTBMSG_CHANNEL_CLOSED)
+        c.owed &= owe_reset;
+    w.timed.remove(c);
+    w.stalled.remove(c);
+    if (state == NTBMSG_CHANNEL_RESET && !c.close_seen)
+        drop_parked(c);
+    c.state.store(state, std::memory_order_release);
+    const bool refused = state == NTBMSG_CHANNEL_REJECTED || state == NTBMSG_CHANNEL_TIMED_OUT;
+    tell(c, (refused ? 0 : NTBMSG_ENDED) | (answered ? NTBMSG_ANSWERED : NTBMSG_READABLE));
+    maybe_free(c);
+}
+
+void reset(Channel &c, uint32_t reason)
+{
+    if (has_ended(state_of(c)))
+        return;
+    if (c.tx_word != 0) // else the peer has not told its slot: a late answer finds none here
+        owe(c, owe_reset);
+    end(c, NTBMSG_CHANNEL_RESET, reason);
+}
+
+void protest(Channel &c)
+{
+    c.worker->bad_peer.add(1);
+    reset(c, static_cast<uint32_t>(NTBMSG_REASON_PROTOCOL));
+}
+
+void maybe_free(Channel &c)
+{
+    Worker &w = *c.worker;
+    if (c.handle || c.owed != 0 || !has_ended(state_of(c)))
+        return;
+    drop_parked(c);
+    w.owing.remove(c);
+    w.timed.remove(c);
+    w.stalled.remove(c);
+    w.budget.release(c.rx.granted);
+    w.slots.give_back(c);
+}
+
+void time_out(Channel &c)
+{
+    Worker &w = *c.worker;
+    w.timed.remove(c);
+    switch (state_of(c)) {
+    case state_requested:
+        leave_requests(c);
+        w.slots.give_back(c);
+        break;
+    case NTBMSG_CHANNEL_CONNECTING:
+        end(c, NTBMSG_CHANNEL_TIMED_OUT, NTBMSG_REASON_NONE);
+        break;
+    default: // its handle was given back, and the peer does not close
+        reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    }
+}
+
+void on_accept(Channel &c, rte_mbuf *m)
+{
+    protocol::OpeningMessage message{};
+    if (state_of(c) != NTBMSG_CHANNEL_CONNECTING || (c.owed & owe_connect) != 0)
+        return protest(c);
+    if (!copy_payload(m, &message, sizeof(message)) || !is_sound(message, m->pkt_len))
+        return protest(c);
+    const protocol::Opening &o = message.opening;
+    c.tx_word = protocol::slot_word(o.slot, o.generation);
+    c.longest = longest_for(*c.worker, o);
+    c.rx.open();
+    c.tx.grant({o.messages, o.buffers});
+    c.peer_private_bytes = static_cast<uint8_t>(o.private_bytes);
+    std::memcpy(c.peer_private, message.private_data, o.private_bytes);
+    c.worker->timed.remove(c);
+    c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
+    c.want_write = false;
+    tell(c, NTBMSG_ANSWERED | NTBMSG_WRITABLE);
+}
+
+void on_reject(Channel &c, uint32_t reason, rte_mbuf *m)
+{
+    if (state_of(c) != NTBMSG_CHANNEL_CONNECTING || (c.owed & owe_connect) != 0)
+        return protest(c);
+    if (!copy_payload(m, c.peer_private, sizeof(c.peer_private)))
+        return protest(c);
+    c.peer_private_bytes = static_cast<uint8_t>(m->pkt_len);
+    end(c, NTBMSG_CHANNEL_REJECTED, reason);
+}
+
+void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
+{
+    const Credit back = {argument & 0xffff, argument >> 16};
+    const uint8_t state = state_of(c);
+    if (m->pkt_len != 0 || !c.tx.give_back(back, may_send(state)))
+        return protest(c);
+    if (c.want_write && may_send(state)) {
+        c.want_write = false;
+        tell(c, NTBMSG_WRITABLE);
+    }
+}
+
+void on_close(Channel &c, rte_mbuf *m)
+{
+    if (m->pkt_len != 0 || !may_receive(state_of(c)))
+        return protest(c);
+    c.close_seen = true;
+    c.rx.left = {}; // DATA behind it breaks the rules
+    if (state_of(c) == NTBMSG_CHANNEL_OPEN) {
+        c.state.store(NTBMSG_CHANNEL_PEER_CLOSED, std::memory_order_release);
+        tell(c, NTBMSG_PEER_SHUT | NTBMSG_READABLE);
+        return;
+    }
+    tell(c, NTBMSG_PEER_SHUT);
+    end(c, NTBMSG_CHANNEL_CLOSED, NTBMSG_REASON_NONE);
+}
+
+void on_reset(Channel &c, uint32_t reason, rte_mbuf *m)
+{
+    if (m->pkt_len != 0)
+        return protest(c);
+    end(c, NTBMSG_CHANNEL_RESET, reason);
+}
+
+} // namespace ntbmsg

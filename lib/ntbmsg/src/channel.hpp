@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A channel: a slot of its worker, from a request or a connect until both ends are done with it.
+#ifndef NTBMSG_CHANNEL_HPP
+#define NTBMSG_CHANNEL_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "counter.hpp"
+#include "credit.hpp"
+#include "list.hpp"
+#include "ntbmsg.h"
+
+struct rte_mbuf;
+
+namespace ntbmsg
+{
+
+using Worker = ::ntbmsg_worker;
+using Channel = ::ntbmsg_channel;
+using PollSet = ::ntbmsg_poll_set;
+
+/// States of a slot that no handle shows.
+inline constexpr uint8_t state_free = 0;
+inline constexpr uint8_t state_requested = 32; ///< the peer asked; nobody has answered
+
+/// What a channel owes the peer, until it could be sent.
+enum Owed : uint32_t {
+    owe_connect = 1,
+    owe_accept = 2,
+    owe_reject = 4,
+    owe_credit = 8,
+    owe_close = 16,
+    owe_reset = 32,
+};
+
+/// Messages that came and were not received by the application: a list through the mbufs.
+struct Parked {
+    rte_mbuf *first;
+    rte_mbuf *last;
+};
+
+} // namespace ntbmsg
+
+/// Zeroed when a slot is taken, but for what is marked as lasting. The first two cache lines are
+/// what a burst touches.
+struct alignas(64) ntbmsg_channel {
+    uint32_t tx_word; ///< of the peer's slot
+    uint32_t rx_word; ///< of this slot; 0: free
+    ntbmsg::SendCredit tx;
+    ntbmsg::Worker *worker; ///< lasting
+    ntbmsg::Parked parked;
+    ntbmsg::ReceiveCredit rx;
+    uint32_t longest; ///< message that the peer takes
+    std::atomic<uint8_t> state;
+    bool want_write; ///< a send was cut short
+    bool close_sent; ///< or owed
+    bool close_seen;
+    bool handle; ///< the application holds it
+    ntbmsg::Counter tx_messages, tx_bytes, rx_messages, rx_bytes;
+
+    // Slow path from here.
+    uint32_t owed;   ///< Owed
+    uint32_t events; ///< for the poll set
+    ntbmsg::PollSet *set;
+    void *user;
+    ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests;
+    uint64_t deadline_us;
+    ntbmsg::Counter tx_full;
+    uint64_t listener; ///< serial of the listener, of a request
+    uint32_t reason;
+    uint32_t timeout_ms;
+    ntbmsg::Credit peer_grant; ///< of a request, until it is accepted
+    uint16_t generation;       ///< lasting; of the next or present use
+    uint16_t port;
+    uint8_t peer_private_bytes;
+    uint8_t own_private_bytes;
+    uint8_t peer_private[NTBMSG_MAX_PRIVATE];
+    uint8_t own_private[NTBMSG_MAX_PRIVATE];
+};
+static_assert(sizeof(ntbmsg_channel) <= 640, "an idle channel costs less than 1 KiB");
+
+namespace ntbmsg
+{
+
+using OwingList = List<Channel, &Channel::in_owing>;
+using ReadyList = List<Channel, &Channel::in_ready>;
+using TimedList = List<Channel, &Channel::in_timed>;
+using StalledList = List<Channel, &Channel::in_stalled>;
+using RequestList = List<Channel, &Channel::in_requests>;
+
+inline uint8_t state_of(const Channel &c)
+{
+    return c.state.load(std::memory_order_acquire);
+}
+/// Sending is allowed (where there is credit).
+inline bool may_send(uint8_t state)
+{
+    return state == NTBMSG_CHANNEL_OPEN || state == NTBMSG_CHANNEL_PEER_CLOSED;
+}
+/// The peer may send.
+inline bool may_receive(uint8_t state)
+{
+    return state == NTBMSG_CHANNEL_OPEN || state == NTBMSG_CHANNEL_SHUT;
+}
+/// It ended: by an answer, a time-out, a reset, a loss, or a close in both directions.
+inline bool has_ended(uint8_t state)
+{
+    return state >= NTBMSG_CHANNEL_CLOSED && state <= NTBMSG_CHANNEL_LOST;
+}
+inline bool is_connected(uint8_t state)
+{
+    return state >= NTBMSG_CHANNEL_OPEN && state <= NTBMSG_CHANNEL_SHUT;
+}
+
+/// The options of a caller, or the defaults. @return 0 or -EINVAL
+int choose_options(const ntbmsg_channel_options *options, const Worker &w,
+                   ntbmsg_channel_options &chosen);
+/// Gives a slot to the application: credit, poll set, what goes to the peer. @return false: there
+/// is no credit left to grant
+bool equip(Channel &c, const ntbmsg_channel_options &options);
+
+// All by the thread that drives the worker.
+
+/// Tells its poll set, if it has one.
+void tell(Channel &c, uint32_t events);
+/// Adds to what it owes the peer.
+void owe(Channel &c, uint32_t bits);
+/// Ends it. What the peer sent stays to be received where its sender was done (@p state LOST, or
+/// CLOSE came before), else it is dropped and counted.
+void end(Channel &c, uint8_t state, uint32_t reason);
+/// Ends it with a RESET to the peer.
+void reset(Channel &c, uint32_t reason);
+/// The peer broke the rules on it: counted, and reset.
+void protest(Channel &c);
+/// Sends what it owes as far as it goes. @return false: no room towards the peer
+bool pay(Channel &c);
+/// Frees the slot if neither end needs it any more.
+void maybe_free(Channel &c);
+/// Its deadline has passed.
+void time_out(Channel &c);
+/// Frees parked messages and counts them.
+void drop_parked(Channel &c);
+
+// What the peer sent; they take no mbuf over.
+void on_accept(Channel &c, rte_mbuf *m);
+void on_reject(Channel &c, uint32_t reason, rte_mbuf *m);
+void on_credit(Channel &c, uint32_t argument, rte_mbuf *m);
+void on_close(Channel &c, rte_mbuf *m);
+void on_reset(Channel &c, uint32_t reason, rte_mbuf *m);
+
+} // namespace ntbmsg
+
+#endif

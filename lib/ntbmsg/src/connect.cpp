@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that begin and end a channel.
+#include <cerrno>
+#include <cstring>
+
+#include "clock.hpp"
+#include "endpoint.hpp"
+#include "poll_set.hpp"
+#include "worker.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+constexpr uint32_t default_messages = 64, least_messages = 4;
+constexpr uint32_t default_bytes = 65536;
+constexpr uint32_t default_timeout_ms = 5000;
+
+/// A handle that was given back, or never was one.
+bool is_gone(const Channel *c)
+{
+    return c == nullptr || !c->handle;
+}
+
+/// Nothing more is sent on it.
+void shut(Channel &c)
+{
+    if (!may_send(state_of(c)))
+        return;
+    c.tx.now.messages = 0;
+    owe(c, owe_close);
+    if (state_of(c) == NTBMSG_CHANNEL_PEER_CLOSED)
+        end(c, NTBMSG_CHANNEL_CLOSED, NTBMSG_REASON_NONE);
+    else
+        c.state.store(NTBMSG_CHANNEL_SHUT, std::memory_order_release);
+}
+
+int wait_result(uint8_t state)
+{
+    switch (state) {
+    case NTBMSG_CHANNEL_CONNECTING:
+    case NTBMSG_CHANNEL_TIMED_OUT:
+        return -ETIMEDOUT;
+    case NTBMSG_CHANNEL_REJECTED:
+        return -ECONNREFUSED;
+    case NTBMSG_CHANNEL_RESET:
+    case NTBMSG_CHANNEL_LOST:
+        return -ECONNRESET;
+    default:
+        return 0;
+    }
+}
+
+} // namespace
+
+int choose_options(const ntbmsg_channel_options *options, const Worker &w,
+                   ntbmsg_channel_options &chosen)
+{
+    ntbmsg_channel_options_init(&chosen);
+    if (options == nullptr)
+        return 0;
+    const ntbmsg_channel_options &o = *options;
+    if (o.size != sizeof(o) || (o.private_data == nullptr && o.private_bytes != 0) ||
+        o.private_bytes > NTBMSG_MAX_PRIVATE)
+        return -EINVAL;
+    if (o.credit_messages != 0 &&
+        (o.credit_messages < least_messages || o.credit_messages > protocol::max_credit))
+        return -EINVAL;
+    if (o.set != nullptr && o.set->worker != &w)
+        return -EINVAL;
+    chosen = o;
+    return 0;
+}
+
+bool equip(Channel &c, const ntbmsg_channel_options &o)
+{
+    Worker &w = *c.worker;
+    const uint32_t bytes = o.credit_bytes != 0 ? o.credit_bytes : default_bytes;
+    const uint64_t buffers = (uint64_t{bytes} + w.own_buf_bytes - 1) / w.own_buf_bytes;
+    Credit granted;
+    if (!w.budget.reserve(
+            {o.credit_messages != 0 ? o.credit_messages : default_messages,
+             static_cast<uint32_t>(std::min<uint64_t>(buffers, protocol::max_credit))},
+            least_messages, granted))
+        return false;
+    c.rx.grant(granted);
+    c.user = o.user;
+    c.timeout_ms = o.timeout_ms != 0 ? o.timeout_ms : default_timeout_ms;
+    c.own_private_bytes = static_cast<uint8_t>(o.private_bytes);
+    if (o.private_bytes != 0)
+        std::memcpy(c.own_private, o.private_data, o.private_bytes);
+    c.handle = true;
+    if (o.set != nullptr)
+        join(*o.set, c);
+    return true;
+}
+
+} // namespace ntbmsg
+
+using namespace ntbmsg;
+
+void ntbmsg_channel_options_init(ntbmsg_channel_options *options)
+{
+    if (options == nullptr)
+        return;
+    *options = {};
+    options->size = sizeof(*options);
+}
+
+int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_options *options,
+                   ntbmsg_channel **out)
+{
+    if (worker == nullptr || port == 0 || out == nullptr)
+        return -EINVAL;
+    Worker &w = *worker;
+    ntbmsg_channel_options chosen;
+    if (const int rc = choose_options(options, w, chosen); rc != 0)
+        return rc;
+    if (connection_changed(w)) // else the next poll would take the new channel for an old one
+        change_connection(w, nullptr, nullptr, 0);
+    if (!w.endpoint->up.load(std::memory_order_acquire) || w.refused != nullptr)
+        return -ENOTCONN;
+    Channel *c = w.slots.take();
+    if (c == nullptr)
+        return -ENOSPC;
+    if (!equip(*c, chosen)) {
+        w.slots.give_back(*c);
+        return -ENOBUFS;
+    }
+    c->port = port;
+    c->state.store(NTBMSG_CHANNEL_CONNECTING, std::memory_order_release);
+    *out = c;
+    set_deadline(*c, c->timeout_ms);
+    owe(*c, owe_connect);
+    do_chores(w);
+    return 0;
+}
+
+int ntbmsg_channel_wait_open(ntbmsg_channel *channel, uint32_t timeout_ms)
+{
+    if (is_gone(channel))
+        return -EINVAL;
+    const uint64_t start = real_us();
+    while (state_of(*channel) == NTBMSG_CHANNEL_CONNECTING &&
+           real_us() - start < uint64_t{timeout_ms} * 1000)
+        poll(*channel->worker);
+    return wait_result(state_of(*channel));
+}
+
+enum ntbmsg_channel_state ntbmsg_channel_state(const ntbmsg_channel *channel)
+{
+    return is_gone(channel) ? NTBMSG_CHANNEL_CLOSED
+                            : static_cast<enum ntbmsg_channel_state>(state_of(*channel));
+}
+
+int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *info)
+{
+    if (is_gone(channel) || info == nullptr || info->size != sizeof(*info))
+        return -EINVAL;
+    const Channel &c = *channel;
+    const Worker &w = *c.worker;
+    *info = {.size = sizeof(*info),
+             .state = ntbmsg_channel_state(channel),
+             .reason = c.reason,
+             .worker = c.worker,
+             .user = c.user,
+             .port = c.port,
+             .id = w.slots.slot_of(c),
+             .max_message = c.longest,
+             .credit_messages = c.tx.granted.messages,
+             .credit_bytes = c.tx.granted.buffers * w.peer_buffers.bytes(),
+             .window_messages = c.rx.granted.messages,
+             .window_bytes = c.rx.granted.buffers * w.own_buf_bytes,
+             .tx_messages = c.tx_messages.get(),
+             .tx_bytes = c.tx_bytes.get(),
+             .rx_messages = c.rx_messages.get(),
+             .rx_bytes = c.rx_bytes.get(),
+             .tx_full = c.tx_full.get(),
+             .unconfirmed = c.tx.out.messages,
+             .private_bytes = c.peer_private_bytes,
+             .private_data = {}};
+    std::memcpy(info->private_data, c.peer_private, c.peer_private_bytes);
+    return 0;
+}
+
+int ntbmsg_channel_shutdown(ntbmsg_channel *channel)
+{
+    if (is_gone(channel))
+        return -EINVAL;
+    const uint8_t state = state_of(*channel);
+    if (state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED)
+        return 0;
+    if (!may_send(state))
+        return -ENOTCONN;
+    shut(*channel);
+    do_chores(*channel->worker);
+    return 0;
+}
+
+int ntbmsg_channel_reset(ntbmsg_channel *channel, uint32_t reason)
+{
+    if (is_gone(channel) || reason > INT32_MAX)
+        return -EINVAL;
+    reset(*channel, reason);
+    do_chores(*channel->worker);
+    return 0;
+}
+
+int ntbmsg_channel_close(ntbmsg_channel *channel)
+{
+    if (is_gone(channel))
+        return 0;
+    Channel &c = *channel;
+    Worker &w = *c.worker;
+    leave_set(c);
+    c.handle = false;
+    c.want_write = false;
+    drop_parked(c);
+    if (state_of(c) == NTBMSG_CHANNEL_CONNECTING)
+        reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    shut(c);
+    if (state_of(c) == NTBMSG_CHANNEL_SHUT)
+        set_deadline(c, c.timeout_ms); // a peer that never closes does not keep the slot
+    maybe_free(c);
+    do_chores(w);
+    return 0;
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "poll_set.hpp"
+
+#include <cerrno>
+
+#include <rte_malloc.h>
+
+#include "worker.hpp"
+
+namespace ntbmsg
+{
+
+void join(PollSet &set, Channel &c)
+{
+    c.set = &set;
+    ++set.channels;
+}
+
+void leave_set(Channel &c)
+{
+    if (c.set == nullptr)
+        return;
+    c.set->ready.remove(c);
+    --c.set->channels;
+    c.set = nullptr;
+    c.events = 0;
+}
+
+namespace
+{
+
+/// What is still true of the events of @p c. READABLE was told, and the messages were received
+/// before it was heard.
+uint32_t take_events(Channel &c)
+{
+    uint32_t events = c.events;
+    c.events = 0;
+    if (c.parked.first == nullptr && may_receive(state_of(c)))
+        events &= ~NTBMSG_READABLE;
+    return events;
+}
+
+} // namespace
+
+} // namespace ntbmsg
+
+using namespace ntbmsg;
+
+int ntbmsg_poll_set_create(ntbmsg_worker *worker, ntbmsg_poll_set **out)
+{
+    if (worker == nullptr || out == nullptr)
+        return -EINVAL;
+    auto *set = static_cast<PollSet *>(
+        rte_zmalloc("ntbmsg_poll_set", sizeof(PollSet), RTE_CACHE_LINE_SIZE));
+    if (set == nullptr)
+        return -ENOMEM;
+    set->worker = worker;
+    *out = set;
+    return 0;
+}
+
+int ntbmsg_poll_set_destroy(ntbmsg_poll_set *set)
+{
+    if (set != nullptr && set->channels != 0)
+        return -EBUSY;
+    rte_free(set);
+    return 0;
+}
+
+int ntbmsg_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
+{
+    if (unlikely(set == nullptr || ready == nullptr))
+        return -EINVAL;
+    poll(*set->worker);
+    tell_stalled(*set->worker);
+    int told = 0;
+    while (told < n) {
+        Channel *c = set->ready.pop();
+        if (c == nullptr)
+            break;
+        const uint32_t events = take_events(*c);
+        if (events != 0)
+            ready[told++] = {.channel = c, .user = c->user, .events = events, .reserved = 0};
+    }
+    return told;
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The burst calls of a channel, run to completion: a burst of the channel is a burst of the queue
+// pair, with one comparison a message.
+#include <algorithm>
+#include <cerrno>
+
+#include <rte_mbuf.h>
+
+#include "parked.hpp"
+#include "poll_set.hpp"
+#include "worker.hpp"
+
+using namespace ntbmsg;
+
+namespace
+{
+
+/// A part of a burst that can be sent, as far as it goes.
+struct Batch {
+    unsigned messages;
+    uint32_t buffers;
+    uint64_t bytes;
+    Meta meta[burst_max];
+};
+
+/// Puts the longest sendable front of a burst together.
+[[gnu::always_inline]] inline void fill(const Channel &c, rte_mbuf *const *mbufs,
+                                        const uint32_t *imm, unsigned n, Batch &batch)
+{
+    const Worker &w = *c.worker;
+    const uint32_t word = c.tx_word, inline_max = std::min(w.inline_max, c.longest);
+    uint64_t bytes = 0;
+    uint32_t buffers = 0;
+    unsigned i = 0;
+    for (; i < n; ++i) {
+        const rte_mbuf *m = mbufs[i];
+        if (unlikely(m == nullptr))
+            break;
+        const uint32_t length = m->pkt_len;
+        if (unlikely(length > inline_max)) {
+            if (length > c.longest)
+                break;
+            const uint32_t need = w.peer_buffers.of(length);
+            if (need > c.tx.now.buffers - buffers)
+                break;
+            buffers += need;
+        }
+        bytes += length;
+        batch.meta[i] = {protocol::header(word, imm != nullptr ? imm[i] : 0), 0, 0};
+    }
+    batch.messages = i;
+    batch.buffers = buffers;
+    batch.bytes = bytes;
+}
+
+/// What the first @p n of a batch used, when it was cut short.
+void cut(const Worker &w, rte_mbuf *const *rest, Batch &batch, unsigned taken)
+{
+    for (unsigned i = taken; i < batch.messages; ++i) {
+        const uint32_t length = rest[i - taken]->pkt_len;
+        batch.bytes -= length;
+        if (length > w.inline_max)
+            batch.buffers -= w.peer_buffers.of(length);
+    }
+    batch.messages = taken;
+}
+
+/// Nothing more goes now: why. @return 0 for back-pressure
+int why_not(Channel &c, const rte_mbuf *m)
+{
+    Worker &w = *c.worker;
+    if (connection_changed(w))
+        change_connection(w, nullptr, nullptr, 0);
+    const uint8_t state = state_of(c);
+    if (state == NTBMSG_CHANNEL_CONNECTING)
+        return -ENOTCONN;
+    if (state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED)
+        return -ESHUTDOWN;
+    if (!may_send(state))
+        return -ECONNRESET;
+    if (m == nullptr)
+        return -EINVAL;
+    return m->pkt_len > c.longest && c.tx.granted.messages != 0 ? -EMSGSIZE : 0;
+}
+
+/// A burst was cut short behind @p sent messages. @return what the caller is told
+__rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, unsigned sent, bool ring_full,
+                              int error)
+{
+    if (sent == 0) {
+        if (error == -EINVAL || error == -EMSGSIZE)
+            return error;
+        if (const int rc = why_not(c, mbufs[0]); rc != 0)
+            return rc;
+    }
+    c.tx_full.add(1);
+    c.want_write = true;
+    if (ring_full && c.set != nullptr)
+        c.worker->stalled.push(c);
+    return static_cast<int>(sent);
+}
+
+/// Sorts a burst of which not all is for @p c. @return messages for it, at the front of @p mbufs
+__rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    Worker &w = *c.worker;
+    unsigned own = 0;
+    for (unsigned i = 0; i < n;) {
+        const bool mine = protocol::header_word(meta[i].data) == c.rx_word &&
+                          meta[i].flags == protocol::op_data && c.parked.first == nullptr;
+        if (mine && c.rx.use(credit_of(w, mbufs + i, 1))) {
+            mbufs[own] = mbufs[i];
+            meta[own++] = meta[i++];
+            continue;
+        }
+        const unsigned first = i++;
+        while (i < n && protocol::header_word(meta[i].data) != c.rx_word)
+            ++i;
+        sort(w, mbufs + first, meta + first, i - first);
+    }
+    return own;
+}
+
+/// A burst straight from the queue pair.
+[[gnu::always_inline]] inline unsigned receive_direct(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
+                                                      unsigned n)
+{
+    Meta meta[burst_max];
+    Worker &w = *c.worker;
+    unsigned got = take_burst(w, mbufs, meta, n);
+    const uint32_t word = c.rx_word;
+    uint32_t other = 0;
+    bool large = false;
+    for (unsigned i = 0; i < got; ++i) {
+        other |= (protocol::header_word(meta[i].data) ^ word) | meta[i].flags;
+        large |= mbufs[i]->pool != w.rx_pool;
+    }
+    if (unlikely(other != 0 || large || got > c.rx.left.messages))
+        got = sort_for(c, mbufs, meta, got);
+    else
+        c.rx.left.messages -= got;
+    if (imm != nullptr) {
+        for (unsigned i = 0; i < got; ++i)
+            imm[i] = protocol::header_argument(meta[i].data);
+    }
+    return got;
+}
+
+/// Nothing is there: whether more can come.
+int why_nothing(const Channel &c)
+{
+    const uint8_t state = state_of(c);
+    if (state == NTBMSG_CHANNEL_CONNECTING || may_receive(state))
+        return 0;
+    return c.close_seen ? -ESHUTDOWN : -ECONNRESET;
+}
+
+/// The application has them: credit is due.
+[[gnu::always_inline]] inline void account(Channel &c, rte_mbuf *const *mbufs, unsigned n)
+{
+    const Worker &w = *c.worker;
+    uint64_t bytes = 0;
+    uint32_t buffers = 0;
+    for (unsigned i = 0; i < n; ++i) {
+        bytes += mbufs[i]->pkt_len;
+        if (unlikely(mbufs[i]->pool != w.rx_pool))
+            buffers += mbufs[i]->nb_segs;
+    }
+    c.rx_messages.add(n);
+    c.rx_bytes.add(bytes);
+    c.rx.received({n, buffers});
+    if (c.rx.due() && may_receive(state_of(c)))
+        owe(c, owe_credit);
+}
+
+} // namespace
+
+int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm,
+                              uint16_t n)
+{
+    if (unlikely(channel == nullptr || mbufs == nullptr || !channel->handle))
+        return -EINVAL;
+    Channel &c = *channel;
+    Worker &w = *c.worker;
+    unsigned sent = 0;
+    while (sent < n) {
+        const unsigned wanted = std::min<unsigned>(n - sent, burst_max);
+        Batch batch;
+        fill(c, mbufs + sent, imm != nullptr ? imm + sent : nullptr,
+             std::min(wanted, c.tx.now.messages), batch);
+        int taken = 0;
+        if (likely(batch.messages != 0))
+            taken = w.burst.tx(w.burst.tx_queue, mbufs + sent, batch.meta,
+                               static_cast<uint16_t>(batch.messages));
+        const bool ring_full = taken < static_cast<int>(batch.messages);
+        const unsigned went = taken > 0 ? static_cast<unsigned>(taken) : 0;
+        if (unlikely(ring_full))
+            cut(w, mbufs + sent + went, batch, went);
+        c.tx.sent({batch.messages, batch.buffers});
+        c.tx_messages.add(batch.messages);
+        c.tx_bytes.add(batch.bytes);
+        sent += batch.messages;
+        if (unlikely(batch.messages < wanted))
+            return stop_short(c, mbufs + sent, sent, ring_full, taken);
+    }
+    return static_cast<int>(sent);
+}
+
+int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+{
+    if (unlikely(channel == nullptr || mbufs == nullptr || !channel->handle))
+        return -EINVAL;
+    Channel &c = *channel;
+    unsigned got;
+    if (c.parked.first != nullptr) {
+        got = unpark(c.parked, mbufs, imm, n);
+        if (c.parked.first != nullptr)
+            tell(c, NTBMSG_READABLE);
+    } else {
+        got = receive_direct(c, mbufs, imm, std::min<unsigned>(n, burst_max));
+    }
+    if (got == 0)
+        return why_nothing(c);
+    account(c, mbufs, got);
+    return static_cast<int>(got);
+}

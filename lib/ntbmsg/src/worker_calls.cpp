@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The public calls of a worker.
+#include <cerrno>
+
+#include "endpoint.hpp"
+
+using namespace ntbmsg;
+
+namespace
+{
+uint16_t queue_of(const Worker &w)
+{
+    return static_cast<uint16_t>(w.endpoint->queues + w.index);
+}
+} // namespace
+
+ntbmsg_worker *ntbmsg_worker_get(ntbmsg_endpoint *endpoint, uint16_t index)
+{
+    return endpoint != nullptr && index < endpoint->workers_made ? endpoint->workers + index
+                                                                 : nullptr;
+}
+
+int ntbmsg_worker_poll(ntbmsg_worker *worker)
+{
+    if (unlikely(worker == nullptr))
+        return -EINVAL;
+    return static_cast<int>(poll(*worker));
+}
+
+int ntbmsg_worker_event_fd(ntbmsg_worker *worker)
+{
+    return worker == nullptr
+               ? -EINVAL
+               : rte_pmd_plx_ntb_rx_event_fd(worker->endpoint->dev_id, queue_of(*worker));
+}
+
+int ntbmsg_worker_arm(ntbmsg_worker *worker)
+{
+    if (worker == nullptr)
+        return -EINVAL;
+    Worker &w = *worker;
+    do_chores(w);
+    // What could not be sent is tried again by polling: nothing tells when there is room.
+    const bool up = w.endpoint->up.load(std::memory_order_acquire);
+    if (up && ((w.chores & (chore_hello | chore_owing | chore_notes)) != 0 || !w.stalled.empty()))
+        return 1;
+    return rte_pmd_plx_ntb_rx_arm(w.endpoint->dev_id, queue_of(w));
+}
+
+int ntbmsg_worker_disarm(ntbmsg_worker *worker)
+{
+    return worker == nullptr
+               ? -EINVAL
+               : rte_pmd_plx_ntb_rx_disarm(worker->endpoint->dev_id, queue_of(*worker));
+}

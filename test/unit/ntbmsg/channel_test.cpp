@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The life of a channel: connect, accept, reject, shut down, close, reset, time out, be lost.
+#include "channels.hpp"
+
+namespace
+{
+
+using Channel = Channels;
+
+/// The clock of time-outs, in the test's hands.
+uint64_t hand_us;
+
+uint64_t hand_clock()
+{
+    return hand_us;
+}
+
+TEST_F(Channel, ConnectAndAcceptCarryPrivateDataBothWays)
+{
+    bring_up();
+    ntbmsg_channel_options options = channel_options();
+    options.private_data = "from the near end";
+    options.private_bytes = 18;
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_EQ(ntbmsg_connect(near_worker_, port, &options, &near), 0);
+    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_CONNECTING);
+    ntbmsg_request request;
+    ASSERT_TRUE(await_request(request));
+    EXPECT_EQ(request.worker, far_worker_);
+    EXPECT_EQ(request.listener, listener_);
+    ASSERT_EQ(request.private_bytes, 18U);
+    EXPECT_EQ(std::memcmp(request.private_data, options.private_data, 18), 0);
+    const uint8_t most[NTBMSG_MAX_PRIVATE] = {1, 2, 3};
+    options.private_data = most;
+    options.private_bytes = sizeof(most);
+    ASSERT_EQ(ntbmsg_accept(&request, &options, &far), 0);
+    EXPECT_EQ(ntbmsg_accept(&request, &options, &far), -ENOENT);
+    ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_OPEN));
+    const ntbmsg_channel_info seen = info(near);
+    ASSERT_EQ(seen.private_bytes, sizeof(most));
+    EXPECT_EQ(std::memcmp(seen.private_data, most, sizeof(most)), 0);
+    EXPECT_EQ(seen.port, port);
+    EXPECT_EQ(seen.credit_messages, 64U);
+    EXPECT_EQ(seen.window_messages, 64U);
+    EXPECT_EQ(info(far).private_bytes, 18U);
+    EXPECT_EQ(ntbmsg_channel_wait_open(near, 0), 0);
+    give_back({near, far});
+}
+
+TEST_F(Channel, MessagesOfEverySizeArriveWithTheirWords)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    int fill = 0;
+    for (const uint32_t size : {0U, 1U, 48U, 64U, 1024U, 1025U, 4097U, 20000U}) {
+        ASSERT_TRUE(pump([&] { return send_one(near_, near, size, ++fill, 77U + size) == 1; }));
+        uint32_t imm = 0;
+        rte_mbuf *got = receive_one(far, &imm);
+        ASSERT_NE(got, nullptr) << size;
+        EXPECT_EQ(got->pkt_len, size);
+        EXPECT_EQ(imm, 77U + size);
+        EXPECT_EQ(got->packet_type, 0U);
+        if (size != 0) {
+            EXPECT_EQ(*rte_pktmbuf_mtod(got, uint8_t *), fill);
+        }
+        rte_pktmbuf_free(got);
+    }
+    EXPECT_EQ(info(near).tx_messages, 8U);
+    EXPECT_EQ(info(far).rx_messages, 8U);
+    EXPECT_EQ(info(far).rx_bytes, info(near).tx_bytes);
+    EXPECT_EQ(send_one(near_, near, info(near).max_message + 1, 0), -EMSGSIZE);
+    give_back({near, far});
+}
+
+TEST_F(Channel, RejectionTellsReasonAndData)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr;
+    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &near), 0);
+    ntbmsg_request request;
+    ASSERT_TRUE(await_request(request));
+    ASSERT_EQ(ntbmsg_reject(&request, 1234, "no", 2), 0);
+    EXPECT_EQ(ntbmsg_reject(&request, 1234, "no", 2), -ENOENT);
+    ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_REJECTED));
+    EXPECT_EQ(info(near).reason, 1234U);
+    EXPECT_EQ(info(near).private_bytes, 2U);
+    EXPECT_EQ(ntbmsg_channel_wait_open(near, 0), -ECONNREFUSED);
+    EXPECT_EQ(send_one(near_, near, 8, 0), -ECONNRESET);
+    rte_mbuf *none = nullptr;
+    EXPECT_EQ(ntbmsg_channel_recv_burst(near, &none, nullptr, 1), -ECONNRESET);
+    give_back({near});
+}
+
+TEST_F(Channel, NobodyListensThere)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr;
+    ASSERT_EQ(ntbmsg_connect(near_worker_, port + 1, nullptr, &near), 0);
+    ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_REJECTED));
+    EXPECT_EQ(info(near).reason, static_cast<uint32_t>(NTBMSG_REASON_NO_LISTENER));
+    give_back({near});
+}
+
+TEST_F(Channel, RequestsBeyondTheBacklogAreTurnedAway)
+{
+    bring_up();
+    ntbmsg_listener_close(listener_);
+    ASSERT_EQ(ntbmsg_listen(port, 2, &listener_), 0);
+    ntbmsg_listener *second = nullptr;
+    EXPECT_EQ(ntbmsg_listen(port, 2, &second), -EADDRINUSE);
+    ntbmsg_channel *near[3] = {};
+    for (auto &one : near)
+        ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &one), 0);
+    ASSERT_TRUE(await_state(near[2], NTBMSG_CHANNEL_REJECTED));
+    EXPECT_EQ(info(near[2]).reason, static_cast<uint32_t>(NTBMSG_REASON_BACKLOG));
+    EXPECT_EQ(ntbmsg_channel_state(near[0]), NTBMSG_CHANNEL_CONNECTING);
+    // What waits when the listener goes is rejected.
+    ntbmsg_listener_close(listener_);
+    listener_ = nullptr;
+    ASSERT_TRUE(await_state(near[1], NTBMSG_CHANNEL_REJECTED));
+    EXPECT_EQ(info(near[1]).reason, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    give_back({near[0], near[1], near[2]});
+}
+
+TEST_F(Channel, ShutdownIsSeenBehindTheDataAndLeavesTheOtherWayOpen)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    ASSERT_EQ(send_one(near_, near, 8, 1), 1);
+    ASSERT_EQ(ntbmsg_channel_shutdown(near), 0);
+    EXPECT_EQ(ntbmsg_channel_shutdown(near), 0);
+    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_SHUT);
+    EXPECT_EQ(send_one(near_, near, 8, 1), -ESHUTDOWN);
+    ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_PEER_CLOSED));
+    rte_mbuf *got = receive_one(far);
+    ASSERT_NE(got, nullptr);
+    rte_pktmbuf_free(got);
+    EXPECT_EQ(ntbmsg_channel_recv_burst(far, &got, nullptr, 1), -ESHUTDOWN);
+    ASSERT_EQ(send_one(far_, far, 8, 2), 1);
+    ASSERT_EQ(ntbmsg_channel_shutdown(far), 0);
+    EXPECT_EQ(ntbmsg_channel_state(far), NTBMSG_CHANNEL_CLOSED);
+    got = receive_one(near);
+    ASSERT_NE(got, nullptr);
+    rte_pktmbuf_free(got);
+    ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_CLOSED));
+    EXPECT_EQ(ntbmsg_channel_recv_burst(near, &got, nullptr, 1), -ESHUTDOWN);
+    give_back({near, far});
+}
+
+TEST_F(Channel, CloseLetsWhatWasSentArrive)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    for (int i = 0; i < 10; ++i)
+        ASSERT_EQ(send_one(near_, near, 100, i), 1);
+    ASSERT_EQ(ntbmsg_channel_close(near), 0);
+    ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_PEER_CLOSED));
+    for (int i = 0; i < 10; ++i) {
+        rte_mbuf *got = receive_one(far);
+        ASSERT_NE(got, nullptr);
+        EXPECT_EQ(*rte_pktmbuf_mtod(got, uint8_t *), i);
+        rte_pktmbuf_free(got);
+    }
+    // Who goes on sending is told, and still has what came before.
+    ASSERT_EQ(send_one(far_, far, 8, 0), 1);
+    ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_RESET));
+    EXPECT_EQ(info(far).reason, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    EXPECT_EQ(stats(near_).rx_dropped, 1U);
+    give_back({far});
+}
+
+TEST_F(Channel, ResetEndsBothEndsAtOnce)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    ASSERT_EQ(send_one(near_, near, 8, 0), 1);
+    settle();
+    ASSERT_EQ(ntbmsg_channel_reset(near, 99), 0);
+    EXPECT_EQ(ntbmsg_channel_reset(near, 98), 0);
+    ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_RESET));
+    EXPECT_EQ(info(far).reason, 99U);
+    EXPECT_EQ(info(near).unconfirmed, 1U);
+    EXPECT_EQ(stats(far_).rx_dropped, 1U);
+    rte_mbuf *got = nullptr;
+    EXPECT_EQ(ntbmsg_channel_recv_burst(far, &got, nullptr, 1), -ECONNRESET);
+    EXPECT_EQ(send_one(far_, far, 8, 0), -ECONNRESET);
+    EXPECT_EQ(ntbmsg_channel_shutdown(far), -ENOTCONN);
+    give_back({near, far});
+}
+
+TEST_F(Channel, TimeOutsReadTheClockThatWasSet)
+{
+    hand_us = 1'000'000;
+    ntbmsg_clock_set(hand_clock);
+    bring_up();
+    ntbmsg_channel_options options = channel_options();
+    options.timeout_ms = 250;
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_EQ(ntbmsg_connect(near_worker_, port, &options, &near), 0);
+    ntbmsg_request request;
+    ASSERT_TRUE(await_request(request));
+    hand_us += 249'000;
+    settle();
+    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_CONNECTING);
+    hand_us += 2'000;
+    ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_TIMED_OUT));
+    EXPECT_EQ(ntbmsg_channel_wait_open(near, 0), -ETIMEDOUT);
+    settle();
+    EXPECT_EQ(ntbmsg_accept(&request, nullptr, &far), -ENOENT);
+    give_back({near});
+    ntbmsg_clock_set(nullptr);
+}
+
+TEST_F(Channel, AnAnswerThatComesTooLateIsTakenBack)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &near), 0);
+    ntbmsg_request request;
+    ASSERT_TRUE(await_request(request));
+    ASSERT_EQ(ntbmsg_channel_close(near), 0);
+    ASSERT_EQ(ntbmsg_accept(&request, nullptr, &far), 0);
+    ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_RESET));
+    EXPECT_EQ(info(far).reason, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    EXPECT_EQ(stats(near_).bad_peer, 0U);
+    give_back({far});
+}
+
+TEST_F(Channel, LinkLossEndsEveryChannelAndConnectIsAllItTakes)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr, *asking = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &asking), 0);
+    ASSERT_EQ(send_one(near_, near, 8, 3), 1);
+    settle();
+    ASSERT_EQ(ntbmsg_endpoint_close(far_), 0);
+    ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
+    ntbmsg_worker_poll(near_worker_);
+    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_LOST);
+    EXPECT_EQ(ntbmsg_channel_state(asking), NTBMSG_CHANNEL_LOST);
+    EXPECT_EQ(info(near).unconfirmed, 1U);
+    EXPECT_EQ(send_one(near_, near, 8, 0), -ECONNRESET);
+    give_back({near, asking});
+    ntbmsg_channel *early = nullptr;
+    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &early), -ENOTCONN);
+
+    ASSERT_NO_FATAL_FAILURE(open(far_device, far_, worker_options()));
+    far_worker_ = ntbmsg_worker_get(far_, 0);
+    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+    // No poll between the event and the connect.
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    ASSERT_EQ(send_one(near_, near, 8, 3), 1);
+    rte_mbuf *got = receive_one(far);
+    ASSERT_NE(got, nullptr);
+    rte_pktmbuf_free(got);
+    give_back({near, far});
+}
+
+TEST_F(Channel, SlotsAndCreditComeBack)
+{
+    ntbmsg_endpoint_options options = worker_options();
+    options.channels = 16;
+    options.rx_mbufs = 512;
+    bring_up(options);
+    for (int round = 0; round < 100; ++round) {
+        ntbmsg_channel *near = nullptr, *far = nullptr;
+        ASSERT_NO_FATAL_FAILURE(join(near, far));
+        if (round % 3 == 0) {
+            ASSERT_EQ(ntbmsg_channel_reset(far, 1), 0);
+        }
+        ntbmsg_channel *first = round % 2 == 0 ? near : far, *last = first == near ? far : near;
+        give_back({first, last});
+        settle();
+    }
+    std::vector<ntbmsg_channel *> all;
+    for (int i = 0; i < 8; ++i) {
+        ntbmsg_channel *near = nullptr, *far = nullptr;
+        ASSERT_NO_FATAL_FAILURE(join(near, far));
+        EXPECT_EQ(info(near).window_messages, 64U) << i;
+        all.insert(all.end(), {near, far});
+    }
+    ntbmsg_channel *ninth = nullptr;
+    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &ninth), -ENOBUFS);
+    for (ntbmsg_channel *channel : all)
+        EXPECT_EQ(ntbmsg_channel_close(channel), 0);
+}
+
+} // namespace

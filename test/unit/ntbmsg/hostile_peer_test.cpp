@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A worker against a peer that says what no worker says: the far end is a bare queue.
+#include "channels.hpp"
+
+#include "protocol.hpp"
+
+namespace
+{
+
+using namespace ntbmsg::protocol;
+
+class HostilePeer : public Channels
+{
+protected:
+    void SetUp() override
+    {
+        Channels::SetUp();
+        ntbmsg_endpoint_options bare = small_options();
+        ASSERT_NO_FATAL_FAILURE(open(near_device, near_, worker_options()));
+        ASSERT_NO_FATAL_FAILURE(open(far_device, far_, bare));
+        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        near_worker_ = ntbmsg_worker_get(near_, 0);
+        ASSERT_EQ(ntbmsg_listen(port, 0, &listener_), 0);
+    }
+
+    struct Heard {
+        bool came;
+        uint32_t op, word, argument;
+        std::vector<uint8_t> bytes;
+    };
+
+    /// Says something to the worker.
+    void say(uint32_t op, uint32_t word, uint32_t argument, const void *from = nullptr,
+             size_t bytes = 0)
+    {
+        rte_mbuf *mbuf = message(far_, bytes, 0);
+        ASSERT_NE(mbuf, nullptr);
+        if (bytes != 0)
+            std::memcpy(rte_pktmbuf_mtod(mbuf, void *), from, bytes);
+        const ntbmsg_meta meta = {header(word, argument), op, 0};
+        int sent = 0;
+        for (const uint64_t end = now_ms() + patience_ms; sent == 0 && now_ms() < end;) {
+            sent = ntbmsg_send_burst(far_, 0, &mbuf, &meta, 1);
+            ntbmsg_worker_poll(near_worker_);
+        }
+        ASSERT_EQ(sent, 1);
+    }
+    /// What the worker says next.
+    Heard hear()
+    {
+        Heard heard = {};
+        rte_mbuf *got = nullptr;
+        ntbmsg_meta meta{};
+        for (const uint64_t end = now_ms() + patience_ms; !heard.came && now_ms() < end;) {
+            ntbmsg_worker_poll(near_worker_);
+            heard.came = ntbmsg_recv_burst(far_, 0, &got, &meta, 1) == 1;
+        }
+        if (heard.came) {
+            heard.op = meta.flags;
+            heard.word = header_word(meta.data);
+            heard.argument = header_argument(meta.data);
+            const auto *data = rte_pktmbuf_mtod(got, const uint8_t *);
+            heard.bytes.assign(data, data + got->data_len);
+            rte_pktmbuf_free(got);
+        }
+        return heard;
+    }
+    /// The worker has read all that was said to it.
+    void turn()
+    {
+        for (int i = 0; i < 200; ++i)
+            ntbmsg_worker_poll(near_worker_);
+    }
+
+    static Hello sound_hello()
+    {
+        Hello hello{};
+        hello.magic = hello_magic;
+        hello.major = major;
+        hello.bytes = sizeof(hello);
+        hello.channels = 64;
+        hello.buf_bytes = 2048;
+        hello.inline_max = 1024;
+        return hello;
+    }
+    void greet()
+    {
+        const Heard heard = hear();
+        ASSERT_EQ(heard.op, op_hello);
+        ASSERT_EQ(heard.bytes.size(), sizeof(Hello));
+        const Hello hello = sound_hello();
+        ASSERT_NO_FATAL_FAILURE(say(op_hello, 0, 0, &hello, sizeof(hello)));
+    }
+    static Opening sound_opening(uint16_t slot = 3)
+    {
+        return {.slot = slot,
+                .generation = 9,
+                .messages = 16,
+                .buffers = 8,
+                .max_message = 8192,
+                .timeout_ms = 5000,
+                .private_bytes = 0};
+    }
+    /// A channel that the worker connected and this side accepted. @return its word
+    uint32_t open_channel(ntbmsg_channel *&channel)
+    {
+        EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), 0);
+        const Heard heard = hear();
+        EXPECT_EQ(heard.op, op_connect);
+        Opening asked{};
+        EXPECT_EQ(heard.bytes.size(), sizeof(asked));
+        std::memcpy(&asked, heard.bytes.data(), sizeof(asked));
+        const uint32_t word = slot_word(asked.slot, asked.generation);
+        const Opening answer = sound_opening();
+        say(op_accept, word, 0, &answer, sizeof(answer));
+        turn();
+        EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_OPEN);
+        return word;
+    }
+    /// The worker answers by a reset, and counts.
+    void expect_protest(ntbmsg_channel *channel)
+    {
+        const Heard heard = hear();
+        EXPECT_EQ(heard.op, op_reset);
+        EXPECT_EQ(heard.word, slot_word(3, 9));
+        EXPECT_EQ(heard.argument, static_cast<uint32_t>(NTBMSG_REASON_PROTOCOL));
+        EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_RESET);
+        EXPECT_EQ(stats(near_).bad_peer, 1U);
+        give_back({channel});
+    }
+};
+
+TEST_F(HostilePeer, WhatComesBeforeTheHelloIsDropped)
+{
+    const Opening opening = sound_opening();
+    say(op_connect, 0, port, &opening, sizeof(opening));
+    say(op_data, slot_word(0, 1), 0);
+    turn();
+    EXPECT_EQ(stats(near_).rx_dropped, 2U);
+    ASSERT_NO_FATAL_FAILURE(greet());
+    say(op_connect, 0, port, &opening, sizeof(opening));
+    turn();
+    ntbmsg_request request;
+    EXPECT_EQ(ntbmsg_listener_poll(listener_, near_worker_, &request), 1);
+}
+
+TEST_F(HostilePeer, AnotherVersionIsRefusedInWords)
+{
+    Hello hello = sound_hello();
+    hello.major = 2;
+    say(op_hello, 0, 0, &hello, sizeof(hello));
+    turn();
+    char why[100];
+    ASSERT_EQ(ntbmsg_link_why(near_, why, sizeof(why)), 0);
+    EXPECT_NE(std::strstr(why, "version"), nullptr) << why;
+    ntbmsg_channel *channel = nullptr;
+    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), -ENOTCONN);
+}
+
+TEST_F(HostilePeer, ImpossibleHellosAreRefused)
+{
+    const auto refused = [&](const Hello &hello) { return refusal(hello) != nullptr; };
+    EXPECT_FALSE(refused(sound_hello()));
+    Hello hello = sound_hello();
+    hello.magic ^= 1;
+    EXPECT_TRUE(refused(hello));
+    hello = sound_hello();
+    hello.buf_bytes = 0;
+    EXPECT_TRUE(refused(hello));
+    hello = sound_hello();
+    hello.channels = 65537;
+    EXPECT_TRUE(refused(hello));
+    hello = sound_hello();
+    hello.bytes = 63;
+    EXPECT_TRUE(refused(hello));
+    // A second one, and one that is cut off, change nothing.
+    ASSERT_NO_FATAL_FAILURE(greet());
+    hello = sound_hello();
+    say(op_hello, 0, 0, &hello, sizeof(hello));
+    say(op_hello, 0, 0, &hello, 5);
+    turn();
+    EXPECT_EQ(stats(near_).bad_peer, 2U);
+}
+
+TEST_F(HostilePeer, BrokenConnectsAreCountedAndDropped)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    Opening opening = sound_opening();
+    say(op_connect, 0, port, &opening, sizeof(opening) - 1);
+    opening.private_bytes = NTBMSG_MAX_PRIVATE + 1;
+    say(op_connect, 0, port, &opening, sizeof(opening));
+    opening = sound_opening();
+    opening.generation = 0;
+    say(op_connect, 0, port, &opening, sizeof(opening));
+    opening = sound_opening();
+    opening.messages = 0;
+    say(op_connect, 0, port, &opening, sizeof(opening));
+    opening.messages = 65536;
+    say(op_connect, 0, port, &opening, sizeof(opening));
+    const std::vector<uint8_t> huge(5000);
+    say(op_connect, 0, port, huge.data(), 2000);
+    turn();
+    EXPECT_EQ(stats(near_).bad_peer, 6U);
+    ntbmsg_request request;
+    EXPECT_EQ(ntbmsg_listener_poll(listener_, near_worker_, &request), 0);
+    opening = sound_opening();
+    say(op_connect, 0, 0x10000 + port, &opening, sizeof(opening));
+    const Heard heard = hear();
+    EXPECT_EQ(heard.op, op_reject);
+    EXPECT_EQ(heard.argument, static_cast<uint32_t>(NTBMSG_REASON_NO_LISTENER));
+}
+
+TEST_F(HostilePeer, AStormOfConnectsGetsAnAnswerEachAndTakesNoMemory)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    constexpr unsigned storm = 1000;
+    std::vector<unsigned> answered(storm);
+    unsigned said = 0, answers = 0;
+    for (const uint64_t end = now_ms() + patience_ms; answers < storm - 64 && now_ms() < end;) {
+        // Says as much as the ring takes before it listens at all.
+        rte_mbuf *mbuf = said < storm ? message(far_, sizeof(Opening), 0) : nullptr;
+        if (mbuf != nullptr) {
+            const Opening opening = sound_opening(static_cast<uint16_t>(said));
+            std::memcpy(rte_pktmbuf_mtod(mbuf, void *), &opening, sizeof(opening));
+            const ntbmsg_meta meta = {header(0, port), op_connect, 0};
+            if (ntbmsg_send_burst(far_, 0, &mbuf, &meta, 1) == 1) {
+                ++said;
+                continue;
+            }
+            rte_pktmbuf_free(mbuf);
+        }
+        ntbmsg_worker_poll(near_worker_);
+        rte_mbuf *got = nullptr;
+        ntbmsg_meta meta{};
+        while (ntbmsg_recv_burst(far_, 0, &got, &meta, 1) == 1) {
+            ASSERT_EQ(meta.flags, op_reject);
+            ASSERT_LT(word_slot(header_word(meta.data)), storm);
+            ++answered[word_slot(header_word(meta.data))];
+            ++answers;
+            rte_pktmbuf_free(got);
+        }
+    }
+    EXPECT_EQ(answers, storm - 64); // the rest waits: the backlog, and the slots
+    EXPECT_EQ(*std::max_element(answered.begin(), answered.end()), 1U);
+    ntbmsg_channel *own = nullptr;
+    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &own), -ENOSPC);
+    // As they are answered, slots come back.
+    ntbmsg_request request;
+    while (ntbmsg_listener_poll(listener_, near_worker_, &request) == 1)
+        ASSERT_EQ(ntbmsg_reject(&request, 0, nullptr, 0), 0);
+    turn();
+    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &own), 0);
+    give_back({own});
+}
+
+TEST_F(HostilePeer, MoreMessagesThanGranted)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    for (int i = 0; i < 65; ++i)
+        say(op_data, word, 0, &i, sizeof(i));
+    turn();
+    expect_protest(channel);
+    EXPECT_EQ(stats(near_).rx_dropped, 65U);
+}
+
+TEST_F(HostilePeer, MoreBuffersThanGranted)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    const std::vector<uint8_t> bytes(2048);
+    for (int i = 0; i < 33; ++i)
+        say(op_data, word, 0, bytes.data(), bytes.size());
+    turn();
+    expect_protest(channel);
+}
+
+TEST_F(HostilePeer, MoreCreditThanWasUsed)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    say(op_credit, word, credit_argument(1, 0));
+    expect_protest(channel);
+}
+
+TEST_F(HostilePeer, CreditBeforeTheAnswer)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), 0);
+    const Heard heard = hear();
+    Opening asked{};
+    std::memcpy(&asked, heard.bytes.data(), sizeof(asked));
+    say(op_credit, slot_word(asked.slot, asked.generation), credit_argument(1, 0));
+    turn();
+    EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_RESET);
+    EXPECT_EQ(stats(near_).bad_peer, 1U);
+    give_back({channel});
+}
+
+TEST_F(HostilePeer, UnknownOperations)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    say(63, word, 0);
+    expect_protest(channel);
+    say(63, word, 0); // the slot is free by now
+    say(62, 0, 0);
+    turn();
+    EXPECT_EQ(stats(near_).bad_peer, 3U);
+}
+
+TEST_F(HostilePeer, ASecondAnswer)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    const Opening answer = sound_opening();
+    say(op_accept, word, 0, &answer, sizeof(answer));
+    expect_protest(channel);
+}
+
+TEST_F(HostilePeer, DataBehindTheClose)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    say(op_close, word, 0);
+    say(op_data, word, 0);
+    expect_protest(channel);
+}
+
+TEST_F(HostilePeer, PayloadWhereThereIsNone)
+{
+    for (const uint32_t op : {op_credit, op_close}) {
+        if (op == op_credit) {
+            ASSERT_NO_FATAL_FAILURE(greet());
+        }
+        ntbmsg_channel *channel = nullptr;
+        const uint32_t word = open_channel(channel);
+        const uint64_t before = stats(near_).bad_peer;
+        say(op, word, 0, &op, sizeof(op));
+        EXPECT_EQ(hear().op, op_reset);
+        EXPECT_EQ(stats(near_).bad_peer, before + 1);
+        give_back({channel});
+    }
+}
+
+TEST_F(HostilePeer, OldWordsHitNobody)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    ASSERT_EQ(ntbmsg_channel_reset(channel, 5), 0);
+    give_back({channel});
+    EXPECT_EQ(hear().op, op_reset);
+    say(op_data, word, 0);
+    say(op_close, word, 0);
+    say(op_reset, word, 0);
+    say(op_credit, word, credit_argument(65535, 65535));
+    say(op_data, slot_word(65535, 65535), 0);
+    say(op_data, 0, 0);
+    turn();
+    EXPECT_EQ(stats(near_).bad_peer, 0U);
+    EXPECT_EQ(stats(near_).rx_dropped, 3U);
+}
+
+TEST_F(HostilePeer, ChanceHitsNothing)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    uint64_t seed = 0x9e3779b97f4a7c15;
+    const auto random = [&seed] {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        return seed ^= seed << 17;
+    };
+    for (int i = 0; i < 20000; ++i) {
+        uint8_t bytes[200];
+        for (auto &byte : bytes)
+            byte = static_cast<uint8_t>(random());
+        const uint32_t target = random() % 4 == 0 ? word : static_cast<uint32_t>(random() % 66);
+        ASSERT_NO_FATAL_FAILURE(say(static_cast<uint32_t>(random() % 64), target,
+                                    static_cast<uint32_t>(random() >> random() % 64), bytes,
+                                    random() % sizeof(bytes)));
+        ntbmsg_request request;
+        if (ntbmsg_listener_poll(listener_, near_worker_, &request) == 1)
+            ntbmsg_reject(&request, 1, nullptr, 0);
+        rte_mbuf *got[32];
+        const int n = ntbmsg_recv_burst(far_, 0, got, nullptr, 32);
+        for (int j = 0; j < n; ++j)
+            rte_pktmbuf_free(got[j]);
+    }
+    EXPECT_GT(stats(near_).bad_peer, 0U);
+    give_back({channel});
+}
+
+} // namespace
