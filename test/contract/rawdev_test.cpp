@@ -72,6 +72,27 @@ TEST_P(Rawdev, AttributesSetWhatConfigureLeavesOpen)
     EXPECT_EQ(attribute("queue_size"), 128u);
 }
 
+TEST_P(Rawdev, TheCopyModeIsChosenAnewAtEachStart)
+{
+    bring_up(usual(), usual());
+    EXPECT_EQ(rte_rawdev_set_attr(id(), "copy_mode", 1), -EBUSY) << "while it runs";
+    for (const uint64_t mode : {1, 2, 0, 1}) {
+        rte_rawdev_stop(id());
+        EXPECT_EQ(rte_rawdev_set_attr(id(), "copy_mode", 3), -EINVAL);
+        ASSERT_EQ(rte_rawdev_set_attr(id(), "copy_mode", mode), 0);
+        EXPECT_EQ(attribute("copy_mode"), mode);
+        if (mode == 2 && near_beyond_link()) { // the engine belongs to the other side
+            EXPECT_EQ(rte_rawdev_start(id()), -ENOTSUP);
+            continue;
+        }
+        ASSERT_EQ(rte_rawdev_start(id()), 0);
+        ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_CONNECTED));
+        if (mode != 0) {
+            EXPECT_EQ(attribute("copy_engine"), mode - 1);
+        }
+    }
+}
+
 TEST_P(Rawdev, StatisticsByNumberAndByNameAddUp)
 {
     HostSetup setup = usual();

@@ -33,7 +33,8 @@ inline constexpr double dma_worth = 8.0 / 9.0;
 /// that was measured in a bad moment decides nothing. @return bytes; 0: never
 uint32_t crossover(const CopyCurve &curve);
 
-enum class CopyMode { automatic, cpu, dma };
+/// The attribute copy_mode has these numbers.
+enum class CopyMode { automatic = 0, cpu = 1, dma = 2 };
 
 /// What a user asked for.
 struct CopyRequest {

@@ -173,6 +173,14 @@ int Device::set_default(const rte_pmd_plx_ntb_config &config)
     return rc;
 }
 
+int Device::set_copy_mode(CopyMode mode)
+{
+    if (started_)
+        return -EBUSY;
+    options_.copy.mode = mode;
+    return 0;
+}
+
 int Device::queue_setup(uint16_t index, rte_mempool *pool)
 {
     if (started_)

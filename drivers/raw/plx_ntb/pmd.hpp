@@ -87,6 +87,8 @@ public:
     int configure(const rte_pmd_plx_ntb_config &config);
     /// Changes what later configure calls leave open. @return 0, -EBUSY while started, -EINVAL
     int set_default(const rte_pmd_plx_ntb_config &config);
+    /// How messages are to be copied from the next start on. @return 0, or -EBUSY: it is started
+    int set_copy_mode(CopyMode mode);
     int queue_setup(uint16_t queue, rte_mempool *pool);
     int queue_release(uint16_t queue);
     int start();

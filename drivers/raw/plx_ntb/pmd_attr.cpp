@@ -67,6 +67,8 @@ constexpr Attribute attributes[] = {
     {"max_message", [](Device &d, const Info &) -> uint64_t { return d.max_message(); }},
     {"inline_max", [](Device &d, const Info &) -> uint64_t { return d.geometry().inline_max; }},
     {"block_bytes", [](Device &d, const Info &) -> uint64_t { return d.block().bytes; }},
+    {"copy_mode",
+     [](Device &d, const Info &) { return static_cast<uint64_t>(d.options().copy.mode); }},
     {"copy_engine",
      [](Device &d, const Info &) -> uint64_t { return d.copy_choice().dma_min != 0; }},
     {"dma_min", [](Device &d, const Info &) -> uint64_t { return d.copy_choice().dma_min; }},
@@ -158,6 +160,10 @@ int attr_set(rte_rawdev *raw, const char *name, uint64_t value)
         return device.chip().peer_spad_write(device.platform().peer,
                                              user_spad_first + static_cast<unsigned>(spad),
                                              static_cast<uint32_t>(value));
+    if (std::strcmp(name, "copy_mode") == 0)
+        return value <= static_cast<uint64_t>(CopyMode::dma)
+                   ? device.set_copy_mode(static_cast<CopyMode>(value))
+                   : -EINVAL;
     rte_pmd_plx_ntb_config config{};
     config.size = sizeof(config);
     if (std::strcmp(name, "queue_size") == 0)
