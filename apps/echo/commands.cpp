@@ -90,6 +90,12 @@ void add_set(std::vector<Command> &list, Harness &h)
                     }});
 }
 
+void add_copy(std::vector<Command> &list, Harness &h)
+{
+    list.push_back({"set copy auto|cpu|dma", "how long messages are copied; connects anew",
+                    [&h](const Words &w) { return h.set_copy(w[2]); }});
+}
+
 void add_files(std::vector<Command> &list, Harness &h)
 {
     list.push_back({"set dir FOLDER...", "where mode file puts what the peer sends",
@@ -146,6 +152,7 @@ std::vector<Command> commands(Harness &harness, bool &quit)
     add_control(list, harness);
     add_set(list, harness);
     add_show(list, harness);
+    add_copy(list, harness);
     add_files(list, harness);
     add_faults(list, harness);
     add_waits(list, harness);

@@ -281,6 +281,24 @@ std::string Harness::set_link(bool up)
                    : std::string("the device does not start: ") + std::strerror(-rc);
 }
 
+std::string Harness::set_copy(const std::string &mode)
+{
+    static constexpr const char *attribute = "copy_mode"; // its values are in this order
+    const uint64_t wanted = mode == "dma" ? 2 : mode == "cpu" ? 1 : 0;
+    uint64_t before = 0;
+    rte_rawdev_get_attr(device_, attribute, &before);
+    if (std::string error = set_link(false); !error.empty())
+        return error;
+    int rc = rte_rawdev_set_attr(device_, attribute, wanted);
+    std::string error = rc == 0 ? set_link(true) : std::strerror(-rc);
+    if (error.empty())
+        return {};
+    // As it was: the device stays usable.
+    rc = rte_rawdev_set_attr(device_, attribute, before);
+    const std::string worse = set_link(true);
+    return "copy " + mode + ": " + error + (worse.empty() ? "" : "; and now " + worse);
+}
+
 void Harness::look_at_events()
 {
     ntbmsg_event_kind event;

@@ -49,6 +49,9 @@ public:
     /// Stops the device, or starts it again: the peer sees this host leave and come.
     std::string set_link(bool up);
 
+    /// "auto", "cpu" or "dma". The connection is made anew.
+    std::string set_copy(const std::string &mode);
+
     std::string wait_connected(double seconds);
     /// Until every mode that has an end has come to it.
     std::string wait_done(double seconds);

@@ -133,6 +133,30 @@ def case_peer_killed(world):
     host.quit()
 
 
+def case_copy_engines(world):
+    """Long messages by the engine that was asked for, and back to the CPU's stores."""
+    peer = world.console("serve", "--forward-mode", "echo", "--auto-start")
+    host = world.console("send", "--forward-mode", "ping", "--size", "4000", "--count", "50")
+    for mode, way, other in (("dma", "dma", "cpu"), ("cpu", "cpu", "dma")):
+        host.tell(f"set copy {mode}", f"wait connected {PATIENCE}", "clear stats", "start",
+                  f"wait done {PATIENCE}")
+        answer = host.ask("show copy")
+        expect(re.search(rf"tx_{way}_messages +50\n", answer), answer)
+        expect(re.search(rf"tx_{other}_messages +0\n", answer), answer)
+        host.tell("stop")
+    host.quit()
+    peer.quit()
+
+
+def case_no_copy_engine(world):
+    """What there is not is refused, and the device is as it was."""
+    peer = world.console("serve", "--forward-mode", "echo", "--auto-start")
+    host = world.console("send", "--forward-mode", "ping", "--count", "50", vdev=",dma=0")
+    host.tell("set copy dma")
+    host.process.expect_end(1, "copy dma: the device does not start")
+    peer.quit()
+
+
 def case_shows(world):
     host = world.console("send", "--queues", "2")
     config = host.ask("show config")

@@ -112,12 +112,13 @@ class World:
         self.cores = {"serve": allowed[0], "send": allowed[-1]}
 
     def start(self, program, core, own, stdin=subprocess.DEVNULL, device=True, lcores=None,
-              more=()):
-        """lcores: EAL's option --lcores instead of one lcore on the core; more: of EAL's options."""
+              more=(), vdev=""):
+        """lcores: EAL's option --lcores instead of one lcore on the core; more: of EAL's options; vdev: more
+        of the device's."""
         place = ["--lcores", lcores] if lcores else ["-l", str(core)]
         eal = [*place, "--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry", *more]
         if device:
-            eal.append(f"--vdev={DEVICE},cable={self.folder / 'cable'}")
+            eal.append(f"--vdev={DEVICE},cable={self.folder / 'cable'}{vdev}")
         log = self.folder / f"log{len(self.processes)}"
         process = Process([program, *eal, "--", *own], log, stdin)
         self.processes.append(process)
