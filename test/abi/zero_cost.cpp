@@ -13,6 +13,8 @@ struct Held {
 };
 
 using CEndpoint = Held<ntbmsg_endpoint>;
+using CChannel = Held<ntbmsg_channel>;
+using CPollSet = Held<ntbmsg_poll_set>;
 
 } // namespace
 
@@ -58,6 +60,36 @@ int cpp_recv_burst_meta(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf **mbufs, n
                         size_t n)
 {
     return e.recv_burst(queue, {mbufs, n}, {meta, n});
+}
+
+int c_channel_send_burst(CChannel &c, rte_mbuf **mbufs, const uint32_t *imm, size_t n)
+{
+    return ntbmsg_channel_send_burst(c.handle, mbufs, imm, static_cast<uint16_t>(n));
+}
+
+int cpp_channel_send_burst(ntbmsg::Channel &c, rte_mbuf **mbufs, const uint32_t *imm, size_t n)
+{
+    return c.send_burst({mbufs, n}, {imm, n});
+}
+
+int c_channel_recv_burst(CChannel &c, rte_mbuf **mbufs, uint32_t *imm, size_t n)
+{
+    return ntbmsg_channel_recv_burst(c.handle, mbufs, imm, static_cast<uint16_t>(n));
+}
+
+int cpp_channel_recv_burst(ntbmsg::Channel &c, rte_mbuf **mbufs, uint32_t *imm, size_t n)
+{
+    return c.recv_burst({mbufs, n}, {imm, n});
+}
+
+int c_poll_fixed(CPollSet &set, ntbmsg_ready (&ready)[32])
+{
+    return ntbmsg_poll(set.handle, ready, 32);
+}
+
+int cpp_poll_fixed(ntbmsg::PollSet &set, ntbmsg_ready (&ready)[32])
+{
+    return set.poll(ready);
 }
 
 } // extern "C"
