@@ -38,6 +38,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -496,6 +497,18 @@ int ntbmsg_poll_set_destroy(struct ntbmsg_poll_set *set);
  * @return channels told, 0 to n; -EINVAL
  */
 int ntbmsg_poll(struct ntbmsg_poll_set *set, struct ntbmsg_ready *ready, uint16_t n);
+
+/* ------------------------------------------------------------------------------------------------
+ * Seeing into it
+ */
+
+/**
+ * Writes down, for a person, what an endpoint has: queues, workers, channels, counters.
+ * @param endpoint  open
+ * @param file      open for writing
+ * @return 0; -EINVAL. Any thread; figures that change meanwhile may not fit together.
+ */
+int ntbmsg_endpoint_dump(const struct ntbmsg_endpoint *endpoint, FILE *file);
 
 /* ------------------------------------------------------------------------------------------------
  * Time

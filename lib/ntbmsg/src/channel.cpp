@@ -11,6 +11,7 @@
 #include "listener.hpp"
 #include "parked.hpp"
 #include "poll_set.hpp"
+#include "trace.hpp"
 #include "worker.hpp"
 
 namespace ntbmsg
@@ -128,6 +129,7 @@ void end(Channel &c, uint8_t state, uint32_t reason)
 {
     if (has_ended(state_of(c)))
         return;
+    trace_end(c, state, reason);
     Worker &w = *c.worker;
     const bool answered = state_of(c) == NTBMSG_CHANNEL_CONNECTING;
     c.reason = reason;
@@ -206,6 +208,7 @@ void on_accept(Channel &c, rte_mbuf *m)
     std::memcpy(c.peer_private, message.private_data, o.private_bytes);
     c.worker->timed.remove(c);
     c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
+    trace_open(c);
     c.want_write = false;
     tell(c, NTBMSG_ANSWERED | NTBMSG_WRITABLE);
 }

@@ -6,6 +6,7 @@
 #include "clock.hpp"
 #include "endpoint.hpp"
 #include "poll_set.hpp"
+#include "trace.hpp"
 #include "worker.hpp"
 
 namespace ntbmsg
@@ -131,6 +132,7 @@ int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_op
     }
     c->port = port;
     c->state.store(NTBMSG_CHANNEL_CONNECTING, std::memory_order_release);
+    trace_connect(*c);
     *out = c;
     set_deadline(*c, c->timeout_ms);
     owe(*c, owe_connect);

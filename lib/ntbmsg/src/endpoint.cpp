@@ -15,6 +15,8 @@
 #include <rte_rawdev.h>
 
 #include "log.hpp"
+#include "registry.hpp"
+#include "trace.hpp"
 
 RTE_LOG_REGISTER(ntbmsg_logtype, lib.ntbmsg, NOTICE)
 
@@ -51,6 +53,7 @@ void on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_LOST) == NTBMSG_EVENT_LOST);
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_REFUSED) == NTBMSG_EVENT_REFUSED);
     auto &e = *static_cast<ntbmsg_endpoint *>(arg);
+    ntbmsg_trace_endpoint_event(e.dev_id, event);
     // Pairs with the acquire in connection_changed(): told before anything of a next connection.
     if (event == RTE_PMD_PLX_NTB_EVENT_LOST) {
         e.up.store(false, std::memory_order_release);
@@ -308,6 +311,8 @@ int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *opti
         release(e);
         return rc;
     }
+    ntbmsg::enroll(*e);
+    ntbmsg_trace_endpoint_open(e->dev_id, e->queues, e->workers_made);
     *out = e;
     return 0;
 }
@@ -316,6 +321,8 @@ int ntbmsg_endpoint_close(ntbmsg_endpoint *endpoint)
 {
     if (endpoint == nullptr)
         return 0;
+    ntbmsg_trace_endpoint_close(endpoint->dev_id);
+    ntbmsg::strike(*endpoint);
     stop(*endpoint);
     if (const unsigned held = held_mbufs(*endpoint); held != 0) {
         NTBMSG_LOG(ERR, "device %u: %u mbufs are still held, the endpoint is stopped but not freed",

@@ -13,6 +13,7 @@
 
 #include "endpoint.hpp"
 #include "lock.hpp"
+#include "trace.hpp"
 #include "worker.hpp"
 
 struct ntbmsg_listener {
@@ -132,6 +133,7 @@ void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
     c.listener = serial;
     c.peer_private_bytes = static_cast<uint8_t>(o.private_bytes);
     std::memcpy(c.peer_private, message.private_data, o.private_bytes);
+    trace_request(c);
     w.requests.push(c);
     w.chores |= chore_requests;
     set_deadline(c, std::min(o.timeout_ms, longest_wait_ms));
@@ -229,6 +231,7 @@ int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *o
     c->worker->timed.remove(*c);
     c->rx.open();
     c->state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
+    trace_open(*c);
     *out = c;
     owe(*c, owe_accept);
     do_chores(*c->worker);

@@ -35,7 +35,7 @@ public:
     }
     uint16_t slot_of(const Channel &c) const { return static_cast<uint16_t>(&c - channels_); }
     uint32_t count() const { return count_; }
-    uint32_t used() const { return used_; }
+    const uint32_t &used() const { return used_; }
     Channel &operator[](uint32_t slot) const { return channels_[slot]; }
 
 private:

@@ -8,6 +8,7 @@
 
 #include "parked.hpp"
 #include "poll_set.hpp"
+#include "trace_points.h"
 #include "worker.hpp"
 
 using namespace ntbmsg;
@@ -173,6 +174,12 @@ int why_nothing(const Channel &c)
         owe(c, owe_credit);
 }
 
+[[gnu::always_inline]] inline int traced_send(const Channel &c, uint16_t asked, int result)
+{
+    ntbmsg_trace_channel_send(&c, asked, result);
+    return result;
+}
+
 } // namespace
 
 int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm,
@@ -201,9 +208,9 @@ int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const u
         c.tx_bytes.add(batch.bytes);
         sent += batch.messages;
         if (unlikely(batch.messages < wanted))
-            return stop_short(c, mbufs + sent, sent, ring_full, taken);
+            return traced_send(c, n, stop_short(c, mbufs + sent, sent, ring_full, taken));
     }
-    return static_cast<int>(sent);
+    return traced_send(c, n, static_cast<int>(sent));
 }
 
 int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
@@ -219,6 +226,7 @@ int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_
     } else {
         got = receive_direct(c, mbufs, imm, std::min<unsigned>(n, burst_max));
     }
+    ntbmsg_trace_channel_receive(&c, n, static_cast<int>(got));
     if (got == 0)
         return why_nothing(c);
     account(c, mbufs, got);

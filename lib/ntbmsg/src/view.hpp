@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a person may know of the inside, gathered while others work on it: each figure is what it
+// was at some moment, and two of them may be of different ones. Telemetry and dumps show it.
+#ifndef NTBMSG_VIEW_HPP
+#define NTBMSG_VIEW_HPP
+
+#include <cstdint>
+
+#include "endpoint.hpp"
+
+namespace ntbmsg
+{
+
+/// Reads what another thread may be writing.
+template <typename T>
+T peek(const T &value)
+{
+    return __atomic_load_n(&value, __ATOMIC_RELAXED);
+}
+
+/// Channels of a worker, those included that only wait to be forgotten.
+uint32_t peek_used(const Worker &w);
+const char *name_of_link(enum ntbmsg_link_state state);
+const char *name_of_channel(uint8_t state);
+
+/// A channel, or a slot where a request waits.
+struct ChannelView {
+    uint32_t slot;
+    uint32_t generation;
+    const char *state;
+    uint32_t port;
+    uint32_t reason;
+    Credit send_left, send_granted;       ///< towards the peer
+    Credit receive_left, receive_granted; ///< of the peer
+    uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes, tx_full;
+    bool handle; ///< the application holds it
+};
+
+/// @return false: slot @p slot is free, or there is none
+bool view_channel(const Worker &w, uint32_t slot, ChannelView &view);
+
+/// Counters of a queue pair by the device's names.
+struct QueueView {
+    bool worker; ///< it carries channels
+    uint64_t tx_messages, tx_bytes, tx_full, rx_messages, rx_bytes, rx_nombuf;
+};
+
+QueueView view_queue(const Endpoint &e, uint16_t queue);
+/// Queue pairs: bare ones, then those of workers.
+uint32_t queue_pairs(const Endpoint &e);
+/// Name of the device, as EAL knows it. @param name  room for 64 bytes
+void name_of_device(const Endpoint &e, char (&name)[64]);
+
+} // namespace ntbmsg
+
+#endif
