@@ -65,15 +65,15 @@ class Installed(unittest.TestCase):
         return set(re.findall(r"\(NEEDED\).*\[(.*)\]", run("readelf", "-dW", file)))
 
     def eal(self, core, device=True):
-        words = ["-l", str(core), "--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry"]
+        words = ["-l", str(core), "--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry"]
         return words + ([f"--vdev=raw_plx_ntb0,cable={self.folder / 'cable'}"] if device else [])
 
-    def two_hosts(self, program, first, second):
+    def two_hosts(self, programs, first, second):
         """Runs both roles of an example. @return what both said"""
         cores = sorted(os.sched_getaffinity(0))
         children = [subprocess.Popen([program, *self.eal(core), "--", *role], stdout=subprocess.PIPE,
                                      stderr=subprocess.STDOUT, text=True, env=self.environment)
-                    for core, role in ((cores[0], first), (cores[-1], second))]
+                    for program, core, role in zip(programs, (cores[0], cores[-1]), (first, second))]
         try:
             said = [child.communicate(timeout=PATIENCE)[0] for child in reversed(children)][::-1]
         finally:
@@ -134,9 +134,15 @@ class Installed(unittest.TestCase):
                     self.assertFalse([lib for lib in self.needed(program) if "stdc++" in lib])
 
     def test_two_hosts_say_hello(self):
-        heard, answers = self.two_hosts(self.build(ROOT / "examples/hello_c/main.c"), ["listen"], ["say"])
+        heard, answers = self.two_hosts([self.build(ROOT / "examples/hello_c/main.c")] * 2, ["listen"], ["say"])
         self.assertIn('answer 4: you said "hello number 4"', answers)
         self.assertIn("heard  4: hello number 4", heard)
+
+    def test_two_hosts_greet_each_other_in_two_languages(self):
+        server, client = (self.build(ROOT / f"examples/greeter_{language}") for language in ("c/main.c", "cpp/main.cpp"))
+        heard, answers = self.two_hosts([server, client], ["serve", "3"], ["greet", "3"])
+        self.assertIn("heard: guest 2", heard)
+        self.assertIn("answer: welcome, guest 2", answers)
 
 
 if __name__ == "__main__":
