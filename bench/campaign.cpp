@@ -131,7 +131,7 @@ void take_memory(Session &session, Single &single)
     // After traffic, so that every buffer that is used has its pages.
     std::string error;
     for (const Measure &measure : measures)
-        if (measure.kind != Kind::engine && measure.buf_bytes == usual_buf_bytes &&
+        if (measure.kind != Kind::engine && measure.shape == usual_shape &&
             !exercise_in_the_end(session, measure, error)) {
             single.failure = error;
             return;

@@ -8,6 +8,7 @@
 
 #include <ntbmsg.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +34,10 @@ constexpr uint32_t connect_ms = 30000;
 constexpr uint64_t drain_ns = 20000000;
 
 constexpr uint32_t buffers = 4096; // what mem.host is judged with
+constexpr uint32_t tx_mbufs = 4096;
+// Long ones are fewer.
+constexpr uint32_t window_bytes = 32u << 20;
+constexpr uint32_t tx_bytes = 16u << 20;
 
 int start_eal(const HostOptions &options)
 {
@@ -52,7 +57,7 @@ int start_eal(const HostOptions &options)
     if (options.huge_pages)
         words.push_back("--in-memory");
     else
-        words.insert(words.end(), {"--no-huge", "--no-shconf", "-m", "64"});
+        words.insert(words.end(), {"--no-huge", "--no-shconf", "-m", "192"});
     std::vector<char *> arguments;
     for (std::string &word : words)
         arguments.push_back(word.data());
@@ -77,14 +82,14 @@ void Host::open(const HostOptions &options, const Command &command, Result &resu
 {
     begin(options, result);
     if (!result.error)
-        open_endpoint(command.buf_bytes, result);
+        open_endpoint(command.shape, result);
 }
 
 void Host::shape(const Command &command, Result &result)
 {
     close_endpoint(result);
     if (!result.error)
-        open_endpoint(command.buf_bytes, result);
+        open_endpoint(command.shape, result);
 }
 
 void Host::begin(const HostOptions &options, Result &result)
@@ -95,22 +100,34 @@ void Host::begin(const HostOptions &options, Result &result)
     m_eal = true;
 }
 
-void Host::open_endpoint(uint32_t buf_bytes, Result &result)
+void Host::open_endpoint(const Shape &shape, Result &result)
 {
     ntbmsg_endpoint_options settings;
     ntbmsg_endpoint_options_init(&settings);
-    settings.buffers = buffers;
-    settings.buf_bytes = buf_bytes;
-    settings.tx_room = buf_bytes;
+    settings.buffers = std::min(buffers, window_bytes / shape.buf_bytes);
+    settings.tx_mbufs = std::min(tx_mbufs, tx_bytes / shape.buf_bytes);
+    settings.buf_bytes = shape.buf_bytes;
+    settings.tx_room = shape.buf_bytes;
+    if (shape.channels != 0) {
+        settings.workers = 1;
+        settings.rx_mbufs = credit_of_all(shape.channels);
+        if (m_side == 1)
+            m_channels.listen(result);
+    }
     const int error = ntbmsg_endpoint_open(device, &settings, &m_endpoint);
     if (error)
         return fail(result, -error, "the endpoint does not open");
     m_pool = ntbmsg_pool(m_endpoint);
+    if (shape.buf_bytes == long_room)
+        fill_pool(m_pool);
     connect(result);
+    if (shape.channels != 0 && !result.error)
+        m_channels.open(m_endpoint, m_side, shape, result);
 }
 
 void Host::close_endpoint(Result &result)
 {
+    m_channels.close();
     const int error = ntbmsg_endpoint_close(m_endpoint);
     if (error)
         return fail(result, -error, "the endpoint does not close");
@@ -131,7 +148,7 @@ void Host::run(const Command &command, Shared &shared, Result &result)
 {
     if (!m_endpoint)
         return fail(result, ENOTCONN, "the host is not open");
-    const Port port{m_endpoint, m_pool};
+    const Port port{m_endpoint, m_pool, m_channels};
     switch (command.op) {
     case Op::host_rtt:
         return m_side == 0 ? ask(port, command, result) : answer(port, command, result);
@@ -254,9 +271,9 @@ void Host::restart(const HostOptions &options, const Command &command, Result &r
     begin(options, result);
     result.check = monotonic_ns();
     if (!result.error)
-        open_endpoint(command.buf_bytes, result);
+        open_endpoint(command.shape, result);
     if (!result.error)
-        send_one(Port{m_endpoint, m_pool}, command, result);
+        send_one(Port{m_endpoint, m_pool, m_channels}, command, result);
 }
 
 /// Receives until a message comes; result.check is the time of that.
@@ -274,6 +291,7 @@ void Host::await_message(const Command &command, Result &result)
 void Host::close()
 {
     m_engine.close();
+    m_channels.close();
     if (m_endpoint)
         ntbmsg_endpoint_close(m_endpoint);
     m_endpoint = nullptr;

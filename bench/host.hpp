@@ -4,6 +4,7 @@
 #ifndef BENCH_HOST_HPP
 #define BENCH_HOST_HPP
 
+#include "channels.hpp"
 #include "engine.hpp"
 
 struct ntbmsg_endpoint;
@@ -29,7 +30,7 @@ public:
 
     /// Starts EAL, opens the endpoint and waits for the other host.
     void open(const HostOptions &, const Command &, Result &);
-    /// Opens the endpoint anew, with other buffers.
+    /// Opens the endpoint anew, in another shape.
     void shape(const Command &, Result &);
     /// Runs one of the host operations.
     void run(const Command &, Shared &, Result &);
@@ -40,7 +41,7 @@ public:
 
 private:
     void begin(const HostOptions &, Result &);
-    void open_endpoint(uint32_t buf_bytes, Result &);
+    void open_endpoint(const Shape &, Result &);
     void close_endpoint(Result &);
     void connect(Result &);
     void drain();
@@ -53,6 +54,7 @@ private:
     bool m_eal = false;
     ntbmsg_endpoint *m_endpoint = nullptr;
     rte_mempool *m_pool = nullptr;
+    Channels m_channels;
     Engine m_engine;
 };
 

@@ -36,7 +36,7 @@ Plan make_plan(const Options &options)
 {
     Plan plan{};
     plan.pairs = options.quick ? 5 : 15;
-    plan.pairs_ns = (options.quick ? 30 : 180) * second;
+    plan.pairs_ns = (options.quick ? 75 : 300) * second;
     plan.patience_ns = (options.quick ? 15 : 60) * second;
     plan_for(options.selection, plan);
     return plan;
@@ -60,6 +60,8 @@ int complain(const std::string &what)
 int show_limits(Session &session)
 {
     for (const Measure &measure : measures) {
+        if (measure.against != Measure::machine)
+            continue; // has no limit of its own
         const auto ns = probe(session);
         const auto limit = ns ? take_limit(session, measure) : std::nullopt;
         if (!limit)

@@ -24,18 +24,36 @@ struct Run {
     double at_percentile[percentile_count];
 };
 
+Op op_of(Kind kind)
+{
+    switch (kind) {
+    case Kind::round_trip:
+        return Op::host_rtt;
+    case Kind::engine:
+        return Op::host_engine;
+    case Kind::rate:
+    case Kind::stream:
+        break;
+    }
+    return Op::host_rate;
+}
+
+bool is_round_trip(const Measure &measure)
+{
+    return measure.kind == Kind::round_trip;
+}
+
 Command command_for(const Measure &measure, bool timed)
 {
     Command command{};
-    command.op = measure.kind == Kind::round_trip ? Op::host_rtt
-                 : measure.kind == Kind::engine   ? Op::host_engine
-                                                  : Op::host_rate;
+    command.op = op_of(measure.kind);
     // As many slots as there is room for, which the limit finds best, too.
     command.slot_count = engine_slot_bytes / measure.payload;
     command.payload = measure.payload;
+    command.used = measure.used;
     command.batch = measure.batch;
     command.rounds = round_trips;
-    command.run_ns = measure.kind == Kind::round_trip ? round_trip_run : rate_run;
+    command.run_ns = is_round_trip(measure) ? round_trip_run : rate_run;
     command.bound_ns = bound;
     command.timed = timed;
     return command;
@@ -45,7 +63,7 @@ double value_of(const Measure &measure, const Answers &answers)
 {
     const Result &asker = answers.of[0];
     const Result &receiver = answers.of[1];
-    if (measure.kind == Kind::round_trip)
+    if (is_round_trip(measure))
         return static_cast<double>(asker.ns) / static_cast<double>(asker.counted);
     const double rate =
         static_cast<double>(receiver.counted) * 1e9 / static_cast<double>(receiver.ns);
@@ -58,7 +76,7 @@ std::string refuse(const Measure &measure, const Answers &answers)
     if (answers.of[0].count != answers.of[1].count)
         return std::to_string(answers.of[0].count) + " messages were sent, " +
                std::to_string(answers.of[1].count) + " came";
-    const Result &timed = answers.of[measure.kind == Kind::round_trip ? 0 : 1];
+    const Result &timed = answers.of[is_round_trip(measure) ? 0 : 1];
     return timed.ns == 0 || timed.counted == 0 ? "too few messages for a figure" : "";
 }
 
@@ -74,7 +92,7 @@ std::optional<Run> take_run(Session &session, const Measure &measure, bool timed
                             std::string &error)
 {
     Command command = command_for(measure, timed);
-    if (!session.shape_hosts(measure.buf_bytes)) {
+    if (!session.shape_hosts(measure.shape)) {
         error = session.error();
         return std::nullopt;
     }
@@ -95,11 +113,22 @@ std::optional<Run> take_run(Session &session, const Measure &measure, bool timed
         drain.op = Op::host_drain;
         drain.bound_ns = bound;
         session.run(drain);
+        session.forget_shape();
         return std::nullopt;
     }
     Run run{value_of(measure, *answers), answers->undisturbed(), {}};
     std::copy_n(answers->of[0].at_percentile, percentile_count, run.at_percentile);
     return run;
+}
+
+/// The same over fewer layers is the limit.
+std::optional<Limit> layer_limit(Session &session, Measure measure, std::string &error)
+{
+    measure.used = measure.against;
+    const auto run = take_run(session, measure, false, error);
+    if (!run)
+        return std::nullopt;
+    return Limit{run->value, measure.used == 0 ? "the bare queue" : "one of the channels"};
 }
 
 std::string why_disturbed(const Pair &pair, const Run &before, const Run &after)
@@ -139,7 +168,9 @@ std::optional<Pair> take_pair(Session &session, const Measure &measure, std::str
 {
     const auto probe_before = probe(session);
     const auto before = probe_before ? take_run(session, measure, false, error) : std::nullopt;
-    const auto limit = before ? take_limit(session, measure) : std::nullopt;
+    const auto limit = !before                               ? std::nullopt
+                       : measure.against == Measure::machine ? take_limit(session, measure)
+                                                             : layer_limit(session, measure, error);
     const auto after = limit ? take_run(session, measure, false, error) : std::nullopt;
     const auto probe_after = after ? probe(session) : std::nullopt;
     if (!probe_after)

@@ -96,7 +96,7 @@ std::string usage()
 {
     std::string text =
         "usage: ntbmsg_bench [--quick] [--only NAME...] [--json FILE] [--limits] [--cpus A,B]\n"
-        "  --quick      fewer pairs, at most 40 seconds\n"
+        "  --quick      fewer pairs, at most 2 minutes\n"
         "  --only NAME  these figures, or all that begin with NAME and a dot\n"
         "  --json FILE  everything, with each pair, for machines\n"
         "  --limits     only what the machine could do, without hosts\n"

@@ -24,7 +24,7 @@ constexpr uint64_t ms = 1000000;
 constexpr uint64_t open_bound = 60000 * ms;
 constexpr uint64_t answer_grace = 15000 * ms; ///< beyond a command's own bound: meeting as well
 constexpr uint64_t look_every = 100 * ms;     ///< at whether a child has died
-constexpr unsigned huge_pages_wanted = 64;    ///< two hosts of 64 MiB
+constexpr unsigned huge_pages_wanted = 120;   ///< two hosts of 120 MiB, with 1000 channels
 constexpr double undisturbed_share = 0.97;
 
 volatile sig_atomic_t signal_seen = 0;
@@ -207,7 +207,7 @@ bool Session::open_hosts()
 {
     Command command{};
     command.op = Op::host_open;
-    command.buf_bytes = m_buf_bytes = usual_buf_bytes;
+    m_shape = command.shape = usual_shape;
     command.bound_ns = open_bound;
     m_hosts_open = run_well(command).has_value();
     if (!m_options.restarts)
@@ -215,16 +215,16 @@ bool Session::open_hosts()
     return m_hosts_open;
 }
 
-bool Session::shape_hosts(uint32_t buf_bytes)
+bool Session::shape_hosts(const Shape &shape)
 {
-    if (buf_bytes == m_buf_bytes)
+    if (m_shape == shape)
         return true;
     Command command{};
     command.op = Op::host_shape;
-    command.buf_bytes = buf_bytes;
+    command.shape = shape;
     command.bound_ns = open_bound;
     const bool done = run_well(command).has_value();
-    m_buf_bytes = done ? buf_bytes : 0;
+    m_shape = done ? std::optional(shape) : std::nullopt;
     return done;
 }
 
@@ -274,7 +274,7 @@ std::optional<Session::Restart> Session::restart_to_message(std::string &error)
 {
     Command command{};
     command.op = Op::host_restart;
-    command.buf_bytes = usual_buf_bytes;
+    command.shape = usual_shape;
     command.bound_ns = open_bound;
     const uint64_t begun = monotonic_ns();
     m_alive = m_folder.empty() ? false : spawn(1);

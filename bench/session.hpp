@@ -24,9 +24,6 @@ struct Answers {
     bool undisturbed() const;
 };
 
-/// The usual size of a window buffer, and of an mbuf to send from.
-inline constexpr uint32_t usual_buf_bytes = 2048;
-
 struct SessionOptions {
     unsigned cpus[2];
     bool realtime; ///< poll with real-time priority while something is measured
@@ -55,8 +52,10 @@ public:
     /// Opens the two hosts: EAL, device, endpoint; returns when they are connected.
     bool open_hosts();
 
-    /// Opens their endpoints anew unless buffers and mbufs have so many bytes already.
-    bool shape_hosts(uint32_t buf_bytes);
+    /// Opens their endpoints anew unless they have that shape already.
+    bool shape_hosts(const Shape &);
+    /// After a failure: the next shape_hosts() opens them anew in any case.
+    void forget_shape() { m_shape.reset(); }
 
     /// Kills child 1 while it sends to child 0. @return ns until child 0 was told that it is lost,
     /// or nothing: @p error says why
@@ -93,7 +92,7 @@ private:
     int m_shared_fd = -1;
     pid_t m_children[2] = {-1, -1};
     uint32_t m_number = 0;
-    uint32_t m_buf_bytes = 0; ///< of the hosts' endpoints; 0: unknown
+    std::optional<Shape> m_shape; ///< of the hosts' endpoints
     std::string m_folder;
     std::string m_error;
     bool m_alive = false;

@@ -19,7 +19,7 @@ enum class Op : uint32_t {
     ping,              ///< limit: ping-pong of one line
     stream,            ///< limit: ring or copy
     host_open,         ///< EAL, device, endpoint, connected
-    host_shape,        ///< endpoint closed, opened with other buffers, connected
+    host_shape,        ///< endpoint closed, opened in another shape, connected
     host_rtt,          ///< round trips through the library
     host_rate,         ///< one way through the library
     host_drain,        ///< takes out what a failed operation left behind
@@ -36,6 +36,17 @@ enum class Op : uint32_t {
     host_close,
 };
 
+/// What the hosts' endpoints are opened with.
+struct Shape {
+    uint32_t buf_bytes; ///< of window buffers, and of mbufs to send from
+    uint32_t channels;  ///< open between the hosts; 0: the endpoints have no worker
+    bool operator==(const Shape &) const = default;
+};
+inline constexpr Shape usual_shape{2048, 0};
+
+/// Room of mbufs for messages that are chains, and of buffers that take them.
+inline constexpr uint32_t long_room = 32768;
+
 struct Command {
     Op op;
     uint32_t payload;    ///< bytes
@@ -45,12 +56,13 @@ struct Command {
     Writer writer;
     Reader reader;
     PingForm form;
-    uint32_t copied;    ///< stream: slots are copied from a private source
-    uint32_t timed;     ///< host_rtt: every round trip by itself, for percentiles
-    uint32_t buf_bytes; ///< host_open, host_shape: of window buffers and of the endpoint's mbufs
-    uint64_t rounds;    ///< ping, host_rtt
-    uint64_t run_ns;    ///< stream, host_rtt, host_rate: how long to send
-    uint64_t bound_ns;  ///< give up after that
+    uint32_t copied;   ///< stream: slots are copied from a private source
+    uint32_t timed;    ///< host_rtt: every round trip by itself, for percentiles
+    Shape shape;       ///< host_open, host_shape
+    uint32_t used;     ///< host_rtt, host_rate: channels in turn; 0: the bare queue
+    uint64_t rounds;   ///< ping, host_rtt
+    uint64_t run_ns;   ///< stream, host_rtt, host_rate: how long to send
+    uint64_t bound_ns; ///< give up after that
 };
 
 inline constexpr unsigned percentile_count = 4;

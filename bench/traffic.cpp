@@ -2,6 +2,7 @@
 #include "traffic.hpp"
 
 #include "kernels.hpp"
+#include "way.hpp"
 
 #include <ntbmsg.h>
 
@@ -31,6 +32,25 @@ constexpr uint64_t lines = (bytes + line_bytes - 1) / line_bytes;
 /// Payloads from here on are written and read by the kernel of this CPU, as the limit's are: what
 /// the two differ in shall be the message path.
 constexpr size_t kernel_from = 1024;
+/// Longer messages are chains of mbufs of that size, whose bytes are there before: like the source
+/// of the limit's copies they are not written for each message, but for their first words.
+constexpr size_t segment_bytes = long_room;
+constexpr uint64_t fill_word = 0x0123456789abcdefu;
+template <size_t bytes>
+constexpr unsigned segments = (bytes + segment_bytes - 1) / segment_bytes;
+template <size_t bytes>
+constexpr bool chained = bytes > segment_bytes;
+/// Lines of a message that say which it is.
+template <size_t bytes>
+constexpr uint64_t stamped = chained<bytes> ? segments<bytes> : lines<bytes>;
+
+/// What read_payload() gives for so many messages together, of which the numbers have that sum.
+template <size_t bytes>
+constexpr uint64_t sum_of(uint64_t messages, uint64_t numbers)
+{
+    constexpr uint64_t filled = lines<bytes> - stamped<bytes>;
+    return numbers * stamped<bytes> + messages * filled * fill_word;
+}
 const Kernel &kernel = best_kernel();
 
 using Burst = rte_mbuf *[max_burst];
@@ -62,7 +82,7 @@ void write_payload(rte_mbuf *message, uint64_t value)
             data[i] = value;
 }
 
-/// @return the sum over the first word of every line: lines<bytes> times what was written.
+/// @return the sum over the first word of every line
 /// A message of another length counts as nothing, which the sum then shows.
 template <size_t bytes>
 uint64_t read_payload(const rte_mbuf *message)
@@ -81,29 +101,62 @@ uint64_t read_payload(const rte_mbuf *message)
     return sum;
 }
 
-/// The pool's mbufs hold a message each.
+/// A message that is a chain.
+template <size_t bytes>
+rte_mbuf *make_chain(rte_mempool *pool, uint64_t value)
+{
+    static_assert(bytes % segment_bytes == 0);
+    rte_mbuf *chain[segments<bytes>];
+    if (rte_pktmbuf_alloc_bulk(pool, chain, segments<bytes>) != 0)
+        return nullptr;
+    for (unsigned i = 0; i < segments<bytes>; i++) {
+        chain[i]->data_len = segment_bytes;
+        chain[i]->next = i + 1 < segments<bytes> ? chain[i + 1] : nullptr;
+        *rte_pktmbuf_mtod(chain[i], uint64_t *) = value;
+    }
+    chain[0]->pkt_len = bytes;
+    chain[0]->nb_segs = segments<bytes>;
+    return chain[0];
+}
+
+template <size_t bytes>
+bool make_chains(rte_mempool *pool, rte_mbuf **messages, unsigned n, uint64_t first_value)
+{
+    for (unsigned i = 0; i < n; i++) {
+        messages[i] = make_chain<bytes>(pool, first_value + i);
+        if (messages[i] == nullptr) {
+            rte_pktmbuf_free_bulk(messages, i);
+            return false;
+        }
+    }
+    return true;
+}
+
 template <size_t bytes>
 bool make_burst(rte_mempool *pool, rte_mbuf **messages, unsigned n, uint64_t first_value)
 {
-    if (rte_pktmbuf_alloc_bulk(pool, messages, n) != 0)
-        return false;
-    for (unsigned i = 0; i < n; i++) {
-        messages[i]->pkt_len = messages[i]->data_len = bytes;
-        write_payload<bytes>(messages[i], first_value + i);
+    if constexpr (chained<bytes>) {
+        return make_chains<bytes>(pool, messages, n, first_value);
+    } else {
+        if (rte_pktmbuf_alloc_bulk(pool, messages, n) != 0)
+            return false;
+        for (unsigned i = 0; i < n; i++) {
+            messages[i]->pkt_len = messages[i]->data_len = bytes;
+            write_payload<bytes>(messages[i], first_value + i);
+        }
+        return true;
     }
-    return true;
 }
 
 // Sending and receiving with back-pressure --------------------------------------------------------
 
 /// @return whether all n were taken; what was not is freed
-bool send_all(const Port &port, rte_mbuf **messages, unsigned n, uint64_t give_up, Result &result)
+template <typename Way>
+bool send_all(Way &way, rte_mbuf **messages, unsigned n, uint64_t give_up, Result &result)
 {
     for (unsigned sent = 0; sent < n;) {
-        const int taken = until(give_up, [&] {
-            return ntbmsg_send_burst(port.endpoint, 0, messages + sent, nullptr,
-                                     static_cast<uint16_t>(n - sent));
-        });
+        const int taken = until(
+            give_up, [&] { return way.send(messages + sent, static_cast<uint16_t>(n - sent)); });
         if (taken <= 0) {
             fail(result, taken < 0 ? -taken : ETIMEDOUT, "sending failed");
             rte_pktmbuf_free_bulk(messages + sent, n - sent);
@@ -115,11 +168,11 @@ bool send_all(const Port &port, rte_mbuf **messages, unsigned n, uint64_t give_u
 }
 
 /// @return the next message, or nullptr when time is up
-rte_mbuf *receive_one(const Port &port, uint64_t give_up, Result &result)
+template <typename Way>
+rte_mbuf *receive_one(Way &way, uint64_t give_up, Result &result)
 {
     rte_mbuf *message = nullptr;
-    const int got =
-        until(give_up, [&] { return ntbmsg_recv_burst(port.endpoint, 0, &message, nullptr, 1); });
+    const int got = until(give_up, [&] { return way.receive(&message, 1); });
     if (got == 1)
         return message;
     fail(result, got < 0 ? -got : ETIMEDOUT, "no message came");
@@ -128,35 +181,34 @@ rte_mbuf *receive_one(const Port &port, uint64_t give_up, Result &result)
 
 // Round trips -------------------------------------------------------------------------------------
 
-template <size_t bytes>
-bool ask_once(const Port &port, uint64_t round, uint64_t give_up, Result &result)
+template <size_t bytes, typename Way>
+bool ask_once(Way &way, uint64_t round, uint64_t give_up, Result &result)
 {
     rte_mbuf *message = nullptr;
-    if (!make_burst<bytes>(port.pool, &message, 1, round)) {
+    if (!make_burst<bytes>(way.pool, &message, 1, round)) {
         fail(result, ENOMEM, "the pool is empty");
         return false;
     }
-    if (!send_all(port, &message, 1, give_up, result))
+    if (!send_all(way, &message, 1, give_up, result))
         return false;
-    rte_mbuf *reply = receive_one(port, give_up, result);
+    rte_mbuf *reply = receive_one(way, give_up, result);
     if (!reply)
         return false;
-    if (read_payload<bytes>(reply) != round * lines<bytes>)
+    if (read_payload<bytes>(reply) != sum_of<bytes>(1, round))
         fail(result, EBADMSG, "a reply is not what was sent");
     rte_pktmbuf_free(reply);
     return result.error == 0;
 }
 
-template <size_t bytes>
-void ask_rounds(const Port &port, const Command &command, std::vector<uint64_t> *ticks,
-                Result &result)
+template <size_t bytes, typename Way>
+void ask_rounds(Way &way, const Command &command, std::vector<uint64_t> *ticks, Result &result)
 {
     const uint64_t begin = monotonic_ns();
     const uint64_t give_up = begin + command.bound_ns;
     uint64_t last = rte_rdtsc();
     while (result.count < command.rounds &&
            (result.count % rounds_per_look != 0 || monotonic_ns() - begin <= command.run_ns)) {
-        if (!ask_once<bytes>(port, result.count + 1, give_up, result))
+        if (!ask_once<bytes>(way, result.count + 1, give_up, result))
             return;
         if (ticks) {
             const uint64_t now = rte_rdtsc();
@@ -167,7 +219,7 @@ void ask_rounds(const Port &port, const Command &command, std::vector<uint64_t> 
     }
     result.ns = monotonic_ns() - begin;
     result.counted = result.count;
-    ask_once<bytes>(port, farewell, give_up, result);
+    ask_once<bytes>(way, farewell, give_up, result);
 }
 
 void set_percentiles(std::vector<uint64_t> &ticks, Result &result)
@@ -181,48 +233,48 @@ void set_percentiles(std::vector<uint64_t> &ticks, Result &result)
     }
 }
 
-template <size_t bytes>
-void ask_as(const Port &port, const Command &command, Result &result)
+template <size_t bytes, typename Way>
+void ask_as(Way &way, const Command &command, Result &result)
 {
     if (!command.timed) {
-        ask_rounds<bytes>(port, command, nullptr, result);
+        ask_rounds<bytes>(way, command, nullptr, result);
         return;
     }
     std::vector<uint64_t> ticks(command.rounds);
-    ask_rounds<bytes>(port, command, &ticks, result);
+    ask_rounds<bytes>(way, command, &ticks, result);
     ticks.resize(result.count);
     set_percentiles(ticks, result);
 }
 
-template <size_t bytes>
-void answer_as(const Port &port, const Command &command, Result &result)
+template <size_t bytes, typename Way>
+void answer_as(Way &way, const Command &command, Result &result)
 {
     const uint64_t give_up = monotonic_ns() + command.bound_ns;
     for (uint64_t value = 0; value != farewell; result.count += value != farewell) {
-        rte_mbuf *message = receive_one(port, give_up, result);
+        rte_mbuf *message = receive_one(way, give_up, result);
         if (!message)
             return;
         value = read_payload<bytes>(message);
         write_payload<bytes>(message, value);
-        if (!send_all(port, &message, 1, give_up, result))
+        if (!send_all(way, &message, 1, give_up, result))
             return;
     }
 }
 
 // One way -----------------------------------------------------------------------------------------
 
-template <size_t bytes>
-void send_as(const Port &port, const Command &command, Shared &shared, Result &result)
+template <size_t bytes, typename Way>
+void send_as(Way &way, const Command &command, Shared &shared, Result &result)
 {
     constexpr uint64_t bursts_per_look = 16;
     Burst messages;
     const uint64_t begin = monotonic_ns();
     for (uint64_t bursts = 1;; bursts++) {
-        if (!make_burst<bytes>(port.pool, messages, command.batch, result.count)) {
+        if (!make_burst<bytes>(way.pool, messages, command.batch, result.count)) {
             fail(result, ENOMEM, "the pool is empty");
             break;
         }
-        if (!send_all(port, messages, command.batch, begin + command.bound_ns, result))
+        if (!send_all(way, messages, command.batch, begin + command.bound_ns, result))
             break;
         result.count += command.batch;
         if (bursts % bursts_per_look == 0 && monotonic_ns() - begin > command.run_ns)
@@ -239,12 +291,12 @@ bool all_received(const Shared &shared, uint64_t received)
 }
 
 /// Waits for a burst. @return how many came; 0: it was the last, or result tells an error
-int next_burst(const Port &port, Burst &burst, const Command &command, const Shared &shared,
+template <typename Way>
+int next_burst(Way &way, Burst &burst, const Command &command, const Shared &shared,
                uint64_t give_up, Result &result)
 {
     for (uint64_t spin = 1;; spin++) {
-        const int got = ntbmsg_recv_burst(port.endpoint, 0, burst, nullptr,
-                                          static_cast<uint16_t>(command.batch));
+        const int got = way.receive(burst, static_cast<uint16_t>(command.batch));
         if (got > 0)
             return got;
         if (got < 0) {
@@ -260,16 +312,16 @@ int next_burst(const Port &port, Burst &burst, const Command &command, const Sha
     }
 }
 
-template <size_t bytes>
-void receive_as(const Port &port, const Command &command, const Shared &shared, Result &result)
+template <size_t bytes, typename Way>
+void receive_as(Way &way, const Command &command, const Shared &shared, Result &result)
 {
     // Rings, pools and their caches have been round by then. A run too short for that counts whole.
-    constexpr uint64_t warm = bytes >= kernel_from ? 4096 : 16384;
+    constexpr uint64_t warm = bytes >= kernel_from ? (16 << 20) / bytes : 16384;
     const uint64_t give_up = monotonic_ns() + command.bound_ns;
     uint64_t begin = 0;
     uint64_t begin_at = 0;
     Burst burst;
-    while (const int got = next_burst(port, burst, command, shared, give_up, result)) {
+    while (const int got = next_burst(way, burst, command, shared, give_up, result)) {
         for (int i = 0; i < got; i++)
             result.check += read_payload<bytes>(burst[i]);
         rte_pktmbuf_free_bulk(burst, static_cast<unsigned>(got));
@@ -281,7 +333,8 @@ void receive_as(const Port &port, const Command &command, const Shared &shared, 
     }
     result.ns = begin != 0 ? monotonic_ns() - begin : 0;
     result.counted = result.count - begin_at;
-    if (!result.error && result.check != result.count * (result.count - 1) / 2 * lines<bytes>)
+    if (!result.error &&
+        result.check != sum_of<bytes>(result.count, result.count * (result.count - 1) / 2))
         fail(result, EBADMSG, "what came is not what was sent");
 }
 
@@ -303,9 +356,30 @@ void with_payload(uint32_t bytes, Result &result, Run run)
         return run.template operator()<2048>();
     case 4096:
         return run.template operator()<4096>();
+    case 1048576:
+        return run.template operator()<1048576>();
     default:
         return fail(result, EINVAL, "no such payload size");
     }
+}
+
+/// The same with the way that the command names.
+template <typename Run>
+void with_way(const Port &port, const Command &command, Result &result, Run run)
+{
+    const auto payload = [&](auto way) {
+        with_payload(command.payload, result,
+                     [&]<size_t bytes>() { run.template operator()<bytes>(way); });
+    };
+    const Channels &channels = port.channels;
+    if (command.used > channels.count())
+        fail(result, EINVAL, "not so many channels are open");
+    else if (command.used == 0)
+        payload(QueueWay{port.pool, port.endpoint});
+    else if (command.used == 1)
+        payload(ChannelWay{port.pool, channels.worker(), channels.at(0)});
+    else
+        payload(TurnsWay(port.pool, channels));
 }
 
 bool batch_fits(const Command &command, Result &result)
@@ -326,38 +400,50 @@ void fail(Result &result, int error, const char *text)
     snprintf(result.text, sizeof(result.text), "%s: %s", text, rte_strerror(error));
 }
 
+void fill_pool(rte_mempool *pool)
+{
+    std::vector<rte_mbuf *> all;
+    while (rte_mbuf *one = rte_pktmbuf_alloc(pool)) {
+        std::byte *data = rte_pktmbuf_mtod(one, std::byte *);
+        kernel.fill_payload(data, rte_pktmbuf_tailroom(one) / line_bytes * line_bytes, fill_word);
+        all.push_back(one);
+    }
+    rte_pktmbuf_free_bulk(all.data(), static_cast<unsigned>(all.size()));
+}
+
 void send_one(const Port &port, const Command &command, Result &result)
 {
     rte_mbuf *message = nullptr;
+    QueueWay way{port.pool, port.endpoint};
     if (!make_burst<line_bytes>(port.pool, &message, 1, 1))
         return fail(result, ENOMEM, "the pool is empty");
-    send_all(port, &message, 1, monotonic_ns() + command.bound_ns, result);
+    send_all(way, &message, 1, monotonic_ns() + command.bound_ns, result);
 }
 
 void ask(const Port &port, const Command &command, Result &result)
 {
-    with_payload(command.payload, result,
-                 [&]<size_t bytes>() { ask_as<bytes>(port, command, result); });
+    with_way(port, command, result,
+             [&]<size_t bytes>(auto &way) { ask_as<bytes>(way, command, result); });
 }
 
 void answer(const Port &port, const Command &command, Result &result)
 {
-    with_payload(command.payload, result,
-                 [&]<size_t bytes>() { answer_as<bytes>(port, command, result); });
+    with_way(port, command, result,
+             [&]<size_t bytes>(auto &way) { answer_as<bytes>(way, command, result); });
 }
 
 void send(const Port &port, const Command &command, Shared &shared, Result &result)
 {
     if (batch_fits(command, result))
-        with_payload(command.payload, result,
-                     [&]<size_t bytes>() { send_as<bytes>(port, command, shared, result); });
+        with_way(port, command, result,
+                 [&]<size_t bytes>(auto &way) { send_as<bytes>(way, command, shared, result); });
 }
 
 void receive(const Port &port, const Command &command, Shared &shared, Result &result)
 {
     if (batch_fits(command, result))
-        with_payload(command.payload, result,
-                     [&]<size_t bytes>() { receive_as<bytes>(port, command, shared, result); });
+        with_way(port, command, result,
+                 [&]<size_t bytes>(auto &way) { receive_as<bytes>(way, command, shared, result); });
 }
 
 } // namespace bench

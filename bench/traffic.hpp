@@ -12,15 +12,21 @@ struct rte_mempool;
 namespace bench
 {
 
+class Channels;
+
 struct Port {
     ntbmsg_endpoint *endpoint;
     rte_mempool *pool; ///< what is sent comes from here
+    const Channels &channels;
 };
 
 /// Payload sizes, in bytes, that the functions below know.
 inline constexpr uint32_t payloads[] = {8, 32, 64, 256, 4096};
 
 /// Says in one line what went wrong; the first reason stays.
+/// Writes all mbufs that the pool has, for long messages.
+void fill_pool(rte_mempool *pool);
+
 void fail(Result &, int error, const char *text);
 
 /// Up to command.rounds messages within command.run_ns, one at a time; each is awaited before the

@@ -72,6 +72,21 @@ TEST(Figures, RatesAreJudgedTheOtherWayRound)
     EXPECT_DOUBLE_EQ(*row.value, 100);
 }
 
+TEST(Figures, AFigureOfChannelsIsHeldAgainstTheQueue)
+{
+    for (const Measure &m : measures)
+        if (m.against != Measure::machine) {
+            SCOPED_TRACE(m.name);
+            EXPECT_LT(m.against, m.used);
+            EXPECT_LE(m.used, m.shape.channels);
+        }
+    Findings findings;
+    findings.pairs[measure("channel.rtt.64")] = {pair_of(380, 350)};
+    EXPECT_EQ(row_of(figure("chan.rtt.64"), findings).verdict, "reached");
+    findings.pairs[measure("channel.rtt.64")] = {pair_of(420, 350)};
+    EXPECT_EQ(row_of(figure("chan.rtt.64"), findings).verdict, "missed");
+}
+
 TEST(Figures, TheJudgedClassGoesBeforeMorePairsOfAnother)
 {
     Findings findings;
