@@ -194,7 +194,8 @@ int ntbmsg_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct r
  *
  * @param endpoint, queue  as above
  * @param mbufs  room for n; each that is handed up belongs to the caller, who frees it. Data of a
- * message longer than the sender's inline limit stays writable by the peer until then.
+ * message longer than the sender's inline limit stays writable by the peer until then, unless the
+ * device has rx=stable.
  * @param meta   room for n, or NULL
  * @param n      1 to 65535
  * @return messages received, 0 to n, also 0 while there is no peer; -EINVAL no such queue

@@ -65,7 +65,7 @@ public:
     }
 
     /// What an honest peer of these sizes says.
-    wire::Hello honest()
+    wire::Hello honest() const
     {
         wire::Hello h{};
         h.magic = wire::magic;
@@ -131,6 +131,15 @@ public:
         return wire::posted_offset(0, victim_.ring_lines, victim_.posted_lines) +
                line % victim_.posted_lines * wire::line_bytes;
     }
+    /// Whether the victim has posted buffers to this peer, whose block has the sizes of honest().
+    bool has_posted() const
+    {
+        uint64_t word = 0;
+        std::memcpy(&word, static_cast<const char *>(block_.base) + wire::posted_offset(0, 256, 32),
+                    sizeof(word));
+        return wire::word_tag(word) == wire::back_base(own_seed(), 0) + 1;
+    }
+    uint64_t own_seed() const { return wire::mix(honest().seed ^ wire::mix(victim_.epoch)); }
     const wire::Hello &victim() const { return victim_; }
     twin::Host *host() { return host_; }
 

@@ -138,6 +138,42 @@ TEST_F(HostilePeer, ABreakOfTheLinkIsALossHoweverShort)
     expect_good_peer_welcome();
 }
 
+/// With rx=stable a message is the receiver's alone once it is handed up; without, it stays
+/// writable by its sender until its buffer is taken back.
+TEST_F(HostilePeer, WhatIsHandedUpChangesOnlyWithoutStable)
+{
+    for (const bool stable : {true, false}) {
+        SCOPED_TRACE(stable);
+        peer_.reset();
+        ASSERT_EQ(host_.ask(Op::detach).rc, 0);
+        HostSetup setup = patient;
+        setup.devargs += stable ? ",rx=stable" : ",rx=direct";
+        setup.config.buffers = 64;
+        ASSERT_EQ(host_.bring_up(cable_, setup), 0);
+        peer_ = std::make_unique<Hostile>(cable_);
+        ASSERT_FALSE(HasFailure());
+        ASSERT_TRUE(peer_->meet());
+        ASSERT_TRUE(host_.await_event('B'));
+        Stream s = stream(0, 1, 1, {3000});
+        s.unchecked = true;
+        Order keep = traffic({}, {s});
+        keep.keep = true;
+        host_.begin(keep);
+        // Its buffers come with its first look.
+        ASSERT_TRUE(plx::test::await([&] { return peer_->has_posted(); }));
+        peer_->put_line_head(0, 3000, static_cast<unsigned>(wire::Kind::posted));
+        ASSERT_EQ(host_.end().received, 1u);
+        ASSERT_EQ(host_.ask(Op::pattern, 9).rc, 1);
+        const wire::Hello &victim = peer_->victim();
+        for (size_t at = size_t{victim.buf_begin} * wire::line_bytes;
+             at < size_t{victim.buf_end} * wire::line_bytes; at += 8)
+            peer_->put(at, 0x6666666666666666);
+        const uint64_t harmed = host_.ask(Op::unharmed, 9).value;
+        EXPECT_EQ(harmed == 0, stable) << harmed << " bytes";
+        host_.ask(Op::release);
+    }
+}
+
 struct Lie {
     const char *name;
     const char *counter;

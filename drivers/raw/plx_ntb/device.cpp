@@ -188,20 +188,11 @@ int Device::queue_setup(uint16_t index, rte_mempool *pool)
     QueuePair *qp = queue(index);
     if (qp == nullptr)
         return -EINVAL;
-    if (qp->tx.state == nullptr) {
-        const int socket = node_ >= 0 ? node_ : static_cast<int>(rte_socket_id());
-        qp->tx.state = static_cast<queue::Tx *>(
-            rte_zmalloc_socket("plx_tx", queue::tx_bytes(), RTE_CACHE_LINE_SIZE, socket));
-        qp->rx.state = static_cast<queue::Rx *>(
-            rte_zmalloc_socket("plx_rx", queue::rx_bytes(), RTE_CACHE_LINE_SIZE, socket));
-        if (qp->tx.state == nullptr || qp->rx.state == nullptr) {
-            queue_release(index);
-            PLX_INIT_LOG(ERR, "%s: no memory for queue %u on node %d\n", name_, index, socket);
-            return -ENOMEM;
-        }
+    if (qp->tx.state == nullptr && make_queue_state(*qp) != 0) {
+        queue_release(index);
+        PLX_INIT_LOG(ERR, "%s: no memory for queue %u on node %d\n", name_, index, node_);
+        return -ENOMEM;
     }
-    qp->tx.burst = ops_->tx_burst;
-    qp->rx.burst = ops_->rx_burst;
     if (const int rc = sleepers_.setup(index); rc != 0) {
         queue_release(index);
         PLX_INIT_LOG(ERR, "%s: no event descriptor for queue %u: %s\n", name_, index,
@@ -211,6 +202,24 @@ int Device::queue_setup(uint16_t index, rte_mempool *pool)
     qp->given_pool = pool;
     qp->set_up = true;
     return 0;
+}
+
+int Device::make_queue_state(QueuePair &qp)
+{
+    const int socket = node_ >= 0 ? node_ : static_cast<int>(rte_socket_id());
+    qp.tx.burst = ops_->tx_burst;
+    qp.tx.state = static_cast<queue::Tx *>(
+        rte_zmalloc_socket("plx_tx", queue::tx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+    if (options_.rx == RxMode::stable) {
+        qp.stable = StableRx::create(ops_->rx_burst, socket);
+        qp.rx.burst = StableRx::burst;
+        qp.rx.state = qp.stable != nullptr ? qp.stable->state() : nullptr;
+    } else {
+        qp.rx.burst = ops_->rx_burst;
+        qp.rx.state = static_cast<queue::Rx *>(
+            rte_zmalloc_socket("plx_rx", queue::rx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+    }
+    return qp.tx.state != nullptr && qp.rx.state != nullptr ? 0 : -ENOMEM;
 }
 
 int Device::queue_release(uint16_t index)
@@ -223,7 +232,10 @@ int Device::queue_release(uint16_t index)
     const ControlLock locked(*this);
     sleepers_.release(index);
     rte_free(qp->tx.state);
-    rte_free(qp->rx.state);
+    if (qp->stable == nullptr)
+        rte_free(qp->rx.state);
+    StableRx::destroy(qp->stable);
+    qp->stable = nullptr;
     qp->tx.state = nullptr;
     qp->rx.state = nullptr;
     qp->given_pool = nullptr;
@@ -255,6 +267,8 @@ int Device::start()
         rc = make_block();
     if (rc == 0)
         rc = make_inline_pools();
+    if (rc == 0)
+        rc = make_stable_pool();
     if (rc == 0)
         rc = copy_.make_staging(name_, node_);
     if (rc != 0)
@@ -369,7 +383,7 @@ int Device::close()
         copy_.drop();
     }
     drop_window_pool();
-    drop_inline_pools();
+    drop_private_pools();
     if (has_service_)
         sleep_service_unregister(service_id_);
     has_service_ = false;

@@ -251,6 +251,8 @@ void Device::close_queues()
         // Sending halves are closed by quiesce(), or were opened just now and gave nothing away.
         (void)queue::tx_close(queues_[q].tx.state);
         queue::rx_close(queues_[q].rx.state);
+        if (queues_[q].stable != nullptr)
+            queues_[q].stable->close();
     }
     queues_open_ = 0;
 }
@@ -344,6 +346,8 @@ int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t pee
         if (rc == 0) {
             queues_open_ = q + 1; // what is open from here on is closed by close_queues
             rc = queue::rx_open(qp.rx.state, rx_setup(q, peer, own_seed, peer_seed));
+            if (qp.stable != nullptr)
+                qp.stable->open(stable_pool_, window_pool_, geometry_.buf_bytes, max_message());
         }
         if (rc != 0) {
             close_queues();

@@ -183,16 +183,52 @@ int Device::make_inline_pools()
     return 0;
 }
 
+/// For rx=stable: what queues keep in reserve, and as many as there are window buffers for the
+/// application to hold. Without caches: what lies in that of one lcore, another would lack for
+/// ever.
+int Device::make_stable_pool()
+{
+    if (options_.rx != RxMode::stable)
+        return 0;
+    for (unsigned q = 0; q < queues_ready_; ++q)
+        if (const int rc = queues_[q].stable->make_room(geometry_.posted, node_); rc != 0) {
+            PLX_INIT_LOG(ERR, "%s: rx=stable: no memory for queue %u\n", name_, q);
+            return rc;
+        }
+    const auto room = static_cast<uint16_t>(RTE_PKTMBUF_HEADROOM + geometry_.buf_bytes);
+    const unsigned count = geometry_.buffers + geometry_.queues * geometry_.posted;
+    if (stable_pool_ != nullptr && stable_pool_->size == count &&
+        rte_pktmbuf_data_room_size(stable_pool_) == room)
+        return 0;
+    if (!is_home(stable_pool_)) {
+        PLX_INIT_LOG(ERR, "%s: mbufs of the last start are still held: free them first\n", name_);
+        return -EBUSY;
+    }
+    rte_mempool_free(stable_pool_);
+    char pool_name[RTE_MEMPOOL_NAMESIZE];
+    std::snprintf(pool_name, sizeof(pool_name), "plx_stable_%u_%u", id(), next_pool());
+    stable_pool_ = rte_pktmbuf_pool_create(pool_name, count, 0, 0, room, node_);
+    if (stable_pool_ != nullptr)
+        return 0;
+    PLX_INIT_LOG(ERR, "%s: rx=stable: no memory for %u mbufs: %s\n", name_, count,
+                 rte_strerror(rte_errno));
+    return -ENOMEM;
+}
+
 bool Device::pools_home() const
 {
     uint32_t posted = 0; // while a stop in vain has left queues open
+    uint32_t reserved = 0;
     bool home = true;
     for (const QueuePair &qp : queues_) {
         posted += qp.rx.state != nullptr ? queue::rx_posted(qp.rx.state) : 0;
+        reserved += qp.stable != nullptr ? qp.stable->reserved() : 0;
         home = home && is_home(qp.own_pool);
     }
-    return home && (window_pool_ == nullptr ||
-                    rte_mempool_avail_count(window_pool_) + posted == window_pool_->size);
+    const auto all_but = [](const rte_mempool *pool, uint32_t out) {
+        return pool == nullptr || rte_mempool_avail_count(pool) + out == pool->size;
+    };
+    return home && all_but(window_pool_, posted) && all_but(stable_pool_, reserved);
 }
 
 void Device::drop_window_pool()
@@ -209,8 +245,10 @@ void Device::drop_block()
     block_ = {};
 }
 
-void Device::drop_inline_pools()
+void Device::drop_private_pools()
 {
+    rte_mempool_free(stable_pool_);
+    stable_pool_ = nullptr;
     for (QueuePair &qp : queues_) {
         rte_mempool_free(qp.own_pool);
         qp.own_pool = nullptr;

@@ -227,6 +227,14 @@ int on_peer_csr(const char *key, const char *value, void *arg)
     return pick(parse, key, value, words, "open or closed", &parse.options->peer_csr);
 }
 
+int on_rx(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<RxMode> words[] = {{"direct", RxMode::direct},
+                                             {"stable", RxMode::stable}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "direct or stable", &parse.options->rx);
+}
+
 int on_alut(const char *key, const char *value, void *arg)
 {
     static constexpr Word<uint32_t> words[] = {
@@ -258,7 +266,7 @@ const char *const twin_keys[] = {
     "peer_csr", "segment", "split",       "queues",       "ring",    "buffers", "buf",
     "posted",   "inline",  "max_message", "heartbeat_ms", "lost_ms", "numa",    "drain",
     "mem",      "copy",    "dma_min",     "copy_curve",   "dma",     "dmadev",  "recheck_us",
-    "spin_us",  "intr",    "service",     nullptr};
+    "spin_us",  "intr",    "service",     "rx",           nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {
@@ -266,13 +274,21 @@ int run_handlers(rte_kvargs *kvargs, Parse *parse)
         const char *key;
         arg_handler_t run;
     };
-    static constexpr Handler handlers[] = {{"cable", on_cable},     {"state", on_state},
-                                           {"numa", on_numa},       {"topo", on_topology},
-                                           {"side", on_side},       {"drain", on_drain},
-                                           {"mem", on_memory},      {"copy", on_copy},
-                                           {"alut", on_alut},       {"peer_csr", on_peer_csr},
-                                           {"segment", on_segment}, {"split", on_split},
-                                           {"dma_min", on_dma_min}, {"copy_curve", on_copy_curve}};
+    static constexpr Handler handlers[] = {{"cable", on_cable},
+                                           {"state", on_state},
+                                           {"numa", on_numa},
+                                           {"topo", on_topology},
+                                           {"side", on_side},
+                                           {"drain", on_drain},
+                                           {"mem", on_memory},
+                                           {"copy", on_copy},
+                                           {"alut", on_alut},
+                                           {"peer_csr", on_peer_csr},
+                                           {"segment", on_segment},
+                                           {"split", on_split},
+                                           {"dma_min", on_dma_min},
+                                           {"copy_curve", on_copy_curve},
+                                           {"rx", on_rx}};
     for (const Handler &h : handlers)
         if (rte_kvargs_process(kvargs, h.key, h.run, parse) != 0)
             return -EINVAL;

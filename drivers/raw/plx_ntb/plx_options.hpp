@@ -44,6 +44,8 @@ enum class DrainChoice { automatic, none, clwb, clflushopt, cldemote };
 enum class MemoryPolicy { automatic, plain, write_combining };
 enum class TwinState { keep, reset, random, file };
 enum class PeerCsr { open, closed };
+/// Whether received messages are handed up where the peer wrote them, or copied first.
+enum class RxMode { direct, stable };
 
 struct Options {
     char cable[108] = "";
@@ -69,6 +71,7 @@ struct Options {
     uint32_t alut = facts::alut_entries_one_nt; ///< entries of the twin's A-LUT
     /// Whether the peer may reach our registers while it is connected.
     PeerCsr peer_csr = PeerCsr::open;
+    RxMode rx = RxMode::direct;
     CopyRequest copy;
     uint32_t dma = facts::dma_function_count; ///< DMA channels for queue pairs, at most
     uint32_t dmadevs = 0;                     ///< DMA channels that are made dmadevs
@@ -79,6 +82,7 @@ struct Options {
     "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
     "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> recheck_us=<n> spin_us=<n> intr=0|1 "        \
     "service=0|1 numa=<node> topo=auto|b2b|rp peer_csr=open|closed segment=<KiB> split=<0..7> "    \
+    "rx=direct|stable "                                                                            \
     "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "         \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
 #define PLX_TWIN_PARAMS                                                                            \

@@ -25,6 +25,7 @@
 #include "plx_options.hpp"
 #include "plx_platform.hpp"
 #include "rte_pmd_plx_ntb.h"
+#include "stable_rx.hpp"
 
 struct rte_device;
 struct rte_mempool;
@@ -64,6 +65,7 @@ struct QueuePair {
     rte_mempool *given_pool = nullptr; ///< the user's
     rte_mempool *own_pool = nullptr;   ///< made by us where the user gave none
     bool set_up = false;
+    StableRx *stable = nullptr; ///< of rx=stable; holds rx.state
     QueueSleep sleep;
 
     rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
@@ -159,11 +161,13 @@ private:
     int fit_block();
     int make_window_pool();
     int make_inline_pools();
+    int make_stable_pool();
+    int make_queue_state(QueuePair &qp);
     bool pools_home() const;
     bool inside_burst() const;
     void drop_window_pool();
     void drop_block();
-    void drop_inline_pools();
+    void drop_private_pools();
     void close_queues();
     int find_engines();
     void shut_registers();
@@ -194,6 +198,7 @@ private:
     Geometry block_geometry_; ///< what block_ and the pools were made for
     BlockPlan plan_{};
     rte_mempool *window_pool_ = nullptr;
+    rte_mempool *stable_pool_ = nullptr; ///< of rx=stable
     CopyPaths copy_;
     unsigned engines_seen_ = 0; ///< channels of dma_ that copy_ was told of, or that are of no use
     int node_ = -1;

@@ -95,7 +95,8 @@ uint64_t queue_value(const QueuePair &qp, const QueueStat &stat)
     if (!qp.set_up)
         return 0;
     if (stat.tx == nullptr)
-        return queue::rx_stats(qp.rx.state).*stat.rx;
+        return queue::rx_stats(qp.rx.state).*stat.rx +
+               (stat.rx == &RxStats::nombuf && qp.stable != nullptr ? qp.stable->nombuf() : 0);
     const TxStats tx = queue::tx_stats(qp.tx.state);
     return tx.*stat.tx + (stat.tx_too != nullptr ? tx.*stat.tx_too : 0);
 }
@@ -150,6 +151,8 @@ void reset_all(Device &device)
             continue;
         queue::tx_stats_reset(qp.tx.state);
         queue::rx_stats_reset(qp.rx.state);
+        if (qp.stable != nullptr)
+            qp.stable->reset_nombuf();
     }
 }
 

@@ -190,7 +190,8 @@ int rte_pmd_plx_ntb_tx_burst(uint16_t dev_id, uint16_t queue, struct rte_mbuf **
  * State of an mbuf handed up: data_off RTE_PKTMBUF_HEADROOM, refcnt 1, packet_type 0, port the
  * device id, pkt_len the message, nb_segs 1 or a chain of posted buffers, ol_flags 0 but for
  * RTE_MBUF_F_EXTERNAL where the data lies in window memory; priv_size as its pool has it. It
- * belongs to the caller; freeing it returns the buffer.
+ * belongs to the caller; freeing it returns the buffer. What lies in window memory stays writable
+ * by the peer until then; with the devarg rx=stable nothing that is handed up does.
  *
  * @param dev_id, queue  as above
  * @param n      1 to 65535
