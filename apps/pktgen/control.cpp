@@ -32,11 +32,11 @@ struct Wire {
     uint64_t run;
     uint32_t serial;
     uint16_t role;
-    uint8_t mode, way, operation, pattern, mix, verify, clock, reserved;
+    uint8_t mode, way, operation, pattern, mix, verify, clock, channels;
     uint16_t reserved2;
     int32_t cpu;
     uint32_t rest_ms;
-    uint32_t size, size_to, burst, window, queues, reserved3;
+    uint32_t size, size_to, burst, window, queues, own_queues;
     uint64_t run_us, count;
     double rate;
     Sent sent;
@@ -92,6 +92,8 @@ ControlMessage message_of(const Wire &wire)
     m.run = wire.run;
     m.serial = wire.serial;
     m.cpu = wire.cpu;
+    m.queues = wire.own_queues;
+    m.channels = wire.channels != 0;
     m.rest_ms = std::min(wire.rest_ms, longest_rest_ms);
     m.point = point_of(wire);
     m.sent = wire.sent;
@@ -114,6 +116,8 @@ Wire wire_of(const ControlMessage &m, Role role, uint64_t run)
     wire.serial = m.serial;
     wire.cpu = m.cpu;
     wire.rest_ms = m.rest_ms;
+    wire.own_queues = m.queues;
+    wire.channels = m.channels;
     put_point(m.point, wire);
     wire.sent = m.sent;
     wire.received = m.received;

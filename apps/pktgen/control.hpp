@@ -38,6 +38,8 @@ struct ControlMessage {
     uint64_t run = 0;         ///< of the sender: random
     uint32_t serial = 0;      ///< number of the point that it is about
     int32_t cpu = -1;         ///< hello: where the sender polls
+    uint32_t queues = 0;      ///< hello: data queues of the sender
+    bool channels = false;    ///< hello: it has a worker behind them
     uint32_t rest_ms = 0;     ///< rest
     Point point;              ///< begin
     Sent sent;                ///< stop, report

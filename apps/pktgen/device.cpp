@@ -7,6 +7,7 @@
 #include <rte_pmd_plx_ntb.h>
 #include <rte_rawdev.h>
 
+#include "channels.hpp"
 #include "point.hpp"
 
 namespace pktgen
@@ -35,28 +36,34 @@ bool posted_by_default(uint64_t longest, uint64_t queues)
 
 } // namespace
 
-ntbmsg_endpoint_options endpoint_options(uint64_t queues, uint64_t ring_lines, uint64_t longest,
-                                         uint64_t limit)
+ntbmsg_endpoint_options endpoint_options(const Needs &needs)
 {
     ntbmsg_endpoint_options o;
     ntbmsg_endpoint_options_init(&o);
-    o.queues = static_cast<uint32_t>(queues + 1);
-    o.ring_lines = static_cast<uint32_t>(ring_lines);
-    o.max_message = static_cast<uint32_t>(limit);
-    const bool large = longest > large_message;
+    o.queues = static_cast<uint32_t>(needs.queues + 1);
+    o.workers = needs.channels ? 1 : 0;
+    o.ring_lines = static_cast<uint32_t>(needs.ring_lines);
+    o.max_message = static_cast<uint32_t>(needs.limit);
+    const uint64_t pairs = o.queues + o.workers;
+    if (needs.channels)
+        o.rx_mbufs = static_cast<uint32_t>(needs.queues * channel_credit_messages);
+    const bool large = needs.longest > large_message;
     const uint64_t buffer = large ? large_buffer_bytes : default_buffer_bytes;
-    if (large || !posted_by_default(longest, o.queues)) {
+    if (large || !posted_by_default(needs.longest, pairs)) {
         // A whole message has to fit what is posted while up to two lines are being refilled.
-        const uint64_t posted = (longest / buffer / posted_step + 4) * posted_step;
-        o.max_message = static_cast<uint32_t>(limit != 0 ? limit : longest);
+        const uint64_t posted = (needs.longest / buffer / posted_step + 4) * posted_step;
+        const uint64_t credit =
+            needs.channels ? channel_credit_bytes(needs.longest) / buffer * needs.queues : 0;
+        o.max_message = static_cast<uint32_t>(needs.limit != 0 ? needs.limit : needs.longest);
         o.buf_bytes = static_cast<uint32_t>(buffer);
         o.posted = static_cast<uint32_t>(posted);
-        o.buffers = static_cast<uint32_t>(std::max(default_buffers / 4, posted * 2 * o.queues));
+        o.buffers =
+            static_cast<uint32_t>(std::max(default_buffers / 4, posted * 2 * pairs + credit));
     }
     if (large) {
+        const uint64_t held = (needs.longest / buffer + 1) * long_messages_held * needs.queues;
         o.tx_room = static_cast<uint32_t>(large_buffer_bytes);
-        o.tx_mbufs = static_cast<uint32_t>(
-            std::max(default_tx_mbufs / 4, (longest / buffer + 1) * long_messages_held * queues));
+        o.tx_mbufs = static_cast<uint32_t>(std::max(default_tx_mbufs / 4, held));
     }
     return o;
 }

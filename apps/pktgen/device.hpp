@@ -13,12 +13,15 @@
 namespace pktgen
 {
 
-/// What the endpoint has to be like.
-/// @param queues   for data; one more is added for the control messages
-/// @param longest  message in bytes that this end sends or takes; 0: what the device takes anyway
-/// @param limit    bytes; longer messages are refused; 0: no limit but the device's
-ntbmsg_endpoint_options endpoint_options(uint64_t queues, uint64_t ring_lines, uint64_t longest,
-                                         uint64_t limit);
+/// What the endpoint has to be good for.
+struct Needs {
+    uint64_t queues;     ///< for data; one more is added for the control messages
+    uint64_t ring_lines; ///< of each
+    uint64_t longest; ///< message in bytes that is sent or taken; 0: what the device takes anyway
+    uint64_t limit;   ///< bytes; longer messages are refused; 0: no limit but the device's
+    bool channels;    ///< one for each queue as well
+};
+ntbmsg_endpoint_options endpoint_options(const Needs &needs);
 
 /// What is to be said of it in a result.
 app::ResultDevice describe_device(const std::string &name, const ntbmsg_endpoint *endpoint);

@@ -129,9 +129,11 @@ bool Sweep::open_lines()
         options_.max_message != 0 ? options_.max_message : longest_message(plan_);
     const uint64_t run = new_run();
     for (const std::string &device : options_.devices) {
-        lines_.push_back(std::make_unique<Line>(
-            device, endpoint_options(most_queues, options_.ring, longest, options_.max_message),
-            options_.timeout, run));
+        lines_.push_back(
+            std::make_unique<Line>(device,
+                                   Needs{most_queues, options_.ring, longest, options_.max_message,
+                                         want_channels(options_)},
+                                   options_.timeout, run));
         if (lines_.back()->ok())
             continue;
         fail(device + " cannot be opened"); // why has been logged

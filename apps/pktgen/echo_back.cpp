@@ -82,5 +82,6 @@ void EchoBack<Port>::push(uint16_t number)
 }
 
 template class EchoBack<QueuePort>;
+template class EchoBack<ChannelPort>;
 
 } // namespace pktgen

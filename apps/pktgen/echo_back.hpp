@@ -25,7 +25,7 @@ private:
     void pull(uint16_t number);
     void push(uint16_t number);
 
-    const Port port_;
+    Port port_;
     const uint16_t burst_;
     const bool verify_;
     std::vector<Staged> lanes_;

@@ -27,10 +27,11 @@ uint64_t ticks(double seconds)
 
 } // namespace
 
-Line::Line(std::string device, const ntbmsg_endpoint_options &options, double timeout_s,
-           uint64_t run)
-    : device_(std::move(device)), timeout_s_(timeout_s), endpoint_(device_, options),
-      control_(endpoint_.get(), Role::driver, run)
+Line::Line(std::string device, const Needs &needs, double timeout_s, uint64_t run)
+    : device_(std::move(device)), timeout_s_(timeout_s), needs_(needs),
+      endpoint_(device_, endpoint_options(needs)), control_(endpoint_.get(), Role::driver, run),
+      channels_(endpoint_.get(), needs.channels ? static_cast<uint32_t>(needs.queues) : 0,
+                needs.longest)
 {
 }
 
@@ -61,6 +62,8 @@ std::string Line::greet()
     ControlMessage hello{Kind::hello};
     hello.cpu = sched_getcpu();
     hello.text = app::read_machine().boot;
+    hello.queues = static_cast<uint32_t>(needs_.queues);
+    hello.channels = needs_.channels;
     if (!send(hello))
         return error_;
     const auto answer = await(Kind::hello, 0);
@@ -68,7 +71,25 @@ std::string Line::greet()
         return error_;
     server_cpu_ = answer->cpu;
     server_boot_ = answer->text;
-    return {};
+    const std::string unlike = match(*answer);
+    return unlike.empty() ? channels_.connect(timeout_s_) : unlike;
+}
+
+/// Queue pairs of channels come behind the others, so their numbers have to be the same.
+std::string Line::match(const ControlMessage &hello) const
+{
+    const bool alike = hello.channels == needs_.channels && hello.queues == needs_.queues;
+    if (alike || !(hello.channels || needs_.channels))
+        return {};
+    if (!needs_.channels)
+        return device_ + ": the server has channels: serve without --operation send";
+    return device_ + ": serve with --operation send --queues " + std::to_string(needs_.queues);
+}
+
+void Line::drain(uint32_t queues)
+{
+    pktgen::drain(endpoint(), queues);
+    channels_.drain();
 }
 
 bool Line::send(const ControlMessage &message)
@@ -110,6 +131,8 @@ void Line::watch(uint64_t now)
     if (now < next_watch_)
         return;
     next_watch_ = now + rte_get_tsc_hz() / 1000;
+    if (needs_.channels)
+        channels_.poll();
     ntbmsg_event_kind event;
     while (ntbmsg_event_poll(endpoint(), &event) == 1) {
         if (event == NTBMSG_EVENT_LOST)

@@ -9,7 +9,10 @@
 #include <optional>
 #include <string>
 
+#include "channels.hpp"
 #include "control.hpp"
+#include "device.hpp"
+#include "make_work.hpp"
 #include "peer.hpp"
 
 namespace pktgen
@@ -19,8 +22,7 @@ class Line
 {
 public:
     /// @param timeout_s  for a peer or an answer that does not come
-    Line(std::string device, const ntbmsg_endpoint_options &options, double timeout_s,
-         uint64_t run);
+    Line(std::string device, const Needs &needs, double timeout_s, uint64_t run);
 
     /// Waits for the peer and for its hello.
     /// @return empty, or one line that says what is wrong; also empty when a signal came
@@ -42,6 +44,9 @@ public:
     /// Whether both ends run on one machine; known after meet().
     bool same_machine() const;
 
+    Ways ways() const { return {endpoint_.get(), &channels_}; }
+    /// Frees what an earlier measurement has left. @param queues  for data
+    void drain(uint32_t queues);
     bool ok() const { return endpoint_.ok(); }
     ntbmsg_endpoint *endpoint() const { return endpoint_.get(); }
     const std::string &device() const { return device_; }
@@ -50,12 +55,15 @@ public:
 
 private:
     std::string greet();
+    std::string match(const ControlMessage &hello) const;
     void fail(std::string error);
 
     const std::string device_;
     const double timeout_s_;
+    const Needs needs_;
     const app::Endpoint endpoint_;
     Control control_;
+    Channels channels_; ///< none unless they are needed
     std::string error_;
     std::string server_boot_;
     int server_cpu_ = -1;

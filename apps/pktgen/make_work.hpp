@@ -6,12 +6,19 @@
 #include <memory>
 
 #include "capture.hpp"
+#include "channels.hpp"
 #include "packets.hpp"
 #include "round_trips.hpp"
 #include "work.hpp"
 
 namespace pktgen
 {
+
+/// What messages travel by. Both outlive the work.
+struct Ways {
+    ntbmsg_endpoint *endpoint;
+    const Channels *channels; ///< NULL: there are none, and no point wants them
+};
 
 /// What the driving end brings beside the point. All outlive the work.
 struct DriverExtras {
@@ -23,10 +30,10 @@ struct DriverExtras {
 };
 
 /// @param point  that check() accepts
-std::unique_ptr<Work> make_driver_work(ntbmsg_endpoint *endpoint, const Point &point,
+std::unique_ptr<Work> make_driver_work(const Ways &ways, const Point &point,
                                        const DriverExtras &extras, uint64_t now);
-std::unique_ptr<Work> make_server_work(ntbmsg_endpoint *endpoint, const Point &point,
-                                       Capture *capture, uint64_t now);
+std::unique_ptr<Work> make_server_work(const Ways &ways, const Point &point, Capture *capture,
+                                       uint64_t now);
 
 } // namespace pktgen
 

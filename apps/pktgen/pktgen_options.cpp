@@ -50,7 +50,10 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
         {"rate", "LIST", &raw.rate,
          "load: messages per second, K and M being 10^3 and 10^6;\n"
          "default 50K,200K,500K,1M"},
-        {"operation", "LIST", &raw.operation, "queue (queue pairs)"},
+        {"operation", "LIST", &raw.operation,
+         "queue (queue pairs) or send (channels, one for each queue);\n"
+         "default queue. For channels both ends say send, and the same\n"
+         "--queues"},
         {"seconds", "S", &o.seconds, "of each measurement; default 0.5"},
         {"count", "N", app::Number{&o.count, 1, UINT64_MAX},
          "end each measurement after N messages"},
@@ -115,6 +118,18 @@ std::string parse_modes(const std::string &text, std::vector<Mode> &modes)
     return {};
 }
 
+std::string parse_operations(const std::string &text, std::vector<Operation> &operations)
+{
+    for (const std::string &word : split(text.empty() ? "queue" : text, ',')) {
+        Operation operation;
+        if (!find_name(word, operation_count, operation))
+            return "--operation: there is no \"" + word + "\"; there are queue and send";
+        if (std::find(operations.begin(), operations.end(), operation) == operations.end())
+            operations.push_back(operation);
+    }
+    return {};
+}
+
 std::string parse_rates(const std::string &text, std::vector<double> &rates)
 {
     constexpr uint64_t decimal_kilo = 1000;
@@ -146,21 +161,13 @@ std::string misplaced_when_serving(const Options &o, const Raw &raw)
         const char *name;
         bool given;
     } table[] = {
-        {"--mode", !raw.mode.empty()},
-        {"--size", !raw.size.empty()},
-        {"--mix", !raw.mix.empty()},
-        {"--burst", !raw.burst.empty()},
-        {"--window", !raw.window.empty()},
-        {"--rate", !raw.rate.empty()},
-        {"--pattern", !raw.pattern.empty()},
-        {"--verify", o.verify},
-        {"--pcap", !o.pcap.empty()},
-        {"--pace", !raw.pace.empty()},
-        {"--json", !o.json.empty()},
-        {"--csv", !o.csv.empty()},
-        {"--clock", !raw.clock.empty()},
-        {"--count", o.count != 0},
-        {"--operation", !raw.operation.empty()},
+        {"--mode", !raw.mode.empty()},       {"--size", !raw.size.empty()},
+        {"--mix", !raw.mix.empty()},         {"--burst", !raw.burst.empty()},
+        {"--window", !raw.window.empty()},   {"--rate", !raw.rate.empty()},
+        {"--pattern", !raw.pattern.empty()}, {"--verify", o.verify},
+        {"--pcap", !o.pcap.empty()},         {"--pace", !raw.pace.empty()},
+        {"--json", !o.json.empty()},         {"--csv", !o.csv.empty()},
+        {"--clock", !raw.clock.empty()},     {"--count", o.count != 0},
     };
     for (const auto &row : table) {
         if (row.given)
@@ -172,6 +179,8 @@ std::string misplaced_when_serving(const Options &o, const Raw &raw)
 std::string check_serve(Options &o, const Raw &raw)
 {
     std::string error = misplaced_when_serving(o, raw);
+    if (error.empty())
+        error = parse_operations(raw.operation, o.operations);
     std::vector<uint64_t> queues;
     if (error.empty() && !raw.queues.empty())
         error = list_of("queues", raw.queues, 1, largest_queues, queues);
@@ -197,8 +206,6 @@ std::string parse_words(Options &o, const Raw &raw)
     if (!raw.pace.empty() && raw.pace != "recorded" && raw.pace != "max")
         return "--pace " + raw.pace + ": must be recorded or max";
     o.recorded = raw.pace == "recorded";
-    if (!raw.operation.empty() && raw.operation != "queue")
-        return "--operation " + raw.operation + ": must be queue";
     return {};
 }
 
@@ -208,6 +215,8 @@ std::string parse_lists(Options &o, const Raw &raw)
         return text.empty() ? std::string(otherwise) : text;
     };
     std::string error = parse_modes(or_else(raw.mode, "latency,rate"), o.modes);
+    if (error.empty())
+        error = parse_operations(raw.operation, o.operations);
     if (error.empty())
         error = list_of("size", or_else(raw.size, default_sizes), 1, largest_asked_size, o.sizes);
     if (error.empty())
@@ -296,6 +305,12 @@ std::string check_drive(Options &o, const Raw &raw)
 }
 
 } // namespace
+
+bool want_channels(const Options &o)
+{
+    return std::find(o.operations.begin(), o.operations.end(), Operation::send) !=
+           o.operations.end();
+}
 
 std::string parse(int argc, char **argv, Options &options)
 {

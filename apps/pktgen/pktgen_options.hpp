@@ -24,6 +24,9 @@ struct Options {
     std::string capture;
     uint64_t capture_bytes = uint64_t{64} << 20;
 
+    /// Operations that are measured, or, serving, that drivers may use beside queue.
+    std::vector<Operation> operations;
+
     std::vector<Mode> modes;
     std::vector<uint64_t> sizes, bursts, windows, queues; ///< bursts: 0 is "by size"
     std::vector<double> rates;                            ///< messages per second
@@ -40,6 +43,9 @@ struct Options {
     /// What the driving end was asked for, by name, for the result file.
     std::vector<std::pair<std::string, std::string>> as_text;
 };
+
+/// Whether endpoints need a worker.
+bool want_channels(const Options &options);
 
 /// @return empty, or one line that says what is wrong
 std::string parse(int argc, char **argv, Options &options);

@@ -110,6 +110,18 @@ void add_combinations(const Options &o, Point p, size_t device, uint32_t repeat,
     }
 }
 
+/// Operations next to each other, so that a size of one is compared with the same of the other.
+void add_operations(const Options &o, Point p, const Span &span, size_t device, uint32_t repeat,
+                    std::vector<Planned> &plan)
+{
+    p.size = static_cast<uint32_t>(span.from);
+    p.size_to = static_cast<uint32_t>(span.to);
+    for (const Operation operation : o.operations) {
+        p.operation = operation;
+        add_combinations(o, p, device, repeat, plan);
+    }
+}
+
 } // namespace
 
 std::vector<Planned> plan_for(const Options &o, const Packets &packets)
@@ -121,12 +133,8 @@ std::vector<Planned> plan_for(const Options &o, const Packets &packets)
             // All devices at once, or one after the other.
             const size_t devices = mode == Mode::incast ? 1 : o.devices.size();
             for (size_t device = 0; device < devices; ++device) {
-                for (const Span &span : spans) {
-                    Point p = base_of(o, mode, packets);
-                    p.size = static_cast<uint32_t>(span.from);
-                    p.size_to = static_cast<uint32_t>(span.to);
-                    add_combinations(o, p, device, repeat, plan);
-                }
+                for (const Span &span : spans)
+                    add_operations(o, base_of(o, mode, packets), span, device, repeat, plan);
             }
         }
     }

@@ -11,7 +11,7 @@ namespace
 
 constexpr const char *modes[mode_count] = {"latency",       "load",   "rate",  "throughput",
                                            "bidirectional", "incast", "replay"};
-constexpr const char *operations[operation_count] = {"queue"};
+constexpr const char *operations[operation_count] = {"queue", "send"};
 constexpr const char *patterns[pattern_count] = {"counter", "zeros", "ones", "random"};
 
 template <typename Enum>

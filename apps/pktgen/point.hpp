@@ -14,8 +14,8 @@ enum class Mode : uint8_t { latency, load, rate, throughput, bidirectional, inca
 inline constexpr unsigned mode_count = 7;
 enum class Way : uint8_t { echo, out, in, both }; ///< as the driving end sees it
 inline constexpr unsigned way_count = 4;
-enum class Operation : uint8_t { queue };
-inline constexpr unsigned operation_count = 1;
+enum class Operation : uint8_t { queue, send };
+inline constexpr unsigned operation_count = 2;
 enum class Pattern : uint8_t { counter, zeros, ones, random };
 inline constexpr unsigned pattern_count = 4;
 enum class MixKind : uint8_t { fixed, imix, uniform, pcap };

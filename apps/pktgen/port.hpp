@@ -4,9 +4,13 @@
 #ifndef PKTGEN_PORT_HPP
 #define PKTGEN_PORT_HPP
 
+#include <array>
 #include <cstdint>
 
 #include <ntbmsg.h>
+
+#include "channels.hpp"
+#include "point.hpp"
 
 struct rte_mbuf;
 
@@ -34,6 +38,41 @@ private:
     static uint16_t queue_of(uint16_t lane) { return static_cast<uint16_t>(lane + 1); }
 
     ntbmsg_endpoint *endpoint_;
+};
+
+/// Channels, one a lane, over one worker. They carry 32 bits beside a message: of a stamp the CRC.
+/// Its number is counted, as a channel keeps the order; a message that is missing shows by its CRC.
+class ChannelPort
+{
+public:
+    /// @param channels  outlives it
+    explicit ChannelPort(const Channels &channels) : channels_(&channels) {}
+
+    int send(uint16_t lane, rte_mbuf **messages, const ntbmsg_meta *meta, uint16_t n)
+    {
+        std::array<uint32_t, largest_burst> words;
+        for (uint16_t i = 0; meta != nullptr && i < n; ++i)
+            words[i] = static_cast<uint32_t>(meta[i].data >> 32);
+        const int taken = ntbmsg_channel_send_burst(channels_->at(lane), messages,
+                                                    meta != nullptr ? words.data() : nullptr, n);
+        if (taken < n) // credits come with a look at the worker
+            channels_->poll();
+        return taken;
+    }
+
+    int receive(uint16_t lane, rte_mbuf **messages, ntbmsg_meta *meta, uint16_t n)
+    {
+        std::array<uint32_t, largest_burst> words;
+        const int got = ntbmsg_channel_recv_burst(channels_->at(lane), messages,
+                                                  meta != nullptr ? words.data() : nullptr, n);
+        for (int i = 0; meta != nullptr && i < got; ++i)
+            meta[i] = {uint64_t{words[static_cast<size_t>(i)]} << 32 | received_[lane]++, 0, 0};
+        return got;
+    }
+
+private:
+    const Channels *channels_;
+    std::array<uint32_t, largest_queues> received_{};
 };
 
 } // namespace pktgen

@@ -183,5 +183,6 @@ void RoundTrips<Port>::record()
 }
 
 template class RoundTrips<QueuePort>;
+template class RoundTrips<ChannelPort>;
 
 } // namespace pktgen

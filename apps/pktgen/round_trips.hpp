@@ -58,7 +58,7 @@ private:
         return begin_ + static_cast<uint64_t>(static_cast<double>(message) * ticks_per_message_);
     }
 
-    const Port port_;
+    Port port_;
     const uint16_t burst_;
     const bool verify_, clock_;
     const uint64_t count_, window_;

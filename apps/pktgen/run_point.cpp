@@ -75,7 +75,7 @@ Run::Run(std::span<Line *const> lines, const Point &point, uint32_t serial, Driv
 bool Run::begin()
 {
     for (Line *line : lines_) {
-        drain(line->endpoint(), point_.queues);
+        line->drain(point_.queues);
         ControlMessage message{Kind::begin};
         message.serial = serial_;
         message.point = point_;
@@ -94,7 +94,7 @@ bool Run::begin()
     }
     begin_tsc_ = rte_rdtsc();
     for (Line *line : lines_)
-        works_.push_back(make_driver_work(line->endpoint(), point_, extras_, begin_tsc_));
+        works_.push_back(make_driver_work(line->ways(), point_, extras_, begin_tsc_));
     return true;
 }
 

@@ -67,15 +67,19 @@ int serve(const Options &o)
         if (!error.empty())
             return complain(error);
     }
+    ChannelListener listener;
+    const std::string deaf = want_channels(o) ? listener.open() : std::string();
+    if (!deaf.empty())
+        return complain(deaf);
     std::vector<Served> all;
     std::vector<const ntbmsg_endpoint *> endpoints;
+    const Needs needs{o.serve_queues, o.ring, o.max_message, o.max_message, want_channels(o)};
     for (const std::string &device : o.devices) {
-        auto endpoint = std::make_unique<app::Endpoint>(
-            device, endpoint_options(o.serve_queues, o.ring, o.max_message, o.max_message));
+        auto endpoint = std::make_unique<app::Endpoint>(device, endpoint_options(needs));
         if (!endpoint->ok())
             return 1;
-        auto session = std::make_unique<Session>(
-            device, endpoint->get(), static_cast<uint32_t>(o.serve_queues), capture.get());
+        auto session = std::make_unique<Session>(device, endpoint->get(), needs, listener.get(),
+                                                 capture.get());
         endpoints.push_back(endpoint->get());
         all.push_back({std::move(endpoint), std::move(session)});
         std::printf("%s: serving, SIGINT ends it\n", device.c_str());

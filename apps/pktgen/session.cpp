@@ -33,9 +33,11 @@ uint64_t ms(uint64_t count)
 
 } // namespace
 
-Session::Session(std::string device, ntbmsg_endpoint *endpoint, uint32_t queues, Capture *capture)
-    : device_(std::move(device)), endpoint_(endpoint), queues_(queues), capture_(capture),
-      control_(endpoint, Role::server, new_run())
+Session::Session(std::string device, ntbmsg_endpoint *endpoint, const Needs &needs,
+                 ntbmsg_listener *listener, Capture *capture)
+    : device_(std::move(device)), endpoint_(endpoint), queues_(static_cast<uint32_t>(needs.queues)),
+      listener_(listener), capture_(capture), control_(endpoint, Role::server, new_run()),
+      channels_(endpoint, listener != nullptr ? queues_ : 0, needs.longest)
 {
 }
 
@@ -54,6 +56,10 @@ void Session::round(uint64_t now)
     if (!control_.refusal().empty())
         error_ = control_.refusal();
     look_at_events();
+    if (listener_ != nullptr) {
+        channels_.poll();
+        channels_.accept(listener_);
+    }
 }
 
 void Session::look_at_events()
@@ -76,6 +82,8 @@ void Session::greet()
     ControlMessage hello{Kind::hello};
     hello.cpu = sched_getcpu();
     hello.text = app::read_machine().boot;
+    hello.queues = queues_;
+    hello.channels = listener_ != nullptr;
     control_.send(hello); // a peer that has left already is told by an event
 }
 
@@ -118,6 +126,7 @@ void Session::begin(const ControlMessage &message, uint64_t now)
 {
     end_work();
     drain(endpoint_, queues_);
+    channels_.drain();
     ControlMessage answer{Kind::ready};
     answer.serial = serial_ = message.serial;
     answer.text = prepare(message.point, now);
@@ -136,7 +145,9 @@ std::string Session::prepare(const Point &point, uint64_t now)
     const uint32_t most = ntbmsg_max_message(endpoint_);
     if (point.way != Way::out && point.size_to > most)
         return "the driver takes " + std::to_string(most) + " bytes at most";
-    work_ = make_server_work(endpoint_, point, capture_, now);
+    if (point.operation == Operation::send && !channels_.has(point.queues))
+        return "no channels: serve with --operation send";
+    work_ = make_server_work({endpoint_, &channels_}, point, capture_, now);
     steps_ = steps_for(point);
     stopping_ = false;
     give_up_tsc_ = now + ms(point.run_us / 1000 + grace_ms);
@@ -185,6 +196,7 @@ void Session::end_work()
 void Session::peer_left()
 {
     end_work();
+    channels_.close();
     if (!driver_known_)
         return;
     std::printf("%s: the driver has left after %" PRIu64 " measurements\n", device_.c_str(),

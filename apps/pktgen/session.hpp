@@ -8,7 +8,9 @@
 #include <string>
 
 #include "capture.hpp"
+#include "channels.hpp"
 #include "control.hpp"
+#include "device.hpp"
 #include "work.hpp"
 
 namespace pktgen
@@ -17,8 +19,10 @@ namespace pktgen
 class Session
 {
 public:
-    /// @param queues   data queues of the endpoint; @param capture takes what comes, or NULL
-    Session(std::string device, ntbmsg_endpoint *endpoint, uint32_t queues, Capture *capture);
+    /// @param needs     that the endpoint was opened for
+    /// @param listener  for channels, or NULL; @param capture takes what comes, or NULL; outlive it
+    Session(std::string device, ntbmsg_endpoint *endpoint, const Needs &needs,
+            ntbmsg_listener *listener, Capture *capture);
 
     /// Some work, and a look at what the driver says. @param now  ticks of the TSC
     void round(uint64_t now);
@@ -44,8 +48,10 @@ private:
     const std::string device_;
     ntbmsg_endpoint *const endpoint_;
     const uint32_t queues_;
+    ntbmsg_listener *const listener_;
     Capture *const capture_;
     Control control_;
+    Channels channels_; ///< none without a listener
     std::unique_ptr<Work> work_;
     unsigned steps_ = 0;
     uint32_t serial_ = 0;      ///< of the point that is worked on

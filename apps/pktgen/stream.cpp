@@ -121,5 +121,6 @@ void Stream<Port>::verify(Lane &lane, const rte_mbuf *message, uint64_t stamp)
 }
 
 template class Stream<QueuePort>;
+template class Stream<ChannelPort>;
 
 } // namespace pktgen

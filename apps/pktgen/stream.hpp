@@ -43,7 +43,7 @@ private:
     void pull(uint16_t lane);
     void verify(Lane &lane, const rte_mbuf *message, uint64_t stamp);
 
-    const Port port_;
+    Port port_;
     const StreamSides sides_;
     const uint16_t burst_;
     const bool verify_;

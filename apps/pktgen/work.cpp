@@ -35,8 +35,9 @@ void Work::look(uint64_t now)
 
 Received Work::received() const
 {
-    // Too short a run to leave anything out of it.
-    const Mark &from = begin_.messages == last_.messages ? created_ : begin_;
+    // Too short a run to leave anything out of it: a moment in which what had piled up was taken is
+    // no rate.
+    const Mark &from = last_.tsc - begin_.tsc < warm_ticks_ ? created_ : begin_;
     Received all = received_;
     all.counted_messages = last_.messages - from.messages;
     all.counted_bytes = last_.bytes - from.bytes;

@@ -167,13 +167,37 @@ def case_verify(lab):
             expect(point["verified"] and point["pattern"] == pattern, "label")
 
 
+def case_channels(lab):
+    """Over channels what goes over queues, on as many of them."""
+    lab.serve("--operation", "send", "--queues", "2")
+    result = lab.measured("--operation", "queue,send", "--mode", "latency,rate,bidirectional", "--size",
+                          "8,300,5000,200000", "--queues", "1,2", "--verify", "--count", "300")
+    expect(len(result["points"]) == 3 * 4 * 2 * 2, "points")
+    for point in result["points"]:
+        expect_good(point)
+    expect({p["operation"] for p in result["points"]} == {"queue", "send"}, "operations")
+
+
+def case_channels_at_one_end(lab):
+    server = lab.serve("--queues", "2")
+    lab.drive("--operation", "send").expect_end(1, "serve with --operation send --queues 1")
+    server.child.send_signal(signal.SIGINT)
+    server.expect_end(0)
+    lab.serve("--operation", "send")
+    lab.drive().expect_end(1, "serve without --operation send")
+    # And it goes on serving: the channels of a driver that has left are taken anew.
+    for _ in range(2):
+        lab.measured("--operation", "send", "--mode", "rate", "--size", "64")
+
+
 def case_mixes(lab):
     lab.serve()
     imix = lab.measured("--mode", "rate,bidirectional", "--mix", "imix", "--verify")
     for point in imix["points"]:
         expect_good(point)
         expect(300 < point["size"] < 400, f"mean {point['size']}") # (7*64 + 4*594 + 1518) / 12
-        expect(abs(point["bytes"] / point["messages"] - point["size"]) < 60, "sent mean")
+        if point["messages"] > 2000: # of fewer the mean may be any
+            expect(abs(point["bytes"] / point["messages"] - point["size"]) < 60, "sent mean")
     uniform = lab.measured("--mode", "rate", "--mix", "uniform:100-300")
     expect(uniform["points"][0]["mix"] == "uniform:100-300", "label")
     expect(190 < uniform["points"][0]["size"] < 210, "mean")
@@ -423,6 +447,7 @@ def case_bad_arguments(lab):
         ([*incast, "--device", DEVICE, "--device", DEVICE], "the same one twice"),
         (["--mode", "load", "--clock", "off"], "contradict each other"),
         (["--clock", "slow"], "must be on or off"),
+        (["--operation", "telepathy"], 'there is no "telepathy"'),
         (["--pattern", "noise"], "must be counter"),
         (["--capture", "x"], "takes what arrives at this end"),
         (["--json", "-", "--csv", "-"], "cannot share"),

@@ -65,8 +65,9 @@ TEST_F(Packets, AreReadInOrderWithTimesFromTheFirst)
 
 TEST_F(Packets, AClockThatWentBackDoesNotTakeUsAlong)
 {
-    ASSERT_EQ(packets_.read(write(header + packet(5, 0, "a") + packet(5, 9, "b") + packet(4, 0, "c"))),
-              "");
+    ASSERT_EQ(
+        packets_.read(write(header + packet(5, 0, "a") + packet(5, 9, "b") + packet(4, 0, "c"))),
+        "");
     EXPECT_EQ(packets_.ns(2), packets_.ns(1));
 }
 

@@ -17,7 +17,8 @@ TEST(Payload, WhatIsReadIsWhatWasForetold)
         std::vector<std::byte> data(bytes + 8, std::byte{0xee});
         pktgen::fill_words(data.data(), bytes, value);
         EXPECT_EQ(data[bytes], std::byte{0xee}) << "written beyond " << bytes;
-        EXPECT_EQ(pktgen::sum_lines(data.data(), bytes), pktgen::expected_sum(bytes, value)) << bytes;
+        EXPECT_EQ(pktgen::sum_lines(data.data(), bytes), pktgen::expected_sum(bytes, value))
+            << bytes;
     }
 }
 

@@ -26,9 +26,9 @@ std::vector<pktgen::Planned> plan_of(const std::vector<std::string> &words)
 TEST(Plan, HasEveryCombinationThatAModeKnows)
 {
     // Only round trips have windows, only load has rates.
-    const auto plan = plan_of({"--mode", "latency,load,rate", "--size", "8,64", "--burst", "1,2",
-                               "--window", "1,4,8", "--queues", "1,2", "--rate", "1K,2K,3K,4K",
-                               "--repeat", "1"});
+    const auto plan =
+        plan_of({"--mode", "latency,load,rate", "--size", "8,64", "--burst", "1,2", "--window",
+                 "1,4,8", "--queues", "1,2", "--rate", "1K,2K,3K,4K", "--repeat", "1"});
     EXPECT_EQ(plan.size(), 2U * 2 * 2 * (3 + 4 + 1));
 }
 

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "channels.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <rte_mbuf.h>
+
+namespace pktgen
+{
+
+namespace
+{
+
+constexpr uint16_t port = 20;
+constexpr uint64_t least_credit_bytes = uint64_t{1} << 20;
+constexpr uint64_t messages_ahead = 2; ///< of the longest
+
+/// Travels with a connect: which lane it is.
+using LaneNumber = uint16_t;
+
+} // namespace
+
+uint64_t channel_credit_bytes(uint64_t longest)
+{
+    return std::max(messages_ahead * longest, least_credit_bytes);
+}
+
+std::string ChannelListener::open()
+{
+    const int rc = ntbmsg_listen(port, 0, &listener_);
+    return rc == 0 ? std::string() : std::string("cannot listen for channels: ") + strerror(-rc);
+}
+
+Channels::Channels(ntbmsg_endpoint *endpoint, uint32_t lanes, uint64_t longest)
+    : worker_(ntbmsg_worker_get(endpoint, 0)), longest_(longest), lanes_(lanes)
+{
+}
+
+ntbmsg_channel_options Channels::options() const
+{
+    ntbmsg_channel_options o;
+    ntbmsg_channel_options_init(&o);
+    o.credit_messages = channel_credit_messages;
+    o.credit_bytes = static_cast<uint32_t>(channel_credit_bytes(longest_));
+    return o;
+}
+
+std::string Channels::connect(double timeout_s)
+{
+    constexpr double ms_per_second = 1000;
+    const auto timeout_ms = static_cast<uint32_t>(timeout_s * ms_per_second);
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+        const auto number = static_cast<LaneNumber>(i);
+        ntbmsg_channel_options o = options();
+        o.private_data = &number;
+        o.private_bytes = sizeof(number);
+        o.timeout_ms = timeout_ms;
+        int rc = ntbmsg_connect(worker_, port, &o, &lanes_[i]);
+        if (rc == 0)
+            rc = ntbmsg_channel_wait_open(lanes_[i], timeout_ms);
+        if (rc != 0)
+            return std::string("a channel does not open: ") + strerror(-rc);
+    }
+    return {};
+}
+
+void Channels::accept(ntbmsg_listener *listener)
+{
+    ntbmsg_request request;
+    while (ntbmsg_listener_poll(listener, worker_, &request) == 1) {
+        LaneNumber number = 0;
+        const bool known = request.private_bytes == sizeof(number);
+        if (known)
+            std::memcpy(&number, request.private_data, sizeof(number));
+        if (!known || number >= lanes_.size() || lanes_[number] != nullptr) {
+            ntbmsg_reject(&request, 0, nullptr, 0);
+            continue;
+        }
+        const ntbmsg_channel_options o = options();
+        if (ntbmsg_accept(&request, &o, &lanes_[number]) != 0)
+            lanes_[number] = nullptr;
+    }
+}
+
+void Channels::close()
+{
+    for (ntbmsg_channel *&channel : lanes_) {
+        ntbmsg_channel_close(channel);
+        channel = nullptr;
+    }
+}
+
+void Channels::drain()
+{
+    constexpr uint16_t burst = 64;
+    rte_mbuf *messages[burst];
+    for (ntbmsg_channel *channel : lanes_) {
+        // Bounded by the credit: a peer that goes on is not for ever.
+        for (unsigned i = 0; channel != nullptr && i < channel_credit_messages / burst; ++i) {
+            const int got = ntbmsg_channel_recv_burst(channel, messages, nullptr, burst);
+            if (got <= 0)
+                break;
+            rte_pktmbuf_free_bulk(messages, static_cast<unsigned>(got));
+        }
+    }
+}
+
+bool Channels::has(uint32_t n) const
+{
+    return n <= lanes_.size() &&
+           std::all_of(lanes_.begin(), lanes_.begin() + n,
+                       [](const auto *channel) { return channel != nullptr; });
+}
+
+uint32_t Channels::max_message() const
+{
+    ntbmsg_channel_info info{};
+    info.size = sizeof(info);
+    return !lanes_.empty() && lanes_[0] != nullptr && ntbmsg_channel_info_get(lanes_[0], &info) == 0
+               ? info.max_message
+               : 0;
+}
+
+} // namespace pktgen
