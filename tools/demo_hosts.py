@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The two hosts of tools/demo: starts them, reads their reports, prints and plots what they say."""
+"""The two hosts of tools/demo: starts them, reads their results, prints and plots what they say, and makes a
+page of it."""
 
 import argparse
 import filecmp
@@ -7,14 +8,15 @@ import json
 import os
 import pathlib
 import signal
+import statistics
 import subprocess
 import sys
 
-SIZES = [8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536]
-RUN_SECONDS = 0.3
-# Enough messages under way that neither side waits for the other, and bounded in bytes.
-WINDOW_MESSAGES = 256
-WINDOW_BYTES = 256 * 1024
+SIZES = "8-64K"
+LIMIT_SIZES = "8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536"
+RUN_SECONDS = "0.1"
+LOAD = ["--mode", "load", "--size", "64,1K", "--rate", "100K,300K,1M,3M,10M,30M"]
+SWEEP_TIMEOUT = 100
 HOST_TIMEOUT = 30
 # A core that is taken away for more than this part of the time spoils the figures.
 BUSY = 0.02
@@ -30,36 +32,36 @@ def cores():
 
 
 class Hosts:
-    """A serving process that lives as long as this object, and sending ones that come and go."""
+    """A serving process that lives as long as this object, and driving ones that come and go."""
 
-    def __init__(self, echo, memory, scratch):
-        self.echo = echo
+    def __init__(self, program, memory, scratch):
+        self.program = program
         self.scratch = pathlib.Path(scratch)
+        self.name = pathlib.Path(program).name
         self.memory = (["--in-memory"] if memory == "huge"
-                       else ["--no-huge", "-m", "256", "--no-shconf"])
+                       else ["--no-huge", "-m", "512", "--no-shconf"])
         self.server_core, self.client_core = cores()
-        self.log = self.scratch / "server.log"
+        self.log = self.scratch / f"{self.name}.log"
         with open(self.log, "wb") as log:
             self.server = subprocess.Popen(self.command(self.server_core, ["--serve"]),
                                            stdout=log, stderr=log)
 
     def command(self, core, own):
         eal = ["-l", str(core), "--no-pci", "--no-telemetry", "--log-level=lib.eal:error",
-               f"--vdev={DEVICE},cable={self.scratch / 'cable'}"]
+               f"--vdev={DEVICE},cable={self.scratch / self.name}.cable"]
         # No host outlives this process, however it ends.
-        return ["setpriv", "--pdeathsig", "TERM", self.echo, *eal, *self.memory, "--", *own]
+        return ["setpriv", "--pdeathsig", "TERM", self.program, *eal, *self.memory, "--", *own]
 
-    def send(self, file, *options):
-        """Runs one sending host. Returns its report, or ends the demo with what it said."""
-        report = self.scratch / "report.json"
-        report.unlink(missing_ok=True)
-        own = ["--send", str(file), "--quiet", "--json", str(report), *options]
-        done = subprocess.run(self.command(self.client_core, own), capture_output=True, text=True,
-                              timeout=HOST_TIMEOUT, check=False)
-        if done.returncode != 0 or not report.exists():
-            sys.exit(f"demo: the sending host failed:\n{done.stdout}{done.stderr}"
+    def drive(self, result, timeout, *own):
+        """Runs one driving host. Returns what it wrote to `result`, or ends the demo with what it said."""
+        result.unlink(missing_ok=True)
+        words = [*own, "--quiet", "--json", str(result)]
+        done = subprocess.run(self.command(self.client_core, words), capture_output=True, text=True,
+                              timeout=timeout, check=False)
+        if done.returncode != 0 or not result.exists():
+            sys.exit(f"demo: the driving host failed:\n{done.stdout}{done.stderr}"
                      f"the serving host says:\n{self.log.read_text()}")
-        return json.loads(report.read_text())
+        return json.loads(result.read_text())
 
     def waited(self):
         """Which part of its time the serving host wanted to run and something else did."""
@@ -67,7 +69,10 @@ class Hosts:
         ran, delayed = pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()[:2]
         return int(delayed) / (int(ran) + int(delayed))
 
-    def close(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         if self.server.poll() is None:
             self.server.send_signal(signal.SIGTERM)
         try:
@@ -79,7 +84,7 @@ class Hosts:
 
 def echo_file(hosts, file, results):
     back = hosts.scratch / "back"
-    report = hosts.send(file, "--out", str(back))
+    report = hosts.drive(hosts.scratch / "report.json", HOST_TIMEOUT, "--send", str(file), "--out", str(back))
     same = filecmp.cmp(file, back, shallow=False)
     back.unlink()
     if not same:
@@ -96,49 +101,56 @@ def echo_file(hosts, file, results):
           f"{report['bytes_per_second'] / 1e9:.2f} GB/s each way, every byte compared\n")
 
 
-def sweep(hosts, file, results):
-    print(f"{'message':>8}  {'round trip, one message under way':^36}  "
-          f"{'many messages under way, each way':^34}")
-    print(f"{'bytes':>8}  {'p50':>9} {'p99':>9} {'p99.9':>9}       {'window':>8} {'M msg/s':>9} "
-          f"{'GB/s':>8}")
+def rows_of(result):
+    """One for each size: medians over the repetitions."""
     rows = []
-    for size in SIZES:
-        common = ["--size", str(size), "--seconds", str(RUN_SECONDS)]
-        window = max(2, min(WINDOW_MESSAGES, WINDOW_BYTES // size))
-        latency = hosts.send(file, *common, "--window", "1")
-        stream = hosts.send(file, *common, "--window", str(window))
-        trip = latency["round_trip_ns"]
-        rows.append({"size": size, "window": window, "round_trip_ns": trip,
-                     "messages_per_second": stream["messages_per_second"],
-                     "bytes_per_second": stream["bytes_per_second"]})
-        print(f"{size:>8}  {trip['p50'] / 1e3:>6.2f} us {trip['p99'] / 1e3:>6.2f} us "
-              f"{trip['p99_9'] / 1e3:>6.2f} us       {window:>8} "
-              f"{stream['messages_per_second'] / 1e6:>9.3f} "
-              f"{stream['bytes_per_second'] / 1e9:>8.3f}", flush=True)
-    cpu, waited = cpu_name(), hosts.waited()
-    if waited > BUSY:
-        print(f"\nThis machine has other work: {waited:.0%} of the time the serving host waited for "
-              "its core,\nso rates are too low and the worst round trips are the scheduler's.")
-    (results / "sweep.json").write_text(json.dumps(
-        {"cpu": cpu, "cores": [hosts.server_core, hosts.client_core],
-         "waited_for_core": round(waited, 4), "seconds_per_point": RUN_SECONDS, "sweep": rows},
-        indent=2) + "\n")
-    subtitle = cpu if waited <= BUSY else \
-        f"{cpu}; the machine was busy, {waited:.0%} of the time was spent waiting for a core"
-    return rows, subtitle
+    for size in sorted({point["size"] for point in result["points"]}):
+        points = [point for point in result["points"] if point["size"] == size and point["complete"]]
+        trips = [point["round_trip_ns"] for point in points if point["round_trip_ns"]]
+        rates = [point["messages_per_second"] for point in points if point["mode"] == "rate"]
+        if not trips or not rates:
+            continue
+        rate = statistics.median(rates)
+        row = {name: statistics.median(trip[name] for trip in trips) for name in ("p50", "p99", "p99_9")}
+        rows.append({"size": size, "rate": rate, "bytes": rate * size, **row})
+    return rows
 
 
-def cpu_name():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "unknown CPU"
+def sweep(hosts, results):
+    """Measures, and prints a table. Returns its rows, and what the plot says about the machine."""
+    result = hosts.drive(results / "sweep.json", SWEEP_TIMEOUT, "--mode", "latency,rate", "--size", SIZES,
+                         "--seconds", RUN_SECONDS)
+    rows = rows_of(result)
+    print(f"{'message':>8}  {'round trip, one message under way':^36}  {'one way, as fast as it goes':^24}")
+    print(f"{'bytes':>8}  {'p50':>9} {'p99':>9} {'p99.9':>9}       {'M msg/s':>9} {'GB/s':>8}")
+    for row in rows:
+        print(f"{row['size']:>8}  {row['p50'] / 1e3:>6.2f} us {row['p99'] / 1e3:>6.2f} us "
+              f"{row['p99_9'] / 1e3:>6.2f} us       {row['rate'] / 1e6:>9.3f} {row['bytes'] / 1e9:>8.3f}",
+              flush=True)
+    hosts.drive(results / "load.json", SWEEP_TIMEOUT, *LOAD, "--seconds", RUN_SECONDS)
+    waited, cpu = hosts.waited(), result["machine"]["cpu"]
+    if waited <= BUSY:
+        return rows, cpu
+    print(f"\nThis machine has other work: {waited:.0%} of the time the serving host waited for "
+          "its core,\nso rates are too low and the worst round trips are the scheduler's.")
+    return rows, f"{cpu}; the machine was busy, {waited:.0%} of the time was spent waiting for a core"
+
+
+def make_page(options):
+    """What the two cores could do at best, and everything on one page."""
+    tools, results = pathlib.Path(__file__).resolve().parent, options.results
+    subprocess.run([sys.executable, tools / "ntb_compare", "--programs", options.peers, "--only", "limit", "--sizes",
+                    LIMIT_SIZES, "--rounds", "3", "--json", results / "limit.json"],
+                   stdout=subprocess.DEVNULL, timeout=HOST_TIMEOUT, check=False)
+    names = [results / f"{name}.json" for name in ("limit", "load", "sweep")]
+    subprocess.run([tools / "report", "-o", results / "report.html", *(name for name in names if name.exists())],
+                   stdout=subprocess.DEVNULL, timeout=HOST_TIMEOUT, check=True)
 
 
 PLOT = """
 set terminal {terminal}
 set output '{output}'
-set multiplot layout 1,2 title "ntbmsg-echo between two hosts, each on one core, over the software twin\\n{{/*0.75 {subtitle}}}"
+set multiplot layout 1,2 title "ntbmsg-pktgen between two hosts, each on one core, over the software twin\\n{{/*0.75 {subtitle}}}"
 set logscale xy
 set xtics ("8" 8, "32" 32, "128" 128, "512" 512, "2 Ki" 2048, "8 Ki" 8192, "32 Ki" 32768)
 set xrange [6:90000]
@@ -155,9 +167,9 @@ set key inside top left samplen 2
 plot '{data}' using 1:4 with linespoints lw 2 pt 9 ps 0.8 lc rgb '#c44e52' title 'p99.9', \\
      '' using 1:3 with linespoints lw 2 pt 5 ps 0.7 lc rgb '#dd8452' title 'p99', \\
      '' using 1:2 with linespoints lw 2 pt 7 ps 0.8 lc rgb '#4c72b0' title 'p50'
-set title "Throughput each way, many under way"
+set title "One way, many under way"
 set key inside top right samplen 2
-set ylabel "GB/s, every byte compared"
+set ylabel "GB/s"
 set yrange [{bytes_low}:{bytes_high}]
 set y2label "million messages per second"
 set y2range [{rate_low}:{rate_high}]
@@ -185,9 +197,8 @@ def decades(values):
 
 def plot(rows, subtitle, scratch, results):
     data = scratch / "sweep.dat"
-    points = [(r["size"], r["round_trip_ns"]["p50"] / 1e3, r["round_trip_ns"]["p99"] / 1e3,
-               r["round_trip_ns"]["p99_9"] / 1e3, r["messages_per_second"] / 1e6,
-               r["bytes_per_second"] / 1e9) for r in rows]
+    points = [(r["size"], r["p50"] / 1e3, r["p99"] / 1e3, r["p99_9"] / 1e3, r["rate"] / 1e6, r["bytes"] / 1e9)
+              for r in rows]
     data.write_text("".join(" ".join(f"{v:.6g}" for v in p) + "\n" for p in points))
     trip_low, trip_high = decades([v for p in points for v in p[1:4]])
     rate_low, rate_high = decades([p[4] for p in points])
@@ -206,6 +217,8 @@ def stop(_signal, _frame):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--echo", required=True, help="the ntbmsg-echo program")
+    parser.add_argument("--pktgen", required=True, help="the ntbmsg-pktgen program")
+    parser.add_argument("--peers", required=True, help="the folder of peer_limit")
     parser.add_argument("--memory", choices=["huge", "small"], required=True)
     parser.add_argument("--scratch", required=True, type=pathlib.Path)
     parser.add_argument("--results", required=True, type=pathlib.Path)
@@ -214,15 +227,15 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     options.results.mkdir(exist_ok=True)
-    hosts = Hosts(options.echo, options.memory, options.scratch)
-    try:
+    with Hosts(options.echo, options.memory, options.scratch) as hosts:
         echo_file(hosts, options.file, options.results)
-        rows, subtitle = sweep(hosts, options.file, options.results)
-    finally:
-        hosts.close()
+    with Hosts(options.pktgen, options.memory, options.scratch) as hosts:
+        rows, subtitle = sweep(hosts, options.results)
+    make_page(options)
     plot(rows, subtitle, options.scratch, options.results)
-    print(f"\nplot: {options.results}/sweep.svg and sweep.png\n"
-          f"data: {options.results}/echo.json and sweep.json")
+    print(f"\npage: {options.results}/report.html, with plots, percentiles, latency under load and the limit\n"
+          f"plot: {options.results}/sweep.svg and sweep.png\n"
+          f"data: {options.results}/echo.json, sweep.json, load.json and limit.json")
 
 
 if __name__ == "__main__":

@@ -91,7 +91,9 @@ class Model:
     elsewhere: int  # points of other classes
 
     def commits(self):
-        return list(dict.fromkeys(figure.commit for figure in self.figures))
+        """In the order of the files, of all but the limit, which no commit changes."""
+        measured = {figure.commit for figure in self.figures if figure.operation != LIMIT}
+        return [commit for commit in dict.fromkeys(map(commit_of, self.documents)) if commit in measured]
 
     def of_mode(self, *modes):
         return [figure for figure in self.figures if figure.mode in modes]
