@@ -142,7 +142,7 @@ def make_page(options):
     subprocess.run([sys.executable, tools / "ntb_compare", "--programs", options.peers, "--only", "limit", "--sizes",
                     LIMIT_SIZES, "--rounds", "3", "--json", results / "limit.json"],
                    stdout=subprocess.DEVNULL, timeout=HOST_TIMEOUT, check=False)
-    names = [results / f"{name}.json" for name in ("limit", "load", "sweep")]
+    names = [results / f"{name}.json" for name in ("sweep", "load", "limit")]
     subprocess.run([tools / "report", "-o", results / "report.html", *(name for name in names if name.exists())],
                    stdout=subprocess.DEVNULL, timeout=HOST_TIMEOUT, check=True)
 

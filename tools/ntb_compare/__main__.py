@@ -153,6 +153,16 @@ def choose_rounds(options):
     return rounds
 
 
+def command_line(words):
+    """What repeats this run: without what tools/compare adds by itself."""
+    kept = list(words)
+    for name, values in (("--programs", 1), ("--commit", 1), ("--huge", 0)):
+        if name in kept:
+            at = kept.index(name)
+            del kept[at:at + 1 + values]
+    return " ".join(["tools/compare", *map(shlex.quote, kept)])
+
+
 def main():
     options = parse().parse_args()
     sizes = sorted(set(numbers(options.sizes, 8, 65536, "--sizes")))
@@ -164,9 +174,7 @@ def main():
         for peer in KNOWN:
             print(f"{peer.name:16} {peer.label:32} {peer.missing(settings)}".rstrip())
         return 0
-    words = os.environ.get("COMPARE_WORDS", "").split("\n")
-    command = " ".join(["tools/compare", *(shlex.quote(word) for word in words if word)])
-    document = result.header(command, options.commit, settings.cpus,
+    document = result.header(command_line(sys.argv[1:]), options.commit, settings.cpus,
                              {"rounds": str(rounds), "run_ms": str(options.run_ms), "seed": str(options.seed),
                               "realtime": str(int(options.realtime)), "sizes": options.sizes})
     pair.Signals.catch()
