@@ -16,15 +16,18 @@ namespace
 {
 
 constexpr uint32_t connect_ms = 60'000; // a simulated processor is slow
+constexpr uint16_t port = 1;
+constexpr int most_polls = 100'000;
 
 void open(const char *device, ntbmsg_endpoint *&out)
 {
     ntbmsg_endpoint_options options;
     ntbmsg_endpoint_options_init(&options);
     options.ring_lines = 4096;
-    options.buffers = 1024;
+    options.buffers = 4096;
     options.buf_bytes = 2048;
     options.posted = 504;
+    options.workers = 1;
     if (const int rc = ntbmsg_endpoint_open(device, &options, &out); rc != 0)
         fail(device, rc);
 }
@@ -44,10 +47,41 @@ Pair::Pair()
     for (ntbmsg_endpoint *end : {near, far})
         if (const int rc = ntbmsg_wait_connected(end, connect_ms); rc != 0)
             fail("the two do not meet", rc);
+    near_worker = ntbmsg_worker_get(near, 0);
+    far_worker = ntbmsg_worker_get(far, 0);
+}
+
+void Pair::join()
+{
+    ntbmsg_listener *listener = nullptr;
+    ntbmsg_channel_options options;
+    ntbmsg_channel_options_init(&options);
+    options.credit_messages = 512;
+    int rc = ntbmsg_listen(port, 0, &listener);
+    if (rc == 0)
+        rc = ntbmsg_connect(near_worker, port, &options, &from);
+    if (rc == 0)
+        rc = ntbmsg_poll_set_create(far_worker, &far_set);
+    options.set = far_set;
+    for (int i = 0; rc == 0 && i < most_polls && to == nullptr; ++i) {
+        ntbmsg_request request;
+        ntbmsg_worker_poll(near_worker);
+        ntbmsg_worker_poll(far_worker);
+        if (ntbmsg_listener_poll(listener, far_worker, &request) == 1)
+            rc = ntbmsg_accept(&request, &options, &to);
+    }
+    for (int i = 0; i < most_polls && ntbmsg_channel_state(from) != NTBMSG_CHANNEL_OPEN; ++i)
+        ntbmsg_worker_poll(near_worker);
+    if (rc != 0 || ntbmsg_channel_state(from) != NTBMSG_CHANNEL_OPEN)
+        fail("no channel", rc);
+    ntbmsg_listener_close(listener);
 }
 
 Pair::~Pair()
 {
+    ntbmsg_channel_close(from);
+    ntbmsg_channel_close(to);
+    ntbmsg_poll_set_destroy(far_set);
     ntbmsg_endpoint_close(near);
     ntbmsg_endpoint_close(far);
 }

@@ -27,8 +27,16 @@ struct Pair {
     Pair(const Pair &) = delete;
     Pair &operator=(const Pair &) = delete;
 
+    /// A channel from near to far, the far end in a poll set.
+    void join();
+
     ntbmsg_endpoint *near = nullptr;
     ntbmsg_endpoint *far = nullptr;
+    ntbmsg_worker *near_worker = nullptr;
+    ntbmsg_worker *far_worker = nullptr;
+    ntbmsg_channel *from = nullptr;
+    ntbmsg_channel *to = nullptr;
+    ntbmsg_poll_set *far_set = nullptr;
 };
 
 /// @p n messages of @p bytes each from the near endpoint's pool, in chains where they are long.

@@ -44,13 +44,44 @@ void finish(const char *name, unsigned calls, unsigned messages)
 }
 
 struct Traffic {
-    const char *send_name; ///< NULL: not counted
+    const char *send_name;
     const char *receive_name;
     uint32_t bytes;
     uint16_t burst;
 };
 
+/// How messages go: on the bare queue, or on the channel.
+struct BareQueue {
+    static int send(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
+    {
+        return ntbmsg_send_burst(pair.near, 0, mbufs, nullptr, n);
+    }
+    static int receive(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
+    {
+        return ntbmsg_recv_burst(pair.far, 0, mbufs, nullptr, n);
+    }
+    static void turn(const gate::Pair &) {}
+};
+
+struct OnChannel {
+    static int send(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
+    {
+        return ntbmsg_channel_send_burst(pair.from, mbufs, nullptr, n);
+    }
+    static int receive(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
+    {
+        return ntbmsg_channel_recv_burst(pair.to, mbufs, nullptr, n);
+    }
+    /// The receiver pays what credit it owes, the sender takes it in.
+    static void turn(const gate::Pair &pair)
+    {
+        ntbmsg_worker_poll(pair.far_worker);
+        ntbmsg_worker_poll(pair.near_worker);
+    }
+};
+
 /// Bursts from the near end to the far one, with one of the two calls counted.
+template <class Way>
 void run(const gate::Pair &pair, const Traffic &t, bool sends)
 {
     CALLGRIND_ZERO_STATS;
@@ -58,33 +89,47 @@ void run(const gate::Pair &pair, const Traffic &t, bool sends)
         const bool counted = i >= warm_up;
         rte_mbuf *mbufs[most];
         gate::fill(pair, mbufs, t.burst, t.bytes);
-        const int sent = collect(counted && sends, [&] {
-            return ntbmsg_send_burst(pair.near, 0, mbufs, nullptr, t.burst);
-        });
+        const int sent = collect(counted && sends, [&] { return Way::send(pair, mbufs, t.burst); });
         if (sent != t.burst)
             fail("not all was sent", sent);
-        const int got = collect(counted && !sends, [&] {
-            return ntbmsg_recv_burst(pair.far, 0, mbufs, nullptr, t.burst);
-        });
+        const int got =
+            collect(counted && !sends, [&] { return Way::receive(pair, mbufs, t.burst); });
         if (got != t.burst)
             fail("not all has come", got);
         rte_pktmbuf_free_bulk(mbufs, t.burst);
+        Way::turn(pair);
     }
     finish(sends ? t.send_name : t.receive_name, rounds, rounds * t.burst);
 }
 
-/// A poll that finds nothing.
-void run_empty(const gate::Pair &pair)
+template <class Way, size_t N>
+void run_all(const gate::Pair &pair, const Traffic (&traffic)[N])
+{
+    for (const Traffic &t : traffic) {
+        run<Way>(pair, t, true);
+        run<Way>(pair, t, false);
+    }
+}
+
+/// Calls that find nothing.
+template <class Call>
+void run_empty(const char *name, Call call)
 {
     CALLGRIND_ZERO_STATS;
-    for (unsigned i = 0; i < warm_up + rounds; ++i) {
-        rte_mbuf *mbuf = nullptr;
-        const int got = collect(i >= warm_up,
-                                [&] { return ntbmsg_recv_burst(pair.far, 0, &mbuf, nullptr, 1); });
-        if (got != 0)
+    for (unsigned i = 0; i < warm_up + rounds; ++i)
+        if (const int got = collect(i >= warm_up, call); got != 0)
             fail("a message from nowhere", got);
-    }
-    finish("recv.empty", rounds, rounds);
+    finish(name, rounds, rounds);
+}
+
+void run_empty_calls(const gate::Pair &pair)
+{
+    rte_mbuf *mbuf = nullptr;
+    ntbmsg_ready ready;
+    run_empty("recv.empty", [&] { return ntbmsg_recv_burst(pair.far, 0, &mbuf, nullptr, 1); });
+    run_empty("chan.recv.empty",
+              [&] { return ntbmsg_channel_recv_burst(pair.to, &mbuf, nullptr, 1); });
+    run_empty("chan.poll.empty", [&] { return ntbmsg_poll(pair.far_set, &ready, 1); });
 }
 
 constexpr Traffic queue_traffic[] = {
@@ -92,6 +137,11 @@ constexpr Traffic queue_traffic[] = {
     {"send.64x1", "recv.64x1", 64, 1},
     {"send.64x32", "recv.64x32", 64, 32},
     {"send.1518x32", "recv.1518x32", 1518, 32},
+};
+constexpr Traffic channel_traffic[] = {
+    {"chan.send.8x1", "chan.recv.8x1", 8, 1},
+    {"chan.send.64x32", "chan.recv.64x32", 64, 32},
+    {"chan.send.1518x32", "chan.recv.1518x32", 1518, 32},
 };
 
 /// What the counts depend on, beside the code: they are compared only where these are the same.
@@ -136,13 +186,12 @@ int main()
     if (start_eal() < 0)
         return EXIT_FAILURE;
     {
-        const gate::Pair pair;
+        gate::Pair pair;
         describe();
-        for (const Traffic &traffic : queue_traffic) {
-            run(pair, traffic, true);
-            run(pair, traffic, false);
-        }
-        run_empty(pair);
+        run_all<BareQueue>(pair, queue_traffic);
+        pair.join();
+        run_all<OnChannel>(pair, channel_traffic);
+        run_empty_calls(pair);
     }
     rte_eal_cleanup();
     return EXIT_SUCCESS;
