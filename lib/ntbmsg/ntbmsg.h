@@ -56,6 +56,9 @@ struct ntbmsg_worker;
 struct ntbmsg_listener;
 struct ntbmsg_channel;
 struct ntbmsg_poll_set;
+struct ntbmsg_remote;
+struct ntbmsg_region;
+struct ntbmsg_cq;
 
 /** Options of an endpoint. Fill in by ntbmsg_endpoint_options_init(), then change what matters. */
 struct ntbmsg_endpoint_options {
@@ -281,10 +284,12 @@ struct ntbmsg_channel_options {
     size_t size;                 /**< set by the init function */
     void *user;                  /**< the caller's, told with events */
     struct ntbmsg_poll_set *set; /**< is told of its events; NULL: none */
+    struct ntbmsg_cq *cq;        /**< takes its completions; NULL: no operation that completes */
     uint32_t credit_messages;    /**< messages the peer may send that were not received yet, 4 to
                                     65535; 0: 64. Less is granted where the worker has less left */
     uint32_t credit_bytes;       /**< and bytes in receive buffers: a message longer than the peer's
                                     inline limit counts as whole buffers; 0: 65536 */
+    uint32_t operations;         /**< one-sided operations under way, 1 to 4096; 0: 64. Needs cq */
     uint32_t timeout_ms;         /**< for the answer to a connect; 0: 5000 */
     const void *private_data;    /**< given to the peer; copied */
     uint32_t private_bytes;      /**< 0 to NTBMSG_MAX_PRIVATE */
@@ -498,6 +503,222 @@ int ntbmsg_poll_set_destroy(struct ntbmsg_poll_set *set);
  * @return channels told, 0 to n; -EINVAL
  */
 int ntbmsg_poll(struct ntbmsg_poll_set *set, struct ntbmsg_ready *ready, uint16_t n);
+
+/* ------------------------------------------------------------------------------------------------
+ * Completion queues
+ */
+
+/** What an operation does. */
+enum ntbmsg_op {
+    NTBMSG_OP_WRITE = 1,        /**< own memory to a region of the peer */
+    NTBMSG_OP_WRITE_IMM = 2,    /**< the same, and the peer's completion queue is told a word */
+    NTBMSG_OP_READ = 3,         /**< a region of the peer to own memory */
+    NTBMSG_OP_FETCH_ADD = 4,    /**< 8 aligned bytes of a region: add, and give what was there */
+    NTBMSG_OP_COMPARE_SWAP = 5, /**< 8 aligned bytes: replace if equal, and give what was there */
+    NTBMSG_OP_RECV_IMM = 6,     /**< completions only: a WRITE_IMM of the peer has been done here */
+};
+
+/** What became of an operation. */
+struct ntbmsg_completion {
+    uint64_t id;                    /**< ntbmsg_work::id; RECV_IMM: 0 */
+    struct ntbmsg_channel *channel; /**< on which it was posted */
+    void *user;                     /**< of the channel */
+    uint64_t value;                 /**< FETCH_ADD, COMPARE_SWAP: what was there before */
+    uint32_t bytes;                 /**< moved; 0 unless status is 0 */
+    uint32_t imm;                   /**< RECV_IMM: the word */
+    int32_t status; /**< 0; -EKEYREJECTED no such region (any more), -EACCES not the right for it,
+                       -ERANGE outside it, -ECONNRESET the channel was reset or the peer lost: it
+                       may or may not have been done, wholly or in part; -ECANCELED the handle was
+                       closed: the same */
+    uint8_t op;     /**< enum ntbmsg_op */
+    uint8_t reserved[3]; /**< 0 */
+};
+
+/** Called for each completion, by the thread that drives the worker, instead of queueing it. It
+ * must not block, close a channel or revoke a region; it may post operations. */
+typedef void (*ntbmsg_completion_fn)(const struct ntbmsg_completion *completion, void *arg);
+
+/**
+ * Creates a completion queue for any number of channels. No completion is ever lost: an operation
+ * is only taken while the queue has room for its completion; a WRITE_IMM of the peer waits for room
+ * and holds its channel up.
+ * @param entries  1 to 65536
+ * @param fn, arg  NULL: to be polled; else called
+ * @param out      to be destroyed by ntbmsg_cq_destroy(), when no channel has it any more
+ * @return 0; -EINVAL; -ENOMEM
+ */
+int ntbmsg_cq_create(uint32_t entries, ntbmsg_completion_fn fn, void *arg, struct ntbmsg_cq **out);
+
+/** @return 0; -EBUSY some channel still has it. NULL is ignored. */
+int ntbmsg_cq_destroy(struct ntbmsg_cq *cq);
+
+/**
+ * Takes completions, oldest first. Where the workers run to completion, poll them as well.
+ * @param cq           one thread at a time
+ * @param completions  room for n
+ * @param n            1 to 65535
+ * @return how many, 0 to n; -EINVAL
+ */
+int ntbmsg_cq_poll(struct ntbmsg_cq *cq, struct ntbmsg_completion *completions, uint16_t n);
+
+/**
+ * An event descriptor that is readable after ntbmsg_cq_arm() when a completion is queued; for
+ * dedicated workers (those that run to completion: ntbmsg_worker_event_fd()). Never read, write or
+ * close it. @return a descriptor; -EINVAL; negative errno
+ */
+int ntbmsg_cq_event_fd(struct ntbmsg_cq *cq);
+
+/** Arms it for one event. @return 0 armed; 1 there are completions: poll; -EINVAL */
+int ntbmsg_cq_arm(struct ntbmsg_cq *cq);
+
+/* ------------------------------------------------------------------------------------------------
+ * One-sided operations
+ */
+
+/* What is visible where, and what is ordered with what: doc/semantics.md. */
+
+/** The peer may write to a region. */
+#define NTBMSG_RIGHT_WRITE 1u
+/** The peer may read from it. */
+#define NTBMSG_RIGHT_READ 2u
+/** The peer may do atomic operations in it. */
+#define NTBMSG_RIGHT_ATOMIC 4u
+
+/** What is known of a region. */
+struct ntbmsg_region_info {
+    size_t size;      /**< in: sizeof(struct ntbmsg_region_info) */
+    void *address;    /**< where it begins */
+    uint64_t bytes;   /**< its length */
+    uint32_t rights;  /**< NTBMSG_RIGHT_WRITE and others */
+    uint32_t direct;  /**< 1: the peer stores into it without the help of this host */
+    uint64_t writes;  /**< served here for the peer */
+    uint64_t reads;   /**< served here for the peer */
+    uint64_t atomics; /**< served here for the peer */
+    uint64_t refused; /**< operations of the peer that were refused */
+};
+
+/** Names a region to the peer: bytes to be sent by any way, e.g. in a message. */
+struct ntbmsg_region_token {
+    uint8_t bytes[40]; /**< opaque */
+};
+
+/**
+ * Allocates memory that the peer's stores can reach directly: it owns whole granules of the window.
+ * The pages are zeros, on the device's NUMA node.
+ *
+ * @param endpoint  open
+ * @param bytes   at least; rounded up to whole granules, of which the library keeps the last 64
+ * bytes
+ * @param rights  NTBMSG_RIGHT_WRITE and others. Only WRITE can be direct; reads and atomics are
+ *   served by this host's worker. With a direct region the peer's *hardware* may also read it where
+ *   the platform knows no writing without reading (the twin).
+ * @param out     to be given back by ntbmsg_region_revoke()
+ * @return 0; -EINVAL; -ENOTSUP the device cannot lend memory; -ENOMEM; -ENOSPC more than the window
+ *   shows, or than the device has pieces of memory
+ */
+int ntbmsg_region_alloc(struct ntbmsg_endpoint *endpoint, size_t bytes, uint32_t rights,
+                        struct ntbmsg_region **out);
+
+/**
+ * Registers any memory of the caller: every operation on it is served, and checked, by this host's
+ * worker. The memory must stay mapped until the region is revoked. Any thread, as for all calls of
+ * regions.
+ * @param endpoint        open
+ * @param address, bytes  1 byte to 2^40 bytes
+ * @param rights          NTBMSG_RIGHT_WRITE and others
+ * @param out             to be given back by ntbmsg_region_revoke()
+ * @return 0; -EINVAL; -EFAULT some of it is not mapped, or cannot be written as the rights say;
+ *   -ENOMEM, also where there are 4096 regions
+ */
+int ntbmsg_region_register(struct ntbmsg_endpoint *endpoint, void *address, size_t bytes,
+                           uint32_t rights, struct ntbmsg_region **out);
+
+/**
+ * Revokes a region and frees it, and its memory if the library allocated it. When it returns 0, no
+ * operation of the peer reaches the memory any more: later ones, and the rest of those under way,
+ * end in -EKEYREJECTED at the peer; direct writes that ask nobody (no NTBMSG_WORK_CONFIRM) are lost
+ * without a word, or reach what is exposed at the same place later in this connection, until the
+ * peer knows. May wait some milliseconds; not from a completion callback.
+ * @return 0; -EINVAL; -EIO the chip does not answer: nobody is let in any more, but nothing was
+ *   freed; call again
+ */
+int ntbmsg_region_revoke(struct ntbmsg_region *region);
+
+/** @return 0; -EINVAL */
+int ntbmsg_region_info_get(const struct ntbmsg_region *region, struct ntbmsg_region_info *info);
+
+/**
+ * What to send to the peer. It names the region for as long as that exists. A direct region's also
+ * says where it is seen, which changes with each connection (NTBMSG_EVENT_BACK): by an older token,
+ * or where the window has no granule left, the region is served.
+ * @return 0; -EINVAL; -ENOTCONN a direct region, and no peer
+ */
+int ntbmsg_region_token_get(const struct ntbmsg_region *region, struct ntbmsg_region_token *token);
+
+/**
+ * Opens a region of the peer by its token, which is checked: it is input. By the thread that posts
+ * on the channel. Writes go directly once a first word has been seen to go that way; until then
+ * they are served.
+ * @param channel  over which it will be used; belongs to it until ntbmsg_remote_close()
+ * @param token    as the peer sent it
+ * @param out      to be closed by ntbmsg_remote_close()
+ * @return 0; -EINVAL NULL, a token that cannot be, or a channel without a completion queue;
+ *   -ENOTCONN the channel is not open; -ENOMEM
+ */
+int ntbmsg_remote_open(struct ntbmsg_channel *channel, const struct ntbmsg_region_token *token,
+                       struct ntbmsg_remote **out);
+
+/** Forgets it; no operation on it may be under way. NULL is ignored. */
+void ntbmsg_remote_close(struct ntbmsg_remote *remote);
+
+/** A piece of own memory. */
+struct ntbmsg_sge {
+    void *address;     /**< where it begins */
+    uint32_t bytes;    /**< its length */
+    uint32_t reserved; /**< 0 */
+};
+
+/** Most pieces of an operation. */
+#define NTBMSG_MAX_SGES 16
+/** Most bytes of an operation (16 MiB). */
+#define NTBMSG_MAX_OPERATION 16777216
+
+/** A completion is queued; without it, only if the operation fails. */
+#define NTBMSG_WORK_SIGNAL 1u
+/** A direct write completes when the peer's worker has seen it, as all others do; without it, when
+ * it is stored: the own memory can be used again, and what is sent later on the channel arrives
+ * after it. A WRITE_IMM always asks the peer's worker. */
+#define NTBMSG_WORK_CONFIRM 2u
+
+/** An operation. */
+struct ntbmsg_work {
+    uint64_t id;                   /**< the caller's */
+    struct ntbmsg_remote *remote;  /**< a region of the peer, opened for this channel */
+    uint64_t offset;               /**< in it; atomics: a multiple of 8 */
+    const struct ntbmsg_sge *sges; /**< own memory: what to write, or where to read to. The array
+                                      is read before the call returns, the memory used until the
+                                      operation is complete; atomics: none */
+    uint16_t sge_count;            /**< 0 to NTBMSG_MAX_SGES */
+    uint8_t op;                    /**< enum ntbmsg_op */
+    uint8_t flags;                 /**< NTBMSG_WORK_SIGNAL, NTBMSG_WORK_CONFIRM */
+    uint32_t imm;                  /**< WRITE_IMM */
+    uint64_t operand;              /**< FETCH_ADD: addend; COMPARE_SWAP: the new value */
+    uint64_t compare;              /**< COMPARE_SWAP: the value to compare with */
+};
+
+/**
+ * Posts operations on a channel. Their completions come in the order of posting, so one with
+ * NTBMSG_WORK_SIGNAL also says that those before it without are complete.
+ * @param channel  open, with a completion queue
+ * @param works  n operations; read before the call returns
+ * @param n      1 to 65535
+ * @return operations taken, 0 to n; a short count is back-pressure (operations under way, room in
+ *   the completion queue or towards the peer). Nothing taken and -EINVAL: works[0] is impossible
+ *   (op, flags, pieces, no completion queue, a remote of another channel); -ERANGE it lies outside
+ *   its region; -EACCES the region has not that right; -ENOTCONN, -ESHUTDOWN, -ECONNRESET as for
+ *   sending. What only the peer can tell comes as a completion.
+ */
+int ntbmsg_post_burst(struct ntbmsg_channel *channel, const struct ntbmsg_work *works, uint16_t n);
 
 /* ------------------------------------------------------------------------------------------------
  * Seeing into it

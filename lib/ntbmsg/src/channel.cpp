@@ -142,9 +142,20 @@ void end(Channel &c, uint8_t state, uint32_t reason)
     if (state == NTBMSG_CHANNEL_RESET && !c.close_seen)
         drop_parked(c);
     c.state.store(state, std::memory_order_release);
+    if (state != NTBMSG_CHANNEL_CLOSED) { // else what is under way is done before CLOSE goes
+        c.close_waits = false;
+        one_sided_end(c, -ECONNRESET);
+    }
     const bool refused = state == NTBMSG_CHANNEL_REJECTED || state == NTBMSG_CHANNEL_TIMED_OUT;
     tell(c, (refused ? 0 : NTBMSG_ENDED) | (answered ? NTBMSG_ANSWERED : NTBMSG_READABLE));
     maybe_free(c);
+}
+
+void close_when_idle(Channel &c)
+{
+    c.close_waits = !one_sided_idle(c);
+    if (!c.close_waits)
+        owe(c, owe_close);
 }
 
 void reset(Channel &c, uint32_t reason)
@@ -165,7 +176,7 @@ void protest(Channel &c)
 void maybe_free(Channel &c)
 {
     Worker &w = *c.worker;
-    if (c.handle || c.owed != 0 || !has_ended(state_of(c)))
+    if (c.handle || c.owed != 0 || c.close_waits || !has_ended(state_of(c)))
         return;
     drop_parked(c);
     w.owing.remove(c);

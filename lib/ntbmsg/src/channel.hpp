@@ -11,6 +11,7 @@
 #include "credit.hpp"
 #include "list.hpp"
 #include "ntbmsg.h"
+#include "one_sided.hpp"
 
 struct rte_mbuf;
 
@@ -57,7 +58,8 @@ struct alignas(64) ntbmsg_channel {
     bool want_write; ///< a send was cut short
     bool close_sent; ///< or owed
     bool close_seen;
-    bool handle; ///< the application holds it
+    bool handle;      ///< the application holds it
+    bool close_waits; ///< CLOSE is owed once operations under way are done
     ntbmsg::Counter tx_messages, tx_bytes, rx_messages, rx_bytes;
 
     // Slow path from here.
@@ -65,7 +67,11 @@ struct alignas(64) ntbmsg_channel {
     uint32_t events; ///< for the poll set
     ntbmsg::PollSet *set;
     void *user;
-    ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests;
+    ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests,
+        in_operating;
+    ntbmsg::OneSided one_sided;
+    ntbmsg_cq *cq;       ///< takes its completions; NULL: no operation can be posted
+    uint32_t operations; ///< most that are under way
     uint64_t deadline_us;
     ntbmsg::Counter tx_full;
     uint64_t listener; ///< serial of the listener, of a request
@@ -89,6 +95,7 @@ using ReadyList = List<Channel, &Channel::in_ready>;
 using TimedList = List<Channel, &Channel::in_timed>;
 using StalledList = List<Channel, &Channel::in_stalled>;
 using RequestList = List<Channel, &Channel::in_requests>;
+using OperatingList = List<Channel, &Channel::in_operating>;
 
 inline uint8_t state_of(const Channel &c)
 {
@@ -134,6 +141,8 @@ void end(Channel &c, uint8_t state, uint32_t reason);
 void reset(Channel &c, uint32_t reason);
 /// The peer broke the rules on it: counted, and reset.
 void protest(Channel &c);
+/// CLOSE goes now, or when no operation is under way any more.
+void close_when_idle(Channel &c);
 /// Sends what it owes as far as it goes. @return false: no room towards the peer
 bool pay(Channel &c);
 /// Frees the slot if neither end needs it any more.

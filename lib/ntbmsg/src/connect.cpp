@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "clock.hpp"
+#include "cq.hpp"
 #include "endpoint.hpp"
 #include "poll_set.hpp"
 #include "trace.hpp"
@@ -18,6 +19,7 @@ namespace
 constexpr uint32_t default_messages = 64, least_messages = 4;
 constexpr uint32_t default_bytes = 65536;
 constexpr uint32_t default_timeout_ms = 5000;
+constexpr uint32_t default_operations = 64, max_operations = 4096;
 
 /// A handle that was given back, or never was one.
 bool is_gone(const Channel *c)
@@ -31,7 +33,7 @@ void shut(Channel &c)
     if (!may_send(state_of(c)))
         return;
     c.tx.now.messages = 0;
-    owe(c, owe_close);
+    close_when_idle(c);
     if (state_of(c) == NTBMSG_CHANNEL_PEER_CLOSED)
         end(c, NTBMSG_CHANNEL_CLOSED, NTBMSG_REASON_NONE);
     else
@@ -69,6 +71,8 @@ int choose_options(const ntbmsg_channel_options *options, const Worker &w,
     if (o.credit_messages != 0 &&
         (o.credit_messages < least_messages || o.credit_messages > protocol::max_credit))
         return -EINVAL;
+    if (o.operations > max_operations || (o.operations != 0 && o.cq == nullptr))
+        return -EINVAL;
     if (o.set != nullptr && o.set->worker != &w)
         return -EINVAL;
     chosen = o;
@@ -88,6 +92,8 @@ bool equip(Channel &c, const ntbmsg_channel_options &o)
         return false;
     c.rx.grant(granted);
     c.user = o.user;
+    c.operations = o.operations != 0 ? o.operations : default_operations;
+    join_cq(c, o.cq);
     c.timeout_ms = o.timeout_ms != 0 ? o.timeout_ms : default_timeout_ms;
     c.own_private_bytes = static_cast<uint8_t>(o.private_bytes);
     if (o.private_bytes != 0)
@@ -219,6 +225,7 @@ int ntbmsg_channel_close(ntbmsg_channel *channel)
     leave_set(c);
     c.handle = false;
     c.want_write = false;
+    leave_cq(c);
     drop_parked(c);
     if (state_of(c) == NTBMSG_CHANNEL_CONNECTING)
         reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));

@@ -209,6 +209,10 @@ int bring_up(ntbmsg_endpoint &e)
     if (rc == 0)
         rc = make_workers(e);
     if (rc == 0)
+        rc = e.regions.init(e.dev_id);
+    if (rc == 0)
+        rc = rte_pmd_plx_ntb_window_store_get(e.dev_id, &e.store);
+    if (rc == 0)
         rc = set_up_queues(e);
     if (rc == 0)
         attach_workers(e);
@@ -256,6 +260,7 @@ void release(ntbmsg_endpoint *e)
     while (e->workers_made > 0)
         ntbmsg::free_worker(e->workers[--e->workers_made]);
     rte_free(e->workers);
+    e->regions.destroy();
     rte_mempool_free(e->rx_pool);
     rte_mempool_free(e->tx_pool);
     if (e->has_events)

@@ -11,6 +11,7 @@
 
 #include "event_queue.hpp"
 #include "ntbmsg.h"
+#include "region.hpp"
 #include "worker.hpp"
 
 namespace ntbmsg
@@ -49,6 +50,8 @@ struct alignas(64) ntbmsg_endpoint {
     rte_mempool *rx_pool; ///< messages of bare queues that came inside the ring are copied here
     unsigned stat_ids[ntbmsg::stat_count];
     ntbmsg::EventQueue events;
+    ntbmsg::Regions regions;
+    rte_pmd_plx_ntb_store_fn store; ///< into the window
 };
 
 #endif

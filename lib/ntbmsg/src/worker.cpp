@@ -34,6 +34,7 @@ void say_hello(Worker &w)
     hello.channels = w.slots.count();
     hello.buf_bytes = w.own_buf_bytes;
     hello.inline_max = w.inline_max;
+    hello.operations = protocol::requests_max;
     if (send_copy(w, 0, protocol::op_hello, 0, &hello, sizeof(hello)) == 0)
         w.chores &= ~chore_hello;
 }
@@ -134,6 +135,8 @@ void on_hello(Worker &w, const rte_mbuf *m)
         return;
     }
     w.peer_buffers.set(hello.buf_bytes);
+    w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
+    w.peer_max_message = ntbmsg_max_message(w.endpoint);
     w.hello_seen = true;
 }
 
@@ -179,7 +182,9 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     case protocol::op_reset:
         return on_reset(*c, argument, m);
     default:
-        return protest(*c);
+        if (op < protocol::one_sided_first || op > protocol::one_sided_last ||
+            !one_sided_receive(w, *c, op, argument, m))
+            return protest(*c);
     }
 }
 
@@ -317,6 +322,8 @@ void do_chores(Worker &w)
         if ((w.chores & chore_owing) != 0)
             pay_all(w);
     }
+    if ((w.chores & chore_operations) != 0)
+        one_sided_chores(w);
     if ((w.chores & chore_requests) != 0)
         reject_orphans(w);
     if ((w.chores & chore_timed) != 0)

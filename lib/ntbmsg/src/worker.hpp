@@ -37,11 +37,12 @@ inline constexpr unsigned notes_max = 2 * burst_max;
 
 /// Why a poll has more to do than to look into the ring.
 enum Chore : uint32_t {
-    chore_hello = 1,    ///< the peer was not greeted yet
-    chore_owing = 2,    ///< channels owe something
-    chore_notes = 4,    ///< answers without a channel
-    chore_timed = 8,    ///< channels have a deadline
-    chore_requests = 16 ///< requests wait, whose listener may have been closed
+    chore_hello = 1,      ///< the peer was not greeted yet
+    chore_owing = 2,      ///< channels owe something
+    chore_notes = 4,      ///< answers without a channel
+    chore_timed = 8,      ///< channels have a deadline
+    chore_requests = 16,  ///< requests wait, whose listener may have been closed
+    chore_operations = 32 ///< one-sided operations met a full ring or queue of completions
 };
 
 } // namespace ntbmsg
@@ -62,11 +63,15 @@ struct alignas(64) ntbmsg_worker {
     ntbmsg::TimedList timed;
     ntbmsg::StalledList stalled; ///< want to write and met a full ring
     ntbmsg::RequestList requests;
+    ntbmsg::OperatingList operating; ///< have one-sided operations to go on with
     uint64_t next_deadline_us;
     uint32_t polls; ///< the clock is read in one of 16
     uint32_t listeners_seen;
     ntbmsg::Budget budget;
     rte_mempool *control_pool;
+    rte_mempool *op_pool;      ///< payloads of one-sided operations
+    uint32_t peer_operations;  ///< requests that the peer keeps at a time on one channel
+    uint32_t peer_max_message; ///< longest message of the queue pair
     rte_mbuf *empty; ///< a message of no bytes, sent again and again by its reference count
     ntbmsg::Endpoint *endpoint;
     uint16_t index; ///< in the endpoint

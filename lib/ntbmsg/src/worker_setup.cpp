@@ -8,6 +8,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "cq.hpp"
 #include "endpoint.hpp"
 #include "listener.hpp"
 #include "log.hpp"
@@ -27,6 +28,8 @@ constexpr uint32_t least_spare_mbufs = 1024;
 // Messages of the library are freed as they are sent, but for those that a DMA engine reads.
 constexpr uint32_t control_mbufs = 511;
 constexpr uint16_t control_room = 128;
+// Those of one-sided operations: what one burst of them copies.
+constexpr uint32_t op_mbufs = 511;
 // The largest message that travels inside a ring (rte_pmd_plx_ntb_queue_config::pool).
 constexpr uint16_t inline_room = 1024;
 constexpr unsigned pool_cache = 256;
@@ -49,7 +52,8 @@ int make_pools(Worker &w, uint32_t rx_mbufs, int socket)
     const uint32_t spare = std::max(least_spare_mbufs, rx_mbufs / 4);
     w.rx_pool = make_pool(w, "wrx", rx_mbufs + spare, inline_room, socket);
     w.control_pool = make_pool(w, "wctl", control_mbufs, control_room, socket);
-    if (w.rx_pool == nullptr || w.control_pool == nullptr)
+    w.op_pool = make_pool(w, "op", op_mbufs, RTE_MBUF_DEFAULT_DATAROOM, socket);
+    if (w.rx_pool == nullptr || w.control_pool == nullptr || w.op_pool == nullptr)
         return -ENOMEM;
     w.empty = rte_pktmbuf_alloc(w.control_pool);
     return w.empty != nullptr ? 0 : -ENOMEM;
@@ -62,6 +66,7 @@ void forget(Channel &c)
         return;
     leave_set(c);
     leave_requests(c);
+    leave_cq(c);
     c.handle = false;
     c.owed = 0;
     if (state_of(c) == state_requested)
@@ -108,12 +113,13 @@ void free_worker(Worker &w)
     w.slots.destroy();
     rte_mempool_free(w.rx_pool);
     rte_mempool_free(w.control_pool);
+    rte_mempool_free(w.op_pool);
 }
 
 unsigned held_mbufs(const Worker &w)
 {
     unsigned held = 0;
-    for (const rte_mempool *pool : {w.rx_pool, w.control_pool}) {
+    for (const rte_mempool *pool : {w.rx_pool, w.control_pool, w.op_pool}) {
         if (pool != nullptr)
             held += rte_mempool_in_use_count(pool);
     }

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Regions of the peer: tokens, and how writes go there.
+#include <cerrno>
+#include <cstring>
+
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+#include <rte_pmd_plx_ntb.h>
+
+#include "channel.hpp"
+#include "endpoint.hpp"
+#include "one_sided.hpp"
+#include "worker.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+constexpr uint32_t rights_known = NTBMSG_RIGHT_WRITE | NTBMSG_RIGHT_READ | NTBMSG_RIGHT_ATOMIC;
+constexpr uint64_t region_bytes_max = uint64_t{1} << 40;
+/// Requests to a remote until a way that was not found is tried again.
+constexpr uint32_t probe_every = 64;
+
+bool is_possible(const protocol::Token &t)
+{
+    return t.key != 0 && t.bytes != 0 && t.bytes <= region_bytes_max && t.rights != 0 &&
+           (t.rights & ~rights_known) == 0 && t.direct <= 1 && t.reserved == 0;
+}
+
+/// Where the token says that the region is seen; NULL: nowhere, or in no window of this connection.
+std::byte *place_of(const Worker &w, const protocol::Token &t)
+{
+    rte_pmd_plx_ntb_window_view view{};
+    if (t.direct == 0 || (t.rights & NTBMSG_RIGHT_WRITE) == 0 || w.endpoint->store == nullptr ||
+        t.window % protocol::probe_bytes != 0 || t.bytes % protocol::probe_bytes != 0 ||
+        rte_pmd_plx_ntb_window_peer(w.endpoint->dev_id, t.window, t.bytes + protocol::probe_bytes,
+                                    &view) != 0)
+        return nullptr;
+    return static_cast<std::byte *>(view.address);
+}
+
+} // namespace
+
+void remote_probe(ntbmsg_remote &remote)
+{
+    Requester &r = *remote.channel->one_sided.requester;
+    remote.until_probe = probe_every;
+    if (!requester_has_room(r, 0))
+        return;
+    Operation probe{};
+    probe.remote = &remote;
+    probe.operand = rte_get_tsc_cycles() | 1; // another one each time
+    remote.channel->worker->endpoint->store(remote.address + remote.bytes, &probe.operand,
+                                            sizeof(probe.operand));
+    remote.way.store(Way::probing, std::memory_order_relaxed);
+    requester_push(r, probe, nullptr);
+}
+
+int remote_way(ntbmsg_remote &remote, const Requester &r)
+{
+    switch (remote.way.load(std::memory_order_acquire)) {
+    case Way::direct:
+        return 1;
+    case Way::found:
+        // A store must not overtake a request to the same memory.
+        if (remote.has_change && static_cast<int32_t>(r.retired.load(std::memory_order_acquire) -
+                                                      remote.last_change) <= 0)
+            return -EAGAIN;
+        remote.way.store(Way::direct, std::memory_order_relaxed);
+        return 1;
+    case Way::served:
+        if (remote.address != nullptr && --remote.until_probe == 0)
+            remote_probe(remote);
+        break;
+    case Way::probing:
+    case Way::closed:
+        break;
+    }
+    return 0;
+}
+
+} // namespace ntbmsg
+
+using ntbmsg::Way;
+
+int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token,
+                       ntbmsg_remote **out)
+{
+    if (channel == nullptr || token == nullptr || out == nullptr || channel->cq == nullptr)
+        return -EINVAL;
+    ntbmsg::protocol::Token t;
+    static_assert(sizeof(t) == sizeof(token->bytes));
+    std::memcpy(&t, token->bytes, sizeof(t));
+    if (!ntbmsg::is_possible(t))
+        return -EINVAL;
+    if (!ntbmsg::may_send(ntbmsg::state_of(*channel)))
+        return -ENOTCONN;
+    if (ntbmsg::requester_of(*channel) == nullptr)
+        return -ENOMEM;
+    auto *remote = static_cast<ntbmsg_remote *>(
+        rte_zmalloc("ntbmsg_remote", sizeof(ntbmsg_remote), RTE_CACHE_LINE_SIZE));
+    if (remote == nullptr)
+        return -ENOMEM;
+    remote->channel = channel;
+    remote->key = t.key;
+    remote->bytes = t.bytes;
+    remote->rights = t.rights;
+    remote->address = ntbmsg::place_of(*channel->worker, t);
+    remote->until_probe = 1;
+    remote->way.store(Way::served, std::memory_order_relaxed);
+    if (remote->address != nullptr) {
+        ntbmsg::remote_probe(*remote);
+        ntbmsg::one_sided_go_on(*channel);
+    }
+    *out = remote;
+    return 0;
+}
+
+void ntbmsg_remote_close(ntbmsg_remote *remote)
+{
+    if (remote != nullptr &&
+        remote->way.exchange(Way::closed, std::memory_order_acq_rel) != Way::probing)
+        rte_free(remote);
+}
