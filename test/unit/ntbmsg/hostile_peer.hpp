@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A worker against a peer that says what no worker says: the far end is a bare queue.
+#ifndef HOSTILE_PEER_HPP
+#define HOSTILE_PEER_HPP
+
+#include "channels.hpp"
+
+#include "protocol.hpp"
+
+using namespace ntbmsg::protocol;
+
+class HostilePeer : public Channels
+{
+protected:
+    void SetUp() override
+    {
+        Channels::SetUp();
+        ntbmsg_endpoint_options bare = small_options();
+        ASSERT_NO_FATAL_FAILURE(open(near_device, near_, worker_options()));
+        ASSERT_NO_FATAL_FAILURE(open(far_device, far_, bare));
+        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        near_worker_ = ntbmsg_worker_get(near_, 0);
+        ASSERT_EQ(ntbmsg_listen(port, 0, &listener_), 0);
+    }
+
+    struct Heard {
+        bool came;
+        uint32_t op, word, argument;
+        std::vector<uint8_t> bytes;
+    };
+
+    /// Says something to the worker.
+    void say(uint32_t op, uint32_t word, uint32_t argument, const void *from = nullptr,
+             size_t bytes = 0)
+    {
+        rte_mbuf *mbuf = message(far_, bytes, 0);
+        ASSERT_NE(mbuf, nullptr);
+        if (bytes != 0)
+            std::memcpy(rte_pktmbuf_mtod(mbuf, void *), from, bytes);
+        const ntbmsg_meta meta = {header(word, argument), op, 0};
+        int sent = 0;
+        for (const uint64_t end = now_ms() + patience_ms; sent == 0 && now_ms() < end;) {
+            sent = ntbmsg_send_burst(far_, 0, &mbuf, &meta, 1);
+            ntbmsg_worker_poll(near_worker_);
+        }
+        ASSERT_EQ(sent, 1);
+    }
+    /// What the worker says next.
+    Heard hear()
+    {
+        Heard heard = {};
+        rte_mbuf *got = nullptr;
+        ntbmsg_meta meta{};
+        for (const uint64_t end = now_ms() + patience_ms; !heard.came && now_ms() < end;) {
+            ntbmsg_worker_poll(near_worker_);
+            heard.came = ntbmsg_recv_burst(far_, 0, &got, &meta, 1) == 1;
+        }
+        if (heard.came) {
+            heard.op = meta.flags;
+            heard.word = header_word(meta.data);
+            heard.argument = header_argument(meta.data);
+            const auto *data = rte_pktmbuf_mtod(got, const uint8_t *);
+            heard.bytes.assign(data, data + got->data_len);
+            rte_pktmbuf_free(got);
+        }
+        return heard;
+    }
+    /// The worker has read all that was said to it.
+    void turn()
+    {
+        for (int i = 0; i < 200; ++i)
+            ntbmsg_worker_poll(near_worker_);
+    }
+
+    static Hello sound_hello()
+    {
+        Hello hello{};
+        hello.magic = hello_magic;
+        hello.major = major;
+        hello.bytes = sizeof(hello);
+        hello.channels = 64;
+        hello.buf_bytes = 2048;
+        hello.inline_max = 1024;
+        return hello;
+    }
+    void greet()
+    {
+        const Heard heard = hear();
+        ASSERT_EQ(heard.op, op_hello);
+        ASSERT_EQ(heard.bytes.size(), sizeof(Hello));
+        const Hello hello = sound_hello();
+        ASSERT_NO_FATAL_FAILURE(say(op_hello, 0, 0, &hello, sizeof(hello)));
+    }
+    static Opening sound_opening(uint16_t slot = 3)
+    {
+        return {.slot = slot,
+                .generation = 9,
+                .messages = 16,
+                .buffers = 8,
+                .max_message = 8192,
+                .timeout_ms = 5000,
+                .private_bytes = 0};
+    }
+    /// A channel that the worker connected and this side accepted. @return its word
+    uint32_t open_channel(ntbmsg_channel *&channel, const ntbmsg_channel_options *options = nullptr)
+    {
+        EXPECT_EQ(ntbmsg_connect(near_worker_, port, options, &channel), 0);
+        const Heard heard = hear();
+        EXPECT_EQ(heard.op, op_connect);
+        Opening asked{};
+        EXPECT_EQ(heard.bytes.size(), sizeof(asked));
+        std::memcpy(&asked, heard.bytes.data(), sizeof(asked));
+        const uint32_t word = slot_word(asked.slot, asked.generation);
+        const Opening answer = sound_opening();
+        say(op_accept, word, 0, &answer, sizeof(answer));
+        turn();
+        EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_OPEN);
+        return word;
+    }
+    /// The worker answers by a reset, and counts.
+    void expect_protest(ntbmsg_channel *channel)
+    {
+        const Heard heard = hear();
+        EXPECT_EQ(heard.op, op_reset);
+        EXPECT_EQ(heard.word, slot_word(3, 9));
+        EXPECT_EQ(heard.argument, static_cast<uint32_t>(NTBMSG_REASON_PROTOCOL));
+        EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_RESET);
+        EXPECT_EQ(stats(near_).bad_peer, 1U);
+        give_back({channel});
+    }
+};
+
+#endif
