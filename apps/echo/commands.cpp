@@ -73,14 +73,14 @@ void add_show(std::vector<Command> &list, Harness &h)
 
 void add_set(std::vector<Command> &list, Harness &h)
 {
-    list.push_back({"set fwd " + mode_names('|'), "what all queues do",
+    list.push_back({"set fwd " + mode_names('|'), "what all queues and channels do",
                     [&h](const Words &w) { return h.set_mode(w[2], std::nullopt); }});
-    list.push_back(
-        {"set fwd " + mode_names('|') + " QUEUE", "what one queue does", [&h](const Words &w) {
-             uint64_t queue = 0;
-             const std::string error = number_of(w[3], queue);
-             return error.empty() ? h.set_mode(w[2], queue) : error;
-         }});
+    list.push_back({"set fwd " + mode_names('|') + " QUEUE",
+                    "what one does; channels are counted on from the queues", [&h](const Words &w) {
+                        uint64_t queue = 0;
+                        const std::string error = number_of(w[3], queue);
+                        return error.empty() ? h.set_mode(w[2], queue) : error;
+                    }});
     list.push_back({"set burst|size|window|flows|count NUMBER",
                     "messages a round, bytes of one, messages under way, flows, messages in all",
                     [&h](const Words &w) {

@@ -5,6 +5,7 @@
 #include <bit>
 #include <vector>
 
+#include "carrier.hpp"
 #include "modes.hpp"
 #include "options.hpp"
 
@@ -62,6 +63,10 @@ std::vector<app::Option> option_table(Options &o)
         {"queues", "N", app::Number{&o.queues, 1, 64},
          "queue pairs, 1 to 64; default 1. The serving side needs\n"
          "at least as many as the sending side"},
+        {"channels", "N", app::Number{&o.channels, 1, most_channels},
+         "with modes: N channels of the library, instead of queues\n"
+         "or beside them; both sides have as many"},
+        {"connect", nullptr, &o.connect, "connect the channels; one side does, the other listens"},
         {"count", "N", app::Number{&o.count, 1, UINT64_MAX},
          "end after N messages (in a mode: per queue); FILE is\n"
          "repeated as needed"},
@@ -119,6 +124,8 @@ std::string misplaced(const Options &o, Role role)
         {"--tx-first", o.tx_first, forwarding, "--interactive"},
         {"--stats-period", o.stats_period != 0, forwarding, "--interactive"},
         {"--dir", !o.dir.empty(), forwarding, "--interactive"},
+        {"--channels", o.channels != 0, forwarding, "--interactive"},
+        {"--connect", o.connect, forwarding, "--interactive"},
         {"--burst", o.burst != 0, forwarding, "--interactive"},
         {"--flows", o.flows != 0, forwarding, "--interactive"},
     };
@@ -133,6 +140,10 @@ std::string check_forward(const Options &o)
 {
     if (!o.forward_mode.empty() && find_mode(o.forward_mode) == nullptr)
         return "--forward-mode " + o.forward_mode + ": must be one of " + mode_names(' ');
+    if (o.connect && o.channels == 0)
+        return "--connect goes with --channels";
+    if (o.channels != 0 && o.queues == 64)
+        return "--queues 64 leaves no queue pair to carry channels";
     return {};
 }
 
@@ -169,6 +180,8 @@ std::string parse(int argc, char **argv, Options &options)
         return "give one of --serve and --send FILE, or --interactive";
     if (!std::has_single_bit(options.ring))
         return "--ring " + std::to_string(options.ring) + ": must be a power of two";
+    if (options.queues == 0 && options.channels == 0)
+        options.queues = 1;
     const Role role = options.serve ? serving : options.harness() ? forwarding : sending;
     error = misplaced(options, role);
     if (!error.empty() || role == serving)
@@ -217,6 +230,8 @@ ntbmsg_endpoint_options endpoint_options(const Options &o)
     ntbmsg_endpoint_options options;
     ntbmsg_endpoint_options_init(&options);
     options.queues = static_cast<uint32_t>(o.queues);
+    options.workers = o.channels != 0;
+    const uint64_t pairs = o.queues + options.workers;
     options.ring_lines = static_cast<uint32_t>(o.ring);
     const uint64_t longest = std::max(o.max_message, o.size);
     if (o.max_message != 0)
@@ -226,11 +241,11 @@ ntbmsg_endpoint_options endpoint_options(const Options &o)
     const uint64_t buffer_bytes = large ? large_buffer_bytes : default_buffer_bytes;
     const uint64_t pieces = (longest + buffer_bytes - 1) / buffer_bytes;
     const uint64_t needed = (pieces / posted_step + 3) * posted_step;
-    if (large || needed > std::min(most_posted, default_buffers / 2 / o.queues)) {
+    if (large || needed > std::min(most_posted, default_buffers / 2 / pairs)) {
         options.max_message = static_cast<uint32_t>(longest);
         options.buf_bytes = static_cast<uint32_t>(buffer_bytes);
         options.posted = static_cast<uint32_t>(needed);
-        options.buffers = static_cast<uint32_t>(std::max(default_buffers, needed * 2 * o.queues));
+        options.buffers = static_cast<uint32_t>(std::max(default_buffers, needed * 2 * pairs));
     }
     options.tx_mbufs =
         static_cast<uint32_t>(std::max(default_tx_mbufs, 2 * (longest / default_buffer_bytes + 1)));

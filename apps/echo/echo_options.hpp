@@ -35,7 +35,9 @@ struct Options {
     uint64_t size = 0;   ///< bytes of a message; 0: not given
     uint64_t window = 0; ///< messages under way per queue; 0: not given
     uint64_t count = 0;  ///< messages; 0: what the file has
-    uint64_t queues = 1;
+    uint64_t queues = 0; ///< 0: not given; 1 after parse(), or 0 beside channels
+    uint64_t channels = 0;
+    bool connect = false; ///< the channels; the other side listens
     uint64_t ring = 4096;
     uint64_t max_message = 0; ///< bytes; 0: the device's default
     double seconds = 0;       ///< 0: until the file ends

@@ -61,7 +61,8 @@ Settings for_mode(Settings settings, const Mode &mode)
 
 Harness::Harness(ntbmsg_endpoint *endpoint, uint16_t device, const Options &options)
     : endpoint_(endpoint), device_(device), options_(options), settings_(settings_of(options)),
-      queues_(options.queues), next_stats_(Clock::now())
+      carrier_(endpoint, options.channels, options.connect),
+      queues_(options.queues + options.channels), next_stats_(Clock::now())
 {
     unsigned lcore = 0;
     RTE_LCORE_FOREACH_WORKER(lcore)
@@ -84,7 +85,7 @@ std::string Harness::set_mode(const std::string &name, std::optional<uint64_t> q
     if (mode == nullptr)
         return "there is no mode " + name + ": " + mode_names('|');
     if (queue && *queue >= queues_.size())
-        return "there is no queue " + std::to_string(*queue) + ", the last one is " +
+        return "there is no queue or channel " + std::to_string(*queue) + ", the last one is " +
                std::to_string(queues_.size() - 1);
     if (running_)
         return "stop first: a mode is chosen at start";
@@ -154,17 +155,54 @@ std::string Harness::check_sizes() const
     return {};
 }
 
+Way Harness::way(uint16_t q) const
+{
+    return {endpoint_, q, is_channel(q) ? carrier_.handle(q - options_.queues) : nullptr};
+}
+
+std::string Harness::name(uint16_t q) const
+{
+    return is_channel(q) ? "channel " + std::to_string(q - options_.queues)
+                         : "queue " + std::to_string(q);
+}
+
+std::string Harness::channel_state(uint16_t q)
+{
+    std::string state;
+    if (is_channel(q) && queues_[q].worker == nullptr)
+        return "not started yet";
+    if (is_channel(q))
+        queues_[q].worker->call([&] { state = carrier_.state(q - options_.queues); });
+    return state;
+}
+
+/// The link, and all channels where they are driven.
+bool Harness::connected()
+{
+    bool open = ntbmsg_link_state(endpoint_) == NTBMSG_LINK_CONNECTED;
+    if (open && running_ && options_.channels != 0)
+        queues_.back().worker->call([&] { open = carrier_.all_open(); });
+    return open;
+}
+
 void Harness::make_forwarders()
 {
     for (uint16_t q = 0; q < queues_.size(); ++q) {
         Queue &queue = queues_[q];
-        queue.forwarder = queue.mode->make({endpoint_, q}, for_mode(settings_, *queue.mode));
-        queue.worker = workers_[q % workers_.size()].get();
+        queue.forwarder = queue.mode->make(way(q), for_mode(settings_, *queue.mode));
+        // All channels belong to one worker of the library, so to one lcore.
+        const size_t turn = is_channel(q) ? options_.queues : q;
+        queue.worker = workers_[turn % workers_.size()].get();
+        if (is_channel(q))
+            carrier_.attach(q - options_.queues, queue.forwarder.get());
         queue.seen = {};
         queue.look = Clock::now();
     }
-    for (auto &worker : workers_) {
+    for (auto &worker : workers_)
         worker->clear();
+    if (options_.channels != 0)
+        queues_.back().worker->add(&carrier_);
+    for (auto &worker : workers_) {
         for (Queue &queue : queues_) {
             if (queue.worker == worker.get())
                 worker->add(queue.forwarder.get());
@@ -181,7 +219,7 @@ void Harness::prime_queues()
     for (uint16_t q = 0; q < queues_.size(); ++q) {
         Counters sent;
         if (queues_[q].mode->default_size == 0)
-            Generator(first).round({endpoint_, q}, sent, [](rte_mbuf *, uint64_t) {});
+            Generator(first).round(way(q), sent, [](rte_mbuf *, uint64_t) {});
     }
 }
 
@@ -207,6 +245,8 @@ std::string Harness::start(bool prime)
         return "no lcore is left to forward on: give EAL one more, -l 0,1 or, for two that share a "
                "CPU, --lcores 0@0,1@0";
     if (std::string error = check_sizes(); !error.empty())
+        return error;
+    if (std::string error = carrier_.listen(); !error.empty())
         return error;
     if (uses(make_io)) {
         if (std::string error = ports_.start(queues()); !error.empty())
@@ -352,9 +392,9 @@ std::string Harness::wait(double seconds, const std::function<bool()> &fact, con
 std::string Harness::wait_connected(double seconds)
 {
     const std::string error = wait(
-        seconds, [this] { return ntbmsg_link_state(endpoint_) == NTBMSG_LINK_CONNECTED; },
-        "no peer came in time: ");
-    return error.empty() ? error : error + app::why_no_peer(endpoint_);
+        seconds, [this] { return connected(); }, "no peer came in time: ");
+    const std::string why = app::why_no_peer(endpoint_);
+    return error.empty() ? error : error + (why.empty() ? "not all channels are open" : why);
 }
 
 std::string Harness::wait_done(double seconds)

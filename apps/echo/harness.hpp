@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "carrier.hpp"
 #include "echo_options.hpp"
 #include "file_work.hpp"
 #include "modes.hpp"
@@ -70,8 +71,13 @@ public:
     const Options &options() const { return options_; }
     const FileWork &files() const { return files_; }
     const Settings &settings() const { return settings_; }
+    /// Queues and, counted on, channels.
     uint16_t queues() const { return static_cast<uint16_t>(queues_.size()); }
     const Mode &mode(uint16_t queue) const { return *queues_[queue].mode; }
+    /// "queue 3", "channel 0"
+    std::string name(uint16_t queue) const;
+    /// Where a channel stands, in words; empty for a queue.
+    std::string channel_state(uint16_t queue);
     /// @return the lcore that drives the queue, or -1 before the first start
     int lcore(uint16_t queue) const;
     /// Seconds since the last call, and what was counted in them: for rates.
@@ -92,6 +98,9 @@ private:
     };
 
     std::string check_sizes() const;
+    bool is_channel(uint16_t queue) const { return queue >= options_.queues; }
+    Way way(uint16_t queue) const;
+    bool connected();
     bool uses(std::unique_ptr<Forwarder> (*make)(const Way &, const Settings &)) const;
     void make_forwarders();
     void prime_queues();
@@ -107,6 +116,7 @@ private:
     Settings settings_;
     FileWork files_;
     Ports ports_;
+    Carrier carrier_;
     std::vector<std::unique_ptr<Worker>> workers_;
     std::vector<Queue> queues_;
     bool running_ = false;

@@ -331,7 +331,7 @@ void FileMode::offer()
     if (!box_.empty())
         return;
     if (peer_takes_ == 0)
-        peer_takes_ = ntbmsg_max_message(way_.endpoint);
+        peer_takes_ = way_.max_message();
     if (peer_takes_ == 0)
         return;
     if (peer_takes_ <= file::header_bytes)

@@ -21,7 +21,7 @@ class Io final : public Forwarder
 {
 public:
     Io(const Way &way, const Settings &settings)
-        : Forwarder(way), port_(settings.ports->of(way.queue)),
+        : Forwarder(way), port_(settings.ports->of(way.number)),
           burst_(static_cast<uint16_t>(settings.burst))
     {
     }

@@ -85,7 +85,7 @@ private:
 bool Ping::is_answer(const ntbmsg_meta &meta) const
 {
     return (meta.flags & echoed_flag) != 0 && answered_ != sent_ &&
-           meta.data == stamp(run_, answered_);
+           meta.data == (stamp(run_, answered_) & way_.stamp_mask());
 }
 
 void Ping::receive()

@@ -93,7 +93,7 @@ void print_counters(const Counters &c)
 
 void show_queue(Harness &harness, uint16_t q)
 {
-    std::printf("queue %u: %s", q, harness.mode(q).name);
+    std::printf("%s: %s", harness.name(q).c_str(), harness.mode(q).name);
     if (harness.lcore(q) < 0) {
         std::printf(", not started yet\n");
         return;
@@ -130,7 +130,7 @@ void show_config(Harness &harness)
                 info.queues, info.ring_lines, info.buffers, info.buf_bytes, info.inline_max,
                 info.max_message);
     for (uint16_t q = 0; q < harness.queues(); ++q)
-        std::printf("  queue %-4u %s\n", q, harness.mode(q).name);
+        std::printf("  %-11s %s\n", harness.name(q).c_str(), harness.mode(q).name);
     std::printf("burst       %" PRIu64 "\n", s.burst);
     if (s.size != 0)
         std::printf("size        %" PRIu64 " bytes\n", s.size);
@@ -184,12 +184,14 @@ void show_channels(Harness &harness)
 {
     rte_pmd_plx_ntb_link link{};
     rte_pmd_plx_ntb_link_get(harness.device(), &link);
-    std::printf("queue  mode     lcore  peer\n");
+    std::printf("%-13s mode     lcore  peer\n", "queue");
     for (uint16_t q = 0; q < harness.queues(); ++q) {
         const int lcore = harness.lcore(q);
-        std::printf("%5u  %-8s %5s  %s\n", q, harness.mode(q).name,
-                    lcore < 0 ? "-" : std::to_string(lcore).c_str(),
-                    q < link.queues ? "connected" : "none");
+        std::string peer = harness.channel_state(q);
+        if (peer.empty())
+            peer = q < link.queues ? "connected" : "none";
+        std::printf("%-13s %-8s %5s  %s\n", harness.name(q).c_str(), harness.mode(q).name,
+                    lcore < 0 ? "-" : std::to_string(lcore).c_str(), peer.c_str());
     }
 }
 

@@ -20,8 +20,8 @@ bool Worker::launch()
 void Worker::run()
 {
     while (!stop_.load(std::memory_order_relaxed)) {
-        for (Forwarder *forwarder : forwarders_)
-            forwarder->poll();
+        for (Pollable *pollable : pollables_)
+            pollable->poll();
         if (const auto *function = call_.load(std::memory_order_acquire); function != nullptr) {
             (*function)();
             call_.store(nullptr, std::memory_order_release);

@@ -25,9 +25,9 @@ public:
     unsigned lcore() const { return lcore_; }
 
     // Only while it does not run.
-    void add(Forwarder *forwarder) { forwarders_.push_back(forwarder); }
-    void clear() { forwarders_.clear(); }
-    bool empty() const { return forwarders_.empty(); }
+    void add(Pollable *pollable) { pollables_.push_back(pollable); }
+    void clear() { pollables_.clear(); }
+    bool empty() const { return pollables_.empty(); }
 
     /// @return false: EAL did not launch it
     bool launch();
@@ -42,7 +42,7 @@ private:
 
     const unsigned lcore_;
     bool running_ = false; ///< the main lcore's
-    std::vector<Forwarder *> forwarders_;
+    std::vector<Pollable *> pollables_;
     std::atomic<bool> stop_{false};
     /// Set by the main lcore (release), taken and reset by the worker (acquire, release).
     std::atomic<const std::function<void()> *> call_{nullptr};
