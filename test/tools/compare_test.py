@@ -165,16 +165,16 @@ class Runs(unittest.TestCase):
         return document
 
     def test_ours_beside_a_socket(self):
-        done = run("--only", "queue", "unix", "--sizes", "8,128,65536", "--rounds", "1", "--run-ms", "1", "--realtime",
+        done = run("--only", "queue", "send", "unix", "--sizes", "8,128,65536", "--rounds", "1", "--run-ms", "1", "--realtime",
                    "--json", str(self.file), temporary=self.folder)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         document = self.checked()
         self.assertEqual(document["skipped"], [])
         self.assertTrue(document["complete"])
-        self.assertEqual(document["program"]["command"].split()[:4], ["tools/compare", "--only", "queue", "unix"])
+        self.assertEqual(document["program"]["command"].split()[:4], ["tools/compare", "--only", "queue", "send"])
         taken = {(p["operation"], p["size"], p["mode"], p["clock"]) for p in document["points"]}
         kinds = [("latency", "off"), ("latency", "on"), ("rate", "off")]
-        self.assertEqual(taken, {(peer, size, *kind) for peer in ("queue", "unix", "limit") for size in (8, 128, 65536)
+        self.assertEqual(taken, {(peer, size, *kind) for peer in ("queue", "send", "unix", "limit") for size in (8, 128, 65536)
                                  for kind in kinds if peer != "limit" or kind[1] == "off"})
         self.assertEqual(list(self.folder.iterdir()), [self.file])
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from ntb_compare import pair, peers, result, table  # noqa: E402
 
 SIZES = [8, 64, 256, 1024, 1518, 4096, 65536]
-KNOWN = (peers.LIMIT, peers.OURS, *peers.OTHERS)
+KNOWN = (peers.LIMIT, peers.OURS, peers.CHANNEL, *peers.OTHERS)
 # A peer that fails is tried again in the next rounds, but not for ever.
 MOST_FAILURES = 2
 
@@ -89,10 +89,13 @@ def report(document, chosen, sizes, markdown):
     for metric in table.METRICS:
         print(f"\n{'**' if markdown else ''}{metric.title}{'**' if markdown else ''}\n")
         print(layout(table.rows(metric, points, place, chosen, sizes)))
-    for metric in (table.ROUND_TRIP, table.RATE):
-        print(f"\n{peers.OURS.label}, {metric.title.lower()}:")
-        for line in table.standing(metric, points, place, chosen, peers.OURS.name, sizes):
-            print(f"  {line}")
+    others = [peer for peer in chosen if peer in peers.OTHERS]
+    for ours in (peers.OURS, peers.CHANNEL):
+        for metric in (table.ROUND_TRIP, table.RATE):
+            lines = list(table.standing(metric, points, place, others, ours.name, sizes))
+            if lines:
+                print(f"\n{ours.label}, {metric.title.lower()}:\n")
+                print("\n".join(f"{'* ' if markdown else '  '}{line}" for line in lines))
 
 
 def parse():

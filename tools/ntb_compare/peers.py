@@ -149,6 +149,7 @@ def ucx(name, label, transports):
 LIMIT = Peer("limit", "limit of the machine", "peer_limit", kind="limit")
 OURS = Peer("queue", "ntbmsg, queue pair", "peer_queue_pair", eal=True,
             words=("--vdev=raw_plx_ntb0,cable={folder}/cable",))
+CHANNEL = Peer("send", "ntbmsg, channel", "peer_channel", eal=True, words=OURS.words)
 OTHERS = (
     memif("memif-copy", "net_memif, copy", 10, "no"),
     memif("memif-copy-4096", "net_memif, copy, 4096 slots", 12, "no"),
