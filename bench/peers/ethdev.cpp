@@ -16,6 +16,7 @@ namespace
 
 constexpr uint16_t port = 0;
 constexpr uint16_t descriptors = 1024;
+constexpr auto any_socket = static_cast<unsigned>(SOCKET_ID_ANY);
 constexpr unsigned pool_mbufs = 8191;
 constexpr uint64_t connect_ns = 15000000000u;
 // As for ours (queue_pair.cpp).
@@ -71,8 +72,8 @@ bool Ethdev::start(uint16_t room, std::string &error)
     else if (rte_eth_dev_count_avail() != 1)
         error = "there is no port, or more than one";
     else if (rte_eth_dev_configure(port, 1, 1, &settings) != 0 ||
-             rte_eth_rx_queue_setup(port, 0, descriptors, SOCKET_ID_ANY, nullptr, m_pool) != 0 ||
-             rte_eth_tx_queue_setup(port, 0, descriptors, SOCKET_ID_ANY, nullptr) != 0 ||
+             rte_eth_rx_queue_setup(port, 0, descriptors, any_socket, nullptr, m_pool) != 0 ||
+             rte_eth_tx_queue_setup(port, 0, descriptors, any_socket, nullptr) != 0 ||
              rte_eth_dev_start(port) != 0)
         error = "the port does not start";
     else if (m_started = true; !await_link())
