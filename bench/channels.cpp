@@ -32,14 +32,17 @@ ntbmsg_channel_options Channels::next_options() const
     ntbmsg_channel_options options;
     ntbmsg_channel_options_init(&options);
     options.set = m_set;
+    options.cq = m_cq;
     options.timeout_ms = open_ms;
     options.credit_messages = credit_of(m_channels.size());
     options.credit_bytes = m_credit_bytes;
     return options;
 }
 
-void Channels::open(ntbmsg_endpoint *endpoint, unsigned side, const Shape &shape, Result &result)
+void Channels::open(ntbmsg_endpoint *endpoint, unsigned side, const Shape &shape, ntbmsg_cq *cq,
+                    Result &result)
 {
+    m_cq = cq;
     m_credit_bytes = shape.buf_bytes == long_room ? long_credit_bytes : 0;
     m_worker = ntbmsg_worker_get(endpoint, 0);
     if (const int error = ntbmsg_poll_set_create(m_worker, &m_set); error != 0)

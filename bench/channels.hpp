@@ -36,7 +36,9 @@ public:
     /// To be called before the endpoint opens: then nobody connects too early.
     void listen(Result &);
     /// Connects, or accepts, the shape's channels. They are open at both ends when it returns.
-    void open(ntbmsg_endpoint *endpoint, unsigned side, const Shape &shape, Result &result);
+    /// @param cq  for completions; or nullptr
+    void open(ntbmsg_endpoint *endpoint, unsigned side, const Shape &shape, ntbmsg_cq *cq,
+              Result &result);
     void close();
 
     ntbmsg_worker *worker() const { return m_worker; }
@@ -54,6 +56,7 @@ private:
     ntbmsg_worker *m_worker = nullptr;
     ntbmsg_listener *m_listener = nullptr;
     ntbmsg_poll_set *m_set = nullptr;
+    ntbmsg_cq *m_cq = nullptr;
     uint32_t m_credit_bytes = 0; ///< 0: the default
     std::vector<ntbmsg_channel *> m_channels;
 };

@@ -27,6 +27,8 @@ std::string judge(const Figure &figure, const Row &row)
         return *row.ratio <= figure.bound ? "reached" : "missed";
     case Reach::ratio_at_least:
         return *row.ratio >= figure.bound ? "reached" : "missed";
+    case Reach::value_at_least:
+        return *row.value >= figure.bound ? "reached" : "missed";
     case Reach::value_at_most:
         return *row.value <= figure.bound ? "reached" : "missed";
     case Reach::none:

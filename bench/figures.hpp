@@ -12,7 +12,7 @@ namespace bench
 {
 
 enum class Source { value, beyond_limit, memory, idle, crossover, turnover, wakeup, kill, restart };
-enum class Reach { none, ratio_at_most, ratio_at_least, value_at_most };
+enum class Reach { none, ratio_at_most, ratio_at_least, value_at_least, value_at_most };
 
 struct Figure {
     std::string_view name;
@@ -46,6 +46,10 @@ inline constexpr Figure figures[] = {
      0.6},
     {"msg.stream.1048576", Source::value, "channel.stream.1048576", "GB/s", 1e-9,
      Reach::ratio_at_least, 0.85},
+    {"write.rtt.8", Source::value, "write.rtt.8", "ns", 1, Reach::ratio_at_most, 2.5},
+    {"write.rate.64", Source::value, "write.rate.64", "Mwrite/s", 1e-6, Reach::value_at_least, 60},
+    {"write.stream.65536", Source::value, "write.stream.65536", "GB/s", 1e-9, Reach::ratio_at_least,
+     0.85},
     {"dma.rate.64", Source::turnover, "", "Mdesc/s", 1e-6, Reach::none, 0},
     {"copy.crossover", Source::crossover, "", "bytes", 1, Reach::none, 0},
     {"sleep.wakeup", Source::wakeup, "", "us", 1e-3, Reach::none, 0},

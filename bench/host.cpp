@@ -122,12 +122,28 @@ void Host::open_endpoint(const Shape &shape, Result &result)
         fill_pool(m_pool);
     connect(result);
     if (shape.channels != 0 && !result.error)
-        m_channels.open(m_endpoint, m_side, shape, result);
+        open_channels(shape, result);
+}
+
+void Host::open_channels(const Shape &shape, Result &result)
+{
+    if (shape.regions != 0)
+        m_writes.prepare(result);
+    m_channels.open(m_endpoint, m_side, shape, m_writes.queue(), result);
+    if (shape.regions != 0 && !result.error)
+        m_writes.open(m_endpoint, m_channels, result);
+}
+
+void Host::close_channels()
+{
+    m_writes.close_remote();
+    m_channels.close();
+    m_writes.close();
 }
 
 void Host::close_endpoint(Result &result)
 {
-    m_channels.close();
+    close_channels();
     const int error = ntbmsg_endpoint_close(m_endpoint);
     if (error)
         return fail(result, -error, "the endpoint does not close");
@@ -155,6 +171,11 @@ void Host::run(const Command &command, Shared &shared, Result &result)
     case Op::host_rate:
         return m_side == 0 ? send(port, command, shared, result)
                            : receive(port, command, shared, result);
+    case Op::host_write_rtt:
+        return m_side == 0 ? m_writes.ask(command, result) : m_writes.answer(command, result);
+    case Op::host_write_rate:
+        return m_side == 0 ? m_writes.stream(command, shared, result)
+                           : m_writes.follow(command, shared, result);
     case Op::host_drain:
         return drain();
     case Op::host_memory:
@@ -291,7 +312,7 @@ void Host::await_message(const Command &command, Result &result)
 void Host::close()
 {
     m_engine.close();
-    m_channels.close();
+    close_channels();
     if (m_endpoint)
         ntbmsg_endpoint_close(m_endpoint);
     m_endpoint = nullptr;

@@ -6,6 +6,7 @@
 
 #include "channels.hpp"
 #include "engine.hpp"
+#include "writes.hpp"
 
 struct ntbmsg_endpoint;
 struct rte_mempool;
@@ -42,6 +43,8 @@ public:
 private:
     void begin(const HostOptions &, Result &);
     void open_endpoint(const Shape &, Result &);
+    void open_channels(const Shape &, Result &);
+    void close_channels();
     void close_endpoint(Result &);
     void connect(Result &);
     void drain();
@@ -55,6 +58,7 @@ private:
     ntbmsg_endpoint *m_endpoint = nullptr;
     rte_mempool *m_pool = nullptr;
     Channels m_channels;
+    Writes m_writes;
     Engine m_engine;
 };
 

@@ -31,6 +31,11 @@ Op op_of(Kind kind)
         return Op::host_rtt;
     case Kind::engine:
         return Op::host_engine;
+    case Kind::write_round_trip:
+        return Op::host_write_rtt;
+    case Kind::write_rate:
+    case Kind::write_stream:
+        return Op::host_write_rate;
     case Kind::rate:
     case Kind::stream:
         break;
@@ -40,7 +45,7 @@ Op op_of(Kind kind)
 
 bool is_round_trip(const Measure &measure)
 {
-    return measure.kind == Kind::round_trip;
+    return measure.kind == Kind::round_trip || measure.kind == Kind::write_round_trip;
 }
 
 Command command_for(const Measure &measure, bool timed)
@@ -67,7 +72,8 @@ double value_of(const Measure &measure, const Answers &answers)
         return static_cast<double>(asker.ns) / static_cast<double>(asker.counted);
     const double rate =
         static_cast<double>(receiver.counted) * 1e9 / static_cast<double>(receiver.ns);
-    return measure.kind == Kind::rate ? rate : rate * measure.payload;
+    return measure.kind == Kind::rate || measure.kind == Kind::write_rate ? rate
+                                                                          : rate * measure.payload;
 }
 
 /// Says what is wrong with an answer that has no error of its own.
@@ -148,12 +154,16 @@ std::optional<Limit> take_limit(Session &session, const Measure &measure)
 {
     switch (measure.kind) {
     case Kind::round_trip:
+    case Kind::write_round_trip:
         return ping_limit(session, measure.payload);
+    case Kind::write_rate: // nothing but the data says that it is there
+        return ring_limit(session, static_cast<uint32_t>(measure.payload / line_bytes));
     case Kind::rate:
         // The message and a word or two that say it is there, in whole lines.
         return ring_limit(session, static_cast<uint32_t>(measure.payload / line_bytes + 1));
     case Kind::stream:
     case Kind::engine:
+    case Kind::write_stream:
         break;
     }
     return copy_limit(session);

@@ -23,9 +23,9 @@ inline constexpr unsigned class_count = app::placement_count;
 /// The class that figures are judged in, where it occurs.
 inline constexpr Class judged_class = Class::ccx;
 
-/// Round trips in ns, rates in messages per second, streams and copies of a DMA engine in
+/// Round trips in ns, rates in messages or writes per second, streams and copies of a DMA engine in
 /// bytes per second.
-enum class Kind { round_trip, rate, stream, engine };
+enum class Kind { round_trip, rate, stream, engine, write_round_trip, write_rate, write_stream };
 
 /// Something that is measured together with its limit; figures are derived from it.
 struct Measure {
@@ -46,15 +46,18 @@ inline constexpr Measure measures[] = {
     {"rate.64", Kind::rate, 64, 32},
     {"rate.256", Kind::rate, 256, 32},
     {"stream.2048", Kind::stream, 2048, 8}, // no figure: fills the usual buffers
-    {"stream.4096", Kind::stream, 4096, 4, {4096, 0}},
+    {"stream.4096", Kind::stream, 4096, 4, {4096, 0, 0}},
     {"engine.4096", Kind::engine, 4096, 16},
     {"engine.65536", Kind::engine, 65536, 4},
     {"engine.1048576", Kind::engine, 1048576, 1},
-    {"channel.rtt.8", Kind::round_trip, 8, 1, {2048, 1}, 1, 0},
-    {"channel.rtt.64", Kind::round_trip, 64, 1, {2048, 1}, 1, 0},
-    {"channel.rate.64", Kind::rate, 64, 32, {2048, 1}, 1, 0},
-    {"channels.rate.64", Kind::rate, 64, 32, {2048, 1000}, 1000, 1},
-    {"channel.stream.1048576", Kind::stream, 1048576, 1, {long_room, 1}, 1},
+    {"channel.rtt.8", Kind::round_trip, 8, 1, {2048, 1, 0}, 1, 0},
+    {"channel.rtt.64", Kind::round_trip, 64, 1, {2048, 1, 0}, 1, 0},
+    {"channel.rate.64", Kind::rate, 64, 32, {2048, 1, 0}, 1, 0},
+    {"channels.rate.64", Kind::rate, 64, 32, {2048, 1000, 0}, 1000, 1},
+    {"channel.stream.1048576", Kind::stream, 1048576, 1, {long_room, 1, 0}, 1},
+    {"write.rtt.8", Kind::write_round_trip, 8, 1, {2048, 1, 1}},
+    {"write.rate.64", Kind::write_rate, 64, 32, {2048, 1, 1}},
+    {"write.stream.65536", Kind::write_stream, 65536, 1, {2048, 1, 1}},
 };
 
 struct Pair {

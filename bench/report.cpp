@@ -30,6 +30,9 @@ std::string reach_text(const Figure &figure)
     case Reach::ratio_at_least:
         snprintf(text, sizeof(text), ">=%gx", figure.bound);
         return text;
+    case Reach::value_at_least:
+        snprintf(text, sizeof(text), ">=%g", figure.bound);
+        return text;
     case Reach::value_at_most:
         snprintf(text, sizeof(text), "<=%g", figure.bound);
         return text;

@@ -22,6 +22,8 @@ enum class Op : uint32_t {
     host_shape,        ///< endpoint closed, opened in another shape, connected
     host_rtt,          ///< round trips through the library
     host_rate,         ///< one way through the library
+    host_write_rtt,    ///< round trips by one-sided writes
+    host_write_rate,   ///< one way by one-sided writes
     host_drain,        ///< takes out what a failed operation left behind
     host_memory,       ///< what a host occupies
     host_idle,         ///< CPU time beside the polling thread
@@ -40,9 +42,10 @@ enum class Op : uint32_t {
 struct Shape {
     uint32_t buf_bytes; ///< of window buffers, and of mbufs to send from
     uint32_t channels;  ///< open between the hosts; 0: the endpoints have no worker
+    uint32_t regions;   ///< 1: each lends the other one, over the first channel
     bool operator==(const Shape &) const = default;
 };
-inline constexpr Shape usual_shape{2048, 0};
+inline constexpr Shape usual_shape{2048, 0, 0};
 
 /// Room of mbufs for messages that are chains, and of buffers that take them.
 inline constexpr uint32_t long_room = 32768;

@@ -67,7 +67,8 @@ private:
 bool measures(Op op)
 {
     return op == Op::ping || op == Op::stream || op == Op::host_rtt || op == Op::host_rate ||
-           op == Op::host_engine || op == Op::host_turnover;
+           op == Op::host_write_rtt || op == Op::host_write_rate || op == Op::host_engine ||
+           op == Op::host_turnover;
 }
 
 /// Not allowed is no error: the parent sees whether a thread was pushed aside.

@@ -87,6 +87,15 @@ TEST(Figures, AFigureOfChannelsIsHeldAgainstTheQueue)
     EXPECT_EQ(row_of(figure("chan.rtt.64"), findings).verdict, "missed");
 }
 
+TEST(Figures, ARateOfWritesIsJudgedByItself)
+{
+    Findings findings;
+    findings.pairs[measure("write.rate.64")] = {pair_of(61e6, 300e6)};
+    EXPECT_EQ(row_of(figure("write.rate.64"), findings).verdict, "reached");
+    findings.pairs[measure("write.rate.64")] = {pair_of(59e6, 61e6)};
+    EXPECT_EQ(row_of(figure("write.rate.64"), findings).verdict, "missed");
+}
+
 TEST(Figures, TheJudgedClassGoesBeforeMorePairsOfAnother)
 {
     Findings findings;
