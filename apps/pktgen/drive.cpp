@@ -232,9 +232,12 @@ bool Sweep::take(const Planned &planned)
     }
     const double probe_before = probe_ns_;
     const std::string placement = placement_;
-    const DriverExtras extras{nullptr, packets_.count() != 0 ? &packets_ : nullptr,
-                              planned.point.mode == Mode::replay, options_.recorded,
-                              capture_.get()};
+    const DriverExtras extras{nullptr,
+                              packets_.count() != 0 ? &packets_ : nullptr,
+                              planned.point.mode == Mode::replay,
+                              options_.recorded,
+                              capture_.get(),
+                              options_.realtime};
     app::ResultPoint result = run_point(lines, planned.point, ++serial_, extras);
     label(result, planned);
     probe();

@@ -27,6 +27,7 @@ struct DriverExtras {
     bool replay;            ///< content is sent itself
     bool recorded_pace;
     Capture *capture; ///< or NULL
+    bool realtime;    ///< where the point is short enough
 };
 
 /// @param point  that check() accepts

@@ -44,8 +44,10 @@ uint32_t segment_room(rte_mempool *pool)
 
 Maker::Maker(rte_mempool *pool, const Point &point, Sizes sizes, const Packets *packets)
     : pool_(pool), room_(segment_room(pool)), pattern_(point.pattern), verify_(point.verify),
-      packets_(packets), sizes_(std::move(sizes)), segments_((sizes_.largest() - 1) / room_ + 1),
-      block_(block_of(point.pattern))
+      packets_(packets), sizes_(std::move(sizes)),
+      plain_(sizes_.fixed() && sizes_.largest() <= room_ && !verify_ && packets_ == nullptr &&
+             pattern_ == Pattern::counter),
+      segments_((sizes_.largest() - 1) / room_ + 1), block_(block_of(point.pattern))
 {
 }
 
@@ -55,6 +57,10 @@ uint16_t Maker::make(Staged &into, uint16_t n, uint64_t number, Sent &sent)
     const bool single = segments_.size() == 1;
     if (single && rte_pktmbuf_alloc_bulk(pool_, into.messages.data(), n) != 0)
         return 0;
+    if (plain_) {
+        make_plain(into, n, number, sent);
+        return n;
+    }
     for (uint16_t i = 0; i < n; ++i) {
         rte_mbuf *&message = into.messages[i];
         if (single)
@@ -65,6 +71,25 @@ uint16_t Maker::make(Staged &into, uint16_t n, uint64_t number, Sent &sent)
         into.end = static_cast<uint16_t>(i + 1);
     }
     return into.end;
+}
+
+/// Without the questions that the others have to be asked for each message: a seventh of the rate
+/// of 64-byte messages.
+void Maker::make_plain(Staged &into, uint16_t n, uint64_t number, Sent &sent) const
+{
+    const uint32_t size = sizes_.size();
+    uint64_t sum = 0;
+    for (uint16_t i = 0; i < n; ++i) {
+        rte_mbuf *message = into.messages[i];
+        message->pkt_len = size;
+        message->data_len = static_cast<uint16_t>(size);
+        fill_words(rte_pktmbuf_mtod(message, std::byte *), size, number + i);
+        sum += expected_sum(size, number + i);
+    }
+    sent.messages += n;
+    sent.bytes += uint64_t{n} * size;
+    sent.sum += sum;
+    into.end = n;
 }
 
 bool Maker::take_chain(rte_mbuf *&message, uint32_t size)

@@ -32,6 +32,7 @@ public:
     uint16_t make(Staged &into, uint16_t n, uint64_t number, Sent &sent);
 
 private:
+    void make_plain(Staged &into, uint16_t n, uint64_t number, Sent &sent) const;
     bool take_chain(rte_mbuf *&message, uint32_t size);
     void finish(rte_mbuf *message, ntbmsg_meta &meta, uint64_t number, Sent &sent);
     void fill(std::byte *at, size_t bytes, size_t done, uint64_t number) const;
@@ -42,6 +43,7 @@ private:
     const bool verify_;
     const Packets *const packets_;
     Sizes sizes_;
+    const bool plain_; ///< one size, one segment, the counter and no stamp: what figures are of
     std::vector<rte_mbuf *> segments_; ///< of the chain that is being made
     std::vector<std::byte> block_;     ///< what patterns other than the counter are copied from
 };

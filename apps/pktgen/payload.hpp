@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <emmintrin.h>
 
 #include <rte_mbuf.h>
 
@@ -33,11 +34,16 @@ inline uint64_t load_word(const std::byte *at, size_t bytes = sizeof(uint64_t))
 /// Every word becomes @p value.
 inline void fill_words(std::byte *at, size_t bytes, uint64_t value)
 {
-    const size_t whole = bytes & ~(sizeof(uint64_t) - 1);
-    for (size_t i = 0; i < whole; i += sizeof(uint64_t))
+    size_t i = 0;
+    const __m128i pair = _mm_set1_epi64x(static_cast<int64_t>(value));
+    for (; i + sizeof(pair) <= bytes; i += sizeof(pair))
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(at + i), pair);
+    if (i + sizeof(value) <= bytes) {
         store_word(at + i, value);
-    if (whole != bytes)
-        store_word(at + whole, value, bytes - whole);
+        i += sizeof(value);
+    }
+    if (i != bytes)
+        store_word(at + i, value, bytes - i);
 }
 
 /// The sum over the first word of every line.

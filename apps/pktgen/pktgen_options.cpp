@@ -75,6 +75,9 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
         {"clock", "on|off", &raw.clock,
          "off: do not time single round trips, to see what timing costs"},
         {"no-probe", nullptr, &o.no_probe, "do not probe where the two cores are"},
+        {"realtime", nullptr, &o.realtime,
+         "measurements of up to 0.3 s run with real-time priority at this\n"
+         "end, on a machine that has other work (root)"},
         {"stats-period", "S", &o.stats_period, "print counters every S seconds, at either end"},
         {"device", "NAME", &o.devices,
          "device; given again for incast, for serving several, or to go\n"

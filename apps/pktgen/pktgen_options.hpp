@@ -15,7 +15,7 @@ namespace pktgen
 {
 
 struct Options {
-    bool help = false, serve = false, once = false, quiet = false;
+    bool help = false, serve = false, once = false, quiet = false, realtime = false;
     std::vector<std::string> devices;
     double timeout = 0;       ///< seconds; 0: not given
     uint64_t max_message = 0; ///< bytes this end takes; 0: the device's default

@@ -8,7 +8,7 @@
 
 #include <rte_cycles.h>
 
-#include "device.hpp"
+#include "realtime.hpp"
 #include "signals.hpp"
 
 namespace pktgen
@@ -205,7 +205,10 @@ app::ResultPoint Run::take()
     app::ResultPoint result;
     bool good = begin();
     if (good) {
-        measure();
+        {
+            const Realtime realtime(extras_.realtime && point_.run_us <= longest_realtime_us);
+            measure();
+        }
         settle();
         good = stop();
         if (good && point_.way != Way::echo)

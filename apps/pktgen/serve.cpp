@@ -79,7 +79,7 @@ int serve(const Options &o)
         if (!endpoint->ok())
             return 1;
         auto session = std::make_unique<Session>(device, endpoint->get(), needs, listener.get(),
-                                                 capture.get());
+                                                 capture.get(), o.realtime);
         endpoints.push_back(endpoint->get());
         all.push_back({std::move(endpoint), std::move(session)});
         std::printf("%s: serving, SIGINT ends it\n", device.c_str());

@@ -34,10 +34,11 @@ uint64_t ms(uint64_t count)
 } // namespace
 
 Session::Session(std::string device, ntbmsg_endpoint *endpoint, const Needs &needs,
-                 ntbmsg_listener *listener, Capture *capture)
+                 ntbmsg_listener *listener, Capture *capture, bool realtime)
     : device_(std::move(device)), endpoint_(endpoint), queues_(static_cast<uint32_t>(needs.queues)),
       listener_(listener), capture_(capture), control_(endpoint, Role::server, new_run()),
-      channels_(endpoint, listener != nullptr ? queues_ : 0, needs.longest)
+      channels_(endpoint, listener != nullptr ? queues_ : 0, needs.longest),
+      may_be_realtime_(realtime)
 {
 }
 
@@ -149,6 +150,7 @@ std::string Session::prepare(const Point &point, uint64_t now)
         return "no channels: serve with --operation send";
     work_ = make_server_work({endpoint_, &channels_}, point, capture_, now);
     steps_ = steps_for(point);
+    realtime_.emplace(may_be_realtime_ && point.run_us <= longest_realtime_us);
     stopping_ = false;
     give_up_tsc_ = now + ms(point.run_us / 1000 + grace_ms);
     return {};
@@ -188,6 +190,7 @@ void Session::report()
 void Session::end_work()
 {
     work_.reset();
+    realtime_.reset();
     const std::string unwritten = capture_ != nullptr ? capture_->flush() : std::string();
     if (!unwritten.empty())
         error_ = unwritten;

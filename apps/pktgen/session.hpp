@@ -5,12 +5,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "capture.hpp"
 #include "channels.hpp"
 #include "control.hpp"
 #include "device.hpp"
+#include "realtime.hpp"
 #include "work.hpp"
 
 namespace pktgen
@@ -22,7 +24,7 @@ public:
     /// @param needs     that the endpoint was opened for
     /// @param listener  for channels, or NULL; @param capture takes what comes, or NULL; outlive it
     Session(std::string device, ntbmsg_endpoint *endpoint, const Needs &needs,
-            ntbmsg_listener *listener, Capture *capture);
+            ntbmsg_listener *listener, Capture *capture, bool realtime);
 
     /// Some work, and a look at what the driver says. @param now  ticks of the TSC
     void round(uint64_t now);
@@ -52,6 +54,8 @@ private:
     Capture *const capture_;
     Control control_;
     Channels channels_; ///< none without a listener
+    const bool may_be_realtime_;
+    std::optional<Realtime> realtime_; ///< while work_ is there
     std::unique_ptr<Work> work_;
     unsigned steps_ = 0;
     uint32_t serial_ = 0;      ///< of the point that is worked on

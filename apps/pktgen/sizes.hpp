@@ -34,6 +34,7 @@ public:
     size_t index() const { return at_; }
     uint32_t size() const { return table_[at_]; }
     void advance() { at_ = at_ + 1 == table_.size() ? 0 : at_ + 1; }
+    bool fixed() const { return table_.size() == 1; }
     uint32_t mean() const;
     uint32_t largest() const;
 
