@@ -725,7 +725,7 @@ int ntbmsg_post_burst(struct ntbmsg_channel *channel, const struct ntbmsg_work *
  */
 
 /**
- * Writes down, for a person, what an endpoint has: queues, workers, channels, counters.
+ * Writes down, for a person, what an endpoint has: queues, workers, channels, regions, counters.
  * @param endpoint  open
  * @param file      open for writing
  * @return 0; -EINVAL. Any thread; figures that change meanwhile may not fit together.

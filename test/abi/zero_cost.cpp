@@ -15,6 +15,7 @@ struct Held {
 using CEndpoint = Held<ntbmsg_endpoint>;
 using CChannel = Held<ntbmsg_channel>;
 using CPollSet = Held<ntbmsg_poll_set>;
+using CQueue = Held<ntbmsg_cq>;
 
 } // namespace
 
@@ -90,6 +91,26 @@ int c_poll_fixed(CPollSet &set, ntbmsg_ready (&ready)[32])
 int cpp_poll_fixed(ntbmsg::PollSet &set, ntbmsg_ready (&ready)[32])
 {
     return set.poll(ready);
+}
+
+int c_post_burst(CChannel &c, const ntbmsg_work *works, size_t n)
+{
+    return ntbmsg_post_burst(c.handle, works, static_cast<uint16_t>(n));
+}
+
+int cpp_post_burst(ntbmsg::Channel &c, const ntbmsg_work *works, size_t n)
+{
+    return c.post_burst({works, n});
+}
+
+int c_cq_poll_fixed(CQueue &cq, ntbmsg_completion (&completions)[32])
+{
+    return ntbmsg_cq_poll(cq.handle, completions, 32);
+}
+
+int cpp_cq_poll_fixed(ntbmsg::CompletionQueue &cq, ntbmsg_completion (&completions)[32])
+{
+    return cq.poll(completions);
 }
 
 } // extern "C"

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two endpoints of one process with a channel between them, one message on it, and telemetry on:
-// something for library_telemetry_test.py to look at. Says "ready" and stays until its input ends.
+// Two endpoints of one process with a channel between them, one message on it, two regions,
+// telemetry on: something for library_telemetry_test.py to look at. Says "ready" and stays until
+// its input ends.
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -20,6 +23,8 @@ struct Two {
     ntbmsg::Endpoint near, far;
     ntbmsg::Listener listener;
     ntbmsg::Channel from, to;
+    ntbmsg::Region lent, registered;
+    std::array<std::byte, 4096> memory{};
 
     bool open()
     {
@@ -49,6 +54,12 @@ struct Two {
         return from.state() == NTBMSG_CHANNEL_OPEN;
     }
 
+    bool lend()
+    {
+        return lent.alloc(near, 1000, NTBMSG_RIGHT_WRITE) == 0 &&
+               registered.enroll(near, memory, NTBMSG_RIGHT_READ | NTBMSG_RIGHT_ATOMIC) == 0;
+    }
+
     bool send()
     {
         ntbmsg::Message message = ntbmsg::Message::from(near.pool());
@@ -65,7 +76,7 @@ int main(int argc, char **argv)
     bool well;
     {
         Two two;
-        well = two.open() && two.join() && two.send();
+        well = two.open() && two.join() && two.lend() && two.send();
         std::cout << (well ? "ready" : "failed") << std::endl;
         std::string line;
         while (std::getline(std::cin, line))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What telemetry shows of endpoints, queues and channels.
+"""What telemetry shows of endpoints, queues, channels and regions.
 
     library_telemetry_test.py channel_host
 """
@@ -44,6 +44,11 @@ def check_answers(ask):
         assert (channel["tx_messages"], channel["tx_bytes"]) == (sent, 100 * sent), channel
         assert channel["credit_messages"] == channel["credit_messages_granted"] - sent, channel
         assert ask(f"/ntbmsg/channels,{host},0,{slot + 1}") == []
+    regions = ask("/ntbmsg/regions,0")
+    assert sorted((region["rights"], region["direct"]) for region in regions.values()) == [(1, 1), (6, 0)], regions
+    assert {region["bytes"] for region in regions.values()} >= {4096}, regions
+    assert all(region["refused"] == 0 for region in regions.values()), regions
+    assert len(ask("/ntbmsg/regions,0,1")) == 1 and not ask("/ntbmsg/regions,1")
 
 
 def check_refusals(ask):
@@ -54,6 +59,8 @@ def check_refusals(ask):
             if what == "queues" and parameter == ",0,":
                 continue
             assert not ask(f"/ntbmsg/{what}{parameter}"), (what, parameter)
+    for parameter in ("", ",", ",x", ",99", ",0,0,0"):
+        assert not ask(f"/ntbmsg/regions{parameter}"), parameter
     for parameter in (",x", ",99", ",0,0"):
         assert not ask(f"/ntbmsg/endpoints{parameter}"), parameter
 

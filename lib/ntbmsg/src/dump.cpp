@@ -50,6 +50,18 @@ void dump_worker(const Worker &w, FILE *file)
             dump_channel(view, file);
 }
 
+void dump_region(const ntbmsg_region &region, void *arg)
+{
+    std::fprintf(static_cast<FILE *>(arg),
+                 "  region of %" PRIu64 " bytes (%s%s%s, %s): %" PRIu64 " writes, %" PRIu64
+                 " reads, %" PRIu64 " atomics served, %" PRIu64 " refused\n",
+                 region.bytes, (region.rights & NTBMSG_RIGHT_WRITE) != 0 ? "w" : "",
+                 (region.rights & NTBMSG_RIGHT_READ) != 0 ? "r" : "",
+                 (region.rights & NTBMSG_RIGHT_ATOMIC) != 0 ? "a" : "",
+                 region.direct ? "direct" : "served", peek(region.writes), peek(region.reads),
+                 peek(region.atomics), peek(region.refused));
+}
+
 void dump_totals(const Endpoint &e, FILE *file)
 {
     ntbmsg_stats s{};
@@ -85,5 +97,6 @@ int ntbmsg_endpoint_dump(const ntbmsg_endpoint *endpoint, FILE *file)
         dump_queue(e, static_cast<uint16_t>(q), file);
     for (uint32_t i = 0; i < e.workers_made; ++i)
         dump_worker(e.workers[i], file);
+    e.regions.visit(dump_region, file);
     return 0;
 }

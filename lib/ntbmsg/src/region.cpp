@@ -228,7 +228,7 @@ int Regions::token(const ntbmsg_region &region, protocol::Token &out)
     return rc == -ENOSPC ? 0 : rc;
 }
 
-void Regions::visit(void (*fn)(const ntbmsg_region &region, void *arg), void *arg)
+void Regions::visit(void (*fn)(const ntbmsg_region &region, void *arg), void *arg) const
 {
     const Locked held(lock_);
     const ntbmsg_region *slots = slots_.load(std::memory_order_relaxed);

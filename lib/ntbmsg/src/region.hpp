@@ -62,7 +62,7 @@ public:
     }
 
     /// How many there are, and each in use. For telemetry and dumps; the lock is held meanwhile.
-    void visit(void (*fn)(const ntbmsg_region &region, void *arg), void *arg);
+    void visit(void (*fn)(const ntbmsg_region &region, void *arg), void *arg) const;
 
 private:
     int make_slots();
@@ -71,7 +71,7 @@ private:
     int give_back_memory(ntbmsg_region &region);
     int expose(const ntbmsg_region &region, uint64_t &window);
 
-    pthread_mutex_t lock_;
+    mutable pthread_mutex_t lock_;
     std::atomic<ntbmsg_region *> slots_; ///< slots_max of them once there was a region
     uint32_t store_rights_;
     uint16_t dev_id_;

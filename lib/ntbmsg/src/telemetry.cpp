@@ -17,8 +17,9 @@ namespace ntbmsg
 namespace
 {
 
-/// Most channels in one answer, which has to stay below telemetry's 16 KiB.
+/// Most in one answer, which has to stay below telemetry's 16 KiB.
 constexpr unsigned channels_a_page = 250;
+constexpr unsigned regions_a_page = 64;
 
 /// Numbers with commas between them. @return how many there are; -EINVAL: it is something else
 int numbers(const char *params, uint32_t *values, int most)
@@ -194,6 +195,51 @@ int channel(const char *, const char *params, rte_tel_data *data)
     return find_channels(What::one, params, data);
 }
 
+/// A row for each region from the @p from -th on, as many as fit.
+struct RegionRows {
+    rte_tel_data *data;
+    uint32_t from;
+    uint32_t seen;
+};
+
+void add_region(const ntbmsg_region &region, void *arg)
+{
+    auto &rows = *static_cast<RegionRows *>(arg);
+    const uint32_t number = rows.seen++;
+    if (number < rows.from || number - rows.from >= regions_a_page)
+        return;
+    rte_tel_data *row = rte_tel_data_alloc();
+    if (row == nullptr)
+        return;
+    rte_tel_data_start_dict(row);
+    rte_tel_data_add_dict_u64(row, "bytes", region.bytes);
+    rte_tel_data_add_dict_u64(row, "rights", region.rights);
+    rte_tel_data_add_dict_int(row, "direct", region.direct);
+    rte_tel_data_add_dict_u64(row, "writes", peek(region.writes));
+    rte_tel_data_add_dict_u64(row, "reads", peek(region.reads));
+    rte_tel_data_add_dict_u64(row, "atomics", peek(region.atomics));
+    rte_tel_data_add_dict_u64(row, "refused", peek(region.refused));
+    char name[24];
+    std::snprintf(name, sizeof(name), "region_%u", number);
+    rte_tel_data_add_dict_container(rows.data, name, row, 0);
+}
+
+/// "ID[,FROM]"
+int regions(const char *, const char *params, rte_tel_data *data)
+{
+    uint32_t values[2] = {};
+    if (numbers(params, values, 2) < 1)
+        return -EINVAL;
+    const Look look;
+    const Endpoint *e = look.at(values[0]);
+    if (e == nullptr)
+        return -ENODEV;
+    rte_tel_data_start_dict(data);
+    RegionRows rows = {.data = data, .from = values[1], .seen = 0};
+    e->regions.visit(add_region, &rows);
+    return 0;
+}
+
 } // namespace
 
 } // namespace ntbmsg
@@ -211,4 +257,6 @@ RTE_INIT(ntbmsg_telemetry)
         "Numbers of a worker's channels, 250 at most. Parameters: id,worker[,first]");
     rte_telemetry_register_cmd("/ntbmsg/channel", channel,
                                "One channel. Parameters: id,worker,channel");
+    rte_telemetry_register_cmd("/ntbmsg/regions", regions,
+                               "Regions of an endpoint, 64 at most. Parameters: id[,first]");
 }

@@ -20,6 +20,12 @@ T peek(const T &value)
 
 /// Channels of a worker, those included that only wait to be forgotten.
 uint32_t peek_used(const Worker &w);
+template <typename T>
+T peek(const std::atomic<T> &value)
+{
+    return value.load(std::memory_order_relaxed);
+}
+
 const char *name_of_link(enum ntbmsg_link_state state);
 const char *name_of_channel(uint8_t state);
 

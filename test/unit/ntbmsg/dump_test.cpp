@@ -54,6 +54,20 @@ TEST_F(Dump, ShowsChannelsWhileTheyAreThere)
     })) << dump(near_);
 }
 
+TEST_F(Dump, ShowsRegions)
+{
+    ASSERT_NO_FATAL_FAILURE(open(near_device, near_));
+    char memory[300];
+    ntbmsg_region *region = nullptr;
+    ASSERT_EQ(ntbmsg_region_register(near_, memory, sizeof(memory),
+                                     NTBMSG_RIGHT_READ | NTBMSG_RIGHT_WRITE, &region),
+              0);
+    const std::string text = dump(near_);
+    EXPECT_NE(text.find("region of 300 bytes (wr, served): 0 writes"), text.npos) << text;
+    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(dump(near_).find("region of"), std::string::npos);
+}
+
 TEST_F(Dump, RefusesWhatIsNotThere)
 {
     ASSERT_NO_FATAL_FAILURE(open(near_device, near_));
