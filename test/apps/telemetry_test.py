@@ -48,6 +48,9 @@ def check_answers(ask):
     link = ask(f"/plx_ntb/link,{device}")
     assert link["state"] == "waiting" and link["why"] and link["connects"] == 0, link
     assert ask(f"/plx_ntb/link,{ids[1]}")["state"] == "stopped"
+    windows = ask(f"/plx_ntb/windows,{device}")
+    assert windows["kind"] == "alut" and windows["segments"] == 256, windows
+    assert windows["grants"] == 0 and "grant_0" not in windows, windows
     copy = ask(f"/plx_ntb/copy,{device}")
     assert copy["engine"] in ("cpu", "dma"), copy
     parts = ask(f"/plx_ntb/regs,{device}")
@@ -60,7 +63,7 @@ def check_answers(ask):
 
 
 def check_refusals(ask):
-    for what in ("info", "link", "copy", "regs"):
+    for what in ("info", "link", "copy", "windows", "regs"):
         for parameter in ("", ",", ",x", ",-1", ",99", ",99999999999999999999", ",0x0", ",1a"):
             assert ask(f"/plx_ntb/{what}{parameter}") is None, (what, parameter)
     assert not ask("/plx_ntb/regs,0,no_such_part")

@@ -173,6 +173,7 @@ TEST_P(Rawdev, DumpAndSelfTestAtAnyTime)
     std::free(text);
     EXPECT_NE(dump.find(station().name()), std::string::npos);
     EXPECT_NE(dump.find("queue 0: open"), std::string::npos) << dump;
+    EXPECT_NE(dump.find("E6: "), std::string::npos) << "errata of the chip";
     EXPECT_EQ(rte_rawdev_selftest(id()), 0);
     both_ways(stream(0, 1, 100, {8, 500}));
 }

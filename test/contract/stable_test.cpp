@@ -35,8 +35,8 @@ protected:
 TEST_P(Stable, LengthsAroundTheBounds)
 {
     bring_up(stable(), stable());
-    both_ways(stream(0, 7, 2400,
-                     {0, 48, 256, 257, 2047, 2048, 2049, 4096, 4097, 6144, 6145, 64, 20000}));
+    both_ways(
+        stream(0, 7, 2400, {0, 48, 256, 257, 2047, 2048, 2049, 4096, 4097, 6144, 6145, 64, 20000}));
     EXPECT_EQ(near().xstat("link_losses"), 0u);
     EXPECT_EQ(near().xstat("rx_nombuf"), 0u);
 }
@@ -44,8 +44,8 @@ TEST_P(Stable, LengthsAroundTheBounds)
 TEST_P(Stable, SmallBuffersAndManyQueues)
 {
     HostSetup setup = stable();
-    setup.config = {.queues = 3, .buffers = 1024, .buf_bytes = 512, .posted = 280,
-                    .inline_max = 48};
+    setup.config = {
+        .queues = 3, .buffers = 1024, .buf_bytes = 512, .posted = 280, .inline_max = 48};
     setup.pool_mbufs = 1023;
     bring_up(setup, setup);
     const Stream a = stream(0, 31, 300, {3000, 8, 700}), b = stream(1, 32, 300, {600, 30000}),

@@ -301,14 +301,35 @@ int Lending::find(const void *address, rte_pmd_plx_ntb_window_grant *out) const
         const auto base = reinterpret_cast<uintptr_t>(g.base());
         if (at < base || at - base >= g.bytes)
             continue;
-        *out = {.address = g.memory->memory.base + g.at,
-                .bytes = g.bytes,
-                .offset = g.first * segment_bytes(),
-                .rights = g.rights,
-                .window = g.first / map_.per_window()};
+        *out = describe(g);
         return 0;
     }
     return -ENOENT;
+}
+
+rte_pmd_plx_ntb_window_grant Lending::describe(const Grant &g) const
+{
+    return {.address = g.memory->memory.base + g.at,
+            .bytes = g.bytes,
+            .offset = g.first * segment_bytes(),
+            .rights = g.rights,
+            .window = g.first / map_.per_window()};
+}
+
+unsigned Lending::grant_count() const
+{
+    return static_cast<unsigned>(std::count_if(grants_.begin(), grants_.end(),
+                                               [](const Grant &g) { return g.memory != nullptr; }));
+}
+
+bool Lending::grant(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const
+{
+    for (const Grant &g : grants_)
+        if (g.memory != nullptr && index-- == 0) {
+            *out = describe(g);
+            return true;
+        }
+    return false;
 }
 
 // ---- the other direction, and what can be asked

@@ -52,6 +52,9 @@ public:
                uint64_t *offset);
     int revoke(const void *address, size_t bytes);
     int find(const void *address, rte_pmd_plx_ntb_window_grant *out) const;
+    unsigned grant_count() const;
+    /// What is exposed, in no order. @return false: there are no @p index + 1
+    bool grant(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const;
     int peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const;
 
 private:
@@ -85,6 +88,7 @@ private:
     int check_expose(const Range &range, size_t bytes, uint32_t rights, uint32_t window) const;
     int show(const Range &range, size_t bytes, uint32_t rights, unsigned first);
     void forget(Grant *grant);
+    rte_pmd_plx_ntb_window_grant describe(const Grant &grant) const;
     int refuse(int error, const char *what, uint64_t found, uint64_t expected) const;
 
     const char *device_;

@@ -10,6 +10,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_eal.h>
 #include <rte_lcore.h>
+#include <rte_malloc.h>
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>
 
@@ -138,7 +139,8 @@ void stop(rte_rawdev *raw)
 
 int close(rte_rawdev *raw)
 {
-    return device_of(raw)->close();
+    Device *device = device_of(raw);
+    return device == nullptr ? 0 : device->close();
 }
 
 int queue_def_conf(rte_rawdev *raw, uint16_t queue, rte_rawdev_obj_t conf, size_t size)
@@ -245,6 +247,18 @@ const rte_rawdev_ops rawdev_ops = {
     .dev_selftest = selftest,
 };
 
+/// Closes a device and ends it. The close that comes with the release of a rawdev finds none.
+int release(rte_rawdev *raw)
+{
+    Device *device = device_of(raw);
+    if (const int rc = device->close(); rc != 0)
+        return rc;
+    raw->dev_private = nullptr;
+    device->~Device();
+    rte_free(device);
+    return rte_rawdev_pmd_release(raw);
+}
+
 } // namespace
 
 Device *device_of(const rte_rawdev *raw)
@@ -290,7 +304,7 @@ int device_create(const char *name, const Platform &platform, const Options &opt
     else
         rc = made->probe();
     if (rc != 0)
-        rte_rawdev_pmd_release(raw); // closes it: detaches
+        release(raw);
     return rc;
 }
 
@@ -303,11 +317,7 @@ int device_destroy(const char *name)
         rte_rawdev_stop(raw->dev_id);
     Device *device = device_of(raw);
     device->dma().stop_dmadevs();
-    const int rc = device->close();
-    if (rc != 0)
-        return rc;
-    device->~Device();
-    return rte_rawdev_pmd_release(raw);
+    return release(raw);
 }
 
 } // namespace plx::pmd

@@ -205,6 +205,7 @@ int dump(rte_rawdev *raw, FILE *file)
     const ControlLock locked(device);
     for (uint16_t q = 0; q < device.queue_count(); ++q)
         dump_queue(file, q, *device.queue(q));
+    hw::dump_quirks(device.chip().identity(), file);
     hw::dump(device.platform().own, device.chip().identity(), file);
     return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What telemetry shows: /plx_ntb/list, and info, link, copy and regs of one device. Called from
-// telemetry's thread, while the application runs; it must not close the device meanwhile, as with
-// /rawdev/* of DPDK itself.
+// What telemetry shows: /plx_ntb/list, and info, link, copy, windows and regs of one device. Called
+// from telemetry's thread, while the application runs; it must not close the device meanwhile, as
+// with /rawdev/* of DPDK itself.
 #include "pmd.hpp"
 
 #include <cerrno>
@@ -58,7 +58,7 @@ int list(const char *, const char *, rte_tel_data *data)
 {
     rte_tel_data_start_array(data, RTE_TEL_INT_VAL);
     for (uint16_t id = 0; id < RTE_RAWDEV_MAX_DEVS; ++id)
-        if (device_of(id) != nullptr)
+        if (const Device *device = device_of(id); device != nullptr && !device->closed())
             rte_tel_data_add_array_int(data, id);
     return 0;
 }
@@ -150,6 +150,42 @@ int copy(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
+/// "ID" or "ID,FIRST": what is exposed, from the FIRST-th grant on, as one answer has no room for
+/// all.
+int windows(const char *, const char *params, rte_tel_data *data)
+{
+    constexpr unsigned shown_max = 64;
+    const char *rest = nullptr;
+    Device *device = device_in(params, &rest);
+    if (device == nullptr)
+        return -EINVAL;
+    const ControlLock locked(*device);
+    rte_pmd_plx_ntb_window_info info{};
+    device->lending().info(&info);
+    rte_tel_data_start_dict(data);
+    rte_tel_data_add_dict_string(
+        data, "kind", info.kind == RTE_PMD_PLX_NTB_WINDOW_ALUT ? "alut" : "base and offset");
+    rte_tel_data_add_dict_u64(data, "window_bytes", info.window_bytes);
+    rte_tel_data_add_dict_u64(data, "segment_bytes", info.segment_bytes);
+    rte_tel_data_add_dict_u64(data, "segments", info.segments);
+    rte_tel_data_add_dict_u64(data, "free_segments", info.free_segments);
+    rte_tel_data_add_dict_u64(data, "longest_free", info.longest_free);
+    rte_tel_data_add_dict_u64(data, "windows", info.windows);
+    rte_tel_data_add_dict_u64(data, "grants", device->lending().grant_count());
+    const unsigned long first = rest == nullptr ? 0 : std::strtoul(rest, nullptr, 10);
+    rte_pmd_plx_ntb_window_grant grant;
+    for (unsigned i = 0; i < shown_max && device->lending().grant(first + i, &grant); ++i) {
+        char name[32], what[96];
+        std::snprintf(name, sizeof(name), "grant_%lu", first + i);
+        std::snprintf(what, sizeof(what), "offset 0x%" PRIx64 ", %zu bytes, %s%s, window %u",
+                      grant.offset, grant.bytes,
+                      (grant.rights & RTE_PMD_PLX_NTB_WINDOW_READ) != 0 ? "r" : "",
+                      (grant.rights & RTE_PMD_PLX_NTB_WINDOW_WRITE) != 0 ? "w" : "", grant.window);
+        rte_tel_data_add_dict_string(data, name, what);
+    }
+    return 0;
+}
+
 void add_register(const hw::RegValue &value, void *arg)
 {
     char name[48], text[16];
@@ -194,6 +230,8 @@ RTE_INIT(plx_ntb_telemetry)
                                "Where a device stands with its peer. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/copy", copy,
                                "Which messages go by which copy engine, and why. Parameters: id");
+    rte_telemetry_register_cmd("/plx_ntb/windows", windows,
+                               "Memory that is lent to the peer. Parameters: id[,first grant]");
     rte_telemetry_register_cmd("/plx_ntb/regs", regs,
                                "Registers of a part of the chip. Parameters: id[,part]");
 }

@@ -40,8 +40,8 @@ public:
     uint64_t nombuf() const { return nombuf_.load(std::memory_order_relaxed); }
     void reset_nombuf() { nombuf_.store(0, std::memory_order_relaxed); }
 
-    /// A queue::RxBurst. The queue hands up no more than there is memory to copy: what is left stays
-    /// in the ring.
+    /// A queue::RxBurst. The queue hands up no more than there is memory to copy: what is left
+    /// stays in the ring.
     static int burst(queue::Rx *q, rte_mbuf **mbufs, queue::Meta *meta, unsigned n);
 
 private:

@@ -272,12 +272,9 @@ TEST_P(SharedChip, FourScratchpadsASideAndTwoPatterns)
         uint32_t value = 0;
         ASSERT_EQ(ntb_.spad_read(i, &value), 0);
         EXPECT_EQ(value, 0x100 + i);
-        ASSERT_EQ(ntb_.peer_spad_read(elsewhere.io(), i, &value), 0);
-        EXPECT_EQ(value, 0x200 + i);
     }
-    uint32_t value = 0;
     EXPECT_EQ(ntb_.spad_write(6, 0), -EINVAL);
-    EXPECT_EQ(ntb_.peer_spad_read(elsewhere.io(), 6, &value), -EINVAL);
+    EXPECT_EQ(ntb_.peer_spad_write(elsewhere.io(), 6, 0), -EINVAL);
 }
 
 TEST_P(SharedChip, FourWhereThePatternKeepsNothing)
@@ -302,9 +299,6 @@ TEST_P(SharedChip, OnlyTheVirtualSideControlsTheLink)
     open();
     ASSERT_EQ(ntb_.link_enable(), 0);
     EXPECT_EQ(chip_.take_writes(), virtual_side() ? Log{w(0x208, 0)} : Log{});
-    EXPECT_EQ(ntb_.link_disable(), virtual_side() ? 0 : -ENOTSUP);
-    EXPECT_EQ(chip_.take_writes(), virtual_side() ? Log{w(0x208, 0x2)} : Log{});
-    chip_.csr[0x208] = 0;
     ASSERT_EQ(ntb_.shut_down(false), 0);
     EXPECT_EQ(chip_.csr[0x208], virtual_side() ? 0x2u : 0u);
 }

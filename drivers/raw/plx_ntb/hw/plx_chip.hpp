@@ -165,8 +165,6 @@ public:
 
     /// How far into our own BAR2 or BAR4 the peer's window begins.
     uint64_t outbound_offset(unsigned window) const;
-    /// Offset inside our own BAR4 of CSR @p csr of the peer's chip.
-    uint64_t peer_csr_offset(uint32_t csr) const { return csr; }
 
     // ---- doorbells, 16 a direction. Any thread: the chip does the bit arithmetic.
 
@@ -187,9 +185,8 @@ public:
     int spad_read(unsigned index, uint32_t *value) const;
     /// @return 0; -EINVAL; -EAGAIN a test-pattern register that refused writes for 1 ms (E2)
     int spad_write(unsigned index, uint32_t value) const;
-    /// The peer's. Back to back across the bridge, behind @p peer: slow, and all ones when the peer
-    /// cannot be reached.
-    int peer_spad_read(const RegIo &peer, unsigned index, uint32_t *value) const;
+    /// The peer's. Back to back across the bridge, behind @p peer. Writing is all: what is read in
+    /// its place lies in our own.
     int peer_spad_write(const RegIo &peer, unsigned index, uint32_t value) const;
 
     // ---- link. Only the virtual side controls it (E28).
@@ -197,8 +194,6 @@ public:
     /// On the link side, where the link is on as long as the chip answers, nothing is written.
     /// @return 0 or -ENODEV
     int link_enable();
-    /// @return 0; -ENODEV; -ENOTSUP on the link side
-    int link_disable();
     /// Reads the own block: the virtual one reports the NT link (FBSD, KAO: R).
     /// @return 0; -ENODEV, which on the link side may be a link that is down
     int link_status(LinkStatus *out) const;
