@@ -203,14 +203,17 @@ bool Limit::rate(size_t bytes, Best &best)
     return true;
 }
 
-bool measure_size(Limit &limit, Meeting &meeting, size_t bytes)
+/// @param only_probe  where the cores are, and nothing else
+bool measure_size(Limit &limit, Meeting &meeting, size_t bytes, bool only_probe)
 {
     Figures figures;
     figures.bytes = bytes;
     Best best;
     meeting.mine().report = {};
     figures.probe_before_ns = meeting.probe();
-    if (figures.probe_before_ns == 0 || !limit.round_trip(bytes, best) || !limit.rate(bytes, best))
+    if (figures.probe_before_ns == 0)
+        return false;
+    if (!only_probe && (!limit.round_trip(bytes, best) || !limit.rate(bytes, best)))
         return false;
     figures.probe_after_ns = meeting.probe();
     figures.round_trips = best.round_trips;
@@ -231,7 +234,7 @@ int run(int argc, char **argv)
         return 1;
     Limit limit(meeting);
     for (const size_t bytes : options->sizes)
-        if (bytes > source_bytes || !measure_size(limit, meeting, bytes))
+        if (bytes > source_bytes || !measure_size(limit, meeting, bytes, options->form == "probe"))
             return give_up("no limit for " + std::to_string(bytes) + " bytes");
     return 0;
 }

@@ -23,7 +23,7 @@ ROOT = pathlib.Path(sys.argv.pop(1))
 PROGRAMS = pathlib.Path(sys.argv.pop(1))
 sys.path.insert(0, str(ROOT / "tools"))
 
-from ntb_compare import pair, peers, result, table  # noqa: E402
+from ntb_compare import pair, peers, result, table, testpmd  # noqa: E402
 
 LINE = {"bytes": 64, "class": "other", "stayed": True, "probe_ns": [200.0, 210.0], "ran": 1.0,
         "round_trips": {"count": 1000, "seconds": 0.0004}, "messages": {"count": 1000, "seconds": 0.00002},
@@ -147,6 +147,27 @@ class Pairs(unittest.TestCase):
     def test_a_program_that_is_missing_names_its_package(self):
         why = dataclasses.replace(UNIX, program="nothing", packages=("libnothing-dev",)).missing(self.settings)
         self.assertEqual(why, "nothing was not built: apt-get install libnothing-dev")
+
+
+    def fake_testpmd(self, script):
+        """A program of that name, found first."""
+        program = self.folder / "dpdk-testpmd"
+        program.write_text('#!/bin/bash\n[[ "$*" =~ socket=([^,]*) ]] && touch "${BASH_REMATCH[1]}"\n' + script)
+        program.chmod(0o755)
+        path = os.environ["PATH"]
+        self.addCleanup(os.environ.__setitem__, "PATH", path)
+        os.environ["PATH"] = f"{self.folder}:{path}"
+        return testpmd.PEERS[0]
+
+    def test_the_last_figure_of_testpmd_counts(self):
+        peer = self.fake_testpmd('for n in 10 2000 3000; do echo "  Rx-pps:   $n   Rx-bps: 1"; done; exec sleep 1000')
+        self.assertEqual(peer.missing(dataclasses.replace(self.settings, programs=PROGRAMS, huge=True)), "")
+        self.assertEqual(peer.measure(64, self.settings)[0], 3000)
+        self.assertEqual(processes_of(self.folder), [])
+
+    def test_testpmd_that_ends_is_a_failure(self):
+        with self.assertRaisesRegex(pair.Failed, "no hugepages"):
+            self.fake_testpmd("echo no hugepages >&2; exit 1").measure(64, self.settings)
 
 
 @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "two CPUs are needed")

@@ -12,10 +12,11 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from ntb_compare import pair, peers, result, table  # noqa: E402
+from ntb_compare import pair, peers, result, table, testpmd  # noqa: E402
 
 SIZES = [8, 64, 256, 1024, 1518, 4096, 65536]
-KNOWN = (peers.LIMIT, peers.OURS, peers.CHANNEL, *peers.OTHERS)
+OTHERS = (*peers.OTHERS, *testpmd.PEERS)
+KNOWN = (peers.LIMIT, peers.OURS, peers.CHANNEL, *OTHERS)
 # A peer that fails is tried again in the next rounds, but not for ever.
 MOST_FAILURES = 2
 
@@ -42,7 +43,7 @@ class Campaign:
     def take(self, peer, number):
         """One peer, all sizes, once."""
         sizes = peer.sizes(self.sizes)
-        if self.failures.get(peer.name, 0) >= MOST_FAILURES or not sizes:
+        if self.failures.get(peer.name, 0) >= MOST_FAILURES or not sizes or number >= peer.rounds:
             return
         try:
             lines = peer.run(sizes, self.settings)
@@ -89,7 +90,7 @@ def report(document, chosen, sizes, markdown):
     for metric in table.METRICS:
         print(f"\n{'**' if markdown else ''}{metric.title}{'**' if markdown else ''}\n")
         print(layout(table.rows(metric, points, place, chosen, sizes)))
-    others = [peer for peer in chosen if peer in peers.OTHERS]
+    others = [peer for peer in chosen if peer in OTHERS]
     for ours in (peers.OURS, peers.CHANNEL):
         for metric in (table.ROUND_TRIP, table.RATE):
             lines = list(table.standing(metric, points, place, others, ours.name, sizes))

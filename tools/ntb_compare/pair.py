@@ -98,10 +98,19 @@ class Group:
         states = [process.poll() for process in self.members]
         for number, state in enumerate(states):
             if state not in (None, 0):
-                why = last_line(self.text("err", number)) or last_line(self.text("out", number))
-                raise Failed(why or f"ended with status {state}")
+                self.fail(number)
         if None in states:
             raise Failed(f"not done after {seconds} s")
+
+    def check_running(self):
+        """Of those that end only when they are told to."""
+        for number in range(len(self.members)):
+            if not self.running(number):
+                self.fail(number)
+
+    def fail(self, number):
+        why = last_line(self.text("err", number)) or last_line(self.text("out", number))
+        raise Failed(why or f"ended with status {self.members[number].poll()}")
 
     def end(self):
         for process in self.members:

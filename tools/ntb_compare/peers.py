@@ -46,6 +46,7 @@ class Peer:
     side_words: tuple = ((), ())
     server_first: bool = False  # side 1 makes SOCKET, which side 0 needs at once
     environment: tuple = ()
+    rounds: int = 100  # it takes part in so many at most
 
     def missing(self, settings):
         """Why it cannot be run here, or an empty text."""
