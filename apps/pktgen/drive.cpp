@@ -186,10 +186,10 @@ std::string Sweep::why_skipped(const Planned &planned) const
     if (p.size_to > largest_size)
         return "the longest message there is has " + bytes(largest_size);
     const app::ResultDevice &device = result_.devices[planned.device];
-    const bool to_peer = p.way != Way::in;
-    if (to_peer && p.size_to > device.peer_max_message)
-        return "the peer takes " + bytes(device.peer_max_message) +
-               " at most: serve with --max-message " + std::to_string(p.size_to);
+    const uint32_t most = lines_[planned.device]->max_message(p.operation);
+    if (p.way != Way::in && p.size_to > most)
+        return "the peer takes " + bytes(most) + " at most: serve with --max-message " +
+               std::to_string(p.size_to);
     if (p.way != Way::out && p.size_to > device.max_message)
         return "this end takes " + bytes(device.max_message) + " at most: --max-message " +
                std::to_string(p.size_to);
@@ -246,7 +246,8 @@ bool Sweep::take(const Planned &planned)
     result.placement = placement;
     std::fputs(table_line(result).c_str(), table_file());
     std::fflush(table_file());
-    const bool lost_line = !lines_[planned.device]->error().empty();
+    const bool lost_line = std::any_of(lines.begin(), lines.end(),
+                                       [](const Line *line) { return !line->error().empty(); });
     if (!result.complete && app::stop_signal() == 0)
         fail(result.error);
     else if (result.lost + result.corrupt + result.out_of_order != 0)

@@ -86,6 +86,11 @@ std::string Line::match(const ControlMessage &hello) const
     return device_ + ": serve with --operation send --queues " + std::to_string(needs_.queues);
 }
 
+uint32_t Line::max_message(Operation operation) const
+{
+    return operation == Operation::send ? channels_.max_message() : ntbmsg_max_message(endpoint());
+}
+
 void Line::drain(uint32_t queues)
 {
     pktgen::drain(endpoint(), queues);

@@ -47,6 +47,8 @@ public:
     Ways ways() const { return {endpoint_.get(), &channels_}; }
     /// Frees what an earlier measurement has left. @param queues  for data
     void drain(uint32_t queues);
+    /// The longest message that the peer takes by that operation, bytes.
+    uint32_t max_message(Operation operation) const;
     bool ok() const { return endpoint_.ok(); }
     ntbmsg_endpoint *endpoint() const { return endpoint_.get(); }
     const std::string &device() const { return device_; }

@@ -238,8 +238,10 @@ def case_replay_and_capture(lab):
     server.expect_end(0)
     found = packets_of(caught)
     expect([data for _, data in found] == [data for *_, data in sent] * 2, "other packets")
-    took = found[199][0] - found[100][0]
-    expect(took >= 98 * 10**6 - 10**6, f"recorded speed: 99 ms of packets in {took} ns")
+    times = [ns for ns, _ in found]
+    expect(times == sorted(times), "captured in another order")
+    # Of the sending end: on a busy machine the other one may see much of it at once.
+    expect(point["seconds"] >= 0.099, f"99 ms of packets in {point['seconds']} s")
 
 
 def case_mix_of_a_pcap(lab):
