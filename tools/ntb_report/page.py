@@ -21,7 +21,7 @@ h1 { font-size: 1.6rem; margin: 0 0 4px; line-height: 1.25; } h2 { font-size: 1.
 p { margin: 6px 0; } .soft, .note { color: var(--soft); } .note { font-size: 0.85rem; }
 code { font: 0.85em ui-monospace, "DejaVu Sans Mono", monospace; overflow-wrap: anywhere; }
 .warn { background: var(--warnback); color: var(--warn); padding: 8px 12px; border-radius: 6px; margin: 12px 0; }
-.grid2 { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 440px), 1fr)); gap: 14px; }
+.grid2 { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 400px), 1fr)); gap: 14px; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--rule); border-radius: 8px; padding: 12px; min-width: 0; }
 figcaption { font-weight: 600; margin-bottom: 6px; } svg { display: block; width: 100%; height: auto; }
 .legend { list-style: none; display: flex; flex-wrap: wrap; gap: 2px 14px; padding: 0; margin: 0 0 6px; font-size: 0.85rem; }
@@ -127,7 +127,8 @@ def round_trip_rows(built):
         mean = f.latency("mean") if f.clock == "on" else f.mean_round_trip()
         if f.operation == model.LIMIT or not mean:
             continue
-        load = units.per_second(f.offered_rate) if f.mode == "load" else "one under way"
+        one = "one under way" if f.clock == "on" else "one under way, untimed"
+        load = units.per_second(f.offered_rate) if f.mode == "load" else one
         quantiles = [spread_cell(f.latency(q) if f.clock == "on" else None, units.nanoseconds) for q in model.QUANTILES]
         yield [(plots.line_name(f, len(built.commits()) > 1), ""), (units.size(f.size), ""), (load, ""),
                spread_cell(mean, units.nanoseconds), *quantiles,
@@ -157,9 +158,9 @@ def change_row(change):
     words = dict(zip(model.SET_UP, change.set_up))
     form = units.per_second if change.metric == "rate" else units.nanoseconds
     what = f"{words['operation']}, {words['mode']}, {units.size(words['size'])}, {change.metric}"
-    sign = "worse" if change.worse > 0 else "better"
+    sign = "worse" if change.worse > 0 else "better" if change.worse < 0 else ""
     return [(what, ""), (form(change.before.median), ""), (form(change.after.median), ""),
-            (f"{abs(change.worse):.1%} {sign}", ""), (f"{change.noise:.1%}", ""),
+            (f"{abs(change.worse):.1%} {sign}".strip(), ""), (f"{change.noise:.1%}", ""),
             (change.verdict, change.verdict if change.verdict != "within noise" else "")]
 
 

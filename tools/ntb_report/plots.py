@@ -45,7 +45,7 @@ def line_name(figure, several_commits):
         words.append("DMA")
     if figure.pattern == "not read":
         words.append("not read")
-    if several_commits:
+    if several_commits and figure.operation != model.LIMIT:
         words.append(figure.commit[:9])
     return ", ".join(words)
 
