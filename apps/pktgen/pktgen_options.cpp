@@ -289,6 +289,7 @@ void note_as_text(Options &o, const Raw &raw)
         {"pcap", o.pcap},
         {"pace", o.recorded ? "recorded" : "max"},
         {"clock", o.clock ? "on" : "off"},
+        {"realtime", o.realtime ? "yes" : "no"},
         {"ring", std::to_string(o.ring)},
         {"max-message", std::to_string(o.max_message)},
     };
