@@ -34,15 +34,15 @@ def case_modes(world):
     """Beside a queue, and each in a mode of its own; every message once."""
     peer = world.console("serve", "--queues", "1", "--channels", "2")
     peer.tell("set fwd rxonly", "set fwd echo 2", "start")
-    host = world.console("send", "--queues", "1", "--channels", "2", "--connect", "--count", "3000",
+    host = world.console("send", "--queues", "1", "--channels", "2", "--connect", "--count", "300",
                          "--size", "500")
     host.tell("set fwd txonly", "set fwd ping 2", "start", f"wait connected {PATIENCE}",
               f"wait done {PATIENCE}")
     answer = host.ask("show stats")
     expect("queue 0: txonly" in answer and "channel 0: txonly" in answer, answer)
-    expect("channel 1: ping" in answer and "3000 answers" in answer, answer)
-    peer.await_answer("show stats", r"queue 0: rxonly.*\n  received    3000 messages, 1500000 bytes")
-    peer.await_answer("show stats", r"channel 0: rxonly.*\n  received    3000 messages, 1500000 ")
+    expect("channel 1: ping" in answer and "300 answers" in answer, answer)
+    peer.await_answer("show stats", r"queue 0: rxonly.*\n  received    300 messages, 150000 bytes")
+    peer.await_answer("show stats", r"channel 0: rxonly.*\n  received    300 messages, 150000 ")
     host.quit()
     peer.quit()
 

@@ -55,14 +55,14 @@ def case_flowgen(world):
 def case_modes_of_queues(world):
     peer = world.console("serve", "--queues", "2")
     peer.tell("set fwd rxonly 1", "start")
-    sender = world.console("send", "--queues", "2", "--count", "500")
+    sender = world.console("send", "--queues", "2", "--count", "200")
     sender.tell("set fwd ping 0", "set fwd txonly 1", f"wait connected {PATIENCE}", "start",
                 f"wait done {PATIENCE}")
     answer = sender.ask("show stats")
-    expect("queue 0: ping" in answer and "500 answers" in answer, answer)
+    expect("queue 0: ping" in answer and "200 answers" in answer, answer)
     expect("queue 1: txonly" in answer, answer)
-    answer = peer.await_answer("show stats", r"queue 1: rxonly.*\n  received    500 messages").string
-    expect("queue 0: echo" in answer and "sent        500 messages" in answer, answer)
+    answer = peer.await_answer("show stats", r"queue 1: rxonly.*\n  received    200 messages").string
+    expect("queue 0: echo" in answer and "sent        200 messages" in answer, answer)
     expect(re.search(r"queue 1 +rxonly +1  connected", peer.ask("show channels")), "show channels")
     sender.quit()
     peer.quit()
@@ -73,12 +73,12 @@ def case_two_lcores(world):
     cores = sorted(world.cores.values())
     world.harness("serve", "--forward-mode", "echo", "--queues", "2",
                   lcores=f"0@{cores[0]},1@{cores[0]},2@{cores[-1]}")
-    sender = world.console("send", "--forward-mode", "ping", "--queues", "2", "--count", "200",
+    sender = world.console("send", "--forward-mode", "ping", "--queues", "2", "--count", "50",
                            lcores=f"0@{cores[0]},3@{cores[0]},5@{cores[-1]}")
     sender.tell(f"wait connected {PATIENCE}", "start", f"wait done {PATIENCE}")
     answer = sender.ask("show stats")
     expect("ping on lcore 3" in answer and "ping on lcore 5" in answer, answer)
-    expect(answer.count("200 answers") == 2, answer)
+    expect(answer.count("50 answers") == 2, answer)
     sender.quit()
 
 
