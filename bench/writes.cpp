@@ -41,10 +41,10 @@ uint64_t load_word(const std::byte *at)
 }
 
 /// Each look takes the polled line away from its writer, whose later stores wait behind it. So a
-/// reader that has caught up leaves some time, about a microsecond, in which more can come.
+/// reader that has caught up leaves some time, a few microseconds, in which more can come.
 void breathe()
 {
-    for (unsigned i = 0; i < 32; i++)
+    for (unsigned i = 0; i < 64; i++)
         rte_pause();
 }
 
@@ -285,6 +285,8 @@ void Writes::stream_as(const Command &command, Shared &shared, Result &result)
     result.ns = monotonic_ns() - begin;
     shared.sent_total.store(result.count + 1,
                             std::memory_order_release); // pairs with await_written
+    // What the other host writes back may need this one's worker.
+    await_room(m_sequence, 0, give_up, result);
 }
 
 /// @return how far was written, more than was read; or as far: there is no more, or an error
