@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The peer's DMA engine, driven as a standard dmadev at memory that is lent to it, and no longer is.
+// The peer's DMA engine as a dmadev, driven at memory that is lent to it, and that no longer is.
 #include "pair.hpp"
 
 #include <algorithm>
