@@ -59,7 +59,11 @@ void Pair::join()
     options.credit_messages = 512;
     int rc = ntbmsg_listen(port, 0, &listener);
     if (rc == 0)
+        rc = ntbmsg_cq_create(1024, nullptr, nullptr, &cq);
+    options.cq = cq;
+    if (rc == 0)
         rc = ntbmsg_connect(near_worker, port, &options, &from);
+    options.cq = nullptr;
     if (rc == 0)
         rc = ntbmsg_poll_set_create(far_worker, &far_set);
     options.set = far_set;
@@ -77,11 +81,27 @@ void Pair::join()
     ntbmsg_listener_close(listener);
 }
 
+void Pair::lend(size_t bytes)
+{
+    ntbmsg_region_token token;
+    int rc = ntbmsg_region_alloc(far, bytes, NTBMSG_RIGHT_WRITE, &region);
+    if (rc == 0)
+        rc = ntbmsg_region_token_get(region, &token);
+    if (rc == 0)
+        rc = ntbmsg_remote_open(from, &token, &remote);
+    if (rc != 0)
+        fail("no memory lent", rc);
+}
+
 Pair::~Pair()
 {
+    ntbmsg_remote_close(remote);
+    if (region != nullptr)
+        ntbmsg_region_revoke(region);
     ntbmsg_channel_close(from);
     ntbmsg_channel_close(to);
     ntbmsg_poll_set_destroy(far_set);
+    ntbmsg_cq_destroy(cq);
     ntbmsg_endpoint_close(near);
     ntbmsg_endpoint_close(far);
 }

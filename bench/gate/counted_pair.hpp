@@ -27,8 +27,10 @@ struct Pair {
     Pair(const Pair &) = delete;
     Pair &operator=(const Pair &) = delete;
 
-    /// A channel from near to far, the far end in a poll set.
+    /// A channel from near to far, the far end in a poll set, the near one with completions.
     void join();
+    /// Memory of the far host, as the near one sees it.
+    void lend(size_t bytes);
 
     ntbmsg_endpoint *near = nullptr;
     ntbmsg_endpoint *far = nullptr;
@@ -37,6 +39,9 @@ struct Pair {
     ntbmsg_channel *from = nullptr;
     ntbmsg_channel *to = nullptr;
     ntbmsg_poll_set *far_set = nullptr;
+    ntbmsg_cq *cq = nullptr;
+    ntbmsg_region *region = nullptr;
+    ntbmsg_remote *remote = nullptr;
 };
 
 /// @p n messages of @p bytes each from the near endpoint's pool, in chains where they are long.

@@ -132,6 +132,41 @@ void run_empty_calls(const gate::Pair &pair)
     run_empty("chan.poll.empty", [&] { return ntbmsg_poll(pair.far_set, &ready, 1); });
 }
 
+/// Writes of 64 bytes that go directly, a completion for each burst: the posts, or the polls for
+/// the completions.
+void run_writes(const gate::Pair &pair, const char *name, bool posts)
+{
+    static char data[most][64];
+    ntbmsg_sge sges[most];
+    ntbmsg_work works[most] = {};
+    for (unsigned i = 0; i < most; ++i) {
+        sges[i] = {.address = data[i], .bytes = sizeof(data[i]), .reserved = 0};
+        works[i].remote = pair.remote;
+        works[i].offset = i * sizeof(data[i]);
+        works[i].sges = &sges[i];
+        works[i].sge_count = 1;
+        works[i].op = NTBMSG_OP_WRITE;
+    }
+    works[most - 1].flags = NTBMSG_WORK_SIGNAL;
+    CALLGRIND_ZERO_STATS;
+    for (unsigned i = 0; i < warm_up + rounds; ++i) {
+        const bool counted = i >= warm_up;
+        const int posted =
+            collect(counted && posts, [&] { return ntbmsg_post_burst(pair.from, works, most); });
+        if (posted != most)
+            fail("not all was posted", posted);
+        for (unsigned turns = 0; !counted && turns < 2 * most; ++turns)
+            OnChannel::turn(pair); // until it is known to go directly, the owner serves it
+        ntbmsg_completion completion;
+        const int got =
+            collect(counted && !posts, [&] { return ntbmsg_cq_poll(pair.cq, &completion, 1); });
+        if (got != 1 || completion.status != 0)
+            fail("no completion", got == 1 ? completion.status : got);
+        OnChannel::turn(pair);
+    }
+    finish(name, rounds, posts ? rounds * most : rounds);
+}
+
 constexpr Traffic queue_traffic[] = {
     {"send.8x1", "recv.8x1", 8, 1},
     {"send.64x1", "recv.64x1", 64, 1},
@@ -192,6 +227,9 @@ int main()
         pair.join();
         run_all<OnChannel>(pair, channel_traffic);
         run_empty_calls(pair);
+        pair.lend(most * 64);
+        run_writes(pair, "post.64x32", true);
+        run_writes(pair, "cq.poll", false);
     }
     rte_eal_cleanup();
     return EXIT_SUCCESS;
