@@ -80,6 +80,10 @@ struct ntbmsg_endpoint_options {
     uint32_t rx_mbufs; /**< short messages that all channels of a worker may hold together, 512 to
                           1048576; 0: 16384. What is left of it bounds the credits of the next
                           channel */
+    uint32_t rendezvous_bytes; /**< memory of a worker for long messages of the peer, power of two,
+                                  65536 to 2^30, lent to it as a whole; messages up to that less
+                                  32768 bytes, at most NTBMSG_MAX_MESSAGE, need no credit in bytes.
+                                  0: none, and messages are as long as credits allow */
 };
 
 /** Travels with a message, opaque to the library. Same layout as rte_pmd_plx_ntb_meta. */
@@ -120,6 +124,8 @@ struct ntbmsg_stats {
     uint64_t links;          /**< how often a peer was connected */
     uint64_t rx_dropped;     /**< arrived, and freed unread: closed or reset channels */
     uint64_t bad_peer;       /**< what the peer's workers sent against the rules of channels */
+    uint64_t tx_long;        /**< messages that went through the peer's rendezvous memory */
+    uint64_t tx_long_bytes;  /**< stored there: what they hold, once */
 };
 
 /** The library's version at run time: major << 16 | minor. */
@@ -253,6 +259,8 @@ int ntbmsg_worker_disarm(struct ntbmsg_worker *worker);
 
 /** Most bytes that travel with a connect, an accept or a reject. */
 #define NTBMSG_MAX_PRIVATE 64
+/** Longest message of a channel whose receiver has rendezvous memory for it (16 MiB). */
+#define NTBMSG_MAX_MESSAGE 16777216
 
 /** Where a channel stands. */
 enum ntbmsg_channel_state {
@@ -291,6 +299,10 @@ struct ntbmsg_channel_options {
                                     inline limit counts as whole buffers; 0: 65536 */
     uint32_t operations;         /**< one-sided operations under way, 1 to 4096; 0: 64. Needs cq */
     uint32_t timeout_ms;         /**< for the answer to a connect; 0: 5000 */
+    uint32_t rendezvous_min;     /**< messages from so many bytes on are stored straight into the
+                                    peer's rendezvous memory, where it has some, and longer ones
+                                    than credits allow in any case; 0: 65536. The peer grants the
+                                    memory first; at most 4 are on their way */
     const void *private_data;    /**< given to the peer; copied */
     uint32_t private_bytes;      /**< 0 to NTBMSG_MAX_PRIVATE */
 };

@@ -88,6 +88,13 @@ uint32_t longest_for(const Worker &w, const protocol::Opening &opening)
     return static_cast<uint32_t>(std::min<uint64_t>(longest, opening.max_message));
 }
 
+void choose_way(Channel &c)
+{
+    const uint32_t most = rendezvous_longest(*c.worker);
+    c.eager = most != 0 ? std::min(c.longest, c.rendezvous_min - 1) : c.longest;
+    c.longest = std::max(c.longest, most);
+}
+
 void tell(Channel &c, uint32_t events)
 {
     if (c.set == nullptr || events == 0)
@@ -145,6 +152,8 @@ void end(Channel &c, uint8_t state, uint32_t reason)
     if (state != NTBMSG_CHANNEL_CLOSED) { // else what is under way is done before CLOSE goes
         c.close_waits = false;
         one_sided_end(c, -ECONNRESET);
+        // Who has sent the RESET, or is lost, stores nothing more.
+        rendezvous_end(c, (c.owed & owe_reset) == 0);
     }
     const bool refused = state == NTBMSG_CHANNEL_REJECTED || state == NTBMSG_CHANNEL_TIMED_OUT;
     tell(c, (refused ? 0 : NTBMSG_ENDED) | (answered ? NTBMSG_ANSWERED : NTBMSG_READABLE));
@@ -153,7 +162,7 @@ void end(Channel &c, uint8_t state, uint32_t reason)
 
 void close_when_idle(Channel &c)
 {
-    c.close_waits = !one_sided_idle(c);
+    c.close_waits = !one_sided_idle(c) || !rendezvous_idle(c.rendezvous);
     if (!c.close_waits)
         owe(c, owe_close);
 }
@@ -213,6 +222,7 @@ void on_accept(Channel &c, rte_mbuf *m)
     const protocol::Opening &o = message.opening;
     c.tx_word = protocol::slot_word(o.slot, o.generation);
     c.longest = longest_for(*c.worker, o);
+    choose_way(c);
     c.rx.open();
     c.tx.grant({o.messages, o.buffers});
     c.peer_private_bytes = static_cast<uint8_t>(o.private_bytes);

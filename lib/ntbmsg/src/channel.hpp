@@ -12,6 +12,7 @@
 #include "list.hpp"
 #include "ntbmsg.h"
 #include "one_sided.hpp"
+#include "rendezvous.hpp"
 
 struct rte_mbuf;
 
@@ -53,7 +54,7 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::Worker *worker; ///< lasting
     ntbmsg::Parked parked;
     ntbmsg::ReceiveCredit rx;
-    uint32_t longest; ///< message that the peer takes
+    uint32_t eager; ///< longest message that goes without rendezvous
     std::atomic<uint8_t> state;
     bool want_write; ///< a send was cut short
     bool close_sent; ///< or owed
@@ -63,12 +64,15 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::Counter tx_messages, tx_bytes, rx_messages, rx_bytes;
 
     // Slow path from here.
-    uint32_t owed;   ///< Owed
+    uint32_t longest; ///< message that the peer takes
+    uint32_t owed;    ///< Owed
     uint32_t events; ///< for the poll set
     ntbmsg::PollSet *set;
     void *user;
     ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests,
-        in_operating;
+        in_operating, in_moving;
+    ntbmsg::Rendezvous *rendezvous; ///< NULL: no long message yet
+    uint32_t rendezvous_min;        ///< messages from here on go that way if they can
     ntbmsg::OneSided one_sided;
     ntbmsg_cq *cq;       ///< takes its completions; NULL: no operation can be posted
     uint32_t operations; ///< most that are under way
@@ -85,7 +89,7 @@ struct alignas(64) ntbmsg_channel {
     uint8_t peer_private[NTBMSG_MAX_PRIVATE];
     uint8_t own_private[NTBMSG_MAX_PRIVATE];
 };
-static_assert(sizeof(ntbmsg_channel) <= 640, "an idle channel costs less than 1 KiB");
+static_assert(sizeof(ntbmsg_channel) <= 704, "an idle channel costs less than 1 KiB");
 
 namespace ntbmsg
 {
@@ -96,6 +100,7 @@ using TimedList = List<Channel, &Channel::in_timed>;
 using StalledList = List<Channel, &Channel::in_stalled>;
 using RequestList = List<Channel, &Channel::in_requests>;
 using OperatingList = List<Channel, &Channel::in_operating>;
+using MovingList = List<Channel, &Channel::in_moving>;
 
 inline uint8_t state_of(const Channel &c)
 {

@@ -19,6 +19,7 @@ namespace
 constexpr uint32_t default_messages = 64, least_messages = 4;
 constexpr uint32_t default_bytes = 65536;
 constexpr uint32_t default_timeout_ms = 5000;
+constexpr uint32_t default_rendezvous_min = 65536;
 constexpr uint32_t default_operations = 64, max_operations = 4096;
 
 /// A handle that was given back, or never was one.
@@ -94,6 +95,7 @@ bool equip(Channel &c, const ntbmsg_channel_options &o)
     c.user = o.user;
     c.operations = o.operations != 0 ? o.operations : default_operations;
     join_cq(c, o.cq);
+    c.rendezvous_min = o.rendezvous_min != 0 ? o.rendezvous_min : default_rendezvous_min;
     c.timeout_ms = o.timeout_ms != 0 ? o.timeout_ms : default_timeout_ms;
     c.own_private_bytes = static_cast<uint8_t>(o.private_bytes);
     if (o.private_bytes != 0)

@@ -229,6 +229,7 @@ int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *o
         return -ENOBUFS;
     }
     c->worker->timed.remove(*c);
+    choose_way(*c);
     c->rx.open();
     c->state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
     trace_open(*c);

@@ -34,7 +34,7 @@ bool one_sided_flush(Worker &w, Channel &c)
     const bool answered = owner_flush(w, c);
     const bool asked = requester_flush(w, c);
     c.one_sided.flushing = false;
-    if (unlikely(c.close_waits && one_sided_idle(c)))
+    if (unlikely(c.close_waits))
         close_when_idle(c);
     return answered && asked;
 }

@@ -20,6 +20,7 @@ constexpr uint32_t max_tx_mbufs = 1U << 20;
 constexpr uint32_t max_tx_room = 65280; // an mbuf's length and headroom have 16 bits
 constexpr uint32_t min_channels = 16, max_channels = 65535;
 constexpr uint32_t min_rx_mbufs = 512, max_rx_mbufs = 1U << 20;
+constexpr uint32_t min_rendezvous = 65536, max_rendezvous = 1U << 30;
 constexpr uint32_t line_bytes = 64;
 
 bool power_of_two(uint32_t value)
@@ -51,6 +52,9 @@ int check_options(const ntbmsg_endpoint_options &o)
         return refuse("channels", o.channels, "16 to 65535");
     if (!within(o.rx_mbufs, min_rx_mbufs, max_rx_mbufs))
         return refuse("rx_mbufs", o.rx_mbufs, "512 to 1048576");
+    if (!within(o.rendezvous_bytes, min_rendezvous, max_rendezvous) ||
+        (o.rendezvous_bytes != 0 && !power_of_two(o.rendezvous_bytes)))
+        return refuse("rendezvous_bytes", o.rendezvous_bytes, "a power of two, 65536 to 2^30");
     if (!within(o.ring_lines, line_bytes, max_ring_lines) ||
         (o.ring_lines != 0 && !power_of_two(o.ring_lines)))
         return refuse("ring_lines", o.ring_lines, "a power of two, 64 to 65536");

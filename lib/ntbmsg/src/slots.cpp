@@ -51,6 +51,8 @@ void Slots::give_back(Channel &c)
 {
     c.rx_word = 0;
     one_sided_free(c);
+    rendezvous_end(c, true);
+    rendezvous_free(c);
     c.state.store(state_free, std::memory_order_release);
     --used_;
     free_.push(c);

@@ -29,7 +29,7 @@ struct Batch {
                                         const uint32_t *imm, unsigned n, Batch &batch)
 {
     const Worker &w = *c.worker;
-    const uint32_t word = c.tx_word, inline_max = std::min(w.inline_max, c.longest);
+    const uint32_t word = c.tx_word, inline_max = std::min(w.inline_max, c.eager);
     uint64_t bytes = 0;
     uint32_t buffers = 0;
     unsigned i = 0;
@@ -39,7 +39,7 @@ struct Batch {
             break;
         const uint32_t length = m->pkt_len;
         if (unlikely(length > inline_max)) {
-            if (length > c.longest)
+            if (length > c.eager)
                 break;
             const uint32_t need = w.peer_buffers.of(length);
             if (need > c.tx.now.buffers - buffers)
@@ -52,6 +52,12 @@ struct Batch {
     batch.messages = i;
     batch.buffers = buffers;
     batch.bytes = bytes;
+}
+
+/// Messages that credit allows: none past a long one that is on its way.
+[[gnu::always_inline]] inline uint32_t sendable(const Channel &c)
+{
+    return likely(rendezvous_idle(c.rendezvous)) ? c.tx.now.messages : 0;
 }
 
 /// What the first @p n of a batch used, when it was cut short.
@@ -80,6 +86,8 @@ int why_not(Channel &c, const rte_mbuf *m)
     if (!may_send(state))
         return -ECONNRESET;
     if (m == nullptr)
+        return -EINVAL;
+    if (m->pkt_len > c.eager && !is_whole(m))
         return -EINVAL;
     return m->pkt_len > c.longest && c.tx.granted.messages != 0 ? -EMSGSIZE : 0;
 }
@@ -164,8 +172,12 @@ int why_nothing(const Channel &c)
     uint32_t buffers = 0;
     for (unsigned i = 0; i < n; ++i) {
         bytes += mbufs[i]->pkt_len;
-        if (unlikely(mbufs[i]->pool != w.rx_pool))
-            buffers += mbufs[i]->nb_segs;
+        if (unlikely(mbufs[i]->pool != w.rx_pool)) {
+            if (likely(mbufs[i]->pool != w.rendezvous.pool))
+                buffers += mbufs[i]->nb_segs;
+            else
+                rendezvous_received(c, mbufs[i]->nb_segs);
+        }
     }
     c.rx_messages.add(n);
     c.rx_bytes.add(bytes);
@@ -193,8 +205,8 @@ int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const u
     while (sent < n) {
         const unsigned wanted = std::min<unsigned>(n - sent, burst_max);
         Batch batch;
-        fill(c, mbufs + sent, imm != nullptr ? imm + sent : nullptr,
-             std::min(wanted, c.tx.now.messages), batch);
+        fill(c, mbufs + sent, imm != nullptr ? imm + sent : nullptr, std::min(wanted, sendable(c)),
+             batch);
         int taken = 0;
         if (likely(batch.messages != 0))
             taken = w.burst.tx(w.burst.tx_queue, mbufs + sent, batch.meta,
@@ -207,6 +219,11 @@ int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const u
         c.tx_messages.add(batch.messages);
         c.tx_bytes.add(batch.bytes);
         sent += batch.messages;
+        if (unlikely(batch.messages < wanted) && !ring_full &&
+            rendezvous_take(c, mbufs[sent], imm != nullptr ? imm[sent] : 0)) {
+            ++sent;
+            continue;
+        }
         if (unlikely(batch.messages < wanted))
             return traced_send(c, n, stop_short(c, mbufs + sent, sent, ring_full, taken));
     }

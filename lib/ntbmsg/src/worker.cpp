@@ -35,6 +35,8 @@ void say_hello(Worker &w)
     hello.buf_bytes = w.own_buf_bytes;
     hello.inline_max = w.inline_max;
     hello.operations = protocol::requests_max;
+    if (!rendezvous_lend(w, hello))
+        return;
     if (send_copy(w, 0, protocol::op_hello, 0, &hello, sizeof(hello)) == 0)
         w.chores &= ~chore_hello;
 }
@@ -108,6 +110,7 @@ void lose_all(Worker &w)
 {
     for (uint32_t i = 0; i < w.slots.count(); ++i)
         lose(w.slots[i]);
+    rendezvous_lose(w);
     w.note_count = 0;
     w.hello_seen = false;
     w.refused.store(nullptr, std::memory_order_relaxed);
@@ -137,6 +140,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
     w.peer_buffers.set(hello.buf_bytes);
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
     w.peer_max_message = ntbmsg_max_message(w.endpoint);
+    rendezvous_meet(w, hello);
     w.hello_seen = true;
 }
 
@@ -162,6 +166,11 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
         return on_hello(w, m);
     if (op == protocol::op_connect)
         return on_connect(w, argument, m);
+    if (op >= protocol::rendezvous_worker_first && op <= protocol::rendezvous_worker_last) {
+        if (!rendezvous_worker_receive(w, op, argument, m))
+            w.bad_peer.add(1);
+        return;
+    }
     Channel *c = w.slots.find(word);
     if (c == nullptr || state_of(*c) == state_requested) {
         if (op == protocol::op_accept)
@@ -181,6 +190,10 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
         return on_close(*c, m);
     case protocol::op_reset:
         return on_reset(*c, argument, m);
+    case protocol::op_rts:
+    case protocol::op_cts:
+    case protocol::op_filled:
+        return rendezvous_receive(*c, op, argument, m) ? void() : protest(*c);
     default:
         if (op < protocol::one_sided_first || op > protocol::one_sided_last ||
             !one_sided_receive(w, *c, op, argument, m))
@@ -321,6 +334,8 @@ void do_chores(Worker &w)
             send_notes(w);
         if ((w.chores & chore_owing) != 0)
             pay_all(w);
+        if ((w.chores & chore_rendezvous) != 0)
+            rendezvous_chores(w);
     }
     if ((w.chores & chore_operations) != 0)
         one_sided_chores(w);

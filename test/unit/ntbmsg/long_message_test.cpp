@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Long messages: through memory that the receiver grants, by one copy, up to 16 MiB.
+#include "hostile_peer.hpp"
+
+#include "rendezvous_protocol.hpp"
+
+namespace
+{
+
+constexpr uint32_t kib = 1024, mib = 1024 * kib;
+
+ntbmsg_endpoint_options with_memory(ntbmsg_endpoint_options options, uint32_t bytes)
+{
+    options.rendezvous_bytes = bytes;
+    options.tx_room = 65280;
+    options.tx_mbufs = 400;
+    return options;
+}
+
+class LongMessage : public Channels
+{
+protected:
+    void bring_up_with(uint32_t bytes)
+    {
+        ASSERT_NO_FATAL_FAILURE(bring_up(with_memory(worker_options(), bytes)));
+        ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_));
+    }
+    /// A message whose bytes say where they belong.
+    rte_mbuf *numbered(uint32_t bytes, uint32_t seed)
+    {
+        rte_mbuf *m = message(near_, bytes, 0);
+        uint32_t at = 0;
+        for (rte_mbuf *s = m; s != nullptr; s = s->next) {
+            auto *data = rte_pktmbuf_mtod(s, uint8_t *);
+            for (uint32_t i = 0; i < s->data_len; ++i)
+                data[i] = byte_at(at++, seed);
+        }
+        return m;
+    }
+    static uint8_t byte_at(uint32_t at, uint32_t seed)
+    {
+        return static_cast<uint8_t>((at + (at >> 12) + seed) * 131);
+    }
+    static bool is_numbered(const rte_mbuf *m, uint32_t bytes, uint32_t seed)
+    {
+        uint32_t at = 0;
+        for (const rte_mbuf *s = m; s != nullptr; s = s->next) {
+            const auto *data = rte_pktmbuf_mtod(s, const uint8_t *);
+            for (uint32_t i = 0; i < s->data_len; ++i)
+                if (data[i] != byte_at(at++, seed))
+                    return false;
+        }
+        return at == bytes && m->pkt_len == bytes;
+    }
+    /// Sends it as soon as there is room.
+    bool send(ntbmsg_channel *channel, rte_mbuf *m, uint32_t imm = 0)
+    {
+        int sent = 0;
+        EXPECT_NE(m, nullptr);
+        return pump(
+                   [&] { return (sent = ntbmsg_channel_send_burst(channel, &m, &imm, 1)) != 0; }) &&
+               sent == 1;
+    }
+    void expect(ntbmsg_channel *channel, uint32_t bytes, uint32_t seed)
+    {
+        uint32_t imm = 0;
+        rte_mbuf *got = receive_one(channel, &imm);
+        ASSERT_NE(got, nullptr) << bytes;
+        EXPECT_EQ(imm, seed);
+        EXPECT_TRUE(is_numbered(got, bytes, seed)) << bytes << " " << got->pkt_len;
+        rte_pktmbuf_free(got);
+    }
+
+    ntbmsg_channel *near_channel_ = nullptr;
+    ntbmsg_channel *far_channel_ = nullptr;
+};
+
+TEST_F(LongMessage, GoesByOneCopy)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
+    EXPECT_EQ(info(near_channel_).max_message, 4 * mib - 32 * kib);
+    uint64_t bytes = 0, messages = 0;
+    settle();
+    const uint64_t before = stats(near_).tx_bytes;
+    for (const uint32_t length :
+         {64 * kib, 64 * kib + 1, 96 * kib - 1, mib, 3 * mib + 7, 4 * mib - 32 * kib}) {
+        ASSERT_TRUE(send(near_channel_, numbered(length, length), length));
+        ASSERT_NO_FATAL_FAILURE(expect(far_channel_, length, length));
+        bytes += length;
+        EXPECT_EQ(stats(near_).tx_long, ++messages);
+        EXPECT_EQ(stats(near_).tx_long_bytes, bytes) << "each byte is stored once";
+    }
+    EXPECT_LT(stats(near_).tx_bytes - before, 4096U) << "and goes no other way";
+    EXPECT_EQ(info(far_channel_).rx_bytes, bytes);
+    give_back({near_channel_, far_channel_});
+}
+
+TEST_F(LongMessage, TheLongestHas16MiB)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with(32 * mib));
+    EXPECT_EQ(info(near_channel_).max_message, uint32_t{NTBMSG_MAX_MESSAGE});
+    ASSERT_TRUE(send(near_channel_, numbered(16 * mib, 1), 1));
+    ASSERT_NO_FATAL_FAILURE(expect(far_channel_, 16 * mib, 1));
+    rte_mbuf *m = message(near_, 16 * mib + 1, 0);
+    EXPECT_EQ(ntbmsg_channel_send_burst(near_channel_, &m, nullptr, 1), -EMSGSIZE);
+    rte_pktmbuf_free(m);
+    give_back({near_channel_, far_channel_});
+}
+
+TEST_F(LongMessage, OrderIsKeptAmongLongAndShortOnes)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
+    const uint32_t lengths[] = {8,        100 * kib, 64,       70 * kib, 3000, 200 * kib,
+                                64 * kib, 0,         64 * kib, 1,        48,   mib};
+    uint32_t sent = 0, received = 0;
+    rte_mbuf *m = nullptr;
+    const uint32_t rounds = 200;
+    ASSERT_TRUE(pump([&] {
+        if (m == nullptr && sent < rounds)
+            m = numbered(lengths[sent % 12], sent);
+        if (m != nullptr && ntbmsg_channel_send_burst(near_channel_, &m, &sent, 1) == 1) {
+            m = nullptr;
+            ++sent;
+        }
+        rte_mbuf *got = nullptr;
+        uint32_t imm = 0;
+        if (ntbmsg_channel_recv_burst(far_channel_, &got, &imm, 1) == 1) {
+            EXPECT_EQ(imm, received);
+            EXPECT_TRUE(is_numbered(got, lengths[received % 12], received)) << received;
+            rte_pktmbuf_free(got);
+            ++received;
+        }
+        return received == rounds;
+    })) << sent
+        << " " << received;
+    give_back({near_channel_, far_channel_});
+}
+
+TEST_F(LongMessage, AReaderThatStopsHoldsAPartOfTheMemory)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with(8 * mib));
+    ntbmsg_channel *running = nullptr, *reader = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(running, reader));
+    // As many as are taken; nobody receives them.
+    unsigned stuck = 0;
+    for (unsigned idle = 0; idle < 200; ++idle) {
+        rte_mbuf *m = numbered(512 * kib, stuck);
+        ASSERT_NE(m, nullptr);
+        if (ntbmsg_channel_send_burst(near_channel_, &m, &stuck, 1) == 1) {
+            ++stuck;
+            idle = 0;
+        } else {
+            rte_pktmbuf_free(m);
+        }
+        ntbmsg_worker_poll(near_worker_);
+        ntbmsg_worker_poll(far_worker_);
+    }
+    EXPECT_GT(stuck, 4U);
+    for (uint32_t i = 0; i < 20; ++i) {
+        ASSERT_TRUE(send(running, numbered(mib, i), i));
+        ASSERT_NO_FATAL_FAILURE(expect(reader, mib, i));
+    }
+    for (uint32_t i = 0; i < stuck; ++i)
+        ASSERT_NO_FATAL_FAILURE(expect(far_channel_, 512 * kib, i));
+    give_back({near_channel_, far_channel_, running, reader});
+}
+
+TEST_F(LongMessage, AShutdownComesBehindIt)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
+    ASSERT_TRUE(send(near_channel_, numbered(2 * mib, 5), 5));
+    ASSERT_EQ(ntbmsg_channel_shutdown(near_channel_), 0);
+    ASSERT_NO_FATAL_FAILURE(expect(far_channel_, 2 * mib, 5));
+    rte_mbuf *none = nullptr;
+    int rc = 0;
+    EXPECT_TRUE(pump(
+        [&] { return (rc = ntbmsg_channel_recv_burst(far_channel_, &none, nullptr, 1)) != 0; }));
+    EXPECT_EQ(rc, -ESHUTDOWN);
+    give_back({near_channel_, far_channel_});
+}
+
+TEST_F(LongMessage, AResetInTheMiddleLosesNoMemory)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
+    for (unsigned turns = 0; turns < 24; ++turns) {
+        rte_mbuf *m = numbered(3 * mib, turns);
+        ASSERT_TRUE(send(near_channel_, m));
+        for (unsigned i = 0; i < turns / 2; ++i) {
+            ntbmsg_worker_poll(near_worker_);
+            ntbmsg_worker_poll(far_worker_);
+        }
+        ASSERT_EQ(ntbmsg_channel_reset(turns % 2 == 0 ? near_channel_ : far_channel_, 1), 0);
+        give_back({near_channel_, far_channel_});
+        ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_));
+        // The whole memory, so all of it is there again.
+        ASSERT_TRUE(send(near_channel_, numbered(4 * mib - 32 * kib, turns), turns));
+        ASSERT_NO_FATAL_FAILURE(expect(far_channel_, 4 * mib - 32 * kib, turns)) << turns;
+    }
+    give_back({near_channel_, far_channel_});
+}
+
+TEST_F(LongMessage, ALossInTheMiddleGivesEverythingBack)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
+    ASSERT_TRUE(send(near_channel_, numbered(3 * mib, 1)));
+    for (unsigned i = 0; i < 4; ++i) {
+        ntbmsg_worker_poll(near_worker_);
+        ntbmsg_worker_poll(far_worker_);
+    }
+    give_back({near_channel_});
+    ASSERT_NO_FATAL_FAILURE(close(near_));
+    near_worker_ = nullptr;
+    ASSERT_TRUE(pump([&] { return ntbmsg_channel_state(far_channel_) == NTBMSG_CHANNEL_LOST; }));
+    give_back({far_channel_});
+    // And the next connection has the memory.
+    ASSERT_NO_FATAL_FAILURE(open(near_device, near_, with_memory(worker_options(), 4 * mib)));
+    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+    near_worker_ = ntbmsg_worker_get(near_, 0);
+    ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_));
+    ASSERT_TRUE(send(near_channel_, numbered(4 * mib - 32 * kib, 9), 9));
+    ASSERT_NO_FATAL_FAILURE(expect(far_channel_, 4 * mib - 32 * kib, 9));
+    give_back({near_channel_, far_channel_});
+}
+
+TEST_F(LongMessage, WithoutMemoryTheyAreAsLongAsCreditAllows)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up());
+    ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_));
+    EXPECT_LT(info(near_channel_).max_message, 64 * kib + 1);
+    EXPECT_EQ(stats(near_).tx_long, 0U);
+    give_back({near_channel_, far_channel_});
+}
+
+TEST_F(LongMessage, OptionsAreChecked)
+{
+    for (const uint32_t bytes : {1U, 65535U, 65537U, 3 * mib, 1U << 31}) {
+        ntbmsg_endpoint_options options = with_memory(worker_options(), bytes);
+        EXPECT_EQ(ntbmsg_endpoint_open(near_device, &options, &near_), -EINVAL) << bytes;
+    }
+    near_ = nullptr;
+}
+
+// ---- a peer that breaks the rules
+
+class HostileMessage : public HostilePeer
+{
+protected:
+    void SetUp() override
+    {
+        Channels::SetUp();
+        ntbmsg_endpoint_options bare = small_options();
+        ASSERT_NO_FATAL_FAILURE(open(near_device, near_, with_memory(worker_options(), mib)));
+        ASSERT_NO_FATAL_FAILURE(open(far_device, far_, bare));
+        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        near_worker_ = ntbmsg_worker_get(near_, 0);
+        ASSERT_EQ(ntbmsg_listen(port, 0, &listener_), 0);
+        ASSERT_NO_FATAL_FAILURE(greet());
+        word_ = open_channel(channel_);
+    }
+    void announce(uint64_t bytes) { say(op_rts, word_, 0, &bytes, sizeof(bytes)); }
+
+    ntbmsg_channel *channel_ = nullptr;
+    uint32_t word_ = 0;
+};
+
+TEST_F(HostileMessage, AGrantThatNobodyAskedFor)
+{
+    const uint32_t piece = 0;
+    say(op_cts, word_, 1, &piece, sizeof(piece));
+    expect_protest(channel_);
+}
+
+TEST_F(HostileMessage, NoBytes)
+{
+    announce(0);
+    expect_protest(channel_);
+}
+
+TEST_F(HostileMessage, LongerThanTheMemory)
+{
+    announce(mib - 32 * kib + 1);
+    expect_protest(channel_);
+}
+
+TEST_F(HostileMessage, FilledBeforeItIsGranted)
+{
+    say(op_filled, word_, 1);
+    expect_protest(channel_);
+}
+
+TEST_F(HostileMessage, MorePiecesThanGranted)
+{
+    announce(64 * kib);
+    const Heard heard = hear();
+    ASSERT_EQ(heard.op, op_cts);
+    EXPECT_EQ(heard.argument, 2U);
+    EXPECT_EQ(heard.bytes.size(), 8U);
+    say(op_filled, word_, 3);
+    expect_protest(channel_);
+    EXPECT_EQ(hear().op, op_fence) << "its pieces are not used again before it has come past this";
+    say(op_fenced, 0, 2); // another one's
+    turn();
+    EXPECT_EQ(stats(near_).bad_peer, 2U);
+    say(op_fenced, 0, 1);
+    turn();
+    say(op_fenced, 0, 1);
+    turn();
+    EXPECT_EQ(stats(near_).bad_peer, 3U) << "twice";
+}
+
+TEST_F(HostileMessage, MoreThanAreAnnouncedAtATime)
+{
+    for (unsigned i = 0; i < 5; ++i)
+        announce(mib - 32 * kib); // one takes all the memory
+    Heard heard = hear();
+    EXPECT_EQ(heard.op, op_cts);
+    expect_protest(channel_);
+}
+
+TEST_F(HostileMessage, TriesAndFencesThatNobodyAskedFor)
+{
+    say(op_tried, 0, 1);
+    say(op_fenced, 0, 0);
+    say(op_try, 0, 0);
+    turn();
+    EXPECT_EQ(stats(near_).bad_peer, 3U);
+    const uint64_t word = 5;
+    say(op_try, 0, 0, &word, sizeof(word));
+    const Heard heard = hear();
+    EXPECT_EQ(heard.op, op_tried);
+    EXPECT_EQ(heard.argument, 0U) << "it was not stored";
+    say(op_fence, 0, 7);
+    const Heard fenced = hear();
+    EXPECT_EQ(fenced.op, op_fenced);
+    EXPECT_EQ(fenced.argument, 7U);
+    give_back({channel_});
+}
+
+} // namespace
