@@ -246,17 +246,20 @@ bool Sweep::take(const Planned &planned)
     result.placement = placement;
     std::fputs(table_line(result).c_str(), table_file());
     std::fflush(table_file());
-    const bool lost_line = std::any_of(lines.begin(), lines.end(),
-                                       [](const Line *line) { return !line->error().empty(); });
     if (!result.complete && app::stop_signal() == 0)
         fail(result.error);
     else if (result.lost + result.corrupt + result.out_of_order != 0)
         fail("messages were lost, changed or out of order");
     result_.points.push_back(std::move(result));
+    // Also where it was lost behind the measurement, in the probe.
+    const auto lost = std::find_if(lines.begin(), lines.end(),
+                                   [](const Line *line) { return !line->error().empty(); });
+    if (lost != lines.end())
+        fail((*lost)->error());
     const std::string unwritten = capture_ != nullptr ? capture_->flush() : std::string();
     if (!unwritten.empty())
         fail(unwritten);
-    return save() && !lost_line && unwritten.empty() && app::stop_signal() == 0;
+    return save() && lost == lines.end() && unwritten.empty() && app::stop_signal() == 0;
 }
 
 void Sweep::go_through()
