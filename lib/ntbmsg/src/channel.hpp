@@ -66,7 +66,7 @@ struct alignas(64) ntbmsg_channel {
     // Slow path from here.
     uint32_t longest; ///< message that the peer takes
     uint32_t owed;    ///< Owed
-    uint32_t events; ///< for the poll set
+    uint32_t events;  ///< for the poll set
     ntbmsg::PollSet *set;
     void *user;
     ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests,

@@ -71,8 +71,8 @@ struct RendezvousMemory {
     std::byte *peer_base;
     uint32_t peer_pieces; ///< 0: the peer has none
     uint32_t peer_piece_bytes;
-    uint64_t word;    ///< that is stored into the peer's last piece
-    bool ready;       ///< the way to the peer's memory was found
+    uint64_t word; ///< that is stored into the peer's last piece
+    bool ready;    ///< the way to the peer's memory was found
     bool try_owed, try_sent;
     bool tried_owed;
     uint32_t tried; ///< the answer that is owed

@@ -37,11 +37,11 @@ inline constexpr unsigned notes_max = 2 * burst_max;
 
 /// Why a poll has more to do than to look into the ring.
 enum Chore : uint32_t {
-    chore_hello = 1,      ///< the peer was not greeted yet
-    chore_owing = 2,      ///< channels owe something
-    chore_notes = 4,      ///< answers without a channel
-    chore_timed = 8,      ///< channels have a deadline
-    chore_requests = 16,  ///< requests wait, whose listener may have been closed
+    chore_hello = 1,       ///< the peer was not greeted yet
+    chore_owing = 2,       ///< channels owe something
+    chore_notes = 4,       ///< answers without a channel
+    chore_timed = 8,       ///< channels have a deadline
+    chore_requests = 16,   ///< requests wait, whose listener may have been closed
     chore_operations = 32, ///< one-sided operations met a full ring or queue of completions
     chore_rendezvous = 64  ///< long messages are on their way
 };
