@@ -227,11 +227,13 @@ int ntbmsg_channel_close(ntbmsg_channel *channel)
     leave_set(c);
     c.handle = false;
     c.want_write = false;
-    leave_cq(c);
     drop_parked(c);
     if (state_of(c) == NTBMSG_CHANNEL_CONNECTING)
         reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
     shut(c);
+    leave_cq(c); // behind it: a callback cannot post any more
+    if (c.close_waits)
+        close_when_idle(c);
     if (state_of(c) == NTBMSG_CHANNEL_SHUT)
         set_deadline(c, c.timeout_ms); // a peer that never closes does not keep the slot
     maybe_free(c);

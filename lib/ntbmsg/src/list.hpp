@@ -20,7 +20,6 @@ class List
 public:
     bool empty() const { return first_ == nullptr; }
     T *first() const { return first_; }
-    T *last() const { return last_; }
     static T *after(const T &t) { return (t.*Node).next; }
     static bool has(const T &t) { return (t.*Node).listed; }
 

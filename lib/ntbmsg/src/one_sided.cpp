@@ -51,12 +51,12 @@ void one_sided_go_on(Channel &c)
 void one_sided_chores(Worker &w)
 {
     // Each once: what one waits for, room in its queue of completions, says nothing of the others.
-    Channel *const last = w.operating.last();
-    for (Channel *c = w.operating.pop(); c != nullptr; c = w.operating.pop()) {
+    for (uint32_t turns = w.slots.used(); turns > 0; --turns) {
+        Channel *c = w.operating.pop();
+        if (c == nullptr)
+            break;
         if (!one_sided_flush(w, *c))
             w.operating.push(*c);
-        if (c == last)
-            break;
     }
     if (w.operating.empty())
         w.chores &= ~chore_operations;

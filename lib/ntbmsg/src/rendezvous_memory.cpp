@@ -248,13 +248,13 @@ void rendezvous_chores(Worker &w)
         send_try(w);
     if (r.tried_owed)
         r.tried_owed = send_message(w, 0, protocol::op_tried, r.tried, nullptr) != 0;
-    Channel *const last = w.moving.last();
-    for (Channel *c = w.moving.pop(); c != nullptr; c = w.moving.pop()) {
+    for (uint32_t turns = w.slots.used(); turns > 0; --turns) {
+        Channel *c = w.moving.pop();
+        if (c == nullptr)
+            break;
         const bool pushed = rendezvous_push(*c, *c->rendezvous);
         if (!rendezvous_grant(*c, *c->rendezvous) || !pushed)
             w.moving.push(*c);
-        if (c == last)
-            break;
     }
     if (w.moving.empty() && !r.fence_owed && !r.fenced_owed && !r.try_owed && !r.tried_owed)
         w.chores &= ~chore_rendezvous;

@@ -707,6 +707,45 @@ void on_completion(const ntbmsg_completion *completion, void *arg)
     EXPECT_EQ(ntbmsg_post_burst(chain.channel, &chain.next, 1), 1);
 }
 
+// What is cancelled by a close is told by calls too, and they are behind the end of the handle.
+TEST_F(OneSided, ACallbackCannotPostOnWhatIsBeingClosed)
+{
+    ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+    struct Told {
+        ntbmsg_channel *channel = nullptr;
+        ntbmsg_work again{};
+        unsigned count = 0;
+    } told;
+    const auto on_cancelled = [](const ntbmsg_completion *completion, void *arg) {
+        auto &t = *static_cast<Told *>(arg);
+        EXPECT_EQ(completion->status, -ECANCELED);
+        EXPECT_EQ(ntbmsg_post_burst(t.channel, &t.again, 1), -ESHUTDOWN);
+        ++t.count;
+    };
+    ntbmsg_cq *calls = nullptr;
+    ASSERT_EQ(ntbmsg_cq_create(1, on_cancelled, &told, &calls), 0);
+    ntbmsg_channel_options mine = channel_options(here_);
+    mine.cq = calls;
+    ASSERT_NO_FATAL_FAILURE(open_channel(mine, channel_options(there_)));
+    std::vector<uint8_t> memory(64), data(64);
+    ntbmsg_region *region = serve(memory);
+    ntbmsg_remote *remote = open_remote(token_of(region));
+    const ntbmsg_sge sge = piece(data);
+    told.channel = here_.channel;
+    told.again = work(NTBMSG_OP_READ, remote, 0, &sge, 1);
+    for (unsigned i = 0; i < 3; ++i)
+        ASSERT_EQ(post(told.again), 1);
+    EXPECT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    here_.channel = nullptr;
+    EXPECT_EQ(told.count, 3u);
+    settle();
+    EXPECT_EQ(told.count, 3u);
+    ntbmsg_remote_close(remote);
+    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_cq_destroy(calls), 0);
+}
+
 TEST_F(OneSided, ACallbackMayPost)
 {
     ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
