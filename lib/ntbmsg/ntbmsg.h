@@ -23,9 +23,17 @@
  * NTBMSG_EVENT_BACK; listeners and poll sets stay.
  *
  * Threads: one thread at a time sends on a bare queue and one at a time receives from it; different
- * queues, and the two directions of one, are independent. One thread at a time uses a worker and
- * all that belongs to it (channels, and poll sets of these), and polls for itself by ntbmsg_poll(),
- * ntbmsg_worker_poll() or a receive.
+ * queues, and the two directions of one, are independent. For workers there are two ways, chosen by
+ * ntbmsg_endpoint_options::dedicated, with the same calls:
+ *
+ * - run to completion: one thread at a time uses a worker and all that belongs to it (channels,
+ *   and poll sets of these), and polls for itself by ntbmsg_poll(),
+ *   ntbmsg_worker_poll() or a receive;
+ * - dedicated: one thread (an lcore, or a DPDK service) calls ntbmsg_worker_poll() without end and
+ *   nothing else of the worker; any number of other threads use channels, each channel and poll
+ *   set by one thread at a time. A shutdown, a reset and a close are asked for, and done when the
+ *   worker gets to them; what was sent before them goes first. The polling has stopped, and no
+ *   other call is under way, before the endpoint is closed.
  *
  * Open, close and event calls of one endpoint come from one thread at a time. Statistics and link
  * state are safe from any thread. Nothing here blocks but ntbmsg_wait_connected(),
@@ -76,14 +84,19 @@ struct ntbmsg_endpoint_options {
                              65280; 0: 2048 */
     uint32_t workers;     /**< queue pairs that carry channels; default 0. Both hosts have the same
                              numbers of queues and of workers */
-    uint32_t channels;    /**< most channels a worker, 16 to 65535; 0: 4096 */
-    uint32_t rx_mbufs; /**< short messages that all channels of a worker may hold together, 512 to
-                          1048576; 0: 16384. What is left of it bounds the credits of the next
-                          channel */
+    uint32_t dedicated; /**< 1: a polling lcore drives the workers for other threads; 0: each worker
+                           is driven by the thread that uses it */
+    uint32_t service;   /**< 1, with dedicated: each worker registers a service
+                           "ntbmsg_<device>_<worker>" that polls it on a service lcore */
+    uint32_t channels;  /**< most channels a worker, 16 to 65535; 0: 4096 */
+    uint32_t rx_mbufs;  /**< short messages that all channels of a worker may hold together, 512 to
+                           1048576; 0: 16384. What is left of it bounds the credits of the next
+                           channel */
     uint32_t rendezvous_bytes; /**< memory of a worker for long messages of the peer, power of two,
                                   65536 to 2^30, lent to it as a whole; messages up to that less
                                   32768 bytes, at most NTBMSG_MAX_MESSAGE, need no credit in bytes.
-                                  0: none, and messages are as long as credits allow */
+                                  0: none, and messages are as long as credits allow; dedicated
+                                  workers: 0 */
 };
 
 /** Travels with a message, opaque to the library. Same layout as rte_pmd_plx_ntb_meta. */
@@ -298,6 +311,8 @@ struct ntbmsg_channel_options {
     uint32_t credit_bytes;       /**< and bytes in receive buffers: a message longer than the peer's
                                     inline limit counts as whole buffers; 0: 65536 */
     uint32_t operations;         /**< one-sided operations under way, 1 to 4096; 0: 64. Needs cq */
+    uint32_t send_depth;         /**< messages taken from the caller and not sent yet, dedicated
+                                    workers, 1 to 65535; 0: 64 */
     uint32_t timeout_ms;         /**< for the answer to a connect; 0: 5000 */
     uint32_t rendezvous_min;     /**< messages from so many bytes on are stored straight into the
                                     peer's rendezvous memory, where it has some, and longer ones
@@ -496,13 +511,15 @@ struct ntbmsg_ready {
 
 /**
  * Creates a poll set.
- * @param worker  that carries all its channels, and is driven by ntbmsg_poll()
+ * @param worker  that carries all its channels, and is driven by ntbmsg_poll(): run to completion;
+ *   NULL: for channels of any dedicated workers
  * @param out     to be destroyed by ntbmsg_poll_set_destroy(), when no channel has it any more
  * @return 0; -EINVAL; -ENOMEM
  */
 int ntbmsg_poll_set_create(struct ntbmsg_worker *worker, struct ntbmsg_poll_set **out);
 
-/** @return 0; -EBUSY some channel still has it. NULL is ignored. */
+/** @return 0; -EBUSY some channel still has it; for dedicated workers also until they have got to a
+ * close: call again. NULL is ignored. */
 int ntbmsg_poll_set_destroy(struct ntbmsg_poll_set *set);
 
 /**
@@ -674,7 +691,8 @@ int ntbmsg_region_token_get(const struct ntbmsg_region *region, struct ntbmsg_re
  * @param channel  over which it will be used; belongs to it until ntbmsg_remote_close()
  * @param token    as the peer sent it
  * @param out      to be closed by ntbmsg_remote_close()
- * @return 0; -EINVAL NULL, a token that cannot be, or a channel without a completion queue;
+ * @return 0; -ENOTSUP the channel's worker is dedicated: it serves the peer's operations, and posts
+ *   none; -EINVAL NULL, a token that cannot be, or a channel without a completion queue;
  *   -ENOTCONN the channel is not open; -ENOMEM
  */
 int ntbmsg_remote_open(struct ntbmsg_channel *channel, const struct ntbmsg_region_token *token,

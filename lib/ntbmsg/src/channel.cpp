@@ -8,7 +8,9 @@
 
 #include <rte_mbuf.h>
 
+#include "dedicated.hpp"
 #include "listener.hpp"
+#include "lock.hpp"
 #include "parked.hpp"
 #include "poll_set.hpp"
 #include "trace.hpp"
@@ -43,6 +45,8 @@ int pay_accept(Channel &c)
         // Not before: messages must come behind the ACCEPT.
         c.tx.grant(c.peer_grant);
         tell(c, c.want_write ? NTBMSG_WRITABLE : 0);
+        if (c.proxy != nullptr)
+            c.worker->stalled.push(c); // what was sent meanwhile
         c.want_write = false;
     }
     return rc;
@@ -90,7 +94,8 @@ uint32_t longest_for(const Worker &w, const protocol::Opening &opening)
 
 void choose_way(Channel &c)
 {
-    const uint32_t most = rendezvous_longest(*c.worker);
+    // Long messages are moved by the thread that sends them.
+    const uint32_t most = c.worker->dedicated ? 0 : rendezvous_longest(*c.worker);
     c.eager = most != 0 ? std::min(c.longest, c.rendezvous_min - 1) : c.longest;
     c.longest = std::max(c.longest, most);
 }
@@ -99,6 +104,11 @@ void tell(Channel &c, uint32_t events)
 {
     if (c.set == nullptr || events == 0)
         return;
+    if (c.proxy != nullptr) {
+        if (!c.proxy->closing)
+            tell_shared(c, events);
+        return;
+    }
     c.events |= events;
     c.set->ready.push(c);
 }
@@ -129,6 +139,8 @@ void drop_parked(Channel &c)
     while (const unsigned n = unpark(c.parked, mbufs, nullptr, burst_max)) {
         drop(*c.worker, n);
         rte_pktmbuf_free_bulk(mbufs, n);
+        if (c.proxy != nullptr)
+            c.proxy->delivered.add(-uint64_t{n});
     }
 }
 
@@ -157,6 +169,8 @@ void end(Channel &c, uint8_t state, uint32_t reason)
     }
     const bool refused = state == NTBMSG_CHANNEL_REJECTED || state == NTBMSG_CHANNEL_TIMED_OUT;
     tell(c, (refused ? 0 : NTBMSG_ENDED) | (answered ? NTBMSG_ANSWERED : NTBMSG_READABLE));
+    if (c.proxy != nullptr)
+        w.stalled.push(c); // what it did not send is freed
     maybe_free(c);
 }
 
@@ -178,6 +192,8 @@ void reset(Channel &c, uint32_t reason)
 
 void protest(Channel &c)
 {
+    if (has_ended(state_of(c)))
+        return; // the peer could not know when it said that
     c.worker->bad_peer.add(1);
     reset(c, static_cast<uint32_t>(NTBMSG_REASON_PROTOCOL));
 }
@@ -185,12 +201,20 @@ void protest(Channel &c)
 void maybe_free(Channel &c)
 {
     Worker &w = *c.worker;
-    if (c.handle || c.owed != 0 || c.close_waits || !has_ended(state_of(c)))
+    if (c.handle.load(std::memory_order_relaxed) || c.owed != 0 || c.close_waits ||
+        !has_ended(state_of(c)))
+        return;
+    // The poll set may still have it in a list.
+    if (c.set != nullptr)
         return;
     drop_parked(c);
     w.owing.remove(c);
     w.timed.remove(c);
     w.stalled.remove(c);
+    const Locked held(w.lock);
+    if (c.calls.load(std::memory_order_acquire) != 0)
+        return; // another thread has just called on it
+    free_proxy(c);
     w.budget.release(c.rx.granted);
     w.slots.give_back(c);
 }
@@ -201,8 +225,7 @@ void time_out(Channel &c)
     w.timed.remove(c);
     switch (state_of(c)) {
     case state_requested:
-        leave_requests(c);
-        w.slots.give_back(c);
+        withdraw(c);
         break;
     case NTBMSG_CHANNEL_CONNECTING:
         end(c, NTBMSG_CHANNEL_TIMED_OUT, NTBMSG_REASON_NONE);
@@ -250,6 +273,9 @@ void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
     const uint8_t state = state_of(c);
     if (m->pkt_len != 0 || !c.tx.give_back(back, may_send(state)))
         return protest(c);
+    c.tx_confirmed.add(back.messages);
+    if (c.proxy != nullptr)
+        return send_on(c);
     if (c.want_write && may_send(state)) {
         c.want_write = false;
         tell(c, NTBMSG_WRITABLE);

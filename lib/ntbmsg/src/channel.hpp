@@ -22,6 +22,7 @@ namespace ntbmsg
 using Worker = ::ntbmsg_worker;
 using Channel = ::ntbmsg_channel;
 using PollSet = ::ntbmsg_poll_set;
+struct Proxy;
 
 /// States of a slot that no handle shows.
 inline constexpr uint8_t state_free = 0;
@@ -45,11 +46,11 @@ struct Parked {
 
 } // namespace ntbmsg
 
-/// Zeroed when a slot is taken, but for what is marked as lasting. The first two cache lines are
-/// what a burst touches.
+/// Cleared when a slot is given back, but for what is marked as lasting. The first two cache lines
+/// are what a burst touches.
 struct alignas(64) ntbmsg_channel {
-    uint32_t tx_word; ///< of the peer's slot
-    uint32_t rx_word; ///< of this slot; 0: free
+    uint32_t tx_word;              ///< of the peer's slot
+    std::atomic<uint32_t> rx_word; ///< of this slot; 0: free
     ntbmsg::SendCredit tx;
     ntbmsg::Worker *worker; ///< lasting
     ntbmsg::Parked parked;
@@ -59,8 +60,10 @@ struct alignas(64) ntbmsg_channel {
     bool want_write; ///< a send was cut short
     bool close_sent; ///< or owed
     bool close_seen;
-    bool handle;      ///< the application holds it
-    bool close_waits; ///< CLOSE is owed once operations under way are done
+    bool close_waits;         ///< CLOSE is owed once operations under way are done
+    std::atomic<bool> handle; ///< the application holds it
+    bool begun;               ///< the engine knows it
+    ntbmsg::Proxy *proxy;     ///< what threads share where the worker is dedicated; else NULL
     ntbmsg::Counter tx_messages, tx_bytes, rx_messages, rx_bytes;
 
     // Slow path from here.
@@ -77,7 +80,9 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg_cq *cq;       ///< takes its completions; NULL: no operation can be posted
     uint32_t operations; ///< most that are under way
     uint64_t deadline_us;
-    ntbmsg::Counter tx_full;
+    ntbmsg::Counter tx_full, tx_confirmed;
+    std::atomic<uint32_t> calls; ///< Call: of other threads, where the worker is dedicated
+    ntbmsg_channel *next_call;
     uint64_t listener; ///< serial of the listener, of a request
     uint32_t reason;
     uint32_t timeout_ms;
@@ -132,6 +137,10 @@ int choose_options(const ntbmsg_channel_options *options, const Worker &w,
 /// Gives a slot to the application: credit, poll set, what goes to the peer. @return false: there
 /// is no credit left to grant
 bool equip(Channel &c, const ntbmsg_channel_options &options);
+/// Nothing more is sent on it.
+void shut(Channel &c);
+/// The handle was given back.
+void let_go(Channel &c);
 
 // All by the thread that drives the worker.
 

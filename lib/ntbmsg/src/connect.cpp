@@ -3,9 +3,13 @@
 #include <cerrno>
 #include <cstring>
 
+#include <rte_cycles.h>
+
 #include "clock.hpp"
 #include "cq.hpp"
+#include "dedicated.hpp"
 #include "endpoint.hpp"
+#include "lock.hpp"
 #include "poll_set.hpp"
 #include "trace.hpp"
 #include "worker.hpp"
@@ -21,24 +25,26 @@ constexpr uint32_t default_bytes = 65536;
 constexpr uint32_t default_timeout_ms = 5000;
 constexpr uint32_t default_rendezvous_min = 65536;
 constexpr uint32_t default_operations = 64, max_operations = 4096;
+constexpr uint32_t max_send_depth = 65535;
+constexpr unsigned nap_us = 50;
 
 /// A handle that was given back, or never was one.
 bool is_gone(const Channel *c)
 {
-    return c == nullptr || !c->handle;
+    return c == nullptr || !c->handle.load(std::memory_order_relaxed);
 }
 
-/// Nothing more is sent on it.
-void shut(Channel &c)
+/// A slot for a connect, equipped. @return 0, -ENOSPC or -ENOBUFS
+int take_slot(Worker &w, const ntbmsg_channel_options &options, Channel *&c)
 {
-    if (!may_send(state_of(c)))
-        return;
-    c.tx.now.messages = 0;
-    close_when_idle(c);
-    if (state_of(c) == NTBMSG_CHANNEL_PEER_CLOSED)
-        end(c, NTBMSG_CHANNEL_CLOSED, NTBMSG_REASON_NONE);
-    else
-        c.state.store(NTBMSG_CHANNEL_SHUT, std::memory_order_release);
+    const Locked held(w.lock);
+    c = w.slots.take();
+    if (c == nullptr)
+        return -ENOSPC;
+    if (equip(*c, options))
+        return 0;
+    w.slots.give_back(*c);
+    return -ENOBUFS;
 }
 
 int wait_result(uint8_t state)
@@ -74,7 +80,9 @@ int choose_options(const ntbmsg_channel_options *options, const Worker &w,
         return -EINVAL;
     if (o.operations > max_operations || (o.operations != 0 && o.cq == nullptr))
         return -EINVAL;
-    if (o.set != nullptr && o.set->worker != &w)
+    if (o.set != nullptr && o.set->worker != (w.dedicated ? nullptr : &w))
+        return -EINVAL;
+    if (o.send_depth > max_send_depth)
         return -EINVAL;
     chosen = o;
     return 0;
@@ -86,11 +94,15 @@ bool equip(Channel &c, const ntbmsg_channel_options &o)
     const uint32_t bytes = o.credit_bytes != 0 ? o.credit_bytes : default_bytes;
     const uint64_t buffers = (uint64_t{bytes} + w.own_buf_bytes - 1) / w.own_buf_bytes;
     Credit granted;
+    if (w.dedicated && (c.proxy = make_proxy(o)) == nullptr)
+        return false;
     if (!w.budget.reserve(
             {o.credit_messages != 0 ? o.credit_messages : default_messages,
              static_cast<uint32_t>(std::min<uint64_t>(buffers, protocol::max_credit))},
-            least_messages, granted))
+            least_messages, granted)) {
+        free_proxy(c);
         return false;
+    }
     c.rx.grant(granted);
     c.user = o.user;
     c.operations = o.operations != 0 ? o.operations : default_operations;
@@ -100,10 +112,40 @@ bool equip(Channel &c, const ntbmsg_channel_options &o)
     c.own_private_bytes = static_cast<uint8_t>(o.private_bytes);
     if (o.private_bytes != 0)
         std::memcpy(c.own_private, o.private_data, o.private_bytes);
-    c.handle = true;
+    c.handle.store(true, std::memory_order_relaxed);
     if (o.set != nullptr)
         join(*o.set, c);
     return true;
+}
+
+void shut(Channel &c)
+{
+    if (!may_send(state_of(c)))
+        return;
+    c.tx.now.messages = 0;
+    close_when_idle(c);
+    if (state_of(c) == NTBMSG_CHANNEL_PEER_CLOSED)
+        end(c, NTBMSG_CHANNEL_CLOSED, NTBMSG_REASON_NONE);
+    else
+        c.state.store(NTBMSG_CHANNEL_SHUT, std::memory_order_release);
+}
+
+void let_go(Channel &c)
+{
+    c.handle.store(false, std::memory_order_relaxed);
+    c.want_write = false;
+    drop_parked(c);
+    if (state_of(c) == NTBMSG_CHANNEL_CONNECTING) {
+        leave_cq(c);
+        return reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    }
+    shut(c);
+    leave_cq(c); // behind it: a callback cannot post any more
+    if (c.close_waits)
+        close_when_idle(c);
+    if (state_of(c) == NTBMSG_CHANNEL_SHUT)
+        set_deadline(c, c.timeout_ms); // a peer that never closes does not keep the slot
+    maybe_free(c);
 }
 
 } // namespace ntbmsg
@@ -127,21 +169,23 @@ int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_op
     ntbmsg_channel_options chosen;
     if (const int rc = choose_options(options, w, chosen); rc != 0)
         return rc;
-    if (connection_changed(w)) // else the next poll would take the new channel for an old one
+    if (!w.dedicated &&
+        connection_changed(w)) // else the next poll would take the new channel for an old one
         change_connection(w, nullptr, nullptr, 0);
     if (!w.endpoint->up.load(std::memory_order_acquire) || w.refused != nullptr)
         return -ENOTCONN;
-    Channel *c = w.slots.take();
-    if (c == nullptr)
-        return -ENOSPC;
-    if (!equip(*c, chosen)) {
-        w.slots.give_back(*c);
-        return -ENOBUFS;
-    }
+    Channel *c = nullptr;
+    if (const int rc = take_slot(w, chosen, c); rc != 0)
+        return rc;
     c->port = port;
     c->state.store(NTBMSG_CHANNEL_CONNECTING, std::memory_order_release);
     trace_connect(*c);
     *out = c;
+    if (w.dedicated) {
+        call(*c, call_begin);
+        return 0;
+    }
+    c->begun = true;
     set_deadline(*c, c->timeout_ms);
     owe(*c, owe_connect);
     do_chores(w);
@@ -155,7 +199,8 @@ int ntbmsg_channel_wait_open(ntbmsg_channel *channel, uint32_t timeout_ms)
     const uint64_t start = real_us();
     while (state_of(*channel) == NTBMSG_CHANNEL_CONNECTING &&
            real_us() - start < uint64_t{timeout_ms} * 1000)
-        poll(*channel->worker);
+        channel->worker->dedicated ? rte_delay_us_sleep(nap_us)
+                                   : static_cast<void>(poll(*channel->worker));
     return wait_result(state_of(*channel));
 }
 
@@ -188,7 +233,7 @@ int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *
              .rx_messages = c.rx_messages.get(),
              .rx_bytes = c.rx_bytes.get(),
              .tx_full = c.tx_full.get(),
-             .unconfirmed = c.tx.out.messages,
+             .unconfirmed = c.tx_messages.get() - c.tx_confirmed.get(),
              .private_bytes = c.peer_private_bytes,
              .private_data = {}};
     std::memcpy(info->private_data, c.peer_private, c.peer_private_bytes);
@@ -204,6 +249,11 @@ int ntbmsg_channel_shutdown(ntbmsg_channel *channel)
         return 0;
     if (!may_send(state))
         return -ENOTCONN;
+    if (channel->proxy != nullptr) {
+        channel->proxy->shut = true;
+        call(*channel, call_shut);
+        return 0;
+    }
     shut(*channel);
     do_chores(*channel->worker);
     return 0;
@@ -213,6 +263,11 @@ int ntbmsg_channel_reset(ntbmsg_channel *channel, uint32_t reason)
 {
     if (is_gone(channel) || reason > INT32_MAX)
         return -EINVAL;
+    if (channel->proxy != nullptr) {
+        channel->proxy->reason.store(reason, std::memory_order_relaxed);
+        call(*channel, call_reset);
+        return 0;
+    }
     reset(*channel, reason);
     do_chores(*channel->worker);
     return 0;
@@ -223,20 +278,13 @@ int ntbmsg_channel_close(ntbmsg_channel *channel)
     if (is_gone(channel))
         return 0;
     Channel &c = *channel;
+    if (c.proxy != nullptr) {
+        call(c, call_close);
+        return 0;
+    }
     Worker &w = *c.worker;
     leave_set(c);
-    c.handle = false;
-    c.want_write = false;
-    drop_parked(c);
-    if (state_of(c) == NTBMSG_CHANNEL_CONNECTING)
-        reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
-    shut(c);
-    leave_cq(c); // behind it: a callback cannot post any more
-    if (c.close_waits)
-        close_when_idle(c);
-    if (state_of(c) == NTBMSG_CHANNEL_SHUT)
-        set_deadline(c, c.timeout_ms); // a peer that never closes does not keep the slot
-    maybe_free(c);
+    let_go(c);
     do_chores(w);
     return 0;
 }

@@ -16,6 +16,7 @@
 
 #include "log.hpp"
 #include "registry.hpp"
+#include "service.hpp"
 #include "trace.hpp"
 
 RTE_LOG_REGISTER(ntbmsg_logtype, lib.ntbmsg, NOTICE)
@@ -201,6 +202,14 @@ int start(ntbmsg_endpoint &e)
     return rc;
 }
 
+int start_services(ntbmsg_endpoint &e)
+{
+    int rc = 0;
+    for (uint32_t i = 0; rc == 0 && e.options.service != 0 && i < e.workers_made; ++i)
+        rc = ntbmsg::start_service(e.workers[i]);
+    return rc;
+}
+
 int bring_up(ntbmsg_endpoint &e)
 {
     int rc = configure(e);
@@ -220,11 +229,15 @@ int bring_up(ntbmsg_endpoint &e)
         rc = ntbmsg::find_stats(e.dev_id, e.stat_ids);
     if (rc == 0)
         rc = start(e);
+    if (rc == 0)
+        rc = start_services(e);
     return rc;
 }
 
 void stop(ntbmsg_endpoint &e)
 {
+    for (uint32_t i = 0; i < e.workers_made; ++i)
+        ntbmsg::stop_service(e.workers[i]);
     if (e.has_events)
         rte_pmd_plx_ntb_event_register(e.dev_id, nullptr, nullptr);
     if (e.started)

@@ -8,9 +8,8 @@ namespace ntbmsg
 
 template <class T>
 struct ListNode {
-    T *previous;
+    T *previous; ///< NULL: in no list; the first element's is itself
     T *next;
-    bool listed;
 };
 
 /// A queue of T by its node @p Node. All zeros is an empty one. One thread.
@@ -20,16 +19,17 @@ class List
 public:
     bool empty() const { return first_ == nullptr; }
     T *first() const { return first_; }
+    T *last() const { return last_; }
     static T *after(const T &t) { return (t.*Node).next; }
-    static bool has(const T &t) { return (t.*Node).listed; }
+    static bool has(const T &t) { return (t.*Node).previous != nullptr; }
 
     /// Nothing happens to an element that is in it already.
     void push(T &t)
     {
         ListNode<T> &node = t.*Node;
-        if (node.listed)
+        if (node.previous != nullptr)
             return;
-        node = {last_, nullptr, true};
+        node = {last_ != nullptr ? last_ : &t, nullptr};
         if (last_ != nullptr)
             (last_->*Node).next = &t;
         else
@@ -39,16 +39,16 @@ public:
     void remove(T &t)
     {
         ListNode<T> &node = t.*Node;
-        if (!node.listed)
+        if (node.previous == nullptr)
             return;
-        if (node.previous != nullptr)
-            (node.previous->*Node).next = node.next;
-        else
+        if (first_ == &t)
             first_ = node.next;
-        if (node.next != nullptr)
-            (node.next->*Node).previous = node.previous;
         else
-            last_ = node.previous;
+            (node.previous->*Node).next = node.next;
+        if (last_ == &t)
+            last_ = first_ != nullptr ? node.previous : nullptr;
+        else
+            (node.next->*Node).previous = first_ == node.next ? node.next : node.previous;
         node = {};
     }
     T *pop()

@@ -11,6 +11,7 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
+#include "dedicated.hpp"
 #include "endpoint.hpp"
 #include "lock.hpp"
 #include "trace.hpp"
@@ -52,39 +53,92 @@ ntbmsg_listener *listener_of(const Channel &c)
     return l != nullptr && l->serial == c.listener ? l : nullptr;
 }
 
+bool is_orphan(const Channel &c)
+{
+    const Locked held(ports_lock);
+    return listener_of(c) == nullptr;
+}
+
 /// Room for one more request at the listener of a port.
+/// With the worker's lock held.
 /// @return 0 and the listener's serial, or the reason to reject it
 uint32_t register_request(const Worker &w, uint32_t port, uint64_t &serial)
 {
+    if (w.slots.used() == w.slots.count())
+        return static_cast<uint32_t>(NTBMSG_REASON_NO_CHANNEL);
     const Locked held(ports_lock);
     ntbmsg_listener *l = port < std::size(ports) ? ports[port] : nullptr;
     if (l == nullptr)
         return static_cast<uint32_t>(NTBMSG_REASON_NO_LISTENER);
     if (waiting_at(*l, w) >= l->backlog)
         return static_cast<uint32_t>(NTBMSG_REASON_BACKLOG);
-    if (w.slots.used() == w.slots.count())
-        return static_cast<uint32_t>(NTBMSG_REASON_NO_CHANNEL);
     ++waiting_at(*l, w);
     serial = l->serial;
     return 0;
 }
 
-/// Answers with REJECT; the slot is free when that is sent.
+/// It waits no more. With the worker's lock held.
+void leave_requests(Channel &c)
+{
+    if (!RequestList::has(c))
+        return;
+    c.worker->requests.remove(c);
+    const Locked held(ports_lock);
+    if (ntbmsg_listener *l = listener_of(c); l != nullptr)
+        --waiting_at(*l, *c.worker);
+}
+
+/// It will be answered with REJECT. With the worker's lock held.
 void turn_away(Channel &c, uint32_t reason)
 {
     leave_requests(c);
-    c.worker->timed.remove(c);
     c.reason = reason;
     c.state.store(NTBMSG_CHANNEL_REJECTED, std::memory_order_release);
-    owe(c, owe_reject);
 }
 
-/// The request that @p request was told of, still to be answered.
+/// The engine sends the answer; the slot is free after a REJECT.
+void send_answer(Channel &c, uint32_t owed)
+{
+    c.worker->timed.remove(c);
+    owe(c, owed);
+}
+
+/// An answer was given. With the worker's lock held, so that it is not lost in between.
+void ask_for_answer(Channel &c)
+{
+    if (c.worker->dedicated)
+        call(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? call_reject : call_begin);
+}
+
+/// Sends it at once, where the caller drives the worker; else @p c is not to be touched any more.
+void answer_now(const Worker &w, Channel &c)
+{
+    if (w.dedicated)
+        return;
+    send_answer(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? owe_reject : owe_accept);
+    do_chores(*c.worker);
+}
+
+/// Accepted: the peer may send as soon as it knows.
+void open(Channel &c)
+{
+    choose_way(c);
+    c.rx.open();
+    trace_open(c);
+    c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
+}
+
+/// So that an answer does not go to a peer that is gone.
+void notice_loss(Worker &w)
+{
+    if (!w.dedicated && connection_changed(w))
+        change_connection(w, nullptr, nullptr, 0);
+}
+
+/// The request that @p request was told of, still to be answered. With the worker's lock held.
 Channel *find_request(const ntbmsg_request *request)
 {
     Worker &w = *request->worker;
-    if (connection_changed(w))
-        change_connection(w, nullptr, nullptr, 0);
     Channel *c = w.slots.find(request->id);
     const bool open = c != nullptr && state_of(*c) == state_requested && !RequestList::has(*c);
     return open ? c : nullptr;
@@ -102,14 +156,16 @@ void fill_request(Channel &c, ntbmsg_listener *listener, ntbmsg_request *request
 
 } // namespace
 
-void leave_requests(Channel &c)
+void withdraw(Channel &c)
 {
-    if (!RequestList::has(c))
-        return;
-    c.worker->requests.remove(c);
-    const Locked held(ports_lock);
-    if (ntbmsg_listener *l = listener_of(c); l != nullptr)
-        --waiting_at(*l, *c.worker);
+    Worker &w = *c.worker;
+    const Locked held(w.lock);
+    if (state_of(c) != state_requested)
+        return; // it was answered meanwhile
+    leave_requests(c);
+    w.timed.remove(c);
+    w.owing.remove(c);
+    w.slots.give_back(c);
 }
 
 void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
@@ -120,11 +176,13 @@ void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
         return;
     }
     const protocol::Opening &o = message.opening;
+    const Locked held(w.lock);
     uint64_t serial = 0;
     const uint32_t refusal = register_request(w, port, serial);
     if (refusal != 0)
         return note(w, protocol::op_reject, protocol::slot_word(o.slot, o.generation), refusal);
     Channel &c = *w.slots.take(); // register_request() has looked
+    c.begun = true;
     c.state.store(state_requested, std::memory_order_release);
     c.tx_word = protocol::slot_word(o.slot, o.generation);
     c.peer_grant = {o.messages, o.buffers};
@@ -142,6 +200,7 @@ void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
 void reject_orphans(Worker &w)
 {
     const uint32_t closed = closed_listeners.load(std::memory_order_acquire);
+    const Locked held(w.lock);
     if (w.requests.empty())
         w.chores &= ~chore_requests;
     if (closed == w.listeners_seen)
@@ -149,13 +208,10 @@ void reject_orphans(Worker &w)
     w.listeners_seen = closed;
     for (Channel *c = w.requests.first(); c != nullptr;) {
         Channel *after = RequestList::after(*c);
-        bool orphan;
-        {
-            const Locked held(ports_lock);
-            orphan = listener_of(*c) == nullptr;
-        }
-        if (orphan)
+        if (is_orphan(*c)) {
             turn_away(*c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+            send_answer(*c, owe_reject);
+        }
         c = after;
     }
 }
@@ -201,6 +257,7 @@ int ntbmsg_listener_poll(ntbmsg_listener *listener, ntbmsg_worker *worker, ntbms
     using namespace ntbmsg;
     if (listener == nullptr || worker == nullptr || request == nullptr)
         return -EINVAL;
+    const Locked held(worker->lock);
     for (Channel *c = worker->requests.first(); c != nullptr; c = RequestList::after(*c)) {
         if (c->listener != listener->serial)
             continue;
@@ -217,26 +274,29 @@ int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *o
     using namespace ntbmsg;
     if (request == nullptr || request->worker == nullptr || out == nullptr)
         return -EINVAL;
+    Worker &w = *request->worker;
     ntbmsg_channel_options chosen;
-    if (const int rc = choose_options(options, *request->worker, chosen); rc != 0)
+    if (const int rc = choose_options(options, w, chosen); rc != 0)
         return rc;
-    Channel *c = find_request(request);
-    if (c == nullptr)
-        return -ENOENT;
-    if (!equip(*c, chosen)) {
-        turn_away(*c, static_cast<uint32_t>(NTBMSG_REASON_NO_CREDIT));
-        do_chores(*c->worker);
-        return -ENOBUFS;
+    notice_loss(w);
+    Channel *c = nullptr;
+    bool accepted = false;
+    {
+        const Locked held(w.lock);
+        c = find_request(request);
+        if (c == nullptr)
+            return -ENOENT;
+        accepted = equip(*c, chosen);
+        if (accepted)
+            open(*c);
+        else
+            turn_away(*c, static_cast<uint32_t>(NTBMSG_REASON_NO_CREDIT));
+        ask_for_answer(*c);
     }
-    c->worker->timed.remove(*c);
-    choose_way(*c);
-    c->rx.open();
-    c->state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
-    trace_open(*c);
-    *out = c;
-    owe(*c, owe_accept);
-    do_chores(*c->worker);
-    return 0;
+    if (accepted)
+        *out = c;
+    answer_now(w, *c);
+    return accepted ? 0 : -ENOBUFS;
 }
 
 int ntbmsg_reject(const ntbmsg_request *request, uint32_t reason, const void *data, uint32_t bytes)
@@ -245,13 +305,20 @@ int ntbmsg_reject(const ntbmsg_request *request, uint32_t reason, const void *da
     if (request == nullptr || request->worker == nullptr || reason > INT32_MAX ||
         bytes > NTBMSG_MAX_PRIVATE || (data == nullptr && bytes != 0))
         return -EINVAL;
-    Channel *c = find_request(request);
-    if (c == nullptr)
-        return -ENOENT;
-    if (bytes != 0)
-        std::memcpy(c->own_private, data, bytes);
-    c->own_private_bytes = static_cast<uint8_t>(bytes);
-    turn_away(*c, reason);
-    do_chores(*c->worker);
+    Worker &w = *request->worker;
+    notice_loss(w);
+    Channel *c = nullptr;
+    {
+        const Locked held(w.lock);
+        c = find_request(request);
+        if (c == nullptr)
+            return -ENOENT;
+        if (bytes != 0)
+            std::memcpy(c->own_private, data, bytes);
+        c->own_private_bytes = static_cast<uint8_t>(bytes);
+        turn_away(*c, reason);
+        ask_for_answer(*c);
+    }
+    answer_now(w, *c);
     return 0;
 }

@@ -5,6 +5,7 @@
 
 #include <rte_malloc.h>
 
+#include "dedicated.hpp"
 #include "worker.hpp"
 
 namespace ntbmsg
@@ -13,15 +14,17 @@ namespace ntbmsg
 void join(PollSet &set, Channel &c)
 {
     c.set = &set;
-    ++set.channels;
+    set.channels.fetch_add(1, std::memory_order_relaxed);
 }
 
 void leave_set(Channel &c)
 {
     if (c.set == nullptr)
         return;
+    if (c.proxy != nullptr)
+        return forget(*c.set, c);
     c.set->ready.remove(c);
-    --c.set->channels;
+    c.set->channels.fetch_sub(1, std::memory_order_relaxed);
     c.set = nullptr;
     c.events = 0;
 }
@@ -48,7 +51,7 @@ using namespace ntbmsg;
 
 int ntbmsg_poll_set_create(ntbmsg_worker *worker, ntbmsg_poll_set **out)
 {
-    if (worker == nullptr || out == nullptr)
+    if (out == nullptr || (worker != nullptr && worker->dedicated))
         return -EINVAL;
     auto *set = static_cast<PollSet *>(
         rte_zmalloc("ntbmsg_poll_set", sizeof(PollSet), RTE_CACHE_LINE_SIZE));
@@ -61,7 +64,9 @@ int ntbmsg_poll_set_create(ntbmsg_worker *worker, ntbmsg_poll_set **out)
 
 int ntbmsg_poll_set_destroy(ntbmsg_poll_set *set)
 {
-    if (set != nullptr && set->channels != 0)
+    if (set != nullptr && set->worker == nullptr)
+        bury(*set);
+    if (set != nullptr && set->channels.load(std::memory_order_relaxed) != 0)
         return -EBUSY;
     rte_free(set);
     return 0;
@@ -71,6 +76,8 @@ int ntbmsg_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
 {
     if (unlikely(set == nullptr || ready == nullptr))
         return -EINVAL;
+    if (set->worker == nullptr)
+        return poll_shared(*set, ready, n);
     poll(*set->worker);
     tell_stalled(*set->worker);
     int told = 0;

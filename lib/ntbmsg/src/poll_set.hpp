@@ -6,9 +6,13 @@
 #include "channel.hpp"
 
 struct ntbmsg_poll_set {
-    ntbmsg::Worker *worker;
-    ntbmsg::ReadyList ready; ///< told nobody yet
-    uint32_t channels;       ///< that have it
+    ntbmsg::Worker *worker;         ///< NULL: for channels of dedicated workers
+    ntbmsg::ReadyList ready;        ///< told nobody yet; run to completion
+    std::atomic<uint32_t> channels; ///< that have it
+    // Dedicated workers: a stack that any thread pushes to, and what was taken from it, in order.
+    std::atomic<ntbmsg::Channel *> told;
+    ntbmsg::Channel *first;
+    ntbmsg::Channel *last;
 };
 
 namespace ntbmsg

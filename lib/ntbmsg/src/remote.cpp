@@ -95,6 +95,8 @@ int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token
     std::memcpy(&t, token->bytes, sizeof(t));
     if (!ntbmsg::is_possible(t))
         return -EINVAL;
+    if (channel->worker->dedicated)
+        return -ENOTSUP; // operations are sent by who posts them
     if (!ntbmsg::may_send(ntbmsg::state_of(*channel)))
         return -ENOTCONN;
     if (ntbmsg::requester_of(*channel) == nullptr)

@@ -35,25 +35,23 @@ Channel *Slots::take()
     Channel *c = free_.pop();
     if (c == nullptr)
         return nullptr;
-    Worker *worker = c->worker;
-    auto generation = static_cast<uint16_t>(c->generation + 1U);
-    if (generation == 0)
-        generation = 1;
-    c = new (c) Channel{};
-    c->worker = worker;
-    c->generation = generation;
-    c->rx_word = protocol::slot_word(slot_of(*c), generation);
+    if (++c->generation == 0)
+        c->generation = 1;
     ++used_;
+    c->rx_word.store(protocol::slot_word(slot_of(*c), c->generation), std::memory_order_relaxed);
     return c;
 }
 
 void Slots::give_back(Channel &c)
 {
-    c.rx_word = 0;
     one_sided_free(c);
     rendezvous_end(c, true);
     rendezvous_free(c);
-    c.state.store(state_free, std::memory_order_release);
+    Worker *worker = c.worker;
+    const uint16_t generation = c.generation;
+    new (&c) Channel{};
+    c.worker = worker;
+    c.generation = generation;
     --used_;
     free_.push(c);
 }

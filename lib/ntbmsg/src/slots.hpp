@@ -20,6 +20,7 @@ public:
     int init(Worker &worker, uint32_t count, int socket);
     void destroy();
 
+    // With the worker's lock held.
     /// A slot, cleared, with its next generation. @return NULL: none is free
     Channel *take();
     void give_back(Channel &c);
@@ -31,7 +32,7 @@ public:
         if (slot >= count_)
             return nullptr;
         Channel *c = channels_ + slot;
-        return c->rx_word == word && word != 0 ? c : nullptr;
+        return word != 0 && c->rx_word.load(std::memory_order_relaxed) == word ? c : nullptr;
     }
     uint16_t slot_of(const Channel &c) const { return static_cast<uint16_t>(&c - channels_); }
     uint32_t count() const { return count_; }

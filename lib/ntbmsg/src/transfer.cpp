@@ -6,9 +6,11 @@
 
 #include <rte_mbuf.h>
 
+#include "dedicated.hpp"
 #include "parked.hpp"
 #include "poll_set.hpp"
 #include "trace_points.h"
+#include "transfer.hpp"
 #include "worker.hpp"
 
 using namespace ntbmsg;
@@ -78,13 +80,8 @@ int why_not(Channel &c, const rte_mbuf *m)
     Worker &w = *c.worker;
     if (connection_changed(w))
         change_connection(w, nullptr, nullptr, 0);
-    const uint8_t state = state_of(c);
-    if (state == NTBMSG_CHANNEL_CONNECTING)
-        return -ENOTCONN;
-    if (state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED)
-        return -ESHUTDOWN;
-    if (!may_send(state))
-        return -ECONNRESET;
+    if (const int rc = send_error(state_of(c)); rc != 0)
+        return rc;
     if (m == nullptr)
         return -EINVAL;
     if (m->pkt_len > c.eager && !is_whole(m))
@@ -92,115 +89,27 @@ int why_not(Channel &c, const rte_mbuf *m)
     return m->pkt_len > c.longest && c.tx.granted.messages != 0 ? -EMSGSIZE : 0;
 }
 
-/// A burst was cut short behind @p sent messages. @return what the caller is told
-__rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, unsigned sent, bool ring_full,
-                              int error)
+/// A burst was cut short. @return what the caller is told
+__rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, const SendResult &result)
 {
-    if (sent == 0) {
-        if (error == -EINVAL || error == -EMSGSIZE)
-            return error;
+    if (result.sent == 0) {
+        if (result.error == -EINVAL || result.error == -EMSGSIZE)
+            return result.error;
         if (const int rc = why_not(c, mbufs[0]); rc != 0)
             return rc;
     }
     c.tx_full.add(1);
     c.want_write = true;
-    if (ring_full && c.set != nullptr)
+    if (result.ring_full && c.set != nullptr)
         c.worker->stalled.push(c);
-    return static_cast<int>(sent);
+    return static_cast<int>(result.sent);
 }
 
-/// Sorts a burst of which not all is for @p c. @return messages for it, at the front of @p mbufs
-__rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsigned n)
-{
-    Worker &w = *c.worker;
-    unsigned own = 0;
-    for (unsigned i = 0; i < n;) {
-        const bool mine = protocol::header_word(meta[i].data) == c.rx_word &&
-                          meta[i].flags == protocol::op_data && c.parked.first == nullptr;
-        if (mine && c.rx.use(credit_of(w, mbufs + i, 1))) {
-            mbufs[own] = mbufs[i];
-            meta[own++] = meta[i++];
-            continue;
-        }
-        const unsigned first = i++;
-        while (i < n && protocol::header_word(meta[i].data) != c.rx_word)
-            ++i;
-        sort(w, mbufs + first, meta + first, i - first);
-    }
-    return own;
-}
-
-/// A burst straight from the queue pair.
-[[gnu::always_inline]] inline unsigned receive_direct(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
-                                                      unsigned n)
-{
-    Meta meta[burst_max];
-    Worker &w = *c.worker;
-    unsigned got = take_burst(w, mbufs, meta, n);
-    const uint32_t word = c.rx_word;
-    uint32_t other = 0;
-    bool large = false;
-    for (unsigned i = 0; i < got; ++i) {
-        other |= (protocol::header_word(meta[i].data) ^ word) | meta[i].flags;
-        large |= mbufs[i]->pool != w.rx_pool;
-    }
-    if (unlikely(other != 0 || large || got > c.rx.left.messages))
-        got = sort_for(c, mbufs, meta, got);
-    else
-        c.rx.left.messages -= got;
-    if (imm != nullptr) {
-        for (unsigned i = 0; i < got; ++i)
-            imm[i] = protocol::header_argument(meta[i].data);
-    }
-    return got;
-}
-
-/// Nothing is there: whether more can come.
-int why_nothing(const Channel &c)
-{
-    const uint8_t state = state_of(c);
-    if (state == NTBMSG_CHANNEL_CONNECTING || may_receive(state))
-        return 0;
-    return c.close_seen ? -ESHUTDOWN : -ECONNRESET;
-}
-
-/// The application has them: credit is due.
-[[gnu::always_inline]] inline void account(Channel &c, rte_mbuf *const *mbufs, unsigned n)
+/// Sends as much as credit and ring allow.
+[[gnu::always_inline]] inline SendResult send(Channel &c, rte_mbuf **mbufs, const uint32_t *imm,
+                                              unsigned n)
 {
     const Worker &w = *c.worker;
-    uint64_t bytes = 0;
-    uint32_t buffers = 0;
-    for (unsigned i = 0; i < n; ++i) {
-        bytes += mbufs[i]->pkt_len;
-        if (unlikely(mbufs[i]->pool != w.rx_pool)) {
-            if (likely(mbufs[i]->pool != w.rendezvous.pool))
-                buffers += mbufs[i]->nb_segs;
-            else
-                rendezvous_received(c, mbufs[i]->nb_segs);
-        }
-    }
-    c.rx_messages.add(n);
-    c.rx_bytes.add(bytes);
-    c.rx.received({n, buffers});
-    if (c.rx.due() && may_receive(state_of(c)))
-        owe(c, owe_credit);
-}
-
-[[gnu::always_inline]] inline int traced_send(const Channel &c, uint16_t asked, int result)
-{
-    ntbmsg_trace_channel_send(&c, asked, result);
-    return result;
-}
-
-} // namespace
-
-int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm,
-                              uint16_t n)
-{
-    if (unlikely(channel == nullptr || mbufs == nullptr || !channel->handle))
-        return -EINVAL;
-    Channel &c = *channel;
-    Worker &w = *c.worker;
     unsigned sent = 0;
     while (sent < n) {
         const unsigned wanted = std::min<unsigned>(n - sent, burst_max);
@@ -225,27 +134,166 @@ int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const u
             continue;
         }
         if (unlikely(batch.messages < wanted))
-            return traced_send(c, n, stop_short(c, mbufs + sent, sent, ring_full, taken));
+            return {sent, ring_full, taken};
     }
-    return traced_send(c, n, static_cast<int>(sent));
+    return {sent, false, 0};
+}
+
+/// Sorts a burst of which not all is for @p c. @return messages for it, at the front of @p mbufs
+__rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    Worker &w = *c.worker;
+    unsigned own = 0;
+    for (unsigned i = 0; i < n;) {
+        const bool mine = protocol::header_word(meta[i].data) == c.rx_word &&
+                          meta[i].flags == protocol::op_data && c.parked.first == nullptr;
+        if (mine && c.rx.use(credit_of(w, mbufs + i, 1))) {
+            mbufs[own] = mbufs[i];
+            meta[own++] = meta[i++];
+            continue;
+        }
+        const unsigned first = i++;
+        while (i < n && protocol::header_word(meta[i].data) != c.rx_word)
+            ++i;
+        sort(w, mbufs + first, meta + first, i - first);
+    }
+    return own;
+}
+
+/// What a burst is in the channel's books.
+struct Received {
+    unsigned messages;
+    uint32_t buffers;
+    uint64_t bytes;
+};
+
+/// Counts messages that are handed up.
+Received count(Channel &c, rte_mbuf *const *mbufs, unsigned n)
+{
+    const Worker &w = *c.worker;
+    uint64_t bytes = 0;
+    uint32_t buffers = 0;
+    for (unsigned i = 0; i < n; ++i) {
+        bytes += mbufs[i]->pkt_len;
+        if (unlikely(mbufs[i]->pool != w.rx_pool)) {
+            if (likely(mbufs[i]->pool != w.rendezvous.pool))
+                buffers += mbufs[i]->nb_segs;
+            else
+                rendezvous_received(c, mbufs[i]->nb_segs);
+        }
+    }
+    return {n, buffers, bytes};
+}
+
+/// A burst straight from the queue pair. One pass over it, as long as all of it is short messages
+/// of this channel.
+[[gnu::always_inline]] inline Received receive_direct(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
+                                                      unsigned n)
+{
+    Meta meta[burst_max];
+    Worker &w = *c.worker;
+    const unsigned got = take_burst(w, mbufs, meta, n);
+    const uint32_t word = c.rx_word;
+    const rte_mempool *pool = w.rx_pool;
+    uint64_t bytes = 0;
+    uint32_t other = 0;
+    bool large = got > c.rx.left.messages;
+    for (unsigned i = 0; i < got; ++i) {
+        other |= (protocol::header_word(meta[i].data) ^ word) | meta[i].flags;
+        large |= mbufs[i]->pool != pool;
+        bytes += mbufs[i]->pkt_len;
+        if (imm != nullptr)
+            imm[i] = protocol::header_argument(meta[i].data);
+    }
+    if (unlikely(other != 0 || large)) {
+        const unsigned own = sort_for(c, mbufs, meta, got);
+        for (unsigned i = 0; i < own && imm != nullptr; ++i)
+            imm[i] = protocol::header_argument(meta[i].data);
+        return count(c, mbufs, own);
+    }
+    c.rx.left.messages -= got;
+    return {got, 0, bytes};
+}
+
+/// No channel, or a handle that was given back.
+[[gnu::always_inline]] inline bool is_unusable(const Channel *c)
+{
+    return c == nullptr || !c->handle.load(std::memory_order_relaxed);
+}
+
+/// The application has them: credit is due.
+[[gnu::always_inline]] inline void account(Channel &c, const Received &r)
+{
+    c.rx_messages.add(r.messages);
+    c.rx_bytes.add(r.bytes);
+    c.rx.received({r.messages, r.buffers});
+    if (c.rx.due() && may_receive(state_of(c)))
+        owe(c, owe_credit);
+}
+
+[[gnu::always_inline]] inline int traced_send(const Channel &c, uint16_t asked, int result)
+{
+    ntbmsg_trace_channel_send(&c, asked, result);
+    return result;
+}
+
+} // namespace
+
+int ntbmsg::send_error(uint8_t state)
+{
+    if (may_send(state))
+        return 0;
+    if (state == NTBMSG_CHANNEL_CONNECTING)
+        return -ENOTCONN;
+    return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN
+                                                                          : -ECONNRESET;
+}
+
+int ntbmsg::receive_end(const Channel &c)
+{
+    const uint8_t state = state_of(c);
+    if (state == NTBMSG_CHANNEL_CONNECTING || may_receive(state))
+        return 0;
+    return c.close_seen ? -ESHUTDOWN : -ECONNRESET;
+}
+
+SendResult ntbmsg::send_now(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
+{
+    return send(c, mbufs, imm, n);
+}
+
+int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm,
+                              uint16_t n)
+{
+    if (unlikely(is_unusable(channel) || mbufs == nullptr))
+        return -EINVAL;
+    Channel &c = *channel;
+    if (unlikely(c.proxy != nullptr))
+        return traced_send(c, n, send_shared(c, mbufs, imm, n));
+    const SendResult result = send(c, mbufs, imm, n);
+    if (unlikely(result.sent < n))
+        return traced_send(c, n, stop_short(c, mbufs, result));
+    return traced_send(c, n, static_cast<int>(result.sent));
 }
 
 int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
 {
-    if (unlikely(channel == nullptr || mbufs == nullptr || !channel->handle))
+    if (unlikely(is_unusable(channel) || mbufs == nullptr))
         return -EINVAL;
     Channel &c = *channel;
-    unsigned got;
+    if (unlikely(c.proxy != nullptr))
+        return receive_shared(c, mbufs, imm, n);
+    Received got;
     if (c.parked.first != nullptr) {
-        got = unpark(c.parked, mbufs, imm, n);
+        got = count(c, mbufs, unpark(c.parked, mbufs, imm, n));
         if (c.parked.first != nullptr)
             tell(c, NTBMSG_READABLE);
     } else {
         got = receive_direct(c, mbufs, imm, std::min<unsigned>(n, burst_max));
     }
-    ntbmsg_trace_channel_receive(&c, n, static_cast<int>(got));
-    if (got == 0)
-        return why_nothing(c);
-    account(c, mbufs, got);
-    return static_cast<int>(got);
+    ntbmsg_trace_channel_receive(&c, n, static_cast<int>(got.messages));
+    if (got.messages == 0)
+        return receive_end(c);
+    account(c, got);
+    return static_cast<int>(got.messages);
 }

@@ -96,7 +96,7 @@ bool view_channel(const Worker &w, uint32_t slot, ChannelView &view)
             .rx_messages = c.rx_messages.get(),
             .rx_bytes = c.rx_bytes.get(),
             .tx_full = c.tx_full.get(),
-            .handle = ntbmsg::peek(c.handle)};
+            .handle = c.handle.load(std::memory_order_relaxed)};
     return true;
 }
 

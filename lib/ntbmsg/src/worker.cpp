@@ -9,6 +9,7 @@
 #include <rte_mbuf.h>
 
 #include "clock.hpp"
+#include "dedicated.hpp"
 #include "endpoint.hpp"
 #include "listener.hpp"
 #include "log.hpp"
@@ -88,18 +89,18 @@ void look_at_time(Worker &w)
 /// The connection that a channel belonged to is gone.
 void lose(Channel &c)
 {
-    Worker &w = *c.worker;
     const uint8_t state = state_of(c);
     if (state == state_free)
         return;
     c.owed = 0;
     if (state == state_requested) {
-        w.timed.remove(c);
-        leave_requests(c);
-        w.owing.remove(c);
-        w.slots.give_back(c);
+        withdraw(c);
         return;
     }
+    if (state == NTBMSG_CHANNEL_CONNECTING && !c.begun)
+        return; // another thread has just made it, for the next connection
+    if (state == NTBMSG_CHANNEL_REJECTED)
+        c.begun = false; // the REJECT that was asked for is not sent
     if (has_ended(state))
         maybe_free(c);
     else
@@ -157,6 +158,13 @@ void turn_down(Worker &w, const rte_mbuf *m)
          static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
 }
 
+/// The channel that the peer may mean. @return NULL: there is none
+Channel *find_channel(const Worker &w, uint32_t word)
+{
+    Channel *c = w.slots.find(word);
+    return c != nullptr && c->begun && state_of(*c) != state_requested ? c : nullptr;
+}
+
 /// A message other than DATA. It stays the caller's.
 void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
 {
@@ -171,8 +179,8 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
             w.bad_peer.add(1);
         return;
     }
-    Channel *c = w.slots.find(word);
-    if (c == nullptr || state_of(*c) == state_requested) {
+    Channel *c = find_channel(w, word);
+    if (c == nullptr) {
         if (op == protocol::op_accept)
             turn_down(w, m);
         else if (op > protocol::op_reset || word == 0)
@@ -204,13 +212,13 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
 /// A run of DATA for one word.
 void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
-    Channel *c = w.slots.find(protocol::header_word(meta[0].data));
+    Channel *c = find_channel(w, protocol::header_word(meta[0].data));
     bool taken = false;
-    if (c != nullptr && c->handle) {
+    if (c != nullptr && c->handle.load(std::memory_order_relaxed)) {
         taken = c->rx.use(credit_of(w, mbufs, n));
-        if (!taken && !has_ended(state_of(*c)))
+        if (!taken)
             protest(*c);
-    } else if (c != nullptr && state_of(*c) != state_requested) {
+    } else if (c != nullptr) {
         reset(*c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
     }
     if (unlikely(!taken)) {
@@ -219,7 +227,12 @@ void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
         return;
     }
     park(c->parked, mbufs, n, [=](unsigned i) { return protocol::header_argument(meta[i].data); });
-    tell(*c, NTBMSG_READABLE);
+    if (unlikely(c->proxy != nullptr)) {
+        c->proxy->delivered.add(n);
+        publish(*c);
+    } else {
+        tell(*c, NTBMSG_READABLE);
+    }
 }
 
 /// DATA for one word at the front of a burst. @return messages
@@ -377,6 +390,8 @@ unsigned poll(Worker &w)
     Meta meta[burst_max];
     const unsigned n = take_burst(w, mbufs, meta, burst_max);
     sort(w, mbufs, meta, n);
+    if (w.dedicated)
+        serve(w);
     return n;
 }
 

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <pthread.h>
+
 #include <rte_branch_prediction.h>
 #include <rte_pmd_plx_ntb.h>
 
@@ -64,7 +66,13 @@ struct alignas(64) ntbmsg_worker {
     ntbmsg::TimedList timed;
     ntbmsg::StalledList stalled; ///< want to write and met a full ring
     ntbmsg::RequestList requests;
-    ntbmsg::OperatingList operating; ///< have one-sided operations to go on with
+    ntbmsg::OperatingList operating;      ///< have one-sided operations to go on with
+    std::atomic<ntbmsg::Channel *> calls; ///< channels that other threads have called on
+    pthread_mutex_t lock;                 ///< guards slots, budget and requests: connecting is rare
+    bool has_lock;
+    bool dedicated;
+    bool has_service;
+    uint32_t service; ///< id of the service that polls it
     uint64_t next_deadline_us;
     uint32_t polls; ///< the clock is read in one of 16
     uint32_t listeners_seen;

@@ -9,6 +9,7 @@
 #include <rte_mempool.h>
 
 #include "cq.hpp"
+#include "dedicated.hpp"
 #include "endpoint.hpp"
 #include "listener.hpp"
 #include "log.hpp"
@@ -64,13 +65,13 @@ void forget(Channel &c)
 {
     if (state_of(c) == state_free)
         return;
-    leave_set(c);
-    leave_requests(c);
-    leave_cq(c);
-    c.handle = false;
-    c.owed = 0;
     if (state_of(c) == state_requested)
-        c.state.store(NTBMSG_CHANNEL_REJECTED, std::memory_order_relaxed);
+        return withdraw(c);
+    leave_set(c);
+    leave_cq(c);
+    c.handle.store(false, std::memory_order_relaxed);
+    c.owed = 0;
+    c.calls.store(0, std::memory_order_relaxed);
     end(c, NTBMSG_CHANNEL_LOST, NTBMSG_REASON_NONE);
     maybe_free(c);
 }
@@ -87,7 +88,11 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
     w.own_buf_bytes = sizes.buf_bytes;
     w.own_max_message = sizes.max_message;
     w.peer_buffers.set(sizes.buf_bytes);
+    if (pthread_mutex_init(&w.lock, nullptr) != 0)
+        return -ENOMEM;
+    w.has_lock = true;
     const ntbmsg_endpoint_options &o = e.options;
+    w.dedicated = o.dedicated != 0;
     const uint32_t rx_mbufs = o.rx_mbufs != 0 ? o.rx_mbufs : default_rx_mbufs;
     w.budget.left = {rx_mbufs, sizes.buffers};
     if (const int rc = make_pools(w, rx_mbufs, sizes.socket); rc != 0)
@@ -106,6 +111,9 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
 
 void end_worker(Worker &w)
 {
+    if (w.dedicated)
+        serve(w); // what was asked for last
+    w.calls.store(nullptr, std::memory_order_relaxed);
     for (uint32_t i = 0; i < w.slots.count(); ++i)
         forget(w.slots[i]);
     rendezvous_lose(w);
@@ -116,6 +124,8 @@ void end_worker(Worker &w)
 void free_worker(Worker &w)
 {
     w.slots.destroy();
+    if (w.has_lock)
+        pthread_mutex_destroy(&w.lock);
     rte_mempool_free(w.rx_pool);
     rte_mempool_free(w.control_pool);
     rte_mempool_free(w.op_pool);
