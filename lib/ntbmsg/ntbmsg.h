@@ -289,15 +289,16 @@ enum ntbmsg_channel_state {
     NTBMSG_CHANNEL_LOST = 9,        /**< ended by the loss of the peer */
 };
 
-/** Reasons of the library for a rejection or a reset. An application's are 0 to 0x7fffffff. */
+/** Reasons of the library for a rejection or a reset: negative, on the wire 0x80000001 and so on.
+ * An application's are 0 to 0x7fffffff. */
 enum ntbmsg_reason {
     NTBMSG_REASON_NONE = 0,
-    NTBMSG_REASON_NO_LISTENER = (int)0x80000001, /**< nobody listens on that port */
-    NTBMSG_REASON_BACKLOG = (int)0x80000002,     /**< too many requests wait there */
-    NTBMSG_REASON_NO_CHANNEL = (int)0x80000003,  /**< the worker has no channel left */
-    NTBMSG_REASON_NO_CREDIT = (int)0x80000004,   /**< its receive memory is promised to others */
-    NTBMSG_REASON_CLOSED = (int)0x80000005,      /**< the listener or the handle was closed */
-    NTBMSG_REASON_PROTOCOL = (int)0x80000006,    /**< the peer broke the rules of the protocol */
+    NTBMSG_REASON_NO_LISTENER = -0x7fffffff, /**< nobody listens on that port */
+    NTBMSG_REASON_BACKLOG = -0x7ffffffe,     /**< too many requests wait there */
+    NTBMSG_REASON_NO_CHANNEL = -0x7ffffffd,  /**< the worker has no channel left */
+    NTBMSG_REASON_NO_CREDIT = -0x7ffffffc,   /**< its receive memory is promised to others */
+    NTBMSG_REASON_CLOSED = -0x7ffffffb,      /**< the listener or the handle was closed */
+    NTBMSG_REASON_PROTOCOL = -0x7ffffffa,    /**< the peer broke the rules of the protocol */
 };
 
 /** Options of a channel. Fill in by ntbmsg_channel_options_init(), then change what matters. */
