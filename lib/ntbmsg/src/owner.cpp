@@ -142,6 +142,10 @@ bool has_imm(uint32_t op)
 void carry_out(const Worker &w, const Channel &c, uint32_t op, const Request &q, const rte_mbuf *m,
                Answer &a)
 {
+    if (has_imm(op) && (c.cq == nullptr || !c.handle)) {
+        a.status = Status::no_right; // nobody is there to be told
+        return;
+    }
     switch (op) {
     case protocol::op_write:
     case protocol::op_write_imm:
@@ -169,10 +173,6 @@ void carry_out(const Worker &w, const Channel &c, uint32_t op, const Request &q,
         a.kind = Answer::Kind::imm;
         a.imm = static_cast<uint32_t>(q.extra);
         a.bytes = static_cast<uint32_t>(q.bytes);
-        if (c.cq == nullptr || !c.handle) {
-            a.kind = Answer::Kind::done;
-            a.status = Status::no_right; // nobody is there to be told
-        }
     }
 }
 

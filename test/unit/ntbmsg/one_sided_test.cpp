@@ -759,6 +759,7 @@ TEST_F(OneSided, ACallbackMayPost)
     ntbmsg_region *region = nullptr;
     ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, every_right, &region), 0);
     ntbmsg_remote *remote = open_remote(token_of(region));
+    EXPECT_EQ(memory, pattern(64, 20)) << "what is refused is not written";
     settle();
     std::vector<uint8_t> data = pattern(64, 21);
     const ntbmsg_sge sge = piece(data);
