@@ -34,6 +34,7 @@ struct ntbmsg_remote {
     uint64_t key;
     uint64_t bytes;
     uint32_t rights;
+    uint32_t word;        ///< of the channel: its slot may have been used again
     std::byte *address;   ///< in the window; NULL: every operation is served
     uint32_t last_change; ///< the latest operation whose request changes the region
     bool has_change;      ///< there is one

@@ -55,6 +55,7 @@ int64_t bytes_of(const ntbmsg_work &work)
 int64_t check(const ntbmsg_channel &c, const ntbmsg_work &work)
 {
     if (unlikely(work.remote == nullptr || work.remote->channel != &c ||
+                 work.remote->word != c.rx_word.load(std::memory_order_relaxed) ||
                  work.op < NTBMSG_OP_WRITE || work.op > NTBMSG_OP_COMPARE_SWAP ||
                  (work.flags & ~flags_known) != 0))
         return -EINVAL;

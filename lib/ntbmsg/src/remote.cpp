@@ -107,6 +107,7 @@ int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token
         return -ENOMEM;
     remote->channel = channel;
     remote->key = t.key;
+    remote->word = channel->rx_word.load(std::memory_order_relaxed);
     remote->bytes = t.bytes;
     remote->rights = t.rights;
     remote->address = ntbmsg::place_of(*channel->worker, t);
