@@ -152,8 +152,8 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
 int check_state(const ntbmsg_channel &c)
 {
     const uint8_t state = state_of(c);
-    if (likely(may_send(state)))
-        return 0;
+    if (likely(may_send(state))) // a store must not reach who comes next
+        return connection_changed(*c.worker) ? -ECONNRESET : 0;
     if (state == NTBMSG_CHANNEL_CONNECTING)
         return -ENOTCONN;
     return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN

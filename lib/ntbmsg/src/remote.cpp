@@ -97,7 +97,8 @@ int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token
         return -EINVAL;
     if (channel->worker->dedicated)
         return -ENOTSUP; // operations are sent by who posts them
-    if (!ntbmsg::may_send(ntbmsg::state_of(*channel)))
+    if (!ntbmsg::may_send(ntbmsg::state_of(*channel)) ||
+        ntbmsg::connection_changed(*channel->worker))
         return -ENOTCONN;
     if (ntbmsg::requester_of(*channel) == nullptr)
         return -ENOMEM;
@@ -106,8 +107,8 @@ int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token
     if (remote == nullptr)
         return -ENOMEM;
     remote->channel = channel;
-    remote->key = t.key;
     remote->word = channel->rx_word.load(std::memory_order_relaxed);
+    remote->key = t.key;
     remote->bytes = t.bytes;
     remote->rights = t.rights;
     remote->address = ntbmsg::place_of(*channel->worker, t);
