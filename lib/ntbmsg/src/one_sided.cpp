@@ -10,11 +10,22 @@
 namespace ntbmsg
 {
 
+namespace
+{
+
+/// Nothing is asked for or answered on it any more.
+bool is_over(const Channel &c)
+{
+    return has_ended(state_of(c)) && !c.close_waits;
+}
+
+} // namespace
+
 bool one_sided_receive(Worker &w, Channel &c, uint32_t op, uint32_t argument, const rte_mbuf *m)
 {
     if (state_of(c) == NTBMSG_CHANNEL_CONNECTING)
         return false;
-    if (has_ended(state_of(c)) && !c.close_waits)
+    if (is_over(c))
         return true; // it was under way when the channel ended
     const bool is_answer = op == protocol::op_done || op == protocol::op_read_data;
     const bool sound =
@@ -30,6 +41,8 @@ bool one_sided_flush(Worker &w, Channel &c)
     // poll.
     if (c.one_sided.flushing)
         return false;
+    if (is_over(c))
+        return true;
     c.one_sided.flushing = true;
     const bool answered = owner_flush(w, c);
     const bool asked = requester_flush(w, c);
@@ -80,9 +93,12 @@ void one_sided_end(Channel &c, int status)
         o->held = {};
         o->answered = o->next_request;
     }
-    requester_end(c, status);
-    if (Requester *r = c.one_sided.requester; r != nullptr)
+    if (Requester *r = c.one_sided.requester; r != nullptr) {
+        rte_pktmbuf_free(r->held.mbuf);
+        r->held = {};
         r->next_answer = r->next_request; // none will come
+    }
+    requester_end(c, status);
 }
 
 void one_sided_free(Channel &c)

@@ -140,6 +140,7 @@ void one_sided_free(ntbmsg_channel &channel);
 Requester *requester_of(ntbmsg_channel &channel);
 bool requester_receive(ntbmsg_channel &channel, uint32_t op, uint32_t argument, const rte_mbuf *m);
 bool requester_flush(ntbmsg_worker &worker, ntbmsg_channel &channel);
+/// Completes what is under way. A request that is held has its number and stays to be sent.
 void requester_end(ntbmsg_channel &channel, int status);
 
 /// Puts an operation behind those under way, whose places in the rings the caller has looked for.

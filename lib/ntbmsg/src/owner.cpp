@@ -242,8 +242,6 @@ bool send_done(Worker &w, Channel &c, const Answer &a)
 /// @return true: the answer has gone
 bool send_answer(Worker &w, Channel &c, Owner &o, Answer &a)
 {
-    if (a.kind == Answer::Kind::imm && !tell_imm(c, a))
-        return false;
     while (a.kind == Answer::Kind::read && a.left != 0) {
         if (!send_read_data(w, c, o, a))
             return false;
@@ -278,7 +276,12 @@ bool owner_flush(Worker &w, Channel &c)
     if (!send_held(w, c, o->held))
         return false;
     while (o->answered != o->next_request) {
-        if (!send_answer(w, c, *o, o->answers[o->answered % protocol::requests_max]))
+        Answer &a = o->answers[o->answered % protocol::requests_max];
+        if (a.kind == Answer::Kind::imm && !tell_imm(c, a))
+            return false;
+        if (o->answered == o->next_request)
+            return true; // a callback has reset the channel
+        if (!send_answer(w, c, *o, a))
             return false;
         ++o->answered;
     }

@@ -99,7 +99,13 @@ Operation take_oldest(Requester &r)
 
 void retire(Channel &c, Requester &r)
 {
-    for (Operation *o = oldest(r); o != nullptr && o->all_sent && o->requests == 0; o = oldest(r)) {
+    // What a callback posts is left for the next poll: it may be complete at once, and post again.
+    uint32_t left =
+        r.posted.load(std::memory_order_acquire) - r.retired.load(std::memory_order_relaxed);
+    for (; left > 0; --left) {
+        const Operation *o = oldest(r);
+        if (o == nullptr || !o->all_sent || o->requests != 0)
+            return;
         if (r.sent == r.retired.load(std::memory_order_relaxed))
             ++r.sent; // all of it was done when it was posted
         complete(c, take_oldest(r), 0);
@@ -274,8 +280,12 @@ bool requester_receive(Channel &c, uint32_t op, uint32_t request, const rte_mbuf
     if (r == nullptr || r->next_answer == r->next_request)
         return false; // an answer to nothing
     Operation *o = oldest(*r);
-    if (o == nullptr) // cancelled; only the count goes on
-        return request == r->next_answer && (op == protocol::op_read_data || ++r->next_answer != 0);
+    if (o == nullptr) { // cancelled; only the count goes on
+        if (request != r->next_answer)
+            return false;
+        r->next_answer += op == protocol::op_done ? 1 : 0;
+        return true;
+    }
     if (op == protocol::op_read_data)
         return take_read_data(*r, *o, request, m);
     if (!take_done(*r, *o, request, m))
@@ -299,8 +309,6 @@ void requester_end(Channel &c, int status)
     Requester *r = c.one_sided.requester;
     if (r == nullptr)
         return;
-    rte_pktmbuf_free(r->held.mbuf);
-    r->held = {};
     for (Operation *o = oldest(*r); o != nullptr; o = oldest(*r)) {
         // What was stored directly and asked for no answer has been done.
         const bool done = o->all_sent && o->requests == 0;

@@ -44,6 +44,7 @@ Channel *Slots::take()
 
 void Slots::give_back(Channel &c)
 {
+    one_sided_end(c, -ECONNRESET); // a channel that was closed may still wait to go on
     one_sided_free(c);
     rendezvous_end(c, true);
     rendezvous_free(c);

@@ -544,6 +544,83 @@ TEST_F(OneSided, ALostPeerCompletesWhatIsUnderWay)
     ntbmsg_remote_close(stored);
 }
 
+TEST_F(OneSided, NothingIsStoredOnceTheConnectionIsLost)
+{
+    ntbmsg_region *direct = nullptr;
+    ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, NTBMSG_RIGHT_WRITE, &direct), 0);
+    ntbmsg_remote *stored = open_remote(token_of(direct));
+    ASSERT_TRUE(becomes_direct(stored, direct));
+    std::vector<uint8_t> data = pattern(64, 17);
+    const ntbmsg_sge sge = piece(data);
+    const ntbmsg_region_token token = token_of(direct);
+    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+    there_.channel = nullptr;
+    EXPECT_EQ(ntbmsg_region_revoke(direct), 0);
+    ASSERT_NO_FATAL_FAILURE(close(far_));
+    there_.worker = nullptr;
+    ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
+    EXPECT_EQ(ntbmsg_channel_state(here_.channel), NTBMSG_CHANNEL_OPEN)
+        << "its worker is not polled";
+    EXPECT_EQ(post(work(NTBMSG_OP_WRITE, stored, 0, &sge, 1)), -ECONNRESET);
+    ntbmsg_remote *none = nullptr;
+    EXPECT_EQ(ntbmsg_remote_open(here_.channel, &token, &none), -ENOTCONN);
+    ntbmsg_remote_close(stored);
+}
+
+// Slots are used again: the handle may be the same, the channel is not.
+TEST_F(OneSided, ARemoteIsOfOneChannelAndNotOfItsSlot)
+{
+    std::vector<uint8_t> memory(64), data = pattern(64, 18);
+    ntbmsg_region *region = serve(memory);
+    ntbmsg_remote *remote = open_remote(token_of(region));
+    const ntbmsg_sge sge = piece(data);
+    const ntbmsg_channel *first = here_.channel;
+    unsigned uses = 0;
+    do {
+        ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+        ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+        settle();
+        ASSERT_NO_FATAL_FAILURE(open_channel());
+    } while (here_.channel != first && ++uses < 64);
+    ASSERT_EQ(here_.channel, first);
+    ntbmsg_remote *other = open_remote(token_of(region));
+    EXPECT_EQ(post(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)), -EINVAL);
+    EXPECT_EQ(run(work(NTBMSG_OP_WRITE, other, 0, &sge, 1)).status, 0);
+    ntbmsg_remote_close(remote);
+    ntbmsg_remote_close(other);
+    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+}
+
+// A request that met a full ring has its number: the peer waits for it.
+TEST_F(OneSided, ClosingInFrontOfAFullRingSaysCloseAndNotReset)
+{
+    ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+    ntbmsg_channel_options mine = channel_options(here_);
+    mine.operations = 256;
+    ASSERT_NO_FATAL_FAILURE(open_channel(mine, channel_options(there_)));
+    alignas(8) uint64_t word = 0;
+    ntbmsg_region *region = nullptr;
+    ASSERT_EQ(ntbmsg_region_register(far_, &word, sizeof(word), NTBMSG_RIGHT_ATOMIC, &region), 0);
+    ntbmsg_remote *remote = open_remote(token_of(region));
+    ntbmsg_work add = work(NTBMSG_OP_FETCH_ADD, remote, 0);
+    add.operand = 1;
+    const std::vector<ntbmsg_work> works(256, add);
+    ASSERT_EQ(ntbmsg_post_burst(here_.channel, works.data(), 256), 256);
+    ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    here_.channel = nullptr;
+    EXPECT_TRUE(await([&] { return ntbmsg_channel_state(there_.channel) != NTBMSG_CHANNEL_OPEN; }));
+    EXPECT_EQ(ntbmsg_channel_state(there_.channel), NTBMSG_CHANNEL_PEER_CLOSED);
+    settle();
+    EXPECT_EQ(here_.seen.size(), 256u);
+    for (const ntbmsg_completion &c : here_.seen)
+        EXPECT_EQ(c.status, -ECANCELED);
+    EXPECT_GT(word, 0u);
+    EXPECT_LT(word, 256u) << "the ring was full, else this tests nothing";
+    ntbmsg_remote_close(remote);
+    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+}
+
 // ---- back-pressure
 
 TEST_F(OneSided, OperationsUnderWayAreBounded)
@@ -679,7 +756,10 @@ TEST_F(OneSided, NobodyIsToldWhereThereIsNoQueue)
     ntbmsg_remote *remote = open_remote(token_of(region));
     const ntbmsg_sge sge = piece(data);
     EXPECT_EQ(run(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)).status, 0);
+    EXPECT_EQ(memory, data);
+    data = pattern(64, 21);
     EXPECT_EQ(run(work(NTBMSG_OP_WRITE_IMM, remote, 0, &sge, 1)).status, -EACCES);
+    EXPECT_EQ(memory, pattern(64, 20)) << "what is refused is not written";
     ntbmsg_remote *none = nullptr;
     const ntbmsg_region_token token = token_of(region);
     EXPECT_EQ(ntbmsg_remote_open(there_.channel, &token, &none), -EINVAL) << "nor can it post";
@@ -759,7 +839,6 @@ TEST_F(OneSided, ACallbackMayPost)
     ntbmsg_region *region = nullptr;
     ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, every_right, &region), 0);
     ntbmsg_remote *remote = open_remote(token_of(region));
-    EXPECT_EQ(memory, pattern(64, 20)) << "what is refused is not written";
     settle();
     std::vector<uint8_t> data = pattern(64, 21);
     const ntbmsg_sge sge = piece(data);
@@ -777,6 +856,93 @@ TEST_F(OneSided, ACallbackMayPost)
     EXPECT_EQ(ntbmsg_region_revoke(region), 0);
     EXPECT_EQ(ntbmsg_channel_close(here_.channel), 0);
     here_.channel = nullptr;
+    EXPECT_EQ(ntbmsg_cq_destroy(calls), 0);
+}
+
+// A direct write is complete when it is posted: a callback that posts the next one must not keep
+// the worker, nor what it has left to be done keep the slot.
+TEST_F(OneSided, ACallbackThatAlwaysPostsLeavesThePollAndTheChannel)
+{
+    ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+    constexpr unsigned most = 100000;
+    struct Again {
+        ntbmsg_channel *channel = nullptr;
+        ntbmsg_work work{};
+        unsigned told = 0;
+        bool closing = false;
+    } again;
+    const auto post_again = [](const ntbmsg_completion *completion, void *arg) {
+        auto &a = *static_cast<Again *>(arg);
+        EXPECT_TRUE(completion->status == 0 || (a.closing && completion->status == -ECANCELED));
+        if (++a.told < most) {
+            EXPECT_EQ(ntbmsg_post_burst(a.channel, &a.work, 1), a.closing ? -ESHUTDOWN : 1);
+        }
+    };
+    ntbmsg_cq *calls = nullptr;
+    ASSERT_EQ(ntbmsg_cq_create(1, post_again, &again, &calls), 0);
+    ntbmsg_channel_options mine = channel_options(here_);
+    mine.cq = calls;
+    ntbmsg_region *region = nullptr;
+    ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, every_right, &region), 0);
+    std::vector<uint8_t> data = pattern(64, 22);
+    const ntbmsg_sge sge = piece(data);
+    for (unsigned i = 0; i < 2; ++i) { // the second one goes on by polls behind the first one's end
+        ASSERT_NO_FATAL_FAILURE(open_channel(mine, channel_options(there_)));
+        ntbmsg_remote *remote = open_remote(token_of(region));
+        settle();
+        again.channel = here_.channel;
+        again.work = work(NTBMSG_OP_WRITE, remote, 0, &sge, 1);
+        again.told = 0;
+        again.closing = false;
+        ASSERT_EQ(post_patiently(again.work), 1);
+        ASSERT_TRUE(await([&] { return again.told > 3; }));
+        EXPECT_LT(again.told, 1000u);
+        ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+        ASSERT_TRUE(await(
+            [&] { return ntbmsg_channel_state(here_.channel) == NTBMSG_CHANNEL_PEER_CLOSED; }));
+        again.closing = true;
+        ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+        settle();
+        ntbmsg_remote_close(remote);
+    }
+    here_.channel = there_.channel = nullptr;
+    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_cq_destroy(calls), 0);
+}
+
+TEST_F(OneSided, ACallbackMayResetTheChannelOfAWord)
+{
+    ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+    unsigned told = 0;
+    const auto reset = [](const ntbmsg_completion *completion, void *arg) {
+        ++*static_cast<unsigned *>(arg);
+        EXPECT_EQ(ntbmsg_channel_reset(completion->channel, 5), 0);
+    };
+    ntbmsg_cq *calls = nullptr;
+    ASSERT_EQ(ntbmsg_cq_create(1, reset, &told, &calls), 0);
+    ntbmsg_channel_options theirs = channel_options(there_);
+    theirs.cq = calls;
+    ASSERT_NO_FATAL_FAILURE(open_channel(channel_options(here_), theirs));
+    std::vector<uint8_t> memory(64), data = pattern(64, 23);
+    ntbmsg_region *region = serve(memory);
+    ntbmsg_remote *remote = open_remote(token_of(region));
+    const ntbmsg_sge sge = piece(data);
+    for (unsigned i = 0; i < 4; ++i)
+        ASSERT_EQ(post(work(NTBMSG_OP_WRITE_IMM, remote, 0, &sge, 1)), 1);
+    for (unsigned i = 0; i < 4; ++i)
+        EXPECT_EQ(next(here_).status, -ECONNRESET);
+    EXPECT_EQ(told, 1u);
+    settle();
+    for (unsigned i = 0; i < 100; ++i) {
+        EXPECT_EQ(ntbmsg_worker_poll(there_.worker), 0);
+        EXPECT_EQ(ntbmsg_worker_poll(here_.worker), 0) << "nothing is answered any more";
+    }
+    ntbmsg_remote_close(remote);
+    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_channel_close(there_.channel), 0);
+    there_.channel = nullptr;
     EXPECT_EQ(ntbmsg_cq_destroy(calls), 0);
 }
 
