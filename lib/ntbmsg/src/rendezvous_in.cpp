@@ -21,10 +21,12 @@ IncomingMessage &in_at(Rendezvous &r, uint32_t number)
     return r.in[number % rendezvous_depth];
 }
 
-/// A channel whose messages are not received holds so much of the memory, and no more.
-bool may_hold(const Worker &w, const Rendezvous &r, uint32_t pieces)
+/// A channel whose messages are not received holds so much of the memory on top of one message, and
+/// no more. @param granted  pieces of messages that are not handed up yet
+bool may_hold(const Worker &w, const Rendezvous &r, uint32_t granted, uint32_t pieces)
 {
-    return r.unreceived == 0 || r.unreceived + pieces <= w.rendezvous.piece_count / 4;
+    const uint32_t held = r.unreceived + granted;
+    return held == 0 || held + pieces <= w.rendezvous.piece_count / 4;
 }
 
 /// All pieces of a message, or none: half a message would hold what another one waits for.
@@ -109,15 +111,17 @@ bool rendezvous_take_announcement(Channel &c, Rendezvous &r, uint32_t imm, const
 bool rendezvous_grant(Channel &c, Rendezvous &r)
 {
     Worker &w = *c.worker;
+    uint32_t granted = 0;
     for (uint32_t i = r.in_tail; i != r.in_head; ++i) {
         IncomingMessage &in = in_at(r, i);
         if (in.mbuf == nullptr) {
-            if (!may_hold(w, r, in.piece_count))
+            if (!may_hold(w, r, granted, in.piece_count))
                 return true; // the application brings us back
             in.mbuf = in.untold = make_chain(w, in);
             if (in.mbuf == nullptr)
                 return false; // somebody frees pieces, on whatever thread
         }
+        granted += in.piece_count;
         while (in.untold != nullptr) {
             if (!tell_pieces(w, c, in))
                 return false;

@@ -165,6 +165,29 @@ TEST_F(LongMessage, AReaderThatStopsHoldsAPartOfTheMemory)
     give_back({near_channel_, far_channel_, running, reader});
 }
 
+// All of them announced before the first one is handed up: each alone is less than a quarter.
+TEST_F(LongMessage, AnnouncedMessagesCountBeforeTheyAreThere)
+{
+    constexpr uint32_t length = 1984 * kib, depth = 4;
+    ASSERT_NO_FATAL_FAILURE(bring_up_with(8 * mib));
+    ntbmsg_channel *running = nullptr, *reader = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(running, reader));
+    ASSERT_TRUE(send(near_channel_, numbered(64 * kib, 9), 9)); // the way is found
+    ASSERT_NO_FATAL_FAILURE(expect(far_channel_, 64 * kib, 9));
+    rte_mbuf *mbufs[depth];
+    uint32_t words[depth];
+    for (uint32_t i = 0; i < depth; ++i)
+        mbufs[i] = numbered(length, words[i] = i);
+    ASSERT_EQ(ntbmsg_channel_send_burst(near_channel_, mbufs, words, depth), int{depth});
+    for (uint32_t i = 0; i < 20; ++i) {
+        ASSERT_TRUE(send(running, numbered(mib, i), i));
+        ASSERT_NO_FATAL_FAILURE(expect(reader, mib, i));
+    }
+    for (uint32_t i = 0; i < depth; ++i)
+        ASSERT_NO_FATAL_FAILURE(expect(far_channel_, length, i));
+    give_back({near_channel_, far_channel_, running, reader});
+}
+
 TEST_F(LongMessage, AShutdownComesBehindIt)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
