@@ -757,7 +757,7 @@ TEST_F(OneSided, NobodyIsToldWhereThereIsNoQueue)
     const ntbmsg_sge sge = piece(data);
     EXPECT_EQ(run(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)).status, 0);
     EXPECT_EQ(memory, data);
-    data = pattern(64, 21);
+    std::memset(data.data(), 0xaa, data.size());
     EXPECT_EQ(run(work(NTBMSG_OP_WRITE_IMM, remote, 0, &sge, 1)).status, -EACCES);
     EXPECT_EQ(memory, pattern(64, 20)) << "what is refused is not written";
     ntbmsg_remote *none = nullptr;
