@@ -77,8 +77,8 @@ struct ntbmsg_endpoint_options {
     uint32_t buf_bytes;   /**< data bytes of such a buffer, multiple of 64; 0: device default */
     uint32_t posted;      /**< of them kept ready for the peer, per queue; 0: device default */
     uint32_t inline_max;  /**< longest message copied through the ring, bytes; 0: device default */
-    uint32_t max_message; /**< longest message taken from the peer, bytes; 0: what the posted
-                             buffers hold */
+    uint32_t max_message; /**< longest message taken from the peer, bytes, with workers at
+                             least 256; 0: what the posted buffers hold */
     uint32_t tx_mbufs;    /**< mbufs in the endpoint's own pool (ntbmsg_pool); 0: 4096 */
     uint32_t tx_room;     /**< data room of each in bytes behind the headroom, multiple of 64, 64 to
                              65280; 0: 2048 */
@@ -258,7 +258,8 @@ int ntbmsg_worker_poll(struct ntbmsg_worker *worker);
 int ntbmsg_worker_event_fd(struct ntbmsg_worker *worker);
 
 /**
- * Arms it, for one event; by the thread that polls the worker.
+ * Arms it, for one event; by the thread that polls the worker. Time-outs are no events: polls look
+ * after them, so that who counts on them bounds its sleep.
  * @return 0 armed; 1 there is something to do: poll; -EINVAL NULL; other negative errno
  */
 int ntbmsg_worker_arm(struct ntbmsg_worker *worker);
@@ -282,7 +283,7 @@ enum ntbmsg_channel_state {
     NTBMSG_CHANNEL_PEER_CLOSED = 3, /**< the peer sends no more; what it sent can be received, and
                                        sending goes on */
     NTBMSG_CHANNEL_SHUT = 4,        /**< shut down here; receiving goes on */
-    NTBMSG_CHANNEL_CLOSED = 5,      /**< shut down at both ends: all that was sent has arrived */
+    NTBMSG_CHANNEL_CLOSED = 5,      /**< shut down at both ends; what came can be received */
     NTBMSG_CHANNEL_REJECTED = 6,    /**< see ntbmsg_channel_info::reason */
     NTBMSG_CHANNEL_TIMED_OUT = 7,   /**< the peer's listener did not answer in time */
     NTBMSG_CHANNEL_RESET = 8,       /**< ended at once by either end, see reason */

@@ -44,6 +44,8 @@ int pay_accept(Channel &c)
     if (rc == 0) {
         // Not before: messages must come behind the ACCEPT.
         c.tx.grant(c.peer_grant);
+        if (!may_send(state_of(c)))
+            c.tx.now.messages = 0;
         tell(c, c.want_write ? NTBMSG_WRITABLE : 0);
         if (c.proxy != nullptr)
             c.worker->stalled.push(c); // what was sent meanwhile
@@ -56,8 +58,11 @@ int pay_credit(Channel &c)
 {
     const uint32_t argument = protocol::credit_argument(c.rx.owed.messages, c.rx.owed.buffers);
     const int rc = send_op(*c.worker, c, protocol::op_credit, argument, nullptr);
-    if (rc == 0)
+    if (rc == 0) {
         c.rx.given_back();
+        if (!may_receive(state_of(c)))
+            c.rx.left = {}; // it tells what was received; nothing may come any more
+    }
     return rc;
 }
 
@@ -146,7 +151,7 @@ void drop_parked(Channel &c)
 
 void end(Channel &c, uint8_t state, uint32_t reason)
 {
-    if (has_ended(state_of(c)))
+    if (is_over(c))
         return;
     trace_end(c, state, reason);
     Worker &w = *c.worker;
@@ -156,7 +161,8 @@ void end(Channel &c, uint8_t state, uint32_t reason)
     c.rx.left = {};
     if (state != NTBMSG_CHANNEL_CLOSED)
         c.owed &= owe_reset;
-    w.timed.remove(c);
+    if (state != NTBMSG_CHANNEL_CLOSED || !c.close_waits)
+        w.timed.remove(c); // else a peer that never answers does not keep the slot
     w.stalled.remove(c);
     if (state == NTBMSG_CHANNEL_RESET && !c.close_seen)
         drop_parked(c);
@@ -183,7 +189,7 @@ void close_when_idle(Channel &c)
 
 void reset(Channel &c, uint32_t reason)
 {
-    if (has_ended(state_of(c)))
+    if (is_over(c))
         return;
     if (c.tx_word != 0) // else the peer has not told its slot: a late answer finds none here
         owe(c, owe_reset);
@@ -192,7 +198,7 @@ void reset(Channel &c, uint32_t reason)
 
 void protest(Channel &c)
 {
-    if (has_ended(state_of(c)))
+    if (is_over(c))
         return; // the peer could not know when it said that
     c.worker->bad_peer.add(1);
     reset(c, static_cast<uint32_t>(NTBMSG_REASON_PROTOCOL));
@@ -201,8 +207,7 @@ void protest(Channel &c)
 void maybe_free(Channel &c)
 {
     Worker &w = *c.worker;
-    if (c.handle.load(std::memory_order_relaxed) || c.owed != 0 || c.close_waits ||
-        !has_ended(state_of(c)))
+    if (c.handle.load(std::memory_order_relaxed) || c.owed != 0 || !is_over(c))
         return;
     // The poll set may still have it in a list.
     if (c.set != nullptr)
@@ -284,7 +289,7 @@ void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
 
 void on_close(Channel &c, rte_mbuf *m)
 {
-    if (m->pkt_len != 0 || !may_receive(state_of(c)))
+    if (m->pkt_len != 0 || !may_receive(state_of(c)) || !rendezvous_all_in(c.rendezvous))
         return protest(c);
     c.close_seen = true;
     c.rx.left = {}; // DATA behind it breaks the rules

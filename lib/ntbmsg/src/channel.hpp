@@ -126,6 +126,11 @@ inline bool has_ended(uint8_t state)
 {
     return state >= NTBMSG_CHANNEL_CLOSED && state <= NTBMSG_CHANNEL_LOST;
 }
+/// It ended, and no operation is under way on it any more.
+inline bool is_over(const ntbmsg_channel &c)
+{
+    return has_ended(state_of(c)) && !c.close_waits;
+}
 inline bool is_connected(uint8_t state)
 {
     return state >= NTBMSG_CHANNEL_OPEN && state <= NTBMSG_CHANNEL_SHUT;

@@ -143,8 +143,8 @@ void let_go(Channel &c)
     leave_cq(c); // behind it: a callback cannot post any more
     if (c.close_waits)
         close_when_idle(c);
-    if (state_of(c) == NTBMSG_CHANNEL_SHUT)
-        set_deadline(c, c.timeout_ms); // a peer that never closes does not keep the slot
+    if (state_of(c) == NTBMSG_CHANNEL_SHUT || c.close_waits)
+        set_deadline(c, c.timeout_ms); // a peer that does not close or answer does not keep it
     maybe_free(c);
 }
 

@@ -10,17 +10,6 @@
 namespace ntbmsg
 {
 
-namespace
-{
-
-/// Nothing is asked for or answered on it any more.
-bool is_over(const Channel &c)
-{
-    return has_ended(state_of(c)) && !c.close_waits;
-}
-
-} // namespace
-
 bool one_sided_receive(Worker &w, Channel &c, uint32_t op, uint32_t argument, const rte_mbuf *m)
 {
     if (state_of(c) == NTBMSG_CHANNEL_CONNECTING)

@@ -72,6 +72,8 @@ int check_options(const ntbmsg_endpoint_options &o)
         return refuse("inline_max", o.inline_max, "48 to 1024");
     if (!within(o.max_message, 1, max_message))
         return refuse("max_message", o.max_message, "at most 16777215");
+    if (o.workers != 0 && !within(o.max_message, protocol::least_message, max_message))
+        return refuse("max_message", o.max_message, "256 or more with workers");
     if (!within(o.tx_mbufs, 1, max_tx_mbufs))
         return refuse("tx_mbufs", o.tx_mbufs, "at most 1048576");
     if (!within(o.tx_room, line_bytes, max_tx_room) || o.tx_room % line_bytes != 0)

@@ -66,6 +66,9 @@ constexpr uint32_t credit_argument(uint32_t messages, uint32_t buffers)
 
 inline constexpr uint64_t hello_magic = 0x313048434d42544e; // "NTBMCH01"
 
+/// Every message of a worker but DATA and pieces of operations fits into so many bytes.
+inline constexpr uint32_t least_message = 256;
+
 struct Hello {
     uint64_t magic;
     uint16_t major, minor;

@@ -112,6 +112,11 @@ inline bool rendezvous_idle(const Rendezvous *r)
 {
     return r == nullptr || r->out_head == r->out_tail;
 }
+/// CLOSE may come: no long message is on its way in.
+inline bool rendezvous_all_in(const Rendezvous *r)
+{
+    return r == nullptr || r->in_head == r->in_tail;
+}
 /// The segments hold together what the head says.
 bool is_whole(const rte_mbuf *m);
 /// Takes a message that is too long for other ways, or longer than the caller wants. With credit.

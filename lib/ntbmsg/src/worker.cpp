@@ -101,7 +101,7 @@ void lose(Channel &c)
         return; // another thread has just made it, for the next connection
     if (state == NTBMSG_CHANNEL_REJECTED)
         c.begun = false; // the REJECT that was asked for is not sent
-    if (has_ended(state))
+    if (is_over(c))
         maybe_free(c);
     else
         end(c, NTBMSG_CHANNEL_LOST, NTBMSG_REASON_NONE);
@@ -130,9 +130,12 @@ void on_hello(Worker &w, const rte_mbuf *m)
             return;
         }
         lose_all(w); // the one before was of the connection that is gone
+        w.hello_doubtful = false;
     }
-    w.hello_doubtful = false;
     const char *why = protocol::refusal(hello);
+    const uint32_t longest = ntbmsg_max_message(w.endpoint); // 0: lost again meanwhile
+    if (why == nullptr && longest != 0 && longest < protocol::least_message)
+        why = "the peer takes no messages of 256 bytes, which workers need";
     w.refused.store(why, std::memory_order_relaxed);
     if (why != nullptr) {
         NTBMSG_LOG(ERR, "device %u, worker %u: %s", w.endpoint->dev_id, w.index, why);
@@ -140,7 +143,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
     }
     w.peer_buffers.set(hello.buf_bytes);
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
-    w.peer_max_message = ntbmsg_max_message(w.endpoint);
+    w.peer_max_message = std::max(longest, protocol::least_message);
     rendezvous_meet(w, hello);
     w.hello_seen = true;
 }
@@ -189,6 +192,8 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     }
     switch (op) {
     case protocol::op_accept:
+        if (c->tx_word == 0 && has_ended(state_of(*c)))
+            return turn_down(w, m);
         return on_accept(*c, m);
     case protocol::op_reject:
         return on_reject(*c, argument, m);
@@ -212,7 +217,8 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
 /// A run of DATA for one word.
 void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
-    Channel *c = find_channel(w, protocol::header_word(meta[0].data));
+    // What comes before the HELLO is of a connection that is gone.
+    Channel *c = w.hello_seen ? find_channel(w, protocol::header_word(meta[0].data)) : nullptr;
     bool taken = false;
     if (c != nullptr && c->handle.load(std::memory_order_relaxed)) {
         taken = c->rx.use(credit_of(w, mbufs, n));
@@ -333,13 +339,15 @@ unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
     drop(w, old);
     std::copy(mbufs + old, mbufs + n, mbufs);
     std::copy(meta + old, meta + n, meta);
-    // This burst may still have been of the old connection, which had only just begun.
-    w.hello_doubtful = old < n;
+    // What comes next may still be of the old connection, which had only just begun.
+    w.hello_doubtful = true;
     return n - old;
 }
 
 void do_chores(Worker &w)
 {
+    if (connection_changed(w)) // nothing of the old one is done in the new one
+        return;                // the next poll ends the channels first
     if ((w.chores & chore_hello) != 0)
         say_hello(w);
     if ((w.chores & chore_hello) == 0) {

@@ -143,7 +143,7 @@ void note(Worker &w, uint8_t op, uint32_t word, uint32_t reason);
 /// The connection has changed while a burst was taken: ends the channels.
 /// @return messages of the burst that may be of the new one, moved to its front
 unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n);
-/// Sends what is owed, looks after time.
+/// Sends what is owed, looks after time; nothing where the connection has changed.
 void do_chores(Worker &w);
 /// Hands a burst to its channels.
 void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n);
@@ -168,7 +168,7 @@ inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
     if (unlikely(w.chores != 0)) {
         do_chores(w);
-        if (unlikely(w.note_count > notes_max - burst_max))
+        if (unlikely(w.note_count > notes_max - burst_max) && !connection_changed(w))
             return 0;
     }
     const int got = w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));

@@ -38,11 +38,15 @@ int ntbmsg_worker_arm(ntbmsg_worker *worker)
 {
     if (worker == nullptr)
         return -EINVAL;
+    constexpr uint32_t to_be_polled =
+        chore_hello | chore_owing | chore_notes | chore_operations | chore_rendezvous;
     Worker &w = *worker;
+    if (connection_changed(w))
+        change_connection(w, nullptr, nullptr, 0);
     do_chores(w);
     // What could not be sent is tried again by polling: nothing tells when there is room.
     const bool up = w.endpoint->up.load(std::memory_order_acquire);
-    if (up && ((w.chores & (chore_hello | chore_owing | chore_notes)) != 0 || !w.stalled.empty()))
+    if (up && ((w.chores & to_be_polled) != 0 || !w.stalled.empty()))
         return 1;
     return rte_pmd_plx_ntb_rx_arm(w.endpoint->dev_id, queue_of(w));
 }

@@ -57,6 +57,25 @@ TEST_F(HostilePeer, ImpossibleHellosAreRefused)
     EXPECT_EQ(stats(near_).bad_peer, 2U);
 }
 
+TEST_F(HostilePeer, OneThatTakesTooShortMessagesIsRefused)
+{
+    ntbmsg_endpoint_close(far_);
+    far_ = nullptr;
+    ntbmsg_endpoint_options bare = small_options();
+    bare.max_message = 255;
+    ASSERT_NO_FATAL_FAILURE(open(far_device, far_, bare));
+    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+    const Hello hello = sound_hello();
+    say(op_hello, 0, 0, &hello, sizeof(hello));
+    turn();
+    char why[100];
+    ASSERT_EQ(ntbmsg_link_why(near_, why, sizeof(why)), 0);
+    EXPECT_NE(std::strstr(why, "256"), nullptr) << why;
+    ntbmsg_channel *channel = nullptr;
+    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), -ENOTCONN);
+}
+
 TEST_F(HostilePeer, BrokenConnectsAreCountedAndDropped)
 {
     ASSERT_NO_FATAL_FAILURE(greet());
@@ -207,6 +226,35 @@ TEST_F(HostilePeer, DataBehindTheClose)
     say(op_close, word, 0);
     say(op_data, word, 0);
     expect_protest(channel);
+}
+
+TEST_F(HostilePeer, AnAcceptThatComesTooLateIsTurnedDown)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    for (const bool timed_out : {true, false}) {
+        ntbmsg_channel_options options = channel_options();
+        options.timeout_ms = timed_out ? 1 : 0;
+        ntbmsg_channel *channel = nullptr;
+        ASSERT_EQ(ntbmsg_connect(near_worker_, port, &options, &channel), 0);
+        const Heard asked = hear();
+        ASSERT_EQ(asked.op, op_connect);
+        Opening opening{};
+        std::memcpy(&opening, asked.bytes.data(), sizeof(opening));
+        if (!timed_out) {
+            EXPECT_EQ(ntbmsg_channel_reset(channel, 5), 0);
+        }
+        EXPECT_EQ(ntbmsg_channel_wait_open(channel, patience_ms),
+                  timed_out ? -ETIMEDOUT : -ECONNRESET);
+        // The handle is still held.
+        const Opening answer = sound_opening();
+        say(op_accept, slot_word(opening.slot, opening.generation), 0, &answer, sizeof(answer));
+        const Heard heard = hear();
+        EXPECT_EQ(heard.op, op_reset);
+        EXPECT_EQ(heard.word, slot_word(3, 9));
+        EXPECT_EQ(heard.argument, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+        give_back({channel});
+    }
+    EXPECT_EQ(stats(near_).bad_peer, 0U);
 }
 
 TEST_F(HostilePeer, PayloadWhereThereIsNone)

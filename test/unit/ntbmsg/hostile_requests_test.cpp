@@ -237,6 +237,53 @@ TEST_F(HostileRequests, AnswersThatNobodyAskedFor)
     expect_protest_and_begin();
 }
 
+TEST_F(HostileRequests, NoAnswerBehindBothCloses)
+{
+    // The channel is closed at both ends, and what is under way keeps it.
+    post(NTBMSG_OP_WRITE, 8);
+    say(op_close, word_, 0);
+    turn();
+    ASSERT_EQ(ntbmsg_channel_shutdown(channel_), 0);
+    ASSERT_EQ(ntbmsg_channel_state(channel_), NTBMSG_CHANNEL_CLOSED);
+    say(op_reset, word_, 5);
+    expect_completion(-ECONNRESET);
+    EXPECT_EQ(ntbmsg_channel_state(channel_), NTBMSG_CHANNEL_RESET);
+    give_back({channel_});
+    begin();
+    post(NTBMSG_OP_WRITE, 8);
+    say(op_close, word_, 0);
+    turn();
+    ASSERT_EQ(ntbmsg_channel_shutdown(channel_), 0);
+    say(op_close, word_, 0); // twice
+    expect_protest_and_begin();
+    expect_completion(-ECONNRESET);
+}
+
+TEST_F(HostileRequests, APeerThatNeverAnswersKeepsNoSlot)
+{
+    give_back({channel_});
+    EXPECT_EQ(hear().op, op_close);
+    say(op_close, word_, 0);
+    for (const bool peer_first : {true, false}) {
+        ntbmsg_channel_options options = channel_options();
+        options.cq = cq_;
+        options.timeout_ms = 500;
+        word_ = open_channel(channel_, &options);
+        post(NTBMSG_OP_WRITE, 8);
+        if (peer_first)
+            say(op_close, word_, 0);
+        turn();
+        give_back({channel_});
+        if (!peer_first)
+            say(op_close, word_, 0);
+        expect_completion(-ECANCELED);
+        const Heard heard = hear();
+        EXPECT_EQ(heard.op, op_reset);
+        EXPECT_EQ(heard.argument, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    }
+    begin();
+}
+
 TEST_F(HostileRequests, AnswersOfTheWrongShape)
 {
     const auto expect_end = [&] {

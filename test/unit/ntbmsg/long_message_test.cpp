@@ -342,6 +342,14 @@ TEST_F(HostileMessage, MoreThanAreAnnouncedAtATime)
     expect_protest(channel_);
 }
 
+TEST_F(HostileMessage, CloseBeforeItHasCome)
+{
+    announce(64 * kib);
+    EXPECT_EQ(hear().op, op_cts);
+    say(op_close, word_, 0);
+    expect_protest(channel_);
+}
+
 TEST_F(HostileMessage, TriesAndFencesThatNobodyAskedFor)
 {
     say(op_tried, 0, 1);

@@ -76,6 +76,19 @@ TEST(Options, OfAnotherLibraryAreRefused)
     EXPECT_EQ(ntbmsg_endpoint_open("no_such_device", &options, &endpoint), -EINVAL);
 }
 
+TEST(Options, WorkersNeedMessagesOf256Bytes)
+{
+    ntbmsg_endpoint_options options;
+    ntbmsg_endpoint_options_init(&options);
+    ntbmsg_endpoint *endpoint = nullptr;
+    options.max_message = 255;
+    EXPECT_EQ(ntbmsg_endpoint_open("no_such_device", &options, &endpoint), -ENODEV);
+    options.workers = 1;
+    EXPECT_EQ(ntbmsg_endpoint_open("no_such_device", &options, &endpoint), -EINVAL);
+    options.max_message = 256;
+    EXPECT_EQ(ntbmsg_endpoint_open("no_such_device", &options, &endpoint), -ENODEV);
+}
+
 TEST(Options, InRangeOnesReachTheLookUpOfTheDevice)
 {
     ntbmsg_endpoint_options options;
