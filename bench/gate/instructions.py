@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Counts the instructions of the hot calls under valgrind's callgrind and compares them with the
-stored baseline. Counts do not depend on the machine's mood nor, as valgrind simulates one
-instruction set, on its processor; they do depend on the compiler, so a baseline is only good for
-the compiler, DPDK and build it was taken with, and nothing is judged elsewhere.
+stored baseline. Counts do not depend on the machine's mood. They do depend on the compiler, on DPDK,
+on the C library, which copies as the processor likes it, and on the maker of the processor, whose
+hints differ: a baseline is good for those it was taken with, and nothing is judged elsewhere.
 
   instructions.py PROGRAM BASELINE             compares; status 1: something grew by more than 3 %
   instructions.py PROGRAM BASELINE --update    writes the baseline; say in the commit why
@@ -11,6 +11,7 @@ the compiler, DPDK and build it was taken with, and nothing is judged elsewhere.
 """
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -50,6 +51,12 @@ def measured(output, totals):
     return facts
 
 
+def machine():
+    """What else counts depend on."""
+    cpu = re.search(r'^vendor_id\s*: (.+)$', pathlib.Path('/proc/cpuinfo').read_text(), re.MULTILINE)
+    return {'cpu': cpu.group(1) if cpu else 'unknown', 'libc': os.confstr('CS_GNU_LIBC_VERSION')}
+
+
 def measure(program):
     if shutil.which('valgrind') is None:
         raise Unusable('valgrind is not installed (tools/setup)')
@@ -60,12 +67,12 @@ def measure(program):
                               capture_output=True, text=True, timeout=TIME_LIMIT, check=False)
         if done.returncode != 0:
             raise RuntimeError(f'{program}: status {done.returncode}\n{done.stdout}{done.stderr}')
-        return measured(done.stdout, counts(out))
+        return measured(done.stdout, counts(out)) | machine()
 
 
 def comparable(now, baseline):
     """Raises Unusable where counts of the two say nothing about the code."""
-    for fact in ('compiler', 'dpdk', 'variant', 'build'):
+    for fact in ('compiler', 'dpdk', 'libc', 'cpu', 'variant', 'build'):
         if now.get(fact) != baseline.get(fact):
             raise Unusable(f'the baseline is of {fact} "{baseline.get(fact)}", this is "{now.get(fact)}"')
 

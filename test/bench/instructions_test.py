@@ -19,7 +19,8 @@ OUTPUT = """# compiler g++ 12.2.0
 send.64x32 256 8192
 recv.empty 256 256
 """
-NOW = {'compiler': 'g++ 12.2.0', 'dpdk': 'DPDK 22.11.11', 'variant': 'plain/avx2', 'build': 'buildtype release',
+MACHINE = {'libc': 'glibc 2.36', 'cpu': 'GenuineIntel'}
+NOW = {**MACHINE, 'compiler': 'g++ 12.2.0', 'dpdk': 'DPDK 22.11.11', 'variant': 'plain/avx2', 'build': 'buildtype release',
        'instructions': {'send.64x32': 140.0, 'recv.empty': 151.0}}
 
 
@@ -31,7 +32,7 @@ def verdicts(**changed):
 class Gate(unittest.TestCase):
     def test_counts_a_message(self):
         facts = instructions.measured(OUTPUT, {'send.64x32': 8192 * 140, 'recv.empty': 256 * 151})
-        self.assertEqual(facts, NOW)
+        self.assertEqual(facts | MACHINE, NOW)
 
     def test_a_case_without_counts_is_an_error(self):
         for totals in ({}, {'send.64x32': 1}, {'send.64x32': 1, 'recv.empty': 0},
@@ -60,7 +61,7 @@ class Gate(unittest.TestCase):
 
     def test_nothing_is_judged_on_another_ground(self):
         instructions.comparable(NOW, dict(NOW))
-        for fact in ('compiler', 'dpdk', 'variant', 'build'):
+        for fact in ('compiler', 'dpdk', 'libc', 'cpu', 'variant', 'build'):
             with self.assertRaises(instructions.Unusable):
                 instructions.comparable(dict(NOW, **{fact: 'other'}), NOW)
 
