@@ -138,15 +138,22 @@ bool pay(Channel &c)
     return true;
 }
 
+uint64_t drop_list(Worker &w, Parked &list)
+{
+    uint64_t dropped = 0;
+    rte_mbuf *mbufs[burst_max];
+    while (const unsigned n = unpark(list, mbufs, nullptr, burst_max)) {
+        free_unread(w, mbufs, n);
+        dropped += n;
+    }
+    return dropped;
+}
+
 void drop_parked(Channel &c)
 {
-    rte_mbuf *mbufs[burst_max];
-    while (const unsigned n = unpark(c.parked, mbufs, nullptr, burst_max)) {
-        drop(*c.worker, n);
-        rte_pktmbuf_free_bulk(mbufs, n);
-        if (c.proxy != nullptr)
-            c.proxy->delivered.add(-uint64_t{n});
-    }
+    const uint64_t dropped = drop_list(*c.worker, c.parked);
+    if (c.proxy != nullptr)
+        c.proxy->delivered.add(-dropped);
 }
 
 void end(Channel &c, uint8_t state, uint32_t reason)

@@ -116,6 +116,11 @@ inline bool may_send(uint8_t state)
 {
     return state == NTBMSG_CHANNEL_OPEN || state == NTBMSG_CHANNEL_PEER_CLOSED;
 }
+/// No channel, or a handle that was given back.
+inline bool is_gone(const Channel *c)
+{
+    return c == nullptr || !c->handle.load(std::memory_order_relaxed);
+}
 /// The peer may send.
 inline bool may_receive(uint8_t state)
 {
@@ -168,6 +173,8 @@ bool pay(Channel &c);
 void maybe_free(Channel &c);
 /// Its deadline has passed.
 void time_out(Channel &c);
+/// Frees the messages of a list and counts them. @return how many
+uint64_t drop_list(Worker &w, Parked &list);
 /// Frees parked messages and counts them.
 void drop_parked(Channel &c);
 

@@ -28,12 +28,6 @@ constexpr uint32_t default_operations = 64, max_operations = 4096;
 constexpr uint32_t max_send_depth = 65535;
 constexpr unsigned nap_us = 50;
 
-/// A handle that was given back, or never was one.
-bool is_gone(const Channel *c)
-{
-    return c == nullptr || !c->handle.load(std::memory_order_relaxed);
-}
-
 /// A slot for a connect, equipped. @return 0, -ENOSPC or -ENOBUFS
 int take_slot(Worker &w, const ntbmsg_channel_options &options, Channel *&c)
 {
@@ -169,9 +163,8 @@ int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_op
     ntbmsg_channel_options chosen;
     if (const int rc = choose_options(options, w, chosen); rc != 0)
         return rc;
-    if (!w.dedicated &&
-        connection_changed(w)) // else the next poll would take the new channel for an old one
-        change_connection(w, nullptr, nullptr, 0);
+    if (!w.dedicated)
+        notice_loss(w); // else the next poll would take the new channel for an old one
     if (!w.endpoint->up.load(std::memory_order_acquire) || w.refused != nullptr)
         return -ENOTCONN;
     Channel *c = nullptr;

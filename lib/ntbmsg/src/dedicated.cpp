@@ -158,15 +158,6 @@ Channel *take_calls(Worker &w)
     return in_order;
 }
 
-void free_list(Channel &c, Parked &list)
-{
-    rte_mbuf *mbufs[burst_max];
-    while (const unsigned n = unpark(list, mbufs, nullptr, burst_max)) {
-        drop(*c.worker, n);
-        rte_pktmbuf_free_bulk(mbufs, n);
-    }
-}
-
 } // namespace
 
 Proxy *make_proxy(const ntbmsg_channel_options &options)
@@ -188,8 +179,8 @@ void free_proxy(Channel &c)
         return;
     discard(c);
     Parked inbox = {p->inbox.exchange(nullptr, std::memory_order_acquire), nullptr};
-    free_list(c, p->mine);
-    free_list(c, inbox);
+    drop_list(*c.worker, p->mine);
+    drop_list(*c.worker, inbox);
     std::free(p->items.load(std::memory_order_relaxed));
     std::free(p);
     c.proxy = nullptr;

@@ -128,13 +128,6 @@ void open(Channel &c)
     c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
 }
 
-/// So that an answer does not go to a peer that is gone.
-void notice_loss(Worker &w)
-{
-    if (!w.dedicated && connection_changed(w))
-        change_connection(w, nullptr, nullptr, 0);
-}
-
 /// The request that @p request was told of, still to be answered. With the worker's lock held.
 Channel *find_request(const ntbmsg_request *request)
 {
@@ -278,7 +271,8 @@ int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *o
     ntbmsg_channel_options chosen;
     if (const int rc = choose_options(options, w, chosen); rc != 0)
         return rc;
-    notice_loss(w);
+    if (!w.dedicated)
+        notice_loss(w); // so that no answer goes to a peer that is gone
     Channel *c = nullptr;
     bool accepted = false;
     {
@@ -306,7 +300,8 @@ int ntbmsg_reject(const ntbmsg_request *request, uint32_t reason, const void *da
         bytes > NTBMSG_MAX_PRIVATE || (data == nullptr && bytes != 0))
         return -EINVAL;
     Worker &w = *request->worker;
-    notice_loss(w);
+    if (!w.dedicated)
+        notice_loss(w); // so that no answer goes to a peer that is gone
     Channel *c = nullptr;
     {
         const Locked held(w.lock);

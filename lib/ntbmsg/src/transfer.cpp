@@ -78,8 +78,7 @@ void cut(const Worker &w, rte_mbuf *const *rest, Batch &batch, unsigned taken)
 int why_not(Channel &c, const rte_mbuf *m)
 {
     Worker &w = *c.worker;
-    if (connection_changed(w))
-        change_connection(w, nullptr, nullptr, 0);
+    notice_loss(w);
     if (const int rc = send_error(state_of(c)); rc != 0)
         return rc;
     if (m == nullptr)
@@ -215,12 +214,6 @@ Received count(Channel &c, rte_mbuf *const *mbufs, unsigned n)
     return {got, 0, bytes};
 }
 
-/// No channel, or a handle that was given back.
-[[gnu::always_inline]] inline bool is_unusable(const Channel *c)
-{
-    return c == nullptr || !c->handle.load(std::memory_order_relaxed);
-}
-
 /// The application has them: credit is due.
 [[gnu::always_inline]] inline void account(Channel &c, const Received &r)
 {
@@ -265,7 +258,7 @@ SendResult ntbmsg::send_now(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, u
 int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm,
                               uint16_t n)
 {
-    if (unlikely(is_unusable(channel) || mbufs == nullptr))
+    if (unlikely(is_gone(channel) || mbufs == nullptr))
         return -EINVAL;
     Channel &c = *channel;
     if (unlikely(c.proxy != nullptr))
@@ -278,7 +271,7 @@ int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const u
 
 int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
 {
-    if (unlikely(is_unusable(channel) || mbufs == nullptr))
+    if (unlikely(is_gone(channel) || mbufs == nullptr))
         return -EINVAL;
     Channel &c = *channel;
     if (unlikely(c.proxy != nullptr))

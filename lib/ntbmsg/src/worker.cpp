@@ -228,8 +228,7 @@ void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
         reset(*c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
     }
     if (unlikely(!taken)) {
-        drop(w, n);
-        rte_pktmbuf_free_bulk(mbufs, n);
+        free_unread(w, mbufs, n);
         return;
     }
     park(c->parked, mbufs, n, [=](unsigned i) { return protocol::header_argument(meta[i].data); });
@@ -317,6 +316,12 @@ void note(Worker &w, uint8_t op, uint32_t word, uint32_t reason)
     w.chores |= chore_notes;
 }
 
+void free_unread(Worker &w, rte_mbuf **mbufs, unsigned n)
+{
+    drop(w, n);
+    rte_pktmbuf_free_bulk(mbufs, n);
+}
+
 void set_deadline(Channel &c, uint64_t from_now_ms)
 {
     Worker &w = *c.worker;
@@ -335,8 +340,7 @@ unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
     const Meta *hello = std::find_if(
         meta, meta + n, [](const Meta &one) { return one.flags == protocol::op_hello; });
     const auto old = static_cast<unsigned>(hello - meta);
-    rte_pktmbuf_free_bulk(mbufs, old);
-    drop(w, old);
+    free_unread(w, mbufs, old);
     std::copy(mbufs + old, mbufs + n, mbufs);
     std::copy(meta + old, meta + n, meta);
     // What comes next may still be of the old connection, which had only just begun.

@@ -154,6 +154,8 @@ inline void drop(Worker &w, uint64_t messages)
 {
     w.rx_dropped.add(messages);
 }
+/// Frees messages unread.
+void free_unread(Worker &w, rte_mbuf **mbufs, unsigned n);
 /// Tells those that met a full ring to try again.
 void tell_stalled(Worker &w);
 
@@ -161,6 +163,13 @@ inline bool connection_changed(const Worker &w)
 {
     // Pairs with the release in on_event(): what the driver told before is true.
     return unlikely(w.losses->load(std::memory_order_acquire) != w.epoch);
+}
+
+/// Ends the channels if their connection is gone. By the thread that drives the worker.
+inline void notice_loss(Worker &w)
+{
+    if (connection_changed(w))
+        change_connection(w, nullptr, nullptr, 0);
 }
 
 /// Takes a burst, only of the present connection. @return messages

@@ -41,8 +41,7 @@ int ntbmsg_worker_arm(ntbmsg_worker *worker)
     constexpr uint32_t to_be_polled =
         chore_hello | chore_owing | chore_notes | chore_operations | chore_rendezvous;
     Worker &w = *worker;
-    if (connection_changed(w))
-        change_connection(w, nullptr, nullptr, 0);
+    notice_loss(w);
     do_chores(w);
     // What could not be sent is tried again by polling: nothing tells when there is room.
     const bool up = w.endpoint->up.load(std::memory_order_acquire);
