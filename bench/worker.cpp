@@ -2,6 +2,7 @@
 #include "worker.hpp"
 
 #include "kernels.hpp"
+#include "pin.hpp"
 #include "shared.hpp"
 #include "traffic.hpp"
 
@@ -202,16 +203,6 @@ bool Worker::run(uint32_t number)
     return true;
 }
 
-/// The core is chosen before EAL starts: its control threads then share it with the polling thread
-/// of their own host and stay off the other host's.
-bool pin(unsigned cpu)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    return sched_setaffinity(0, sizeof(set), &set) == 0;
-}
-
 } // namespace
 
 int worker_main(const WorkerOptions &options)
@@ -220,7 +211,9 @@ int worker_main(const WorkerOptions &options)
     signal(SIGINT, SIG_IGN); // the terminal sends it to all: the parent decides
     Shared *shared = shared_map(options.shared_fd);
     close(options.shared_fd);
-    if (!shared || !pin(options.host.cpu)) {
+    // Before EAL starts: its control threads then share the core with the polling thread of their
+    // own host and stay off the other host's.
+    if (!shared || !app::pin(options.host.cpu)) {
         fprintf(stderr, "ntbmsg_bench: host %u on CPU %u: %s\n", options.host.side,
                 options.host.cpu, strerror(errno));
         return 1;

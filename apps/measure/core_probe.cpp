@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core_probe.hpp"
 
+#include "pin.hpp"
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <pthread.h>
 #include <sched.h>
 #include <thread>
 
@@ -64,14 +65,6 @@ std::optional<double> ask(Table &table)
     return passed.count() / static_cast<double>(rounds);
 }
 
-bool move_to(int cpu)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(static_cast<unsigned>(cpu), &set);
-    return pthread_setaffinity_np(pthread_self(), sizeof(set), &set) == 0;
-}
-
 } // namespace
 
 std::optional<double> probe_core(int other_cpu)
@@ -81,7 +74,7 @@ std::optional<double> probe_core(int other_cpu)
     Table table;
     table.give_up = Clock::now() + patience;
     std::thread other([&] {
-        if (move_to(other_cpu))
+        if (pin(static_cast<unsigned>(other_cpu)))
             answer(table);
     });
     const std::optional<double> round_trip = ask(table);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "run.hpp"
 
+#include "pin.hpp"
 #include "placement.hpp"
 
 #include <cerrno>
@@ -8,7 +9,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <sched.h>
 #include <sys/prctl.h>
 
 namespace peers
@@ -68,20 +68,12 @@ void print_histogram(const app::Histogram &ticks)
     printf("]}");
 }
 
-bool pin(unsigned cpu)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpu, &set);
-    return sched_setaffinity(0, sizeof(set), &set) == 0;
-}
-
 } // namespace
 
 bool settle(const Options &options, Meeting &meeting)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (!pin(options.cpu))
+    if (!app::pin(options.cpu))
         give_up("CPU " + std::to_string(options.cpu) + ": " + strerror(errno));
     else if (!meeting.open(options.shared.c_str(), options.side))
         give_up(options.shared + ": " + strerror(errno));
