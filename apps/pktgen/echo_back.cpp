@@ -69,16 +69,7 @@ void EchoBack<Port>::pull(uint16_t number)
 template <typename Port>
 void EchoBack<Port>::push(uint16_t number)
 {
-    Staged &staged = lanes_[number];
-    const int taken = port_.send(number, &staged.messages[staged.begin],
-                                 verify_ ? &staged.meta[staged.begin] : nullptr, staged.count());
-    if (taken < 0) {
-        fail(taken);
-        return;
-    }
-    staged.begin = static_cast<uint16_t>(staged.begin + taken);
-    sent_.messages += static_cast<unsigned>(taken);
-    tx_full_ += staged.empty() ? 0 : 1;
+    sent_.messages += send(port_, number, lanes_[number], verify_);
 }
 
 template class EchoBack<QueuePort>;

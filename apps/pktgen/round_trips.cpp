@@ -114,17 +114,9 @@ template <typename Port>
 void RoundTrips<Port>::push(uint16_t number, uint64_t now)
 {
     Lane &lane = lanes_[number];
-    Staged &staged = lane.staged;
-    const int taken = port_.send(number, &staged.messages[staged.begin],
-                                 verify_ ? &staged.meta[staged.begin] : nullptr, staged.count());
-    if (taken < 0) {
-        fail(taken);
-        return;
-    }
-    for (int i = 0; i < taken; ++i)
+    const unsigned taken = send(port_, number, lane.staged, verify_);
+    for (unsigned i = 0; i < taken; ++i)
         times_of(lane, lane.sent++).left = now;
-    staged.begin = static_cast<uint16_t>(staged.begin + taken);
-    tx_full_ += staged.empty() ? 0 : 1;
 }
 
 template <typename Port>

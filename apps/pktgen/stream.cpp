@@ -78,14 +78,7 @@ void Stream<Port>::push(uint16_t number)
         lane.made += maker_.make(staged, wanted, lane.made, sent_);
         sending_ = sent_.messages < count_;
     }
-    const int taken = port_.send(number, &staged.messages[staged.begin],
-                                 verify_ ? &staged.meta[staged.begin] : nullptr, staged.count());
-    if (taken < 0) {
-        fail(taken);
-        return;
-    }
-    staged.begin = static_cast<uint16_t>(staged.begin + taken);
-    tx_full_ += staged.empty() ? 0 : 1;
+    send(port_, number, staged, verify_);
 }
 
 template <typename Port>

@@ -28,6 +28,22 @@ struct Received {
     uint64_t counted_messages = 0, counted_bytes = 0, counted_ticks = 0;
 };
 
+/// Messages that are ready and wait until the queue takes them.
+struct Staged {
+    std::array<rte_mbuf *, largest_burst> messages;
+    std::array<ntbmsg_meta, largest_burst> meta;
+    uint16_t begin = 0, end = 0;
+
+    bool empty() const { return begin == end; }
+    uint16_t count() const { return static_cast<uint16_t>(end - begin); }
+    /// Frees what never went.
+    void drop()
+    {
+        rte_pktmbuf_free_bulk(&messages[begin], count());
+        begin = end;
+    }
+};
+
 class Work
 {
 public:
@@ -63,6 +79,22 @@ protected:
         sending_ = false;
     }
 
+    /// Sends what is ready. @param stamped  with its stamps @return messages taken; 0: none, or
+    /// failed
+    template <typename Port>
+    unsigned send(Port &port, uint16_t lane, Staged &staged, bool stamped)
+    {
+        const int taken = port.send(lane, &staged.messages[staged.begin],
+                                    stamped ? &staged.meta[staged.begin] : nullptr, staged.count());
+        if (taken < 0) {
+            fail(taken);
+            return 0;
+        }
+        staged.begin = static_cast<uint16_t>(staged.begin + taken);
+        tx_full_ += staged.empty() ? 0 : 1;
+        return static_cast<unsigned>(taken);
+    }
+
     Sent sent_;
     Received received_;
     uint64_t tx_full_ = 0;
@@ -81,22 +113,6 @@ private:
     Mark begin_, last_; ///< what is counted lies in between
     Phase phase_ = Phase::cold;
     int error_ = 0;
-};
-
-/// Messages that are ready and wait until the queue takes them.
-struct Staged {
-    std::array<rte_mbuf *, largest_burst> messages;
-    std::array<ntbmsg_meta, largest_burst> meta;
-    uint16_t begin = 0, end = 0;
-
-    bool empty() const { return begin == end; }
-    uint16_t count() const { return static_cast<uint16_t>(end - begin); }
-    /// Frees what never went.
-    void drop()
-    {
-        rte_pktmbuf_free_bulk(&messages[begin], count());
-        begin = end;
-    }
 };
 
 /// Looks at every queue between two looks at the clock: a fraction of a millisecond.
