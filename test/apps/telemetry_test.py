@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What telemetry shows of a running host, and what plx-doctor makes of it.
+"""What telemetry shows of a running host, what plx-doctor makes of it, and that a twin takes its register dump.
 
     telemetry_test.py ntbmsg-echo plx-doctor
 """
@@ -9,12 +9,19 @@ import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 
 PATIENCE = 60
+CARD = "0000:05:00.0"
+CSR_BYTES = 0x40000
+SEEN = 0x00C0FFEE
+# What tells a chip in its registers, and one that no driver writes.
+REGISTERS = {0x360: 0x40002100, 0x624: SEEN, 0xA30: 0x03000000, 0x3E000: 0x87B010B5, 0x3E02C: 0x874910B5,
+             0x3F000: 0x87A010B5, 0x3FC8C: 1 << 31}
 
 
 def await_socket(path, child):
@@ -69,6 +76,27 @@ def check_refusals(ask):
     assert not ask("/plx_ntb/regs,0,no_such_part")
 
 
+def dump_a_card(doctor, folder):
+    """What plx-doctor reads off a made-up card, as a file for the twin."""
+    card = folder / "sys/bus/pci/devices" / CARD
+    card.mkdir(parents=True)
+    csr = bytearray(CSR_BYTES)
+    for offset, value in REGISTERS.items():
+        struct.pack_into("<I", csr, offset, value)
+    (card / "resource0").write_bytes(csr)
+    for name, text in (("vendor", "0x10b5"), ("device", "0x87b0"), ("config", "")):
+        (card / name).write_text(text, encoding="ascii")
+    done = subprocess.run([doctor, "--sysfs", folder / "sys", "regs", CARD], capture_output=True, text=True,
+                          timeout=PATIENCE, check=True)
+    (folder / "card.regs").write_text(done.stdout, encoding="ascii")
+    return folder / "card.regs"
+
+
+def check_dump_is_loaded(ask):
+    assert int(ask("/plx_ntb/regs,1,chip")["GPIO_OUTPUT"], 16) == SEEN
+    assert int(ask("/plx_ntb/regs,0,chip")["GPIO_OUTPUT"], 16) != SEEN
+
+
 def check_doctor(doctor, run):
     with tempfile.TemporaryDirectory() as no_cards:
         done = subprocess.run([doctor, "--json", "--sysfs", no_cards, "--run", run],
@@ -83,8 +111,9 @@ def main():
     echo, doctor = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="ntbmsg-") as folder:
         run = pathlib.Path(folder) / "dpdk"
+        state = dump_a_card(doctor, pathlib.Path(folder))
         command = [echo, "-l", "0", "--no-huge", "-m", "128", "--no-pci", "--file-prefix", "rte",
-                   f"--vdev=raw_plx_ntb0,cable={folder}/a", f"--vdev=raw_plx_ntb1,cable={folder}/b",
+                   f"--vdev=raw_plx_ntb0,cable={folder}/a", f"--vdev=raw_plx_ntb1,cable={folder}/b,state={state}",
                    "--", "--serve", "--ring", "512"]
         with open(pathlib.Path(folder) / "log", "w+", encoding="utf-8") as log:
             child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -96,6 +125,7 @@ def main():
                 while ask("/plx_ntb/link,0") in (None, {}) or ask("/plx_ntb/link,0")["state"] == "stopped":
                     assert child.poll() is None, "the host ended"
                 check_answers(ask)
+                check_dump_is_loaded(ask)
                 check_refusals(ask)
                 check_doctor(doctor, str(run))
                 child.send_signal(signal.SIGINT)

@@ -54,6 +54,7 @@ class Tree:
 
     def __init__(self, folder):
         self.sysfs = folder
+        self.mtrr = os.path.join(folder, "mtrr")
         self.devices = os.path.join(folder, "bus/pci/devices")
         os.makedirs(self.devices)
         above = os.path.join(folder, "devices")
@@ -123,7 +124,7 @@ class Card(unittest.TestCase):
         self.tree = Tree(folder.name)
 
     def findings(self, *words):
-        code, out, err = run("--sysfs", self.tree.sysfs, "--run", self.tree.sysfs, "--json", *words)
+        code, out, err = run("--sysfs", self.tree.sysfs, "--run", self.tree.sysfs, "--mtrr", self.tree.mtrr, "--json", *words)
         self.assertNotEqual(out, "", err)
         return code, json.loads(out)[0]["findings"]
 
@@ -189,6 +190,23 @@ class Card(unittest.TestCase):
             self.tree.bind(driver)
             found = [f for f in self.findings()[1] if f["what"] == "driver" and f["text"].startswith("NT")]
             self.assertEqual([f["state"] for f in found], [state], driver)
+
+    def test_write_combining_is_judged_by_how_the_window_is_mapped(self):
+        covers = "reg02: base=0x380000000000 (58720256MB), size=  512MB, count=1: write-combining"
+        for driver, mtrr, state in (("igb_uio", "", "ok"), ("vfio-pci", "", "warn"), ("vfio-pci", covers, "ok"),
+                                    ("vfio-pci", covers.replace("512MB", "256MB"), "warn"),
+                                    ("vfio-pci", covers.replace("write-combining", "uncachable"), "warn"),
+                                    ("uio_pci_generic", "", "ok"), (None, "", "warn")):
+            self.tree.bind(driver)
+            self.tree.write("resource2_wc", "")
+            self.tree.write_at("mtrr", "reg00: base=0x000000000 (    0MB), size= 2048MB, count=1: write-back\n" + mtrr)
+            found, _, mend = self.the("wc")
+            self.assertEqual(found, {state}, (driver, mtrr))
+            # What mends it is the range that would have been found.
+            self.assertEqual("base=0x380000000000 size=0x20000000 type=write-combining" in mend, state == "warn", mend)
+        self.tree.write_at("module/igb_uio/parameters/wc_activate", "0")
+        self.tree.bind("igb_uio")
+        self.assertIn("modprobe igb_uio wc_activate=1", self.the("wc")[2])
 
     def test_a_link_side_id_has_the_alias_problem(self):
         self.tree.write("device", "0x87a0")

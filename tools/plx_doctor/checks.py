@@ -3,6 +3,7 @@
 mends it, or unknown with the reason."""
 import glob
 import os
+import re
 
 from . import pci
 from .finding import Finding
@@ -96,17 +97,29 @@ def window(bar, index, purpose, least):
     return Finding("bars", "ok", size)
 
 
-def write_combining(nt):
+def mtrr_combines(mtrr, bar):
+    """Whether a write-combining MTRR covers a BAR whole."""
+    rows = re.findall(r"base=0x([0-9a-fA-F]+) .*?size= *(\d+)([KM])B, count=\d+: write-combining$", mtrr, re.M)
+    spans = [(int(base, 16), int(count) << (20 if unit == "M" else 10)) for base, count, unit in rows]
+    return any(base <= bar.start and bar.start + bar.size <= base + size for base, size in spans)
+
+
+def write_combining(nt, mtrr):
+    """As the driver tells it (plx_pci_mapping.cpp). @p mtrr: the text of /proc/mtrr."""
+    data = next((bar for bar in nt.bars if bar.index == 2), None)
+    active = pci.read_text(os.path.join(nt.sysfs, "module/igb_uio/parameters/wc_activate"))
+    if nt.driver == "igb_uio" and active in ("1", "Y"):
+        return Finding("wc", "ok", "igb_uio maps the windows write-combining")
+    if nt.driver == "uio_pci_generic" and os.path.exists(nt.file("resource2_wc")):
+        return Finding("wc", "ok", "resource2_wc can be mapped")
+    if data is not None and mtrr_combines(mtrr, data):
+        return Finding("wc", "ok", "a write-combining MTRR covers the data window")
     if nt.driver == "igb_uio":
-        active = pci.read_text(os.path.join(nt.sysfs, "module/igb_uio/parameters/wc_activate"))
-        if active in ("1", "Y"):
-            return Finding("wc", "ok", "igb_uio maps the windows write-combining")
         return Finding("wc", "warn", "igb_uio maps the windows uncached: stores by the CPU are ten times slower",
                        "rmmod igb_uio; modprobe igb_uio wc_activate=1")
-    if os.path.exists(nt.file("resource2_wc")) and nt.driver not in ("vfio-pci", None):
-        return Finding("wc", "ok", "resource2_wc can be mapped")
+    place = f"base={data.start:#x} size={data.size:#x}" if data is not None else "base=... size=..."
     return Finding("wc", "warn", "the windows are mapped uncached (vfio-pci maps no other way on x86)",
-                   "uio_pci_generic, igb_uio with wc_activate=1, or an MTRR: echo 'base=... size=... type=write-combining' > /proc/mtrr;"
+                   f"echo '{place} type=write-combining' > /proc/mtrr; or uio_pci_generic, igb_uio with wc_activate=1;"
                    " or leave long messages to the DMA engine")
 
 
@@ -219,17 +232,17 @@ def memory(nt):
 def ports(word):
     """@p word: register 360, or None."""
     if word is None:
-        return Finding("a-lut", "unknown", "registers are not read without --registers")
+        return Finding("a-lut", "unknown", "registers are not read unless asked for", "plx-doctor --registers, while no program has the card")
     if word in (0, ALL_ONES):
         return Finding("a-lut", "warn", f"register 360 reads {word:08x}: the chip does not answer")
     return Finding("a-lut", "ok", Upstream(word).text())
 
 
-def examine(nt, everything, vs0=None):
+def examine(nt, everything, vs0=None, mtrr=""):
     """All findings about an NT function and what belongs to it."""
     out = [part(nt), side(nt), driver(nt, "NT function")]
     out += windows(nt)
-    out += [write_combining(nt), link(nt, "NT link"), *(link(hop, f"{hop.name} upstream") for hop in [*nt.way_up()][2:3])]
+    out += [write_combining(nt, mtrr), link(nt, "NT link"), *(link(hop, f"{hop.name} upstream") for hop in [*nt.way_up()][2:3])]
     out += payloads(nt)
     out += [ordering(nt), access_control(nt), iommu(nt), memory(nt), ports(vs0)]
     engines = pci.dma_of(nt, everything)

@@ -29,6 +29,7 @@ def parser():
     made.add_argument("--registers", action="store_true", help="map BAR0 and read registers of the chip (root)")
     made.add_argument("--json", action="store_true", help="findings as JSON")
     made.add_argument("--sysfs", default="/sys", metavar="DIR", help="another tree than /sys")
+    made.add_argument("--mtrr", default="/proc/mtrr", metavar="FILE", help="another list of MTRRs than /proc/mtrr")
     made.add_argument("--run", default="/var/run/dpdk", metavar="DIR", help="where DPDK programs have their sockets")
     return made
 
@@ -58,10 +59,11 @@ def upstream_word(function):
         return None
 
 
-def card(function, everything, with_registers):
-    word = upstream_word(function) if with_registers else None
+def card(function, everything, options):
+    word = upstream_word(function) if options.registers else None
+    mtrr = pci.read_text(options.mtrr, 1 << 16) or ""
     name = pci.NT_IDS.get(function.ids[1], "renamed by its EEPROM")
-    return f"card {function.name} ({name})", checks.examine(function, everything, word)
+    return f"card {function.name} ({name})", checks.examine(function, everything, word, mtrr)
 
 
 def functions(options):
@@ -77,7 +79,7 @@ def check(options, wanted):
     if missing:
         return fail(f"there is no PCI function {missing[0]}: expected a name as in lspci -D")
     chosen = [f for f in everything if (f.name in wanted if wanted else f.is_nt())]
-    subjects = [card(f, everything, options.registers) for f in chosen]
+    subjects = [card(f, everything, options) for f in chosen]
     if not wanted:
         for path in twins.sockets(options.run):
             subjects += twins.examine(path)
