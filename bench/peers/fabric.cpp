@@ -133,7 +133,7 @@ bool Fabric::connect(const Options &options)
     size_t length = sizeof(name);
     std::string theirs;
     return fi_getname(&m_endpoint->fid, name, &length) == 0 &&
-           exchange(options, std::string(name, length), theirs) &&
+           exchange(options, "address", std::string(name, length), theirs) &&
            fi_av_insert(m_addresses, theirs.c_str(), 1, &m_peer, 0, nullptr) == 1;
 }
 

@@ -89,16 +89,23 @@ class Tables(unittest.TestCase):
 
     def test_standing_says_who_is_ahead(self):
         points = self.points([100], peers.OURS) + self.points([250], UNIX)
-        said = list(table.standing(table.ROUND_TRIP, points, "other", [peers.OURS, UNIX], "queue", [8, 64]))
+        said = list(table.standing(table.ROUND_TRIP, points, "other", peers.OURS, [UNIX], [8, 64]))
         self.assertEqual(said, ["64 B: 2.50x ahead of AF_UNIX, polled"])
         points = self.points([300], peers.OURS) + self.points([250], UNIX)
-        said = list(table.standing(table.ROUND_TRIP, points, "other", [peers.OURS, UNIX], "queue", [64]))
+        said = list(table.standing(table.ROUND_TRIP, points, "other", peers.OURS, [UNIX], [64]))
         self.assertEqual(said, ["64 B: 1.20x behind AF_UNIX, polled"])
+
+    def test_messages_are_not_ranked_beside_puts(self):
+        put = dataclasses.replace(UNIX, name="put", label="a put", kind="put")
+        points = self.points([100], peers.OURS) + self.points([200], peers.WRITE)
+        points += self.points([250], UNIX) + self.points([50], put)
+        for ours, said in ((peers.OURS, "64 B: 2.50x ahead of AF_UNIX, polled"), (peers.WRITE, "64 B: 4.00x behind a put")):
+            self.assertEqual(list(table.standing(table.ROUND_TRIP, points, "other", ours, [UNIX, put], [64])), [said])
 
     def test_what_is_not_read_is_marked_and_not_ranked(self):
         lazy = dataclasses.replace(UNIX, read=False)
         points = self.points([100], peers.OURS) + self.points([10], lazy)
-        self.assertEqual(list(table.standing(table.ROUND_TRIP, points, "other", [peers.OURS, lazy], "queue", [64])), [])
+        self.assertEqual(list(table.standing(table.ROUND_TRIP, points, "other", peers.OURS, [lazy], [64])), [])
         made = table.rows(table.ROUND_TRIP, points, "other", [lazy], [64])
         self.assertEqual(made[1][0], "AF_UNIX, polled (not read)")
         self.assertIn("| AF_UNIX, polled (not read) | 10 |", table.as_markdown(made))
@@ -186,8 +193,8 @@ class Runs(unittest.TestCase):
         return document
 
     def test_ours_beside_a_socket(self):
-        done = run("--only", "queue", "send", "unix", "--sizes", "8,128,65536", "--rounds", "1", "--run-ms", "1", "--realtime",
-                   "--json", str(self.file), temporary=self.folder)
+        done = run("--only", "queue", "send", "write", "unix", "--sizes", "8,128,65536", "--rounds", "1", "--run-ms", "1",
+                   "--realtime", "--json", str(self.file), temporary=self.folder)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         document = self.checked()
         self.assertEqual(document["skipped"], [])
@@ -195,7 +202,8 @@ class Runs(unittest.TestCase):
         self.assertEqual(document["program"]["command"].split()[:4], ["tools/compare", "--only", "queue", "send"])
         taken = {(p["operation"], p["size"], p["mode"], p["clock"]) for p in document["points"]}
         kinds = [("latency", "off"), ("latency", "on"), ("rate", "off")]
-        self.assertEqual(taken, {(peer, size, *kind) for peer in ("queue", "send", "unix", "limit") for size in (8, 128, 65536)
+        self.assertEqual(taken, {(peer, size, *kind) for peer in ("queue", "send", "write", "unix", "limit")
+                                 for size in (8, 128, 65536)
                                  for kind in kinds if peer != "limit" or kind[1] == "off"})
         self.assertEqual(list(self.folder.iterdir()), [self.file])
 

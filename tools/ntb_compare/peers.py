@@ -142,8 +142,8 @@ def mpi(name, label, single_copy):
         "--mca", "btl_vader_single_copy_mechanism", single_copy))
 
 
-def ucx(name, label, transports):
-    return Peer(name, label, "peer_ucx", packages=("libucx-dev",),
+def ucx(name, label, transports, program="peer_ucx", kind="messages"):
+    return Peer(name, label, program, kind=kind, packages=("libucx-dev",),
                 environment=(("UCX_TLS", transports), ("UCX_LOG_LEVEL", "error")))
 
 
@@ -151,6 +151,7 @@ LIMIT = Peer("limit", "limit of the machine", "peer_limit", kind="limit")
 OURS = Peer("queue", "ntbmsg, queue pair", "peer_queue_pair", eal=True,
             words=("--vdev=raw_plx_ntb0,cable={folder}/cable",))
 CHANNEL = Peer("send", "ntbmsg, channel", "peer_channel", eal=True, words=OURS.words)
+WRITE = Peer("write", "ntbmsg, write", "peer_write", kind="put", eal=True, words=OURS.words)
 OTHERS = (
     memif("memif-copy", "net_memif, copy", 10, "no"),
     memif("memif-copy-4096", "net_memif, copy, 4096 slots", 12, "no"),
@@ -162,6 +163,7 @@ OTHERS = (
                       "mrg_rxbuf=0",), ("--vdev=net_vhost0,iface={socket},queues=1",))),
     ucx("ucx", "UCX, posix", "posix,self"),
     ucx("ucx-cma", "UCX, posix and cma", "posix,cma,self"),
+    ucx("ucx-put", "UCX, posix, put", "posix,self", program="peer_ucx_put", kind="put"),
     mpi("mpi", "Open MPI, vader", "none"),
     mpi("mpi-cma", "Open MPI, vader and cma", "cma"),
     Peer("fabric", "libfabric, shm", "peer_fabric", form="shm", packages=("libfabric-dev",)),

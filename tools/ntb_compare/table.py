@@ -98,14 +98,14 @@ def as_markdown(table):
     return "\n".join([lines[0], "|---" + "|--:" * (len(table[0]) - 1) + "|", *lines[1:]])
 
 
-def standing(metric, points, placement, peers, ours, sizes):
-    """For each size, ours against the best of the others that do the same work, in one line."""
+def standing(metric, points, placement, ours, others, sizes):
+    """For each size, ours against the best of the others that do the same work, in one line: messages beside
+    messages, puts beside puts."""
     figures = Figures(metric, points, placement)
-    names = [p.name for p in peers if p.kind == "messages" and p.read and p.name != ours]
-    labels = {p.name: p.label for p in peers}
+    labels = {p.name: p.label for p in others if p.kind == ours.kind and p.read}
     for size in sizes:
-        mine = figures.median(ours, size)
-        found = {n: figures.median(n, size) for n in names if figures.median(n, size) is not None}
+        mine = figures.median(ours.name, size)
+        found = {n: figures.median(n, size) for n in labels if figures.median(n, size) is not None}
         if mine is None or not found:
             continue
         best = (min if metric.smaller_is_better else max)(found, key=found.get)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ours: one-sided writes into a direct region of the other host, by the public calls.
+#include "own_channel.hpp"
+#include "put.hpp"
+
+namespace peers
+{
+
+namespace
+{
+
+class Writes
+{
+public:
+    Writes() = default;
+    ~Writes();
+    Writes(const Writes &) = delete;
+    Writes &operator=(const Writes &) = delete;
+
+    bool open(const Options &options, std::string &error);
+
+    std::byte *memory() const { return m_memory; }
+    void progress() { ntbmsg_worker_poll(m_own.worker()); }
+    bool put(const Put *puts, unsigned n, uint64_t give_up);
+
+private:
+    static constexpr uint64_t swap_ns = 15000000000u;
+
+    int lend();
+    bool swap_tokens(ntbmsg_region_token &token);
+    bool await_completion(uint64_t give_up);
+
+    OwnChannel m_own;
+    ntbmsg_region *m_region = nullptr;
+    ntbmsg_remote *m_remote = nullptr;
+    std::byte *m_memory = nullptr;
+};
+
+Writes::~Writes()
+{
+    ntbmsg_remote_close(m_remote);
+    if (m_region)
+        ntbmsg_region_revoke(m_region);
+}
+
+bool Writes::open(const Options &options, std::string &error)
+{
+    if (!m_own.open(options, most_puts, error))
+        return false;
+    ntbmsg_region_token token = {};
+    int failed = lend();
+    if (failed == 0)
+        failed = ntbmsg_region_token_get(m_region, &token);
+    if (failed == 0 && !swap_tokens(token))
+        failed = -ETIMEDOUT;
+    if (failed == 0)
+        failed = ntbmsg_remote_open(m_own.channel(), &token, &m_remote);
+    if (failed != 0)
+        error = std::string("no region to write to: ") + strerror(-failed);
+    return failed == 0;
+}
+
+int Writes::lend()
+{
+    ntbmsg_region_info info = {};
+    info.size = sizeof(info);
+    int failed =
+        ntbmsg_region_alloc(m_own.endpoint(), put_bytes, NTBMSG_RIGHT_WRITE, &m_region);
+    if (failed == 0)
+        failed = ntbmsg_region_info_get(m_region, &info);
+    m_memory = static_cast<std::byte *>(info.address);
+    return failed;
+}
+
+/// Sends the own token as a message, and takes the other host's.
+bool Writes::swap_tokens(ntbmsg_region_token &token)
+{
+    static_assert(sizeof(token) % sizeof(uint64_t) == 0);
+    const uint64_t give_up = monotonic_ns() + swap_ns;
+    rte_mbuf **made = m_own.maker().make(sizeof(token), 0, 1);
+    if (!made)
+        return false;
+    rte_mbuf *message = *made;
+    std::memcpy(rte_pktmbuf_mtod(message, void *), &token, sizeof(token));
+    if (ntbmsg_channel_send_burst(m_own.channel(), &message, nullptr, 1) != 1) {
+        rte_pktmbuf_free(message);
+        return false;
+    }
+    while (ntbmsg_channel_recv_burst(m_own.channel(), &message, nullptr, 1) != 1)
+        if (monotonic_ns() > give_up)
+            return false;
+    const bool whole = message->pkt_len == sizeof(token);
+    if (whole)
+        std::memcpy(&token, rte_pktmbuf_mtod(message, void *), sizeof(token));
+    rte_pktmbuf_free(message);
+    return whole;
+}
+
+/// The last one asks for a completion, which says that all are complete.
+bool Writes::put(const Put *puts, unsigned n, uint64_t give_up)
+{
+    ntbmsg_sge pieces[most_puts];
+    ntbmsg_work works[most_puts] = {};
+    for (unsigned i = 0; i < n; i++) {
+        pieces[i] = {const_cast<void *>(puts[i].from), static_cast<uint32_t>(puts[i].bytes), 0};
+        works[i].remote = m_remote;
+        works[i].offset = puts[i].offset;
+        works[i].sges = &pieces[i];
+        works[i].sge_count = 1;
+        works[i].op = NTBMSG_OP_WRITE;
+    }
+    works[n - 1].flags = NTBMSG_WORK_SIGNAL;
+    uint64_t spin = 0;
+    for (unsigned posted = 0; posted < n;) {
+        const int taken = ntbmsg_post_burst(m_own.channel(), works + posted,
+                                            static_cast<uint16_t>(n - posted));
+        if (taken < 0 || (++spin % spins_per_look == 0 && monotonic_ns() > give_up))
+            return false;
+        posted += static_cast<unsigned>(taken);
+        if (posted < n)
+            progress();
+    }
+    return await_completion(give_up);
+}
+
+bool Writes::await_completion(uint64_t give_up)
+{
+    ntbmsg_completion done;
+    for (uint64_t spin = 1; ntbmsg_cq_poll(m_own.completions(), &done, 1) != 1; spin++) {
+        progress();
+        if (spin % spins_per_look == 0 && monotonic_ns() > give_up)
+            return false;
+    }
+    return done.status == 0;
+}
+
+} // namespace
+
+} // namespace peers
+
+int main(int argc, char **argv)
+{
+    return peers::run_peer<peers::PutLink<peers::Writes>>(argc, argv);
+}
