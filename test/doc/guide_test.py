@@ -19,9 +19,17 @@ def source(name):
     return (DRIVER / name).read_text(encoding="ascii")
 
 
-def named(name):
-    """Whether the guide has it, spelled so, as a literal."""
-    return re.search(rf"``{re.escape(name)}``", GUIDE) is not None
+def rows(title):
+    """name -> the rest of its row, of a list-table of the guide. A row may name several."""
+    table = re.search(rf"^\.\. list-table:: {title}\n(.*?)(?=^\S|\Z)", GUIDE, re.M | re.S).group(1)
+    found = {}
+    for names, rest in re.findall(r"^   \* - (.*)\n((?:     .*\n)*)", table, re.M):
+        found.update((name, rest) for name in re.findall(r"``(\w+)``", names))
+    return found
+
+
+def numbers(text):
+    return re.findall(r"\d+", text)
 
 
 class Guide(unittest.TestCase):
@@ -32,21 +40,37 @@ class Guide(unittest.TestCase):
                                   capture_output=True, text=True, timeout=100, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    def expect_all(self, kind, names, least):
-        self.assertGreaterEqual(len(names), least, f"the test finds no {kind}s in the source any more")
-        self.assertEqual([name for name in names if not named(name)], [], f"{kind}s that the guide lacks")
+    def expect_same(self, title, names, least):
+        """@p names: what the source has."""
+        self.assertGreaterEqual(len(names), least, f"the test finds no {title} in the source any more")
+        self.assertEqual(sorted(rows(title)), sorted(names), f"{title}: guide and source")
 
     def test_device_arguments(self):
         macros = re.findall(r"#define PLX_(?:COMMON|TWIN|PCI)_PARAMS((?:.*\\\n)*.*)", source("plx_options.hpp"))
-        self.expect_all("devarg", re.findall(r'[" ](\w+)=', "".join(macros)), 15)
+        self.expect_same("Device arguments", re.findall(r'[" ](\w+)=', "".join(macros)), 15)
+
+    def test_bounds_of_device_arguments(self):
+        table = re.search(r"number_keys\[\] = \{(.*?)\n\};", source("plx_options.cpp"), re.S).group(1)
+        bounds = re.findall(r'\{"(\w+)",[^"]*"([^"]*)"', table)
+        self.assertGreaterEqual(len(bounds), 15)
+        guide = rows("Device arguments")
+        for name, expected in bounds:
+            valid = guide[name].rsplit("     - ", 1)[1]
+            self.assertEqual([n for n in numbers(expected) if n not in numbers(valid)], [], f"{name}: {valid}")
 
     def test_attributes(self):
-        self.expect_all("attribute", re.findall(r'^    \{"(\w+)",(?:$| \[\])', source("pmd_attr.cpp"), re.M), 15)
+        names = re.findall(r'^    \{"(\w+)",(?:$| \[\])', source("pmd_attr.cpp"), re.M)
+        self.expect_same("Attributes", names + ["spad_user_0", "spad_user_3"], 15)
 
     def test_statistics(self):
         text = source("pmd_stats.cpp")
         names = [f"{way}_{what}" for way, what in re.findall(r'\{"([rt]x)", "(\w+)"', text)]
-        self.expect_all("statistic", names + re.findall(r'(?<!x", )"((?:link|sleep|dma)_\w+)"', text), 20)
+        self.expect_same("Extended statistics", names + re.findall(r'(?<!x", )"((?:link|sleep|dma)_\w+)"', text), 20)
+
+    def test_telemetry(self):
+        commands = re.findall(r'rte_telemetry_register_cmd\("([^"]+)"', source("pmd_telemetry.cpp"))
+        self.assertGreaterEqual(len(commands), 5)
+        self.assertEqual(sorted(set(re.findall(r"``(/plx_ntb/\w+)", GUIDE))), sorted(commands))
 
 
 unittest.main()
