@@ -166,9 +166,11 @@ struct CardAccess {
     }
 };
 
-LiveCard::LiveCard(Sysfs &sysfs, uint8_t bus, const std::string &cable) : sysfs_(sysfs)
+LiveCard::LiveCard(Sysfs &sysfs, uint8_t bus, const std::string &cable,
+                   const twin::Switches &switches)
+    : sysfs_(sysfs)
 {
-    attach(bus, cable);
+    attach(bus, cable, switches);
     show_memory();
     nt_.address = sysfs_address(bus + 2, 0);
     nt_.bridges = sysfs_address(bus, 0) + "/" + sysfs_address(bus + 1, 8 << 3);
@@ -176,9 +178,10 @@ LiveCard::LiveCard(Sysfs &sysfs, uint8_t bus, const std::string &cable) : sysfs_
     plug_engines(bus);
 }
 
-void LiveCard::attach(uint8_t bus, const std::string &cable)
+void LiveCard::attach(uint8_t bus, const std::string &cable, const twin::Switches &switches)
 {
     twin::Config config;
+    config.switches = switches;
     config.cable = cable.c_str();
     config.bar2_bytes = nt_.bars[data_bar].bytes;
     config.bar4_bytes = nt_.bars[shared_bar].bytes;

@@ -29,8 +29,9 @@ public:
     static constexpr unsigned engine_count = 2;
 
     /// Plugs a card into @p cable (mem:<name>) and into the sysfs tree, its upstream port being
-    /// device 0 of @p bus.
-    LiveCard(Sysfs &sysfs, uint8_t bus, const std::string &cable);
+    /// device 0 of @p bus. @p switches: what its chip does where nobody knows
+    LiveCard(Sysfs &sysfs, uint8_t bus, const std::string &cable,
+             const plx::twin::Switches &switches = {});
     ~LiveCard();
     LiveCard(const LiveCard &) = delete;
     LiveCard &operator=(const LiveCard &) = delete;
@@ -53,7 +54,7 @@ private:
         FakeFunction function;
     };
 
-    void attach(uint8_t bus, const std::string &cable);
+    void attach(uint8_t bus, const std::string &cable, const plx::twin::Switches &switches);
     void plug_endpoint();
     void plug_engines(uint8_t bus);
     void show_memory();
