@@ -52,8 +52,7 @@ const char *name_of(enum ntbmsg_channel_state state)
 } // namespace
 
 Carrier::Carrier(ntbmsg_endpoint *endpoint, uint64_t channels, bool connects)
-    : endpoint_(endpoint), worker_(ntbmsg_worker_get(endpoint, 0)), connects_(connects),
-      slots_(channels)
+    : worker_(ntbmsg_worker_get(endpoint, 0)), connects_(connects), slots_(channels)
 {
 }
 

@@ -57,7 +57,6 @@ private:
     void drop(Slot &slot);
     ntbmsg_channel_options options(const uint32_t &number) const;
 
-    ntbmsg_endpoint *const endpoint_;
     ntbmsg_worker *const worker_;
     const bool connects_;
     ntbmsg_listener *listener_ = nullptr;

@@ -76,7 +76,7 @@ TEST_P(Rawdev, TheCopyModeIsChosenAnewAtEachStart)
 {
     bring_up(usual(), usual());
     EXPECT_EQ(rte_rawdev_set_attr(id(), "copy_mode", 1), -EBUSY) << "while it runs";
-    for (const uint64_t mode : {1, 2, 0, 1}) {
+    for (const uint64_t mode : {1u, 2u, 0u, 1u}) {
         rte_rawdev_stop(id());
         EXPECT_EQ(rte_rawdev_set_attr(id(), "copy_mode", 3), -EINVAL);
         ASSERT_EQ(rte_rawdev_set_attr(id(), "copy_mode", mode), 0);

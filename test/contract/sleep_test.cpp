@@ -286,7 +286,8 @@ TEST_P(Sleep, TenThousandTimesWithoutALostOne)
     bring_up(with(rarely), with(patient + ",spin_us=3,recheck_us=1000000"));
     Order echo{.op = Op::echo, .value = rounds, .limit_ms = 120'000};
     far().begin(echo);
-    std::minstd_rand random(testing::UnitTest::GetInstance()->random_seed() + 1);
+    const int seed = testing::UnitTest::GetInstance()->random_seed() + 1;
+    std::minstd_rand random(static_cast<unsigned>(seed));
     for (uint32_t i = 0; i < rounds; ++i) {
         for (auto spins = random() % 4000; spins > 0; --spins)
             rte_pause();

@@ -458,7 +458,7 @@ TEST_P(Windows, BytesAreStoredWhereTheyBelong)
         source[i] = static_cast<unsigned char>(i * 7 + 1);
     size_t at = 64;
     for (const size_t bytes :
-         {0, 1, 7, 8, 9, 15, 16, 31, 33, 63, 64, 65, 255, 257, 1279, 1281, 2500}) {
+         {0u, 1u, 7u, 8u, 9u, 15u, 16u, 31u, 33u, 63u, 64u, 65u, 255u, 257u, 1279u, 1281u, 2500u}) {
         at += bytes % 3;
         store(static_cast<char *>(view.address) + at, source.data() + bytes % 5, bytes);
         std::memcpy(expected.data() + at, source.data() + bytes % 5, bytes);

@@ -178,7 +178,7 @@ int64_t Station::attach(const char *devargs)
     on_pci_ = comma != nullptr && std::strncmp(devargs, pci, sizeof(pci) - 1) == 0;
     if (on_pci_)
         std::snprintf(name_, sizeof(name_), "%.*s",
-                      static_cast<int>(comma - devargs - (sizeof(pci) - 1)),
+                      static_cast<int>(comma - (devargs + sizeof(pci) - 1)),
                       devargs + sizeof(pci) - 1);
     const int rc =
         on_pci_ ? rte_eal_hotplug_add("pci", name_, comma + 1) : rte_vdev_init(name_, devargs);

@@ -78,7 +78,7 @@ int info(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_add_dict_string(data, "platform", device->platform().ops->name);
     rte_tel_data_add_dict_string(data, "part", part);
     rte_tel_data_add_dict_int(data, "revision", chip.revision);
-    rte_tel_data_add_dict_int(data, "nt", chip.nt);
+    rte_tel_data_add_dict_u64(data, "nt", chip.nt);
     rte_tel_data_add_dict_string(data, "side", chip.side == facts::Side::virt ? "virtual" : "link");
     rte_tel_data_add_dict_string(data, "topology", device->chip().shared() ? "rp" : "b2b");
     rte_tel_data_add_dict_u64(data, "alut_entries", chip.alut_entries);

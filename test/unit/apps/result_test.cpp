@@ -31,7 +31,7 @@ TEST(Result, RatesOfAllFlowsAddUp)
 TEST(Result, LatencyIsScaledAndKeepsEveryValue)
 {
     app::Histogram histogram;
-    for (const uint64_t ticks : {100, 200, 200, 40000})
+    for (const uint64_t ticks : {100u, 200u, 200u, 40000u})
         histogram.record(ticks);
     const app::Latency latency = app::latency_of(histogram, 0.5);
     EXPECT_EQ(latency.count, 4U);

@@ -98,10 +98,13 @@ private:
     }
 
     static Engine &self(void *ctx) { return *static_cast<Engine *>(ctx); }
-    static constexpr hw::RegIoOps ops_ = {
-        [](void *ctx, uint32_t offset) { return self(ctx).read(offset); },
-        [](void *ctx, uint32_t offset, uint32_t value) { self(ctx).write(offset, value); }, nullptr,
-        nullptr, [](void *, uint32_t) {}};
+    static uint32_t read32(void *ctx, uint32_t offset) { return self(ctx).read(offset); }
+    static void write32(void *ctx, uint32_t offset, uint32_t value)
+    {
+        self(ctx).write(offset, value);
+    }
+    static void delay_us(void *, uint32_t) {}
+    static constexpr hw::RegIoOps ops_ = {read32, write32, nullptr, nullptr, delay_us};
 };
 
 class DmaQueueTest : public ::testing::Test
@@ -463,7 +466,7 @@ TEST_F(DmaQueueTest, AClosedQueueLeavesAQuietChannel)
 {
     open();
     EXPECT_TRUE(queue_->close());
-    for (const uint32_t offset : {0x200, 0x210, 0x214, 0x218, 0x21C, 0x220})
+    for (const uint32_t offset : {0x200u, 0x210u, 0x214u, 0x218u, 0x21Cu, 0x220u})
         EXPECT_EQ(engine_.regs[offset], 0u) << offset;
     EXPECT_EQ(engine_.regs[0x004] & 4, 0u);
     EXPECT_TRUE(queue_->close()) << "again";

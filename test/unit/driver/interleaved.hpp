@@ -192,7 +192,7 @@ private:
             throw Pause{};
         }
         stepped_ = true;
-        const uint64_t value = act();
+        const auto value = static_cast<uint64_t>(act());
         state.threads[self].got.push_back(value);
         ++next_;
         return value;

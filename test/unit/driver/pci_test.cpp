@@ -217,7 +217,7 @@ TEST(PciMemoryTest, AlutSegmentsMayBeLargerThanPages)
     // 512 MiB in 128 segments: 4 MiB each, two pages that have to lie together.
     Pages pages;
     for (uint64_t i = 0; i < 128; ++i)
-        for (uint64_t half : {0, 2})
+        for (uint64_t half : {0u, 2u})
             pages.iovas.push_back((1024 + 8 * (127 - i) + half) * mib);
     EXPECT_EQ(pages.find(512 * mib, 128).bytes, 512 * mib);
     EXPECT_EQ(pages.find(512 * mib, 128).pieces, 128u);

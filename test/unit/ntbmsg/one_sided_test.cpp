@@ -78,7 +78,8 @@ TEST_F(OneSided, PiecesAreGatheredAndScattered)
     std::vector<uint8_t> data = pattern(600000, 3);
     std::vector<ntbmsg_sge> sges;
     size_t at = 0;
-    for (const size_t bytes : {0, 1, 63, 4096, 0, 2048, 2047, 2049, 100000, 3, 200000, 16384, 7, 0})
+    for (const size_t bytes :
+         {0u, 1u, 63u, 4096u, 0u, 2048u, 2047u, 2049u, 100000u, 3u, 200000u, 16384u, 7u, 0u})
         sges.push_back(piece(data, std::exchange(at, at + bytes), bytes));
     sges.push_back(piece(data, at));
     sges.push_back({nullptr, 0, 0});
@@ -88,7 +89,7 @@ TEST_F(OneSided, PiecesAreGatheredAndScattered)
     std::vector<uint8_t> back(600000);
     std::vector<ntbmsg_sge> into;
     at = 0;
-    for (const size_t bytes : {5, 0, 16383, 1, 300000})
+    for (const size_t bytes : {5u, 0u, 16383u, 1u, 300000u})
         into.push_back(piece(back, std::exchange(at, at + bytes), bytes));
     into.push_back(piece(back, at));
     const ntbmsg_completion c =
