@@ -95,8 +95,7 @@ struct ntbmsg_endpoint_options {
     uint32_t rendezvous_bytes; /**< memory of a worker for long messages of the peer, power of two,
                                   65536 to 2^30, lent to it as a whole; messages up to that less
                                   32768 bytes, at most NTBMSG_MAX_MESSAGE, need no credit in bytes.
-                                  0: none, and messages are as long as credits allow; dedicated
-                                  workers: 0 */
+                                  0: none, and messages are as long as credits allow */
 };
 
 /** Travels with a message, opaque to the library. Same layout as rte_pmd_plx_ntb_meta. */

@@ -99,8 +99,7 @@ uint32_t longest_for(const Worker &w, const protocol::Opening &opening)
 
 void choose_way(Channel &c)
 {
-    // Long messages are moved by the thread that sends them.
-    const uint32_t most = c.worker->dedicated ? 0 : rendezvous_longest(*c.worker);
+    const uint32_t most = rendezvous_longest(*c.worker);
     c.eager = most != 0 ? std::min(c.longest, c.rendezvous_min - 1) : c.longest;
     c.longest = std::max(c.longest, most);
 }

@@ -129,6 +129,8 @@ void let_go(Channel &c)
     c.handle.store(false, std::memory_order_relaxed);
     c.want_write = false;
     drop_parked(c);
+    if (c.proxy != nullptr)
+        drop_handed(c);
     if (state_of(c) == NTBMSG_CHANNEL_CONNECTING) {
         leave_cq(c);
         return reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));

@@ -97,11 +97,15 @@ void begin(Channel &c)
 void claim(Channel &c)
 {
     Proxy &p = *c.proxy;
-    const uint64_t messages = c.rx_messages.get(), buffers = p.rx_buffers.get();
+    const uint64_t messages = c.rx_messages.get(), buffers = p.rx_buffers.get(),
+                   pieces = p.rx_pieces.get();
     c.rx.received({static_cast<uint32_t>(messages - p.credited),
                    static_cast<uint32_t>(buffers - p.credited_buffers)});
     p.credited = messages;
     p.credited_buffers = buffers;
+    if (pieces != p.credited_pieces)
+        rendezvous_received(c, static_cast<uint32_t>(pieces - p.credited_pieces));
+    p.credited_pieces = pieces;
     if (c.rx.due() && may_receive(state_of(c)))
         owe(c, owe_credit);
 }
@@ -172,15 +176,21 @@ Proxy *make_proxy(const ntbmsg_channel_options &options)
     return p;
 }
 
+void drop_handed(Channel &c)
+{
+    Proxy &p = *c.proxy;
+    Parked inbox = {p.inbox.exchange(nullptr, std::memory_order_acquire), nullptr};
+    drop_list(*c.worker, p.mine);
+    drop_list(*c.worker, inbox);
+}
+
 void free_proxy(Channel &c)
 {
     Proxy *p = c.proxy;
     if (p == nullptr)
         return;
     discard(c);
-    Parked inbox = {p->inbox.exchange(nullptr, std::memory_order_acquire), nullptr};
-    drop_list(*c.worker, p->mine);
-    drop_list(*c.worker, inbox);
+    drop_handed(c);
     std::free(p->items.load(std::memory_order_relaxed));
     std::free(p);
     c.proxy = nullptr;

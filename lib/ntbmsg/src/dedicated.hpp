@@ -12,6 +12,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include <rte_branch_prediction.h>
+
 #include "channel.hpp"
 
 namespace ntbmsg
@@ -43,10 +45,10 @@ struct alignas(64) Proxy {
     Parked mine;      ///< taken from the inbox
     uint64_t claimed; ///< received, and the engine was told
     bool shut;
-    Counter rx_buffers;
+    Counter rx_buffers, rx_pieces;
     // The engine.
     alignas(64) uint64_t credited; ///< messages, of what was received
-    uint64_t credited_buffers;
+    uint64_t credited_buffers, credited_pieces;
     std::atomic<uint32_t> tail; ///< of the ring
     bool shutting, closing;     ///< once the ring is empty
     Counter delivered;          ///< messages, before a state that ends them
@@ -91,8 +93,18 @@ void forget(PollSet &set, Channel &c);
 void serve(Worker &w);
 /// Hands received messages to the application.
 void publish(Channel &c);
+/// Messages were parked: whoever receives them is told.
+inline void arrived(Channel &c, unsigned n)
+{
+    if (likely(c.proxy == nullptr))
+        return tell(c, NTBMSG_READABLE);
+    c.proxy->delivered.add(n);
+    publish(c);
+}
 /// Credit came, or the channel opened: sends from its ring.
 void send_on(Channel &c);
+/// The handle was given back: frees what was handed to the application and not received.
+void drop_handed(Channel &c);
 /// Frees it with all that it holds.
 void free_proxy(Channel &c);
 

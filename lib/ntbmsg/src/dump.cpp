@@ -41,7 +41,7 @@ void dump_worker(const Worker &w, FILE *file)
     std::fprintf(file,
                  "  worker %u: %u of %u channels, %u messages left to grant, dropped %" PRIu64
                  ", refused of the peer %" PRIu64 "%s%s\n",
-                 w.index, peek_used(w), w.slots.count(), peek(w.budget.left.messages),
+                 w.index, w.slots.used(), w.slots.count(), peek(w.budget.left.messages),
                  w.rx_dropped.get(), w.bad_peer.get(), refused != nullptr ? ": " : "",
                  refused != nullptr ? refused : "");
     ChannelView view;

@@ -54,8 +54,6 @@ int check_options(const ntbmsg_endpoint_options &o)
         return refuse("channels", o.channels, "16 to 65535");
     if (!within(o.rx_mbufs, min_rx_mbufs, max_rx_mbufs))
         return refuse("rx_mbufs", o.rx_mbufs, "512 to 1048576");
-    if (o.dedicated != 0 && o.rendezvous_bytes != 0)
-        return refuse("rendezvous_bytes", o.rendezvous_bytes, "0 with dedicated = 1");
     if (!within(o.rendezvous_bytes, min_rendezvous, max_rendezvous) ||
         (o.rendezvous_bytes != 0 && !power_of_two(o.rendezvous_bytes)))
         return refuse("rendezvous_bytes", o.rendezvous_bytes, "a power of two, 65536 to 2^30");

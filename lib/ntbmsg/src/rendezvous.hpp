@@ -4,6 +4,7 @@
 #ifndef NTBMSG_RENDEZVOUS_HPP
 #define NTBMSG_RENDEZVOUS_HPP
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -71,8 +72,9 @@ struct RendezvousMemory {
     std::byte *peer_base;
     uint32_t peer_pieces; ///< 0: the peer has none
     uint32_t peer_piece_bytes;
-    uint64_t word; ///< that is stored into the peer's last piece
-    bool ready;    ///< the way to the peer's memory was found
+    std::atomic<uint32_t> peer_longest; ///< message that fits; read by who accepts, too
+    uint64_t word;                      ///< that is stored into the peer's last piece
+    bool ready;                         ///< the way to the peer's memory was found
     bool try_owed, try_sent;
     bool tried_owed;
     uint32_t tried; ///< the answer that is owed
@@ -97,7 +99,7 @@ bool rendezvous_lend(ntbmsg_worker &worker, protocol::Hello &hello);
 void rendezvous_meet(ntbmsg_worker &worker, const protocol::Hello &hello);
 /// The connection is gone.
 void rendezvous_lose(ntbmsg_worker &worker);
-/// Longest message that goes this way; 0: none does
+/// Longest message that goes this way; 0: none does. Any thread.
 uint32_t rendezvous_longest(const ntbmsg_worker &worker);
 /// Takes a message of the peer for the worker. @return false: it broke the rules
 bool rendezvous_worker_receive(ntbmsg_worker &worker, uint32_t op, uint32_t argument,

@@ -5,6 +5,7 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
+#include "dedicated.hpp"
 #include "parked.hpp"
 #include "payload.hpp"
 #include "rendezvous.hpp"
@@ -82,7 +83,7 @@ void hand_up(Channel &c, Rendezvous &r, IncomingMessage &in)
     }
     r.unreceived += in.piece_count;
     park(c.parked, &m, 1, [&](unsigned) { return in.imm; });
-    tell(c, NTBMSG_READABLE);
+    arrived(c, 1);
 }
 
 } // namespace

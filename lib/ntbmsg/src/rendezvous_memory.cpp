@@ -92,7 +92,7 @@ bool on_tried(Worker &w, uint32_t found)
     r.try_sent = false;
     r.try_owed = found == 0; // the mapping follows late
     r.ready = found == 1;
-    if (r.ready)
+    if (r.ready && !w.dedicated) // else those that wait are looked at by each poll
         tell_stalled(w);
     return true;
 }
@@ -177,6 +177,7 @@ void rendezvous_meet(Worker &w, const protocol::Hello &hello)
     rte_pmd_plx_ntb_window_view view{};
     const uint32_t bytes = hello.piece_bytes;
     r.peer_pieces = 0;
+    r.peer_longest.store(0, std::memory_order_relaxed);
     r.ready = false;
     if (hello.pieces == 0 || hello.pieces > UINT16_MAX || !std::has_single_bit(bytes) ||
         bytes < protocol::piece_bytes_min || bytes > protocol::piece_bytes_max ||
@@ -187,6 +188,9 @@ void rendezvous_meet(Worker &w, const protocol::Hello &hello)
     r.peer_base = static_cast<std::byte *>(view.address);
     r.peer_pieces = hello.pieces;
     r.peer_piece_bytes = bytes;
+    const uint64_t longest = uint64_t{std::min(hello.pieces, protocol::pieces_max)} * bytes;
+    r.peer_longest.store(static_cast<uint32_t>(std::min<uint64_t>(longest, NTBMSG_MAX_MESSAGE)),
+                         std::memory_order_relaxed);
     r.word = rte_get_tsc_cycles() | 1;
     r.try_owed = true;
     w.chores |= chore_rendezvous;
@@ -196,6 +200,7 @@ void rendezvous_lose(Worker &w)
 {
     RendezvousMemory &r = w.rendezvous;
     r.peer_pieces = 0;
+    r.peer_longest.store(0, std::memory_order_relaxed);
     r.ready = r.try_owed = r.try_sent = r.tried_owed = r.fence_owed = r.fenced_owed = false;
     // Whoever comes next is lent the memory after the one before is fenced by the driver.
     rte_pktmbuf_free(r.doubtful);
@@ -205,10 +210,7 @@ void rendezvous_lose(Worker &w)
 
 uint32_t rendezvous_longest(const Worker &w)
 {
-    const RendezvousMemory &r = w.rendezvous;
-    const uint64_t bytes =
-        uint64_t{std::min(r.peer_pieces, protocol::pieces_max)} * r.peer_piece_bytes;
-    return static_cast<uint32_t>(std::min<uint64_t>(bytes, NTBMSG_MAX_MESSAGE));
+    return w.rendezvous.peer_longest.load(std::memory_order_relaxed);
 }
 
 bool rendezvous_worker_receive(Worker &w, uint32_t op, uint32_t argument, const rte_mbuf *m)

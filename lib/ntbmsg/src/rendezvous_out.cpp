@@ -88,7 +88,9 @@ void finish(Worker &w, Channel &c, Rendezvous &r, OutgoingMessage &o)
     rte_pktmbuf_free(o.mbuf);
     o.mbuf = nullptr;
     ++r.out_tail;
-    if (c.want_write && may_send(state_of(c))) {
+    if (c.proxy != nullptr) {
+        c.worker->stalled.push(c); // what waits behind it in the ring
+    } else if (c.want_write && may_send(state_of(c))) {
         c.want_write = false;
         tell(c, NTBMSG_WRITABLE);
     }
@@ -116,8 +118,9 @@ bool rendezvous_take(Channel &c, rte_mbuf *m, uint32_t imm)
     Rendezvous *r = rendezvous_of(c);
     if (!w.rendezvous.ready || r == nullptr || r->out_head - r->out_tail == rendezvous_depth ||
         !is_whole(m)) {
-        if (!w.rendezvous.ready && c.set != nullptr)
-            w.stalled.push(c); // told when the way is found
+        const bool to_be_told = !w.rendezvous.ready && c.set != nullptr; // when the way is found
+        if (to_be_told || (c.proxy != nullptr && (!w.rendezvous.ready || r == nullptr)))
+            w.stalled.push(c);
         return false;
     }
     OutgoingMessage &o = out_at(*r, r->out_head++);

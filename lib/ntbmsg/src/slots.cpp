@@ -37,7 +37,7 @@ Channel *Slots::take()
         return nullptr;
     if (++c->generation == 0)
         c->generation = 1;
-    ++used_;
+    used_.fetch_add(1, std::memory_order_relaxed);
     c->rx_word.store(protocol::slot_word(slot_of(*c), c->generation), std::memory_order_relaxed);
     return c;
 }
@@ -53,7 +53,7 @@ void Slots::give_back(Channel &c)
     new (&c) Channel{};
     c.worker = worker;
     c.generation = generation;
-    --used_;
+    used_.fetch_sub(1, std::memory_order_relaxed);
     free_.push(c);
 }
 

@@ -3,6 +3,7 @@
 #ifndef NTBMSG_SLOTS_HPP
 #define NTBMSG_SLOTS_HPP
 
+#include <atomic>
 #include <cstdint>
 
 #include "channel.hpp"
@@ -36,13 +37,14 @@ public:
     }
     uint16_t slot_of(const Channel &c) const { return static_cast<uint16_t>(&c - channels_); }
     uint32_t count() const { return count_; }
-    const uint32_t &used() const { return used_; }
+    /// How many are in use, those included that only wait to be forgotten. Any thread.
+    uint32_t used() const { return used_.load(std::memory_order_relaxed); }
     Channel &operator[](uint32_t slot) const { return channels_[slot]; }
 
 private:
     Channel *channels_;
     uint32_t count_;
-    uint32_t used_;
+    std::atomic<uint32_t> used_;
     List<Channel, &Channel::in_requests> free_; ///< the longest free first
 };
 

@@ -56,7 +56,7 @@ void add_endpoint(const Endpoint &e, rte_tel_data *data)
     rte_tel_data_add_dict_u64(data, "workers", e.workers_made);
     uint64_t used = 0, bad_peer = 0;
     for (uint32_t i = 0; i < e.workers_made; ++i) {
-        used += peek_used(e.workers[i]);
+        used += e.workers[i].slots.used();
         bad_peer += e.workers[i].bad_peer.get();
     }
     rte_tel_data_add_dict_u64(data, "channels", used);

@@ -159,29 +159,11 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     return own;
 }
 
-/// What a burst is in the channel's books.
-struct Received {
-    unsigned messages;
-    uint32_t buffers;
-    uint64_t bytes;
-};
-
 /// Counts messages that are handed up.
 Received count(Channel &c, rte_mbuf *const *mbufs, unsigned n)
 {
-    const Worker &w = *c.worker;
-    uint64_t bytes = 0;
-    uint32_t buffers = 0;
-    for (unsigned i = 0; i < n; ++i) {
-        bytes += mbufs[i]->pkt_len;
-        if (unlikely(mbufs[i]->pool != w.rx_pool)) {
-            if (likely(mbufs[i]->pool != w.rendezvous.pool))
-                buffers += mbufs[i]->nb_segs;
-            else
-                rendezvous_received(c, mbufs[i]->nb_segs);
-        }
-    }
-    return {n, buffers, bytes};
+    return received_of(*c.worker, mbufs, n,
+                       [&c](uint32_t pieces) { rendezvous_received(c, pieces); });
 }
 
 /// A burst straight from the queue pair. One pass over it, as long as all of it is short messages

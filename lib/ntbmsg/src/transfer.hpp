@@ -3,7 +3,9 @@
 #ifndef NTBMSG_TRANSFER_HPP
 #define NTBMSG_TRANSFER_HPP
 
-#include "channel.hpp"
+#include <rte_mbuf.h>
+
+#include "worker.hpp"
 
 namespace ntbmsg
 {
@@ -17,6 +19,32 @@ struct SendResult {
 
 /// Sends as much as credit and ring allow.
 SendResult send_now(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n);
+
+/// What messages are in the channel's books.
+struct Received {
+    unsigned messages;
+    uint32_t buffers; ///< of credit
+    uint64_t bytes;
+};
+
+/// Counts messages that are handed up. Any thread.
+/// @param on_pieces  is told the pieces of each that lies in rendezvous memory
+template <class OnPieces>
+inline Received received_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n, OnPieces on_pieces)
+{
+    uint64_t bytes = 0;
+    uint32_t buffers = 0;
+    for (unsigned i = 0; i < n; ++i) {
+        bytes += mbufs[i]->pkt_len;
+        if (likely(mbufs[i]->pool == w.rx_pool))
+            continue;
+        if (likely(mbufs[i]->pool != w.rendezvous.pool))
+            buffers += mbufs[i]->nb_segs;
+        else
+            on_pieces(mbufs[i]->nb_segs);
+    }
+    return {n, buffers, bytes};
+}
 
 /// Why nothing can be sent in this state. @return 0: it can
 int send_error(uint8_t state);

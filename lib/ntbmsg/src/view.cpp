@@ -27,11 +27,6 @@ uint64_t queue_stat(const Endpoint &e, const char *direction, uint16_t queue, co
 
 } // namespace
 
-uint32_t peek_used(const Worker &w)
-{
-    return ntbmsg::peek(w.slots.used());
-}
-
 const char *name_of_link(enum ntbmsg_link_state state)
 {
     switch (state) {

@@ -18,8 +18,6 @@ T peek(const T &value)
     return __atomic_load_n(&value, __ATOMIC_RELAXED);
 }
 
-/// Channels of a worker, those included that only wait to be forgotten.
-uint32_t peek_used(const Worker &w);
 template <typename T>
 T peek(const std::atomic<T> &value)
 {

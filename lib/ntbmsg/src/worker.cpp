@@ -232,12 +232,7 @@ void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
         return;
     }
     park(c->parked, mbufs, n, [=](unsigned i) { return protocol::header_argument(meta[i].data); });
-    if (unlikely(c->proxy != nullptr)) {
-        c->proxy->delivered.add(n);
-        publish(*c);
-    } else {
-        tell(*c, NTBMSG_READABLE);
-    }
+    arrived(*c, n);
 }
 
 /// DATA for one word at the front of a burst. @return messages

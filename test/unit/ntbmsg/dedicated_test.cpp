@@ -56,9 +56,9 @@ protected:
         std::thread thread_;
     };
 
-    void bring_up()
+    void bring_up(const ntbmsg_endpoint_options &options = dedicated_options())
     {
-        ASSERT_NO_FATAL_FAILURE(connect(dedicated_options()));
+        ASSERT_NO_FATAL_FAILURE(connect(options));
         near_worker_ = ntbmsg_worker_get(near_, 0);
         far_worker_ = ntbmsg_worker_get(far_, 0);
         near_poller_ = std::make_unique<Poller>(near_worker_);
@@ -117,12 +117,19 @@ protected:
         return info;
     }
 
+    static uint32_t short_size(uint32_t number) { return number % 101 == 0 ? 3000 : number % 90; }
+    static uint32_t long_size(uint32_t number)
+    {
+        constexpr uint32_t sizes[] = {100 * 1024, 8, 70 * 1024 + 1, 3000, 300 * 1024};
+        return sizes[number % std::size(sizes)];
+    }
     /// Sends @p total messages, numbered. @return whether all went
-    static bool send_all(ntbmsg_endpoint *from, ntbmsg_channel *channel, uint32_t total)
+    static bool send_all(ntbmsg_endpoint *from, ntbmsg_channel *channel, uint32_t total,
+                         uint32_t (*size_of)(uint32_t) = short_size)
     {
         uint32_t sent = 0;
         return await([&] {
-                   rte_mbuf *mbuf = message(from, sent % 101 == 0 ? 3000 : sent % 90, 1);
+                   rte_mbuf *mbuf = message(from, size_of(sent), static_cast<int>(sent % 251));
                    if (mbuf == nullptr)
                        return false; // others have them all
                    const int rc = ntbmsg_channel_send_burst(channel, &mbuf, &sent, 1);
@@ -142,10 +149,51 @@ protected:
         const int n = ntbmsg_channel_recv_burst(channel, got, imm, 16);
         bool in_order = true;
         for (int i = 0; i < n; ++i) {
-            in_order = in_order && imm[i] == next++;
+            in_order = in_order && imm[i] == next++ && is_all(got[i], imm[i] % 251);
             rte_pktmbuf_free(got[i]);
         }
         return in_order;
+    }
+    /// Whether all its bytes are @p fill.
+    static bool is_all(const rte_mbuf *m, uint32_t fill)
+    {
+        for (; m != nullptr; m = m->next) {
+            const auto *data = rte_pktmbuf_mtod(m, const uint8_t *);
+            if (std::any_of(data, data + m->data_len, [=](uint8_t byte) { return byte != fill; }))
+                return false;
+        }
+        return true;
+    }
+    /// Receives @p total messages. @return whether they came, whole and in order
+    static bool receive_all(ntbmsg_channel *channel, uint32_t total)
+    {
+        uint32_t next = 0;
+        bool in_order = true;
+        return await([&] {
+                   in_order = in_order && receive_some(channel, next);
+                   return !in_order || next == total;
+               }) &&
+               in_order;
+    }
+
+    /// Sends and receives @p total messages, long and short ones. @return whether all went and came
+    static bool exchange(ntbmsg_endpoint *from, ntbmsg_channel *channel, uint32_t total)
+    {
+        uint32_t received = 0, sent = 0;
+        rte_mbuf *mbuf = nullptr;
+        bool in_order = true;
+        const bool done = await([&] {
+            if (mbuf == nullptr && sent < total)
+                mbuf = message(from, long_size(sent), static_cast<int>(sent % 251));
+            if (mbuf != nullptr && ntbmsg_channel_send_burst(channel, &mbuf, &sent, 1) == 1) {
+                mbuf = nullptr;
+                ++sent;
+            }
+            in_order = in_order && receive_some(channel, received);
+            return !in_order || (received == total && sent == total);
+        });
+        rte_pktmbuf_free(mbuf);
+        return done && in_order;
     }
 
     ntbmsg_worker *near_worker_ = nullptr, *far_worker_ = nullptr;
@@ -165,19 +213,41 @@ TEST_F(Dedicated, ManyThreadsEachTheirChannelBothWays)
     std::atomic<int> good{0};
     for (int i = 0; i < pairs; ++i) {
         threads.emplace_back([&, i] { good += send_all(near_, near[i], total); });
-        threads.emplace_back([&, i] {
-            uint32_t next = 0;
-            bool in_order = true;
-            good += await([&] {
-                        in_order = in_order && receive_some(far[i], next);
-                        return !in_order || next == total;
-                    }) &&
-                    in_order;
-        });
+        threads.emplace_back([&, i] { good += receive_all(far[i], total); });
     }
     for (std::thread &thread : threads)
         thread.join();
     EXPECT_EQ(good.load(), 2 * pairs);
+    for (int i = 0; i < pairs; ++i) {
+        EXPECT_EQ(info(far[i]).rx_messages, total);
+        EXPECT_EQ(ntbmsg_channel_close(near[i]), 0);
+        EXPECT_EQ(ntbmsg_channel_close(far[i]), 0);
+    }
+    EXPECT_EQ(stats(near_).bad_peer + stats(far_).bad_peer, 0U);
+}
+
+TEST_F(Dedicated, LongMessagesOfManyThreadsBothWays)
+{
+    ntbmsg_endpoint_options options = dedicated_options();
+    options.rendezvous_bytes = 4 << 20;
+    options.tx_room = 65280;
+    options.tx_mbufs = 256;
+    bring_up(options);
+    constexpr int pairs = 2;
+    constexpr uint32_t total = 60;
+    ntbmsg_channel *near[pairs] = {}, *far[pairs] = {};
+    for (int i = 0; i < pairs; ++i)
+        ASSERT_NO_FATAL_FAILURE(join(near[i], far[i]));
+    std::vector<std::thread> threads;
+    std::atomic<int> good{0};
+    for (int i = 0; i < pairs; ++i) {
+        threads.emplace_back([&, i] { good += exchange(near_, near[i], total); });
+        threads.emplace_back([&, i] { good += exchange(far_, far[i], total); });
+    }
+    for (std::thread &thread : threads)
+        thread.join();
+    EXPECT_EQ(good.load(), 2 * pairs);
+    EXPECT_EQ(stats(near_).tx_long, pairs * total * 3 / 5);
     for (int i = 0; i < pairs; ++i) {
         EXPECT_EQ(info(far[i]).rx_messages, total);
         EXPECT_EQ(ntbmsg_channel_close(near[i]), 0);

@@ -17,13 +17,22 @@ ntbmsg_endpoint_options with_memory(ntbmsg_endpoint_options options, uint32_t by
     return options;
 }
 
-class LongMessage : public Channels
+/// On workers of both kinds, driven by turns from the test's thread; true: dedicated.
+class LongMessage : public Channels, public testing::WithParamInterface<bool>
 {
 protected:
+    static ntbmsg_endpoint_options long_options(uint32_t bytes)
+    {
+        ntbmsg_endpoint_options options = with_memory(worker_options(), bytes);
+        options.dedicated = GetParam();
+        return options;
+    }
     void bring_up_with(uint32_t bytes)
     {
-        ASSERT_NO_FATAL_FAILURE(bring_up(with_memory(worker_options(), bytes)));
-        ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_));
+        ASSERT_NO_FATAL_FAILURE(bring_up(long_options(bytes)));
+        ntbmsg_channel_options options = channel_options();
+        options.send_depth = 4; // dedicated: what waits holds mbufs
+        ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_, options));
     }
     /// A message whose bytes say where they belong.
     rte_mbuf *numbered(uint32_t bytes, uint32_t seed)
@@ -75,7 +84,7 @@ protected:
     ntbmsg_channel *far_channel_ = nullptr;
 };
 
-TEST_F(LongMessage, GoesByOneCopy)
+TEST_P(LongMessage, GoesByOneCopy)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
     EXPECT_EQ(info(near_channel_).max_message, 4 * mib - 32 * kib);
@@ -95,7 +104,7 @@ TEST_F(LongMessage, GoesByOneCopy)
     give_back({near_channel_, far_channel_});
 }
 
-TEST_F(LongMessage, TheLongestHas16MiB)
+TEST_P(LongMessage, TheLongestHas16MiB)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(32 * mib));
     EXPECT_EQ(info(near_channel_).max_message, uint32_t{NTBMSG_MAX_MESSAGE});
@@ -107,7 +116,7 @@ TEST_F(LongMessage, TheLongestHas16MiB)
     give_back({near_channel_, far_channel_});
 }
 
-TEST_F(LongMessage, OrderIsKeptAmongLongAndShortOnes)
+TEST_P(LongMessage, OrderIsKeptAmongLongAndShortOnes)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
     const uint32_t lengths[] = {8,        100 * kib, 64,       70 * kib, 3000, 200 * kib,
@@ -136,7 +145,7 @@ TEST_F(LongMessage, OrderIsKeptAmongLongAndShortOnes)
     give_back({near_channel_, far_channel_});
 }
 
-TEST_F(LongMessage, AReaderThatStopsHoldsAPartOfTheMemory)
+TEST_P(LongMessage, AReaderThatStopsHoldsAPartOfTheMemory)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(8 * mib));
     ntbmsg_channel *running = nullptr, *reader = nullptr;
@@ -166,7 +175,7 @@ TEST_F(LongMessage, AReaderThatStopsHoldsAPartOfTheMemory)
 }
 
 // All of them announced before the first one is handed up: each alone is less than a quarter.
-TEST_F(LongMessage, AnnouncedMessagesCountBeforeTheyAreThere)
+TEST_P(LongMessage, AnnouncedMessagesCountBeforeTheyAreThere)
 {
     constexpr uint32_t length = 1984 * kib, depth = 4;
     ASSERT_NO_FATAL_FAILURE(bring_up_with(8 * mib));
@@ -188,7 +197,7 @@ TEST_F(LongMessage, AnnouncedMessagesCountBeforeTheyAreThere)
     give_back({near_channel_, far_channel_, running, reader});
 }
 
-TEST_F(LongMessage, AShutdownComesBehindIt)
+TEST_P(LongMessage, AShutdownComesBehindIt)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
     ASSERT_TRUE(send(near_channel_, numbered(2 * mib, 5), 5));
@@ -202,7 +211,7 @@ TEST_F(LongMessage, AShutdownComesBehindIt)
     give_back({near_channel_, far_channel_});
 }
 
-TEST_F(LongMessage, AResetInTheMiddleLosesNoMemory)
+TEST_P(LongMessage, AResetInTheMiddleLosesNoMemory)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
     for (unsigned turns = 0; turns < 24; ++turns) {
@@ -222,7 +231,7 @@ TEST_F(LongMessage, AResetInTheMiddleLosesNoMemory)
     give_back({near_channel_, far_channel_});
 }
 
-TEST_F(LongMessage, ALossInTheMiddleGivesEverythingBack)
+TEST_P(LongMessage, ALossInTheMiddleGivesEverythingBack)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
     ASSERT_TRUE(send(near_channel_, numbered(3 * mib, 1)));
@@ -236,7 +245,7 @@ TEST_F(LongMessage, ALossInTheMiddleGivesEverythingBack)
     ASSERT_TRUE(pump([&] { return ntbmsg_channel_state(far_channel_) == NTBMSG_CHANNEL_LOST; }));
     give_back({far_channel_});
     // And the next connection has the memory.
-    ASSERT_NO_FATAL_FAILURE(open(near_device, near_, with_memory(worker_options(), 4 * mib)));
+    ASSERT_NO_FATAL_FAILURE(open(near_device, near_, long_options(4 * mib)));
     ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
     ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
     near_worker_ = ntbmsg_worker_get(near_, 0);
@@ -246,7 +255,7 @@ TEST_F(LongMessage, ALossInTheMiddleGivesEverythingBack)
     give_back({near_channel_, far_channel_});
 }
 
-TEST_F(LongMessage, WithoutMemoryTheyAreAsLongAsCreditAllows)
+TEST_P(LongMessage, WithoutMemoryTheyAreAsLongAsCreditAllows)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
     ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_));
@@ -255,14 +264,18 @@ TEST_F(LongMessage, WithoutMemoryTheyAreAsLongAsCreditAllows)
     give_back({near_channel_, far_channel_});
 }
 
-TEST_F(LongMessage, OptionsAreChecked)
+TEST_P(LongMessage, OptionsAreChecked)
 {
     for (const uint32_t bytes : {1U, 65535U, 65537U, 3 * mib, 1U << 31}) {
-        ntbmsg_endpoint_options options = with_memory(worker_options(), bytes);
+        ntbmsg_endpoint_options options = long_options(bytes);
         EXPECT_EQ(ntbmsg_endpoint_open(near_device, &options, &near_), -EINVAL) << bytes;
     }
     near_ = nullptr;
 }
+
+INSTANTIATE_TEST_SUITE_P(Workers, LongMessage, testing::Bool(), [](const auto &worker) {
+    return worker.param ? "Dedicated" : "RunToCompletion";
+});
 
 // ---- a peer that breaks the rules
 
