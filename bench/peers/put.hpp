@@ -78,7 +78,8 @@ public:
             if (m_told != m_received && !tell())
                 return -1;
         }
-        const int got = is_short(bytes, n) ? receive_short(bytes, sum) : receive_slots(bytes, n, sum);
+        const int got =
+            is_short(bytes, n) ? receive_short(bytes, sum) : receive_slots(bytes, n, sum);
         if (got == 0 && ++m_looks % looks_per_progress == 0)
             m_api.progress();
         return got;

@@ -64,8 +64,7 @@ int Writes::lend()
 {
     ntbmsg_region_info info = {};
     info.size = sizeof(info);
-    int failed =
-        ntbmsg_region_alloc(m_own.endpoint(), put_bytes, NTBMSG_RIGHT_WRITE, &m_region);
+    int failed = ntbmsg_region_alloc(m_own.endpoint(), put_bytes, NTBMSG_RIGHT_WRITE, &m_region);
     if (failed == 0)
         failed = ntbmsg_region_info_get(m_region, &info);
     m_memory = static_cast<std::byte *>(info.address);
@@ -112,8 +111,8 @@ bool Writes::put(const Put *puts, unsigned n, uint64_t give_up)
     works[n - 1].flags = NTBMSG_WORK_SIGNAL;
     uint64_t spin = 0;
     for (unsigned posted = 0; posted < n;) {
-        const int taken = ntbmsg_post_burst(m_own.channel(), works + posted,
-                                            static_cast<uint16_t>(n - posted));
+        const int taken =
+            ntbmsg_post_burst(m_own.channel(), works + posted, static_cast<uint16_t>(n - posted));
         if (taken < 0 || (++spin % spins_per_look == 0 && monotonic_ns() > give_up))
             return false;
         posted += static_cast<unsigned>(taken);

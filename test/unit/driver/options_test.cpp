@@ -5,9 +5,12 @@
 
 #include <bit>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
 #include <plx_wire.hpp>
+#include <rte_log.h>
 
 using namespace plx::pmd;
 
@@ -76,7 +79,8 @@ TEST(Options, EveryKeyArrives)
         parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,posted=100,"
               "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,drain=none,"
               "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900,dma=1,dmadev=3,"
-              "peer_csr=closed,segment=64,split=3,alut=128",
+              "peer_csr=closed,segment=64,split=3,alut=128,msi=1,recheck_us=70,spin_us=0,intr=0,"
+              "service=1,rx=stable",
               &o),
         0);
     EXPECT_EQ(o.state, TwinState::random);
@@ -109,6 +113,12 @@ TEST(Options, EveryKeyArrives)
     EXPECT_EQ(o.window.segment_kib, 64u);
     EXPECT_EQ(o.window.split, 3u);
     EXPECT_EQ(o.alut, 128u);
+    EXPECT_EQ(o.msi, 1u);
+    EXPECT_EQ(o.recheck_us, 70u);
+    EXPECT_EQ(o.spin_us, 0u);
+    EXPECT_EQ(o.interrupts, 0u);
+    EXPECT_EQ(o.service, 1u);
+    EXPECT_EQ(o.rx, RxMode::stable);
 }
 
 TEST(Options, BadOnesAreRefusedAndChangeNothing)
@@ -166,13 +176,56 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,segment=2097152",
                                "cable=mem:x,split=8",
                                "cable=mem:x,split=-1",
-                               "cable=mem:x,alut=64"};
+                               "cable=mem:x,alut=64",
+                               "cable=mem:x,msi=2",
+                               "cable=mem:x,recheck_us=49",
+                               "cable=mem:x,recheck_us=1000001",
+                               "cable=mem:x,spin_us=1000001",
+                               "cable=mem:x,intr=yes",
+                               "cable=mem:x,service=2",
+                               "cable=mem:x,rx=copied",
+                               "cable=mem:x,buffers=63",
+                               "cable=mem:x,lost_ms=29,heartbeat_ms=20"};
     for (const std::string &args : bad) {
         Options o;
         o.geometry.queues = 3;
         EXPECT_EQ(parse(args.c_str(), &o), -EINVAL) << args;
         EXPECT_EQ(o.geometry.queues, 3u) << args;
         EXPECT_STREQ(o.cable, "") << args;
+    }
+}
+
+TEST(Options, ARefusalIsOneLineThatNamesTheDevarg)
+{
+    const struct {
+        const char *args;
+        const char *said;
+    } refused[] = {
+        {"queues=2", "cable is missing: expected cable=<socket path>"},
+        {"cable=mem:x,colour=red", "colour=red\": known are cable="},
+        {"cable=mem:x,queues=65", "queues=65: expected 1 to 64"},
+        {"cable=mem:x,ring=1000", "ring=1000: expected a power of two"},
+        {"cable=mem:x,copy=engine", "copy=engine: expected auto, cpu or dma"},
+        {"cable=mem:x,dma_min=0", "dma_min=0: expected 1 to 16777215 bytes"},
+        {"cable=mem:x,copy=cpu,dma_min=9", "dma_min=9 has no meaning with copy=cpu"},
+        {"cable=mem:x,buffers=100,posted=112", "buffers=100 is too small"},
+        {"cable=mem:x,copy_curve=/nobody/there", "copy_curve=/nobody/there: expected"},
+        {"cable=mem:x,heartbeat_ms=90,lost_ms=80", "lost_ms=80 has to be more than heartbeat_ms"},
+    };
+    for (const auto &[args, said] : refused) {
+        char *text = nullptr;
+        size_t bytes = 0;
+        FILE *log = open_memstream(&text, &bytes);
+        rte_openlog_stream(log);
+        Options o;
+        EXPECT_EQ(parse(args, &o), -EINVAL) << args;
+        rte_openlog_stream(nullptr);
+        std::fclose(log);
+        const std::string line(text, bytes);
+        std::free(text);
+        EXPECT_NE(line.find(said), std::string::npos) << args << ": " << line;
+        EXPECT_NE(line.find("raw_plx_ntb0: "), std::string::npos) << line;
+        EXPECT_EQ(line.find('\n'), line.size() - 1) << args << ": " << line;
     }
 }
 
