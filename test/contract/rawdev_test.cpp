@@ -9,6 +9,8 @@
 #include <vector>
 
 #include <rte_dev.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
 #include <rte_mbuf.h>
 #include <rte_rawdev.h>
 
@@ -224,6 +226,34 @@ TEST_P(Rawdev, ImpossibleConfigurationsAreRefused)
     EXPECT_EQ(rte_rawdev_start(id()), -EINVAL) << "not configured yet";
     EXPECT_EQ(configure({}), 0);
     EXPECT_EQ(rte_rawdev_start(id()), -EINVAL) << "no queue set up yet";
+}
+
+size_t allocated()
+{
+    rte_malloc_socket_stats stats{};
+    EXPECT_EQ(rte_malloc_get_socket_stats(static_cast<int>(rte_socket_id()), &stats), 0);
+    return stats.heap_allocsz_bytes;
+}
+
+/// More than EAL has in this process: for the headers of window buffers, and for what rx=stable
+/// copies into.
+TEST_P(Rawdev, AStartWithoutMemoryLeavesNothingAndCanBeRepeated)
+{
+    const size_t before = allocated();
+    const rte_pmd_plx_ntb_config too_much[] = {{.buffers = 1u << 20, .buf_bytes = 64},
+                                               {.buffers = 100'000}};
+    for (const rte_pmd_plx_ntb_config &config : too_much) {
+        ASSERT_EQ(near().attach(cable(), patient + ",rx=stable"), 0);
+        EXPECT_EQ(near().start_again({.config = config}), -ENOMEM);
+        EXPECT_EQ(near().link().state, RTE_PMD_PLX_NTB_STOPPED);
+        ASSERT_EQ(near().start_again({.config = {.buffers = 256}}), 0) << "as much as there is";
+        ASSERT_EQ(far().bring_up(cable(), usual()), 0);
+        await_meeting(1);
+        both_ways(stream(0, 1, 100, {8, 500}));
+        for (test::Host *host : {&near(), &far()})
+            ASSERT_EQ(host->ask(Op::detach).rc, 0);
+    }
+    EXPECT_EQ(allocated(), before);
 }
 
 TEST_P(Rawdev, IsFoundByItsName)
