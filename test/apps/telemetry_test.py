@@ -60,6 +60,7 @@ def check_answers(ask):
     assert windows["grants"] == 0 and "grant_0" not in windows, windows
     copy = ask(f"/plx_ntb/copy,{device}")
     assert copy["engine"] in ("cpu", "dma"), copy
+    assert ask(f"/plx_ntb/drain,{device}") == {"queue_0": "none, not tried"}
     parts = ask(f"/plx_ntb/regs,{device}")
     assert "nt_virtual" in parts, parts
     for part in parts:
@@ -70,7 +71,7 @@ def check_answers(ask):
 
 
 def check_refusals(ask):
-    for what in ("info", "link", "copy", "windows", "regs"):
+    for what in ("info", "link", "copy", "drain", "windows", "regs"):
         for parameter in ("", ",", ",x", ",-1", ",99", ",99999999999999999999", ",0x0", ",1a"):
             assert ask(f"/plx_ntb/{what}{parameter}") is None, (what, parameter)
     assert not ask("/plx_ntb/regs,0,no_such_part")

@@ -31,6 +31,7 @@ constexpr unsigned chip_attempts = 200;
 queue::Drain pick_drain(DrainChoice choice)
 {
     switch (choice) {
+    case DrainChoice::automatic: // until a receiver has chosen
     case DrainChoice::none:
         return queue::Drain::none;
     case DrainChoice::clwb:
@@ -39,10 +40,8 @@ queue::Drain pick_drain(DrainChoice choice)
         return queue::Drain::clflushopt;
     case DrainChoice::cldemote:
         return queue::Drain::cldemote;
-    case DrainChoice::automatic:
-        break;
     }
-    return queue::default_drain();
+    return queue::Drain::none;
 }
 
 queue::Policy pick_policy(MemoryPolicy choice, bool write_combining)

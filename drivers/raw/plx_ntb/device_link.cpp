@@ -12,6 +12,7 @@
 
 #include <sys/random.h>
 
+#include "drain_report.hpp"
 #include "plx_clock.hpp"
 #include "plx_log.hpp"
 
@@ -28,6 +29,11 @@ void copy_words(uint64_t *to, const volatile uint64_t *from, size_t words)
 {
     for (size_t i = 0; i < words; ++i)
         to[i] = __atomic_load_n(from + i, __ATOMIC_RELAXED);
+}
+
+uint64_t read_cycles()
+{
+    return rte_rdtsc();
 }
 
 rte_pmd_plx_ntb_state public_state(LinkState state)
@@ -95,7 +101,23 @@ void Device::watch_queues()
             link_.distrust(); // also where the application does not send any more
         free_held(queues_[q].tx);
         watch_half(queues_[q].rx, "receiving", q);
+        watch_drain(q);
     }
+}
+
+/// A receiver cannot say in the log which hint it has chosen.
+void Device::watch_drain(unsigned index)
+{
+    QueuePair &qp = queues_[index];
+    const queue::DrainReport now = queue::rx_drain(qp.rx.state);
+    const bool news = drain_chosen(now) &&
+                      (!drain_chosen(qp.drain_told) || now.in_force != qp.drain_told.in_force);
+    qp.drain_told = now;
+    if (!news)
+        return;
+    char text[drain_text_bytes];
+    describe(now, text, sizeof(text));
+    PLX_LOG(INFO, "%s: queue %u: drain %s\n", name_, index, text);
 }
 
 /// mbufs that an engine has read come back in later bursts. An application that has nothing more to
@@ -312,7 +334,8 @@ queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .posted_target = std::min(g.posted, room),
             .max_message = max_message(),
             .port = id(),
-            .drain = drain_};
+            .drain = drain_,
+            .cycles = options_.drain == DrainChoice::automatic ? read_cycles : nullptr};
 }
 
 /// Which messages go by DMA from now on, and says so.
@@ -326,6 +349,18 @@ void Device::choose_copy(unsigned queues)
         PLX_LOG(NOTICE, "%s: %s\n", name_, text);
     else
         PLX_LOG(INFO, "%s: %s\n", name_, text);
+}
+
+queue::DrainReport Device::drain_report(uint16_t index)
+{
+    const ControlLock locked(*this);
+    if (index < queues_open_)
+        return queue::rx_drain(queues_[index].rx.state);
+    return {.in_force = static_cast<uint64_t>(drain_),
+            .rounds = 0,
+            .thin = 0,
+            .none_cost = 0,
+            .relative = {}};
 }
 
 CopyChoice Device::copy_choice()

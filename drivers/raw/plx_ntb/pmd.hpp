@@ -67,6 +67,7 @@ struct QueuePair {
     bool set_up = false;
     StableRx *stable = nullptr; ///< of rx=stable; holds rx.state
     QueueSleep sleep;
+    queue::DrainReport drain_told = {}; ///< control's own: what the log knows of
 
     rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
 };
@@ -115,7 +116,8 @@ public:
     Lending &lending() { return lending_; }
     rte_mempool *window_pool() const { return window_pool_; }
     const queue::Ops *ops() const { return ops_; }
-    queue::Drain drain() const { return drain_; }
+    /// What the receiver of a queue does with drained lines, or will begin with.
+    queue::DrainReport drain_report(uint16_t queue);
     LinkCounts &counts() { return counts_; }
     Sleepers &sleepers() { return sleepers_; }
     /// How messages are copied since the last connection.
@@ -150,6 +152,7 @@ private:
     static void on_peer_change(void *arg);
     unsigned tick(); ///< @return microseconds to the next one; 0: stopped, none
     void watch_queues();
+    void watch_drain(unsigned index);
     int take_over();
     bool try_stop();
     template <class H>

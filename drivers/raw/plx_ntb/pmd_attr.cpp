@@ -12,6 +12,7 @@
 
 #include <plx_dump.hpp>
 
+#include "drain_report.hpp"
 #include "plx_log.hpp"
 
 namespace plx::pmd
@@ -72,7 +73,7 @@ constexpr Attribute attributes[] = {
     {"copy_engine",
      [](Device &d, const Info &) -> uint64_t { return d.copy_choice().dma_min != 0; }},
     {"dma_min", [](Device &d, const Info &) -> uint64_t { return d.copy_choice().dma_min; }},
-    {"drain", [](Device &d, const Info &) { return static_cast<uint64_t>(d.drain()); }},
+    {"drain", [](Device &d, const Info &) -> uint64_t { return d.drain_report(0).in_force; }},
     {"write_combining",
      [](Device &d, const Info &) -> uint64_t { return d.platform().write_combining; }},
 };
@@ -88,23 +89,9 @@ int user_spad(const char *name)
     return name[length] - '0';
 }
 
-const char *drain_name(queue::Drain drain)
+void dump_queue(FILE *file, Device &device, uint16_t index)
 {
-    switch (drain) {
-    case queue::Drain::none:
-        return "none";
-    case queue::Drain::clwb:
-        return "clwb";
-    case queue::Drain::clflushopt:
-        return "clflushopt";
-    case queue::Drain::cldemote:
-        return "cldemote";
-    }
-    return "?";
-}
-
-void dump_queue(FILE *file, unsigned index, const QueuePair &qp)
-{
+    const QueuePair &qp = *device.queue(index);
     if (!qp.set_up)
         return;
     const queue::TxStats tx = queue::tx_stats(qp.tx.state);
@@ -116,6 +103,9 @@ void dump_queue(FILE *file, unsigned index, const QueuePair &qp)
                  index, qp.tx.gate.is_open() ? "open" : "closed", tx.messages, tx.bytes,
                  tx.inline_messages, tx.full, tx.unconfirmed, rx.messages, rx.bytes,
                  rx.inline_messages, rx.nombuf);
+    char text[drain_text_bytes];
+    describe(device.drain_report(index), text, sizeof(text));
+    std::fprintf(file, "    drain %s\n", text);
 }
 
 } // namespace
@@ -189,9 +179,8 @@ int dump(rte_rawdev *raw, FILE *file)
     const Geometry &g = device.geometry();
     rte_pmd_plx_ntb_link link;
     device.link_info(&link);
-    std::fprintf(file, "%s: %s, %s, %s, drain %s, node %d\n", device.name(),
-                 device.platform().ops->name, topology_name(device.chip()), device.ops()->name,
-                 drain_name(device.drain()), device.node());
+    std::fprintf(file, "%s: %s, %s, %s, node %d\n", device.name(), device.platform().ops->name,
+                 topology_name(device.chip()), device.ops()->name, device.node());
     std::fprintf(file, "  link gen %u x%u, peer epoch %08x, %u queues in use%s%s\n", link.speed,
                  link.width, link.peer_epoch, link.queues, link.why[0] != '\0' ? ": " : "",
                  link.why);
@@ -204,7 +193,7 @@ int dump(rte_rawdev *raw, FILE *file)
     dump_copy(file, device.copy_choice());
     const ControlLock locked(device);
     for (uint16_t q = 0; q < device.queue_count(); ++q)
-        dump_queue(file, q, *device.queue(q));
+        dump_queue(file, device, q);
     hw::dump_quirks(device.chip().identity(), file);
     hw::dump(device.platform().own, device.chip().identity(), file);
     return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What telemetry shows: /plx_ntb/list, and info, link, copy, windows and regs of one device. Called
-// from telemetry's thread, while the application runs; it must not close the device meanwhile, as
-// with /rawdev/* of DPDK itself.
+// What telemetry shows: /plx_ntb/list, and info, link, copy, drain, windows and regs of one device.
+// Called from telemetry's thread, while the application runs; it must not close the device
+// meanwhile, as with /rawdev/* of DPDK itself.
 #include "pmd.hpp"
 
 #include <cerrno>
@@ -13,6 +13,8 @@
 #include <rte_telemetry.h>
 
 #include <plx_dump.hpp>
+
+#include "drain_report.hpp"
 
 namespace plx::pmd
 {
@@ -150,6 +152,23 @@ int copy(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
+/// Which drain hint each receiver has, and what they cost when it chose.
+int drain(const char *, const char *params, rte_tel_data *data)
+{
+    const char *rest = nullptr;
+    Device *device = device_in(params, &rest);
+    if (device == nullptr)
+        return -EINVAL;
+    rte_tel_data_start_dict(data);
+    for (uint16_t q = 0; q < device->queue_count(); ++q) {
+        char name[16], text[drain_text_bytes];
+        std::snprintf(name, sizeof(name), "queue_%u", q);
+        describe(device->drain_report(q), text, sizeof(text));
+        rte_tel_data_add_dict_string(data, name, text);
+    }
+    return 0;
+}
+
 /// "ID" or "ID,FIRST": what is exposed, from the FIRST-th grant on, as one answer has no room for
 /// all.
 int windows(const char *, const char *params, rte_tel_data *data)
@@ -230,6 +249,8 @@ RTE_INIT(plx_ntb_telemetry)
                                "Where a device stands with its peer. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/copy", copy,
                                "Which messages go by which copy engine, and why. Parameters: id");
+    rte_telemetry_register_cmd("/plx_ntb/drain", drain,
+                               "What receivers do with lines they have read. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/windows", windows,
                                "Memory that is lent to the peer. Parameters: id[,first grant]");
     rte_telemetry_register_cmd("/plx_ntb/regs", regs,

@@ -431,11 +431,6 @@ INSTANTIATE_TEST_SUITE_P(Variants, Burst, testing::ValuesIn(all_ops), ops_name);
 
 } // namespace
 
-TEST(DefaultDrain, IsOneThisCpuHas)
-{
-    EXPECT_TRUE(drain_supported(default_drain()));
-}
-
 TEST(SelectOps, ChoosesARunnableVariant)
 {
     for (Policy policy : {Policy::plain, Policy::write_combining})

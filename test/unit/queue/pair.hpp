@@ -32,7 +32,8 @@ struct PairOptions {
     uint64_t start = 0; ///< lines already gone by on both sides
     uint64_t seed = 7;
     plx::queue::Drain drain = plx::queue::Drain::none;
-    LateEngine *engine = nullptr; ///< outlives the pair; copies from engine_min bytes on
+    uint64_t (*cycles)() = nullptr; ///< clock of drain trials
+    LateEngine *engine = nullptr;   ///< outlives the pair; copies from engine_min bytes on
     uint32_t engine_min = 1;
 };
 

@@ -29,6 +29,7 @@ enum class Policy { plain, write_combining };
 
 /// What the reader does with a drained ring line or buffer line so that the writer gets it cheaply.
 enum class Drain { none, clwb, clflushopt, cldemote };
+inline constexpr unsigned drain_count = 4;
 
 /// Messages of which the engine may still read the mbufs, a queue pair.
 inline constexpr uint32_t held_max = 256;
@@ -82,7 +83,9 @@ struct RxSetup {
     uint32_t posted_target;     ///< buffers to keep posted, multiple of 14
     uint32_t max_message;       ///< bytes
     uint16_t port;              ///< for rte_mbuf.port
-    Drain drain;
+    Drain drain;                ///< in force, or to begin with
+    /// A clock in CPU cycles, by which the hint is chosen under traffic; NULL: it stays.
+    uint64_t (*cycles)() = nullptr;
 };
 
 struct TxStats {
@@ -147,10 +150,18 @@ const Ops *select_ops(Policy policy);
 
 /// True when this CPU has the instruction.
 bool drain_supported(Drain drain);
-/// The hint that measured best for this make of CPU (doc/decisions/010-queue-speed.md): clwb on
-/// AMD, none elsewhere. What it gains shows between two cores only, so it cannot be measured by the
-/// one core that opens a queue.
-Drain default_drain();
+
+/// Units of what DrainReport says: one is 1 / drain_scale.
+inline constexpr uint64_t drain_scale = 1024;
+/// What a receiving half found out about drain hints since it was opened.
+struct DrainReport {
+    uint64_t in_force;  ///< a Drain: the last choice, not what is being tried now
+    uint64_t rounds;    ///< in which all hints were tried
+    uint64_t thin;      ///< rounds that were left because lines came too thinly
+    uint64_t none_cost; ///< of the last round: cycles a line took without a hint
+    /// By Drain, as of the last choice: what a line took, none taking 1; 0: not known.
+    uint64_t relative[drain_count];
+};
 
 /// Buffers a receiver can keep posted.
 inline constexpr uint32_t posted_target_max = 8190;
@@ -190,6 +201,8 @@ bool rx_arrived(const RxNext &);
 /// lcore.
 TxStats tx_stats(const Tx *);
 RxStats rx_stats(const Rx *);
+/// Any thread, at any time; each number by itself.
+DrainReport rx_drain(const Rx *);
 /// mbufs that were given to the engine, and those of them that were freed, since the half was
 /// opened.
 struct TxHeld {

@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "plx_drain_trial.hpp"
 #include "plx_queue.hpp"
 #include "plx_wire.hpp"
 
@@ -99,7 +100,7 @@ struct alignas(64) Rx {
     uint16_t port;
     bool open;
     bool broken;
-    Drain drain;
+    Drain drain; ///< in force now, or being tried
     rte_mempool *inline_pool;
     uint32_t inline_room; ///< bytes behind the headroom in each of its mbufs
 
@@ -113,6 +114,7 @@ struct alignas(64) Rx {
     uint32_t low_water; ///< below it less than a full line is posted if the pool has no more
 
     alignas(64) RxSetup s;
+    DrainTrial drain_trial;
     alignas(64) RxStats stats;
     RxStats cleared;
 

@@ -129,7 +129,17 @@ bool engine_close(Tx &q)
     return true;
 }
 
-/// now - then of every counter; both structs hold counters and nothing else.
+/// The hints among which a receiving half chooses: those this CPU has.
+unsigned drains_to_try()
+{
+    unsigned set = 0;
+    for (unsigned i = 0; i < drain_count; i++)
+        if (drain_supported(static_cast<Drain>(i)))
+            set |= 1u << i;
+    return set;
+}
+
+/// now - then of every counter; both structs hold numbers of that size and nothing else.
 template <class Stats>
 Stats since(const Stats &now, const Stats &then)
 {
@@ -210,6 +220,7 @@ int rx_open(Rx *q, const RxSetup &s)
     q->batch = s.ring_lines / 4;
     q->port = s.port;
     q->drain = s.drain;
+    q->drain_trial.open(s.drain, s.cycles != nullptr ? drains_to_try() : 0, s.ring_lines);
     q->inline_pool = s.inline_pool;
     q->inline_room = rte_pktmbuf_data_room_size(s.inline_pool) - uint32_t{RTE_PKTMBUF_HEADROOM};
     // At least one line, at most what the target always leaves posted.
@@ -278,6 +289,10 @@ TxHeld tx_held(const Tx *q)
 RxStats rx_stats(const Rx *q)
 {
     return since(q->stats, q->cleared);
+}
+DrainReport rx_drain(const Rx *q)
+{
+    return since(q->drain_trial.report(), DrainReport{});
 }
 void tx_stats_reset(Tx *q)
 {

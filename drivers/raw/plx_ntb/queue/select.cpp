@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which variant of the hot path and which drain hint this CPU gets.
+// Which variant of the hot path this CPU gets, and which drain hints it has.
 #include <cpuid.h>
 
 #include <rte_cpuflags.h>
@@ -58,15 +58,6 @@ bool drain_supported(Drain drain)
         return c >> 25 & 1;
     }
     return false;
-}
-
-Drain default_drain()
-{
-    unsigned most = 0, b = 0, c = 0, d = 0;
-    if (__get_cpuid(0, &most, &b, &c, &d) == 0)
-        return Drain::none;
-    const bool amd = b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx;
-    return amd && drain_supported(Drain::clwb) ? Drain::clwb : Drain::none;
 }
 
 } // namespace plx::queue
