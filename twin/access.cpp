@@ -136,8 +136,8 @@ bool rings_other_side(const Host &host, uint32_t offset)
 uint32_t csr_read32(Host *host, uint32_t offset)
 {
     unsigned channel = 0;
-    if (in_dma_function(*host->chip, offset, &channel))
-        return dma_read32(host, channel, offset % facts::block_size);
+    if (in_dma_function(*host->chip, offset, &channel) && owns_dma(*host, channel))
+        return function_read(*host, channel, offset % facts::block_size);
     Locked locked(*host);
     if (host->stuck || host->behind)
         settle(*host);
@@ -157,8 +157,8 @@ uint32_t csr_read32(Host *host, uint32_t offset)
 void csr_write32(Host *host, uint32_t offset, uint32_t value)
 {
     unsigned channel = 0;
-    if (in_dma_function(*host->chip, offset, &channel))
-        return dma_write32(host, channel, offset % facts::block_size, value);
+    if (in_dma_function(*host->chip, offset, &channel) && owns_dma(*host, channel))
+        return function_write(*host, channel, offset % facts::block_size, value, ~uint32_t{0});
     Locked locked(*host);
     if (host->gone)
         return;

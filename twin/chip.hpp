@@ -22,6 +22,14 @@ enum DmaState : uint32_t {
     dma_hung = 4,  ///< E9
 };
 
+/// In whose hierarchy a DMA function sits, which an EEPROM decides at power-on.
+enum class DmaOwner : uint32_t {
+    absent, ///< no such function
+    virt,   ///< beside the upstream port
+    link,   ///< beside the NT link endpoint
+    other,  ///< beside another port
+};
+
 struct Chip {
     std::atomic<uint32_t> csr[facts::bar0_size / 4];
     std::atomic<uint64_t> id;            ///< random at power-on: another chip, another link
@@ -41,9 +49,10 @@ struct Chip {
     std::atomic<uint32_t> interrupt_told[2]; ///< its host was told and has not looked yet
     std::atomic<uint32_t> msi[2];            ///< a message is under way
     std::atomic<uint32_t> interrupt_rules;
-    std::atomic<uint32_t> dma_channels;                         ///< see dma_channels()
-    std::atomic<uint32_t> nt;                                   ///< see cabled_nt()
-    std::atomic<uint32_t> dma_state[facts::dma_function_count]; ///< DmaState
+    std::atomic<uint32_t> nt;                                    ///< see cabled_nt()
+    std::atomic<uint32_t> dma_owner[facts::dma_function_count];  ///< see dma_owner()
+    std::atomic<uint32_t> dma_state[facts::dma_function_count];  ///< DmaState
+    std::atomic<uint32_t> dma_resets[facts::dma_function_count]; ///< counts: engines forget
     std::atomic<uint64_t> routes; ///< counts register writes that may have moved a way
 };
 static_assert(std::atomic<uint64_t>::is_always_lock_free, "shared between processes");
@@ -55,12 +64,6 @@ inline uint32_t get(const Chip &chip, uint32_t offset)
 inline uint64_t get64(const Chip &chip, uint32_t offset)
 {
     return uint64_t{get(chip, offset + 4)} << 32 | get(chip, offset);
-}
-
-/// How many DMA functions the chip shows.
-inline unsigned dma_channels(const Chip &chip)
-{
-    return std::min(chip.dma_channels.load(), facts::dma_function_count);
 }
 
 constexpr unsigned index_of(facts::Side side)
@@ -79,13 +82,24 @@ inline uint32_t nt_block(const Chip &chip, facts::Side side)
     return facts::nt_base(cabled_nt(chip), side);
 }
 
+/// In whose hierarchy the function of channel @p channel sits.
+inline DmaOwner dma_owner(const Chip &chip, unsigned channel)
+{
+    const auto last = static_cast<uint32_t>(DmaOwner::other);
+    return static_cast<DmaOwner>(std::min(chip.dma_owner[channel].load(), last));
+}
+constexpr DmaOwner dma_owner_on(facts::Side side)
+{
+    return side == facts::Side::virt ? DmaOwner::virt : DmaOwner::link;
+}
+
 /// Whether @p offset lies in a DMA function's block. @param channel gets whose
 inline bool in_dma_function(const Chip &chip, uint32_t offset, unsigned *channel)
 {
-    if (offset < facts::dma_base(0) || offset >= facts::dma_base(dma_channels(chip)))
+    if (offset < facts::dma_base(0) || offset >= facts::dma_base(facts::dma_function_count))
         return false;
     *channel = (offset - facts::dma_base(0)) / facts::block_size;
-    return true;
+    return dma_owner(chip, *channel) != DmaOwner::absent;
 }
 
 /// A new chip without power: all zeros. @return its descriptor or a negative errno.

@@ -12,7 +12,7 @@ constexpr uint32_t all_ones = ~uint32_t{0};
 
 bool is_there(const Host &host, unsigned channel, uint32_t offset)
 {
-    return host.side == facts::Side::virt && channel < dma_channels(*host.chip) &&
+    return channel < facts::dma_function_count && owns_dma(host, channel) &&
            offset < facts::block_size && offset % 4 == 0;
 }
 
@@ -48,10 +48,47 @@ bool is_ring_register(uint32_t offset)
     return offset >= dma_reg::block_src_lo && offset <= dma_reg::ring_count;
 }
 
-// START comes from the data path: it takes no lock of the host's.
-void write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32_t lanes)
+} // namespace
+
+// By channel, or counted among those on the same side (Q11).
+uint16_t function_requester(const Host &host, unsigned channel)
 {
-    if (!is_there(host, channel, offset) || host.gone)
+    unsigned number = channel + 1;
+    if (!host.config.switches.dma_function_by_channel)
+        for (unsigned below = 0; below < channel; below++)
+            number -= owns_dma(host, below) ? 0 : 1;
+    return static_cast<uint16_t>((host.config.dma_rid & ~7u) | number);
+}
+
+void capture_bus(Host &host, unsigned channel)
+{
+    const uint32_t at = facts::dma_base(channel) + facts::reg::captured_bus;
+    host.chip->csr[at / 4].store(facts::field::captured_bus.put(host.config.dma_rid >> 8));
+}
+
+uint32_t function_read(Host &host, unsigned channel, uint32_t offset)
+{
+    if (!is_there(host, channel, offset))
+        return all_ones;
+    host.dma[channel].looked_at();
+    Locked locked(host);
+    if (host.stuck || host.behind)
+        settle(host); // as for any register: a read tells that earlier writes have taken effect
+    if (host.gone)
+        return host.gone_reads_as;
+    if (host.stuck)
+        return all_ones;
+    if (host.side == facts::Side::link)
+        look_at_link(host);
+    if (cut_off(host))
+        return host.config.switches.dead_link_reads_ones ? all_ones : 0;
+    return reg_read(*host.chip, facts::dma_base(channel) + offset, host.config.cpu_read_rid, false);
+}
+
+// START comes from the data path: it takes no lock of the host's.
+void function_write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32_t lanes)
+{
+    if (!is_there(host, channel, offset) || host.gone || cut_off(host))
         return;
     const uint32_t at = facts::dma_base(channel) + offset;
     if (is_ring_register(offset)) {
@@ -64,44 +101,45 @@ void write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32
     }
     host.dma[channel].written(offset, value, lanes);
 }
-} // namespace
 
 unsigned dma_channels(Host *host)
 {
-    return host->side == facts::Side::virt ? dma_channels(*host->chip) : 0;
+    unsigned count = 0;
+    for (unsigned channel = 0; channel < facts::dma_function_count; channel++)
+        count += owns_dma(*host, channel) ? 1 : 0;
+    return count;
 }
 
-uint16_t dma_requester(Host *host, unsigned channel)
+unsigned dma_channel(Host *host, unsigned index)
 {
-    return static_cast<uint16_t>((host->config.dma_rid & ~7u) | (channel + 1));
+    unsigned channel = 0;
+    for (; channel < facts::dma_function_count; channel++)
+        if (owns_dma(*host, channel) && index-- == 0)
+            break;
+    return channel;
 }
 
-uint32_t dma_read32(Host *host, unsigned channel, uint32_t offset)
+uint16_t dma_requester(Host *host, unsigned index)
 {
-    if (!is_there(*host, channel, offset))
-        return all_ones;
-    host->dma[channel].looked_at();
-    Locked locked(*host);
-    if (host->stuck || host->behind)
-        settle(*host); // as for any register: a read tells that earlier writes have taken effect
-    if (host->gone)
-        return host->gone_reads_as;
-    if (host->stuck)
-        return all_ones;
-    return reg_read(*host->chip, facts::dma_base(channel) + offset, host->config.cpu_read_rid,
-                    false);
+    return function_requester(*host, dma_channel(host, index));
 }
 
-void dma_write32(Host *host, unsigned channel, uint32_t offset, uint32_t value)
+uint32_t dma_read32(Host *host, unsigned index, uint32_t offset)
 {
-    write(*host, channel, offset, value, all_ones);
+    return function_read(*host, dma_channel(host, index), offset);
 }
 
-void dma_write16(Host *host, unsigned channel, uint32_t offset, uint16_t value)
+void dma_write32(Host *host, unsigned index, uint32_t offset, uint32_t value)
+{
+    function_write(*host, dma_channel(host, index), offset, value, all_ones);
+}
+
+void dma_write16(Host *host, unsigned index, uint32_t offset, uint16_t value)
 {
     const uint32_t shift = offset % 4 * 8;
     if (offset % 2 == 0)
-        write(*host, channel, offset - offset % 4, uint32_t{value} << shift, 0xFFFFu << shift);
+        function_write(*host, dma_channel(host, index), offset - offset % 4,
+                       uint32_t{value} << shift, 0xFFFFu << shift);
 }
 
 int dma_map(Host *host, void *address, uint64_t bus, uint64_t bytes)

@@ -50,9 +50,9 @@ void DmaChannel::open(Host &host, unsigned index)
     chip_ = host.chip;
     index_ = index;
     base_ = facts::dma_base(index);
-    requester_ = dma_requester(&host, index);
+    resets_ = chip_->dma_resets[index].load();
     // What an engine had in hand ended with its process, unless it hangs.
-    if (!hung())
+    if (owns_dma(host, index) && !hung())
         clear_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
 }
 
@@ -119,6 +119,15 @@ void DmaChannel::serve()
 {
     if (host_->gone)
         return forget();
+    if (!owns_dma(*host_, index_))
+        return;
+    // Whoever reset the function did it to registers alone.
+    if (const uint32_t resets = chip_->dma_resets[index_].load(); resets != resets_) {
+        resets_ = resets;
+        forget();
+    }
+    requester_ = faults_.requester != Countdown::off ? static_cast<uint16_t>(faults_.requester)
+                                                     : function_requester(*host_, index_);
     if (memory_version_ != host_->dma_memory.version) {
         source_ = {};
         destination_ = {};
@@ -203,6 +212,11 @@ int DmaChannel::fault(Fault fault, uint32_t argument)
     case Fault::dma_pace:
         faults_.pace = argument;
         break;
+    case Fault::dma_requester:
+        error = argument > UINT16_MAX && argument != Countdown::off ? -EINVAL : 0;
+        faults_.requester = error == 0 ? argument : faults_.requester;
+        source_.grant = destination_.grant = {}; // were somebody else's
+        break;
     case Fault::dma_late:
         error = late_.set(argument);
         break;
@@ -223,6 +237,7 @@ void DmaChannel::function_reset()
     Locked locked(*host_);
     const bool stays = hung() && !host_->config.switches.dma_flr_revives;
     reset_dma_function(*chip_, index_, power_values(*host_));
+    capture_bus(*host_, index_);
     chip_->dma_state[index_].store(stays ? uint32_t{dma_hung} : 0);
     forget();
     if (stays)
@@ -331,16 +346,19 @@ void DmaChannel::count_link_loss(uint64_t moved)
     look_again();
 }
 
-// E9
+// E9: whether a completion that does not come hangs it.
+bool DmaChannel::timeout_hangs() const
+{
+    const bool waits = dma_field::timeout_off.get(reg(dma_reg::dev_ctl2)) != 0;
+    return host_->config.switches.dma_timeout_hangs && !waits;
+}
+
 void DmaChannel::fail(Fate fate)
 {
-    const Switches &rules = host_->config.switches;
-    const bool waits = dma_field::timeout_off.get(reg(dma_reg::dev_ctl2)) != 0;
     const bool read = fate == Fate::read_refused || fate == Fate::read_lost;
     if (fate == Fate::gone)
         forget();
-    else if (rules.dma_errors_hang ||
-             (fate == Fate::read_lost && rules.dma_timeout_hangs && !waits))
+    else if (host_->config.switches.dma_errors_hang || (fate == Fate::read_lost && timeout_hangs()))
         hang();
     else
         complete(read ? dma_field::done_read_failed.mask() : dma_field::done_write_failed.mask());

@@ -44,8 +44,9 @@ struct DmaFaults {
     Countdown hang;
     Countdown read_error;
     Countdown write_error;
-    uint64_t link_loss = ~uint64_t{0}; ///< bytes through windows until the link goes down
-    uint64_t pace = 0;                 ///< bytes a register access; 0: all at once
+    uint64_t link_loss = ~uint64_t{0};   ///< bytes through windows until the link goes down
+    uint64_t pace = 0;                   ///< bytes a register access; 0: all at once
+    uint32_t requester = Countdown::off; ///< in the place of the function's own
 };
 
 class DmaChannel
@@ -80,6 +81,7 @@ private:
     void count_link_loss(uint64_t moved);
     /// At what is open to the engine.
     void look_again() { source_.grant.trust = destination_.grant.trust = 0; }
+    bool timeout_hangs() const;
     void fail(Fate fate);
     void hang();
     void complete(uint32_t result);
@@ -118,6 +120,7 @@ private:
     unsigned index_ = 0;
     uint32_t base_ = 0;
     uint16_t requester_ = 0;
+    uint32_t resets_ = 0; ///< Chip::dma_resets as of the last look
 
     pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
     /// Counts what the engine has to look at, so that nothing is missed by one that is busy.

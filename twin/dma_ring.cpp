@@ -51,6 +51,8 @@ bool DmaChannel::at_stop(uint64_t slot) const
 /// @return NULL where the engine cannot reach a descriptor
 uint32_t *DmaChannel::descriptor_at(uint64_t bus)
 {
+    if (cut_off(*host_))
+        return nullptr; // the ring lies on the other side of the dead link
     if (!ring_memory_.covers(bus)) {
         const DmaRange *const range = dma_memory_find(host_->dma_memory, bus);
         if (range == nullptr || range->kind == RangeKind::window)
@@ -173,6 +175,8 @@ void DmaChannel::stop_at(uint64_t slot)
         set(dma_reg::ring_last, low(slot));
     if (!fetch_failed_)
         return halt(dma_field::invalid.mask());
+    if (cut_off(*host_) && timeout_hangs())
+        return hang();
     set_bits(dma_reg::intr_ctrl_status, dma_field::error.mask());
     halt(dma_field::header_log.mask());
 }

@@ -156,6 +156,9 @@ Fate dma_move(Host &host, DmaEnd &source, DmaEnd &destination, uint16_t requeste
               const DmaPiece &piece, uint64_t *moved)
 {
     *moved = 0;
+    // Beyond a dead link the host's own memory is as far away as what its windows show.
+    if (cut_off(host))
+        return Fate::read_lost;
     Leg from;
     Leg to;
     const Found read = find_leg(host, source, piece.src, requester, &from);

@@ -125,8 +125,9 @@ int freeze(Host &host, uint32_t argument)
 int inject_dma(Host &host, Fault fault, uint32_t argument)
 {
     int error = 0;
-    for (unsigned channel = 0; error == 0 && channel < dma_channels(&host); channel++)
-        error = host.dma[channel].fault(fault, argument);
+    for (DmaChannel &channel : host.dma)
+        if (error == 0)
+            error = channel.fault(fault, argument);
     return error;
 }
 
@@ -203,8 +204,9 @@ int inject(Host *host, Fault fault, uint32_t argument)
         return inject_dma(*host, fault, argument);
     const int error = inject_into_chip(*host, fault, argument);
     // What they have in hand goes with the card, also where nobody touches them before it is back.
-    for (unsigned channel = 0; fault == Fault::card_gone && channel < dma_channels(host); channel++)
-        host->dma[channel].look();
+    for (DmaChannel &channel : host->dma)
+        if (fault == Fault::card_gone)
+            channel.look();
     return error;
 }
 

@@ -19,9 +19,9 @@ bool open_both_ways(const Host &host)
 
 bool carry_out(Host &host)
 {
-    const LinkRules rules{host.config.switches.spads_survive_link_down,
-                          host.config.switches.link_up_latches_fe0,
-                          host.config.switches.pattern_protect_us};
+    const LinkRules rules{
+        host.config.switches.spads_survive_link_down, host.config.switches.link_up_latches_fe0,
+        host.config.switches.dma_link_down_resets, host.config.switches.pattern_protect_us};
     const bool changed =
         carries_out(host) &&
         link_carry_out(*host.chip, beyond_link(host), now_ns(host), rules, power_values(host));

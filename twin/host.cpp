@@ -73,6 +73,9 @@ int check(const Config &config, Error *error)
         config.alut_entries != facts::alut_entries_one_nt)
         return fail(error, -EINVAL, "an A-LUT of %u entries: 0, 128 or 256 are possible",
                     config.alut_entries);
+    if (config.dma_link_channels > config.dma_channels)
+        return fail(error, -EINVAL, "%u DMA channels of the NT port: the chip has %u",
+                    config.dma_link_channels, config.dma_channels);
     if (config.state == ChipState::file && config.state_file == nullptr)
         return fail(error, -EINVAL, "no file of registers: a name is needed");
     if (config.nt >= facts::nt_count)
@@ -167,6 +170,9 @@ void assign_bars(Host &host)
     }
     const uint32_t command = base + reg::pci_command_status;
     host.chip->csr[command / 4].fetch_or(facts::field::mem_enable.mask());
+    for (unsigned channel = 0; channel < facts::dma_function_count; channel++)
+        if (owns_dma(host, channel))
+            capture_bus(host, channel);
 }
 
 // How the EEPROM shares the A-LUT out among the NT ports.
@@ -216,6 +222,7 @@ void power_on_anew(Host &host)
         scramble(*host.chip, host.config.random_seed, host.one_chip);
     for (uint32_t i = 0; i < host.former.count; i++)
         preset(*host.chip, host.former.words[i].offset, host.former.words[i].value);
+    assign_dma(*host.chip, power_values(host));
 }
 
 int insert_new_chip(Host &host)
@@ -225,7 +232,6 @@ int insert_new_chip(Host &host)
     if (host.chip == nullptr)
         return -ENOMEM;
     host.chip->nt.store(host.config.nt);
-    host.chip->dma_channels.store(host.config.dma_channels);
     host.chip->id.store(fresh_id());
     power_on_anew(host);
     return 0;
@@ -239,8 +245,7 @@ int choose_chip(Host &host)
             return error;
     }
     settle_in(host);
-    for (unsigned channel = 0; host.side == Side::virt && channel < facts::dma_function_count;
-         channel++)
+    for (unsigned channel = 0; channel < facts::dma_function_count; channel++)
         host.dma[channel].open(host, channel);
     return !host.one_chip || take_place(host) ? 0 : -ENOMEM;
 }
@@ -308,8 +313,10 @@ bool on_cable_thread(Host &host)
 PowerOn power_values(const Host &host)
 {
     PowerOn values;
-    values.dma_rid = host.config.dma_rid;
+    values.dma_channels = host.config.dma_channels;
+    values.dma_link_channels = host.config.dma_link_channels;
     values.dma_flr = host.config.switches.dma_flr;
+    values.dma_port_assign = host.config.switches.dma_port_assign;
     for (unsigned i = 0; i < window_count; i++) {
         const uint64_t own = host.self.bar_bytes[i];
         const uint64_t theirs = host.one_chip ? host.peer.bar_bytes[i] : 0;

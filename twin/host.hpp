@@ -145,6 +145,19 @@ inline facts::Side peer_side(const Host &host)
 bool on_cable_thread(Host &host);
 __attribute__((format(printf, 3, 4))) int fail(Error *error, int code, const char *format, ...);
 
+// ---- DMA functions (dma.cpp), by the chip's channel number
+
+/// Whether the function is in this host's hierarchy.
+inline bool owns_dma(const Host &host, unsigned channel)
+{
+    return dma_owner(*host.chip, channel) == dma_owner_on(host.side);
+}
+/// As configuration cycles have the function take down its bus number.
+void capture_bus(Host &host, unsigned channel);
+uint16_t function_requester(const Host &host, unsigned channel);
+uint32_t function_read(Host &host, unsigned channel, uint32_t offset);
+void function_write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32_t lanes);
+
 // ---- keeping mappings true to the registers (follow.cpp); under the lock
 
 /// The way from this host to the other and back.

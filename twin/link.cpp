@@ -57,6 +57,8 @@ void go_down(Chip &own, uint64_t now_ns, const LinkRules &rules, const PowerOn &
         clear_spads(own);
     if (facts::field::dl_down_reset_disable.get(get(own, reg::vs_debug)) == 0)
         reset_link_block(own, values); // E3
+    if (rules.down_resets_dma)
+        reset_link_dma(own, values);
     latch_change(own);
 }
 } // namespace

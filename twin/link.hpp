@@ -15,6 +15,7 @@ namespace plx::twin
 struct LinkRules {
     bool spads_survive;
     bool up_latches;
+    bool down_resets_dma;
     uint32_t protect_us;
 };
 

@@ -342,14 +342,10 @@ uint32_t link_status(bool link_up)
 
 // ---- power-on
 
-constexpr uint32_t chip_number = 0x8749;
-constexpr uint8_t silicon_revision = 0xBA;
-
 // A production board with two NT ports, 8 and 9 (EEP R); its VS_DEBUG lets
 // both be reached (bits 28 and 29: I).
 constexpr uint32_t image_two_nt_upstream = 0xC0292800;
 constexpr uint32_t image_two_nt_debug = 0x33000000;
-constexpr uint32_t dma_dev_cap = 0x8FE4; // VCA-EEP R, without the bit for FLR
 
 void set(Chip &chip, uint32_t offset, uint32_t value)
 {
@@ -384,17 +380,6 @@ void set_identity(Chip &chip, unsigned nt, Side side)
         field::port_number.put(facts::nt_port(get(chip, reg::vs0_upstream), nt).port));
 }
 
-void set_dma_identity(Chip &chip, unsigned channel, const PowerOn &values)
-{
-    const uint32_t base = facts::dma_base(channel);
-    const uint32_t capable = values.dma_flr ? dma_field::flr_capable.mask() : 0;
-    set(chip, base + reg::pci_id, uint32_t{facts::device_dma} << 16 | facts::vendor_plx);
-    set(chip, base + reg::pci_class_revision, facts::class_dma << 8 | silicon_revision);
-    set(chip, base + reg::pci_subsystem_id, chip_number << 16 | facts::vendor_plx);
-    set(chip, base + dma_reg::dev_cap, dma_dev_cap | capable);
-    set(chip, base + reg::captured_bus, field::captured_bus.put(values.dma_rid >> 8));
-}
-
 void reset_nt(Chip &chip, unsigned nt, Side side, const PowerOn &values)
 {
     const uint32_t base = nt_base(nt, side);
@@ -402,23 +387,6 @@ void reset_nt(Chip &chip, unsigned nt, Side side, const PowerOn &values)
     set_identity(chip, nt, side);
     set64(chip, base + reg::bar_setup(side, 2), setup_64bit(values.bar_bytes[index_of(side)][0]));
     set64(chip, base + reg::bar_setup(side, 4), setup_64bit(values.bar_bytes[index_of(side)][1]));
-}
-
-// What production boards give to a chip of two channels, and to one of four (VCA-EEP R). Without
-// an EEPROM their DMA registers are zero.
-void power_on_dma(Chip &chip, unsigned channel, const PowerOn &values)
-{
-    const uint32_t base = facts::dma_base(channel);
-    chip.dma_state[channel].store(0);
-    reset_page(chip, base, dma_function);
-    set_dma_identity(chip, channel, values);
-    const bool many = dma_channels(chip) > 2;
-    set(chip, base + dma_reg::global_control, channel == 0 && !many ? 2 : 0);
-    set(chip, base + dma_reg::port_assign, 0); // all of them this host's
-    if (!many)
-        return;
-    set(chip, base + dma_reg::bandwidth, 0x01000010);
-    set(chip, base + dma_reg::station_ram_thresholds, 0x001D0018);
 }
 
 // xorshift64*: any seed but 0 will do.
@@ -438,6 +406,13 @@ bool kept_by_firmware(const Place &place, uint32_t offset, bool shared)
         within(reg::pci_bar, place.at) || (place.at >= first && place.at < first + 20);
     return offset == reg::vs0_upstream ||
            (bars && (place.page == nt_virtual || (shared && place.page == nt_link)));
+}
+
+// What only an EEPROM gives, as far as any source tells.
+bool shares_out_dma(uint32_t offset)
+{
+    const uint32_t first = facts::dma_base(0);
+    return offset == first + dma_reg::global_control || offset == first + dma_reg::port_assign;
 }
 } // namespace
 
@@ -533,8 +508,12 @@ void power_on(Chip &chip, const PowerOn &values)
         for (const Side side : {Side::virt, Side::link})
             if (facts::nt_port(get(chip, reg::vs0_upstream), nt).enabled)
                 reset_nt(chip, nt, side, values);
-    for (unsigned channel = 0; channel < dma_channels(chip); channel++)
-        power_on_dma(chip, channel, values);
+    power_on_dma(chip, values);
+}
+
+void reset_dma_block(Chip &chip, unsigned channel)
+{
+    reset_page(chip, facts::dma_base(channel), dma_function);
 }
 
 void reset_link_block(Chip &chip, const PowerOn &values)
@@ -545,25 +524,17 @@ void reset_link_block(Chip &chip, const PowerOn &values)
     reset_nt(chip, cabled_nt(chip), Side::link, values);
 }
 
-void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values)
-{
-    const uint32_t base = facts::dma_base(channel);
-    for (uint32_t at = 0; at < facts::block_size; at += 4)
-        set(chip, base + at, 0);
-    set(chip, base + reg::pci_cap_pointer, facts::find_reg("PCI_CAP_POINTER")->reset.value);
-    set_dma_identity(chip, channel, values);
-}
-
 void scramble(Chip &chip, uint64_t seed, bool shared)
 {
     uint64_t state = seed * 2 + 1;
     for (uint32_t offset = 0; offset < facts::bar0_size; offset += 4) {
         const Place place = place_of(chip, offset);
-        if (kind_at(place) != Kind::missing && !kept_by_firmware(place, offset, shared))
+        if (kind_at(place) != Kind::missing && !kept_by_firmware(place, offset, shared) &&
+            !shares_out_dma(offset))
             reg_write(chip, offset, garbage(state), 0);
     }
-    for (unsigned channel = 0; channel < dma_channels(chip); channel++)
-        chip.dma_state[channel].store(dma_ran | dma_stale);
+    for (std::atomic<uint32_t> &engine : chip.dma_state)
+        engine.store(dma_ran | dma_stale);
     const uint32_t errors = nt_block(chip, Side::virt) + reg::link_err_status;
     chip.csr[errors / 4].fetch_or(garbage(state) & facts::link_err_all);
 }

@@ -20,6 +20,7 @@ struct Wiring {
     bool one_chip = false;
     unsigned nt = 0;
     bool link_side = false;
+    unsigned dma_link_channels = 0; ///< of a shared chip
 };
 Wiring wiring_of(const Config &config);
 /// As it crosses the cable.

@@ -52,6 +52,9 @@ struct Switches {
     bool dma_last_is_completed = false;  // Q8: 224 tells of the last completed, not fetched
     bool dma_writes_back_all = false;    // Q9: all of the descriptor, not its first word alone
     bool dma_fetches_past_end = false;   // 5.7: reads ahead behind the ring's end before it wraps
+    bool dma_port_assign = true;         // Q11: 1FC shares out channels; else all are upstream's
+    bool dma_function_by_channel = true; // Q11: function = channel + 1; else counted on each side
+    bool dma_link_down_resets = true;    // a lost link resets the functions beyond it
     bool dma_restart_harmless = true;    // Q13: START while running; else it begins at the base
     uint32_t dma_prefetch_unit = 1;      // Q10: 234 counts descriptors, or groups of 4
     uint32_t dma_ring_align = 64;        // Q12: power of two; low bits of 214 are ignored
@@ -78,8 +81,11 @@ struct Config {
     Topology topology = Topology::back_to_back;
     unsigned nt = 0;           ///< NT port that the cable hangs on, 0 or 1
     bool link_side = false;    ///< with Topology::root_port: this host sees the NT link endpoint
-    unsigned dma_channels = 4; ///< DMA functions of the chip, 0 to 4
-    uint16_t dma_rid = 0x0100; ///< their bus and device; functions 1 to 4
+    unsigned dma_channels = 4; ///< DMA functions of the chip, 0 to 4; of two, channels 0 and 2
+    /// The last so many of them the EEPROM gives to the NT port (register 1FC): those of the host
+    /// on the link side. Both ends of a shared chip must say the same.
+    unsigned dma_link_channels = 0;
+    uint16_t dma_rid = 0x0100; ///< bus and device of this host's DMA functions; functions 1 to 4
     /// How long a register write that moves the peer's view waits for the peer to follow.
     uint32_t remap_wait_us = 20000;
     Switches switches;
@@ -150,17 +156,21 @@ int memory_add(Host *host, size_t bytes, int numa_node, bool want_huge, Memory *
 /// Takes it back: the peer's view is gone when this returns. @return 0 or -ENOENT
 int memory_remove(Host *host, const Memory &memory);
 
-/// The chip's DMA functions, one channel each. Without a channel of that number, reads give
-/// all-ones and writes are lost.
+/// The chip's DMA functions that are in this host's hierarchy, one channel each, in the order of
+/// their numbers. Without a function of that index, reads give all-ones and writes are lost; beyond
+/// the link also while it is down.
+/// @param index of the host's own functions, from 0
 /// @param offset in the function's BAR0: its own configuration space, the channel registers from
-///   0x200 on. The same block is CSR 0x21000 + 0x1000 * channel.
+///   0x200 on. The same block is CSR 0x21000 + 0x1000 * dma_channel().
 unsigned dma_channels(Host *host);
-uint32_t dma_read32(Host *host, unsigned channel, uint32_t offset);
-void dma_write32(Host *host, unsigned channel, uint32_t offset, uint32_t value);
+/// Which of the chip's channels it is, 0 to 3; 4: there is none.
+unsigned dma_channel(Host *host, unsigned index);
+uint32_t dma_read32(Host *host, unsigned index, uint32_t offset);
+void dma_write32(Host *host, unsigned index, uint32_t offset, uint32_t value);
 /// A half of a register; @p offset a multiple of 2.
-void dma_write16(Host *host, unsigned channel, uint32_t offset, uint16_t value);
-/// The requester ID of the channel's transactions.
-uint16_t dma_requester(Host *host, unsigned channel);
+void dma_write16(Host *host, unsigned index, uint32_t offset, uint16_t value);
+/// The requester ID of the function's transactions.
+uint16_t dma_requester(Host *host, unsigned index);
 
 /// Makes local memory known to the engines: they reach @p address as [bus, bus + bytes). Window
 /// memory is known to them already, by Memory::bus. Any thread.
@@ -203,6 +213,8 @@ enum class Fault {
     dma_link_loss,   ///< once, the link goes down after n bytes through windows; n at least 1
     dma_late,        ///< write-backs arrive after n register reads of their channel; 0: at once
     dma_pace,        ///< engines move n bytes each time a register of theirs is accessed; 0: all
+    dma_requester, ///< transactions carry the requester ID n, at most 65535, as a foreign engine's
+                   ///< would; 2^32 - 1: their own again
 };
 /// @return 0; -EINVAL an argument that the fault does not have; -ENOTSUP no such fault
 int inject(Host *host, Fault fault, uint32_t argument);

@@ -54,7 +54,11 @@ TEST_F(TwinDmaRegisters, AChipMayHaveFewerOrNone)
     EXPECT_EQ(twin::dma_channels(a), 2u);
     EXPECT_EQ(read(dev_cap), 0x8FE4u);
     EXPECT_EQ(read(at("DMA_BANDWIDTH")), 0x01000004u) << "as an EEPROM has it for two";
-    EXPECT_EQ(twin::csr_read32(a, facts::dma_base(2)), 0u) << "no such block";
+    EXPECT_EQ(twin::dma_channel(a, 0), 0u);
+    EXPECT_EQ(twin::dma_channel(a, 1), 2u) << "the other channels lend them their memory";
+    EXPECT_EQ(twin::csr_read32(a, facts::dma_base(1)), 0u) << "no such block";
+    EXPECT_EQ(twin::csr_read32(a, facts::dma_base(2)), 0x87D010B5u);
+    EXPECT_EQ(twin::csr_read32(a, facts::dma_base(3)), 0u) << "no such block";
     twin::detach(a);
     config.dma_channels = 5;
     twin::Error error{};

@@ -298,6 +298,18 @@ constexpr NtPort nt_port(uint32_t vs0_upstream, unsigned nt)
                                 detail::field_of("VS0_UPSTREAM", "NT1_ENABLE")};
     return {enable[nt].get(vs0_upstream) != 0, static_cast<uint8_t>(port[nt].get(vs0_upstream))};
 }
+/// Whether a chip shows DMA channel @p channel, by what DMA_GLOBAL_CONTROL of its first function
+/// holds: 2 stands for two channels, 0 and 2.                                EEP R; decode I (Q11)
+constexpr bool dma_channel_shown(uint32_t global_control, unsigned channel)
+{
+    return global_control != 2 || channel % 2 == 0;
+}
+/// The port in whose hierarchy a DMA channel sits, by what DMA_PORT_ASSIGN of the first function
+/// holds: a byte for each.                                                   EEP R; decode I (Q11)
+constexpr uint8_t dma_channel_port(uint32_t port_assign, unsigned channel)
+{
+    return static_cast<uint8_t>(port_assign >> 8 * channel);
+}
 /// The port that leads to this host.
 constexpr uint8_t upstream_port(uint32_t vs0_upstream)
 {
