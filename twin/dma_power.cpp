@@ -61,8 +61,8 @@ uint32_t port_assign_value(const Chip &chip, const PowerOn &values)
     const uint32_t up = get(chip, reg::vs0_upstream);
     const uint32_t upstream = facts::upstream_port(up);
     const uint32_t nt = facts::nt_port(up, cabled_nt(chip)).port;
-    const unsigned kept = number_of_shown(values) -
-                          std::min(number_of_shown(values), values.dma_link_channels);
+    const unsigned kept =
+        number_of_shown(values) - std::min(number_of_shown(values), values.dma_link_channels);
     uint32_t value = 0;
     unsigned rank = 0;
     for (unsigned channel = 0; channel < facts::dma_function_count; channel++)

@@ -27,10 +27,10 @@ protected:
         return {.devargs = patient + ",copy=dma,dma_min=" + std::to_string(dma_min) + more};
     }
     static HostSetup by_cpu() { return {.devargs = patient + ",copy=cpu"}; }
-    /// No engine is assigned to the link side of a chip that both share.
+    /// Unless told otherwise, no engine is the link side's of a chip that both share.
     static HostSetup far_by_dma(const std::string &more = "")
     {
-        return far_beyond_link() ? by_cpu() : by_dma(more);
+        return far_has_engines() ? by_dma(more) : by_cpu();
     }
     uint64_t attribute(const char *name)
     {
@@ -266,6 +266,7 @@ TEST_P(CopyFaults, TheLinkGoesDownInMidTransfer)
     talk_until_lost(RTE_PMD_PLX_NTB_FAULT_DMA_LINK_LOSS, 200'001);
     ASSERT_EQ(near().inject(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 0), 0);
     expect_whole(64);
+    EXPECT_EQ(attribute("dma_min"), dma_min) << "the engine is used again";
 }
 
 TEST_P(CopyFaults, AHungEngineIsGivenUpAndTheCpuTakesOver)
@@ -278,8 +279,8 @@ TEST_P(CopyFaults, AHungEngineIsGivenUpAndTheCpuTakesOver)
 }
 
 CONTRACT_BACK_ENDS(Copy);
-CONTRACT_ROOT_PORT_VIRTUAL(Copy);
+CONTRACT_ROOT_PORT_ENGINES(Copy);
 CONTRACT_BACK_ENDS(CopyFaults);
-CONTRACT_ROOT_PORT_VIRTUAL(CopyFaults);
+CONTRACT_ROOT_PORT_ENGINES(CopyFaults);
 
 } // namespace

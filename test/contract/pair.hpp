@@ -34,6 +34,8 @@ struct Setting {
 };
 inline const std::string on_virtual_side = "topo=rp";
 inline const std::string on_link_side = "topo=rp,side=link";
+/// Of the chip's four DMA channels two are the link side's: said at both ends.
+inline const std::string two_each = ",dma_link=2";
 
 inline void PrintTo(const Setting &setting, std::ostream *out)
 {
@@ -66,8 +68,13 @@ protected:
     test::Station &station() { return near_.station(); }
     uint16_t id() { return near_.station().id(); }
     const std::string &cable() const { return cable_; }
-    static bool near_beyond_link() { return GetParam().near_place == on_link_side; }
-    static bool far_beyond_link() { return GetParam().far_place == on_link_side; }
+    static bool near_beyond_link() { return has(GetParam().near_place, on_link_side); }
+    /// Whether the chip has DMA channels for the far host.
+    static bool far_has_engines()
+    {
+        const std::string &place = GetParam().far_place;
+        return !has(place, on_link_side) || has(place, two_each);
+    }
     /// Where the near device stands while its link is down. From beyond the link no register can be
     /// reached then: the peer's access cannot be taken away, and nothing is reused before it is.
     static rte_pmd_plx_ntb_state near_without_link()
@@ -115,6 +122,11 @@ protected:
     }
 
 private:
+    static bool has(const std::string &place, const std::string &what)
+    {
+        return place.find(what) != std::string::npos;
+    }
+
     test::Folder folder_;
     test::LocalHost near_;
     std::unique_ptr<test::Host> far_;
@@ -140,11 +152,14 @@ inline std::string name_of(const testing::TestParamInfo<Setting> &info)
         RootPort, suite,                                                                           \
         testing::Values(Setting{"threads", BackEnd::threads, on_link_side, on_virtual_side}),      \
         name_of)
-/// The same with the near host on the virtual side, where the chip's DMA engines are.
-#define CONTRACT_ROOT_PORT_VIRTUAL(suite)                                                          \
+/// The same with the chip's DMA engines all on the virtual side, where the near host is, and with
+/// two on each side and the near host beyond the link.
+#define CONTRACT_ROOT_PORT_ENGINES(suite)                                                          \
     INSTANTIATE_TEST_SUITE_P(                                                                      \
         RootPort, suite,                                                                           \
-        testing::Values(Setting{"threads", BackEnd::threads, on_virtual_side, on_link_side}),      \
+        testing::Values(Setting{"virtual", BackEnd::threads, on_virtual_side, on_link_side},       \
+                        Setting{"link", BackEnd::threads, on_link_side + two_each,                 \
+                                on_virtual_side + two_each}),                                      \
         name_of)
 /// So in two processes.
 #define CONTRACT_ROOT_PORT_PROCESSES(suite)                                                        \

@@ -94,6 +94,71 @@ TEST_F(PciDmaProbe, ANtEndpointTakesItsEnginesAndLetsThemThrough)
         take_away(f->address);
 }
 
+/// A link endpoint is function 0 of a device whose engines EAL would come to after it.
+class PciLinkDmaProbe : public PciDmaProbe
+{
+protected:
+    static constexpr char link_address[] = "0000:05:00.0";
+    static constexpr uint32_t nt0_virtual = 0x3E000, nt0_link = 0x3F000, dma0 = 0x21000;
+
+    FakeFunction link_endpoint(uint32_t assigned)
+    {
+        FakeFunction nt;
+        nt.address = link_address;
+        nt.bridges = "0000:04:01.0"; // a root port
+        nt.rename(0x87A0, 0x80000000, nt0_link);
+        nt.registers[nt0_virtual + 0xD4] = 0xFC00000C; // BAR2 of the other side: 64 MiB, 64-bit
+        nt.registers[nt0_virtual + 0xD8] = 0xFFFFFFFF;
+        nt.registers[dma0] = 0x87D010B5;
+        nt.registers[dma0 + 0x1FC] = assigned;
+        return nt;
+    }
+};
+
+TEST_F(PciLinkDmaProbe, TakesTheEnginesBesideItselfBeforeEalComesToThem)
+{
+    const FakeFunction third = engine(3, "0000:05:00"), fourth = engine(4, "0000:05:00"),
+                       upstream = engine(1);
+    for (const FakeFunction *f : {&third, &fourth, &upstream})
+        sysfs().plug(*f); // EAL has not looked at them
+    ASSERT_EQ(probe(link_endpoint(0x01010000), "dmadev=2"), 0);
+    EXPECT_EQ(reg(link_address, nt0_link + 0xDB8), 0x00000501u)
+        << "entry 2 of its own side's table: bus 5, device 0";
+    EXPECT_EQ(reg(link_address, nt0_virtual + 0xD98), 0u);
+    EXPECT_GE(rte_dma_get_dev_id_by_name("0000:05:00.0_dma1"), 0);
+    for (const FakeFunction *f : {&third, &fourth})
+        EXPECT_EQ(rte_eal_hotplug_add("pci", f->address.c_str(), ""), 0) << "as it is";
+    EXPECT_EQ(remove(third.address), -EBUSY) << "while it is a channel";
+    take_away(link_address);
+    take_away(third.address);
+    take_away(fourth.address);
+    sysfs().unplug(upstream.address);
+}
+
+TEST_F(PciLinkDmaProbe, SaysWhyThereIsNone)
+{
+    const LogCapture log;
+    ASSERT_EQ(probe(link_endpoint(0)), 0);
+    EXPECT_NE(log.driver().find("gives all 4 of the chip to other ports"), std::string::npos)
+        << log.text();
+    take_away(link_address);
+}
+
+TEST_F(PciLinkDmaProbe, SaysThatTheyAreNotBound)
+{
+    FakeFunction kernels = engine(3, "0000:05:00");
+    kernels.driver = "plx_dma";
+    sysfs().plug(kernels);
+    const LogCapture log;
+    EXPECT_LT(probe(link_endpoint(0x01010000), "dmadev=1"), 0);
+    EXPECT_NE(log.driver().find("dmadev=1: 0 DMA channels can be used: 2 of the chip are this "
+                                "side's, but none is bound"),
+              std::string::npos)
+        << log.text();
+    sysfs().unplug(link_address);
+    sysfs().unplug(kernels.address);
+}
+
 TEST_F(PciDmaProbe, EnginesThatAreNotThereCannotBeDmadevs)
 {
     const FakeFunction strange = engine(1, "0000:05:00");

@@ -243,6 +243,9 @@ class PciLiveOtherwise : public PciLive
         other.masked_doorbells_count = false;
         other.msi_needs_zero = false;
         other.dead_link_reads_ones = false;
+        other.dma_port_assign = false;
+        other.dma_function_by_channel = false;
+        other.dma_link_down_resets = false;
         other.dma_flr = false;
         other.dma_timeout_hangs = false;
         other.dma_refused_writes_fail = false;

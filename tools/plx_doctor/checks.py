@@ -247,7 +247,7 @@ def examine(nt, everything, vs0=None, mtrr=""):
     out += [ordering(nt), access_control(nt), iommu(nt), memory(nt), ports(vs0)]
     engines = pci.dma_of(nt, everything)
     if not engines:
-        out.append(Finding("dma", "warn", "no DMA function beside the upstream port: long messages go by the CPU",
+        out.append(Finding("dma", "warn", "no DMA function on this side of the chip: long messages go by the CPU",
                            "assign channels in the EEPROM (registers 1F8 and 1FC of DMA0)"))
     for engine in engines:
         out += [driver(engine, f"DMA function {engine.name}"), timeouts(engine)]

@@ -136,7 +136,9 @@ int Device::probe()
             return rc;
         has_service_ = true;
     }
-    return dma_.open(name_, raw_->device, platform_, options_.dma, options_.dmadevs);
+    return dma_.open(name_, raw_->device, platform_,
+                     hw::dma_shares(platform_.own, chip_.identity()), options_.dma,
+                     options_.dmadevs);
 }
 
 int Device::configure(const rte_pmd_plx_ntb_config &config)
@@ -321,7 +323,8 @@ int Device::find_engines()
             copy_.add_engine(*engine);
     if (options_.copy.mode == CopyMode::automatic || copy_.engines() != 0)
         return 0;
-    PLX_INIT_LOG(ERR, "%s: copy=dma: there is no DMA channel for queue pairs\n", name_);
+    PLX_INIT_LOG(ERR, "%s: copy=dma: there is no DMA channel for queue pairs: %s\n", name_,
+                 options_.dma == 0 ? "dma=0" : dma_.why_few());
     return -ENOTSUP;
 }
 

@@ -68,13 +68,15 @@ DmaMemory DmaRingMemory::memory() const
 }
 
 int DmaPorts::open(const char *device, rte_device *parent, const Platform &platform,
-                   unsigned for_queues, unsigned dmadevs)
+                   const hw::DmaShares &shares, unsigned for_queues, unsigned dmadevs)
 {
     std::snprintf(device_, sizeof(device_), "%s", device);
     node_ = platform.node;
-    open_channels(platform);
+    open_channels(platform, shares);
+    explain(platform, shares);
     if (live_ < dmadevs) {
-        PLX_INIT_LOG(ERR, "%s: dmadev=%u: %u DMA channels can be used\n", device_, dmadevs, live_);
+        PLX_INIT_LOG(ERR, "%s: dmadev=%u: %u DMA channels can be used: %s\n", device_, dmadevs,
+                     live_, why_few_);
         return -ENODEV;
     }
     engines_ = std::min(live_ - dmadevs, for_queues);
@@ -94,12 +96,32 @@ int DmaPorts::open(const char *device, rte_device *parent, const Platform &platf
     return 0;
 }
 
-void DmaPorts::open_channels(const Platform &platform)
+void DmaPorts::explain(const Platform &platform, const hw::DmaShares &shares)
 {
+    if (platform.dma_channels != 0)
+        std::snprintf(why_few_, sizeof(why_few_), "of %u on this side of the chip, %u live",
+                      platform.dma_channels, live_);
+    else if (shares.shown == 0)
+        std::snprintf(why_few_, sizeof(why_few_), "no DMA function was found on this side");
+    else if (shares.own == 0)
+        std::snprintf(why_few_, sizeof(why_few_),
+                      "its EEPROM gives all %u of the chip to other ports (1FC is 0x%08x)",
+                      shares.shown, shares.assigned);
+    else
+        std::snprintf(why_few_, sizeof(why_few_),
+                      "%u of the chip are this side's, but none is bound for DPDK (10b5:87d0)",
+                      shares.own);
+    if (live_ == 0)
+        PLX_INIT_LOG(INFO, "%s: no DMA channel: %s\n", device_, why_few_);
+}
+
+void DmaPorts::open_channels(const Platform &platform, const hw::DmaShares &shares)
+{
+    const unsigned sharing = std::max(shares.shown, platform.dma_channels);
     for (unsigned i = 0; i < platform.dma_channels; ++i) {
         hw::Refusal why;
         Port &port = ports_[live_];
-        const int rc = port.channel.open(platform.dma[i], platform.dma_channels, &why);
+        const int rc = port.channel.open(platform.dma[i], sharing, &why);
         port.number = i;
         if (rc == 0)
             ++live_;

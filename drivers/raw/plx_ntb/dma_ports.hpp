@@ -55,15 +55,18 @@ public:
 
     /// Looks at the channels of @p platform, a dead one is passed over with a line that says why,
     /// and makes the last @p dmadevs of the others dmadevs, named <device>_dma0 and so on.
+    /// @param shares what the chip says of its channels
     /// @param for_queues at most so many of the rest are engines of queue pairs
     /// @return 0; -ENODEV fewer than @p dmadevs channels live; -ENOMEM; logged
-    int open(const char *device, rte_device *parent, const Platform &platform, unsigned for_queues,
-             unsigned dmadevs);
+    int open(const char *device, rte_device *parent, const Platform &platform,
+             const hw::DmaShares &shares, unsigned for_queues, unsigned dmadevs);
     /// Stops and releases everything. A dmadev that was still in use is taken from its user.
     void close();
 
     /// Channels that queue pairs may have.
     unsigned engines() const { return engines_; }
+    /// Why there are no more channels, in words; known once open() was.
+    const char *why_few() const { return why_few_; }
     /// For a device that goes, whoever uses them.
     void stop_dmadevs();
     /// Dmadevs that are started.
@@ -85,10 +88,12 @@ private:
         Dmadev *dmadev = nullptr;
         bool refused = false;
     };
-    void open_channels(const Platform &platform);
+    void open_channels(const Platform &platform, const hw::DmaShares &shares);
+    void explain(const Platform &platform, const hw::DmaShares &shares);
     int open_engine(Port *port);
 
     char device_[64] = "";
+    char why_few_[128] = "";
     int node_ = -1;
     Port ports_[facts::dma_function_count];
     unsigned live_ = 0;

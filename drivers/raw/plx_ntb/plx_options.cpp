@@ -73,6 +73,8 @@ constexpr NumberKey number_keys[] = {
     {"heartbeat_ms", nullptr, &Options::heartbeat_ms, 20, 60000, "20 to 60000"},
     {"lost_ms", nullptr, &Options::lost_ms, 30, 600000, "30 to 600000"},
     {"nt", nullptr, &Options::nt, 0, facts::nt_count - 1, "0 or 1"},
+    {"dma_link", nullptr, &Options::dma_link, 0, facts::dma_function_count,
+     "0 to 4 (DMA channels)"},
     {"dma", nullptr, &Options::dma, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
     {"dmadev", nullptr, &Options::dmadevs, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
     {"recheck_us", nullptr, &Options::recheck_us, 50, 1000000, "50 to 1000000 (microseconds)"},
@@ -260,13 +262,13 @@ int on_split(const char *key, const char *value, void *arg)
     return 0;
 }
 
-constexpr unsigned twin_only = 6; // the first of them
+constexpr unsigned twin_only = 7; // the first of them
 const char *const twin_keys[] = {
-    "cable",    "state",   "msi",         "alut",         "side",    "nt",      "topo",
-    "peer_csr", "segment", "split",       "queues",       "ring",    "buffers", "buf",
-    "posted",   "inline",  "max_message", "heartbeat_ms", "lost_ms", "numa",    "drain",
-    "mem",      "copy",    "dma_min",     "copy_curve",   "dma",     "dmadev",  "recheck_us",
-    "spin_us",  "intr",    "service",     "rx",           nullptr};
+    "cable",      "state",    "msi",     "alut",        "side",         "nt",      "dma_link",
+    "topo",       "peer_csr", "segment", "split",       "queues",       "ring",    "buffers",
+    "buf",        "posted",   "inline",  "max_message", "heartbeat_ms", "lost_ms", "numa",
+    "drain",      "mem",      "copy",    "dma_min",     "copy_curve",   "dma",     "dmadev",
+    "recheck_us", "spin_us",  "intr",    "service",     "rx",           nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {

@@ -54,6 +54,7 @@ struct Options {
     char state_file[256] = ""; ///< of TwinState::file
     bool link_side = false;    ///< of the twin: on the link side of a chip that both hosts are on
     uint32_t nt = 0;           ///< of the twin: NT port
+    uint32_t dma_link = 0;     ///< of the twin: DMA channels that its EEPROM gives to the link side
     hw::Topology topology = hw::Topology::automatic; ///< a twin takes this for back to back
     Geometry geometry;
     uint32_t heartbeat_ms = 50; ///< without one for so long: silent
@@ -87,7 +88,7 @@ struct Options {
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
 #define PLX_TWIN_PARAMS                                                                            \
     "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>]|<file> msi=0|1 "              \
-    "alut=0|128|256 side=virtual|link nt=0|1 "
+    "alut=0|128|256 side=virtual|link nt=0|1 dma_link=<0..4> "
 
 /// Reads devargs; each bad key or value is logged with what was expected.
 /// @param twin whether the twin's devargs are known (and cable is needed)

@@ -14,7 +14,11 @@ namespace plx::pmd
 namespace
 {
 
-constexpr unsigned bridges_above = 2; ///< NT-parent port, upstream port
+/// NT-parent port and upstream port; the link endpoint's device is its own engines'.
+constexpr unsigned bridges_above(facts::Side side)
+{
+    return side == facts::Side::virt ? 2 : 0;
+}
 
 /// Where the part of @p path before @p end begins.
 const char *part_before(const char *path, const char *end)
@@ -23,6 +27,8 @@ const char *part_before(const char *path, const char *end)
         --end;
     return end;
 }
+
+} // namespace
 
 bool is_engine(const PciFunction &f)
 {
@@ -34,18 +40,16 @@ bool is_engine(const PciFunction &f)
     });
 }
 
-} // namespace
-
-unsigned dma_functions_of(const char *path, std::span<const PciFunction> all,
+unsigned dma_functions_of(facts::Side side, const char *path, std::span<const PciFunction> all,
                           std::span<unsigned> found)
 {
     if (path[0] != '/')
         return 0;
     const char *part = part_before(path, path + std::strlen(path));
-    for (unsigned i = 0; i < bridges_above && part > path; ++i)
+    for (unsigned i = 0; i < bridges_above(side) && part > path; ++i)
         part = part_before(path, part - 1);
     unsigned domain = 0, bus = 0, device = 0, function = 0;
-    if (std::sscanf(part, "%x:%x:%x.%x/", &domain, &bus, &device, &function) != 4)
+    if (std::sscanf(part, "%x:%x:%x.%x", &domain, &bus, &device, &function) != 4)
         return 0;
     unsigned count = 0;
     for (unsigned number = 1; number <= facts::dma_function_count; ++number) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <span>
 
+#include <plx_regs.hpp>
+
 namespace plx::pmd
 {
 
@@ -25,14 +27,18 @@ struct PciFunction {
 };
 
 /// The engines sit beside the upstream port of the switch, functions 1 to 4 of its device (SDK: R),
-/// which is two bridges above the NT virtual endpoint (VCA: R).
+/// which is two bridges above the NT virtual endpoint (VCA: R). Those that an EEPROM gave to the
+/// host on the link side are further functions beside the NT link endpoint (D, I: Q11).
+/// @param side   of the NT endpoint
 /// @param path   canonical folder of the NT endpoint in sysfs, whose last parts are the bridges
 ///   above it: .../0000:02:00.0/0000:03:08.0/0000:04:00.0
 /// @param all    functions to choose from
 /// @param found  receives indices into @p all, in the order of the function numbers
 /// @return how many were found
-unsigned dma_functions_of(const char *path, std::span<const PciFunction> all,
+unsigned dma_functions_of(facts::Side side, const char *path, std::span<const PciFunction> all,
                           std::span<unsigned> found);
+/// Whether a function is a DMA engine by its ids and class.
+bool is_engine(const PciFunction &function);
 
 } // namespace plx::pmd
 

@@ -196,7 +196,9 @@ int open_card(rte_pci_device *pci, const Options &options)
                       .shared_bytes = view.bars.shared.bytes,
                       .write_combining = view.data.write_combining,
                       .node = pci->device.numa_node};
-    pci_dma_claim(*pci, view.bars.data, &platform);
+    // A chip that cannot be told is refused by the device, in words.
+    if (hw::Identity id; hw::identify(platform.own, &id, nullptr) == 0)
+        pci_dma_claim(*pci, id.side, view.bars.data, &platform);
     return device_create(pci->name, platform, options, &pci->device);
 }
 

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include <bus_driver.h>
 #include <bus_pci_driver.h>
 #include <rte_bus_pci.h>
 #include <rte_cycles.h>
@@ -91,10 +92,34 @@ uint64_t reach_window(const rte_pci_device &nt, const PciBar &window)
     return 0;
 }
 
+bool beside(const PciFunction &a, const PciFunction &b)
+{
+    return a.domain == b.domain && a.bus == b.bus && a.device == b.device &&
+           a.function != b.function;
+}
+
+/// EAL goes by addresses, and so comes to the functions beside a link endpoint after it. What it
+/// finds probed later it passes over.
+void probe_beside(const rte_pci_device &nt)
+{
+    const PciFunction own = function_of(nt);
+    rte_dev_iterator iterator;
+    rte_device *found = nullptr;
+    RTE_DEV_FOREACH(found, "bus=pci", &iterator)
+    {
+        const PciFunction f = function_of(*RTE_DEV_TO_PCI(found));
+        if (beside(f, own) && is_engine(f) && rte_dev_is_probed(found) == 0)
+            found->bus->plug(found); // says itself what is wrong with it
+    }
+}
+
 } // namespace
 
-void pci_dma_claim(const rte_pci_device &nt, const PciBar &window, Platform *platform)
+void pci_dma_claim(const rte_pci_device &nt, facts::Side side, const PciBar &window,
+                   Platform *platform)
 {
+    if (side == facts::Side::link)
+        probe_beside(nt);
     PciFunction all[engines.size()];
     Engine *known[engines.size()];
     size_t count = 0;
@@ -109,7 +134,7 @@ void pci_dma_claim(const rte_pci_device &nt, const PciBar &window, Platform *pla
     std::snprintf(link, sizeof(link), "%s/%s", rte_pci_get_sysfs_path(), nt.name);
     unsigned found[facts::dma_function_count];
     const unsigned engines_found =
-        realpath(link, path) == nullptr ? 0 : dma_functions_of(path, {all, count}, found);
+        realpath(link, path) == nullptr ? 0 : dma_functions_of(side, path, {all, count}, found);
     for (unsigned i = 0; i < engines_found; ++i) {
         Engine *engine = known[found[i]];
         engine->owner = &nt;

@@ -12,9 +12,11 @@ struct rte_pci_device;
 namespace plx::pmd
 {
 
-/// Gives @p platform the engines of the endpoint's chip that were probed before it and are not
-/// taken, and lets them reach @p window where they can.
-void pci_dma_claim(const rte_pci_device &nt, const PciBar &window, Platform *platform);
+/// Gives @p platform the engines of the endpoint's chip on its side that are probed and not taken,
+/// and lets them reach @p window where they can. Beside a link endpoint it has EAL probe them
+/// first, which would come to them after it.
+void pci_dma_claim(const rte_pci_device &nt, facts::Side side, const PciBar &window,
+                   Platform *platform);
 /// Gives them back.
 void pci_dma_release(const rte_pci_device &nt);
 

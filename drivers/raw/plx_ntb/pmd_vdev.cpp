@@ -275,6 +275,7 @@ int open_twin(const char *name, const Options &options, Platform *out)
                                                                   : twin::Topology::back_to_back;
     config.link_side = options.link_side;
     config.nt = options.nt;
+    config.dma_link_channels = options.dma_link;
     config.thread_start = thread_start;
     config.thread_join = thread_join;
     twin::Error error{};

@@ -79,7 +79,8 @@ TEST(Options, EveryKeyArrives)
         parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,posted=100,"
               "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,drain=none,"
               "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900,dma=1,dmadev=3,"
-              "peer_csr=closed,segment=64,split=3,alut=128,msi=1,recheck_us=70,spin_us=0,intr=0,"
+              "peer_csr=closed,segment=64,split=3,alut=128,dma_link=2,msi=1,recheck_us=70,spin_us="
+              "0,intr=0,"
               "service=1,rx=stable",
               &o),
         0);
@@ -113,6 +114,7 @@ TEST(Options, EveryKeyArrives)
     EXPECT_EQ(o.window.segment_kib, 64u);
     EXPECT_EQ(o.window.split, 3u);
     EXPECT_EQ(o.alut, 128u);
+    EXPECT_EQ(o.dma_link, 2u);
     EXPECT_EQ(o.msi, 1u);
     EXPECT_EQ(o.recheck_us, 70u);
     EXPECT_EQ(o.spin_us, 0u);
@@ -177,6 +179,7 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,split=8",
                                "cable=mem:x,split=-1",
                                "cable=mem:x,alut=64",
+                               "cable=mem:x,dma_link=5",
                                "cable=mem:x,msi=2",
                                "cable=mem:x,recheck_us=49",
                                "cable=mem:x,recheck_us=1000001",

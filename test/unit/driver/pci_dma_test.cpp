@@ -9,6 +9,7 @@
 namespace
 {
 
+using plx::facts::Side;
 using plx::pmd::dma_functions_of;
 using plx::pmd::PciFunction;
 
@@ -18,10 +19,10 @@ PciFunction engine(uint8_t bus, uint8_t function, uint8_t device = 0)
 }
 
 std::vector<unsigned> found(const char *path, const std::vector<PciFunction> &all,
-                            unsigned room = 4)
+                            unsigned room = 4, Side side = Side::virt)
 {
     std::vector<unsigned> out(room);
-    out.resize(dma_functions_of(path, all, out));
+    out.resize(dma_functions_of(side, path, all, out));
     return out;
 }
 
@@ -34,6 +35,16 @@ TEST(PciDma, BesideTheUpstreamPortInTheOrderOfTheirFunctions)
               (Found{1, 2, 0, 3}));
     EXPECT_EQ(found(nt, {engine(2, 3)}), Found{0}) << "some may be bound, some not";
     EXPECT_EQ(found(nt, {}), Found{});
+}
+
+TEST(PciDma, OfALinkSideBesideTheEndpointItself)
+{
+    const std::vector<PciFunction> all = {engine(4, 4), engine(2, 1), engine(4, 3), engine(3, 1)};
+    EXPECT_EQ(found(nt, all, 4, Side::link), (Found{2, 0})) << "the functions of its own device";
+    EXPECT_EQ(found(nt, all, 4, Side::virt), (Found{1}));
+    constexpr char below_a_root_port[] = "/sys/devices/pci0000:00/0000:00:01.0/0000:04:00.0";
+    EXPECT_EQ(found(below_a_root_port, all, 4, Side::link), (Found{2, 0}));
+    EXPECT_EQ(found("0000:04:00.0", all, 4, Side::link), Found{});
 }
 
 TEST(PciDma, TheUpstreamPortMayHaveAnyDeviceNumber)

@@ -248,7 +248,68 @@ TEST_F(DmaTest, AChannelThatVanishesIsGone)
     dma_.gone = true;
     EXPECT_EQ(channel_.rest(0), DmaChannel::Rest::gone);
     dma_.gone = false;
-    EXPECT_EQ(channel_.program(ring_, &why_), -EIO) << "what came back is not what was left";
+    EXPECT_EQ(channel_.program(ring_, &why_), -EIO) << "what came back may be at work";
+    shows(in_progress);
+    EXPECT_EQ(channel_.rest(0), DmaChannel::Rest::moving);
+    EXPECT_EQ(channel_.program(ring_, &why_), -EIO);
+    shows(0);
+    EXPECT_EQ(channel_.rest(1), DmaChannel::Rest::at_rest);
+    EXPECT_EQ(channel_.program(ring_, &why_), 0) << why_.what;
+}
+
+// ---- how channels are shared out
+
+class DmaSharesTest : public ::testing::Test
+{
+protected:
+    test::RecordingRegIo chip_;
+    Identity id_;
+
+    DmaSharesTest()
+    {
+        id_.family = plx::facts::Family::draco2;
+        id_.upstream_port = 0;
+        id_.nt_port = 8;
+        chip_.csr[0x21000] = 0x87D010B5;
+    }
+    void expect(unsigned shown, unsigned own)
+    {
+        const DmaShares shares = dma_shares(chip_.io(), id_);
+        EXPECT_EQ(shares.shown, shown);
+        EXPECT_EQ(shares.own, own);
+    }
+};
+
+TEST_F(DmaSharesTest, AsTheProductsEepromsHaveIt)
+{
+    chip_.csr[0x211FC] = 0x00080009; // four: ports 9, 0, 8, 0
+    expect(4, 2);
+    id_.side = plx::facts::Side::link;
+    expect(4, 1);
+    id_.nt_port = 9;
+    expect(4, 1);
+    chip_.csr[0x211F8] = 2;
+    chip_.csr[0x211FC] = 0x01010000; // two: ports 0 and 1
+    id_.nt_port = 1;
+    expect(2, 1);
+    id_.side = plx::facts::Side::virt;
+    expect(2, 1);
+    chip_.csr[0x211FC] = 0;
+    expect(2, 2);
+    id_.side = plx::facts::Side::link;
+    expect(2, 0);
+}
+
+TEST_F(DmaSharesTest, AChipThatDoesNotSay)
+{
+    chip_.csr[0x21000] = 0;
+    expect(0, 0);
+    chip_.csr[0x21000] = ~0u;
+    expect(0, 0);
+    chip_.csr[0x21000] = 0x87D010B5;
+    id_.family = plx::facts::Family::scout;
+    expect(0, 0);
+    EXPECT_TRUE(chip_.take_writes().empty());
 }
 
 } // namespace

@@ -14,7 +14,7 @@ using facts::detail::at;
 using facts::detail::field_of;
 
 // The channel's function, its configuration space first.
-constexpr uint32_t id = at("DMA_DEV_VEN_ID");
+constexpr uint32_t pci_id = at("DMA_DEV_VEN_ID");
 constexpr uint32_t command = facts::reg::pci_command_status; // the header is every function's: G
 constexpr uint32_t dev_ctl2 = at("DMA_PCIE_DEV_CTL2");
 constexpr uint32_t blk_first = at("DMA_BLK_SRC_LO"); // 200 to 210
@@ -104,8 +104,8 @@ int DmaChannel::open(const RegIo &io, unsigned channels, Refusal *why)
     io_ = io;
     channels_ = channels;
     step_ = Step::none;
-    cut_off_ = false;
-    const uint32_t found = io_.read32(id);
+    cut_off_ = lost_ = false;
+    const uint32_t found = io_.read32(pci_id);
     if (found == all_ones || found == 0)
         return refuse(why, -ENODEV, "a DMA function that answers", found);
     for (unsigned i = 0; running(); ++i) {
@@ -165,6 +165,8 @@ int DmaChannel::program(const DmaRing &ring, Refusal *why)
     const uint32_t found = io_.read32(ctrl);
     if (found == all_ones)
         return refuse(why, -ENODEV, "the DMA function does not answer any more", found);
+    if (lost_)
+        return refuse(why, -EIO, "an engine that was brought to rest since it was lost", found);
     if (in_progress.get(found) != 0)
         return refuse(why, -EIO, "an engine at rest", found);
     step_ = Step::none;
@@ -241,13 +243,15 @@ DmaChannel::Rest DmaChannel::rest(uint64_t now_us)
         return Rest::cut_off;
     const uint32_t found = io_.read32(ctrl);
     if (found == all_ones) {
-        cut_off_ = true;
+        lost_ = true; // what comes back may be at work still
+        step_ = Step::none;
         return Rest::gone;
     }
     if (next_step(found, now_us))
         return Rest::moving;
     // Here by a time-out of the abort, or because it is at rest.
     cut_off_ = step_ == Step::off;
+    lost_ = false;
     step_ = Step::none;
     set_bus_master(false);
     clear_ring();
@@ -255,6 +259,25 @@ DmaChannel::Rest DmaChannel::rest(uint64_t now_us)
         io_.write32(ctrl, ctrl_tuning | ctrl_status); // requests withdrawn: there is no ring left
     (void)io_.read32(ctrl);                           // flushes
     return cut_off_ ? Rest::cut_off : Rest::at_rest;
+}
+
+DmaShares dma_shares(const RegIo &chip, const Identity &id)
+{
+    DmaShares shares;
+    const uint32_t first = facts::dma_base(0);
+    const uint32_t found = chip.read32(first + pci_id);
+    if (facts::family_facts(id.family).dma_channels == 0 || found == all_ones || found == 0)
+        return shares;
+    const uint32_t global = chip.read32(first + at("DMA_GLOBAL_CONTROL"));
+    shares.assigned = chip.read32(first + at("DMA_PORT_ASSIGN"));
+    const unsigned port = id.side == facts::Side::virt ? id.upstream_port : id.nt_port;
+    for (unsigned channel = 0; channel < facts::dma_function_count; channel++) {
+        if (!facts::dma_channel_shown(global, channel))
+            continue;
+        shares.shown++;
+        shares.own += facts::dma_channel_port(shares.assigned, channel) == port ? 1 : 0;
+    }
+    return shares;
 }
 
 } // namespace plx::hw

@@ -59,7 +59,7 @@ class DmaChannel
 {
 public:
     /// Looks at a channel; writes nothing.
-    /// @param channels that the function's chip shows: it divides their memory by them
+    /// @param channels that the chip shows on either side: it divides their memory by them
     /// @return 0; -ENODEV nothing answers; -EIO the engine is dead: it was found in progress and
     ///   does not end (E9), which only a reset of the switch mends
     int open(const RegIo &io, unsigned channels, Refusal *why);
@@ -85,7 +85,8 @@ public:
         moving,  ///< ask again
         at_rest, ///< nothing is under way, and nothing will be before program() and start()
         cut_off, ///< it did not come to rest: its bus mastering is off, and program() refuses it
-        gone,    ///< its registers are not there any more
+        gone,    ///< its registers are not there: the card, or the link that it is beyond. If they
+                 ///< come back, ask again before program()
     };
     /// One step towards rest: graceful pause, immediate pause, abort, and in the end bus mastering
     /// is taken from the engine; some milliseconds each. Never waits. When it is over, bus
@@ -109,7 +110,19 @@ private:
     Step step_ = Step::none;
     uint64_t since_us_ = 0;
     bool cut_off_ = false;
+    bool lost_ = false; ///< it did not answer, and has not been at rest since
 };
+
+/// How an EEPROM has shared the chip's DMA channels out among its ports. The reading of these
+/// registers is inferred (Q11): nothing but messages, and station memory after a reset, rests on
+/// it.
+struct DmaShares {
+    unsigned shown = 0;    ///< channels that the chip has; 0: it does not say
+    unsigned own = 0;      ///< those in the hierarchy of this host
+    uint32_t assigned = 0; ///< register 1FC, a port for each channel
+};
+/// @param chip  CSR space of the NT function. Reads only.
+DmaShares dma_shares(const RegIo &chip, const Identity &id);
 
 } // namespace plx::hw
 
