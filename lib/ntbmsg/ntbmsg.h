@@ -39,6 +39,15 @@
  * state are safe from any thread. Nothing here blocks but ntbmsg_wait_connected(),
  * ntbmsg_channel_wait_open() and what opens and closes endpoints.
  *
+ * Misuse: a handle that was given back (closed, destroyed, revoked) is refused like a NULL one, for
+ * a channel until its slot, for a region until its place is used again; what else it could be is
+ * not looked at. Where the library was built with checks (meson option `checks`; by itself with
+ * buildtype=debug and with the address sanitizer), every handle but those that went with their
+ * endpoint's channels, regions and queues is known for good, and one line is logged; and a second
+ * thread that comes into a channel, poll set, completion queue or worker in which another one is
+ * ends the process (rte_panic), which names both calls. Other builds do not look: there the outcome
+ * of that is undefined.
+ *
  * Delivery: in order (on one queue, on one channel) and exactly once while the peer is there. When
  * it is lost, messages that were sent and not yet confirmed may or may not have arrived; they are
  * counted: ntbmsg_stats::tx_unconfirmed, ntbmsg_channel_info::unconfirmed.
@@ -422,14 +431,17 @@ int ntbmsg_connect(struct ntbmsg_worker *worker, uint16_t port,
 
 /**
  * Waits until a connecting channel is open, polling its worker where that runs to completion.
- * @return 0; -ETIMEDOUT (also its own time-out); -ECONNREFUSED rejected; -ECONNRESET reset or lost
+ * @return 0; -EINVAL; -ETIMEDOUT (also its own time-out); -ECONNREFUSED rejected; -ECONNRESET reset
+ *   or lost
  */
 int ntbmsg_channel_wait_open(struct ntbmsg_channel *channel, uint32_t timeout_ms);
 
-/** @return where it stands now */
+/** @return where it stands now; NTBMSG_CHANNEL_CLOSED for NULL and a handle that was given back.
+ * Any thread. */
 enum ntbmsg_channel_state ntbmsg_channel_state(const struct ntbmsg_channel *channel);
 
-/** @return 0; -EINVAL a NULL argument or info->size of another library */
+/** @return 0; -EINVAL a NULL argument or info->size of another library. Any thread; figures that
+ * change meanwhile may not fit together. */
 int ntbmsg_channel_info_get(const struct ntbmsg_channel *channel, struct ntbmsg_channel_info *info);
 
 /**
@@ -674,14 +686,14 @@ int ntbmsg_region_register(struct ntbmsg_endpoint *endpoint, void *address, size
  */
 int ntbmsg_region_revoke(struct ntbmsg_region *region);
 
-/** @return 0; -EINVAL */
+/** @return 0; -EINVAL a NULL argument, info->size of another library, or it was revoked */
 int ntbmsg_region_info_get(const struct ntbmsg_region *region, struct ntbmsg_region_info *info);
 
 /**
  * What to send to the peer. It names the region for as long as that exists. A direct region's also
  * says where it is seen, which changes with each connection (NTBMSG_EVENT_BACK): by an older token,
  * or where the window has no granule left, the region is served.
- * @return 0; -EINVAL; -ENOTCONN a direct region, and no peer
+ * @return 0; -EINVAL a NULL argument, or it was revoked; -ENOTCONN a direct region, and no peer
  */
 int ntbmsg_region_token_get(const struct ntbmsg_region *region, struct ntbmsg_region_token *token);
 

@@ -17,7 +17,8 @@ static_assert(std::is_standard_layout_v<ntbmsg_meta> &&
 int ntbmsg_send_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf **mbufs,
                       const ntbmsg_meta *meta, uint16_t n)
 {
-    if (unlikely(endpoint == nullptr || queue >= endpoint->queues || mbufs == nullptr))
+    if (unlikely(!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues ||
+                 mbufs == nullptr))
         return -EINVAL;
     const rte_pmd_plx_ntb_burst &burst = endpoint->burst[queue];
     return burst.tx(burst.tx_queue, mbufs, reinterpret_cast<const rte_pmd_plx_ntb_meta *>(meta), n);
@@ -26,7 +27,8 @@ int ntbmsg_send_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf **mbuf
 int ntbmsg_recv_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf **mbufs,
                       ntbmsg_meta *meta, uint16_t n)
 {
-    if (unlikely(endpoint == nullptr || queue >= endpoint->queues || mbufs == nullptr))
+    if (unlikely(!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues ||
+                 mbufs == nullptr))
         return -EINVAL;
     const rte_pmd_plx_ntb_burst &burst = endpoint->burst[queue];
     return burst.rx(burst.rx_queue, mbufs, reinterpret_cast<rte_pmd_plx_ntb_meta *>(meta), n);

@@ -13,6 +13,7 @@
 #include "ntbmsg.h"
 #include "one_sided.hpp"
 #include "rendezvous.hpp"
+#include "use.hpp"
 
 struct rte_mbuf;
 
@@ -93,8 +94,10 @@ struct alignas(64) ntbmsg_channel {
     uint8_t own_private_bytes;
     uint8_t peer_private[NTBMSG_MAX_PRIVATE];
     uint8_t own_private[NTBMSG_MAX_PRIVATE];
+    [[no_unique_address]] ntbmsg::Watch watch; ///< where the worker is dedicated
 };
-static_assert(sizeof(ntbmsg_channel) <= 704, "an idle channel costs less than 1 KiB");
+static_assert(sizeof(ntbmsg_channel) <= 704 + sizeof(ntbmsg::Watch) / 8 * 64,
+              "an idle channel costs less than 1 KiB");
 
 namespace ntbmsg
 {
@@ -116,11 +119,38 @@ inline bool may_send(uint8_t state)
 {
     return state == NTBMSG_CHANNEL_OPEN || state == NTBMSG_CHANNEL_PEER_CLOSED;
 }
-/// No channel, or a handle that was given back.
-inline bool is_gone(const Channel *c)
+#ifdef NTBMSG_CHECKS
+/// What the application gets: the address with the slot's generation in the bits that no address
+/// has.
+inline Channel *handle_of(Channel &c)
 {
-    return c == nullptr || !c->handle.load(std::memory_order_relaxed);
+    return reinterpret_cast<Channel *>(reinterpret_cast<uintptr_t>(&c) | uint64_t{c.generation}
+                                                                             << 48);
 }
+/// The channel of a handle. @return NULL: there is none, or it was given back
+inline Channel *channel_of(const Channel *handle, const char *call)
+{
+    const auto word = reinterpret_cast<uintptr_t>(handle);
+    auto *c = reinterpret_cast<Channel *>(word & ((uintptr_t{1} << 48) - 1));
+    if (c != nullptr &&
+        (word >> 48 != c->generation || !c->handle.load(std::memory_order_relaxed))) {
+        report_stale(handle, call);
+        return nullptr;
+    }
+    return c;
+}
+#else
+inline Channel *handle_of(Channel &c)
+{
+    return &c;
+}
+/// The channel of a handle. @return NULL: there is none, or it was given back
+template <class C>
+inline C *channel_of(C *handle, const char *)
+{
+    return handle != nullptr && handle->handle.load(std::memory_order_relaxed) ? handle : nullptr;
+}
+#endif
 /// The peer may send.
 inline bool may_receive(uint8_t state)
 {

@@ -126,17 +126,16 @@ void shut(Channel &c)
 
 void let_go(Channel &c)
 {
-    c.handle.store(false, std::memory_order_relaxed);
     c.want_write = false;
+    const bool connecting = state_of(c) == NTBMSG_CHANNEL_CONNECTING;
+    shut(c);
+    leave_cq(c); // behind it: a callback cannot post any more
+    c.handle.store(false, std::memory_order_relaxed);
     drop_parked(c);
     if (c.proxy != nullptr)
         drop_handed(c);
-    if (state_of(c) == NTBMSG_CHANNEL_CONNECTING) {
-        leave_cq(c);
+    if (connecting)
         return reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
-    }
-    shut(c);
-    leave_cq(c); // behind it: a callback cannot post any more
     if (c.close_waits)
         close_when_idle(c);
     if (state_of(c) == NTBMSG_CHANNEL_SHUT || c.close_waits)
@@ -159,9 +158,10 @@ void ntbmsg_channel_options_init(ntbmsg_channel_options *options)
 int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_options *options,
                    ntbmsg_channel **out)
 {
-    if (worker == nullptr || port == 0 || out == nullptr)
+    if (!is_live(worker, __func__) || port == 0 || out == nullptr)
         return -EINVAL;
     Worker &w = *worker;
+    const Using use(watch_of_user(w), "worker", __func__);
     ntbmsg_channel_options chosen;
     if (const int rc = choose_options(options, w, chosen); rc != 0)
         return rc;
@@ -175,7 +175,7 @@ int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_op
     c->port = port;
     c->state.store(NTBMSG_CHANNEL_CONNECTING, std::memory_order_release);
     trace_connect(*c);
-    *out = c;
+    *out = handle_of(*c);
     if (w.dedicated) {
         call(*c, call_begin);
         return 0;
@@ -189,27 +189,30 @@ int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_op
 
 int ntbmsg_channel_wait_open(ntbmsg_channel *channel, uint32_t timeout_ms)
 {
-    if (is_gone(channel))
+    Channel *c = channel_of(channel, __func__);
+    if (c == nullptr)
         return -EINVAL;
+    const Using use(watch_of_user(*c), "channel", __func__);
     const uint64_t start = real_us();
-    while (state_of(*channel) == NTBMSG_CHANNEL_CONNECTING &&
+    while (state_of(*c) == NTBMSG_CHANNEL_CONNECTING &&
            real_us() - start < uint64_t{timeout_ms} * 1000)
-        channel->worker->dedicated ? rte_delay_us_sleep(nap_us)
-                                   : static_cast<void>(poll(*channel->worker));
-    return wait_result(state_of(*channel));
+        c->worker->dedicated ? rte_delay_us_sleep(nap_us) : static_cast<void>(poll(*c->worker));
+    return wait_result(state_of(*c));
 }
 
 enum ntbmsg_channel_state ntbmsg_channel_state(const ntbmsg_channel *channel)
 {
-    return is_gone(channel) ? NTBMSG_CHANNEL_CLOSED
-                            : static_cast<enum ntbmsg_channel_state>(state_of(*channel));
+    const Channel *c = channel_of(channel, __func__);
+    return c == nullptr ? NTBMSG_CHANNEL_CLOSED
+                        : static_cast<enum ntbmsg_channel_state>(state_of(*c));
 }
 
 int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *info)
 {
-    if (is_gone(channel) || info == nullptr || info->size != sizeof(*info))
+    const Channel *found = channel_of(channel, __func__);
+    if (found == nullptr || info == nullptr || info->size != sizeof(*info))
         return -EINVAL;
-    const Channel &c = *channel;
+    const Channel &c = *found;
     const Worker &w = *c.worker;
     *info = {.size = sizeof(*info),
              .state = ntbmsg_channel_state(channel),
@@ -237,43 +240,50 @@ int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *
 
 int ntbmsg_channel_shutdown(ntbmsg_channel *channel)
 {
-    if (is_gone(channel))
+    Channel *c = channel_of(channel, __func__);
+    if (c == nullptr)
         return -EINVAL;
-    const uint8_t state = state_of(*channel);
+    const Using use(watch_of_user(*c), "channel", __func__);
+    const uint8_t state = state_of(*c);
     if (state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED)
         return 0;
     if (!may_send(state))
         return -ENOTCONN;
-    if (channel->proxy != nullptr) {
-        channel->proxy->shut = true;
-        call(*channel, call_shut);
+    if (c->proxy != nullptr) {
+        c->proxy->shut = true;
+        call(*c, call_shut);
         return 0;
     }
-    shut(*channel);
-    do_chores(*channel->worker);
+    shut(*c);
+    do_chores(*c->worker);
     return 0;
 }
 
 int ntbmsg_channel_reset(ntbmsg_channel *channel, uint32_t reason)
 {
-    if (is_gone(channel) || reason > INT32_MAX)
+    Channel *c = channel_of(channel, __func__);
+    if (c == nullptr || reason > INT32_MAX)
         return -EINVAL;
-    if (channel->proxy != nullptr) {
-        channel->proxy->reason.store(reason, std::memory_order_relaxed);
-        call(*channel, call_reset);
+    const Using use(watch_of_user(*c), "channel", __func__);
+    if (c->proxy != nullptr) {
+        c->proxy->reason.store(reason, std::memory_order_relaxed);
+        call(*c, call_reset);
         return 0;
     }
-    reset(*channel, reason);
-    do_chores(*channel->worker);
+    reset(*c, reason);
+    do_chores(*c->worker);
     return 0;
 }
 
 int ntbmsg_channel_close(ntbmsg_channel *channel)
 {
-    if (is_gone(channel))
+    Channel *found = channel_of(channel, __func__);
+    if (found == nullptr)
         return 0;
-    Channel &c = *channel;
+    Channel &c = *found;
+    Using use(watch_of_user(c), "channel", __func__);
     if (c.proxy != nullptr) {
+        use.leave();
         call(c, call_close);
         return 0;
     }

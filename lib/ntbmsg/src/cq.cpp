@@ -104,6 +104,7 @@ int ntbmsg_cq_create(uint32_t entries, ntbmsg_completion_fn fn, void *arg, ntbms
     cq->fd = -1;
     cq->fn = fn;
     cq->arg = arg;
+    ntbmsg::begin_use(*cq);
     if (fn == nullptr && (cq->ring = make_ring(entries)) == nullptr) {
         rte_free(cq);
         return -ENOMEM;
@@ -114,21 +115,23 @@ int ntbmsg_cq_create(uint32_t entries, ntbmsg_completion_fn fn, void *arg, ntbms
 
 int ntbmsg_cq_destroy(ntbmsg_cq *cq)
 {
-    if (cq == nullptr)
+    if (!ntbmsg::is_live(cq, __func__))
         return 0;
+    const ntbmsg::Using use(ntbmsg::watch_of(*cq), "completion queue", __func__);
     if (cq->users.load(std::memory_order_acquire) != 0)
         return -EBUSY;
     if (cq->fd >= 0)
         close(cq->fd);
     rte_ring_free(cq->ring);
-    rte_free(cq);
+    ntbmsg::end_use(cq);
     return 0;
 }
 
 int ntbmsg_cq_poll(ntbmsg_cq *cq, ntbmsg_completion *completions, uint16_t n)
 {
-    if (cq == nullptr || completions == nullptr || n == 0)
+    if (!ntbmsg::is_live(cq, __func__) || completions == nullptr || n == 0)
         return -EINVAL;
+    const ntbmsg::Using use(ntbmsg::watch_of(*cq), "completion queue", __func__);
     if (cq->ring == nullptr)
         return 0;
     const unsigned got =
@@ -140,8 +143,9 @@ int ntbmsg_cq_poll(ntbmsg_cq *cq, ntbmsg_completion *completions, uint16_t n)
 
 int ntbmsg_cq_event_fd(ntbmsg_cq *cq)
 {
-    if (cq == nullptr || cq->ring == nullptr)
+    if (!ntbmsg::is_live(cq, __func__) || cq->ring == nullptr)
         return -EINVAL;
+    const ntbmsg::Using use(ntbmsg::watch_of(*cq), "completion queue", __func__);
     if (cq->fd < 0)
         cq->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return cq->fd >= 0 ? cq->fd : -errno;
@@ -149,8 +153,9 @@ int ntbmsg_cq_event_fd(ntbmsg_cq *cq)
 
 int ntbmsg_cq_arm(ntbmsg_cq *cq)
 {
-    if (cq == nullptr || cq->ring == nullptr || cq->fd < 0)
+    if (!ntbmsg::is_live(cq, __func__) || cq->ring == nullptr || cq->fd < 0)
         return -EINVAL;
+    const ntbmsg::Using use(ntbmsg::watch_of(*cq), "completion queue", __func__);
     eventfd_t stale;
     eventfd_read(cq->fd, &stale);                        // what an earlier arming left
     cq->armed.exchange(true, std::memory_order_seq_cst); // see wake()

@@ -9,6 +9,7 @@
 #include <rte_ring.h>
 
 #include "ntbmsg.h"
+#include "use.hpp"
 
 /// Nothing is put in without a place that was reserved before, so a put cannot fail and no
 /// completion is lost. Lives in zeroed memory of rte_zmalloc(): no constructor runs.
@@ -21,6 +22,7 @@ struct ntbmsg_cq {
     std::atomic<uint32_t> users;    ///< channels that have it
     std::atomic<uint32_t> reserved; ///< places promised, those with completions in them too
     std::atomic<bool> armed;        ///< the next put writes to `fd`
+    [[no_unique_address]] ntbmsg::Watch watch;
 };
 
 namespace ntbmsg

@@ -211,7 +211,8 @@ int poll_shared(PollSet &set, ntbmsg_ready *ready, unsigned n)
         if (nothing_left(*c) && may_receive(state_of(*c)))
             events &= ~NTBMSG_READABLE;
         if (events != 0)
-            ready[told++] = {.channel = c, .user = c->user, .events = events, .reserved = 0};
+            ready[told++] = {
+                .channel = handle_of(*c), .user = c->user, .events = events, .reserved = 0};
     }
     return static_cast<int>(told);
 }

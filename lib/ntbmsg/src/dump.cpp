@@ -83,7 +83,7 @@ void dump_totals(const Endpoint &e, FILE *file)
 int ntbmsg_endpoint_dump(const ntbmsg_endpoint *endpoint, FILE *file)
 {
     using namespace ntbmsg;
-    if (endpoint == nullptr || file == nullptr)
+    if (!ntbmsg::is_live(endpoint, __func__) || file == nullptr)
         return -EINVAL;
     const Endpoint &e = *endpoint;
     char name[64], why[96];

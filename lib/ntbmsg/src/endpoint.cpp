@@ -272,14 +272,15 @@ void release(ntbmsg_endpoint *e)
     }
     while (e->workers_made > 0)
         ntbmsg::free_worker(e->workers[--e->workers_made]);
-    rte_free(e->workers);
+    if (e->workers != nullptr)
+        ntbmsg::end_use(e->workers);
     e->regions.destroy();
     rte_mempool_free(e->rx_pool);
     rte_mempool_free(e->tx_pool);
     if (e->has_events)
         e->events.destroy();
     taken[e->dev_id].store(false, std::memory_order_release);
-    rte_free(e);
+    ntbmsg::end_use(e);
 }
 
 } // namespace
@@ -324,6 +325,7 @@ int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *opti
     e->dev_id = static_cast<uint16_t>(dev_id);
     e->options = chosen;
     e->queues = chosen.queues;
+    ntbmsg::begin_use(*e);
     if (const int rc = bring_up(*e); rc != 0) {
         stop(*e);
         release(e);
@@ -337,7 +339,7 @@ int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *opti
 
 int ntbmsg_endpoint_close(ntbmsg_endpoint *endpoint)
 {
-    if (endpoint == nullptr)
+    if (!ntbmsg::is_live(endpoint, __func__))
         return 0;
     ntbmsg_trace_endpoint_close(endpoint->dev_id);
     ntbmsg::strike(*endpoint);
@@ -353,5 +355,5 @@ int ntbmsg_endpoint_close(ntbmsg_endpoint *endpoint)
 
 rte_mempool *ntbmsg_pool(const ntbmsg_endpoint *endpoint)
 {
-    return endpoint != nullptr ? endpoint->tx_pool : nullptr;
+    return ntbmsg::is_live(endpoint, __func__) ? endpoint->tx_pool : nullptr;
 }

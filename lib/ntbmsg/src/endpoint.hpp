@@ -52,6 +52,7 @@ struct alignas(64) ntbmsg_endpoint {
     ntbmsg::EventQueue events;
     ntbmsg::Regions regions;
     rte_pmd_plx_ntb_store_fn store; ///< into the window
+    [[no_unique_address]] ntbmsg::Watch watch;
 };
 
 #endif

@@ -46,12 +46,13 @@ uint64_t now_ms()
 
 enum ntbmsg_link_state ntbmsg_link_state(const ntbmsg_endpoint *endpoint)
 {
-    return endpoint != nullptr ? translate(link_of(*endpoint).state) : NTBMSG_LINK_WAITING;
+    return ntbmsg::is_live(endpoint, __func__) ? translate(link_of(*endpoint).state)
+                                               : NTBMSG_LINK_WAITING;
 }
 
 int ntbmsg_wait_connected(ntbmsg_endpoint *endpoint, uint32_t timeout_ms)
 {
-    if (endpoint == nullptr)
+    if (!ntbmsg::is_live(endpoint, __func__))
         return -EINVAL;
     const uint64_t start = now_ms();
     for (;;) {
@@ -76,7 +77,7 @@ int ntbmsg_wait_connected(ntbmsg_endpoint *endpoint, uint32_t timeout_ms)
 
 int ntbmsg_link_why(const ntbmsg_endpoint *endpoint, char *text, size_t bytes)
 {
-    if (endpoint == nullptr || text == nullptr || bytes == 0)
+    if (!ntbmsg::is_live(endpoint, __func__) || text == nullptr || bytes == 0)
         return -EINVAL;
     const rte_pmd_plx_ntb_link link = link_of(*endpoint);
     const char *why = link.why;
@@ -90,12 +91,12 @@ int ntbmsg_link_why(const ntbmsg_endpoint *endpoint, char *text, size_t bytes)
 
 uint32_t ntbmsg_max_message(const ntbmsg_endpoint *endpoint)
 {
-    return endpoint != nullptr ? link_of(*endpoint).peer_max_message : 0;
+    return ntbmsg::is_live(endpoint, __func__) ? link_of(*endpoint).peer_max_message : 0;
 }
 
 int ntbmsg_event_poll(ntbmsg_endpoint *endpoint, ntbmsg_event_kind *event)
 {
-    if (endpoint == nullptr || event == nullptr)
+    if (!ntbmsg::is_live(endpoint, __func__) || event == nullptr)
         return -EINVAL;
     return endpoint->events.pop(*event) ? 1 : 0;
 }

@@ -22,6 +22,7 @@ struct ntbmsg_listener {
     uint32_t backlog;
     uint16_t port;
     uint16_t waiting[RTE_RAWDEV_MAX_DEVS][RTE_PMD_PLX_NTB_MAX_QUEUES]; ///< requests a worker
+    [[no_unique_address]] ntbmsg::Watch watch;
 };
 
 namespace ntbmsg
@@ -228,13 +229,14 @@ int ntbmsg_listen(uint16_t port, uint32_t backlog, ntbmsg_listener **out)
     }
     l->serial = ++ntbmsg::last_serial;
     ntbmsg::ports[port] = l;
+    ntbmsg::begin_use(*l);
     *out = l;
     return 0;
 }
 
 void ntbmsg_listener_close(ntbmsg_listener *listener)
 {
-    if (listener == nullptr)
+    if (!ntbmsg::is_live(listener, __func__))
         return;
     {
         const ntbmsg::Locked held(ntbmsg::ports_lock);
@@ -242,14 +244,15 @@ void ntbmsg_listener_close(ntbmsg_listener *listener)
     }
     // Pairs with the acquire in reject_orphans(): who sees the count finds the port empty.
     ntbmsg::closed_listeners.fetch_add(1, std::memory_order_release);
-    rte_free(listener);
+    ntbmsg::end_use(listener);
 }
 
 int ntbmsg_listener_poll(ntbmsg_listener *listener, ntbmsg_worker *worker, ntbmsg_request *request)
 {
     using namespace ntbmsg;
-    if (listener == nullptr || worker == nullptr || request == nullptr)
+    if (!is_live(listener, __func__) || !is_live(worker, __func__) || request == nullptr)
         return -EINVAL;
+    const Using use(watch_of_user(*worker), "worker", __func__);
     const Locked held(worker->lock);
     for (Channel *c = worker->requests.first(); c != nullptr; c = RequestList::after(*c)) {
         if (c->listener != listener->serial)
@@ -265,9 +268,10 @@ int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *o
                   ntbmsg_channel **out)
 {
     using namespace ntbmsg;
-    if (request == nullptr || request->worker == nullptr || out == nullptr)
+    if (request == nullptr || !is_live(request->worker, __func__) || out == nullptr)
         return -EINVAL;
     Worker &w = *request->worker;
+    const Using use(watch_of_user(w), "worker", __func__);
     ntbmsg_channel_options chosen;
     if (const int rc = choose_options(options, w, chosen); rc != 0)
         return rc;
@@ -288,7 +292,7 @@ int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *o
         ask_for_answer(*c);
     }
     if (accepted)
-        *out = c;
+        *out = handle_of(*c);
     answer_now(w, *c);
     return accepted ? 0 : -ENOBUFS;
 }
@@ -296,10 +300,11 @@ int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *o
 int ntbmsg_reject(const ntbmsg_request *request, uint32_t reason, const void *data, uint32_t bytes)
 {
     using namespace ntbmsg;
-    if (request == nullptr || request->worker == nullptr || reason > INT32_MAX ||
+    if (request == nullptr || !is_live(request->worker, __func__) || reason > INT32_MAX ||
         bytes > NTBMSG_MAX_PRIVATE || (data == nullptr && bytes != 0))
         return -EINVAL;
     Worker &w = *request->worker;
+    const Using use(watch_of_user(w), "worker", __func__);
     if (!w.dedicated)
         notice_loss(w); // so that no answer goes to a peer that is gone
     Channel *c = nullptr;

@@ -10,6 +10,7 @@
 
 #include "ntbmsg.h"
 #include "one_sided_protocol.hpp"
+#include "use.hpp"
 
 struct rte_mbuf;
 
@@ -40,6 +41,7 @@ struct ntbmsg_remote {
     bool has_change;      ///< there is one
     uint32_t until_probe; ///< requests until the way is tried again
     std::atomic<ntbmsg::Way> way;
+    [[no_unique_address]] ntbmsg::Watch watch;
 };
 
 namespace ntbmsg

@@ -194,7 +194,7 @@ bool tell_imm(Channel &c, Answer &a)
             return false;
         a.kind = Answer::Kind::done; // before a callback that could come back here
         cq_put(*c.cq, {.id = 0,
-                       .channel = &c,
+                       .channel = handle_of(c),
                        .user = c.user,
                        .value = 0,
                        .bytes = a.bytes,

@@ -43,6 +43,12 @@ uint32_t take_events(Channel &c)
     return events;
 }
 
+/// A thread uses a poll set, and with it the worker that it polls.
+Watch *watch_of_user(PollSet &set)
+{
+    return set.worker != nullptr ? watch_of(*set.worker) : watch_of(set);
+}
+
 } // namespace
 
 } // namespace ntbmsg
@@ -51,31 +57,36 @@ using namespace ntbmsg;
 
 int ntbmsg_poll_set_create(ntbmsg_worker *worker, ntbmsg_poll_set **out)
 {
-    if (out == nullptr || (worker != nullptr && worker->dedicated))
+    if (out == nullptr || (worker != nullptr && (!is_live(worker, __func__) || worker->dedicated)))
         return -EINVAL;
     auto *set = static_cast<PollSet *>(
         rte_zmalloc("ntbmsg_poll_set", sizeof(PollSet), RTE_CACHE_LINE_SIZE));
     if (set == nullptr)
         return -ENOMEM;
     set->worker = worker;
+    begin_use(*set);
     *out = set;
     return 0;
 }
 
 int ntbmsg_poll_set_destroy(ntbmsg_poll_set *set)
 {
-    if (set != nullptr && set->worker == nullptr)
+    if (!is_live(set, __func__))
+        return 0;
+    const Using use(watch_of_user(*set), "poll set", __func__);
+    if (set->worker == nullptr)
         bury(*set);
-    if (set != nullptr && set->channels.load(std::memory_order_relaxed) != 0)
+    if (set->channels.load(std::memory_order_relaxed) != 0)
         return -EBUSY;
-    rte_free(set);
+    end_use(set);
     return 0;
 }
 
 int ntbmsg_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
 {
-    if (unlikely(set == nullptr || ready == nullptr))
+    if (unlikely(!is_live(set, __func__) || ready == nullptr))
         return -EINVAL;
+    const Using use(watch_of_user(*set), "poll set", __func__);
     if (set->worker == nullptr)
         return poll_shared(*set, ready, n);
     poll(*set->worker);
@@ -87,7 +98,8 @@ int ntbmsg_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
             break;
         const uint32_t events = take_events(*c);
         if (events != 0)
-            ready[told++] = {.channel = c, .user = c->user, .events = events, .reserved = 0};
+            ready[told++] = {
+                .channel = handle_of(*c), .user = c->user, .events = events, .reserved = 0};
     }
     return told;
 }

@@ -13,6 +13,7 @@ struct ntbmsg_poll_set {
     std::atomic<ntbmsg::Channel *> told;
     ntbmsg::Channel *first;
     ntbmsg::Channel *last;
+    [[no_unique_address]] ntbmsg::Watch watch; ///< for channels of dedicated workers
 };
 
 namespace ntbmsg

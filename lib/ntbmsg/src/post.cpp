@@ -54,7 +54,7 @@ int64_t bytes_of(const ntbmsg_work &work)
 /// @return bytes of the operation, or a negative errno of ntbmsg_post_burst()
 int64_t check(const ntbmsg_channel &c, const ntbmsg_work &work)
 {
-    if (unlikely(work.remote == nullptr || work.remote->channel != &c ||
+    if (unlikely(!is_live(work.remote, "ntbmsg_post_burst") || work.remote->channel != &c ||
                  work.remote->word != c.rx_word.load(std::memory_order_relaxed) ||
                  work.op < NTBMSG_OP_WRITE || work.op > NTBMSG_OP_COMPARE_SWAP ||
                  (work.flags & ~flags_known) != 0))
@@ -96,7 +96,7 @@ bool store_and_complete(ntbmsg_channel &c, const ntbmsg_work &work, uint32_t byt
     store_pieces(c, work);
     if (signal)
         cq_put(*c.cq, {.id = work.id,
-                       .channel = &c,
+                       .channel = handle_of(c),
                        .user = c.user,
                        .value = 0,
                        .bytes = bytes,
@@ -166,26 +166,28 @@ int check_state(const ntbmsg_channel &c)
 
 int ntbmsg_post_burst(ntbmsg_channel *channel, const ntbmsg_work *works, uint16_t n)
 {
-    if (unlikely(channel == nullptr || works == nullptr || n == 0))
+    ntbmsg_channel *c = ntbmsg::channel_of(channel, __func__);
+    if (unlikely(c == nullptr || works == nullptr || n == 0))
         return -EINVAL;
-    if (const int rc = ntbmsg::check_state(*channel); unlikely(rc != 0))
+    const ntbmsg::Using use(ntbmsg::watch_of_user(*c), "channel", __func__);
+    if (const int rc = ntbmsg::check_state(*c); unlikely(rc != 0))
         return rc;
-    ntbmsg::Requester *r = channel->one_sided.requester;
+    ntbmsg::Requester *r = c->one_sided.requester;
     if (unlikely(r == nullptr))
         return -EINVAL; // no remote was ever opened for it
     const uint32_t before = r->posted.load(std::memory_order_relaxed);
     uint16_t taken = 0;
     int refused = 0;
     for (; taken < n; ++taken) {
-        const int64_t bytes = ntbmsg::check(*channel, works[taken]);
+        const int64_t bytes = ntbmsg::check(*c, works[taken]);
         if (unlikely(bytes < 0)) {
             refused = static_cast<int>(bytes);
             break;
         }
-        if (!ntbmsg::take(*channel, *r, works[taken], static_cast<uint32_t>(bytes)))
+        if (!ntbmsg::take(*c, *r, works[taken], static_cast<uint32_t>(bytes)))
             break;
     }
     if (r->posted.load(std::memory_order_relaxed) != before)
-        ntbmsg::one_sided_go_on(*channel);
+        ntbmsg::one_sided_go_on(*c);
     return taken != 0 ? taken : refused;
 }

@@ -89,7 +89,9 @@ ntbmsg_region *Regions::take_slot()
         return nullptr;
     ntbmsg_region *slots = slots_.load(std::memory_order_relaxed);
     for (uint32_t i = 0; i < slots_max; ++i) {
-        ntbmsg_region &r = slots[i];
+        // The longest free first, nearly: who comes with a region that was revoked is known.
+        ntbmsg_region &r = slots[next_slot_];
+        next_slot_ = (next_slot_ + 1) % slots_max;
         if (r.in_use)
             continue;
         for (std::atomic<uint64_t> *counter : {&r.writes, &r.reads, &r.atomics, &r.refused})
@@ -243,7 +245,7 @@ void Regions::visit(void (*fn)(const ntbmsg_region &region, void *arg), void *ar
 int ntbmsg_region_alloc(ntbmsg_endpoint *endpoint, size_t bytes, uint32_t rights,
                         ntbmsg_region **out)
 {
-    if (endpoint == nullptr || out == nullptr)
+    if (!ntbmsg::is_live(endpoint, __func__) || out == nullptr)
         return -EINVAL;
     return endpoint->regions.alloc(bytes, rights, out);
 }
@@ -251,7 +253,7 @@ int ntbmsg_region_alloc(ntbmsg_endpoint *endpoint, size_t bytes, uint32_t rights
 int ntbmsg_region_register(ntbmsg_endpoint *endpoint, void *address, size_t bytes, uint32_t rights,
                            ntbmsg_region **out)
 {
-    if (endpoint == nullptr || out == nullptr)
+    if (!ntbmsg::is_live(endpoint, __func__) || out == nullptr)
         return -EINVAL;
     return endpoint->regions.add(address, bytes, rights, out);
 }
@@ -263,7 +265,8 @@ int ntbmsg_region_revoke(ntbmsg_region *region)
 
 int ntbmsg_region_info_get(const ntbmsg_region *region, ntbmsg_region_info *info)
 {
-    if (region == nullptr || info == nullptr || info->size != sizeof(*info))
+    if (region == nullptr || info == nullptr || info->size != sizeof(*info) ||
+        region->key.load(std::memory_order_relaxed) == 0)
         return -EINVAL;
     info->address = region->address;
     info->bytes = region->bytes;

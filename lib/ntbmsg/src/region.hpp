@@ -74,6 +74,7 @@ private:
     mutable pthread_mutex_t lock_;
     std::atomic<ntbmsg_region *> slots_; ///< slots_max of them once there was a region
     uint32_t store_rights_;
+    uint32_t next_slot_; ///< to be looked at for the next region
     uint16_t dev_id_;
     bool ready_;
 };

@@ -88,43 +88,47 @@ using ntbmsg::Way;
 int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token,
                        ntbmsg_remote **out)
 {
-    if (channel == nullptr || token == nullptr || out == nullptr || channel->cq == nullptr)
+    ntbmsg_channel *c = ntbmsg::channel_of(channel, __func__);
+    if (c == nullptr || token == nullptr || out == nullptr || c->cq == nullptr)
         return -EINVAL;
+    const ntbmsg::Using use(ntbmsg::watch_of_user(*c), "channel", __func__);
     ntbmsg::protocol::Token t;
     static_assert(sizeof(t) == sizeof(token->bytes));
     std::memcpy(&t, token->bytes, sizeof(t));
     if (!ntbmsg::is_possible(t))
         return -EINVAL;
-    if (channel->worker->dedicated)
+    if (c->worker->dedicated)
         return -ENOTSUP; // operations are sent by who posts them
-    if (!ntbmsg::may_send(ntbmsg::state_of(*channel)) ||
-        ntbmsg::connection_changed(*channel->worker))
+    if (!ntbmsg::may_send(ntbmsg::state_of(*c)) || ntbmsg::connection_changed(*c->worker))
         return -ENOTCONN;
-    if (ntbmsg::requester_of(*channel) == nullptr)
+    if (ntbmsg::requester_of(*c) == nullptr)
         return -ENOMEM;
     auto *remote = static_cast<ntbmsg_remote *>(
         rte_zmalloc("ntbmsg_remote", sizeof(ntbmsg_remote), RTE_CACHE_LINE_SIZE));
     if (remote == nullptr)
         return -ENOMEM;
-    remote->channel = channel;
-    remote->word = channel->rx_word.load(std::memory_order_relaxed);
+    remote->channel = c;
+    remote->word = c->rx_word.load(std::memory_order_relaxed);
     remote->key = t.key;
     remote->bytes = t.bytes;
     remote->rights = t.rights;
-    remote->address = ntbmsg::place_of(*channel->worker, t);
+    remote->address = ntbmsg::place_of(*c->worker, t);
     remote->until_probe = 1;
     remote->way.store(Way::served, std::memory_order_relaxed);
     if (remote->address != nullptr) {
         ntbmsg::remote_probe(*remote);
-        ntbmsg::one_sided_go_on(*channel);
+        ntbmsg::one_sided_go_on(*c);
     }
+    ntbmsg::begin_use(*remote);
     *out = remote;
     return 0;
 }
 
 void ntbmsg_remote_close(ntbmsg_remote *remote)
 {
-    if (remote != nullptr &&
-        remote->way.exchange(Way::closed, std::memory_order_acq_rel) != Way::probing)
-        rte_free(remote);
+    if (!ntbmsg::is_live(remote, __func__))
+        return;
+    ntbmsg::mark_closed(*remote);
+    if (remote->way.exchange(Way::closed, std::memory_order_acq_rel) != Way::probing)
+        ntbmsg::end_use(remote);
 }

@@ -60,7 +60,7 @@ void end_probe(const Operation &o)
     Way way = Way::probing;
     if (!o.remote->way.compare_exchange_strong(way, o.status == 0 ? Way::found : Way::served,
                                                std::memory_order_acq_rel))
-        rte_free(o.remote); // it was closed meanwhile
+        end_use(o.remote); // it was closed meanwhile
 }
 
 void complete(Channel &c, Operation o, int status)
@@ -76,7 +76,7 @@ void complete(Channel &c, Operation o, int status)
         return;
     }
     cq_put(*c.cq, {.id = o.id,
-                   .channel = &c,
+                   .channel = handle_of(c),
                    .user = c.user,
                    .value = o.value,
                    .bytes = o.status == 0 ? o.bytes : 0,

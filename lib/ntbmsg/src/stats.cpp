@@ -44,7 +44,7 @@ int ntbmsg::find_stats(uint16_t dev_id, unsigned (&ids)[stat_count])
 
 int ntbmsg_stats_get(const ntbmsg_endpoint *endpoint, ntbmsg_stats *stats)
 {
-    if (endpoint == nullptr || stats == nullptr || stats->size != sizeof(*stats))
+    if (!ntbmsg::is_live(endpoint, __func__) || stats == nullptr || stats->size != sizeof(*stats))
         return -EINVAL;
     uint64_t values[ntbmsg::stat_count] = {};
     const int got =

@@ -240,9 +240,11 @@ SendResult ntbmsg::send_now(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, u
 int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm,
                               uint16_t n)
 {
-    if (unlikely(is_gone(channel) || mbufs == nullptr))
+    Channel *found = channel_of(channel, __func__);
+    if (unlikely(found == nullptr || mbufs == nullptr))
         return -EINVAL;
-    Channel &c = *channel;
+    Channel &c = *found;
+    const Using use(watch_of_user(c), "channel", __func__);
     if (unlikely(c.proxy != nullptr))
         return traced_send(c, n, send_shared(c, mbufs, imm, n));
     const SendResult result = send(c, mbufs, imm, n);
@@ -253,9 +255,11 @@ int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const u
 
 int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
 {
-    if (unlikely(is_gone(channel) || mbufs == nullptr))
+    Channel *found = channel_of(channel, __func__);
+    if (unlikely(found == nullptr || mbufs == nullptr))
         return -EINVAL;
-    Channel &c = *channel;
+    Channel &c = *found;
+    const Using use(watch_of_user(c), "channel", __func__);
     if (unlikely(c.proxy != nullptr))
         return receive_shared(c, mbufs, imm, n);
     Received got;

@@ -94,6 +94,7 @@ struct alignas(64) ntbmsg_worker {
     unsigned note_count;
     ntbmsg::Note notes[ntbmsg::notes_max];
     ntbmsg::Counter rx_dropped, bad_peer;
+    [[no_unique_address]] ntbmsg::Watch watch; ///< of its channels too, where it runs to completion
 };
 
 namespace ntbmsg
@@ -183,6 +184,17 @@ inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
     const int got = w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));
     const unsigned taken = got > 0 ? static_cast<unsigned>(got) : 0;
     return connection_changed(w) ? change_connection(w, mbufs, meta, taken) : taken;
+}
+
+/// A thread uses a channel: all of a worker that runs to completion are used by one.
+inline Watch *watch_of_user(Channel &c)
+{
+    return c.worker->dedicated ? watch_of(c) : watch_of(*c.worker);
+}
+/// A thread connects or accepts: any may where the worker is dedicated.
+inline Watch *watch_of_user(Worker &w)
+{
+    return w.dedicated ? nullptr : watch_of(w);
 }
 
 /// One turn of the engine. @return messages handled

@@ -16,28 +16,30 @@ uint16_t queue_of(const Worker &w)
 
 ntbmsg_worker *ntbmsg_worker_get(ntbmsg_endpoint *endpoint, uint16_t index)
 {
-    return endpoint != nullptr && index < endpoint->workers_made ? endpoint->workers + index
-                                                                 : nullptr;
+    return is_live(endpoint, __func__) && index < endpoint->workers_made ? endpoint->workers + index
+                                                                         : nullptr;
 }
 
 int ntbmsg_worker_poll(ntbmsg_worker *worker)
 {
-    if (unlikely(worker == nullptr))
+    if (unlikely(!is_live(worker, __func__)))
         return -EINVAL;
+    const Using use(watch_of(*worker), "worker", __func__);
     return static_cast<int>(poll(*worker));
 }
 
 int ntbmsg_worker_event_fd(ntbmsg_worker *worker)
 {
-    return worker == nullptr
-               ? -EINVAL
-               : rte_pmd_plx_ntb_rx_event_fd(worker->endpoint->dev_id, queue_of(*worker));
+    return is_live(worker, __func__)
+               ? rte_pmd_plx_ntb_rx_event_fd(worker->endpoint->dev_id, queue_of(*worker))
+               : -EINVAL;
 }
 
 int ntbmsg_worker_arm(ntbmsg_worker *worker)
 {
-    if (worker == nullptr)
+    if (!is_live(worker, __func__))
         return -EINVAL;
+    const Using use(watch_of(*worker), "worker", __func__);
     constexpr uint32_t to_be_polled =
         chore_hello | chore_owing | chore_notes | chore_operations | chore_rendezvous;
     Worker &w = *worker;
@@ -52,7 +54,8 @@ int ntbmsg_worker_arm(ntbmsg_worker *worker)
 
 int ntbmsg_worker_disarm(ntbmsg_worker *worker)
 {
-    return worker == nullptr
-               ? -EINVAL
-               : rte_pmd_plx_ntb_rx_disarm(worker->endpoint->dev_id, queue_of(*worker));
+    if (!is_live(worker, __func__))
+        return -EINVAL;
+    const Using use(watch_of(*worker), "worker", __func__);
+    return rte_pmd_plx_ntb_rx_disarm(worker->endpoint->dev_id, queue_of(*worker));
 }

@@ -81,6 +81,7 @@ void forget(Channel &c)
 int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
 {
     w.endpoint = &e;
+    begin_use(w);
     w.index = index;
     w.losses = &e.losses;
     w.chores = chore_hello;
@@ -123,6 +124,7 @@ void end_worker(Worker &w)
 
 void free_worker(Worker &w)
 {
+    mark_closed(w);
     w.slots.destroy();
     if (w.has_lock)
         pthread_mutex_destroy(&w.lock);

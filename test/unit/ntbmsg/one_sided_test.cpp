@@ -575,15 +575,15 @@ TEST_F(OneSided, ARemoteIsOfOneChannelAndNotOfItsSlot)
     ntbmsg_region *region = serve(memory);
     ntbmsg_remote *remote = open_remote(token_of(region));
     const ntbmsg_sge sge = piece(data);
-    const ntbmsg_channel *first = here_.channel;
+    const uint16_t first = id_of(here_.channel);
     unsigned uses = 0;
     do {
         ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
         ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
         settle();
         ASSERT_NO_FATAL_FAILURE(open_channel());
-    } while (here_.channel != first && ++uses < 64);
-    ASSERT_EQ(here_.channel, first);
+    } while (id_of(here_.channel) != first && ++uses < 64);
+    ASSERT_EQ(id_of(here_.channel), first);
     ntbmsg_remote *other = open_remote(token_of(region));
     EXPECT_EQ(post(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)), -EINVAL);
     EXPECT_EQ(run(work(NTBMSG_OP_WRITE, other, 0, &sge, 1)).status, 0);

@@ -129,6 +129,14 @@ protected:
         EXPECT_EQ(ntbmsg_region_info_get(region, &info), 0);
         return info;
     }
+    /// The slot of a channel: one that is open later may have it again.
+    static uint16_t id_of(const ntbmsg_channel *channel)
+    {
+        ntbmsg_channel_info info{};
+        info.size = sizeof(info);
+        EXPECT_EQ(ntbmsg_channel_info_get(channel, &info), 0);
+        return info.id;
+    }
     ntbmsg_remote *open_remote(const ntbmsg_region_token &token)
     {
         ntbmsg_remote *remote = nullptr;
