@@ -13,7 +13,7 @@ namespace app
 namespace
 {
 
-constexpr unsigned format_version = 1;
+constexpr unsigned format_version = 2;
 
 void put_program(JsonText &json, const Result &result)
 {
@@ -92,6 +92,8 @@ void put_flow(JsonText &json, const Flow &flow)
 {
     json.begin_object();
     json.member("name", flow.name);
+    json.member("queue", flow.queue);
+    json.member("cpu", static_cast<double>(flow.cpu));
     json.member("messages", flow.messages);
     json.member("bytes", flow.bytes);
     json.member("seconds", flow.seconds);
@@ -110,6 +112,11 @@ void put_set_up(JsonText &json, const ResultPoint &p)
     json.member("queues", p.queues);
     json.member("offered_rate", p.offered_rate);
     json.member("copy", p.copied_by_dma ? "dma" : "cpu");
+    json.member("copy_mode", p.copy_mode);
+    json.member("completion", p.completion);
+    json.member("region", p.region);
+    json.member("lcores", p.lcores);
+    json.member("server_lcores", p.server_lcores);
     json.member("pattern", p.pattern);
     json.member("verified", p.verified);
     json.member("clock", p.clock);
@@ -161,6 +168,7 @@ void put_point(JsonText &json, const ResultPoint &p)
     json.member("tx_full", p.tx_full);
     json.member("rx_nombuf", p.rx_nombuf);
     json.member("captured", p.captured);
+    json.member("served", p.served);
     json.end_object();
     json.end_object();
 }

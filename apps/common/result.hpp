@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A result file, version 1: what was measured, on what, how. doc/results.md says what each field
+// A result file, version 2: what was measured, on what, how. doc/results.md says what each field
 // means, doc/result.schema.json what a file has to look like.
 #ifndef APP_RESULT_HPP
 #define APP_RESULT_HPP
@@ -36,6 +36,8 @@ struct Flow {
     std::string name; ///< "out", "in", "echo", or the device whose peer it is
     uint64_t messages = 0, bytes = 0;
     double seconds = 0; ///< the time that these took, at the end that received them
+    uint64_t queue = 0;
+    int cpu = -1; ///< that drove the queue at the driving end
 };
 
 /// One measurement.
@@ -46,6 +48,10 @@ struct ResultPoint {
     double offered_rate = 0; ///< messages per second; 0: as many as possible
     bool verified = false;   ///< CRC and sequence of every message
     bool copied_by_dma = false;
+    std::string copy_mode = "auto";         ///< or cpu, dma: what the device was asked for
+    std::string completion = "received";    ///< or stored, done, told: what counts as one
+    std::string region = "none";            ///< direct or served, of one-sided operations
+    uint64_t lcores = 1, server_lcores = 1; ///< that drove the queues
 
     bool complete = false;
     std::string error; ///< one line; empty when complete
@@ -56,6 +62,7 @@ struct ResultPoint {
 
     uint64_t lost = 0, corrupt = 0, out_of_order = 0;
     uint64_t tx_full = 0, rx_nombuf = 0, captured = 0;
+    uint64_t served = 0; ///< one-sided operations that the owner's workers did
     double probe_before_ns = 0, probe_after_ns = 0; ///< 0: not taken
     std::string placement;                          ///< class of the first probe, or why not
 };

@@ -26,6 +26,17 @@ public:
         max_ = std::max(max_, value);
     }
 
+    /// Takes over all that @p other holds.
+    void add(const Histogram &other)
+    {
+        for (unsigned i = 0; i < bucket_count; ++i)
+            buckets_[i] += other.buckets_[i];
+        count_ += other.count_;
+        sum_ += other.sum_;
+        min_ = std::min(min_, other.min_);
+        max_ = std::max(max_, other.max_);
+    }
+
     uint64_t count() const { return count_; }
     uint64_t min() const { return count_ != 0 ? min_ : 0; }
     uint64_t max() const { return max_; }

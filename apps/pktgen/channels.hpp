@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The channels of one endpoint, one a lane: the driving end connects them before the first
-// measurement, the serving end accepts them, and they stay for all that follow.
+// The channels of one endpoint, one a queue, each over a worker of its own: the driving end
+// connects them before the first measurement, the serving end accepts them, and they stay for all
+// that follow.
 #ifndef PKTGEN_CHANNELS_HPP
 #define PKTGEN_CHANNELS_HPP
 
@@ -31,12 +32,19 @@ private:
     ntbmsg_listener *listener_ = nullptr;
 };
 
+/// What one queue has of it. One thread at a time uses it.
+struct ChannelLane {
+    ntbmsg_worker *worker = nullptr;
+    ntbmsg_cq *cq = nullptr;
+    ntbmsg_channel *channel = nullptr; ///< NULL: not there (any more)
+};
+
 class Channels
 {
 public:
-    /// @param lanes    at most so many; @param longest  message that is expected, bytes; 0: any
+    /// @param lanes    how many; @param longest  message that is expected, bytes; 0: any
     Channels(ntbmsg_endpoint *endpoint, uint32_t lanes, uint64_t longest);
-    ~Channels() { close(); }
+    ~Channels();
     Channels(const Channels &) = delete;
     Channels &operator=(const Channels &) = delete;
 
@@ -49,21 +57,19 @@ public:
     /// Frees what has come and was not received.
     void drain();
     /// Drives them while nothing is sent or received.
-    void poll() const { ntbmsg_worker_poll(worker_); }
+    void poll() const;
 
     /// Whether lanes 0 to @p n - 1 are there.
     bool has(uint32_t n) const;
     /// The longest message that they take, bytes.
     uint32_t max_message() const;
-    ntbmsg_channel *at(size_t lane) const { return lanes_[lane]; }
-    ntbmsg_worker *worker() const { return worker_; }
+    const ChannelLane &at(size_t lane) const { return lanes_[lane]; }
 
 private:
-    ntbmsg_channel_options options() const;
+    ntbmsg_channel_options options(const ChannelLane &lane) const;
 
-    ntbmsg_worker *const worker_;
     const uint64_t longest_;
-    std::vector<ntbmsg_channel *> lanes_;
+    std::vector<ChannelLane> lanes_;
 };
 
 /// Bytes in receive buffers that a channel is granted.

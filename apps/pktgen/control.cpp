@@ -18,13 +18,31 @@ namespace
 {
 
 constexpr uint32_t magic = 0x4e474b50; // "PKGN"
-constexpr uint16_t version = 1;
+constexpr uint16_t version = 2;
 constexpr uint16_t control_queue = 0;
 constexpr uint32_t longest_rest_ms = 100;
 constexpr uint64_t send_patience_ms = 1000;
 
 /// As it crosses, in the byte order of x86. Bytes and words of their own instead of bool and enum:
 /// not every bit pattern is one of those.
+struct WirePoint {
+    uint8_t mode, way, operation, pattern, mix, verify, clock, confirm, served;
+    uint8_t reserved[7];
+    uint32_t size, size_to, burst, window, queues, reserved2;
+    uint64_t run_us, count;
+    double rate;
+};
+
+struct WireReport {
+    Sent sent;
+    Received received, completed;
+    uint64_t served;
+};
+
+struct WireText {
+    char text[ControlMessage::text_bytes];
+};
+
 struct Wire {
     uint32_t magic;
     uint16_t version;
@@ -32,20 +50,18 @@ struct Wire {
     uint64_t run;
     uint32_t serial;
     uint16_t role;
-    uint8_t mode, way, operation, pattern, mix, verify, clock, channels;
-    uint16_t reserved2;
+    uint8_t channels, direct;
     int32_t cpu;
-    uint32_t rest_ms;
-    uint32_t size, size_to, burst, window, queues, own_queues;
-    uint64_t run_us, count;
-    double rate;
-    Sent sent;
-    Received received;
-    char text[ControlMessage::text_bytes];
+    uint32_t rest_ms, own_queues, lcores, lane, copy;
+    union { // by kind
+        WirePoint point;
+        WireReport report;
+        WireText words;
+    };
 };
 static_assert(std::is_trivially_copyable_v<Wire> && sizeof(Wire) <= 256); // fits the ring
 
-Point point_of(const Wire &wire)
+Point point_of(const WirePoint &wire)
 {
     Point p;
     p.mode = static_cast<Mode>(wire.mode);
@@ -55,6 +71,8 @@ Point point_of(const Wire &wire)
     p.mix = static_cast<MixKind>(wire.mix);
     p.verify = wire.verify != 0;
     p.clock = wire.clock != 0;
+    p.confirm = wire.confirm != 0;
+    p.served = wire.served != 0;
     p.size = wire.size;
     p.size_to = wire.size_to;
     p.burst = wire.burst;
@@ -66,8 +84,9 @@ Point point_of(const Wire &wire)
     return p;
 }
 
-void put_point(const Point &p, Wire &wire)
+WirePoint wire_of(const Point &p)
 {
+    WirePoint wire{};
     wire.mode = static_cast<uint8_t>(p.mode);
     wire.way = static_cast<uint8_t>(p.way);
     wire.operation = static_cast<uint8_t>(p.operation);
@@ -75,6 +94,8 @@ void put_point(const Point &p, Wire &wire)
     wire.mix = static_cast<uint8_t>(p.mix);
     wire.verify = p.verify;
     wire.clock = p.clock;
+    wire.confirm = p.confirm;
+    wire.served = p.served;
     wire.size = p.size;
     wire.size_to = p.size_to;
     wire.burst = p.burst;
@@ -83,6 +104,65 @@ void put_point(const Point &p, Wire &wire)
     wire.run_us = p.run_us;
     wire.count = p.count;
     wire.rate = p.rate;
+    return wire;
+}
+
+std::string text_of(const WireText &words)
+{
+    std::string text(words.text, strnlen(words.text, sizeof(words.text)));
+    // It is shown on a terminal, and in a file of lines.
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    return text;
+}
+
+void take_body(const Wire &wire, ControlMessage &m)
+{
+    switch (m.kind) {
+    case Kind::begin:
+        m.point = point_of(wire.point);
+        break;
+    case Kind::stop:
+    case Kind::report:
+        m.sent = wire.report.sent;
+        m.received = wire.report.received;
+        m.completed = wire.report.completed;
+        m.served = wire.report.served;
+        break;
+    case Kind::hello:
+    case Kind::ready:
+    case Kind::copied:
+        m.text = text_of(wire.words);
+        break;
+    case Kind::rest:
+    case Kind::resting:
+    case Kind::copy:
+        break;
+    }
+}
+
+void put_body(const ControlMessage &m, Wire &wire)
+{
+    switch (m.kind) {
+    case Kind::begin:
+        wire.point = wire_of(m.point);
+        break;
+    case Kind::stop:
+    case Kind::report:
+        wire.report = {m.sent, m.received, m.completed, m.served};
+        break;
+    case Kind::hello:
+    case Kind::ready:
+    case Kind::copied:
+        wire.words = {};
+        std::memcpy(wire.words.text, m.text.data(),
+                    std::min(m.text.size(), sizeof(wire.words.text) - 1));
+        break;
+    case Kind::rest:
+    case Kind::resting:
+    case Kind::copy:
+        break;
+    }
 }
 
 ControlMessage message_of(const Wire &wire)
@@ -94,14 +174,12 @@ ControlMessage message_of(const Wire &wire)
     m.cpu = wire.cpu;
     m.queues = wire.own_queues;
     m.channels = wire.channels != 0;
+    m.lcores = wire.lcores;
+    m.direct = wire.direct != 0;
+    m.lane = wire.lane;
+    m.copy = wire.copy;
     m.rest_ms = std::min(wire.rest_ms, longest_rest_ms);
-    m.point = point_of(wire);
-    m.sent = wire.sent;
-    m.received = wire.received;
-    m.text.assign(wire.text, strnlen(wire.text, sizeof(wire.text)));
-    // It is shown on a terminal, and in a file of lines.
-    std::replace_if(
-        m.text.begin(), m.text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+    take_body(wire, m);
     return m;
 }
 
@@ -118,10 +196,11 @@ Wire wire_of(const ControlMessage &m, Role role, uint64_t run)
     wire.rest_ms = m.rest_ms;
     wire.own_queues = m.queues;
     wire.channels = m.channels;
-    put_point(m.point, wire);
-    wire.sent = m.sent;
-    wire.received = m.received;
-    std::memcpy(wire.text, m.text.data(), std::min(m.text.size(), sizeof(wire.text) - 1));
+    wire.lcores = m.lcores;
+    wire.direct = m.direct;
+    wire.lane = m.lane;
+    wire.copy = m.copy;
+    put_body(m, wire);
     return wire;
 }
 
@@ -166,7 +245,7 @@ std::optional<ControlMessage> Control::poll()
 
 std::optional<ControlMessage> Control::accept(const rte_mbuf *mbuf)
 {
-    Wire wire; // the one copy that is looked at: the peer may still write to the mbuf
+    Wire wire{}; // the one copy that is looked at: the peer may still write to the mbuf
     const void *data =
         mbuf->pkt_len == sizeof(wire) ? rte_pktmbuf_read(mbuf, 0, sizeof(wire), &wire) : nullptr;
     if (data == nullptr) {

@@ -22,11 +22,13 @@ enum class Kind : uint16_t {
     begin,   ///< driver: prepare for this point
     ready,   ///< server: go ahead, or why not
     stop,    ///< driver: I have sent so much; stop and tell when you have it
-    report,  ///< server: what I sent and received
+    report,  ///< server: what I sent and received on one queue; one for each
     rest,    ///< driver: leave your CPU alone for so long
     resting, ///< server: from now on
+    copy,    ///< driver: copy long messages by this engine; the link comes anew
+    copied,  ///< server: I will, now; or why not
 };
-inline constexpr unsigned kind_count = 7;
+inline constexpr unsigned kind_count = 9;
 
 enum class Role : uint16_t { server, driver };
 
@@ -39,12 +41,18 @@ struct ControlMessage {
     uint32_t serial = 0;      ///< number of the point that it is about
     int32_t cpu = -1;         ///< hello: where the sender polls
     uint32_t queues = 0;      ///< hello: data queues of the sender
-    bool channels = false;    ///< hello: it has a worker behind them
+    bool channels = false;    ///< hello: it has a worker behind each
+    uint32_t lcores = 0;      ///< ready: that drive the sender's queues
+    bool direct = false;      ///< ready: what it lends is stored into by the driver itself
+    uint32_t lane = 0;        ///< report: number of the queue
+    uint32_t copy = 0;        ///< copy: enum CopyMode
     uint32_t rest_ms = 0;     ///< rest
     Point point;              ///< begin
     Sent sent;                ///< stop, report
-    Received received;        ///< report, in ns for counted_ticks
-    std::string text;         ///< hello: id of the machine's start; ready: why not, empty for yes
+    Received received;        ///< report
+    Received completed;       ///< report: of operations that were posted
+    uint64_t served = 0;      ///< report: operations that the sender's workers did for the driver
+    std::string text; ///< hello: id of the machine's start; ready, copied: why not, empty for yes
 };
 
 class Control

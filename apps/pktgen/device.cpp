@@ -41,12 +41,12 @@ ntbmsg_endpoint_options endpoint_options(const Needs &needs)
     ntbmsg_endpoint_options o;
     ntbmsg_endpoint_options_init(&o);
     o.queues = static_cast<uint32_t>(needs.queues + 1);
-    o.workers = needs.channels ? 1 : 0;
+    o.workers = needs.channels ? static_cast<uint32_t>(needs.queues) : 0;
     o.ring_lines = static_cast<uint32_t>(needs.ring_lines);
     o.max_message = static_cast<uint32_t>(needs.limit);
     const uint64_t pairs = o.queues + o.workers;
     if (needs.channels)
-        o.rx_mbufs = static_cast<uint32_t>(needs.queues * channel_credit_messages);
+        o.rx_mbufs = channel_credit_messages;
     const bool large = needs.longest > large_message;
     const uint64_t buffer = large ? large_buffer_bytes : default_buffer_bytes;
     if (large || !posted_by_default(needs.longest, pairs)) {

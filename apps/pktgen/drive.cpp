@@ -4,12 +4,14 @@
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <sched.h>
 #include <unistd.h>
 #include <vector>
 
 #include <rte_cycles.h>
 
+#include "crew.hpp"
 #include "device.hpp"
 #include "line.hpp"
 #include "machine.hpp"
@@ -49,12 +51,15 @@ public:
 private:
     bool read_packets();
     bool open_capture();
+    std::unique_ptr<Line> open_line(const std::string &device) const;
     bool open_lines();
+    void watch();
     bool meet();
     void describe();
     void go_through();
     bool take(const Planned &planned);
     std::string why_skipped(const Planned &planned) const;
+    bool set_copy(const Planned &planned);
     void label(app::ResultPoint &result, const Planned &planned) const;
     void show_progress(size_t i) const;
     void probe();
@@ -74,8 +79,10 @@ private:
     std::vector<std::unique_ptr<Line>> lines_;
     std::unique_ptr<Period> period_;
     const uint64_t begin_tsc_ = rte_rdtsc();
+    const uint64_t run_ = new_run();
     uint32_t serial_ = 0;
-    double probe_ns_ = 0; ///< the last one; 0: not taken
+    std::optional<CopyMode> copy_; ///< that all devices were last told
+    double probe_ns_ = 0;          ///< the last one; 0: not taken
     std::string placement_ = "unknown";
     bool finished_ = false; ///< standard output is written to once
 };
@@ -120,20 +127,21 @@ bool Sweep::open_capture()
     return error.empty();
 }
 
-bool Sweep::open_lines()
+std::unique_ptr<Line> Sweep::open_line(const std::string &device) const
 {
-    uint64_t most_queues = 1;
-    for (const uint64_t queues : options_.queues)
-        most_queues = std::max(most_queues, queues);
+    const uint64_t queues = *std::max_element(options_.queues.begin(), options_.queues.end());
     const uint64_t longest =
         options_.max_message != 0 ? options_.max_message : longest_message(plan_);
-    const uint64_t run = new_run();
+    return std::make_unique<Line>(
+        device,
+        Needs{queues, options_.ring, longest, options_.max_message, want_channels(options_)},
+        options_.timeout, run_);
+}
+
+bool Sweep::open_lines()
+{
     for (const std::string &device : options_.devices) {
-        lines_.push_back(
-            std::make_unique<Line>(device,
-                                   Needs{most_queues, options_.ring, longest, options_.max_message,
-                                         want_channels(options_)},
-                                   options_.timeout, run));
+        lines_.push_back(open_line(device));
         if (lines_.back()->ok())
             continue;
         fail(device + " cannot be opened"); // why has been logged
@@ -154,6 +162,14 @@ bool Sweep::meet()
             return false;
     }
     return true;
+}
+
+void Sweep::watch()
+{
+    std::vector<const ntbmsg_endpoint *> endpoints;
+    for (const auto &line : lines_)
+        endpoints.push_back(line->endpoint());
+    period_ = std::make_unique<Period>(options_.stats_period, options_.devices, endpoints);
 }
 
 void Sweep::describe()
@@ -183,6 +199,12 @@ std::string Sweep::why_skipped(const Planned &planned) const
 {
     const auto bytes = [](uint64_t n) { return std::to_string(n) + " bytes"; };
     const Point &p = planned.point;
+    if (is_one_sided(p.operation) && p.size_to > largest_operation)
+        return "the longest operation there is has " + bytes(largest_operation);
+    if (is_one_sided(p.operation) && !is_atomic(p.operation) && p.verify && p.size < seal_bytes)
+        return "a number and a CRC want " + bytes(seal_bytes);
+    if (is_one_sided(p.operation))
+        return {};
     if (p.size_to > largest_size)
         return "the longest message there is has " + bytes(largest_size);
     const app::ResultDevice &device = result_.devices[planned.device];
@@ -195,6 +217,45 @@ std::string Sweep::why_skipped(const Planned &planned) const
         return "this end takes " + bytes(device.max_message) + " at most: --max-message " +
                std::to_string(p.size_to);
     return {};
+}
+
+/// Each device is opened anew. @return false: the sweep is over
+bool Sweep::set_copy(const Planned &planned)
+{
+    if (!planned.copy || planned.copy == copy_)
+        return true;
+    period_.reset(); // it looks at the endpoints
+    std::string error;
+    for (size_t i = 0; i < lines_.size() && error.empty(); ++i) {
+        const std::string device = lines_[i]->device();
+        error = lines_[i]->ask_copy(*planned.copy);
+        if (!error.empty())
+            break;
+        lines_[i].reset();
+        set_copy_mode(device, *planned.copy);
+        lines_[i] = open_line(device);
+        error = lines_[i]->ok() ? lines_[i]->meet_with_copy(*planned.copy)
+                                : device + " cannot copy by " + name_of(*planned.copy);
+        result_.devices[i] = describe_device(device, lines_[i]->endpoint());
+    }
+    if (!error.empty()) {
+        fail(error);
+        return false;
+    }
+    copy_ = planned.copy;
+    watch();
+    return app::stop_signal() == 0;
+}
+
+/// What the end of an operation says.
+const char *completion_of(const Point &p, bool direct)
+{
+    if (!is_one_sided(p.operation))
+        return "received";
+    if (p.operation == Operation::write_imm && p.way != Way::echo)
+        return "told";
+    const bool stored = p.operation == Operation::write && direct && !p.confirm;
+    return stored ? "stored" : "done";
 }
 
 void Sweep::label(app::ResultPoint &result, const Planned &planned) const
@@ -215,12 +276,16 @@ void Sweep::label(app::ResultPoint &result, const Planned &planned) const
         result.mix = "pcap:" + (options_.pcap.empty() ? options_.mix.file : options_.pcap);
     result.size = packets_.count() != 0 ? Sizes(packets_.sizes()).mean() : Sizes(p).mean();
     result.burst = p.burst;
-    result.window = p.way == Way::echo ? p.window : 0;
+    result.window = p.way == Way::echo || is_one_sided(p.operation) ? p.window : 0;
     result.queues = p.queues;
     result.repeat = planned.repeat;
     result.offered_rate = p.rate;
     result.verified = p.verify;
-    result.copied_by_dma = device.dma_min != 0 && p.size_to >= device.dma_min;
+    const bool direct = result.region == "direct";
+    result.completion = completion_of(p, direct);
+    result.copy_mode = name_of(copy_mode_of(device.name));
+    // The CPU that posts stores what is written directly, and atomics are words.
+    result.copied_by_dma = device.dma_min != 0 && p.size_to >= device.dma_min && !direct;
 }
 
 /// @return false: the sweep is over
@@ -233,12 +298,12 @@ bool Sweep::take(const Planned &planned)
     }
     const double probe_before = probe_ns_;
     const std::string placement = placement_;
-    const DriverExtras extras{nullptr,
-                              packets_.count() != 0 ? &packets_ : nullptr,
+    const DriverExtras extras{packets_.count() != 0 ? &packets_ : nullptr,
                               planned.point.mode == Mode::replay,
                               options_.recorded,
                               capture_.get(),
-                              options_.realtime};
+                              options_.realtime,
+                              lcores_here()};
     app::ResultPoint result = run_point(lines, planned.point, ++serial_, extras);
     label(result, planned);
     probe();
@@ -277,7 +342,7 @@ void Sweep::go_through()
             continue;
         }
         show_progress(i);
-        if (!take(plan_[i]))
+        if (!set_copy(plan_[i]) || !take(plan_[i]))
             return;
     }
     result_.complete = app::stop_signal() == 0 && result_.error.empty();
@@ -333,10 +398,7 @@ int Sweep::run()
         return 1;
     if (meet()) {
         describe();
-        std::vector<const ntbmsg_endpoint *> endpoints;
-        for (const auto &line : lines_)
-            endpoints.push_back(line->endpoint());
-        period_ = std::make_unique<Period>(options_.stats_period, options_.devices, endpoints);
+        watch();
         if (save())
             go_through();
     }

@@ -4,8 +4,6 @@
 #ifndef PKTGEN_ECHO_BACK_HPP
 #define PKTGEN_ECHO_BACK_HPP
 
-#include <vector>
-
 #include "work.hpp"
 
 namespace pktgen
@@ -15,20 +13,19 @@ template <typename Port>
 class EchoBack final : public Work
 {
 public:
-    EchoBack(Port port, const Point &point, uint64_t begin);
+    EchoBack(Port port, const Point &point);
     ~EchoBack() override;
 
     void slice(unsigned steps) override;
-    bool sent_all() const override;
+    bool sent_all() const override { return staged_.empty(); }
 
 private:
-    void pull(uint16_t number);
-    void push(uint16_t number);
+    void pull();
 
     Port port_;
     const uint16_t burst_;
     const bool verify_;
-    std::vector<Staged> lanes_;
+    Staged staged_;
 };
 
 } // namespace pktgen

@@ -71,8 +71,34 @@ std::string Line::greet()
         return error_;
     server_cpu_ = answer->cpu;
     server_boot_ = answer->text;
+    server_copy_ = answer->copy;
     const std::string unlike = match(*answer);
     return unlike.empty() ? channels_.connect(timeout_s_) : unlike;
+}
+
+std::string Line::ask_copy(CopyMode mode)
+{
+    ControlMessage copy{Kind::copy};
+    copy.copy = static_cast<uint32_t>(mode);
+    return send(copy) && await(Kind::copied, 0) ? std::string() : error_;
+}
+
+std::string Line::meet_with_copy(CopyMode mode)
+{
+    const uint64_t give_up = rte_rdtsc() + ticks(timeout_s_);
+    std::string error;
+    do {
+        ntbmsg_event_kind old;
+        while (ntbmsg_event_poll(endpoint(), &old) == 1) {
+        }
+        channels_.close();
+        error_.clear();
+        error = meet();
+        if (error.empty() && app::stop_signal() == 0 && server_copy_ != static_cast<uint32_t>(mode))
+            error = device_ + ": the server cannot copy by " + name_of(mode);
+    } while (!error.empty() && server_copy_ != copy_refused && rte_rdtsc() < give_up &&
+             app::stop_signal() == 0);
+    return error;
 }
 
 /// Queue pairs of channels come behind the others, so their numbers have to be the same.
@@ -88,6 +114,8 @@ std::string Line::match(const ControlMessage &hello) const
 
 uint32_t Line::max_message(Operation operation) const
 {
+    if (is_one_sided(operation))
+        return channels_.has(1) ? largest_operation : 0;
     return operation == Operation::send ? channels_.max_message() : ntbmsg_max_message(endpoint());
 }
 
@@ -136,7 +164,7 @@ void Line::watch(uint64_t now)
     if (now < next_watch_)
         return;
     next_watch_ = now + rte_get_tsc_hz() / 1000;
-    if (needs_.channels)
+    if (needs_.channels && !channels_are_driven_)
         channels_.poll();
     ntbmsg_event_kind event;
     while (ntbmsg_event_poll(endpoint(), &event) == 1) {

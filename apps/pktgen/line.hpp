@@ -11,6 +11,7 @@
 
 #include "channels.hpp"
 #include "control.hpp"
+#include "copy_mode.hpp"
 #include "device.hpp"
 #include "make_work.hpp"
 #include "peer.hpp"
@@ -36,6 +37,13 @@ public:
     /// @return whether it went
     bool send(const ControlMessage &message);
 
+    /// Asks the server to copy long messages that way from now on. The endpoint is to be opened
+    /// anew for it, at both ends. @return empty, or why it cannot be asked
+    std::string ask_copy(CopyMode mode);
+    /// Meets the server that was asked; the link may come and go before that.
+    /// @return as meet(), and when the server cannot do it
+    std::string meet_with_copy(CopyMode mode);
+
     /// Looks for a lost peer, at most once a millisecond. @param now  ticks of the TSC
     void watch(uint64_t now);
 
@@ -44,7 +52,10 @@ public:
     /// Whether both ends run on one machine; known after meet().
     bool same_machine() const;
 
-    Ways ways() const { return {endpoint_.get(), &channels_}; }
+    /// @param lent  to its peer; outlives the works
+    Ways ways(const Region *lent) const { return {endpoint_.get(), &channels_, lent}; }
+    /// Whether others drive the channels now.
+    void leave_channels(bool to_others) { channels_are_driven_ = to_others; }
     /// Frees what an earlier measurement has left. @param queues  for data
     void drain(uint32_t queues);
     /// The longest message that the peer takes by that operation, bytes.
@@ -69,7 +80,9 @@ private:
     std::string error_;
     std::string server_boot_;
     int server_cpu_ = -1;
+    uint32_t server_copy_ = 0; ///< enum CopyMode, or copy_refused
     uint64_t next_watch_ = 0;
+    bool channels_are_driven_ = false;
 };
 
 } // namespace pktgen

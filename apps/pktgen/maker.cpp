@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
@@ -13,41 +12,16 @@
 namespace pktgen
 {
 
-namespace
-{
-
-// A segment is at most 64 KiB, and starts in the block wherever the number says.
-constexpr size_t block_bytes = size_t{128} << 10;
-constexpr size_t starts = size_t{64} << 10;
-constexpr uint32_t block_seed = 1;
-
-std::vector<std::byte> block_of(Pattern pattern)
-{
-    if (pattern == Pattern::counter)
-        return {};
-    std::vector<std::byte> block(block_bytes,
-                                 pattern == Pattern::ones ? std::byte{0xff} : std::byte{0});
-    std::mt19937 random(block_seed);
-    if (pattern == Pattern::random) {
-        for (std::byte &byte : block)
-            byte = static_cast<std::byte>(random());
-    }
-    return block;
-}
-
-} // namespace
-
 uint32_t segment_room(rte_mempool *pool)
 {
     return (rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM) / line_bytes * line_bytes;
 }
 
 Maker::Maker(rte_mempool *pool, const Point &point, Sizes sizes, const Packets *packets)
-    : pool_(pool), room_(segment_room(pool)), pattern_(point.pattern), verify_(point.verify),
-      packets_(packets), sizes_(std::move(sizes)),
-      plain_(sizes_.fixed() && sizes_.largest() <= room_ && !verify_ && packets_ == nullptr &&
-             pattern_ == Pattern::counter),
-      segments_((sizes_.largest() - 1) / room_ + 1), block_(block_of(point.pattern))
+    : pool_(pool), room_(segment_room(pool)), verify_(point.verify), packets_(packets),
+      sizes_(std::move(sizes)), plain_(sizes_.fixed() && sizes_.largest() <= room_ && !verify_ &&
+                                       packets_ == nullptr && point.pattern == Pattern::counter),
+      segments_((sizes_.largest() - 1) / room_ + 1), content_(point.pattern)
 {
 }
 
@@ -126,10 +100,8 @@ void Maker::fill(std::byte *at, size_t bytes, size_t done, uint64_t number) cons
 {
     if (packets_ != nullptr)
         std::memcpy(at, packets_->data(sizes_.index()).data() + done, bytes);
-    else if (pattern_ == Pattern::counter)
-        fill_words(at, bytes, number);
     else
-        std::memcpy(at, &block_[(number * line_bytes + done) % starts], bytes);
+        content_.fill(at, bytes, done, number);
 }
 
 } // namespace pktgen

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "content.hpp"
 #include "packets.hpp"
 #include "point.hpp"
 #include "sizes.hpp"
@@ -39,13 +40,12 @@ private:
 
     rte_mempool *const pool_;
     const uint32_t room_; ///< bytes of a segment, whole lines
-    const Pattern pattern_;
     const bool verify_;
     const Packets *const packets_;
     Sizes sizes_;
     const bool plain_; ///< one size, one segment, the counter and no stamp: what figures are of
     std::vector<rte_mbuf *> segments_; ///< of the chain that is being made
-    std::vector<std::byte> block_;     ///< what patterns other than the counter are copied from
+    const Content content_;
 };
 
 /// Bytes of payload that a segment of this pool holds, in whole lines.

@@ -24,6 +24,7 @@ constexpr uint64_t largest_rate = 1000000000;
 /// Options that are texts on the command line and something else afterwards.
 struct Raw {
     std::string mode, size, burst, window, queues, rate, mix, pattern, clock, pace, operation;
+    std::string region, completion, copy;
 };
 
 std::vector<app::Option> option_table(Options &o, Raw &raw)
@@ -43,17 +44,30 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
         {"burst", "LIST", &raw.burst,
          "messages per call, 1 to 256; default 1 for latency, else up to 32\nand 64 KiB"},
         {"window", "LIST", &raw.window,
-         "latency: messages under way per queue, 1 to 4096; default 1"},
+         "latency, and one-sided operations in any mode: under way per\n"
+         "queue, 1 to 4096, of 32 MiB at most; default 1; of rates 64 and\n8 MiB"},
         {"queues", "LIST", &raw.queues,
-         "queue pairs, 1 to 63; default 1. Serving: one number, how many\n"
-         "drivers may use"},
+         "queue pairs, 1 to 63 (31 with channels); default 1. Each has an\n"
+         "lcore of its own where EAL has as many (-l), else they share.\n"
+         "Serving: one number, how many drivers may use"},
         {"rate", "LIST", &raw.rate,
          "load: messages per second, K and M being 10^3 and 10^6;\n"
          "default 50K,200K,500K,1M"},
         {"operation", "LIST", &raw.operation,
-         "queue (queue pairs) or send (channels, one for each queue);\n"
-         "default queue. For channels both ends say send, and the same\n"
-         "--queues"},
+         "queue (messages of queue pairs), send (of channels, one for each\n"
+         "queue), write, write-imm, read, fetch-add, compare-swap (atomic is\n"
+         "these two); default queue. For all but queue the server says one\n"
+         "of them as well, and both ends the same --queues"},
+        {"region", "KIND", &raw.region,
+         "what writes go to: direct (memory that stores reach) or served (by\n"
+         "the other end's worker, as reads and atomics always are);\n"
+         "default direct"},
+        {"completion", "WHEN", &raw.completion,
+         "a write is complete when stored, or when done at the other end;\n"
+         "default: round trips done, rates stored"},
+        {"copy", "LIST", &raw.copy,
+         "by what both ends copy long messages: cpu, dma, auto; the link comes\n"
+         "anew for each; default: as the devices were set up (copy=)"},
         {"seconds", "S", &o.seconds, "of each measurement; default 0.5"},
         {"count", "N", app::Number{&o.count, 1, UINT64_MAX},
          "end each measurement after N messages"},
@@ -81,7 +95,7 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
         {"stats-period", "S", &o.stats_period, "print counters every S seconds, at either end"},
         {"device", "NAME", &o.devices,
          "device; given again for incast, for serving several, or to go\n"
-         "through several (copy=cpu, copy=dma); default raw_plx_ntb0"},
+         "through several; default raw_plx_ntb0"},
         {"max-message", "BYTES", app::Number{&o.max_message, 1, largest_size},
          "longest message this end takes; default: what the device's buffers\n"
          "hold, and when driving, as much as --size needs"},
@@ -123,12 +137,35 @@ std::string parse_modes(const std::string &text, std::vector<Mode> &modes)
 
 std::string parse_operations(const std::string &text, std::vector<Operation> &operations)
 {
-    for (const std::string &word : split(text.empty() ? "queue" : text, ',')) {
-        Operation operation;
-        if (!find_name(word, operation_count, operation))
-            return "--operation: there is no \"" + word + "\"; there are queue and send";
+    const auto add = [&](Operation operation) {
         if (std::find(operations.begin(), operations.end(), operation) == operations.end())
             operations.push_back(operation);
+    };
+    for (const std::string &word : split(text.empty() ? "queue" : text, ',')) {
+        Operation operation;
+        if (word == "atomic") {
+            add(Operation::fetch_add);
+            add(Operation::compare_swap);
+        } else if (find_name(word, operation_count, operation)) {
+            add(operation);
+        } else {
+            return "--operation: there is no \"" + word +
+                   "\"; there are queue, send, write, write-imm, read, fetch-add, compare-swap";
+        }
+    }
+    return {};
+}
+
+std::string parse_copy(const std::string &text, std::vector<CopyMode> &modes)
+{
+    if (text.empty())
+        return {};
+    for (const std::string &word : split(text, ',')) {
+        CopyMode mode;
+        if (!find_name(word, copy_mode_count, mode))
+            return "--copy " + text + ": must be a list of cpu, dma and auto";
+        if (std::find(modes.begin(), modes.end(), mode) == modes.end())
+            modes.push_back(mode);
     }
     return {};
 }
@@ -157,6 +194,16 @@ bool has(const Options &o, Mode mode)
     return std::find(o.modes.begin(), o.modes.end(), mode) != o.modes.end();
 }
 
+bool has(const Options &o, Operation operation)
+{
+    return std::find(o.operations.begin(), o.operations.end(), operation) != o.operations.end();
+}
+
+bool any_one_sided(const Options &o)
+{
+    return std::any_of(o.operations.begin(), o.operations.end(), is_one_sided);
+}
+
 /// @return empty, or the option that is of no use to the serving end
 std::string misplaced_when_serving(const Options &o, const Raw &raw)
 {
@@ -171,11 +218,21 @@ std::string misplaced_when_serving(const Options &o, const Raw &raw)
         {"--pcap", !o.pcap.empty()},         {"--pace", !raw.pace.empty()},
         {"--json", !o.json.empty()},         {"--csv", !o.csv.empty()},
         {"--clock", !raw.clock.empty()},     {"--count", o.count != 0},
+        {"--region", !raw.region.empty()},   {"--completion", !raw.completion.empty()},
+        {"--copy", !raw.copy.empty()},
     };
     for (const auto &row : table) {
         if (row.given)
             return std::string(row.name) + " is said by the end that drives, not with --serve";
     }
+    return {};
+}
+
+std::string check_queues(const Options &o, uint64_t queues)
+{
+    if (want_channels(o) && queues > largest_channels)
+        return "--queues " + std::to_string(queues) + ": at most " +
+               std::to_string(largest_channels) + " with channels";
     return {};
 }
 
@@ -191,7 +248,7 @@ std::string check_serve(Options &o, const Raw &raw)
         error = "--queues " + raw.queues + ": one number with --serve";
     if (!queues.empty())
         o.serve_queues = queues[0];
-    return error;
+    return error.empty() ? check_queues(o, o.serve_queues) : error;
 }
 
 std::string parse_words(Options &o, const Raw &raw)
@@ -209,7 +266,14 @@ std::string parse_words(Options &o, const Raw &raw)
     if (!raw.pace.empty() && raw.pace != "recorded" && raw.pace != "max")
         return "--pace " + raw.pace + ": must be recorded or max";
     o.recorded = raw.pace == "recorded";
-    return {};
+    if (!raw.region.empty() && raw.region != "direct" && raw.region != "served")
+        return "--region " + raw.region + ": must be direct or served";
+    o.served = raw.region == "served";
+    if (!raw.completion.empty() && raw.completion != "stored" && raw.completion != "done")
+        return "--completion " + raw.completion + ": must be stored or done";
+    if (!raw.completion.empty())
+        o.confirm = raw.completion == "done";
+    return parse_copy(raw.copy, o.copy_modes);
 }
 
 std::string parse_lists(Options &o, const Raw &raw)
@@ -231,7 +295,28 @@ std::string parse_lists(Options &o, const Raw &raw)
         error = list_of("queues", or_else(raw.queues, "1"), 1, largest_queues, o.queues);
     if (error.empty())
         error = parse_rates(or_else(raw.rate, default_rates), o.rates);
+    o.window_given = !raw.window.empty();
     return error;
+}
+
+std::string check_one_sided_together(const Options &o, const Raw &raw)
+{
+    const bool writes = has(o, Operation::write) || has(o, Operation::write_imm);
+    if (!raw.region.empty() && !writes)
+        return "--region goes with --operation write or write-imm";
+    if (!raw.completion.empty() && !has(o, Operation::write))
+        return "--completion goes with --operation write";
+    if (raw.completion == "stored" && o.served)
+        return "--completion stored and --region served contradict each other";
+    if (!any_one_sided(o))
+        return {};
+    if (has(o, Mode::replay) || o.mix.kind == MixKind::pcap)
+        return "one-sided operations know no packets: not with --mode replay or --mix pcap:FILE";
+    if (!o.capture.empty())
+        return "--capture takes messages: not with one-sided operations";
+    if (has(o, Operation::read) && o.verify && o.mix.kind != MixKind::fixed)
+        return "--verify of reads wants one size: not with --mix";
+    return {};
 }
 
 /// Options that contradict each other, or do nothing.
@@ -243,12 +328,14 @@ std::string check_together(const Options &o, const Raw &raw)
         return "--size and --mix contradict each other";
     if (!raw.rate.empty() && !has(o, Mode::load))
         return "--rate goes with --mode load";
-    if (!raw.window.empty() && !has(o, Mode::latency))
-        return "--window goes with --mode latency";
+    if (!raw.window.empty() && !has(o, Mode::latency) && !any_one_sided(o))
+        return "--window goes with --mode latency, or with one-sided operations";
     if (has(o, Mode::replay) != !o.pcap.empty())
         return "--mode replay and --pcap FILE go together";
     if (has(o, Mode::replay) && (o.modes.size() > 1 || !raw.size.empty() || !raw.mix.empty()))
         return "--mode replay sends what the file holds: no other mode, --size or --mix";
+    if (has(o, Mode::replay) && (o.queues.size() > 1 || o.queues[0] != 1))
+        return "--mode replay keeps the order of the file: over one queue";
     if (!raw.pace.empty() && !has(o, Mode::replay))
         return "--pace goes with --mode replay";
     if (o.recorded && o.count != 0)
@@ -264,7 +351,8 @@ std::string check_together(const Options &o, const Raw &raw)
         return "--clock off and --mode load contradict each other";
     if (o.json == "-" && o.csv == "-")
         return "--json - and --csv - cannot share standard output";
-    return {};
+    const std::string error = check_queues(o, *std::max_element(o.queues.begin(), o.queues.end()));
+    return error.empty() ? check_one_sided_together(o, raw) : error;
 }
 
 void note_as_text(Options &o, const Raw &raw)
@@ -281,6 +369,9 @@ void note_as_text(Options &o, const Raw &raw)
         {"queues", or_else(raw.queues, "1")},
         {"rate", or_else(raw.rate, default_rates)},
         {"operation", or_else(raw.operation, "queue")},
+        {"region", or_else(raw.region, "direct")},
+        {"completion", or_else(raw.completion, "by mode")},
+        {"copy", or_else(raw.copy, "as the devices are")},
         {"seconds", std::to_string(o.seconds)},
         {"count", std::to_string(o.count)},
         {"repeat", std::to_string(o.repeat)},
@@ -312,8 +403,7 @@ std::string check_drive(Options &o, const Raw &raw)
 
 bool want_channels(const Options &o)
 {
-    return std::find(o.operations.begin(), o.operations.end(), Operation::send) !=
-           o.operations.end();
+    return std::any_of(o.operations.begin(), o.operations.end(), wants_channel);
 }
 
 std::string parse(int argc, char **argv, Options &options)

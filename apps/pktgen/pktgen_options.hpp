@@ -4,10 +4,12 @@
 #define PKTGEN_OPTIONS_HPP
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "copy_mode.hpp"
 #include "point.hpp"
 #include "sizes.hpp"
 
@@ -33,6 +35,10 @@ struct Options {
     Mix mix;
     Pattern pattern = Pattern::counter;
     bool verify = false, clock = true, recorded = false, no_probe = false;
+    bool window_given = false;
+    bool served = false;              ///< regions are registered, so that all is served
+    std::optional<bool> confirm;      ///< of writes; not given: by mode
+    std::vector<CopyMode> copy_modes; ///< gone through; none: as the devices are
     std::string pcap;
     double seconds = 0.5;
     uint64_t repeat = 3;

@@ -12,6 +12,8 @@ namespace
 constexpr uint64_t default_burst = 32;
 constexpr uint64_t default_burst_bytes = 65536;
 constexpr double us_per_second = 1e6;
+// Of one-sided operations that are to go as fast as they can.
+constexpr uint64_t default_window = 64, default_window_bytes = uint64_t{8} << 20;
 
 Way way_of(Mode mode)
 {
@@ -85,13 +87,30 @@ uint64_t count_at(const Options &o, double rate)
     return o.count != 0 ? std::min(o.count, due) : due;
 }
 
-/// Burst, window, queues and rate of one mode and one size.
-void add_combinations(const Options &o, Point p, size_t device, uint32_t repeat,
-                      std::vector<Planned> &plan)
+std::vector<uint64_t> windows_for(const Options &o, const Point &p)
 {
-    const std::vector<uint64_t> full_window = {largest_window};
+    const bool one_sided = is_one_sided(p.operation);
+    if (p.mode == Mode::latency || (one_sided && p.mode != Mode::load && o.window_given))
+        return o.windows;
+    if (!one_sided || p.mode == Mode::load)
+        return {largest_window};
+    return {std::clamp<uint64_t>(default_window_bytes / p.size_to, 2, default_window)};
+}
+
+/// What one-sided operations want of window, burst and completion.
+void fit_one_sided(const Options &o, Point &p)
+{
+    p.window = std::min(p.window, window_room(p.size_to, p.queues));
+    p.burst = std::min(p.burst, p.window);
+    p.served = o.served && is_write(p.operation);
+    p.confirm = p.operation == Operation::write && o.confirm.value_or(p.way == Way::echo);
+}
+
+/// Burst, window, queues and rate of one mode and one size.
+void add_combinations(const Options &o, Point p, Planned planned, std::vector<Planned> &plan)
+{
     const std::vector<double> no_rate = {0};
-    const std::vector<uint64_t> &windows = p.mode == Mode::latency ? o.windows : full_window;
+    const std::vector<uint64_t> windows = windows_for(o, p);
     const std::vector<double> &rates = p.mode == Mode::load ? o.rates : no_rate;
     for (const uint64_t queues : o.queues) {
         for (const uint64_t burst : o.bursts) {
@@ -103,7 +122,10 @@ void add_combinations(const Options &o, Point p, size_t device, uint32_t repeat,
                     p.rate = rate;
                     if (rate > 0)
                         p.count = count_at(o, rate);
-                    plan.push_back({p, device, repeat});
+                    if (is_one_sided(p.operation))
+                        fit_one_sided(o, p);
+                    planned.point = p;
+                    plan.push_back(planned);
                 }
             }
         }
@@ -111,14 +133,35 @@ void add_combinations(const Options &o, Point p, size_t device, uint32_t repeat,
 }
 
 /// Operations next to each other, so that a size of one is compared with the same of the other.
-void add_operations(const Options &o, Point p, const Span &span, size_t device, uint32_t repeat,
+void add_operations(const Options &o, Point p, const Span &span, bool first, const Planned &planned,
                     std::vector<Planned> &plan)
 {
-    p.size = static_cast<uint32_t>(span.from);
-    p.size_to = static_cast<uint32_t>(span.to);
     for (const Operation operation : o.operations) {
         p.operation = operation;
-        add_combinations(o, p, device, repeat, plan);
+        p.size = static_cast<uint32_t>(span.from);
+        p.size_to = static_cast<uint32_t>(span.to);
+        if (is_atomic(operation)) {
+            if (!first)
+                continue;
+            p.size = p.size_to = atomic_bytes;
+            p.mix = MixKind::fixed;
+        }
+        add_combinations(o, p, planned, plan);
+    }
+}
+
+void add_devices(const Options &o, const Packets &packets, Planned planned,
+                 std::vector<Planned> &plan)
+{
+    const std::vector<Span> spans = spans_of(o, packets);
+    for (const Mode mode : o.modes) {
+        // All devices at once, or one after the other.
+        const size_t devices = mode == Mode::incast ? 1 : o.devices.size();
+        for (planned.device = 0; planned.device < devices; ++planned.device) {
+            for (const Span &span : spans)
+                add_operations(o, base_of(o, mode, packets), span, &span == spans.data(), planned,
+                               plan);
+        }
     }
 }
 
@@ -127,15 +170,13 @@ void add_operations(const Options &o, Point p, const Span &span, size_t device, 
 std::vector<Planned> plan_for(const Options &o, const Packets &packets)
 {
     std::vector<Planned> plan;
-    const std::vector<Span> spans = spans_of(o, packets);
     for (uint32_t repeat = 0; repeat < o.repeat; ++repeat) {
-        for (const Mode mode : o.modes) {
-            // All devices at once, or one after the other.
-            const size_t devices = mode == Mode::incast ? 1 : o.devices.size();
-            for (size_t device = 0; device < devices; ++device) {
-                for (const Span &span : spans)
-                    add_operations(o, base_of(o, mode, packets), span, device, repeat, plan);
-            }
+        Planned planned{{}, 0, repeat, std::nullopt};
+        if (o.copy_modes.empty())
+            add_devices(o, packets, planned, plan);
+        for (const CopyMode mode : o.copy_modes) {
+            planned.copy = mode;
+            add_devices(o, packets, planned, plan);
         }
     }
     return plan;
@@ -144,8 +185,10 @@ std::vector<Planned> plan_for(const Options &o, const Packets &packets)
 uint32_t longest_message(const std::vector<Planned> &plan)
 {
     uint32_t longest = 0;
-    for (const Planned &planned : plan)
-        longest = std::max(longest, std::min(planned.point.size_to, largest_size));
+    for (const Planned &planned : plan) {
+        if (!is_one_sided(planned.point.operation))
+            longest = std::max(longest, std::min(planned.point.size_to, largest_size));
+    }
     return longest;
 }
 

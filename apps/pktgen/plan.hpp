@@ -4,6 +4,7 @@
 #define PKTGEN_PLAN_HPP
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "packets.hpp"
@@ -15,8 +16,9 @@ namespace pktgen
 
 struct Planned {
     Point point;
-    size_t device;   ///< index of it in the options; incast takes all
-    uint32_t repeat; ///< from 0
+    size_t device;                ///< index of it in the options; incast takes all
+    uint32_t repeat;              ///< from 0
+    std::optional<CopyMode> copy; ///< nothing: as the device is
 };
 
 /// Every combination, once after the other and then again for each repetition, so that a change of

@@ -17,62 +17,64 @@ struct rte_mbuf;
 namespace pktgen
 {
 
-/// Queue pairs. The first one belongs to the control messages.
+/// A queue pair. The endpoint's first one belongs to the control messages.
 class QueuePort
 {
 public:
-    explicit QueuePort(ntbmsg_endpoint *endpoint) : endpoint_(endpoint) {}
+    QueuePort(ntbmsg_endpoint *endpoint, uint32_t lane)
+        : endpoint_(endpoint), queue_(static_cast<uint16_t>(lane + 1))
+    {
+    }
 
     /// @return messages taken, or a negative errno
-    int send(uint16_t lane, rte_mbuf **messages, const ntbmsg_meta *meta, uint16_t n) const
+    int send(rte_mbuf **messages, const ntbmsg_meta *meta, uint16_t n) const
     {
-        return ntbmsg_send_burst(endpoint_, queue_of(lane), messages, meta, n);
+        return ntbmsg_send_burst(endpoint_, queue_, messages, meta, n);
     }
     /// @return messages received, or a negative errno
-    int receive(uint16_t lane, rte_mbuf **messages, ntbmsg_meta *meta, uint16_t n) const
+    int receive(rte_mbuf **messages, ntbmsg_meta *meta, uint16_t n) const
     {
-        return ntbmsg_recv_burst(endpoint_, queue_of(lane), messages, meta, n);
+        return ntbmsg_recv_burst(endpoint_, queue_, messages, meta, n);
     }
 
 private:
-    static uint16_t queue_of(uint16_t lane) { return static_cast<uint16_t>(lane + 1); }
-
     ntbmsg_endpoint *endpoint_;
+    uint16_t queue_;
 };
 
-/// Channels, one a lane, over one worker. They carry 32 bits beside a message: of a stamp the CRC.
-/// Its number is counted, as a channel keeps the order; a message that is missing shows by its CRC.
+/// A channel. It carries 32 bits beside a message: of a stamp the CRC. Its number is counted, as a
+/// channel keeps the order; a message that is missing shows by its CRC.
 class ChannelPort
 {
 public:
-    /// @param channels  outlives it
-    explicit ChannelPort(const Channels &channels) : channels_(&channels) {}
+    explicit ChannelPort(const ChannelLane &lane) : channel_(lane.channel), worker_(lane.worker) {}
 
-    int send(uint16_t lane, rte_mbuf **messages, const ntbmsg_meta *meta, uint16_t n)
+    int send(rte_mbuf **messages, const ntbmsg_meta *meta, uint16_t n)
     {
         std::array<uint32_t, largest_burst> words;
         for (uint16_t i = 0; meta != nullptr && i < n; ++i)
             words[i] = static_cast<uint32_t>(meta[i].data >> 32);
-        const int taken = ntbmsg_channel_send_burst(channels_->at(lane), messages,
+        const int taken = ntbmsg_channel_send_burst(channel_, messages,
                                                     meta != nullptr ? words.data() : nullptr, n);
         if (taken < n) // credits come with a look at the worker
-            channels_->poll();
+            ntbmsg_worker_poll(worker_);
         return taken;
     }
 
-    int receive(uint16_t lane, rte_mbuf **messages, ntbmsg_meta *meta, uint16_t n)
+    int receive(rte_mbuf **messages, ntbmsg_meta *meta, uint16_t n)
     {
         std::array<uint32_t, largest_burst> words;
-        const int got = ntbmsg_channel_recv_burst(channels_->at(lane), messages,
+        const int got = ntbmsg_channel_recv_burst(channel_, messages,
                                                   meta != nullptr ? words.data() : nullptr, n);
         for (int i = 0; meta != nullptr && i < got; ++i)
-            meta[i] = {uint64_t{words[static_cast<size_t>(i)]} << 32 | received_[lane]++, 0, 0};
+            meta[i] = {uint64_t{words[static_cast<size_t>(i)]} << 32 | received_++, 0, 0};
         return got;
     }
 
 private:
-    const Channels *channels_;
-    std::array<uint32_t, largest_queues> received_{};
+    ntbmsg_channel *channel_;
+    ntbmsg_worker *worker_;
+    uint32_t received_ = 0;
 };
 
 } // namespace pktgen

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <rte_cycles.h>
 
+#include "account.hpp"
+#include "crew.hpp"
 #include "realtime.hpp"
 #include "signals.hpp"
 
@@ -38,42 +41,47 @@ public:
 
 private:
     bool begin();
+    bool lend();
+    bool set_up();
     void measure();
     void settle();
     bool stop();
+    bool take_report(Line &line, uint32_t lane);
     void await_the_rest();
-    void work(unsigned steps);
-    bool go_on_while_progress(uint64_t &seen, uint64_t &patient_until) const;
-    uint64_t received() const;
+    template <typename Seen>
+    bool go_on_while_progress(Seen &seen, uint64_t &patient_until) const;
     uint64_t promised() const;
-    bool sent_all() const;
     void collect(app::ResultPoint &result) const;
-    void collect_flows(app::ResultPoint &result, size_t line) const;
-    void check_sums(app::ResultPoint &result, const Sent &sent, const Received &received) const;
+    const Work &work_of(size_t line, uint32_t lane) const
+    {
+        return (*crew_)[line * point_.queues + lane];
+    }
 
     const std::span<Line *const> lines_;
     const Point point_;
     const uint32_t serial_;
     const unsigned steps_;
-    std::unique_ptr<Timings> timings_ = std::make_unique<Timings>();
-    DriverExtras extras_;
-    std::vector<std::unique_ptr<Work>> works_;
-    std::vector<ControlMessage> reports_;
+    const DriverExtras extras_;
+    Notebook notebook_;
+    std::vector<std::unique_ptr<Region>> lent_; ///< one a line
+    std::unique_ptr<Crew> crew_;
+    std::vector<ControlMessage> reports_; ///< of each queue, in the order of works
+    uint32_t server_lcores_ = 0;
+    bool direct_ = false;
     uint64_t begin_tsc_ = 0, end_tsc_ = 0;
     bool interrupted_ = false;
     std::string error_;
 };
 
 Run::Run(std::span<Line *const> lines, const Point &point, uint32_t serial, DriverExtras extras)
-    : lines_(lines), point_(point), serial_(serial),
-      steps_(std::max<unsigned>(1, steps_for(point) / static_cast<unsigned>(lines.size()))),
-      extras_(extras)
+    : lines_(lines), point_(point), serial_(serial), steps_(steps_for(point)), extras_(extras)
 {
-    extras_.timings = timings_.get();
 }
 
 bool Run::begin()
 {
+    if (!lend())
+        return false;
     for (Line *line : lines_) {
         line->drain(point_.queues);
         ControlMessage message{Kind::begin};
@@ -91,20 +99,56 @@ bool Run::begin()
             error_ = line->device() + ": " + ready->text;
             return false;
         }
+        server_lcores_ = ready->lcores;
+        direct_ = direct_ || ready->direct;
     }
-    begin_tsc_ = rte_rdtsc();
-    for (Line *line : lines_)
-        works_.push_back(make_driver_work(line->ways(), point_, extras_, begin_tsc_));
+    Works works;
+    for (size_t i = 0; i < lines_.size(); ++i)
+        make_driver_works(lines_[i]->ways(lent_[i].get()), point_, extras_, notebook_, works);
+    // One file takes what all of them capture.
+    const unsigned lcores = extras_.capture != nullptr ? 1 : extras_.lcores;
+    crew_ = std::make_unique<Crew>(std::move(works), steps_, lcores,
+                                   extras_.realtime && point_.run_us <= longest_realtime_us);
+    return set_up();
+}
+
+/// What servers post on. @return false: error_ says why not
+bool Run::lend()
+{
+    for (const Line *line : lines_) {
+        lent_.push_back(std::make_unique<Region>());
+        if (!lends(point_, true))
+            continue;
+        error_ = lent_.back()->open(line->endpoint(), point_);
+        if (!error_.empty())
+            return false;
+        direct_ = lent_.back()->direct();
+    }
     return true;
 }
 
-void Run::work(unsigned steps)
+/// Both ends get to know each other's memory, where there is any.
+bool Run::set_up()
 {
-    for (const auto &work : works_)
-        work->slice(steps);
-    const uint64_t now = rte_rdtsc();
-    for (const auto &work : works_)
-        work->look(now);
+    const uint64_t give_up = rte_rdtsc() + static_cast<uint64_t>(missing_seconds * hz());
+    while (!crew_->set_up()) {
+        const uint64_t now = rte_rdtsc();
+        for (Line *line : lines_) {
+            line->watch(now);
+            if (!line->error().empty())
+                return false;
+        }
+        interrupted_ = app::stop_signal() != 0;
+        if (now > give_up)
+            error_ = "the peer does not say what memory it lends";
+        if (interrupted_ || !error_.empty())
+            return false;
+    }
+    for (Line *line : lines_)
+        line->leave_channels(true);
+    begin_tsc_ = end_tsc_ = rte_rdtsc();
+    crew_->start(begin_tsc_);
+    return true;
 }
 
 void Run::measure()
@@ -114,29 +158,19 @@ void Run::measure()
     const double most = (point_.rate > 0 ? most_overtime : 1) * static_cast<double>(point_.run_us);
     const uint64_t end = begin_tsc_ + static_cast<uint64_t>(most / 1e6 * hz());
     const bool sends = point_.way != Way::in;
-    const auto ended = [&](const auto &work) {
-        return work->error() != 0 || (sends && !work->sending());
-    };
     const auto lost = [](const Line *line) { return !line->error().empty(); };
     for (;;) {
-        work(steps_);
+        crew_->round(steps_);
         const uint64_t now = rte_rdtsc();
         for (Line *line : lines_)
             line->watch(now);
         interrupted_ = app::stop_signal() != 0;
-        if (now >= end || interrupted_ || std::all_of(works_.begin(), works_.end(), ended) ||
+        const Crew::Progress progress = crew_->progress();
+        if (now >= end || interrupted_ || progress.error != 0 || (sends && !progress.sending) ||
             std::any_of(lines_.begin(), lines_.end(), lost))
             break;
     }
     end_tsc_ = rte_rdtsc();
-}
-
-uint64_t Run::received() const
-{
-    uint64_t all = 0;
-    for (const auto &work : works_)
-        all += work->received().messages;
-    return all;
 }
 
 uint64_t Run::promised() const
@@ -147,18 +181,13 @@ uint64_t Run::promised() const
     return all;
 }
 
-bool Run::sent_all() const
-{
-    return std::all_of(works_.begin(), works_.end(), [](const auto &work) {
-        return work->error() != 0 || (!work->sending() && work->sent_all());
-    });
-}
-
 /// @return false when nothing has come for a while
-bool Run::go_on_while_progress(uint64_t &seen, uint64_t &patient_until) const
+template <typename Seen>
+bool Run::go_on_while_progress(Seen &seen, uint64_t &patient_until) const
 {
     const uint64_t now = rte_rdtsc();
-    const uint64_t come = received();
+    const Crew::Progress progress = crew_->progress();
+    const Seen come = {progress.received, progress.completed};
     if (come != seen)
         patient_until = now + static_cast<uint64_t>(missing_seconds * hz());
     seen = come;
@@ -168,11 +197,26 @@ bool Run::go_on_while_progress(uint64_t &seen, uint64_t &patient_until) const
 /// What is ready still goes, and what was sent is still answered.
 void Run::settle()
 {
-    for (const auto &work : works_)
-        work->stop_sending();
-    uint64_t seen = UINT64_MAX, patient_until = 0;
-    while (!sent_all() && go_on_while_progress(seen, patient_until))
-        work(1);
+    crew_->stop_sending();
+    std::pair<uint64_t, uint64_t> seen = {UINT64_MAX, 0};
+    uint64_t patient_until = 0;
+    do
+        crew_->round(1);
+    while ((crew_->progress().sending || !crew_->progress().sent_all) &&
+           go_on_while_progress(seen, patient_until));
+}
+
+bool Run::take_report(Line &line, uint32_t lane)
+{
+    const auto report = line.await(Kind::report, serial_, [&] { crew_->round(1); });
+    if (!report)
+        return false;
+    if (report->lane != lane) {
+        error_ = line.device() + ": the peer reports in another order";
+        return false;
+    }
+    reports_.push_back(*report);
+    return true;
 }
 
 bool Run::stop()
@@ -180,24 +224,26 @@ bool Run::stop()
     for (size_t i = 0; i < lines_.size(); ++i) {
         ControlMessage message{Kind::stop};
         message.serial = serial_;
-        message.sent = works_[i]->sent();
+        for (uint32_t lane = 0; lane < point_.queues; ++lane)
+            message.sent.messages += work_of(i, lane).sent().messages;
         if (!lines_[i]->send(message))
             return false;
     }
     for (Line *line : lines_) {
-        const auto report = line->await(Kind::report, serial_, [&] { work(1); });
-        if (!report)
-            return false;
-        reports_.push_back(*report);
+        for (uint32_t lane = 0; lane < point_.queues; ++lane) {
+            if (!take_report(*line, lane))
+                return false;
+        }
     }
     return true;
 }
 
 void Run::await_the_rest()
 {
-    uint64_t seen = UINT64_MAX, patient_until = 0;
-    while (received() < promised() && go_on_while_progress(seen, patient_until))
-        work(1);
+    std::pair<uint64_t, uint64_t> seen = {UINT64_MAX, 0};
+    uint64_t patient_until = 0;
+    while (crew_->progress().received < promised() && go_on_while_progress(seen, patient_until))
+        crew_->round(1);
 }
 
 app::ResultPoint Run::take()
@@ -211,78 +257,56 @@ app::ResultPoint Run::take()
         }
         settle();
         good = stop();
-        if (good && point_.way != Way::echo)
+        if (good && far_end_counts(point_) && point_.way != Way::echo)
             await_the_rest();
+        crew_->end();
+        for (Line *line : lines_)
+            line->leave_channels(false);
     }
     collect(result);
     for (const Line *line : lines_) {
         if (!line->error().empty() && error_.empty())
             error_ = line->error();
     }
-    for (const auto &work : works_) {
-        if (work->error() != 0 && error_.empty())
-            error_ = std::string("sending or receiving failed: ") + std::strerror(-work->error());
-    }
+    const int failed = crew_ != nullptr ? crew_->progress().error : 0;
+    if (failed != 0 && error_.empty())
+        error_ = std::string("sending or receiving failed: ") + std::strerror(-failed);
     result.error = !error_.empty() ? error_ : interrupted_ ? "ended by a signal" : "";
     result.complete = good && result.error.empty();
     return result;
 }
 
-void Run::check_sums(app::ResultPoint &result, const Sent &sent, const Received &received) const
-{
-    result.corrupt += received.corrupt;
-    result.out_of_order += received.out_of_order;
-    const uint64_t missing = sent.messages - std::min(sent.messages, received.messages);
-    result.lost += missing;
-    const bool other_bytes = missing == 0 && sent.bytes != received.bytes;
-    const bool other_sum = missing == 0 && point_.pattern == Pattern::counter && !extras_.replay &&
-                           sent.sum != received.sum;
-    // A sum does not say how many.
-    if ((other_bytes || other_sum || received.messages > sent.messages) && result.corrupt == 0)
-        result.corrupt = 1;
-}
-
-app::Flow flow_of(std::string name, const Received &received, double ticks_per_second)
-{
-    return {std::move(name), received.counted_messages, received.counted_bytes,
-            static_cast<double>(received.counted_ticks) / ticks_per_second};
-}
-
-void Run::collect_flows(app::ResultPoint &result, size_t i) const
-{
-    const Work &here = *works_[i];
-    const bool reported = i < reports_.size();
-    if (point_.way == Way::echo) {
-        result.flows.push_back(flow_of("echo", here.received(), hz()));
-        result.lost += here.unanswered();
-        if (here.unanswered() == 0)
-            check_sums(result, here.sent(), here.received());
-    }
-    if (reported && (point_.way == Way::out || point_.way == Way::both)) {
-        constexpr double ns_per_second = 1e9;
-        result.flows.push_back(flow_of("out", reports_[i].received, ns_per_second));
-        check_sums(result, here.sent(), reports_[i].received);
-    }
-    if (point_.way == Way::in || point_.way == Way::both) {
-        const std::string name = lines_.size() > 1 ? lines_[i]->device() : "in";
-        result.flows.push_back(flow_of(name, here.received(), hz()));
-        if (reported)
-            check_sums(result, reports_[i].sent, here.received());
-    }
-    result.captured += here.received().captured + (reported ? reports_[i].received.captured : 0);
-    result.tx_full += here.tx_full();
-}
-
 void Run::collect(app::ResultPoint &result) const
 {
-    for (size_t i = 0; i < works_.size(); ++i)
-        collect_flows(result, i);
+    if (crew_ == nullptr)
+        return;
+    std::vector<Account> accounts;
+    for (size_t i = 0; i < crew_->size(); ++i) {
+        Account account;
+        account.device = lines_.size() > 1 ? lines_[i / point_.queues]->device() : std::string();
+        account.queue = static_cast<uint32_t>(i % point_.queues);
+        account.cpu = crew_->cpu_of(i);
+        account.here = &(*crew_)[i];
+        account.there = i < reports_.size() ? &reports_[i] : nullptr;
+        accounts.push_back(account);
+    }
+    draw_up(point_, extras_.replay, accounts, result);
     result.seconds = static_cast<double>(end_tsc_ - begin_tsc_) / hz();
+    result.lcores = crew_->lcores();
+    result.server_lcores = server_lcores_;
+    result.region = !is_one_sided(point_.operation) ? "none" : direct_ ? "direct" : "served";
+    for (const auto &lent : lent_)
+        result.served += lent->is_open() ? lent->served() : 0;
+    app::Histogram actual, intended;
+    for (const auto &timings : notebook_.timings) {
+        actual.add(timings->actual);
+        intended.add(timings->intended);
+    }
     const double ns_per_tick = 1e9 / hz();
-    if (timings_->actual.count() != 0)
-        result.latency = app::latency_of(timings_->actual, ns_per_tick);
-    if (timings_->intended.count() != 0)
-        result.latency_from_intended = app::latency_of(timings_->intended, ns_per_tick);
+    if (actual.count() != 0)
+        result.latency = app::latency_of(actual, ns_per_tick);
+    if (intended.count() != 0)
+        result.latency_from_intended = app::latency_of(intended, ns_per_tick);
 }
 
 } // namespace

@@ -33,20 +33,18 @@ uint64_t ms(uint64_t count)
 
 } // namespace
 
-Session::Session(std::string device, ntbmsg_endpoint *endpoint, const Needs &needs,
-                 ntbmsg_listener *listener, Capture *capture, bool realtime)
-    : device_(std::move(device)), endpoint_(endpoint), queues_(static_cast<uint32_t>(needs.queues)),
-      listener_(listener), capture_(capture), control_(endpoint, Role::server, new_run()),
-      channels_(endpoint, listener != nullptr ? queues_ : 0, needs.longest),
-      may_be_realtime_(realtime)
+Session::Session(std::string device, ntbmsg_endpoint *endpoint, const Duty &duty)
+    : device_(std::move(device)), endpoint_(endpoint), duty_(duty),
+      queues_(static_cast<uint32_t>(duty.needs.queues)),
+      control_(endpoint, Role::server, new_run()),
+      channels_(endpoint, duty.listener != nullptr ? queues_ : 0, duty.needs.longest)
 {
 }
 
 void Session::round(uint64_t now)
 {
-    if (work_ != nullptr) {
-        work_->slice(steps_);
-        work_->look(now);
+    if (crew_ != nullptr) {
+        crew_->round(steps_);
         finish_when_done(now);
     }
     if (const auto message = control_.poll())
@@ -57,9 +55,9 @@ void Session::round(uint64_t now)
     if (!control_.refusal().empty())
         error_ = control_.refusal();
     look_at_events();
-    if (listener_ != nullptr) {
+    if (duty_.listener != nullptr && crew_ == nullptr) { // who measures drives them
         channels_.poll();
-        channels_.accept(listener_);
+        channels_.accept(duty_.listener);
     }
 }
 
@@ -84,7 +82,8 @@ void Session::greet()
     hello.cpu = sched_getcpu();
     hello.text = app::read_machine().boot;
     hello.queues = queues_;
-    hello.channels = listener_ != nullptr;
+    hello.channels = duty_.listener != nullptr;
+    hello.copy = duty_.copy;
     control_.send(hello); // a peer that has left already is told by an event
 }
 
@@ -105,20 +104,26 @@ void Session::obey(const ControlMessage &message, uint64_t now)
         begin(message, now);
         break;
     case Kind::stop:
-        if (work_ == nullptr || message.serial != serial_)
+        if (crew_ == nullptr || message.serial != serial_)
             break;
-        work_->stop_sending();
+        crew_->stop_sending();
         stopping_ = true;
-        promised_ = message.sent.messages;
+        promised_ = far_end_counts(point_) ? message.sent.messages : 0;
         seen_ = UINT64_MAX; // so that waiting begins now
         break;
     case Kind::rest:
         control_.send({Kind::resting});
         usleep(message.rest_ms * 1000);
         break;
+    case Kind::copy:
+        if (message.copy < copy_mode_count)
+            next_copy_ = static_cast<CopyMode>(message.copy);
+        control_.send({Kind::copied});
+        break;
     case Kind::ready:
     case Kind::report:
     case Kind::resting:
+    case Kind::copied:
         break;
     }
 }
@@ -131,6 +136,8 @@ void Session::begin(const ControlMessage &message, uint64_t now)
     ControlMessage answer{Kind::ready};
     answer.serial = serial_ = message.serial;
     answer.text = prepare(message.point, now);
+    answer.lcores = crew_ != nullptr ? crew_->lcores() : 0;
+    answer.direct = lent_ != nullptr && lent_->is_open() && lent_->direct();
     if (control_.send(answer) != 0)
         end_work();
 }
@@ -144,54 +151,83 @@ std::string Session::prepare(const Point &point, uint64_t now)
     if (point.queues > queues_)
         return "serve with --queues " + std::to_string(point.queues);
     const uint32_t most = ntbmsg_max_message(endpoint_);
-    if (point.way != Way::out && point.size_to > most)
+    if (!is_one_sided(point.operation) && point.way != Way::out && point.size_to > most)
         return "the driver takes " + std::to_string(most) + " bytes at most";
-    if (point.operation == Operation::send && !channels_.has(point.queues))
+    if (wants_channel(point.operation) && !channels_.has(point.queues))
         return "no channels: serve with --operation send";
-    work_ = make_server_work({endpoint_, &channels_}, point, capture_, now);
+    lent_ = std::make_unique<Region>();
+    const std::string unlent = lends(point, false) ? lent_->open(endpoint_, point) : std::string();
+    if (!unlent.empty())
+        return unlent;
+    set_to_work(point, now);
+    return {};
+}
+
+void Session::set_to_work(const Point &point, uint64_t now)
+{
+    point_ = point;
     steps_ = steps_for(point);
-    realtime_.emplace(may_be_realtime_ && point.run_us <= longest_realtime_us);
+    notebook_ = std::make_unique<Notebook>();
+    Works works;
+    make_server_works({endpoint_, &channels_, lent_.get()}, point, duty_.capture, *notebook_,
+                      works);
+    const bool realtime = duty_.realtime && point.run_us <= longest_realtime_us;
+    // One file takes what all of them capture.
+    crew_ = std::make_unique<Crew>(std::move(works), steps_,
+                                   duty_.capture != nullptr ? 1 : duty_.lcores, realtime);
+    crew_->set_up(); // what the driver has to say first is waited for at work
+    crew_->start(now);
+    realtime_.emplace(realtime);
     stopping_ = false;
     give_up_tsc_ = now + ms(point.run_us / 1000 + grace_ms);
-    return {};
 }
 
 void Session::finish_when_done(uint64_t now)
 {
-    if (work_->error() != 0 || now > give_up_tsc_) {
+    const Crew::Progress progress = crew_->progress();
+    if (progress.error != 0 || now > give_up_tsc_) {
         end_work();
         return;
     }
     if (!stopping_)
         return;
-    const uint64_t come = work_->received().messages;
+    const uint64_t come = progress.received + progress.completed;
     if (come != seen_)
         patient_tsc_ = now + ms(missing_ms);
     seen_ = come;
-    const bool all_there = come >= promised_ && work_->sent_all();
+    const bool all_there = progress.received >= promised_ && !progress.sending && progress.sent_all;
     if (all_there || now > patient_tsc_)
         report();
 }
 
 void Session::report()
 {
-    ControlMessage message{Kind::report};
-    message.serial = serial_;
-    message.sent = work_->sent();
-    message.received = work_->received();
-    message.received.counted_ticks =
-        static_cast<uint64_t>(static_cast<double>(message.received.counted_ticks) * 1e9 /
-                              static_cast<double>(rte_get_tsc_hz()));
+    crew_->end();
+    std::vector<ControlMessage> reports;
+    for (size_t i = 0; i < crew_->size(); ++i) {
+        const Work &work = (*crew_)[i];
+        ControlMessage message{Kind::report};
+        message.serial = serial_;
+        message.lane = static_cast<uint32_t>(i);
+        message.sent = work.sent();
+        message.received = work.received();
+        message.completed = work.completed();
+        message.served = lent_->is_open() ? lent_->served() : 0;
+        reports.push_back(std::move(message));
+    }
     ++points_;
     end_work();
-    control_.send(message);
+    for (const ControlMessage &message : reports)
+        control_.send(message);
 }
 
 void Session::end_work()
 {
-    work_.reset();
+    crew_.reset();
+    notebook_.reset();
+    lent_.reset();
     realtime_.reset();
-    const std::string unwritten = capture_ != nullptr ? capture_->flush() : std::string();
+    const std::string unwritten = duty_.capture != nullptr ? duty_.capture->flush() : std::string();
     if (!unwritten.empty())
         error_ = unwritten;
 }
@@ -200,8 +236,11 @@ void Session::peer_left()
 {
     end_work();
     channels_.close();
-    if (!driver_known_)
+    link_is_down_ = true;
+    if (next_copy_ || !driver_known_)
         return;
+    if (duty_.copy != static_cast<uint32_t>(duty_.usual_copy))
+        next_copy_ = duty_.usual_copy;
     std::printf("%s: the driver has left after %" PRIu64 " measurements\n", device_.c_str(),
                 points_);
     driver_known_ = false;

@@ -11,20 +11,31 @@
 #include "capture.hpp"
 #include "channels.hpp"
 #include "control.hpp"
+#include "copy_mode.hpp"
+#include "crew.hpp"
 #include "device.hpp"
+#include "make_work.hpp"
 #include "realtime.hpp"
-#include "work.hpp"
+#include "region.hpp"
 
 namespace pktgen
 {
 
+/// What a session is given beside its endpoint. Pointers outlive it.
+struct Duty {
+    Needs needs;               ///< that the endpoint was opened for
+    ntbmsg_listener *listener; ///< for channels, or NULL
+    Capture *capture;          ///< takes what comes, or NULL
+    bool realtime;
+    unsigned lcores;     ///< that drive its queues, at most
+    CopyMode usual_copy; ///< goes back to it when a driver has left
+    uint32_t copy;       ///< now: enum CopyMode, or copy_refused
+};
+
 class Session
 {
 public:
-    /// @param needs     that the endpoint was opened for
-    /// @param listener  for channels, or NULL; @param capture takes what comes, or NULL; outlive it
-    Session(std::string device, ntbmsg_endpoint *endpoint, const Needs &needs,
-            ntbmsg_listener *listener, Capture *capture, bool realtime);
+    Session(std::string device, ntbmsg_endpoint *endpoint, const Duty &duty);
 
     /// Some work, and a look at what the driver says. @param now  ticks of the TSC
     void round(uint64_t now);
@@ -35,6 +46,8 @@ public:
     bool met() const { return driver_known_ || drivers_left_ != 0; }
     /// Drivers that have come and gone.
     unsigned drivers_left() const { return drivers_left_; }
+    /// For which the endpoint is to be opened anew, with another session.
+    std::optional<CopyMode> next_copy() const { return link_is_down_ ? next_copy_ : std::nullopt; }
 
 private:
     void look_at_events();
@@ -42,6 +55,7 @@ private:
     void greet();
     void begin(const ControlMessage &message, uint64_t now);
     std::string prepare(const Point &point, uint64_t now);
+    void set_to_work(const Point &point, uint64_t now);
     void finish_when_done(uint64_t now);
     void report();
     void end_work();
@@ -49,22 +63,25 @@ private:
 
     const std::string device_;
     ntbmsg_endpoint *const endpoint_;
+    const Duty duty_;
     const uint32_t queues_;
-    ntbmsg_listener *const listener_;
-    Capture *const capture_;
     Control control_;
-    Channels channels_; ///< none without a listener
-    const bool may_be_realtime_;
-    std::optional<Realtime> realtime_; ///< while work_ is there
-    std::unique_ptr<Work> work_;
+    Channels channels_;                ///< none without a listener
+    std::optional<Realtime> realtime_; ///< while crew_ is there
+    Point point_;                      ///< that is worked on
+    std::unique_ptr<Region> lent_;     ///< outlives crew_, as does the next
+    std::unique_ptr<Notebook> notebook_;
+    std::unique_ptr<Crew> crew_; ///< NULL: nothing to do
     unsigned steps_ = 0;
-    uint32_t serial_ = 0;      ///< of the point that is worked on
-    uint64_t give_up_tsc_ = 0; ///< the driver has forgotten us by then
-    bool stopping_ = false;    ///< the driver has sent all that promised_ says
-    uint64_t promised_ = 0;    ///< messages the driver has sent
-    uint64_t seen_ = 0;        ///< messages that had come when last looked at
-    uint64_t patient_tsc_ = 0; ///< missing messages are waited for until then
-    uint64_t next_events_ = 0; ///< events cost a lock
+    uint32_t serial_ = 0;               ///< of point_
+    uint64_t give_up_tsc_ = 0;          ///< the driver has forgotten us by then
+    bool stopping_ = false;             ///< the driver has sent all that promised_ says
+    uint64_t promised_ = 0;             ///< messages the driver has sent
+    uint64_t seen_ = 0;                 ///< messages that had come when last looked at
+    uint64_t patient_tsc_ = 0;          ///< missing messages are waited for until then
+    uint64_t next_events_ = 0;          ///< events cost a lock
+    std::optional<CopyMode> next_copy_; ///< when the driver has let the link go
+    bool link_is_down_ = false;         ///< it has
     bool driver_known_ = false;
     unsigned drivers_left_ = 0;
     uint64_t points_ = 0;

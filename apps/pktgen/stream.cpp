@@ -13,12 +13,12 @@ namespace pktgen
 {
 
 template <typename Port>
-Stream<Port>::Stream(Port port, const Point &point, uint64_t begin, StreamSides sides, Maker maker,
-                     const Packets *pace, Capture *capture)
-    : Work(point, begin), port_(port), sides_(sides), burst_(static_cast<uint16_t>(point.burst)),
-      verify_(point.verify), count_(point.count != 0 ? point.count : UINT64_MAX), begin_(begin),
+Stream<Port>::Stream(Port port, const Point &point, Sides sides, Maker maker, const Packets *pace,
+                     Capture *capture)
+    : Work(point), port_(port), sides_(sides), burst_(static_cast<uint16_t>(point.burst)),
+      verify_(point.verify), count_(point.count != 0 ? point.count : UINT64_MAX),
       ns_per_tick_(1e9 / static_cast<double>(rte_get_tsc_hz())), pace_(pace), capture_(capture),
-      maker_(std::move(maker)), lanes_(point.queues)
+      maker_(std::move(maker))
 {
     sending_ = sides.sends;
 }
@@ -26,29 +26,18 @@ Stream<Port>::Stream(Port port, const Point &point, uint64_t begin, StreamSides 
 template <typename Port>
 Stream<Port>::~Stream()
 {
-    for (Lane &lane : lanes_)
-        lane.staged.drop();
+    staged_.drop();
 }
 
 template <typename Port>
 void Stream<Port>::slice(unsigned steps)
 {
-    const auto lanes = static_cast<uint16_t>(lanes_.size());
     for (unsigned step = 0; step < steps && error() == 0; ++step) {
-        for (uint16_t lane = 0; lane < lanes; ++lane) {
-            if (sides_.sends)
-                push(lane);
-            if (sides_.receives)
-                pull(lane);
-        }
+        if (sides_.sends)
+            push();
+        if (sides_.receives)
+            pull();
     }
-}
-
-template <typename Port>
-bool Stream<Port>::sent_all() const
-{
-    const auto empty = [](const Lane &lane) { return lane.staged.empty(); };
-    return !sending_ && std::all_of(lanes_.begin(), lanes_.end(), empty);
 }
 
 /// How many messages may be made now.
@@ -67,26 +56,24 @@ uint16_t Stream<Port>::due() const
 }
 
 template <typename Port>
-void Stream<Port>::push(uint16_t number)
+void Stream<Port>::push()
 {
-    Lane &lane = lanes_[number];
-    Staged &staged = lane.staged;
-    if (staged.empty()) {
+    if (staged_.empty()) {
         const uint16_t wanted = sending_ ? due() : uint16_t{0};
         if (wanted == 0)
             return;
-        lane.made += maker_.make(staged, wanted, lane.made, sent_);
+        maker_.make(staged_, wanted, sent_.messages, sent_);
         sending_ = sent_.messages < count_;
     }
-    send(port_, number, staged, verify_);
+    send(port_, staged_, verify_);
 }
 
 template <typename Port>
-void Stream<Port>::pull(uint16_t number)
+void Stream<Port>::pull()
 {
     rte_mbuf *messages[largest_burst];
     ntbmsg_meta meta[largest_burst];
-    const int got = port_.receive(number, messages, verify_ ? meta : nullptr, burst_);
+    const int got = port_.receive(messages, verify_ ? meta : nullptr, burst_);
     if (got <= 0) {
         if (got < 0)
             fail(got);
@@ -96,7 +83,7 @@ void Stream<Port>::pull(uint16_t number)
         received_.bytes += messages[i]->pkt_len;
         received_.sum += read_message(messages[i]);
         if (verify_)
-            verify(lanes_[number], messages[i], meta[i].data);
+            verify(messages[i], meta[i].data);
         if (capture_ != nullptr)
             received_.captured += capture_->take(messages[i]) ? 1 : 0;
     }
@@ -105,12 +92,12 @@ void Stream<Port>::pull(uint16_t number)
 }
 
 template <typename Port>
-void Stream<Port>::verify(Lane &lane, const rte_mbuf *message, uint64_t stamp)
+void Stream<Port>::verify(const rte_mbuf *message, uint64_t stamp)
 {
     const auto number = static_cast<uint32_t>(stamp);
-    received_.out_of_order += number != lane.expected ? 1 : 0;
+    received_.out_of_order += number != expected_ ? 1 : 0;
     received_.corrupt += stamp >> 32 != crc_of(message) ? 1 : 0;
-    lane.expected = number + 1;
+    expected_ = number + 1;
 }
 
 template class Stream<QueuePort>;

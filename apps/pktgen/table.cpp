@@ -12,7 +12,7 @@ namespace pktgen
 namespace
 {
 
-constexpr const char *layout = "%-13s %9s %5s %6s %3s %10s %11s %9s %9s %9s %9s %s\n";
+constexpr const char *layout = "%-13s %-12s %9s %5s %6s %3s %10s %11s %9s %9s %9s %9s %s\n";
 
 std::string time_of(double ns)
 {
@@ -20,11 +20,12 @@ std::string time_of(double ns)
     return app::with_unit(ns / ns_per_second, "s");
 }
 
-std::string format(const char *const (&cells)[12])
+std::string format(const char *const (&cells)[13])
 {
     char line[256];
     std::snprintf(line, sizeof(line), layout, cells[0], cells[1], cells[2], cells[3], cells[4],
-                  cells[5], cells[6], cells[7], cells[8], cells[9], cells[10], cells[11]);
+                  cells[5], cells[6], cells[7], cells[8], cells[9], cells[10], cells[11],
+                  cells[12]);
     return line;
 }
 
@@ -35,8 +36,12 @@ std::string latency_line(const app::ResultPoint &p, const app::Latency *l, const
     const auto cell = [&](double ns) { return timed ? time_of(ns) : std::string("-"); };
     const app::Latency none;
     const app::Latency &t = timed ? *l : none;
-    return format({mode.c_str(), std::to_string(p.size).c_str(), std::to_string(p.burst).c_str(),
-                   std::to_string(p.window).c_str(), std::to_string(p.queues).c_str(),
+    // Of writes it matters when they count as complete.
+    const std::string what =
+        p.operation == "write" ? p.operation + " " + p.completion : p.operation;
+    return format({mode.c_str(), what.c_str(), std::to_string(p.size).c_str(),
+                   std::to_string(p.burst).c_str(), std::to_string(p.window).c_str(),
+                   std::to_string(p.queues).c_str(),
                    app::with_unit(rate.messages_per_second, "msg/s").c_str(),
                    app::with_unit(rate.bytes_per_second, "B/s").c_str(), cell(t.p50_ns).c_str(),
                    cell(t.p99_ns).c_str(), cell(t.p99_9_ns).c_str(), cell(t.max_ns).c_str(),
@@ -58,8 +63,8 @@ std::string checks_of(const app::ResultPoint &p)
 
 std::string table_head()
 {
-    return format({"mode", "bytes", "burst", "window", "q", "msg/s", "B/s", "rtt p50", "p99",
-                   "p99.9", "max", "cores"});
+    return format({"mode", "operation", "bytes", "burst", "window", "q", "msg/s", "B/s", "rtt p50",
+                   "p99", "p99.9", "max", "cores"});
 }
 
 std::string table_line(const app::ResultPoint &p)

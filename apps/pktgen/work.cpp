@@ -14,34 +14,50 @@ constexpr uint64_t warm_part = 8; ///< of the run
 
 } // namespace
 
-Work::Work(const Point &point, uint64_t begin)
+Work::Work(const Point &point)
     : warm_ticks_(static_cast<uint64_t>(static_cast<double>(point.run_us / warm_part) *
-                                        static_cast<double>(rte_get_tsc_hz()) / 1e6)),
-      created_{begin, 0, 0}, begin_(created_), last_(created_)
+                                        static_cast<double>(rte_get_tsc_hz()) / 1e6))
 {
+}
+
+void Work::begin(uint64_t) {}
+
+void Work::start(uint64_t now)
+{
+    created_ = come_.begin.tsc = done_.begin.tsc = now;
+    come_.last = done_.last = come_.begin;
+    begin(now);
 }
 
 void Work::look(uint64_t now)
 {
-    if (received_.messages == last_.messages)
+    look_at(received_, come_, now);
+    look_at(completed_, done_, now);
+}
+
+void Work::look_at(const Received &what, Meter &meter, uint64_t now) const
+{
+    if (what.messages == meter.last.messages)
         return;
-    last_ = mark(now);
-    const bool warmed_up = phase_ == Phase::warming && now - begin_.tsc >= warm_ticks_;
-    if (phase_ == Phase::cold || warmed_up) {
-        phase_ = warmed_up ? Phase::warm : Phase::warming;
-        begin_ = last_;
+    meter.last = {now, what.messages, what.bytes};
+    const bool warmed_up = meter.phase == Phase::warming && now - meter.begin.tsc >= warm_ticks_;
+    if (meter.phase == Phase::cold || warmed_up) {
+        meter.phase = warmed_up ? Phase::warm : Phase::warming;
+        meter.begin = meter.last;
     }
 }
 
-Received Work::received() const
+Received Work::counted(const Received &what, const Meter &meter) const
 {
     // Too short a run to leave anything out of it: a moment in which what had piled up was taken is
     // no rate.
-    const Mark &from = last_.tsc - begin_.tsc < warm_ticks_ ? created_ : begin_;
-    Received all = received_;
-    all.counted_messages = last_.messages - from.messages;
-    all.counted_bytes = last_.bytes - from.bytes;
-    all.counted_ticks = last_.tsc - from.tsc;
+    const Mark all_of_it{created_, 0, 0};
+    const Mark &from = meter.last.tsc - meter.begin.tsc < warm_ticks_ ? all_of_it : meter.begin;
+    Received all = what;
+    all.counted_messages = meter.last.messages - from.messages;
+    all.counted_bytes = meter.last.bytes - from.bytes;
+    all.counted_ns = static_cast<uint64_t>(static_cast<double>(meter.last.tsc - from.tsc) * 1e9 /
+                                           static_cast<double>(rte_get_tsc_hz()));
     return all;
 }
 

@@ -25,7 +25,7 @@ struct Received {
     uint64_t sum = 0; ///< over the first word of every line
     uint64_t corrupt = 0, out_of_order = 0, captured = 0;
     /// After warming up, up to the last look that saw something new.
-    uint64_t counted_messages = 0, counted_bytes = 0, counted_ticks = 0;
+    uint64_t counted_messages = 0, counted_bytes = 0, counted_ns = 0;
 };
 
 /// Messages that are ready and wait until the queue takes them.
@@ -47,13 +47,18 @@ struct Staged {
 class Work
 {
 public:
-    /// @param begin  now, in ticks of the TSC
-    Work(const Point &point, uint64_t begin);
+    /// @param point  of one queue: count and rate are its part of them
+    explicit Work(const Point &point);
     virtual ~Work() = default;
     Work(const Work &) = delete;
     Work &operator=(const Work &) = delete;
 
-    /// HOT. @param steps  looks at every queue
+    /// Before it starts: what has to be agreed with the far end. Called until it is true.
+    virtual bool set_up() { return true; }
+    /// @param now  in ticks of the TSC
+    void start(uint64_t now);
+
+    /// HOT. @param steps  looks at the queue
     virtual void slice(unsigned steps) = 0;
     /// Nothing new is sent from here on; what is ready still is.
     void stop_sending() { sending_ = false; }
@@ -66,7 +71,11 @@ public:
     void look(uint64_t now);
 
     const Sent &sent() const { return sent_; }
-    Received received() const;
+    Received received() const { return counted(received_, come_); }
+    /// Operations that were posted here and are complete; nothing of messages.
+    Received completed() const { return counted(completed_, done_); }
+    uint64_t received_messages() const { return received_.messages; }
+    uint64_t completed_messages() const { return completed_.messages; }
     uint64_t tx_full() const { return tx_full_; }
     bool sending() const { return sending_; }
     /// 0, or the negative errno that ended it.
@@ -82,9 +91,9 @@ protected:
     /// Sends what is ready. @param stamped  with its stamps @return messages taken; 0: none, or
     /// failed
     template <typename Port>
-    unsigned send(Port &port, uint16_t lane, Staged &staged, bool stamped)
+    unsigned send(Port &port, Staged &staged, bool stamped)
     {
-        const int taken = port.send(lane, &staged.messages[staged.begin],
+        const int taken = port.send(&staged.messages[staged.begin],
                                     stamped ? &staged.meta[staged.begin] : nullptr, staged.count());
         if (taken < 0) {
             fail(taken);
@@ -97,25 +106,33 @@ protected:
 
     Sent sent_;
     Received received_;
+    Received completed_;
     uint64_t tx_full_ = 0;
     bool sending_ = true;
 
 private:
     struct Mark {
-        uint64_t tsc, messages, bytes;
+        uint64_t tsc = 0, messages = 0, bytes = 0;
     };
-    Mark mark(uint64_t now) const { return {now, received_.messages, received_.bytes}; }
-
     enum class Phase { cold, warming, warm };
+    /// What is counted lies between begin and last.
+    struct Meter {
+        Mark begin, last;
+        Phase phase = Phase::cold;
+    };
+
+    /// What a loop needs to know of the start. @param now  in ticks of the TSC
+    virtual void begin(uint64_t now);
+    void look_at(const Received &what, Meter &meter, uint64_t now) const;
+    Received counted(const Received &what, const Meter &meter) const;
 
     const uint64_t warm_ticks_;
-    const Mark created_;
-    Mark begin_, last_; ///< what is counted lies in between
-    Phase phase_ = Phase::cold;
+    uint64_t created_ = 0;
+    Meter come_, done_;
     int error_ = 0;
 };
 
-/// Looks at every queue between two looks at the clock: a fraction of a millisecond.
+/// Looks at a queue between two looks at the clock: a fraction of a millisecond.
 unsigned steps_for(const Point &point);
 
 } // namespace pktgen

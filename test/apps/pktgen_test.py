@@ -7,66 +7,14 @@
 
 import contextlib
 import json
-import pathlib
 import re
 import resource
 import signal
 import struct
 import subprocess
-import sys
-import tempfile
 
-import jsonschema
-
-from echo_hosts import DEVICE, PATIENCE, Failure, Process, World, await_fact, expect
-
-# Long enough for a figure, short enough for a test.
-SHORT = ("--seconds", "0.02", "--repeat", "1", "--timeout", str(PATIENCE))
-
-
-class Lab(World):
-    """Hosts that run ntbmsg-pktgen, on cables that are named."""
-
-    def __init__(self, pktgen, schema, folder):
-        super().__init__(pktgen, None, folder)
-        self.schema = jsonschema.Draft202012Validator(json.loads(schema.read_text()))
-
-    def host(self, core, own, cables=("cable",), memory="256"):
-        eal = ["-l", str(self.cores[core]), "--no-huge", "-m", memory, "--no-pci", "--no-shconf",
-               "--no-telemetry"]
-        for i, cable in enumerate(cables):
-            eal.append(f"--vdev=raw_plx_ntb{i},cable={self.folder / cable}")
-        command = [self.echo, *eal, "--", *own]
-        process = Process(command, self.folder / f"log{len(self.processes)}", subprocess.DEVNULL)
-        self.processes.append(process)
-        return process
-
-    def serve(self, *own, **more):
-        return self.host("serve", ["--serve", *own], **more)
-
-    def drive(self, *own, **more):
-        return self.host("send", [*SHORT, *own], **more)
-
-    def result(self, name="result"):
-        """A result file, which has to be what the schema says."""
-        found = json.loads((self.folder / name).read_text())
-        for error in self.schema.iter_errors(found):
-            raise Failure(f"{error.json_path}: {error.message}")
-        return found
-
-    def measured(self, *own, **more):
-        """Drives; returns the result."""
-        self.drive(*own, "--json", str(self.folder / "result"), **more).expect_end(0)
-        result = self.result()
-        expect(result["complete"] and not result["error"], "not complete")
-        return result
-
-
-def expect_good(point):
-    expect(point["complete"], f"not complete: {point}")
-    expect(point["messages"] > 0 and point["bytes"] == point["messages"] * point["size"]
-           or point["mix"] != "fixed", f"counts: {point['messages']}, {point['bytes']}")
-    expect(not any(point["checks"].values()), f"checks: {point['checks']}")
+from echo_hosts import DEVICE, await_fact, expect
+from pktgen_lab import SHORT, await_points, expect_good, run_case
 
 
 def case_latency(lab):
@@ -165,29 +113,6 @@ def case_verify(lab):
         for point in result["points"]:
             expect_good(point)
             expect(point["verified"] and point["pattern"] == pattern, "label")
-
-
-def case_channels(lab):
-    """Over channels what goes over queues, on as many of them."""
-    lab.serve("--operation", "send", "--queues", "2")
-    result = lab.measured("--operation", "queue,send", "--mode", "latency,rate,bidirectional", "--size",
-                          "8,300,5000,200000", "--queues", "1,2", "--verify", "--count", "300")
-    expect(len(result["points"]) == 3 * 4 * 2 * 2, "points")
-    for point in result["points"]:
-        expect_good(point)
-    expect({p["operation"] for p in result["points"]} == {"queue", "send"}, "operations")
-
-
-def case_channels_at_one_end(lab):
-    server = lab.serve("--queues", "2")
-    lab.drive("--operation", "send").expect_end(1, "serve with --operation send --queues 1")
-    server.child.send_signal(signal.SIGINT)
-    server.expect_end(0)
-    lab.serve("--operation", "send")
-    lab.drive().expect_end(1, "serve without --operation send")
-    # And it goes on serving: the channels of a driver that has left are taken anew.
-    for _ in range(2):
-        lab.measured("--operation", "send", "--mode", "rate", "--size", "64")
 
 
 def case_mixes(lab):
@@ -345,15 +270,6 @@ def case_server_killed(lab):
     expect(len(result["points"]) >= 2 and result["points"][0]["complete"], "points were lost")
 
 
-def await_points(lab, driver, count):
-    def fact():
-        path = lab.folder / "result"
-        return driver.child.poll() is not None or \
-            path.exists() and len(json.loads(path.read_text())["points"]) >= count
-    await_fact(fact, f"{count} points")
-    expect(driver.child.poll() is None, f"it ended early:\n{driver.text()}")
-
-
 def case_interrupted(lab):
     """SIGINT ends a sweep, keeps its results, and leaves the server ready for the next driver."""
     server = lab.serve()
@@ -422,63 +338,5 @@ def case_results_on_standard_output(lab):
     expect(len(result["points"]) == 1 and lab.schema.is_valid(result), "the result")
 
 
-def case_bad_arguments(lab):
-    incast = ["--mode", "incast"]
-    table = (
-        (["--nonsense"], "unknown option --nonsense"),
-        (["--mode", "fast"], 'there is no "fast"'),
-        (["--size", "0"], "must be a list"),
-        (["--size", "64,,8"], "must be a list"),
-        (["--size", "9-8"], "must be a list"),
-        (["--size", "1-1G:1"], "must be a list"),
-        (["--size", "99999999999999999999"], "must be a list"),
-        (["--burst", "257"], "from 1 to 256"),
-        (["--window", "4097"], "from 1 to 4096"),
-        (["--queues", "64"], "from 1 to 63"),
-        (["--mode", "load", "--rate", "0"], "must be a list of rates"),
-        (["--rate", "1K"], "--rate goes with --mode load"),
-        (["--mode", "rate", "--window", "2"], "--window goes with --mode latency"),
-        (["--mix", "imix", "--size", "64"], "contradict each other"),
-        (["--mix", "uniform:9-8"], "must be fixed, imix"),
-        (["--mix", "pcap:"], "must be fixed, imix"),
-        (["--mode", "replay"], "go together"),
-        (["--pcap", "x"], "go together"),
-        (["--mode", "replay", "--pcap", "x", "--size", "8"], "no other mode"),
-        (["--pace", "max"], "--pace goes with"),
-        (incast, "wants several peers"),
-        ([*incast, "--device", DEVICE, "--device", DEVICE], "the same one twice"),
-        (["--mode", "load", "--clock", "off"], "contradict each other"),
-        (["--clock", "slow"], "must be on or off"),
-        (["--operation", "telepathy"], 'there is no "telepathy"'),
-        (["--pattern", "noise"], "must be counter"),
-        (["--capture", "x"], "takes what arrives at this end"),
-        (["--json", "-", "--csv", "-"], "cannot share"),
-        (["--once"], "--once goes with --serve"),
-        (["--ring", "100"], "power of two"),
-        (["--seconds", "0"], "must be a time"),
-        (["--serve", "--mode", "rate"], "--mode is said by the end that drives"),
-        (["--serve", "--json", "x"], "--json is said by the end that drives"),
-        (["--serve", "--queues", "1,2"], "one number with --serve"),
-    )
-    for own, text in table:
-        lab.host("send", own, cables=()).expect_end(2, text)
-    lab.host("send", ["--help"], cables=()).expect_end(0, "--serve", "--mode LIST")
-    lab.host("send", [*SHORT, "--device", "raw_plx_ntb7"]).expect_end(1, "raw_plx_ntb7 cannot be opened")
-
-
-def main():
-    pktgen, schema, name = sys.argv[1:]
-    with tempfile.TemporaryDirectory(prefix="ntbmsg-pktgen-") as folder:
-        lab = Lab(pktgen, pathlib.Path(schema), pathlib.Path(folder))
-        with contextlib.closing(lab):
-            try:
-                globals()["case_" + name](lab)
-            except Failure as failure:
-                print(f"{name}: {failure}")
-                for process in lab.processes:
-                    print(f"--- {' '.join(process.child.args)}\n{process.text()}")
-                sys.exit(1)
-
-
 if __name__ == "__main__":
-    main()
+    run_case(globals())

@@ -104,6 +104,13 @@ class Pages(unittest.TestCase):
     def test_what_the_schema_is_tested_with_makes_a_page(self):
         self.assertTrue("<svg" in self.render(json.loads((ROOT / "test/apps/data/result.json").read_text())))
 
+    def test_operations_and_how_they_complete_have_lines_of_their_own(self):
+        points = [point("rate", operation="write", completion=c, region=r)
+                  for c, r in (("stored", "direct"), ("done", "direct"), ("done", "served"))]
+        text = self.render(result(points))
+        for name in ("write, stored", "write, done", "write, done, served"):
+            self.assertIn([name], [row[:1] for row in cells(text)])
+
     def test_repetitions_become_a_median_and_a_spread(self):
         text = self.render(result([timed(v, repeat=i) for i, v in enumerate((300, 310, 320, 700, 305))]))
         row = next(row for row in cells(text) if row[0] == "queue" and "one under way" in row)
@@ -186,6 +193,19 @@ class Files(unittest.TestCase):
         self.addCleanup(holder.cleanup)
         self.folder = pathlib.Path(holder.name)
 
+    def test_a_result_of_version_1_is_read_as_what_it_was(self):
+        old = copy.deepcopy(EXAMPLE)
+        old["version"] = 1
+        for one in old["points"]:
+            for name in load.ADDED_IN_2:
+                del one[name]
+            del one["counters"]["served"]
+            for flow in one["flows"]:
+                del flow["queue"], flow["cpu"]
+        path = self.folder / "old.json"
+        path.write_text(json.dumps(old))
+        self.assertEqual(load.load(path)["points"][0]["completion"], "received")
+
     def write(self, name, content):
         path = self.folder / name
         path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
@@ -211,13 +231,13 @@ class Files(unittest.TestCase):
     def test_what_is_no_result_is_refused_in_one_line(self):
         whole = json.dumps(EXAMPLE).encode()
         contents = {"empty": b"", "binary": bytes(range(256)), "text": b"hello", "list": [], "number": b"1" * 5000,
-                    "foreign": {"format": "other", "version": 1}, "newer": {**EXAMPLE, "version": 2},
+                    "foreign": {"format": "other", "version": 1}, "newer": {**EXAMPLE, "version": 3},
                     "nan": whole.replace(b'"seconds": 6.1', b'"seconds": NaN'),
                     "deep": b"[" * 100000, "huge": whole.replace(b'"seconds": 6.1', b'"seconds": 1e300'),
                     "infinite": whole.replace(b'"seconds": 6.1', b'"seconds": 1e999')}
         for name, content in contents.items():
             self.refused(self.write(name, content))
-        self.assertIn("version 2", self.refused(self.folder / "newer"))
+        self.assertIn("version 3", self.refused(self.folder / "newer"))
         self.refused(self.folder / "missing")
         self.refused(self.folder)
 

@@ -8,7 +8,7 @@ import subprocess
 
 LEAST_RUNNING = 0.97
 NO_CHECKS = {"lost": 0, "corrupt": 0, "out_of_order": 0}
-NO_COUNTERS = {"tx_full": 0, "rx_nombuf": 0, "captured": 0}
+NO_COUNTERS = {"tx_full": 0, "rx_nombuf": 0, "captured": 0, "served": 0}
 
 
 def first_line(command):
@@ -43,7 +43,7 @@ def header(command, commit, cpus, options):
     now = datetime.datetime.now(datetime.timezone.utc)
     dpdk = first_line(["pkg-config", "--modversion", "libdpdk"])
     return {
-        "format": "ntbmsg-result", "version": 1, "complete": False, "interrupted": False, "error": "",
+        "format": "ntbmsg-result", "version": 2, "complete": False, "interrupted": False, "error": "",
         "started": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "seconds": 0,
         "program": {"name": "compare", "command": command, "commit": commit,
                     "compiler": first_line(["c++", "--version"]), "dpdk": f"DPDK {dpdk}" if dpdk else ""},
@@ -68,12 +68,13 @@ def point(peer, line, repeat, mode, count, latency):
     return {
         "mode": mode, "operation": peer.name, "device": "", "size": size, "mix": "fixed",
         "burst": 1 if mode == "latency" else max(1, min(32, 65536 // size)), "window": 1 if mode == "latency" else 0,
-        "queues": 1, "offered_rate": 0, "copy": "cpu",
+        "queues": 1, "offered_rate": 0, "copy": "cpu", "copy_mode": "cpu",
+        "completion": "received", "region": "direct" if peer.kind == "put" else "none", "lcores": 1, "server_lcores": 1,
         "pattern": "every line read" if peer.read else "not read", "verified": False,
         "clock": "on" if latency else "off", "repeat": repeat, "complete": not trouble, "error": trouble,
         "seconds": seconds, "messages": count["count"], "bytes": count["count"] * size,
         "messages_per_second": rate, "bytes_per_second": rate * size,
-        "flows": [{"name": "echo" if mode == "latency" else "out", "messages": count["count"],
+        "flows": [{"name": "echo" if mode == "latency" else "out", "queue": 0, "cpu": -1, "messages": count["count"],
                    "bytes": count["count"] * size, "seconds": seconds}],
         "round_trip_ns": latency, "round_trip_from_intended_ns": None,
         "placement": {"class": line["class"], "before_ns": line["probe_ns"][0], "after_ns": line["probe_ns"][1]},

@@ -8,6 +8,7 @@ from . import schema
 
 LARGEST_FILE = 64 << 20
 MOST_POINTS = 20000
+ADDED_IN_2 = {"copy_mode": "auto", "completion": "received", "region": "none", "lcores": 1, "server_lcores": 1}
 SCHEMA = pathlib.Path(__file__).resolve().parent.parent.parent / "doc" / "result.schema.json"
 
 
@@ -41,13 +42,33 @@ def read(path):
         raise Unusable(f"{path}: {what}") from error
 
 
+def brought_up(document):
+    """A result of version 1 as one of version 2: what was added, as it was then."""
+    points = document.get("points")
+    for point in points if isinstance(points, list) else ():
+        if not isinstance(point, dict):
+            continue
+        for name, value in ADDED_IN_2.items():
+            point.setdefault(name, value)
+        flows, counters = point.get("flows"), point.get("counters")
+        for flow in flows if isinstance(flows, list) else ():
+            if isinstance(flow, dict):
+                flow.update({"queue": 0, "cpu": -1, **flow})
+        if isinstance(counters, dict):
+            counters.setdefault("served", 0)
+    document["version"] = 2
+    return document
+
+
 def load(path):
-    """A result of the version that we know."""
+    """A result of a version that we know."""
     document = read(path)
     if not isinstance(document, dict) or document.get("format") != "ntbmsg-result":
         raise Unusable(f"{path}: not a result of ntbmsg")
-    if document.get("version") != 1:
-        raise Unusable(f"{path}: a result of version {str(document.get('version'))[:20]}, this tool knows 1")
+    if document.get("version") not in (1, 2):
+        raise Unusable(f"{path}: a result of version {str(document.get('version'))[:20]}, this tool knows 1 and 2")
+    if document["version"] == 1:
+        document = brought_up(document)
     try:
         schema.Checker(json.loads(SCHEMA.read_text())).check(document)
     except schema.Refused as refused:

@@ -7,9 +7,9 @@ import statistics
 
 LIMIT = "limit"
 # How our own messages travel: drawn first and thicker beside other things.
-OURS = ("queue", "send", "write", "write-imm", "read", "atomic")
-SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "window", "queues", "offered_rate", "copy", "pattern",
-          "verified", "clock")
+OURS = ("queue", "send", "write", "write-imm", "read", "fetch-add", "compare-swap")
+SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "window", "queues", "offered_rate", "copy", "copy_mode",
+          "completion", "region", "lcores", "server_lcores", "pattern", "verified", "clock")
 QUANTILES = ("p50", "p99", "p99_9")
 ONE_WAY = ("rate", "throughput", "bidirectional", "incast", "replay")
 # Repetitions that lie further apart than this, as a part of their median, are called noisy.

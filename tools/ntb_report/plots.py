@@ -35,8 +35,15 @@ def count_form(value):
 def line_name(figure, several_commits):
     """What is the same along one line of a plot over size."""
     words = [figure.operation]
+    if figure.completion != "received":
+        words.append(figure.completion)
+    # Of what the far end's CPU does not serve as a matter of course.
+    if figure.region == "served" and figure.operation.startswith("write"):
+        words.append("served")
     if figure.queues > 1:
         words.append(f"{figure.queues} queues")
+    if figure.lcores > 1:
+        words.append(f"{figure.lcores} lcores")
     if figure.mode in model.ONE_WAY and figure.mode not in ("rate", "throughput"):
         words.append(figure.mode)
     if figure.window > 1:

@@ -58,6 +58,26 @@ TEST(Histogram, ExtremesAreExactAndBoundTheRest)
     EXPECT_EQ(h.quantile(1), UINT64_MAX);
 }
 
+TEST(Histogram, AddingIsRecordingOfBoth)
+{
+    app::Histogram one, other, both;
+    for (const uint64_t value : {3u, 700u, 90000u}) {
+        one.record(value);
+        both.record(value);
+    }
+    other.add(app::Histogram());
+    for (const uint64_t value : {1u, 700u}) {
+        other.record(value);
+        both.record(value);
+    }
+    one.add(other);
+    EXPECT_EQ(one.count(), 5U);
+    EXPECT_EQ(one.min(), 1U);
+    EXPECT_EQ(one.max(), 90000U);
+    EXPECT_DOUBLE_EQ(one.mean(), both.mean());
+    EXPECT_EQ(one.quantile(0.5), both.quantile(0.5));
+}
+
 TEST(Histogram, QuantilesDoNotDecrease)
 {
     app::Histogram h;

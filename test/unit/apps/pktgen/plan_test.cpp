@@ -62,8 +62,49 @@ TEST(Plan, IncastTakesAllDevicesAtOnceAndOthersOneByOne)
     EXPECT_EQ(plan[2].point.way, pktgen::Way::in);
 }
 
+TEST(Plan, AtomicsAreOfOneSizeAndWindowsFitWhatIsLent)
+{
+    const auto plan = plan_of({"--mode", "rate", "--operation", "write,fetch-add", "--size",
+                               "64,16M", "--window", "4096", "--repeat", "1"});
+    ASSERT_EQ(plan.size(), 3U);
+    EXPECT_EQ(plan[0].point.window, 4096U);
+    EXPECT_EQ(plan[1].point.operation, pktgen::Operation::fetch_add);
+    EXPECT_EQ(plan[1].point.size, 8U);
+    EXPECT_EQ(plan[2].point.size, 1U << 24);
+    EXPECT_EQ(plan[2].point.window, 2U);
+    EXPECT_LE(plan[2].point.burst, plan[2].point.window);
+}
+
+TEST(Plan, RoundTripsOfWritesAreConfirmedAndRatesAreNot)
+{
+    const std::vector<std::string> words = {"--mode", "latency,rate", "--operation", "write,read",
+                                            "--size", "64",           "--repeat",    "1"};
+    const auto plan = plan_of(words);
+    ASSERT_EQ(plan.size(), 4U);
+    EXPECT_TRUE(plan[0].point.confirm);
+    EXPECT_FALSE(plan[1].point.confirm);
+    EXPECT_FALSE(plan[2].point.confirm);
+}
+
+TEST(Plan, GoesOverCopyEnginesOneAfterTheOther)
+{
+    const auto plan =
+        plan_of({"--mode", "rate", "--size", "8,64", "--copy", "dma,cpu", "--repeat", "1"});
+    ASSERT_EQ(plan.size(), 4U);
+    EXPECT_EQ(plan[1].copy, pktgen::CopyMode::dma);
+    EXPECT_EQ(plan[2].copy, pktgen::CopyMode::cpu);
+}
+
 TEST(Plan, EveryPointIsOneThatAServerAccepts)
 {
+    for (const auto &planned : plan_of({"--mode", "latency,load,rate,bidirectional", "--size",
+                                        "1-16M", "--window", "1,4096", "--queues", "1,31",
+                                        "--operation", "send,write,write-imm,read,atomic"})) {
+        if (pktgen::is_one_sided(planned.point.operation) ||
+            planned.point.size_to <= pktgen::largest_size) {
+            EXPECT_EQ(pktgen::check(planned.point), "");
+        }
+    }
     for (const auto &planned :
          plan_of({"--mode", "latency,load,rate,throughput,bidirectional", "--size", "1-16777215"}))
         EXPECT_EQ(pktgen::check(planned.point), "");
@@ -97,6 +138,39 @@ TEST(Point, ValuesOutOfRangeAreRefused)
     EXPECT_TRUE(refused([](Point &p) { p.run_us = 0; }));
     EXPECT_TRUE(refused([](Point &p) { p.rate = -1; }));
     EXPECT_TRUE(refused([](Point &p) { p.rate = __builtin_nan(""); }));
+}
+
+TEST(Point, OneSidedOperationsThatCannotBeAreRefused)
+{
+    using pktgen::Operation;
+    using pktgen::Point;
+    const auto refused = [](Operation operation, auto change) {
+        Point point;
+        point.operation = operation;
+        point.size = point.size_to = 8;
+        point.run_us = 1000;
+        EXPECT_EQ(pktgen::check(point), "");
+        change(point);
+        return !pktgen::check(point).empty();
+    };
+    EXPECT_TRUE(refused(Operation::fetch_add, [](Point &p) { p.size_to = p.size = 16; }));
+    EXPECT_TRUE(refused(Operation::write, [](Point &p) {
+        p.size_to = 1U << 24;
+        p.window = 3;
+    }));
+    EXPECT_TRUE(refused(Operation::write, [](Point &p) { p.size_to = (1U << 24) + 1; }));
+    EXPECT_TRUE(refused(Operation::write, [](Point &p) {
+        p.verify = true;
+        p.size = p.size_to = 7;
+    }));
+    EXPECT_TRUE(refused(Operation::read, [](Point &p) {
+        p.verify = true;
+        p.size_to = 9;
+    }));
+    EXPECT_TRUE(refused(Operation::read, [](Point &p) { p.confirm = true; }));
+    EXPECT_TRUE(refused(Operation::write, [](Point &p) { p.mode = pktgen::Mode::replay; }));
+    EXPECT_TRUE(
+        refused(Operation::write, [](Point &p) { p.queues = pktgen::largest_channels + 1; }));
 }
 
 } // namespace

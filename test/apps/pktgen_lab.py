@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hosts that run ntbmsg-pktgen, for the tests of it."""
+
+import contextlib
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import jsonschema
+
+from echo_hosts import PATIENCE, Failure, Process, World, await_fact, expect
+
+# Long enough for a figure, short enough for a test.
+SHORT = ("--seconds", "0.02", "--repeat", "1", "--timeout", str(PATIENCE))
+
+
+class Lab(World):
+    """Hosts that run ntbmsg-pktgen, on cables that are named."""
+
+    def __init__(self, pktgen, schema, folder):
+        super().__init__(pktgen, None, folder)
+        self.schema = jsonschema.Draft202012Validator(json.loads(schema.read_text()))
+
+    def host(self, core, own, cables=("cable",), memory="256", lcores=()):
+        eal = [*(lcores or ("-l", str(self.cores[core]))), "--no-huge", "-m", memory, "--no-pci", "--no-shconf",
+               "--no-telemetry"]
+        for i, cable in enumerate(cables):
+            eal.append(f"--vdev=raw_plx_ntb{i},cable={self.folder / cable}")
+        command = [self.echo, *eal, "--", *own]
+        process = Process(command, self.folder / f"log{len(self.processes)}", subprocess.DEVNULL)
+        self.processes.append(process)
+        return process
+
+    def serve(self, *own, **more):
+        return self.host("serve", ["--serve", *own], **more)
+
+    def drive(self, *own, **more):
+        return self.host("send", [*SHORT, *own], **more)
+
+    def result(self, name="result"):
+        """A result file, which has to be what the schema says."""
+        found = json.loads((self.folder / name).read_text())
+        for error in self.schema.iter_errors(found):
+            raise Failure(f"{error.json_path}: {error.message}")
+        return found
+
+    def measured(self, *own, **more):
+        """Drives; returns the result."""
+        self.drive(*own, "--json", str(self.folder / "result"), **more).expect_end(0)
+        result = self.result()
+        expect(result["complete"] and not result["error"], "not complete")
+        return result
+
+
+def expect_good(point):
+    expect(point["complete"], f"not complete: {point}")
+    expect(point["messages"] > 0 and point["bytes"] == point["messages"] * point["size"]
+           or point["mix"] != "fixed", f"counts: {point['messages']}, {point['bytes']}")
+    expect(not any(point["checks"].values()), f"checks: {point['checks']}")
+
+
+def await_points(lab, driver, count):
+    def fact():
+        path = lab.folder / "result"
+        return driver.child.poll() is not None or \
+            path.exists() and len(json.loads(path.read_text())["points"]) >= count
+    await_fact(fact, f"{count} points")
+    expect(driver.child.poll() is None, f"it ended early:\n{driver.text()}")
+
+
+def run_case(cases):
+    """Runs the case that the command line names: ntbmsg-pktgen SCHEMA CASE."""
+    pktgen, schema, name = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="ntbmsg-pktgen-") as folder:
+        lab = Lab(pktgen, pathlib.Path(schema), pathlib.Path(folder))
+        with contextlib.closing(lab):
+            try:
+                cases["case_" + name](lab)
+            except Failure as failure:
+                print(f"{name}: {failure}")
+                for process in lab.processes:
+                    print(f"--- {' '.join(process.child.args)}\n{process.text()}")
+                sys.exit(1)

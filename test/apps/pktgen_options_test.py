@@ -1,0 +1,72 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ntbmsg-pktgen says to a command line that is wrong.
+
+    pktgen_options_test.py ntbmsg-pktgen SCHEMA CASE
+"""
+
+from echo_hosts import DEVICE
+from pktgen_lab import SHORT, run_case
+
+
+def case_bad_arguments(lab):
+    incast = ["--mode", "incast"]
+    table = (
+        (["--nonsense"], "unknown option --nonsense"),
+        (["--mode", "fast"], 'there is no "fast"'),
+        (["--size", "0"], "must be a list"),
+        (["--size", "64,,8"], "must be a list"),
+        (["--size", "9-8"], "must be a list"),
+        (["--size", "1-1G:1"], "must be a list"),
+        (["--size", "99999999999999999999"], "must be a list"),
+        (["--burst", "257"], "from 1 to 256"),
+        (["--window", "4097"], "from 1 to 4096"),
+        (["--queues", "64"], "from 1 to 63"),
+        (["--mode", "load", "--rate", "0"], "must be a list of rates"),
+        (["--rate", "1K"], "--rate goes with --mode load"),
+        (["--mode", "rate", "--window", "2"], "--window goes with --mode latency"),
+        (["--mix", "imix", "--size", "64"], "contradict each other"),
+        (["--mix", "uniform:9-8"], "must be fixed, imix"),
+        (["--mix", "pcap:"], "must be fixed, imix"),
+        (["--mode", "replay"], "go together"),
+        (["--pcap", "x"], "go together"),
+        (["--mode", "replay", "--pcap", "x", "--size", "8"], "no other mode"),
+        (["--pace", "max"], "--pace goes with"),
+        (incast, "wants several peers"),
+        ([*incast, "--device", DEVICE, "--device", DEVICE], "the same one twice"),
+        (["--mode", "load", "--clock", "off"], "contradict each other"),
+        (["--clock", "slow"], "must be on or off"),
+        (["--operation", "telepathy"], 'there is no "telepathy"'),
+        (["--region", "direct"], "--region goes with --operation write"),
+        (["--operation", "write", "--region", "far"], "must be direct or served"),
+        (["--operation", "read", "--completion", "done"], "--completion goes with --operation write"),
+        (["--operation", "write", "--completion", "soon"], "must be stored or done"),
+        (["--operation", "write", "--completion", "stored", "--region", "served"], "contradict each other"),
+        (["--operation", "write", "--mode", "replay", "--pcap", "x"], "know no packets"),
+        (["--operation", "atomic", "--mix", "pcap:x"], "know no packets"),
+        (["--operation", "read", "--mix", "imix", "--verify"], "wants one size"),
+        (["--operation", "write", "--mode", "bidirectional", "--capture", "x"], "--capture takes messages"),
+        (["--operation", "send", "--queues", "32"], "at most 31 with channels"),
+        (["--serve", "--operation", "write", "--queues", "32"], "at most 31 with channels"),
+        (["--mode", "replay", "--pcap", "x", "--queues", "2"], "over one queue"),
+        (["--copy", "cpu,magic"], "must be a list of cpu, dma and auto"),
+        (["--serve", "--copy", "dma"], "--copy is said by the end that drives"),
+        (["--serve", "--region", "served"], "--region is said by the end that drives"),
+        (["--pattern", "noise"], "must be counter"),
+        (["--capture", "x"], "takes what arrives at this end"),
+        (["--json", "-", "--csv", "-"], "cannot share"),
+        (["--once"], "--once goes with --serve"),
+        (["--ring", "100"], "power of two"),
+        (["--seconds", "0"], "must be a time"),
+        (["--serve", "--mode", "rate"], "--mode is said by the end that drives"),
+        (["--serve", "--json", "x"], "--json is said by the end that drives"),
+        (["--serve", "--queues", "1,2"], "one number with --serve"),
+    )
+    for own, text in table:
+        lab.host("send", own, cables=()).expect_end(2, text)
+    lab.host("send", ["--help"], cables=()).expect_end(0, "--serve", "--mode LIST")
+    lab.host("send", [*SHORT, "--device", "raw_plx_ntb7"]).expect_end(1, "raw_plx_ntb7 cannot be opened")
+
+
+if __name__ == "__main__":
+    run_case(globals())
