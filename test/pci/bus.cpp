@@ -6,12 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <sstream>
 
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
-#include <rte_log.h>
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>
 
@@ -27,27 +25,6 @@ namespace
 constexpr unsigned huge_pages_wanted = 48;
 
 std::unique_ptr<Sysfs> tree;
-
-// One stream for the whole process: EAL's threads may be logging whenever it would be closed.
-FILE *journal_file = nullptr;
-char *journal_text = nullptr;
-size_t journal_bytes = 0;
-
-void open_journal()
-{
-    journal_file = open_memstream(&journal_text, &journal_bytes);
-    rte_openlog_stream(journal_file);
-}
-
-/// All that was logged so far.
-std::string journal()
-{
-    flockfile(journal_file); // who logs may move the text
-    fflush_unlocked(journal_file);
-    std::string all(journal_text, journal_bytes);
-    funlockfile(journal_file);
-    return all;
-}
 
 std::string obstacle;
 bool eal_started = false;
@@ -87,7 +64,7 @@ void start_eal()
     }
     eal_started = true;
     sched_setaffinity(0, sizeof(cores), &cores);
-    open_journal();
+    LogCapture::whole();
     if (rte_eal_iova_mode() != RTE_IOVA_PA)
         obstacle = "EAL gives no physical addresses here (CAP_SYS_ADMIN is missing)";
 }
@@ -101,23 +78,6 @@ Sysfs &sysfs()
 const std::string &why_no_bus()
 {
     return obstacle;
-}
-
-LogCapture::LogCapture() : begin_(journal().size()) {}
-
-std::string LogCapture::text() const
-{
-    return journal().substr(begin_);
-}
-
-std::string LogCapture::driver() const
-{
-    std::istringstream all(text());
-    std::string lines;
-    for (std::string line; std::getline(all, line);)
-        if (line.find("plx_ntb: ") != std::string::npos)
-            lines += line + "\n";
-    return lines;
 }
 
 void OnTheBus::SetUp()
@@ -185,7 +145,7 @@ int main(int argc, char **argv)
     const int result = RUN_ALL_TESTS();
     if (test::eal_started) {
         if (result != 0)
-            std::fputs(test::journal().c_str(), stderr);
+            std::fputs(test::LogCapture::whole().c_str(), stderr);
         rte_eal_cleanup();
     }
     test::tree.reset();

@@ -3,6 +3,7 @@
 #ifndef TEST_PCI_BUS_HPP
 #define TEST_PCI_BUS_HPP
 
+#include "log_capture.hpp"
 #include "sysfs.hpp"
 
 #include <string>
@@ -16,19 +17,6 @@ namespace test
 /// with bus addresses that are physical, so it takes root and huge pages.
 Sysfs &sysfs();
 const std::string &why_no_bus();
-
-/// What EAL and the driver logged since this was made.
-class LogCapture
-{
-public:
-    LogCapture();
-    std::string text() const;
-    /// The driver's lines alone.
-    std::string driver() const;
-
-private:
-    size_t begin_;
-};
 
 class OnTheBus : public testing::Test
 {

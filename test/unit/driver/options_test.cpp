@@ -5,12 +5,10 @@
 
 #include <bit>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
+#include <log_capture.hpp>
 #include <plx_wire.hpp>
-#include <rte_log.h>
 
 using namespace plx::pmd;
 
@@ -216,16 +214,10 @@ TEST(Options, ARefusalIsOneLineThatNamesTheDevarg)
         {"cable=mem:x,heartbeat_ms=90,lost_ms=80", "lost_ms=80 has to be more than heartbeat_ms"},
     };
     for (const auto &[args, said] : refused) {
-        char *text = nullptr;
-        size_t bytes = 0;
-        FILE *log = open_memstream(&text, &bytes);
-        rte_openlog_stream(log);
+        const test::LogCapture log;
         Options o;
         EXPECT_EQ(parse(args, &o), -EINVAL) << args;
-        rte_openlog_stream(nullptr);
-        std::fclose(log);
-        const std::string line(text, bytes);
-        std::free(text);
+        const std::string line = log.text();
         EXPECT_NE(line.find(said), std::string::npos) << args << ": " << line;
         EXPECT_NE(line.find("raw_plx_ntb0: "), std::string::npos) << line;
         EXPECT_EQ(line.find('\n'), line.size() - 1) << args << ": " << line;

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <log_capture.hpp>
 #include <rte_bus_vdev.h>
 #include <rte_eal.h>
 #include <rte_rawdev.h>
@@ -37,7 +38,11 @@ int probe(bool in_secondary)
 TEST(Secondary, IsRefusedAndLeavesNothing)
 {
     const int before = rte_rawdev_count();
+    const test::LogCapture log;
     EXPECT_EQ(probe(true), -ENOTSUP);
+    EXPECT_NE(log.driver().find("raw_plx_ntb0: secondary processes are not supported"),
+              std::string::npos)
+        << log.text();
     EXPECT_EQ(rte_rawdev_count(), before);
     ASSERT_EQ(probe(false), 0) << "the primary one is welcome";
     EXPECT_EQ(rte_rawdev_count(), before + 1);

@@ -302,7 +302,8 @@ TEST_P(DrainInQueue, AnIdleRingIsNotTimed)
     EXPECT_EQ(pair.rx_half->drain, Drain::none);
 }
 
-INSTANTIATE_TEST_SUITE_P(Policies, DrainInQueue, testing::Values(Policy::plain, Policy::write_combining),
+INSTANTIATE_TEST_SUITE_P(Policies, DrainInQueue,
+                         testing::Values(Policy::plain, Policy::write_combining),
                          [](const auto &policy) {
                              return policy.param == Policy::plain ? "plain" : "write_combining";
                          });

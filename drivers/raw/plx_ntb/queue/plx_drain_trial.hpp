@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Which drain hint is best here, found out by the reader on the traffic itself: each hint the CPU
 // has is in force for a window of lines in turn, now and then, and what a line took decides. No
-// DPDK, no clock of its own, and nothing a message or a burst: the queue asks when something is due.
+// DPDK, no clock of its own, and nothing a message or a burst: the queue asks when something is
+// due.
 #ifndef PLX_DRAIN_TRIAL_HPP
 #define PLX_DRAIN_TRIAL_HPP
 
@@ -54,12 +55,12 @@ private:
     uint64_t lap_; ///< lines
     uint64_t window_lines_;
     uint64_t due_;
-    uint64_t round_begin_;  ///< position
-    uint64_t window_begin_; ///< position
-    uint64_t window_began_; ///< cycles
-    uint32_t now_[drain_count];            ///< costs in this round
+    uint64_t round_begin_;                   ///< position
+    uint64_t window_begin_;                  ///< position
+    uint64_t window_began_;                  ///< cycles
+    uint32_t now_[drain_count];              ///< costs in this round
     uint32_t relative_[drain_count][rounds]; ///< of the last rounds
-    Drain turns_[drain_count];             ///< in the order of their turns
+    Drain turns_[drain_count];               ///< in the order of their turns
     uint8_t turn_count_;
     uint8_t turn_;
     Phase phase_;
