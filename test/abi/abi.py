@@ -54,6 +54,15 @@ class Types:
     def target(die):
         return die.get_DIE_from_attribute('DW_AT_type') if 'DW_AT_type' in die.attributes else None
 
+    @staticmethod
+    def bounds(die):
+        """What gcc says by the last index, clang says by a count."""
+        for child in die.iter_children():
+            if 'DW_AT_upper_bound' in child.attributes:
+                yield f'[{child.attributes["DW_AT_upper_bound"].value + 1}]'
+            elif 'DW_AT_count' in child.attributes:
+                yield f'[{child.attributes["DW_AT_count"].value}]'
+
     def spell(self, die):
         if die is None:
             return 'void'
@@ -67,9 +76,7 @@ class Types:
         if die.tag == 'DW_TAG_const_type':
             return 'const ' + self.spell(self.target(die))
         if die.tag == 'DW_TAG_array_type':
-            bounds = [child.attributes['DW_AT_upper_bound'].value + 1 for child in die.iter_children()
-                      if 'DW_AT_upper_bound' in child.attributes]
-            return self.spell(self.target(die)) + ''.join(f'[{bound}]' for bound in bounds)
+            return self.spell(self.target(die)) + ''.join(self.bounds(die))
         if die.tag == 'DW_TAG_volatile_type':
             return 'volatile ' + self.spell(self.target(die))
         if die.tag == 'DW_TAG_subroutine_type':
@@ -97,7 +104,7 @@ def from_header(unit, header):
     files = unit.dwarfinfo.line_program_for_CU(unit).header['file_entry']
     for die in unit.get_top_DIE().iter_children():
         at = die.attributes.get('DW_AT_decl_file')
-        if at is not None and files[at.value - 1].name.decode() == header.name:
+        if at is not None and pathlib.PurePath(files[at.value - 1].name.decode()).name == header.name:
             yield die
 
 
