@@ -147,6 +147,9 @@ struct ntbmsg_stats {
     uint64_t bad_peer;       /**< what the peer's workers sent against the rules of channels */
     uint64_t tx_long;        /**< messages that went through the peer's rendezvous memory */
     uint64_t tx_long_bytes;  /**< stored there: what they hold, once */
+    uint64_t tx_dma;         /**< of tx_long, those that were given to a DMA engine */
+    uint64_t tx_dma_bytes;   /**< given to it */
+    uint64_t tx_dma_errors;  /**< its copies that failed, and were done by the CPU in its place */
 };
 
 /** The library's version at run time: major << 16 | minor. */
@@ -172,7 +175,8 @@ int ntbmsg_endpoint_open(const char *device, const struct ntbmsg_endpoint_option
 /**
  * Tells the peer, stops the device, and releases everything. mbufs that the caller still holds must
  * have been freed before. NULL is ignored. @return 0, or -EBUSY: mbufs of the endpoint's pools are
- * still held; it is stopped but not freed, call again.
+ * still held, by the caller or by a DMA engine that does not come to an end within seconds; it is
+ * stopped but not freed, call again.
  */
 int ntbmsg_endpoint_close(struct ntbmsg_endpoint *endpoint);
 
@@ -274,6 +278,42 @@ int ntbmsg_worker_arm(struct ntbmsg_worker *worker);
 
 /** Takes it back; by the same thread, after each wait. @return 0; -EINVAL NULL */
 int ntbmsg_worker_disarm(struct ntbmsg_worker *worker);
+
+/** A DMA engine for a worker. Fill in by ntbmsg_dma_options_init(), then set the dmadev. */
+struct ntbmsg_dma_options {
+    size_t size;        /**< set by the init function */
+    int16_t dma_dev;    /**< id of a dmadev that the caller has configured and started: one of the
+                             device's own (devarg dmadev=), or any other that reaches the window.
+                             It is stopped after the endpoint was closed, or the engine taken away */
+    uint16_t dma_vchan; /**< one of its virtual channels, memory to memory, which nobody else uses
+                             meanwhile */
+    uint32_t min_bytes; /**< long messages from so many bytes on go by it; 1: all; UINT32_MAX: none.
+                             0: as the device has measured for its own engines when the hosts
+                             connected (rawdev attribute dma_min), which may be never: on the twin,
+                             whose engine is the CPU, it is */
+    uint32_t depth;     /**< copies under way, 1 to 4096, rounded up to a power of two; 0: 256. The
+                             virtual channel should have as many descriptors */
+};
+
+/** Sets every field to its default, and size. NULL is ignored. */
+void ntbmsg_dma_options_init(struct ntbmsg_dma_options *options);
+
+/**
+ * Lets a DMA engine copy long messages (ntbmsg_channel_options::rendezvous_min) of a worker,
+ * straight from the sender's mbufs into the peer's rendezvous memory: given by each poll, rung once
+ * a poll, completions taken by each poll. An mbuf is held until the engine has read it. The peer is
+ * told of a part of a message when the engine has completed it. A copy that fails is done again by
+ * the CPU; an engine that halts, or takes no more, is not used any more, which is logged. Messages
+ * in memory without an IOVA go by the CPU; memory that the application brought has to be mapped for
+ * the engine. By the thread that drives the worker.
+ *
+ * @param worker   of an open endpoint
+ * @param options  NULL: none any more
+ * @return 0; -EINVAL NULL, an options.size of another library, a depth out of range; -ENODEV no
+ * such dmadev or virtual channel, or it does not copy from memory to memory; -EBUSY the engine
+ * before still has copies under way: poll, and call again; -ENOMEM
+ */
+int ntbmsg_worker_dma_set(struct ntbmsg_worker *worker, const struct ntbmsg_dma_options *options);
 
 /* ------------------------------------------------------------------------------------------------
  * Listening and connecting

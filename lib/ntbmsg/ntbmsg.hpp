@@ -227,6 +227,11 @@ public:
 
     /// ntbmsg_worker_poll()
     int poll() { return ntbmsg_worker_poll(worker_); }
+    /// ntbmsg_worker_dma_set()
+    int set_dma(const ntbmsg_dma_options *options)
+    {
+        return ntbmsg_worker_dma_set(worker_, options);
+    }
     /// ntbmsg_worker_event_fd()
     int event_fd() { return ntbmsg_worker_event_fd(worker_); }
     /// ntbmsg_worker_arm()

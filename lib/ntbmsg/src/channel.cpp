@@ -83,6 +83,8 @@ int pay_one(Channel &c, uint32_t bit)
     case owe_close:
         return send_op(w, c, protocol::op_close, 0, nullptr);
     case owe_reset:
+        if (rendezvous_copying(c)) // who gets it takes what the channel stored to as its own
+            return -EAGAIN;
         return send_op(w, c, protocol::op_reset, c.reason, nullptr);
     }
     return 0;

@@ -35,6 +35,22 @@ void dump_channel(const ChannelView &view, FILE *file)
                  view.receive_granted.messages);
 }
 
+void dump_engine(const CopyEngine &engine, FILE *file)
+{
+    if (peek(engine.copies) == nullptr)
+        return;
+    const uint32_t from = peek(engine.min_bytes);
+    std::fprintf(file, "    dmadev %d, channel %u: ", engine.dev, engine.vchan);
+    if (peek(engine.failed))
+        std::fprintf(file, "has failed");
+    else if (from == UINT32_MAX)
+        std::fprintf(file, "for no message");
+    else
+        std::fprintf(file, "for messages of %u bytes and more", from);
+    std::fprintf(file, "; %" PRIu64 " messages, %" PRIu64 " bytes, %" PRIu64 " copies failed\n",
+                 engine.messages.get(), engine.bytes.get(), engine.errors.get());
+}
+
 void dump_worker(const Worker &w, FILE *file)
 {
     const char *refused = w.refused.load(std::memory_order_relaxed);
@@ -44,6 +60,7 @@ void dump_worker(const Worker &w, FILE *file)
                  w.index, w.slots.used(), w.slots.count(), peek(w.budget.left.messages),
                  w.rx_dropped.get(), w.bad_peer.get(), refused != nullptr ? ": " : "",
                  refused != nullptr ? refused : "");
+    dump_engine(w.engine, file);
     ChannelView view;
     for (uint32_t slot = 0; slot < w.slots.count(); ++slot)
         if (view_channel(w, slot, view))

@@ -36,8 +36,12 @@ struct OutgoingMessage {
     uint32_t left;        ///< bytes that are not stored yet
     uint32_t piece_count; ///< that it takes
     uint32_t granted;     ///< pieces
-    uint32_t stored;      ///< pieces
-    uint32_t told;        ///< pieces of which the peer knows that they are stored
+    uint32_t stored;      ///< pieces: by the CPU, or given to the copy engine
+    uint32_t piece_at;    ///< bytes of the next one that are
+    uint32_t landed;      ///< pieces that are there
+    uint32_t told;        ///< pieces of which the peer knows that
+    uint32_t under_way;   ///< copies that the engine has not done yet
+    bool by_engine;
     bool announced;
     uint32_t pieces[protocol::pieces_max]; ///< the granted ones
 };
@@ -58,6 +62,8 @@ struct Rendezvous {
     uint32_t out_head, out_tail; ///< taken from the caller; stored
     uint32_t in_head, in_tail;   ///< announced; handed up
     uint32_t unreceived;         ///< pieces handed up, and not received by the application
+    uint32_t copies_until;       ///< the channel has ended: the engine's copies before this one
+                                 ///< may be its own
     IncomingMessage in[rendezvous_depth];
     OutgoingMessage out[rendezvous_depth];
 };
@@ -70,6 +76,7 @@ struct RendezvousMemory {
     uint32_t piece_count; ///< for messages; one more, the last, is for trying the way alone
 
     std::byte *peer_base;
+    uint64_t peer_bus;    ///< the same for copy engines; 0: out of their reach
     uint32_t peer_pieces; ///< 0: the peer has none
     uint32_t peer_piece_bytes;
     std::atomic<uint32_t> peer_longest; ///< message that fits; read by who accepts, too
@@ -85,7 +92,8 @@ struct RendezvousMemory {
     bool fence_owed;
     uint32_t fence; ///< number of the last one
     bool fenced_owed;
-    uint32_t peer_fence; ///< to be answered
+    uint32_t peer_fence;  ///< to be answered
+    uint32_t peer_copies; ///< once the engine's copies before this one are done
 
     Counter messages, stored_bytes; ///< that went this way
 };
@@ -130,6 +138,8 @@ bool rendezvous_receive(ntbmsg_channel &channel, uint32_t op, uint32_t argument,
 void rendezvous_received(ntbmsg_channel &channel, uint32_t pieces);
 /// The channel has ended. @param stopped  the peer stores nothing for it any more
 void rendezvous_end(ntbmsg_channel &channel, bool stopped);
+/// It has ended, and the copy engine may still store for it: RESET has to wait.
+bool rendezvous_copying(const ntbmsg_channel &channel);
 void rendezvous_free(ntbmsg_channel &channel);
 
 // rendezvous_out.cpp, rendezvous_in.cpp: each sends what it can.

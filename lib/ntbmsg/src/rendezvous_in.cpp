@@ -24,10 +24,9 @@ IncomingMessage &in_at(Rendezvous &r, uint32_t number)
 
 /// A channel whose messages are not received holds so much of the memory on top of one message, and
 /// no more. @param granted  pieces of messages that are not handed up yet
-bool may_hold(const Worker &w, const Rendezvous &r, uint32_t granted, uint32_t pieces)
+bool may_hold(const Worker &w, const Rendezvous &r, uint32_t granted)
 {
-    const uint32_t held = r.unreceived + granted;
-    return held == 0 || held + pieces <= w.rendezvous.piece_count / 4;
+    return r.unreceived + granted <= w.rendezvous.piece_count / 4;
 }
 
 /// All pieces of a message, or none: half a message would hold what another one waits for.
@@ -116,7 +115,7 @@ bool rendezvous_grant(Channel &c, Rendezvous &r)
     for (uint32_t i = r.in_tail; i != r.in_head; ++i) {
         IncomingMessage &in = in_at(r, i);
         if (in.mbuf == nullptr) {
-            if (!may_hold(w, r, granted, in.piece_count))
+            if (!may_hold(w, r, granted))
                 return true; // the application brings us back
             in.mbuf = in.untold = make_chain(w, in);
             if (in.mbuf == nullptr)
@@ -191,6 +190,8 @@ void rendezvous_end(Channel &c, bool stopped)
         return;
     Worker &w = *c.worker;
     w.moving.remove(c);
+    engine_leave(w, c);
+    r->copies_until = w.engine.given;
     for (; r->out_tail != r->out_head; ++r->out_tail)
         rte_pktmbuf_free(r->out[r->out_tail % rendezvous_depth].mbuf);
     for (; r->in_tail != r->in_head; ++r->in_tail) {
@@ -202,6 +203,11 @@ void rendezvous_end(Channel &c, bool stopped)
         else
             rendezvous_doubt(w, in.mbuf);
     }
+}
+
+bool rendezvous_copying(const Channel &c)
+{
+    return c.rendezvous != nullptr && !engine_passed(c.worker->engine, c.rendezvous->copies_until);
 }
 
 void rendezvous_free(Channel &c)

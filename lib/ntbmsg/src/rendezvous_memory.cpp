@@ -92,17 +92,21 @@ bool on_tried(Worker &w, uint32_t found)
     r.try_sent = false;
     r.try_owed = found == 0; // the mapping follows late
     r.ready = found == 1;
+    if (r.ready)
+        engine_choose(w);
     if (r.ready && !w.dedicated) // else those that wait are looked at by each poll
         tell_stalled(w);
     return true;
 }
 
-bool on_fence(RendezvousMemory &r, uint32_t number)
+bool on_fence(Worker &w, uint32_t number)
 {
+    RendezvousMemory &r = w.rendezvous;
     if (r.fenced_owed)
         return false; // one at a time
     r.fenced_owed = true;
     r.peer_fence = number;
+    r.peer_copies = w.engine.given;
     return true;
 }
 
@@ -186,6 +190,7 @@ void rendezvous_meet(Worker &w, const protocol::Hello &hello)
                                     (uint64_t{hello.pieces} + 1) * bytes, &view) != 0)
         return;
     r.peer_base = static_cast<std::byte *>(view.address);
+    r.peer_bus = view.bus;
     r.peer_pieces = hello.pieces;
     r.peer_piece_bytes = bytes;
     const uint64_t longest = uint64_t{std::min(hello.pieces, protocol::pieces_max)} * bytes;
@@ -222,8 +227,7 @@ bool rendezvous_worker_receive(Worker &w, uint32_t op, uint32_t argument, const 
         return false;
     if (op == protocol::op_tried)
         return on_tried(w, argument);
-    return op == protocol::op_fence ? on_fence(w.rendezvous, argument)
-                                    : on_fenced(w.rendezvous, argument);
+    return op == protocol::op_fence ? on_fence(w, argument) : on_fenced(w.rendezvous, argument);
 }
 
 void rendezvous_doubt(Worker &w, rte_mbuf *chain)
@@ -244,7 +248,8 @@ void rendezvous_chores(Worker &w)
     // A channel that was reset before owes its RESET in front of the fence.
     if (r.fence_owed && (w.chores & chore_owing) == 0)
         send_fence(w);
-    if (r.fenced_owed)
+    // What the engine still copies for a channel that was reset is in front of it.
+    if (r.fenced_owed && engine_passed(w.engine, r.peer_copies))
         r.fenced_owed = send_message(w, 0, protocol::op_fenced, r.peer_fence, nullptr) != 0;
     if (r.try_owed)
         send_try(w);
@@ -258,7 +263,9 @@ void rendezvous_chores(Worker &w)
         if (!rendezvous_grant(*c, *c->rendezvous) || !pushed)
             w.moving.push(*c);
     }
-    if (w.moving.empty() && !r.fence_owed && !r.fenced_owed && !r.try_owed && !r.tried_owed)
+    engine_submit(w.engine);
+    if (w.moving.empty() && engine_idle(w.engine) && !r.fence_owed && !r.fenced_owed &&
+        !r.try_owed && !r.tried_owed)
         w.chores &= ~chore_rendezvous;
 }
 

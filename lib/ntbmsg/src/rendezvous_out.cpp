@@ -33,25 +33,66 @@ Rendezvous *rendezvous_of(Channel &c)
     return c.rendezvous;
 }
 
-/// Stores one piece of the message.
-void store_piece(Worker &w, OutgoingMessage &o)
+void advance(const RendezvousMemory &r, OutgoingMessage &o, uint32_t bytes)
+{
+    o.left -= bytes;
+    o.piece_at += bytes;
+    o.segment_at += bytes;
+    if (o.piece_at == r.peer_piece_bytes || o.left == 0) {
+        ++o.stored;
+        o.piece_at = 0;
+    }
+    if (o.segment_at == o.segment->data_len) {
+        o.segment = o.segment->next;
+        o.segment_at = 0;
+    }
+}
+
+/// Gives the copy engine what lies in one segment and one piece. @return false: it takes no more
+bool give_part(Worker &w, Channel &c, OutgoingMessage &o, uint32_t number, uint32_t bytes)
 {
     const RendezvousMemory &r = w.rendezvous;
-    std::byte *to = r.peer_base + uint64_t{o.pieces[o.stored]} * r.peer_piece_bytes;
-    for (uint32_t room = std::min(r.peer_piece_bytes, o.left); room > 0;) {
-        const uint32_t n = std::min<uint32_t>(room, o.segment->data_len - o.segment_at);
-        w.endpoint->store(to, rte_pktmbuf_mtod_offset(o.segment, const std::byte *, o.segment_at),
-                          n);
-        to += n;
-        room -= n;
-        o.left -= n;
-        o.segment_at += n;
-        if (o.segment_at == o.segment->data_len) {
-            o.segment = o.segment->next;
-            o.segment_at = 0;
+    const uint64_t at = uint64_t{o.pieces[o.stored]} * r.peer_piece_bytes + o.piece_at;
+    const bool given =
+        engine_copy(w, {.channel = &c,
+                        .last_of = nullptr,
+                        .from = rte_pktmbuf_mtod_offset(o.segment, const std::byte *, o.segment_at),
+                        .to = r.peer_base + at,
+                        .from_iova = rte_pktmbuf_iova_offset(o.segment, o.segment_at),
+                        .to_bus = r.peer_bus + at,
+                        .bytes = bytes,
+                        .message = number,
+                        .ends_piece = o.piece_at + bytes == r.peer_piece_bytes || bytes == o.left});
+    o.under_way += given ? 1 : 0;
+    return given;
+}
+
+void store_part(Worker &w, OutgoingMessage &o, uint32_t bytes)
+{
+    const RendezvousMemory &r = w.rendezvous;
+    w.endpoint->store(r.peer_base + uint64_t{o.pieces[o.stored]} * r.peer_piece_bytes + o.piece_at,
+                      rte_pktmbuf_mtod_offset(o.segment, const std::byte *, o.segment_at), bytes);
+    o.landed += o.piece_at + bytes == r.peer_piece_bytes || bytes == o.left ? 1 : 0;
+}
+
+/// Moves one piece of the message, or the rest of one. @return false: the engine takes no more now
+bool move_piece(Worker &w, Channel &c, OutgoingMessage &o, uint32_t number)
+{
+    const uint32_t piece_bytes = w.rendezvous.peer_piece_bytes;
+    for (const uint32_t before = o.stored; o.stored == before;) {
+        const uint32_t bytes = std::min(
+            {piece_bytes - o.piece_at, o.left, uint32_t{o.segment->data_len} - o.segment_at});
+        if (o.by_engine && bytes != 0 && !give_part(w, c, o, number, bytes)) {
+            // One that has failed is done with what it was given, before the CPU goes on.
+            if (!w.engine.failed || o.under_way != 0)
+                return false;
+            o.by_engine = false;
         }
+        if (!o.by_engine)
+            store_part(w, o, bytes);
+        advance(w.rendezvous, o, bytes);
     }
-    ++o.stored;
+    return true;
 }
 
 bool announce(Worker &w, Channel &c, OutgoingMessage &o)
@@ -68,17 +109,23 @@ bool announce(Worker &w, Channel &c, OutgoingMessage &o)
     return true;
 }
 
-/// Stores what is granted of one message, and says so. @return false: more could be done
-bool push_one(Worker &w, Channel &c, OutgoingMessage &o, uint32_t &budget)
+/// Moves what is granted of one message. @return false: more could be done
+bool move(Worker &w, Channel &c, OutgoingMessage &o, uint32_t number, uint32_t &budget)
 {
-    for (; o.stored < o.granted && budget > 0; --budget)
-        store_piece(w, o);
-    if (o.stored != o.told) {
-        if (send_op(w, c, protocol::op_filled, o.stored - o.told, nullptr) != 0)
+    for (; o.stored < o.granted && budget > 0; --budget) {
+        if (!move_piece(w, c, o, number))
             return false;
-        o.told = o.stored;
     }
     return o.stored == o.granted;
+}
+
+/// Says what has landed. @return false: no room
+bool tell_landed(Worker &w, Channel &c, OutgoingMessage &o)
+{
+    if (o.landed != o.told && send_op(w, c, protocol::op_filled, o.landed - o.told, nullptr) != 0)
+        return false;
+    o.told = o.landed;
+    return true;
 }
 
 void finish(Worker &w, Channel &c, Rendezvous &r, OutgoingMessage &o)
@@ -130,7 +177,10 @@ bool rendezvous_take(Channel &c, rte_mbuf *m, uint32_t imm)
     o.left = m->pkt_len;
     const uint32_t piece = w.rendezvous.peer_piece_bytes;
     o.piece_count = (m->pkt_len - 1 + piece) >> std::countr_zero(piece);
-    o.granted = o.stored = o.told = 0;
+    o.granted = o.stored = o.piece_at = o.landed = o.told = o.under_way = 0;
+    o.by_engine = engine_wants(w, m);
+    if (o.by_engine)
+        w.engine.messages.add(1);
     o.announced = false;
     c.tx.sent({1, 0});
     c.tx_messages.add(1);
@@ -149,15 +199,18 @@ bool rendezvous_push(Channel &c, Rendezvous &r)
             return false;
     }
     uint32_t budget = pieces_a_poll;
-    while (r.out_tail != r.out_head) {
-        OutgoingMessage &o = out_at(r, r.out_tail);
-        if (!push_one(w, c, o, budget))
+    for (uint32_t i = r.out_tail; i != r.out_head; ++i) {
+        OutgoingMessage &o = out_at(r, i);
+        const bool moved = move(w, c, o, i, budget);
+        // What one behind the first one has landed is told when it is its turn.
+        if (i == r.out_tail && !tell_landed(w, c, o))
             return false;
-        if (o.told != o.piece_count)
-            return true; // a grant brings us back
-        finish(w, c, r, o);
+        if (!moved || o.stored != o.piece_count)
+            return moved; // a grant brings us back
+        if (i == r.out_tail && o.told == o.piece_count)
+            finish(w, c, r, o);
     }
-    return true;
+    return true; // and so does the engine
 }
 
 bool rendezvous_take_grant(const Worker &w, Rendezvous &r, uint32_t pieces, const rte_mbuf *m)

@@ -54,11 +54,15 @@ int ntbmsg_stats_get(const ntbmsg_endpoint *endpoint, ntbmsg_stats *stats)
     for (unsigned i = 0; i < ntbmsg::stat_count; ++i)
         stats->*stats_table[i].field = values[i];
     stats->rx_dropped = stats->bad_peer = stats->tx_long = stats->tx_long_bytes = 0;
+    stats->tx_dma = stats->tx_dma_bytes = stats->tx_dma_errors = 0;
     for (uint32_t i = 0; i < endpoint->workers_made; ++i) {
         stats->rx_dropped += endpoint->workers[i].rx_dropped.get();
         stats->bad_peer += endpoint->workers[i].bad_peer.get();
         stats->tx_long += endpoint->workers[i].rendezvous.messages.get();
         stats->tx_long_bytes += endpoint->workers[i].rendezvous.stored_bytes.get();
+        stats->tx_dma += endpoint->workers[i].engine.messages.get();
+        stats->tx_dma_bytes += endpoint->workers[i].engine.bytes.get();
+        stats->tx_dma_errors += endpoint->workers[i].engine.errors.get();
     }
     return 0;
 }

@@ -71,6 +71,11 @@ void add_endpoint(const Endpoint &e, rte_tel_data *data)
     rte_tel_data_add_dict_u64(data, "rx_dropped", stats.rx_dropped);
     rte_tel_data_add_dict_u64(data, "bad_peer", bad_peer);
     rte_tel_data_add_dict_u64(data, "links", stats.links);
+    rte_tel_data_add_dict_u64(data, "tx_long", stats.tx_long);
+    rte_tel_data_add_dict_u64(data, "tx_long_bytes", stats.tx_long_bytes);
+    rte_tel_data_add_dict_u64(data, "tx_dma", stats.tx_dma);
+    rte_tel_data_add_dict_u64(data, "tx_dma_bytes", stats.tx_dma_bytes);
+    rte_tel_data_add_dict_u64(data, "tx_dma_errors", stats.tx_dma_errors);
 }
 
 /// Without a parameter the ids of the devices; with one, what is behind it.

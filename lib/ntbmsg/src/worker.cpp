@@ -27,6 +27,9 @@ constexpr uint32_t polls_a_look = 16;
 
 void say_hello(Worker &w)
 {
+    // What was copied for the connection before must not meet what the peer lends in this one.
+    if (!engine_idle(w.engine))
+        return;
     protocol::Hello hello{};
     hello.magic = protocol::hello_magic;
     hello.major = protocol::major;
@@ -58,11 +61,14 @@ void send_notes(Worker &w)
 
 void pay_all(Worker &w)
 {
-    while (Channel *c = w.owing.first()) {
-        if (!pay(*c))
-            return;
+    for (Channel *c = w.owing.first(); c != nullptr;) {
+        Channel *after = OwingList::after(*c);
+        if (!pay(*c) && !rendezvous_copying(*c))
+            return; // no room towards the peer
+        c = after;
     }
-    w.chores &= ~chore_owing;
+    if (w.owing.empty())
+        w.chores &= ~chore_owing;
 }
 
 void look_at_time(Worker &w)
@@ -345,6 +351,8 @@ unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 
 void do_chores(Worker &w)
 {
+    if (unlikely(!engine_idle(w.engine)))
+        engine_collect(w);
     if (connection_changed(w)) // nothing of the old one is done in the new one
         return;                // the next poll ends the channels first
     if ((w.chores & chore_hello) != 0)

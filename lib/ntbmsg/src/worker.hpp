@@ -13,6 +13,7 @@
 #include <rte_pmd_plx_ntb.h>
 
 #include "channel.hpp"
+#include "copy_engine.hpp"
 #include "protocol.hpp"
 #include "slots.hpp"
 
@@ -79,6 +80,7 @@ struct alignas(64) ntbmsg_worker {
     ntbmsg::Budget budget;
     ntbmsg::MovingList moving; ///< have long messages to go on with
     ntbmsg::RendezvousMemory rendezvous;
+    ntbmsg::CopyEngine engine;
     rte_mempool *control_pool;
     rte_mempool *op_pool;      ///< payloads of one-sided operations
     uint32_t peer_operations;  ///< requests that the peer keeps at a time on one channel

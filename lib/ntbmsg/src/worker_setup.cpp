@@ -118,6 +118,7 @@ void end_worker(Worker &w)
     for (uint32_t i = 0; i < w.slots.count(); ++i)
         forget(w.slots[i]);
     rendezvous_lose(w);
+    engine_drain(w);
     rte_pktmbuf_free(w.empty);
     w.empty = nullptr;
 }
@@ -132,11 +133,12 @@ void free_worker(Worker &w)
     rte_mempool_free(w.control_pool);
     rte_mempool_free(w.op_pool);
     rendezvous_unmake(w);
+    engine_free(w.engine);
 }
 
 unsigned held_mbufs(const Worker &w)
 {
-    unsigned held = 0;
+    unsigned held = engine_idle(w.engine) ? 0 : 1;
     for (const rte_mempool *pool : {w.rx_pool, w.control_pool, w.op_pool, w.rendezvous.pool}) {
         if (pool != nullptr)
             held += rte_mempool_in_use_count(pool);

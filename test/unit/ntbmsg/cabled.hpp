@@ -28,10 +28,14 @@ protected:
     void SetUp() override
     {
         static unsigned cables = 0;
-        const std::string arguments = "cable=mem:ntbmsg" + std::to_string(++cables) + patient;
+        const std::string arguments =
+            "cable=mem:ntbmsg" + std::to_string(++cables) + patient + extra_arguments();
         ASSERT_EQ(rte_vdev_init(near_device, arguments.c_str()), 0);
         ASSERT_EQ(rte_vdev_init(far_device, arguments.c_str()), 0);
     }
+
+    /// Of both devices.
+    virtual const char *extra_arguments() const { return ""; }
 
     void TearDown() override
     {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Channels of endpoints with rendezvous memory, and messages whose bytes say where they belong.
+#ifndef LONG_MESSAGES_HPP
+#define LONG_MESSAGES_HPP
+
+#include "hostile_peer.hpp"
+
+constexpr uint32_t kib = 1024, mib = 1024 * kib;
+
+inline ntbmsg_endpoint_options with_memory(ntbmsg_endpoint_options options, uint32_t bytes)
+{
+    options.rendezvous_bytes = bytes;
+    options.tx_room = 65280;
+    options.tx_mbufs = 400;
+    return options;
+}
+
+/// On workers of both kinds, driven by turns from the test's thread; true: dedicated.
+class LongMessage : public Channels, public testing::WithParamInterface<bool>
+{
+protected:
+    static ntbmsg_endpoint_options long_options(uint32_t bytes)
+    {
+        ntbmsg_endpoint_options options = with_memory(worker_options(), bytes);
+        options.dedicated = GetParam();
+        return options;
+    }
+    void bring_up_with(uint32_t bytes)
+    {
+        ASSERT_NO_FATAL_FAILURE(bring_up(long_options(bytes)));
+        ntbmsg_channel_options options = channel_options();
+        options.send_depth = 4; // dedicated: what waits holds mbufs
+        ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_, options));
+    }
+    /// A message whose bytes say where they belong.
+    rte_mbuf *numbered(uint32_t bytes, uint32_t seed)
+    {
+        rte_mbuf *m = message(near_, bytes, 0);
+        uint32_t at = 0;
+        for (rte_mbuf *s = m; s != nullptr; s = s->next) {
+            auto *data = rte_pktmbuf_mtod(s, uint8_t *);
+            for (uint32_t i = 0; i < s->data_len; ++i)
+                data[i] = byte_at(at++, seed);
+        }
+        return m;
+    }
+    static uint8_t byte_at(uint32_t at, uint32_t seed)
+    {
+        return static_cast<uint8_t>((at + (at >> 12) + seed) * 131);
+    }
+    static bool is_numbered(const rte_mbuf *m, uint32_t bytes, uint32_t seed)
+    {
+        uint32_t at = 0;
+        for (const rte_mbuf *s = m; s != nullptr; s = s->next) {
+            const auto *data = rte_pktmbuf_mtod(s, const uint8_t *);
+            for (uint32_t i = 0; i < s->data_len; ++i)
+                if (data[i] != byte_at(at++, seed))
+                    return false;
+        }
+        return at == bytes && m->pkt_len == bytes;
+    }
+    /// Sends it as soon as there is room.
+    bool send(ntbmsg_channel *channel, rte_mbuf *m, uint32_t imm = 0)
+    {
+        int sent = 0;
+        EXPECT_NE(m, nullptr);
+        return pump(
+                   [&] { return (sent = ntbmsg_channel_send_burst(channel, &m, &imm, 1)) != 0; }) &&
+               sent == 1;
+    }
+    void expect(ntbmsg_channel *channel, uint32_t bytes, uint32_t seed)
+    {
+        uint32_t imm = 0;
+        rte_mbuf *got = receive_one(channel, &imm);
+        ASSERT_NE(got, nullptr) << bytes;
+        EXPECT_EQ(imm, seed);
+        EXPECT_TRUE(is_numbered(got, bytes, seed)) << bytes << " " << got->pkt_len;
+        rte_pktmbuf_free(got);
+    }
+
+    ntbmsg_channel *near_channel_ = nullptr;
+    ntbmsg_channel *far_channel_ = nullptr;
+};
+
+#endif
