@@ -190,18 +190,18 @@ Owner *owner_of(Channel &c)
 bool tell_imm(Channel &c, Answer &a)
 {
     if (c.cq != nullptr && c.handle) {
-        if (!cq_reserve(*c.cq, 1))
+        if (!cq_reserve(c))
             return false;
         a.kind = Answer::Kind::done; // before a callback that could come back here
-        cq_put(*c.cq, {.id = 0,
-                       .channel = handle_of(c),
-                       .user = c.user,
-                       .value = 0,
-                       .bytes = a.bytes,
-                       .imm = a.imm,
-                       .status = 0,
-                       .op = NTBMSG_OP_RECV_IMM,
-                       .reserved = {}});
+        cq_put(c, {.id = 0,
+                   .channel = handle_of(c),
+                   .user = c.user,
+                   .value = 0,
+                   .bytes = a.bytes,
+                   .imm = a.imm,
+                   .status = 0,
+                   .op = NTBMSG_OP_RECV_IMM,
+                   .reserved = {}});
     }
     a.kind = Answer::Kind::done;
     return true;

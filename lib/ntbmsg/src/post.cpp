@@ -91,26 +91,26 @@ void store_pieces(const ntbmsg_channel &c, const ntbmsg_work &work)
 bool store_and_complete(ntbmsg_channel &c, const ntbmsg_work &work, uint32_t bytes)
 {
     const bool signal = (work.flags & NTBMSG_WORK_SIGNAL) != 0;
-    if (signal && !cq_reserve(*c.cq, 1))
+    if (signal && !cq_reserve(c))
         return false;
     store_pieces(c, work);
     if (signal)
-        cq_put(*c.cq, {.id = work.id,
-                       .channel = handle_of(c),
-                       .user = c.user,
-                       .value = 0,
-                       .bytes = bytes,
-                       .imm = 0,
-                       .status = 0,
-                       .op = work.op,
-                       .reserved = {}});
+        cq_put(c, {.id = work.id,
+                   .channel = handle_of(c),
+                   .user = c.user,
+                   .value = 0,
+                   .bytes = bytes,
+                   .imm = 0,
+                   .status = 0,
+                   .op = work.op,
+                   .reserved = {}});
     return true;
 }
 
 bool push(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t bytes, bool stored)
 {
     const uint8_t pieces = stored ? 0 : static_cast<uint8_t>(work.sge_count);
-    if (!requester_has_room(r, pieces) || !cq_reserve(*c.cq, 1))
+    if (!requester_has_room(r, pieces) || !cq_reserve(c))
         return false;
     Operation o{};
     o.remote = work.remote;

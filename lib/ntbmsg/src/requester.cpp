@@ -72,18 +72,18 @@ void complete(Channel &c, Operation o, int status)
         return;
     }
     if (o.status == 0 && (o.flags & NTBMSG_WORK_SIGNAL) == 0) {
-        cq_release(*c.cq, 1);
+        cq_release(c);
         return;
     }
-    cq_put(*c.cq, {.id = o.id,
-                   .channel = handle_of(c),
-                   .user = c.user,
-                   .value = o.value,
-                   .bytes = o.status == 0 ? o.bytes : 0,
-                   .imm = 0,
-                   .status = o.status,
-                   .op = o.op,
-                   .reserved = {}});
+    cq_put(c, {.id = o.id,
+               .channel = handle_of(c),
+               .user = c.user,
+               .value = o.value,
+               .bytes = o.status == 0 ? o.bytes : 0,
+               .imm = 0,
+               .status = o.status,
+               .op = o.op,
+               .reserved = {}});
 }
 
 /// Takes the oldest operation out; its place may be used again at once.

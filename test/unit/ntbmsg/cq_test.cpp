@@ -112,4 +112,55 @@ TEST_F(CompletionQueue, TheDescriptorTellsWhenItIsArmed)
     EXPECT_FALSE(readable(fd)) << "what it told before is forgotten";
 }
 
+// The first worker has a way into the queue of its own, the others share one: both are told.
+TEST_F(CompletionQueue, WorkersShareIt)
+{
+    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+    ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    ntbmsg_remote_close(remote_);
+    ntbmsg_cq *cq = nullptr;
+    ASSERT_EQ(ntbmsg_cq_create(2, nullptr, nullptr, &cq), 0);
+    ntbmsg_channel_options mine = channel_options(here_), theirs = channel_options(there_);
+    mine.cq = theirs.cq = cq;
+    ASSERT_NO_FATAL_FAILURE(open_channel(mine, theirs));
+    remote_ = open_remote(token_of(region_));
+    const int fd = ntbmsg_cq_event_fd(cq);
+    ASSERT_GE(fd, 0);
+    EXPECT_EQ(ntbmsg_cq_arm(cq), 0);
+
+    uint8_t byte = 1;
+    const ntbmsg_sge sge{&byte, 1, 0};
+    ntbmsg_work write = work(NTBMSG_OP_WRITE_IMM, remote_, 0, &sge, 1);
+    unsigned told_here = 0, told_there = 0;
+    for (write.imm = 0; write.imm < 100; ++write.imm) {
+        ASSERT_EQ(post_patiently(write), 1);
+        ASSERT_TRUE(await([&] { return readable(fd); }));
+        // Where it is full, what is left waits.
+        settle();
+        ntbmsg_completion got[4];
+        while (const int n = ntbmsg_cq_poll(cq, got, 1 + write.imm % 4)) {
+            for (int i = 0; i < n; ++i) {
+                const bool is_word = got[i].op == NTBMSG_OP_RECV_IMM;
+                EXPECT_EQ(got[i].channel, is_word ? there_.channel : here_.channel);
+                EXPECT_EQ(is_word ? got[i].imm : 0u, is_word ? told_there : 0u) << "in order";
+                ++(is_word ? told_there : told_here);
+            }
+            settle();
+        }
+        ASSERT_EQ(ntbmsg_cq_arm(cq), 0);
+        ASSERT_EQ(told_here, write.imm + 1);
+        ASSERT_EQ(told_there, write.imm + 1);
+    }
+    // Each of them has its places, and no more.
+    unsigned taken = 0;
+    while (taken < 8 && post(write) == 1)
+        ++taken;
+    EXPECT_EQ(taken, 2u);
+    EXPECT_EQ(ntbmsg_cq_destroy(cq), -EBUSY);
+    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+    ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    here_.channel = there_.channel = nullptr;
+    EXPECT_EQ(ntbmsg_cq_destroy(cq), 0);
+}
+
 } // namespace
