@@ -17,6 +17,8 @@ namespace plx::queue::PLX_VARIANT
 
 /// Messages looked at before their mbufs are fetched in one go.
 inline constexpr unsigned run_max = 64;
+/// What is asked for of a message in posted buffers that comes alone.
+inline constexpr uint32_t ask_for_bytes = 2048;
 
 /// What a run consists of: inline messages of one line, inline messages, messages in posted
 /// buffers.
@@ -266,6 +268,15 @@ template <MemPolicy Mem, RunKind Kind>
     return first;
 }
 
+/// Asks for the lines of a message that comes alone, all at once: its reader gets to them only
+/// after what is left to do here.
+[[gnu::always_inline]] inline void ask_for(const rte_mbuf *m)
+{
+    const auto *data = rte_pktmbuf_mtod(m, const std::byte *);
+    for (uint32_t at = 0; at < m->data_len && at < ask_for_bytes; at += wire::line_bytes)
+        __builtin_prefetch(data + at, 0, 3);
+}
+
 [[gnu::noinline]] inline unsigned take_posted_run(Rx &q, const Run &run, rte_mbuf **mbufs,
                                                   Meta *meta, uint64_t &bytes)
 {
@@ -275,6 +286,8 @@ template <MemPolicy Mem, RunKind Kind>
         set_meta(meta != nullptr ? meta + i : nullptr, run.words[i], q.ring.line(q.tail + i));
         bytes += length;
     }
+    if (run.messages == 1)
+        ask_for(mbufs[0]);
     drain_lines(q.drain, q.ring, q.tail, q.tail + run.messages);
     q.tail += run.messages;
     return run.messages;

@@ -63,6 +63,8 @@ concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uin
 /// Coherent memory. word() is a store-release: it pairs with the load-acquire of load(), so bodies
 /// need no fence of their own, and ThreadSanitizer sees the edge.
 struct Plain {
+    /// Longest copy for which no ownership is asked ahead (doc/decisions/012-mid-sizes.md).
+    static constexpr size_t own_above = 2048;
     static constexpr bool whole_lines = false;
     static constexpr bool fenced = false;
     [[gnu::always_inline]] static void copy(std::byte *to, const std::byte *from, size_t n)
@@ -70,19 +72,24 @@ struct Plain {
         copy_bytes(to, from, n);
     }
     /// Asks for the ownership of lines ahead, so that the requests overlap; towards the end of the
-    /// lines of the next copy, so that it does not begin with a wait.
+    /// lines of the next copy, so that it does not begin with a wait. Not for short copies: there
+    /// the CPU's own prefetcher has more requests on their way than these would leave it.
     [[gnu::always_inline]] static void stream(std::byte *to, const std::byte *from, size_t n,
                                               const std::byte *next)
     {
         constexpr size_t ahead = 16 * wire::line_bytes, step = 4 * wire::line_bytes;
-        for (; n >= ahead + step; n -= step, to += step, from += step) {
-            own_lines<step>(to + ahead);
-            copy_bytes(to, from, step);
+        if (n > own_above) {
+            for (; n >= ahead + step; n -= step, to += step, from += step) {
+                own_lines<step>(to + ahead);
+                copy_bytes(to, from, step);
+            }
+            for (; n >= step; n -= step, to += step, from += step, next += step) {
+                own_lines<step>(next);
+                copy_bytes(to, from, step);
+            }
         }
-        for (; n >= step; n -= step, to += step, from += step, next += step) {
-            own_lines<step>(next);
+        for (; n >= step; n -= step, to += step, from += step)
             copy_bytes(to, from, step);
-        }
         copy_bytes(to, from, n);
     }
     [[gnu::always_inline]] static void body(std::byte *line, const Body &b) { b.store(line); }

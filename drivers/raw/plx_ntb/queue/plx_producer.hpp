@@ -18,6 +18,8 @@ namespace plx::queue::PLX_VARIANT
 inline constexpr uint32_t chunk_lines = 64;
 /// Lines whose ownership is asked for ahead of their stores, so that the requests overlap.
 inline constexpr uint32_t own_ahead = 24;
+/// Of the posted buffer that comes next.
+inline constexpr uint32_t own_next_bytes = 2048;
 /// No message takes more lines than this, so a chunk always holds at least one.
 static_assert(wire::inline_lines(wire::inline_bytes_max) <= chunk_lines);
 
@@ -255,6 +257,21 @@ template <MemPolicy Mem, class Copy>
     return true;
 }
 
+/// Asks for the lines that a message of @p bytes, like the one just sent, will be stored to: while
+/// that one is on its way the requests delay nothing.
+template <MemPolicy Mem>
+[[gnu::noinline]] void own_next_posted(Tx &q, uint64_t bytes)
+{
+    // What is wrong with a posted line is found again, and said, by who needs it.
+    if (q.cache_next == q.cache_end &&
+        (reserve_posted<Mem>(q, 1) != Put::taken || !take_posted_line<Mem>(q)))
+        return;
+    const std::byte *next = next_posted(q, nullptr);
+    const uint64_t most = own_next_bytes < q.s.peer_buf_bytes ? own_next_bytes : q.s.peer_buf_bytes;
+    for (uint64_t at = 0; at < bytes && at < most; at += wire::line_bytes)
+        Mem::own(next + at);
+}
+
 template <MemPolicy Mem>
 [[gnu::noinline]] Put put_posted(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
                                  const Meta &meta)
@@ -444,6 +461,8 @@ template <MemPolicy Mem, bool HasMeta>
     if (done == 0)
         return {0, why};
     out.publish(lines);
+    if (posted == 1 && n == 1)
+        own_next_posted<Mem>(q, bytes);
     q.head += lines;
     q.messages += done;
     count(q.stats.messages, done);
