@@ -243,16 +243,18 @@ TEST_F(PciProbe, SmallConfigurationSpaceIsMadeUpForByBar0)
     sysfs().unplug(nt.address);
 }
 
-TEST_F(PciProbe, TheLinkSideIsMatchedToo)
+TEST_F(PciProbe, TheLinkSideIsTakenOverWithTheSizesOfTheOtherBlock)
 {
     FakeFunction nt;
     nt.address = "0000:13:00.0";
     nt.rename(0x87A0, 0x80000000, nt0_link);
+    expect_refused(nt, {"BAR2 of a power of two on the other side"});
+    nt.registers[nt0_virtual + 0xD4] = 0xFC00000C; // 64 MiB
+    nt.registers[nt0_virtual + 0xD8] = 0xFFFFFFFF;
     const LogCapture log;
-    if (probe(nt) == 0) {
-        EXPECT_EQ(remove(nt.address), 0);
-    }
-    EXPECT_NE(log.driver().find(nt.address), std::string::npos) << "the driver was not asked";
+    ASSERT_EQ(probe(nt), 0) << log.text();
+    EXPECT_NE(log.driver().find("NT0, on the link side, pci"), std::string::npos) << log.driver();
+    EXPECT_EQ(remove(nt.address), 0);
     sysfs().unplug(nt.address);
 }
 
