@@ -30,10 +30,11 @@
  *   and poll sets of these), and polls for itself by ntbmsg_poll(),
  *   ntbmsg_worker_poll() or a receive;
  * - dedicated: one thread (an lcore, or a DPDK service) calls ntbmsg_worker_poll() without end and
- *   nothing else of the worker; any number of other threads use channels, each channel and poll
- *   set by one thread at a time. A shutdown, a reset and a close are asked for, and done when the
- *   worker gets to them; what was sent before them goes first. The polling has stopped, and no
- *   other call is under way, before the endpoint is closed.
+ *   nothing else of the worker; any number of other threads use channels, each channel, poll set
+ *   and completion queue by one thread at a time. Direct writes are stored by the thread that posts
+ *   them; all else is done by the worker. A shutdown, a reset and a close are asked for, and done
+ *   when the worker gets to them; what was sent before them goes first. The polling has stopped,
+ *   and no other call is under way, before the endpoint is closed.
  *
  * Open, close and event calls of one endpoint come from one thread at a time. Statistics and link
  * state are safe from any thread. Nothing here blocks but ntbmsg_wait_connected(),
@@ -616,8 +617,10 @@ struct ntbmsg_completion {
     uint8_t reserved[3]; /**< 0 */
 };
 
-/** Called for each completion, by the thread that drives the worker, instead of queueing it. It
- * must not block, close a channel or revoke a region; it may post operations. */
+/** Called for each completion, by the thread that drives the worker, instead of queueing it: for
+ * dedicated workers their polling thread, whose time it takes from all channels. It must not block,
+ * close a channel or revoke a region. It may reset one, and post operations: that counts as a use
+ * of the channel, so where the worker is dedicated no other thread posts on it at that time. */
 typedef void (*ntbmsg_completion_fn)(const struct ntbmsg_completion *completion, void *arg);
 
 /**
@@ -631,7 +634,8 @@ typedef void (*ntbmsg_completion_fn)(const struct ntbmsg_completion *completion,
  */
 int ntbmsg_cq_create(uint32_t entries, ntbmsg_completion_fn fn, void *arg, struct ntbmsg_cq **out);
 
-/** @return 0; -EBUSY some channel still has it. NULL is ignored. */
+/** @return 0; -EBUSY some channel still has it; for dedicated workers also until they have got to a
+ * close: call again. NULL is ignored. */
 int ntbmsg_cq_destroy(struct ntbmsg_cq *cq);
 
 /**
@@ -744,8 +748,7 @@ int ntbmsg_region_token_get(const struct ntbmsg_region *region, struct ntbmsg_re
  * @param channel  over which it will be used; belongs to it until ntbmsg_remote_close()
  * @param token    as the peer sent it
  * @param out      to be closed by ntbmsg_remote_close()
- * @return 0; -ENOTSUP the channel's worker is dedicated: it serves the peer's operations, and posts
- *   none; -EINVAL NULL, a token that cannot be, or a channel without a completion queue;
+ * @return 0; -EINVAL NULL, a token that cannot be, or a channel without a completion queue;
  *   -ENOTCONN the channel is not open; -ENOMEM
  */
 int ntbmsg_remote_open(struct ntbmsg_channel *channel, const struct ntbmsg_region_token *token,

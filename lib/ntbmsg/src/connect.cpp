@@ -250,7 +250,7 @@ int ntbmsg_channel_shutdown(ntbmsg_channel *channel)
     if (!may_send(state))
         return -ENOTCONN;
     if (c->proxy != nullptr) {
-        c->proxy->shut = true;
+        c->proxy->shut.store(true, std::memory_order_relaxed);
         call(*c, call_shut);
         return 0;
     }
@@ -283,6 +283,7 @@ int ntbmsg_channel_close(ntbmsg_channel *channel)
     Channel &c = *found;
     Using use(watch_of_user(c), "channel", __func__);
     if (c.proxy != nullptr) {
+        c.proxy->shut.store(true, std::memory_order_relaxed); // a callback may still come, and post
         use.leave();
         call(c, call_close);
         return 0;

@@ -131,6 +131,8 @@ void on_calls(Channel &c, uint32_t bits)
         begin(c);
     if ((bits & call_credit) != 0)
         claim(c);
+    if ((bits & call_post) != 0)
+        one_sided_take_up(c);
     if ((bits & call_more) != 0)
         publish(c);
     if ((bits & call_left) != 0)

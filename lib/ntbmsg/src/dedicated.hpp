@@ -30,6 +30,7 @@ enum Call : uint32_t {
     call_reset = 64,  ///< reset it
     call_close = 128, ///< the handle was given back
     call_left = 256,  ///< its poll set knows it no more
+    call_post = 512,  ///< operations were posted
 };
 
 /// Told to a poll set: the channel leaves it.
@@ -42,9 +43,9 @@ struct SendItem {
 
 struct alignas(64) Proxy {
     // The application's thread.
-    Parked mine;      ///< taken from the inbox
-    uint64_t claimed; ///< received, and the engine was told
-    bool shut;
+    Parked mine;            ///< taken from the inbox
+    uint64_t claimed;       ///< received, and the engine was told
+    std::atomic<bool> shut; ///< nothing more is sent or posted; a callback looks, too
     Counter rx_buffers, rx_pieces;
     // The engine.
     alignas(64) uint64_t credited; ///< messages, of what was received

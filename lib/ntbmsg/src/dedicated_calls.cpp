@@ -153,7 +153,7 @@ void tell_shared(Channel &c, uint32_t events)
 int send_shared(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
 {
     Proxy &p = *c.proxy;
-    if (p.shut)
+    if (p.shut.load(std::memory_order_relaxed))
         return -ESHUTDOWN;
     if (const int rc = send_error(state_of(c)); rc != 0)
         return rc;

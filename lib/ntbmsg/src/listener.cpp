@@ -150,16 +150,17 @@ void fill_request(Channel &c, ntbmsg_listener *listener, ntbmsg_request *request
 
 } // namespace
 
-void withdraw(Channel &c)
+bool withdraw(Channel &c)
 {
     Worker &w = *c.worker;
     const Locked held(w.lock);
     if (state_of(c) != state_requested)
-        return; // it was answered meanwhile
+        return false;
     leave_requests(c);
     w.timed.remove(c);
     w.owing.remove(c);
     w.slots.give_back(c);
+    return true;
 }
 
 void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)

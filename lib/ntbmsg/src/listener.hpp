@@ -10,8 +10,8 @@ namespace ntbmsg
 
 /// The peer asks for a channel. The mbuf stays the caller's.
 void on_connect(Worker &w, uint32_t port, const rte_mbuf *m);
-/// Forgets a request, unless it was answered.
-void withdraw(Channel &c);
+/// Forgets a request. @return false: it was answered meanwhile
+bool withdraw(Channel &c);
 /// Rejects requests whose listener was closed.
 void reject_orphans(Worker &w);
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "one_sided.hpp"
 
+#include <cerrno>
+
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
 #include "channel.hpp"
+#include "dedicated.hpp"
 #include "worker.hpp"
 
 namespace ntbmsg
@@ -50,6 +53,22 @@ void one_sided_go_on(Channel &c)
     w.chores |= chore_operations;
 }
 
+void one_sided_posted(Channel &c)
+{
+    if (c.proxy != nullptr)
+        call(c, call_post);
+    else
+        one_sided_go_on(c);
+}
+
+void one_sided_take_up(Channel &c)
+{
+    if (is_over(c))
+        requester_end(c, -ECONNRESET); // who posted did not know yet
+    else
+        one_sided_go_on(c);
+}
+
 void one_sided_chores(Worker &w)
 {
     // Each once: what one waits for, room in its queue of completions, says nothing of the others.
@@ -67,7 +86,7 @@ void one_sided_chores(Worker &w)
 bool one_sided_idle(const Channel &c)
 {
     const Owner *o = c.one_sided.owner;
-    const Requester *r = c.one_sided.requester;
+    const Requester *r = c.one_sided.requester();
     return (o == nullptr || (o->answered == o->next_request && o->held.mbuf == nullptr)) &&
            (r == nullptr || (r->next_answer == r->next_request && r->held.mbuf == nullptr &&
                              r->posted.load(std::memory_order_acquire) ==
@@ -82,7 +101,7 @@ void one_sided_end(Channel &c, int status)
         o->held = {};
         o->answered = o->next_request;
     }
-    if (Requester *r = c.one_sided.requester; r != nullptr) {
+    if (Requester *r = c.one_sided.requester(); r != nullptr) {
         rte_pktmbuf_free(r->held.mbuf);
         r->held = {};
         r->next_answer = r->next_request; // none will come
@@ -93,8 +112,9 @@ void one_sided_end(Channel &c, int status)
 void one_sided_free(Channel &c)
 {
     rte_free(c.one_sided.owner);
-    rte_free(c.one_sided.requester);
-    c.one_sided = {};
+    rte_free(c.one_sided.requester());
+    c.one_sided.owner = nullptr;
+    c.one_sided.made.store(nullptr, std::memory_order_relaxed);
 }
 
 } // namespace ntbmsg

@@ -78,7 +78,8 @@ struct Held {
 /// Posted by one thread, driven by the worker's; they may be the same.
 struct Requester {
     std::atomic<uint32_t> posted;  ///< operations so far; by who posts
-    std::atomic<uint32_t> retired; ///< operations completed, in order; by the worker
+    std::atomic<uint32_t> retired; ///< operations taken out, in order; by the worker
+    std::atomic<uint32_t> told;    ///< operations whose completions are where they belong
     std::atomic<uint32_t> pieces_retired;
     uint32_t pieces_posted;
     uint32_t sent;         ///< operations of which all was asked for
@@ -115,7 +116,8 @@ struct Owner {
 static_assert((protocol::requests_max & (protocol::requests_max - 1)) == 0);
 
 struct OneSided {
-    Requester *requester;
+    std::atomic<Requester *> made; ///< by who posts
+    Requester *requester() const { return made.load(std::memory_order_acquire); }
     Owner *owner;
     bool flushing; ///< one_sided_flush() is under way
 };
@@ -129,12 +131,21 @@ bool one_sided_flush(ntbmsg_worker &worker, ntbmsg_channel &channel);
 void one_sided_end(ntbmsg_channel &channel, int status);
 /// Goes on with the channels that could not before.
 void one_sided_chores(ntbmsg_worker &worker);
-/// Something was posted: it goes at once, or with the next polls. By who posts.
+/// Does what can be done now; the rest is left to the next polls.
 void one_sided_go_on(ntbmsg_channel &channel);
+/// Something was posted: it goes at once, or with the next polls. By who posts.
+void one_sided_posted(ntbmsg_channel &channel);
+/// Another thread has posted.
+void one_sided_take_up(ntbmsg_channel &channel);
 /// Nothing is under way and nothing owed: CLOSE may go.
 bool one_sided_idle(const ntbmsg_channel &channel);
 /// Frees what was made. Nothing is under way.
 void one_sided_free(ntbmsg_channel &channel);
+
+// post.cpp
+
+/// Why nothing can be posted. By who posts. @return 0: it can
+int post_error(const ntbmsg_channel &channel);
 
 // requester.cpp
 

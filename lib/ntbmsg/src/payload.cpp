@@ -22,19 +22,21 @@ public:
     Walk(const ntbmsg_sge *pieces, uint32_t mask, uint32_t first, uint32_t at)
         : pieces_(pieces), mask_(mask), piece_(first), at_(at)
     {
-        skip();
     }
-    std::byte *place() const { return static_cast<std::byte *>(now().address) + at_; }
-    uint32_t room() const { return now().bytes - at_; }
-    void pass(uint32_t bytes)
+    /// Of the piece to go on with. To be asked only while something of the operation is left: the
+    /// places behind its last piece may be filled by another thread.
+    uint32_t room()
     {
-        at_ += bytes;
         skip();
+        return now().bytes - at_;
     }
+    /// Where that is, once room() was asked.
+    std::byte *place() const { return static_cast<std::byte *>(now().address) + at_; }
+    void pass(uint32_t bytes) { at_ += bytes; }
 
 private:
     const ntbmsg_sge &now() const { return pieces_[piece_ & mask_]; }
-    /// Over what is used up. Who walks knows that something is left, or does not look.
+    /// Over what is used up.
     void skip()
     {
         for (unsigned passed = 0; passed < NTBMSG_MAX_SGES && at_ >= now().bytes; ++passed) {

@@ -8,6 +8,7 @@
 
 #include "channel.hpp"
 #include "cq.hpp"
+#include "dedicated.hpp"
 #include "endpoint.hpp"
 #include "one_sided.hpp"
 #include "worker.hpp"
@@ -144,16 +145,20 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
     const bool at_once =
         way > 0 && work.op == NTBMSG_OP_WRITE && (work.flags & NTBMSG_WORK_CONFIRM) == 0 &&
         c.cq->fn == nullptr &&
-        r.posted.load(std::memory_order_relaxed) == r.retired.load(std::memory_order_acquire);
+        r.posted.load(std::memory_order_relaxed) == r.told.load(std::memory_order_acquire);
     return at_once ? store_and_complete(c, work, bytes) : push(c, r, work, bytes, way > 0);
 }
 
 /// @return 0; why nothing can be posted
 int check_state(const ntbmsg_channel &c)
 {
+    // The connection first: its channels are ended before the worker goes on to the next one.
+    const bool changed = connection_changed(*c.worker);
     const uint8_t state = state_of(c);
-    if (likely(may_send(state))) // a store must not reach who comes next
-        return connection_changed(*c.worker) ? -ECONNRESET : 0;
+    if (unlikely(c.proxy != nullptr) && c.proxy->shut.load(std::memory_order_relaxed))
+        return -ESHUTDOWN;
+    if (likely(may_send(state)))
+        return changed ? -ECONNRESET : 0; // a store must not reach who comes next
     if (state == NTBMSG_CHANNEL_CONNECTING)
         return -ENOTCONN;
     return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN
@@ -161,6 +166,11 @@ int check_state(const ntbmsg_channel &c)
 }
 
 } // namespace
+
+int post_error(const ntbmsg_channel &c)
+{
+    return check_state(c);
+}
 
 } // namespace ntbmsg
 
@@ -172,7 +182,7 @@ int ntbmsg_post_burst(ntbmsg_channel *channel, const ntbmsg_work *works, uint16_
     const ntbmsg::Using use(ntbmsg::watch_of_user(*c), "channel", __func__);
     if (const int rc = ntbmsg::check_state(*c); unlikely(rc != 0))
         return rc;
-    ntbmsg::Requester *r = c->one_sided.requester;
+    ntbmsg::Requester *r = c->one_sided.requester();
     if (unlikely(r == nullptr))
         return -EINVAL; // no remote was ever opened for it
     const uint32_t before = r->posted.load(std::memory_order_relaxed);
@@ -188,6 +198,6 @@ int ntbmsg_post_burst(ntbmsg_channel *channel, const ntbmsg_work *works, uint16_
             break;
     }
     if (r->posted.load(std::memory_order_relaxed) != before)
-        ntbmsg::one_sided_go_on(*c);
+        ntbmsg::one_sided_posted(*c);
     return taken != 0 ? taken : refused;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Regions of the peer: tokens, and how writes go there.
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -45,15 +46,19 @@ std::byte *place_of(const Worker &w, const protocol::Token &t)
 
 void remote_probe(ntbmsg_remote &remote)
 {
-    Requester &r = *remote.channel->one_sided.requester;
+    Requester &r = *remote.channel->one_sided.requester();
     remote.until_probe = probe_every;
     if (!requester_has_room(r, 0))
         return;
     Operation probe{};
     probe.remote = &remote;
     probe.operand = rte_get_tsc_cycles() | 1; // another one each time
-    remote.channel->worker->endpoint->store(remote.address + remote.bytes, &probe.operand,
-                                            sizeof(probe.operand));
+    // Whoever else tries the same way now may store over it: the owner then says that it is not
+    // there, and it is tried again.
+    std::byte *line = remote.address + remote.bytes;
+    std::atomic_ref(*reinterpret_cast<uint64_t *>(line))
+        .store(probe.operand, std::memory_order_relaxed);
+    remote.channel->worker->endpoint->store(line, &probe.operand, 0); // pushes it out
     remote.way.store(Way::probing, std::memory_order_relaxed);
     requester_push(r, probe, nullptr);
 }
@@ -97,9 +102,7 @@ int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token
     std::memcpy(&t, token->bytes, sizeof(t));
     if (!ntbmsg::is_possible(t))
         return -EINVAL;
-    if (c->worker->dedicated)
-        return -ENOTSUP; // operations are sent by who posts them
-    if (!ntbmsg::may_send(ntbmsg::state_of(*c)) || ntbmsg::connection_changed(*c->worker))
+    if (ntbmsg::post_error(*c) != 0)
         return -ENOTCONN;
     if (ntbmsg::requester_of(*c) == nullptr)
         return -ENOMEM;
@@ -117,7 +120,7 @@ int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token
     remote->way.store(Way::served, std::memory_order_relaxed);
     if (remote->address != nullptr) {
         ntbmsg::remote_probe(*remote);
-        ntbmsg::one_sided_go_on(*c);
+        ntbmsg::one_sided_posted(*c);
     }
     ntbmsg::begin_use(*remote);
     *out = remote;

@@ -97,6 +97,13 @@ Operation take_oldest(Requester &r)
     return o;
 }
 
+void complete_oldest(Channel &c, Requester &r, int status)
+{
+    complete(c, take_oldest(r), status);
+    // Behind it: what completes when it is posted does not overtake it in the queue.
+    r.told.store(r.retired.load(std::memory_order_relaxed), std::memory_order_release);
+}
+
 void retire(Channel &c, Requester &r)
 {
     // What a callback posts is left for the next poll: it may be complete at once, and post again.
@@ -108,7 +115,7 @@ void retire(Channel &c, Requester &r)
             return;
         if (r.sent == r.retired.load(std::memory_order_relaxed))
             ++r.sent; // all of it was done when it was posted
-        complete(c, take_oldest(r), 0);
+        complete_oldest(c, r, 0);
     }
 }
 
@@ -235,8 +242,8 @@ bool take_done(Requester &r, Operation &o, uint32_t request, const rte_mbuf *m)
 
 Requester *requester_of(Channel &c)
 {
-    if (c.one_sided.requester != nullptr)
-        return c.one_sided.requester;
+    if (c.one_sided.requester() != nullptr)
+        return c.one_sided.requester();
     const uint32_t limit = c.operations;
     const uint32_t slots = std::bit_ceil(limit);
     const uint32_t pieces = std::bit_ceil(std::max(2 * slots, uint32_t{2 * NTBMSG_MAX_SGES}));
@@ -250,7 +257,7 @@ Requester *requester_of(Channel &c)
     r->piece_mask = pieces - 1;
     r->operations = reinterpret_cast<Operation *>(r + 1);
     r->pieces = reinterpret_cast<ntbmsg_sge *>(r->operations + slots);
-    c.one_sided.requester = r;
+    c.one_sided.made.store(r, std::memory_order_release); // the worker's thread finds it whole
     return r;
 }
 
@@ -276,7 +283,7 @@ void requester_push(Requester &r, const Operation &operation, const ntbmsg_sge *
 
 bool requester_receive(Channel &c, uint32_t op, uint32_t request, const rte_mbuf *m)
 {
-    Requester *r = c.one_sided.requester;
+    Requester *r = c.one_sided.requester();
     if (r == nullptr || r->next_answer == r->next_request)
         return false; // an answer to nothing
     Operation *o = oldest(*r);
@@ -296,7 +303,7 @@ bool requester_receive(Channel &c, uint32_t op, uint32_t request, const rte_mbuf
 
 bool requester_flush(Worker &w, Channel &c)
 {
-    Requester *r = c.one_sided.requester;
+    Requester *r = c.one_sided.requester();
     if (r == nullptr)
         return true;
     const bool all = send_requests(w, c, *r);
@@ -306,14 +313,14 @@ bool requester_flush(Worker &w, Channel &c)
 
 void requester_end(Channel &c, int status)
 {
-    Requester *r = c.one_sided.requester;
+    Requester *r = c.one_sided.requester();
     if (r == nullptr)
         return;
     for (Operation *o = oldest(*r); o != nullptr; o = oldest(*r)) {
         // What was stored directly and asked for no answer has been done.
         const bool done = o->all_sent && o->requests == 0;
         r->sent = r->retired.load(std::memory_order_relaxed) + 1;
-        complete(c, take_oldest(*r), done ? 0 : status);
+        complete_oldest(c, *r, done ? 0 : status);
     }
 }
 

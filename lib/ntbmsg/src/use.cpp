@@ -54,6 +54,11 @@ void Using::leave()
     watch_ = nullptr;
 }
 
+bool is_inside(const Watch *watch)
+{
+    return watch->thread.load(std::memory_order_relaxed) == rte_gettid();
+}
+
 void report_stale(const void *handle, const char *call)
 {
     NTBMSG_LOG(ERR, "%s() with a handle that was given back before: %p", call, handle);

@@ -39,6 +39,9 @@ private:
     Watch *watch_; ///< NULL: nothing to be left
 };
 
+/// The caller's thread is inside.
+bool is_inside(const Watch *watch);
+
 /// One line: a handle was used that had been given back.
 void report_stale(const void *handle, const char *call);
 
@@ -87,6 +90,10 @@ public:
     Using(Watch *, const char *, const char *) {}
     void leave() const {}
 };
+inline bool is_inside(const Watch *)
+{
+    return false;
+}
 template <class T>
 inline bool is_live(const T *object, const char *)
 {

@@ -95,14 +95,12 @@ void look_at_time(Worker &w)
 /// The connection that a channel belonged to is gone.
 void lose(Channel &c)
 {
-    const uint8_t state = state_of(c);
-    if (state == state_free)
+    if (state_of(c) == state_free)
         return;
     c.owed = 0;
-    if (state == state_requested) {
-        withdraw(c);
+    if (state_of(c) == state_requested && withdraw(c))
         return;
-    }
+    const uint8_t state = state_of(c);
     if (state == NTBMSG_CHANNEL_CONNECTING && !c.begun)
         return; // another thread has just made it, for the next connection
     if (state == NTBMSG_CHANNEL_REJECTED)
@@ -335,8 +333,9 @@ void set_deadline(Channel &c, uint64_t from_now_ms)
 
 unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
-    w.epoch = w.losses->load(std::memory_order_acquire);
+    const uint32_t epoch = w.losses->load(std::memory_order_acquire);
     lose_all(w);
+    w.epoch.store(epoch, std::memory_order_release); // pairs with post_error()
     w.chores |= chore_hello;
     const Meta *hello = std::find_if(
         meta, meta + n, [](const Meta &one) { return one.flags == protocol::op_hello; });

@@ -55,7 +55,7 @@ enum Chore : uint32_t {
 struct alignas(64) ntbmsg_worker {
     rte_pmd_plx_ntb_burst burst;         ///< of its queue pair, once that is set up
     const std::atomic<uint32_t> *losses; ///< of the endpoint: connections that were lost
-    uint32_t epoch;                      ///< what it was when the channels began
+    std::atomic<uint32_t> epoch;         ///< what it was when the channels began
     uint32_t chores;                     ///< Chore
     rte_mempool *rx_pool;                ///< of messages that came inside the ring
     ntbmsg::Slots slots;
@@ -162,10 +162,12 @@ void free_unread(Worker &w, rte_mbuf **mbufs, unsigned n);
 /// Tells those that met a full ring to try again.
 void tell_stalled(Worker &w);
 
+/// Other threads than the worker's look at the channel's state afterwards.
 inline bool connection_changed(const Worker &w)
 {
     // Pairs with the release in on_event(): what the driver told before is true.
-    return unlikely(w.losses->load(std::memory_order_acquire) != w.epoch);
+    return unlikely(w.losses->load(std::memory_order_acquire) !=
+                    w.epoch.load(std::memory_order_acquire));
 }
 
 /// Ends the channels if their connection is gone. By the thread that drives the worker.
@@ -191,7 +193,9 @@ inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 /// A thread uses a channel: all of a worker that runs to completion are used by one.
 inline Watch *watch_of_user(Channel &c)
 {
-    return c.worker->dedicated ? watch_of(c) : watch_of(*c.worker);
+    // A callback of a dedicated worker may come while the call that has posted is on its way out.
+    const bool alone = !c.worker->dedicated || is_inside(watch_of(*c.worker));
+    return alone ? watch_of(*c.worker) : watch_of(c);
 }
 /// A thread connects or accepts: any may where the worker is dedicated.
 inline Watch *watch_of_user(Worker &w)

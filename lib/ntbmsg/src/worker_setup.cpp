@@ -65,8 +65,8 @@ void forget(Channel &c)
 {
     if (state_of(c) == state_free)
         return;
-    if (state_of(c) == state_requested)
-        return withdraw(c);
+    if (state_of(c) == state_requested && withdraw(c))
+        return;
     leave_set(c);
     leave_cq(c);
     c.handle.store(false, std::memory_order_relaxed);

@@ -35,6 +35,8 @@ protected:
         options.rx_mbufs = 512;
         return options;
     }
+    /// What both endpoints are opened with.
+    virtual ntbmsg_endpoint_options options() const { return worker_options(); }
     static ntbmsg_channel_options channel_options(const End &end)
     {
         ntbmsg_channel_options options;
@@ -47,17 +49,18 @@ protected:
     void SetUp() override
     {
         Cabled::SetUp();
-        ASSERT_NO_FATAL_FAILURE(connect(worker_options()));
+        ASSERT_NO_FATAL_FAILURE(connect(options()));
         begin(here_, near_);
         begin(there_, far_);
         ASSERT_NO_FATAL_FAILURE(open_channel());
     }
     void TearDown() override
     {
-        for (End *end : {&here_, &there_}) {
+        for (End *end : {&here_, &there_})
             EXPECT_EQ(ntbmsg_channel_close(end->channel), 0);
+        get_to_closes();
+        for (End *end : {&here_, &there_})
             EXPECT_EQ(ntbmsg_cq_destroy(end->cq), 0);
-        }
         Cabled::TearDown();
     }
     static void begin(End &end, ntbmsg_endpoint *endpoint, uint32_t completions = 256)
@@ -114,6 +117,13 @@ protected:
     {
         for (unsigned i = 0; i < 100; ++i)
             turn();
+    }
+
+    /// A close is done at once, but by a dedicated worker: that gets to it with its polls.
+    void get_to_closes()
+    {
+        if (options().dedicated != 0)
+            settle();
     }
 
     static ntbmsg_region_token token_of(const ntbmsg_region *region)
