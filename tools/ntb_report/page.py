@@ -115,8 +115,9 @@ def limits_of(built, take):
             if f.operation == model.LIMIT and take(f)}
 
 
-def ratio_cell(limit, value, smaller):
-    if not limit or not value or not limit.median or not value.median:
+def ratio_cell(figure, limit, value, smaller):
+    """The limit has a reader: nothing is said of operations that nobody reads."""
+    if figure.completion not in ("received", "told") or not limit or not value or not limit.median or not value.median:
         return "–", ""
     return f"{value.median / limit.median if smaller else limit.median / value.median:.2f}x", ""
 
@@ -132,7 +133,7 @@ def round_trip_rows(built):
         quantiles = [spread_cell(f.latency(q) if f.clock == "on" else None, units.nanoseconds) for q in model.QUANTILES]
         yield [(plots.line_name(f, len(built.commits()) > 1), ""), (units.size(f.size), ""), (load, ""),
                spread_cell(mean, units.nanoseconds), *quantiles,
-               ratio_cell(limits.get(("latency", f.size)) if f.mode == "latency" else None, mean, True), noise_cell(f)]
+               ratio_cell(f, limits.get(("latency", f.size)) if f.mode == "latency" else None, mean, True), noise_cell(f)]
 
 
 def rate_rows(built):
@@ -143,7 +144,7 @@ def rate_rows(built):
         name = plots.line_name(f, len(built.commits()) > 1)
         yield [(name, ""), (units.size(f.size) if f.mix in ("", "fixed") else f.mix, ""), (f.burst, ""),
                spread_cell(f.rate(), units.per_second), spread_cell(f.throughput(), units.bytes_per_second),
-               ratio_cell(limits.get(("one way", f.size)), f.rate(), False), noise_cell(f)]
+               ratio_cell(f, limits.get(("one way", f.size)), f.rate(), False), noise_cell(f)]
 
 
 def tables(built):
