@@ -4,28 +4,15 @@
     library_telemetry_test.py channel_host
 """
 
-import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import tempfile
 
+from telemetry_client import Telemetry
+
 PATIENCE = 120
-
-
-class Telemetry:
-    def __init__(self, path):
-        self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.connection.settimeout(PATIENCE)
-        self.connection.connect(str(path))
-        self.connection.recv(1 << 16)
-
-    def __call__(self, command):
-        self.connection.send(command.encode())
-        answer = json.loads(self.connection.recv(1 << 17).decode())
-        return answer[command.split(",")[0]]
 
 
 def check_answers(ask):
@@ -84,7 +71,7 @@ def main():
                                  env={**os.environ, "RUNTIME_DIRECTORY": folder})
         try:
             await_ready(child)
-            ask = Telemetry(path)
+            ask = Telemetry(path, PATIENCE)
             check_answers(ask)
             check_refusals(ask)
             child.communicate(timeout=PATIENCE)

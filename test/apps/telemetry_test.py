@@ -8,12 +8,13 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+
+from telemetry_client import Telemetry
 
 PATIENCE = 60
 CARD = "0000:05:00.0"
@@ -30,19 +31,6 @@ def await_socket(path, child):
         assert child.poll() is None, "the host ended"
         assert time.monotonic() < deadline, "no telemetry socket"
         time.sleep(0.005)
-
-
-class Telemetry:
-    def __init__(self, path):
-        self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.connection.settimeout(PATIENCE)
-        self.connection.connect(str(path))
-        self.connection.recv(1 << 16)
-
-    def __call__(self, command):
-        self.connection.send(command.encode())
-        answer = json.loads(self.connection.recv(1 << 17).decode())
-        return answer[command.split(",")[0]]
 
 
 def check_answers(ask):
@@ -122,7 +110,7 @@ def main():
             try:
                 path = run / "rte" / "dpdk_telemetry.v2"
                 await_socket(path, child)
-                ask = Telemetry(path)
+                ask = Telemetry(path, PATIENCE)
                 while ask("/plx_ntb/link,0") in (None, {}) or ask("/plx_ntb/link,0")["state"] == "stopped":
                     assert child.poll() is None, "the host ended"
                 check_answers(ask)

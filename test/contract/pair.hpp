@@ -8,9 +8,11 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
+#include <rte_mbuf.h>
 #include <unistd.h>
 
 namespace contract
@@ -109,6 +111,28 @@ protected:
     }
     void one_way(const Stream &s) { exchange(traffic({s}, {}), traffic({}, {s})); }
     void both_ways(const Stream &s) { exchange(traffic({s}, {s}), traffic({s}, {s})); }
+
+    /// The near host gets a stream, keeps its mbufs, and sends them back as they are.
+    void send_on(const Stream &s)
+    {
+        Order keep = traffic({}, {s});
+        keep.keep = true;
+        exchange(keep, traffic({s}, {}));
+        const std::vector<rte_mbuf *> &kept = station().kept();
+        ASSERT_EQ(kept.size(), s.count);
+        far().begin(traffic({}, {s}));
+        for (uint32_t i = 0; i < s.count; ++i) {
+            rte_mbuf *m = kept[i];
+            rte_mbuf_refcnt_update(m, 1); // the station frees its own reference
+            const rte_pmd_plx_ntb_meta meta = test::message_meta(s, i);
+            int rc = 0;
+            for (unsigned tries = 0; rc == 0 && tries < 10'000'000; ++tries)
+                rc = rte_pmd_plx_ntb_tx_burst(id(), 0, &m, &meta, 1);
+            ASSERT_EQ(rc, 1);
+        }
+        const Answer there = far().end();
+        EXPECT_EQ(there.rc, 0) << there.text;
+    }
 
     /// Whatever a test did: everything ends, and every mbuf is home.
     void TearDown() override
