@@ -46,6 +46,8 @@ def check_answers(ask):
     windows = ask(f"/plx_ntb/windows,{device}")
     assert windows["kind"] == "alut" and windows["segments"] == 256, windows
     assert windows["grants"] == 0 and "grant_0" not in windows, windows
+    requesters = ask(f"/plx_ntb/requesters,{device}")
+    assert requesters["slot_0"] == "00:00.x CPU" and "DMA functions" in requesters["slot_2"], requesters
     copy = ask(f"/plx_ntb/copy,{device}")
     assert copy["engine"] in ("cpu", "dma"), copy
     assert ask(f"/plx_ntb/drain,{device}") == {"queue_0": "none, not tried"}

@@ -184,6 +184,26 @@ TEST_F(PciLive, DmaFunctionsCopyLongMessages)
     }
 }
 
+/// A NIC in the same machine, say, that is to reach the peer's memory.
+TEST_F(PciLive, AForeignRequesterReachesThePeerOnceItIsEntered)
+{
+    constexpr uint16_t nic = 0x4211;
+    bring_up();
+    const auto reaches = [&] {
+        uint64_t word = 0;
+        return plx::twin::window_read(cards_[0]->host(), 2, 0, &word, sizeof(word), nic);
+    };
+    const uint16_t id = hosts_[0]->station().id();
+    EXPECT_FALSE(reaches());
+    ASSERT_EQ(rte_pmd_plx_ntb_requester_add(id, nic), 0);
+    EXPECT_TRUE(reaches());
+    EXPECT_EQ(rte_pmd_plx_ntb_requester_add(id, nic), -EEXIST);
+    lose_and_meet_again();
+    EXPECT_TRUE(reaches());
+    ASSERT_EQ(rte_pmd_plx_ntb_requester_remove(id, nic), 0);
+    EXPECT_FALSE(reaches());
+}
+
 TEST_F(PciLive, AnInterruptWakesASleeper)
 {
     // No look but those of the control tick comes in between. Which of the two finds a message

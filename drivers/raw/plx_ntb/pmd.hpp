@@ -250,6 +250,12 @@ int device_destroy(const char *name);
 /// A service that looks after those who sleep on @p device. @return 0 or negative errno, logged
 int sleep_service_register(Device &device, uint32_t *id);
 void sleep_service_unregister(uint32_t id);
+// pmd_requester.cpp
+/// As rte_pmd_plx_ntb_requester_list().
+unsigned list_requesters(Device &device, rte_pmd_plx_ntb_requester *list, uint32_t n);
+/// "42:02.x"
+void requester_name(uint16_t id, char *text, size_t size);
+const char *requester_kind_name(rte_pmd_plx_ntb_requester_kind kind);
 // pmd_stats.cpp
 int xstats_get(const rte_rawdev *, const unsigned ids[], uint64_t values[], unsigned n);
 int xstats_get_names(const rte_rawdev *, rte_rawdev_xstats_name *names, unsigned size);

@@ -108,6 +108,18 @@ void dump_queue(FILE *file, Device &device, uint16_t index)
     std::fprintf(file, "    drain %s\n", text);
 }
 
+void dump_requesters(FILE *file, Device &device)
+{
+    rte_pmd_plx_ntb_requester list[facts::lut_entry_count];
+    const unsigned count = list_requesters(device, list, facts::lut_entry_count);
+    for (unsigned i = 0; i < count; ++i) {
+        char name[16];
+        requester_name(list[i].id, name, sizeof(name));
+        std::fprintf(file, "  requester %u: %s, %s\n", list[i].slot, name,
+                     requester_kind_name(list[i].kind));
+    }
+}
+
 } // namespace
 
 int attr_get(rte_rawdev *raw, const char *name, uint64_t *value)
@@ -191,6 +203,7 @@ int dump(rte_rawdev *raw, FILE *file)
         g.ring_lines, g.buffers, g.buf_bytes, g.posted, g.inline_max, device.max_message(),
         device.block().bytes, device.block().page_bytes);
     dump_copy(file, device.copy_choice());
+    dump_requesters(file, device);
     const ControlLock locked(device);
     for (uint16_t q = 0; q < device.queue_count(); ++q)
         dump_queue(file, device, q);

@@ -87,7 +87,7 @@ uint64_t reach_window(const rte_pci_device &nt, const PciBar &window)
         return window.bus;
     PLX_INIT_LOG(WARNING,
                  "%s: the IOMMU does not take BAR2 at 0x%" PRIx64
-                 ": DMA engines do not reach the peer, the CPU copies\n",
+                 ": no DMA engine reaches the peer, the CPU copies\n",
                  nt.name, window.bus);
     return 0;
 }
@@ -143,7 +143,7 @@ void pci_dma_claim(const rte_pci_device &nt, facts::Side side, const PciBar &win
         PLX_INIT_LOG(INFO, "%s: DMA channel %u is %s\n", nt.name, i, engine->pci->name);
     }
     platform->dma_channels = engines_found;
-    platform->window_bus = engines_found == 0 ? 0 : reach_window(nt, window);
+    platform->window_bus = reach_window(nt, window); // also for engines of other devices
 }
 
 void pci_dma_release(const rte_pci_device &nt)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What telemetry shows: /plx_ntb/list, and info, link, copy, drain, windows and regs of one device.
-// Called from telemetry's thread, while the application runs; it must not close the device
-// meanwhile, as with /rawdev/* of DPDK itself.
+// What telemetry shows: /plx_ntb/list, and info, link, copy, drain, windows, requesters and regs of
+// one device. Called from telemetry's thread, while the application runs; it must not close the
+// device meanwhile, as with /rawdev/* of DPDK itself.
 #include "pmd.hpp"
 
 #include <cerrno>
@@ -205,6 +205,25 @@ int windows(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
+int requesters(const char *, const char *params, rte_tel_data *data)
+{
+    const char *rest = nullptr;
+    Device *device = device_in(params, &rest);
+    if (device == nullptr)
+        return -EINVAL;
+    rte_pmd_plx_ntb_requester list[facts::lut_entry_count];
+    const unsigned count = list_requesters(*device, list, facts::lut_entry_count);
+    rte_tel_data_start_dict(data);
+    for (unsigned i = 0; i < count; ++i) {
+        char slot[16], id[16], what[48];
+        requester_name(list[i].id, id, sizeof(id));
+        std::snprintf(slot, sizeof(slot), "slot_%u", list[i].slot);
+        std::snprintf(what, sizeof(what), "%s %s", id, requester_kind_name(list[i].kind));
+        rte_tel_data_add_dict_string(data, slot, what);
+    }
+    return 0;
+}
+
 void add_register(const hw::RegValue &value, void *arg)
 {
     char name[48], text[16];
@@ -253,6 +272,8 @@ RTE_INIT(plx_ntb_telemetry)
                                "What receivers do with lines they have read. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/windows", windows,
                                "Memory that is lent to the peer. Parameters: id[,first grant]");
+    rte_telemetry_register_cmd("/plx_ntb/requesters", requesters,
+                               "Who of this host's bus reaches the peer. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/regs", regs,
                                "Registers of a part of the chip. Parameters: id[,part]");
 }

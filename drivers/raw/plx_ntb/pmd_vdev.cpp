@@ -191,6 +191,7 @@ constexpr FaultPair faults[] = {
     {RTE_PMD_PLX_NTB_FAULT_DMA_WRITE_ERROR, twin::Fault::dma_write_error},
     {RTE_PMD_PLX_NTB_FAULT_DMA_LINK_LOSS, twin::Fault::dma_link_loss},
     {RTE_PMD_PLX_NTB_FAULT_DMA_LATE, twin::Fault::dma_late},
+    {RTE_PMD_PLX_NTB_FAULT_DMA_REQUESTER, twin::Fault::dma_requester},
 };
 
 int inject(void *ctx, rte_pmd_plx_ntb_fault fault, uint32_t argument)

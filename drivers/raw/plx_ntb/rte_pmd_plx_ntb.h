@@ -444,6 +444,68 @@ typedef void (*rte_pmd_plx_ntb_store_fn)(void *to, const void *from, size_t byte
  */
 int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_store_fn *store);
 
+/*
+ * Requesters: who of this host's bus reaches the peer. The bridge lets a request through only if
+ * its sender's bus and device are in its requester-ID table, which has 32 places. The device enters
+ * the CPU and the chip's own DMA functions; a foreign DMA engine, or a NIC that is to store into
+ * the peer's memory (rte_pmd_plx_ntb_window_view.bus), is entered by these calls, from probe to
+ * close, whatever the link does meanwhile. All functions below: any thread; they take the device's
+ * control lock, and may wait some milliseconds. Experimental.
+ */
+
+/** Why a requester is in the table. */
+enum rte_pmd_plx_ntb_requester_kind {
+    RTE_PMD_PLX_NTB_REQUESTER_CPU = 0, /**< the root complex, and the id that reads carry */
+    RTE_PMD_PLX_NTB_REQUESTER_ENGINE,  /**< the chip's DMA functions */
+    RTE_PMD_PLX_NTB_REQUESTER_ADDED,   /**< by rte_pmd_plx_ntb_requester_add() */
+    RTE_PMD_PLX_NTB_REQUESTER_LEAVING, /**< removed while the chip did not answer */
+};
+
+/** A place of the table. */
+struct rte_pmd_plx_ntb_requester {
+    uint16_t id;   /**< bus << 8 | device << 3; the function takes no part */
+    uint16_t slot; /**< 0 to 31; the device number under which its requests arrive beyond */
+    enum rte_pmd_plx_ntb_requester_kind kind; /**< see there */
+};
+
+/**
+ * Lets a requester of this host's bus through, with immediate effect, until
+ * rte_pmd_plx_ntb_requester_remove() or the device is closed. A lost and regained link, a restart
+ * of the device or of the peer do not change that. What it then reaches is what the peer exposes.
+ *
+ * @param dev_id  rawdev id, probed
+ * @param id      bus << 8 | device << 3 | function, below 65535. All functions of the device are
+ *                let through: function bits are masked out (E17)
+ * @return 0; -ENODEV no such device, or a closed one; -EINVAL id; -EEXIST bus and device are in the
+ *   table; -ENOSPC the table is full; -EIO the chip does not answer (on the link side also: the
+ *   link is down): not let through, call again
+ */
+int rte_pmd_plx_ntb_requester_add(uint16_t dev_id, uint32_t id);
+
+/**
+ * Takes it back. When this returns 0 or -ENOENT, the bridge lets no later request of it through.
+ * Of one under way, a read's completion may not come: bring the requester to rest first.
+ *
+ * @param dev_id  rawdev id
+ * @param id      as it was added; function bits do not matter
+ * @return 0; -ENODEV no such device, or a closed one; -EINVAL id; -ENOENT it is not in the table;
+ *   -EPERM it is the CPU's or the chip's own; -EIO the chip does not answer: call again; it is
+ *   taken out as soon as the chip does
+ */
+int rte_pmd_plx_ntb_requester_remove(uint16_t dev_id, uint32_t id);
+
+/**
+ * Lists the table, in the order of its slots.
+ *
+ * @param dev_id  rawdev id
+ * @param list    room for n; NULL with n = 0
+ * @param n       0 to 32
+ * @return how many there are, which may be more than n; -ENODEV no such device, or a closed one;
+ *   -EINVAL list is NULL and n is not 0
+ */
+int rte_pmd_plx_ntb_requester_list(uint16_t dev_id, struct rte_pmd_plx_ntb_requester *list,
+                                   uint32_t n);
+
 /** Faults on demand, for tests of what is built on a device. Each strikes the device's own end. */
 enum rte_pmd_plx_ntb_fault {
     /** 1: the link is held down; 0: it may train again */
@@ -475,6 +537,8 @@ enum rte_pmd_plx_ntb_fault {
     RTE_PMD_PLX_NTB_FAULT_DMA_LINK_LOSS,
     /** write-backs arrive after n register reads of their channel; 0: at once */
     RTE_PMD_PLX_NTB_FAULT_DMA_LATE,
+    /** transactions carry the requester id n, at most 65535, as those of a foreign engine would */
+    RTE_PMD_PLX_NTB_FAULT_DMA_REQUESTER,
 };
 
 /**

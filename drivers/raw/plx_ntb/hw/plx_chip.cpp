@@ -121,9 +121,8 @@ int Chip::open(const RegIo &io, const ChipConfig &config, Refusal *why)
         *this = Chip();
         return rc;
     }
-    requester_count_ = config.requester_count;
-    for (unsigned i = 0; i < requester_count_; i++)
-        requesters_[i] = config.requesters[i];
+    for (unsigned i = 0; i < config.requester_count; i++)
+        requesters_[i] = {config.requesters[i], Entry::given};
     hold_link_side_ = config.hold_link_side;
     return 0;
 }
@@ -189,7 +188,10 @@ int Chip::program_all()
     }
     // Last: until the link side may answer as target and master, nothing of the above can be hit.
     write_commands();
-    return flush();
+    const int rc = flush();
+    if (rc == 0)
+        forget_requesters(true);
+    return rc;
 }
 
 int Chip::shut_down(bool keep_link)
@@ -202,6 +204,7 @@ int Chip::shut_down(bool keep_link)
         close_window(w);
     }
     forget_alut(0, id_.alut_entries);
+    forget_requesters(false);
     if (const int rc = flush(); rc != 0)
         return rc;
     if (!keep_link && on_virtual_side())
@@ -259,22 +262,6 @@ void Chip::write_outbound() const
     }
     if (id_.alut_entries != 0)
         io_.write32(far(reg::alut_control), 0);
-}
-
-// 0:0 (CPU writes), the id of our own reads (E14, E17), the requesters given; the rest off,
-// whatever a predecessor left.                                                         FBSD R
-void Chip::write_own_lut(uint16_t own_id)
-{
-    LutEntry entries[facts::lut_entry_count];
-    entries[0] = LutEntry::of(0);
-    entries[1] = LutEntry::of(own_id);
-    for (unsigned i = 0; i < requester_count_; i++)
-        entries[2 + i] = LutEntry::of(requesters_[i]);
-
-    const facts::RegArray table = reg::req_id_lut(id_.side);
-    for (unsigned i = 0; i < facts::lut_entry_count; i += 2)
-        io_.write32(own(table[i / 2]), facts::lut_dword(entries[i], entries[i + 1]));
-    lut_mark_ = facts::lut_dword(entries[0], entries[1]);
 }
 
 // Back to back nobody gave the peer's link endpoint a bus number, so what it forwards comes as

@@ -70,7 +70,7 @@ struct ChipConfig {
     uint64_t bar2_bytes = 0; ///< power of two, at least 1 MiB
     uint64_t bar4_bytes = 0; ///< power of two, at least 2 MiB; unused in root-port topology
     /// Requesters beside the CPU that may reach through the windows (bus<<8 | device<<3 |
-    /// function): DMA engines, NICs. Read by open() only.
+    /// function): the chip's DMA engines. Read by open() only; others come by requester_add().
     const uint16_t *requesters = nullptr;
     unsigned requester_count = 0; ///< at most 30
     /// E3: ask the chip to hold its link side over a link loss.
@@ -158,6 +158,31 @@ public:
     /// record holds: program_all() makes up for it)
     int segments_clear(unsigned first, unsigned count);
 
+    // ---- requesters: who of this host's bus may reach through the windows
+
+    /// Why a requester is in the own block's table.
+    enum class Entry : uint8_t {
+        none,
+        own,     ///< the CPU's, always there
+        given,   ///< to open()
+        added,   ///< by requester_add()
+        leaving, ///< removed, which is not known to have taken effect
+    };
+    struct Requester {
+        uint16_t id = 0; ///< bus and device; the function takes no part (E17)
+        Entry entry = Entry::none;
+    };
+    /// What is at place @p slot of the table, below facts::lut_entry_count. A request that is let
+    /// through carries the slot as its device number on the other side.
+    Requester requester(unsigned slot) const;
+    /// Lets one requester more through; other entries stay where they are. program_all() keeps it.
+    /// @return 0; -EEXIST its bus and device are there; -ENOSPC the table is full; -ENODEV: it is
+    ///   not in the record
+    int requester_add(uint16_t id);
+    /// Takes it back. @return 0: known to have taken effect; -ENOENT; -EPERM it was not added;
+    ///   -ENODEV: call again, program_all() makes up for it too
+    int requester_remove(uint16_t id);
+
     /// Gives or takes the peer's access to our registers (E25). Turning link BAR0 off by its
     /// set-up register is inferred from its encoding, not verified on hardware.
     /// @return 0; -ENODEV; -ENOTSUP a shared chip: both hosts have its registers behind BAR0
@@ -234,7 +259,11 @@ private:
     void quiet() const;
     int port_set_disabled(bool disabled) const;
     void write_far_pair(uint32_t reg, uint64_t value) const;
+    facts::LutEntry lut_entry(unsigned slot) const;
+    void write_lut_pair(unsigned slot) const;
     void write_own_lut(uint16_t own_id);
+    unsigned find_requester(uint16_t id) const;
+    void forget_requesters(bool leaving_only);
     void write_link_lut() const;
     void write_hold() const;
     void write_peer_csr() const;
@@ -257,8 +286,8 @@ private:
     uint64_t bar_bytes_[window_count] = {};
     uint32_t lut_mark_ = 0; ///< first dword of the own table, as written last
     uint64_t data_bytes_min_ = facts::window_size_min; ///< see window_fix()
-    uint16_t requesters_[requesters_max] = {};
-    unsigned requester_count_ = 0;
+    uint16_t own_id_ = 0;                              ///< of the CPU's reads
+    Requester requesters_[requesters_max];
     unsigned spad_count_ = facts::spad_count;
     bool hold_link_side_ = true;
     bool peer_csr_open_ = true;
