@@ -261,9 +261,7 @@ TEST_P(CopyFaults, AHungEngineIsGivenUpAndTheCpuTakesOver)
     EXPECT_GT(near().xstat("tx_cpu_messages"), 199u);
 }
 
-CONTRACT_BACK_ENDS(Copy);
-CONTRACT_ROOT_PORT_ENGINES(Copy);
-CONTRACT_BACK_ENDS(CopyFaults);
-CONTRACT_ROOT_PORT_ENGINES(CopyFaults);
+CONTRACT_EVERYWHERE_WITH_ENGINES(Copy);
+CONTRACT_EVERYWHERE_WITH_ENGINES(CopyFaults);
 
 } // namespace

@@ -421,9 +421,7 @@ TEST_P(Faults, ArgumentsAreChecked)
     EXPECT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 1), -ENODEV);
 }
 
-CONTRACT_BACK_ENDS(Faults);
-CONTRACT_ROOT_PORT(Faults);
-CONTRACT_BACK_ENDS(Removal);
-CONTRACT_ROOT_PORT(Removal);
+CONTRACT_EVERYWHERE(Faults);
+CONTRACT_EVERYWHERE(Removal);
 
 } // namespace

@@ -355,8 +355,11 @@ TEST_P(Life, ACallbackThatTakesLongKeepsNoOtherDevice)
     ASSERT_EQ(rte_pmd_plx_ntb_event_register(id(), nullptr, nullptr), 0);
 }
 
-CONTRACT_BACK_ENDS(Life);
-CONTRACT_ROOT_PORT(Life);
-CONTRACT_ROOT_PORT_PROCESSES(Life);
+CONTRACT_EVERYWHERE(Life);
+/// What passes on either side: the process that is not the test's may be the one beyond the link.
+INSTANTIATE_TEST_SUITE_P(TwoProcessesRootPortVirtual, Life,
+                         testing::Values(Setting{"processes", BackEnd::processes, on_virtual_side,
+                                                 on_link_side}),
+                         name_of);
 
 } // namespace

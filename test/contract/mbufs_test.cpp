@@ -253,7 +253,6 @@ TEST_P(Mbufs, ThroughRawdevBuffers)
     EXPECT_EQ(rte_rawdev_dequeue_buffers(id(), pointers, 100, nullptr), 0);
 }
 
-CONTRACT_BACK_ENDS(Mbufs);
-CONTRACT_ROOT_PORT(Mbufs);
+CONTRACT_EVERYWHERE(Mbufs);
 
 } // namespace

@@ -150,8 +150,6 @@ TEST_P(Messages, MemoryPolicyAndDrainDoNotMatter)
     both_ways(stream(0, 23, 3000, {8, 48, 49, 256, 257, 3000}));
 }
 
-CONTRACT_BACK_ENDS(Messages);
-CONTRACT_ROOT_PORT(Messages);
-CONTRACT_NT1(Messages);
+CONTRACT_EVERYWHERE(Messages);
 
 } // namespace

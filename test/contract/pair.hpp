@@ -70,6 +70,7 @@ protected:
     test::Station &station() { return near_.station(); }
     uint16_t id() { return near_.station().id(); }
     const std::string &cable() const { return cable_; }
+    static bool one_chip() { return has(GetParam().near_place, on_virtual_side); }
     static bool near_beyond_link() { return has(GetParam().near_place, on_link_side); }
     /// Whether the chip has DMA channels for the far host.
     static bool far_has_engines()
@@ -176,25 +177,40 @@ inline std::string name_of(const testing::TestParamInfo<Setting> &info)
         RootPort, suite,                                                                           \
         testing::Values(Setting{"threads", BackEnd::threads, on_link_side, on_virtual_side}),      \
         name_of)
-/// The same with the chip's DMA engines all on the virtual side, where the near host is, and with
-/// two on each side and the near host beyond the link.
-#define CONTRACT_ROOT_PORT_ENGINES(suite)                                                          \
-    INSTANTIATE_TEST_SUITE_P(                                                                      \
-        RootPort, suite,                                                                           \
-        testing::Values(Setting{"virtual", BackEnd::threads, on_virtual_side, on_link_side},       \
-                        Setting{"link", BackEnd::threads, on_link_side + two_each,                 \
-                                on_virtual_side + two_each}),                                      \
-        name_of)
 /// So in two processes.
 #define CONTRACT_ROOT_PORT_PROCESSES(suite)                                                        \
     INSTANTIATE_TEST_SUITE_P(                                                                      \
         TwoProcessesRootPort, suite,                                                               \
-        testing::Values(Setting{"processes", BackEnd::processes, on_virtual_side, on_link_side}),  \
+        testing::Values(Setting{"processes", BackEnd::processes, on_link_side, on_virtual_side}),  \
         name_of)
 /// Chips back to back by their second NT ports.
 #define CONTRACT_NT1(suite)                                                                        \
     INSTANTIATE_TEST_SUITE_P(                                                                      \
         Nt1, suite, testing::Values(Setting{"threads", BackEnd::threads, "nt=1", "nt=1"}),         \
+        name_of)
+
+/// All of these.
+#define CONTRACT_EVERYWHERE(suite)                                                                 \
+    CONTRACT_BACK_ENDS(suite);                                                                     \
+    CONTRACT_ROOT_PORT(suite);                                                                     \
+    CONTRACT_ROOT_PORT_PROCESSES(suite);                                                           \
+    CONTRACT_NT1(suite)
+
+/// All of these for suites that want DMA engines, which a chip between the hosts has on the virtual
+/// side, where the near host is then, or two on each side.
+#define CONTRACT_EVERYWHERE_WITH_ENGINES(suite)                                                    \
+    CONTRACT_BACK_ENDS(suite);                                                                     \
+    CONTRACT_NT1(suite);                                                                           \
+    INSTANTIATE_TEST_SUITE_P(                                                                      \
+        TwoProcessesRootPort, suite,                                                               \
+        testing::Values(Setting{"processes", BackEnd::processes, on_virtual_side + two_each,       \
+                                on_link_side + two_each}),                                         \
+        name_of);                                                                                  \
+    INSTANTIATE_TEST_SUITE_P(                                                                      \
+        RootPort, suite,                                                                           \
+        testing::Values(Setting{"virtual", BackEnd::threads, on_virtual_side, on_link_side},       \
+                        Setting{"link", BackEnd::threads, on_link_side + two_each,                 \
+                                on_virtual_side + two_each}),                                      \
         name_of)
 
 } // namespace contract

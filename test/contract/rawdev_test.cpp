@@ -37,7 +37,7 @@ TEST_P(Rawdev, AttributesUnderTheNamesOfRawNtb)
     setup.config = {.queues = 2, .ring_lines = 256};
     bring_up(setup, setup);
     const uint64_t topo = attribute("topo");
-    if (GetParam().near_place.empty()) {
+    if (!one_chip()) {
         EXPECT_EQ(topo, uint64_t{RTE_PMD_PLX_NTB_TOPO_B2B});
     } else {
         EXPECT_EQ(topo, uint64_t{near_beyond_link() ? RTE_PMD_PLX_NTB_TOPO_RP_LINK
@@ -291,8 +291,7 @@ TEST_P(Rawdev, QueuesAreSetUpWithinBounds)
     rte_mempool_free(tiny);
 }
 
-CONTRACT_BACK_ENDS(Rawdev);
-CONTRACT_ROOT_PORT(Rawdev);
+CONTRACT_EVERYWHERE(Rawdev);
 
 class Probe : public Pair
 {

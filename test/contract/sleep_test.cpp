@@ -302,7 +302,6 @@ TEST_P(Sleep, TenThousandTimesWithoutALostOne)
     EXPECT_GT(doorbell_wakes(), 0u);
 }
 
-CONTRACT_BACK_ENDS(Sleep);
-CONTRACT_ROOT_PORT(Sleep);
+CONTRACT_EVERYWHERE(Sleep);
 
 } // namespace

@@ -148,7 +148,6 @@ TEST_P(Stable, ALossTakesNothingWithIt)
     both_ways(stream(0, 32, 300, {8, 300, 3000}));
 }
 
-CONTRACT_BACK_ENDS(Stable);
-CONTRACT_ROOT_PORT(Stable);
+CONTRACT_EVERYWHERE(Stable);
 
 } // namespace

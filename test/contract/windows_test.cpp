@@ -509,9 +509,7 @@ TEST_P(Windows, ClosedRegistersAreNeededForNothing)
     both_ways(stream(0, 12, 500, {8, 48, 300, 3000}));
 }
 
-CONTRACT_BACK_ENDS(Windows);
-CONTRACT_ROOT_PORT(Windows);
-CONTRACT_BACK_ENDS(WindowsOfAlut);
-CONTRACT_ROOT_PORT(WindowsOfAlut);
+CONTRACT_EVERYWHERE(Windows);
+CONTRACT_EVERYWHERE(WindowsOfAlut);
 
 } // namespace

@@ -95,9 +95,8 @@ unsigned list_requesters(Device &device, rte_pmd_plx_ntb_requester *list, uint32
         if (r.entry == Entry::none)
             continue;
         if (count < n)
-            list[count] = {.id = static_cast<uint16_t>(r.id & 0xFFF8),
-                           .slot = slot,
-                           .kind = kind_of(r.entry)};
+            list[count] = {
+                .id = static_cast<uint16_t>(r.id & 0xFFF8), .slot = slot, .kind = kind_of(r.entry)};
         ++count;
     }
     return count;
@@ -107,16 +106,16 @@ unsigned list_requesters(Device &device, rte_pmd_plx_ntb_requester *list, uint32
 
 int rte_pmd_plx_ntb_requester_add(uint16_t dev_id, uint32_t id)
 {
-    return plx::pmd::change(
-        dev_id, id, "let through",
-        [](plx::hw::Chip &chip, uint16_t requester) { return chip.requester_add(requester); });
+    return plx::pmd::change(dev_id, id, "let through", [](plx::hw::Chip &chip, uint16_t requester) {
+        return chip.requester_add(requester);
+    });
 }
 
 int rte_pmd_plx_ntb_requester_remove(uint16_t dev_id, uint32_t id)
 {
-    return plx::pmd::change(
-        dev_id, id, "taken out",
-        [](plx::hw::Chip &chip, uint16_t requester) { return chip.requester_remove(requester); });
+    return plx::pmd::change(dev_id, id, "taken out", [](plx::hw::Chip &chip, uint16_t requester) {
+        return chip.requester_remove(requester);
+    });
 }
 
 int rte_pmd_plx_ntb_requester_list(uint16_t dev_id, rte_pmd_plx_ntb_requester *list, uint32_t n)
