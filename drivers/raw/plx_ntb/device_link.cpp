@@ -392,6 +392,8 @@ int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t pee
     for (unsigned q = 0; q < count; ++q) {
         queues_[q].tx.broken.store(false, std::memory_order_relaxed);
         queues_[q].rx.broken.store(false, std::memory_order_relaxed);
+        queues_[q].tx.thread.store({}, std::memory_order_relaxed);
+        queues_[q].rx.thread.store({}, std::memory_order_relaxed);
         queues_[q].tx.gate.open();
         queues_[q].rx.gate.open();
     }

@@ -36,6 +36,16 @@ template <class H>
 void introduce(H *half)
 {
     half->lcore_node.store(static_cast<int>(rte_socket_id()), std::memory_order_relaxed);
+    half->thread.store(pthread_self(), std::memory_order_relaxed);
+}
+
+/// One thread that has both halves may answer what it receives. Where a half moves to another
+/// thread later, nothing goes wrong: a line is asked for in vain.
+void pair_up(TxHalf &tx, RxHalf &rx)
+{
+    const bool one_thread =
+        tx.thread.load(std::memory_order_relaxed) == rx.thread.load(std::memory_order_relaxed);
+    queue::rx_answered_by(rx.state, one_thread ? tx.state : nullptr);
 }
 
 /// The burst that meets a new word at its gate.
@@ -43,6 +53,7 @@ __rte_noinline int first_burst(TxHalf *half, uint32_t word, rte_mbuf **mbufs,
                                const queue::Meta *meta, uint16_t n)
 {
     introduce(half);
+    pair_up(*half, *half->rx);
     return meet_word<CpuMemory>(
         word, &half->seen, [=] { return half->burst(half->state, mbufs, meta, n); },
         [half] {
@@ -54,6 +65,7 @@ __rte_noinline int first_burst(RxHalf *half, uint32_t word, rte_mbuf **mbufs, qu
                                uint16_t n)
 {
     introduce(half);
+    pair_up(*half->tx, *half);
     half->seen = word;
     return half->burst(half->state, mbufs, meta, n);
 }

@@ -49,17 +49,27 @@ struct Half {
     Burst burst = nullptr;
     uint32_t seen = 0;               ///< lcore's own: word of the gate it has taken notice of
     std::atomic<int> lcore_node{-2}; ///< NUMA node of the lcore; -2: not seen
+    std::atomic<pthread_t> thread{}; ///< of the lcore in this generation; 0: not seen
     std::atomic<bool> broken{false}; ///< the peer broke the protocol on this half
     bool warned = false;             ///< control's own
 };
+struct RxHalf;
 struct TxHalf : Half<queue::Tx, queue::TxBurst> {
     Doorbell doorbell; ///< of a receiver that sleeps
     std::atomic<uint64_t> *rings = nullptr;
     queue::TxHeld held; ///< control's own: as it was at the last tick
+    RxHalf *rx = nullptr;
 };
-using RxHalf = Half<queue::Rx, queue::RxBurst>;
+struct RxHalf : Half<queue::Rx, queue::RxBurst> {
+    TxHalf *tx = nullptr;
+};
 
 struct QueuePair {
+    QueuePair()
+    {
+        tx.rx = &rx;
+        rx.tx = &tx;
+    }
     TxHalf tx;
     RxHalf rx;
     rte_mempool *given_pool = nullptr; ///< the user's

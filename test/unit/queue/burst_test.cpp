@@ -234,6 +234,25 @@ TEST_P(Burst, EveryDrainHintIsHarmless)
     }
 }
 
+/// What the hint does is time; what shows here is when it is given.
+TEST_P(Burst, LinesOfAnAnswerAreAskedForOnlyWhereOneIsLikely)
+{
+    Pair pair(ops()), back(ops());
+    rx_answered_by(pair.rx_half, back.tx_half);
+    const bool own_lines = std::string(ops().name).substr(0, 6) == "plain/";
+    pass_one(pair, 8, 1);
+    EXPECT_EQ(pair.rx_half->answers_at, 0u) << "nothing was ever sent back";
+    pass_one(back, 100, 2);
+    pass_one(pair, 8, 3);
+    EXPECT_EQ(pair.rx_half->answers_at, own_lines ? back.tx_half->head : 0);
+    rx_answered_by(pair.rx_half, nullptr);
+    pass_one(back, 100, 4);
+    pass_one(pair, 8, 5);
+    EXPECT_NE(pair.rx_half->answers_at, back.tx_half->head) << "another thread's half";
+    pair.reopen(9);
+    EXPECT_EQ(pair.rx_half->answers, nullptr);
+}
+
 TEST_P(Burst, CreditsBoundWhatIsOutstanding)
 {
     Pair pair(ops(), {.ring_lines = 64});

@@ -164,7 +164,7 @@ template <MemPolicy Mem>
     const bool whole = spread<Mem>(q, m, copy);
     if (whole) {
         give_head(q, length, meta);
-        q.head++;
+        count(q.head, 1);
     } else {
         // The engine may be reading it already, so it cannot go back to the caller: it is held, and
         // is one of the messages that are never confirmed.

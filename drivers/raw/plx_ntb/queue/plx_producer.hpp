@@ -488,12 +488,11 @@ template <MemPolicy Mem, bool HasMeta>
     out.publish(lines);
     if (posted == 1 && n == 1)
         own_next_posted<Mem>(q, bytes);
-    q.head += lines;
+    count(q.head, lines);
     q.messages += done;
     count(q.stats.messages, done);
     count(q.stats.bytes, bytes);
     count(q.stats.cpu_messages, posted);
-    count(q.stats.inline_messages, done - posted);
     free_sent(mbufs, done, simple);
     return {done, why};
 }

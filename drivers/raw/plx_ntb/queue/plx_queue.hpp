@@ -90,7 +90,7 @@ struct RxSetup {
 
 struct TxStats {
     uint64_t messages, bytes;
-    uint64_t inline_messages; ///< inside the ring
+    uint64_t inline_messages; ///< inside the ring: all others, worked out when it is asked for
     uint64_t cpu_messages;    ///< stored into posted buffers by the CPU
     uint64_t dma_messages;    ///< copied into posted buffers by the engine
     uint64_t cpu_bytes, dma_bytes;
@@ -102,7 +102,9 @@ struct TxStats {
 };
 
 struct RxStats {
-    uint64_t messages, bytes, inline_messages, posted_messages;
+    uint64_t messages, bytes;
+    uint64_t inline_messages; ///< as in TxStats
+    uint64_t posted_messages;
     uint64_t nombuf;   ///< bursts cut short because a pool was empty
     uint64_t bad_peer; ///< lines that break the protocol; the queue stops at the first
 };
@@ -178,6 +180,10 @@ void prepare_back(std::byte *credit, std::byte *posted, uint32_t posted_lines, u
 /// -EIO the engine does not come to rest
 int tx_open(Tx *, const TxSetup &);
 int rx_open(Rx *, const RxSetup &);
+/// Says that the thread of @p rx also has the sending half @p tx, or with NULL that it has none.
+/// What it sends may then be an answer, whose lines are asked for as soon as a message shows. By
+/// the thread of either half, while both are open. rx_open() forgets it.
+void rx_answered_by(Rx *rx, const Tx *tx);
 /// Window mbufs that are posted now; 0 while it is closed.
 uint32_t rx_posted(const Rx *);
 /// Closes it: halts the engine, frees what it held, counts what is unconfirmed.

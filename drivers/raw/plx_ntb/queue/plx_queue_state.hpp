@@ -66,7 +66,7 @@ struct ByEngine {
 
 struct alignas(64) Tx {
     RingPlace ring;    ///< the peer's message ring
-    uint64_t head;     ///< lines sent in this epoch
+    uint64_t head;     ///< lines sent in this epoch; a counter that others may read
     uint32_t credited; ///< lines the peer has handed back, modulo 2^32
     uint32_t messages; ///< sent in this epoch, modulo 2^32
     bool open;
@@ -103,6 +103,8 @@ struct alignas(64) Rx {
     Drain drain; ///< in force now, or being tried
     rte_mempool *inline_pool;
     uint32_t inline_room; ///< bytes behind the headroom in each of its mbufs
+    const Tx *answers;    ///< the sending half of the same thread, or NULL; atomic
+    uint64_t answers_at;  ///< where it was when a message showed last
 
     alignas(64) RingPlace posted; ///< the peer's block: where we post
     Divider per_buffer;

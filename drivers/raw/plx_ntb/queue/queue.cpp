@@ -154,6 +154,12 @@ Stats since(const Stats &now, const Stats &then)
     return out;
 }
 
+/// Counters are read one after the other while they grow.
+uint64_t rest_of(uint64_t all, uint64_t some)
+{
+    return all > some ? all - some : 0;
+}
+
 } // namespace
 
 size_t tx_bytes()
@@ -226,9 +232,16 @@ int rx_open(Rx *q, const RxSetup &s)
     // At least one line, at most what the target always leaves posted.
     q->low_water = std::min(std::max(q->per_buffer.ceil(s.max_message), posted_per_line),
                             s.posted_target - (posted_per_line - 1));
+    q->answers = nullptr;
+    q->answers_at = 0;
     q->broken = false;
     q->open = true;
     return 0;
+}
+
+void rx_answered_by(Rx *rx, const Tx *tx)
+{
+    std::atomic_ref<const Tx *>(rx->answers).store(tx, std::memory_order_relaxed);
 }
 
 uint32_t rx_posted(const Rx *q)
@@ -276,7 +289,9 @@ bool rx_arrived(const RxNext &next)
 
 TxStats tx_stats(const Tx *q)
 {
-    return since(q->stats, q->cleared);
+    TxStats stats = since(q->stats, q->cleared);
+    stats.inline_messages = rest_of(stats.messages, stats.cpu_messages + stats.dma_messages);
+    return stats;
 }
 TxHeld tx_held(const Tx *q)
 {
@@ -288,7 +303,9 @@ TxHeld tx_held(const Tx *q)
 }
 RxStats rx_stats(const Rx *q)
 {
-    return since(q->stats, q->cleared);
+    RxStats stats = since(q->stats, q->cleared);
+    stats.inline_messages = rest_of(stats.messages, stats.posted_messages);
+    return stats;
 }
 DrainReport rx_drain(const Rx *q)
 {
