@@ -33,7 +33,7 @@ inline constexpr unsigned kind_count = 9;
 enum class Role : uint16_t { server, driver };
 
 struct ControlMessage {
-    static constexpr size_t text_bytes = 64;
+    static constexpr size_t text_bytes = 128;
 
     Kind kind;
     Role role = Role::driver; ///< of the sender

@@ -65,7 +65,7 @@ std::string Region::open(ntbmsg_endpoint *endpoint, const Point &p)
     if (rc != 0) {
         region_ = nullptr;
         return "cannot lend " + std::to_string(bytes) + " bytes: " + std::strerror(-rc) +
-               (rc == -ENOTSUP ? " (--region served)" : "");
+               (rc == -ENOTSUP || rc == -ENOSPC ? ": --region served, or a smaller --window" : "");
     }
     if (own_ == nullptr)
         memory_ = static_cast<std::byte *>(info().address);
