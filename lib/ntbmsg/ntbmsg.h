@@ -101,7 +101,8 @@ struct ntbmsg_endpoint_options {
     uint32_t channels;  /**< most channels a worker, 16 to 65535; 0: 4096 */
     uint32_t rx_mbufs;  /**< short messages that all channels of a worker may hold together, 512 to
                            1048576; 0: 16384. What is left of it bounds the credits of the next
-                           channel */
+                           channel: by default 4096 channels open with at least 2 each; for 64
+                           each, set 64 times the channels */
     uint32_t rendezvous_bytes; /**< memory of a worker for long messages of the peer, power of two,
                                   65536 to 2^30, lent to it as a whole; messages up to that less
                                   32768 bytes, at most NTBMSG_MAX_MESSAGE, need no credit in bytes.
@@ -216,7 +217,7 @@ struct rte_mempool *ntbmsg_pool(const struct ntbmsg_endpoint *endpoint);
  * @param mbufs  n messages; the first `return value` now belong to the library, the rest to the
  * caller
  * @param meta   n entries, or NULL for zeros
- * @param n      1 to 65535
+ * @param n      0 to 65535
  * @return messages taken, 0 to n: a short count is back-pressure. Nothing taken and -ENOTCONN: no
  * peer; -EMSGSIZE: mbufs[0] is longer than ntbmsg_max_message(); -EINVAL: a NULL or broken
  * mbufs[0], or no such queue.
@@ -232,7 +233,7 @@ int ntbmsg_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct r
  * message longer than the sender's inline limit stays writable by the peer until then, unless the
  * device has rx=stable.
  * @param meta   room for n, or NULL
- * @param n      1 to 65535
+ * @param n      0 to 65535
  * @return messages received, 0 to n, also 0 while there is no peer; -EINVAL no such queue
  */
 int ntbmsg_recv_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct rte_mbuf **mbufs,
@@ -358,9 +359,12 @@ struct ntbmsg_channel_options {
     struct ntbmsg_poll_set *set; /**< is told of its events; NULL: none */
     struct ntbmsg_cq *cq;        /**< takes its completions; NULL: no operation that completes */
     uint32_t credit_messages;    /**< messages the peer may send that were not received yet, 4 to
-                                    65535; 0: 64. Less is granted where the worker has less left */
+                                    65535; 0: 64, less when many channels are open: 2 are kept for
+                                    each that may still be. Less is granted where the worker has
+                                    less left (ntbmsg_endpoint_options::rx_mbufs) */
     uint32_t credit_bytes;       /**< and bytes in receive buffers: a message longer than the peer's
-                                    inline limit counts as whole buffers; 0: 65536 */
+                                    inline limit counts as whole buffers; 0: 65536, less when many
+                                    channels are open */
     uint32_t operations;         /**< one-sided operations under way, 1 to 4096; 0: 64. Needs cq */
     uint32_t send_depth;         /**< messages taken from the caller and not sent yet, dedicated
                                     workers, 1 to 65535; 0: 64 */
@@ -520,7 +524,7 @@ int ntbmsg_channel_close(struct ntbmsg_channel *channel);
  * @param mbufs  n messages; the first `return value` now belong to the library, the rest to the
  *   caller. See rte_pmd_plx_ntb_tx_burst() for what may be sent.
  * @param imm    n words that travel with the messages, or NULL for zeros
- * @param n      1 to 65535
+ * @param n      0 to 65535
  * @return messages taken, 0 to n. A short count is back-pressure (no credit, or no room): the poll
  *   set tells NTBMSG_WRITABLE when it is worth going on. Nothing taken and -ENOTCONN: not open
  *   yet; -ESHUTDOWN: shut down here; -ECONNRESET: reset, rejected, timed out or lost; -EMSGSIZE:
@@ -537,7 +541,7 @@ int ntbmsg_channel_send_burst(struct ntbmsg_channel *channel, struct rte_mbuf **
  * @param channel  in any state
  * @param mbufs  room for n
  * @param imm    room for n, or NULL
- * @param n      1 to 65535
+ * @param n      0 to 65535
  * @return messages received, 0 to n. None left and -ESHUTDOWN: the peer has shut down, and all that
  *   it sent was received; -ECONNRESET: reset, rejected, timed out or lost, and nothing is left.
  */
@@ -582,7 +586,7 @@ int ntbmsg_poll_set_destroy(struct ntbmsg_poll_set *set);
  * turns.
  * @param set    one thread at a time
  * @param ready  room for n
- * @param n      1 to 65535
+ * @param n      0 to 65535; 0 drives the worker alone
  * @return channels told, 0 to n; -EINVAL
  */
 int ntbmsg_poll(struct ntbmsg_poll_set *set, struct ntbmsg_ready *ready, uint16_t n);
@@ -649,8 +653,9 @@ int ntbmsg_cq_poll(struct ntbmsg_cq *cq, struct ntbmsg_completion *completions, 
 
 /**
  * An event descriptor that is readable after ntbmsg_cq_arm() when a completion is queued; for
- * dedicated workers (those that run to completion: ntbmsg_worker_event_fd()). Never read, write or
- * close it. @return a descriptor; -EINVAL; negative errno
+ * dedicated workers. Those that run to completion have ntbmsg_worker_event_fd(); if this is used
+ * with them all the same, then by the thread that polls them. Never read, write or close it.
+ * @return a descriptor; -EINVAL; negative errno
  */
 int ntbmsg_cq_event_fd(struct ntbmsg_cq *cq);
 

@@ -22,11 +22,28 @@ namespace
 
 constexpr uint32_t default_messages = 64, least_messages = 4;
 constexpr uint32_t default_bytes = 65536;
+/// What is kept for each channel that may still come: it opens, and takes messages one by one.
+constexpr uint32_t messages_kept = 2, buffers_kept = 1;
 constexpr uint32_t default_timeout_ms = 5000;
 constexpr uint32_t default_rendezvous_min = 65536;
 constexpr uint32_t default_operations = 64, max_operations = 4096;
 constexpr uint32_t max_send_depth = 65535;
 constexpr unsigned nap_us = 50;
+
+/// Credit that a channel's options ask for, or its share.
+Credit wanted_credit(const Worker &w, const ntbmsg_channel_options &o)
+{
+    const uint32_t others = w.slots.count() - w.slots.used();
+    const uint64_t bytes = o.credit_bytes != 0 ? o.credit_bytes : default_bytes;
+    const auto buffers = static_cast<uint32_t>(
+        std::min<uint64_t>((bytes + w.own_buf_bytes - 1) / w.own_buf_bytes, protocol::max_credit));
+    return {o.credit_messages != 0
+                ? o.credit_messages
+                : Budget::share(w.budget.left.messages, others, messages_kept, default_messages),
+            o.credit_bytes != 0
+                ? buffers
+                : Budget::share(w.budget.left.buffers, others, buffers_kept, buffers)};
+}
 
 /// A slot for a connect, equipped. @return 0, -ENOSPC or -ENOBUFS
 int take_slot(Worker &w, const ntbmsg_channel_options &options, Channel *&c)
@@ -85,15 +102,10 @@ int choose_options(const ntbmsg_channel_options *options, const Worker &w,
 bool equip(Channel &c, const ntbmsg_channel_options &o)
 {
     Worker &w = *c.worker;
-    const uint32_t bytes = o.credit_bytes != 0 ? o.credit_bytes : default_bytes;
-    const uint64_t buffers = (uint64_t{bytes} + w.own_buf_bytes - 1) / w.own_buf_bytes;
     Credit granted;
     if (w.dedicated && (c.proxy = make_proxy(o)) == nullptr)
         return false;
-    if (!w.budget.reserve(
-            {o.credit_messages != 0 ? o.credit_messages : default_messages,
-             static_cast<uint32_t>(std::min<uint64_t>(buffers, protocol::max_credit))},
-            least_messages, granted)) {
+    if (!w.budget.reserve(wanted_credit(w, o), least_messages, granted)) {
         free_proxy(c);
         return false;
     }

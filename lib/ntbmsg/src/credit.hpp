@@ -115,6 +115,17 @@ struct ReceiveCredit {
 struct Budget {
     Credit left;
 
+    /// What a channel gets that asks for nothing: @p most, less as the rest shrinks, so that each
+    /// of
+    /// @p others that may still come gets @p floor. Where there is not enough for that, half of
+    /// what is left is kept for them.
+    static uint32_t share(uint32_t left, uint32_t others, uint32_t floor, uint32_t most)
+    {
+        const uint64_t kept = uint64_t{floor} * others;
+        const uint64_t spare = left - (kept <= left ? kept : left / 2);
+        return static_cast<uint32_t>(std::clamp<uint64_t>(spare / 4, floor, most));
+    }
+
     /// As much of @p wanted as there is. @return false: there are not even @p least messages
     bool reserve(Credit wanted, uint32_t least, Credit &granted)
     {

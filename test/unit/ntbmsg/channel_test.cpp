@@ -2,6 +2,8 @@
 // The life of a channel: connect, accept, reject, shut down, close, reset, time out, be lost.
 #include "channels.hpp"
 
+#include <rte_malloc.h>
+
 namespace
 {
 
@@ -279,16 +281,121 @@ TEST_F(Channel, SlotsAndCreditComeBack)
         settle();
     }
     std::vector<ntbmsg_channel *> all;
+    ntbmsg_channel_options asking = channel_options();
+    asking.credit_messages = 64;
     for (int i = 0; i < 8; ++i) {
         ntbmsg_channel *near = nullptr, *far = nullptr;
-        ASSERT_NO_FATAL_FAILURE(join(near, far));
+        ASSERT_NO_FATAL_FAILURE(join(near, far, asking, asking));
         EXPECT_EQ(info(near).window_messages, 64U) << i;
         all.insert(all.end(), {near, far});
     }
     ntbmsg_channel *ninth = nullptr;
-    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &ninth), -ENOBUFS);
+    EXPECT_EQ(ntbmsg_connect(near_worker_, port, &asking, &ninth), -ENOBUFS);
     for (ntbmsg_channel *channel : all)
         EXPECT_EQ(ntbmsg_channel_close(channel), 0);
+}
+
+size_t heap_bytes()
+{
+    rte_malloc_socket_stats stats{};
+    EXPECT_EQ(rte_malloc_get_socket_stats(0, &stats), 0);
+    return stats.heap_allocsz_bytes;
+}
+
+class ManyChannels : public Channels
+{
+protected:
+    static constexpr uint32_t many = 4096;
+
+    static ntbmsg_endpoint_options options_for(uint32_t channels)
+    {
+        ntbmsg_endpoint_options options = worker_options();
+        options.channels = channels;
+        options.rx_mbufs = 0; // the default
+        return options;
+    }
+    /// What an endpoint costs.
+    void weigh(uint32_t channels, size_t &bytes)
+    {
+        const size_t before = heap_bytes();
+        ASSERT_NO_FATAL_FAILURE(open(near_device, near_, options_for(channels)));
+        bytes = heap_bytes() - before;
+        ASSERT_NO_FATAL_FAILURE(close(near_));
+    }
+    /// Accepts whatever waits. The number of a channel travels as its private data.
+    void accept_all()
+    {
+        ntbmsg_request request;
+        while (ntbmsg_listener_poll(listener_, far_worker_, &request) == 1) {
+            uint32_t number = many;
+            ASSERT_EQ(request.private_bytes, sizeof(number));
+            std::memcpy(&number, request.private_data, sizeof(number));
+            ASSERT_LT(number, many);
+            ASSERT_EQ(ntbmsg_accept(&request, nullptr, &theirs_[number]), 0);
+        }
+    }
+    void connect_all()
+    {
+        ntbmsg_channel_options options = channel_options();
+        options.timeout_ms = 2 * patience_ms;
+        options.private_bytes = sizeof(uint32_t);
+        for (uint32_t i = 0; i < many; ++i) {
+            options.private_data = &i;
+            ASSERT_EQ(ntbmsg_connect(near_worker_, port, &options, &ours_[i]), 0) << i;
+            ntbmsg_worker_poll(near_worker_);
+            ntbmsg_worker_poll(far_worker_);
+            ASSERT_NO_FATAL_FAILURE(accept_all());
+        }
+        ASSERT_TRUE(pump([&] {
+            accept_all();
+            return ntbmsg_channel_state(ours_[many - 1]) == NTBMSG_CHANNEL_OPEN;
+        }));
+    }
+    /// One message on each, received as it was sent.
+    void send_on_all(ntbmsg_endpoint *from, const std::vector<ntbmsg_channel *> &out,
+                     const std::vector<ntbmsg_channel *> &in)
+    {
+        for (uint32_t i = 0; i < many; ++i) {
+            int sent = 0;
+            ASSERT_TRUE(pump([&] { return (sent = send_one(from, out[i], 8, 1, i)) != 0; }));
+            ASSERT_EQ(sent, 1) << i;
+            uint32_t word = many;
+            rte_mbuf *got = receive_one(in[i], &word);
+            ASSERT_NE(got, nullptr) << i;
+            EXPECT_EQ(word, i);
+            rte_pktmbuf_free(got);
+        }
+    }
+
+    std::vector<ntbmsg_channel *> ours_ = std::vector<ntbmsg_channel *>(many);
+    std::vector<ntbmsg_channel *> theirs_ = std::vector<ntbmsg_channel *>(many);
+};
+
+// With every default there is: credit is shared out so that it lasts.
+TEST_F(ManyChannels, FourThousandAreOpenAtATime)
+{
+    size_t few_bytes = 0, many_bytes = 0;
+    ASSERT_NO_FATAL_FAILURE(weigh(16, few_bytes));
+    ASSERT_NO_FATAL_FAILURE(weigh(many, many_bytes));
+    ASSERT_NO_FATAL_FAILURE(bring_up(options_for(0)));
+    const size_t idle = heap_bytes();
+    ASSERT_NO_FATAL_FAILURE(connect_all());
+    const size_t opening = (heap_bytes() - idle) / (2 * many);
+    EXPECT_LT((many_bytes - few_bytes) / (many - 16) + opening, 1024U) << "an idle channel";
+    ntbmsg_channel *more = nullptr;
+    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &more), -ENOSPC);
+    EXPECT_EQ(info(ours_[0]).credit_messages, 64U);
+    for (const ntbmsg_channel *channel : ours_)
+        EXPECT_GE(info(channel).credit_messages, 2U);
+    ASSERT_NO_FATAL_FAILURE(send_on_all(near_, ours_, theirs_));
+    ASSERT_NO_FATAL_FAILURE(send_on_all(far_, theirs_, ours_));
+    for (uint32_t i = 0; i < many; ++i)
+        give_back({ours_[i], theirs_[i]});
+    ntbmsg_channel *far = nullptr;
+    settle();
+    ASSERT_NO_FATAL_FAILURE(join(more, far));
+    EXPECT_EQ(info(more).credit_messages, 64U) << "all of it came back";
+    give_back({more, far});
 }
 
 } // namespace
