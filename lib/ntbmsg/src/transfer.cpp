@@ -272,7 +272,7 @@ int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_
     }
     ntbmsg_trace_channel_receive(&c, n, static_cast<int>(got.messages));
     if (got.messages == 0)
-        return receive_end(c);
+        return n != 0 ? receive_end(c) : 0;
     account(c, got);
     return static_cast<int>(got.messages);
 }
