@@ -42,6 +42,7 @@ struct PciPlatform {
     PciInterrupt interrupt;
     RegSpace own;  ///< BAR0: the chip's registers
     RegSpace peer; ///< BAR4: the peer's registers at its start
+    PciBar window; ///< BAR2, where DMA engines reach it
 };
 
 PciPlatform *self(void *ctx)
@@ -123,7 +124,7 @@ int watch_interrupt(void *ctx, void (*fn)(void *arg), void *arg)
 
 void detach(void *ctx)
 {
-    pci_dma_release(*self(ctx)->pci);
+    pci_dma_release(*self(ctx)->pci, self(ctx)->window);
     rte_free(ctx);
 }
 
@@ -199,6 +200,8 @@ int open_card(rte_pci_device *pci, const Options &options)
     // A chip that cannot be told is refused by the device, in words.
     if (hw::Identity id; hw::identify(platform.own, &id, nullptr) == 0)
         pci_dma_claim(*pci, id.side, view.bars.data, &platform);
+    if (platform.window_bus != 0)
+        made->window = view.bars.data;
     return device_create(pci->name, platform, options, &pci->device);
 }
 

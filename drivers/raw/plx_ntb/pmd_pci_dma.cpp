@@ -69,21 +69,20 @@ PciFunction function_of(const rte_pci_device &pci)
             .class_id = pci.id.class_id};
 }
 
-/// Behind an IOMMU the window is one more range of addresses that it has to know.
-bool map_window(const rte_pci_device &nt, const PciBar &window)
+/// Behind an IOMMU the window is one more range of addresses that it has to know. It is mapped at
+/// its own bus address: so requests arrive whether the switch routes them itself or sends them up.
+bool behind_iommu(const rte_pci_device &nt)
 {
-    if (pci_lender(nt) != Lender::vfio_pci || rte_vfio_noiommu_is_enabled() == 1)
-        return true;
-    return rte_vfio_container_dma_map(RTE_VFIO_DEFAULT_CONTAINER_FD,
-                                      reinterpret_cast<uintptr_t>(window.addr), window.bus,
-                                      window.bytes) == 0;
+    return pci_lender(nt) == Lender::vfio_pci && rte_vfio_noiommu_is_enabled() != 1;
 }
 
 uint64_t reach_window(const rte_pci_device &nt, const PciBar &window)
 {
     if (!dma_reaches(window))
         return 0; // the probe has said so
-    if (map_window(nt, window))
+    if (!behind_iommu(nt) || rte_vfio_container_dma_map(RTE_VFIO_DEFAULT_CONTAINER_FD,
+                                                        reinterpret_cast<uintptr_t>(window.addr),
+                                                        window.bus, window.bytes) == 0)
         return window.bus;
     PLX_INIT_LOG(WARNING,
                  "%s: the IOMMU does not take BAR2 at 0x%" PRIx64
@@ -146,11 +145,16 @@ void pci_dma_claim(const rte_pci_device &nt, facts::Side side, const PciBar &win
     platform->window_bus = reach_window(nt, window); // also for engines of other devices
 }
 
-void pci_dma_release(const rte_pci_device &nt)
+void pci_dma_release(const rte_pci_device &nt, const PciBar &window)
 {
     for (Engine &engine : engines)
         if (engine.owner == &nt)
             engine.owner = nullptr;
+    // The container outlives the function: what stays in it would be in the next probe's way.
+    if (window.bytes != 0 && behind_iommu(nt))
+        rte_vfio_container_dma_unmap(RTE_VFIO_DEFAULT_CONTAINER_FD,
+                                     reinterpret_cast<uintptr_t>(window.addr), window.bus,
+                                     window.bytes);
 }
 
 // ---- the engines' own probe

@@ -17,8 +17,9 @@ namespace plx::pmd
 /// first, which would come to them after it.
 void pci_dma_claim(const rte_pci_device &nt, facts::Side side, const PciBar &window,
                    Platform *platform);
-/// Gives them back.
-void pci_dma_release(const rte_pci_device &nt);
+/// Gives them back. Before the BARs are unmapped.
+/// @param window  as claimed, where Platform::window_bus was set; else of no bytes
+void pci_dma_release(const rte_pci_device &nt, const PciBar &window);
 
 } // namespace plx::pmd
 
