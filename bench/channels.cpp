@@ -4,6 +4,7 @@
 #include "traffic.hpp"
 
 #include <cerrno>
+#include <sched.h>
 
 #include <rte_mbuf.h>
 
@@ -45,7 +46,9 @@ void Channels::open(ntbmsg_endpoint *endpoint, unsigned side, const Shape &shape
     m_cq = cq;
     m_credit_bytes = shape.buf_bytes == long_room ? long_credit_bytes : 0;
     m_worker = ntbmsg_worker_get(endpoint, 0);
-    if (const int error = ntbmsg_poll_set_create(m_worker, &m_set); error != 0)
+    m_dedicated = shape.dedicated != 0;
+    if (const int error = ntbmsg_poll_set_create(m_dedicated ? nullptr : m_worker, &m_set);
+        error != 0)
         return fail(result, -error, "no poll set");
     if (side == 0) {
         connect(shape.channels, result);
@@ -56,6 +59,15 @@ void Channels::open(ntbmsg_endpoint *endpoint, unsigned side, const Shape &shape
         if (!result.error)
             be_greeted(result);
     }
+}
+
+/// Lets the worker go on.
+void Channels::turn() const
+{
+    if (m_dedicated)
+        sched_yield();
+    else
+        ntbmsg_worker_poll(m_worker);
 }
 
 void Channels::connect(uint32_t count, Result &result)
@@ -78,7 +90,7 @@ void Channels::accept(uint32_t count, Result &result)
     const uint64_t give_up = monotonic_ns() + open_ns;
     while (m_channels.size() < count && !result.error) {
         ntbmsg_request request;
-        ntbmsg_worker_poll(m_worker);
+        turn();
         if (ntbmsg_listener_poll(m_listener, m_worker, &request) != 1) {
             if (monotonic_ns() > give_up)
                 fail(result, ETIMEDOUT, "channels are missing");
@@ -106,9 +118,12 @@ void Channels::be_greeted(Result &result)
 {
     const uint64_t give_up = monotonic_ns() + open_ns;
     rte_mbuf *message = nullptr;
-    while (ntbmsg_channel_recv_burst(m_channels[0], &message, nullptr, 1) != 1)
+    while (ntbmsg_channel_recv_burst(m_channels[0], &message, nullptr, 1) != 1) {
         if (monotonic_ns() > give_up)
             return fail(result, ETIMEDOUT, "the channels do not open");
+        if (m_dedicated)
+            turn();
+    }
     rte_pktmbuf_free(message);
 }
 
@@ -117,7 +132,9 @@ void Channels::close()
     for (ntbmsg_channel *channel : m_channels)
         ntbmsg_channel_close(channel);
     m_channels.clear();
-    ntbmsg_poll_set_destroy(m_set);
+    const uint64_t give_up = monotonic_ns() + open_ns;
+    while (ntbmsg_poll_set_destroy(m_set) == -EBUSY && monotonic_ns() < give_up)
+        turn(); // a dedicated worker gets to the closes
     m_set = nullptr;
     ntbmsg_listener_close(m_listener);
     m_listener = nullptr;

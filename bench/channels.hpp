@@ -44,9 +44,12 @@ public:
     ntbmsg_worker *worker() const { return m_worker; }
     ntbmsg_channel *at(size_t i) const { return m_channels[i]; }
     size_t count() const { return m_channels.size(); }
+    /// Another thread drives the worker.
+    bool dedicated() const { return m_dedicated; }
     ntbmsg_poll_set *set() const { return m_set; }
 
 private:
+    void turn() const;
     void connect(uint32_t count, Result &result);
     void accept(uint32_t count, Result &result);
     ntbmsg_channel_options next_options() const;
@@ -54,6 +57,7 @@ private:
     void be_greeted(Result &result);
 
     ntbmsg_worker *m_worker = nullptr;
+    bool m_dedicated = false;
     ntbmsg_listener *m_listener = nullptr;
     ntbmsg_poll_set *m_set = nullptr;
     ntbmsg_cq *m_cq = nullptr;

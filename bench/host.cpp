@@ -3,6 +3,7 @@
 
 #include "engine.hpp"
 #include "footprint.hpp"
+#include "poller.hpp"
 #include "traffic.hpp"
 #include "wakeup.hpp"
 
@@ -110,6 +111,7 @@ void Host::open_endpoint(const Shape &shape, Result &result)
     settings.tx_room = shape.buf_bytes;
     if (shape.channels != 0) {
         settings.workers = 1;
+        settings.dedicated = shape.dedicated;
         settings.rx_mbufs = credit_of_all(shape.channels);
         if (m_side == 1)
             m_channels.listen(result);
@@ -127,6 +129,7 @@ void Host::open_endpoint(const Shape &shape, Result &result)
 
 void Host::open_channels(const Shape &shape, Result &result)
 {
+    const Poller poller(shape.dedicated != 0 ? ntbmsg_worker_get(m_endpoint, 0) : nullptr);
     if (shape.regions != 0)
         m_writes.prepare(result);
     m_channels.open(m_endpoint, m_side, shape, m_writes.queue(), result);
@@ -136,9 +139,16 @@ void Host::open_channels(const Shape &shape, Result &result)
 
 void Host::close_channels()
 {
+    const Poller poller(driven());
     m_writes.close_remote();
     m_channels.close();
     m_writes.close();
+}
+
+/// The worker that needs a thread of its own, while its channels are open; or nullptr.
+ntbmsg_worker *Host::driven() const
+{
+    return m_channels.dedicated() && m_channels.count() != 0 ? m_channels.worker() : nullptr;
 }
 
 void Host::close_endpoint(Result &result)
@@ -165,6 +175,7 @@ void Host::run(const Command &command, Shared &shared, Result &result)
     if (!m_endpoint)
         return fail(result, ENOTCONN, "the host is not open");
     const Port port{m_endpoint, m_pool, m_channels};
+    const Poller poller(driven());
     switch (command.op) {
     case Op::host_rtt:
         return m_side == 0 ? ask(port, command, result) : answer(port, command, result);

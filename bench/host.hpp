@@ -45,6 +45,7 @@ private:
     void open_endpoint(const Shape &, Result &);
     void open_channels(const Shape &, Result &);
     void close_channels();
+    ntbmsg_worker *driven() const;
     void close_endpoint(Result &);
     void connect(Result &);
     void drain();

@@ -55,6 +55,7 @@ Command command_for(const Measure &measure, bool timed)
     // As many slots as there is room for, which the limit finds best, too.
     command.slot_count = engine_slot_bytes / measure.payload;
     command.payload = measure.payload;
+    command.shape = measure.shape;
     command.used = measure.used;
     command.batch = measure.batch;
     command.rounds = round_trips;

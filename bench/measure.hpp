@@ -52,6 +52,7 @@ inline constexpr Measure measures[] = {
     {"engine.1048576", Kind::engine, 1048576, 1},
     {"channel.rtt.8", Kind::round_trip, 8, 1, {2048, 1, 0}, 1, 0},
     {"channel.rtt.64", Kind::round_trip, 64, 1, {2048, 1, 0}, 1, 0},
+    {"poller.rtt.64", Kind::round_trip, 64, 1, {2048, 1, 0, 1}, 1},
     {"channel.rate.64", Kind::rate, 64, 32, {2048, 1, 0}, 1, 0},
     {"channels.rate.64", Kind::rate, 64, 32, {2048, 1000, 0}, 1000, 1},
     {"channel.stream.1048576", Kind::stream, 1048576, 1, {long_room, 1, 0}, 1},

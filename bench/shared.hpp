@@ -43,9 +43,10 @@ struct Shape {
     uint32_t buf_bytes; ///< of window buffers, and of mbufs to send from
     uint32_t channels;  ///< open between the hosts; 0: the endpoints have no worker
     uint32_t regions;   ///< 1: each lends the other one, over the first channel
+    uint32_t dedicated; ///< 1: a thread of its own drives the worker, on the same core
     bool operator==(const Shape &) const = default;
 };
-inline constexpr Shape usual_shape{2048, 0, 0};
+inline constexpr Shape usual_shape{2048, 0, 0, 0};
 
 /// Room of mbufs for messages that are chains, and of buffers that take them.
 inline constexpr uint32_t long_room = 32768;
@@ -61,7 +62,7 @@ struct Command {
     PingForm form;
     uint32_t copied;   ///< stream: slots are copied from a private source
     uint32_t timed;    ///< host_rtt: every round trip by itself, for percentiles
-    Shape shape;       ///< host_open, host_shape
+    Shape shape;       ///< host_open, host_shape, host_rtt
     uint32_t used;     ///< host_rtt, host_rate: channels in turn; 0: the bare queue
     uint64_t rounds;   ///< ping, host_rtt
     uint64_t run_ns;   ///< stream, host_rtt, host_rate: how long to send

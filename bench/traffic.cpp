@@ -376,6 +376,8 @@ void with_way(const Port &port, const Command &command, Result &result, Run run)
         fail(result, EINVAL, "not so many channels are open");
     else if (command.used == 0)
         payload(QueueWay{port.pool, port.endpoint});
+    else if (channels.dedicated())
+        payload(PolledWay{port.pool, channels.at(0)});
     else if (command.used == 1)
         payload(ChannelWay{port.pool, channels.worker(), channels.at(0)});
     else

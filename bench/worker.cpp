@@ -29,10 +29,12 @@ struct alignas(4096) Source {
     uint64_t words[source_bytes / sizeof(uint64_t)];
 };
 
-uint64_t thread_cpu_ns()
+/// Of the thread that does the command, or of all where several share its core.
+uint64_t cpu_ns(const Command &command)
 {
     timespec ts;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    clock_gettime(command.shape.dedicated != 0 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_THREAD_CPUTIME_ID,
+                  &ts);
     return static_cast<uint64_t>(ts.tv_sec) * 1000000000u + static_cast<uint64_t>(ts.tv_nsec);
 }
 
@@ -187,11 +189,11 @@ bool Worker::run(uint32_t number)
         set_realtime(measures(command.op));
     Result result{};
     if (meet(number)) {
-        const uint64_t cpu = thread_cpu_ns();
+        const uint64_t cpu = cpu_ns(command);
         const uint64_t wall = monotonic_ns();
         execute(command, result);
         result.wall_ns = monotonic_ns() - wall;
-        result.cpu_ns = thread_cpu_ns() - cpu;
+        result.cpu_ns = cpu_ns(command) - cpu;
     } else {
         fail(result, ETIMEDOUT, "the other host did not come to the start");
     }
