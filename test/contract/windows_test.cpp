@@ -96,6 +96,22 @@ TEST_P(Windows, WhatCanBeLentCanBeAsked)
     EXPECT_EQ(i.memory_bytes_max, 512 * mib);
 }
 
+TEST_P(Windows, WhatMemoryHasToBeAlignedToCanBeAsked)
+{
+    bring_up();
+    rte_pmd_plx_ntb_window_align align = {.size = sizeof(align)};
+    ASSERT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 5 * mib, &align), 0);
+    EXPECT_EQ(align.addr_align, info().segment_bytes);
+    EXPECT_EQ(align.size_align, info().segment_bytes);
+    EXPECT_EQ(align.size_max, info().window_bytes);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(id(), align.size_max + 1, &align), -ERANGE);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 0, &align), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 1, nullptr), -EINVAL);
+    align.size = 1;
+    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 1, &align), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(63, 1, &align), -ENODEV);
+}
+
 TEST_P(Windows, LentMemoryIsReachedUntilItIsTakenBack)
 {
     bring_up();
@@ -335,6 +351,10 @@ TEST_P(WindowsOfAlut, ThatIsNotThereLendsNothing)
     EXPECT_EQ(i.free_segments, 0u);
     EXPECT_EQ(i.memory_bytes_max, 0u);
     EXPECT_EQ(i.windows, 1u);
+    rte_pmd_plx_ntb_window_align align = {.size = sizeof(align)};
+    ASSERT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 5 * mib, &align), 0);
+    EXPECT_EQ(align.addr_align % (8 * mib), 0u) << "a power of two that holds it";
+    EXPECT_EQ(align.size_align, align.addr_align);
     Memory m{};
     EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), mib, &m), -ENOTSUP);
     uint64_t offset = 0;

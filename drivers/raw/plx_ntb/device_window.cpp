@@ -364,4 +364,16 @@ void Lending::info(rte_pmd_plx_ntb_window_info *out) const
     out->store_rights = platform_.store_rights;
 }
 
+int Lending::align(uint64_t bytes, rte_pmd_plx_ntb_window_align *out) const
+{
+    const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
+    // With an A-LUT the window's size is fixed when the device is configured, and with it the
+    // segments'.
+    out->size_max = rules.entries != 0 ? rules.bytes_min : rules.bytes_max;
+    if (bytes > out->size_max)
+        return -ERANGE;
+    out->addr_align = out->size_align = rules.segment(bytes);
+    return 0;
+}
+
 } // namespace plx::pmd

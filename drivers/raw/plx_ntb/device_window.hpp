@@ -46,6 +46,7 @@ public:
     void drop();
 
     void info(rte_pmd_plx_ntb_window_info *out) const;
+    int align(uint64_t bytes, rte_pmd_plx_ntb_window_align *out) const;
     int alloc(size_t bytes, int node, rte_pmd_plx_ntb_window_memory *out);
     int free(const void *address);
     int expose(const void *address, size_t bytes, uint32_t rights, uint32_t window,

@@ -33,6 +33,16 @@ int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, rte_pmd_plx_ntb_window_info
     });
 }
 
+int rte_pmd_plx_ntb_window_align_get(uint16_t dev_id, uint64_t bytes,
+                                     rte_pmd_plx_ntb_window_align *align)
+{
+    return with(dev_id, [bytes, align](Device &, Lending &lending) {
+        if (align == nullptr || align->size != sizeof(*align) || bytes == 0)
+            return -EINVAL;
+        return lending.align(bytes, align);
+    });
+}
+
 int rte_pmd_plx_ntb_window_alloc(uint16_t dev_id, size_t bytes,
                                  rte_pmd_plx_ntb_window_memory *memory)
 {

@@ -323,6 +323,15 @@ struct rte_pmd_plx_ntb_window_info {
     uint64_t memory_bytes_max; /**< what one allocation can be; 0: base and offset */
 };
 
+/** What the window demands of memory that it shows, in bus addresses. */
+struct rte_pmd_plx_ntb_window_align {
+    size_t size;         /**< in: sizeof(struct rte_pmd_plx_ntb_window_align) */
+    uint64_t addr_align; /**< addresses are multiples of it: of a segment; base and offset: of what
+                              the window is set to, a power of two that holds the memory */
+    uint64_t size_align; /**< and sizes of this; what is less is shown with what lies behind it */
+    uint64_t size_max;   /**< most that the window shows in all */
+};
+
 /** Memory that can be lent. */
 struct rte_pmd_plx_ntb_window_memory {
     void *address; /**< zeros when new */
@@ -350,6 +359,19 @@ struct rte_pmd_plx_ntb_window_view {
  * @return 0; -ENODEV no such device, or a closed one; -EINVAL info is NULL or of another size
  */
 int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, struct rte_pmd_plx_ntb_window_info *info);
+
+/**
+ * What alignment the window asks of memory, whichever way it shows it. The memory that
+ * rte_pmd_plx_ntb_window_alloc() gives, and that of the queue pairs, is so.
+ *
+ * @param dev_id  rawdev id
+ * @param bytes   that are to be shown, 1 to size_max
+ * @param align   size is set by the caller, the rest is filled in
+ * @return 0; -ENODEV no such device, or a closed one; -EINVAL align is NULL or of another size, or
+ *   bytes is 0; -ERANGE more than the window shows, and size_max is filled in
+ */
+int rte_pmd_plx_ntb_window_align_get(uint16_t dev_id, uint64_t bytes,
+                                     struct rte_pmd_plx_ntb_window_align *align);
 
 /**
  * Allocates memory of its own segments: private until it is exposed. It belongs to the caller until
