@@ -45,7 +45,7 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "messages per call, 1 to 256; default 1 for latency, else up to 32\nand 64 KiB"},
         {"window", "LIST", &raw.window,
          "latency, and one-sided operations in any mode: under way per\n"
-         "queue, 1 to 4096, of 32 MiB at most; default 1; of rates 64 and\n8 MiB"},
+         "queue, 1 to 4096, of 16 MiB at most; default 1; of rates 64 and\n8 MiB"},
         {"queues", "LIST", &raw.queues,
          "queue pairs, 1 to 63 (31 with channels); default 1. Each has an\n"
          "lcore of its own where EAL has as many (-l), else they share.\n"

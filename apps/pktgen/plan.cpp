@@ -92,9 +92,10 @@ std::vector<uint64_t> windows_for(const Options &o, const Point &p)
     const bool one_sided = is_one_sided(p.operation);
     if (p.mode == Mode::latency || (one_sided && p.mode != Mode::load && o.window_given))
         return o.windows;
-    if (!one_sided || p.mode == Mode::load)
+    if (!one_sided)
         return {largest_window};
-    return {std::clamp<uint64_t>(default_window_bytes / p.size_to, 2, default_window)};
+    const uint64_t most = p.mode == Mode::load ? largest_window : default_window;
+    return {std::clamp<uint64_t>(default_window_bytes / p.size_to, 2, most)};
 }
 
 /// What one-sided operations want of window, burst and completion.

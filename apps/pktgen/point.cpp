@@ -92,7 +92,7 @@ std::string check_one_sided(const Point &p)
     if (is_atomic(p.operation) && (p.size != atomic_bytes || p.size_to != atomic_bytes))
         return "an atomic operation of other than 8 bytes";
     if (p.window > std::min(largest_window, window_room(p.size_to, p.queues)))
-        return "a window of more than 32 MiB";
+        return "a window of more than 16 MiB";
     if (p.verify && p.size < seal_bytes)
         return "a verified operation of less than 8 bytes";
     if (p.verify && p.operation == Operation::read && p.size != p.size_to)

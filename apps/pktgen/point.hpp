@@ -44,8 +44,8 @@ inline constexpr uint32_t atomic_bytes = 8;
 /// Verified writes and reads begin with a number and a CRC.
 inline constexpr uint32_t seal_bytes = 8;
 /// Memory that an end lends the other in a measurement, of all queues: bounds windows of large
-/// operations.
-inline constexpr uint64_t most_lent = uint64_t{32} << 20;
+/// operations. No more, because taking memory back may hold up a link's heartbeats.
+inline constexpr uint64_t most_lent = uint64_t{16} << 20;
 inline constexpr uint64_t longest_run_us = uint64_t{3600} * 1000 * 1000;
 
 struct Point {

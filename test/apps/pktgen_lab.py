@@ -27,7 +27,9 @@ class Lab(World):
         eal = [*(lcores or ("-l", str(self.cores[core]))), "--no-huge", "-m", memory, "--no-pci", "--no-shconf",
                "--no-telemetry"]
         for i, cable in enumerate(cables):
-            eal.append(f"--vdev=raw_plx_ntb{i},cable={self.folder / cable}")
+            # A machine that is busy may keep heartbeats for long; who is killed is noticed without them.
+            patient = "" if "lost_ms=" in cable else ",lost_ms=60000"
+            eal.append(f"--vdev=raw_plx_ntb{i},cable={self.folder / cable}{patient}")
         command = [self.echo, *eal, "--", *own]
         process = Process(command, self.folder / f"log{len(self.processes)}", subprocess.DEVNULL)
         self.processes.append(process)

@@ -84,7 +84,7 @@ def case_one_sided_sizes(lab):
     result = lab.measured("--operation", "write,write-imm,read", "--mode", "throughput", "--size", "4,64K,16M,17M",
                           "--verify", "--window", "4096", "--count", "3", "--no-probe")
     expect([p["size"] for p in result["points"]] == [65536] * 3 + [1 << 24] * 3, "sizes")
-    expect([p["window"] for p in result["points"]] == [512] * 3 + [2] * 3, "windows")
+    expect([p["window"] for p in result["points"]] == [256] * 3 + [1] * 3, "windows")
     for point in result["points"]:
         expect_good(point)
     why = [s["why"] for s in result["skipped"]]

@@ -71,7 +71,7 @@ TEST(Plan, AtomicsAreOfOneSizeAndWindowsFitWhatIsLent)
     EXPECT_EQ(plan[1].point.operation, pktgen::Operation::fetch_add);
     EXPECT_EQ(plan[1].point.size, 8U);
     EXPECT_EQ(plan[2].point.size, 1U << 24);
-    EXPECT_EQ(plan[2].point.window, 2U);
+    EXPECT_EQ(plan[2].point.window, 1U);
     EXPECT_LE(plan[2].point.burst, plan[2].point.window);
 }
 
