@@ -107,6 +107,9 @@ struct ntbmsg_endpoint_options {
                                   65536 to 2^30, lent to it as a whole; messages up to that less
                                   32768 bytes, at most NTBMSG_MAX_MESSAGE, need no credit in bytes.
                                   0: none, and messages are as long as credits allow */
+    uint32_t pool_bytes;       /**< of rendezvous_bytes, what is kept for pools of channels
+                                  (ntbmsg_rx_pool_create()): a multiple of 32768, at most rendezvous_bytes
+                                  - 65536. Other channels' messages are that much shorter */
 };
 
 /** Travels with a message, opaque to the library. Same layout as rte_pmd_plx_ntb_meta. */
@@ -281,6 +284,24 @@ int ntbmsg_worker_arm(struct ntbmsg_worker *worker);
 /** Takes it back; by the same thread, after each wait. @return 0; -EINVAL NULL */
 int ntbmsg_worker_disarm(struct ntbmsg_worker *worker);
 
+/**
+ * Makes a pool of receive memory for one channel, or a few that may starve each other: who does not
+ * receive, or does not free what it has received, uses up this pool and nothing of others. Its data
+ * lie in the worker's rendezvous memory (ntbmsg_endpoint_options::pool_bytes). Any thread.
+ * @param worker  of an open endpoint
+ * @param bytes   rounded up to pieces of 32 KiB; a message takes whole pieces, and the longest one
+ *   has all of them
+ * @param out     to be given to channels (ntbmsg_channel_options::rx_pool), and destroyed by
+ *   ntbmsg_rx_pool_destroy(), or with the endpoint
+ * @return 0; -EINVAL; -ENOSPC so much of pool_bytes is not left in one piece, or the worker has 64
+ *   pools; -ENOMEM
+ */
+int ntbmsg_rx_pool_create(struct ntbmsg_worker *worker, size_t bytes, struct rte_mempool **out);
+
+/** @return 0; -EINVAL it is no pool of that worker; -EBUSY a channel has it, mbufs of it are still
+ * held, or the peer may still store to them (poll, and call again). Any thread. */
+int ntbmsg_rx_pool_destroy(struct ntbmsg_worker *worker, struct rte_mempool *pool);
+
 /** A DMA engine for a worker. Fill in by ntbmsg_dma_options_init(), then set the dmadev. */
 struct ntbmsg_dma_options {
     size_t size;        /**< set by the init function */
@@ -373,6 +394,10 @@ struct ntbmsg_channel_options {
                                     peer's rendezvous memory, where it has some, and longer ones
                                     than credits allow in any case; 0: 65536. The peer grants the
                                     memory first; at most 4 are on their way */
+    struct rte_mempool *rx_pool; /**< of ntbmsg_rx_pool_create() for its worker: messages that the
+                                    peer does not send inside the ring (longer than its inline
+                                    limit) are received into this pool alone, by rendezvous;
+                                    credit_bytes means nothing then. NULL: none of its own */
     const void *private_data;    /**< given to the peer; copied */
     uint32_t private_bytes;      /**< 0 to NTBMSG_MAX_PRIVATE */
 };

@@ -227,6 +227,13 @@ public:
 
     /// ntbmsg_worker_poll()
     int poll() { return ntbmsg_worker_poll(worker_); }
+    /// ntbmsg_rx_pool_create()
+    int create_rx_pool(size_t bytes, rte_mempool **out)
+    {
+        return ntbmsg_rx_pool_create(worker_, bytes, out);
+    }
+    /// ntbmsg_rx_pool_destroy()
+    int destroy_rx_pool(rte_mempool *pool) { return ntbmsg_rx_pool_destroy(worker_, pool); }
     /// ntbmsg_worker_dma_set()
     int set_dma(const ntbmsg_dma_options *options)
     {

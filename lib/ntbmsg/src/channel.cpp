@@ -26,13 +26,14 @@ int pay_opening(Channel &c, uint8_t op, uint32_t word, uint32_t argument)
 {
     Worker &w = *c.worker;
     protocol::OpeningMessage message{};
-    message.opening = {.slot = w.slots.slot_of(c),
-                       .generation = c.generation,
-                       .messages = c.rx.granted.messages,
-                       .buffers = c.rx.granted.buffers,
-                       .max_message = w.own_max_message,
-                       .timeout_ms = op == protocol::op_connect ? c.timeout_ms : 0,
-                       .private_bytes = c.own_private_bytes};
+    message.opening = {
+        .slot = w.slots.slot_of(c),
+        .generation = c.generation,
+        .messages = c.rx.granted.messages,
+        .buffers = c.rx.granted.buffers,
+        .max_message = std::max(c.rx_pool != 0 ? 0 : w.own_max_message, rendezvous_own_longest(c)),
+        .timeout_ms = op == protocol::op_connect ? c.timeout_ms : 0,
+        .private_bytes = c.own_private_bytes};
     std::memcpy(message.private_data, c.own_private, c.own_private_bytes);
     return send_copy(w, word, op, argument, &message,
                      static_cast<uint32_t>(sizeof(message.opening)) + c.own_private_bytes);
@@ -92,16 +93,19 @@ int pay_one(Channel &c, uint32_t bit)
 
 } // namespace
 
-uint32_t longest_for(const Worker &w, const protocol::Opening &opening)
+void take_opening(Channel &c, const protocol::Opening &opening)
 {
+    const Worker &w = *c.worker;
     const uint64_t room = uint64_t{opening.buffers} * w.peer_buffers.bytes();
-    const uint64_t longest = std::max<uint64_t>(room, w.inline_max);
-    return static_cast<uint32_t>(std::min<uint64_t>(longest, opening.max_message));
+    const uint64_t longest =
+        std::min<uint64_t>(std::max<uint64_t>(room, w.inline_max), w.peer_max_message);
+    c.longest = static_cast<uint32_t>(std::min<uint64_t>(longest, opening.max_message));
+    c.peer_takes = opening.max_message;
 }
 
 void choose_way(Channel &c)
 {
-    const uint32_t most = rendezvous_longest(*c.worker);
+    const uint32_t most = std::min(rendezvous_longest(*c.worker), c.peer_takes);
     c.eager = most != 0 ? std::min(c.longest, c.rendezvous_min - 1) : c.longest;
     c.longest = std::max(c.longest, most);
 }
@@ -257,7 +261,7 @@ void on_accept(Channel &c, rte_mbuf *m)
         return protest(c);
     const protocol::Opening &o = message.opening;
     c.tx_word = protocol::slot_word(o.slot, o.generation);
-    c.longest = longest_for(*c.worker, o);
+    take_opening(c, o);
     choose_way(c);
     c.rx.open();
     c.tx.grant({o.messages, o.buffers});

@@ -68,9 +68,10 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::Counter tx_messages, tx_bytes, rx_messages, rx_bytes;
 
     // Slow path from here.
-    uint32_t longest; ///< message that the peer takes
-    uint32_t owed;    ///< Owed
-    uint32_t events;  ///< for the poll set
+    uint32_t longest;    ///< message that the peer takes
+    uint32_t peer_takes; ///< as it said: in any way
+    uint32_t owed;       ///< Owed
+    uint32_t events;     ///< for the poll set
     ntbmsg::PollSet *set;
     void *user;
     ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests,
@@ -90,6 +91,7 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::Credit peer_grant; ///< of a request, until it is accepted
     uint16_t generation;       ///< lasting; of the next or present use
     uint16_t port;
+    uint8_t rx_pool; ///< number of its own pool; 0: it has none
     uint8_t peer_private_bytes;
     uint8_t own_private_bytes;
     uint8_t peer_private[NTBMSG_MAX_PRIVATE];

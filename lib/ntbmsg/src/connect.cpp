@@ -10,6 +10,7 @@
 #include "dedicated.hpp"
 #include "endpoint.hpp"
 #include "lock.hpp"
+#include "log.hpp"
 #include "poll_set.hpp"
 #include "trace.hpp"
 #include "worker.hpp"
@@ -95,6 +96,13 @@ int choose_options(const ntbmsg_channel_options *options, const Worker &w,
         return -EINVAL;
     if (o.send_depth > max_send_depth)
         return -EINVAL;
+    if (o.rx_pool != nullptr && rx_pool_number(w, o.rx_pool) == 0) {
+        NTBMSG_LOG(ERR,
+                   "option rx_pool is no pool of worker %u of device %u: a channel receives only "
+                   "into what ntbmsg_rx_pool_create() made there",
+                   w.index, w.endpoint->dev_id);
+        return -EINVAL;
+    }
     chosen = o;
     return 0;
 }
@@ -102,14 +110,19 @@ int choose_options(const ntbmsg_channel_options *options, const Worker &w,
 bool equip(Channel &c, const ntbmsg_channel_options &o)
 {
     Worker &w = *c.worker;
+    const uint8_t pool = rx_pool_number(w, o.rx_pool);
+    Credit wanted = wanted_credit(w, o);
+    if (pool != 0)
+        wanted.buffers = 0; // it takes nothing of what others receive into
     Credit granted;
     if (w.dedicated && (c.proxy = make_proxy(o)) == nullptr)
         return false;
-    if (!w.budget.reserve(wanted_credit(w, o), least_messages, granted)) {
+    if (!w.budget.reserve(wanted, least_messages, granted)) {
         free_proxy(c);
         return false;
     }
     c.rx.grant(granted);
+    rx_pool_join(c, pool);
     c.user = o.user;
     c.operations = o.operations != 0 ? o.operations : default_operations;
     join_cq(c, o.cq);

@@ -181,7 +181,7 @@ void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
     c.state.store(state_requested, std::memory_order_release);
     c.tx_word = protocol::slot_word(o.slot, o.generation);
     c.peer_grant = {o.messages, o.buffers};
-    c.longest = longest_for(w, o);
+    take_opening(c, o);
     c.port = static_cast<uint16_t>(port);
     c.listener = serial;
     c.peer_private_bytes = static_cast<uint8_t>(o.private_bytes);

@@ -57,6 +57,10 @@ int check_options(const ntbmsg_endpoint_options &o)
     if (!within(o.rendezvous_bytes, min_rendezvous, max_rendezvous) ||
         (o.rendezvous_bytes != 0 && !power_of_two(o.rendezvous_bytes)))
         return refuse("rendezvous_bytes", o.rendezvous_bytes, "a power of two, 65536 to 2^30");
+    if (o.pool_bytes % protocol::piece_bytes != 0 ||
+        (o.pool_bytes != 0 && uint64_t{o.pool_bytes} + min_rendezvous > o.rendezvous_bytes))
+        return refuse("pool_bytes", o.pool_bytes,
+                      "a multiple of 32768, at most rendezvous_bytes - 65536");
     if (!within(o.ring_lines, line_bytes, max_ring_lines) ||
         (o.ring_lines != 0 && !power_of_two(o.ring_lines)))
         return refuse("ring_lines", o.ring_lines, "a power of two, 64 to 65536");

@@ -11,6 +11,7 @@
 #include "counter.hpp"
 #include "ntbmsg.h"
 #include "rendezvous_protocol.hpp"
+#include "rx_pool.hpp"
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -70,10 +71,12 @@ struct Rendezvous {
 
 /// A worker's memory for long messages, and how it sees the peer's.
 struct RendezvousMemory {
-    rte_mempool *pool; ///< mbufs over the pieces; NULL: there is none
+    rte_mempool *pool; ///< mbufs over the shared pieces; NULL: there is none
     std::byte *base;
-    size_t bytes;         ///< of window memory
-    uint32_t piece_count; ///< for messages; one more, the last, is for trying the way alone
+    size_t bytes;          ///< of window memory
+    uint32_t piece_count;  ///< for messages; one more, the last, is for trying the way alone
+    uint32_t shared_count; ///< of these, for channels without a pool of their own
+    RxPool pools[rx_pools_max];
 
     std::byte *peer_base;
     uint64_t peer_bus;    ///< the same for copy engines; 0: out of their reach
@@ -99,7 +102,12 @@ struct RendezvousMemory {
 };
 
 /// Makes the memory of a worker. @return 0 or negative errno, logged
-int rendezvous_make(ntbmsg_worker &worker, size_t bytes, int socket);
+int rendezvous_make(ntbmsg_worker &worker, size_t bytes, size_t pool_bytes, int socket);
+/// Makes mbufs over @p count pieces from @p first on. @return NULL, with rte_errno
+rte_mempool *rendezvous_pool(const RendezvousMemory &memory, const char *name, uint32_t first,
+                             uint32_t count, int socket);
+/// Longest message that a channel takes this way; 0: none
+uint32_t rendezvous_own_longest(const ntbmsg_channel &channel);
 void rendezvous_unmake(ntbmsg_worker &worker);
 /// Lends it to the peer, and says so. @return false: not now
 bool rendezvous_lend(ntbmsg_worker &worker, protocol::Hello &hello);

@@ -24,16 +24,16 @@ IncomingMessage &in_at(Rendezvous &r, uint32_t number)
 
 /// A channel whose messages are not received holds so much of the memory on top of one message, and
 /// no more. @param granted  pieces of messages that are not handed up yet
-bool may_hold(const Worker &w, const Rendezvous &r, uint32_t granted)
+bool may_hold(const Channel &c, const Rendezvous &r, uint32_t granted)
 {
-    return r.unreceived + granted <= w.rendezvous.piece_count / 4;
+    return c.rx_pool != 0 || r.unreceived + granted <= c.worker->rendezvous.shared_count / 4;
 }
 
 /// All pieces of a message, or none: half a message would hold what another one waits for.
-rte_mbuf *make_chain(const Worker &w, const IncomingMessage &in)
+rte_mbuf *make_chain(const Channel &c, const IncomingMessage &in)
 {
     rte_mbuf *pieces[protocol::pieces_max];
-    if (rte_pktmbuf_alloc_bulk(w.rendezvous.pool, pieces, in.piece_count) != 0)
+    if (rte_pktmbuf_alloc_bulk(rx_pool_of(c), pieces, in.piece_count) != 0)
         return nullptr;
     uint32_t left = in.bytes;
     for (uint32_t i = 0; i < in.piece_count; ++i) {
@@ -90,12 +90,9 @@ void hand_up(Channel &c, Rendezvous &r, IncomingMessage &in)
 bool rendezvous_take_announcement(Channel &c, Rendezvous &r, uint32_t imm, const rte_mbuf *m)
 {
     uint64_t bytes = 0;
-    const uint64_t longest =
-        uint64_t{std::min(c.worker->rendezvous.piece_count, protocol::pieces_max)} *
-        protocol::piece_bytes;
     if (m->pkt_len != sizeof(bytes) || !payload_read(m, &bytes, sizeof(bytes)) || bytes == 0 ||
-        bytes > std::min<uint64_t>(longest, NTBMSG_MAX_MESSAGE) ||
-        r.in_head - r.in_tail == rendezvous_depth || !c.rx.use({1, 0}))
+        bytes > rendezvous_own_longest(c) || r.in_head - r.in_tail == rendezvous_depth ||
+        !c.rx.use({1, 0}))
         return false;
     in_at(r, r.in_head++) = {.mbuf = nullptr,
                              .untold = nullptr,
@@ -115,9 +112,9 @@ bool rendezvous_grant(Channel &c, Rendezvous &r)
     for (uint32_t i = r.in_tail; i != r.in_head; ++i) {
         IncomingMessage &in = in_at(r, i);
         if (in.mbuf == nullptr) {
-            if (!may_hold(w, r, granted))
+            if (!may_hold(c, r, granted))
                 return true; // the application brings us back
-            in.mbuf = in.untold = make_chain(w, in);
+            in.mbuf = in.untold = make_chain(c, in);
             if (in.mbuf == nullptr)
                 return false; // somebody frees pieces, on whatever thread
         }

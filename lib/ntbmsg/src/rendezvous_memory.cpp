@@ -34,14 +34,7 @@ int make_pool(Worker &w, int socket)
     RendezvousMemory &r = w.rendezvous;
     char name[RTE_MEMPOOL_NAMESIZE];
     std::snprintf(name, sizeof(name), "ntbmsg_rdv_%uw%u", w.endpoint->dev_id, w.index);
-    rte_pktmbuf_extmem memory{};
-    memory.buf_ptr = r.base;
-    memory.buf_iova = rte_mem_virt2iova(r.base);
-    memory.buf_len = uint64_t{r.piece_count} * protocol::piece_bytes;
-    memory.elt_size = protocol::piece_bytes;
-    // Without caches of lcores, so that all that is free can be had by one message.
-    r.pool = rte_pktmbuf_pool_create_extbuf(name, r.piece_count, 0, 0, memory.elt_size, socket,
-                                            &memory, 1);
+    r.pool = rendezvous_pool(r, name, 0, r.shared_count, socket);
     return r.pool != nullptr ? 0 : -rte_errno;
 }
 
@@ -122,7 +115,28 @@ bool on_fenced(RendezvousMemory &r, uint32_t number)
 
 } // namespace
 
-int rendezvous_make(Worker &w, size_t bytes, int socket)
+rte_mempool *rendezvous_pool(const RendezvousMemory &r, const char *name, uint32_t first,
+                             uint32_t count, int socket)
+{
+    rte_pktmbuf_extmem memory{};
+    memory.buf_ptr = r.base + uint64_t{first} * protocol::piece_bytes;
+    memory.buf_iova = rte_mem_virt2iova(memory.buf_ptr);
+    memory.buf_len = uint64_t{count} * protocol::piece_bytes;
+    memory.elt_size = protocol::piece_bytes;
+    // Without caches of lcores, so that all that is free can be had by one message.
+    return rte_pktmbuf_pool_create_extbuf(name, count, 0, 0, memory.elt_size, socket, &memory, 1);
+}
+
+uint32_t rendezvous_own_longest(const Channel &c)
+{
+    if (c.worker->rendezvous.pool == nullptr)
+        return 0;
+    const uint64_t bytes =
+        uint64_t{std::min(rx_pool_pieces(c), protocol::pieces_max)} * protocol::piece_bytes;
+    return static_cast<uint32_t>(std::min<uint64_t>(bytes, NTBMSG_MAX_MESSAGE));
+}
+
+int rendezvous_make(Worker &w, size_t bytes, size_t pool_bytes, int socket)
 {
     RendezvousMemory &r = w.rendezvous;
     rte_pmd_plx_ntb_window_memory memory{};
@@ -131,6 +145,7 @@ int rendezvous_make(Worker &w, size_t bytes, int socket)
         r.base = static_cast<std::byte *>(memory.address);
         r.bytes = memory.bytes;
         r.piece_count = static_cast<uint32_t>(bytes / protocol::piece_bytes) - 1;
+        r.shared_count = r.piece_count - static_cast<uint32_t>(pool_bytes / protocol::piece_bytes);
         rc = make_pool(w, socket);
     }
     if (rc != 0)
@@ -142,6 +157,7 @@ int rendezvous_make(Worker &w, size_t bytes, int socket)
 void rendezvous_unmake(Worker &w)
 {
     RendezvousMemory &r = w.rendezvous;
+    rx_pools_free(w);
     rte_mempool_free(r.pool);
     if (r.base != nullptr)
         rte_pmd_plx_ntb_window_free(w.endpoint->dev_id, r.base); // the device is stopped

@@ -159,8 +159,8 @@ bool is_whole(const rte_mbuf *m)
 bool rendezvous_take(Channel &c, rte_mbuf *m, uint32_t imm)
 {
     Worker &w = *c.worker;
-    if (m == nullptr || m->pkt_len <= c.eager || m->pkt_len > rendezvous_longest(w) ||
-        c.tx.now.messages == 0)
+    if (m == nullptr || m->pkt_len <= c.eager ||
+        m->pkt_len > std::min(rendezvous_longest(w), c.peer_takes) || c.tx.now.messages == 0)
         return false;
     Rendezvous *r = rendezvous_of(c);
     if (!w.rendezvous.ready || r == nullptr || r->out_head - r->out_tail == rendezvous_depth ||

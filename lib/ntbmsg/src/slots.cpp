@@ -48,6 +48,7 @@ void Slots::give_back(Channel &c)
     one_sided_free(c);
     rendezvous_end(c, true);
     rendezvous_free(c);
+    rx_pool_leave(c);
     Worker *worker = c.worker;
     const uint16_t generation = c.generation;
     new (&c) Channel{};

@@ -134,8 +134,8 @@ int send_copy(Worker &w, uint32_t word, uint8_t op, uint32_t argument, const voi
               uint32_t bytes);
 /// Copies what the peer sent, once. @return false: it is longer than @p room
 bool copy_payload(const rte_mbuf *m, void *to, uint32_t room);
-/// The longest message that a sender with such credit can send.
-uint32_t longest_for(const Worker &w, const protocol::Opening &opening);
+/// Takes note of the longest message that the peer takes on a channel.
+void take_opening(Channel &c, const protocol::Opening &opening);
 /// Chooses the way of a channel's messages, which has its options and knows what the peer grants.
 void choose_way(Channel &c);
 /// What messages that came use of a channel's credit.

@@ -99,7 +99,7 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
     if (const int rc = make_pools(w, rx_mbufs, sizes.socket); rc != 0)
         return rc;
     if (o.rendezvous_bytes != 0) {
-        if (const int rc = rendezvous_make(w, o.rendezvous_bytes, sizes.socket); rc != 0)
+        if (const int rc = rendezvous_make(w, o.rendezvous_bytes, o.pool_bytes, sizes.socket); rc != 0)
             return rc;
     }
     const uint32_t channels = o.channels != 0 ? o.channels : default_channels;
@@ -138,7 +138,7 @@ void free_worker(Worker &w)
 
 unsigned held_mbufs(const Worker &w)
 {
-    unsigned held = engine_idle(w.engine) ? 0 : 1;
+    unsigned held = rx_pools_held(w) + (engine_idle(w.engine) ? 0 : 1);
     for (const rte_mempool *pool : {w.rx_pool, w.control_pool, w.op_pool, w.rendezvous.pool}) {
         if (pool != nullptr)
             held += rte_mempool_in_use_count(pool);

@@ -200,6 +200,171 @@ INSTANTIATE_TEST_SUITE_P(Workers, LongMessage, testing::Bool(), [](const auto &w
     return worker.param ? "Dedicated" : "RunToCompletion";
 });
 
+// ---- channels with a pool of their own
+
+class OwnPool : public LongMessage
+{
+protected:
+    static constexpr uint32_t pool_bytes = 2 * mib;
+
+    /// near_channel_ ends far in a pool of @p bytes.
+    void bring_up_with_pool(uint32_t bytes)
+    {
+        ntbmsg_endpoint_options options = long_options(8 * mib);
+        options.pool_bytes = pool_bytes;
+        ASSERT_NO_FATAL_FAILURE(bring_up(options));
+        ASSERT_EQ(ntbmsg_rx_pool_create(far_worker_, bytes, &pool_), 0);
+        ASSERT_NO_FATAL_FAILURE(join_own());
+    }
+    void join_own()
+    {
+        ntbmsg_channel_options near_options = channel_options(), far_options = channel_options();
+        near_options.send_depth = 4;
+        far_options.rx_pool = pool_;
+        ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_, near_options, far_options));
+    }
+    void exchange(uint32_t bytes, uint32_t seed)
+    {
+        ASSERT_TRUE(send(near_channel_, numbered(bytes, seed), seed));
+        ASSERT_NO_FATAL_FAILURE(expect(far_channel_, bytes, seed));
+    }
+    bool destroyed()
+    {
+        return pump([&] { return ntbmsg_rx_pool_destroy(far_worker_, pool_) == 0; });
+    }
+
+    rte_mempool *pool_ = nullptr;
+};
+
+TEST_P(OwnPool, TakesAllThatTheRingDoesNotCarry)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with_pool(mib));
+    EXPECT_EQ(info(near_channel_).max_message, mib);
+    EXPECT_EQ(info(near_channel_).credit_bytes, 0U);
+    uint64_t by_pool = 0;
+    for (const uint32_t bytes : {0U, 48U, 2000U, 32 * kib, 64 * kib + 1, mib}) {
+        ASSERT_TRUE(send(near_channel_, numbered(bytes, bytes), bytes));
+        uint32_t imm = 0;
+        rte_mbuf *got = receive_one(far_channel_, &imm);
+        ASSERT_NE(got, nullptr) << bytes;
+        EXPECT_EQ(imm, bytes);
+        EXPECT_TRUE(is_numbered(got, bytes, bytes));
+        EXPECT_EQ(got->pool == pool_, bytes > 48) << bytes;
+        EXPECT_EQ(stats(near_).tx_long, by_pool += bytes > 48 ? 1 : 0);
+        rte_pktmbuf_free(got);
+    }
+    rte_mbuf *m = message(near_, mib + 1, 0);
+    EXPECT_EQ(ntbmsg_channel_send_burst(near_channel_, &m, nullptr, 1), -EMSGSIZE);
+    rte_pktmbuf_free(m);
+    give_back({near_channel_, far_channel_});
+}
+
+TEST_P(OwnPool, OneThatIsNotReadUsesUpItsOwn)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with_pool(mib));
+    ntbmsg_channel *running = nullptr, *reader = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(running, reader));
+    unsigned stuck = 0;
+    for (unsigned idle = 0; idle < 100; ++idle) {
+        rte_mbuf *m = numbered(128 * kib, stuck);
+        ASSERT_NE(m, nullptr);
+        if (ntbmsg_channel_send_burst(near_channel_, &m, &stuck, 1) == 1) {
+            ++stuck;
+            idle = 0;
+        } else {
+            rte_pktmbuf_free(m);
+        }
+        ntbmsg_worker_poll(near_worker_);
+        ntbmsg_worker_poll(far_worker_);
+    }
+    EXPECT_EQ(rte_mempool_avail_count(pool_), 0U);
+    // All that the others share is there.
+    const uint32_t shared = 8 * mib - pool_bytes - 32 * kib;
+    EXPECT_EQ(info(running).max_message, shared);
+    for (uint32_t i = 0; i < 3; ++i) {
+        ASSERT_TRUE(send(running, numbered(shared, i), i));
+        ASSERT_NO_FATAL_FAILURE(expect(reader, shared, i));
+    }
+    for (uint32_t i = 0; i < stuck; ++i)
+        ASSERT_NO_FATAL_FAILURE(expect(far_channel_, 128 * kib, i));
+    give_back({near_channel_, far_channel_, running, reader});
+}
+
+TEST_P(OwnPool, LastsUntilItsChannelsAreGone)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with_pool(mib));
+    ASSERT_NO_FATAL_FAILURE(exchange(mib, 1));
+    EXPECT_EQ(ntbmsg_rx_pool_destroy(far_worker_, pool_), -EBUSY);
+    EXPECT_EQ(ntbmsg_rx_pool_destroy(near_worker_, pool_), -EINVAL);
+    for (unsigned turns = 0; turns < 6; ++turns) {
+        ASSERT_TRUE(send(near_channel_, numbered(mib, turns), turns));
+        for (unsigned i = 0; i < turns; ++i) {
+            ntbmsg_worker_poll(near_worker_);
+            ntbmsg_worker_poll(far_worker_);
+        }
+        ASSERT_EQ(ntbmsg_channel_reset(turns % 2 == 0 ? near_channel_ : far_channel_, 1), 0);
+        give_back({near_channel_, far_channel_});
+        ASSERT_NO_FATAL_FAILURE(join_own());
+        ASSERT_NO_FATAL_FAILURE(exchange(mib, turns)) << "the whole pool";
+    }
+    give_back({near_channel_, far_channel_});
+    EXPECT_TRUE(destroyed());
+    ASSERT_EQ(ntbmsg_rx_pool_create(far_worker_, pool_bytes, &pool_), 0) << "all of it";
+    rte_mempool *more = nullptr;
+    EXPECT_EQ(ntbmsg_rx_pool_create(far_worker_, 1, &more), -ENOSPC);
+}
+
+TEST_P(OwnPool, StaysOverALoss)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with_pool(mib));
+    ASSERT_TRUE(send(near_channel_, numbered(mib, 1)));
+    for (unsigned i = 0; i < 4; ++i) {
+        ntbmsg_worker_poll(near_worker_);
+        ntbmsg_worker_poll(far_worker_);
+    }
+    give_back({near_channel_});
+    ASSERT_NO_FATAL_FAILURE(close(near_));
+    near_worker_ = nullptr;
+    ASSERT_TRUE(pump([&] { return ntbmsg_channel_state(far_channel_) == NTBMSG_CHANNEL_LOST; }));
+    give_back({far_channel_});
+    ASSERT_NO_FATAL_FAILURE(open(near_device, near_, long_options(8 * mib)));
+    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+    near_worker_ = ntbmsg_worker_get(near_, 0);
+    ASSERT_NO_FATAL_FAILURE(join_own());
+    ASSERT_NO_FATAL_FAILURE(exchange(mib, 9));
+    give_back({near_channel_, far_channel_});
+}
+
+TEST_P(OwnPool, OnlyThatOfTheWorkerWillDo)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with_pool(mib));
+    rte_mempool *pool = nullptr;
+    EXPECT_EQ(ntbmsg_rx_pool_create(far_worker_, 0, &pool), -EINVAL);
+    EXPECT_EQ(ntbmsg_rx_pool_create(far_worker_, mib, nullptr), -EINVAL);
+    EXPECT_EQ(ntbmsg_rx_pool_create(nullptr, mib, &pool), -EINVAL);
+    EXPECT_EQ(ntbmsg_rx_pool_create(far_worker_, mib + 1, &pool), -ENOSPC);
+    EXPECT_EQ(ntbmsg_rx_pool_destroy(far_worker_, nullptr), -EINVAL);
+    EXPECT_EQ(ntbmsg_rx_pool_destroy(far_worker_, ntbmsg_pool(far_)), -EINVAL);
+    ntbmsg_channel *channel = nullptr;
+    for (rte_mempool *other : {ntbmsg_pool(near_), pool_}) { // private; in the other host's memory
+        ntbmsg_channel_options options = channel_options();
+        options.rx_pool = other;
+        EXPECT_EQ(ntbmsg_connect(near_worker_, port, &options, &channel), -EINVAL);
+    }
+    ntbmsg_endpoint *none = nullptr;
+    for (const uint32_t bytes : {1U, 32 * kib + 1, 8 * mib - 32 * kib}) {
+        ntbmsg_endpoint_options options = long_options(8 * mib);
+        options.pool_bytes = bytes;
+        EXPECT_EQ(ntbmsg_endpoint_open(near_device, &options, &none), -EINVAL) << bytes;
+    }
+    give_back({near_channel_, far_channel_});
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, OwnPool, testing::Bool(), [](const auto &worker) {
+    return worker.param ? "dedicated" : "run_to_completion";
+});
+
 // ---- a peer that breaks the rules
 
 class HostileMessage : public HostilePeer
