@@ -35,7 +35,8 @@ uint64_t now_ms()
     return rte_get_timer_cycles() * 1000 / rte_get_timer_hz();
 }
 
-class LibraryDeath : public testing::Test
+/// On workers of both kinds, driven by turns from the test's thread; true: dedicated.
+class LibraryDeath : public testing::TestWithParam<bool>
 {
 protected:
     void SetUp() override
@@ -46,6 +47,7 @@ protected:
         ntbmsg_endpoint_options_init(&options);
         options.queues = 0;
         options.workers = 1;
+        options.dedicated = GetParam();
         options.channels = 16;
         options.rx_mbufs = 512;
         options.rendezvous_bytes = 4 << 20;
@@ -184,9 +186,9 @@ protected:
     pid_t peer_ = -1;
 };
 
-TEST_F(LibraryDeath, KilledWithEverythingUnderWay)
+TEST_P(LibraryDeath, KilledWithEverythingUnderWay)
 {
-    for (unsigned seed = 1; seed <= 6; ++seed) {
+    for (unsigned seed = 1; seed <= 4; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         std::mt19937 random(seed);
         ASSERT_NO_FATAL_FAILURE(meet());
@@ -213,5 +215,9 @@ TEST_F(LibraryDeath, KilledWithEverythingUnderWay)
     }
     EXPECT_GT(failed_, 0U) << "no operation was under way";
 }
+
+INSTANTIATE_TEST_SUITE_P(Workers, LibraryDeath, testing::Bool(), [](const auto &worker) {
+    return worker.param ? "Dedicated" : "RunToCompletion";
+});
 
 } // namespace
