@@ -227,7 +227,7 @@ public:
 
     /// ntbmsg_worker_poll()
     int poll() { return ntbmsg_worker_poll(worker_); }
-    /// ntbmsg_rx_pool_create()
+    /// ntbmsg_rx_pool_create(); RxPool owns one.
     int create_rx_pool(size_t bytes, rte_mempool **out)
     {
         return ntbmsg_rx_pool_create(worker_, bytes, out);
@@ -248,6 +248,68 @@ public:
 
 private:
     ntbmsg_worker *worker_ = nullptr;
+};
+
+/// ntbmsg_dma_options with the defaults filled in.
+struct DmaOptions : ntbmsg_dma_options {
+    DmaOptions() { ntbmsg_dma_options_init(this); }
+};
+
+/// Receive memory for one channel, or a few. Must go after the channels that have it and before
+/// their endpoint; what is still in use then stays until that closes.
+class RxPool
+{
+public:
+    /// Empty.
+    RxPool() = default;
+    /// Takes over; @p other is empty then.
+    RxPool(RxPool &&other) noexcept
+        : worker_(other.worker_), pool_(std::exchange(other.pool_, nullptr))
+    {
+    }
+    /// Destroys what it has and takes over; @p other is empty then.
+    RxPool &operator=(RxPool &&other) noexcept
+    {
+        if (this != &other) {
+            destroy();
+            worker_ = other.worker_;
+            pool_ = std::exchange(other.pool_, nullptr);
+        }
+        return *this;
+    }
+    RxPool(const RxPool &) = delete;
+    RxPool &operator=(const RxPool &) = delete;
+    ~RxPool() { destroy(); }
+
+    /// The pool, for ntbmsg_channel_options::rx_pool; NULL: empty.
+    rte_mempool *get() const { return pool_; }
+    /// Whether there is one.
+    explicit operator bool() const { return pool_ != nullptr; }
+
+    /// ntbmsg_rx_pool_create()
+    [[nodiscard]] int create(Worker worker, std::size_t bytes)
+    {
+        rte_mempool *made = nullptr;
+        const int rc = worker.create_rx_pool(bytes, &made);
+        if (rc == 0) {
+            destroy();
+            worker_ = worker;
+            pool_ = made;
+        }
+        return rc;
+    }
+    /// ntbmsg_rx_pool_destroy(). @return 0: it is empty now; -EBUSY: call again
+    int destroy()
+    {
+        const int rc = pool_ != nullptr ? worker_.destroy_rx_pool(pool_) : 0;
+        if (rc == 0)
+            pool_ = nullptr;
+        return rc;
+    }
+
+private:
+    Worker worker_;
+    rte_mempool *pool_ = nullptr;
 };
 
 /// ntbmsg_channel_options with the defaults filled in.
@@ -412,6 +474,14 @@ public:
             reset(made);
         return rc;
     }
+    /// ntbmsg_poll_set_destroy(). @return 0: it is empty now; -EBUSY: call again
+    int destroy()
+    {
+        const int rc = ntbmsg_poll_set_destroy(handle_);
+        if (rc == 0)
+            handle_ = nullptr;
+        return rc;
+    }
     /// ntbmsg_poll()
     int poll(std::span<ntbmsg_ready> ready)
     {
@@ -433,6 +503,14 @@ public:
         const int rc = ntbmsg_cq_create(entries, fn, arg, &made);
         if (rc == 0)
             reset(made);
+        return rc;
+    }
+    /// ntbmsg_cq_destroy(). @return 0: it is empty now; -EBUSY: call again
+    int destroy()
+    {
+        const int rc = ntbmsg_cq_destroy(handle_);
+        if (rc == 0)
+            handle_ = nullptr;
         return rc;
     }
     /// ntbmsg_cq_poll()

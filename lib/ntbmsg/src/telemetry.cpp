@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What telemetry shows: /ntbmsg/endpoints, queues and channels. Called from telemetry's thread,
-// while the application runs; an endpoint cannot be closed meanwhile.
+// What telemetry shows: /ntbmsg/endpoints, queues, workers and channels, regions. Called from
+// telemetry's thread, while the application runs; an endpoint cannot be closed meanwhile.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -131,6 +131,45 @@ int queues(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
+void add_worker(const Worker &w, rte_tel_data *data)
+{
+    const LongView memory = view_long(w);
+    const bool engine = peek(w.engine.copies) != nullptr;
+    rte_tel_data_start_dict(data);
+    rte_tel_data_add_dict_int(data, "dedicated", w.dedicated);
+    rte_tel_data_add_dict_u64(data, "channels", w.slots.used());
+    rte_tel_data_add_dict_u64(data, "channels_max", w.slots.count());
+    rte_tel_data_add_dict_u64(data, "messages_to_grant", peek(w.budget.left.messages));
+    rte_tel_data_add_dict_u64(data, "rx_dropped", w.rx_dropped.get());
+    rte_tel_data_add_dict_u64(data, "bad_peer", w.bad_peer.get());
+    rte_tel_data_add_dict_u64(data, "long_pieces", memory.shared);
+    rte_tel_data_add_dict_u64(data, "long_pieces_held", memory.shared_held);
+    rte_tel_data_add_dict_u64(data, "pools", memory.pools);
+    rte_tel_data_add_dict_u64(data, "pool_pieces", memory.own);
+    rte_tel_data_add_dict_u64(data, "pool_pieces_held", memory.own_held);
+    rte_tel_data_add_dict_u64(data, "peer_long_pieces", memory.peer);
+    rte_tel_data_add_dict_int(data, "dma_dev", engine ? w.engine.dev : -1);
+    rte_tel_data_add_dict_int(data, "dma_failed", engine && peek(w.engine.failed));
+    rte_tel_data_add_dict_u64(data, "dma_min", engine ? peek(w.engine.min_bytes) : 0);
+    rte_tel_data_add_dict_u64(data, "dma_messages", w.engine.messages.get());
+    rte_tel_data_add_dict_u64(data, "dma_bytes", w.engine.bytes.get());
+    rte_tel_data_add_dict_u64(data, "dma_errors", w.engine.errors.get());
+}
+
+/// "ID,WORKER"
+int worker(const char *, const char *params, rte_tel_data *data)
+{
+    uint32_t values[2] = {};
+    if (numbers(params, values, 2) != 2)
+        return -EINVAL;
+    const Look look;
+    const Endpoint *e = look.at(values[0]);
+    if (e == nullptr || values[1] >= e->workers_made)
+        return -ENODEV;
+    add_worker(e->workers[values[1]], data);
+    return 0;
+}
+
 void add_channel(const ChannelView &view, rte_tel_data *data)
 {
     rte_tel_data_start_dict(data);
@@ -139,6 +178,7 @@ void add_channel(const ChannelView &view, rte_tel_data *data)
     rte_tel_data_add_dict_u64(data, "reason", view.reason);
     rte_tel_data_add_dict_u64(data, "generation", view.generation);
     rte_tel_data_add_dict_int(data, "handle", view.handle);
+    rte_tel_data_add_dict_int(data, "rx_pool", view.rx_pool);
     rte_tel_data_add_dict_u64(data, "tx_messages", view.tx_messages);
     rte_tel_data_add_dict_u64(data, "tx_bytes", view.tx_bytes);
     rte_tel_data_add_dict_u64(data, "rx_messages", view.rx_messages);
@@ -257,6 +297,9 @@ RTE_INIT(ntbmsg_telemetry)
         "Ids of the open endpoints' devices, or one of them. Parameters: [id]");
     rte_telemetry_register_cmd("/ntbmsg/queues", queues,
                                "Queue pairs of an endpoint. Parameters: id");
+    rte_telemetry_register_cmd(
+        "/ntbmsg/worker", worker,
+        "A worker: channels, memory for long messages, DMA. Parameters: id,worker");
     rte_telemetry_register_cmd(
         "/ntbmsg/channels", channels,
         "Numbers of a worker's channels, 250 at most. Parameters: id,worker[,first]");

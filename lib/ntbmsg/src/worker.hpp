@@ -69,7 +69,7 @@ struct alignas(64) ntbmsg_worker {
     ntbmsg::RequestList requests;
     ntbmsg::OperatingList operating;      ///< have one-sided operations to go on with
     std::atomic<ntbmsg::Channel *> calls; ///< channels that other threads have called on
-    pthread_mutex_t lock;                 ///< guards slots, budget and requests: connecting is rare
+    mutable pthread_mutex_t lock; ///< guards slots, budget, requests and pools of channels: rare
     bool has_lock;
     bool dedicated;
     bool has_service;

@@ -99,7 +99,8 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
     if (const int rc = make_pools(w, rx_mbufs, sizes.socket); rc != 0)
         return rc;
     if (o.rendezvous_bytes != 0) {
-        if (const int rc = rendezvous_make(w, o.rendezvous_bytes, o.pool_bytes, sizes.socket); rc != 0)
+        if (const int rc = rendezvous_make(w, o.rendezvous_bytes, o.pool_bytes, sizes.socket);
+            rc != 0)
             return rc;
     }
     const uint32_t channels = o.channels != 0 ? o.channels : default_channels;
