@@ -519,6 +519,62 @@ TEST_F(DedicatedOperations, AMessageComesBehindADirectWrite)
     EXPECT_EQ(ntbmsg_channel_close(far), 0);
 }
 
+// Each write is of one byte repeated: eight aligned bytes that differ among themselves are torn.
+TEST_F(DedicatedOperations, PolledMemoryShowsWholeWords)
+{
+    constexpr unsigned enough = 50;
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ntbmsg_cq *cq = make_queue(64);
+    ASSERT_NO_FATAL_FAILURE(join(near, far, with_queue(cq)));
+    ntbmsg_remote *remote = open_remote(near, direct_);
+    ntbmsg_region_info region{};
+    region.size = sizeof(region);
+    ASSERT_EQ(ntbmsg_region_info_get(direct_, &region), 0);
+    const auto *memory = static_cast<const volatile uint64_t *>(region.address);
+    uint64_t nothing = 0;
+    const ntbmsg_sge zero{&nothing, sizeof(nothing), 0};
+    const std::vector<ntbmsg_work> try_it{work(NTBMSG_OP_WRITE, remote, 64, &zero, 0)};
+    ASSERT_TRUE(await([&] { // the first ones are served
+        const uint64_t served = region.writes;
+        return post_all(near, try_it) && all_good(cq, try_it) &&
+               ntbmsg_region_info_get(direct_, &region) == 0 && region.writes == served;
+    }));
+    // What the far worker wrote is seen by its message: from here on nothing is served.
+    rte_mbuf *mbuf = message(near_, 8, 1), *got = nullptr;
+    ASSERT_TRUE(await([&] { return ntbmsg_channel_send_burst(near, &mbuf, nullptr, 1) == 1; }));
+    ASSERT_TRUE(await([&] { return ntbmsg_channel_recv_burst(far, &got, nullptr, 1) == 1; }));
+    rte_pktmbuf_free(got);
+    std::atomic<bool> good{true};
+    std::atomic<unsigned> changes{0};
+    std::thread writer([&] {
+        std::vector<uint8_t> bytes(2048 + 8);
+        for (unsigned i = 0; good && changes < enough; ++i) {
+            std::fill(bytes.begin(), bytes.end(), static_cast<uint8_t>(i));
+            const ntbmsg_sge sge{bytes.data() + i % 8, i % 3 == 0 ? 2048U : 8U, 0};
+            const std::vector<ntbmsg_work> works{work(NTBMSG_OP_WRITE, remote, 64, &sge, i)};
+            good = post_all(near, works) && all_good(cq, works);
+        }
+    });
+    unsigned torn = 0;
+    uint64_t before = 0;
+    const auto whole = [](uint64_t word) { return word == (word & 0xff) * 0x0101010101010101; };
+    const bool seen = await([&] {
+        const uint64_t first = memory[8], last = memory[8 + 255];
+        torn += !whole(first) + !whole(last);
+        changes += first != before;
+        before = first;
+        return !good || changes >= enough;
+    });
+    if (!seen)
+        good = false;
+    writer.join();
+    EXPECT_TRUE(good);
+    EXPECT_EQ(torn, 0U);
+    ntbmsg_remote_close(remote);
+    EXPECT_EQ(ntbmsg_channel_close(near), 0);
+    EXPECT_EQ(ntbmsg_channel_close(far), 0);
+}
+
 TEST_F(DedicatedOperations, ALossCompletesAllThatThreadsHavePosted)
 {
     ntbmsg_channel *near[threads_max] = {}, *far[threads_max] = {};
