@@ -221,6 +221,7 @@ int ntbmsg_worker_dma_set(ntbmsg_worker *worker, const ntbmsg_dma_options *optio
         return -EBUSY;
     if (options == nullptr) {
         engine_free(e);
+        e.failed = true; // messages that were to go by it are on their way
         return 0;
     }
     if (!is_usable(options->dma_dev, options->dma_vchan))

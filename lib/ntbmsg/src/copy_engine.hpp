@@ -39,7 +39,7 @@ struct CopyEngine {
     int16_t dev;
     uint16_t vchan;
     bool to_submit;
-    bool failed; ///< it is not used any more
+    bool failed; ///< it is not used any more, or was taken away
 
     Counter messages, bytes, errors; ///< taken; copied by it; copied by the CPU in its place
 };

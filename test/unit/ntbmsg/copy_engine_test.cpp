@@ -284,6 +284,25 @@ TEST_P(CopyEngine, OptionsAreChecked)
     give_back({near_channel_, far_channel_});
 }
 
+TEST_P(CopyEngine, OneThatIsTakenAwayLeavesWhatItHasNotBegun)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up_with_engine());
+    ASSERT_NO_FATAL_FAILURE(exchange(64 * kib, 1));
+    rte_mbuf *m = numbered(mib, 2);
+    const uint32_t imm = 2;
+    ASSERT_EQ(ntbmsg_channel_send_burst(near_channel_, &m, &imm, 1), 1);
+    for (unsigned i = 0; i < 10; ++i)
+        ntbmsg_worker_poll(near_worker_); // announced; the peer grants nothing meanwhile
+    ASSERT_EQ(stats(near_).tx_dma, 2U);
+    ASSERT_EQ(ntbmsg_worker_dma_set(near_worker_, nullptr), 0);
+    ASSERT_NO_FATAL_FAILURE(expect(far_channel_, mib, 2));
+    EXPECT_EQ(stats(near_).tx_dma_bytes, 64U * kib);
+    use(dev_, 1, 0);
+    ASSERT_NO_FATAL_FAILURE(exchange(mib, 3));
+    EXPECT_EQ(stats(near_).tx_dma, 3U);
+    give_back({near_channel_, far_channel_});
+}
+
 // An engine with a thread of its own: copies are under way while the worker polls.
 TEST_P(CopyEngine, AnyDmadevWillDo)
 {
