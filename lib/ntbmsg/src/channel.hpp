@@ -174,7 +174,7 @@ inline bool is_connected(uint8_t state)
 }
 
 /// The options of a caller, or the defaults. @return 0 or -EINVAL
-int choose_options(const ntbmsg_channel_options *options, const Worker &w,
+int choose_options(const ntbmsg_channel_options *options, Worker &w,
                    ntbmsg_channel_options &chosen);
 /// Gives a slot to the application: credit, poll set, what goes to the peer. @return false: there
 /// is no credit left to grant

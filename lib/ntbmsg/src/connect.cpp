@@ -59,6 +59,15 @@ int take_slot(Worker &w, const ntbmsg_channel_options &options, Channel *&c)
     return -ENOBUFS;
 }
 
+/// Other threads may be making and destroying pools.
+bool may_receive_into(Worker &w, const rte_mempool *pool)
+{
+    if (pool == nullptr)
+        return true;
+    const Locked held(w.lock);
+    return rx_pool_number(w, pool) != 0;
+}
+
 int wait_result(uint8_t state)
 {
     switch (state) {
@@ -77,8 +86,7 @@ int wait_result(uint8_t state)
 
 } // namespace
 
-int choose_options(const ntbmsg_channel_options *options, const Worker &w,
-                   ntbmsg_channel_options &chosen)
+int choose_options(const ntbmsg_channel_options *options, Worker &w, ntbmsg_channel_options &chosen)
 {
     ntbmsg_channel_options_init(&chosen);
     if (options == nullptr)
@@ -96,7 +104,7 @@ int choose_options(const ntbmsg_channel_options *options, const Worker &w,
         return -EINVAL;
     if (o.send_depth > max_send_depth)
         return -EINVAL;
-    if (o.rx_pool != nullptr && rx_pool_number(w, o.rx_pool) == 0) {
+    if (!may_receive_into(w, o.rx_pool)) {
         NTBMSG_LOG(ERR,
                    "option rx_pool is no pool of worker %u of device %u: a channel receives only "
                    "into what ntbmsg_rx_pool_create() made there",
