@@ -81,6 +81,7 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::OneSided one_sided;
     ntbmsg_cq *cq;       ///< takes its completions; NULL: no operation can be posted
     uint32_t operations; ///< most that are under way
+    bool own_lane;       ///< its worker alone puts into a lane of `cq`
     uint64_t deadline_us;
     ntbmsg::Counter tx_full, tx_confirmed;
     std::atomic<uint32_t> calls; ///< Call: of other threads, where the worker is dedicated

@@ -50,14 +50,6 @@ void wake(ntbmsg_cq &cq)
         eventfd_write(cq.fd.load(std::memory_order_relaxed), 1);
 }
 
-/// One thread puts the completions of the channel's lane.
-bool is_own(const ntbmsg_channel &channel)
-{
-    const ntbmsg_cq &cq = *channel.cq;
-    return cq.worker.load(std::memory_order_relaxed) == channel.worker &&
-           cq.own.ring.load(std::memory_order_relaxed) != nullptr;
-}
-
 /// Places that are promised and not free again yet.
 uint32_t in_use(const Lane &lane, uint32_t promised)
 {
@@ -110,7 +102,7 @@ bool ntbmsg::cq_reserve(const ntbmsg_channel &channel)
     ntbmsg_cq &cq = *channel.cq;
     if (cq.fn != nullptr)
         return true; // a call needs no place
-    Lane &lane = is_own(channel) ? cq.own : cq.shared;
+    Lane &lane = channel.own_lane ? cq.own : cq.shared;
     uint32_t promised = lane.promised.load(std::memory_order_relaxed);
     if (&lane == &cq.own) {
         if (in_use(lane, promised) == cq.entries)
@@ -131,7 +123,7 @@ void ntbmsg::cq_release(const ntbmsg_channel &channel)
     ntbmsg_cq &cq = *channel.cq;
     if (cq.fn != nullptr)
         return;
-    if (is_own(channel))
+    if (channel.own_lane)
         cq.own.promised.store(cq.own.promised.load(std::memory_order_relaxed) - 1,
                               std::memory_order_relaxed);
     else
@@ -146,7 +138,7 @@ void ntbmsg::cq_put(const ntbmsg_channel &channel, const ntbmsg_completion &comp
         return;
     }
     ntbmsg_completion copy = completion; // rte_ring takes no pointer to const
-    if (is_own(channel))
+    if (channel.own_lane)
         rte_ring_sp_enqueue_elem(cq.own.ring.load(std::memory_order_relaxed), &copy, sizeof(copy));
     else
         rte_ring_mp_enqueue_elem(cq.shared.ring.load(std::memory_order_relaxed), &copy,
@@ -160,11 +152,16 @@ void ntbmsg::join_cq(ntbmsg_channel &channel, ntbmsg_cq *cq)
     if (cq == nullptr)
         return;
     cq->users.fetch_add(1, std::memory_order_relaxed);
-    Worker *none = nullptr;
+    // Many threads put completions of a dedicated worker, which may lie where one was that the lane
+    // belonged to.
+    if (channel.worker->dedicated || cq->fn != nullptr)
+        return;
+    Worker *first = nullptr;
     // Where there is no memory for it, the shared lane does as well.
-    if (!channel.worker->dedicated && cq->fn == nullptr &&
-        cq->worker.compare_exchange_strong(none, channel.worker, std::memory_order_relaxed))
+    if (cq->worker.compare_exchange_strong(first, channel.worker, std::memory_order_relaxed))
         cq->own.ring.store(make_ring(cq->entries), std::memory_order_release);
+    channel.own_lane = cq->worker.load(std::memory_order_relaxed) == channel.worker &&
+                       cq->own.ring.load(std::memory_order_relaxed) != nullptr;
 }
 
 void ntbmsg::leave_cq(ntbmsg_channel &channel)

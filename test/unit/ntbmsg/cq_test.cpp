@@ -22,6 +22,16 @@ protected:
         EXPECT_EQ(ntbmsg_region_revoke(region_), 0);
         Operating::TearDown();
     }
+    void open_near_again(const ntbmsg_endpoint_options &options)
+    {
+        ASSERT_NO_FATAL_FAILURE(close(near_));
+        ASSERT_TRUE(await_event(far_, NTBMSG_EVENT_LOST));
+        ASSERT_NO_FATAL_FAILURE(open(near_device, near_, options));
+        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        here_.endpoint = near_;
+        here_.worker = ntbmsg_worker_get(near_, 0);
+    }
     static bool readable(int fd)
     {
         pollfd p{fd, POLLIN, 0};
@@ -160,6 +170,65 @@ TEST_F(CompletionQueue, WorkersShareIt)
     ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
     ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
     here_.channel = there_.channel = nullptr;
+    EXPECT_EQ(ntbmsg_cq_destroy(cq), 0);
+}
+
+// A queue outlives an endpoint. A dedicated worker, whose completions many threads put, may lie
+// where the worker was that had a lane of the queue: it shares the other one all the same.
+TEST_F(CompletionQueue, ADedicatedWorkerInThePlaceOfAnEarlierOneSharesIt)
+{
+    const auto close_channels = [&] {
+        for (End *end : {&here_, &there_}) {
+            ASSERT_EQ(ntbmsg_channel_close(end->channel), 0);
+            end->channel = nullptr;
+        }
+        settle();
+    };
+    ntbmsg_remote_close(remote_);
+    remote_ = nullptr;
+    ASSERT_NO_FATAL_FAILURE(close_channels());
+    // Until the memory of one that was closed is that of the next.
+    const ntbmsg_worker *before = nullptr;
+    for (unsigned i = 0; i < 16 && before != here_.worker; ++i) {
+        before = here_.worker;
+        ASSERT_NO_FATAL_FAILURE(open_near_again(worker_options()));
+    }
+    ntbmsg_cq *cq = nullptr;
+    ASSERT_EQ(ntbmsg_cq_create(1, nullptr, nullptr, &cq), 0);
+    ntbmsg_channel_options mine = channel_options(here_), theirs = channel_options(there_);
+    mine.cq = cq;
+    ASSERT_NO_FATAL_FAILURE(open_channel(mine, theirs));
+    ASSERT_NO_FATAL_FAILURE(close_channels());
+    ntbmsg_endpoint_options dedicated = worker_options();
+    dedicated.dedicated = 1;
+    ASSERT_NO_FATAL_FAILURE(open_near_again(dedicated));
+    theirs.cq = cq;
+    ASSERT_NO_FATAL_FAILURE(open_channel(mine, theirs));
+    remote_ = open_remote(token_of(region_));
+    std::vector<uint8_t> near_memory(64);
+    ntbmsg_region *near_region = nullptr;
+    ASSERT_EQ(ntbmsg_region_register(near_, near_memory.data(), near_memory.size(), every_right,
+                                     &near_region),
+              0);
+    const ntbmsg_region_token token = token_of(near_region);
+    ntbmsg_remote *back = nullptr;
+    ASSERT_EQ(ntbmsg_remote_open(there_.channel, &token, &back), 0);
+
+    uint8_t byte = 1;
+    const ntbmsg_sge sge{&byte, 1, 0};
+    const ntbmsg_work write_back = work(NTBMSG_OP_WRITE, back, 0, &sge, 1);
+    ASSERT_EQ(post(work(NTBMSG_OP_WRITE, remote_, 0, &sge, 1)), 1);
+    EXPECT_EQ(ntbmsg_post_burst(there_.channel, &write_back, 1), 0) << "its one place is taken";
+    ntbmsg_completion got{};
+    ASSERT_TRUE(await([&] { return ntbmsg_cq_poll(cq, &got, 1) == 1; }));
+    EXPECT_EQ(got.channel, here_.channel);
+    EXPECT_EQ(got.status, 0);
+
+    ntbmsg_remote_close(back);
+    ntbmsg_remote_close(remote_);
+    remote_ = nullptr;
+    EXPECT_EQ(ntbmsg_region_revoke(near_region), 0);
+    ASSERT_NO_FATAL_FAILURE(close_channels());
     EXPECT_EQ(ntbmsg_cq_destroy(cq), 0);
 }
 
