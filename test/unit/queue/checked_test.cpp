@@ -329,6 +329,43 @@ TEST(Hostile, MoreThanWasPostedIsRefused)
     EXPECT_EQ(pair.rx(&m, nullptr, 1), -EPROTO);
 }
 
+/// The line behind the last known buffer is looked at when that buffer is used, but a message that
+/// went is not made wrong by it.
+TEST(Hostile, ABadPostedLineIsSaidByTheMessageThatNeedsIt)
+{
+    PairOptions options = small;
+    options.inline_max = 128; // below a buffer
+    const uint64_t too_many = uint64_t{wire::posted_per_line + 1} << 32;
+    const uint64_t buffers[] = {too_many, 0, uint64_t{1} << 32};
+    for (const uint64_t count : buffers) {
+        Pair pair(*select_ops(Policy::plain), options);
+        pair.receive(1);
+        uint32_t line[16] = {};
+        const uint64_t word = pair.tx_half->posted.tag(1) | count;
+        std::memcpy(line, &word, sizeof(word));
+        line[2] = pair.tx_setup.peer_buf_end; // one buffer behind the last
+        std::memcpy(pair.tx_half->posted.line(1), line, sizeof(line));
+        for (uint32_t i = 0; i < wire::posted_per_line; i++) {
+            rte_mbuf *m = pair.message(options.buf_bytes, i);
+            ASSERT_EQ(pair.tx(&m, nullptr, 1), 1) << i;
+        }
+        EXPECT_EQ(tx_stats(pair.tx_half).bad_peer, 0u) << "nobody needs it yet";
+        rte_mbuf *m = pair.message(options.buf_bytes, 99);
+        EXPECT_EQ(pair.tx(&m, nullptr, 1), -EPROTO);
+        rte_pktmbuf_free(m);
+        EXPECT_EQ(tx_stats(pair.tx_half).bad_peer, 1u);
+        EXPECT_EQ(tx_stats(pair.tx_half).cpu_messages, wire::posted_per_line);
+        std::vector<rte_mbuf *> out = pair.receive(32);
+        ASSERT_EQ(out.size(), wire::posted_per_line);
+        for (uint32_t i = 0; i < out.size(); i++)
+            EXPECT_TRUE(Pair::matches(out[i], options.buf_bytes, i)) << i;
+        rte_pktmbuf_free_bulk(out.data(), static_cast<unsigned>(out.size()));
+        pair.close();
+        EXPECT_TRUE(pair.nothing_leaked());
+        EXPECT_TRUE(pair.guards_intact());
+    }
+}
+
 TEST(Hostile, ACreditForMoreThanWasSentStopsTheSender)
 {
     Pair pair(*select_ops(Policy::plain), small);
