@@ -12,9 +12,13 @@
  *      |         other end is one peer host
  *      +- queue      a bare queue pair: what is sent on queue q here is received from queue q there
  *      +- worker     a queue pair that carries channels, and the engine that drives it
- *          +- channel    a connection to a port of the peer host: messages
+ *      |   +- channel    a connection to a port of the peer host: messages, one-sided operations
+ *      |   |   +- remote     a region of the peer, as operations on the channel name it
+ *      |   +- pool       receive memory for one channel, or a few
+ *      +- region     memory of this host that the peer may write, read or count in
  *     listener   a port of this host, over all its endpoints
  *     poll set   tells which of many channels have something
+ *     completion queue   tells what became of operations, of any channels
  *
  * Legal order: rte_eal_init -> ntbmsg_endpoint_open -> everything else -> ntbmsg_endpoint_close ->
  * rte_eal_cleanup. Neither host has to be first, and the peer may die and come back while the
