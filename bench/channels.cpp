@@ -3,6 +3,7 @@
 
 #include "traffic.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <sched.h>
 
@@ -16,7 +17,8 @@ namespace
 
 constexpr uint16_t port = 1;
 constexpr uint32_t open_ms = 20000;
-constexpr uint32_t long_credit_bytes = 7u << 20; ///< seven messages of 1 MiB, of what is posted
+constexpr uint32_t least_credit = 4; ///< that a channel can have
+constexpr uint32_t long_credit = 7;  ///< messages of 1 MiB
 constexpr uint64_t open_ns = uint64_t{open_ms} * 1000000;
 
 } // namespace
@@ -35,7 +37,8 @@ ntbmsg_channel_options Channels::next_options() const
     options.set = m_set;
     options.cq = m_cq;
     options.timeout_ms = open_ms;
-    options.credit_messages = credit_of(m_channels.size());
+    options.credit_messages =
+        m_channels.empty() ? std::max(m_first_credit, least_credit) : other_credit;
     options.credit_bytes = m_credit_bytes;
     return options;
 }
@@ -44,7 +47,9 @@ void Channels::open(ntbmsg_endpoint *endpoint, unsigned side, const Shape &shape
                     Result &result)
 {
     m_cq = cq;
-    m_credit_bytes = shape.buf_bytes == long_room ? long_credit_bytes : 0;
+    m_first_credit = shape.credit != 0 ? shape.credit : first_credit;
+    const uint32_t long_messages = shape.credit != 0 ? shape.credit : long_credit;
+    m_credit_bytes = shape.buf_bytes == long_room ? long_messages << 20 : 0;
     m_worker = ntbmsg_worker_get(endpoint, 0);
     m_dedicated = shape.dedicated != 0;
     if (const int error = ntbmsg_poll_set_create(m_dedicated ? nullptr : m_worker, &m_set);

@@ -16,10 +16,6 @@ namespace bench
 /// many as keep the ring full; on each of the others a burst.
 constexpr uint32_t first_credit = 1024;
 constexpr uint32_t other_credit = 32;
-constexpr uint32_t credit_of(size_t channel)
-{
-    return channel == 0 ? first_credit : other_credit;
-}
 constexpr uint32_t credit_of_all(uint32_t channels)
 {
     return first_credit + (channels - 1) * other_credit;
@@ -61,6 +57,7 @@ private:
     ntbmsg_listener *m_listener = nullptr;
     ntbmsg_poll_set *m_set = nullptr;
     ntbmsg_cq *m_cq = nullptr;
+    uint32_t m_first_credit = first_credit;
     uint32_t m_credit_bytes = 0; ///< 0: the default
     std::vector<ntbmsg_channel *> m_channels;
 };

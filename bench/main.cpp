@@ -106,6 +106,7 @@ int run(const Options &options)
     if (!session.start({{cpus->first, cpus->second},
                         options.realtime,
                         options.no_huge,
+                        options.credit,
                         make_plan(options).restart}))
         return complain(session.error());
     return options.limits_only ? show_limits(session) : measure(session, options, circumstances);

@@ -10,6 +10,8 @@ namespace bench
 namespace
 {
 
+constexpr unsigned credit_min = 1, credit_max = 1024;
+
 using Words = std::span<char *const>;
 
 bool take_value(Words words, size_t &at, std::string &value, std::string &error)
@@ -51,6 +53,15 @@ bool take_cpus(const std::string &text, Options &options, std::string &error)
     return true;
 }
 
+bool take_credit(const std::string &text, Options &options, std::string &error)
+{
+    char rest = 0;
+    if (sscanf(text.c_str(), "%u%c", &options.credit, &rest) != 1 || options.credit < credit_min ||
+        options.credit > credit_max)
+        error = "--credit needs a number of messages, 1 to 1024";
+    return error.empty();
+}
+
 bool take_word(Words words, size_t &at, Options &options, std::string &error)
 {
     const std::string_view word = words[at];
@@ -71,6 +82,8 @@ bool take_word(Words words, size_t &at, Options &options, std::string &error)
         return take_value(words, at, options.json, error);
     else if (word == "--commit")
         return take_value(words, at, options.commit, error);
+    else if (word == "--credit")
+        return take_value(words, at, text, error) && take_credit(text, options, error);
     else if (word == "--cpus")
         return take_value(words, at, text, error) && take_cpus(text, options, error);
     else
@@ -102,6 +115,7 @@ std::string usage()
         "  --limits     only what the machine could do, without hosts\n"
         "  --cpus A,B   the two CPUs; the first two of different cores otherwise\n"
         "  --realtime   measure with real-time priority, on a machine that has other work\n"
+        "  --credit N   messages that may be ahead on the channel of chan.* and msg.*, 1 to 1024\n"
         "  --no-huge    the hosts run without huge pages\n"
         "  --commit ID  noted in the output\n"
         "figures:";

@@ -17,6 +17,7 @@ struct Options {
     Selection selection{};    ///< all where no --only was given
     bool realtime = false;    ///< for a machine with other work
     bool no_huge = false;     ///< even where there are huge pages
+    unsigned credit = 0;      ///< messages ahead on the first channel; 0: the usual number
     std::string json;         ///< file, or empty
     std::string commit = "unknown";
     std::optional<std::pair<unsigned, unsigned>> cpus;

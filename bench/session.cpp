@@ -222,6 +222,7 @@ bool Session::shape_hosts(const Shape &shape)
     Command command{};
     command.op = Op::host_shape;
     command.shape = shape;
+    command.shape.credit = shape.channels != 0 ? m_options.credit : 0;
     command.bound_ns = open_bound;
     const bool done = run_well(command).has_value();
     m_shape = done ? std::optional(shape) : std::nullopt;

@@ -26,9 +26,10 @@ struct Answers {
 
 struct SessionOptions {
     unsigned cpus[2];
-    bool realtime; ///< poll with real-time priority while something is measured
-    bool no_huge;  ///< without huge pages, even where there are enough
-    bool restarts; ///< restart_to_message() will be asked for
+    bool realtime;   ///< poll with real-time priority while something is measured
+    bool no_huge;    ///< without huge pages, even where there are enough
+    uint32_t credit; ///< Shape::credit of all channels
+    bool restarts;   ///< restart_to_message() will be asked for
 };
 
 class Session

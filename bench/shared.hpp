@@ -44,9 +44,10 @@ struct Shape {
     uint32_t channels;  ///< open between the hosts; 0: the endpoints have no worker
     uint32_t regions;   ///< 1: each lends the other one, over the first channel
     uint32_t dedicated; ///< 1: a thread of its own drives the worker, on the same core
+    uint32_t credit;    ///< messages that may be ahead on the first channel; 0: the usual number
     bool operator==(const Shape &) const = default;
 };
-inline constexpr Shape usual_shape{2048, 0, 0, 0};
+inline constexpr Shape usual_shape{2048, 0, 0, 0, 0};
 
 /// Room of mbufs for messages that are chains, and of buffers that take them.
 inline constexpr uint32_t long_room = 32768;

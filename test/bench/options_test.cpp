@@ -60,3 +60,16 @@ TEST(Options, WhatIsWrongIsNamed)
         EXPECT_NE(error, "") << words[0];
     }
 }
+
+TEST(Options, CreditIsBounded)
+{
+    std::string error;
+    const auto options = parse({"--credit", "64"}, error);
+    ASSERT_TRUE(options) << error;
+    EXPECT_EQ(options->credit, 64u);
+    for (const char *text : {"0", "1025", "64k", ""}) {
+        error.clear();
+        EXPECT_FALSE(parse({"--credit", text}, error)) << text;
+        EXPECT_EQ(error, "--credit needs a number of messages, 1 to 1024");
+    }
+}

@@ -116,8 +116,7 @@ struct Budget {
     Credit left;
 
     /// What a channel gets that asks for nothing: @p most, less as the rest shrinks, so that each
-    /// of
-    /// @p others that may still come gets @p floor. Where there is not enough for that, half of
+    /// of @p others that may still come gets @p floor. Where there is not enough for that, half of
     /// what is left is kept for them.
     static uint32_t share(uint32_t left, uint32_t others, uint32_t floor, uint32_t most)
     {
