@@ -59,7 +59,7 @@ struct alignas(64) ntbmsg_channel {
     uint32_t eager; ///< longest message that goes without rendezvous
     std::atomic<uint8_t> state;
     bool want_write; ///< a send was cut short
-    bool close_sent; ///< or owed
+    bool wants_way;  ///< the way of long messages was not found yet
     bool close_seen;
     bool close_waits;         ///< CLOSE is owed once operations under way are done
     std::atomic<bool> handle; ///< the application holds it

@@ -73,6 +73,8 @@ Status do_write(const Worker &w, const Request &q, const rte_mbuf *m)
 /// The data were stored through the window before: whether the region still stands.
 Status check_stored(const Worker &w, const Request &q)
 {
+    if (q.bytes > NTBMSG_MAX_OPERATION)
+        return Status::outside; // no operation has so many
     const Inside inside(w, q.key);
     return inside.check(NTBMSG_RIGHT_WRITE, q.offset, q.bytes);
 }

@@ -77,6 +77,21 @@ bool on_try(Worker &w, const rte_mbuf *m)
     return true;
 }
 
+/// The way was found. Channels of a dedicated worker are looked at by each poll.
+void tell_waiting(const Worker &w)
+{
+    for (uint32_t i = 0; i < w.slots.count(); ++i) {
+        Channel &c = w.slots[i];
+        if (!c.wants_way)
+            continue;
+        c.wants_way = false;
+        if (c.want_write && may_send(state_of(c))) {
+            c.want_write = false;
+            tell(c, NTBMSG_WRITABLE);
+        }
+    }
+}
+
 bool on_tried(Worker &w, uint32_t found)
 {
     RendezvousMemory &r = w.rendezvous;
@@ -85,10 +100,10 @@ bool on_tried(Worker &w, uint32_t found)
     r.try_sent = false;
     r.try_owed = found == 0; // the mapping follows late
     r.ready = found == 1;
-    if (r.ready)
+    if (r.ready) {
         engine_choose(w);
-    if (r.ready && !w.dedicated) // else those that wait are looked at by each poll
-        tell_stalled(w);
+        tell_waiting(w);
+    }
     return true;
 }
 

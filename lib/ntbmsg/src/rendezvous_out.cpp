@@ -165,8 +165,9 @@ bool rendezvous_take(Channel &c, rte_mbuf *m, uint32_t imm)
     Rendezvous *r = rendezvous_of(c);
     if (!w.rendezvous.ready || r == nullptr || r->out_head - r->out_tail == rendezvous_depth ||
         !is_whole(m)) {
-        const bool to_be_told = !w.rendezvous.ready && c.set != nullptr; // when the way is found
-        if (to_be_told || (c.proxy != nullptr && (!w.rendezvous.ready || r == nullptr)))
+        if (c.proxy == nullptr)
+            c.wants_way = !w.rendezvous.ready; // told when it is found
+        else if (!w.rendezvous.ready || r == nullptr)
             w.stalled.push(c);
         return false;
     }

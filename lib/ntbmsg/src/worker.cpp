@@ -140,9 +140,10 @@ void on_hello(Worker &w, const rte_mbuf *m)
     const uint32_t longest = ntbmsg_max_message(w.endpoint); // 0: lost again meanwhile
     if (why == nullptr && longest != 0 && longest < protocol::least_message)
         why = "the peer takes no messages of 256 bytes, which workers need";
-    w.refused.store(why, std::memory_order_relaxed);
+    const bool known = w.refused.exchange(why, std::memory_order_relaxed) != nullptr;
     if (why != nullptr) {
-        NTBMSG_LOG(ERR, "device %u, worker %u: %s", w.endpoint->dev_id, w.index, why);
+        if (!known) // a peer that goes on like that does not fill the log
+            NTBMSG_LOG(ERR, "device %u, worker %u: %s", w.endpoint->dev_id, w.index, why);
         return;
     }
     w.peer_buffers.set(hello.buf_bytes);
@@ -172,6 +173,13 @@ Channel *find_channel(const Worker &w, uint32_t word)
     return c != nullptr && c->begun && state_of(*c) != state_requested ? c : nullptr;
 }
 
+/// It was under way when its channel ended, if the peer keeps the rules.
+bool may_be_late(uint32_t op, uint32_t word)
+{
+    const bool one_sided = op >= protocol::one_sided_first && op <= protocol::one_sided_last;
+    return word != 0 && (op <= protocol::op_filled || one_sided);
+}
+
 /// A message other than DATA. It stays the caller's.
 void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
 {
@@ -190,7 +198,7 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     if (c == nullptr) {
         if (op == protocol::op_accept)
             turn_down(w, m);
-        else if (op > protocol::op_reset || word == 0)
+        else if (!may_be_late(op, word))
             w.bad_peer.add(1);
         return;
     }
@@ -388,6 +396,11 @@ void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
         deliver(w, mbufs + i, meta + i, run);
         i += run;
     }
+}
+
+void look_soon(Worker &w)
+{
+    w.polls |= polls_a_look - 1;
 }
 
 void tell_stalled(Worker &w)

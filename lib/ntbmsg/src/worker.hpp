@@ -159,6 +159,8 @@ inline void drop(Worker &w, uint64_t messages)
 }
 /// Frees messages unread.
 void free_unread(Worker &w, rte_mbuf **mbufs, unsigned n);
+/// The next chores look at the clock.
+void look_soon(Worker &w);
 /// Tells those that met a full ring to try again.
 void tell_stalled(Worker &w);
 

@@ -44,6 +44,7 @@ int ntbmsg_worker_arm(ntbmsg_worker *worker)
         chore_hello | chore_owing | chore_notes | chore_operations | chore_rendezvous;
     Worker &w = *worker;
     notice_loss(w);
+    look_soon(w);
     do_chores(w);
     // What could not be sent is tried again by polling: nothing tells when there is room.
     const bool up = w.endpoint->up.load(std::memory_order_acquire);

@@ -217,6 +217,26 @@ TEST_F(Channel, TimeOutsReadTheClockThatWasSet)
     ntbmsg_clock_set(nullptr);
 }
 
+TEST_F(Channel, WhoArmsAfterATimeOutHasLookedAtIt)
+{
+    hand_us = 1'000'000;
+    ntbmsg_clock_set(hand_clock);
+    bring_up();
+    ASSERT_GE(ntbmsg_worker_event_fd(near_worker_), 0);
+    for (int i = 0; i < 20; ++i) { // however many polls went before
+        ntbmsg_channel *near = nullptr;
+        ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &near), 0);
+        hand_us += 6'000'000;
+        EXPECT_GE(ntbmsg_worker_arm(near_worker_), 0);
+        EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_TIMED_OUT) << i;
+        EXPECT_EQ(ntbmsg_worker_disarm(near_worker_), 0);
+        give_back({near});
+        for (int polls = 0; polls < i; ++polls)
+            ntbmsg_worker_poll(near_worker_);
+    }
+    ntbmsg_clock_set(nullptr);
+}
+
 TEST_F(Channel, AnAnswerThatComesTooLateIsTakenBack)
 {
     bring_up();

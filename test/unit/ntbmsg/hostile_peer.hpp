@@ -103,7 +103,8 @@ protected:
                 .private_bytes = 0};
     }
     /// A channel that the worker connected and this side accepted. @return its word
-    uint32_t open_channel(ntbmsg_channel *&channel, const ntbmsg_channel_options *options = nullptr)
+    uint32_t open_channel(ntbmsg_channel *&channel, const ntbmsg_channel_options *options = nullptr,
+                          const Opening &answer = sound_opening())
     {
         EXPECT_EQ(ntbmsg_connect(near_worker_, port, options, &channel), 0);
         const Heard heard = hear();
@@ -112,11 +113,53 @@ protected:
         EXPECT_EQ(heard.bytes.size(), sizeof(asked));
         std::memcpy(&asked, heard.bytes.data(), sizeof(asked));
         const uint32_t word = slot_word(asked.slot, asked.generation);
-        const Opening answer = sound_opening();
         say(op_accept, word, 0, &answer, sizeof(answer));
         turn();
         EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_OPEN);
         return word;
+    }
+    /// An answer with so much credit that the ring is full before that is used up.
+    static Opening generous_opening()
+    {
+        Opening opening = sound_opening();
+        opening.messages = max_credit;
+        return opening;
+    }
+    /// Sends until the ring takes not even a message of no bytes. @return messages sent
+    unsigned fill_ring(ntbmsg_channel *channel)
+    {
+        unsigned sent = 0;
+        for (const size_t bytes : {64, 0}) {
+            while (sent < 1000 && send_one(near_, channel, bytes, 0) == 1)
+                ++sent;
+        }
+        EXPECT_LT(sent, 1000U);
+        return sent;
+    }
+    /// The worker says @p n messages of DATA, and nothing else.
+    void hear_data(unsigned n)
+    {
+        for (unsigned i = 0; i < n; ++i)
+            ASSERT_EQ(hear().op, op_data) << i << " of " << n;
+    }
+    /// The worker has nothing more to say.
+    bool is_silent()
+    {
+        turn();
+        rte_mbuf *got = nullptr;
+        if (ntbmsg_recv_burst(far_, 0, &got, nullptr, 1) == 0)
+            return true;
+        rte_pktmbuf_free(got);
+        return false;
+    }
+    /// The peer goes and comes back; the worker is not polled meanwhile.
+    void come_back()
+    {
+        ASSERT_NO_FATAL_FAILURE(close(far_));
+        ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
+        ASSERT_NO_FATAL_FAILURE(open(far_device, far_));
+        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
     }
     /// The worker answers by a reset, and counts.
     void expect_protest(ntbmsg_channel *channel)

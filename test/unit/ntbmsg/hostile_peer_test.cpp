@@ -2,6 +2,9 @@
 // Peers that break the rules of channels.
 #include "hostile_peer.hpp"
 
+#include "one_sided_protocol.hpp"
+#include "rendezvous_protocol.hpp"
+
 namespace
 {
 
@@ -287,9 +290,95 @@ TEST_F(HostilePeer, OldWordsHitNobody)
     say(op_credit, word, credit_argument(65535, 65535));
     say(op_data, slot_word(65535, 65535), 0);
     say(op_data, 0, 0);
+    for (const uint32_t op : {op_rts, op_cts, op_filled})
+        say(op, word, 1);
+    for (uint32_t op = one_sided_first; op <= one_sided_last; ++op)
+        say(op, word, 0);
     turn();
     EXPECT_EQ(stats(near_).bad_peer, 0U);
     EXPECT_EQ(stats(near_).rx_dropped, 3U);
+}
+
+// ---- what was meant for the peer before
+
+TEST_F(HostilePeer, AHelloThatWasOwedToTheOneBeforeIsSaidOnce)
+{
+    ASSERT_NO_FATAL_FAILURE(come_back());
+    EXPECT_EQ(hear().op, op_hello);
+    EXPECT_TRUE(is_silent());
+}
+
+TEST_F(HostilePeer, WhatIsOwedToTheOneBeforeIsNotPaid)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    open_channel(channel, nullptr, generous_opening());
+    EXPECT_GT(fill_ring(channel), 16U);
+    ASSERT_EQ(ntbmsg_channel_reset(channel, 5), 0);
+    ASSERT_NO_FATAL_FAILURE(come_back());
+    EXPECT_EQ(hear().op, op_hello);
+    EXPECT_TRUE(is_silent());
+    give_back({channel});
+    EXPECT_TRUE(is_silent());
+}
+
+TEST_F(HostilePeer, WhoSleepsBeforeItHasSeenALossGreetsTheNextOne)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    open_channel(channel);
+    ASSERT_GE(ntbmsg_worker_event_fd(near_worker_), 0);
+    ASSERT_NO_FATAL_FAILURE(come_back());
+    EXPECT_GE(ntbmsg_worker_arm(near_worker_), 0);
+    EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_LOST);
+    ntbmsg_meta meta{};
+    rte_mbuf *got = receive(far_, 0, &meta); // without a poll of the worker
+    ASSERT_NE(got, nullptr);
+    EXPECT_EQ(meta.flags, op_hello);
+    rte_pktmbuf_free(got);
+    EXPECT_EQ(ntbmsg_worker_disarm(near_worker_), 0);
+    give_back({channel});
+}
+
+// ---- what comes late allows no send
+
+TEST_F(HostilePeer, CreditBehindAShutdown)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    ASSERT_EQ(send_one(near_, channel, 8, 0), 1);
+    ASSERT_EQ(ntbmsg_channel_shutdown(channel), 0);
+    EXPECT_EQ(hear().op, op_data);
+    EXPECT_EQ(hear().op, op_close);
+    say(op_credit, word, credit_argument(1, 0));
+    turn();
+    EXPECT_EQ(send_one(near_, channel, 8, 0), -ESHUTDOWN);
+    EXPECT_TRUE(is_silent());
+    EXPECT_EQ(info(channel).unconfirmed, 0U);
+    EXPECT_EQ(stats(near_).bad_peer, 0U);
+    give_back({channel});
+}
+
+TEST_F(HostilePeer, AnAcceptThatGoesBehindAShutdown)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *other = nullptr, *channel = nullptr;
+    open_channel(other, nullptr, generous_opening());
+    const Opening opening = sound_opening(4);
+    say(op_connect, 0, port, &opening, sizeof(opening));
+    turn();
+    ntbmsg_request request;
+    ASSERT_EQ(ntbmsg_listener_poll(listener_, near_worker_, &request), 1);
+    const unsigned filled = fill_ring(other);
+    ASSERT_EQ(ntbmsg_accept(&request, nullptr, &channel), 0);
+    ASSERT_EQ(ntbmsg_channel_shutdown(channel), 0);
+    ASSERT_NO_FATAL_FAILURE(hear_data(filled));
+    EXPECT_EQ(hear().op, op_accept);
+    EXPECT_EQ(hear().op, op_close);
+    EXPECT_EQ(send_one(near_, channel, 8, 0), -ESHUTDOWN);
+    EXPECT_TRUE(is_silent());
+    give_back({channel, other});
 }
 
 TEST_F(HostilePeer, ChanceHitsNothing)

@@ -69,7 +69,7 @@ protected:
         begin();
     }
     /// Posts an operation that this side, as its owner, will answer as it likes.
-    void post(ntbmsg_op op, uint32_t bytes)
+    void post_quietly(ntbmsg_op op, uint32_t bytes)
     {
         protocol_token_.key = 0x1234567812345678;
         protocol_token_.bytes = 1 << 20;
@@ -86,6 +86,11 @@ protected:
         w.op = static_cast<uint8_t>(op);
         w.flags = NTBMSG_WORK_SIGNAL;
         ASSERT_EQ(ntbmsg_post_burst(channel_, &w, 1), 1);
+    }
+    /// The same, and it goes.
+    void post(ntbmsg_op op, uint32_t bytes)
+    {
+        post_quietly(op, bytes);
         const Heard heard = hear();
         EXPECT_GE(heard.op, uint32_t{op_write});
         EXPECT_EQ(heard.argument, 0U);
@@ -281,6 +286,36 @@ TEST_F(HostileRequests, APeerThatNeverAnswersKeepsNoSlot)
         EXPECT_EQ(heard.op, op_reset);
         EXPECT_EQ(heard.argument, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
     }
+    begin();
+}
+
+TEST_F(HostileRequests, AFullRingAtTheCloseKeepsWhatWentBeforeIt)
+{
+    give_back({channel_});
+    EXPECT_EQ(hear().op, op_close);
+    say(op_close, word_, 0);
+    ntbmsg_channel_options options = channel_options();
+    options.cq = cq_;
+    options.timeout_ms = patience_ms;
+    word_ = open_channel(channel_, &options, generous_opening());
+    ASSERT_GE(ntbmsg_worker_event_fd(near_worker_), 0);
+    const unsigned filled = fill_ring(channel_);
+    EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 0)
+        << "a full ring alone is nothing to be polled for";
+    EXPECT_EQ(ntbmsg_worker_disarm(near_worker_), 0);
+    post_quietly(NTBMSG_OP_WRITE, 8);
+    EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 1) << "the request is held";
+    give_back({channel_});
+    EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 1);
+    ASSERT_NO_FATAL_FAILURE(hear_data(filled));
+    const Heard heard = hear();
+    EXPECT_EQ(heard.op, op_write);
+    EXPECT_EQ(heard.bytes.size(), sizeof(Request) + 8);
+    EXPECT_TRUE(is_silent()) << "the answer is waited for";
+    answer_done(0, 0);
+    EXPECT_EQ(hear().op, op_close);
+    expect_completion(-ECANCELED);
+    say(op_close, word_, 0);
     begin();
 }
 

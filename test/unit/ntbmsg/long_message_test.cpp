@@ -396,6 +396,62 @@ TEST_F(HostileMessage, AGrantThatNobodyAskedFor)
     expect_protest(channel_);
 }
 
+TEST_F(HostileMessage, WhoOwesAGrantDoesNotSleep)
+{
+    ntbmsg_channel *other = nullptr;
+    open_channel(other, nullptr, generous_opening());
+    ASSERT_GE(ntbmsg_worker_event_fd(near_worker_), 0);
+    const unsigned filled = fill_ring(other);
+    EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 0)
+        << "a full ring alone is nothing to be polled for";
+    EXPECT_EQ(ntbmsg_worker_disarm(near_worker_), 0);
+    announce(1000);
+    turn();
+    EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 1);
+    ASSERT_NO_FATAL_FAILURE(hear_data(filled));
+    EXPECT_EQ(hear().op, op_cts);
+    give_back({channel_, other});
+}
+
+// A window that nobody has looked through yet.
+TEST_F(HostilePeer, WritableIsToldWhenTheWayIsFoundAndNotBefore)
+{
+    ASSERT_EQ(hear().op, op_hello);
+    Hello hello = sound_hello();
+    hello.pieces = 16;
+    hello.piece_bytes = 32 * kib;
+    hello.rendezvous_offset = 4 * mib; // behind the queue pairs
+    say(op_hello, 0, 0, &hello, sizeof(hello));
+    EXPECT_EQ(hear().op, op_try);
+    ntbmsg_poll_set *set = nullptr;
+    ASSERT_EQ(ntbmsg_poll_set_create(near_worker_, &set), 0);
+    ntbmsg_channel *channel = nullptr;
+    ntbmsg_channel_options options = channel_options();
+    options.set = set;
+    Opening opening = sound_opening();
+    opening.max_message = 256 * kib;
+    open_channel(channel, &options, opening);
+    ntbmsg_ready ready{};
+    ASSERT_EQ(ntbmsg_poll(set, &ready, 1), 1);
+    EXPECT_EQ(ready.events, NTBMSG_ANSWERED | NTBMSG_WRITABLE);
+    ASSERT_EQ(send_one(near_, channel, 100 * kib, 0), 0);
+    for (int i = 0; i < 50; ++i)
+        ASSERT_EQ(ntbmsg_poll(set, &ready, 1), 0) << i;
+    say(op_tried, 0, 0); // not there yet
+    EXPECT_EQ(hear().op, op_try);
+    EXPECT_EQ(ntbmsg_poll(set, &ready, 1), 0);
+    say(op_tried, 0, 1);
+    turn();
+    ASSERT_EQ(ntbmsg_poll(set, &ready, 1), 1);
+    EXPECT_EQ(ready.events, NTBMSG_WRITABLE);
+    EXPECT_EQ(ntbmsg_poll(set, &ready, 1), 0) << "once";
+    EXPECT_EQ(send_one(near_, channel, 100 * kib, 0), 1);
+    EXPECT_EQ(hear().op, op_rts);
+    EXPECT_EQ(stats(near_).bad_peer, 0U);
+    give_back({channel});
+    EXPECT_EQ(ntbmsg_poll_set_destroy(set), 0);
+}
+
 TEST_F(HostileMessage, NoBytes)
 {
     announce(0);
