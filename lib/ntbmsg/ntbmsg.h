@@ -47,11 +47,12 @@
  * Misuse: a handle that was given back (closed, destroyed, revoked) is refused like a NULL one, for
  * a channel until its slot, for a region until its place is used again; what else it could be is
  * not looked at. Where the library was built with checks (meson option `checks`; by itself with
- * buildtype=debug and with the address sanitizer), every handle but those that went with their
- * endpoint's channels, regions and queues is known for good, and one line is logged; and a second
- * thread that comes into a channel, poll set, completion queue or worker in which another one is
- * ends the process (rte_panic), which names both calls. Other builds do not look: there the outcome
- * of that is undefined.
+ * buildtype=debug and with the address sanitizer), a handle that was given back is known until its
+ * slot or place was used many times again or, where it has memory of its own, until 256 others were
+ * given back after it, and one line is logged; what went with its endpoint when that was closed is
+ * not known. And a second thread that comes into a channel, poll set, completion queue or worker in
+ * which another one is ends the process (rte_panic), which names both calls. Other builds do not
+ * look: there the outcome of that is undefined.
  *
  * Delivery: in order (on one queue, on one channel) and exactly once while the peer is there. When
  * it is lost, messages that were sent and not yet confirmed may or may not have arrived; they are
@@ -279,8 +280,10 @@ int ntbmsg_worker_poll(struct ntbmsg_worker *worker);
 int ntbmsg_worker_event_fd(struct ntbmsg_worker *worker);
 
 /**
- * Arms it, for one event; by the thread that polls the worker. Time-outs are no events: polls look
- * after them, so that who counts on them bounds its sleep.
+ * Arms it, for one event; by the thread that polls the worker. Time-outs (of connects, of requests,
+ * of closed channels) are no events: each arming looks after them, and so do polls, not each of
+ * them. So a sleeper that counts on them bounds its sleep and arms again, and is late by that bound
+ * at most.
  * @return 0 armed; 1 there is something to do: poll; -EINVAL NULL; other negative errno
  */
 int ntbmsg_worker_arm(struct ntbmsg_worker *worker);
@@ -640,7 +643,9 @@ struct ntbmsg_completion {
     struct ntbmsg_channel *channel; /**< on which it was posted */
     void *user;                     /**< of the channel */
     uint64_t value;                 /**< FETCH_ADD, COMPARE_SWAP: what was there before */
-    uint32_t bytes;                 /**< moved; 0 unless status is 0 */
+    uint32_t bytes;                 /**< moved; 0 unless status is 0. RECV_IMM: of the message that
+                                       had the word, the last one where a served write is longer
+                                       than one */
     uint32_t imm;                   /**< RECV_IMM: the word */
     int32_t status; /**< 0; -EKEYREJECTED no such region (any more), -EACCES not the right for it,
                        -ERANGE outside it, -ECONNRESET the channel was reset or the peer lost: it
@@ -660,7 +665,8 @@ typedef void (*ntbmsg_completion_fn)(const struct ntbmsg_completion *completion,
  * Creates a completion queue for any number of channels. No completion is ever lost: an operation
  * is only taken while the queue has room for its completion; a WRITE_IMM of the peer waits for room
  * and holds its channel up.
- * @param entries  1 to 65536
+ * @param entries  1 to 65536; where channels of several workers use it, the first of these that runs
+ *   to completion has so many places to itself, and all others as many again
  * @param fn, arg  NULL: to be polled; else called
  * @param out      to be destroyed by ntbmsg_cq_destroy(), when no channel has it any more
  * @return 0; -EINVAL; -ENOMEM
