@@ -665,8 +665,8 @@ typedef void (*ntbmsg_completion_fn)(const struct ntbmsg_completion *completion,
  * Creates a completion queue for any number of channels. No completion is ever lost: an operation
  * is only taken while the queue has room for its completion; a WRITE_IMM of the peer waits for room
  * and holds its channel up.
- * @param entries  1 to 65536; where channels of several workers use it, the first of these that runs
- *   to completion has so many places to itself, and all others as many again
+ * @param entries  1 to 65536; where channels of several workers use it, the first of these that
+ * runs to completion has so many places to itself, and all others as many again
  * @param fn, arg  NULL: to be polled; else called
  * @param out      to be destroyed by ntbmsg_cq_destroy(), when no channel has it any more
  * @return 0; -EINVAL; -ENOMEM
