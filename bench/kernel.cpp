@@ -193,11 +193,14 @@ template <Writer writer, unsigned lines>
 BENCH_INLINE void fill_slot(const StreamJob &job, std::byte *slot, uint64_t number)
 {
     const size_t count = lines != 0 ? lines : job.slot_lines;
+    const Line *source = reinterpret_cast<const Line *>(job.source);
+    if constexpr (lines == 0)
+        source += (number & job.source_mask) * count;
     Line content;
     broadcast(content, number);
     for (size_t i = 0; i < count; i++) {
         if constexpr (lines == 0)
-            content = reinterpret_cast<const Line *>(job.source)[i];
+            content = source[i];
         store_data<writer>(slot + i * line_bytes, content);
         if constexpr (writer == Writer::cldemote)
             cldemote(slot + i * line_bytes);

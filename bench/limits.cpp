@@ -3,6 +3,7 @@
 
 #include "kernels.hpp"
 
+#include <algorithm>
 #include <span>
 
 namespace bench
@@ -127,7 +128,7 @@ std::optional<Limit> ring_limit(Session &session, uint32_t slot_lines)
     return best_stream(session, command, slot_counts);
 }
 
-std::optional<Limit> copy_limit(Session &session)
+std::optional<Limit> copy_limit(Session &session, uint32_t source)
 {
     constexpr uint32_t slot_counts[] = {4, 16, 64, 128, 256, 2048};
     Limit best;
@@ -135,7 +136,7 @@ std::optional<Limit> copy_limit(Session &session)
         Command command{};
         command.slot_lines = bytes / static_cast<uint32_t>(line_bytes);
         command.batch = bytes < copy_batch_bytes ? copy_batch_bytes / bytes : 1;
-        command.copied = 1;
+        command.copied = std::max(source, bytes);
         const auto limit = best_stream(session, command, slot_counts);
         if (!limit)
             return std::nullopt;

@@ -24,7 +24,8 @@ std::optional<Limit> ping_limit(Session &, uint32_t payload);
 std::optional<Limit> ring_limit(Session &, uint32_t slot_lines);
 /// Bytes per second from a private buffer of the writer through shared memory, every line read, in
 /// pieces of 4 KiB or of 64 KiB.
-std::optional<Limit> copy_limit(Session &);
+/// @param source  bytes that are copied in turn, a power of two up to 1 MiB; 0: each piece the same
+std::optional<Limit> copy_limit(Session &, uint32_t source = 0);
 
 } // namespace bench
 

@@ -167,7 +167,9 @@ std::optional<Limit> take_limit(Session &session, const Measure &measure)
     case Kind::write_stream:
         break;
     }
-    return copy_limit(session);
+    // A message that is longer than the pieces comes from as many bytes of memory.
+    constexpr uint32_t longest_piece = 65536;
+    return copy_limit(session, measure.payload > longest_piece ? measure.payload : 0);
 }
 
 bool exercise(Session &session, const Measure &measure, std::string &error)

@@ -61,7 +61,7 @@ struct Command {
     Writer writer;
     Reader reader;
     PingForm form;
-    uint32_t copied;   ///< stream: slots are copied from a private source
+    uint32_t copied;   ///< stream: slots are copied from a private source of so many bytes; 0: not
     uint32_t timed;    ///< host_rtt: every round trip by itself, for percentiles
     Shape shape;       ///< host_open, host_shape, host_rtt
     uint32_t used;     ///< host_rtt, host_rate: channels in turn; 0: the bare queue

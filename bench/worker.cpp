@@ -21,7 +21,7 @@ namespace bench
 namespace
 {
 
-constexpr size_t source_bytes = 65536; ///< largest slot that is copied
+constexpr size_t source_bytes = 1048576; ///< longest message that is copied
 constexpr uint64_t source_word = 0x0123456789abcdefu;
 constexpr uint64_t meet_ns = 10000000000u; ///< a process may start slowly on a busy machine
 
@@ -139,11 +139,17 @@ void Worker::read(const StreamJob &job, Result &result)
 
 void Worker::stream(const Command &command, Result &result)
 {
+    const uint32_t slot_bytes = command.slot_lines * static_cast<uint32_t>(line_bytes);
+    if (command.copied > source_bytes || (command.copied != 0 && command.copied < slot_bytes))
+        return fail(result, EINVAL, "there is no such source to copy from");
+    const bool copied = command.copied != 0;
     const std::byte *source =
-        command.copied ? reinterpret_cast<const std::byte *>(m_source->words) : nullptr;
+        copied ? reinterpret_cast<const std::byte *>(m_source->words) : nullptr;
+    const uint32_t source_mask = copied ? command.copied / slot_bytes - 1 : 0;
     const StreamJob job{&m_shared.head, &m_shared.tail,     &m_shared.total,    m_shared.data,
                         source,         command.slot_lines, command.slot_count, command.batch,
-                        command.writer, command.reader,     command.run_ns,     command.bound_ns};
+                        command.writer, command.reader,     command.run_ns,     command.bound_ns,
+                        source_mask};
     if (starts())
         write(job, result);
     else
