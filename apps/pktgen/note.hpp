@@ -18,12 +18,12 @@ namespace pktgen
 struct Note {
     enum Kind : uint32_t {
         token,   ///< here is memory
-        check,   ///< these writes are done: look at them
+        look,    ///< these writes are done: look at them
         checked, ///< looked at
     };
     uint32_t kind;
-    uint32_t count;  ///< check: of writes
-    uint64_t number; ///< check: of the first write; checked: of the next one
+    uint32_t count;  ///< look: of writes
+    uint64_t number; ///< look: of the first write; checked: of the next one
     ntbmsg_region_token memory;
 };
 

@@ -111,7 +111,7 @@ void OneSided::go_on_posting()
     if (const int rc = poster_->post(sending_, sent_, tx_full_); rc != 0)
         return fail(rc);
     if (rounds_ && !round_told_ && poster_->round_waits(sending_)) {
-        const Note note{Note::check, poster_->round_count(), poster_->round_begin(), {}};
+        const Note note{Note::look, poster_->round_count(), poster_->round_begin(), {}};
         round_told_ = send_note(loan_.lane, ntbmsg_pool(loan_.endpoint), note);
     }
     if (!sending_ && writes_ && poster_->open_ends() == 0) {
@@ -141,7 +141,7 @@ void OneSided::take_notes()
     if (note->kind == Note::token && sides_.sends && !poster_->is_open()) {
         if (const int rc = poster_->open(note->memory); rc != 0)
             fail(rc);
-    } else if (note->kind == Note::check && sides_.receives && rounds_) {
+    } else if (note->kind == Note::look && sides_.receives && rounds_) {
         look_at_round(*note);
     } else if (note->kind == Note::checked && poster_ && poster_->round_checked(note->number)) {
         round_told_ = false;
