@@ -3,6 +3,7 @@
 
 #include "channels.hpp"
 #include "kernels.hpp"
+#include "swap_tokens.hpp"
 #include "traffic.hpp"
 
 #include <algorithm>
@@ -82,33 +83,13 @@ void Writes::open(ntbmsg_endpoint *endpoint, const Channels &channels, Result &r
     if (error != 0)
         return fail(result, -error, "no region to be written to");
     m_memory = static_cast<std::byte *>(info.address);
-    if (!swap_tokens(ntbmsg_pool(endpoint), token))
+    const uint64_t give_up = monotonic_ns() + swap_ns;
+    if (!swap_tokens(m_channel, ntbmsg_pool(endpoint), token,
+                     [&] { return monotonic_ns() > give_up; }))
         return fail(result, ETIMEDOUT, "the other host lends no region");
     error = ntbmsg_remote_open(m_channel, &token, &m_remote);
     if (error != 0)
         fail(result, -error, "the other host's region cannot be opened");
-}
-
-/// Sends the own token as a message, and takes the other host's.
-bool Writes::swap_tokens(rte_mempool *pool, ntbmsg_region_token &token)
-{
-    const uint64_t give_up = monotonic_ns() + swap_ns;
-    rte_mbuf *message = rte_pktmbuf_alloc(pool);
-    if (message == nullptr)
-        return false;
-    std::memcpy(rte_pktmbuf_append(message, sizeof(token)), &token, sizeof(token));
-    if (ntbmsg_channel_send_burst(m_channel, &message, nullptr, 1) != 1) {
-        rte_pktmbuf_free(message);
-        return false;
-    }
-    while (ntbmsg_channel_recv_burst(m_channel, &message, nullptr, 1) != 1)
-        if (monotonic_ns() > give_up)
-            return false;
-    const bool whole = message->pkt_len == sizeof(token);
-    if (whole)
-        std::memcpy(&token, rte_pktmbuf_mtod(message, void *), sizeof(token));
-    rte_pktmbuf_free(message);
-    return whole;
 }
 
 void Writes::close_remote()

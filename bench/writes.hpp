@@ -45,7 +45,6 @@ private:
         std::byte bytes[line_bytes];
     };
     std::byte *source() { return m_source.data()->bytes; }
-    bool swap_tokens(rte_mempool *pool, ntbmsg_region_token &token);
     bool post(ntbmsg_work *works, unsigned n, uint64_t give_up, Result &result);
     bool write(uint64_t offset, const void *from, uint32_t bytes, uint64_t give_up, Result &result);
     bool write_word(uint64_t value, uint64_t give_up, Result &result);

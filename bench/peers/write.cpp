@@ -2,6 +2,7 @@
 // Ours: one-sided writes into a direct region of the other host, by the public calls.
 #include "own_channel.hpp"
 #include "put.hpp"
+#include "swap_tokens.hpp"
 
 namespace peers
 {
@@ -27,7 +28,6 @@ private:
     static constexpr uint64_t swap_ns = 15000000000u;
 
     int lend();
-    bool swap_tokens(ntbmsg_region_token &token);
     bool await_completion(uint64_t give_up);
 
     OwnChannel m_own;
@@ -51,7 +51,9 @@ bool Writes::open(const Options &options, std::string &error)
     int failed = lend();
     if (failed == 0)
         failed = ntbmsg_region_token_get(m_region, &token);
-    if (failed == 0 && !swap_tokens(token))
+    const uint64_t give_up = monotonic_ns() + swap_ns;
+    if (failed == 0 && !bench::swap_tokens(m_own.channel(), ntbmsg_pool(m_own.endpoint()), token,
+                                           [&] { return monotonic_ns() > give_up; }))
         failed = -ETIMEDOUT;
     if (failed == 0)
         failed = ntbmsg_remote_open(m_own.channel(), &token, &m_remote);
@@ -69,30 +71,6 @@ int Writes::lend()
         failed = ntbmsg_region_info_get(m_region, &info);
     m_memory = static_cast<std::byte *>(info.address);
     return failed;
-}
-
-/// Sends the own token as a message, and takes the other host's.
-bool Writes::swap_tokens(ntbmsg_region_token &token)
-{
-    static_assert(sizeof(token) % sizeof(uint64_t) == 0);
-    const uint64_t give_up = monotonic_ns() + swap_ns;
-    rte_mbuf **made = m_own.maker().make(sizeof(token), 0, 1);
-    if (!made)
-        return false;
-    rte_mbuf *message = *made;
-    std::memcpy(rte_pktmbuf_mtod(message, void *), &token, sizeof(token));
-    if (ntbmsg_channel_send_burst(m_own.channel(), &message, nullptr, 1) != 1) {
-        rte_pktmbuf_free(message);
-        return false;
-    }
-    while (ntbmsg_channel_recv_burst(m_own.channel(), &message, nullptr, 1) != 1)
-        if (monotonic_ns() > give_up)
-            return false;
-    const bool whole = message->pkt_len == sizeof(token);
-    if (whole)
-        std::memcpy(&token, rte_pktmbuf_mtod(message, void *), sizeof(token));
-    rte_pktmbuf_free(message);
-    return whole;
 }
 
 /// The last one asks for a completion, which says that all are complete.
