@@ -92,6 +92,17 @@ protected:
         ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_));
         ASSERT_NO_FATAL_FAILURE(exchange(longest, 9));
     }
+    /// The link fails, and comes back with nothing lost.
+    void expect_loss_and_return()
+    {
+        ASSERT_TRUE(await_state(near_channel_, NTBMSG_CHANNEL_LOST));
+        ASSERT_TRUE(await_state(far_channel_, NTBMSG_CHANNEL_LOST));
+        give_back({near_channel_, far_channel_});
+        ASSERT_NO_FATAL_FAILURE(inject(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 0));
+        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        ASSERT_NO_FATAL_FAILURE(expect_all_memory());
+    }
 
     int16_t dev_ = -1;
 };
@@ -117,26 +128,7 @@ TEST_P(CopyEngine, ShorterOnesGoByTheCpuAndOrderIsKept)
     ASSERT_NO_FATAL_FAILURE(bring_up_with_engine(128 * kib, 1));
     const uint32_t lengths[] = {64 * kib, 200 * kib, 8, 128 * kib, 100 * kib, 128 * kib - 1, 300};
     constexpr uint32_t total = 70, at_a_time = 4;
-    uint32_t sent = 0, received = 0;
-    rte_mbuf *m = nullptr;
-    ASSERT_TRUE(pump([&] {
-        if (m == nullptr && sent < total && sent - received < at_a_time)
-            m = numbered(lengths[sent % 7], sent);
-        if (m != nullptr && ntbmsg_channel_send_burst(near_channel_, &m, &sent, 1) == 1) {
-            m = nullptr;
-            ++sent;
-        }
-        rte_mbuf *got = nullptr;
-        uint32_t imm = 0;
-        if (ntbmsg_channel_recv_burst(far_channel_, &got, &imm, 1) == 1) {
-            EXPECT_EQ(imm, received);
-            EXPECT_TRUE(is_numbered(got, lengths[received % 7], received)) << received;
-            rte_pktmbuf_free(got);
-            ++received;
-        }
-        return received == total;
-    })) << sent
-        << " " << received;
+    ASSERT_NO_FATAL_FAILURE(expect_order(lengths, total, at_a_time));
     EXPECT_EQ(stats(near_).tx_long, total / 7 * 5);
     EXPECT_EQ(stats(near_).tx_dma, total / 7 * 2);
     give_back({near_channel_, far_channel_});
@@ -217,13 +209,7 @@ TEST_P(CopyEngine, ALossWithCopiesUnderWay)
     ASSERT_NO_FATAL_FAILURE(bring_up_with_engine());
     ASSERT_NO_FATAL_FAILURE(begin_and_hang(mib));
     ASSERT_NO_FATAL_FAILURE(inject(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 1));
-    ASSERT_TRUE(await_state(near_channel_, NTBMSG_CHANNEL_LOST));
-    ASSERT_TRUE(await_state(far_channel_, NTBMSG_CHANNEL_LOST));
-    give_back({near_channel_, far_channel_});
-    ASSERT_NO_FATAL_FAILURE(inject(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 0));
-    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-    ASSERT_NO_FATAL_FAILURE(expect_all_memory());
+    ASSERT_NO_FATAL_FAILURE(expect_loss_and_return());
     give_back({near_channel_, far_channel_});
 }
 
@@ -233,13 +219,7 @@ TEST_P(CopyEngine, TheLinkFailsUnderIt)
     ASSERT_NO_FATAL_FAILURE(exchange(64 * kib, 1));
     ASSERT_NO_FATAL_FAILURE(inject(RTE_PMD_PLX_NTB_FAULT_DMA_LINK_LOSS, 300 * kib));
     ASSERT_TRUE(send(near_channel_, numbered(mib, 2), 2));
-    ASSERT_TRUE(await_state(near_channel_, NTBMSG_CHANNEL_LOST));
-    ASSERT_TRUE(await_state(far_channel_, NTBMSG_CHANNEL_LOST));
-    give_back({near_channel_, far_channel_});
-    ASSERT_NO_FATAL_FAILURE(inject(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 0));
-    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-    ASSERT_NO_FATAL_FAILURE(expect_all_memory());
+    ASSERT_NO_FATAL_FAILURE(expect_loss_and_return());
     give_back({near_channel_, far_channel_});
 }
 

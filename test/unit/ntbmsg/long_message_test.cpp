@@ -44,27 +44,8 @@ TEST_P(LongMessage, OrderIsKeptAmongLongAndShortOnes)
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
     const uint32_t lengths[] = {8,        100 * kib, 64,       70 * kib, 3000, 200 * kib,
                                 64 * kib, 0,         64 * kib, 1,        48,   mib};
-    uint32_t sent = 0, received = 0;
-    rte_mbuf *m = nullptr;
     const uint32_t rounds = 200;
-    ASSERT_TRUE(pump([&] {
-        if (m == nullptr && sent < rounds)
-            m = numbered(lengths[sent % 12], sent);
-        if (m != nullptr && ntbmsg_channel_send_burst(near_channel_, &m, &sent, 1) == 1) {
-            m = nullptr;
-            ++sent;
-        }
-        rte_mbuf *got = nullptr;
-        uint32_t imm = 0;
-        if (ntbmsg_channel_recv_burst(far_channel_, &got, &imm, 1) == 1) {
-            EXPECT_EQ(imm, received);
-            EXPECT_TRUE(is_numbered(got, lengths[received % 12], received)) << received;
-            rte_pktmbuf_free(got);
-            ++received;
-        }
-        return received == rounds;
-    })) << sent
-        << " " << received;
+    ASSERT_NO_FATAL_FAILURE(expect_order(lengths, rounds, rounds));
     give_back({near_channel_, far_channel_});
 }
 
@@ -73,20 +54,8 @@ TEST_P(LongMessage, AReaderThatStopsHoldsAPartOfTheMemory)
     ASSERT_NO_FATAL_FAILURE(bring_up_with(8 * mib));
     ntbmsg_channel *running = nullptr, *reader = nullptr;
     ASSERT_NO_FATAL_FAILURE(join(running, reader));
-    // As many as are taken; nobody receives them.
     unsigned stuck = 0;
-    for (unsigned idle = 0; idle < 200; ++idle) {
-        rte_mbuf *m = numbered(512 * kib, stuck);
-        ASSERT_NE(m, nullptr);
-        if (ntbmsg_channel_send_burst(near_channel_, &m, &stuck, 1) == 1) {
-            ++stuck;
-            idle = 0;
-        } else {
-            rte_pktmbuf_free(m);
-        }
-        ntbmsg_worker_poll(near_worker_);
-        ntbmsg_worker_poll(far_worker_);
-    }
+    ASSERT_NO_FATAL_FAILURE(send_all_that_are_taken(512 * kib, 200, stuck));
     EXPECT_GT(stuck, 4U);
     for (uint32_t i = 0; i < 20; ++i) {
         ASSERT_TRUE(send(running, numbered(mib, i), i));
@@ -265,18 +234,7 @@ TEST_P(OwnPool, OneThatIsNotReadUsesUpItsOwn)
     ntbmsg_channel *running = nullptr, *reader = nullptr;
     ASSERT_NO_FATAL_FAILURE(join(running, reader));
     unsigned stuck = 0;
-    for (unsigned idle = 0; idle < 100; ++idle) {
-        rte_mbuf *m = numbered(128 * kib, stuck);
-        ASSERT_NE(m, nullptr);
-        if (ntbmsg_channel_send_burst(near_channel_, &m, &stuck, 1) == 1) {
-            ++stuck;
-            idle = 0;
-        } else {
-            rte_pktmbuf_free(m);
-        }
-        ntbmsg_worker_poll(near_worker_);
-        ntbmsg_worker_poll(far_worker_);
-    }
+    ASSERT_NO_FATAL_FAILURE(send_all_that_are_taken(128 * kib, 100, stuck));
     EXPECT_EQ(rte_mempool_avail_count(pool_), 0U);
     // All that the others share is there.
     const uint32_t shared = 8 * mib - pool_bytes - 32 * kib;

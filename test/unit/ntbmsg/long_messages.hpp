@@ -3,6 +3,8 @@
 #ifndef LONG_MESSAGES_HPP
 #define LONG_MESSAGES_HPP
 
+#include <span>
+
 #include "hostile_peer.hpp"
 
 constexpr uint32_t kib = 1024, mib = 1024 * kib;
@@ -76,6 +78,48 @@ protected:
         EXPECT_EQ(imm, seed);
         EXPECT_TRUE(is_numbered(got, bytes, seed)) << bytes << " " << got->pkt_len;
         rte_pktmbuf_free(got);
+    }
+    /// Sends so many of these lengths in turn, and receives them meanwhile.
+    /// @param at_a_time  most that are on their way
+    void expect_order(std::span<const uint32_t> lengths, uint32_t total, uint32_t at_a_time)
+    {
+        const auto length_of = [&](uint32_t i) { return lengths[i % lengths.size()]; };
+        uint32_t sent = 0, received = 0;
+        rte_mbuf *m = nullptr;
+        ASSERT_TRUE(pump([&] {
+            if (m == nullptr && sent < total && sent - received < at_a_time)
+                m = numbered(length_of(sent), sent);
+            if (m != nullptr && ntbmsg_channel_send_burst(near_channel_, &m, &sent, 1) == 1) {
+                m = nullptr;
+                ++sent;
+            }
+            rte_mbuf *got = nullptr;
+            uint32_t imm = 0;
+            if (ntbmsg_channel_recv_burst(far_channel_, &got, &imm, 1) == 1) {
+                EXPECT_EQ(imm, received);
+                EXPECT_TRUE(is_numbered(got, length_of(received), received)) << received;
+                rte_pktmbuf_free(got);
+                ++received;
+            }
+            return received == total;
+        })) << sent
+            << " " << received;
+    }
+    /// Sends until none is taken for @p turns turns of both workers; nobody receives them.
+    void send_all_that_are_taken(uint32_t bytes, unsigned turns, unsigned &taken)
+    {
+        for (unsigned idle = 0; idle < turns; ++idle) {
+            rte_mbuf *m = numbered(bytes, taken);
+            ASSERT_NE(m, nullptr);
+            if (ntbmsg_channel_send_burst(near_channel_, &m, &taken, 1) == 1) {
+                ++taken;
+                idle = 0;
+            } else {
+                rte_pktmbuf_free(m);
+            }
+            ntbmsg_worker_poll(near_worker_);
+            ntbmsg_worker_poll(far_worker_);
+        }
     }
 
     ntbmsg_channel *near_channel_ = nullptr;
