@@ -28,12 +28,24 @@ inline std::ostream &operator<<(std::ostream &out, const Access &a)
     return out << names[a.kind] << std::hex << " [" << a.offset << "] " << a.value << std::dec;
 }
 
+/// What is expected of a sequence.
+using Log = std::vector<Access>;
+
+inline Access w(uint32_t offset, uint32_t value)
+{
+    return {Access::write, offset, value};
+}
+inline void append(Log &to, const Log &more)
+{
+    to.insert(to.end(), more.begin(), more.end());
+}
+
 class RecordingRegIo
 {
 public:
     std::map<uint32_t, uint32_t> csr;
     std::map<uint32_t, uint32_t> config;
-    std::vector<Access> log;
+    Log log;
     bool gone = false; ///< reads give `nothing`, writes vanish
     uint32_t nothing = ~uint32_t{0};
     std::map<uint32_t, unsigned> deaf;       ///< CSR offset: how many writes it still ignores
@@ -42,18 +54,18 @@ public:
     plx::hw::RegIo io() { return {&ops, this}; }
 
     /// The writes since the last call, CSR and configuration, in their order.
-    std::vector<Access> take_writes()
+    Log take_writes()
     {
-        std::vector<Access> writes;
+        Log writes;
         for (const Access &a : log)
             if (a.kind == Access::write || a.kind == Access::config_write)
                 writes.push_back(a);
         log.clear();
         return writes;
     }
-    std::vector<Access> take()
+    Log take()
     {
-        std::vector<Access> all;
+        Log all;
         all.swap(log);
         return all;
     }

@@ -14,21 +14,15 @@ namespace
 {
 
 using namespace plx::hw;
-using test::Access;
+using namespace test;
 using testing::ElementsAreArray;
-using Log = std::vector<Access>;
 
 constexpr uint32_t in_progress = 0x40000000;
-
-Access w(uint32_t offset, uint32_t value)
-{
-    return {Access::write, offset, value};
-}
 
 class DmaTest : public ::testing::Test
 {
 protected:
-    test::RecordingRegIo dma_;
+    RecordingRegIo dma_;
     DmaChannel channel_;
     Refusal why_;
     DmaRing ring_{0x1234'5678'9000, 64};

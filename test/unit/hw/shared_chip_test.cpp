@@ -5,29 +5,18 @@
 
 #include "plx_chip.hpp"
 
-#include <gmock/gmock.h>
-
 #include <cerrno>
+#include <string>
 
 namespace
 {
 
 using namespace plx::hw;
 using plx::facts::Side;
-using test::Access;
-using Log = std::vector<Access>;
+using namespace test;
 
 constexpr uint64_t mib = uint64_t{1} << 20;
 constexpr uint64_t gib = uint64_t{1} << 30;
-
-Access w(uint32_t offset, uint32_t value)
-{
-    return {Access::write, offset, value};
-}
-void append(Log &to, const Log &more)
-{
-    to.insert(to.end(), more.begin(), more.end());
-}
 
 /// What differs between the sides.
 struct Place {
@@ -50,7 +39,7 @@ constexpr Place places[] = {
      0xC68, 0xC4C, 0xC7C, 0x214, 0xC6C, 0x20C},
 };
 
-class SharedChip : public test::Draco2, public testing::WithParamInterface<Place>
+class SharedChip : public Draco2, public testing::WithParamInterface<Place>
 {
 protected:
     const Place p_ = GetParam();
