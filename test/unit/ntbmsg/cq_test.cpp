@@ -125,8 +125,7 @@ TEST_F(CompletionQueue, TheDescriptorTellsWhenItIsArmed)
 // The first worker has a way into the queue of its own, the others share one: both are told.
 TEST_F(CompletionQueue, WorkersShareIt)
 {
-    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
-    ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    close_channel();
     ntbmsg_remote_close(remote_);
     ntbmsg_cq *cq = nullptr;
     ASSERT_EQ(ntbmsg_cq_create(2, nullptr, nullptr, &cq), 0);
@@ -167,8 +166,7 @@ TEST_F(CompletionQueue, WorkersShareIt)
         ++taken;
     EXPECT_EQ(taken, 2u);
     EXPECT_EQ(ntbmsg_cq_destroy(cq), -EBUSY);
-    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
-    ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
+    close_channel();
     here_.channel = there_.channel = nullptr;
     EXPECT_EQ(ntbmsg_cq_destroy(cq), 0);
 }

@@ -56,8 +56,7 @@ protected:
     }
     void TearDown() override
     {
-        for (End *end : {&here_, &there_})
-            EXPECT_EQ(ntbmsg_channel_close(end->channel), 0);
+        close_channel();
         get_to_closes();
         for (End *end : {&here_, &there_})
             EXPECT_EQ(ntbmsg_cq_destroy(end->cq), 0);
@@ -82,6 +81,21 @@ protected:
         ASSERT_TRUE(
             await([&] { return ntbmsg_channel_state(here_.channel) == NTBMSG_CHANNEL_OPEN; }));
         ntbmsg_listener_close(listener);
+    }
+
+    /// Both ends of it.
+    void close_channel()
+    {
+        for (End *end : {&here_, &there_})
+            EXPECT_EQ(ntbmsg_channel_close(end->channel), 0);
+    }
+    /// One end of the channel, and then the queue that was for it alone.
+    void close_with(End &end, ntbmsg_cq *cq)
+    {
+        EXPECT_EQ(ntbmsg_channel_close(end.channel), 0);
+        end.channel = nullptr;
+        get_to_closes();
+        EXPECT_EQ(ntbmsg_cq_destroy(cq), 0);
     }
 
     /// One poll at each end.
