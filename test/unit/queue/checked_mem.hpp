@@ -5,9 +5,10 @@
 #ifndef TEST_QUEUE_CHECKED_MEM_HPP
 #define TEST_QUEUE_CHECKED_MEM_HPP
 
+#include <algorithm>
 #include <cstring>
+#include <deque>
 #include <random>
-#include <vector>
 
 #include "late_engine.hpp"
 #include "plx_mem_policy.hpp"
@@ -25,7 +26,7 @@ class MemModel
         unsigned fences; ///< fences before it
         std::byte data[64];
     };
-    std::vector<Store> waiting_;
+    std::deque<Store> waiting_; ///< hundreds, of which one near the front goes at a time
     std::mt19937 random_;
     unsigned fences_ = 0;
 
@@ -37,11 +38,13 @@ class MemModel
     /// May store i arrive now, with all before it still waiting?
     bool may_arrive(size_t i) const
     {
-        for (size_t k = 0; k < i; k++)
-            if (waiting_[i].release || waiting_[k].fences < waiting_[i].fences ||
-                overlap(waiting_[k], waiting_[i]))
-                return false;
-        return true;
+        const Store &store = waiting_[i];
+        if (store.release)
+            return i == 0;
+        const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(i);
+        return std::none_of(waiting_.begin(), end, [&store](const Store &before) {
+            return before.fences < store.fences || overlap(before, store);
+        });
     }
     void arrive(size_t i)
     {
