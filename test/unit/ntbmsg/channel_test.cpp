@@ -56,7 +56,7 @@ TEST_F(Channel, MessagesOfEverySizeArriveWithTheirWords)
     ASSERT_NO_FATAL_FAILURE(join(near, far));
     int fill = 0;
     for (const uint32_t size : {0U, 1U, 48U, 64U, 1024U, 1025U, 4097U, 20000U}) {
-        ASSERT_TRUE(pump([&] { return send_one(near_, near, size, ++fill, 77U + size) == 1; }));
+        ASSERT_TRUE(await([&] { return send_one(near_, near, size, ++fill, 77U + size) == 1; }));
         uint32_t imm = 0;
         rte_mbuf *got = receive_one(far, &imm);
         ASSERT_NE(got, nullptr) << size;
@@ -362,11 +362,10 @@ protected:
         for (uint32_t i = 0; i < many; ++i) {
             options.private_data = &i;
             ASSERT_EQ(ntbmsg_connect(near_worker_, port, &options, &ours_[i]), 0) << i;
-            ntbmsg_worker_poll(near_worker_);
-            ntbmsg_worker_poll(far_worker_);
+            turn();
             ASSERT_NO_FATAL_FAILURE(accept_all());
         }
-        ASSERT_TRUE(pump([&] {
+        ASSERT_TRUE(await([&] {
             accept_all();
             return ntbmsg_channel_state(ours_[many - 1]) == NTBMSG_CHANNEL_OPEN;
         }));
@@ -377,7 +376,7 @@ protected:
     {
         for (uint32_t i = 0; i < many; ++i) {
             int sent = 0;
-            ASSERT_TRUE(pump([&] { return (sent = send_one(from, out[i], 8, 1, i)) != 0; }));
+            ASSERT_TRUE(await([&] { return (sent = send_one(from, out[i], 8, 1, i)) != 0; }));
             ASSERT_EQ(sent, 1) << i;
             uint32_t word = many;
             rte_mbuf *got = receive_one(in[i], &word);

@@ -39,15 +39,19 @@ protected:
         Cabled::TearDown();
     }
 
+    /// One poll of each worker.
+    virtual void turn()
+    {
+        ntbmsg_worker_poll(near_worker_);
+        ntbmsg_worker_poll(far_worker_);
+    }
     /// Both workers turn until @p fact holds. @return whether it did
     template <class Fact>
-    bool pump(Fact fact)
+    bool await(Fact fact)
     {
-        for (const uint64_t end = now_ms() + patience_ms; now_ms() < end;) {
+        for (const uint64_t end = now_ms() + patience_ms; now_ms() < end; turn()) {
             if (fact())
                 return true;
-            ntbmsg_worker_poll(near_worker_);
-            ntbmsg_worker_poll(far_worker_);
         }
         return fact();
     }
@@ -70,7 +74,7 @@ protected:
 
     bool await_request(ntbmsg_request &request)
     {
-        return pump([&] { return ntbmsg_listener_poll(listener_, far_worker_, &request) == 1; });
+        return await([&] { return ntbmsg_listener_poll(listener_, far_worker_, &request) == 1; });
     }
 
     /// A channel from near to far, open at both ends.
@@ -88,7 +92,7 @@ protected:
 
     bool await_state(const ntbmsg_channel *channel, enum ntbmsg_channel_state state)
     {
-        return pump([=] { return ntbmsg_channel_state(channel) == state; });
+        return await([=] { return ntbmsg_channel_state(channel) == state; });
     }
 
     static ntbmsg_channel_info info(const ntbmsg_channel *channel)
@@ -116,7 +120,7 @@ protected:
     rte_mbuf *receive_one(ntbmsg_channel *channel, uint32_t *imm = nullptr)
     {
         rte_mbuf *got = nullptr;
-        pump([&] { return ntbmsg_channel_recv_burst(channel, &got, imm, 1) != 0; });
+        await([&] { return ntbmsg_channel_recv_burst(channel, &got, imm, 1) != 0; });
         return got;
     }
 

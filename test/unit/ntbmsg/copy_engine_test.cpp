@@ -81,7 +81,7 @@ protected:
         ASSERT_NO_FATAL_FAILURE(inject(RTE_PMD_PLX_NTB_FAULT_DMA_HANG, 0));
         const uint64_t before = stats(near_).tx_dma_bytes;
         ASSERT_TRUE(send(near_channel_, numbered(bytes, 2), 2));
-        ASSERT_TRUE(pump([&] { return stats(near_).tx_dma_bytes > before; }));
+        ASSERT_TRUE(await([&] { return stats(near_).tx_dma_bytes > before; }));
         ntbmsg_dma_options options = options_for(dev_);
         ASSERT_EQ(ntbmsg_worker_dma_set(near_worker_, &options), -EBUSY);
         ASSERT_EQ(ntbmsg_worker_dma_set(near_worker_, nullptr), -EBUSY);

@@ -49,7 +49,7 @@ TEST_F(Dump, ShowsChannelsWhileTheyAreThere)
     EXPECT_NE(text.find("credit 63 of 64 messages"), text.npos) << text;
 
     give_back({from, to});
-    EXPECT_TRUE(pump([&] {
+    EXPECT_TRUE(await([&] {
         return dump(near_).find("worker 0: 0 of 64 channels") != std::string::npos;
     })) << dump(near_);
 }
@@ -70,7 +70,7 @@ TEST_F(Dump, ShowsMemoryForLongMessages)
               std::string::npos)
         << dump(near_);
     rte_pktmbuf_free(held);
-    EXPECT_TRUE(pump([&] {
+    EXPECT_TRUE(await([&] {
         return dump(near_).find("long messages to the peer: it has 7 pieces") != std::string::npos;
     })) << dump(near_);
     EXPECT_EQ(ntbmsg_rx_pool_destroy(near_worker_, pool), 0);

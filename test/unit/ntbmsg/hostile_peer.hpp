@@ -12,11 +12,14 @@ using namespace ntbmsg::protocol;
 class HostilePeer : public Channels
 {
 protected:
+    /// Of the endpoint with the worker.
+    virtual ntbmsg_endpoint_options near_options() const { return worker_options(); }
+
     void SetUp() override
     {
         Channels::SetUp();
         ntbmsg_endpoint_options bare = small_options();
-        ASSERT_NO_FATAL_FAILURE(open(near_device, near_, worker_options()));
+        ASSERT_NO_FATAL_FAILURE(open(near_device, near_, near_options()));
         ASSERT_NO_FATAL_FAILURE(open(far_device, far_, bare));
         ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
         ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);

@@ -97,7 +97,7 @@ TEST_P(LongMessage, AShutdownComesBehindIt)
     ASSERT_NO_FATAL_FAILURE(expect(far_channel_, 2 * mib, 5));
     rte_mbuf *none = nullptr;
     int rc = 0;
-    EXPECT_TRUE(pump(
+    EXPECT_TRUE(await(
         [&] { return (rc = ntbmsg_channel_recv_burst(far_channel_, &none, nullptr, 1)) != 0; }));
     EXPECT_EQ(rc, -ESHUTDOWN);
     give_back({near_channel_, far_channel_});
@@ -109,10 +109,8 @@ TEST_P(LongMessage, AResetInTheMiddleLosesNoMemory)
     for (unsigned turns = 0; turns < 24; ++turns) {
         rte_mbuf *m = numbered(3 * mib, turns);
         ASSERT_TRUE(send(near_channel_, m));
-        for (unsigned i = 0; i < turns / 2; ++i) {
-            ntbmsg_worker_poll(near_worker_);
-            ntbmsg_worker_poll(far_worker_);
-        }
+        for (unsigned i = 0; i < turns / 2; ++i)
+            turn();
         ASSERT_EQ(ntbmsg_channel_reset(turns % 2 == 0 ? near_channel_ : far_channel_, 1), 0);
         give_back({near_channel_, far_channel_});
         ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_));
@@ -127,20 +125,10 @@ TEST_P(LongMessage, ALossInTheMiddleGivesEverythingBack)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
     ASSERT_TRUE(send(near_channel_, numbered(3 * mib, 1)));
-    for (unsigned i = 0; i < 4; ++i) {
-        ntbmsg_worker_poll(near_worker_);
-        ntbmsg_worker_poll(far_worker_);
-    }
-    give_back({near_channel_});
-    ASSERT_NO_FATAL_FAILURE(close(near_));
-    near_worker_ = nullptr;
-    ASSERT_TRUE(pump([&] { return ntbmsg_channel_state(far_channel_) == NTBMSG_CHANNEL_LOST; }));
-    give_back({far_channel_});
+    for (unsigned i = 0; i < 4; ++i)
+        turn();
+    ASSERT_NO_FATAL_FAILURE(lose_near_and_meet_again(long_options(4 * mib)));
     // And the next connection has the memory.
-    ASSERT_NO_FATAL_FAILURE(open(near_device, near_, long_options(4 * mib)));
-    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-    near_worker_ = ntbmsg_worker_get(near_, 0);
     ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_));
     ASSERT_TRUE(send(near_channel_, numbered(4 * mib - 32 * kib, 9), 9));
     ASSERT_NO_FATAL_FAILURE(expect(far_channel_, 4 * mib - 32 * kib, 9));
@@ -199,7 +187,7 @@ protected:
     }
     bool destroyed()
     {
-        return pump([&] { return ntbmsg_rx_pool_destroy(far_worker_, pool_) == 0; });
+        return await([&] { return ntbmsg_rx_pool_destroy(far_worker_, pool_) == 0; });
     }
 
     rte_mempool *pool_ = nullptr;
@@ -256,10 +244,8 @@ TEST_P(OwnPool, LastsUntilItsChannelsAreGone)
     EXPECT_EQ(ntbmsg_rx_pool_destroy(near_worker_, pool_), -EINVAL);
     for (unsigned turns = 0; turns < 6; ++turns) {
         ASSERT_TRUE(send(near_channel_, numbered(mib, turns), turns));
-        for (unsigned i = 0; i < turns; ++i) {
-            ntbmsg_worker_poll(near_worker_);
-            ntbmsg_worker_poll(far_worker_);
-        }
+        for (unsigned i = 0; i < turns; ++i)
+            turn();
         ASSERT_EQ(ntbmsg_channel_reset(turns % 2 == 0 ? near_channel_ : far_channel_, 1), 0);
         give_back({near_channel_, far_channel_});
         ASSERT_NO_FATAL_FAILURE(join_own());
@@ -276,19 +262,9 @@ TEST_P(OwnPool, StaysOverALoss)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with_pool(mib));
     ASSERT_TRUE(send(near_channel_, numbered(mib, 1)));
-    for (unsigned i = 0; i < 4; ++i) {
-        ntbmsg_worker_poll(near_worker_);
-        ntbmsg_worker_poll(far_worker_);
-    }
-    give_back({near_channel_});
-    ASSERT_NO_FATAL_FAILURE(close(near_));
-    near_worker_ = nullptr;
-    ASSERT_TRUE(pump([&] { return ntbmsg_channel_state(far_channel_) == NTBMSG_CHANNEL_LOST; }));
-    give_back({far_channel_});
-    ASSERT_NO_FATAL_FAILURE(open(near_device, near_, long_options(8 * mib)));
-    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-    near_worker_ = ntbmsg_worker_get(near_, 0);
+    for (unsigned i = 0; i < 4; ++i)
+        turn();
+    ASSERT_NO_FATAL_FAILURE(lose_near_and_meet_again(long_options(8 * mib)));
     ASSERT_NO_FATAL_FAILURE(join_own());
     ASSERT_NO_FATAL_FAILURE(exchange(mib, 9));
     give_back({near_channel_, far_channel_});
@@ -328,16 +304,13 @@ INSTANTIATE_TEST_SUITE_P(Workers, OwnPool, testing::Bool(), [](const auto &worke
 class HostileMessage : public HostilePeer
 {
 protected:
+    ntbmsg_endpoint_options near_options() const override
+    {
+        return with_memory(worker_options(), mib);
+    }
     void SetUp() override
     {
-        Channels::SetUp();
-        ntbmsg_endpoint_options bare = small_options();
-        ASSERT_NO_FATAL_FAILURE(open(near_device, near_, with_memory(worker_options(), mib)));
-        ASSERT_NO_FATAL_FAILURE(open(far_device, far_, bare));
-        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-        near_worker_ = ntbmsg_worker_get(near_, 0);
-        ASSERT_EQ(ntbmsg_listen(port, 0, &listener_), 0);
+        HostilePeer::SetUp();
         ASSERT_NO_FATAL_FAILURE(greet());
         word_ = open_channel(channel_);
     }

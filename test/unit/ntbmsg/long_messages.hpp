@@ -34,6 +34,19 @@ protected:
         options.send_depth = 4; // dedicated: what waits holds mbufs
         ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_, options));
     }
+    /// The near end goes away with its channel, and is opened again.
+    void lose_near_and_meet_again(const ntbmsg_endpoint_options &options)
+    {
+        give_back({near_channel_});
+        ASSERT_NO_FATAL_FAILURE(close(near_));
+        near_worker_ = nullptr;
+        ASSERT_TRUE(await_state(far_channel_, NTBMSG_CHANNEL_LOST));
+        give_back({far_channel_});
+        ASSERT_NO_FATAL_FAILURE(open(near_device, near_, options));
+        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        near_worker_ = ntbmsg_worker_get(near_, 0);
+    }
     /// A message whose bytes say where they belong.
     rte_mbuf *numbered(uint32_t bytes, uint32_t seed)
     {
@@ -66,7 +79,7 @@ protected:
     {
         int sent = 0;
         EXPECT_NE(m, nullptr);
-        return pump(
+        return await(
                    [&] { return (sent = ntbmsg_channel_send_burst(channel, &m, &imm, 1)) != 0; }) &&
                sent == 1;
     }
@@ -86,7 +99,7 @@ protected:
         const auto length_of = [&](uint32_t i) { return lengths[i % lengths.size()]; };
         uint32_t sent = 0, received = 0;
         rte_mbuf *m = nullptr;
-        ASSERT_TRUE(pump([&] {
+        ASSERT_TRUE(await([&] {
             if (m == nullptr && sent < total && sent - received < at_a_time)
                 m = numbered(length_of(sent), sent);
             if (m != nullptr && ntbmsg_channel_send_burst(near_channel_, &m, &sent, 1) == 1) {
@@ -117,8 +130,7 @@ protected:
             } else {
                 rte_pktmbuf_free(m);
             }
-            ntbmsg_worker_poll(near_worker_);
-            ntbmsg_worker_poll(far_worker_);
+            turn();
         }
     }
 

@@ -60,12 +60,12 @@ TEST_F(Semantics, WhatTheCallTookIsWhatArrives)
         ASSERT_NE(sent, nullptr);
         rte_pktmbuf_refcnt_update(sent, 1);
         int taken = 0;
-        ASSERT_TRUE(pump([&] {
+        ASSERT_TRUE(await([&] {
             taken = ntbmsg_channel_send_burst(from_, &sent, nullptr, 1);
             return taken != 0;
         }));
         ASSERT_EQ(taken, 1);
-        ASSERT_TRUE(pump([&] { return rte_mbuf_refcnt_read(sent) == 1; }));
+        ASSERT_TRUE(await([&] { return rte_mbuf_refcnt_read(sent) == 1; }));
         std::memset(rte_pktmbuf_mtod(sent, char *), 'b', bytes);
         rte_pktmbuf_free(sent);
         rte_mbuf *got = receive_one(to_);
@@ -93,7 +93,7 @@ TEST_F(Semantics, UnconfirmedFallsWithTheReceiveAndNotBefore)
         ASSERT_NE(got, nullptr);
         rte_pktmbuf_free(got);
     }
-    EXPECT_TRUE(pump([&] { return info(from_).unconfirmed == 0; }));
+    EXPECT_TRUE(await([&] { return info(from_).unconfirmed == 0; }));
     give_back({from_, to_});
 }
 
@@ -121,7 +121,7 @@ TEST_F(Semantics, AShortCountLeavesTheRestAlone)
         EXPECT_EQ(*rte_pktmbuf_mtod(got, uint8_t *), i);
         rte_pktmbuf_free(got);
         if (i == 3) {
-            ASSERT_TRUE(pump([&] {
+            ASSERT_TRUE(await([&] {
                 if (sent < 6)
                     sent += static_cast<unsigned>(
                         std::max(0, ntbmsg_channel_send_burst(from_, burst + sent, nullptr,
@@ -143,7 +143,7 @@ TEST_F(Semantics, TooLongIsRefusedAndNothingHappens)
     EXPECT_EQ(send_one(near_, from_, longest + 1, 1), -EMSGSIZE);
     EXPECT_EQ(rte_mempool_avail_count(ntbmsg_pool(near_)), before);
     EXPECT_EQ(info(from_).tx_messages, 0U);
-    EXPECT_TRUE(pump([&] { return send_one(near_, from_, longest, 2) == 1; }));
+    EXPECT_TRUE(await([&] { return send_one(near_, from_, longest, 2) == 1; }));
     rte_mbuf *got = receive_one(to_);
     ASSERT_NE(got, nullptr);
     EXPECT_EQ(got->pkt_len, longest);

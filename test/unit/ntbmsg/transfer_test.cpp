@@ -61,7 +61,7 @@ TEST_F(Transfer, BurstsLargerThanAnyRingGoInParts)
         imm[i] = i;
     }
     uint32_t sent = 0, received = 0;
-    ASSERT_TRUE(pump([&] {
+    ASSERT_TRUE(await([&] {
         const int n = ntbmsg_channel_send_burst(near, mbufs + sent, imm + sent,
                                                 static_cast<uint16_t>(300 - sent));
         EXPECT_GE(n, 0);
@@ -89,7 +89,7 @@ TEST_F(Transfer, CreditInMessagesBoundsWhatIsNotReceived)
     EXPECT_EQ(info(near).tx_full, 2U);
     EXPECT_EQ(info(near).unconfirmed, 10U);
     uint32_t received = 0;
-    ASSERT_TRUE(pump([&] { return receive_all(far, received) >= 0 && received == 10; }));
+    ASSERT_TRUE(await([&] { return receive_all(far, received) >= 0 && received == 10; }));
     settle();
     EXPECT_EQ(info(near).unconfirmed, 0U);
     EXPECT_EQ(send_one(near_, near, 8, 0), 1);
@@ -118,7 +118,7 @@ TEST_F(Transfer, CreditInBuffersBoundsLongMessagesAndLetsShortOnesPass)
         rte_pktmbuf_free(got);
     }
     settle();
-    ASSERT_TRUE(pump([&] { return send_one(near_, near, 8192, 0) == 1; }));
+    ASSERT_TRUE(await([&] { return send_one(near_, near, 8192, 0) == 1; }));
     rte_mbuf *got = receive_one(far);
     ASSERT_NE(got, nullptr);
     EXPECT_EQ(got->pkt_len, 8192U);
@@ -145,8 +145,8 @@ TEST_F(Transfer, AReaderThatStopsStopsItsOwnChannelOnly)
         for (int i = 0; i < 6; ++i) {
             const size_t bytes = round % 10 == 0 ? 3000 : 50;
             const auto number = static_cast<uint32_t>(round);
-            ASSERT_TRUE(pump([&] { return send_one(near_, near[i], bytes, 1, number) == 1; }));
-            ASSERT_TRUE(pump([&] { return receive_all(far[i], received[i]) == 1; }));
+            ASSERT_TRUE(await([&] { return send_one(near_, near[i], bytes, 1, number) == 1; }));
+            ASSERT_TRUE(await([&] { return receive_all(far[i], received[i]) == 1; }));
         }
         EXPECT_EQ(send_one(near_, stuck_near, 16, 0), 0);
     }
@@ -157,7 +157,7 @@ TEST_F(Transfer, AReaderThatStopsStopsItsOwnChannelOnly)
     while (ntbmsg_channel_recv_burst(stuck_far, &got, nullptr, 1) == 1)
         rte_pktmbuf_free(got);
     EXPECT_EQ(info(stuck_far).rx_messages, info(stuck_near).tx_messages);
-    ASSERT_TRUE(pump([&] { return send_one(near_, stuck_near, 4000, 0) == 1; }));
+    ASSERT_TRUE(await([&] { return send_one(near_, stuck_near, 4000, 0) == 1; }));
     give_back({stuck_near, stuck_far});
     for (int i = 0; i < 6; ++i)
         give_back({near[i], far[i]});
@@ -186,10 +186,10 @@ protected:
         return options;
     }
     /// The next channel told of @p set; both sides turn.
-    ntbmsg_ready await(ntbmsg_poll_set *set)
+    ntbmsg_ready await_ready(ntbmsg_poll_set *set)
     {
         ntbmsg_ready ready{};
-        pump([&] { return ntbmsg_poll(set, &ready, 1) == 1; });
+        await([&] { return ntbmsg_poll(set, &ready, 1) == 1; });
         return ready;
     }
     /// Nothing is told of @p set however often it is asked.
@@ -213,7 +213,7 @@ TEST_F(PollSet, TellsAnswersMessagesAndTheEndOnce)
     int mark = 0;
     ntbmsg_channel *near = nullptr, *far = nullptr;
     ASSERT_NO_FATAL_FAILURE(join(near, far, in_set(near_set_, &mark), in_set(far_set_)));
-    ntbmsg_ready ready = await(near_set_);
+    ntbmsg_ready ready = await_ready(near_set_);
     EXPECT_EQ(ready.channel, near);
     EXPECT_EQ(ready.user, &mark);
     EXPECT_EQ(ready.events, NTBMSG_ANSWERED | NTBMSG_WRITABLE);
@@ -222,13 +222,13 @@ TEST_F(PollSet, TellsAnswersMessagesAndTheEndOnce)
 
     for (int i = 0; i < 3; ++i)
         ASSERT_EQ(send_one(near_, near, 8, 0, static_cast<uint32_t>(i)), 1);
-    ready = await(far_set_);
+    ready = await_ready(far_set_);
     EXPECT_EQ(ready.channel, far);
     EXPECT_EQ(ready.events, NTBMSG_READABLE);
     rte_mbuf *got = nullptr;
     ASSERT_EQ(ntbmsg_channel_recv_burst(far, &got, nullptr, 1), 1);
     rte_pktmbuf_free(got);
-    ready = await(far_set_); // two were left
+    ready = await_ready(far_set_); // two were left
     EXPECT_EQ(ready.events, NTBMSG_READABLE);
     uint32_t next = 1;
     EXPECT_EQ(receive_all(far, next), 2);
@@ -236,7 +236,7 @@ TEST_F(PollSet, TellsAnswersMessagesAndTheEndOnce)
 
     EXPECT_EQ(ntbmsg_poll_set_destroy(far_set_), -EBUSY);
     ASSERT_EQ(ntbmsg_channel_close(near), 0);
-    ready = await(far_set_);
+    ready = await_ready(far_set_);
     EXPECT_EQ(ready.events, NTBMSG_PEER_SHUT | NTBMSG_READABLE);
     ASSERT_EQ(ntbmsg_channel_close(far), 0);
     EXPECT_TRUE(is_silent(far_set_));
@@ -247,14 +247,14 @@ TEST_F(PollSet, TellsWhenWritingGoesOn)
     bring_up_sets();
     ntbmsg_channel *near = nullptr, *far = nullptr;
     ASSERT_NO_FATAL_FAILURE(join(near, far, in_set(near_set_), in_set(far_set_)));
-    await(near_set_);
+    await_ready(near_set_);
     uint32_t sent = 0, received = 0;
     while (send_one(near_, near, 8, 0, sent) == 1)
         ++sent;
     EXPECT_EQ(sent, 64U);
     EXPECT_TRUE(is_silent(near_set_));
-    ASSERT_TRUE(pump([&] { return receive_all(far, received) >= 0 && received == sent; }));
-    const ntbmsg_ready ready = await(near_set_);
+    ASSERT_TRUE(await([&] { return receive_all(far, received) >= 0 && received == sent; }));
+    const ntbmsg_ready ready = await_ready(near_set_);
     EXPECT_EQ(ready.events, NTBMSG_WRITABLE);
     EXPECT_EQ(send_one(near_, near, 8, 0, sent), 1);
     give_back({near, far});
