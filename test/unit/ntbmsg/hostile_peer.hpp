@@ -69,8 +69,8 @@ protected:
         }
         return heard;
     }
-    /// The worker has read all that was said to it.
-    void turn()
+    /// Until the one worker has read all that was said to it.
+    void turn() override
     {
         for (int i = 0; i < 200; ++i)
             ntbmsg_worker_poll(near_worker_);
@@ -94,6 +94,15 @@ protected:
         ASSERT_EQ(heard.bytes.size(), sizeof(Hello));
         const Hello hello = sound_hello();
         ASSERT_NO_FATAL_FAILURE(say(op_hello, 0, 0, &hello, sizeof(hello)));
+    }
+    /// Of what the peer said of itself, for a reason with @p word in it.
+    void expect_refused(const char *word)
+    {
+        char why[100];
+        ASSERT_EQ(ntbmsg_link_why(near_, why, sizeof(why)), 0);
+        EXPECT_NE(std::strstr(why, word), nullptr) << why;
+        ntbmsg_channel *channel = nullptr;
+        EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), -ENOTCONN);
     }
     static Opening sound_opening(uint16_t slot = 3)
     {

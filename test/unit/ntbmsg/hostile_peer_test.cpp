@@ -28,11 +28,7 @@ TEST_F(HostilePeer, AnotherVersionIsRefusedInWords)
     hello.major = 2;
     say(op_hello, 0, 0, &hello, sizeof(hello));
     turn();
-    char why[100];
-    ASSERT_EQ(ntbmsg_link_why(near_, why, sizeof(why)), 0);
-    EXPECT_NE(std::strstr(why, "version"), nullptr) << why;
-    ntbmsg_channel *channel = nullptr;
-    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), -ENOTCONN);
+    expect_refused("version");
 }
 
 TEST_F(HostilePeer, ImpossibleHellosAreRefused)
@@ -72,11 +68,7 @@ TEST_F(HostilePeer, OneThatTakesTooShortMessagesIsRefused)
     const Hello hello = sound_hello();
     say(op_hello, 0, 0, &hello, sizeof(hello));
     turn();
-    char why[100];
-    ASSERT_EQ(ntbmsg_link_why(near_, why, sizeof(why)), 0);
-    EXPECT_NE(std::strstr(why, "256"), nullptr) << why;
-    ntbmsg_channel *channel = nullptr;
-    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), -ENOTCONN);
+    expect_refused("256");
 }
 
 TEST_F(HostilePeer, BrokenConnectsAreCountedAndDropped)

@@ -27,6 +27,16 @@ protected:
     }
     bool busy() const { return (ring->read(dma::ctrl) & dma::in_progress) != 0; }
     void inject(Fault fault, uint32_t argument) { ASSERT_EQ(twin::inject(a, fault, argument), 0); }
+    /// A ring elsewhere than Ring would have it.
+    void program_two_slots(uint32_t bus)
+    {
+        ring->program();
+        for (const uint32_t at : {dma::ring_hi, dma::ring_lo, dma::ring_next, dma::ring_count})
+            ring->write(at, 0);
+        ring->write(dma::ring_lo, bus);
+        ring->write(dma::ring_next, bus);
+        ring->write(dma::ring_count, 2);
+    }
     unsigned put_ = 0;
 };
 
@@ -432,18 +442,10 @@ TEST_F(TwinDmaFault, RingsMayBeAlignedToSixteen)
     config.switches.dma_ring_align = 16;
     open_engine();
     Local memory(a, 0x20000, 4096);
-    const auto begin = [&] {
-        ring->program();
-        for (const uint32_t at : {dma::ring_hi, dma::ring_lo, dma::ring_next, dma::ring_count})
-            ring->write(at, 0);
-        ring->write(dma::ring_lo, 0x20010);
-        ring->write(dma::ring_next, 0x20010);
-        ring->write(dma::ring_count, 2);
-    };
     const Descriptor d = describe(local_bus, window(0), 64);
     memcpy(memory.data + 16, &d, sizeof(d));
     memcpy(memory.data + 32, &d, sizeof(d));
-    begin();
+    program_two_slots(0x20010);
     ring->go();
     ring->go();
     uint32_t words[2];
@@ -459,12 +461,7 @@ TEST_F(TwinDmaFault, OrToSixtyFour)
     open_engine();
     Local memory(a, 0x20000, 4096);
     ring->write(dma::ring_lo, 0x20010);
-    ring->program();
-    for (const uint32_t at : {dma::ring_hi, dma::ring_lo, dma::ring_next, dma::ring_count})
-        ring->write(at, 0);
-    ring->write(dma::ring_lo, 0x20010);
-    ring->write(dma::ring_next, 0x20010);
-    ring->write(dma::ring_count, 2);
+    program_two_slots(0x20010);
     const Descriptor d = describe(local_bus, window(0), 64);
     memcpy(memory.data + 16, &d, sizeof(d));
     ring->go();

@@ -4,7 +4,6 @@
 
 #include "dma_bench.hpp"
 
-#include <filesystem>
 #include <random>
 
 using namespace plx;
@@ -12,33 +11,19 @@ using namespace plx::test;
 
 namespace
 {
-class TwinDmaProcesses : public testing::Test
+class TwinDmaProcesses : public BetweenProcesses
 {
 protected:
     static constexpr uint32_t slots = 16;
-    std::string folder;
-    std::string path;
-    twin::Config config;
-    twin::Host *near = nullptr;
     std::unique_ptr<Local> local;
     std::unique_ptr<Ring> ring;
     uint32_t next_ = 0;
 
-    TwinDmaProcesses()
-    {
-        char made[] = "/tmp/plx-twin-XXXXXX";
-        folder = mkdtemp(made);
-        path = folder + "/cable";
-        config.cable = path.c_str();
-        config.bar2_bytes = 64 * mib;
-        config.remap_wait_us = patience_s * 1'000'000; // a busy machine is no failure
-    }
-    ~TwinDmaProcesses() override { std::filesystem::remove_all(folder); }
     void TearDown() override
     {
         ring.reset();
         local.reset();
-        twin::detach(near);
+        BetweenProcesses::TearDown();
     }
 
     void open_engine()

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A host in a process of its own, that does what a test tells it.
+// A host in a process of its own, that does what a test tells it, and a cable to it.
 #ifndef PLX_TEST_TWIN_FAR_HOST_HPP
 #define PLX_TEST_TWIN_FAR_HOST_HPP
 
 #include "bench_pair.hpp"
 
 #include <csignal>
+#include <filesystem>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -175,6 +176,28 @@ private:
 
     pid_t pid_ = -1;
     int control_ = -1;
+};
+
+/// A cable to other processes, in a folder of its own, and this one's end of it.
+class BetweenProcesses : public testing::Test
+{
+protected:
+    std::string folder;
+    std::string path;
+    twin::Config config;
+    twin::Host *near = nullptr;
+
+    BetweenProcesses()
+    {
+        char made[] = "/tmp/plx-twin-XXXXXX";
+        folder = mkdtemp(made);
+        path = folder + "/cable";
+        config.cable = path.c_str();
+        config.bar2_bytes = 64 * mib;
+        config.remap_wait_us = patience_s * 1'000'000; // a busy machine is no failure
+    }
+    ~BetweenProcesses() override { std::filesystem::remove_all(folder); }
+    void TearDown() override { twin::detach(near); }
 };
 
 } // namespace plx::test

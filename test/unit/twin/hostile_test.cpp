@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <fcntl.h>
-#include <filesystem>
 #include <sys/mman.h>
 #include <sys/un.h>
 
@@ -81,50 +80,37 @@ private:
     int fd_ = -1;
 };
 
-class TwinHostile : public testing::Test
+class TwinHostile : public BetweenProcesses
 {
 protected:
-    std::string folder;
-    std::string path;
-    twin::Config config;
-    twin::Host *host = nullptr;
     int chip = -1;
 
     TwinHostile()
     {
-        char made[] = "/tmp/plx-twin-XXXXXX";
-        folder = mkdtemp(made);
-        path = folder + "/cable";
-        config.cable = path.c_str();
         config.bar2_bytes = 4 * mib;
         config.remap_wait_us = 1000;
         chip = twin::chip_create();
     }
-    ~TwinHostile() override
-    {
-        close(chip);
-        std::filesystem::remove_all(folder);
-    }
+    ~TwinHostile() override { close(chip); }
     void SetUp() override
     {
         twin::Error error{};
-        ASSERT_EQ(twin::attach(config, &host, &error), 0) << error.text;
+        ASSERT_EQ(twin::attach(config, &near, &error), 0) << error.text;
     }
-    void TearDown() override { twin::detach(host); }
 
     void expect_alive()
     {
-        EXPECT_EQ(twin::csr_read32(host, virt_block + reg::pci_id), 0x87B010B5u);
+        EXPECT_EQ(twin::csr_read32(near, virt_block + reg::pci_id), 0x87B010B5u);
         FarHost far(config);
         EXPECT_EQ(far(Do::attach), 0);
-        EXPECT_TRUE(await([&] { return twin::cable_connected(host); }));
+        EXPECT_TRUE(await([&] { return twin::cable_connected(near); }));
     }
     /// A stranger that got as far as an end of the cable.
     void become_end(Stranger &stranger)
     {
         stranger.greets();
         stranger.shows_chip(chip);
-        ASSERT_TRUE(await([&] { return twin::cable_connected(host); }));
+        ASSERT_TRUE(await([&] { return twin::cable_connected(near); }));
     }
 };
 
@@ -214,7 +200,7 @@ TEST_F(TwinHostile, DescriptorsThatAreNoChip)
     }
     for (const int fd : {unsealed, small, folder_fd})
         close(fd);
-    EXPECT_FALSE(twin::cable_connected(host));
+    EXPECT_FALSE(twin::cable_connected(near));
     expect_alive();
 }
 
@@ -247,7 +233,7 @@ TEST_F(TwinHostile, MemoryThatIsNone)
         m.page_bytes = ~uint64_t{0};
         stranger.says(m, claim.fd);
         EXPECT_TRUE(stranger.is_hung_up_on());
-        EXPECT_TRUE(await([&] { return !twin::cable_connected(host); }));
+        EXPECT_TRUE(await([&] { return !twin::cable_connected(near); }));
     }
     close(small);
     expect_alive();
@@ -275,7 +261,7 @@ TEST_F(TwinHostile, AFloodThatReadsNothingEndsTheConnection)
     for (int i = 0; i < 1'000'000 && !hung_up; i++) {
         if (stranger.says(m))
             continue;
-        hung_up = !twin::cable_connected(host);
+        hung_up = !twin::cable_connected(near);
         poll(nullptr, 0, 1);
     }
     EXPECT_TRUE(hung_up);
@@ -289,7 +275,7 @@ TEST_F(TwinHostile, AChipFullOfGarbageIsBounded)
     Stranger stranger(path);
     become_end(stranger);
     twin::Memory lent{};
-    ASSERT_EQ(twin::memory_add(host, mib, -1, false, &lent), 0);
+    ASSERT_EQ(twin::memory_add(near, mib, -1, false, &lent), 0);
     uint64_t state = 1;
     auto *words = reinterpret_cast<uint64_t *>(mapped);
     for (int round = 0; round < 20; round++) {
@@ -297,11 +283,11 @@ TEST_F(TwinHostile, AChipFullOfGarbageIsBounded)
             state = state * 6364136223846793005 + 1442695040888963407;
             __atomic_store_n(&words[i], state, __ATOMIC_RELAXED);
         }
-        bring_up(host);
-        open_inbound(host, 2, lent.bus, mib);
+        bring_up(near);
+        open_inbound(near, 2, lent.bus, mib);
         uint8_t buffer[256];
         for (uint64_t at = 0; at < config.bar2_bytes; at += 65536)
-            twin::window_read(host, 2, at, buffer, sizeof(buffer), read_rid);
+            twin::window_read(near, 2, at, buffer, sizeof(buffer), read_rid);
     }
     twin::chip_unmap(mapped);
 }

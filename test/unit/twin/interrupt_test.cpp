@@ -2,8 +2,6 @@
 // What makes a chip interrupt its host, with INTx and with MSI, and that the host gets to know.
 #include "far_host.hpp"
 
-#include <filesystem>
-
 using namespace plx;
 using namespace plx::test;
 
@@ -256,26 +254,9 @@ TEST_F(TwinInterrupt, LostDoorbellInterruptsNobody)
     EXPECT_EQ(handler.taken.load(), 0x2u);
 }
 
-class TwinInterruptProcesses : public testing::Test
+class TwinInterruptProcesses : public BetweenProcesses
 {
 protected:
-    std::string folder;
-    std::string path;
-    twin::Config config;
-    twin::Host *near = nullptr;
-
-    TwinInterruptProcesses()
-    {
-        char made[] = "/tmp/plx-twin-XXXXXX";
-        folder = mkdtemp(made);
-        path = folder + "/cable";
-        config.cable = path.c_str();
-        config.bar2_bytes = 64 * mib;
-        config.remap_wait_us = patience_s * 1'000'000;
-    }
-    ~TwinInterruptProcesses() override { std::filesystem::remove_all(folder); }
-    void TearDown() override { twin::detach(near); }
-
     void join_both(FarHost &far)
     {
         twin::Error error{};

@@ -14,26 +14,9 @@ namespace
 {
 constexpr uint32_t spad0 = virt_block + reg::spad[0];
 
-class TwinProcesses : public testing::Test
+class TwinProcesses : public BetweenProcesses
 {
 protected:
-    std::string folder;
-    std::string path;
-    twin::Config config;
-    twin::Host *near = nullptr;
-
-    TwinProcesses()
-    {
-        char made[] = "/tmp/plx-twin-XXXXXX";
-        folder = mkdtemp(made);
-        path = folder + "/cable";
-        config.cable = path.c_str();
-        config.bar2_bytes = 64 * mib;
-        config.remap_wait_us = patience_s * 1'000'000; // a busy machine is no failure
-    }
-    ~TwinProcesses() override { std::filesystem::remove_all(folder); }
-    void TearDown() override { twin::detach(near); }
-
     int attach_near()
     {
         twin::Error error{};

@@ -4,7 +4,6 @@
 #include "far_host.hpp"
 
 #include <cerrno>
-#include <filesystem>
 
 using namespace plx;
 using namespace plx::test;
@@ -14,33 +13,25 @@ namespace
 
 constexpr uint32_t spad0 = virt_block + reg::spad[0]; // one bank, whichever block
 
-class TwinSharedChip : public testing::Test
+class TwinSharedChip : public BetweenProcesses
 {
 protected:
-    std::string folder;
-    std::string path;
     twin::Config on_virtual;
     twin::Config on_link;
-    twin::Host *near = nullptr;
 
     TwinSharedChip()
     {
-        char made[] = "/tmp/plx-twin-XXXXXX";
-        folder = mkdtemp(made);
-        path = folder + "/cable";
-        on_virtual.cable = path.c_str();
+        on_virtual.cable = config.cable;
         on_virtual.topology = twin::Topology::root_port;
         on_virtual.bar2_bytes = 4 * mib;
         on_link = on_virtual;
         on_link.link_side = true;
     }
-    ~TwinSharedChip() override { std::filesystem::remove_all(folder); }
-    void TearDown() override { twin::detach(near); }
 
-    void attach_near(const twin::Config &config)
+    void attach_near(const twin::Config &side)
     {
         twin::Error error{};
-        ASSERT_EQ(twin::attach(config, &near, &error), 0) << error.text;
+        ASSERT_EQ(twin::attach(side, &near, &error), 0) << error.text;
     }
     void await_meeting(FarHost &far)
     {
@@ -142,9 +133,9 @@ TEST_F(TwinSharedChip, EndsThatDoNotFitAreRefused)
     wrong[1].nt = 1;
     wrong[2].topology = twin::Topology::back_to_back;
     wrong[2].link_side = false;
-    for (const twin::Config &config : wrong) {
+    for (const twin::Config &misfit : wrong) {
         twin::Error error{};
-        EXPECT_EQ(twin::attach(config, &near, &error), -EINVAL);
+        EXPECT_EQ(twin::attach(misfit, &near, &error), -EINVAL);
         EXPECT_NE(std::string(error.text).find("do not fit"), std::string::npos) << error.text;
     }
     attach_near(on_link);
