@@ -72,6 +72,15 @@ def await_points(lab, driver, count):
     expect(driver.child.poll() is None, f"it ended early:\n{driver.text()}")
 
 
+def expect_broken_off(lab, driver):
+    """The driver's peer went away: what was measured until then is kept. @return the result"""
+    driver.expect_end(1, "the peer went away")
+    result = lab.result()
+    expect(not result["complete"] and "went away" in result["error"], "incomplete, with the reason")
+    expect(result["points"][0]["complete"], "points were lost")
+    return result
+
+
 def run_case(cases):
     """Runs the case that the command line names: ntbmsg-pktgen SCHEMA CASE."""
     pktgen, schema, name = sys.argv[1:]

@@ -51,13 +51,22 @@ protected:
         ASSERT_EQ(there.rc, 0) << there.text;
     }
     /// Both talk until the connection is lost. The victim's order stays without an answer.
-    void begin_endless(uint32_t seed)
+    void begin_endless(uint32_t seed, std::initializer_list<uint32_t> sizes = {8, 48, 300, 3000})
     {
-        const Stream s = stream(0, seed, endless, {8, 48, 300, 3000});
+        const Stream s = stream(0, seed, endless, sizes);
         Order order = traffic({s}, {s});
         order.until = Until::lost;
         victim_->begin(order);
         survivor_->begin(order);
+    }
+    /// The victim sends this; the survivor does not give the mbufs back.
+    void survivor_keeps(const Stream &s)
+    {
+        Order keep = traffic({}, {s});
+        keep.keep = true;
+        victim_->begin(traffic({s}, {}));
+        ASSERT_EQ(survivor_->ask(keep).rc, 0);
+        ASSERT_EQ(victim_->end().rc, 0);
     }
     struct Sent {
         uint64_t messages;
@@ -200,12 +209,7 @@ TEST_F(Death, KilledWhileMbufsOfItsAreHeld)
     ASSERT_EQ(survivor_->bring_up(cable_, patient), 0);
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
     ASSERT_NO_FATAL_FAILURE(meet(1));
-    const Stream s = stream(0, 1, 100, {300, 3000});
-    Order keep = traffic({}, {s});
-    keep.keep = true;
-    victim_->begin(traffic({s}, {}));
-    ASSERT_EQ(survivor_->ask(keep).rc, 0);
-    ASSERT_EQ(victim_->end().rc, 0);
+    ASSERT_NO_FATAL_FAILURE(survivor_keeps(stream(0, 1, 100, {300, 3000})));
     victim_->kill_now();
     ASSERT_TRUE(survivor_->await_event('L'));
     ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
@@ -245,20 +249,11 @@ TEST_F(Death, FrozenIsLostAndFencedOff)
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
     ASSERT_NO_FATAL_FAILURE(meet(1));
     // What it holds is window memory of its own, written by the victim.
-    const Stream s = stream(0, 1, 300, {2048});
-    Order keep = traffic({}, {s});
-    keep.keep = true;
-    victim_->begin(traffic({s}, {}));
-    ASSERT_EQ(survivor_->ask(keep).rc, 0);
-    ASSERT_EQ(victim_->end().rc, 0);
+    ASSERT_NO_FATAL_FAILURE(survivor_keeps(stream(0, 1, 300, {2048})));
 
     const uint64_t unconfirmed = survivor_->xstat("tx_unconfirmed");
     const uint64_t sent = survivor_->xstat("tx_messages");
-    const Stream busy = stream(0, 2, endless, {2048, 3000, 8});
-    Order order = traffic({busy}, {busy});
-    order.until = Until::lost;
-    victim_->begin(order);
-    survivor_->begin(order);
+    begin_endless(2, {2048, 3000, 8});
     poll(nullptr, 0, 30);
     victim_->freeze(); // somewhere inside a burst
     const Answer end = survivor_->end();
@@ -285,11 +280,7 @@ TEST_F(Death, FrozenWhileTheOtherStartsAgain)
     ASSERT_EQ(survivor_->bring_up(cable_, watchful), 0);
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
     ASSERT_NO_FATAL_FAILURE(meet(1));
-    const Stream busy = stream(0, 2, endless, {2048, 3000, 8});
-    Order order = traffic({busy}, {busy});
-    order.until = Until::lost;
-    victim_->begin(order);
-    survivor_->begin(order);
+    begin_endless(2, {2048, 3000, 8});
     poll(nullptr, 0, 20);
     victim_->freeze();
     ASSERT_EQ(survivor_->end().rc, 0);

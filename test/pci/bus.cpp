@@ -10,6 +10,7 @@
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_pmd_plx_ntb.h>
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>
 
@@ -102,6 +103,19 @@ int OnTheBus::probe(const FakeFunction &function, const char *devargs)
 int OnTheBus::remove(const std::string &address)
 {
     return rte_eal_hotplug_remove("pci", address.c_str());
+}
+
+void OnTheBus::start_device(const std::string &address)
+{
+    const auto id = static_cast<uint16_t>(rawdev(address));
+    rte_pmd_plx_ntb_config config{};
+    config.size = sizeof(config);
+    rte_rawdev_info info{};
+    info.dev_private = &config;
+    ASSERT_EQ(rte_rawdev_configure(id, &info, sizeof(config)), 0);
+    rte_pmd_plx_ntb_queue_config queue{.size = sizeof(queue), .pool = nullptr};
+    ASSERT_EQ(rte_rawdev_queue_setup(id, 0, &queue, sizeof(queue)), 0);
+    ASSERT_EQ(rte_rawdev_start(id), 0);
 }
 
 int OnTheBus::rawdev(const std::string &address)

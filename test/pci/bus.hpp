@@ -27,6 +27,8 @@ protected:
     /// Plugs a function in and has EAL probe it. @return as rte_eal_hotplug_add
     int probe(const FakeFunction &function, const char *devargs = "");
     int remove(const std::string &address);
+    /// Configures the device there with one queue, by default in all else, and starts it.
+    static void start_device(const std::string &address);
     /// The rawdev of that name. @return -1: there is none
     static int rawdev(const std::string &address);
     static size_t open_descriptors();

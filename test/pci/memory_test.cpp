@@ -66,15 +66,9 @@ protected:
         nt_.registers[0x360] = ports_and_alut;
         ASSERT_EQ(probe(nt_, devargs), 0);
         id_ = static_cast<uint16_t>(rawdev(nt_.address));
-        rte_pmd_plx_ntb_config config{};
-        config.size = sizeof(config);
-        rte_rawdev_info info{};
-        info.dev_private = &config;
-        ASSERT_EQ(rte_rawdev_configure(id_, &info, sizeof(config)), 0);
-        rte_pmd_plx_ntb_queue_config queue{.size = sizeof(queue), .pool = nullptr};
-        ASSERT_EQ(rte_rawdev_queue_setup(id_, 0, &queue, sizeof(queue)), 0);
-        ASSERT_EQ(rte_rawdev_start(id_), 0);
+        ASSERT_NO_FATAL_FAILURE(start_device(nt_.address));
         info_.size = sizeof(info_);
+        rte_rawdev_info info{};
         info.dev_private = &info_;
         ASSERT_EQ(rte_rawdev_info_get(id_, &info, sizeof(info_)), 0);
         mbufs_.resize(info_.buffers);

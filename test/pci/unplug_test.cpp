@@ -33,14 +33,7 @@ protected:
         nt_.registers[link_status] = trained;
         ASSERT_EQ(probe(nt_, "ring=64,buffers=64"), 0);
         id_ = static_cast<uint16_t>(rawdev(nt_.address));
-        rte_pmd_plx_ntb_config config{};
-        config.size = sizeof(config);
-        rte_rawdev_info info{};
-        info.dev_private = &config;
-        ASSERT_EQ(rte_rawdev_configure(id_, &info, sizeof(config)), 0);
-        rte_pmd_plx_ntb_queue_config queue{.size = sizeof(queue), .pool = nullptr};
-        ASSERT_EQ(rte_rawdev_queue_setup(id_, 0, &queue, sizeof(queue)), 0);
-        ASSERT_EQ(rte_rawdev_start(id_), 0);
+        ASSERT_NO_FATAL_FAILURE(start_device(nt_.address));
     }
     rte_pmd_plx_ntb_link link() const
     {

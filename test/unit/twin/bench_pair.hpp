@@ -139,6 +139,21 @@ protected:
         bring_up(a);
         bring_up(b);
     }
+    /// B's A-LUT for what hits its link BAR2, over all of the BAR.
+    void alut_entry(uint32_t entry, uint64_t bus, uint32_t rights)
+    {
+        write_alut_entry(entry, bus, rights);
+        flush(b);
+    }
+    void write_alut_entry(uint32_t entry, uint64_t bus, uint32_t rights)
+    {
+        const uint32_t array = facts::alut_array(0, Side::link, 256);
+        twin::csr_write32(b, array + facts::alut_entry(reg::alut_upper, entry),
+                          static_cast<uint32_t>(bus >> 32));
+        twin::csr_write32(b, array + facts::alut_entry(reg::alut_lower, entry),
+                          static_cast<uint32_t>(bus));
+        twin::csr_write32(b, array + facts::alut_entry(reg::alut_permission, entry), rights);
+    }
     void TearDown() override
     {
         twin::detach(a);

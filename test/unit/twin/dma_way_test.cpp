@@ -46,17 +46,6 @@ protected:
         twin::csr_write32(host, offset, old);
         expect_open(true, why);
     }
-    void alut_entry(uint32_t entry, uint64_t bus, uint32_t rights)
-    {
-        const uint32_t array = facts::alut_array(0, Side::link, 256);
-        const auto set = [&](facts::RegArray part, uint32_t value) {
-            twin::csr_write32(b, array + facts::alut_entry(part, entry), value);
-        };
-        set(reg::alut_upper, static_cast<uint32_t>(bus >> 32));
-        set(reg::alut_lower, static_cast<uint32_t>(bus));
-        set(reg::alut_permission, rights);
-        twin::csr_read32(b, reg::vs0_upstream);
-    }
     /// B's memory in segments of @p bar_bytes / 256, all closed.
     void open_by_alut(uint64_t bar_bytes)
     {

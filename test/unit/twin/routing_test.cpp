@@ -57,21 +57,6 @@ protected:
         twin::csr_write32(host, offset, old);
         expect_open(true, why);
     }
-    /// B's A-LUT for what hits its link BAR2, over all of the BAR.
-    void alut_entry(uint32_t entry, uint64_t bus, uint32_t rights)
-    {
-        write_alut_entry(entry, bus, rights);
-        flush(b);
-    }
-    void write_alut_entry(uint32_t entry, uint64_t bus, uint32_t rights)
-    {
-        const uint32_t array = facts::alut_array(0, Side::link, 256);
-        twin::csr_write32(b, array + facts::alut_entry(reg::alut_upper, entry),
-                          static_cast<uint32_t>(bus >> 32));
-        twin::csr_write32(b, array + facts::alut_entry(reg::alut_lower, entry),
-                          static_cast<uint32_t>(bus));
-        twin::csr_write32(b, array + facts::alut_entry(reg::alut_permission, entry), rights);
-    }
     void open_by_alut(uint64_t bar_bytes)
     {
         set_up_both();
