@@ -6,12 +6,9 @@
 #include "swap_tokens.hpp"
 #include "traffic.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 
-#include <rte_mbuf.h>
 #include <rte_pause.h>
 
 namespace bench

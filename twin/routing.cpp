@@ -5,7 +5,6 @@
 #include "plx_fields.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace plx::twin
 {

@@ -2,7 +2,6 @@
 // Mode ping: a window of messages under way to a peer that sends them back, each round trip timed.
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <random>
 #include <vector>
 

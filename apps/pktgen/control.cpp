@@ -2,7 +2,6 @@
 #include "control.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <random>

@@ -3,8 +3,6 @@
 // for the same work as everything else (every line written here, read there).
 #include "run.hpp"
 
-#include <vector>
-
 namespace peers
 {
 

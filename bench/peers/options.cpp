@@ -2,7 +2,6 @@
 #include "options.hpp"
 
 #include <charconv>
-#include <cstdlib>
 #include <sched.h>
 #include <string_view>
 

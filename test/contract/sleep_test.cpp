@@ -3,7 +3,6 @@
 #include "pair.hpp"
 
 #include <cerrno>
-#include <chrono>
 #include <random>
 #include <thread>
 

@@ -2,14 +2,9 @@
 // Memory is lent to the peer beside the queue pairs and taken back: doc/windows.md.
 #include "pair.hpp"
 
-#include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <thread>
 #include <vector>
-
-#include <rte_rawdev.h>
 
 using namespace contract;
 

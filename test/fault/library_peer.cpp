@@ -2,7 +2,6 @@
 // The other host of library_death_test: it listens, lends memory, takes long messages, and posts
 // operations on memory of its peer without end, until it is killed.
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>

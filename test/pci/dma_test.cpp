@@ -9,7 +9,6 @@
 
 #include <rte_dev.h>
 #include <rte_dmadev.h>
-#include <rte_rawdev.h>
 
 namespace
 {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <rte_dev.h>
-#include <rte_rawdev.h>
 
 namespace
 {

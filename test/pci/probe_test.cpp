@@ -2,7 +2,6 @@
 // The driver's PCI probe behind EAL's own bus code, on made-up functions.
 #include "bus.hpp"
 
-#include <cerrno>
 #include <cstdint>
 #include <string>
 

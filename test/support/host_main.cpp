@@ -5,9 +5,7 @@
 #include "station.hpp"
 
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <vector>
 
 #include <rte_eal.h>

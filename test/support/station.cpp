@@ -11,7 +11,6 @@
 
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
-#include <rte_errno.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 #include <rte_rawdev.h>

@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include <rte_cycles.h>
-#include <rte_errno.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <rte_rawdev_pmd.h>

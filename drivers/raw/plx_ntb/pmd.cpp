@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <new>
 
 #include <rte_branch_prediction.h>
-#include <rte_eal.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <rte_rawdev.h>

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include <rte_mempool.h>
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>
 

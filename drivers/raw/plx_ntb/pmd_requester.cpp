@@ -3,7 +3,6 @@
 #include "pmd.hpp"
 
 #include <cerrno>
-#include <cstring>
 
 #include "plx_log.hpp"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "event_queue.hpp"
 
-#include <cerrno>
 #include <ctime>
 
 #include "lock.hpp"

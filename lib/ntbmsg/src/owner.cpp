@@ -3,7 +3,6 @@
 // they arrive, and answered in their order.
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
 #include <rte_malloc.h>
 #include <rte_mbuf.h>

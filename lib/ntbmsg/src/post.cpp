@@ -2,7 +2,6 @@
 // Posting of one-sided operations: each is checked, then stored through the window at once or put
 // behind those under way.
 #include <cerrno>
-#include <cstring>
 
 #include <rte_branch_prediction.h>
 

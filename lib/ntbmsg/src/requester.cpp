@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <cstring>
 
 #include <rte_malloc.h>
 #include <rte_mbuf.h>

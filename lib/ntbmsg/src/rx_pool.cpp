@@ -4,9 +4,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include <rte_errno.h>
-#include <rte_mbuf.h>
 #include <rte_memory.h>
+#include <rte_mempool.h>
 #include <rte_rawdev.h>
 
 #include "endpoint.hpp"

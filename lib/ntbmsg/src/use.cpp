@@ -6,7 +6,6 @@
 #include <pthread.h>
 
 #include <rte_debug.h>
-#include <rte_eal.h>
 
 #include "lock.hpp"
 #include "log.hpp"

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "histogram.hpp"
 
-#include <vector>
-
 #include <gtest/gtest.h>
 
 namespace

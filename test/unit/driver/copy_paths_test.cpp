@@ -8,7 +8,7 @@
 #include <cstring>
 #include <deque>
 
-#include <rte_malloc.h>
+#include <rte_memory.h>
 
 #include <plx_wire.hpp>
 

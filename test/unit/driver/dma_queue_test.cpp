@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <vector>
 
 namespace
 {

@@ -4,7 +4,6 @@
 
 #include <rte_dmadev.h>
 #include <rte_pmd_plx_ntb.h>
-#include <rte_rawdev.h>
 
 namespace
 {

@@ -2,7 +2,6 @@
 // Regions: what can be registered, what cannot, and what revoking leaves.
 #include "operating.hpp"
 
-#include <rte_malloc.h>
 #include <rte_pmd_plx_ntb.h>
 
 #include <sys/mman.h>

@@ -3,8 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <deque>
-#include <random>
 
 #include <gtest/gtest.h>
 

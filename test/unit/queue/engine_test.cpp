@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sending half with a copy engine: what goes by it, when mbufs come back, what fails.
-#include <array>
 #include <cerrno>
 #include <cstring>
 

@@ -6,7 +6,6 @@
 #include "message.hpp"
 #include "sealed.hpp"
 
-#include <cerrno>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/un.h>

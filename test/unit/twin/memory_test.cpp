@@ -2,7 +2,6 @@
 // Windows as plain memory, and memory that is taken back without the borrower's help.
 #include "bench_pair.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <sys/resource.h>
 #include <thread>

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <filesystem>
-#include <sys/un.h>
 #include <thread>
 
 using namespace plx;

@@ -2,8 +2,6 @@
 // Every rule on the way of an access: command bits, tables, sizes, translation, rights.
 #include "bench_pair.hpp"
 
-#include <functional>
-
 using namespace plx;
 using namespace plx::test;
 

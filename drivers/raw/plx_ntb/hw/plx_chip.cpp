@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "plx_chip.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cerrno>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "packets.hpp"
 
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
