@@ -24,7 +24,11 @@
  * rte_eal_cleanup. Neither host has to be first, and the peer may die and come back while the
  * endpoint stays open. Channels belong to a connection between the hosts: when the peer is lost
  * each of them ends in NTBMSG_CHANNEL_LOST, and new ones are connected after
- * NTBMSG_EVENT_BACK; listeners and poll sets stay.
+ * NTBMSG_EVENT_BACK; listeners and poll sets stay. An application that stops the device below an
+ * open endpoint (rte_rawdev_stop()) loses the peer in just that way: NTBMSG_EVENT_LOST is there
+ * when the stop returns, the link is NTBMSG_LINK_WAITING, and after rte_rawdev_start() it is as
+ * when a peer comes back. All else of the device (configure, queues, its event callback) is the
+ * endpoint's until that is closed.
  *
  * Threads: one thread at a time sends on a bare queue and one at a time receives from it; different
  * queues, and the two directions of one, are independent. For workers there are two ways, chosen by
@@ -126,7 +130,8 @@ struct ntbmsg_meta {
 
 /** Where an endpoint stands with its peer. */
 enum ntbmsg_link_state {
-    NTBMSG_LINK_WAITING = 1,   /**< the peer is not there (yet, or any more) */
+    NTBMSG_LINK_WAITING = 1,   /**< the peer is not there (yet, or any more); also while the
+                                    application has stopped the device */
     NTBMSG_LINK_CONNECTED = 2, /**< messages flow */
     NTBMSG_LINK_SILENT = 3,    /**< connected, but the peer gives no sign of life */
     NTBMSG_LINK_REFUSED = 5,   /**< the peer speaks another version, or impossible sizes */
@@ -137,7 +142,7 @@ enum ntbmsg_event_kind {
     NTBMSG_EVENT_BACK = 0,    /**< connected, for the first time or again */
     NTBMSG_EVENT_SILENT = 1,  /**< no sign of life; nothing is lost if it ends */
     NTBMSG_EVENT_AWAKE = 2,   /**< the silence has ended */
-    NTBMSG_EVENT_LOST = 3,    /**< the peer is gone */
+    NTBMSG_EVENT_LOST = 3,    /**< the peer is gone, or the device was stopped */
     NTBMSG_EVENT_REFUSED = 4, /**< see ntbmsg_link_why() */
 };
 

@@ -124,6 +124,7 @@ TEST_P(Life, FarStopsAndStarts)
     EXPECT_NE(near().link().peer_epoch, epoch);
     talk(5);
     EXPECT_EQ(near().events(), "BLB");
+    EXPECT_EQ(far().events(), "BLB") << "who stops is told as well";
 }
 
 TEST_P(Life, NearStopsAndStarts)

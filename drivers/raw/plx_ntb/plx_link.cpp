@@ -121,9 +121,11 @@ void Link::tick()
 
 bool Link::stop()
 {
-    if (state_ == LinkState::losing && port_.quiesce())
-        handle({LinkInput::quiet, why_}); // a loss that is owed is told first
-    handle({LinkInput::stop, why_});
+    handle({LinkInput::stop, "this side stops"});
+    if (state_ == LinkState::losing) {
+        tell_loss(); // by this stop, or owed from before
+        handle({LinkInput::stop, why_});
+    }
     if (state_ == LinkState::stopping)
         take_leave();
     return state_ == LinkState::stopped;
@@ -162,15 +164,20 @@ void Link::take_leave()
 {
     if (!is_fencing(state_))
         return;
-    // A loss is told with the count of what is unconfirmed in place, but not held up by an
-    // application that stays inside a burst.
+    if (tell_loss() && port_.fence())
+        handle({LinkInput::fenced, "this side has stopped"});
+}
+
+/// A loss is told with the count of what is unconfirmed in place, but not held up by an application
+/// that stays inside a burst. @return whether no burst is inside
+bool Link::tell_loss()
+{
     const bool quiet = port_.quiesce();
     if (quiet)
         handle({LinkInput::quiet, why_});
     else if (port_.now_us() - lost_at_us_ >= times_.tell_us)
         handle({LinkInput::overdue, why_});
-    if (quiet && port_.fence())
-        handle({LinkInput::fenced, "this side has stopped"});
+    return quiet;
 }
 
 Link::Found Link::hear(const wire::Hello &hello)
@@ -255,6 +262,8 @@ bool Link::act(LinkAction action, const Found &found)
     case LinkAction::renew:
         return renew();
     case LinkAction::say_goodbye:
+        set_why(found.why);
+        lose();
         say_goodbye();
         return true;
     case LinkAction::none:

@@ -83,7 +83,8 @@ public:
     /// One control tick: at most every few milliseconds, at once when something is known to have
     /// changed. Never blocks.
     void tick();
-    /// Says goodbye, loses the peer. @return false: a queue is inside a burst, call again
+    /// Says goodbye, loses the peer, tells that if it was connected. @return false: a queue is
+    /// inside a burst, or the chip does not answer: call again
     bool stop();
     /// A queue met a peer that breaks the protocol: the connection is to be taken down.
     void distrust() { distrust_ = true; }
@@ -106,6 +107,7 @@ private:
     void meet();
     void converse();
     void take_leave();
+    bool tell_loss();
     Found hear(const wire::Hello &hello);
     std::optional<Found> listen(uint64_t now);
     void beat(uint64_t now);

@@ -117,7 +117,7 @@ inline constexpr LinkStep steps[] = {
     {S::refused, I::hello_answered, A::connect, S::connected, E::back, S::refused},
     {S::refused, I::unopened, A::greet, S::refused},
 
-    {S::connected, I::stop, A::say_goodbye, S::stopping},
+    {S::connected, I::stop, A::say_goodbye, S::losing},
     {S::connected, I::way_closed, A::lose, S::losing},
     {S::connected, I::distrusted, A::lose, S::losing},
     {S::connected, I::hello_refusing, A::lose, S::losing},
@@ -126,7 +126,7 @@ inline constexpr LinkStep steps[] = {
     {S::connected, I::heartbeat_missing, A::none, S::silent, E::silent},
     {S::connected, I::heartbeat_ended, A::lose, S::losing},
 
-    {S::silent, I::stop, A::say_goodbye, S::stopping},
+    {S::silent, I::stop, A::say_goodbye, S::losing},
     {S::silent, I::way_closed, A::lose, S::losing},
     {S::silent, I::distrusted, A::lose, S::losing},
     {S::silent, I::hello_refusing, A::lose, S::losing},

@@ -146,16 +146,19 @@ enum rte_pmd_plx_ntb_event {
     RTE_PMD_PLX_NTB_EVENT_BACK = 0, /**< connected (for the first time, or again) */
     RTE_PMD_PLX_NTB_EVENT_SILENT,   /**< no heartbeat; nothing is lost if it ends */
     RTE_PMD_PLX_NTB_EVENT_AWAKE,    /**< the heartbeat of a silent peer is back */
-    RTE_PMD_PLX_NTB_EVENT_LOST,    /**< the connection is gone; what was not confirmed is counted in
-                                        xstat tx_unconfirmed; a new BACK will follow when the peer
-                                        returns */
-    RTE_PMD_PLX_NTB_EVENT_REFUSED, /**< see rte_pmd_plx_ntb_link.why */
+    RTE_PMD_PLX_NTB_EVENT_LOST,     /**< the connection is gone, by rte_rawdev_stop() of this device
+                                         too; what was not confirmed is counted in xstat
+                                         tx_unconfirmed; a new BACK will follow when the peer returns,
+                                         or when this device was started again */
+    RTE_PMD_PLX_NTB_EVENT_REFUSED,  /**< see rte_pmd_plx_ntb_link.why */
 };
 
 /**
  * Runs on a control thread of the device's own, in order, one at a time; those of several devices
- * may run at once. While it runs, the device sends no heartbeat: it must not block. It must not
- * call rte_rawdev_stop(), rte_rawdev_close() or rte_pmd_plx_ntb_event_register() of this device.
+ * may run at once. What rte_rawdev_stop() or a close brings about (LOST, if it was connected) is
+ * told by the thread that calls it, before it returns. While it runs, the device sends no
+ * heartbeat: it must not block. It must not call rte_rawdev_stop(), rte_rawdev_close() or
+ * rte_pmd_plx_ntb_event_register() of this device.
  */
 typedef void (*rte_pmd_plx_ntb_event_fn)(uint16_t dev_id, enum rte_pmd_plx_ntb_event event,
                                          void *arg);

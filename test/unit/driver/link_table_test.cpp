@@ -153,13 +153,11 @@ TEST(LinkTable, NoWayFromAConnectionBackAroundTheFence)
     }
 }
 
-TEST(LinkTable, WhoIsConnectedIsToldTheEndUnlessItStops)
+TEST(LinkTable, WhoIsConnectedIsToldTheEnd)
 {
     for (const LinkStep &step : link_table::steps) {
         if (is_connected(step.state) && is_fencing(step.next)) {
-            EXPECT_EQ(step.next,
-                      step.input == LinkInput::stop ? LinkState::stopping : LinkState::losing)
-                << row_of(step)[1];
+            EXPECT_EQ(step.next, LinkState::losing) << row_of(step)[1];
         }
         if (step.state == LinkState::losing) {
             EXPECT_EQ(step.tell, LinkEvent::lost);

@@ -129,6 +129,22 @@ TEST_F(LinkTest, LossThatIsOwedIsToldByTheStop)
     EXPECT_TRUE(a.saw(LinkEvent::lost));
 }
 
+TEST_F(LinkTest, AStopIsALossThatIsToldOnceTheQueuesAreQuiet)
+{
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(), 0);
+    run(4);
+    a.busy = 1;
+    EXPECT_FALSE(a.link.stop());
+    EXPECT_FALSE(a.saw(LinkEvent::lost)) << "told before what is unconfirmed is counted";
+    EXPECT_TRUE(a.link.stop());
+    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::back, LinkEvent::lost}));
+    EXPECT_STREQ(a.link.why(), "this side has stopped");
+    ASSERT_EQ(a.start(), 0);
+    EXPECT_TRUE(a.link.stop()) << "nothing to lose";
+    EXPECT_EQ(a.events.size(), 2u);
+}
+
 TEST_F(LinkTest, LossIsToldAlsoWhenAQueueStaysInsideABurst)
 {
     ASSERT_NO_FATAL_FAILURE(meet());
@@ -210,7 +226,7 @@ TEST_F(LinkTest, StopThatFailedIsRepeated)
     EXPECT_EQ(a.link.state(), LinkState::stopping);
     a.deaf = false;
     EXPECT_TRUE(a.link.stop());
-    EXPECT_FALSE(a.saw(LinkEvent::lost)) << "who stops is not told";
+    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::back, LinkEvent::lost}));
     ASSERT_EQ(a.start(), 0);
     run(8);
     expect_joined();

@@ -3,6 +3,7 @@
 #include "channels.hpp"
 
 #include <rte_malloc.h>
+#include <rte_rawdev.h>
 
 namespace
 {
@@ -282,6 +283,37 @@ TEST_F(Channel, LinkLossEndsEveryChannelAndConnectIsAllItTakes)
     ASSERT_NE(got, nullptr);
     rte_pktmbuf_free(got);
     give_back({near, far});
+}
+
+TEST_F(Channel, ADeviceThatIsStoppedLosesThePeerUntilItIsStarted)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    const uint16_t device = rte_rawdev_get_dev_id(near_device);
+    for (unsigned round = 0; round < 2; ++round) {
+        ASSERT_EQ(send_one(near_, near, 8, 3), 1);
+        ASSERT_EQ(send_one(far_, far, 8, 4), 1);
+        rte_rawdev_stop(device);
+        EXPECT_EQ(ntbmsg_link_state(near_), NTBMSG_LINK_WAITING);
+        EXPECT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
+        EXPECT_TRUE(await_event(far_, NTBMSG_EVENT_LOST));
+        for (const auto &[end, endpoint] : {std::pair{near, near_}, std::pair{far, far_}}) {
+            ASSERT_TRUE(await_state(end, NTBMSG_CHANNEL_LOST));
+            EXPECT_EQ(send_one(endpoint, end, 8, 0), -ECONNRESET);
+            EXPECT_EQ(info(end).unconfirmed, 1U);
+        }
+        ntbmsg_channel *early = nullptr;
+        EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &early), -ENOTCONN);
+        give_back({near, far});
+        ASSERT_EQ(rte_rawdev_start(device), 0);
+        ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_BACK));
+        ASSERT_TRUE(await_event(far_, NTBMSG_EVENT_BACK));
+        ASSERT_NO_FATAL_FAILURE(join(near, far));
+        EXPECT_EQ(stats(near_).links, round + 2U);
+    }
+    give_back({near, far});
+    EXPECT_EQ(stats(near_).bad_peer + stats(far_).bad_peer, 0U);
 }
 
 TEST_F(Channel, SlotsAndCreditComeBack)

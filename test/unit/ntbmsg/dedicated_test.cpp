@@ -2,6 +2,7 @@
 // Messages through workers that a thread of their own drives: many threads, ends, losses, sets, and
 // services of DPDK as the ones that drive.
 #include <rte_lcore.h>
+#include <rte_rawdev.h>
 #include <rte_service.h>
 #include <rte_service_component.h>
 
@@ -185,6 +186,27 @@ TEST_F(Dedicated, TheLossOfThePeerIsSeenByEveryThread)
     ASSERT_NO_FATAL_FAILURE(join(near, far));
     ASSERT_TRUE(send_all(near_, near, 50));
     give_back({near, far});
+}
+
+TEST_F(Dedicated, ADeviceThatIsStoppedAndStartedUnderThreads)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    ASSERT_TRUE(send_all(near_, near, 50));
+    const uint16_t device = rte_rawdev_get_dev_id(near_device);
+    rte_rawdev_stop(device); // both pollers go on
+    EXPECT_TRUE(await_state(near, NTBMSG_CHANNEL_LOST));
+    EXPECT_TRUE(await_state(far, NTBMSG_CHANNEL_LOST));
+    EXPECT_EQ(ntbmsg_channel_close(near), 0);
+    EXPECT_EQ(ntbmsg_channel_close(far), 0);
+    ASSERT_EQ(rte_rawdev_start(device), 0);
+    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    ASSERT_TRUE(send_all(near_, near, 50));
+    EXPECT_EQ(ntbmsg_channel_close(near), 0);
+    EXPECT_EQ(ntbmsg_channel_close(far), 0);
 }
 
 TEST_F(Dedicated, AServiceDrivesAWorker)
