@@ -648,9 +648,8 @@ struct ntbmsg_completion {
     struct ntbmsg_channel *channel; /**< on which it was posted */
     void *user;                     /**< of the channel */
     uint64_t value;                 /**< FETCH_ADD, COMPARE_SWAP: what was there before */
-    uint32_t bytes;                 /**< moved; 0 unless status is 0. RECV_IMM: of the message that
-                                       had the word, the last one where a served write is longer
-                                       than one */
+    uint32_t bytes;                 /**< moved; 0 unless status is 0. RECV_IMM: of the whole write,
+                                       as its poster counts them */
     uint32_t imm;                   /**< RECV_IMM: the word */
     int32_t status; /**< 0; -EKEYREJECTED no such region (any more), -EACCES not the right for it,
                        -ERANGE outside it, -ECONNRESET the channel was reset or the peer lost: it

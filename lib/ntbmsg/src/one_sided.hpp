@@ -106,10 +106,18 @@ struct Answer {
     enum class Kind : uint8_t { done, read, imm } kind;
 };
 
+/// Served writes that came one behind the other and lie so: what may be one write in pieces.
+struct Run {
+    uint64_t key;
+    uint64_t end; ///< offset behind the last of them
+    uint64_t bytes;
+};
+
 /// Worker's thread alone.
 struct Owner {
     uint32_t next_request; ///< the number that the peer's next request has
     uint32_t answered;     ///< requests so far, in order
+    Run run;               ///< up to the last request
     Held held;
     Answer answers[protocol::requests_max];
 };

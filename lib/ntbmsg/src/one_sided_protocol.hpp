@@ -34,6 +34,21 @@ struct Request {
 };
 static_assert(sizeof(Request) == 32 && std::is_trivially_copyable_v<Request>);
 
+/// `extra` of WRITE_IMM and NOTIFY: the caller's word, and how many bytes the whole write has where
+/// more than one WRITE carries it; 0: this message alone.
+constexpr uint64_t word_and_bytes(uint32_t word, uint32_t bytes)
+{
+    return word | uint64_t{bytes} << 32;
+}
+constexpr uint32_t word_of(uint64_t extra)
+{
+    return static_cast<uint32_t>(extra);
+}
+constexpr uint32_t whole_bytes_of(uint64_t extra)
+{
+    return static_cast<uint32_t>(extra >> 32);
+}
+
 /// What became of a request.
 enum class Status : uint32_t {
     done = 0,

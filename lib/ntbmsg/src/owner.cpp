@@ -139,12 +139,34 @@ bool has_imm(uint32_t op)
     return op == protocol::op_write_imm || op == protocol::op_notify;
 }
 
+/// Adds a request that was done to the run of writes, or ends that.
+void run_on(Run &run, uint32_t op, const Request &q, Status status)
+{
+    const bool served = op == protocol::op_write || op == protocol::op_write_imm;
+    if (!served || status != Status::done) {
+        run = {};
+        return;
+    }
+    const bool goes_on = run.bytes != 0 && run.key == q.key && run.end == q.offset;
+    run = {q.key, q.offset + q.bytes, q.bytes + (goes_on ? run.bytes : 0)};
+}
+
+/// Bytes of a write with a word, whose last message @p q is: as many as it says, and no more than
+/// have come.
+uint32_t bytes_with_word(const Run &run, const Request &q)
+{
+    const uint64_t most = std::min<uint64_t>(std::max(run.bytes, q.bytes), NTBMSG_MAX_OPERATION);
+    return static_cast<uint32_t>(
+        std::clamp<uint64_t>(protocol::whole_bytes_of(q.extra), q.bytes, most));
+}
+
 /// Does what @p q asks for, or notes what is to be done.
 void carry_out(const Worker &w, const Channel &c, uint32_t op, const Request &q, const rte_mbuf *m,
-               Answer &a)
+               Run &run, Answer &a)
 {
     if (has_imm(op) && (c.cq == nullptr || !c.handle)) {
         a.status = Status::no_right; // nobody is there to be told
+        run = {};
         return;
     }
     switch (op) {
@@ -170,10 +192,12 @@ void carry_out(const Worker &w, const Channel &c, uint32_t op, const Request &q,
         a.status = do_atomic(w, op, q, a.value);
         break;
     }
+    run_on(run, op, q, a.status);
     if (has_imm(op) && a.status == Status::done) {
         a.kind = Answer::Kind::imm;
-        a.imm = static_cast<uint32_t>(q.extra);
-        a.bytes = static_cast<uint32_t>(q.bytes);
+        a.imm = protocol::word_of(q.extra);
+        a.bytes = bytes_with_word(run, q);
+        run = {}; // the word ends it
     }
 }
 
@@ -265,7 +289,7 @@ bool owner_receive(Worker &w, Channel &c, uint32_t op, uint32_t number, const rt
     a = {};
     a.request = number;
     ++o->next_request;
-    carry_out(w, c, op, q, m, a);
+    carry_out(w, c, op, q, m, o->run, a);
     return true;
 }
 

@@ -15,7 +15,7 @@ namespace ntbmsg::protocol
 
 static_assert(std::endian::native == std::endian::little, "the protocol is little-endian");
 
-inline constexpr uint16_t major = 1, minor = 0;
+inline constexpr uint16_t major = 1, minor = 1;
 
 /// The 6 flag bits of a message.
 enum Op : uint8_t {

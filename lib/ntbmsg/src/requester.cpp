@@ -164,7 +164,8 @@ Outgoing next_request(const Worker &w, const Operation &o)
         out.request.bytes = out.data;
     }
     out.op = write_op(o, o.stored || o.moved + out.data == o.bytes);
-    out.request.extra = o.imm;
+    if (o.op == NTBMSG_OP_WRITE_IMM)
+        out.request.extra = protocol::word_and_bytes(o.imm, o.bytes);
     return out;
 }
 

@@ -128,6 +128,41 @@ protected:
     uint64_t protests_ = 0;
 };
 
+TEST_F(HostileRequests, AWordTellsNoMoreBytesThanCame)
+{
+    struct Write {
+        uint32_t op;
+        uint64_t offset, bytes;
+        uint32_t said; ///< bytes of the whole write
+        uint32_t told;
+    };
+    const Write writes[] = {
+        {op_write, 0, 100, 0, 0},         {op_write_imm, 100, 10, 110, 110}, // two pieces
+        {op_write_imm, 110, 10, 0, 10},                                      // as version 1.0 says
+        {op_write, 0, 100, 0, 0},         {op_write_imm, 100, 10, 10, 10},   // two writes
+        {op_write, 0, 100, 0, 0},         {op_write_imm, 100, 10, 9, 10},    // less than this piece
+        {op_write, 0, 100, 0, 0},         {op_write_imm, 100, 10, ~0U, 110}, // more than came
+        {op_write_imm, 110, 10, 120, 10},                                    // a word ends a write
+        {op_write, 0, 100, 0, 0},         {op_write_imm, 101, 10, 110, 10},  // with a hole
+        {op_write, 0, 100, 0, 0},         {op_write, 4096, 1, 0, 0},         // refused
+        {op_write_imm, 100, 10, 110, 10},
+    };
+    uint32_t number = 0;
+    for (const Write &write : writes) {
+        Request q = sound();
+        q.offset = write.offset;
+        q.bytes = write.bytes;
+        q.extra = number | uint64_t{write.said} << 32;
+        request(write.op, number, q, sizeof(q) + write.bytes);
+        expect_done(number, write.offset == 4096 ? Status::outside : Status::done);
+        ntbmsg_completion c{};
+        ASSERT_EQ(ntbmsg_cq_poll(cq_, &c, 1), write.op == op_write_imm ? 1 : 0) << number;
+        EXPECT_EQ(c.bytes, write.told) << number;
+        EXPECT_EQ(c.imm, write.op == op_write_imm ? number : 0);
+        ++number;
+    }
+}
+
 TEST_F(HostileRequests, BadKeysRightsAndRangesAreAnsweredAndNothingElse)
 {
     const std::vector<uint8_t> before = memory_;

@@ -120,6 +120,7 @@ TEST_P(OneSided, AnImmediateWordIsToldOnceTheDataAreThere)
         const ntbmsg_completion told = next(there_);
         EXPECT_EQ(told.op, NTBMSG_OP_RECV_IMM);
         EXPECT_EQ(told.imm, w.imm);
+        EXPECT_EQ(told.bytes, data.size()) << (region == direct ? "direct" : "served, in pieces");
         EXPECT_EQ(told.status, 0);
         EXPECT_EQ(told.id, 0u);
         EXPECT_EQ(told.channel, there_.channel);
