@@ -71,6 +71,7 @@ void one_sided_take_up(Channel &c)
 
 void one_sided_chores(Worker &w)
 {
+    w.reads_left = reads_a_poll;
     // Each once: what one waits for, room in its queue of completions, says nothing of the others.
     for (uint32_t turns = w.slots.used(); turns > 0; --turns) {
         Channel *c = w.operating.pop();
@@ -79,6 +80,9 @@ void one_sided_chores(Worker &w)
         if (!one_sided_flush(w, *c))
             w.operating.push(*c);
     }
+    // Another one is the first to have what there is next time, of bytes or of room in the ring.
+    if (Channel *first = w.operating.pop(); first != nullptr)
+        w.operating.push(*first);
     if (w.operating.empty())
         w.chores &= ~chore_operations;
 }

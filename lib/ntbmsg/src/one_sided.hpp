@@ -130,6 +130,11 @@ struct OneSided {
     bool flushing; ///< one_sided_flush() is under way
 };
 
+/// Most bytes that a poll copies for the peer's reads, and of them for one channel before others
+/// have their turn: what a poll of 64 messages may take anyway, and a few messages.
+inline constexpr uint32_t reads_a_poll = 256 * 1024;
+inline constexpr uint32_t reads_a_turn = 64 * 1024;
+
 /// Takes a message of the peer; the mbuf stays the caller's. @return false: it broke the rules
 bool one_sided_receive(ntbmsg_worker &worker, ntbmsg_channel &channel, uint32_t op,
                        uint32_t argument, const rte_mbuf *m);

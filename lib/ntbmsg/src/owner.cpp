@@ -232,10 +232,13 @@ bool tell_imm(Channel &c, Answer &a)
     return true;
 }
 
-/// Sends the next part of what is read. @return false: no mbuf, or it is held
-bool send_read_data(Worker &w, Channel &c, Owner &o, Answer &a)
+/// Sends the next part of what is read. @param turn  bytes that this channel may still copy now
+/// @return false: not its turn any more, no mbuf, or it is held
+bool send_read_data(Worker &w, Channel &c, Owner &o, Answer &a, uint32_t &turn)
 {
-    const uint32_t n = std::min(a.left, chunk_of(w));
+    const uint32_t n = std::min({a.left, chunk_of(w), turn});
+    if (n == 0)
+        return false;
     rte_mbuf *m = rte_pktmbuf_alloc(w.op_pool);
     if (m == nullptr)
         return false;
@@ -254,6 +257,8 @@ bool send_read_data(Worker &w, Channel &c, Owner &o, Answer &a)
     }
     a.offset += n;
     a.left -= n;
+    turn -= n;
+    w.reads_left -= n;
     hold_or_send(w, c, o.held, protocol::op_read_data, a.request, m);
     return o.held.mbuf == nullptr;
 }
@@ -265,10 +270,10 @@ bool send_done(Worker &w, Channel &c, const Answer &a)
 }
 
 /// @return true: the answer has gone
-bool send_answer(Worker &w, Channel &c, Owner &o, Answer &a)
+bool send_answer(Worker &w, Channel &c, Owner &o, Answer &a, uint32_t &turn)
 {
     while (a.kind == Answer::Kind::read && a.left != 0) {
-        if (!send_read_data(w, c, o, a))
+        if (!send_read_data(w, c, o, a, turn))
             return false;
     }
     a.kind = Answer::Kind::done;
@@ -300,13 +305,14 @@ bool owner_flush(Worker &w, Channel &c)
         return true;
     if (!send_held(w, c, o->held))
         return false;
+    uint32_t turn = std::min(w.reads_left, reads_a_turn);
     while (o->answered != o->next_request) {
         Answer &a = o->answers[o->answered % protocol::requests_max];
         if (a.kind == Answer::Kind::imm && !tell_imm(c, a))
             return false;
         if (o->answered == o->next_request)
             return true; // a callback has reset the channel
-        if (!send_answer(w, c, *o, a))
+        if (!send_answer(w, c, *o, a, turn))
             return false;
         ++o->answered;
     }

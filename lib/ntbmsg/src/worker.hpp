@@ -67,7 +67,8 @@ struct alignas(64) ntbmsg_worker {
     ntbmsg::TimedList timed;
     ntbmsg::StalledList stalled; ///< want to write and met a full ring
     ntbmsg::RequestList requests;
-    ntbmsg::OperatingList operating;      ///< have one-sided operations to go on with
+    ntbmsg::OperatingList operating; ///< have one-sided operations to go on with
+    uint32_t reads_left; ///< bytes that may be copied for the peer's reads before the next chores
     std::atomic<ntbmsg::Channel *> calls; ///< channels that other threads have called on
     mutable pthread_mutex_t lock; ///< guards slots, budget, requests and pools of channels: rare
     bool has_lock;

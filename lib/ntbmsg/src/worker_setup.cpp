@@ -85,6 +85,7 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
     w.index = index;
     w.losses = &e.losses;
     w.chores = chore_hello;
+    w.reads_left = reads_a_poll;
     w.inline_max = sizes.inline_max;
     w.own_buf_bytes = sizes.buf_bytes;
     w.own_max_message = sizes.max_message;
