@@ -252,6 +252,8 @@ int Device::queue_release(uint16_t index)
     qp->stable = nullptr;
     qp->tx.state = nullptr;
     qp->rx.state = nullptr;
+    qp->tx.inlined.reset();
+    qp->rx.inlined.reset();
     qp->given_pool = nullptr;
     qp->set_up = false;
     return 0;

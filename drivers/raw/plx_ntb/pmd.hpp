@@ -24,6 +24,7 @@
 #include "plx_link.hpp"
 #include "plx_options.hpp"
 #include "plx_platform.hpp"
+#include "rest_count.hpp"
 #include "rte_pmd_plx_ntb.h"
 #include "stable_rx.hpp"
 
@@ -52,6 +53,7 @@ struct Half {
     std::atomic<pthread_t> thread{}; ///< of the lcore in this generation; 0: not seen
     std::atomic<bool> broken{false}; ///< the peer broke the protocol on this half
     bool warned = false;             ///< control's own
+    RestCount inlined;               ///< messages inside the ring; under the device's lock
 };
 struct RxHalf;
 struct TxHalf : Half<queue::Tx, queue::TxBurst> {
@@ -267,6 +269,9 @@ unsigned list_requesters(Device &device, rte_pmd_plx_ntb_requester *list, uint32
 void requester_name(uint16_t id, char *text, size_t size);
 const char *requester_kind_name(rte_pmd_plx_ntb_requester_kind kind);
 // pmd_stats.cpp
+/// Messages inside the ring: never fewer than the last time. With the device locked; set up.
+uint64_t inline_messages(TxHalf &half);
+uint64_t inline_messages(RxHalf &half);
 int xstats_get(const rte_rawdev *, const unsigned ids[], uint64_t values[], unsigned n);
 int xstats_get_names(const rte_rawdev *, rte_rawdev_xstats_name *names, unsigned size);
 uint64_t xstats_get_by_name(const rte_rawdev *, const char *name, unsigned *id);

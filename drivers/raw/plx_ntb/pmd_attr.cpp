@@ -90,7 +90,8 @@ int user_spad(const char *name)
 
 void dump_queue(FILE *file, Device &device, uint16_t index)
 {
-    const QueuePair &qp = *device.queue(index);
+    const ControlLock locked(device);
+    QueuePair &qp = *device.queue(index);
     if (!qp.set_up)
         return;
     const queue::TxStats tx = queue::tx_stats(qp.tx.state);
@@ -100,8 +101,8 @@ void dump_queue(FILE *file, Device &device, uint16_t index)
                  " inline), full %" PRIu64 ", unconfirmed %" PRIu64 "; rx %" PRIu64
                  " messages %" PRIu64 " bytes (%" PRIu64 " inline), nombuf %" PRIu64 "\n",
                  index, qp.tx.gate.is_open() ? "open" : "closed", tx.messages, tx.bytes,
-                 tx.inline_messages, tx.full, tx.unconfirmed, rx.messages, rx.bytes,
-                 rx.inline_messages, rx.nombuf);
+                 inline_messages(qp.tx), tx.full, tx.unconfirmed, rx.messages, rx.bytes,
+                 inline_messages(qp.rx), rx.nombuf);
     char text[drain_text_bytes];
     describe(device.drain_report(index), text, sizeof(text));
     std::fprintf(file, "    drain %s\n", text);

@@ -90,10 +90,14 @@ unsigned stat_count(const Device &device)
     return per_device + per_queue * (1u + device.queue_count());
 }
 
-uint64_t queue_value(const QueuePair &qp, const QueueStat &stat)
+uint64_t queue_value(QueuePair &qp, const QueueStat &stat)
 {
     if (!qp.set_up)
         return 0;
+    if (stat.tx == &TxStats::inline_messages)
+        return inline_messages(qp.tx);
+    if (stat.rx == &RxStats::inline_messages)
+        return inline_messages(qp.rx);
     if (stat.tx == nullptr)
         return queue::rx_stats(qp.rx.state).*stat.rx +
                (stat.rx == &RxStats::nombuf && qp.stable != nullptr ? qp.stable->nombuf() : 0);
@@ -146,17 +150,39 @@ void reset_all(Device &device)
     for (const DmaStat &stat : dma_stats)
         device.dma().counts().*stat.count = 0;
     for (uint16_t q = 0; q < device.queue_count(); ++q) {
-        const QueuePair &qp = *device.queue(q);
+        QueuePair &qp = *device.queue(q);
         if (!qp.set_up)
             continue;
         queue::tx_stats_reset(qp.tx.state);
         queue::rx_stats_reset(qp.rx.state);
+        qp.tx.inlined.reset();
+        qp.rx.inlined.reset();
         if (qp.stable != nullptr)
             qp.stable->reset_nombuf();
     }
 }
 
 } // namespace
+
+uint64_t inline_messages(TxHalf &half)
+{
+    return half.inlined.look(
+        [&half]() -> RestCount::Counts {
+            const TxStats now = queue::tx_stats(half.state);
+            return {now.messages, now.cpu_messages + now.dma_messages};
+        },
+        [&half] { return half.gate.quiet(); });
+}
+
+uint64_t inline_messages(RxHalf &half)
+{
+    return half.inlined.look(
+        [&half]() -> RestCount::Counts {
+            const RxStats now = queue::rx_stats(half.state);
+            return {now.messages, now.posted_messages};
+        },
+        [&half] { return half.gate.quiet(); });
+}
 
 int xstats_get(const rte_rawdev *raw, const unsigned ids[], uint64_t values[], unsigned n)
 {

@@ -90,7 +90,7 @@ struct RxSetup {
 
 struct TxStats {
     uint64_t messages, bytes;
-    uint64_t inline_messages; ///< inside the ring: all others, worked out when it is asked for
+    uint64_t inline_messages; ///< inside the ring: all others, worked out from one reading of these
     uint64_t cpu_messages;    ///< stored into posted buffers by the CPU
     uint64_t dma_messages;    ///< copied into posted buffers by the engine
     uint64_t cpu_bytes, dma_bytes;

@@ -139,7 +139,8 @@ unsigned drains_to_try()
     return set;
 }
 
-/// now - then of every counter; both structs hold numbers of that size and nothing else.
+/// now - then of every counter, read in their order; both structs hold numbers of that size and
+/// nothing else.
 template <class Stats>
 Stats since(const Stats &now, const Stats &then)
 {
@@ -148,13 +149,14 @@ Stats since(const Stats &now, const Stats &then)
     auto *from = reinterpret_cast<uint64_t *>(const_cast<Stats *>(&now));
     __builtin_memcpy(old, &then, sizeof(old));
     for (size_t i = 0; i < n; i++)
-        words[i] = std::atomic_ref<uint64_t>(from[i]).load(std::memory_order_relaxed) - old[i];
+        words[i] = std::atomic_ref<uint64_t>(from[i]).load(std::memory_order_acquire) - old[i];
     Stats out;
     __builtin_memcpy(&out, words, sizeof(out));
     return out;
 }
 
-/// Counters are read one after the other while they grow.
+/// Counters are read one after the other while they grow: once, so it may be too much or too little
+/// for a moment.
 uint64_t rest_of(uint64_t all, uint64_t some)
 {
     return all > some ? all - some : 0;
