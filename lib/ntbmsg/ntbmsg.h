@@ -279,16 +279,18 @@ int ntbmsg_worker_poll(struct ntbmsg_worker *worker);
 
 /**
  * The event descriptor of a worker, for poll() and epoll: readable after ntbmsg_worker_arm() when
- * ntbmsg_worker_poll() may have something to do. Never read, write or close it.
+ * ntbmsg_worker_poll() may have something to do: the peer's messages, what other threads call for
+ * on channels of a dedicated worker, a change of the connection. Never read, write or close it.
  * @return a descriptor; -EINVAL NULL; other negative errno of the device
  */
 int ntbmsg_worker_event_fd(struct ntbmsg_worker *worker);
 
 /**
- * Arms it, for one event; by the thread that polls the worker. Time-outs (of connects, of requests,
- * of closed channels) are no events: each arming looks after them, and so do polls, not each of
- * them. So a sleeper that counts on them bounds its sleep and arms again, and is late by that bound
- * at most.
+ * Arms it, for one event; by the thread that polls the worker. A call of another thread that finds
+ * it armed wakes it, by a system call; while the worker polls there is none. Time-outs (of
+ * connects, of requests, of closed channels) are no events: each arming looks after them, and so do
+ * polls, not each of them. So a sleeper that counts on them bounds its sleep and arms again, and is
+ * late by that bound at most.
  * @return 0 armed; 1 there is something to do: poll; -EINVAL NULL; other negative errno
  */
 int ntbmsg_worker_arm(struct ntbmsg_worker *worker);
@@ -462,7 +464,8 @@ int ntbmsg_listen(uint16_t port, uint32_t backlog, struct ntbmsg_listener **out)
 
 /**
  * Ends it: requests that wait are rejected (NTBMSG_REASON_CLOSED) by the next poll of their
- * workers; channels stay. No other call with this listener may be under way. NULL is ignored.
+ * workers, which are not woken for that; channels stay. No other call with this listener may be
+ * under way. NULL is ignored.
  */
 void ntbmsg_listener_close(struct ntbmsg_listener *listener);
 

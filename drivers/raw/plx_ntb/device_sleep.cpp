@@ -294,6 +294,11 @@ void Sleepers::disarm(unsigned queue)
     queues_[queue].sleep.sleeper_.disarm();
 }
 
+void Sleepers::wake(unsigned queue)
+{
+    queues_[queue].sleep.sleeper_.wake();
+}
+
 /// Whether a message shows, looked at from inside the gate: the control side may be about to close.
 bool Sleepers::shows(unsigned queue)
 {

@@ -147,6 +147,7 @@ public:
     int event_fd(unsigned queue) const;
     bool arm(unsigned queue);
     void disarm(unsigned queue);
+    void wake(unsigned queue); ///< any thread
     int wait(unsigned queue, uint32_t timeout_us);
 
     SleepCounts &counts() { return counts_; }

@@ -94,6 +94,15 @@ int rte_pmd_plx_ntb_rx_disarm(uint16_t dev_id, uint16_t queue)
     return 0;
 }
 
+int rte_pmd_plx_ntb_rx_wake(uint16_t dev_id, uint16_t queue)
+{
+    Device *device = sleeps_on(dev_id, queue);
+    if (device == nullptr)
+        return -ENODEV;
+    device->sleepers().wake(queue);
+    return 0;
+}
+
 int rte_pmd_plx_ntb_rx_wait(uint16_t dev_id, uint16_t queue, uint32_t timeout_us)
 {
     Device *device = sleeps_on(dev_id, queue);

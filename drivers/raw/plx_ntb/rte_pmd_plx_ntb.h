@@ -276,6 +276,14 @@ int rte_pmd_plx_ntb_rx_arm(uint16_t dev_id, uint16_t queue);
 int rte_pmd_plx_ntb_rx_disarm(uint16_t dev_id, uint16_t queue);
 
 /**
+ * Wakes who has armed the event descriptor, or waits, as an event of the connection does: for what
+ * other threads of this host have for it. Who arms later is not woken; who looks for such a thing
+ * after arming misses none. Any thread; it takes a lock for a moment.
+ * @return 0, also where nobody is armed; -ENODEV
+ */
+int rte_pmd_plx_ntb_rx_wake(uint16_t dev_id, uint16_t queue);
+
+/**
  * Waits until there is something to receive: polls for `spin_us` (devarg, default 20)
  * microseconds, then sleeps as above. Same thread. Start and stop of the device may run
  * meanwhile and wake it; queue release, configure and close may not.

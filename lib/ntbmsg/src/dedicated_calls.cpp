@@ -133,8 +133,10 @@ void call(Channel &c, uint32_t bits)
     Channel *top = w.calls.load(std::memory_order_relaxed);
     do
         c.next_call = top;
-    while (!w.calls.compare_exchange_weak(top, &c, std::memory_order_release,
+    while (!w.calls.compare_exchange_weak(top, &c, std::memory_order_seq_cst,
                                           std::memory_order_relaxed));
+    if (unlikely(w.armed.load(std::memory_order_seq_cst))) // pairs with arm_for_calls()
+        wake_thread(w);
 }
 
 void tell_shared(Channel &c, uint32_t events)

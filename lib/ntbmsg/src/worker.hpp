@@ -70,6 +70,7 @@ struct alignas(64) ntbmsg_worker {
     ntbmsg::OperatingList operating; ///< have one-sided operations to go on with
     uint32_t reads_left; ///< bytes that may be copied for the peer's reads before the next chores
     std::atomic<ntbmsg::Channel *> calls; ///< channels that other threads have called on
+    std::atomic<bool> armed;      ///< its thread sleeps: the next who calls on a channel wakes it
     mutable pthread_mutex_t lock; ///< guards slots, budget, requests and pools of channels: rare
     bool has_lock;
     bool dedicated;
@@ -162,6 +163,8 @@ inline void drop(Worker &w, uint64_t messages)
 void free_unread(Worker &w, rte_mbuf **mbufs, unsigned n);
 /// The next chores look at the clock.
 void look_soon(Worker &w);
+/// Where its thread sleeps, there is something to poll for. Any thread.
+void wake_thread(Worker &w);
 /// Tells those that met a full ring to try again.
 void tell_stalled(Worker &w);
 

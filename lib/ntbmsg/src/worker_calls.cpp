@@ -12,7 +12,28 @@ uint16_t queue_of(const Worker &w)
 {
     return static_cast<uint16_t>(w.endpoint->queues + w.index);
 }
+
+/// Calls of other threads wake the one that polls: it looks for them once more, after it has said
+/// that it sleeps, and they look whether it does once they have called. One of the two sees the
+/// other. @return false: there are some
+bool arm_for_calls(Worker &w)
+{
+    w.armed.store(true, std::memory_order_seq_cst);
+    return w.calls.load(std::memory_order_seq_cst) == nullptr;
+}
+
+int disarm(Worker &w)
+{
+    w.armed.store(false, std::memory_order_relaxed);
+    return rte_pmd_plx_ntb_rx_disarm(w.endpoint->dev_id, queue_of(w));
+}
 } // namespace
+
+void ntbmsg::wake_thread(Worker &w)
+{
+    if (w.armed.exchange(false, std::memory_order_relaxed))
+        rte_pmd_plx_ntb_rx_wake(w.endpoint->dev_id, queue_of(w));
+}
 
 ntbmsg_worker *ntbmsg_worker_get(ntbmsg_endpoint *endpoint, uint16_t index)
 {
@@ -50,7 +71,11 @@ int ntbmsg_worker_arm(ntbmsg_worker *worker)
     const bool up = w.endpoint->up.load(std::memory_order_acquire);
     if (up && ((w.chores & to_be_polled) != 0 || !w.stalled.empty()))
         return 1;
-    return rte_pmd_plx_ntb_rx_arm(w.endpoint->dev_id, queue_of(w));
+    const int rc = rte_pmd_plx_ntb_rx_arm(w.endpoint->dev_id, queue_of(w));
+    if (rc != 0 || arm_for_calls(w))
+        return rc;
+    disarm(w);
+    return 1;
 }
 
 int ntbmsg_worker_disarm(ntbmsg_worker *worker)
@@ -58,5 +83,5 @@ int ntbmsg_worker_disarm(ntbmsg_worker *worker)
     if (!is_live(worker, __func__))
         return -EINVAL;
     const Using use(watch_of(*worker), "worker", __func__);
-    return rte_pmd_plx_ntb_rx_disarm(worker->endpoint->dev_id, queue_of(*worker));
+    return disarm(*worker);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages through workers that a thread of their own drives: many threads, ends, losses, sets, and
 // services of DPDK as the ones that drive.
+#include <poll.h>
+
 #include <rte_lcore.h>
 #include <rte_rawdev.h>
 #include <rte_service.h>
@@ -206,6 +208,69 @@ TEST_F(Dedicated, ADeviceThatIsStoppedAndStartedUnderThreads)
     ASSERT_NO_FATAL_FAILURE(join(near, far));
     ASSERT_TRUE(send_all(near_, near, 50));
     EXPECT_EQ(ntbmsg_channel_close(near), 0);
+    EXPECT_EQ(ntbmsg_channel_close(far), 0);
+}
+
+/// Polls until there is nothing to do, and arms. @return what arming gave last
+int poll_and_arm(ntbmsg_worker *worker)
+{
+    int armed = 1;
+    for (unsigned i = 0; i < 1'000'000 && armed == 1; ++i) {
+        ntbmsg_worker_poll(worker);
+        armed = ntbmsg_worker_arm(worker);
+    }
+    return armed;
+}
+
+bool is_readable(int fd, int timeout_ms)
+{
+    pollfd waiting{fd, POLLIN, 0};
+    return ::poll(&waiting, 1, timeout_ms) == 1;
+}
+
+TEST_F(Dedicated, ACallWakesAThreadThatSleeps)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    near_poller_.reset(); // this thread drives that worker from here on
+    const int fd = ntbmsg_worker_event_fd(near_worker_);
+    ASSERT_EQ(poll_and_arm(near_worker_), 0);
+    std::thread([&] { EXPECT_EQ(send_one(near_, near, 8, 1), 1); }).join();
+    EXPECT_TRUE(is_readable(fd, patience_ms));
+    EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 1) << "and it is still to be done";
+    EXPECT_EQ(ntbmsg_worker_disarm(near_worker_), 0);
+    EXPECT_FALSE(is_readable(fd, 0));
+    ASSERT_EQ(poll_and_arm(near_worker_), 0);
+    EXPECT_EQ(ntbmsg_worker_disarm(near_worker_), 0);
+    std::thread([&] { EXPECT_EQ(ntbmsg_channel_close(near), 0); }).join();
+    EXPECT_FALSE(is_readable(fd, 0)) << "nobody sleeps";
+    ntbmsg_worker_poll(near_worker_);
+    EXPECT_EQ(ntbmsg_channel_close(far), 0);
+}
+
+TEST_F(Dedicated, NoCallIsSleptThrough)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    near_poller_.reset();
+    std::atomic<bool> done{false};
+    std::thread sleeper([&] {
+        const int fd = ntbmsg_worker_event_fd(near_worker_);
+        while (!done) {
+            const bool armed = poll_and_arm(near_worker_) == 0;
+            EXPECT_TRUE(!armed || is_readable(fd, patience_ms));
+            ntbmsg_worker_disarm(near_worker_);
+        }
+    });
+    for (unsigned i = 0; i < 300; ++i) { // each waits for the one before
+        EXPECT_TRUE(send_all(near_, near, 1));
+        EXPECT_TRUE(receive_all(far, 1));
+    }
+    done = true;
+    EXPECT_EQ(ntbmsg_channel_close(near), 0); // wakes it
+    sleeper.join();
     EXPECT_EQ(ntbmsg_channel_close(far), 0);
 }
 
