@@ -17,22 +17,32 @@ namespace plx::queue::PLX_VARIANT
 
 /// Messages looked at before their mbufs are fetched in one go.
 inline constexpr unsigned run_max = 64;
+/// A burst of so many that is full has more behind it.
+inline constexpr unsigned backlog_min = 16;
 /// What is asked for of a message in posted buffers that comes alone.
 inline constexpr uint32_t ask_for_bytes = 2048;
 
-/// What a run consists of: inline messages of one line, inline messages, messages in posted
-/// buffers.
-enum class RunKind { small, inlined, posted };
+/// What a run consists of: inline messages of one or two lines, or of more, that lie straight on,
+/// before the end of the ring; inline messages; messages in posted buffers.
+enum class RunKind { few_lines, many_lines, inlined, posted };
 
 /// Valid messages, one after the other, from the tail on. The header words are copies: checked once
 /// here, used from here, never looked at again where the peer could change them.
 struct Run {
     unsigned messages;
     RunKind kind;
+    bool more;      ///< straight ones: as many as asked for, and as much space behind them
+    uint32_t lines; ///< straight ones: what they take together
     uint64_t words[run_max];
 };
 
 enum class Look { valid, not_yet, bad };
+
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline bool is_here(const RingPlace &ring, uint64_t position)
+{
+    return wire::word_tag(Mem::load(ring.line(position))) == ring.tag(position);
+}
 
 /// All continuation lines of a message whose header lies at @p position.
 template <MemPolicy Mem>
@@ -65,33 +75,80 @@ template <MemPolicy Mem>
     return 0;
 }
 
-/// A header word of an inline message of one line: kind and length in one comparison.
-[[gnu::always_inline]] inline bool is_small(const Rx &q, uint64_t word)
+/// Length of a header word that says "inlined"; more than any length where it says anything else.
+[[gnu::always_inline]] inline uint32_t inline_length(uint64_t word)
 {
     constexpr uint32_t kind = static_cast<uint32_t>(wire::Kind::inlined) << 24;
-    return (static_cast<uint32_t>(word >> 32) & 0x3ffffff) - kind <= q.small_max;
+    return (static_cast<uint32_t>(word >> 32) & 0x3ffffff) - kind;
 }
 
-/// The small messages at the tail. Reading ahead of the copies lets the misses of the lines
-/// overlap.
-template <MemPolicy Mem>
-[[gnu::always_inline]] inline Look find_small(const Rx &q, unsigned n, Run &run)
+/// Inline messages that lie straight on, before the end of the ring, are handled in two classes:
+/// those of one or two lines, which are spared a loop, and longer ones.
+enum class Lines { few, many };
+
+/// Looks at the lines behind a header. How many there are is found by branches: were the next
+/// header's address computed from this one's word, the two misses would not overlap.
+template <MemPolicy Mem, Lines L>
+class Behind
+{
+    uint32_t last_length_ = 0, last_lines_ = 1;
+
+public:
+    /// @return what comes behind the message; NULL where the end of the ring comes before, or where
+    /// a line is not what it should be
+    [[gnu::always_inline]] const std::byte *operator()(const std::byte *line, const std::byte *end,
+                                                       uint32_t length, uint32_t tag)
+    {
+        const std::byte *next = line + wire::line_bytes;
+        if constexpr (L == Lines::few) {
+            if (length <= wire::head_payload_bytes)
+                return next;
+            return next != end && Mem::load(next) == tag ? next + wire::line_bytes : nullptr;
+        } else {
+            if (length != last_length_) [[unlikely]] {
+                last_length_ = length;
+                last_lines_ = wire::inline_lines(length);
+            }
+            if (static_cast<size_t>(end - line) < last_lines_ * wire::line_bytes)
+                return nullptr;
+            uint64_t odd = 0;
+            for (uint32_t i = 1; i < last_lines_; i++, next += wire::line_bytes)
+                odd |= Mem::load(next) ^ tag;
+            return odd == 0 ? next : nullptr;
+        }
+    }
+};
+
+/// The straight messages at the tail. Reading ahead of the copies lets the misses of the lines
+/// overlap. Whatever is not as usual is left to find_any().
+template <MemPolicy Mem, Lines L>
+[[gnu::always_inline]] inline Look find_straight(const Rx &q, unsigned n, Run &run)
 {
     const RingPlace ring = q.ring;
+    const uint32_t tag = ring.tag(q.tail), left = ring.left(q.tail);
+    const uint32_t most = L == Lines::few ? q.few_lines_max : q.many_lines_max;
+    const std::byte *const first = ring.line(q.tail), *line = first;
+    const std::byte *const end = line + left * wire::line_bytes;
+    Behind<Mem, L> behind;
     unsigned found = 0;
     Look look = Look::valid;
-    for (uint64_t position = q.tail; found < n; position++) {
-        const uint64_t word = Mem::load(ring.line(position));
-        if (wire::word_tag(word) != ring.tag(position)) {
+    while (found < n && line != end) {
+        const uint64_t word = Mem::load(line);
+        if (wire::word_tag(word) != tag) {
             look = Look::not_yet;
             break;
         }
-        if (!is_small(q, word))
+        const uint32_t length = inline_length(word);
+        const std::byte *next = length <= most ? behind(line, end, length, tag) : nullptr;
+        if (next == nullptr)
             break;
         run.words[found++] = word;
+        line = next;
     }
-    run.kind = RunKind::small;
+    run.kind = L == Lines::few ? RunKind::few_lines : RunKind::many_lines;
     run.messages = found;
+    run.lines = static_cast<uint32_t>(static_cast<size_t>(line - first) / wire::line_bytes);
+    run.more = found == n && n >= backlog_min && 2 * run.lines <= left;
     return look;
 }
 
@@ -130,8 +187,11 @@ template <MemPolicy Mem>
 template <MemPolicy Mem>
 [[gnu::always_inline]] inline Look find_run(const Rx &q, unsigned n, Run &run)
 {
-    const Look look = find_small<Mem>(q, n, run);
+    Look look = find_straight<Mem, Lines::few>(q, n, run);
     if (run.messages > 0 || look == Look::not_yet)
+        return look;
+    look = find_straight<Mem, Lines::many>(q, n, run);
+    if (run.messages > 0)
         return look;
     return find_any<Mem>(q, n, run);
 }
@@ -199,40 +259,83 @@ public:
     return got;
 }
 
-/// Takes the header line of an inline message: all there is of a small one.
-[[gnu::always_inline]] inline void take_head(rte_mbuf *m, const Rearm &rearm, uint64_t word,
-                                             const std::byte *line, Meta *meta)
+/// Takes the header line of an inline message. @return where its bytes begin
+[[gnu::always_inline]] inline std::byte *take_head(rte_mbuf *m, const Rearm &rearm, uint64_t word,
+                                                   const std::byte *line, Meta *meta)
 {
     std::byte *data = static_cast<std::byte *>(m->buf_addr) + RTE_PKTMBUF_HEADROOM;
     copy_fixed<wire::head_payload_bytes>(data, line + wire::head_payload_offset);
     rearm(m, wire::word_length(word));
     set_meta(meta, word, line);
+    return data;
 }
 
-/// Copies a run of inline messages out of the ring. @return messages copied; fewer when the pool is
-/// empty.
-template <MemPolicy Mem, RunKind Kind>
-[[gnu::always_inline]] inline unsigned take_inline(Rx &q, const Run &run, rte_mbuf **mbufs,
-                                                   Meta *meta, uint64_t &bytes)
+/// Copies a straight run out of the ring. Behind a full burst there is more: the lines of the next
+/// one, taken to be as many, are asked for. Not behind any other: lines that are not written yet
+/// would be taken away from the sender.
+/// @return lines copied
+template <Lines L>
+[[gnu::always_inline]] inline uint64_t take_straight(const Rx &q, const Run &run, rte_mbuf **mbufs,
+                                                     unsigned n, Meta *meta, uint64_t &bytes)
 {
-    const unsigned n = fetch_mbufs(q, mbufs, run.messages);
     const Rearm rearm(q.port);
-    const RingPlace ring = q.ring;
+    const std::byte *const first = q.ring.line(q.tail), *line = first;
+    const size_t ahead = run.lines * wire::line_bytes;
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t word = run.words[i];
+        const uint32_t length = wire::word_length(word);
+        if (run.more)
+            __builtin_prefetch(line + ahead, 0, 3);
+        std::byte *data =
+            take_head(mbufs[i], rearm, word, line, meta != nullptr ? meta + i : nullptr);
+        line += wire::line_bytes;
+        for (uint32_t done = wire::head_payload_bytes; done < length;
+             done += static_cast<uint32_t>(wire::cont_payload_bytes)) {
+            if (run.more)
+                __builtin_prefetch(line + ahead, 0, 3);
+            copy_fixed<wire::cont_payload_bytes>(data + done, line + wire::cont_payload_offset);
+            line += wire::line_bytes;
+            if constexpr (L == Lines::few)
+                break;
+        }
+        sum += length;
+    }
+    bytes += sum;
+    return static_cast<uint64_t>(line - first) / wire::line_bytes;
+}
+
+/// Copies a run of inline messages of any length out of the ring. @return lines copied
+[[gnu::always_inline]] inline uint64_t take_inlined(const Rx &q, const Run &run, rte_mbuf **mbufs,
+                                                    unsigned n, Meta *meta, uint64_t &bytes)
+{
+    const Rearm rearm(q.port);
     uint64_t position = q.tail;
     for (unsigned i = 0; i < n; i++) {
         const uint32_t length = wire::word_length(run.words[i]);
-        take_head(mbufs[i], rearm, run.words[i], ring.line(position),
-                  meta != nullptr ? meta + i : nullptr);
+        std::byte *data = take_head(mbufs[i], rearm, run.words[i], q.ring.line(position),
+                                    meta != nullptr ? meta + i : nullptr);
+        copy_rest(q, position, data, length);
         bytes += length;
-        if (Kind != RunKind::small && length > wire::head_payload_bytes) {
-            copy_rest(q, position, rte_pktmbuf_mtod(mbufs[i], std::byte *), length);
-            position += wire::inline_lines(length);
-        } else {
-            position++;
-        }
+        position += wire::inline_lines(length);
     }
-    drain_lines(q.drain, ring, q.tail, position);
-    q.tail = position;
+    return position - q.tail;
+}
+
+/// Takes a run of inline messages. @return messages taken; fewer when the pool is empty.
+[[gnu::always_inline]] inline unsigned take_in_ring(Rx &q, const Run &run, rte_mbuf **mbufs,
+                                                    Meta *meta, uint64_t &bytes)
+{
+    const unsigned n = fetch_mbufs(q, mbufs, run.messages);
+    uint64_t lines;
+    if (run.kind == RunKind::few_lines) [[likely]]
+        lines = take_straight<Lines::few>(q, run, mbufs, n, meta, bytes);
+    else if (run.kind == RunKind::many_lines)
+        lines = take_straight<Lines::many>(q, run, mbufs, n, meta, bytes);
+    else
+        lines = take_inlined(q, run, mbufs, n, meta, bytes);
+    drain_lines(q.drain, q.ring, q.tail, q.tail + lines);
+    q.tail += lines;
     return n;
 }
 
@@ -420,7 +523,8 @@ int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
     __builtin_prefetch(q->ring.line(q->tail + 1), 0, 3);
     unsigned got = 0;
     uint64_t bytes = 0, posted = 0;
-    Look look = Look::valid;
+    // Most looks find nothing, and shall be quick to say so.
+    Look look = is_here<Mem>(q->ring, q->tail) ? Look::valid : Look::not_yet;
     while (got < n && look == Look::valid) {
         Run run;
         look = find_run<Mem>(*q, n - got < run_max ? n - got : run_max, run);
@@ -429,10 +533,8 @@ int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
         expect_answer<Mem>(*q);
         Meta *run_meta = meta != nullptr ? meta + got : nullptr;
         unsigned taken;
-        if (run.kind == RunKind::small) [[likely]] {
-            taken = take_inline<Mem, RunKind::small>(*q, run, mbufs + got, run_meta, bytes);
-        } else if (run.kind == RunKind::inlined) {
-            taken = take_inline<Mem, RunKind::inlined>(*q, run, mbufs + got, run_meta, bytes);
+        if (run.kind != RunKind::posted) [[likely]] {
+            taken = take_in_ring(*q, run, mbufs + got, run_meta, bytes);
         } else {
             taken = take_posted_run(*q, run, mbufs + got, run_meta, bytes);
             posted += taken;

@@ -78,32 +78,39 @@ template <size_t Half>
 /// Bytes 8 to 63 of a header line, in registers: metadata and up to 48 bytes of payload with zeros
 /// behind them, so that no byte beyond the message leaves this host.
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
+/// @p n bytes, at most 56, to the places from @p at on of a line that is zero elsewhere. Other
+/// bytes are not touched, so nothing has to lie around them.
+[[gnu::always_inline]] inline __m512i load_line(const std::byte *from, uint32_t n, size_t at)
+{
+    return _mm512_maskz_loadu_epi8(_cvtu64_mask64(_bzhi_u64(~uint64_t{0}, n) << at), from - at);
+}
+
 class Body
 {
-    __m512i line_;
+    __m512i payload_;
+    uint64_t meta_;
+    [[gnu::always_inline]] __m512i with(uint64_t word) const
+    {
+        const __m128i begin =
+            _mm_set_epi64x(static_cast<long long>(meta_), static_cast<long long>(word));
+        return _mm512_or_si512(payload_, _mm512_zextsi128_si512(begin));
+    }
 
 public:
-    /// Masked-out bytes are not touched, so nothing has to lie around the message.
     static constexpr int readable = 0;
     [[gnu::always_inline]] Body(uint64_t meta, const std::byte *data, uint32_t length)
+        : payload_(load_line(data, length, wire::head_payload_offset)), meta_(meta)
     {
-        const __mmask64 mask =
-            _cvtu64_mask64(((uint64_t{1} << length) - 1) << wire::head_payload_offset);
-        line_ = _mm512_maskz_loadu_epi8(mask, data - wire::head_payload_offset);
-        line_ = _mm512_mask_set1_epi64(line_, 2, static_cast<long long>(meta));
     }
-    explicit Body(uint64_t meta) : line_(_mm512_set1_epi64(0))
-    {
-        line_ = _mm512_mask_set1_epi64(line_, 2, static_cast<long long>(meta));
-    }
+    explicit Body(uint64_t meta) : payload_(_mm512_setzero_si512()), meta_(meta) {}
     [[gnu::always_inline]] void store(std::byte *line) const
     {
-        _mm512_mask_storeu_epi64(line, 0xfe, line_);
+        _mm512_mask_storeu_epi64(line, 0xfe, with(0));
     }
     /// Bytes 0 to 7 too.
     [[gnu::always_inline]] void store_with(std::byte *line, uint64_t word) const
     {
-        _mm512_store_si512(line, _mm512_mask_set1_epi64(line_, 1, static_cast<long long>(word)));
+        _mm512_store_si512(line, with(word));
     }
 };
 
@@ -111,9 +118,8 @@ public:
 [[gnu::always_inline]] inline void store_rest(std::byte *line, const std::byte *from, uint32_t n,
                                               uint64_t word)
 {
-    const __mmask64 mask = _cvtu64_mask64(((uint64_t{1} << n) - 1) << wire::cont_payload_offset);
-    const __m512i rest = _mm512_maskz_loadu_epi8(mask, from - wire::cont_payload_offset);
-    _mm512_store_si512(line, _mm512_mask_set1_epi64(rest, 1, static_cast<long long>(word)));
+    const __m512i begin = _mm512_zextsi128_si512(_mm_cvtsi64_si128(static_cast<long long>(word)));
+    _mm512_store_si512(line, _mm512_or_si512(load_line(from, n, wire::cont_payload_offset), begin));
 }
 #else
 /// 48 bytes of ones, then 48 of zeros: a load at 48 - n gives n bytes of ones.

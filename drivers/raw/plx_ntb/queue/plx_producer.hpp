@@ -4,6 +4,7 @@
 #ifndef PLX_PRODUCER_HPP
 #define PLX_PRODUCER_HPP
 
+#include <algorithm>
 #include <cerrno>
 
 #include <rte_mbuf.h>
@@ -23,6 +24,56 @@ inline constexpr uint32_t own_next_bytes = 2048;
 /// No message takes more lines than this, so a chunk always holds at least one.
 static_assert(wire::inline_lines(wire::inline_bytes_max) <= chunk_lines);
 
+/// Where the next line of a message goes, for messages that lie straight on: up to where the ring
+/// ends, or where the line that is asked for is at its begin again.
+template <MemPolicy Mem>
+class StraightOn
+{
+    std::byte *line_;
+    const ptrdiff_t ahead_;
+    const uint32_t tag_, left_;
+    StraightOn(const RingPlace &ring, uint64_t position, uint32_t left)
+        : line_(ring.line(position)), ahead_(ring.line(position + own_ahead) - line_),
+          tag_(ring.tag(position)), left_(left > own_ahead ? left - own_ahead : left)
+    {
+    }
+
+public:
+    [[gnu::always_inline]] StraightOn(const RingPlace &ring, uint64_t position)
+        : StraightOn(ring, position, ring.left(position))
+    {
+    }
+    [[gnu::always_inline]] uint32_t left() const { return left_; }
+    [[gnu::always_inline]] uint32_t tag() const { return tag_; }
+    [[gnu::always_inline]] std::byte *take()
+    {
+        Mem::own(line_ + ahead_);
+        std::byte *line = line_;
+        line_ += wire::line_bytes;
+        return line;
+    }
+};
+
+/// The same for messages that may go on at the begin of the ring.
+template <MemPolicy Mem>
+class AroundTheEnd
+{
+    const RingPlace &ring_;
+    uint64_t position_;
+
+public:
+    [[gnu::always_inline]] AroundTheEnd(const RingPlace &ring, uint64_t position)
+        : ring_(ring), position_(position)
+    {
+    }
+    [[gnu::always_inline]] uint32_t tag() const { return ring_.tag(position_); }
+    [[gnu::always_inline]] std::byte *take()
+    {
+        Mem::own(ring_.line(position_ + own_ahead));
+        return ring_.line(position_++);
+    }
+};
+
 /// The lines of one chunk, from their bodies to their words.
 ///
 /// The reader polls the first line of the chunk and looks at no other before that one is valid.
@@ -37,24 +88,15 @@ static_assert(wire::inline_lines(wire::inline_bytes_max) <= chunk_lines);
 template <MemPolicy Mem>
 class Chunk
 {
+    static constexpr bool words_later = Mem::fenced && !Mem::whole_lines;
     static constexpr uint32_t staged_lines = Mem::whole_lines ? chunk_lines : 1;
     const RingPlace ring_;
     const uint64_t first_;
     bool posted_ = false;
-    uint64_t words_[Mem::fenced ? chunk_lines : 1];
+    uint64_t words_[words_later ? chunk_lines : 1];
     alignas(64) std::byte staged_[staged_lines * wire::line_bytes];
 
     [[gnu::always_inline]] std::byte *staged(uint32_t i) { return staged_ + i * wire::line_bytes; }
-    /// Starts line @p i. @return its word
-    [[gnu::always_inline]] uint64_t begin(uint32_t i, uint32_t length, wire::Kind kind,
-                                          unsigned flags)
-    {
-        Mem::own(ring_.line(first_ + i + own_ahead));
-        const uint64_t word = wire::head_word(ring_.tag(first_ + i), length, kind, flags);
-        if (Mem::fenced || i == 0)
-            words_[i] = word;
-        return word;
-    }
 
 public:
     /// A short chunk ends before own_ahead has helped anybody: its lines are asked for here.
@@ -63,49 +105,57 @@ public:
         Mem::own(ring_.line(first_));
         Mem::own(ring_.line(first_ + 1));
     }
+    [[gnu::always_inline]] uint64_t position(uint32_t i) const { return first_ + i; }
     /// Line @p i, the next one, is a header.
-    [[gnu::always_inline]] void add_head(uint32_t i, uint32_t length, wire::Kind kind,
+    template <class At>
+    [[gnu::always_inline]] void add_head(uint32_t i, At &at, uint32_t length, wire::Kind kind,
                                          unsigned flags, const Body &body)
     {
-        const uint64_t word = begin(i, length, kind, flags);
-        if (i < staged_lines)
-            body.store(staged(i));
-        else if constexpr (Mem::fenced)
-            Mem::body(ring_.line(first_ + i), body);
-        else
-            Mem::head(ring_.line(first_ + i), body, word);
+        const uint64_t word = wire::head_word(at.tag(), length, kind, flags);
+        std::byte *line = at.take();
+        if constexpr (words_later) {
+            words_[i] = word;
+            Mem::body(line, body);
+        } else if (i < staged_lines) {
+            body.store_with(staged(i), word);
+        } else {
+            Mem::head(line, body, word);
+        }
     }
     /// Line @p i, the next one, holds n bytes, at most 56, of the message whose header came before.
-    [[gnu::always_inline]] void add_rest(uint32_t i, const std::byte *from, uint32_t n)
+    template <class At>
+    [[gnu::always_inline]] void add_rest(uint32_t i, At &at, const std::byte *from, uint32_t n)
     {
-        const uint64_t word = begin(i, 0, wire::Kind::continuation, 0);
-        std::byte *line = ring_.line(first_ + i);
-        if (i < staged_lines)
-            copy_bytes(staged(i) + wire::cont_payload_offset, from, n);
-        else if constexpr (Mem::fenced)
+        const uint64_t word = wire::head_word(at.tag(), 0, wire::Kind::continuation, 0);
+        std::byte *line = at.take();
+        if constexpr (words_later) {
+            words_[i] = word;
             Mem::copy(line + wire::cont_payload_offset, from, n);
-        else
+        } else if constexpr (Mem::whole_lines) {
+            store_rest(staged(i), from, n, word);
+        } else {
             Mem::rest(line, from, n, word);
+        }
     }
     void has_posted() { posted_ = true; }
     /// The first line last: when the reader finds it, it finds them all.
     [[gnu::always_inline]] void publish(uint32_t lines)
     {
-        std::byte *first = ring_.line(first_);
         if constexpr (Mem::whole_lines) {
             if (posted_)
                 Mem::body_fence();
-            for (uint32_t i = lines; i-- > 0;) {
-                __builtin_memcpy(staged(i), &words_[i], sizeof(words_[i]));
+            for (uint32_t i = lines; i-- > 0;)
                 Mem::line(ring_.line(first_ + i), staged(i));
-            }
-        } else {
-            Mem::line_body(first, staged_);
+        } else if constexpr (Mem::fenced) {
             Mem::body_fence();
-            if constexpr (Mem::fenced)
-                for (uint32_t i = lines; i-- > 1;)
-                    Mem::word(ring_.line(first_ + i), words_[i]);
-            Mem::word(first, words_[0]);
+            for (uint32_t i = lines; i-- > 0;)
+                Mem::word(ring_.line(first_ + i), words_[i]);
+        } else {
+            std::byte *first = ring_.line(first_);
+            Mem::line_body(first, staged_);
+            uint64_t word;
+            __builtin_memcpy(&word, staged_, sizeof(word));
+            Mem::word(first, word);
         }
         Mem::flush();
     }
@@ -272,6 +322,17 @@ template <MemPolicy Mem>
         Mem::own(next + at);
 }
 
+/// The header line of a message whose bytes have gone to posted buffers.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline void put_posted_head(Tx &q, Chunk<Mem> &out, uint32_t at, uint32_t n,
+                                                   const Meta &meta)
+{
+    AroundTheEnd<Mem> line(q.ring, out.position(at));
+    out.add_head(at, line, n, wire::Kind::posted, meta.flags, Body(meta.data));
+    out.has_posted();
+    count(q.stats.cpu_bytes, n);
+}
+
 template <MemPolicy Mem>
 [[gnu::noinline]] Put put_posted(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
                                  const Meta &meta)
@@ -285,38 +346,40 @@ template <MemPolicy Mem>
     };
     if (!spread<Mem>(q, m, copy))
         return Put::bad_peer;
-    out.add_head(at, m->pkt_len, wire::Kind::posted, meta.flags, Body(meta.data));
-    out.has_posted();
-    count(q.stats.cpu_bytes, m->pkt_len);
+    put_posted_head(q, out, at, m->pkt_len, meta);
     return Put::taken;
 }
 
-/// An inline message of any number of lines whose bytes lie in one piece.
-template <MemPolicy Mem>
-[[gnu::always_inline]] inline void put_lines(Chunk<Mem> &out, uint32_t at, const std::byte *from,
-                                             uint32_t n, const Meta &meta)
+/// An inline message whose bytes lie in one piece. @param i  its first line in the chunk
+template <MemPolicy Mem, class At>
+[[gnu::always_inline]] inline void put_lines(Chunk<Mem> &out, uint32_t i, At &at,
+                                             const std::byte *from, uint32_t n, const Meta &meta)
 {
-    if (n < wire::head_payload_bytes) {
-        // Room in front, as in put_chain().
-        std::byte whole[wire::head_payload_offset + wire::head_payload_bytes] = {};
-        copy_short(whole + wire::head_payload_offset, from, n);
-        out.add_head(at, n, wire::Kind::inlined, meta.flags,
-                     Body(meta.data, whole + wire::head_payload_offset, n));
-        return;
-    }
     constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
     constexpr auto full = static_cast<uint32_t>(wire::cont_payload_bytes);
-    out.add_head(at, n, wire::Kind::inlined, meta.flags, Body(meta.data, from, head));
+    if (n <= head) {
+        out.add_head(i, at, n, wire::Kind::inlined, meta.flags, Body(meta.data, from, n));
+        return;
+    }
+    out.add_head(i, at, n, wire::Kind::inlined, meta.flags, Body(meta.data, from, head));
     from += head;
     n -= head;
-    for (; n >= full; n -= full, from += full)
-        out.add_rest(++at, from, full);
-    if (n > 0)
-        out.add_rest(++at, from, n);
+    for (; n > full; n -= full, from += full)
+        out.add_rest(++i, at, from, full);
+    out.add_rest(++i, at, from, n);
 }
 
+/// Whether a line can be put together from where the message lies: Body reads beyond its bytes.
+[[gnu::always_inline]] inline bool readable(const rte_mbuf *m, uint16_t data_off, uint32_t n)
+{
+    return Body::readable == 0 || n >= Body::readable ||
+           static_cast<int>(m->buf_len) - data_off >= Body::readable;
+}
+
+/// An inline message in pieces, or at the end of its buffer, or of the ring.
 template <MemPolicy Mem>
-[[gnu::noinline]] void put_chain(Chunk<Mem> &out, uint32_t at, const rte_mbuf *m, const Meta &meta)
+[[gnu::noinline]] void put_chain(Tx &q, Chunk<Mem> &out, uint32_t i, const rte_mbuf *m,
+                                 const Meta &meta)
 {
     // Room in front: Body addresses the start of the line, even where it reads nothing there.
     std::byte room[wire::head_payload_offset + wire::inline_bytes_max];
@@ -326,7 +389,8 @@ template <MemPolicy Mem>
         __builtin_memcpy(gathered + n, rte_pktmbuf_mtod(s, const std::byte *), s->data_len);
         n += s->data_len;
     }
-    put_lines<Mem>(out, at, gathered, n, meta);
+    AroundTheEnd<Mem> at(q.ring, out.position(i));
+    put_lines<Mem>(out, i, at, gathered, n, meta);
 }
 
 /// Whether a message of one segment fits into a posted buffer that is known already.
@@ -345,9 +409,7 @@ template <MemPolicy Mem>
     const uint32_t n = m->pkt_len;
     std::byte *to = take_posted<Mem>(q);
     Mem::stream(to, rte_pktmbuf_mtod(m, const std::byte *), n, next_posted(q, to));
-    out.add_head(at, n, wire::Kind::posted, meta.flags, Body(meta.data));
-    out.has_posted();
-    count(q.stats.cpu_bytes, n);
+    put_posted_head(q, out, at, n, meta);
 }
 
 /// How a message went: what to say of it, and the lines it took.
@@ -356,7 +418,7 @@ struct Taken {
     uint32_t lines;
 };
 
-/// Whatever is not an inline message of one segment. @param at its first line in the chunk
+/// Whatever put_run() leaves. @param at its first line in the chunk
 template <MemPolicy Mem>
 [[gnu::noinline]] Taken put_other(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
                                   const Meta &meta)
@@ -376,7 +438,7 @@ template <MemPolicy Mem>
     if (put == Put::taken && posted)
         put = put_posted<Mem>(q, out, at, m, meta);
     else if (put == Put::taken)
-        put_chain<Mem>(out, at, m, meta);
+        put_chain<Mem>(q, out, at, m, meta);
     return {put, lines};
 }
 
@@ -393,42 +455,12 @@ public:
         __builtin_memcpy(&word_, &m->rearm_data, sizeof(word_));
     }
     [[gnu::always_inline]] uint16_t data_off() const { return static_cast<uint16_t>(word_); }
-    [[gnu::always_inline]] bool one_segment() const
-    {
-        return static_cast<uint16_t>(word_ >> 32) == 1;
-    }
     /// One segment, one holder.
     [[gnu::always_inline]] bool alone() const
     {
         return static_cast<uint32_t>(word_ >> 16) == (1u | 1u << 16);
     }
 };
-
-template <MemPolicy Mem>
-[[gnu::always_inline]] inline Taken put_message(Tx &q, Chunk<Mem> &out, uint32_t at, uint32_t &room,
-                                                const rte_mbuf *m, Rearmed r, const Meta &meta)
-{
-    const uint32_t n = m->pkt_len;
-    if (n > q.inline_max || !r.one_segment() || m->data_len != n) [[unlikely]] {
-        const Taken taken = put_other<Mem>(q, out, at, m, meta);
-        room = room_of(q) - at;
-        return taken;
-    }
-    const std::byte *data = static_cast<const std::byte *>(m->buf_addr) + r.data_off();
-    const bool readable =
-        Body::readable == 0 || static_cast<int>(m->buf_len) - r.data_off() >= Body::readable;
-    if (n <= wire::head_payload_bytes && readable) {
-        const Put put = reserve_lines<Mem>(q, 1, room);
-        if (put == Put::taken) [[likely]]
-            out.add_head(at, n, wire::Kind::inlined, meta.flags, Body(meta.data, data, n));
-        return {put, 1};
-    }
-    const uint32_t lines = wire::inline_lines(n);
-    const Put put = reserve_lines<Mem>(q, lines, room);
-    if (put == Put::taken) [[likely]]
-        put_lines<Mem>(out, at, data, n, meta);
-    return {put, lines};
-}
 
 /// One put for mbufs of one pool that nobody else holds; else the long way.
 [[gnu::always_inline]] inline void free_sent(rte_mbuf **mbufs, unsigned n, bool simple)
@@ -446,6 +478,46 @@ template <MemPolicy Mem>
            (m->ol_flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) == 0;
 }
 
+/// What has gone into a chunk.
+struct Progress {
+    unsigned messages;
+    uint32_t lines;
+    uint64_t bytes;
+};
+
+/// Puts in the next messages, up to the first that is not the usual one: inline, of one segment,
+/// nobody else's, of the same pool as the others, before the end of the ring, of the known room and
+/// of the chunk.
+template <MemPolicy Mem, bool HasMeta>
+[[gnu::always_inline]] inline Progress put_run(const Tx &q, Chunk<Mem> &out, Progress p,
+                                               rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
+                                               const rte_mempool *pool)
+{
+    static constexpr Meta no_meta{};
+    StraightOn<Mem> at(q.ring, out.position(p.lines));
+    const uint32_t inline_max = q.inline_max;
+    const uint32_t end =
+        p.lines + std::min({at.left(), room_of(q) - p.lines, chunk_lines - p.lines});
+    for (; p.messages < n; p.messages++) {
+        const rte_mbuf *m = mbufs[p.messages];
+        if (m == nullptr) [[unlikely]]
+            break;
+        const Rearmed r(m);
+        const uint32_t length = m->pkt_len;
+        if (length > inline_max || m->data_len != length || !frees_simply(m, r, pool) ||
+            !readable(m, r.data_off(), length))
+            break;
+        const uint32_t lines = wire::inline_lines(length);
+        if (end - p.lines < lines)
+            break;
+        put_lines<Mem>(out, p.lines, at, static_cast<const std::byte *>(m->buf_addr) + r.data_off(),
+                       length, HasMeta ? meta[p.messages] : no_meta);
+        p.lines += lines;
+        p.bytes += length;
+    }
+    return p;
+}
+
 struct Sent {
     unsigned messages;
     Put why; ///< what ended it; taken: the chunk or the burst was at its end
@@ -458,43 +530,46 @@ template <MemPolicy Mem, bool HasMeta>
     constexpr uint32_t stop_at = chunk_lines - wire::inline_lines(wire::inline_bytes_max);
     static constexpr Meta no_meta{};
     Chunk<Mem> out(q.ring, q.head);
-    uint32_t lines = 0, room = room_of(q);
-    unsigned done = 0;
-    Put why = Put::taken;
-    uint64_t bytes = 0, posted = 0;
-    bool simple = true;
     const rte_mempool *pool = mbufs[0] != nullptr ? mbufs[0]->pool : nullptr;
-    for (; done < n && lines <= stop_at; done++) {
-        const rte_mbuf *m = mbufs[done];
-        if (m == nullptr) [[unlikely]] {
-            why = Put::invalid;
-            break;
-        }
-        const Rearmed r(m);
-        const Taken taken =
-            put_message<Mem>(q, out, lines, room, m, r, HasMeta ? meta[done] : no_meta);
-        if (taken.put != Put::taken) [[unlikely]] {
+    Progress p{};
+    Put why = Put::taken;
+    uint64_t posted = 0;
+    bool simple = true;
+    do {
+        p = put_run<Mem, HasMeta>(q, out, p, mbufs, meta, n, pool);
+        // Messages that are too long for the ring come in rows, like all others.
+        while (p.messages < n && p.lines <= stop_at) {
+            const rte_mbuf *m = mbufs[p.messages];
+            if (m == nullptr) [[unlikely]] {
+                why = Put::invalid;
+                break;
+            }
+            const Taken taken =
+                put_other<Mem>(q, out, p.lines, m, HasMeta ? meta[p.messages] : no_meta);
             why = taken.put;
-            break;
+            if (why != Put::taken)
+                break;
+            p.messages++;
+            p.lines += taken.lines;
+            p.bytes += m->pkt_len;
+            simple &= frees_simply(m, Rearmed(m), pool);
+            if (m->pkt_len <= q.inline_max)
+                break;
+            posted++;
         }
-        lines += taken.lines;
-        room -= taken.lines;
-        bytes += m->pkt_len;
-        posted += m->pkt_len > q.inline_max;
-        simple &= frees_simply(m, r, pool);
-    }
-    if (done == 0)
+    } while (p.messages < n && p.lines <= stop_at && why == Put::taken);
+    if (p.messages == 0)
         return {0, why};
-    out.publish(lines);
+    out.publish(p.lines);
     if (posted == 1 && n == 1)
-        own_next_posted<Mem>(q, bytes);
-    count(q.head, lines);
-    q.messages += done;
-    count(q.stats.messages, done);
-    count(q.stats.bytes, bytes);
+        own_next_posted<Mem>(q, p.bytes);
+    count(q.head, p.lines);
+    q.messages += p.messages;
+    count(q.stats.messages, p.messages);
+    count(q.stats.bytes, p.bytes);
     count(q.stats.cpu_messages, posted);
-    free_sent(mbufs, done, simple);
-    return {done, why};
+    free_sent(mbufs, p.messages, simple);
+    return {p.messages, why};
 }
 
 /// Counts what ended a burst. @return what to say when nothing was taken.

@@ -41,6 +41,11 @@ struct RingPlace {
     {
         return lines + (position & mask) * wire::line_bytes;
     }
+    /// Lines from a position to the end of the ring: they follow one another and carry one tag.
+    [[gnu::always_inline]] uint32_t left(uint64_t position) const
+    {
+        return mask + 1 - (static_cast<uint32_t>(position) & mask);
+    }
     [[gnu::always_inline]] uint32_t tag(uint64_t position) const
     {
         return base + 1 + static_cast<uint32_t>(position >> shift);
@@ -91,12 +96,13 @@ struct alignas(64) Tx {
 };
 
 struct alignas(64) Rx {
-    RingPlace ring;     ///< own message ring
-    uint64_t tail;      ///< lines consumed in this epoch
-    uint32_t messages;  ///< consumed in this epoch, modulo 2^32
-    uint32_t returned;  ///< lines credited to the peer, modulo 2^32
-    uint32_t small_max; ///< longest message of one line, minding max_message
-    uint32_t batch;     ///< credits return when this many are due
+    RingPlace ring;          ///< own message ring
+    uint64_t tail;           ///< lines consumed in this epoch
+    uint32_t messages;       ///< consumed in this epoch, modulo 2^32
+    uint32_t returned;       ///< lines credited to the peer, modulo 2^32
+    uint32_t few_lines_max;  ///< longest inline message of two lines, minding max_message
+    uint32_t many_lines_max; ///< longest whose lines may be copied whole, minding it too
+    uint32_t batch;          ///< credits return when this many are due
     uint16_t port;
     bool open;
     bool broken;

@@ -25,9 +25,10 @@ struct Isa {
 Isa best_isa()
 {
     // BW and VL for the masked byte loads of Body; the operating system's part is in the flags.
-    if (has(RTE_CPUFLAG_AVX512F) && has(RTE_CPUFLAG_AVX512BW) && has(RTE_CPUFLAG_AVX512VL))
+    const bool bmi2 = has(RTE_CPUFLAG_BMI2);
+    if (bmi2 && has(RTE_CPUFLAG_AVX512F) && has(RTE_CPUFLAG_AVX512BW) && has(RTE_CPUFLAG_AVX512VL))
         return {&avx512::plain_ops, &avx512::write_combining_ops, &avx512::direct_store_ops};
-    if (has(RTE_CPUFLAG_AVX2))
+    if (bmi2 && has(RTE_CPUFLAG_AVX2))
         return {&avx2::plain_ops, &avx2::write_combining_ops, &avx2::direct_store_ops};
     return {&sse4::plain_ops, &sse4::write_combining_ops, &sse4::direct_store_ops};
 }
