@@ -120,6 +120,19 @@ TEST_P(Burst, NothingBehindAShortMessageLeaves)
         EXPECT_EQ(pair.rx_setup.ring[i], std::byte{0});
 }
 
+TEST_P(Burst, NothingOfAMessageLeavesWithTheNext)
+{
+    Pair pair(ops());
+    rte_mbuf *m = pair.message(1000, 1);
+    ASSERT_EQ(pair.tx(&m, nullptr, 1), 1);
+    const uint64_t second = pair.tx_half->head;
+    m = pair.message(wire::head_payload_bytes + 1, 2);
+    ASSERT_EQ(pair.tx(&m, nullptr, 1), 1);
+    const std::byte *rest = pair.rx_setup.ring + (second + 1) * wire::line_bytes;
+    for (size_t i = wire::cont_payload_offset + 1; i < wire::line_bytes; i++)
+        EXPECT_EQ(rest[i], std::byte{0}) << i;
+}
+
 TEST_P(Burst, AMessageAtTheVeryEndOfItsBuffer)
 {
     Pair pair(ops());

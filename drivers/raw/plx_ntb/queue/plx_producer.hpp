@@ -132,7 +132,11 @@ public:
             words_[i] = word;
             Mem::copy(line + wire::cont_payload_offset, from, n);
         } else if constexpr (Mem::whole_lines) {
-            store_rest(staged(i), from, n, word);
+            // All of it goes out, what lay on the stack before included.
+            std::byte *whole = staged(i);
+            if (n < wire::cont_payload_bytes)
+                __builtin_memset(whole, 0, wire::line_bytes);
+            store_rest(whole, from, n, word);
         } else {
             Mem::rest(line, from, n, word);
         }
