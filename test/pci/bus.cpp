@@ -76,10 +76,6 @@ Sysfs &sysfs()
 {
     return *tree;
 }
-const std::string &why_no_bus()
-{
-    return obstacle;
-}
 
 void OnTheBus::SetUp()
 {

@@ -13,10 +13,9 @@
 namespace test
 {
 
-/// The tree on which EAL started, or why it did not: EAL maps PCI functions of UIO drivers only
-/// with bus addresses that are physical, so it takes root and huge pages.
+/// The tree on which EAL started. It maps PCI functions of UIO drivers only with bus addresses that
+/// are physical, so it takes root and huge pages; without them every case says so and is skipped.
 Sysfs &sysfs();
-const std::string &why_no_bus();
 
 class OnTheBus : public testing::Test
 {

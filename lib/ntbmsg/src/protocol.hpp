@@ -38,10 +38,6 @@ constexpr uint16_t word_slot(uint32_t word)
 {
     return static_cast<uint16_t>(word);
 }
-constexpr uint16_t word_generation(uint32_t word)
-{
-    return static_cast<uint16_t>(word >> 16);
-}
 
 constexpr uint64_t header(uint32_t word, uint32_t argument)
 {

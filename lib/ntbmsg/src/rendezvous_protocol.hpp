@@ -18,7 +18,6 @@ enum RendezvousOp : uint8_t {
     op_try = 13,    ///< payload: the u64 that was stored into the last piece
     op_tried = 14,  ///< argument: 1 it is there, 0 it is not
 };
-inline constexpr uint8_t rendezvous_first = op_rts, rendezvous_last = op_filled;
 inline constexpr uint8_t rendezvous_worker_first = op_fence, rendezvous_worker_last = op_tried;
 
 /// Most pieces in one CTS.

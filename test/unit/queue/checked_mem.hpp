@@ -21,8 +21,7 @@ class MemModel
     struct Store {
         std::byte *at; ///< inside one aligned word
         uint8_t bytes;
-        bool release; ///< arrives after everything that was stored before it
-        bool whole_line;
+        bool release;    ///< arrives after everything that was stored before it
         unsigned fences; ///< fences before it
         std::byte data[64];
     };
@@ -70,7 +69,7 @@ public:
         while (n > 0) {
             const size_t room = 8 - reinterpret_cast<uintptr_t>(to) % 8;
             const size_t now = n < room ? n : room;
-            Store s{to, static_cast<uint8_t>(now), false, false, fences_, {}};
+            Store s{to, static_cast<uint8_t>(now), false, fences_, {}};
             std::memcpy(s.data, from, now);
             waiting_.push_back(s);
             to += now, from += now, n -= now;
@@ -78,13 +77,13 @@ public:
     }
     void word(std::byte *to, uint64_t w, bool release)
     {
-        Store s{to, 8, release, false, fences_, {}};
+        Store s{to, 8, release, fences_, {}};
         std::memcpy(s.data, &w, sizeof(w));
         waiting_.push_back(s);
     }
     void line(std::byte *to, const std::byte *from)
     {
-        Store s{to, 64, false, true, fences_, {}};
+        Store s{to, 64, false, fences_, {}};
         std::memcpy(s.data, from, 64);
         waiting_.push_back(s);
     }

@@ -90,7 +90,6 @@ public:
     static constexpr unsigned data_window = 0;   ///< BAR2/3
     static constexpr unsigned shared_window = 1; ///< back to back, second half of BAR4/5; else all
     static constexpr unsigned requesters_max = facts::lut_entry_count - 2;
-    static constexpr unsigned spads_max = facts::spad_count + facts::test_pattern_count;
 
     /// Identifies the chip and checks the plan against it; writes nothing.
     /// @return 0; -ENODEV, -ENOTSUP as identify(), or the link side back to back; -EINVAL the
