@@ -5,162 +5,16 @@
 #include "dma_regs.hpp"
 #include "interrupt.hpp"
 #include "plx_fields.hpp"
-#include "plx_ids.hpp"
+#include "reg_place.hpp"
 
 namespace plx::twin
 {
 
 namespace
 {
-using facts::Access;
-using facts::Block;
 using facts::Side;
 namespace reg = facts::reg;
 namespace field = facts::field;
-
-constexpr uint32_t page_mask = facts::block_size - 1;
-constexpr uint32_t words_per_page = facts::block_size / 4;
-
-// ---- which register lies where
-
-// The kinds of 4 KiB blocks in the CSR space; each is laid out once.
-enum Page : uint8_t {
-    port0,
-    station,
-    port,
-    nt_virtual,
-    nt_link,
-    alut,
-    dma_function,
-    page_kinds,
-    absent
-};
-
-enum class Kind : uint8_t { missing, ro, rw, w1s, w1c };
-
-struct Layout {
-    Kind kind[page_kinds][words_per_page];
-};
-
-// `unknown` means that no source tells; plain storage is the likeliest answer. `mixed` registers
-// are storage with the masks of writable_bits() and clearing_bits().
-constexpr Kind kind_of(Access access)
-{
-    switch (access) {
-    case Access::ro:
-        return Kind::ro;
-    case Access::w1s:
-        return Kind::w1s;
-    case Access::w1c:
-        return Kind::w1c;
-    default:
-        return Kind::rw;
-    }
-}
-
-// A DMA function has the header and the capabilities of the NT endpoints (1.6).
-constexpr bool is_header(const facts::Reg &r)
-{
-    return r.block == Block::nt_both && r.offset < dma_reg::global_control;
-}
-
-constexpr bool lies_in(const facts::Reg &r, Page page)
-{
-    switch (r.block) {
-    case Block::chip:
-        return page == port0;
-    case Block::station:
-        return page == port0 || page == station;
-    case Block::port:
-        return page == port0 || page == station || page == port;
-    case Block::nt_both:
-        return page == nt_virtual || page == nt_link || (page == dma_function && is_header(r));
-    case Block::nt_virtual:
-        return page == nt_virtual;
-    case Block::nt_link:
-        return page == nt_link;
-    case Block::alut:
-        return page == alut;
-    case Block::dma:
-        return page == dma_function;
-    }
-    return false;
-}
-
-constexpr Layout layout = [] {
-    Layout l{};
-    for (const facts::Reg &r : facts::regs)
-        for (uint8_t page = 0; page < page_kinds; page++)
-            for (uint32_t i = 0; lies_in(r, static_cast<Page>(page)) && i < r.count; i++)
-                if (r.offset + i * r.stride < facts::block_size)
-                    l.kind[page][(r.offset + i * r.stride) / 4] = kind_of(r.access);
-    return l;
-}();
-
-struct Place {
-    Page page = absent;
-    unsigned nt = 0;
-    uint32_t at = 0; ///< inside the page
-};
-
-Place nt_place(const Chip &chip, uint32_t offset)
-{
-    const uint32_t from_top = (facts::bar0_size - 1 - offset) / facts::block_size;
-    const unsigned nt = from_top / 2;
-    const Page page = from_top % 2 == 0 ? nt_link : nt_virtual;
-    if (!facts::nt_port(get(chip, reg::vs0_upstream), nt).enabled)
-        return {};
-    return {page, nt, offset & page_mask};
-}
-
-Place place_of(const Chip &chip, uint32_t offset)
-{
-    const uint32_t block = offset / facts::block_size;
-    if (offset >= facts::bar0_size || offset % 4 != 0)
-        return {};
-    if (offset >= nt_base(facts::nt_count - 1, Side::virt))
-        return nt_place(chip, offset);
-    if (offset >= facts::alut_array0_base)
-        return {alut, 0, offset & page_mask};
-    unsigned channel = 0;
-    if (in_dma_function(chip, offset, &channel))
-        return {dma_function, 0, offset & page_mask};
-    if (block >= facts::port_count)
-        return {};
-    if (block % facts::ports_per_station != 0)
-        return {port, 0, offset & page_mask};
-    return {block == 0 ? port0 : station, 0, offset & page_mask};
-}
-
-Kind kind_at(const Place &place)
-{
-    return place.page == absent ? Kind::missing : layout.kind[place.page][place.at / 4];
-}
-
-// Doorbells and scratchpads are one set of registers, seen in both blocks of an NT port; the
-// clear registers of a pair are another view of the set registers (FBSD, VCA R; D).
-uint32_t canonical(const Place &place, uint32_t offset)
-{
-    if (place.page != nt_virtual && place.page != nt_link)
-        return offset;
-    if (place.at < reg::db_virt_set || place.at >= reg::spad[facts::spad_count])
-        return offset;
-    const uint32_t home = nt_base(place.nt, Side::virt);
-    if (place.at >= reg::spad[0])
-        return home + place.at;
-    switch (place.at) {
-    case reg::db_virt_clear:
-        return home + reg::db_virt_set;
-    case reg::db_virt_mask_clear:
-        return home + reg::db_virt_mask_set;
-    case reg::db_link_clear:
-        return home + reg::db_link_set;
-    case reg::db_link_mask_clear:
-        return home + reg::db_link_mask_set;
-    default:
-        return home + place.at;
-    }
-}
 
 // ---- what a write may change
 
@@ -176,11 +30,6 @@ struct WriteMask {
     uint32_t clear = 0;    ///< ones clear
     uint32_t constant = 0; ///< read as one
 };
-
-constexpr bool within(facts::RegArray array, uint32_t at)
-{
-    return at >= array.first && at < array.first + array.count * array.stride;
-}
 
 // Header and capabilities, as every endpoint of the chip has them.
 WriteMask header_mask(uint32_t at)
@@ -339,81 +188,6 @@ uint32_t link_status(bool link_up)
     constexpr uint32_t lanes = 8;
     return link_up ? field::link_speed.put(gen3) | field::link_width.put(lanes) : 0;
 }
-
-// ---- power-on
-
-// A production board with two NT ports, 8 and 9 (EEP R); its VS_DEBUG lets
-// both be reached (bits 28 and 29: I).
-constexpr uint32_t image_two_nt_upstream = 0xC0292800;
-constexpr uint32_t image_two_nt_debug = 0x33000000;
-
-void set(Chip &chip, uint32_t offset, uint32_t value)
-{
-    chip.csr[offset / 4].store(value);
-}
-void set64(Chip &chip, uint32_t offset, uint64_t value)
-{
-    set(chip, offset, static_cast<uint32_t>(value));
-    set(chip, offset + 4, static_cast<uint32_t>(value >> 32));
-}
-
-// The table's reset values for one page of the CSR space.
-void reset_page(Chip &chip, uint32_t base, Page page)
-{
-    for (const facts::Reg &r : facts::regs)
-        if (lies_in(r, page) && r.reset.mark != facts::Mark::unknown &&
-            r.offset < facts::block_size)
-            set(chip, base + r.offset, r.reset.value);
-}
-
-void set_identity(Chip &chip, unsigned nt, Side side)
-{
-    const uint32_t base = nt_base(nt, side);
-    const uint32_t device =
-        (side == Side::virt ? facts::device_nt0_virtual : facts::device_nt0_link) + nt;
-    set(chip, base + reg::pci_id, device << 16 | facts::vendor_plx);
-    set(chip, base + reg::pci_class_revision, facts::class_nt << 8 | silicon_revision);
-    set(chip, base + reg::pci_subsystem_id, chip_number << 16 | facts::vendor_plx);
-    set(chip, base + reg::nt_port_id,
-        field::nt_index.put(nt) | field::link_side.put(side == Side::link));
-    set(chip, base + reg::pcie_link_cap,
-        field::port_number.put(facts::nt_port(get(chip, reg::vs0_upstream), nt).port));
-}
-
-void reset_nt(Chip &chip, unsigned nt, Side side, const PowerOn &values)
-{
-    const uint32_t base = nt_base(nt, side);
-    reset_page(chip, base, side == Side::link ? nt_link : nt_virtual);
-    set_identity(chip, nt, side);
-    set64(chip, base + reg::bar_setup(side, 2), setup_64bit(values.bar_bytes[index_of(side)][0]));
-    set64(chip, base + reg::bar_setup(side, 4), setup_64bit(values.bar_bytes[index_of(side)][1]));
-}
-
-// xorshift64*: any seed but 0 will do.
-uint32_t garbage(uint64_t &state)
-{
-    state ^= state >> 12;
-    state ^= state << 25;
-    state ^= state >> 27;
-    return static_cast<uint32_t>(state * 0x2545F4914F6CDD1D >> 32);
-}
-
-bool kept_by_firmware(const Place &place, uint32_t offset, bool shared)
-{
-    const Side side = place.page == nt_link ? Side::link : Side::virt;
-    const uint32_t first = reg::bar_setup(side, 2) - 4;
-    const bool bars =
-        within(reg::pci_bar, place.at) || (place.at >= first && place.at < first + 20);
-    return offset == reg::vs0_upstream ||
-           (bars && (place.page == nt_virtual || (shared && place.page == nt_link)));
-}
-
-// What only an EEPROM gives, as far as any source tells.
-bool shares_out_dma(uint32_t offset)
-{
-    const uint32_t first = facts::dma_base(0);
-    return offset == first + dma_reg::global_control || offset == first + dma_reg::port_assign;
-}
 } // namespace
 
 CablePort cable_port(const Chip &chip)
@@ -491,62 +265,6 @@ bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns, uin
         return false;
     chip.routes.fetch_add(1); // after the write: who still sees the old count has looked before it
     return true;
-}
-
-void power_on(Chip &chip, const PowerOn &values)
-{
-    for (uint32_t p = facts::port_count; p-- > 0;)
-        reset_page(chip, facts::port_base(p),
-                   p == 0                              ? port0
-                   : p % facts::ports_per_station == 0 ? station
-                                                       : port);
-    if (cabled_nt(chip) == 1) {
-        set(chip, reg::vs0_upstream, image_two_nt_upstream);
-        set(chip, reg::vs_debug, image_two_nt_debug);
-    }
-    for (unsigned nt = 0; nt < facts::nt_count; nt++)
-        for (const Side side : {Side::virt, Side::link})
-            if (facts::nt_port(get(chip, reg::vs0_upstream), nt).enabled)
-                reset_nt(chip, nt, side, values);
-    power_on_dma(chip, values);
-}
-
-void reset_dma_block(Chip &chip, unsigned channel)
-{
-    reset_page(chip, facts::dma_base(channel), dma_function);
-}
-
-void reset_link_block(Chip &chip, const PowerOn &values)
-{
-    const uint32_t base = nt_block(chip, Side::link);
-    for (uint32_t at = 0; at < facts::block_size; at += 4)
-        set(chip, base + at, 0);
-    reset_nt(chip, cabled_nt(chip), Side::link, values);
-}
-
-void scramble(Chip &chip, uint64_t seed, bool shared)
-{
-    uint64_t state = seed * 2 + 1;
-    for (uint32_t offset = 0; offset < facts::bar0_size; offset += 4) {
-        const Place place = place_of(chip, offset);
-        if (kind_at(place) != Kind::missing && !kept_by_firmware(place, offset, shared) &&
-            !shares_out_dma(offset))
-            reg_write(chip, offset, garbage(state), 0);
-    }
-    for (std::atomic<uint32_t> &engine : chip.dma_state)
-        engine.store(dma_ran | dma_stale);
-    const uint32_t errors = nt_block(chip, Side::virt) + reg::link_err_status;
-    chip.csr[errors / 4].fetch_or(garbage(state) & facts::link_err_all);
-}
-
-void preset(Chip &chip, uint32_t offset, uint32_t value)
-{
-    const Place place = place_of(chip, offset);
-    const bool upstream = offset == reg::vs0_upstream;
-    if (kind_at(place) == Kind::missing || (!upstream && kept_by_firmware(place, offset, false)) ||
-        (upstream && !facts::nt_port(value, cabled_nt(chip)).enabled))
-        return;
-    set(chip, offset, value);
 }
 
 } // namespace plx::twin
