@@ -13,6 +13,16 @@ uint16_t queue_of(const Worker &w)
     return static_cast<uint16_t>(w.endpoint->queues + w.index);
 }
 
+/// There is something to do of which no event tells. What could not be sent is tried again by
+/// polling: nothing tells when there is room.
+bool has_work(const Worker &w)
+{
+    constexpr uint32_t to_be_polled =
+        chore_hello | chore_owing | chore_notes | chore_operations | chore_rendezvous;
+    const bool up = w.endpoint->up.load(std::memory_order_acquire);
+    return connection_changed(w) || (up && ((w.chores & to_be_polled) != 0 || !w.stalled.empty()));
+}
+
 /// Calls of other threads wake the one that polls: it looks for them once more, after it has said
 /// that it sleeps, and they look whether it does once they have called. One of the two sees the
 /// other. @return false: there are some
@@ -61,19 +71,18 @@ int ntbmsg_worker_arm(ntbmsg_worker *worker)
     if (!is_live(worker, __func__))
         return -EINVAL;
     const Using use(watch_of(*worker), "worker", __func__);
-    constexpr uint32_t to_be_polled =
-        chore_hello | chore_owing | chore_notes | chore_operations | chore_rendezvous;
     Worker &w = *worker;
     notice_loss(w);
     look_soon(w);
     do_chores(w);
-    // What could not be sent is tried again by polling: nothing tells when there is room.
-    const bool up = w.endpoint->up.load(std::memory_order_acquire);
-    if (up && ((w.chores & to_be_polled) != 0 || !w.stalled.empty()))
+    if (has_work(w))
         return 1;
     const int rc = rte_pmd_plx_ntb_rx_arm(w.endpoint->dev_id, queue_of(w));
-    if (rc != 0 || arm_for_calls(w))
+    if (rc != 0)
         return rc;
+    // A connection that was lost, or came back, since the last look has woken nobody.
+    if (arm_for_calls(w) && !has_work(w))
+        return 0;
     disarm(w);
     return 1;
 }

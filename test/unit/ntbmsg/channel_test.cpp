@@ -238,6 +238,29 @@ TEST_F(Channel, WhoArmsAfterATimeOutHasLookedAtIt)
     ntbmsg_clock_set(nullptr);
 }
 
+/// Loses the peer as soon as the time is asked for.
+uint64_t losing_clock()
+{
+    rte_rawdev_stop(rte_rawdev_get_dev_id("raw_plx_ntb0"));
+    return hand_us;
+}
+
+TEST_F(Channel, ALossWhileItArmsIsNotSleptThrough)
+{
+    bring_up();
+    ntbmsg_channel *near = nullptr;
+    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &near), 0); // it has a deadline
+    settle();
+    ntbmsg_clock_set(losing_clock);
+    EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 1);
+    ntbmsg_clock_set(nullptr);
+    ntbmsg_worker_poll(near_worker_);
+    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_LOST);
+    EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 0) << "nothing to do until somebody comes";
+    ntbmsg_worker_disarm(near_worker_);
+    give_back({near});
+}
+
 TEST_F(Channel, AnAnswerThatComesTooLateIsTakenBack)
 {
     bring_up();
