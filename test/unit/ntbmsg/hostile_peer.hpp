@@ -141,7 +141,7 @@ protected:
     unsigned fill_ring(ntbmsg_channel *channel)
     {
         unsigned sent = 0;
-        for (const size_t bytes : {64, 0}) {
+        for (const size_t bytes : {size_t{64}, size_t{0}}) {
             while (sent < 1000 && send_one(near_, channel, bytes, 0) == 1)
                 ++sent;
         }
