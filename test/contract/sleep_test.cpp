@@ -90,6 +90,17 @@ TEST_P(Sleep, MessageWakes)
     EXPECT_EQ(far().end().rc, 0);
 }
 
+TEST_P(Sleep, AnotherThreadWakes)
+{
+    bring_up();
+    arm();
+    std::thread([&] { EXPECT_EQ(rte_pmd_plx_ntb_rx_wake(id(), 0), 0); }).join();
+    EXPECT_TRUE(readable(patience_ms));
+    EXPECT_EQ(rte_pmd_plx_ntb_rx_disarm(id(), 0), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_rx_wake(id(), 0), 0);
+    EXPECT_FALSE(readable(0)) << "nobody is armed";
+}
+
 TEST_P(Sleep, WorksInRteEpoll)
 {
     bring_up();
@@ -272,6 +283,7 @@ TEST_P(Sleep, RefusesWhatIsNotThere)
         EXPECT_EQ(rte_pmd_plx_ntb_rx_event_fd(device, queue), -ENODEV);
         EXPECT_EQ(rte_pmd_plx_ntb_rx_arm(device, queue), -ENODEV);
         EXPECT_EQ(rte_pmd_plx_ntb_rx_disarm(device, queue), -ENODEV);
+        EXPECT_EQ(rte_pmd_plx_ntb_rx_wake(device, queue), -ENODEV);
         EXPECT_EQ(rte_pmd_plx_ntb_rx_wait(device, queue, 0), -ENODEV);
     }
     EXPECT_EQ(rte_pmd_plx_ntb_rx_disarm(id(), 0), 0) << "not armed";
