@@ -3,15 +3,30 @@
 
 import json
 import socket
+import time
+
+
+def connect(path, patience):
+    """Retried: the socket's name is there a moment before anybody listens."""
+    deadline = time.monotonic() + patience
+    while True:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.settimeout(patience)
+        try:
+            connection.connect(str(path))
+            return connection
+        except ConnectionRefusedError:
+            connection.close()
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(0.005)
 
 
 class Telemetry:
     """ask(command) gives what DPDK's telemetry answers."""
 
     def __init__(self, path, patience):
-        self.connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.connection.settimeout(patience)
-        self.connection.connect(str(path))
+        self.connection = connect(path, patience)
         self.connection.recv(1 << 16)
 
     def __call__(self, command):
