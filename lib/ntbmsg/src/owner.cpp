@@ -305,7 +305,8 @@ bool owner_flush(Worker &w, Channel &c)
         return true;
     if (!send_held(w, c, o->held))
         return false;
-    uint32_t turn = std::min(w.reads_left, reads_a_turn);
+    // Where nobody else waits it may have all there is.
+    uint32_t turn = w.operating.empty() ? w.reads_left : std::min(w.reads_left, reads_a_turn);
     while (o->answered != o->next_request) {
         Answer &a = o->answers[o->answered % protocol::requests_max];
         if (a.kind == Answer::Kind::imm && !tell_imm(c, a))
