@@ -6,11 +6,12 @@
 Both have to end well, and the client has to say each TEXT.
 """
 
-import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+
+from echo_hosts import pick_cores
 
 # For machines that are slow, busy or instrumented. Nothing waits for this long when all is well.
 PATIENCE = 150
@@ -27,10 +28,10 @@ def start(folder, program, role, core):
 
 def main():
     server, serves, client, asks, *texts = sys.argv[1:]
-    cores = sorted(os.sched_getaffinity(0))
+    cores = pick_cores()
     with tempfile.TemporaryDirectory(prefix="ntbmsg-example-") as name:
         folder = pathlib.Path(name)
-        hosts = [start(folder, server, serves, cores[0]), start(folder, client, asks, cores[-1])]
+        hosts = [start(folder, server, serves, cores[0]), start(folder, client, asks, cores[1])]
         try:
             for child, _ in reversed(hosts):
                 child.wait(timeout=PATIENCE)
