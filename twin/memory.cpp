@@ -96,86 +96,29 @@ void merge_late(uint8_t *to, const uint8_t *old, const uint8_t *copied, size_t b
             merge_piece(to + i, old + i, copied + i, compare_piece);
 }
 
-struct Range {
-    size_t start;
-    size_t end;
-};
-
-// Where the first page within a range of a memory file lies that somebody has touched, or the
-// range's end: all before it is zero. The range's start where the file cannot tell.
-size_t first_touched(int fd, Range in)
+void move_step(uint8_t *home, size_t bytes, const uint8_t *old, const Backing &next, size_t offset,
+               uint8_t *scratch)
 {
-    const off_t at = in.start < in.end ? lseek(fd, static_cast<off_t>(in.start), SEEK_DATA) : -1;
-    if (at < 0)
-        return in.start < in.end && errno != ENXIO ? in.start : in.end;
-    return std::min(static_cast<size_t>(at), in.end);
-}
-
-// A move of one block, step by step. The scratch memory is as long as a stride, and zero between
-// two steps.
-struct Move {
-    Block *block;
-    const uint8_t *old;
-    const Backing *next;
-    size_t stride;
-    uint8_t *scratch;
-
-    uint8_t *fresh(size_t at) const { return static_cast<uint8_t *>(next->mapped) + at; }
-};
-
-// What is zero is so in the new memory, whose pages stay untouched then.
-void copy_pieces(uint8_t *to, const uint8_t *from, size_t bytes)
-{
-    static constexpr uint8_t zeros[compare_piece] = {};
-    for (size_t i = 0; i < bytes; i += compare_piece)
-        if (memcmp(from + i, zeros, compare_piece) != 0)
-            memcpy(to + i, from + i, compare_piece);
-}
-
-void merge_step(const Move &move, Range step)
-{
-    const int fd = move.block->fd;
-    for (size_t at = first_touched(fd, step); at < step.end;) {
-        const size_t within = (at - step.start) % move.stride;
-        const size_t bytes = std::min(move.stride - within, step.end - at);
-        merge_late(move.fresh(at), move.old + at, move.scratch + within, bytes);
-        at = first_touched(fd, {at + bytes, step.end});
-    }
-}
-
-// @p data: the first touched page; everything before it is zero, and a step longer than a stride
-// has none. What is stored into untouched pages after that look is found by the second one.
-void move_step(const Move &move, Range step, size_t data)
-{
-    uint8_t *const copied = move.scratch + (data - step.start) % move.stride;
-    const size_t bytes = step.end - data;
-    if (bytes != 0) {
-        memcpy(copied, move.old + data, bytes);
-        copy_pieces(move.fresh(data), copied, bytes);
-    }
-    auto *const home = static_cast<uint8_t *>(move.block->base) + step.start;
-    if (map_shared(home, step.end - step.start, move.next->fd, step.start) == nullptr) {
+    auto *const fresh = static_cast<uint8_t *>(next.mapped) + offset;
+    memcpy(scratch, old, bytes);
+    memcpy(fresh, scratch, bytes);
+    if (map_shared(home, bytes, next.fd, offset) == nullptr) {
         // Half of the block is moved: neither way is safe to go on.
         fprintf(stderr, "plx twin: cannot map window memory: %s\n", strerror(errno));
         abort();
     }
-    merge_step(move, step);
-    if (bytes != 0)
-        memset(copied, 0, bytes);
+    merge_late(fresh, old, scratch, bytes);
 }
 
 // Once mmap() returns, no store through the old translation is in flight on any core (else the
 // kernel could not give the old pages to somebody else), so the search for late stores is complete.
-// Untouched memory goes in one step, however long: most of a block is.
-void move_all(const Move &move)
+void move_all(Block *block, const uint8_t *old, const Backing &next, uint8_t *scratch)
 {
-    const size_t all = move.block->bytes;
-    for (size_t done = 0; done < all;) {
-        const size_t data = first_touched(move.block->fd, {done, all});
-        const size_t empty = (data - done) / move.stride * move.stride;
-        const size_t end = std::min(done + (empty != 0 ? empty : move.stride), all);
-        move_step(move, {done, end}, std::min(data, end));
-        done = end;
+    auto *const home = static_cast<uint8_t *>(block->base);
+    const size_t stride = std::max({small_stride, block->page_bytes, next.page_bytes});
+    for (size_t done = 0; done < block->bytes; done += stride) {
+        const size_t bytes = std::min(stride, block->bytes - done);
+        move_step(home + done, bytes, old + done, next, done, scratch);
     }
 }
 } // namespace
@@ -213,14 +156,12 @@ void block_destroy(Block *block)
 int block_rehome(Block *block)
 {
     Backing next;
-    void *scratch = calloc(1, std::min(huge_page, block->bytes)); // a stride at the most
+    void *scratch = malloc(std::min(huge_page, block->bytes)); // a step at the most
     void *old = map_shared(nullptr, block->bytes, block->fd, 0);
     const bool ready = scratch != nullptr && old != nullptr &&
                        back(block->bytes, block->numa_node, block->page_bytes == huge_page, &next);
     if (ready) {
-        const size_t stride = std::max({small_stride, block->page_bytes, next.page_bytes});
-        move_all({block, static_cast<const uint8_t *>(old), &next, std::min(stride, block->bytes),
-                  static_cast<uint8_t *>(scratch)});
+        move_all(block, static_cast<const uint8_t *>(old), next, static_cast<uint8_t *>(scratch));
         munmap(next.mapped, block->bytes);
         close(block->fd);
         block->fd = next.fd;

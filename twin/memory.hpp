@@ -28,7 +28,7 @@ void block_destroy(Block *block);
 
 /// Moves the block to new memory below its own addresses: whoever mapped the old memory keeps an
 /// orphan. Threads of this process may load and store in the block meanwhile: none of their stores
-/// is lost, except that a byte changed and changed back within one step of the move may show the
+/// is lost, except that a byte changed and changed back within the move of its 2 MiB may show the
 /// value between. Falls back to 4 KiB pages. @return 0, or -ENOMEM and the memory is the same
 int block_rehome(Block *block);
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Windows as plain memory, and memory that is taken back without the borrower's help.
 #include "bench_pair.hpp"
-#include "memory.hpp"
 
 #include <cerrno>
 #include <sys/resource.h>
@@ -221,39 +220,6 @@ TEST_F(TwinMemory, LocalWritersLoseNothingWhileMemoryMoves)
     for (size_t page = 0; page < last.size(); page++)
         ASSERT_EQ(*reinterpret_cast<uint64_t *>(bytes() + page * 4096 + 64), last[page]);
     EXPECT_GT(last.back(), rounds);
-}
-
-// The same where nobody has been before: a move passes by what is untouched when it looks.
-void store_first_while_it_moves()
-{
-    constexpr size_t page_bytes = 4096;
-    constexpr size_t pages = 16 * mib / page_bytes;
-    twin::Block block;
-    ASSERT_EQ(twin::block_create(pages * page_bytes, -1, false, &block), 0);
-    auto *const base = static_cast<volatile uint64_t *>(block.base);
-    const auto word = [base](size_t page) { return base + page * page_bytes / sizeof(*base) + 8; };
-    std::atomic<bool> stop{false};
-    std::thread mover([&] {
-        while (!stop)
-            EXPECT_EQ(twin::block_rehome(&block), 0);
-    });
-    // Slowly, so that many come between a look and the move.
-    for (size_t page = 0; page < pages; page++) {
-        *word(page) = page + 1;
-        for (unsigned i = 0; i < 10'000 && !stop; i++)
-            ;
-    }
-    stop = true;
-    mover.join();
-    for (size_t page = 0; page < pages; page++)
-        ASSERT_EQ(*word(page), page + 1);
-    twin::block_destroy(&block);
-}
-
-TEST(TwinMemoryBlock, TheFirstStoreToAPageIsNotLostWhileItMoves)
-{
-    for (unsigned round = 0; round < 6; round++)
-        ASSERT_NO_FATAL_FAILURE(store_first_while_it_moves());
 }
 
 TEST_F(TwinMemory, DataPathsSurviveRemapsUnderThem)
