@@ -260,7 +260,8 @@ TEST_F(Dedicated, NoCallIsSleptThrough)
         const int fd = ntbmsg_worker_event_fd(near_worker_);
         while (!done) {
             const bool armed = poll_and_arm(near_worker_) == 0;
-            EXPECT_TRUE(!armed || is_readable(fd, patience_ms));
+            // What was done by the last call may be seen before the descriptor is armed.
+            EXPECT_TRUE(!armed || done || is_readable(fd, patience_ms));
             ntbmsg_worker_disarm(near_worker_);
         }
     });
