@@ -16,6 +16,8 @@ using namespace contract;
 namespace
 {
 
+/// Messages above the one go by posted buffers, from the other on by an engine.
+constexpr const char *inline_max = ",inline=256";
 constexpr uint32_t dma_min = 600;
 
 class Copy : public Pair
@@ -24,9 +26,10 @@ protected:
     /// Who sends how; the engine is asked for, whatever it would be worth.
     static HostSetup by_dma(const std::string &more = "")
     {
-        return {.devargs = patient + ",copy=dma,dma_min=" + std::to_string(dma_min) + more};
+        return {.devargs =
+                    patient + inline_max + ",copy=dma,dma_min=" + std::to_string(dma_min) + more};
     }
-    static HostSetup by_cpu() { return {.devargs = patient + ",copy=cpu"}; }
+    static HostSetup by_cpu() { return {.devargs = patient + inline_max + ",copy=cpu"}; }
     /// Unless told otherwise, no engine is the link side's of a chip that both share.
     static HostSetup far_by_dma(const std::string &more = "")
     {

@@ -87,7 +87,9 @@ TEST_P(Stable, AnEmptyPoolIsBackPressure)
 {
     HostSetup setup = stable();
     setup.config = {.buffers = 256, .buf_bytes = 512, .posted = 112, .max_message = 4096};
-    bring_up(setup, usual());
+    HostSetup sender = usual();
+    sender.config.inline_max = 256; // all by posted buffers
+    bring_up(setup, sender);
     const Stream s = stream(0, 11, 600, {700, 400, 3000});
     Order hold = traffic({}, {s});
     hold.keep = true;

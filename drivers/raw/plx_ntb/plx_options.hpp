@@ -29,7 +29,7 @@ struct Geometry {
     uint32_t buffers = 4096;
     uint32_t buf_bytes = 2048;
     uint32_t posted = 0; ///< buffers kept posted per queue pair, multiple of 14; 0: as fits buffers
-    uint32_t inline_max = 256;
+    uint32_t inline_max = 768;
     uint32_t max_message = 0; ///< 0: what the posted buffers hold
 };
 

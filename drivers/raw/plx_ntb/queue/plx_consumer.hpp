@@ -281,6 +281,8 @@ template <Lines L>
     const Rearm rearm(q.port);
     const std::byte *const first = q.ring.line(q.tail), *line = first;
     const size_t ahead = run.lines * wire::line_bytes;
+    const uint32_t whole_line_until =
+        q.inline_room - static_cast<uint32_t>(wire::cont_payload_bytes);
     uint64_t sum = 0;
     for (unsigned i = 0; i < n; i++) {
         const uint64_t word = run.words[i];
@@ -294,8 +296,12 @@ template <Lines L>
              done += static_cast<uint32_t>(wire::cont_payload_bytes)) {
             if (run.more)
                 __builtin_prefetch(line + ahead, 0, 3);
-            copy_fixed<wire::cont_payload_bytes>(data + done, line + wire::cont_payload_offset);
+            const std::byte *from = line + wire::cont_payload_offset;
             line += wire::line_bytes;
+            if (L == Lines::few || done <= whole_line_until) [[likely]]
+                copy_fixed<wire::cont_payload_bytes>(data + done, from);
+            else
+                copy_bytes(data + done, from, length - done);
             if constexpr (L == Lines::few)
                 break;
         }

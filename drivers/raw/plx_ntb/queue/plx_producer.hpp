@@ -482,6 +482,19 @@ public:
            (m->ol_flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) == 0;
 }
 
+/// Asks for the lines of an inline message that goes alone, behind the two that each chunk asks
+/// for. own_ahead did so some messages ago, but a reader that takes one message after the other has
+/// its CPU fetch lines ahead too, these among them.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline void own_lines_of(const Tx &q, const rte_mbuf *m)
+{
+    if (m == nullptr || m->pkt_len > q.inline_max)
+        return;
+    const uint32_t lines = wire::inline_lines(m->pkt_len);
+    for (uint32_t i = 2; i < lines; i++)
+        Mem::own(q.ring.line(q.head + i));
+}
+
 /// What has gone into a chunk.
 struct Progress {
     unsigned messages;
@@ -534,6 +547,8 @@ template <MemPolicy Mem, bool HasMeta>
     constexpr uint32_t stop_at = chunk_lines - wire::inline_lines(wire::inline_bytes_max);
     static constexpr Meta no_meta{};
     Chunk<Mem> out(q.ring, q.head);
+    if (n == 1)
+        own_lines_of<Mem>(q, mbufs[0]);
     const rte_mempool *pool = mbufs[0] != nullptr ? mbufs[0]->pool : nullptr;
     Progress p{};
     Put why = Put::taken;

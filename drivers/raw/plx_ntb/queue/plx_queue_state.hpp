@@ -101,7 +101,7 @@ struct alignas(64) Rx {
     uint32_t messages;       ///< consumed in this epoch, modulo 2^32
     uint32_t returned;       ///< lines credited to the peer, modulo 2^32
     uint32_t few_lines_max;  ///< longest inline message of two lines, minding max_message
-    uint32_t many_lines_max; ///< longest whose lines may be copied whole, minding it too
+    uint32_t many_lines_max; ///< longest inline message, minding it too
     uint32_t batch;          ///< credits return when this many are due
     uint16_t port;
     bool open;

@@ -212,15 +212,6 @@ int tx_open(Tx *q, const TxSetup &s)
     return 0;
 }
 
-/// Longest inline message of so many lines, or of as many as fit into @p room bytes when each is
-/// copied whole.
-static uint32_t most_of(uint32_t lines, uint32_t room)
-{
-    constexpr auto head = static_cast<uint32_t>(head_payload_bytes);
-    constexpr auto rest = static_cast<uint32_t>(cont_payload_bytes);
-    return head + std::min(lines - 1, (room - head) / rest) * rest;
-}
-
 int rx_open(Rx *q, const RxSetup &s)
 {
     if (q->open || !rx_fits(s))
@@ -238,9 +229,9 @@ int rx_open(Rx *q, const RxSetup &s)
     q->drain_trial.open(s.drain, s.cycles != nullptr ? drains_to_try() : 0, s.ring_lines);
     q->inline_pool = s.inline_pool;
     q->inline_room = rte_pktmbuf_data_room_size(s.inline_pool) - uint32_t{RTE_PKTMBUF_HEADROOM};
-    q->few_lines_max = std::min(s.max_message, most_of(2, q->inline_room));
-    q->many_lines_max =
-        std::min(s.max_message, most_of(inline_lines(inline_bytes_max) - 1, q->inline_room));
+    q->few_lines_max =
+        std::min(s.max_message, static_cast<uint32_t>(head_payload_bytes + cont_payload_bytes));
+    q->many_lines_max = std::min(s.max_message, inline_bytes_max);
     // At least one line, at most what the target always leaves posted.
     q->low_water = std::min(std::max(q->per_buffer.ceil(s.max_message), posted_per_line),
                             s.posted_target - (posted_per_line - 1));
