@@ -38,6 +38,7 @@ enum class Op : uint32_t {
     traffic,  ///< out, in
     echo,     ///< sends back value messages of queue 0, asleep in between; answer.received
     release,  ///< frees what traffic kept
+    discard,  ///< takes and frees what has come
     observe,  ///< link, events and counters alone
     pattern,  ///< fills the kept mbufs with bytes of seed value
     unharmed, ///< whether the kept mbufs still hold that: answer.value counts the bytes that differ

@@ -121,6 +121,9 @@ Answer Station::obey(const Order &order)
     case Op::release:
         release();
         break;
+    case Op::discard:
+        rc = discard();
+        break;
     case Op::pattern:
         rc = pattern(static_cast<uint32_t>(order.value));
         break;
@@ -360,6 +363,19 @@ void Station::release()
     for (rte_mbuf *m : kept_)
         rte_pktmbuf_free(m);
     kept_.clear();
+}
+
+int Station::discard()
+{
+    for (uint16_t q = 0; q < queues_; ++q) {
+        rte_mbuf *mbufs[32];
+        int got;
+        while ((got = rte_pmd_plx_ntb_rx_burst(id_, q, mbufs, nullptr, 32)) > 0)
+            rte_pktmbuf_free_bulk(mbufs, static_cast<unsigned>(got));
+        if (got < 0)
+            return got;
+    }
+    return 0;
 }
 
 uint64_t Station::not_home() const

@@ -55,6 +55,7 @@ private:
     int64_t pattern(uint32_t seed);
     uint64_t harmed(uint32_t seed) const;
     void release();
+    int discard();
     uint64_t not_home() const;
     int64_t lend(uint64_t bytes, uint32_t rights, uint64_t *offset);
     int64_t take_back(bool and_free);
