@@ -175,7 +175,7 @@ TEST_F(PciLive, BurstsTouchNoRegister)
 TEST_F(PciLive, DmaFunctionsCopyLongMessages)
 {
     probe_engines();
-    bring_up(",copy=dma,dma_min=600");
+    bring_up(",inline=256,copy=dma,dma_min=600");
     both_ways(stream(0, 9, 2000, {64, 256, 600, 2048, 2049, 6000}));
     for (auto &host : hosts_) {
         EXPECT_GT(host->xstat("tx_dma_messages"), 1000u);
@@ -282,7 +282,7 @@ class PciLiveOtherwise : public PciLive
 TEST_F(PciLiveOtherwise, TheDriverWorksAllTheSame)
 {
     probe_engines();
-    bring_up(",copy=dma,dma_min=600,spin_us=0,recheck_us=1000000");
+    bring_up(",inline=256,copy=dma,dma_min=600,spin_us=0,recheck_us=1000000");
     both_ways(stream(0, 9, 2000, {64, 256, 600, 2048, 2049, 6000}));
     for (auto &host : hosts_)
         EXPECT_GT(host->xstat("tx_dma_messages"), 1000u);
