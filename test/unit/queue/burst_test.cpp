@@ -395,6 +395,36 @@ TEST_P(Burst, WhatCannotBeSentStaysWithTheCaller)
     EXPECT_TRUE(pair.nothing_leaked());
 }
 
+TEST_P(Burst, NothingLongerThanThePeerTakesGoesInsideTheRingEither)
+{
+    Pair pair(ops(), {.inline_max = 768, .max_message = 500});
+    pair.receive(1);
+    for (unsigned i = 0; i < 3 * pair.options.ring_lines; i++) { // wherever in the ring
+        rte_mbuf *m = pair.message(501, i);
+        ASSERT_EQ(pair.tx(&m, nullptr, 1), -EMSGSIZE) << i;
+        rte_pktmbuf_free(m);
+        pass_one(pair, i % 2 == 0 ? 500 : 1, i);
+    }
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
+TEST_P(Burst, OneSegmentThatNamesAnotherIsABrokenChain)
+{
+    Pair pair(ops());
+    rte_mbuf *m = pair.message(60, 1, 2), *next = m->next;
+    m->nb_segs = 1; // cut short, by half
+    m->pkt_len = m->data_len;
+    rte_mbuf_refcnt_update(m, 1); // not the usual mbuf, so it is looked at closely
+    EXPECT_EQ(pair.tx(&m, nullptr, 1), -EINVAL);
+    rte_mbuf_refcnt_update(m, -1);
+    m->next = nullptr;
+    rte_pktmbuf_free(m);
+    rte_pktmbuf_free(next);
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
 TEST_P(Burst, AMessageNoPostedRingCouldHoldIsTooLong)
 {
     Pair pair(ops(), {.posted_lines = 2, .posted_target = 14, .max_message = 20000});

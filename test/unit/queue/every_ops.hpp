@@ -22,10 +22,13 @@ inline bool has(rte_cpu_flag_t flag)
 
 inline bool runs_here(const std::string &name)
 {
-    if (name.find("avx512") != name.npos &&
-        !(has(RTE_CPUFLAG_AVX512BW) && has(RTE_CPUFLAG_AVX512VL)))
+    const bool avx512 = name.find("avx512") != name.npos, avx2 = name.find("avx2") != name.npos;
+    if ((avx2 || avx512) && !has(RTE_CPUFLAG_BMI2))
         return false;
-    if (name.find("avx2") != name.npos && !has(RTE_CPUFLAG_AVX2))
+    if (avx512 &&
+        !(has(RTE_CPUFLAG_AVX512F) && has(RTE_CPUFLAG_AVX512BW) && has(RTE_CPUFLAG_AVX512VL)))
+        return false;
+    if (avx2 && !has(RTE_CPUFLAG_AVX2))
         return false;
     return name.find("movdir64b") == name.npos || has(RTE_CPUFLAG_MOVDIR64B);
 }

@@ -22,8 +22,8 @@ inline constexpr unsigned backlog_min = 16;
 /// What is asked for of a message in posted buffers that comes alone.
 inline constexpr uint32_t ask_for_bytes = 2048;
 
-/// What a run consists of: inline messages of one or two lines, or of more, that lie straight on,
-/// before the end of the ring; inline messages; messages in posted buffers.
+/// What a run consists of: inline messages of one or two lines, or of any number, that lie straight
+/// on, before the end of the ring; inline messages; messages in posted buffers.
 enum class RunKind { few_lines, many_lines, inlined, posted };
 
 /// Valid messages, one after the other, from the tail on. The header words are copies: checked once
@@ -83,7 +83,7 @@ template <MemPolicy Mem>
 }
 
 /// Inline messages that lie straight on, before the end of the ring, are handled in two classes:
-/// those of one or two lines, which are spared a loop, and longer ones.
+/// those of one or two lines, which are spared a loop, and all.
 enum class Lines { few, many };
 
 /// Looks at the lines behind a header. How many there are is found by branches: were the next

@@ -77,11 +77,12 @@ public:
 /// The lines of one chunk, from their bodies to their words.
 ///
 /// The reader polls the first line of the chunk and looks at no other before that one is valid.
-/// Were its body stored early, the reader would take the line away again before its word is stored,
-/// and the word would wait for it to come back. So that line is put together here and goes out
-/// last, in one piece; its word publishes the whole chunk. On coherent memory the others are stored
-/// at once, words included; on write-combining memory a fence has to come between bodies and words.
-/// Where a policy stores whole lines that publish themselves, all are put together here.
+/// Were its body stored early in coherent memory, the reader would take the line away again before
+/// its word is stored, and the word would wait for it to come back. So that line is put together
+/// here and goes out last, in one piece; its word publishes the whole chunk, whose other lines are
+/// stored at once, words included. On write-combining memory a fence has to come between all bodies
+/// and all words. Where a policy stores whole lines that publish themselves, all are put together
+/// here.
 ///
 /// How many lines a chunk has is counted by who fills it, in a register: the chunk's address leaves
 /// the loop, so a counter in it would go through memory for each message.
@@ -380,11 +381,16 @@ template <MemPolicy Mem, class At>
            static_cast<int>(m->buf_len) - data_off >= Body::readable;
 }
 
-/// An inline message in pieces, or at the end of its buffer, or of the ring.
+/// An inline message, in pieces perhaps, wherever it lies and goes.
 template <MemPolicy Mem>
 [[gnu::noinline]] void put_chain(Tx &q, Chunk<Mem> &out, uint32_t i, const rte_mbuf *m,
                                  const Meta &meta)
 {
+    AroundTheEnd<Mem> at(q.ring, out.position(i));
+    if (m->nb_segs == 1 && readable(m, m->data_off, m->pkt_len)) {
+        put_lines<Mem>(out, i, at, rte_pktmbuf_mtod(m, const std::byte *), m->pkt_len, meta);
+        return;
+    }
     // Room in front: Body addresses the start of the line, even where it reads nothing there.
     std::byte room[wire::head_payload_offset + wire::inline_bytes_max];
     std::byte *gathered = room + wire::head_payload_offset;
@@ -393,7 +399,6 @@ template <MemPolicy Mem>
         __builtin_memcpy(gathered + n, rte_pktmbuf_mtod(s, const std::byte *), s->data_len);
         n += s->data_len;
     }
-    AroundTheEnd<Mem> at(q.ring, out.position(i));
     put_lines<Mem>(out, i, at, gathered, n, meta);
 }
 
@@ -431,7 +436,7 @@ template <MemPolicy Mem>
         put_one_buffer<Mem>(q, out, at, m, meta);
         return {Put::taken, 1};
     }
-    if (m->nb_segs == 1 ? m->data_len != m->pkt_len : !chain_is_whole(m))
+    if (!chain_is_whole(m))
         return {Put::invalid, 0};
     if (m->pkt_len > q.max_message)
         return {Put::too_long, 0};
@@ -491,6 +496,8 @@ template <MemPolicy Mem>
     if (m == nullptr || m->pkt_len > q.inline_max)
         return;
     const uint32_t lines = wire::inline_lines(m->pkt_len);
+    if (lines > room_of(q))
+        return; // some are not read yet
     for (uint32_t i = 2; i < lines; i++)
         Mem::own(q.ring.line(q.head + i));
 }
@@ -503,8 +510,8 @@ struct Progress {
 };
 
 /// Puts in the next messages, up to the first that is not the usual one: inline, of one segment,
-/// nobody else's, of the same pool as the others, before the end of the ring, of the known room and
-/// of the chunk.
+/// nobody else's, of the same pool as the others, before the end of what lies straight on, of the
+/// known room and of the chunk.
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline Progress put_run(const Tx &q, Chunk<Mem> &out, Progress p,
                                                rte_mbuf *const *mbufs, const Meta *meta, unsigned n,

@@ -204,9 +204,9 @@ int tx_open(Tx *q, const TxSetup &s)
     q->credited = q->messages = 0;
     q->sent_before = q->stats.messages;
     q->posted_room = q->cache_next = q->cache_end = 0;
-    q->inline_max = s.inline_max;
     q->max_message = s.peer_max_message < can_be_posted ? s.peer_max_message
                                                         : static_cast<uint32_t>(can_be_posted);
+    q->inline_max = std::min(s.inline_max, q->max_message);
     q->broken = false;
     q->open = true;
     return 0;
