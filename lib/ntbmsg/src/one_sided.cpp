@@ -73,16 +73,22 @@ void one_sided_chores(Worker &w)
 {
     w.reads_left = reads_a_poll;
     // Each once: what one waits for, room in its queue of completions, says nothing of the others.
-    for (uint32_t turns = w.slots.used(); turns > 0; --turns) {
+    // Then another one is the first to have what there is next time, of bytes or of room in the
+    // ring.
+    const Channel *first = nullptr;
+    for (uint32_t turns = w.slots.used() + 1; turns > 0; --turns) {
         Channel *c = w.operating.pop();
         if (c == nullptr)
             break;
-        if (!one_sided_flush(w, *c))
-            w.operating.push(*c);
+        const bool was_here = c == first;
+        if (!was_here && one_sided_flush(w, *c))
+            continue;
+        w.operating.push(*c);
+        if (was_here)
+            break;
+        if (first == nullptr)
+            first = c;
     }
-    // Another one is the first to have what there is next time, of bytes or of room in the ring.
-    if (Channel *first = w.operating.pop(); first != nullptr)
-        w.operating.push(*first);
     if (w.operating.empty())
         w.chores &= ~chore_operations;
 }

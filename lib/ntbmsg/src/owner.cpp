@@ -236,7 +236,7 @@ bool tell_imm(Channel &c, Answer &a)
 /// @return false: not its turn any more, no mbuf, or it is held
 bool send_read_data(Worker &w, Channel &c, Owner &o, Answer &a, uint32_t &turn)
 {
-    const uint32_t n = std::min({a.left, chunk_of(w), turn});
+    const uint32_t n = std::min({a.left, chunk_of(w), turn, w.reads_left});
     if (n == 0)
         return false;
     rte_mbuf *m = rte_pktmbuf_alloc(w.op_pool);

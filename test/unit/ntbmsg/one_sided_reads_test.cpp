@@ -92,6 +92,46 @@ TEST_P(LongReads, OtherChannelsDoNotWaitForThem)
     EXPECT_EQ(ntbmsg_channel_close(other_theirs), 0);
 }
 
+/// With room for less than what one channel may copy in its turn.
+class LongReadsInLittleRoom : public LongReads
+{
+protected:
+    ntbmsg_endpoint_options options() const override
+    {
+        ntbmsg_endpoint_options options = LongReads::options();
+        options.posted = 28;
+        return options;
+    }
+};
+
+TEST_P(LongReadsInLittleRoom, TheFirstToHaveItIsAnotherEachTime)
+{
+    ntbmsg_channel *const mine = here_.channel, *const theirs = there_.channel;
+    ASSERT_NO_FATAL_FAILURE(open_channel());
+    ntbmsg_channel *const idle_mine = here_.channel, *const idle_theirs = there_.channel;
+    ASSERT_NO_FATAL_FAILURE(open_channel());
+    ntbmsg_channel *const other_mine = here_.channel, *const other_theirs = there_.channel;
+    ntbmsg_remote *other = open_remote(token_of(region_));
+    settle();
+    here_.channel = mine;
+    there_.channel = theirs;
+    ASSERT_NO_FATAL_FAILURE(post_reads());
+    std::vector<uint8_t> bytes(16 * 1024);
+    const ntbmsg_sge sge = piece(bytes, 0, static_cast<uint32_t>(bytes.size()));
+    const ntbmsg_work few = work(NTBMSG_OP_READ, other, 0, &sge, 1);
+    ASSERT_EQ(ntbmsg_post_burst(other_mine, &few, 1), 1);
+    ASSERT_TRUE(await([&] { return here_.seen.size() == reads + 1; }));
+    EXPECT_EQ(here_.seen[0].id, few.id);
+    EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), memory_.begin()));
+    ntbmsg_remote_close(other);
+    for (ntbmsg_channel *channel : {idle_mine, idle_theirs, other_mine, other_theirs})
+        EXPECT_EQ(ntbmsg_channel_close(channel), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Workers, LongReadsInLittleRoom, testing::Bool(), [](const auto &worker) {
+    return worker.param ? "Dedicated" : "RunToCompletion";
+});
+
 INSTANTIATE_TEST_SUITE_P(Workers, LongReads, testing::Bool(), [](const auto &worker) {
     return worker.param ? "Dedicated" : "RunToCompletion";
 });
