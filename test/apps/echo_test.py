@@ -103,7 +103,8 @@ def case_server_killed(world):
     server = world.serve()
     sender = world.endless()
     server.child.kill()
-    sender.expect_end(1, "the peer went away", "did not come back")
+    # All that was sent may just have come back, so of what is missing the frozen server tells.
+    sender.expect_end(1, "the peer went away")
 
 
 def case_sender_killed(world):
@@ -128,7 +129,7 @@ def case_server_stopped_for_long(world):
     server = world.serve()
     sender = world.endless()
     server.child.send_signal(signal.SIGSTOP)
-    sender.expect_end(1, "the peer went away")
+    sender.expect_end(1, "the peer went away", "did not come back")
     server.child.send_signal(signal.SIGCONT)
     same_through(world, 100_000)
 
