@@ -17,7 +17,7 @@ namespace plx::queue::PLX_VARIANT
 
 /// Messages looked at before their mbufs are fetched in one go.
 inline constexpr unsigned run_max = 64;
-/// A burst of so many that is full has more behind it.
+/// Behind a burst of so many, when it is full, it is worth a look whether there is more.
 inline constexpr unsigned backlog_min = 16;
 /// What is asked for of a message in posted buffers that comes alone.
 inline constexpr uint32_t ask_for_bytes = 2048;
@@ -31,7 +31,7 @@ enum class RunKind { few_lines, many_lines, inlined, posted };
 struct Run {
     unsigned messages;
     RunKind kind;
-    bool more;      ///< straight ones: as many as asked for, and as much space behind them
+    bool more;      ///< straight ones: as many as asked for, and more have come behind them
     uint32_t lines; ///< straight ones: what they take together
     uint64_t words[run_max];
 };
@@ -148,7 +148,8 @@ template <MemPolicy Mem, Lines L>
     run.kind = L == Lines::few ? RunKind::few_lines : RunKind::many_lines;
     run.messages = found;
     run.lines = static_cast<uint32_t>(static_cast<size_t>(line - first) / wire::line_bytes);
-    run.more = found == n && n >= backlog_min && 2 * run.lines <= left;
+    run.more = L == Lines::many && found == n && n >= backlog_min && 2 * run.lines <= left &&
+               wire::word_tag(Mem::load(line)) == tag;
     return look;
 }
 
@@ -270,9 +271,9 @@ public:
     return data;
 }
 
-/// Copies a straight run out of the ring. Behind a full burst there is more: the lines of the next
-/// one, taken to be as many, are asked for. Not behind any other: lines that are not written yet
-/// would be taken away from the sender.
+/// Copies a straight run out of the ring. Where more has come than the burst takes, the lines of
+/// the next one, taken to be as many, are asked for; nowhere else: lines that are not written yet
+/// would be taken away from the sender. (A line that is there was published with its whole chunk.)
 /// @return lines copied
 template <Lines L>
 [[gnu::always_inline]] inline uint64_t take_straight(const Rx &q, const Run &run, rte_mbuf **mbufs,
