@@ -301,7 +301,7 @@ int run_handlers(rte_kvargs *kvargs, Parse *parse)
 }
 
 /// Enough for the data to leave both cores' inner caches in order, which streams fastest
-/// (doc/decisions/010-queue-speed.md), and half of the buffers for the application to hold.
+/// (doc/decisions/007-queue-speed.md), and half of the buffers for the application to hold.
 constexpr uint32_t posted_default_max = 2044;
 
 /// What follows from the sizes that were given.

@@ -63,7 +63,7 @@ concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uin
 /// Coherent memory. word() is a store-release: it pairs with the load-acquire of load(), so bodies
 /// need no fence of their own, and ThreadSanitizer sees the edge.
 struct Plain {
-    /// Longest copy for which no ownership is asked ahead (doc/decisions/012-mid-sizes.md).
+    /// Longest copy for which no ownership is asked ahead (doc/decisions/008-mid-sizes.md).
     static constexpr size_t own_above = 2048;
     static constexpr bool whole_lines = false;
     static constexpr bool fenced = false;
