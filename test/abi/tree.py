@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks what no compiler checks: who may include whom, licence lines, unfinished work.
+"""Checks what no compiler checks: who may include whom, the place of tests, licence lines, unfinished work.
 
   tree.py ROOT    prints 'file:line: what is wrong' for each finding; status 1 if there is one
 """
@@ -35,6 +35,15 @@ LAYERS = {
     'bench/micro': {QUEUE, 'apps', 'apps/measure', 'dpdk'},
     'bench': {'apps/measure', 'public', 'dpdk'},
 }
+# The folders of an area, lowest first: a file includes headers of its own folder and of those before
+# it, and no chain of includes comes back to the stem (x.cpp and x.hpp) that it started from. Sources
+# beside the folders, such as main.cpp, stand above all of them; public headers below.
+ROOMS = {
+}
+# Areas whose unit tests mirror them: y/z.cpp is tested by y/z_test.cpp, or by y/z/*_test.cpp where one
+# file would be too long. What other suites test is in the folder's covered_by.txt.
+MIRRORED = {
+}
 # The one part of the driver that knows the twin.
 TWIN_USERS = re.compile(r'^drivers/raw/plx_ntb/pmd_vdev[^/]*$')
 
@@ -57,14 +66,28 @@ def is_dpdk(header):
         'ethdev_driver.h', 'ethdev_pci.h', 'ethdev_vdev.h'}
 
 
+def area_of(path, areas):
+    """The most deeply nested area that a file lies in."""
+    return max((area for area in areas if path.startswith(area + '/')), key=len, default=None)
+
+
+def included_file(name, header, headers):
+    """The file of ours behind an include, or None."""
+    own = [path for path in headers if path == header or path.endswith('/' + header)]
+    # A header of the same folder wins, as it does for the compiler; then one below the area's folder.
+    for folder in (name.rsplit('/', 1)[0], area_of(name, ROOMS) or layer_of(name)):
+        if f'{folder}/{header}' in own:
+            return f'{folder}/{header}'
+    # Of equal names in other layers the compiler sees those that the build lets it see.
+    seen = LAYERS.get(layer_of(name), set())
+    return next((path for path in own if layer_of(path) in seen), own[0] if own else None)
+
+
 def included_layer(name, header, headers):
     """The layer behind an include: one of ours, 'public', 'dpdk', or None for the system's."""
-    own = [path for path in headers if path == header or path.endswith('/' + header)]
-    if not own:
+    path = included_file(name, header, headers)
+    if path is None:
         return 'dpdk' if is_dpdk(header) else None
-    # A header of the same folder wins, as it does for the compiler.
-    folder = name.rsplit('/', 1)[0]
-    path = next((path for path in own if path == f'{folder}/{header}'), own[0])
     return 'public' if path in PUBLIC else layer_of(path) or 'test'
 
 
@@ -80,6 +103,108 @@ def check_includes(name, lines, headers):
         layer = included_layer(name, found.group(1), headers) if found else None
         if layer not in allowed:
             yield number, f'{own} must not include {found.group(1)} of {layer}'
+
+
+def room_of(path, area):
+    """The folder of an area that a file lies in: its index in ROOMS, or None where there is none."""
+    rooms, inside = ROOMS[area], path.removeprefix(area + '/')
+    if '/' not in inside:
+        return len(rooms)
+    room = area_of(inside, rooms)
+    return None if room is None else rooms.index(room)
+
+
+def included_stems(name, lines, headers, area):
+    """The files of the same area that a file includes, with the line numbers."""
+    for number, line in lines:
+        found = INCLUDE.match(line)
+        path = included_file(name, found.group(1), headers) if found else None
+        if path and path not in PUBLIC and area_of(path, ROOMS) == area:
+            yield number, path
+
+
+def check_rooms(name, lines, headers):
+    area = area_of(name, ROOMS)
+    if area is None or name in PUBLIC:
+        return
+    rooms, own = ROOMS[area], room_of(name, area)
+    if own is None:
+        yield 1, f'{area} has no room for this file: its rooms are {", ".join(rooms)}'
+        return
+    for number, path in included_stems(name, lines, headers, area):
+        room = room_of(path, area)
+        if room is not None and room > own:
+            where = rooms[room] if room < len(rooms) else 'the top'
+            yield number, f'{rooms[own]} must not include {path.removeprefix(area + "/")} of {where}, which is above it'
+
+
+def stem(path):
+    return path.rsplit('.', 1)[0]
+
+
+def check_cycles(sources, headers):
+    """One finding for each include that leads back to where it comes from, inside an area."""
+    arrows = {}
+    for name, lines in sources.items():
+        area = area_of(name, ROOMS)
+        if area is None or name in PUBLIC:
+            continue
+        for number, path in included_stems(name, lines, headers, area):
+            if stem(path) != stem(name):
+                arrows.setdefault(stem(name), {}).setdefault(stem(path), (name, number))
+    done = set()
+
+    def visit(node, way):
+        for to, (name, number) in arrows.get(node, {}).items():
+            if to in way:
+                cycle = way[way.index(to):] + [to]
+                yield name, number, 'a cycle of includes: ' + ' -> '.join(cycle)
+            elif to not in done:
+                yield from visit(to, way + [to])
+        done.add(node)
+
+    for node in sorted(arrows):
+        if node not in done:
+            yield from visit(node, [node])
+
+
+def covered_by(root, folder):
+    """The lines of covered_by.txt: source -> (line number, test)."""
+    path = root / folder / 'covered_by.txt'
+    if not path.is_file():
+        return {}
+    lines = enumerate(path.read_text(encoding='utf-8').splitlines(), 1)
+    pairs = ((number, line.partition(':')) for number, line in lines if line and not line.startswith('#'))
+    return {source.strip(): (number, test.strip()) for number, (source, _, test) in pairs}
+
+
+def check_mirrors(root, names):
+    for area, folder in MIRRORED.items():
+        sources = {name.removeprefix(area + '/') for name in names
+                   if name.startswith(area + '/') and pathlib.PurePath(name).suffix in SOURCES}
+        stems = {stem(source) for source in sources}
+        elsewhere = covered_by(root, folder)
+        tested = set()
+        for name in names:
+            if not name.startswith(folder + '/') or not name.endswith('_test.cpp'):
+                continue
+            test = name.removeprefix(folder + '/').removesuffix('_test.cpp')
+            own = next((source for source in (test, str(pathlib.PurePath(test).parent)) if source in stems), None)
+            tested.add(own)
+            if own is None:
+                yield name, 1, f'no source in {area} has this test: {test}.cpp or .hpp is expected'
+        for source in sorted(source for source in sources if source.endswith(('.c', '.cpp'))):
+            if stem(source) not in tested and source not in elsewhere:
+                yield (f'{area}/{source}', 1,
+                       f'no unit test: {folder}/{stem(source)}_test.cpp or a line in {folder}/covered_by.txt is expected')
+        for source, (number, test) in elsewhere.items():
+            where = f'{folder}/covered_by.txt'
+            if source not in sources:
+                yield where, number, f'{area} has no {source}'
+            elif stem(source) in tested:
+                yield where, number, f'{source} has a unit test of its own'
+            elif not (root / test).is_file():
+                yield where, number, f'no such file: {test}'
 
 
 def check_dpdk_names(name, lines):
@@ -109,6 +234,7 @@ def check_text(name, lines):
 def findings(root):
     everything = list(files(root))
     headers = [name for name, _ in everything if pathlib.PurePath(name).suffix in {'.h', '.hpp'}]
+    sources = {}
     for name, path in everything:
         try:
             lines = list(enumerate(path.read_text(encoding='utf-8').splitlines(), 1))
@@ -116,10 +242,15 @@ def findings(root):
             continue
         checks = [check_text(name, lines)]
         if path.suffix in SOURCES:
-            checks += [check_includes(name, lines, headers), check_dpdk_names(name, lines)]
+            sources[name] = lines
+            checks += [check_includes(name, lines, headers), check_rooms(name, lines, headers),
+                       check_dpdk_names(name, lines)]
         for check in checks:
             for number, what in check:
                 yield f'{name}:{number}: {what}'
+    for check in [check_cycles(sources, headers), check_mirrors(root, [name for name, _ in everything])]:
+        for name, number, what in check:
+            yield f'{name}:{number}: {what}'
 
 
 def main():

@@ -6,6 +6,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 import exports
@@ -65,6 +66,78 @@ class Tree(unittest.TestCase):
 
     def test_unfinished_work(self):
         self.expect('twin/x.cpp', '// TODO: later\n', 'unfinished')
+
+
+# An area with two rooms below its main.cpp; the lower one has a header of the same name elsewhere.
+HOUSE = {
+    'apps/house/base/clock.hpp': '',
+    'apps/house/base/clock.cpp': '#include "base/clock.hpp"\n',
+    'apps/house/base/time.hpp': '#include "base/clock.hpp"\n',
+    'apps/house/upper/door.hpp': '#include "base/time.hpp"\n#include "upper/key.hpp"\n',
+    'apps/house/upper/door.cpp': '#include "upper/door.hpp"\n#include "key.hpp"\n',
+    'apps/house/upper/key.hpp': '#include <ntbmsg.h>\n',
+    'apps/house/main.cpp': '#include "upper/door.hpp"\n#include "base/clock.hpp"\n',
+    'twin/upper/door.hpp': '',
+    'test/unit/house/base/clock_test.cpp': '#include "base/clock.hpp"\n',
+    'test/unit/house/base/time/zone_test.cpp': '',
+    'test/unit/house/upper/fixture.hpp': '',
+    'test/unit/house/covered_by.txt': '# ' + tree.LICENCE + '\nupper/door.cpp: test/contract/door_test.cpp\n'
+                                      'main.cpp: test/contract/door_test.cpp\n',
+    'test/contract/door_test.cpp': '',
+}
+
+
+@unittest.mock.patch.dict(tree.ROOMS, {'apps/house': ('base', 'upper')}, clear=True)
+@unittest.mock.patch.dict(tree.MIRRORED, {'apps/house': 'test/unit/house'}, clear=True)
+class Rooms(unittest.TestCase):
+    def found(self, **changed):
+        return findings(**{name: text if name.endswith('.txt') else SPDX + text
+                           for name, text in {**HOUSE, **changed}.items() if text is not None})
+
+    def expect(self, changed, name, what, line=2):
+        found = self.found(**changed)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(f'{name}:{line}: ', found[0])
+        self.assertIn(what, found[0])
+
+    def test_clean_area_has_no_finding(self):
+        self.assertEqual(self.found(), [])
+
+    def test_areas_without_an_entry_are_not_checked(self):
+        self.assertEqual(self.found(**{'twin/a.hpp': '#include "b.hpp"\n', 'twin/b.hpp': '#include "a.hpp"\n'}), [])
+
+    def test_include_of_a_room_above(self):
+        key = 'apps/house/base/time.hpp'
+        self.expect({key: '#include "upper/key.hpp"\n'}, key, 'base must not include upper/key.hpp of upper')
+
+    def test_include_of_the_top(self):
+        self.expect({'apps/house/program.hpp': '', 'apps/house/upper/key.hpp': '#include "program.hpp"\n'},
+                    'apps/house/upper/key.hpp', 'of the top')
+
+    def test_no_such_room(self):
+        self.expect({'apps/house/attic/box.hpp': ''}, 'apps/house/attic/box.hpp', 'has no room for this file', 1)
+
+    def test_cycle_inside_a_room(self):
+        # By way of a source: headers alone would not compile in a cycle, but stems do.
+        self.expect({'apps/house/upper/key.cpp': '#include "upper/door.hpp"\n',
+                     'test/unit/house/upper/key_test.cpp': ''},
+                    'apps/house/upper/key.cpp', 'a cycle of includes')
+
+    def test_test_without_a_source(self):
+        self.expect({'test/unit/house/upper/roof_test.cpp': ''},
+                    'test/unit/house/upper/roof_test.cpp', 'no source in apps/house', 1)
+
+    def test_source_without_a_test(self):
+        self.expect({'apps/house/upper/roof.cpp': ''}, 'apps/house/upper/roof.cpp', 'no unit test', 1)
+
+    def test_covered_by_names_what_is_there(self):
+        covered = 'test/unit/house/covered_by.txt'
+        for line, what in [('upper/roof.cpp: test/contract/door_test.cpp', 'apps/house has no upper/roof.cpp'),
+                           ('base/clock.cpp: test/contract/door_test.cpp', 'has a unit test of its own')]:
+            self.expect({covered: HOUSE[covered] + line + '\n'}, covered, what, 4)
+        self.expect({'apps/house/upper/roof.cpp': '',
+                     covered: HOUSE[covered] + 'upper/roof.cpp: test/contract/roof_test.cpp\n'},
+                    covered, 'no such file: test/contract/roof_test.cpp', 4)
 
 
 class Exports(unittest.TestCase):
