@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a stranger on the socket may send: nothing of it crashes, blocks or misleads a host.
 #include "bench_pair.hpp"
-#include "chip.hpp"
+#include "cable/message.hpp"
+#include "chip/chip.hpp"
 #include "far_host.hpp"
-#include "message.hpp"
-#include "sealed.hpp"
+#include "memory/sealed.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

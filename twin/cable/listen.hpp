@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How two processes that know the same path find each other, whoever comes first.
+#ifndef PLX_TWIN_CABLE_LISTEN_HPP
+#define PLX_TWIN_CABLE_LISTEN_HPP
+
+#include "twin.hpp"
+
+#include <sys/types.h>
+
+namespace plx::twin
+{
+
+struct Meeting {
+    int connection = -1;    ///< somebody was listening
+    int listener = -1;      ///< nobody was: now we are
+    bool was_stale = false; ///< a dead process's socket lay there
+    dev_t device = 0;       ///< of the listener's file
+    ino_t inode = 0;
+};
+/// Connects to @p path, or listens there. Two that come at once, and sockets of dead processes, are
+/// settled under a lock of the path's folder, held for microseconds; no file but the socket is
+/// made.
+/// @return 0 or a negative errno with @p error set
+int meet(const char *path, Meeting *out, Error *error);
+/// Stops to listen: removes the file if it is still ours.
+void stop_listening(const char *path, Meeting *meeting);
+/// Whether the other end of a connection is this very process.
+bool is_own_process(int connection);
+
+} // namespace plx::twin
+
+#endif

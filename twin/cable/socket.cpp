@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A cable between two processes: how its ends find each other, and the one thread a host that
+// listens there, blocked in poll().
+#include "cable/talk.hpp"
+#include "host/interrupt.hpp"
+
+#include <cerrno>
+#include <new>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace plx::twin
+{
+
+namespace
+{
+using talk::cable_of;
+using talk::SocketCable;
+using talk::Stage;
+
+constexpr int greet_ms = 500;     // attach() waits so long for a greeting of one that listens
+constexpr int survivor_ms = 100;  // and so long for one that may hold our former chip
+constexpr int stranger_ms = 1000; // an accepted connection must have greeted by then
+constexpr int retry_ms = 200;     // between tries where neither connecting nor listening works
+constexpr int bye_ms = 100;
+constexpr int join_tries = 8;
+constexpr int burst = 64; // messages handled before the thread looks around again
+
+// ---- before the thread runs: attach()
+
+int refused(Host &host, Refusal why, Error *error)
+{
+    if (why == Refusal::version)
+        return fail(error, -EPROTO, "the other end of %s speaks another version", host.cable_name);
+    if (why == Refusal::wiring)
+        return fail(error, -EINVAL, "the ends of the cable %s do not fit: another topology there",
+                    host.cable_name);
+    if (why == Refusal::wait)
+        return -EAGAIN;
+    return fail(error, -EBUSY, "the cable %s has two ends already", host.cable_name);
+}
+
+// The first answer of the other end. 0: greeted, or it may still come; -EAGAIN: try again.
+int hear_greeting(Host &host, int timeout_ms, Error *error)
+{
+    SocketCable &cable = cable_of(host);
+    Message m;
+    int fd;
+    talk::wait_for(cable.connection, timeout_ms);
+    switch (message_receive(cable.connection, &m, &fd)) {
+    case Received::nothing:
+        return 0;
+    case Received::foreign:
+        return fail(error, -EPROTO, "the other end of %s speaks another version", host.cable_name);
+    case Received::message:
+        if (m.type == MessageType::greeting) {
+            const char *conflict = talk::conflict_with(host, m);
+            const bool taken = talk::take_greeting(host, m, fd);
+            if (conflict != nullptr)
+                return fail(error, -EINVAL, "the ends of the cable %s do not fit: %s",
+                            host.cable_name, conflict);
+            return taken ? 0 : -EAGAIN;
+        }
+        if (fd >= 0)
+            close(fd);
+        return m.type == MessageType::refusal ? refused(host, m.refusal, error) : -EAGAIN;
+    default:
+        return -EAGAIN;
+    }
+}
+
+void drop_connection(SocketCable &cable)
+{
+    close(cable.connection);
+    cable.connection = -1;
+    cable.stage = Stage::none;
+}
+
+bool accept_one(SocketCable &cable)
+{
+    const int fd = accept4(cable.meeting.listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return false;
+    if (cable.connection >= 0) {
+        talk::refuse(fd, cable.stage == Stage::up ? Refusal::taken : Refusal::wait);
+        close(fd);
+        return true;
+    }
+    cable.connection = fd;
+    cable.accepted = true;
+    return true;
+}
+
+// A dead process's socket lay there: its other end may be about to look for us, with our chip.
+void await_survivor(Host &host)
+{
+    SocketCable &cable = cable_of(host);
+    talk::wait_for(cable.meeting.listener, survivor_ms);
+    if (!accept_one(cable))
+        return;
+    talk::greet(host);
+    if (hear_greeting(host, greet_ms, nullptr) != 0)
+        drop_connection(cable);
+}
+
+int try_join(Host &host, Error *error)
+{
+    SocketCable &cable = cable_of(host);
+    int code = meet(host.cable_name, &cable.meeting, error);
+    if (code != 0)
+        return code;
+    if (cable.meeting.listener >= 0) {
+        if (cable.meeting.was_stale)
+            await_survivor(host);
+        return 0;
+    }
+    cable.connection = cable.meeting.connection;
+    if (is_own_process(cable.connection))
+        code = fail(error, -EINVAL, "both ends of %s are in one process: use mem:<name> for that",
+                    host.cable_name);
+    else {
+        talk::greet(host);
+        code = hear_greeting(host, greet_ms, error);
+    }
+    if (code != 0)
+        drop_connection(cable);
+    return code;
+}
+
+int join(Host &host, Error *error)
+{
+    auto *cable = new (std::nothrow) SocketCable;
+    if (cable == nullptr)
+        return fail(error, -ENOMEM, "no memory for a cable");
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&cable->answer, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    host.cable = cable;
+    int code = -EAGAIN;
+    for (int i = 0; code == -EAGAIN && i < join_tries; i++) {
+        if (i > 0)
+            poll(nullptr, 0, retry_ms);
+        code = try_join(host, error);
+    }
+    if (code == -EAGAIN)
+        code = fail(error, -EBUSY, "the cable %s is being taken by somebody else", host.cable_name);
+    if (code != 0) {
+        pthread_cond_destroy(&cable->answer);
+        delete cable;
+    }
+    return code;
+}
+
+// ---- the thread
+
+void rejoin(Host &host)
+{
+    SocketCable &cable = cable_of(host);
+    Meeting found;
+    Error ignored;
+    if (meet(host.cable_name, &found, &ignored) != 0)
+        return;
+    Locked locked(host);
+    cable.meeting = found;
+    const int connection = found.connection;
+    if (connection >= 0 && (cable.connection >= 0 || is_own_process(connection))) {
+        close(connection);
+    } else if (connection >= 0) {
+        cable.connection = connection;
+        cable.accepted = false;
+        talk::greet(host);
+    }
+}
+
+/// @return false to hang up
+bool handle_one(Host &host, const Message &m, int fd)
+{
+    if (m.type != MessageType::bye) {
+        Locked locked(host);
+        return talk::take(host, m, fd);
+    }
+    if (fd >= 0)
+        close(fd);
+    // Before it goes for good we listen: whoever comes next in its place finds its chip here.
+    if (cable_of(host).meeting.listener < 0)
+        rejoin(host);
+    return false;
+}
+
+void handle_connection(Host &host)
+{
+    SocketCable &cable = cable_of(host);
+    for (int i = 0; i < burst; i++) {
+        Message m;
+        int fd;
+        const Received received = message_receive(cable.connection, &m, &fd);
+        if (received == Received::nothing)
+            return;
+        if (received == Received::foreign)
+            talk::refuse(cable.connection, Refusal::version);
+        if (received != Received::message || !handle_one(host, m, fd)) {
+            talk::hang_up(host);
+            return;
+        }
+    }
+}
+
+void handle_listener(Host &host)
+{
+    SocketCable &cable = cable_of(host);
+    Locked locked(host);
+    for (int i = 0; i < burst; i++) {
+        const bool was_free = cable.connection < 0;
+        if (!accept_one(cable))
+            return;
+        if (was_free)
+            talk::greet(host);
+    }
+}
+
+// A connection that was accepted and does not greet makes room for others.
+int time_left(const SocketCable &cable)
+{
+    if (cable.connection < 0)
+        return cable.meeting.listener < 0 ? retry_ms : -1;
+    if (!cable.accepted || cable.stage == Stage::up)
+        return -1;
+    const uint64_t spent = talk::now_ms() - cable.greeting_since_ms;
+    return spent >= stranger_ms ? 0 : static_cast<int>(stranger_ms - spent);
+}
+
+/// @return false to end
+bool turn(Host &host)
+{
+    SocketCable &cable = cable_of(host);
+    pollfd waiting[3] = {{host.wake_fd, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}};
+    int timeout = -1;
+    {
+        Locked locked(host);
+        if (!host.frozen) {
+            waiting[1].fd = cable.connection;
+            waiting[2].fd = cable.meeting.listener;
+            timeout = until_catch_up_ms(host, time_left(cable));
+        }
+    }
+    if (poll(waiting, 3, timeout) == 0)
+        catch_up(host);
+    uint64_t count;
+    [[maybe_unused]] const ssize_t n = read(host.wake_fd, &count, sizeof(count));
+    {
+        Locked locked(host);
+        if (host.stop)
+            return false;
+        if (host.frozen)
+            return true;
+    }
+    // The end of the old connection before a new one: who comes back at once is no third end.
+    if (waiting[1].revents != 0)
+        handle_connection(host);
+    else if (cable.accepted && cable.connection >= 0 && time_left(cable) == 0)
+        talk::hang_up(host);
+    if (waiting[2].revents != 0)
+        handle_listener(host);
+    if (cable.connection < 0 && cable.meeting.listener < 0)
+        rejoin(host);
+    return true;
+}
+
+void *run(void *arg)
+{
+    Host &host = *static_cast<Host *>(arg);
+    {
+        Locked locked(host);
+        host.thread_self = pthread_self();
+        host.thread_known = true;
+    }
+    while (turn(host)) {
+        deliver_events(host);
+        deliver_interrupt(host);
+    }
+    return nullptr;
+}
+
+void unfreeze(Host &host)
+{
+    wake(host); // the thread first: it takes the answer
+    if (follow(host))
+        talk::tell(host);
+}
+
+void interrupt(Host &host)
+{
+    talk::send(cable_of(host), talk::message_of(MessageType::interrupt), -1);
+}
+
+void await_hang_up(int connection, uint64_t until_ms)
+{
+    char rest[sizeof(Message)];
+    for (uint64_t now = talk::now_ms(); now < until_ms; now = talk::now_ms()) {
+        talk::wait_for(connection, static_cast<int>(until_ms - now));
+        const ssize_t bytes = recv(connection, rest, sizeof(rest), MSG_DONTWAIT);
+        if (bytes == 0 || (bytes < 0 && errno != EAGAIN))
+            return;
+    }
+}
+
+// The thread has ended. Makes sure that the other end listens before it is let go.
+void leave(Host &host)
+{
+    SocketCable &cable = cable_of(host);
+    stop_listening(host.cable_name, &cable.meeting);
+    if (cable.connection >= 0) {
+        const uint64_t until = talk::now_ms() + bye_ms;
+        talk::send(cable, talk::message_of(MessageType::bye), -1);
+        await_hang_up(cable.connection, until);
+        close(cable.connection);
+    }
+    pthread_cond_destroy(&cable.answer);
+    delete &cable;
+}
+} // namespace
+
+const CableOps socket_cable = {join, talk::send_chip, talk::tell, unfreeze, interrupt, leave, run};
+
+} // namespace plx::twin

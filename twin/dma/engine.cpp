@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dma/engine.hpp"
+
+#include "chip/dma_regs.hpp"
+#include "host/host.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace plx::twin
+{
+
+namespace
+{
+constexpr uint64_t unlimited = ~uint64_t{0};
+
+uint64_t address(uint32_t high, uint32_t low)
+{
+    return uint64_t{high} << 32 | low;
+}
+
+} // namespace
+
+DmaPiece Transfer::rest(uint64_t done) const
+{
+    constexpr uint64_t unit = 4; // moved at a time from or to an address that stays (I)
+    const uint64_t left = bytes - done;
+    if (!const_src && !const_dst)
+        return {src + done, dst + done, left};
+    const uint64_t inside = done % unit;
+    return {src + (const_src ? inside : done), dst + (const_dst ? inside : done),
+            std::min(left, unit - inside)};
+}
+
+bool Countdown::strikes()
+{
+    if (left == off)
+        return false;
+    if (left != 0) {
+        left--;
+        return false;
+    }
+    left = off;
+    return true;
+}
+
+void DmaChannel::open(Host &host, unsigned index)
+{
+    host_ = &host;
+    chip_ = host.chip;
+    index_ = index;
+    base_ = facts::dma_base(index);
+    resets_ = chip_->dma_resets[index].load();
+    // What an engine had in hand ended with its process, unless it hangs.
+    if (owns_dma(host, index) && !hung())
+        clear_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
+}
+
+// ---- registers
+
+void DmaChannel::set_bits(uint32_t offset, uint32_t bits)
+{
+    chip_->csr[(base_ + offset) / 4].fetch_or(bits);
+}
+
+void DmaChannel::clear_bits(uint32_t offset, uint32_t bits)
+{
+    chip_->csr[(base_ + offset) / 4].fetch_and(~bits);
+}
+
+bool DmaChannel::hung() const
+{
+    return (chip_->dma_state[index_].load() & dma_hung) != 0;
+}
+
+// ---- who runs it
+
+void DmaChannel::written(uint32_t offset, uint32_t value, uint32_t lanes)
+{
+    const uint32_t carried = value & lanes;
+    if (offset == dma_reg::ctrl_status && dma_field::start.get(carried) != 0)
+        start_.store(true);
+    if (offset == dma_reg::dev_ctl_status && dma_field::initiate_flr.get(carried) != 0 &&
+        dma_field::flr_capable.get(reg(dma_reg::dev_cap)) != 0)
+        reset_.store(true);
+    if (offset == dma_reg::ctrl_status || offset == dma_reg::bandwidth ||
+        offset == dma_reg::dev_ctl_status || offset == facts::reg::pci_command_status)
+        kick();
+}
+
+void DmaChannel::looked_at()
+{
+    if (!watches_reads_.load())
+        return;
+    pthread_mutex_lock(&lock_);
+    late_.read_seen();
+    pthread_mutex_unlock(&lock_);
+    kick();
+}
+
+// Whoever finds the lock taken has counted first: who holds it counts again after it let go.
+void DmaChannel::kick()
+{
+    kicks_.fetch_add(1);
+    uint64_t seen = 0;
+    do {
+        if (pthread_mutex_trylock(&lock_) != 0)
+            return;
+        seen = kicks_.load();
+        {
+            DmaMemoryUsed used(host_->dma_memory);
+            serve();
+        }
+        pthread_mutex_unlock(&lock_);
+    } while (kicks_.load() != seen);
+}
+
+void DmaChannel::serve()
+{
+    if (host_->gone)
+        return forget();
+    if (!owns_dma(*host_, index_))
+        return;
+    // Whoever reset the function did it to registers alone.
+    if (const uint32_t resets = chip_->dma_resets[index_].load(); resets != resets_) {
+        resets_ = resets;
+        forget();
+    }
+    requester_ = faults_.requester != Countdown::off ? static_cast<uint16_t>(faults_.requester)
+                                                     : function_requester(*host_, index_);
+    if (memory_version_ != host_->dma_memory.version) {
+        source_ = {};
+        destination_ = {};
+        ring_memory_ = {};
+        memory_version_ = host_->dma_memory.version;
+    }
+    if (reset_.exchange(false))
+        function_reset();
+    release_late(!late_.on());
+    budget_ = faults_.pace == 0 ? unlimited : faults_.pace;
+    if (hung())
+        return;
+    if (!bus_master())
+        start_.store(false); // nobody remembers it (I)
+    if (may_go_on(!in_hand_) && start_.exchange(false))
+        begin();
+    run();
+}
+
+// What the host asked for is answered once, when it is first seen.
+/// @param between no descriptor is in hand
+/// @return whether the engine may issue requests now
+bool DmaChannel::may_go_on(bool between)
+{
+    const uint32_t ctrl = reg(dma_reg::ctrl_status);
+    const bool abort = dma_field::abort.get(ctrl) != 0;
+    const bool stop = dma_field::halt_reads.get(reg(dma_reg::bandwidth)) != 0;
+    const bool pause = dma_field::pause.get(ctrl) != 0 && (between || paused_);
+    uint32_t answers = 0;
+    if (abort)
+        forget();
+    if (abort && !aborted_)
+        answers |= dma_field::abort_done.mask();
+    if (stop && !stopped_)
+        answers |= dma_field::stop_done.mask();
+    if (pause && !paused_)
+        answers |= dma_field::pause_done.mask();
+    if (answers != 0)
+        set_bits(dma_reg::ctrl_status, answers);
+    aborted_ = abort;
+    stopped_ = stop;
+    paused_ = pause;
+    return !abort && !stop && !pause && bus_master() && !reset_.load();
+}
+
+bool DmaChannel::bus_master() const
+{
+    return facts::field::bus_master.get(reg(facts::reg::pci_command_status)) != 0;
+}
+
+void DmaChannel::forget()
+{
+    start_.store(false);
+    running_ = false;
+    in_hand_ = false;
+    fetched_count_ = fetched_next_ = 0;
+    if (!hung())
+        clear_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
+}
+
+int DmaChannel::fault(Fault fault, uint32_t argument)
+{
+    int error = 0;
+    pthread_mutex_lock(&lock_);
+    switch (fault) {
+    case Fault::dma_stall:
+        faults_.stall.left = argument;
+        break;
+    case Fault::dma_hang:
+        faults_.hang.left = argument;
+        break;
+    case Fault::dma_read_error:
+        faults_.read_error.left = argument;
+        break;
+    case Fault::dma_write_error:
+        faults_.write_error.left = argument;
+        break;
+    case Fault::dma_link_loss:
+        error = argument == 0 ? -EINVAL : 0;
+        faults_.link_loss = argument == Countdown::off ? unlimited : std::max(argument, 1u);
+        break;
+    case Fault::dma_pace:
+        faults_.pace = argument;
+        break;
+    case Fault::dma_requester:
+        error = argument > UINT16_MAX && argument != Countdown::off ? -EINVAL : 0;
+        faults_.requester = error == 0 ? argument : faults_.requester;
+        source_.grant = destination_.grant = {}; // were somebody else's
+        break;
+    case Fault::dma_late:
+        error = late_.set(argument);
+        break;
+    default:
+        error = -ENOTSUP;
+        break;
+    }
+    watches_reads_.store(late_.on() || faults_.pace != 0);
+    pthread_mutex_unlock(&lock_);
+    kick();
+    return error;
+}
+
+// E11
+void DmaChannel::function_reset()
+{
+    late_.drop();
+    Locked locked(*host_);
+    const bool stays = hung() && !host_->config.switches.dma_flr_revives;
+    reset_dma_function(*chip_, index_, power_values(*host_));
+    capture_bus(*host_, index_);
+    chip_->dma_state[index_].store(stays ? uint32_t{dma_hung} : 0);
+    forget();
+    if (stays)
+        set_bits(dma_reg::ctrl_status, dma_field::in_progress.mask());
+}
+
+void DmaChannel::begin()
+{
+    const uint32_t mode = dma_field::mode.get(reg(dma_reg::ctrl_status));
+    if (running_ && !host_->config.switches.dma_restart_harmless) {
+        in_hand_ = false;
+        set(dma_reg::ring_next, static_cast<uint32_t>(ring_base()));
+    }
+    fetched_count_ = fetched_next_ = 0; // read again what was not valid before
+    if (mode != dma_mode_host_ring && mode != dma_mode_block)
+        return;
+    running_ = true;
+    lap_left_ = reg(dma_reg::ring_count);
+    set_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
+    if (mode == dma_mode_host_ring)
+        chip_->dma_state[index_].fetch_or(dma_ran);
+}
+
+void DmaChannel::run()
+{
+    while (running_ && budget_ != 0 && !hung() && may_go_on(!in_hand_))
+        if (in_hand_ || take_next())
+            move();
+}
+
+// ---- one descriptor
+
+bool DmaChannel::take_next()
+{
+    const bool block = dma_field::mode.get(reg(dma_reg::ctrl_status)) == dma_mode_block;
+    const DmaDescriptor *const next = block ? read_block() : next_in_ring();
+    if (next == nullptr)
+        return false;
+    current_ = next;
+    done_ = 0;
+    in_hand_ = true;
+    if (faults_.hang.strikes())
+        hang();
+    else if (faults_.read_error.strikes())
+        complete(dma_field::done_read_failed.mask());
+    else if (faults_.write_error.strikes())
+        complete(dma_field::done_write_failed.mask());
+    return in_hand_ && !hung();
+}
+
+const DmaDescriptor *DmaChannel::read_block()
+{
+    block_.words[0] = reg(dma_reg::block_size);
+    if (dma_field::desc_valid.get(block_.words[0]) != 0)
+        return &block_;
+    halt(dma_field::invalid.mask());
+    return nullptr;
+}
+
+Transfer DmaChannel::transfer() const
+{
+    const uint32_t *const w = current_->words;
+    Transfer t{address(dma_field::desc_src_hi.get(w[1]), w[3]),
+               address(dma_field::desc_dst_hi.get(w[1]), w[2]), dma_field::desc_bytes.get(w[0]),
+               dma_field::desc_const_src.get(w[0]) != 0, dma_field::desc_const_dst.get(w[0]) != 0};
+    if (current_->slot == 0) {
+        t.src = address(reg(dma_reg::block_src_lo + 4), reg(dma_reg::block_src_lo));
+        t.dst = address(reg(dma_reg::block_dst_lo + 4), reg(dma_reg::block_dst_lo));
+    }
+    return t;
+}
+
+/// Moves what one way serves of the descriptor in hand, and completes it when that was the rest.
+void DmaChannel::move()
+{
+    const Transfer t = transfer();
+    Fate fate = Fate::moved;
+    uint64_t moved = 0;
+    if (done_ < t.bytes) {
+        DmaPiece piece = t.rest(done_);
+        piece.bytes = std::min({piece.bytes, budget_, faults_.link_loss});
+        fate = dma_move(*host_, source_, destination_, requester_, piece, &moved);
+        if (fate == Fate::write_refused && !host_->config.switches.dma_refused_writes_fail) {
+            fate = Fate::moved; // posted: nobody comes back to the engine
+            moved = piece.bytes;
+        }
+    }
+    done_ += moved;
+    budget_ -= std::max<uint64_t>(std::min(moved, budget_), 1);
+    if (fate != Fate::moved)
+        fail(fate);
+    else if (done_ == t.bytes)
+        complete(dma_field::done_success.mask());
+    count_link_loss(moved);
+}
+
+void DmaChannel::count_link_loss(uint64_t moved)
+{
+    if (faults_.link_loss == unlimited || (!crosses(source_) && !crosses(destination_)))
+        return;
+    faults_.link_loss -= std::min(moved, faults_.link_loss);
+    if (faults_.link_loss != 0)
+        return;
+    faults_.link_loss = unlimited;
+    inject(host_, Fault::link_down, 1);
+    look_again();
+}
+
+// E9: whether a completion that does not come hangs it.
+bool DmaChannel::timeout_hangs() const
+{
+    const bool waits = dma_field::timeout_off.get(reg(dma_reg::dev_ctl2)) != 0;
+    return host_->config.switches.dma_timeout_hangs && !waits;
+}
+
+void DmaChannel::fail(Fate fate)
+{
+    const bool read = fate == Fate::read_refused || fate == Fate::read_lost;
+    if (fate == Fate::gone)
+        forget();
+    else if (host_->config.switches.dma_errors_hang || (fate == Fate::read_lost && timeout_hangs()))
+        hang();
+    else
+        complete(read ? dma_field::done_read_failed.mask() : dma_field::done_write_failed.mask());
+}
+
+// In progress for good: nothing but a reset of the chip ends it.
+void DmaChannel::hang()
+{
+    chip_->dma_state[index_].fetch_or(dma_hung);
+}
+
+void DmaChannel::complete(uint32_t result)
+{
+    const bool failed = result != dma_field::done_success.mask();
+    const bool told = dma_field::desc_interrupt.get(current_->words[0]) != 0;
+    const bool block = current_->slot == 0;
+    in_hand_ = false;
+    set(dma_reg::ring_last_size, static_cast<uint32_t>(done_));
+    if (failed)
+        set_bits(dma_reg::ctrl_status, dma_field::header_log.mask());
+    if (failed || told)
+        set_bits(dma_reg::intr_ctrl_status, (failed ? dma_field::error.mask() : 0) |
+                                                (told ? dma_field::descriptor_done.mask() : 0));
+    if (block) {
+        set(dma_reg::block_size, current_->words[0] & ~dma_field::desc_valid.mask());
+        return halt(0);
+    }
+    if (host_->config.switches.dma_last_is_completed)
+        set(dma_reg::ring_last, static_cast<uint32_t>(current_->slot));
+    if (dma_field::write_back.get(reg(dma_reg::ctrl_status)) != 0)
+        write_back(static_cast<uint32_t>(done_) | result);
+    if (at_stop(current_->slot))
+        halt(0);
+}
+
+/// The end of work: there is nothing to go on with until the next START.
+void DmaChannel::halt(uint32_t status)
+{
+    running_ = false;
+    set_bits(dma_reg::ctrl_status, status);
+    clear_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
+    const uint32_t intr = reg(dma_reg::intr_ctrl_status);
+    if ((status & dma_field::invalid.mask()) != 0 && dma_field::invalid_enable.get(intr) != 0)
+        set_bits(dma_reg::intr_ctrl_status, dma_field::invalid_descriptor.mask());
+}
+
+} // namespace plx::twin

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The engine of one DMA channel. It runs in whoever touches its registers: START walks the ring
+// before the write returns, unless another thread is at it, which then goes on with it.
+#ifndef PLX_TWIN_DMA_ENGINE_HPP
+#define PLX_TWIN_DMA_ENGINE_HPP
+
+#include "chip/chip.hpp"
+#include "dma/late.hpp"
+#include "dma/transfer.hpp"
+
+#include <pthread.h>
+
+namespace plx::twin
+{
+
+enum class Fault;
+
+/// A descriptor as it was read.
+struct DmaDescriptor {
+    uint64_t slot = 0; ///< bus address; 0: the block registers
+    uint32_t words[4] = {};
+    bool passed = false; ///< by the one behind it
+};
+
+struct Transfer {
+    uint64_t src;
+    uint64_t dst;
+    uint32_t bytes;
+    bool const_src;
+    bool const_dst;
+    /// What is left after @p done bytes, as far as it can be moved in one go; not nothing.
+    DmaPiece rest(uint64_t done) const;
+};
+
+/// Happens once, after so many descriptors.
+struct Countdown {
+    static constexpr uint32_t off = ~uint32_t{0};
+    uint32_t left = off;
+    bool strikes();
+};
+
+struct DmaFaults {
+    Countdown stall;
+    Countdown hang;
+    Countdown read_error;
+    Countdown write_error;
+    uint64_t link_loss = ~uint64_t{0};   ///< bytes through windows until the link goes down
+    uint64_t pace = 0;                   ///< bytes a register access; 0: all at once
+    uint32_t requester = Countdown::off; ///< in the place of the function's own
+};
+
+class DmaChannel
+{
+public:
+    /// The host's chip is chosen.
+    void open(Host &host, unsigned index);
+
+    /// After a write to the channel's registers took effect. Without the host's lock.
+    void written(uint32_t offset, uint32_t value, uint32_t lanes);
+    /// Before a read. Without the host's lock.
+    void looked_at();
+    /// Something happened to the card. Without the host's lock.
+    void look() { kick(); }
+    /// @return 0; -EINVAL an argument that the fault does not have; -ENOMEM
+    int fault(Fault fault, uint32_t argument);
+
+private:
+    static constexpr unsigned fetch_max = 256;
+
+    // dma_engine.cpp
+    void kick();
+    void serve();
+    bool may_go_on(bool between);
+    bool bus_master() const;
+    void begin();
+    void run();
+    bool take_next();
+    const DmaDescriptor *read_block();
+    Transfer transfer() const;
+    void move();
+    void count_link_loss(uint64_t moved);
+    /// At what is open to the engine.
+    void look_again() { source_.grant.trust = destination_.grant.trust = 0; }
+    bool timeout_hangs() const;
+    void fail(Fate fate);
+    void hang();
+    void complete(uint32_t result);
+    void halt(uint32_t status);
+    void forget();
+    void function_reset();
+
+    // dma_ring.cpp
+    uint64_t ring_base() const;
+    uint64_t ring_end() const;
+    uint64_t after(uint64_t slot) const;
+    bool at_stop(uint64_t slot) const;
+    uint32_t *descriptor_at(uint64_t bus);
+    bool fetch_one(uint64_t slot);
+    bool slack_answers(uint64_t end, unsigned descriptors);
+    void fetch(uint64_t slot);
+    void reorder();
+    const DmaDescriptor *next_in_ring();
+    void stop_at(uint64_t slot);
+    void write_back(uint32_t first_word);
+    void release_late(bool all);
+    void store_back(const DmaWriteBack &done);
+
+    uint32_t reg(uint32_t offset) const { return get(*chip_, base_ + offset); }
+    /// The channel's lock orders the engine's own accesses; who else reads needs the value alone.
+    void set(uint32_t offset, uint32_t value)
+    {
+        chip_->csr[(base_ + offset) / 4].store(value, std::memory_order_release);
+    }
+    void set_bits(uint32_t offset, uint32_t bits);
+    void clear_bits(uint32_t offset, uint32_t bits);
+    bool hung() const;
+
+    Host *host_ = nullptr;
+    Chip *chip_ = nullptr;
+    unsigned index_ = 0;
+    uint32_t base_ = 0;
+    uint16_t requester_ = 0;
+    uint32_t resets_ = 0; ///< Chip::dma_resets as of the last look
+
+    pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+    /// Counts what the engine has to look at, so that nothing is missed by one that is busy.
+    std::atomic<uint64_t> kicks_{0};
+    std::atomic<bool> start_{false};
+    std::atomic<bool> reset_{false};
+    /// Faults for which reads of registers matter.
+    std::atomic<bool> watches_reads_{false};
+
+    // ---- under the lock
+
+    bool running_ = false; ///< work begun; shown as IN_PROGRESS
+    bool aborted_ = false; ///< these three: answered
+    bool stopped_ = false;
+    bool paused_ = false;
+    bool in_hand_ = false;  ///< *current_ is not complete
+    uint64_t done_ = 0;     ///< bytes of current_
+    uint64_t budget_ = 0;   ///< bytes left of this access
+    uint64_t lap_left_ = 0; ///< descriptors of a START, where no write-back ends a lap
+    /// block_ or one of fetched_, which stays while it is in hand: a copy of what was just stored
+    /// in parts would wait for every store before it, those of the data before all.
+    const DmaDescriptor *current_ = nullptr;
+    DmaDescriptor block_;
+    DmaDescriptor fetched_[fetch_max];
+    unsigned fetched_count_ = 0;
+    unsigned fetched_next_ = 0;
+    bool fetch_failed_ = false;
+    DmaEnd source_;
+    DmaEnd destination_;
+    DmaRange ring_memory_;
+    uint64_t memory_version_ = 0;
+    DmaLate late_;
+    DmaFaults faults_;
+};
+
+} // namespace plx::twin
+
+#endif

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/fault.hpp"
+
+#include "host/host.hpp"
+#include "host/interrupt.hpp"
+
+#include "plx_fields.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace plx::twin
+{
+
+namespace
+{
+using facts::Side;
+namespace reg = facts::reg;
+
+constexpr uint32_t late_us_max = 60'000'000;
+constexpr uint32_t gone_with_ones = 1;
+constexpr uint32_t gone_with_zeros = 2;
+
+constexpr Side sides[] = {Side::virt, Side::link};
+
+uint32_t doorbell_set(const Chip &chip, Side side)
+{
+    return nt_block(chip, Side::virt) + (side == Side::virt ? reg::db_virt_set : reg::db_link_set);
+}
+
+bool doorbell_lost(std::atomic<uint32_t> &to_lose)
+{
+    uint32_t left = to_lose.load();
+    while (left != 0)
+        if (to_lose.compare_exchange_weak(left, left - 1))
+            return true;
+    return false;
+}
+
+// Bits first, then when they arrive: who sees the time sees the bits.
+bool doorbell_late(Chip &chip, Side side, uint32_t value, uint64_t now_ns)
+{
+    const unsigned i = index_of(side);
+    const uint32_t late_us = std::min(chip.late_us[i].load(), late_us_max);
+    if (late_us == 0)
+        return false;
+    chip.late_bits[i].fetch_or(value);
+    uint64_t none = 0;
+    chip.late_until[i].compare_exchange_strong(none, now_ns + uint64_t{late_us} * 1000);
+    return true;
+}
+
+// Every doorbell of a chip that is a host's alone is that host's; of a shared one those to its
+// side.
+bool has_doorbells(const Host &host, Side side)
+{
+    return !host.one_chip || side == host.side;
+}
+
+void end_doorbell_faults(Chip &chip, Side side)
+{
+    const unsigned i = index_of(side);
+    chip.drop_doorbells[i].store(0);
+    chip.late_us[i].store(0);
+    chip.late_bits[i].store(0);
+    chip.late_until[i].store(0);
+}
+
+int hold(Host &host, LinkHold why, uint32_t argument)
+{
+    if (argument > 1)
+        return -EINVAL;
+    link_hold(*host.chip, why, argument != 0, now_ns(host));
+    follow(host);
+    host.ops->tell(host); // also where nothing was mapped: the other end shall see it at once
+    return 0;
+}
+
+int set_port(Host &host, uint32_t argument)
+{
+    const CablePort port = cable_port(*host.chip);
+    if (argument > 1 || !port.exists)
+        return -EINVAL;
+    const uint32_t others = get(*host.chip, port.control) & ~port.bit;
+    if (reg_write(*host.chip, port.control, argument != 0 ? others | port.bit : others,
+                  now_ns(host)))
+        settle(host);
+    tell_interrupt(host);
+    return 0;
+}
+
+// Nothing of what was in the chip is left but the damage that the removal did at the other end.
+void power_cycle(Host &host)
+{
+    for (std::atomic<uint32_t> &word : host.chip->csr)
+        word.store(0);
+    power_on(*host.chip, power_values(host));
+    power_up(host);
+}
+
+int take_card(Host &host, uint32_t argument)
+{
+    if (argument > gone_with_zeros)
+        return -EINVAL;
+    // From beyond the link, it is the link that goes: the card stays in its own machine.
+    if (argument == 0 && host.gone && host.side == Side::virt)
+        power_cycle(host);
+    host.gone = argument != 0;
+    host.gone_reads_as = argument == gone_with_ones ? ~uint32_t{0} : 0;
+    return hold(host, hold_by_power, host.gone ? 1 : 0);
+}
+
+int freeze(Host &host, uint32_t argument)
+{
+    if (argument > 1)
+        return -EINVAL;
+    host.frozen = argument != 0;
+    if (!host.frozen)
+        host.ops->unfreeze(host);
+    look_at_interrupt(host);
+    return 0;
+}
+
+// Engines have locks of their own, taken before the host's.
+int inject_dma(Host &host, Fault fault, uint32_t argument)
+{
+    int error = 0;
+    for (DmaChannel &channel : host.dma)
+        if (error == 0)
+            error = channel.fault(fault, argument);
+    return error;
+}
+
+int inject_into_chip(Host &host, Fault fault, uint32_t argument)
+{
+    Locked locked(host);
+    switch (fault) {
+    case Fault::link_down:
+        return hold(host, hold_by_fault, argument);
+    case Fault::port_disabled:
+        return set_port(host, argument);
+    case Fault::cable_pulled:
+        return hold(host, hold_by_cable, argument);
+    case Fault::card_gone:
+        return take_card(host, argument);
+    case Fault::drop_doorbells:
+        for (const Side side : sides)
+            if (has_doorbells(host, side))
+                host.chip->drop_doorbells[index_of(side)].store(argument);
+        return 0;
+    case Fault::late_doorbells:
+        if (argument > late_us_max)
+            return -EINVAL;
+        for (const Side side : sides)
+            if (has_doorbells(host, side))
+                host.chip->late_us[index_of(side)].store(argument);
+        return 0;
+    case Fault::freeze_remaps:
+        return freeze(host, argument);
+    default:
+        break;
+    }
+    return -ENOTSUP;
+}
+} // namespace
+
+void faults_end(Host &host)
+{
+    Chip &chip = *host.chip;
+    for (const Side side : sides)
+        if (has_doorbells(host, side))
+            end_doorbell_faults(chip, side);
+    if (chip.held_down.load() == 0)
+        return;
+    chip.enabled_at.store(now_ns(host));
+    chip.held_down.store(0);
+}
+
+bool doorbell_faulty(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns)
+{
+    if (!is_doorbell_set(offset))
+        return false;
+    const Side side = offset % facts::block_size == reg::db_link_set ? Side::link : Side::virt;
+    return doorbell_lost(chip.drop_doorbells[index_of(side)]) ||
+           doorbell_late(chip, side, value, now_ns);
+}
+
+void doorbells_arrive(Chip &chip, uint64_t now_ns)
+{
+    for (const Side side : sides) {
+        const unsigned i = index_of(side);
+        const uint64_t until = chip.late_until[i].load();
+        if (until == 0 || now_ns < until)
+            continue;
+        // The time first: bits that come after this start a wait of their own.
+        chip.late_until[i].store(0);
+        reg_write(chip, doorbell_set(chip, side), chip.late_bits[i].exchange(0), now_ns);
+    }
+}
+
+int inject(Host *host, Fault fault, uint32_t argument)
+{
+    if (fault >= Fault::dma_stall)
+        return inject_dma(*host, fault, argument);
+    const int error = inject_into_chip(*host, fault, argument);
+    // What they have in hand goes with the card, also where nobody touches them before it is back.
+    for (DmaChannel &channel : host->dma)
+        if (fault == Fault::card_gone)
+            channel.look();
+    return error;
+}
+
+} // namespace plx::twin

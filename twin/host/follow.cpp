@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/host.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+namespace plx::twin
+{
+
+namespace
+{
+bool open_both_ways(const Host &host)
+{
+    return host.connected && host.peer_chip != nullptr &&
+           link_trained(*host.chip, beyond_link(host), now_ns(host)) &&
+           link_settled(*host.chip, *host.peer_chip) && link_settled(*host.peer_chip, *host.chip);
+}
+
+bool carry_out(Host &host)
+{
+    const LinkRules rules{
+        host.config.switches.spads_survive_link_down, host.config.switches.link_up_latches_fe0,
+        host.config.switches.dma_link_down_resets, host.config.switches.pattern_protect_us};
+    const bool changed =
+        carries_out(host) &&
+        link_carry_out(*host.chip, beyond_link(host), now_ns(host), rules, power_values(host));
+    return notice_link(host) || changed;
+}
+
+bool follow_own(Host &host)
+{
+    resolve(way_out(host), host.self, host.next_view);
+    if (same_view(*host.own_view, *host.next_view))
+        return false;
+    windows_follow(host.windows, *host.own_view, *host.next_view, host.remote_fd);
+    std::swap(host.own_view, host.next_view);
+    host.view_changes++;
+    return true;
+}
+
+/// @return false, and the host is stuck, when there is no memory to move to: the peer may still
+/// reach the block, so the chip must not say that it cannot.
+bool move_away(Host &host, unsigned slot)
+{
+    if (block_rehome(&host.blocks[slot]) == 0)
+        return true;
+    if (!host.stuck_told)
+        fprintf(stderr,
+                "plx twin: no memory to take a window block of %zu bytes back from the peer: the "
+                "chip answers again when there is\n",
+                host.blocks[slot].bytes);
+    host.stuck = true;
+    host.stuck_told = true;
+    return false;
+}
+
+// Whatever it could reach, whatever the registers say by now: the next one to come is another.
+void take_back(Host &host)
+{
+    for (unsigned slot = 0; slot < max_blocks; slot++)
+        if (host.blocks[slot].base != nullptr && reaches(*host.peer_view, slot) &&
+            !move_away(host, slot))
+            return;
+    host.peer_view->count = 0;
+    host.peer_view->overflow = false;
+    host.departed = false;
+}
+
+bool follow_peer(Host &host)
+{
+    Region own[max_blocks];
+    resolve(way_in(host, own), host.peer, host.next_view);
+    if (same_view(*host.peer_view, *host.next_view))
+        return false;
+    bool moved = false;
+    for (unsigned slot = 0; slot < max_blocks; slot++) {
+        if (host.blocks[slot].base == nullptr || !shrinks(*host.peer_view, *host.next_view, slot))
+            continue;
+        if (!move_away(host, slot))
+            return false; // still in view: the next access tries again
+        moved = true;
+    }
+    if (moved)
+        resolve(way_in(host, own), host.peer, host.next_view);
+    std::swap(host.peer_view, host.next_view);
+    return true;
+}
+} // namespace
+
+Way way_out(const Host &host)
+{
+    return {host.chip, host.peer_chip, open_both_ways(host), host.remote, host.side, host.one_chip};
+}
+
+Way way_in(const Host &host, Region *scratch)
+{
+    for (unsigned slot = 0; slot < max_blocks; slot++) {
+        const Block &b = host.blocks[slot];
+        scratch[slot] = {b.base != nullptr, reinterpret_cast<uintptr_t>(b.base), b.bytes,
+                         b.page_bytes, b.generation};
+    }
+    return {host.peer_chip,       host.peer_chip == nullptr ? nullptr : host.chip,
+            open_both_ways(host), scratch,
+            peer_side(host),      host.one_chip};
+}
+
+bool follow(Host &host)
+{
+    if (host.frozen)
+        return false;
+    host.behind = false;
+    host.stuck = false;
+    if (host.departed)
+        take_back(host);
+    note_presence(host);
+    carry_out(host);
+    // Both, always: the second is what takes access away.
+    const bool own = follow_own(host);
+    const bool theirs = follow_peer(host);
+    host.stuck_told = host.stuck;
+    return own || theirs;
+}
+
+void let_go(Host &host)
+{
+    if (!host.frozen)
+        follow_own(host);
+}
+
+void settle(Host &host)
+{
+    if (follow(host))
+        host.ops->tell(host);
+}
+
+int until_catch_up_ms(const Host &host, int timeout_ms)
+{
+    constexpr int moment_ms = 2;
+    if (!host.behind || host.frozen)
+        return timeout_ms;
+    return timeout_ms < 0 ? moment_ms : std::min(timeout_ms, moment_ms);
+}
+
+void catch_up(Host &host)
+{
+    Locked locked(host);
+    if (host.behind)
+        settle(host);
+}
+
+void look_at_link(Host &host)
+{
+    if (!host.frozen && carry_out(host))
+        settle(host);
+}
+
+Region lent(const Host &host, unsigned slot)
+{
+    const Block &b = host.blocks[slot];
+    if (b.base == nullptr)
+        return {};
+    return {true, reinterpret_cast<uintptr_t>(b.base), b.bytes, b.page_bytes,
+            reaches(*host.peer_view, slot) ? b.generation : 0};
+}
+
+bool same_region(const Region &a, const Region &b)
+{
+    return a.present == b.present && a.bus == b.bus && a.bytes == b.bytes &&
+           a.page_bytes == b.page_bytes && a.generation == b.generation;
+}
+
+} // namespace plx::twin

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One end of a cable: what it owns, what it knows of the other end, and the two things that keep
+// mappings true to the registers, follow() and settle().
+#ifndef PLX_TWIN_HOST_HOST_HPP
+#define PLX_TWIN_HOST_HOST_HPP
+
+#include "chip/link.hpp"
+#include "chip/routing.hpp"
+#include "dma/engine.hpp"
+#include "host/register_dump.hpp"
+#include "host/topology.hpp"
+#include "host/window.hpp"
+#include "memory/block.hpp"
+#include "twin.hpp"
+
+#include <atomic>
+#include <pthread.h>
+
+namespace plx::twin
+{
+
+/// How a cable is plugged in, and how the other end is told. Every function but join runs under
+/// the host's lock.
+struct CableOps {
+    /// Finds the other end, bounded and short. Sets what it offers: a former chip, its viewer.
+    int (*join)(Host &host, Error *error);
+    /// The chip is chosen: tells the other end, if there is one.
+    void (*present)(Host &host);
+    /// Tells the other end what memory it may see and to follow; waits for that for a bounded time.
+    void (*tell)(Host &host);
+    void (*unfreeze)(Host &host);
+    /// Makes the other end look at its interrupt. Never blocks.
+    void (*interrupt)(Host &host);
+    void (*leave)(Host &host);
+    void *(*thread)(void *host);
+};
+extern const CableOps socket_cable;
+extern const CableOps mem_cable;
+
+class Host
+{
+public:
+    Config config;
+    char cable_name[512] = {};
+    const CableOps *ops = nullptr;
+    void *cable = nullptr; ///< of the cable's kind
+
+    /// Guards everything below; two hosts of one process share theirs.
+    pthread_mutex_t *lock = nullptr;
+    pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
+
+    facts::Side side = facts::Side::virt; ///< the endpoint that this host sees
+    bool one_chip = false;                ///< root-port topology: both hosts are on `chip`
+    RegisterFile former;                  ///< of ChipState::file, while attach() runs
+    Chip *chip = nullptr;
+    int chip_fd = -1;
+    Chip *peer_chip = nullptr; ///< stays when the other process goes: a card stays powered
+    int peer_chip_fd = -1;
+    int offered_chip_fd = -1; ///< what the other end held of this end's former chip
+    uint64_t link_seen = 0;   ///< of a shared chip: Chip::seen as of the last enumeration
+    bool conflict_told = false;
+
+    bool connected = false;
+    /// As told: connected, over a cable that is plugged in. Written under the lock, read without:
+    /// memory that is being taken back does not hold up the news.
+    std::atomic<bool> present{false};
+    bool departed = false; ///< the other end went, and may still hold memory of ours
+    bool frozen = false;
+    std::atomic<bool> gone{false}; ///< the card, by surprise; engines look without the lock
+    uint32_t gone_reads_as = ~0u;  ///< what registers give then
+    /// A-LUT RAM was written, and views do not show it yet. An A-LUT is written entry by entry:
+    /// followed one by one, a block would be moved for each segment that is taken away. So they
+    /// are followed together, before the owner's next read, which is what a driver has to flush
+    /// with, or after a moment.
+    bool behind = false;
+    bool stuck = false; ///< memory that the peer may reach could not be taken back
+    bool stuck_told = false;
+
+    Viewer self;
+    Viewer peer;
+    Window windows[window_count];
+    View *own_view = nullptr;  ///< as mapped
+    View *peer_view = nullptr; ///< of our blocks, as the other end may have mapped it
+    View *next_view = nullptr; ///< being worked out
+    Block blocks[max_blocks];
+    Region told[max_blocks]; ///< what the other end knows of our blocks
+
+    DmaMemory dma_memory;
+    DmaChannel dma[facts::dma_function_count];
+    uint64_t view_changes = 0; ///< of own_view
+
+    Region remote[max_blocks]; ///< the other end's blocks
+    int remote_fd[max_blocks];
+    uint8_t *remote_map[max_blocks] = {};
+
+    void *thread = nullptr;
+    pthread_t thread_self{};
+    bool thread_known = false;
+    int wake_fd = -1;
+    bool stop = false;
+    uint64_t comings = 0; ///< counts every coming and going of the other end
+    uint64_t comings_told = 0;
+
+    pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
+    void (*callback)(void *ctx, bool connected) = nullptr;
+    void *callback_ctx = nullptr;
+    void (*interrupt)(void *ctx) = nullptr;
+    void *interrupt_ctx = nullptr;
+};
+
+class Locked
+{
+public:
+    explicit Locked(const Host &host) : lock_(host.lock) { pthread_mutex_lock(lock_); }
+    ~Locked() { pthread_mutex_unlock(lock_); }
+    Locked(const Locked &) = delete;
+    Locked &operator=(const Locked &) = delete;
+
+private:
+    pthread_mutex_t *lock_;
+};
+
+uint64_t now_ns(const Host &host);
+/// What EEPROM and firmware do to a card before a driver sees it. Under the lock.
+void power_up(Host &host);
+PowerOn power_values(const Host &host);
+/// Power-on values in a chip that is in use: to either host, the link goes down and up.
+void restart_chip(Host &host);
+/// What a process brings to the chip that it found: the end of earlier faults, the EEPROM of this
+/// run, and what firmware does.
+void settle_in(Host &host);
+/// The chip at the other end of the link: a shared one is there itself, as soon as the root port
+/// is.
+inline const Chip *beyond_link(const Host &host)
+{
+    if (!host.one_chip)
+        return host.peer_chip;
+    return host.chip->partner.load() == host.chip->id.load() ? host.chip : nullptr;
+}
+inline facts::Side peer_side(const Host &host)
+{
+    return host.one_chip ? other(host.side) : host.side;
+}
+/// Whether the caller is the cable's thread. Without the lock.
+bool on_cable_thread(Host &host);
+__attribute__((format(printf, 3, 4))) int fail(Error *error, int code, const char *format, ...);
+
+// ---- DMA functions (dma.cpp), by the chip's channel number
+
+/// Whether the function is in this host's hierarchy.
+inline bool owns_dma(const Host &host, unsigned channel)
+{
+    return dma_owner(*host.chip, channel) == dma_owner_on(host.side);
+}
+/// As configuration cycles have the function take down its bus number.
+void capture_bus(Host &host, unsigned channel);
+uint16_t function_requester(const Host &host, unsigned channel);
+uint32_t function_read(Host &host, unsigned channel, uint32_t offset);
+void function_write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32_t lanes);
+
+// ---- keeping mappings true to the registers (follow.cpp); under the lock
+
+/// The way from this host to the other and back.
+Way way_out(const Host &host);
+Way way_in(const Host &host, Region *scratch);
+/// Carries out link changes, maps this host's windows, and moves its blocks away from the other
+/// end where that lost access. @return whether the other end has to follow
+bool follow(Host &host);
+/// follow(), and tells the other end where it must.
+void settle(Host &host);
+/// How long the cable's thread may wait, in milliseconds for poll(), before catch_up(). Under the
+/// lock.
+int until_catch_up_ms(const Host &host, int timeout_ms);
+/// follow(), and tells, where nobody has read a register since A-LUT RAM was written. On the
+/// cable's thread, without the lock.
+void catch_up(Host &host);
+/// Leads this host's windows away from an other end that went.
+void let_go(Host &host);
+/// Carries out what the link did meanwhile.
+void look_at_link(Host &host);
+
+/// What the other end is to know of block @p slot now: with a generation only while a way leads
+/// there, for only then it gets the memory.
+Region lent(const Host &host, unsigned slot);
+bool same_region(const Region &a, const Region &b);
+
+// ---- the other end (peer.cpp); under the lock
+
+/// Takes what the other end says about its block @p slot. @p fd is taken over; -1: not lent.
+/// @return false when it is nonsense
+bool take_memory(Host &host, unsigned slot, const Region &region, int fd);
+/// Takes the other end's chip; @p fd is taken over. @return false when it is none
+bool take_chip(Host &host, int fd);
+void peer_came(Host &host);
+void peer_went(Host &host);
+/// Takes down whether there is another end within reach, to be told by deliver_events().
+void note_presence(Host &host);
+/// Calls the callback for what happened since, then takes memory back from an other end that went:
+/// the move must not delay the news. On the cable's thread, without the lock.
+void deliver_events(Host &host);
+void wake(Host &host);
+
+} // namespace plx::twin
+
+#endif

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/window.hpp"
+
+#include "memory/sealed.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace plx::twin
+{
+
+namespace
+{
+// One piece of all-ones serves a whole window. Larger ones for windows of many gigabytes, so that
+// the count of mappings stays far below the kernel's limit (65530).
+uint64_t absent_piece(uint64_t window_bytes)
+{
+    return std::min(window_bytes, std::max<uint64_t>(huge_page, window_bytes / 4096));
+}
+
+int make_all_ones(uint64_t bytes)
+{
+    const int fd = sealed_create("plx-twin-absent", bytes, false);
+    if (fd < 0)
+        return fd;
+    void *all = map_shared(nullptr, bytes, fd, 0);
+    if (all == nullptr) {
+        close(fd);
+        return -ENOMEM;
+    }
+    memset(all, 0xFF, bytes);
+    munmap(all, bytes);
+    return fd;
+}
+
+// Nothing answers there: loads give all-ones. Stores go to private pages of this process, which
+// the next remap of the range drops.
+bool map_absent(const Window &window, uint64_t offset, uint64_t bytes)
+{
+    for (uint64_t done = 0; done < bytes;) {
+        const uint64_t inside = (offset + done) % window.absent_bytes;
+        const uint64_t piece = std::min(bytes - done, window.absent_bytes - inside);
+        if (map_private(window.base + offset + done, piece, window.absent_fd, inside) == nullptr)
+            return false;
+        done += piece;
+    }
+    return true;
+}
+
+const Extent *find(const View &view, const Extent &like)
+{
+    for (unsigned i = 0; i < view.count; i++) {
+        const Extent &e = view.extents[i];
+        if (e.direct && e.window == like.window && e.offset == like.offset && e.bytes == like.bytes)
+            return &e;
+    }
+    return nullptr;
+}
+
+bool same_memory(const Extent &a, const Extent &b)
+{
+    return a.region == b.region && a.at == b.at && a.generation == b.generation;
+}
+} // namespace
+
+int window_open(uint64_t bytes, Window *out)
+{
+    Window w;
+    w.bytes = bytes;
+    w.absent_bytes = absent_piece(bytes);
+    w.absent_fd = make_all_ones(w.absent_bytes);
+    if (w.absent_fd < 0)
+        return -ENOMEM;
+    // As firmware places a BAR.
+    w.base = static_cast<uint8_t *>(reserve(bytes, std::max<uint64_t>(bytes, huge_page)));
+    if (w.base == nullptr || !map_absent(w, 0, bytes)) {
+        window_close(&w);
+        return -ENOMEM;
+    }
+    *out = w;
+    return 0;
+}
+
+void window_close(Window *window)
+{
+    if (window->base != nullptr)
+        munmap(window->base, window->bytes);
+    if (window->absent_fd >= 0)
+        close(window->absent_fd);
+    *window = {};
+}
+
+void windows_follow(Window *windows, const View &before, const View &after, const int *fds)
+{
+    // Away first: an extent of huge pages can only be replaced as a whole.
+    for (unsigned i = 0; i < before.count; i++) {
+        const Extent &e = before.extents[i];
+        if (e.direct && find(after, e) == nullptr)
+            map_absent(windows[e.window], e.offset, e.bytes);
+    }
+    for (unsigned i = 0; i < after.count; i++) {
+        const Extent &e = after.extents[i];
+        const Extent *was = e.direct ? find(before, e) : nullptr;
+        if (!e.direct || (was != nullptr && same_memory(*was, e)))
+            continue;
+        const Window &w = windows[e.window];
+        if (map_shared(w.base + e.offset, e.bytes, fds[e.region], e.at) == nullptr)
+            map_absent(w, e.offset, e.bytes);
+    }
+}
+
+} // namespace plx::twin
