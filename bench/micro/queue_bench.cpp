@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <vector>
 
-#include <plx_queue.hpp>
-#include <plx_queue_state.hpp>
-#include <plx_wire.hpp>
+#include "queue/queue.hpp"
+#include "queue/state.hpp"
+#include "queue/wire.hpp"
 
 namespace
 {

@@ -17,7 +17,7 @@ CLEAN = {
     'drivers/raw/plx_ntb/hw/facts/regs.hpp': '#include <cstdint>\n',
     'drivers/raw/plx_ntb/hw/chip.hpp': '',
     'drivers/raw/plx_ntb/hw/chip.cpp': '#include "regs.hpp"\n// as rte_read32() does\n',
-    'drivers/raw/plx_ntb/queue/plx_queue.hpp': '#include <rte_mbuf.h>\n',
+    'drivers/raw/plx_ntb/queue/queue.hpp': '#include <rte_mbuf.h>\n',
     'drivers/raw/plx_ntb/rte_pmd_plx_ntb.h': '#include <rte_compat.h>\n',
     'drivers/raw/plx_ntb/pmd_vdev.cpp': '#include "twin.hpp"\n#include <bus_vdev_driver.h>\n',
     'twin/twin.hpp': '#include "regs.hpp"\n',
@@ -52,7 +52,7 @@ class Tree(unittest.TestCase):
         self.expect('twin/x.cpp', '#include "plx_ntb/hw/chip.hpp"\n', 'of ' + tree.HW)
         self.expect('drivers/raw/plx_ntb/queue/x.cpp', '#include <ntbmsg.h>\n', 'of public')
         self.expect('drivers/raw/plx_ntb/link.cpp', '#include "twin.hpp"\n', 'of twin')
-        self.expect('lib/ntbmsg/src/x.cpp', '#include "plx_queue.hpp"\n', 'queue')
+        self.expect('lib/ntbmsg/src/x.cpp', '#include "queue/queue.hpp"\n', 'queue')
         self.expect('apps/echo/x.cpp', '#include <twin.hpp>\n', 'of twin')
 
     def test_dpdk_below_the_driver(self):

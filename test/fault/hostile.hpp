@@ -4,8 +4,8 @@
 #ifndef TEST_FAULT_HOSTILE_HPP
 #define TEST_FAULT_HOSTILE_HPP
 
+#include "queue/wire.hpp"
 #include <bench_pair.hpp>
-#include <plx_wire.hpp>
 
 #include <cstring>
 #include <random>

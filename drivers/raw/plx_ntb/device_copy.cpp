@@ -6,7 +6,7 @@
 
 #include <rte_malloc.h>
 
-#include <plx_wire.hpp>
+#include "queue/wire.hpp"
 
 #include "copy_measure.hpp"
 #include "plx_clock.hpp"

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <plx_queue.hpp>
+#include "queue/queue.hpp"
 
 #include "copy_choice.hpp"
 

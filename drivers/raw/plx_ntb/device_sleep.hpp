@@ -11,8 +11,8 @@
 
 #include <pthread.h>
 
+#include "queue/queue.hpp"
 #include <plx_chip.hpp>
-#include <plx_queue.hpp>
 
 #include "control_thread.hpp"
 #include "plx_gate.hpp"

@@ -7,7 +7,7 @@
 #include <cinttypes>
 #include <cstring>
 
-#include <plx_wire.hpp>
+#include "queue/wire.hpp"
 
 #include "plx_log.hpp"
 

@@ -5,8 +5,8 @@
 
 #include <memory>
 
+#include "queue/engine.hpp"
 #include <plx_dma.hpp>
-#include <plx_engine.hpp>
 
 #include "dma_queue.hpp"
 #include "plx_platform.hpp"

@@ -12,8 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "queue/engine.hpp"
 #include <plx_dma.hpp>
-#include <plx_engine.hpp>
 
 namespace plx::pmd
 {

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include <plx_queue.hpp>
+#include "queue/queue.hpp"
 
 namespace plx::pmd
 {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <plx_wire.hpp>
+#include "queue/wire.hpp"
 
 #include "plx_link_table.hpp"
 

@@ -11,7 +11,7 @@
 #include <rte_kvargs.h>
 #include <rte_mbuf_core.h>
 
-#include <plx_wire.hpp>
+#include "queue/wire.hpp"
 
 #include "plx_log.hpp"
 

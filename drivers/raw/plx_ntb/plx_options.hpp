@@ -7,10 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "queue/queue.hpp"
+#include "queue/wire.hpp"
 #include <plx_chip.hpp>
-#include <plx_queue.hpp>
 #include <plx_regs.hpp>
-#include <plx_wire.hpp>
 
 #include "copy_choice.hpp"
 #include "device_window.hpp"

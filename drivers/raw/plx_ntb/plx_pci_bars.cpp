@@ -6,8 +6,8 @@
 #include <cstdarg>
 #include <cstdio>
 
+#include "queue/wire.hpp"
 #include <plx_regs.hpp>
-#include <plx_wire.hpp>
 
 namespace plx::pmd
 {

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include <plx_wire.hpp>
+#include "queue/wire.hpp"
 
 #include "plx_gate.hpp"
 

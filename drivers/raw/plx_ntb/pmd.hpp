@@ -12,8 +12,8 @@
 
 #include <pthread.h>
 
+#include "queue/queue.hpp"
 #include <plx_chip.hpp>
-#include <plx_queue.hpp>
 
 #include "control_thread.hpp"
 #include "device_copy.hpp"

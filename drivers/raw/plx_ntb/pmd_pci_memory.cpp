@@ -10,7 +10,7 @@
 #include <rte_memory.h>
 #include <rte_memzone.h>
 
-#include <plx_wire.hpp>
+#include "queue/wire.hpp"
 
 #include "plx_pci_memory.hpp"
 

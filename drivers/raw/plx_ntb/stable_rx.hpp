@@ -8,7 +8,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include <plx_queue.hpp>
+#include "queue/queue.hpp"
 
 struct rte_mbuf;
 struct rte_mempool;

@@ -10,7 +10,7 @@
 
 #include <rte_memory.h>
 
-#include <plx_wire.hpp>
+#include "queue/wire.hpp"
 
 using namespace plx;
 using namespace plx::pmd;

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <string>
 
+#include "queue/wire.hpp"
 #include <log_capture.hpp>
-#include <plx_wire.hpp>
 
 using namespace plx::pmd;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The hot path, compiled once for each instruction set with PLX_VARIANT set to its name.
-#include "plx_consumer.hpp"
-#include "plx_engine_producer.hpp"
-#include "plx_variants.hpp"
+#include "queue/consumer.hpp"
+#include "queue/engine_producer.hpp"
+#include "queue/variants.hpp"
 
 #define PLX_TEXT_OF(x) #x
 #define PLX_TEXT(x) PLX_TEXT_OF(x)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Control side of a queue pair: prepares memory, checks a set-up, opens and closes the halves.
-#include "plx_queue.hpp"
+#include "queue/queue.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 
 #include <rte_mbuf.h>
 
-#include "plx_queue_state.hpp"
+#include "queue/state.hpp"
 
 namespace plx::queue
 {

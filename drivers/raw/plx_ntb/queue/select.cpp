@@ -4,8 +4,8 @@
 
 #include <rte_cpuflags.h>
 
-#include "plx_queue.hpp"
-#include "plx_variants.hpp"
+#include "queue/queue.hpp"
+#include "queue/variants.hpp"
 
 namespace plx::queue
 {

@@ -3,12 +3,12 @@
 // has is in force for a window of lines in turn, now and then, and what a line took decides. No
 // DPDK, no clock of its own, and nothing a message or a burst: the queue asks when something is
 // due.
-#ifndef PLX_DRAIN_TRIAL_HPP
-#define PLX_DRAIN_TRIAL_HPP
+#ifndef PLX_QUEUE_CACHE_HINT_TRIAL_HPP
+#define PLX_QUEUE_CACHE_HINT_TRIAL_HPP
 
 #include <cstdint>
 
-#include "plx_queue.hpp"
+#include "queue/queue.hpp"
 
 namespace plx::queue
 {

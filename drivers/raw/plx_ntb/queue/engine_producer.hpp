@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sending half of a queue pair that has a copy engine: long messages go by the engine, straight
-// out of their mbufs; all others as without one (plx_producer.hpp).
-#ifndef PLX_ENGINE_PRODUCER_HPP
-#define PLX_ENGINE_PRODUCER_HPP
+// out of their mbufs; all others as without one (producer.hpp).
+#ifndef PLX_QUEUE_ENGINE_PRODUCER_HPP
+#define PLX_QUEUE_ENGINE_PRODUCER_HPP
 
 #include <rte_mbuf.h>
 #include <rte_memory.h>
 #include <rte_mempool.h>
 
-#include "plx_producer.hpp"
+#include "queue/producer.hpp"
 
 namespace plx::queue::PLX_VARIANT
 {

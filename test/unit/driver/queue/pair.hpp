@@ -13,8 +13,8 @@
 #include <rte_mbuf.h>
 
 #include "late_engine.hpp"
-#include "plx_queue.hpp"
-#include "plx_queue_state.hpp"
+#include "queue/queue.hpp"
+#include "queue/state.hpp"
 
 namespace test_queue
 {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "pair.hpp"
-#include "plx_consumer.hpp"
-#include "plx_engine_producer.hpp"
+#include "queue/consumer.hpp"
+#include "queue/engine_producer.hpp"
 
 namespace test_queue
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the sending half of a queue pair needs of a copy engine: one descriptor ring that is worked
 // off in order. The chip's DMA channel is one, a test has another.
-#ifndef PLX_ENGINE_HPP
-#define PLX_ENGINE_HPP
+#ifndef PLX_QUEUE_ENGINE_HPP
+#define PLX_QUEUE_ENGINE_HPP
 
 #include <cstdint>
 

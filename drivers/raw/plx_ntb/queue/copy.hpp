@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The copies of the hot path, written for the instruction set that this file is compiled for.
-#ifndef PLX_COPY_HPP
-#define PLX_COPY_HPP
+#ifndef PLX_QUEUE_COPY_HPP
+#define PLX_QUEUE_COPY_HPP
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 #include <immintrin.h>
 
-#include "plx_wire.hpp"
+#include "queue/wire.hpp"
 
 #ifndef PLX_VARIANT
 #define PLX_VARIANT generic

@@ -6,9 +6,9 @@
 
 #include <atomic>
 
-#include "plx_drain_trial.hpp"
-#include "plx_queue.hpp"
-#include "plx_wire.hpp"
+#include "queue/cache_hint_trial.hpp"
+#include "queue/queue.hpp"
+#include "queue/wire.hpp"
 
 namespace plx::queue
 {

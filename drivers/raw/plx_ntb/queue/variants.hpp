@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The compiled variants of the hot path, one namespace an instruction set.
-#ifndef PLX_VARIANTS_HPP
-#define PLX_VARIANTS_HPP
+#ifndef PLX_QUEUE_VARIANTS_HPP
+#define PLX_QUEUE_VARIANTS_HPP
 
-#include "plx_queue.hpp"
+#include "queue/queue.hpp"
 
 namespace plx::queue
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Every struct that crosses the bridge. doc/wire-protocol.md is the specification; both change in
 // one commit. No pointer, no DPDK type, no policy.
-#ifndef PLX_WIRE_HPP
-#define PLX_WIRE_HPP
+#ifndef PLX_QUEUE_WIRE_HPP
+#define PLX_QUEUE_WIRE_HPP
 
 #include <cstddef>
 #include <cstdint>

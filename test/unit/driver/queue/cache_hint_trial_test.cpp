@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pair.hpp"
-#include "plx_drain_trial.hpp"
+#include "queue/cache_hint_trial.hpp"
 
 namespace test_queue
 {

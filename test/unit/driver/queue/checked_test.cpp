@@ -9,8 +9,8 @@
 
 #include "checked_mem.hpp"
 #include "pair.hpp"
-#include "plx_consumer.hpp"
-#include "plx_engine_producer.hpp"
+#include "queue/consumer.hpp"
+#include "queue/engine_producer.hpp"
 
 namespace test_queue
 {

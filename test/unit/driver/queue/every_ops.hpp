@@ -10,7 +10,7 @@
 
 #include <rte_cpuflags.h>
 
-#include "plx_variants.hpp"
+#include "queue/variants.hpp"
 
 namespace test_queue
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The hot path of a queue pair as the driver sees it: set-up from geometry and pointers, burst
-// functions chosen once. The format is plx_wire.hpp; producer and consumer are plx_producer.hpp
-// and plx_consumer.hpp.
-#ifndef PLX_QUEUE_HPP
-#define PLX_QUEUE_HPP
+// functions chosen once. The format is wire.hpp; producer and consumer are producer.hpp
+// and consumer.hpp.
+#ifndef PLX_QUEUE_QUEUE_HPP
+#define PLX_QUEUE_QUEUE_HPP
 
 #include <cstddef>
 #include <cstdint>
 
-#include "plx_engine.hpp"
+#include "queue/engine.hpp"
 
 struct rte_mbuf;
 struct rte_mempool;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The sending half of a queue pair: mbufs into lines of the peer's ring and into the buffers it
 // posted.
-#ifndef PLX_PRODUCER_HPP
-#define PLX_PRODUCER_HPP
+#ifndef PLX_QUEUE_PRODUCER_HPP
+#define PLX_QUEUE_PRODUCER_HPP
 
 #include <algorithm>
 #include <cerrno>
 
 #include <rte_mbuf.h>
 
-#include "plx_mem_policy.hpp"
-#include "plx_queue_state.hpp"
+#include "queue/mem_policy.hpp"
+#include "queue/state.hpp"
 
 namespace plx::queue::PLX_VARIANT
 {

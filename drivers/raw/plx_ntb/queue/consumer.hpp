@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The receiving half of a queue pair: lines of the own ring into mbufs of a private pool, posted
 // buffers handed up as they are, credits and fresh buffers back to the peer.
-#ifndef PLX_CONSUMER_HPP
-#define PLX_CONSUMER_HPP
+#ifndef PLX_QUEUE_CONSUMER_HPP
+#define PLX_QUEUE_CONSUMER_HPP
 
 #include <cerrno>
 
 #include <rte_mbuf.h>
 
-#include "plx_drain.hpp"
-#include "plx_mem_policy.hpp"
-#include "plx_queue_state.hpp"
+#include "queue/cache_hint.hpp"
+#include "queue/mem_policy.hpp"
+#include "queue/state.hpp"
 
 namespace plx::queue::PLX_VARIANT
 {

@@ -11,7 +11,7 @@
 #include <random>
 
 #include "late_engine.hpp"
-#include "plx_mem_policy.hpp"
+#include "queue/mem_policy.hpp"
 
 namespace test_queue
 {

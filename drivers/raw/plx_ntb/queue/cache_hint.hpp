@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What the reader does with lines it has drained: a line that is clean, or no longer held here, is
 // cheaper for the writer to take back. It changes timing only, never contents.
-#ifndef PLX_DRAIN_HPP
-#define PLX_DRAIN_HPP
+#ifndef PLX_QUEUE_CACHE_HINT_HPP
+#define PLX_QUEUE_CACHE_HINT_HPP
 
-#include "plx_copy.hpp"
-#include "plx_queue_state.hpp"
+#include "queue/copy.hpp"
+#include "queue/state.hpp"
 
 namespace plx::queue::PLX_VARIANT
 {

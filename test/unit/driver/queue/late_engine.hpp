@@ -9,7 +9,7 @@
 #include <deque>
 #include <random>
 
-#include "plx_engine.hpp"
+#include "queue/engine.hpp"
 
 namespace test_queue
 {

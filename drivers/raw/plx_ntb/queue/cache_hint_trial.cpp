@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "plx_drain_trial.hpp"
+#include "queue/cache_hint_trial.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How stores reach the peer: the memory policies of the hot path (doc/wire-protocol.md, section 7).
 //
-// Everything here and in plx_copy.hpp, plx_producer.hpp and plx_consumer.hpp lives in the namespace
+// Everything here and in copy.hpp, producer.hpp and consumer.hpp lives in the namespace
 // PLX_VARIANT: the same source is compiled for several instruction sets, and the linker must never
 // give the code of one to a caller of the other.
-#ifndef PLX_MEM_POLICY_HPP
-#define PLX_MEM_POLICY_HPP
+#ifndef PLX_QUEUE_MEM_POLICY_HPP
+#define PLX_QUEUE_MEM_POLICY_HPP
 
 #include <atomic>
 #include <concepts>
@@ -14,7 +14,7 @@
 
 #include <immintrin.h>
 
-#include "plx_copy.hpp"
+#include "queue/copy.hpp"
 
 namespace plx::queue::PLX_VARIANT
 {
