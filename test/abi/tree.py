@@ -20,15 +20,18 @@ SOURCES = {'.c', '.cpp', '.h', '.hpp'}
 PUBLIC = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb.h', 'lib/ntbmsg/ntbmsg.h', 'lib/ntbmsg/ntbmsg.hpp'}
 FACTS, HW, QUEUE = (f'drivers/raw/plx_ntb/{part}' for part in ('hw/facts', 'hw', 'queue'))
 DRIVER = 'drivers/raw/plx_ntb'
+# What differs between the releases of DPDK.
+COMPAT = 'lib/dpdk'
 # Each layer, the most deeply nested first, with the layers that it may include beside itself.
 # 'public' stands for the public headers of driver and library; 'dpdk' for any header of DPDK.
 LAYERS = {
+    COMPAT: {'dpdk'},
     FACTS: set(),
     HW: {FACTS},
     QUEUE: {'dpdk'},
-    DRIVER: {FACTS, HW, QUEUE, 'public', 'dpdk'},
+    DRIVER: {COMPAT, FACTS, HW, QUEUE, 'public', 'dpdk'},
     'twin': {FACTS},
-    'lib/ntbmsg': {'public', 'dpdk'},
+    'lib/ntbmsg': {COMPAT, 'public', 'dpdk'},
     'apps/measure': set(),
     'apps': {'apps/measure', 'public', 'dpdk'},
     'examples': {'public', 'dpdk'},

@@ -11,6 +11,7 @@
 #include <rte_rawdev.h>
 #include <rte_telemetry.h>
 
+#include <dpdk_compat.hpp>
 #include <plx_dump.hpp>
 
 #include "drain_report.hpp"
@@ -79,23 +80,23 @@ int info(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_add_dict_string(data, "platform", device->platform().ops->name);
     rte_tel_data_add_dict_string(data, "part", part);
     rte_tel_data_add_dict_int(data, "revision", chip.revision);
-    rte_tel_data_add_dict_u64(data, "nt", chip.nt);
+    rte_tel_data_add_dict_uint(data, "nt", chip.nt);
     rte_tel_data_add_dict_string(data, "side", chip.side == facts::Side::virt ? "virtual" : "link");
     rte_tel_data_add_dict_string(data, "topology", device->chip().shared() ? "rp" : "b2b");
-    rte_tel_data_add_dict_u64(data, "alut_entries", chip.alut_entries);
+    rte_tel_data_add_dict_uint(data, "alut_entries", chip.alut_entries);
     rte_tel_data_add_dict_string(data, "burst", device->ops()->name);
     rte_tel_data_add_dict_int(data, "node", device->node());
-    rte_tel_data_add_dict_u64(data, "window_bytes", device->platform().window_bytes);
+    rte_tel_data_add_dict_uint(data, "window_bytes", device->platform().window_bytes);
     rte_tel_data_add_dict_int(data, "write_combining", device->platform().write_combining);
-    rte_tel_data_add_dict_u64(data, "block_bytes", device->block().bytes);
-    rte_tel_data_add_dict_u64(data, "page_bytes", device->block().page_bytes);
-    rte_tel_data_add_dict_u64(data, "queues", device->queue_count());
-    rte_tel_data_add_dict_u64(data, "ring_lines", g.ring_lines);
-    rte_tel_data_add_dict_u64(data, "buffers", g.buffers);
-    rte_tel_data_add_dict_u64(data, "buf_bytes", g.buf_bytes);
-    rte_tel_data_add_dict_u64(data, "posted", g.posted);
-    rte_tel_data_add_dict_u64(data, "inline_max", g.inline_max);
-    rte_tel_data_add_dict_u64(data, "max_message", device->max_message());
+    rte_tel_data_add_dict_uint(data, "block_bytes", device->block().bytes);
+    rte_tel_data_add_dict_uint(data, "page_bytes", device->block().page_bytes);
+    rte_tel_data_add_dict_uint(data, "queues", device->queue_count());
+    rte_tel_data_add_dict_uint(data, "ring_lines", g.ring_lines);
+    rte_tel_data_add_dict_uint(data, "buffers", g.buffers);
+    rte_tel_data_add_dict_uint(data, "buf_bytes", g.buf_bytes);
+    rte_tel_data_add_dict_uint(data, "posted", g.posted);
+    rte_tel_data_add_dict_uint(data, "inline_max", g.inline_max);
+    rte_tel_data_add_dict_uint(data, "max_message", device->max_message());
     rte_tel_data_add_dict_int(data, "started", device->started());
     return 0;
 }
@@ -114,16 +115,16 @@ int link(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_string(data, "state", state_name(now.state));
     rte_tel_data_add_dict_string(data, "why", now.why);
-    rte_tel_data_add_dict_u64(data, "speed", now.speed);
-    rte_tel_data_add_dict_u64(data, "width", now.width);
+    rte_tel_data_add_dict_uint(data, "speed", now.speed);
+    rte_tel_data_add_dict_uint(data, "width", now.width);
     rte_tel_data_add_dict_string(data, "peer_epoch", epoch);
-    rte_tel_data_add_dict_u64(data, "peer_max_message", now.peer_max_message);
-    rte_tel_data_add_dict_u64(data, "queues", now.queues);
-    rte_tel_data_add_dict_u64(data, "connects", counts.connects);
-    rte_tel_data_add_dict_u64(data, "losses", counts.losses);
-    rte_tel_data_add_dict_u64(data, "silences", counts.silences);
-    rte_tel_data_add_dict_u64(data, "refusals", counts.refusals);
-    rte_tel_data_add_dict_u64(data, "fences", counts.fences);
+    rte_tel_data_add_dict_uint(data, "peer_max_message", now.peer_max_message);
+    rte_tel_data_add_dict_uint(data, "queues", now.queues);
+    rte_tel_data_add_dict_uint(data, "connects", counts.connects);
+    rte_tel_data_add_dict_uint(data, "losses", counts.losses);
+    rte_tel_data_add_dict_uint(data, "silences", counts.silences);
+    rte_tel_data_add_dict_uint(data, "refusals", counts.refusals);
+    rte_tel_data_add_dict_uint(data, "fences", counts.fences);
     return 0;
 }
 
@@ -136,9 +137,9 @@ int copy(const char *, const char *params, rte_tel_data *data)
     const CopyChoice choice = device->copy_choice();
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_string(data, "engine", choice.dma_min != 0 ? "dma" : "cpu");
-    rte_tel_data_add_dict_u64(data, "inline_max", choice.inline_max);
-    rte_tel_data_add_dict_u64(data, "dma_min", choice.dma_min);
-    rte_tel_data_add_dict_u64(data, "dma_queues", choice.dma_queues);
+    rte_tel_data_add_dict_uint(data, "inline_max", choice.inline_max);
+    rte_tel_data_add_dict_uint(data, "dma_min", choice.dma_min);
+    rte_tel_data_add_dict_uint(data, "dma_queues", choice.dma_queues);
     rte_tel_data_add_dict_string(data, "why", choice.why);
     rte_tel_data_add_dict_int(data, "measured", choice.measured);
     for (unsigned i = 0; i < choice.curve.count; ++i) {
@@ -183,13 +184,13 @@ int windows(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_string(
         data, "kind", info.kind == RTE_PMD_PLX_NTB_WINDOW_ALUT ? "alut" : "base and offset");
-    rte_tel_data_add_dict_u64(data, "window_bytes", info.window_bytes);
-    rte_tel_data_add_dict_u64(data, "segment_bytes", info.segment_bytes);
-    rte_tel_data_add_dict_u64(data, "segments", info.segments);
-    rte_tel_data_add_dict_u64(data, "free_segments", info.free_segments);
-    rte_tel_data_add_dict_u64(data, "longest_free", info.longest_free);
-    rte_tel_data_add_dict_u64(data, "windows", info.windows);
-    rte_tel_data_add_dict_u64(data, "grants", device->lending().grant_count());
+    rte_tel_data_add_dict_uint(data, "window_bytes", info.window_bytes);
+    rte_tel_data_add_dict_uint(data, "segment_bytes", info.segment_bytes);
+    rte_tel_data_add_dict_uint(data, "segments", info.segments);
+    rte_tel_data_add_dict_uint(data, "free_segments", info.free_segments);
+    rte_tel_data_add_dict_uint(data, "longest_free", info.longest_free);
+    rte_tel_data_add_dict_uint(data, "windows", info.windows);
+    rte_tel_data_add_dict_uint(data, "grants", device->lending().grant_count());
     const unsigned long first = rest == nullptr ? 0 : std::strtoul(rest, nullptr, 10);
     rte_pmd_plx_ntb_window_grant grant;
     for (unsigned i = 0; i < shown_max && device->lending().grant(first + i, &grant); ++i) {

@@ -8,6 +8,8 @@
 #include <rte_rawdev.h>
 #include <rte_telemetry.h>
 
+#include <dpdk_compat.hpp>
+
 #include "registry.hpp"
 #include "view.hpp"
 
@@ -51,31 +53,31 @@ void add_endpoint(const Endpoint &e, rte_tel_data *data)
     rte_tel_data_add_dict_string(data, "device", name);
     rte_tel_data_add_dict_string(data, "link", name_of_link(ntbmsg_link_state(&e)));
     rte_tel_data_add_dict_string(data, "why", why);
-    rte_tel_data_add_dict_u64(data, "max_message", ntbmsg_max_message(&e));
-    rte_tel_data_add_dict_u64(data, "queues", e.queues);
-    rte_tel_data_add_dict_u64(data, "workers", e.workers_made);
+    rte_tel_data_add_dict_uint(data, "max_message", ntbmsg_max_message(&e));
+    rte_tel_data_add_dict_uint(data, "queues", e.queues);
+    rte_tel_data_add_dict_uint(data, "workers", e.workers_made);
     uint64_t used = 0, bad_peer = 0;
     for (uint32_t i = 0; i < e.workers_made; ++i) {
         used += e.workers[i].slots.used();
         bad_peer += e.workers[i].bad_peer.get();
     }
-    rte_tel_data_add_dict_u64(data, "channels", used);
-    rte_tel_data_add_dict_u64(data, "tx_messages", stats.tx_messages);
-    rte_tel_data_add_dict_u64(data, "tx_bytes", stats.tx_bytes);
-    rte_tel_data_add_dict_u64(data, "rx_messages", stats.rx_messages);
-    rte_tel_data_add_dict_u64(data, "rx_bytes", stats.rx_bytes);
-    rte_tel_data_add_dict_u64(data, "tx_full", stats.tx_full);
-    rte_tel_data_add_dict_u64(data, "tx_errors", stats.tx_errors);
-    rte_tel_data_add_dict_u64(data, "tx_unconfirmed", stats.tx_unconfirmed);
-    rte_tel_data_add_dict_u64(data, "rx_nombuf", stats.rx_nombuf);
-    rte_tel_data_add_dict_u64(data, "rx_dropped", stats.rx_dropped);
-    rte_tel_data_add_dict_u64(data, "bad_peer", bad_peer);
-    rte_tel_data_add_dict_u64(data, "links", stats.links);
-    rte_tel_data_add_dict_u64(data, "tx_long", stats.tx_long);
-    rte_tel_data_add_dict_u64(data, "tx_long_bytes", stats.tx_long_bytes);
-    rte_tel_data_add_dict_u64(data, "tx_dma", stats.tx_dma);
-    rte_tel_data_add_dict_u64(data, "tx_dma_bytes", stats.tx_dma_bytes);
-    rte_tel_data_add_dict_u64(data, "tx_dma_errors", stats.tx_dma_errors);
+    rte_tel_data_add_dict_uint(data, "channels", used);
+    rte_tel_data_add_dict_uint(data, "tx_messages", stats.tx_messages);
+    rte_tel_data_add_dict_uint(data, "tx_bytes", stats.tx_bytes);
+    rte_tel_data_add_dict_uint(data, "rx_messages", stats.rx_messages);
+    rte_tel_data_add_dict_uint(data, "rx_bytes", stats.rx_bytes);
+    rte_tel_data_add_dict_uint(data, "tx_full", stats.tx_full);
+    rte_tel_data_add_dict_uint(data, "tx_errors", stats.tx_errors);
+    rte_tel_data_add_dict_uint(data, "tx_unconfirmed", stats.tx_unconfirmed);
+    rte_tel_data_add_dict_uint(data, "rx_nombuf", stats.rx_nombuf);
+    rte_tel_data_add_dict_uint(data, "rx_dropped", stats.rx_dropped);
+    rte_tel_data_add_dict_uint(data, "bad_peer", bad_peer);
+    rte_tel_data_add_dict_uint(data, "links", stats.links);
+    rte_tel_data_add_dict_uint(data, "tx_long", stats.tx_long);
+    rte_tel_data_add_dict_uint(data, "tx_long_bytes", stats.tx_long_bytes);
+    rte_tel_data_add_dict_uint(data, "tx_dma", stats.tx_dma);
+    rte_tel_data_add_dict_uint(data, "tx_dma_bytes", stats.tx_dma_bytes);
+    rte_tel_data_add_dict_uint(data, "tx_dma_errors", stats.tx_dma_errors);
 }
 
 /// Without a parameter the ids of the devices; with one, what is behind it.
@@ -118,12 +120,12 @@ int queues(const char *, const char *params, rte_tel_data *data)
             return -ENOMEM;
         rte_tel_data_start_dict(row);
         rte_tel_data_add_dict_string(row, "use", view.worker ? "worker" : "bare");
-        rte_tel_data_add_dict_u64(row, "tx_messages", view.tx_messages);
-        rte_tel_data_add_dict_u64(row, "tx_bytes", view.tx_bytes);
-        rte_tel_data_add_dict_u64(row, "tx_full", view.tx_full);
-        rte_tel_data_add_dict_u64(row, "rx_messages", view.rx_messages);
-        rte_tel_data_add_dict_u64(row, "rx_bytes", view.rx_bytes);
-        rte_tel_data_add_dict_u64(row, "rx_nombuf", view.rx_nombuf);
+        rte_tel_data_add_dict_uint(row, "tx_messages", view.tx_messages);
+        rte_tel_data_add_dict_uint(row, "tx_bytes", view.tx_bytes);
+        rte_tel_data_add_dict_uint(row, "tx_full", view.tx_full);
+        rte_tel_data_add_dict_uint(row, "rx_messages", view.rx_messages);
+        rte_tel_data_add_dict_uint(row, "rx_bytes", view.rx_bytes);
+        rte_tel_data_add_dict_uint(row, "rx_nombuf", view.rx_nombuf);
         char name[24];
         std::snprintf(name, sizeof(name), "queue_%u", q);
         rte_tel_data_add_dict_container(data, name, row, 0);
@@ -137,23 +139,23 @@ void add_worker(const Worker &w, rte_tel_data *data)
     const bool engine = peek(w.engine.copies) != nullptr;
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_int(data, "dedicated", w.dedicated);
-    rte_tel_data_add_dict_u64(data, "channels", w.slots.used());
-    rte_tel_data_add_dict_u64(data, "channels_max", w.slots.count());
-    rte_tel_data_add_dict_u64(data, "messages_to_grant", peek(w.budget.left.messages));
-    rte_tel_data_add_dict_u64(data, "rx_dropped", w.rx_dropped.get());
-    rte_tel_data_add_dict_u64(data, "bad_peer", w.bad_peer.get());
-    rte_tel_data_add_dict_u64(data, "long_pieces", memory.shared);
-    rte_tel_data_add_dict_u64(data, "long_pieces_held", memory.shared_held);
-    rte_tel_data_add_dict_u64(data, "pools", memory.pools);
-    rte_tel_data_add_dict_u64(data, "pool_pieces", memory.own);
-    rte_tel_data_add_dict_u64(data, "pool_pieces_held", memory.own_held);
-    rte_tel_data_add_dict_u64(data, "peer_long_pieces", memory.peer);
+    rte_tel_data_add_dict_uint(data, "channels", w.slots.used());
+    rte_tel_data_add_dict_uint(data, "channels_max", w.slots.count());
+    rte_tel_data_add_dict_uint(data, "messages_to_grant", peek(w.budget.left.messages));
+    rte_tel_data_add_dict_uint(data, "rx_dropped", w.rx_dropped.get());
+    rte_tel_data_add_dict_uint(data, "bad_peer", w.bad_peer.get());
+    rte_tel_data_add_dict_uint(data, "long_pieces", memory.shared);
+    rte_tel_data_add_dict_uint(data, "long_pieces_held", memory.shared_held);
+    rte_tel_data_add_dict_uint(data, "pools", memory.pools);
+    rte_tel_data_add_dict_uint(data, "pool_pieces", memory.own);
+    rte_tel_data_add_dict_uint(data, "pool_pieces_held", memory.own_held);
+    rte_tel_data_add_dict_uint(data, "peer_long_pieces", memory.peer);
     rte_tel_data_add_dict_int(data, "dma_dev", engine ? w.engine.dev : -1);
     rte_tel_data_add_dict_int(data, "dma_failed", engine && peek(w.engine.failed));
-    rte_tel_data_add_dict_u64(data, "dma_min", engine ? peek(w.engine.min_bytes) : 0);
-    rte_tel_data_add_dict_u64(data, "dma_messages", w.engine.messages.get());
-    rte_tel_data_add_dict_u64(data, "dma_bytes", w.engine.bytes.get());
-    rte_tel_data_add_dict_u64(data, "dma_errors", w.engine.errors.get());
+    rte_tel_data_add_dict_uint(data, "dma_min", engine ? peek(w.engine.min_bytes) : 0);
+    rte_tel_data_add_dict_uint(data, "dma_messages", w.engine.messages.get());
+    rte_tel_data_add_dict_uint(data, "dma_bytes", w.engine.bytes.get());
+    rte_tel_data_add_dict_uint(data, "dma_errors", w.engine.errors.get());
 }
 
 /// "ID,WORKER"
@@ -174,21 +176,21 @@ void add_channel(const ChannelView &view, rte_tel_data *data)
 {
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_string(data, "state", view.state);
-    rte_tel_data_add_dict_u64(data, "port", view.port);
-    rte_tel_data_add_dict_u64(data, "reason", view.reason);
-    rte_tel_data_add_dict_u64(data, "generation", view.generation);
+    rte_tel_data_add_dict_uint(data, "port", view.port);
+    rte_tel_data_add_dict_uint(data, "reason", view.reason);
+    rte_tel_data_add_dict_uint(data, "generation", view.generation);
     rte_tel_data_add_dict_int(data, "handle", view.handle);
     rte_tel_data_add_dict_int(data, "rx_pool", view.rx_pool);
-    rte_tel_data_add_dict_u64(data, "tx_messages", view.tx_messages);
-    rte_tel_data_add_dict_u64(data, "tx_bytes", view.tx_bytes);
-    rte_tel_data_add_dict_u64(data, "rx_messages", view.rx_messages);
-    rte_tel_data_add_dict_u64(data, "rx_bytes", view.rx_bytes);
-    rte_tel_data_add_dict_u64(data, "tx_full", view.tx_full);
-    rte_tel_data_add_dict_u64(data, "credit_messages", view.send_left.messages);
-    rte_tel_data_add_dict_u64(data, "credit_buffers", view.send_left.buffers);
-    rte_tel_data_add_dict_u64(data, "credit_messages_granted", view.send_granted.messages);
-    rte_tel_data_add_dict_u64(data, "window_messages", view.receive_left.messages);
-    rte_tel_data_add_dict_u64(data, "window_messages_granted", view.receive_granted.messages);
+    rte_tel_data_add_dict_uint(data, "tx_messages", view.tx_messages);
+    rte_tel_data_add_dict_uint(data, "tx_bytes", view.tx_bytes);
+    rte_tel_data_add_dict_uint(data, "rx_messages", view.rx_messages);
+    rte_tel_data_add_dict_uint(data, "rx_bytes", view.rx_bytes);
+    rte_tel_data_add_dict_uint(data, "tx_full", view.tx_full);
+    rte_tel_data_add_dict_uint(data, "credit_messages", view.send_left.messages);
+    rte_tel_data_add_dict_uint(data, "credit_buffers", view.send_left.buffers);
+    rte_tel_data_add_dict_uint(data, "credit_messages_granted", view.send_granted.messages);
+    rte_tel_data_add_dict_uint(data, "window_messages", view.receive_left.messages);
+    rte_tel_data_add_dict_uint(data, "window_messages_granted", view.receive_granted.messages);
 }
 
 /// The numbers of those in use, from @p from on, as many as fit.
@@ -257,13 +259,13 @@ void add_region(const ntbmsg_region &region, void *arg)
     if (row == nullptr)
         return;
     rte_tel_data_start_dict(row);
-    rte_tel_data_add_dict_u64(row, "bytes", region.bytes);
-    rte_tel_data_add_dict_u64(row, "rights", region.rights);
+    rte_tel_data_add_dict_uint(row, "bytes", region.bytes);
+    rte_tel_data_add_dict_uint(row, "rights", region.rights);
     rte_tel_data_add_dict_int(row, "direct", region.direct);
-    rte_tel_data_add_dict_u64(row, "writes", peek(region.writes));
-    rte_tel_data_add_dict_u64(row, "reads", peek(region.reads));
-    rte_tel_data_add_dict_u64(row, "atomics", peek(region.atomics));
-    rte_tel_data_add_dict_u64(row, "refused", peek(region.refused));
+    rte_tel_data_add_dict_uint(row, "writes", peek(region.writes));
+    rte_tel_data_add_dict_uint(row, "reads", peek(region.reads));
+    rte_tel_data_add_dict_uint(row, "atomics", peek(region.atomics));
+    rte_tel_data_add_dict_uint(row, "refused", peek(region.refused));
     char name[24];
     std::snprintf(name, sizeof(name), "region_%u", number);
     rte_tel_data_add_dict_container(rows.data, name, row, 0);
