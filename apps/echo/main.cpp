@@ -4,7 +4,7 @@
 #include <cstdio>
 
 #include "eal.hpp"
-#include "echo_options.hpp"
+#include "options/command_line.hpp"
 #include "roles.hpp"
 #include "signals.hpp"
 

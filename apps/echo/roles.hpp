@@ -3,7 +3,7 @@
 #ifndef ECHO_ROLES_HPP
 #define ECHO_ROLES_HPP
 
-#include "echo_options.hpp"
+#include "options/command_line.hpp"
 
 namespace echo
 {

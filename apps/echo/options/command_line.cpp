@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "options/command_line.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "modes/modes.hpp"
+#include "options.hpp"
+#include "traffic/carrier.hpp"
+
+namespace echo
+{
+
+namespace
+{
+
+constexpr uint64_t default_size = 1024;
+constexpr uint64_t default_window = 32;
+constexpr double default_timeout = 10;
+constexpr uint64_t largest_window_bytes = uint64_t{1} << 30;
+
+// What the device keeps ready for large messages unless told otherwise.
+constexpr uint64_t default_buffer_bytes = 2048;
+// Above this, larger buffers: only so many can be posted.
+constexpr uint64_t large_message = uint64_t{4} << 20;
+constexpr uint64_t large_buffer_bytes = 16384;
+constexpr uint64_t default_buffers = 4096;
+constexpr uint64_t most_posted = 2044;
+constexpr uint64_t posted_step = 14; // they are posted, and counted, in lines of so many
+constexpr uint64_t default_tx_mbufs = 4096;
+
+std::vector<app::Option> option_table(Options &o)
+{
+    return {
+        {"serve", nullptr, &o.serve, "send back whatever comes, until SIGINT"},
+        {"send", "FILE", &o.send,
+         "send FILE (- is standard input) to the serving side and\n"
+         "compare what comes back with it, byte for byte"},
+        {"interactive", nullptr, &o.interactive,
+         "take commands: from a prompt, or, where standard input is\n"
+         "no terminal, a line each from there; also -i"},
+        {"cmdline-file", "FILE", &o.cmdline_file, "run the commands in FILE, a line each"},
+        {"forward-mode", "MODE", &o.forward_mode,
+         "what queues do: one of the modes below; default echo.\n"
+         "Without commands: start at once, until SIGINT"},
+        {"auto-start", nullptr, &o.auto_start, "with commands: start before the first one"},
+        {"tx-first", nullptr, &o.tx_first,
+         "start at once; queues that only send back send a burst"},
+        {"dir", "FOLDER", &o.dir,
+         "where mode file puts what the peer sends; without it\n"
+         "nothing is received"},
+        {"stats-period", "S", &o.stats_period, "show statistics every S seconds"},
+        {"burst", "N", app::Number{&o.burst, 1, longest_burst},
+         "messages a round, 1 to 512; default 32"},
+        {"flows", "N", app::Number{&o.flows, 1, most_flows}, "flows of mode flowgen; default 256"},
+        {"size", "BYTES", app::Number{&o.size, 1, longest_message},
+         "message size, 1 to 16777215; default 1024 with --send,\n"
+         "else the mode's"},
+        {"window", "N", app::Number{&o.window, 1, most_window},
+         "messages under way per queue; default 32 with --send,\n"
+         "1 in mode ping"},
+        {"queues", "N", app::Number{&o.queues, 1, 64},
+         "queue pairs, 1 to 64; default 1. The serving side needs\n"
+         "at least as many as the sending side"},
+        {"channels", "N", app::Number{&o.channels, 1, most_channels},
+         "with modes: N channels of the library, instead of queues\n"
+         "or beside them; both sides have as many"},
+        {"connect", nullptr, &o.connect, "connect the channels; one side does, the other listens"},
+        {"count", "N", app::Number{&o.count, 1, UINT64_MAX},
+         "end after N messages (in a mode: per queue); FILE is\n"
+         "repeated as needed"},
+        {"seconds", "S", &o.seconds, "send for S seconds; FILE is repeated as needed"},
+        {"out", "FILE", &o.out, "write what comes back to FILE"},
+        {"json", "FILE", &o.json, "write the report to FILE as JSON (- is standard output)"},
+        {"timeout", "S", &o.timeout,
+         "give up when no peer, or no message, comes for S seconds;\n"
+         "default 10; when serving: wait for the first peer for ever"},
+        {"once", nullptr, &o.once, "when serving: end when the first peer has left"},
+        {"device", "NAME", &o.device, "device; default raw_plx_ntb0"},
+        {"ring", "LINES", app::Number{&o.ring, 64, 65536},
+         "ring of a queue in 64-byte lines, a power of two;\n"
+         "default 4096"},
+        {"max-message", "BYTES", app::Number{&o.max_message, 1, longest_message},
+         "longest message this side takes; default what the\n"
+         "device's buffers hold, or --size where that is more"},
+        {"quiet", nullptr, &o.quiet, "no progress, only the report"},
+        {"help", nullptr, &o.help, "this text"},
+    };
+}
+
+std::string describe_modes()
+{
+    std::string text = "\nModes:\n";
+    for (const Mode &mode : modes()) {
+        std::string left = std::string("  ") + mode.name;
+        left.resize(22, ' ');
+        text += left + mode.help + "\n";
+    }
+    return text;
+}
+
+/// What an option goes with.
+enum Role : unsigned { serving = 1, sending = 2, forwarding = 4 };
+
+/// @return empty, or the option that is of no use to that role
+std::string misplaced(const Options &o, Role role)
+{
+    const struct {
+        const char *name;
+        bool given;
+        unsigned roles;
+        const char *with;
+    } table[] = {
+        {"--size", o.size != 0, sending | forwarding, "--send"},
+        {"--window", o.window != 0, sending | forwarding, "--send"},
+        {"--count", o.count != 0, sending | forwarding, "--send"},
+        {"--seconds", o.seconds != 0, sending, "--send"},
+        {"--out", !o.out.empty(), sending, "--send"},
+        {"--json", !o.json.empty(), sending, "--send"},
+        {"--timeout", o.timeout != 0, serving | sending, "--send and --serve"},
+        {"--once", o.once, serving, "--serve"},
+        {"--auto-start", o.auto_start, forwarding, "--interactive"},
+        {"--tx-first", o.tx_first, forwarding, "--interactive"},
+        {"--stats-period", o.stats_period != 0, forwarding, "--interactive"},
+        {"--dir", !o.dir.empty(), forwarding, "--interactive"},
+        {"--channels", o.channels != 0, forwarding, "--interactive"},
+        {"--connect", o.connect, forwarding, "--interactive"},
+        {"--burst", o.burst != 0, forwarding, "--interactive"},
+        {"--flows", o.flows != 0, forwarding, "--interactive"},
+    };
+    for (const auto &row : table) {
+        if (row.given && (row.roles & role) == 0)
+            return std::string(row.name) + " goes with " + row.with;
+    }
+    return {};
+}
+
+std::string check_forward(const Options &o)
+{
+    if (!o.forward_mode.empty() && find_mode(o.forward_mode) == nullptr)
+        return "--forward-mode " + o.forward_mode + ": must be one of " + mode_names(' ');
+    if (o.connect && o.channels == 0)
+        return "--connect goes with --channels";
+    if (o.channels != 0 && o.queues == 64)
+        return "--queues 64 leaves no queue pair to carry channels";
+    return {};
+}
+
+std::string check_send(Options &o)
+{
+    o.size = o.size != 0 ? o.size : default_size;
+    o.window = o.window != 0 ? o.window : default_window;
+    o.timeout = o.timeout > 0 ? o.timeout : default_timeout;
+    if (o.window > o.ring)
+        return "--window " + std::to_string(o.window) + " is larger than the ring of " +
+               std::to_string(o.ring) + " lines: lower it or raise --ring";
+    if (o.size * o.window * o.queues > largest_window_bytes)
+        return "--size x --window x --queues is more than 1 GiB under way";
+    if (o.max_message != 0 && o.max_message < o.size)
+        return "--size is larger than --max-message: the echo could not come back";
+    return {};
+}
+
+} // namespace
+
+std::string parse(int argc, char **argv, Options &options)
+{
+    // DPDK's applications call it so; all else is spelled out.
+    static char interactive[] = "--interactive";
+    std::vector<char *> words(argv, argv + argc + 1);
+    for (char *&word : words) {
+        if (word != nullptr && std::string_view(word) == "-i")
+            word = interactive;
+    }
+    std::string error = app::parse_options(argc, words.data(), option_table(options));
+    if (!error.empty() || options.help)
+        return error;
+    if (options.serve + !options.send.empty() + options.harness() != 1)
+        return "give one of --serve and --send FILE, or --interactive";
+    if (!std::has_single_bit(options.ring))
+        return "--ring " + std::to_string(options.ring) + ": must be a power of two";
+    if (options.queues == 0 && options.channels == 0)
+        options.queues = 1;
+    const Role role = options.serve ? serving : options.harness() ? forwarding : sending;
+    error = misplaced(options, role);
+    if (!error.empty() || role == serving)
+        return error;
+    return role == sending ? check_send(options) : check_forward(options);
+}
+
+std::string help_text()
+{
+    Options unused;
+    return "Sends a file from one host through another one and back over ntbmsg, compares every\n"
+           "byte, and reports round trips, rate and throughput; or forwards messages in one of\n"
+           "many modes, as commands say.\n"
+           "\n"
+           "  ntbmsg-echo [EAL options] -- --serve [options]\n"
+           "  ntbmsg-echo [EAL options] -- --send FILE [options]\n"
+           "  ntbmsg-echo [EAL options] -- --interactive [options]\n"
+           "\n" +
+           app::describe_options(option_table(unused)) + describe_modes() +
+           "\n"
+           "K, M and G after a number multiply by 1024, 1024^2 and 1024^3. One lcore of each side\n"
+           "polls, EAL's main lcore, or the others where commands are taken: give the two sides\n"
+           "different cores. On one machine, without a card:\n"
+           "\n"
+           "  ntbmsg-echo -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- "
+           "--serve\n"
+           "  ntbmsg-echo -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- "
+           "--send FILE\n"
+           "\n"
+           "A prompt on a main lcore that shares the CPU of the lcore that forwards (help and ? "
+           "say\n"
+           "what can be typed there):\n"
+           "\n"
+           "  ntbmsg-echo --lcores 0@1,1@1 --in-memory --no-pci "
+           "--vdev=raw_plx_ntb0,cable=/tmp/cable -- -i\n"
+           "\n"
+           "Without hugepages: --no-huge -m 256 --no-shconf instead of --in-memory.\n"
+           "Exit status: 0 everything sent came back unchanged (or a signal ended it cleanly), "
+           "all\n"
+           "commands of a file were done; 1 it did not, or they were not; 2 the command line is\n"
+           "wrong.\n";
+}
+
+ntbmsg_endpoint_options endpoint_options(const Options &o)
+{
+    ntbmsg_endpoint_options options;
+    ntbmsg_endpoint_options_init(&options);
+    options.queues = static_cast<uint32_t>(o.queues);
+    options.workers = o.channels != 0;
+    const uint64_t pairs = o.queues + options.workers;
+    options.ring_lines = static_cast<uint32_t>(o.ring);
+    const uint64_t longest = std::max(o.max_message, o.size);
+    if (o.max_message != 0)
+        options.max_message = static_cast<uint32_t>(o.max_message);
+    // A whole message has to fit what is posted while up to two lines are being refilled.
+    const bool large = longest > large_message;
+    const uint64_t buffer_bytes = large ? large_buffer_bytes : default_buffer_bytes;
+    const uint64_t pieces = (longest + buffer_bytes - 1) / buffer_bytes;
+    const uint64_t needed = (pieces / posted_step + 3) * posted_step;
+    if (large || needed > std::min(most_posted, default_buffers / 2 / pairs)) {
+        options.max_message = static_cast<uint32_t>(longest);
+        options.buf_bytes = static_cast<uint32_t>(buffer_bytes);
+        options.posted = static_cast<uint32_t>(needed);
+        options.buffers = static_cast<uint32_t>(std::max(default_buffers, needed * 2 * pairs));
+    }
+    options.tx_mbufs =
+        static_cast<uint32_t>(std::max(default_tx_mbufs, 2 * (longest / default_buffer_bytes + 1)));
+    return options;
+}
+
+} // namespace echo

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The serving side: what comes on a queue goes back on it, in the mbufs it came in.
+#include <cinttypes>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "modes/modes.hpp"
+#include "peer.hpp"
+#include "roles.hpp"
+#include "signals.hpp"
+
+namespace echo
+{
+
+namespace
+{
+
+// Events cost a lock: look once in so many rounds, a fraction of a millisecond.
+constexpr unsigned rounds_per_look = 1024;
+// The most at once: a round of an idle queue costs the same whatever the burst.
+constexpr uint64_t burst = 64;
+
+class Server
+{
+public:
+    Server(ntbmsg_endpoint *endpoint, const Options &options);
+    Server(const Server &) = delete;
+    Server &operator=(const Server &) = delete;
+
+    void run();
+
+private:
+    void look_at_events();
+    void peer_left();
+
+    ntbmsg_endpoint *endpoint_;
+    bool once_;
+    bool done_ = false;
+    std::vector<std::unique_ptr<Forwarder>> queues_;
+};
+
+Server::Server(ntbmsg_endpoint *endpoint, const Options &options)
+    : endpoint_(endpoint), once_(options.once)
+{
+    Settings settings;
+    settings.burst = burst;
+    for (uint16_t q = 0; q < options.queues; ++q)
+        queues_.push_back(make_echo({endpoint, q}, settings));
+}
+
+void Server::run()
+{
+    unsigned rounds = 0;
+    while (!done_ && app::stop_signal() == 0) {
+        for (const auto &queue : queues_)
+            queue->poll();
+        if (++rounds % rounds_per_look == 0)
+            look_at_events();
+    }
+    if (!done_)
+        peer_left();
+}
+
+void Server::look_at_events()
+{
+    ntbmsg_event_kind event;
+    while (ntbmsg_event_poll(endpoint_, &event) == 1) {
+        switch (event) {
+        case NTBMSG_EVENT_BACK:
+            std::printf("a peer is connected\n");
+            break;
+        case NTBMSG_EVENT_SILENT:
+            std::printf("the peer gives no sign of life\n");
+            break;
+        case NTBMSG_EVENT_AWAKE:
+            std::printf("the peer is awake again\n");
+            break;
+        case NTBMSG_EVENT_LOST:
+            peer_left();
+            done_ = once_;
+            break;
+        case NTBMSG_EVENT_REFUSED:
+            std::printf("a peer was refused: %s\n", app::why_no_peer(endpoint_).c_str());
+            break;
+        }
+        std::fflush(stdout);
+    }
+}
+
+void Server::peer_left()
+{
+    Counters sum;
+    for (const auto &queue : queues_) {
+        queue->link_lost();
+        sum.tx_messages += queue->counters().tx_messages;
+        sum.tx_bytes += queue->counters().tx_bytes;
+        sum.dropped += queue->counters().dropped;
+        queue->clear();
+    }
+    if (sum.tx_messages == 0 && app::stop_signal() != 0)
+        return; // nobody left
+    std::printf("served %" PRIu64 " messages, %" PRIu64 " bytes", sum.tx_messages, sum.tx_bytes);
+    if (sum.dropped != 0)
+        std::printf("; %" PRIu64 " messages could not go back", sum.dropped);
+    std::printf("\n");
+}
+
+} // namespace
+
+int serve(const Options &options)
+{
+    const app::Endpoint endpoint(options.device, endpoint_options(options));
+    if (!endpoint.ok())
+        return 1;
+    std::printf("serving on %s, SIGINT ends it\n", options.device.c_str());
+    std::fflush(stdout);
+    switch (app::await_peer(endpoint.get(), options.timeout)) {
+    case app::Peer::connected:
+        Server(endpoint.get(), options).run();
+        return 0;
+    case app::Peer::interrupted:
+        return 0;
+    case app::Peer::absent:
+        std::fprintf(stderr, "ntbmsg-echo: no peer came in %g s: %s\n", options.timeout,
+                     app::why_no_peer(endpoint.get()).c_str());
+        return 1;
+    case app::Peer::refused:
+        std::fprintf(stderr, "ntbmsg-echo: the peer was refused: %s\n",
+                     app::why_no_peer(endpoint.get()).c_str());
+        return 1;
+    }
+    return 1;
+}
+
+} // namespace echo

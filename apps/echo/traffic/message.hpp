@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages as mbufs: one, or a chain where the data room of one is too small.
+#ifndef ECHO_TRAFFIC_MESSAGE_HPP
+#define ECHO_TRAFFIC_MESSAGE_HPP
+
+#include <cstddef>
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace echo
+{
+
+/// A message of @p bytes (0 to 16 MiB) whose content is whatever the mbufs held.
+/// @return NULL while the pool has not enough mbufs: nothing is held then
+rte_mbuf *alloc_message(rte_mempool *pool, size_t bytes);
+
+/// The same with @p data copied into it.
+rte_mbuf *make_message(rte_mempool *pool, const std::byte *data, size_t bytes);
+
+} // namespace echo
+
+#endif

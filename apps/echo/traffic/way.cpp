@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A channel as the modes see it: metadata in the word that travels with a message, an end of the
+// channel as the absence of a peer.
+#include <array>
+#include <cerrno>
+
+#include "traffic/forwarder.hpp"
+#include "traffic/stamp.hpp"
+
+namespace echo
+{
+
+namespace
+{
+
+constexpr unsigned echoed_bit = 31;
+
+int without_peer(int rc)
+{
+    return rc == -ESHUTDOWN || rc == -ECONNRESET ? -ENOTCONN : rc;
+}
+
+} // namespace
+
+int Way::send_on_channel(rte_mbuf **mbufs, const ntbmsg_meta *meta, uint16_t n) const
+{
+    if (*channel == nullptr)
+        return -ENOTCONN;
+    std::array<uint32_t, longest_burst> words;
+    for (uint16_t i = 0; i < n; ++i)
+        words[i] = static_cast<uint32_t>(meta[i].data & channel_stamp_mask) |
+                   (meta[i].flags & echoed_flag) << echoed_bit;
+    return without_peer(ntbmsg_channel_send_burst(*channel, mbufs, words.data(), n));
+}
+
+int Way::receive_on_channel(rte_mbuf **mbufs, ntbmsg_meta *meta, uint16_t n) const
+{
+    if (*channel == nullptr)
+        return 0;
+    std::array<uint32_t, longest_burst> words;
+    const int got = ntbmsg_channel_recv_burst(*channel, mbufs, words.data(), n);
+    if (meta == nullptr)
+        return got;
+    for (int i = 0; i < got; ++i) {
+        const uint32_t word = words[static_cast<size_t>(i)];
+        meta[i] = {word & channel_stamp_mask, word >> echoed_bit, 0};
+    }
+    return got;
+}
+
+uint32_t Way::max_message() const
+{
+    if (channel == nullptr)
+        return ntbmsg_max_message(endpoint);
+    ntbmsg_channel_info info{};
+    info.size = sizeof(info);
+    const bool open = *channel != nullptr && ntbmsg_channel_state(*channel) == NTBMSG_CHANNEL_OPEN;
+    return open && ntbmsg_channel_info_get(*channel, &info) == 0 ? info.max_message : 0;
+}
+
+} // namespace echo

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "options/command_line.hpp"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "modes/modes.hpp"
+
+namespace
+{
+
+std::string parse(std::vector<std::string> words, echo::Options &options)
+{
+    words.insert(words.begin(), "ntbmsg-echo");
+    std::vector<char *> argv;
+    for (std::string &word : words)
+        argv.push_back(word.data());
+    argv.push_back(nullptr);
+    return echo::parse(static_cast<int>(words.size()), argv.data(), options);
+}
+
+TEST(EchoOptions, TheHarnessHasThreeWaysIn)
+{
+    for (const std::vector<std::string> &words :
+         {std::vector<std::string>{"-i"},
+          {"--interactive"},
+          {"--cmdline-file", "x"},
+          {"--forward-mode", "ping"},
+          {"-i", "--cmdline-file", "x", "--forward-mode", "rxonly"}}) {
+        echo::Options options;
+        EXPECT_EQ(parse(words, options), "") << words[0];
+        EXPECT_TRUE(options.harness());
+    }
+}
+
+TEST(EchoOptions, RolesExcludeEachOther)
+{
+    for (const std::vector<std::string> &words : {std::vector<std::string>{},
+                                                  {"-i", "--serve"},
+                                                  {"-i", "--send", "x"},
+                                                  {"--serve", "--send", "x"}}) {
+        echo::Options options;
+        EXPECT_NE(parse(words, options), "");
+    }
+}
+
+TEST(EchoOptions, EachModeIsDescribed)
+{
+    const std::string help = echo::help_text();
+    for (const echo::Mode &mode : echo::modes()) {
+        echo::Options options;
+        EXPECT_EQ(parse({"--forward-mode", mode.name}, options), "") << mode.name;
+        EXPECT_NE(help.find(std::string("\n  ") + mode.name + " "), std::string::npos) << mode.name;
+        EXPECT_TRUE(mode.default_size >= mode.least_size && mode.default_size <= mode.most_size);
+    }
+}
+
+} // namespace
