@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ntbmsg_bench: what the library reaches next to what the machine could do. doc/performance.md says
 // how the figures are taken and how to read them.
+#include "host/worker.hpp"
 #include "machine.hpp"
 #include "options.hpp"
-#include "report.hpp"
-#include "worker.hpp"
+#include "results/report.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -3,7 +3,7 @@
 #ifndef BENCH_OPTIONS_HPP
 #define BENCH_OPTIONS_HPP
 
-#include "figures.hpp"
+#include "results/figures.hpp"
 
 #include <utility>
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "eal.hpp"
-#include "pktgen_options.hpp"
-#include "roles.hpp"
+#include "options/command_line.hpp"
+#include "roles/roles.hpp"
 #include "signals.hpp"
 
 namespace

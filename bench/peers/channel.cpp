@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ours: messages over a channel between two hosts on the software twin, by the public calls.
-#include "own_channel.hpp"
-#include "run.hpp"
+#include "peers/own_channel.hpp"
+#include "peers/run.hpp"
 
 namespace peers
 {

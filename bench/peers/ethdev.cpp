@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An ethdev port that joins two processes: net_memif, or virtio-user and vhost. Which one is said
 // by the --vdev behind "--".
-#include "mbufs.hpp"
-#include "run.hpp"
+#include "peers/mbufs.hpp"
+#include "peers/run.hpp"
 
 #include <rte_ethdev.h>
 

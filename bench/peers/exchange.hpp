@@ -3,8 +3,8 @@
 #ifndef PEERS_EXCHANGE_HPP
 #define PEERS_EXCHANGE_HPP
 
-#include "meeting.hpp"
-#include "options.hpp"
+#include "peers/meeting.hpp"
+#include "peers/options.hpp"
 
 #include <cstdio>
 #include <fstream>

@@ -4,7 +4,7 @@
 #ifndef PEERS_MBUFS_HPP
 #define PEERS_MBUFS_HPP
 
-#include "traffic.hpp"
+#include "peers/traffic.hpp"
 
 #include <string>
 #include <vector>

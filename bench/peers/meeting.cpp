@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "meeting.hpp"
+#include "peers/meeting.hpp"
 
-#include "kernels.hpp"
-#include "priority.hpp"
+#include "kernel/kernels.hpp"
+#include "peers/priority.hpp"
 
 #include <ctime>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 #ifndef PEERS_MEETING_HPP
 #define PEERS_MEETING_HPP
 
-#include "kernel.hpp"
+#include "kernel/kernel.hpp"
 
 #include <atomic>
 #include <cstdint>

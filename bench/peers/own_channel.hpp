@@ -3,7 +3,7 @@
 #ifndef PEERS_OWN_CHANNEL_HPP
 #define PEERS_OWN_CHANNEL_HPP
 
-#include "own_endpoint.hpp"
+#include "peers/own_endpoint.hpp"
 
 #include <unistd.h>
 

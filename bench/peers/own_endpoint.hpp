@@ -4,8 +4,8 @@
 #ifndef PEERS_OWN_ENDPOINT_HPP
 #define PEERS_OWN_ENDPOINT_HPP
 
-#include "mbufs.hpp"
-#include "options.hpp"
+#include "peers/mbufs.hpp"
+#include "peers/options.hpp"
 
 #include <ntbmsg.h>
 

@@ -4,7 +4,7 @@
 #ifndef PEERS_PAYLOAD_HPP
 #define PEERS_PAYLOAD_HPP
 
-#include "kernels.hpp"
+#include "kernel/kernels.hpp"
 
 namespace peers
 {

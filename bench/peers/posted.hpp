@@ -9,8 +9,8 @@
 #ifndef PEERS_POSTED_HPP
 #define PEERS_POSTED_HPP
 
-#include "exchange.hpp"
-#include "run.hpp"
+#include "peers/exchange.hpp"
+#include "peers/run.hpp"
 
 namespace peers
 {

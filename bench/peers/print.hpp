@@ -4,7 +4,7 @@
 #define PEERS_PRINT_HPP
 
 #include "histogram.hpp"
-#include "meeting.hpp"
+#include "peers/meeting.hpp"
 
 #include <cstddef>
 

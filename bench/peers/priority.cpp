@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "priority.hpp"
+#include "peers/priority.hpp"
 
 #include <sched.h>
 

@@ -11,7 +11,7 @@
 #ifndef PEERS_PUT_HPP
 #define PEERS_PUT_HPP
 
-#include "run.hpp"
+#include "peers/run.hpp"
 
 #include <vector>
 

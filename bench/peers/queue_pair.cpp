@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ours: a queue of an endpoint between two hosts on the software twin, by the public calls.
-#include "own_endpoint.hpp"
-#include "run.hpp"
+#include "peers/own_endpoint.hpp"
+#include "peers/run.hpp"
 
 namespace peers
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "run.hpp"
+#include "peers/run.hpp"
 
 #include "pin.hpp"
 #include "placement.hpp"

@@ -4,10 +4,10 @@
 #ifndef PEERS_RUN_HPP
 #define PEERS_RUN_HPP
 
-#include "options.hpp"
-#include "print.hpp"
-#include "priority.hpp"
-#include "traffic.hpp"
+#include "peers/options.hpp"
+#include "peers/print.hpp"
+#include "peers/priority.hpp"
+#include "peers/traffic.hpp"
 
 #include <memory>
 

@@ -12,8 +12,8 @@
 #define PEERS_TRAFFIC_HPP
 
 #include "histogram.hpp"
-#include "meeting.hpp"
-#include "payload.hpp"
+#include "peers/meeting.hpp"
+#include "peers/payload.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,7 @@
 #ifndef PEERS_UCX_PAIR_HPP
 #define PEERS_UCX_PAIR_HPP
 
-#include "exchange.hpp"
+#include "peers/exchange.hpp"
 
 #include <ucp/api/ucp.h>
 

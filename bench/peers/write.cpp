@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ours: one-sided writes into a direct region of the other host, by the public calls.
-#include "own_channel.hpp"
-#include "put.hpp"
-#include "swap_tokens.hpp"
+#include "host/swap_tokens.hpp"
+#include "peers/own_channel.hpp"
+#include "peers/put.hpp"
 
 namespace peers
 {

@@ -42,10 +42,15 @@ LAYERS = {
 # it, and no chain of includes comes back to the stem (x.cpp and x.hpp) that it started from. Sources
 # beside the folders, such as main.cpp, stand above all of them; public headers below.
 ROOMS = {
+    'apps/pktgen': ('point', 'traffic', 'transport', 'measure', 'options', 'session', 'results', 'roles'),
+    'bench': ('kernel', 'session', 'campaign', 'results', 'host', 'peers', 'gate', 'micro'),
 }
 # Areas whose unit tests mirror them: y/z.cpp is tested by y/z_test.cpp, or by y/z/*_test.cpp where one
 # file would be too long. What other suites test is in the folder's covered_by.txt.
 MIRRORED = {
+    'apps/measure': 'test/unit/apps/measure',
+    'apps/pktgen': 'test/unit/apps/pktgen',
+    'bench': 'test/unit/bench',
 }
 # The one part of the driver that knows the twin.
 TWIN_USERS = re.compile(r'^drivers/raw/plx_ntb/pmd_vdev[^/]*$')

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The works of one measurement at one end, one a queue, on as many lcores as there are: each queue
+// has its own, or, where there are fewer, they share them in turn. The main lcore is one of them.
+#ifndef PKTGEN_MEASURE_CREW_HPP
+#define PKTGEN_MEASURE_CREW_HPP
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "measure/work.hpp"
+
+namespace pktgen
+{
+
+/// Lcores of this process that can drive queues, the main one among them.
+unsigned lcores_here();
+
+class Crew
+{
+public:
+    /// What all works together have come to, as far as is known on the main lcore.
+    struct Progress {
+        uint64_t received = 0; ///< messages, from the peer or back
+        uint64_t completed = 0;
+        int error = 0; ///< of the first that failed; a negative errno
+        bool sending = false, sent_all = true;
+    };
+
+    /// @param steps     looks at a queue between two at the clock
+    /// @param lcores    at most, from 1 on
+    /// @param realtime  priority of the lcores but the main one
+    Crew(std::vector<std::unique_ptr<Work>> works, unsigned steps, unsigned lcores, bool realtime);
+    /// Works that go on are ended.
+    ~Crew();
+    Crew(const Crew &) = delete;
+    Crew &operator=(const Crew &) = delete;
+
+    /// Before they start: once a call. @return whether all are ready
+    bool set_up();
+    /// Lets them run. @param now  ticks of the TSC
+    void start(uint64_t now);
+    /// HOT. The main lcore's part. @param steps  at each of its queues
+    void round(unsigned steps);
+    void stop_sending();
+    Progress progress() const;
+    /// Nobody touches works any more but who calls.
+    void end();
+
+    unsigned lcores() const { return static_cast<unsigned>(members_.size()); }
+    /// The CPU that drives a work.
+    int cpu_of(size_t work) const;
+    size_t size() const { return works_.size(); }
+    const Work &operator[](size_t i) const { return *works_[i]; }
+
+private:
+    struct Member;
+
+    static int run(void *member);
+
+    std::vector<std::unique_ptr<Work>> works_;
+    std::vector<std::unique_ptr<Member>> members_; ///< the main lcore first
+    const unsigned steps_;
+    const bool realtime_;
+    bool running_ = false;
+};
+
+} // namespace pktgen
+
+#endif

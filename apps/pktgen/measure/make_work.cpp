@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "measure/make_work.hpp"
+
+#include <algorithm>
+
+#include "measure/echo_back.hpp"
+#include "measure/one_sided.hpp"
+#include "measure/round_trips.hpp"
+#include "measure/stream.hpp"
+#include "transport/port.hpp"
+
+namespace pktgen
+{
+
+namespace
+{
+
+/// As the end at the other side sees it. One-sided round trips go one way: who posts has the
+/// answer.
+Sides sides_of(const Point &point, bool driver)
+{
+    const bool both = point.way == Way::both;
+    const bool to_server =
+        both || point.way == Way::out || (point.way == Way::echo && is_one_sided(point.operation));
+    const bool to_driver = both || point.way == Way::in;
+    return driver ? Sides{to_server, to_driver} : Sides{to_driver, to_server};
+}
+
+/// What one queue does of it.
+Point part_of(const Point &point, uint32_t lane)
+{
+    Point part = point;
+    if (point.count != 0) // 0 would be no limit
+        part.count = std::max<uint64_t>(1, (point.count + point.queues - 1 - lane) / point.queues);
+    part.rate = point.rate / point.queues;
+    return part;
+}
+
+Maker maker_of(ntbmsg_endpoint *endpoint, const Point &point, const Packets *content, bool replay)
+{
+    return Maker(ntbmsg_pool(endpoint), point,
+                 content != nullptr ? Sizes(content->sizes()) : Sizes(point),
+                 replay ? content : nullptr);
+}
+
+template <typename Port>
+std::unique_ptr<Work> driver_work(Port port, ntbmsg_endpoint *endpoint, const Point &point,
+                                  const DriverExtras &extras, Timings &timings)
+{
+    Maker maker = maker_of(endpoint, point, extras.content, extras.replay);
+    if (point.way == Way::echo)
+        return std::make_unique<RoundTrips<Port>>(port, point, std::move(maker), timings);
+    const Packets *pace = extras.recorded_pace ? extras.content : nullptr;
+    return std::make_unique<Stream<Port>>(port, point, sides_of(point, true), std::move(maker),
+                                          pace, extras.capture);
+}
+
+template <typename Port>
+std::unique_ptr<Work> server_work(Port port, ntbmsg_endpoint *endpoint, const Point &point,
+                                  Capture *capture)
+{
+    if (point.way == Way::echo)
+        return std::make_unique<EchoBack<Port>>(port, point);
+    Maker maker = maker_of(endpoint, point, nullptr, false);
+    return std::make_unique<Stream<Port>>(port, point, sides_of(point, false), std::move(maker),
+                                          nullptr, capture);
+}
+
+Timings &more_timings(Notebook &notebook)
+{
+    notebook.timings.push_back(std::make_unique<Timings>());
+    return *notebook.timings.back();
+}
+
+std::unique_ptr<Work> one_sided_work(const Ways &ways, const Point &point, uint32_t lane,
+                                     bool driver, Notebook &notebook)
+{
+    if (notebook.uniques == nullptr && point.verify && point.operation == Operation::fetch_add)
+        notebook.uniques = std::make_unique<Uniques>();
+    const Loan loan{ways.endpoint, ways.channels->at(lane), lane,
+                    ways.lent,     &more_timings(notebook), notebook.uniques.get()};
+    return std::make_unique<OneSided>(loan, point, sides_of(point, driver));
+}
+
+} // namespace
+
+bool lends(const Point &point, bool driver)
+{
+    return is_one_sided(point.operation) && sides_of(point, driver).receives;
+}
+
+void make_driver_works(const Ways &ways, const Point &point, const DriverExtras &extras,
+                       Notebook &notebook, Works &works)
+{
+    for (uint32_t lane = 0; lane < point.queues; ++lane) {
+        const Point part = part_of(point, lane);
+        if (is_one_sided(point.operation))
+            works.push_back(one_sided_work(ways, part, lane, true, notebook));
+        else if (point.operation == Operation::send)
+            works.push_back(driver_work(ChannelPort(ways.channels->at(lane)), ways.endpoint, part,
+                                        extras, more_timings(notebook)));
+        else
+            works.push_back(driver_work(QueuePort(ways.endpoint, lane), ways.endpoint, part, extras,
+                                        more_timings(notebook)));
+    }
+}
+
+void make_server_works(const Ways &ways, const Point &point, Capture *capture, Notebook &notebook,
+                       Works &works)
+{
+    for (uint32_t lane = 0; lane < point.queues; ++lane) {
+        const Point part = part_of(point, lane);
+        if (is_one_sided(point.operation))
+            works.push_back(one_sided_work(ways, part, lane, false, notebook));
+        else if (point.operation == Operation::send)
+            works.push_back(
+                server_work(ChannelPort(ways.channels->at(lane)), ways.endpoint, part, capture));
+        else
+            works.push_back(
+                server_work(QueuePort(ways.endpoint, lane), ways.endpoint, part, capture));
+    }
+}
+
+} // namespace pktgen

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// From a point to the works of either end, one a queue: where operations and modes meet their
+// loops.
+#ifndef PKTGEN_MEASURE_MAKE_WORK_HPP
+#define PKTGEN_MEASURE_MAKE_WORK_HPP
+
+#include <memory>
+#include <vector>
+
+#include "measure/poster.hpp"
+#include "measure/trips.hpp"
+#include "measure/work.hpp"
+#include "traffic/capture.hpp"
+#include "traffic/packets.hpp"
+#include "transport/channels.hpp"
+#include "transport/region.hpp"
+
+namespace pktgen
+{
+
+/// What messages and operations travel by. All outlive the works.
+struct Ways {
+    ntbmsg_endpoint *endpoint;
+    const Channels *channels; ///< as many as the point has queues, where it wants them
+    const Region *lent;       ///< open where this end lends memory
+};
+
+/// What the driving end brings beside the point. All outlive the works.
+struct DriverExtras {
+    const Packets *content; ///< what is sent, or whose sizes are; NULL: as the point says
+    bool replay;            ///< content is sent itself
+    bool recorded_pace;
+    Capture *capture; ///< or NULL
+    bool realtime;    ///< where the point is short enough
+    unsigned lcores;  ///< at most
+};
+
+/// What works of one end write down. Outlives them.
+struct Notebook {
+    std::vector<std::unique_ptr<Timings>> timings; ///< one a work
+    std::unique_ptr<Uniques> uniques;              ///< where values are to be unique
+};
+
+/// Whether an end lends memory, and whether it posts, or sends and receives.
+bool lends(const Point &point, bool driver);
+
+using Works = std::vector<std::unique_ptr<Work>>;
+
+/// @param point  that check() accepts, of all queues
+/// @param works  gets one more for each queue
+void make_driver_works(const Ways &ways, const Point &point, const DriverExtras &extras,
+                       Notebook &notebook, Works &works);
+void make_server_works(const Ways &ways, const Point &point, Capture *capture, Notebook &notebook,
+                       Works &works);
+
+} // namespace pktgen
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "measure/round_trips.hpp"
+
+#include <algorithm>
+
+#include "traffic/payload.hpp"
+#include "transport/port.hpp"
+
+namespace pktgen
+{
+
+template <typename Port>
+RoundTrips<Port>::RoundTrips(Port port, const Point &point, Maker maker, Timings &timings)
+    : Work(point), port_(port), burst_(static_cast<uint16_t>(point.burst)), verify_(point.verify),
+      count_(point.count != 0 ? point.count : UINT64_MAX), maker_(std::move(maker)),
+      trips_(point, point.clock, timings)
+{
+}
+
+template <typename Port>
+RoundTrips<Port>::~RoundTrips()
+{
+    staged_.drop();
+}
+
+template <typename Port>
+void RoundTrips<Port>::slice(unsigned steps)
+{
+    for (unsigned i = 0; i < steps && error() == 0; ++i)
+        step();
+    trips_.record();
+}
+
+template <typename Port>
+bool RoundTrips<Port>::sent_all() const
+{
+    return !sending_ && unanswered() == 0;
+}
+
+template <typename Port>
+void RoundTrips<Port>::step()
+{
+    const uint64_t now = trips_.step_time();
+    if (staged_.empty() && sending_) {
+        const auto most =
+            static_cast<uint16_t>(std::min<uint64_t>(burst_, count_ - sent_.messages));
+        const uint16_t due = trips_.due(now, most);
+        if (due != 0)
+            trips_.make(maker_.make(staged_, due, trips_.made(), sent_));
+        sending_ = sent_.messages < count_;
+    }
+    if (!staged_.empty())
+        trips_.leave(send(port_, staged_, verify_), now);
+    trips_.record();
+    pull();
+}
+
+template <typename Port>
+void RoundTrips<Port>::pull()
+{
+    rte_mbuf *messages[largest_burst];
+    ntbmsg_meta meta[largest_burst];
+    const int got = port_.receive(messages, verify_ ? meta : nullptr, burst_);
+    if (got <= 0) {
+        if (got < 0)
+            fail(got);
+        return;
+    }
+    for (int i = 0; i < got; ++i)
+        accept(messages[i], verify_ ? meta[i].data : 0);
+    rte_pktmbuf_free_bulk(messages, static_cast<unsigned>(got));
+    trips_.stamp();
+}
+
+/// @param message  an answer, or, from a peer that lies, anything
+template <typename Port>
+void RoundTrips<Port>::accept(const rte_mbuf *message, uint64_t stamp)
+{
+    if (trips_.back() == trips_.sent()) {
+        ++received_.out_of_order;
+        return;
+    }
+    received_.sum += read_message(message);
+    received_.bytes += message->pkt_len;
+    ++received_.messages;
+    if (verify_) {
+        received_.out_of_order +=
+            static_cast<uint32_t>(stamp) != static_cast<uint32_t>(trips_.back()) ? 1 : 0;
+        received_.corrupt += stamp >> 32 != crc_of(message) ? 1 : 0;
+    }
+    trips_.come_back();
+}
+
+template class RoundTrips<QueuePort>;
+template class RoundTrips<ChannelPort>;
+
+} // namespace pktgen

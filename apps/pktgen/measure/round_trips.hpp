@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// HOT. Messages there and back: a window of them that is kept full, or at a given rate whatever
+// comes back. The driving end runs it; echo_back.hpp is the other one.
+#ifndef PKTGEN_MEASURE_ROUND_TRIPS_HPP
+#define PKTGEN_MEASURE_ROUND_TRIPS_HPP
+
+#include "measure/maker.hpp"
+#include "measure/trips.hpp"
+#include "measure/work.hpp"
+
+namespace pktgen
+{
+
+template <typename Port>
+class RoundTrips final : public Work
+{
+public:
+    /// @param timings  outlives it
+    RoundTrips(Port port, const Point &point, Maker maker, Timings &timings);
+    ~RoundTrips() override;
+
+    void slice(unsigned steps) override;
+    bool sent_all() const override;
+    uint64_t unanswered() const override { return trips_.made() - trips_.back(); }
+
+private:
+    void begin(uint64_t now) override { trips_.start(now); }
+    void step();
+    void pull();
+    void accept(const rte_mbuf *message, uint64_t stamp);
+
+    Port port_;
+    const uint16_t burst_;
+    const bool verify_;
+    const uint64_t count_;
+    Maker maker_;
+    Staged staged_;
+    Trips trips_;
+};
+
+} // namespace pktgen
+
+#endif

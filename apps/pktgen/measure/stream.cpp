@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "measure/stream.hpp"
+
+#include <algorithm>
+
+#include <rte_cycles.h>
+#include <rte_mbuf.h>
+
+#include "traffic/payload.hpp"
+#include "transport/port.hpp"
+
+namespace pktgen
+{
+
+template <typename Port>
+Stream<Port>::Stream(Port port, const Point &point, Sides sides, Maker maker, const Packets *pace,
+                     Capture *capture)
+    : Work(point), port_(port), sides_(sides), burst_(static_cast<uint16_t>(point.burst)),
+      verify_(point.verify), count_(point.count != 0 ? point.count : UINT64_MAX),
+      ns_per_tick_(1e9 / static_cast<double>(rte_get_tsc_hz())), pace_(pace), capture_(capture),
+      maker_(std::move(maker))
+{
+    sending_ = sides.sends;
+}
+
+template <typename Port>
+Stream<Port>::~Stream()
+{
+    staged_.drop();
+}
+
+template <typename Port>
+void Stream<Port>::slice(unsigned steps)
+{
+    for (unsigned step = 0; step < steps && error() == 0; ++step) {
+        if (sides_.sends)
+            push();
+        if (sides_.receives)
+            pull();
+    }
+}
+
+/// How many messages may be made now.
+template <typename Port>
+uint16_t Stream<Port>::due() const
+{
+    const auto most = static_cast<uint16_t>(std::min<uint64_t>(burst_, count_ - sent_.messages));
+    if (pace_ == nullptr)
+        return most;
+    // The clock is read here only: at recorded speed there is time for it.
+    const auto ns = static_cast<uint64_t>(static_cast<double>(rte_rdtsc() - begin_) * ns_per_tick_);
+    uint16_t n = 0;
+    while (n < most && pace_->ns(sent_.messages + n) <= ns)
+        ++n;
+    return n;
+}
+
+template <typename Port>
+void Stream<Port>::push()
+{
+    if (staged_.empty()) {
+        const uint16_t wanted = sending_ ? due() : uint16_t{0};
+        if (wanted == 0)
+            return;
+        maker_.make(staged_, wanted, sent_.messages, sent_);
+        sending_ = sent_.messages < count_;
+    }
+    send(port_, staged_, verify_);
+}
+
+template <typename Port>
+void Stream<Port>::pull()
+{
+    rte_mbuf *messages[largest_burst];
+    ntbmsg_meta meta[largest_burst];
+    const int got = port_.receive(messages, verify_ ? meta : nullptr, burst_);
+    if (got <= 0) {
+        if (got < 0)
+            fail(got);
+        return;
+    }
+    for (int i = 0; i < got; ++i) {
+        received_.bytes += messages[i]->pkt_len;
+        received_.sum += read_message(messages[i]);
+        if (verify_)
+            verify(messages[i], meta[i].data);
+        if (capture_ != nullptr)
+            received_.captured += capture_->take(messages[i]) ? 1 : 0;
+    }
+    received_.messages += static_cast<unsigned>(got);
+    rte_pktmbuf_free_bulk(messages, static_cast<unsigned>(got));
+}
+
+template <typename Port>
+void Stream<Port>::verify(const rte_mbuf *message, uint64_t stamp)
+{
+    const auto number = static_cast<uint32_t>(stamp);
+    received_.out_of_order += number != expected_ ? 1 : 0;
+    received_.corrupt += stamp >> 32 != crc_of(message) ? 1 : 0;
+    expected_ = number + 1;
+}
+
+template class Stream<QueuePort>;
+template class Stream<ChannelPort>;
+
+} // namespace pktgen

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "roles/run_point.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include <rte_cycles.h>
+
+#include "measure/crew.hpp"
+#include "measure/realtime.hpp"
+#include "results/account.hpp"
+#include "signals.hpp"
+
+namespace pktgen
+{
+
+namespace
+{
+
+// What is on its way comes within a moment, or never; a busy machine may take a core away for some
+// of it.
+constexpr double missing_seconds = 4;
+
+// A rate beyond what the system takes ends after so many times its duration.
+constexpr double most_overtime = 2;
+
+double hz()
+{
+    return static_cast<double>(rte_get_tsc_hz());
+}
+
+class Run
+{
+public:
+    Run(std::span<Line *const> lines, const Point &point, uint32_t serial, DriverExtras extras);
+
+    app::ResultPoint take();
+
+private:
+    bool begin();
+    bool lend();
+    bool set_up();
+    void measure();
+    void settle();
+    bool stop();
+    bool take_report(Line &line, uint32_t lane);
+    void await_the_rest();
+    template <typename Seen>
+    bool go_on_while_progress(Seen &seen, uint64_t &patient_until) const;
+    uint64_t promised() const;
+    void collect(app::ResultPoint &result) const;
+    const Work &work_of(size_t line, uint32_t lane) const
+    {
+        return (*crew_)[line * point_.queues + lane];
+    }
+
+    const std::span<Line *const> lines_;
+    const Point point_;
+    const uint32_t serial_;
+    const unsigned steps_;
+    const DriverExtras extras_;
+    Notebook notebook_;
+    std::vector<std::unique_ptr<Region>> lent_; ///< one a line
+    std::unique_ptr<Crew> crew_;
+    std::vector<ControlMessage> reports_; ///< of each queue, in the order of works
+    uint32_t server_lcores_ = 0;
+    bool direct_ = false;
+    uint64_t begin_tsc_ = 0, end_tsc_ = 0;
+    bool interrupted_ = false;
+    std::string error_;
+};
+
+Run::Run(std::span<Line *const> lines, const Point &point, uint32_t serial, DriverExtras extras)
+    : lines_(lines), point_(point), serial_(serial), steps_(steps_for(point)), extras_(extras)
+{
+}
+
+bool Run::begin()
+{
+    if (!lend())
+        return false;
+    for (Line *line : lines_) {
+        line->drain(point_.queues);
+        ControlMessage message{Kind::begin};
+        message.serial = serial_;
+        message.point = point_;
+        // All are told before the first starts: what a server sends from then on waits in its ring.
+        if (!line->send(message))
+            return false;
+    }
+    for (Line *line : lines_) {
+        const auto ready = line->await(Kind::ready, serial_);
+        if (!ready)
+            return false;
+        if (!ready->text.empty()) {
+            error_ = line->device() + ": " + ready->text;
+            return false;
+        }
+        server_lcores_ = ready->lcores;
+        direct_ = direct_ || ready->direct;
+    }
+    Works works;
+    for (size_t i = 0; i < lines_.size(); ++i)
+        make_driver_works(lines_[i]->ways(lent_[i].get()), point_, extras_, notebook_, works);
+    // One file takes what all of them capture.
+    const unsigned lcores = extras_.capture != nullptr ? 1 : extras_.lcores;
+    crew_ = std::make_unique<Crew>(std::move(works), steps_, lcores,
+                                   extras_.realtime && point_.run_us <= longest_realtime_us);
+    return set_up();
+}
+
+/// What servers post on. @return false: error_ says why not
+bool Run::lend()
+{
+    for (const Line *line : lines_) {
+        lent_.push_back(std::make_unique<Region>());
+        if (!lends(point_, true))
+            continue;
+        error_ = lent_.back()->open(line->endpoint(), point_);
+        if (!error_.empty())
+            return false;
+        direct_ = lent_.back()->direct();
+    }
+    return true;
+}
+
+/// Both ends get to know each other's memory, where there is any.
+bool Run::set_up()
+{
+    const uint64_t give_up = rte_rdtsc() + static_cast<uint64_t>(missing_seconds * hz());
+    while (!crew_->set_up()) {
+        const uint64_t now = rte_rdtsc();
+        for (Line *line : lines_) {
+            line->watch(now);
+            if (!line->error().empty())
+                return false;
+        }
+        interrupted_ = app::stop_signal() != 0;
+        if (now > give_up)
+            error_ = "the peer does not say what memory it lends";
+        if (interrupted_ || !error_.empty())
+            return false;
+    }
+    for (Line *line : lines_)
+        line->leave_channels(true);
+    begin_tsc_ = end_tsc_ = rte_rdtsc();
+    crew_->start(begin_tsc_);
+    return true;
+}
+
+void Run::measure()
+{
+    // With a rate, the number of messages ends it; what has to wait may take its time, up to a
+    // limit.
+    const double most = (point_.rate > 0 ? most_overtime : 1) * static_cast<double>(point_.run_us);
+    const uint64_t end = begin_tsc_ + static_cast<uint64_t>(most / 1e6 * hz());
+    const bool sends = point_.way != Way::in;
+    const auto lost = [](const Line *line) { return !line->error().empty(); };
+    for (;;) {
+        crew_->round(steps_);
+        const uint64_t now = rte_rdtsc();
+        for (Line *line : lines_)
+            line->watch(now);
+        interrupted_ = app::stop_signal() != 0;
+        const Crew::Progress progress = crew_->progress();
+        if (now >= end || interrupted_ || progress.error != 0 || (sends && !progress.sending) ||
+            std::any_of(lines_.begin(), lines_.end(), lost))
+            break;
+    }
+    end_tsc_ = rte_rdtsc();
+}
+
+uint64_t Run::promised() const
+{
+    uint64_t all = 0;
+    for (const ControlMessage &report : reports_)
+        all += report.sent.messages;
+    return all;
+}
+
+/// @return false when nothing has come for a while
+template <typename Seen>
+bool Run::go_on_while_progress(Seen &seen, uint64_t &patient_until) const
+{
+    const uint64_t now = rte_rdtsc();
+    const Crew::Progress progress = crew_->progress();
+    const Seen come = {progress.received, progress.completed};
+    if (come != seen)
+        patient_until = now + static_cast<uint64_t>(missing_seconds * hz());
+    seen = come;
+    return now < patient_until;
+}
+
+/// What is ready still goes, and what was sent is still answered.
+void Run::settle()
+{
+    crew_->stop_sending();
+    std::pair<uint64_t, uint64_t> seen = {UINT64_MAX, 0};
+    uint64_t patient_until = 0;
+    do
+        crew_->round(1);
+    while ((crew_->progress().sending || !crew_->progress().sent_all) &&
+           go_on_while_progress(seen, patient_until));
+}
+
+bool Run::take_report(Line &line, uint32_t lane)
+{
+    const auto report = line.await(Kind::report, serial_, [&] { crew_->round(1); });
+    if (!report)
+        return false;
+    if (report->lane != lane) {
+        error_ = line.device() + ": the peer reports in another order";
+        return false;
+    }
+    reports_.push_back(*report);
+    return true;
+}
+
+bool Run::stop()
+{
+    for (size_t i = 0; i < lines_.size(); ++i) {
+        ControlMessage message{Kind::stop};
+        message.serial = serial_;
+        for (uint32_t lane = 0; lane < point_.queues; ++lane)
+            message.sent.messages += work_of(i, lane).sent().messages;
+        if (!lines_[i]->send(message))
+            return false;
+    }
+    for (Line *line : lines_) {
+        for (uint32_t lane = 0; lane < point_.queues; ++lane) {
+            if (!take_report(*line, lane))
+                return false;
+        }
+    }
+    return true;
+}
+
+void Run::await_the_rest()
+{
+    std::pair<uint64_t, uint64_t> seen = {UINT64_MAX, 0};
+    uint64_t patient_until = 0;
+    while (crew_->progress().received < promised() && go_on_while_progress(seen, patient_until))
+        crew_->round(1);
+}
+
+app::ResultPoint Run::take()
+{
+    app::ResultPoint result;
+    bool good = begin();
+    if (good) {
+        {
+            const Realtime realtime(extras_.realtime && point_.run_us <= longest_realtime_us);
+            measure();
+        }
+        settle();
+        good = stop();
+        if (good && far_end_counts(point_) && point_.way != Way::echo)
+            await_the_rest();
+        crew_->end();
+        for (Line *line : lines_)
+            line->leave_channels(false);
+    }
+    collect(result);
+    for (const Line *line : lines_) {
+        if (!line->error().empty() && error_.empty())
+            error_ = line->error();
+    }
+    const int failed = crew_ != nullptr ? crew_->progress().error : 0;
+    if (failed != 0 && error_.empty())
+        error_ = std::string("sending or receiving failed: ") + std::strerror(-failed);
+    result.error = !error_.empty() ? error_ : interrupted_ ? "ended by a signal" : "";
+    result.complete = good && result.error.empty();
+    return result;
+}
+
+void Run::collect(app::ResultPoint &result) const
+{
+    if (crew_ == nullptr)
+        return;
+    std::vector<Account> accounts;
+    for (size_t i = 0; i < crew_->size(); ++i) {
+        Account account;
+        account.device = lines_.size() > 1 ? lines_[i / point_.queues]->device() : std::string();
+        account.queue = static_cast<uint32_t>(i % point_.queues);
+        account.cpu = crew_->cpu_of(i);
+        account.here = &(*crew_)[i];
+        account.there = i < reports_.size() ? &reports_[i] : nullptr;
+        accounts.push_back(account);
+    }
+    draw_up(point_, extras_.replay, accounts, result);
+    result.seconds = static_cast<double>(end_tsc_ - begin_tsc_) / hz();
+    result.lcores = crew_->lcores();
+    result.server_lcores = server_lcores_;
+    result.region = !is_one_sided(point_.operation) ? "none" : direct_ ? "direct" : "served";
+    for (const auto &lent : lent_)
+        result.served += lent->is_open() ? lent->served() : 0;
+    app::Histogram actual, intended;
+    for (const auto &timings : notebook_.timings) {
+        actual.add(timings->actual);
+        intended.add(timings->intended);
+    }
+    const double ns_per_tick = 1e9 / hz();
+    if (actual.count() != 0)
+        result.latency = app::latency_of(actual, ns_per_tick);
+    if (intended.count() != 0)
+        result.latency_from_intended = app::latency_of(intended, ns_per_tick);
+}
+
+} // namespace
+
+app::ResultPoint run_point(std::span<Line *const> lines, const Point &point, uint32_t serial,
+                           DriverExtras extras)
+{
+    return Run(lines, point, serial, extras).take();
+}
+
+} // namespace pktgen

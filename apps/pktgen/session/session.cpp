@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "session/session.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+#include <sched.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "machine.hpp"
+#include "measure/make_work.hpp"
+#include "peer.hpp"
+#include "transport/device.hpp"
+
+namespace pktgen
+{
+
+namespace
+{
+
+// Messages that a driver says it has sent are there within a moment, or never; a busy machine may
+// take a core away for some of it.
+constexpr uint64_t missing_ms = 4000;
+// What a driver needs beyond the time that it asked for: to set up, to stop, to wait for answers.
+constexpr uint64_t grace_ms = 60000;
+constexpr uint64_t events_ms = 1;
+
+uint64_t ms(uint64_t count)
+{
+    return rte_get_tsc_hz() / 1000 * count;
+}
+
+} // namespace
+
+Session::Session(std::string device, ntbmsg_endpoint *endpoint, const Duty &duty)
+    : device_(std::move(device)), endpoint_(endpoint), duty_(duty),
+      queues_(static_cast<uint32_t>(duty.needs.queues)),
+      control_(endpoint, Role::server, new_run()),
+      channels_(endpoint, duty.listener != nullptr ? queues_ : 0, duty.needs.longest)
+{
+}
+
+void Session::round(uint64_t now)
+{
+    if (crew_ != nullptr) {
+        crew_->round(steps_);
+        finish_when_done(now);
+    }
+    if (const auto message = control_.poll())
+        obey(*message, now);
+    if (now < next_events_)
+        return;
+    next_events_ = now + ms(events_ms);
+    if (!control_.refusal().empty())
+        error_ = control_.refusal();
+    look_at_events();
+    if (duty_.listener != nullptr && crew_ == nullptr) { // who measures drives them
+        channels_.poll();
+        channels_.accept(duty_.listener);
+    }
+}
+
+void Session::look_at_events()
+{
+    ntbmsg_event_kind event;
+    while (ntbmsg_event_poll(endpoint_, &event) == 1) {
+        if (event == NTBMSG_EVENT_BACK)
+            greet();
+        else if (event == NTBMSG_EVENT_LOST)
+            peer_left();
+        else if (event == NTBMSG_EVENT_REFUSED)
+            std::printf("%s: a peer was refused: %s\n", device_.c_str(),
+                        app::why_no_peer(endpoint_).c_str());
+        std::fflush(stdout);
+    }
+}
+
+void Session::greet()
+{
+    ControlMessage hello{Kind::hello};
+    hello.cpu = sched_getcpu();
+    hello.text = app::read_machine().boot;
+    hello.queues = queues_;
+    hello.channels = duty_.listener != nullptr;
+    hello.copy = duty_.copy;
+    control_.send(hello); // a peer that has left already is told by an event
+}
+
+void Session::obey(const ControlMessage &message, uint64_t now)
+{
+    if (message.role == Role::server) {
+        error_ = "the peer serves as well: one end has to drive, without --serve";
+        return;
+    }
+    switch (message.kind) {
+    case Kind::hello:
+        driver_known_ = true;
+        std::printf("%s: a driver has come\n", device_.c_str());
+        std::fflush(stdout);
+        greet();
+        break;
+    case Kind::begin:
+        begin(message, now);
+        break;
+    case Kind::stop:
+        if (crew_ == nullptr || message.serial != serial_)
+            break;
+        crew_->stop_sending();
+        stopping_ = true;
+        promised_ = far_end_counts(point_) ? message.sent.messages : 0;
+        seen_ = UINT64_MAX; // so that waiting begins now
+        break;
+    case Kind::rest:
+        control_.send({Kind::resting});
+        usleep(message.rest_ms * 1000);
+        break;
+    case Kind::copy:
+        if (message.copy < copy_mode_count)
+            next_copy_ = static_cast<CopyMode>(message.copy);
+        control_.send({Kind::copied});
+        break;
+    case Kind::ready:
+    case Kind::report:
+    case Kind::resting:
+    case Kind::copied:
+        break;
+    }
+}
+
+void Session::begin(const ControlMessage &message, uint64_t now)
+{
+    end_work();
+    drain(endpoint_, queues_);
+    channels_.drain();
+    ControlMessage answer{Kind::ready};
+    answer.serial = serial_ = message.serial;
+    answer.text = prepare(message.point, now);
+    answer.lcores = crew_ != nullptr ? crew_->lcores() : 0;
+    answer.direct = lent_ != nullptr && lent_->is_open() && lent_->direct();
+    if (control_.send(answer) != 0)
+        end_work();
+}
+
+/// @return empty, or why this point cannot be done here
+std::string Session::prepare(const Point &point, uint64_t now)
+{
+    const std::string wrong = check(point);
+    if (!wrong.empty())
+        return "the server refuses " + wrong;
+    if (point.queues > queues_)
+        return "serve with --queues " + std::to_string(point.queues);
+    const uint32_t most = ntbmsg_max_message(endpoint_);
+    if (!is_one_sided(point.operation) && point.way != Way::out && point.size_to > most)
+        return "the driver takes " + std::to_string(most) + " bytes at most";
+    if (wants_channel(point.operation) && !channels_.has(point.queues))
+        return "no channels: serve with --operation send";
+    lent_ = std::make_unique<Region>();
+    const std::string unlent = lends(point, false) ? lent_->open(endpoint_, point) : std::string();
+    if (!unlent.empty())
+        return unlent;
+    set_to_work(point, now);
+    return {};
+}
+
+void Session::set_to_work(const Point &point, uint64_t now)
+{
+    point_ = point;
+    steps_ = steps_for(point);
+    notebook_ = std::make_unique<Notebook>();
+    Works works;
+    make_server_works({endpoint_, &channels_, lent_.get()}, point, duty_.capture, *notebook_,
+                      works);
+    const bool realtime = duty_.realtime && point.run_us <= longest_realtime_us;
+    // One file takes what all of them capture.
+    crew_ = std::make_unique<Crew>(std::move(works), steps_,
+                                   duty_.capture != nullptr ? 1 : duty_.lcores, realtime);
+    crew_->set_up(); // what the driver has to say first is waited for at work
+    crew_->start(now);
+    realtime_.emplace(realtime);
+    stopping_ = false;
+    give_up_tsc_ = now + ms(point.run_us / 1000 + grace_ms);
+}
+
+void Session::finish_when_done(uint64_t now)
+{
+    const Crew::Progress progress = crew_->progress();
+    if (progress.error != 0 || now > give_up_tsc_) {
+        end_work();
+        return;
+    }
+    if (!stopping_)
+        return;
+    const uint64_t come = progress.received + progress.completed;
+    if (come != seen_)
+        patient_tsc_ = now + ms(missing_ms);
+    seen_ = come;
+    const bool all_there = progress.received >= promised_ && !progress.sending && progress.sent_all;
+    if (all_there || now > patient_tsc_)
+        report();
+}
+
+void Session::report()
+{
+    crew_->end();
+    std::vector<ControlMessage> reports;
+    for (size_t i = 0; i < crew_->size(); ++i) {
+        const Work &work = (*crew_)[i];
+        ControlMessage message{Kind::report};
+        message.serial = serial_;
+        message.lane = static_cast<uint32_t>(i);
+        message.sent = work.sent();
+        message.received = work.received();
+        message.completed = work.completed();
+        message.served = lent_->is_open() ? lent_->served() : 0;
+        reports.push_back(std::move(message));
+    }
+    ++points_;
+    end_work();
+    for (const ControlMessage &message : reports)
+        control_.send(message);
+}
+
+void Session::end_work()
+{
+    crew_.reset();
+    notebook_.reset();
+    lent_.reset();
+    realtime_.reset();
+    const std::string unwritten = duty_.capture != nullptr ? duty_.capture->flush() : std::string();
+    if (!unwritten.empty())
+        error_ = unwritten;
+}
+
+void Session::peer_left()
+{
+    end_work();
+    channels_.close();
+    link_is_down_ = true;
+    if (next_copy_ || !driver_known_)
+        return;
+    if (duty_.copy != static_cast<uint32_t>(duty_.usual_copy))
+        next_copy_ = duty_.usual_copy;
+    std::printf("%s: the driver has left after %" PRIu64 " measurements\n", device_.c_str(),
+                points_);
+    driver_known_ = false;
+    points_ = 0;
+    ++drivers_left_;
+}
+
+} // namespace pktgen

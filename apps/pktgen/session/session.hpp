@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The serving end on one device: does what the driver at the other end asks for.
+#ifndef PKTGEN_SESSION_SESSION_HPP
+#define PKTGEN_SESSION_SESSION_HPP
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "measure/crew.hpp"
+#include "measure/make_work.hpp"
+#include "measure/realtime.hpp"
+#include "session/control.hpp"
+#include "traffic/capture.hpp"
+#include "transport/channels.hpp"
+#include "transport/copy_mode.hpp"
+#include "transport/device.hpp"
+#include "transport/region.hpp"
+
+namespace pktgen
+{
+
+/// What a session is given beside its endpoint. Pointers outlive it.
+struct Duty {
+    Needs needs;               ///< that the endpoint was opened for
+    ntbmsg_listener *listener; ///< for channels, or NULL
+    Capture *capture;          ///< takes what comes, or NULL
+    bool realtime;
+    unsigned lcores;     ///< that drive its queues, at most
+    CopyMode usual_copy; ///< goes back to it when a driver has left
+    uint32_t copy;       ///< now: enum CopyMode, or copy_refused
+};
+
+class Session
+{
+public:
+    Session(std::string device, ntbmsg_endpoint *endpoint, const Duty &duty);
+
+    /// Some work, and a look at what the driver says. @param now  ticks of the TSC
+    void round(uint64_t now);
+
+    /// The peer serves as well, or is something else: in words. Empty while all is well.
+    const std::string &error() const { return error_; }
+    /// Whether a driver has come, ever.
+    bool met() const { return driver_known_ || drivers_left_ != 0; }
+    /// Drivers that have come and gone.
+    unsigned drivers_left() const { return drivers_left_; }
+    /// For which the endpoint is to be opened anew, with another session.
+    std::optional<CopyMode> next_copy() const { return link_is_down_ ? next_copy_ : std::nullopt; }
+
+private:
+    void look_at_events();
+    void obey(const ControlMessage &message, uint64_t now);
+    void greet();
+    void begin(const ControlMessage &message, uint64_t now);
+    std::string prepare(const Point &point, uint64_t now);
+    void set_to_work(const Point &point, uint64_t now);
+    void finish_when_done(uint64_t now);
+    void report();
+    void end_work();
+    void peer_left();
+
+    const std::string device_;
+    ntbmsg_endpoint *const endpoint_;
+    const Duty duty_;
+    const uint32_t queues_;
+    Control control_;
+    Channels channels_;                ///< none without a listener
+    std::optional<Realtime> realtime_; ///< while crew_ is there
+    Point point_;                      ///< that is worked on
+    std::unique_ptr<Region> lent_;     ///< outlives crew_, as does the next
+    std::unique_ptr<Notebook> notebook_;
+    std::unique_ptr<Crew> crew_; ///< NULL: nothing to do
+    unsigned steps_ = 0;
+    uint32_t serial_ = 0;               ///< of point_
+    uint64_t give_up_tsc_ = 0;          ///< the driver has forgotten us by then
+    bool stopping_ = false;             ///< the driver has sent all that promised_ says
+    uint64_t promised_ = 0;             ///< messages the driver has sent
+    uint64_t seen_ = 0;                 ///< messages that had come when last looked at
+    uint64_t patient_tsc_ = 0;          ///< missing messages are waited for until then
+    uint64_t next_events_ = 0;          ///< events cost a lock
+    std::optional<CopyMode> next_copy_; ///< when the driver has let the link go
+    bool link_is_down_ = false;         ///< it has
+    bool driver_known_ = false;
+    unsigned drivers_left_ = 0;
+    uint64_t points_ = 0;
+    std::string error_;
+};
+
+} // namespace pktgen
+
+#endif

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "transport/device.hpp"
+
+#include <algorithm>
+
+#include <rte_mbuf.h>
+#include <rte_pmd_plx_ntb.h>
+#include <rte_rawdev.h>
+
+#include "point/point.hpp"
+#include "transport/channels.hpp"
+
+namespace pktgen
+{
+
+namespace
+{
+
+// What the device keeps ready for long messages unless told otherwise.
+constexpr uint64_t default_buffer_bytes = 2048;
+constexpr uint64_t default_buffers = 4096;
+constexpr uint64_t most_posted_by_default = 2044;
+constexpr uint64_t posted_step = 14; ///< buffers are posted, and counted, in lines of so many
+// From here on larger buffers, on both sides: only so many can be posted or chained.
+constexpr uint64_t large_message = uint64_t{256} << 10;
+constexpr uint64_t large_buffer_bytes = 16384;
+constexpr uint64_t default_tx_mbufs = 4096;
+// Mbufs under way: a burst that is ready, one in the making, and what an engine holds.
+constexpr uint64_t long_messages_held = 3;
+
+bool posted_by_default(uint64_t longest, uint64_t queues)
+{
+    const uint64_t posted = std::min(default_buffers / 2 / queues, most_posted_by_default);
+    return longest <= (posted - posted_step) * default_buffer_bytes;
+}
+
+} // namespace
+
+ntbmsg_endpoint_options endpoint_options(const Needs &needs)
+{
+    ntbmsg_endpoint_options o;
+    ntbmsg_endpoint_options_init(&o);
+    o.queues = static_cast<uint32_t>(needs.queues + 1);
+    o.workers = needs.channels ? static_cast<uint32_t>(needs.queues) : 0;
+    o.ring_lines = static_cast<uint32_t>(needs.ring_lines);
+    o.max_message = static_cast<uint32_t>(needs.limit);
+    const uint64_t pairs = o.queues + o.workers;
+    if (needs.channels)
+        o.rx_mbufs = channel_credit_messages;
+    const bool large = needs.longest > large_message;
+    const uint64_t buffer = large ? large_buffer_bytes : default_buffer_bytes;
+    if (large || !posted_by_default(needs.longest, pairs)) {
+        // A whole message has to fit what is posted while up to two lines are being refilled.
+        const uint64_t posted = (needs.longest / buffer / posted_step + 4) * posted_step;
+        const uint64_t credit =
+            needs.channels ? channel_credit_bytes(needs.longest) / buffer * needs.queues : 0;
+        o.max_message = static_cast<uint32_t>(needs.limit != 0 ? needs.limit : needs.longest);
+        o.buf_bytes = static_cast<uint32_t>(buffer);
+        o.posted = static_cast<uint32_t>(posted);
+        o.buffers =
+            static_cast<uint32_t>(std::max(default_buffers / 4, posted * 2 * pairs + credit));
+    }
+    if (large) {
+        const uint64_t held = (needs.longest / buffer + 1) * long_messages_held * needs.queues;
+        o.tx_room = static_cast<uint32_t>(large_buffer_bytes);
+        o.tx_mbufs = static_cast<uint32_t>(std::max(default_tx_mbufs / 4, held));
+    }
+    return o;
+}
+
+app::ResultDevice describe_device(const std::string &name, const ntbmsg_endpoint *endpoint)
+{
+    app::ResultDevice device;
+    device.name = name;
+    device.peer_max_message = ntbmsg_max_message(endpoint);
+    const int id = rte_pmd_plx_ntb_find(name.c_str());
+    if (id < 0)
+        return device;
+    const auto dev_id = static_cast<uint16_t>(id);
+    rte_pmd_plx_ntb_info of_driver{};
+    of_driver.size = sizeof(of_driver);
+    rte_rawdev_info info{};
+    info.dev_private = &of_driver;
+    if (rte_rawdev_info_get(dev_id, &info, sizeof(of_driver)) == 0) {
+        device.platform = of_driver.platform;
+        device.burst = of_driver.burst;
+        device.ring_lines = of_driver.ring_lines;
+        device.inline_max = of_driver.inline_max;
+        device.max_message = of_driver.max_message;
+    }
+    rte_pmd_plx_ntb_link link{};
+    if (rte_pmd_plx_ntb_link_get(dev_id, &link) == 0) {
+        device.pcie_generation = link.speed;
+        device.lanes = link.width;
+    }
+    rte_rawdev_get_attr(dev_id, "dma_min", &device.dma_min);
+    return device;
+}
+
+void drain(ntbmsg_endpoint *endpoint, uint32_t queues)
+{
+    constexpr uint16_t burst = 64;
+    constexpr unsigned most_bursts =
+        65536 / burst; // a ring's worth: a peer that goes on is not for ever
+    rte_mbuf *messages[burst];
+    for (uint32_t q = 1; q <= queues; ++q) {
+        for (unsigned i = 0; i < most_bursts; ++i) {
+            const int got =
+                ntbmsg_recv_burst(endpoint, static_cast<uint16_t>(q), messages, nullptr, burst);
+            if (got <= 0)
+                break;
+            rte_pktmbuf_free_bulk(messages, static_cast<unsigned>(got));
+        }
+    }
+}
+
+} // namespace pktgen

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Compiled once per instruction set with BENCH_KERNEL naming the table it defines. Only compiler
+// builtins and C functions here: see kernel.hpp.
+#include "kernel/kernel.hpp"
+
+#include <time.h>
+
+namespace bench
+{
+namespace
+{
+
+#define BENCH_INLINE inline __attribute__((always_inline))
+
+using Line = uint64_t __attribute__((vector_size(64), aligned(64)));
+// As a typedef: in a using declaration clang 14 forgets the smaller alignment.
+typedef uint64_t LooseLine __attribute__((vector_size(64), aligned(8), may_alias));
+static_assert(alignof(LooseLine) == 8);
+
+constexpr uint64_t spins_per_look = 4096; ///< how often a waiting loop looks at the clock
+
+uint64_t now_ns()
+{
+    timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return static_cast<uint64_t>(ts.tv_sec) * 1000000000u + static_cast<uint64_t>(ts.tv_nsec);
+}
+
+BENCH_INLINE uint64_t acquire(const uint64_t *word)
+{
+    return __atomic_load_n(word, __ATOMIC_ACQUIRE);
+}
+
+BENCH_INLINE void release(uint64_t *word, uint64_t value)
+{
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+BENCH_INLINE void broadcast(Line &line, uint64_t value)
+{
+    line = Line{} + value;
+}
+
+// Ping-pong ---------------------------------------------------------------------------------------
+
+// A whole line in one access, which only AVX-512 has. By instruction: left to itself the compiler
+// splits the access into a look at one word and another at the line.
+#if defined(__AVX512F__)
+BENCH_INLINE void store_whole(PingLine &line, const Line &content)
+{
+    asm volatile("vmovdqa64 %1, %0" : "=m"(line.words) : "v"(content) : "memory");
+}
+
+BENCH_INLINE void load_whole(const PingLine &line, Line &content)
+{
+    asm volatile("vmovdqa64 %1, %0" : "=v"(content) : "m"(line.words) : "memory");
+}
+#endif
+
+BENCH_INLINE void store_words(PingLine &line, uint64_t value)
+{
+    for (int i = 0; i < 7; i++)
+        __atomic_store_n(&line.words[i], value, __ATOMIC_RELAXED);
+    release(&line.words[7], value);
+}
+
+template <PingForm form>
+BENCH_INLINE void store_line(PingLine &line, uint64_t value)
+{
+    if constexpr (form == PingForm::word) {
+        release(&line.words[0], value);
+        return;
+    }
+#if defined(__AVX512F__)
+    if constexpr (form == PingForm::line_by_vector) {
+        Line content;
+        broadcast(content, value);
+        store_whole(line, content);
+        return;
+    }
+#endif
+    store_words(line, value);
+}
+
+/// One look at a line that has been stored word by word.
+BENCH_INLINE bool words_are(const PingLine &line, uint64_t value, uint64_t &bad)
+{
+    if (acquire(&line.words[7]) != value)
+        return false;
+    uint64_t differs = 0;
+    for (int i = 0; i < 7; i++)
+        differs |= __atomic_load_n(&line.words[i], __ATOMIC_RELAXED) ^ value;
+    bad += differs != 0;
+    return true;
+}
+
+/// One look. @return whether the line has come; its words are read, and counted if they disagree.
+template <PingForm form>
+BENCH_INLINE bool line_is(const PingLine &line, uint64_t value, uint64_t &bad)
+{
+    if constexpr (form == PingForm::word)
+        return acquire(&line.words[0]) == value;
+#if defined(__AVX512F__)
+    if constexpr (form == PingForm::line_by_vector) {
+        Line content;
+        load_whole(line, content);
+        if (content[7] != value)
+            return false;
+        uint64_t differs = 0;
+        for (int i = 0; i < 7; i++)
+            differs |= content[i] ^ value;
+        bad += differs != 0;
+        return true;
+    }
+#endif
+    return words_are(line, value, bad);
+}
+
+template <PingForm form>
+BENCH_INLINE bool await_line(const PingLine &line, uint64_t value, uint64_t give_up, uint64_t &bad)
+{
+    for (;;) {
+        for (uint64_t spin = 0; spin < spins_per_look; spin++)
+            if (line_is<form>(line, value, bad))
+                return true;
+        if (now_ns() > give_up)
+            return false;
+    }
+}
+
+template <PingForm form>
+PingDone ping_as(const PingJob &job)
+{
+    PingDone done{};
+    const uint64_t begin = now_ns();
+    const uint64_t give_up = begin + job.bound_ns;
+    for (uint64_t round = 1; round <= job.rounds; round++) {
+        if (job.starts)
+            store_line<form>(*job.mine, round);
+        if (!await_line<form>(*job.theirs, round, give_up, done.bad))
+            break;
+        if (!job.starts)
+            store_line<form>(*job.mine, round);
+        done.rounds = round;
+    }
+    done.ns = now_ns() - begin;
+    return done;
+}
+
+PingDone ping(const PingJob &job)
+{
+    switch (job.form) {
+    case PingForm::line_by_words:
+        return ping_as<PingForm::line_by_words>(job);
+    case PingForm::line_by_vector:
+        return ping_as<PingForm::line_by_vector>(job);
+    case PingForm::word:
+        break;
+    }
+    return ping_as<PingForm::word>(job);
+}
+
+// Stream: writer ----------------------------------------------------------------------------------
+
+BENCH_INLINE void cldemote(const std::byte *line)
+{
+    // A no-operation on a CPU without it. By its bytes: assemblers and compilers of the supported
+    // releases differ in what they need to be told before they know its name.
+    asm volatile(".byte 0x0f, 0x1c, 0x00" ::"a"(line) : "memory");
+}
+
+template <Writer writer>
+BENCH_INLINE void store_data(std::byte *to, const Line &content)
+{
+    Line *line = reinterpret_cast<Line *>(to);
+    if constexpr (writer == Writer::nontemporal)
+#if defined(__clang__)
+        __builtin_nontemporal_store(content, line);
+#elif defined(__AVX512F__)
+        asm volatile("vmovntdq %1, %0" : "=m"(*line) : "v"(content));
+#else
+        for (int i = 0; i < 8; i++)
+            asm volatile("movnti %1, %0"
+                         : "=m"(reinterpret_cast<uint64_t *>(line)[i])
+                         : "r"(content[i]));
+#endif
+    else
+        *line = content;
+}
+
+/// Compile-time line count where a slot is small (lines > 0): the loop must cost nothing there.
+template <Writer writer, unsigned lines>
+BENCH_INLINE void fill_slot(const StreamJob &job, std::byte *slot, uint64_t number)
+{
+    const size_t count = lines != 0 ? lines : job.slot_lines;
+    const Line *source = reinterpret_cast<const Line *>(job.source);
+    if constexpr (lines == 0)
+        source += (number & job.source_mask) * count;
+    Line content;
+    broadcast(content, number);
+    for (size_t i = 0; i < count; i++) {
+        if constexpr (lines == 0)
+            content = source[i];
+        store_data<writer>(slot + i * line_bytes, content);
+        if constexpr (writer == Writer::cldemote)
+            cldemote(slot + i * line_bytes);
+    }
+}
+
+template <unsigned lines>
+BENCH_INLINE std::byte *slot_at(const StreamJob &job, uint64_t number)
+{
+    const size_t bytes = (lines != 0 ? lines : job.slot_lines) * line_bytes;
+    return job.slots + (number & (job.slot_count - 1)) * bytes;
+}
+
+template <Writer writer, unsigned lines>
+BENCH_INLINE void fill_batch(const StreamJob &job, uint64_t first)
+{
+    for (uint64_t i = 0; i < job.batch; i++) {
+        if constexpr (writer == Writer::prefetchw) {
+            // One batch ahead: early enough to overlap, late enough not to take what is being read.
+            std::byte *ahead = slot_at<lines>(job, first + i + job.batch);
+            for (size_t l = 0; l < (lines != 0 ? lines : job.slot_lines); l++)
+                __builtin_prefetch(ahead + l * line_bytes, 1, 3);
+        }
+        fill_slot<writer, lines>(job, slot_at<lines>(job, first + i), first + i);
+    }
+    if constexpr (writer == Writer::nontemporal)
+        asm volatile("sfence" ::: "memory"); // before the index, which is an ordinary store
+}
+
+/// Waits until another batch fits. @return false when time is up
+BENCH_INLINE bool await_room(const StreamJob &job, uint64_t written, uint64_t &read,
+                             uint64_t give_up)
+{
+    uint64_t spin = 0;
+    while (written + job.batch - read > job.slot_count) {
+        read = acquire(&job.tail->value);
+        if (++spin % spins_per_look == 0 && now_ns() > give_up)
+            return false;
+    }
+    return true;
+}
+
+template <Writer writer, unsigned lines>
+StreamDone write_as(const StreamJob &job)
+{
+    constexpr uint64_t batches_per_look = 16;
+    const uint64_t begin = now_ns();
+    uint64_t written = 0;
+    uint64_t read = 0;
+    for (uint64_t batches = 1;; batches++) {
+        if (!await_room(job, written, read, begin + job.bound_ns))
+            break;
+        fill_batch<writer, lines>(job, written);
+        written += job.batch;
+        release(&job.head->value, written);
+        if (batches % batches_per_look == 0 && now_ns() - begin > job.run_ns)
+            break;
+    }
+    release(&job.total->value, written + 1);
+    return {written, 0, now_ns() - begin, 0};
+}
+
+template <Writer writer>
+StreamDone write_with(const StreamJob &job)
+{
+    switch (job.source ? 0 : job.slot_lines) {
+    case 1:
+        return write_as<writer, 1>(job);
+    case 2:
+        return write_as<writer, 2>(job);
+    case 5:
+        return write_as<writer, 5>(job);
+    case 0:
+        return write_as<writer, 0>(job);
+    default:
+        return {};
+    }
+}
+
+StreamDone write(const StreamJob &job)
+{
+    switch (job.writer) {
+    case Writer::cldemote:
+        return write_with<Writer::cldemote>(job);
+    case Writer::prefetchw:
+        return write_with<Writer::prefetchw>(job);
+    case Writer::nontemporal:
+        return write_with<Writer::nontemporal>(job);
+    case Writer::plain:
+        break;
+    }
+    return write_with<Writer::plain>(job);
+}
+
+// Stream: reader ----------------------------------------------------------------------------------
+
+template <Reader reader>
+BENCH_INLINE void drain(std::byte *line)
+{
+    if constexpr (reader == Reader::clwb)
+        asm volatile("clwb %0" : "+m"(*reinterpret_cast<volatile char *>(line)));
+    else if constexpr (reader == Reader::clflushopt)
+        asm volatile("clflushopt %0" : "+m"(*reinterpret_cast<volatile char *>(line)));
+    else if constexpr (reader == Reader::cldemote)
+        cldemote(line);
+}
+
+template <Reader reader, unsigned lines>
+BENCH_INLINE void read_batch(const StreamJob &job, uint64_t first, uint64_t count, Line &sum)
+{
+    const size_t slot_lines = lines != 0 ? lines : job.slot_lines;
+    for (uint64_t i = first; i < first + count; i++)
+        for (size_t l = 0; l < slot_lines; l++)
+            sum += *reinterpret_cast<const Line *>(slot_at<lines>(job, i) + l * line_bytes);
+    if constexpr (reader != Reader::plain)
+        for (uint64_t i = first; i < first + count; i++)
+            for (size_t l = 0; l < slot_lines; l++)
+                drain<reader>(slot_at<lines>(job, i) + l * line_bytes);
+}
+
+/// @return whether the writer has ended and everything is read
+BENCH_INLINE bool all_read(const StreamJob &job, uint64_t read)
+{
+    return acquire(&job.total->value) == read + 1;
+}
+
+template <Reader reader, unsigned lines>
+StreamDone read_as(const StreamJob &job)
+{
+    StreamDone done{};
+    const uint64_t give_up = now_ns() + job.bound_ns;
+    const uint64_t warm = 2 * job.slot_count; // two laps: every line has been in both caches
+    uint64_t begin = 0;
+    uint64_t begin_at = 0;
+    Line sum{};
+    for (uint64_t spin = 1;; spin++) {
+        const uint64_t head = acquire(&job.head->value);
+        if (head == done.slots) {
+            if (spin % 64 == 0 && all_read(job, done.slots))
+                break;
+            if (spin % spins_per_look == 0 && now_ns() > give_up)
+                break;
+            continue;
+        }
+        const uint64_t ready = head - done.slots;
+        const uint64_t count = ready < job.batch ? ready : job.batch;
+        read_batch<reader, lines>(job, done.slots, count, sum);
+        done.slots += count;
+        release(&job.tail->value, done.slots);
+        if (begin == 0 && done.slots >= warm) {
+            begin = now_ns();
+            begin_at = done.slots;
+        }
+    }
+    done.ns = begin != 0 ? now_ns() - begin : 0;
+    done.counted = done.slots - begin_at;
+    done.check = sum[0];
+    return done;
+}
+
+template <Reader reader>
+StreamDone read_with(const StreamJob &job)
+{
+    switch (job.source ? 0 : job.slot_lines) {
+    case 1:
+        return read_as<reader, 1>(job);
+    case 2:
+        return read_as<reader, 2>(job);
+    case 5:
+        return read_as<reader, 5>(job);
+    case 0:
+        return read_as<reader, 0>(job);
+    default:
+        return {};
+    }
+}
+
+StreamDone read(const StreamJob &job)
+{
+    switch (job.reader) {
+    case Reader::clwb:
+        return read_with<Reader::clwb>(job);
+    case Reader::clflushopt:
+        return read_with<Reader::clflushopt>(job);
+    case Reader::cldemote:
+        return read_with<Reader::cldemote>(job);
+    case Reader::plain:
+        break;
+    }
+    return read_with<Reader::plain>(job);
+}
+
+// Payload of a message
+// ------------------------------------------------------------------------------
+
+void fill_payload(std::byte *payload, size_t bytes, uint64_t value)
+{
+    Line content;
+    broadcast(content, value);
+    for (size_t at = 0; at < bytes; at += line_bytes)
+        *reinterpret_cast<LooseLine *>(payload + at) = content;
+}
+
+uint64_t sum_payload(const std::byte *payload, size_t bytes)
+{
+    Line sum{};
+    for (size_t at = 0; at < bytes; at += line_bytes)
+        sum += *reinterpret_cast<const LooseLine *>(payload + at);
+    return sum[0];
+}
+
+#define BENCH_TEXT_(x) #x
+#define BENCH_TEXT(x) BENCH_TEXT_(x)
+
+} // namespace
+
+const Kernel BENCH_KERNEL = {
+    BENCH_TEXT(BENCH_KERNEL), ping, write, read, fill_payload, sum_payload};
+
+} // namespace bench

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "options/plan.hpp"
+
+#include <gtest/gtest.h>
+
+namespace
+{
+
+pktgen::Options parsed(std::vector<std::string> words)
+{
+    words.insert(words.begin(), "program");
+    std::vector<char *> argv;
+    for (std::string &word : words)
+        argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pktgen::Options options;
+    EXPECT_EQ(pktgen::parse(static_cast<int>(words.size()), argv.data(), options), "");
+    return options;
+}
+
+std::vector<pktgen::Planned> plan_of(const std::vector<std::string> &words)
+{
+    return pktgen::plan_for(parsed(words), {});
+}
+
+TEST(Plan, HasEveryCombinationThatAModeKnows)
+{
+    // Only round trips have windows, only load has rates.
+    const auto plan =
+        plan_of({"--mode", "latency,load,rate", "--size", "8,64", "--burst", "1,2", "--window",
+                 "1,4,8", "--queues", "1,2", "--rate", "1K,2K,3K,4K", "--repeat", "1"});
+    EXPECT_EQ(plan.size(), 2U * 2 * 2 * (3 + 4 + 1));
+}
+
+TEST(Plan, RepeatsAllOfIt)
+{
+    const auto plan = plan_of({"--mode", "rate", "--size", "8,64", "--repeat", "2"});
+    ASSERT_EQ(plan.size(), 4U);
+    EXPECT_EQ(plan[1].point.size, 64U);
+    EXPECT_EQ(plan[1].repeat, 0U);
+    EXPECT_EQ(plan[2].point.size, 8U);
+    EXPECT_EQ(plan[2].repeat, 1U);
+}
+
+TEST(Plan, BurstsOfLongMessagesAreShort)
+{
+    const auto plan = plan_of({"--mode", "rate", "--size", "64,4K,1M", "--repeat", "1"});
+    ASSERT_EQ(plan.size(), 3U);
+    EXPECT_EQ(plan[0].point.burst, 32U);
+    EXPECT_EQ(plan[1].point.burst, 16U);
+    EXPECT_EQ(plan[2].point.burst, 1U);
+    EXPECT_EQ(pktgen::longest_message(plan), 1U << 20);
+}
+
+TEST(Plan, IncastTakesAllDevicesAtOnceAndOthersOneByOne)
+{
+    const auto plan = plan_of({"--mode", "rate,incast", "--size", "8", "--repeat", "1", "--device",
+                               "a", "--device", "b"});
+    ASSERT_EQ(plan.size(), 3U);
+    EXPECT_EQ(plan[0].device, 0U);
+    EXPECT_EQ(plan[1].device, 1U);
+    EXPECT_EQ(plan[2].point.way, pktgen::Way::in);
+}
+
+TEST(Plan, AtomicsAreOfOneSizeAndWindowsFitWhatIsLent)
+{
+    const auto plan = plan_of({"--mode", "rate", "--operation", "write,fetch-add", "--size",
+                               "64,16M", "--window", "4096", "--repeat", "1"});
+    ASSERT_EQ(plan.size(), 3U);
+    EXPECT_EQ(plan[0].point.window, 4096U);
+    EXPECT_EQ(plan[1].point.operation, pktgen::Operation::fetch_add);
+    EXPECT_EQ(plan[1].point.size, 8U);
+    EXPECT_EQ(plan[2].point.size, 1U << 24);
+    EXPECT_EQ(plan[2].point.window, 1U);
+    EXPECT_LE(plan[2].point.burst, plan[2].point.window);
+}
+
+TEST(Plan, RoundTripsOfWritesAreConfirmedAndRatesAreNot)
+{
+    const std::vector<std::string> words = {"--mode", "latency,rate", "--operation", "write,read",
+                                            "--size", "64",           "--repeat",    "1"};
+    const auto plan = plan_of(words);
+    ASSERT_EQ(plan.size(), 4U);
+    EXPECT_TRUE(plan[0].point.confirm);
+    EXPECT_FALSE(plan[1].point.confirm);
+    EXPECT_FALSE(plan[2].point.confirm);
+}
+
+TEST(Plan, GoesOverCopyEnginesOneAfterTheOther)
+{
+    const auto plan =
+        plan_of({"--mode", "rate", "--size", "8,64", "--copy", "dma,cpu", "--repeat", "1"});
+    ASSERT_EQ(plan.size(), 4U);
+    EXPECT_EQ(plan[1].copy, pktgen::CopyMode::dma);
+    EXPECT_EQ(plan[2].copy, pktgen::CopyMode::cpu);
+}
+
+TEST(Plan, EveryPointIsOneThatAServerAccepts)
+{
+    for (const auto &planned : plan_of({"--mode", "latency,load,rate,bidirectional", "--size",
+                                        "1-16M", "--window", "1,4096", "--queues", "1,31",
+                                        "--operation", "send,write,write-imm,read,atomic"})) {
+        if (pktgen::is_one_sided(planned.point.operation) ||
+            planned.point.size_to <= pktgen::largest_size) {
+            EXPECT_EQ(pktgen::check(planned.point), "");
+        }
+    }
+    for (const auto &planned :
+         plan_of({"--mode", "latency,load,rate,throughput,bidirectional", "--size", "1-16777215"}))
+        EXPECT_EQ(pktgen::check(planned.point), "");
+}
+
+/// What a server must not take from a driver, whatever it says.
+TEST(Point, ValuesOutOfRangeAreRefused)
+{
+    pktgen::Point good;
+    good.size = good.size_to = 64;
+    good.run_us = 1000;
+    ASSERT_EQ(pktgen::check(good), "");
+    const auto refused = [&](auto change) {
+        pktgen::Point point = good;
+        change(point);
+        return !pktgen::check(point).empty();
+    };
+    using pktgen::Point;
+    EXPECT_TRUE(refused([](Point &p) { p.mode = static_cast<pktgen::Mode>(pktgen::mode_count); }));
+    EXPECT_TRUE(refused([](Point &p) { p.way = static_cast<pktgen::Way>(200); }));
+    EXPECT_TRUE(refused([](Point &p) { p.operation = static_cast<pktgen::Operation>(200); }));
+    EXPECT_TRUE(refused([](Point &p) { p.pattern = static_cast<pktgen::Pattern>(200); }));
+    EXPECT_TRUE(refused([](Point &p) { p.mix = static_cast<pktgen::MixKind>(200); }));
+    EXPECT_TRUE(refused([](Point &p) { p.size = 0; }));
+    EXPECT_TRUE(refused([](Point &p) { p.size = 65; }));
+    EXPECT_TRUE(refused([](Point &p) { p.size_to = pktgen::largest_size + 1; }));
+    EXPECT_TRUE(refused([](Point &p) { p.burst = 0; }));
+    EXPECT_TRUE(refused([](Point &p) { p.burst = pktgen::largest_burst + 1; }));
+    EXPECT_TRUE(refused([](Point &p) { p.window = pktgen::largest_window + 1; }));
+    EXPECT_TRUE(refused([](Point &p) { p.queues = pktgen::largest_queues + 1; }));
+    EXPECT_TRUE(refused([](Point &p) { p.run_us = 0; }));
+    EXPECT_TRUE(refused([](Point &p) { p.rate = -1; }));
+    EXPECT_TRUE(refused([](Point &p) { p.rate = __builtin_nan(""); }));
+}
+
+TEST(Point, OneSidedOperationsThatCannotBeAreRefused)
+{
+    using pktgen::Operation;
+    using pktgen::Point;
+    const auto refused = [](Operation operation, auto change) {
+        Point point;
+        point.operation = operation;
+        point.size = point.size_to = 8;
+        point.run_us = 1000;
+        EXPECT_EQ(pktgen::check(point), "");
+        change(point);
+        return !pktgen::check(point).empty();
+    };
+    EXPECT_TRUE(refused(Operation::fetch_add, [](Point &p) { p.size_to = p.size = 16; }));
+    EXPECT_TRUE(refused(Operation::write, [](Point &p) {
+        p.size_to = 1U << 24;
+        p.window = 3;
+    }));
+    EXPECT_TRUE(refused(Operation::write, [](Point &p) { p.size_to = (1U << 24) + 1; }));
+    EXPECT_TRUE(refused(Operation::write, [](Point &p) {
+        p.verify = true;
+        p.size = p.size_to = 7;
+    }));
+    EXPECT_TRUE(refused(Operation::read, [](Point &p) {
+        p.verify = true;
+        p.size_to = 9;
+    }));
+    EXPECT_TRUE(refused(Operation::read, [](Point &p) { p.confirm = true; }));
+    EXPECT_TRUE(refused(Operation::write, [](Point &p) { p.mode = pktgen::Mode::replay; }));
+    EXPECT_TRUE(
+        refused(Operation::write, [](Point &p) { p.queues = pktgen::largest_channels + 1; }));
+}
+
+} // namespace
