@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "event_queue.hpp"
+#include "endpoint/event_queue.hpp"
 
 #include <thread>
 

@@ -5,7 +5,7 @@
 
 #include "channels.hpp"
 
-#include "protocol.hpp"
+#include "wire/protocol.hpp"
 
 using namespace ntbmsg::protocol;
 

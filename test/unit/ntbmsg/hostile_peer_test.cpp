@@ -2,8 +2,8 @@
 // Peers that break the rules of channels.
 #include "hostile_peer.hpp"
 
-#include "one_sided_protocol.hpp"
-#include "rendezvous_protocol.hpp"
+#include "rendezvous/rendezvous_protocol.hpp"
+#include "wire/one_sided.hpp"
 
 namespace
 {

@@ -2,7 +2,7 @@
 // Peers that break the rules of one-sided operations: as requesters, and as owners.
 #include "hostile_peer.hpp"
 
-#include "one_sided_protocol.hpp"
+#include "wire/one_sided.hpp"
 
 namespace
 {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "endpoint.hpp"
+#include "endpoint/endpoint.hpp"
 
 namespace
 {

@@ -2,7 +2,7 @@
 // Long messages: through memory that the receiver grants, by one copy, up to 16 MiB.
 #include "long_messages.hpp"
 
-#include "rendezvous_protocol.hpp"
+#include "rendezvous/rendezvous_protocol.hpp"
 
 namespace
 {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The clock that time-outs read.
+#ifndef NTBMSG_BASE_CLOCK_HPP
+#define NTBMSG_BASE_CLOCK_HPP
+
+#include <cstdint>
+
+namespace ntbmsg
+{
+
+/// Microseconds of the clock that ntbmsg_clock_set() chose.
+uint64_t clock_us();
+
+/// Microseconds of the TSC, whatever was chosen: for waits of the caller.
+uint64_t real_us();
+
+} // namespace ntbmsg
+
+#endif

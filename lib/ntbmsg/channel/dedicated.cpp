@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The engine's half of channels of a dedicated worker.
+#include "channel/dedicated.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+#include <rte_mbuf.h>
+
+#include "channel/transfer.hpp"
+#include "port/parked.hpp"
+#include "port/worker.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+/// Frees what is in the ring of a channel that has ended.
+void discard(Channel &c)
+{
+    Proxy &p = *c.proxy;
+    const uint32_t head = p.head.load(std::memory_order_acquire);
+    const SendItem *items = p.items.load(std::memory_order_acquire);
+    uint32_t tail = p.tail.load(std::memory_order_relaxed);
+    for (; tail != head; ++tail) {
+        rte_pktmbuf_free(items[tail & (p.depth - 1)].mbuf);
+        c.tx_messages.add(1); // taken, and never confirmed
+    }
+    p.tail.store(tail, std::memory_order_release);
+}
+
+/// Part of the ring in one piece, as arrays.
+unsigned peek_ring(const Proxy &p, uint32_t tail, rte_mbuf **mbufs, uint32_t *imm)
+{
+    const uint32_t head = p.head.load(std::memory_order_acquire); // pairs with send_shared()
+    const unsigned n = std::min<uint32_t>(head - tail, burst_max);
+    const SendItem *items = n != 0 ? p.items.load(std::memory_order_relaxed) : nullptr;
+    for (unsigned i = 0; i < n; ++i) {
+        const SendItem &item = items[(tail + i) & (p.depth - 1)];
+        mbufs[i] = item.mbuf;
+        imm[i] = item.imm;
+    }
+    return n;
+}
+
+/// One burst of the ring. @return whether it is worth another try
+bool send_part(Channel &c)
+{
+    Proxy &p = *c.proxy;
+    rte_mbuf *mbufs[burst_max];
+    uint32_t imm[burst_max];
+    const uint32_t tail = p.tail.load(std::memory_order_relaxed);
+    const unsigned n = peek_ring(p, tail, mbufs, imm);
+    if (n == 0)
+        return false;
+    SendResult result = send_now(c, mbufs, imm, n);
+    if (result.sent == 0 && (result.error == -EINVAL || result.error == -EMSGSIZE)) {
+        rte_pktmbuf_free(mbufs[0]); // the driver has counted it
+        c.tx_messages.add(1);
+        result.sent = 1;
+    } else if (result.ring_full) {
+        c.worker->stalled.push(c);
+    }
+    p.tail.store(tail + result.sent, std::memory_order_seq_cst); // pairs with want_more()
+    return result.sent != 0;
+}
+
+/// A writer that had no room hears when half of the ring is free.
+void tell_writer(Channel &c)
+{
+    Proxy &p = *c.proxy;
+    const uint32_t used =
+        p.head.load(std::memory_order_relaxed) - p.tail.load(std::memory_order_relaxed);
+    if (used <= p.depth / 2 && p.want_write.load(std::memory_order_seq_cst) &&
+        p.want_write.exchange(false))
+        tell(c, NTBMSG_WRITABLE);
+}
+
+void begin(Channel &c)
+{
+    c.begun = true;
+    if (has_ended(state_of(c)))
+        return; // the peer was lost meanwhile
+    if (state_of(c) == NTBMSG_CHANNEL_CONNECTING) {
+        set_deadline(c, c.timeout_ms);
+        owe(c, owe_connect);
+    } else {
+        c.worker->timed.remove(c);
+        owe(c, owe_accept);
+    }
+}
+
+void claim(Channel &c)
+{
+    Proxy &p = *c.proxy;
+    const uint64_t messages = c.rx_messages.get(), buffers = p.rx_buffers.get(),
+                   pieces = p.rx_pieces.get();
+    c.rx.received({static_cast<uint32_t>(messages - p.credited),
+                   static_cast<uint32_t>(buffers - p.credited_buffers)});
+    p.credited = messages;
+    p.credited_buffers = buffers;
+    if (pieces != p.credited_pieces)
+        rendezvous_received(c, static_cast<uint32_t>(pieces - p.credited_pieces));
+    p.credited_pieces = pieces;
+    if (c.rx.due() && may_receive(state_of(c)))
+        owe(c, owe_credit);
+}
+
+void begin_close(Channel &c)
+{
+    Proxy &p = *c.proxy;
+    if (p.closing)
+        return;
+    p.closing = true;
+    tell_shared(c, event_gone); // the last that it tells
+    if (!has_ended(state_of(c)))
+        set_deadline(c, c.timeout_ms); // a reader that never reads does not keep the slot
+}
+
+void on_calls(Channel &c, uint32_t bits)
+{
+    if ((bits & call_reject) != 0) {
+        c.worker->timed.remove(c);
+        return c.begun ? owe(c, owe_reject) : maybe_free(c);
+    }
+    if ((bits & call_begin) != 0)
+        begin(c);
+    if ((bits & call_credit) != 0)
+        claim(c);
+    if ((bits & call_post) != 0)
+        one_sided_take_up(c);
+    if ((bits & call_more) != 0)
+        publish(c);
+    if ((bits & call_left) != 0)
+        c.set = nullptr;
+    if ((bits & call_reset) != 0)
+        reset(c, c.proxy->reason.load(std::memory_order_relaxed));
+    if ((bits & call_shut) != 0)
+        c.proxy->shutting = true;
+    if ((bits & call_close) != 0)
+        begin_close(c);
+    if ((bits & (call_send | call_shut | call_close)) != 0)
+        send_on(c);
+    maybe_free(c);
+}
+
+/// The channels that were called on, the first caller first.
+Channel *take_calls(Worker &w)
+{
+    if (w.calls.load(std::memory_order_relaxed) == nullptr)
+        return nullptr;
+    Channel *list = w.calls.exchange(nullptr, std::memory_order_acquire);
+    Channel *in_order = nullptr;
+    while (list != nullptr) {
+        Channel *next = list->next_call;
+        list->next_call = in_order;
+        in_order = list;
+        list = next;
+    }
+    return in_order;
+}
+
+} // namespace
+
+Proxy *make_proxy(const ntbmsg_channel_options &options)
+{
+    constexpr uint32_t default_depth = 64;
+    // The C library's memory: it lies on the node of the thread that uses it first.
+    void *memory = std::aligned_alloc(alignof(Proxy), sizeof(Proxy));
+    if (memory == nullptr)
+        return nullptr;
+    auto *p = new (memory) Proxy{};
+    p->depth = rte_align32pow2(options.send_depth != 0 ? options.send_depth : default_depth);
+    return p;
+}
+
+void drop_handed(Channel &c)
+{
+    Proxy &p = *c.proxy;
+    Parked inbox = {p.inbox.exchange(nullptr, std::memory_order_acquire), nullptr};
+    drop_list(*c.worker, p.mine);
+    drop_list(*c.worker, inbox);
+}
+
+void free_proxy(Channel &c)
+{
+    Proxy *p = c.proxy;
+    if (p == nullptr)
+        return;
+    discard(c);
+    drop_handed(c);
+    std::free(p->items.load(std::memory_order_relaxed));
+    std::free(p);
+    c.proxy = nullptr;
+}
+
+void publish(Channel &c)
+{
+    Proxy &p = *c.proxy;
+    if (c.parked.first == nullptr)
+        return;
+    if (p.inbox.load(std::memory_order_acquire) != nullptr) {
+        // Either the application sees this when it has emptied the inbox, or it is empty now.
+        p.backlog.store(true, std::memory_order_seq_cst);
+        if (p.inbox.load(std::memory_order_seq_cst) != nullptr)
+            return;
+    }
+    p.backlog.store(false, std::memory_order_relaxed);
+    // Pairs with the acquire in refill(): the list and its messages are visible.
+    p.inbox.store(c.parked.first, std::memory_order_release);
+    c.parked = {};
+    tell(c, NTBMSG_READABLE);
+}
+
+void send_on(Channel &c)
+{
+    Proxy &p = *c.proxy;
+    if (has_ended(state_of(c)))
+        discard(c);
+    else
+        while (send_part(c)) {
+        }
+    tell_writer(c);
+    if (p.head.load(std::memory_order_acquire) != p.tail.load(std::memory_order_relaxed))
+        return;
+    if (p.closing && c.handle.load(std::memory_order_relaxed))
+        let_go(c);
+    else if (p.shutting)
+        shut(c);
+}
+
+void serve(Worker &w)
+{
+    for (Channel *c = take_calls(w); c != nullptr;) {
+        Channel *next = c->next_call;
+        on_calls(*c, c->calls.exchange(0, std::memory_order_acq_rel));
+        c = next;
+    }
+    // Those that meet a full ring again wait behind the last of now.
+    const Channel *last = w.stalled.last();
+    for (Channel *c = nullptr; c != last && (c = w.stalled.pop()) != nullptr;)
+        send_on(*c);
+}
+
+} // namespace ntbmsg

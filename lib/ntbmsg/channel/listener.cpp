@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Listening: the ports of the process, requests of the peer, their answers.
+#include "channel/listener.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <pthread.h>
+
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+
+#include "base/lock.hpp"
+#include "channel/dedicated.hpp"
+#include "endpoint/endpoint.hpp"
+#include "port/trace.hpp"
+#include "port/worker.hpp"
+
+struct ntbmsg_listener {
+    uint64_t serial; ///< no other listener of the process ever has it
+    uint32_t backlog;
+    uint16_t port;
+    uint16_t waiting[RTE_RAWDEV_MAX_DEVS][RTE_PMD_PLX_NTB_MAX_QUEUES]; ///< requests a worker
+    [[no_unique_address]] ntbmsg::Watch watch;
+};
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+constexpr uint32_t default_backlog = 64, max_backlog = 4096;
+// A peer that never gives up does not keep a slot for ever.
+constexpr uint32_t longest_wait_ms = 3'600'000;
+
+// Guards the ports and what listeners count. Connects are rare: a lock is right here.
+pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
+ntbmsg_listener *ports[65536];
+uint64_t last_serial;
+// Listeners closed so far: workers with requests look when it changes.
+std::atomic<uint32_t> closed_listeners;
+
+uint16_t &waiting_at(ntbmsg_listener &l, const Worker &w)
+{
+    return l.waiting[w.endpoint->dev_id][w.index];
+}
+
+/// The listener of a request, or NULL: it was closed. With the lock held.
+ntbmsg_listener *listener_of(const Channel &c)
+{
+    ntbmsg_listener *l = ports[c.port];
+    return l != nullptr && l->serial == c.listener ? l : nullptr;
+}
+
+bool is_orphan(const Channel &c)
+{
+    const Locked held(ports_lock);
+    return listener_of(c) == nullptr;
+}
+
+/// Room for one more request at the listener of a port.
+/// With the worker's lock held.
+/// @return 0 and the listener's serial, or the reason to reject it
+uint32_t register_request(const Worker &w, uint32_t port, uint64_t &serial)
+{
+    if (w.slots.used() == w.slots.count())
+        return static_cast<uint32_t>(NTBMSG_REASON_NO_CHANNEL);
+    const Locked held(ports_lock);
+    ntbmsg_listener *l = port < std::size(ports) ? ports[port] : nullptr;
+    if (l == nullptr)
+        return static_cast<uint32_t>(NTBMSG_REASON_NO_LISTENER);
+    if (waiting_at(*l, w) >= l->backlog)
+        return static_cast<uint32_t>(NTBMSG_REASON_BACKLOG);
+    ++waiting_at(*l, w);
+    serial = l->serial;
+    return 0;
+}
+
+/// It waits no more. With the worker's lock held.
+void leave_requests(Channel &c)
+{
+    if (!RequestList::has(c))
+        return;
+    c.worker->requests.remove(c);
+    const Locked held(ports_lock);
+    if (ntbmsg_listener *l = listener_of(c); l != nullptr)
+        --waiting_at(*l, *c.worker);
+}
+
+/// It will be answered with REJECT. With the worker's lock held.
+void turn_away(Channel &c, uint32_t reason)
+{
+    leave_requests(c);
+    c.reason = reason;
+    c.state.store(NTBMSG_CHANNEL_REJECTED, std::memory_order_release);
+}
+
+/// The engine sends the answer; the slot is free after a REJECT.
+void send_answer(Channel &c, uint32_t owed)
+{
+    c.worker->timed.remove(c);
+    owe(c, owed);
+}
+
+/// An answer was given. With the worker's lock held, so that it is not lost in between.
+void ask_for_answer(Channel &c)
+{
+    if (c.worker->dedicated)
+        call(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? call_reject : call_begin);
+}
+
+/// Sends it at once, where the caller drives the worker; else @p c is not to be touched any more.
+void answer_now(const Worker &w, Channel &c)
+{
+    if (w.dedicated)
+        return;
+    send_answer(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? owe_reject : owe_accept);
+    do_chores(*c.worker);
+}
+
+/// Accepted: the peer may send as soon as it knows.
+void open(Channel &c)
+{
+    choose_way(c);
+    c.rx.open();
+    trace_open(c);
+    c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
+}
+
+/// The request that @p request was told of, still to be answered. With the worker's lock held.
+Channel *find_request(const ntbmsg_request *request)
+{
+    Worker &w = *request->worker;
+    Channel *c = w.slots.find(request->id);
+    const bool open = c != nullptr && state_of(*c) == state_requested && !RequestList::has(*c);
+    return open ? c : nullptr;
+}
+
+void fill_request(Channel &c, ntbmsg_listener *listener, ntbmsg_request *request)
+{
+    *request = {};
+    request->worker = c.worker;
+    request->listener = listener;
+    request->id = c.rx_word;
+    request->private_bytes = c.peer_private_bytes;
+    std::memcpy(request->private_data, c.peer_private, c.peer_private_bytes);
+}
+
+} // namespace
+
+bool withdraw(Channel &c)
+{
+    Worker &w = *c.worker;
+    const Locked held(w.lock);
+    if (state_of(c) != state_requested)
+        return false;
+    leave_requests(c);
+    w.timed.remove(c);
+    w.owing.remove(c);
+    w.slots.give_back(c);
+    return true;
+}
+
+void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
+{
+    protocol::OpeningMessage message{};
+    if (!copy_payload(m, &message, sizeof(message)) || !is_sound(message, m->pkt_len)) {
+        w.bad_peer.add(1);
+        return;
+    }
+    const protocol::Opening &o = message.opening;
+    const Locked held(w.lock);
+    uint64_t serial = 0;
+    const uint32_t refusal = register_request(w, port, serial);
+    if (refusal != 0)
+        return note(w, protocol::op_reject, protocol::slot_word(o.slot, o.generation), refusal);
+    Channel &c = *w.slots.take(); // register_request() has looked
+    c.begun = true;
+    c.state.store(state_requested, std::memory_order_release);
+    c.tx_word = protocol::slot_word(o.slot, o.generation);
+    c.peer_grant = {o.messages, o.buffers};
+    take_opening(c, o);
+    c.port = static_cast<uint16_t>(port);
+    c.listener = serial;
+    c.peer_private_bytes = static_cast<uint8_t>(o.private_bytes);
+    std::memcpy(c.peer_private, message.private_data, o.private_bytes);
+    trace_request(c);
+    w.requests.push(c);
+    w.chores |= chore_requests;
+    set_deadline(c, std::min(o.timeout_ms, longest_wait_ms));
+}
+
+void reject_orphans(Worker &w)
+{
+    const uint32_t closed = closed_listeners.load(std::memory_order_acquire);
+    const Locked held(w.lock);
+    if (w.requests.empty())
+        w.chores &= ~chore_requests;
+    if (closed == w.listeners_seen)
+        return;
+    w.listeners_seen = closed;
+    for (Channel *c = w.requests.first(); c != nullptr;) {
+        Channel *after = RequestList::after(*c);
+        if (is_orphan(*c)) {
+            turn_away(*c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+            send_answer(*c, owe_reject);
+        }
+        c = after;
+    }
+}
+
+} // namespace ntbmsg
+
+int ntbmsg_listen(uint16_t port, uint32_t backlog, ntbmsg_listener **out)
+{
+    if (port == 0 || backlog > ntbmsg::max_backlog || out == nullptr)
+        return -EINVAL;
+    auto *l =
+        static_cast<ntbmsg_listener *>(rte_zmalloc("ntbmsg_listener", sizeof(ntbmsg_listener), 0));
+    if (l == nullptr)
+        return -ENOMEM;
+    l->port = port;
+    l->backlog = backlog != 0 ? backlog : ntbmsg::default_backlog;
+    const ntbmsg::Locked held(ntbmsg::ports_lock);
+    if (ntbmsg::ports[port] != nullptr) {
+        rte_free(l);
+        return -EADDRINUSE;
+    }
+    l->serial = ++ntbmsg::last_serial;
+    ntbmsg::ports[port] = l;
+    ntbmsg::begin_use(*l);
+    *out = l;
+    return 0;
+}
+
+void ntbmsg_listener_close(ntbmsg_listener *listener)
+{
+    if (!ntbmsg::is_live(listener, __func__))
+        return;
+    {
+        const ntbmsg::Locked held(ntbmsg::ports_lock);
+        ntbmsg::ports[listener->port] = nullptr;
+    }
+    // Pairs with the acquire in reject_orphans(): who sees the count finds the port empty.
+    ntbmsg::closed_listeners.fetch_add(1, std::memory_order_release);
+    ntbmsg::end_use(listener);
+}
+
+int ntbmsg_listener_poll(ntbmsg_listener *listener, ntbmsg_worker *worker, ntbmsg_request *request)
+{
+    using namespace ntbmsg;
+    if (!is_live(listener, __func__) || !is_live(worker, __func__) || request == nullptr)
+        return -EINVAL;
+    const Using use(watch_of_user(*worker), "worker", __func__);
+    const Locked held(worker->lock);
+    for (Channel *c = worker->requests.first(); c != nullptr; c = RequestList::after(*c)) {
+        if (c->listener != listener->serial)
+            continue;
+        leave_requests(*c);
+        fill_request(*c, listener, request);
+        return 1;
+    }
+    return 0;
+}
+
+int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *options,
+                  ntbmsg_channel **out)
+{
+    using namespace ntbmsg;
+    if (request == nullptr || !is_live(request->worker, __func__) || out == nullptr)
+        return -EINVAL;
+    Worker &w = *request->worker;
+    const Using use(watch_of_user(w), "worker", __func__);
+    ntbmsg_channel_options chosen;
+    if (const int rc = choose_options(options, w, chosen); rc != 0)
+        return rc;
+    if (!w.dedicated)
+        notice_loss(w); // so that no answer goes to a peer that is gone
+    Channel *c = nullptr;
+    bool accepted = false;
+    {
+        const Locked held(w.lock);
+        c = find_request(request);
+        if (c == nullptr)
+            return -ENOENT;
+        accepted = equip(*c, chosen);
+        if (accepted)
+            open(*c);
+        else
+            turn_away(*c, static_cast<uint32_t>(NTBMSG_REASON_NO_CREDIT));
+        ask_for_answer(*c);
+    }
+    if (accepted)
+        *out = handle_of(*c);
+    answer_now(w, *c);
+    return accepted ? 0 : -ENOBUFS;
+}
+
+int ntbmsg_reject(const ntbmsg_request *request, uint32_t reason, const void *data, uint32_t bytes)
+{
+    using namespace ntbmsg;
+    if (request == nullptr || !is_live(request->worker, __func__) || reason > INT32_MAX ||
+        bytes > NTBMSG_MAX_PRIVATE || (data == nullptr && bytes != 0))
+        return -EINVAL;
+    Worker &w = *request->worker;
+    const Using use(watch_of_user(w), "worker", __func__);
+    if (!w.dedicated)
+        notice_loss(w); // so that no answer goes to a peer that is gone
+    Channel *c = nullptr;
+    {
+        const Locked held(w.lock);
+        c = find_request(request);
+        if (c == nullptr)
+            return -ENOENT;
+        if (bytes != 0)
+            std::memcpy(c->own_private, data, bytes);
+        c->own_private_bytes = static_cast<uint8_t>(bytes);
+        turn_away(*c, reason);
+        ask_for_answer(*c);
+    }
+    answer_now(w, *c);
+    return 0;
+}

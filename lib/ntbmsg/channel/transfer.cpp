@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The burst calls of a channel, run to completion: a burst of the channel is a burst of the queue
+// pair, with one comparison a message.
+#include <algorithm>
+#include <cerrno>
+
+#include <rte_mbuf.h>
+
+#include "base/trace_points.h"
+#include "channel/dedicated.hpp"
+#include "channel/poll_set.hpp"
+#include "channel/transfer.hpp"
+#include "port/parked.hpp"
+#include "port/worker.hpp"
+
+using namespace ntbmsg;
+
+namespace
+{
+
+/// A part of a burst that can be sent, as far as it goes.
+struct Batch {
+    unsigned messages;
+    uint32_t buffers;
+    uint64_t bytes;
+    Meta meta[burst_max];
+};
+
+/// Puts the longest sendable front of a burst together.
+[[gnu::always_inline]] inline void fill(const Channel &c, rte_mbuf *const *mbufs,
+                                        const uint32_t *imm, unsigned n, Batch &batch)
+{
+    const Worker &w = *c.worker;
+    const uint32_t word = c.tx_word, inline_max = std::min(w.inline_max, c.eager);
+    uint64_t bytes = 0;
+    uint32_t buffers = 0;
+    unsigned i = 0;
+    for (; i < n; ++i) {
+        const rte_mbuf *m = mbufs[i];
+        if (unlikely(m == nullptr))
+            break;
+        const uint32_t length = m->pkt_len;
+        if (unlikely(length > inline_max)) {
+            if (length > c.eager)
+                break;
+            const uint32_t need = w.peer_buffers.of(length);
+            if (need > c.tx.now.buffers - buffers)
+                break;
+            buffers += need;
+        }
+        bytes += length;
+        batch.meta[i] = {protocol::header(word, imm != nullptr ? imm[i] : 0), 0, 0};
+    }
+    batch.messages = i;
+    batch.buffers = buffers;
+    batch.bytes = bytes;
+}
+
+/// Messages that credit allows: none past a long one that is on its way.
+[[gnu::always_inline]] inline uint32_t sendable(const Channel &c)
+{
+    return likely(rendezvous_idle(c.rendezvous)) ? c.tx.now.messages : 0;
+}
+
+/// What the first @p n of a batch used, when it was cut short.
+void cut(const Worker &w, rte_mbuf *const *rest, Batch &batch, unsigned taken)
+{
+    for (unsigned i = taken; i < batch.messages; ++i) {
+        const uint32_t length = rest[i - taken]->pkt_len;
+        batch.bytes -= length;
+        if (length > w.inline_max)
+            batch.buffers -= w.peer_buffers.of(length);
+    }
+    batch.messages = taken;
+}
+
+/// Nothing more goes now: why. @return 0 for back-pressure
+int why_not(Channel &c, const rte_mbuf *m)
+{
+    Worker &w = *c.worker;
+    notice_loss(w);
+    if (const int rc = send_error(state_of(c)); rc != 0)
+        return rc;
+    if (m == nullptr)
+        return -EINVAL;
+    if (m->pkt_len > c.eager && !is_whole(m))
+        return -EINVAL;
+    return m->pkt_len > c.longest && c.tx.granted.messages != 0 ? -EMSGSIZE : 0;
+}
+
+/// A burst was cut short. @return what the caller is told
+__rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, const SendResult &result)
+{
+    if (result.sent == 0) {
+        if (result.error == -EINVAL || result.error == -EMSGSIZE)
+            return result.error;
+        if (const int rc = why_not(c, mbufs[0]); rc != 0)
+            return rc;
+    }
+    c.tx_full.add(1);
+    c.want_write = true;
+    if (result.ring_full && c.set != nullptr)
+        c.worker->stalled.push(c);
+    return static_cast<int>(result.sent);
+}
+
+/// Sends as much as credit and ring allow.
+[[gnu::always_inline]] inline SendResult send(Channel &c, rte_mbuf **mbufs, const uint32_t *imm,
+                                              unsigned n)
+{
+    const Worker &w = *c.worker;
+    unsigned sent = 0;
+    while (sent < n) {
+        const unsigned wanted = std::min<unsigned>(n - sent, burst_max);
+        Batch batch;
+        fill(c, mbufs + sent, imm != nullptr ? imm + sent : nullptr, std::min(wanted, sendable(c)),
+             batch);
+        int taken = 0;
+        if (likely(batch.messages != 0))
+            taken = w.burst.tx(w.burst.tx_queue, mbufs + sent, batch.meta,
+                               static_cast<uint16_t>(batch.messages));
+        const bool ring_full = taken < static_cast<int>(batch.messages);
+        const unsigned went = taken > 0 ? static_cast<unsigned>(taken) : 0;
+        if (unlikely(ring_full))
+            cut(w, mbufs + sent + went, batch, went);
+        c.tx.sent({batch.messages, batch.buffers});
+        c.tx_messages.add(batch.messages);
+        c.tx_bytes.add(batch.bytes);
+        sent += batch.messages;
+        if (unlikely(batch.messages < wanted) && !ring_full &&
+            rendezvous_take(c, mbufs[sent], imm != nullptr ? imm[sent] : 0)) {
+            ++sent;
+            continue;
+        }
+        if (unlikely(batch.messages < wanted))
+            return {sent, ring_full, taken};
+    }
+    return {sent, false, 0};
+}
+
+/// Sorts a burst of which not all is for @p c. @return messages for it, at the front of @p mbufs
+__rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    Worker &w = *c.worker;
+    unsigned own = 0;
+    for (unsigned i = 0; i < n;) {
+        const bool mine = protocol::header_word(meta[i].data) == c.rx_word &&
+                          meta[i].flags == protocol::op_data && c.parked.first == nullptr;
+        if (mine && c.rx.use(credit_of(w, mbufs + i, 1))) {
+            mbufs[own] = mbufs[i];
+            meta[own++] = meta[i++];
+            continue;
+        }
+        const unsigned first = i++;
+        while (i < n && protocol::header_word(meta[i].data) != c.rx_word)
+            ++i;
+        sort(w, mbufs + first, meta + first, i - first);
+    }
+    return own;
+}
+
+/// Counts messages that are handed up.
+Received count(Channel &c, rte_mbuf *const *mbufs, unsigned n)
+{
+    return received_of(*c.worker, mbufs, n,
+                       [&c](uint32_t pieces) { rendezvous_received(c, pieces); });
+}
+
+/// A burst straight from the queue pair. One pass over it, as long as all of it is short messages
+/// of this channel.
+[[gnu::always_inline]] inline Received receive_direct(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
+                                                      unsigned n)
+{
+    Meta meta[burst_max];
+    Worker &w = *c.worker;
+    const unsigned got = take_burst(w, mbufs, meta, n);
+    const uint32_t word = c.rx_word;
+    const rte_mempool *pool = w.rx_pool;
+    uint64_t bytes = 0;
+    uint32_t other = 0;
+    bool large = got > c.rx.left.messages;
+    for (unsigned i = 0; i < got; ++i) {
+        other |= (protocol::header_word(meta[i].data) ^ word) | meta[i].flags;
+        large |= mbufs[i]->pool != pool;
+        bytes += mbufs[i]->pkt_len;
+        if (imm != nullptr)
+            imm[i] = protocol::header_argument(meta[i].data);
+    }
+    if (unlikely(other != 0 || large)) {
+        const unsigned own = sort_for(c, mbufs, meta, got);
+        for (unsigned i = 0; i < own && imm != nullptr; ++i)
+            imm[i] = protocol::header_argument(meta[i].data);
+        return count(c, mbufs, own);
+    }
+    c.rx.left.messages -= got;
+    return {got, 0, bytes};
+}
+
+/// The application has them: credit is due.
+[[gnu::always_inline]] inline void account(Channel &c, const Received &r)
+{
+    c.rx_messages.add(r.messages);
+    c.rx_bytes.add(r.bytes);
+    c.rx.received({r.messages, r.buffers});
+    if (c.rx.due() && may_receive(state_of(c)))
+        owe(c, owe_credit);
+}
+
+[[gnu::always_inline]] inline int traced_send(const Channel &c, uint16_t asked, int result)
+{
+    ntbmsg_trace_channel_send(&c, asked, result);
+    return result;
+}
+
+} // namespace
+
+int ntbmsg::send_error(uint8_t state)
+{
+    if (may_send(state))
+        return 0;
+    if (state == NTBMSG_CHANNEL_CONNECTING)
+        return -ENOTCONN;
+    return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN
+                                                                          : -ECONNRESET;
+}
+
+int ntbmsg::receive_end(const Channel &c)
+{
+    const uint8_t state = state_of(c);
+    if (state == NTBMSG_CHANNEL_CONNECTING || may_receive(state))
+        return 0;
+    return c.close_seen ? -ESHUTDOWN : -ECONNRESET;
+}
+
+SendResult ntbmsg::send_now(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
+{
+    return send(c, mbufs, imm, n);
+}
+
+int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm,
+                              uint16_t n)
+{
+    Channel *found = channel_of(channel, __func__);
+    if (unlikely(found == nullptr || mbufs == nullptr))
+        return -EINVAL;
+    Channel &c = *found;
+    const Using use(watch_of_user(c), "channel", __func__);
+    if (unlikely(c.proxy != nullptr))
+        return traced_send(c, n, send_shared(c, mbufs, imm, n));
+    const SendResult result = send(c, mbufs, imm, n);
+    if (unlikely(result.sent < n))
+        return traced_send(c, n, stop_short(c, mbufs, result));
+    return traced_send(c, n, static_cast<int>(result.sent));
+}
+
+int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+{
+    Channel *found = channel_of(channel, __func__);
+    if (unlikely(found == nullptr || mbufs == nullptr))
+        return -EINVAL;
+    Channel &c = *found;
+    const Using use(watch_of_user(c), "channel", __func__);
+    if (unlikely(c.proxy != nullptr))
+        return receive_shared(c, mbufs, imm, n);
+    Received got;
+    if (c.parked.first != nullptr) {
+        got = count(c, mbufs, unpark(c.parked, mbufs, imm, n));
+        if (c.parked.first != nullptr)
+            tell(c, NTBMSG_READABLE);
+    } else {
+        got = receive_direct(c, mbufs, imm, std::min<unsigned>(n, burst_max));
+    }
+    ntbmsg_trace_channel_receive(&c, n, static_cast<int>(got.messages));
+    if (got.messages == 0)
+        return n != 0 ? receive_end(c) : 0;
+    account(c, got);
+    return static_cast<int>(got.messages);
+}

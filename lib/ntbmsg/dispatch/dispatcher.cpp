@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The engine: what is owed goes out, what came goes to its channel.
+#include "port/worker.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <rte_mbuf.h>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "channel/dedicated.hpp"
+#include "channel/listener.hpp"
+#include "channel/poll_set.hpp"
+#include "endpoint/endpoint.hpp"
+#include "port/parked.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+// Deadlines are looked at in one poll of so many.
+constexpr uint32_t polls_a_look = 16;
+
+void say_hello(Worker &w)
+{
+    // What was copied for the connection before must not meet what the peer lends in this one.
+    if (!engine_idle(w.engine))
+        return;
+    protocol::Hello hello{};
+    hello.magic = protocol::hello_magic;
+    hello.major = protocol::major;
+    hello.minor = protocol::minor;
+    hello.bytes = sizeof(hello);
+    hello.channels = w.slots.count();
+    hello.buf_bytes = w.own_buf_bytes;
+    hello.inline_max = w.inline_max;
+    hello.operations = protocol::requests_max;
+    if (!rendezvous_lend(w, hello))
+        return;
+    if (send_copy(w, 0, protocol::op_hello, 0, &hello, sizeof(hello)) == 0)
+        w.chores &= ~chore_hello;
+}
+
+void send_notes(Worker &w)
+{
+    unsigned sent = 0;
+    for (; sent < w.note_count; ++sent) {
+        const Note &n = w.notes[sent];
+        if (send_message(w, n.word, n.op, n.reason, nullptr) != 0)
+            break;
+    }
+    std::copy(w.notes + sent, w.notes + w.note_count, w.notes);
+    w.note_count -= sent;
+    if (w.note_count == 0)
+        w.chores &= ~chore_notes;
+}
+
+void pay_all(Worker &w)
+{
+    for (Channel *c = w.owing.first(); c != nullptr;) {
+        Channel *after = OwingList::after(*c);
+        if (!pay(*c) && !rendezvous_copying(*c))
+            return; // no room towards the peer
+        c = after;
+    }
+    if (w.owing.empty())
+        w.chores &= ~chore_owing;
+}
+
+void look_at_time(Worker &w)
+{
+    if (++w.polls % polls_a_look != 0)
+        return;
+    const uint64_t now = clock_us();
+    if (now < w.next_deadline_us)
+        return;
+    uint64_t next = UINT64_MAX;
+    for (Channel *c = w.timed.first(); c != nullptr;) {
+        Channel *after = TimedList::after(*c);
+        if (c->deadline_us <= now)
+            time_out(*c);
+        else
+            next = std::min(next, c->deadline_us);
+        c = after;
+    }
+    w.next_deadline_us = next;
+    if (w.timed.empty())
+        w.chores &= ~chore_timed;
+}
+
+/// The connection that a channel belonged to is gone.
+void lose(Channel &c)
+{
+    if (state_of(c) == state_free)
+        return;
+    c.owed = 0;
+    if (state_of(c) == state_requested && withdraw(c))
+        return;
+    const uint8_t state = state_of(c);
+    if (state == NTBMSG_CHANNEL_CONNECTING && !c.begun)
+        return; // another thread has just made it, for the next connection
+    if (state == NTBMSG_CHANNEL_REJECTED)
+        c.begun = false; // the REJECT that was asked for is not sent
+    if (is_over(c))
+        maybe_free(c);
+    else
+        end(c, NTBMSG_CHANNEL_LOST, NTBMSG_REASON_NONE);
+}
+
+void lose_all(Worker &w)
+{
+    for (uint32_t i = 0; i < w.slots.count(); ++i)
+        lose(w.slots[i]);
+    rendezvous_lose(w);
+    w.note_count = 0;
+    w.hello_seen = false;
+    w.refused.store(nullptr, std::memory_order_relaxed);
+}
+
+void on_hello(Worker &w, const rte_mbuf *m)
+{
+    protocol::Hello hello{};
+    if (!copy_payload(m, &hello, sizeof(hello)) || m->pkt_len < sizeof(hello.magic)) {
+        w.bad_peer.add(1);
+        return;
+    }
+    if (w.hello_seen) {
+        if (!w.hello_doubtful) {
+            w.bad_peer.add(1);
+            return;
+        }
+        lose_all(w); // the one before was of the connection that is gone
+        w.hello_doubtful = false;
+    }
+    const char *why = protocol::refusal(hello);
+    const uint32_t longest = ntbmsg_max_message(w.endpoint); // 0: lost again meanwhile
+    if (why == nullptr && longest != 0 && longest < protocol::least_message)
+        why = "the peer takes no messages of 256 bytes, which workers need";
+    const bool known = w.refused.exchange(why, std::memory_order_relaxed) != nullptr;
+    if (why != nullptr) {
+        if (!known) // a peer that goes on like that does not fill the log
+            NTBMSG_LOG(ERR, "device %u, worker %u: %s", w.endpoint->dev_id, w.index, why);
+        return;
+    }
+    w.peer_buffers.set(hello.buf_bytes);
+    w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
+    w.peer_max_message = std::max(longest, protocol::least_message);
+    rendezvous_meet(w, hello);
+    w.hello_seen = true;
+}
+
+/// An ACCEPT for a channel that has given up: its sender has to know.
+void turn_down(Worker &w, const rte_mbuf *m)
+{
+    protocol::OpeningMessage message{};
+    if (!copy_payload(m, &message, sizeof(message)) || !is_sound(message, m->pkt_len)) {
+        w.bad_peer.add(1);
+        return;
+    }
+    const protocol::Opening &o = message.opening;
+    note(w, protocol::op_reset, protocol::slot_word(o.slot, o.generation),
+         static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+}
+
+/// The channel that the peer may mean. @return NULL: there is none
+Channel *find_channel(const Worker &w, uint32_t word)
+{
+    Channel *c = w.slots.find(word);
+    return c != nullptr && c->begun && state_of(*c) != state_requested ? c : nullptr;
+}
+
+/// It was under way when its channel ended, if the peer keeps the rules.
+bool may_be_late(uint32_t op, uint32_t word)
+{
+    const bool one_sided = op >= protocol::one_sided_first && op <= protocol::one_sided_last;
+    return word != 0 && (op <= protocol::op_filled || one_sided);
+}
+
+/// A message other than DATA. It stays the caller's.
+void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
+{
+    const uint32_t word = protocol::header_word(header);
+    const uint32_t argument = protocol::header_argument(header);
+    if (op == protocol::op_hello)
+        return on_hello(w, m);
+    if (op == protocol::op_connect)
+        return on_connect(w, argument, m);
+    if (op >= protocol::rendezvous_worker_first && op <= protocol::rendezvous_worker_last) {
+        if (!rendezvous_worker_receive(w, op, argument, m))
+            w.bad_peer.add(1);
+        return;
+    }
+    Channel *c = find_channel(w, word);
+    if (c == nullptr) {
+        if (op == protocol::op_accept)
+            turn_down(w, m);
+        else if (!may_be_late(op, word))
+            w.bad_peer.add(1);
+        return;
+    }
+    switch (op) {
+    case protocol::op_accept:
+        if (c->tx_word == 0 && has_ended(state_of(*c)))
+            return turn_down(w, m);
+        return on_accept(*c, m);
+    case protocol::op_reject:
+        return on_reject(*c, argument, m);
+    case protocol::op_credit:
+        return on_credit(*c, argument, m);
+    case protocol::op_close:
+        return on_close(*c, m);
+    case protocol::op_reset:
+        return on_reset(*c, argument, m);
+    case protocol::op_rts:
+    case protocol::op_cts:
+    case protocol::op_filled:
+        return rendezvous_receive(*c, op, argument, m) ? void() : protest(*c);
+    default:
+        if (op < protocol::one_sided_first || op > protocol::one_sided_last ||
+            !one_sided_receive(w, *c, op, argument, m))
+            return protest(*c);
+    }
+}
+
+/// A run of DATA for one word.
+void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
+{
+    // What comes before the HELLO is of a connection that is gone.
+    Channel *c = w.hello_seen ? find_channel(w, protocol::header_word(meta[0].data)) : nullptr;
+    bool taken = false;
+    if (c != nullptr && c->handle.load(std::memory_order_relaxed)) {
+        taken = c->rx.use(credit_of(w, mbufs, n));
+        if (!taken)
+            protest(*c);
+    } else if (c != nullptr) {
+        reset(*c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    }
+    if (unlikely(!taken)) {
+        free_unread(w, mbufs, n);
+        return;
+    }
+    park(c->parked, mbufs, n, [=](unsigned i) { return protocol::header_argument(meta[i].data); });
+    arrived(*c, n);
+}
+
+/// DATA for one word at the front of a burst. @return messages
+unsigned run_of(const Meta *meta, unsigned n)
+{
+    unsigned run = 0;
+    const uint32_t word = protocol::header_word(meta[0].data);
+    while (run < n && meta[run].flags == protocol::op_data &&
+           protocol::header_word(meta[run].data) == word)
+        ++run;
+    return run;
+}
+
+} // namespace
+
+int send_message(Worker &w, uint32_t word, uint8_t op, uint32_t argument, rte_mbuf *payload)
+{
+    rte_mbuf *m = payload;
+    if (m == nullptr) {
+        m = w.empty;
+        rte_mbuf_refcnt_update(m, 1); // what the driver frees
+    }
+    const Meta meta = {protocol::header(word, argument), op, 0};
+    if (w.burst.tx(w.burst.tx_queue, &m, &meta, 1) == 1)
+        return 0;
+    if (payload == nullptr)
+        rte_mbuf_refcnt_update(w.empty, -1);
+    return -EAGAIN;
+}
+
+rte_mbuf *make_payload(Worker &w, const void *from, uint32_t bytes)
+{
+    rte_mbuf *m = rte_pktmbuf_alloc(w.control_pool);
+    if (m != nullptr)
+        std::memcpy(rte_pktmbuf_append(m, static_cast<uint16_t>(bytes)), from, bytes);
+    return m;
+}
+
+int send_copy(Worker &w, uint32_t word, uint8_t op, uint32_t argument, const void *from,
+              uint32_t bytes)
+{
+    rte_mbuf *m = make_payload(w, from, bytes);
+    if (m == nullptr)
+        return -EAGAIN;
+    const int rc = send_message(w, word, op, argument, m);
+    if (rc != 0)
+        rte_pktmbuf_free(m);
+    return rc;
+}
+
+bool copy_payload(const rte_mbuf *m, void *to, uint32_t room)
+{
+    if (m->pkt_len > room)
+        return false;
+    const void *at = rte_pktmbuf_read(m, 0, m->pkt_len, to);
+    if (at != nullptr && at != to)
+        std::memcpy(to, at, m->pkt_len);
+    return at != nullptr;
+}
+
+Credit credit_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n)
+{
+    uint32_t buffers = 0;
+    for (unsigned i = 0; i < n; ++i) {
+        if (mbufs[i]->pool != w.rx_pool)
+            buffers += mbufs[i]->nb_segs;
+    }
+    return {n, buffers};
+}
+
+void note(Worker &w, uint8_t op, uint32_t word, uint32_t reason)
+{
+    if (w.note_count == notes_max)
+        return; // cannot be: take_burst() keeps room
+    w.notes[w.note_count++] = {word, reason, op};
+    w.chores |= chore_notes;
+}
+
+void free_unread(Worker &w, rte_mbuf **mbufs, unsigned n)
+{
+    drop(w, n);
+    rte_pktmbuf_free_bulk(mbufs, n);
+}
+
+void set_deadline(Channel &c, uint64_t from_now_ms)
+{
+    Worker &w = *c.worker;
+    c.deadline_us = clock_us() + from_now_ms * 1000;
+    w.next_deadline_us =
+        w.timed.empty() ? c.deadline_us : std::min(w.next_deadline_us, c.deadline_us);
+    w.timed.push(c);
+    w.chores |= chore_timed;
+}
+
+unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    const uint32_t epoch = w.losses->load(std::memory_order_acquire);
+    lose_all(w);
+    w.epoch.store(epoch, std::memory_order_release); // pairs with post_error()
+    w.chores |= chore_hello;
+    const Meta *hello = std::find_if(
+        meta, meta + n, [](const Meta &one) { return one.flags == protocol::op_hello; });
+    const auto old = static_cast<unsigned>(hello - meta);
+    free_unread(w, mbufs, old);
+    std::copy(mbufs + old, mbufs + n, mbufs);
+    std::copy(meta + old, meta + n, meta);
+    // What comes next may still be of the old connection, which had only just begun.
+    w.hello_doubtful = true;
+    return n - old;
+}
+
+void do_chores(Worker &w)
+{
+    if (unlikely(!engine_idle(w.engine)))
+        engine_collect(w);
+    if (connection_changed(w)) // nothing of the old one is done in the new one
+        return;                // the next poll ends the channels first
+    if ((w.chores & chore_hello) != 0)
+        say_hello(w);
+    if ((w.chores & chore_hello) == 0) {
+        if ((w.chores & chore_notes) != 0)
+            send_notes(w);
+        if ((w.chores & chore_owing) != 0)
+            pay_all(w);
+        if ((w.chores & chore_rendezvous) != 0)
+            rendezvous_chores(w);
+    }
+    if ((w.chores & chore_operations) != 0)
+        one_sided_chores(w);
+    if ((w.chores & chore_requests) != 0)
+        reject_orphans(w);
+    if ((w.chores & chore_timed) != 0)
+        look_at_time(w);
+}
+
+void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
+{
+    for (unsigned i = 0; i < n;) {
+        const unsigned run = run_of(meta + i, n - i);
+        if (unlikely(run == 0)) {
+            if (w.hello_seen || meta[i].flags == protocol::op_hello)
+                on_control(w, meta[i].data, meta[i].flags, mbufs[i]);
+            else
+                drop(w, 1);
+            rte_pktmbuf_free(mbufs[i]);
+            ++i;
+            continue;
+        }
+        deliver(w, mbufs + i, meta + i, run);
+        i += run;
+    }
+}
+
+void look_soon(Worker &w)
+{
+    w.polls |= polls_a_look - 1;
+}
+
+void tell_stalled(Worker &w)
+{
+    while (Channel *c = w.stalled.pop()) {
+        c->want_write = false;
+        tell(*c, NTBMSG_WRITABLE);
+    }
+}
+
+unsigned poll(Worker &w)
+{
+    rte_mbuf *mbufs[burst_max];
+    Meta meta[burst_max];
+    const unsigned n = take_burst(w, mbufs, meta, burst_max);
+    sort(w, mbufs, meta, n);
+    if (w.dedicated)
+        serve(w);
+    return n;
+}
+
+} // namespace ntbmsg

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The public calls of a worker.
+#include <cerrno>
+
+#include "endpoint/endpoint.hpp"
+
+using namespace ntbmsg;
+
+namespace
+{
+uint16_t queue_of(const Worker &w)
+{
+    return static_cast<uint16_t>(w.endpoint->queues + w.index);
+}
+
+/// There is something to do of which no event tells. What could not be sent is tried again by
+/// polling: nothing tells when there is room.
+bool has_work(const Worker &w)
+{
+    constexpr uint32_t to_be_polled =
+        chore_hello | chore_owing | chore_notes | chore_operations | chore_rendezvous;
+    const bool up = w.endpoint->up.load(std::memory_order_acquire);
+    return connection_changed(w) || (up && ((w.chores & to_be_polled) != 0 || !w.stalled.empty()));
+}
+
+/// Calls of other threads wake the one that polls: it looks for them once more, after it has said
+/// that it sleeps, and they look whether it does once they have called. One of the two sees the
+/// other. @return false: there are some
+bool arm_for_calls(Worker &w)
+{
+    w.armed.store(true, std::memory_order_seq_cst);
+    return w.calls.load(std::memory_order_seq_cst) == nullptr;
+}
+
+int disarm(Worker &w)
+{
+    w.armed.store(false, std::memory_order_relaxed);
+    return rte_pmd_plx_ntb_rx_disarm(w.endpoint->dev_id, queue_of(w));
+}
+} // namespace
+
+void ntbmsg::wake_thread(Worker &w)
+{
+    if (w.armed.exchange(false, std::memory_order_relaxed))
+        rte_pmd_plx_ntb_rx_wake(w.endpoint->dev_id, queue_of(w));
+}
+
+ntbmsg_worker *ntbmsg_worker_get(ntbmsg_endpoint *endpoint, uint16_t index)
+{
+    return is_live(endpoint, __func__) && index < endpoint->workers_made ? endpoint->workers + index
+                                                                         : nullptr;
+}
+
+int ntbmsg_worker_poll(ntbmsg_worker *worker)
+{
+    if (unlikely(!is_live(worker, __func__)))
+        return -EINVAL;
+    const Using use(watch_of(*worker), "worker", __func__);
+    return static_cast<int>(poll(*worker));
+}
+
+int ntbmsg_worker_event_fd(ntbmsg_worker *worker)
+{
+    return is_live(worker, __func__)
+               ? rte_pmd_plx_ntb_rx_event_fd(worker->endpoint->dev_id, queue_of(*worker))
+               : -EINVAL;
+}
+
+int ntbmsg_worker_arm(ntbmsg_worker *worker)
+{
+    if (!is_live(worker, __func__))
+        return -EINVAL;
+    const Using use(watch_of(*worker), "worker", __func__);
+    Worker &w = *worker;
+    notice_loss(w);
+    look_soon(w);
+    do_chores(w);
+    if (has_work(w))
+        return 1;
+    const int rc = rte_pmd_plx_ntb_rx_arm(w.endpoint->dev_id, queue_of(w));
+    if (rc != 0)
+        return rc;
+    // A connection that was lost, or came back, since the last look has woken nobody.
+    if (arm_for_calls(w) && !has_work(w))
+        return 0;
+    disarm(w);
+    return 1;
+}
+
+int ntbmsg_worker_disarm(ntbmsg_worker *worker)
+{
+    if (!is_live(worker, __func__))
+        return -EINVAL;
+    const Using use(watch_of(*worker), "worker", __func__);
+    return disarm(*worker);
+}

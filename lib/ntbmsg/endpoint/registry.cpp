@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "endpoint/registry.hpp"
+
+#include <pthread.h>
+
+#include <rte_rawdev.h>
+
+#include "base/lock.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+Endpoint *endpoints[RTE_RAWDEV_MAX_DEVS];
+
+} // namespace
+
+void enroll(Endpoint &e)
+{
+    const Locked locked(lock);
+    endpoints[e.dev_id] = &e;
+}
+
+void strike(Endpoint &e)
+{
+    const Locked locked(lock);
+    if (endpoints[e.dev_id] == &e)
+        endpoints[e.dev_id] = nullptr;
+}
+
+Look::Look()
+{
+    pthread_mutex_lock(&lock);
+}
+
+Look::~Look()
+{
+    pthread_mutex_unlock(&lock);
+}
+
+Endpoint *Look::at(uint32_t dev_id)
+{
+    return dev_id < RTE_RAWDEV_MAX_DEVS ? endpoints[dev_id] : nullptr;
+}
+
+} // namespace ntbmsg

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Statistics: the device's extended statistics under the library's names.
+#include <cerrno>
+
+#include <rte_rawdev.h>
+
+#include "base/log.hpp"
+#include "endpoint/endpoint.hpp"
+
+namespace
+{
+
+struct Stat {
+    const char *xstat;
+    uint64_t ntbmsg_stats::*field;
+};
+
+constexpr Stat stats_table[] = {
+    {"tx_messages", &ntbmsg_stats::tx_messages},
+    {"tx_bytes", &ntbmsg_stats::tx_bytes},
+    {"rx_messages", &ntbmsg_stats::rx_messages},
+    {"rx_bytes", &ntbmsg_stats::rx_bytes},
+    {"tx_full", &ntbmsg_stats::tx_full},
+    {"tx_errors", &ntbmsg_stats::tx_errors},
+    {"tx_unconfirmed", &ntbmsg_stats::tx_unconfirmed},
+    {"rx_nombuf", &ntbmsg_stats::rx_nombuf},
+    {"link_connects", &ntbmsg_stats::links},
+};
+static_assert(sizeof(stats_table) / sizeof(stats_table[0]) == ntbmsg::stat_count);
+
+} // namespace
+
+int ntbmsg::find_stats(uint16_t dev_id, unsigned (&ids)[stat_count])
+{
+    for (unsigned i = 0; i < stat_count; ++i) {
+        const uint64_t value = rte_rawdev_xstats_by_name_get(dev_id, stats_table[i].xstat, &ids[i]);
+        if (value == UINT64_MAX) {
+            NTBMSG_LOG(ERR, "device %u has no statistic %s", dev_id, stats_table[i].xstat);
+            return -ENOTSUP;
+        }
+    }
+    return 0;
+}
+
+int ntbmsg_stats_get(const ntbmsg_endpoint *endpoint, ntbmsg_stats *stats)
+{
+    if (!ntbmsg::is_live(endpoint, __func__) || stats == nullptr || stats->size != sizeof(*stats))
+        return -EINVAL;
+    uint64_t values[ntbmsg::stat_count] = {};
+    const int got =
+        rte_rawdev_xstats_get(endpoint->dev_id, endpoint->stat_ids, values, ntbmsg::stat_count);
+    if (got < 0)
+        return got;
+    for (unsigned i = 0; i < ntbmsg::stat_count; ++i)
+        stats->*stats_table[i].field = values[i];
+    stats->rx_dropped = stats->bad_peer = stats->tx_long = stats->tx_long_bytes = 0;
+    stats->tx_dma = stats->tx_dma_bytes = stats->tx_dma_errors = 0;
+    for (uint32_t i = 0; i < endpoint->workers_made; ++i) {
+        stats->rx_dropped += endpoint->workers[i].rx_dropped.get();
+        stats->bad_peer += endpoint->workers[i].bad_peer.get();
+        stats->tx_long += endpoint->workers[i].rendezvous.messages.get();
+        stats->tx_long_bytes += endpoint->workers[i].rendezvous.stored_bytes.get();
+        stats->tx_dma += endpoint->workers[i].engine.messages.get();
+        stats->tx_dma_bytes += endpoint->workers[i].engine.bytes.get();
+        stats->tx_dma_errors += endpoint->workers[i].engine.errors.get();
+    }
+    return 0;
+}

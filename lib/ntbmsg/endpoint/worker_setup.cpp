@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a worker has from open to close: pools, slots, sizes.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include "base/log.hpp"
+#include "channel/dedicated.hpp"
+#include "channel/listener.hpp"
+#include "channel/poll_set.hpp"
+#include "endpoint/endpoint.hpp"
+#include "rma/cq.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+constexpr uint32_t default_channels = 4096;
+constexpr uint32_t default_rx_mbufs = 16384;
+// Beside the messages that credits allow: what the application has received and not freed yet, and
+// what belongs to no channel.
+constexpr uint32_t least_spare_mbufs = 1024;
+// Messages of the library are freed as they are sent, but for those that a DMA engine reads.
+constexpr uint32_t control_mbufs = 511;
+constexpr uint16_t control_room = 128;
+// Those of one-sided operations: what one burst of them copies.
+constexpr uint32_t op_mbufs = 511;
+// The largest message that travels inside a ring (rte_pmd_plx_ntb_queue_config::pool).
+constexpr uint16_t inline_room = 1024;
+constexpr unsigned pool_cache = 256;
+
+rte_mempool *make_pool(const Worker &w, const char *kind, uint32_t mbufs, uint16_t room, int socket)
+{
+    char name[RTE_MEMPOOL_NAMESIZE];
+    std::snprintf(name, sizeof(name), "ntbmsg_%s_%u_%u", kind, w.endpoint->dev_id, w.index);
+    rte_mempool *pool =
+        rte_pktmbuf_pool_create(name, mbufs, std::min(pool_cache, mbufs / 2), 0,
+                                static_cast<uint16_t>(RTE_PKTMBUF_HEADROOM + room), socket);
+    if (pool == nullptr)
+        NTBMSG_LOG(ERR, "device %u, worker %u: no memory for %u mbufs: %s", w.endpoint->dev_id,
+                   w.index, mbufs, rte_strerror(rte_errno));
+    return pool;
+}
+
+int make_pools(Worker &w, uint32_t rx_mbufs, int socket)
+{
+    const uint32_t spare = std::max(least_spare_mbufs, rx_mbufs / 4);
+    w.rx_pool = make_pool(w, "wrx", rx_mbufs + spare, inline_room, socket);
+    w.control_pool = make_pool(w, "wctl", control_mbufs, control_room, socket);
+    w.op_pool = make_pool(w, "op", op_mbufs, RTE_MBUF_DEFAULT_DATAROOM, socket);
+    if (w.rx_pool == nullptr || w.control_pool == nullptr || w.op_pool == nullptr)
+        return -ENOMEM;
+    w.empty = rte_pktmbuf_alloc(w.control_pool);
+    return w.empty != nullptr ? 0 : -ENOMEM;
+}
+
+/// The endpoint closes: whoever still holds the channel holds nothing.
+void forget(Channel &c)
+{
+    if (state_of(c) == state_free)
+        return;
+    if (state_of(c) == state_requested && withdraw(c))
+        return;
+    leave_set(c);
+    leave_cq(c);
+    c.handle.store(false, std::memory_order_relaxed);
+    c.owed = 0;
+    c.calls.store(0, std::memory_order_relaxed);
+    end(c, NTBMSG_CHANNEL_LOST, NTBMSG_REASON_NONE);
+    maybe_free(c);
+}
+
+} // namespace
+
+int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
+{
+    w.endpoint = &e;
+    begin_use(w);
+    w.index = index;
+    w.losses = &e.losses;
+    w.chores = chore_hello;
+    w.reads_left = reads_a_poll;
+    w.inline_max = sizes.inline_max;
+    w.own_buf_bytes = sizes.buf_bytes;
+    w.own_max_message = sizes.max_message;
+    w.peer_buffers.set(sizes.buf_bytes);
+    if (pthread_mutex_init(&w.lock, nullptr) != 0)
+        return -ENOMEM;
+    w.has_lock = true;
+    const ntbmsg_endpoint_options &o = e.options;
+    w.dedicated = o.dedicated != 0;
+    const uint32_t rx_mbufs = o.rx_mbufs != 0 ? o.rx_mbufs : default_rx_mbufs;
+    w.budget.left = {rx_mbufs, sizes.buffers};
+    if (const int rc = make_pools(w, rx_mbufs, sizes.socket); rc != 0)
+        return rc;
+    if (o.rendezvous_bytes != 0) {
+        if (const int rc = rendezvous_make(w, o.rendezvous_bytes, o.pool_bytes, sizes.socket);
+            rc != 0)
+            return rc;
+    }
+    const uint32_t channels = o.channels != 0 ? o.channels : default_channels;
+    const int rc = w.slots.init(w, channels, sizes.socket);
+    if (rc != 0)
+        NTBMSG_LOG(ERR, "device %u, worker %u: no memory for %u channels", e.dev_id, index,
+                   channels);
+    return rc;
+}
+
+void end_worker(Worker &w)
+{
+    if (w.dedicated)
+        serve(w); // what was asked for last
+    w.calls.store(nullptr, std::memory_order_relaxed);
+    for (uint32_t i = 0; i < w.slots.count(); ++i)
+        forget(w.slots[i]);
+    rendezvous_lose(w);
+    engine_drain(w);
+    rte_pktmbuf_free(w.empty);
+    w.empty = nullptr;
+}
+
+void free_worker(Worker &w)
+{
+    mark_closed(w);
+    w.slots.destroy();
+    if (w.has_lock)
+        pthread_mutex_destroy(&w.lock);
+    rte_mempool_free(w.rx_pool);
+    rte_mempool_free(w.control_pool);
+    rte_mempool_free(w.op_pool);
+    rendezvous_unmake(w);
+    engine_free(w.engine);
+}
+
+unsigned held_mbufs(const Worker &w)
+{
+    unsigned held = rx_pools_held(w) + (engine_idle(w.engine) ? 0 : 1);
+    for (const rte_mempool *pool : {w.rx_pool, w.control_pool, w.op_pool, w.rendezvous.pool}) {
+        if (pool != nullptr)
+            held += rte_mempool_in_use_count(pool);
+    }
+    return held;
+}
+
+} // namespace ntbmsg

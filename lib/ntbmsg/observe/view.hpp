@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a person may know of the inside, gathered while others work on it: each figure is what it
+// was at some moment, and two of them may be of different ones. Telemetry and dumps show it.
+#ifndef NTBMSG_OBSERVE_VIEW_HPP
+#define NTBMSG_OBSERVE_VIEW_HPP
+
+#include <cstdint>
+
+#include "endpoint/endpoint.hpp"
+
+namespace ntbmsg
+{
+
+/// Reads what another thread may be writing.
+template <typename T>
+T peek(const T &value)
+{
+    return __atomic_load_n(&value, __ATOMIC_RELAXED);
+}
+
+template <typename T>
+T peek(const std::atomic<T> &value)
+{
+    return value.load(std::memory_order_relaxed);
+}
+
+const char *name_of_link(enum ntbmsg_link_state state);
+const char *name_of_channel(uint8_t state);
+
+/// A channel, or a slot where a request waits.
+struct ChannelView {
+    uint32_t slot;
+    uint32_t generation;
+    const char *state;
+    uint32_t port;
+    uint32_t reason;
+    Credit send_left, send_granted;       ///< towards the peer
+    Credit receive_left, receive_granted; ///< of the peer
+    uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes, tx_full;
+    uint8_t rx_pool; ///< number of its own pool, from 1 on; 0: none
+    bool handle;     ///< the application holds it
+};
+
+/// @return false: slot @p slot is free, or there is none
+bool view_channel(const Worker &w, uint32_t slot, ChannelView &view);
+
+/// Counters of a queue pair by the device's names.
+struct QueueView {
+    bool worker; ///< it carries channels
+    uint64_t tx_messages, tx_bytes, tx_full, rx_messages, rx_bytes, rx_nombuf;
+};
+
+/// Where a worker's long messages go, in pieces. Held are those that the peer may store to, that
+/// wait for their reader, or that the application has not freed.
+struct LongView {
+    uint32_t shared, shared_held;  ///< of channels without a pool of their own
+    uint32_t pools, own, own_held; ///< pools of channels, and their pieces
+    uint32_t peer; ///< of the peer's memory; 0: none, or the way there was not found
+};
+
+LongView view_long(const Worker &w);
+
+QueueView view_queue(const Endpoint &e, uint16_t queue);
+/// Queue pairs: bare ones, then those of workers.
+uint32_t queue_pairs(const Endpoint &e);
+/// Name of the device, as EAL knows it. @param name  room for 64 bytes
+void name_of_device(const Endpoint &e, char (&name)[64]);
+
+} // namespace ntbmsg
+
+#endif

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Credits of a channel, at both ends, and what a worker has to grant: arithmetic alone.
+#ifndef NTBMSG_PORT_CREDIT_HPP
+#define NTBMSG_PORT_CREDIT_HPP
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ntbmsg
+{
+
+/// Messages, and receive buffers that they use.
+struct Credit {
+    uint32_t messages;
+    uint32_t buffers;
+};
+
+/// Buffers that a message needs, without a division.
+class Buffers
+{
+public:
+    /// @param bytes  of a buffer, 64 to 65536
+    void set(uint32_t bytes)
+    {
+        bytes_ = bytes;
+        inverse_ = (uint64_t{1} << shift) / bytes + 1;
+    }
+    /// Exact for @p length below 2^24: (2^24 + 2^16) * 2^16 < 2^44 bounds the error.
+    uint32_t of(uint32_t length) const
+    {
+        return static_cast<uint32_t>((uint64_t{length} + bytes_ - 1) * inverse_ >> shift);
+    }
+    uint32_t bytes() const { return bytes_; }
+
+private:
+    static constexpr unsigned shift = 44;
+    uint64_t inverse_;
+    uint32_t bytes_;
+};
+
+/// The sender's end.
+struct SendCredit {
+    Credit now; ///< may be sent; messages is 0 also where nothing may be sent for another reason
+    Credit out; ///< sent and not given back
+    Credit granted; ///< by the peer, in all
+
+    void grant(Credit all)
+    {
+        granted = all;
+        now = all;
+        out = {};
+    }
+    void sent(Credit used)
+    {
+        now.messages -= used.messages;
+        now.buffers -= used.buffers;
+        out.messages += used.messages;
+        out.buffers += used.buffers;
+    }
+    /// @param open  messages may be sent
+    /// @return false: more comes back than was sent
+    bool give_back(Credit back, bool open)
+    {
+        if (back.messages > out.messages || back.buffers > out.buffers)
+            return false;
+        out.messages -= back.messages;
+        out.buffers -= back.buffers;
+        if (open)
+            now.messages += back.messages;
+        now.buffers += back.buffers;
+        return true;
+    }
+};
+
+/// The receiver's end.
+struct ReceiveCredit {
+    Credit left;    ///< the peer may use
+    Credit owed;    ///< received by the application and not given back yet
+    Credit granted; ///< in all
+    uint32_t due_at;
+
+    void grant(Credit all)
+    {
+        granted = all;
+        left = owed = {};
+        due_at = std::max(1U, all.messages / 2);
+    }
+    /// From now on the peer may send.
+    void open() { left = granted; }
+    /// @return false: the peer used more than it has
+    bool use(Credit used)
+    {
+        if (used.messages > left.messages || used.buffers > left.buffers)
+            return false;
+        left.messages -= used.messages;
+        left.buffers -= used.buffers;
+        return true;
+    }
+    void received(Credit used)
+    {
+        owed.messages += used.messages;
+        owed.buffers += used.buffers;
+    }
+    /// Buffers go back at once: a long message may need all that there are.
+    bool due() const { return owed.messages >= due_at || owed.buffers != 0; }
+    void given_back()
+    {
+        left.messages += owed.messages;
+        left.buffers += owed.buffers;
+        owed = {};
+    }
+};
+
+/// What a worker may still grant.
+struct Budget {
+    Credit left;
+
+    /// What a channel gets that asks for nothing: @p most, less as the rest shrinks, so that each
+    /// of @p others that may still come gets @p floor. Where there is not enough for that, half of
+    /// what is left is kept for them.
+    static uint32_t share(uint32_t left, uint32_t others, uint32_t floor, uint32_t most)
+    {
+        const uint64_t kept = uint64_t{floor} * others;
+        const uint64_t spare = left - (kept <= left ? kept : left / 2);
+        return static_cast<uint32_t>(std::clamp<uint64_t>(spare / 4, floor, most));
+    }
+
+    /// As much of @p wanted as there is. @return false: there are not even @p least messages
+    bool reserve(Credit wanted, uint32_t least, Credit &granted)
+    {
+        if (left.messages < std::min(least, wanted.messages))
+            return false;
+        granted = {std::min(left.messages, wanted.messages),
+                   std::min(left.buffers, wanted.buffers)};
+        left.messages -= granted.messages;
+        left.buffers -= granted.buffers;
+        return true;
+    }
+    void release(Credit granted)
+    {
+        left.messages += granted.messages;
+        left.buffers += granted.buffers;
+    }
+};
+
+} // namespace ntbmsg
+
+#endif

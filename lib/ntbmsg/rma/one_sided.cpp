@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "rma/one_sided.hpp"
+
+#include <cerrno>
+
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+
+#include "channel/dedicated.hpp"
+#include "port/channel.hpp"
+#include "port/worker.hpp"
+
+namespace ntbmsg
+{
+
+bool one_sided_receive(Worker &w, Channel &c, uint32_t op, uint32_t argument, const rte_mbuf *m)
+{
+    if (state_of(c) == NTBMSG_CHANNEL_CONNECTING)
+        return false;
+    if (is_over(c))
+        return true; // it was under way when the channel ended
+    const bool is_answer = op == protocol::op_done || op == protocol::op_read_data;
+    const bool sound =
+        is_answer ? requester_receive(c, op, argument, m) : owner_receive(w, c, op, argument, m);
+    if (sound)
+        one_sided_go_on(c);
+    return sound;
+}
+
+bool one_sided_flush(Worker &w, Channel &c)
+{
+    // A completion callback may post, which comes back here: what it posted goes with the next
+    // poll.
+    if (c.one_sided.flushing)
+        return false;
+    if (is_over(c))
+        return true;
+    c.one_sided.flushing = true;
+    const bool answered = owner_flush(w, c);
+    const bool asked = requester_flush(w, c);
+    c.one_sided.flushing = false;
+    if (unlikely(c.close_waits))
+        close_when_idle(c);
+    return answered && asked;
+}
+
+void one_sided_go_on(Channel &c)
+{
+    Worker &w = *c.worker;
+    if (one_sided_flush(w, c))
+        return;
+    w.operating.push(c);
+    w.chores |= chore_operations;
+}
+
+void one_sided_posted(Channel &c)
+{
+    if (c.proxy != nullptr)
+        call(c, call_post);
+    else
+        one_sided_go_on(c);
+}
+
+void one_sided_take_up(Channel &c)
+{
+    if (is_over(c))
+        requester_end(c, -ECONNRESET); // who posted did not know yet
+    else
+        one_sided_go_on(c);
+}
+
+void one_sided_chores(Worker &w)
+{
+    w.reads_left = reads_a_poll;
+    // Each once: what one waits for, room in its queue of completions, says nothing of the others.
+    // Then another one is the first to have what there is next time, of bytes or of room in the
+    // ring.
+    const Channel *first = nullptr;
+    for (uint32_t turns = w.slots.used() + 1; turns > 0; --turns) {
+        Channel *c = w.operating.pop();
+        if (c == nullptr)
+            break;
+        const bool was_here = c == first;
+        if (!was_here && one_sided_flush(w, *c))
+            continue;
+        w.operating.push(*c);
+        if (was_here)
+            break;
+        if (first == nullptr)
+            first = c;
+    }
+    if (w.operating.empty())
+        w.chores &= ~chore_operations;
+}
+
+bool one_sided_idle(const Channel &c)
+{
+    const Owner *o = c.one_sided.owner;
+    const Requester *r = c.one_sided.requester();
+    return (o == nullptr || (o->answered == o->next_request && o->held.mbuf == nullptr)) &&
+           (r == nullptr || (r->next_answer == r->next_request && r->held.mbuf == nullptr &&
+                             r->posted.load(std::memory_order_acquire) ==
+                                 r->retired.load(std::memory_order_relaxed)));
+}
+
+void one_sided_end(Channel &c, int status)
+{
+    c.worker->operating.remove(c);
+    if (Owner *o = c.one_sided.owner; o != nullptr) {
+        rte_pktmbuf_free(o->held.mbuf);
+        o->held = {};
+        o->answered = o->next_request;
+    }
+    if (Requester *r = c.one_sided.requester(); r != nullptr) {
+        rte_pktmbuf_free(r->held.mbuf);
+        r->held = {};
+        r->next_answer = r->next_request; // none will come
+    }
+    requester_end(c, status);
+}
+
+void one_sided_free(Channel &c)
+{
+    rte_free(c.one_sided.owner);
+    rte_free(c.one_sided.requester());
+    c.one_sided.owner = nullptr;
+    c.one_sided.made.store(nullptr, std::memory_order_relaxed);
+}
+
+} // namespace ntbmsg

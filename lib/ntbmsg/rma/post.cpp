@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Posting of one-sided operations: each is checked, then stored through the window at once or put
+// behind those under way.
+#include <cerrno>
+
+#include <rte_branch_prediction.h>
+
+#include "channel/dedicated.hpp"
+#include "endpoint/endpoint.hpp"
+#include "port/channel.hpp"
+#include "port/worker.hpp"
+#include "rma/cq.hpp"
+#include "rma/one_sided.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+constexpr uint8_t flags_known = NTBMSG_WORK_SIGNAL | NTBMSG_WORK_CONFIRM;
+
+bool is_write(uint8_t op)
+{
+    return op == NTBMSG_OP_WRITE || op == NTBMSG_OP_WRITE_IMM;
+}
+
+bool is_atomic(uint8_t op)
+{
+    return op == NTBMSG_OP_FETCH_ADD || op == NTBMSG_OP_COMPARE_SWAP;
+}
+
+uint32_t right_of(uint8_t op)
+{
+    return is_write(op)    ? NTBMSG_RIGHT_WRITE
+           : is_atomic(op) ? NTBMSG_RIGHT_ATOMIC
+                           : NTBMSG_RIGHT_READ;
+}
+
+/// @return what the pieces hold together; -EINVAL: they are impossible
+int64_t bytes_of(const ntbmsg_work &work)
+{
+    if (unlikely(work.sge_count > NTBMSG_MAX_SGES || (work.sge_count != 0 && work.sges == nullptr)))
+        return -EINVAL;
+    int64_t bytes = 0;
+    for (uint16_t i = 0; i < work.sge_count; ++i) {
+        if (unlikely(work.sges[i].address == nullptr && work.sges[i].bytes != 0))
+            return -EINVAL;
+        bytes += work.sges[i].bytes;
+    }
+    return bytes <= NTBMSG_MAX_OPERATION ? bytes : -EINVAL;
+}
+
+/// @return bytes of the operation, or a negative errno of ntbmsg_post_burst()
+int64_t check(const ntbmsg_channel &c, const ntbmsg_work &work)
+{
+    if (unlikely(!is_live(work.remote, "ntbmsg_post_burst") || work.remote->channel != &c ||
+                 work.remote->word != c.rx_word.load(std::memory_order_relaxed) ||
+                 work.op < NTBMSG_OP_WRITE || work.op > NTBMSG_OP_COMPARE_SWAP ||
+                 (work.flags & ~flags_known) != 0))
+        return -EINVAL;
+    int64_t bytes = bytes_of(work);
+    if (unlikely(bytes < 0))
+        return bytes;
+    const ntbmsg_remote &remote = *work.remote;
+    if (is_atomic(work.op)) {
+        if (unlikely(work.sge_count != 0 || work.offset % sizeof(uint64_t) != 0))
+            return -EINVAL;
+        bytes = sizeof(uint64_t);
+    }
+    if (unlikely((remote.rights & right_of(work.op)) == 0))
+        return -EACCES;
+    const auto length = static_cast<uint64_t>(bytes);
+    if (unlikely(length > remote.bytes || work.offset > remote.bytes - length))
+        return -ERANGE;
+    return bytes;
+}
+
+void store_pieces(const ntbmsg_channel &c, const ntbmsg_work &work)
+{
+    std::byte *to = work.remote->address + work.offset;
+    const rte_pmd_plx_ntb_store_fn store = c.worker->endpoint->store;
+    for (uint16_t i = 0; i < work.sge_count; ++i) {
+        store(to, work.sges[i].address, work.sges[i].bytes);
+        to += work.sges[i].bytes;
+    }
+}
+
+/// A write that is complete with its last store, behind nothing that is under way.
+/// @return false: the queue of completions has no room
+bool store_and_complete(ntbmsg_channel &c, const ntbmsg_work &work, uint32_t bytes)
+{
+    const bool signal = (work.flags & NTBMSG_WORK_SIGNAL) != 0;
+    if (signal && !cq_reserve(c))
+        return false;
+    store_pieces(c, work);
+    if (signal)
+        cq_put(c, {.id = work.id,
+                   .channel = handle_of(c),
+                   .user = c.user,
+                   .value = 0,
+                   .bytes = bytes,
+                   .imm = 0,
+                   .status = 0,
+                   .op = work.op,
+                   .reserved = {}});
+    return true;
+}
+
+bool push(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t bytes, bool stored)
+{
+    const uint8_t pieces = stored ? 0 : static_cast<uint8_t>(work.sge_count);
+    if (!requester_has_room(r, pieces) || !cq_reserve(c))
+        return false;
+    Operation o{};
+    o.remote = work.remote;
+    o.id = work.id;
+    o.offset = work.offset;
+    o.operand = work.operand;
+    o.compare = work.compare;
+    o.bytes = bytes;
+    o.imm = work.imm;
+    o.piece_count = pieces;
+    o.op = work.op;
+    o.flags = work.flags;
+    o.stored = stored;
+    o.all_sent = stored && work.op == NTBMSG_OP_WRITE && (work.flags & NTBMSG_WORK_CONFIRM) == 0;
+    if (stored)
+        store_pieces(c, work);
+    else if (work.op != NTBMSG_OP_READ) {
+        work.remote->last_change = r.posted.load(std::memory_order_relaxed);
+        work.remote->has_change = true;
+    }
+    requester_push(r, o, work.sges);
+    return true;
+}
+
+/// @return false: back-pressure
+bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t bytes)
+{
+    const int way = is_write(work.op) ? remote_way(*work.remote, r) : 0;
+    if (way < 0)
+        return false;
+    const bool at_once =
+        way > 0 && work.op == NTBMSG_OP_WRITE && (work.flags & NTBMSG_WORK_CONFIRM) == 0 &&
+        c.cq->fn == nullptr &&
+        r.posted.load(std::memory_order_relaxed) == r.told.load(std::memory_order_acquire);
+    return at_once ? store_and_complete(c, work, bytes) : push(c, r, work, bytes, way > 0);
+}
+
+/// @return 0; why nothing can be posted
+int check_state(const ntbmsg_channel &c)
+{
+    // The connection first: its channels are ended before the worker goes on to the next one.
+    const bool changed = connection_changed(*c.worker);
+    const uint8_t state = state_of(c);
+    if (unlikely(c.proxy != nullptr) && c.proxy->shut.load(std::memory_order_relaxed))
+        return -ESHUTDOWN;
+    if (likely(may_send(state)))
+        return changed ? -ECONNRESET : 0; // a store must not reach who comes next
+    if (state == NTBMSG_CHANNEL_CONNECTING)
+        return -ENOTCONN;
+    return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN
+                                                                          : -ECONNRESET;
+}
+
+} // namespace
+
+int post_error(const ntbmsg_channel &c)
+{
+    return check_state(c);
+}
+
+} // namespace ntbmsg
+
+int ntbmsg_post_burst(ntbmsg_channel *channel, const ntbmsg_work *works, uint16_t n)
+{
+    ntbmsg_channel *c = ntbmsg::channel_of(channel, __func__);
+    if (unlikely(c == nullptr || works == nullptr || n == 0))
+        return -EINVAL;
+    const ntbmsg::Using use(ntbmsg::watch_of_user(*c), "channel", __func__);
+    if (const int rc = ntbmsg::check_state(*c); unlikely(rc != 0))
+        return rc;
+    ntbmsg::Requester *r = c->one_sided.requester();
+    if (unlikely(r == nullptr))
+        return -EINVAL; // no remote was ever opened for it
+    const uint32_t before = r->posted.load(std::memory_order_relaxed);
+    uint16_t taken = 0;
+    int refused = 0;
+    for (; taken < n; ++taken) {
+        const int64_t bytes = ntbmsg::check(*c, works[taken]);
+        if (unlikely(bytes < 0)) {
+            refused = static_cast<int>(bytes);
+            break;
+        }
+        if (!ntbmsg::take(*c, *r, works[taken], static_cast<uint32_t>(bytes)))
+            break;
+    }
+    if (r->posted.load(std::memory_order_relaxed) != before)
+        ntbmsg::one_sided_posted(*c);
+    return taken != 0 ? taken : refused;
+}

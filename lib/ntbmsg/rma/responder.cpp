@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The half of one-sided operations that the peer asked for: its requests are checked and done when
+// they arrive, and answered in their order.
+#include <algorithm>
+#include <atomic>
+
+#include <rte_malloc.h>
+#include <rte_mbuf.h>
+
+#include "endpoint/endpoint.hpp"
+#include "port/channel.hpp"
+#include "port/payload.hpp"
+#include "port/worker.hpp"
+#include "rma/cq.hpp"
+#include "rma/one_sided.hpp"
+#include "rma/region.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+using protocol::Request;
+using protocol::Status;
+
+/// A region while it is accessed: it is not revoked meanwhile.
+class Inside
+{
+public:
+    Inside(const Worker &w, uint64_t key) : region_(w.endpoint->regions.enter(key)) {}
+    ~Inside()
+    {
+        if (region_ != nullptr)
+            Regions::leave(*region_);
+    }
+    Inside(const Inside &) = delete;
+    Inside &operator=(const Inside &) = delete;
+
+    /// Whether an access is allowed; counts it, or its refusal.
+    Status check(uint32_t right, uint64_t offset, uint64_t bytes) const
+    {
+        if (region_ == nullptr)
+            return Status::no_key;
+        Status status = Status::done;
+        if ((region_->rights & right) != right)
+            status = Status::no_right;
+        else if (bytes > region_->bytes || offset > region_->bytes - bytes)
+            status = Status::outside;
+        if (status != Status::done)
+            region_->refused.fetch_add(1, std::memory_order_relaxed);
+        return status;
+    }
+    ntbmsg_region &region() const { return *region_; }
+    std::byte *at(uint64_t offset) const { return region_->address + offset; }
+
+private:
+    ntbmsg_region *region_;
+};
+
+Status do_write(const Worker &w, const Request &q, const rte_mbuf *m)
+{
+    const Inside inside(w, q.key);
+    const Status status = inside.check(NTBMSG_RIGHT_WRITE, q.offset, q.bytes);
+    if (status != Status::done)
+        return status;
+    payload_copy(m, sizeof(q), inside.at(q.offset), static_cast<uint32_t>(q.bytes));
+    inside.region().writes.fetch_add(1, std::memory_order_relaxed);
+    return status;
+}
+
+/// The data were stored through the window before: whether the region still stands.
+Status check_stored(const Worker &w, const Request &q)
+{
+    if (q.bytes > NTBMSG_MAX_OPERATION)
+        return Status::outside; // no operation has so many
+    const Inside inside(w, q.key);
+    return inside.check(NTBMSG_RIGHT_WRITE, q.offset, q.bytes);
+}
+
+Status do_atomic(const Worker &w, uint32_t op, const Request &q, uint64_t &before)
+{
+    const Inside inside(w, q.key);
+    const Status status = inside.check(NTBMSG_RIGHT_ATOMIC, q.offset, sizeof(uint64_t));
+    if (status != Status::done)
+        return status;
+    std::byte *place = inside.at(q.offset);
+    if (reinterpret_cast<uintptr_t>(place) % sizeof(uint64_t) != 0) {
+        inside.region().refused.fetch_add(1, std::memory_order_relaxed);
+        return Status::outside;
+    }
+    const std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t *>(place));
+    if (op == protocol::op_fetch_add) {
+        before = word.fetch_add(q.bytes, std::memory_order_seq_cst);
+    } else {
+        before = q.extra;
+        word.compare_exchange_strong(before, q.bytes, std::memory_order_seq_cst);
+    }
+    inside.region().atomics.fetch_add(1, std::memory_order_relaxed);
+    return status;
+}
+
+/// Whether a word that the peer stored into the region's last line has arrived.
+Status do_probe(const Worker &w, const Request &q)
+{
+    const Inside inside(w, q.key);
+    const Status status = inside.check(NTBMSG_RIGHT_WRITE, 0, 0);
+    if (status != Status::done)
+        return status;
+    if (!inside.region().direct)
+        return Status::not_there;
+    const std::atomic_ref<uint64_t> word(
+        *reinterpret_cast<uint64_t *>(inside.at(inside.region().bytes)));
+    return word.load(std::memory_order_acquire) == q.extra ? Status::done : Status::not_there;
+}
+
+Status check_read(const Worker &w, const Request &q)
+{
+    const Inside inside(w, q.key);
+    const Status status = inside.check(NTBMSG_RIGHT_READ, q.offset, q.bytes);
+    if (status == Status::done)
+        inside.region().reads.fetch_add(1, std::memory_order_relaxed);
+    return status;
+}
+
+// ---- requests
+
+/// Whether a request of that operation has a payload of @p bytes.
+bool is_sound(uint32_t op, const Request &q, uint32_t bytes)
+{
+    const bool carries = op == protocol::op_write || op == protocol::op_write_imm;
+    if (op == protocol::op_read && q.bytes > NTBMSG_MAX_OPERATION)
+        return false;
+    return bytes - sizeof(q) == (carries ? q.bytes : 0);
+}
+
+bool has_imm(uint32_t op)
+{
+    return op == protocol::op_write_imm || op == protocol::op_notify;
+}
+
+/// Adds a request that was done to the run of writes, or ends that.
+void run_on(Run &run, uint32_t op, const Request &q, Status status)
+{
+    const bool served = op == protocol::op_write || op == protocol::op_write_imm;
+    if (!served || status != Status::done) {
+        run = {};
+        return;
+    }
+    const bool goes_on = run.bytes != 0 && run.key == q.key && run.end == q.offset;
+    run = {q.key, q.offset + q.bytes, q.bytes + (goes_on ? run.bytes : 0)};
+}
+
+/// Bytes of a write with a word, whose last message @p q is: as many as it says, and no more than
+/// have come.
+uint32_t bytes_with_word(const Run &run, const Request &q)
+{
+    const uint64_t most = std::min<uint64_t>(std::max(run.bytes, q.bytes), NTBMSG_MAX_OPERATION);
+    return static_cast<uint32_t>(
+        std::clamp<uint64_t>(protocol::whole_bytes_of(q.extra), q.bytes, most));
+}
+
+/// Does what @p q asks for, or notes what is to be done.
+void carry_out(const Worker &w, const Channel &c, uint32_t op, const Request &q, const rte_mbuf *m,
+               Run &run, Answer &a)
+{
+    if (has_imm(op) && (c.cq == nullptr || !c.handle)) {
+        a.status = Status::no_right; // nobody is there to be told
+        run = {};
+        return;
+    }
+    switch (op) {
+    case protocol::op_write:
+    case protocol::op_write_imm:
+        a.status = do_write(w, q, m);
+        break;
+    case protocol::op_notify:
+    case protocol::op_confirm:
+        a.status = check_stored(w, q);
+        break;
+    case protocol::op_read:
+        a.status = check_read(w, q);
+        a.kind = a.status == Status::done ? Answer::Kind::read : Answer::Kind::done;
+        a.key = q.key;
+        a.offset = q.offset;
+        a.left = static_cast<uint32_t>(q.bytes);
+        break;
+    case protocol::op_probe:
+        a.status = do_probe(w, q);
+        break;
+    default:
+        a.status = do_atomic(w, op, q, a.value);
+        break;
+    }
+    run_on(run, op, q, a.status);
+    if (has_imm(op) && a.status == Status::done) {
+        a.kind = Answer::Kind::imm;
+        a.imm = protocol::word_of(q.extra);
+        a.bytes = bytes_with_word(run, q);
+        run = {}; // the word ends it
+    }
+}
+
+Owner *owner_of(Channel &c)
+{
+    if (c.one_sided.owner == nullptr)
+        c.one_sided.owner =
+            static_cast<Owner *>(rte_zmalloc("ntbmsg_owner", sizeof(Owner), RTE_CACHE_LINE_SIZE));
+    return c.one_sided.owner;
+}
+
+// ---- answers
+
+/// @return false: the queue of completions has no room
+bool tell_imm(Channel &c, Answer &a)
+{
+    if (c.cq != nullptr && c.handle) {
+        if (!cq_reserve(c))
+            return false;
+        a.kind = Answer::Kind::done; // before a callback that could come back here
+        cq_put(c, {.id = 0,
+                   .channel = handle_of(c),
+                   .user = c.user,
+                   .value = 0,
+                   .bytes = a.bytes,
+                   .imm = a.imm,
+                   .status = 0,
+                   .op = NTBMSG_OP_RECV_IMM,
+                   .reserved = {}});
+    }
+    a.kind = Answer::Kind::done;
+    return true;
+}
+
+/// Sends the next part of what is read. @param turn  bytes that this channel may still copy now
+/// @return false: not its turn any more, no mbuf, or it is held
+bool send_read_data(Worker &w, Channel &c, Owner &o, Answer &a, uint32_t &turn)
+{
+    const uint32_t n = std::min({a.left, chunk_of(w), turn, w.reads_left});
+    if (n == 0)
+        return false;
+    rte_mbuf *m = rte_pktmbuf_alloc(w.op_pool);
+    if (m == nullptr)
+        return false;
+    {
+        const Inside inside(w, a.key);
+        a.status = inside.check(NTBMSG_RIGHT_READ, a.offset, n);
+        if (a.status == Status::done && !payload_append(w, m, inside.at(a.offset), n)) {
+            rte_pktmbuf_free(m);
+            return false;
+        }
+    }
+    if (a.status != Status::done) { // revoked in the middle
+        rte_pktmbuf_free(m);
+        a.left = 0;
+        return true;
+    }
+    a.offset += n;
+    a.left -= n;
+    turn -= n;
+    w.reads_left -= n;
+    hold_or_send(w, c, o.held, protocol::op_read_data, a.request, m);
+    return o.held.mbuf == nullptr;
+}
+
+bool send_done(Worker &w, Channel &c, const Answer &a)
+{
+    const protocol::Done done{static_cast<uint32_t>(a.status), 0, a.value};
+    return send_copy(w, c.tx_word, protocol::op_done, a.request, &done, sizeof(done)) == 0;
+}
+
+/// @return true: the answer has gone
+bool send_answer(Worker &w, Channel &c, Owner &o, Answer &a, uint32_t &turn)
+{
+    while (a.kind == Answer::Kind::read && a.left != 0) {
+        if (!send_read_data(w, c, o, a, turn))
+            return false;
+    }
+    a.kind = Answer::Kind::done;
+    return send_done(w, c, a);
+}
+
+} // namespace
+
+bool owner_receive(Worker &w, Channel &c, uint32_t op, uint32_t number, const rte_mbuf *m)
+{
+    Owner *o = owner_of(c);
+    Request q;
+    if (o == nullptr || c.close_seen || number != o->next_request ||
+        o->next_request - o->answered >= protocol::requests_max ||
+        !payload_read(m, &q, sizeof(q)) || !is_sound(op, q, m->pkt_len))
+        return false;
+    Answer &a = o->answers[number % protocol::requests_max];
+    a = {};
+    a.request = number;
+    ++o->next_request;
+    carry_out(w, c, op, q, m, o->run, a);
+    return true;
+}
+
+bool owner_flush(Worker &w, Channel &c)
+{
+    Owner *o = c.one_sided.owner;
+    if (o == nullptr)
+        return true;
+    if (!send_held(w, c, o->held))
+        return false;
+    // Where nobody else waits it may have all there is.
+    uint32_t turn = w.operating.empty() ? w.reads_left : std::min(w.reads_left, reads_a_turn);
+    while (o->answered != o->next_request) {
+        Answer &a = o->answers[o->answered % protocol::requests_max];
+        if (a.kind == Answer::Kind::imm && !tell_imm(c, a))
+            return false;
+        if (o->answered == o->next_request)
+            return true; // a callback has reset the channel
+        if (!send_answer(w, c, *o, a, turn))
+            return false;
+        ++o->answered;
+    }
+    return true;
+}
+
+} // namespace ntbmsg

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Section 5 of doc/channel-protocol.md: requests for one-sided operations and their answers. The
+// operations themselves are numbered in protocol.hpp.
+#ifndef NTBMSG_WIRE_ONE_SIDED_HPP
+#define NTBMSG_WIRE_ONE_SIDED_HPP
+
+#include <cstdint>
+#include <type_traits>
+
+namespace ntbmsg::protocol
+{
+
+/// Numbers of the operations. Those up to op_probe are requests and begin with a Request.
+enum OneSidedOp : uint8_t {
+    op_write = 16,
+    op_write_imm = 17,
+    op_notify = 18,  ///< what was stored directly before it has arrived, and here is the word of it
+    op_confirm = 19, ///< the same without a word
+    op_read = 20,
+    op_fetch_add = 21,
+    op_compare_swap = 22,
+    op_probe = 23,
+    op_read_data = 24,
+    op_done = 25,
+};
+inline constexpr uint8_t one_sided_first = op_write, one_sided_last = op_done;
+
+/// Begins the payload of every request.
+struct Request {
+    uint64_t key;    ///< of the region
+    uint64_t offset; ///< in it
+    uint64_t bytes;  ///< written or wanted; FETCH_ADD: addend; COMPARE_SWAP: the new value
+    uint64_t extra;  ///< the caller's word; COMPARE_SWAP: to compare with; PROBE: what was stored
+};
+static_assert(sizeof(Request) == 32 && std::is_trivially_copyable_v<Request>);
+
+/// `extra` of WRITE_IMM and NOTIFY: the caller's word, and how many bytes the whole write has where
+/// more than one WRITE carries it; 0: this message alone.
+constexpr uint64_t word_and_bytes(uint32_t word, uint32_t bytes)
+{
+    return word | uint64_t{bytes} << 32;
+}
+constexpr uint32_t word_of(uint64_t extra)
+{
+    return static_cast<uint32_t>(extra);
+}
+constexpr uint32_t whole_bytes_of(uint64_t extra)
+{
+    return static_cast<uint32_t>(extra >> 32);
+}
+
+/// What became of a request.
+enum class Status : uint32_t {
+    done = 0,
+    no_key = 1,    ///< no such region (any more)
+    no_right = 2,  ///< it has not that right, or nobody to be told of a word
+    outside = 3,   ///< of the region, or not aligned
+    not_there = 4, ///< PROBE: the word has not arrived
+};
+
+/// The payload of DONE.
+struct Done {
+    uint32_t status;
+    uint32_t reserved; ///< 0
+    uint64_t value;    ///< atomics: what was there before
+};
+static_assert(sizeof(Done) == 16 && std::is_trivially_copyable_v<Done>);
+
+/// Most data of one WRITE or READ_DATA message; less where the receiver takes shorter ones.
+inline constexpr uint32_t chunk_bytes = 16384 - sizeof(Request);
+
+/// A direct region ends with a line that only the library uses: the peer stores a word into it and
+/// asks whether it has arrived.
+inline constexpr uint32_t probe_bytes = 64;
+
+/// How many requests of the peer are kept at a time on one channel.
+inline constexpr uint32_t requests_max = 256;
+
+/// What names a region, ntbmsg_region_token.
+struct Token {
+    uint64_t key;
+    uint64_t bytes;
+    uint64_t window; ///< where a direct region begins in its owner's window, for now
+    uint32_t rights;
+    uint32_t direct;   ///< 0 or 1
+    uint64_t reserved; ///< 0
+};
+static_assert(sizeof(Token) == 40 && std::is_trivially_copyable_v<Token>);
+
+} // namespace ntbmsg::protocol
+
+#endif
