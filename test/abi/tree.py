@@ -53,7 +53,7 @@ MIRRORED = {
     'bench': 'test/unit/bench',
 }
 # The one part of the driver that knows the twin.
-TWIN_USERS = re.compile(r'^drivers/raw/plx_ntb/pmd_vdev[^/]*$')
+TWIN_USERS = re.compile(r'^drivers/raw/plx_ntb/bus/vdev[^/]*$')
 
 
 def layer_of(path):

@@ -19,12 +19,12 @@ CLEAN = {
     'drivers/raw/plx_ntb/hw/chip.cpp': '#include "regs.hpp"\n// as rte_read32() does\n',
     'drivers/raw/plx_ntb/queue/queue.hpp': '#include <rte_mbuf.h>\n',
     'drivers/raw/plx_ntb/rte_pmd_plx_ntb.h': '#include <rte_compat.h>\n',
-    'drivers/raw/plx_ntb/pmd_vdev.cpp': '#include "twin.hpp"\n#include <bus_vdev_driver.h>\n',
+    'drivers/raw/plx_ntb/bus/vdev.cpp': '#include "twin.hpp"\n#include <bus_vdev_driver.h>\n',
     'twin/twin.hpp': '#include "regs.hpp"\n',
     'lib/ntbmsg/ntbmsg.h': '#include <stdint.h>\n',
     'apps/echo/main.cpp': '#include <ntbmsg.h>\n#include "options.hpp"\n',
     'apps/echo/options.hpp': '',
-    'test/unit/hw/chip_test.cpp': '#include "twin.hpp"\n#include <gtest/gtest.h>\n',
+    'test/unit/driver/hw/chip_test.cpp': '#include "twin.hpp"\n#include <gtest/gtest.h>\n',
 }
 
 
@@ -51,7 +51,7 @@ class Tree(unittest.TestCase):
         self.expect('drivers/raw/plx_ntb/hw/facts/x.hpp', '#include "twin.hpp"\n', 'of twin')
         self.expect('twin/x.cpp', '#include "plx_ntb/hw/chip.hpp"\n', 'of ' + tree.HW)
         self.expect('drivers/raw/plx_ntb/queue/x.cpp', '#include <ntbmsg.h>\n', 'of public')
-        self.expect('drivers/raw/plx_ntb/link.cpp', '#include "twin.hpp"\n', 'of twin')
+        self.expect('drivers/raw/plx_ntb/link/link.cpp', '#include "twin.hpp"\n', 'of twin')
         self.expect('lib/ntbmsg/src/x.cpp', '#include "queue/queue.hpp"\n', 'queue')
         self.expect('apps/echo/x.cpp', '#include <twin.hpp>\n', 'of twin')
 

@@ -17,7 +17,7 @@
 #include <array>
 #include <string>
 
-#include <eal_memory.hpp>
+#include "bus/eal_memory.hpp"
 #include <twin.hpp>
 
 namespace test

@@ -4,7 +4,7 @@
 #ifndef TEST_SUPPORT_RECORDING_REG_IO_HPP
 #define TEST_SUPPORT_RECORDING_REG_IO_HPP
 
-#include "plx_reg_io.hpp"
+#include "hw/reg_io.hpp"
 
 #include <cstdint>
 #include <map>

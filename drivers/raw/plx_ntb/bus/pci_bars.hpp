@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Whether the BARs of an NT endpoint are such that the driver can use them. No EAL: pure checks.
+#ifndef PLX_NTB_BUS_PCI_BARS_HPP
+#define PLX_NTB_BUS_PCI_BARS_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace plx::pmd
+{
+
+inline constexpr unsigned csr_bar = 0;    ///< the chip's registers
+inline constexpr unsigned data_bar = 2;   ///< window into the peer's memory
+inline constexpr unsigned shared_bar = 4; ///< the peer's registers at its start, then memory
+
+/// A memory BAR as the system set it up.
+struct PciBar {
+    uint64_t bus = 0;          ///< physical address; 0: the firmware assigned none
+    uint64_t bytes = 0;        ///< 0: absent
+    std::byte *addr = nullptr; ///< where this process sees it
+    bool is_64bit = false;
+    bool prefetchable = false;
+};
+
+struct PciBars {
+    PciBar csr, data, shared;
+};
+
+/// One sentence for the user: which BAR, what it is, what was expected, what mends it.
+struct BarFault {
+    char text[240] = "";
+};
+
+/// Reads type bits from the BAR register of the configuration space.
+constexpr void set_type(PciBar *bar, uint32_t bar_register)
+{
+    bar->is_64bit = (bar_register & 6) == 4;
+    bar->prefetchable = (bar_register & 8) != 0;
+}
+
+/// @return whether the driver can work with them; else *fault names the first that will not do
+bool check_bars(const PciBars &bars, BarFault *fault);
+
+/// DMA engines of the chip address 48 bits (SDK: R).
+constexpr bool dma_reaches(const PciBar &bar)
+{
+    return bar.bytes != 0 && bar.bus < uint64_t{1} << 48 &&
+           bar.bytes <= (uint64_t{1} << 48) - bar.bus;
+}
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the system shows of an NT endpoint behind EAL's PCI bus: who lends it, where its BARs are,
+// how they are mapped.
+#ifndef PLX_NTB_BUS_PCI_VIEW_HPP
+#define PLX_NTB_BUS_PCI_VIEW_HPP
+
+#include "bus/pci_bars.hpp"
+#include "bus/pci_mapping.hpp"
+
+struct rte_pci_device;
+
+namespace plx::pmd
+{
+
+struct PciView {
+    PciBars bars;
+    BarMapping csr, data, shared;
+};
+
+Lender pci_lender(const rte_pci_device &pci);
+/// The name of the kernel driver that holds the function. @return @p name
+const char *pci_kernel_driver(const rte_pci_device &pci, char *name, size_t size);
+/// Of a function that EAL has mapped.
+PciView pci_look(const rte_pci_device &pci);
+
+} // namespace plx::pmd
+
+#endif

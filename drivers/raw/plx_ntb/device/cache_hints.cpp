@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/cache_hints.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace plx::pmd
+{
+
+const char *drain_name(queue::Drain drain)
+{
+    switch (drain) {
+    case queue::Drain::none:
+        return "none";
+    case queue::Drain::clwb:
+        return "clwb";
+    case queue::Drain::clflushopt:
+        return "clflushopt";
+    case queue::Drain::cldemote:
+        return "cldemote";
+    }
+    return "?";
+}
+
+void describe(const queue::DrainReport &report, char *out, size_t size)
+{
+    const char *name = drain_name(static_cast<queue::Drain>(report.in_force));
+    if (!drain_chosen(report)) {
+        std::snprintf(out, size, "%s, not tried", name);
+        return;
+    }
+    constexpr auto scale = static_cast<double>(queue::drain_scale);
+    char costs[drain_text_bytes] = "";
+    size_t used = 0;
+    for (unsigned i = 1; i < queue::drain_count && used < sizeof(costs); ++i)
+        if (report.relative[i] != 0)
+            used +=
+                static_cast<size_t>(std::snprintf(costs + used, sizeof(costs) - used, ", x%.2f %s",
+                                                  static_cast<double>(report.relative[i]) / scale,
+                                                  drain_name(static_cast<queue::Drain>(i))));
+    std::snprintf(out, size, "%s; none %.1f cycles/line%s, %" PRIu64 " rounds", name,
+                  static_cast<double>(report.none_cost) / scale, costs, report.rounds);
+}
+
+} // namespace plx::pmd

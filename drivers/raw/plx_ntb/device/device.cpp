@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The control side of a device: life from probe to close. What link life asks of it is in
+// device_link.cpp, memory and pools in device_memory.cpp.
+#include "device/device.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <rte_cycles.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_rawdev_pmd.h>
+
+#include "sync/log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+/// How often stop() asks again for a queue that is inside a burst: bounded, and long past any
+/// burst.
+constexpr unsigned stop_attempts = 10'000;
+/// How often it asks a chip that does not answer: it may, when the twin has found memory.
+constexpr unsigned chip_attempts = 200;
+
+queue::Drain pick_drain(DrainChoice choice)
+{
+    switch (choice) {
+    case DrainChoice::automatic: // until a receiver has chosen
+    case DrainChoice::none:
+        return queue::Drain::none;
+    case DrainChoice::clwb:
+        return queue::Drain::clwb;
+    case DrainChoice::clflushopt:
+        return queue::Drain::clflushopt;
+    case DrainChoice::cldemote:
+        return queue::Drain::cldemote;
+    }
+    return queue::Drain::none;
+}
+
+queue::Policy pick_policy(MemoryPolicy choice, bool write_combining)
+{
+    if (choice == MemoryPolicy::automatic)
+        return write_combining ? queue::Policy::write_combining : queue::Policy::plain;
+    return choice == MemoryPolicy::plain ? queue::Policy::plain : queue::Policy::write_combining;
+}
+
+} // namespace
+
+const char *topology_name(const hw::Chip &chip)
+{
+    if (!chip.shared())
+        return "back to back";
+    return chip.identity().side == facts::Side::virt ? "root port beyond the link"
+                                                     : "on the link side";
+}
+
+/// Whether EAL has seen CPUs on a NUMA node.
+bool has_node(int node)
+{
+    for (unsigned i = 0; i < rte_socket_count(); ++i)
+        if (rte_socket_id_by_idx(i) == node)
+            return true;
+    return false;
+}
+
+Device::Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options)
+    : raw_(raw), platform_(platform), options_(options), geometry_(options.geometry), link_(*this),
+      lending_(name_, chip_, platform_, link_),
+      sleepers_(chip_, platform_, queues_, {options.recheck_us, options.spin_us}, control_,
+                recheck_job)
+{
+    control_.set_job(tick_job, on_tick, this);
+    control_.set_job(recheck_job, Sleepers::check_again, &sleepers_);
+    std::snprintf(name_, sizeof(name_), "%s", name);
+}
+
+uint16_t Device::id() const
+{
+    return raw_->dev_id;
+}
+
+int Device::probe()
+{
+    node_ = options_.node >= 0 ? options_.node : platform_.node;
+    if (options_.node >= 0 && !has_node(options_.node)) {
+        PLX_INIT_LOG(ERR, "%s: devarg numa=%d: this machine has no such NUMA node\n", name_,
+                     options_.node);
+        return -EINVAL;
+    }
+    ops_ = queue::select_ops(pick_policy(options_.memory, platform_.write_combining));
+    drain_ = pick_drain(options_.drain);
+    if (!queue::drain_supported(drain_)) {
+        PLX_INIT_LOG(ERR,
+                     "%s: this CPU has no instruction for the drain hint that was asked for: "
+                     "expected drain=auto or none\n",
+                     name_);
+        return -ENOTSUP;
+    }
+
+    // The function takes no part in the match: one entry does for all engines of a device.
+    uint16_t requesters[facts::dma_function_count];
+    unsigned requester_count = 0;
+    for (unsigned i = 0; i < platform_.dma_channels; ++i) {
+        const auto id = static_cast<uint16_t>(platform_.dma_requesters[i] & 0xFFF8);
+        if (std::find(requesters, requesters + requester_count, id) == requesters + requester_count)
+            requesters[requester_count++] = id;
+    }
+    hw::Refusal why;
+    const hw::ChipConfig config{.topology = options_.topology,
+                                .bar2_bytes = platform_.window_bytes,
+                                .bar4_bytes = platform_.shared_bytes,
+                                .requesters = requesters,
+                                .requester_count = requester_count};
+    int rc = chip_.open(platform_.own, config, &why);
+    if (rc != 0) {
+        PLX_INIT_LOG(ERR, "%s: this chip cannot be driven: %s (found 0x%" PRIx64 ")\n", name_,
+                     why.what, why.found);
+        return rc;
+    }
+    if (chip_.shared() && options_.peer_csr == PeerCsr::closed) {
+        PLX_INIT_LOG(ERR,
+                     "%s: peer_csr=closed: expected open, for both hosts have the registers of the "
+                     "one chip behind BAR0\n",
+                     name_);
+        return -ENOTSUP;
+    }
+    rc = take_over();
+    if (rc != 0) {
+        PLX_INIT_LOG(ERR, "%s: the chip stopped answering while it was taken over\n", name_);
+        return rc;
+    }
+    const hw::Identity &id = chip_.identity();
+    PLX_INIT_LOG(INFO,
+                 "%s: PEX %04x rev %02x, NT%u, %s, %s, window %" PRIu64 " MiB, A-LUT %u, %s\n",
+                 name_, id.part, id.revision, id.nt, topology_name(chip_), platform_.ops->name,
+                 platform_.window_bytes >> 20, id.alut_entries, ops_->name);
+    rc = lending_.open(options_.window);
+    if (rc != 0)
+        return rc;
+    if (options_.service != 0) {
+        rc = sleep_service_register(*this, &service_id_);
+        if (rc != 0)
+            return rc;
+        has_service_ = true;
+    }
+    return dma_.open(name_, raw_->device, platform_,
+                     hw::dma_shares(platform_.own, chip_.identity()), options_.dma,
+                     options_.dmadevs);
+}
+
+int Device::configure(const rte_pmd_plx_ntb_config &config)
+{
+    if (closed_)
+        return -ENODEV;
+    if (started_)
+        return -EBUSY;
+    Geometry geometry;
+    int rc = apply_config(name_, options_.geometry, config, &geometry);
+    if (rc == 0)
+        rc = lending_.fit(plan_block(geometry).block_bytes);
+    if (rc != 0)
+        return rc;
+    for (uint16_t q = static_cast<uint16_t>(geometry.queues); q < queues_ready_; ++q)
+        queue_release(q);
+    geometry_ = geometry;
+    queues_ready_ = static_cast<uint16_t>(geometry.queues);
+    configured_ = true;
+    return 0;
+}
+
+int Device::set_default(const rte_pmd_plx_ntb_config &config)
+{
+    if (started_)
+        return -EBUSY;
+    Geometry checked;
+    const int rc = apply_config(name_, options_.geometry, config, &checked);
+    if (rc == 0 && config.ring_lines != 0)
+        options_.geometry.ring_lines = config.ring_lines;
+    if (rc == 0 && config.queues != 0)
+        options_.geometry.queues = config.queues;
+    return rc;
+}
+
+int Device::set_copy_mode(CopyMode mode)
+{
+    if (started_)
+        return -EBUSY;
+    options_.copy.mode = mode;
+    return 0;
+}
+
+int Device::queue_setup(uint16_t index, rte_mempool *pool)
+{
+    if (started_)
+        return -EBUSY;
+    QueuePair *qp = queue(index);
+    if (qp == nullptr)
+        return -EINVAL;
+    if (qp->tx.state == nullptr && make_queue_state(*qp) != 0) {
+        queue_release(index);
+        PLX_INIT_LOG(ERR, "%s: no memory for queue %u on node %d\n", name_, index, node_);
+        return -ENOMEM;
+    }
+    if (const int rc = sleepers_.setup(index); rc != 0) {
+        queue_release(index);
+        PLX_INIT_LOG(ERR, "%s: no event descriptor for queue %u: %s\n", name_, index,
+                     strerror(-rc));
+        return rc;
+    }
+    qp->given_pool = pool;
+    qp->set_up = true;
+    return 0;
+}
+
+int Device::make_queue_state(QueuePair &qp)
+{
+    const int socket = node_ >= 0 ? node_ : static_cast<int>(rte_socket_id());
+    qp.tx.burst = ops_->tx_burst;
+    qp.tx.state = static_cast<queue::Tx *>(
+        rte_zmalloc_socket("plx_tx", queue::tx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+    if (options_.rx == RxMode::stable) {
+        qp.stable = StableRx::create(ops_->rx_burst, socket);
+        qp.rx.burst = StableRx::burst;
+        qp.rx.state = qp.stable != nullptr ? qp.stable->state() : nullptr;
+    } else {
+        qp.rx.burst = ops_->rx_burst;
+        qp.rx.state = static_cast<queue::Rx *>(
+            rte_zmalloc_socket("plx_rx", queue::rx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+    }
+    return qp.tx.state != nullptr && qp.rx.state != nullptr ? 0 : -ENOMEM;
+}
+
+int Device::queue_release(uint16_t index)
+{
+    QueuePair *qp = queue(index);
+    if (qp == nullptr)
+        return -EINVAL;
+    if (started_)
+        return -EBUSY;
+    const ControlLock locked(*this);
+    sleepers_.release(index);
+    rte_free(qp->tx.state);
+    if (qp->stable == nullptr)
+        rte_free(qp->rx.state);
+    StableRx::destroy(qp->stable);
+    qp->stable = nullptr;
+    qp->tx.state = nullptr;
+    qp->rx.state = nullptr;
+    qp->tx.inlined.reset();
+    qp->rx.inlined.reset();
+    qp->given_pool = nullptr;
+    qp->set_up = false;
+    return 0;
+}
+
+int Device::start()
+{
+    if (!configured_) {
+        PLX_INIT_LOG(ERR, "%s: not configured\n", name_);
+        return -EINVAL;
+    }
+    for (unsigned q = 0; q < queues_ready_; ++q) {
+        if (!queues_[q].set_up) {
+            PLX_INIT_LOG(ERR, "%s: queue %u is not set up\n", name_, q);
+            return -EINVAL;
+        }
+    }
+    if (started_)
+        return 0;
+    stop(); // the last one may have been in vain
+    if (link_.state() != LinkState::stopped)
+        return -EBUSY;
+    if (node_ < 0)
+        node_ = static_cast<int>(rte_socket_id());
+    int rc = find_engines();
+    if (rc == 0)
+        rc = make_block();
+    if (rc == 0)
+        rc = make_inline_pools();
+    if (rc == 0)
+        rc = make_stable_pool();
+    if (rc == 0)
+        rc = copy_.make_staging(name_, node_);
+    if (rc != 0)
+        return rc;
+
+    wire::Hello own{};
+    own.block_bytes = block_.bytes;
+    own.qp_count = geometry_.queues;
+    own.ring_lines = geometry_.ring_lines;
+    own.posted_lines = geometry_.posted_lines;
+    own.buf_bytes = geometry_.buf_bytes;
+    own.buf_begin = plan_.buf_begin;
+    own.buf_end = plan_.buf_end;
+    own.max_message = max_message();
+    own.heartbeat_us = beat_us;
+    own.features =
+        sleepers_.start(name_, options_.interrupts != 0 && options_.peer_csr == PeerCsr::open);
+    const LinkTimes times{.silent_us = options_.heartbeat_ms * 1000,
+                          .lost_us = options_.lost_ms * 1000,
+                          .beat_us = beat_us};
+    lock();
+    std::memset(block_.base, 0, wire::page_bytes); // nobody's hello: the window is not open yet
+    rc = link_.start(own, platform_.window_bytes, times);
+    started_ = rc == 0;
+    unlock();
+    if (rc != 0) {
+        sleepers_.stop();
+        PLX_INIT_LOG(ERR, "%s: the window could not be opened: %s\n", name_, strerror(-rc));
+        return rc;
+    }
+    platform_.ops->watch_peer(platform_.ctx, on_peer_change, this);
+    char thread_name[16];
+    std::snprintf(thread_name, sizeof(thread_name), "plx-ctrl-%u", id());
+    control_.call(tick_job);
+    rc = control_.start(thread_name);
+    if (rc == 0)
+        return 0;
+    PLX_INIT_LOG(ERR, "%s: EAL starts no control thread: %s\n", name_, strerror(-rc));
+    stop();
+    return rc;
+}
+
+/// Queue pairs get channels from the first on, and keep them for the life of the device.
+int Device::find_engines()
+{
+    if (options_.copy.mode == CopyMode::cpu)
+        return 0;
+    const unsigned wanted = std::min<unsigned>(dma_.engines(), queues_ready_);
+    for (; engines_seen_ < wanted; ++engines_seen_)
+        if (const queue::Engine *engine = dma_.engine(engines_seen_); engine != nullptr)
+            copy_.add_engine(*engine);
+    if (options_.copy.mode == CopyMode::automatic || copy_.engines() != 0)
+        return 0;
+    PLX_INIT_LOG(ERR, "%s: copy=dma: there is no DMA channel for queue pairs: %s\n", name_,
+                 options_.dma == 0 ? "dma=0" : dma_.why_few());
+    return -ENOTSUP;
+}
+
+uint32_t Device::max_message() const
+{
+    if (geometry_.max_message != 0)
+        return geometry_.max_message;
+    const uint64_t held = uint64_t{always_posted(geometry_.posted)} * geometry_.buf_bytes;
+    return static_cast<uint32_t>(std::min<uint64_t>(held, wire::message_max));
+}
+
+void Device::stop()
+{
+    if (started_) {
+        platform_.ops->watch_peer(platform_.ctx, nullptr, nullptr);
+        started_ = false; // a tick that has not begun does nothing
+        control_.stop();
+        sleepers_.stop();
+    }
+    unsigned unanswered = 0;
+    for (unsigned i = 0; i < stop_attempts && unanswered < chip_attempts; ++i) {
+        if (try_stop())
+            return;
+        unanswered += chip_silent_ ? 1 : 0;
+        rte_delay_us_sleep(retry_us);
+    }
+    PLX_LOG(ERR, "%s: the peer's access could not be taken away, its memory is kept: %s\n", name_,
+            chip_silent_ ? "the chip does not answer" : "a queue is inside a burst");
+}
+
+bool Device::try_stop()
+{
+    const ControlLock locked(*this);
+    return link_.stop();
+}
+
+int Device::close()
+{
+    if (closed_)
+        return 0;
+    if (dma_.busy_dmadevs() != 0) {
+        PLX_LOG(ERR, "%s: a dmadev of it is started: stop it, then close again\n", name_);
+        return -EBUSY;
+    }
+    stop();
+    const bool fenced = link_.state() == LinkState::stopped;
+    if (!fenced && inside_burst())
+        return -EBUSY;
+    if (!pools_home()) {
+        PLX_LOG(ERR, "%s: mbufs of its pools are still held: free them, then close again\n", name_);
+        return -EBUSY;
+    }
+    close_queues(); // after a stop in vain: what is posted comes home to a pool that ends here
+    // Memory that the peer may still reach is nobody else's, ever: it is not given back then.
+    if (fenced) {
+        lending_.drop();
+        drop_block();
+        copy_.drop();
+    }
+    drop_window_pool();
+    drop_private_pools();
+    if (has_service_)
+        sleep_service_unregister(service_id_);
+    has_service_ = false;
+    for (uint16_t q = 0; q < queues_ready_; ++q)
+        queue_release(q);
+    queues_ready_ = 0;
+    configured_ = false;
+    dma_.close();
+    chip_.shut_down(true);
+    platform_.ops->detach(platform_.ctx);
+    closed_ = true;
+    return 0;
+}
+
+/// Whether a burst still uses what a stop in vain left open.
+bool Device::inside_burst() const
+{
+    return std::any_of(queues_, queues_ + queues_open_, [](const QueuePair &qp) {
+        return !qp.tx.gate.quiet() || !qp.rx.gate.quiet();
+    });
+}
+
+} // namespace plx::pmd

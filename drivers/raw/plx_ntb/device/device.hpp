@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A device: one end of a bridge. The burst path touches its queue halves only; everything else is
+// control.
+#ifndef PLX_NTB_DEVICE_DEVICE_HPP
+#define PLX_NTB_DEVICE_DEVICE_HPP
+
+#include <array>
+#include <atomic>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+
+#include <pthread.h>
+
+#include "device/options.hpp"
+#include "device/rest_count.hpp"
+#include "device/sleepers.hpp"
+#include "device/stable_rx.hpp"
+#include "dma/copy_paths.hpp"
+#include "dma/ports.hpp"
+#include "hw/chip.hpp"
+#include "link/link.hpp"
+#include "platform/platform.hpp"
+#include "queue/queue.hpp"
+#include "rte_pmd_plx_ntb.h"
+#include "sync/control_thread.hpp"
+#include "sync/gate.hpp"
+#include "window/exposed_memory.hpp"
+
+struct rte_device;
+struct rte_mempool;
+struct rte_rawdev;
+struct rte_rawdev_xstats_name;
+
+namespace plx::pmd
+{
+
+/// Between two control ticks of a connected device, and between two heartbeats.
+inline constexpr unsigned beat_us = 10'000;
+/// Between two looks at a queue that is inside a burst.
+inline constexpr unsigned retry_us = 200;
+
+/// The halves of a queue pair. What a burst needs comes first; `note` is set by the lcore when it
+/// is first seen in a generation and read by the control thread.
+template <class State, class Burst>
+struct Half {
+    Gate gate;
+    State *state = nullptr;
+    Burst burst = nullptr;
+    uint32_t seen = 0;               ///< lcore's own: word of the gate it has taken notice of
+    std::atomic<int> lcore_node{-2}; ///< NUMA node of the lcore; -2: not seen
+    std::atomic<pthread_t> thread{}; ///< of the lcore in this generation; 0: not seen
+    std::atomic<bool> broken{false}; ///< the peer broke the protocol on this half
+    bool warned = false;             ///< control's own
+    RestCount inlined;               ///< messages inside the ring; under the device's lock
+};
+struct RxHalf;
+struct TxHalf : Half<queue::Tx, queue::TxBurst> {
+    Doorbell doorbell; ///< of a receiver that sleeps
+    std::atomic<uint64_t> *rings = nullptr;
+    queue::TxHeld held; ///< control's own: as it was at the last tick
+    RxHalf *rx = nullptr;
+};
+struct RxHalf : Half<queue::Rx, queue::RxBurst> {
+    TxHalf *tx = nullptr;
+};
+
+struct QueuePair {
+    QueuePair()
+    {
+        tx.rx = &rx;
+        rx.tx = &tx;
+    }
+    TxHalf tx;
+    RxHalf rx;
+    rte_mempool *given_pool = nullptr; ///< the user's
+    rte_mempool *own_pool = nullptr;   ///< made by us where the user gave none
+    bool set_up = false;
+    StableRx *stable = nullptr; ///< of rx=stable; holds rx.state
+    QueueSleep sleep;
+    queue::DrainReport drain_told = {}; ///< control's own: what the log knows of
+
+    rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
+};
+
+/// Times a device went through the stations of link life.
+struct LinkCounts {
+    std::atomic<uint64_t> connects{0}, losses{0}, silences{0}, refusals{0}, fences{0};
+};
+
+class Device final : private LinkPort
+{
+public:
+    Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options);
+    ~Device() = default;
+    Device(const Device &) = delete;
+    Device &operator=(const Device &) = delete;
+
+    /// Finds out what chip it is and takes it over. @return 0 or negative errno, logged
+    int probe();
+    int configure(const rte_pmd_plx_ntb_config &config);
+    /// Changes what later configure calls leave open. @return 0, -EBUSY while started, -EINVAL
+    int set_default(const rte_pmd_plx_ntb_config &config);
+    /// How messages are to be copied from the next start on. @return 0, or -EBUSY: it is started
+    int set_copy_mode(CopyMode mode);
+    int queue_setup(uint16_t queue, rte_mempool *pool);
+    int queue_release(uint16_t queue);
+    int start();
+    void stop();
+    int close();
+
+    uint16_t id() const;
+    const char *name() const { return name_; }
+    const Geometry &geometry() const { return geometry_; }
+    uint32_t max_message() const; ///< bytes this side takes
+    const Options &options() const { return options_; }
+    const Platform &platform() const { return platform_; }
+    hw::Chip &chip() { return chip_; }
+    DmaPorts &dma() { return dma_; }
+    QueuePair *queue(uint16_t index) { return index < queues_ready_ ? &queues_[index] : nullptr; }
+    uint16_t queue_count() const { return queues_ready_; }
+    bool started() const { return started_; }
+    /// Closed: the chip must not be touched any more, all else stays valid until it is destroyed.
+    bool closed() const { return closed_; }
+    int node() const { return node_; }
+    const WindowMemory &block() const { return block_; }
+    Lending &lending() { return lending_; }
+    rte_mempool *window_pool() const { return window_pool_; }
+    const queue::Ops *ops() const { return ops_; }
+    /// What the receiver of a queue does with drained lines, or will begin with.
+    queue::DrainReport drain_report(uint16_t queue);
+    LinkCounts &counts() { return counts_; }
+    Sleepers &sleepers() { return sleepers_; }
+    /// How messages are copied since the last connection.
+    CopyChoice copy_choice();
+
+    void link_info(rte_pmd_plx_ntb_link *out);
+    void set_callback(rte_pmd_plx_ntb_event_fn fn, void *arg);
+    /// Locks the control side against the control thread, and statistics against the end of a
+    /// queue.
+    void lock() { pthread_mutex_lock(&mutex_); }
+    void unlock() { pthread_mutex_unlock(&mutex_); }
+
+private:
+    // LinkPort
+    uint64_t now_us() override;
+    uint64_t random() override;
+    bool way_open(const char **why) override;
+    int open_window() override;
+    bool quiesce() override;
+    bool fence() override;
+    void prepare_rings(uint64_t seed) override;
+    int open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t peer_seed) override;
+    wire::Hello read_hello() override;
+    uint64_t read_heartbeat() override;
+    void write_hello(const wire::Hello &hello) override;
+    void write_heartbeat(uint64_t word) override;
+    void report(LinkEvent event) override;
+    void explain(const char *why) override;
+
+    enum Job : unsigned { tick_job, recheck_job };
+    static unsigned on_tick(void *arg);
+    static void on_peer_change(void *arg);
+    unsigned tick(); ///< @return microseconds to the next one; 0: stopped, none
+    void watch_queues();
+    void watch_drain(unsigned index);
+    int take_over();
+    bool try_stop();
+    template <class H>
+    void watch_half(H &half, const char *direction, unsigned index);
+    void free_held(TxHalf &half);
+    unsigned next_tick_us() const;
+
+    int make_block();
+    int fit_block();
+    int make_window_pool();
+    int make_inline_pools();
+    int make_stable_pool();
+    int make_queue_state(QueuePair &qp);
+    bool pools_home() const;
+    bool inside_burst() const;
+    void drop_window_pool();
+    void drop_block();
+    void drop_private_pools();
+    void close_queues();
+    int find_engines();
+    void shut_registers();
+    void choose_copy(unsigned queues);
+    queue::TxSetup tx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
+                            uint64_t peer_seed) const;
+    queue::RxSetup rx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
+                            uint64_t peer_seed) const;
+
+    rte_rawdev *raw_;
+    char name_[64];
+    Platform platform_;
+    Options options_;
+    Geometry geometry_;
+    hw::Chip chip_;
+    DmaPorts dma_;
+    Link link_;
+    Lending lending_;
+    const queue::Ops *ops_ = nullptr;
+    queue::Drain drain_ = queue::Drain::none;
+    QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
+    uint16_t queues_ready_ = 0; ///< as configured
+    unsigned queues_open_ = 0;  ///< with the peer of now
+    Sleepers sleepers_;
+    uint32_t service_id_ = 0;
+    bool has_service_ = false;
+    WindowMemory block_;
+    Geometry block_geometry_; ///< what block_ and the pools were made for
+    BlockPlan plan_{};
+    rte_mempool *window_pool_ = nullptr;
+    rte_mempool *stable_pool_ = nullptr; ///< of rx=stable
+    CopyPaths copy_;
+    unsigned engines_seen_ = 0; ///< channels of dma_ that copy_ was told of, or that are of no use
+    int node_ = -1;
+    bool configured_ = false;
+    bool closed_ = false;
+    bool chip_silent_ = false; ///< it did not answer in the last tick
+    std::atomic<bool> started_{false};
+    pthread_mutex_t mutex_ =
+        PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; ///< callbacks may ask for the link
+    rte_pmd_plx_ntb_event_fn event_fn_ = nullptr;
+    void *event_arg_ = nullptr;
+    LinkCounts counts_;
+    ControlThread control_; ///< the last one: ends before what it uses
+};
+
+/// Where the chip stands, for a log line.
+const char *topology_name(const hw::Chip &chip);
+
+/// The device's lock for the length of a scope.
+class ControlLock
+{
+public:
+    explicit ControlLock(Device &device) : device_(device) { device_.lock(); }
+    ~ControlLock() { device_.unlock(); }
+    ControlLock(const ControlLock &) = delete;
+    ControlLock &operator=(const ControlLock &) = delete;
+
+private:
+    Device &device_;
+};
+
+/// The device of a rawdev that is known to be ours.
+Device *device_of(const rte_rawdev *raw);
+/// The device behind a rawdev id; NULL when there is none or it is not ours.
+Device *device_of(uint16_t dev_id);
+/// The device of that name; NULL when there is none.
+Device *device_named(const char *name);
+/// Makes a rawdev with a Device in it and probes the chip. Takes the platform over in any case.
+/// @return 0 or negative errno, logged
+int device_create(const char *name, const Platform &platform, const Options &options,
+                  rte_device *device);
+/// Stops, closes and releases it. @return 0; -ENODEV; -EBUSY mbufs of its pools are still held
+int device_destroy(const char *name);
+
+// pmd_sleep.cpp
+/// A service that looks after those who sleep on @p device. @return 0 or negative errno, logged
+int sleep_service_register(Device &device, uint32_t *id);
+void sleep_service_unregister(uint32_t id);
+// pmd_requester.cpp
+/// As rte_pmd_plx_ntb_requester_list().
+unsigned list_requesters(Device &device, rte_pmd_plx_ntb_requester *list, uint32_t n);
+/// "42:02.x"
+void requester_name(uint16_t id, char *text, size_t size);
+const char *requester_kind_name(rte_pmd_plx_ntb_requester_kind kind);
+// pmd_stats.cpp
+/// Messages inside the ring: never fewer than the last time. With the device locked; set up.
+uint64_t inline_messages(TxHalf &half);
+uint64_t inline_messages(RxHalf &half);
+int xstats_get(const rte_rawdev *, const unsigned ids[], uint64_t values[], unsigned n);
+int xstats_get_names(const rte_rawdev *, rte_rawdev_xstats_name *names, unsigned size);
+uint64_t xstats_get_by_name(const rte_rawdev *, const char *name, unsigned *id);
+int xstats_reset(rte_rawdev *, const uint32_t ids[], uint32_t n);
+// pmd_attr.cpp
+int attr_get(rte_rawdev *, const char *name, uint64_t *value);
+int attr_set(rte_rawdev *, const char *name, uint64_t value);
+int dump(rte_rawdev *, FILE *file);
+int selftest(uint16_t dev_id);
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/options.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <rte_kvargs.h>
+#include <rte_mbuf_core.h>
+
+#include "queue/wire.hpp"
+#include "sync/log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+struct Parse {
+    const char *device;
+    Options *options;
+};
+
+int bad_value(const Parse &parse, const char *key, const char *value, const char *expected)
+{
+    PLX_INIT_LOG(ERR, "%s: devarg %s=%s: expected %s\n", parse.device, key,
+                 value == nullptr ? "" : value, expected);
+    return -EINVAL;
+}
+
+bool to_number(const char *text, uint32_t low, uint32_t high, uint32_t *out)
+{
+    if (text == nullptr || text[0] < '0' || text[0] > '9')
+        return false;
+    char *end = nullptr;
+    errno = 0;
+    const unsigned long long value = std::strtoull(text, &end, 0);
+    if (errno != 0 || *end != '\0' || value < low || value > high)
+        return false;
+    *out = static_cast<uint32_t>(value);
+    return true;
+}
+
+/// A devarg that is a number in a range.
+struct NumberKey {
+    const char *key;
+    uint32_t Geometry::*in_geometry;
+    uint32_t Options::*in_options;
+    uint32_t low;
+    uint32_t high;
+    const char *expected;
+};
+
+constexpr uint32_t buf_bytes_limit = 65280; // with the headroom it has to fit rte_mbuf.buf_len
+
+constexpr NumberKey number_keys[] = {
+    {"queues", &Geometry::queues, nullptr, 1, wire::qp_count_max, "1 to 64"},
+    {"ring", &Geometry::ring_lines, nullptr, wire::ring_lines_min, wire::ring_lines_max,
+     "a power of two from 64 to 65536 (lines)"},
+    {"buffers", &Geometry::buffers, nullptr, 64, 1u << 20, "64 to 1048576"},
+    {"buf", &Geometry::buf_bytes, nullptr, wire::buf_bytes_min, buf_bytes_limit,
+     "64 to 65280 bytes, multiple of 64"},
+    {"posted", &Geometry::posted, nullptr, wire::posted_per_line, queue::posted_target_max,
+     "14 to 8190"},
+    {"inline", &Geometry::inline_max, nullptr, wire::head_payload_bytes, wire::inline_bytes_max,
+     "48 to 1024 bytes"},
+    {"max_message", &Geometry::max_message, nullptr, 1, wire::message_max, "1 to 16777215 bytes"},
+    {"heartbeat_ms", nullptr, &Options::heartbeat_ms, 20, 60000, "20 to 60000"},
+    {"lost_ms", nullptr, &Options::lost_ms, 30, 600000, "30 to 600000"},
+    {"nt", nullptr, &Options::nt, 0, facts::nt_count - 1, "0 or 1"},
+    {"dma_link", nullptr, &Options::dma_link, 0, facts::dma_function_count,
+     "0 to 4 (DMA channels)"},
+    {"dma", nullptr, &Options::dma, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
+    {"dmadev", nullptr, &Options::dmadevs, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
+    {"recheck_us", nullptr, &Options::recheck_us, 50, 1000000, "50 to 1000000 (microseconds)"},
+    {"spin_us", nullptr, &Options::spin_us, 0, 1000000, "0 to 1000000 (microseconds)"},
+    {"intr", nullptr, &Options::interrupts, 0, 1, "0 or 1"},
+    {"service", nullptr, &Options::service, 0, 1, "0 or 1"},
+    {"msi", nullptr, &Options::msi, 0, 1, "0 or 1"},
+};
+
+int on_number(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    for (const NumberKey &k : number_keys) {
+        if (std::strcmp(k.key, key) != 0)
+            continue;
+        uint32_t *out = k.in_geometry != nullptr ? &(parse.options->geometry.*k.in_geometry)
+                                                 : &(parse.options->*k.in_options);
+        if (!to_number(value, k.low, k.high, out))
+            return bad_value(parse, key, value, k.expected);
+    }
+    return 0;
+}
+
+int on_cable(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    const size_t size = sizeof(parse.options->cable);
+    const size_t length = value == nullptr ? 0 : strnlen(value, size);
+    if (length == 0 || length >= size)
+        return bad_value(parse, key, value, "a socket path of 1 to 107 bytes, or mem:<name>");
+    std::memcpy(parse.options->cable, value, length + 1);
+    return 0;
+}
+
+int on_numa(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    uint32_t node = 0;
+    if (!to_number(value, 0, RTE_MAX_NUMA_NODES - 1, &node))
+        return bad_value(parse, key, value, "a NUMA node");
+    parse.options->node = static_cast<int>(node);
+    return 0;
+}
+
+template <class E>
+struct Word {
+    const char *text;
+    E value;
+};
+
+template <class E, size_t N>
+int pick(const Parse &parse, const char *key, const char *value, const Word<E> (&words)[N],
+         const char *expected, E *out)
+{
+    for (const Word<E> &word : words) {
+        if (value != nullptr && std::strcmp(word.text, value) == 0) {
+            *out = word.value;
+            return 0;
+        }
+    }
+    return bad_value(parse, key, value, expected);
+}
+
+int on_state(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<TwinState> words[] = {
+        {"keep", TwinState::keep}, {"reset", TwinState::reset}, {"random", TwinState::random}};
+    constexpr char with_seed[] = "random:";
+    constexpr size_t length = sizeof(with_seed) - 1;
+    constexpr char expected[] = "keep, reset, random, random:<seed> (1 to 4294967295), or a file "
+                                "whose name has a / and at most 255 characters";
+    const Parse &parse = *static_cast<Parse *>(arg);
+    if (value != nullptr && std::strchr(value, '/') != nullptr) {
+        if (std::strlen(value) >= sizeof(parse.options->state_file))
+            return bad_value(parse, key, value, expected);
+        std::snprintf(parse.options->state_file, sizeof(parse.options->state_file), "%s", value);
+        parse.options->state = TwinState::file;
+        return 0;
+    }
+    if (value == nullptr || std::strncmp(value, with_seed, length) != 0)
+        return pick(parse, key, value, words, expected, &parse.options->state);
+    if (!to_number(value + length, 1, UINT32_MAX, &parse.options->state_seed))
+        return bad_value(parse, key, value, expected);
+    parse.options->state = TwinState::random;
+    return 0;
+}
+
+int on_topology(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<hw::Topology> words[] = {{"auto", hw::Topology::automatic},
+                                                   {"b2b", hw::Topology::back_to_back},
+                                                   {"rp", hw::Topology::root_port}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "auto, b2b or rp", &parse.options->topology);
+}
+
+int on_side(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<bool> words[] = {{"virtual", false}, {"link", true}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "virtual or link", &parse.options->link_side);
+}
+
+int on_drain(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<DrainChoice> words[] = {{"auto", DrainChoice::automatic},
+                                                  {"none", DrainChoice::none},
+                                                  {"clwb", DrainChoice::clwb},
+                                                  {"clflushopt", DrainChoice::clflushopt},
+                                                  {"cldemote", DrainChoice::cldemote}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "auto, none, clwb, clflushopt or cldemote",
+                &parse.options->drain);
+}
+
+int on_memory(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<MemoryPolicy> words[] = {{"auto", MemoryPolicy::automatic},
+                                                   {"plain", MemoryPolicy::plain},
+                                                   {"wc", MemoryPolicy::write_combining}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "auto, plain or wc", &parse.options->memory);
+}
+
+int on_copy(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<CopyMode> words[] = {
+        {"auto", CopyMode::automatic}, {"cpu", CopyMode::cpu}, {"dma", CopyMode::dma}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "auto, cpu or dma", &parse.options->copy.mode);
+}
+
+int on_dma_min(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    if (!to_number(value, 1, wire::message_max, &parse.options->copy.dma_min))
+        return bad_value(parse, key, value, "1 to 16777215 bytes");
+    return 0;
+}
+
+int on_copy_curve(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    const char *expected = read_curve(value, &parse.options->copy.curve);
+    return expected != nullptr ? bad_value(parse, key, value, expected) : 0;
+}
+
+int on_peer_csr(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<PeerCsr> words[] = {{"open", PeerCsr::open}, {"closed", PeerCsr::closed}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "open or closed", &parse.options->peer_csr);
+}
+
+int on_rx(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<RxMode> words[] = {{"direct", RxMode::direct},
+                                             {"stable", RxMode::stable}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "direct or stable", &parse.options->rx);
+}
+
+int on_alut(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<uint32_t> words[] = {
+        {"0", 0}, {"128", facts::alut_entries_two_nt}, {"256", facts::alut_entries_one_nt}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "0, 128 or 256 (entries)", &parse.options->alut);
+}
+
+int on_segment(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    uint32_t *kib = &parse.options->window.segment_kib;
+    if (!to_number(value, 4, wire::block_bytes_max / 1024, kib) || !std::has_single_bit(*kib))
+        return bad_value(parse, key, value, "a power of two from 4 to 1048576 (KiB)");
+    return 0;
+}
+
+int on_split(const char *key, const char *value, void *arg)
+{
+    const Parse &parse = *static_cast<Parse *>(arg);
+    if (!to_number(value, 0, 7, &parse.options->window.split))
+        return bad_value(parse, key, value, "0 to 7: BAR2 is used as 2^split windows");
+    return 0;
+}
+
+constexpr unsigned twin_only = 7; // the first of them
+const char *const twin_keys[] = {
+    "cable",      "state",    "msi",     "alut",        "side",         "nt",      "dma_link",
+    "topo",       "peer_csr", "segment", "split",       "queues",       "ring",    "buffers",
+    "buf",        "posted",   "inline",  "max_message", "heartbeat_ms", "lost_ms", "numa",
+    "drain",      "mem",      "copy",    "dma_min",     "copy_curve",   "dma",     "dmadev",
+    "recheck_us", "spin_us",  "intr",    "service",     "rx",           nullptr};
+
+int run_handlers(rte_kvargs *kvargs, Parse *parse)
+{
+    struct Handler {
+        const char *key;
+        arg_handler_t run;
+    };
+    static constexpr Handler handlers[] = {{"cable", on_cable},
+                                           {"state", on_state},
+                                           {"numa", on_numa},
+                                           {"topo", on_topology},
+                                           {"side", on_side},
+                                           {"drain", on_drain},
+                                           {"mem", on_memory},
+                                           {"copy", on_copy},
+                                           {"alut", on_alut},
+                                           {"peer_csr", on_peer_csr},
+                                           {"segment", on_segment},
+                                           {"split", on_split},
+                                           {"dma_min", on_dma_min},
+                                           {"copy_curve", on_copy_curve},
+                                           {"rx", on_rx}};
+    for (const Handler &h : handlers)
+        if (rte_kvargs_process(kvargs, h.key, h.run, parse) != 0)
+            return -EINVAL;
+    for (const NumberKey &k : number_keys)
+        if (rte_kvargs_process(kvargs, k.key, on_number, parse) != 0)
+            return -EINVAL;
+    return 0;
+}
+
+/// Enough for the data to leave both cores' inner caches in order, which streams fastest
+/// (doc/decisions/007-queue-speed.md), and half of the buffers for the application to hold.
+constexpr uint32_t posted_default_max = 2044;
+
+/// What follows from the sizes that were given.
+void derive(Geometry *g)
+{
+    if (g->posted == 0 && g->queues != 0)
+        g->posted =
+            std::clamp(g->buffers / (2 * g->queues), wire::posted_per_line, posted_default_max);
+    g->posted = g->posted / wire::posted_per_line * wire::posted_per_line;
+    // Room for a peer that posts as many as we do, some of them in lines that are not full.
+    g->posted_lines = std::clamp(std::bit_ceil(2 * g->posted / wire::posted_per_line), 32u,
+                                 wire::posted_lines_max);
+}
+
+} // namespace
+
+int parse_options(const char *device, const char *args, bool twin, Options *options)
+{
+    const char *const *keys = twin ? twin_keys : twin_keys + twin_only;
+    Options parsed = *options;
+    Parse parse{device, &parsed};
+    if (args != nullptr && args[0] != '\0') {
+        rte_kvargs *kvargs = rte_kvargs_parse(args, keys);
+        if (kvargs == nullptr) {
+            PLX_INIT_LOG(ERR, "%s: unknown or malformed devarg in \"%s\": known are %s%s\n", device,
+                         args, twin ? PLX_TWIN_PARAMS : "", PLX_COMMON_PARAMS);
+            return -EINVAL;
+        }
+        const int rc = run_handlers(kvargs, &parse);
+        rte_kvargs_free(kvargs);
+        if (rc != 0)
+            return rc;
+    }
+    if (twin && parsed.cable[0] == '\0') {
+        PLX_INIT_LOG(ERR,
+                     "%s: devarg cable is missing: expected cable=<socket path> or "
+                     "cable=mem:<name>\n",
+                     device);
+        return -EINVAL;
+    }
+    if (parsed.lost_ms <= parsed.heartbeat_ms) {
+        PLX_INIT_LOG(ERR, "%s: lost_ms=%u has to be more than heartbeat_ms=%u\n", device,
+                     parsed.lost_ms, parsed.heartbeat_ms);
+        return -EINVAL;
+    }
+    if (parsed.copy.mode == CopyMode::cpu && parsed.copy.dma_min != 0) {
+        PLX_INIT_LOG(ERR, "%s: dma_min=%u has no meaning with copy=cpu\n", device,
+                     parsed.copy.dma_min);
+        return -EINVAL;
+    }
+    // Kept as given: what follows from it follows anew when queues or buffers are configured.
+    Geometry whole = parsed.geometry;
+    derive(&whole);
+    const int rc = check_geometry(device, whole);
+    if (rc == 0)
+        *options = parsed;
+    return rc;
+}
+
+int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &config,
+                 Geometry *out)
+{
+    if (config.size != sizeof(config)) {
+        PLX_INIT_LOG(ERR, "%s: configuration of size %zu: expected %zu\n", device, config.size,
+                     sizeof(config));
+        return -EINVAL;
+    }
+    Geometry g = base;
+    const auto lay = [](uint32_t from, uint32_t *to) {
+        if (from != 0)
+            *to = from;
+    };
+    lay(config.queues, &g.queues);
+    lay(config.ring_lines, &g.ring_lines);
+    lay(config.buffers, &g.buffers);
+    lay(config.buf_bytes, &g.buf_bytes);
+    lay(config.posted, &g.posted);
+    lay(config.inline_max, &g.inline_max);
+    lay(config.max_message, &g.max_message);
+    derive(&g);
+    const int rc = check_geometry(device, g);
+    if (rc == 0)
+        *out = g;
+    return rc;
+}
+
+int check_geometry(const char *device, const Geometry &g)
+{
+    for (const NumberKey &k : number_keys) {
+        if (k.in_geometry == nullptr ||
+            (k.in_geometry == &Geometry::max_message && g.max_message == 0))
+            continue;
+        const uint32_t value = g.*k.in_geometry;
+        if (value < k.low || value > k.high) {
+            PLX_INIT_LOG(ERR, "%s: %s=%u: expected %s\n", device, k.key, value, k.expected);
+            return -EINVAL;
+        }
+    }
+    if (!std::has_single_bit(g.ring_lines)) {
+        PLX_INIT_LOG(ERR, "%s: ring=%u: expected a power of two\n", device, g.ring_lines);
+        return -EINVAL;
+    }
+    if (g.buf_bytes % wire::line_bytes != 0) {
+        PLX_INIT_LOG(ERR, "%s: buf=%u: expected a multiple of 64\n", device, g.buf_bytes);
+        return -EINVAL;
+    }
+    if (uint64_t{g.posted} * g.queues > g.buffers) {
+        PLX_INIT_LOG(ERR, "%s: buffers=%u is too small: %u queue pairs keep %u posted each\n",
+                     device, g.buffers, g.queues, g.posted);
+        return -EINVAL;
+    }
+    if (g.max_message > uint64_t{always_posted(g.posted)} * g.buf_bytes) {
+        PLX_INIT_LOG(ERR,
+                     "%s: max_message=%u: %u buffers of %u bytes, which %u posted ones always "
+                     "leave, cannot hold it\n",
+                     device, g.max_message, always_posted(g.posted), g.buf_bytes, g.posted);
+        return -EINVAL;
+    }
+    if (plan_block(g).block_bytes > wire::block_bytes_max) {
+        PLX_INIT_LOG(ERR, "%s: %u buffers of %u bytes do not fit a block of 1 GiB\n", device,
+                     g.buffers, g.buf_bytes);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+BlockPlan plan_block(const Geometry &g)
+{
+    const size_t begin = wire::queue_area_end(g.queues, g.ring_lines, g.posted_lines);
+    const uint32_t element = g.buf_bytes + RTE_PKTMBUF_HEADROOM;
+    static_assert(RTE_PKTMBUF_HEADROOM % wire::line_bytes == 0,
+                  "posted buffers begin on a line behind the headroom");
+    const uint64_t end = begin + uint64_t{element} * g.buffers;
+    return {.buf_begin = static_cast<uint32_t>(begin / wire::line_bytes),
+            .buf_end = static_cast<uint32_t>(end / wire::line_bytes),
+            .element_bytes = element,
+            .block_bytes = std::max(std::bit_ceil(end), wire::block_bytes_min)};
+}
+
+} // namespace plx::pmd

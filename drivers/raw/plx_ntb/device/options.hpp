@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a user can set: devargs at probe, struct rte_pmd_plx_ntb_config at configure. Both end in
+// one bounded Geometry.
+#ifndef PLX_NTB_DEVICE_OPTIONS_HPP
+#define PLX_NTB_DEVICE_OPTIONS_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dma/copy_choice.hpp"
+#include "hw/chip.hpp"
+#include "hw/facts/plx_regs.hpp"
+#include "queue/queue.hpp"
+#include "queue/wire.hpp"
+#include "rte_pmd_plx_ntb.h"
+#include "window/exposed_memory.hpp"
+
+struct rte_devargs;
+
+namespace plx::pmd
+{
+
+/// Sizes of a device: what it lends and how it talks.
+struct Geometry {
+    uint32_t queues = 1;
+    uint32_t ring_lines = 4096;
+    uint32_t posted_lines = 32; ///< room for what the peer posts
+    uint32_t buffers = 4096;
+    uint32_t buf_bytes = 2048;
+    uint32_t posted = 0; ///< buffers kept posted per queue pair, multiple of 14; 0: as fits buffers
+    uint32_t inline_max = 768;
+    uint32_t max_message = 0; ///< 0: what the posted buffers hold
+};
+
+/// Of @p posted buffers, those the peer can count on at any time: what it used is made up for in
+/// whole lines of the posted ring, so up to one buffer less than a line may be missing.
+constexpr uint32_t always_posted(uint32_t posted)
+{
+    return posted - (wire::posted_per_line - 1);
+}
+
+enum class DrainChoice { automatic, none, clwb, clflushopt, cldemote };
+enum class MemoryPolicy { automatic, plain, write_combining };
+enum class TwinState { keep, reset, random, file };
+enum class PeerCsr { open, closed };
+/// Whether received messages are handed up where the peer wrote them, or copied first.
+enum class RxMode { direct, stable };
+
+struct Options {
+    char cable[108] = "";
+    TwinState state = TwinState::keep;
+    uint32_t state_seed = 1;   ///< of TwinState::random
+    char state_file[256] = ""; ///< of TwinState::file
+    bool link_side = false;    ///< of the twin: on the link side of a chip that both hosts are on
+    uint32_t nt = 0;           ///< of the twin: NT port
+    uint32_t dma_link = 0;     ///< of the twin: DMA channels that its EEPROM gives to the link side
+    hw::Topology topology = hw::Topology::automatic; ///< a twin takes this for back to back
+    Geometry geometry;
+    uint32_t heartbeat_ms = 50; ///< without one for so long: silent
+    uint32_t lost_ms = 1000;
+    uint32_t recheck_us =
+        1000;                ///< a sleep that no doorbell is known to end is looked after so often
+    uint32_t spin_us = 20;   ///< rx_wait polls so long before it sleeps
+    uint32_t interrupts = 1; ///< 0: doorbells are not listened to
+    uint32_t service = 0;    ///< 1: a service lcore looks after those who sleep
+    uint32_t msi = 0;        ///< 1: the twin's chip sends MSI, not INTx
+    int node = -1;           ///< -1: the device's own, or the starting thread's
+    DrainChoice drain = DrainChoice::automatic;
+    MemoryPolicy memory = MemoryPolicy::automatic;
+    WindowChoice window;
+    uint32_t alut = facts::alut_entries_one_nt; ///< entries of the twin's A-LUT
+    /// Whether the peer may reach our registers while it is connected.
+    PeerCsr peer_csr = PeerCsr::open;
+    RxMode rx = RxMode::direct;
+    CopyRequest copy;
+    uint32_t dma = facts::dma_function_count; ///< DMA channels for queue pairs, at most
+    uint32_t dmadevs = 0;                     ///< DMA channels that are made dmadevs
+};
+
+/// The devargs that both probes accept, as dpdk-pmdinfo.py shows them.
+#define PLX_COMMON_PARAMS                                                                          \
+    "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
+    "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> recheck_us=<n> spin_us=<n> intr=0|1 "        \
+    "service=0|1 numa=<node> topo=auto|b2b|rp peer_csr=open|closed segment=<KiB> split=<0..7> "    \
+    "rx=direct|stable "                                                                            \
+    "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "         \
+    "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
+#define PLX_TWIN_PARAMS                                                                            \
+    "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>]|<file> msi=0|1 "              \
+    "alut=0|128|256 side=virtual|link nt=0|1 dma_link=<0..4> "
+
+/// Reads devargs; each bad key or value is logged with what was expected.
+/// @param twin whether the twin's devargs are known (and cable is needed)
+/// @return 0 or -EINVAL with *options untouched
+int parse_options(const char *device, const char *args, bool twin, Options *options);
+
+/// Lays a user's configuration over the devargs. Every bound is checked and logged.
+/// @return 0 or -EINVAL with *out untouched
+int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &config,
+                 Geometry *out);
+
+/// Checks a geometry as a whole. @return 0 or -EINVAL, logged
+int check_geometry(const char *device, const Geometry &geometry);
+
+/// Where things lie in the own block.
+struct BlockPlan {
+    uint32_t buf_begin; ///< lines
+    uint32_t buf_end;   ///< lines
+    uint32_t element_bytes;
+    uint64_t block_bytes; ///< power of two
+};
+BlockPlan plan_block(const Geometry &geometry);
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "dma/ports.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <new>
+
+#include <rte_cycles.h>
+#include <rte_errno.h>
+#include <rte_memzone.h>
+
+#include "dma/dmadev.hpp"
+#include "sync/clock.hpp"
+#include "sync/log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+/// Copies under way for a queue pair: two messages of a megabyte in buffers of two kilobytes.
+constexpr uint32_t engine_copies = 1008;
+/// Rest takes some twenty milliseconds at the most.
+constexpr unsigned close_tries = 200;
+constexpr unsigned close_wait_us = 200;
+
+void say_unused(const char *device, unsigned channel, const hw::Refusal &why)
+{
+    PLX_INIT_LOG(ERR, "%s: DMA channel %u is not used: expected %s (found 0x%" PRIx64 ")\n", device,
+                 channel, why.what, why.found);
+}
+} // namespace
+
+uint64_t monotonic_us(void *)
+{
+    return timer_us();
+}
+
+int DmaRingMemory::reserve(const char *device, unsigned channel, int node, uint32_t slots)
+{
+    release();
+    char name[RTE_MEMZONE_NAMESIZE];
+    std::snprintf(name, sizeof(name), "%.20s_ring%u", device, channel);
+    const size_t bytes = DmaQueue::memory_bytes(slots);
+    zone_ =
+        rte_memzone_reserve_aligned(name, bytes, node, RTE_MEMZONE_IOVA_CONTIG, hw::dma_ring_align);
+    // EAL aligns the virtual address; no page is smaller than the alignment, so the other follows.
+    if (zone_ != nullptr && zone_->iova % hw::dma_ring_align == 0)
+        return 0;
+    PLX_INIT_LOG(ERR, "%s: no memory for a descriptor ring of %zu bytes on node %d: %s\n", device,
+                 bytes, node, rte_strerror(rte_errno));
+    release();
+    return -ENOMEM;
+}
+
+void DmaRingMemory::release()
+{
+    if (zone_ != nullptr)
+        rte_memzone_free(zone_);
+    zone_ = nullptr;
+}
+
+DmaMemory DmaRingMemory::memory() const
+{
+    return {static_cast<std::byte *>(zone_->addr), zone_->iova};
+}
+
+int DmaPorts::open(const char *device, rte_device *parent, const Platform &platform,
+                   const hw::DmaShares &shares, unsigned for_queues, unsigned dmadevs)
+{
+    std::snprintf(device_, sizeof(device_), "%s", device);
+    node_ = platform.node;
+    open_channels(platform, shares);
+    explain(platform, shares);
+    if (live_ < dmadevs) {
+        PLX_INIT_LOG(ERR, "%s: dmadev=%u: %u DMA channels can be used: %s\n", device_, dmadevs,
+                     live_, why_few_);
+        return -ENODEV;
+    }
+    engines_ = std::min(live_ - dmadevs, for_queues);
+    for (unsigned i = 0; i < dmadevs; ++i) {
+        Port &port = ports_[live_ - dmadevs + i];
+        const DmadevSetup setup{.device = device_,
+                                .index = i,
+                                .parent = parent,
+                                .node = node_,
+                                .channel = &port.channel};
+        const int rc = Dmadev::create(setup, &port.dmadev);
+        if (rc != 0) {
+            close();
+            return rc;
+        }
+    }
+    return 0;
+}
+
+void DmaPorts::explain(const Platform &platform, const hw::DmaShares &shares)
+{
+    if (platform.dma_channels != 0)
+        std::snprintf(why_few_, sizeof(why_few_), "of %u on this side of the chip, %u live",
+                      platform.dma_channels, live_);
+    else if (shares.shown == 0)
+        std::snprintf(why_few_, sizeof(why_few_), "no DMA function was found on this side");
+    else if (shares.own == 0)
+        std::snprintf(why_few_, sizeof(why_few_),
+                      "its EEPROM gives all %u of the chip to other ports (1FC is 0x%08x)",
+                      shares.shown, shares.assigned);
+    else
+        std::snprintf(why_few_, sizeof(why_few_),
+                      "%u of the chip are this side's, but none is bound for DPDK (10b5:87d0)",
+                      shares.own);
+    if (live_ == 0)
+        PLX_INIT_LOG(INFO, "%s: no DMA channel: %s\n", device_, why_few_);
+}
+
+void DmaPorts::open_channels(const Platform &platform, const hw::DmaShares &shares)
+{
+    const unsigned sharing = std::max(shares.shown, platform.dma_channels);
+    for (unsigned i = 0; i < platform.dma_channels; ++i) {
+        hw::Refusal why;
+        Port &port = ports_[live_];
+        const int rc = port.channel.open(platform.dma[i], sharing, &why);
+        port.number = i;
+        if (rc == 0)
+            ++live_;
+        else
+            say_unused(device_, i, why);
+    }
+}
+
+void DmaPorts::stop_dmadevs()
+{
+    for (Port &port : ports_)
+        if (port.dmadev != nullptr)
+            port.dmadev->halt();
+}
+
+void DmaPorts::close()
+{
+    for (unsigned i = 0; i < live_; ++i) {
+        Port &port = ports_[i];
+        if (port.dmadev != nullptr)
+            Dmadev::destroy(&port.dmadev);
+        if (port.queue == nullptr)
+            continue;
+        for (unsigned t = 0; t < close_tries && !port.queue->close(); ++t)
+            rte_delay_us_sleep(close_wait_us);
+        port.queue.reset();
+        port.ring.release();
+    }
+    live_ = engines_ = 0;
+}
+
+unsigned DmaPorts::busy_dmadevs() const
+{
+    return static_cast<unsigned>(std::count_if(ports_, ports_ + live_, [](const Port &port) {
+        return port.dmadev != nullptr && port.dmadev->started();
+    }));
+}
+
+int DmaPorts::open_engine(Port *port)
+{
+    port->queue.reset(new (std::nothrow) DmaQueue);
+    if (port->queue == nullptr)
+        return -ENOMEM;
+    int rc = port->ring.reserve(device_, port->number, node_, DmaQueue::slots_for(engine_copies));
+    if (rc != 0)
+        return rc;
+    hw::Refusal why;
+    rc = port->queue->open(&port->channel, port->ring.memory(), engine_copies, monotonic_us,
+                           nullptr, &why);
+    if (rc != 0)
+        say_unused(device_, port->number, why);
+    return rc;
+}
+
+const queue::Engine *DmaPorts::engine(unsigned index)
+{
+    if (index >= engines_ || ports_[index].refused)
+        return nullptr;
+    Port &port = ports_[index];
+    if (port.queue == nullptr && open_engine(&port) != 0) {
+        port.queue.reset();
+        port.ring.release();
+        port.refused = true;
+        return nullptr;
+    }
+    port.engine = port.queue->engine();
+    return &port.engine;
+}
+
+void DmaPorts::watch()
+{
+    for (unsigned i = 0; i < engines_; ++i) {
+        Port &port = ports_[i];
+        if (port.queue == nullptr)
+            continue;
+        const DmaQueue::Seen seen = port.queue->watch();
+        report_seen(device_, port.number, *port.queue, seen);
+        counts_.stalls += seen == DmaQueue::Seen::stalled;
+        counts_.given_up += seen == DmaQueue::Seen::given_up;
+    }
+}
+
+} // namespace plx::pmd

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The DMA channels of a device, and who owns which: a queue pair, or a dmadev.
+#ifndef PLX_NTB_DMA_PORTS_HPP
+#define PLX_NTB_DMA_PORTS_HPP
+
+#include <memory>
+
+#include "dma/queue.hpp"
+#include "hw/dma.hpp"
+#include "platform/platform.hpp"
+#include "queue/engine.hpp"
+
+struct rte_device;
+struct rte_memzone;
+
+namespace plx::pmd
+{
+
+class Dmadev;
+
+/// A ring's memory: EAL's, on the node of the card.
+class DmaRingMemory
+{
+public:
+    DmaRingMemory() = default;
+    ~DmaRingMemory() { release(); }
+    DmaRingMemory(const DmaRingMemory &) = delete;
+    DmaRingMemory &operator=(const DmaRingMemory &) = delete;
+
+    /// @return 0; -ENOMEM, logged
+    int reserve(const char *device, unsigned channel, int node, uint32_t slots);
+    void release();
+    DmaMemory memory() const;
+
+private:
+    const rte_memzone *zone_ = nullptr;
+};
+
+/// Microseconds that never go back.
+uint64_t monotonic_us(void *);
+
+/// Times that engines of queue pairs stood still with work pending, and were given up.
+struct DmaCounts {
+    std::atomic<uint64_t> stalls{0}, given_up{0};
+};
+
+class DmaPorts
+{
+public:
+    DmaPorts() = default;
+    ~DmaPorts() { close(); }
+    DmaPorts(const DmaPorts &) = delete;
+    DmaPorts &operator=(const DmaPorts &) = delete;
+
+    /// Looks at the channels of @p platform, a dead one is passed over with a line that says why,
+    /// and makes the last @p dmadevs of the others dmadevs, named <device>_dma0 and so on.
+    /// @param shares what the chip says of its channels
+    /// @param for_queues at most so many of the rest are engines of queue pairs
+    /// @return 0; -ENODEV fewer than @p dmadevs channels live; -ENOMEM; logged
+    int open(const char *device, rte_device *parent, const Platform &platform,
+             const hw::DmaShares &shares, unsigned for_queues, unsigned dmadevs);
+    /// Stops and releases everything. A dmadev that was still in use is taken from its user.
+    void close();
+
+    /// Channels that queue pairs may have.
+    unsigned engines() const { return engines_; }
+    /// Why there are no more channels, in words; known once open() was.
+    const char *why_few() const { return why_few_; }
+    /// For a device that goes, whoever uses them.
+    void stop_dmadevs();
+    /// Dmadevs that are started.
+    unsigned busy_dmadevs() const;
+    /// The engine for one sending half, its ring made when it is first asked for; control side.
+    /// @return NULL there is none, or it is of no use, logged
+    const queue::Engine *engine(unsigned index);
+    /// Once in a control tick of the device.
+    void watch();
+    DmaCounts &counts() { return counts_; }
+
+private:
+    struct Port {
+        hw::DmaChannel channel;
+        unsigned number = 0; ///< as the chip counts
+        DmaRingMemory ring;
+        std::unique_ptr<DmaQueue> queue;
+        queue::Engine engine;
+        Dmadev *dmadev = nullptr;
+        bool refused = false;
+    };
+    void open_channels(const Platform &platform, const hw::DmaShares &shares);
+    void explain(const Platform &platform, const hw::DmaShares &shares);
+    int open_engine(Port *port);
+
+    char device_[64] = "";
+    char why_few_[128] = "";
+    int node_ = -1;
+    Port ports_[facts::dma_function_count];
+    unsigned live_ = 0;
+    unsigned engines_ = 0;
+    DmaCounts counts_;
+};
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One DMA channel as a queue of copies: a ring of descriptors in host memory, worked off in order.
+// Nothing but START touches a register on the way of a copy; completion is a word in local memory.
+//
+// Threads: one *owner* prepares, starts and collects. watch() is the control side's and may run at
+// the same time. open(), halt() and close() are the control side's too, while the owner is known
+// to be outside.
+#ifndef PLX_NTB_DMA_QUEUE_HPP
+#define PLX_NTB_DMA_QUEUE_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "hw/dma.hpp"
+#include "queue/engine.hpp"
+
+namespace plx::pmd
+{
+
+/// What came of a copy.
+enum class DmaOutcome : uint8_t {
+    pending,
+    ok,
+    read_failed,  ///< the source could not be read
+    write_failed, ///< the destination could not be written
+    unknown,      ///< failed without a word, or the engine hung in it
+    not_tried,    ///< given up before its turn came
+};
+
+/// Memory that an engine reads descriptors from: local, contiguous in bus addresses.
+struct DmaMemory {
+    std::byte *base = nullptr; ///< multiple of hw::dma_ring_align
+    uint64_t bus = 0;          ///< the same
+};
+
+class DmaQueue
+{
+public:
+    /// A slot is never valid so close behind the oldest one that an engine which fetches ahead
+    /// could take it for its next (Q10).
+    static constexpr uint32_t gap = 16;
+    static constexpr uint32_t slots_min = 32;
+    static constexpr uint32_t slots_max = 2048; ///< LPD, VCA: R; more was never tried
+    static constexpr uint32_t copies_max = slots_max - gap;
+    /// Slots for @p copies under way at the same time (1 to copies_max).
+    static uint32_t slots_for(uint32_t copies);
+    static size_t memory_bytes(uint32_t slots);
+
+    using Clock = uint64_t (*)(void *ctx); ///< microseconds, monotonic
+
+    /// Programs @p channel, which was opened; it outlives the queue's use.
+    /// @param copies at most under way, 1 to copies_max
+    /// @param memory memory_bytes(slots_for(copies)) of it
+    /// @return 0 or negative errno as DmaChannel::program()
+    int open(hw::DmaChannel *channel, const DmaMemory &memory, uint32_t copies, Clock clock,
+             void *clock_ctx, hw::Refusal *why);
+
+    // ---- the owner's
+
+    uint32_t capacity() const { return capacity_; }
+    /// Copies that can be prepared before some are collected.
+    uint32_t room() const { return capacity_ - static_cast<uint32_t>(given_ - collected()); }
+    uint64_t given() const { return given_; }
+    uint64_t collected() const { return collected_.load(std::memory_order_relaxed); }
+
+    /// Prepares one copy; there is room. It is under way at the latest after start(). Stores before
+    /// it are seen by the engine.
+    /// @param src, dst bus addresses below 2^48, any alignment
+    /// @param bytes    0 to facts::dma_xfer_bytes_max
+    /// @param fence    not before all that were given earlier are done. It may then wait for
+    ///   outcome() to be asked.
+    void copy(uint64_t src, uint64_t dst, uint32_t bytes, bool fence);
+    /// One register write, if anything was given since the last.
+    void start();
+
+    /// Of the oldest copy that was not collected; pending also when there is none. Reads local
+    /// memory, and lets what waits at a fence go on.
+    DmaOutcome outcome();
+    /// Forgets the oldest; its outcome is not pending.
+    void collect() { collected_.store(collected() + 1, std::memory_order_release); }
+    /// Whether all that was given has ended, collected or not. Looks as outcome() does.
+    bool idle();
+
+    // ---- the control side's
+
+    enum class Seen { nothing, stalled, given_up };
+    /// Looks whether the engine goes on: starts it again where it stopped with work pending (E8),
+    /// gives it up where it hangs or fails to start. Never waits. A channel that was given up reads
+    /// and writes nothing any more.
+    Seen watch();
+    bool failed() const { return given_up_.load(std::memory_order_acquire); }
+    uint32_t stalls() const { return stalls_.load(std::memory_order_relaxed); }
+    uint32_t last_seen() const { return last_seen_; } ///< register 224 at the last stall
+
+    /// One step towards rest, for a queue whose owner is outside. @return false: ask again.
+    /// When it is over, the queue is empty, and ready for use again unless it is failed().
+    bool halt();
+    /// As halt(), and leaves the channel alone then.
+    bool close();
+
+    /// The queue as what a sending half copies with. The queue outlives it.
+    queue::Engine engine();
+
+private:
+    struct Slot {
+        uint32_t bytes;
+        bool fence;
+    };
+    static constexpr uint64_t none = ~uint64_t{0};
+    static constexpr uint64_t stall_us = 20'000;
+    static constexpr uint64_t hang_us = 1'000'000;
+    static constexpr uint64_t look_us = 20'000; ///< counted for one look, at most
+    static constexpr unsigned kicks_max = 5;
+
+    uint32_t *control_of(uint64_t index) const
+    {
+        return ring_[index & (slots_ - 1)].words + hw::DmaDescriptor::control;
+    }
+    bool valid(uint64_t index) const;
+    void look();
+    void release_held();
+    void tell(uint64_t end);
+    DmaOutcome lost(uint64_t index) const;
+    uint64_t engine_completed();
+    int reset(hw::Refusal *why);
+    bool end(bool again);
+    Seen give_up_step(uint64_t now);
+
+    // Set up by the control side.
+    hw::DmaChannel *channel_ = nullptr;
+    hw::DmaDescriptor *ring_ = nullptr;
+    uint64_t bus_ = 0;
+    uint32_t slots_ = 0;
+    uint32_t capacity_ = 0;
+    Clock clock_ = nullptr;
+    void *clock_ctx_ = nullptr;
+    // The owner's. collected <= finished <= held_from, given; told <= submitted <= given.
+    uint64_t given_ = 0;
+    uint64_t submitted_ = 0;    ///< start() was called for these
+    uint64_t finished_ = 0;     ///< seen to be done
+    uint64_t held_from_ = none; ///< a fence: from here on nothing is valid yet
+    Slot slot_[slots_max] = {};
+    // Written by the owner, read by the control side.
+    std::atomic<uint64_t> collected_{0};
+    std::atomic<uint64_t> told_{0}; ///< valid, and the engine was told
+    // Written by the control side, but engine_failed_.
+    std::atomic<bool> given_up_{false};
+    std::atomic<bool> engine_failed_{false};
+    std::atomic<uint32_t> stalls_{0};
+    bool giving_up_ = false;
+    bool waiting_ = false;
+    uint64_t watched_ = 0;   ///< the copy that is waited for
+    uint64_t last_us_ = 0;   ///< of the last look
+    uint64_t waited_us_ = 0; ///< for that copy
+    uint64_t asked_us_ = 0;  ///< waited_us_ when the engine was asked last
+    unsigned kicks_ = 0;
+    uint32_t last_seen_ = 0;
+};
+
+} // namespace plx::pmd
+
+#endif

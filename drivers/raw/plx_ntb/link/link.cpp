@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "link/link.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <rte_hash_crc.h>
+
+#include "device/options.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+constexpr char not_answered[] = "the peer has not answered yet";
+
+uint32_t hello_crc(const wire::Hello &hello)
+{
+    return ~rte_hash_crc(&hello, offsetof(wire::Hello, crc), ~0u);
+}
+
+bool power_of_two_in(uint64_t value, uint64_t low, uint64_t high)
+{
+    return value >= low && value <= high && std::has_single_bit(value);
+}
+
+/// Everything that the sizes imply, in 64 bits: each factor is bounded before.
+const char *judge_sizes(const wire::Hello &h, uint64_t window_bytes)
+{
+    if (!power_of_two_in(h.block_bytes, wire::block_bytes_min, wire::block_bytes_max))
+        return "the peer's block is not a power of two from 1 MiB to 1 GiB";
+    if (h.block_bytes > window_bytes)
+        return "the peer's block is larger than our window shows";
+    if (h.qp_count < 1 || h.qp_count > wire::qp_count_max)
+        return "the peer's queue pairs are not 1 to 64";
+    if (!power_of_two_in(h.ring_lines, wire::ring_lines_min, wire::ring_lines_max) ||
+        !power_of_two_in(h.posted_lines, wire::posted_lines_min, wire::posted_lines_max))
+        return "the peer's rings are not powers of two in their range";
+    if (h.buf_bytes < wire::buf_bytes_min || h.buf_bytes > wire::buf_bytes_max ||
+        h.buf_bytes % wire::line_bytes != 0)
+        return "the peer's buffers are not 64 to 65536 bytes in whole lines";
+    const uint64_t begin = uint64_t{h.buf_begin} * wire::line_bytes;
+    const uint64_t end = uint64_t{h.buf_end} * wire::line_bytes;
+    if (begin < wire::queue_area_end(h.qp_count, h.ring_lines, h.posted_lines) || end < begin ||
+        end > h.block_bytes)
+        return "the peer's rings and buffers do not fit its block";
+    if (h.max_message > wire::message_max || h.heartbeat_us == 0)
+        return "the peer's message size or heartbeat is out of range";
+    return nullptr;
+}
+
+} // namespace
+
+void seal(wire::Hello &hello)
+{
+    hello.magic = wire::magic;
+    hello.major = wire::version_major;
+    hello.minor = wire::version_minor;
+    hello.bytes = sizeof(hello);
+    hello.reserved = 0;
+    hello.crc = hello_crc(hello);
+}
+
+uint64_t pair_seed(uint64_t seed, uint32_t epoch)
+{
+    return wire::mix(seed ^ wire::mix(epoch));
+}
+
+Verdict judge(const wire::Hello &hello, uint64_t window_bytes, const char **why)
+{
+    if (hello.magic != wire::magic || hello.crc != hello_crc(hello))
+        return Verdict::torn;
+    *why = nullptr;
+    if (hello.major != wire::version_major || hello.bytes != sizeof(hello))
+        *why = "the peer speaks another version of the protocol";
+    else if (hello.state != wire::HelloState::up && hello.state != wire::HelloState::closing &&
+             hello.state != wire::HelloState::refused)
+        *why = "the peer is in no known state";
+    else if (hello.epoch == 0)
+        *why = "the peer has no epoch";
+    else
+        *why = judge_sizes(hello, window_bytes);
+    return *why == nullptr ? Verdict::acceptable : Verdict::refused;
+}
+
+int Link::start(const wire::Hello &own, uint64_t window_bytes, const LinkTimes &times)
+{
+    own_ = own;
+    own_.seq = 0;
+    max_message_ = own.max_message;
+    times_ = times;
+    window_bytes_ = window_bytes;
+    handle({LinkInput::start, not_answered});
+    return begin_error_;
+}
+
+void Link::tick()
+{
+    const char *why = "";
+    const bool way = port_.way_open(&why);
+
+    if (is_connected(state_)) {
+        if (!way)
+            handle({LinkInput::way_closed, why});
+        else if (distrust_)
+            handle({LinkInput::distrusted, "the peer broke the protocol"});
+        else
+            converse();
+    }
+    take_leave();
+    if (is_waiting(state_)) {
+        if (way)
+            meet();
+        else
+            handle({LinkInput::way_closed, why});
+    }
+}
+
+bool Link::stop()
+{
+    handle({LinkInput::stop, "this side stops"});
+    if (state_ == LinkState::losing) {
+        tell_loss(); // by this stop, or owed from before
+        handle({LinkInput::stop, why_});
+    }
+    if (state_ == LinkState::stopping)
+        take_leave();
+    return state_ == LinkState::stopped;
+}
+
+// ---- what is found
+
+void Link::meet()
+{
+    LinkInput input;
+    do { // once more for one that was adopted: it may have answered already
+        heard_ = port_.read_hello();
+        const Found found = hear(heard_);
+        input = found.input;
+        handle(found);
+    } while (input == LinkInput::hello_new && is_waiting(state_));
+    if (input == LinkInput::hello_answered && is_waiting(state_))
+        handle({LinkInput::unopened, "the queues could not be opened for this peer"});
+}
+
+void Link::converse()
+{
+    heard_ = port_.read_hello();
+    handle(hear(heard_));
+    if (!is_connected(state_))
+        return;
+    const uint64_t now = port_.now_us();
+    if (sent_at_us_ == 0 || now - sent_at_us_ >= times_.beat_us)
+        beat(now);
+    if (const std::optional<Found> found = listen(now); found.has_value())
+        handle(*found);
+}
+
+/// The way out of a connection, or of a start, as far as it goes now.
+void Link::take_leave()
+{
+    if (!is_fencing(state_))
+        return;
+    if (tell_loss() && port_.fence())
+        handle({LinkInput::fenced, "this side has stopped"});
+}
+
+/// A loss is told with the count of what is unconfirmed in place, but not held up by an application
+/// that stays inside a burst. @return whether no burst is inside
+bool Link::tell_loss()
+{
+    const bool quiet = port_.quiesce();
+    if (quiet)
+        handle({LinkInput::quiet, why_});
+    else if (port_.now_us() - lost_at_us_ >= times_.tell_us)
+        handle({LinkInput::overdue, why_});
+    return quiet;
+}
+
+Link::Found Link::hear(const wire::Hello &hello)
+{
+    const char *why = not_answered;
+    switch (judge(hello, window_bytes_, &why)) {
+    case Verdict::torn:
+        return {LinkInput::hello_torn, why};
+    case Verdict::refused:
+        return {LinkInput::hello_impossible, why};
+    case Verdict::acceptable:
+        break;
+    }
+    if (hello.state == wire::HelloState::refused)
+        return {LinkInput::hello_refusing,
+                "the peer refuses this side: it speaks another version or cannot take its sizes"};
+    if (hello.state == wire::HelloState::closing)
+        return {LinkInput::hello_closing, "the peer has stopped"};
+    if (hello.epoch != adopted_)
+        return {LinkInput::hello_new, "the peer has started again"};
+    if (hello.ack != own_.epoch)
+        return {LinkInput::hello_unanswered,
+                "the peer is there and has not yet answered this start"};
+    return {LinkInput::hello_answered, ""};
+}
+
+std::optional<Link::Found> Link::listen(uint64_t now)
+{
+    const uint64_t beat = port_.read_heartbeat();
+    unheard_us_ += std::min<uint64_t>(now - looked_at_us_, times_.look_us);
+    looked_at_us_ = now;
+    if (beat != seen_beat_ && static_cast<uint32_t>(beat) == adopted_) {
+        seen_beat_ = beat;
+        unheard_us_ = 0;
+        return Found{LinkInput::heartbeat, ""};
+    }
+    if (unheard_us_ >= times_.lost_us)
+        return Found{LinkInput::heartbeat_ended, "the peer's heartbeat has stopped"};
+    if (unheard_us_ >= times_.silent_us)
+        return Found{LinkInput::heartbeat_missing, ""};
+    return {};
+}
+
+// ---- what is done about it
+
+void Link::handle(const Found &found)
+{
+    const LinkStep *step = link_step(state_, found.input);
+    if (step == nullptr)
+        return;
+    const bool done = act(step->action, found);
+    state_ = done ? step->next : step->otherwise.value_or(step->next);
+    // Afterwards: whoever is told may look.
+    if (done && step->tell.has_value())
+        port_.report(*step->tell);
+}
+
+bool Link::act(LinkAction action, const Found &found)
+{
+    switch (action) {
+    case LinkAction::begin:
+        return begin(found.why);
+    case LinkAction::explain:
+        set_why(found.why);
+        return true;
+    case LinkAction::greet:
+        set_why(found.why);
+        greet(adopted_, wire::HelloState::up);
+        return true;
+    case LinkAction::refuse:
+        set_why(found.why);
+        greet(0, wire::HelloState::refused);
+        return true;
+    case LinkAction::adopt:
+        return adopt(heard_);
+    case LinkAction::connect:
+        return connect(heard_);
+    case LinkAction::lose:
+        set_why(found.why);
+        lose();
+        return true;
+    case LinkAction::renew:
+        return renew();
+    case LinkAction::say_goodbye:
+        set_why(found.why);
+        lose();
+        say_goodbye();
+        return true;
+    case LinkAction::none:
+        break;
+    }
+    return true;
+}
+
+bool Link::begin(const char *why)
+{
+    adopted_ = 0;
+    distrust_ = false;
+    renew_epoch();
+    begin_error_ = port_.open_window();
+    if (begin_error_ == 0)
+        set_why(why);
+    return begin_error_ == 0;
+}
+
+bool Link::adopt(const wire::Hello &hello)
+{
+    // Promised to another epoch before: whoever that was may still write. No queue is open in this
+    // state, so the fence does not have to wait for one. This peer's way to the block may have
+    // moved with it: an ack goes to a greeting that came by the new one, or its first messages
+    // might not.
+    if (adopted_ != 0) {
+        adopted_ = 0;
+        return port_.quiesce() && port_.fence() && port_.open_window() == 0;
+    }
+    port_.prepare_rings(pair_seed(own_.seed, hello.epoch));
+    adopted_ = hello.epoch;
+    // A chain is limited by how many buffers the peer's block has room to be told of.
+    const uint64_t room =
+        uint64_t{always_posted((hello.posted_lines - 1) * wire::posted_per_line)} * own_.buf_bytes;
+    own_.max_message = static_cast<uint32_t>(std::min<uint64_t>(max_message_, room));
+    return true;
+}
+
+bool Link::connect(const wire::Hello &hello)
+{
+    peer_ = hello;
+    if (port_.open_queues(peer_, pair_seed(own_.seed, peer_.epoch),
+                          pair_seed(peer_.seed, own_.epoch)) != 0)
+        return false;
+    used_ = true;
+    distrust_ = false;
+    seen_beat_ = port_.read_heartbeat();
+    looked_at_us_ = port_.now_us();
+    unheard_us_ = 0;
+    sent_at_us_ = 0;
+    ++connects_;
+    set_why("");
+    greet(adopted_, wire::HelloState::up);
+    return true;
+}
+
+void Link::lose()
+{
+    distrust_ = false;
+    lost_at_us_ = port_.now_us();
+}
+
+/// The peer's access is gone: begins again as nobody's.
+bool Link::renew()
+{
+    adopted_ = 0;
+    if (used_)
+        renew_epoch();
+    return port_.open_window() == 0;
+}
+
+void Link::say_goodbye()
+{
+    const char *why = "";
+    if (port_.way_open(&why))
+        greet(adopted_, wire::HelloState::closing);
+}
+
+void Link::renew_epoch()
+{
+    const uint32_t old = own_.epoch;
+    do {
+        own_.epoch = static_cast<uint32_t>(port_.random());
+    } while (own_.epoch == 0 || own_.epoch == old);
+    own_.seed = port_.random();
+    used_ = false;
+}
+
+void Link::beat(uint64_t now)
+{
+    sent_at_us_ = now;
+    port_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
+    // Again and again: the one that told the peer of its ack may have been lost with a short break
+    // of the link that neither side saw.
+    greet(adopted_, wire::HelloState::up);
+}
+
+/// Repeated in every tick: a hello that was stored while the way was closed is lost.
+void Link::greet(uint32_t ack, wire::HelloState state)
+{
+    if (own_.ack != ack || own_.state != state || own_.seq == 0)
+        ++own_.seq;
+    own_.ack = ack;
+    own_.state = state;
+    seal(own_);
+    port_.write_hello(own_);
+}
+
+void Link::set_why(const char *why)
+{
+    if (std::strcmp(why_, why) != 0 && why[0] != '\0')
+        port_.explain(why);
+    why_ = why;
+}
+
+} // namespace plx::pmd

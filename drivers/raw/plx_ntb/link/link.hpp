@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Link life: how two devices find each other, notice each other's end, and meet again. The rules
+// are doc/wire-protocol.md, sections 2 and 3; which event leads where is plx_link_table.hpp. Pure
+// logic: time, memory, chip and queues come through LinkPort, so that a test drives it with its own
+// clock.
+#ifndef PLX_NTB_LINK_LINK_HPP
+#define PLX_NTB_LINK_LINK_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include "link/table.hpp"
+#include "queue/wire.hpp"
+
+namespace plx::pmd
+{
+
+/// What link life needs from its device. Called from the control thread only.
+class LinkPort
+{
+public:
+    virtual uint64_t now_us() = 0;
+    virtual uint64_t random() = 0;
+    /// Keeps the chip programmed and tells whether stores can reach a peer now.
+    /// @param why set to a constant text when they cannot
+    virtual bool way_open(const char **why) = 0;
+    /// Lets the peer write to the own block. @return 0 or negative errno
+    virtual int open_window() = 0;
+    /// Lets no burst into the queues and counts what they sent without confirmation. May be called
+    /// again. @return false: a queue is inside a burst
+    virtual bool quiesce() = 0;
+    /// With the queues quiet: takes the peer's access to the own block away, then what it could
+    /// write to out of the queues, and forgets its hello. @return false: not known to have taken
+    /// effect, call again
+    virtual bool fence() = 0;
+    /// Tags the rings of the own block; nobody may write to them now.
+    virtual void prepare_rings(uint64_t pair_seed) = 0;
+    /// Opens the queues. @param peer acceptable; @param own_seed, peer_seed pair seeds of the own
+    /// and of the peer's block. @return 0 or negative errno
+    virtual int open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t peer_seed) = 0;
+    /// Copies what the peer wrote into the own block.
+    virtual wire::Hello read_hello() = 0;
+    virtual uint64_t read_heartbeat() = 0;
+    /// Stores into the peer's block.
+    virtual void write_hello(const wire::Hello &hello) = 0;
+    virtual void write_heartbeat(uint64_t word) = 0;
+    virtual void report(LinkEvent event) = 0;
+    /// One line for the log: told when it changes.
+    virtual void explain(const char *why) = 0;
+
+protected:
+    ~LinkPort() = default;
+};
+
+struct LinkTimes {
+    uint32_t silent_us = 50'000;
+    uint32_t lost_us = 1'000'000;
+    uint32_t beat_us = 10'000;
+    uint32_t tell_us = 10'000; ///< a loss is told after that even if a queue is inside a burst
+    /// What at most counts as silence of the peer between two looks at its heartbeat: a machine, or
+    /// a control thread, that stood still has not listened.
+    uint32_t look_us = 40'000;
+};
+
+/// Whether a hello may be believed. Torn is "not yet"; refused comes with a text.
+enum class Verdict { torn, acceptable, refused };
+/// @param window_bytes how much of the peer the own window shows; @param why set when refused
+Verdict judge(const wire::Hello &hello, uint64_t window_bytes, const char **why);
+/// Sets bytes, magic, version and CRC of an otherwise complete hello.
+void seal(wire::Hello &hello);
+/// What the tags in the block of the host with @p seed grow from while it is lent to @p epoch.
+uint64_t pair_seed(uint64_t seed, uint32_t epoch);
+
+class Link
+{
+public:
+    explicit Link(LinkPort &port) : port_(port) {}
+
+    /// @param own geometry of the own block: qp_count to heartbeat_us and block_bytes are used
+    /// @return 0 or the error of LinkPort::open_window
+    int start(const wire::Hello &own, uint64_t window_bytes, const LinkTimes &times);
+    /// One control tick: at most every few milliseconds, at once when something is known to have
+    /// changed. Never blocks.
+    void tick();
+    /// Says goodbye, loses the peer, tells that if it was connected. @return false: a queue is
+    /// inside a burst, or the chip does not answer: call again
+    bool stop();
+    /// A queue met a peer that breaks the protocol: the connection is to be taken down.
+    void distrust() { distrust_ = true; }
+
+    LinkState state() const { return state_; }
+    /// Why it is not connected; "" when it is.
+    const char *why() const { return why_; }
+    const wire::Hello &peer() const { return peer_; } ///< of the connected peer
+    uint64_t connects() const { return connects_; }
+
+private:
+    struct Found {
+        LinkInput input;
+        const char *why; ///< constant text
+    };
+    /// Looks the event up in the table: acts, goes to the next state, tells.
+    void handle(const Found &found);
+    bool act(LinkAction action, const Found &found);
+
+    void meet();
+    void converse();
+    void take_leave();
+    bool tell_loss();
+    Found hear(const wire::Hello &hello);
+    std::optional<Found> listen(uint64_t now);
+    void beat(uint64_t now);
+
+    bool begin(const char *why);
+    bool adopt(const wire::Hello &hello);
+    bool connect(const wire::Hello &hello);
+    void lose();
+    bool renew();
+    void say_goodbye();
+
+    void renew_epoch();
+    void greet(uint32_t ack, wire::HelloState state);
+    void set_why(const char *why);
+
+    LinkPort &port_;
+    LinkTimes times_;
+    wire::Hello own_{};
+    wire::Hello heard_{}; ///< the last one that was looked at
+    wire::Hello peer_{};
+    uint64_t window_bytes_ = 0;
+    uint32_t max_message_ = 0; ///< as configured; the hello tells what this peer leaves of it
+    LinkState state_ = LinkState::stopped;
+    uint32_t adopted_ = 0; ///< the peer's epoch that the own block is prepared for
+    uint64_t beat_ = 0;    ///< own count
+    uint64_t seen_beat_ = 0;
+    uint64_t looked_at_us_ = 0;
+    uint64_t unheard_us_ = 0; ///< listened in vain since the last heartbeat
+    uint64_t sent_at_us_ = 0;
+    uint64_t lost_at_us_ = 0;
+    uint64_t connects_ = 0;
+    int begin_error_ = 0;
+    bool used_ = false; ///< connected under this epoch: lines of it are in the peer's block
+    bool distrust_ = false;
+    const char *why_ = "";
+};
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Link life as data: in which state what event leads to what. doc/link-life.md shows the same
+// table and says what each name means; a test compares the two. What is not listed changes nothing.
+#ifndef PLX_NTB_LINK_TABLE_HPP
+#define PLX_NTB_LINK_TABLE_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace plx::pmd
+{
+
+enum class LinkState : uint8_t {
+    stopped,
+    waiting,
+    refused,
+    connected,
+    silent,
+    losing,
+    fencing,
+    stopping,
+};
+
+/// What a control tick, or the application, may find.
+enum class LinkInput : uint8_t {
+    start,
+    stop,
+    way_closed,
+    distrusted,
+    hello_torn,
+    hello_impossible,
+    hello_refusing,
+    hello_closing,
+    hello_new,
+    hello_unanswered,
+    hello_answered,
+    unopened,
+    heartbeat,
+    heartbeat_missing,
+    heartbeat_ended,
+    quiet,
+    overdue,
+    fenced,
+};
+
+enum class LinkAction : uint8_t {
+    none,
+    begin,
+    explain,
+    greet,
+    refuse,
+    adopt,
+    connect,
+    lose,
+    renew,
+    say_goodbye,
+};
+
+/// What is told to the application.
+enum class LinkEvent : uint8_t { back, silent, awake, lost, refused };
+
+inline constexpr const char *link_state_names[] = {"stopped", "waiting", "refused", "connected",
+                                                   "silent",  "losing",  "fencing", "stopping"};
+inline constexpr const char *link_input_names[] = {"start",           "stop",
+                                                   "way_closed",      "distrusted",
+                                                   "hello_torn",      "hello_impossible",
+                                                   "hello_refusing",  "hello_closing",
+                                                   "hello_new",       "hello_unanswered",
+                                                   "hello_answered",  "unopened",
+                                                   "heartbeat",       "heartbeat_missing",
+                                                   "heartbeat_ended", "quiet",
+                                                   "overdue",         "fenced"};
+inline constexpr const char *link_action_names[] = {"none",   "begin",      "explain", "greet",
+                                                    "refuse", "adopt",      "connect", "lose",
+                                                    "renew",  "say_goodbye"};
+inline constexpr const char *link_event_names[] = {"back", "silent", "awake", "lost", "refused"};
+
+struct LinkStep {
+    LinkState state;
+    LinkInput input;
+    LinkAction action;
+    LinkState next;
+    std::optional<LinkEvent> tell = {};      ///< once the action is done
+    std::optional<LinkState> otherwise = {}; ///< next if the action fails: nothing is told then
+};
+
+namespace link_table
+{
+using S = LinkState;
+using I = LinkInput;
+using A = LinkAction;
+using E = LinkEvent;
+
+inline constexpr LinkStep steps[] = {
+    {S::stopped, I::start, A::begin, S::waiting, {}, S::stopped},
+
+    {S::waiting, I::stop, A::say_goodbye, S::stopping},
+    {S::waiting, I::way_closed, A::explain, S::waiting},
+    {S::waiting, I::hello_torn, A::greet, S::waiting},
+    {S::waiting, I::hello_impossible, A::refuse, S::refused, E::refused},
+    {S::waiting, I::hello_refusing, A::greet, S::refused, E::refused},
+    {S::waiting, I::hello_closing, A::greet, S::waiting},
+    {S::waiting, I::hello_new, A::adopt, S::waiting, {}, S::fencing},
+    {S::waiting, I::hello_unanswered, A::greet, S::waiting},
+    {S::waiting, I::hello_answered, A::connect, S::connected, E::back, S::waiting},
+    {S::waiting, I::unopened, A::greet, S::refused, E::refused},
+
+    {S::refused, I::stop, A::say_goodbye, S::stopping},
+    {S::refused, I::way_closed, A::explain, S::refused},
+    {S::refused, I::hello_torn, A::greet, S::refused},
+    {S::refused, I::hello_impossible, A::refuse, S::refused},
+    {S::refused, I::hello_refusing, A::greet, S::refused},
+    {S::refused, I::hello_closing, A::greet, S::waiting},
+    {S::refused, I::hello_new, A::adopt, S::waiting, {}, S::fencing},
+    {S::refused, I::hello_unanswered, A::greet, S::waiting},
+    {S::refused, I::hello_answered, A::connect, S::connected, E::back, S::refused},
+    {S::refused, I::unopened, A::greet, S::refused},
+
+    {S::connected, I::stop, A::say_goodbye, S::losing},
+    {S::connected, I::way_closed, A::lose, S::losing},
+    {S::connected, I::distrusted, A::lose, S::losing},
+    {S::connected, I::hello_refusing, A::lose, S::losing},
+    {S::connected, I::hello_closing, A::lose, S::losing},
+    {S::connected, I::hello_new, A::lose, S::losing},
+    {S::connected, I::heartbeat_missing, A::none, S::silent, E::silent},
+    {S::connected, I::heartbeat_ended, A::lose, S::losing},
+
+    {S::silent, I::stop, A::say_goodbye, S::losing},
+    {S::silent, I::way_closed, A::lose, S::losing},
+    {S::silent, I::distrusted, A::lose, S::losing},
+    {S::silent, I::hello_refusing, A::lose, S::losing},
+    {S::silent, I::hello_closing, A::lose, S::losing},
+    {S::silent, I::hello_new, A::lose, S::losing},
+    {S::silent, I::heartbeat, A::none, S::connected, E::awake},
+    {S::silent, I::heartbeat_ended, A::lose, S::losing},
+
+    {S::losing, I::quiet, A::none, S::fencing, E::lost},
+    {S::losing, I::overdue, A::none, S::fencing, E::lost},
+
+    {S::fencing, I::stop, A::none, S::stopping},
+    {S::fencing, I::fenced, A::renew, S::waiting, {}, S::fencing},
+
+    {S::stopping, I::fenced, A::explain, S::stopped},
+};
+} // namespace link_table
+
+/// @return the step, or NULL where the event changes nothing
+constexpr const LinkStep *link_step(LinkState state, LinkInput input)
+{
+    for (const LinkStep &step : link_table::steps)
+        if (step.state == state && step.input == input)
+            return &step;
+    return nullptr;
+}
+
+/// Greeting, or no way to greet.
+constexpr bool is_waiting(LinkState state)
+{
+    return state == LinkState::waiting || state == LinkState::refused;
+}
+/// Queues are open.
+constexpr bool is_connected(LinkState state)
+{
+    return state == LinkState::connected || state == LinkState::silent;
+}
+/// The peer's access is not yet known to be gone.
+constexpr bool is_fencing(LinkState state)
+{
+    return state == LinkState::losing || state == LinkState::fencing ||
+           state == LinkState::stopping;
+}
+
+} // namespace plx::pmd
+
+#endif

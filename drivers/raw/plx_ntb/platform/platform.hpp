@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Where a chip lives: what the driver core needs from silicon behind PCI or from the twin.
+#ifndef PLX_NTB_PLATFORM_PLATFORM_HPP
+#define PLX_NTB_PLATFORM_PLATFORM_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hw/chip.hpp"
+#include "hw/facts/plx_regs.hpp"
+#include "hw/reg_io.hpp"
+#include "rte_pmd_plx_ntb.h"
+
+namespace plx::pmd
+{
+
+/// Memory that one window can show to the peer: aligned to its size in bus addresses, or in pieces
+/// that the A-LUT puts together.
+struct WindowMemory {
+    std::byte *base = nullptr;
+    uint64_t bus = 0; ///< of its start
+    size_t bytes = 0; ///< power of two
+    size_t page_bytes = 0;
+    const hw::Piece *pieces = nullptr; ///< the platform's, until memory_free; NULL: one piece
+    unsigned piece_count = 0;
+    void *owner = nullptr; ///< the platform's own
+};
+
+struct PlatformOps {
+    const char *name; ///< "twin" or "pci"
+    /// @param bytes power of two; @param node NUMA node or -1
+    /// @param rules of the window that is to show it
+    /// @return 0, and out->bytes may be less than @p bytes where the machine has no more that the
+    ///   window can show; -ENOMEM no such memory
+    int (*memory_alloc)(void *ctx, size_t bytes, int node, const hw::WindowRules &rules,
+                        WindowMemory *out);
+    void (*memory_free)(void *ctx, const WindowMemory &memory);
+    /// Whether a process is known to hold the other end; always true where that cannot be known.
+    bool (*peer_present)(void *ctx);
+    /// @param wake called from any thread when peer_present may have changed; NULL: no more
+    void (*watch_peer)(void *ctx, void (*wake)(void *arg), void *arg);
+    /// @param fn called from any thread, one at a time, when the chip interrupts: doorbells are
+    /// pending; NULL: no more, and none is under way once this returns
+    /// @return 0; -ENOTSUP or another error: nothing interrupts this host
+    int (*watch_interrupt)(void *ctx, void (*fn)(void *arg), void *arg);
+    void (*detach)(void *ctx);
+    /// A fault on demand; NULL where there are none.
+    /// @return 0; -EINVAL the argument; -ENOTSUP the fault
+    int (*inject)(void *ctx, rte_pmd_plx_ntb_fault fault, uint32_t argument);
+};
+
+struct Platform {
+    const PlatformOps *ops = nullptr;
+    void *ctx = nullptr;
+    hw::RegIo own;               ///< the own chip
+    hw::RegIo peer;              ///< the peer's chip, through the shared window
+    std::byte *window = nullptr; ///< data window (BAR2) into the peer
+    uint64_t window_bytes = 0;
+    uint64_t window_bus = 0;      ///< the data window as DMA engines address it; 0: out of reach
+    uint64_t shared_bytes = 0;    ///< shared window (BAR4)
+    bool write_combining = false; ///< whether stores reach the window combined, in any order
+    int node = -1;                ///< NUMA node of the card
+    /// Rights without which plain stores of the peer's CPU do not arrive.
+    uint32_t store_rights = hw::rights_write;
+    /// The chip's DMA functions that this host may use: register borders as DmaChannel wants them,
+    /// and the ids that their transactions carry.
+    hw::RegIo dma[facts::dma_function_count] = {};
+    uint16_t dma_requesters[facts::dma_function_count] = {};
+    unsigned dma_channels = 0;
+};
+
+} // namespace plx::pmd
+
+#endif

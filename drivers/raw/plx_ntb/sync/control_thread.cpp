@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "sync/control_thread.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+#include <rte_lcore.h>
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+constexpr uint64_t second_us = 1'000'000;
+
+/// The clock that a condition is waited on by.
+uint64_t clock_us()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * second_us +
+           static_cast<uint64_t>(now.tv_nsec) / 1000;
+}
+
+} // namespace
+
+int ControlThread::start(const char *name)
+{
+    ending_ = false;
+    const int rc = rte_ctrl_thread_create(&thread_, name, nullptr, run, this);
+    exists_ = rc == 0;
+    return rc;
+}
+
+void ControlThread::call(unsigned job, unsigned us)
+{
+    pthread_mutex_lock(&mutex_);
+    ask(jobs_[job], us);
+    pthread_cond_signal(&changed_);
+    pthread_mutex_unlock(&mutex_);
+}
+
+void ControlThread::stop()
+{
+    pthread_mutex_lock(&mutex_);
+    ending_ = true;
+    for (Entry &entry : jobs_)
+        entry.due_us = never;
+    pthread_cond_signal(&changed_);
+    pthread_mutex_unlock(&mutex_);
+    if (exists_)
+        pthread_join(thread_, nullptr);
+    exists_ = false;
+}
+
+void *ControlThread::run(void *arg)
+{
+    static_cast<ControlThread *>(arg)->serve();
+    return nullptr;
+}
+
+void ControlThread::serve()
+{
+    pthread_mutex_lock(&mutex_);
+    while (!ending_) {
+        Entry &entry = next();
+        if (entry.due_us > clock_us()) {
+            const timespec until{static_cast<time_t>(entry.due_us / second_us),
+                                 static_cast<long>(entry.due_us % second_us * 1000)};
+            if (entry.due_us == never)
+                pthread_cond_wait(&changed_, &mutex_);
+            else
+                pthread_cond_clockwait(&changed_, &mutex_, CLOCK_MONOTONIC, &until);
+            continue;
+        }
+        entry.due_us = never;
+        pthread_mutex_unlock(&mutex_);
+        const unsigned again_us = entry.work(entry.arg);
+        pthread_mutex_lock(&mutex_);
+        if (again_us != 0 && !ending_)
+            ask(entry, again_us);
+    }
+    pthread_mutex_unlock(&mutex_);
+}
+
+ControlThread::Entry &ControlThread::next()
+{
+    return *std::min_element(jobs_, jobs_ + jobs_max,
+                             [](const Entry &a, const Entry &b) { return a.due_us < b.due_us; });
+}
+
+void ControlThread::ask(Entry &entry, unsigned us)
+{
+    entry.due_us = std::min(entry.due_us, clock_us() + us);
+}
+
+} // namespace plx::pmd

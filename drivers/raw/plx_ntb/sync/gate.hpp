@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A gate between one half of a queue pair and the control thread: the control thread closes it and
+// then knows, without the application's help and without a fence on the hot path, when no burst is
+// inside. It can also leave word at the gate, which the next burst to enter takes notice of.
+#ifndef PLX_NTB_SYNC_GATE_HPP
+#define PLX_NTB_SYNC_GATE_HPP
+
+#include <atomic>
+#include <cstdint>
+
+#if defined(__SANITIZE_THREAD__)
+#define PLX_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define PLX_THREAD_SANITIZER 1
+#endif
+#endif
+
+namespace plx::pmd
+{
+
+/// Process-wide set-up of the barrier below. @return 0, or -ENOTSUP on a kernel without it
+int gate_init();
+/// Makes every running thread of the process pass a full barrier (membarrier(2), private
+/// expedited).
+void gate_barrier();
+
+/// What the gate, and what is built on it, is made of; a test has another.
+struct CpuMemory {
+    template <class T>
+    using Atomic = std::atomic<T>;
+    /// What is touched under a lock alone.
+    template <class T>
+    using Guarded = T;
+    static void barrier() { gate_barrier(); }
+};
+
+template <class Memory>
+class BasicGate
+{
+public:
+    /// Hot path. @return the word at the gate, another one each time it is opened or alerted; 0
+    /// when it is closed. leave() must follow in both cases.
+    /// Store to busy_, then load of open_: a store-load order that x86 does not keep by itself.
+    /// close() makes up for it with gate_barrier(): either this thread sees the gate closed, or the
+    /// control thread sees it busy.
+    uint32_t enter()
+    {
+#if defined(PLX_THREAD_SANITIZER)
+        busy_.store(1, std::memory_order_seq_cst); // ThreadSanitizer does not know membarrier
+        return open_.load(std::memory_order_seq_cst);
+#else
+        busy_.store(1, std::memory_order_relaxed);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        return open_.load(std::memory_order_acquire); // pairs with open(): sees the opened queue
+#endif
+    }
+    /// Pairs with the acquire in quiet(): what the burst did is visible to whoever closes the
+    /// queue.
+    void leave()
+    {
+        busy_.store(0, std::memory_order_release);
+    }
+
+    /// Control side, one thread at a time. Everything set up before is visible to the burst that
+    /// enters.
+    void open()
+    {
+        open_.store(next_word(0), std::memory_order_seq_cst);
+    }
+    /// Leaves word at an open gate: after this and a barrier, every burst that enters finds it.
+    void alert()
+    {
+        if (is_open())
+            open_.store(next_word(alert_bit), std::memory_order_seq_cst);
+    }
+    static constexpr bool alerted(uint32_t word)
+    {
+        return (word & alert_bit) != 0;
+    }
+    void close()
+    {
+        open_.store(0, std::memory_order_seq_cst);
+    }
+    /// Closes an open gate for a moment, in which bursts are told to come again.
+    /// @return what resume() takes
+    uint32_t pause()
+    {
+        const uint32_t word = open_.load(std::memory_order_relaxed);
+        paused_.store(1, std::memory_order_seq_cst);
+        open_.store(0, std::memory_order_seq_cst);
+        return word;
+    }
+    /// What was done meanwhile is visible to the burst that enters. The word is the same as before.
+    void resume(uint32_t word)
+    {
+        open_.store(word, std::memory_order_seq_cst);
+        paused_.store(0, std::memory_order_release); // pairs with only_paused()
+    }
+    /// After enter() found it closed: whether only for a moment, that may be over by now.
+    bool only_paused() const
+    {
+        return paused_.load(std::memory_order_acquire) != 0 || is_open();
+    }
+    bool is_open() const
+    {
+        return open_.load(std::memory_order_relaxed) != 0;
+    }
+    /// After close() and gate_barrier(): no burst is inside, none will get in.
+    bool quiet() const
+    {
+        return busy_.load(std::memory_order_seq_cst) == 0;
+    }
+
+private:
+    static constexpr uint32_t alert_bit = 1;
+    uint32_t next_word(uint32_t bit)
+    {
+        do
+            turn_ = turn_ + 2;
+        while (turn_ == 0);
+        return turn_ | bit;
+    }
+
+    // Written by the control thread, rarely.
+    alignas(64) typename Memory::template Atomic<uint32_t> open_{0};
+    typename Memory::template Atomic<uint32_t> paused_{0};
+    typename Memory::template Guarded<uint32_t> turn_{0};
+    // Written by the queue's lcore, twice a burst.
+    alignas(64) typename Memory::template Atomic<uint32_t> busy_{0};
+};
+using Gate = BasicGate<CpuMemory>;
+
+/// One burst through a gate: burst(), or first(word) where the word at the gate is not *@p seen.
+/// @return what they return, or @p closed, or 0 where it is so for a moment only
+template <class Memory, class Burst, class First>
+[[gnu::always_inline]] inline int pass(BasicGate<Memory> &gate, const uint32_t *seen, int closed,
+                                       const Burst &burst, const First &first)
+{
+    const uint32_t word = gate.enter();
+    if (word == 0) [[unlikely]] {
+        gate.leave();
+        return gate.only_paused() ? 0 : closed;
+    }
+    int rc;
+    if (word == *seen) [[likely]]
+        rc = burst();
+    else
+        rc = first(word);
+    gate.leave();
+    return rc;
+}
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How a receiver sleeps without missing a message (doc/wire-protocol.md, section 9): it asks to be
+// woken, the sender's control side answers with how much was published when every later burst is
+// known to ring, and who has taken that much may leave the rest to the doorbell. Pure logic over
+// the memory and a port that a test replaces by its own.
+#ifndef PLX_NTB_SYNC_SLEEP_HPP
+#define PLX_NTB_SYNC_SLEEP_HPP
+
+#include <cstdint>
+
+#include "queue/wire.hpp"
+#include "sync/gate.hpp"
+
+namespace plx::pmd
+{
+
+/// The burst that meets a new word at its gate. Where it is an alert, whoever publishes first
+/// rings, and nobody after it until the next one: the lines are stored before the doorbell is
+/// written, on one way, so whoever sees the doorbell sees them.
+template <class Memory, class Burst, class Ring>
+int meet_word(uint32_t word, uint32_t *seen, const Burst &burst, const Ring &ring)
+{
+    const int rc = burst();
+    if (BasicGate<Memory>::alerted(word)) {
+        if (rc <= 0)
+            return rc; // nothing published: the next burst meets the same word
+        ring();
+    }
+    *seen = word;
+    return rc;
+}
+
+/// The sender's control side of a queue pair. Whoever calls holds its lock.
+template <class Memory>
+class SleepAnswers
+{
+public:
+    /// A connection begins.
+    void reset()
+    {
+        alerted_ = 0;
+        answered_ = 0;
+    }
+    /// @param request of the peer: a number, 0: none yet
+    /// @param published gives the messages sent
+    /// @return whether @p answer is to be sent
+    template <class Published>
+    bool look(uint32_t request, BasicGate<Memory> &gate, const Published &published,
+              uint64_t *answer)
+    {
+        if (request == answered_)
+            return false;
+        if (request != alerted_) {
+            gate.alert();
+            alerted_ = request;
+        }
+        // Pairs with Gate::enter: a burst that has not met the alert is seen inside, or has left
+        // and what it published counts. All others ring.
+        Memory::barrier();
+        if (!gate.quiet())
+            return false;
+        answered_ = request;
+        *answer = wire::sleep_answer(request, published());
+        return true;
+    }
+    /// Asked, and not answered yet because a burst was inside.
+    bool due() const { return alerted_ != answered_; }
+
+private:
+    typename Memory::template Guarded<uint32_t> alerted_{0};
+    typename Memory::template Guarded<uint32_t> answered_{0};
+};
+
+/// The receiving side of a queue pair. Port:
+///   lock, unlock   guard all of it
+///   open           whether the queue is
+///   watch          remembers where the next message will show; @return messages taken so far
+///   arrived        whether it shows
+///   ask            stores a request where the peer finds it
+///   answer         what the peer said last
+///   recheck        has recheck() called before long
+///   drain, signal  the event descriptor
+///   checks_after_ring  how often to look after a doorbell that brought nothing
+template <class Memory, class Port>
+class Sleeper
+{
+    class Locked
+    {
+    public:
+        explicit Locked(Port &port) : port_(port) { port_.lock(); }
+        ~Locked() { port_.unlock(); }
+        Locked(const Locked &) = delete;
+        Locked &operator=(const Locked &) = delete;
+
+    private:
+        Port &port_;
+    };
+
+public:
+    explicit Sleeper(Port &port) : port_(port) {}
+
+    /// By the receiver, which has found nothing to receive. @return false: it would find something
+    /// now, and is not armed
+    bool arm()
+    {
+        const Locked locked(port_);
+        port_.drain();
+        armed_ = false;
+        if (port_.open()) {
+            consumed_ = port_.watch();
+            if (port_.arrived())
+                return false;
+            request_ = next(request_);
+            checks_ = 0;
+            port_.ask(request_);
+            port_.recheck();
+        }
+        armed_ = true;
+        return true;
+    }
+    void disarm()
+    {
+        const Locked locked(port_);
+        armed_ = false;
+        port_.drain();
+    }
+    /// The peer has rung. What it rang for is there, unless a copy engine brings it, another queue
+    /// shares the doorbell, or the peer itself has asked: so it is looked for some more times.
+    /// @return whether it woke the receiver
+    bool rung()
+    {
+        const Locked locked(port_);
+        if (!armed_ || !port_.open())
+            return false;
+        if (wake_if_arrived())
+            return true;
+        checks_ = Port::checks_after_ring;
+        port_.recheck();
+        return false;
+    }
+    /// Time to look for what no doorbell told of. @return whether it woke the receiver
+    bool recheck()
+    {
+        const Locked locked(port_);
+        if (!armed_ || !port_.open())
+            return false;
+        if (wake_if_arrived())
+            return true;
+        if (checks_ > 0)
+            checks_ = checks_ - 1;
+        else if (confirmed())
+            return false;
+        port_.recheck();
+        return false;
+    }
+    /// Something else has happened that a receiver wants to see.
+    void wake()
+    {
+        const Locked locked(port_);
+        wake_armed();
+    }
+    /// With the lock held.
+    void wake_armed()
+    {
+        if (armed_) {
+            armed_ = false;
+            port_.signal();
+        }
+    }
+
+private:
+    static uint32_t next(uint32_t number) { return number + 1 == 0 ? 1 : number + 1; }
+    bool wake_if_arrived()
+    {
+        if (!port_.arrived())
+            return false;
+        wake_armed();
+        return true;
+    }
+    /// Whatever is published from now on rings, and all that was before has been taken.
+    bool confirmed() const { return port_.answer() == wire::sleep_answer(request_, consumed_); }
+
+    Port &port_;
+    typename Memory::template Guarded<bool> armed_{false};
+    typename Memory::template Guarded<uint32_t> request_{0};
+    typename Memory::template Guarded<uint32_t> consumed_{0};
+    typename Memory::template Guarded<uint32_t> checks_{0};
+};
+
+} // namespace plx::pmd
+
+#endif

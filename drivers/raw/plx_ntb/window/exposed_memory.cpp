@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "window/exposed_memory.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cinttypes>
+#include <cstring>
+
+#include "queue/wire.hpp"
+#include "sync/log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+constexpr uint64_t memory_bytes_max = wire::block_bytes_max;
+constexpr uint32_t rights_known = RTE_PMD_PLX_NTB_WINDOW_WRITE | RTE_PMD_PLX_NTB_WINDOW_READ;
+static_assert(RTE_PMD_PLX_NTB_WINDOW_WRITE == hw::rights_write &&
+                  RTE_PMD_PLX_NTB_WINDOW_READ == hw::rights_read,
+              "the public rights are the chip's");
+
+/// What @p memory is on the bus from @p at on: its pieces, cut to the range.
+unsigned cut(const WindowMemory &memory, uint64_t at, uint64_t bytes, hw::Piece *out)
+{
+    const hw::Piece whole{memory.bus, memory.bytes};
+    const hw::Piece *pieces = memory.pieces != nullptr ? memory.pieces : &whole;
+    const unsigned count = memory.pieces != nullptr ? memory.piece_count : 1;
+    unsigned n = 0;
+    for (unsigned i = 0; i < count && bytes > 0; ++i) {
+        if (at >= pieces[i].bytes) {
+            at -= pieces[i].bytes;
+            continue;
+        }
+        const uint64_t here = std::min(bytes, pieces[i].bytes - at);
+        out[n++] = {pieces[i].address + at, here};
+        bytes -= here;
+        at = 0;
+    }
+    return n;
+}
+
+} // namespace
+
+int Lending::refuse(int error, const char *what, uint64_t found, uint64_t expected) const
+{
+    PLX_LOG(ERR, "%s: window: expected %s: found 0x%" PRIx64 ", limit 0x%" PRIx64 "\n", device_,
+            what, found, expected);
+    return error;
+}
+
+// ---- the window
+
+int Lending::open(const WindowChoice &choice)
+{
+    choice_ = choice;
+    map_.reset(0, 1u << choice_.split, 0);
+    const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
+    if (choice.split > rules.split_max()) {
+        PLX_INIT_LOG(ERR,
+                     "%s: split=%u: expected at most %u: a window is split by its A-LUT, which has "
+                     "%u entries\n",
+                     device_, choice.split, rules.split_max(), rules.entries);
+        return -ENOTSUP;
+    }
+    return fit(0);
+}
+
+int Lending::fit(uint64_t block)
+{
+    const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
+    const unsigned split = choice_.split;
+    // Room for as much as the block, or for the block in its part of the window.
+    const uint64_t wanted =
+        std::max({uint64_t{choice_.segment_kib} * 1024 * rules.entries,
+                  block << std::max(split, 1u), uint64_t{facts::window_size_min}});
+    // A BAR that another system has sized has the size it has.
+    const uint64_t bytes = chip_.shared() ? rules.bytes_max : std::min(rules.bytes_max, wanted);
+    if (block > bytes >> split) {
+        PLX_INIT_LOG(ERR,
+                     "%s: a block of %" PRIu64 " MiB does not fit the window of %" PRIu64
+                     " MiB: fewer or smaller buffers\n",
+                     device_, block >> 20, bytes >> split >> 20);
+        return -EINVAL;
+    }
+    if (rules.entries == 0)
+        return 0;
+    hw::Refusal why;
+    const int rc = chip_.window_fix(bytes, &why);
+    if (rc != 0)
+        PLX_INIT_LOG(ERR, "%s: a window of 0x%" PRIx64 " bytes: expected %s\n", device_, bytes,
+                     why.what);
+    return rc;
+}
+
+uint64_t Lending::segment_bytes() const
+{
+    const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
+    return rules.entries == 0 ? 0 : rules.segment(rules.bytes_min);
+}
+
+uint64_t Lending::block_min() const
+{
+    return std::max(segment_bytes(), wire::block_bytes_min);
+}
+
+void Lending::opened(uint64_t bytes)
+{
+    closed(); // opening began with that
+    // A block that takes the whole window goes by base and offset, and leaves nothing.
+    const uint64_t segment = chip_.segment_bytes();
+    const unsigned entries = chip_.window_rules(hw::Chip::data_window).entries;
+    map_.reset(segment == 0 ? 0 : entries, 1u << choice_.split,
+               segment == 0 ? 0 : static_cast<unsigned>(bytes / segment));
+}
+
+void Lending::closed()
+{
+    for (Grant &grant : grants_)
+        if (grant.memory != nullptr)
+            forget(&grant);
+    map_.reset(0, 1u << choice_.split, 0);
+}
+
+void Lending::forget(Grant *grant)
+{
+    if (map_.segments() != 0)
+        map_.give_back(grant->first, grant->segments);
+    --grant->memory->grants;
+    *grant = {};
+}
+
+// ---- memory
+
+int Lending::alloc(size_t bytes, int node, rte_pmd_plx_ntb_window_memory *out)
+{
+    const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
+    if (rules.entries == 0)
+        return refuse(-ENOTSUP, "a chip with an A-LUT: base and offset show the queues alone", 0,
+                      0);
+    const uint64_t most = std::min(rules.bytes_min >> choice_.split, memory_bytes_max);
+    if (bytes == 0 || bytes > most)
+        return refuse(-EINVAL, "1 byte up to what one window shows", bytes, most);
+    Memory *place = std::find_if(memories_.begin(), memories_.end(),
+                                 [](const Memory &m) { return m.memory.base == nullptr; });
+    if (place == memories_.end())
+        return refuse(-ENOSPC, "fewer pieces of memory", memories_max, memories_max);
+
+    const uint64_t whole = std::max(std::bit_ceil(uint64_t{bytes}), block_min());
+    WindowMemory memory;
+    int rc = platform_.ops->memory_alloc(platform_.ctx, whole, node, rules, &memory);
+    if (rc == 0 && memory.bytes < whole) {
+        platform_.ops->memory_free(platform_.ctx, memory);
+        rc = -ENOMEM;
+    }
+    if (rc != 0)
+        return refuse(rc, "memory that the window can show", whole, most);
+    // What was there before is not the peer's business.
+    std::memset(memory.base, 0, memory.bytes);
+    *place = {memory, 0};
+    *out = {.address = memory.base, .bytes = memory.bytes};
+    return 0;
+}
+
+int Lending::free(const void *address)
+{
+    Memory *found = std::find_if(memories_.begin(), memories_.end(), [address](const Memory &m) {
+        return address != nullptr && m.memory.base == address;
+    });
+    if (found == memories_.end())
+        return refuse(-ENOENT, "the start of allocated window memory",
+                      reinterpret_cast<uintptr_t>(address), 0);
+    if (found->grants != 0)
+        return refuse(-EBUSY, "memory of which nothing is exposed", found->grants, 0);
+    platform_.ops->memory_free(platform_.ctx, found->memory);
+    *found = {};
+    return 0;
+}
+
+void Lending::drop()
+{
+    for (Memory &m : memories_) {
+        if (m.memory.base != nullptr)
+            platform_.ops->memory_free(platform_.ctx, m.memory);
+        m = {};
+    }
+}
+
+Lending::Range Lending::locate(const void *address, size_t bytes)
+{
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    for (Memory &m : memories_) {
+        const auto base = reinterpret_cast<uintptr_t>(m.memory.base);
+        if (m.memory.base != nullptr && at >= base && at - base < m.memory.bytes &&
+            bytes <= m.memory.bytes - (at - base))
+            return {&m, at - base};
+    }
+    return {};
+}
+
+// ---- what the peer may reach of it
+
+const Lending::Grant *Lending::overlapping(const Range &range, size_t bytes) const
+{
+    for (const Grant &g : grants_)
+        if (g.memory == range.memory && range.at < g.at + g.bytes && g.at < range.at + bytes)
+            return &g;
+    return nullptr;
+}
+
+int Lending::check_expose(const Range &range, size_t bytes, uint32_t rights, uint32_t window) const
+{
+    const uint64_t segment = segment_bytes();
+    if (segment == 0)
+        return refuse(-ENOTSUP, "a chip with an A-LUT: base and offset show the queues alone", 0,
+                      0);
+    if ((rights & ~rights_known) != 0)
+        return refuse(-EINVAL, "rights of read and write", rights, rights_known);
+    if (window != RTE_PMD_PLX_NTB_WINDOW_ANY && window >= map_.windows())
+        return refuse(-EINVAL, "one of the windows, or any", window, map_.windows());
+    if (range.memory == nullptr)
+        return refuse(-EINVAL, "a range inside one allocated window memory", bytes, 0);
+    if (range.at % segment != 0)
+        return refuse(-EINVAL, "an offset in the memory that is a multiple of the segment",
+                      range.at, segment);
+    if (bytes == 0 || bytes % segment != 0)
+        return refuse(-EINVAL, "a size that is a multiple of the segment", bytes, segment);
+    if (const Grant *other = overlapping(range, bytes))
+        return refuse(-EBUSY, "a range of which nothing is exposed", range.at, other->at);
+    if (!is_connected(link_.state()))
+        return refuse(-ENOTCONN, "a peer: what is exposed belongs to a connection", 0, 0);
+    return 0;
+}
+
+int Lending::show(const Range &range, size_t bytes, uint32_t rights, unsigned first)
+{
+    hw::Piece pieces[WindowMap::segments_max];
+    const unsigned count = cut(range.memory->memory, range.at, bytes, pieces);
+    hw::Refusal why;
+    const int rc = chip_.segments_set(first, pieces, count, rights, &why);
+    return rc == -EINVAL ? refuse(rc, why.what, why.found, why.expected) : rc;
+}
+
+int Lending::expose(const void *address, size_t bytes, uint32_t rights, uint32_t window,
+                    uint64_t *offset)
+{
+    const Range range = locate(address, bytes);
+    int rc = check_expose(range, bytes, rights, window);
+    if (rc != 0)
+        return rc;
+    rights = rights == 0 ? RTE_PMD_PLX_NTB_WINDOW_WRITE : rights;
+    const auto segments = static_cast<unsigned>(bytes / segment_bytes());
+    const int first =
+        map_.take(segments, window == RTE_PMD_PLX_NTB_WINDOW_ANY ? WindowMap::any : window);
+    if (first < 0)
+        return refuse(-ENOSPC, "as many free segments in a row", segments, map_.longest());
+    Grant *grant = std::find_if(grants_.begin(), grants_.end(),
+                                [](const Grant &g) { return g.memory == nullptr; });
+    // There are no more grants than segments, so there is a place.
+    *grant = {range.memory, range.at, bytes, rights, static_cast<unsigned>(first), segments};
+    ++range.memory->grants;
+    rc = show(range, bytes, rights, grant->first);
+    if (rc == 0) {
+        *offset = grant->first * segment_bytes();
+        return 0;
+    }
+    // Kept where the chip does not answer: it may have let the peer in.
+    if (rc == -EINVAL || chip_.segments_clear(grant->first, segments) == 0)
+        forget(grant);
+    return rc == -EINVAL ? rc : refuse(-EIO, "a chip that answers", 0, 0);
+}
+
+Lending::Grant *Lending::find_exact(const Range &range, size_t bytes)
+{
+    for (Grant &g : grants_)
+        if (g.memory != nullptr && g.memory == range.memory && g.at == range.at && g.bytes == bytes)
+            return &g;
+    return nullptr;
+}
+
+int Lending::revoke(const void *address, size_t bytes)
+{
+    Grant *grant = find_exact(locate(address, bytes), bytes);
+    if (grant == nullptr)
+        return -ENOENT; // no error of the caller's: a loss of the peer may have come first
+    if (chip_.segments_clear(grant->first, grant->segments) != 0)
+        return refuse(-EIO, "a chip that answers", 0, 0);
+    forget(grant);
+    return 0;
+}
+
+int Lending::find(const void *address, rte_pmd_plx_ntb_window_grant *out) const
+{
+    const auto at = reinterpret_cast<uintptr_t>(address);
+    for (const Grant &g : grants_) {
+        if (g.memory == nullptr)
+            continue;
+        const auto base = reinterpret_cast<uintptr_t>(g.base());
+        if (at < base || at - base >= g.bytes)
+            continue;
+        *out = describe(g);
+        return 0;
+    }
+    return -ENOENT;
+}
+
+rte_pmd_plx_ntb_window_grant Lending::describe(const Grant &g) const
+{
+    return {.address = g.memory->memory.base + g.at,
+            .bytes = g.bytes,
+            .offset = g.first * segment_bytes(),
+            .rights = g.rights,
+            .window = g.first / map_.per_window()};
+}
+
+unsigned Lending::grant_count() const
+{
+    return static_cast<unsigned>(std::count_if(grants_.begin(), grants_.end(),
+                                               [](const Grant &g) { return g.memory != nullptr; }));
+}
+
+bool Lending::grant(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const
+{
+    for (const Grant &g : grants_)
+        if (g.memory != nullptr && index-- == 0) {
+            *out = describe(g);
+            return true;
+        }
+    return false;
+}
+
+// ---- the other direction, and what can be asked
+
+int Lending::peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const
+{
+    if (!is_connected(link_.state()))
+        return -ENOTCONN;
+    // The peer's queue pairs lie at the start: their memory is not an application's.
+    const uint64_t begin = link_.peer().block_bytes;
+    const uint64_t end = platform_.window_bytes;
+    if (bytes == 0 || offset < begin || offset >= end || bytes > end - offset)
+        return refuse(-EINVAL, "a range of the peer's window behind its queue pairs", offset,
+                      offset < begin ? begin : end);
+    *out = {.address = platform_.window + offset,
+            .bus = platform_.window_bus == 0 ? 0 : platform_.window_bus + offset};
+    return 0;
+}
+
+void Lending::info(rte_pmd_plx_ntb_window_info *out) const
+{
+    const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
+    const bool alut = rules.entries != 0;
+    out->kind = alut ? RTE_PMD_PLX_NTB_WINDOW_ALUT : RTE_PMD_PLX_NTB_WINDOW_BASE_OFFSET;
+    out->window_bytes = alut ? rules.bytes_min : rules.bytes_max;
+    out->segment_bytes = segment_bytes();
+    out->segments = rules.entries;
+    out->free_segments = map_.free();
+    out->longest_free = map_.longest();
+    out->windows = map_.windows();
+    out->memory_bytes_max = alut ? std::min(rules.bytes_min >> choice_.split, memory_bytes_max) : 0;
+    out->store_rights = platform_.store_rights;
+}
+
+int Lending::align(uint64_t bytes, rte_pmd_plx_ntb_window_align *out) const
+{
+    const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
+    // With an A-LUT the window's size is fixed when the device is configured, and with it the
+    // segments'.
+    out->size_max = rules.entries != 0 ? rules.bytes_min : rules.bytes_max;
+    if (bytes > out->size_max)
+        return -ERANGE;
+    out->addr_align = out->size_align = rules.segment(bytes);
+    return 0;
+}
+
+} // namespace plx::pmd

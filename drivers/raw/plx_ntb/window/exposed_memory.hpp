@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Memory that an application lends to the peer through the data window, beside the block of the
+// queue pairs: allocated, exposed with rights, revoked. doc/windows.md has the rules.
+#ifndef PLX_NTB_WINDOW_EXPOSED_MEMORY_HPP
+#define PLX_NTB_WINDOW_EXPOSED_MEMORY_HPP
+
+#include <array>
+#include <cstdint>
+
+#include "link/link.hpp"
+#include "platform/platform.hpp"
+#include "rte_pmd_plx_ntb.h"
+#include "window/segment_map.hpp"
+
+namespace plx::pmd
+{
+
+/// How the user wants the data window to be used.
+struct WindowChoice {
+    uint32_t segment_kib = 2048; ///< of an A-LUT segment where the BAR is large enough
+    uint32_t split = 0;          ///< the window is used as 2^split windows
+};
+
+/// Under the device's lock, except where it says otherwise. Errors are logged, one line each.
+class Lending
+{
+public:
+    Lending(const char *device, hw::Chip &chip, const Platform &platform, const Link &link)
+        : device_(device), chip_(chip), platform_(platform), link_(link)
+    {
+    }
+
+    /// The chip is open. @return 0; -ENOTSUP it cannot be used as wanted
+    int open(const WindowChoice &choice);
+    /// Sizes the window for a block of @p bytes, a power of two. While the window is closed.
+    /// @return 0; -EINVAL such a block does not fit; -EBUSY
+    int fit(uint64_t bytes);
+    /// What a block is to be at least, and a multiple of.
+    uint64_t block_min() const;
+
+    /// The window has been opened and shows a block of @p bytes from its start.
+    void opened(uint64_t bytes);
+    /// The window is known to be closed: with it went all that was exposed.
+    void closed();
+    /// All memory goes back. Nothing may be exposed.
+    void drop();
+
+    void info(rte_pmd_plx_ntb_window_info *out) const;
+    int align(uint64_t bytes, rte_pmd_plx_ntb_window_align *out) const;
+    int alloc(size_t bytes, int node, rte_pmd_plx_ntb_window_memory *out);
+    int free(const void *address);
+    int expose(const void *address, size_t bytes, uint32_t rights, uint32_t window,
+               uint64_t *offset);
+    int revoke(const void *address, size_t bytes);
+    int find(const void *address, rte_pmd_plx_ntb_window_grant *out) const;
+    unsigned grant_count() const;
+    /// What is exposed, in no order. @return false: there are no @p index + 1
+    bool grant(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const;
+    int peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const;
+
+private:
+    /// As many as there are segments: more could not all be exposed.
+    static constexpr unsigned memories_max = WindowMap::segments_max;
+
+    struct Memory {
+        WindowMemory memory; ///< base NULL: a free place
+        unsigned grants = 0;
+    };
+    struct Grant {
+        Memory *memory = nullptr; ///< NULL: a free place
+        uint64_t at = 0;          ///< offset in the memory
+        uint64_t bytes = 0;
+        uint32_t rights = 0;
+        unsigned first = 0; ///< segment
+        unsigned segments = 0;
+
+        const std::byte *base() const { return memory->memory.base + at; }
+    };
+    /// A range that lies in one memory.
+    struct Range {
+        Memory *memory = nullptr; ///< NULL: it does not
+        uint64_t at = 0;
+    };
+
+    uint64_t segment_bytes() const;
+    Range locate(const void *address, size_t bytes);
+    Grant *find_exact(const Range &range, size_t bytes);
+    const Grant *overlapping(const Range &range, size_t bytes) const;
+    int check_expose(const Range &range, size_t bytes, uint32_t rights, uint32_t window) const;
+    int show(const Range &range, size_t bytes, uint32_t rights, unsigned first);
+    void forget(Grant *grant);
+    rte_pmd_plx_ntb_window_grant describe(const Grant &grant) const;
+    int refuse(int error, const char *what, uint64_t found, uint64_t expected) const;
+
+    const char *device_;
+    hw::Chip &chip_;
+    const Platform &platform_;
+    const Link &link_;
+    WindowChoice choice_;
+    WindowMap map_; ///< of the open window; no segments: closed, or without an A-LUT
+    std::array<Memory, memories_max> memories_;
+    std::array<Grant, WindowMap::segments_max> grants_;
+};
+
+} // namespace plx::pmd
+
+#endif

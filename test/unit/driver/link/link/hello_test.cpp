@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a host says of itself to be met: torn, lost, refused, and sizes that nobody can trust.
+#include "../link_hosts.hpp"
+
+#include <rte_hash_crc.h>
+
+#include <cstddef>
+
+namespace
+{
+
+using namespace plx;
+using namespace plx::test;
+
+TEST_F(LinkTest, TornHelloIsNotYet)
+{
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(), 0);
+    b.link.tick();
+    a.inbox.seed ^= 1;
+    a.link.tick();
+    EXPECT_EQ(a.link.state(), LinkState::waiting);
+    EXPECT_FALSE(a.saw(LinkEvent::refused));
+    run(4);
+    expect_joined();
+}
+
+TEST_F(LinkTest, LostAckIsRepeated)
+{
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(), 0);
+    a.link.tick(); // hello(a)
+    b.link.tick(); // hello(b, ack a)
+    a.lose_stores = true;
+    a.link.tick(); // connected; its ack is lost
+    ASSERT_EQ(a.link.state(), LinkState::connected);
+    a.lose_stores = false;
+    run(6);
+    expect_joined();
+}
+
+struct Bad {
+    const char *name;
+    void (*spoil)(wire::Hello &);
+};
+
+class RefusedHello : public LinkTest, public testing::WithParamInterface<Bad>
+{
+};
+
+TEST_P(RefusedHello, IsAnsweredInWordsAndHealsWhenReplaced)
+{
+    ASSERT_EQ(a.start(), 0);
+    wire::Hello hello = sizes();
+    hello.state = wire::HelloState::up;
+    hello.epoch = 77;
+    hello.seq = 1;
+    hello.seed = 99;
+    pmd::seal(hello);
+    GetParam().spoil(hello);
+    hello.crc = ~rte_hash_crc(&hello, offsetof(wire::Hello, crc), ~0u);
+    a.inbox = hello;
+    a.link.tick();
+    EXPECT_EQ(a.link.state(), LinkState::refused);
+    EXPECT_TRUE(a.saw(LinkEvent::refused));
+    EXPECT_STRNE(a.link.why(), "");
+    EXPECT_FALSE(a.open);
+    a.link.tick();
+    EXPECT_EQ(a.events.size(), 1u) << "told once";
+    ASSERT_EQ(b.start(), 0);
+    run(4);
+    expect_joined();
+}
+
+const Bad bad_hellos[] = {
+    {"Version", [](wire::Hello &h) { h.major = 2; }},
+    {"Bytes", [](wire::Hello &h) { h.bytes = 128; }},
+    {"Epoch", [](wire::Hello &h) { h.epoch = 0; }},
+    {"State", [](wire::Hello &h) { h.state = static_cast<wire::HelloState>(9); }},
+    {"BlockTooSmall", [](wire::Hello &h) { h.block_bytes = 4096; }},
+    {"BlockNotPowerOfTwo", [](wire::Hello &h) { h.block_bytes += 4096; }},
+    {"BlockBeyondWindow", [](wire::Hello &h) { h.block_bytes = window_bytes * 2; }},
+    {"NoQueues", [](wire::Hello &h) { h.qp_count = 0; }},
+    {"TooManyQueues", [](wire::Hello &h) { h.qp_count = 65; }},
+    {"HugeQueues", [](wire::Hello &h) { h.qp_count = ~0u; }},
+    {"RingNotPowerOfTwo", [](wire::Hello &h) { h.ring_lines = 1000; }},
+    {"RingTooSmall", [](wire::Hello &h) { h.ring_lines = 32; }},
+    {"RingTooLarge", [](wire::Hello &h) { h.ring_lines = 1u << 31; }},
+    {"PostedTooSmall", [](wire::Hello &h) { h.posted_lines = 1; }},
+    {"PostedTooLarge", [](wire::Hello &h) { h.posted_lines = 8192; }},
+    {"BufNotLines", [](wire::Hello &h) { h.buf_bytes = 100; }},
+    {"BufZero", [](wire::Hello &h) { h.buf_bytes = 0; }},
+    {"BufHuge", [](wire::Hello &h) { h.buf_bytes = 1u << 31; }},
+    {"BuffersOverRings", [](wire::Hello &h) { h.buf_begin = 0; }},
+    {"BuffersBehindBlock", [](wire::Hello &h) { h.buf_end = ~0u; }},
+    {"BuffersBackwards", [](wire::Hello &h) { h.buf_end = h.buf_begin - 1; }},
+    {"MessageTooLong", [](wire::Hello &h) { h.max_message = ~0u; }},
+    {"NoHeartbeat", [](wire::Hello &h) { h.heartbeat_us = 0; }},
+};
+INSTANTIATE_TEST_SUITE_P(Field, RefusedHello, testing::ValuesIn(bad_hellos),
+                         [](const auto &bad) { return std::string(bad.param.name); });
+
+TEST_F(LinkTest, EveryTruncationOfSizesStaysInsideTheWindow)
+{
+    std::mt19937_64 random(7);
+    for (int i = 0; i < 200'000; ++i) {
+        wire::Hello h = sizes();
+        h.state = wire::HelloState::up;
+        h.epoch = 5;
+        uint32_t *const fields[] = {&h.qp_count,  &h.ring_lines, &h.posted_lines, &h.buf_bytes,
+                                    &h.buf_begin, &h.buf_end,    &h.max_message};
+        uint32_t *field = fields[random() % std::size(fields)];
+        *field = random() % 2 != 0 ? 1u << (random() % 32) : static_cast<uint32_t>(random());
+        h.block_bytes = uint64_t{1} << (random() % 40);
+        pmd::seal(h);
+        const char *why = nullptr;
+        if (pmd::judge(h, window_bytes, &why) != pmd::Verdict::acceptable)
+            continue;
+        ASSERT_LE(h.block_bytes, window_bytes);
+        const uint64_t last = wire::ring_offset(h.qp_count - 1, h.ring_lines, h.posted_lines) +
+                              uint64_t{h.ring_lines} * wire::line_bytes;
+        ASSERT_LE(last, h.block_bytes);
+        ASSERT_LE(uint64_t{h.buf_end} * wire::line_bytes, h.block_bytes);
+    }
+}
+
+TEST_F(LinkTest, PeerThatRefusesUsIsToldOnce)
+{
+    ASSERT_EQ(a.start(), 0);
+    wire::Hello hello = sizes();
+    hello.state = wire::HelloState::refused;
+    hello.epoch = 3;
+    pmd::seal(hello);
+    a.inbox = hello;
+    run(3);
+    EXPECT_EQ(a.link.state(), LinkState::refused);
+    EXPECT_EQ(a.events, std::vector<LinkEvent>{LinkEvent::refused});
+}
+
+} // namespace

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A device's control thread: jobs are called when their time has come, and never after its end.
+#include "sync/control_thread.hpp"
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include <poll.h>
+
+using plx::pmd::ControlThread;
+
+namespace
+{
+
+constexpr unsigned hour_us = 3'600'000'000;
+
+bool await(const std::function<bool()> &fact)
+{
+    for (int i = 0; i < 60'000 && !fact(); ++i)
+        poll(nullptr, 0, 1);
+    return fact();
+}
+
+struct Job {
+    std::function<unsigned()> work;
+    std::atomic<unsigned> calls{0};
+
+    static unsigned on_call(void *arg)
+    {
+        auto *self = static_cast<Job *>(arg);
+        ++self->calls;
+        return self->work();
+    }
+};
+
+class Control : public testing::Test
+{
+protected:
+    void start(
+        std::function<unsigned()> first, std::function<unsigned()> second = [] { return 0u; })
+    {
+        jobs_[0].work = std::move(first);
+        jobs_[1].work = std::move(second);
+        for (unsigned i = 0; i < 2; ++i)
+            thread_.set_job(i, Job::on_call, &jobs_[i]);
+        ASSERT_EQ(thread_.start("test-control"), 0);
+    }
+    unsigned calls(unsigned job = 0) const { return jobs_[job].calls; }
+    bool await_calls(unsigned n, unsigned job = 0)
+    {
+        return await([this, n, job] { return calls(job) >= n; });
+    }
+
+    Job jobs_[2];
+    ControlThread thread_; // ends first
+};
+
+TEST_F(Control, CallsAgainAsOftenAsAJobAsks)
+{
+    thread_.call(0); // before there is a thread
+    start([] { return 100u; });
+    EXPECT_TRUE(await_calls(5));
+    EXPECT_EQ(calls(1), 0u) << "nobody asked";
+}
+
+TEST_F(Control, ACallDoesNotWaitForATimeThatIsLater)
+{
+    for (const unsigned again_us : {hour_us, 0u}) {
+        start([again_us] { return again_us; });
+        const unsigned before = calls();
+        thread_.call(0);
+        ASSERT_TRUE(await_calls(before + 1));
+        thread_.call(0, hour_us);
+        thread_.call(0);
+        EXPECT_TRUE(await_calls(before + 2)) << again_us;
+        thread_.stop();
+    }
+}
+
+TEST_F(Control, ALaterCallDoesNotPutOffAnEarlierOne)
+{
+    start([] { return 0u; });
+    thread_.call(0, 2000);
+    thread_.call(0, hour_us);
+    EXPECT_TRUE(await_calls(1));
+}
+
+TEST_F(Control, ACallDuringACallIsOneMore)
+{
+    std::atomic<bool> go{false};
+    start([&go] {
+        await([&go] { return go.load(); });
+        return hour_us;
+    });
+    thread_.call(0);
+    ASSERT_TRUE(await_calls(1));
+    thread_.call(0);
+    go = true;
+    EXPECT_TRUE(await_calls(2));
+}
+
+TEST_F(Control, JobsHaveTimesOfTheirOwn)
+{
+    start([] { return hour_us; }, [] { return 50u; });
+    thread_.call(0);
+    thread_.call(1, 10);
+    EXPECT_TRUE(await_calls(20, 1));
+    EXPECT_EQ(calls(0), 1u);
+}
+
+TEST_F(Control, AStopWaitsForTheCallUnderWay)
+{
+    std::atomic<bool> stopping{false};
+    std::atomic<bool> done{false};
+    start([&] {
+        await([&] { return stopping.load(); });
+        poll(nullptr, 0, 5);
+        done = true;
+        return 1u;
+    });
+    thread_.call(0);
+    ASSERT_TRUE(await_calls(1));
+    stopping = true;
+    thread_.stop();
+    EXPECT_TRUE(done);
+    EXPECT_EQ(calls(), 1u);
+    thread_.stop(); // again
+}
+
+TEST_F(Control, WhatWasAskedForEndsWithIt)
+{
+    start([] { return 0u; });
+    thread_.call(0, hour_us);
+    thread_.stop();
+    start([] { return 0u; });
+    thread_.call(1);
+    ASSERT_TRUE(await_calls(1, 1));
+    EXPECT_EQ(calls(0), 0u);
+}
+
+TEST_F(Control, StartsAndStopsWhileItIsAsked)
+{
+    std::atomic<bool> over{false};
+    start([] { return 0u; });
+    std::thread asker([&] {
+        while (!over)
+            thread_.call(0);
+    });
+    for (unsigned round = 0; round < 50; ++round) {
+        EXPECT_TRUE(await_calls(calls() + 1));
+        thread_.stop();
+        ASSERT_EQ(thread_.start("test-control"), 0);
+    }
+    over = true;
+    asker.join();
+}
+
+} // namespace

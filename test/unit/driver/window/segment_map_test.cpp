@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Segments of the data window: who has which.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "window/segment_map.hpp"
+
+using plx::pmd::WindowMap;
+
+namespace
+{
+
+TEST(WindowMap, IsEmptyWhileTheWindowIsClosed)
+{
+    WindowMap map;
+    EXPECT_EQ(map.segments(), 0u);
+    EXPECT_EQ(map.free(), 0u);
+    EXPECT_EQ(map.longest(), 0u);
+    EXPECT_EQ(map.take(1, WindowMap::any), -1);
+}
+
+TEST(WindowMap, GivesOutTheFirstThatFit)
+{
+    WindowMap map;
+    map.reset(256, 1, 8);
+    EXPECT_EQ(map.free(), 248u);
+    EXPECT_EQ(map.take(4, WindowMap::any), 8);
+    EXPECT_EQ(map.take(1, WindowMap::any), 12);
+    map.give_back(8, 4);
+    EXPECT_EQ(map.take(5, WindowMap::any), 13) << "the hole is too small";
+    EXPECT_EQ(map.take(4, WindowMap::any), 8);
+    EXPECT_EQ(map.free(), 238u);
+    EXPECT_EQ(map.longest(), 238u);
+}
+
+TEST(WindowMap, RefusesWhatIsNotThere)
+{
+    WindowMap map;
+    map.reset(128, 1, 120);
+    EXPECT_EQ(map.take(0, WindowMap::any), -1);
+    EXPECT_EQ(map.take(9, WindowMap::any), -1);
+    EXPECT_EQ(map.take(1, 1), -1) << "there is one window";
+    EXPECT_EQ(map.take(~0u, WindowMap::any), -1);
+    EXPECT_EQ(map.take(8, 0), 120);
+    EXPECT_EQ(map.take(1, WindowMap::any), -1);
+    EXPECT_EQ(map.longest(), 0u);
+}
+
+TEST(WindowMap, NothingCrossesTheBorderOfAWindow)
+{
+    WindowMap map;
+    map.reset(256, 4, 8);
+    EXPECT_EQ(map.per_window(), 64u);
+    EXPECT_EQ(map.longest(), 64u);
+    EXPECT_EQ(map.take(65, WindowMap::any), -1);
+    EXPECT_EQ(map.take(60, WindowMap::any), 64) << "56 are left in window 0";
+    EXPECT_EQ(map.take(5, 1), -1);
+    EXPECT_EQ(map.take(5, WindowMap::any), 8);
+    EXPECT_EQ(map.take(64, 3), 192);
+    EXPECT_EQ(map.take(1, 4), -1);
+    map.reset(256, 1, 0);
+    EXPECT_EQ(map.take(256, WindowMap::any), 0);
+}
+
+TEST(WindowMap, NoSegmentHasTwoOwnersAndNoneIsLost)
+{
+    std::mt19937 random(4711);
+    for (const unsigned windows : {1u, 2u, 128u}) {
+        WindowMap map;
+        map.reset(256, windows, 2);
+        std::vector<std::pair<unsigned, unsigned>> held;
+        std::vector<bool> owned(256, false);
+        owned[0] = owned[1] = true;
+        unsigned free = 254;
+        for (unsigned step = 0; step < 5000; ++step) {
+            if (random() % 2 == 0 && !held.empty()) {
+                const size_t which = random() % held.size();
+                map.give_back(held[which].first, held[which].second);
+                for (unsigned i = 0; i < held[which].second; ++i)
+                    owned[held[which].first + i] = false;
+                free += held[which].second;
+                held.erase(held.begin() + static_cast<ptrdiff_t>(which));
+            } else {
+                const auto count = static_cast<unsigned>(1 + random() % 9);
+                const int first = map.take(count, WindowMap::any);
+                if (first < 0) {
+                    ASSERT_LT(map.longest(), count);
+                    continue;
+                }
+                const auto at = static_cast<unsigned>(first);
+                ASSERT_EQ(at / map.per_window(), (at + count - 1) / map.per_window());
+                for (unsigned i = 0; i < count; ++i) {
+                    ASSERT_FALSE(owned[at + i]);
+                    owned[at + i] = true;
+                }
+                free -= count;
+                held.emplace_back(at, count);
+            }
+            ASSERT_EQ(map.free(), free);
+        }
+    }
+}
+
+} // namespace
