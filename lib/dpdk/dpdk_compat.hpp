@@ -9,7 +9,11 @@
 
 #include <cstdint>
 
+#include <pthread.h>
+
+#include <rte_lcore.h>
 #include <rte_telemetry.h>
+#include <rte_thread.h>
 #include <rte_version.h>
 
 #if RTE_VERSION < RTE_VERSION_NUM(23, 3, 0, 0)
@@ -20,5 +24,37 @@ inline int rte_tel_data_add_dict_uint(rte_tel_data *data, const char *name, uint
 }
 
 #endif
+
+namespace dpdk
+{
+
+#if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
+
+/// What the body of a control thread returns; nobody reads it.
+using ThreadResult = void *;
+
+inline int create_control_thread(pthread_t *thread, const char *name, ThreadResult (*body)(void *),
+                                 void *arg)
+{
+    return rte_ctrl_thread_create(thread, name, nullptr, body, arg);
+}
+
+#else
+
+using ThreadResult = uint32_t;
+
+inline int create_control_thread(pthread_t *thread, const char *name, ThreadResult (*body)(void *),
+                                 void *arg)
+{
+    rte_thread_t created;
+    const int rc = rte_thread_create_control(&created, name, body, arg);
+    if (rc == 0)
+        *thread = static_cast<pthread_t>(created.opaque_id);
+    return rc;
+}
+
+#endif
+
+} // namespace dpdk
 
 #endif

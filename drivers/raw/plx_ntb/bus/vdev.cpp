@@ -13,6 +13,7 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
+#include <dpdk_compat.hpp>
 #include <twin.hpp>
 
 #include "bus/eal_memory.hpp"
@@ -216,14 +217,25 @@ const PlatformOps twin_ops = {"twin",     memory_alloc,    memory_free, peer_pre
 /// room.
 struct Thread {
     pthread_t id;
+    void *(*body)(void *);
+    void *arg;
 };
+
+dpdk::ThreadResult thread_run(void *arg)
+{
+    const auto *thread = static_cast<const Thread *>(arg);
+    thread->body(thread->arg);
+    return {};
+}
 
 int thread_start(void **thread, const char *name, void *(*body)(void *), void *arg)
 {
     auto *made = static_cast<Thread *>(std::malloc(sizeof(Thread)));
     if (made == nullptr)
         return -ENOMEM;
-    const int rc = rte_ctrl_thread_create(&made->id, name, nullptr, body, arg);
+    made->body = body;
+    made->arg = arg;
+    const int rc = dpdk::create_control_thread(&made->id, name, thread_run, made);
     if (rc != 0) {
         std::free(made);
         return rc;

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include <rte_lcore.h>
-
 namespace plx::pmd
 {
 
@@ -28,7 +26,7 @@ uint64_t clock_us()
 int ControlThread::start(const char *name)
 {
     ending_ = false;
-    const int rc = rte_ctrl_thread_create(&thread_, name, nullptr, run, this);
+    const int rc = dpdk::create_control_thread(&thread_, name, run, this);
     exists_ = rc == 0;
     return rc;
 }
@@ -54,10 +52,10 @@ void ControlThread::stop()
     exists_ = false;
 }
 
-void *ControlThread::run(void *arg)
+dpdk::ThreadResult ControlThread::run(void *arg)
 {
     static_cast<ControlThread *>(arg)->serve();
-    return nullptr;
+    return {};
 }
 
 void ControlThread::serve()

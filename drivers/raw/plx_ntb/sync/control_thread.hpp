@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 
+#include <dpdk_compat.hpp>
+
 namespace plx::pmd
 {
 
@@ -46,7 +48,7 @@ private:
     };
     static constexpr uint64_t never = UINT64_MAX;
 
-    static void *run(void *arg);
+    static dpdk::ThreadResult run(void *arg);
     void serve();
     Entry &next();
     void ask(Entry &entry, unsigned us);
