@@ -252,17 +252,12 @@ TEST_F(TwinDma, WithoutBusMasteringItReadsNothing)
     EXPECT_EQ(ring->word(0), dma::ok | 64);
 }
 
-TEST_F(TwinDma, StartThroughTheNtFunctionAndByHalves)
+TEST_F(TwinDma, StartThroughTheNtFunction)
 {
     open_engine();
     ring->put(describe(local_bus, window(0), 64));
     twin::csr_write32(a, facts::dma_base(0) + dma::ctrl, dma::go);
     EXPECT_EQ(ring->word(0), dma::ok | 64);
-    ring->write(dma::ctrl, 0x00020000 | dma::statuses);
-    ring->put(describe(local_bus, window(0), 64));
-    twin::dma_write16(a, 0, dma::ctrl, 0x174C);
-    EXPECT_EQ(ring->word(1), dma::ok | 64);
-    EXPECT_EQ(ring->read(dma::ctrl) >> 16, 2u) << "the tuning stays";
 }
 
 TEST_F(TwinDma, ChannelsDoNotShareRings)

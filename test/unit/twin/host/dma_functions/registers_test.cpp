@@ -87,17 +87,6 @@ TEST_F(TwinDmaRegisters, StatusIsNotStoredAndTuningIs)
     EXPECT_EQ(read(at("DMA_RING_LAST_LO")), 0u) << "read-only";
 }
 
-TEST_F(TwinDmaRegisters, AHalfLeavesTheOtherAlone)
-{
-    attach_both();
-    twin::dma_write16(a, 0, ctrl, 0x1704);
-    EXPECT_EQ(read(ctrl), 0x03C20004u);
-    twin::dma_write16(a, 0, ctrl + 2, 0x0002);
-    EXPECT_EQ(read(ctrl), 0x00020004u);
-    twin::dma_write16(a, 0, ctrl + 1, 0xFFFF);
-    EXPECT_EQ(read(ctrl), 0x00020004u) << "unaligned";
-}
-
 TEST_F(TwinDmaRegisters, SurpriseRemovalTakesThemAlong)
 {
     attach_both();

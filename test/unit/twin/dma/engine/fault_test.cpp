@@ -72,7 +72,7 @@ TEST_F(TwinDmaFault, AHangEndsWithTheChipAlone)
     EXPECT_EQ(ring->read(dma::ctrl) & dma::pause_done, 0u);
     ring->write(dma::ctrl, keep | dma::statuses | 2); // abort
     EXPECT_EQ(ring->read(dma::ctrl) & dma::abort_done, 0u);
-    twin::dma_write16(a, 0, dma::dev_ctl, 0x8000); // FLR
+    twin::dma_write32(a, 0, dma::dev_ctl, 0x8000); // FLR
     EXPECT_TRUE(busy());
     EXPECT_EQ(done(), 1u);
     inject(Fault::card_gone, 1);
@@ -88,7 +88,7 @@ TEST_F(TwinDmaFault, FlrMayReviveIt)
     put(1);
     ring->go();
     EXPECT_TRUE(busy());
-    twin::dma_write16(a, 0, dma::dev_ctl, 0x8000);
+    twin::dma_write32(a, 0, dma::dev_ctl, 0x8000);
     EXPECT_FALSE(busy());
     ring->program();
     ring->go();
@@ -99,7 +99,7 @@ TEST_F(TwinDmaFault, FlrWipesTheTuning)
 {
     open_engine();
     EXPECT_NE(ring->read(0x258), 0u);
-    twin::dma_write16(a, 0, dma::dev_ctl, 0x8000);
+    twin::dma_write32(a, 0, dma::dev_ctl, 0x8000);
     for (const uint32_t at : {0x70u, 0x22Cu, 0x238u, 0x258u, 0x25Cu, 0x260u, 0x2A4u, 0x2A8u,
                               dma::ring_count, uint32_t{reg::pci_command_status}})
         EXPECT_EQ(ring->read(at), 0u) << std::hex << at;
@@ -115,7 +115,7 @@ TEST_F(TwinDmaFault, WithoutTheCapabilityThereIsNoFlr)
 {
     config.switches.dma_flr = false;
     open_engine();
-    twin::dma_write16(a, 0, dma::dev_ctl, 0x8000);
+    twin::dma_write32(a, 0, dma::dev_ctl, 0x8000);
     EXPECT_NE(ring->read(0x258), 0u);
 }
 
