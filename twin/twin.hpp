@@ -167,8 +167,6 @@ unsigned dma_channels(Host *host);
 unsigned dma_channel(Host *host, unsigned index);
 uint32_t dma_read32(Host *host, unsigned index, uint32_t offset);
 void dma_write32(Host *host, unsigned index, uint32_t offset, uint32_t value);
-/// A half of a register; @p offset a multiple of 2.
-void dma_write16(Host *host, unsigned index, uint32_t offset, uint16_t value);
 /// The requester ID of the function's transactions.
 uint16_t dma_requester(Host *host, unsigned index);
 

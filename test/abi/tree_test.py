@@ -37,6 +37,9 @@ def findings(**changed):
         return list(tree.findings(pathlib.Path(folder)))
 
 
+# The layers alone: rooms and mirrored tests have cases of their own.
+@unittest.mock.patch.dict(tree.ROOMS, clear=True)
+@unittest.mock.patch.dict(tree.MIRRORED, clear=True)
 class Tree(unittest.TestCase):
     def expect(self, name, text, what):
         found = findings(**{name: SPDX + text})

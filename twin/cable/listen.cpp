@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cable/listen.hpp"
 
-#include "host/host.hpp"
+#include "host/error.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A cable between two hosts of one process: function calls under one lock.
+#include "cable/ops.hpp"
+#include "host/error.hpp"
+#include "host/follow.hpp"
 #include "host/host.hpp"
 #include "host/interrupt.hpp"
+#include "host/peer.hpp"
+#include "host/presence.hpp"
+#include "host/shared_chip.hpp"
+#include "host/wiring.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -188,7 +195,7 @@ void leave(Host &host)
     drop(&cable_of(host));
 }
 
-// Nothing to wait for but comings and goings.
+// Nothing to wait for but presence_changes and goings.
 void *run(void *arg)
 {
     Host &host = *static_cast<Host *>(arg);

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A cable between two processes: how its ends find each other, and the one thread a host that
 // listens there, blocked in poll().
+#include "cable/ops.hpp"
 #include "cable/talk.hpp"
+#include "host/error.hpp"
+#include "host/follow.hpp"
 #include "host/interrupt.hpp"
+#include "host/presence.hpp"
 
 #include <cerrno>
 #include <new>

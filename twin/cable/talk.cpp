@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cable/talk.hpp"
 
+#include "host/follow.hpp"
+#include "host/interrupt.hpp"
+#include "host/peer.hpp"
+#include "host/presence.hpp"
+#include "host/shared_chip.hpp"
+#include "host/wiring.hpp"
+
 #include <cerrno>
 #include <cstdio>
 #include <poll.h>

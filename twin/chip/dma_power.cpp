@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What DMA functions are at power-on, and what resets leave of them.
 #include "chip/dma_regs.hpp"
-#include "chip/registers.hpp"
+#include "chip/power_on.hpp"
 #include "plx_ids.hpp"
 
 namespace plx::twin

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chip/link.hpp"
 
-#include "host/interrupt.hpp"
+#include "chip/interrupt.hpp"
+#include "chip/registers.hpp"
 #include "plx_fields.hpp"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 #define PLX_TWIN_CHIP_LINK_HPP
 
 #include "chip/chip.hpp"
-#include "chip/registers.hpp"
+#include "chip/power_on.hpp"
 
 namespace plx::twin
 {

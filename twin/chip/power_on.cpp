@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What registers hold that nobody has written: power-on, resets, and what a test puts there.
-#include "chip/registers.hpp"
+#include "chip/power_on.hpp"
 
 #include "chip/bar_shape.hpp"
 #include "chip/dma_regs.hpp"
 #include "chip/register_map.hpp"
+#include "chip/registers.hpp"
 #include "plx_fields.hpp"
 #include "plx_ids.hpp"
 

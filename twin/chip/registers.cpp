@@ -3,8 +3,8 @@
 
 #include "chip/bar_shape.hpp"
 #include "chip/dma_regs.hpp"
+#include "chip/interrupt.hpp"
 #include "chip/register_map.hpp"
-#include "host/interrupt.hpp"
 #include "plx_fields.hpp"
 
 namespace plx::twin
@@ -229,7 +229,7 @@ uint32_t reg_read(const Chip &chip, uint32_t offset, uint16_t requester, bool li
 
 namespace
 {
-bool write_register(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns, uint32_t lanes)
+bool write_register(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns)
 {
     const Place place = place_of(chip, offset);
     const uint32_t at = canonical(place, offset);
@@ -251,17 +251,14 @@ bool write_register(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns
         write_port_control(chip, offset, value, now_ns);
         return true;
     }
-    WriteMask mask = mask_of(chip, place);
-    mask.store &= lanes;
-    mask.clear &= lanes;
-    return store(chip, at, value, mask) && routes_by(chip, place, offset);
+    return store(chip, at, value, mask_of(chip, place)) && routes_by(chip, place, offset);
 }
 
 } // namespace
 
-bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns, uint32_t lanes)
+bool reg_write(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns)
 {
-    if (!write_register(chip, offset, value, now_ns, lanes))
+    if (!write_register(chip, offset, value, now_ns))
         return false;
     chip.routes.fetch_add(1); // after the write: who still sees the old count has looked before it
     return true;

@@ -2,7 +2,7 @@
 #include "dma/engine.hpp"
 
 #include "chip/dma_regs.hpp"
-#include "host/host.hpp"
+#include "twin.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -44,15 +44,15 @@ bool Countdown::strikes()
     return true;
 }
 
-void DmaChannel::open(Host &host, unsigned index)
+void DmaChannel::open(DmaPort &port, Chip &chip, unsigned index)
 {
-    host_ = &host;
-    chip_ = host.chip;
+    port_ = &port;
+    chip_ = &chip;
     index_ = index;
     base_ = facts::dma_base(index);
     resets_ = chip_->dma_resets[index].load();
     // What an engine had in hand ended with its process, unless it hangs.
-    if (owns_dma(host, index) && !hung())
+    if (port.owns_dma(index) && !hung())
         clear_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
 }
 
@@ -75,12 +75,11 @@ bool DmaChannel::hung() const
 
 // ---- who runs it
 
-void DmaChannel::written(uint32_t offset, uint32_t value, uint32_t lanes)
+void DmaChannel::written(uint32_t offset, uint32_t value)
 {
-    const uint32_t carried = value & lanes;
-    if (offset == dma_reg::ctrl_status && dma_field::start.get(carried) != 0)
+    if (offset == dma_reg::ctrl_status && dma_field::start.get(value) != 0)
         start_.store(true);
-    if (offset == dma_reg::dev_ctl_status && dma_field::initiate_flr.get(carried) != 0 &&
+    if (offset == dma_reg::dev_ctl_status && dma_field::initiate_flr.get(value) != 0 &&
         dma_field::flr_capable.get(reg(dma_reg::dev_cap)) != 0)
         reset_.store(true);
     if (offset == dma_reg::ctrl_status || offset == dma_reg::bandwidth ||
@@ -108,7 +107,7 @@ void DmaChannel::kick()
             return;
         seen = kicks_.load();
         {
-            DmaMemoryUsed used(host_->dma_memory);
+            DmaMemoryUsed used(port_->bus_memory());
             serve();
         }
         pthread_mutex_unlock(&lock_);
@@ -117,9 +116,9 @@ void DmaChannel::kick()
 
 void DmaChannel::serve()
 {
-    if (host_->gone)
+    if (port_->card_gone())
         return forget();
-    if (!owns_dma(*host_, index_))
+    if (!port_->owns_dma(index_))
         return;
     // Whoever reset the function did it to registers alone.
     if (const uint32_t resets = chip_->dma_resets[index_].load(); resets != resets_) {
@@ -127,12 +126,12 @@ void DmaChannel::serve()
         forget();
     }
     requester_ = faults_.requester != Countdown::off ? static_cast<uint16_t>(faults_.requester)
-                                                     : function_requester(*host_, index_);
-    if (memory_version_ != host_->dma_memory.version) {
+                                                     : port_->dma_requester(index_);
+    if (memory_version_ != port_->bus_memory().version) {
         source_ = {};
         destination_ = {};
         ring_memory_ = {};
-        memory_version_ = host_->dma_memory.version;
+        memory_version_ = port_->bus_memory().version;
     }
     if (reset_.exchange(false))
         function_reset();
@@ -234,20 +233,14 @@ int DmaChannel::fault(Fault fault, uint32_t argument)
 void DmaChannel::function_reset()
 {
     late_.drop();
-    Locked locked(*host_);
-    const bool stays = hung() && !host_->config.switches.dma_flr_revives;
-    reset_dma_function(*chip_, index_, power_values(*host_));
-    capture_bus(*host_, index_);
-    chip_->dma_state[index_].store(stays ? uint32_t{dma_hung} : 0);
+    port_->reset_dma(index_, hung() && !port_->switches().dma_flr_revives);
     forget();
-    if (stays)
-        set_bits(dma_reg::ctrl_status, dma_field::in_progress.mask());
 }
 
 void DmaChannel::begin()
 {
     const uint32_t mode = dma_field::mode.get(reg(dma_reg::ctrl_status));
-    if (running_ && !host_->config.switches.dma_restart_harmless) {
+    if (running_ && !port_->switches().dma_restart_harmless) {
         in_hand_ = false;
         set(dma_reg::ring_next, static_cast<uint32_t>(ring_base()));
     }
@@ -319,8 +312,8 @@ void DmaChannel::move()
     if (done_ < t.bytes) {
         DmaPiece piece = t.rest(done_);
         piece.bytes = std::min({piece.bytes, budget_, faults_.link_loss});
-        fate = dma_move(*host_, source_, destination_, requester_, piece, &moved);
-        if (fate == Fate::write_refused && !host_->config.switches.dma_refused_writes_fail) {
+        fate = dma_move(*port_, source_, destination_, requester_, piece, &moved);
+        if (fate == Fate::write_refused && !port_->switches().dma_refused_writes_fail) {
             fate = Fate::moved; // posted: nobody comes back to the engine
             moved = piece.bytes;
         }
@@ -342,7 +335,7 @@ void DmaChannel::count_link_loss(uint64_t moved)
     if (faults_.link_loss != 0)
         return;
     faults_.link_loss = unlimited;
-    inject(host_, Fault::link_down, 1);
+    port_->drop_link();
     look_again();
 }
 
@@ -350,15 +343,15 @@ void DmaChannel::count_link_loss(uint64_t moved)
 bool DmaChannel::timeout_hangs() const
 {
     const bool waits = dma_field::timeout_off.get(reg(dma_reg::dev_ctl2)) != 0;
-    return host_->config.switches.dma_timeout_hangs && !waits;
+    return port_->switches().dma_timeout_hangs && !waits;
 }
 
 void DmaChannel::fail(Fate fate)
 {
     const bool read = fate == Fate::read_refused || fate == Fate::read_lost;
-    if (fate == Fate::gone)
+    if (fate == Fate::card_gone)
         forget();
-    else if (host_->config.switches.dma_errors_hang || (fate == Fate::read_lost && timeout_hangs()))
+    else if (port_->switches().dma_errors_hang || (fate == Fate::read_lost && timeout_hangs()))
         hang();
     else
         complete(read ? dma_field::done_read_failed.mask() : dma_field::done_write_failed.mask());
@@ -386,7 +379,7 @@ void DmaChannel::complete(uint32_t result)
         set(dma_reg::block_size, current_->words[0] & ~dma_field::desc_valid.mask());
         return halt(0);
     }
-    if (host_->config.switches.dma_last_is_completed)
+    if (port_->switches().dma_last_is_completed)
         set(dma_reg::ring_last, static_cast<uint32_t>(current_->slot));
     if (dma_field::write_back.get(reg(dma_reg::ctrl_status)) != 0)
         write_back(static_cast<uint32_t>(done_) | result);

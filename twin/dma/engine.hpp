@@ -52,11 +52,11 @@ struct DmaFaults {
 class DmaChannel
 {
 public:
-    /// The host's chip is chosen.
-    void open(Host &host, unsigned index);
+    /// The host's chip is chosen. Both outlive the channel.
+    void open(DmaPort &port, Chip &chip, unsigned index);
 
     /// After a write to the channel's registers took effect. Without the host's lock.
-    void written(uint32_t offset, uint32_t value, uint32_t lanes);
+    void written(uint32_t offset, uint32_t value);
     /// Before a read. Without the host's lock.
     void looked_at();
     /// Something happened to the card. Without the host's lock.
@@ -115,7 +115,7 @@ private:
     void clear_bits(uint32_t offset, uint32_t bits);
     bool hung() const;
 
-    Host *host_ = nullptr;
+    DmaPort *port_ = nullptr;
     Chip *chip_ = nullptr;
     unsigned index_ = 0;
     uint32_t base_ = 0;

@@ -4,34 +4,12 @@
 #ifndef PLX_TWIN_DMA_TRANSFER_HPP
 #define PLX_TWIN_DMA_TRANSFER_HPP
 
-#include "dma/memory.hpp"
+#include "dma/port.hpp"
 
 #include <cstddef>
 
 namespace plx::twin
 {
-
-class Host;
-struct Chip;
-
-/// What a grant rests on. While this is the same, the same way is open to the same requester.
-struct GrantBasis {
-    const Chip *peer = nullptr;
-    uint64_t own_routes = 0;
-    uint64_t peer_routes = 0;
-    uint64_t downs = 0;
-    uint64_t comings = 0;
-    uint64_t views = 0;
-    bool operator==(const GrantBasis &) const = default;
-};
-
-/// A piece of a window that is plain memory to an engine.
-struct Grant {
-    GrantBasis basis;
-    uint64_t offset = 0; ///< in the window
-    uint64_t bytes = 0;  ///< 0: none
-    uint64_t trust = 0;  ///< bytes that may pass before it is checked again
-};
 
 /// What an engine remembers of the addresses at one end of its transfers.
 struct DmaEnd {
@@ -45,7 +23,7 @@ enum class Fate : uint8_t {
     read_lost, ///< no completion will come
     write_refused,
     write_lost, ///< the link is down
-    gone,       ///< the card
+    card_gone,  ///< the card
 };
 
 struct DmaPiece {
@@ -54,10 +32,10 @@ struct DmaPiece {
     uint64_t bytes; ///< at least 1
 };
 
-/// Moves the beginning of @p piece, as much as one way serves. Under the lock of host.dma_memory.
+/// Moves the beginning of @p piece, as much as one way serves. Under the lock of port.bus_memory().
 /// Data become visible after those of earlier calls, and eight aligned bytes at once.
 /// @param moved how much; at least 1 where the fate is `moved`, else 0
-Fate dma_move(Host &host, DmaEnd &source, DmaEnd &destination, uint16_t requester,
+Fate dma_move(DmaPort &port, DmaEnd &source, DmaEnd &destination, uint16_t requester,
               const DmaPiece &piece, uint64_t *moved);
 
 /// Whether @p end leads through a window, after a dma_move().

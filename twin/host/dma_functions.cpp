@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The DMA functions as a host's driver sees them.
+#include "host/dma_functions.hpp"
+
 #include "chip/dma_regs.hpp"
+#include "chip/registers.hpp"
+#include "host/follow.hpp"
 #include "host/host.hpp"
+#include "host/shared_chip.hpp"
 
 namespace plx::twin
 {
@@ -12,7 +16,7 @@ constexpr uint32_t all_ones = ~uint32_t{0};
 
 bool is_there(const Host &host, unsigned channel, uint32_t offset)
 {
-    return channel < facts::dma_function_count && owns_dma(host, channel) &&
+    return channel < facts::dma_function_count && host.owns_dma(channel) &&
            offset < facts::block_size && offset % 4 == 0;
 }
 
@@ -50,22 +54,6 @@ bool is_ring_register(uint32_t offset)
 
 } // namespace
 
-// By channel, or counted among those on the same side (Q11).
-uint16_t function_requester(const Host &host, unsigned channel)
-{
-    unsigned number = channel + 1;
-    if (!host.config.switches.dma_function_by_channel)
-        for (unsigned below = 0; below < channel; below++)
-            number -= owns_dma(host, below) ? 0 : 1;
-    return static_cast<uint16_t>((host.config.dma_rid & ~7u) | number);
-}
-
-void capture_bus(Host &host, unsigned channel)
-{
-    const uint32_t at = facts::dma_base(channel) + facts::reg::captured_bus;
-    host.chip->csr[at / 4].store(facts::field::captured_bus.put(host.config.dma_rid >> 8));
-}
-
 uint32_t function_read(Host &host, unsigned channel, uint32_t offset)
 {
     if (!is_there(host, channel, offset))
@@ -86,7 +74,7 @@ uint32_t function_read(Host &host, unsigned channel, uint32_t offset)
 }
 
 // START comes from the data path: it takes no lock of the host's.
-void function_write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32_t lanes)
+void function_write(Host &host, unsigned channel, uint32_t offset, uint32_t value)
 {
     if (!is_there(host, channel, offset) || host.gone || cut_off(host))
         return;
@@ -94,19 +82,19 @@ void function_write(Host &host, unsigned channel, uint32_t offset, uint32_t valu
     if (is_ring_register(offset)) {
         Locked locked(host);
         const uint32_t before = get(*host.chip, at);
-        reg_write(*host.chip, at, value, 0, lanes);
+        reg_write(*host.chip, at, value, 0);
         keep_tail(host, channel, offset, before);
     } else {
-        reg_write(*host.chip, at, value, 0, lanes);
+        reg_write(*host.chip, at, value, 0);
     }
-    host.dma[channel].written(offset, value, lanes);
+    host.dma[channel].written(offset, value);
 }
 
 unsigned dma_channels(Host *host)
 {
     unsigned count = 0;
     for (unsigned channel = 0; channel < facts::dma_function_count; channel++)
-        count += owns_dma(*host, channel) ? 1 : 0;
+        count += host->owns_dma(channel) ? 1 : 0;
     return count;
 }
 
@@ -114,14 +102,14 @@ unsigned dma_channel(Host *host, unsigned index)
 {
     unsigned channel = 0;
     for (; channel < facts::dma_function_count; channel++)
-        if (owns_dma(*host, channel) && index-- == 0)
+        if (host->owns_dma(channel) && index-- == 0)
             break;
     return channel;
 }
 
 uint16_t dma_requester(Host *host, unsigned index)
 {
-    return function_requester(*host, dma_channel(host, index));
+    return host->dma_requester(dma_channel(host, index));
 }
 
 uint32_t dma_read32(Host *host, unsigned index, uint32_t offset)
@@ -131,15 +119,7 @@ uint32_t dma_read32(Host *host, unsigned index, uint32_t offset)
 
 void dma_write32(Host *host, unsigned index, uint32_t offset, uint32_t value)
 {
-    function_write(*host, dma_channel(host, index), offset, value, all_ones);
-}
-
-void dma_write16(Host *host, unsigned index, uint32_t offset, uint16_t value)
-{
-    const uint32_t shift = offset % 4 * 8;
-    if (offset % 2 == 0)
-        function_write(*host, dma_channel(host, index), offset - offset % 4,
-                       uint32_t{value} << shift, 0xFFFFu << shift);
+    function_write(*host, dma_channel(host, index), offset, value);
 }
 
 int dma_map(Host *host, void *address, uint64_t bus, uint64_t bytes)

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "host/fault.hpp"
-
+// Faults on demand: twin::inject().
+#include "chip/doorbell_faults.hpp"
+#include "chip/link.hpp"
+#include "chip/registers.hpp"
+#include "host/follow.hpp"
 #include "host/host.hpp"
 #include "host/interrupt.hpp"
+#include "host/power.hpp"
+#include "twin.hpp"
 
-#include "plx_fields.hpp"
-
-#include <algorithm>
 #include <cerrno>
 
 namespace plx::twin
@@ -15,56 +17,11 @@ namespace plx::twin
 namespace
 {
 using facts::Side;
-namespace reg = facts::reg;
 
-constexpr uint32_t late_us_max = 60'000'000;
 constexpr uint32_t gone_with_ones = 1;
 constexpr uint32_t gone_with_zeros = 2;
 
 constexpr Side sides[] = {Side::virt, Side::link};
-
-uint32_t doorbell_set(const Chip &chip, Side side)
-{
-    return nt_block(chip, Side::virt) + (side == Side::virt ? reg::db_virt_set : reg::db_link_set);
-}
-
-bool doorbell_lost(std::atomic<uint32_t> &to_lose)
-{
-    uint32_t left = to_lose.load();
-    while (left != 0)
-        if (to_lose.compare_exchange_weak(left, left - 1))
-            return true;
-    return false;
-}
-
-// Bits first, then when they arrive: who sees the time sees the bits.
-bool doorbell_late(Chip &chip, Side side, uint32_t value, uint64_t now_ns)
-{
-    const unsigned i = index_of(side);
-    const uint32_t late_us = std::min(chip.late_us[i].load(), late_us_max);
-    if (late_us == 0)
-        return false;
-    chip.late_bits[i].fetch_or(value);
-    uint64_t none = 0;
-    chip.late_until[i].compare_exchange_strong(none, now_ns + uint64_t{late_us} * 1000);
-    return true;
-}
-
-// Every doorbell of a chip that is a host's alone is that host's; of a shared one those to its
-// side.
-bool has_doorbells(const Host &host, Side side)
-{
-    return !host.one_chip || side == host.side;
-}
-
-void end_doorbell_faults(Chip &chip, Side side)
-{
-    const unsigned i = index_of(side);
-    chip.drop_doorbells[i].store(0);
-    chip.late_us[i].store(0);
-    chip.late_bits[i].store(0);
-    chip.late_until[i].store(0);
-}
 
 int hold(Host &host, LinkHold why, uint32_t argument)
 {
@@ -163,40 +120,6 @@ int inject_into_chip(Host &host, Fault fault, uint32_t argument)
     return -ENOTSUP;
 }
 } // namespace
-
-void faults_end(Host &host)
-{
-    Chip &chip = *host.chip;
-    for (const Side side : sides)
-        if (has_doorbells(host, side))
-            end_doorbell_faults(chip, side);
-    if (chip.held_down.load() == 0)
-        return;
-    chip.enabled_at.store(now_ns(host));
-    chip.held_down.store(0);
-}
-
-bool doorbell_faulty(Chip &chip, uint32_t offset, uint32_t value, uint64_t now_ns)
-{
-    if (!is_doorbell_set(offset))
-        return false;
-    const Side side = offset % facts::block_size == reg::db_link_set ? Side::link : Side::virt;
-    return doorbell_lost(chip.drop_doorbells[index_of(side)]) ||
-           doorbell_late(chip, side, value, now_ns);
-}
-
-void doorbells_arrive(Chip &chip, uint64_t now_ns)
-{
-    for (const Side side : sides) {
-        const unsigned i = index_of(side);
-        const uint64_t until = chip.late_until[i].load();
-        if (until == 0 || now_ns < until)
-            continue;
-        // The time first: bits that come after this start a wait of their own.
-        chip.late_until[i].store(0);
-        reg_write(chip, doorbell_set(chip, side), chip.late_bits[i].exchange(0), now_ns);
-    }
-}
 
 int inject(Host *host, Fault fault, uint32_t argument)
 {

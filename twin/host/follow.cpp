@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "host/follow.hpp"
+
+#include "chip/link.hpp"
 #include "host/host.hpp"
+#include "host/power.hpp"
+#include "host/shared_chip.hpp"
 
 #include <algorithm>
 #include <cstdio>

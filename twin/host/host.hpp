@@ -4,11 +4,10 @@
 #ifndef PLX_TWIN_HOST_HOST_HPP
 #define PLX_TWIN_HOST_HOST_HPP
 
-#include "chip/link.hpp"
 #include "chip/routing.hpp"
 #include "dma/engine.hpp"
+#include "host/config.hpp"
 #include "host/register_dump.hpp"
-#include "host/topology.hpp"
 #include "host/window.hpp"
 #include "memory/block.hpp"
 #include "twin.hpp"
@@ -34,14 +33,28 @@ struct CableOps {
     void (*leave)(Host &host);
     void *(*thread)(void *host);
 };
-extern const CableOps socket_cable;
-extern const CableOps mem_cable;
 
-class Host
+class Host final : public DmaPort
 {
 public:
+    // As its engines see it (dma_port.cpp).
+    const Switches &switches() const override { return config.switches; }
+    DmaMemory &bus_memory() override { return dma_memory; }
+    bool card_gone() const override { return gone; }
+    bool cut_off() const override;
+    bool owns_dma(unsigned channel) const override;
+    uint16_t dma_requester(unsigned channel) const override;
+    void reset_dma(unsigned channel, bool hung) override;
+    bool renew_grant(Grant &grant, uint8_t window, uint64_t offset, uint16_t requester) override;
+    bool read_window(unsigned window, uint64_t offset, void *out, size_t bytes,
+                     uint16_t requester) override;
+    bool write_window(unsigned window, uint64_t offset, const void *in, size_t bytes,
+                      uint16_t requester) override;
+    bool link_open() override;
+    void drop_link() override;
+
     Config config;
-    char cable_name[512] = {};
+    char cable_name[cable_name_max + 1] = {};
     const CableOps *ops = nullptr;
     void *cable = nullptr; ///< of the cable's kind
 
@@ -51,7 +64,7 @@ public:
 
     facts::Side side = facts::Side::virt; ///< the endpoint that this host sees
     bool one_chip = false;                ///< root-port topology: both hosts are on `chip`
-    RegisterFile former;                  ///< of ChipState::file, while attach() runs
+    RegisterDump former;                  ///< of ChipState::file, while attach() runs
     Chip *chip = nullptr;
     int chip_fd = -1;
     Chip *peer_chip = nullptr; ///< stays when the other process goes: a card stays powered
@@ -98,8 +111,8 @@ public:
     bool thread_known = false;
     int wake_fd = -1;
     bool stop = false;
-    uint64_t comings = 0; ///< counts every coming and going of the other end
-    uint64_t comings_told = 0;
+    uint64_t presence_changes = 0; ///< counts every coming and going of the other end
+    uint64_t presence_reported = 0;
 
     pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
     void (*callback)(void *ctx, bool connected) = nullptr;
@@ -121,14 +134,6 @@ private:
 };
 
 uint64_t now_ns(const Host &host);
-/// What EEPROM and firmware do to a card before a driver sees it. Under the lock.
-void power_up(Host &host);
-PowerOn power_values(const Host &host);
-/// Power-on values in a chip that is in use: to either host, the link goes down and up.
-void restart_chip(Host &host);
-/// What a process brings to the chip that it found: the end of earlier faults, the EEPROM of this
-/// run, and what firmware does.
-void settle_in(Host &host);
 /// The chip at the other end of the link: a shared one is there itself, as soon as the root port
 /// is.
 inline const Chip *beyond_link(const Host &host)
@@ -143,62 +148,16 @@ inline facts::Side peer_side(const Host &host)
 }
 /// Whether the caller is the cable's thread. Without the lock.
 bool on_cable_thread(Host &host);
-__attribute__((format(printf, 3, 4))) int fail(Error *error, int code, const char *format, ...);
-
-// ---- DMA functions (dma.cpp), by the chip's channel number
-
-/// Whether the function is in this host's hierarchy.
-inline bool owns_dma(const Host &host, unsigned channel)
+/// Whether the doorbells towards @p side are this host's: all of a chip of its own, those to its
+/// side of a shared one.
+inline bool has_doorbells(const Host &host, facts::Side side)
 {
-    return dma_owner(*host.chip, channel) == dma_owner_on(host.side);
+    return !host.one_chip || side == host.side;
 }
-/// As configuration cycles have the function take down its bus number.
-void capture_bus(Host &host, unsigned channel);
-uint16_t function_requester(const Host &host, unsigned channel);
-uint32_t function_read(Host &host, unsigned channel, uint32_t offset);
-void function_write(Host &host, unsigned channel, uint32_t offset, uint32_t value, uint32_t lanes);
-
-// ---- keeping mappings true to the registers (follow.cpp); under the lock
-
-/// The way from this host to the other and back.
-Way way_out(const Host &host);
-Way way_in(const Host &host, Region *scratch);
-/// Carries out link changes, maps this host's windows, and moves its blocks away from the other
-/// end where that lost access. @return whether the other end has to follow
-bool follow(Host &host);
-/// follow(), and tells the other end where it must.
-void settle(Host &host);
-/// How long the cable's thread may wait, in milliseconds for poll(), before catch_up(). Under the
-/// lock.
-int until_catch_up_ms(const Host &host, int timeout_ms);
-/// follow(), and tells, where nobody has read a register since A-LUT RAM was written. On the
-/// cable's thread, without the lock.
-void catch_up(Host &host);
-/// Leads this host's windows away from an other end that went.
-void let_go(Host &host);
-/// Carries out what the link did meanwhile.
-void look_at_link(Host &host);
-
-/// What the other end is to know of block @p slot now: with a generation only while a way leads
-/// there, for only then it gets the memory.
-Region lent(const Host &host, unsigned slot);
-bool same_region(const Region &a, const Region &b);
-
-// ---- the other end (peer.cpp); under the lock
-
-/// Takes what the other end says about its block @p slot. @p fd is taken over; -1: not lent.
-/// @return false when it is nonsense
-bool take_memory(Host &host, unsigned slot, const Region &region, int fd);
-/// Takes the other end's chip; @p fd is taken over. @return false when it is none
-bool take_chip(Host &host, int fd);
-void peer_came(Host &host);
-void peer_went(Host &host);
+/// Wakes the cable's thread.
+void wake(Host &host);
 /// Takes down whether there is another end within reach, to be told by deliver_events().
 void note_presence(Host &host);
-/// Calls the callback for what happened since, then takes memory back from an other end that went:
-/// the move must not delay the news. On the cable's thread, without the lock.
-void deliver_events(Host &host);
-void wake(Host &host);
 
 } // namespace plx::twin
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "host/register_dump.hpp"
 
-#include "host/host.hpp"
+#include "host/error.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <plx_ids.hpp>
+#include <plx_regs.hpp>
 
 namespace plx::twin
 {
@@ -46,7 +47,7 @@ const char *take_line(const char *line, RegisterWord *out)
     return nullptr;
 }
 
-int read_lines(FILE *in, const char *path, RegisterFile *out, Error *error)
+int read_lines(FILE *in, const char *path, RegisterDump *out, Error *error)
 {
     char line[256];
     if (fgets(line, sizeof(line), in) == nullptr ||
@@ -70,24 +71,24 @@ int read_lines(FILE *in, const char *path, RegisterFile *out, Error *error)
 
 } // namespace
 
-int register_file_read(const char *path, RegisterFile *out, Error *error)
+int register_dump_read(const char *path, RegisterDump *out, Error *error)
 {
     FILE *in = fopen(path, "re");
     if (in == nullptr)
         return fail(error, -errno, "%s: %s", path, strerror(errno));
-    RegisterFile file;
+    RegisterDump file;
     file.words = static_cast<RegisterWord *>(malloc(words_max * sizeof(RegisterWord)));
     const int code = file.words == nullptr ? fail(error, -ENOMEM, "no memory for %s", path)
                                            : read_lines(in, path, &file, error);
     fclose(in);
     if (code != 0)
-        register_file_free(&file);
+        register_dump_free(&file);
     else
         *out = file;
     return code;
 }
 
-void register_file_free(RegisterFile *file)
+void register_dump_free(RegisterDump *file)
 {
     free(file->words);
     *file = {};

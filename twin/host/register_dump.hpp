@@ -16,15 +16,15 @@ struct RegisterWord {
     uint32_t value;
 };
 
-struct RegisterFile {
-    RegisterWord *words = nullptr; ///< malloc'ed; free by register_file_free()
+struct RegisterDump {
+    RegisterWord *words = nullptr; ///< malloc'ed; free by register_dump_free()
     uint32_t count = 0;
 };
 
 /// Reads a file: "# plx-registers 1 ..." in its first line, then "offset value name" in hex.
 /// @return 0; -EINVAL what is wrong and in which line, -EFBIG, -ENOMEM, or why it cannot be read
-int register_file_read(const char *path, RegisterFile *out, Error *error);
-void register_file_free(RegisterFile *file);
+int register_dump_read(const char *path, RegisterDump *out, Error *error);
+void register_dump_free(RegisterDump *file);
 
 } // namespace plx::twin
 

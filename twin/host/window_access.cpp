@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Accesses: a host to its own registers, and through its windows by the checked way.
-#include "host/fault.hpp"
+// Accesses through a host's windows by the checked way: twin::window_read() and window_write().
+#include "chip/doorbell_faults.hpp"
+#include "chip/interrupt.hpp"
+#include "chip/link.hpp"
+#include "chip/registers.hpp"
+#include "host/follow.hpp"
 #include "host/host.hpp"
 #include "host/interrupt.hpp"
 #include "plx_fields.hpp"
+#include "twin.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -125,73 +130,7 @@ bool window_access(Host &host, unsigned bar_index, uint64_t offset, void *out, c
     tell_interrupt(host);
     return arrived;
 }
-
-bool rings_other_side(const Host &host, uint32_t offset)
-{
-    const uint32_t at = host.side == Side::virt ? reg::db_link_set : reg::db_virt_set;
-    return host.one_chip && offset % facts::block_size == at;
-}
 } // namespace
-
-uint32_t csr_read32(Host *host, uint32_t offset)
-{
-    unsigned channel = 0;
-    if (in_dma_function(*host->chip, offset, &channel) && owns_dma(*host, channel))
-        return function_read(*host, channel, offset % facts::block_size);
-    Locked locked(*host);
-    if (host->stuck || host->behind)
-        settle(*host);
-    if (host->gone)
-        return host->gone_reads_as;
-    // A read tells that earlier writes have taken effect. Where they have not, nothing answers.
-    if (host->stuck)
-        return ~uint32_t{0};
-    look_at_link(*host);
-    if (cut_off(*host))
-        return host->config.switches.dead_link_reads_ones ? ~uint32_t{0} : 0;
-    doorbells_arrive(*host->chip, now_ns(*host));
-    look_at_interrupt(*host);
-    return reg_read(*host->chip, offset, host->config.cpu_read_rid, link_up(*host));
-}
-
-void csr_write32(Host *host, uint32_t offset, uint32_t value)
-{
-    unsigned channel = 0;
-    if (in_dma_function(*host->chip, offset, &channel) && owns_dma(*host, channel))
-        return function_write(*host, channel, offset % facts::block_size, value, ~uint32_t{0});
-    Locked locked(*host);
-    if (host->gone)
-        return;
-    look_at_link(*host);
-    if (cut_off(*host))
-        return;
-    doorbells_arrive(*host->chip, now_ns(*host));
-    if (rings_other_side(*host, offset) &&
-        doorbell_faulty(*host->chip, offset, value, now_ns(*host)))
-        return;
-    const bool moved = reg_write(*host->chip, offset, value, now_ns(*host));
-    if (moved && !is_alut_ram(offset)) {
-        settle(*host);
-    } else if (moved && !host->behind) {
-        host->behind = true;
-        wake(*host);
-    }
-    look_at_interrupt(*host);
-    tell_interrupt(*host);
-}
-
-uint32_t config_read32(Host *host, uint32_t offset)
-{
-    if (offset >= facts::block_size)
-        return 0;
-    return csr_read32(host, nt_block(*host->chip, host->side) + offset);
-}
-
-void config_write32(Host *host, uint32_t offset, uint32_t value)
-{
-    if (offset < facts::block_size)
-        csr_write32(host, nt_block(*host->chip, host->side) + offset, value);
-}
 
 bool window_read(Host *host, unsigned bar, uint64_t offset, void *out, size_t bytes,
                  uint16_t requester)

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What registers hold that nobody has written: power-on values, resets, and what a test or a
+// register dump puts there.
+#ifndef PLX_TWIN_CHIP_POWER_ON_HPP
+#define PLX_TWIN_CHIP_POWER_ON_HPP
+
+#include "chip/chip.hpp"
+
+namespace plx::twin
+{
+
+/// What a twin says it is.
+inline constexpr uint32_t chip_number = 0x8749;
+inline constexpr uint8_t silicon_revision = 0xBA;
+
+/// What a board's EEPROM gives the chip beyond the values of the register table.
+struct PowerOn {
+    uint64_t bar_bytes[2][2] = {};  ///< by index_of() the side; of BAR2 and BAR4
+    unsigned dma_channels = 0;      ///< of the chip
+    unsigned dma_link_channels = 0; ///< the last so many are the NT port's
+    bool dma_flr = true;
+    bool dma_port_assign = true; ///< see Switches
+};
+/// Power-on values in every register. For a chip that nobody else has mapped yet.
+void power_on(Chip &chip, const PowerOn &values);
+/// What DL_Down does to the link block. May be cut off anywhere and done again.
+void reset_link_block(Chip &chip, const PowerOn &values);
+/// Garbage from @p seed in every writable register but those that only an EEPROM or the host's
+/// firmware sets: BARs and their set-up of the virtual side, of a chip that is @p shared also of
+/// the link side, VS0_UPSTREAM, and how DMA channels are shared out.
+void scramble(Chip &chip, uint64_t seed, bool shared);
+
+// ---- DMA functions (dma_power.cpp)
+
+/// Their part of power_on().
+void power_on_dma(Chip &chip, const PowerOn &values);
+/// The register table's power-on values.
+void reset_dma_block(Chip &chip, unsigned channel);
+/// Reads what an EEPROM left in the registers that share out DMA channels (Q11).
+void assign_dma(Chip &chip, const PowerOn &values);
+/// What DL_Down does to the DMA functions beyond the link, which a hung engine survives. May be cut
+/// off anywhere and done again.
+void reset_link_dma(Chip &chip, const PowerOn &values);
+/// What a function-level reset leaves of a DMA function: nothing that an EEPROM gave it (E11).
+void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values);
+
+/// Puts into a register what a card was seen to hold, whatever a write would do to it. Registers
+/// that the twin lacks, and those that the host's firmware sets, stay as they are; VS0_UPSTREAM
+/// too, where it does not enable the cabled NT port.
+void preset(Chip &chip, uint32_t offset, uint32_t value);
+
+} // namespace plx::twin
+
+#endif

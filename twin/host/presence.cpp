@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "host/presence.hpp"
+
+#include "host/follow.hpp"
+#include "host/host.hpp"
+#include "host/peer.hpp"
+#include "twin.hpp"
+
+namespace plx::twin
+{
+
+namespace
+{
+/// @return whether there was anything to tell
+bool deliver_one(Host &host)
+{
+    void (*callback)(void *, bool) = nullptr;
+    void *ctx = nullptr;
+    bool connected = false;
+    {
+        Locked locked(host);
+        if (host.presence_reported == host.presence_changes)
+            return false;
+        connected = ++host.presence_reported % 2 == 1;
+        callback = host.callback;
+        ctx = host.callback_ctx;
+    }
+    if (callback != nullptr)
+        callback(ctx, connected);
+    return true;
+}
+} // namespace
+
+void peer_came(Host &host)
+{
+    host.connected = true;
+    host.chip->met.store(1);
+    for (Region &r : host.told)
+        r = {};
+    follow(host);
+    host.ops->tell(host);
+    wake(host);
+}
+
+void peer_went(Host &host)
+{
+    if (!host.connected)
+        return;
+    host.connected = false;
+    host.departed = true;
+    note_presence(host);
+    let_go(host);
+    for (unsigned slot = 0; slot < max_blocks; slot++)
+        forget_memory(host, slot);
+    wake(host);
+}
+
+void deliver_events(Host &host)
+{
+    pthread_mutex_lock(&host.callback_lock);
+    while (deliver_one(host))
+        continue;
+    pthread_mutex_unlock(&host.callback_lock);
+    Locked locked(host);
+    if (host.departed)
+        follow(host);
+}
+
+bool cable_connected(Host *host)
+{
+    return host->present.load();
+}
+
+void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx)
+{
+    const bool inside = on_cable_thread(*host);
+    if (!inside)
+        pthread_mutex_lock(&host->callback_lock);
+    {
+        Locked locked(*host);
+        host->callback = callback;
+        host->callback_ctx = ctx;
+    }
+    if (!inside)
+        pthread_mutex_unlock(&host->callback_lock);
+}
+
+} // namespace plx::twin
