@@ -81,7 +81,7 @@ struct BadHello {
 TEST_F(HostilePeer, ImpossibleHellosAreRefusedInWords)
 {
     const BadHello bad[] = {
-        {"version", [](wire::Hello &h) { h.major = 2; }},
+        {"version", [](wire::Hello &h) { h.major = wire::version_major + 1; }},
         {"bytes", [](wire::Hello &h) { h.bytes = 4096; }},
         {"state", [](wire::Hello &h) { h.state = static_cast<wire::HelloState>(9); }},
         {"epoch", [](wire::Hello &h) { h.epoch = 0; }},

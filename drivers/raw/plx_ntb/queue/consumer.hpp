@@ -22,17 +22,17 @@ inline constexpr unsigned backlog_min = 16;
 /// What is asked for of a message in posted buffers that comes alone.
 inline constexpr uint32_t ask_for_bytes = 2048;
 
-/// What a run consists of: inline messages of one or two lines, or of any number, that lie straight
-/// on, before the end of the ring; inline messages; messages in posted buffers.
-enum class RunKind { few_lines, many_lines, inlined, posted };
+/// What a run consists of: inline messages of one or two lines, inline messages of any length,
+/// messages in posted buffers.
+enum class RunKind { few_lines, many_lines, posted };
 
 /// Valid messages, one after the other, from the tail on. The header words are copies: checked once
 /// here, used from here, never looked at again where the peer could change them.
 struct Run {
     unsigned messages;
     RunKind kind;
-    bool more;      ///< straight ones: as many as asked for, and more have come behind them
-    uint32_t lines; ///< straight ones: what they take together
+    bool more;      ///< inline ones: as many as asked for, and more have come behind them
+    uint32_t lines; ///< inline ones: what they take together
     uint64_t words[run_max];
 };
 
@@ -44,37 +44,6 @@ template <MemPolicy Mem>
     return wire::word_tag(Mem::load(ring.line(position))) == ring.tag(position);
 }
 
-/// All continuation lines of a message whose header lies at @p position.
-template <MemPolicy Mem>
-[[gnu::always_inline]] inline Look look_at_rest(const Rx &q, uint64_t position, uint32_t lines)
-{
-    for (uint32_t i = 1; i < lines; i++) {
-        const uint64_t w = Mem::load(q.ring.line(position + i));
-        if (wire::word_tag(w) != q.ring.tag(position + i))
-            return Look::not_yet;
-        if (w >> 32 != 0) [[unlikely]]
-            return Look::bad;
-    }
-    return Look::valid;
-}
-
-/// Bounds a header word. @return lines of its message, 0 when it breaks the protocol.
-[[gnu::always_inline]] inline uint32_t message_lines(const Rx &q, uint64_t word)
-{
-    const uint32_t length = wire::word_length(word);
-    if (length > q.s.max_message) [[unlikely]]
-        return 0;
-    if (wire::word_kind(word) == static_cast<unsigned>(wire::Kind::inlined)) [[likely]] {
-        if (length > wire::inline_bytes_max) [[unlikely]]
-            return 0;
-        const uint32_t lines = wire::inline_lines(length);
-        return lines <= (q.ring.mask + 1) / 2 ? lines : 0;
-    }
-    if (wire::word_kind(word) == static_cast<unsigned>(wire::Kind::posted) && length > 0)
-        return 1;
-    return 0;
-}
-
 /// Length of a header word that says "inlined"; more than any length where it says anything else.
 [[gnu::always_inline]] inline uint32_t inline_length(uint64_t word)
 {
@@ -82,8 +51,8 @@ template <MemPolicy Mem>
     return (static_cast<uint32_t>(word >> 32) & 0x3ffffff) - kind;
 }
 
-/// Inline messages that lie straight on, before the end of the ring, are handled in two classes:
-/// those of one or two lines, which are spared a loop, and all.
+/// Inline messages are handled in two classes: those of one or two lines, which are spared a loop,
+/// and all. None goes beyond the end of the ring.
 enum class Lines { few, many };
 
 /// Looks at the lines behind a header. How many there are is found by branches: were the next
@@ -94,8 +63,7 @@ class Behind
     uint32_t last_length_ = 0, last_lines_ = 1;
 
 public:
-    /// @return what comes behind the message; NULL where the end of the ring comes before, or where
-    /// a line is not what it should be
+    /// @return what comes behind the message; NULL where a line is not what it should be
     [[gnu::always_inline]] const std::byte *operator()(const std::byte *line, const std::byte *end,
                                                        uint32_t length, uint32_t tag)
     {
@@ -119,10 +87,10 @@ public:
     }
 };
 
-/// The straight messages at the tail. Reading ahead of the copies lets the misses of the lines
-/// overlap. Whatever is not as usual is left to find_any().
+/// The inline messages at the tail, up to the end of the ring. Reading ahead of the copies lets the
+/// misses of the lines overlap. Everything else, and what is wrong, is left to find_other().
 template <MemPolicy Mem, Lines L>
-[[gnu::always_inline]] inline Look find_straight(const Rx &q, unsigned n, Run &run)
+[[gnu::always_inline]] inline Look find_inline(const Rx &q, unsigned n, Run &run)
 {
     const RingPlace ring = q.ring;
     const uint32_t tag = ring.tag(q.tail), left = ring.left(q.tail);
@@ -153,48 +121,74 @@ template <MemPolicy Mem, Lines L>
     return look;
 }
 
-/// The messages of any size at the tail, up to where posted buffers begin or end.
+/// Why find_inline() took no inline message whose header says @p length.
 template <MemPolicy Mem>
-[[gnu::noinline]] Look find_any(const Rx &q, unsigned n, Run &run)
+[[gnu::always_inline]] inline Look look_behind(const Rx &q, uint32_t length)
 {
-    uint64_t position = q.tail;
+    if (length > q.many_lines_max)
+        return Look::bad;
+    const uint32_t lines = wire::inline_lines(length), tag = q.ring.tag(q.tail);
+    if (lines > q.ring.left(q.tail))
+        return Look::bad;
+    for (uint32_t i = 1; i < lines; i++) {
+        const uint64_t w = Mem::load(q.ring.line(q.tail + i));
+        if (wire::word_tag(w) != tag)
+            return Look::not_yet;
+        if (w >> 32 != 0)
+            return Look::bad;
+    }
+    return Look::not_yet; // it has come since
+}
+
+/// Pad lines are the last ones of the ring, and say nothing but that.
+[[gnu::always_inline]] inline Look skip_pad(Rx &q, uint64_t word)
+{
+    if (q.ring.left(q.tail) > wire::pad_lines_max ||
+        word != wire::head_word(wire::word_tag(word), 0, wire::Kind::pad, 0))
+        return Look::bad;
+    q.tail++;
+    return Look::valid;
+}
+
+/// The messages in posted buffers at the tail, or why there is nothing to take. valid without a
+/// message: a pad line was skipped, look again. (Laps have few of them, so that ends.)
+template <MemPolicy Mem>
+[[gnu::noinline]] Look find_other(Rx &q, unsigned n, Run &run)
+{
     uint32_t buffers = q.posted_now();
+    run.kind = RunKind::posted;
     for (unsigned found = 0; found < n; run.messages = ++found) {
-        const uint64_t word = Mem::load(q.ring.line(position));
+        const uint64_t position = q.tail + found, word = Mem::load(q.ring.line(position));
         if (wire::word_tag(word) != q.ring.tag(position))
             return Look::not_yet;
-        const uint32_t lines = message_lines(q, word);
-        if (lines == 0) [[unlikely]]
-            return Look::bad;
-        const bool posted = wire::word_kind(word) == static_cast<unsigned>(wire::Kind::posted);
-        if (found == 0)
-            run.kind = posted ? RunKind::posted : RunKind::inlined;
-        else if (posted != (run.kind == RunKind::posted))
-            return Look::valid;
-        if (posted) {
-            const uint32_t need = q.per_buffer.ceil(wire::word_length(word));
-            if (need > buffers) [[unlikely]]
-                return Look::bad;
-            buffers -= need;
-        } else if (const Look rest = look_at_rest<Mem>(q, position, lines); rest != Look::valid) {
-            return rest;
+        const auto kind = static_cast<wire::Kind>(wire::word_kind(word));
+        const uint32_t length = wire::word_length(word);
+        if (kind != wire::Kind::posted) {
+            if (found > 0)
+                return Look::valid;
+            if (kind == wire::Kind::inlined)
+                return look_behind<Mem>(q, length);
+            return kind == wire::Kind::pad ? skip_pad(q, word) : Look::bad;
         }
+        const uint32_t need = q.per_buffer.ceil(length);
+        if (length == 0 || length > q.s.max_message || need > buffers) [[unlikely]]
+            return Look::bad;
+        buffers -= need;
         run.words[found] = word;
-        position += lines;
     }
     return Look::valid;
 }
 
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline Look find_run(const Rx &q, unsigned n, Run &run)
+[[gnu::always_inline]] inline Look find_run(Rx &q, unsigned n, Run &run)
 {
-    Look look = find_straight<Mem, Lines::few>(q, n, run);
+    Look look = find_inline<Mem, Lines::few>(q, n, run);
     if (run.messages > 0 || look == Look::not_yet)
         return look;
-    look = find_straight<Mem, Lines::many>(q, n, run);
+    look = find_inline<Mem, Lines::many>(q, n, run);
     if (run.messages > 0)
         return look;
-    return find_any<Mem>(q, n, run);
+    return find_other<Mem>(q, n, run);
 }
 
 [[gnu::always_inline]] inline void set_meta(Meta *meta, uint64_t word, const std::byte *line)
@@ -234,21 +228,6 @@ public:
     }
 };
 
-/// The rest of an inline message, behind its header line.
-[[gnu::always_inline]] inline void copy_rest(const Rx &q, uint64_t position, std::byte *data,
-                                             uint32_t length)
-{
-    uint32_t done = wire::head_payload_bytes;
-    while (done < length) {
-        const std::byte *from = q.ring.line(++position) + wire::cont_payload_offset;
-        if (done + wire::cont_payload_bytes <= q.inline_room) [[likely]]
-            copy_fixed<wire::cont_payload_bytes>(data + done, from);
-        else
-            copy_bytes(data + done, from, length - done);
-        done += static_cast<uint32_t>(wire::cont_payload_bytes);
-    }
-}
-
 /// mbufs for inline messages. @return how many there are.
 [[gnu::always_inline]] inline unsigned fetch_mbufs(Rx &q, rte_mbuf **mbufs, unsigned n)
 {
@@ -271,13 +250,14 @@ public:
     return data;
 }
 
-/// Copies a straight run out of the ring. Where more has come than the burst takes, the lines of
-/// the next one, taken to be as many, are asked for; nowhere else: lines that are not written yet
-/// would be taken away from the sender. (A line that is there was published with its whole chunk.)
+/// Copies a run of inline messages out of the ring. Where more has come than the burst takes, the
+/// lines of the next one, taken to be as many, are asked for; nowhere else: lines that are not
+/// written yet would be taken away from the sender. (A line that is there was published with its
+/// whole chunk.)
 /// @return lines copied
 template <Lines L>
-[[gnu::always_inline]] inline uint64_t take_straight(const Rx &q, const Run &run, rte_mbuf **mbufs,
-                                                     unsigned n, Meta *meta, uint64_t &bytes)
+[[gnu::always_inline]] inline uint64_t take_lines(const Rx &q, const Run &run, rte_mbuf **mbufs,
+                                                  unsigned n, Meta *meta, uint64_t &bytes)
 {
     const Rearm rearm(q.port);
     const std::byte *const first = q.ring.line(q.tail), *line = first;
@@ -288,14 +268,14 @@ template <Lines L>
     for (unsigned i = 0; i < n; i++) {
         const uint64_t word = run.words[i];
         const uint32_t length = wire::word_length(word);
-        if (run.more)
+        if (L == Lines::many && run.more)
             __builtin_prefetch(line + ahead, 0, 3);
         std::byte *data =
             take_head(mbufs[i], rearm, word, line, meta != nullptr ? meta + i : nullptr);
         line += wire::line_bytes;
         for (uint32_t done = wire::head_payload_bytes; done < length;
              done += static_cast<uint32_t>(wire::cont_payload_bytes)) {
-            if (run.more)
+            if (L == Lines::many && run.more)
                 __builtin_prefetch(line + ahead, 0, 3);
             const std::byte *from = line + wire::cont_payload_offset;
             line += wire::line_bytes;
@@ -312,35 +292,14 @@ template <Lines L>
     return static_cast<uint64_t>(line - first) / wire::line_bytes;
 }
 
-/// Copies a run of inline messages of any length out of the ring. @return lines copied
-[[gnu::always_inline]] inline uint64_t take_inlined(const Rx &q, const Run &run, rte_mbuf **mbufs,
-                                                    unsigned n, Meta *meta, uint64_t &bytes)
-{
-    const Rearm rearm(q.port);
-    uint64_t position = q.tail;
-    for (unsigned i = 0; i < n; i++) {
-        const uint32_t length = wire::word_length(run.words[i]);
-        std::byte *data = take_head(mbufs[i], rearm, run.words[i], q.ring.line(position),
-                                    meta != nullptr ? meta + i : nullptr);
-        copy_rest(q, position, data, length);
-        bytes += length;
-        position += wire::inline_lines(length);
-    }
-    return position - q.tail;
-}
-
 /// Takes a run of inline messages. @return messages taken; fewer when the pool is empty.
 [[gnu::always_inline]] inline unsigned take_in_ring(Rx &q, const Run &run, rte_mbuf **mbufs,
                                                     Meta *meta, uint64_t &bytes)
 {
     const unsigned n = fetch_mbufs(q, mbufs, run.messages);
-    uint64_t lines;
-    if (run.kind == RunKind::few_lines) [[likely]]
-        lines = take_straight<Lines::few>(q, run, mbufs, n, meta, bytes);
-    else if (run.kind == RunKind::many_lines)
-        lines = take_straight<Lines::many>(q, run, mbufs, n, meta, bytes);
-    else
-        lines = take_inlined(q, run, mbufs, n, meta, bytes);
+    const uint64_t lines = run.kind == RunKind::few_lines
+                               ? take_lines<Lines::few>(q, run, mbufs, n, meta, bytes)
+                               : take_lines<Lines::many>(q, run, mbufs, n, meta, bytes);
     drain_lines(q.drain, q.ring, q.tail, q.tail + lines);
     q.tail += lines;
     return n;
@@ -536,7 +495,7 @@ int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
         Run run;
         look = find_run<Mem>(*q, n - got < run_max ? n - got : run_max, run);
         if (run.messages == 0)
-            break;
+            continue;
         expect_answer<Mem>(*q);
         Meta *run_meta = meta != nullptr ? meta + got : nullptr;
         unsigned taken;

@@ -136,8 +136,7 @@ Put reserve_by_engine(Tx &q, const rte_mbuf *m)
     ByEngine &e = q.by_engine;
     if (e.head - e.tail == held_max)
         return Put::full;
-    uint32_t lines = room_of(q);
-    Put put = reserve_lines<Mem>(q, 1, lines);
+    Put put = reserve_lines<Mem>(q, 1);
     if (put == Put::taken)
         put = reserve_posted<Mem>(q, q.per_buffer.ceil(m->pkt_len));
     const uint32_t copies = copies_of(q, m);
@@ -202,7 +201,6 @@ template <MemPolicy Mem>
 template <MemPolicy Mem>
 int tx_burst_engine(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
-    static constexpr Meta no_meta{};
     if (!q->open || q->broken) [[unlikely]]
         return q->broken ? -EPROTO : 0;
     ByEngine &e = q->by_engine;

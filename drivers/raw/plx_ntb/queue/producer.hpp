@@ -24,26 +24,19 @@ inline constexpr uint32_t own_next_bytes = 2048;
 /// No message takes more lines than this, so a chunk always holds at least one.
 static_assert(wire::inline_lines(wire::inline_bytes_max) <= chunk_lines);
 
-/// Where the next line of a message goes, for messages that lie straight on: up to where the ring
-/// ends, or where the line that is asked for is at its begin again.
+/// Where the next line of a chunk goes.
 template <MemPolicy Mem>
-class StraightOn
+class Cursor
 {
     std::byte *line_;
     const ptrdiff_t ahead_;
-    const uint32_t tag_, left_;
-    StraightOn(const RingPlace &ring, uint64_t position, uint32_t left)
-        : line_(ring.line(position)), ahead_(ring.line(position + own_ahead) - line_),
-          tag_(ring.tag(position)), left_(left > own_ahead ? left - own_ahead : left)
-    {
-    }
+    const uint32_t tag_;
 
 public:
-    [[gnu::always_inline]] StraightOn(const RingPlace &ring, uint64_t position)
-        : StraightOn(ring, position, ring.left(position))
+    [[gnu::always_inline]] Cursor(std::byte *line, ptrdiff_t ahead, uint32_t tag)
+        : line_(line), ahead_(ahead), tag_(tag)
     {
     }
-    [[gnu::always_inline]] uint32_t left() const { return left_; }
     [[gnu::always_inline]] uint32_t tag() const { return tag_; }
     [[gnu::always_inline]] std::byte *take()
     {
@@ -54,27 +47,8 @@ public:
     }
 };
 
-/// The same for messages that may go on at the begin of the ring.
-template <MemPolicy Mem>
-class AroundTheEnd
-{
-    const RingPlace &ring_;
-    uint64_t position_;
-
-public:
-    [[gnu::always_inline]] AroundTheEnd(const RingPlace &ring, uint64_t position)
-        : ring_(ring), position_(position)
-    {
-    }
-    [[gnu::always_inline]] uint32_t tag() const { return ring_.tag(position_); }
-    [[gnu::always_inline]] std::byte *take()
-    {
-        Mem::own(ring_.line(position_ + own_ahead));
-        return ring_.line(position_++);
-    }
-};
-
-/// The lines of one chunk, from their bodies to their words.
+/// The lines of one chunk, from their bodies to their words. They follow one another and carry one
+/// tag: a chunk ends where the ring does.
 ///
 /// The reader polls the first line of the chunk and looks at no other before that one is valid.
 /// Were its body stored early in coherent memory, the reader would take the line away again before
@@ -91,26 +65,37 @@ class Chunk
 {
     static constexpr bool words_later = Mem::fenced && !Mem::whole_lines;
     static constexpr uint32_t staged_lines = Mem::whole_lines ? chunk_lines : 1;
-    const RingPlace ring_;
-    const uint64_t first_;
+    std::byte *const first_;
+    const ptrdiff_t ahead_; ///< to the lines whose ownership is asked for, all inside the ring
+    const uint32_t tag_;
+    const uint32_t left_;
     bool posted_ = false;
     uint64_t words_[words_later ? chunk_lines : 1];
     alignas(64) std::byte staged_[staged_lines * wire::line_bytes];
 
     [[gnu::always_inline]] std::byte *staged(uint32_t i) { return staged_ + i * wire::line_bytes; }
+    [[gnu::always_inline]] std::byte *line(uint32_t i) { return first_ + i * wire::line_bytes; }
+    [[gnu::always_inline]] static std::byte *lines_ahead(const RingPlace &ring, uint64_t first)
+    {
+        const uint64_t ahead = first + own_ahead;
+        return ring.left(ahead) >= chunk_lines ? ring.line(ahead) : ring.lines;
+    }
 
 public:
     /// A short chunk ends before own_ahead has helped anybody: its lines are asked for here.
-    [[gnu::always_inline]] Chunk(const RingPlace &ring, uint64_t first) : ring_(ring), first_(first)
+    [[gnu::always_inline]] Chunk(const RingPlace &ring, uint64_t first)
+        : first_(ring.line(first)), ahead_(lines_ahead(ring, first) - first_),
+          tag_(ring.tag(first)), left_(ring.left(first))
     {
-        Mem::own(ring_.line(first_));
-        Mem::own(ring_.line(first_ + 1));
+        Mem::own(first_);
+        Mem::own(ring.line(first + 1));
     }
-    [[gnu::always_inline]] uint64_t position(uint32_t i) const { return first_ + i; }
+    /// Lines from line @p i to the end of the ring.
+    [[gnu::always_inline]] uint32_t left(uint32_t i) const { return left_ - i; }
+    [[gnu::always_inline]] Cursor<Mem> at(uint32_t i) { return {line(i), ahead_, tag_}; }
     /// Line @p i, the next one, is a header.
-    template <class At>
-    [[gnu::always_inline]] void add_head(uint32_t i, At &at, uint32_t length, wire::Kind kind,
-                                         unsigned flags, const Body &body)
+    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint32_t length,
+                                         wire::Kind kind, unsigned flags, const Body &body)
     {
         const uint64_t word = wire::head_word(at.tag(), length, kind, flags);
         std::byte *line = at.take();
@@ -124,8 +109,8 @@ public:
         }
     }
     /// Line @p i, the next one, holds n bytes, at most 56, of the message whose header came before.
-    template <class At>
-    [[gnu::always_inline]] void add_rest(uint32_t i, At &at, const std::byte *from, uint32_t n)
+    [[gnu::always_inline]] void add_rest(uint32_t i, Cursor<Mem> &at, const std::byte *from,
+                                         uint32_t n)
     {
         const uint64_t word = wire::head_word(at.tag(), 0, wire::Kind::continuation, 0);
         std::byte *line = at.take();
@@ -150,21 +135,23 @@ public:
             if (posted_)
                 Mem::body_fence();
             for (uint32_t i = lines; i-- > 0;)
-                Mem::line(ring_.line(first_ + i), staged(i));
+                Mem::line(line(i), staged(i));
         } else if constexpr (Mem::fenced) {
             Mem::body_fence();
             for (uint32_t i = lines; i-- > 0;)
-                Mem::word(ring_.line(first_ + i), words_[i]);
+                Mem::word(line(i), words_[i]);
         } else {
-            std::byte *first = ring_.line(first_);
-            Mem::line_body(first, staged_);
+            Mem::line_body(first_, staged_);
             uint64_t word;
             __builtin_memcpy(&word, staged_, sizeof(word));
-            Mem::word(first, word);
+            Mem::word(first_, word);
         }
         Mem::flush();
     }
 };
+
+/// What a message without metadata carries.
+inline constexpr Meta no_meta{};
 
 template <MemPolicy Mem>
 void copy_out(void *to, const void *from, size_t n)
@@ -174,7 +161,8 @@ void copy_out(void *to, const void *from, size_t n)
     Mem::flush();
 }
 
-enum class Put { taken, full, too_long, invalid, bad_peer };
+/// What became of a message. ring_end: it goes into the next chunk, at the begin of the ring.
+enum class Put { taken, ring_end, full, too_long, invalid, bad_peer };
 
 /// Takes over credits the peer has returned. @return false when it claims more than was sent.
 template <MemPolicy Mem>
@@ -196,17 +184,15 @@ template <MemPolicy Mem>
     return q.ring.mask + 1 - (static_cast<uint32_t>(q.head) - q.credited);
 }
 
-/// Looks for returned credits when fewer than @p need lines of @p room are left.
+/// Looks for returned credits when there is no room for @p need lines.
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline Put reserve_lines(Tx &q, uint32_t need, uint32_t &room)
+[[gnu::always_inline]] inline Put reserve_lines(Tx &q, uint32_t need)
 {
-    if (need <= room) [[likely]]
+    if (need <= room_of(q)) [[likely]]
         return Put::taken;
-    const uint32_t before = q.credited;
     if (!take_credits<Mem>(q))
         return Put::bad_peer;
-    room += q.credited - before;
-    return need <= room ? Put::taken : Put::full;
+    return need <= room_of(q) ? Put::taken : Put::full;
 }
 
 /// Looks for posted lines until @p need buffers are known. Only their counts are read here, so that
@@ -332,7 +318,7 @@ template <MemPolicy Mem>
 [[gnu::always_inline]] inline void put_posted_head(Tx &q, Chunk<Mem> &out, uint32_t at, uint32_t n,
                                                    const Meta &meta)
 {
-    AroundTheEnd<Mem> line(q.ring, out.position(at));
+    Cursor<Mem> line = out.at(at);
     out.add_head(at, line, n, wire::Kind::posted, meta.flags, Body(meta.data));
     out.has_posted();
     count(q.stats.cpu_bytes, n);
@@ -356,8 +342,8 @@ template <MemPolicy Mem>
 }
 
 /// An inline message whose bytes lie in one piece. @param i  its first line in the chunk
-template <MemPolicy Mem, class At>
-[[gnu::always_inline]] inline void put_lines(Chunk<Mem> &out, uint32_t i, At &at,
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline void put_lines(Chunk<Mem> &out, uint32_t i, Cursor<Mem> &at,
                                              const std::byte *from, uint32_t n, const Meta &meta)
 {
     constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
@@ -381,12 +367,11 @@ template <MemPolicy Mem, class At>
            static_cast<int>(m->buf_len) - data_off >= Body::readable;
 }
 
-/// An inline message, in pieces perhaps, wherever it lies and goes.
+/// An inline message, in pieces perhaps.
 template <MemPolicy Mem>
-[[gnu::noinline]] void put_chain(Tx &q, Chunk<Mem> &out, uint32_t i, const rte_mbuf *m,
-                                 const Meta &meta)
+[[gnu::noinline]] void put_chain(Chunk<Mem> &out, uint32_t i, const rte_mbuf *m, const Meta &meta)
 {
-    AroundTheEnd<Mem> at(q.ring, out.position(i));
+    Cursor<Mem> at = out.at(i);
     if (m->nb_segs == 1 && readable(m, m->data_off, m->pkt_len)) {
         put_lines<Mem>(out, i, at, rte_pktmbuf_mtod(m, const std::byte *), m->pkt_len, meta);
         return;
@@ -404,10 +389,12 @@ template <MemPolicy Mem>
 
 /// Whether a message of one segment fits into a posted buffer that is known already.
 /// @param at  lines of the chunk before it
-[[gnu::always_inline]] inline bool fits_known_buffer(const Tx &q, uint32_t at, uint32_t n)
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline bool fits_known_buffer(const Tx &q, const Chunk<Mem> &out,
+                                                     uint32_t at, uint32_t n)
 {
     return n > q.inline_max && n <= q.max_message && n <= q.s.peer_buf_bytes &&
-           q.cache_next != q.cache_end && q.posted_room > 0 && room_of(q) > at;
+           q.cache_next != q.cache_end && q.posted_room > 0 && room_of(q) > at && out.left(at) > 0;
 }
 
 /// What most longer messages are: one segment into one buffer, without the search that spread() is.
@@ -421,6 +408,17 @@ template <MemPolicy Mem>
     put_posted_head(q, out, at, n, meta);
 }
 
+/// Fills the rest of the ring's end. @return lines it took
+template <MemPolicy Mem>
+[[gnu::noinline]] uint32_t put_pads(Chunk<Mem> &out, uint32_t at)
+{
+    const uint32_t pads = out.left(at);
+    Cursor<Mem> cursor = out.at(at);
+    for (uint32_t i = 0; i < pads; i++)
+        out.add_head(at + i, cursor, 0, wire::Kind::pad, 0, Body(0));
+    return pads;
+}
+
 /// How a message went: what to say of it, and the lines it took.
 struct Taken {
     Put put;
@@ -432,7 +430,7 @@ template <MemPolicy Mem>
 [[gnu::noinline]] Taken put_other(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
                                   const Meta &meta)
 {
-    if (m->nb_segs == 1 && m->data_len == m->pkt_len && fits_known_buffer(q, at, m->pkt_len)) {
+    if (m->nb_segs == 1 && m->data_len == m->pkt_len && fits_known_buffer(q, out, at, m->pkt_len)) {
         put_one_buffer<Mem>(q, out, at, m, meta);
         return {Put::taken, 1};
     }
@@ -442,13 +440,16 @@ template <MemPolicy Mem>
         return {Put::too_long, 0};
     const bool posted = m->pkt_len > q.inline_max;
     const uint32_t lines = posted ? 1 : wire::inline_lines(m->pkt_len);
-    uint32_t room = room_of(q) - at;
-    Put put = reserve_lines<Mem>(q, lines, room);
+    const bool fits = lines <= out.left(at);
+    // Pads go only where their message can follow.
+    Put put = reserve_lines<Mem>(q, at + lines + (fits ? 0 : out.left(at)));
+    if (put == Put::taken && !fits)
+        return {Put::ring_end, put_pads<Mem>(out, at)};
     if (put == Put::taken && posted)
         put = put_posted<Mem>(q, out, at, m, meta);
     else if (put == Put::taken)
-        put_chain<Mem>(q, out, at, m, meta);
-    return {put, lines};
+        put_chain<Mem>(out, at, m, meta);
+    return {put, put == Put::taken ? lines : 0};
 }
 
 /// The part of an mbuf that one load brings: where its data are, who holds it, how many segments.
@@ -510,18 +511,16 @@ struct Progress {
 };
 
 /// Puts in the next messages, up to the first that is not the usual one: inline, of one segment,
-/// nobody else's, of the same pool as the others, before the end of what lies straight on, of the
-/// known room and of the chunk.
+/// nobody else's, of the same pool as the others, before the end of the ring, of the known room and
+/// of the chunk.
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline Progress put_run(const Tx &q, Chunk<Mem> &out, Progress p,
                                                rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
                                                const rte_mempool *pool)
 {
-    static constexpr Meta no_meta{};
-    StraightOn<Mem> at(q.ring, out.position(p.lines));
+    Cursor<Mem> at = out.at(p.lines);
     const uint32_t inline_max = q.inline_max;
-    const uint32_t end =
-        p.lines + std::min({at.left(), room_of(q) - p.lines, chunk_lines - p.lines});
+    const uint32_t end = std::min({out.left(0), room_of(q), chunk_lines});
     for (; p.messages < n; p.messages++) {
         const rte_mbuf *m = mbufs[p.messages];
         if (m == nullptr) [[unlikely]]
@@ -544,58 +543,76 @@ template <MemPolicy Mem, bool HasMeta>
 
 struct Sent {
     unsigned messages;
-    Put why; ///< what ended it; taken: the chunk or the burst was at its end
+    Put why; ///< what ended it; taken: the chunk or the burst was at its end; ring_end: the ring
 };
+
+/// A chunk that has more lines may lack room for the longest inline message.
+inline constexpr uint32_t chunk_stop = chunk_lines - wire::inline_lines(wire::inline_bytes_max);
+
+/// What happened to the messages of a chunk.
+struct Sending {
+    Progress done{};
+    Put why = Put::taken; ///< what ended it; taken: nothing yet
+    uint64_t posted = 0;  ///< messages stored into posted buffers
+    bool simple = true;   ///< all can be freed in one go
+};
+
+/// Puts in what put_run() has left: messages that are too long for the ring, which come in rows,
+/// or one that is unusual in another way.
+template <MemPolicy Mem, bool HasMeta>
+[[gnu::always_inline]] inline void put_others(Tx &q, Chunk<Mem> &out, Sending &sending,
+                                              rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
+                                              const rte_mempool *pool)
+{
+    Progress &p = sending.done;
+    while (p.messages < n && p.lines <= chunk_stop) {
+        const rte_mbuf *m = mbufs[p.messages];
+        if (m == nullptr) [[unlikely]] {
+            sending.why = Put::invalid;
+            return;
+        }
+        const Taken taken =
+            put_other<Mem>(q, out, p.lines, m, HasMeta ? meta[p.messages] : no_meta);
+        p.lines += taken.lines;
+        sending.why = taken.put;
+        if (taken.put != Put::taken)
+            return;
+        p.messages++;
+        p.bytes += m->pkt_len;
+        sending.simple &= frees_simply(m, Rearmed(m), pool);
+        if (m->pkt_len <= q.inline_max)
+            return;
+        sending.posted++;
+    }
+}
 
 /// Sends messages until the burst ends, the chunk has no room for the longest, or one does not go.
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline Sent send_chunk(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
-    constexpr uint32_t stop_at = chunk_lines - wire::inline_lines(wire::inline_bytes_max);
-    static constexpr Meta no_meta{};
     Chunk<Mem> out(q.ring, q.head);
     if (n == 1)
         own_lines_of<Mem>(q, mbufs[0]);
     const rte_mempool *pool = mbufs[0] != nullptr ? mbufs[0]->pool : nullptr;
-    Progress p{};
-    Put why = Put::taken;
-    uint64_t posted = 0;
-    bool simple = true;
+    Sending sending;
+    Progress &p = sending.done;
     do {
         p = put_run<Mem, HasMeta>(q, out, p, mbufs, meta, n, pool);
-        // Messages that are too long for the ring come in rows, like all others.
-        while (p.messages < n && p.lines <= stop_at) {
-            const rte_mbuf *m = mbufs[p.messages];
-            if (m == nullptr) [[unlikely]] {
-                why = Put::invalid;
-                break;
-            }
-            const Taken taken =
-                put_other<Mem>(q, out, p.lines, m, HasMeta ? meta[p.messages] : no_meta);
-            why = taken.put;
-            if (why != Put::taken)
-                break;
-            p.messages++;
-            p.lines += taken.lines;
-            p.bytes += m->pkt_len;
-            simple &= frees_simply(m, Rearmed(m), pool);
-            if (m->pkt_len <= q.inline_max)
-                break;
-            posted++;
-        }
-    } while (p.messages < n && p.lines <= stop_at && why == Put::taken);
-    if (p.messages == 0)
-        return {0, why};
+        put_others<Mem, HasMeta>(q, out, sending, mbufs, meta, n, pool);
+    } while (p.messages < n && p.lines <= chunk_stop && sending.why == Put::taken);
+    if (p.lines == 0)
+        return {0, sending.why};
     out.publish(p.lines);
-    if (posted == 1 && n == 1)
+    if (sending.posted == 1 && n == 1)
         own_next_posted<Mem>(q, p.bytes);
     count(q.head, p.lines);
     q.messages += p.messages;
     count(q.stats.messages, p.messages);
     count(q.stats.bytes, p.bytes);
-    count(q.stats.cpu_messages, posted);
-    free_sent(mbufs, p.messages, simple);
-    return {p.messages, why};
+    count(q.stats.cpu_messages, sending.posted);
+    if (p.messages > 0) [[likely]]
+        free_sent(mbufs, p.messages, sending.simple);
+    return {p.messages, sending.why};
 }
 
 /// Counts what ended a burst. @return what to say when nothing was taken.
@@ -615,6 +632,7 @@ template <MemPolicy Mem, bool HasMeta>
         count(q.stats.bad_peer, 1);
         q.broken = true;
         return -EPROTO;
+    case Put::ring_end:
     case Put::taken:
         break;
     }
@@ -629,7 +647,7 @@ template <MemPolicy Mem, bool HasMeta>
         const Sent sent =
             send_chunk<Mem, HasMeta>(q, mbufs + done, HasMeta ? meta + done : nullptr, n - done);
         done += sent.messages;
-        if (sent.why != Put::taken) {
+        if (sent.why != Put::taken && sent.why != Put::ring_end) {
             const int error = burst_ended(q, sent.why);
             return done > 0 ? static_cast<int>(done) : error;
         }

@@ -57,8 +57,7 @@ bool tx_fits(const TxSetup &s)
            is_ring(s.posted, s.posted_lines, posted_lines_min, posted_lines_max) &&
            s.peer_block != nullptr && s.peer_buf_begin <= s.peer_buf_end &&
            is_buffer_size(s.peer_buf_bytes) && s.peer_max_message <= message_max &&
-           s.inline_max <= inline_bytes_max &&
-           inline_lines(s.inline_max) <= s.peer_ring_lines / 2 && engine_fits(s.by_engine);
+           s.inline_max <= inline_bytes_max && engine_fits(s.by_engine);
 }
 
 /// Window mbufs must begin on a line inside the block and hold buf_bytes: one of them speaks for

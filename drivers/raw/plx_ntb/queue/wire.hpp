@@ -11,8 +11,8 @@ namespace plx::wire
 {
 
 inline constexpr uint64_t magic = 0x313042544e584c50; // "PLXNTB01" in memory order
-inline constexpr uint16_t version_major = 1;
-inline constexpr uint16_t version_minor = 1;
+inline constexpr uint16_t version_major = 2;
+inline constexpr uint16_t version_minor = 0;
 
 inline constexpr size_t line_bytes = 64;
 inline constexpr size_t page_bytes = 4096;
@@ -66,14 +66,14 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 96 && offsetof(Hello, features) == 32 &&
                   offsetof(Hello, seed) == 80 && offsetof(Hello, crc) == 92,
-              "wire format 1.0, section 2");
+              "doc/wire-protocol.md, section 2");
 
 /// Bits of Hello::features.
 inline constexpr uint64_t feature_sleep_answers = 1; ///< answers requests to be woken (section 9)
 inline constexpr uint64_t feature_doorbells = 2;     ///< listens to its doorbells
 
 // Section 4: word 0 of a message line.
-enum class Kind : unsigned { continuation = 0, inlined = 1, posted = 2 };
+enum class Kind : unsigned { continuation = 0, inlined = 1, posted = 2, pad = 3 };
 
 inline constexpr size_t head_payload_offset = 16;
 inline constexpr size_t head_payload_bytes = line_bytes - head_payload_offset;
@@ -113,6 +113,11 @@ constexpr uint32_t inline_lines(uint32_t length)
     return 1 + static_cast<uint32_t>((length - head_payload_bytes + cont_payload_bytes - 1) /
                                      cont_payload_bytes);
 }
+
+/// The last lines of a ring, where a message may not fit any more and pad lines may be.
+inline constexpr uint32_t pad_lines_max = inline_lines(inline_bytes_max) - 1;
+static_assert(pad_lines_max + inline_lines(inline_bytes_max) <= ring_lines_min,
+              "the longest inline message fits behind its pad lines, wherever the ring stands");
 
 constexpr uint64_t mix(uint64_t x)
 {

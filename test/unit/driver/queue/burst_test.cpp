@@ -181,6 +181,58 @@ TEST_P(Burst, RandomTrafficWrapsTheRing)
     EXPECT_EQ(tx_stats(pair.tx_half).unconfirmed, 0u);
 }
 
+/// Every length at every place before the end of the ring, alone and in a burst.
+TEST_P(Burst, NoMessageStraddlesTheEndOfTheRing)
+{
+    constexpr uint32_t lines = 64, longest = wire::inline_bytes_max;
+    for (uint32_t n : {0u, 49u, 105u, 500u, longest}) {
+        Pair pair(ops(), {.ring_lines = lines});
+        const uint32_t needs = wire::inline_lines(n);
+        for (uint32_t left = 1; left <= wire::pad_lines_max + 1; left++) {
+            while (pair.tx_half->ring.left(pair.tx_half->head) != left)
+                pass_one(pair, 8, left);
+            pair.receive(1); // credits
+            const uint64_t head = pair.tx_half->head;
+            std::vector<rte_mbuf *> in{pair.message(n, left), pair.message(8, 99)};
+            ASSERT_EQ(pair.send(in), 2);
+            const uint32_t pads = needs > left ? left : 0;
+            EXPECT_EQ(pair.tx_half->head, head + pads + needs + 1) << n << " before " << left;
+            auto out = pair.receive(4);
+            ASSERT_EQ(out.size(), 2u);
+            EXPECT_TRUE(Pair::matches(out[0], n, left));
+            EXPECT_TRUE(Pair::matches(out[1], 8, 99));
+            rte_pktmbuf_free_bulk(out.data(), 2);
+        }
+        pair.receive(1);
+        pair.close();
+        EXPECT_TRUE(pair.nothing_leaked());
+        EXPECT_EQ(tx_stats(pair.tx_half).unconfirmed, 0u);
+    }
+}
+
+TEST_P(Burst, PadsGoOnlyWhereTheirMessageCanFollow)
+{
+    Pair pair(ops(), {.ring_lines = 64});
+    std::vector<rte_mbuf *> in;
+    for (uint32_t i = 0; i < 62; i++)
+        in.push_back(pair.message(8, i));
+    ASSERT_EQ(pair.send(in), 62);
+    rte_mbuf *m = pair.message(wire::inline_bytes_max, 99);
+    EXPECT_EQ(pair.tx(&m, nullptr, 1), 0);
+    EXPECT_EQ(pair.tx_half->head, 62u) << "no room for it, so no pads either";
+    auto out = pair.receive(62);
+    ASSERT_EQ(out.size(), 62u);
+    rte_pktmbuf_free_bulk(out.data(), 62);
+    EXPECT_EQ(pair.tx(&m, nullptr, 1), 1);
+    out = pair.receive(2);
+    ASSERT_EQ(out.size(), 1u);
+    EXPECT_TRUE(Pair::matches(out[0], wire::inline_bytes_max, 99));
+    rte_pktmbuf_free(out[0]);
+    EXPECT_EQ(pair.rx_half->tail, 64u + wire::inline_lines(wire::inline_bytes_max));
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
 TEST_P(Burst, CountersWrap)
 {
     Pair pair(ops(), {.start = (uint64_t{1} << 32) - 3 * 256});

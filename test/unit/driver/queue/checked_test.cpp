@@ -316,6 +316,67 @@ TEST(Hostile, EachBreachStopsTheQueueAndIsCounted)
     EXPECT_FALSE(refused(48, 1));
 }
 
+/// Stores the words of lines, from @p first on, into a ring that was not used yet.
+/// @return what the receiver makes of them
+int take_words(Pair &pair, uint64_t first, std::initializer_list<uint64_t> high)
+{
+    pair.receive(1);
+    pair.rx_half->tail = first;
+    uint64_t at = first;
+    for (const uint64_t bits : high) {
+        const uint64_t word = bits | pair.rx_half->ring.tag(at);
+        std::memcpy(pair.rx_half->ring.line(at++), &word, sizeof(word));
+    }
+    rte_mbuf *mbufs[4];
+    const int got = pair.rx(mbufs, nullptr, 4);
+    for (int i = 0; i < got; i++)
+        rte_pktmbuf_free(mbufs[i]);
+    EXPECT_EQ(rx_stats(pair.rx_half).bad_peer, got == -EPROTO ? 1u : 0u);
+    return got;
+}
+
+constexpr uint64_t high_word(uint32_t length, wire::Kind kind, unsigned flags = 0)
+{
+    return wire::head_word(0, length, kind, flags);
+}
+
+TEST(Hostile, PadLinesAreTakenAtTheEndOfTheRingOnly)
+{
+    constexpr uint64_t pad = high_word(0, wire::Kind::pad), one = high_word(8, wire::Kind::inlined);
+    constexpr uint64_t first_place = 64 - wire::pad_lines_max;
+    const auto take = [](uint64_t first, std::initializer_list<uint64_t> high) {
+        Pair pair(*select_ops(Policy::plain), small);
+        return take_words(pair, first, high);
+    };
+    EXPECT_EQ(take(first_place, {pad, one}), 1);
+    EXPECT_EQ(take(63, {pad, one}), 1) << "the message behind it is in the next lap";
+    EXPECT_EQ(take(63, {one, one}), 2);
+    EXPECT_EQ(take(first_place, {one, pad, pad, one, pad}), 2);
+    EXPECT_EQ(take(62, {pad, pad}), 0);
+    EXPECT_EQ(take(first_place - 1, {pad, one}), -EPROTO);
+    EXPECT_EQ(take(0, {pad}), -EPROTO);
+    EXPECT_EQ(take(63, {pad, pad}), -EPROTO) << "of the next lap, at its begin";
+    EXPECT_EQ(take(63, {high_word(1, wire::Kind::pad)}), -EPROTO);
+    EXPECT_EQ(take(63, {high_word(0, wire::Kind::pad, 1)}), -EPROTO);
+}
+
+TEST(Hostile, AMessageBeyondTheEndOfTheRingIsRefused)
+{
+    const auto take = [](uint64_t first, std::initializer_list<uint64_t> high) {
+        Pair pair(*select_ops(Policy::plain), small);
+        return take_words(pair, first, high);
+    };
+    constexpr uint64_t two = high_word(49, wire::Kind::inlined),
+                       three = high_word(105, wire::Kind::inlined), rest = 0;
+    EXPECT_EQ(take(62, {two, rest}), 1);
+    EXPECT_EQ(take(63, {two, rest}), -EPROTO);
+    EXPECT_EQ(take(61, {three, rest, rest}), 1);
+    EXPECT_EQ(take(62, {three, rest, rest}), -EPROTO);
+    EXPECT_EQ(take(10, {two, high_word(1, wire::Kind::continuation)}), -EPROTO);
+    EXPECT_EQ(take(10, {three, rest, high_word(0, wire::Kind::continuation, 1)}), -EPROTO);
+    EXPECT_EQ(take(10, {three, rest}), 0) << "its last line has not come";
+}
+
 TEST(Hostile, MoreThanWasPostedIsRefused)
 {
     PairOptions options = small;

@@ -73,7 +73,7 @@ TEST_P(RefusedHello, IsAnsweredInWordsAndHealsWhenReplaced)
 }
 
 const Bad bad_hellos[] = {
-    {"Version", [](wire::Hello &h) { h.major = 2; }},
+    {"Version", [](wire::Hello &h) { h.major = wire::version_major + 1; }},
     {"Bytes", [](wire::Hello &h) { h.bytes = 128; }},
     {"Epoch", [](wire::Hello &h) { h.epoch = 0; }},
     {"State", [](wire::Hello &h) { h.state = static_cast<wire::HelloState>(9); }},
