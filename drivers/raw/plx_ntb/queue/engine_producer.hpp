@@ -138,7 +138,7 @@ Put reserve_by_engine(Tx &q, const rte_mbuf *m)
         return Put::full;
     Put put = reserve_lines<Mem>(q, 1);
     if (put == Put::taken)
-        put = reserve_posted<Mem>(q, q.per_buffer.ceil(m->pkt_len));
+        put = reserve_buffers<Mem>(q, q.per_buffer.ceil(m->pkt_len));
     const uint32_t copies = copies_of(q, m);
     if (put == Put::taken && e.room < copies) {
         const Engine &engine = q.s.by_engine.engine;
@@ -160,15 +160,9 @@ template <MemPolicy Mem>
                            const std::byte *) {
         give_copy(q, rte_pktmbuf_iova_offset(s, from), to, n);
     };
-    const bool whole = spread<Mem>(q, m, copy);
-    if (whole) {
-        give_head(q, length, meta);
-        count(q.head, 1);
-    } else {
-        // The engine may be reading it already, so it cannot go back to the caller: it is held, and
-        // is one of the messages that are never confirmed.
-        burst_ended(q, Put::bad_peer);
-    }
+    spread(q, m, copy);
+    give_head(q, length, meta);
+    count(q.head, 1);
     ByEngine &e = q.by_engine;
     held_at(e, e.head) = {m, e.given};
     count(e.head, 1);

@@ -195,60 +195,58 @@ template <MemPolicy Mem>
     return need <= room_of(q) ? Put::taken : Put::full;
 }
 
-/// Looks for posted lines until @p need buffers are known. Only their counts are read here, so that
-/// no message is begun that cannot be ended; take_posted() looks at them again.
-template <MemPolicy Mem>
-Put reserve_posted(Tx &q, uint32_t need)
+/// Whether all of a line's buffers lie where the peer said that its buffers are.
+[[gnu::always_inline]] inline bool buffers_inside(const Tx &q, const uint32_t *at, uint32_t n)
 {
-    while (q.posted_room < need) {
-        if (q.posted_seen - q.posted_taken > q.posted.mask)
+    const auto size = static_cast<uint32_t>(q.s.peer_buf_bytes / wire::line_bytes);
+    for (uint32_t i = 0; i < n; i++)
+        if (at[i] < q.s.peer_buf_begin || at[i] > q.s.peer_buf_end ||
+            q.s.peer_buf_end - at[i] < size)
+            return false;
+    return true;
+}
+
+/// Reads lines of the receive-buffer ring until @p need buffers are known, at most buffers_max.
+/// Each line is copied once, checked in the copy, and never looked at again.
+template <MemPolicy Mem>
+[[gnu::noinline]] Put read_buffer_lines(Tx &q, uint32_t need)
+{
+    while (q.buffers_end - q.buffers_next < need) {
+        const std::byte *line = q.posted.line(q.posted_read);
+        const uint64_t w = Mem::load(line);
+        if (wire::word_tag(w) != q.posted.tag(q.posted_read))
             return Put::full;
-        const uint64_t w = Mem::load(q.posted.line(q.posted_seen));
-        if (wire::word_tag(w) != q.posted.tag(q.posted_seen))
-            return Put::full;
-        const uint32_t buffers = static_cast<uint32_t>(w >> 32);
-        if (buffers == 0 || buffers > wire::posted_per_line)
+        const uint32_t n = static_cast<uint32_t>(w >> 32);
+        uint32_t at[wire::posted_per_line];
+        __builtin_memcpy(at, line + sizeof(w), sizeof(at));
+        if (n == 0 || n > wire::posted_per_line || !buffers_inside(q, at, n))
             return Put::bad_peer;
-        q.posted_room += buffers;
-        q.posted_seen++;
-        __builtin_prefetch(q.posted.line(q.posted_seen));
+        for (uint32_t i = 0; i < n; i++)
+            q.buffers[q.buffers_end++ & (Tx::buffers_size - 1)] = at[i];
+        q.posted_read++;
+        __builtin_prefetch(q.posted.line(q.posted_read));
     }
     return Put::taken;
 }
 
-/// Copies the next posted line and checks every offset in the copy. @return false: the peer broke
-/// the protocol.
+/// No message is begun that cannot be ended: its buffers are known before the first is used.
 template <MemPolicy Mem>
-[[gnu::noinline]] bool take_posted_line(Tx &q)
+[[gnu::always_inline]] inline Put reserve_buffers(Tx &q, uint32_t need)
 {
-    if (q.posted_taken == q.posted_seen)
-        return false; // it counted more when it was seen
-    const std::byte *line = q.posted.line(q.posted_taken);
-    const uint64_t w = Mem::load(line);
-    const uint32_t buffers = static_cast<uint32_t>(w >> 32);
-    if (wire::word_tag(w) != q.posted.tag(q.posted_taken) || buffers == 0 ||
-        buffers > wire::posted_per_line)
-        return false;
-    __builtin_memcpy(q.cache, line + 8, sizeof(q.cache));
-    const auto size = static_cast<uint32_t>(q.s.peer_buf_bytes / wire::line_bytes);
-    for (uint32_t i = 0; i < buffers; i++) {
-        const uint32_t at = q.cache[i];
-        if (at < q.s.peer_buf_begin || at > q.s.peer_buf_end || q.s.peer_buf_end - at < size)
-            return false;
-    }
-    q.cache_next = 0;
-    q.cache_end = buffers;
-    q.posted_taken++;
-    return true;
+    return q.buffers_end - q.buffers_next >= need ? Put::taken : read_buffer_lines<Mem>(q, need);
 }
 
-template <MemPolicy Mem>
-inline std::byte *take_posted(Tx &q)
+[[gnu::always_inline]] inline std::byte *next_buffer(const Tx &q)
 {
-    if (q.posted_room == 0 || (q.cache_next == q.cache_end && !take_posted_line<Mem>(q)))
-        return nullptr;
-    q.posted_room--;
-    return q.s.peer_block + q.cache[q.cache_next++] * wire::line_bytes;
+    return q.s.peer_block + q.buffers[q.buffers_next & (Tx::buffers_size - 1)] * wire::line_bytes;
+}
+
+/// The next of the reserved buffers.
+[[gnu::always_inline]] inline std::byte *take_buffer(Tx &q)
+{
+    std::byte *buffer = next_buffer(q);
+    q.buffers_next++;
+    return buffer;
 }
 
 /// True when the segments of a chain are there and add up to its pkt_len.
@@ -263,39 +261,35 @@ inline std::byte *take_posted(Tx &q)
     return segments == m->nb_segs && sum == m->pkt_len;
 }
 
-/// The posted buffer that is taken next, as a hint; @p or_else where another line has to be read
-/// first to know.
-[[gnu::always_inline]] inline const std::byte *next_posted(const Tx &q, const std::byte *or_else)
+/// Where the next message will probably go, as a hint; @p or_else where a line has to be read first
+/// to know.
+[[gnu::always_inline]] inline const std::byte *next_target(const Tx &q, const std::byte *or_else)
 {
-    return q.cache_next < q.cache_end ? q.s.peer_block + q.cache[q.cache_next] * wire::line_bytes
-                                      : or_else;
+    return q.buffers_next != q.buffers_end ? next_buffer(q) : or_else;
 }
 
-/// Cuts the data of a message into pieces that lie in one segment and in one posted buffer.
+/// Cuts the data of a message into pieces that lie in one segment and in one receive buffer; the
+/// buffers are reserved.
 /// @param copy  called with (to in the window, segment, offset in it, bytes, where the next piece
 /// will probably go) for each
-/// @return false: the peer broke the protocol; some pieces may have been copied
-template <MemPolicy Mem, class Copy>
-[[gnu::always_inline]] inline bool spread(Tx &q, const rte_mbuf *m, Copy copy)
+template <class Copy>
+[[gnu::always_inline]] inline void spread(Tx &q, const rte_mbuf *m, Copy copy)
 {
     std::byte *to = nullptr;
     uint32_t room = 0;
     for (const rte_mbuf *s = m; s != nullptr; s = s->next) {
         for (uint32_t at = 0; at < s->data_len;) {
             if (room == 0) {
-                to = take_posted<Mem>(q);
-                if (to == nullptr)
-                    return false;
+                to = take_buffer(q);
                 room = q.s.peer_buf_bytes;
             }
             const uint32_t left = s->data_len - at, now = left < room ? left : room;
-            copy(to, s, at, now, now < room ? to + now : next_posted(q, to));
+            copy(to, s, at, now, now < room ? to + now : next_target(q, to));
             to += now;
             at += now;
             room -= now;
         }
     }
-    return true;
 }
 
 /// Asks for the lines that a message of @p bytes, like the one just sent, will be stored to: while
@@ -303,11 +297,10 @@ template <MemPolicy Mem, class Copy>
 template <MemPolicy Mem>
 [[gnu::noinline]] void own_next_posted(Tx &q, uint64_t bytes)
 {
-    // What is wrong with a posted line is found again, and said, by who needs it.
-    if (q.cache_next == q.cache_end &&
-        (reserve_posted<Mem>(q, 1) != Put::taken || !take_posted_line<Mem>(q)))
+    // A line that is refused stays where it is, and is refused again by the message that needs it.
+    if (reserve_buffers<Mem>(q, 1) != Put::taken)
         return;
-    const std::byte *next = next_posted(q, nullptr);
+    const std::byte *next = next_buffer(q);
     const uint64_t most = own_next_bytes < q.s.peer_buf_bytes ? own_next_bytes : q.s.peer_buf_bytes;
     for (uint64_t at = 0; at < bytes && at < most; at += wire::line_bytes)
         Mem::own(next + at);
@@ -328,15 +321,14 @@ template <MemPolicy Mem>
 [[gnu::noinline]] Put put_posted(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
                                  const Meta &meta)
 {
-    const Put put = reserve_posted<Mem>(q, q.per_buffer.ceil(m->pkt_len));
+    const Put put = reserve_buffers<Mem>(q, q.per_buffer.ceil(m->pkt_len));
     if (put != Put::taken)
         return put;
     const auto copy = [](std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n,
                          const std::byte *next) {
         Mem::stream(to, rte_pktmbuf_mtod_offset(s, const std::byte *, from), n, next);
     };
-    if (!spread<Mem>(q, m, copy))
-        return Put::bad_peer;
+    spread(q, m, copy);
     put_posted_head(q, out, at, m->pkt_len, meta);
     return Put::taken;
 }
@@ -394,7 +386,7 @@ template <MemPolicy Mem>
                                                      uint32_t at, uint32_t n)
 {
     return n > q.inline_max && n <= q.max_message && n <= q.s.peer_buf_bytes &&
-           q.cache_next != q.cache_end && q.posted_room > 0 && room_of(q) > at && out.left(at) > 0;
+           q.buffers_next != q.buffers_end && room_of(q) > at && out.left(at) > 0;
 }
 
 /// What most longer messages are: one segment into one buffer, without the search that spread() is.
@@ -403,8 +395,8 @@ template <MemPolicy Mem>
                                                   const rte_mbuf *m, const Meta &meta)
 {
     const uint32_t n = m->pkt_len;
-    std::byte *to = take_posted<Mem>(q);
-    Mem::stream(to, rte_pktmbuf_mtod(m, const std::byte *), n, next_posted(q, to));
+    std::byte *to = take_buffer(q);
+    Mem::stream(to, rte_pktmbuf_mtod(m, const std::byte *), n, next_target(q, to));
     put_posted_head(q, out, at, n, meta);
 }
 

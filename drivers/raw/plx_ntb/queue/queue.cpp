@@ -191,20 +191,19 @@ int tx_open(Tx *q, const TxSetup &s)
         return -EINVAL;
     if (!engine_open(s.by_engine, q->by_engine))
         return -EIO;
-    const uint64_t can_be_posted =
-        uint64_t{posted_per_line} * (s.posted_lines - 1) * s.peer_buf_bytes;
+    const uint64_t buffers_most = std::min(posted_per_line * (s.posted_lines - 1), Tx::buffers_max);
     q->s = s;
     // What fits inline stays inline.
     q->s.by_engine.min_bytes = std::max(s.by_engine.min_bytes, s.inline_max + 1);
     q->ring = place(s.peer_ring, s.peer_ring_lines, s.peer_ring_base);
     q->posted = place(const_cast<std::byte *>(s.posted), s.posted_lines, s.back_base);
     q->per_buffer = Divider(s.peer_buf_bytes);
-    q->head = q->posted_taken = q->posted_seen = 0;
+    q->head = q->posted_read = 0;
     q->credited = q->messages = 0;
     q->sent_before = q->stats.messages;
-    q->posted_room = q->cache_next = q->cache_end = 0;
-    q->max_message = s.peer_max_message < can_be_posted ? s.peer_max_message
-                                                        : static_cast<uint32_t>(can_be_posted);
+    q->buffers_next = q->buffers_end = 0;
+    q->max_message = static_cast<uint32_t>(
+        std::min<uint64_t>(s.peer_max_message, buffers_most * s.peer_buf_bytes));
     q->inline_max = std::min(s.inline_max, q->max_message);
     q->broken = false;
     q->open = true;

@@ -79,20 +79,22 @@ struct alignas(64) Tx {
     uint32_t max_message;
     uint32_t inline_max;
 
-    alignas(64) RingPlace posted; ///< own block: what the peer posted
+    alignas(64) RingPlace posted; ///< own block: the receive-buffer ring, which the peer fills
     Divider per_buffer;
-    uint64_t posted_taken; ///< lines copied into cache
-    uint64_t posted_seen;  ///< lines whose count went into posted_room
-    uint32_t posted_room;  ///< buffers on [taken, seen) and in cache
-    uint32_t cache_next;
-    uint32_t cache_end;
-    uint32_t cache[wire::posted_per_line]; ///< checked offsets, in lines
+    uint64_t posted_read;  ///< lines of it that were read, each once
+    uint32_t buffers_next; ///< cursors of `buffers`, modulo 2^32: the one that is used next,
+    uint32_t buffers_end;  ///< and behind the last one that is known
 
     alignas(64) TxSetup s;
     alignas(64) ByEngine by_engine;
     alignas(64) TxStats stats;
     TxStats cleared;      ///< control side only: stats at the last reset
     uint64_t sent_before; ///< control side only: messages before this epoch
+
+    static constexpr uint32_t buffers_size = 8192;
+    /// With so many asked for, a line more than is needed still finds room.
+    static constexpr uint32_t buffers_max = buffers_size - wire::posted_per_line + 1;
+    uint32_t buffers[buffers_size]; ///< receive buffers that are known: checked offsets, in lines
 };
 
 struct alignas(64) Rx {

@@ -244,7 +244,7 @@ TEST(Hostile, ARingOfJunkIsRefusedOrTaken)
 void post_junk(Pair &pair, MemModel &random)
 {
     const TxSetup &s = pair.tx_setup;
-    const uint64_t at = pair.tx_half->posted_taken + random.random() % 2;
+    const uint64_t at = pair.tx_half->posted_read + random.random() % 2;
     uint32_t line[16];
     const uint64_t word = hostile_word(random, pair.tx_half->posted.tag(at));
     std::memcpy(line, &word, sizeof(word));
