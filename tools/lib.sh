@@ -25,6 +25,8 @@ is_root() { [ "$(id -u)" -eq 0 ]; }
 # usage: the comment block at the top of the calling tool, below the SPDX line, is its help text.
 usage() { sed -n '/^# SPDX/d; 2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; }
 
+version() { echo "${0##*/} (ntbmsg) $(cat "$root/VERSION")"; }
+
 # ------------------------------------------------------------------------------- clean-up at exit
 # The commands registered here run once, last first, whether the tool ends, fails or is killed.
 exit_commands=()

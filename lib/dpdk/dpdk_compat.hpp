@@ -12,6 +12,7 @@
 #include <pthread.h>
 
 #include <rte_lcore.h>
+#include <rte_ring_elem.h>
 #include <rte_telemetry.h>
 #include <rte_thread.h>
 #include <rte_version.h>
@@ -27,6 +28,10 @@ inline int rte_tel_data_add_dict_uint(rte_tel_data *data, const char *name, uint
 
 namespace dpdk
 {
+
+/// rte_ring_create_elem(): 24.11's header declares it as a C++ function, which no library has.
+rte_ring *create_ring(const char *name, unsigned elem_bytes, unsigned count, int socket,
+                      unsigned flags) __asm__("rte_ring_create_elem");
 
 #if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
 

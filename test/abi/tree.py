@@ -231,7 +231,7 @@ def check_dpdk_names(name, lines):
 
 
 def check_text(name, lines):
-    if name == 'LICENSE' or pathlib.PurePath(name).suffix in WITHOUT_LICENCE_LINE:
+    if name in ('LICENSE', 'VERSION') or pathlib.PurePath(name).suffix in WITHOUT_LICENCE_LINE:
         return
     # Line 2 where the first has to be an interpreter's.
     if not any(LICENCE in line for _, line in lines[:2]):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Installs the built libraries into a folder of its own, builds the examples against them through
-pkg-config, in C and in C++, and runs them there.
+"""Installs what was built into a folder of its own, builds the examples against it through pkg-config, in
+C and in C++, shared and static, and runs them there; as README says it, with nothing set that it does
+not set.
 
-    install_test.py SOURCE_ROOT BUILD_ROOT VERSION SOVERSION
+    install_test.py SOURCE_ROOT BUILD_ROOT VERSION SOVERSION DPDK_ABI
 """
 
 import os
@@ -15,7 +16,9 @@ import sys
 import tempfile
 import unittest
 
+DPDK_ABI = sys.argv.pop()
 SONAME = f"libntbmsg.so.{sys.argv.pop()}"
+DRIVER_SONAME = f"librte_raw_plx_ntb.so.{DPDK_ABI}"
 VERSION = sys.argv.pop()
 BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(sys.argv.pop())
@@ -39,26 +42,33 @@ class Installed(unittest.TestCase):
         cls.scratch = tempfile.TemporaryDirectory(prefix="ntbmsg-install-")
         cls.addClassCleanup(cls.scratch.cleanup)
         cls.folder = pathlib.Path(cls.scratch.name)
-        run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--tags", "devel,libs", "--destdir",
-            cls.folder / "stage")
+        # It may be moved, as packages are.
+        run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", cls.folder / "staged")
+        (cls.folder / "staged").rename(cls.folder / "stage")
         files = list((cls.folder / "stage").rglob("libntbmsg.pc"))
         assert len(files) == 1, files
         cls.pc = files[0]
         cls.lib = cls.pc.parent.parent
-        cls.environment = dict(os.environ, LD_LIBRARY_PATH=str(cls.lib))
+        cls.environment = {name: value for name, value in os.environ.items()
+                           if name not in ("LD_LIBRARY_PATH", "LD_PRELOAD", "PKG_CONFIG_PATH")}
+        cls.as_found = dict(cls.environment)
         cls.environment["PKG_CONFIG_PATH"] = str(cls.pc.parent)
+
+    def installed(self, name):
+        files = [path for path in (self.folder / "stage").rglob(name) if not path.is_dir()]
+        self.assertEqual(len(files), 1, name)
+        return files[0]
 
     def pkg_config(self, *words):
         return shlex.split(run("pkg-config", *words, env=self.environment))
 
-    def build(self, source, package="libntbmsg"):
+    def build(self, source, package="libntbmsg", static=()):
         """Compiles and links a source by what pkg-config says and nothing else."""
         # DPDK's own headers increment volatile variables, which C++20 frowns on.
         compiler = ["g++", "-std=c++20", "-Wno-volatile"] if source.suffix == ".cpp" else ["gcc", "-std=gnu11"]
-        program = self.folder / f"{source.parent.name}-{source.stem}"
-        # The linker finds what the library needs as the loader does, by LD_LIBRARY_PATH.
+        program = self.folder / f"{source.parent.name}-{source.stem}{''.join(static)}"
         run(*compiler, *WARNINGS, *self.pkg_config("--cflags", package), source, "-o", program,
-            *self.pkg_config("--libs", package), env=self.environment)
+            *self.pkg_config(*static, "--libs", package), env=self.environment)
         return program
 
     def needed(self, file):
@@ -88,25 +98,29 @@ class Installed(unittest.TestCase):
         include = {path.name for path in (self.folder / "stage").rglob("include/ntbmsg/*")}
         self.assertEqual(include, {path.name for path in [*(ROOT / "lib/ntbmsg").glob("ntbmsg.h*"),
                                                           ROOT / "drivers/raw/plx_ntb/rte_pmd_plx_ntb.h"]})
-        names = {path.name for path in self.lib.glob("*.so*")}
-        self.assertLessEqual({"libntbmsg.so", SONAME, f"libntbmsg.so.{VERSION}", "librte_raw_plx_ntb.so",
-                              "librte_raw_plx_ntb.so.23"}, names)
+        names = {path.name for path in self.lib.glob("lib*")}
+        self.assertEqual(names, {"libntbmsg.so", SONAME, f"libntbmsg.so.{VERSION}", "libntbmsg.a", "librte_raw_plx_ntb.so",
+                                 DRIVER_SONAME, f"{DRIVER_SONAME}.0", "librte_raw_plx_ntb.a"})
+        share = self.lib.parents[1] / "share/ntbmsg"
+        self.assertEqual({path.parent.name for path in share.glob("examples/*/main.c*")},
+                         {path.parent.name for path in (ROOT / "examples").glob("*/main.c*")})
+        self.assertEqual([path for path in share.rglob("*") if path.name in ("meson.build", "__pycache__")], [])
 
     def test_versions(self):
         for package in ("libntbmsg", "librte_raw_plx_ntb"):
             self.assertEqual(self.pkg_config("--modversion", package), [VERSION])
 
     def test_the_libraries_stand_alone(self):
-        for name, soname in (("libntbmsg.so", SONAME), ("librte_raw_plx_ntb.so", "librte_raw_plx_ntb.so.23")):
+        for name, soname, paths in (("libntbmsg.so", SONAME, ["$ORIGIN"]), ("librte_raw_plx_ntb.so", DRIVER_SONAME, [])):
             dynamic = run("readelf", "-dW", self.lib / name)
             self.assertIn(f"Library soname: [{soname}]", dynamic)
-            self.assertNotIn("RUNPATH", dynamic)
-            self.assertNotIn("RPATH", dynamic)
+            # Beside itself, and nowhere where it was built.
+            self.assertEqual(re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", dynamic), paths)
         # A C program links the library without knowing that it is C++; the driver allocates by operator new.
         self.assertFalse([lib for lib in self.needed(self.lib / "libntbmsg.so") if "stdc++" in lib or "gcc_s" in lib])
 
     def test_symbols_carry_their_version(self):
-        for name, node in (("libntbmsg.so", "NTBMSG_0"), ("librte_raw_plx_ntb.so", "DPDK_23")):
+        for name, node in (("libntbmsg.so", "NTBMSG_0"), ("librte_raw_plx_ntb.so", f"DPDK_{DPDK_ABI}")):
             symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", self.lib / name).splitlines()]
             functions = [symbol for symbol in symbols if symbol.startswith(("ntbmsg_", "rte_pmd_"))]
             self.assertGreater(len(functions), 10)
@@ -119,7 +133,7 @@ class Installed(unittest.TestCase):
 
     def test_a_program_on_the_driver_alone(self):
         program = self.build(ROOT / "test/install/driver_user.c", "librte_raw_plx_ntb")
-        self.assertIn("librte_raw_plx_ntb.so.23", self.needed(program))
+        self.assertIn(DRIVER_SONAME, self.needed(program))
         self.assertNotIn(SONAME, self.needed(program))
         self.assertIn("device 0\n", run(program, *self.eal(sorted(os.sched_getaffinity(0))[0]), env=self.environment))
 
@@ -133,10 +147,42 @@ class Installed(unittest.TestCase):
                 if source.suffix == ".c":
                     self.assertFalse([lib for lib in self.needed(program) if "stdc++" in lib])
 
-    def test_two_hosts_say_hello(self):
-        heard, answers = self.two_hosts([self.build(ROOT / "examples/hello_c/main.c")] * 2, ["listen"], ["say"])
+    def two_say_hello(self, programs):
+        heard, answers = self.two_hosts(programs, ["listen"], ["say"])
         self.assertIn('answer 4: you said "hello number 4"', answers)
         self.assertIn("heard  4: hello number 4", heard)
+
+    def test_a_shared_and_a_static_program_say_hello(self):
+        # DPDK's static libraries need more packages than Debian's libdpdk-dev depends on.
+        if subprocess.run(["pkg-config", "--static", "--libs", "libdpdk", "libsystemd"], capture_output=True).returncode:
+            self.skipTest("a static DPDK cannot be linked: libsystemd-dev is missing")
+        hello = ROOT / "examples/hello_c/main.c"
+        programs = [self.build(hello), self.build(hello, static=("--static",))]
+        ours = (SONAME, DRIVER_SONAME, f"librte_eal.so.{DPDK_ABI}")
+        self.assertLessEqual({ours[0], ours[2]}, self.needed(programs[0]))
+        self.assertFalse(self.needed(programs[1]) & set(ours))
+        self.two_say_hello(programs)
+
+    def test_what_the_readme_says(self):
+        """README's lines, run in a folder with a program and a link to the build folder."""
+        section = (ROOT / "README.md").read_text().split("## In a program of your own")[1].split("\n## ")[0]
+        lines = [line.strip() for line in section.splitlines() if line.startswith("    ")]
+        self.assertTrue(lines[0].startswith("meson install -C build "), lines)
+        lines[0] = lines[0].replace(" -C build ", " -C build --no-rebuild --quiet ", 1)
+        folder = self.folder / "readme"
+        folder.mkdir()
+        (folder / "build").symlink_to(BUILD)
+        (folder / "app.c").write_bytes((ROOT / "examples/hello_c/main.c").read_bytes())
+        run("bash", "-euc", "\n".join(lines), cwd=folder, env=self.as_found)
+        self.two_say_hello([folder / "app"] * 2)
+
+    def test_installed_programs_run(self):
+        for name in ("ntbmsg-echo", "ntbmsg-pktgen"):
+            with self.subTest(name):
+                self.assertIn("--serve", run(self.installed(name), "--", "--help", env=self.as_found))
+        for name in ("plx-doctor",):
+            self.assertIn(VERSION, run(self.installed(f"bin/{name}"), "--version", env=self.as_found))
+        self.assertIn("report", run(self.installed("bin/ntbmsg-report"), "--help", env=self.as_found))
 
     def test_two_hosts_greet_each_other_in_two_languages(self):
         server, client = (self.build(ROOT / f"examples/greeter_{language}") for language in ("c/main.c", "cpp/main.cpp"))

@@ -2,6 +2,7 @@
 """The command line of plx-doctor."""
 import argparse
 import json
+import pathlib
 import sys
 
 from . import checks, eeprom, pci, regdump, twins
@@ -25,6 +26,8 @@ def parser():
     made = argparse.ArgumentParser(
         prog="plx-doctor", description=ABOUT, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    version = (pathlib.Path(__file__).resolve().parents[2] / "VERSION").read_text().strip()
+    made.add_argument("--version", action="version", version=f"plx-doctor (ntbmsg) {version}")
     made.add_argument("words", nargs="*", metavar="FUNCTION | regs FUNCTION | eeprom FILE")
     made.add_argument("--registers", action="store_true", help="map BAR0 and read registers of the chip (root)")
     made.add_argument("--json", action="store_true", help="findings as JSON")

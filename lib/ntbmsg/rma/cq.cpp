@@ -13,6 +13,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <dpdk_compat.hpp>
+
 #include "base/log.hpp"
 #include "port/channel.hpp"
 #include "port/worker.hpp"
@@ -33,7 +35,7 @@ rte_ring *make_ring(uint32_t entries)
     char name[RTE_RING_NAMESIZE];
     std::snprintf(name, sizeof(name), "ntbmsg_cq_%u",
                   next_ring.fetch_add(1, std::memory_order_relaxed));
-    rte_ring *ring = rte_ring_create_elem(name, sizeof(ntbmsg_completion), entries, SOCKET_ID_ANY,
+    rte_ring *ring = dpdk::create_ring(name, sizeof(ntbmsg_completion), entries, SOCKET_ID_ANY,
                                           RING_F_SC_DEQ | RING_F_EXACT_SZ);
     if (ring == nullptr)
         NTBMSG_LOG(ERR, "no memory for a queue of %u completions: %s", entries,
