@@ -44,6 +44,7 @@ LAYERS = {
 # it, and no chain of includes comes back to the stem (x.cpp and x.hpp) that it started from. Sources
 # beside the folders, such as main.cpp, stand above all of them; public headers below.
 ROOMS = {
+    DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
     'apps/pktgen': ('point', 'traffic', 'transport', 'measure', 'options', 'session', 'results', 'roles'),
     'bench': ('kernel', 'session', 'campaign', 'results', 'host', 'peers', 'gate', 'micro'),

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Attributes under the names that users of raw/ntb know, the dump, the self-test.
-#include "device/device.hpp"
+#include "api/attributes.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
-#include <rte_rawdev.h>
-#include <rte_rawdev_pmd.h>
-
-#include "device/cache_hints.hpp"
-#include "hw/dump.hpp"
+#include "api/devices.hpp"
 #include "sync/log.hpp"
 
 namespace plx::pmd
@@ -20,22 +14,6 @@ namespace
 {
 
 constexpr unsigned doorbell_count = 16;
-/// raw/ntb's user scratchpads; the lower ones stay free for bring-up.
-constexpr unsigned user_spad_first = 4;
-constexpr unsigned user_spad_count = 4;
-
-void dump_copy(FILE *file, const CopyChoice &choice)
-{
-    char text[copy_text_bytes];
-    describe(choice, text, sizeof(text));
-    std::fprintf(file, "  %s\n", text);
-    if (choice.curve.count == 0)
-        return;
-    std::fprintf(file, "  copy_curve=");
-    print_curve(choice.curve, file);
-    std::fprintf(file, " (bytes:cpu_ns:dma_ns)\n");
-}
-
 rte_pmd_plx_ntb_topo topology(const hw::Chip &chip)
 {
     if (!chip.shared())
@@ -85,38 +63,6 @@ int user_spad(const char *name)
         name[length] >= '0' + static_cast<int>(user_spad_count) || name[length + 1] != '\0')
         return -1;
     return name[length] - '0';
-}
-
-void dump_queue(FILE *file, Device &device, uint16_t index)
-{
-    const ControlLock locked(device);
-    QueuePair &qp = *device.queue(index);
-    if (!qp.set_up)
-        return;
-    const queue::TxStats tx = queue::tx_stats(qp.tx.state);
-    const queue::RxStats rx = queue::rx_stats(qp.rx.state);
-    std::fprintf(file,
-                 "  queue %u: %s, tx %" PRIu64 " messages %" PRIu64 " bytes (%" PRIu64
-                 " inline), full %" PRIu64 ", unconfirmed %" PRIu64 "; rx %" PRIu64
-                 " messages %" PRIu64 " bytes (%" PRIu64 " inline), nombuf %" PRIu64 "\n",
-                 index, qp.tx.gate.is_open() ? "open" : "closed", tx.messages, tx.bytes,
-                 inline_messages(qp.tx), tx.full, tx.unconfirmed, rx.messages, rx.bytes,
-                 inline_messages(qp.rx), rx.nombuf);
-    char text[drain_text_bytes];
-    describe(device.drain_report(index), text, sizeof(text));
-    std::fprintf(file, "    drain %s\n", text);
-}
-
-void dump_requesters(FILE *file, Device &device)
-{
-    rte_pmd_plx_ntb_requester list[facts::lut_entry_count];
-    const unsigned count = list_requesters(device, list, facts::lut_entry_count);
-    for (unsigned i = 0; i < count; ++i) {
-        char name[16];
-        requester_name(list[i].id, name, sizeof(name));
-        std::fprintf(file, "  requester %u: %s, %s\n", list[i].slot, name,
-                     requester_kind_name(list[i].kind));
-    }
 }
 
 } // namespace
@@ -178,71 +124,6 @@ int attr_set(rte_rawdev *raw, const char *name, uint64_t value)
     if (value == 0)
         return -EINVAL;
     return device.set_default(config);
-}
-
-int dump(rte_rawdev *raw, FILE *file)
-{
-    if (file == nullptr)
-        return -EINVAL;
-    Device &device = *device_of(raw);
-    if (device.closed())
-        return -ENODEV;
-    const Geometry &g = device.geometry();
-    rte_pmd_plx_ntb_link link;
-    device.link_info(&link);
-    std::fprintf(file, "%s: %s, %s, %s, node %d\n", device.name(), device.platform().ops->name,
-                 topology_name(device.chip()), device.ops()->name, device.node());
-    std::fprintf(file, "  link gen %u x%u, peer epoch %08x, %u queues in use%s%s\n", link.speed,
-                 link.width, link.peer_epoch, link.queues, link.why[0] != '\0' ? ": " : "",
-                 link.why);
-    std::fprintf(
-        file,
-        "  ring %u lines, %u buffers of %u bytes, %u posted, inline %u, largest message %u, "
-        "block %zu bytes in %zu-byte pages\n",
-        g.ring_lines, g.buffers, g.buf_bytes, g.posted, g.inline_max, device.max_message(),
-        device.block().bytes, device.block().page_bytes);
-    dump_copy(file, device.copy_choice());
-    dump_requesters(file, device);
-    const ControlLock locked(device);
-    for (uint16_t q = 0; q < device.queue_count(); ++q)
-        dump_queue(file, device, q);
-    hw::dump_quirks(device.chip().identity(), file);
-    hw::dump(device.platform().own, device.chip().identity(), file);
-    return 0;
-}
-
-/// Does not disturb a running device: identity, then a scratchpad that bring-up does not use.
-int selftest(uint16_t dev_id)
-{
-    Device *device = device_of(dev_id);
-    if (device == nullptr || device->closed())
-        return -ENODEV;
-    hw::Identity identity;
-    hw::Refusal why;
-    int rc = hw::identify(device->platform().own, &identity, &why);
-    if (rc != 0 || identity.nt != device->chip().identity().nt) {
-        PLX_LOG(ERR, "%s: self-test: the chip is not the one that was probed: %s\n", device->name(),
-                rc != 0 ? why.what : "another NT port");
-        return rc != 0 ? rc : -EIO;
-    }
-    const hw::Chip &chip = device->chip();
-    const unsigned index =
-        std::min(user_spad_first + user_spad_count, device->chip().spad_count()) - 1;
-    uint32_t before = 0;
-    rc = chip.spad_read(index, &before);
-    for (uint32_t pattern : {0x5a5a5a5au, 0xa5a5a5a5u, before}) {
-        uint32_t found = ~pattern;
-        if (rc == 0)
-            rc = chip.spad_write(index, pattern);
-        if (rc == 0)
-            rc = chip.spad_read(index, &found);
-        if (rc == 0 && found != pattern)
-            rc = -EIO;
-    }
-    if (rc != 0)
-        PLX_LOG(ERR, "%s: self-test: scratchpad %u does not hold what was written\n",
-                device->name(), index);
-    return rc;
 }
 
 } // namespace plx::pmd

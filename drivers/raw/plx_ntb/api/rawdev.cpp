@@ -1,102 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rawdev: its operations, its life, and the gate before the hot path.
-#include "device/device.hpp"
+#include "api/rawdev.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <new>
 
-#include <rte_branch_prediction.h>
-#include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>
 
+#include "api/attributes.hpp"
+#include "api/bursts.hpp"
+#include "api/devices.hpp"
+#include "api/diagnostics.hpp"
+#include "api/statistics.hpp"
+#include "sync/gate.hpp"
 #include "sync/log.hpp"
-
-extern "C" {
-RTE_LOG_REGISTER_SUFFIX(plx_ntb_logtype_init, init, NOTICE);
-RTE_LOG_REGISTER_SUFFIX(plx_ntb_logtype_driver, driver, NOTICE);
-}
 
 namespace plx::pmd
 {
 
+const char driver_name[] = "raw_plx_ntb";
+
 namespace
 {
-
-static_assert(sizeof(queue::Meta) == sizeof(rte_pmd_plx_ntb_meta) &&
-                  offsetof(queue::Meta, flags) == offsetof(rte_pmd_plx_ntb_meta, flags),
-              "the queue's view of caller metadata is the public one");
-
-/// The lcore of a half tells where it lives, once a connection; the control thread warns.
-template <class H>
-void introduce(H *half)
-{
-    half->lcore_node.store(static_cast<int>(rte_socket_id()), std::memory_order_relaxed);
-    half->thread.store(pthread_self(), std::memory_order_relaxed);
-}
-
-/// One thread that has both halves may answer what it receives. Where a half moves to another
-/// thread later, nothing goes wrong: a line is asked for in vain.
-void pair_up(TxHalf &tx, RxHalf &rx)
-{
-    const bool one_thread =
-        tx.thread.load(std::memory_order_relaxed) == rx.thread.load(std::memory_order_relaxed);
-    queue::rx_answered_by(rx.state, one_thread ? tx.state : nullptr);
-}
-
-/// The burst that meets a new word at its gate.
-__rte_noinline int first_burst(TxHalf *half, uint32_t word, rte_mbuf **mbufs,
-                               const queue::Meta *meta, uint16_t n)
-{
-    introduce(half);
-    pair_up(*half, *half->rx);
-    return meet_word<CpuMemory>(
-        word, &half->seen, [=] { return half->burst(half->state, mbufs, meta, n); },
-        [half] {
-            half->doorbell.ring();
-            half->rings->fetch_add(1, std::memory_order_relaxed);
-        });
-}
-__rte_noinline int first_burst(RxHalf *half, uint32_t word, rte_mbuf **mbufs, queue::Meta *meta,
-                               uint16_t n)
-{
-    introduce(half);
-    pair_up(*half->tx, *half);
-    half->seen = word;
-    return half->burst(half->state, mbufs, meta, n);
-}
-
-/// One burst behind the gate; `closed` is what the caller gets while there is no peer.
-template <class H, class Meta, class QueueMeta>
-inline int gated(void *queue, rte_mbuf **mbufs, Meta *meta, uint16_t n, int closed)
-{
-    auto *half = static_cast<H *>(queue);
-    auto *queue_meta = reinterpret_cast<QueueMeta *>(meta);
-    const int rc = pass(
-        half->gate, &half->seen, closed,
-        [=] { return half->burst(half->state, mbufs, queue_meta, n); },
-        [=](uint32_t word) { return first_burst(half, word, mbufs, queue_meta, n); });
-    if (unlikely(rc == -EPROTO)) {
-        half->broken.store(true, std::memory_order_relaxed);
-        return closed;
-    }
-    return rc;
-}
-
-int gated_tx(void *queue, rte_mbuf **mbufs, const rte_pmd_plx_ntb_meta *meta, uint16_t n)
-{
-    return gated<TxHalf, const rte_pmd_plx_ntb_meta, const queue::Meta>(queue, mbufs, meta, n,
-                                                                        -ENOTCONN);
-}
-
-int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t n)
-{
-    return gated<RxHalf, rte_pmd_plx_ntb_meta, queue::Meta>(queue, mbufs, meta, n, 0);
-}
-
-// ---- rawdev operations
 
 int info_get(rte_rawdev *raw, rte_rawdev_obj_t info, size_t size)
 {
@@ -271,27 +198,6 @@ int release(rte_rawdev *raw)
 
 } // namespace
 
-Device *device_of(const rte_rawdev *raw)
-{
-    return static_cast<Device *>(raw->dev_private);
-}
-
-Device *device_of(uint16_t dev_id)
-{
-    if (dev_id >= RTE_RAWDEV_MAX_DEVS)
-        return nullptr;
-    const rte_rawdev *raw = &rte_rawdevs[dev_id];
-    if (raw->attached != RTE_RAWDEV_ATTACHED || raw->dev_ops != &rawdev_ops)
-        return nullptr;
-    return device_of(raw);
-}
-
-Device *device_named(const char *name)
-{
-    const rte_rawdev *raw = rte_rawdev_pmd_get_named_dev(name);
-    return raw == nullptr ? nullptr : device_of(raw->dev_id);
-}
-
 int device_create(const char *name, const Platform &platform, const Options &options,
                   rte_device *device)
 {
@@ -305,7 +211,7 @@ int device_create(const char *name, const Platform &platform, const Options &opt
     }
     auto *made = new (raw->dev_private) Device(raw, name, platform, options);
     raw->device = device;
-    raw->driver_name = "raw_plx_ntb";
+    raw->driver_name = driver_name;
     raw->dev_ops = &rawdev_ops;
     int rc = gate_init();
     if (rc != 0)
@@ -331,83 +237,3 @@ int device_destroy(const char *name)
 }
 
 } // namespace plx::pmd
-
-// ---- the public border
-
-using plx::pmd::Device;
-using plx::pmd::QueuePair;
-
-namespace
-{
-QueuePair *queue_of(uint16_t dev_id, uint16_t queue)
-{
-    Device *device = plx::pmd::device_of(dev_id);
-    return device == nullptr ? nullptr : device->queue(queue);
-}
-} // namespace
-
-int rte_pmd_plx_ntb_tx_burst(uint16_t dev_id, uint16_t queue, rte_mbuf **mbufs,
-                             const rte_pmd_plx_ntb_meta *meta, uint16_t n)
-{
-    QueuePair *qp = queue_of(dev_id, queue);
-    return unlikely(qp == nullptr) ? -ENODEV : plx::pmd::gated_tx(&qp->tx, mbufs, meta, n);
-}
-
-int rte_pmd_plx_ntb_rx_burst(uint16_t dev_id, uint16_t queue, rte_mbuf **mbufs,
-                             rte_pmd_plx_ntb_meta *meta, uint16_t n)
-{
-    QueuePair *qp = queue_of(dev_id, queue);
-    return unlikely(qp == nullptr) ? -ENODEV : plx::pmd::gated_rx(&qp->rx, mbufs, meta, n);
-}
-
-int rte_pmd_plx_ntb_burst_get(uint16_t dev_id, uint16_t queue, rte_pmd_plx_ntb_burst *out)
-{
-    QueuePair *qp = queue_of(dev_id, queue);
-    if (qp == nullptr)
-        return -ENODEV;
-    if (out == nullptr)
-        return -EINVAL;
-    *out = {.tx = plx::pmd::gated_tx,
-            .rx = plx::pmd::gated_rx,
-            .tx_queue = &qp->tx,
-            .rx_queue = &qp->rx};
-    return 0;
-}
-
-int rte_pmd_plx_ntb_find(const char *name)
-{
-    if (name == nullptr)
-        return -EINVAL;
-    const rte_rawdev *raw = rte_rawdev_pmd_get_named_dev(name);
-    return raw != nullptr && plx::pmd::device_of(raw->dev_id) != nullptr ? raw->dev_id : -ENODEV;
-}
-
-int rte_pmd_plx_ntb_link_get(uint16_t dev_id, rte_pmd_plx_ntb_link *link)
-{
-    Device *device = plx::pmd::device_of(dev_id);
-    if (device == nullptr)
-        return -ENODEV;
-    if (link == nullptr)
-        return -EINVAL;
-    device->link_info(link);
-    return 0;
-}
-
-int rte_pmd_plx_ntb_inject(uint16_t dev_id, rte_pmd_plx_ntb_fault fault, uint32_t argument)
-{
-    Device *device = plx::pmd::device_of(dev_id);
-    if (device == nullptr || device->closed())
-        return -ENODEV;
-    const plx::pmd::Platform &platform = device->platform();
-    return platform.ops->inject == nullptr ? -ENOTSUP
-                                           : platform.ops->inject(platform.ctx, fault, argument);
-}
-
-int rte_pmd_plx_ntb_event_register(uint16_t dev_id, rte_pmd_plx_ntb_event_fn fn, void *arg)
-{
-    Device *device = plx::pmd::device_of(dev_id);
-    if (device == nullptr)
-        return -ENODEV;
-    device->set_callback(fn, arg);
-    return 0;
-}

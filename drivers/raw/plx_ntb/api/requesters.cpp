@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requester ids that come and go at run time: the public border, and how they are shown.
-#include "device/device.hpp"
+#include "api/requesters.hpp"
 
 #include <cerrno>
 
+#include "api/devices.hpp"
 #include "sync/log.hpp"
 
 namespace plx::pmd

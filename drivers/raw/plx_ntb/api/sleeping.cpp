@@ -1,60 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The public border of sleeping, and the service that watches for those who sleep.
+// The public calls of sleeping on a receiving queue.
 #include <cerrno>
-#include <cstdio>
 
-#include <rte_cycles.h>
-#include <rte_errno.h>
-#include <rte_service.h>
-#include <rte_service_component.h>
-
-#include "device/device.hpp"
-#include "sync/log.hpp"
-
-namespace plx::pmd
-{
-
-namespace
-{
-
-constexpr unsigned quiet_looks = 5000; ///< bounded, and long past any call of it
-
-int32_t serve(void *arg)
-{
-    static_cast<Device *>(arg)->sleepers().look();
-    return 0;
-}
-
-} // namespace
-
-int sleep_service_register(Device &device, uint32_t *id)
-{
-    rte_service_spec spec{};
-    static_assert(sizeof(spec.name) == 32);
-    std::snprintf(spec.name, sizeof(spec.name), "%.31s", device.name());
-    spec.callback = serve;
-    spec.callback_userdata = &device;
-    spec.capabilities = RTE_SERVICE_CAP_MT_SAFE;
-    spec.socket_id = device.node();
-    const int rc = rte_service_component_register(&spec, id);
-    if (rc != 0) {
-        PLX_INIT_LOG(ERR, "%s: EAL registers no service of that name: %s\n", device.name(),
-                     rte_strerror(-rc));
-        return rc;
-    }
-    rte_service_component_runstate_set(*id, 1);
-    return 0;
-}
-
-void sleep_service_unregister(uint32_t id)
-{
-    rte_service_component_runstate_set(id, 0);
-    for (unsigned i = 0; i < quiet_looks && rte_service_may_be_active(id) == 1; ++i)
-        rte_delay_us_sleep(retry_us);
-    rte_service_component_unregister(id);
-}
-
-} // namespace plx::pmd
+#include "api/devices.hpp"
 
 using plx::pmd::Device;
 

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Extended statistics: of the device as a whole, then of each queue pair. Names as DPDK has them:
-// direction, queue, detail.
-#include "device/device.hpp"
+#include "api/statistics.hpp"
 
 #include <cerrno>
 #include <cstring>
 
 #include <rte_rawdev.h>
-#include <rte_rawdev_pmd.h>
+
+#include "api/devices.hpp"
 
 namespace plx::pmd
 {

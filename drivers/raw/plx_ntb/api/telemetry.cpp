@@ -2,8 +2,6 @@
 // What telemetry shows: /plx_ntb/list, and info, link, copy, drain, windows, requesters and regs of
 // one device. Called from telemetry's thread, while the application runs; it must not close the
 // device meanwhile, as with /rawdev/* of DPDK itself.
-#include "device/device.hpp"
-
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +11,8 @@
 
 #include <dpdk_compat.hpp>
 
+#include "api/devices.hpp"
+#include "api/requesters.hpp"
 #include "device/cache_hints.hpp"
 #include "hw/dump.hpp"
 

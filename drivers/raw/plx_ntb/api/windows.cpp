@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The public border of lent memory.
-#include "device/device.hpp"
-
+// The public border of exposed memory.
 #include <cerrno>
+
+#include "api/devices.hpp"
 
 namespace
 {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The device as a PCI function: a card. Written from the sources named in doc/hardware.md; not
 // verified on hardware.
-#include "device/device.hpp"
-
 #include <cerrno>
 
 #include <bus_pci_driver.h>
@@ -14,6 +12,7 @@
 #include <rte_io.h>
 #include <rte_malloc.h>
 
+#include "api/rawdev.hpp"
 #include "bus/pci_dma.hpp"
 #include "bus/pci_interrupt.hpp"
 #include "bus/pci_memory.hpp"

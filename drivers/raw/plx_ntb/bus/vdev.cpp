@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The device as a vdev: a chip of the software twin. The one file of the driver that knows twin/.
-#include "device/device.hpp"
-
 #include <cerrno>
 #include <cstdlib>
 #include <new>
@@ -16,6 +14,8 @@
 #include <dpdk_compat.hpp>
 #include <twin.hpp>
 
+#include "api/devices.hpp"
+#include "api/rawdev.hpp"
 #include "bus/eal_memory.hpp"
 #include "bus/pmdinfo.hpp"
 #include "hw/facts/plx_regs.hpp"

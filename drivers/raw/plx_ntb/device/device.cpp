@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The control side of a device: life from probe to close. What link life asks of it is in
-// device_link.cpp, memory and pools in device_memory.cpp.
+// The life of a device from probe to close.
 #include "device/device.hpp"
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <rte_malloc.h>
 #include <rte_rawdev_pmd.h>
 
+#include "device/sleep_service.hpp"
 #include "sync/log.hpp"
 
 namespace plx::pmd
@@ -144,7 +144,7 @@ int Device::probe()
     if (rc != 0)
         return rc;
     if (options_.service != 0) {
-        rc = sleep_service_register(*this, &service_id_);
+        rc = sleep_service_register(name_, node_, sleepers_, &service_id_);
         if (rc != 0)
             return rc;
         has_service_ = true;
@@ -347,7 +347,7 @@ uint32_t Device::max_message() const
 {
     if (geometry_.max_message != 0)
         return geometry_.max_message;
-    const uint64_t held = uint64_t{always_posted(geometry_.posted)} * geometry_.buf_bytes;
+    const uint64_t held = uint64_t{wire::always_posted(geometry_.posted)} * geometry_.buf_bytes;
     return static_cast<uint32_t>(std::min<uint64_t>(held, wire::message_max));
 }
 

@@ -8,14 +8,12 @@
 #include <atomic>
 #include <cinttypes>
 #include <cstdint>
-#include <cstdio>
 
 #include <pthread.h>
 
 #include "device/options.hpp"
-#include "device/rest_count.hpp"
+#include "device/queue_pair.hpp"
 #include "device/sleepers.hpp"
-#include "device/stable_rx.hpp"
 #include "dma/copy_paths.hpp"
 #include "dma/ports.hpp"
 #include "hw/chip.hpp"
@@ -27,10 +25,8 @@
 #include "sync/gate.hpp"
 #include "window/exposed_memory.hpp"
 
-struct rte_device;
 struct rte_mempool;
 struct rte_rawdev;
-struct rte_rawdev_xstats_name;
 
 namespace plx::pmd
 {
@@ -39,49 +35,6 @@ namespace plx::pmd
 inline constexpr unsigned beat_us = 10'000;
 /// Between two looks at a queue that is inside a burst.
 inline constexpr unsigned retry_us = 200;
-
-/// The halves of a queue pair. What a burst needs comes first; `note` is set by the lcore when it
-/// is first seen in a generation and read by the control thread.
-template <class State, class Burst>
-struct Half {
-    Gate gate;
-    State *state = nullptr;
-    Burst burst = nullptr;
-    uint32_t seen = 0;               ///< lcore's own: word of the gate it has taken notice of
-    std::atomic<int> lcore_node{-2}; ///< NUMA node of the lcore; -2: not seen
-    std::atomic<pthread_t> thread{}; ///< of the lcore in this generation; 0: not seen
-    std::atomic<bool> broken{false}; ///< the peer broke the protocol on this half
-    bool warned = false;             ///< control's own
-    RestCount inlined;               ///< messages inside the ring; under the device's lock
-};
-struct RxHalf;
-struct TxHalf : Half<queue::Tx, queue::TxBurst> {
-    Doorbell doorbell; ///< of a receiver that sleeps
-    std::atomic<uint64_t> *rings = nullptr;
-    queue::TxHeld held; ///< control's own: as it was at the last tick
-    RxHalf *rx = nullptr;
-};
-struct RxHalf : Half<queue::Rx, queue::RxBurst> {
-    TxHalf *tx = nullptr;
-};
-
-struct QueuePair {
-    QueuePair()
-    {
-        tx.rx = &rx;
-        rx.tx = &tx;
-    }
-    TxHalf tx;
-    RxHalf rx;
-    rte_mempool *given_pool = nullptr; ///< the user's
-    rte_mempool *own_pool = nullptr;   ///< made by us where the user gave none
-    bool set_up = false;
-    StableRx *stable = nullptr; ///< of rx=stable; holds rx.state
-    QueueSleep sleep;
-    queue::DrainReport drain_told = {}; ///< control's own: what the log knows of
-
-    rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
-};
 
 /// Times a device went through the stations of link life.
 struct LinkCounts {
@@ -243,43 +196,6 @@ public:
 private:
     Device &device_;
 };
-
-/// The device of a rawdev that is known to be ours.
-Device *device_of(const rte_rawdev *raw);
-/// The device behind a rawdev id; NULL when there is none or it is not ours.
-Device *device_of(uint16_t dev_id);
-/// The device of that name; NULL when there is none.
-Device *device_named(const char *name);
-/// Makes a rawdev with a Device in it and probes the chip. Takes the platform over in any case.
-/// @return 0 or negative errno, logged
-int device_create(const char *name, const Platform &platform, const Options &options,
-                  rte_device *device);
-/// Stops, closes and releases it. @return 0; -ENODEV; -EBUSY mbufs of its pools are still held
-int device_destroy(const char *name);
-
-// pmd_sleep.cpp
-/// A service that looks after those who sleep on @p device. @return 0 or negative errno, logged
-int sleep_service_register(Device &device, uint32_t *id);
-void sleep_service_unregister(uint32_t id);
-// pmd_requester.cpp
-/// As rte_pmd_plx_ntb_requester_list().
-unsigned list_requesters(Device &device, rte_pmd_plx_ntb_requester *list, uint32_t n);
-/// "42:02.x"
-void requester_name(uint16_t id, char *text, size_t size);
-const char *requester_kind_name(rte_pmd_plx_ntb_requester_kind kind);
-// pmd_stats.cpp
-/// Messages inside the ring: never fewer than the last time. With the device locked; set up.
-uint64_t inline_messages(TxHalf &half);
-uint64_t inline_messages(RxHalf &half);
-int xstats_get(const rte_rawdev *, const unsigned ids[], uint64_t values[], unsigned n);
-int xstats_get_names(const rte_rawdev *, rte_rawdev_xstats_name *names, unsigned size);
-uint64_t xstats_get_by_name(const rte_rawdev *, const char *name, unsigned *id);
-int xstats_reset(rte_rawdev *, const uint32_t ids[], uint32_t n);
-// pmd_attr.cpp
-int attr_get(rte_rawdev *, const char *name, uint64_t *value);
-int attr_set(rte_rawdev *, const char *name, uint64_t value);
-int dump(rte_rawdev *, FILE *file);
-int selftest(uint16_t dev_id);
 
 } // namespace plx::pmd
 

@@ -412,11 +412,11 @@ int check_geometry(const char *device, const Geometry &g)
                      device, g.buffers, g.queues, g.posted);
         return -EINVAL;
     }
-    if (g.max_message > uint64_t{always_posted(g.posted)} * g.buf_bytes) {
+    if (g.max_message > uint64_t{wire::always_posted(g.posted)} * g.buf_bytes) {
         PLX_INIT_LOG(ERR,
                      "%s: max_message=%u: %u buffers of %u bytes, which %u posted ones always "
                      "leave, cannot hold it\n",
-                     device, g.max_message, always_posted(g.posted), g.buf_bytes, g.posted);
+                     device, g.max_message, wire::always_posted(g.posted), g.buf_bytes, g.posted);
         return -EINVAL;
     }
     if (plan_block(g).block_bytes > wire::block_bytes_max) {

@@ -13,7 +13,7 @@
 #include "queue/queue.hpp"
 #include "queue/wire.hpp"
 #include "rte_pmd_plx_ntb.h"
-#include "window/exposed_memory.hpp"
+#include "window/choice.hpp"
 
 struct rte_devargs;
 
@@ -31,13 +31,6 @@ struct Geometry {
     uint32_t inline_max = 768;
     uint32_t max_message = 0; ///< 0: what the posted buffers hold
 };
-
-/// Of @p posted buffers, those the peer can count on at any time: what it used is made up for in
-/// whole lines of the posted ring, so up to one buffer less than a line may be missing.
-constexpr uint32_t always_posted(uint32_t posted)
-{
-    return posted - (wire::posted_per_line - 1);
-}
 
 enum class DrainChoice { automatic, none, clwb, clflushopt, cldemote };
 enum class MemoryPolicy { automatic, plain, write_combining };

@@ -2,18 +2,15 @@
 #include "device/sleepers.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <ctime>
 
-#include <rte_atomic.h>
 #include <rte_cycles.h>
 #include <rte_pause.h>
 
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include "device/device.hpp"
 #include "sync/log.hpp"
 
 namespace plx::pmd
@@ -27,92 +24,12 @@ constexpr uint16_t all_doorbells = 0xffff;
 /// peer that rings without end shall not keep the thread.
 constexpr unsigned doorbell_looks = 8;
 
-uint64_t load_word(const std::byte *at)
-{
-    return std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(const_cast<std::byte *>(at)))
-        .load(std::memory_order_acquire);
-}
-
-/// Into the peer's block, and on its way: the thread may not store anything for long.
-void store_word(std::byte *at, uint64_t word)
-{
-    std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(at))
-        .store(word, std::memory_order_release);
-    rte_wmb();
-}
-
 uint64_t cycles_of(uint64_t us)
 {
     return us * rte_get_timer_hz() / 1'000'000;
 }
 
 } // namespace
-
-// ---- a queue pair
-
-int QueueSleep::make_event(Sleepers &all)
-{
-    all_ = &all;
-    if (event_fd_ < 0)
-        event_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    return event_fd_ < 0 ? -errno : 0;
-}
-
-void QueueSleep::drop_event()
-{
-    if (event_fd_ >= 0)
-        ::close(event_fd_);
-    event_fd_ = -1;
-}
-
-void QueueSleep::lock()
-{
-    pthread_mutex_lock(&all_->mutex_);
-}
-
-void QueueSleep::unlock()
-{
-    pthread_mutex_unlock(&all_->mutex_);
-}
-
-uint32_t QueueSleep::watch()
-{
-    next_ = queue::rx_next(rx_);
-    return next_.consumed;
-}
-
-/// Only where it leads to a doorbell: a receiver that cannot be rung lives on re-checks.
-void QueueSleep::ask(uint32_t number)
-{
-    all_->counts_.arms.fetch_add(1, std::memory_order_relaxed);
-    if (!all_->listening_ || !all_->peer_answers_)
-        return;
-    store_word(peer_request_, wire::sleep_request(peer_base_, number));
-    asked_ = all_->peer_listens_;
-}
-
-uint64_t QueueSleep::answer() const
-{
-    return load_word(answer_);
-}
-
-void QueueSleep::recheck()
-{
-    if (all_->running_)
-        all_->control_.call(all_->recheck_job_, all_->times_.recheck_us);
-}
-
-void QueueSleep::drain()
-{
-    uint64_t count;
-    [[maybe_unused]] const ssize_t n = read(event_fd_, &count, sizeof(count));
-}
-
-void QueueSleep::signal()
-{
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = write(event_fd_, &one, sizeof(one));
-}
 
 // ---- control
 
@@ -121,9 +38,9 @@ int Sleepers::setup(unsigned queue)
     QueuePair &qp = queues_[queue];
     const uint16_t bit = wire::doorbell_bit(queue);
     qp.tx.doorbell = Doorbell(chip_, platform_.peer, bit);
-    qp.tx.rings = &counts_.rings;
+    qp.tx.rings = &shared_.counts.rings;
     qp.sleep.rx_ = qp.rx.state;
-    return qp.sleep.make_event(*this);
+    return qp.sleep.make_event(shared_);
 }
 
 void Sleepers::release(unsigned queue)
@@ -133,19 +50,19 @@ void Sleepers::release(unsigned queue)
 
 uint64_t Sleepers::start(const char *name, bool interrupts)
 {
-    pthread_mutex_lock(&mutex_);
-    running_ = true;
-    pthread_mutex_unlock(&mutex_);
+    pthread_mutex_lock(&shared_.mutex);
+    shared_.running = true;
+    pthread_mutex_unlock(&shared_.mutex);
     int rc = -ENOTSUP;
     if (interrupts && platform_.ops->watch_interrupt != nullptr)
         rc = platform_.ops->watch_interrupt(platform_.ctx, on_interrupt, this);
     if (interrupts && rc != 0)
         PLX_INIT_LOG(NOTICE,
                      "%s: no interrupt: who sleeps wakes by looking every %u us, or is to poll\n",
-                     name, times_.recheck_us);
-    pthread_mutex_lock(&mutex_);
-    listening_ = rc == 0;
-    pthread_mutex_unlock(&mutex_);
+                     name, shared_.times.recheck_us);
+    pthread_mutex_lock(&shared_.mutex);
+    shared_.listening = rc == 0;
+    pthread_mutex_unlock(&shared_.mutex);
     if (rc != 0)
         return wire::feature_sleep_answers;
     chip_.doorbells_clear(all_doorbells); // what an earlier life left
@@ -155,11 +72,11 @@ uint64_t Sleepers::start(const char *name, bool interrupts)
 
 void Sleepers::stop()
 {
-    pthread_mutex_lock(&mutex_);
-    running_ = false;
-    const bool listened = listening_;
-    listening_ = false;
-    pthread_mutex_unlock(&mutex_);
+    pthread_mutex_lock(&shared_.mutex);
+    shared_.running = false;
+    const bool listened = shared_.listening;
+    shared_.listening = false;
+    pthread_mutex_unlock(&shared_.mutex);
     if (listened) {
         chip_.doorbells_mask(all_doorbells);
         platform_.ops->watch_interrupt(platform_.ctx, nullptr, nullptr);
@@ -169,9 +86,9 @@ void Sleepers::stop()
 
 void Sleepers::open(unsigned queues, const Words &words)
 {
-    pthread_mutex_lock(&mutex_);
-    peer_answers_ = (words.peer_features & wire::feature_sleep_answers) != 0;
-    peer_listens_ = (words.peer_features & wire::feature_doorbells) != 0;
+    pthread_mutex_lock(&shared_.mutex);
+    shared_.peer_answers = (words.peer_features & wire::feature_sleep_answers) != 0;
+    shared_.peer_listens = (words.peer_features & wire::feature_doorbells) != 0;
     for (unsigned q = 0; q < queues; ++q) {
         QueueSleep &sleep = queues_[q].sleep;
         sleep.request_ = words.own_block + wire::request_offset(q);
@@ -184,22 +101,22 @@ void Sleepers::open(unsigned queues, const Words &words)
         sleep.sleeper_.wake_armed(); // was armed without a peer, and asked nobody
     }
     open_ = queues;
-    pthread_mutex_unlock(&mutex_);
+    pthread_mutex_unlock(&shared_.mutex);
 }
 
 void Sleepers::close()
 {
-    pthread_mutex_lock(&mutex_);
+    pthread_mutex_lock(&shared_.mutex);
     for (unsigned q = 0; q < open_; ++q)
         queues_[q].sleep.request_ = nullptr;
     open_ = 0;
-    pthread_mutex_unlock(&mutex_);
+    pthread_mutex_unlock(&shared_.mutex);
 }
 
 void Sleepers::wake_all()
 {
     for (unsigned q = 0; q < RTE_PMD_PLX_NTB_MAX_QUEUES; ++q)
-        if (queues_[q].sleep.all_ != nullptr)
+        if (queues_[q].sleep.shared_ != nullptr)
             queues_[q].sleep.sleeper_.wake();
 }
 
@@ -208,10 +125,10 @@ void Sleepers::look()
     pthread_mutex_lock(&look_mutex_);
     for (unsigned q = 0; q < RTE_PMD_PLX_NTB_MAX_QUEUES; ++q) {
         QueueSleep &sleep = queues_[q].sleep;
-        if (sleep.all_ == nullptr)
+        if (sleep.shared_ == nullptr)
             continue;
         if (sleep.sleeper_.recheck())
-            counts_.check_wakes.fetch_add(1, std::memory_order_relaxed);
+            shared_.counts.check_wakes.fetch_add(1, std::memory_order_relaxed);
         answer(q);
     }
     pthread_mutex_unlock(&look_mutex_);
@@ -240,10 +157,10 @@ void Sleepers::rung(uint16_t bits)
 {
     for (unsigned q = 0; q < RTE_PMD_PLX_NTB_MAX_QUEUES; ++q) {
         QueueSleep &sleep = queues_[q].sleep;
-        if (sleep.all_ == nullptr || (wire::doorbell_bit(q) & bits) == 0)
+        if (sleep.shared_ == nullptr || (wire::doorbell_bit(q) & bits) == 0)
             continue;
         if (sleep.sleeper_.rung())
-            counts_.doorbell_wakes.fetch_add(1, std::memory_order_relaxed);
+            shared_.counts.doorbell_wakes.fetch_add(1, std::memory_order_relaxed);
         answer(q);
     }
 }
@@ -252,20 +169,11 @@ void Sleepers::rung(uint16_t bits)
 void Sleepers::answer(unsigned queue)
 {
     QueueSleep &sleep = queues_[queue].sleep;
-    pthread_mutex_lock(&mutex_);
-    if (sleep.open() && peer_listens_) {
-        const uint64_t request = load_word(sleep.request_);
-        uint64_t word = 0;
-        const queue::Tx *tx = queues_[queue].tx.state;
-        if (static_cast<uint32_t>(request) == sleep.own_base_ &&
-            sleep.answers_.look(
-                static_cast<uint32_t>(request >> 32), queues_[queue].tx.gate,
-                [tx] { return queue::tx_published(tx); }, &word))
-            store_word(sleep.peer_answer_, word);
-        if (sleep.answers_.due())
-            sleep.recheck();
-    }
-    pthread_mutex_unlock(&mutex_);
+    pthread_mutex_lock(&shared_.mutex);
+    TxHalf &tx = queues_[queue].tx;
+    if (sleep.open() && shared_.peer_listens && !sleep.answer_request(tx.gate, tx.state))
+        sleep.recheck();
+    pthread_mutex_unlock(&shared_.mutex);
 }
 
 // ---- the receiver
@@ -280,10 +188,10 @@ bool Sleepers::arm(unsigned queue)
     QueueSleep &sleep = queues_[queue].sleep;
     if (!sleep.sleeper_.arm())
         return false;
-    pthread_mutex_lock(&mutex_);
+    pthread_mutex_lock(&shared_.mutex);
     const bool ring = sleep.asked_;
     sleep.asked_ = false;
-    pthread_mutex_unlock(&mutex_);
+    pthread_mutex_unlock(&shared_.mutex);
     if (ring)
         queues_[queue].tx.doorbell.ring();
     return true;
@@ -323,7 +231,7 @@ bool Sleepers::spin(unsigned queue, uint32_t us)
 int Sleepers::wait(unsigned queue, uint32_t timeout_us)
 {
     const uint64_t begin = rte_get_timer_cycles();
-    if (spin(queue, std::min(times_.spin_us, timeout_us)))
+    if (spin(queue, std::min(shared_.times.spin_us, timeout_us)))
         return 1;
     const uint64_t spent = (rte_get_timer_cycles() - begin) * 1'000'000 / rte_get_timer_hz();
     if (spent >= timeout_us)

@@ -10,6 +10,7 @@
 #include <rte_cycles.h>
 #include <rte_dmadev_pmd.h>
 
+#include "sync/clock.hpp"
 #include "sync/log.hpp"
 
 namespace plx::pmd

@@ -9,9 +9,10 @@
 #include <pthread.h>
 #include <rte_dmadev.h>
 
-#include "dma/ports.hpp"
 #include "dma/queue.hpp"
+#include "dma/ring_memory.hpp"
 
+struct rte_device;
 struct rte_dma_dev;
 
 namespace plx::pmd

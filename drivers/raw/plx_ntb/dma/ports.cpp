@@ -8,8 +8,6 @@
 #include <new>
 
 #include <rte_cycles.h>
-#include <rte_errno.h>
-#include <rte_memzone.h>
 
 #include "dma/dmadev.hpp"
 #include "sync/clock.hpp"
@@ -32,40 +30,6 @@ void say_unused(const char *device, unsigned channel, const hw::Refusal &why)
                  channel, why.what, why.found);
 }
 } // namespace
-
-uint64_t monotonic_us(void *)
-{
-    return timer_us();
-}
-
-int DmaRingMemory::reserve(const char *device, unsigned channel, int node, uint32_t slots)
-{
-    release();
-    char name[RTE_MEMZONE_NAMESIZE];
-    std::snprintf(name, sizeof(name), "%.20s_ring%u", device, channel);
-    const size_t bytes = DmaQueue::memory_bytes(slots);
-    zone_ =
-        rte_memzone_reserve_aligned(name, bytes, node, RTE_MEMZONE_IOVA_CONTIG, hw::dma_ring_align);
-    // EAL aligns the virtual address; no page is smaller than the alignment, so the other follows.
-    if (zone_ != nullptr && zone_->iova % hw::dma_ring_align == 0)
-        return 0;
-    PLX_INIT_LOG(ERR, "%s: no memory for a descriptor ring of %zu bytes on node %d: %s\n", device,
-                 bytes, node, rte_strerror(rte_errno));
-    release();
-    return -ENOMEM;
-}
-
-void DmaRingMemory::release()
-{
-    if (zone_ != nullptr)
-        rte_memzone_free(zone_);
-    zone_ = nullptr;
-}
-
-DmaMemory DmaRingMemory::memory() const
-{
-    return {static_cast<std::byte *>(zone_->addr), zone_->iova};
-}
 
 int DmaPorts::open(const char *device, rte_device *parent, const Platform &platform,
                    const hw::DmaShares &shares, unsigned for_queues, unsigned dmadevs)

@@ -3,41 +3,21 @@
 #ifndef PLX_NTB_DMA_PORTS_HPP
 #define PLX_NTB_DMA_PORTS_HPP
 
+#include <atomic>
 #include <memory>
 
 #include "dma/queue.hpp"
+#include "dma/ring_memory.hpp"
 #include "hw/dma.hpp"
 #include "platform/platform.hpp"
 #include "queue/engine.hpp"
 
 struct rte_device;
-struct rte_memzone;
 
 namespace plx::pmd
 {
 
 class Dmadev;
-
-/// A ring's memory: EAL's, on the node of the card.
-class DmaRingMemory
-{
-public:
-    DmaRingMemory() = default;
-    ~DmaRingMemory() { release(); }
-    DmaRingMemory(const DmaRingMemory &) = delete;
-    DmaRingMemory &operator=(const DmaRingMemory &) = delete;
-
-    /// @return 0; -ENOMEM, logged
-    int reserve(const char *device, unsigned channel, int node, uint32_t slots);
-    void release();
-    DmaMemory memory() const;
-
-private:
-    const rte_memzone *zone_ = nullptr;
-};
-
-/// Microseconds that never go back.
-uint64_t monotonic_us(void *);
 
 /// Times that engines of queue pairs stood still with work pending, and were given up.
 struct DmaCounts {

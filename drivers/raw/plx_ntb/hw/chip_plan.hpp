@@ -5,17 +5,17 @@
 
 #include <cstdint>
 
-#include "chip.hpp"
+#include "identify.hpp"
 
 namespace plx::hw
 {
 
 inline constexpr unsigned shared_bar = 4;
 
-/// The BAR that a window is behind.
+/// The BAR that a window of Chip is behind.
 constexpr unsigned bar_of(unsigned window)
 {
-    return window == Chip::data_window ? 2 : shared_bar;
+    return window == 0 ? 2 : shared_bar;
 }
 
 // The link bus is private to the two chips: addresses follow from the BAR number alone, so two

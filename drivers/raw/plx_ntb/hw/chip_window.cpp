@@ -11,6 +11,8 @@
 namespace plx::hw
 {
 
+static_assert(bar_of(Chip::data_window) == 2 && bar_of(Chip::shared_window) == shared_bar);
+
 namespace field = facts::field;
 namespace reg = facts::reg;
 using facts::BarSetup;

@@ -7,8 +7,6 @@
 
 #include <rte_hash_crc.h>
 
-#include "device/options.hpp"
-
 namespace plx::pmd
 {
 
@@ -297,7 +295,7 @@ bool Link::adopt(const wire::Hello &hello)
     adopted_ = hello.epoch;
     // A chain is limited by how many buffers the peer's block has room to be told of.
     const uint64_t room =
-        uint64_t{always_posted((hello.posted_lines - 1) * wire::posted_per_line)} * own_.buf_bytes;
+        uint64_t{wire::always_posted((hello.posted_lines - 1) * wire::posted_per_line)} * own_.buf_bytes;
     own_.max_message = static_cast<uint32_t>(std::min<uint64_t>(max_message_, room));
     return true;
 }

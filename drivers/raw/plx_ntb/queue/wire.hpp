@@ -140,6 +140,12 @@ constexpr uint32_t back_base(uint64_t seed, uint32_t qp)
 
 // Section 6: a posted-buffer line.
 inline constexpr uint32_t posted_per_line = 14;
+/// Of @p posted buffers, those the peer can count on at any time: what it used is made up for in
+/// whole lines of the posted ring, so up to one buffer less than a line may be missing.
+constexpr uint32_t always_posted(uint32_t posted)
+{
+    return posted - (posted_per_line - 1);
+}
 
 // Section 9: a request to be woken and its answer, one word each.
 constexpr uint64_t sleep_request(uint32_t base, uint32_t number)

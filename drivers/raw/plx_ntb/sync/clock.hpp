@@ -24,6 +24,11 @@ inline uint64_t timer_us()
 {
     return timer_now<1'000'000>();
 }
+/// As a callback.
+inline uint64_t monotonic_us(void *)
+{
+    return timer_us();
+}
 inline uint64_t timer_ns()
 {
     return timer_now<1'000'000'000>();

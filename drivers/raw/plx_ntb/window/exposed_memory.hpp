@@ -10,16 +10,11 @@
 #include "link/link.hpp"
 #include "platform/platform.hpp"
 #include "rte_pmd_plx_ntb.h"
+#include "window/choice.hpp"
 #include "window/segment_map.hpp"
 
 namespace plx::pmd
 {
-
-/// How the user wants the data window to be used.
-struct WindowChoice {
-    uint32_t segment_kib = 2048; ///< of an A-LUT segment where the BAR is large enough
-    uint32_t split = 0;          ///< the window is used as 2^split windows
-};
 
 /// Under the device's lock, except where it says otherwise. Errors are logged, one line each.
 class Lending

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/bursts.hpp"
+
+#include <cerrno>
+#include <cstddef>
+
+#include <rte_branch_prediction.h>
+#include <rte_lcore.h>
+
+#include "api/devices.hpp"
+#include "sync/sleep.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+static_assert(sizeof(queue::Meta) == sizeof(rte_pmd_plx_ntb_meta) &&
+                  offsetof(queue::Meta, flags) == offsetof(rte_pmd_plx_ntb_meta, flags),
+              "the queue's view of caller metadata is the public one");
+
+/// The lcore of a half tells where it lives, once a connection; the control thread warns.
+template <class H>
+void introduce(H *half)
+{
+    half->lcore_node.store(static_cast<int>(rte_socket_id()), std::memory_order_relaxed);
+    half->thread.store(pthread_self(), std::memory_order_relaxed);
+}
+
+/// One thread that has both halves may answer what it receives. Where a half moves to another
+/// thread later, nothing goes wrong: a line is asked for in vain.
+void pair_up(TxHalf &tx, RxHalf &rx)
+{
+    const bool one_thread =
+        tx.thread.load(std::memory_order_relaxed) == rx.thread.load(std::memory_order_relaxed);
+    queue::rx_answered_by(rx.state, one_thread ? tx.state : nullptr);
+}
+
+/// The burst that meets a new word at its gate.
+__rte_noinline int first_burst(TxHalf *half, uint32_t word, rte_mbuf **mbufs,
+                               const queue::Meta *meta, uint16_t n)
+{
+    introduce(half);
+    pair_up(*half, *half->rx);
+    return meet_word<CpuMemory>(
+        word, &half->seen, [=] { return half->burst(half->state, mbufs, meta, n); },
+        [half] {
+            half->doorbell.ring();
+            half->rings->fetch_add(1, std::memory_order_relaxed);
+        });
+}
+__rte_noinline int first_burst(RxHalf *half, uint32_t word, rte_mbuf **mbufs, queue::Meta *meta,
+                               uint16_t n)
+{
+    introduce(half);
+    pair_up(*half->tx, *half);
+    half->seen = word;
+    return half->burst(half->state, mbufs, meta, n);
+}
+
+/// One burst behind the gate; `closed` is what the caller gets while there is no peer.
+template <class H, class Meta, class QueueMeta>
+inline int gated(void *queue, rte_mbuf **mbufs, Meta *meta, uint16_t n, int closed)
+{
+    auto *half = static_cast<H *>(queue);
+    auto *queue_meta = reinterpret_cast<QueueMeta *>(meta);
+    const int rc = pass(
+        half->gate, &half->seen, closed,
+        [=] { return half->burst(half->state, mbufs, queue_meta, n); },
+        [=](uint32_t word) { return first_burst(half, word, mbufs, queue_meta, n); });
+    if (unlikely(rc == -EPROTO)) {
+        half->broken.store(true, std::memory_order_relaxed);
+        return closed;
+    }
+    return rc;
+}
+
+} // namespace
+
+int gated_tx(void *queue, rte_mbuf **mbufs, const rte_pmd_plx_ntb_meta *meta, uint16_t n)
+{
+    return gated<TxHalf, const rte_pmd_plx_ntb_meta, const queue::Meta>(queue, mbufs, meta, n,
+                                                                        -ENOTCONN);
+}
+
+int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t n)
+{
+    return gated<RxHalf, rte_pmd_plx_ntb_meta, queue::Meta>(queue, mbufs, meta, n, 0);
+}
+
+} // namespace plx::pmd
+
+using plx::pmd::Device;
+using plx::pmd::QueuePair;
+
+namespace
+{
+QueuePair *queue_of(uint16_t dev_id, uint16_t queue)
+{
+    Device *device = plx::pmd::device_of(dev_id);
+    return device == nullptr ? nullptr : device->queue(queue);
+}
+} // namespace
+
+int rte_pmd_plx_ntb_tx_burst(uint16_t dev_id, uint16_t queue, rte_mbuf **mbufs,
+                             const rte_pmd_plx_ntb_meta *meta, uint16_t n)
+{
+    QueuePair *qp = queue_of(dev_id, queue);
+    return unlikely(qp == nullptr) ? -ENODEV : plx::pmd::gated_tx(&qp->tx, mbufs, meta, n);
+}
+
+int rte_pmd_plx_ntb_rx_burst(uint16_t dev_id, uint16_t queue, rte_mbuf **mbufs,
+                             rte_pmd_plx_ntb_meta *meta, uint16_t n)
+{
+    QueuePair *qp = queue_of(dev_id, queue);
+    return unlikely(qp == nullptr) ? -ENODEV : plx::pmd::gated_rx(&qp->rx, mbufs, meta, n);
+}
+
+int rte_pmd_plx_ntb_burst_get(uint16_t dev_id, uint16_t queue, rte_pmd_plx_ntb_burst *out)
+{
+    QueuePair *qp = queue_of(dev_id, queue);
+    if (qp == nullptr)
+        return -ENODEV;
+    if (out == nullptr)
+        return -EINVAL;
+    *out = {.tx = plx::pmd::gated_tx,
+            .rx = plx::pmd::gated_rx,
+            .tx_queue = &qp->tx,
+            .rx_queue = &qp->rx};
+    return 0;
+}

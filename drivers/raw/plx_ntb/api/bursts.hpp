@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Bursts as the public border has them: the gate before the hot path.
+#ifndef PLX_NTB_API_BURSTS_HPP
+#define PLX_NTB_API_BURSTS_HPP
+
+#include <cstdint>
+
+#include "rte_pmd_plx_ntb.h"
+
+namespace plx::pmd
+{
+
+/// @param queue a TxHalf. @return as rte_pmd_plx_ntb_tx_burst()
+int gated_tx(void *queue, rte_mbuf **mbufs, const rte_pmd_plx_ntb_meta *meta, uint16_t n);
+/// @param queue an RxHalf. @return as rte_pmd_plx_ntb_rx_burst()
+int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t n);
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Extended statistics: of the device as a whole, then of each queue pair. Names as DPDK has them:
+// direction, queue, detail.
+#ifndef PLX_NTB_API_STATISTICS_HPP
+#define PLX_NTB_API_STATISTICS_HPP
+
+#include <cstdint>
+
+#include "device/queue_pair.hpp"
+
+struct rte_rawdev;
+struct rte_rawdev_xstats_name;
+
+namespace plx::pmd
+{
+
+/// Messages inside the ring: never fewer than the last time. With the device locked; set up.
+uint64_t inline_messages(TxHalf &half);
+uint64_t inline_messages(RxHalf &half);
+
+int xstats_get(const rte_rawdev *, const unsigned ids[], uint64_t values[], unsigned n);
+int xstats_get_names(const rte_rawdev *, rte_rawdev_xstats_name *names, unsigned size);
+uint64_t xstats_get_by_name(const rte_rawdev *, const char *name, unsigned *id);
+int xstats_reset(rte_rawdev *, const uint32_t ids[], uint32_t n);
+
+} // namespace plx::pmd
+
+#endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef PLX_NTB_WINDOW_CHOICE_HPP
+#define PLX_NTB_WINDOW_CHOICE_HPP
+
+#include <cstdint>
+
+namespace plx::pmd
+{
+
+/// How the user wants the data window to be used.
+struct WindowChoice {
+    uint32_t segment_kib = 2048; ///< of an A-LUT segment where the BAR is large enough
+    uint32_t split = 0;          ///< the window is used as 2^split windows
+};
+
+} // namespace plx::pmd
+
+#endif
