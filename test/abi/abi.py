@@ -9,8 +9,11 @@ COMPILER is the C compiler with what a user's flags are. The description comes o
 information of a small unit that includes the header, so that it is what a compiler makes of it:
 functions with their symbol versions, sizes and offsets of structs, values of constants.
 
-What is new breaks nothing; anything else does, and needs another soname. Where the soname has
-changed since the last release, what is broken is listed and allowed.
+What is new breaks nothing, nor does a struct that begins with its size and grows; anything else does,
+and needs another soname. Where the soname has changed since the last release, what is broken is listed
+and allowed. What is experimental or internal by the version map is not promised: functions, the types
+and constants named like them (those of window_alloc() begin with window_), and headers without a
+function that is.
 """
 
 import pathlib
@@ -20,6 +23,9 @@ import sys
 import tempfile
 
 from elftools.elf.elffile import ELFFile
+
+UNPROMISED = {'EXPERIMENTAL', 'INTERNAL'}
+
 
 def symbols(text):
     """{function: its version} of a version map."""
@@ -32,10 +38,28 @@ def symbols(text):
     return found
 
 
-def macros(header, compiler):
-    """{name: text} of the constants that the header defines."""
-    own = set(re.findall(r'^\s*#\s*define\s+(\w+)[ \t]+\S', header.read_text(), flags=re.MULTILINE))
-    output = subprocess.run([*compiler, '-E', '-dM', '-include', header, '-x', 'c', '/dev/null'], check=True,
+def promised_headers(header, exported):
+    """The header and those of its folder that it includes, but for the experimental ones."""
+    names = re.findall(r'^#include <(\w+\.h)>', header.read_text(), flags=re.MULTILINE)
+    parts = [part for name in names if (part := header.with_name(name)).exists()]
+    stable = {name for name, node in exported.items() if node not in UNPROMISED}
+    return [header, *(part for part in parts if stable.intersection(re.findall(r'\w+', part.read_text())))]
+
+
+def experimental_prefixes(exported):
+    """What the names of experimental functions begin with, and no others do."""
+    def prefixes(unpromised):
+        return {name.rsplit('_', 1)[0] + '_' for name, node in exported.items() if (node in UNPROMISED) == unpromised}
+    kept = [name for name, node in exported.items() if node not in UNPROMISED]
+    return tuple(sorted(p for p in prefixes(True) if p.count('_') > 1 and not any(n.startswith(p) for n in kept)))
+
+
+def macros(headers, compiler):
+    """{name: text} of the constants that the headers define."""
+    header = headers[0]
+    own = {name for part in headers
+           for name in re.findall(r'^\s*#\s*define\s+(\w+)[ \t]+\S', part.read_text(), flags=re.MULTILINE)}
+    output = subprocess.run([*compiler, f'-I{header.parent}', '-E', '-dM', '-include', header, '-x', 'c', '/dev/null'], check=True,
                             capture_output=True, text=True).stdout
     found = re.findall(r'^#define (\w+) (.+)$', output, flags=re.MULTILINE)
     return {name: text for name, text in found if name in own}
@@ -94,23 +118,24 @@ def compiled(header, names, compiler, folder):
     unit = pathlib.Path(folder, 'unit.c')
     pointers = ''.join(f'__typeof__({name}) *pointer_{name};\n' for name in names)
     unit.write_text(f'#include "{header}"\n{pointers}')
-    subprocess.run([*compiler, '-g', '-gdwarf-4', '-O0', '-fno-eliminate-unused-debug-types', '-c', unit, '-o',
+    subprocess.run([*compiler, f'-I{header.parent}', '-g', '-gdwarf-4', '-O0', '-fno-eliminate-unused-debug-types', '-c', unit, '-o',
                     unit.with_suffix('.o')], check=True)
     return unit.with_suffix('.o')
 
 
-def from_header(unit, header):
-    """The top-level entries of a unit that the header itself declares."""
+def from_headers(unit, headers):
+    """The top-level entries of a unit that the headers themselves declare."""
+    names = {header.name for header in headers}
     files = unit.dwarfinfo.line_program_for_CU(unit).header['file_entry']
     for die in unit.get_top_DIE().iter_children():
         at = die.attributes.get('DW_AT_decl_file')
-        if at is not None and pathlib.PurePath(files[at.value - 1].name.decode()).name == header.name:
+        if at is not None and pathlib.PurePath(files[at.value - 1].name.decode()).name in names:
             yield die
 
 
-def describe_types(unit, header):
+def describe_types(unit, headers):
     types = Types()
-    for die in from_header(unit, header):
+    for die in from_headers(unit, headers):
         name = types.name(die)
         if die.tag == 'DW_TAG_structure_type' and 'DW_AT_byte_size' in die.attributes:
             yield f'struct {name}: {die.attributes["DW_AT_byte_size"].value} bytes'
@@ -127,18 +152,21 @@ def describe_types(unit, header):
 
 def describe(header, version_map, compiler):
     """The description, in an order that does not depend on that of the header."""
-    exported = symbols(version_map.read_text())
-    lines = {f'macro {name} = {text}' for name, text in macros(header, compiler).items()}
+    every = symbols(version_map.read_text())
+    exported = {name: node for name, node in every.items() if node not in UNPROMISED}
+    headers = promised_headers(header, every)
+    lines = {f'macro {name} = {text}' for name, text in macros(headers, compiler).items()}
     with tempfile.TemporaryDirectory() as folder, \
             open(compiled(header, exported, compiler, folder), 'rb') as file:
         for unit in ELFFile(file).get_dwarf_info().iter_CUs():
-            lines.update(describe_types(unit, header))
+            lines.update(describe_types(unit, headers))
             for die in unit.get_top_DIE().iter_children():
                 name = Types.name(die)
                 if die.tag == 'DW_TAG_variable' and name.startswith('pointer_'):
                     function = name.removeprefix('pointer_')
                     lines.add(f'function {function}@{exported[function]}: {Types().spell(Types.target(die))}')
-    return sorted(lines, key=natural)
+    experimental = experimental_prefixes(every)
+    return sorted((line for line in lines if not line.split()[1].lower().startswith(experimental)), key=natural)
 
 
 def natural(line):
@@ -153,10 +181,18 @@ def is_minor(line, now):
                                for number in re.findall(rf'^macro {found.group(1)} = (\d+)$', other))
 
 
+def is_growth(line, now):
+    """A struct whose first field is its size may become larger."""
+    found = re.match(r'struct (\w+): (\d+) bytes$', line)
+    return bool(found) and f'struct {found.group(1)} @0: size_t size' in now and any(
+        int(number) >= int(found.group(2)) for other in now
+        for number in re.findall(rf'^struct {found.group(1)}: (\d+) bytes$', other))
+
+
 def broken(stored, now):
     """The lines of the stored description that hold no more."""
     return [line for line in stored if line and not line.startswith('#') and line not in now and
-            not is_minor(line, now)]
+            not is_minor(line, now) and not is_growth(line, now)]
 
 
 def soname(library):

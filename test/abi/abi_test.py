@@ -20,9 +20,14 @@ HEADER = """
 #define SAMPLE_MOST 64
 struct sample_options { size_t size; uint32_t count; uint8_t bytes[8]; };
 enum sample_state { SAMPLE_OPEN = 1, SAMPLE_SHUT = 2 };
+struct sample_pair { uint32_t first; uint32_t second; };
 typedef int (*sample_fn)(const struct sample_options *options, void *arg);
 int sample_open(const char *name, const struct sample_options *options, struct sample **out);
 void sample_each(sample_fn fn, void *arg);
+"""
+TRIAL = """
+struct sample_try_result { int value; };
+int sample_try_it(struct sample_try_result *result);
 """
 MAP = "SAMPLE_0 { global: sample_open; sample_each; local: *; };"
 
@@ -58,6 +63,14 @@ class Description(unittest.TestCase):
                                      MAP.replace('sample_each', 'sample_more; sample_each')), [])
         self.assertEqual(self.breaks('MINOR 3', 'MINOR 4'), [])
 
+    def test_a_struct_that_says_its_size_may_grow(self):
+        self.assertEqual(self.breaks('uint8_t bytes[8];', 'uint8_t bytes[8]; uint64_t more;'), [])
+
+    def test_what_is_experimental_is_not_promised(self):
+        lines = description(HEADER + TRIAL, MAP + " EXPERIMENTAL { global: sample_try_it; };")
+        self.assertEqual([line for line in lines if 'sample_try' in line], [])
+        self.assertEqual(lines, description())
+
     def test_the_order_of_declarations_does_not_matter(self):
         first, second = 'void sample_each(sample_fn fn, void *arg);\n', '#define SAMPLE_MOST 64\n'
         moved = HEADER.replace(first, '').replace(second, '') + first + second
@@ -65,7 +78,8 @@ class Description(unittest.TestCase):
 
     def test_breaks(self):
         for old, new, word in [('uint32_t count;', 'uint64_t count;', 'count'),
-                               ('uint8_t bytes[8];', 'uint8_t bytes[16];', '24 bytes'),
+                               ('uint8_t bytes[8];', 'uint8_t bytes[16];', 'uint8_t[8]'),
+                               ('uint32_t second;', 'uint32_t second; uint32_t third;', '8 bytes'),
                                ('size_t size; uint32_t count;', 'uint32_t count; size_t size;', 'size'),
                                ('SAMPLE_SHUT = 2', 'SAMPLE_SHUT = 5', 'SAMPLE_SHUT'),
                                ('const char *name, ', '', 'sample_open'),
