@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * One-sided operations and a completion queue, in plain C11: a host shares a board, and its peer
- * writes on it, counts in it and reads it back.
+ * writes on it, counts in it and reads it back. They are experimental: compile with
+ * -DALLOW_EXPERIMENTAL_API.
  *
- *     board_c [EAL options] -- share      lends memory, and prints each line when it is told of it
+ *     board_c [EAL options] -- share      exposes memory, and prints each line when it is notified of it
  *     board_c [EAL options] -- write N    writes N lines, counts them in the peer's memory by
  *                                         fetch-and-add, and reads all back
  *

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same board as board_c, whose hosts can share it, in C++20.
+// The same board as board_c, whose hosts can share it, in C++20. Compile with
+// -DALLOW_EXPERIMENTAL_API.
 //
 //     board_cpp -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- share
 //     board_cpp -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- write 5

@@ -40,7 +40,7 @@ def nt_ids(facts: str) -> set:
 
 def main() -> None:
     script, library, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    options = (folder / "plx_options.hpp").read_text()
+    options = (folder / "device/options.hpp").read_text()
     common = macro(options, "PLX_COMMON_PARAMS")
     drivers = shown(script, library)
 

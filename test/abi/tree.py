@@ -17,7 +17,10 @@ UNFINISHED = re.compile(r'\b(TODO|FIXME|XXX)\b')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 SOURCES = {'.c', '.cpp', '.h', '.hpp'}
 
-PUBLIC = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb.h', 'lib/ntbmsg/ntbmsg.h', 'lib/ntbmsg/ntbmsg.hpp'}
+PUBLIC = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb.h'} | {
+    f'lib/ntbmsg/ntbmsg{part}.{kind}' for part in ('', '_endpoint', '_channel', '_rma') for kind in ('h', 'hpp')}
+# Calls for tests, not installed. Of the programs, echo has a command that causes faults.
+INTERNAL = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb_test.h', 'lib/ntbmsg/ntbmsg_test.h'}
 FACTS, HW, QUEUE = (f'drivers/raw/plx_ntb/{part}' for part in ('hw/facts', 'hw', 'queue'))
 DRIVER = 'drivers/raw/plx_ntb'
 # What differs between the releases of DPDK.
@@ -25,16 +28,18 @@ COMPAT = 'lib/dpdk'
 # Headers that stand below the rooms of their area.
 FACES = PUBLIC | {'twin/twin.hpp'}
 # Each layer, the most deeply nested first, with the layers that it may include beside itself.
-# 'public' stands for the public headers of driver and library; 'dpdk' for any header of DPDK.
+# 'public' stands for the public headers of driver and library, 'internal' for those with calls for tests;
+# 'dpdk' for any header of DPDK.
 LAYERS = {
     COMPAT: {'dpdk'},
     FACTS: set(),
     HW: {FACTS},
     QUEUE: {'dpdk'},
-    DRIVER: {COMPAT, FACTS, HW, QUEUE, 'public', 'dpdk'},
+    DRIVER: {COMPAT, FACTS, HW, QUEUE, 'public', 'internal', 'dpdk'},
     'twin': {FACTS},
-    'lib/ntbmsg': {COMPAT, 'public', 'dpdk'},
+    'lib/ntbmsg': {COMPAT, 'public', 'internal', 'dpdk'},
     'apps/measure': set(),
+    'apps/echo': {'apps/measure', 'apps', 'public', 'internal', 'dpdk'},
     'apps': {'apps/measure', 'public', 'dpdk'},
     'examples': {'public', 'dpdk'},
     'bench/micro': {QUEUE, 'apps', 'apps/measure', 'dpdk'},
@@ -101,7 +106,7 @@ def included_layer(name, header, headers):
     path = included_file(name, header, headers)
     if path is None:
         return 'dpdk' if is_dpdk(header) else None
-    return 'public' if path in PUBLIC else layer_of(path) or 'test'
+    return 'public' if path in PUBLIC else 'internal' if path in INTERNAL else layer_of(path) or 'test'
 
 
 def check_includes(name, lines, headers):

@@ -32,6 +32,17 @@ def numbers(text):
     return re.findall(r"\d+", text)
 
 
+def ranges_of_struct(header, struct):
+    """field -> (lowest, highest) as its comment has it, where it has a range."""
+    body = re.search(rf"^struct {struct} \{{(.*?)^\}};", header.read_text(encoding="ascii"), re.M | re.S).group(1)
+    found = {}
+    for field, comment in re.findall(r"(\w+);\s*/\*\*< (.*?)\*/", body, re.S):
+        bounds = re.search(r"(\d+) to (\d+)", " ".join(comment.split()))
+        if bounds:
+            found[field] = bounds.groups()
+    return found
+
+
 class Guide(unittest.TestCase):
     def test_it_renders(self):
         with tempfile.TemporaryDirectory() as out:
@@ -46,11 +57,11 @@ class Guide(unittest.TestCase):
         self.assertEqual(sorted(rows(title)), sorted(names), f"{title}: guide and source")
 
     def test_device_arguments(self):
-        macros = re.findall(r"#define PLX_(?:COMMON|TWIN|PCI)_PARAMS((?:.*\\\n)*.*)", source("plx_options.hpp"))
+        macros = re.findall(r"#define PLX_(?:COMMON|TWIN|PCI)_PARAMS((?:.*\\\n)*.*)", source("device/options.hpp"))
         self.expect_same("Device arguments", re.findall(r'[" ](\w+)=', "".join(macros)), 15)
 
     def test_bounds_of_device_arguments(self):
-        table = re.search(r"number_keys\[\] = \{(.*?)\n\};", source("plx_options.cpp"), re.S).group(1)
+        table = re.search(r"number_keys\[\] = \{(.*?)\n\};", source("device/options.cpp"), re.S).group(1)
         bounds = re.findall(r'\{"(\w+)",[^"]*"([^"]*)"', table)
         self.assertGreaterEqual(len(bounds), 15)
         guide = rows("Device arguments")
@@ -58,17 +69,40 @@ class Guide(unittest.TestCase):
             valid = guide[name].rsplit("     - ", 1)[1]
             self.assertEqual([n for n in numbers(expected) if n not in numbers(valid)], [], f"{name}: {valid}")
 
+    def test_ranges_agree(self):
+        """A size has one range: in both headers, in the library's table, in the driver's, in the guide."""
+        config = ranges_of_struct(DRIVER / "rte_pmd_plx_ntb.h", "rte_pmd_plx_ntb_config")
+        options = ranges_of_struct(ROOT / "lib/ntbmsg/ntbmsg_endpoint.h", "ntbmsg_endpoint_options")
+        table = re.search(r"ranges\[\] = \{(.*?)\n\};", (ROOT / "lib/ntbmsg/endpoint/options.cpp").read_text(), re.S)
+        checked = {name: (low, high) for name, low, high in
+                   re.findall(r'\{"(\w+)", &Options::\w+, (\d+), (\d+)', table.group(1))}
+        self.assertGreaterEqual(len(checked), 14)
+        for name, bounds in checked.items():
+            self.assertEqual(options.get(name, ("0", "1")), bounds, name)
+        self.assertEqual(sorted(config), ["buf_bytes", "buffers", "inline_max", "max_message", "posted", "queues",
+                                          "ring_lines"])
+        devargs = {"ring_lines": "ring", "buf_bytes": "buf", "inline_max": "inline"}
+        table = re.search(r"number_keys\[\] = \{(.*?)\n\};", source("device/options.cpp"), re.S).group(1)
+        guide = rows("Device arguments")
+        for name, bounds in config.items():
+            if name != "queues":  # an endpoint may have workers alone
+                self.assertEqual(checked[name], bounds, name)
+            devarg = devargs.get(name, name)
+            expected = re.search(rf'\{{"{devarg}",[^"]*"([^"]*)"', table).group(1)
+            for text in (expected, guide[devarg].rsplit("     - ", 1)[1]):
+                self.assertEqual([n for n in bounds if n not in numbers(text)], [], f"{name}: {text}")
+
     def test_attributes(self):
-        names = re.findall(r'^    \{"(\w+)",(?:$| \[\])', source("pmd_attr.cpp"), re.M)
+        names = re.findall(r'^    \{"(\w+)",(?:$| \[\])', source("api/attributes.cpp"), re.M)
         self.expect_same("Attributes", names + ["spad_user_0", "spad_user_3"], 15)
 
     def test_statistics(self):
-        text = source("pmd_stats.cpp")
+        text = source("api/statistics.cpp")
         names = [f"{way}_{what}" for way, what in re.findall(r'\{"([rt]x)", "(\w+)"', text)]
         self.expect_same("Extended statistics", names + re.findall(r'(?<!x", )"((?:link|sleep|dma)_\w+)"', text), 20)
 
     def test_telemetry(self):
-        commands = re.findall(r'rte_telemetry_register_cmd\("([^"]+)"', source("pmd_telemetry.cpp"))
+        commands = re.findall(r'rte_telemetry_register_cmd\("([^"]+)"', source("api/telemetry.cpp"))
         self.assertGreaterEqual(len(commands), 5)
         self.assertEqual(sorted(set(re.findall(r"``(/plx_ntb/\w+)", GUIDE))), sorted(commands))
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include <rte_pmd_plx_ntb.h>
+#include <rte_pmd_plx_ntb_test.h>
 
 namespace test
 {

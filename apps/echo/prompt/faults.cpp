@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include <rte_pmd_plx_ntb.h>
+#include <rte_pmd_plx_ntb_test.h>
 
 namespace echo
 {

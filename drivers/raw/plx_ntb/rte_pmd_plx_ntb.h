@@ -6,34 +6,46 @@
  * @file
  * PLX PEX 87xx non-transparent bridge: what the rawdev `raw_plx_ntb` offers beyond rte_rawdev.h.
  *
- * Object model: a *device* is one end of a bridge (one card, or one software twin). It has 1 to 64
- * *queue pairs*; each carries messages (mbufs) both ways between this host and its one peer.
+ * Object model: a *device* is one end of a bridge (a card, or a software twin). It has 1 to 64
+ * *queue pairs*. Each carries messages (mbufs) in both directions between this host and its one
+ * peer. The *memory window* of a device is its view into memory that the peer exposes; *exposed
+ * memory* is memory of this host that the peer sees in its memory window.
  *
- * Legal order of calls:
+ * Order of calls:
  *
  *     probe (EAL) -> rte_rawdev_configure -> rte_rawdev_queue_setup (each queue)
  *         -> rte_rawdev_start -> bursts, link and event calls -> rte_rawdev_stop
  *         -> configure or start again, or rte_rawdev_close
  *
- * rte_rawdev_start() does not wait for the peer. The two hosts may start in any order, stop and
- * start again, die and come back; each change is told as an event
- * (rte_pmd_plx_ntb_event_register()).
+ * rte_rawdev_start() does not wait for the peer. The two hosts may start in any order, stop, start
+ * again and restart. Each change is reported as an event (rte_pmd_plx_ntb_event_register()).
  *
- * Threads: one thread at a time on the sending half of a queue pair and one at a time on its
+ * Threads: one thread at a time uses the sending half of a queue pair and one at a time its
  * receiving half; the two may differ. Control calls (rte_rawdev_*, event registration) of one
- * device come from one thread at a time; start, stop and close may run while other threads are
- * inside burst calls. Link, statistics and attribute reads are safe from any thread. Primary
- * processes only: a secondary process is refused with -ENOTSUP at probe.
+ * device come from one thread at a time. Start, stop and close may run while other threads are in
+ * burst calls. Link, statistics and attributes may be read by any thread. Primary processes only: a
+ * secondary process is refused with -ENOTSUP at probe.
  *
  * Service: with the devarg service=1 the device registers a service of its own name
- * (rte_service_get_by_name()). A service lcore that runs it looks after receivers that sleep, in
- * memory alone, and answers the peer's, both at once instead of by interrupts and timers: for
- * devices without an interrupt. Nothing depends on it.
+ * (rte_service_get_by_name()). A service lcore that runs it wakes sleeping receivers of both hosts
+ * at once instead of by interrupts and timers, for devices without an interrupt. Its use is
+ * optional.
  *
- * What a peer can do: nothing that it writes makes this driver read or write outside its own
- * buffers, crash or spin. The data of a *received* mbuf that came through a posted buffer (longer
- * than the sender's inline limit) lies in window memory: a hostile peer can change it until the
- * mbuf is freed. Copy it first where that matters.
+ * Sizes: a struct whose first field is `size` may grow in later versions of this driver. Its user
+ * sets the field to the sizeof of the struct that it was compiled with.
+ *
+ * - A struct that is passed in may be smaller than the driver's: what is missing counts as 0, which
+ *   stands for the default. It may be larger if all that the driver does not know is 0; otherwise
+ *   the call returns -E2BIG.
+ * - Of a struct that is filled in, the driver writes `size` bytes; what it does not know is 0.
+ * - A size below that of the first version or above 4096 bytes is refused with -EINVAL.
+ *
+ * Security: nothing that the peer writes makes this driver read or write outside its own buffers,
+ * crash or loop. The data of a *received* long message lies in a receive buffer that the peer can
+ * write until the mbuf is freed. Copy it first where that matters, or use the devarg rx=stable.
+ *
+ * Stability: functions marked `__rte_experimental` may change or go without notice, with the types
+ * that only they use. A program that calls one is compiled with -DALLOW_EXPERIMENTAL_API.
  */
 
 #include <stddef.h>
@@ -48,202 +60,286 @@ extern "C" {
 struct rte_mbuf;
 struct rte_mempool;
 
-/** Queue pairs a device can have. */
+/** Most queue pairs of a device. */
 #define RTE_PMD_PLX_NTB_MAX_QUEUES 64
 
 /**
- * The rawdev id of a device of this driver by its name ("raw_plx_ntb0", "0000:05:00.0"). Unlike
+ * Finds a device of this driver by its name ("raw_plx_ntb0", "0000:05:00.0"). Unlike
  * rte_rawdev_get_dev_id() of DPDK 22.11 it also finds devices that were probed before one with a
- * lower id was removed. @return id; -EINVAL name is NULL; -ENODEV no such device, or it is of
- * another driver. Any thread.
+ * lower id was removed. Any thread.
+ *
+ * @param name
+ *   Name of the device.
+ * @return
+ *   The rawdev id.
+ * @retval -EINVAL
+ *   name is NULL.
+ * @retval -ENODEV
+ *   There is no such device, or it belongs to another driver.
  */
 int rte_pmd_plx_ntb_find(const char *name);
 
 /** Travels with a message, opaque to the driver. */
 struct rte_pmd_plx_ntb_meta {
-    uint64_t data;     /**< the caller's */
-    uint32_t flags;    /**< the low 6 bits travel, the others arrive as 0 */
-    uint32_t reserved; /**< 0 */
+    uint64_t data;     /**< User data */
+    uint32_t flags;    /**< The low 6 bits travel, the others arrive as 0 */
+    uint32_t reserved; /**< Reserved, 0 */
 };
 
 /**
- * Device configuration, passed to rte_rawdev_configure() as dev_private with dev_private_size =
- * sizeof(this). A field that is 0 keeps the devarg of that name or its default.
+ * Device configuration for rte_rawdev_configure(). A field that is 0 keeps the devarg of the same
+ * meaning, or its default.
  */
 struct rte_pmd_plx_ntb_config {
-    size_t size;         /**< sizeof(struct rte_pmd_plx_ntb_config): lets this struct grow */
-    uint32_t queues;     /**< queue pairs, 1 to 64; default 1 */
-    uint32_t ring_lines; /**< message ring per queue pair in 64-byte lines, power of two, 64 to
-                              65536; default 4096 */
-    uint32_t buffers; /**< window buffers of the device, shared by its queue pairs; default 4096 */
-    uint32_t buf_bytes;   /**< data bytes of a window buffer, multiple of 64, 64 to 65280;
-                               default 2048 */
-    uint32_t posted;      /**< buffers kept posted per queue pair; default: half of the
-                               buffers over all queue pairs, at most 2044 */
-    uint32_t inline_max;  /**< longest message in bytes that travels inside the ring, 48 to 1024 */
-    uint32_t max_message; /**< longest message in bytes this side takes; default and most: what
-                               posted - 13 buffers hold, as they are posted again by the 14 */
+    size_t size;          /**< sizeof(struct rte_pmd_plx_ntb_config), also passed as
+                               dev_private_size */
+    uint32_t queues;      /**< Queue pairs, 1 to 64; default 1 */
+    uint32_t ring_lines;  /**< Message ring of a queue pair in lines of 64 bytes, a power of two, 64
+                               to 65536; default 4096 */
+    uint32_t buffers;     /**< Receive buffers of the device for long messages, shared by its queue
+                               pairs, 64 to 1048576; default 4096 */
+    uint32_t buf_bytes;   /**< Data bytes of such a buffer, a multiple of 64, 64 to 65280; default
+                               2048 */
+    uint32_t posted;      /**< Of them, those kept available to the peer on each queue pair, 14 to
+                               8190; default: half of the buffers over all queue pairs, at most
+                               2044. Rounded down to a multiple of 14 */
+    uint32_t inline_max;  /**< Longest inline message in bytes, 48 to 1024; default 768 */
+    uint32_t max_message; /**< Longest message accepted from the peer in bytes, 1 to 16777215;
+                               default and most: what posted - 13 buffers hold */
 };
 
-/** Queue configuration, passed to rte_rawdev_queue_setup(). */
+/** Queue configuration for rte_rawdev_queue_setup(). */
 struct rte_pmd_plx_ntb_queue_config {
-    size_t size; /**< sizeof(struct rte_pmd_plx_ntb_queue_config) */
-    /** Private pool (data room at least 128 + 1024 bytes) for messages that came inside the ring;
-     * NULL: the device makes one. Must outlive the device's next stop. */
+    size_t size; /**< sizeof(struct rte_pmd_plx_ntb_queue_config), also passed as conf_size */
+    /** Private pool for inline messages, data room at least 128 + 1024 bytes; NULL: the device
+     * makes one. It has to exist until the next stop of the device. */
     struct rte_mempool *pool;
 };
 
-/** rte_rawdev_info_get() fills this in when dev_private points to one. */
+/** Information about a device, filled in by rte_rawdev_info_get(). */
 struct rte_pmd_plx_ntb_info {
-    size_t size;                     /**< in: sizeof(struct rte_pmd_plx_ntb_info) */
-    uint32_t queues;                 /**< configured queue pairs */
-    uint32_t ring_lines;             /**< per queue pair */
-    uint32_t buffers;                /**< window buffers */
-    uint32_t buf_bytes;              /**< data bytes each */
-    uint32_t inline_max;             /**< bytes */
-    uint32_t max_message;            /**< bytes this side takes */
-    int32_t socket_id;               /**< NUMA node of its memory, -1 unknown */
-    uint64_t window_bytes;           /**< data window into the peer */
-    uint64_t block_bytes;            /**< memory lent to the peer; 0 before the first start */
-    struct rte_mempool *window_pool; /**< pool over that memory; NULL before the first start */
-    char burst[32];                  /**< variant of the hot path, e.g. "plain/avx512" */
+    size_t size;                     /**< sizeof(struct rte_pmd_plx_ntb_info), set by the caller */
+    uint32_t queues;                 /**< Configured queue pairs */
+    uint32_t ring_lines;             /**< Lines of a message ring */
+    uint32_t buffers;                /**< Receive buffers */
+    uint32_t buf_bytes;              /**< Data bytes of each */
+    uint32_t inline_max;             /**< Longest inline message in bytes */
+    uint32_t max_message;            /**< Longest message accepted from the peer in bytes */
+    int32_t socket_id;               /**< NUMA node of its memory; -1: unknown */
+    uint64_t window_bytes;           /**< Bytes of the memory window */
+    uint64_t block_bytes;            /**< Bytes exposed to the peer for the queue pairs; 0 before
+                                          the first start */
+    struct rte_mempool *window_pool; /**< Pool of the receive buffers; NULL before the first start */
+    char burst[32];                  /**< Variant of the burst functions, e.g. "plain/avx512" */
     char platform[16];               /**< "twin" or "pci" */
 };
 
 /**
- * Values of the attribute "topo" (rte_rawdev_get_attr()). Back to back, both ends are alike and
- * have raw/ntb's number of an upstream device; raw/ntb has none for one chip between two hosts.
+ * Values of the attribute "topo" (rte_rawdev_get_attr()). 0 to 2 are those of raw/ntb: back to back
+ * both ends are alike, and have its value of an upstream device. raw/ntb has none for one chip
+ * between two hosts.
  */
 enum rte_pmd_plx_ntb_topo {
-    RTE_PMD_PLX_NTB_TOPO_B2B = 1,        /**< two chips, cabled by their NT ports */
-    RTE_PMD_PLX_NTB_TOPO_RP_VIRTUAL = 3, /**< one chip, whose upstream port leads to this host */
-    RTE_PMD_PLX_NTB_TOPO_RP_LINK = 4,    /**< one chip, this host behind its NT link */
+    RTE_PMD_PLX_NTB_TOPO_B2B = 1,        /**< Two chips, joined by their NT ports */
+    RTE_PMD_PLX_NTB_TOPO_RP_VIRTUAL = 3, /**< One chip, whose upstream port leads to this host */
+    RTE_PMD_PLX_NTB_TOPO_RP_LINK = 4,    /**< One chip, this host behind its NT link */
 };
 
-/** Where a device stands with its peer. */
+/** State of the connection between a device and its peer. */
 enum rte_pmd_plx_ntb_state {
-    RTE_PMD_PLX_NTB_STOPPED = 0, /**< not started */
-    RTE_PMD_PLX_NTB_WAITING,     /**< no way to the peer: link down, cable open, peer not started */
-    RTE_PMD_PLX_NTB_CONNECTED,   /**< messages flow */
-    RTE_PMD_PLX_NTB_SILENT,      /**< connected, but no heartbeat for heartbeat_ms */
-    RTE_PMD_PLX_NTB_FENCING,     /**< lost; its access to our memory is being taken away */
-    RTE_PMD_PLX_NTB_REFUSED,     /**< the peer speaks another version, or impossible sizes */
+    RTE_PMD_PLX_NTB_STOPPED = 0, /**< The device is not started */
+    RTE_PMD_PLX_NTB_WAITING,     /**< No peer: link down, cable open, peer not started */
+    RTE_PMD_PLX_NTB_CONNECTED,   /**< Connected: messages flow */
+    RTE_PMD_PLX_NTB_SILENT,      /**< Connected, but no heartbeat for heartbeat_ms */
+    RTE_PMD_PLX_NTB_FENCING,     /**< The peer was lost; its access is being revoked */
+    RTE_PMD_PLX_NTB_REFUSED,     /**< The peer has another protocol version or invalid sizes */
 };
 
-/** Where a device stands with its peer, and what the peer is. */
+/** The connection between a device and its peer. */
 struct rte_pmd_plx_ntb_link {
-    enum rte_pmd_plx_ntb_state state; /**< see there */
-    uint32_t speed;                   /**< PCIe generation of the NT link, 0 down */
-    uint32_t width;                   /**< lanes, 0 down */
-    uint32_t peer_epoch;              /**< 0 while not connected */
-    uint32_t peer_max_message;        /**< bytes the peer takes; 0 while not connected */
-    uint32_t queues;                  /**< queue pairs in use: the smaller of both counts */
-    char why[96];                     /**< in words: why it is not connected; empty when it is */
+    enum rte_pmd_plx_ntb_state state; /**< State */
+    uint32_t speed;                   /**< PCIe generation of the NT link; 0: down */
+    uint32_t width;                   /**< Lanes; 0: down */
+    uint32_t peer_epoch;              /**< Number of the peer's start; 0 while not connected */
+    uint32_t peer_max_message;        /**< Longest message that the peer accepts, in bytes; 0 while
+                                           not connected */
+    uint32_t queues;                  /**< Queue pairs in use: the smaller of both hosts' numbers */
+    char why[96];                     /**< Why it is not connected, in words; empty if it is */
+    uint64_t reserved[4];             /**< Reserved, 0 */
 };
 
-/** What happens between a device and its peer. */
+/** Events of the connection between a device and its peer. */
 enum rte_pmd_plx_ntb_event {
-    RTE_PMD_PLX_NTB_EVENT_BACK = 0, /**< connected (for the first time, or again) */
-    RTE_PMD_PLX_NTB_EVENT_SILENT,   /**< no heartbeat; nothing is lost if it ends */
-    RTE_PMD_PLX_NTB_EVENT_AWAKE,    /**< the heartbeat of a silent peer is back */
-    RTE_PMD_PLX_NTB_EVENT_LOST,     /**< the connection is gone, by rte_rawdev_stop() of this device
-                                         too; what was not confirmed is counted in xstat
-                                         tx_unconfirmed; a new BACK will follow when the peer returns,
-                                         or when this device was started again */
-    RTE_PMD_PLX_NTB_EVENT_REFUSED,  /**< see rte_pmd_plx_ntb_link.why */
+    RTE_PMD_PLX_NTB_EVENT_BACK = 0, /**< Connected, for the first time or again */
+    RTE_PMD_PLX_NTB_EVENT_SILENT,   /**< No heartbeat; nothing is lost if it returns */
+    RTE_PMD_PLX_NTB_EVENT_AWAKE,    /**< The heartbeat of a silent peer has returned */
+    RTE_PMD_PLX_NTB_EVENT_LOST,     /**< The connection has ended, also by rte_rawdev_stop() of this
+                                         device. What was not confirmed is counted by the xstat
+                                         tx_unconfirmed */
+    RTE_PMD_PLX_NTB_EVENT_REFUSED,  /**< The peer was refused, see rte_pmd_plx_ntb_link::why */
 };
 
 /**
- * Runs on a control thread of the device's own, in order, one at a time; those of several devices
- * may run at once. What rte_rawdev_stop() or a close brings about (LOST, if it was connected) is
- * told by the thread that calls it, before it returns. While it runs, the device sends no
- * heartbeat: it must not block. It must not call rte_rawdev_stop(), rte_rawdev_close() or
- * rte_pmd_plx_ntb_event_register() of this device.
+ * Event callback. Runs on a control thread of the device, in order, one at a time; those of several
+ * devices may run at once. An event that rte_rawdev_stop() or a close causes is reported by the
+ * calling thread before it returns.
+ *
+ * The device sends no heartbeat while it runs: it must not block. It must not call
+ * rte_rawdev_stop(), rte_rawdev_close() or rte_pmd_plx_ntb_event_register() of this device.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param event
+ *   The event.
+ * @param arg
+ *   As registered.
  */
 typedef void (*rte_pmd_plx_ntb_event_fn)(uint16_t dev_id, enum rte_pmd_plx_ntb_event event,
                                          void *arg);
 
 /**
- * Sends a burst of messages: one message per mbuf (chain).
+ * Sends a burst of messages: one message per mbuf (chain). One thread at a time per queue pair.
  *
- * @param dev_id  rawdev id, started
- * @param queue   queue pair
- * @param mbufs   n messages. Single or chained segments, any pool, attached or external data. Each
- * of the first `return value` belongs to the driver, which frees it once it is copied: on return,
- * or, where the chip's DMA engine copies it, after the engine has read it: in a later burst, or, if
- * none comes, by the device within some 20 ms, or when the connection ends. At most 256 a queue
- * pair are held so. The engine reads memory that EAL manages and window buffers; all else is copied
- * by the CPU. The others stay the caller's, unchanged.
- * @param meta    n entries that travel with the messages, or NULL for zeros
- * @param n       0 to 65535; 0 frees what the engine has read
- * A message longer than the inline limit goes only while the peer has buffers posted: its receiving
- * half posts them when it polls, so a peer that never receives takes none.
+ * An mbuf that was accepted belongs to the driver, which frees it when it was copied: before the
+ * call returns, or, where the chip's DMA engine copies it, in a later burst, or by the device
+ * within some 20 ms, or when the connection ends. At most 256 per queue pair are held so. The
+ * engine reads memory that EAL manages and receive buffers; all else is copied by the CPU.
  *
- * @return messages taken, 0 to n; fewer than n is back-pressure, and an mbuf that could not be sent
- *   ends the burst before itself.
- *   -ENODEV no such device or queue; -ENOTCONN no peer (yet); -EMSGSIZE mbufs[0] is longer than the
- *   peer takes; -EINVAL mbufs[0] is NULL or a broken chain. Nothing was taken then.
+ * A long message is accepted only while the peer has receive buffers available. The peer makes them
+ * available when it polls.
+ *
+ * @param dev_id
+ *   Rawdev id of a started device.
+ * @param queue
+ *   Queue pair.
+ * @param mbufs
+ *   n messages: single or chained segments, of any pool, with attached or external data. Those that
+ *   are not accepted stay the caller's, unchanged.
+ * @param meta
+ *   n entries that travel with the messages; NULL for zeros.
+ * @param n
+ *   Number of messages, 0 to 65535; 0 frees what the DMA engine has copied.
+ * @return
+ *   Messages accepted, 0 to n; fewer than n is back-pressure, or the next mbuf cannot be sent. If
+ *   mbufs[0] cannot be sent, a negative value:
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
+ * @retval -ENOTCONN
+ *   There is no peer.
+ * @retval -EMSGSIZE
+ *   mbufs[0] is longer than the peer accepts.
+ * @retval -EINVAL
+ *   mbufs[0] is NULL or an invalid chain.
  */
 int rte_pmd_plx_ntb_tx_burst(uint16_t dev_id, uint16_t queue, struct rte_mbuf **mbufs,
                              const struct rte_pmd_plx_ntb_meta *meta, uint16_t n);
 
 /**
- * Receives a burst of messages.
+ * Receives a burst of messages. One thread at a time per queue pair.
  *
- * State of an mbuf handed up: data_off RTE_PKTMBUF_HEADROOM, refcnt 1, packet_type 0, port the
- * device id, pkt_len the message, nb_segs 1 or a chain of posted buffers, ol_flags 0 but for
- * RTE_MBUF_F_EXTERNAL where the data lies in window memory; priv_size as its pool has it. It
- * belongs to the caller; freeing it returns the buffer. What lies in window memory stays writable
- * by the peer until then; with the devarg rx=stable nothing that is handed up does.
+ * State of a received mbuf: data_off RTE_PKTMBUF_HEADROOM, refcnt 1, packet_type 0, port the device
+ * id, pkt_len the message, nb_segs 1 or a chain of receive buffers, ol_flags 0 or
+ * RTE_MBUF_F_EXTERNAL (receive buffers), priv_size that of its pool. It belongs to the caller, who
+ * frees it. The peer can write receive buffers until then; with the devarg rx=stable the message
+ * was copied out of them.
  *
- * @param dev_id, queue  as above
- * @param n      1 to 65535
- * @param mbufs  room for n
- * @param meta   room for n, or NULL
- * @return messages received, 0 to n; 0 also while there is no peer. -ENODEV no such device or
- * queue.
+ * @param dev_id
+ *   Rawdev id of a started device.
+ * @param queue
+ *   Queue pair.
+ * @param mbufs
+ *   Room for n.
+ * @param meta
+ *   Room for n; NULL if not wanted.
+ * @param n
+ *   Most messages to receive, 0 to 65535.
+ * @return
+ *   Messages received, 0 to n; 0 while there is no peer.
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
  */
 int rte_pmd_plx_ntb_rx_burst(uint16_t dev_id, uint16_t queue, struct rte_mbuf **mbufs,
                              struct rte_pmd_plx_ntb_meta *meta, uint16_t n);
 
 /** The burst functions of one queue pair, without the look-up of device and queue. */
 struct rte_pmd_plx_ntb_burst {
-    /** rte_pmd_plx_ntb_tx_burst() for tx_queue */
+    /** As rte_pmd_plx_ntb_tx_burst(), with tx_queue as first argument */
     int (*tx)(void *tx_queue, struct rte_mbuf **mbufs, const struct rte_pmd_plx_ntb_meta *meta,
               uint16_t n);
-    /** rte_pmd_plx_ntb_rx_burst() for rx_queue */
+    /** As rte_pmd_plx_ntb_rx_burst(), with rx_queue as first argument */
     int (*rx)(void *rx_queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_meta *meta,
               uint16_t n);
-    void *tx_queue; /**< first argument of tx */
-    void *rx_queue; /**< first argument of rx */
+    void *tx_queue;       /**< First argument of tx */
+    void *rx_queue;       /**< First argument of rx */
+    uint64_t reserved[4]; /**< Reserved, 0 */
 };
 
 /**
- * Gets them. Valid from configure and queue_setup until the queue is released or the device is
- * configured again or closed.
- * @return 0; -ENODEV no such device or queue; -EINVAL out is NULL
+ * Gets the burst functions of a queue pair. They are valid from configure and queue set-up until
+ * the queue is released or the device is configured again or closed. Any thread.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param queue
+ *   Queue pair.
+ * @param out
+ *   Filled in.
+ * @retval 0
+ *   Filled in.
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
+ * @retval -EINVAL
+ *   out is NULL.
  */
 int rte_pmd_plx_ntb_burst_get(uint16_t dev_id, uint16_t queue, struct rte_pmd_plx_ntb_burst *out);
 
-/** @return 0; -ENODEV; -EINVAL link is NULL. May wait for a control tick, some milliseconds. */
+/**
+ * Reads the state of the connection. Any thread; may wait some milliseconds for the control thread.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param link
+ *   Filled in.
+ * @retval 0
+ *   Filled in.
+ * @retval -ENODEV
+ *   There is no such device.
+ * @retval -EINVAL
+ *   link is NULL.
+ */
 int rte_pmd_plx_ntb_link_get(uint16_t dev_id, struct rte_pmd_plx_ntb_link *link);
 
 /**
- * Sets the one event callback of a device; NULL removes it, and it does not run any more once this
- * returns. @return 0; -ENODEV
+ * Sets the one event callback of a device. The previous one does not run any more when this
+ * returns.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param fn
+ *   The callback; NULL: none.
+ * @param arg
+ *   Passed to it.
+ * @retval 0
+ *   Set.
+ * @retval -ENODEV
+ *   There is no such device.
  */
 int rte_pmd_plx_ntb_event_register(uint16_t dev_id, rte_pmd_plx_ntb_event_fn fn, void *arg);
+
+/* ------------------------------------------------------------------------------------------------
+ * Sleeping
+ */
 
 /** rte_pmd_plx_ntb_rx_wait() without a time limit. */
 #define RTE_PMD_PLX_NTB_FOREVER UINT32_MAX
 
 /**
- * The event descriptor of a queue pair's receiving half, for poll(), epoll and rte_epoll_wait().
- * It becomes readable after rte_pmd_plx_ntb_rx_arm() when a message shows or something happens to
- * the connection (each event of enum rte_pmd_plx_ntb_event, and rte_rawdev_stop()), and may do so
- * for nothing. It stays the driver's: never read, write or close it.
+ * Returns the event descriptor of the receiving half of a queue pair, for poll(), epoll and
+ * rte_epoll_wait(). It is readable after rte_pmd_plx_ntb_rx_arm() when a message arrives, on each
+ * event of the connection (enum rte_pmd_plx_ntb_event) and on rte_rawdev_stop(); it may also be
+ * readable without a cause. It belongs to the driver: never read, write or close it. Any thread.
  *
- * Who sleeps does, in this order:
+ * A receiver that sleeps calls, in this order:
  *
  *     received = rte_pmd_plx_ntb_rx_burst(...)         until it returns 0
  *     if rte_pmd_plx_ntb_rx_arm(...) == 0              else: receive
@@ -251,341 +347,497 @@ int rte_pmd_plx_ntb_event_register(uint16_t dev_id, rte_pmd_plx_ntb_event_fn fn,
  *         rte_pmd_plx_ntb_rx_disarm(...)
  *     receive
  *
- * No message is slept through. The peer's control side confirms that it rings for what comes next
- * and how much came before; until it has, or where it cannot ring (devarg intr=0, no interrupt
- * from the kernel driver, its way to our registers closed), the driver looks every `recheck_us`
- * (devarg, default 1000) microseconds. A doorbell that is lost on its way costs at most some 10 ms.
+ * No message is missed. The control thread of the peer confirms that it will ring the doorbell for
+ * later messages, and how many came before. Until it has, or where it cannot ring (devarg intr=0,
+ * no interrupt from the kernel driver, registers closed to the peer), the driver polls for the
+ * sleeper every `recheck_us` (devarg, default 1000) microseconds. A lost doorbell costs at most
+ * some 10 ms.
  *
- * @return a descriptor, valid until the queue is released or the device is configured with fewer
- *   queues or closed; -ENODEV no such device or queue, or it is not set up. Any thread.
+ * @param dev_id
+ *   Rawdev id.
+ * @param queue
+ *   Queue pair.
+ * @return
+ *   A descriptor, valid until the queue is released, or the device is closed or configured with
+ *   fewer queues.
+ * @retval -ENODEV
+ *   There is no such device or queue pair, or it is not set up.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_rx_event_fd(uint16_t dev_id, uint16_t queue);
 
 /**
- * Arms the event descriptor for one event. By the thread of the receiving half, outside a burst;
- * it takes some microseconds and a write across the bridge. Armed while there is no peer, it tells
- * when one comes.
- * @return 0 armed; 1 not armed: there is something to receive; -ENODEV
+ * Arms the event descriptor for one event. Called by the thread of the receiving half, outside a
+ * burst. It takes some microseconds and a write across the bridge. Armed while there is no peer, it
+ * reports when one connects.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param queue
+ *   Queue pair.
+ * @retval 0
+ *   Armed.
+ * @retval 1
+ *   Not armed: there is something to receive.
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_rx_arm(uint16_t dev_id, uint16_t queue);
 
 /**
- * Takes it back, and what the descriptor shows with it. Same thread; also when it is not armed.
- * @return 0; -ENODEV
+ * Disarms the event descriptor and clears it. Same thread; also allowed when it is not armed.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param queue
+ *   Queue pair.
+ * @retval 0
+ *   Disarmed.
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_rx_disarm(uint16_t dev_id, uint16_t queue);
 
 /**
- * Wakes who has armed the event descriptor, or waits, as an event of the connection does: for what
- * other threads of this host have for it. Who arms later is not woken; who looks for such a thing
- * after arming misses none. Any thread; it takes a lock for a moment.
- * @return 0, also where nobody is armed; -ENODEV
+ * Wakes a thread that has armed the event descriptor or waits, as an event of the connection does:
+ * for work that other threads of this host have for it. A thread that arms later is not woken; one
+ * that checks for such work after arming misses none. Takes a lock for a moment. Any thread.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param queue
+ *   Queue pair.
+ * @retval 0
+ *   Woken, or there was none to wake.
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_rx_wake(uint16_t dev_id, uint16_t queue);
 
 /**
- * Waits until there is something to receive: polls for `spin_us` (devarg, default 20)
- * microseconds, then sleeps as above. Same thread. Start and stop of the device may run
- * meanwhile and wake it; queue release, configure and close may not.
+ * Waits until there is something to receive: polls for `spin_us` (devarg, default 20) microseconds,
+ * then sleeps as above. Called by the thread of the receiving half. Start and stop of the device
+ * may run meanwhile and wake it; queue release, configure and close may not.
  *
- * @param dev_id, queue  as above
- * @param timeout_us     microseconds; 0: look once; RTE_PMD_PLX_NTB_FOREVER
- * @return 1 receive now: there is a message, or an event that ended the wait; 0 out of time;
- *   -EINTR a signal came; -ENODEV
+ * @param dev_id
+ *   Rawdev id.
+ * @param queue
+ *   Queue pair.
+ * @param timeout_us
+ *   Longest wait in microseconds; 0: return at once; RTE_PMD_PLX_NTB_FOREVER.
+ * @retval 1
+ *   There is a message, or an event ended the wait.
+ * @retval 0
+ *   The time is over.
+ * @retval -EINTR
+ *   A signal arrived.
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_rx_wait(uint16_t dev_id, uint16_t queue, uint32_t timeout_us);
 
-/*
- * Lending memory to the peer through the data window (BAR2), beside the queue pairs' own block: the
- * rules are in doc/windows.md. All functions below: any thread; they take the device's control
- * lock, and may wait some milliseconds. Experimental.
+/* ------------------------------------------------------------------------------------------------
+ * Exposed memory and the memory window
+ *
+ * Memory beside that of the queue pairs, which the peer reaches through its memory window (BAR2):
+ * doc/windows.md. All functions below: any thread. They take the control lock of the device and may
+ * wait some milliseconds.
  */
 
-/** How a chip shows memory to the peer. */
+/** How a chip translates addresses of the memory window. */
 enum rte_pmd_plx_ntb_window_kind {
-    /** base and offset: one block, which the queue pairs have; nothing can be lent */
+    /** Base and offset: one block, used by the queue pairs. No other memory can be exposed */
     RTE_PMD_PLX_NTB_WINDOW_BASE_OFFSET = 0,
-    RTE_PMD_PLX_NTB_WINDOW_ALUT, /**< segments, each with rights of its own */
+    /** A-LUT: segments, each with an address and rights */
+    RTE_PMD_PLX_NTB_WINDOW_ALUT,
 };
 
-/** The peer may write to it. */
+/** The peer may write to exposed memory. */
 #define RTE_PMD_PLX_NTB_WINDOW_WRITE 1u
-/** The peer may read from it. Reads across a bridge are slow. */
+/** The peer may read from exposed memory. Reads across a bridge are slow. */
 #define RTE_PMD_PLX_NTB_WINDOW_READ 2u
 
-/** Wherever there is room. */
+/** Any part of the memory window with room. */
 #define RTE_PMD_PLX_NTB_WINDOW_ANY UINT32_MAX
 
-/** What can be lent, and how. */
+/** What memory can be exposed, and how. */
 struct rte_pmd_plx_ntb_window_info {
-    size_t size;                           /**< in: sizeof(struct rte_pmd_plx_ntb_window_info) */
-    enum rte_pmd_plx_ntb_window_kind kind; /**< see there */
-    /** rights without which plain stores of the peer's CPU do not arrive: WRITE on a card; both on
-     * the twin, whose pages know no writing without reading */
-    uint32_t store_rights;
-    uint64_t window_bytes;  /**< what the peer's window shows in all: a power of two */
-    uint64_t segment_bytes; /**< addresses and sizes are multiples of it; 0: base and offset. Can
-                                 grow when the device is configured with a larger block */
-    uint32_t segments;      /**< 128 or 256; 0: base and offset */
-    uint32_t free_segments; /**< not given out; 0 while the device is stopped */
-    uint32_t longest_free;  /**< the most of them in a row, in one window */
-    uint32_t windows;       /**< devarg split: equal parts of window_bytes; what is exposed lies in
-                                 one of them. The queue pairs' block is in window 0 */
-    uint64_t memory_bytes_max; /**< what one allocation can be; 0: base and offset */
+    size_t size; /**< sizeof(struct rte_pmd_plx_ntb_window_info), set by the caller */
+    enum rte_pmd_plx_ntb_window_kind kind; /**< Translation */
+    uint32_t store_rights;     /**< Rights without which plain stores of the peer's CPU do not
+                                    arrive: WRITE on a card; both on the twin, which has no
+                                    write-only mapping */
+    uint64_t window_bytes;     /**< Bytes of the peer's memory window, a power of two */
+    uint64_t segment_bytes;    /**< Addresses and lengths are multiples of it; 0: base and offset.
+                                    May grow when the device is configured with a larger block */
+    uint32_t segments;         /**< 128 or 256; 0: base and offset */
+    uint32_t free_segments;    /**< Segments not in use; 0 while the device is stopped */
+    uint32_t longest_free;     /**< Most free segments in a row, in one part of the window */
+    uint32_t windows;          /**< Devarg split: equal parts of the window. An exposed range lies in
+                                    one of them; the block of the queue pairs is in part 0 */
+    uint64_t memory_bytes_max; /**< Largest allocation; 0: base and offset */
 };
 
-/** What the window demands of memory that it shows, in bus addresses. */
+/** Alignment that the translation needs, in bus addresses. */
 struct rte_pmd_plx_ntb_window_align {
-    size_t size;         /**< in: sizeof(struct rte_pmd_plx_ntb_window_align) */
-    uint64_t addr_align; /**< addresses are multiples of it: of a segment; base and offset: of what
-                              the window is set to, a power of two that holds the memory */
-    uint64_t size_align; /**< and sizes of this; what is less is shown with what lies behind it */
-    uint64_t size_max;   /**< most that the window shows in all */
+    size_t size;         /**< sizeof(struct rte_pmd_plx_ntb_window_align), set by the caller */
+    uint64_t addr_align; /**< Of addresses: the segment, or, with base and offset, the power of two
+                              that holds the memory */
+    uint64_t size_align; /**< Of lengths. A shorter range is exposed with what lies behind it */
+    uint64_t size_max;   /**< Most bytes that the window shows */
 };
 
-/** Memory that can be lent. */
+/** Memory that can be exposed. */
 struct rte_pmd_plx_ntb_window_memory {
-    void *address; /**< zeros when new */
-    size_t bytes;  /**< what was asked for, rounded up to a power of two of whole segments */
+    void *address; /**< Its begin; zeros when new */
+    size_t bytes;  /**< Its length: as asked for, rounded up to a power of two of whole segments */
 };
 
-/** What is lent. */
+/** An exposed range. */
 struct rte_pmd_plx_ntb_window_grant {
-    void *address;   /**< its start here */
-    size_t bytes;    /**< its length */
-    uint64_t offset; /**< where it begins in the peer's window */
-    uint32_t rights; /**< RTE_PMD_PLX_NTB_WINDOW_WRITE, _READ or both */
-    uint32_t window; /**< which of the windows it lies in */
+    void *address;        /**< Its begin in this host */
+    size_t bytes;         /**< Its length */
+    uint64_t offset;      /**< Its begin in the peer's memory window */
+    uint32_t rights;      /**< RTE_PMD_PLX_NTB_WINDOW_WRITE, _READ or both */
+    uint32_t window;      /**< The part of the window */
+    uint64_t reserved[2]; /**< Reserved, 0 */
 };
 
-/** What the peer has lent, as it is seen from here. */
+/** Memory of the peer, seen through the memory window. */
 struct rte_pmd_plx_ntb_window_view {
-    void *address; /**< for stores of this CPU */
-    uint64_t bus;  /**< for DMA engines; 0: out of their reach */
+    void *address;        /**< For stores of this CPU */
+    uint64_t bus;         /**< For DMA engines; 0: not reachable */
+    uint64_t reserved[2]; /**< Reserved, 0 */
 };
 
 /**
- * @param dev_id  rawdev id
- * @param info  size is set by the caller, the rest is filled in
- * @return 0; -ENODEV no such device, or a closed one; -EINVAL info is NULL or of another size
+ * Reads what memory can be exposed, and how.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param info
+ *   Filled in; the caller sets size.
+ * @retval 0
+ *   Filled in.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   info is NULL, or info->size is invalid.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, struct rte_pmd_plx_ntb_window_info *info);
 
 /**
- * What alignment the window asks of memory, whichever way it shows it. The memory that
- * rte_pmd_plx_ntb_window_alloc() gives, and that of the queue pairs, is so.
+ * Reads the alignment that exposed memory needs. Memory of rte_pmd_plx_ntb_window_alloc() and of
+ * the queue pairs has it.
  *
- * @param dev_id  rawdev id
- * @param bytes   that are to be shown, 1 to size_max
- * @param align   size is set by the caller, the rest is filled in
- * @return 0; -ENODEV no such device, or a closed one; -EINVAL align is NULL or of another size, or
- *   bytes is 0; -ERANGE more than the window shows, and size_max is filled in
+ * @param dev_id
+ *   Rawdev id.
+ * @param bytes
+ *   Bytes to expose, 1 to size_max.
+ * @param align
+ *   Filled in; the caller sets size.
+ * @retval 0
+ *   Filled in.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   align is NULL, align->size is invalid, or bytes is 0.
+ * @retval -ERANGE
+ *   bytes is more than size_max, which is filled in.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_window_align_get(uint16_t dev_id, uint64_t bytes,
                                      struct rte_pmd_plx_ntb_window_align *align);
 
 /**
- * Allocates memory of its own segments: private until it is exposed. It belongs to the caller until
- * rte_pmd_plx_ntb_window_free() or the device is closed. What is to be revoked apart from other
- * memory under traffic is allocated apart from it (doc/windows.md).
+ * Allocates memory of whole segments. It is private until it is exposed. It belongs to the caller
+ * until rte_pmd_plx_ntb_window_free() or the device is closed. Ranges that are revoked separately
+ * under traffic should be allocated separately (doc/windows.md).
  *
- * @param dev_id  rawdev id
- * @param bytes   1 to memory_bytes_max
- * @param memory  the result
- * @return 0; -ENODEV no such device, or a closed one; -EINVAL bytes, or memory is NULL; -ENOTSUP
- *   base and offset; -ENOMEM; -ENOSPC more pieces than segments
+ * @param dev_id
+ *   Rawdev id.
+ * @param bytes
+ *   1 to rte_pmd_plx_ntb_window_info::memory_bytes_max.
+ * @param memory
+ *   The memory, set on success only.
+ * @retval 0
+ *   Allocated.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   bytes is out of range, or memory is NULL.
+ * @retval -ENOTSUP
+ *   Base and offset.
+ * @retval -ENOMEM
+ *   No memory.
+ * @retval -ENOSPC
+ *   There are as many allocations as segments.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_window_alloc(uint16_t dev_id, size_t bytes,
                                  struct rte_pmd_plx_ntb_window_memory *memory);
 
 /**
- * Gives memory back that rte_pmd_plx_ntb_window_alloc() gave.
- * @param dev_id   rawdev id
- * @param address  its start
- * @return 0; -ENODEV; -ENOENT it is none, or was given back; -EBUSY some of it is exposed, or is
- * not known to be revoked: it is still the caller's
+ * Frees memory of rte_pmd_plx_ntb_window_alloc().
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param address
+ *   Its begin.
+ * @retval 0
+ *   Freed.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -ENOENT
+ *   Not allocated, or freed before.
+ * @retval -EBUSY
+ *   Some of it is exposed, or not known to be revoked. It is still the caller's.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_window_free(uint16_t dev_id, void *address);
 
 /**
- * Lets the peer reach a range of allocated memory, with immediate effect. Belongs to the
- * connection: a loss of the peer (RTE_PMD_PLX_NTB_EVENT_LOST), or a stop of the device, revokes it;
- * it is exposed anew, elsewhere, after RTE_PMD_PLX_NTB_EVENT_BACK.
+ * Exposes a range of allocated memory to the peer, with immediate effect. It belongs to the
+ * connection: the loss of the peer (RTE_PMD_PLX_NTB_EVENT_LOST) or a stop of the device revokes it.
+ * It can be exposed again, at another offset, after RTE_PMD_PLX_NTB_EVENT_BACK.
  *
- * @param dev_id   rawdev id
- * @param address  inside one allocation, a multiple of segment_bytes from its start
- * @param bytes    a multiple of segment_bytes
- * @param rights   RTE_PMD_PLX_NTB_WINDOW_WRITE, _READ, both; 0: WRITE
- * @param window   which of the windows; RTE_PMD_PLX_NTB_WINDOW_ANY
- * @param offset   where the peer finds it: what it passes to rte_pmd_plx_ntb_window_peer()
- * @return 0; -ENODEV no such device, or a closed one; -EINVAL a bad range, alignment, right or
- *   window, or offset is NULL; -EBUSY some of it is exposed already; -ENOTCONN no peer; -ENOSPC not
- *   so many free segments in a row; -ENOTSUP base and offset; -EIO the chip does not answer: revoke
- *   it, or wait until rte_pmd_plx_ntb_window_find() does not know it any more
+ * @param dev_id
+ *   Rawdev id.
+ * @param address
+ *   Begin of the range in one allocation, a multiple of segment_bytes from the begin of that.
+ * @param bytes
+ *   Its length, a multiple of segment_bytes.
+ * @param rights
+ *   RTE_PMD_PLX_NTB_WINDOW_WRITE, _READ or both; 0: WRITE.
+ * @param window
+ *   Part of the window; RTE_PMD_PLX_NTB_WINDOW_ANY.
+ * @param offset
+ *   Its begin in the peer's memory window, for rte_pmd_plx_ntb_window_peer() there.
+ * @retval 0
+ *   Exposed.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   The range, its alignment, a right or the part is invalid, or offset is NULL.
+ * @retval -EBUSY
+ *   Some of it is exposed.
+ * @retval -ENOTCONN
+ *   There is no peer.
+ * @retval -ENOSPC
+ *   Not so many free segments in a row.
+ * @retval -ENOTSUP
+ *   Base and offset.
+ * @retval -EIO
+ *   The chip does not answer. Revoke the range, or wait until rte_pmd_plx_ntb_window_find() returns
+ *   -ENOENT.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_window_expose(uint16_t dev_id, void *address, size_t bytes, uint32_t rights,
                                   uint32_t window, uint64_t *offset);
 
 /**
- * Takes the peer's access away. When this returns 0 or -ENOENT, what the peer had written has
- * arrived, and nothing that it writes later does: the memory can be reused.
+ * Revokes the peer's access to an exposed range. After 0 or -ENOENT the memory can be reused: what
+ * the peer wrote before has arrived, and what it writes later does not arrive.
  *
- * @param dev_id          rawdev id
- * @param address, bytes  as they were exposed
- * @return 0; -ENODEV; -ENOENT not exposed (any more: the peer was lost, or the device stopped);
- * -EIO the chip does not answer: it is still exposed, call again
+ * @param dev_id
+ *   Rawdev id.
+ * @param address
+ *   Begin of the range, as exposed.
+ * @param bytes
+ *   Its length, as exposed.
+ * @retval 0
+ *   Revoked.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -ENOENT
+ *   Not exposed (any more: the peer was lost, or the device stopped).
+ * @retval -EIO
+ *   The chip does not answer: the range is still exposed, call again.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_window_revoke(uint16_t dev_id, void *address, size_t bytes);
 
 /**
- * Asks whether an address is exposed.
- * @return 0 and *grant; -ENODEV; -EINVAL grant is NULL; -ENOENT it is not: also once what was
- * exposed is known to be revoked after a loss, and only then
+ * Finds the exposed range of an address.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param address
+ *   Any address in it.
+ * @param grant
+ *   The range, set on success only.
+ * @retval 0
+ *   Found.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   grant is NULL.
+ * @retval -ENOENT
+ *   Not exposed. After a loss of the peer this is returned when the range is known to be revoked,
+ *   not before.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_window_find(uint16_t dev_id, const void *address,
                                 struct rte_pmd_plx_ntb_window_grant *grant);
 
 /**
- * Where memory that the peer has exposed is seen from here. Whether it is still exposed only the
- * peer knows: stores that it does not allow are lost, loads give all-ones. The addresses stay
- * mapped until the device is closed.
+ * Returns where memory that the peer exposes is seen in the memory window. Whether it is still
+ * exposed is known to the peer only: stores without a right are lost, loads return all-ones. The
+ * addresses stay mapped until the device is closed.
  *
- * @param dev_id  rawdev id
- * @param offset  the peer's, by way of a message; behind the memory of its queue pairs
- * @param bytes   1 or more, inside the window
- * @param view    the result
- * @return 0; -ENODEV no such device, or a closed one; -ENOTCONN no peer; -EINVAL a range outside,
- * or view is NULL
+ * @param dev_id
+ *   Rawdev id.
+ * @param offset
+ *   As the peer got it from rte_pmd_plx_ntb_window_expose(); behind the block of its queue pairs.
+ * @param bytes
+ *   1 or more, inside the window.
+ * @param view
+ *   The addresses, set on success only.
+ * @retval 0
+ *   Set.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -ENOTCONN
+ *   There is no peer.
+ * @retval -EINVAL
+ *   The range is outside, or view is NULL.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_window_peer(uint16_t dev_id, uint64_t offset, size_t bytes,
                                 struct rte_pmd_plx_ntb_window_view *view);
 
 /**
- * Stores bytes into memory that the peer lends, the fastest way that is right for how the window is
- * mapped: what was stored by earlier calls of a thread is visible before what it does later, a
- * burst included; the bytes of one call become visible in any order, but 8 aligned ones at once.
+ * Stores bytes into memory of the peer, in the fastest way that is correct for the mapping of the
+ * window. The peer sees what earlier calls of a thread stored before what the thread does later,
+ * including bursts. The bytes of one call become visible in any order, but 8 aligned ones at once.
  *
- * @param to     in an rte_pmd_plx_ntb_window_view
- * @param from   private memory
- * @param bytes  0 or more
+ * @param to
+ *   In a struct rte_pmd_plx_ntb_window_view.
+ * @param from
+ *   Private memory.
+ * @param bytes
+ *   0 or more.
  */
 typedef void (*rte_pmd_plx_ntb_store_fn)(void *to, const void *from, size_t bytes);
 
 /**
- * Gets the function that stores into the window of a device. Valid until the device is removed.
- * @return 0; -ENODEV no such device, or a closed one; -EINVAL store is NULL
+ * Gets the function that stores through the memory window of a device. Valid until the device is
+ * removed.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param store
+ *   The function, set on success only.
+ * @retval 0
+ *   Set.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   store is NULL.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_store_fn *store);
 
-/*
- * Requesters: who of this host's bus reaches the peer. The bridge lets a request through only if
- * its sender's bus and device are in its requester-ID table, which has 32 places. The device enters
- * the CPU and the chip's own DMA functions; a foreign DMA engine, or a NIC that is to store into
- * the peer's memory (rte_pmd_plx_ntb_window_view.bus), is entered by these calls, from probe to
- * close, whatever the link does meanwhile. All functions below: any thread; they take the device's
- * control lock, and may wait some milliseconds. Experimental.
+/* ------------------------------------------------------------------------------------------------
+ * Requester IDs
+ *
+ * The bridge passes a request of this host's bus on to the peer only if the bus and device number
+ * of its sender are in the requester-ID table, which has 32 entries. The driver enters the CPU and
+ * the chip's own DMA functions. Another DMA engine, or a NIC that is to store into memory of the
+ * peer (rte_pmd_plx_ntb_window_view::bus), is entered by these calls, from probe to close, in any
+ * state of the link. All functions below: any thread. They take the control lock of the device and
+ * may wait some milliseconds.
  */
 
 /** Why a requester is in the table. */
 enum rte_pmd_plx_ntb_requester_kind {
-    RTE_PMD_PLX_NTB_REQUESTER_CPU = 0, /**< the root complex, and the id that reads carry */
-    RTE_PMD_PLX_NTB_REQUESTER_ENGINE,  /**< the chip's DMA functions */
-    RTE_PMD_PLX_NTB_REQUESTER_ADDED,   /**< by rte_pmd_plx_ntb_requester_add() */
-    RTE_PMD_PLX_NTB_REQUESTER_LEAVING, /**< removed while the chip did not answer */
+    RTE_PMD_PLX_NTB_REQUESTER_CPU = 0, /**< The root complex, and the ID of reads */
+    RTE_PMD_PLX_NTB_REQUESTER_ENGINE,  /**< A DMA function of the chip */
+    RTE_PMD_PLX_NTB_REQUESTER_ADDED,   /**< Added by rte_pmd_plx_ntb_requester_add() */
+    RTE_PMD_PLX_NTB_REQUESTER_LEAVING, /**< Removed while the chip did not answer */
 };
 
-/** A place of the table. */
+/** An entry of the requester-ID table. */
 struct rte_pmd_plx_ntb_requester {
-    uint16_t id;   /**< bus << 8 | device << 3; the function takes no part */
-    uint16_t slot; /**< 0 to 31; the device number under which its requests arrive beyond */
-    enum rte_pmd_plx_ntb_requester_kind kind; /**< see there */
+    uint16_t id;   /**< bus << 8 | device << 3; the function is ignored */
+    uint16_t slot; /**< 0 to 31: the device number of its requests at the peer */
+    enum rte_pmd_plx_ntb_requester_kind kind; /**< Why it is in the table */
 };
 
 /**
- * Lets a requester of this host's bus through, with immediate effect, until
- * rte_pmd_plx_ntb_requester_remove() or the device is closed. A lost and regained link, a restart
- * of the device or of the peer do not change that. What it then reaches is what the peer exposes.
+ * Adds a requester of this host's bus, with immediate effect, until
+ * rte_pmd_plx_ntb_requester_remove() or the device is closed. Loss of the link and restarts of the
+ * device or the peer do not change that. It reaches what the peer exposes.
  *
- * @param dev_id  rawdev id, probed
- * @param id      bus << 8 | device << 3 | function, below 65535. All functions of the device are
- *                let through: function bits are masked out (E17)
- * @return 0; -ENODEV no such device, or a closed one; -EINVAL id; -EEXIST bus and device are in the
- *   table; -ENOSPC the table is full; -EIO the chip does not answer (on the link side also: the
- *   link is down): not let through, call again
+ * @param dev_id
+ *   Rawdev id, probed.
+ * @param id
+ *   bus << 8 | device << 3 | function, below 65535. All functions of the device are added: the chip
+ *   masks the function bits out.
+ * @retval 0
+ *   Added.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   id is out of range.
+ * @retval -EEXIST
+ *   Bus and device are in the table.
+ * @retval -ENOSPC
+ *   The table is full.
+ * @retval -EIO
+ *   The chip does not answer (on the link side also: the link is down). Not added, call again.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_requester_add(uint16_t dev_id, uint32_t id);
 
 /**
- * Takes it back. When this returns 0 or -ENOENT, the bridge lets no later request of it through.
- * Of one under way, a read's completion may not come: bring the requester to rest first.
+ * Removes a requester. After 0 or -ENOENT the bridge passes no later request of it on. A read in
+ * flight may get no completion: stop the requester first.
  *
- * @param dev_id  rawdev id
- * @param id      as it was added; function bits do not matter
- * @return 0; -ENODEV no such device, or a closed one; -EINVAL id; -ENOENT it is not in the table;
- *   -EPERM it is the CPU's or the chip's own; -EIO the chip does not answer: call again; it is
- *   taken out as soon as the chip does
+ * @param dev_id
+ *   Rawdev id, probed.
+ * @param id
+ *   As it was added; function bits are ignored.
+ * @retval 0
+ *   Removed.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   id is out of range.
+ * @retval -ENOENT
+ *   Not in the table.
+ * @retval -EPERM
+ *   It is the CPU's or the chip's own.
+ * @retval -EIO
+ *   The chip does not answer. It is removed as soon as the chip does; call again.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_requester_remove(uint16_t dev_id, uint32_t id);
 
 /**
- * Lists the table, in the order of its slots.
+ * Lists the requester-ID table, in the order of its slots.
  *
- * @param dev_id  rawdev id
- * @param list    room for n; NULL with n = 0
- * @param n       0 to 32
- * @return how many there are, which may be more than n; -ENODEV no such device, or a closed one;
- *   -EINVAL list is NULL and n is not 0
+ * @param dev_id
+ *   Rawdev id, probed.
+ * @param list
+ *   Room for n; NULL with n = 0.
+ * @param n
+ *   0 to 32.
+ * @return
+ *   Number of entries, which may be more than n.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   list is NULL and n is not 0.
  */
+__rte_experimental
 int rte_pmd_plx_ntb_requester_list(uint16_t dev_id, struct rte_pmd_plx_ntb_requester *list,
                                    uint32_t n);
-
-/** Faults on demand, for tests of what is built on a device. Each strikes the device's own end. */
-enum rte_pmd_plx_ntb_fault {
-    /** 1: the link is held down; 0: it may train again */
-    RTE_PMD_PLX_NTB_FAULT_LINK_DOWN = 0,
-    /** 1: somebody disables the port in the chip (port control, CSR 208); 0: enables it */
-    RTE_PMD_PLX_NTB_FAULT_PORT_DISABLED,
-    /** 1: the cable is pulled out; 0: put back. Each end puts back what it pulled */
-    RTE_PMD_PLX_NTB_FAULT_CABLE_PULLED,
-    /** Surprise removal of the own card. 1: registers read as all-ones; 2: as zeros, which is what
-     * EAL's hot-unplug handler maps in the place of BARs; 0: the card is back, as after power-on */
-    RTE_PMD_PLX_NTB_FAULT_CARD_GONE,
-    /** the next `argument` doorbell writes of the peer are lost; 0: none */
-    RTE_PMD_PLX_NTB_FAULT_DROP_DOORBELLS,
-    /** doorbell writes of the peer arrive `argument` microseconds late, at most 60000000 */
-    RTE_PMD_PLX_NTB_FAULT_LATE_DOORBELLS,
-    /** 1: this end does not follow changes of the peer's windows, as if it were stopped; 0: does */
-    RTE_PMD_PLX_NTB_FAULT_FREEZE_REMAPS,
-    /* Those of the DMA engines of the own chip, each counting for itself; the argument n is at most
-     * 2^32 - 2, and 2^32 - 1 takes the fault back. */
-    /** once, an engine misses a valid descriptor, the one after n more, and stops */
-    RTE_PMD_PLX_NTB_FAULT_DMA_STALL,
-    /** an engine hangs in the descriptor after n more, until the chip is reset */
-    RTE_PMD_PLX_NTB_FAULT_DMA_HANG,
-    /** once, the descriptor after n more fails at its source */
-    RTE_PMD_PLX_NTB_FAULT_DMA_READ_ERROR,
-    /** once, the descriptor after n more fails at its destination */
-    RTE_PMD_PLX_NTB_FAULT_DMA_WRITE_ERROR,
-    /** once, the link goes down after n bytes through windows; n at least 1 */
-    RTE_PMD_PLX_NTB_FAULT_DMA_LINK_LOSS,
-    /** write-backs arrive after n register reads of their channel; 0: at once */
-    RTE_PMD_PLX_NTB_FAULT_DMA_LATE,
-    /** transactions carry the requester id n, at most 65535, as those of a foreign engine would */
-    RTE_PMD_PLX_NTB_FAULT_DMA_REQUESTER,
-};
-
-/**
- * Causes a fault, on a software twin alone. A fault lasts until it is taken back (as its comment
- * says, else with argument 0), or the device is closed. What the device makes of it is told as
- * events, as ever.
- *
- * @param dev_id    rawdev id, probed; it may be stopped or running
- * @param fault     see there
- * @param argument  see there
- * @return 0; -ENODEV no such device, or a closed one; -ENOTSUP a card, or no such fault; -EINVAL
- *   an argument that the fault does not have. Any thread.
- */
-int rte_pmd_plx_ntb_inject(uint16_t dev_id, enum rte_pmd_plx_ntb_fault fault, uint32_t argument);
 
 #ifdef __cplusplus
 }

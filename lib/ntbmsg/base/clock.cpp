@@ -5,7 +5,7 @@
 
 #include <rte_cycles.h>
 
-#include "ntbmsg.h"
+#include "ntbmsg_test.h"
 
 namespace
 {

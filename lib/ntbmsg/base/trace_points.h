@@ -54,10 +54,10 @@ RTE_TRACE_POINT(ntbmsg_trace_channel_open,
 /* state: enum ntbmsg_channel_state; reason: as in ntbmsg_channel_info */
 RTE_TRACE_POINT(ntbmsg_trace_channel_end,
                 RTE_TRACE_POINT_ARGS(uint16_t device, uint16_t worker, uint16_t channel,
-                                     uint8_t state, uint32_t reason),
+                                     uint8_t state, int32_t reason),
                 rte_trace_point_emit_u16(device);
                 rte_trace_point_emit_u16(worker); rte_trace_point_emit_u16(channel);
-                rte_trace_point_emit_u8(state); rte_trace_point_emit_u32(reason);)
+                rte_trace_point_emit_u8(state); rte_trace_point_emit_i32(reason);)
 
 /* Not RTE_TRACE_POINT_FP: the headers of a packaged DPDK switch that off, whatever is defined. */
 #ifdef NTBMSG_TRACE_FAST

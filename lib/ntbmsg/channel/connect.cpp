@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/lock.hpp"
 #include "base/log.hpp"
+#include "base/sized.hpp"
 #include "channel/dedicated.hpp"
 #include "channel/poll_set.hpp"
 #include "endpoint/endpoint.hpp"
@@ -91,9 +92,12 @@ int choose_options(const ntbmsg_channel_options *options, Worker &w, ntbmsg_chan
     ntbmsg_channel_options_init(&chosen);
     if (options == nullptr)
         return 0;
-    const ntbmsg_channel_options &o = *options;
-    if (o.size != sizeof(o) || (o.private_data == nullptr && o.private_bytes != 0) ||
-        o.private_bytes > NTBMSG_MAX_PRIVATE)
+    ntbmsg_channel_options o;
+    constexpr size_t first_version =
+        offsetof(ntbmsg_channel_options, private_bytes) + sizeof(o.private_bytes);
+    if (const int rc = read_sized(*options, first_version, o); rc != 0)
+        return rc;
+    if ((o.private_data == nullptr && o.private_bytes != 0) || o.private_bytes > NTBMSG_MAX_PRIVATE)
         return -EINVAL;
     if (o.credit_messages != 0 &&
         (o.credit_messages < least_messages || o.credit_messages > protocol::max_credit))
@@ -180,14 +184,6 @@ void let_go(Channel &c)
 
 using namespace ntbmsg;
 
-void ntbmsg_channel_options_init(ntbmsg_channel_options *options)
-{
-    if (options == nullptr)
-        return;
-    *options = {};
-    options->size = sizeof(*options);
-}
-
 int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_options *options,
                    ntbmsg_channel **out)
 {
@@ -243,13 +239,14 @@ enum ntbmsg_channel_state ntbmsg_channel_state(const ntbmsg_channel *channel)
 int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *info)
 {
     const Channel *found = channel_of(channel, __func__);
-    if (found == nullptr || info == nullptr || info->size != sizeof(*info))
+    if (found == nullptr || info == nullptr)
         return -EINVAL;
     const Channel &c = *found;
     const Worker &w = *c.worker;
-    *info = {.size = sizeof(*info),
+    ntbmsg_channel_info now = {
+             .size = sizeof(now),
              .state = ntbmsg_channel_state(channel),
-             .reason = c.reason,
+             .reason = static_cast<int32_t>(c.reason),
              .worker = c.worker,
              .user = c.user,
              .port = c.port,
@@ -267,8 +264,8 @@ int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *
              .unconfirmed = c.tx_messages.get() - c.tx_confirmed.get(),
              .private_bytes = c.peer_private_bytes,
              .private_data = {}};
-    std::memcpy(info->private_data, c.peer_private, c.peer_private_bytes);
-    return 0;
+    std::memcpy(now.private_data, c.peer_private, c.peer_private_bytes);
+    return write_sized(now, sizeof(now), *info);
 }
 
 int ntbmsg_channel_shutdown(ntbmsg_channel *channel)
@@ -292,18 +289,18 @@ int ntbmsg_channel_shutdown(ntbmsg_channel *channel)
     return 0;
 }
 
-int ntbmsg_channel_reset(ntbmsg_channel *channel, uint32_t reason)
+int ntbmsg_channel_reset(ntbmsg_channel *channel, int32_t reason)
 {
     Channel *c = channel_of(channel, __func__);
-    if (c == nullptr || reason > INT32_MAX)
+    if (c == nullptr || reason < 0)
         return -EINVAL;
     const Using use(watch_of_user(*c), "channel", __func__);
     if (c->proxy != nullptr) {
-        c->proxy->reason.store(reason, std::memory_order_relaxed);
+        c->proxy->reason.store(static_cast<uint32_t>(reason), std::memory_order_relaxed);
         call(*c, call_reset);
         return 0;
     }
-    reset(*c, reason);
+    reset(*c, static_cast<uint32_t>(reason));
     do_chores(*c->worker);
     return 0;
 }

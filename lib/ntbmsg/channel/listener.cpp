@@ -299,10 +299,10 @@ int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *o
     return accepted ? 0 : -ENOBUFS;
 }
 
-int ntbmsg_reject(const ntbmsg_request *request, uint32_t reason, const void *data, uint32_t bytes)
+int ntbmsg_reject(const ntbmsg_request *request, int32_t reason, const void *data, uint32_t bytes)
 {
     using namespace ntbmsg;
-    if (request == nullptr || !is_live(request->worker, __func__) || reason > INT32_MAX ||
+    if (request == nullptr || !is_live(request->worker, __func__) || reason < 0 ||
         bytes > NTBMSG_MAX_PRIVATE || (data == nullptr && bytes != 0))
         return -EINVAL;
     Worker &w = *request->worker;
@@ -318,7 +318,7 @@ int ntbmsg_reject(const ntbmsg_request *request, uint32_t reason, const void *da
         if (bytes != 0)
             std::memcpy(c->own_private, data, bytes);
         c->own_private_bytes = static_cast<uint8_t>(bytes);
-        turn_away(*c, reason);
+        turn_away(*c, static_cast<uint32_t>(reason));
         ask_for_answer(*c);
     }
     answer_now(w, *c);

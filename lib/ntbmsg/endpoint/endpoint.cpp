@@ -15,6 +15,7 @@
 #include <rte_rawdev.h>
 
 #include "base/log.hpp"
+#include "base/sized.hpp"
 #include "endpoint/registry.hpp"
 #include "endpoint/service.hpp"
 #include "port/trace.hpp"
@@ -283,6 +284,10 @@ void release(ntbmsg_endpoint *e)
     ntbmsg::end_use(e);
 }
 
+/// The first version of the options.
+constexpr size_t first_options =
+    offsetof(ntbmsg_endpoint_options, tx_mbufs) + sizeof(ntbmsg_endpoint_options::tx_mbufs);
+
 } // namespace
 
 uint32_t ntbmsg_version()
@@ -298,12 +303,12 @@ int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *opti
     ntbmsg_endpoint_options chosen;
     ntbmsg_endpoint_options_init(&chosen);
     if (options != nullptr) {
-        if (options->size != sizeof(*options)) {
-            NTBMSG_LOG(ERR, "options have size %zu, this library knows %zu", options->size,
-                       sizeof(*options));
-            return -EINVAL;
+        const int rc = ntbmsg::read_sized(*options, first_options, chosen);
+        if (rc != 0) {
+            NTBMSG_LOG(ERR, "options of size %zu: %s, this library knows %zu bytes", options->size,
+                       rc == -E2BIG ? "options beyond are set" : "invalid", sizeof(chosen));
+            return rc;
         }
-        chosen = *options;
     }
     if (const int rc = ntbmsg::check_options(chosen); rc != 0)
         return rc;

@@ -5,6 +5,7 @@
 #include <rte_rawdev.h>
 
 #include "base/log.hpp"
+#include "base/sized.hpp"
 #include "endpoint/endpoint.hpp"
 
 namespace
@@ -28,6 +29,8 @@ constexpr Stat stats_table[] = {
 };
 static_assert(sizeof(stats_table) / sizeof(stats_table[0]) == ntbmsg::stat_count);
 
+constexpr size_t first_stats = offsetof(ntbmsg_stats, links) + sizeof(ntbmsg_stats::links);
+
 } // namespace
 
 int ntbmsg::find_stats(uint16_t dev_id, unsigned (&ids)[stat_count])
@@ -44,25 +47,24 @@ int ntbmsg::find_stats(uint16_t dev_id, unsigned (&ids)[stat_count])
 
 int ntbmsg_stats_get(const ntbmsg_endpoint *endpoint, ntbmsg_stats *stats)
 {
-    if (!ntbmsg::is_live(endpoint, __func__) || stats == nullptr || stats->size != sizeof(*stats))
+    if (!ntbmsg::is_live(endpoint, __func__) || stats == nullptr)
         return -EINVAL;
+    ntbmsg_stats found{.size = sizeof(found)};
     uint64_t values[ntbmsg::stat_count] = {};
     const int got =
         rte_rawdev_xstats_get(endpoint->dev_id, endpoint->stat_ids, values, ntbmsg::stat_count);
     if (got < 0)
         return got;
     for (unsigned i = 0; i < ntbmsg::stat_count; ++i)
-        stats->*stats_table[i].field = values[i];
-    stats->rx_dropped = stats->bad_peer = stats->tx_long = stats->tx_long_bytes = 0;
-    stats->tx_dma = stats->tx_dma_bytes = stats->tx_dma_errors = 0;
+        found.*stats_table[i].field = values[i];
     for (uint32_t i = 0; i < endpoint->workers_made; ++i) {
-        stats->rx_dropped += endpoint->workers[i].rx_dropped.get();
-        stats->bad_peer += endpoint->workers[i].bad_peer.get();
-        stats->tx_long += endpoint->workers[i].rendezvous.messages.get();
-        stats->tx_long_bytes += endpoint->workers[i].rendezvous.stored_bytes.get();
-        stats->tx_dma += endpoint->workers[i].engine.messages.get();
-        stats->tx_dma_bytes += endpoint->workers[i].engine.bytes.get();
-        stats->tx_dma_errors += endpoint->workers[i].engine.errors.get();
+        found.rx_dropped += endpoint->workers[i].rx_dropped.get();
+        found.bad_peer += endpoint->workers[i].bad_peer.get();
+        found.tx_long += endpoint->workers[i].rendezvous.messages.get();
+        found.tx_long_bytes += endpoint->workers[i].rendezvous.stored_bytes.get();
+        found.tx_dma += endpoint->workers[i].engine.messages.get();
+        found.tx_dma_bytes += endpoint->workers[i].engine.bytes.get();
+        found.tx_dma_errors += endpoint->workers[i].engine.errors.get();
     }
-    return 0;
+    return ntbmsg::write_sized(found, first_stats, *stats);
 }

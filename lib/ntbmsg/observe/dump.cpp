@@ -25,7 +25,7 @@ void dump_queue(const Endpoint &e, uint16_t queue, FILE *file)
 void dump_channel(const ChannelView &view, FILE *file)
 {
     std::fprintf(file,
-                 "    channel %u: port %u, %s%s, reason %#x; sent %" PRIu64 " messages, %" PRIu64
+                 "    channel %u: port %u, %s%s, reason %d; sent %" PRIu64 " messages, %" PRIu64
                  " bytes, cut short %" PRIu64 "; received %" PRIu64 " messages, %" PRIu64
                  " bytes; credit %u of %u messages, %u of %u buffers; window %u of %u messages",
                  view.slot, view.port, view.state, view.handle ? "" : " (no handle)", view.reason,

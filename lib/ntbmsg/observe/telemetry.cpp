@@ -177,7 +177,7 @@ void add_channel(const ChannelView &view, rte_tel_data *data)
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_string(data, "state", view.state);
     rte_tel_data_add_dict_uint(data, "port", view.port);
-    rte_tel_data_add_dict_uint(data, "reason", view.reason);
+    rte_tel_data_add_dict_int(data, "reason", view.reason);
     rte_tel_data_add_dict_uint(data, "generation", view.generation);
     rte_tel_data_add_dict_int(data, "handle", view.handle);
     rte_tel_data_add_dict_int(data, "rx_pool", view.rx_pool);

@@ -84,7 +84,7 @@ bool view_channel(const Worker &w, uint32_t slot, ChannelView &view)
             .generation = ntbmsg::peek(c.generation),
             .state = name_of_channel(state),
             .port = ntbmsg::peek(c.port),
-            .reason = ntbmsg::peek(c.reason),
+            .reason = static_cast<int32_t>(ntbmsg::peek(c.reason)),
             .send_left = peek(c.tx.now),
             .send_granted = peek(c.tx.granted),
             .receive_left = peek(c.rx.left),

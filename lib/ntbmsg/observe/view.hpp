@@ -33,7 +33,7 @@ struct ChannelView {
     uint32_t generation;
     const char *state;
     uint32_t port;
-    uint32_t reason;
+    int32_t reason;
     Credit send_left, send_granted;       ///< towards the peer
     Credit receive_left, receive_granted; ///< of the peer
     uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes, tx_full;

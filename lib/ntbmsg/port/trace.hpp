@@ -30,7 +30,8 @@ inline void trace_open(const Channel &c)
 inline void trace_end(const Channel &c, uint8_t state, uint32_t reason)
 {
     const Worker &w = *c.worker;
-    ntbmsg_trace_channel_end(w.endpoint->dev_id, w.index, w.slots.slot_of(c), state, reason);
+    ntbmsg_trace_channel_end(w.endpoint->dev_id, w.index, w.slots.slot_of(c), state,
+                             static_cast<int32_t>(reason));
 }
 
 } // namespace ntbmsg

@@ -201,14 +201,6 @@ void engine_free(CopyEngine &e)
 
 using namespace ntbmsg;
 
-void ntbmsg_dma_options_init(ntbmsg_dma_options *options)
-{
-    if (options == nullptr)
-        return;
-    *options = {};
-    options->size = sizeof(*options);
-}
-
 int ntbmsg_worker_dma_set(ntbmsg_worker *worker, const ntbmsg_dma_options *options)
 {
     if (!is_live(worker, __func__) ||

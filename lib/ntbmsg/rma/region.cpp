@@ -14,6 +14,7 @@
 
 #include "base/lock.hpp"
 #include "base/memory_map.hpp"
+#include "base/sized.hpp"
 #include "endpoint/endpoint.hpp"
 
 namespace ntbmsg
@@ -265,18 +266,18 @@ int ntbmsg_region_revoke(ntbmsg_region *region)
 
 int ntbmsg_region_info_get(const ntbmsg_region *region, ntbmsg_region_info *info)
 {
-    if (region == nullptr || info == nullptr || info->size != sizeof(*info) ||
-        region->key.load(std::memory_order_relaxed) == 0)
+    if (region == nullptr || info == nullptr || region->key.load(std::memory_order_relaxed) == 0)
         return -EINVAL;
-    info->address = region->address;
-    info->bytes = region->bytes;
-    info->rights = region->rights;
-    info->direct = region->direct ? 1 : 0;
-    info->writes = region->writes.load(std::memory_order_relaxed);
-    info->reads = region->reads.load(std::memory_order_relaxed);
-    info->atomics = region->atomics.load(std::memory_order_relaxed);
-    info->refused = region->refused.load(std::memory_order_relaxed);
-    return 0;
+    const ntbmsg_region_info found = {.size = sizeof(found),
+                                      .address = region->address,
+                                      .bytes = region->bytes,
+                                      .rights = region->rights,
+                                      .direct = region->direct ? 1U : 0U,
+                                      .writes = region->writes.load(std::memory_order_relaxed),
+                                      .reads = region->reads.load(std::memory_order_relaxed),
+                                      .atomics = region->atomics.load(std::memory_order_relaxed),
+                                      .refused = region->refused.load(std::memory_order_relaxed)};
+    return ntbmsg::write_sized(found, sizeof(found), *info);
 }
 
 int ntbmsg_region_token_get(const ntbmsg_region *region, ntbmsg_region_token *token)

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string>
 
+#include <ntbmsg_test.h>
+
 #include <sys/mman.h>
 
 namespace
@@ -67,7 +69,7 @@ protected:
             {"endpoint_open", "options.size", -EINVAL,
              [&] {
                  ntbmsg_endpoint_options o = small_options();
-                 --o.size;
+                 o.size = 8;
                  return ntbmsg_endpoint_open(near_device, &o, &endpoint_);
              }},
             {"endpoint_open", "no such device", -ENODEV,
@@ -182,7 +184,7 @@ protected:
             {"reject", "request.worker NULL", -EINVAL,
              [&] { return ntbmsg_reject(&nobody_, 0, nullptr, 0); }},
             {"reject", "reason", -EINVAL,
-             [&] { return ntbmsg_reject(&request_, 0x80000000, nullptr, 0); }},
+             [&] { return ntbmsg_reject(&request_, -1, nullptr, 0); }},
             {"reject", "data NULL", -EINVAL,
              [&] { return ntbmsg_reject(&request_, 0, nullptr, 1); }},
             {"reject", "bytes", -EINVAL,
@@ -195,7 +197,7 @@ protected:
              [&] { return ntbmsg_connect(here_.worker, 0, nullptr, &channel_); }},
             {"connect", "out NULL", -EINVAL,
              [&] { return ntbmsg_connect(here_.worker, port, nullptr, nullptr); }},
-            connect_with("size", [](O &o) { ++o.size; }),
+            connect_with("size", [](O &o) { o.size = 8; }),
             connect_with("private_data NULL", [](O &o) { o.private_bytes = 1; }),
             connect_with("private_bytes",
                          [](O &o) {
@@ -239,7 +241,7 @@ protected:
             {"channel_shutdown", "NULL", -EINVAL, [&] { return ntbmsg_channel_shutdown(nullptr); }},
             {"channel_reset", "NULL", -EINVAL, [&] { return ntbmsg_channel_reset(nullptr, 0); }},
             {"channel_reset", "reason", -EINVAL,
-             [=] { return ntbmsg_channel_reset(c, 0x80000000); }},
+             [=] { return ntbmsg_channel_reset(c, -1); }},
             {"channel_close", "NULL", 0, [&] { return ntbmsg_channel_close(nullptr); }},
             {"channel_send_burst", "channel NULL", -EINVAL,
              [&] { return ntbmsg_channel_send_burst(nullptr, &mbuf_, nullptr, 1); }},

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages between two endpoints, and what their statistics say.
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 
 #include "cabled.hpp"
 
@@ -163,10 +165,29 @@ TEST_F(Burst, StatisticsOfAnotherLibraryAreRefused)
 {
     connect();
     ntbmsg_stats s{};
-    s.size = sizeof(s) - 8;
+    s.size = offsetof(ntbmsg_stats, links);
     EXPECT_EQ(ntbmsg_stats_get(near_, &s), -EINVAL);
     EXPECT_EQ(ntbmsg_stats_get(near_, nullptr), -EINVAL);
     EXPECT_EQ(ntbmsg_stats_get(nullptr, &s), -EINVAL);
+}
+
+TEST_F(Burst, StatisticsAreAsLongAsTheCallerKnowsThem)
+{
+    connect();
+    struct {
+        ntbmsg_stats known;
+        uint64_t more[2];
+    } s;
+    std::memset(&s, 0xff, sizeof(s));
+    s.known.size = offsetof(ntbmsg_stats, rx_dropped);
+    ASSERT_EQ(ntbmsg_stats_get(near_, &s.known), 0);
+    EXPECT_EQ(s.known.size, offsetof(ntbmsg_stats, rx_dropped));
+    EXPECT_EQ(s.known.links, 1U);
+    EXPECT_EQ(s.known.rx_dropped, UINT64_MAX) << "behind the end";
+    s.known.size = sizeof(s);
+    ASSERT_EQ(ntbmsg_stats_get(near_, &s.known), 0);
+    EXPECT_EQ(s.known.rx_dropped, 0U);
+    EXPECT_EQ(s.more[1], 0U) << "not known";
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 // The life of a channel: connect, accept, reject, shut down, close, reset, time out, be lost.
 #include "channels.hpp"
 
+#include <ntbmsg_test.h>
 #include <rte_malloc.h>
 #include <rte_rawdev.h>
 
@@ -86,7 +87,7 @@ TEST_F(Channel, RejectionTellsReasonAndData)
     ASSERT_EQ(ntbmsg_reject(&request, 1234, "no", 2), 0);
     EXPECT_EQ(ntbmsg_reject(&request, 1234, "no", 2), -ENOENT);
     ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_REJECTED));
-    EXPECT_EQ(info(near).reason, 1234U);
+    EXPECT_EQ(info(near).reason, 1234);
     EXPECT_EQ(info(near).private_bytes, 2U);
     EXPECT_EQ(ntbmsg_channel_wait_open(near, 0), -ECONNREFUSED);
     EXPECT_EQ(send_one(near_, near, 8, 0), -ECONNRESET);
@@ -101,7 +102,7 @@ TEST_F(Channel, NobodyListensThere)
     ntbmsg_channel *near = nullptr;
     ASSERT_EQ(ntbmsg_connect(near_worker_, port + 1, nullptr, &near), 0);
     ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_REJECTED));
-    EXPECT_EQ(info(near).reason, static_cast<uint32_t>(NTBMSG_REASON_NO_LISTENER));
+    EXPECT_EQ(info(near).reason, NTBMSG_REASON_NO_LISTENER);
     give_back({near});
 }
 
@@ -116,13 +117,13 @@ TEST_F(Channel, RequestsBeyondTheBacklogAreTurnedAway)
     for (auto &one : near)
         ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &one), 0);
     ASSERT_TRUE(await_state(near[2], NTBMSG_CHANNEL_REJECTED));
-    EXPECT_EQ(info(near[2]).reason, static_cast<uint32_t>(NTBMSG_REASON_BACKLOG));
+    EXPECT_EQ(info(near[2]).reason, NTBMSG_REASON_BACKLOG);
     EXPECT_EQ(ntbmsg_channel_state(near[0]), NTBMSG_CHANNEL_CONNECTING);
     // What waits when the listener goes is rejected.
     ntbmsg_listener_close(listener_);
     listener_ = nullptr;
     ASSERT_TRUE(await_state(near[1], NTBMSG_CHANNEL_REJECTED));
-    EXPECT_EQ(info(near[1]).reason, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    EXPECT_EQ(info(near[1]).reason, NTBMSG_REASON_CLOSED);
     give_back({near[0], near[1], near[2]});
 }
 
@@ -170,7 +171,7 @@ TEST_F(Channel, CloseLetsWhatWasSentArrive)
     // Who goes on sending is told, and still has what came before.
     ASSERT_EQ(send_one(far_, far, 8, 0), 1);
     ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_RESET));
-    EXPECT_EQ(info(far).reason, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    EXPECT_EQ(info(far).reason, NTBMSG_REASON_CLOSED);
     EXPECT_EQ(stats(near_).rx_dropped, 1U);
     give_back({far});
 }
@@ -185,7 +186,7 @@ TEST_F(Channel, ResetEndsBothEndsAtOnce)
     ASSERT_EQ(ntbmsg_channel_reset(near, 99), 0);
     EXPECT_EQ(ntbmsg_channel_reset(near, 98), 0);
     ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_RESET));
-    EXPECT_EQ(info(far).reason, 99U);
+    EXPECT_EQ(info(far).reason, 99);
     EXPECT_EQ(info(near).unconfirmed, 1U);
     EXPECT_EQ(stats(far_).rx_dropped, 1U);
     rte_mbuf *got = nullptr;
@@ -271,7 +272,7 @@ TEST_F(Channel, AnAnswerThatComesTooLateIsTakenBack)
     ASSERT_EQ(ntbmsg_channel_close(near), 0);
     ASSERT_EQ(ntbmsg_accept(&request, nullptr, &far), 0);
     ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_RESET));
-    EXPECT_EQ(info(far).reason, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    EXPECT_EQ(info(far).reason, NTBMSG_REASON_CLOSED);
     EXPECT_EQ(stats(near_).bad_peer, 0U);
     give_back({far});
 }

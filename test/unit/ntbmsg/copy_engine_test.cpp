@@ -4,6 +4,7 @@
 
 #include <rte_dmadev.h>
 #include <rte_pmd_plx_ntb.h>
+#include <rte_pmd_plx_ntb_test.h>
 
 namespace
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Defaults and ranges, as ntbmsg.h states them. No device is needed: options are checked first.
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
@@ -40,7 +41,7 @@ constexpr Case wrong[] = {
     {"ring_odd", &O::ring_lines, 1000},
     {"buf_odd", &O::buf_bytes, 100},
     {"buf_short", &O::buf_bytes, 32},
-    {"buf_long", &O::buf_bytes, 65600},
+    {"buf_long", &O::buf_bytes, 65344},
     {"inline_short", &O::inline_max, 47},
     {"inline_long", &O::inline_max, 1025},
     {"message_long", &O::max_message, 1U << 24},
@@ -67,13 +68,39 @@ TEST(Options, InitSetsTheDefaults)
     ntbmsg_endpoint_options_init(nullptr);
 }
 
-TEST(Options, OfAnotherLibraryAreRefused)
+/// The options of a later version of the library.
+struct Later {
+    ntbmsg_endpoint_options known;
+    uint64_t more[4];
+};
+
+int open_with(ntbmsg_endpoint_options &options, size_t size)
+{
+    ntbmsg_endpoint *endpoint = nullptr;
+    options.size = size;
+    return ntbmsg_endpoint_open("no_such_device", &options, &endpoint);
+}
+
+TEST(Options, OfALaterLibraryAreTakenIfTheySetNothingMore)
+{
+    Later later{};
+    ntbmsg_endpoint_options_init(&later.known);
+    EXPECT_EQ(open_with(later.known, sizeof(later)), -ENODEV);
+    later.more[3] = 1;
+    EXPECT_EQ(open_with(later.known, sizeof(later)), -E2BIG);
+    EXPECT_EQ(open_with(later.known, sizeof(later) - 8), -ENODEV);
+    EXPECT_EQ(open_with(later.known, 4104), -EINVAL);
+}
+
+TEST(Options, OfAnEarlierLibraryLackWhatCameLater)
 {
     ntbmsg_endpoint_options options;
     ntbmsg_endpoint_options_init(&options);
-    options.size += 8;
-    ntbmsg_endpoint *endpoint = nullptr;
-    EXPECT_EQ(ntbmsg_endpoint_open("no_such_device", &options, &endpoint), -EINVAL);
+    options.workers = 65; // not looked at: behind the end
+    EXPECT_EQ(open_with(options, offsetof(ntbmsg_endpoint_options, workers)), -ENODEV);
+    EXPECT_EQ(open_with(options, sizeof(options)), -EINVAL);
+    EXPECT_EQ(open_with(options, offsetof(ntbmsg_endpoint_options, tx_mbufs)), -EINVAL)
+        << "less than the first version";
 }
 
 TEST(Options, WorkersNeedMessagesOf256Bytes)
@@ -95,7 +122,7 @@ TEST(Options, InRangeOnesReachTheLookUpOfTheDevice)
     ntbmsg_endpoint_options_init(&options);
     options.queues = 64;
     options.ring_lines = 65536;
-    options.buf_bytes = 65536;
+    options.buf_bytes = 65280;
     options.inline_max = 1024;
     options.max_message = (1U << 24) - 1;
     options.tx_room = 65280;

@@ -3,6 +3,7 @@
 #include "operating.hpp"
 
 #include <rte_pmd_plx_ntb.h>
+#include <rte_pmd_plx_ntb_test.h>
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -16,6 +16,7 @@
 #include "api/statistics.hpp"
 #include "sync/gate.hpp"
 #include "sync/log.hpp"
+#include "sync/sized.hpp"
 
 namespace plx::pmd
 {
@@ -28,11 +29,14 @@ namespace
 int info_get(rte_rawdev *raw, rte_rawdev_obj_t info, size_t size)
 {
     auto *out = static_cast<rte_pmd_plx_ntb_info *>(info);
-    if (out == nullptr || size != sizeof(*out) || out->size != sizeof(*out))
+    if (out == nullptr || size < sizeof(out->size) || size != out->size)
         return -EINVAL;
+    constexpr size_t first_version =
+        offsetof(rte_pmd_plx_ntb_info, block_bytes) + sizeof(out->block_bytes);
     Device *device = device_of(raw);
     const Geometry &g = device->geometry();
-    *out = {.size = sizeof(*out),
+    rte_pmd_plx_ntb_info now = {
+            .size = sizeof(now),
             .queues = device->queue_count(),
             .ring_lines = g.ring_lines,
             .buffers = g.buffers,
@@ -43,9 +47,9 @@ int info_get(rte_rawdev *raw, rte_rawdev_obj_t info, size_t size)
             .window_bytes = device->platform().window_bytes,
             .block_bytes = device->block().bytes,
             .window_pool = device->window_pool()};
-    std::snprintf(out->burst, sizeof(out->burst), "%s", device->ops()->name);
-    std::snprintf(out->platform, sizeof(out->platform), "%s", device->platform().ops->name);
-    return 0;
+    std::snprintf(now.burst, sizeof(now.burst), "%s", device->ops()->name);
+    std::snprintf(now.platform, sizeof(now.platform), "%s", device->platform().ops->name);
+    return write_sized(now, first_version, *out);
 }
 
 int configure(const rte_rawdev *raw, rte_rawdev_obj_t config, size_t size)
@@ -54,14 +58,15 @@ int configure(const rte_rawdev *raw, rte_rawdev_obj_t config, size_t size)
     defaults.size = sizeof(defaults);
     if (config == nullptr)
         return device_of(raw)->configure(defaults);
-    if (size != sizeof(defaults)) {
+    const auto *given = static_cast<const rte_pmd_plx_ntb_config *>(config);
+    if (size < sizeof(given->size) || size != given->size) {
         PLX_INIT_LOG(ERR,
-                     "%s: configuration of %zu bytes: expected struct "
-                     "rte_pmd_plx_ntb_config, %zu bytes\n",
-                     raw->name, size, sizeof(defaults));
+                     "%s: configuration of %zu bytes: expected struct rte_pmd_plx_ntb_config with "
+                     "its size\n",
+                     raw->name, size);
         return -EINVAL;
     }
-    return device_of(raw)->configure(*static_cast<const rte_pmd_plx_ntb_config *>(config));
+    return device_of(raw)->configure(*given);
 }
 
 int start(rte_rawdev *raw)
@@ -83,10 +88,11 @@ int close(rte_rawdev *raw)
 int queue_def_conf(rte_rawdev *raw, uint16_t queue, rte_rawdev_obj_t conf, size_t size)
 {
     auto *out = static_cast<rte_pmd_plx_ntb_queue_config *>(conf);
-    if (out == nullptr || size != sizeof(*out) || device_of(raw)->queue(queue) == nullptr)
+    if (out == nullptr || size < sizeof(out->size) || device_of(raw)->queue(queue) == nullptr)
         return -EINVAL;
-    *out = {.size = sizeof(*out), .pool = nullptr};
-    return 0;
+    const rte_pmd_plx_ntb_queue_config now = {.size = sizeof(now), .pool = nullptr};
+    out->size = size;
+    return write_sized(now, sizeof(now), *out);
 }
 
 int queue_setup(rte_rawdev *raw, uint16_t queue, rte_rawdev_obj_t conf, size_t size)
@@ -94,9 +100,12 @@ int queue_setup(rte_rawdev *raw, uint16_t queue, rte_rawdev_obj_t conf, size_t s
     rte_mempool *pool = nullptr;
     if (conf != nullptr) {
         const auto *in = static_cast<const rte_pmd_plx_ntb_queue_config *>(conf);
-        if (size != sizeof(*in) || in->size != sizeof(*in))
+        if (size < sizeof(in->size) || size != in->size)
             return -EINVAL;
-        pool = in->pool;
+        rte_pmd_plx_ntb_queue_config config;
+        if (const int rc = read_sized(*in, sizeof(config), config); rc != 0)
+            return rc;
+        pool = config.pool;
     }
     return device_of(raw)->queue_setup(queue, pool);
 }

@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include "api/devices.hpp"
+#include "sync/sized.hpp"
 
 namespace
 {
@@ -26,10 +27,11 @@ using plx::pmd::Lending;
 int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, rte_pmd_plx_ntb_window_info *info)
 {
     return with(dev_id, [info](Device &, Lending &lending) {
-        if (info == nullptr || info->size != sizeof(*info))
+        if (info == nullptr)
             return -EINVAL;
-        lending.info(info);
-        return 0;
+        rte_pmd_plx_ntb_window_info now{};
+        lending.info(&now);
+        return plx::pmd::write_sized(now, sizeof(now), *info);
     });
 }
 
@@ -37,9 +39,12 @@ int rte_pmd_plx_ntb_window_align_get(uint16_t dev_id, uint64_t bytes,
                                      rte_pmd_plx_ntb_window_align *align)
 {
     return with(dev_id, [bytes, align](Device &, Lending &lending) {
-        if (align == nullptr || align->size != sizeof(*align) || bytes == 0)
+        if (align == nullptr || bytes == 0)
             return -EINVAL;
-        return lending.align(bytes, align);
+        rte_pmd_plx_ntb_window_align now{};
+        const int rc = lending.align(bytes, &now);
+        const int written = plx::pmd::write_sized(now, sizeof(now), *align);
+        return written != 0 ? written : rc;
     });
 }
 

@@ -13,6 +13,7 @@
 
 #include "queue/wire.hpp"
 #include "sync/log.hpp"
+#include "sync/sized.hpp"
 
 namespace plx::pmd
 {
@@ -360,13 +361,17 @@ int parse_options(const char *device, const char *args, bool twin, Options *opti
     return rc;
 }
 
-int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &config,
+int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &given,
                  Geometry *out)
 {
-    if (config.size != sizeof(config)) {
-        PLX_INIT_LOG(ERR, "%s: configuration of size %zu: expected %zu\n", device, config.size,
+    constexpr size_t first_version =
+        offsetof(rte_pmd_plx_ntb_config, inline_max) + sizeof(given.inline_max);
+    rte_pmd_plx_ntb_config config;
+    if (const int rc = read_sized(given, first_version, config); rc != 0) {
+        PLX_INIT_LOG(ERR, "%s: configuration of size %zu: %s, this driver knows %zu bytes\n", device,
+                     given.size, rc == -E2BIG ? "fields beyond are set" : "invalid",
                      sizeof(config));
-        return -EINVAL;
+        return rc;
     }
     Geometry g = base;
     const auto lay = [](uint32_t from, uint32_t *to) {

@@ -88,8 +88,8 @@ struct Options {
 int parse_options(const char *device, const char *args, bool twin, Options *options);
 
 /// Lays a user's configuration over the devargs. Every bound is checked and logged.
-/// @return 0 or -EINVAL with *out untouched
-int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &config,
+/// @return 0, -EINVAL or -E2BIG with *out untouched
+int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &given,
                  Geometry *out);
 
 /// Checks a geometry as a whole. @return 0 or -EINVAL, logged

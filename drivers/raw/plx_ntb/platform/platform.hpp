@@ -10,6 +10,7 @@
 #include "hw/facts/plx_regs.hpp"
 #include "hw/reg_io.hpp"
 #include "rte_pmd_plx_ntb.h"
+#include "rte_pmd_plx_ntb_test.h"
 
 namespace plx::pmd
 {

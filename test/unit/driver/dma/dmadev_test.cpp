@@ -2,6 +2,7 @@
 // A channel of the twin as an rte_dmadev, through DPDK's public calls. DPDK's own test
 // (test/dpdk/) covers the usual ways; here is what it leaves out.
 #include "rte_pmd_plx_ntb.h"
+#include "rte_pmd_plx_ntb_test.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTBMSG_CHANNEL_HPP
+#define NTBMSG_CHANNEL_HPP
+
+/// @file
+/// ntbmsg_channel.h for C++20, as ntbmsg.hpp says.
+
+#include <ntbmsg_endpoint.hpp>
+#if __cplusplus >= 202002L
+
+#include <ntbmsg_channel.h>
+#ifdef ALLOW_EXPERIMENTAL_API
+#include <ntbmsg_rma.h>
+#endif
+
+namespace ntbmsg
+{
+
+/// A queue pair that carries channels. Belongs to its endpoint; copies are the same worker.
+class Worker
+{
+public:
+    constexpr Worker() = default;
+    /// As the C interface gave it.
+    explicit constexpr Worker(ntbmsg_worker *worker) : worker_(worker) {}
+    /// ntbmsg_worker_get()
+    static Worker of(const Endpoint &endpoint, uint16_t index)
+    {
+        return Worker(ntbmsg_worker_get(endpoint.get(), index));
+    }
+    /// The handle for calls of the C interface.
+    ntbmsg_worker *get() const { return worker_; }
+    /// Whether there is one.
+    explicit operator bool() const { return worker_ != nullptr; }
+
+    /// ntbmsg_worker_poll()
+    int poll() { return ntbmsg_worker_poll(worker_); }
+#ifdef ALLOW_EXPERIMENTAL_API
+    /// ntbmsg_rx_pool_create(); RxPool owns one.
+    int create_rx_pool(size_t bytes, rte_mempool **out)
+    {
+        return ntbmsg_rx_pool_create(worker_, bytes, out);
+    }
+    /// ntbmsg_rx_pool_destroy()
+    int destroy_rx_pool(rte_mempool *pool) { return ntbmsg_rx_pool_destroy(worker_, pool); }
+    /// ntbmsg_worker_dma_set()
+    int set_dma(const ntbmsg_dma_options *options)
+    {
+        return ntbmsg_worker_dma_set(worker_, options);
+    }
+    /// ntbmsg_worker_event_fd()
+    int event_fd() { return ntbmsg_worker_event_fd(worker_); }
+    /// ntbmsg_worker_arm()
+    int arm() { return ntbmsg_worker_arm(worker_); }
+    /// ntbmsg_worker_disarm()
+    int disarm() { return ntbmsg_worker_disarm(worker_); }
+#endif
+
+private:
+    ntbmsg_worker *worker_ = nullptr;
+};
+
+#ifdef ALLOW_EXPERIMENTAL_API
+
+/// ntbmsg_dma_options with the defaults filled in.
+struct DmaOptions : ntbmsg_dma_options {
+    DmaOptions() { ntbmsg_dma_options_init(this); }
+};
+
+/// Receive memory for one channel, or a few. Must go after the channels that have it and before
+/// their endpoint; what is still in use then stays until that closes.
+class RxPool
+{
+public:
+    /// Empty.
+    RxPool() = default;
+    /// Takes over; @p other is empty then.
+    RxPool(RxPool &&other) noexcept
+        : worker_(other.worker_), pool_(std::exchange(other.pool_, nullptr))
+    {
+    }
+    /// Destroys what it has and takes over; @p other is empty then.
+    RxPool &operator=(RxPool &&other) noexcept
+    {
+        if (this != &other) {
+            destroy();
+            worker_ = other.worker_;
+            pool_ = std::exchange(other.pool_, nullptr);
+        }
+        return *this;
+    }
+    RxPool(const RxPool &) = delete;
+    RxPool &operator=(const RxPool &) = delete;
+    ~RxPool() { destroy(); }
+
+    /// The pool, for ntbmsg_channel_options::rx_pool; NULL: empty.
+    rte_mempool *get() const { return pool_; }
+    /// Whether there is one.
+    explicit operator bool() const { return pool_ != nullptr; }
+
+    /// ntbmsg_rx_pool_create()
+    [[nodiscard]] int create(Worker worker, std::size_t bytes)
+    {
+        rte_mempool *made = nullptr;
+        const int rc = worker.create_rx_pool(bytes, &made);
+        if (rc == 0) {
+            destroy();
+            worker_ = worker;
+            pool_ = made;
+        }
+        return rc;
+    }
+    /// ntbmsg_rx_pool_destroy(). @return 0: it is empty now; -EBUSY: call again
+    int destroy()
+    {
+        const int rc = pool_ != nullptr ? worker_.destroy_rx_pool(pool_) : 0;
+        if (rc == 0)
+            pool_ = nullptr;
+        return rc;
+    }
+
+private:
+    Worker worker_;
+    rte_mempool *pool_ = nullptr;
+};
+
+#endif
+
+/// ntbmsg_channel_options with the defaults filled in.
+struct ChannelOptions : ntbmsg_channel_options {
+    ChannelOptions() { ntbmsg_channel_options_init(this); }
+    /// Sends @p bytes along with the connect or the accept.
+    void set_private(std::span<const std::byte> bytes)
+    {
+        private_data = bytes.data();
+        private_bytes = static_cast<uint32_t>(bytes.size());
+    }
+};
+
+/// ntbmsg_channel_info that knows its size.
+struct ChannelInfo : ntbmsg_channel_info {
+    ChannelInfo() : ntbmsg_channel_info{} { size = sizeof(ntbmsg_channel_info); }
+};
+
+/// A connection to a port of the peer host.
+class Channel : public Owner<ntbmsg_channel, ntbmsg_channel_close>
+{
+public:
+    using Owner::Owner;
+
+    /// ntbmsg_connect()
+    [[nodiscard]] int connect(Worker worker, uint16_t port, const ntbmsg_channel_options &options)
+    {
+        ntbmsg_channel *made = nullptr;
+        const int rc = ntbmsg_connect(worker.get(), port, &options, &made);
+        if (rc == 0)
+            reset(made);
+        return rc;
+    }
+    /// ntbmsg_connect() with the defaults
+    [[nodiscard]] int connect(Worker worker, uint16_t port)
+    {
+        return connect(worker, port, ChannelOptions());
+    }
+    /// ntbmsg_accept()
+    [[nodiscard]] int accept(const ntbmsg_request &request, const ntbmsg_channel_options &options)
+    {
+        ntbmsg_channel *made = nullptr;
+        const int rc = ntbmsg_accept(&request, &options, &made);
+        if (rc == 0)
+            reset(made);
+        return rc;
+    }
+    /// ntbmsg_accept() with the defaults
+    [[nodiscard]] int accept(const ntbmsg_request &request)
+    {
+        return accept(request, ChannelOptions());
+    }
+
+    /// ntbmsg_channel_wait_open()
+    [[nodiscard]] int wait_open(uint32_t timeout_ms)
+    {
+        return ntbmsg_channel_wait_open(handle_, timeout_ms);
+    }
+    /// ntbmsg_channel_state()
+    enum ntbmsg_channel_state state() const { return ntbmsg_channel_state(handle_); }
+    /// ntbmsg_channel_info_get()
+    int info(ChannelInfo &info) const { return ntbmsg_channel_info_get(handle_, &info); }
+    /// ntbmsg_channel_shutdown()
+    int shutdown() { return ntbmsg_channel_shutdown(handle_); }
+    /// ntbmsg_channel_reset(); the owner keeps its handle, as the C interface does.
+    int abort(int32_t reason) { return ntbmsg_channel_reset(handle_, reason); }
+
+    /// ntbmsg_channel_send_burst(): the first `return value` of @p mbufs now belong to the library.
+    int send_burst(std::span<rte_mbuf *> mbufs)
+    {
+        return ntbmsg_channel_send_burst(handle_, mbufs.data(), nullptr,
+                                         burst_length(mbufs.size()));
+    }
+    /// ntbmsg_channel_send_burst() with a word for each message.
+    int send_burst(std::span<rte_mbuf *> mbufs, std::span<const uint32_t> imm)
+    {
+        assert(imm.size() >= mbufs.size());
+        return ntbmsg_channel_send_burst(handle_, mbufs.data(), imm.data(),
+                                         burst_length(mbufs.size()));
+    }
+    /// ntbmsg_channel_recv_burst(): the first `return value` of @p mbufs are the caller's to free.
+    int recv_burst(std::span<rte_mbuf *> mbufs)
+    {
+        return ntbmsg_channel_recv_burst(handle_, mbufs.data(), nullptr,
+                                         burst_length(mbufs.size()));
+    }
+    /// ntbmsg_channel_recv_burst() with room for the word of each message.
+    int recv_burst(std::span<rte_mbuf *> mbufs, std::span<uint32_t> imm)
+    {
+        assert(imm.size() >= mbufs.size());
+        return ntbmsg_channel_recv_burst(handle_, mbufs.data(), imm.data(),
+                                         burst_length(mbufs.size()));
+    }
+
+    /// Sends one message. @return 1: @p message is empty now; else as ntbmsg_channel_send_burst()
+    int send(Message &message, uint32_t imm = 0)
+    {
+        rte_mbuf *mbuf = message.get();
+        const int sent = ntbmsg_channel_send_burst(handle_, &mbuf, &imm, 1);
+        if (sent == 1)
+            static_cast<void>(message.release());
+        return sent;
+    }
+    /// Receives one message. @return 1 and @p message; else as ntbmsg_channel_recv_burst()
+    int recv(Message &message, uint32_t *imm = nullptr)
+    {
+        rte_mbuf *mbuf = nullptr;
+        const int got = ntbmsg_channel_recv_burst(handle_, &mbuf, imm, 1);
+        if (got == 1)
+            message.reset(mbuf);
+        return got;
+    }
+
+#ifdef ALLOW_EXPERIMENTAL_API
+    /// ntbmsg_post_burst()
+    int post_burst(std::span<const ntbmsg_work> works)
+    {
+        return ntbmsg_post_burst(handle_, works.data(), burst_length(works.size()));
+    }
+#endif
+};
+
+/// A port of this host.
+class Listener : public Owner<ntbmsg_listener, ntbmsg_listener_close>
+{
+public:
+    using Owner::Owner;
+
+    /// ntbmsg_listen()
+    [[nodiscard]] int listen(uint16_t port, uint32_t backlog = 0)
+    {
+        ntbmsg_listener *made = nullptr;
+        const int rc = ntbmsg_listen(port, backlog, &made);
+        if (rc == 0)
+            reset(made);
+        return rc;
+    }
+    /// ntbmsg_listener_poll()
+    int poll(Worker worker, ntbmsg_request &request)
+    {
+        return ntbmsg_listener_poll(handle_, worker.get(), &request);
+    }
+};
+
+/// ntbmsg_reject()
+inline int reject(const ntbmsg_request &request, int32_t reason,
+                  std::span<const std::byte> data = {})
+{
+    return ntbmsg_reject(&request, reason, data.data(), static_cast<uint32_t>(data.size()));
+}
+
+/// Tells which of many channels have something. Must go after its channels.
+class PollSet : public Owner<ntbmsg_poll_set, ntbmsg_poll_set_destroy>
+{
+public:
+    using Owner::Owner;
+
+    /// ntbmsg_poll_set_create()
+    [[nodiscard]] int create(Worker worker = Worker())
+    {
+        ntbmsg_poll_set *made = nullptr;
+        const int rc = ntbmsg_poll_set_create(worker.get(), &made);
+        if (rc == 0)
+            reset(made);
+        return rc;
+    }
+    /// ntbmsg_poll_set_destroy(). @return 0: it is empty now; -EBUSY: call again
+    int destroy()
+    {
+        const int rc = ntbmsg_poll_set_destroy(handle_);
+        if (rc == 0)
+            handle_ = nullptr;
+        return rc;
+    }
+    /// ntbmsg_poll()
+    int poll(std::span<ntbmsg_ready> ready)
+    {
+        return ntbmsg_poll(handle_, ready.data(), burst_length(ready.size()));
+    }
+};
+
+} // namespace ntbmsg
+
+#endif
+#endif

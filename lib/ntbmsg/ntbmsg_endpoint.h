@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NTBMSG_ENDPOINT_H
+#define NTBMSG_ENDPOINT_H
+
+/**
+ * @file
+ * ntbmsg endpoints and bare queues. The object model and the rules for threads, sizes and handles
+ * are in ntbmsg.h.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Version of this header: changes that break callers. */
+#define NTBMSG_VERSION_MAJOR 0
+/** Version of this header: additions. */
+#define NTBMSG_VERSION_MINOR 2
+
+/** Longest message in bytes, on any queue or channel: its length has 24 bits. */
+#define NTBMSG_MAX_MESSAGE 16777215
+
+struct rte_mbuf;
+struct rte_mempool;
+struct ntbmsg_endpoint;
+
+/** Options of an endpoint. Initialise with ntbmsg_endpoint_options_init(), then set what differs
+ * from the defaults. */
+struct ntbmsg_endpoint_options {
+    size_t size;          /**< sizeof(struct ntbmsg_endpoint_options) */
+    uint32_t queues;      /**< Bare queues, 0 to 64; default 1. Queues and workers together: 1 to
+                               64. Both hosts have the same numbers of each */
+    uint32_t ring_lines;  /**< Message ring of a queue in lines of 64 bytes, a power of two, 64 to
+                               65536; 0: default of the device */
+    uint32_t buffers;     /**< Receive buffers of the device for long messages, 64 to 1048576; 0:
+                               default of the device */
+    uint32_t buf_bytes;   /**< Data bytes of such a buffer, a multiple of 64, 64 to 65280; 0:
+                               default of the device */
+    uint32_t posted;      /**< Of them, those kept available to the peer on each queue, 14 to 8190;
+                               0: default of the device */
+    uint32_t inline_max;  /**< Longest inline message in bytes, 48 to 1024; 0: default of the
+                               device */
+    uint32_t max_message; /**< Longest message accepted from the peer in bytes, 1 to 16777215, with
+                               workers at least 256; 0: what the receive buffers hold */
+    uint32_t tx_mbufs;    /**< Mbufs in the pool of the endpoint (ntbmsg_pool()), 1 to 1048576; 0:
+                               4096 */
+    uint32_t tx_room;     /**< Data room of each in bytes, without the headroom, a multiple of 64,
+                               64 to 65280; 0: 2048 */
+    uint32_t workers;     /**< Queue pairs that carry channels, 0 to 64; default 0 */
+    uint32_t dedicated;   /**< 1: a polling lcore drives the workers for other threads; 0: each
+                               worker is driven by the thread that uses it */
+    uint32_t service;     /**< 1, with dedicated: each worker registers a service
+                               "ntbmsg_<device>_<worker>", which polls it on a service lcore */
+    uint32_t channels;    /**< Most channels of a worker, 16 to 65535; 0: 4096 */
+    uint32_t rx_mbufs;    /**< Inline messages that all channels of a worker may hold together, 512
+                               to 1048576; 0: 16384. What is not granted yet limits the credits of
+                               the next channel: by default 4096 channels open with at least 2 each.
+                               For 64 each, set 64 times the channels */
+    uint32_t rendezvous_bytes; /**< Memory of a worker for long messages of the peer, a power of
+                                    two, 65536 to 1073741824; 0: none */
+    uint32_t pool_bytes;       /**< Of rendezvous_bytes, what is kept for pools of channels: a
+                                    multiple of 32768, at most rendezvous_bytes - 65536 */
+};
+
+/** Travels with a message on a bare queue, opaque to the library. Same layout as
+ * struct rte_pmd_plx_ntb_meta. */
+struct ntbmsg_meta {
+    uint64_t data;     /**< User data */
+    uint32_t flags;    /**< The low 6 bits travel, the others arrive as 0 */
+    uint32_t reserved; /**< Reserved, 0 */
+};
+
+/** State of the connection between an endpoint and its peer. */
+enum ntbmsg_link_state {
+    NTBMSG_LINK_WAITING = 0, /**< No peer (yet, or any more), or the device was stopped */
+    NTBMSG_LINK_CONNECTED,   /**< Connected: messages flow */
+    NTBMSG_LINK_SILENT,      /**< Connected, but no heartbeat of the peer arrives */
+    NTBMSG_LINK_REFUSED,     /**< The peer has another protocol version or invalid sizes */
+};
+
+/** Events of the connection between an endpoint and its peer. */
+enum ntbmsg_event_kind {
+    NTBMSG_EVENT_BACK = 0, /**< Connected, for the first time or again */
+    NTBMSG_EVENT_SILENT,   /**< No heartbeat; nothing is lost if the peer becomes alive again */
+    NTBMSG_EVENT_AWAKE,    /**< The heartbeat of a silent peer has returned */
+    NTBMSG_EVENT_LOST,     /**< The peer was lost, or the device was stopped */
+    NTBMSG_EVENT_REFUSED,  /**< The peer was refused, see ntbmsg_link_why() */
+};
+
+/** Counters of an endpoint since it was opened. */
+struct ntbmsg_stats {
+    size_t size;             /**< sizeof(struct ntbmsg_stats), set by the caller */
+    uint64_t tx_messages;    /**< Messages accepted for sending */
+    uint64_t tx_bytes;       /**< Payload bytes in them */
+    uint64_t rx_messages;    /**< Messages received by the application and its channels */
+    uint64_t rx_bytes;       /**< Payload bytes in them */
+    uint64_t tx_full;        /**< Send bursts cut short by back-pressure */
+    uint64_t tx_errors;      /**< Mbufs refused: NULL, invalid chain, too long */
+    uint64_t tx_unconfirmed; /**< Sent, but not confirmed when the peer was lost */
+    uint64_t rx_nombuf;      /**< Receive bursts cut short by an empty pool */
+    uint64_t links;          /**< Connections made */
+    uint64_t rx_dropped;     /**< Arrived and freed unread: channels closed or reset */
+    uint64_t bad_peer;       /**< Violations of the channel protocol by the peer */
+    uint64_t tx_long;        /**< Messages that went through rendezvous memory */
+    uint64_t tx_long_bytes;  /**< Payload bytes in them */
+    uint64_t tx_dma;         /**< Of tx_long, those copied by a DMA engine */
+    uint64_t tx_dma_bytes;   /**< Payload bytes in them */
+    uint64_t tx_dma_errors;  /**< Failed copies of the engine, repeated by the CPU */
+};
+
+/**
+ * Returns the version of the library at run time.
+ *
+ * @return
+ *   NTBMSG_VERSION_MAJOR << 16 | NTBMSG_VERSION_MINOR of the library. Any thread.
+ */
+uint32_t ntbmsg_version(void);
+
+/**
+ * Sets every option to its default, and size.
+ *
+ * @param options
+ *   The options; NULL is ignored.
+ */
+static inline void ntbmsg_endpoint_options_init(struct ntbmsg_endpoint_options *options)
+{
+    if (options == NULL)
+        return;
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+    options->queues = 1;
+}
+
+/**
+ * Opens an endpoint: configures and starts the device, which then looks for the peer. Does not wait
+ * for the peer.
+ *
+ * @param device
+ *   Name of a probed device, e.g. "raw_plx_ntb0".
+ * @param options
+ *   Options; NULL for the defaults. Read before the call returns.
+ * @param out
+ *   The endpoint, set on success only. Close it with ntbmsg_endpoint_close().
+ * @retval 0
+ *   The endpoint is open.
+ * @retval -EINVAL
+ *   An argument is NULL, or an option is out of range (logged).
+ * @retval -E2BIG
+ *   Options beyond those that the library knows are set.
+ * @retval -ENODEV
+ *   There is no such device, or it belongs to another driver.
+ * @retval -EBUSY
+ *   An endpoint is open on the device.
+ * @retval -ENOMEM
+ *   No memory for rings, buffers or pools.
+ * @return
+ *   Other negative errno values of the driver. The cause is logged once.
+ */
+int ntbmsg_endpoint_open(const char *device, const struct ntbmsg_endpoint_options *options,
+                         struct ntbmsg_endpoint **out);
+
+/**
+ * Closes an endpoint: announces this to the peer, stops the device and frees everything that
+ * belongs to the endpoint. The caller has freed all mbufs of its pools before.
+ *
+ * @param endpoint
+ *   An open endpoint; NULL is ignored.
+ * @retval 0
+ *   Closed.
+ * @retval -EBUSY
+ *   Mbufs of the endpoint's pools are in use, by the caller or by a DMA engine. The device is
+ *   stopped, nothing was freed; call again.
+ */
+int ntbmsg_endpoint_close(struct ntbmsg_endpoint *endpoint);
+
+/**
+ * Waits until the peer is connected.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param timeout_ms
+ *   Longest wait in milliseconds; 0: return at once.
+ * @retval 0
+ *   Connected.
+ * @retval -ETIMEDOUT
+ *   Not connected in that time.
+ * @retval -EPROTO
+ *   The peer was refused, see ntbmsg_link_why().
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed.
+ */
+int ntbmsg_wait_connected(struct ntbmsg_endpoint *endpoint, uint32_t timeout_ms);
+
+/**
+ * Returns the state of the connection. Any thread.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @return
+ *   The state; NTBMSG_LINK_WAITING if the endpoint is NULL or closed.
+ */
+enum ntbmsg_link_state ntbmsg_link_state(const struct ntbmsg_endpoint *endpoint);
+
+/**
+ * Describes in words why an endpoint is not connected. Any thread.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param text
+ *   Where to write, always terminated; empty if the endpoint is connected.
+ * @param bytes
+ *   Room at text in bytes, at least 1. Longer texts are cut.
+ * @retval 0
+ *   Written.
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed, text is NULL, or bytes is 0.
+ */
+int ntbmsg_link_why(const struct ntbmsg_endpoint *endpoint, char *text, size_t bytes);
+
+/**
+ * Returns the longest message that the peer accepts on a bare queue. Any thread.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @return
+ *   Bytes; 0 while not connected, and if the endpoint is NULL or closed.
+ */
+uint32_t ntbmsg_max_message(const struct ntbmsg_endpoint *endpoint);
+
+/**
+ * Returns the private pool of an endpoint, for mbufs to send: headroom RTE_PKTMBUF_HEADROOM, and
+ * ntbmsg_endpoint_options::tx_room bytes of data. The use of it is optional; mbufs of any pool can
+ * be sent. Any thread.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @return
+ *   The pool, valid until the endpoint is closed; NULL if the endpoint is NULL or closed.
+ */
+struct rte_mempool *ntbmsg_pool(const struct ntbmsg_endpoint *endpoint);
+
+/**
+ * Sends a burst on a bare queue: one message per mbuf (chain). One thread at a time per queue.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param queue
+ *   Below ntbmsg_endpoint_options::queues.
+ * @param mbufs
+ *   n messages. Those that were accepted belong to the library, the others to the caller, unchanged.
+ *   rte_pmd_plx_ntb_tx_burst() says which mbufs can be sent.
+ * @param meta
+ *   n entries that travel with the messages; NULL for zeros.
+ * @param n
+ *   Number of messages, 0 to 65535.
+ * @return
+ *   Messages accepted, 0 to n; fewer than n is back-pressure, or the next mbuf cannot be sent.
+ *   If mbufs[0] cannot be sent, a negative value:
+ * @retval -ENOTCONN
+ *   There is no peer.
+ * @retval -EMSGSIZE
+ *   mbufs[0] is longer than ntbmsg_max_message().
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed, there is no such queue, or mbufs[0] is NULL or an invalid
+ *   chain.
+ */
+int ntbmsg_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct rte_mbuf **mbufs,
+                      const struct ntbmsg_meta *meta, uint16_t n);
+
+/**
+ * Receives a burst from a bare queue. One thread at a time per queue.
+ *
+ * The data of a message longer than the peer's inline limit stays writable by the peer until the
+ * mbuf is freed, unless the device has the devarg rx=stable.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param queue
+ *   Below ntbmsg_endpoint_options::queues.
+ * @param mbufs
+ *   Room for n. Each mbuf received belongs to the caller, who frees it.
+ * @param meta
+ *   Room for n; NULL if not wanted.
+ * @param n
+ *   Most messages to receive, 0 to 65535.
+ * @return
+ *   Messages received, 0 to n; 0 while there is no peer.
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed, or there is no such queue.
+ */
+int ntbmsg_recv_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct rte_mbuf **mbufs,
+                      struct ntbmsg_meta *meta, uint16_t n);
+
+/**
+ * Takes the oldest event that was not taken yet. Up to 64 events are kept; the oldest are dropped
+ * when more come. ntbmsg_link_state() is always current.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param event
+ *   The event, set if 1 is returned.
+ * @retval 1
+ *   There was an event.
+ * @retval 0
+ *   There was none.
+ * @retval -EINVAL
+ *   An argument is NULL, or the endpoint is closed.
+ */
+int ntbmsg_event_poll(struct ntbmsg_endpoint *endpoint, enum ntbmsg_event_kind *event);
+
+/**
+ * Reads the counters. Any thread; counters that change meanwhile may not fit together.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param stats
+ *   Filled in; the caller sets size.
+ * @retval 0
+ *   Filled in.
+ * @retval -EINVAL
+ *   An argument is NULL, the endpoint is closed, or stats->size is invalid.
+ */
+int ntbmsg_stats_get(const struct ntbmsg_endpoint *endpoint, struct ntbmsg_stats *stats);
+
+/**
+ * Writes a readable description of an endpoint: queues, workers, channels, regions, counters. Any
+ * thread; figures that change meanwhile may not fit together.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param file
+ *   Open for writing.
+ * @retval 0
+ *   Written.
+ * @retval -EINVAL
+ *   An argument is NULL, or the endpoint is closed.
+ */
+int ntbmsg_endpoint_dump(const struct ntbmsg_endpoint *endpoint, FILE *file);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTBMSG_ENDPOINT_HPP
+#define NTBMSG_ENDPOINT_HPP
+
+/// @file
+/// ntbmsg_endpoint.h for C++20, as ntbmsg.hpp says.
+
+#if __cplusplus < 202002L
+#error "ntbmsg.hpp needs C++20 (-std=c++20); ntbmsg.h is for C and for all versions of C++"
+#else
+
+#include <cassert>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include <ntbmsg_endpoint.h>
+#include <rte_mbuf.h>
+
+namespace ntbmsg
+{
+
+/// Owns one handle of the C interface and gives it back by @p Close. Moves; never copies.
+template <typename Handle, auto Close>
+class Owner
+{
+public:
+    /// Empty.
+    constexpr Owner() = default;
+    /// Takes over what the C interface gave.
+    explicit constexpr Owner(Handle *handle) : handle_(handle) {}
+    /// Takes over; @p other is empty then.
+    Owner(Owner &&other) noexcept : handle_(other.release()) {}
+    /// Closes what it has and takes over; @p other is empty then.
+    Owner &operator=(Owner &&other) noexcept
+    {
+        reset(other.release());
+        return *this;
+    }
+    Owner(const Owner &) = delete;
+    Owner &operator=(const Owner &) = delete;
+    ~Owner() { reset(); }
+
+    /// The handle for calls of the C interface; NULL: empty.
+    Handle *get() const { return handle_; }
+    /// Whether there is one.
+    explicit operator bool() const { return handle_ != nullptr; }
+    /// Gives it away: the caller closes it.
+    [[nodiscard]] Handle *release() { return std::exchange(handle_, nullptr); }
+    /// Closes it and takes @p next over.
+    void reset(Handle *next = nullptr)
+    {
+        if (Handle *old = std::exchange(handle_, next); old != nullptr)
+            Close(old);
+    }
+
+protected:
+    /// For members that close by themselves, to hear whether it worked.
+    Handle *handle_ = nullptr;
+};
+
+/// The length of a burst. @p size is at most 65535, as the C interface has it.
+[[nodiscard]] inline uint16_t burst_length(std::size_t size)
+{
+    assert(size <= UINT16_MAX);
+    return static_cast<uint16_t>(size);
+}
+
+/// Gives a message back to its pool.
+inline void free_message(rte_mbuf *message)
+{
+    rte_pktmbuf_free(message);
+}
+
+/// Owns one message: an mbuf, or a chain of them. For single messages; bursts are spans of mbufs.
+class Message : public Owner<rte_mbuf, free_message>
+{
+public:
+    using Owner::Owner;
+
+    /// Takes an mbuf out of a pool. Empty: the pool has none.
+    static Message from(rte_mempool *pool) { return Message(rte_pktmbuf_alloc(pool)); }
+
+    /// Makes room for @p bytes more at the end. @return that room; empty: the mbuf has not so much
+    std::span<std::byte> append(uint16_t bytes)
+    {
+        char *room = rte_pktmbuf_append(get(), bytes);
+        return {reinterpret_cast<std::byte *>(room), room != nullptr ? bytes : std::size_t{0}};
+    }
+
+    /// The data of the first mbuf, which is all of them unless the message is a chain.
+    std::span<std::byte> data() const
+    {
+        return {rte_pktmbuf_mtod(get(), std::byte *), rte_pktmbuf_data_len(get())};
+    }
+
+    /// Bytes of the whole message.
+    uint32_t size() const { return rte_pktmbuf_pkt_len(get()); }
+};
+
+/// ntbmsg_endpoint_options with the defaults filled in.
+struct EndpointOptions : ntbmsg_endpoint_options {
+    EndpointOptions() { ntbmsg_endpoint_options_init(this); }
+};
+
+/// ntbmsg_stats that knows its size.
+struct Stats : ntbmsg_stats {
+    Stats() : ntbmsg_stats{} { size = sizeof(ntbmsg_stats); }
+};
+
+/// An open device.
+class Endpoint : public Owner<ntbmsg_endpoint, ntbmsg_endpoint_close>
+{
+public:
+    using Owner::Owner;
+
+    /// ntbmsg_endpoint_open()
+    [[nodiscard]] int open(const char *device, const ntbmsg_endpoint_options &options)
+    {
+        ntbmsg_endpoint *opened = nullptr;
+        const int rc = ntbmsg_endpoint_open(device, &options, &opened);
+        if (rc == 0)
+            reset(opened);
+        return rc;
+    }
+    /// ntbmsg_endpoint_open() with the defaults
+    [[nodiscard]] int open(const char *device) { return open(device, EndpointOptions()); }
+
+    /// ntbmsg_endpoint_close(). @return 0: it is empty now; -EBUSY: call again
+    int close()
+    {
+        const int rc = ntbmsg_endpoint_close(handle_);
+        if (rc == 0)
+            handle_ = nullptr;
+        return rc;
+    }
+
+    /// ntbmsg_wait_connected()
+    [[nodiscard]] int wait_connected(uint32_t timeout_ms)
+    {
+        return ntbmsg_wait_connected(handle_, timeout_ms);
+    }
+    /// ntbmsg_link_state()
+    enum ntbmsg_link_state link_state() const { return ntbmsg_link_state(handle_); }
+    /// ntbmsg_link_why()
+    int link_why(std::span<char> text) const
+    {
+        return ntbmsg_link_why(handle_, text.data(), text.size());
+    }
+    /// ntbmsg_max_message()
+    uint32_t max_message() const { return ntbmsg_max_message(handle_); }
+    /// ntbmsg_pool()
+    rte_mempool *pool() const { return ntbmsg_pool(handle_); }
+    /// ntbmsg_event_poll()
+    int event_poll(ntbmsg_event_kind &event) { return ntbmsg_event_poll(handle_, &event); }
+    /// ntbmsg_stats_get()
+    int stats(Stats &stats) const { return ntbmsg_stats_get(handle_, &stats); }
+
+    /// ntbmsg_send_burst(): the first `return value` of @p mbufs now belong to the library.
+    int send_burst(uint16_t queue, std::span<rte_mbuf *> mbufs)
+    {
+        return ntbmsg_send_burst(handle_, queue, mbufs.data(), nullptr, burst_length(mbufs.size()));
+    }
+    /// ntbmsg_send_burst() with metadata, as many as @p mbufs.
+    int send_burst(uint16_t queue, std::span<rte_mbuf *> mbufs, std::span<const ntbmsg_meta> meta)
+    {
+        assert(meta.size() >= mbufs.size());
+        return ntbmsg_send_burst(handle_, queue, mbufs.data(), meta.data(),
+                                 burst_length(mbufs.size()));
+    }
+    /// ntbmsg_recv_burst(): the first `return value` of @p mbufs are the caller's to free.
+    int recv_burst(uint16_t queue, std::span<rte_mbuf *> mbufs)
+    {
+        return ntbmsg_recv_burst(handle_, queue, mbufs.data(), nullptr, burst_length(mbufs.size()));
+    }
+    /// ntbmsg_recv_burst() with metadata, room for as many as @p mbufs.
+    int recv_burst(uint16_t queue, std::span<rte_mbuf *> mbufs, std::span<ntbmsg_meta> meta)
+    {
+        assert(meta.size() >= mbufs.size());
+        return ntbmsg_recv_burst(handle_, queue, mbufs.data(), meta.data(),
+                                 burst_length(mbufs.size()));
+    }
+
+    /// Sends one message. @return 1: @p message is empty now; else as ntbmsg_send_burst()
+    int send(uint16_t queue, Message &message, const ntbmsg_meta &meta = {})
+    {
+        rte_mbuf *mbuf = message.get();
+        const int sent = ntbmsg_send_burst(handle_, queue, &mbuf, &meta, 1);
+        if (sent == 1)
+            static_cast<void>(message.release());
+        return sent;
+    }
+    /// Receives one message. @return 1 and @p message; else as ntbmsg_recv_burst()
+    int recv(uint16_t queue, Message &message, ntbmsg_meta *meta = nullptr)
+    {
+        rte_mbuf *mbuf = nullptr;
+        const int got = ntbmsg_recv_burst(handle_, queue, &mbuf, meta, 1);
+        if (got == 1)
+            message.reset(mbuf);
+        return got;
+    }
+};
+
+} // namespace ntbmsg
+
+#endif
+#endif

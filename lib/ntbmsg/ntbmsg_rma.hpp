@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTBMSG_RMA_HPP
+#define NTBMSG_RMA_HPP
+
+/// @file
+/// ntbmsg_rma.h for C++20, as ntbmsg.hpp says. Experimental, as a whole.
+
+#ifndef ALLOW_EXPERIMENTAL_API
+#error "ntbmsg_rma.hpp is experimental: compile with -DALLOW_EXPERIMENTAL_API"
+#else
+
+#include <ntbmsg_channel.hpp>
+#if __cplusplus >= 202002L
+
+namespace ntbmsg
+{
+
+/// What became of operations. Must go after the channels that have it.
+class CompletionQueue : public Owner<ntbmsg_cq, ntbmsg_cq_destroy>
+{
+public:
+    using Owner::Owner;
+
+    /// ntbmsg_cq_create()
+    [[nodiscard]] int create(uint32_t entries, ntbmsg_completion_fn fn = nullptr,
+                             void *arg = nullptr)
+    {
+        ntbmsg_cq *made = nullptr;
+        const int rc = ntbmsg_cq_create(entries, fn, arg, &made);
+        if (rc == 0)
+            reset(made);
+        return rc;
+    }
+    /// ntbmsg_cq_destroy(). @return 0: it is empty now; -EBUSY: call again
+    int destroy()
+    {
+        const int rc = ntbmsg_cq_destroy(handle_);
+        if (rc == 0)
+            handle_ = nullptr;
+        return rc;
+    }
+    /// ntbmsg_cq_poll()
+    int poll(std::span<ntbmsg_completion> completions)
+    {
+        return ntbmsg_cq_poll(handle_, completions.data(), burst_length(completions.size()));
+    }
+    /// ntbmsg_cq_event_fd()
+    int event_fd() { return ntbmsg_cq_event_fd(handle_); }
+    /// ntbmsg_cq_arm()
+    int arm() { return ntbmsg_cq_arm(handle_); }
+};
+
+/// ntbmsg_region_info that knows its size.
+struct RegionInfo : ntbmsg_region_info {
+    RegionInfo() : ntbmsg_region_info{} { size = sizeof(ntbmsg_region_info); }
+};
+
+/// Memory that the peer may reach. Going out of scope revokes it.
+class Region : public Owner<ntbmsg_region, ntbmsg_region_revoke>
+{
+public:
+    using Owner::Owner;
+
+    /// ntbmsg_region_alloc()
+    [[nodiscard]] int alloc(const Endpoint &endpoint, std::size_t bytes, uint32_t rights)
+    {
+        ntbmsg_region *made = nullptr;
+        const int rc = ntbmsg_region_alloc(endpoint.get(), bytes, rights, &made);
+        if (rc == 0)
+            reset(made);
+        return rc;
+    }
+    /// ntbmsg_region_register()
+    [[nodiscard]] int enroll(const Endpoint &endpoint, std::span<std::byte> memory, uint32_t rights)
+    {
+        ntbmsg_region *made = nullptr;
+        const int rc =
+            ntbmsg_region_register(endpoint.get(), memory.data(), memory.size(), rights, &made);
+        if (rc == 0)
+            reset(made);
+        return rc;
+    }
+    /// ntbmsg_region_revoke(). @return 0: it is empty now; -EIO: call again
+    int revoke()
+    {
+        const int rc = ntbmsg_region_revoke(handle_);
+        if (rc == 0)
+            handle_ = nullptr;
+        return rc;
+    }
+    /// ntbmsg_region_info_get()
+    int info(RegionInfo &info) const { return ntbmsg_region_info_get(handle_, &info); }
+    /// The memory itself; empty: there is no region.
+    std::span<std::byte> memory() const
+    {
+        RegionInfo known;
+        if (info(known) != 0)
+            return {};
+        return {static_cast<std::byte *>(known.address), static_cast<std::size_t>(known.bytes)};
+    }
+    /// ntbmsg_region_token_get()
+    int token(ntbmsg_region_token &token) const { return ntbmsg_region_token_get(handle_, &token); }
+};
+
+/// A region of the peer. Must go before its channel.
+class Remote : public Owner<ntbmsg_remote, ntbmsg_remote_close>
+{
+public:
+    using Owner::Owner;
+
+    /// ntbmsg_remote_open()
+    [[nodiscard]] int open(const Channel &channel, const ntbmsg_region_token &token)
+    {
+        ntbmsg_remote *made = nullptr;
+        const int rc = ntbmsg_remote_open(channel.get(), &token, &made);
+        if (rc == 0)
+            reset(made);
+        return rc;
+    }
+};
+
+} // namespace ntbmsg
+
+#endif
+#endif
+#endif
