@@ -132,7 +132,7 @@ test_in() {
     # For the tests in there: a tool that is killed with its namespace puts no number back.
     hugepages_hold "$test_hugepages" || true
     if $keep; then
-        folder=$deps/$release
+        folder=${XDG_CACHE_HOME:-$HOME/.cache}/ntbmsg/$release
     else
         # Not in a memory file system: it takes some 2 GB.
         folder=$(mktemp -d "/var/tmp/ntbmsg-$release.XXXXXX")
