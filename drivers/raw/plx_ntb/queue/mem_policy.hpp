@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How stores reach the peer: the memory policies of the hot path (doc/wire-protocol.md, section 7).
 //
-// Everything here and in copy.hpp, producer.hpp and consumer.hpp lives in the namespace
+// Everything here and in the headers that know a policy lives in the namespace
 // PLX_VARIANT: the same source is compiled for several instruction sets, and the linker must never
 // give the code of one to a caller of the other.
 #ifndef PLX_QUEUE_MEM_POLICY_HPP
@@ -19,41 +19,55 @@
 namespace plx::queue::PLX_VARIANT
 {
 
+/// What makes a word arrive after the bodies stored before it.
+enum class Order {
+    release,    ///< each word does: a store-release
+    fence,      ///< body_fence() between bodies and words
+    whole_line, ///< a line is one store, word included; other bytes need body_fence() before it
+};
+
 /// A policy says how bytes are stored through the window and how a published word is read.
-///   copy    body bytes; nothing is known about their order until body_fence() or, for a policy
-///   whose
-///           word() releases, until that word
-///   stream  a copy of any length; hint: what comes next is copied to @p next
-///   body    bytes 8 to 63 of a line, from registers
-///   line_body  the same from a line in memory
-///   word    publishes 8 bytes; pairs with load() at the other end
-///   line    a whole line, word included, in one store (only where whole_lines)
-///   head, rest  a line, word included, that a later word() publishes (only where not fenced)
-///   own     hint: the line will be stored to soon
-///   flush   end of a burst: what was stored is on its way
-/// fenced says that body_fence() is needed between bodies and words; else word() releases.
-/// Arrival of a word means: every copy() and body() before the last body_fence() is there.
+///   copy        body bytes; nothing is known about their order but what `order` says
+///   stream      a copy of any length; hint: what comes next is copied to @p next
+///   body        bytes 8 to 63 of a line, from registers
+///   head, rest  a line, word included, that a later word() publishes (Order::release only)
+///   body_fence  see Order
+///   word        publishes 8 bytes; pairs with load() at the other end
+///   line        a whole line, which publishes itself
+///   own         hint: the line will be stored to soon
+///   flush       end of a burst: what was stored is on its way
+/// Arrival of a word means: every copy() and body() that `order` puts before it is there.
 template <class M>
 concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uint64_t w,
-                             const Body &body)
+                             uint32_t bytes, const Body &body)
 {
-    {
-        M::whole_lines
-        } -> std::convertible_to<bool>;
+    requires std::same_as<decltype(M::order), const Order>;
     M::copy(to, from, n);
     M::stream(to, from, n, from);
     M::body(to, body);
+    M::head(to, body, w);
+    M::rest(to, from, bytes, w);
     M::body_fence();
     M::word(to, w);
     M::line(to, from);
-    M::head(to, body, w);
-    M::rest(to, from, uint32_t{}, w);
     M::own(from);
     M::flush();
     {
         M::load(from)
         } -> std::same_as<uint64_t>;
 };
+
+/// line() of policies that have no store of a whole line.
+template <class M>
+[[gnu::always_inline]] inline void body_then_word(std::byte *to, const std::byte *from)
+{
+    uint64_t word;
+    __builtin_memcpy(&word, from, sizeof(word));
+    M::copy(to + wire::cont_payload_offset, from + wire::cont_payload_offset,
+            wire::cont_payload_bytes);
+    M::body_fence();
+    M::word(to, word);
+}
 
 [[gnu::always_inline]] inline std::atomic_ref<uint64_t> word_ref(const std::byte *at)
 {
@@ -65,8 +79,7 @@ concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uin
 struct Plain {
     /// Longest copy for which no ownership is asked ahead (doc/decisions/008-mid-sizes.md).
     static constexpr size_t own_above = 2048;
-    static constexpr bool whole_lines = false;
-    static constexpr bool fenced = false;
+    static constexpr Order order = Order::release;
     [[gnu::always_inline]] static void copy(std::byte *to, const std::byte *from, size_t n)
     {
         copy_bytes(to, from, n);
@@ -104,17 +117,15 @@ struct Plain {
         for (size_t i = 0; i < Bytes; i += wire::line_bytes)
             own(from + i);
     }
-    [[gnu::always_inline]] static void line_body(std::byte *to, const std::byte *from)
-    {
-        copy_fixed<wire::cont_payload_bytes>(to + wire::cont_payload_offset,
-                                             from + wire::cont_payload_offset);
-    }
     [[gnu::always_inline]] static void body_fence() {}
     [[gnu::always_inline]] static void word(std::byte *to, uint64_t w)
     {
         word_ref(to).store(w, std::memory_order_release);
     }
-    [[gnu::always_inline]] static void line(std::byte *, const std::byte *) {}
+    [[gnu::always_inline]] static void line(std::byte *to, const std::byte *from)
+    {
+        body_then_word<Plain>(to, from);
+    }
     [[gnu::always_inline]] static void head(std::byte *to, const Body &b, uint64_t w)
     {
         b.store_with(to, w);
@@ -134,7 +145,7 @@ struct Plain {
 /// Write-combining memory: stores leave the core in any order and in pieces, so one store fence
 /// lies between the bodies of a burst and its words, and one more pushes the words out.
 struct WriteCombining : Plain {
-    static constexpr bool fenced = true;
+    static constexpr Order order = Order::fence;
     [[gnu::always_inline]] static void own(const std::byte *) {}
     [[gnu::always_inline]] static void stream(std::byte *to, const std::byte *from, size_t n,
                                               const std::byte *)
@@ -142,13 +153,17 @@ struct WriteCombining : Plain {
         copy_bytes(to, from, n);
     }
     [[gnu::always_inline]] static void body_fence() { _mm_sfence(); }
+    [[gnu::always_inline]] static void line(std::byte *to, const std::byte *from)
+    {
+        body_then_word<WriteCombining>(to, from);
+    }
     [[gnu::always_inline]] static void flush() { _mm_sfence(); }
 };
 
 /// Write-combining memory on a CPU with MOVDIR64B: a line is one 64-byte store that arrives whole,
 /// so it needs no fence of its own; data in posted buffers still does.
 struct DirectStore : WriteCombining {
-    static constexpr bool whole_lines = true;
+    static constexpr Order order = Order::whole_line;
     [[gnu::always_inline]] static void line(std::byte *to, const std::byte *from)
     {
         // By hand: the compiler knows the instruction only under a flag that would let it use it

@@ -9,146 +9,14 @@
 
 #include <rte_mbuf.h>
 
-#include "queue/mem_policy.hpp"
-#include "queue/state.hpp"
+#include "queue/chunk.hpp"
+#include "queue/room.hpp"
 
 namespace plx::queue::PLX_VARIANT
 {
 
-/// Lines written before their words are published in one go.
-inline constexpr uint32_t chunk_lines = 64;
-/// Lines whose ownership is asked for ahead of their stores, so that the requests overlap.
-inline constexpr uint32_t own_ahead = 24;
-/// Of the posted buffer that comes next.
+/// Of the receive buffer that comes next: lines asked for ahead.
 inline constexpr uint32_t own_next_bytes = 2048;
-/// No message takes more lines than this, so a chunk always holds at least one.
-static_assert(wire::inline_lines(wire::inline_bytes_max) <= chunk_lines);
-
-/// Where the next line of a chunk goes.
-template <MemPolicy Mem>
-class Cursor
-{
-    std::byte *line_;
-    const ptrdiff_t ahead_;
-    const uint32_t tag_;
-
-public:
-    [[gnu::always_inline]] Cursor(std::byte *line, ptrdiff_t ahead, uint32_t tag)
-        : line_(line), ahead_(ahead), tag_(tag)
-    {
-    }
-    [[gnu::always_inline]] uint32_t tag() const { return tag_; }
-    [[gnu::always_inline]] std::byte *take()
-    {
-        Mem::own(line_ + ahead_);
-        std::byte *line = line_;
-        line_ += wire::line_bytes;
-        return line;
-    }
-};
-
-/// The lines of one chunk, from their bodies to their words. They follow one another and carry one
-/// tag: a chunk ends where the ring does.
-///
-/// The reader polls the first line of the chunk and looks at no other before that one is valid.
-/// Were its body stored early in coherent memory, the reader would take the line away again before
-/// its word is stored, and the word would wait for it to come back. So that line is put together
-/// here and goes out last, in one piece; its word publishes the whole chunk, whose other lines are
-/// stored at once, words included. On write-combining memory a fence has to come between all bodies
-/// and all words. Where a policy stores whole lines that publish themselves, all are put together
-/// here.
-///
-/// How many lines a chunk has is counted by who fills it, in a register: the chunk's address leaves
-/// the loop, so a counter in it would go through memory for each message.
-template <MemPolicy Mem>
-class Chunk
-{
-    static constexpr bool words_later = Mem::fenced && !Mem::whole_lines;
-    static constexpr uint32_t staged_lines = Mem::whole_lines ? chunk_lines : 1;
-    std::byte *const first_;
-    const ptrdiff_t ahead_; ///< to the lines whose ownership is asked for, all inside the ring
-    const uint32_t tag_;
-    const uint32_t left_;
-    bool posted_ = false;
-    uint64_t words_[words_later ? chunk_lines : 1];
-    alignas(64) std::byte staged_[staged_lines * wire::line_bytes];
-
-    [[gnu::always_inline]] std::byte *staged(uint32_t i) { return staged_ + i * wire::line_bytes; }
-    [[gnu::always_inline]] std::byte *line(uint32_t i) { return first_ + i * wire::line_bytes; }
-    [[gnu::always_inline]] static std::byte *lines_ahead(const RingPlace &ring, uint64_t first)
-    {
-        const uint64_t ahead = first + own_ahead;
-        return ring.left(ahead) >= chunk_lines ? ring.line(ahead) : ring.lines;
-    }
-
-public:
-    /// A short chunk ends before own_ahead has helped anybody: its lines are asked for here.
-    [[gnu::always_inline]] Chunk(const RingPlace &ring, uint64_t first)
-        : first_(ring.line(first)), ahead_(lines_ahead(ring, first) - first_),
-          tag_(ring.tag(first)), left_(ring.left(first))
-    {
-        Mem::own(first_);
-        Mem::own(ring.line(first + 1));
-    }
-    /// Lines from line @p i to the end of the ring.
-    [[gnu::always_inline]] uint32_t left(uint32_t i) const { return left_ - i; }
-    [[gnu::always_inline]] Cursor<Mem> at(uint32_t i) { return {line(i), ahead_, tag_}; }
-    /// Line @p i, the next one, is a header.
-    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint32_t length,
-                                         wire::Kind kind, unsigned flags, const Body &body)
-    {
-        const uint64_t word = wire::head_word(at.tag(), length, kind, flags);
-        std::byte *line = at.take();
-        if constexpr (words_later) {
-            words_[i] = word;
-            Mem::body(line, body);
-        } else if (i < staged_lines) {
-            body.store_with(staged(i), word);
-        } else {
-            Mem::head(line, body, word);
-        }
-    }
-    /// Line @p i, the next one, holds n bytes, at most 56, of the message whose header came before.
-    [[gnu::always_inline]] void add_rest(uint32_t i, Cursor<Mem> &at, const std::byte *from,
-                                         uint32_t n)
-    {
-        const uint64_t word = wire::head_word(at.tag(), 0, wire::Kind::continuation, 0);
-        std::byte *line = at.take();
-        if constexpr (words_later) {
-            words_[i] = word;
-            Mem::copy(line + wire::cont_payload_offset, from, n);
-        } else if constexpr (Mem::whole_lines) {
-            // All of it goes out, what lay on the stack before included.
-            std::byte *whole = staged(i);
-            if (n < wire::cont_payload_bytes)
-                __builtin_memset(whole, 0, wire::line_bytes);
-            store_rest(whole, from, n, word);
-        } else {
-            Mem::rest(line, from, n, word);
-        }
-    }
-    void has_posted() { posted_ = true; }
-    /// The first line last: when the reader finds it, it finds them all.
-    [[gnu::always_inline]] void publish(uint32_t lines)
-    {
-        if constexpr (Mem::whole_lines) {
-            if (posted_)
-                Mem::body_fence();
-            for (uint32_t i = lines; i-- > 0;)
-                Mem::line(line(i), staged(i));
-        } else if constexpr (Mem::fenced) {
-            Mem::body_fence();
-            for (uint32_t i = lines; i-- > 0;)
-                Mem::word(line(i), words_[i]);
-        } else {
-            Mem::line_body(first_, staged_);
-            uint64_t word;
-            __builtin_memcpy(&word, staged_, sizeof(word));
-            Mem::word(first_, word);
-        }
-        Mem::flush();
-    }
-};
 
 /// What a message without metadata carries.
 inline constexpr Meta no_meta{};
@@ -159,94 +27,6 @@ void copy_out(void *to, const void *from, size_t n)
     auto *begin = static_cast<std::byte *>(to);
     Mem::stream(begin, static_cast<const std::byte *>(from), n, begin);
     Mem::flush();
-}
-
-/// What became of a message. ring_end: it goes into the next chunk, at the begin of the ring.
-enum class Put { taken, ring_end, full, too_long, invalid, bad_peer };
-
-/// Takes over credits the peer has returned. @return false when it claims more than was sent.
-template <MemPolicy Mem>
-[[gnu::noinline]] bool take_credits(Tx &q)
-{
-    const uint64_t w = Mem::load(q.s.credit);
-    if (wire::word_tag(w) != q.s.back_base)
-        return true; // a word of another epoch
-    const uint32_t lines = static_cast<uint32_t>(w >> 32);
-    if (lines - q.credited > static_cast<uint32_t>(q.head) - q.credited)
-        return false;
-    q.credited = lines;
-    return true;
-}
-
-/// Lines that the peer's ring has room for.
-[[gnu::always_inline]] inline uint32_t room_of(const Tx &q)
-{
-    return q.ring.mask + 1 - (static_cast<uint32_t>(q.head) - q.credited);
-}
-
-/// Looks for returned credits when there is no room for @p need lines.
-template <MemPolicy Mem>
-[[gnu::always_inline]] inline Put reserve_lines(Tx &q, uint32_t need)
-{
-    if (need <= room_of(q)) [[likely]]
-        return Put::taken;
-    if (!take_credits<Mem>(q))
-        return Put::bad_peer;
-    return need <= room_of(q) ? Put::taken : Put::full;
-}
-
-/// Whether all of a line's buffers lie where the peer said that its buffers are.
-[[gnu::always_inline]] inline bool buffers_inside(const Tx &q, const uint32_t *at, uint32_t n)
-{
-    const auto size = static_cast<uint32_t>(q.s.peer_buf_bytes / wire::line_bytes);
-    for (uint32_t i = 0; i < n; i++)
-        if (at[i] < q.s.peer_buf_begin || at[i] > q.s.peer_buf_end ||
-            q.s.peer_buf_end - at[i] < size)
-            return false;
-    return true;
-}
-
-/// Reads lines of the receive-buffer ring until @p need buffers are known, at most buffers_max.
-/// Each line is copied once, checked in the copy, and never looked at again.
-template <MemPolicy Mem>
-[[gnu::noinline]] Put read_buffer_lines(Tx &q, uint32_t need)
-{
-    while (q.buffers_end - q.buffers_next < need) {
-        const std::byte *line = q.posted.line(q.posted_read);
-        const uint64_t w = Mem::load(line);
-        if (wire::word_tag(w) != q.posted.tag(q.posted_read))
-            return Put::full;
-        const uint32_t n = static_cast<uint32_t>(w >> 32);
-        uint32_t at[wire::posted_per_line];
-        __builtin_memcpy(at, line + sizeof(w), sizeof(at));
-        if (n == 0 || n > wire::posted_per_line || !buffers_inside(q, at, n))
-            return Put::bad_peer;
-        for (uint32_t i = 0; i < n; i++)
-            q.buffers[q.buffers_end++ & (Tx::buffers_size - 1)] = at[i];
-        q.posted_read++;
-        __builtin_prefetch(q.posted.line(q.posted_read));
-    }
-    return Put::taken;
-}
-
-/// No message is begun that cannot be ended: its buffers are known before the first is used.
-template <MemPolicy Mem>
-[[gnu::always_inline]] inline Put reserve_buffers(Tx &q, uint32_t need)
-{
-    return q.buffers_end - q.buffers_next >= need ? Put::taken : read_buffer_lines<Mem>(q, need);
-}
-
-[[gnu::always_inline]] inline std::byte *next_buffer(const Tx &q)
-{
-    return q.s.peer_block + q.buffers[q.buffers_next & (Tx::buffers_size - 1)] * wire::line_bytes;
-}
-
-/// The next of the reserved buffers.
-[[gnu::always_inline]] inline std::byte *take_buffer(Tx &q)
-{
-    std::byte *buffer = next_buffer(q);
-    q.buffers_next++;
-    return buffer;
 }
 
 /// True when the segments of a chain are there and add up to its pkt_len.
@@ -313,7 +93,7 @@ template <MemPolicy Mem>
 {
     Cursor<Mem> line = out.at(at);
     out.add_head(at, line, n, wire::Kind::posted, meta.flags, Body(meta.data));
-    out.has_posted();
+    out.add_buffers();
     count(q.stats.cpu_bytes, n);
 }
 

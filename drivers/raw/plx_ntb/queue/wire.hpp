@@ -86,6 +86,10 @@ constexpr uint64_t head_word(uint32_t tag, uint32_t length, Kind kind, unsigned 
     return uint64_t{tag} | uint64_t{length} << 32 | uint64_t{static_cast<unsigned>(kind)} << 56 |
            uint64_t{flags & 0x3f} << 58;
 }
+constexpr uint64_t continuation_word(uint32_t tag)
+{
+    return tag;
+}
 constexpr uint32_t word_tag(uint64_t word)
 {
     return static_cast<uint32_t>(word);

@@ -111,7 +111,7 @@ public:
 /// memory changes under it between any two of its looks.
 struct CheckedBase {
     using Body = plx::queue::PLX_VARIANT::Body;
-    static constexpr bool whole_lines = false;
+    using Order = plx::queue::PLX_VARIANT::Order;
     static void copy(std::byte *to, const std::byte *from, size_t n)
     {
         MemModel::current->store(to, from, n);
@@ -120,14 +120,12 @@ struct CheckedBase {
     {
         alignas(64) std::byte whole[64];
         b.store(whole);
-        line_body(line, whole);
+        copy(line + 8, whole + 8, 56);
     }
     static void stream(std::byte *to, const std::byte *from, size_t n, const std::byte *)
     {
         copy(to, from, n);
     }
-    static void line_body(std::byte *to, const std::byte *from) { copy(to + 8, from + 8, 56); }
-    static void line(std::byte *to, const std::byte *from) { MemModel::current->line(to, from); }
     static void head(std::byte *to, const Body &b, uint64_t w)
     {
         MemModel::current->word(to, w, false);
@@ -151,30 +149,47 @@ struct CheckedBase {
 
 /// Coherent memory: a word is a store-release, everything else may be late.
 struct CheckedPlain : CheckedBase {
-    static constexpr bool fenced = false;
+    static constexpr Order order = Order::release;
     static void body_fence() {}
     static void word(std::byte *to, uint64_t w) { MemModel::current->word(to, w, true); }
+    static void line(std::byte *to, const std::byte *from)
+    {
+        plx::queue::PLX_VARIANT::body_then_word<CheckedPlain>(to, from);
+    }
 };
 
 /// Write-combining: only a fence orders.
 struct CheckedWriteCombining : CheckedBase {
-    static constexpr bool fenced = true;
+    static constexpr Order order = Order::fence;
     static void body_fence() { MemModel::current->fence(); }
     static void word(std::byte *to, uint64_t w) { MemModel::current->word(to, w, false); }
+    static void line(std::byte *to, const std::byte *from)
+    {
+        plx::queue::PLX_VARIANT::body_then_word<CheckedWriteCombining>(to, from);
+    }
     static void flush() { MemModel::current->fence(); }
 };
 
 /// Write-combining with whole-line stores.
 struct CheckedDirectStore : CheckedWriteCombining {
-    static constexpr bool whole_lines = true;
+    static constexpr Order order = Order::whole_line;
+    static void line(std::byte *to, const std::byte *from) { MemModel::current->line(to, from); }
 };
 
 /// The mistakes that the model must find.
 struct PlainWithoutRelease : CheckedPlain {
     static void word(std::byte *to, uint64_t w) { MemModel::current->word(to, w, false); }
+    static void line(std::byte *to, const std::byte *from)
+    {
+        plx::queue::PLX_VARIANT::body_then_word<PlainWithoutRelease>(to, from);
+    }
 };
 struct WriteCombiningWithoutFence : CheckedWriteCombining {
     static void body_fence() {}
+    static void line(std::byte *to, const std::byte *from)
+    {
+        plx::queue::PLX_VARIANT::body_then_word<WriteCombiningWithoutFence>(to, from);
+    }
 };
 struct DirectStoreWithoutFence : CheckedDirectStore {
     static void body_fence() {}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Lines of the peer's ring that are stored together and published in one go, one kind of chunk for
+// each way in which stores are ordered.
+#ifndef PLX_QUEUE_CHUNK_HPP
+#define PLX_QUEUE_CHUNK_HPP
+
+#include "queue/mem_policy.hpp"
+#include "queue/state.hpp"
+
+namespace plx::queue::PLX_VARIANT
+{
+
+/// Lines written before their words are published in one go.
+inline constexpr uint32_t chunk_lines = 64;
+/// Lines whose ownership is asked for ahead of their stores, so that the requests overlap.
+inline constexpr uint32_t own_ahead = 24;
+/// No message takes more lines than this, so a chunk always holds at least one.
+static_assert(wire::inline_lines(wire::inline_bytes_max) <= chunk_lines);
+
+/// Where the next line of a chunk goes.
+template <MemPolicy Mem>
+class Cursor
+{
+    std::byte *line_;
+    const ptrdiff_t ahead_;
+    const uint32_t tag_;
+
+public:
+    [[gnu::always_inline]] Cursor(std::byte *line, ptrdiff_t ahead, uint32_t tag)
+        : line_(line), ahead_(ahead), tag_(tag)
+    {
+    }
+    [[gnu::always_inline]] uint32_t tag() const { return tag_; }
+    [[gnu::always_inline]] std::byte *take()
+    {
+        Mem::own(line_ + ahead_);
+        std::byte *line = line_;
+        line_ += wire::line_bytes;
+        return line;
+    }
+};
+
+/// Where the lines of a chunk lie. They follow one another and carry one tag: a chunk ends where
+/// the ring does.
+///
+/// How many lines a chunk has is counted by who fills it, in a register: the chunk's address leaves
+/// the loop, so a counter in it would go through memory for each message.
+template <MemPolicy Mem>
+class ChunkPlace
+{
+    std::byte *const first_;
+    const ptrdiff_t ahead_; ///< to the lines whose ownership is asked for, all inside the ring
+    const uint32_t tag_;
+    const uint32_t left_;
+
+    [[gnu::always_inline]] static std::byte *lines_ahead(const RingPlace &ring, uint64_t first)
+    {
+        const uint64_t ahead = first + own_ahead;
+        return ring.left(ahead) >= chunk_lines ? ring.line(ahead) : ring.lines;
+    }
+
+public:
+    /// A short chunk ends before own_ahead has helped anybody: its lines are asked for here.
+    [[gnu::always_inline]] ChunkPlace(const RingPlace &ring, uint64_t first)
+        : first_(ring.line(first)), ahead_(lines_ahead(ring, first) - first_),
+          tag_(ring.tag(first)), left_(ring.left(first))
+    {
+        Mem::own(first_);
+        Mem::own(ring.line(first + 1));
+    }
+    /// Lines from line @p i to the end of the ring.
+    [[gnu::always_inline]] uint32_t left(uint32_t i) const { return left_ - i; }
+    [[gnu::always_inline]] Cursor<Mem> at(uint32_t i) const { return {line(i), ahead_, tag_}; }
+    [[gnu::always_inline]] std::byte *line(uint32_t i) const
+    {
+        return first_ + i * wire::line_bytes;
+    }
+};
+
+/// The lines of one chunk, from their bodies to their words.
+///   add_head     line @p i, the next one, is a header
+///   add_rest     line @p i, the next one, holds n bytes, at most 56, of the message before
+///   add_buffers  bytes went into receive buffers, which the chunk publishes too
+///   publish      the first line last: when the reader finds it, it finds them all
+template <MemPolicy Mem, Order = Mem::order>
+class Chunk;
+
+/// The reader polls the first line of the chunk and looks at no other before that one is valid.
+/// Were its body stored early, the reader would take the line away again before its word is stored,
+/// and the word would wait for it to come back. So that line is put together here and goes out
+/// last, in one piece; its word releases the whole chunk, whose other lines are stored at once,
+/// words included.
+template <MemPolicy Mem>
+class Chunk<Mem, Order::release> : public ChunkPlace<Mem>
+{
+    alignas(64) std::byte first_line_[wire::line_bytes];
+
+public:
+    using ChunkPlace<Mem>::ChunkPlace;
+    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint32_t length,
+                                         wire::Kind kind, unsigned flags, const Body &body)
+    {
+        const uint64_t word = wire::head_word(at.tag(), length, kind, flags);
+        std::byte *line = at.take();
+        if (i == 0)
+            body.store_with(first_line_, word);
+        else
+            Mem::head(line, body, word);
+    }
+    [[gnu::always_inline]] void add_rest(uint32_t, Cursor<Mem> &at, const std::byte *from,
+                                         uint32_t n)
+    {
+        Mem::rest(at.take(), from, n, wire::continuation_word(at.tag()));
+    }
+    void add_buffers() {}
+    [[gnu::always_inline]] void publish(uint32_t)
+    {
+        Mem::line(this->line(0), first_line_);
+        Mem::flush();
+    }
+};
+
+/// One fence comes between all bodies and all words.
+template <MemPolicy Mem>
+class Chunk<Mem, Order::fence> : public ChunkPlace<Mem>
+{
+    uint64_t words_[chunk_lines];
+
+public:
+    using ChunkPlace<Mem>::ChunkPlace;
+    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint32_t length,
+                                         wire::Kind kind, unsigned flags, const Body &body)
+    {
+        words_[i] = wire::head_word(at.tag(), length, kind, flags);
+        Mem::body(at.take(), body);
+    }
+    [[gnu::always_inline]] void add_rest(uint32_t i, Cursor<Mem> &at, const std::byte *from,
+                                         uint32_t n)
+    {
+        words_[i] = wire::continuation_word(at.tag());
+        Mem::copy(at.take() + wire::cont_payload_offset, from, n);
+    }
+    void add_buffers() {}
+    [[gnu::always_inline]] void publish(uint32_t lines)
+    {
+        Mem::body_fence();
+        for (uint32_t i = lines; i-- > 0;)
+            Mem::word(this->line(i), words_[i]);
+        Mem::flush();
+    }
+};
+
+/// Lines publish themselves, so all are put together here. Bytes in receive buffers do not.
+template <MemPolicy Mem>
+class Chunk<Mem, Order::whole_line> : public ChunkPlace<Mem>
+{
+    bool buffers_ = false;
+    alignas(64) std::byte lines_[chunk_lines * wire::line_bytes];
+
+    [[gnu::always_inline]] std::byte *staged(uint32_t i) { return lines_ + i * wire::line_bytes; }
+
+public:
+    using ChunkPlace<Mem>::ChunkPlace;
+    [[gnu::always_inline]] void add_head(uint32_t i, Cursor<Mem> &at, uint32_t length,
+                                         wire::Kind kind, unsigned flags, const Body &body)
+    {
+        body.store_with(staged(i), wire::head_word(at.tag(), length, kind, flags));
+    }
+    [[gnu::always_inline]] void add_rest(uint32_t i, Cursor<Mem> &at, const std::byte *from,
+                                         uint32_t n)
+    {
+        std::byte *whole = staged(i);
+        if (n < wire::cont_payload_bytes) // all of it goes out, what lay on the stack included
+            __builtin_memset(whole, 0, wire::line_bytes);
+        store_rest(whole, from, n, wire::continuation_word(at.tag()));
+    }
+    void add_buffers() { buffers_ = true; }
+    [[gnu::always_inline]] void publish(uint32_t lines)
+    {
+        if (buffers_)
+            Mem::body_fence();
+        for (uint32_t i = lines; i-- > 0;)
+            Mem::line(this->line(i), staged(i));
+        Mem::flush();
+    }
+};
+
+} // namespace plx::queue::PLX_VARIANT
+
+#endif

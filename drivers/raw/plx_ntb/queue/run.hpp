@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What lies at the tail of the own ring: a run of messages of one kind, found and checked before
+// any of them is taken. The peer wrote it, so each word is copied once and bounded in the copy.
+#ifndef PLX_QUEUE_RUN_HPP
+#define PLX_QUEUE_RUN_HPP
+
+#include "queue/mem_policy.hpp"
+#include "queue/state.hpp"
+
+namespace plx::queue::PLX_VARIANT
+{
+
+/// Messages looked at before their mbufs are fetched in one go.
+inline constexpr unsigned run_max = 64;
+/// Behind a burst of so many, when it is full, it is worth a look whether there is more.
+inline constexpr unsigned backlog_min = 16;
+
+/// What a run consists of: inline messages of one or two lines, inline messages of any length,
+/// messages in posted buffers.
+enum class RunKind { few_lines, many_lines, posted };
+
+/// Valid messages, one after the other, from the tail on. The header words are copies: checked once
+/// here, used from here, never looked at again where the peer could change them.
+struct Run {
+    unsigned messages;
+    RunKind kind;
+    bool more;      ///< inline ones: as many as asked for, and more have come behind them
+    uint32_t lines; ///< inline ones: what they take together
+    uint64_t words[run_max];
+};
+
+enum class Look { valid, not_yet, bad };
+
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline bool is_here(const RingPlace &ring, uint64_t position)
+{
+    return wire::word_tag(Mem::load(ring.line(position))) == ring.tag(position);
+}
+
+/// Length of a header word that says "inlined"; more than any length where it says anything else.
+[[gnu::always_inline]] inline uint32_t inline_length(uint64_t word)
+{
+    constexpr uint32_t kind = static_cast<uint32_t>(wire::Kind::inlined) << 24;
+    return (static_cast<uint32_t>(word >> 32) & 0x3ffffff) - kind;
+}
+
+/// Inline messages are handled in two classes: those of one or two lines, which are spared a loop,
+/// and all. None goes beyond the end of the ring.
+enum class Lines { few, many };
+
+/// Looks at the lines behind a header. How many there are is found by branches: were the next
+/// header's address computed from this one's word, the two misses would not overlap.
+template <MemPolicy Mem, Lines L>
+class Behind
+{
+    uint32_t last_length_ = 0, last_lines_ = 1;
+
+public:
+    /// @return what comes behind the message; NULL where a line is not what it should be
+    [[gnu::always_inline]] const std::byte *operator()(const std::byte *line, const std::byte *end,
+                                                       uint32_t length, uint32_t tag)
+    {
+        const std::byte *next = line + wire::line_bytes;
+        if constexpr (L == Lines::few) {
+            if (length <= wire::head_payload_bytes)
+                return next;
+            return next != end && Mem::load(next) == tag ? next + wire::line_bytes : nullptr;
+        } else {
+            if (length != last_length_) [[unlikely]] {
+                last_length_ = length;
+                last_lines_ = wire::inline_lines(length);
+            }
+            if (static_cast<size_t>(end - line) < last_lines_ * wire::line_bytes)
+                return nullptr;
+            uint64_t odd = 0;
+            for (uint32_t i = 1; i < last_lines_; i++, next += wire::line_bytes)
+                odd |= Mem::load(next) ^ tag;
+            return odd == 0 ? next : nullptr;
+        }
+    }
+};
+
+/// The inline messages at the tail, up to the end of the ring. Reading ahead of the copies lets the
+/// misses of the lines overlap. Everything else, and what is wrong, is left to find_other().
+template <MemPolicy Mem, Lines L>
+[[gnu::always_inline]] inline Look find_inline(const Rx &q, unsigned n, Run &run)
+{
+    const RingPlace ring = q.ring;
+    const uint32_t tag = ring.tag(q.tail), left = ring.left(q.tail);
+    const uint32_t most = L == Lines::few ? q.few_lines_max : q.many_lines_max;
+    const std::byte *const first = ring.line(q.tail), *line = first;
+    const std::byte *const end = line + left * wire::line_bytes;
+    Behind<Mem, L> behind;
+    unsigned found = 0;
+    Look look = Look::valid;
+    while (found < n && line != end) {
+        const uint64_t word = Mem::load(line);
+        if (wire::word_tag(word) != tag) {
+            look = Look::not_yet;
+            break;
+        }
+        const uint32_t length = inline_length(word);
+        const std::byte *next = length <= most ? behind(line, end, length, tag) : nullptr;
+        if (next == nullptr)
+            break;
+        run.words[found++] = word;
+        line = next;
+    }
+    run.kind = L == Lines::few ? RunKind::few_lines : RunKind::many_lines;
+    run.messages = found;
+    run.lines = static_cast<uint32_t>(static_cast<size_t>(line - first) / wire::line_bytes);
+    run.more = L == Lines::many && found == n && n >= backlog_min && 2 * run.lines <= left &&
+               wire::word_tag(Mem::load(line)) == tag;
+    return look;
+}
+
+/// Why find_inline() took no inline message whose header says @p length.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline Look look_behind(const Rx &q, uint32_t length)
+{
+    if (length > q.many_lines_max)
+        return Look::bad;
+    const uint32_t lines = wire::inline_lines(length), tag = q.ring.tag(q.tail);
+    if (lines > q.ring.left(q.tail))
+        return Look::bad;
+    for (uint32_t i = 1; i < lines; i++) {
+        const uint64_t w = Mem::load(q.ring.line(q.tail + i));
+        if (wire::word_tag(w) != tag)
+            return Look::not_yet;
+        if (w >> 32 != 0)
+            return Look::bad;
+    }
+    return Look::not_yet; // it has come since
+}
+
+/// Pad lines are the last ones of the ring, and say nothing but that.
+[[gnu::always_inline]] inline Look skip_pad(Rx &q, uint64_t word)
+{
+    if (q.ring.left(q.tail) > wire::pad_lines_max ||
+        word != wire::head_word(wire::word_tag(word), 0, wire::Kind::pad, 0))
+        return Look::bad;
+    q.tail++;
+    return Look::valid;
+}
+
+/// The messages in posted buffers at the tail, or why there is nothing to take. valid without a
+/// message: a pad line was skipped, look again. (Laps have few of them, so that ends.)
+template <MemPolicy Mem>
+[[gnu::noinline]] Look find_other(Rx &q, unsigned n, Run &run)
+{
+    uint32_t buffers = q.posted_now();
+    run.kind = RunKind::posted;
+    for (unsigned found = 0; found < n; run.messages = ++found) {
+        const uint64_t position = q.tail + found, word = Mem::load(q.ring.line(position));
+        if (wire::word_tag(word) != q.ring.tag(position))
+            return Look::not_yet;
+        const auto kind = static_cast<wire::Kind>(wire::word_kind(word));
+        const uint32_t length = wire::word_length(word);
+        if (kind != wire::Kind::posted) {
+            if (found > 0)
+                return Look::valid;
+            if (kind == wire::Kind::inlined)
+                return look_behind<Mem>(q, length);
+            return kind == wire::Kind::pad ? skip_pad(q, word) : Look::bad;
+        }
+        const uint32_t need = q.per_buffer.ceil(length);
+        if (length == 0 || length > q.s.max_message || need > buffers) [[unlikely]]
+            return Look::bad;
+        buffers -= need;
+        run.words[found] = word;
+    }
+    return Look::valid;
+}
+
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline Look find_run(Rx &q, unsigned n, Run &run)
+{
+    Look look = find_inline<Mem, Lines::few>(q, n, run);
+    if (run.messages > 0 || look == Look::not_yet)
+        return look;
+    look = find_inline<Mem, Lines::many>(q, n, run);
+    if (run.messages > 0)
+        return look;
+    return find_other<Mem>(q, n, run);
+}
+
+} // namespace plx::queue::PLX_VARIANT
+
+#endif
