@@ -358,6 +358,17 @@ template <MemPolicy Mem, bool HasMeta>
     }
 }
 
+/// A chunk without a message: pad lines at most, where the first one did not fit before the end.
+template <MemPolicy Mem>
+[[gnu::noinline]] Put publish_pads(Tx &q, Chunk<Mem> &out, uint32_t pads, Put why)
+{
+    if (pads > 0) {
+        out.publish(pads);
+        count(q.head, pads);
+    }
+    return why;
+}
+
 /// Sends messages until the burst ends, the chunk has no room for the longest, or one does not go.
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline Sent send_chunk(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
@@ -372,8 +383,8 @@ template <MemPolicy Mem, bool HasMeta>
         p = put_run<Mem, HasMeta>(q, out, p, mbufs, meta, n, pool);
         put_others<Mem, HasMeta>(q, out, sending, mbufs, meta, n, pool);
     } while (p.messages < n && p.lines <= chunk_stop && sending.why == Put::taken);
-    if (p.lines == 0)
-        return {0, sending.why};
+    if (p.messages == 0) [[unlikely]]
+        return {0, publish_pads<Mem>(q, out, p.lines, sending.why)};
     out.publish(p.lines);
     if (sending.posted == 1 && n == 1)
         own_next_posted<Mem>(q, p.bytes);
@@ -382,8 +393,7 @@ template <MemPolicy Mem, bool HasMeta>
     count(q.stats.messages, p.messages);
     count(q.stats.bytes, p.bytes);
     count(q.stats.cpu_messages, sending.posted);
-    if (p.messages > 0) [[likely]]
-        free_sent(mbufs, p.messages, sending.simple);
+    free_sent(mbufs, p.messages, sending.simple);
     return {p.messages, sending.why};
 }
 
@@ -419,7 +429,7 @@ template <MemPolicy Mem, bool HasMeta>
         const Sent sent =
             send_chunk<Mem, HasMeta>(q, mbufs + done, HasMeta ? meta + done : nullptr, n - done);
         done += sent.messages;
-        if (sent.why != Put::taken && sent.why != Put::ring_end) {
+        if (sent.why > Put::ring_end) {
             const int error = burst_ended(q, sent.why);
             return done > 0 ? static_cast<int>(done) : error;
         }

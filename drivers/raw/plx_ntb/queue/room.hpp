@@ -10,7 +10,8 @@
 namespace plx::queue::PLX_VARIANT
 {
 
-/// What became of a message. ring_end: it goes into the next chunk, at the begin of the ring.
+/// What became of a message. ring_end: it goes into the next chunk, at the begin of the ring; what
+/// comes behind it here ends the burst.
 enum class Put { taken, ring_end, full, too_long, invalid, bad_peer };
 
 /// Takes over credits the peer has returned. @return false when it claims more than was sent.
