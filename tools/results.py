@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What meson knows of the tests of a build folder, and what became of them.
 
-  results.py names FOLDER SUITE PART    the tests of SUITE whose name contains PART;
-                                        '' is all suites, '!SUITE' all but one
+  results.py names FOLDER SUITES PART   the tests of all SUITES whose name contains PART, where
+                                        'A,!B' are those of suite A but not of suite B; '' is all
   results.py targets FOLDER NAME...     the files that ninja has to build for them
   results.py count FOLDER NAME...       'passed failed skipped' after `meson test`
 
@@ -14,7 +14,6 @@ cases said before.
 
 import json
 import pathlib
-import subprocess
 import sys
 import xml.etree.ElementTree as xml
 
@@ -22,24 +21,23 @@ GOOD = {'OK', 'EXPECTEDFAIL', 'SKIP'}
 
 
 def introspect(folder, what):
-    output = subprocess.run(['meson', 'introspect', str(folder), '--' + what],
-                            check=True, capture_output=True, text=True).stdout
-    return json.loads(output)
+    """What `meson introspect` would print, from where meson wrote it when it configured the folder."""
+    return json.loads((folder / 'meson-info' / f'intro-{what}.json').read_text(encoding='utf-8'))
 
 
 def tests(folder):
     return {test['name']: test for test in introspect(folder, 'tests')}
 
 
-def in_suite(test, suite):
-    if suite.startswith('!'):
-        return not in_suite(test, suite[1:])
-    return not suite or any(name.split(':')[-1] == suite for name in test['suite'])
+def in_suites(test, suites):
+    """Whether TEST is in all of 'A,!B'."""
+    its = {name.split(':')[-1] for name in test['suite']}
+    return all((suite.lstrip('!') in its) != suite.startswith('!') for suite in filter(None, suites.split(',')))
 
 
-def names(folder, suite, part):
+def names(folder, suites, part):
     chosen = [test['name'] for test in introspect(folder, 'tests')
-              if in_suite(test, suite) and part in test['name']]
+              if in_suites(test, suites) and part in test['name']]
     twice = {name for name in chosen if chosen.count(name) > 1}
     if twice:
         sys.exit('two tests share a name, and would share their result file: ' + ', '.join(twice))
@@ -48,7 +46,8 @@ def names(folder, suite, part):
 
 def targets(folder, chosen):
     files = {target['id']: target['filename'] for target in introspect(folder, 'targets')}
-    wanted = {identity for name in chosen for identity in tests(folder)[name]['depends']}
+    known = tests(folder)
+    wanted = {identity for name in chosen for identity in known[name]['depends']}
     return sorted({str(pathlib.Path(file).relative_to(folder))
                    for identity in wanted for file in files[identity]})
 

@@ -64,11 +64,25 @@ class Judge(unittest.TestCase):
 
     def test_suites(self):
         test = {'suite': ['ntbmsg:contract', 'ntbmsg:tsan']}
-        self.assertTrue(results.in_suite(test, ''))
-        self.assertTrue(results.in_suite(test, 'tsan'))
-        self.assertFalse(results.in_suite(test, 'san'))
-        self.assertFalse(results.in_suite(test, '!tsan'))
-        self.assertTrue(results.in_suite(test, '!abi'))
+        self.assertTrue(results.in_suites(test, ''))
+        self.assertTrue(results.in_suites(test, 'tsan'))
+        self.assertFalse(results.in_suites(test, 'san'))
+        self.assertFalse(results.in_suites(test, '!tsan'))
+        self.assertTrue(results.in_suites(test, '!abi'))
+        self.assertTrue(results.in_suites(test, 'tsan,!abi'))
+        self.assertFalse(results.in_suites(test, 'contract,!tsan'))
+
+    def test_names_and_targets_come_from_where_meson_wrote_them(self):
+        (self.folder / 'meson-info').mkdir()
+
+        def write(what, content):
+            (self.folder / 'meson-info' / f'intro-{what}.json').write_text(json.dumps(content))
+        write('tests', [{'name': 'link', 'suite': ['ntbmsg:unit'], 'depends': ['a']},
+                        {'name': 'link_long', 'suite': ['ntbmsg:long'], 'depends': ['b']}])
+        write('targets', [{'id': name, 'filename': [str(self.folder / name)]} for name in 'abc'])
+        self.assertEqual(results.names(self.folder, '!long', 'lin'), ['link'])
+        self.assertEqual(results.names(self.folder, '', 'link'), ['link', 'link_long'])
+        self.assertEqual(results.targets(self.folder, ['link', 'link_long']), ['a', 'b'])
 
 
 if __name__ == '__main__':
