@@ -75,11 +75,19 @@ public:
     }
     ~Ring()
     {
-        EXPECT_EQ(twin::dma_unmap(host_, bus_, bytes_), 0);
+        if (mapped_)
+            unmap();
         free(slots_at_);
     }
     Ring(const Ring &) = delete;
     Ring &operator=(const Ring &) = delete;
+
+    /// Engines do not know it any more; it can still be looked at.
+    void unmap()
+    {
+        mapped_ = false;
+        EXPECT_EQ(twin::dma_unmap(host_, bus_, bytes_), 0);
+    }
 
     void program()
     {
@@ -126,6 +134,7 @@ private:
     uint64_t bytes_ = 0;
     Descriptor *slots_at_ = nullptr;
     uint32_t head_ = 0;
+    bool mapped_ = true;
 };
 
 /// Local memory that engines know.
@@ -140,8 +149,15 @@ public:
     }
     ~Local()
     {
-        EXPECT_EQ(twin::dma_unmap(host_, bus_, bytes_), 0);
+        if (mapped_)
+            unmap();
         free(data);
+    }
+    /// Engines do not know it any more.
+    void unmap()
+    {
+        mapped_ = false;
+        EXPECT_EQ(twin::dma_unmap(host_, bus_, bytes_), 0);
     }
     Local(const Local &) = delete;
     Local &operator=(const Local &) = delete;
@@ -152,6 +168,7 @@ private:
     twin::Host *host_;
     uint64_t bus_;
     size_t bytes_;
+    bool mapped_ = true;
 };
 
 /// Host A's channel 0 between local memory at local_bus and a window to memory of B.

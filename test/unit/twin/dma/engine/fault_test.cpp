@@ -184,13 +184,16 @@ TEST_F(TwinDmaFault, LateWriteBacksOfMemoryThatWentAreDropped)
 {
     open_engine();
     inject(Fault::dma_late, 1000);
-    {
-        Ring other(a, 1, 0x100000, 4);
-        other.program();
-        other.put(describe(local_bus, window(0), 64));
-        other.go();
-    }
-    inject(Fault::dma_late, 0);
+    Ring other(a, 1, 0x100000, 4);
+    other.program();
+    other.put(describe(local_bus, window(0), 64));
+    other.go();
+    EXPECT_EQ(memcmp(far(0), local->data, 64), 0) << "the data are there, the write-back is not";
+    const uint32_t before = other.word(0);
+    EXPECT_NE(before & dma::valid, 0u);
+    other.unmap();
+    inject(Fault::dma_late, 0); // releases what is late
+    EXPECT_EQ(other.word(0), before) << "written after the memory was taken back";
 }
 
 TEST_F(TwinDmaFault, ASlowEngineIsInProgress)

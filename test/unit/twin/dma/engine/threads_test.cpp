@@ -95,16 +95,30 @@ TEST_F(TwinDmaThreads, MemoryIsInUseUntilItIsTakenBack)
     open_engine();
     constexpr uint64_t bus = 0x900000;
     constexpr uint32_t bytes = 64 * 1024;
+    constexpr uint8_t poison = 0xEE;
+    std::atomic<uint32_t> laps{0};
     std::thread engine([&] {
         for (uint32_t slot = 0; !stop_.load(); slot = (slot + 1) % slots) {
             ring->put_at(slot, describe(bus, window(0), bytes));
             ring->go();
+            laps.fetch_add(1);
         }
     });
-    for (int i = 0; i < 50; i++) {
-        // Freed at once: whoever still reads it is seen by the address sanitizer.
+    const auto passes = [&](uint32_t more) {
+        const uint32_t from = laps.load();
+        return await([&] { return laps.load() - from >= more; });
+    };
+    for (uint8_t round = 1; round <= 50; round++) {
         Local passing(a, bus, bytes);
-        std::this_thread::yield();
+        memset(passing.data, round, bytes);
+        // The second lap that ends began after the memory was filled; another one is under way.
+        EXPECT_TRUE(passes(2));
+        passing.unmap();
+        // Who still reads it carries this over; that it is freed is seen by the address sanitizer.
+        memset(passing.data, poison, bytes);
+        EXPECT_TRUE(passes(2));
+        EXPECT_EQ(*far(0), round) << "it was not in use";
+        EXPECT_EQ(memchr(far(0), poison, bytes), nullptr) << round << ": read after it was taken back";
     }
     stop_.store(true);
     engine.join();
