@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The other host of library_death_test: it listens, lends memory, takes long messages, and posts
 // operations on memory of its peer without end, until it is killed.
+#include "pages.hpp"
+
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -114,13 +116,12 @@ int main(int argc, char **argv)
         give_up("one argument, the cable");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(life_s);
-    char arguments[][20] = {"peer",           "--no-huge", "--no-pci", "--no-shconf",
-                            "--no-telemetry", "-m",        "256",      "--log-level=error"};
-    constexpr int count = sizeof(arguments) / sizeof(arguments[0]);
-    char *pointers[count + 1] = {};
-    for (int i = 0; i < count; i++)
-        pointers[i] = arguments[i];
-    if (rte_eal_init(count, pointers) < 0)
+    std::vector<std::string> arguments = test::eal_arguments("peer", test::huge_pages_granted(), 256);
+    std::vector<char *> pointers;
+    for (std::string &argument : arguments)
+        pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
+    if (rte_eal_init(static_cast<int>(arguments.size()), pointers.data()) < 0)
         give_up("EAL did not start");
     Peer peer;
     peer.open(argv[1]);

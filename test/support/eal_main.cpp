@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// main() for tests that need EAL: it starts once per process, without hugepages, devices or files.
+// main() for tests that need EAL: it starts once per process, without devices or files.
+#include "pages.hpp"
+
 #include <cstdio>
 
 #include <gtest/gtest.h>
@@ -8,22 +10,24 @@
 
 #include <sched.h>
 
+constexpr unsigned eal_megabytes = 256;
+
 int main(int argc, char **argv)
 {
     testing::InitGoogleTest(&argc, argv);
     // Listing the cases must not need a working EAL.
     if (testing::GTEST_FLAG(list_tests))
         return RUN_ALL_TESTS();
-    char arguments[][20] = {"test",           "--no-huge", "--no-pci", "--no-shconf",
-                            "--no-telemetry", "-m",        "256",      "--log-level=error"};
-    constexpr int count = sizeof(arguments) / sizeof(arguments[0]);
-    char *pointers[count + 1] = {};
-    for (int i = 0; i < count; i++)
-        pointers[i] = arguments[i];
+    std::vector<std::string> arguments =
+        test::eal_arguments("test", test::huge_pages_granted(), eal_megabytes);
+    std::vector<char *> pointers;
+    for (std::string &argument : arguments)
+        pointers.push_back(argument.data());
+    pointers.push_back(nullptr);
     // EAL ties this thread, and all that it starts, to one core; the tests want them all.
     cpu_set_t cores;
     sched_getaffinity(0, sizeof(cores), &cores);
-    if (rte_eal_init(count, pointers) < 0) {
+    if (rte_eal_init(static_cast<int>(arguments.size()), pointers.data()) < 0) {
         std::fprintf(stderr, "EAL did not start\n");
         return 2;
     }

@@ -4,6 +4,7 @@
 #ifndef TEST_SUPPORT_HOST_HPP
 #define TEST_SUPPORT_HOST_HPP
 
+#include "pages.hpp"
 #include "station.hpp"
 
 #include <functional>
@@ -86,8 +87,7 @@ private:
 class RemoteHost final : public Host
 {
 public:
-    /// @param huge with hugepages
-    explicit RemoteHost(bool huge = false);
+    explicit RemoteHost(bool huge = huge_pages_granted());
     ~RemoteHost() override;
     void begin(const Order &order) override;
     Answer end() override;

@@ -2,6 +2,7 @@
 // A host process of its own: obeys the orders that come over a socket, leaves when it closes.
 //
 //   test_host SOCKET [huge]
+#include "pages.hpp"
 #include "station.hpp"
 
 #include <csignal>
@@ -20,12 +21,7 @@ namespace
 
 bool start_eal(bool huge)
 {
-    std::vector<std::string> arguments = {
-        "test_host", "--no-pci", "--no-shconf", "--no-telemetry", "-m", "128", "--log-level=error"};
-    if (huge)
-        arguments.insert(arguments.end(), {"--in-memory", "--single-file-segments"});
-    else
-        arguments.push_back("--no-huge");
+    std::vector<std::string> arguments = test::eal_arguments("test_host", huge, 128);
     std::vector<char *> pointers;
     for (std::string &argument : arguments)
         pointers.push_back(argument.data());
