@@ -203,7 +203,9 @@ bool RemoteHost::gone_within(int ms)
 void RemoteHost::begin(const Order &order)
 {
     limit_ms_ = order.limit_ms;
-    if (send(socket_, &order, sizeof(order), MSG_NOSIGNAL) != sizeof(order))
+    Order addressed = order;
+    addressed.device = device_;
+    if (send(socket_, &addressed, sizeof(addressed), MSG_NOSIGNAL) != sizeof(addressed))
         ADD_FAILURE() << "a host process is gone";
 }
 

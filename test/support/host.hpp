@@ -92,6 +92,13 @@ public:
     void begin(const Order &order) override;
     Answer end() override;
 
+    /// Of its two devices, the one that later orders are for.
+    RemoteHost &device(uint32_t number)
+    {
+        device_ = number;
+        return *this;
+    }
+
     /// SIGKILL, and the process is known to be gone. An order that was under way has no answer.
     void kill_now();
     /// SIGSTOP, and the process is known to stand still.
@@ -105,6 +112,7 @@ private:
     pid_t pid_ = -1;
     int socket_ = -1;
     bool frozen_ = false;
+    uint32_t device_ = 0;
     uint32_t limit_ms_ = 0;
 };
 

@@ -7,6 +7,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <optional>
 #include <vector>
 
 #include <rte_eal.h>
@@ -36,10 +37,15 @@ bool start_eal(bool huge)
 
 void serve(int socket)
 {
-    test::Station station;
+    test::Station first;
+    std::optional<test::Station> second;
     test::Order order;
     while (recv(socket, &order, sizeof(order), 0) == sizeof(order)) {
-        const test::Answer answer = station.obey(order);
+        if (order.device == 1 && !second)
+            second.emplace();
+        test::Station &station = order.device == 1 ? *second : first;
+        const test::Answer answer =
+            order.op == test::Op::forward ? station.forward(first, order) : station.obey(order);
         if (send(socket, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
             return;
     }

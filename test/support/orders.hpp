@@ -38,6 +38,7 @@ enum class Op : uint32_t {
     close,
     traffic,  ///< out, in
     echo,     ///< sends back value messages of queue 0, asleep in between; answer.received
+    forward,  ///< sends value messages of queue 0 of this device on by the host's first; answer.received
     release,  ///< frees what traffic kept
     discard,  ///< takes and frees what has come
     observe,  ///< link, events and counters alone
@@ -63,6 +64,7 @@ enum class Until : uint32_t {
 
 struct Order {
     Op op = Op::observe;
+    uint32_t device = 0; ///< 1: the second one of a host in its own process
     uint64_t value = 0;
     uint64_t extra = 0;
     uint32_t limit_ms = 30'000;

@@ -162,6 +162,7 @@ Answer Station::obey(const Order &order)
     case Op::observe:
     case Op::traffic:
     case Op::echo:
+    case Op::forward: // between two of them: the host's
         break;
     }
     Answer answer = observe();
@@ -334,6 +335,35 @@ Answer Station::echo(const Order &order)
     Answer answer = observe();
     answer.received = echoed;
     answer.rc = echoed == order.value ? 0 : -ETIMEDOUT;
+    return answer;
+}
+
+Answer Station::forward(Station &to, const Order &order)
+{
+    constexpr uint16_t burst = 32;
+    const auto end = Clock::now() + std::chrono::milliseconds(order.limit_ms);
+    uint64_t forwarded = 0;
+    int rc = 0;
+    while (rc >= 0 && forwarded < order.value && Clock::now() < end) {
+        rte_mbuf *mbufs[burst];
+        rte_pmd_plx_ntb_meta metas[burst];
+        const int got = rte_pmd_plx_ntb_rx_burst(id_, 0, mbufs, metas, burst);
+        int sent = 0;
+        for (rc = got; rc >= 0 && sent < got && Clock::now() < end; sent += std::max(rc, 0)) {
+            rc = rte_pmd_plx_ntb_tx_burst(to.id_, 0, mbufs + sent, metas + sent,
+                                          static_cast<uint16_t>(got - sent));
+            if (rc == 0)
+                sched_yield();
+        }
+        for (int i = sent; i < got; ++i)
+            rte_pktmbuf_free(mbufs[i]);
+        if (got == 0)
+            sched_yield();
+        forwarded += static_cast<uint64_t>(sent);
+    }
+    Answer answer = observe();
+    answer.received = forwarded;
+    answer.rc = rc < 0 ? rc : forwarded == order.value ? 0 : -ETIMEDOUT;
     return answer;
 }
 

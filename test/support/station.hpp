@@ -30,6 +30,8 @@ public:
     /// One order at a time; observe() from any thread.
     Answer obey(const Order &order);
     Answer observe() const;
+    /// What comes on queue 0 goes out by queue 0 of @p to: the same mbufs, order.value messages.
+    Answer forward(Station &to, const Order &order);
 
     /// For what orders do not cover. Valid while attached.
     uint16_t id() const { return id_; }
