@@ -186,6 +186,7 @@ protected:
     pid_t peer_ = -1;
 };
 
+// Semantics: one-sided-5
 TEST_P(LibraryDeath, KilledWithEverythingUnderWay)
 {
     for (unsigned seed = 1; seed <= 4; ++seed) {

@@ -51,6 +51,7 @@ TEST_F(Channel, ConnectAndAcceptCarryPrivateDataBothWays)
     give_back({near, far});
 }
 
+// Semantics: send-5, receive-2
 TEST_F(Channel, MessagesOfEverySizeArriveWithTheirWords)
 {
     bring_up();
@@ -127,6 +128,7 @@ TEST_F(Channel, RequestsBeyondTheBacklogAreTurnedAway)
     give_back({near[0], near[1], near[2]});
 }
 
+// Semantics: order-2, end-1
 TEST_F(Channel, ShutdownIsSeenBehindTheDataAndLeavesTheOtherWayOpen)
 {
     bring_up();
@@ -153,6 +155,7 @@ TEST_F(Channel, ShutdownIsSeenBehindTheDataAndLeavesTheOtherWayOpen)
     give_back({near, far});
 }
 
+// Semantics: end-1, end-3
 TEST_F(Channel, CloseLetsWhatWasSentArrive)
 {
     bring_up();
@@ -176,6 +179,7 @@ TEST_F(Channel, CloseLetsWhatWasSentArrive)
     give_back({far});
 }
 
+// Semantics: end-2
 TEST_F(Channel, ResetEndsBothEndsAtOnce)
 {
     bring_up();
@@ -277,6 +281,7 @@ TEST_F(Channel, AnAnswerThatComesTooLateIsTakenBack)
     give_back({far});
 }
 
+// Semantics: lost-1, lost-3, lost-6
 TEST_F(Channel, LinkLossEndsEveryChannelAndConnectIsAllItTakes)
 {
     bring_up();
@@ -309,6 +314,7 @@ TEST_F(Channel, LinkLossEndsEveryChannelAndConnectIsAllItTakes)
     give_back({near, far});
 }
 
+// Semantics: lost-5
 TEST_F(Channel, ADeviceThatIsStoppedLosesThePeerUntilItIsStarted)
 {
     bring_up();

@@ -140,6 +140,7 @@ protected:
     std::vector<ntbmsg_cq *> queues_;
 };
 
+// Semantics: dedicated-2
 TEST_F(DedicatedOperations, ManyThreadsEachTheirChannel)
 {
     constexpr unsigned rounds = 20;
@@ -162,6 +163,7 @@ TEST_F(DedicatedOperations, ManyThreadsEachTheirChannel)
     EXPECT_EQ(counter_memory_[0], threads_max * rounds);
 }
 
+// Semantics: dedicated-2
 TEST_F(DedicatedOperations, OneThreadTakesTheCompletionsOfAll)
 {
     constexpr unsigned rounds = 300;
@@ -203,6 +205,7 @@ TEST_F(DedicatedOperations, OneThreadTakesTheCompletionsOfAll)
     }
 }
 
+// Semantics: dedicated-3
 TEST_F(DedicatedOperations, CallbacksAreThePollingThreadsAndMayPost)
 {
     struct Told {
@@ -230,6 +233,7 @@ TEST_F(DedicatedOperations, CallbacksAreThePollingThreadsAndMayPost)
 }
 
 // What is sent behind a direct write arrives behind it, though other threads carry the message.
+// Semantics: dedicated-1
 TEST_F(DedicatedOperations, AMessageComesBehindADirectWrite)
 {
     ntbmsg_channel *near = nullptr, *far = nullptr;
@@ -265,6 +269,7 @@ TEST_F(DedicatedOperations, AMessageComesBehindADirectWrite)
 }
 
 // Each write is of one byte repeated: eight aligned bytes that differ among themselves are torn.
+// Semantics: one-sided-10
 TEST_F(DedicatedOperations, PolledMemoryShowsWholeWords)
 {
     constexpr unsigned enough = 50;
@@ -319,6 +324,7 @@ TEST_F(DedicatedOperations, PolledMemoryShowsWholeWords)
     give_back({near, far});
 }
 
+// Semantics: dedicated-6
 TEST_F(DedicatedOperations, ALossCompletesAllThatThreadsHavePosted)
 {
     ntbmsg_channel *near[threads_max] = {}, *far[threads_max] = {};

@@ -190,6 +190,7 @@ TEST_F(Dedicated, TheLossOfThePeerIsSeenByEveryThread)
     give_back({near, far});
 }
 
+// Semantics: lost-5
 TEST_F(Dedicated, ADeviceThatIsStoppedAndStartedUnderThreads)
 {
     bring_up();
@@ -228,6 +229,7 @@ bool is_readable(int fd, int timeout_ms)
     return ::poll(&waiting, 1, timeout_ms) == 1;
 }
 
+// Semantics: dedicated-4
 TEST_F(Dedicated, ACallWakesAThreadThatSleeps)
 {
     bring_up();
@@ -249,6 +251,7 @@ TEST_F(Dedicated, ACallWakesAThreadThatSleeps)
     EXPECT_EQ(ntbmsg_channel_close(far), 0);
 }
 
+// Semantics: dedicated-4
 TEST_F(Dedicated, NoCallIsSleptThrough)
 {
     bring_up();

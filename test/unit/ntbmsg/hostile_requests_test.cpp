@@ -128,6 +128,7 @@ protected:
     uint64_t protests_ = 0;
 };
 
+// Semantics: one-sided-3
 TEST_F(HostileRequests, AWordTellsNoMoreBytesThanCame)
 {
     struct Write {
@@ -163,6 +164,7 @@ TEST_F(HostileRequests, AWordTellsNoMoreBytesThanCame)
     }
 }
 
+// Semantics: one-sided-7
 TEST_F(HostileRequests, BadKeysRightsAndRangesAreAnsweredAndNothingElse)
 {
     const std::vector<uint8_t> before = memory_;

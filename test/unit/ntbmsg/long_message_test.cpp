@@ -7,6 +7,7 @@
 namespace
 {
 
+// Semantics: long-1
 TEST_P(LongMessage, GoesByOneCopy)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
@@ -39,6 +40,7 @@ TEST_P(LongMessage, TheLongestHas16MiB)
     give_back({near_channel_, far_channel_});
 }
 
+// Semantics: long-2
 TEST_P(LongMessage, OrderIsKeptAmongLongAndShortOnes)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
@@ -49,6 +51,7 @@ TEST_P(LongMessage, OrderIsKeptAmongLongAndShortOnes)
     give_back({near_channel_, far_channel_});
 }
 
+// Semantics: long-3
 TEST_P(LongMessage, AReaderThatStopsHoldsAPartOfTheMemory)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(8 * mib));
@@ -89,6 +92,7 @@ TEST_P(LongMessage, AnnouncedMessagesCountBeforeTheyAreThere)
     give_back({near_channel_, far_channel_, running, reader});
 }
 
+// Semantics: long-2
 TEST_P(LongMessage, AShutdownComesBehindIt)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
@@ -103,6 +107,7 @@ TEST_P(LongMessage, AShutdownComesBehindIt)
     give_back({near_channel_, far_channel_});
 }
 
+// Semantics: long-5
 TEST_P(LongMessage, AResetInTheMiddleLosesNoMemory)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
@@ -121,6 +126,7 @@ TEST_P(LongMessage, AResetInTheMiddleLosesNoMemory)
     give_back({near_channel_, far_channel_});
 }
 
+// Semantics: long-5
 TEST_P(LongMessage, ALossInTheMiddleGivesEverythingBack)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
@@ -193,6 +199,7 @@ protected:
     rte_mempool *pool_ = nullptr;
 };
 
+// Semantics: long-4
 TEST_P(OwnPool, TakesAllThatTheRingDoesNotCarry)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with_pool(mib));
@@ -216,6 +223,7 @@ TEST_P(OwnPool, TakesAllThatTheRingDoesNotCarry)
     give_back({near_channel_, far_channel_});
 }
 
+// Semantics: long-4
 TEST_P(OwnPool, OneThatIsNotReadUsesUpItsOwn)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with_pool(mib));

@@ -57,6 +57,7 @@ TEST_P(OneSided, MoreThanThePeerKeepsIsHeldBackHere)
     EXPECT_EQ(ntbmsg_cq_destroy(small), 0);
 }
 
+// Semantics: one-sided-9
 TEST_P(OneSided, NoCompletionIsLostWhereTheQueueIsFull)
 {
     std::vector<uint8_t> memory(64), data = pattern(64, 18);
@@ -90,6 +91,7 @@ TEST_P(OneSided, NoCompletionIsLostWhereTheQueueIsFull)
     EXPECT_EQ(ntbmsg_region_revoke(region), 0);
 }
 
+// Semantics: one-sided-9
 TEST_P(OneSided, AWordWaitsForRoomInTheQueueOfCompletions)
 {
     close_channel();
@@ -236,6 +238,7 @@ TEST_P(OneSided, ACallbackMayPost)
 
 // A direct write is complete when it is posted: a callback that posts the next one must not keep
 // the worker, nor what it has left to be done keep the slot.
+// Semantics: dedicated-5
 TEST_P(OneSided, ACallbackThatAlwaysPostsLeavesThePollAndTheChannel)
 {
     close_channel();
@@ -285,6 +288,7 @@ TEST_P(OneSided, ACallbackThatAlwaysPostsLeavesThePollAndTheChannel)
     EXPECT_EQ(ntbmsg_cq_destroy(calls), 0);
 }
 
+// Semantics: dedicated-5
 TEST_P(OneSided, ACallbackMayResetTheChannelOfAWord)
 {
     close_channel();

@@ -6,6 +6,7 @@
 namespace
 {
 
+// Semantics: one-sided-8
 TEST_P(OneSided, ARevokedRegionIsReachedNoMore)
 {
     std::vector<uint8_t> memory(4096), data = pattern(4096, 10);
@@ -28,6 +29,7 @@ TEST_P(OneSided, ARevokedRegionIsReachedNoMore)
     ntbmsg_remote_close(remote);
 }
 
+// Semantics: one-sided-8
 TEST_P(OneSided, RevokedInTheMiddle)
 {
     std::vector<uint8_t> memory(4 << 20), data = pattern(4 << 20, 11);
@@ -50,6 +52,7 @@ TEST_P(OneSided, RevokedInTheMiddle)
     }
 }
 
+// Semantics: one-sided-2, one-sided-8
 TEST_P(OneSided, ARevokedDirectRegionKeepsNothingOfLaterStores)
 {
     ntbmsg_region *region = nullptr;
@@ -70,6 +73,7 @@ TEST_P(OneSided, ARevokedDirectRegionKeepsNothingOfLaterStores)
 
 // ---- ends
 
+// Semantics: one-sided-5
 TEST_P(OneSided, WhatIsUnderWayCompletesWhenTheChannelEnds)
 {
     std::vector<uint8_t> memory(4 << 20), data = pattern(4 << 20, 13);
@@ -104,6 +108,7 @@ TEST_P(OneSided, WhatIsUnderWayCompletesWhenTheChannelEnds)
     EXPECT_EQ(ntbmsg_region_revoke(region), 0);
 }
 
+// Semantics: one-sided-5
 TEST_P(OneSided, ClosingCancelsAndTheSlotLivesOn)
 {
     std::vector<uint8_t> memory(4 << 20), data = pattern(4 << 20, 14);
@@ -129,6 +134,7 @@ TEST_P(OneSided, ClosingCancelsAndTheSlotLivesOn)
     EXPECT_EQ(ntbmsg_region_revoke(region), 0);
 }
 
+// Semantics: one-sided-6
 TEST_P(OneSided, ShuttingDownLetsOperationsEnd)
 {
     std::vector<uint8_t> memory(1 << 20), data = pattern(1 << 20, 15);
@@ -149,6 +155,7 @@ TEST_P(OneSided, ShuttingDownLetsOperationsEnd)
     EXPECT_EQ(ntbmsg_region_revoke(region), 0);
 }
 
+// Semantics: one-sided-5
 TEST_P(OneSided, ALostPeerCompletesWhatIsUnderWay)
 {
     std::vector<uint8_t> memory(1 << 20), data = pattern(1 << 20, 16);
@@ -176,6 +183,7 @@ TEST_P(OneSided, ALostPeerCompletesWhatIsUnderWay)
     ntbmsg_remote_close(stored);
 }
 
+// Semantics: dedicated-7
 TEST_P(OneSided, NothingIsStoredOnceTheConnectionIsLost)
 {
     ntbmsg_region *direct = nullptr;

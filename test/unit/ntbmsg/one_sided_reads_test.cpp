@@ -51,6 +51,7 @@ protected:
     ntbmsg_remote *remote_ = nullptr;
 };
 
+// Semantics: one-sided-11
 TEST_P(LongReads, APollCopiesAPartOfThem)
 {
     ASSERT_NO_FATAL_FAILURE(post_reads());
@@ -70,6 +71,7 @@ TEST_P(LongReads, APollCopiesAPartOfThem)
     EXPECT_EQ(got_, memory_);
 }
 
+// Semantics: one-sided-11
 TEST_P(LongReads, OtherChannelsDoNotWaitForThem)
 {
     ntbmsg_channel *other_mine = here_.channel, *other_theirs = there_.channel;

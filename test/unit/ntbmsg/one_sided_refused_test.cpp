@@ -73,6 +73,7 @@ struct Forged {
     uint64_t reserved;
 };
 
+// Semantics: one-sided-4, one-sided-7
 TEST_P(OneSided, TheOwnerTrustsNoToken)
 {
     std::vector<uint8_t> memory(4096), data = pattern(64, 8);

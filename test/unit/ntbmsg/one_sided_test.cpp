@@ -5,6 +5,7 @@
 namespace
 {
 
+// Semantics: one-sided-1
 TEST_P(OneSided, AWriteIsServed)
 {
     std::vector<uint8_t> memory(4096);
@@ -24,6 +25,7 @@ TEST_P(OneSided, AWriteIsServed)
     EXPECT_EQ(ntbmsg_region_revoke(region), 0);
 }
 
+// Semantics: one-sided-2
 TEST_P(OneSided, AWriteToAllocatedMemoryIsDirect)
 {
     ntbmsg_region *region = nullptr;
@@ -49,6 +51,7 @@ TEST_P(OneSided, AWriteToAllocatedMemoryIsDirect)
     EXPECT_EQ(ntbmsg_region_revoke(region), 0);
 }
 
+// Semantics: one-sided-1
 TEST_P(OneSided, PiecesAreGatheredAndScattered)
 {
     std::vector<uint8_t> memory(1 << 20);
@@ -101,6 +104,7 @@ TEST_P(OneSided, SizesAroundEveryBorder)
     EXPECT_EQ(ntbmsg_region_revoke(region), 0);
 }
 
+// Semantics: one-sided-3
 TEST_P(OneSided, AnImmediateWordIsToldOnceTheDataAreThere)
 {
     ntbmsg_region *direct = nullptr;
@@ -134,6 +138,7 @@ TEST_P(OneSided, AnImmediateWordIsToldOnceTheDataAreThere)
     EXPECT_TRUE(there_.seen.empty()) << "once";
 }
 
+// Semantics: one-sided-1
 TEST_P(OneSided, AtomicsGiveWhatWasThere)
 {
     alignas(8) uint64_t words[4] = {0, 41, 0, 0};
@@ -163,6 +168,7 @@ TEST_P(OneSided, AtomicsGiveWhatWasThere)
     EXPECT_EQ(ntbmsg_region_revoke(region), 0);
 }
 
+// Semantics: one-sided-4
 TEST_P(OneSided, CompletionsComeInTheOrderOfPosting)
 {
     ntbmsg_region *direct = nullptr;

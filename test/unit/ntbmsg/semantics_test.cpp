@@ -51,6 +51,7 @@ protected:
     ntbmsg_poll_set *set_ = nullptr;
 };
 
+// Semantics: send-1
 TEST_F(Semantics, WhatTheCallTookIsWhatArrives)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
@@ -78,6 +79,7 @@ TEST_F(Semantics, WhatTheCallTookIsWhatArrives)
     give_back({from_, to_});
 }
 
+// Semantics: send-2
 TEST_F(Semantics, UnconfirmedFallsWithTheReceiveAndNotBefore)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
@@ -97,6 +99,7 @@ TEST_F(Semantics, UnconfirmedFallsWithTheReceiveAndNotBefore)
     give_back({from_, to_});
 }
 
+// Semantics: send-3
 TEST_F(Semantics, AShortCountLeavesTheRestAlone)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
@@ -134,6 +137,7 @@ TEST_F(Semantics, AShortCountLeavesTheRestAlone)
     give_back({from_, to_});
 }
 
+// Semantics: send-4
 TEST_F(Semantics, TooLongIsRefusedAndNothingHappens)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
@@ -151,6 +155,7 @@ TEST_F(Semantics, TooLongIsRefusedAndNothingHappens)
     give_back({from_, to_});
 }
 
+// Semantics: send-5
 TEST_F(Semantics, NoBytesAreAMessage)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
@@ -167,6 +172,7 @@ TEST_F(Semantics, NoBytesAreAMessage)
     give_back({from_, to_});
 }
 
+// Semantics: lost-1
 TEST_F(Semantics, ALossIsToldOnce)
 {
     ASSERT_NO_FATAL_FAILURE(join_in_set());
@@ -178,6 +184,7 @@ TEST_F(Semantics, ALossIsToldOnce)
     give_back({from_});
 }
 
+// Semantics: lost-2
 TEST_F(Semantics, WhatHadComeBeforeALossCanBeReceived)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
@@ -197,6 +204,7 @@ TEST_F(Semantics, WhatHadComeBeforeALossCanBeReceived)
     give_back({from_});
 }
 
+// Semantics: lost-3
 TEST_F(Semantics, ALossKeepsTheCountOfWhatIsUnknown)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
@@ -211,6 +219,7 @@ TEST_F(Semantics, ALossKeepsTheCountOfWhatIsUnknown)
     give_back({from_});
 }
 
+// Semantics: lost-4
 TEST_F(Semantics, ALossGivesEveryMbufBack)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());

@@ -35,6 +35,7 @@ size_t wrong_bytes(const rte_mbuf *m, uint32_t i)
     return wrong;
 }
 
+// Semantics: receive-1
 TEST_F(SemanticsThreads, AMessageIsWholeWhenItIsReceived)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());

@@ -19,6 +19,7 @@ int receive_all(ntbmsg_channel *channel, uint32_t &next)
     return n;
 }
 
+// Semantics: order-1
 TEST_F(Transfer, OrderIsKeptOnManyChannelsAtOnce)
 {
     bring_up();
@@ -73,6 +74,7 @@ TEST_F(Transfer, BurstsLargerThanAnyRingGoInParts)
     give_back({near, far});
 }
 
+// Semantics: receive-3
 TEST_F(Transfer, CreditInMessagesBoundsWhatIsNotReceived)
 {
     bring_up();
@@ -96,6 +98,7 @@ TEST_F(Transfer, CreditInMessagesBoundsWhatIsNotReceived)
     give_back({near, far});
 }
 
+// Semantics: receive-3
 TEST_F(Transfer, CreditInBuffersBoundsLongMessagesAndLetsShortOnesPass)
 {
     bring_up();
@@ -126,6 +129,7 @@ TEST_F(Transfer, CreditInBuffersBoundsLongMessagesAndLetsShortOnesPass)
     give_back({near, far});
 }
 
+// Semantics: order-3
 TEST_F(Transfer, AReaderThatStopsStopsItsOwnChannelOnly)
 {
     bring_up();
@@ -207,6 +211,7 @@ protected:
     ntbmsg_poll_set *far_set_ = nullptr;
 };
 
+// Semantics: receive-4
 TEST_F(PollSet, TellsAnswersMessagesAndTheEndOnce)
 {
     bring_up_sets();
