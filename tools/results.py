@@ -6,12 +6,14 @@
                                         'A,!B' are those of suite A but not of suite B; '' is all
   results.py targets FOLDER NAME...     the files that ninja has to build for them
   results.py count FOLDER NAME...       'passed failed skipped' after `meson test`
+  results.py times FOLDER NAME...       the seconds that tests took, added up by their first suite
 
 A GoogleTest program counts with its single cases; anything else counts once. A program that
 crashed, ran out of time, left no result file or ran no case counts as a failure, whatever its
 cases said before.
 """
 
+import collections
 import json
 import pathlib
 import sys
@@ -52,11 +54,19 @@ def targets(folder, chosen):
                    for identity in wanted for file in files[identity]})
 
 
-def logged_results(folder):
+def logged(folder, what):
     log = folder / 'meson-logs' / 'testlog.json'
     lines = log.read_text().splitlines() if log.exists() else []
     # Logged as 'project:suites / name'.
-    return {entry['name'].split(' / ')[-1]: entry['result'] for entry in map(json.loads, lines)}
+    return {entry['name'].split(' / ')[-1]: entry[what] for entry in map(json.loads, lines)}
+
+
+def times(folder, chosen):
+    known, took = tests(folder), logged(folder, 'duration')
+    total = collections.Counter()
+    for name in chosen:
+        total[known[name]['suite'][0].split(':')[-1]] += took.get(name, 0)
+    return [', '.join(f'{suite} {seconds:.0f} s' for suite, seconds in total.most_common())]
 
 
 def gtest_cases(file):
@@ -91,7 +101,7 @@ def judge(test, result, folder):
 
 
 def count(folder, chosen):
-    known, results = tests(folder), logged_results(folder)
+    known, results = tests(folder), logged(folder, 'result')
     total = [0, 0, 0]
     for name in chosen:
         *numbers, why = judge(known[name], results.get(name, 'did not run'), folder)
@@ -106,7 +116,7 @@ def main():
     if command == 'names':
         lines = names(folder, sys.argv[3], sys.argv[4])
     else:
-        lines = {'targets': targets, 'count': count}[command](folder, sys.argv[3:])
+        lines = {'targets': targets, 'count': count, 'times': times}[command](folder, sys.argv[3:])
     print('\n'.join(lines), end='\n' if lines else '')
 
 

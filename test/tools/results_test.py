@@ -58,9 +58,13 @@ class Judge(unittest.TestCase):
 
     def test_log_names_the_test_behind_its_suites(self):
         (self.folder / 'meson-logs').mkdir()
-        entry = json.dumps({'name': 'ntbmsg:contract+tsan / t', 'result': 'OK'})
+        entry = json.dumps({'name': 'ntbmsg:contract+tsan / t', 'result': 'OK', 'duration': 1.6})
         (self.folder / 'meson-logs' / 'testlog.json').write_text(entry + '\n')
-        self.assertEqual(results.logged_results(self.folder), {'t': 'OK'})
+        self.assertEqual(results.logged(self.folder, 'result'), {'t': 'OK'})
+        (self.folder / 'meson-info').mkdir()
+        (self.folder / 'meson-info' / 'intro-tests.json').write_text(
+            json.dumps([{'name': 't', 'suite': ['ntbmsg:contract', 'ntbmsg:tsan']}]))
+        self.assertEqual(results.times(self.folder, ['t']), ['contract 2 s'])
 
     def test_suites(self):
         test = {'suite': ['ntbmsg:contract', 'ntbmsg:tsan']}
