@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <pthread.h>
 
-#include "ntbmsg.h"
+#include "ntbmsg_endpoint.h"
 
 namespace ntbmsg
 {
