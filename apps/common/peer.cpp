@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "signals.hpp"
+#include "units.hpp"
 
 namespace app
 {
@@ -43,6 +44,30 @@ Peer await_peer(ntbmsg_endpoint *endpoint, double seconds)
             return Peer::absent;
     }
     return Peer::interrupted;
+}
+
+std::string why_not_connected(const ntbmsg_endpoint *endpoint, Peer peer, double seconds)
+{
+    const std::string why = why_no_peer(endpoint);
+    return peer == Peer::refused ? "the peer was refused: " + why
+                                 : "no peer connected in " + with_unit(seconds, "s") + ": " + why;
+}
+
+std::string event_text(const ntbmsg_endpoint *endpoint, ntbmsg_event_kind event)
+{
+    switch (event) {
+    case NTBMSG_EVENT_BACK:
+        return "a peer is connected";
+    case NTBMSG_EVENT_SILENT:
+        return "the peer is silent";
+    case NTBMSG_EVENT_AWAKE:
+        return "the peer is no longer silent";
+    case NTBMSG_EVENT_LOST:
+        return "the peer was lost";
+    case NTBMSG_EVENT_REFUSED:
+        return "the peer was refused: " + why_no_peer(endpoint);
+    }
+    return "an unknown event";
 }
 
 std::string why_no_peer(const ntbmsg_endpoint *endpoint)

@@ -29,13 +29,19 @@ private:
 
 enum class Peer {
     connected,
-    absent,      ///< it did not come in time
+    absent,      ///< it did not connect in time
     refused,     ///< it speaks another protocol
     interrupted, ///< a signal asked for an end
 };
 
-/// Waits for the peer, without using the CPU. @param seconds  at most; 0: until it comes
+/// Waits for the peer, without using the CPU. @param seconds  at most; 0: no limit
 Peer await_peer(ntbmsg_endpoint *endpoint, double seconds);
+
+/// Why await_peer() did not end in `connected`, for the user. @param seconds  that it was to wait
+std::string why_not_connected(const ntbmsg_endpoint *endpoint, Peer peer, double seconds);
+
+/// What an event of the endpoint says, for the user.
+std::string event_text(const ntbmsg_endpoint *endpoint, ntbmsg_event_kind event);
 
 /// Why there is no peer, in the driver's words.
 std::string why_no_peer(const ntbmsg_endpoint *endpoint);

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 namespace app
 {
@@ -25,6 +26,18 @@ std::string with_unit(double value, const char *unit)
     const int digits = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
     std::snprintf(text, sizeof(text), "%.*f %s%s", digits, value, steps[step], unit);
     return text;
+}
+
+std::string quantiles_text(const Histogram &times, double ticks_per_second)
+{
+    const auto text = [&](uint64_t ticks) {
+        return with_unit(static_cast<double>(ticks) / ticks_per_second, "s");
+    };
+    std::string line;
+    for (const auto &[name, part] :
+         {std::pair{"p50 ", 0.5}, {"p90 ", 0.9}, {"p99 ", 0.99}, {"p99.9 ", 0.999}})
+        line += name + text(times.quantile(part)) + "  ";
+    return line + "max " + text(times.max());
 }
 
 } // namespace app

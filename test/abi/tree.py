@@ -51,6 +51,8 @@ LAYERS = {
 ROOMS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
+    'apps/common': (),
+    'apps/echo': ('traffic', 'files', 'modes', 'options', 'round_trip', 'harness', 'prompt'),
     'apps/pktgen': ('point', 'traffic', 'transport', 'measure', 'options', 'session', 'results', 'roles'),
     'bench': ('kernel', 'session', 'campaign', 'results', 'host', 'peers', 'gate', 'micro'),
 }
@@ -58,6 +60,8 @@ ROOMS = {
 # file would be too long. What other suites test is in the folder's covered_by.txt.
 MIRRORED = {
     'twin': 'test/unit/twin',
+    'apps/common': 'test/unit/apps/common',
+    'apps/echo': 'test/unit/apps/echo',
     'apps/measure': 'test/unit/apps/measure',
     'apps/pktgen': 'test/unit/apps/pktgen',
     'bench': 'test/unit/bench',

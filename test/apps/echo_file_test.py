@@ -172,7 +172,7 @@ def case_link_lost(world):
     host.tell(f"send {file}")
     host.await_answer("show stats", r"sending +sent, [1-9]|sent 1 of")
     host.tell("inject link-down")
-    host.process.await_text("the peer went away")
+    host.process.await_text("the peer was lost")
     host.tell("inject link-down 0", f"wait connected {PATIENCE}", f"wait done {PATIENCE}")
     expect("sent 1 of 30000000 bytes" in host.ask("show stats"), "not sent")
     expect((folder / "sent").read_bytes() == file.read_bytes(), "it differs")

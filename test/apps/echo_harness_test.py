@@ -21,7 +21,7 @@ def case_ping(world):
     world.harness("send", "--cmdline-file", str(commands)).expect_end(
         0, "received    3000 messages, 2100000 bytes", "sent        3000 messages, 2100000 bytes",
         "3000 answers)")
-    peer.await_text("the peer went away")
+    peer.await_text("the peer was lost")
     peer.child.send_signal(signal.SIGINT)
     peer.expect_end(0, "received    3000 messages, 2100000 bytes",
                     "sent        3000 messages, 2100000 bytes")
@@ -99,7 +99,7 @@ def case_link_down_and_up(world):
     host.await_answer("show stats", r"\d{3,} answers")
     host.tell("link down")
     expect("state       stopped" in host.ask("show link"), "link down did not")
-    peer.process.await_text("the peer went away")
+    peer.process.await_text("the peer was lost")
     host.tell("link up", f"wait connected {PATIENCE}", "clear stats")
     host.await_answer("show link", "state       connected") # silent meanwhile, if the machine is busy
     host.await_answer("show stats", r"\d{3,} answers")
@@ -112,7 +112,7 @@ def case_faults(world):
     host = world.console("send", "--forward-mode", "ping", "--window", "32", "--auto-start")
     host.await_answer("show stats", r"\d{3,} answers")
     host.tell("inject link-down")
-    host.process.await_text("the peer went away")
+    host.process.await_text("the peer was lost")
     host.tell("inject link-down 0", f"wait connected {PATIENCE}", "clear stats")
     host.await_answer("show stats", r"\d{3,} answers")
     host.tell("inject link-down 2")
@@ -126,7 +126,7 @@ def case_peer_killed(world):
     host = world.console("send", "--forward-mode", "ping", "--window", "16", "--auto-start")
     host.await_answer("show stats", r"\d{3,} answers")
     peer.child.kill()
-    host.process.await_text("the peer went away")
+    host.process.await_text("the peer was lost")
     world.harness("serve", "--forward-mode", "echo")
     host.tell(f"wait connected {PATIENCE}", "clear stats")
     host.await_answer("show stats", r"\d{3,} answers")

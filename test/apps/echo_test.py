@@ -8,6 +8,7 @@ Each case ends its processes, whatever happens, and bounds every wait.
 
 import json
 import random
+import re
 import signal
 import subprocess
 
@@ -92,11 +93,11 @@ def case_report(world):
 
 
 def case_no_peer(world):
-    world.send(world.file(10), "--timeout", "0.3").expect_end(1, "no peer came in")
+    world.send(world.file(10), "--timeout", "0.3").expect_end(1, "no peer connected in")
 
 
 def case_serve_no_peer(world):
-    world.serve("--timeout", "0.3").expect_end(1, "no peer came in")
+    world.serve("--timeout", "0.3").expect_end(1, "no peer connected in")
 
 
 def case_server_killed(world):
@@ -104,7 +105,7 @@ def case_server_killed(world):
     sender = world.endless()
     server.child.kill()
     # All that was sent may just have come back, so of what is missing the frozen server tells.
-    sender.expect_end(1, "the peer went away")
+    sender.expect_end(1, "the peer was lost")
 
 
 def case_sender_killed(world):
@@ -129,7 +130,7 @@ def case_server_stopped_for_long(world):
     server = world.serve()
     sender = world.endless()
     server.child.send_signal(signal.SIGSTOP)
-    sender.expect_end(1, "the peer went away", "did not come back")
+    sender.expect_end(1, "the peer was lost", "did not come back")
     server.child.send_signal(signal.SIGCONT)
     same_through(world, 100_000)
 
@@ -156,7 +157,7 @@ def case_server_interrupted(world):
     sender = world.endless()
     server.child.send_signal(signal.SIGINT)
     server.expect_end(0, "served")
-    sender.expect_end(1, "the peer went away")
+    sender.expect_end(1, "the peer was lost")
 
 
 def case_server_once(world):
@@ -190,6 +191,8 @@ def case_bad_arguments(world):
     empty.touch()
     table = (
         (2, [], "give one of --serve and --send"),
+        (2, ["--serve", "--quiet"], "--quiet goes with --send"),
+        (2, ["--forward-mode", "echo", "--size", "9"], "--size has no effect in mode echo"),
         (2, ["--serve", "--send", good], "give one of --serve and --send"),
         (2, ["--send"], "--send needs a value"),
         (2, ["--nonsense"], "unknown option --nonsense"),
@@ -216,6 +219,15 @@ def case_bad_arguments(world):
     )
     for status, own, text in table:
         world.start(world.echo, world.cores["send"], own).expect_end(status, text)
+
+
+def case_version(world):
+    """Alone, as everywhere, or among the program's own options."""
+    for words in (["--version"], ["--", "--version"]):
+        said = subprocess.run([world.echo, *words], capture_output=True, text=True, timeout=60, check=True).stdout
+        expect(re.fullmatch(r"ntbmsg-echo \d+\.\d+\.\d+ \(\S+\), DPDK \d\d\.\d\d\S*\n", said), said)
+    help_text = subprocess.run([world.echo, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+    expect("--send FILE" in help_text, help_text)
 
 
 def case_no_device(world):

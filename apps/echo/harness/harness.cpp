@@ -10,7 +10,6 @@
 #include <rte_lcore.h>
 #include <rte_rawdev.h>
 
-#include "harness/show.hpp"
 #include "modes/generator.hpp"
 #include "peer.hpp"
 #include "signals.hpp"
@@ -59,15 +58,16 @@ Settings for_mode(Settings settings, const Mode &mode)
 
 } // namespace
 
-Harness::Harness(ntbmsg_endpoint *endpoint, uint16_t device, const Options &options)
-    : endpoint_(endpoint), device_(device), options_(options), settings_(settings_of(options)),
-      carrier_(endpoint, options.channels, options.connect),
+Harness::Harness(ntbmsg_endpoint *endpoint, uint16_t device, const Options &options,
+                 std::function<void()> on_period)
+    : endpoint_(endpoint), device_(device), options_(options), on_period_(std::move(on_period)),
+      settings_(settings_of(options)), carrier_(endpoint, options.channels, options.connect),
       queues_(options.queues + options.channels), next_stats_(Clock::now())
 {
     unsigned lcore = 0;
     RTE_LCORE_FOREACH_WORKER(lcore)
     {
-        workers_.push_back(std::make_unique<Worker>(lcore));
+        workers_.push_back(std::make_unique<ForwardingLcore>(lcore));
     }
     settings_.files = &files_;
     settings_.ports = &ports_;
@@ -347,7 +347,7 @@ void Harness::look_at_events()
         any = true;
         if (event == NTBMSG_EVENT_LOST)
             links_lost();
-        print_event(*this, event);
+        std::printf("link: %s\n", app::event_text(endpoint_, event).c_str());
     }
     if (any)
         std::fflush(stdout);
@@ -370,7 +370,7 @@ void Harness::tick()
         return;
     next_stats_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                      std::chrono::duration<double>(options_.stats_period));
-    show_stats(*this);
+    on_period_();
     std::fflush(stdout);
 }
 

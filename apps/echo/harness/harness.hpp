@@ -27,8 +27,10 @@ namespace echo
 class Harness
 {
 public:
-    /// @param endpoint  open, and longer alive than this
-    Harness(ntbmsg_endpoint *endpoint, uint16_t device, const Options &options);
+    /// @param endpoint  open; closed after the harness is destroyed
+    /// @param on_period  called every --stats-period
+    Harness(ntbmsg_endpoint *endpoint, uint16_t device, const Options &options,
+            std::function<void()> on_period);
     ~Harness();
     Harness(const Harness &) = delete;
     Harness &operator=(const Harness &) = delete;
@@ -92,7 +94,7 @@ private:
     struct Queue {
         const Mode *mode = nullptr;
         std::unique_ptr<Forwarder> forwarder;
-        Worker *worker = nullptr;
+        ForwardingLcore *worker = nullptr;
         Counters seen;          ///< at the last look
         Clock::time_point look; ///< when it was
     };
@@ -113,11 +115,12 @@ private:
     ntbmsg_endpoint *const endpoint_;
     const uint16_t device_;
     const Options &options_;
+    const std::function<void()> on_period_;
     Settings settings_;
     FileWork files_;
     Ports ports_;
     Carrier carrier_;
-    std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<std::unique_ptr<ForwardingLcore>> workers_;
     std::vector<Queue> queues_;
     bool running_ = false;
     Clock::time_point next_stats_;

@@ -6,18 +6,18 @@
 namespace echo
 {
 
-bool Worker::launch()
+bool ForwardingLcore::launch()
 {
     stop_.store(false, std::memory_order_relaxed);
     const auto entry = [](void *worker) {
-        static_cast<Worker *>(worker)->run();
+        static_cast<ForwardingLcore *>(worker)->run();
         return 0;
     };
     running_ = rte_eal_remote_launch(entry, this, lcore_) == 0;
     return running_;
 }
 
-void Worker::run()
+void ForwardingLcore::run()
 {
     while (!stop_.load(std::memory_order_relaxed)) {
         for (Pollable *pollable : pollables_)
@@ -30,7 +30,7 @@ void Worker::run()
     }
 }
 
-void Worker::stop()
+void ForwardingLcore::stop()
 {
     if (!running_)
         return;
@@ -39,7 +39,7 @@ void Worker::stop()
     running_ = false;
 }
 
-void Worker::call(const std::function<void()> &function)
+void ForwardingLcore::call(const std::function<void()> &function)
 {
     if (!running_) {
         function();

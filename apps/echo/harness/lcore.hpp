@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An lcore that forwards: round after round over its queues, until it is told to stop.
+// An lcore that forwards: round after round over its queues, until it is stopped.
 #ifndef ECHO_HARNESS_LCORE_HPP
 #define ECHO_HARNESS_LCORE_HPP
 
@@ -12,15 +12,15 @@
 namespace echo
 {
 
-/// Driven by the main lcore. The forwarders are touched by the lcore alone while it runs: whoever
-/// wants to look at them has the lcore call a function between two rounds.
-class Worker
+/// Driven by the main lcore. The forwarders are touched by the lcore alone while it runs: others
+/// read them through call(), which has the lcore run a function between two rounds.
+class ForwardingLcore
 {
 public:
-    explicit Worker(unsigned lcore) : lcore_(lcore) {}
-    ~Worker() { stop(); }
-    Worker(const Worker &) = delete;
-    Worker &operator=(const Worker &) = delete;
+    explicit ForwardingLcore(unsigned lcore) : lcore_(lcore) {}
+    ~ForwardingLcore() { stop(); }
+    ForwardingLcore(const ForwardingLcore &) = delete;
+    ForwardingLcore &operator=(const ForwardingLcore &) = delete;
 
     unsigned lcore() const { return lcore_; }
 

@@ -10,7 +10,6 @@
 #include <rte_rawdev.h>
 
 #include "harness/harness.hpp"
-#include "peer.hpp"
 #include "units.hpp"
 
 namespace echo
@@ -213,27 +212,6 @@ void show_copy(Harness &harness)
 void show_regs(Harness &harness)
 {
     rte_rawdev_dump(harness.device(), stdout);
-}
-
-void print_event(const Harness &harness, ntbmsg_event_kind event)
-{
-    switch (event) {
-    case NTBMSG_EVENT_BACK:
-        std::printf("link: a peer is connected\n");
-        break;
-    case NTBMSG_EVENT_SILENT:
-        std::printf("link: the peer gives no sign of life\n");
-        break;
-    case NTBMSG_EVENT_AWAKE:
-        std::printf("link: the peer is awake again\n");
-        break;
-    case NTBMSG_EVENT_LOST:
-        std::printf("link: the peer went away\n");
-        break;
-    case NTBMSG_EVENT_REFUSED:
-        std::printf("link: a peer was refused: %s\n", app::why_no_peer(harness.endpoint()).c_str());
-        break;
-    }
 }
 
 } // namespace echo

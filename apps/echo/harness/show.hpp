@@ -3,8 +3,6 @@
 #ifndef ECHO_HARNESS_SHOW_HPP
 #define ECHO_HARNESS_SHOW_HPP
 
-#include <ntbmsg.h>
-
 namespace echo
 {
 
@@ -18,8 +16,6 @@ void show_channels(Harness &harness);
 void show_copy(Harness &harness);
 /// The whole dump of the device, registers last.
 void show_regs(Harness &harness);
-
-void print_event(const Harness &harness, ntbmsg_event_kind event);
 
 } // namespace echo
 

@@ -10,11 +10,9 @@ namespace echo
 {
 
 Generator::Generator(const Settings &settings)
-    : burst_(static_cast<uint16_t>(settings.burst)), count_(settings.count), content_(settings.size)
+    : burst_(static_cast<uint16_t>(settings.burst)), count_(settings.count),
+      content_(test_pattern(settings.size))
 {
-    // Nothing that a compression or a store of zeros could profit from.
-    for (size_t i = 0; i < content_.size(); ++i)
-        content_[i] = static_cast<std::byte>(i * 167 + 13);
 }
 
 uint16_t Generator::wanted() const

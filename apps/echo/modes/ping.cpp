@@ -26,10 +26,9 @@ class Ping final : public Forwarder
 public:
     Ping(const Way &way, const Settings &settings)
         : Forwarder(way), burst_(static_cast<uint16_t>(settings.burst)), count_(settings.count),
-          run_(std::random_device()()), content_(settings.size), sent_tsc_(settings.window)
+          run_(std::random_device()()), content_(test_pattern(settings.size)),
+          sent_tsc_(settings.window)
     {
-        for (size_t i = 0; i < content_.size(); ++i)
-            content_[i] = static_cast<std::byte>(i * 167 + 13);
     }
 
     void poll() override
@@ -137,17 +136,12 @@ void Ping::flush()
 
 std::string Ping::report() const
 {
-    const auto text = [](uint64_t cycles) {
-        return app::with_unit(static_cast<double>(cycles) / static_cast<double>(rte_get_tsc_hz()),
-                              "s");
-    };
+    const auto hz = static_cast<double>(rte_get_tsc_hz());
     std::string line = "  round trip  ";
     if (round_trips_.count() == 0)
         return line + "none\n";
-    for (const auto &[name, part] :
-         {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}})
-        line += std::string(name) + " " + text(round_trips_.quantile(part)) + "  ";
-    line += "max " + text(round_trips_.max()) + "  (min " + text(round_trips_.min()) + ", " +
+    line += app::quantiles_text(round_trips_, hz) + "  (min " +
+            app::with_unit(static_cast<double>(round_trips_.min()) / hz, "s") + ", " +
             std::to_string(round_trips_.count()) + " answers";
     if (lost_ != 0)
         line += ", " + std::to_string(lost_) + " lost with the link";

@@ -85,6 +85,7 @@ std::vector<app::Option> option_table(Options &o)
          "longest message this side takes; default what the\n"
          "device's buffers hold, or --size where that is more"},
         {"quiet", nullptr, &o.quiet, "no progress, only the report"},
+        {"version", nullptr, &o.version, "version of this program and of DPDK"},
         {"help", nullptr, &o.help, "this text"},
     };
 }
@@ -100,12 +101,21 @@ std::string describe_modes()
     return text;
 }
 
-/// What an option goes with.
-enum Role : unsigned { serving = 1, sending = 2, forwarding = 4 };
+/// What an option goes with. The harness takes commands, or runs one mode alone.
+enum Role : unsigned { serving = 1, sending = 2, commanded = 4, alone = 8 };
 
-/// @return empty, or the option that is of no use to that role
-std::string misplaced(const Options &o, Role role)
+Role role_of(const Options &o)
 {
+    if (o.harness())
+        return o.alone() ? alone : commanded;
+    return o.serve ? serving : sending;
+}
+
+/// @return empty, or the option that has no effect in that role
+std::string misplaced(const Options &o)
+{
+    const Role role = role_of(o);
+    constexpr unsigned forwarding = commanded | alone;
     const struct {
         const char *name;
         bool given;
@@ -118,9 +128,10 @@ std::string misplaced(const Options &o, Role role)
         {"--seconds", o.seconds != 0, sending, "--send"},
         {"--out", !o.out.empty(), sending, "--send"},
         {"--json", !o.json.empty(), sending, "--send"},
+        {"--quiet", o.quiet, sending, "--send"},
         {"--timeout", o.timeout != 0, serving | sending, "--send and --serve"},
         {"--once", o.once, serving, "--serve"},
-        {"--auto-start", o.auto_start, forwarding, "--interactive"},
+        {"--auto-start", o.auto_start, commanded, "--interactive"},
         {"--tx-first", o.tx_first, forwarding, "--interactive"},
         {"--stats-period", o.stats_period != 0, forwarding, "--interactive"},
         {"--dir", !o.dir.empty(), forwarding, "--interactive"},
@@ -136,6 +147,31 @@ std::string misplaced(const Options &o, Role role)
     return {};
 }
 
+/// Where no command can choose another mode: options that the one mode does not use.
+/// @return empty, or the first one
+std::string unused_alone(const Options &o)
+{
+    const Mode &mode = *find_mode(o.forward_mode);
+    const std::string name = mode.name;
+    const bool makes_messages = mode.default_size != 0;
+    const struct {
+        const char *option;
+        bool given, used;
+    } table[] = {
+        {"--size", o.size != 0, makes_messages},
+        {"--count", o.count != 0, makes_messages && name != "file"},
+        {"--window", o.window != 0, name == "ping"},
+        {"--flows", o.flows != 0, name == "flowgen"},
+        {"--dir", !o.dir.empty(), name == "file"},
+        {"--tx-first", o.tx_first, !makes_messages},
+    };
+    for (const auto &row : table) {
+        if (row.given && !row.used)
+            return std::string(row.option) + " has no effect in mode " + name;
+    }
+    return {};
+}
+
 std::string check_forward(const Options &o)
 {
     if (!o.forward_mode.empty() && find_mode(o.forward_mode) == nullptr)
@@ -144,7 +180,7 @@ std::string check_forward(const Options &o)
         return "--connect goes with --channels";
     if (o.channels != 0 && o.queues == 64)
         return "--queues 64 leaves no queue pair to carry channels";
-    return {};
+    return o.alone() ? unused_alone(o) : std::string();
 }
 
 std::string check_send(Options &o)
@@ -174,7 +210,7 @@ std::string parse(int argc, char **argv, Options &options)
             word = interactive;
     }
     std::string error = app::parse_options(argc, words.data(), option_table(options));
-    if (!error.empty() || options.help)
+    if (!error.empty() || options.help || options.version)
         return error;
     if (options.serve + !options.send.empty() + options.harness() != 1)
         return "give one of --serve and --send FILE, or --interactive";
@@ -182,11 +218,10 @@ std::string parse(int argc, char **argv, Options &options)
         return "--ring " + std::to_string(options.ring) + ": must be a power of two";
     if (options.queues == 0 && options.channels == 0)
         options.queues = 1;
-    const Role role = options.serve ? serving : options.harness() ? forwarding : sending;
-    error = misplaced(options, role);
-    if (!error.empty() || role == serving)
+    error = misplaced(options);
+    if (!error.empty() || options.serve)
         return error;
-    return role == sending ? check_send(options) : check_forward(options);
+    return options.harness() ? check_forward(options) : check_send(options);
 }
 
 std::string help_text()

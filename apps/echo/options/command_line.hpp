@@ -13,6 +13,7 @@ namespace echo
 
 struct Options {
     bool help = false;
+    bool version = false;
     bool serve = false;
     bool once = false;
     bool quiet = false;
@@ -43,6 +44,8 @@ struct Options {
     double seconds = 0;       ///< 0: until the file ends
     double timeout = 0;       ///< 0: not given
 
+    /// The harness without commands: one mode, until a signal.
+    bool alone() const { return harness() && !interactive && cmdline_file.empty(); }
     bool harness() const { return interactive || !cmdline_file.empty() || !forward_mode.empty(); }
 };
 

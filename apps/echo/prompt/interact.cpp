@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The harness from the options to the exit status.
+#include "prompt/interact.hpp"
+
 #include <csignal>
 #include <cstdio>
 #include <functional>
@@ -12,7 +13,6 @@
 #include "peer.hpp"
 #include "prompt/commands.hpp"
 #include "prompt/prompt.hpp"
-#include "roles.hpp"
 #include "signals.hpp"
 
 namespace echo
@@ -68,7 +68,8 @@ int interact(const Options &o)
     if (!endpoint.ok())
         return 1;
     const int device = rte_pmd_plx_ntb_find(o.device.c_str());
-    Harness harness(endpoint.get(), static_cast<uint16_t>(device), o);
+    Harness harness(endpoint.get(), static_cast<uint16_t>(device), o,
+                    [&harness] { show_stats(harness); });
     if (!o.dir.empty()) {
         if (const std::string error = harness.set_folder(o.dir); !error.empty())
             return complain(error);

@@ -283,14 +283,10 @@ void Client::look_at_events()
 {
     ntbmsg_event_kind event;
     while (ntbmsg_event_poll(endpoint_, &event) == 1) {
-        if (event == NTBMSG_EVENT_SILENT)
-            std::fprintf(stderr, "the peer gives no sign of life\n");
-        else if (event == NTBMSG_EVENT_AWAKE)
-            std::fprintf(stderr, "the peer is awake again\n");
-        else if (event == NTBMSG_EVENT_LOST)
-            fail("the peer went away");
-        else if (event == NTBMSG_EVENT_REFUSED)
-            fail("the peer was refused: " + app::why_no_peer(endpoint_));
+        if (event == NTBMSG_EVENT_LOST || event == NTBMSG_EVENT_REFUSED)
+            fail(app::event_text(endpoint_, event));
+        else if (event != NTBMSG_EVENT_BACK)
+            std::fprintf(stderr, "%s\n", app::event_text(endpoint_, event).c_str());
     }
 }
 

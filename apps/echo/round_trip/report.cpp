@@ -1,29 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "round_trip/report.hpp"
 
-#include "units.hpp"
-
-#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
-#include <cstring>
+#include <utility>
 
 #include <rte_cycles.h>
+
+#include "json.hpp"
+#include "units.hpp"
+#include "whole_file.hpp"
 
 namespace echo
 {
 
 namespace
 {
-
-struct Quantile {
-    const char *text;
-    const char *json;
-    double part;
-};
-
-constexpr Quantile quantiles[] = {
-    {"p50", "p50", 0.5}, {"p90", "p90", 0.9}, {"p99", "p99", 0.99}, {"p99.9", "p99_9", 0.999}};
 
 double to_ns(double cycles)
 {
@@ -40,24 +32,6 @@ double per_second(double amount, double seconds)
     return seconds > 0 ? amount / seconds : 0;
 }
 
-std::string quoted(const std::string &text)
-{
-    std::string out = "\"";
-    for (const char c : text) {
-        char escaped[8];
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (static_cast<unsigned char>(c) < 0x20) {
-            std::snprintf(escaped, sizeof(escaped), "\\u%04x", static_cast<unsigned>(c));
-            out += escaped;
-        } else {
-            out += c;
-        }
-    }
-    return out + '"';
-}
-
 void print_headline(const Report &r, FILE *to)
 {
     std::fprintf(to, "%" PRIu64 " message%s, %" PRIu64 " bytes came back byte for byte%s\n",
@@ -71,39 +45,47 @@ void print_headline(const Report &r, FILE *to)
                      r.stats.tx_unconfirmed);
 }
 
-void write_round_trips(const app::Histogram &h, FILE *to)
+std::string hex(uint32_t crc)
 {
-    std::fprintf(to, "  \"round_trip_ns\": {\"min\": %.0f, \"mean\": %.1f",
-                 to_ns(static_cast<double>(h.min())), to_ns(h.mean()));
-    for (const Quantile &q : quantiles)
-        std::fprintf(to, ", \"%s\": %.0f", q.json, to_ns(static_cast<double>(h.quantile(q.part))));
-    std::fprintf(to, ", \"max\": %.0f},\n", to_ns(static_cast<double>(h.max())));
+    char text[16];
+    std::snprintf(text, sizeof(text), "%08" PRIx32, crc);
+    return text;
 }
 
-void write(const Report &r, const Options &o, FILE *to)
+std::string to_json(const Report &r, const Options &o)
 {
-    std::fprintf(to, "{\n  \"ok\": %s,\n  \"error\": %s,\n  \"interrupted\": %s,\n",
-                 r.error.empty() ? "true" : "false", quoted(r.error).c_str(),
-                 r.interrupted ? "true" : "false");
-    std::fprintf(to,
-                 "  \"file\": %s,\n  \"size\": %" PRIu64 ",\n  \"window\": %" PRIu64
-                 ",\n  \"queues\": %" PRIu64 ",\n",
-                 quoted(o.send).c_str(), o.size, o.window, o.queues);
-    std::fprintf(to,
-                 "  \"messages\": %" PRIu64 ",\n  \"bytes\": %" PRIu64 ",\n  \"missing\": %" PRIu64
-                 ",\n  \"seconds\": %.6f,\n",
-                 r.messages, r.bytes, r.missing, r.seconds);
-    std::fprintf(to, "  \"messages_per_second\": %.0f,\n  \"bytes_per_second\": %.0f,\n",
-                 per_second(static_cast<double>(r.messages), r.seconds),
-                 per_second(static_cast<double>(r.bytes), r.seconds));
-    write_round_trips(r.round_trips, to);
-    std::fprintf(to,
-                 "  \"crc32c_sent\": \"%08" PRIx32 "\",\n  \"crc32c_back\": \"%08" PRIx32 "\",\n",
-                 r.crc_sent, r.crc_back);
-    std::fprintf(to,
-                 "  \"tx_full\": %" PRIu64 ",\n  \"rx_nombuf\": %" PRIu64
-                 ",\n  \"tx_unconfirmed\": %" PRIu64 "\n}\n",
-                 r.stats.tx_full, r.stats.rx_nombuf, r.stats.tx_unconfirmed);
+    app::JsonText json;
+    json.begin_object();
+    json.member("ok", r.error.empty());
+    json.member("error", r.error);
+    json.member("interrupted", r.interrupted);
+    json.member("file", o.send);
+    json.member("size", o.size);
+    json.member("window", o.window);
+    json.member("queues", o.queues);
+    json.member("messages", r.messages);
+    json.member("bytes", r.bytes);
+    json.member("missing", r.missing);
+    json.member("seconds", r.seconds);
+    json.member("messages_per_second", per_second(static_cast<double>(r.messages), r.seconds));
+    json.member("bytes_per_second", per_second(static_cast<double>(r.bytes), r.seconds));
+    const app::Histogram &h = r.round_trips;
+    json.key("round_trip_ns");
+    json.begin_object();
+    json.member("min", to_ns(static_cast<double>(h.min())));
+    json.member("mean", to_ns(h.mean()));
+    for (const auto &[name, part] :
+         {std::pair{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99_9", 0.999}})
+        json.member(name, to_ns(static_cast<double>(h.quantile(part))));
+    json.member("max", to_ns(static_cast<double>(h.max())));
+    json.end_object();
+    json.member("crc32c_sent", hex(r.crc_sent));
+    json.member("crc32c_back", hex(r.crc_back));
+    json.member("tx_full", r.stats.tx_full);
+    json.member("rx_nombuf", r.stats.rx_nombuf);
+    json.member("tx_unconfirmed", r.stats.tx_unconfirmed);
+    json.end_object();
+    return json.text() + "\n";
 }
 
 } // namespace
@@ -120,11 +102,8 @@ void print(const Report &r, const Options &o, FILE *to)
                  " under way on each of %" PRIu64 " queue%s, %s\n",
                  o.size, o.window, o.queues, o.queues == 1 ? "" : "s",
                  app::with_unit(r.seconds, "s").c_str());
-    std::fprintf(to, "  round trip ");
-    for (const Quantile &q : quantiles)
-        std::fprintf(to, " %s %s ", q.text,
-                     duration(static_cast<double>(h.quantile(q.part))).c_str());
-    std::fprintf(to, " max %s  (min %s, mean %s)\n", duration(static_cast<double>(h.max())).c_str(),
+    std::fprintf(to, "  round trip  %s  (min %s, mean %s)\n",
+                 app::quantiles_text(h, static_cast<double>(rte_get_tsc_hz())).c_str(),
                  duration(static_cast<double>(h.min())).c_str(), duration(h.mean()).c_str());
     std::fprintf(
         to, "  each way    %s, %s\n",
@@ -136,14 +115,7 @@ void print(const Report &r, const Options &o, FILE *to)
 
 std::string write_json(const Report &report, const Options &options)
 {
-    const bool to_stdout = options.json == "-";
-    FILE *to = to_stdout ? stdout : std::fopen(options.json.c_str(), "w");
-    if (to == nullptr)
-        return options.json + ": " + std::strerror(errno);
-    write(report, options, to);
-    const bool failed = std::ferror(to) != 0;
-    const bool unfinished = (to_stdout ? std::fflush(to) : std::fclose(to)) != 0;
-    return failed || unfinished ? options.json + ": " + std::strerror(errno) : std::string();
+    return app::write_whole(options.json, to_json(report, options));
 }
 
 } // namespace echo

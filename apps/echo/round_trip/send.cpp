@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending side from the options to the exit status.
+#include "round_trip/send.hpp"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "peer.hpp"
-#include "roles.hpp"
 #include "round_trip/client.hpp"
-#include "units.hpp"
 
 namespace echo
 {
@@ -28,22 +27,16 @@ struct CloseFile {
 using OutFile = std::unique_ptr<std::FILE, CloseFile>;
 
 /// @return empty when the peer is there and takes such messages, else why not
-std::string meet_peer(ntbmsg_endpoint *endpoint, const Options &o, bool &interrupted)
+std::string await_peer(ntbmsg_endpoint *endpoint, const Options &o, bool &interrupted)
 {
     if (!o.quiet && ntbmsg_link_state(endpoint) == NTBMSG_LINK_WAITING)
         std::fprintf(stderr, "waiting for a peer on %s\n", o.device.c_str());
-    switch (app::await_peer(endpoint, o.timeout)) {
-    case app::Peer::connected:
-        break;
-    case app::Peer::absent:
-        return "no peer came in " + app::with_unit(o.timeout, "s") + ": " +
-               app::why_no_peer(endpoint);
-    case app::Peer::refused:
-        return "the peer was refused: " + app::why_no_peer(endpoint);
-    case app::Peer::interrupted:
-        interrupted = true;
+    const app::Peer peer = app::await_peer(endpoint, o.timeout);
+    interrupted = peer == app::Peer::interrupted;
+    if (interrupted)
         return {};
-    }
+    if (peer != app::Peer::connected)
+        return app::why_not_connected(endpoint, peer, o.timeout);
     const uint32_t most = ntbmsg_max_message(endpoint);
     if (most != 0 && o.size > most)
         return "--size " + std::to_string(o.size) + " is more than the peer takes, " +
@@ -55,7 +48,7 @@ std::string meet_peer(ntbmsg_endpoint *endpoint, const Options &o, bool &interru
 int converse(ntbmsg_endpoint *endpoint, const Options &o, app::FileSource &source, OutFile out)
 {
     auto report = std::make_unique<Report>();
-    report->error = meet_peer(endpoint, o, report->interrupted);
+    report->error = await_peer(endpoint, o, report->interrupted);
     if (report->error.empty() && !report->interrupted)
         Client(endpoint, o, source, out.get()).run(*report);
     if (out != nullptr && std::fclose(out.release()) != 0 && report->error.empty())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The serving side: what comes on a queue goes back on it, in the mbufs it came in.
+#include "round_trip/serve.hpp"
+
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
@@ -7,7 +8,6 @@
 
 #include "modes/modes.hpp"
 #include "peer.hpp"
-#include "roles.hpp"
 #include "signals.hpp"
 
 namespace echo
@@ -66,23 +66,11 @@ void Server::look_at_events()
 {
     ntbmsg_event_kind event;
     while (ntbmsg_event_poll(endpoint_, &event) == 1) {
-        switch (event) {
-        case NTBMSG_EVENT_BACK:
-            std::printf("a peer is connected\n");
-            break;
-        case NTBMSG_EVENT_SILENT:
-            std::printf("the peer gives no sign of life\n");
-            break;
-        case NTBMSG_EVENT_AWAKE:
-            std::printf("the peer is awake again\n");
-            break;
-        case NTBMSG_EVENT_LOST:
+        if (event == NTBMSG_EVENT_LOST) {
             peer_left();
             done_ = once_;
-            break;
-        case NTBMSG_EVENT_REFUSED:
-            std::printf("a peer was refused: %s\n", app::why_no_peer(endpoint_).c_str());
-            break;
+        } else {
+            std::printf("%s\n", app::event_text(endpoint_, event).c_str());
         }
         std::fflush(stdout);
     }
@@ -99,7 +87,7 @@ void Server::peer_left()
         queue->clear();
     }
     if (sum.tx_messages == 0 && app::stop_signal() != 0)
-        return; // nobody left
+        return; // no peer was lost
     std::printf("served %" PRIu64 " messages, %" PRIu64 " bytes", sum.tx_messages, sum.tx_bytes);
     if (sum.dropped != 0)
         std::printf("; %" PRIu64 " messages could not go back", sum.dropped);
@@ -115,21 +103,13 @@ int serve(const Options &options)
         return 1;
     std::printf("serving on %s, SIGINT ends it\n", options.device.c_str());
     std::fflush(stdout);
-    switch (app::await_peer(endpoint.get(), options.timeout)) {
-    case app::Peer::connected:
+    const app::Peer peer = app::await_peer(endpoint.get(), options.timeout);
+    if (peer == app::Peer::connected)
         Server(endpoint.get(), options).run();
+    if (peer == app::Peer::connected || peer == app::Peer::interrupted)
         return 0;
-    case app::Peer::interrupted:
-        return 0;
-    case app::Peer::absent:
-        std::fprintf(stderr, "ntbmsg-echo: no peer came in %g s: %s\n", options.timeout,
-                     app::why_no_peer(endpoint.get()).c_str());
-        return 1;
-    case app::Peer::refused:
-        std::fprintf(stderr, "ntbmsg-echo: the peer was refused: %s\n",
-                     app::why_no_peer(endpoint.get()).c_str());
-        return 1;
-    }
+    std::fprintf(stderr, "ntbmsg-echo: %s\n",
+                 app::why_not_connected(endpoint.get(), peer, options.timeout).c_str());
     return 1;
 }
 

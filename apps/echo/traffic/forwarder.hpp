@@ -6,45 +6,10 @@
 #include <cstdint>
 #include <string>
 
-#include <ntbmsg.h>
-
-struct rte_mbuf;
+#include "traffic/way.hpp"
 
 namespace echo
 {
-
-inline constexpr uint16_t longest_burst = 512;
-
-/// What of a stamp travels on a channel: 32 bits there, one of them the flag of an echo.
-inline constexpr uint64_t channel_stamp_mask = 0x7fffffff;
-
-/// A queue of an endpoint, or a channel, as modes see it.
-struct Way {
-    ntbmsg_endpoint *endpoint;
-    uint16_t number; ///< of the queue; channels are counted on from the queues
-    /// Where the channel's handle is, NULL there while it is not connected; NULL: a queue.
-    ntbmsg_channel *const *channel = nullptr;
-
-    // As ntbmsg_send_burst() and ntbmsg_recv_burst().
-    int send(rte_mbuf **mbufs, const ntbmsg_meta *meta, uint16_t n) const
-    {
-        return channel == nullptr ? ntbmsg_send_burst(endpoint, number, mbufs, meta, n)
-                                  : send_on_channel(mbufs, meta, n);
-    }
-    int receive(rte_mbuf **mbufs, ntbmsg_meta *meta, uint16_t n) const
-    {
-        return channel == nullptr ? ntbmsg_recv_burst(endpoint, number, mbufs, meta, n)
-                                  : receive_on_channel(mbufs, meta, n);
-    }
-    /// Longest message in bytes that the peer takes; 0: there is none.
-    uint32_t max_message() const;
-    /// What of ntbmsg_meta::data travels.
-    uint64_t stamp_mask() const { return channel == nullptr ? ~uint64_t{0} : channel_stamp_mask; }
-
-private:
-    int send_on_channel(rte_mbuf **mbufs, const ntbmsg_meta *meta, uint16_t n) const;
-    int receive_on_channel(rte_mbuf **mbufs, ntbmsg_meta *meta, uint16_t n) const;
-};
 
 /// What an lcore drives: one round after the other.
 class Pollable

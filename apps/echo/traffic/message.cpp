@@ -45,4 +45,12 @@ rte_mbuf *make_message(rte_mempool *pool, const std::byte *data, size_t bytes)
     return message;
 }
 
+std::vector<std::byte> test_pattern(size_t bytes)
+{
+    std::vector<std::byte> content(bytes);
+    for (size_t i = 0; i < bytes; ++i)
+        content[i] = static_cast<std::byte>(i * 167 + 13);
+    return content;
+}
+
 } // namespace echo

@@ -4,6 +4,7 @@
 #define ECHO_TRAFFIC_MESSAGE_HPP
 
 #include <cstddef>
+#include <vector>
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -17,6 +18,10 @@ rte_mbuf *alloc_message(rte_mempool *pool, size_t bytes);
 
 /// The same with @p data copied into it.
 rte_mbuf *make_message(rte_mempool *pool, const std::byte *data, size_t bytes);
+
+/// Content of messages that are made here: nothing that a compression or a store of zeros could
+/// profit from.
+std::vector<std::byte> test_pattern(size_t bytes);
 
 } // namespace echo
 

@@ -6,13 +6,6 @@
 namespace echo
 {
 
-void Forwarder::count_received(rte_mbuf *const *mbufs, uint16_t n)
-{
-    counters_.rx_messages += n;
-    for (uint16_t i = 0; i < n; ++i)
-        counters_.rx_bytes += mbufs[i]->pkt_len;
-}
-
 void Outbox::add(rte_mbuf *mbuf, const ntbmsg_meta &meta)
 {
     if (empty())

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A channel as the modes see it: metadata in the word that travels with a message, an end of the
-// channel as the absence of a peer.
+#include "traffic/way.hpp"
+
 #include <array>
 #include <cerrno>
 
-#include "traffic/forwarder.hpp"
 #include "traffic/stamp.hpp"
 
 namespace echo

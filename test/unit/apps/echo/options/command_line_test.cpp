@@ -45,6 +45,47 @@ TEST(EchoOptions, RolesExcludeEachOther)
     }
 }
 
+TEST(EchoOptions, WhatHasNoEffectIsRefused)
+{
+    const struct {
+        std::vector<std::string> words;
+        const char *error;
+    } table[] = {
+        {{"--serve", "--quiet"}, "--quiet goes with --send"},
+        {{"-i", "--quiet"}, "--quiet goes with --send"},
+        {{"--serve", "--json", "x"}, "--json goes with --send"},
+        {{"--send", "x", "--channels", "1"}, "--channels goes with --interactive"},
+        {{"--forward-mode", "echo", "--auto-start"}, "--auto-start goes with --interactive"},
+        {{"--forward-mode", "echo", "--size", "8"}, "--size has no effect in mode echo"},
+        {{"--forward-mode", "rxonly", "--count", "8"}, "--count has no effect in mode rxonly"},
+        {{"--forward-mode", "file", "--count", "8"}, "--count has no effect in mode file"},
+        {{"--forward-mode", "txonly", "--window", "8"}, "--window has no effect in mode txonly"},
+        {{"--forward-mode", "ping", "--flows", "8"}, "--flows has no effect in mode ping"},
+        {{"--forward-mode", "ping", "--dir", "x"}, "--dir has no effect in mode ping"},
+        {{"--forward-mode", "ping", "--tx-first"}, "--tx-first has no effect in mode ping"},
+    };
+    for (const auto &row : table) {
+        echo::Options options;
+        EXPECT_EQ(parse(row.words, options), row.error);
+    }
+}
+
+TEST(EchoOptions, WithCommandsAnotherModeMayUseThem)
+{
+    echo::Options options;
+    EXPECT_EQ(parse({"-i", "--forward-mode", "echo", "--size", "8", "--flows", "2", "--window", "3",
+                     "--dir", "x", "--tx-first", "--count", "4"},
+                    options),
+              "");
+}
+
+TEST(EchoOptions, VersionNeedsNothingElse)
+{
+    echo::Options options;
+    EXPECT_EQ(parse({"--version"}, options), "");
+    EXPECT_TRUE(options.version);
+}
+
 TEST(EchoOptions, EachModeIsDescribed)
 {
     const std::string help = echo::help_text();

@@ -16,3 +16,14 @@ TEST(Units, OnlySecondsHaveParts)
     EXPECT_EQ(app::with_unit(0.000'001'5, "s"), "1.50 us");
     EXPECT_EQ(app::with_unit(0.36, "msg/s"), "0.36 msg/s");
 }
+
+TEST(Units, QuantilesOfTimes)
+{
+    app::Histogram times;
+    for (int i = 0; i < 4; ++i)
+        times.record(2000);
+    const std::string text = app::quantiles_text(times, 1e9);
+    EXPECT_EQ(text.rfind("p50 2.0", 0), 0u) << text;
+    EXPECT_NE(text.find("p99.9 2.0"), std::string::npos) << text;
+    EXPECT_NE(text.find("max 2.0"), std::string::npos) << text;
+}
