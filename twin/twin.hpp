@@ -11,7 +11,7 @@
 namespace plx::twin
 {
 
-/// One host's end of a cable: its chip, the windows it looks through, the memory it lends.
+/// One host's end of a cable: its chip, the windows it looks through, the memory it exposes.
 class Host;
 
 /// What becomes of the registers that an earlier process of this end left in its chip, where the
@@ -46,10 +46,10 @@ struct Switches {
     bool dma_flr_revives = false;        // FLR ends a hang (E9: only a reset of the switch does)
     bool dma_timeout_hangs = true;       // E9: a completion that does not come; not with 90 bit 4
     bool dma_errors_hang = false;        // E9: any failed transfer
-    bool dma_refused_writes_fail = true; // Q14: a refused write is told; else silently lost
+    bool dma_refused_writes_fail = true; // Q14: a refused write is reported; else silently lost
     bool dma_stale_tail = true;          // E7: 21C stays 0 where a ring follows another unzeroed
     bool dma_relaxed_reorders = false;   // E13: data writes pass others where 238 bit 25 allows it
-    bool dma_last_is_completed = false;  // Q8: 224 tells of the last completed, not fetched
+    bool dma_last_is_completed = false;  // Q8: 224 shows the last completed, not fetched
     bool dma_writes_back_all = false;    // Q9: all of the descriptor, not its first word alone
     bool dma_fetches_past_end = false;   // 5.7: reads ahead behind the ring's end before it wraps
     bool dma_port_assign = true;         // Q11: 1FC shares out channels; else all are upstream's
@@ -100,7 +100,7 @@ struct Error {
     char text[256];
 };
 
-/// Plugs a host into a cable. Whoever comes first waits in the background for the other: this
+/// Plugs a host into a cable. The first one waits in the background for the other: this
 /// returns at once with the link down.
 /// @return 0 and *out; -EINVAL bad config, another topology at the other end, or both ends of a
 ///   socket cable in one process;
@@ -140,8 +140,8 @@ bool window_read(Host *host, unsigned bar, uint64_t offset, void *out, size_t by
 bool window_write(Host *host, unsigned bar, uint64_t offset, const void *in, size_t bytes,
                   uint16_t requester);
 
-/// Window memory: what a host lends to its peer. One sealed memfd each, aligned to its own size in
-/// bus addresses (which are the twin's own: virtual addresses of the lending process).
+/// Exposed memory: what a host lets its peer reach. One sealed memfd each, aligned to its own size
+/// in bus addresses (which are the twin's own: virtual addresses of the exposing process).
 struct Memory {
     void *base;
     uint64_t bus;
@@ -153,7 +153,7 @@ struct Memory {
 /// @param want_huge try 2 MiB pages first
 /// @return 0; -EINVAL; -ENOMEM; -ENOSPC too many blocks (256 a host)
 int memory_add(Host *host, size_t bytes, int numa_node, bool want_huge, Memory *out);
-/// Takes it back: the peer's view is gone when this returns. @return 0 or -ENOENT
+/// Revokes it: the peer's view is gone when this returns. @return 0 or -ENOENT
 int memory_remove(Host *host, const Memory &memory);
 
 /// The chip's DMA functions that are in this host's hierarchy, one channel each, in the order of
@@ -172,7 +172,8 @@ uint16_t dma_requester(Host *host, unsigned index);
 
 /// Makes local memory known to the engines: they reach @p address as [bus, bus + bytes). Window
 /// memory is known to them already, by Memory::bus. Any thread.
-/// @return 0; -EINVAL no bytes, above 48 bits, or in part taken by a BAR, by window memory or by an
+/// @return 0; -EINVAL no bytes, above 48 bits, or in part taken by a BAR, by exposed memory or by
+/// an
 ///   earlier call; -ENOSPC too many ranges (65536); -ENOMEM
 int dma_map(Host *host, void *address, uint64_t bus, uint64_t bytes);
 /// Takes a range back, as it was given. No engine uses it any more when this returns.
@@ -183,7 +184,7 @@ int dma_unmap(Host *host, uint64_t bus, uint64_t bytes);
 bool cable_connected(Host *host);
 /// Called from the cable's thread when the other end comes or goes, or the cable is pulled or put
 /// back. One callback; NULL removes it, and it does not run any more once this returns. It must not
-/// call detach. What happened before is not told again: look at cable_connected().
+/// call detach. What happened before is not reported again: see cable_connected().
 void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx);
 
 /// The interrupt of the NT virtual function. Called from the cable's thread: with INTx again and
@@ -195,7 +196,7 @@ void on_interrupt(Host *host, void (*callback)(void *ctx), void *ctx);
 /// Faults on demand. They end with the process that asked for them.
 enum class Fault {
     link_down,      ///< argument 1: down, 0: may train again
-    port_disabled,  ///< argument 1: somebody disables the port in register 208; 0: enables it
+    port_disabled,  ///< argument 1: the port is disabled in register 208; 0: enables it
     cable_pulled,   ///< argument 1: pulled, seen by both ends; 0: put back
     card_gone,      ///< argument 1: surprise removal: register reads give all-ones, writes and the
                     ///< windows lead nowhere, the other end loses its link; 2: the same, but reads

@@ -45,7 +45,8 @@ int lock_folder(const char *path, Error *error)
         poll(nullptr, 0, 1);
     }
     close(fd);
-    return fail(error, -EBUSY, "somebody holds a lock on %s, the folder of the cable", folder);
+    return fail(error, -EBUSY, "another process holds the lock on %s, the folder of the cable",
+                folder);
 }
 
 // Out of the way with what a dead process left; nothing else is ever removed.
@@ -56,13 +57,13 @@ int clear_stale(const char *path, bool *was_stale, Error *error)
         return errno == ENOENT ? 0
                                : fail(error, -errno, "cannot use %s: %s", path, strerror(errno));
     if (!S_ISSOCK(st.st_mode))
-        return fail(error, -ENOTSOCK, "%s is in the way: it is no socket", path);
+        return fail(error, -ENOTSOCK, "%s exists and is no socket", path);
     *was_stale = true;
     return unlink(path) == 0 ? 0
                              : fail(error, -errno, "cannot remove %s: %s", path, strerror(errno));
 }
 
-int listen_at(const sockaddr_un &address, Meeting *out, Error *error)
+int listen_at(const sockaddr_un &address, SocketEnd *out, Error *error)
 {
     const int code = clear_stale(address.sun_path, &out->was_stale, error);
     if (code != 0)
@@ -83,7 +84,7 @@ int listen_at(const sockaddr_un &address, Meeting *out, Error *error)
     return fail(error, failed, "cannot listen at %s: %s", address.sun_path, strerror(-failed));
 }
 
-int meet_locked(const sockaddr_un &address, Meeting *out, Error *error)
+int connect_or_listen_locked(const sockaddr_un &address, SocketEnd *out, Error *error)
 {
     const int fd = new_socket();
     if (fd < 0)
@@ -97,12 +98,13 @@ int meet_locked(const sockaddr_un &address, Meeting *out, Error *error)
     if (failed == ECONNREFUSED || failed == ENOENT)
         return listen_at(address, out, error);
     if (failed == EAGAIN)
-        return fail(error, -EBUSY, "too many wait for the cable %s already", address.sun_path);
+        return fail(error, -EBUSY, "too many hosts wait for the cable %s already",
+                    address.sun_path);
     return fail(error, -failed, "cannot connect to %s: %s", address.sun_path, strerror(failed));
 }
 } // namespace
 
-int meet(const char *path, Meeting *out, Error *error)
+int connect_or_listen(const char *path, SocketEnd *out, Error *error)
 {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -113,22 +115,22 @@ int meet(const char *path, Meeting *out, Error *error)
     const int lock = lock_folder(path, error);
     if (lock < 0)
         return lock;
-    const int code = meet_locked(address, out, error);
+    const int code = connect_or_listen_locked(address, out, error);
     close(lock);
     return code;
 }
 
-void stop_listening(const char *path, Meeting *meeting)
+void stop_listening(const char *path, SocketEnd *end)
 {
-    if (meeting->listener < 0)
+    if (end->listener < 0)
         return;
     Error ignored;
     const int lock = lock_folder(path, &ignored);
     struct stat st;
-    if (lstat(path, &st) == 0 && st.st_dev == meeting->device && st.st_ino == meeting->inode)
+    if (lstat(path, &st) == 0 && st.st_dev == end->device && st.st_ino == end->inode)
         unlink(path);
-    close(meeting->listener);
-    meeting->listener = -1;
+    close(end->listener);
+    end->listener = -1;
     if (lock >= 0)
         close(lock);
 }

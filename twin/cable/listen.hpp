@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How two processes that know the same path find each other, whoever comes first.
+// How two processes that know the same path connect, in either order.
 #ifndef PLX_TWIN_CABLE_LISTEN_HPP
 #define PLX_TWIN_CABLE_LISTEN_HPP
 
@@ -10,9 +10,9 @@
 namespace plx::twin
 {
 
-struct Meeting {
-    int connection = -1;    ///< somebody was listening
-    int listener = -1;      ///< nobody was: now we are
+struct SocketEnd {
+    int connection = -1;    ///< the other end was listening
+    int listener = -1;      ///< no other end was: this one listens
     bool was_stale = false; ///< a dead process's socket lay there
     dev_t device = 0;       ///< of the listener's file
     ino_t inode = 0;
@@ -21,9 +21,9 @@ struct Meeting {
 /// settled under a lock of the path's folder, held for microseconds; no file but the socket is
 /// made.
 /// @return 0 or a negative errno with @p error set
-int meet(const char *path, Meeting *out, Error *error);
+int connect_or_listen(const char *path, SocketEnd *out, Error *error);
 /// Stops to listen: removes the file if it is still ours.
-void stop_listening(const char *path, Meeting *meeting);
+void stop_listening(const char *path, SocketEnd *end);
 /// Whether the other end of a connection is this very process.
 bool is_own_process(int connection);
 

@@ -128,50 +128,50 @@ void present(Host &host)
     if (mate == nullptr || mate->chip == nullptr)
         return; // which introduces both when it has chosen
     // Both may have come at once, each with a chip of its own.
-    if (host.one_chip && !meet_chip(host, duplicate(mate->chip_fd), true))
+    if (host.one_chip && !take_offered_chip(host, duplicate(mate->chip_fd), true))
         return;
     if (!introduce(host, *mate) || !introduce(*mate, host))
         return;
-    peer_came(*mate);
-    peer_came(host);
+    peer_connected(*mate);
+    peer_connected(host);
 }
 
-/// @return whether the other end was told anything new
-bool lend(Host &from, Host &to)
+/// @return whether there was anything new for the other end
+bool announce(Host &from, Host &to)
 {
     bool news = false;
     for (unsigned slot = 0; slot < max_blocks; slot++) {
-        const Region now = lent(from, slot);
-        if (same_region(now, from.told[slot]))
+        const Region now = exposed(from, slot);
+        if (same_region(now, from.announced[slot]))
             continue;
         const int fd = now.generation != 0 ? duplicate(from.blocks[slot].fd) : -1;
         if (take_memory(to, slot, now, fd)) {
-            from.told[slot] = now;
+            from.announced[slot] = now;
             news = true;
         }
     }
     return news;
 }
 
-void tell(Host &host)
+void update_peer(Host &host)
 {
     Host *mate = mate_of(host);
     if (mate == nullptr || !host.connected || !mate->connected || host.frozen || mate->frozen)
         return;
     bool moving = true;
     for (unsigned round = 0; moving && round < rounds_max; round++) {
-        moving = lend(host, *mate);
+        moving = announce(host, *mate);
         moving |= follow(*mate);
-        moving |= lend(*mate, host);
+        moving |= announce(*mate, host);
         moving |= follow(host);
     }
-    look_at_interrupt(*mate);
+    check_interrupt(*mate);
 }
 
 void unfreeze(Host &host)
 {
     follow(host);
-    tell(host);
+    update_peer(host);
 }
 
 void interrupt(Host &host)
@@ -186,11 +186,11 @@ void leave(Host &host)
     {
         Locked locked(host);
         Host *mate = mate_of(host);
-        peer_went(host);
+        peer_lost(host);
         Host **ends = cable_of(host).ends;
         ends[ends[0] == &host ? 0 : 1] = nullptr;
         if (mate != nullptr)
-            peer_went(*mate);
+            peer_lost(*mate);
     }
     drop(&cable_of(host));
 }
@@ -224,6 +224,6 @@ void *run(void *arg)
 }
 } // namespace
 
-const CableOps mem_cable = {join, present, tell, unfreeze, interrupt, leave, run};
+const CableOps mem_cable = {join, present, update_peer, unfreeze, interrupt, leave, run};
 
 } // namespace plx::twin

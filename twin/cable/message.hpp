@@ -20,13 +20,13 @@ enum class MessageType : uint16_t {
     follow,    ///< registers have changed: look at them, then answer
     followed,  ///< the answer, with the same sequence
     interrupt, ///< the receiver's interrupt is to be looked at
-    bye,       ///< the sender is about to go and waits until the receiver hung up
+    bye,       ///< the sender is about to go and waits until the receiver has disconnected
 };
 
 enum class Refusal : uint32_t {
     taken,   ///< the cable has two ends
     version, ///< another version of these messages
-    wait,    ///< somebody else is being greeted
+    wait,    ///< another connection is being greeted
     wiring,  ///< another topology
 };
 

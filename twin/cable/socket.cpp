@@ -2,7 +2,7 @@
 // A cable between two processes: how its ends find each other, and the one thread a host that
 // listens there, blocked in poll().
 #include "cable/ops.hpp"
-#include "cable/talk.hpp"
+#include "cable/protocol.hpp"
 #include "host/error.hpp"
 #include "host/follow.hpp"
 #include "host/interrupt.hpp"
@@ -19,14 +19,14 @@ namespace plx::twin
 
 namespace
 {
-using talk::cable_of;
-using talk::SocketCable;
-using talk::Stage;
+using protocol::cable_of;
+using protocol::SocketCable;
+using protocol::Stage;
 
-constexpr int greet_ms = 500;     // attach() waits so long for a greeting of one that listens
-constexpr int survivor_ms = 100;  // and so long for one that may hold our former chip
-constexpr int stranger_ms = 1000; // an accepted connection must have greeted by then
-constexpr int retry_ms = 200;     // between tries where neither connecting nor listening works
+constexpr int greet_ms = 500;         // attach() waits so long for a greeting of one that listens
+constexpr int survivor_ms = 100;      // and so long for one that may hold our former chip
+constexpr int greeting_ms_max = 1000; // an accepted connection must have greeted by then
+constexpr int retry_ms = 200;         // between tries where neither connecting nor listening works
 constexpr int bye_ms = 100;
 constexpr int join_tries = 8;
 constexpr int burst = 64; // messages handled before the thread looks around again
@@ -51,7 +51,7 @@ int hear_greeting(Host &host, int timeout_ms, Error *error)
     SocketCable &cable = cable_of(host);
     Message m;
     int fd;
-    talk::wait_for(cable.connection, timeout_ms);
+    protocol::wait_for(cable.connection, timeout_ms);
     switch (message_receive(cable.connection, &m, &fd)) {
     case Received::nothing:
         return 0;
@@ -59,8 +59,8 @@ int hear_greeting(Host &host, int timeout_ms, Error *error)
         return fail(error, -EPROTO, "the other end of %s speaks another version", host.cable_name);
     case Received::message:
         if (m.type == MessageType::greeting) {
-            const char *conflict = talk::conflict_with(host, m);
-            const bool taken = talk::take_greeting(host, m, fd);
+            const char *conflict = protocol::conflict_with(host, m);
+            const bool taken = protocol::take_greeting(host, m, fd);
             if (conflict != nullptr)
                 return fail(error, -EINVAL, "the ends of the cable %s do not fit: %s",
                             host.cable_name, conflict);
@@ -83,11 +83,11 @@ void drop_connection(SocketCable &cable)
 
 bool accept_one(SocketCable &cable)
 {
-    const int fd = accept4(cable.meeting.listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    const int fd = accept4(cable.end.listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return false;
     if (cable.connection >= 0) {
-        talk::refuse(fd, cable.stage == Stage::up ? Refusal::taken : Refusal::wait);
+        protocol::refuse(fd, cable.stage == Stage::up ? Refusal::taken : Refusal::wait);
         close(fd);
         return true;
     }
@@ -100,10 +100,10 @@ bool accept_one(SocketCable &cable)
 void await_survivor(Host &host)
 {
     SocketCable &cable = cable_of(host);
-    talk::wait_for(cable.meeting.listener, survivor_ms);
+    protocol::wait_for(cable.end.listener, survivor_ms);
     if (!accept_one(cable))
         return;
-    talk::greet(host);
+    protocol::greet(host);
     if (hear_greeting(host, greet_ms, nullptr) != 0)
         drop_connection(cable);
 }
@@ -111,20 +111,20 @@ void await_survivor(Host &host)
 int try_join(Host &host, Error *error)
 {
     SocketCable &cable = cable_of(host);
-    int code = meet(host.cable_name, &cable.meeting, error);
+    int code = connect_or_listen(host.cable_name, &cable.end, error);
     if (code != 0)
         return code;
-    if (cable.meeting.listener >= 0) {
-        if (cable.meeting.was_stale)
+    if (cable.end.listener >= 0) {
+        if (cable.end.was_stale)
             await_survivor(host);
         return 0;
     }
-    cable.connection = cable.meeting.connection;
+    cable.connection = cable.end.connection;
     if (is_own_process(cable.connection))
         code = fail(error, -EINVAL, "both ends of %s are in one process: use mem:<name> for that",
                     host.cable_name);
     else {
-        talk::greet(host);
+        protocol::greet(host);
         code = hear_greeting(host, greet_ms, error);
     }
     if (code != 0)
@@ -150,7 +150,7 @@ int join(Host &host, Error *error)
         code = try_join(host, error);
     }
     if (code == -EAGAIN)
-        code = fail(error, -EBUSY, "the cable %s is being taken by somebody else", host.cable_name);
+        code = fail(error, -EBUSY, "another host is connecting to the cable %s", host.cable_name);
     if (code != 0) {
         pthread_cond_destroy(&cable->answer);
         delete cable;
@@ -163,19 +163,19 @@ int join(Host &host, Error *error)
 void rejoin(Host &host)
 {
     SocketCable &cable = cable_of(host);
-    Meeting found;
+    SocketEnd found;
     Error ignored;
-    if (meet(host.cable_name, &found, &ignored) != 0)
+    if (connect_or_listen(host.cable_name, &found, &ignored) != 0)
         return;
     Locked locked(host);
-    cable.meeting = found;
+    cable.end = found;
     const int connection = found.connection;
     if (connection >= 0 && (cable.connection >= 0 || is_own_process(connection))) {
         close(connection);
     } else if (connection >= 0) {
         cable.connection = connection;
         cable.accepted = false;
-        talk::greet(host);
+        protocol::greet(host);
     }
 }
 
@@ -184,12 +184,12 @@ bool handle_one(Host &host, const Message &m, int fd)
 {
     if (m.type != MessageType::bye) {
         Locked locked(host);
-        return talk::take(host, m, fd);
+        return protocol::take(host, m, fd);
     }
     if (fd >= 0)
         close(fd);
     // Before it goes for good we listen: whoever comes next in its place finds its chip here.
-    if (cable_of(host).meeting.listener < 0)
+    if (cable_of(host).end.listener < 0)
         rejoin(host);
     return false;
 }
@@ -204,9 +204,9 @@ void handle_connection(Host &host)
         if (received == Received::nothing)
             return;
         if (received == Received::foreign)
-            talk::refuse(cable.connection, Refusal::version);
+            protocol::refuse(cable.connection, Refusal::version);
         if (received != Received::message || !handle_one(host, m, fd)) {
-            talk::hang_up(host);
+            protocol::disconnect(host);
             return;
         }
     }
@@ -221,7 +221,7 @@ void handle_listener(Host &host)
         if (!accept_one(cable))
             return;
         if (was_free)
-            talk::greet(host);
+            protocol::greet(host);
     }
 }
 
@@ -229,11 +229,11 @@ void handle_listener(Host &host)
 int time_left(const SocketCable &cable)
 {
     if (cable.connection < 0)
-        return cable.meeting.listener < 0 ? retry_ms : -1;
+        return cable.end.listener < 0 ? retry_ms : -1;
     if (!cable.accepted || cable.stage == Stage::up)
         return -1;
-    const uint64_t spent = talk::now_ms() - cable.greeting_since_ms;
-    return spent >= stranger_ms ? 0 : static_cast<int>(stranger_ms - spent);
+    const uint64_t spent = protocol::now_ms() - cable.greeting_since_ms;
+    return spent >= greeting_ms_max ? 0 : static_cast<int>(greeting_ms_max - spent);
 }
 
 /// @return false to end
@@ -246,7 +246,7 @@ bool turn(Host &host)
         Locked locked(host);
         if (!host.frozen) {
             waiting[1].fd = cable.connection;
-            waiting[2].fd = cable.meeting.listener;
+            waiting[2].fd = cable.end.listener;
             timeout = until_catch_up_ms(host, time_left(cable));
         }
     }
@@ -265,10 +265,10 @@ bool turn(Host &host)
     if (waiting[1].revents != 0)
         handle_connection(host);
     else if (cable.accepted && cable.connection >= 0 && time_left(cable) == 0)
-        talk::hang_up(host);
+        protocol::disconnect(host);
     if (waiting[2].revents != 0)
         handle_listener(host);
-    if (cable.connection < 0 && cable.meeting.listener < 0)
+    if (cable.connection < 0 && cable.end.listener < 0)
         rejoin(host);
     return true;
 }
@@ -292,19 +292,19 @@ void unfreeze(Host &host)
 {
     wake(host); // the thread first: it takes the answer
     if (follow(host))
-        talk::tell(host);
+        protocol::update_peer(host);
 }
 
 void interrupt(Host &host)
 {
-    talk::send(cable_of(host), talk::message_of(MessageType::interrupt), -1);
+    protocol::send(cable_of(host), protocol::message_of(MessageType::interrupt), -1);
 }
 
-void await_hang_up(int connection, uint64_t until_ms)
+void await_disconnect(int connection, uint64_t until_ms)
 {
     char rest[sizeof(Message)];
-    for (uint64_t now = talk::now_ms(); now < until_ms; now = talk::now_ms()) {
-        talk::wait_for(connection, static_cast<int>(until_ms - now));
+    for (uint64_t now = protocol::now_ms(); now < until_ms; now = protocol::now_ms()) {
+        protocol::wait_for(connection, static_cast<int>(until_ms - now));
         const ssize_t bytes = recv(connection, rest, sizeof(rest), MSG_DONTWAIT);
         if (bytes == 0 || (bytes < 0 && errno != EAGAIN))
             return;
@@ -315,11 +315,11 @@ void await_hang_up(int connection, uint64_t until_ms)
 void leave(Host &host)
 {
     SocketCable &cable = cable_of(host);
-    stop_listening(host.cable_name, &cable.meeting);
+    stop_listening(host.cable_name, &cable.end);
     if (cable.connection >= 0) {
-        const uint64_t until = talk::now_ms() + bye_ms;
-        talk::send(cable, talk::message_of(MessageType::bye), -1);
-        await_hang_up(cable.connection, until);
+        const uint64_t until = protocol::now_ms() + bye_ms;
+        protocol::send(cable, protocol::message_of(MessageType::bye), -1);
+        await_disconnect(cable.connection, until);
         close(cable.connection);
     }
     pthread_cond_destroy(&cable.answer);
@@ -327,6 +327,7 @@ void leave(Host &host)
 }
 } // namespace
 
-const CableOps socket_cable = {join, talk::send_chip, talk::tell, unfreeze, interrupt, leave, run};
+const CableOps socket_cable = {
+    join, protocol::send_chip, protocol::update_peer, unfreeze, interrupt, leave, run};
 
 } // namespace plx::twin

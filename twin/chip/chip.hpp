@@ -40,14 +40,15 @@ struct Chip {
     std::atomic<uint32_t> downs;         ///< how often this end took the link down
     std::atomic<uint32_t> held_down;     ///< LinkHold: faults that hold the link down
     std::atomic<uint32_t> train_us;
-    std::atomic<uint32_t> met; ///< of a shared chip: whether two hosts have been on it at a time
+    std::atomic<uint32_t>
+        was_shared; ///< of a shared chip: whether two hosts have been on it at a time
     // Each towards the virtual, the link side.
-    std::atomic<uint32_t> drop_doorbells[2]; ///< doorbell writes still to be lost
-    std::atomic<uint32_t> late_us[2];        ///< doorbell writes take so long
-    std::atomic<uint32_t> late_bits[2];      ///< those on their way
-    std::atomic<uint64_t> late_until[2];     ///< ns: when they arrive; 0: none is on its way
-    std::atomic<uint32_t> interrupt_told[2]; ///< its host was told and has not looked yet
-    std::atomic<uint32_t> msi[2];            ///< a message is under way
+    std::atomic<uint32_t> drop_doorbells[2];     ///< doorbell writes still to be lost
+    std::atomic<uint32_t> late_us[2];            ///< doorbell writes take so long
+    std::atomic<uint32_t> late_bits[2];          ///< those on their way
+    std::atomic<uint64_t> late_until[2];         ///< ns: when they arrive; 0: none is on its way
+    std::atomic<uint32_t> interrupt_notified[2]; ///< its host was notified and has not looked yet
+    std::atomic<uint32_t> msi[2];                ///< a message is under way
     std::atomic<uint32_t> interrupt_rules;
     std::atomic<uint32_t> nt;                                    ///< see cabled_nt()
     std::atomic<uint32_t> dma_owner[facts::dma_function_count];  ///< see dma_owner()

@@ -87,7 +87,7 @@ void latch_link_errors(Chip &chip, uint32_t bits)
     const uint32_t virt = nt_block(chip, Side::virt);
     const uint32_t open = ~get(chip, virt + reg::link_err_mask);
     const uint32_t before = chip.csr[(virt + reg::link_err_status) / 4].fetch_or(bits);
-    // As with doorbells, no source tells (I).
+    // As with doorbells, no source says (I).
     if (msi_enabled(chip, Side::virt) && (before & open) == 0 && (bits & open) != 0)
         chip.msi[index_of(Side::virt)].store(1);
 }
@@ -96,7 +96,7 @@ void interrupt_rules(Chip &chip, Side side, const Switches &switches)
 {
     chip.interrupt_rules.store((switches.msi_needs_zero ? rule_needs_zero : 0) |
                                (switches.masked_doorbells_count ? rule_masked_count : 0));
-    chip.interrupt_told[index_of(side)].store(0);
+    chip.interrupt_notified[index_of(side)].store(0);
     chip.msi[index_of(side)].store(0);
 }
 

@@ -17,7 +17,7 @@ void set_doorbells(Chip &chip, uint32_t at, uint32_t bits);
 /// Latches link errors of the virtual block.
 void latch_link_errors(Chip &chip, uint32_t bits);
 
-/// The rules that whoever raises an interrupt of @p chip goes by. By the host on @p side.
+/// The rules for raising interrupts of @p chip. Set by the host on @p side.
 void interrupt_rules(Chip &chip, facts::Side side, const Switches &switches);
 /// Whether the host on @p side of @p chip is to be called: INTx is asserted, or a message is under
 /// way.

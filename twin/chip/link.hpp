@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The link between the two chips. Its state is no variable: it follows from both chips and the
-// clock, and is looked at when somebody accesses a register. The consequences of a change (errors
+// clock, and is worked out when a register is accessed. The consequences of a change (errors
 // latched, link block reset) are carried out by the owner of each chip alone, the remark that this
 // was done comes last: a process that dies in between leaves it to be done again.
 #ifndef PLX_TWIN_CHIP_LINK_HPP
@@ -36,7 +36,7 @@ void link_plug(Chip &own, const Chip &peer, uint64_t now_ns);
 enum LinkHold : uint32_t { hold_by_fault = 1, hold_by_cable = 2, hold_by_power = 4 };
 /// Holds the link down, or lets it train again once nothing else holds it.
 void link_hold(Chip &own, LinkHold why, bool down, uint64_t now_ns);
-/// Whether the cable between the two is pulled out. @p peer NULL: nobody else could have.
+/// Whether the cable between the two is pulled out. @p peer NULL: no other end could have.
 bool link_cable_pulled(const Chip &own, const Chip *peer);
 
 } // namespace plx::twin

@@ -83,7 +83,7 @@ bool kept_by_firmware(const Place &place, uint32_t offset, bool shared)
            (bars && (place.page == nt_virtual || (shared && place.page == nt_link)));
 }
 
-// What only an EEPROM gives, as far as any source tells.
+// What only an EEPROM gives, as far as any source says.
 bool shares_out_dma(uint32_t offset)
 {
     const uint32_t first = facts::dma_base(0);

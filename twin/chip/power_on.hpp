@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What registers hold that nobody has written: power-on values, resets, and what a test or a
+// What registers hold before they are written: power-on values, resets, and what a test or a
 // register dump puts there.
 #ifndef PLX_TWIN_CHIP_POWER_ON_HPP
 #define PLX_TWIN_CHIP_POWER_ON_HPP
@@ -21,7 +21,7 @@ struct PowerOn {
     bool dma_flr = true;
     bool dma_port_assign = true; ///< see Switches
 };
-/// Power-on values in every register. For a chip that nobody else has mapped yet.
+/// Power-on values in every register. For a chip that no other process has mapped yet.
 void power_on(Chip &chip, const PowerOn &values);
 /// What DL_Down does to the link block. May be cut off anywhere and done again.
 void reset_link_block(Chip &chip, const PowerOn &values);

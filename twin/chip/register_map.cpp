@@ -19,7 +19,7 @@ struct Layout {
     Kind kind[page_kinds][words_per_page];
 };
 
-// `unknown` means that no source tells; plain storage is the likeliest answer. `mixed` registers
+// `unknown` means that no source says; plain storage is the likeliest answer. `mixed` registers
 // are storage with the masks that regfile.cpp gives them.
 constexpr Kind kind_of(Access access)
 {

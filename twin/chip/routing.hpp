@@ -77,7 +77,7 @@ struct Extent {
     uint64_t generation; ///< of the region
     uint8_t window;      ///< index into window_bars
     uint8_t region;
-    uint8_t rights; ///< that anybody whom the tables admit has
+    uint8_t rights; ///< of every requester that the tables admit
     bool direct;    ///< the host's CPU has both rights, and whole pages can be mapped
 };
 /// All that a host's windows show.

@@ -36,7 +36,7 @@ void copy_small(uint8_t *to, const uint8_t *from, size_t bytes)
     store_bytes(to + done, from + done, bytes - done);
 }
 
-// Earlier stores before later ones; pairs with the acquire of whoever loads a flag. gcc refuses
+// Earlier stores before later ones; pairs with the acquire load of a flag. gcc refuses
 // the fence under the thread sanitizer, where only x86-64 is built: stores keep their order there,
 // and the compiler does not move them across memmove().
 void order_stores()

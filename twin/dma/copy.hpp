@@ -10,8 +10,8 @@ namespace plx::twin
 {
 
 /// Copies @p bytes; the ranges may overlap, as long as none is relied on then. What earlier calls
-/// of this thread stored is visible to whoever sees a byte of this one; eight aligned bytes become
-/// visible at once.
+/// of this thread stored is visible to a thread that sees a byte of this one; eight aligned bytes
+/// become visible at once.
 void dma_copy(uint8_t *to, const uint8_t *from, size_t bytes);
 
 } // namespace plx::twin

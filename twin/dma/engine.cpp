@@ -84,34 +84,35 @@ void DmaChannel::written(uint32_t offset, uint32_t value)
         reset_.store(true);
     if (offset == dma_reg::ctrl_status || offset == dma_reg::bandwidth ||
         offset == dma_reg::dev_ctl_status || offset == facts::reg::pci_command_status)
-        kick();
+        serve_pending();
 }
 
-void DmaChannel::looked_at()
+void DmaChannel::register_read()
 {
     if (!watches_reads_.load())
         return;
     pthread_mutex_lock(&lock_);
     late_.read_seen();
     pthread_mutex_unlock(&lock_);
-    kick();
+    serve_pending();
 }
 
-// Whoever finds the lock taken has counted first: who holds it counts again after it let go.
-void DmaChannel::kick()
+// A thread that finds the lock taken has counted first; the holder compares the count after it
+// unlocks.
+void DmaChannel::serve_pending()
 {
-    kicks_.fetch_add(1);
+    requests_.fetch_add(1);
     uint64_t seen = 0;
     do {
         if (pthread_mutex_trylock(&lock_) != 0)
             return;
-        seen = kicks_.load();
+        seen = requests_.load();
         {
             DmaMemoryUsed used(port_->bus_memory());
             serve();
         }
         pthread_mutex_unlock(&lock_);
-    } while (kicks_.load() != seen);
+    } while (requests_.load() != seen);
 }
 
 void DmaChannel::serve()
@@ -120,7 +121,7 @@ void DmaChannel::serve()
         return forget();
     if (!port_->owns_dma(index_))
         return;
-    // Whoever reset the function did it to registers alone.
+    // A reset of the function has changed registers alone.
     if (const uint32_t resets = chip_->dma_resets[index_].load(); resets != resets_) {
         resets_ = resets;
         forget();
@@ -140,7 +141,7 @@ void DmaChannel::serve()
     if (hung())
         return;
     if (!bus_master())
-        start_.store(false); // nobody remembers it (I)
+        start_.store(false); // it is not remembered (I)
     if (may_go_on(!in_hand_) && start_.exchange(false))
         begin();
     run();
@@ -214,7 +215,7 @@ int DmaChannel::fault(Fault fault, uint32_t argument)
     case Fault::dma_requester:
         error = argument > UINT16_MAX && argument != Countdown::off ? -EINVAL : 0;
         faults_.requester = error == 0 ? argument : faults_.requester;
-        source_.grant = destination_.grant = {}; // were somebody else's
+        source_.grant = destination_.grant = {}; // were another requester's
         break;
     case Fault::dma_late:
         error = late_.set(argument);
@@ -225,7 +226,7 @@ int DmaChannel::fault(Fault fault, uint32_t argument)
     }
     watches_reads_.store(late_.on() || faults_.pace != 0);
     pthread_mutex_unlock(&lock_);
-    kick();
+    serve_pending();
     return error;
 }
 
@@ -314,7 +315,7 @@ void DmaChannel::move()
         piece.bytes = std::min({piece.bytes, budget_, faults_.link_loss});
         fate = dma_move(*port_, source_, destination_, requester_, piece, &moved);
         if (fate == Fate::write_refused && !port_->switches().dma_refused_writes_fail) {
-            fate = Fate::moved; // posted: nobody comes back to the engine
+            fate = Fate::moved; // posted: no completion reports it to the engine
             moved = piece.bytes;
         }
     }
@@ -336,7 +337,7 @@ void DmaChannel::count_link_loss(uint64_t moved)
         return;
     faults_.link_loss = unlimited;
     port_->drop_link();
-    look_again();
+    expire_grants();
 }
 
 // E9: whether a completion that does not come hangs it.
@@ -366,15 +367,16 @@ void DmaChannel::hang()
 void DmaChannel::complete(uint32_t result)
 {
     const bool failed = result != dma_field::done_success.mask();
-    const bool told = dma_field::desc_interrupt.get(current_->words[0]) != 0;
+    const bool interrupts = dma_field::desc_interrupt.get(current_->words[0]) != 0;
     const bool block = current_->slot == 0;
     in_hand_ = false;
     set(dma_reg::ring_last_size, static_cast<uint32_t>(done_));
     if (failed)
         set_bits(dma_reg::ctrl_status, dma_field::header_log.mask());
-    if (failed || told)
-        set_bits(dma_reg::intr_ctrl_status, (failed ? dma_field::error.mask() : 0) |
-                                                (told ? dma_field::descriptor_done.mask() : 0));
+    if (failed || interrupts)
+        set_bits(dma_reg::intr_ctrl_status,
+                 (failed ? dma_field::error.mask() : 0) |
+                     (interrupts ? dma_field::descriptor_done.mask() : 0));
     if (block) {
         set(dma_reg::block_size, current_->words[0] & ~dma_field::desc_valid.mask());
         return halt(0);

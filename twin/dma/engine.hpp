@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine of one DMA channel. It runs in whoever touches its registers: START walks the ring
-// before the write returns, unless another thread is at it, which then goes on with it.
+// The engine of one DMA channel. It runs in the thread that accesses its registers: START walks the
+// ring before the write returns, unless another thread is at it, which then goes on with it.
 #ifndef PLX_TWIN_DMA_ENGINE_HPP
 #define PLX_TWIN_DMA_ENGINE_HPP
 
@@ -58,9 +58,9 @@ public:
     /// After a write to the channel's registers took effect. Without the host's lock.
     void written(uint32_t offset, uint32_t value);
     /// Before a read. Without the host's lock.
-    void looked_at();
+    void register_read();
     /// Something happened to the card. Without the host's lock.
-    void look() { kick(); }
+    void card_changed() { serve_pending(); }
     /// @return 0; -EINVAL an argument that the fault does not have; -ENOMEM
     int fault(Fault fault, uint32_t argument);
 
@@ -68,7 +68,7 @@ private:
     static constexpr unsigned fetch_max = 256;
 
     // dma_engine.cpp
-    void kick();
+    void serve_pending();
     void serve();
     bool may_go_on(bool between);
     bool bus_master() const;
@@ -80,7 +80,7 @@ private:
     void move();
     void count_link_loss(uint64_t moved);
     /// At what is open to the engine.
-    void look_again() { source_.grant.trust = destination_.grant.trust = 0; }
+    void expire_grants() { source_.grant.trust = destination_.grant.trust = 0; }
     bool timeout_hangs() const;
     void fail(Fate fate);
     void hang();
@@ -124,7 +124,7 @@ private:
 
     pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
     /// Counts what the engine has to look at, so that nothing is missed by one that is busy.
-    std::atomic<uint64_t> kicks_{0};
+    std::atomic<uint64_t> requests_{0};
     std::atomic<bool> start_{false};
     std::atomic<bool> reset_{false};
     /// Faults for which reads of registers matter.

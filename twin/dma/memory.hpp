@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a DMA engine finds on its host's bus: local memory that it was told of, window memory, and
-// the windows' BARs.
+// What a DMA engine finds on its host's bus: local memory that was mapped for it, exposed memory,
+// and the windows' BARs.
 #ifndef PLX_TWIN_DMA_MEMORY_HPP
 #define PLX_TWIN_DMA_MEMORY_HPP
 

@@ -12,7 +12,7 @@ namespace plx::twin
 
 namespace
 {
-// VALID, and of the format that somebody has described (Q7).
+// VALID, and of the format that is described (Q7).
 bool usable(uint32_t first_word)
 {
     return dma_field::desc_valid.get(first_word) != 0 &&
@@ -102,7 +102,7 @@ void DmaChannel::fetch(uint64_t slot)
 {
     fetched_count_ = fetched_next_ = 0;
     fetch_failed_ = false;
-    look_again();
+    expire_grants();
     const uint32_t limit = dma_field::fetch_limit.get(reg(dma_reg::prefetch));
     const uint64_t unit = port_->switches().dma_prefetch_unit;
     unsigned wanted = fetch_max; // which is what 0 stands for (SDK R)
@@ -198,7 +198,7 @@ void DmaChannel::release_late(bool all)
         store_back(done);
 }
 
-// The data before the word that tells of them: pairs with the driver's load of that word.
+// The data before the word that reports them: pairs with the driver's load of that word.
 void DmaChannel::store_back(const DmaWriteBack &done)
 {
     uint32_t *const words = descriptor_at(done.slot);

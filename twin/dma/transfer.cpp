@@ -52,14 +52,14 @@ bool find_window_leg(DmaPort &port, DmaEnd &end, uint64_t bus, uint16_t requeste
     return true;
 }
 
-enum class Found { leg, nobody, card_gone };
+enum class Found { leg, nothing, card_gone };
 
 Found find_leg(DmaPort &port, DmaEnd &end, uint64_t bus, uint16_t requester, Leg *leg)
 {
     if (!end.range.covers(bus)) {
         const DmaRange *const range = dma_memory_find(port.bus_memory(), bus);
         if (range == nullptr)
-            return Found::nobody;
+            return Found::nothing;
         end = {*range, {}};
     }
     if (crosses(end))
@@ -79,7 +79,7 @@ Fate move_checked(DmaPort &port, const Leg &from, const Leg &to, uint64_t bytes,
         data = between;
     }
     if (to.bytes == 0)
-        return Fate::write_refused; // nobody's address
+        return Fate::write_refused; // no memory at that address
     if (to.plain != nullptr)
         dma_copy(to.plain, data, bytes);
     else if (!port.write_window(to.window, to.offset, data, bytes, requester))
@@ -101,7 +101,7 @@ Fate dma_move(DmaPort &port, DmaEnd &source, DmaEnd &destination, uint16_t reque
     const Found written = find_leg(port, destination, piece.dst, requester, &to);
     if (read == Found::card_gone || written == Found::card_gone)
         return Fate::card_gone;
-    if (read == Found::nobody)
+    if (read == Found::nothing)
         return Fate::read_refused;
     const bool plain = from.plain != nullptr && to.plain != nullptr;
     uint64_t bytes = std::min({piece.bytes, from.bytes, plain ? plain_max : checked_max});

@@ -12,7 +12,7 @@ namespace plx::twin
 namespace
 {
 /// @return whether there was a slot for it
-bool lend(Host &host, const Block &block)
+bool expose(Host &host, const Block &block)
 {
     Locked locked(host);
     for (Block &slot : host.blocks) {
@@ -20,7 +20,7 @@ bool lend(Host &host, const Block &block)
             continue;
         slot = block;
         follow(host);
-        host.ops->tell(host);
+        host.ops->update_peer(host);
         return true;
     }
     return false;
@@ -43,7 +43,7 @@ int memory_add(Host *host, size_t bytes, int numa_node, bool want_huge, Memory *
         return error;
     const DmaRange range = dma_range(block);
     error = dma_memory_add(&host->dma_memory, range);
-    if (error == 0 && lend(*host, block)) {
+    if (error == 0 && expose(*host, block)) {
         *out = {block.base, range.bus, bytes, block.page_bytes};
         return 0;
     }
@@ -67,7 +67,7 @@ int memory_remove(Host *host, const Memory &memory)
                 slot = {};
             }
         follow(*host);
-        host->ops->tell(*host);
+        host->ops->update_peer(*host);
     }
     block_destroy(&block);
     return 0;

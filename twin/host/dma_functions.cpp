@@ -58,16 +58,16 @@ uint32_t function_read(Host &host, unsigned channel, uint32_t offset)
 {
     if (!is_there(host, channel, offset))
         return all_ones;
-    host.dma[channel].looked_at();
+    host.dma[channel].register_read();
     Locked locked(host);
     if (host.stuck || host.behind)
-        settle(host); // as for any register: a read tells that earlier writes have taken effect
+        settle(host); // as for any register: a read shows that earlier writes have taken effect
     if (host.gone)
         return host.gone_reads_as;
     if (host.stuck)
         return all_ones;
     if (host.side == facts::Side::link)
-        look_at_link(host);
+        update_link(host);
     if (cut_off(host))
         return host.config.switches.dead_link_reads_ones ? all_ones : 0;
     return reg_read(*host.chip, facts::dma_base(channel) + offset, host.config.cpu_read_rid, false);

@@ -39,7 +39,7 @@ const Extent *direct_extent(const View &view, uint8_t window, uint64_t offset)
 // whatever takes the CPU's access away takes that of the mapping.
 Grant make_grant(Host &host, uint8_t window, uint64_t offset, uint16_t requester)
 {
-    look_at_link(host);
+    update_link(host);
     if (host.behind)
         settle(host); // views are to show what registers say
     const GrantBasis basis = basis_now(host);

@@ -29,7 +29,8 @@ int hold(Host &host, LinkHold why, uint32_t argument)
         return -EINVAL;
     link_hold(*host.chip, why, argument != 0, now_ns(host));
     follow(host);
-    host.ops->tell(host); // also where nothing was mapped: the other end shall see it at once
+    host.ops->update_peer(
+        host); // also where nothing was mapped: the other end has to see it at once
     return 0;
 }
 
@@ -42,7 +43,7 @@ int set_port(Host &host, uint32_t argument)
     if (reg_write(*host.chip, port.control, argument != 0 ? others | port.bit : others,
                   now_ns(host)))
         settle(host);
-    tell_interrupt(host);
+    notify_peer_interrupt(host);
     return 0;
 }
 
@@ -74,7 +75,7 @@ int freeze(Host &host, uint32_t argument)
     host.frozen = argument != 0;
     if (!host.frozen)
         host.ops->unfreeze(host);
-    look_at_interrupt(host);
+    check_interrupt(host);
     return 0;
 }
 
@@ -126,10 +127,11 @@ int inject(Host *host, Fault fault, uint32_t argument)
     if (fault >= Fault::dma_stall)
         return inject_dma(*host, fault, argument);
     const int error = inject_into_chip(*host, fault, argument);
-    // What they have in hand goes with the card, also where nobody touches them before it is back.
+    // What they have in hand is lost with the card, also if no register is accessed before it is
+    // back.
     for (DmaChannel &channel : host->dma)
         if (fault == Fault::card_gone)
-            channel.look();
+            channel.card_changed();
     return error;
 }
 

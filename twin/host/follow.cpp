@@ -50,18 +50,18 @@ bool move_away(Host &host, unsigned slot)
 {
     if (block_rehome(&host.blocks[slot]) == 0)
         return true;
-    if (!host.stuck_told)
+    if (!host.stuck_reported)
         fprintf(stderr,
                 "plx twin: no memory to take a window block of %zu bytes back from the peer: the "
                 "chip answers again when there is\n",
                 host.blocks[slot].bytes);
     host.stuck = true;
-    host.stuck_told = true;
+    host.stuck_reported = true;
     return false;
 }
 
 // Whatever it could reach, whatever the registers say by now: the next one to come is another.
-void take_back(Host &host)
+void revoke_all(Host &host)
 {
     for (unsigned slot = 0; slot < max_blocks; slot++)
         if (host.blocks[slot].base != nullptr && reaches(*host.peer_view, slot) &&
@@ -117,17 +117,17 @@ bool follow(Host &host)
     host.behind = false;
     host.stuck = false;
     if (host.departed)
-        take_back(host);
+        revoke_all(host);
     note_presence(host);
     carry_out(host);
     // Both, always: the second is what takes access away.
     const bool own = follow_own(host);
     const bool theirs = follow_peer(host);
-    host.stuck_told = host.stuck;
+    host.stuck_reported = host.stuck;
     return own || theirs;
 }
 
-void let_go(Host &host)
+void unmap_lost_peer(Host &host)
 {
     if (!host.frozen)
         follow_own(host);
@@ -136,7 +136,7 @@ void let_go(Host &host)
 void settle(Host &host)
 {
     if (follow(host))
-        host.ops->tell(host);
+        host.ops->update_peer(host);
 }
 
 int until_catch_up_ms(const Host &host, int timeout_ms)
@@ -154,13 +154,13 @@ void catch_up(Host &host)
         settle(host);
 }
 
-void look_at_link(Host &host)
+void update_link(Host &host)
 {
     if (!host.frozen && carry_out(host))
         settle(host);
 }
 
-Region lent(const Host &host, unsigned slot)
+Region exposed(const Host &host, unsigned slot)
 {
     const Block &b = host.blocks[slot];
     if (b.base == nullptr)

@@ -16,22 +16,22 @@ Way way_in(const Host &host, Region *scratch);
 /// Carries out link changes, maps this host's windows, and moves its blocks away from the other
 /// end where that lost access. @return whether the other end has to follow
 bool follow(Host &host);
-/// follow(), and tells the other end where it must.
+/// follow(), and has the other end follow where it must.
 void settle(Host &host);
 /// How long the cable's thread may wait, in milliseconds for poll(), before catch_up(). Under the
 /// lock.
 int until_catch_up_ms(const Host &host, int timeout_ms);
-/// follow(), and tells, where nobody has read a register since A-LUT RAM was written. On the
+/// settle(), where no register was read since A-LUT RAM was written. On the
 /// cable's thread, without the lock.
 void catch_up(Host &host);
-/// Leads this host's windows away from an other end that went.
-void let_go(Host &host);
+/// Unmaps what this host's windows show of a lost peer.
+void unmap_lost_peer(Host &host);
 /// Carries out what the link did meanwhile.
-void look_at_link(Host &host);
+void update_link(Host &host);
 
 /// What the other end is to know of block @p slot now: with a generation only while a way leads
 /// there, for only then it gets the memory.
-Region lent(const Host &host, unsigned slot);
+Region exposed(const Host &host, unsigned slot);
 bool same_region(const Region &a, const Region &b);
 
 } // namespace plx::twin

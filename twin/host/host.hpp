@@ -18,15 +18,16 @@
 namespace plx::twin
 {
 
-/// How a cable is plugged in, and how the other end is told. Every function but join runs under
+/// How a cable is plugged in, and how the other end is notified. Every function but join runs under
 /// the host's lock.
 struct CableOps {
     /// Finds the other end, bounded and short. Sets what it offers: a former chip, its viewer.
     int (*join)(Host &host, Error *error);
-    /// The chip is chosen: tells the other end, if there is one.
+    /// The chip is chosen: introduces it to the other end, if there is one.
     void (*present)(Host &host);
-    /// Tells the other end what memory it may see and to follow; waits for that for a bounded time.
-    void (*tell)(Host &host);
+    /// Announces to the other end what memory it may see and has it follow; waits for that for a
+    /// bounded time.
+    void (*update_peer)(Host &host);
     void (*unfreeze)(Host &host);
     /// Makes the other end look at its interrupt. Never blocks.
     void (*interrupt)(Host &host);
@@ -71,23 +72,23 @@ public:
     int peer_chip_fd = -1;
     int offered_chip_fd = -1; ///< what the other end held of this end's former chip
     uint64_t link_seen = 0;   ///< of a shared chip: Chip::seen as of the last enumeration
-    bool conflict_told = false;
+    bool conflict_reported = false;
 
     bool connected = false;
-    /// As told: connected, over a cable that is plugged in. Written under the lock, read without:
-    /// memory that is being taken back does not hold up the news.
+    /// As reported to the callback: connected, over a cable that is plugged in. Written under the
+    /// lock, read without: a block that is being moved does not delay it.
     std::atomic<bool> present{false};
-    bool departed = false; ///< the other end went, and may still hold memory of ours
+    bool departed = false; ///< the peer was lost, and may still map memory of ours
     bool frozen = false;
     std::atomic<bool> gone{false}; ///< the card, by surprise; engines look without the lock
     uint32_t gone_reads_as = ~0u;  ///< what registers give then
     /// A-LUT RAM was written, and views do not show it yet. An A-LUT is written entry by entry:
-    /// followed one by one, a block would be moved for each segment that is taken away. So they
-    /// are followed together, before the owner's next read, which is what a driver has to flush
+    /// followed one by one, a block would be moved for each segment that is revoked. So they
+    /// are followed together, before the host's next read, which is what a driver has to flush
     /// with, or after a moment.
     bool behind = false;
-    bool stuck = false; ///< memory that the peer may reach could not be taken back
-    bool stuck_told = false;
+    bool stuck = false; ///< memory that the peer may reach could not be revoked
+    bool stuck_reported = false;
 
     Viewer self;
     Viewer peer;
@@ -96,7 +97,7 @@ public:
     View *peer_view = nullptr; ///< of our blocks, as the other end may have mapped it
     View *next_view = nullptr; ///< being worked out
     Block blocks[max_blocks];
-    Region told[max_blocks]; ///< what the other end knows of our blocks
+    Region announced[max_blocks]; ///< what the other end was sent of our blocks
 
     DmaMemory dma_memory;
     DmaChannel dma[facts::dma_function_count];
@@ -111,7 +112,7 @@ public:
     bool thread_known = false;
     int wake_fd = -1;
     bool stop = false;
-    uint64_t presence_changes = 0; ///< counts every coming and going of the other end
+    uint64_t presence_changes = 0; ///< counts each time the peer connects or is lost
     uint64_t presence_reported = 0;
 
     pthread_mutex_t callback_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -156,7 +157,7 @@ inline bool has_doorbells(const Host &host, facts::Side side)
 }
 /// Wakes the cable's thread.
 void wake(Host &host);
-/// Takes down whether there is another end within reach, to be told by deliver_events().
+/// Notes whether the other end is within reach, for deliver_events() to report.
 void note_presence(Host &host);
 
 } // namespace plx::twin

@@ -24,20 +24,20 @@ bool take_due(Host &host)
 }
 } // namespace
 
-void look_at_interrupt(Host &host)
+void check_interrupt(Host &host)
 {
     if (host.interrupt != nullptr && interrupt_due(*host.chip, host.side))
         wake(host);
 }
 
-void tell_interrupt(Host &host)
+void notify_peer_interrupt(Host &host)
 {
     // Told once until its thread has looked: a stopped process finds one message, not many.
     if (!host.connected || host.peer_chip == nullptr)
         return;
     const bool due = interrupt_due(*host.peer_chip, peer_side(host)) ||
                      link_has_news(*host.peer_chip, host.chip, now_ns(host));
-    if (due && host.peer_chip->interrupt_told[index_of(peer_side(host))].exchange(1) == 0)
+    if (due && host.peer_chip->interrupt_notified[index_of(peer_side(host))].exchange(1) == 0)
         host.ops->interrupt(host);
 }
 
@@ -49,9 +49,9 @@ void deliver_interrupt(Host &host)
     {
         Locked locked(host);
         if (host.interrupt != nullptr) {
-            host.chip->interrupt_told[index_of(host.side)].store(
-                0); // before the look: what comes after it is told anew
-            look_at_link(host);
+            host.chip->interrupt_notified[index_of(host.side)].store(
+                0); // before the check: what comes after it notifies again
+            update_link(host);
             doorbells_arrive(*host.chip, now_ns(host));
         }
         if (host.interrupt != nullptr && take_due(host)) {
@@ -63,7 +63,7 @@ void deliver_interrupt(Host &host)
         callback(ctx);
         // A level that is still there comes again, as when a kernel lets the line through again.
         Locked locked(host);
-        look_at_interrupt(host);
+        check_interrupt(host);
     }
     pthread_mutex_unlock(&host.callback_lock);
 }
@@ -77,7 +77,7 @@ void on_interrupt(Host *host, void (*callback)(void *ctx), void *ctx)
         Locked locked(*host);
         host->interrupt = callback;
         host->interrupt_ctx = ctx;
-        wake(*host); // to what came while nobody was there
+        wake(*host); // what was pending before the callback was set
     }
     if (!inside)
         pthread_mutex_unlock(&host->callback_lock);

@@ -11,10 +11,10 @@ class Host;
 // Under the host's lock:
 
 /// After an access of the host to its own chip.
-void look_at_interrupt(Host &host);
+void check_interrupt(Host &host);
 /// After what may have raised the interrupt of the other end: an access to its chip, a link that
 /// changed.
-void tell_interrupt(Host &host);
+void notify_peer_interrupt(Host &host);
 
 /// Calls the callback once if it is to be called. On the cable's thread, without the lock.
 void deliver_interrupt(Host &host);

@@ -9,7 +9,7 @@ namespace plx::twin
 class Host;
 struct Region;
 
-/// Takes what the other end says about its block @p slot. @p fd is taken over; -1: not lent.
+/// Takes what the other end says about its block @p slot. @p fd is taken over; -1: not exposed.
 /// @return false when it is nonsense
 bool take_memory(Host &host, unsigned slot, const Region &region, int fd);
 /// Takes the other end's chip; @p fd is taken over. @return false when it is none

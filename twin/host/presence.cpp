@@ -11,7 +11,7 @@ namespace plx::twin
 
 namespace
 {
-/// @return whether there was anything to tell
+/// @return whether there was anything to report
 bool deliver_one(Host &host)
 {
     void (*callback)(void *, bool) = nullptr;
@@ -31,25 +31,25 @@ bool deliver_one(Host &host)
 }
 } // namespace
 
-void peer_came(Host &host)
+void peer_connected(Host &host)
 {
     host.connected = true;
-    host.chip->met.store(1);
-    for (Region &r : host.told)
+    host.chip->was_shared.store(1);
+    for (Region &r : host.announced)
         r = {};
     follow(host);
-    host.ops->tell(host);
+    host.ops->update_peer(host);
     wake(host);
 }
 
-void peer_went(Host &host)
+void peer_lost(Host &host)
 {
     if (!host.connected)
         return;
     host.connected = false;
     host.departed = true;
     note_presence(host);
-    let_go(host);
+    unmap_lost_peer(host);
     for (unsigned slot = 0; slot < max_blocks; slot++)
         forget_memory(host, slot);
     wake(host);

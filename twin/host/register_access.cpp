@@ -40,14 +40,14 @@ uint32_t csr_read32(Host *host, uint32_t offset)
         settle(*host);
     if (host->gone)
         return host->gone_reads_as;
-    // A read tells that earlier writes have taken effect. Where they have not, nothing answers.
+    // A read shows that earlier writes have taken effect. Where they have not, nothing answers.
     if (host->stuck)
         return ~uint32_t{0};
-    look_at_link(*host);
+    update_link(*host);
     if (cut_off(*host))
         return host->config.switches.dead_link_reads_ones ? ~uint32_t{0} : 0;
     doorbells_arrive(*host->chip, now_ns(*host));
-    look_at_interrupt(*host);
+    check_interrupt(*host);
     return reg_read(*host->chip, offset, host->config.cpu_read_rid, link_up(*host));
 }
 
@@ -59,7 +59,7 @@ void csr_write32(Host *host, uint32_t offset, uint32_t value)
     Locked locked(*host);
     if (host->gone)
         return;
-    look_at_link(*host);
+    update_link(*host);
     if (cut_off(*host))
         return;
     doorbells_arrive(*host->chip, now_ns(*host));
@@ -73,8 +73,8 @@ void csr_write32(Host *host, uint32_t offset, uint32_t value)
         host->behind = true;
         wake(*host);
     }
-    look_at_interrupt(*host);
-    tell_interrupt(*host);
+    check_interrupt(*host);
+    notify_peer_interrupt(*host);
 }
 
 uint32_t config_read32(Host *host, uint32_t offset)

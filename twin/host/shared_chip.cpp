@@ -27,7 +27,7 @@ void plug_root_port(Host &host)
     chip.partner.store(id);
 }
 
-// Nothing of what another host left there, nor of what this one told its former chip, is true.
+// Nothing of what another host left there, nor of what this one wrote to its former chip, is true.
 bool move_to(Host &host, int fd)
 {
     if (!chip_remap(host.chip, fd)) {
@@ -55,7 +55,7 @@ bool take_place(Host &host)
     return fd >= 0 && take_chip(host, fd);
 }
 
-bool meet_chip(Host &host, int fd, bool yields)
+bool take_offered_chip(Host &host, int fd, bool yields)
 {
     Chip *theirs = fd < 0 ? nullptr : chip_map(fd);
     if (theirs == nullptr) {
@@ -64,13 +64,13 @@ bool meet_chip(Host &host, int fd, bool yields)
         return false;
     }
     const bool same = theirs->id.load() == host.chip->id.load();
-    const bool own_met = host.chip->met.load() != 0;
-    const bool their_met = theirs->met.load() != 0;
+    const bool own_was_shared = host.chip->was_shared.load() != 0;
+    const bool their_was_shared = theirs->was_shared.load() != 0;
     chip_unmap(theirs);
-    if (!same && !own_met && (their_met || yields))
+    if (!same && !own_was_shared && (their_was_shared || yields))
         return move_to(host, fd);
     close(fd);
-    return same || !own_met || !their_met; // else two that are both in use
+    return same || !own_was_shared || !their_was_shared; // else two that are both in use
 }
 
 bool cut_off(const Host &host)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A chip that both hosts are on. It is powered before either host and stays with whichever is left.
 // Consequences of a link change are carried out from its virtual side, or from the link side while
-// nobody is there. Who comes to a chip that it did not know, because it heard too late of the other
-// end, restarts it. Under the host's lock.
+// no host is there. A host that moves to a chip it did not know, because it learned too late of the
+// other end, restarts it. Under the host's lock.
 #ifndef PLX_TWIN_HOST_SHARED_CHIP_HPP
 #define PLX_TWIN_HOST_SHARED_CHIP_HPP
 
@@ -18,7 +18,7 @@ bool take_place(Host &host);
 /// @param fd taken over
 /// @param yields whether this end gives way where neither chip has seen two hosts
 /// @return false when the two can not come together
-bool meet_chip(Host &host, int fd, bool yields);
+bool take_offered_chip(Host &host, int fd, bool yields);
 /// Whether a link-side host finds nothing behind its root port.
 bool cut_off(const Host &host);
 /// Whether it is this host that carries out link changes in its chip.

@@ -21,7 +21,7 @@ void window_close(Window *window);
 
 /// Maps windows to @p after where they were mapped to @p before. What is the same stays untouched,
 /// also while other threads use it.
-/// @param fds of the far host's regions; -1: not lent
+/// @param fds of the far host's regions; -1: not exposed
 void windows_follow(Window *windows, const View &before, const View &after, const int *fds);
 
 } // namespace plx::twin

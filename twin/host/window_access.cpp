@@ -39,7 +39,7 @@ void set_bits(Chip &chip, uint32_t offset, uint32_t bits)
     chip.csr[offset / 4].fetch_or(bits);
 }
 
-// Nobody accepts it: unsupported request, noted where the access was turned away (6.3, I).
+// Not accepted: unsupported request, noted where the access was turned away (6.3, I).
 void note_refusal(Host &host, const Admission &admission)
 {
     if (!admission.near) {
@@ -113,7 +113,7 @@ bool window_access(Host &host, unsigned bar_index, uint64_t offset, void *out, c
     if (window.base == nullptr || offset > window.bytes || bytes > window.bytes - offset)
         return false;
     Locked locked(host);
-    look_at_link(host);
+    update_link(host);
     bool arrived = true;
     for (size_t done = 0; done < bytes;) {
         // Anew for each piece: one may be a register that moves the rest.
@@ -127,7 +127,7 @@ bool window_access(Host &host, unsigned bar_index, uint64_t offset, void *out, c
         arrived &= access_step(host, s, admission, access, piece);
         done += piece;
     }
-    tell_interrupt(host);
+    notify_peer_interrupt(host);
     return arrived;
 }
 } // namespace

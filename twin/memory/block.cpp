@@ -104,14 +104,15 @@ void move_step(uint8_t *home, size_t bytes, const uint8_t *old, const Backing &n
     memcpy(fresh, scratch, bytes);
     if (map_shared(home, bytes, next.fd, offset) == nullptr) {
         // Half of the block is moved: neither way is safe to go on.
-        fprintf(stderr, "plx twin: cannot map window memory: %s\n", strerror(errno));
+        fprintf(stderr, "plx twin: cannot map exposed memory: %s\n", strerror(errno));
         abort();
     }
     merge_late(fresh, old, scratch, bytes);
 }
 
 // Once mmap() returns, no store through the old translation is in flight on any core (else the
-// kernel could not give the old pages to somebody else), so the search for late stores is complete.
+// kernel could not give the old pages to another process), so the search for late stores is
+// complete.
 void move_all(Block *block, const uint8_t *old, const Backing &next, uint8_t *scratch)
 {
     auto *const home = static_cast<uint8_t *>(block->base);

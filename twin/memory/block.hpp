@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Window memory of one host: sealed blocks that it lends, and how it takes one back without the
-// borrower's help.
+// Exposed memory of one host: sealed blocks, and how access to one is revoked without the help of
+// the process that maps it.
 #ifndef PLX_TWIN_MEMORY_BLOCK_HPP
 #define PLX_TWIN_MEMORY_BLOCK_HPP
 
@@ -15,7 +15,7 @@ struct Block {
     size_t bytes = 0;
     size_t page_bytes = 0;
     int numa_node = -1;
-    int fd = -1;             ///< -1: cannot be lent any more
+    int fd = -1;             ///< -1: cannot be exposed any more
     uint64_t generation = 0; ///< new with each fd
 };
 
@@ -26,10 +26,11 @@ uint64_t new_generation();
 int block_create(size_t bytes, int numa_node, bool want_huge, Block *out);
 void block_destroy(Block *block);
 
-/// Moves the block to new memory below its own addresses: whoever mapped the old memory keeps an
-/// orphan. Threads of this process may load and store in the block meanwhile: none of their stores
-/// is lost, except that a byte changed and changed back within the move of its 2 MiB may show the
-/// value between. Falls back to 4 KiB pages. @return 0, or -ENOMEM and the memory is the same
+/// Moves the block to new memory below its own addresses: a process that mapped the old memory
+/// keeps an orphan. Threads of this process may load and store in the block meanwhile: none of
+/// their stores is lost, except that a byte changed and changed back within the move of its 2 MiB
+/// may show the value between. Falls back to 4 KiB pages. @return 0, or -ENOMEM and the memory is
+/// the same
 int block_rehome(Block *block);
 
 } // namespace plx::twin

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "cable/talk.hpp"
+#include "cable/protocol.hpp"
 
 #include "host/follow.hpp"
 #include "host/interrupt.hpp"
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-namespace plx::twin::talk
+namespace plx::twin::protocol
 {
 
 SocketCable &cable_of(Host &host)
@@ -82,7 +82,7 @@ void greet(Host &host)
     send(cable, m, host.one_chip ? host.chip_fd : host.peer_chip_fd);
 }
 
-void hang_up(Host &host)
+void disconnect(Host &host)
 {
     SocketCable &cable = cable_of(host);
     Locked locked(host);
@@ -92,7 +92,7 @@ void hang_up(Host &host)
     cable.stage = Stage::none;
     cable.answered = cable.asked = cable.wanted;
     cable.late = false;
-    peer_went(host);
+    peer_lost(host);
     pthread_cond_broadcast(&cable.answer);
 }
 
@@ -105,11 +105,11 @@ void send_chip(Host &host)
 
 namespace
 {
-void send_lent(Host &host)
+void send_exposed(Host &host)
 {
     for (uint32_t slot = 0; slot < max_blocks; slot++) {
-        const Region now = lent(host, slot);
-        if (same_region(now, host.told[slot]))
+        const Region now = exposed(host, slot);
+        if (same_region(now, host.announced[slot]))
             continue;
         Message m = message_of(MessageType::memory);
         m.slot = slot;
@@ -118,7 +118,7 @@ void send_lent(Host &host)
         m.bytes = now.bytes;
         m.page_bytes = now.page_bytes;
         send(cable_of(host), m, now.generation != 0 ? host.blocks[slot].fd : -1);
-        host.told[slot] = now;
+        host.announced[slot] = now;
     }
 }
 
@@ -128,7 +128,7 @@ void ask_to_follow(Host &host)
     SocketCable &cable = cable_of(host);
     if (cable.asked != cable.answered || cable.wanted == cable.asked)
         return;
-    send_lent(host);
+    send_exposed(host);
     cable.asked = cable.wanted;
     Message m = message_of(MessageType::follow);
     m.sequence = cable.asked;
@@ -159,7 +159,7 @@ void await_answer(Host &host, uint64_t wanted)
 }
 } // namespace
 
-void tell(Host &host)
+void update_peer(Host &host)
 {
     SocketCable &cable = cable_of(host);
     if (!host.connected)
@@ -187,7 +187,7 @@ bool is_bar_size(uint64_t bytes)
            (bytes & (bytes - 1)) == 0;
 }
 
-/// @param fd of a chip that the other end offers, taken over; -1: none. @return false to hang up
+/// @param fd of a chip that the other end offers, taken over; -1: none. @return false to disconnect
 bool take_offer(Host &host, int fd)
 {
     if (fd < 0)
@@ -197,7 +197,7 @@ bool take_offer(Host &host, int fd)
         return true;
     }
     if (host.chip != nullptr && host.one_chip)
-        return meet_chip(host, fd, !cable_of(host).accepted);
+        return take_offered_chip(host, fd, !cable_of(host).accepted);
     close(fd); // too late for a former chip: this host runs on another one
     return true;
 }
@@ -233,15 +233,15 @@ bool take_their_chip(Host &host, int fd)
     if (!take_chip(host, fd))
         return false;
     cable.stage = Stage::up;
-    peer_came(host);
+    peer_connected(host);
     return true;
 }
 
 void answer_follow(Host &host, uint64_t sequence)
 {
-    // What changed on our side is told along with the answer, after which the other end looks.
+    // What changed here is announced before the answer: the other end follows after it.
     follow(host);
-    send_lent(host);
+    send_exposed(host);
     Message m = message_of(MessageType::followed);
     m.sequence = sequence;
     send(cable_of(host), m, -1);
@@ -261,14 +261,14 @@ bool take_answer(Host &host, uint64_t sequence)
     return true;
 }
 
-// The other end is told; who runs already says once why it stays alone.
+// The other end gets a refusal; the end that runs already reports once why it stays alone.
 void refuse_wiring(Host &host, const char *conflict)
 {
     refuse(cable_of(host).connection, Refusal::wiring);
-    if (!host.conflict_told)
+    if (!host.conflict_reported)
         fprintf(stderr, "plx twin: the ends of the cable %s do not fit: %s\n", host.cable_name,
                 conflict);
-    host.conflict_told = true;
+    host.conflict_reported = true;
 }
 } // namespace
 
@@ -312,4 +312,4 @@ bool take(Host &host, const Message &m, int fd)
     return false;
 }
 
-} // namespace plx::twin::talk
+} // namespace plx::twin::protocol

@@ -2,8 +2,8 @@
 // What the two ends of a cable between processes say to each other, and what is made of it. The
 // other end is a stranger: whatever it sends is checked, and nothing waits for it but within a
 // bound.
-#ifndef PLX_TWIN_CABLE_TALK_HPP
-#define PLX_TWIN_CABLE_TALK_HPP
+#ifndef PLX_TWIN_CABLE_PROTOCOL_HPP
+#define PLX_TWIN_CABLE_PROTOCOL_HPP
 
 #include "cable/listen.hpp"
 #include "cable/message.hpp"
@@ -11,13 +11,13 @@
 
 #include <pthread.h>
 
-namespace plx::twin::talk
+namespace plx::twin::protocol
 {
 
 enum class Stage { none, greeting, chips, up };
 
 struct SocketCable {
-    Meeting meeting; // the listener; the connection moves to `connection`
+    SocketEnd end; // the listener; the connection moves to `connection`
     int connection = -1;
     bool accepted = false;
     Stage stage = Stage::none;
@@ -40,7 +40,7 @@ void wait_for(int fd, int timeout_ms);
 Message message_of(MessageType type);
 void refuse(int connection, Refusal why);
 /// Takes the lock itself.
-void hang_up(Host &host);
+void disconnect(Host &host);
 
 // ---- with the host locked, or while its thread does not run
 
@@ -50,16 +50,16 @@ void send(SocketCable &cable, const Message &message, int fd);
 void greet(Host &host);
 /// If the other end has greeted.
 void send_chip(Host &host);
-/// Tells what is lent, and waits within a bound until the other end has followed.
-void tell(Host &host);
+/// Announces what is exposed, and waits within a bound until the other end has followed.
+void update_peer(Host &host);
 
 /// @return why what a greeting says does not fit this end; NULL: it does
 const char *conflict_with(const Host &host, const Message &greeting);
-/// @param fd of a chip that the other end offers, taken over; -1: none. @return false to hang up
+/// @param fd of a chip that the other end offers, taken over; -1: none. @return false to disconnect
 bool take_greeting(Host &host, const Message &m, int fd);
-/// Any message. @param fd that came along, taken over; -1: none. @return false to hang up
+/// Any message. @param fd that came along, taken over; -1: none. @return false to disconnect
 bool take(Host &host, const Message &m, int fd);
 
-} // namespace plx::twin::talk
+} // namespace plx::twin::protocol
 
 #endif
