@@ -24,7 +24,8 @@ FakeFunction endpoint()
 {
     FakeFunction nt;
     nt.address = nt_address;
-    nt.bridges = std::string(upstream_port) + "/0000:03:08.0";
+    nt.bridges = upstream_port;
+    nt.bridges += "/0000:03:08.0";
     return nt;
 }
 
