@@ -7,37 +7,37 @@
 namespace plx::pmd
 {
 
-const char *drain_name(queue::Drain drain)
+const char *drain_name(queue::CacheHint drain)
 {
     switch (drain) {
-    case queue::Drain::none:
+    case queue::CacheHint::none:
         return "none";
-    case queue::Drain::clwb:
+    case queue::CacheHint::clwb:
         return "clwb";
-    case queue::Drain::clflushopt:
+    case queue::CacheHint::clflushopt:
         return "clflushopt";
-    case queue::Drain::cldemote:
+    case queue::CacheHint::cldemote:
         return "cldemote";
     }
     return "?";
 }
 
-void describe(const queue::DrainReport &report, char *out, size_t size)
+void describe(const queue::CacheHintReport &report, char *out, size_t size)
 {
-    const char *name = drain_name(static_cast<queue::Drain>(report.in_force));
+    const char *name = drain_name(static_cast<queue::CacheHint>(report.in_force));
     if (!drain_chosen(report)) {
         std::snprintf(out, size, "%s, not tried", name);
         return;
     }
-    constexpr auto scale = static_cast<double>(queue::drain_scale);
+    constexpr auto scale = static_cast<double>(queue::cache_hint_scale);
     char costs[drain_text_bytes] = "";
     size_t used = 0;
-    for (unsigned i = 1; i < queue::drain_count && used < sizeof(costs); ++i)
+    for (unsigned i = 1; i < queue::cache_hint_count && used < sizeof(costs); ++i)
         if (report.relative[i] != 0)
             used +=
                 static_cast<size_t>(std::snprintf(costs + used, sizeof(costs) - used, ", x%.2f %s",
                                                   static_cast<double>(report.relative[i]) / scale,
-                                                  drain_name(static_cast<queue::Drain>(i))));
+                                                  drain_name(static_cast<queue::CacheHint>(i))));
     std::snprintf(out, size, "%s; none %.1f cycles/line%s, %" PRIu64 " rounds", name,
                   static_cast<double>(report.none_cost) / scale, costs, report.rounds);
 }

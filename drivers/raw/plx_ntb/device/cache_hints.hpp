@@ -10,17 +10,17 @@
 namespace plx::pmd
 {
 
-const char *drain_name(queue::Drain drain);
+const char *drain_name(queue::CacheHint drain);
 
 /// Whether a hint was chosen under traffic.
-inline bool drain_chosen(const queue::DrainReport &report)
+inline bool drain_chosen(const queue::CacheHintReport &report)
 {
-    return report.relative[static_cast<unsigned>(queue::Drain::none)] != 0;
+    return report.relative[static_cast<unsigned>(queue::CacheHint::none)] != 0;
 }
 
 inline constexpr size_t drain_text_bytes = 128; // what a string of telemetry holds
 /// E.g. "clwb; none 24.2 cycles/line, x0.71 clwb, x0.74 cldemote, 9 rounds"; "none, not tried".
-void describe(const queue::DrainReport &report, char *out, size_t size);
+void describe(const queue::CacheHintReport &report, char *out, size_t size);
 
 } // namespace plx::pmd
 

@@ -27,20 +27,20 @@ constexpr unsigned stop_attempts = 10'000;
 /// How often it asks a chip that does not answer: it may, when the twin has found memory.
 constexpr unsigned chip_attempts = 200;
 
-queue::Drain pick_drain(DrainChoice choice)
+queue::CacheHint pick_drain(DrainChoice choice)
 {
     switch (choice) {
     case DrainChoice::automatic: // until a receiver has chosen
     case DrainChoice::none:
-        return queue::Drain::none;
+        return queue::CacheHint::none;
     case DrainChoice::clwb:
-        return queue::Drain::clwb;
+        return queue::CacheHint::clwb;
     case DrainChoice::clflushopt:
-        return queue::Drain::clflushopt;
+        return queue::CacheHint::clflushopt;
     case DrainChoice::cldemote:
-        return queue::Drain::cldemote;
+        return queue::CacheHint::cldemote;
     }
-    return queue::Drain::none;
+    return queue::CacheHint::none;
 }
 
 queue::Policy pick_policy(MemoryPolicy choice, bool write_combining)
@@ -95,7 +95,7 @@ int Device::probe()
     }
     ops_ = queue::select_ops(pick_policy(options_.memory, platform_.write_combining));
     drain_ = pick_drain(options_.drain);
-    if (!queue::drain_supported(drain_)) {
+    if (!queue::cache_hint_supported(drain_)) {
         PLX_INIT_LOG(ERR,
                      "%s: this CPU has no instruction for the drain hint that was asked for: "
                      "expected drain=auto or none\n",

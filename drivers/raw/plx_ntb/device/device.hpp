@@ -81,7 +81,7 @@ public:
     rte_mempool *window_pool() const { return window_pool_; }
     const queue::Ops *ops() const { return ops_; }
     /// What the receiver of a queue does with drained lines, or will begin with.
-    queue::DrainReport drain_report(uint16_t queue);
+    queue::CacheHintReport drain_report(uint16_t queue);
     LinkCounts &counts() { return counts_; }
     Sleepers &sleepers() { return sleepers_; }
     /// How messages are copied since the last connection.
@@ -154,7 +154,7 @@ private:
     Link link_;
     Lending lending_;
     const queue::Ops *ops_ = nullptr;
-    queue::Drain drain_ = queue::Drain::none;
+    queue::CacheHint drain_ = queue::CacheHint::none;
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
     uint16_t queues_ready_ = 0; ///< as configured
     unsigned queues_open_ = 0;  ///< with the peer of now

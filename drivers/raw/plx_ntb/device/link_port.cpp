@@ -109,7 +109,7 @@ void Device::watch_queues()
 void Device::watch_drain(unsigned index)
 {
     QueuePair &qp = queues_[index];
-    const queue::DrainReport now = queue::rx_drain(qp.rx.state);
+    const queue::CacheHintReport now = queue::rx_cache_hint(qp.rx.state);
     const bool news = drain_chosen(now) &&
                       (!drain_chosen(qp.drain_told) || now.in_force != qp.drain_told.in_force);
     qp.drain_told = now;
@@ -334,7 +334,7 @@ queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .posted_target = std::min(g.posted, room),
             .max_message = max_message(),
             .port = id(),
-            .drain = drain_,
+            .hint = drain_,
             .cycles = options_.drain == DrainChoice::automatic ? read_cycles : nullptr};
 }
 
@@ -351,11 +351,11 @@ void Device::choose_copy(unsigned queues)
         PLX_LOG(INFO, "%s: %s\n", name_, text);
 }
 
-queue::DrainReport Device::drain_report(uint16_t index)
+queue::CacheHintReport Device::drain_report(uint16_t index)
 {
     const ControlLock locked(*this);
     if (index < queues_open_)
-        return queue::rx_drain(queues_[index].rx.state);
+        return queue::rx_cache_hint(queues_[index].rx.state);
     return {.in_force = static_cast<uint64_t>(drain_),
             .rounds = 0,
             .thin = 0,

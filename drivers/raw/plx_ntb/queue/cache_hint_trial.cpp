@@ -11,12 +11,12 @@ namespace plx::queue
 namespace
 {
 
-/// Another hint than none must save so much: a 20th, which is above what equal windows differ by.
-constexpr uint64_t worth_it = drain_scale - drain_scale / 20;
+/// Another hint than none must save so much: a 20th, which is above what equal intervals differ by.
+constexpr uint64_t worth_it = cache_hint_scale - cache_hint_scale / 20;
 
-constexpr unsigned index(Drain drain)
+constexpr unsigned index(CacheHint hint)
 {
-    return static_cast<unsigned>(drain);
+    return static_cast<unsigned>(hint);
 }
 
 void put(uint64_t &field, uint64_t value)
@@ -24,24 +24,24 @@ void put(uint64_t &field, uint64_t value)
     std::atomic_ref<uint64_t>(field).store(value, std::memory_order_relaxed);
 }
 
-uint32_t median(const uint32_t (&costs)[DrainTrial::rounds])
+uint32_t median(const uint32_t (&costs)[CacheHintTrial::rounds])
 {
-    uint32_t sorted[DrainTrial::rounds];
+    uint32_t sorted[CacheHintTrial::rounds];
     std::copy(std::begin(costs), std::end(costs), sorted);
-    std::nth_element(sorted, sorted + DrainTrial::rounds / 2, std::end(sorted));
-    return sorted[DrainTrial::rounds / 2];
+    std::nth_element(sorted, sorted + CacheHintTrial::rounds / 2, std::end(sorted));
+    return sorted[CacheHintTrial::rounds / 2];
 }
 
 } // namespace
 
-void DrainTrial::open(Drain start, unsigned tried, uint32_t ring_lines)
+void CacheHintTrial::open(CacheHint start, unsigned tried, uint32_t ring_lines)
 {
     lap_ = ring_lines;
-    window_lines_ = std::max<uint64_t>(ring_lines, window_lines_min);
+    interval_lines_ = std::max<uint64_t>(ring_lines, interval_lines_min);
     turn_count_ = 0;
-    for (unsigned i = 0; i < drain_count; i++)
+    for (unsigned i = 0; i < cache_hint_count; i++)
         if ((tried >> i & 1) != 0)
-            turns_[turn_count_++] = static_cast<Drain>(i);
+            turns_[turn_count_++] = static_cast<CacheHint>(i);
     phase_ = Phase::resting;
     due_ = turn_count_ > 1 ? laps_before * lap_ : UINT64_MAX;
     put(report_.in_force, index(start));
@@ -52,21 +52,21 @@ void DrainTrial::open(Drain start, unsigned tried, uint32_t ring_lines)
         put(cost, 0);
 }
 
-Drain DrainTrial::step(uint64_t position, uint64_t now)
+CacheHint CacheHintTrial::step(uint64_t position, uint64_t now)
 {
     switch (phase_) {
     case Phase::resting:
         return begin_round(position);
     case Phase::settling:
-        return open_window(position, now);
+        return open_interval(position, now);
     case Phase::measuring:
         break;
     }
-    return close_window(position, now);
+    return close_interval(position, now);
 }
 
 /// What is in force goes first: traffic that turns out to be thin then meets nothing else.
-Drain DrainTrial::begin_round(uint64_t position)
+CacheHint CacheHintTrial::begin_round(uint64_t position)
 {
     std::iter_swap(turns_, std::find(turns_, turns_ + turn_count_ - 1, in_force()));
     turn_ = 0;
@@ -74,29 +74,29 @@ Drain DrainTrial::begin_round(uint64_t position)
     return settle(position);
 }
 
-Drain DrainTrial::settle(uint64_t position)
+CacheHint CacheHintTrial::settle(uint64_t position)
 {
     phase_ = Phase::settling;
     due_ = position + settle_laps * lap_;
     return turns_[turn_];
 }
 
-Drain DrainTrial::open_window(uint64_t position, uint64_t now)
+CacheHint CacheHintTrial::open_interval(uint64_t position, uint64_t now)
 {
     phase_ = Phase::measuring;
-    window_begin_ = position;
-    window_began_ = now;
-    due_ = position + window_lines_;
+    interval_begin_ = position;
+    interval_began_ = now;
+    due_ = position + interval_lines_;
     return turns_[turn_];
 }
 
-Drain DrainTrial::close_window(uint64_t position, uint64_t now)
+CacheHint CacheHintTrial::close_interval(uint64_t position, uint64_t now)
 {
-    const uint64_t lines = position - window_begin_, cycles = now - window_began_;
+    const uint64_t lines = position - interval_begin_, cycles = now - interval_began_;
     if (cycles > lines * dense_cycles)
         return leave_round(position);
     // Bounded by the line above. A division, but one in thousands of lines.
-    now_[index(turns_[turn_])] = static_cast<uint32_t>(cycles * drain_scale / lines);
+    now_[index(turns_[turn_])] = static_cast<uint32_t>(cycles * cache_hint_scale / lines);
     if (++turn_ < turn_count_)
         return settle(position);
     keep_round();
@@ -105,16 +105,16 @@ Drain DrainTrial::close_window(uint64_t position, uint64_t now)
     return rest(position);
 }
 
-Drain DrainTrial::leave_round(uint64_t position)
+CacheHint CacheHintTrial::leave_round(uint64_t position)
 {
     put(report_.thin, report_.thin + 1);
-    const Drain drain = rest(position);
+    const CacheHint hint = rest(position);
     if (turn_ == 0)
         due_ = position + laps_before * lap_; // it has cost nothing
-    return drain;
+    return hint;
 }
 
-Drain DrainTrial::rest(uint64_t position)
+CacheHint CacheHintTrial::rest(uint64_t position)
 {
     const uint64_t factor = report_.rounds < rounds ? first_rest_factor : rest_factor;
     phase_ = Phase::resting;
@@ -122,21 +122,21 @@ Drain DrainTrial::rest(uint64_t position)
     return in_force();
 }
 
-void DrainTrial::keep_round()
+void CacheHintTrial::keep_round()
 {
-    const uint64_t none = std::max<uint64_t>(now_[index(Drain::none)], 1);
+    const uint64_t none = std::max<uint64_t>(now_[index(CacheHint::none)], 1);
     for (unsigned i = 0; i < turn_count_; i++) {
         const unsigned at = index(turns_[i]);
-        relative_[at][report_.rounds % rounds] =
-            static_cast<uint32_t>(std::min<uint64_t>(now_[at] * drain_scale / none, UINT32_MAX));
+        relative_[at][report_.rounds % rounds] = static_cast<uint32_t>(
+            std::min<uint64_t>(now_[at] * cache_hint_scale / none, UINT32_MAX));
     }
     put(report_.none_cost, none);
     put(report_.rounds, report_.rounds + 1);
 }
 
-void DrainTrial::choose()
+void CacheHintTrial::choose()
 {
-    Drain best = Drain::none;
+    CacheHint best = CacheHint::none;
     uint64_t least = worth_it + 1;
     for (unsigned i = 0; i < turn_count_; i++) {
         const uint64_t cost = median(relative_[index(turns_[i])]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which drain hint is best here, found out by the reader on the traffic itself: each hint the CPU
-// has is in force for a window of lines in turn, now and then, and what a line took decides. No
+// Which cache hint is best here, found out by the reader on the traffic itself: each hint the CPU
+// has is in force for an interval of lines in turn, now and then, and what a line took decides. No
 // DPDK, no clock of its own, and nothing a message or a burst: the queue asks when something is
 // due.
 #ifndef PLX_QUEUE_CACHE_HINT_TRIAL_HPP
@@ -14,19 +14,19 @@ namespace plx::queue
 {
 
 /// Goes round by round. In a round each hint has a turn: laps of the ring in which its effect
-/// arrives (what it does to a line is felt when the line is written again), then a window that is
-/// timed. A cost is taken relative to that of none in the same round, so it does not matter that
+/// arrives (what it does to a line is felt when the line is written again), then an interval that
+/// is timed. A cost is taken relative to that of none in the same round, so it does not matter that
 /// traffic differs from round to round, and the median of the last rounds decides.
 ///
 /// One writer, the lcore that receives. What report() leads to changes under any other thread, each
 /// field by itself.
-class DrainTrial
+class CacheHintTrial
 {
 public:
     /// Rounds that count; odd, for the median.
     static constexpr unsigned rounds = 7;
     static constexpr uint64_t settle_laps = 2;
-    static constexpr uint64_t window_lines_min = 4096;
+    static constexpr uint64_t interval_lines_min = 4096;
     /// A line that takes longer than this many cycles does not wait for its writer, but for
     /// something to be sent: such traffic says nothing about hints.
     static constexpr uint64_t dense_cycles = 256;
@@ -39,42 +39,43 @@ public:
     static constexpr uint64_t laps_before = 8;
 
     /// Starts anew, with @p start in force at position 0.
-    /// @param tried hints to choose from, bit i for Drain i, with none; 0: @p start stays for ever
-    void open(Drain start, unsigned tried, uint32_t ring_lines);
+    /// @param tried hints to choose from, bit i for CacheHint i, with none; 0: @p start stays for
+    /// ever
+    void open(CacheHint start, unsigned tried, uint32_t ring_lines);
     /// Position from which on step() is to be called.
     uint64_t due() const { return due_; }
     /// @param position lines consumed
     /// @param now      cycles
-    /// @return the hint for what is drained from here on
-    Drain step(uint64_t position, uint64_t now);
-    const DrainReport &report() const { return report_; }
+    /// @return the hint for what is consumed from here on
+    CacheHint step(uint64_t position, uint64_t now);
+    const CacheHintReport &report() const { return report_; }
 
 private:
     enum class Phase : uint8_t { resting, settling, measuring };
 
     uint64_t lap_; ///< lines
-    uint64_t window_lines_;
+    uint64_t interval_lines_;
     uint64_t due_;
-    uint64_t round_begin_;                   ///< position
-    uint64_t window_begin_;                  ///< position
-    uint64_t window_began_;                  ///< cycles
-    uint32_t now_[drain_count];              ///< costs in this round
-    uint32_t relative_[drain_count][rounds]; ///< of the last rounds
-    Drain turns_[drain_count];               ///< in the order of their turns
+    uint64_t round_begin_;                        ///< position
+    uint64_t interval_begin_;                     ///< position
+    uint64_t interval_began_;                     ///< cycles
+    uint32_t now_[cache_hint_count];              ///< costs in this round
+    uint32_t relative_[cache_hint_count][rounds]; ///< of the last rounds
+    CacheHint turns_[cache_hint_count];           ///< in the order of their turns
     uint8_t turn_count_;
     uint8_t turn_;
     Phase phase_;
-    DrainReport report_;
+    CacheHintReport report_;
 
-    Drain begin_round(uint64_t position);
-    Drain settle(uint64_t position);
-    Drain open_window(uint64_t position, uint64_t now);
-    Drain close_window(uint64_t position, uint64_t now);
-    Drain leave_round(uint64_t position);
-    Drain rest(uint64_t position);
+    CacheHint begin_round(uint64_t position);
+    CacheHint settle(uint64_t position);
+    CacheHint open_interval(uint64_t position, uint64_t now);
+    CacheHint close_interval(uint64_t position, uint64_t now);
+    CacheHint leave_round(uint64_t position);
+    CacheHint rest(uint64_t position);
     void keep_round();
     void choose();
-    Drain in_force() const { return static_cast<Drain>(report_.in_force); }
+    CacheHint in_force() const { return static_cast<CacheHint>(report_.in_force); }
 };
 
 } // namespace plx::queue

@@ -127,7 +127,7 @@ template <Lines L>
     const uint64_t lines = run.kind == RunKind::few_lines
                                ? take_lines<Lines::few>(q, run, mbufs, n, meta, bytes)
                                : take_lines<Lines::many>(q, run, mbufs, n, meta, bytes);
-    drain_lines(q.drain, q.ring, q.tail, q.tail + lines);
+    hint_lines(q.hint, q.ring, q.tail, q.tail + lines);
     q.tail += lines;
     return n;
 }
@@ -184,7 +184,7 @@ template <Lines L>
     }
     if (run.messages == 1)
         ask_for(mbufs[0]);
-    drain_lines(q.drain, q.ring, q.tail, q.tail + run.messages);
+    hint_lines(q.hint, q.ring, q.tail, q.tail + run.messages);
     q.tail += run.messages;
     return run.messages;
 }

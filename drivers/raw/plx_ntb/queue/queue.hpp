@@ -27,9 +27,9 @@ struct Meta {
 /// How stores reach the peer and what the reader may assume (doc/wire-protocol.md, section 7).
 enum class Policy { plain, write_combining };
 
-/// What the reader does with a drained ring line or buffer line so that the writer gets it cheaply.
-enum class Drain { none, clwb, clflushopt, cldemote };
-inline constexpr unsigned drain_count = 4;
+/// What the reader does with a consumed line of the ring so that the writer gets it cheaply.
+enum class CacheHint { none, clwb, clflushopt, cldemote };
+inline constexpr unsigned cache_hint_count = 4;
 
 /// Messages of which the engine may still read the mbufs, a queue pair.
 inline constexpr uint32_t held_max = 256;
@@ -83,7 +83,7 @@ struct RxSetup {
     uint32_t posted_target;     ///< buffers to keep posted, multiple of 14
     uint32_t max_message;       ///< bytes
     uint16_t port;              ///< for rte_mbuf.port
-    Drain drain;                ///< in force, or to begin with
+    CacheHint hint;             ///< in force, or to begin with
     /// A clock in CPU cycles, by which the hint is chosen under traffic; NULL: it stays.
     uint64_t (*cycles)() = nullptr;
 };
@@ -151,18 +151,18 @@ struct Ops {
 const Ops *select_ops(Policy policy);
 
 /// True when this CPU has the instruction.
-bool drain_supported(Drain drain);
+bool cache_hint_supported(CacheHint hint);
 
-/// Units of what DrainReport says: one is 1 / drain_scale.
-inline constexpr uint64_t drain_scale = 1024;
-/// What a receiving half found out about drain hints since it was opened.
-struct DrainReport {
-    uint64_t in_force;  ///< a Drain: the last choice, not what is being tried now
+/// Units of what CacheHintReport says: one is 1 / cache_hint_scale.
+inline constexpr uint64_t cache_hint_scale = 1024;
+/// What a receiving half found out about cache hints since it was opened.
+struct CacheHintReport {
+    uint64_t in_force;  ///< a CacheHint: the last choice, not what is being tried now
     uint64_t rounds;    ///< in which all hints were tried
     uint64_t thin;      ///< rounds that were left because lines came too thinly
     uint64_t none_cost; ///< of the last round: cycles a line took without a hint
-    /// By Drain, as of the last choice: what a line took, none taking 1; 0: not known.
-    uint64_t relative[drain_count];
+    /// By CacheHint, as of the last choice: what a line took, none taking 1; 0: not known.
+    uint64_t relative[cache_hint_count];
 };
 
 /// Buffers a receiver can keep posted.
@@ -208,7 +208,7 @@ bool rx_arrived(const RxNext &);
 TxStats tx_stats(const Tx *);
 RxStats rx_stats(const Rx *);
 /// Any thread, at any time; each number by itself.
-DrainReport rx_drain(const Rx *);
+CacheHintReport rx_cache_hint(const Rx *);
 /// mbufs that were given to the engine, and those of them that were freed, since the half was
 /// opened.
 struct TxHeld {

@@ -70,10 +70,10 @@ template <MemPolicy Mem>
 }
 
 /// Here and not in each burst: a lap of the ring returns credits a few times.
-[[gnu::always_inline]] inline void consider_drain(Rx &q)
+[[gnu::always_inline]] inline void consider_hint_trial(Rx &q)
 {
-    if (q.tail >= q.drain_trial.due()) [[unlikely]]
-        q.drain = q.drain_trial.step(q.tail, q.s.cycles());
+    if (q.tail >= q.hint_trial.due()) [[unlikely]]
+        q.hint = q.hint_trial.step(q.tail, q.s.cycles());
 }
 
 template <MemPolicy Mem>
@@ -83,7 +83,7 @@ template <MemPolicy Mem>
     Mem::word(q.s.peer_credit, uint64_t{q.s.peer_back_base} | uint64_t{q.returned} << 32);
     Mem::word(q.s.peer_credit + 8, uint64_t{q.s.peer_back_base} | uint64_t{q.messages} << 32);
     Mem::flush();
-    consider_drain(q);
+    consider_hint_trial(q);
 }
 
 /// Credits and buffers back to the peer: in batches, and all that is due when nothing came.

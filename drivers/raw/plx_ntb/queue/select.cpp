@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which variant of the hot path this CPU gets, and which drain hints it has.
+// Which variant of the hot path this CPU gets, and which cache hints it has.
 #include <cpuid.h>
 
 #include <rte_cpuflags.h>
@@ -43,19 +43,19 @@ const Ops *select_ops(Policy policy)
     return has(RTE_CPUFLAG_MOVDIR64B) ? isa.direct_store : isa.write_combining;
 }
 
-bool drain_supported(Drain drain)
+bool cache_hint_supported(CacheHint hint)
 {
     unsigned a = 0, b = 0, c = 0, d = 0;
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0)
-        return drain == Drain::none;
-    switch (drain) {
-    case Drain::none:
+        return hint == CacheHint::none;
+    switch (hint) {
+    case CacheHint::none:
         return true;
-    case Drain::clwb:
+    case CacheHint::clwb:
         return b >> 24 & 1;
-    case Drain::clflushopt:
+    case CacheHint::clflushopt:
         return b >> 23 & 1;
-    case Drain::cldemote:
+    case CacheHint::cldemote:
         return c >> 25 & 1;
     }
     return false;

@@ -81,7 +81,8 @@ bool rx_fits(const RxSetup &s)
         !is_ring(s.peer_posted, s.peer_posted_lines, posted_lines_min, posted_lines_max))
         return false;
     if (s.block == nullptr || s.inline_pool == nullptr || s.window_pool == nullptr ||
-        !is_buffer_size(s.buf_bytes) || s.max_message > message_max || !drain_supported(s.drain))
+        !is_buffer_size(s.buf_bytes) || s.max_message > message_max ||
+        !cache_hint_supported(s.hint))
         return false;
     if (s.posted_target % posted_per_line != 0 || s.posted_target > posted_target_max ||
         s.posted_target > posted_per_line * (s.peer_posted_lines - 1))
@@ -129,11 +130,11 @@ bool engine_close(Tx &q)
 }
 
 /// The hints among which a receiving half chooses: those this CPU has.
-unsigned drains_to_try()
+unsigned hints_to_try()
 {
     unsigned set = 0;
-    for (unsigned i = 0; i < drain_count; i++)
-        if (drain_supported(static_cast<Drain>(i)))
+    for (unsigned i = 0; i < cache_hint_count; i++)
+        if (cache_hint_supported(static_cast<CacheHint>(i)))
             set |= 1u << i;
     return set;
 }
@@ -223,8 +224,8 @@ int rx_open(Rx *q, const RxSetup &s)
     q->line_left = q->fifo_head = q->fifo_tail = 0;
     q->batch = s.ring_lines / 4;
     q->port = s.port;
-    q->drain = s.drain;
-    q->drain_trial.open(s.drain, s.cycles != nullptr ? drains_to_try() : 0, s.ring_lines);
+    q->hint = s.hint;
+    q->hint_trial.open(s.hint, s.cycles != nullptr ? hints_to_try() : 0, s.ring_lines);
     q->inline_pool = s.inline_pool;
     q->inline_room = rte_pktmbuf_data_room_size(s.inline_pool) - uint32_t{RTE_PKTMBUF_HEADROOM};
     q->few_lines_max =
@@ -308,9 +309,9 @@ RxStats rx_stats(const Rx *q)
     stats.inline_messages = rest_of(stats.messages, stats.posted_messages);
     return stats;
 }
-DrainReport rx_drain(const Rx *q)
+CacheHintReport rx_cache_hint(const Rx *q)
 {
-    return since(q->drain_trial.report(), DrainReport{});
+    return since(q->hint_trial.report(), CacheHintReport{});
 }
 void tx_stats_reset(Tx *q)
 {

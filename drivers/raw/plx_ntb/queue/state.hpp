@@ -108,7 +108,7 @@ struct alignas(64) Rx {
     uint16_t port;
     bool open;
     bool broken;
-    Drain drain; ///< in force now, or being tried
+    CacheHint hint; ///< in force now, or being tried
     rte_mempool *inline_pool;
     uint32_t inline_room; ///< bytes behind the headroom in each of its mbufs
     const Tx *answers;    ///< the sending half of the same thread, or NULL; atomic
@@ -124,7 +124,7 @@ struct alignas(64) Rx {
     uint32_t low_water; ///< below it less than a full line is posted if the pool has no more
 
     alignas(64) RxSetup s;
-    DrainTrial drain_trial;
+    CacheHintTrial hint_trial;
     alignas(64) RxStats stats;
     RxStats cleared;
 

@@ -287,12 +287,12 @@ TEST_P(Burst, TagsWrap)
     EXPECT_GT(pair.tx_half->head, (uint64_t{1} << 32) * options.ring_lines - uint64_t{base} * 64);
 }
 
-TEST_P(Burst, EveryDrainHintIsHarmless)
+TEST_P(Burst, EveryCacheHintIsHarmless)
 {
-    for (Drain drain : {Drain::clwb, Drain::clflushopt, Drain::cldemote}) {
-        if (!drain_supported(drain))
+    for (CacheHint hint : {CacheHint::clwb, CacheHint::clflushopt, CacheHint::cldemote}) {
+        if (!cache_hint_supported(hint))
             continue;
-        Pair pair(ops(), {.drain = drain});
+        Pair pair(ops(), {.hint = hint});
         random_traffic(pair, 100, 3000, 4);
     }
 }

@@ -114,7 +114,7 @@ void Pair::open()
                 o.inline_max};
     rx_setup = {ring,           o.ring_lines,    ring_base,        credit,      posted,
                 o.posted_lines, back_base,       receiver_.data(), inline_pool, window_pool,
-                o.buf_bytes,    o.posted_target, o.max_message,    3,           o.drain,
+                o.buf_bytes,    o.posted_target, o.max_message,    3,           o.hint,
                 o.cycles};
     if (o.engine != nullptr)
         tx_setup.by_engine = {o.engine->border(), reinterpret_cast<uintptr_t>(receiver_.data()),

@@ -31,8 +31,8 @@ struct PairOptions {
     uint32_t sent_mbufs = 511;
     uint64_t start = 0; ///< lines already gone by on both sides
     uint64_t seed = 7;
-    plx::queue::Drain drain = plx::queue::Drain::none;
-    uint64_t (*cycles)() = nullptr; ///< clock of drain trials
+    plx::queue::CacheHint hint = plx::queue::CacheHint::none;
+    uint64_t (*cycles)() = nullptr; ///< clock of cache-hint trials
     LateEngine *engine = nullptr;   ///< outlives the pair; copies from engine_min bytes on
     uint32_t engine_min = 1;
 };
