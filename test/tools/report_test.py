@@ -3,7 +3,6 @@
 """tools/report: what it makes of results, and of files that are none.   report_test.py SOURCE_ROOT"""
 import copy
 import html.parser
-import importlib.util
 import json
 import pathlib
 import re
@@ -18,20 +17,19 @@ import jsonschema
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(sys.argv.pop(1))
 TOOL = ROOT / "tools/report"
-EXAMPLE = json.loads((ROOT / "test/tools/data/result.json").read_text())
 SCHEMA = json.loads((ROOT / "doc/result.schema.json").read_text())
-sys.path.insert(0, str(ROOT / "tools"))
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "test/apps")]
 
+import example_result  # noqa: E402
+import result_schema_test  # noqa: E402
 from ntb_report import changes, load, model, page, schema  # noqa: E402
+
+EXAMPLE = example_result.of_queues()
 
 
 def variants():
     """What the test of the schema does to the example: (what, result)"""
-    path = ROOT / "test/apps/result_schema_test.py"
-    spec = importlib.util.spec_from_file_location("result_schema_test", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.broken(EXAMPLE)
+    return result_schema_test.broken(EXAMPLE)
 
 
 def point(mode, **changed):
@@ -102,7 +100,7 @@ class Pages(unittest.TestCase):
             self.assertTrue(title in text, title)
 
     def test_what_the_schema_is_tested_with_makes_a_page(self):
-        self.assertTrue("<svg" in self.render(json.loads((ROOT / "test/apps/data/result.json").read_text())))
+        self.assertTrue("<svg" in self.render(example_result.of_operations()))
 
     def test_operations_and_how_they_complete_have_lines_of_their_own(self):
         points = [point("rate", operation="write", completion=c, region=r)
