@@ -61,6 +61,11 @@ def case_bad_arguments(lab):
         (["--serve", "--mode", "rate"], "--mode is said by the end that drives"),
         (["--serve", "--json", "x"], "--json is said by the end that drives"),
         (["--serve", "--queues", "1,2"], "one number with --serve"),
+        (["--serve", "--seconds", "1"], "--seconds is said by the end that drives"),
+        (["--serve", "--repeat", "1"], "--repeat is said by the end that drives"),
+        (["--serve", "--no-probe"], "--no-probe is said by the end that drives"),
+        (["--capture-bytes", "1M"], "--capture-bytes goes with --capture"),
+        (["--serve", "--capture-bytes", "1M"], "--capture-bytes goes with --capture"),
     )
     for own, text in table:
         lab.host("send", own, cables=()).expect_end(2, text)

@@ -25,6 +25,9 @@ constexpr uint64_t largest_rate = 1000000000;
 struct Raw {
     std::string mode, size, burst, window, queues, rate, mix, pattern, clock, pace, operation;
     std::string region, completion, copy;
+    // 0: not given
+    double seconds = 0;
+    uint64_t repeat = 0, capture_bytes = 0;
 };
 
 std::vector<app::Option> option_table(Options &o, Raw &raw)
@@ -68,10 +71,10 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
         {"copy", "LIST", &raw.copy,
          "by what both ends copy long messages: cpu, dma, auto; the link comes\n"
          "anew for each; default: as the devices were set up (copy=)"},
-        {"seconds", "S", &o.seconds, "of each measurement; default 0.5"},
+        {"seconds", "S", &raw.seconds, "of each measurement; default 0.5"},
         {"count", "N", app::Number{&o.count, 1, UINT64_MAX},
          "end each measurement after N messages"},
-        {"repeat", "N", app::Number{&o.repeat, 1, 1000},
+        {"repeat", "N", app::Number{&raw.repeat, 1, 1000},
          "go through everything N times; default 3"},
         {"pattern", "NAME", &raw.pattern,
          "payload: counter, zeros, ones, random; default counter, whose sum\n"
@@ -82,7 +85,7 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
         {"pace", "PACE", &raw.pace, "replay: recorded, or max; default max"},
         {"capture", "FILE", &o.capture,
          "write what arrives at this end to FILE as pcap (not round trips)"},
-        {"capture-bytes", "N", app::Number{&o.capture_bytes, 1, uint64_t{16} << 30},
+        {"capture-bytes", "N", app::Number{&raw.capture_bytes, 1, uint64_t{16} << 30},
          "of one measurement at most; default 64M"},
         {"json", "FILE", &o.json, "results to FILE (- is standard output); doc/results.md"},
         {"csv", "FILE", &o.csv, "the same without histograms"},
@@ -219,7 +222,8 @@ std::string misplaced_when_serving(const Options &o, const Raw &raw)
         {"--json", !o.json.empty()},         {"--csv", !o.csv.empty()},
         {"--clock", !raw.clock.empty()},     {"--count", o.count != 0},
         {"--region", !raw.region.empty()},   {"--completion", !raw.completion.empty()},
-        {"--copy", !raw.copy.empty()},
+        {"--copy", !raw.copy.empty()},       {"--seconds", raw.seconds > 0},
+        {"--repeat", raw.repeat != 0},       {"--no-probe", o.no_probe},
     };
     for (const auto &row : table) {
         if (row.given)
@@ -420,6 +424,11 @@ std::string parse(int argc, char **argv, Options &options)
         return "--device: the same one twice";
     if (!std::has_single_bit(options.ring))
         return "--ring " + std::to_string(options.ring) + ": must be a power of two";
+    if (raw.capture_bytes != 0 && options.capture.empty())
+        return "--capture-bytes goes with --capture";
+    options.seconds = raw.seconds > 0 ? raw.seconds : options.seconds;
+    options.repeat = raw.repeat != 0 ? raw.repeat : options.repeat;
+    options.capture_bytes = raw.capture_bytes != 0 ? raw.capture_bytes : options.capture_bytes;
     return options.serve ? check_serve(options, raw) : check_drive(options, raw);
 }
 
