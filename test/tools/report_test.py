@@ -250,6 +250,13 @@ class Files(unittest.TestCase):
         with self.assertRaisesRegex(load.Unusable, "larger than"):
             load.load(self.write("r.json", EXAMPLE))
 
+    def test_every_tool_that_measures_or_shows_says_its_version(self):
+        version = (ROOT / "VERSION").read_text()
+        for name in ("bench", "compare", "report"):
+            done = subprocess.run([ROOT / "tools" / name, "--version"], capture_output=True, text=True, timeout=60,
+                                  check=False)
+            self.assertEqual((done.returncode, done.stdout), (0, f"{name} (ntbmsg) {version}"))
+
     def test_an_output_that_cannot_be_written_is_one_line(self):
         status, _, errors = self.run_tool(self.write("r.json", EXAMPLE), "-o", self.folder / "no" / "such.html")
         self.assertEqual(status, 1)

@@ -21,6 +21,8 @@ ABOUT = """Turns result files (doc/results.md) of ntbmsg-pktgen and tools/compar
 
 def parser():
     made = argparse.ArgumentParser(prog="report", description=ABOUT, formatter_class=argparse.RawDescriptionHelpFormatter)
+    version = (pathlib.Path(__file__).resolve().parents[2] / "VERSION").read_text().strip()
+    made.add_argument("--version", action="version", version=f"report (ntbmsg) {version}")
     made.add_argument("results", nargs="+", type=pathlib.Path, metavar="RESULT")
     made.add_argument("--output", "-o", type=pathlib.Path, metavar="FILE",
                       help="where to write the page; the last RESULT with .html otherwise")
