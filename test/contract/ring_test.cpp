@@ -33,7 +33,8 @@ protected:
 
     void SetUp() override
     {
-        const std::string cables[] = {folder_.file("1-2"), folder_.file("2-3"), folder_.file("3-1")};
+        const std::string cables[] = {folder_.file("1-2"), folder_.file("2-3"),
+                                      folder_.file("3-1")};
         ASSERT_EQ(out_.bring_up(cables[0], setup_), 0);
         ASSERT_EQ(second_.device(from_previous).bring_up(cables[0], setup_), 0);
         ASSERT_EQ(second_.device(to_next).bring_up(cables[1], setup_), 0);

@@ -236,13 +236,13 @@ TEST_P(Windows, BothSidesLend)
     const Memory m = alloc(2 * mib);
     uint64_t mine = 0;
     ASSERT_EQ(expose(m, &mine), 0);
-    const Answer theirs = far().ask(Op::lend, 4 * mib, uint64_t{both});
+    const Answer theirs = far().ask(Op::expose, 4 * mib, uint64_t{both});
     ASSERT_EQ(theirs.rc, 0);
     EXPECT_TRUE(arrives(m, mine, 0x51));
     EXPECT_TRUE(near().store_until(theirs.value + 3 * mib, 0x52,
                                    [&] { return far().ask(Op::word, 3 * mib).value == 0x52; }));
     EXPECT_EQ(near().ask(Op::load, theirs.value + 3 * mib).value, 0x52u);
-    EXPECT_EQ(far().ask(Op::take_back, 0, uint64_t{1}).rc, 0);
+    EXPECT_EQ(far().ask(Op::revoke, 0, uint64_t{1}).rc, 0);
     EXPECT_EQ(revoke(m), 0);
     EXPECT_EQ(free(m), 0);
 }
@@ -456,7 +456,7 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
 TEST_P(Windows, BytesAreStoredWhereTheyBelong)
 {
     bring_up();
-    const Answer lent = far().ask(Op::lend, 2 * mib, uint64_t{both});
+    const Answer lent = far().ask(Op::expose, 2 * mib, uint64_t{both});
     ASSERT_EQ(lent.rc, 0);
     rte_pmd_plx_ntb_store_fn store = nullptr;
     EXPECT_EQ(rte_pmd_plx_ntb_window_store_get(id(), nullptr), -EINVAL);

@@ -76,7 +76,7 @@ protected:
     {
         return {survivor_->xstat("tx_messages"), survivor_->xstat("tx_unconfirmed")};
     }
-    /// The survivor was told, and has everything back but what it lends to the next peer.
+    /// The survivor was told, and has everything back but what it exposes to the next peer.
     /// @param met what it had sent when this connection began: who has received the last message
     /// does not look for another, so that some of a talk may be unconfirmed too
     void expect_survival(const Sent &met, uint64_t sent_before)

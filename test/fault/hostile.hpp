@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A peer that has the chip and the wire format and no good intentions: it writes what it likes into
-// the block that is lent to it.
+// the block that is exposed to it.
 #ifndef TEST_FAULT_HOSTILE_HPP
 #define TEST_FAULT_HOSTILE_HPP
 
@@ -51,7 +51,7 @@ public:
                 open();
             return heard(&victim_);
         }));
-        window_ = static_cast<volatile uint8_t *>(twin::bar(host_, lent_bar).base);
+        window_ = static_cast<volatile uint8_t *>(twin::bar(host_, exposed_bar).base);
     }
     ~Hostile() { twin::detach(host_); }
     Hostile(const Hostile &) = delete;
@@ -170,14 +170,14 @@ public:
     }
 
     static constexpr uint32_t block_bytes = 4u << 20;
-    static constexpr unsigned lent_bar = 2;
+    static constexpr unsigned exposed_bar = 2;
 
 private:
     bool is_open() const
     {
         const uint32_t at =
-            plx::test::link_block + plx::test::reg::bar_setup(plx::test::Side::link, lent_bar);
-        const uint32_t xlat = plx::test::link_block + plx::test::reg::bar_xlat(lent_bar);
+            plx::test::link_block + plx::test::reg::bar_setup(plx::test::Side::link, exposed_bar);
+        const uint32_t xlat = plx::test::link_block + plx::test::reg::bar_xlat(exposed_bar);
         return plx::test::link_is_up(host_) &&
                twin::csr_read32(host_, at) == (~(block_bytes - 1) | 0xC) &&
                // A chip that was kept still shows the block of the one before.
@@ -189,7 +189,7 @@ private:
         if (!plx::test::link_is_up(host_))
             return; // what is programmed before is lost with the reset of the link side
         plx::test::bring_up(host_);
-        plx::test::open_inbound(host_, lent_bar, block_.bus, block_bytes);
+        plx::test::open_inbound(host_, exposed_bar, block_.bus, block_bytes);
     }
 
     std::string cable_;

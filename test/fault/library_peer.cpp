@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The other host of library_death_test: it listens, lends memory, takes long messages, and posts
+// The other host of library_death_test: it listens, exposes memory, takes long messages, and posts
 // operations on memory of its peer without end, until it is killed.
 #include "pages.hpp"
 
@@ -116,7 +116,8 @@ int main(int argc, char **argv)
         give_up("one argument, the cable");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(life_s);
-    std::vector<std::string> arguments = test::eal_arguments("peer", test::huge_pages_granted(), 256);
+    std::vector<std::string> arguments =
+        test::eal_arguments("peer", test::huge_pages_granted(), 256);
     std::vector<char *> pointers;
     for (std::string &argument : arguments)
         pointers.push_back(argument.data());

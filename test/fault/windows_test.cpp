@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A peer that reaches for what it was not lent: registers, segments that were revoked or never
-// granted, reads of what it may only write, requesters that nobody knows. Through the twin's
+// A peer that reaches for what was not exposed to it: registers, segments that were revoked or
+// never granted, reads of what it may only write, requesters that nobody knows. Through the twin's
 // checked way, which applies every rule of the chip to each access.
 #include "hostile.hpp"
 
@@ -45,10 +45,10 @@ protected:
         ASSERT_TRUE(peer_->meet());
         ASSERT_TRUE(host_.await_event('B')) << host_.link().why;
     }
-    /// @return where the peer finds what the victim has lent
-    uint64_t lend(uint64_t bytes, uint32_t rights)
+    /// @return where the peer finds what the victim has exposed
+    uint64_t expose(uint64_t bytes, uint32_t rights)
     {
-        const Answer lent = host_.ask(Op::lend, bytes, uint64_t{rights});
+        const Answer lent = host_.ask(Op::expose, bytes, uint64_t{rights});
         EXPECT_EQ(lent.rc, 0);
         return lent.value;
     }
@@ -85,15 +85,15 @@ protected:
 TEST_F(Reach, WhatMayOnlyBeWrittenIsNotRead)
 {
     meet("peer_csr=closed");
-    const uint64_t at = lend(segment, 0); // write-only unless asked otherwise
+    const uint64_t at = expose(segment, 0); // write-only unless asked otherwise
     ASSERT_EQ(at, 16 * mib);
     EXPECT_TRUE(writes(at + 8, 0x11));
     EXPECT_EQ(word(8), 0x11u);
     EXPECT_FALSE(reads(at + 8));
     EXPECT_EQ(last_read_, ~uint64_t{0});
-    EXPECT_EQ(host_.ask(Op::take_back, 0, uint64_t{1}).rc, 0);
+    EXPECT_EQ(host_.ask(Op::revoke, 0, uint64_t{1}).rc, 0);
 
-    const uint64_t readable = lend(segment, RTE_PMD_PLX_NTB_WINDOW_READ);
+    const uint64_t readable = expose(segment, RTE_PMD_PLX_NTB_WINDOW_READ);
     EXPECT_TRUE(reads(readable));
     EXPECT_EQ(last_read_, 0u) << "new memory is clean";
     EXPECT_FALSE(writes(readable, 0x12));
@@ -103,7 +103,7 @@ TEST_F(Reach, WhatMayOnlyBeWrittenIsNotRead)
 TEST_F(Reach, NothingBesideWhatIsLent)
 {
     meet("peer_csr=closed");
-    const uint64_t at = lend(2 * segment, 3);
+    const uint64_t at = expose(2 * segment, 3);
     EXPECT_TRUE(writes(at, 0x21));
     EXPECT_TRUE(writes(at + 2 * segment - 8, 0x22));
     EXPECT_EQ(word(2 * segment - 8), 0x22u);
@@ -123,7 +123,7 @@ TEST_F(Reach, NothingBesideWhatIsLent)
 TEST_F(Reach, NothingOfWhatWasRevoked)
 {
     meet("peer_csr=closed");
-    const uint64_t at = lend(segment, 3);
+    const uint64_t at = expose(segment, 3);
     auto *const mapped = static_cast<volatile uint8_t *>(twin::bar(peer_->host(), data_bar).base);
     auto *const direct = reinterpret_cast<volatile uint64_t *>(mapped + at);
     ASSERT_TRUE(plx::test::await([&] {
@@ -132,7 +132,7 @@ TEST_F(Reach, NothingOfWhatWasRevoked)
     }));
     // A peer that does not follow keeps its mapping, and reaches an orphan with it.
     twin::inject(peer_->host(), twin::Fault::freeze_remaps, 1);
-    ASSERT_EQ(host_.ask(Op::take_back).rc, 0);
+    ASSERT_EQ(host_.ask(Op::revoke).rc, 0);
     *direct = 0x32;
     EXPECT_EQ(word(0), 0x31u);
     twin::inject(peer_->host(), twin::Fault::freeze_remaps, 0);
@@ -141,14 +141,14 @@ TEST_F(Reach, NothingOfWhatWasRevoked)
     EXPECT_FALSE(writes(at, 0x34, 0x0101)) << "nor an engine";
     *direct = 0x35;
     EXPECT_EQ(word(0), 0x31u);
-    EXPECT_EQ(host_.ask(Op::take_back).rc, -ENOENT) << "twice";
+    EXPECT_EQ(host_.ask(Op::revoke).rc, -ENOENT) << "twice";
 }
 
 // E25: with its registers a peer could give itself every right.
 TEST_F(Reach, NoRegistersOnceBringUpIsDone)
 {
     meet("peer_csr=closed");
-    const uint64_t at = lend(segment, 0);
+    const uint64_t at = expose(segment, 0);
     const uint32_t rights =
         facts::alut_array(0, facts::Side::link, 256) +
         facts::alut_entry(reg::alut_permission, static_cast<uint32_t>(at / segment));
@@ -167,7 +167,7 @@ TEST_F(Reach, NoRegistersOnceBringUpIsDone)
     ASSERT_FALSE(HasFailure());
     EXPECT_TRUE(
         plx::test::await([&] { return reads_register(plx::test::virt_block + reg::nt_port_id); }));
-    EXPECT_FALSE(writes(at, 0x42)) << "what was lent is not";
+    EXPECT_FALSE(writes(at, 0x42)) << "what was exposed is not";
     EXPECT_EQ(word(0), 0x41u);
 }
 
@@ -175,7 +175,7 @@ TEST_F(Reach, RegistersAreOpenWhereTheyAreLeftOpen)
 {
     meet("peer_csr=open");
     EXPECT_TRUE(reads_register(plx::test::virt_block + reg::nt_port_id));
-    const uint64_t at = lend(segment, 0);
+    const uint64_t at = expose(segment, 0);
     EXPECT_FALSE(reads(at));
     // What doc/windows.md warns of.
     const uint32_t rights =
@@ -185,11 +185,11 @@ TEST_F(Reach, RegistersAreOpenWhereTheyAreLeftOpen)
     EXPECT_TRUE(reads(at));
 }
 
-// What was lent to a peer that died is not there for the next one.
+// What was exposed to a peer that died is not there for the next one.
 TEST_F(Reach, NothingIsInherited)
 {
     meet("peer_csr=closed");
-    const uint64_t at = lend(segment, 3);
+    const uint64_t at = expose(segment, 3);
     EXPECT_TRUE(writes(at, 0x51));
     peer_.reset();
     ASSERT_TRUE(host_.await_event('L'));
@@ -201,7 +201,7 @@ TEST_F(Reach, NothingIsInherited)
     EXPECT_FALSE(writes(at, 0x53));
     EXPECT_FALSE(reads(at));
     EXPECT_EQ(word(0), 0x51u);
-    EXPECT_EQ(host_.ask(Op::take_back).rc, -ENOENT);
+    EXPECT_EQ(host_.ask(Op::revoke).rc, -ENOENT);
 }
 
 } // namespace

@@ -38,7 +38,8 @@ enum class Op : uint32_t {
     close,
     traffic,  ///< out, in
     echo,     ///< sends back value messages of queue 0, asleep in between; answer.received
-    forward,  ///< sends value messages of queue 0 of this device on by the host's first; answer.received
+    forward,  ///< sends value messages of queue 0 of this device on by the host's first;
+              ///< answer.received
     release,  ///< frees what traffic kept
     discard,  ///< takes and frees what has come
     observe,  ///< link, events and counters alone
@@ -47,11 +48,11 @@ enum class Op : uint32_t {
     xstat,    ///< text: name; answer.value
     inject,   ///< value: the fault, high half, and its argument, low half
     at_home,  ///< mbufs of the own pools that are not home
-    lend,     ///< allocates value bytes and exposes them with rights extra; answer.value: where
-    word,     ///< answer.value: the 8 bytes at value of what is lent
-    take_back, ///< revokes what is lent; extra: and frees it
-    store,     ///< extra, 8 bytes, to value of the peer's window
-    load,      ///< answer.value: the 8 bytes at value of the peer's window
+    expose,   ///< allocates value bytes and exposes them with rights extra; answer.value: where
+    word,     ///< answer.value: the 8 bytes at value of what is exposed
+    revoke,   ///< revokes what is exposed; extra: and frees it
+    store,    ///< extra, 8 bytes, to value of the peer's window
+    load,     ///< answer.value: the 8 bytes at value of the peer's window
 };
 
 /// When a host ends its traffic, beside errors and the time limit.

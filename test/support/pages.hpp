@@ -20,8 +20,8 @@ inline unsigned free_huge_pages()
 }
 
 /// Where the machine has enough of them, as in real life. NTBMSG_TEST_PAGES says "huge" or "none"
-/// instead: tools/test knows what it reserved, and some tests are marked, so that a run of all tests
-/// takes both paths. So do the sanitized builds, which never take hugepages.
+/// instead: tools/test knows what it reserved, and some tests are marked, so that a run of all
+/// tests takes both paths. So do the sanitized builds, which never take hugepages.
 inline bool huge_pages_granted()
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

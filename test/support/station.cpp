@@ -140,14 +140,14 @@ Answer Station::obey(const Order &order)
     case Op::at_home:
         value = not_home();
         break;
-    case Op::lend:
-        rc = lend(order.value, static_cast<uint32_t>(order.extra), &value);
+    case Op::expose:
+        rc = expose(order.value, static_cast<uint32_t>(order.extra), &value);
         break;
     case Op::word:
-        value = *lent_word(order.value);
+        value = *exposed_word(order.value);
         break;
-    case Op::take_back:
-        rc = take_back(order.extra != 0);
+    case Op::revoke:
+        rc = revoke(order.extra != 0);
         break;
     case Op::store:
     case Op::load: {
@@ -423,24 +423,24 @@ uint64_t Station::not_home() const
     return out;
 }
 
-int64_t Station::lend(uint64_t bytes, uint32_t rights, uint64_t *offset)
+int64_t Station::expose(uint64_t bytes, uint32_t rights, uint64_t *offset)
 {
-    const int rc = rte_pmd_plx_ntb_window_alloc(id_, bytes, &lent_);
+    const int rc = rte_pmd_plx_ntb_window_alloc(id_, bytes, &exposed_);
     if (rc != 0)
         return rc;
-    return rte_pmd_plx_ntb_window_expose(id_, lent_.address, lent_.bytes, rights,
+    return rte_pmd_plx_ntb_window_expose(id_, exposed_.address, exposed_.bytes, rights,
                                          RTE_PMD_PLX_NTB_WINDOW_ANY, offset);
 }
 
-int64_t Station::take_back(bool and_free)
+int64_t Station::revoke(bool and_free)
 {
-    const int rc = rte_pmd_plx_ntb_window_revoke(id_, lent_.address, lent_.bytes);
-    return rc == 0 && and_free ? rte_pmd_plx_ntb_window_free(id_, lent_.address) : rc;
+    const int rc = rte_pmd_plx_ntb_window_revoke(id_, exposed_.address, exposed_.bytes);
+    return rc == 0 && and_free ? rte_pmd_plx_ntb_window_free(id_, exposed_.address) : rc;
 }
 
-volatile uint64_t *Station::lent_word(uint64_t at) const
+volatile uint64_t *Station::exposed_word(uint64_t at) const
 {
-    return reinterpret_cast<volatile uint64_t *>(static_cast<char *>(lent_.address) + at);
+    return reinterpret_cast<volatile uint64_t *>(static_cast<char *>(exposed_.address) + at);
 }
 
 int64_t Station::peer_word(uint64_t offset, volatile uint64_t **word) const

@@ -59,9 +59,9 @@ private:
     void release();
     int discard();
     uint64_t not_home() const;
-    int64_t lend(uint64_t bytes, uint32_t rights, uint64_t *offset);
-    int64_t take_back(bool and_free);
-    volatile uint64_t *lent_word(uint64_t at) const;
+    int64_t expose(uint64_t bytes, uint32_t rights, uint64_t *offset);
+    int64_t revoke(bool and_free);
+    volatile uint64_t *exposed_word(uint64_t at) const;
     int64_t peer_word(uint64_t offset, volatile uint64_t **word) const;
     unsigned losses() const;
 
@@ -75,7 +75,7 @@ private:
     rte_mempool *send_pool_ = nullptr;
     std::vector<rte_mempool *> queue_pools_;
     std::vector<rte_mbuf *> kept_;
-    rte_pmd_plx_ntb_window_memory lent_{};
+    rte_pmd_plx_ntb_window_memory exposed_{};
     mutable std::mutex mutex_; // guards events_
     std::string events_;
 };

@@ -118,7 +118,8 @@ TEST_F(TwinDmaThreads, MemoryIsInUseUntilItIsTakenBack)
         memset(passing.data, poison, bytes);
         EXPECT_TRUE(passes(2));
         EXPECT_EQ(*far(0), round) << "it was not in use";
-        EXPECT_EQ(memchr(far(0), poison, bytes), nullptr) << round << ": read after it was taken back";
+        EXPECT_EQ(memchr(far(0), poison, bytes), nullptr)
+            << round << ": read after it was taken back";
     }
     stop_.store(true);
     engine.join();
