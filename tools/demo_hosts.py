@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The two hosts of tools/demo: starts them, reads their results, prints and plots what they say, and makes a
+"""The two hosts of tools/demo: starts them, reads their results, prints what they say, and makes a
 page of it."""
 
 import argparse
@@ -117,23 +117,20 @@ def rows_of(result):
 
 
 def sweep(hosts, results):
-    """Measures, and prints a table. Returns its rows, and what the plot says about the machine."""
+    """Measures, and prints a table."""
     result = hosts.drive(results / "sweep.json", SWEEP_TIMEOUT, "--mode", "latency,rate", "--size", SIZES,
                          "--seconds", RUN_SECONDS)
-    rows = rows_of(result)
     print(f"{'message':>8}  {'round trip, one message under way':^36}  {'one way, as fast as it goes':^24}")
     print(f"{'bytes':>8}  {'p50':>9} {'p99':>9} {'p99.9':>9}       {'M msg/s':>9} {'GB/s':>8}")
-    for row in rows:
+    for row in rows_of(result):
         print(f"{row['size']:>8}  {row['p50'] / 1e3:>6.2f} us {row['p99'] / 1e3:>6.2f} us "
               f"{row['p99_9'] / 1e3:>6.2f} us       {row['rate'] / 1e6:>9.3f} {row['bytes'] / 1e9:>8.3f}",
               flush=True)
     hosts.drive(results / "load.json", SWEEP_TIMEOUT, *LOAD, "--seconds", RUN_SECONDS)
-    waited, cpu = hosts.waited(), result["machine"]["cpu"]
-    if waited <= BUSY:
-        return rows, cpu
-    print(f"\nThis machine has other work: {waited:.0%} of the time the serving host waited for "
-          "its core,\nso rates are too low and the worst round trips are the scheduler's.")
-    return rows, f"{cpu}; the machine was busy, {waited:.0%} of the time was spent waiting for a core"
+    waited = hosts.waited()
+    if waited > BUSY:
+        print(f"\nThis machine has other work: {waited:.0%} of the time the serving host waited for "
+              "its core,\nso rates are too low and the worst round trips are the scheduler's.")
 
 
 def make_page(options):
@@ -145,69 +142,6 @@ def make_page(options):
     names = [results / f"{name}.json" for name in ("sweep", "load", "limit")]
     subprocess.run([tools / "report", "-o", results / "report.html", *(name for name in names if name.exists())],
                    stdout=subprocess.DEVNULL, timeout=HOST_TIMEOUT, check=True)
-
-
-PLOT = """
-set terminal {terminal}
-set output '{output}'
-set multiplot layout 1,2 title "ntbmsg-pktgen between two hosts, each on one core, over the software twin\\n{{/*0.75 {subtitle}}}"
-set logscale xy
-set xtics ("8" 8, "32" 32, "128" 128, "512" 512, "2 Ki" 2048, "8 Ki" 8192, "32 Ki" 32768)
-set xrange [6:90000]
-set xlabel "message size, bytes"
-set grid back lc rgb '#dddddd' lt 1
-set border 3 lc rgb '#555555'
-set tics nomirror out
-set mxtics 1
-set title "Round trip, one message under way"
-set ylabel "round trip, µs"
-set yrange [{trip_low}:{trip_high}]
-set format y "%g"
-set key inside top left samplen 2
-plot '{data}' using 1:4 with linespoints lw 2 pt 9 ps 0.8 lc rgb '#c44e52' title 'p99.9', \\
-     '' using 1:3 with linespoints lw 2 pt 5 ps 0.7 lc rgb '#dd8452' title 'p99', \\
-     '' using 1:2 with linespoints lw 2 pt 7 ps 0.8 lc rgb '#4c72b0' title 'p50'
-set title "One way, many under way"
-set key inside top right samplen 2
-set ylabel "GB/s"
-set yrange [{bytes_low}:{bytes_high}]
-set y2label "million messages per second"
-set y2range [{rate_low}:{rate_high}]
-set logscale y2
-set format y2 "%g"
-set border 11
-set y2tics nomirror out
-plot '{data}' using 1:6 with linespoints lw 2 pt 7 ps 0.8 lc rgb '#55a868' title 'GB/s', \\
-     '' using 1:5 axes x1y2 with linespoints lw 2 pt 5 ps 0.7 dt 2 lc rgb '#8172b3' title 'M msg/s'
-unset multiplot
-"""
-TERMINALS = {"svg": "svg enhanced size 1200,560 font 'sans,13' background rgb 'white'",
-             "png": "pngcairo enhanced size 1200,560 font 'sans,11'"}
-
-
-def decades(values):
-    """The powers of ten around some values."""
-    low, high = 1e-9, 1e9
-    while low * 10 <= min(values):
-        low *= 10
-    while high / 10 >= max(values):
-        high /= 10
-    return f"{low:.3g}", f"{high:.3g}"
-
-
-def plot(rows, subtitle, scratch, results):
-    data = scratch / "sweep.dat"
-    points = [(r["size"], r["p50"] / 1e3, r["p99"] / 1e3, r["p99_9"] / 1e3, r["rate"] / 1e6, r["bytes"] / 1e9)
-              for r in rows]
-    data.write_text("".join(" ".join(f"{v:.6g}" for v in p) + "\n" for p in points))
-    trip_low, trip_high = decades([v for p in points for v in p[1:4]])
-    rate_low, rate_high = decades([p[4] for p in points])
-    bytes_low, bytes_high = decades([p[5] for p in points])
-    for kind, terminal in TERMINALS.items():
-        script = PLOT.format(terminal=terminal, output=results / f"sweep.{kind}", data=data,
-                             subtitle=subtitle, trip_low=trip_low, trip_high=trip_high, rate_low=rate_low,
-                             rate_high=rate_high, bytes_low=bytes_low, bytes_high=bytes_high)
-        subprocess.run(["gnuplot"], input=script, text=True, check=True, timeout=60)
 
 
 def stop(_signal, _frame):
@@ -230,11 +164,9 @@ def main():
     with Hosts(options.echo, options.memory, options.scratch) as hosts:
         echo_file(hosts, options.file, options.results)
     with Hosts(options.pktgen, options.memory, options.scratch) as hosts:
-        rows, subtitle = sweep(hosts, options.results)
+        sweep(hosts, options.results)
     make_page(options)
-    plot(rows, subtitle, options.scratch, options.results)
     print(f"\npage: {options.results}/report.html, with plots, percentiles, latency under load and the limit\n"
-          f"plot: {options.results}/sweep.svg and sweep.png\n"
           f"data: {options.results}/echo.json, sweep.json, load.json and limit.json")
 
 
