@@ -105,24 +105,29 @@ private:
     {
         return number % slots_of(bytes) * stride_of(bytes);
     }
+    static size_t short_offset(uint64_t number)
+    {
+        return short_at + number % short_slots * line_bytes;
+    }
     uint64_t *word(size_t at) const { return reinterpret_cast<uint64_t *>(m_memory + at); }
     uint64_t load(size_t at) const { return __atomic_load_n(word(at), __ATOMIC_ACQUIRE); }
 
     bool send_short(size_t bytes, uint64_t value, uint64_t give_up)
     {
         write_payload(m_source.data()->bytes, bytes, value);
-        const Put put = {short_at + m_short_sent++ % short_slots * line_bytes, m_source.data(),
-                         bytes};
+        const Put put = {short_offset(m_short_sent++), m_source.data(), bytes};
         return m_api.put(&put, 1, give_up);
     }
 
     int receive_short(size_t bytes, uint64_t &sum)
     {
-        const size_t at = short_at + m_short_received % short_slots * line_bytes;
+        const size_t at = short_offset(m_short_received);
         if (load(at) == empty)
             return 0;
         sum += read_payload(m_memory + at, bytes);
-        *word(at) = empty;
+        // Only now the message before is known to be stored for good: a copy may store a word
+        // twice.
+        *word(short_offset(m_short_received - 1)) = empty;
         m_short_received++;
         return 1;
     }
