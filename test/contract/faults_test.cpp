@@ -122,7 +122,7 @@ TEST_P(Faults, APulledCableIsSaidToBeOne)
         ASSERT_TRUE(host->await_event('L'));
         ASSERT_TRUE(
             host->await_state(host == &near() ? near_without_link() : RTE_PMD_PLX_NTB_WAITING));
-        EXPECT_TRUE(host->await_why("nobody is at the other end")) << host->link().why;
+        EXPECT_TRUE(host->await_why("no process is at the other end of the cable")) << host->link().why;
     }
     ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CABLE_PULLED, 0), 0);
     await_meeting(2);

@@ -161,7 +161,7 @@ TEST_F(PciProbe, AKernelDriverThatLendsNothingIsNamed)
     FakeFunction nt;
     nt.address = "0000:09:00.0";
     nt.driver = "ntb_hw_plx";
-    expect_refused(nt, {"kernel driver ntb_hw_plx lends nothing",
+    expect_refused(nt, {"kernel driver ntb_hw_plx gives user space no access",
                         "driverctl set-override 0000:09:00.0 vfio-pci"});
 }
 

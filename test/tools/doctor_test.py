@@ -250,7 +250,7 @@ class Twin(unittest.TestCase):
     ANSWERS = {
         "/plx_ntb/list": [3],
         "/plx_ntb/info,3": {"name": "raw_plx_ntb0", "platform": "twin"},
-        "/plx_ntb/link,3": {"state": "waiting", "why": "nobody is at the other end"},
+        "/plx_ntb/link,3": {"state": "waiting", "why": "no process is at the other end of the cable"},
     }
 
     def serve(self, listener):
@@ -280,7 +280,7 @@ class Twin(unittest.TestCase):
             server.join()
         self.assertEqual(code, 1)
         self.assertIn("raw_plx_ntb0", out)
-        self.assertIn("nobody is at the other end", out)
+        self.assertIn("no process is at the other end of the cable", out)
 
 
 class Eeprom(unittest.TestCase):

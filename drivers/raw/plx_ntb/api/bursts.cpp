@@ -20,9 +20,9 @@ static_assert(sizeof(queue::Meta) == sizeof(rte_pmd_plx_ntb_meta) &&
                   offsetof(queue::Meta, flags) == offsetof(rte_pmd_plx_ntb_meta, flags),
               "the queue's view of caller metadata is the public one");
 
-/// The lcore of a half tells where it lives, once a connection; the control thread warns.
+/// Notes the lcore of a half and its NUMA node, once a connection; the control thread warns.
 template <class H>
-void introduce(H *half)
+void note_lcore(H *half)
 {
     half->lcore_node.store(static_cast<int>(rte_socket_id()), std::memory_order_relaxed);
     half->thread.store(pthread_self(), std::memory_order_relaxed);
@@ -41,9 +41,9 @@ void pair_up(TxHalf &tx, RxHalf &rx)
 __rte_noinline int first_burst(TxHalf *half, uint32_t word, rte_mbuf **mbufs,
                                const queue::Meta *meta, uint16_t n)
 {
-    introduce(half);
+    note_lcore(half);
     pair_up(*half, *half->rx);
-    return meet_word<CpuMemory>(
+    return first_burst_at<CpuMemory>(
         word, &half->seen, [=] { return half->burst(half->state, mbufs, meta, n); },
         [half] {
             half->doorbell.ring();
@@ -53,7 +53,7 @@ __rte_noinline int first_burst(TxHalf *half, uint32_t word, rte_mbuf **mbufs,
 __rte_noinline int first_burst(RxHalf *half, uint32_t word, rte_mbuf **mbufs, queue::Meta *meta,
                                uint16_t n)
 {
-    introduce(half);
+    note_lcore(half);
     pair_up(*half->tx, *half);
     half->seen = word;
     return half->burst(half->state, mbufs, meta, n);

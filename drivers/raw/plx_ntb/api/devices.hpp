@@ -10,7 +10,7 @@
 namespace plx::pmd
 {
 
-/// Of all rawdevs of this driver: its address tells them from others.
+/// Of all rawdevs of this driver: its address identifies them.
 [[gnu::visibility("hidden")]] extern const char driver_name[];
 
 /// The device of a rawdev that is known to be ours.

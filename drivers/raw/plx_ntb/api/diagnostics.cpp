@@ -46,9 +46,9 @@ void dump_queue(FILE *file, Device &device, uint16_t index)
                  index, qp.tx.gate.is_open() ? "open" : "closed", tx.messages, tx.bytes,
                  inline_messages(qp.tx), tx.full, tx.unconfirmed, rx.messages, rx.bytes,
                  inline_messages(qp.rx), rx.nombuf);
-    char text[drain_text_bytes];
-    describe(device.drain_report(index), text, sizeof(text));
-    std::fprintf(file, "    drain %s\n", text);
+    char text[cache_hint_text_bytes];
+    describe(device.cache_hint_report(index), text, sizeof(text));
+    std::fprintf(file, "    cache hint %s\n", text);
 }
 
 void dump_requesters(FILE *file, Device &device)

@@ -152,7 +152,7 @@ int copy(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
-/// Which drain hint each receiver has, and what they cost when it chose.
+/// Which cache hint each receiver has, and what they cost when it chose.
 int drain(const char *, const char *params, rte_tel_data *data)
 {
     const char *rest = nullptr;
@@ -161,15 +161,15 @@ int drain(const char *, const char *params, rte_tel_data *data)
         return -EINVAL;
     rte_tel_data_start_dict(data);
     for (uint16_t q = 0; q < device->queue_count(); ++q) {
-        char name[16], text[drain_text_bytes];
+        char name[16], text[cache_hint_text_bytes];
         std::snprintf(name, sizeof(name), "queue_%u", q);
-        describe(device->drain_report(q), text, sizeof(text));
+        describe(device->cache_hint_report(q), text, sizeof(text));
         rte_tel_data_add_dict_string(data, name, text);
     }
     return 0;
 }
 
-/// "ID" or "ID,FIRST": what is exposed, from the FIRST-th grant on, as one answer has no room for
+/// "ID" or "ID,FIRST": what is exposed, from the FIRST-th range on, as one answer has no room for
 /// all.
 int windows(const char *, const char *params, rte_tel_data *data)
 {
@@ -180,7 +180,7 @@ int windows(const char *, const char *params, rte_tel_data *data)
         return -EINVAL;
     const ControlLock locked(*device);
     rte_pmd_plx_ntb_window_info info{};
-    device->lending().info(&info);
+    device->exposed().info(&info);
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_string(
         data, "kind", info.kind == RTE_PMD_PLX_NTB_WINDOW_ALUT ? "alut" : "base and offset");
@@ -190,10 +190,10 @@ int windows(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "free_segments", info.free_segments);
     rte_tel_data_add_dict_uint(data, "longest_free", info.longest_free);
     rte_tel_data_add_dict_uint(data, "windows", info.windows);
-    rte_tel_data_add_dict_uint(data, "grants", device->lending().grant_count());
+    rte_tel_data_add_dict_uint(data, "grants", device->exposed().exposure_count());
     const unsigned long first = rest == nullptr ? 0 : std::strtoul(rest, nullptr, 10);
     rte_pmd_plx_ntb_window_grant grant;
-    for (unsigned i = 0; i < shown_max && device->lending().grant(first + i, &grant); ++i) {
+    for (unsigned i = 0; i < shown_max && device->exposed().exposure(first + i, &grant); ++i) {
         char name[32], what[96];
         std::snprintf(name, sizeof(name), "grant_%lu", first + i);
         std::snprintf(what, sizeof(what), "offset 0x%" PRIx64 ", %zu bytes, %s%s, window %u",
@@ -271,7 +271,7 @@ RTE_INIT(plx_ntb_telemetry)
     rte_telemetry_register_cmd("/plx_ntb/drain", drain,
                                "What receivers do with lines they have read. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/windows", windows,
-                               "Memory that is lent to the peer. Parameters: id[,first grant]");
+                               "Memory that is exposed to the peer. Parameters: id[,first grant]");
     rte_telemetry_register_cmd("/plx_ntb/requesters", requesters,
                                "Who of this host's bus reaches the peer. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/regs", regs,

@@ -8,7 +8,7 @@
 namespace
 {
 
-/// Runs @p call on the device's lent memory, under its lock. A closed device has none.
+/// Runs @p call on the device's exposed memory, under its lock. A closed device has none.
 template <class Call>
 int with(uint16_t dev_id, Call call)
 {
@@ -16,21 +16,21 @@ int with(uint16_t dev_id, Call call)
     if (device == nullptr)
         return -ENODEV;
     const plx::pmd::ControlLock locked(*device);
-    return device->closed() ? -ENODEV : call(*device, device->lending());
+    return device->closed() ? -ENODEV : call(*device, device->exposed());
 }
 
 } // namespace
 
 using plx::pmd::Device;
-using plx::pmd::Lending;
+using plx::pmd::ExposedMemory;
 
 int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, rte_pmd_plx_ntb_window_info *info)
 {
-    return with(dev_id, [info](Device &, Lending &lending) {
+    return with(dev_id, [info](Device &, ExposedMemory &exposed) {
         if (info == nullptr)
             return -EINVAL;
         rte_pmd_plx_ntb_window_info now{};
-        lending.info(&now);
+        exposed.info(&now);
         return plx::pmd::write_sized(now, sizeof(now), *info);
     });
 }
@@ -38,11 +38,11 @@ int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, rte_pmd_plx_ntb_window_info
 int rte_pmd_plx_ntb_window_align_get(uint16_t dev_id, uint64_t bytes,
                                      rte_pmd_plx_ntb_window_align *align)
 {
-    return with(dev_id, [bytes, align](Device &, Lending &lending) {
+    return with(dev_id, [bytes, align](Device &, ExposedMemory &exposed) {
         if (align == nullptr || bytes == 0)
             return -EINVAL;
         rte_pmd_plx_ntb_window_align now{};
-        const int rc = lending.align(bytes, &now);
+        const int rc = exposed.align(bytes, &now);
         const int written = plx::pmd::write_sized(now, sizeof(now), *align);
         return written != 0 ? written : rc;
     });
@@ -51,48 +51,50 @@ int rte_pmd_plx_ntb_window_align_get(uint16_t dev_id, uint64_t bytes,
 int rte_pmd_plx_ntb_window_alloc(uint16_t dev_id, size_t bytes,
                                  rte_pmd_plx_ntb_window_memory *memory)
 {
-    return with(dev_id, [bytes, memory](Device &device, Lending &lending) {
-        return memory == nullptr ? -EINVAL : lending.alloc(bytes, device.node(), memory);
+    return with(dev_id, [bytes, memory](Device &device, ExposedMemory &exposed) {
+        return memory == nullptr ? -EINVAL : exposed.alloc(bytes, device.node(), memory);
     });
 }
 
 int rte_pmd_plx_ntb_window_free(uint16_t dev_id, void *address)
 {
-    return with(dev_id, [address](Device &, Lending &lending) { return lending.free(address); });
+    return with(dev_id,
+                [address](Device &, ExposedMemory &exposed) { return exposed.free(address); });
 }
 
 int rte_pmd_plx_ntb_window_expose(uint16_t dev_id, void *address, size_t bytes, uint32_t rights,
                                   uint32_t window, uint64_t *offset)
 {
-    return with(dev_id, [=](Device &, Lending &lending) {
-        return offset == nullptr ? -EINVAL : lending.expose(address, bytes, rights, window, offset);
+    return with(dev_id, [=](Device &, ExposedMemory &exposed) {
+        return offset == nullptr ? -EINVAL : exposed.expose(address, bytes, rights, window, offset);
     });
 }
 
 int rte_pmd_plx_ntb_window_revoke(uint16_t dev_id, void *address, size_t bytes)
 {
-    return with(dev_id, [=](Device &, Lending &lending) { return lending.revoke(address, bytes); });
+    return with(dev_id,
+                [=](Device &, ExposedMemory &exposed) { return exposed.revoke(address, bytes); });
 }
 
 int rte_pmd_plx_ntb_window_find(uint16_t dev_id, const void *address,
                                 rte_pmd_plx_ntb_window_grant *grant)
 {
-    return with(dev_id, [=](Device &, Lending &lending) {
-        return grant == nullptr ? -EINVAL : lending.find(address, grant);
+    return with(dev_id, [=](Device &, ExposedMemory &exposed) {
+        return grant == nullptr ? -EINVAL : exposed.find(address, grant);
     });
 }
 
 int rte_pmd_plx_ntb_window_peer(uint16_t dev_id, uint64_t offset, size_t bytes,
                                 rte_pmd_plx_ntb_window_view *view)
 {
-    return with(dev_id, [=](Device &, Lending &lending) {
-        return view == nullptr ? -EINVAL : lending.peer(offset, bytes, view);
+    return with(dev_id, [=](Device &, ExposedMemory &exposed) {
+        return view == nullptr ? -EINVAL : exposed.peer(offset, bytes, view);
     });
 }
 
 int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_store_fn *store)
 {
-    return with(dev_id, [store](Device &device, Lending &) {
+    return with(dev_id, [store](Device &device, ExposedMemory &) {
         if (store == nullptr)
             return -EINVAL;
         *store = device.ops()->copy;

@@ -16,7 +16,7 @@ namespace
 constexpr char callback_name[] = "plx_ntb_dma";
 }
 
-int EalMemory::tell()
+int EalMemory::report()
 {
     const Run run = run_;
     run_ = {};
@@ -29,8 +29,8 @@ int EalMemory::tell()
     return rc;
 }
 
-/// Hugepages come and go one by one, so they are told one by one; small pages stay, and there are
-/// too many of them.
+/// Hugepages come and go one by one, so they are reported one by one; small pages stay, and there
+/// are too many of them.
 int EalMemory::add(std::byte *address, uint64_t iova, size_t bytes)
 {
     const bool next =
@@ -39,7 +39,7 @@ int EalMemory::add(std::byte *address, uint64_t iova, size_t bytes)
         run_.bytes += bytes;
         return 0;
     }
-    const int rc = tell();
+    const int rc = report();
     run_ = {address, iova, bytes};
     return rc;
 }
@@ -68,13 +68,13 @@ void EalMemory::on_change(rte_mem_event type, const void *address, size_t bytes,
         else
             self->listener_.go(self->listener_.ctx, page->iova, page->len);
     }
-    self->tell();
+    self->report();
 }
 
 int EalMemory::walk()
 {
     const int rc = rte_memseg_walk_thread_unsafe(on_page, this);
-    const int last = tell();
+    const int last = report();
     return rc != 0 ? rc : last;
 }
 

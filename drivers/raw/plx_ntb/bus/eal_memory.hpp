@@ -11,7 +11,7 @@
 namespace plx::pmd
 {
 
-/// Tells somebody of all memory that EAL manages, by the addresses that devices are given
+/// Reports all memory that EAL manages, by the addresses that devices are given
 /// (IOVA). Memory that an application registers itself (rte_extmem_register) is not EAL's: that is
 /// told by rte_dev_dma_map().
 class EalMemory
@@ -20,7 +20,7 @@ public:
     /// Called under EAL's memory lock: no memory of EAL may be allocated or freed in them.
     struct Listener {
         void *ctx = nullptr;
-        /// @return 0 or negative errno, which the log tells
+        /// @return 0 or negative errno, which is logged
         int (*come)(void *ctx, void *address, uint64_t iova, size_t bytes) = nullptr;
         /// Ranges go as they came.
         void (*go)(void *ctx, uint64_t iova, size_t bytes) = nullptr;
@@ -41,10 +41,10 @@ private:
     static void on_change(rte_mem_event type, const void *address, size_t bytes, void *arg);
     int walk();
     int add(std::byte *address, uint64_t iova, size_t bytes);
-    int tell();
+    int report();
 
     Listener listener_;
-    Run run_; ///< found, and not told yet
+    Run run_; ///< found, and not reported yet
     bool followed_ = false;
 };
 

@@ -42,9 +42,9 @@ hw::Piece aligned_block(uint64_t from, uint64_t to, uint64_t max)
     return {0, 0};
 }
 
-Lendable largest_run(const IovaMap &map, size_t bytes_max, hw::Piece *piece)
+Exposable largest_run(const IovaMap &map, size_t bytes_max, hw::Piece *piece)
 {
-    Lendable best;
+    Exposable best;
     for (size_t begin = 0; begin < map.bytes;) {
         const uint64_t from = map.iova(map.ctx, begin);
         size_t end = begin + map.page_bytes;
@@ -63,12 +63,12 @@ Lendable largest_run(const IovaMap &map, size_t bytes_max, hw::Piece *piece)
 
 } // namespace
 
-Lendable find_lendable(const IovaMap &map, size_t bytes_max, size_t bytes_min,
-                       const hw::WindowRules &rules, hw::Piece *pieces)
+Exposable find_exposable(const IovaMap &map, size_t bytes_max, size_t bytes_min,
+                         const hw::WindowRules &rules, hw::Piece *pieces)
 {
     const size_t whole = std::min(bytes_max, std::bit_floor(map.bytes));
     hw::Piece run_piece{};
-    const Lendable run = largest_run(map, whole, &run_piece);
+    const Exposable run = largest_run(map, whole, &run_piece);
     if (rules.entries != 0)
         for (size_t bytes = whole; bytes >= std::max(bytes_min, run.bytes); bytes >>= 1)
             if (const unsigned count = gather(map, bytes, rules, pieces); count != 0)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which part of an allocation the chip can lend to the peer as one window: the search over bus
+// Which part of an allocation the chip can expose to the peer in one window: the search over bus
 // addresses. No EAL: a pure function.
 #ifndef PLX_NTB_BUS_EXPOSABLE_HPP
 #define PLX_NTB_BUS_EXPOSABLE_HPP
@@ -21,7 +21,7 @@ struct IovaMap {
 };
 
 /// A part that one window can show.
-struct Lendable {
+struct Exposable {
     size_t offset = 0; ///< in the allocation
     size_t bytes = 0;  ///< power of two; 0: there is none
     unsigned pieces = 0;
@@ -32,8 +32,8 @@ struct Lendable {
 /// segment, without it one run that is aligned to its own size. Alignment is looked at, page by
 /// page, never inferred from virtual addresses.
 /// @param pieces room for facts::alut_entries_one_nt: the part in bus addresses
-Lendable find_lendable(const IovaMap &map, size_t bytes_max, size_t bytes_min,
-                       const hw::WindowRules &rules, hw::Piece *pieces);
+Exposable find_exposable(const IovaMap &map, size_t bytes_max, size_t bytes_min,
+                         const hw::WindowRules &rules, hw::Piece *pieces);
 
 } // namespace plx::pmd
 

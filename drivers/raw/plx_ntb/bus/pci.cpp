@@ -110,7 +110,7 @@ void memory_free(void *, const WindowMemory &memory)
 
 bool peer_present(void *)
 {
-    return true; // the bridge does not tell; the heartbeat does
+    return true; // the bridge does not show it; the heartbeat does
 }
 
 void watch_peer(void *, void (*)(void *), void *) {}
@@ -151,12 +151,12 @@ void report_mapping(const char *name, const PciView &view)
 /// without a fitting kernel driver in silence.
 int map_device(rte_pci_device *pci)
 {
-    if (pci_lender(*pci) == Lender::none) {
+    if (kernel_driver_of(*pci) == KernelDriver::none) {
         char driver[64];
         PLX_INIT_LOG(ERR,
-                     "%s: the kernel driver %s lends nothing to user space: bind vfio-pci or "
+                     "%s: the kernel driver %s gives user space no access: bind vfio-pci or "
                      "uio_pci_generic, as by: driverctl set-override %s vfio-pci\n",
-                     pci->name, pci_kernel_driver(*pci, driver, sizeof(driver)), pci->name);
+                     pci->name, kernel_driver_name(*pci, driver, sizeof(driver)), pci->name);
         return 1; // to EAL: not ours
     }
     const int rc = rte_pci_map_device(pci);
@@ -167,7 +167,7 @@ int map_device(rte_pci_device *pci)
 
 int open_card(rte_pci_device *pci, const Options &options)
 {
-    const PciView view = pci_look(*pci);
+    const PciView view = pci_view(*pci);
     BarFault fault;
     if (!check_bars(view.bars, &fault)) {
         PLX_INIT_LOG(ERR, "%s: %s\n", pci->name, fault.text);
@@ -195,7 +195,7 @@ int open_card(rte_pci_device *pci, const Options &options)
                       .shared_bytes = view.bars.shared.bytes,
                       .write_combining = view.data.write_combining,
                       .node = pci->device.numa_node};
-    // A chip that cannot be told is refused by the device, in words.
+    // A chip that cannot be identified is refused by the device, with a reason.
     if (hw::Identity id; hw::identify(platform.own, &id, nullptr) == 0)
         pci_dma_claim(*pci, id.side, view.bars.data, &platform);
     if (platform.window_bus != 0)

@@ -72,7 +72,7 @@ PciFunction function_of(const rte_pci_device &pci)
 /// its own bus address: so requests arrive whether the switch routes them itself or sends them up.
 bool behind_iommu(const rte_pci_device &nt)
 {
-    return pci_lender(nt) == Lender::vfio_pci && rte_vfio_noiommu_is_enabled() != 1;
+    return kernel_driver_of(nt) == KernelDriver::vfio_pci && rte_vfio_noiommu_is_enabled() != 1;
 }
 
 uint64_t reach_window(const rte_pci_device &nt, const PciBar &window)
@@ -183,7 +183,7 @@ int take(rte_pci_device *pci)
 
 int probe(rte_pci_driver *, rte_pci_device *pci)
 {
-    if (rte_eal_process_type() != RTE_PROC_PRIMARY || pci_lender(*pci) == Lender::none)
+    if (rte_eal_process_type() != RTE_PROC_PRIMARY || kernel_driver_of(*pci) == KernelDriver::none)
         return 1; // to EAL: not ours
     int rc = rte_pci_map_device(pci);
     if (rc != 0) {

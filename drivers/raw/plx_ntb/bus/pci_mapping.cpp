@@ -87,19 +87,19 @@ BarMapping bar_mapping(const MappingFacts &facts, uintptr_t addr, uint64_t bus, 
     const bool from_wc_file = ends_with(path, length, "_wc");
     // igb_uio maps every memory BAR into the kernel, uncached, unless its parameter says no, and
     // the kernel gives a range one kind of mapping only.                                        G
-    if (from_wc_file && (facts.lender != Lender::igb_uio || facts.igb_uio_wc))
+    if (from_wc_file && (facts.driver != KernelDriver::igb_uio || facts.igb_uio_wc))
         return {true, "the kernel's write-combining resource file"};
     // A range that an MTRR makes write-combining stays so where the page tables ask for
     // uncached-minus, which is what the kernel gives for sysfs and vfio alike.                  G
     if (mtrr_combines(facts.mtrr, bus, bytes))
         return {true, "a write-combining MTRR"};
-    switch (facts.lender) {
-    case Lender::vfio_pci:
+    switch (facts.driver) {
+    case KernelDriver::vfio_pci:
         return {false, "vfio-pci maps BARs uncached"};
-    case Lender::igb_uio:
+    case KernelDriver::igb_uio:
         return {false, "igb_uio was loaded without wc_activate=1"};
-    case Lender::uio_pci_generic:
-    case Lender::none:
+    case KernelDriver::uio_pci_generic:
+    case KernelDriver::none:
         break;
     }
     return {false, "the kernel offers no write-combining resource file for it"};

@@ -10,8 +10,8 @@
 namespace plx::pmd
 {
 
-/// The kernel driver that lends the BARs.
-enum class Lender : uint8_t { none, uio_pci_generic, igb_uio, vfio_pci };
+/// The kernel driver through which user space gets at the BARs.
+enum class KernelDriver : uint8_t { none, uio_pci_generic, igb_uio, vfio_pci };
 
 struct BarMapping {
     bool write_combining = false;
@@ -20,7 +20,7 @@ struct BarMapping {
 
 /// What the system shows.
 struct MappingFacts {
-    Lender lender = Lender::none;
+    KernelDriver driver = KernelDriver::none;
     const char *maps = "";   ///< text of /proc/self/maps
     const char *mtrr = "";   ///< text of /proc/mtrr
     bool igb_uio_wc = false; ///< module parameter wc_activate

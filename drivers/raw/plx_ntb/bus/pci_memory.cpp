@@ -59,13 +59,13 @@ const rte_memzone *reserve(const char *device, const Ask &ask, size_t bytes, int
                                        static_cast<unsigned>(align));
 }
 
-Lendable find(Owned *owned, size_t bytes, const hw::WindowRules &rules)
+Exposable find(Owned *owned, size_t bytes, const hw::WindowRules &rules)
 {
     const rte_memzone &zone = *owned->zone;
     // Steps that lie within one page: the zone is aligned to them.
     const size_t step = std::min({zone.len, size_t{zone.hugepage_sz}, page_align});
     const IovaMap map{zone.len, step, page_iova, owned};
-    return find_lendable(map, bytes, wire::block_bytes_min, rules, owned->pieces);
+    return find_exposable(map, bytes, wire::block_bytes_min, rules, owned->pieces);
 }
 
 } // namespace
@@ -83,7 +83,7 @@ int pci_memory_alloc(const char *name, size_t bytes, int node, const hw::WindowR
         owned->zone = reserve(name, ask, bytes, node);
         if (owned->zone == nullptr)
             continue;
-        const Lendable found = find(owned, bytes, rules);
+        const Exposable found = find(owned, bytes, rules);
         const bool last = &ask == &asks[std::size(asks) - 1] || has_alut;
         if (found.bytes == bytes || (last && found.bytes != 0)) {
             *out = {.base = static_cast<std::byte *>(owned->zone->addr) + found.offset,

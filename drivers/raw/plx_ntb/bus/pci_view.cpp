@@ -57,7 +57,7 @@ public:
         : maps_(read_text("/proc/self/maps")), mtrr_(read_text("/proc/mtrr"))
     {
         char *wc = read_text("/sys/module/igb_uio/parameters/wc_activate");
-        facts_ = {.lender = pci_lender(pci),
+        facts_ = {.driver = kernel_driver_of(pci),
                   .maps = maps_ == nullptr ? "" : maps_,
                   .mtrr = mtrr_ == nullptr ? "" : mtrr_,
                   .igb_uio_wc = wc != nullptr && wc[0] == '1'};
@@ -84,21 +84,21 @@ private:
 
 } // namespace
 
-Lender pci_lender(const rte_pci_device &pci)
+KernelDriver kernel_driver_of(const rte_pci_device &pci)
 {
     switch (pci.kdrv) {
     case RTE_PCI_KDRV_VFIO:
-        return Lender::vfio_pci;
+        return KernelDriver::vfio_pci;
     case RTE_PCI_KDRV_IGB_UIO:
-        return Lender::igb_uio;
+        return KernelDriver::igb_uio;
     case RTE_PCI_KDRV_UIO_GENERIC:
-        return Lender::uio_pci_generic;
+        return KernelDriver::uio_pci_generic;
     default:
-        return Lender::none;
+        return KernelDriver::none;
     }
 }
 
-const char *pci_kernel_driver(const rte_pci_device &pci, char *name, size_t size)
+const char *kernel_driver_name(const rte_pci_device &pci, char *name, size_t size)
 {
     char link[PATH_MAX], path[PATH_MAX];
     std::snprintf(link, sizeof(link), "%s/%s/driver", rte_pci_get_sysfs_path(), pci.name);
@@ -109,7 +109,7 @@ const char *pci_kernel_driver(const rte_pci_device &pci, char *name, size_t size
     return name;
 }
 
-PciView pci_look(const rte_pci_device &pci)
+PciView pci_view(const rte_pci_device &pci)
 {
     const PciBars bars = {look_at_bar(pci, csr_bar), look_at_bar(pci, data_bar),
                           look_at_bar(pci, shared_bar)};

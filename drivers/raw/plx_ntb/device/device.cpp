@@ -27,17 +27,17 @@ constexpr unsigned stop_attempts = 10'000;
 /// How often it asks a chip that does not answer: it may, when the twin has found memory.
 constexpr unsigned chip_attempts = 200;
 
-queue::CacheHint pick_drain(DrainChoice choice)
+queue::CacheHint pick_cache_hint(CacheHintChoice choice)
 {
     switch (choice) {
-    case DrainChoice::automatic: // until a receiver has chosen
-    case DrainChoice::none:
+    case CacheHintChoice::automatic: // until a receiver has chosen
+    case CacheHintChoice::none:
         return queue::CacheHint::none;
-    case DrainChoice::clwb:
+    case CacheHintChoice::clwb:
         return queue::CacheHint::clwb;
-    case DrainChoice::clflushopt:
+    case CacheHintChoice::clflushopt:
         return queue::CacheHint::clflushopt;
-    case DrainChoice::cldemote:
+    case CacheHintChoice::cldemote:
         return queue::CacheHint::cldemote;
     }
     return queue::CacheHint::none;
@@ -71,7 +71,7 @@ bool has_node(int node)
 
 Device::Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options)
     : raw_(raw), platform_(platform), options_(options), geometry_(options.geometry), link_(*this),
-      lending_(name_, chip_, platform_, link_),
+      exposed_(name_, chip_, platform_, link_),
       sleepers_(chip_, platform_, queues_, {options.recheck_us, options.spin_us}, control_,
                 recheck_job)
 {
@@ -94,10 +94,10 @@ int Device::probe()
         return -EINVAL;
     }
     ops_ = queue::select_ops(pick_policy(options_.memory, platform_.write_combining));
-    drain_ = pick_drain(options_.drain);
-    if (!queue::cache_hint_supported(drain_)) {
+    cache_hint_ = pick_cache_hint(options_.cache_hint);
+    if (!queue::cache_hint_supported(cache_hint_)) {
         PLX_INIT_LOG(ERR,
-                     "%s: this CPU has no instruction for the drain hint that was asked for: "
+                     "%s: this CPU has no instruction for the cache hint that was asked for: "
                      "expected drain=auto or none\n",
                      name_);
         return -ENOTSUP;
@@ -140,7 +140,7 @@ int Device::probe()
                  "%s: PEX %04x rev %02x, NT%u, %s, %s, window %" PRIu64 " MiB, A-LUT %u, %s\n",
                  name_, id.part, id.revision, id.nt, topology_name(chip_), platform_.ops->name,
                  platform_.window_bytes >> 20, id.alut_entries, ops_->name);
-    rc = lending_.open(options_.window);
+    rc = exposed_.open(options_.window);
     if (rc != 0)
         return rc;
     if (options_.service != 0) {
@@ -163,7 +163,7 @@ int Device::configure(const rte_pmd_plx_ntb_config &config)
     Geometry geometry;
     int rc = apply_config(name_, options_.geometry, config, &geometry);
     if (rc == 0)
-        rc = lending_.fit(plan_block(geometry).block_bytes);
+        rc = exposed_.fit(plan_block(geometry).block_bytes);
     if (rc != 0)
         return rc;
     for (uint16_t q = static_cast<uint16_t>(geometry.queues); q < queues_ready_; ++q)
@@ -306,7 +306,7 @@ int Device::start()
                           .lost_us = options_.lost_ms * 1000,
                           .beat_us = beat_us};
     lock();
-    std::memset(block_.base, 0, wire::page_bytes); // nobody's hello: the window is not open yet
+    std::memset(block_.base, 0, wire::page_bytes); // no hello yet: the window is not open
     rc = link_.start(own, platform_.window_bytes, times);
     started_ = rc == 0;
     unlock();
@@ -393,9 +393,9 @@ int Device::close()
         return -EBUSY;
     }
     close_queues(); // after a stop in vain: what is posted comes home to a pool that ends here
-    // Memory that the peer may still reach is nobody else's, ever: it is not given back then.
+    // Memory that the peer may still reach is never used for anything else: it is kept then.
     if (fenced) {
-        lending_.drop();
+        exposed_.drop();
         drop_block();
         copy_.drop();
     }

@@ -77,11 +77,11 @@ public:
     bool closed() const { return closed_; }
     int node() const { return node_; }
     const WindowMemory &block() const { return block_; }
-    Lending &lending() { return lending_; }
+    ExposedMemory &exposed() { return exposed_; }
     rte_mempool *window_pool() const { return window_pool_; }
     const queue::Ops *ops() const { return ops_; }
-    /// What the receiver of a queue does with drained lines, or will begin with.
-    queue::CacheHintReport drain_report(uint16_t queue);
+    /// Which cache hint the receiver of a queue gives consumed lines, or will begin with.
+    queue::CacheHintReport cache_hint_report(uint16_t queue);
     LinkCounts &counts() { return counts_; }
     Sleepers &sleepers() { return sleepers_; }
     /// How messages are copied since the last connection.
@@ -116,7 +116,7 @@ private:
     static void on_peer_change(void *arg);
     unsigned tick(); ///< @return microseconds to the next one; 0: stopped, none
     void watch_queues();
-    void watch_drain(unsigned index);
+    void watch_cache_hint(unsigned index);
     int take_over();
     bool try_stop();
     template <class H>
@@ -152,9 +152,9 @@ private:
     hw::Chip chip_;
     DmaPorts dma_;
     Link link_;
-    Lending lending_;
+    ExposedMemory exposed_;
     const queue::Ops *ops_ = nullptr;
-    queue::CacheHint drain_ = queue::CacheHint::none;
+    queue::CacheHint cache_hint_ = queue::CacheHint::none;
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
     uint16_t queues_ready_ = 0; ///< as configured
     unsigned queues_open_ = 0;  ///< with the peer of now
@@ -167,7 +167,7 @@ private:
     rte_mempool *window_pool_ = nullptr;
     rte_mempool *stable_pool_ = nullptr; ///< of rx=stable
     CopyPaths copy_;
-    unsigned engines_seen_ = 0; ///< channels of dma_ that copy_ was told of, or that are of no use
+    unsigned engines_seen_ = 0; ///< channels of dma_ that copy_ has, or that are of no use
     int node_ = -1;
     bool configured_ = false;
     bool closed_ = false;

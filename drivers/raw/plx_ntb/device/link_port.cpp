@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The control thread of a device, and what link life (plx_link.hpp) asks of it.
+// The control thread of a device, and what link life (link/link.hpp) asks of it.
 #include "device/device.hpp"
 
 #include <algorithm>
@@ -101,23 +101,23 @@ void Device::watch_queues()
             link_.distrust(); // also where the application does not send any more
         free_held(queues_[q].tx);
         watch_half(queues_[q].rx, "receiving", q);
-        watch_drain(q);
+        watch_cache_hint(q);
     }
 }
 
 /// A receiver cannot say in the log which hint it has chosen.
-void Device::watch_drain(unsigned index)
+void Device::watch_cache_hint(unsigned index)
 {
     QueuePair &qp = queues_[index];
     const queue::CacheHintReport now = queue::rx_cache_hint(qp.rx.state);
-    const bool news = drain_chosen(now) &&
-                      (!drain_chosen(qp.drain_told) || now.in_force != qp.drain_told.in_force);
-    qp.drain_told = now;
+    const bool news = cache_hint_chosen(now) && (!cache_hint_chosen(qp.cache_hint_logged) ||
+                                                 now.in_force != qp.cache_hint_logged.in_force);
+    qp.cache_hint_logged = now;
     if (!news)
         return;
-    char text[drain_text_bytes];
+    char text[cache_hint_text_bytes];
     describe(now, text, sizeof(text));
-    PLX_LOG(INFO, "%s: queue %u: drain %s\n", name_, index, text);
+    PLX_LOG(INFO, "%s: queue %u: cache hint %s\n", name_, index, text);
 }
 
 /// mbufs that an engine has read come back in later bursts. An application that has nothing more to
@@ -172,7 +172,7 @@ bool Device::way_open(const char **why)
     // Asked first: a register of the twin may have to wait until memory was taken back from a peer
     // that is gone, and the news of its end shall not.
     if (!platform_.ops->peer_present(platform_.ctx)) {
-        *why = "nobody is at the other end";
+        *why = "no process is at the other end of the cable";
         return false;
     }
     uint32_t errors = 0;
@@ -192,7 +192,7 @@ bool Device::way_open(const char **why)
     if (changed && chip_.program_all() != 0)
         return false;
     // What was under way in a break, however short, is gone: a ring with a hole in it stands still
-    // for ever, and nobody would be told.
+    // for ever, without a report.
     *why = status.up ? "the link has changed" : "the link is down";
     return status.up && !changed;
 }
@@ -217,11 +217,11 @@ int Device::open_window()
         PLX_LOG(ERR, "%s: the window cannot show 0x%" PRIx64 " + 0x%zx: %s\n", name_, block_.bus,
                 block_.bytes, rc == -EINVAL ? why.what : "the chip does not answer");
     else
-        lending_.opened(block_.bytes);
+        exposed_.opened(block_.bytes);
     return rc;
 }
 
-/// The peer needs our registers for nothing that it is told to do.
+/// The peer needs our registers for nothing that the protocol asks of it.
 void Device::shut_registers()
 {
     if (options_.peer_csr == PeerCsr::closed && chip_.set_peer_csr(false) != 0)
@@ -255,7 +255,7 @@ bool Device::fence()
         chip_silent_ = true;
         return false;
     }
-    lending_.closed();
+    exposed_.closed();
     if (options_.peer_csr == PeerCsr::closed && chip_.set_peer_csr(true) != 0) {
         chip_silent_ = true;
         return false;
@@ -334,8 +334,8 @@ queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .posted_target = std::min(g.posted, room),
             .max_message = max_message(),
             .port = id(),
-            .hint = drain_,
-            .cycles = options_.drain == DrainChoice::automatic ? read_cycles : nullptr};
+            .hint = cache_hint_,
+            .cycles = options_.cache_hint == CacheHintChoice::automatic ? read_cycles : nullptr};
 }
 
 /// Which messages go by DMA from now on, and says so.
@@ -351,12 +351,12 @@ void Device::choose_copy(unsigned queues)
         PLX_LOG(INFO, "%s: %s\n", name_, text);
 }
 
-queue::CacheHintReport Device::drain_report(uint16_t index)
+queue::CacheHintReport Device::cache_hint_report(uint16_t index)
 {
     const ControlLock locked(*this);
     if (index < queues_open_)
         return queue::rx_cache_hint(queues_[index].rx.state);
-    return {.in_force = static_cast<uint64_t>(drain_),
+    return {.in_force = static_cast<uint64_t>(cache_hint_),
             .rounds = 0,
             .thin = 0,
             .none_cost = 0,
@@ -424,7 +424,7 @@ void Device::write_hello(const wire::Hello &hello)
 {
     const auto words = std::bit_cast<std::array<uint64_t, sizeof(hello) / 8>>(hello);
     auto *to = reinterpret_cast<uint64_t *>(platform_.window + wire::hello_offset);
-    // In any order: the reader tells a torn hello by its CRC.
+    // In any order: the reader finds a torn hello by its CRC.
     for (size_t i = 0; i < words.size(); ++i)
         __atomic_store_n(to + i, words[i], __ATOMIC_RELEASE);
 }
@@ -437,33 +437,33 @@ void Device::write_heartbeat(uint64_t word)
 
 void Device::report(LinkEvent event)
 {
-    rte_pmd_plx_ntb_event told = RTE_PMD_PLX_NTB_EVENT_BACK;
+    rte_pmd_plx_ntb_event reported = RTE_PMD_PLX_NTB_EVENT_BACK;
     switch (event) {
-    case LinkEvent::back:
+    case LinkEvent::connected:
         ++counts_.connects;
         shut_registers();
         PLX_LOG(NOTICE, "%s: connected, %u queue pairs\n", name_, queues_open_);
         break;
     case LinkEvent::silent:
         ++counts_.silences;
-        told = RTE_PMD_PLX_NTB_EVENT_SILENT;
+        reported = RTE_PMD_PLX_NTB_EVENT_SILENT;
         break;
     case LinkEvent::awake:
-        told = RTE_PMD_PLX_NTB_EVENT_AWAKE;
+        reported = RTE_PMD_PLX_NTB_EVENT_AWAKE;
         break;
     case LinkEvent::lost:
         ++counts_.losses;
         PLX_LOG(NOTICE, "%s: lost: %s\n", name_, link_.why());
-        told = RTE_PMD_PLX_NTB_EVENT_LOST;
+        reported = RTE_PMD_PLX_NTB_EVENT_LOST;
         break;
     case LinkEvent::refused:
         ++counts_.refusals;
         PLX_LOG(ERR, "%s: refused: %s\n", name_, link_.why());
-        told = RTE_PMD_PLX_NTB_EVENT_REFUSED;
+        reported = RTE_PMD_PLX_NTB_EVENT_REFUSED;
         break;
     }
     if (event_fn_ != nullptr)
-        event_fn_(id(), told, event_arg_);
+        event_fn_(id(), reported, event_arg_);
     sleepers_.wake_all();
 }
 

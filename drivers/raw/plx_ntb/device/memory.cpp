@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of a device: the block that is lent to the peer, the pool over its buffers, and
+// The memory of a device: the block that is exposed to the peer, the pool over its buffers, and
 // private pools for what comes inside the ring.
 #include "device/device.hpp"
 
@@ -90,7 +90,7 @@ int Device::make_block()
     // A BAR that another system has sized shows no less than one of its segments, or all of itself.
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     plan_.block_bytes =
-        std::max({plan_.block_bytes, lending_.block_min(), rules.segment(plan_.block_bytes)});
+        std::max({plan_.block_bytes, exposed_.block_min(), rules.segment(plan_.block_bytes)});
     int rc = platform_.ops->memory_alloc(platform_.ctx, plan_.block_bytes, node_, rules, &block_);
     if (rc != 0) {
         PLX_INIT_LOG(ERR, "%s: no window memory of %" PRIu64 " MiB on node %d: %s\n", name_,

@@ -178,16 +178,16 @@ int on_side(const char *key, const char *value, void *arg)
     return pick(parse, key, value, words, "virtual or link", &parse.options->link_side);
 }
 
-int on_drain(const char *key, const char *value, void *arg)
+int on_cache_hint(const char *key, const char *value, void *arg)
 {
-    static constexpr Word<DrainChoice> words[] = {{"auto", DrainChoice::automatic},
-                                                  {"none", DrainChoice::none},
-                                                  {"clwb", DrainChoice::clwb},
-                                                  {"clflushopt", DrainChoice::clflushopt},
-                                                  {"cldemote", DrainChoice::cldemote}};
+    static constexpr Word<CacheHintChoice> words[] = {{"auto", CacheHintChoice::automatic},
+                                                      {"none", CacheHintChoice::none},
+                                                      {"clwb", CacheHintChoice::clwb},
+                                                      {"clflushopt", CacheHintChoice::clflushopt},
+                                                      {"cldemote", CacheHintChoice::cldemote}};
     const Parse &parse = *static_cast<Parse *>(arg);
     return pick(parse, key, value, words, "auto, none, clwb, clflushopt or cldemote",
-                &parse.options->drain);
+                &parse.options->cache_hint);
 }
 
 int on_memory(const char *key, const char *value, void *arg)
@@ -281,7 +281,7 @@ int run_handlers(rte_kvargs *kvargs, Parse *parse)
                                            {"numa", on_numa},
                                            {"topo", on_topology},
                                            {"side", on_side},
-                                           {"drain", on_drain},
+                                           {"drain", on_cache_hint},
                                            {"mem", on_memory},
                                            {"copy", on_copy},
                                            {"alut", on_alut},

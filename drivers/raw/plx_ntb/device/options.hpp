@@ -20,7 +20,7 @@ struct rte_devargs;
 namespace plx::pmd
 {
 
-/// Sizes of a device: what it lends and how it talks.
+/// Sizes of a device: what it exposes, and its rings.
 struct Geometry {
     uint32_t queues = 1;
     uint32_t ring_lines = 4096;
@@ -32,11 +32,11 @@ struct Geometry {
     uint32_t max_message = 0; ///< 0: what the posted buffers hold
 };
 
-enum class DrainChoice { automatic, none, clwb, clflushopt, cldemote };
+enum class CacheHintChoice { automatic, none, clwb, clflushopt, cldemote };
 enum class MemoryPolicy { automatic, plain, write_combining };
 enum class TwinState { keep, reset, random, file };
 enum class PeerCsr { open, closed };
-/// Whether received messages are handed up where the peer wrote them, or copied first.
+/// Whether received messages are delivered where the peer wrote them, or copied first.
 enum class RxMode { direct, stable };
 
 struct Options {
@@ -58,7 +58,7 @@ struct Options {
     uint32_t service = 0;    ///< 1: a service lcore looks after those who sleep
     uint32_t msi = 0;        ///< 1: the twin's chip sends MSI, not INTx
     int node = -1;           ///< -1: the device's own, or the starting thread's
-    DrainChoice drain = DrainChoice::automatic;
+    CacheHintChoice cache_hint = CacheHintChoice::automatic;
     MemoryPolicy memory = MemoryPolicy::automatic;
     WindowChoice window;
     uint32_t alut = facts::alut_entries_one_nt; ///< entries of the twin's A-LUT

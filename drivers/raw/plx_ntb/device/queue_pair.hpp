@@ -57,7 +57,7 @@ struct QueuePair {
     bool set_up = false;
     StableRx *stable = nullptr; ///< of rx=stable; holds rx.state
     QueueSleep sleep;
-    queue::CacheHintReport drain_told = {}; ///< control's own: what the log knows of
+    queue::CacheHintReport cache_hint_logged = {}; ///< control's own: what the log knows of
 
     rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
 };

@@ -82,7 +82,7 @@ void QueueSleep::recheck()
         shared_->control.call(shared_->recheck_job, shared_->times.recheck_us);
 }
 
-void QueueSleep::drain()
+void QueueSleep::clear()
 {
     uint64_t count;
     [[maybe_unused]] const ssize_t n = read(event_fd_, &count, sizeof(count));

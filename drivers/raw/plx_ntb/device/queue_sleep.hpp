@@ -86,7 +86,7 @@ public:
     /// now. With the lock held, while it is open. @return false: not yet, a burst was inside
     bool answer_request(Gate &gate, const queue::Tx *tx);
     void recheck();
-    void drain();
+    void clear();
     void signal();
 
 private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A count that nobody keeps: all there is, less the parts that are counted apart. One thread counts
-// all of a burst, then its parts; another one reads both meanwhile.
+// A count that is not kept but derived: all there is, less the parts that are counted separately.
+// One thread counts all of a burst, then its parts; another one reads both meanwhile.
 #ifndef PLX_NTB_DEVICE_REST_COUNT_HPP
 #define PLX_NTB_DEVICE_REST_COUNT_HPP
 
@@ -32,17 +32,17 @@ public:
             if (!quiet() && read().all == all)
                 continue;
             const uint64_t parts = read().parts;
-            told_ = std::max(told_, all > parts ? all - parts : 0);
+            reported_ = std::max(reported_, all > parts ? all - parts : 0);
             break;
         }
-        return told_;
+        return reported_;
     }
     /// The counts begin at 0 again.
-    void reset() { told_ = 0; }
+    void reset() { reported_ = 0; }
 
 private:
     static constexpr unsigned looks_max = 256;
-    uint64_t told_ = 0;
+    uint64_t reported_ = 0;
 };
 
 } // namespace plx::pmd

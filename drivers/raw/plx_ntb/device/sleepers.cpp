@@ -98,7 +98,7 @@ void Sleepers::open(unsigned queues, const Words &words)
         sleep.own_base_ = wire::back_base(words.own_seed, q);
         sleep.peer_base_ = wire::back_base(words.peer_seed, q);
         sleep.answers_.reset();
-        sleep.sleeper_.wake_armed(); // was armed without a peer, and asked nobody
+        sleep.sleeper_.wake_armed(); // was armed without a peer to ask
     }
     open_ = queues;
     pthread_mutex_unlock(&shared_.mutex);

@@ -61,7 +61,7 @@ public:
     /// Before the gates are closed.
     void close();
     void wake_all();
-    /// What doorbells do not tell: re-checks, and requests of the peer.
+    /// What doorbells do not announce: re-checks, and requests of the peer.
     void look();
     /// look() as a job of the control thread.
     static unsigned check_again(void *arg);
@@ -86,7 +86,7 @@ private:
     const Platform &platform_;
     QueuePair *queues_;
     SleepShared shared_;
-    pthread_mutex_t look_mutex_ = PTHREAD_MUTEX_INITIALIZER; ///< held by whoever looks; first
+    pthread_mutex_t look_mutex_ = PTHREAD_MUTEX_INITIALIZER; ///< held during look(); taken first
     unsigned open_ = 0;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rx=stable: what came through posted buffers is copied into private memory before it is handed up,
+// rx=stable: what came through posted buffers is copied into private memory before it is delivered,
 // so that nothing that the peer stores later shows in it. A burst function around the queue's own,
 // chosen when a queue is set up.
 #ifndef PLX_NTB_DEVICE_STABLE_RX_HPP
@@ -40,7 +40,7 @@ public:
     uint64_t nombuf() const { return nombuf_.load(std::memory_order_relaxed); }
     void reset_nombuf() { nombuf_.store(0, std::memory_order_relaxed); }
 
-    /// A queue::RxBurst. The queue hands up no more than there is memory to copy: what is left
+    /// A queue::RxBurst. The queue delivers no more than there is memory to copy: what is left
     /// stays in the ring.
     static int burst(queue::Rx *q, rte_mbuf **mbufs, queue::Meta *meta, unsigned n);
 
@@ -52,7 +52,7 @@ private:
     queue::RxBurst inner_ = nullptr;
     const rte_mempool *window_pool_ = nullptr;
     rte_mempool *pool_ = nullptr;
-    /// Taken from the pool and not handed up yet: what is copied never finds it empty.
+    /// Taken from the pool and not delivered yet: what is copied never finds it empty.
     rte_mbuf **reserve_ = nullptr;
     uint32_t reserved_ = 0;
     uint32_t posted_max_ = 0;

@@ -53,7 +53,7 @@ struct CopyChoice {
     uint32_t inline_max = 0; ///< bytes; up to here messages travel inside the ring
 };
 
-/// Whether the request leaves the choice to a curve that nobody has given.
+/// Whether the request leaves the choice to a curve that was not given.
 bool wants_measuring(const CopyRequest &request);
 
 /// @param measured  empty where nothing was measured

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the two ways of copying into the peer's block cost, measured where nobody looks.
+// What the two ways of copying into the peer's block cost, measured in a part that holds no
+// message.
 #ifndef PLX_NTB_DMA_COPY_MEASURE_HPP
 #define PLX_NTB_DMA_COPY_MEASURE_HPP
 
@@ -16,8 +17,8 @@ namespace plx::pmd
 /// same place: it is the way that is measured, not the caches at its ends.
 struct CopyBench {
     queue::Copy cpu;
-    queue::Engine engine; ///< at rest, and nobody else's meanwhile
-    std::byte *to;        ///< `piece` bytes of the peer's block that nobody reads
+    queue::Engine engine; ///< at rest, and used by no other
+    std::byte *to;        ///< `piece` bytes of the peer's block that are not read
     uint64_t to_bus;      ///< the same as the engine addresses it
     const std::byte *from;
     uint64_t from_iova;

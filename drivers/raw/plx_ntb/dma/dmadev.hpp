@@ -26,13 +26,13 @@ struct DmadevSetup {
     hw::DmaChannel *channel; ///< opened
 };
 
-/// Tells what a look at a queue has shown, if anything.
+/// Logs what watch() has found, if anything.
 void report_seen(const char *device, unsigned channel, const DmaQueue &queue, DmaQueue::Seen seen);
 
 class Dmadev
 {
 public:
-    /// @param slot where the device is noted until it is closed, by whomever: then it is NULL
+    /// @param slot where the device is noted; NULL again once it is closed, also by the application
     /// @return 0; -ENOMEM no dmadev, or the name is taken; logged
     static int create(const DmadevSetup &setup, Dmadev **slot);
     /// Stops it, if need be, and releases it.
@@ -74,7 +74,7 @@ private:
     bool look();
     void submit_all();
 
-    /// Of the owner's lcore, read by whoever asks for statistics: a plain add.
+    /// Of the owner's lcore, read by any thread that asks for statistics: a plain add.
     struct Count {
         std::atomic<uint64_t> value{0};
         void add(uint64_t n)

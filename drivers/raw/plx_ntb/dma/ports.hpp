@@ -46,7 +46,7 @@ public:
     unsigned engines() const { return engines_; }
     /// Why there are no more channels, in words; known once open() was.
     const char *why_few() const { return why_few_; }
-    /// For a device that goes, whoever uses them.
+    /// For a device that goes, also while they are used.
     void stop_dmadevs();
     /// Dmadevs that are started.
     unsigned busy_dmadevs() const;

@@ -41,7 +41,7 @@ int DmaQueue::reset(hw::Refusal *why)
     given_ = submitted_ = finished_ = 0;
     held_from_ = none;
     collected_.store(0, std::memory_order_relaxed);
-    told_.store(0, std::memory_order_relaxed);
+    published_.store(0, std::memory_order_relaxed);
     engine_failed_.store(false, std::memory_order_relaxed);
     giving_up_ = waiting_ = false;
     watched_ = 0;
@@ -54,8 +54,8 @@ int DmaQueue::reset(hw::Refusal *why)
 
 bool DmaQueue::valid(uint64_t index) const
 {
-    // Acquire: whoever sees that a copy is done sees what it wrote. Pairs with the engine's order
-    // of data before write-back.
+    // Acquire: a thread that sees that a copy is done sees what it wrote. Pairs with the engine's
+    // order of data before write-back.
     return (__atomic_load_n(control_of(index), __ATOMIC_ACQUIRE) & hw::dma_valid) != 0;
 }
 
@@ -76,12 +76,12 @@ void DmaQueue::copy(uint64_t src, uint64_t dst, uint32_t bytes, bool fence)
 }
 
 /// Rings for what is valid below @p end.
-void DmaQueue::tell(uint64_t end)
+void DmaQueue::publish(uint64_t end)
 {
-    if (end == told_.load(std::memory_order_relaxed))
+    if (end == published_.load(std::memory_order_relaxed))
         return;
     // Release: the control side takes a slot below this that stays valid for a stall.
-    told_.store(end, std::memory_order_release);
+    published_.store(end, std::memory_order_release);
     // A channel that was given up has no ring; this only spares the write.
     if (!given_up_.load(std::memory_order_relaxed))
         channel_->start();
@@ -90,7 +90,7 @@ void DmaQueue::tell(uint64_t end)
 void DmaQueue::start()
 {
     submitted_ = given_;
-    tell(std::min(submitted_, held_from_));
+    publish(std::min(submitted_, held_from_));
 }
 
 /// Lets go on what waited at a fence, up to the next one.
@@ -103,7 +103,7 @@ void DmaQueue::release_held()
         ++i;
     } while (i < given_ && !slot_[i & (slots_ - 1)].fence);
     held_from_ = i < given_ ? i : none;
-    tell(std::min(submitted_, held_from_));
+    publish(std::min(submitted_, held_from_));
 }
 
 /// Looks how far the engine has come.
@@ -167,7 +167,7 @@ DmaQueue::Seen DmaQueue::watch()
     if (channel_ == nullptr || failed())
         return Seen::nothing;
     const uint64_t now = clock_(clock_ctx_);
-    // Time in which nobody looked does not count for much: a process that was stopped, and an
+    // Time in which this was not called counts for little: a process that was stopped, and an
     // engine of the twin with it, gets its time to go on.
     const uint64_t passed = std::min(now - last_us_, look_us);
     last_us_ = now;
@@ -175,7 +175,7 @@ DmaQueue::Seen DmaQueue::watch()
         return give_up_step(now);
     // What its owner has not looked at may be done. A slot is filled anew only after it was
     // collected, which moves the mark past it: a successor is not taken for it twice.
-    const uint64_t end = told_.load(std::memory_order_acquire);
+    const uint64_t end = published_.load(std::memory_order_acquire);
     uint64_t oldest = std::max(watched_, collected_.load(std::memory_order_acquire));
     while (oldest < end && !valid(oldest))
         ++oldest;
@@ -199,7 +199,7 @@ DmaQueue::Seen DmaQueue::watch()
         (!status.in_progress && kicks_ == kicks_max))
         return give_up_step(now);
     if (status.in_progress)
-        return Seen::nothing; // at work on something big, or hung: time will tell
+        return Seen::nothing; // at work on something big, or hung: a later call finds out
     ++kicks_;
     last_seen_ = status.last;
     stalls_.fetch_add(1, std::memory_order_relaxed);
@@ -215,7 +215,7 @@ bool DmaQueue::end(bool again)
         return false;
     hw::Refusal why;
     if (again)
-        (void)reset(&why); // failed() tells
+        (void)reset(&why); // failed() says so
     else
         channel_ = nullptr;
     return true;

@@ -120,7 +120,7 @@ private:
     bool valid(uint64_t index) const;
     void look();
     void release_held();
-    void tell(uint64_t end);
+    void publish(uint64_t end);
     DmaOutcome lost(uint64_t index) const;
     uint64_t engine_completed();
     int reset(hw::Refusal *why);
@@ -135,7 +135,7 @@ private:
     uint32_t capacity_ = 0;
     Clock clock_ = nullptr;
     void *clock_ctx_ = nullptr;
-    // The owner's. collected <= finished <= held_from, given; told <= submitted <= given.
+    // The owner's. collected <= finished <= held_from, given; published <= submitted <= given.
     uint64_t given_ = 0;
     uint64_t submitted_ = 0;    ///< start() was called for these
     uint64_t finished_ = 0;     ///< seen to be done
@@ -143,7 +143,7 @@ private:
     Slot slot_[slots_max] = {};
     // Written by the owner, read by the control side.
     std::atomic<uint64_t> collected_{0};
-    std::atomic<uint64_t> told_{0}; ///< valid, and the engine was told
+    std::atomic<uint64_t> published_{0}; ///< valid, and the engine was started for it
     // Written by the control side, but engine_failed_.
     std::atomic<bool> given_up_{false};
     std::atomic<bool> engine_failed_{false};

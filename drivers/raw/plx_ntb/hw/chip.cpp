@@ -47,7 +47,7 @@ int check_plan(const ChipConfig &c, Refusal *why)
     return 0;
 }
 
-// Nobody has enumerated the link side if its BARs are empty, or hold what back-to-back drivers plan
+// The link side was never enumerated if its BARs are empty, or hold what back-to-back drivers plan
 // (FBSD's addresses, which are ours; those of the SDK's samples), and no interrupt line is
 // assigned.                                                                            SDK R
 bool is_planned(uint64_t base)
@@ -143,7 +143,7 @@ int Chip::read_far_bars(Refusal *why)
 }
 
 // A register of the chip that holds neither data nor state: reading it flushes what was written
-// before, and tells a chip that answers from one that has gone. What is read in the place of that
+// before, and distinguishes a chip that answers from one that has gone. What is read in the place of that
 // is all-ones, or zeros where EAL's hot-unplug handler has mapped them: a device id is neither.
 int Chip::flush() const
 {
@@ -227,7 +227,7 @@ void Chip::quiet() const
 // ---- the parts of program_all()
 
 // VS_DEBUG belongs to the upstream port's block. KAO R; kept equal to what was asked for, so that
-// a setting left by somebody else does not hold.
+// a setting left by another driver does not hold.
 void Chip::write_hold() const
 {
     if (!id_.quirks.has(Quirk::link_loss_wipes))
@@ -263,7 +263,7 @@ void Chip::write_outbound() const
         io_.write32(far(reg::alut_control), 0);
 }
 
-// Back to back nobody gave the peer's link endpoint a bus number, so what it forwards comes as
+// Back to back the peer's link endpoint has no bus number, so what it forwards comes as
 // 0:<index in its table>.                                                              FBSD R
 void Chip::write_link_lut() const
 {

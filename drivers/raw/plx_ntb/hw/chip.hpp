@@ -50,7 +50,7 @@ struct WindowRules {
 /// What stands between the two hosts.
 enum class Topology {
     /// On the link side: root_port. On the virtual side as SDK samples detect it: root_port where
-    /// somebody has enumerated the link side. A guess while the other host has not booted.
+    /// the link side has been enumerated. A guess while the other host has not booted.
     automatic,
     back_to_back,
     root_port,
@@ -134,7 +134,7 @@ public:
     /// @return 0; -EINVAL no such window; -ENODEV
     int window_clear(unsigned window);
     /// Gives the data window's BAR one size whatever it shows, so that A-LUT segments keep theirs
-    /// and the room behind what is shown can be given out by segments_set(). window_rules() tells
+    /// and the room behind what is shown can be used by segments_set(). window_rules() knows
     /// of it. For a closed window.
     /// @param bytes power of two, 1 MiB (what open() leaves: as large as what is shown) to BAR2
     /// In root-port topology segments always keep their size, and there is nothing to do.
@@ -225,7 +225,7 @@ public:
     /// be taken before program_all() answers a link change, so that the next change shows again.
     /// Their mask stays closed: this is a polling driver. The link side has no such register: there
     /// a change shows in that it wiped our requester-ID table (E3), and one over which the chip
-    /// held its link side is the virtual side's to tell. @return 0 or -ENODEV
+    /// held its link side only the virtual side knows. @return 0 or -ENODEV
     int link_errors_take(uint32_t *errors) const;
 
 private:

@@ -66,7 +66,7 @@ constexpr uint32_t ctrl_start = ctrl_status | bit("WRITE_BACK_EN") | bit("START"
 static_assert(ctrl_start == 0x174C, "what LPD writes");
 
 constexpr uint32_t all_ones = ~uint32_t{0};
-/// A step towards rest; the sources wait 1 s (LPD) and more, but whoever fences a lost peer cannot.
+/// A step towards rest; the sources wait 1 s (LPD) and more, but the fence of a lost peer cannot.
 constexpr uint64_t step_us = 5'000;
 /// An engine whose process was killed may be finishing its ring when it is found.
 constexpr unsigned open_tries = 20;

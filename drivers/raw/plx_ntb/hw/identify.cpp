@@ -48,7 +48,7 @@ struct Silicon {
 
 // Of the four blocks ours is the one with our ids and, no two functions of a system having the
 // same, our BARs; it must say itself which one it is. That the blocks mirror BARs is FBSD's use;
-// telling them apart by it is ours.                                                      FBSD R; I
+// to distinguish them by it is ours.                                                      FBSD R; I
 uint32_t find_mirror(const RegIo &io)
 {
     uint32_t found = 0;
@@ -192,7 +192,7 @@ int identify(const RegIo &io, Identity *out, Refusal *why)
     id.side = field::link_side.get(nt_id) != 0 ? facts::Side::link : facts::Side::virt;
 
     // An NT_PORT_ID of 0 is both NT0's and what a chip without the register gives; and a BAR0 that
-    // is not this chip's would be programmed blindly. Both sides of the chip must tell one story.
+    // is not this chip's would be programmed blindly. Both sides of the chip must agree.
     const uint32_t seen = io.read32(facts::nt_base(id.nt, id.side) + reg::pci_id);
     if (seen != pci_id)
         return refuse(why, -ENODEV, "BAR0 does not show the function found by configuration reads",

@@ -83,7 +83,7 @@ const QuirkRow quirk_rows[quirk_row_count] = {
     {28, Quirk::none, "the link side would cut its own branch by disabling the port", "FBSD R",
      "only the virtual side is driven"},
     {29, Quirk::none, "no write-combining through vfio on x86", "DPDK R",
-     "the mapping is told from its file and the MTRRs; uncached is warned about"},
+     "the mapping is known from its file and the MTRRs; uncached is warned about"},
 };
 
 } // namespace plx::hw

@@ -26,7 +26,7 @@ enum class Quirk : uint32_t {
     /// (KAO, read) asks the chip to hold the link side, which shortens the gap where it works.
     link_loss_wipes = 1u << 1,
 
-    /// E4 (SDK, read): no NT_PORT_ID register, so neither side nor port can be told by reading.
+    /// E4 (SDK, read): no NT_PORT_ID register, so neither side nor port can be read.
     /// The vendor probes it by writes that race with configuration space; such a chip is refused.
     no_nt_port_id = 1u << 2,
 

@@ -16,7 +16,7 @@ struct RegIoOps {
     /// All-ones when the chip cannot be reached. Flushes earlier writes to the same chip.
     uint32_t (*read32)(void *ctx, uint32_t offset);
     /// Writes the 32-bit register at CSR offset @p offset. Posted: only a later read32 of the same
-    /// chip tells that it has taken effect.
+    /// chip shows that it has taken effect.
     void (*write32)(void *ctx, uint32_t offset, uint32_t value);
     /// Reads @p offset (bytes, multiple of 4, below 4096) of the NT function's own PCI
     /// configuration space. NULL where there is none, as for the peer's chip.

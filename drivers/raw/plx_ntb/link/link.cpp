@@ -106,12 +106,12 @@ void Link::tick()
         else if (distrust_)
             handle({LinkInput::distrusted, "the peer broke the protocol"});
         else
-            converse();
+            check_connection();
     }
-    take_leave();
+    leave();
     if (is_waiting(state_)) {
         if (way)
-            meet();
+            try_connect();
         else
             handle({LinkInput::way_closed, why});
     }
@@ -121,22 +121,22 @@ bool Link::stop()
 {
     handle({LinkInput::stop, "this side stops"});
     if (state_ == LinkState::losing) {
-        tell_loss(); // by this stop, or owed from before
+        report_loss(); // by this stop, or owed from before
         handle({LinkInput::stop, why_});
     }
     if (state_ == LinkState::stopping)
-        take_leave();
+        leave();
     return state_ == LinkState::stopped;
 }
 
 // ---- what is found
 
-void Link::meet()
+void Link::try_connect()
 {
     LinkInput input;
     do { // once more for one that was adopted: it may have answered already
-        heard_ = port_.read_hello();
-        const Found found = hear(heard_);
+        hello_ = port_.read_hello();
+        const Found found = classify(hello_);
         input = found.input;
         handle(found);
     } while (input == LinkInput::hello_new && is_waiting(state_));
@@ -144,41 +144,41 @@ void Link::meet()
         handle({LinkInput::unopened, "the queues could not be opened for this peer"});
 }
 
-void Link::converse()
+void Link::check_connection()
 {
-    heard_ = port_.read_hello();
-    handle(hear(heard_));
+    hello_ = port_.read_hello();
+    handle(classify(hello_));
     if (!is_connected(state_))
         return;
     const uint64_t now = port_.now_us();
     if (sent_at_us_ == 0 || now - sent_at_us_ >= times_.beat_us)
         beat(now);
-    if (const std::optional<Found> found = listen(now); found.has_value())
+    if (const std::optional<Found> found = check_heartbeat(now); found.has_value())
         handle(*found);
 }
 
 /// The way out of a connection, or of a start, as far as it goes now.
-void Link::take_leave()
+void Link::leave()
 {
     if (!is_fencing(state_))
         return;
-    if (tell_loss() && port_.fence())
+    if (report_loss() && port_.fence())
         handle({LinkInput::fenced, "this side has stopped"});
 }
 
-/// A loss is told with the count of what is unconfirmed in place, but not held up by an application
-/// that stays inside a burst. @return whether no burst is inside
-bool Link::tell_loss()
+/// A loss is reported with the count of what is unconfirmed in place, but not held up by an
+/// application that stays inside a burst. @return whether no burst is inside
+bool Link::report_loss()
 {
     const bool quiet = port_.quiesce();
     if (quiet)
         handle({LinkInput::quiet, why_});
-    else if (port_.now_us() - lost_at_us_ >= times_.tell_us)
+    else if (port_.now_us() - lost_at_us_ >= times_.report_us)
         handle({LinkInput::overdue, why_});
     return quiet;
 }
 
-Link::Found Link::hear(const wire::Hello &hello)
+Link::Found Link::classify(const wire::Hello &hello)
 {
     const char *why = not_answered;
     switch (judge(hello, window_bytes_, &why)) {
@@ -202,7 +202,7 @@ Link::Found Link::hear(const wire::Hello &hello)
     return {LinkInput::hello_answered, ""};
 }
 
-std::optional<Link::Found> Link::listen(uint64_t now)
+std::optional<Link::Found> Link::check_heartbeat(uint64_t now)
 {
     const uint64_t beat = port_.read_heartbeat();
     unheard_us_ += std::min<uint64_t>(now - looked_at_us_, times_.look_us);
@@ -228,9 +228,9 @@ void Link::handle(const Found &found)
         return;
     const bool done = act(step->action, found);
     state_ = done ? step->next : step->otherwise.value_or(step->next);
-    // Afterwards: whoever is told may look.
-    if (done && step->tell.has_value())
-        port_.report(*step->tell);
+    // Afterwards: the callback may ask for the link.
+    if (done && step->report.has_value())
+        port_.report(*step->report);
 }
 
 bool Link::act(LinkAction action, const Found &found)
@@ -250,9 +250,9 @@ bool Link::act(LinkAction action, const Found &found)
         greet(0, wire::HelloState::refused);
         return true;
     case LinkAction::adopt:
-        return adopt(heard_);
+        return adopt(hello_);
     case LinkAction::connect:
-        return connect(heard_);
+        return connect(hello_);
     case LinkAction::lose:
         set_why(found.why);
         lose();
@@ -283,7 +283,7 @@ bool Link::begin(const char *why)
 
 bool Link::adopt(const wire::Hello &hello)
 {
-    // Promised to another epoch before: whoever that was may still write. No queue is open in this
+    // Promised to another epoch before, whose peer may still write. No queue is open in this
     // state, so the fence does not have to wait for one. This peer's way to the block may have
     // moved with it: an ack goes to a greeting that came by the new one, or its first messages
     // might not.
@@ -293,9 +293,10 @@ bool Link::adopt(const wire::Hello &hello)
     }
     port_.prepare_rings(pair_seed(own_.seed, hello.epoch));
     adopted_ = hello.epoch;
-    // A chain is limited by how many buffers the peer's block has room to be told of.
+    // A chain is limited by how many buffers the peer's block has room for.
     const uint64_t room =
-        uint64_t{wire::always_posted((hello.posted_lines - 1) * wire::posted_per_line)} * own_.buf_bytes;
+        uint64_t{wire::always_posted((hello.posted_lines - 1) * wire::posted_per_line)} *
+        own_.buf_bytes;
     own_.max_message = static_cast<uint32_t>(std::min<uint64_t>(max_message_, room));
     return true;
 }
@@ -324,7 +325,7 @@ void Link::lose()
     lost_at_us_ = port_.now_us();
 }
 
-/// The peer's access is gone: begins again as nobody's.
+/// The peer's access is gone: begins again with no peer.
 bool Link::renew()
 {
     adopted_ = 0;
@@ -354,7 +355,7 @@ void Link::beat(uint64_t now)
 {
     sent_at_us_ = now;
     port_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
-    // Again and again: the one that told the peer of its ack may have been lost with a short break
+    // Again and again: the one that carried the ack may have been lost with a short break
     // of the link that neither side saw.
     greet(adopted_, wire::HelloState::up);
 }

@@ -21,7 +21,7 @@ class LinkPort
 public:
     virtual uint64_t now_us() = 0;
     virtual uint64_t random() = 0;
-    /// Keeps the chip programmed and tells whether stores can reach a peer now.
+    /// Keeps the chip programmed. @return whether stores can reach a peer now
     /// @param why set to a constant text when they cannot
     virtual bool way_open(const char **why) = 0;
     /// Lets the peer write to the own block. @return 0 or negative errno
@@ -33,7 +33,7 @@ public:
     /// write to out of the queues, and forgets its hello. @return false: not known to have taken
     /// effect, call again
     virtual bool fence() = 0;
-    /// Tags the rings of the own block; nobody may write to them now.
+    /// Tags the rings of the own block; the peer has no access to it now.
     virtual void prepare_rings(uint64_t pair_seed) = 0;
     /// Opens the queues. @param peer acceptable; @param own_seed, peer_seed pair seeds of the own
     /// and of the peer's block. @return 0 or negative errno
@@ -45,7 +45,7 @@ public:
     virtual void write_hello(const wire::Hello &hello) = 0;
     virtual void write_heartbeat(uint64_t word) = 0;
     virtual void report(LinkEvent event) = 0;
-    /// One line for the log: told when it changes.
+    /// One line for the log, each time the reason changes.
     virtual void explain(const char *why) = 0;
 
 protected:
@@ -56,7 +56,8 @@ struct LinkTimes {
     uint32_t silent_us = 50'000;
     uint32_t lost_us = 1'000'000;
     uint32_t beat_us = 10'000;
-    uint32_t tell_us = 10'000; ///< a loss is told after that even if a queue is inside a burst
+    uint32_t report_us =
+        10'000; ///< a loss is reported after that even if a queue is inside a burst
     /// What at most counts as silence of the peer between two looks at its heartbeat: a machine, or
     /// a control thread, that stood still has not listened.
     uint32_t look_us = 40'000;
@@ -68,7 +69,7 @@ enum class Verdict { torn, acceptable, refused };
 Verdict judge(const wire::Hello &hello, uint64_t window_bytes, const char **why);
 /// Sets bytes, magic, version and CRC of an otherwise complete hello.
 void seal(wire::Hello &hello);
-/// What the tags in the block of the host with @p seed grow from while it is lent to @p epoch.
+/// What the tags in the block of the host with @p seed grow from while it is exposed to @p epoch.
 uint64_t pair_seed(uint64_t seed, uint32_t epoch);
 
 class Link
@@ -82,7 +83,7 @@ public:
     /// One control tick: at most every few milliseconds, at once when something is known to have
     /// changed. Never blocks.
     void tick();
-    /// Says goodbye, loses the peer, tells that if it was connected. @return false: a queue is
+    /// Says goodbye, loses the peer, reports that if it was connected. @return false: a queue is
     /// inside a burst, or the chip does not answer: call again
     bool stop();
     /// A queue met a peer that breaks the protocol: the connection is to be taken down.
@@ -99,16 +100,16 @@ private:
         LinkInput input;
         const char *why; ///< constant text
     };
-    /// Looks the event up in the table: acts, goes to the next state, tells.
+    /// Looks the event up in the table: acts, goes to the next state, reports.
     void handle(const Found &found);
     bool act(LinkAction action, const Found &found);
 
-    void meet();
-    void converse();
-    void take_leave();
-    bool tell_loss();
-    Found hear(const wire::Hello &hello);
-    std::optional<Found> listen(uint64_t now);
+    void try_connect();
+    void check_connection();
+    void leave();
+    bool report_loss();
+    Found classify(const wire::Hello &hello);
+    std::optional<Found> check_heartbeat(uint64_t now);
     void beat(uint64_t now);
 
     bool begin(const char *why);
@@ -125,10 +126,10 @@ private:
     LinkPort &port_;
     LinkTimes times_;
     wire::Hello own_{};
-    wire::Hello heard_{}; ///< the last one that was looked at
+    wire::Hello hello_{}; ///< the last one that was looked at
     wire::Hello peer_{};
     uint64_t window_bytes_ = 0;
-    uint32_t max_message_ = 0; ///< as configured; the hello tells what this peer leaves of it
+    uint32_t max_message_ = 0; ///< as configured; the hello says what this peer leaves of it
     LinkState state_ = LinkState::stopped;
     uint32_t adopted_ = 0; ///< the peer's epoch that the own block is prepared for
     uint64_t beat_ = 0;    ///< own count

@@ -57,8 +57,8 @@ enum class LinkAction : uint8_t {
     say_goodbye,
 };
 
-/// What is told to the application.
-enum class LinkEvent : uint8_t { back, silent, awake, lost, refused };
+/// What is reported to the application.
+enum class LinkEvent : uint8_t { connected, silent, awake, lost, refused };
 
 inline constexpr const char *link_state_names[] = {"stopped", "waiting", "refused", "connected",
                                                    "silent",  "losing",  "fencing", "stopping"};
@@ -74,15 +74,16 @@ inline constexpr const char *link_input_names[] = {"start",           "stop",
 inline constexpr const char *link_action_names[] = {"none",   "begin",      "explain", "greet",
                                                     "refuse", "adopt",      "connect", "lose",
                                                     "renew",  "say_goodbye"};
-inline constexpr const char *link_event_names[] = {"back", "silent", "awake", "lost", "refused"};
+inline constexpr const char *link_event_names[] = {"connected", "silent", "awake", "lost",
+                                                   "refused"};
 
 struct LinkStep {
     LinkState state;
     LinkInput input;
     LinkAction action;
     LinkState next;
-    std::optional<LinkEvent> tell = {};      ///< once the action is done
-    std::optional<LinkState> otherwise = {}; ///< next if the action fails: nothing is told then
+    std::optional<LinkEvent> report = {};    ///< once the action is done
+    std::optional<LinkState> otherwise = {}; ///< next if the action fails: nothing is reported then
 };
 
 namespace link_table
@@ -103,7 +104,7 @@ inline constexpr LinkStep steps[] = {
     {S::waiting, I::hello_closing, A::greet, S::waiting},
     {S::waiting, I::hello_new, A::adopt, S::waiting, {}, S::fencing},
     {S::waiting, I::hello_unanswered, A::greet, S::waiting},
-    {S::waiting, I::hello_answered, A::connect, S::connected, E::back, S::waiting},
+    {S::waiting, I::hello_answered, A::connect, S::connected, E::connected, S::waiting},
     {S::waiting, I::unopened, A::greet, S::refused, E::refused},
 
     {S::refused, I::stop, A::say_goodbye, S::stopping},
@@ -114,7 +115,7 @@ inline constexpr LinkStep steps[] = {
     {S::refused, I::hello_closing, A::greet, S::waiting},
     {S::refused, I::hello_new, A::adopt, S::waiting, {}, S::fencing},
     {S::refused, I::hello_unanswered, A::greet, S::waiting},
-    {S::refused, I::hello_answered, A::connect, S::connected, E::back, S::refused},
+    {S::refused, I::hello_answered, A::connect, S::connected, E::connected, S::refused},
     {S::refused, I::unopened, A::greet, S::refused},
 
     {S::connected, I::stop, A::say_goodbye, S::losing},

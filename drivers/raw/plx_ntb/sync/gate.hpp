@@ -55,8 +55,8 @@ public:
         return open_.load(std::memory_order_acquire); // pairs with open(): sees the opened queue
 #endif
     }
-    /// Pairs with the acquire in quiet(): what the burst did is visible to whoever closes the
-    /// queue.
+    /// Pairs with the acquire in quiet(): what the burst did is visible to the thread that closes
+    /// the queue.
     void leave()
     {
         busy_.store(0, std::memory_order_release);
@@ -82,7 +82,7 @@ public:
     {
         open_.store(0, std::memory_order_seq_cst);
     }
-    /// Closes an open gate for a moment, in which bursts are told to come again.
+    /// Closes an open gate for a moment, in which bursts return at once, to be called again.
     /// @return what resume() takes
     uint32_t pause()
     {

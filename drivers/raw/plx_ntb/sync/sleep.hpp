@@ -14,11 +14,11 @@
 namespace plx::pmd
 {
 
-/// The burst that meets a new word at its gate. Where it is an alert, whoever publishes first
-/// rings, and nobody after it until the next one: the lines are stored before the doorbell is
-/// written, on one way, so whoever sees the doorbell sees them.
+/// The burst that meets a new word at its gate. Where it is an alert, the first burst that
+/// publishes rings, and none after it until the next alert: the lines are stored before the
+/// doorbell is written, on one way, so a receiver that sees the doorbell sees them.
 template <class Memory, class Burst, class Ring>
-int meet_word(uint32_t word, uint32_t *seen, const Burst &burst, const Ring &ring)
+int first_burst_at(uint32_t word, uint32_t *seen, const Burst &burst, const Ring &ring)
 {
     const int rc = burst();
     if (BasicGate<Memory>::alerted(word)) {
@@ -30,7 +30,7 @@ int meet_word(uint32_t word, uint32_t *seen, const Burst &burst, const Ring &rin
     return rc;
 }
 
-/// The sender's control side of a queue pair. Whoever calls holds its lock.
+/// The sender's control side of a queue pair. Called with its lock held.
 template <class Memory>
 class SleepAnswers
 {
@@ -79,7 +79,7 @@ private:
 ///   ask            stores a request where the peer finds it
 ///   answer         what the peer said last
 ///   recheck        has recheck() called before long
-///   drain, signal  the event descriptor
+///   clear, signal  the event descriptor
 ///   checks_after_ring  how often to look after a doorbell that brought nothing
 template <class Memory, class Port>
 class Sleeper
@@ -104,7 +104,7 @@ public:
     bool arm()
     {
         const Locked locked(port_);
-        port_.drain();
+        port_.clear();
         armed_ = false;
         if (port_.open()) {
             consumed_ = port_.watch();
@@ -122,7 +122,7 @@ public:
     {
         const Locked locked(port_);
         armed_ = false;
-        port_.drain();
+        port_.clear();
     }
     /// The peer has rung. What it rang for is there, unless a copy engine brings it, another queue
     /// shares the doorbell, or the peer itself has asked: so it is looked for some more times.
@@ -138,7 +138,7 @@ public:
         port_.recheck();
         return false;
     }
-    /// Time to look for what no doorbell told of. @return whether it woke the receiver
+    /// Time to poll for what no doorbell announced. @return whether it woke the receiver
     bool recheck()
     {
         const Locked locked(port_);

@@ -44,7 +44,7 @@ unsigned cut(const WindowMemory &memory, uint64_t at, uint64_t bytes, hw::Piece 
 
 } // namespace
 
-int Lending::refuse(int error, const char *what, uint64_t found, uint64_t expected) const
+int ExposedMemory::refuse(int error, const char *what, uint64_t found, uint64_t expected) const
 {
     PLX_LOG(ERR, "%s: window: expected %s: found 0x%" PRIx64 ", limit 0x%" PRIx64 "\n", device_,
             what, found, expected);
@@ -53,7 +53,7 @@ int Lending::refuse(int error, const char *what, uint64_t found, uint64_t expect
 
 // ---- the window
 
-int Lending::open(const WindowChoice &choice)
+int ExposedMemory::open(const WindowChoice &choice)
 {
     choice_ = choice;
     map_.reset(0, 1u << choice_.split, 0);
@@ -68,7 +68,7 @@ int Lending::open(const WindowChoice &choice)
     return fit(0);
 }
 
-int Lending::fit(uint64_t block)
+int ExposedMemory::fit(uint64_t block)
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     const unsigned split = choice_.split;
@@ -95,18 +95,18 @@ int Lending::fit(uint64_t block)
     return rc;
 }
 
-uint64_t Lending::segment_bytes() const
+uint64_t ExposedMemory::segment_bytes() const
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     return rules.entries == 0 ? 0 : rules.segment(rules.bytes_min);
 }
 
-uint64_t Lending::block_min() const
+uint64_t ExposedMemory::block_min() const
 {
     return std::max(segment_bytes(), wire::block_bytes_min);
 }
 
-void Lending::opened(uint64_t bytes)
+void ExposedMemory::opened(uint64_t bytes)
 {
     closed(); // opening began with that
     // A block that takes the whole window goes by base and offset, and leaves nothing.
@@ -116,25 +116,25 @@ void Lending::opened(uint64_t bytes)
                segment == 0 ? 0 : static_cast<unsigned>(bytes / segment));
 }
 
-void Lending::closed()
+void ExposedMemory::closed()
 {
-    for (Grant &grant : grants_)
-        if (grant.memory != nullptr)
-            forget(&grant);
+    for (Exposure &exposure : exposures_)
+        if (exposure.memory != nullptr)
+            forget(&exposure);
     map_.reset(0, 1u << choice_.split, 0);
 }
 
-void Lending::forget(Grant *grant)
+void ExposedMemory::forget(Exposure *exposure)
 {
     if (map_.segments() != 0)
-        map_.give_back(grant->first, grant->segments);
-    --grant->memory->grants;
-    *grant = {};
+        map_.release(exposure->first, exposure->segments);
+    --exposure->memory->exposures;
+    *exposure = {};
 }
 
 // ---- memory
 
-int Lending::alloc(size_t bytes, int node, rte_pmd_plx_ntb_window_memory *out)
+int ExposedMemory::alloc(size_t bytes, int node, rte_pmd_plx_ntb_window_memory *out)
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     if (rules.entries == 0)
@@ -164,7 +164,7 @@ int Lending::alloc(size_t bytes, int node, rte_pmd_plx_ntb_window_memory *out)
     return 0;
 }
 
-int Lending::free(const void *address)
+int ExposedMemory::free(const void *address)
 {
     Memory *found = std::find_if(memories_.begin(), memories_.end(), [address](const Memory &m) {
         return address != nullptr && m.memory.base == address;
@@ -172,14 +172,14 @@ int Lending::free(const void *address)
     if (found == memories_.end())
         return refuse(-ENOENT, "the start of allocated window memory",
                       reinterpret_cast<uintptr_t>(address), 0);
-    if (found->grants != 0)
-        return refuse(-EBUSY, "memory of which nothing is exposed", found->grants, 0);
+    if (found->exposures != 0)
+        return refuse(-EBUSY, "memory of which nothing is exposed", found->exposures, 0);
     platform_.ops->memory_free(platform_.ctx, found->memory);
     *found = {};
     return 0;
 }
 
-void Lending::drop()
+void ExposedMemory::drop()
 {
     for (Memory &m : memories_) {
         if (m.memory.base != nullptr)
@@ -188,7 +188,7 @@ void Lending::drop()
     }
 }
 
-Lending::Range Lending::locate(const void *address, size_t bytes)
+ExposedMemory::Range ExposedMemory::locate(const void *address, size_t bytes)
 {
     const auto at = reinterpret_cast<uintptr_t>(address);
     for (Memory &m : memories_) {
@@ -202,15 +202,16 @@ Lending::Range Lending::locate(const void *address, size_t bytes)
 
 // ---- what the peer may reach of it
 
-const Lending::Grant *Lending::overlapping(const Range &range, size_t bytes) const
+const ExposedMemory::Exposure *ExposedMemory::overlapping(const Range &range, size_t bytes) const
 {
-    for (const Grant &g : grants_)
+    for (const Exposure &g : exposures_)
         if (g.memory == range.memory && range.at < g.at + g.bytes && g.at < range.at + bytes)
             return &g;
     return nullptr;
 }
 
-int Lending::check_expose(const Range &range, size_t bytes, uint32_t rights, uint32_t window) const
+int ExposedMemory::check_expose(const Range &range, size_t bytes, uint32_t rights,
+                                uint32_t window) const
 {
     const uint64_t segment = segment_bytes();
     if (segment == 0)
@@ -227,24 +228,24 @@ int Lending::check_expose(const Range &range, size_t bytes, uint32_t rights, uin
                       range.at, segment);
     if (bytes == 0 || bytes % segment != 0)
         return refuse(-EINVAL, "a size that is a multiple of the segment", bytes, segment);
-    if (const Grant *other = overlapping(range, bytes))
+    if (const Exposure *other = overlapping(range, bytes))
         return refuse(-EBUSY, "a range of which nothing is exposed", range.at, other->at);
     if (!is_connected(link_.state()))
         return refuse(-ENOTCONN, "a peer: what is exposed belongs to a connection", 0, 0);
     return 0;
 }
 
-int Lending::show(const Range &range, size_t bytes, uint32_t rights, unsigned first)
+int ExposedMemory::show(const Range &range, size_t bytes, uint32_t rights, unsigned first)
 {
-    hw::Piece pieces[WindowMap::segments_max];
+    hw::Piece pieces[SegmentMap::segments_max];
     const unsigned count = cut(range.memory->memory, range.at, bytes, pieces);
     hw::Refusal why;
     const int rc = chip_.segments_set(first, pieces, count, rights, &why);
     return rc == -EINVAL ? refuse(rc, why.what, why.found, why.expected) : rc;
 }
 
-int Lending::expose(const void *address, size_t bytes, uint32_t rights, uint32_t window,
-                    uint64_t *offset)
+int ExposedMemory::expose(const void *address, size_t bytes, uint32_t rights, uint32_t window,
+                          uint64_t *offset)
 {
     const Range range = locate(address, bytes);
     int rc = check_expose(range, bytes, rights, window);
@@ -253,48 +254,48 @@ int Lending::expose(const void *address, size_t bytes, uint32_t rights, uint32_t
     rights = rights == 0 ? RTE_PMD_PLX_NTB_WINDOW_WRITE : rights;
     const auto segments = static_cast<unsigned>(bytes / segment_bytes());
     const int first =
-        map_.take(segments, window == RTE_PMD_PLX_NTB_WINDOW_ANY ? WindowMap::any : window);
+        map_.take(segments, window == RTE_PMD_PLX_NTB_WINDOW_ANY ? SegmentMap::any : window);
     if (first < 0)
         return refuse(-ENOSPC, "as many free segments in a row", segments, map_.longest());
-    Grant *grant = std::find_if(grants_.begin(), grants_.end(),
-                                [](const Grant &g) { return g.memory == nullptr; });
-    // There are no more grants than segments, so there is a place.
-    *grant = {range.memory, range.at, bytes, rights, static_cast<unsigned>(first), segments};
-    ++range.memory->grants;
-    rc = show(range, bytes, rights, grant->first);
+    Exposure *exposure = std::find_if(exposures_.begin(), exposures_.end(),
+                                      [](const Exposure &g) { return g.memory == nullptr; });
+    // There are no more exposures than segments, so there is a place.
+    *exposure = {range.memory, range.at, bytes, rights, static_cast<unsigned>(first), segments};
+    ++range.memory->exposures;
+    rc = show(range, bytes, rights, exposure->first);
     if (rc == 0) {
-        *offset = grant->first * segment_bytes();
+        *offset = exposure->first * segment_bytes();
         return 0;
     }
     // Kept where the chip does not answer: it may have let the peer in.
-    if (rc == -EINVAL || chip_.segments_clear(grant->first, segments) == 0)
-        forget(grant);
+    if (rc == -EINVAL || chip_.segments_clear(exposure->first, segments) == 0)
+        forget(exposure);
     return rc == -EINVAL ? rc : refuse(-EIO, "a chip that answers", 0, 0);
 }
 
-Lending::Grant *Lending::find_exact(const Range &range, size_t bytes)
+ExposedMemory::Exposure *ExposedMemory::find_exact(const Range &range, size_t bytes)
 {
-    for (Grant &g : grants_)
+    for (Exposure &g : exposures_)
         if (g.memory != nullptr && g.memory == range.memory && g.at == range.at && g.bytes == bytes)
             return &g;
     return nullptr;
 }
 
-int Lending::revoke(const void *address, size_t bytes)
+int ExposedMemory::revoke(const void *address, size_t bytes)
 {
-    Grant *grant = find_exact(locate(address, bytes), bytes);
-    if (grant == nullptr)
+    Exposure *exposure = find_exact(locate(address, bytes), bytes);
+    if (exposure == nullptr)
         return -ENOENT; // no error of the caller's: a loss of the peer may have come first
-    if (chip_.segments_clear(grant->first, grant->segments) != 0)
+    if (chip_.segments_clear(exposure->first, exposure->segments) != 0)
         return refuse(-EIO, "a chip that answers", 0, 0);
-    forget(grant);
+    forget(exposure);
     return 0;
 }
 
-int Lending::find(const void *address, rte_pmd_plx_ntb_window_grant *out) const
+int ExposedMemory::find(const void *address, rte_pmd_plx_ntb_window_grant *out) const
 {
     const auto at = reinterpret_cast<uintptr_t>(address);
-    for (const Grant &g : grants_) {
+    for (const Exposure &g : exposures_) {
         if (g.memory == nullptr)
             continue;
         const auto base = reinterpret_cast<uintptr_t>(g.base());
@@ -306,7 +307,7 @@ int Lending::find(const void *address, rte_pmd_plx_ntb_window_grant *out) const
     return -ENOENT;
 }
 
-rte_pmd_plx_ntb_window_grant Lending::describe(const Grant &g) const
+rte_pmd_plx_ntb_window_grant ExposedMemory::describe(const Exposure &g) const
 {
     return {.address = g.memory->memory.base + g.at,
             .bytes = g.bytes,
@@ -315,15 +316,16 @@ rte_pmd_plx_ntb_window_grant Lending::describe(const Grant &g) const
             .window = g.first / map_.per_window()};
 }
 
-unsigned Lending::grant_count() const
+unsigned ExposedMemory::exposure_count() const
 {
-    return static_cast<unsigned>(std::count_if(grants_.begin(), grants_.end(),
-                                               [](const Grant &g) { return g.memory != nullptr; }));
+    return static_cast<unsigned>(
+        std::count_if(exposures_.begin(), exposures_.end(),
+                      [](const Exposure &g) { return g.memory != nullptr; }));
 }
 
-bool Lending::grant(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const
+bool ExposedMemory::exposure(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const
 {
-    for (const Grant &g : grants_)
+    for (const Exposure &g : exposures_)
         if (g.memory != nullptr && index-- == 0) {
             *out = describe(g);
             return true;
@@ -333,7 +335,7 @@ bool Lending::grant(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const
 
 // ---- the other direction, and what can be asked
 
-int Lending::peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const
+int ExposedMemory::peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const
 {
     if (!is_connected(link_.state()))
         return -ENOTCONN;
@@ -348,7 +350,7 @@ int Lending::peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *ou
     return 0;
 }
 
-void Lending::info(rte_pmd_plx_ntb_window_info *out) const
+void ExposedMemory::info(rte_pmd_plx_ntb_window_info *out) const
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     const bool alut = rules.entries != 0;
@@ -363,7 +365,7 @@ void Lending::info(rte_pmd_plx_ntb_window_info *out) const
     out->store_rights = platform_.store_rights;
 }
 
-int Lending::align(uint64_t bytes, rte_pmd_plx_ntb_window_align *out) const
+int ExposedMemory::align(uint64_t bytes, rte_pmd_plx_ntb_window_align *out) const
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     // With an A-LUT the window's size is fixed when the device is configured, and with it the

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that an application lends to the peer through the data window, beside the block of the
+// Memory that an application exposes to the peer through the data window, beside the block of the
 // queue pairs: allocated, exposed with rights, revoked. doc/windows.md has the rules.
 #ifndef PLX_NTB_WINDOW_EXPOSED_MEMORY_HPP
 #define PLX_NTB_WINDOW_EXPOSED_MEMORY_HPP
@@ -17,10 +17,10 @@ namespace plx::pmd
 {
 
 /// Under the device's lock, except where it says otherwise. Errors are logged, one line each.
-class Lending
+class ExposedMemory
 {
 public:
-    Lending(const char *device, hw::Chip &chip, const Platform &platform, const Link &link)
+    ExposedMemory(const char *device, hw::Chip &chip, const Platform &platform, const Link &link)
         : device_(device), chip_(chip), platform_(platform), link_(link)
     {
     }
@@ -48,20 +48,20 @@ public:
                uint64_t *offset);
     int revoke(const void *address, size_t bytes);
     int find(const void *address, rte_pmd_plx_ntb_window_grant *out) const;
-    unsigned grant_count() const;
+    unsigned exposure_count() const;
     /// What is exposed, in no order. @return false: there are no @p index + 1
-    bool grant(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const;
+    bool exposure(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const;
     int peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const;
 
 private:
     /// As many as there are segments: more could not all be exposed.
-    static constexpr unsigned memories_max = WindowMap::segments_max;
+    static constexpr unsigned memories_max = SegmentMap::segments_max;
 
     struct Memory {
         WindowMemory memory; ///< base NULL: a free place
-        unsigned grants = 0;
+        unsigned exposures = 0;
     };
-    struct Grant {
+    struct Exposure {
         Memory *memory = nullptr; ///< NULL: a free place
         uint64_t at = 0;          ///< offset in the memory
         uint64_t bytes = 0;
@@ -79,12 +79,12 @@ private:
 
     uint64_t segment_bytes() const;
     Range locate(const void *address, size_t bytes);
-    Grant *find_exact(const Range &range, size_t bytes);
-    const Grant *overlapping(const Range &range, size_t bytes) const;
+    Exposure *find_exact(const Range &range, size_t bytes);
+    const Exposure *overlapping(const Range &range, size_t bytes) const;
     int check_expose(const Range &range, size_t bytes, uint32_t rights, uint32_t window) const;
     int show(const Range &range, size_t bytes, uint32_t rights, unsigned first);
-    void forget(Grant *grant);
-    rte_pmd_plx_ntb_window_grant describe(const Grant &grant) const;
+    void forget(Exposure *exposure);
+    rte_pmd_plx_ntb_window_grant describe(const Exposure &exposure) const;
     int refuse(int error, const char *what, uint64_t found, uint64_t expected) const;
 
     const char *device_;
@@ -92,9 +92,9 @@ private:
     const Platform &platform_;
     const Link &link_;
     WindowChoice choice_;
-    WindowMap map_; ///< of the open window; no segments: closed, or without an A-LUT
+    SegmentMap map_; ///< of the open window; no segments: closed, or without an A-LUT
     std::array<Memory, memories_max> memories_;
-    std::array<Grant, WindowMap::segments_max> grants_;
+    std::array<Exposure, SegmentMap::segments_max> exposures_;
 };
 
 } // namespace plx::pmd

@@ -6,7 +6,7 @@
 namespace plx::pmd
 {
 
-void WindowMap::reset(unsigned segments, unsigned windows, unsigned taken)
+void SegmentMap::reset(unsigned segments, unsigned windows, unsigned taken)
 {
     taken_.reset();
     segments_ = segments;
@@ -15,7 +15,7 @@ void WindowMap::reset(unsigned segments, unsigned windows, unsigned taken)
         taken_.set(i);
 }
 
-unsigned WindowMap::run(unsigned first) const
+unsigned SegmentMap::run(unsigned first) const
 {
     const unsigned end = (first / per_window() + 1) * per_window();
     unsigned at = first;
@@ -24,7 +24,7 @@ unsigned WindowMap::run(unsigned first) const
     return at - first;
 }
 
-int WindowMap::take(unsigned count, unsigned window)
+int SegmentMap::take(unsigned count, unsigned window)
 {
     if (count == 0 || segments_ == 0 || (window != any && window >= windows_))
         return -1;
@@ -42,18 +42,18 @@ int WindowMap::take(unsigned count, unsigned window)
     return -1;
 }
 
-void WindowMap::give_back(unsigned first, unsigned count)
+void SegmentMap::release(unsigned first, unsigned count)
 {
     for (unsigned i = 0; i < count; ++i)
         taken_.reset(first + i);
 }
 
-unsigned WindowMap::free() const
+unsigned SegmentMap::free() const
 {
     return segments_ - static_cast<unsigned>(taken_.count());
 }
 
-unsigned WindowMap::longest() const
+unsigned SegmentMap::longest() const
 {
     unsigned most = 0;
     for (unsigned at = 0; at < segments_;) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which segments of the data window are given out. No DPDK, no heap.
+// Which segments of the data window are in use. No DPDK, no heap.
 #ifndef PLX_NTB_WINDOW_SEGMENT_MAP_HPP
 #define PLX_NTB_WINDOW_SEGMENT_MAP_HPP
 
@@ -12,7 +12,7 @@ namespace plx::pmd
 
 /// The segments of a window in their order, divided into windows of equal size: what is given out
 /// lies in one of them.
-class WindowMap
+class SegmentMap
 {
 public:
     static constexpr unsigned segments_max = facts::alut_entries_one_nt;
@@ -28,7 +28,7 @@ public:
     /// Gives out @p count segments in a row: the first that fit, in window @p window or in any.
     /// @return the first of them, or -1: there are not so many in a row
     int take(unsigned count, unsigned window);
-    void give_back(unsigned first, unsigned count);
+    void release(unsigned first, unsigned count);
 
     unsigned free() const;
     /// The most that are free in a row, in one window.

@@ -160,20 +160,20 @@ TEST(PciMappingTest, ReadsRangeRegisters)
 
 TEST(PciMappingTest, TellsHowStoresReachTheWindow)
 {
-    const auto combines = [](Lender lender, uintptr_t addr, const char *mtrr, bool igb_uio_wc) {
-        const MappingFacts facts{lender, maps, mtrr, igb_uio_wc};
+    const auto combines = [](KernelDriver driver, uintptr_t addr, const char *mtrr, bool igb_uio_wc) {
+        const MappingFacts facts{driver, maps, mtrr, igb_uio_wc};
         const BarMapping mapping = bar_mapping(facts, addr, 0x3800000000, 512 * mib);
         EXPECT_STRNE(mapping.why, "");
         return mapping.write_combining;
     };
     constexpr char mtrr[] = "reg02: base=0x3800000000 (229376MB), size=  512MB, count=1: "
                             "write-combining\n";
-    EXPECT_TRUE(combines(Lender::uio_pci_generic, wc_at, "", false));
-    EXPECT_FALSE(combines(Lender::uio_pci_generic, uncached_at, "", false));
-    EXPECT_TRUE(combines(Lender::igb_uio, wc_at, "", true));
-    EXPECT_FALSE(combines(Lender::igb_uio, wc_at, "", false)) << "the kernel holds it uncached";
-    EXPECT_FALSE(combines(Lender::vfio_pci, vfio_at, "", false));
-    EXPECT_TRUE(combines(Lender::vfio_pci, vfio_at, mtrr, false));
+    EXPECT_TRUE(combines(KernelDriver::uio_pci_generic, wc_at, "", false));
+    EXPECT_FALSE(combines(KernelDriver::uio_pci_generic, uncached_at, "", false));
+    EXPECT_TRUE(combines(KernelDriver::igb_uio, wc_at, "", true));
+    EXPECT_FALSE(combines(KernelDriver::igb_uio, wc_at, "", false)) << "the kernel holds it uncached";
+    EXPECT_FALSE(combines(KernelDriver::vfio_pci, vfio_at, "", false));
+    EXPECT_TRUE(combines(KernelDriver::vfio_pci, vfio_at, mtrr, false));
 }
 
 // ---- memory
@@ -190,10 +190,10 @@ struct Pages {
         EXPECT_EQ(offset % pages.page_bytes, 0u);
         return pages.iovas.at(offset / pages.page_bytes);
     }
-    Lendable find(size_t bytes, uint32_t entries)
+    Exposable find(size_t bytes, uint32_t entries)
     {
         const WindowRules rules{.bytes_max = 512 * mib, .bytes_min = mib, .entries = entries};
-        return find_lendable({iovas.size() * page_bytes, page_bytes, iova, this}, bytes, mib, rules,
+        return find_exposable({iovas.size() * page_bytes, page_bytes, iova, this}, bytes, mib, rules,
                              pieces);
     }
 };
@@ -201,7 +201,7 @@ struct Pages {
 TEST(PciMemoryTest, AlutTakesPagesWhereverTheyLie)
 {
     Pages pages{{10 * mib, 4 * mib, 6 * mib, 100 * mib}};
-    const Lendable found = pages.find(8 * mib, 256);
+    const Exposable found = pages.find(8 * mib, 256);
     EXPECT_EQ(found.offset, 0u);
     EXPECT_EQ(found.bytes, 8 * mib);
     ASSERT_EQ(found.pieces, 3u);
@@ -240,7 +240,7 @@ TEST(PciMemoryTest, SmallPagesAreNoUseToTheAlutUnlessTheyLieTogether)
 TEST(PciMemoryTest, WithoutAlutTheRunIsAligned)
 {
     Pages pages{{16 * mib, 18 * mib, 20 * mib, 22 * mib}};
-    Lendable found = pages.find(8 * mib, 0);
+    Exposable found = pages.find(8 * mib, 0);
     EXPECT_EQ(found.bytes, 8 * mib);
     EXPECT_EQ(found.pieces, 1u);
     EXPECT_EQ(pages.pieces[0].address, 16 * mib);
@@ -255,7 +255,7 @@ TEST(PciMemoryTest, WithoutAlutTheRunIsAligned)
 TEST(PciMemoryTest, WithoutAlutTheLargestRunIsTaken)
 {
     Pages pages{{2 * mib, 90 * mib, 32 * mib, 34 * mib, 8 * mib, 12 * mib}};
-    const Lendable found = pages.find(8 * mib, 0);
+    const Exposable found = pages.find(8 * mib, 0);
     EXPECT_EQ(found.offset, 4 * mib);
     EXPECT_EQ(found.bytes, 4 * mib);
     EXPECT_EQ(pages.pieces[0].address, 32 * mib);

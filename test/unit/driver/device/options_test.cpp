@@ -101,7 +101,7 @@ TEST(Options, EveryKeyArrives)
     EXPECT_EQ(o.heartbeat_ms, 60u);
     EXPECT_EQ(o.lost_ms, 500u);
     EXPECT_EQ(o.node, 0);
-    EXPECT_EQ(o.drain, DrainChoice::none);
+    EXPECT_EQ(o.cache_hint, CacheHintChoice::none);
     EXPECT_EQ(o.memory, MemoryPolicy::write_combining);
     EXPECT_EQ(o.copy.mode, CopyMode::dma);
     EXPECT_EQ(o.copy.dma_min, 9000u);

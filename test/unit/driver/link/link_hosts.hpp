@@ -189,7 +189,7 @@ protected:
         }
     }
     /// Both start, and meet.
-    void meet()
+    void try_connect()
     {
         ASSERT_EQ(a.start(), 0);
         ASSERT_EQ(b.start(), 0);

@@ -18,15 +18,15 @@ TEST_F(LinkTest, MeetsInEitherOrderOfStart)
     ASSERT_EQ(b.start(), 0);
     run(4);
     expect_joined();
-    EXPECT_TRUE(a.saw(LinkEvent::back));
-    EXPECT_TRUE(b.saw(LinkEvent::back));
+    EXPECT_TRUE(a.saw(LinkEvent::connected));
+    EXPECT_TRUE(b.saw(LinkEvent::connected));
     EXPECT_STREQ(a.link.why(), "");
     EXPECT_EQ(a.fences, 0) << "nothing was promised to anybody else";
 }
 
 TEST_F(LinkTest, CleanStopIsToldAndTheOtherSideFences)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     ASSERT_TRUE(a.link.stop());
     EXPECT_EQ(a.link.state(), LinkState::stopped);
     EXPECT_FALSE(a.window);
@@ -41,7 +41,7 @@ TEST_F(LinkTest, CleanStopIsToldAndTheOtherSideFences)
 
 TEST_F(LinkTest, RestartWithoutAWordIsNoticedByTheEpoch)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     const uint64_t old_pair = a.own_pair;
     b.die();
     b.born(); // between two ticks of a
@@ -53,7 +53,7 @@ TEST_F(LinkTest, RestartWithoutAWordIsNoticedByTheEpoch)
 
 TEST_F(LinkTest, DeathIsLostAndComesBackWithOtherSizes)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     b.die();
     run(1);
     EXPECT_TRUE(a.saw(LinkEvent::lost));
@@ -72,7 +72,7 @@ TEST_F(LinkTest, DeathIsLostAndComesBackWithOtherSizes)
 
 TEST_F(LinkTest, SilenceHurtsNobodyIfItEnds)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     b.mute = true;
     run(12); // 60 ms
     EXPECT_EQ(a.link.state(), LinkState::silent);
@@ -86,7 +86,7 @@ TEST_F(LinkTest, SilenceHurtsNobodyIfItEnds)
 
 TEST_F(LinkTest, StoppedPeerIsLostThenFencedThenMetAgain)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     for (unsigned i = 0; i < 300; ++i) { // b is stopped: only a ticks, 1.5 s
         world.now_us += 5'000;
         a.link.tick();
@@ -101,7 +101,7 @@ TEST_F(LinkTest, StoppedPeerIsLostThenFencedThenMetAgain)
 
 TEST_F(LinkTest, BusyQueueDelaysTheFenceAndNothingIsReusedBefore)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     a.busy = 3;
     world.cable = false;
     run(1);
@@ -120,7 +120,7 @@ TEST_F(LinkTest, BusyQueueDelaysTheFenceAndNothingIsReusedBefore)
 
 TEST_F(LinkTest, LossThatIsOwedIsToldByTheStop)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     a.busy = 1;
     world.cable = false;
     run(1);
@@ -138,7 +138,7 @@ TEST_F(LinkTest, AStopIsALossThatIsToldOnceTheQueuesAreQuiet)
     EXPECT_FALSE(a.link.stop());
     EXPECT_FALSE(a.saw(LinkEvent::lost)) << "told before what is unconfirmed is counted";
     EXPECT_TRUE(a.link.stop());
-    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::back, LinkEvent::lost}));
+    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::connected, LinkEvent::lost}));
     EXPECT_STREQ(a.link.why(), "this side has stopped");
     ASSERT_EQ(a.start(), 0);
     EXPECT_TRUE(a.link.stop()) << "nothing to lose";
@@ -147,7 +147,7 @@ TEST_F(LinkTest, AStopIsALossThatIsToldOnceTheQueuesAreQuiet)
 
 TEST_F(LinkTest, LossIsToldAlsoWhenAQueueStaysInsideABurst)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     a.busy = 1000;
     world.cable = false;
     run(5);
@@ -162,7 +162,7 @@ TEST_F(LinkTest, LossIsToldAlsoWhenAQueueStaysInsideABurst)
 
 TEST_F(LinkTest, ProtocolBreakTakesTheConnectionDownAndUp)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     a.link.distrust();
     run(8);
     EXPECT_TRUE(a.saw(LinkEvent::lost));
@@ -188,24 +188,24 @@ TEST_F(LinkTest, QueuesThatDoNotOpenAreToldOnceAndTriedAgain)
     a.open_queues_result = 0;
     run(4);
     expect_joined();
-    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::refused, LinkEvent::back}));
+    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::refused, LinkEvent::connected}));
 }
 
 TEST_F(LinkTest, WhoStoodStillHasNotListened)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     world.now_us += 5'000'000; // the whole machine: neither side has run
     a.link.tick();
     EXPECT_EQ(a.link.state(), LinkState::connected) << "the peer gets its turn first";
     run(4);
     expect_joined();
-    EXPECT_EQ(a.events, std::vector<LinkEvent>{LinkEvent::back});
-    EXPECT_EQ(b.events, std::vector<LinkEvent>{LinkEvent::back});
+    EXPECT_EQ(a.events, std::vector<LinkEvent>{LinkEvent::connected});
+    EXPECT_EQ(b.events, std::vector<LinkEvent>{LinkEvent::connected});
 }
 
 TEST_F(LinkTest, AControlThreadThatIsLateStillLosesADeadPeer)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     b.mute = true;
     const uint64_t since = world.now_us;
     while (a.link.state() != LinkState::waiting && world.now_us - since < 60'000'000) {
@@ -219,14 +219,14 @@ TEST_F(LinkTest, AControlThreadThatIsLateStillLosesADeadPeer)
 
 TEST_F(LinkTest, StopThatFailedIsRepeated)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     a.deaf = true;
     EXPECT_FALSE(a.link.stop());
     EXPECT_FALSE(a.link.stop());
     EXPECT_EQ(a.link.state(), LinkState::stopping);
     a.deaf = false;
     EXPECT_TRUE(a.link.stop());
-    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::back, LinkEvent::lost}));
+    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::connected, LinkEvent::lost}));
     ASSERT_EQ(a.start(), 0);
     run(8);
     expect_joined();
@@ -234,11 +234,11 @@ TEST_F(LinkTest, StopThatFailedIsRepeated)
 
 TEST_F(LinkTest, AChipThatIsGoneIsALossWithoutAWayBack)
 {
-    ASSERT_NO_FATAL_FAILURE(meet());
+    ASSERT_NO_FATAL_FAILURE(try_connect());
     a.gone = true;
     a.deaf = true;
     run(100);
-    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::back, LinkEvent::lost}));
+    EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::connected, LinkEvent::lost}));
     EXPECT_STREQ(a.link.why(), "the chip does not answer");
     EXPECT_EQ(a.link.state(), LinkState::fencing) << "nothing is reused";
     EXPECT_FALSE(a.link.stop());

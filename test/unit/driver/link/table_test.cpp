@@ -30,7 +30,7 @@ Row row_of(const LinkStep &step)
             link_input_names[static_cast<size_t>(step.input)],
             link_action_names[static_cast<size_t>(step.action)],
             state_name(step.next),
-            step.tell ? link_event_names[static_cast<size_t>(*step.tell)] : "",
+            step.report ? link_event_names[static_cast<size_t>(*step.report)] : "",
             step.otherwise ? state_name(*step.otherwise) : ""};
 }
 
@@ -160,7 +160,7 @@ TEST(LinkTable, WhoIsConnectedIsToldTheEnd)
             EXPECT_EQ(step.next, LinkState::losing) << row_of(step)[1];
         }
         if (step.state == LinkState::losing) {
-            EXPECT_EQ(step.tell, LinkEvent::lost);
+            EXPECT_EQ(step.report, LinkEvent::lost);
         }
     }
 }

@@ -121,7 +121,7 @@ struct ModelPort {
         if (!broken.looks)
             world->poke(looking, 1);
     }
-    void drain() { world->store_through(event, 0); }
+    void clear() { world->store_through(event, 0); }
     void signal() { world->store_through(event, 1); }
 };
 
@@ -157,7 +157,7 @@ protected:
                     return 1;
                 };
                 pass(gate, &seen, 0, burst, [&](uint32_t word) {
-                    return meet_word<ModelMemory>(word, &seen, burst, [&] {
+                    return first_burst_at<ModelMemory>(word, &seen, burst, [&] {
                         here.send(broken.bell_overtakes ? bells : to_receiver, bell);
                     });
                 });

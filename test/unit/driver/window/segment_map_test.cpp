@@ -7,68 +7,68 @@
 
 #include "window/segment_map.hpp"
 
-using plx::pmd::WindowMap;
+using plx::pmd::SegmentMap;
 
 namespace
 {
 
-TEST(WindowMap, IsEmptyWhileTheWindowIsClosed)
+TEST(SegmentMap, IsEmptyWhileTheWindowIsClosed)
 {
-    WindowMap map;
+    SegmentMap map;
     EXPECT_EQ(map.segments(), 0u);
     EXPECT_EQ(map.free(), 0u);
     EXPECT_EQ(map.longest(), 0u);
-    EXPECT_EQ(map.take(1, WindowMap::any), -1);
+    EXPECT_EQ(map.take(1, SegmentMap::any), -1);
 }
 
-TEST(WindowMap, GivesOutTheFirstThatFit)
+TEST(SegmentMap, GivesOutTheFirstThatFit)
 {
-    WindowMap map;
+    SegmentMap map;
     map.reset(256, 1, 8);
     EXPECT_EQ(map.free(), 248u);
-    EXPECT_EQ(map.take(4, WindowMap::any), 8);
-    EXPECT_EQ(map.take(1, WindowMap::any), 12);
-    map.give_back(8, 4);
-    EXPECT_EQ(map.take(5, WindowMap::any), 13) << "the hole is too small";
-    EXPECT_EQ(map.take(4, WindowMap::any), 8);
+    EXPECT_EQ(map.take(4, SegmentMap::any), 8);
+    EXPECT_EQ(map.take(1, SegmentMap::any), 12);
+    map.release(8, 4);
+    EXPECT_EQ(map.take(5, SegmentMap::any), 13) << "the hole is too small";
+    EXPECT_EQ(map.take(4, SegmentMap::any), 8);
     EXPECT_EQ(map.free(), 238u);
     EXPECT_EQ(map.longest(), 238u);
 }
 
-TEST(WindowMap, RefusesWhatIsNotThere)
+TEST(SegmentMap, RefusesWhatIsNotThere)
 {
-    WindowMap map;
+    SegmentMap map;
     map.reset(128, 1, 120);
-    EXPECT_EQ(map.take(0, WindowMap::any), -1);
-    EXPECT_EQ(map.take(9, WindowMap::any), -1);
+    EXPECT_EQ(map.take(0, SegmentMap::any), -1);
+    EXPECT_EQ(map.take(9, SegmentMap::any), -1);
     EXPECT_EQ(map.take(1, 1), -1) << "there is one window";
-    EXPECT_EQ(map.take(~0u, WindowMap::any), -1);
+    EXPECT_EQ(map.take(~0u, SegmentMap::any), -1);
     EXPECT_EQ(map.take(8, 0), 120);
-    EXPECT_EQ(map.take(1, WindowMap::any), -1);
+    EXPECT_EQ(map.take(1, SegmentMap::any), -1);
     EXPECT_EQ(map.longest(), 0u);
 }
 
-TEST(WindowMap, NothingCrossesTheBorderOfAWindow)
+TEST(SegmentMap, NothingCrossesTheBorderOfAWindow)
 {
-    WindowMap map;
+    SegmentMap map;
     map.reset(256, 4, 8);
     EXPECT_EQ(map.per_window(), 64u);
     EXPECT_EQ(map.longest(), 64u);
-    EXPECT_EQ(map.take(65, WindowMap::any), -1);
-    EXPECT_EQ(map.take(60, WindowMap::any), 64) << "56 are left in window 0";
+    EXPECT_EQ(map.take(65, SegmentMap::any), -1);
+    EXPECT_EQ(map.take(60, SegmentMap::any), 64) << "56 are left in window 0";
     EXPECT_EQ(map.take(5, 1), -1);
-    EXPECT_EQ(map.take(5, WindowMap::any), 8);
+    EXPECT_EQ(map.take(5, SegmentMap::any), 8);
     EXPECT_EQ(map.take(64, 3), 192);
     EXPECT_EQ(map.take(1, 4), -1);
     map.reset(256, 1, 0);
-    EXPECT_EQ(map.take(256, WindowMap::any), 0);
+    EXPECT_EQ(map.take(256, SegmentMap::any), 0);
 }
 
-TEST(WindowMap, NoSegmentHasTwoOwnersAndNoneIsLost)
+TEST(SegmentMap, NoSegmentHasTwoOwnersAndNoneIsLost)
 {
     std::mt19937 random(4711);
     for (const unsigned windows : {1u, 2u, 128u}) {
-        WindowMap map;
+        SegmentMap map;
         map.reset(256, windows, 2);
         std::vector<std::pair<unsigned, unsigned>> held;
         std::vector<bool> owned(256, false);
@@ -77,14 +77,14 @@ TEST(WindowMap, NoSegmentHasTwoOwnersAndNoneIsLost)
         for (unsigned step = 0; step < 5000; ++step) {
             if (random() % 2 == 0 && !held.empty()) {
                 const size_t which = random() % held.size();
-                map.give_back(held[which].first, held[which].second);
+                map.release(held[which].first, held[which].second);
                 for (unsigned i = 0; i < held[which].second; ++i)
                     owned[held[which].first + i] = false;
                 free += held[which].second;
                 held.erase(held.begin() + static_cast<ptrdiff_t>(which));
             } else {
                 const auto count = static_cast<unsigned>(1 + random() % 9);
-                const int first = map.take(count, WindowMap::any);
+                const int first = map.take(count, SegmentMap::any);
                 if (first < 0) {
                     ASSERT_LT(map.longest(), count);
                     continue;
