@@ -59,6 +59,7 @@ ROOMS = {
 # Areas whose unit tests mirror them: y/z.cpp is tested by y/z_test.cpp, or by y/z/*_test.cpp where one
 # file would be too long. What other suites test is in the folder's covered_by.txt.
 MIRRORED = {
+    DRIVER: 'test/unit/driver',
     'twin': 'test/unit/twin',
     'apps/common': 'test/unit/apps/common',
     'apps/echo': 'test/unit/apps/echo',
@@ -67,7 +68,7 @@ MIRRORED = {
     'bench': 'test/unit/bench',
 }
 # The one part of the driver that knows the twin.
-TWIN_USERS = re.compile(r'^drivers/raw/plx_ntb/bus/vdev[^/]*$')
+TWIN_USERS = re.compile(r'^drivers/raw/plx_ntb/bus/twin_platform[^/]*$')
 
 
 def layer_of(path):

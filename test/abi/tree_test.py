@@ -19,7 +19,7 @@ CLEAN = {
     'drivers/raw/plx_ntb/hw/chip.cpp': '#include "regs.hpp"\n// as rte_read32() does\n',
     'drivers/raw/plx_ntb/queue/queue.hpp': '#include <rte_mbuf.h>\n',
     'drivers/raw/plx_ntb/rte_pmd_plx_ntb.h': '#include <rte_compat.h>\n',
-    'drivers/raw/plx_ntb/bus/vdev.cpp': '#include "twin.hpp"\n#include <bus_vdev_driver.h>\n',
+    'drivers/raw/plx_ntb/bus/twin_platform.cpp': '#include "twin.hpp"\n#include <bus_vdev_driver.h>\n',
     'twin/twin.hpp': '#include "regs.hpp"\n',
     'lib/ntbmsg/ntbmsg.h': '#include <stdint.h>\n',
     'apps/echo/main.cpp': '#include <ntbmsg.h>\n#include "options.hpp"\n',

@@ -105,7 +105,7 @@ def mtrr_combines(mtrr, bar):
 
 
 def write_combining(nt, mtrr):
-    """As the driver tells it (plx_pci_mapping.cpp). @p mtrr: the text of /proc/mtrr."""
+    """As the driver decides it (bus/pci_mapping.cpp). @p mtrr: the text of /proc/mtrr."""
     data = next((bar for bar in nt.bars if bar.index == 2), None)
     active = pci.read_text(os.path.join(nt.sysfs, "module/igb_uio/parameters/wc_activate"))
     if nt.driver == "igb_uio" and active in ("1", "Y"):

@@ -9,7 +9,6 @@
 
 #include <rte_cycles.h>
 #include <rte_lcore.h>
-#include <rte_malloc.h>
 #include <rte_rawdev_pmd.h>
 
 #include "device/sleep_service.hpp"
@@ -27,7 +26,8 @@ constexpr unsigned stop_attempts = 10'000;
 /// How often it asks a chip that does not answer: it may, when the twin has found memory.
 constexpr unsigned chip_attempts = 200;
 
-queue::CacheHint pick_cache_hint(CacheHintChoice choice)
+/// What a receiver begins with.
+queue::CacheHint first_cache_hint(CacheHintChoice choice)
 {
     switch (choice) {
     case CacheHintChoice::automatic: // until a receiver has chosen
@@ -94,7 +94,7 @@ int Device::probe()
         return -EINVAL;
     }
     ops_ = queue::select_ops(pick_policy(options_.memory, platform_.write_combining));
-    cache_hint_ = pick_cache_hint(options_.cache_hint);
+    cache_hint_ = first_cache_hint(options_.cache_hint);
     if (!queue::cache_hint_supported(cache_hint_)) {
         PLX_INIT_LOG(ERR,
                      "%s: this CPU has no instruction for the cache hint that was asked for: "
@@ -192,70 +192,6 @@ int Device::set_copy_mode(CopyMode mode)
     if (started_)
         return -EBUSY;
     options_.copy.mode = mode;
-    return 0;
-}
-
-int Device::queue_setup(uint16_t index, rte_mempool *pool)
-{
-    if (started_)
-        return -EBUSY;
-    QueuePair *qp = queue(index);
-    if (qp == nullptr)
-        return -EINVAL;
-    if (qp->tx.state == nullptr && make_queue_state(*qp) != 0) {
-        queue_release(index);
-        PLX_INIT_LOG(ERR, "%s: no memory for queue %u on node %d\n", name_, index, node_);
-        return -ENOMEM;
-    }
-    if (const int rc = sleepers_.setup(index); rc != 0) {
-        queue_release(index);
-        PLX_INIT_LOG(ERR, "%s: no event descriptor for queue %u: %s\n", name_, index,
-                     strerror(-rc));
-        return rc;
-    }
-    qp->given_pool = pool;
-    qp->set_up = true;
-    return 0;
-}
-
-int Device::make_queue_state(QueuePair &qp)
-{
-    const int socket = node_ >= 0 ? node_ : static_cast<int>(rte_socket_id());
-    qp.tx.burst = ops_->tx_burst;
-    qp.tx.state = static_cast<queue::Tx *>(
-        rte_zmalloc_socket("plx_tx", queue::tx_bytes(), RTE_CACHE_LINE_SIZE, socket));
-    if (options_.rx == RxMode::stable) {
-        qp.stable = StableRx::create(ops_->rx_burst, socket);
-        qp.rx.burst = StableRx::burst;
-        qp.rx.state = qp.stable != nullptr ? qp.stable->state() : nullptr;
-    } else {
-        qp.rx.burst = ops_->rx_burst;
-        qp.rx.state = static_cast<queue::Rx *>(
-            rte_zmalloc_socket("plx_rx", queue::rx_bytes(), RTE_CACHE_LINE_SIZE, socket));
-    }
-    return qp.tx.state != nullptr && qp.rx.state != nullptr ? 0 : -ENOMEM;
-}
-
-int Device::queue_release(uint16_t index)
-{
-    QueuePair *qp = queue(index);
-    if (qp == nullptr)
-        return -EINVAL;
-    if (started_)
-        return -EBUSY;
-    const ControlLock locked(*this);
-    sleepers_.release(index);
-    rte_free(qp->tx.state);
-    if (qp->stable == nullptr)
-        rte_free(qp->rx.state);
-    StableRx::destroy(qp->stable);
-    qp->stable = nullptr;
-    qp->tx.state = nullptr;
-    qp->rx.state = nullptr;
-    qp->tx.inlined.reset();
-    qp->rx.inlined.reset();
-    qp->given_pool = nullptr;
-    qp->set_up = false;
     return 0;
 }
 
@@ -413,14 +349,6 @@ int Device::close()
     platform_.ops->detach(platform_.ctx);
     closed_ = true;
     return 0;
-}
-
-/// Whether a burst still uses what a stop in vain left open.
-bool Device::inside_burst() const
-{
-    return std::any_of(queues_, queues_ + queues_open_, [](const QueuePair &qp) {
-        return !qp.tx.gate.quiet() || !qp.rx.gate.quiet();
-    });
 }
 
 } // namespace plx::pmd

@@ -105,7 +105,7 @@ TEST(LinkTable, EveryNameIsExplained)
     EXPECT_EQ(names_under("States"), all(link_state_names));
     EXPECT_EQ(names_under("What happens"), all(link_input_names));
     EXPECT_EQ(names_under("What is done"), all(link_action_names));
-    EXPECT_EQ(names_under("What is told"), all(link_event_names));
+    EXPECT_EQ(names_under("What is reported"), all(link_event_names));
 }
 
 TEST(LinkTable, NoRowContradictsAnother)

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The ticks of a device's control thread.
+#include "device/device.hpp"
+
+#include <cerrno>
+
+#include "device/cache_hints.hpp"
+#include "sync/log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+constexpr unsigned greet_us = 4'000; // while a peer is being looked for
+
+} // namespace
+
+unsigned Device::on_tick(void *arg)
+{
+    return static_cast<Device *>(arg)->tick();
+}
+
+void Device::on_peer_change(void *arg)
+{
+    static_cast<Device *>(arg)->control_.call(tick_job); // on the platform's thread
+}
+
+unsigned Device::next_tick_us() const
+{
+    if (is_waiting(link_.state()))
+        return greet_us;
+    return is_fencing(link_.state()) ? retry_us : beat_us;
+}
+
+unsigned Device::tick()
+{
+    lock();
+    if (started_) {
+        watch_queues();
+        dma_.watch();
+        link_.tick();
+        sleepers_.look();
+    }
+    const unsigned wait_us = started_ ? next_tick_us() : 0; // a callback may have stopped it
+    unlock();
+    return wait_us;
+}
+
+/// What the lcores left for the control side to say.
+void Device::watch_queues()
+{
+    for (unsigned q = 0; q < queues_open_; ++q) {
+        watch_half(queues_[q].tx, "sending", q);
+        if (copy_.failed(q))
+            link_.distrust(); // also where the application does not send any more
+        free_held(queues_[q].tx);
+        watch_half(queues_[q].rx, "receiving", q);
+        watch_cache_hint(q);
+    }
+}
+
+/// A receiver cannot say in the log which hint it has chosen.
+void Device::watch_cache_hint(unsigned index)
+{
+    QueuePair &qp = queues_[index];
+    const queue::CacheHintReport now = queue::rx_cache_hint(qp.rx.state);
+    const bool news = cache_hint_chosen(now) && (!cache_hint_chosen(qp.cache_hint_logged) ||
+                                                 now.in_force != qp.cache_hint_logged.in_force);
+    qp.cache_hint_logged = now;
+    if (!news)
+        return;
+    char text[cache_hint_text_bytes];
+    describe(now, text, sizeof(text));
+    PLX_LOG(INFO, "%s: queue %u: cache hint %s\n", name_, index, text);
+}
+
+/// mbufs that an engine has read come back in later bursts. An application that has nothing more to
+/// send makes none, and may wait for these very buffers: from one tick to the next without a move,
+/// they are freed in its place.
+void Device::free_held(TxHalf &half)
+{
+    const queue::TxHeld now = queue::tx_held(half.state);
+    const bool waits = now.taken != now.freed && now == half.held;
+    half.held = now;
+    if (!waits || !half.gate.is_open())
+        return;
+    const Sleepers::NoAlerts held(sleepers_); // the word at the gate comes back as it was
+    const uint32_t word = half.gate.pause();
+    gate_barrier(); // pairs with Gate::enter
+    if (half.gate.quiet() && half.burst(half.state, nullptr, nullptr, 0) == -EPROTO)
+        half.broken.store(true, std::memory_order_relaxed);
+    half.gate.resume(word);
+}
+
+template <class H>
+void Device::watch_half(H &half, const char *direction, unsigned index)
+{
+    if (half.broken.load(std::memory_order_relaxed))
+        link_.distrust();
+    const int node = half.lcore_node.load(std::memory_order_relaxed);
+    if (node >= 0 && node != node_ && !half.warned) {
+        half.warned = true;
+        PLX_LOG(WARNING, "%s: the lcore %s on queue %u is on NUMA node %d, the device on %d\n",
+                name_, direction, index, node, node_);
+    }
+}
+
+} // namespace plx::pmd

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The queue pairs of a device: set up and released by the application, opened and closed by link
+// life.
+#include "device/device.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <rte_cycles.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+
+#include "sync/log.hpp"
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+uint64_t read_cycles()
+{
+    return rte_rdtsc();
+}
+
+} // namespace
+
+int Device::queue_setup(uint16_t index, rte_mempool *pool)
+{
+    if (started_)
+        return -EBUSY;
+    QueuePair *qp = queue(index);
+    if (qp == nullptr)
+        return -EINVAL;
+    if (qp->tx.state == nullptr && make_queue_state(*qp) != 0) {
+        queue_release(index);
+        PLX_INIT_LOG(ERR, "%s: no memory for queue %u on node %d\n", name_, index, node_);
+        return -ENOMEM;
+    }
+    if (const int rc = sleepers_.setup(index); rc != 0) {
+        queue_release(index);
+        PLX_INIT_LOG(ERR, "%s: no event descriptor for queue %u: %s\n", name_, index,
+                     strerror(-rc));
+        return rc;
+    }
+    qp->given_pool = pool;
+    qp->set_up = true;
+    return 0;
+}
+
+int Device::make_queue_state(QueuePair &qp)
+{
+    const int socket = node_ >= 0 ? node_ : static_cast<int>(rte_socket_id());
+    qp.tx.burst = ops_->tx_burst;
+    qp.tx.state = static_cast<queue::Tx *>(
+        rte_zmalloc_socket("plx_tx", queue::tx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+    if (options_.rx == RxMode::stable) {
+        qp.stable = StableRx::create(ops_->rx_burst, socket);
+        qp.rx.burst = StableRx::burst;
+        qp.rx.state = qp.stable != nullptr ? qp.stable->state() : nullptr;
+    } else {
+        qp.rx.burst = ops_->rx_burst;
+        qp.rx.state = static_cast<queue::Rx *>(
+            rte_zmalloc_socket("plx_rx", queue::rx_bytes(), RTE_CACHE_LINE_SIZE, socket));
+    }
+    return qp.tx.state != nullptr && qp.rx.state != nullptr ? 0 : -ENOMEM;
+}
+
+int Device::queue_release(uint16_t index)
+{
+    QueuePair *qp = queue(index);
+    if (qp == nullptr)
+        return -EINVAL;
+    if (started_)
+        return -EBUSY;
+    const ControlLock locked(*this);
+    sleepers_.release(index);
+    rte_free(qp->tx.state);
+    if (qp->stable == nullptr)
+        rte_free(qp->rx.state);
+    StableRx::destroy(qp->stable);
+    qp->stable = nullptr;
+    qp->tx.state = nullptr;
+    qp->rx.state = nullptr;
+    qp->tx.inlined.reset();
+    qp->rx.inlined.reset();
+    qp->given_pool = nullptr;
+    qp->set_up = false;
+    return 0;
+}
+
+queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,
+                                uint64_t peer_seed) const
+{
+    const Geometry &g = geometry_;
+    std::byte *peer_block = platform_.window;
+    return {.peer_ring = peer_block + wire::ring_offset(q, peer.ring_lines, peer.posted_lines),
+            .peer_ring_lines = peer.ring_lines,
+            .peer_ring_base = wire::ring_base(peer_seed, q),
+            .credit = block_.base + wire::credit_offset(q, g.ring_lines, g.posted_lines),
+            .posted = block_.base + wire::posted_offset(q, g.ring_lines, g.posted_lines),
+            .posted_lines = g.posted_lines,
+            .back_base = wire::back_base(own_seed, q),
+            .peer_block = peer_block,
+            .peer_buf_begin = peer.buf_begin,
+            .peer_buf_end = peer.buf_end,
+            .peer_buf_bytes = peer.buf_bytes,
+            .peer_max_message = peer.max_message,
+            .inline_max = g.inline_max,
+            .by_engine = copy_.setup(q, window_pool_)};
+}
+
+queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,
+                                uint64_t peer_seed) const
+{
+    const Geometry &g = geometry_;
+    std::byte *peer_block = platform_.window;
+    const uint32_t room = (peer.posted_lines - 1) * wire::posted_per_line;
+    return {.ring = block_.base + wire::ring_offset(q, g.ring_lines, g.posted_lines),
+            .ring_lines = g.ring_lines,
+            .ring_base = wire::ring_base(own_seed, q),
+            .peer_credit = peer_block + wire::credit_offset(q, peer.ring_lines, peer.posted_lines),
+            .peer_posted = peer_block + wire::posted_offset(q, peer.ring_lines, peer.posted_lines),
+            .peer_posted_lines = peer.posted_lines,
+            .peer_back_base = wire::back_base(peer_seed, q),
+            .block = block_.base,
+            .inline_pool = queues_[q].inline_pool(),
+            .window_pool = window_pool_,
+            .buf_bytes = g.buf_bytes,
+            .posted_target = std::min(g.posted, room),
+            .max_message = max_message(),
+            .port = id(),
+            .hint = cache_hint_,
+            .cycles = options_.cache_hint == CacheHintChoice::automatic ? read_cycles : nullptr};
+}
+
+/// Which messages go by DMA from now on, and says so.
+void Device::choose_copy(unsigned queues)
+{
+    copy_.choose(options_.copy, *ops_, platform_.window, platform_.window_bus, geometry_.inline_max,
+                 queues);
+    char text[copy_text_bytes];
+    describe(copy_.choice(), text, sizeof(text));
+    if (copy_.engines() > 0)
+        PLX_LOG(NOTICE, "%s: %s\n", name_, text);
+    else
+        PLX_LOG(INFO, "%s: %s\n", name_, text);
+}
+
+queue::CacheHintReport Device::cache_hint_report(uint16_t index)
+{
+    const ControlLock locked(*this);
+    if (index < queues_open_)
+        return queue::rx_cache_hint(queues_[index].rx.state);
+    return {.in_force = static_cast<uint64_t>(cache_hint_),
+            .rounds = 0,
+            .thin = 0,
+            .none_cost = 0,
+            .relative = {}};
+}
+
+CopyChoice Device::copy_choice()
+{
+    const ControlLock locked(*this);
+    return copy_.choice();
+}
+
+void Device::prepare_rings(uint64_t seed)
+{
+    const Geometry &g = geometry_;
+    std::memset(block_.base + wire::sleep_request_offset, 0,
+                wire::sleep_words_end - wire::sleep_request_offset);
+    for (uint32_t q = 0; q < g.queues; ++q) {
+        queue::prepare_ring(block_.base + wire::ring_offset(q, g.ring_lines, g.posted_lines),
+                            g.ring_lines, wire::ring_base(seed, q));
+        queue::prepare_back(block_.base + wire::credit_offset(q, g.ring_lines, g.posted_lines),
+                            block_.base + wire::posted_offset(q, g.ring_lines, g.posted_lines),
+                            g.posted_lines, wire::back_base(seed, q));
+    }
+}
+
+int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t peer_seed)
+{
+    const unsigned count = std::min(geometry_.queues, peer.qp_count);
+    choose_copy(count);
+    for (unsigned q = 0; q < count; ++q) {
+        QueuePair &qp = queues_[q];
+        const queue::TxSetup tx = tx_setup(q, peer, own_seed, peer_seed);
+        qp.tx.burst = tx.by_engine.engine.copy != nullptr ? ops_->tx_burst_engine : ops_->tx_burst;
+        int rc = queue::tx_open(qp.tx.state, tx);
+        if (rc == 0) {
+            queues_open_ = q + 1; // what is open from here on is closed by close_queues
+            rc = queue::rx_open(qp.rx.state, rx_setup(q, peer, own_seed, peer_seed));
+            if (qp.stable != nullptr)
+                qp.stable->open(stable_pool_, window_pool_, geometry_.buf_bytes, max_message());
+        }
+        if (rc != 0) {
+            close_queues();
+            return rc;
+        }
+    }
+    for (unsigned q = 0; q < count; ++q) {
+        queues_[q].tx.broken.store(false, std::memory_order_relaxed);
+        queues_[q].rx.broken.store(false, std::memory_order_relaxed);
+        queues_[q].tx.thread.store({}, std::memory_order_relaxed);
+        queues_[q].rx.thread.store({}, std::memory_order_relaxed);
+        queues_[q].tx.gate.open();
+        queues_[q].rx.gate.open();
+    }
+    sleepers_.open(count, {.own_block = block_.base,
+                           .peer_block = platform_.window,
+                           .own_seed = own_seed,
+                           .peer_seed = peer_seed,
+                           .peer_features = peer.features});
+    return 0;
+}
+
+bool Device::quiesce()
+{
+    sleepers_.close();
+    for (unsigned q = 0; q < queues_open_; ++q) {
+        queues_[q].tx.gate.close();
+        queues_[q].rx.gate.close();
+    }
+    if (queues_open_ > 0)
+        gate_barrier(); // pairs with Gate::enter
+    if (inside_burst())
+        return false;
+    // All of them, also while one is not done: each takes up to where it got to the last time.
+    bool quiet = true;
+    for (unsigned q = 0; q < queues_open_; ++q)
+        quiet = queue::tx_close(queues_[q].tx.state) && quiet;
+    return quiet;
+}
+
+void Device::close_queues()
+{
+    for (unsigned q = 0; q < queues_open_; ++q) {
+        // Sending halves are closed by quiesce(), or were opened just now and gave nothing away.
+        (void)queue::tx_close(queues_[q].tx.state);
+        queue::rx_close(queues_[q].rx.state);
+        if (queues_[q].stable != nullptr)
+            queues_[q].stable->close();
+    }
+    queues_open_ = 0;
+}
+
+/// Whether a burst still uses what a stop in vain left open.
+bool Device::inside_burst() const
+{
+    return std::any_of(queues_, queues_ + queues_open_, [](const QueuePair &qp) {
+        return !qp.tx.gate.quiet() || !qp.rx.gate.quiet();
+    });
+}
+
+} // namespace plx::pmd
