@@ -26,7 +26,7 @@ DRIVER = 'drivers/raw/plx_ntb'
 # What differs between the releases of DPDK.
 COMPAT = 'lib/dpdk'
 # Headers that stand below the rooms of their area.
-FACES = PUBLIC | {'twin/twin.hpp'}
+FACES = PUBLIC | INTERNAL | {'twin/twin.hpp'}
 # Each layer, the most deeply nested first, with the layers that it may include beside itself.
 # 'public' stands for the public headers of driver and library, 'internal' for those with calls for tests;
 # 'dpdk' for any header of DPDK.

@@ -14,9 +14,9 @@
 #include "api/devices.hpp"
 #include "api/diagnostics.hpp"
 #include "api/statistics.hpp"
+#include "device/sized.hpp"
 #include "sync/gate.hpp"
 #include "sync/log.hpp"
-#include "sync/sized.hpp"
 
 namespace plx::pmd
 {
@@ -35,18 +35,17 @@ int info_get(rte_rawdev *raw, rte_rawdev_obj_t info, size_t size)
         offsetof(rte_pmd_plx_ntb_info, block_bytes) + sizeof(out->block_bytes);
     Device *device = device_of(raw);
     const Geometry &g = device->geometry();
-    rte_pmd_plx_ntb_info now = {
-            .size = sizeof(now),
-            .queues = device->queue_count(),
-            .ring_lines = g.ring_lines,
-            .buffers = g.buffers,
-            .buf_bytes = g.buf_bytes,
-            .inline_max = g.inline_max,
-            .max_message = device->max_message(),
-            .socket_id = device->node(),
-            .window_bytes = device->platform().window_bytes,
-            .block_bytes = device->block().bytes,
-            .window_pool = device->window_pool()};
+    rte_pmd_plx_ntb_info now = {.size = sizeof(now),
+                                .queues = device->queue_count(),
+                                .ring_lines = g.ring_lines,
+                                .buffers = g.buffers,
+                                .buf_bytes = g.buf_bytes,
+                                .inline_max = g.inline_max,
+                                .max_message = device->max_message(),
+                                .socket_id = device->node(),
+                                .window_bytes = device->platform().window_bytes,
+                                .block_bytes = device->block().bytes,
+                                .window_pool = device->window_pool()};
     std::snprintf(now.burst, sizeof(now.burst), "%s", device->ops()->name);
     std::snprintf(now.platform, sizeof(now.platform), "%s", device->platform().ops->name);
     return write_sized(now, first_version, *out);

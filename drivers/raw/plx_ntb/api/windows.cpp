@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "api/devices.hpp"
-#include "sync/sized.hpp"
+#include "device/sized.hpp"
 
 namespace
 {

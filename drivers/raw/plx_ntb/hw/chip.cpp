@@ -143,8 +143,9 @@ int Chip::read_far_bars(Refusal *why)
 }
 
 // A register of the chip that holds neither data nor state: reading it flushes what was written
-// before, and distinguishes a chip that answers from one that has gone. What is read in the place of that
-// is all-ones, or zeros where EAL's hot-unplug handler has mapped them: a device id is neither.
+// before, and distinguishes a chip that answers from one that has gone. What is read in the place
+// of that is all-ones, or zeros where EAL's hot-unplug handler has mapped them: a device id is
+// neither.
 int Chip::flush() const
 {
     return io_.read32(own(reg::pci_id)) == id_.pci_id ? 0 : -ENODEV;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Structs of the interface whose first field is `size`: callers may have been compiled with an
 // earlier or later version of them (rte_pmd_plx_ntb.h, "Sizes").
-#ifndef PLX_SYNC_SIZED_HPP
-#define PLX_SYNC_SIZED_HPP
+#ifndef PLX_NTB_DEVICE_SIZED_HPP
+#define PLX_NTB_DEVICE_SIZED_HPP
 
 #include <algorithm>
 #include <cerrno>
