@@ -34,10 +34,10 @@ void describe(const queue::CacheHintReport &report, char *out, size_t size)
     size_t used = 0;
     for (unsigned i = 1; i < queue::cache_hint_count && used < sizeof(costs); ++i)
         if (report.relative[i] != 0)
-            used +=
-                static_cast<size_t>(std::snprintf(costs + used, sizeof(costs) - used, ", x%.2f %s",
-                                                  static_cast<double>(report.relative[i]) / scale,
-                                                  cache_hint_name(static_cast<queue::CacheHint>(i))));
+            used += static_cast<size_t>(
+                std::snprintf(costs + used, sizeof(costs) - used, ", x%.2f %s",
+                              static_cast<double>(report.relative[i]) / scale,
+                              cache_hint_name(static_cast<queue::CacheHint>(i))));
     std::snprintf(out, size, "%s; none %.1f cycles/line%s, %" PRIu64 " rounds", name,
                   static_cast<double>(report.none_cost) / scale, costs, report.rounds);
 }
