@@ -160,10 +160,6 @@ struct ntbmsg_channel_options {
                                       5000 */
     const void *private_data;    /**< Private data for the peer; read before the call returns */
     uint32_t private_bytes;      /**< Bytes of it, 0 to 64 (NTBMSG_MAX_PRIVATE) */
-    uint32_t rendezvous_min;     /**< Messages from so many bytes on go through the peer's
-                                      rendezvous memory, where it has some; 0: 65536 */
-    struct rte_mempool *rx_pool; /**< Of ntbmsg_rx_pool_create(): long messages are received into
-                                      this pool alone; NULL: none of its own */
 };
 
 /** Information about a channel. */
@@ -553,74 +549,6 @@ int ntbmsg_poll_set_destroy(struct ntbmsg_poll_set *set);
  *   The set is NULL or was destroyed.
  */
 int ntbmsg_poll(struct ntbmsg_poll_set *set, struct ntbmsg_ready *ready, uint16_t n);
-
-/* ------------------------------------------------------------------------------------------------
- * Rendezvous
- */
-
-/**
- * Makes a pool of receive memory for channels, in the worker's rendezvous memory. Any thread.
- *
- * @param worker
- *   Of an open endpoint.
- * @param bytes
- *   Rounded up to pieces of 32 KiB.
- * @param out
- *   The pool, to be destroyed by ntbmsg_rx_pool_destroy(), or with the endpoint.
- * @return
- *   0; -EINVAL; -ENOSPC; -ENOMEM
- */
-__rte_experimental
-int ntbmsg_rx_pool_create(struct ntbmsg_worker *worker, size_t bytes, struct rte_mempool **out);
-
-/**
- * Destroys it. Any thread.
- *
- * @param worker
- *   Of an open endpoint.
- * @param pool
- *   Of ntbmsg_rx_pool_create().
- * @return
- *   0; -EINVAL it is no pool of that worker; -EBUSY it is in use
- */
-__rte_experimental
-int ntbmsg_rx_pool_destroy(struct ntbmsg_worker *worker, struct rte_mempool *pool);
-
-/** A DMA engine for a worker. */
-struct ntbmsg_dma_options {
-    size_t size;        /**< sizeof(struct ntbmsg_dma_options) */
-    int16_t dma_dev;    /**< Id of a started dmadev */
-    uint16_t dma_vchan; /**< One of its virtual channels, memory to memory */
-    uint32_t min_bytes; /**< Long messages from so many bytes on go by it */
-    uint32_t depth;     /**< Copies in flight, 1 to 4096; 0: 256 */
-};
-
-/**
- * Sets every option to its default, and size.
- *
- * @param options
- *   The options; NULL is ignored.
- */
-static inline void ntbmsg_dma_options_init(struct ntbmsg_dma_options *options)
-{
-    if (options == NULL)
-        return;
-    memset(options, 0, sizeof(*options));
-    options->size = sizeof(*options);
-}
-
-/**
- * Lets a DMA engine copy long messages of a worker. By the thread that drives the worker.
- *
- * @param worker
- *   Of an open endpoint.
- * @param options
- *   NULL: none any more.
- * @return
- *   0; -EINVAL; -E2BIG; -ENODEV; -EBUSY; -ENOMEM
- */
-__rte_experimental
-int ntbmsg_worker_dma_set(struct ntbmsg_worker *worker, const struct ntbmsg_dma_options *options);
 
 #ifdef __cplusplus
 }

@@ -36,18 +36,6 @@ public:
     /// ntbmsg_worker_poll()
     int poll() { return ntbmsg_worker_poll(worker_); }
 #ifdef ALLOW_EXPERIMENTAL_API
-    /// ntbmsg_rx_pool_create(); RxPool owns one.
-    int create_rx_pool(size_t bytes, rte_mempool **out)
-    {
-        return ntbmsg_rx_pool_create(worker_, bytes, out);
-    }
-    /// ntbmsg_rx_pool_destroy()
-    int destroy_rx_pool(rte_mempool *pool) { return ntbmsg_rx_pool_destroy(worker_, pool); }
-    /// ntbmsg_worker_dma_set()
-    int set_dma(const ntbmsg_dma_options *options)
-    {
-        return ntbmsg_worker_dma_set(worker_, options);
-    }
     /// ntbmsg_worker_event_fd()
     int event_fd() { return ntbmsg_worker_event_fd(worker_); }
     /// ntbmsg_worker_arm()
@@ -59,72 +47,6 @@ public:
 private:
     ntbmsg_worker *worker_ = nullptr;
 };
-
-#ifdef ALLOW_EXPERIMENTAL_API
-
-/// ntbmsg_dma_options with the defaults filled in.
-struct DmaOptions : ntbmsg_dma_options {
-    DmaOptions() { ntbmsg_dma_options_init(this); }
-};
-
-/// Receive memory for one channel, or a few. Must go after the channels that have it and before
-/// their endpoint; what is still in use then stays until that closes.
-class RxPool
-{
-public:
-    /// Empty.
-    RxPool() = default;
-    /// Takes over; @p other is empty then.
-    RxPool(RxPool &&other) noexcept
-        : worker_(other.worker_), pool_(std::exchange(other.pool_, nullptr))
-    {
-    }
-    /// Destroys what it has and takes over; @p other is empty then.
-    RxPool &operator=(RxPool &&other) noexcept
-    {
-        if (this != &other) {
-            destroy();
-            worker_ = other.worker_;
-            pool_ = std::exchange(other.pool_, nullptr);
-        }
-        return *this;
-    }
-    RxPool(const RxPool &) = delete;
-    RxPool &operator=(const RxPool &) = delete;
-    ~RxPool() { destroy(); }
-
-    /// The pool, for ntbmsg_channel_options::rx_pool; NULL: empty.
-    rte_mempool *get() const { return pool_; }
-    /// Whether there is one.
-    explicit operator bool() const { return pool_ != nullptr; }
-
-    /// ntbmsg_rx_pool_create()
-    [[nodiscard]] int create(Worker worker, std::size_t bytes)
-    {
-        rte_mempool *made = nullptr;
-        const int rc = worker.create_rx_pool(bytes, &made);
-        if (rc == 0) {
-            destroy();
-            worker_ = worker;
-            pool_ = made;
-        }
-        return rc;
-    }
-    /// ntbmsg_rx_pool_destroy(). @return 0: it is empty now; -EBUSY: call again
-    int destroy()
-    {
-        const int rc = pool_ != nullptr ? worker_.destroy_rx_pool(pool_) : 0;
-        if (rc == 0)
-            pool_ = nullptr;
-        return rc;
-    }
-
-private:
-    Worker worker_;
-    rte_mempool *pool_ = nullptr;
-};
-
-#endif
 
 /// ntbmsg_channel_options with the defaults filled in.
 struct ChannelOptions : ntbmsg_channel_options {

@@ -61,10 +61,6 @@ struct ntbmsg_endpoint_options {
                                to 1048576; 0: 16384. What is not granted yet limits the credits of
                                the next channel: by default 4096 channels open with at least 2 each.
                                For 64 each, set 64 times the channels */
-    uint32_t rendezvous_bytes; /**< Memory of a worker for long messages of the peer, a power of
-                                    two, 65536 to 1073741824; 0: none */
-    uint32_t pool_bytes;       /**< Of rendezvous_bytes, what is kept for pools of channels: a
-                                    multiple of 32768, at most rendezvous_bytes - 65536 */
 };
 
 /** Travels with a message on a bare queue, opaque to the library. Same layout as
@@ -106,11 +102,6 @@ struct ntbmsg_stats {
     uint64_t links;          /**< Connections made */
     uint64_t rx_dropped;     /**< Arrived and freed unread: channels closed or reset */
     uint64_t bad_peer;       /**< Violations of the channel protocol by the peer */
-    uint64_t tx_long;        /**< Messages that went through rendezvous memory */
-    uint64_t tx_long_bytes;  /**< Payload bytes in them */
-    uint64_t tx_dma;         /**< Of tx_long, those copied by a DMA engine */
-    uint64_t tx_dma_bytes;   /**< Payload bytes in them */
-    uint64_t tx_dma_errors;  /**< Failed copies of the engine, repeated by the CPU */
 };
 
 /**

@@ -21,7 +21,6 @@ constexpr uint16_t port = 9;
 
 struct Two {
     ntbmsg::Endpoint near, far;
-    ntbmsg::RxPool pool;
     ntbmsg::Listener listener;
     ntbmsg::Channel from, to;
     ntbmsg::Region lent, registered;
@@ -35,8 +34,6 @@ struct Two {
         options.posted = 28;
         options.rx_mbufs = 1024;
         options.tx_mbufs = 512;
-        options.rendezvous_bytes = 2U << 20;
-        options.pool_bytes = 1U << 20;
         return near.open("raw_plx_ntb0", options) == 0 && far.open("raw_plx_ntb1", options) == 0 &&
                near.wait_connected(60'000) == 0 && far.wait_connected(60'000) == 0;
     }
@@ -46,9 +43,6 @@ struct Two {
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
         ntbmsg::Worker here = ntbmsg::Worker::of(near, 0), there = ntbmsg::Worker::of(far, 0);
         ntbmsg::ChannelOptions options;
-        if (pool.create(here, 512U << 10) != 0)
-            return false;
-        options.rx_pool = pool.get();
         if (listener.listen(port) != 0 || from.connect(here, port, options) != 0)
             return false;
         while (from.state() != NTBMSG_CHANNEL_OPEN && std::chrono::steady_clock::now() < end) {

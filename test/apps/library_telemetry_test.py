@@ -26,14 +26,10 @@ def check_answers(ask):
     assert queues["queue_0"]["tx_messages"] == 0 and queues["queue_1"]["tx_messages"] >= 3, queues
     worker = ask("/ntbmsg/worker,0,0")
     assert (worker["dedicated"], worker["channels"], worker["bad_peer"]) == (0, 1, 0), worker
-    assert worker["long_pieces"] == 64 - 1 - 32 and worker["long_pieces_held"] == 0, worker
-    assert (worker["pools"], worker["pool_pieces"], worker["pool_pieces_held"]) == (1, 16, 0), worker
-    assert (worker["dma_dev"], worker["dma_messages"]) == (-1, 0), worker
     for host, sent in ((0, 1), (1, 0)):
         (slot,) = ask(f"/ntbmsg/channels,{host},0")
         channel = ask(f"/ntbmsg/channel,{host},0,{slot}")
         assert channel["state"] == "open" and channel["port"] == 9 and channel["handle"] == 1, channel
-        assert channel["rx_pool"] == (1 if host == 0 else 0), channel
         assert (channel["tx_messages"], channel["tx_bytes"]) == (sent, 100 * sent), channel
         assert channel["credit_messages"] == channel["credit_messages_granted"] - sent, channel
         assert ask(f"/ntbmsg/channels,{host},0,{slot + 1}") == []

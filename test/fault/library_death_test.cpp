@@ -50,7 +50,6 @@ protected:
         options.dedicated = GetParam();
         options.channels = 16;
         options.rx_mbufs = 512;
-        options.rendezvous_bytes = 4 << 20;
         ASSERT_EQ(ntbmsg_endpoint_open("raw_plx_ntb0", &options, &endpoint_), 0);
         worker_ = ntbmsg_worker_get(endpoint_, 0);
         ASSERT_EQ(ntbmsg_cq_create(4096, nullptr, nullptr, &cq_), 0);
@@ -107,6 +106,7 @@ protected:
         ASSERT_TRUE(await([&] { return ntbmsg_wait_connected(endpoint_, 0) == 0; }));
         ntbmsg_channel_options options;
         ntbmsg_channel_options_init(&options);
+        options.credit_bytes = 1 << 20; // for long messages
         options.cq = cq_;
         // The peer listens a moment after its device is there.
         ASSERT_TRUE(await([&] {

@@ -50,7 +50,6 @@ struct Peer {
         options.workers = 1;
         options.channels = 16;
         options.rx_mbufs = 512;
-        options.rendezvous_bytes = 4 << 20;
         if (rte_vdev_init("raw_plx_ntb0", arguments.c_str()) != 0 ||
             ntbmsg_endpoint_open("raw_plx_ntb0", &options, &endpoint) != 0 ||
             ntbmsg_cq_create(1024, nullptr, nullptr, &cq) != 0 ||
@@ -65,6 +64,7 @@ struct Peer {
             ntbmsg_worker_poll(worker);
         ntbmsg_channel_options options;
         ntbmsg_channel_options_init(&options);
+        options.credit_bytes = 1 << 20; // for long messages
         options.cq = cq;
         ntbmsg_region *served = nullptr, *direct = nullptr;
         if (ntbmsg_accept(&request, &options, &channel) != 0 ||

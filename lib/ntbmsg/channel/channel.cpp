@@ -26,14 +26,13 @@ int pay_opening(Channel &c, uint8_t op, uint32_t word, uint32_t argument)
 {
     Worker &w = *c.worker;
     protocol::OpeningMessage message{};
-    message.opening = {
-        .slot = w.slots.slot_of(c),
-        .generation = c.generation,
-        .messages = c.rx.granted.messages,
-        .buffers = c.rx.granted.buffers,
-        .max_message = std::max(c.rx_pool != 0 ? 0 : w.own_max_message, rendezvous_own_longest(c)),
-        .timeout_ms = op == protocol::op_connect ? c.timeout_ms : 0,
-        .private_bytes = c.own_private_bytes};
+    message.opening = {.slot = w.slots.slot_of(c),
+                       .generation = c.generation,
+                       .messages = c.rx.granted.messages,
+                       .buffers = c.rx.granted.buffers,
+                       .max_message = w.own_max_message,
+                       .timeout_ms = op == protocol::op_connect ? c.timeout_ms : 0,
+                       .private_bytes = c.own_private_bytes};
     std::memcpy(message.private_data, c.own_private, c.own_private_bytes);
     return send_copy(w, word, op, argument, &message,
                      static_cast<uint32_t>(sizeof(message.opening)) + c.own_private_bytes);
@@ -84,8 +83,6 @@ int pay_one(Channel &c, uint32_t bit)
     case owe_close:
         return send_op(w, c, protocol::op_close, 0, nullptr);
     case owe_reset:
-        if (rendezvous_copying(c)) // who gets it takes what the channel stored to as its own
-            return -EAGAIN;
         return send_op(w, c, protocol::op_reset, c.reason, nullptr);
     }
     return 0;
@@ -100,14 +97,6 @@ void take_opening(Channel &c, const protocol::Opening &opening)
     const uint64_t longest =
         std::min<uint64_t>(std::max<uint64_t>(room, w.inline_max), w.peer_max_message);
     c.longest = static_cast<uint32_t>(std::min<uint64_t>(longest, opening.max_message));
-    c.peer_takes = opening.max_message;
-}
-
-void choose_way(Channel &c)
-{
-    const uint32_t most = std::min(rendezvous_longest(*c.worker), c.peer_takes);
-    c.eager = most != 0 ? std::min(c.longest, c.rendezvous_min - 1) : c.longest;
-    c.longest = std::max(c.longest, most);
 }
 
 void tell(Channel &c, uint32_t events)
@@ -182,8 +171,6 @@ void end(Channel &c, uint8_t state, uint32_t reason)
     if (state != NTBMSG_CHANNEL_CLOSED) { // else what is under way is done before CLOSE goes
         c.close_waits = false;
         one_sided_end(c, -ECONNRESET);
-        // Who has sent the RESET, or is lost, stores nothing more.
-        rendezvous_end(c, (c.owed & owe_reset) == 0);
     }
     const bool refused = state == NTBMSG_CHANNEL_REJECTED || state == NTBMSG_CHANNEL_TIMED_OUT;
     tell(c, (refused ? 0 : NTBMSG_ENDED) | (answered ? NTBMSG_ANSWERED : NTBMSG_READABLE));
@@ -194,7 +181,7 @@ void end(Channel &c, uint8_t state, uint32_t reason)
 
 void close_when_idle(Channel &c)
 {
-    c.close_waits = !one_sided_idle(c) || !rendezvous_idle(c.rendezvous);
+    c.close_waits = !one_sided_idle(c);
     if (!c.close_waits)
         owe(c, owe_close);
 }
@@ -262,7 +249,6 @@ void on_accept(Channel &c, rte_mbuf *m)
     const protocol::Opening &o = message.opening;
     c.tx_word = protocol::slot_word(o.slot, o.generation);
     take_opening(c, o);
-    choose_way(c);
     c.rx.open();
     c.tx.grant({o.messages, o.buffers});
     c.peer_private_bytes = static_cast<uint8_t>(o.private_bytes);
@@ -301,7 +287,7 @@ void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
 
 void on_close(Channel &c, rte_mbuf *m)
 {
-    if (m->pkt_len != 0 || !may_receive(state_of(c)) || !rendezvous_all_in(c.rendezvous))
+    if (m->pkt_len != 0 || !may_receive(state_of(c)))
         return protest(c);
     c.close_seen = true;
     c.rx.left = {}; // DATA behind it breaks the rules

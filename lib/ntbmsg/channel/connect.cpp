@@ -27,7 +27,6 @@ constexpr uint32_t default_bytes = 65536;
 /// What is kept for each channel that may still come: it opens, and takes messages one by one.
 constexpr uint32_t messages_kept = 2, buffers_kept = 1;
 constexpr uint32_t default_timeout_ms = 5000;
-constexpr uint32_t default_rendezvous_min = 65536;
 constexpr uint32_t default_operations = 64, max_operations = 4096;
 constexpr uint32_t max_send_depth = 65535;
 constexpr unsigned nap_us = 50;
@@ -58,15 +57,6 @@ int take_slot(Worker &w, const ntbmsg_channel_options &options, Channel *&c)
         return 0;
     w.slots.give_back(*c);
     return -ENOBUFS;
-}
-
-/// Other threads may be making and destroying pools.
-bool may_receive_into(Worker &w, const rte_mempool *pool)
-{
-    if (pool == nullptr)
-        return true;
-    const Locked held(w.lock);
-    return rx_pool_number(w, pool) != 0;
 }
 
 int wait_result(uint8_t state)
@@ -108,13 +98,6 @@ int choose_options(const ntbmsg_channel_options *options, Worker &w, ntbmsg_chan
         return -EINVAL;
     if (o.send_depth > max_send_depth)
         return -EINVAL;
-    if (!may_receive_into(w, o.rx_pool)) {
-        NTBMSG_LOG(ERR,
-                   "option rx_pool is no pool of worker %u of device %u: a channel receives only "
-                   "into what ntbmsg_rx_pool_create() made there",
-                   w.index, w.endpoint->dev_id);
-        return -EINVAL;
-    }
     chosen = o;
     return 0;
 }
@@ -122,10 +105,7 @@ int choose_options(const ntbmsg_channel_options *options, Worker &w, ntbmsg_chan
 bool equip(Channel &c, const ntbmsg_channel_options &o)
 {
     Worker &w = *c.worker;
-    const uint8_t pool = rx_pool_number(w, o.rx_pool);
-    Credit wanted = wanted_credit(w, o);
-    if (pool != 0)
-        wanted.buffers = 0; // it takes nothing of what others receive into
+    const Credit wanted = wanted_credit(w, o);
     Credit granted;
     if (w.dedicated && (c.proxy = make_proxy(o)) == nullptr)
         return false;
@@ -134,11 +114,9 @@ bool equip(Channel &c, const ntbmsg_channel_options &o)
         return false;
     }
     c.rx.grant(granted);
-    rx_pool_join(c, pool);
     c.user = o.user;
     c.operations = o.operations != 0 ? o.operations : default_operations;
     join_cq(c, o.cq);
-    c.rendezvous_min = o.rendezvous_min != 0 ? o.rendezvous_min : default_rendezvous_min;
     c.timeout_ms = o.timeout_ms != 0 ? o.timeout_ms : default_timeout_ms;
     c.own_private_bytes = static_cast<uint8_t>(o.private_bytes);
     if (o.private_bytes != 0)

@@ -97,15 +97,11 @@ void begin(Channel &c)
 void claim(Channel &c)
 {
     Proxy &p = *c.proxy;
-    const uint64_t messages = c.rx_messages.get(), buffers = p.rx_buffers.get(),
-                   pieces = p.rx_pieces.get();
+    const uint64_t messages = c.rx_messages.get(), buffers = p.rx_buffers.get();
     c.rx.received({static_cast<uint32_t>(messages - p.credited),
                    static_cast<uint32_t>(buffers - p.credited_buffers)});
     p.credited = messages;
     p.credited_buffers = buffers;
-    if (pieces != p.credited_pieces)
-        rendezvous_received(c, static_cast<uint32_t>(pieces - p.credited_pieces));
-    p.credited_pieces = pieces;
     if (c.rx.due() && may_receive(state_of(c)))
         owe(c, owe_credit);
 }

@@ -46,10 +46,10 @@ struct alignas(64) Proxy {
     Parked mine;            ///< taken from the inbox
     uint64_t claimed;       ///< received, and the engine was told
     std::atomic<bool> shut; ///< nothing more is sent or posted; a callback looks, too
-    Counter rx_buffers, rx_pieces;
+    Counter rx_buffers;
     // The engine.
     alignas(64) uint64_t credited; ///< messages, of what was received
-    uint64_t credited_buffers, credited_pieces;
+    uint64_t credited_buffers;
     std::atomic<uint32_t> tail; ///< of the ring
     bool shutting, closing;     ///< once the ring is empty
     Counter delivered;          ///< messages, before a state that ends them

@@ -23,8 +23,6 @@ int check_message(const Channel &c, const rte_mbuf *m)
 {
     if (m == nullptr || (m->nb_segs == 1 && m->data_len != m->pkt_len))
         return -EINVAL;
-    if (m->pkt_len > c.eager && !is_whole(m))
-        return -EINVAL;
     return m->pkt_len > c.longest ? -EMSGSIZE : 0;
 }
 
@@ -69,14 +67,11 @@ void refill(Channel &c)
 void account(Channel &c, rte_mbuf *const *mbufs, unsigned n)
 {
     Proxy &p = *c.proxy;
-    uint32_t pieces = 0;
-    const Received r =
-        received_of(*c.worker, mbufs, n, [&pieces](uint32_t more) { pieces += more; });
+    const Received r = received_of(*c.worker, mbufs, n);
     p.rx_buffers.add(r.buffers);
-    p.rx_pieces.add(pieces);
     c.rx_bytes.add(r.bytes);
     c.rx_messages.add(n);
-    if (r.buffers != 0 || pieces != 0 || c.rx_messages.get() - p.claimed >= c.rx.due_at) {
+    if (r.buffers != 0 || c.rx_messages.get() - p.claimed >= c.rx.due_at) {
         p.claimed = c.rx_messages.get();
         call(c, call_credit);
     }

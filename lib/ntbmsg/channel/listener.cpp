@@ -124,7 +124,6 @@ void answer_now(const Worker &w, Channel &c)
 /// Accepted: the peer may send as soon as it knows.
 void open(Channel &c)
 {
-    choose_way(c);
     c.rx.open();
     trace_open(c);
     c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);

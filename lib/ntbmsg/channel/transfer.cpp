@@ -31,7 +31,7 @@ struct Batch {
                                         const uint32_t *imm, unsigned n, Batch &batch)
 {
     const Worker &w = *c.worker;
-    const uint32_t word = c.tx_word, inline_max = std::min(w.inline_max, c.eager);
+    const uint32_t word = c.tx_word, inline_max = std::min(w.inline_max, c.longest);
     uint64_t bytes = 0;
     uint32_t buffers = 0;
     unsigned i = 0;
@@ -41,7 +41,7 @@ struct Batch {
             break;
         const uint32_t length = m->pkt_len;
         if (unlikely(length > inline_max)) {
-            if (length > c.eager)
+            if (length > c.longest)
                 break;
             const uint32_t need = w.peer_buffers.of(length);
             if (need > c.tx.now.buffers - buffers)
@@ -54,12 +54,6 @@ struct Batch {
     batch.messages = i;
     batch.buffers = buffers;
     batch.bytes = bytes;
-}
-
-/// Messages that credit allows: none past a long one that is on its way.
-[[gnu::always_inline]] inline uint32_t sendable(const Channel &c)
-{
-    return likely(rendezvous_idle(c.rendezvous)) ? c.tx.now.messages : 0;
 }
 
 /// What the first @p n of a batch used, when it was cut short.
@@ -82,8 +76,6 @@ int why_not(Channel &c, const rte_mbuf *m)
     if (const int rc = send_error(state_of(c)); rc != 0)
         return rc;
     if (m == nullptr)
-        return -EINVAL;
-    if (m->pkt_len > c.eager && !is_whole(m))
         return -EINVAL;
     return m->pkt_len > c.longest && c.tx.granted.messages != 0 ? -EMSGSIZE : 0;
 }
@@ -113,8 +105,8 @@ __rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, const SendResu
     while (sent < n) {
         const unsigned wanted = std::min<unsigned>(n - sent, burst_max);
         Batch batch;
-        fill(c, mbufs + sent, imm != nullptr ? imm + sent : nullptr, std::min(wanted, sendable(c)),
-             batch);
+        fill(c, mbufs + sent, imm != nullptr ? imm + sent : nullptr,
+             std::min(wanted, c.tx.now.messages), batch);
         int taken = 0;
         if (likely(batch.messages != 0))
             taken = w.burst.tx(w.burst.tx_queue, mbufs + sent, batch.meta,
@@ -127,11 +119,6 @@ __rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, const SendResu
         c.tx_messages.add(batch.messages);
         c.tx_bytes.add(batch.bytes);
         sent += batch.messages;
-        if (unlikely(batch.messages < wanted) && !ring_full &&
-            rendezvous_take(c, mbufs[sent], imm != nullptr ? imm[sent] : 0)) {
-            ++sent;
-            continue;
-        }
         if (unlikely(batch.messages < wanted))
             return {sent, ring_full, taken};
     }
@@ -159,13 +146,6 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     return own;
 }
 
-/// Counts messages that are handed up.
-Received count(Channel &c, rte_mbuf *const *mbufs, unsigned n)
-{
-    return received_of(*c.worker, mbufs, n,
-                       [&c](uint32_t pieces) { rendezvous_received(c, pieces); });
-}
-
 /// A burst straight from the queue pair. One pass over it, as long as all of it is short messages
 /// of this channel.
 [[gnu::always_inline]] inline Received receive_direct(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
@@ -190,7 +170,7 @@ Received count(Channel &c, rte_mbuf *const *mbufs, unsigned n)
         const unsigned own = sort_for(c, mbufs, meta, got);
         for (unsigned i = 0; i < own && imm != nullptr; ++i)
             imm[i] = protocol::header_argument(meta[i].data);
-        return count(c, mbufs, own);
+        return received_of(w, mbufs, own);
     }
     c.rx.left.messages -= got;
     return {got, 0, bytes};
@@ -264,7 +244,7 @@ int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_
         return receive_shared(c, mbufs, imm, n);
     Received got;
     if (c.parked.first != nullptr) {
-        got = count(c, mbufs, unpark(c.parked, mbufs, imm, n));
+        got = received_of(*c.worker, mbufs, unpark(c.parked, mbufs, imm, n));
         if (c.parked.first != nullptr)
             tell(c, NTBMSG_READABLE);
     } else {

@@ -27,28 +27,15 @@ struct Received {
     uint64_t bytes;
 };
 
-/// The data lie in the worker's memory for long messages.
-inline bool is_lent(const Worker &w, const rte_mbuf *m)
-{
-    const RendezvousMemory &r = w.rendezvous;
-    return static_cast<size_t>(static_cast<const std::byte *>(m->buf_addr) - r.base) < r.bytes;
-}
-
-/// Counts messages that are handed up. Any thread.
-/// @param on_pieces  is told the pieces of each that lies in rendezvous memory
-template <class OnPieces>
-inline Received received_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n, OnPieces on_pieces)
+/// Counts messages that are delivered. Any thread.
+inline Received received_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n)
 {
     uint64_t bytes = 0;
     uint32_t buffers = 0;
     for (unsigned i = 0; i < n; ++i) {
         bytes += mbufs[i]->pkt_len;
-        if (likely(mbufs[i]->pool == w.rx_pool))
-            continue;
-        if (likely(!is_lent(w, mbufs[i])))
+        if (unlikely(mbufs[i]->pool != w.rx_pool))
             buffers += mbufs[i]->nb_segs;
-        else
-            on_pieces(mbufs[i]->nb_segs);
     }
     return {n, buffers, bytes};
 }

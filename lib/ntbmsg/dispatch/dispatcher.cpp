@@ -27,9 +27,6 @@ constexpr uint32_t polls_a_look = 16;
 
 void say_hello(Worker &w)
 {
-    // What was copied for the connection before must not meet what the peer lends in this one.
-    if (!engine_idle(w.engine))
-        return;
     protocol::Hello hello{};
     hello.magic = protocol::hello_magic;
     hello.major = protocol::major;
@@ -39,8 +36,6 @@ void say_hello(Worker &w)
     hello.buf_bytes = w.own_buf_bytes;
     hello.inline_max = w.inline_max;
     hello.operations = protocol::requests_max;
-    if (!rendezvous_lend(w, hello))
-        return;
     if (send_copy(w, 0, protocol::op_hello, 0, &hello, sizeof(hello)) == 0)
         w.chores &= ~chore_hello;
 }
@@ -63,7 +58,7 @@ void pay_all(Worker &w)
 {
     for (Channel *c = w.owing.first(); c != nullptr;) {
         Channel *after = OwingList::after(*c);
-        if (!pay(*c) && !rendezvous_copying(*c))
+        if (!pay(*c))
             return; // no room towards the peer
         c = after;
     }
@@ -115,7 +110,6 @@ void lose_all(Worker &w)
 {
     for (uint32_t i = 0; i < w.slots.count(); ++i)
         lose(w.slots[i]);
-    rendezvous_lose(w);
     w.note_count = 0;
     w.hello_seen = false;
     w.refused.store(nullptr, std::memory_order_relaxed);
@@ -149,7 +143,6 @@ void on_hello(Worker &w, const rte_mbuf *m)
     w.peer_buffers.set(hello.buf_bytes);
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
     w.peer_max_message = std::max(longest, protocol::least_message);
-    rendezvous_meet(w, hello);
     w.hello_seen = true;
 }
 
@@ -177,7 +170,7 @@ Channel *find_channel(const Worker &w, uint32_t word)
 bool may_be_late(uint32_t op, uint32_t word)
 {
     const bool one_sided = op >= protocol::one_sided_first && op <= protocol::one_sided_last;
-    return word != 0 && (op <= protocol::op_filled || one_sided);
+    return word != 0 && (op <= protocol::op_reset || one_sided);
 }
 
 /// A message other than DATA. It stays the caller's.
@@ -189,11 +182,6 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
         return on_hello(w, m);
     if (op == protocol::op_connect)
         return on_connect(w, argument, m);
-    if (op >= protocol::rendezvous_worker_first && op <= protocol::rendezvous_worker_last) {
-        if (!rendezvous_worker_receive(w, op, argument, m))
-            w.bad_peer.add(1);
-        return;
-    }
     Channel *c = find_channel(w, word);
     if (c == nullptr) {
         if (op == protocol::op_accept)
@@ -215,10 +203,6 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
         return on_close(*c, m);
     case protocol::op_reset:
         return on_reset(*c, argument, m);
-    case protocol::op_rts:
-    case protocol::op_cts:
-    case protocol::op_filled:
-        return rendezvous_receive(*c, op, argument, m) ? void() : protest(*c);
     default:
         if (op < protocol::one_sided_first || op > protocol::one_sided_last ||
             !one_sided_receive(w, *c, op, argument, m))
@@ -358,8 +342,6 @@ unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 
 void do_chores(Worker &w)
 {
-    if (unlikely(!engine_idle(w.engine)))
-        engine_collect(w);
     if (connection_changed(w)) // nothing of the old one is done in the new one
         return;                // the next poll ends the channels first
     if ((w.chores & chore_hello) != 0)
@@ -369,8 +351,6 @@ void do_chores(Worker &w)
             send_notes(w);
         if ((w.chores & chore_owing) != 0)
             pay_all(w);
-        if ((w.chores & chore_rendezvous) != 0)
-            rendezvous_chores(w);
     }
     if ((w.chores & chore_operations) != 0)
         one_sided_chores(w);

@@ -17,8 +17,7 @@ uint16_t queue_of(const Worker &w)
 /// polling: nothing tells when there is room.
 bool has_work(const Worker &w)
 {
-    constexpr uint32_t to_be_polled =
-        chore_hello | chore_owing | chore_notes | chore_operations | chore_rendezvous;
+    constexpr uint32_t to_be_polled = chore_hello | chore_owing | chore_notes | chore_operations;
     const bool up = w.endpoint->up.load(std::memory_order_acquire);
     return connection_changed(w) || (up && ((w.chores & to_be_polled) != 0 || !w.stalled.empty()));
 }

@@ -41,7 +41,6 @@ constexpr Range ranges[] = {
     {"service", &Options::service, 0, 1},
     {"channels", &Options::channels, 16, 65535},
     {"rx_mbufs", &Options::rx_mbufs, 512, 1048576},
-    {"rendezvous_bytes", &Options::rendezvous_bytes, 65536, 1073741824, Shape::power_of_two},
 };
 constexpr uint32_t line_bytes = 64;
 
@@ -84,10 +83,6 @@ int check_options(const ntbmsg_endpoint_options &o)
         return refuse("workers", o.workers, "at most 64 together with queues");
     if (o.service == 1 && o.dedicated == 0)
         return refuse("service", o.service, "0, or 1 with dedicated = 1");
-    if (o.pool_bytes % protocol::piece_bytes != 0 ||
-        (o.pool_bytes != 0 && uint64_t{o.pool_bytes} + 65536 > o.rendezvous_bytes))
-        return refuse("pool_bytes", o.pool_bytes,
-                      "a multiple of 32768, at most rendezvous_bytes - 65536");
     if (o.workers != 0 && o.max_message != 0 && o.max_message < protocol::least_message)
         return refuse("max_message", o.max_message, "256 or more with workers");
     return 0;

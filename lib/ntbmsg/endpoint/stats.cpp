@@ -60,11 +60,6 @@ int ntbmsg_stats_get(const ntbmsg_endpoint *endpoint, ntbmsg_stats *stats)
     for (uint32_t i = 0; i < endpoint->workers_made; ++i) {
         found.rx_dropped += endpoint->workers[i].rx_dropped.get();
         found.bad_peer += endpoint->workers[i].bad_peer.get();
-        found.tx_long += endpoint->workers[i].rendezvous.messages.get();
-        found.tx_long_bytes += endpoint->workers[i].rendezvous.stored_bytes.get();
-        found.tx_dma += endpoint->workers[i].engine.messages.get();
-        found.tx_dma_bytes += endpoint->workers[i].engine.bytes.get();
-        found.tx_dma_errors += endpoint->workers[i].engine.errors.get();
     }
     return ntbmsg::write_sized(found, first_stats, *stats);
 }

@@ -99,11 +99,6 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
     w.budget.left = {rx_mbufs, sizes.buffers};
     if (const int rc = make_pools(w, rx_mbufs, sizes.socket); rc != 0)
         return rc;
-    if (o.rendezvous_bytes != 0) {
-        if (const int rc = rendezvous_make(w, o.rendezvous_bytes, o.pool_bytes, sizes.socket);
-            rc != 0)
-            return rc;
-    }
     const uint32_t channels = o.channels != 0 ? o.channels : default_channels;
     const int rc = w.slots.init(w, channels, sizes.socket);
     if (rc != 0)
@@ -119,8 +114,6 @@ void end_worker(Worker &w)
     w.calls.store(nullptr, std::memory_order_relaxed);
     for (uint32_t i = 0; i < w.slots.count(); ++i)
         forget(w.slots[i]);
-    rendezvous_lose(w);
-    engine_drain(w);
     rte_pktmbuf_free(w.empty);
     w.empty = nullptr;
 }
@@ -134,14 +127,12 @@ void free_worker(Worker &w)
     rte_mempool_free(w.rx_pool);
     rte_mempool_free(w.control_pool);
     rte_mempool_free(w.op_pool);
-    rendezvous_unmake(w);
-    engine_free(w.engine);
 }
 
 unsigned held_mbufs(const Worker &w)
 {
-    unsigned held = rx_pools_held(w) + (engine_idle(w.engine) ? 0 : 1);
-    for (const rte_mempool *pool : {w.rx_pool, w.control_pool, w.op_pool, w.rendezvous.pool}) {
+    unsigned held = 0;
+    for (const rte_mempool *pool : {w.rx_pool, w.control_pool, w.op_pool}) {
         if (pool != nullptr)
             held += rte_mempool_in_use_count(pool);
     }

@@ -33,35 +33,7 @@ void dump_channel(const ChannelView &view, FILE *file)
                  view.send_left.messages, view.send_granted.messages, view.send_left.buffers,
                  view.send_granted.buffers, view.receive_left.messages,
                  view.receive_granted.messages);
-    if (view.rx_pool != 0)
-        std::fprintf(file, "; pool %u", view.rx_pool);
     std::fputc('\n', file);
-}
-
-void dump_long(const LongView &view, FILE *file)
-{
-    if (view.shared != 0)
-        std::fprintf(file,
-                     "    long messages: %u of %u pieces held; %u pools, %u of %u pieces held\n",
-                     view.shared_held, view.shared, view.pools, view.own_held, view.own);
-    if (view.peer != 0)
-        std::fprintf(file, "    long messages to the peer: it has %u pieces\n", view.peer);
-}
-
-void dump_engine(const CopyEngine &engine, FILE *file)
-{
-    if (peek(engine.copies) == nullptr)
-        return;
-    const uint32_t from = peek(engine.min_bytes);
-    std::fprintf(file, "    dmadev %d, channel %u: ", engine.dev, engine.vchan);
-    if (peek(engine.failed))
-        std::fprintf(file, "has failed");
-    else if (from == UINT32_MAX)
-        std::fprintf(file, "for no message");
-    else
-        std::fprintf(file, "for messages of %u bytes and more", from);
-    std::fprintf(file, "; %" PRIu64 " messages, %" PRIu64 " bytes, %" PRIu64 " copies failed\n",
-                 engine.messages.get(), engine.bytes.get(), engine.errors.get());
 }
 
 void dump_worker(const Worker &w, FILE *file)
@@ -73,8 +45,6 @@ void dump_worker(const Worker &w, FILE *file)
                  w.index, w.slots.used(), w.slots.count(), peek(w.budget.left.messages),
                  w.rx_dropped.get(), w.bad_peer.get(), refused != nullptr ? ": " : "",
                  refused != nullptr ? refused : "");
-    dump_long(view_long(w), file);
-    dump_engine(w.engine, file);
     ChannelView view;
     for (uint32_t slot = 0; slot < w.slots.count(); ++slot)
         if (view_channel(w, slot, view))
@@ -102,12 +72,9 @@ void dump_totals(const Endpoint &e, FILE *file)
     std::fprintf(file,
                  "  sent %" PRIu64 " messages, %" PRIu64 " bytes, unconfirmed %" PRIu64
                  ", refused %" PRIu64 "; received %" PRIu64 " messages, %" PRIu64
-                 " bytes, dropped %" PRIu64 "; %" PRIu64 " connections\n"
-                 "  of the messages sent, long: %" PRIu64 ", %" PRIu64 " bytes; by DMA: %" PRIu64
-                 ", %" PRIu64 " bytes, %" PRIu64 " copies failed\n",
+                 " bytes, dropped %" PRIu64 "; %" PRIu64 " connections\n",
                  s.tx_messages, s.tx_bytes, s.tx_unconfirmed, s.tx_errors, s.rx_messages,
-                 s.rx_bytes, s.rx_dropped, s.links, s.tx_long, s.tx_long_bytes, s.tx_dma,
-                 s.tx_dma_bytes, s.tx_dma_errors);
+                 s.rx_bytes, s.rx_dropped, s.links);
 }
 
 } // namespace

@@ -73,11 +73,6 @@ void add_endpoint(const Endpoint &e, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "rx_dropped", stats.rx_dropped);
     rte_tel_data_add_dict_uint(data, "bad_peer", bad_peer);
     rte_tel_data_add_dict_uint(data, "links", stats.links);
-    rte_tel_data_add_dict_uint(data, "tx_long", stats.tx_long);
-    rte_tel_data_add_dict_uint(data, "tx_long_bytes", stats.tx_long_bytes);
-    rte_tel_data_add_dict_uint(data, "tx_dma", stats.tx_dma);
-    rte_tel_data_add_dict_uint(data, "tx_dma_bytes", stats.tx_dma_bytes);
-    rte_tel_data_add_dict_uint(data, "tx_dma_errors", stats.tx_dma_errors);
 }
 
 /// Without a parameter the ids of the devices; with one, what is behind it.
@@ -135,8 +130,6 @@ int queues(const char *, const char *params, rte_tel_data *data)
 
 void add_worker(const Worker &w, rte_tel_data *data)
 {
-    const LongView memory = view_long(w);
-    const bool engine = peek(w.engine.copies) != nullptr;
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_int(data, "dedicated", w.dedicated);
     rte_tel_data_add_dict_uint(data, "channels", w.slots.used());
@@ -144,18 +137,6 @@ void add_worker(const Worker &w, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "messages_to_grant", peek(w.budget.left.messages));
     rte_tel_data_add_dict_uint(data, "rx_dropped", w.rx_dropped.get());
     rte_tel_data_add_dict_uint(data, "bad_peer", w.bad_peer.get());
-    rte_tel_data_add_dict_uint(data, "long_pieces", memory.shared);
-    rte_tel_data_add_dict_uint(data, "long_pieces_held", memory.shared_held);
-    rte_tel_data_add_dict_uint(data, "pools", memory.pools);
-    rte_tel_data_add_dict_uint(data, "pool_pieces", memory.own);
-    rte_tel_data_add_dict_uint(data, "pool_pieces_held", memory.own_held);
-    rte_tel_data_add_dict_uint(data, "peer_long_pieces", memory.peer);
-    rte_tel_data_add_dict_int(data, "dma_dev", engine ? w.engine.dev : -1);
-    rte_tel_data_add_dict_int(data, "dma_failed", engine && peek(w.engine.failed));
-    rte_tel_data_add_dict_uint(data, "dma_min", engine ? peek(w.engine.min_bytes) : 0);
-    rte_tel_data_add_dict_uint(data, "dma_messages", w.engine.messages.get());
-    rte_tel_data_add_dict_uint(data, "dma_bytes", w.engine.bytes.get());
-    rte_tel_data_add_dict_uint(data, "dma_errors", w.engine.errors.get());
 }
 
 /// "ID,WORKER"
@@ -180,7 +161,6 @@ void add_channel(const ChannelView &view, rte_tel_data *data)
     rte_tel_data_add_dict_int(data, "reason", view.reason);
     rte_tel_data_add_dict_uint(data, "generation", view.generation);
     rte_tel_data_add_dict_int(data, "handle", view.handle);
-    rte_tel_data_add_dict_int(data, "rx_pool", view.rx_pool);
     rte_tel_data_add_dict_uint(data, "tx_messages", view.tx_messages);
     rte_tel_data_add_dict_uint(data, "tx_bytes", view.tx_bytes);
     rte_tel_data_add_dict_uint(data, "rx_messages", view.rx_messages);

@@ -94,29 +94,8 @@ bool view_channel(const Worker &w, uint32_t slot, ChannelView &view)
             .rx_messages = c.rx_messages.get(),
             .rx_bytes = c.rx_bytes.get(),
             .tx_full = c.tx_full.get(),
-            .rx_pool = ntbmsg::peek(c.rx_pool),
             .handle = c.handle.load(std::memory_order_relaxed)};
     return true;
-}
-
-LongView view_long(const Worker &w)
-{
-    const RendezvousMemory &r = w.rendezvous;
-    LongView view{};
-    view.peer = ntbmsg::peek(r.ready) ? ntbmsg::peek(r.peer_pieces) : 0;
-    if (r.pool == nullptr)
-        return view;
-    view.shared = r.shared_count;
-    view.shared_held = rte_mempool_in_use_count(r.pool);
-    const Locked held(w.lock); // pools of channels come and go
-    for (const RxPool &p : r.pools) {
-        if (p.pool == nullptr)
-            continue;
-        ++view.pools;
-        view.own += p.count;
-        view.own_held += rte_mempool_in_use_count(p.pool);
-    }
-    return view;
 }
 
 QueueView view_queue(const Endpoint &e, uint16_t queue)

@@ -37,8 +37,7 @@ struct ChannelView {
     Credit send_left, send_granted;       ///< towards the peer
     Credit receive_left, receive_granted; ///< of the peer
     uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes, tx_full;
-    uint8_t rx_pool; ///< number of its own pool, from 1 on; 0: none
-    bool handle;     ///< the application holds it
+    bool handle; ///< the application holds it
 };
 
 /// @return false: slot @p slot is free, or there is none
@@ -49,16 +48,6 @@ struct QueueView {
     bool worker; ///< it carries channels
     uint64_t tx_messages, tx_bytes, tx_full, rx_messages, rx_bytes, rx_nombuf;
 };
-
-/// Where a worker's long messages go, in pieces. Held are those that the peer may store to, that
-/// wait for their reader, or that the application has not freed.
-struct LongView {
-    uint32_t shared, shared_held;  ///< of channels without a pool of their own
-    uint32_t pools, own, own_held; ///< pools of channels, and their pieces
-    uint32_t peer; ///< of the peer's memory; 0: none, or the way there was not found
-};
-
-LongView view_long(const Worker &w);
 
 QueueView view_queue(const Endpoint &e, uint16_t queue);
 /// Queue pairs: bare ones, then those of workers.

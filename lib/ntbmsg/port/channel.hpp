@@ -12,7 +12,6 @@
 #include "base/use.hpp"
 #include "ntbmsg.h"
 #include "port/credit.hpp"
-#include "rendezvous/rendezvous.hpp"
 #include "rma/one_sided.hpp"
 
 struct rte_mbuf;
@@ -56,10 +55,9 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::Worker *worker; ///< lasting
     ntbmsg::Parked parked;
     ntbmsg::ReceiveCredit rx;
-    uint32_t eager; ///< longest message that goes without rendezvous
+    uint32_t longest; ///< message that the peer takes
     std::atomic<uint8_t> state;
     bool want_write; ///< a send was cut short
-    bool wants_way;  ///< the way of long messages was not found yet
     bool close_seen;
     bool close_waits;         ///< CLOSE is owed once operations under way are done
     std::atomic<bool> handle; ///< the application holds it
@@ -68,16 +66,12 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::Counter tx_messages, tx_bytes, rx_messages, rx_bytes;
 
     // Slow path from here.
-    uint32_t longest;    ///< message that the peer takes
-    uint32_t peer_takes; ///< as it said: in any way
-    uint32_t owed;       ///< Owed
-    uint32_t events;     ///< for the poll set
+    uint32_t owed;   ///< Owed
+    uint32_t events; ///< for the poll set
     ntbmsg::PollSet *set;
     void *user;
     ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests,
-        in_operating, in_moving;
-    ntbmsg::Rendezvous *rendezvous; ///< NULL: no long message yet
-    uint32_t rendezvous_min;        ///< messages from here on go that way if they can
+        in_operating;
     ntbmsg::OneSided one_sided;
     ntbmsg_cq *cq;       ///< takes its completions; NULL: no operation can be posted
     uint32_t operations; ///< most that are under way
@@ -92,7 +86,6 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::Credit peer_grant; ///< of a request, until it is accepted
     uint16_t generation;       ///< lasting; of the next or present use
     uint16_t port;
-    uint8_t rx_pool; ///< number of its own pool; 0: it has none
     uint8_t peer_private_bytes;
     uint8_t own_private_bytes;
     uint8_t peer_private[NTBMSG_MAX_PRIVATE];
@@ -111,7 +104,6 @@ using TimedList = List<Channel, &Channel::in_timed>;
 using StalledList = List<Channel, &Channel::in_stalled>;
 using RequestList = List<Channel, &Channel::in_requests>;
 using OperatingList = List<Channel, &Channel::in_operating>;
-using MovingList = List<Channel, &Channel::in_moving>;
 
 inline uint8_t state_of(const Channel &c)
 {

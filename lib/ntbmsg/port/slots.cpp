@@ -46,9 +46,6 @@ void Slots::give_back(Channel &c)
 {
     one_sided_end(c, -ECONNRESET); // a channel that was closed may still wait to go on
     one_sided_free(c);
-    rendezvous_end(c, true);
-    rendezvous_free(c);
-    rx_pool_leave(c);
     Worker *worker = c.worker;
     const uint16_t generation = c.generation;
     new (&c) Channel{};

@@ -14,7 +14,6 @@
 
 #include "port/channel.hpp"
 #include "port/slots.hpp"
-#include "rendezvous/copy_engine.hpp"
 #include "wire/protocol.hpp"
 
 struct ntbmsg_endpoint;
@@ -40,13 +39,12 @@ inline constexpr unsigned notes_max = 2 * burst_max;
 
 /// Why a poll has more to do than to look into the ring.
 enum Chore : uint32_t {
-    chore_hello = 1,       ///< the peer was not greeted yet
-    chore_owing = 2,       ///< channels owe something
-    chore_notes = 4,       ///< answers without a channel
-    chore_timed = 8,       ///< channels have a deadline
-    chore_requests = 16,   ///< requests wait, whose listener may have been closed
-    chore_operations = 32, ///< one-sided operations met a full ring or queue of completions
-    chore_rendezvous = 64  ///< long messages are on their way
+    chore_hello = 1,      ///< the peer was not greeted yet
+    chore_owing = 2,      ///< channels owe something
+    chore_notes = 4,      ///< answers without a channel
+    chore_timed = 8,      ///< channels have a deadline
+    chore_requests = 16,  ///< requests wait, whose listener may have been closed
+    chore_operations = 32 ///< one-sided operations met a full ring or queue of completions
 };
 
 } // namespace ntbmsg
@@ -80,9 +78,6 @@ struct alignas(64) ntbmsg_worker {
     uint32_t polls; ///< the clock is read in one of 16
     uint32_t listeners_seen;
     ntbmsg::Budget budget;
-    ntbmsg::MovingList moving; ///< have long messages to go on with
-    ntbmsg::RendezvousMemory rendezvous;
-    ntbmsg::CopyEngine engine;
     rte_mempool *control_pool;
     rte_mempool *op_pool;      ///< payloads of one-sided operations
     uint32_t peer_operations;  ///< requests that the peer keeps at a time on one channel
@@ -138,8 +133,6 @@ int send_copy(Worker &w, uint32_t word, uint8_t op, uint32_t argument, const voi
 bool copy_payload(const rte_mbuf *m, void *to, uint32_t room);
 /// Takes note of the longest message that the peer takes on a channel.
 void take_opening(Channel &c, const protocol::Opening &opening);
-/// Chooses the way of a channel's messages, which has its options and knows what the peer grants.
-void choose_way(Channel &c);
 /// What messages that came use of a channel's credit.
 Credit credit_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n);
 /// Notes an answer for a slot of the peer that has no channel here.

@@ -72,11 +72,8 @@ struct Hello {
     uint32_t channels;
     uint32_t buf_bytes;
     uint32_t inline_max;
-    uint32_t pieces;
-    uint64_t rendezvous_offset;
-    uint32_t piece_bytes;
     uint32_t operations;
-    uint64_t reserved[2];
+    uint64_t reserved[4];
 };
 static_assert(sizeof(Hello) == 64);
 

@@ -49,16 +49,6 @@ protected:
             EXPECT_EQ(row.call(), row.expected) << row.function << ": " << row.argument;
     }
 
-    Row dma_with(const char *what, int expected,
-                 const std::function<void(ntbmsg_dma_options &)> &spoil)
-    {
-        return {"worker_dma_set", what, expected, [this, spoil] {
-                    ntbmsg_dma_options o;
-                    ntbmsg_dma_options_init(&o);
-                    spoil(o);
-                    return ntbmsg_worker_dma_set(here_.worker, &o);
-                }};
-    }
     std::vector<Row> of_endpoints()
     {
         return {
@@ -114,26 +104,6 @@ protected:
             {"worker_event_fd", "NULL", -EINVAL, [&] { return ntbmsg_worker_event_fd(nullptr); }},
             {"worker_arm", "NULL", -EINVAL, [&] { return ntbmsg_worker_arm(nullptr); }},
             {"worker_disarm", "NULL", -EINVAL, [&] { return ntbmsg_worker_disarm(nullptr); }},
-            {"dma_options_init", "NULL", 0, [&] { return ntbmsg_dma_options_init(nullptr), 0; }},
-            {"worker_dma_set", "worker NULL", -EINVAL,
-             [&] { return ntbmsg_worker_dma_set(nullptr, nullptr); }},
-            dma_with("size", -EINVAL, [](ntbmsg_dma_options &o) { ++o.size; }),
-            dma_with("depth", -EINVAL, [](ntbmsg_dma_options &o) { o.depth = 4097; }),
-            dma_with("dma_dev", -ENODEV, [](ntbmsg_dma_options &o) { o.dma_dev = INT16_MAX; }),
-            {"rx_pool_create", "worker NULL", -EINVAL,
-             [&] { return ntbmsg_rx_pool_create(nullptr, 32768, &pool_); }},
-            {"rx_pool_create", "bytes 0", -EINVAL,
-             [&] { return ntbmsg_rx_pool_create(here_.worker, 0, &pool_); }},
-            {"rx_pool_create", "bytes", -ENOSPC,
-             [&] { return ntbmsg_rx_pool_create(here_.worker, SIZE_MAX, &pool_); }},
-            {"rx_pool_create", "out NULL", -EINVAL,
-             [&] { return ntbmsg_rx_pool_create(here_.worker, 32768, nullptr); }},
-            {"rx_pool_destroy", "worker NULL", -EINVAL,
-             [&] { return ntbmsg_rx_pool_destroy(nullptr, ntbmsg_pool(near_)); }},
-            {"rx_pool_destroy", "pool NULL", -EINVAL,
-             [&] { return ntbmsg_rx_pool_destroy(here_.worker, nullptr); }},
-            {"rx_pool_destroy", "another pool", -EINVAL,
-             [&] { return ntbmsg_rx_pool_destroy(here_.worker, ntbmsg_pool(near_)); }},
             {"clock_set", "NULL", 0, [&] { return ntbmsg_clock_set(nullptr), 0; }},
             {"version", "none", NTBMSG_VERSION_MAJOR << 16 | NTBMSG_VERSION_MINOR,
              [&] { return ntbmsg_version(); }},
@@ -407,7 +377,6 @@ protected:
     ntbmsg_endpoint *endpoint_ = nullptr;
     ntbmsg_channel *channel_ = nullptr;
     ntbmsg_cq *cq_ = nullptr;
-    rte_mempool *pool_ = nullptr;
     rte_mbuf *mbuf_ = nullptr;
     char text_[96] = {};
     ntbmsg_event_kind event_ = NTBMSG_EVENT_BACK;

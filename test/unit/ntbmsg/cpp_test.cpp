@@ -122,31 +122,9 @@ TEST_F(Cpp, WhatAWorkerHasGoesBeforeIt)
     static_cast<ntbmsg_endpoint_options &>(options) = small_options();
     options.workers = 1;
     options.max_message = 0;
-    options.rendezvous_bytes = 256 << 10;
-    options.pool_bytes = 128 << 10;
     ntbmsg::Endpoint near;
     ASSERT_EQ(near.open(near_device, options), 0);
     ntbmsg::Worker worker = ntbmsg::Worker::of(near, 0);
-    {
-        ntbmsg::RxPool pool, none;
-        ASSERT_EQ(pool.create(worker, 128 << 10), 0);
-        EXPECT_EQ(none.create(worker, 1), -ENOSPC);
-        EXPECT_FALSE(none);
-        none = std::move(pool);
-        EXPECT_FALSE(pool);
-        EXPECT_EQ(rte_mempool_avail_count(none.get()), 4U);
-    }
-    ntbmsg::RxPool again;
-    EXPECT_EQ(again.create(worker, 128 << 10), 0) << "the one before is gone";
-    EXPECT_EQ(again.destroy(), 0);
-    EXPECT_FALSE(again);
-
-    ntbmsg::DmaOptions engine;
-    EXPECT_EQ(engine.size, sizeof(ntbmsg_dma_options));
-    engine.dma_dev = 63;
-    EXPECT_EQ(worker.set_dma(&engine), -ENODEV);
-    EXPECT_EQ(worker.set_dma(nullptr), 0);
-
     ntbmsg::PollSet set;
     ntbmsg::CompletionQueue queue;
     ASSERT_EQ(set.create(worker), 0);

@@ -149,11 +149,12 @@ protected:
     using Work = std::function<bool(ntbmsg_channel *)>;
     /// Runs a thread at each end of each of @p pairs channels; @p total messages are to come to
     /// each far end.
-    void run_pairs(int pairs, uint32_t total, const Work &near_work, const Work &far_work)
+    void run_pairs(int pairs, uint32_t total, const Work &near_work, const Work &far_work,
+                   const ntbmsg_channel_options &options = channel_options())
     {
         std::vector<ntbmsg_channel *> near(static_cast<size_t>(pairs)), far(near);
         for (size_t i = 0; i < near.size(); ++i)
-            ASSERT_NO_FATAL_FAILURE(join(near[i], far[i]));
+            ASSERT_NO_FATAL_FAILURE(join(near[i], far[i], options, options));
         std::vector<std::thread> threads;
         std::atomic<int> good{0};
         for (size_t i = 0; i < near.size(); ++i) {

@@ -54,28 +54,6 @@ TEST_F(Dump, ShowsChannelsWhileTheyAreThere)
     })) << dump(near_);
 }
 
-TEST_F(Dump, ShowsMemoryForLongMessages)
-{
-    ntbmsg_endpoint_options options = worker_options();
-    options.rendezvous_bytes = 256 << 10; // 8 pieces, of which one is for trying the way
-    options.pool_bytes = 96 << 10;
-    ASSERT_NO_FATAL_FAILURE(bring_up(options));
-    EXPECT_NE(dump(near_).find("long messages: 0 of 4 pieces held; 0 pools"), std::string::npos)
-        << dump(near_);
-    rte_mempool *pool = nullptr;
-    ASSERT_EQ(ntbmsg_rx_pool_create(near_worker_, 64 << 10, &pool), 0);
-    rte_mbuf *held = rte_pktmbuf_alloc(pool);
-    ASSERT_NE(held, nullptr);
-    EXPECT_NE(dump(near_).find("0 of 4 pieces held; 1 pools, 1 of 2 pieces held"),
-              std::string::npos)
-        << dump(near_);
-    rte_pktmbuf_free(held);
-    EXPECT_TRUE(await([&] {
-        return dump(near_).find("long messages to the peer: it has 7 pieces") != std::string::npos;
-    })) << dump(near_);
-    EXPECT_EQ(ntbmsg_rx_pool_destroy(near_worker_, pool), 0);
-}
-
 TEST_F(Dump, ShowsRegions)
 {
     ASSERT_NO_FATAL_FAILURE(open(near_device, near_));

@@ -2,7 +2,6 @@
 // Peers that break the rules of channels.
 #include "hostile_peer.hpp"
 
-#include "rendezvous/rendezvous_protocol.hpp"
 #include "wire/one_sided.hpp"
 
 namespace
@@ -282,8 +281,6 @@ TEST_F(HostilePeer, OldWordsHitNobody)
     say(op_credit, word, credit_argument(65535, 65535));
     say(op_data, slot_word(65535, 65535), 0);
     say(op_data, 0, 0);
-    for (const uint32_t op : {op_rts, op_cts, op_filled})
-        say(op, word, 1);
     for (uint32_t op = one_sided_first; op <= one_sided_last; ++op)
         say(op, word, 0);
     turn();

@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Channels of endpoints with rendezvous memory, and messages whose bytes say where they belong.
+// Channels with credit for long messages, and messages whose bytes say where they belong.
 #ifndef LONG_MESSAGES_HPP
 #define LONG_MESSAGES_HPP
 
 #include <span>
 
-#include "hostile_peer.hpp"
+#include "channels.hpp"
 
 constexpr uint32_t kib = 1024, mib = 1024 * kib;
 
-inline ntbmsg_endpoint_options with_memory(ntbmsg_endpoint_options options, uint32_t bytes)
+/// Receive buffers for messages of up to @p longest bytes, and a second time so many that channels
+/// may promise.
+inline ntbmsg_endpoint_options with_buffers(ntbmsg_endpoint_options options, uint32_t longest)
 {
-    options.rendezvous_bytes = bytes;
+    constexpr uint32_t posted_step = 14, always_kept = 13;
+    options.buf_bytes = longest > 4 * mib ? 32768 : 16384;
+    const uint32_t needed = (longest + options.buf_bytes - 1) / options.buf_bytes;
+    options.posted = (needed + always_kept + posted_step - 1) / posted_step * posted_step;
+    options.buffers = options.posted + needed;
     options.tx_room = 65280;
     options.tx_mbufs = 400;
     return options;
@@ -21,18 +27,25 @@ inline ntbmsg_endpoint_options with_memory(ntbmsg_endpoint_options options, uint
 class LongMessage : public Channels, public testing::WithParamInterface<bool>
 {
 protected:
-    static ntbmsg_endpoint_options long_options(uint32_t bytes)
+    static ntbmsg_endpoint_options long_options(uint32_t longest)
     {
-        ntbmsg_endpoint_options options = with_memory(worker_options(), bytes);
+        ntbmsg_endpoint_options options = with_buffers(worker_options(), longest);
         options.dedicated = GetParam();
         return options;
     }
-    void bring_up_with(uint32_t bytes)
+    static ntbmsg_channel_options credit_of(uint32_t bytes)
     {
-        ASSERT_NO_FATAL_FAILURE(bring_up(long_options(bytes)));
         ntbmsg_channel_options options = channel_options();
+        options.credit_bytes = bytes;
         options.send_depth = 4; // dedicated: what waits holds mbufs
-        ASSERT_NO_FATAL_FAILURE(join(near_channel_, far_channel_, options));
+        return options;
+    }
+    /// Both ends with one channel, whose far end grants all buffers that there are.
+    void bring_up_with(uint32_t longest)
+    {
+        ASSERT_NO_FATAL_FAILURE(bring_up(long_options(longest)));
+        ASSERT_NO_FATAL_FAILURE(
+            join(near_channel_, far_channel_, credit_of(longest), credit_of(longest)));
     }
     /// The near end goes away with its channel, and is opened again.
     void lose_near_and_meet_again(const ntbmsg_endpoint_options &options)
@@ -118,22 +131,6 @@ protected:
         })) << sent
             << " " << received;
     }
-    /// Sends until none is taken for @p turns turns of both workers; nobody receives them.
-    void send_all_that_are_taken(uint32_t bytes, unsigned turns, unsigned &taken)
-    {
-        for (unsigned idle = 0; idle < turns; ++idle) {
-            rte_mbuf *m = numbered(bytes, taken);
-            ASSERT_NE(m, nullptr);
-            if (ntbmsg_channel_send_burst(near_channel_, &m, &taken, 1) == 1) {
-                ++taken;
-                idle = 0;
-            } else {
-                rte_pktmbuf_free(m);
-            }
-            turn();
-        }
-    }
-
     ntbmsg_channel *near_channel_ = nullptr;
     ntbmsg_channel *far_channel_ = nullptr;
 };
