@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Listening: the ports of the process, requests of the peer, their answers.
+// Listening: the ports of the process, requests of the peer.
 #include "channel/listener.hpp"
 
 #include <algorithm>
@@ -11,12 +11,13 @@
 
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
+#include <rte_rawdev.h>
 
 #include "base/lock.hpp"
-#include "channel/dedicated.hpp"
-#include "endpoint/endpoint.hpp"
+#include "channel/control.hpp"
+#include "port/port.hpp"
+#include "port/proxy.hpp"
 #include "port/trace.hpp"
-#include "port/worker.hpp"
 
 struct ntbmsg_listener {
     uint64_t serial; ///< no other listener of the process ever has it
@@ -45,7 +46,7 @@ std::atomic<uint32_t> closed_listeners;
 
 uint16_t &waiting_at(ntbmsg_listener &l, const Worker &w)
 {
-    return l.waiting[w.endpoint->dev_id][w.index];
+    return l.waiting[w.dev_id][w.index];
 }
 
 /// The listener of a request, or NULL: it was closed. With the lock held.
@@ -90,54 +91,6 @@ void leave_requests(Channel &c)
         --waiting_at(*l, *c.worker);
 }
 
-/// It will be answered with REJECT. With the worker's lock held.
-void turn_away(Channel &c, uint32_t reason)
-{
-    leave_requests(c);
-    c.reason = reason;
-    c.state.store(NTBMSG_CHANNEL_REJECTED, std::memory_order_release);
-}
-
-/// The engine sends the answer; the slot is free after a REJECT.
-void send_answer(Channel &c, uint32_t owed)
-{
-    c.worker->timed.remove(c);
-    owe(c, owed);
-}
-
-/// An answer was given. With the worker's lock held, so that it is not lost in between.
-void ask_for_answer(Channel &c)
-{
-    if (c.worker->dedicated)
-        call(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? call_reject : call_begin);
-}
-
-/// Sends it at once, where the caller drives the worker; else @p c is not to be touched any more.
-void answer_now(const Worker &w, Channel &c)
-{
-    if (w.dedicated)
-        return;
-    send_answer(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? owe_reject : owe_accept);
-    do_chores(*c.worker);
-}
-
-/// Accepted: the peer may send as soon as it knows.
-void open(Channel &c)
-{
-    c.rx.open();
-    trace_open(c);
-    c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
-}
-
-/// The request that @p request was told of, still to be answered. With the worker's lock held.
-Channel *find_request(const ntbmsg_request *request)
-{
-    Worker &w = *request->worker;
-    Channel *c = w.slots.find(request->id);
-    const bool open = c != nullptr && state_of(*c) == state_requested && !RequestList::has(*c);
-    return open ? c : nullptr;
-}
-
 void fill_request(Channel &c, ntbmsg_listener *listener, ntbmsg_request *request)
 {
     *request = {};
@@ -149,6 +102,40 @@ void fill_request(Channel &c, ntbmsg_listener *listener, ntbmsg_request *request
 }
 
 } // namespace
+
+Channel *find_request(const ntbmsg_request *request)
+{
+    Worker &w = *request->worker;
+    Channel *c = w.slots.find(request->id);
+    const bool open = c != nullptr && state_of(*c) == state_requested && !RequestList::has(*c);
+    return open ? c : nullptr;
+}
+
+void open(Channel &c)
+{
+    c.rx.open();
+    trace_open(c);
+    c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
+}
+
+void turn_away(Channel &c, uint32_t reason)
+{
+    leave_requests(c);
+    c.reason = reason;
+    c.state.store(NTBMSG_CHANNEL_REJECTED, std::memory_order_release);
+}
+
+void ask_for_answer(Channel &c)
+{
+    if (c.worker->dedicated)
+        call(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? call_reject : call_begin);
+}
+
+void send_answer(Channel &c, uint32_t owed)
+{
+    c.worker->timed.remove(c);
+    owe(c, owed);
+}
 
 bool withdraw(Channel &c)
 {
@@ -262,64 +249,5 @@ int ntbmsg_listener_poll(ntbmsg_listener *listener, ntbmsg_worker *worker, ntbms
         fill_request(*c, listener, request);
         return 1;
     }
-    return 0;
-}
-
-int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *options,
-                  ntbmsg_channel **out)
-{
-    using namespace ntbmsg;
-    if (request == nullptr || !is_live(request->worker, __func__) || out == nullptr)
-        return -EINVAL;
-    Worker &w = *request->worker;
-    const Using use(watch_of_user(w), "worker", __func__);
-    ntbmsg_channel_options chosen;
-    if (const int rc = choose_options(options, w, chosen); rc != 0)
-        return rc;
-    if (!w.dedicated)
-        notice_loss(w); // so that no answer goes to a peer that is gone
-    Channel *c = nullptr;
-    bool accepted = false;
-    {
-        const Locked held(w.lock);
-        c = find_request(request);
-        if (c == nullptr)
-            return -ENOENT;
-        accepted = equip(*c, chosen);
-        if (accepted)
-            open(*c);
-        else
-            turn_away(*c, static_cast<uint32_t>(NTBMSG_REASON_NO_CREDIT));
-        ask_for_answer(*c);
-    }
-    if (accepted)
-        *out = handle_of(*c);
-    answer_now(w, *c);
-    return accepted ? 0 : -ENOBUFS;
-}
-
-int ntbmsg_reject(const ntbmsg_request *request, int32_t reason, const void *data, uint32_t bytes)
-{
-    using namespace ntbmsg;
-    if (request == nullptr || !is_live(request->worker, __func__) || reason < 0 ||
-        bytes > NTBMSG_MAX_PRIVATE || (data == nullptr && bytes != 0))
-        return -EINVAL;
-    Worker &w = *request->worker;
-    const Using use(watch_of_user(w), "worker", __func__);
-    if (!w.dedicated)
-        notice_loss(w); // so that no answer goes to a peer that is gone
-    Channel *c = nullptr;
-    {
-        const Locked held(w.lock);
-        c = find_request(request);
-        if (c == nullptr)
-            return -ENOENT;
-        if (bytes != 0)
-            std::memcpy(c->own_private, data, bytes);
-        c->own_private_bytes = static_cast<uint8_t>(bytes);
-        turn_away(*c, static_cast<uint32_t>(reason));
-        ask_for_answer(*c);
-    }
-    answer_now(w, *c);
     return 0;
 }

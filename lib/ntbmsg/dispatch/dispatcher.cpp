@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine: what is owed goes out, what came goes to its channel.
-#include "port/worker.hpp"
+#include "dispatch/dispatcher.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include <rte_mbuf.h>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "channel/dedicated.hpp"
+#include "channel/control.hpp"
+#include "channel/ending.hpp"
 #include "channel/listener.hpp"
-#include "channel/poll_set.hpp"
-#include "endpoint/endpoint.hpp"
+#include "channel/owed.hpp"
+#include "channel/serve.hpp"
+#include "port/delivery.hpp"
 #include "port/parked.hpp"
+#include "port/port.hpp"
+#include "rma/one_sided.hpp"
+#include "wire/one_sided.hpp"
 
 namespace ntbmsg
 {
 
 namespace
 {
-
-// Deadlines are looked at in one poll of so many.
-constexpr uint32_t polls_a_look = 16;
 
 void say_hello(Worker &w)
 {
@@ -64,6 +64,23 @@ void pay_all(Worker &w)
     }
     if (w.owing.empty())
         w.chores &= ~chore_owing;
+}
+
+/// Its deadline has passed.
+void time_out(Channel &c)
+{
+    Worker &w = *c.worker;
+    w.timed.remove(c);
+    switch (state_of(c)) {
+    case state_requested:
+        withdraw(c);
+        break;
+    case NTBMSG_CHANNEL_CONNECTING:
+        end(c, NTBMSG_CHANNEL_TIMED_OUT, NTBMSG_REASON_NONE);
+        break;
+    default: // its handle was given back, and the peer does not close
+        reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    }
 }
 
 void look_at_time(Worker &w)
@@ -131,13 +148,15 @@ void on_hello(Worker &w, const rte_mbuf *m)
         w.hello_doubtful = false;
     }
     const char *why = protocol::refusal(hello);
-    const uint32_t longest = ntbmsg_max_message(w.endpoint); // 0: lost again meanwhile
+    rte_pmd_plx_ntb_link link{};
+    rte_pmd_plx_ntb_link_get(w.dev_id, &link);
+    const uint32_t longest = link.peer_max_message; // 0: lost again meanwhile
     if (why == nullptr && longest != 0 && longest < protocol::least_message)
         why = "the peer takes no messages of 256 bytes, which workers need";
     const bool known = w.refused.exchange(why, std::memory_order_relaxed) != nullptr;
     if (why != nullptr) {
         if (!known) // a peer that goes on like that does not fill the log
-            NTBMSG_LOG(ERR, "device %u, worker %u: %s", w.endpoint->dev_id, w.index, why);
+            NTBMSG_LOG(ERR, "device %u, worker %u: %s", w.dev_id, w.index, why);
         return;
     }
     w.peer_buffers.set(hello.buf_bytes);
@@ -244,85 +263,6 @@ unsigned run_of(const Meta *meta, unsigned n)
 
 } // namespace
 
-int send_message(Worker &w, uint32_t word, uint8_t op, uint32_t argument, rte_mbuf *payload)
-{
-    rte_mbuf *m = payload;
-    if (m == nullptr) {
-        m = w.empty;
-        rte_mbuf_refcnt_update(m, 1); // what the driver frees
-    }
-    const Meta meta = {protocol::header(word, argument), op, 0};
-    if (w.burst.tx(w.burst.tx_queue, &m, &meta, 1) == 1)
-        return 0;
-    if (payload == nullptr)
-        rte_mbuf_refcnt_update(w.empty, -1);
-    return -EAGAIN;
-}
-
-rte_mbuf *make_payload(Worker &w, const void *from, uint32_t bytes)
-{
-    rte_mbuf *m = rte_pktmbuf_alloc(w.control_pool);
-    if (m != nullptr)
-        std::memcpy(rte_pktmbuf_append(m, static_cast<uint16_t>(bytes)), from, bytes);
-    return m;
-}
-
-int send_copy(Worker &w, uint32_t word, uint8_t op, uint32_t argument, const void *from,
-              uint32_t bytes)
-{
-    rte_mbuf *m = make_payload(w, from, bytes);
-    if (m == nullptr)
-        return -EAGAIN;
-    const int rc = send_message(w, word, op, argument, m);
-    if (rc != 0)
-        rte_pktmbuf_free(m);
-    return rc;
-}
-
-bool copy_payload(const rte_mbuf *m, void *to, uint32_t room)
-{
-    if (m->pkt_len > room)
-        return false;
-    const void *at = rte_pktmbuf_read(m, 0, m->pkt_len, to);
-    if (at != nullptr && at != to)
-        std::memcpy(to, at, m->pkt_len);
-    return at != nullptr;
-}
-
-Credit credit_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n)
-{
-    uint32_t buffers = 0;
-    for (unsigned i = 0; i < n; ++i) {
-        if (mbufs[i]->pool != w.rx_pool)
-            buffers += mbufs[i]->nb_segs;
-    }
-    return {n, buffers};
-}
-
-void note(Worker &w, uint8_t op, uint32_t word, uint32_t reason)
-{
-    if (w.note_count == notes_max)
-        return; // cannot be: take_burst() keeps room
-    w.notes[w.note_count++] = {word, reason, op};
-    w.chores |= chore_notes;
-}
-
-void free_unread(Worker &w, rte_mbuf **mbufs, unsigned n)
-{
-    drop(w, n);
-    rte_pktmbuf_free_bulk(mbufs, n);
-}
-
-void set_deadline(Channel &c, uint64_t from_now_ms)
-{
-    Worker &w = *c.worker;
-    c.deadline_us = clock_us() + from_now_ms * 1000;
-    w.next_deadline_us =
-        w.timed.empty() ? c.deadline_us : std::min(w.next_deadline_us, c.deadline_us);
-    w.timed.push(c);
-    w.chores |= chore_timed;
-}
-
 unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
     const uint32_t epoch = w.losses->load(std::memory_order_acquire);
@@ -375,19 +315,6 @@ void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
         }
         deliver(w, mbufs + i, meta + i, run);
         i += run;
-    }
-}
-
-void look_soon(Worker &w)
-{
-    w.polls |= polls_a_look - 1;
-}
-
-void tell_stalled(Worker &w)
-{
-    while (Channel *c = w.stalled.pop()) {
-        c->want_write = false;
-        tell(*c, NTBMSG_WRITABLE);
     }
 }
 

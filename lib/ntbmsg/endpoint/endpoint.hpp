@@ -23,6 +23,9 @@ inline constexpr unsigned stat_count = 9;
 /// Every value in its documented range. @return 0, or -EINVAL with the reason logged
 int check_options(const ntbmsg_endpoint_options &options);
 
+/// Name of the device, as EAL knows it. @param name  room for 64 bytes
+void name_of_device(const Endpoint &e, char (&name)[64]);
+
 /// Looks the ids of the xstats up, once. @return 0, or -ENOTSUP with the reason logged
 int find_stats(uint16_t dev_id, unsigned (&ids)[stat_count]);
 

@@ -48,8 +48,8 @@ bool fits(uint32_t value, const Range &r)
 {
     if (value < r.low || value > r.high)
         return false;
-    return r.shape == Shape::any || (r.shape == Shape::line_multiple ? value % line_bytes == 0
-                                                                     : std::has_single_bit(value));
+    return r.shape == Shape::any ||
+           (r.shape == Shape::line_multiple ? value % line_bytes == 0 : std::has_single_bit(value));
 }
 
 const char *name_of(Shape shape)

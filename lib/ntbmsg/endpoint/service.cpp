@@ -11,8 +11,8 @@
 #include <rte_service_component.h>
 
 #include "base/log.hpp"
+#include "dispatch/dispatcher.hpp"
 #include "endpoint/endpoint.hpp"
-#include "observe/view.hpp"
 
 namespace ntbmsg
 {
@@ -36,11 +36,11 @@ int start_service(Worker &w)
     if (length > 0 && static_cast<size_t>(length) < sizeof(spec.name)) {
         spec.callback = turn;
         spec.callback_userdata = &w;
-        spec.socket_id = rte_rawdev_socket_id(w.endpoint->dev_id);
+        spec.socket_id = rte_rawdev_socket_id(w.dev_id);
         rc = rte_service_component_register(&spec, &w.service);
     }
     if (rc != 0) {
-        NTBMSG_LOG(ERR, "device %u: no service for worker %u: %s", w.endpoint->dev_id, w.index,
+        NTBMSG_LOG(ERR, "device %u: no service for worker %u: %s", w.dev_id, w.index,
                    rte_strerror(-rc));
         return rc;
     }

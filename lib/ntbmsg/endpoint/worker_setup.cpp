@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a worker has from open to close: pools, slots, sizes.
+#include "endpoint/worker_setup.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -9,11 +10,13 @@
 #include <rte_mempool.h>
 
 #include "base/log.hpp"
-#include "channel/dedicated.hpp"
+#include "channel/ending.hpp"
 #include "channel/listener.hpp"
-#include "channel/poll_set.hpp"
+#include "channel/serve.hpp"
 #include "endpoint/endpoint.hpp"
-#include "rma/cq.hpp"
+#include "port/poll_set.hpp"
+#include "rma/one_sided.hpp"
+#include "rma/responder.hpp"
 
 namespace ntbmsg
 {
@@ -38,13 +41,13 @@ constexpr unsigned pool_cache = 256;
 rte_mempool *make_pool(const Worker &w, const char *kind, uint32_t mbufs, uint16_t room, int socket)
 {
     char name[RTE_MEMPOOL_NAMESIZE];
-    std::snprintf(name, sizeof(name), "ntbmsg_%s_%u_%u", kind, w.endpoint->dev_id, w.index);
+    std::snprintf(name, sizeof(name), "ntbmsg_%s_%u_%u", kind, w.dev_id, w.index);
     rte_mempool *pool =
         rte_pktmbuf_pool_create(name, mbufs, std::min(pool_cache, mbufs / 2), 0,
                                 static_cast<uint16_t>(RTE_PKTMBUF_HEADROOM + room), socket);
     if (pool == nullptr)
-        NTBMSG_LOG(ERR, "device %u, worker %u: no memory for %u mbufs: %s", w.endpoint->dev_id,
-                   w.index, mbufs, rte_strerror(rte_errno));
+        NTBMSG_LOG(ERR, "device %u, worker %u: no memory for %u mbufs: %s", w.dev_id, w.index,
+                   mbufs, rte_strerror(rte_errno));
     return pool;
 }
 
@@ -81,6 +84,10 @@ void forget(Channel &c)
 int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
 {
     w.endpoint = &e;
+    w.regions = &e.regions;
+    w.up = &e.up;
+    w.dev_id = e.dev_id;
+    w.queue = static_cast<uint16_t>(e.queues + index);
     begin_use(w);
     w.index = index;
     w.losses = &e.losses;

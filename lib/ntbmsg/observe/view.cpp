@@ -114,9 +114,4 @@ uint32_t queue_pairs(const Endpoint &e)
     return e.queues + e.workers_made;
 }
 
-void name_of_device(const Endpoint &e, char (&name)[64])
-{
-    std::snprintf(name, sizeof(name), "%s", rte_rawdevs[e.dev_id].name);
-}
-
 } // namespace ntbmsg

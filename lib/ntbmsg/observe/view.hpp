@@ -52,8 +52,6 @@ struct QueueView {
 QueueView view_queue(const Endpoint &e, uint16_t queue);
 /// Queue pairs: bare ones, then those of workers.
 uint32_t queue_pairs(const Endpoint &e);
-/// Name of the device, as EAL knows it. @param name  room for 64 bytes
-void name_of_device(const Endpoint &e, char (&name)[64]);
 
 } // namespace ntbmsg
 

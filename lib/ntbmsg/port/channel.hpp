@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A channel: a slot of its worker, from a request or a connect until both ends are done with it.
+// A channel as data: a slot of its worker, from a request or a connect until both ends are done
+// with it, and what its state allows.
 #ifndef NTBMSG_PORT_CHANNEL_HPP
 #define NTBMSG_PORT_CHANNEL_HPP
 
@@ -12,7 +13,6 @@
 #include "base/use.hpp"
 #include "ntbmsg.h"
 #include "port/credit.hpp"
-#include "rma/one_sided.hpp"
 
 struct rte_mbuf;
 
@@ -23,6 +23,8 @@ using Worker = ::ntbmsg_worker;
 using Channel = ::ntbmsg_channel;
 using PollSet = ::ntbmsg_poll_set;
 struct Proxy;
+struct Requester;
+struct Owner;
 
 /// States of a slot that no handle shows.
 inline constexpr uint8_t state_free = 0;
@@ -36,6 +38,15 @@ enum Owed : uint32_t {
     owe_credit = 8,
     owe_close = 16,
     owe_reset = 32,
+};
+
+/// Both halves of a channel's one-sided operations. Either is made when it is needed for the first
+/// time.
+struct OneSided {
+    std::atomic<Requester *> made; ///< by who posts
+    Requester *requester() const { return made.load(std::memory_order_acquire); }
+    Owner *owner;
+    bool flushing; ///< one_sided_flush() is under way
 };
 
 /// Messages that came and were not received by the application: a list through the mbufs.
@@ -166,49 +177,8 @@ inline bool is_connected(uint8_t state)
     return state >= NTBMSG_CHANNEL_OPEN && state <= NTBMSG_CHANNEL_SHUT;
 }
 
-/// The options of a caller, or the defaults. @return 0 or -EINVAL
-int choose_options(const ntbmsg_channel_options *options, Worker &w,
-                   ntbmsg_channel_options &chosen);
-/// Gives a slot to the application: credit, poll set, what goes to the peer. @return false: there
-/// is no credit left to grant
-bool equip(Channel &c, const ntbmsg_channel_options &options);
-/// Nothing more is sent on it.
-void shut(Channel &c);
-/// The handle was given back.
-void let_go(Channel &c);
-
-// All by the thread that drives the worker.
-
-/// Tells its poll set, if it has one.
-void tell(Channel &c, uint32_t events);
-/// Adds to what it owes the peer.
-void owe(Channel &c, uint32_t bits);
-/// Ends it. What the peer sent stays to be received where its sender was done (@p state LOST, or
-/// CLOSE came before), else it is dropped and counted.
-void end(Channel &c, uint8_t state, uint32_t reason);
-/// Ends it with a RESET to the peer.
-void reset(Channel &c, uint32_t reason);
-/// The peer broke the rules on it: counted, and reset.
-void protest(Channel &c);
-/// CLOSE goes now, or when no operation is under way any more.
-void close_when_idle(Channel &c);
-/// Sends what it owes as far as it goes. @return false: no room towards the peer
-bool pay(Channel &c);
-/// Frees the slot if neither end needs it any more.
-void maybe_free(Channel &c);
-/// Its deadline has passed.
-void time_out(Channel &c);
-/// Frees the messages of a list and counts them. @return how many
-uint64_t drop_list(Worker &w, Parked &list);
-/// Frees parked messages and counts them.
-void drop_parked(Channel &c);
-
-// What the peer sent; they take no mbuf over.
-void on_accept(Channel &c, rte_mbuf *m);
-void on_reject(Channel &c, uint32_t reason, rte_mbuf *m);
-void on_credit(Channel &c, uint32_t argument, rte_mbuf *m);
-void on_close(Channel &c, rte_mbuf *m);
-void on_reset(Channel &c, uint32_t reason, rte_mbuf *m);
+/// Why nothing can be sent in this state. @return 0: it can
+int send_error(uint8_t state);
 
 } // namespace ntbmsg
 

@@ -6,8 +6,8 @@
 
 #include <rte_mbuf.h>
 
-#include "port/channel.hpp"
-#include "port/worker.hpp"
+#include "port/port.hpp"
+#include "wire/one_sided.hpp"
 
 namespace ntbmsg
 {

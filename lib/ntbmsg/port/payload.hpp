@@ -6,10 +6,17 @@
 #include <cstdint>
 
 #include "ntbmsg.h"
-#include "rma/one_sided.hpp"
+#include "port/worker.hpp"
 
 namespace ntbmsg
 {
+
+/// A message that did not fit into the ring towards the peer, to be sent before any other.
+struct Held {
+    rte_mbuf *mbuf;
+    uint32_t argument;
+    uint8_t op;
+};
 
 /// Most data of one message to the peer: what it takes, at most protocol::chunk_bytes.
 uint32_t chunk_of(const ntbmsg_worker &w);

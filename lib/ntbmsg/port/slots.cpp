@@ -44,8 +44,6 @@ Channel *Slots::take()
 
 void Slots::give_back(Channel &c)
 {
-    one_sided_end(c, -ECONNRESET); // a channel that was closed may still wait to go on
-    one_sided_free(c);
     Worker *worker = c.worker;
     const uint16_t generation = c.generation;
     new (&c) Channel{};

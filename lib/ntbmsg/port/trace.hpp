@@ -4,7 +4,7 @@
 #define NTBMSG_PORT_TRACE_HPP
 
 #include "base/trace_points.h"
-#include "endpoint/endpoint.hpp"
+#include "port/worker.hpp"
 
 namespace ntbmsg
 {
@@ -12,25 +12,25 @@ namespace ntbmsg
 inline void trace_connect(const Channel &c)
 {
     const Worker &w = *c.worker;
-    ntbmsg_trace_channel_connect(w.endpoint->dev_id, w.index, w.slots.slot_of(c), c.port);
+    ntbmsg_trace_channel_connect(w.dev_id, w.index, w.slots.slot_of(c), c.port);
 }
 
 inline void trace_request(const Channel &c)
 {
     const Worker &w = *c.worker;
-    ntbmsg_trace_channel_request(w.endpoint->dev_id, w.index, w.slots.slot_of(c), c.port);
+    ntbmsg_trace_channel_request(w.dev_id, w.index, w.slots.slot_of(c), c.port);
 }
 
 inline void trace_open(const Channel &c)
 {
     const Worker &w = *c.worker;
-    ntbmsg_trace_channel_open(w.endpoint->dev_id, w.index, w.slots.slot_of(c), c.port);
+    ntbmsg_trace_channel_open(w.dev_id, w.index, w.slots.slot_of(c), c.port);
 }
 
 inline void trace_end(const Channel &c, uint8_t state, uint32_t reason)
 {
     const Worker &w = *c.worker;
-    ntbmsg_trace_channel_end(w.endpoint->dev_id, w.index, w.slots.slot_of(c), state,
+    ntbmsg_trace_channel_end(w.dev_id, w.index, w.slots.slot_of(c), state,
                              static_cast<int32_t>(reason));
 }
 

@@ -16,7 +16,6 @@
 #include <dpdk_compat.hpp>
 
 #include "base/log.hpp"
-#include "port/channel.hpp"
 #include "port/worker.hpp"
 
 using ntbmsg::Lane;
@@ -36,7 +35,7 @@ rte_ring *make_ring(uint32_t entries)
     std::snprintf(name, sizeof(name), "ntbmsg_cq_%u",
                   next_ring.fetch_add(1, std::memory_order_relaxed));
     rte_ring *ring = dpdk::create_ring(name, sizeof(ntbmsg_completion), entries, SOCKET_ID_ANY,
-                                          RING_F_SC_DEQ | RING_F_EXACT_SZ);
+                                       RING_F_SC_DEQ | RING_F_EXACT_SZ);
     if (ring == nullptr)
         NTBMSG_LOG(ERR, "no memory for a queue of %u completions: %s", entries,
                    rte_strerror(rte_errno));
@@ -164,15 +163,6 @@ void ntbmsg::join_cq(ntbmsg_channel &channel, ntbmsg_cq *cq)
         cq->own.ring.store(make_ring(cq->entries), std::memory_order_release);
     channel.own_lane = cq->worker.load(std::memory_order_relaxed) == channel.worker &&
                        cq->own.ring.load(std::memory_order_relaxed) != nullptr;
-}
-
-void ntbmsg::leave_cq(ntbmsg_channel &channel)
-{
-    if (channel.cq == nullptr)
-        return;
-    requester_end(channel, -ECANCELED);
-    channel.cq->users.fetch_sub(1, std::memory_order_release); // pairs with ntbmsg_cq_destroy()
-    channel.cq = nullptr;
 }
 
 int ntbmsg_cq_create(uint32_t entries, ntbmsg_completion_fn fn, void *arg, ntbmsg_cq **out)

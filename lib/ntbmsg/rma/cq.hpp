@@ -56,8 +56,6 @@ void cq_put(const ntbmsg_channel &channel, const ntbmsg_completion &completion);
 
 /// The queue of a channel, NULL: none.
 void join_cq(ntbmsg_channel &channel, ntbmsg_cq *cq);
-/// The handle is given back: what is under way completes with -ECANCELED, and nothing after it.
-void leave_cq(ntbmsg_channel &channel);
 
 } // namespace ntbmsg
 

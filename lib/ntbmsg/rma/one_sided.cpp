@@ -6,9 +6,11 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include "channel/dedicated.hpp"
-#include "port/channel.hpp"
-#include "port/worker.hpp"
+#include "port/port.hpp"
+#include "port/proxy.hpp"
+#include "rma/cq.hpp"
+#include "rma/requester.hpp"
+#include "rma/responder.hpp"
 
 namespace ntbmsg
 {
@@ -125,6 +127,37 @@ void one_sided_free(Channel &c)
     rte_free(c.one_sided.requester());
     c.one_sided.owner = nullptr;
     c.one_sided.made.store(nullptr, std::memory_order_relaxed);
+}
+
+void close_when_idle(Channel &c)
+{
+    c.close_waits = !one_sided_idle(c);
+    if (!c.close_waits)
+        owe(c, owe_close);
+}
+
+void leave_cq(Channel &channel)
+{
+    if (channel.cq == nullptr)
+        return;
+    requester_end(channel, -ECANCELED);
+    channel.cq->users.fetch_sub(1, std::memory_order_release); // pairs with ntbmsg_cq_destroy()
+    channel.cq = nullptr;
+}
+
+int post_error(const Channel &c)
+{
+    // The connection first: its channels are ended before the worker goes on to the next one.
+    const bool changed = connection_changed(*c.worker);
+    const uint8_t state = state_of(c);
+    if (unlikely(c.proxy != nullptr) && c.proxy->shut.load(std::memory_order_relaxed))
+        return -ESHUTDOWN;
+    if (likely(may_send(state)))
+        return changed ? -ECONNRESET : 0; // a store must not reach who comes next
+    if (state == NTBMSG_CHANNEL_CONNECTING)
+        return -ENOTCONN;
+    return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN
+                                                                          : -ECONNRESET;
 }
 
 } // namespace ntbmsg

@@ -5,12 +5,11 @@
 
 #include <rte_branch_prediction.h>
 
-#include "channel/dedicated.hpp"
-#include "endpoint/endpoint.hpp"
-#include "port/channel.hpp"
 #include "port/worker.hpp"
 #include "rma/cq.hpp"
 #include "rma/one_sided.hpp"
+#include "rma/remote.hpp"
+#include "rma/requester.hpp"
 
 namespace ntbmsg
 {
@@ -79,7 +78,7 @@ int64_t check(const ntbmsg_channel &c, const ntbmsg_work &work)
 void store_pieces(const ntbmsg_channel &c, const ntbmsg_work &work)
 {
     std::byte *to = work.remote->address + work.offset;
-    const rte_pmd_plx_ntb_store_fn store = c.worker->endpoint->store;
+    const rte_pmd_plx_ntb_store_fn store = c.worker->store;
     for (uint16_t i = 0; i < work.sge_count; ++i) {
         store(to, work.sges[i].address, work.sges[i].bytes);
         to += work.sges[i].bytes;
@@ -148,28 +147,7 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
     return at_once ? store_and_complete(c, work, bytes) : push(c, r, work, bytes, way > 0);
 }
 
-/// @return 0; why nothing can be posted
-int check_state(const ntbmsg_channel &c)
-{
-    // The connection first: its channels are ended before the worker goes on to the next one.
-    const bool changed = connection_changed(*c.worker);
-    const uint8_t state = state_of(c);
-    if (unlikely(c.proxy != nullptr) && c.proxy->shut.load(std::memory_order_relaxed))
-        return -ESHUTDOWN;
-    if (likely(may_send(state)))
-        return changed ? -ECONNRESET : 0; // a store must not reach who comes next
-    if (state == NTBMSG_CHANNEL_CONNECTING)
-        return -ENOTCONN;
-    return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN
-                                                                          : -ECONNRESET;
-}
-
 } // namespace
-
-int post_error(const ntbmsg_channel &c)
-{
-    return check_state(c);
-}
 
 } // namespace ntbmsg
 
@@ -179,7 +157,7 @@ int ntbmsg_post_burst(ntbmsg_channel *channel, const ntbmsg_work *works, uint16_
     if (unlikely(c == nullptr || works == nullptr || n == 0))
         return -EINVAL;
     const ntbmsg::Using use(ntbmsg::watch_of_user(*c), "channel", __func__);
-    if (const int rc = ntbmsg::check_state(*c); unlikely(rc != 0))
+    if (const int rc = ntbmsg::post_error(*c); unlikely(rc != 0))
         return rc;
     ntbmsg::Requester *r = c->one_sided.requester();
     if (unlikely(r == nullptr))

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Regions of the peer: tokens, and how writes go there.
+#include "rma/remote.hpp"
+
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -8,10 +10,9 @@
 #include <rte_malloc.h>
 #include <rte_pmd_plx_ntb.h>
 
-#include "endpoint/endpoint.hpp"
-#include "port/channel.hpp"
 #include "port/worker.hpp"
 #include "rma/one_sided.hpp"
+#include "wire/one_sided.hpp"
 
 namespace ntbmsg
 {
@@ -34,10 +35,10 @@ bool is_possible(const protocol::Token &t)
 std::byte *place_of(const Worker &w, const protocol::Token &t)
 {
     rte_pmd_plx_ntb_window_view view{};
-    if (t.direct == 0 || (t.rights & NTBMSG_RIGHT_WRITE) == 0 || w.endpoint->store == nullptr ||
+    if (t.direct == 0 || (t.rights & NTBMSG_RIGHT_WRITE) == 0 || w.store == nullptr ||
         t.window % protocol::probe_bytes != 0 || t.bytes % protocol::probe_bytes != 0 ||
-        rte_pmd_plx_ntb_window_peer(w.endpoint->dev_id, t.window, t.bytes + protocol::probe_bytes,
-                                    &view) != 0)
+        rte_pmd_plx_ntb_window_peer(w.dev_id, t.window, t.bytes + protocol::probe_bytes, &view) !=
+            0)
         return nullptr;
     return static_cast<std::byte *>(view.address);
 }
@@ -58,7 +59,7 @@ void remote_probe(ntbmsg_remote &remote)
     std::byte *line = remote.address + remote.bytes;
     std::atomic_ref(*reinterpret_cast<uint64_t *>(line))
         .store(probe.operand, std::memory_order_relaxed);
-    remote.channel->worker->endpoint->store(line, &probe.operand, 0); // pushes it out
+    remote.channel->worker->store(line, &probe.operand, 0); // pushes it out
     remote.way.store(Way::probing, std::memory_order_relaxed);
     requester_push(r, probe, nullptr);
 }

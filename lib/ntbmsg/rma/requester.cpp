@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The half of one-sided operations that was posted here: requests out, answers in, completions in
-// the order of posting.
+#include "rma/requester.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -8,11 +8,9 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include "port/channel.hpp"
 #include "port/payload.hpp"
-#include "port/worker.hpp"
 #include "rma/cq.hpp"
-#include "rma/one_sided.hpp"
+#include "wire/one_sided.hpp"
 
 namespace ntbmsg
 {

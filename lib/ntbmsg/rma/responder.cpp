@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The half of one-sided operations that the peer asked for: its requests are checked and done when
-// they arrive, and answered in their order.
+// Requests of the peer are checked and done when they arrive, and answered in their order.
+#include "rma/responder.hpp"
+
 #include <algorithm>
 #include <atomic>
 
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include "endpoint/endpoint.hpp"
-#include "port/channel.hpp"
 #include "port/payload.hpp"
-#include "port/worker.hpp"
+#include "port/port.hpp"
 #include "rma/cq.hpp"
-#include "rma/one_sided.hpp"
 #include "rma/region.hpp"
 
 namespace ntbmsg
@@ -28,7 +26,7 @@ using protocol::Status;
 class Inside
 {
 public:
-    Inside(const Worker &w, uint64_t key) : region_(w.endpoint->regions.enter(key)) {}
+    Inside(const Worker &w, uint64_t key) : region_(w.regions->enter(key)) {}
     ~Inside()
     {
         if (region_ != nullptr)

@@ -4,17 +4,15 @@
 //
 // From an application's thread to the engine: messages in a ring of the channel; all else as bits
 // of the channel, which hangs in a stack of the worker while it has any. From the engine to the
-// application: received messages as a list that is handed over whole; events as bits, with a stack
+// application: received messages as a list that is passed on whole; events as bits, with a stack
 // of the poll set.
-#ifndef NTBMSG_CHANNEL_DEDICATED_HPP
-#define NTBMSG_CHANNEL_DEDICATED_HPP
+#ifndef NTBMSG_PORT_PROXY_HPP
+#define NTBMSG_PORT_PROXY_HPP
 
 #include <atomic>
 #include <cstdint>
 
-#include <rte_branch_prediction.h>
-
-#include "port/channel.hpp"
+#include "port/worker.hpp"
 
 namespace ntbmsg
 {
@@ -32,9 +30,6 @@ enum Call : uint32_t {
     call_left = 256,  ///< its poll set knows it no more
     call_post = 512,  ///< operations were posted
 };
-
-/// Told to a poll set: the channel leaves it.
-inline constexpr uint32_t event_gone = 1U << 31;
 
 struct SendItem {
     rte_mbuf *mbuf;
@@ -70,44 +65,11 @@ static_assert(sizeof(Proxy) == 256, "an idle channel costs less than 1 KiB");
 
 /// @return NULL: no memory
 Proxy *make_proxy(const ntbmsg_channel_options &options);
-
-// Any thread.
-
-/// Asks the engine for something; @p c is not the caller's any more where that is call_close.
+/// Asks the engine for something; @p c is not the caller's any more where that is call_close. Any
+/// thread.
 void call(Channel &c, uint32_t bits);
-/// Tells the poll set of @p c.
-void tell_shared(Channel &c, uint32_t events);
-
-// The application's thread.
-
-int send_shared(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n);
-int receive_shared(Channel &c, rte_mbuf **mbufs, uint32_t *imm, unsigned n);
-int poll_shared(PollSet &set, ntbmsg_ready *ready, unsigned n);
-/// Forgets channels that were closed.
-void bury(PollSet &set);
-/// Removes @p c from the set's lists; no other thread uses the set.
-void forget(PollSet &set, Channel &c);
-
-// The engine's thread.
-
-/// Does what other threads want, and sends what had no room.
-void serve(Worker &w);
-/// Hands received messages to the application.
-void publish(Channel &c);
-/// Messages were parked: whoever receives them is told.
-inline void arrived(Channel &c, unsigned n)
-{
-    if (likely(c.proxy == nullptr))
-        return tell(c, NTBMSG_READABLE);
-    c.proxy->delivered.add(n);
-    publish(c);
-}
-/// Credit came, or the channel opened: sends from its ring.
-void send_on(Channel &c);
-/// The handle was given back: frees what was handed to the application and not received.
-void drop_handed(Channel &c);
-/// Frees it with all that it holds.
-void free_proxy(Channel &c);
+/// Where the worker's thread sleeps, there is something to poll for. Any thread.
+void wake_thread(Worker &w);
 
 } // namespace ntbmsg
 

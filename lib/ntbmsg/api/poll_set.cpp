@@ -1,47 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "channel/poll_set.hpp"
-
+// The calls of a poll set.
 #include <cerrno>
 
 #include <rte_malloc.h>
 
-#include "channel/dedicated.hpp"
-#include "port/worker.hpp"
+#include "dispatch/dispatcher.hpp"
+#include "port/poll_set.hpp"
 
-namespace ntbmsg
-{
-
-void join(PollSet &set, Channel &c)
-{
-    c.set = &set;
-    set.channels.fetch_add(1, std::memory_order_relaxed);
-}
-
-void leave_set(Channel &c)
-{
-    if (c.set == nullptr)
-        return;
-    if (c.proxy != nullptr)
-        return forget(*c.set, c);
-    c.set->ready.remove(c);
-    c.set->channels.fetch_sub(1, std::memory_order_relaxed);
-    c.set = nullptr;
-    c.events = 0;
-}
+using namespace ntbmsg;
 
 namespace
 {
-
-/// What is still true of the events of @p c. READABLE was told, and the messages were received
-/// before it was heard.
-uint32_t take_events(Channel &c)
-{
-    uint32_t events = c.events;
-    c.events = 0;
-    if (c.parked.first == nullptr && may_receive(state_of(c)))
-        events &= ~NTBMSG_READABLE;
-    return events;
-}
 
 /// A thread uses a poll set, and with it the worker that it polls.
 Watch *watch_of_user(PollSet &set)
@@ -50,10 +19,6 @@ Watch *watch_of_user(PollSet &set)
 }
 
 } // namespace
-
-} // namespace ntbmsg
-
-using namespace ntbmsg;
 
 int ntbmsg_poll_set_create(ntbmsg_worker *worker, ntbmsg_poll_set **out)
 {
@@ -91,15 +56,5 @@ int ntbmsg_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
         return poll_shared(*set, ready, n);
     poll(*set->worker);
     tell_stalled(*set->worker);
-    int told = 0;
-    while (told < n) {
-        Channel *c = set->ready.pop();
-        if (c == nullptr)
-            break;
-        const uint32_t events = take_events(*c);
-        if (events != 0)
-            ready[told++] = {
-                .channel = handle_of(*c), .user = c->user, .events = events, .reserved = 0};
-    }
-    return told;
+    return poll_own(*set, ready, n);
 }

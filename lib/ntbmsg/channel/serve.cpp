@@ -1,37 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine's half of channels of a dedicated worker.
-#include "channel/dedicated.hpp"
+#include "channel/serve.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <new>
 
 #include <rte_mbuf.h>
 
-#include "channel/transfer.hpp"
-#include "port/parked.hpp"
-#include "port/worker.hpp"
+#include "channel/ending.hpp"
+#include "channel/send.hpp"
+#include "channel/setup.hpp"
+#include "port/delivery.hpp"
+#include "port/port.hpp"
+#include "rma/one_sided.hpp"
 
 namespace ntbmsg
 {
 
 namespace
 {
-
-/// Frees what is in the ring of a channel that has ended.
-void discard(Channel &c)
-{
-    Proxy &p = *c.proxy;
-    const uint32_t head = p.head.load(std::memory_order_acquire);
-    const SendItem *items = p.items.load(std::memory_order_acquire);
-    uint32_t tail = p.tail.load(std::memory_order_relaxed);
-    for (; tail != head; ++tail) {
-        rte_pktmbuf_free(items[tail & (p.depth - 1)].mbuf);
-        c.tx_messages.add(1); // taken, and never confirmed
-    }
-    p.tail.store(tail, std::memory_order_release);
-}
 
 /// Part of the ring in one piece, as arrays.
 unsigned peek_ring(const Proxy &p, uint32_t tail, rte_mbuf **mbufs, uint32_t *imm)
@@ -57,7 +43,7 @@ bool send_part(Channel &c)
     const unsigned n = peek_ring(p, tail, mbufs, imm);
     if (n == 0)
         return false;
-    SendResult result = send_now(c, mbufs, imm, n);
+    SendResult result = send(c, mbufs, imm, n);
     if (result.sent == 0 && (result.error == -EINVAL || result.error == -EMSGSIZE)) {
         rte_pktmbuf_free(mbufs[0]); // the driver has counted it
         c.tx_messages.add(1);
@@ -161,56 +147,6 @@ Channel *take_calls(Worker &w)
 }
 
 } // namespace
-
-Proxy *make_proxy(const ntbmsg_channel_options &options)
-{
-    constexpr uint32_t default_depth = 64;
-    // The C library's memory: it lies on the node of the thread that uses it first.
-    void *memory = std::aligned_alloc(alignof(Proxy), sizeof(Proxy));
-    if (memory == nullptr)
-        return nullptr;
-    auto *p = new (memory) Proxy{};
-    p->depth = rte_align32pow2(options.send_depth != 0 ? options.send_depth : default_depth);
-    return p;
-}
-
-void drop_handed(Channel &c)
-{
-    Proxy &p = *c.proxy;
-    Parked inbox = {p.inbox.exchange(nullptr, std::memory_order_acquire), nullptr};
-    drop_list(*c.worker, p.mine);
-    drop_list(*c.worker, inbox);
-}
-
-void free_proxy(Channel &c)
-{
-    Proxy *p = c.proxy;
-    if (p == nullptr)
-        return;
-    discard(c);
-    drop_handed(c);
-    std::free(p->items.load(std::memory_order_relaxed));
-    std::free(p);
-    c.proxy = nullptr;
-}
-
-void publish(Channel &c)
-{
-    Proxy &p = *c.proxy;
-    if (c.parked.first == nullptr)
-        return;
-    if (p.inbox.load(std::memory_order_acquire) != nullptr) {
-        // Either the application sees this when it has emptied the inbox, or it is empty now.
-        p.backlog.store(true, std::memory_order_seq_cst);
-        if (p.inbox.load(std::memory_order_seq_cst) != nullptr)
-            return;
-    }
-    p.backlog.store(false, std::memory_order_relaxed);
-    // Pairs with the acquire in refill(): the list and its messages are visible.
-    p.inbox.store(c.parked.first, std::memory_order_release);
-    c.parked = {};
-    tell(c, NTBMSG_READABLE);
-}
 
 void send_on(Channel &c)
 {

@@ -1,24 +1,17 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Sending and accounting of messages, by the thread that drives the worker.
-#ifndef NTBMSG_CHANNEL_TRANSFER_HPP
-#define NTBMSG_CHANNEL_TRANSFER_HPP
+// What receiving does to the books of a channel.
+#ifndef NTBMSG_CHANNEL_RECEIVE_HPP
+#define NTBMSG_CHANNEL_RECEIVE_HPP
 
+#include <cerrno>
+
+#include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
 
 #include "port/worker.hpp"
 
 namespace ntbmsg
 {
-
-/// How a send ended.
-struct SendResult {
-    unsigned sent;
-    bool ring_full; ///< the driver took less than credit allows
-    int error;      ///< of the driver, for the first that was not sent; else 0 or more
-};
-
-/// Sends as much as credit and ring allow.
-SendResult send_now(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n);
 
 /// What messages are in the channel's books.
 struct Received {
@@ -40,10 +33,14 @@ inline Received received_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n)
     return {n, buffers, bytes};
 }
 
-/// Why nothing can be sent in this state. @return 0: it can
-int send_error(uint8_t state);
 /// Why nothing more comes. @return 0: it may
-int receive_end(const Channel &c);
+inline int receive_end(const Channel &c)
+{
+    const uint8_t state = state_of(c);
+    if (state == NTBMSG_CHANNEL_CONNECTING || may_receive(state))
+        return 0;
+    return c.close_seen ? -ESHUTDOWN : -ECONNRESET;
+}
 
 } // namespace ntbmsg
 

@@ -7,66 +7,19 @@
 #include <rte_mbuf.h>
 
 #include "base/trace_points.h"
-#include "channel/dedicated.hpp"
-#include "channel/poll_set.hpp"
-#include "channel/transfer.hpp"
+#include "channel/receive.hpp"
+#include "channel/send.hpp"
+#include "channel/shared.hpp"
+#include "dispatch/dispatcher.hpp"
 #include "port/parked.hpp"
-#include "port/worker.hpp"
+#include "port/poll_set.hpp"
+#include "port/port.hpp"
+#include "wire/protocol.hpp"
 
 using namespace ntbmsg;
 
 namespace
 {
-
-/// A part of a burst that can be sent, as far as it goes.
-struct Batch {
-    unsigned messages;
-    uint32_t buffers;
-    uint64_t bytes;
-    Meta meta[burst_max];
-};
-
-/// Puts the longest sendable front of a burst together.
-[[gnu::always_inline]] inline void fill(const Channel &c, rte_mbuf *const *mbufs,
-                                        const uint32_t *imm, unsigned n, Batch &batch)
-{
-    const Worker &w = *c.worker;
-    const uint32_t word = c.tx_word, inline_max = std::min(w.inline_max, c.longest);
-    uint64_t bytes = 0;
-    uint32_t buffers = 0;
-    unsigned i = 0;
-    for (; i < n; ++i) {
-        const rte_mbuf *m = mbufs[i];
-        if (unlikely(m == nullptr))
-            break;
-        const uint32_t length = m->pkt_len;
-        if (unlikely(length > inline_max)) {
-            if (length > c.longest)
-                break;
-            const uint32_t need = w.peer_buffers.of(length);
-            if (need > c.tx.now.buffers - buffers)
-                break;
-            buffers += need;
-        }
-        bytes += length;
-        batch.meta[i] = {protocol::header(word, imm != nullptr ? imm[i] : 0), 0, 0};
-    }
-    batch.messages = i;
-    batch.buffers = buffers;
-    batch.bytes = bytes;
-}
-
-/// What the first @p n of a batch used, when it was cut short.
-void cut(const Worker &w, rte_mbuf *const *rest, Batch &batch, unsigned taken)
-{
-    for (unsigned i = taken; i < batch.messages; ++i) {
-        const uint32_t length = rest[i - taken]->pkt_len;
-        batch.bytes -= length;
-        if (length > w.inline_max)
-            batch.buffers -= w.peer_buffers.of(length);
-    }
-    batch.messages = taken;
-}
 
 /// Nothing more goes now: why. @return 0 for back-pressure
 int why_not(Channel &c, const rte_mbuf *m)
@@ -94,35 +47,6 @@ __rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, const SendResu
     if (result.ring_full && c.set != nullptr)
         c.worker->stalled.push(c);
     return static_cast<int>(result.sent);
-}
-
-/// Sends as much as credit and ring allow.
-[[gnu::always_inline]] inline SendResult send(Channel &c, rte_mbuf **mbufs, const uint32_t *imm,
-                                              unsigned n)
-{
-    const Worker &w = *c.worker;
-    unsigned sent = 0;
-    while (sent < n) {
-        const unsigned wanted = std::min<unsigned>(n - sent, burst_max);
-        Batch batch;
-        fill(c, mbufs + sent, imm != nullptr ? imm + sent : nullptr,
-             std::min(wanted, c.tx.now.messages), batch);
-        int taken = 0;
-        if (likely(batch.messages != 0))
-            taken = w.burst.tx(w.burst.tx_queue, mbufs + sent, batch.meta,
-                               static_cast<uint16_t>(batch.messages));
-        const bool ring_full = taken < static_cast<int>(batch.messages);
-        const unsigned went = taken > 0 ? static_cast<unsigned>(taken) : 0;
-        if (unlikely(ring_full))
-            cut(w, mbufs + sent + went, batch, went);
-        c.tx.sent({batch.messages, batch.buffers});
-        c.tx_messages.add(batch.messages);
-        c.tx_bytes.add(batch.bytes);
-        sent += batch.messages;
-        if (unlikely(batch.messages < wanted))
-            return {sent, ring_full, taken};
-    }
-    return {sent, false, 0};
 }
 
 /// Sorts a burst of which not all is for @p c. @return messages for it, at the front of @p mbufs
@@ -193,29 +117,6 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
 }
 
 } // namespace
-
-int ntbmsg::send_error(uint8_t state)
-{
-    if (may_send(state))
-        return 0;
-    if (state == NTBMSG_CHANNEL_CONNECTING)
-        return -ENOTCONN;
-    return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN
-                                                                          : -ECONNRESET;
-}
-
-int ntbmsg::receive_end(const Channel &c)
-{
-    const uint8_t state = state_of(c);
-    if (state == NTBMSG_CHANNEL_CONNECTING || may_receive(state))
-        return 0;
-    return c.close_seen ? -ESHUTDOWN : -ECONNRESET;
-}
-
-SendResult ntbmsg::send_now(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
-{
-    return send(c, mbufs, imm, n);
-}
 
 int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const uint32_t *imm,
                               uint16_t n)

@@ -2,23 +2,19 @@
 // The public calls of a worker.
 #include <cerrno>
 
-#include "endpoint/endpoint.hpp"
+#include "dispatch/dispatcher.hpp"
+#include "port/port.hpp"
 
 using namespace ntbmsg;
 
 namespace
 {
-uint16_t queue_of(const Worker &w)
-{
-    return static_cast<uint16_t>(w.endpoint->queues + w.index);
-}
-
 /// There is something to do of which no event tells. What could not be sent is tried again by
 /// polling: nothing tells when there is room.
 bool has_work(const Worker &w)
 {
     constexpr uint32_t to_be_polled = chore_hello | chore_owing | chore_notes | chore_operations;
-    const bool up = w.endpoint->up.load(std::memory_order_acquire);
+    const bool up = w.up->load(std::memory_order_acquire);
     return connection_changed(w) || (up && ((w.chores & to_be_polled) != 0 || !w.stalled.empty()));
 }
 
@@ -34,21 +30,9 @@ bool arm_for_calls(Worker &w)
 int disarm(Worker &w)
 {
     w.armed.store(false, std::memory_order_relaxed);
-    return rte_pmd_plx_ntb_rx_disarm(w.endpoint->dev_id, queue_of(w));
+    return rte_pmd_plx_ntb_rx_disarm(w.dev_id, w.queue);
 }
 } // namespace
-
-void ntbmsg::wake_thread(Worker &w)
-{
-    if (w.armed.exchange(false, std::memory_order_relaxed))
-        rte_pmd_plx_ntb_rx_wake(w.endpoint->dev_id, queue_of(w));
-}
-
-ntbmsg_worker *ntbmsg_worker_get(ntbmsg_endpoint *endpoint, uint16_t index)
-{
-    return is_live(endpoint, __func__) && index < endpoint->workers_made ? endpoint->workers + index
-                                                                         : nullptr;
-}
 
 int ntbmsg_worker_poll(ntbmsg_worker *worker)
 {
@@ -60,9 +44,8 @@ int ntbmsg_worker_poll(ntbmsg_worker *worker)
 
 int ntbmsg_worker_event_fd(ntbmsg_worker *worker)
 {
-    return is_live(worker, __func__)
-               ? rte_pmd_plx_ntb_rx_event_fd(worker->endpoint->dev_id, queue_of(*worker))
-               : -EINVAL;
+    return is_live(worker, __func__) ? rte_pmd_plx_ntb_rx_event_fd(worker->dev_id, worker->queue)
+                                     : -EINVAL;
 }
 
 int ntbmsg_worker_arm(ntbmsg_worker *worker)
@@ -76,7 +59,7 @@ int ntbmsg_worker_arm(ntbmsg_worker *worker)
     do_chores(w);
     if (has_work(w))
         return 1;
-    const int rc = rte_pmd_plx_ntb_rx_arm(w.endpoint->dev_id, queue_of(w));
+    const int rc = rte_pmd_plx_ntb_rx_arm(w.dev_id, w.queue);
     if (rc != 0)
         return rc;
     // A connection that was lost, or came back, since the last look has woken nobody.

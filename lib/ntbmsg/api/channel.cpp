@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The calls that begin and end a channel.
+#include <cerrno>
+#include <cstring>
+
+#include <rte_cycles.h>
+
+#include "base/clock.hpp"
+#include "base/lock.hpp"
+#include "base/sized.hpp"
+#include "channel/ending.hpp"
+#include "channel/listener.hpp"
+#include "channel/setup.hpp"
+#include "dispatch/dispatcher.hpp"
+#include "port/poll_set.hpp"
+#include "port/port.hpp"
+#include "port/proxy.hpp"
+#include "port/trace.hpp"
+
+using namespace ntbmsg;
+
+namespace
+{
+
+constexpr unsigned nap_us = 50;
+
+/// A slot for a connect, equipped. @return 0, -ENOSPC or -ENOBUFS
+int take_slot(Worker &w, const ntbmsg_channel_options &options, Channel *&c)
+{
+    const Locked held(w.lock);
+    c = w.slots.take();
+    if (c == nullptr)
+        return -ENOSPC;
+    if (equip(*c, options))
+        return 0;
+    w.slots.give_back(*c);
+    return -ENOBUFS;
+}
+
+int wait_result(uint8_t state)
+{
+    switch (state) {
+    case NTBMSG_CHANNEL_CONNECTING:
+    case NTBMSG_CHANNEL_TIMED_OUT:
+        return -ETIMEDOUT;
+    case NTBMSG_CHANNEL_REJECTED:
+        return -ECONNREFUSED;
+    case NTBMSG_CHANNEL_RESET:
+    case NTBMSG_CHANNEL_LOST:
+        return -ECONNRESET;
+    default:
+        return 0;
+    }
+}
+
+/// Sends it at once, where the caller drives the worker; else @p c is not to be touched any more.
+void answer_now(const Worker &w, Channel &c)
+{
+    if (w.dedicated)
+        return;
+    send_answer(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? owe_reject : owe_accept);
+    do_chores(*c.worker);
+}
+
+} // namespace
+
+int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_options *options,
+                   ntbmsg_channel **out)
+{
+    if (!is_live(worker, __func__) || port == 0 || out == nullptr)
+        return -EINVAL;
+    Worker &w = *worker;
+    const Using use(watch_of_user(w), "worker", __func__);
+    ntbmsg_channel_options chosen;
+    if (const int rc = choose_options(options, w, chosen); rc != 0)
+        return rc;
+    if (!w.dedicated)
+        notice_loss(w); // else the next poll would take the new channel for an old one
+    if (!w.up->load(std::memory_order_acquire) || w.refused != nullptr)
+        return -ENOTCONN;
+    Channel *c = nullptr;
+    if (const int rc = take_slot(w, chosen, c); rc != 0)
+        return rc;
+    c->port = port;
+    c->state.store(NTBMSG_CHANNEL_CONNECTING, std::memory_order_release);
+    trace_connect(*c);
+    *out = handle_of(*c);
+    if (w.dedicated) {
+        call(*c, call_begin);
+        return 0;
+    }
+    c->begun = true;
+    set_deadline(*c, c->timeout_ms);
+    owe(*c, owe_connect);
+    do_chores(w);
+    return 0;
+}
+
+int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *options,
+                  ntbmsg_channel **out)
+{
+    if (request == nullptr || !is_live(request->worker, __func__) || out == nullptr)
+        return -EINVAL;
+    Worker &w = *request->worker;
+    const Using use(watch_of_user(w), "worker", __func__);
+    ntbmsg_channel_options chosen;
+    if (const int rc = choose_options(options, w, chosen); rc != 0)
+        return rc;
+    if (!w.dedicated)
+        notice_loss(w); // so that no answer goes to a peer that is gone
+    Channel *c = nullptr;
+    bool accepted = false;
+    {
+        const Locked held(w.lock);
+        c = find_request(request);
+        if (c == nullptr)
+            return -ENOENT;
+        accepted = equip(*c, chosen);
+        if (accepted)
+            open(*c);
+        else
+            turn_away(*c, static_cast<uint32_t>(NTBMSG_REASON_NO_CREDIT));
+        ask_for_answer(*c);
+    }
+    if (accepted)
+        *out = handle_of(*c);
+    answer_now(w, *c);
+    return accepted ? 0 : -ENOBUFS;
+}
+
+int ntbmsg_reject(const ntbmsg_request *request, int32_t reason, const void *data, uint32_t bytes)
+{
+    if (request == nullptr || !is_live(request->worker, __func__) || reason < 0 ||
+        bytes > NTBMSG_MAX_PRIVATE || (data == nullptr && bytes != 0))
+        return -EINVAL;
+    Worker &w = *request->worker;
+    const Using use(watch_of_user(w), "worker", __func__);
+    if (!w.dedicated)
+        notice_loss(w); // so that no answer goes to a peer that is gone
+    Channel *c = nullptr;
+    {
+        const Locked held(w.lock);
+        c = find_request(request);
+        if (c == nullptr)
+            return -ENOENT;
+        if (bytes != 0)
+            std::memcpy(c->own_private, data, bytes);
+        c->own_private_bytes = static_cast<uint8_t>(bytes);
+        turn_away(*c, static_cast<uint32_t>(reason));
+        ask_for_answer(*c);
+    }
+    answer_now(w, *c);
+    return 0;
+}
+
+int ntbmsg_channel_wait_open(ntbmsg_channel *channel, uint32_t timeout_ms)
+{
+    Channel *c = channel_of(channel, __func__);
+    if (c == nullptr)
+        return -EINVAL;
+    const Using use(watch_of_user(*c), "channel", __func__);
+    const uint64_t start = real_us();
+    while (state_of(*c) == NTBMSG_CHANNEL_CONNECTING &&
+           real_us() - start < uint64_t{timeout_ms} * 1000)
+        c->worker->dedicated ? rte_delay_us_sleep(nap_us) : static_cast<void>(poll(*c->worker));
+    return wait_result(state_of(*c));
+}
+
+enum ntbmsg_channel_state ntbmsg_channel_state(const ntbmsg_channel *channel)
+{
+    const Channel *c = channel_of(channel, __func__);
+    return c == nullptr ? NTBMSG_CHANNEL_CLOSED
+                        : static_cast<enum ntbmsg_channel_state>(state_of(*c));
+}
+
+int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *info)
+{
+    const Channel *found = channel_of(channel, __func__);
+    if (found == nullptr || info == nullptr)
+        return -EINVAL;
+    const Channel &c = *found;
+    const Worker &w = *c.worker;
+    ntbmsg_channel_info now = {.size = sizeof(now),
+                               .state = ntbmsg_channel_state(channel),
+                               .reason = static_cast<int32_t>(c.reason),
+                               .worker = c.worker,
+                               .user = c.user,
+                               .port = c.port,
+                               .id = w.slots.slot_of(c),
+                               .max_message = c.longest,
+                               .credit_messages = c.tx.granted.messages,
+                               .credit_bytes = c.tx.granted.buffers * w.peer_buffers.bytes(),
+                               .window_messages = c.rx.granted.messages,
+                               .window_bytes = c.rx.granted.buffers * w.own_buf_bytes,
+                               .tx_messages = c.tx_messages.get(),
+                               .tx_bytes = c.tx_bytes.get(),
+                               .rx_messages = c.rx_messages.get(),
+                               .rx_bytes = c.rx_bytes.get(),
+                               .tx_full = c.tx_full.get(),
+                               .unconfirmed = c.tx_messages.get() - c.tx_confirmed.get(),
+                               .private_bytes = c.peer_private_bytes,
+                               .private_data = {}};
+    std::memcpy(now.private_data, c.peer_private, c.peer_private_bytes);
+    return write_sized(now, sizeof(now), *info);
+}
+
+int ntbmsg_channel_shutdown(ntbmsg_channel *channel)
+{
+    Channel *c = channel_of(channel, __func__);
+    if (c == nullptr)
+        return -EINVAL;
+    const Using use(watch_of_user(*c), "channel", __func__);
+    const uint8_t state = state_of(*c);
+    if (state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED)
+        return 0;
+    if (!may_send(state))
+        return -ENOTCONN;
+    if (c->proxy != nullptr) {
+        c->proxy->shut.store(true, std::memory_order_relaxed);
+        call(*c, call_shut);
+        return 0;
+    }
+    shut(*c);
+    do_chores(*c->worker);
+    return 0;
+}
+
+int ntbmsg_channel_reset(ntbmsg_channel *channel, int32_t reason)
+{
+    Channel *c = channel_of(channel, __func__);
+    if (c == nullptr || reason < 0)
+        return -EINVAL;
+    const Using use(watch_of_user(*c), "channel", __func__);
+    if (c->proxy != nullptr) {
+        c->proxy->reason.store(static_cast<uint32_t>(reason), std::memory_order_relaxed);
+        call(*c, call_reset);
+        return 0;
+    }
+    reset(*c, static_cast<uint32_t>(reason));
+    do_chores(*c->worker);
+    return 0;
+}
+
+int ntbmsg_channel_close(ntbmsg_channel *channel)
+{
+    Channel *found = channel_of(channel, __func__);
+    if (found == nullptr)
+        return 0;
+    Channel &c = *found;
+    Using use(watch_of_user(c), "channel", __func__);
+    if (c.proxy != nullptr) {
+        c.proxy->shut.store(true, std::memory_order_relaxed); // a callback may still come, and post
+        use.leave();
+        call(c, call_close);
+        return 0;
+    }
+    Worker &w = *c.worker;
+    leave_set(c);
+    let_go(c);
+    do_chores(w);
+    return 0;
+}

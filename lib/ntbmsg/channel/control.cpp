@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "channel/control.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <rte_mbuf.h>
+
+#include "channel/ending.hpp"
+#include "channel/serve.hpp"
+#include "port/poll_set.hpp"
+#include "port/port.hpp"
+#include "port/trace.hpp"
+
+namespace ntbmsg
+{
+
+void take_opening(Channel &c, const protocol::Opening &opening)
+{
+    const Worker &w = *c.worker;
+    const uint64_t room = uint64_t{opening.buffers} * w.peer_buffers.bytes();
+    const uint64_t longest =
+        std::min<uint64_t>(std::max<uint64_t>(room, w.inline_max), w.peer_max_message);
+    c.longest = static_cast<uint32_t>(std::min<uint64_t>(longest, opening.max_message));
+}
+
+void on_accept(Channel &c, rte_mbuf *m)
+{
+    protocol::OpeningMessage message{};
+    if (state_of(c) != NTBMSG_CHANNEL_CONNECTING || (c.owed & owe_connect) != 0)
+        return protest(c);
+    if (!copy_payload(m, &message, sizeof(message)) || !is_sound(message, m->pkt_len))
+        return protest(c);
+    const protocol::Opening &o = message.opening;
+    c.tx_word = protocol::slot_word(o.slot, o.generation);
+    take_opening(c, o);
+    c.rx.open();
+    c.tx.grant({o.messages, o.buffers});
+    c.peer_private_bytes = static_cast<uint8_t>(o.private_bytes);
+    std::memcpy(c.peer_private, message.private_data, o.private_bytes);
+    c.worker->timed.remove(c);
+    c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
+    trace_open(c);
+    c.want_write = false;
+    tell(c, NTBMSG_ANSWERED | NTBMSG_WRITABLE);
+}
+
+void on_reject(Channel &c, uint32_t reason, rte_mbuf *m)
+{
+    if (state_of(c) != NTBMSG_CHANNEL_CONNECTING || (c.owed & owe_connect) != 0)
+        return protest(c);
+    if (!copy_payload(m, c.peer_private, sizeof(c.peer_private)))
+        return protest(c);
+    c.peer_private_bytes = static_cast<uint8_t>(m->pkt_len);
+    end(c, NTBMSG_CHANNEL_REJECTED, reason);
+}
+
+void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
+{
+    const Credit back = {argument & 0xffff, argument >> 16};
+    const uint8_t state = state_of(c);
+    if (m->pkt_len != 0 || !c.tx.give_back(back, may_send(state)))
+        return protest(c);
+    c.tx_confirmed.add(back.messages);
+    if (c.proxy != nullptr)
+        return send_on(c);
+    if (c.want_write && may_send(state)) {
+        c.want_write = false;
+        tell(c, NTBMSG_WRITABLE);
+    }
+}
+
+void on_close(Channel &c, rte_mbuf *m)
+{
+    if (m->pkt_len != 0 || !may_receive(state_of(c)))
+        return protest(c);
+    c.close_seen = true;
+    c.rx.left = {}; // DATA behind it breaks the rules
+    if (state_of(c) == NTBMSG_CHANNEL_OPEN) {
+        c.state.store(NTBMSG_CHANNEL_PEER_CLOSED, std::memory_order_release);
+        tell(c, NTBMSG_PEER_SHUT | NTBMSG_READABLE);
+        return;
+    }
+    tell(c, NTBMSG_PEER_SHUT);
+    end(c, NTBMSG_CHANNEL_CLOSED, NTBMSG_REASON_NONE);
+}
+
+void on_reset(Channel &c, uint32_t reason, rte_mbuf *m)
+{
+    if (m->pkt_len != 0)
+        return protest(c);
+    end(c, NTBMSG_CHANNEL_RESET, reason);
+}
+
+} // namespace ntbmsg

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "channel/owed.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "channel/ending.hpp"
+#include "port/poll_set.hpp"
+#include "port/port.hpp"
+#include "wire/protocol.hpp"
+
+namespace ntbmsg
+{
+
+namespace
+{
+
+int pay_opening(Channel &c, uint8_t op, uint32_t word, uint32_t argument)
+{
+    Worker &w = *c.worker;
+    protocol::OpeningMessage message{};
+    message.opening = {.slot = w.slots.slot_of(c),
+                       .generation = c.generation,
+                       .messages = c.rx.granted.messages,
+                       .buffers = c.rx.granted.buffers,
+                       .max_message = w.own_max_message,
+                       .timeout_ms = op == protocol::op_connect ? c.timeout_ms : 0,
+                       .private_bytes = c.own_private_bytes};
+    std::memcpy(message.private_data, c.own_private, c.own_private_bytes);
+    return send_copy(w, word, op, argument, &message,
+                     static_cast<uint32_t>(sizeof(message.opening)) + c.own_private_bytes);
+}
+
+int pay_accept(Channel &c)
+{
+    const int rc = pay_opening(c, protocol::op_accept, c.tx_word, 0);
+    if (rc == 0) {
+        // Not before: messages must come behind the ACCEPT.
+        c.tx.grant(c.peer_grant);
+        if (!may_send(state_of(c)))
+            c.tx.now.messages = 0;
+        tell(c, c.want_write ? NTBMSG_WRITABLE : 0);
+        if (c.proxy != nullptr)
+            c.worker->stalled.push(c); // what was sent meanwhile
+        c.want_write = false;
+    }
+    return rc;
+}
+
+int pay_credit(Channel &c)
+{
+    const uint32_t argument = protocol::credit_argument(c.rx.owed.messages, c.rx.owed.buffers);
+    const int rc = send_op(*c.worker, c, protocol::op_credit, argument, nullptr);
+    if (rc == 0) {
+        c.rx.given_back();
+        if (!may_receive(state_of(c)))
+            c.rx.left = {}; // it tells what was received; nothing may come any more
+    }
+    return rc;
+}
+
+/// One of the things owed, in the order in which they have to go.
+int pay_one(Channel &c, uint32_t bit)
+{
+    Worker &w = *c.worker;
+    switch (bit) {
+    case owe_connect:
+        return pay_opening(c, protocol::op_connect, 0, c.port);
+    case owe_accept:
+        return pay_accept(c);
+    case owe_reject:
+        return send_copy(w, c.tx_word, protocol::op_reject, c.reason, c.own_private,
+                         c.own_private_bytes);
+    case owe_credit:
+        return pay_credit(c);
+    case owe_close:
+        return send_op(w, c, protocol::op_close, 0, nullptr);
+    case owe_reset:
+        return send_op(w, c, protocol::op_reset, c.reason, nullptr);
+    }
+    return 0;
+}
+
+} // namespace
+
+bool pay(Channel &c)
+{
+    while (c.owed != 0) {
+        const uint32_t bit = c.owed & -c.owed;
+        if (pay_one(c, bit) != 0)
+            return false;
+        c.owed &= ~bit;
+    }
+    c.worker->owing.remove(c);
+    maybe_free(c);
+    return true;
+}
+
+} // namespace ntbmsg

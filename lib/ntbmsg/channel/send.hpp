@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sending on a channel: a burst of the channel is a burst of the queue pair.
+#ifndef NTBMSG_CHANNEL_SEND_HPP
+#define NTBMSG_CHANNEL_SEND_HPP
+
+#include <algorithm>
+
+#include <rte_branch_prediction.h>
+#include <rte_mbuf.h>
+
+#include "port/worker.hpp"
+#include "wire/protocol.hpp"
+
+namespace ntbmsg
+{
+
+/// How a send ended.
+struct SendResult {
+    unsigned sent;
+    bool ring_full; ///< the driver took less than credit allows
+    int error;      ///< of the driver, for the first that was not sent; else 0 or more
+};
+
+/// A part of a burst that can be sent, as far as it goes.
+struct Batch {
+    unsigned messages;
+    uint32_t buffers;
+    uint64_t bytes;
+    Meta meta[burst_max];
+};
+
+/// Puts the longest sendable front of a burst together.
+[[gnu::always_inline]] inline void fill(const Channel &c, rte_mbuf *const *mbufs,
+                                        const uint32_t *imm, unsigned n, Batch &batch)
+{
+    const Worker &w = *c.worker;
+    const uint32_t word = c.tx_word, inline_max = std::min(w.inline_max, c.longest);
+    uint64_t bytes = 0;
+    uint32_t buffers = 0;
+    unsigned i = 0;
+    for (; i < n; ++i) {
+        const rte_mbuf *m = mbufs[i];
+        if (unlikely(m == nullptr))
+            break;
+        const uint32_t length = m->pkt_len;
+        if (unlikely(length > inline_max)) {
+            if (length > c.longest)
+                break;
+            const uint32_t need = w.peer_buffers.of(length);
+            if (need > c.tx.now.buffers - buffers)
+                break;
+            buffers += need;
+        }
+        bytes += length;
+        batch.meta[i] = {protocol::header(word, imm != nullptr ? imm[i] : 0), 0, 0};
+    }
+    batch.messages = i;
+    batch.buffers = buffers;
+    batch.bytes = bytes;
+}
+
+/// What the first @p taken of a batch used, when it was cut short.
+void cut(const Worker &w, rte_mbuf *const *rest, Batch &batch, unsigned taken);
+
+/// Sends as much as credit and ring allow.
+[[gnu::always_inline]] inline SendResult send(Channel &c, rte_mbuf **mbufs, const uint32_t *imm,
+                                              unsigned n)
+{
+    const Worker &w = *c.worker;
+    unsigned sent = 0;
+    while (sent < n) {
+        const unsigned wanted = std::min<unsigned>(n - sent, burst_max);
+        Batch batch;
+        fill(c, mbufs + sent, imm != nullptr ? imm + sent : nullptr,
+             std::min(wanted, c.tx.now.messages), batch);
+        int taken = 0;
+        if (likely(batch.messages != 0))
+            taken = w.burst.tx(w.burst.tx_queue, mbufs + sent, batch.meta,
+                               static_cast<uint16_t>(batch.messages));
+        const bool ring_full = taken < static_cast<int>(batch.messages);
+        const unsigned went = taken > 0 ? static_cast<unsigned>(taken) : 0;
+        if (unlikely(ring_full))
+            cut(w, mbufs + sent + went, batch, went);
+        c.tx.sent({batch.messages, batch.buffers});
+        c.tx_messages.add(batch.messages);
+        c.tx_bytes.add(batch.bytes);
+        sent += batch.messages;
+        if (unlikely(batch.messages < wanted))
+            return {sent, ring_full, taken};
+    }
+    return {sent, false, 0};
+}
+
+} // namespace ntbmsg
+
+#endif

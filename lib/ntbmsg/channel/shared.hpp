@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The application's half of channels of a dedicated worker.
+#ifndef NTBMSG_CHANNEL_SHARED_HPP
+#define NTBMSG_CHANNEL_SHARED_HPP
+
+#include "port/worker.hpp"
+
+namespace ntbmsg
+{
+
+int send_shared(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n);
+int receive_shared(Channel &c, rte_mbuf **mbufs, uint32_t *imm, unsigned n);
+
+} // namespace ntbmsg
+
+#endif
