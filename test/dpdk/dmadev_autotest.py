@@ -23,6 +23,7 @@ EAL = {
 }
 # By capability flags the channel has no fill; with physical addresses DPDK cannot tell a bad one.
 SKIPPED = {"no-huge": {"fill"}, "va": {"fill"}, "pa": {"fill", "error handling"}}
+NEWER = {"sg copy", "stop start"}
 RUN = {"copy", "burst capacity", "error handling"}
 
 
@@ -62,9 +63,10 @@ def main() -> None:
     assert "Test OK" in output, "no Test OK"
     assert "hangs" not in output, "the watchdog gave the engine up"
     said = section(output, "raw_plx_ntb0_dma0")
-    ran = set(re.findall(r"Running (.*) Tests", said))
+    # Newer releases of DPDK write names with underscores and have more tests.
+    ran = {name.replace("_", " ") for name in re.findall(r"Running (.*) Tests", said)} - NEWER
     assert ran == RUN - SKIPPED[mode], f"{sorted(ran)} ran"
-    passed_over = set(re.findall(r"skipping (.*) tests", said))
+    passed_over = {name.replace("_", " ") for name in re.findall(r"skipping (.*) tests", said)} - NEWER
     assert passed_over == SKIPPED[mode], f"{sorted(passed_over)} skipped"
 
 
