@@ -34,7 +34,7 @@ Peer await_peer(ntbmsg_endpoint *endpoint, double seconds)
     using clock = std::chrono::steady_clock;
     const auto begin = clock::now();
     while (stop_signal() == 0) {
-        const int rc = ntbmsg_wait_connected(endpoint, look_ms);
+        const int rc = ntbmsg_endpoint_wait_connected(endpoint, look_ms);
         if (rc == 0)
             return Peer::connected;
         if (rc == -EPROTO)
@@ -53,14 +53,14 @@ std::string why_not_connected(const ntbmsg_endpoint *endpoint, Peer peer, double
                                  : "no peer connected in " + with_unit(seconds, "s") + ": " + why;
 }
 
-std::string event_text(const ntbmsg_endpoint *endpoint, ntbmsg_event_kind event)
+std::string event_text(const ntbmsg_endpoint *endpoint, ntbmsg_event event)
 {
     switch (event) {
-    case NTBMSG_EVENT_BACK:
+    case NTBMSG_EVENT_CONNECTED:
         return "a peer is connected";
     case NTBMSG_EVENT_SILENT:
         return "the peer is silent";
-    case NTBMSG_EVENT_AWAKE:
+    case NTBMSG_EVENT_ALIVE:
         return "the peer is no longer silent";
     case NTBMSG_EVENT_LOST:
         return "the peer was lost";
@@ -73,7 +73,7 @@ std::string event_text(const ntbmsg_endpoint *endpoint, ntbmsg_event_kind event)
 std::string why_no_peer(const ntbmsg_endpoint *endpoint)
 {
     char text[128] = "";
-    ntbmsg_link_why(endpoint, text, sizeof(text));
+    ntbmsg_endpoint_link_reason_get(endpoint, text, sizeof(text));
     return text;
 }
 

@@ -41,7 +41,7 @@ Peer await_peer(ntbmsg_endpoint *endpoint, double seconds);
 std::string why_not_connected(const ntbmsg_endpoint *endpoint, Peer peer, double seconds);
 
 /// What an event of the endpoint says, for the user.
-std::string event_text(const ntbmsg_endpoint *endpoint, ntbmsg_event_kind event);
+std::string event_text(const ntbmsg_endpoint *endpoint, ntbmsg_event event);
 
 /// Why there is no peer, in the driver's words.
 std::string why_no_peer(const ntbmsg_endpoint *endpoint);

@@ -26,7 +26,7 @@ void open(const char *device, ntbmsg_endpoint *&out)
     options.ring_lines = 4096;
     options.buffers = 4096;
     options.buf_bytes = 2048;
-    options.posted = 504;
+    options.queue_buffers = 504;
     options.workers = 1;
     if (const int rc = ntbmsg_endpoint_open(device, &options, &out); rc != 0)
         fail(device, rc);
@@ -45,10 +45,10 @@ Pair::Pair()
     open(near_device, near);
     open(far_device, far);
     for (ntbmsg_endpoint *end : {near, far})
-        if (const int rc = ntbmsg_wait_connected(end, connect_ms); rc != 0)
+        if (const int rc = ntbmsg_endpoint_wait_connected(end, connect_ms); rc != 0)
             fail("the two do not meet", rc);
-    near_worker = ntbmsg_worker_get(near, 0);
-    far_worker = ntbmsg_worker_get(far, 0);
+    near_worker = ntbmsg_endpoint_worker(near, 0);
+    far_worker = ntbmsg_endpoint_worker(far, 0);
 }
 
 void Pair::join()
@@ -57,12 +57,12 @@ void Pair::join()
     ntbmsg_channel_options options;
     ntbmsg_channel_options_init(&options);
     options.credit_messages = 512;
-    int rc = ntbmsg_listen(port, 0, &listener);
+    int rc = ntbmsg_listener_open(port, 0, &listener);
     if (rc == 0)
         rc = ntbmsg_cq_create(1024, nullptr, nullptr, &cq);
     options.cq = cq;
     if (rc == 0)
-        rc = ntbmsg_connect(near_worker, port, &options, &from);
+        rc = ntbmsg_channel_connect(near_worker, port, &options, &from);
     options.cq = nullptr;
     if (rc == 0)
         rc = ntbmsg_poll_set_create(far_worker, &far_set);
@@ -72,11 +72,11 @@ void Pair::join()
         ntbmsg_worker_poll(near_worker);
         ntbmsg_worker_poll(far_worker);
         if (ntbmsg_listener_poll(listener, far_worker, &request) == 1)
-            rc = ntbmsg_accept(&request, &options, &to);
+            rc = ntbmsg_channel_accept(&request, &options, &to);
     }
-    for (int i = 0; i < most_polls && ntbmsg_channel_state(from) != NTBMSG_CHANNEL_OPEN; ++i)
+    for (int i = 0; i < most_polls && ntbmsg_channel_state_get(from) != NTBMSG_CHANNEL_OPEN; ++i)
         ntbmsg_worker_poll(near_worker);
-    if (rc != 0 || ntbmsg_channel_state(from) != NTBMSG_CHANNEL_OPEN)
+    if (rc != 0 || ntbmsg_channel_state_get(from) != NTBMSG_CHANNEL_OPEN)
         fail("no channel", rc);
     ntbmsg_listener_close(listener);
 }
@@ -97,7 +97,7 @@ Pair::~Pair()
 {
     ntbmsg_remote_close(remote);
     if (region != nullptr)
-        ntbmsg_region_revoke(region);
+        ntbmsg_region_release(region);
     ntbmsg_channel_close(from);
     ntbmsg_channel_close(to);
     ntbmsg_poll_set_destroy(far_set);
@@ -108,7 +108,7 @@ Pair::~Pair()
 
 void fill(const Pair &pair, rte_mbuf **mbufs, uint16_t n, uint32_t bytes)
 {
-    if (rte_pktmbuf_alloc_bulk(ntbmsg_pool(pair.near), mbufs, n) != 0)
+    if (rte_pktmbuf_alloc_bulk(ntbmsg_endpoint_pool(pair.near), mbufs, n) != 0)
         fail("no mbufs", n);
     for (uint16_t i = 0; i < n; ++i) {
         char *data = rte_pktmbuf_append(mbufs[i], static_cast<uint16_t>(bytes));

@@ -54,11 +54,11 @@ struct Traffic {
 struct BareQueue {
     static int send(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
     {
-        return ntbmsg_send_burst(pair.near, 0, mbufs, nullptr, n);
+        return ntbmsg_queue_send_burst(pair.near, 0, mbufs, nullptr, n);
     }
     static int receive(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
     {
-        return ntbmsg_recv_burst(pair.far, 0, mbufs, nullptr, n);
+        return ntbmsg_queue_recv_burst(pair.far, 0, mbufs, nullptr, n);
     }
     static void turn(const gate::Pair &) {}
 };
@@ -126,10 +126,11 @@ void run_empty_calls(const gate::Pair &pair)
 {
     rte_mbuf *mbuf = nullptr;
     ntbmsg_ready ready;
-    run_empty("recv.empty", [&] { return ntbmsg_recv_burst(pair.far, 0, &mbuf, nullptr, 1); });
+    run_empty("recv.empty",
+              [&] { return ntbmsg_queue_recv_burst(pair.far, 0, &mbuf, nullptr, 1); });
     run_empty("chan.recv.empty",
               [&] { return ntbmsg_channel_recv_burst(pair.to, &mbuf, nullptr, 1); });
-    run_empty("chan.poll.empty", [&] { return ntbmsg_poll(pair.far_set, &ready, 1); });
+    run_empty("chan.poll.empty", [&] { return ntbmsg_poll_set_poll(pair.far_set, &ready, 1); });
 }
 
 /// Writes of 64 bytes that go directly, a completion for each burst: the posts, or the polls for
@@ -151,8 +152,8 @@ void run_writes(const gate::Pair &pair, const char *name, bool posts)
     CALLGRIND_ZERO_STATS;
     for (unsigned i = 0; i < warm_up + rounds; ++i) {
         const bool counted = i >= warm_up;
-        const int posted =
-            collect(counted && posts, [&] { return ntbmsg_post_burst(pair.from, works, most); });
+        const int posted = collect(
+            counted && posts, [&] { return ntbmsg_channel_post_burst(pair.from, works, most); });
         if (posted != most)
             fail("not all was posted", posted);
         for (unsigned turns = 0; !counted && turns < 2 * most; ++turns)
@@ -205,8 +206,8 @@ int start_eal()
         "--no-shconf",
         "--no-telemetry",
         "--log-level=error",
-        "--vdev=raw_plx_ntb0,cable=mem:gate,drain=none,heartbeat_ms=30000,lost_ms=60000",
-        "--vdev=raw_plx_ntb1,cable=mem:gate,drain=none,heartbeat_ms=30000,lost_ms=60000"};
+        "--vdev=raw_plx_ntb0,cable=mem:gate,cache_hint=none,heartbeat_ms=30000,lost_ms=60000",
+        "--vdev=raw_plx_ntb1,cable=mem:gate,cache_hint=none,heartbeat_ms=30000,lost_ms=60000"};
     constexpr int count = sizeof(words) / sizeof(words[0]);
     char *arguments[count + 1] = {};
     for (int i = 0; i < count; ++i)

@@ -23,7 +23,7 @@ constexpr uint64_t open_ns = uint64_t{open_ms} * 1000000;
 
 void Channels::listen(Result &result)
 {
-    if (const int error = ntbmsg_listen(port, 0, &m_listener); error != 0)
+    if (const int error = ntbmsg_listener_open(port, 0, &m_listener); error != 0)
         fail(result, -error, "cannot listen");
 }
 
@@ -48,7 +48,7 @@ void Channels::open(ntbmsg_endpoint *endpoint, unsigned side, const Shape &shape
     m_first_credit = shape.credit != 0 ? shape.credit : first_credit;
     const uint32_t long_messages = shape.credit != 0 ? shape.credit : long_credit;
     m_credit_bytes = shape.buf_bytes == long_room ? long_messages << 20 : 0;
-    m_worker = ntbmsg_worker_get(endpoint, 0);
+    m_worker = ntbmsg_endpoint_worker(endpoint, 0);
     m_dedicated = shape.dedicated != 0;
     if (const int error = ntbmsg_poll_set_create(m_dedicated ? nullptr : m_worker, &m_set);
         error != 0)
@@ -78,7 +78,7 @@ void Channels::connect(uint32_t count, Result &result)
     for (uint32_t i = 0; i < count && !result.error; i++) {
         const ntbmsg_channel_options options = next_options();
         ntbmsg_channel *channel = nullptr;
-        int error = ntbmsg_connect(m_worker, port, &options, &channel);
+        int error = ntbmsg_channel_connect(m_worker, port, &options, &channel);
         if (error == 0) {
             m_channels.push_back(channel);
             error = ntbmsg_channel_wait_open(channel, open_ms);
@@ -101,7 +101,7 @@ void Channels::accept(uint32_t count, Result &result)
         }
         const ntbmsg_channel_options options = next_options();
         ntbmsg_channel *channel = nullptr;
-        if (const int error = ntbmsg_accept(&request, &options, &channel); error != 0)
+        if (const int error = ntbmsg_channel_accept(&request, &options, &channel); error != 0)
             return fail(result, -error, "a channel cannot be accepted");
         m_channels.push_back(channel);
     }
@@ -110,7 +110,7 @@ void Channels::accept(uint32_t count, Result &result)
 /// One message, so that the accepting side polls until all of them are open at this end.
 void Channels::greet(ntbmsg_endpoint *endpoint, Result &result)
 {
-    rte_mbuf *message = rte_pktmbuf_alloc(ntbmsg_pool(endpoint));
+    rte_mbuf *message = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(endpoint));
     if (message == nullptr || ntbmsg_channel_send_burst(m_channels[0], &message, nullptr, 1) != 1) {
         rte_pktmbuf_free(message);
         fail(result, EAGAIN, "a channel takes no message");

@@ -119,7 +119,7 @@ void Host::open_endpoint(const Shape &shape, Result &result)
     const int error = ntbmsg_endpoint_open(device, &settings, &m_endpoint);
     if (error)
         return fail(result, -error, "the endpoint does not open");
-    m_pool = ntbmsg_pool(m_endpoint);
+    m_pool = ntbmsg_endpoint_pool(m_endpoint);
     if (shape.buf_bytes == long_room)
         fill_pool(m_pool);
     connect(result);
@@ -129,7 +129,7 @@ void Host::open_endpoint(const Shape &shape, Result &result)
 
 void Host::open_channels(const Shape &shape, Result &result)
 {
-    const Poller poller(shape.dedicated != 0 ? ntbmsg_worker_get(m_endpoint, 0) : nullptr);
+    const Poller poller(shape.dedicated != 0 ? ntbmsg_endpoint_worker(m_endpoint, 0) : nullptr);
     if (shape.regions != 0)
         m_writes.prepare(result);
     m_channels.open(m_endpoint, m_side, shape, m_writes.queue(), result);
@@ -162,11 +162,11 @@ void Host::close_endpoint(Result &result)
 
 void Host::connect(Result &result)
 {
-    const int error = ntbmsg_wait_connected(m_endpoint, connect_ms);
+    const int error = ntbmsg_endpoint_wait_connected(m_endpoint, connect_ms);
     if (error == 0)
         return;
     char why[128] = "";
-    ntbmsg_link_why(m_endpoint, why, sizeof(why));
+    ntbmsg_endpoint_link_reason_get(m_endpoint, why, sizeof(why));
     fail(result, -error, (std::string("the hosts do not connect, ") + why).c_str());
 }
 
@@ -224,9 +224,9 @@ const void *Host::window_address() const
     rte_rawdev_info raw_info = {};
     raw_info.dev_private = &info;
     if (device_id == UINT16_MAX || rte_rawdev_info_get(device_id, &raw_info, sizeof(info)) != 0 ||
-        !info.window_pool)
+        !info.buffer_pool)
         return nullptr;
-    rte_mbuf *buffer = rte_pktmbuf_alloc(info.window_pool);
+    rte_mbuf *buffer = rte_pktmbuf_alloc(info.buffer_pool);
     const void *address = buffer ? buffer->buf_addr : nullptr;
     rte_pktmbuf_free(buffer);
     return address;
@@ -238,7 +238,7 @@ void Host::drain()
     rte_mbuf *message = nullptr;
     for (uint64_t quiet_from = monotonic_ns(), begin = quiet_from;
          monotonic_ns() - quiet_from < drain_ns && monotonic_ns() - begin < 50 * drain_ns;) {
-        if (ntbmsg_recv_burst(m_endpoint, 0, &message, nullptr, 1) != 1)
+        if (ntbmsg_queue_recv_burst(m_endpoint, 0, &message, nullptr, 1) != 1)
             continue;
         rte_pktmbuf_free(message);
         quiet_from = monotonic_ns();
@@ -281,15 +281,15 @@ void Host::crossover(Result &result)
 void Host::await_loss(const Command &command, Result &result)
 {
     const uint64_t give_up = monotonic_ns() + command.bound_ns;
-    ntbmsg_event_kind event;
+    ntbmsg_event event;
     rte_mbuf *burst[32];
     for (uint64_t polls = 1; result.check == 0; polls++) {
-        const int got = ntbmsg_recv_burst(m_endpoint, 0, burst, nullptr, 32);
+        const int got = ntbmsg_queue_recv_burst(m_endpoint, 0, burst, nullptr, 32);
         if (got > 0)
             rte_pktmbuf_free_bulk(burst, static_cast<unsigned>(got));
         if (polls % 64 != 0)
             continue;
-        while (ntbmsg_event_poll(m_endpoint, &event) == 1)
+        while (ntbmsg_endpoint_event_poll(m_endpoint, &event) == 1)
             if (event == NTBMSG_EVENT_LOST)
                 result.check = monotonic_ns();
         if (monotonic_ns() > give_up)
@@ -313,7 +313,8 @@ void Host::await_message(const Command &command, Result &result)
 {
     const uint64_t give_up = monotonic_ns() + command.bound_ns;
     rte_mbuf *message = nullptr;
-    for (uint64_t polls = 1; ntbmsg_recv_burst(m_endpoint, 0, &message, nullptr, 1) != 1; polls++)
+    for (uint64_t polls = 1; ntbmsg_queue_recv_burst(m_endpoint, 0, &message, nullptr, 1) != 1;
+         polls++)
         if (polls % 4096 == 0 && monotonic_ns() > give_up)
             return fail(result, ETIMEDOUT, "no message came from the host that has started again");
     result.check = monotonic_ns();

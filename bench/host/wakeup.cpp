@@ -33,7 +33,7 @@ void wake(const Port &port, const Command &command, Result &result)
         auto *sent_at =
             static_cast<uint64_t *>(static_cast<void *>(rte_pktmbuf_append(message, 8)));
         *sent_at = monotonic_ns();
-        while (ntbmsg_send_burst(port.endpoint, 0, &message, nullptr, 1) != 1)
+        while (ntbmsg_queue_send_burst(port.endpoint, 0, &message, nullptr, 1) != 1)
             if (monotonic_ns() > give_up) {
                 rte_pktmbuf_free(message);
                 return fail(result, ETIMEDOUT, "the receiver could not be woken in time");
@@ -47,7 +47,7 @@ void be_woken(const Port &port, uint16_t device_id, const Command &command, Resu
     std::vector<uint64_t> took;
     while (took.size() < command.rounds) {
         rte_mbuf *message = nullptr;
-        if (ntbmsg_recv_burst(port.endpoint, 0, &message, nullptr, 1) == 1) {
+        if (ntbmsg_queue_recv_burst(port.endpoint, 0, &message, nullptr, 1) == 1) {
             took.push_back(monotonic_ns() - *rte_pktmbuf_mtod(message, uint64_t *));
             rte_pktmbuf_free(message);
             continue;

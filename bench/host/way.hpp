@@ -20,11 +20,11 @@ struct QueueWay {
 
     int send(rte_mbuf **mbufs, uint16_t n)
     {
-        return ntbmsg_send_burst(endpoint, 0, mbufs, nullptr, n);
+        return ntbmsg_queue_send_burst(endpoint, 0, mbufs, nullptr, n);
     }
     int receive(rte_mbuf **mbufs, uint16_t n)
     {
-        return ntbmsg_recv_burst(endpoint, 0, mbufs, nullptr, n);
+        return ntbmsg_queue_recv_burst(endpoint, 0, mbufs, nullptr, n);
     }
 };
 
@@ -93,7 +93,7 @@ public:
     {
         if (m_visited == m_told) {
             m_visited = 0;
-            m_told = ntbmsg_poll(m_channels.set(), m_ready, told_max);
+            m_told = ntbmsg_poll_set_poll(m_channels.set(), m_ready, told_max);
             if (m_told <= 0)
                 return std::exchange(m_told, 0);
         }

@@ -81,7 +81,7 @@ void Writes::open(ntbmsg_endpoint *endpoint, const Channels &channels, Result &r
         return fail(result, -error, "no region to be written to");
     m_memory = static_cast<std::byte *>(info.address);
     const uint64_t give_up = monotonic_ns() + swap_ns;
-    if (!swap_tokens(m_channel, ntbmsg_pool(endpoint), token,
+    if (!swap_tokens(m_channel, ntbmsg_endpoint_pool(endpoint), token,
                      [&] { return monotonic_ns() > give_up; }))
         return fail(result, ETIMEDOUT, "the other host lends no region");
     error = ntbmsg_remote_open(m_channel, &token, &m_remote);
@@ -98,7 +98,7 @@ void Writes::close_remote()
 void Writes::close()
 {
     if (m_region)
-        ntbmsg_region_revoke(m_region);
+        ntbmsg_region_release(m_region);
     m_region = nullptr;
     ntbmsg_cq_destroy(m_cq);
     m_cq = nullptr;
@@ -112,8 +112,8 @@ bool Writes::post(ntbmsg_work *works, unsigned n, uint64_t give_up, Result &resu
     ntbmsg_completion done;
     for (uint64_t spin = 1;; spin++) {
         if (posted < n) {
-            const int taken =
-                ntbmsg_post_burst(m_channel, works + posted, static_cast<uint16_t>(n - posted));
+            const int taken = ntbmsg_channel_post_burst(m_channel, works + posted,
+                                                        static_cast<uint16_t>(n - posted));
             if (taken < 0) {
                 fail(result, -taken, "a write is refused");
                 return false;

@@ -30,7 +30,7 @@ public:
     {
         if (!m_own.open(options, 0, 1, error))
             return false;
-        m_worker = ntbmsg_worker_get(m_own.endpoint(), 0);
+        m_worker = ntbmsg_endpoint_worker(m_own.endpoint(), 0);
         int failed = completions != 0 ? ntbmsg_cq_create(completions, nullptr, nullptr, &m_cq) : 0;
         ntbmsg_channel_options settings;
         ntbmsg_channel_options_init(&settings);
@@ -62,7 +62,7 @@ private:
     {
         const uint64_t give_up = monotonic_ns() + connect_ns;
         for (;;) {
-            int failed = ntbmsg_connect(m_worker, port, &settings, &m_channel);
+            int failed = ntbmsg_channel_connect(m_worker, port, &settings, &m_channel);
             if (failed == 0)
                 failed = ntbmsg_channel_wait_open(m_channel, OwnEndpoint::connect_ms);
             if (failed != -ECONNREFUSED || monotonic_ns() > give_up)
@@ -75,14 +75,14 @@ private:
 
     int accept(const ntbmsg_channel_options &settings)
     {
-        const int failed = ntbmsg_listen(port, 0, &m_listener);
+        const int failed = ntbmsg_listener_open(port, 0, &m_listener);
         if (failed != 0)
             return failed;
         ntbmsg_request request;
         for (const uint64_t give_up = monotonic_ns() + connect_ns; monotonic_ns() < give_up;) {
             ntbmsg_worker_poll(m_worker);
             if (ntbmsg_listener_poll(m_listener, m_worker, &request) == 1)
-                return ntbmsg_accept(&request, &settings, &m_channel);
+                return ntbmsg_channel_accept(&request, &settings, &m_channel);
         }
         return -ETIMEDOUT;
     }

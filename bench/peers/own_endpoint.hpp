@@ -70,7 +70,7 @@ private:
         if (!m_pool)
             return -ENOMEM;
         m_maker.use(m_pool, room);
-        return ntbmsg_wait_connected(m_endpoint, connect_ms);
+        return ntbmsg_endpoint_wait_connected(m_endpoint, connect_ms);
     }
 
     ntbmsg_endpoint *m_endpoint = nullptr;

@@ -18,21 +18,21 @@ public:
         return link->m_own.open(options, 1, 0, error) ? std::move(link) : nullptr;
     }
 
-    size_t max_message() const { return ntbmsg_max_message(m_own.endpoint()); }
+    size_t max_message() const { return ntbmsg_endpoint_max_message(m_own.endpoint()); }
 
     bool send(size_t bytes, uint64_t value, unsigned n, uint64_t give_up)
     {
         rte_mbuf **messages = m_own.maker().make(bytes, value, n);
         return messages && push_all(messages, n, give_up, [&](rte_mbuf **mbufs, uint16_t left) {
-                   return ntbmsg_send_burst(m_own.endpoint(), 0, mbufs, nullptr, left);
+                   return ntbmsg_queue_send_burst(m_own.endpoint(), 0, mbufs, nullptr, left);
                });
     }
 
     int receive(size_t bytes, unsigned n, uint64_t &sum)
     {
         rte_mbuf *messages[most_burst];
-        const int got =
-            ntbmsg_recv_burst(m_own.endpoint(), 0, messages, nullptr, static_cast<uint16_t>(n));
+        const int got = ntbmsg_queue_recv_burst(m_own.endpoint(), 0, messages, nullptr,
+                                                static_cast<uint16_t>(n));
         if (got > 0)
             sum += take_burst(messages, static_cast<unsigned>(got), bytes);
         return got < 0 ? -1 : got;

@@ -40,7 +40,7 @@ Writes::~Writes()
 {
     ntbmsg_remote_close(m_remote);
     if (m_region)
-        ntbmsg_region_revoke(m_region);
+        ntbmsg_region_release(m_region);
 }
 
 bool Writes::open(const Options &options, std::string &error)
@@ -52,8 +52,8 @@ bool Writes::open(const Options &options, std::string &error)
     if (failed == 0)
         failed = ntbmsg_region_token_get(m_region, &token);
     const uint64_t give_up = monotonic_ns() + swap_ns;
-    if (failed == 0 && !bench::swap_tokens(m_own.channel(), ntbmsg_pool(m_own.endpoint()), token,
-                                           [&] { return monotonic_ns() > give_up; }))
+    if (failed == 0 && !bench::swap_tokens(m_own.channel(), ntbmsg_endpoint_pool(m_own.endpoint()),
+                                           token, [&] { return monotonic_ns() > give_up; }))
         failed = -ETIMEDOUT;
     if (failed == 0)
         failed = ntbmsg_remote_open(m_own.channel(), &token, &m_remote);
@@ -89,8 +89,8 @@ bool Writes::put(const Put *puts, unsigned n, uint64_t give_up)
     works[n - 1].flags = NTBMSG_WORK_SIGNAL;
     uint64_t spin = 0;
     for (unsigned posted = 0; posted < n;) {
-        const int taken =
-            ntbmsg_post_burst(m_own.channel(), works + posted, static_cast<uint16_t>(n - posted));
+        const int taken = ntbmsg_channel_post_burst(m_own.channel(), works + posted,
+                                                    static_cast<uint16_t>(n - posted));
         if (taken < 0 || (++spin % spins_per_look == 0 && monotonic_ns() > give_up))
             return false;
         posted += static_cast<unsigned>(taken);

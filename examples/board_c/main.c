@@ -4,8 +4,8 @@
  * writes on it, counts in it and reads it back. They are experimental: compile with
  * -DALLOW_EXPERIMENTAL_API.
  *
- *     board_c [EAL options] -- share      exposes memory, and prints each line when it is notified of it
- *     board_c [EAL options] -- write N    writes N lines, counts them in the peer's memory by
+ *     board_c [EAL options] -- share      exposes memory, and prints each line when it is notified
+ * of it board_c [EAL options] -- write N    writes N lines, counts them in the peer's memory by
  *                                         fetch-and-add, and reads all back
  *
  * Neither has to be started first. Without a card, two processes of one machine meet over the
@@ -57,7 +57,7 @@ static bool too_late(const struct host *host)
 static int await_completion(struct host *host, struct ntbmsg_completion *completion)
 {
     while (ntbmsg_cq_poll(host->cq, completion, 1) != 1) {
-        if (ntbmsg_channel_state(host->channel) != NTBMSG_CHANNEL_OPEN)
+        if (ntbmsg_channel_state_get(host->channel) != NTBMSG_CHANNEL_OPEN)
             return -ESHUTDOWN;
         if (too_late(host))
             return -ETIMEDOUT;
@@ -73,7 +73,7 @@ static int operate(struct host *host, struct ntbmsg_work *work, uint64_t *value)
     int rc;
 
     work->flags = NTBMSG_WORK_SIGNAL | NTBMSG_WORK_CONFIRM;
-    while ((rc = ntbmsg_post_burst(host->channel, work, 1)) == 0 && !too_late(host))
+    while ((rc = ntbmsg_channel_post_burst(host->channel, work, 1)) == 0 && !too_late(host))
         ntbmsg_worker_poll(host->worker);
     if (rc != 1)
         return rc == 0 ? -ETIMEDOUT : rc;
@@ -88,7 +88,7 @@ static int operate(struct host *host, struct ntbmsg_work *work, uint64_t *value)
 /* A token is bytes, to be sent by any way: here as a message of the channel itself. */
 static int send_token(struct host *host, const struct ntbmsg_region *region)
 {
-    struct rte_mbuf *message = rte_pktmbuf_alloc(ntbmsg_pool(host->endpoint));
+    struct rte_mbuf *message = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(host->endpoint));
     struct ntbmsg_region_token token;
     char *room;
     int rc = message != NULL ? ntbmsg_region_token_get(region, &token) : -ENOMEM;
@@ -155,13 +155,13 @@ static int share(struct host *host, struct ntbmsg_listener *listener)
     options.cq = host->cq;
     while (ntbmsg_listener_poll(listener, host->worker, &request) != 1 && !too_late(host))
         ntbmsg_worker_poll(host->worker);
-    rc = too_late(host) ? -ETIMEDOUT : ntbmsg_accept(&request, &options, &host->channel);
+    rc = too_late(host) ? -ETIMEDOUT : ntbmsg_channel_accept(&request, &options, &host->channel);
     if (rc == 0)
         rc = send_token(host, region);
     if (rc == 0)
         rc = read_board(host, info.address);
     ntbmsg_channel_close(host->channel);
-    if (ntbmsg_region_revoke(region) != 0 && rc == 0)
+    if (ntbmsg_region_release(region) != 0 && rc == 0)
         rc = -EIO;
     return rc;
 }
@@ -209,7 +209,7 @@ static int write_board(struct host *host, unsigned int lines)
 
     ntbmsg_channel_options_init(&options);
     options.cq = host->cq;
-    rc = ntbmsg_connect(host->worker, PORT, &options, &host->channel);
+    rc = ntbmsg_channel_connect(host->worker, PORT, &options, &host->channel);
     if (rc == 0)
         rc = ntbmsg_channel_wait_open(host->channel, PEER_TIMEOUT_MS);
     if (rc == 0)
@@ -222,7 +222,8 @@ static int write_board(struct host *host, unsigned int lines)
     }
     ntbmsg_channel_shutdown(host->channel);
     /* This host leaves when the other one has seen the end. */
-    while (rc == 0 && ntbmsg_channel_state(host->channel) == NTBMSG_CHANNEL_SHUT && !too_late(host))
+    while (rc == 0 && ntbmsg_channel_state_get(host->channel) == NTBMSG_CHANNEL_SHUT &&
+           !too_late(host))
         ntbmsg_worker_poll(host->worker);
     ntbmsg_channel_close(host->channel);
     return rc;
@@ -239,15 +240,15 @@ static int run(unsigned int lines)
     ntbmsg_endpoint_options_init(&options);
     options.workers = 1;
     if (lines == 0) /* before the writer can be there */
-        rc = ntbmsg_listen(PORT, 0, &listener);
+        rc = ntbmsg_listener_open(PORT, 0, &listener);
     if (rc == 0)
         rc = ntbmsg_endpoint_open(DEVICE, &options, &host.endpoint);
     if (rc == 0)
         rc = ntbmsg_cq_create(COMPLETIONS, NULL, NULL, &host.cq);
     if (rc == 0)
-        rc = ntbmsg_wait_connected(host.endpoint, PEER_TIMEOUT_MS);
+        rc = ntbmsg_endpoint_wait_connected(host.endpoint, PEER_TIMEOUT_MS);
     if (rc == 0) {
-        host.worker = ntbmsg_worker_get(host.endpoint, 0);
+        host.worker = ntbmsg_endpoint_worker(host.endpoint, 0);
         host.deadline = rte_get_timer_cycles() + 2 * PEER_TIMEOUT_MS * rte_get_timer_hz() / 1000;
         rc = lines == 0 ? share(&host, listener) : write_board(&host, lines);
     }

@@ -51,7 +51,7 @@ static bool too_late(const struct host *host)
 /* Sends one text. A short count is back-pressure: polling takes the peer's credit in. */
 static int send_text(struct host *host, struct ntbmsg_channel *channel, const char *text)
 {
-    struct rte_mbuf *message = rte_pktmbuf_alloc(ntbmsg_pool(host->endpoint));
+    struct rte_mbuf *message = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(host->endpoint));
     const uint16_t bytes = (uint16_t)strlen(text);
     char *room = message != NULL ? rte_pktmbuf_append(message, bytes) : NULL;
     int sent = room != NULL ? 0 : -ENOMEM;
@@ -119,7 +119,7 @@ static int handle(struct host *host, const struct ntbmsg_ready *ready, bool serv
     if (ready->events & NTBMSG_ANSWERED) {
         const char *name = ready->user; /* ours, as the client connected */
 
-        if (ntbmsg_channel_state(ready->channel) != NTBMSG_CHANNEL_OPEN)
+        if (ntbmsg_channel_state_get(ready->channel) != NTBMSG_CHANNEL_OPEN)
             rc = -ECONNREFUSED;
         else
             rc = send_text(host, ready->channel, name);
@@ -148,7 +148,7 @@ static int accept_all(struct host *host, struct ntbmsg_listener *listener)
     ntbmsg_channel_options_init(&options);
     options.set = host->set;
     while (ntbmsg_listener_poll(listener, host->worker, &request) == 1) {
-        rc = ntbmsg_accept(&request, &options, &channel);
+        rc = ntbmsg_channel_accept(&request, &options, &channel);
         if (rc != 0 && rc != -ENOENT) /* ENOENT: it has given up meanwhile */
             return rc;
         host->open += rc == 0;
@@ -162,7 +162,7 @@ static int poll_until(struct host *host, struct ntbmsg_listener *listener, unsig
     int told, i, rc = 0;
 
     while (rc == 0 && host->done < wanted) {
-        told = ntbmsg_poll(host->set, ready, BURST);
+        told = ntbmsg_poll_set_poll(host->set, ready, BURST);
         for (i = 0; i < told && rc == 0; ++i)
             rc = handle(host, &ready[i], listener != NULL);
         if (rc == 0 && listener != NULL)
@@ -176,11 +176,11 @@ static int poll_until(struct host *host, struct ntbmsg_listener *listener, unsig
 /* Until the client has taken all and gone: what lies unread in its memory goes with this host. */
 static int await_leave(struct host *host)
 {
-    enum ntbmsg_event_kind event;
+    enum ntbmsg_event event;
 
     while (!too_late(host)) {
         ntbmsg_worker_poll(host->worker);
-        if (ntbmsg_event_poll(host->endpoint, &event) == 1 && event == NTBMSG_EVENT_LOST)
+        if (ntbmsg_endpoint_event_poll(host->endpoint, &event) == 1 && event == NTBMSG_EVENT_LOST)
             return 0;
     }
     return -ETIMEDOUT;
@@ -206,7 +206,7 @@ static int greet(struct host *host, unsigned int wanted)
     for (i = 0; i < wanted && rc == 0; ++i) {
         snprintf(names[i], sizeof(names[i]), "guest %u", i);
         options.user = names[i];
-        rc = ntbmsg_connect(host->worker, PORT, &options, &channels[i]);
+        rc = ntbmsg_channel_connect(host->worker, PORT, &options, &channels[i]);
         host->open += rc == 0;
     }
     return rc == 0 ? poll_until(host, NULL, wanted) : rc;
@@ -215,10 +215,10 @@ static int greet(struct host *host, unsigned int wanted)
 static int talk(struct host *host, struct ntbmsg_listener *listener, unsigned int channels)
 {
     char why[96];
-    int rc = ntbmsg_wait_connected(host->endpoint, PEER_TIMEOUT_MS);
+    int rc = ntbmsg_endpoint_wait_connected(host->endpoint, PEER_TIMEOUT_MS);
 
     if (rc != 0) {
-        ntbmsg_link_why(host->endpoint, why, sizeof(why));
+        ntbmsg_endpoint_link_reason_get(host->endpoint, why, sizeof(why));
         fprintf(stderr, "greeter_c: no peer: %s\n", why);
         return rc;
     }
@@ -240,11 +240,11 @@ static int run(bool serves, unsigned int channels)
     ntbmsg_endpoint_options_init(&options);
     options.workers = 1;
     if (serves) /* before a client can be there */
-        rc = ntbmsg_listen(PORT, MOST_CHANNELS, &listener);
+        rc = ntbmsg_listener_open(PORT, MOST_CHANNELS, &listener);
     if (rc == 0)
         rc = ntbmsg_endpoint_open(DEVICE, &options, &host.endpoint);
     if (rc == 0) {
-        host.worker = ntbmsg_worker_get(host.endpoint, 0);
+        host.worker = ntbmsg_endpoint_worker(host.endpoint, 0);
         host.deadline = rte_get_timer_cycles() + 2 * PEER_TIMEOUT_MS * rte_get_timer_hz() / 1000;
         rc = talk(&host, listener, channels);
     }

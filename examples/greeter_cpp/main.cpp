@@ -162,7 +162,7 @@ private:
     /// Until the client has taken all and gone: what lies unread in its memory goes with this host.
     int await_leave()
     {
-        ntbmsg_event_kind event;
+        ntbmsg_event event;
         while (!too_late()) {
             worker_.poll();
             if (endpoint_.event_poll(event) == 1 && event == NTBMSG_EVENT_LOST)

@@ -34,10 +34,10 @@
 /* Has the peer gone since the last look? */
 static bool peer_left(struct ntbmsg_endpoint *endpoint)
 {
-    enum ntbmsg_event_kind event;
+    enum ntbmsg_event event;
     bool left = false;
 
-    while (ntbmsg_event_poll(endpoint, &event) == 1)
+    while (ntbmsg_endpoint_event_poll(endpoint, &event) == 1)
         left = left || event == NTBMSG_EVENT_LOST;
     return left;
 }
@@ -45,7 +45,7 @@ static bool peer_left(struct ntbmsg_endpoint *endpoint)
 /* Sends one text. A full ring is no error: the peer takes something out, and the next try goes. */
 static int send_text(struct ntbmsg_endpoint *endpoint, const char *text, uint64_t number)
 {
-    struct rte_mbuf *message = rte_pktmbuf_alloc(ntbmsg_pool(endpoint));
+    struct rte_mbuf *message = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(endpoint));
     const struct ntbmsg_meta meta = {.data = number};
     const size_t bytes = strlen(text);
     char *room;
@@ -61,7 +61,7 @@ static int send_text(struct ntbmsg_endpoint *endpoint, const char *text, uint64_
     }
     memcpy(room, text, bytes);
     do
-        sent = ntbmsg_send_burst(endpoint, QUEUE, &message, &meta, 1);
+        sent = ntbmsg_queue_send_burst(endpoint, QUEUE, &message, &meta, 1);
     while (sent == 0 && ++looks < MOST_LOOKS); /* 0: the peer does not receive just now */
     if (sent == 0)
         sent = -ETIMEDOUT;
@@ -81,7 +81,7 @@ static int receive_text(struct ntbmsg_endpoint *endpoint, char *text, size_t roo
     struct ntbmsg_meta meta;
     size_t bytes;
 
-    while (ntbmsg_recv_burst(endpoint, QUEUE, &message, &meta, 1) != 1) {
+    while (ntbmsg_queue_recv_burst(endpoint, QUEUE, &message, &meta, 1) != 1) {
         if (peer_left(endpoint))
             return 0;
         if (rte_get_timer_cycles() > deadline)
@@ -140,11 +140,11 @@ static int talk(bool listens)
 
     if (rc != 0)
         return rc; /* the library has said why */
-    rc = ntbmsg_wait_connected(endpoint, PEER_TIMEOUT_MS);
+    rc = ntbmsg_endpoint_wait_connected(endpoint, PEER_TIMEOUT_MS);
     if (rc == 0) {
         rc = listens ? listen_role(endpoint) : say_role(endpoint);
     } else {
-        ntbmsg_link_why(endpoint, why, sizeof(why));
+        ntbmsg_endpoint_link_reason_get(endpoint, why, sizeof(why));
         fprintf(stderr, "hello_c: no peer: %s\n", why);
     }
     if (rc != 0)

@@ -16,7 +16,7 @@
  *
  *     endpoint   one device (a card or a software twin, named as EAL names it: "raw_plx_ntb0");
  *      |         its other end is one peer host
- *      +- queue      a bare queue pair: what is sent on queue q is received from queue q of the peer
+ *      +- queue      a bare queue pair: sent on queue q, received from queue q of the peer
  *      +- worker     a queue pair that carries channels, and the engine that drives it
  *      |   +- channel    a connection to a port of the peer host
  *      |       +- remote     a region of the peer, opened for operations on this channel
@@ -39,7 +39,7 @@
  * rte_eal_cleanup(). The two hosts may start in any order, and the peer may restart while the
  * endpoint stays open. Channels belong to one connection between the hosts: when the peer is lost,
  * each of them ends in state NTBMSG_CHANNEL_LOST, and new ones are connected after the next
- * NTBMSG_EVENT_BACK. Listeners and poll sets stay.
+ * NTBMSG_EVENT_CONNECTED. Listeners and poll sets stay.
  *
  * An application may stop the device of an open endpoint (rte_rawdev_stop()). The endpoint treats
  * this as a loss of the peer: NTBMSG_EVENT_LOST is queued when the call returns, the link state is
@@ -51,7 +51,8 @@
  * workers, selected by ntbmsg_endpoint_options::dedicated; the calls are the same.
  *
  * - Run to completion: one thread at a time uses a worker and all that belongs to it (its channels,
- *   and poll sets of these). That thread polls by ntbmsg_poll(), ntbmsg_worker_poll() or a receive.
+ *   and poll sets of these). That thread polls by ntbmsg_poll_set_poll(), ntbmsg_worker_poll()
+ *   or a receive.
  * - Dedicated: one thread (an lcore, or a DPDK service) calls ntbmsg_worker_poll() in a loop, and
  *   nothing else of the worker. Any number of other threads use channels: each channel, poll set
  *   and completion queue by one thread at a time. The thread that posts a direct write stores it;
@@ -61,7 +62,7 @@
  *
  * Calls that open or close one endpoint or read its events come from one thread at a time.
  * Statistics and link state may be read by any thread. No call blocks, except those that open or
- * close endpoints, ntbmsg_wait_connected() and ntbmsg_channel_wait_open().
+ * close endpoints, ntbmsg_endpoint_wait_connected() and ntbmsg_channel_wait_open().
  *
  * Sizes: a struct whose first field is `size` may grow in later versions of this library. Its user
  * sets the field to the sizeof of the struct that it was compiled with.
@@ -81,7 +82,7 @@
  *
  * Delivery: in order (on one queue, on one channel) and exactly once while the peer is connected.
  * When it is lost, messages that were sent and not yet confirmed may or may not have arrived. They
- * are counted: ntbmsg_stats::tx_unconfirmed, ntbmsg_channel_info::unconfirmed.
+ * are counted: ntbmsg_endpoint_stats::tx_unconfirmed, ntbmsg_channel_info::unconfirmed.
  *
  * Stability: functions marked `__rte_experimental` may change or go without notice, with the types
  * that only they use. A program that calls one is compiled with -DALLOW_EXPERIMENTAL_API, as for

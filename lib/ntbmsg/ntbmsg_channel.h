@@ -39,12 +39,12 @@ struct ntbmsg_cq;
  * @return
  *   The worker, valid until the endpoint is closed; NULL if there is none.
  */
-struct ntbmsg_worker *ntbmsg_worker_get(struct ntbmsg_endpoint *endpoint, uint16_t index);
+struct ntbmsg_worker *ntbmsg_endpoint_worker(struct ntbmsg_endpoint *endpoint, uint16_t index);
 
 /**
  * Drives a worker: receives for its channels, returns credits, checks time-outs, notices the loss
- * of the peer. The work of one call is bounded. ntbmsg_poll() and ntbmsg_channel_recv_burst() do
- * this themselves where workers run to completion.
+ * of the peer. The work of one call is bounded. ntbmsg_poll_set_poll() and
+ * ntbmsg_channel_recv_burst() do this themselves where workers run to completion.
  *
  * @param worker
  *   Of an open endpoint. One thread at a time.
@@ -175,24 +175,24 @@ struct ntbmsg_channel_info {
     uint32_t max_message;         /**< Longest message in bytes that the peer accepts on it */
     uint32_t credit_messages;     /**< Messages granted by the peer, in all */
     uint32_t credit_bytes;        /**< Bytes of receive buffers granted by the peer, in all */
-    uint32_t window_messages;     /**< Messages granted to the peer, in all */
-    uint32_t window_bytes;        /**< Bytes of receive buffers granted to the peer, in all */
+    uint32_t granted_messages;    /**< Messages granted to the peer, in all */
+    uint32_t granted_bytes;       /**< Bytes of receive buffers granted to the peer, in all */
     uint64_t tx_messages;         /**< Messages sent */
     uint64_t tx_bytes;            /**< Payload bytes in them */
     uint64_t rx_messages;         /**< Messages received by the caller */
     uint64_t rx_bytes;            /**< Payload bytes in them */
     uint64_t tx_full;             /**< Sends cut short by back-pressure */
-    uint64_t unconfirmed;         /**< Sent, and not confirmed as received by the peer application */
-    uint32_t private_bytes;       /**< Bytes of the peer's private data, once it has answered */
+    uint64_t unconfirmed;   /**< Sent, and not confirmed as received by the peer application */
+    uint32_t private_bytes; /**< Bytes of the peer's private data, once it has answered */
     uint8_t private_data[NTBMSG_MAX_PRIVATE]; /**< The peer's private data */
 };
 
 /** A request of the peer to connect. */
 struct ntbmsg_request {
-    struct ntbmsg_worker *worker;     /**< The worker that will carry the channel */
-    struct ntbmsg_listener *listener; /**< The listener that it is for */
-    uint32_t id;                      /**< Used by the library */
-    uint32_t private_bytes;           /**< Bytes of the peer's private data, 0 to 64 */
+    struct ntbmsg_worker *worker;             /**< The worker that will carry the channel */
+    struct ntbmsg_listener *listener;         /**< The listener that it is for */
+    uint32_t id;                              /**< Used by the library */
+    uint32_t private_bytes;                   /**< Bytes of the peer's private data, 0 to 64 */
     uint8_t private_data[NTBMSG_MAX_PRIVATE]; /**< The peer's private data */
     uint64_t reserved[2];                     /**< Reserved, 0 */
 };
@@ -230,7 +230,7 @@ static inline void ntbmsg_channel_options_init(struct ntbmsg_channel_options *op
  * @retval -ENOMEM
  *   No memory.
  */
-int ntbmsg_listen(uint16_t port, uint32_t backlog, struct ntbmsg_listener **out);
+int ntbmsg_listener_open(uint16_t port, uint32_t backlog, struct ntbmsg_listener **out);
 
 /**
  * Closes a listener. Requests that wait are rejected with NTBMSG_REASON_CLOSED by the next poll of
@@ -244,7 +244,7 @@ void ntbmsg_listener_close(struct ntbmsg_listener *listener);
 
 /**
  * Takes the oldest request that waits at a worker. The caller accepts or rejects it. After the
- * timeout_ms of the peer it expires, and ntbmsg_accept() returns -ENOENT.
+ * timeout_ms of the peer it expires, and ntbmsg_channel_accept() returns -ENOENT.
  *
  * @param listener
  *   An open listener.
@@ -282,8 +282,9 @@ int ntbmsg_listener_poll(struct ntbmsg_listener *listener, struct ntbmsg_worker 
  * @retval -ENOBUFS
  *   There is no credit left to grant. The request was rejected with NTBMSG_REASON_NO_CREDIT.
  */
-int ntbmsg_accept(const struct ntbmsg_request *request,
-                  const struct ntbmsg_channel_options *options, struct ntbmsg_channel **out);
+int ntbmsg_channel_accept(const struct ntbmsg_request *request,
+                          const struct ntbmsg_channel_options *options,
+                          struct ntbmsg_channel **out);
 
 /**
  * Rejects a request.
@@ -303,8 +304,8 @@ int ntbmsg_accept(const struct ntbmsg_request *request,
  * @retval -ENOENT
  *   The request has expired or was answered, or the peer was lost.
  */
-int ntbmsg_reject(const struct ntbmsg_request *request, int32_t reason, const void *data,
-                  uint32_t bytes);
+int ntbmsg_request_reject(const struct ntbmsg_request *request, int32_t reason, const void *data,
+                          uint32_t bytes);
 
 /**
  * Connects to a port of the peer host. Does not wait for the answer: the channel is in state
@@ -331,8 +332,9 @@ int ntbmsg_reject(const struct ntbmsg_request *request, int32_t reason, const vo
  * @retval -ENOBUFS
  *   There is no credit left to grant.
  */
-int ntbmsg_connect(struct ntbmsg_worker *worker, uint16_t port,
-                   const struct ntbmsg_channel_options *options, struct ntbmsg_channel **out);
+int ntbmsg_channel_connect(struct ntbmsg_worker *worker, uint16_t port,
+                           const struct ntbmsg_channel_options *options,
+                           struct ntbmsg_channel **out);
 
 /**
  * Waits until a channel is no longer connecting. Polls its worker where that runs to completion.
@@ -362,7 +364,7 @@ int ntbmsg_channel_wait_open(struct ntbmsg_channel *channel, uint32_t timeout_ms
  * @return
  *   The state; NTBMSG_CHANNEL_CLOSED if the channel is NULL or closed.
  */
-enum ntbmsg_channel_state ntbmsg_channel_state(const struct ntbmsg_channel *channel);
+enum ntbmsg_channel_state ntbmsg_channel_state_get(const struct ntbmsg_channel *channel);
 
 /**
  * Reads information about a channel. Any thread; figures that change meanwhile may not fit
@@ -409,8 +411,9 @@ int ntbmsg_channel_reset(struct ntbmsg_channel *channel, int32_t reason);
 
 /**
  * Closes a channel in any state. It is shut down if it was open: what was sent still arrives.
- * Messages that were not received are freed and counted (ntbmsg_stats::rx_dropped). A peer that
- * sends more, or does not close its end within timeout_ms, gets a reset with NTBMSG_REASON_CLOSED.
+ * Messages that were not received are freed and counted (ntbmsg_endpoint_stats::rx_dropped). A peer
+ * that sends more, or does not close its end within timeout_ms, gets a reset with
+ * NTBMSG_REASON_CLOSED.
  *
  * @param channel
  *   A channel; NULL is ignored.
@@ -424,14 +427,14 @@ int ntbmsg_channel_close(struct ntbmsg_channel *channel);
  */
 
 /**
- * Sends a burst on a channel: one message per mbuf (chain), of 0 to ntbmsg_channel_info::max_message
- * bytes. One thread at a time per channel.
+ * Sends a burst on a channel: one message per mbuf (chain), of 0 to
+ * ntbmsg_channel_info::max_message bytes. One thread at a time per channel.
  *
  * @param channel
  *   An open channel.
  * @param mbufs
- *   n messages. Those that were accepted belong to the library, the others to the caller, unchanged.
- *   rte_pmd_plx_ntb_tx_burst() says which mbufs can be sent.
+ *   n messages. Those that were accepted belong to the library, the others to the caller,
+ *   unchanged. rte_pmd_plx_ntb_tx_burst() says which mbufs can be sent.
  * @param imm
  *   n values that travel with the messages; NULL for zeros.
  * @param n
@@ -508,8 +511,8 @@ struct ntbmsg_ready {
  * Creates a poll set.
  *
  * @param worker
- *   Run to completion: the worker of all its channels, which ntbmsg_poll() drives. Dedicated
- *   workers: NULL, for channels of any of them.
+ *   Run to completion: the worker of all its channels, which ntbmsg_poll_set_poll() drives.
+ *   Dedicated workers: NULL, for channels of any of them.
  * @param out
  *   The poll set, set on success only. Destroy it with ntbmsg_poll_set_destroy().
  * @retval 0
@@ -548,7 +551,7 @@ int ntbmsg_poll_set_destroy(struct ntbmsg_poll_set *set);
  * @retval -EINVAL
  *   The set is NULL or was destroyed.
  */
-int ntbmsg_poll(struct ntbmsg_poll_set *set, struct ntbmsg_ready *ready, uint16_t n);
+int ntbmsg_poll_set_poll(struct ntbmsg_poll_set *set, struct ntbmsg_ready *ready, uint16_t n);
 
 #ifdef __cplusplus
 }

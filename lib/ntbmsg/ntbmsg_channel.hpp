@@ -23,10 +23,10 @@ public:
     constexpr Worker() = default;
     /// As the C interface gave it.
     explicit constexpr Worker(ntbmsg_worker *worker) : worker_(worker) {}
-    /// ntbmsg_worker_get()
+    /// ntbmsg_endpoint_worker()
     static Worker of(const Endpoint &endpoint, uint16_t index)
     {
-        return Worker(ntbmsg_worker_get(endpoint.get(), index));
+        return Worker(ntbmsg_endpoint_worker(endpoint.get(), index));
     }
     /// The handle for calls of the C interface.
     ntbmsg_worker *get() const { return worker_; }
@@ -37,11 +37,20 @@ public:
     int poll() { return ntbmsg_worker_poll(worker_); }
 #ifdef ALLOW_EXPERIMENTAL_API
     /// ntbmsg_worker_event_fd()
-    int event_fd() { return ntbmsg_worker_event_fd(worker_); }
+    int event_fd()
+    {
+        return ntbmsg_worker_event_fd(worker_);
+    }
     /// ntbmsg_worker_arm()
-    int arm() { return ntbmsg_worker_arm(worker_); }
+    int arm()
+    {
+        return ntbmsg_worker_arm(worker_);
+    }
     /// ntbmsg_worker_disarm()
-    int disarm() { return ntbmsg_worker_disarm(worker_); }
+    int disarm()
+    {
+        return ntbmsg_worker_disarm(worker_);
+    }
 #endif
 
 private:
@@ -70,30 +79,30 @@ class Channel : public Owner<ntbmsg_channel, ntbmsg_channel_close>
 public:
     using Owner::Owner;
 
-    /// ntbmsg_connect()
+    /// ntbmsg_channel_connect()
     [[nodiscard]] int connect(Worker worker, uint16_t port, const ntbmsg_channel_options &options)
     {
         ntbmsg_channel *made = nullptr;
-        const int rc = ntbmsg_connect(worker.get(), port, &options, &made);
+        const int rc = ntbmsg_channel_connect(worker.get(), port, &options, &made);
         if (rc == 0)
             reset(made);
         return rc;
     }
-    /// ntbmsg_connect() with the defaults
+    /// ntbmsg_channel_connect() with the defaults
     [[nodiscard]] int connect(Worker worker, uint16_t port)
     {
         return connect(worker, port, ChannelOptions());
     }
-    /// ntbmsg_accept()
+    /// ntbmsg_channel_accept()
     [[nodiscard]] int accept(const ntbmsg_request &request, const ntbmsg_channel_options &options)
     {
         ntbmsg_channel *made = nullptr;
-        const int rc = ntbmsg_accept(&request, &options, &made);
+        const int rc = ntbmsg_channel_accept(&request, &options, &made);
         if (rc == 0)
             reset(made);
         return rc;
     }
-    /// ntbmsg_accept() with the defaults
+    /// ntbmsg_channel_accept() with the defaults
     [[nodiscard]] int accept(const ntbmsg_request &request)
     {
         return accept(request, ChannelOptions());
@@ -104,8 +113,8 @@ public:
     {
         return ntbmsg_channel_wait_open(handle_, timeout_ms);
     }
-    /// ntbmsg_channel_state()
-    enum ntbmsg_channel_state state() const { return ntbmsg_channel_state(handle_); }
+    /// ntbmsg_channel_state_get()
+    enum ntbmsg_channel_state state() const { return ntbmsg_channel_state_get(handle_); }
     /// ntbmsg_channel_info_get()
     int info(ChannelInfo &info) const { return ntbmsg_channel_info_get(handle_, &info); }
     /// ntbmsg_channel_shutdown()
@@ -160,10 +169,10 @@ public:
     }
 
 #ifdef ALLOW_EXPERIMENTAL_API
-    /// ntbmsg_post_burst()
+    /// ntbmsg_channel_post_burst()
     int post_burst(std::span<const ntbmsg_work> works)
     {
-        return ntbmsg_post_burst(handle_, works.data(), burst_length(works.size()));
+        return ntbmsg_channel_post_burst(handle_, works.data(), burst_length(works.size()));
     }
 #endif
 };
@@ -174,11 +183,11 @@ class Listener : public Owner<ntbmsg_listener, ntbmsg_listener_close>
 public:
     using Owner::Owner;
 
-    /// ntbmsg_listen()
+    /// ntbmsg_listener_open()
     [[nodiscard]] int listen(uint16_t port, uint32_t backlog = 0)
     {
         ntbmsg_listener *made = nullptr;
-        const int rc = ntbmsg_listen(port, backlog, &made);
+        const int rc = ntbmsg_listener_open(port, backlog, &made);
         if (rc == 0)
             reset(made);
         return rc;
@@ -190,11 +199,11 @@ public:
     }
 };
 
-/// ntbmsg_reject()
+/// ntbmsg_request_reject()
 inline int reject(const ntbmsg_request &request, int32_t reason,
                   std::span<const std::byte> data = {})
 {
-    return ntbmsg_reject(&request, reason, data.data(), static_cast<uint32_t>(data.size()));
+    return ntbmsg_request_reject(&request, reason, data.data(), static_cast<uint32_t>(data.size()));
 }
 
 /// Tells which of many channels have something. Must go after its channels.
@@ -220,10 +229,10 @@ public:
             handle_ = nullptr;
         return rc;
     }
-    /// ntbmsg_poll()
+    /// ntbmsg_poll_set_poll()
     int poll(std::span<ntbmsg_ready> ready)
     {
-        return ntbmsg_poll(handle_, ready.data(), burst_length(ready.size()));
+        return ntbmsg_poll_set_poll(handle_, ready.data(), burst_length(ready.size()));
     }
 };
 

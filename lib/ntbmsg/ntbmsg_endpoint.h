@@ -32,23 +32,23 @@ struct ntbmsg_endpoint;
 /** Options of an endpoint. Initialise with ntbmsg_endpoint_options_init(), then set what differs
  * from the defaults. */
 struct ntbmsg_endpoint_options {
-    size_t size;          /**< sizeof(struct ntbmsg_endpoint_options) */
-    uint32_t queues;      /**< Bare queues, 0 to 64; default 1. Queues and workers together: 1 to
-                               64. Both hosts have the same numbers of each */
-    uint32_t ring_lines;  /**< Message ring of a queue in lines of 64 bytes, a power of two, 64 to
-                               65536; 0: default of the device */
-    uint32_t buffers;     /**< Receive buffers of the device for long messages, 64 to 1048576; 0:
-                               default of the device */
-    uint32_t buf_bytes;   /**< Data bytes of such a buffer, a multiple of 64, 64 to 65280; 0:
-                               default of the device */
-    uint32_t posted;      /**< Of them, those kept available to the peer on each queue, 14 to 8190;
-                               0: default of the device */
-    uint32_t inline_max;  /**< Longest inline message in bytes, 48 to 1024; 0: default of the
-                               device */
+    size_t size;            /**< sizeof(struct ntbmsg_endpoint_options) */
+    uint32_t queues;        /**< Bare queues, 0 to 64; default 1. Queues and workers together: 1 to
+                                 64. Both hosts have the same numbers of each */
+    uint32_t ring_lines;    /**< Message ring of a queue in lines of 64 bytes, a power of two, 64 to
+                                 65536; 0: default of the device */
+    uint32_t buffers;       /**< Receive buffers of the device for long messages, 64 to 1048576; 0:
+                                 default of the device */
+    uint32_t buf_bytes;     /**< Data bytes of such a buffer, a multiple of 64, 64 to 65280; 0:
+                                 default of the device */
+    uint32_t queue_buffers; /**< Of them, those kept available to the peer on each queue, 14 to
+                                 8190; 0: default of the device */
+    uint32_t inline_max;    /**< Longest inline message in bytes, 48 to 1024; 0: default of the
+                                 device */
     uint32_t max_message; /**< Longest message accepted from the peer in bytes, 1 to 16777215, with
                                workers at least 256; 0: what the receive buffers hold */
-    uint32_t tx_mbufs;    /**< Mbufs in the pool of the endpoint (ntbmsg_pool()), 1 to 1048576; 0:
-                               4096 */
+    uint32_t tx_mbufs;    /**< Mbufs in the endpoint's pool (ntbmsg_endpoint_pool()), 1 to 1048576;
+                               0: 4096 */
     uint32_t tx_room;     /**< Data room of each in bytes, without the headroom, a multiple of 64,
                                64 to 65280; 0: 2048 */
     uint32_t workers;     /**< Queue pairs that carry channels, 0 to 64; default 0 */
@@ -80,17 +80,17 @@ enum ntbmsg_link_state {
 };
 
 /** Events of the connection between an endpoint and its peer. */
-enum ntbmsg_event_kind {
-    NTBMSG_EVENT_BACK = 0, /**< Connected, for the first time or again */
-    NTBMSG_EVENT_SILENT,   /**< No heartbeat; nothing is lost if the peer becomes alive again */
-    NTBMSG_EVENT_AWAKE,    /**< The heartbeat of a silent peer has returned */
-    NTBMSG_EVENT_LOST,     /**< The peer was lost, or the device was stopped */
-    NTBMSG_EVENT_REFUSED,  /**< The peer was refused, see ntbmsg_link_why() */
+enum ntbmsg_event {
+    NTBMSG_EVENT_CONNECTED = 0, /**< Connected, for the first time or again */
+    NTBMSG_EVENT_SILENT,  /**< No heartbeat; nothing is lost if the peer becomes alive again */
+    NTBMSG_EVENT_ALIVE,   /**< The heartbeat of a silent peer has returned */
+    NTBMSG_EVENT_LOST,    /**< The peer was lost, or the device was stopped */
+    NTBMSG_EVENT_REFUSED, /**< The peer was refused, see ntbmsg_endpoint_link_reason_get() */
 };
 
 /** Counters of an endpoint since it was opened. */
-struct ntbmsg_stats {
-    size_t size;             /**< sizeof(struct ntbmsg_stats), set by the caller */
+struct ntbmsg_endpoint_stats {
+    size_t size;             /**< sizeof(struct ntbmsg_endpoint_stats), set by the caller */
     uint64_t tx_messages;    /**< Messages accepted for sending */
     uint64_t tx_bytes;       /**< Payload bytes in them */
     uint64_t rx_messages;    /**< Messages received by the application and its channels */
@@ -181,11 +181,11 @@ int ntbmsg_endpoint_close(struct ntbmsg_endpoint *endpoint);
  * @retval -ETIMEDOUT
  *   Not connected in that time.
  * @retval -EPROTO
- *   The peer was refused, see ntbmsg_link_why().
+ *   The peer was refused, see ntbmsg_endpoint_link_reason_get().
  * @retval -EINVAL
  *   The endpoint is NULL or closed.
  */
-int ntbmsg_wait_connected(struct ntbmsg_endpoint *endpoint, uint32_t timeout_ms);
+int ntbmsg_endpoint_wait_connected(struct ntbmsg_endpoint *endpoint, uint32_t timeout_ms);
 
 /**
  * Returns the state of the connection. Any thread.
@@ -195,7 +195,7 @@ int ntbmsg_wait_connected(struct ntbmsg_endpoint *endpoint, uint32_t timeout_ms)
  * @return
  *   The state; NTBMSG_LINK_WAITING if the endpoint is NULL or closed.
  */
-enum ntbmsg_link_state ntbmsg_link_state(const struct ntbmsg_endpoint *endpoint);
+enum ntbmsg_link_state ntbmsg_endpoint_link_state_get(const struct ntbmsg_endpoint *endpoint);
 
 /**
  * Describes in words why an endpoint is not connected. Any thread.
@@ -211,7 +211,8 @@ enum ntbmsg_link_state ntbmsg_link_state(const struct ntbmsg_endpoint *endpoint)
  * @retval -EINVAL
  *   The endpoint is NULL or closed, text is NULL, or bytes is 0.
  */
-int ntbmsg_link_why(const struct ntbmsg_endpoint *endpoint, char *text, size_t bytes);
+int ntbmsg_endpoint_link_reason_get(const struct ntbmsg_endpoint *endpoint, char *text,
+                                    size_t bytes);
 
 /**
  * Returns the longest message that the peer accepts on a bare queue. Any thread.
@@ -221,7 +222,7 @@ int ntbmsg_link_why(const struct ntbmsg_endpoint *endpoint, char *text, size_t b
  * @return
  *   Bytes; 0 while not connected, and if the endpoint is NULL or closed.
  */
-uint32_t ntbmsg_max_message(const struct ntbmsg_endpoint *endpoint);
+uint32_t ntbmsg_endpoint_max_message(const struct ntbmsg_endpoint *endpoint);
 
 /**
  * Returns the private pool of an endpoint, for mbufs to send: headroom RTE_PKTMBUF_HEADROOM, and
@@ -233,7 +234,7 @@ uint32_t ntbmsg_max_message(const struct ntbmsg_endpoint *endpoint);
  * @return
  *   The pool, valid until the endpoint is closed; NULL if the endpoint is NULL or closed.
  */
-struct rte_mempool *ntbmsg_pool(const struct ntbmsg_endpoint *endpoint);
+struct rte_mempool *ntbmsg_endpoint_pool(const struct ntbmsg_endpoint *endpoint);
 
 /**
  * Sends a burst on a bare queue: one message per mbuf (chain). One thread at a time per queue.
@@ -243,8 +244,8 @@ struct rte_mempool *ntbmsg_pool(const struct ntbmsg_endpoint *endpoint);
  * @param queue
  *   Below ntbmsg_endpoint_options::queues.
  * @param mbufs
- *   n messages. Those that were accepted belong to the library, the others to the caller, unchanged.
- *   rte_pmd_plx_ntb_tx_burst() says which mbufs can be sent.
+ *   n messages. Those that were accepted belong to the library, the others to the caller,
+ * unchanged. rte_pmd_plx_ntb_tx_burst() says which mbufs can be sent.
  * @param meta
  *   n entries that travel with the messages; NULL for zeros.
  * @param n
@@ -255,13 +256,13 @@ struct rte_mempool *ntbmsg_pool(const struct ntbmsg_endpoint *endpoint);
  * @retval -ENOTCONN
  *   There is no peer.
  * @retval -EMSGSIZE
- *   mbufs[0] is longer than ntbmsg_max_message().
+ *   mbufs[0] is longer than ntbmsg_endpoint_max_message().
  * @retval -EINVAL
  *   The endpoint is NULL or closed, there is no such queue, or mbufs[0] is NULL or an invalid
  *   chain.
  */
-int ntbmsg_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct rte_mbuf **mbufs,
-                      const struct ntbmsg_meta *meta, uint16_t n);
+int ntbmsg_queue_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
+                            struct rte_mbuf **mbufs, const struct ntbmsg_meta *meta, uint16_t n);
 
 /**
  * Receives a burst from a bare queue. One thread at a time per queue.
@@ -284,12 +285,12 @@ int ntbmsg_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct r
  * @retval -EINVAL
  *   The endpoint is NULL or closed, or there is no such queue.
  */
-int ntbmsg_recv_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct rte_mbuf **mbufs,
-                      struct ntbmsg_meta *meta, uint16_t n);
+int ntbmsg_queue_recv_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
+                            struct rte_mbuf **mbufs, struct ntbmsg_meta *meta, uint16_t n);
 
 /**
  * Takes the oldest event that was not taken yet. Up to 64 events are kept; the oldest are dropped
- * when more come. ntbmsg_link_state() is always current.
+ * when more come. ntbmsg_endpoint_link_state_get() is always current.
  *
  * @param endpoint
  *   An open endpoint.
@@ -302,7 +303,7 @@ int ntbmsg_recv_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue, struct r
  * @retval -EINVAL
  *   An argument is NULL, or the endpoint is closed.
  */
-int ntbmsg_event_poll(struct ntbmsg_endpoint *endpoint, enum ntbmsg_event_kind *event);
+int ntbmsg_endpoint_event_poll(struct ntbmsg_endpoint *endpoint, enum ntbmsg_event *event);
 
 /**
  * Reads the counters. Any thread; counters that change meanwhile may not fit together.
@@ -316,7 +317,8 @@ int ntbmsg_event_poll(struct ntbmsg_endpoint *endpoint, enum ntbmsg_event_kind *
  * @retval -EINVAL
  *   An argument is NULL, the endpoint is closed, or stats->size is invalid.
  */
-int ntbmsg_stats_get(const struct ntbmsg_endpoint *endpoint, struct ntbmsg_stats *stats);
+int ntbmsg_endpoint_stats_get(const struct ntbmsg_endpoint *endpoint,
+                              struct ntbmsg_endpoint_stats *stats);
 
 /**
  * Writes a readable description of an endpoint: queues, workers, channels, regions, counters. Any

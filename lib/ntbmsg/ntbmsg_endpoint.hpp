@@ -104,9 +104,9 @@ struct EndpointOptions : ntbmsg_endpoint_options {
     EndpointOptions() { ntbmsg_endpoint_options_init(this); }
 };
 
-/// ntbmsg_stats that knows its size.
-struct Stats : ntbmsg_stats {
-    Stats() : ntbmsg_stats{} { size = sizeof(ntbmsg_stats); }
+/// ntbmsg_endpoint_stats that knows its size.
+struct Stats : ntbmsg_endpoint_stats {
+    Stats() : ntbmsg_endpoint_stats{} { size = sizeof(ntbmsg_endpoint_stats); }
 };
 
 /// An open device.
@@ -136,66 +136,68 @@ public:
         return rc;
     }
 
-    /// ntbmsg_wait_connected()
+    /// ntbmsg_endpoint_wait_connected()
     [[nodiscard]] int wait_connected(uint32_t timeout_ms)
     {
-        return ntbmsg_wait_connected(handle_, timeout_ms);
+        return ntbmsg_endpoint_wait_connected(handle_, timeout_ms);
     }
-    /// ntbmsg_link_state()
-    enum ntbmsg_link_state link_state() const { return ntbmsg_link_state(handle_); }
-    /// ntbmsg_link_why()
-    int link_why(std::span<char> text) const
+    /// ntbmsg_endpoint_link_state_get()
+    enum ntbmsg_link_state link_state() const { return ntbmsg_endpoint_link_state_get(handle_); }
+    /// ntbmsg_endpoint_link_reason_get()
+    int link_reason(std::span<char> text) const
     {
-        return ntbmsg_link_why(handle_, text.data(), text.size());
+        return ntbmsg_endpoint_link_reason_get(handle_, text.data(), text.size());
     }
-    /// ntbmsg_max_message()
-    uint32_t max_message() const { return ntbmsg_max_message(handle_); }
-    /// ntbmsg_pool()
-    rte_mempool *pool() const { return ntbmsg_pool(handle_); }
-    /// ntbmsg_event_poll()
-    int event_poll(ntbmsg_event_kind &event) { return ntbmsg_event_poll(handle_, &event); }
-    /// ntbmsg_stats_get()
-    int stats(Stats &stats) const { return ntbmsg_stats_get(handle_, &stats); }
+    /// ntbmsg_endpoint_max_message()
+    uint32_t max_message() const { return ntbmsg_endpoint_max_message(handle_); }
+    /// ntbmsg_endpoint_pool()
+    rte_mempool *pool() const { return ntbmsg_endpoint_pool(handle_); }
+    /// ntbmsg_endpoint_event_poll()
+    int event_poll(ntbmsg_event &event) { return ntbmsg_endpoint_event_poll(handle_, &event); }
+    /// ntbmsg_endpoint_stats_get()
+    int stats(Stats &stats) const { return ntbmsg_endpoint_stats_get(handle_, &stats); }
 
-    /// ntbmsg_send_burst(): the first `return value` of @p mbufs now belong to the library.
+    /// ntbmsg_queue_send_burst(): the first `return value` of @p mbufs now belong to the library.
     int send_burst(uint16_t queue, std::span<rte_mbuf *> mbufs)
     {
-        return ntbmsg_send_burst(handle_, queue, mbufs.data(), nullptr, burst_length(mbufs.size()));
+        return ntbmsg_queue_send_burst(handle_, queue, mbufs.data(), nullptr,
+                                       burst_length(mbufs.size()));
     }
-    /// ntbmsg_send_burst() with metadata, as many as @p mbufs.
+    /// ntbmsg_queue_send_burst() with metadata, as many as @p mbufs.
     int send_burst(uint16_t queue, std::span<rte_mbuf *> mbufs, std::span<const ntbmsg_meta> meta)
     {
         assert(meta.size() >= mbufs.size());
-        return ntbmsg_send_burst(handle_, queue, mbufs.data(), meta.data(),
-                                 burst_length(mbufs.size()));
+        return ntbmsg_queue_send_burst(handle_, queue, mbufs.data(), meta.data(),
+                                       burst_length(mbufs.size()));
     }
-    /// ntbmsg_recv_burst(): the first `return value` of @p mbufs are the caller's to free.
+    /// ntbmsg_queue_recv_burst(): the first `return value` of @p mbufs are the caller's to free.
     int recv_burst(uint16_t queue, std::span<rte_mbuf *> mbufs)
     {
-        return ntbmsg_recv_burst(handle_, queue, mbufs.data(), nullptr, burst_length(mbufs.size()));
+        return ntbmsg_queue_recv_burst(handle_, queue, mbufs.data(), nullptr,
+                                       burst_length(mbufs.size()));
     }
-    /// ntbmsg_recv_burst() with metadata, room for as many as @p mbufs.
+    /// ntbmsg_queue_recv_burst() with metadata, room for as many as @p mbufs.
     int recv_burst(uint16_t queue, std::span<rte_mbuf *> mbufs, std::span<ntbmsg_meta> meta)
     {
         assert(meta.size() >= mbufs.size());
-        return ntbmsg_recv_burst(handle_, queue, mbufs.data(), meta.data(),
-                                 burst_length(mbufs.size()));
+        return ntbmsg_queue_recv_burst(handle_, queue, mbufs.data(), meta.data(),
+                                       burst_length(mbufs.size()));
     }
 
-    /// Sends one message. @return 1: @p message is empty now; else as ntbmsg_send_burst()
+    /// Sends one message. @return 1: @p message is empty now; else as ntbmsg_queue_send_burst()
     int send(uint16_t queue, Message &message, const ntbmsg_meta &meta = {})
     {
         rte_mbuf *mbuf = message.get();
-        const int sent = ntbmsg_send_burst(handle_, queue, &mbuf, &meta, 1);
+        const int sent = ntbmsg_queue_send_burst(handle_, queue, &mbuf, &meta, 1);
         if (sent == 1)
             static_cast<void>(message.release());
         return sent;
     }
-    /// Receives one message. @return 1 and @p message; else as ntbmsg_recv_burst()
+    /// Receives one message. @return 1 and @p message; else as ntbmsg_queue_recv_burst()
     int recv(uint16_t queue, Message &message, ntbmsg_meta *meta = nullptr)
     {
         rte_mbuf *mbuf = nullptr;
-        const int got = ntbmsg_recv_burst(handle_, queue, &mbuf, meta, 1);
+        const int got = ntbmsg_queue_recv_burst(handle_, queue, &mbuf, meta, 1);
         if (got == 1)
             message.reset(mbuf);
         return got;

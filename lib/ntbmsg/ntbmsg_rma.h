@@ -203,7 +203,7 @@ struct ntbmsg_region_token {
  *   host's worker. The peer's *hardware* may also read a direct region where the platform has no
  *   write-only mapping (the twin).
  * @param out
- *   The region, set on success only. Release it with ntbmsg_region_revoke().
+ *   The region, set on success only. Release it with ntbmsg_region_release().
  * @retval 0
  *   Allocated.
  * @retval -EINVAL
@@ -232,7 +232,7 @@ int ntbmsg_region_alloc(struct ntbmsg_endpoint *endpoint, size_t bytes, uint32_t
  * @param rights
  *   NTBMSG_RIGHT_WRITE and others.
  * @param out
- *   The region, set on success only. Release it with ntbmsg_region_revoke().
+ *   The region, set on success only. Release it with ntbmsg_region_release().
  * @retval 0
  *   Registered.
  * @retval -EINVAL
@@ -265,7 +265,7 @@ int ntbmsg_region_register(struct ntbmsg_endpoint *endpoint, void *address, size
  *   The chip does not answer. New operations are refused, but nothing was freed; call again.
  */
 __rte_experimental
-int ntbmsg_region_revoke(struct ntbmsg_region *region);
+int ntbmsg_region_release(struct ntbmsg_region *region);
 
 /**
  * Reads information about a region. Any thread.
@@ -285,8 +285,8 @@ int ntbmsg_region_info_get(const struct ntbmsg_region *region, struct ntbmsg_reg
 /**
  * Makes the token of a region. It names the region until that is released. The token of a direct
  * region also holds its place in the memory window, which changes with each connection
- * (NTBMSG_EVENT_BACK). By an older token, or where the window has no free granule, the region is
- * served by this host's worker instead. Any thread.
+ * (NTBMSG_EVENT_CONNECTED). By an older token, or where the window has no free granule, the region
+ * is served by this host's worker instead. Any thread.
  *
  * @param region
  *   A region.
@@ -404,7 +404,8 @@ struct ntbmsg_work {
  *   Reset, rejected, timed out, or the peer was lost.
  */
 __rte_experimental
-int ntbmsg_post_burst(struct ntbmsg_channel *channel, const struct ntbmsg_work *works, uint16_t n);
+int ntbmsg_channel_post_burst(struct ntbmsg_channel *channel, const struct ntbmsg_work *works,
+                              uint16_t n);
 
 #ifdef __cplusplus
 }

@@ -56,7 +56,7 @@ struct RegionInfo : ntbmsg_region_info {
 };
 
 /// Memory that the peer may reach. Going out of scope revokes it.
-class Region : public Owner<ntbmsg_region, ntbmsg_region_revoke>
+class Region : public Owner<ntbmsg_region, ntbmsg_region_release>
 {
 public:
     using Owner::Owner;
@@ -71,7 +71,8 @@ public:
         return rc;
     }
     /// ntbmsg_region_register()
-    [[nodiscard]] int enroll(const Endpoint &endpoint, std::span<std::byte> memory, uint32_t rights)
+    [[nodiscard]] int register_memory(const Endpoint &endpoint, std::span<std::byte> memory,
+                                      uint32_t rights)
     {
         ntbmsg_region *made = nullptr;
         const int rc =
@@ -80,10 +81,10 @@ public:
             reset(made);
         return rc;
     }
-    /// ntbmsg_region_revoke(). @return 0: it is empty now; -EIO: call again
+    /// ntbmsg_region_release(). @return 0: it is empty now; -EIO: call again
     int revoke()
     {
-        const int rc = ntbmsg_region_revoke(handle_);
+        const int rc = ntbmsg_region_release(handle_);
         if (rc == 0)
             handle_ = nullptr;
         return rc;

@@ -166,7 +166,8 @@ def describe(header, version_map, compiler):
                     function = name.removeprefix('pointer_')
                     lines.add(f'function {function}@{exported[function]}: {Types().spell(Types.target(die))}')
     experimental = experimental_prefixes(every)
-    return sorted((line for line in lines if not line.split()[1].lower().startswith(experimental)), key=natural)
+    return sorted((line for line in lines if not f'{line.split()[1].rstrip(":").lower()}_'.startswith(experimental)),
+                  key=natural)
 
 
 def natural(line):

@@ -19,9 +19,9 @@
 
 /* Behind each struct stands what its callee must not touch. */
 static struct {
-    struct ntbmsg_stats stats;
+    struct ntbmsg_endpoint_stats stats;
     uint64_t behind;
-} counted = {.stats = {.size = sizeof(struct ntbmsg_stats)}, .behind = 0x5a5a5a5a5a5a5a5a};
+} counted = {.stats = {.size = sizeof(struct ntbmsg_endpoint_stats)}, .behind = 0x5a5a5a5a5a5a5a5a};
 static struct {
     struct rte_pmd_plx_ntb_info info;
     uint64_t behind;
@@ -34,8 +34,8 @@ static int on_endpoints(void)
 
     EXPECT(ntbmsg_endpoint_open("raw_plx_ntb0", &options, &near) == 0);
     EXPECT(ntbmsg_endpoint_open("raw_plx_ntb1", &options, &far) == 0);
-    EXPECT(ntbmsg_wait_connected(near, 20000) == 0);
-    EXPECT(ntbmsg_stats_get(near, &counted.stats) == 0);
+    EXPECT(ntbmsg_endpoint_wait_connected(near, 20000) == 0);
+    EXPECT(ntbmsg_endpoint_stats_get(near, &counted.stats) == 0);
     EXPECT(counted.stats.size == sizeof(counted.stats));
     EXPECT(counted.stats.links == 1);
     EXPECT(counted.behind == 0x5a5a5a5a5a5a5a5a);

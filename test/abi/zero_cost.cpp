@@ -23,7 +23,7 @@ extern "C" {
 
 int c_send_burst(CEndpoint &e, uint16_t queue, rte_mbuf **mbufs, size_t n)
 {
-    return ntbmsg_send_burst(e.handle, queue, mbufs, nullptr, static_cast<uint16_t>(n));
+    return ntbmsg_queue_send_burst(e.handle, queue, mbufs, nullptr, static_cast<uint16_t>(n));
 }
 
 int cpp_send_burst(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf **mbufs, size_t n)
@@ -33,7 +33,7 @@ int cpp_send_burst(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf **mbufs, size_t
 
 int c_send_burst_meta(CEndpoint &e, uint16_t queue, rte_mbuf **mbufs, ntbmsg_meta *meta, size_t n)
 {
-    return ntbmsg_send_burst(e.handle, queue, mbufs, meta, static_cast<uint16_t>(n));
+    return ntbmsg_queue_send_burst(e.handle, queue, mbufs, meta, static_cast<uint16_t>(n));
 }
 
 int cpp_send_burst_meta(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf **mbufs, ntbmsg_meta *meta,
@@ -44,7 +44,7 @@ int cpp_send_burst_meta(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf **mbufs, n
 
 int c_recv_burst_fixed(CEndpoint &e, uint16_t queue, rte_mbuf *(&mbufs)[32])
 {
-    return ntbmsg_recv_burst(e.handle, queue, mbufs, nullptr, 32);
+    return ntbmsg_queue_recv_burst(e.handle, queue, mbufs, nullptr, 32);
 }
 
 int cpp_recv_burst_fixed(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf *(&mbufs)[32])
@@ -54,7 +54,7 @@ int cpp_recv_burst_fixed(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf *(&mbufs)
 
 int c_recv_burst_meta(CEndpoint &e, uint16_t queue, rte_mbuf **mbufs, ntbmsg_meta *meta, size_t n)
 {
-    return ntbmsg_recv_burst(e.handle, queue, mbufs, meta, static_cast<uint16_t>(n));
+    return ntbmsg_queue_recv_burst(e.handle, queue, mbufs, meta, static_cast<uint16_t>(n));
 }
 
 int cpp_recv_burst_meta(ntbmsg::Endpoint &e, uint16_t queue, rte_mbuf **mbufs, ntbmsg_meta *meta,
@@ -85,7 +85,7 @@ int cpp_channel_recv_burst(ntbmsg::Channel &c, rte_mbuf **mbufs, uint32_t *imm, 
 
 int c_poll_fixed(CPollSet &set, ntbmsg_ready (&ready)[32])
 {
-    return ntbmsg_poll(set.handle, ready, 32);
+    return ntbmsg_poll_set_poll(set.handle, ready, 32);
 }
 
 int cpp_poll_fixed(ntbmsg::PollSet &set, ntbmsg_ready (&ready)[32])
@@ -95,7 +95,7 @@ int cpp_poll_fixed(ntbmsg::PollSet &set, ntbmsg_ready (&ready)[32])
 
 int c_post_burst(CChannel &c, const ntbmsg_work *works, size_t n)
 {
-    return ntbmsg_post_burst(c.handle, works, static_cast<uint16_t>(n));
+    return ntbmsg_channel_post_burst(c.handle, works, static_cast<uint16_t>(n));
 }
 
 int cpp_post_burst(ntbmsg::Channel &c, const ntbmsg_work *works, size_t n)

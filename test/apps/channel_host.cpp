@@ -31,7 +31,7 @@ struct Two {
         ntbmsg::EndpointOptions options;
         options.workers = 1;
         options.buffers = 512;
-        options.posted = 28;
+        options.queue_buffers = 28;
         options.rx_mbufs = 1024;
         options.tx_mbufs = 512;
         return near.open("raw_plx_ntb0", options) == 0 && far.open("raw_plx_ntb1", options) == 0 &&
@@ -58,7 +58,8 @@ struct Two {
     bool lend()
     {
         return lent.alloc(near, 1000, NTBMSG_RIGHT_WRITE) == 0 &&
-               registered.enroll(near, memory, NTBMSG_RIGHT_READ | NTBMSG_RIGHT_ATOMIC) == 0;
+               registered.register_memory(near, memory, NTBMSG_RIGHT_READ | NTBMSG_RIGHT_ATOMIC) ==
+                   0;
     }
 
     bool send()

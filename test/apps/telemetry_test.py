@@ -43,14 +43,14 @@ def check_answers(ask):
     link = ask(f"/plx_ntb/link,{device}")
     assert link["state"] == "waiting" and link["why"] and link["connects"] == 0, link
     assert ask(f"/plx_ntb/link,{ids[1]}")["state"] == "stopped"
-    windows = ask(f"/plx_ntb/windows,{device}")
+    windows = ask(f"/plx_ntb/memory,{device}")
     assert windows["kind"] == "alut" and windows["segments"] == 256, windows
     assert windows["grants"] == 0 and "grant_0" not in windows, windows
     requesters = ask(f"/plx_ntb/requesters,{device}")
     assert requesters["slot_0"] == "00:00.x CPU" and "DMA functions" in requesters["slot_2"], requesters
     copy = ask(f"/plx_ntb/copy,{device}")
     assert copy["engine"] in ("cpu", "dma"), copy
-    assert ask(f"/plx_ntb/drain,{device}") == {"queue_0": "none, not tried"}
+    assert ask(f"/plx_ntb/cache_hint,{device}") == {"queue_0": "none, not tried"}
     parts = ask(f"/plx_ntb/regs,{device}")
     assert "nt_virtual" in parts, parts
     for part in parts:

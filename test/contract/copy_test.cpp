@@ -67,7 +67,7 @@ TEST_P(Copy, LengthsAroundTheBounds)
     const uint64_t cpu = near().xstat("tx_cpu_messages"), dma = near().xstat("tx_dma_messages");
     EXPECT_EQ(near().xstat("tx_q0_dma_messages"), dma);
     EXPECT_EQ(inlined + cpu + dma, 2400u);
-    EXPECT_EQ(near().xstat("tx_posted_messages"), cpu + dma);
+    EXPECT_EQ(near().xstat("tx_long_messages"), cpu + dma);
     EXPECT_GT(inlined, 500u);
     EXPECT_GT(cpu, 200u);
     EXPECT_GT(dma, 1500u);
@@ -79,7 +79,7 @@ TEST_P(Copy, LengthsAroundTheBounds)
 TEST_P(Copy, ChainsAndSmallBuffers)
 {
     HostSetup setup = by_dma();
-    setup.config = {.buffers = 1024, .buf_bytes = 512, .posted = 504, .inline_max = 48};
+    setup.config = {.buffers = 1024, .buf_bytes = 512, .queue_buffers = 504, .inline_max = 48};
     HostSetup far_setup = far_by_dma();
     far_setup.config = setup.config;
     bring_up(setup, far_setup);

@@ -166,7 +166,8 @@ TEST_P(Life, StartsAgainWithOtherSizes)
     bring_up();
     talk(40);
     HostSetup other = usual();
-    other.config = {.queues = 2, .ring_lines = 128, .buffers = 512, .buf_bytes = 256, .posted = 28};
+    other.config = {
+        .queues = 2, .ring_lines = 128, .buffers = 512, .buf_bytes = 256, .queue_buffers = 28};
     near().stop();
     ASSERT_EQ(near().start_again(other), 0);
     await_meeting(2);

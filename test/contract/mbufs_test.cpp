@@ -199,7 +199,7 @@ TEST_P(Mbufs, AnEmptyPoolDelaysAndLosesNothing)
 TEST_P(Mbufs, HeldWindowBuffersDelayAndLoseNothing)
 {
     HostSetup tight = usual();
-    tight.config = {.buffers = 128, .posted = 28};
+    tight.config = {.buffers = 128, .queue_buffers = 28};
     bring_up(usual(), tight);
     const Stream s = stream(0, 16, 400, {2048, 1000});
     Order keep = traffic({}, {s});

@@ -30,14 +30,14 @@ TEST_P(Messages, LongestInline)
     bring_up(setup, setup);
     both_ways(stream(0, 8, 2000, {1023, 1024, 1025, 0, 944, 945, 48}));
     EXPECT_GT(near().xstat("tx_inline_messages"), 0u);
-    EXPECT_GT(near().xstat("tx_posted_messages"), 0u);
-    EXPECT_EQ(near().xstat("tx_inline_messages") + near().xstat("tx_posted_messages"), 2000u);
+    EXPECT_GT(near().xstat("tx_long_messages"), 0u);
+    EXPECT_EQ(near().xstat("tx_inline_messages") + near().xstat("tx_long_messages"), 2000u);
 }
 
 TEST_P(Messages, LongestOfAll)
 {
     HostSetup setup = usual();
-    setup.config.posted = 252;
+    setup.config.queue_buffers = 252;
     bring_up(setup, setup);
     const uint32_t longest = near().link().peer_max_message;
     ASSERT_EQ(longest, (252u - 13) * 2048);
@@ -65,7 +65,7 @@ TEST_P(Messages, ChainsAreGathered)
 TEST_P(Messages, SmallBuffersMakeChains)
 {
     HostSetup setup = usual();
-    setup.config = {.buffers = 1024, .buf_bytes = 64, .posted = 504, .inline_max = 48};
+    setup.config = {.buffers = 1024, .buf_bytes = 64, .queue_buffers = 504, .inline_max = 48};
     bring_up(setup, setup);
     both_ways(stream(0, 11, 3000, {49, 63, 64, 65, 127, 128, 129, 640, 641, 20000}));
 }
@@ -128,9 +128,9 @@ TEST_P(Messages, DifferentQueueCountsUseTheSmaller)
 TEST_P(Messages, OtherSizesOnEachSide)
 {
     HostSetup small = usual();
-    small.config = {.ring_lines = 64, .buffers = 256, .buf_bytes = 512, .posted = 56};
+    small.config = {.ring_lines = 64, .buffers = 256, .buf_bytes = 512, .queue_buffers = 56};
     HostSetup large = usual();
-    large.config = {.ring_lines = 4096, .buf_bytes = 4096, .posted = 504, .inline_max = 512};
+    large.config = {.ring_lines = 4096, .buf_bytes = 4096, .queue_buffers = 504, .inline_max = 512};
     bring_up(small, large);
     EXPECT_EQ(far().link().peer_max_message, (56u - 13) * 512);
     both_ways(stream(0, 21, 3000, {8, 256, 512, 513, 1024, 22000, 22016}));
@@ -146,7 +146,7 @@ TEST_P(Messages, SmallestRingTakesTheLongestInline)
 
 TEST_P(Messages, MemoryPolicyAndDrainDoNotMatter)
 {
-    bring_up({.devargs = patient + ",mem=wc,drain=none"}, {.devargs = patient + ",mem=plain"});
+    bring_up({.devargs = patient + ",mem=wc,cache_hint=none"}, {.devargs = patient + ",mem=plain"});
     both_ways(stream(0, 23, 3000, {8, 48, 49, 256, 257, 3000}));
 }
 

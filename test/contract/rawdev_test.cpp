@@ -129,7 +129,7 @@ TEST_P(Rawdev, StatisticsByNumberAndByNameAddUp)
     EXPECT_EQ(near().xstat("tx_q1_messages"), 200u);
     EXPECT_EQ(near().xstat("tx_bytes"), 150u * 508 + 200u * 100);
     EXPECT_EQ(far().xstat("rx_bytes"), near().xstat("tx_bytes"));
-    EXPECT_EQ(far().xstat("rx_inline_messages") + far().xstat("rx_posted_messages"), 500u);
+    EXPECT_EQ(far().xstat("rx_inline_messages") + far().xstat("rx_long_messages"), 500u);
     EXPECT_EQ(near().xstat("no_such"), UINT64_MAX);
     EXPECT_EQ(rte_rawdev_xstats_reset(id(), nullptr, 0), 0);
     EXPECT_EQ(near().xstat("tx_messages"), 0u);
@@ -152,13 +152,13 @@ TEST_P(Rawdev, InformationBeforeAndAfterTheStart)
     EXPECT_EQ(mine.queues, 3u);
     EXPECT_EQ(mine.buf_bytes, 1024u);
     EXPECT_EQ(mine.block_bytes, 0u);
-    EXPECT_EQ(mine.window_pool, nullptr);
+    EXPECT_EQ(mine.buffer_pool, nullptr);
     ASSERT_EQ(near().ask(Op::queue_setup).rc, 0);
     ASSERT_EQ(near().ask(Op::start).rc, 0);
     mine.size = sizeof(mine);
     ASSERT_EQ(rte_rawdev_info_get(id(), &info, sizeof(mine)), 0);
     EXPECT_GE(mine.block_bytes, uint64_t{mine.buffers} * mine.buf_bytes);
-    EXPECT_NE(mine.window_pool, nullptr);
+    EXPECT_NE(mine.buffer_pool, nullptr);
     EXPECT_EQ(rte_rawdev_info_get(id(), &info, sizeof(mine) - 1), -EINVAL);
 }
 
@@ -211,7 +211,7 @@ TEST_P(Rawdev, ImpossibleConfigurationsAreRefused)
                                           {.buffers = 1},
                                           {.buf_bytes = 100},
                                           {.buf_bytes = 1 << 20},
-                                          {.posted = 1},
+                                          {.queue_buffers = 1},
                                           {.inline_max = 47},
                                           {.inline_max = 1025},
                                           {.max_message = 1u << 24},
@@ -299,9 +299,9 @@ class Probe : public Pair
 
 TEST_P(Probe, WrongDevargsAreRefused)
 {
-    for (const char *bad :
-         {"colour=red", "queues=0", "queues=x", "ring=100", "buf=65", "posted=1", "inline=2000",
-          "state=old", "drain=always", "mem=none", "numa=-2", "heartbeat_ms=100,lost_ms=100"})
+    for (const char *bad : {"colour=red", "queues=0", "queues=x", "ring=100", "buf=65",
+                            "queue_buffers=1", "inline=2000", "state=old", "cache_hint=always",
+                            "mem=none", "numa=-2", "heartbeat_ms=100,lost_ms=100"})
         EXPECT_EQ(near().attach(cable(), bad), -EINVAL) << bad;
     EXPECT_EQ(near().ask(Op::attach, 0, "queues=2").rc, -EINVAL) << "no cable";
     EXPECT_NE(near().ask(Op::attach, 0, "cable=/no/such/folder/cable").rc, 0);

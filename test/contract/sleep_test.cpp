@@ -194,7 +194,7 @@ TEST_P(Sleep, QueuesThatShareADoorbell)
     HostSetup setup = usual();
     setup.config.queues = 18;
     setup.config.ring_lines = 64;
-    setup.config.posted = 14;
+    setup.config.queue_buffers = 14;
     bring_up(setup, setup);
     arm(1);
     sent_while_asleep(5, 17);

@@ -28,7 +28,7 @@ protected:
         rte_rawdev_info info{};
         info.dev_private = &mine;
         EXPECT_EQ(rte_rawdev_info_get(id(), &info, sizeof(mine)), 0);
-        return mine.window_pool;
+        return mine.buffer_pool;
     }
 };
 
@@ -45,7 +45,7 @@ TEST_P(Stable, SmallBuffersAndManyQueues)
 {
     HostSetup setup = stable();
     setup.config = {
-        .queues = 3, .buffers = 1024, .buf_bytes = 512, .posted = 280, .inline_max = 48};
+        .queues = 3, .buffers = 1024, .buf_bytes = 512, .queue_buffers = 280, .inline_max = 48};
     setup.pool_mbufs = 1023;
     bring_up(setup, setup);
     const Stream a = stream(0, 31, 300, {3000, 8, 700}), b = stream(1, 32, 300, {600, 30000}),
@@ -86,7 +86,7 @@ TEST_P(Stable, NothingHandedUpLiesInWindowMemory)
 TEST_P(Stable, AnEmptyPoolIsBackPressure)
 {
     HostSetup setup = stable();
-    setup.config = {.buffers = 256, .buf_bytes = 512, .posted = 112, .max_message = 4096};
+    setup.config = {.buffers = 256, .buf_bytes = 512, .queue_buffers = 112, .max_message = 4096};
     HostSetup sender = usual();
     sender.config.inline_max = 256; // all by posted buffers
     bring_up(setup, sender);
@@ -121,10 +121,10 @@ TEST_P(Stable, AnEmptyPoolIsBackPressure)
 TEST_P(Stable, StartsAgainWithOtherSizes)
 {
     HostSetup setup = stable();
-    setup.config = {.buffers = 256, .buf_bytes = 512, .posted = 28};
+    setup.config = {.buffers = 256, .buf_bytes = 512, .queue_buffers = 28};
     bring_up(setup, usual());
     both_ways(stream(0, 20, 200, {8, 700, 3000}));
-    setup.config = {.buffers = 1024, .buf_bytes = 1024, .posted = 504};
+    setup.config = {.buffers = 1024, .buf_bytes = 1024, .queue_buffers = 504};
     near().stop();
     ASSERT_EQ(near().configure(setup.config), 0);
     ASSERT_EQ(near().ask(Op::start).rc, 0); // with the queues as they are

@@ -23,11 +23,11 @@ namespace
 
 constexpr uint64_t mib = uint64_t{1} << 20;
 constexpr uint32_t chunk = 1u << 16;
-constexpr uint32_t both = RTE_PMD_PLX_NTB_WINDOW_WRITE | RTE_PMD_PLX_NTB_WINDOW_READ;
+constexpr uint32_t both = RTE_PMD_PLX_NTB_MEMORY_WRITE | RTE_PMD_PLX_NTB_MEMORY_READ;
 
 /// Memory of the near host, and where the far one sees it.
 struct Lent {
-    rte_pmd_plx_ntb_window_memory memory{};
+    rte_pmd_plx_ntb_memory memory{};
     uint64_t offset = 0;
 
     uint64_t word(uint64_t at = 0) const
@@ -64,21 +64,22 @@ protected:
     void stop_dmadev() { ASSERT_EQ(rte_dma_stop(dev_), 0); }
     void lend(Lent *out)
     {
-        ASSERT_EQ(rte_pmd_plx_ntb_window_alloc(id(), 2 * mib, &out->memory), 0);
-        ASSERT_EQ(rte_pmd_plx_ntb_window_expose(id(), out->memory.address, out->memory.bytes, both,
-                                                RTE_PMD_PLX_NTB_WINDOW_ANY, &out->offset),
+        ASSERT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), 2 * mib, &out->memory), 0);
+        ASSERT_EQ(rte_pmd_plx_ntb_memory_expose(id(), out->memory.address, out->memory.bytes, both,
+                                                RTE_PMD_PLX_NTB_MEMORY_ANY, &out->offset),
                   0);
         ASSERT_TRUE(far().store_until(out->offset, 0x11, [out] { return out->word() == 0x11; }));
     }
     int revoke(const Lent &lent)
     {
-        return rte_pmd_plx_ntb_window_revoke(id(), lent.memory.address, lent.memory.bytes);
+        return rte_pmd_plx_ntb_memory_revoke(id(), lent.memory.address, lent.memory.bytes);
     }
     /// The engine stores @p value all over the first chunk. @return how it says that it went
     rte_dma_status_code drive(uint64_t value, const Lent &lent)
     {
         rte_pmd_plx_ntb_window_view view{};
-        EXPECT_EQ(rte_pmd_plx_ntb_window_peer(far_station().id(), lent.offset, chunk, &view), 0);
+        EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(far_station().id(), lent.offset, chunk, &view),
+                  0);
         EXPECT_NE(view.bus, 0u);
         std::fill_n(source_, chunk / 8, value);
         EXPECT_GE(rte_dma_copy(dev_, 0, rte_mem_virt2iova(source_), view.bus, chunk,

@@ -12,42 +12,42 @@ namespace
 {
 
 constexpr uint64_t mib = uint64_t{1} << 20;
-constexpr uint32_t both = RTE_PMD_PLX_NTB_WINDOW_WRITE | RTE_PMD_PLX_NTB_WINDOW_READ;
-constexpr uint32_t any = RTE_PMD_PLX_NTB_WINDOW_ANY;
+constexpr uint32_t both = RTE_PMD_PLX_NTB_MEMORY_WRITE | RTE_PMD_PLX_NTB_MEMORY_READ;
+constexpr uint32_t any = RTE_PMD_PLX_NTB_MEMORY_ANY;
 
 class Windows : public Pair
 {
 protected:
-    using Memory = rte_pmd_plx_ntb_window_memory;
+    using Memory = rte_pmd_plx_ntb_memory;
 
     /// Small queues, and segments of 64 KiB where the BAR is ours to set up.
     static HostSetup small(const std::string &more = "")
     {
         return {.devargs = patient + ",segment=64,buffers=256,ring=64" + more};
     }
-    rte_pmd_plx_ntb_window_info info()
+    rte_pmd_plx_ntb_memory_info info()
     {
-        rte_pmd_plx_ntb_window_info out{};
+        rte_pmd_plx_ntb_memory_info out{};
         out.size = sizeof(out);
-        EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(id(), &out), 0);
+        EXPECT_EQ(rte_pmd_plx_ntb_memory_info_get(id(), &out), 0);
         return out;
     }
     Memory alloc(size_t bytes)
     {
         Memory out{};
-        EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), bytes, &out), 0);
+        EXPECT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), bytes, &out), 0);
         return out;
     }
     int expose(const Memory &m, uint64_t *offset, uint32_t rights = both, uint32_t window = any)
     {
-        return rte_pmd_plx_ntb_window_expose(id(), m.address, m.bytes, rights, window, offset);
+        return rte_pmd_plx_ntb_memory_expose(id(), m.address, m.bytes, rights, window, offset);
     }
-    int revoke(const Memory &m) { return rte_pmd_plx_ntb_window_revoke(id(), m.address, m.bytes); }
-    int free(const Memory &m) { return rte_pmd_plx_ntb_window_free(id(), m.address); }
+    int revoke(const Memory &m) { return rte_pmd_plx_ntb_memory_revoke(id(), m.address, m.bytes); }
+    int free(const Memory &m) { return rte_pmd_plx_ntb_memory_free(id(), m.address); }
     int find(const Memory &m)
     {
-        rte_pmd_plx_ntb_window_grant grant{};
-        return rte_pmd_plx_ntb_window_find(id(), m.address, &grant);
+        rte_pmd_plx_ntb_memory_exposed grant{};
+        return rte_pmd_plx_ntb_memory_find(id(), m.address, &grant);
     }
     static volatile uint64_t &word(const Memory &m, uint64_t at = 0)
     {
@@ -79,12 +79,12 @@ private:
 TEST_P(Windows, WhatCanBeLentCanBeAsked)
 {
     bring_up();
-    const rte_pmd_plx_ntb_window_info i = info();
-    EXPECT_EQ(i.kind, RTE_PMD_PLX_NTB_WINDOW_ALUT);
+    const rte_pmd_plx_ntb_memory_info i = info();
+    EXPECT_EQ(i.translation, RTE_PMD_PLX_NTB_MEMORY_ALUT);
     EXPECT_EQ(i.segments, 256u);
     EXPECT_EQ(i.segment_bytes, 2 * mib);
     EXPECT_EQ(i.window_bytes, 512 * mib);
-    EXPECT_EQ(i.windows, 1u);
+    EXPECT_EQ(i.parts, 1u);
     EXPECT_EQ(i.free_segments, 256 - 16 / 2) << "the block of the queue pairs has 16 MiB";
     EXPECT_EQ(i.longest_free, i.free_segments);
     EXPECT_EQ(i.store_rights, both);
@@ -94,17 +94,17 @@ TEST_P(Windows, WhatCanBeLentCanBeAsked)
 TEST_P(Windows, WhatMemoryHasToBeAlignedToCanBeAsked)
 {
     bring_up();
-    rte_pmd_plx_ntb_window_align align = {.size = sizeof(align)};
-    ASSERT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 5 * mib, &align), 0);
+    rte_pmd_plx_ntb_memory_align align = {.size = sizeof(align)};
+    ASSERT_EQ(rte_pmd_plx_ntb_memory_align_get(id(), 5 * mib, &align), 0);
     EXPECT_EQ(align.addr_align, info().segment_bytes);
     EXPECT_EQ(align.size_align, info().segment_bytes);
     EXPECT_EQ(align.size_max, info().window_bytes);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(id(), align.size_max + 1, &align), -ERANGE);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 0, &align), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 1, nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_align_get(id(), align.size_max + 1, &align), -ERANGE);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_align_get(id(), 0, &align), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_align_get(id(), 1, nullptr), -EINVAL);
     align.size = 1;
-    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 1, &align), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_align_get(63, 1, &align), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_align_get(id(), 1, &align), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_align_get(63, 1, &align), -ENODEV);
 }
 
 TEST_P(Windows, LentMemoryIsReachedUntilItIsTakenBack)
@@ -127,14 +127,14 @@ TEST_P(Windows, LentMemoryIsReachedUntilItIsTakenBack)
     EXPECT_TRUE(arrives(other, other_offset, 0x13));
     EXPECT_EQ(far().ask(Op::load, offset + 8).value, 0x77u);
 
-    rte_pmd_plx_ntb_window_grant grant{};
-    ASSERT_EQ(rte_pmd_plx_ntb_window_find(id(), static_cast<char *>(lent.address) + 4711, &grant),
+    rte_pmd_plx_ntb_memory_exposed grant{};
+    ASSERT_EQ(rte_pmd_plx_ntb_memory_find(id(), static_cast<char *>(lent.address) + 4711, &grant),
               0);
     EXPECT_EQ(grant.address, lent.address);
     EXPECT_EQ(grant.bytes, lent.bytes);
     EXPECT_EQ(grant.offset, offset);
     EXPECT_EQ(grant.rights, both);
-    EXPECT_EQ(grant.window, 0u);
+    EXPECT_EQ(grant.part, 0u);
 
     ASSERT_EQ(revoke(lent), 0);
     expect_lost(lent, offset, other, other_offset);
@@ -160,21 +160,21 @@ TEST_P(Windows, PartsOfAMemoryAreLentOneByOne)
     auto *const base = static_cast<char *>(m.address);
     uint64_t first = 0;
     uint64_t third = 0;
-    ASSERT_EQ(rte_pmd_plx_ntb_window_expose(id(), base, segment, both, any, &first), 0);
+    ASSERT_EQ(rte_pmd_plx_ntb_memory_expose(id(), base, segment, both, any, &first), 0);
     ASSERT_EQ(
-        rte_pmd_plx_ntb_window_expose(id(), base + 2 * segment, 2 * segment, both, any, &third), 0);
+        rte_pmd_plx_ntb_memory_expose(id(), base + 2 * segment, 2 * segment, both, any, &third), 0);
     EXPECT_EQ(third, first + segment);
     const Memory part{base + 2 * segment, 2 * segment};
     EXPECT_TRUE(arrives(part, third, 0x31, segment));
     uint64_t offset = 0;
-    EXPECT_EQ(rte_pmd_plx_ntb_window_expose(id(), base, 3 * segment, both, any, &offset), -EBUSY);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(id(), base, 2 * segment), -ENOENT) << "not as exposed";
-    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(id(), base, segment), 0);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_expose(id(), base + segment, segment, both, any, &offset), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_expose(id(), base, 3 * segment, both, any, &offset), -EBUSY);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_revoke(id(), base, 2 * segment), -ENOENT) << "not as exposed";
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_revoke(id(), base, segment), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_expose(id(), base + segment, segment, both, any, &offset), 0);
     EXPECT_EQ(offset, first) << "the free segment";
     EXPECT_EQ(free(m), -EBUSY);
     EXPECT_TRUE(arrives(part, third, 0x32));
-    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(id(), base + segment, segment), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_revoke(id(), base + segment, segment), 0);
     EXPECT_EQ(revoke(part), 0);
     EXPECT_EQ(free(m), 0);
 }
@@ -281,8 +281,8 @@ TEST_P(Windows, AllSegmentsCanBeLentAndNoMore)
 TEST_P(Windows, AreSplit)
 {
     bring_up(small(",split=2"), small());
-    const rte_pmd_plx_ntb_window_info i = info();
-    EXPECT_EQ(i.windows, 4u);
+    const rte_pmd_plx_ntb_memory_info i = info();
+    EXPECT_EQ(i.parts, 4u);
     EXPECT_EQ(i.longest_free, 64u);
     const uint64_t part = i.window_bytes / 4;
     EXPECT_EQ(i.memory_bytes_max, part);
@@ -296,11 +296,11 @@ TEST_P(Windows, AreSplit)
     ASSERT_EQ(expose(b, &at, both, 3), 0);
     EXPECT_EQ(at, 3 * part);
     EXPECT_TRUE(arrives(b, at, 0x71));
-    rte_pmd_plx_ntb_window_grant grant{};
-    ASSERT_EQ(rte_pmd_plx_ntb_window_find(id(), b.address, &grant), 0);
-    EXPECT_EQ(grant.window, 3u);
+    rte_pmd_plx_ntb_memory_exposed grant{};
+    ASSERT_EQ(rte_pmd_plx_ntb_memory_find(id(), b.address, &grant), 0);
+    EXPECT_EQ(grant.part, 3u);
     Memory none{};
-    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), part + 1, &none), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), part + 1, &none), -EINVAL);
 }
 
 TEST_P(Windows, ABlockThatDoesNotFitItsWindowIsRefused)
@@ -311,7 +311,7 @@ TEST_P(Windows, ABlockThatDoesNotFitItsWindowIsRefused)
     config.buffers = 256;
     config.ring_lines = 64;
     EXPECT_EQ(near().configure(config), 0);
-    EXPECT_EQ(info().windows, 128u);
+    EXPECT_EQ(info().parts, 128u);
 }
 
 class WindowsOfAlut : public Windows
@@ -326,7 +326,7 @@ protected:
 TEST_P(WindowsOfAlut, OfHalfTheSizeHasLargerSegmentsOrFewer)
 {
     meet("128");
-    const rte_pmd_plx_ntb_window_info i = info();
+    const rte_pmd_plx_ntb_memory_info i = info();
     EXPECT_EQ(i.segments, 128u);
     EXPECT_EQ(i.segment_bytes * i.segments, i.window_bytes);
     const Memory m = alloc(2 * mib);
@@ -339,22 +339,22 @@ TEST_P(WindowsOfAlut, OfHalfTheSizeHasLargerSegmentsOrFewer)
 TEST_P(WindowsOfAlut, ThatIsNotThereLendsNothing)
 {
     meet("0");
-    const rte_pmd_plx_ntb_window_info i = info();
-    EXPECT_EQ(i.kind, RTE_PMD_PLX_NTB_WINDOW_BASE_OFFSET);
+    const rte_pmd_plx_ntb_memory_info i = info();
+    EXPECT_EQ(i.translation, RTE_PMD_PLX_NTB_MEMORY_BASE_OFFSET);
     EXPECT_EQ(i.segments, 0u);
     EXPECT_EQ(i.segment_bytes, 0u);
     EXPECT_EQ(i.free_segments, 0u);
     EXPECT_EQ(i.memory_bytes_max, 0u);
-    EXPECT_EQ(i.windows, 1u);
-    rte_pmd_plx_ntb_window_align align = {.size = sizeof(align)};
-    ASSERT_EQ(rte_pmd_plx_ntb_window_align_get(id(), 5 * mib, &align), 0);
+    EXPECT_EQ(i.parts, 1u);
+    rte_pmd_plx_ntb_memory_align align = {.size = sizeof(align)};
+    ASSERT_EQ(rte_pmd_plx_ntb_memory_align_get(id(), 5 * mib, &align), 0);
     EXPECT_EQ(align.addr_align % (8 * mib), 0u) << "a power of two that holds it";
     EXPECT_EQ(align.size_align, align.addr_align);
     Memory m{};
-    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), mib, &m), -ENOTSUP);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), mib, &m), -ENOTSUP);
     uint64_t offset = 0;
-    EXPECT_EQ(rte_pmd_plx_ntb_window_expose(id(), &m, mib, both, any, &offset), -ENOTSUP);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(id(), &m, mib), -ENOENT);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_expose(id(), &m, mib, both, any, &offset), -ENOTSUP);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_revoke(id(), &m, mib), -ENOENT);
     both_ways(stream(0, 5, 200, {8, 3000}));
     EXPECT_NE(far().attach(cable(), "alut=64"), 0);
 }
@@ -368,14 +368,14 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
 {
     uint64_t offset = 99;
     Memory m{};
-    rte_pmd_plx_ntb_window_grant grant{};
+    rte_pmd_plx_ntb_memory_exposed grant{};
     rte_pmd_plx_ntb_window_view view{};
-    rte_pmd_plx_ntb_window_info i{};
+    rte_pmd_plx_ntb_memory_info i{};
     ASSERT_EQ(near().bring_up(cable(), usual()), 0);
     m = alloc(4 * mib);
     auto *const base = static_cast<char *>(m.address);
     EXPECT_EQ(expose(m, &offset), -ENOTCONN) << "before there is a peer";
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, 8, &view), -ENOTCONN);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 16 * mib, 8, &view), -ENOTCONN);
     ASSERT_EQ(far().bring_up(cable(), usual()), 0);
     await_meeting(1);
 
@@ -400,7 +400,7 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
         {"no such window", base, 2 * mib, both, 1, -EINVAL},
     };
     for (const auto &row : rows)
-        EXPECT_EQ(rte_pmd_plx_ntb_window_expose(id(), row.address, row.bytes, row.rights,
+        EXPECT_EQ(rte_pmd_plx_ntb_memory_expose(id(), row.address, row.bytes, row.rights,
                                                 row.window, &offset),
                   row.rc)
             << row.what;
@@ -409,31 +409,31 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
     EXPECT_EQ(revoke(m), -ENOENT) << "not exposed";
     EXPECT_EQ(revoke({nullptr, 2 * mib}), -ENOENT);
     EXPECT_EQ(find(m), -ENOENT);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_find(id(), base, nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_find(id(), base, nullptr), -EINVAL);
 
     Memory none{};
-    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), 0, &none), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), 512 * mib + 1, &none), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), ~size_t{0}, &none), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(id(), mib, nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), 0, &none), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), 512 * mib + 1, &none), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), ~size_t{0}, &none), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), mib, nullptr), -EINVAL);
     EXPECT_EQ(none.address, nullptr);
 
     i.size = sizeof(i) - 1;
-    EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(id(), &i), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(id(), nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_info_get(id(), &i), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_info_get(id(), nullptr), -EINVAL);
 
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 0, 8, &view), -EINVAL) << "its queue pairs";
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib - 8, 16, &view), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 512 * mib, 1, &view), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 512 * mib - 8, 16, &view), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, ~size_t{0}, &view), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, 0, &view), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, 8, nullptr), -EINVAL);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(id(), 16 * mib, 496 * mib, &view), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 0, 8, &view), -EINVAL) << "its queue pairs";
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 16 * mib - 8, 16, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 512 * mib, 1, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 512 * mib - 8, 16, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 16 * mib, ~size_t{0}, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 16 * mib, 0, &view), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 16 * mib, 8, nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 16 * mib, 496 * mib, &view), 0);
     EXPECT_NE(view.address, nullptr);
 
-    EXPECT_EQ(rte_pmd_plx_ntb_window_free(id(), base + 2 * mib), -ENOENT) << "not its start";
-    EXPECT_EQ(rte_pmd_plx_ntb_window_free(id(), nullptr), -ENOENT);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_free(id(), base + 2 * mib), -ENOENT) << "not its start";
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_free(id(), nullptr), -ENOENT);
     ASSERT_EQ(expose(m, &offset), 0);
     EXPECT_EQ(expose(m, &offset), -EBUSY) << "twice";
     EXPECT_EQ(free(m), -EBUSY);
@@ -443,13 +443,13 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
     EXPECT_EQ(free(m), -ENOENT) << "twice";
     EXPECT_EQ(info().free_segments, 248u) << "nothing is lost";
 
-    EXPECT_EQ(rte_pmd_plx_ntb_window_alloc(63, mib, &none), -ENODEV);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_free(63, base), -ENODEV);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_expose(63, base, mib, both, any, &offset), -ENODEV);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(63, base, mib), -ENODEV);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_find(63, base, &grant), -ENODEV);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_peer(63, 0, 8, &view), -ENODEV);
-    EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(63, &i), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_alloc(63, mib, &none), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_free(63, base), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_expose(63, base, mib, both, any, &offset), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_revoke(63, base, mib), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_find(63, base, &grant), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(63, 0, 8, &view), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_info_get(63, &i), -ENODEV);
 }
 
 // Every length around the steps of the copy, at every alignment of a word.
@@ -458,12 +458,12 @@ TEST_P(Windows, BytesAreStoredWhereTheyBelong)
     bring_up();
     const Answer lent = far().ask(Op::expose, 2 * mib, uint64_t{both});
     ASSERT_EQ(lent.rc, 0);
-    rte_pmd_plx_ntb_store_fn store = nullptr;
+    rte_pmd_plx_ntb_window_store_fn store = nullptr;
     EXPECT_EQ(rte_pmd_plx_ntb_window_store_get(id(), nullptr), -EINVAL);
     EXPECT_EQ(rte_pmd_plx_ntb_window_store_get(63, &store), -ENODEV);
     ASSERT_EQ(rte_pmd_plx_ntb_window_store_get(id(), &store), 0);
     rte_pmd_plx_ntb_window_view view{};
-    ASSERT_EQ(rte_pmd_plx_ntb_window_peer(id(), lent.value, 2 * mib, &view), 0);
+    ASSERT_EQ(rte_pmd_plx_ntb_window_view_get(id(), lent.value, 2 * mib, &view), 0);
     // Own memory shows what came, and what beside it did not change: the far host reads words.
     ASSERT_TRUE(
         near().store_until(lent.value, 1, [&] { return far().ask(Op::word, 0).value == 1; }));

@@ -79,7 +79,7 @@ class Guide(unittest.TestCase):
         self.assertGreaterEqual(len(checked), 14)
         for name, bounds in checked.items():
             self.assertEqual(options.get(name, ("0", "1")), bounds, name)
-        self.assertEqual(sorted(config), ["buf_bytes", "buffers", "inline_max", "max_message", "posted", "queues",
+        self.assertEqual(sorted(config), ["buf_bytes", "buffers", "inline_max", "max_message", "queue_buffers", "queues",
                                           "ring_lines"])
         devargs = {"ring_lines": "ring", "buf_bytes": "buf", "inline_max": "inline"}
         table = re.search(r"number_keys\[\] = \{(.*?)\n\};", source("device/options.cpp"), re.S).group(1)

@@ -167,7 +167,8 @@ struct Successor {
     rte_pmd_plx_ntb_config config;
 };
 const Successor successors[] = {
-    {"keep", {.queues = 2, .ring_lines = 128, .buffers = 512, .buf_bytes = 256, .posted = 56}},
+    {"keep",
+     {.queues = 2, .ring_lines = 128, .buffers = 512, .buf_bytes = 256, .queue_buffers = 56}},
     {"reset", {.ring_lines = 4096, .buffers = 8192}},
     {"random:3", {.ring_lines = 256, .buf_bytes = 4096, .max_message = 8000}},
     {"random:4", {.queues = 4, .inline_max = 1024}},

@@ -51,7 +51,7 @@ protected:
         options.channels = 16;
         options.rx_mbufs = 512;
         ASSERT_EQ(ntbmsg_endpoint_open("raw_plx_ntb0", &options, &endpoint_), 0);
-        worker_ = ntbmsg_worker_get(endpoint_, 0);
+        worker_ = ntbmsg_endpoint_worker(endpoint_, 0);
         ASSERT_EQ(ntbmsg_cq_create(4096, nullptr, nullptr, &cq_), 0);
         ASSERT_EQ(ntbmsg_region_register(endpoint_, memory_.data(), memory_.size(), 7, &region_),
                   0);
@@ -59,7 +59,7 @@ protected:
     void TearDown() override
     {
         end_peer();
-        EXPECT_EQ(ntbmsg_region_revoke(region_), 0);
+        EXPECT_EQ(ntbmsg_region_release(region_), 0);
         EXPECT_EQ(ntbmsg_endpoint_close(endpoint_), 0) << "mbufs are missing";
         EXPECT_EQ(ntbmsg_cq_destroy(cq_), 0);
         EXPECT_EQ(rte_vdev_uninit("raw_plx_ntb0"), 0);
@@ -103,16 +103,17 @@ protected:
     void meet()
     {
         ASSERT_NO_FATAL_FAILURE(begin_peer());
-        ASSERT_TRUE(await([&] { return ntbmsg_wait_connected(endpoint_, 0) == 0; }));
+        ASSERT_TRUE(await([&] { return ntbmsg_endpoint_wait_connected(endpoint_, 0) == 0; }));
         ntbmsg_channel_options options;
         ntbmsg_channel_options_init(&options);
         options.credit_bytes = 1 << 20; // for long messages
         options.cq = cq_;
         // The peer listens a moment after its device is there.
         ASSERT_TRUE(await([&] {
-            if (channel_ == nullptr && ntbmsg_connect(worker_, port, &options, &channel_) != 0)
+            if (channel_ == nullptr &&
+                ntbmsg_channel_connect(worker_, port, &options, &channel_) != 0)
                 return false;
-            const auto state = ntbmsg_channel_state(channel_);
+            const auto state = ntbmsg_channel_state_get(channel_);
             if (state == NTBMSG_CHANNEL_CONNECTING || state == NTBMSG_CHANNEL_OPEN)
                 return state == NTBMSG_CHANNEL_OPEN;
             ntbmsg_channel_close(channel_);
@@ -130,7 +131,7 @@ protected:
             ASSERT_EQ(ntbmsg_remote_open(channel_, &tokens[i], &remotes_[i]), 0);
         ntbmsg_region_token mine;
         ASSERT_EQ(ntbmsg_region_token_get(region_, &mine), 0);
-        m = rte_pktmbuf_alloc(ntbmsg_pool(endpoint_));
+        m = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(endpoint_));
         std::memcpy(rte_pktmbuf_append(m, sizeof(mine)), &mine, sizeof(mine));
         ASSERT_EQ(ntbmsg_channel_send_burst(channel_, &m, nullptr, 1), 1);
     }
@@ -146,7 +147,7 @@ protected:
             w.sge_count = 1;
         }
         w.flags = NTBMSG_WORK_SIGNAL | (random() % 2 != 0 ? NTBMSG_WORK_CONFIRM : 0);
-        if (ntbmsg_post_burst(channel_, &w, 1) == 1) {
+        if (ntbmsg_channel_post_burst(channel_, &w, 1) == 1) {
             under_way_[w.id] = true;
             ++taken_;
         }
@@ -155,7 +156,7 @@ protected:
     {
         rte_mbuf *head = nullptr;
         for (uint32_t left = static_cast<uint32_t>(100'000 + random() % 400'000); left > 0;) {
-            rte_mbuf *m = rte_pktmbuf_alloc(ntbmsg_pool(endpoint_));
+            rte_mbuf *m = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(endpoint_));
             if (m == nullptr)
                 break;
             const auto n = std::min<uint32_t>(left, 2048);
@@ -204,7 +205,8 @@ TEST_P(LibraryDeath, KilledWithEverythingUnderWay)
         kill(peer_, SIGKILL);
         for (unsigned i = 0; i < 200; ++i)
             post(random); // nobody is told yet
-        ASSERT_TRUE(await([&] { return ntbmsg_channel_state(channel_) == NTBMSG_CHANNEL_LOST; }));
+        ASSERT_TRUE(
+            await([&] { return ntbmsg_channel_state_get(channel_) == NTBMSG_CHANNEL_LOST; }));
         EXPECT_TRUE(await([&] { return under_way_.empty(); })) << under_way_.size();
         for (ntbmsg_remote *&remote : remotes_) {
             ntbmsg_remote_close(remote);

@@ -53,9 +53,10 @@ struct Peer {
         if (rte_vdev_init("raw_plx_ntb0", arguments.c_str()) != 0 ||
             ntbmsg_endpoint_open("raw_plx_ntb0", &options, &endpoint) != 0 ||
             ntbmsg_cq_create(1024, nullptr, nullptr, &cq) != 0 ||
-            ntbmsg_listen(port, 0, &listener) != 0 || ntbmsg_wait_connected(endpoint, 30'000) != 0)
+            ntbmsg_listener_open(port, 0, &listener) != 0 ||
+            ntbmsg_endpoint_wait_connected(endpoint, 30'000) != 0)
             give_up("no endpoint");
-        worker = ntbmsg_worker_get(endpoint, 0);
+        worker = ntbmsg_endpoint_worker(endpoint, 0);
     }
     void accept()
     {
@@ -67,7 +68,7 @@ struct Peer {
         options.credit_bytes = 1 << 20; // for long messages
         options.cq = cq;
         ntbmsg_region *served = nullptr, *direct = nullptr;
-        if (ntbmsg_accept(&request, &options, &channel) != 0 ||
+        if (ntbmsg_channel_accept(&request, &options, &channel) != 0 ||
             ntbmsg_region_register(endpoint, memory.data(), memory.size(), 7, &served) != 0 ||
             ntbmsg_region_alloc(endpoint, 1 << 20, 7, &direct) != 0 ||
             ntbmsg_region_token_get(served, &tokens[0]) != 0 ||
@@ -76,7 +77,7 @@ struct Peer {
     }
     void tell_tokens()
     {
-        rte_mbuf *m = rte_pktmbuf_alloc(ntbmsg_pool(endpoint));
+        rte_mbuf *m = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(endpoint));
         std::memcpy(rte_pktmbuf_append(m, sizeof(tokens)), tokens, sizeof(tokens));
         while (ntbmsg_channel_send_burst(channel, &m, nullptr, 1) == 0)
             ntbmsg_worker_poll(worker);
@@ -104,7 +105,7 @@ struct Peer {
         w.sge_count = 1;
         w.op = static_cast<uint8_t>(number % 2 == 0 ? NTBMSG_OP_WRITE_IMM : NTBMSG_OP_READ);
         w.flags = NTBMSG_WORK_SIGNAL;
-        ntbmsg_post_burst(channel, &w, 1);
+        ntbmsg_channel_post_burst(channel, &w, 1);
     }
 };
 

@@ -93,7 +93,7 @@ TEST_F(Reach, WhatMayOnlyBeWrittenIsNotRead)
     EXPECT_EQ(last_read_, ~uint64_t{0});
     EXPECT_EQ(host_.ask(Op::revoke, 0, uint64_t{1}).rc, 0);
 
-    const uint64_t readable = expose(segment, RTE_PMD_PLX_NTB_WINDOW_READ);
+    const uint64_t readable = expose(segment, RTE_PMD_PLX_NTB_MEMORY_READ);
     EXPECT_TRUE(reads(readable));
     EXPECT_EQ(last_read_, 0u) << "new memory is clean";
     EXPECT_FALSE(writes(readable, 0x12));

@@ -72,7 +72,7 @@ protected:
         info.dev_private = &info_;
         ASSERT_EQ(rte_rawdev_info_get(id_, &info, sizeof(info_)), 0);
         mbufs_.resize(info_.buffers);
-        ASSERT_EQ(rte_pktmbuf_alloc_bulk(info_.window_pool, mbufs_.data(), info_.buffers), 0);
+        ASSERT_EQ(rte_pktmbuf_alloc_bulk(info_.buffer_pool, mbufs_.data(), info_.buffers), 0);
     }
     void TearDown() override
     {

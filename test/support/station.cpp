@@ -418,24 +418,24 @@ uint64_t Station::not_home() const
     rte_rawdev_info info{};
     info.dev_private = &mine;
     if (attached_ && rte_rawdev_info_get(id_, &info, sizeof(mine)) == 0 &&
-        mine.window_pool != nullptr)
-        out += rte_mempool_in_use_count(mine.window_pool);
+        mine.buffer_pool != nullptr)
+        out += rte_mempool_in_use_count(mine.buffer_pool);
     return out;
 }
 
 int64_t Station::expose(uint64_t bytes, uint32_t rights, uint64_t *offset)
 {
-    const int rc = rte_pmd_plx_ntb_window_alloc(id_, bytes, &exposed_);
+    const int rc = rte_pmd_plx_ntb_memory_alloc(id_, bytes, &exposed_);
     if (rc != 0)
         return rc;
-    return rte_pmd_plx_ntb_window_expose(id_, exposed_.address, exposed_.bytes, rights,
-                                         RTE_PMD_PLX_NTB_WINDOW_ANY, offset);
+    return rte_pmd_plx_ntb_memory_expose(id_, exposed_.address, exposed_.bytes, rights,
+                                         RTE_PMD_PLX_NTB_MEMORY_ANY, offset);
 }
 
 int64_t Station::revoke(bool and_free)
 {
-    const int rc = rte_pmd_plx_ntb_window_revoke(id_, exposed_.address, exposed_.bytes);
-    return rc == 0 && and_free ? rte_pmd_plx_ntb_window_free(id_, exposed_.address) : rc;
+    const int rc = rte_pmd_plx_ntb_memory_revoke(id_, exposed_.address, exposed_.bytes);
+    return rc == 0 && and_free ? rte_pmd_plx_ntb_memory_free(id_, exposed_.address) : rc;
 }
 
 volatile uint64_t *Station::exposed_word(uint64_t at) const
@@ -446,7 +446,7 @@ volatile uint64_t *Station::exposed_word(uint64_t at) const
 int64_t Station::peer_word(uint64_t offset, volatile uint64_t **word) const
 {
     rte_pmd_plx_ntb_window_view view{};
-    const int rc = rte_pmd_plx_ntb_window_peer(id_, offset, sizeof(uint64_t), &view);
+    const int rc = rte_pmd_plx_ntb_window_view_get(id_, offset, sizeof(uint64_t), &view);
     *word = static_cast<volatile uint64_t *>(view.address);
     return rc;
 }

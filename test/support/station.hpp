@@ -75,7 +75,7 @@ private:
     rte_mempool *send_pool_ = nullptr;
     std::vector<rte_mempool *> queue_pools_;
     std::vector<rte_mbuf *> kept_;
-    rte_pmd_plx_ntb_window_memory exposed_{};
+    rte_pmd_plx_ntb_memory exposed_{};
     mutable std::mutex mutex_; // guards events_
     std::string events_;
 };

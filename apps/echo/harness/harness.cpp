@@ -137,7 +137,7 @@ std::string Harness::send(const std::string &path)
 
 std::string Harness::check_sizes() const
 {
-    const uint32_t peer_takes = ntbmsg_max_message(endpoint_);
+    const uint32_t peer_takes = ntbmsg_endpoint_max_message(endpoint_);
     for (const Queue &queue : queues_) {
         const Mode &mode = *queue.mode;
         const uint64_t size = for_mode(settings_, mode).size;
@@ -179,7 +179,7 @@ std::string Harness::channel_state(uint16_t q)
 /// The link, and all channels where they are driven.
 bool Harness::connected()
 {
-    bool open = ntbmsg_link_state(endpoint_) == NTBMSG_LINK_CONNECTED;
+    bool open = ntbmsg_endpoint_link_state_get(endpoint_) == NTBMSG_LINK_CONNECTED;
     if (open && running_ && options_.channels != 0)
         queues_.back().worker->call([&] { open = carrier_.all_open(); });
     return open;
@@ -341,9 +341,9 @@ std::string Harness::set_copy(const std::string &mode)
 
 void Harness::look_at_events()
 {
-    ntbmsg_event_kind event;
+    ntbmsg_event event;
     bool any = false;
-    while (ntbmsg_event_poll(endpoint_, &event) == 1) {
+    while (ntbmsg_endpoint_event_poll(endpoint_, &event) == 1) {
         any = true;
         if (event == NTBMSG_EVENT_LOST)
             links_lost();

@@ -345,7 +345,7 @@ void FileMode::push_data()
 {
     const uint64_t most = std::min(size_, peer_takes_) - file::header_bytes;
     while (out_.has_data() && box_.waiting() < burst_ && !box_.full()) {
-        rte_mbuf *message = out_.next(ntbmsg_pool(way_.endpoint), most);
+        rte_mbuf *message = out_.next(ntbmsg_endpoint_pool(way_.endpoint), most);
         if (message == nullptr && out_.error() != 0)
             return fail_outgoing(out_.error());
         if (message == nullptr) {
@@ -406,7 +406,7 @@ void FileMode::flush()
 void FileMode::say(const Message &message)
 {
     rte_mbuf *mbuf = box_.full() ? nullptr
-                                 : alloc_message(ntbmsg_pool(way_.endpoint),
+                                 : alloc_message(ntbmsg_endpoint_pool(way_.endpoint),
                                                  file::header_bytes + message.name.size());
     if (mbuf == nullptr) {
         ++counters_.tx_nombuf;

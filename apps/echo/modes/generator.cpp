@@ -28,7 +28,7 @@ uint16_t Generator::make(const Way &way, Counters &counters)
     uint16_t n = 0;
     for (; n < most; ++n) {
         rte_mbuf *message =
-            make_message(ntbmsg_pool(way.endpoint), content_.data(), content_.size());
+            make_message(ntbmsg_endpoint_pool(way.endpoint), content_.data(), content_.size());
         if (message == nullptr)
             break;
         box_.mbufs()[n] = message;

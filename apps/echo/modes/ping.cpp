@@ -111,7 +111,7 @@ void Ping::fill()
     while (box_.waiting() < burst_ && made_ - answered_ < window &&
            (count_ == 0 || made_ + lost_ < count_)) {
         rte_mbuf *message =
-            make_message(ntbmsg_pool(way_.endpoint), content_.data(), content_.size());
+            make_message(ntbmsg_endpoint_pool(way_.endpoint), content_.data(), content_.size());
         if (message == nullptr) {
             ++counters_.tx_nombuf;
             return;

@@ -279,7 +279,7 @@ ntbmsg_endpoint_options endpoint_options(const Options &o)
     if (large || needed > std::min(most_posted, default_buffers / 2 / pairs)) {
         options.max_message = static_cast<uint32_t>(longest);
         options.buf_bytes = static_cast<uint32_t>(buffer_bytes);
-        options.posted = static_cast<uint32_t>(needed);
+        options.queue_buffers = static_cast<uint32_t>(needed);
         options.buffers = static_cast<uint32_t>(std::max(default_buffers, needed * 2 * pairs));
     }
     options.tx_mbufs =

@@ -92,7 +92,7 @@ void Client::run(Report &report)
         report.missing += queue.sent;
     report.missing -= delivered_;
     report.stats.size = sizeof(report.stats);
-    ntbmsg_stats_get(endpoint_, &report.stats);
+    ntbmsg_endpoint_stats_get(endpoint_, &report.stats);
 }
 
 bool Client::wants_more() const
@@ -133,7 +133,7 @@ bool Client::stage()
     std::byte *data = data_of(staged_);
     if (read_bytes_ == 0 && !read_piece(data))
         return false;
-    rte_mbuf *message = make_message(ntbmsg_pool(endpoint_), data, read_bytes_);
+    rte_mbuf *message = make_message(ntbmsg_endpoint_pool(endpoint_), data, read_bytes_);
     if (message == nullptr)
         return false; // the pool is empty until something has been sent: what was read stays
     slot_of(staged_) = {message, nullptr, 0, read_bytes_};
@@ -161,7 +161,7 @@ void Client::send(uint16_t q)
     }
     if (n == 0)
         return;
-    const int sent = ntbmsg_send_burst(endpoint_, q, mbufs.data(), meta.data(), n);
+    const int sent = ntbmsg_queue_send_burst(endpoint_, q, mbufs.data(), meta.data(), n);
     if (sent < 0)
         return note_send_error(q, sent);
     offline_tsc_ = 0;
@@ -177,7 +177,7 @@ void Client::note_send_error(uint16_t q, int error)
     if (offline_tsc_ == 0)
         offline_tsc_ = rte_rdtsc();
     if (q != 0 && seconds_since(offline_tsc_) > offline_seconds &&
-        ntbmsg_link_state(endpoint_) == NTBMSG_LINK_CONNECTED)
+        ntbmsg_endpoint_link_state_get(endpoint_) == NTBMSG_LINK_CONNECTED)
         fail("the peer has no queue " + std::to_string(q) + ": serve with --queues " +
              std::to_string(queue_count_));
 }
@@ -186,7 +186,7 @@ void Client::receive(uint16_t q)
 {
     std::array<rte_mbuf *, burst> mbufs;
     std::array<ntbmsg_meta, burst> meta;
-    const int got = ntbmsg_recv_burst(endpoint_, q, mbufs.data(), meta.data(), burst);
+    const int got = ntbmsg_queue_recv_burst(endpoint_, q, mbufs.data(), meta.data(), burst);
     if (got <= 0)
         return;
     const uint64_t now = rte_rdtsc();
@@ -281,11 +281,11 @@ void Client::look_around()
 
 void Client::look_at_events()
 {
-    ntbmsg_event_kind event;
-    while (ntbmsg_event_poll(endpoint_, &event) == 1) {
+    ntbmsg_event event;
+    while (ntbmsg_endpoint_event_poll(endpoint_, &event) == 1) {
         if (event == NTBMSG_EVENT_LOST || event == NTBMSG_EVENT_REFUSED)
             fail(app::event_text(endpoint_, event));
-        else if (event != NTBMSG_EVENT_BACK)
+        else if (event != NTBMSG_EVENT_CONNECTED)
             std::fprintf(stderr, "%s\n", app::event_text(endpoint_, event).c_str());
     }
 }

@@ -25,7 +25,7 @@ struct Report {
     uint32_t crc_sent = 0;      ///< CRC-32C of everything that was sent
     uint32_t crc_back = 0;      ///< CRC-32C of everything that came back
     app::Histogram round_trips; ///< TSC cycles
-    ntbmsg_stats stats{};
+    ntbmsg_endpoint_stats stats{};
 };
 
 /// The text for people, on @p to ("stdout" or "stderr" as a stream).

@@ -29,7 +29,7 @@ using OutFile = std::unique_ptr<std::FILE, CloseFile>;
 /// @return empty when the peer is there and takes such messages, else why not
 std::string await_peer(ntbmsg_endpoint *endpoint, const Options &o, bool &interrupted)
 {
-    if (!o.quiet && ntbmsg_link_state(endpoint) == NTBMSG_LINK_WAITING)
+    if (!o.quiet && ntbmsg_endpoint_link_state_get(endpoint) == NTBMSG_LINK_WAITING)
         std::fprintf(stderr, "waiting for a peer on %s\n", o.device.c_str());
     const app::Peer peer = app::await_peer(endpoint, o.timeout);
     interrupted = peer == app::Peer::interrupted;
@@ -37,7 +37,7 @@ std::string await_peer(ntbmsg_endpoint *endpoint, const Options &o, bool &interr
         return {};
     if (peer != app::Peer::connected)
         return app::why_not_connected(endpoint, peer, o.timeout);
-    const uint32_t most = ntbmsg_max_message(endpoint);
+    const uint32_t most = ntbmsg_endpoint_max_message(endpoint);
     if (most != 0 && o.size > most)
         return "--size " + std::to_string(o.size) + " is more than the peer takes, " +
                std::to_string(most) + " bytes: serve with --max-message " + std::to_string(o.size);

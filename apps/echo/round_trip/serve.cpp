@@ -64,8 +64,8 @@ void Server::run()
 
 void Server::look_at_events()
 {
-    ntbmsg_event_kind event;
-    while (ntbmsg_event_poll(endpoint_, &event) == 1) {
+    ntbmsg_event event;
+    while (ntbmsg_endpoint_event_poll(endpoint_, &event) == 1) {
         if (event == NTBMSG_EVENT_LOST) {
             peer_left();
             done_ = once_;

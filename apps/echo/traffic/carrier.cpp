@@ -52,7 +52,7 @@ const char *name_of(enum ntbmsg_channel_state state)
 } // namespace
 
 Carrier::Carrier(ntbmsg_endpoint *endpoint, uint64_t channels, bool connects)
-    : worker_(ntbmsg_worker_get(endpoint, 0)), connects_(connects), slots_(channels)
+    : worker_(ntbmsg_endpoint_worker(endpoint, 0)), connects_(connects), slots_(channels)
 {
 }
 
@@ -67,7 +67,7 @@ std::string Carrier::listen()
 {
     if (slots_.empty() || connects_ || listener_ != nullptr)
         return {};
-    const int rc = ntbmsg_listen(channel_port, 0, &listener_);
+    const int rc = ntbmsg_listener_open(channel_port, 0, &listener_);
     return rc == 0 ? std::string()
                    : "nobody can connect to port " + std::to_string(channel_port) + ": " +
                          std::strerror(-rc);
@@ -94,7 +94,7 @@ void Carrier::look(Slot &slot, uint32_t number)
             connect(slot, number);
         return;
     }
-    const enum ntbmsg_channel_state state = ntbmsg_channel_state(slot.handle);
+    const enum ntbmsg_channel_state state = ntbmsg_channel_state_get(slot.handle);
     if (state == NTBMSG_CHANNEL_OPEN || state == NTBMSG_CHANNEL_CONNECTING)
         return;
     if (++slot.ended_looks >= looks_to_drain)
@@ -106,7 +106,7 @@ void Carrier::connect(Slot &slot, uint32_t number)
 {
     slot.next_try = rte_rdtsc() + rte_get_tsc_hz() / tries_per_second;
     const ntbmsg_channel_options o = options(number);
-    const int rc = ntbmsg_connect(worker_, channel_port, &o, &slot.handle);
+    const int rc = ntbmsg_channel_connect(worker_, channel_port, &o, &slot.handle);
     if (rc != 0)
         slot.last = rc == -ENOTCONN ? "the peer is not there" : "no room for another channel";
 }
@@ -120,24 +120,24 @@ void Carrier::accept(const ntbmsg_request &request)
     if (right)
         std::memcpy(&number, request.private_data, sizeof(number));
     if (!right || number >= slots_.size()) {
-        ntbmsg_reject(&request, busy_reason, nullptr, 0);
+        ntbmsg_request_reject(&request, busy_reason, nullptr, 0);
         return;
     }
     Slot &slot = slots_[number];
-    if (slot.handle != nullptr && ntbmsg_channel_state(slot.handle) != NTBMSG_CHANNEL_OPEN)
+    if (slot.handle != nullptr && ntbmsg_channel_state_get(slot.handle) != NTBMSG_CHANNEL_OPEN)
         drop(slot);
     if (slot.handle != nullptr) {
-        ntbmsg_reject(&request, busy_reason, nullptr, 0);
+        ntbmsg_request_reject(&request, busy_reason, nullptr, 0);
         return;
     }
     const ntbmsg_channel_options o = options(number);
-    if (ntbmsg_accept(&request, &o, &slot.handle) != 0)
+    if (ntbmsg_channel_accept(&request, &o, &slot.handle) != 0)
         slot.handle = nullptr;
 }
 
 void Carrier::drop(Slot &slot)
 {
-    slot.last = name_of(ntbmsg_channel_state(slot.handle));
+    slot.last = name_of(ntbmsg_channel_state_get(slot.handle));
     if (slot.forwarder != nullptr)
         slot.forwarder->link_lost();
     ntbmsg_channel_close(slot.handle);
@@ -161,13 +161,14 @@ ntbmsg_channel_options Carrier::options(const uint32_t &number) const
 std::string Carrier::state(size_t i) const
 {
     const Slot &slot = slots_[i];
-    return slot.handle != nullptr ? name_of(ntbmsg_channel_state(slot.handle)) : slot.last;
+    return slot.handle != nullptr ? name_of(ntbmsg_channel_state_get(slot.handle)) : slot.last;
 }
 
 bool Carrier::all_open() const
 {
     return std::ranges::all_of(slots_, [](const Slot &slot) {
-        return slot.handle != nullptr && ntbmsg_channel_state(slot.handle) == NTBMSG_CHANNEL_OPEN;
+        return slot.handle != nullptr &&
+               ntbmsg_channel_state_get(slot.handle) == NTBMSG_CHANNEL_OPEN;
     });
 }
 

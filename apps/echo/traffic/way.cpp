@@ -50,10 +50,11 @@ int Way::receive_on_channel(rte_mbuf **mbufs, ntbmsg_meta *meta, uint16_t n) con
 uint32_t Way::max_message() const
 {
     if (channel == nullptr)
-        return ntbmsg_max_message(endpoint);
+        return ntbmsg_endpoint_max_message(endpoint);
     ntbmsg_channel_info info{};
     info.size = sizeof(info);
-    const bool open = *channel != nullptr && ntbmsg_channel_state(*channel) == NTBMSG_CHANNEL_OPEN;
+    const bool open =
+        *channel != nullptr && ntbmsg_channel_state_get(*channel) == NTBMSG_CHANNEL_OPEN;
     return open && ntbmsg_channel_info_get(*channel, &info) == 0 ? info.max_message : 0;
 }
 

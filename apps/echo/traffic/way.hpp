@@ -25,15 +25,15 @@ struct Way {
     /// Where the channel's handle is, NULL there while it is not connected; NULL: a queue.
     ntbmsg_channel *const *channel = nullptr;
 
-    // As ntbmsg_send_burst() and ntbmsg_recv_burst().
+    // As ntbmsg_queue_send_burst() and ntbmsg_queue_recv_burst().
     int send(rte_mbuf **mbufs, const ntbmsg_meta *meta, uint16_t n) const
     {
-        return channel == nullptr ? ntbmsg_send_burst(endpoint, number, mbufs, meta, n)
+        return channel == nullptr ? ntbmsg_queue_send_burst(endpoint, number, mbufs, meta, n)
                                   : send_on_channel(mbufs, meta, n);
     }
     int receive(rte_mbuf **mbufs, ntbmsg_meta *meta, uint16_t n) const
     {
-        return channel == nullptr ? ntbmsg_recv_burst(endpoint, number, mbufs, meta, n)
+        return channel == nullptr ? ntbmsg_queue_recv_burst(endpoint, number, mbufs, meta, n)
                                   : receive_on_channel(mbufs, meta, n);
     }
     /// Longest message in bytes that the peer takes; 0: there is none.

@@ -38,7 +38,7 @@ Point part_of(const Point &point, uint32_t lane)
 
 Maker maker_of(ntbmsg_endpoint *endpoint, const Point &point, const Packets *content, bool replay)
 {
-    return Maker(ntbmsg_pool(endpoint), point,
+    return Maker(ntbmsg_endpoint_pool(endpoint), point,
                  content != nullptr ? Sizes(content->sizes()) : Sizes(point),
                  replay ? content : nullptr);
 }

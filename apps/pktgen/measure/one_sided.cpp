@@ -78,7 +78,7 @@ void OneSided::hand_over()
     if (!loan_.lent->name(note.memory))
         fail(-ENOTCONN);
     else
-        named_ = send_note(loan_.lane, ntbmsg_pool(loan_.endpoint), note);
+        named_ = send_note(loan_.lane, ntbmsg_endpoint_pool(loan_.endpoint), note);
 }
 
 void OneSided::slice(unsigned steps)
@@ -112,7 +112,7 @@ void OneSided::go_on_posting()
         return fail(rc);
     if (rounds_ && !round_told_ && poster_->round_waits(sending_)) {
         const Note note{Note::look, poster_->round_count(), poster_->round_begin(), {}};
-        round_told_ = send_note(loan_.lane, ntbmsg_pool(loan_.endpoint), note);
+        round_told_ = send_note(loan_.lane, ntbmsg_endpoint_pool(loan_.endpoint), note);
     }
     if (!sending_ && writes_ && poster_->open_ends() == 0) {
         if (const int rc = poster_->post_flush(); rc != 0)
@@ -176,7 +176,7 @@ void OneSided::look_at_round(const Note &note)
 void OneSided::answer()
 {
     const Note note{Note::checked, 0, looked_, {}};
-    answer_waits_ = !send_note(loan_.lane, ntbmsg_pool(loan_.endpoint), note);
+    answer_waits_ = !send_note(loan_.lane, ntbmsg_endpoint_pool(loan_.endpoint), note);
 }
 
 void OneSided::take_completions()

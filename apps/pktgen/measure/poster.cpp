@@ -168,7 +168,7 @@ int Poster::push(uint64_t now, uint64_t &full)
 {
     const uint64_t ready = trips_.made() - trips_.sent();
     const auto n = static_cast<uint16_t>(std::min<uint64_t>(ready, window_ - sent_slot_));
-    const int taken = ntbmsg_post_burst(lane_.channel, &works_[sent_slot_], n);
+    const int taken = ntbmsg_channel_post_burst(lane_.channel, &works_[sent_slot_], n);
     if (taken < 0)
         return taken;
     full += taken < n ? 1 : 0;
@@ -186,7 +186,7 @@ int Poster::post_flush()
     work.remote = remote_;
     work.op = NTBMSG_OP_WRITE;
     work.flags = NTBMSG_WORK_SIGNAL | NTBMSG_WORK_CONFIRM;
-    const int taken = ntbmsg_post_burst(lane_.channel, &work, 1);
+    const int taken = ntbmsg_channel_post_burst(lane_.channel, &work, 1);
     flushing_ = taken == 1;
     return std::min(taken, 0);
 }

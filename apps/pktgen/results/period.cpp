@@ -16,11 +16,11 @@ namespace pktgen
 namespace
 {
 
-ntbmsg_stats stats_of(const ntbmsg_endpoint *endpoint)
+ntbmsg_endpoint_stats stats_of(const ntbmsg_endpoint *endpoint)
 {
-    ntbmsg_stats stats{};
+    ntbmsg_endpoint_stats stats{};
     stats.size = sizeof(stats);
-    ntbmsg_stats_get(endpoint, &stats);
+    ntbmsg_endpoint_stats_get(endpoint, &stats);
     return stats;
 }
 
@@ -77,8 +77,8 @@ void Period::run(double seconds)
 void Period::print(double seconds)
 {
     for (size_t i = 0; i < endpoints_.size(); ++i) {
-        const ntbmsg_stats now = stats_of(endpoints_[i]);
-        const ntbmsg_stats &last = last_[i];
+        const ntbmsg_endpoint_stats now = stats_of(endpoints_[i]);
+        const ntbmsg_endpoint_stats &last = last_[i];
         std::fprintf(stderr, "%s: tx %s %s full %" PRIu64 ", rx %s %s nombuf %" PRIu64 "\n",
                      devices_[i].c_str(),
                      per_second(now.tx_messages - last.tx_messages, seconds, "msg/s").c_str(),

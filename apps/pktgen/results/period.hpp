@@ -31,7 +31,7 @@ private:
 
     const std::vector<std::string> devices_;
     const std::vector<const ntbmsg_endpoint *> endpoints_;
-    std::vector<ntbmsg_stats> last_;
+    std::vector<ntbmsg_endpoint_stats> last_;
     std::mutex mutex_;
     std::condition_variable ended_;
     bool end_ = false;

@@ -153,7 +153,8 @@ bool Sweep::open_lines()
 bool Sweep::meet()
 {
     for (const auto &line : lines_) {
-        if (!options_.quiet && ntbmsg_link_state(line->endpoint()) == NTBMSG_LINK_WAITING)
+        if (!options_.quiet &&
+            ntbmsg_endpoint_link_state_get(line->endpoint()) == NTBMSG_LINK_WAITING)
             std::fprintf(stderr, "waiting for a peer on %s\n", line->device().c_str());
         const std::string error = line->meet();
         if (!error.empty())

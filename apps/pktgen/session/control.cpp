@@ -212,7 +212,7 @@ Control::Control(ntbmsg_endpoint *endpoint, Role role, uint64_t run)
 
 int Control::send(const ControlMessage &message)
 {
-    rte_mbuf *mbuf = rte_pktmbuf_alloc(ntbmsg_pool(endpoint_));
+    rte_mbuf *mbuf = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(endpoint_));
     if (mbuf == nullptr)
         return -ENOMEM;
     const Wire wire = wire_of(message, role_, run_);
@@ -225,7 +225,7 @@ int Control::send(const ControlMessage &message)
     const uint64_t give_up = rte_rdtsc() + rte_get_tsc_hz() / 1000 * send_patience_ms;
     int sent = 0;
     while (sent == 0 && rte_rdtsc() < give_up)
-        sent = ntbmsg_send_burst(endpoint_, control_queue, &mbuf, nullptr, 1);
+        sent = ntbmsg_queue_send_burst(endpoint_, control_queue, &mbuf, nullptr, 1);
     if (sent == 1)
         return 0;
     rte_pktmbuf_free(mbuf);
@@ -235,7 +235,7 @@ int Control::send(const ControlMessage &message)
 std::optional<ControlMessage> Control::poll()
 {
     rte_mbuf *mbuf = nullptr;
-    if (ntbmsg_recv_burst(endpoint_, control_queue, &mbuf, nullptr, 1) != 1)
+    if (ntbmsg_queue_recv_burst(endpoint_, control_queue, &mbuf, nullptr, 1) != 1)
         return std::nullopt;
     std::optional<ControlMessage> message = accept(mbuf);
     rte_pktmbuf_free(mbuf);

@@ -88,8 +88,8 @@ std::string Line::meet_with_copy(CopyMode mode)
     const uint64_t give_up = rte_rdtsc() + ticks(timeout_s_);
     std::string error;
     do {
-        ntbmsg_event_kind old;
-        while (ntbmsg_event_poll(endpoint(), &old) == 1) {
+        ntbmsg_event old;
+        while (ntbmsg_endpoint_event_poll(endpoint(), &old) == 1) {
         }
         channels_.close();
         error_.clear();
@@ -116,7 +116,8 @@ uint32_t Line::max_message(Operation operation) const
 {
     if (is_one_sided(operation))
         return channels_.has(1) ? largest_operation : 0;
-    return operation == Operation::send ? channels_.max_message() : ntbmsg_max_message(endpoint());
+    return operation == Operation::send ? channels_.max_message()
+                                        : ntbmsg_endpoint_max_message(endpoint());
 }
 
 void Line::drain(uint32_t queues)
@@ -166,8 +167,8 @@ void Line::watch(uint64_t now)
     next_watch_ = now + rte_get_tsc_hz() / 1000;
     if (needs_.channels && !channels_are_driven_)
         channels_.poll();
-    ntbmsg_event_kind event;
-    while (ntbmsg_event_poll(endpoint(), &event) == 1) {
+    ntbmsg_event event;
+    while (ntbmsg_endpoint_event_poll(endpoint(), &event) == 1) {
         if (event == NTBMSG_EVENT_LOST)
             fail("the peer went away");
         else if (event == NTBMSG_EVENT_REFUSED)

@@ -63,9 +63,9 @@ void Session::round(uint64_t now)
 
 void Session::look_at_events()
 {
-    ntbmsg_event_kind event;
-    while (ntbmsg_event_poll(endpoint_, &event) == 1) {
-        if (event == NTBMSG_EVENT_BACK)
+    ntbmsg_event event;
+    while (ntbmsg_endpoint_event_poll(endpoint_, &event) == 1) {
+        if (event == NTBMSG_EVENT_CONNECTED)
             greet();
         else if (event == NTBMSG_EVENT_LOST)
             peer_left();
@@ -150,7 +150,7 @@ std::string Session::prepare(const Point &point, uint64_t now)
         return "the server refuses " + wrong;
     if (point.queues > queues_)
         return "serve with --queues " + std::to_string(point.queues);
-    const uint32_t most = ntbmsg_max_message(endpoint_);
+    const uint32_t most = ntbmsg_endpoint_max_message(endpoint_);
     if (!is_one_sided(point.operation) && point.way != Way::out && point.size_to > most)
         return "the driver takes " + std::to_string(most) + " bytes at most";
     if (wants_channel(point.operation) && !channels_.has(point.queues))

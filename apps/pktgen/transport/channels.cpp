@@ -33,7 +33,7 @@ uint64_t channel_credit_bytes(uint64_t longest)
 
 std::string ChannelListener::open()
 {
-    const int rc = ntbmsg_listen(port, 0, &listener_);
+    const int rc = ntbmsg_listener_open(port, 0, &listener_);
     return rc == 0 ? std::string() : std::string("cannot listen for channels: ") + strerror(-rc);
 }
 
@@ -41,7 +41,7 @@ Channels::Channels(ntbmsg_endpoint *endpoint, uint32_t lanes, uint64_t longest)
     : longest_(longest), lanes_(lanes)
 {
     for (size_t i = 0; i < lanes_.size(); ++i) {
-        lanes_[i].worker = ntbmsg_worker_get(endpoint, static_cast<uint16_t>(i));
+        lanes_[i].worker = ntbmsg_endpoint_worker(endpoint, static_cast<uint16_t>(i));
         // Without one channels do not open, which is told then.
         ntbmsg_cq_create(completions, nullptr, nullptr, &lanes_[i].cq);
     }
@@ -75,7 +75,7 @@ std::string Channels::connect(double timeout_s)
         o.private_data = &number;
         o.private_bytes = sizeof(number);
         o.timeout_ms = timeout_ms;
-        int rc = ntbmsg_connect(lanes_[i].worker, port, &o, &lanes_[i].channel);
+        int rc = ntbmsg_channel_connect(lanes_[i].worker, port, &o, &lanes_[i].channel);
         if (rc == 0)
             rc = ntbmsg_channel_wait_open(lanes_[i].channel, timeout_ms);
         if (rc != 0)
@@ -94,11 +94,11 @@ void Channels::accept(ntbmsg_listener *listener)
                 std::memcpy(&number, request.private_data, sizeof(number));
             if (request.private_bytes != sizeof(number) || number != i ||
                 lanes_[i].channel != nullptr) {
-                ntbmsg_reject(&request, 0, nullptr, 0);
+                ntbmsg_request_reject(&request, 0, nullptr, 0);
                 continue;
             }
             const ntbmsg_channel_options o = options(lanes_[i]);
-            if (ntbmsg_accept(&request, &o, &lanes_[i].channel) != 0)
+            if (ntbmsg_channel_accept(&request, &o, &lanes_[i].channel) != 0)
                 lanes_[i].channel = nullptr;
         }
     }

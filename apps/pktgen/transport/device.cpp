@@ -56,7 +56,7 @@ ntbmsg_endpoint_options endpoint_options(const Needs &needs)
             needs.channels ? channel_credit_bytes(needs.longest) / buffer * needs.queues : 0;
         o.max_message = static_cast<uint32_t>(needs.limit != 0 ? needs.limit : needs.longest);
         o.buf_bytes = static_cast<uint32_t>(buffer);
-        o.posted = static_cast<uint32_t>(posted);
+        o.queue_buffers = static_cast<uint32_t>(posted);
         o.buffers =
             static_cast<uint32_t>(std::max(default_buffers / 4, posted * 2 * pairs + credit));
     }
@@ -72,7 +72,7 @@ app::ResultDevice describe_device(const std::string &name, const ntbmsg_endpoint
 {
     app::ResultDevice device;
     device.name = name;
-    device.peer_max_message = ntbmsg_max_message(endpoint);
+    device.peer_max_message = ntbmsg_endpoint_max_message(endpoint);
     const int id = rte_pmd_plx_ntb_find(name.c_str());
     if (id < 0)
         return device;
@@ -105,8 +105,8 @@ void drain(ntbmsg_endpoint *endpoint, uint32_t queues)
     rte_mbuf *messages[burst];
     for (uint32_t q = 1; q <= queues; ++q) {
         for (unsigned i = 0; i < most_bursts; ++i) {
-            const int got =
-                ntbmsg_recv_burst(endpoint, static_cast<uint16_t>(q), messages, nullptr, burst);
+            const int got = ntbmsg_queue_recv_burst(endpoint, static_cast<uint16_t>(q), messages,
+                                                    nullptr, burst);
             if (got <= 0)
                 break;
             rte_pktmbuf_free_bulk(messages, static_cast<unsigned>(got));

@@ -29,12 +29,12 @@ public:
     /// @return messages taken, or a negative errno
     int send(rte_mbuf **messages, const ntbmsg_meta *meta, uint16_t n) const
     {
-        return ntbmsg_send_burst(endpoint_, queue_, messages, meta, n);
+        return ntbmsg_queue_send_burst(endpoint_, queue_, messages, meta, n);
     }
     /// @return messages received, or a negative errno
     int receive(rte_mbuf **messages, ntbmsg_meta *meta, uint16_t n) const
     {
-        return ntbmsg_recv_burst(endpoint_, queue_, messages, meta, n);
+        return ntbmsg_queue_recv_burst(endpoint_, queue_, messages, meta, n);
     }
 
 private:

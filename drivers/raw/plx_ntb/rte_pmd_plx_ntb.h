@@ -91,21 +91,21 @@ struct rte_pmd_plx_ntb_meta {
  * meaning, or its default.
  */
 struct rte_pmd_plx_ntb_config {
-    size_t size;          /**< sizeof(struct rte_pmd_plx_ntb_config), also passed as
-                               dev_private_size */
-    uint32_t queues;      /**< Queue pairs, 1 to 64; default 1 */
-    uint32_t ring_lines;  /**< Message ring of a queue pair in lines of 64 bytes, a power of two, 64
-                               to 65536; default 4096 */
-    uint32_t buffers;     /**< Receive buffers of the device for long messages, shared by its queue
-                               pairs, 64 to 1048576; default 4096 */
-    uint32_t buf_bytes;   /**< Data bytes of such a buffer, a multiple of 64, 64 to 65280; default
-                               2048 */
-    uint32_t posted;      /**< Of them, those kept available to the peer on each queue pair, 14 to
-                               8190; default: half of the buffers over all queue pairs, at most
-                               2044. Rounded down to a multiple of 14 */
-    uint32_t inline_max;  /**< Longest inline message in bytes, 48 to 1024; default 768 */
-    uint32_t max_message; /**< Longest message accepted from the peer in bytes, 1 to 16777215;
-                               default and most: what posted - 13 buffers hold */
+    size_t size;         /**< sizeof(struct rte_pmd_plx_ntb_config), also passed as
+                              dev_private_size */
+    uint32_t queues;     /**< Queue pairs, 1 to 64; default 1 */
+    uint32_t ring_lines; /**< Message ring of a queue pair in lines of 64 bytes, a power of two, 64
+                              to 65536; default 4096 */
+    uint32_t buffers;    /**< Receive buffers of the device for long messages, shared by its queue
+                              pairs, 64 to 1048576; default 4096 */
+    uint32_t buf_bytes;  /**< Data bytes of such a buffer, a multiple of 64, 64 to 65280; default
+                              2048 */
+    uint32_t queue_buffers; /**< Of them, those kept available to the peer on each queue pair, 14
+                                 to 8190; default: half of the buffers over all queue pairs, at most
+                                 2044. Rounded down to a multiple of 14 */
+    uint32_t inline_max;    /**< Longest inline message in bytes, 48 to 1024; default 768 */
+    uint32_t max_message;   /**< Longest message accepted from the peer in bytes, 1 to 16777215;
+                                 default and most: what queue_buffers - 13 buffers hold */
 };
 
 /** Queue configuration for rte_rawdev_queue_setup(). */
@@ -118,20 +118,21 @@ struct rte_pmd_plx_ntb_queue_config {
 
 /** Information about a device, filled in by rte_rawdev_info_get(). */
 struct rte_pmd_plx_ntb_info {
-    size_t size;                     /**< sizeof(struct rte_pmd_plx_ntb_info), set by the caller */
-    uint32_t queues;                 /**< Configured queue pairs */
-    uint32_t ring_lines;             /**< Lines of a message ring */
-    uint32_t buffers;                /**< Receive buffers */
-    uint32_t buf_bytes;              /**< Data bytes of each */
-    uint32_t inline_max;             /**< Longest inline message in bytes */
-    uint32_t max_message;            /**< Longest message accepted from the peer in bytes */
-    int32_t socket_id;               /**< NUMA node of its memory; -1: unknown */
-    uint64_t window_bytes;           /**< Bytes of the memory window */
-    uint64_t block_bytes;            /**< Bytes exposed to the peer for the queue pairs; 0 before
-                                          the first start */
-    struct rte_mempool *window_pool; /**< Pool of the receive buffers; NULL before the first start */
-    char burst[32];                  /**< Variant of the burst functions, e.g. "plain/avx512" */
-    char platform[16];               /**< "twin" or "pci" */
+    size_t size;           /**< sizeof(struct rte_pmd_plx_ntb_info), set by the caller */
+    uint32_t queues;       /**< Configured queue pairs */
+    uint32_t ring_lines;   /**< Lines of a message ring */
+    uint32_t buffers;      /**< Receive buffers */
+    uint32_t buf_bytes;    /**< Data bytes of each */
+    uint32_t inline_max;   /**< Longest inline message in bytes */
+    uint32_t max_message;  /**< Longest message accepted from the peer in bytes */
+    int32_t socket_id;     /**< NUMA node of its memory; -1: unknown */
+    uint64_t window_bytes; /**< Bytes of the memory window */
+    uint64_t block_bytes;  /**< Bytes exposed to the peer for the queue pairs; 0 before
+                                the first start */
+    /** Pool of the receive buffers; NULL before the first start */
+    struct rte_mempool *buffer_pool;
+    char burst[32];    /**< Variant of the burst functions, e.g. "plain/avx512" */
+    char platform[16]; /**< "twin" or "pci" */
 };
 
 /**
@@ -170,13 +171,13 @@ struct rte_pmd_plx_ntb_link {
 
 /** Events of the connection between a device and its peer. */
 enum rte_pmd_plx_ntb_event {
-    RTE_PMD_PLX_NTB_EVENT_BACK = 0, /**< Connected, for the first time or again */
-    RTE_PMD_PLX_NTB_EVENT_SILENT,   /**< No heartbeat; nothing is lost if it returns */
-    RTE_PMD_PLX_NTB_EVENT_AWAKE,    /**< The heartbeat of a silent peer has returned */
-    RTE_PMD_PLX_NTB_EVENT_LOST,     /**< The connection has ended, also by rte_rawdev_stop() of this
-                                         device. What was not confirmed is counted by the xstat
-                                         tx_unconfirmed */
-    RTE_PMD_PLX_NTB_EVENT_REFUSED,  /**< The peer was refused, see rte_pmd_plx_ntb_link::why */
+    RTE_PMD_PLX_NTB_EVENT_CONNECTED = 0, /**< Connected, for the first time or again */
+    RTE_PMD_PLX_NTB_EVENT_SILENT,        /**< No heartbeat; nothing is lost if it returns */
+    RTE_PMD_PLX_NTB_EVENT_ALIVE,         /**< The heartbeat of a silent peer has returned */
+    RTE_PMD_PLX_NTB_EVENT_LOST,    /**< The connection has ended, also by rte_rawdev_stop() of this
+                                        device. What was not confirmed is counted by the xstat
+                                        tx_unconfirmed */
+    RTE_PMD_PLX_NTB_EVENT_REFUSED, /**< The peer was refused, see rte_pmd_plx_ntb_link::why */
 };
 
 /**
@@ -449,42 +450,42 @@ int rte_pmd_plx_ntb_rx_wait(uint16_t dev_id, uint16_t queue, uint32_t timeout_us
  */
 
 /** How a chip translates addresses of the memory window. */
-enum rte_pmd_plx_ntb_window_kind {
+enum rte_pmd_plx_ntb_memory_translation {
     /** Base and offset: one block, used by the queue pairs. No other memory can be exposed */
-    RTE_PMD_PLX_NTB_WINDOW_BASE_OFFSET = 0,
+    RTE_PMD_PLX_NTB_MEMORY_BASE_OFFSET = 0,
     /** A-LUT: segments, each with an address and rights */
-    RTE_PMD_PLX_NTB_WINDOW_ALUT,
+    RTE_PMD_PLX_NTB_MEMORY_ALUT,
 };
 
 /** The peer may write to exposed memory. */
-#define RTE_PMD_PLX_NTB_WINDOW_WRITE 1u
+#define RTE_PMD_PLX_NTB_MEMORY_WRITE 1u
 /** The peer may read from exposed memory. Reads across a bridge are slow. */
-#define RTE_PMD_PLX_NTB_WINDOW_READ 2u
+#define RTE_PMD_PLX_NTB_MEMORY_READ 2u
 
 /** Any part of the memory window with room. */
-#define RTE_PMD_PLX_NTB_WINDOW_ANY UINT32_MAX
+#define RTE_PMD_PLX_NTB_MEMORY_ANY UINT32_MAX
 
 /** What memory can be exposed, and how. */
-struct rte_pmd_plx_ntb_window_info {
-    size_t size; /**< sizeof(struct rte_pmd_plx_ntb_window_info), set by the caller */
-    enum rte_pmd_plx_ntb_window_kind kind; /**< Translation */
-    uint32_t store_rights;     /**< Rights without which plain stores of the peer's CPU do not
-                                    arrive: WRITE on a card; both on the twin, which has no
-                                    write-only mapping */
-    uint64_t window_bytes;     /**< Bytes of the peer's memory window, a power of two */
-    uint64_t segment_bytes;    /**< Addresses and lengths are multiples of it; 0: base and offset.
-                                    May grow when the device is configured with a larger block */
-    uint32_t segments;         /**< 128 or 256; 0: base and offset */
-    uint32_t free_segments;    /**< Segments not in use; 0 while the device is stopped */
-    uint32_t longest_free;     /**< Most free segments in a row, in one part of the window */
-    uint32_t windows;          /**< Devarg split: equal parts of the window. An exposed range lies in
-                                    one of them; the block of the queue pairs is in part 0 */
+struct rte_pmd_plx_ntb_memory_info {
+    size_t size; /**< sizeof(struct rte_pmd_plx_ntb_memory_info), set by the caller */
+    enum rte_pmd_plx_ntb_memory_translation translation; /**< Translation */
+    uint32_t store_rights;  /**< Rights without which plain stores of the peer's CPU do not
+                                 arrive: WRITE on a card; both on the twin, which has no
+                                 write-only mapping */
+    uint64_t window_bytes;  /**< Bytes of the peer's memory window, a power of two */
+    uint64_t segment_bytes; /**< Addresses and lengths are multiples of it; 0: base and offset.
+                                 May grow when the device is configured with a larger block */
+    uint32_t segments;      /**< 128 or 256; 0: base and offset */
+    uint32_t free_segments; /**< Segments not in use; 0 while the device is stopped */
+    uint32_t longest_free;  /**< Most free segments in a row, in one part of the window */
+    uint32_t parts; /**< Devarg split: equal parts of the window. An exposed range lies in one
+                         of them; the block of the queue pairs is in part 0 */
     uint64_t memory_bytes_max; /**< Largest allocation; 0: base and offset */
 };
 
 /** Alignment that the translation needs, in bus addresses. */
-struct rte_pmd_plx_ntb_window_align {
-    size_t size;         /**< sizeof(struct rte_pmd_plx_ntb_window_align), set by the caller */
+struct rte_pmd_plx_ntb_memory_align {
+    size_t size;         /**< sizeof(struct rte_pmd_plx_ntb_memory_align), set by the caller */
     uint64_t addr_align; /**< Of addresses: the segment, or, with base and offset, the power of two
                               that holds the memory */
     uint64_t size_align; /**< Of lengths. A shorter range is exposed with what lies behind it */
@@ -492,18 +493,18 @@ struct rte_pmd_plx_ntb_window_align {
 };
 
 /** Memory that can be exposed. */
-struct rte_pmd_plx_ntb_window_memory {
+struct rte_pmd_plx_ntb_memory {
     void *address; /**< Its begin; zeros when new */
     size_t bytes;  /**< Its length: as asked for, rounded up to a power of two of whole segments */
 };
 
 /** An exposed range. */
-struct rte_pmd_plx_ntb_window_grant {
+struct rte_pmd_plx_ntb_memory_exposed {
     void *address;        /**< Its begin in this host */
     size_t bytes;         /**< Its length */
     uint64_t offset;      /**< Its begin in the peer's memory window */
-    uint32_t rights;      /**< RTE_PMD_PLX_NTB_WINDOW_WRITE, _READ or both */
-    uint32_t window;      /**< The part of the window */
+    uint32_t rights;      /**< RTE_PMD_PLX_NTB_MEMORY_WRITE, _READ or both */
+    uint32_t part;        /**< The part of the window */
     uint64_t reserved[2]; /**< Reserved, 0 */
 };
 
@@ -529,10 +530,10 @@ struct rte_pmd_plx_ntb_window_view {
  *   info is NULL, or info->size is invalid.
  */
 __rte_experimental
-int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, struct rte_pmd_plx_ntb_window_info *info);
+int rte_pmd_plx_ntb_memory_info_get(uint16_t dev_id, struct rte_pmd_plx_ntb_memory_info *info);
 
 /**
- * Reads the alignment that exposed memory needs. Memory of rte_pmd_plx_ntb_window_alloc() and of
+ * Reads the alignment that exposed memory needs. Memory of rte_pmd_plx_ntb_memory_alloc() and of
  * the queue pairs has it.
  *
  * @param dev_id
@@ -551,18 +552,18 @@ int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, struct rte_pmd_plx_ntb_wind
  *   bytes is more than size_max, which is filled in.
  */
 __rte_experimental
-int rte_pmd_plx_ntb_window_align_get(uint16_t dev_id, uint64_t bytes,
-                                     struct rte_pmd_plx_ntb_window_align *align);
+int rte_pmd_plx_ntb_memory_align_get(uint16_t dev_id, uint64_t bytes,
+                                     struct rte_pmd_plx_ntb_memory_align *align);
 
 /**
  * Allocates memory of whole segments. It is private until it is exposed. It belongs to the caller
- * until rte_pmd_plx_ntb_window_free() or the device is closed. Ranges that are revoked separately
+ * until rte_pmd_plx_ntb_memory_free() or the device is closed. Ranges that are revoked separately
  * under traffic should be allocated separately (doc/windows.md).
  *
  * @param dev_id
  *   Rawdev id.
  * @param bytes
- *   1 to rte_pmd_plx_ntb_window_info::memory_bytes_max.
+ *   1 to rte_pmd_plx_ntb_memory_info::memory_bytes_max.
  * @param memory
  *   The memory, set on success only.
  * @retval 0
@@ -579,11 +580,11 @@ int rte_pmd_plx_ntb_window_align_get(uint16_t dev_id, uint64_t bytes,
  *   There are as many allocations as segments.
  */
 __rte_experimental
-int rte_pmd_plx_ntb_window_alloc(uint16_t dev_id, size_t bytes,
-                                 struct rte_pmd_plx_ntb_window_memory *memory);
+int rte_pmd_plx_ntb_memory_alloc(uint16_t dev_id, size_t bytes,
+                                 struct rte_pmd_plx_ntb_memory *memory);
 
 /**
- * Frees memory of rte_pmd_plx_ntb_window_alloc().
+ * Frees memory of rte_pmd_plx_ntb_memory_alloc().
  *
  * @param dev_id
  *   Rawdev id.
@@ -599,12 +600,12 @@ int rte_pmd_plx_ntb_window_alloc(uint16_t dev_id, size_t bytes,
  *   Some of it is exposed, or not known to be revoked. It is still the caller's.
  */
 __rte_experimental
-int rte_pmd_plx_ntb_window_free(uint16_t dev_id, void *address);
+int rte_pmd_plx_ntb_memory_free(uint16_t dev_id, void *address);
 
 /**
  * Exposes a range of allocated memory to the peer, with immediate effect. It belongs to the
  * connection: the loss of the peer (RTE_PMD_PLX_NTB_EVENT_LOST) or a stop of the device revokes it.
- * It can be exposed again, at another offset, after RTE_PMD_PLX_NTB_EVENT_BACK.
+ * It can be exposed again, at another offset, after RTE_PMD_PLX_NTB_EVENT_CONNECTED.
  *
  * @param dev_id
  *   Rawdev id.
@@ -613,11 +614,11 @@ int rte_pmd_plx_ntb_window_free(uint16_t dev_id, void *address);
  * @param bytes
  *   Its length, a multiple of segment_bytes.
  * @param rights
- *   RTE_PMD_PLX_NTB_WINDOW_WRITE, _READ or both; 0: WRITE.
- * @param window
- *   Part of the window; RTE_PMD_PLX_NTB_WINDOW_ANY.
+ *   RTE_PMD_PLX_NTB_MEMORY_WRITE, _READ or both; 0: WRITE.
+ * @param part
+ *   Part of the window; RTE_PMD_PLX_NTB_MEMORY_ANY.
  * @param offset
- *   Its begin in the peer's memory window, for rte_pmd_plx_ntb_window_peer() there.
+ *   Its begin in the peer's memory window, for rte_pmd_plx_ntb_window_view_get() there.
  * @retval 0
  *   Exposed.
  * @retval -ENODEV
@@ -633,12 +634,12 @@ int rte_pmd_plx_ntb_window_free(uint16_t dev_id, void *address);
  * @retval -ENOTSUP
  *   Base and offset.
  * @retval -EIO
- *   The chip does not answer. Revoke the range, or wait until rte_pmd_plx_ntb_window_find() returns
+ *   The chip does not answer. Revoke the range, or wait until rte_pmd_plx_ntb_memory_find() returns
  *   -ENOENT.
  */
 __rte_experimental
-int rte_pmd_plx_ntb_window_expose(uint16_t dev_id, void *address, size_t bytes, uint32_t rights,
-                                  uint32_t window, uint64_t *offset);
+int rte_pmd_plx_ntb_memory_expose(uint16_t dev_id, void *address, size_t bytes, uint32_t rights,
+                                  uint32_t part, uint64_t *offset);
 
 /**
  * Revokes the peer's access to an exposed range. After 0 or -ENOENT the memory can be reused: what
@@ -660,7 +661,7 @@ int rte_pmd_plx_ntb_window_expose(uint16_t dev_id, void *address, size_t bytes, 
  *   The chip does not answer: the range is still exposed, call again.
  */
 __rte_experimental
-int rte_pmd_plx_ntb_window_revoke(uint16_t dev_id, void *address, size_t bytes);
+int rte_pmd_plx_ntb_memory_revoke(uint16_t dev_id, void *address, size_t bytes);
 
 /**
  * Finds the exposed range of an address.
@@ -669,21 +670,21 @@ int rte_pmd_plx_ntb_window_revoke(uint16_t dev_id, void *address, size_t bytes);
  *   Rawdev id.
  * @param address
  *   Any address in it.
- * @param grant
+ * @param range
  *   The range, set on success only.
  * @retval 0
  *   Found.
  * @retval -ENODEV
  *   There is no such device, or it was closed.
  * @retval -EINVAL
- *   grant is NULL.
+ *   range is NULL.
  * @retval -ENOENT
  *   Not exposed. After a loss of the peer this is returned when the range is known to be revoked,
  *   not before.
  */
 __rte_experimental
-int rte_pmd_plx_ntb_window_find(uint16_t dev_id, const void *address,
-                                struct rte_pmd_plx_ntb_window_grant *grant);
+int rte_pmd_plx_ntb_memory_find(uint16_t dev_id, const void *address,
+                                struct rte_pmd_plx_ntb_memory_exposed *range);
 
 /**
  * Returns where memory that the peer exposes is seen in the memory window. Whether it is still
@@ -693,7 +694,7 @@ int rte_pmd_plx_ntb_window_find(uint16_t dev_id, const void *address,
  * @param dev_id
  *   Rawdev id.
  * @param offset
- *   As the peer got it from rte_pmd_plx_ntb_window_expose(); behind the block of its queue pairs.
+ *   As the peer got it from rte_pmd_plx_ntb_memory_expose(); behind the block of its queue pairs.
  * @param bytes
  *   1 or more, inside the window.
  * @param view
@@ -708,8 +709,8 @@ int rte_pmd_plx_ntb_window_find(uint16_t dev_id, const void *address,
  *   The range is outside, or view is NULL.
  */
 __rte_experimental
-int rte_pmd_plx_ntb_window_peer(uint16_t dev_id, uint64_t offset, size_t bytes,
-                                struct rte_pmd_plx_ntb_window_view *view);
+int rte_pmd_plx_ntb_window_view_get(uint16_t dev_id, uint64_t offset, size_t bytes,
+                                    struct rte_pmd_plx_ntb_window_view *view);
 
 /**
  * Stores bytes into memory of the peer, in the fastest way that is correct for the mapping of the
@@ -723,7 +724,7 @@ int rte_pmd_plx_ntb_window_peer(uint16_t dev_id, uint64_t offset, size_t bytes,
  * @param bytes
  *   0 or more.
  */
-typedef void (*rte_pmd_plx_ntb_store_fn)(void *to, const void *from, size_t bytes);
+typedef void (*rte_pmd_plx_ntb_window_store_fn)(void *to, const void *from, size_t bytes);
 
 /**
  * Gets the function that stores through the memory window of a device. Valid until the device is
@@ -741,7 +742,7 @@ typedef void (*rte_pmd_plx_ntb_store_fn)(void *to, const void *from, size_t byte
  *   store is NULL.
  */
 __rte_experimental
-int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_store_fn *store);
+int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_window_store_fn *store);
 
 /* ------------------------------------------------------------------------------------------------
  * Requester IDs

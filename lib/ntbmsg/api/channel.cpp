@@ -64,8 +64,8 @@ void answer_now(const Worker &w, Channel &c)
 
 } // namespace
 
-int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_options *options,
-                   ntbmsg_channel **out)
+int ntbmsg_channel_connect(ntbmsg_worker *worker, uint16_t port,
+                           const ntbmsg_channel_options *options, ntbmsg_channel **out)
 {
     if (!is_live(worker, __func__) || port == 0 || out == nullptr)
         return -EINVAL;
@@ -96,8 +96,8 @@ int ntbmsg_connect(ntbmsg_worker *worker, uint16_t port, const ntbmsg_channel_op
     return 0;
 }
 
-int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *options,
-                  ntbmsg_channel **out)
+int ntbmsg_channel_accept(const ntbmsg_request *request, const ntbmsg_channel_options *options,
+                          ntbmsg_channel **out)
 {
     if (request == nullptr || !is_live(request->worker, __func__) || out == nullptr)
         return -EINVAL;
@@ -128,7 +128,8 @@ int ntbmsg_accept(const ntbmsg_request *request, const ntbmsg_channel_options *o
     return accepted ? 0 : -ENOBUFS;
 }
 
-int ntbmsg_reject(const ntbmsg_request *request, int32_t reason, const void *data, uint32_t bytes)
+int ntbmsg_request_reject(const ntbmsg_request *request, int32_t reason, const void *data,
+                          uint32_t bytes)
 {
     if (request == nullptr || !is_live(request->worker, __func__) || reason < 0 ||
         bytes > NTBMSG_MAX_PRIVATE || (data == nullptr && bytes != 0))
@@ -166,7 +167,7 @@ int ntbmsg_channel_wait_open(ntbmsg_channel *channel, uint32_t timeout_ms)
     return wait_result(state_of(*c));
 }
 
-enum ntbmsg_channel_state ntbmsg_channel_state(const ntbmsg_channel *channel)
+enum ntbmsg_channel_state ntbmsg_channel_state_get(const ntbmsg_channel *channel)
 {
     const Channel *c = channel_of(channel, __func__);
     return c == nullptr ? NTBMSG_CHANNEL_CLOSED
@@ -181,7 +182,7 @@ int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *
     const Channel &c = *found;
     const Worker &w = *c.worker;
     ntbmsg_channel_info now = {.size = sizeof(now),
-                               .state = ntbmsg_channel_state(channel),
+                               .state = ntbmsg_channel_state_get(channel),
                                .reason = static_cast<int32_t>(c.reason),
                                .worker = c.worker,
                                .user = c.user,
@@ -190,8 +191,8 @@ int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *
                                .max_message = c.longest,
                                .credit_messages = c.tx.granted.messages,
                                .credit_bytes = c.tx.granted.buffers * w.peer_buffers.bytes(),
-                               .window_messages = c.rx.granted.messages,
-                               .window_bytes = c.rx.granted.buffers * w.own_buf_bytes,
+                               .granted_messages = c.rx.granted.messages,
+                               .granted_bytes = c.rx.granted.buffers * w.own_buf_bytes,
                                .tx_messages = c.tx_messages.get(),
                                .tx_bytes = c.tx_bytes.get(),
                                .rx_messages = c.rx_messages.get(),

@@ -47,7 +47,7 @@ int ntbmsg_poll_set_destroy(ntbmsg_poll_set *set)
     return 0;
 }
 
-int ntbmsg_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
+int ntbmsg_poll_set_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
 {
     if (unlikely(!is_live(set, __func__) || ready == nullptr))
         return -EINVAL;

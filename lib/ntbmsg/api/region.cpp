@@ -24,7 +24,7 @@ int ntbmsg_region_register(ntbmsg_endpoint *endpoint, void *address, size_t byte
     return endpoint->regions.add(address, bytes, rights, out);
 }
 
-int ntbmsg_region_revoke(ntbmsg_region *region)
+int ntbmsg_region_release(ntbmsg_region *region)
 {
     return region != nullptr ? region->table->revoke(*region) : -EINVAL;
 }

@@ -24,7 +24,7 @@ RTE_TRACE_POINT(ntbmsg_trace_endpoint_open,
 RTE_TRACE_POINT(ntbmsg_trace_endpoint_close, RTE_TRACE_POINT_ARGS(uint16_t device),
                 rte_trace_point_emit_u16(device);)
 
-/* event: enum ntbmsg_event_kind */
+/* event: enum ntbmsg_event */
 RTE_TRACE_POINT(ntbmsg_trace_endpoint_event, RTE_TRACE_POINT_ARGS(uint16_t device, uint32_t event),
                 rte_trace_point_emit_u16(device);
                 rte_trace_point_emit_u32(event);)

@@ -200,7 +200,7 @@ void reject_orphans(Worker &w)
 
 } // namespace ntbmsg
 
-int ntbmsg_listen(uint16_t port, uint32_t backlog, ntbmsg_listener **out)
+int ntbmsg_listener_open(uint16_t port, uint32_t backlog, ntbmsg_listener **out)
 {
     if (port == 0 || backlog > ntbmsg::max_backlog || out == nullptr)
         return -EINVAL;

@@ -14,8 +14,8 @@ static_assert(std::is_standard_layout_v<ntbmsg_meta> &&
               offsetof(ntbmsg_meta, flags) == offsetof(rte_pmd_plx_ntb_meta, flags) &&
               offsetof(ntbmsg_meta, reserved) == offsetof(rte_pmd_plx_ntb_meta, reserved));
 
-int ntbmsg_send_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf **mbufs,
-                      const ntbmsg_meta *meta, uint16_t n)
+int ntbmsg_queue_send_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf **mbufs,
+                            const ntbmsg_meta *meta, uint16_t n)
 {
     if (unlikely(!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues ||
                  mbufs == nullptr))
@@ -24,8 +24,8 @@ int ntbmsg_send_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf **mbuf
     return burst.tx(burst.tx_queue, mbufs, reinterpret_cast<const rte_pmd_plx_ntb_meta *>(meta), n);
 }
 
-int ntbmsg_recv_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf **mbufs,
-                      ntbmsg_meta *meta, uint16_t n)
+int ntbmsg_queue_recv_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf **mbufs,
+                            ntbmsg_meta *meta, uint16_t n)
 {
     if (unlikely(!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues ||
                  mbufs == nullptr))

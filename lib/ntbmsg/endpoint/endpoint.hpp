@@ -17,7 +17,7 @@
 namespace ntbmsg
 {
 
-/// xstats of the device that make up ntbmsg_stats.
+/// xstats of the device that make up ntbmsg_endpoint_stats.
 inline constexpr unsigned stat_count = 9;
 
 /// Every value in its documented range. @return 0, or -EINVAL with the reason logged
@@ -54,7 +54,7 @@ struct alignas(64) ntbmsg_endpoint {
     unsigned stat_ids[ntbmsg::stat_count];
     ntbmsg::EventQueue events;
     ntbmsg::Regions regions;
-    rte_pmd_plx_ntb_store_fn store; ///< into the window
+    rte_pmd_plx_ntb_window_store_fn store; ///< into the window
     [[no_unique_address]] ntbmsg::Watch watch;
 };
 

@@ -51,7 +51,7 @@ void EventQueue::destroy()
     pthread_cond_destroy(&arrived_);
 }
 
-void EventQueue::push(ntbmsg_event_kind kind)
+void EventQueue::push(ntbmsg_event kind)
 {
     const Locked held(lock_);
     ring_[head_ % capacity] = kind;
@@ -61,7 +61,7 @@ void EventQueue::push(ntbmsg_event_kind kind)
     pthread_cond_broadcast(&arrived_);
 }
 
-bool EventQueue::pop(ntbmsg_event_kind &kind)
+bool EventQueue::pop(ntbmsg_event &kind)
 {
     const Locked held(lock_);
     if (tail_ == head_)

@@ -20,8 +20,8 @@ public:
     int init(); ///< @return 0 or negative errno
     void destroy();
 
-    void push(ntbmsg_event_kind kind);
-    bool pop(ntbmsg_event_kind &kind);
+    void push(ntbmsg_event kind);
+    bool pop(ntbmsg_event &kind);
 
     /// Sleeps until an event comes after the @p seen -th, at most @p timeout_ms.
     void await(uint64_t seen, uint32_t timeout_ms);
@@ -34,7 +34,7 @@ private:
     pthread_cond_t arrived_;
     uint64_t head_; ///< events pushed
     uint64_t tail_; ///< events taken or dropped
-    ntbmsg_event_kind ring_[capacity];
+    ntbmsg_event ring_[capacity];
 };
 
 } // namespace ntbmsg

@@ -44,13 +44,13 @@ uint64_t now_ms()
 
 } // namespace
 
-enum ntbmsg_link_state ntbmsg_link_state(const ntbmsg_endpoint *endpoint)
+enum ntbmsg_link_state ntbmsg_endpoint_link_state_get(const ntbmsg_endpoint *endpoint)
 {
     return ntbmsg::is_live(endpoint, __func__) ? translate(link_of(*endpoint).state)
                                                : NTBMSG_LINK_WAITING;
 }
 
-int ntbmsg_wait_connected(ntbmsg_endpoint *endpoint, uint32_t timeout_ms)
+int ntbmsg_endpoint_wait_connected(ntbmsg_endpoint *endpoint, uint32_t timeout_ms)
 {
     if (!ntbmsg::is_live(endpoint, __func__))
         return -EINVAL;
@@ -58,7 +58,7 @@ int ntbmsg_wait_connected(ntbmsg_endpoint *endpoint, uint32_t timeout_ms)
     for (;;) {
         // Counted before the look: an event between look and wait ends the wait at once.
         const uint64_t seen = endpoint->events.pushed();
-        switch (ntbmsg_link_state(endpoint)) {
+        switch (ntbmsg_endpoint_link_state_get(endpoint)) {
         case NTBMSG_LINK_CONNECTED:
         case NTBMSG_LINK_SILENT:
             return 0;
@@ -75,7 +75,7 @@ int ntbmsg_wait_connected(ntbmsg_endpoint *endpoint, uint32_t timeout_ms)
     }
 }
 
-int ntbmsg_link_why(const ntbmsg_endpoint *endpoint, char *text, size_t bytes)
+int ntbmsg_endpoint_link_reason_get(const ntbmsg_endpoint *endpoint, char *text, size_t bytes)
 {
     if (!ntbmsg::is_live(endpoint, __func__) || text == nullptr || bytes == 0)
         return -EINVAL;
@@ -89,12 +89,12 @@ int ntbmsg_link_why(const ntbmsg_endpoint *endpoint, char *text, size_t bytes)
     return 0;
 }
 
-uint32_t ntbmsg_max_message(const ntbmsg_endpoint *endpoint)
+uint32_t ntbmsg_endpoint_max_message(const ntbmsg_endpoint *endpoint)
 {
     return ntbmsg::is_live(endpoint, __func__) ? link_of(*endpoint).peer_max_message : 0;
 }
 
-int ntbmsg_event_poll(ntbmsg_endpoint *endpoint, ntbmsg_event_kind *event)
+int ntbmsg_endpoint_event_poll(ntbmsg_endpoint *endpoint, ntbmsg_event *event)
 {
     if (!ntbmsg::is_live(endpoint, __func__) || event == nullptr)
         return -EINVAL;

@@ -49,9 +49,9 @@ int find_device(const char *name)
 
 void on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
 {
-    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_BACK) == NTBMSG_EVENT_BACK);
+    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_CONNECTED) == NTBMSG_EVENT_CONNECTED);
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_SILENT) == NTBMSG_EVENT_SILENT);
-    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_AWAKE) == NTBMSG_EVENT_AWAKE);
+    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_ALIVE) == NTBMSG_EVENT_ALIVE);
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_LOST) == NTBMSG_EVENT_LOST);
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_REFUSED) == NTBMSG_EVENT_REFUSED);
     auto &e = *static_cast<ntbmsg_endpoint *>(arg);
@@ -60,10 +60,10 @@ void on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
     if (event == RTE_PMD_PLX_NTB_EVENT_LOST) {
         e.up.store(false, std::memory_order_release);
         e.losses.fetch_add(1, std::memory_order_release);
-    } else if (event == RTE_PMD_PLX_NTB_EVENT_BACK) {
+    } else if (event == RTE_PMD_PLX_NTB_EVENT_CONNECTED) {
         e.up.store(true, std::memory_order_release);
     }
-    e.events.push(static_cast<ntbmsg_event_kind>(event));
+    e.events.push(static_cast<ntbmsg_event>(event));
 }
 
 bool device_info(const ntbmsg_endpoint &e, rte_pmd_plx_ntb_info &device)
@@ -83,7 +83,7 @@ int configure(ntbmsg_endpoint &e)
     config.ring_lines = o.ring_lines;
     config.buffers = o.buffers;
     config.buf_bytes = o.buf_bytes;
-    config.posted = o.posted;
+    config.queue_buffers = o.queue_buffers;
     config.inline_max = o.inline_max;
     config.max_message = o.max_message;
     rte_rawdev_info info{};
@@ -126,7 +126,7 @@ int make_pools(ntbmsg_endpoint &e)
 uint32_t buffers_a_worker(const ntbmsg_endpoint_options &o, uint32_t buffers)
 {
     const uint32_t pairs = o.queues + o.workers;
-    const uint64_t posted = o.posted != 0 ? uint64_t{o.posted} * pairs : buffers / 2;
+    const uint64_t posted = o.queue_buffers != 0 ? uint64_t{o.queue_buffers} * pairs : buffers / 2;
     return posted < buffers ? static_cast<uint32_t>(buffers - posted) / o.workers : 0;
 }
 
@@ -257,8 +257,8 @@ unsigned held_mbufs(const ntbmsg_endpoint &e)
     unsigned held = 0;
     for (uint32_t i = 0; i < e.workers_made; ++i)
         held += ntbmsg::held_mbufs(e.workers[i]);
-    if (device_info(e, device) && device.window_pool != nullptr)
-        held += rte_mempool_in_use_count(device.window_pool);
+    if (device_info(e, device) && device.buffer_pool != nullptr)
+        held += rte_mempool_in_use_count(device.buffer_pool);
     for (const rte_mempool *pool : {e.tx_pool, e.rx_pool}) {
         if (pool != nullptr)
             held += rte_mempool_in_use_count(pool);
@@ -360,12 +360,12 @@ int ntbmsg_endpoint_close(ntbmsg_endpoint *endpoint)
     return 0;
 }
 
-rte_mempool *ntbmsg_pool(const ntbmsg_endpoint *endpoint)
+rte_mempool *ntbmsg_endpoint_pool(const ntbmsg_endpoint *endpoint)
 {
     return ntbmsg::is_live(endpoint, __func__) ? endpoint->tx_pool : nullptr;
 }
 
-ntbmsg_worker *ntbmsg_worker_get(ntbmsg_endpoint *endpoint, uint16_t index)
+ntbmsg_worker *ntbmsg_endpoint_worker(ntbmsg_endpoint *endpoint, uint16_t index)
 {
     return ntbmsg::is_live(endpoint, __func__) && index < endpoint->workers_made
                ? endpoint->workers + index

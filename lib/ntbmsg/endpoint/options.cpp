@@ -31,7 +31,7 @@ constexpr Range ranges[] = {
     {"ring_lines", &Options::ring_lines, 64, 65536, Shape::power_of_two},
     {"buffers", &Options::buffers, 64, 1048576},
     {"buf_bytes", &Options::buf_bytes, 64, 65280, Shape::line_multiple},
-    {"posted", &Options::posted, 14, 8190},
+    {"queue_buffers", &Options::queue_buffers, 14, 8190},
     {"inline_max", &Options::inline_max, 48, 1024},
     {"max_message", &Options::max_message, 1, 16777215},
     {"tx_mbufs", &Options::tx_mbufs, 1, 1048576},

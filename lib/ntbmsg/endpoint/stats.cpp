@@ -13,23 +13,24 @@ namespace
 
 struct Stat {
     const char *xstat;
-    uint64_t ntbmsg_stats::*field;
+    uint64_t ntbmsg_endpoint_stats::*field;
 };
 
 constexpr Stat stats_table[] = {
-    {"tx_messages", &ntbmsg_stats::tx_messages},
-    {"tx_bytes", &ntbmsg_stats::tx_bytes},
-    {"rx_messages", &ntbmsg_stats::rx_messages},
-    {"rx_bytes", &ntbmsg_stats::rx_bytes},
-    {"tx_full", &ntbmsg_stats::tx_full},
-    {"tx_errors", &ntbmsg_stats::tx_errors},
-    {"tx_unconfirmed", &ntbmsg_stats::tx_unconfirmed},
-    {"rx_nombuf", &ntbmsg_stats::rx_nombuf},
-    {"link_connects", &ntbmsg_stats::links},
+    {"tx_messages", &ntbmsg_endpoint_stats::tx_messages},
+    {"tx_bytes", &ntbmsg_endpoint_stats::tx_bytes},
+    {"rx_messages", &ntbmsg_endpoint_stats::rx_messages},
+    {"rx_bytes", &ntbmsg_endpoint_stats::rx_bytes},
+    {"tx_full", &ntbmsg_endpoint_stats::tx_full},
+    {"tx_errors", &ntbmsg_endpoint_stats::tx_errors},
+    {"tx_unconfirmed", &ntbmsg_endpoint_stats::tx_unconfirmed},
+    {"rx_nombuf", &ntbmsg_endpoint_stats::rx_nombuf},
+    {"link_connects", &ntbmsg_endpoint_stats::links},
 };
 static_assert(sizeof(stats_table) / sizeof(stats_table[0]) == ntbmsg::stat_count);
 
-constexpr size_t first_stats = offsetof(ntbmsg_stats, links) + sizeof(ntbmsg_stats::links);
+constexpr size_t first_stats =
+    offsetof(ntbmsg_endpoint_stats, links) + sizeof(ntbmsg_endpoint_stats::links);
 
 } // namespace
 
@@ -45,11 +46,11 @@ int ntbmsg::find_stats(uint16_t dev_id, unsigned (&ids)[stat_count])
     return 0;
 }
 
-int ntbmsg_stats_get(const ntbmsg_endpoint *endpoint, ntbmsg_stats *stats)
+int ntbmsg_endpoint_stats_get(const ntbmsg_endpoint *endpoint, ntbmsg_endpoint_stats *stats)
 {
     if (!ntbmsg::is_live(endpoint, __func__) || stats == nullptr)
         return -EINVAL;
-    ntbmsg_stats found{.size = sizeof(found)};
+    ntbmsg_endpoint_stats found{.size = sizeof(found)};
     uint64_t values[ntbmsg::stat_count] = {};
     const int got =
         rte_rawdev_xstats_get(endpoint->dev_id, endpoint->stat_ids, values, ntbmsg::stat_count);

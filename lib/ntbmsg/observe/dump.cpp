@@ -65,9 +65,9 @@ void dump_region(const ntbmsg_region &region, void *arg)
 
 void dump_totals(const Endpoint &e, FILE *file)
 {
-    ntbmsg_stats s{};
+    ntbmsg_endpoint_stats s{};
     s.size = sizeof(s);
-    if (ntbmsg_stats_get(&e, &s) != 0)
+    if (ntbmsg_endpoint_stats_get(&e, &s) != 0)
         return;
     std::fprintf(file,
                  "  sent %" PRIu64 " messages, %" PRIu64 " bytes, unconfirmed %" PRIu64
@@ -89,10 +89,10 @@ int ntbmsg_endpoint_dump(const ntbmsg_endpoint *endpoint, FILE *file)
     const Endpoint &e = *endpoint;
     char name[64], why[96];
     name_of_device(e, name);
-    ntbmsg_link_why(&e, why, sizeof(why));
+    ntbmsg_endpoint_link_reason_get(&e, why, sizeof(why));
     std::fprintf(file, "endpoint %s: %s%s%s, longest message %u bytes\n", name,
-                 name_of_link(ntbmsg_link_state(&e)), why[0] != '\0' ? ": " : "", why,
-                 ntbmsg_max_message(&e));
+                 name_of_link(ntbmsg_endpoint_link_state_get(&e)), why[0] != '\0' ? ": " : "", why,
+                 ntbmsg_endpoint_max_message(&e));
     dump_totals(e, file);
     for (uint32_t q = 0; q < queue_pairs(e); ++q)
         dump_queue(e, static_cast<uint16_t>(q), file);

@@ -45,15 +45,15 @@ void add_endpoint(const Endpoint &e, rte_tel_data *data)
 {
     char name[64], why[96];
     name_of_device(e, name);
-    ntbmsg_link_why(&e, why, sizeof(why));
-    ntbmsg_stats stats{};
+    ntbmsg_endpoint_link_reason_get(&e, why, sizeof(why));
+    ntbmsg_endpoint_stats stats{};
     stats.size = sizeof(stats);
-    ntbmsg_stats_get(&e, &stats);
+    ntbmsg_endpoint_stats_get(&e, &stats);
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_string(data, "device", name);
-    rte_tel_data_add_dict_string(data, "link", name_of_link(ntbmsg_link_state(&e)));
+    rte_tel_data_add_dict_string(data, "link", name_of_link(ntbmsg_endpoint_link_state_get(&e)));
     rte_tel_data_add_dict_string(data, "why", why);
-    rte_tel_data_add_dict_uint(data, "max_message", ntbmsg_max_message(&e));
+    rte_tel_data_add_dict_uint(data, "max_message", ntbmsg_endpoint_max_message(&e));
     rte_tel_data_add_dict_uint(data, "queues", e.queues);
     rte_tel_data_add_dict_uint(data, "workers", e.workers_made);
     uint64_t used = 0, bad_peer = 0;
@@ -169,8 +169,8 @@ void add_channel(const ChannelView &view, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "credit_messages", view.send_left.messages);
     rte_tel_data_add_dict_uint(data, "credit_buffers", view.send_left.buffers);
     rte_tel_data_add_dict_uint(data, "credit_messages_granted", view.send_granted.messages);
-    rte_tel_data_add_dict_uint(data, "window_messages", view.receive_left.messages);
-    rte_tel_data_add_dict_uint(data, "window_messages_granted", view.receive_granted.messages);
+    rte_tel_data_add_dict_uint(data, "granted_messages", view.receive_left.messages);
+    rte_tel_data_add_dict_uint(data, "granted_messages_total", view.receive_granted.messages);
 }
 
 /// The numbers of those in use, from @p from on, as many as fit.

@@ -86,9 +86,9 @@ struct alignas(64) ntbmsg_worker {
     uint32_t peer_max_message; ///< longest message of the queue pair
     rte_mbuf *empty; ///< a message of no bytes, sent again and again by its reference count
     ntbmsg::Endpoint *endpoint;
-    ntbmsg::Regions *regions;       ///< of the endpoint
-    const std::atomic<bool> *up;    ///< the same: connected
-    rte_pmd_plx_ntb_store_fn store; ///< into the memory window
+    ntbmsg::Regions *regions;              ///< of the endpoint
+    const std::atomic<bool> *up;           ///< the same: connected
+    rte_pmd_plx_ntb_window_store_fn store; ///< into the memory window
     uint16_t dev_id;
     uint16_t index; ///< in the endpoint
     uint16_t queue; ///< its queue pair, as the device counts

@@ -50,10 +50,10 @@ int64_t bytes_of(const ntbmsg_work &work)
     return bytes <= NTBMSG_MAX_OPERATION ? bytes : -EINVAL;
 }
 
-/// @return bytes of the operation, or a negative errno of ntbmsg_post_burst()
+/// @return bytes of the operation, or a negative errno of ntbmsg_channel_post_burst()
 int64_t check(const ntbmsg_channel &c, const ntbmsg_work &work)
 {
-    if (unlikely(!is_live(work.remote, "ntbmsg_post_burst") || work.remote->channel != &c ||
+    if (unlikely(!is_live(work.remote, "ntbmsg_channel_post_burst") || work.remote->channel != &c ||
                  work.remote->word != c.rx_word.load(std::memory_order_relaxed) ||
                  work.op < NTBMSG_OP_WRITE || work.op > NTBMSG_OP_COMPARE_SWAP ||
                  (work.flags & ~flags_known) != 0))
@@ -78,7 +78,7 @@ int64_t check(const ntbmsg_channel &c, const ntbmsg_work &work)
 void store_pieces(const ntbmsg_channel &c, const ntbmsg_work &work)
 {
     std::byte *to = work.remote->address + work.offset;
-    const rte_pmd_plx_ntb_store_fn store = c.worker->store;
+    const rte_pmd_plx_ntb_window_store_fn store = c.worker->store;
     for (uint16_t i = 0; i < work.sge_count; ++i) {
         store(to, work.sges[i].address, work.sges[i].bytes);
         to += work.sges[i].bytes;
@@ -151,7 +151,7 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
 
 } // namespace ntbmsg
 
-int ntbmsg_post_burst(ntbmsg_channel *channel, const ntbmsg_work *works, uint16_t n)
+int ntbmsg_channel_post_burst(ntbmsg_channel *channel, const ntbmsg_work *works, uint16_t n)
 {
     ntbmsg_channel *c = ntbmsg::channel_of(channel, __func__);
     if (unlikely(c == nullptr || works == nullptr || n == 0))

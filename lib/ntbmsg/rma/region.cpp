@@ -114,9 +114,9 @@ int Regions::alloc(size_t bytes, uint32_t rights, ntbmsg_region **out)
     if (bytes == 0 || bytes > bytes_max || rights == 0 || (rights & ~rights_known) != 0)
         return -EINVAL;
     const Locked held(lock_);
-    rte_pmd_plx_ntb_window_info info{};
+    rte_pmd_plx_ntb_memory_info info{};
     info.size = sizeof(info);
-    if (rte_pmd_plx_ntb_window_info_get(dev_id_, &info) != 0 || info.segment_bytes == 0)
+    if (rte_pmd_plx_ntb_memory_info_get(dev_id_, &info) != 0 || info.segment_bytes == 0)
         return -ENOTSUP;
     store_rights_ = info.store_rights;
     const bool direct = (rights & NTBMSG_RIGHT_WRITE) != 0;
@@ -126,8 +126,8 @@ int Regions::alloc(size_t bytes, uint32_t rights, ntbmsg_region **out)
     ntbmsg_region *region = take_slot();
     if (region == nullptr)
         return -ENOMEM;
-    rte_pmd_plx_ntb_window_memory memory{};
-    if (const int rc = rte_pmd_plx_ntb_window_alloc(dev_id_, whole, &memory); rc != 0) {
+    rte_pmd_plx_ntb_memory memory{};
+    if (const int rc = rte_pmd_plx_ntb_memory_alloc(dev_id_, whole, &memory); rc != 0) {
         region->in_use = false;
         return rc == -ENOSPC || rc == -ENOTSUP ? rc : -ENOMEM;
     }
@@ -166,10 +166,10 @@ int Regions::give_back_memory(ntbmsg_region &region)
 {
     if (region.window_bytes == 0)
         return 0;
-    const int rc = rte_pmd_plx_ntb_window_revoke(dev_id_, region.address, region.window_bytes);
+    const int rc = rte_pmd_plx_ntb_memory_revoke(dev_id_, region.address, region.window_bytes);
     if (rc != 0 && rc != -ENOENT) // not exposed (any more): nothing to take back
         return -EIO;
-    return rte_pmd_plx_ntb_window_free(dev_id_, region.address) == 0 ? 0 : -EIO;
+    return rte_pmd_plx_ntb_memory_free(dev_id_, region.address) == 0 ? 0 : -EIO;
 }
 
 int Regions::revoke(ntbmsg_region &region)
@@ -202,14 +202,14 @@ ntbmsg_region *Regions::enter(uint64_t key)
 /// Where the peer finds a direct region; exposes it if this connection does not know it yet.
 int Regions::expose(const ntbmsg_region &region, uint64_t &window)
 {
-    rte_pmd_plx_ntb_window_grant grant{};
-    if (rte_pmd_plx_ntb_window_find(dev_id_, region.address, &grant) == 0) {
+    rte_pmd_plx_ntb_memory_exposed grant{};
+    if (rte_pmd_plx_ntb_memory_find(dev_id_, region.address, &grant) == 0) {
         window = grant.offset;
         return 0;
     }
-    return rte_pmd_plx_ntb_window_expose(dev_id_, region.address, region.window_bytes,
-                                         RTE_PMD_PLX_NTB_WINDOW_WRITE | store_rights_,
-                                         RTE_PMD_PLX_NTB_WINDOW_ANY, &window);
+    return rte_pmd_plx_ntb_memory_expose(dev_id_, region.address, region.window_bytes,
+                                         RTE_PMD_PLX_NTB_MEMORY_WRITE | store_rights_,
+                                         RTE_PMD_PLX_NTB_MEMORY_ANY, &window);
 }
 
 int Regions::token(const ntbmsg_region &region, protocol::Token &out)

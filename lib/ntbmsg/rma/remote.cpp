@@ -37,8 +37,8 @@ std::byte *place_of(const Worker &w, const protocol::Token &t)
     rte_pmd_plx_ntb_window_view view{};
     if (t.direct == 0 || (t.rights & NTBMSG_RIGHT_WRITE) == 0 || w.store == nullptr ||
         t.window % protocol::probe_bytes != 0 || t.bytes % protocol::probe_bytes != 0 ||
-        rte_pmd_plx_ntb_window_peer(w.dev_id, t.window, t.bytes + protocol::probe_bytes, &view) !=
-            0)
+        rte_pmd_plx_ntb_window_view_get(w.dev_id, t.window, t.bytes + protocol::probe_bytes,
+                                        &view) != 0)
         return nullptr;
     return static_cast<std::byte *>(view.address);
 }

@@ -13,10 +13,11 @@ struct ntbmsg_channel;
 
 struct ntbmsg_endpoint_options {
     size_t size;
-    uint32_t queues, ring_lines, buffers, buf_bytes, posted, inline_max, max_message, tx_mbufs;
+    uint32_t queues, ring_lines, buffers, buf_bytes, queue_buffers, inline_max, max_message,
+        tx_mbufs;
 };
 
-struct ntbmsg_stats {
+struct ntbmsg_endpoint_stats {
     size_t size;
     uint64_t tx_messages, tx_bytes, rx_messages, rx_bytes, tx_full, tx_errors, tx_unconfirmed,
         rx_nombuf, links;
@@ -25,7 +26,8 @@ struct ntbmsg_stats {
 int ntbmsg_endpoint_open(const char *device, const struct ntbmsg_endpoint_options *options,
                          struct ntbmsg_endpoint **out);
 int ntbmsg_endpoint_close(struct ntbmsg_endpoint *endpoint);
-int ntbmsg_wait_connected(struct ntbmsg_endpoint *endpoint, uint32_t timeout_ms);
-int ntbmsg_stats_get(const struct ntbmsg_endpoint *endpoint, struct ntbmsg_stats *stats);
+int ntbmsg_endpoint_wait_connected(struct ntbmsg_endpoint *endpoint, uint32_t timeout_ms);
+int ntbmsg_endpoint_stats_get(const struct ntbmsg_endpoint *endpoint,
+                              struct ntbmsg_endpoint_stats *stats);
 
 #endif

@@ -8,7 +8,7 @@
 
 struct rte_pmd_plx_ntb_config {
     size_t size;
-    uint32_t queues, ring_lines, buffers, buf_bytes, posted, inline_max;
+    uint32_t queues, ring_lines, buffers, buf_bytes, queue_buffers, inline_max;
 };
 
 struct rte_pmd_plx_ntb_info {

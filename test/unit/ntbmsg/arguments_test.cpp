@@ -32,7 +32,7 @@ protected:
         Operating::SetUp();
         region_ = serve(memory_, NTBMSG_RIGHT_WRITE | NTBMSG_RIGHT_ATOMIC);
         remote_ = open_remote(token_of(region_));
-        ASSERT_EQ(ntbmsg_listen(port, 0, &listener_), 0);
+        ASSERT_EQ(ntbmsg_listener_open(port, 0, &listener_), 0);
         ASSERT_EQ(ntbmsg_poll_set_create(here_.worker, &set_), 0);
     }
     void TearDown() override
@@ -40,7 +40,7 @@ protected:
         EXPECT_EQ(ntbmsg_poll_set_destroy(set_), 0);
         ntbmsg_listener_close(listener_);
         ntbmsg_remote_close(remote_);
-        EXPECT_EQ(ntbmsg_region_revoke(region_), 0);
+        EXPECT_EQ(ntbmsg_region_release(region_), 0);
         Operating::TearDown();
     }
     static void check(const std::vector<Row> &rows)
@@ -69,37 +69,45 @@ protected:
             {"endpoint_close", "NULL", 0, [&] { return ntbmsg_endpoint_close(nullptr); }},
             {"endpoint_options_init", "NULL", 0,
              [&] { return ntbmsg_endpoint_options_init(nullptr), 0; }},
-            {"wait_connected", "NULL", -EINVAL, [&] { return ntbmsg_wait_connected(nullptr, 0); }},
-            {"link_state", "NULL", NTBMSG_LINK_WAITING, [&] { return ntbmsg_link_state(nullptr); }},
-            {"link_why", "endpoint NULL", -EINVAL,
-             [&] { return ntbmsg_link_why(nullptr, text_, sizeof(text_)); }},
-            {"link_why", "text NULL", -EINVAL, [&] { return ntbmsg_link_why(near_, nullptr, 1); }},
-            {"link_why", "bytes 0", -EINVAL, [&] { return ntbmsg_link_why(near_, text_, 0); }},
-            {"max_message", "NULL", 0, [&] { return ntbmsg_max_message(nullptr); }},
-            {"pool", "NULL", 0, [&] { return ntbmsg_pool(nullptr) != nullptr; }},
-            {"send_burst", "endpoint NULL", -EINVAL,
-             [&] { return ntbmsg_send_burst(nullptr, 0, &mbuf_, nullptr, 1); }},
-            {"send_burst", "queue", -EINVAL,
-             [&] { return ntbmsg_send_burst(near_, 0, &mbuf_, nullptr, 1); }},
-            {"recv_burst", "endpoint NULL", -EINVAL,
-             [&] { return ntbmsg_recv_burst(nullptr, 0, &mbuf_, nullptr, 1); }},
-            {"recv_burst", "queue", -EINVAL,
-             [&] { return ntbmsg_recv_burst(near_, 0, &mbuf_, nullptr, 1); }},
-            {"event_poll", "endpoint NULL", -EINVAL,
-             [&] { return ntbmsg_event_poll(nullptr, &event_); }},
-            {"event_poll", "event NULL", -EINVAL,
-             [&] { return ntbmsg_event_poll(near_, nullptr); }},
-            {"stats_get", "endpoint NULL", -EINVAL,
-             [&] { return ntbmsg_stats_get(nullptr, &stats_); }},
-            {"stats_get", "stats NULL", -EINVAL, [&] { return ntbmsg_stats_get(near_, nullptr); }},
-            {"stats_get", "size", -EINVAL, [&] { return ntbmsg_stats_get(near_, &stats_); }},
+            {"endpoint_wait_connected", "NULL", -EINVAL,
+             [&] { return ntbmsg_endpoint_wait_connected(nullptr, 0); }},
+            {"endpoint_link_state_get", "NULL", NTBMSG_LINK_WAITING,
+             [&] { return ntbmsg_endpoint_link_state_get(nullptr); }},
+            {"endpoint_link_reason_get", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_endpoint_link_reason_get(nullptr, text_, sizeof(text_)); }},
+            {"endpoint_link_reason_get", "text NULL", -EINVAL,
+             [&] { return ntbmsg_endpoint_link_reason_get(near_, nullptr, 1); }},
+            {"endpoint_link_reason_get", "bytes 0", -EINVAL,
+             [&] { return ntbmsg_endpoint_link_reason_get(near_, text_, 0); }},
+            {"endpoint_max_message", "NULL", 0,
+             [&] { return ntbmsg_endpoint_max_message(nullptr); }},
+            {"endpoint_pool", "NULL", 0, [&] { return ntbmsg_endpoint_pool(nullptr) != nullptr; }},
+            {"queue_send_burst", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_queue_send_burst(nullptr, 0, &mbuf_, nullptr, 1); }},
+            {"queue_send_burst", "queue", -EINVAL,
+             [&] { return ntbmsg_queue_send_burst(near_, 0, &mbuf_, nullptr, 1); }},
+            {"queue_recv_burst", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_queue_recv_burst(nullptr, 0, &mbuf_, nullptr, 1); }},
+            {"queue_recv_burst", "queue", -EINVAL,
+             [&] { return ntbmsg_queue_recv_burst(near_, 0, &mbuf_, nullptr, 1); }},
+            {"endpoint_event_poll", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_endpoint_event_poll(nullptr, &event_); }},
+            {"endpoint_event_poll", "event NULL", -EINVAL,
+             [&] { return ntbmsg_endpoint_event_poll(near_, nullptr); }},
+            {"endpoint_stats_get", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_endpoint_stats_get(nullptr, &stats_); }},
+            {"endpoint_stats_get", "stats NULL", -EINVAL,
+             [&] { return ntbmsg_endpoint_stats_get(near_, nullptr); }},
+            {"endpoint_stats_get", "size", -EINVAL,
+             [&] { return ntbmsg_endpoint_stats_get(near_, &stats_); }},
             {"endpoint_dump", "endpoint NULL", -EINVAL,
              [&] { return ntbmsg_endpoint_dump(nullptr, stdout); }},
             {"endpoint_dump", "file NULL", -EINVAL,
              [&] { return ntbmsg_endpoint_dump(near_, nullptr); }},
-            {"worker_get", "endpoint NULL", 0,
-             [&] { return ntbmsg_worker_get(nullptr, 0) != nullptr; }},
-            {"worker_get", "index", 0, [&] { return ntbmsg_worker_get(near_, 1) != nullptr; }},
+            {"endpoint_worker", "endpoint NULL", 0,
+             [&] { return ntbmsg_endpoint_worker(nullptr, 0) != nullptr; }},
+            {"endpoint_worker", "index", 0,
+             [&] { return ntbmsg_endpoint_worker(near_, 1) != nullptr; }},
             {"worker_poll", "NULL", -EINVAL, [&] { return ntbmsg_worker_poll(nullptr); }},
             {"worker_event_fd", "NULL", -EINVAL, [&] { return ntbmsg_worker_event_fd(nullptr); }},
             {"worker_arm", "NULL", -EINVAL, [&] { return ntbmsg_worker_arm(nullptr); }},
@@ -113,22 +121,24 @@ protected:
     /// A connect with one option out of range.
     Row connect_with(const char *what, const std::function<void(ntbmsg_channel_options &)> &spoil)
     {
-        return {"connect", what, -EINVAL, [this, spoil] {
+        return {"channel_connect", what, -EINVAL, [this, spoil] {
                     ntbmsg_channel_options o = channel_options(here_);
                     spoil(o);
-                    return ntbmsg_connect(here_.worker, port, &o, &channel_);
+                    return ntbmsg_channel_connect(here_.worker, port, &o, &channel_);
                 }};
     }
     std::vector<Row> of_connecting()
     {
         using O = ntbmsg_channel_options;
         return {
-            {"listen", "port", -EINVAL, [&] { return ntbmsg_listen(0, 0, &other_listener_); }},
-            {"listen", "backlog", -EINVAL,
-             [&] { return ntbmsg_listen(port + 1, 4097, &other_listener_); }},
-            {"listen", "out NULL", -EINVAL, [&] { return ntbmsg_listen(port + 1, 0, nullptr); }},
-            {"listen", "taken", -EADDRINUSE,
-             [&] { return ntbmsg_listen(port, 0, &other_listener_); }},
+            {"listener_open", "port", -EINVAL,
+             [&] { return ntbmsg_listener_open(0, 0, &other_listener_); }},
+            {"listener_open", "backlog", -EINVAL,
+             [&] { return ntbmsg_listener_open(port + 1, 4097, &other_listener_); }},
+            {"listener_open", "out NULL", -EINVAL,
+             [&] { return ntbmsg_listener_open(port + 1, 0, nullptr); }},
+            {"listener_open", "taken", -EADDRINUSE,
+             [&] { return ntbmsg_listener_open(port, 0, &other_listener_); }},
             {"listener_close", "NULL", 0, [&] { return ntbmsg_listener_close(nullptr), 0; }},
             {"listener_poll", "listener NULL", -EINVAL,
              [&] { return ntbmsg_listener_poll(nullptr, here_.worker, &request_); }},
@@ -136,37 +146,37 @@ protected:
              [&] { return ntbmsg_listener_poll(listener_, nullptr, &request_); }},
             {"listener_poll", "request NULL", -EINVAL,
              [&] { return ntbmsg_listener_poll(listener_, here_.worker, nullptr); }},
-            {"accept", "request NULL", -EINVAL,
-             [&] { return ntbmsg_accept(nullptr, nullptr, &channel_); }},
-            {"accept", "request.worker NULL", -EINVAL,
-             [&] { return ntbmsg_accept(&nobody_, nullptr, &channel_); }},
-            {"accept", "out NULL", -EINVAL,
-             [&] { return ntbmsg_accept(&request_, nullptr, nullptr); }},
-            {"accept", "options.size", -EINVAL,
+            {"channel_accept", "request NULL", -EINVAL,
+             [&] { return ntbmsg_channel_accept(nullptr, nullptr, &channel_); }},
+            {"channel_accept", "request.worker NULL", -EINVAL,
+             [&] { return ntbmsg_channel_accept(&nobody_, nullptr, &channel_); }},
+            {"channel_accept", "out NULL", -EINVAL,
+             [&] { return ntbmsg_channel_accept(&request_, nullptr, nullptr); }},
+            {"channel_accept", "options.size", -EINVAL,
              [&] {
                  const O o{};
-                 return ntbmsg_accept(&request_, &o, &channel_);
+                 return ntbmsg_channel_accept(&request_, &o, &channel_);
              }},
-            {"accept", "no such request", -ENOENT,
-             [&] { return ntbmsg_accept(&request_, nullptr, &channel_); }},
-            {"reject", "request NULL", -EINVAL,
-             [&] { return ntbmsg_reject(nullptr, 0, nullptr, 0); }},
-            {"reject", "request.worker NULL", -EINVAL,
-             [&] { return ntbmsg_reject(&nobody_, 0, nullptr, 0); }},
-            {"reject", "reason", -EINVAL,
-             [&] { return ntbmsg_reject(&request_, -1, nullptr, 0); }},
-            {"reject", "data NULL", -EINVAL,
-             [&] { return ntbmsg_reject(&request_, 0, nullptr, 1); }},
-            {"reject", "bytes", -EINVAL,
-             [&] { return ntbmsg_reject(&request_, 0, text_, NTBMSG_MAX_PRIVATE + 1); }},
-            {"reject", "no such request", -ENOENT,
-             [&] { return ntbmsg_reject(&request_, 0, nullptr, 0); }},
-            {"connect", "worker NULL", -EINVAL,
-             [&] { return ntbmsg_connect(nullptr, port, nullptr, &channel_); }},
-            {"connect", "port", -EINVAL,
-             [&] { return ntbmsg_connect(here_.worker, 0, nullptr, &channel_); }},
-            {"connect", "out NULL", -EINVAL,
-             [&] { return ntbmsg_connect(here_.worker, port, nullptr, nullptr); }},
+            {"channel_accept", "no such request", -ENOENT,
+             [&] { return ntbmsg_channel_accept(&request_, nullptr, &channel_); }},
+            {"request_reject", "request NULL", -EINVAL,
+             [&] { return ntbmsg_request_reject(nullptr, 0, nullptr, 0); }},
+            {"request_reject", "request.worker NULL", -EINVAL,
+             [&] { return ntbmsg_request_reject(&nobody_, 0, nullptr, 0); }},
+            {"request_reject", "reason", -EINVAL,
+             [&] { return ntbmsg_request_reject(&request_, -1, nullptr, 0); }},
+            {"request_reject", "data NULL", -EINVAL,
+             [&] { return ntbmsg_request_reject(&request_, 0, nullptr, 1); }},
+            {"request_reject", "bytes", -EINVAL,
+             [&] { return ntbmsg_request_reject(&request_, 0, text_, NTBMSG_MAX_PRIVATE + 1); }},
+            {"request_reject", "no such request", -ENOENT,
+             [&] { return ntbmsg_request_reject(&request_, 0, nullptr, 0); }},
+            {"channel_connect", "worker NULL", -EINVAL,
+             [&] { return ntbmsg_channel_connect(nullptr, port, nullptr, &channel_); }},
+            {"channel_connect", "port", -EINVAL,
+             [&] { return ntbmsg_channel_connect(here_.worker, 0, nullptr, &channel_); }},
+            {"channel_connect", "out NULL", -EINVAL,
+             [&] { return ntbmsg_channel_connect(here_.worker, port, nullptr, nullptr); }},
             connect_with("size", [](O &o) { o.size = 8; }),
             connect_with("private_data NULL", [](O &o) { o.private_bytes = 1; }),
             connect_with("private_bytes",
@@ -183,11 +193,11 @@ protected:
                              o.cq = nullptr;
                          }),
             connect_with("send_depth", [](O &o) { o.send_depth = 65536; }),
-            {"connect", "set of another worker", -EINVAL,
+            {"channel_connect", "set of another worker", -EINVAL,
              [&] {
                  O o = channel_options(there_);
                  o.set = set_;
-                 return ntbmsg_connect(there_.worker, port, &o, &channel_);
+                 return ntbmsg_channel_connect(there_.worker, port, &o, &channel_);
              }},
             {"channel_options_init", "NULL", 0,
              [&] { return ntbmsg_channel_options_init(nullptr), 0; }},
@@ -200,8 +210,8 @@ protected:
         return {
             {"channel_wait_open", "NULL", -EINVAL,
              [&] { return ntbmsg_channel_wait_open(nullptr, 0); }},
-            {"channel_state", "NULL", NTBMSG_CHANNEL_CLOSED,
-             [&] { return ntbmsg_channel_state(nullptr); }},
+            {"channel_state_get", "NULL", NTBMSG_CHANNEL_CLOSED,
+             [&] { return ntbmsg_channel_state_get(nullptr); }},
             {"channel_info_get", "channel NULL", -EINVAL,
              [&] { return ntbmsg_channel_info_get(nullptr, &info_); }},
             {"channel_info_get", "info NULL", -EINVAL,
@@ -210,8 +220,7 @@ protected:
              [=, this] { return ntbmsg_channel_info_get(c, &info_); }},
             {"channel_shutdown", "NULL", -EINVAL, [&] { return ntbmsg_channel_shutdown(nullptr); }},
             {"channel_reset", "NULL", -EINVAL, [&] { return ntbmsg_channel_reset(nullptr, 0); }},
-            {"channel_reset", "reason", -EINVAL,
-             [=] { return ntbmsg_channel_reset(c, -1); }},
+            {"channel_reset", "reason", -EINVAL, [=] { return ntbmsg_channel_reset(c, -1); }},
             {"channel_close", "NULL", 0, [&] { return ntbmsg_channel_close(nullptr); }},
             {"channel_send_burst", "channel NULL", -EINVAL,
              [&] { return ntbmsg_channel_send_burst(nullptr, &mbuf_, nullptr, 1); }},
@@ -230,9 +239,11 @@ protected:
             {"poll_set_create", "out NULL", -EINVAL,
              [&] { return ntbmsg_poll_set_create(here_.worker, nullptr); }},
             {"poll_set_destroy", "NULL", 0, [&] { return ntbmsg_poll_set_destroy(nullptr); }},
-            {"poll", "set NULL", -EINVAL, [&] { return ntbmsg_poll(nullptr, &ready_, 1); }},
-            {"poll", "ready NULL", -EINVAL, [&] { return ntbmsg_poll(set_, nullptr, 1); }},
-            {"poll", "n 0", 0, [&] { return ntbmsg_poll(set_, &ready_, 0); }},
+            {"poll_set_poll", "set NULL", -EINVAL,
+             [&] { return ntbmsg_poll_set_poll(nullptr, &ready_, 1); }},
+            {"poll_set_poll", "ready NULL", -EINVAL,
+             [&] { return ntbmsg_poll_set_poll(set_, nullptr, 1); }},
+            {"poll_set_poll", "n 0", 0, [&] { return ntbmsg_poll_set_poll(set_, &ready_, 0); }},
             {"cq_create", "entries 0", -EINVAL,
              [&] { return ntbmsg_cq_create(0, nullptr, nullptr, &cq_); }},
             {"cq_create", "entries", -EINVAL,
@@ -285,7 +296,7 @@ protected:
              [=, this] { return ntbmsg_region_register(near_, at, 64, 8, &made_); }},
             {"region_register", "out NULL", -EINVAL,
              [=, this] { return ntbmsg_region_register(near_, at, 64, every_right, nullptr); }},
-            {"region_revoke", "NULL", -EINVAL, [&] { return ntbmsg_region_revoke(nullptr); }},
+            {"region_release", "NULL", -EINVAL, [&] { return ntbmsg_region_release(nullptr); }},
             {"region_info_get", "region NULL", -EINVAL,
              [&] { return ntbmsg_region_info_get(nullptr, &region_info_); }},
             {"region_info_get", "info NULL", -EINVAL,
@@ -314,7 +325,7 @@ protected:
     /// A post of one operation with one field out of range; else it is a write of 8 bytes.
     Row post_with(const char *what, int expected, const std::function<void(ntbmsg_work &)> &spoil)
     {
-        return {"post_burst", what, expected, [this, spoil] {
+        return {"channel_post_burst", what, expected, [this, spoil] {
                     ntbmsg_work w = work(NTBMSG_OP_WRITE, remote_, 0, sges_, 1);
                     spoil(w);
                     return post(w);
@@ -329,12 +340,12 @@ protected:
             w.sge_count = 0;
         };
         return {
-            {"post_burst", "channel NULL", -EINVAL,
-             [&] { return ntbmsg_post_burst(nullptr, &work_, 1); }},
-            {"post_burst", "works NULL", -EINVAL,
-             [&] { return ntbmsg_post_burst(here_.channel, nullptr, 1); }},
-            {"post_burst", "n 0", -EINVAL,
-             [&] { return ntbmsg_post_burst(here_.channel, &work_, 0); }},
+            {"channel_post_burst", "channel NULL", -EINVAL,
+             [&] { return ntbmsg_channel_post_burst(nullptr, &work_, 1); }},
+            {"channel_post_burst", "works NULL", -EINVAL,
+             [&] { return ntbmsg_channel_post_burst(here_.channel, nullptr, 1); }},
+            {"channel_post_burst", "n 0", -EINVAL,
+             [&] { return ntbmsg_channel_post_burst(here_.channel, &work_, 0); }},
             post_with("remote NULL", -EINVAL, [](W &w) { w.remote = nullptr; }),
             post_with("op 0", -EINVAL, [](W &w) { w.op = 0; }),
             post_with("op RECV_IMM", -EINVAL, [](W &w) { w.op = NTBMSG_OP_RECV_IMM; }),
@@ -379,8 +390,8 @@ protected:
     ntbmsg_cq *cq_ = nullptr;
     rte_mbuf *mbuf_ = nullptr;
     char text_[96] = {};
-    ntbmsg_event_kind event_ = NTBMSG_EVENT_BACK;
-    ntbmsg_stats stats_{};
+    ntbmsg_event event_ = NTBMSG_EVENT_CONNECTED;
+    ntbmsg_endpoint_stats stats_{};
     ntbmsg_request nobody_{}, request_{};
     ntbmsg_channel_info info_{};
     ntbmsg_region_info region_info_{};

@@ -30,7 +30,7 @@ TEST_F(Burst, CarriesMessagesOfEverySize)
     for (const size_t size : sizes) {
         const ntbmsg_meta sent_meta{0x0123456789abcdef + size, 0x2a, 0};
         rte_mbuf *sent = message(near_, size, ++fill);
-        ASSERT_EQ(ntbmsg_send_burst(near_, 0, &sent, &sent_meta, 1), 1) << size;
+        ASSERT_EQ(ntbmsg_queue_send_burst(near_, 0, &sent, &sent_meta, 1), 1) << size;
         ntbmsg_meta meta{};
         rte_mbuf *got = receive(far_, 0, &meta);
         ASSERT_NE(got, nullptr) << size;
@@ -54,7 +54,7 @@ TEST_F(Burst, QueuesDoNotMix)
     connect(options);
     for (uint16_t q = 0; q < 3; ++q) {
         rte_mbuf *sent = message(near_, 20, q + 1);
-        ASSERT_EQ(ntbmsg_send_burst(near_, q, &sent, nullptr, 1), 1);
+        ASSERT_EQ(ntbmsg_queue_send_burst(near_, q, &sent, nullptr, 1), 1);
     }
     for (int q = 2; q >= 0; --q) {
         rte_mbuf *got = receive(far_, static_cast<uint16_t>(q));
@@ -75,14 +75,14 @@ TEST_F(Burst, OrderIsKeptWhileTheRingRunsFull)
             if (waiting == nullptr)
                 waiting = message(near_, 60, 5);
             const ntbmsg_meta meta{sent, 0, 0};
-            if (waiting == nullptr || ntbmsg_send_burst(near_, 0, &waiting, &meta, 1) != 1)
+            if (waiting == nullptr || ntbmsg_queue_send_burst(near_, 0, &waiting, &meta, 1) != 1)
                 break; // the ring is full
             waiting = nullptr;
             ++sent;
         }
         rte_mbuf *got[32];
         ntbmsg_meta meta[32];
-        const int n = ntbmsg_recv_burst(far_, 0, got, meta, 32);
+        const int n = ntbmsg_queue_recv_burst(far_, 0, got, meta, 32);
         for (int i = 0; i < n; ++i) {
             ASSERT_EQ(meta[i].data, received++);
             rte_pktmbuf_free(got[i]);
@@ -97,32 +97,32 @@ TEST_F(Burst, WithoutAPeerNothingGoesAndNothingComes)
 {
     open(near_device, near_);
     rte_mbuf *mbuf = message(near_, 8, 0);
-    EXPECT_EQ(ntbmsg_send_burst(near_, 0, &mbuf, nullptr, 1), -ENOTCONN);
+    EXPECT_EQ(ntbmsg_queue_send_burst(near_, 0, &mbuf, nullptr, 1), -ENOTCONN);
     rte_pktmbuf_free(mbuf);
-    EXPECT_EQ(ntbmsg_recv_burst(near_, 0, &mbuf, nullptr, 1), 0);
+    EXPECT_EQ(ntbmsg_queue_recv_burst(near_, 0, &mbuf, nullptr, 1), 0);
 }
 
 TEST_F(Burst, WrongArgumentsAreRefused)
 {
     connect();
     rte_mbuf *mbuf = message(near_, 8, 0);
-    EXPECT_EQ(ntbmsg_send_burst(near_, 1, &mbuf, nullptr, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_send_burst(nullptr, 0, &mbuf, nullptr, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_send_burst(near_, 0, nullptr, nullptr, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_send_burst(near_, 0, &mbuf, nullptr, 0), 0);
+    EXPECT_EQ(ntbmsg_queue_send_burst(near_, 1, &mbuf, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_queue_send_burst(nullptr, 0, &mbuf, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_queue_send_burst(near_, 0, nullptr, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_queue_send_burst(near_, 0, &mbuf, nullptr, 0), 0);
     rte_mbuf *none = nullptr;
-    EXPECT_EQ(ntbmsg_send_burst(near_, 0, &none, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_queue_send_burst(near_, 0, &none, nullptr, 1), -EINVAL);
     rte_pktmbuf_free(mbuf);
-    EXPECT_EQ(ntbmsg_recv_burst(near_, 1, &mbuf, nullptr, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_recv_burst(nullptr, 0, &mbuf, nullptr, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_recv_burst(near_, 0, nullptr, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_queue_recv_burst(near_, 1, &mbuf, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_queue_recv_burst(nullptr, 0, &mbuf, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_queue_recv_burst(near_, 0, nullptr, nullptr, 1), -EINVAL);
 }
 
 TEST_F(Burst, ABadMbufEndsTheBurstBeforeItself)
 {
     connect();
     rte_mbuf *mbufs[3] = {message(near_, 8, 1), nullptr, message(near_, 8, 3)};
-    EXPECT_EQ(ntbmsg_send_burst(near_, 0, mbufs, nullptr, 3), 1);
+    EXPECT_EQ(ntbmsg_queue_send_burst(near_, 0, mbufs, nullptr, 3), 1);
     rte_pktmbuf_free(mbufs[2]);
     rte_mbuf *got = receive(far_);
     ASSERT_NE(got, nullptr);
@@ -136,7 +136,7 @@ TEST_F(Burst, AMessageThePeerDoesNotTakeIsRefused)
     options.max_message = 3000;
     connect(options);
     rte_mbuf *mbuf = message(near_, 3001, 0);
-    EXPECT_EQ(ntbmsg_send_burst(near_, 0, &mbuf, nullptr, 1), -EMSGSIZE);
+    EXPECT_EQ(ntbmsg_queue_send_burst(near_, 0, &mbuf, nullptr, 1), -EMSGSIZE);
     rte_pktmbuf_free(mbuf);
     EXPECT_GT(stats(near_).tx_errors, 0U);
     ASSERT_EQ(send(near_, far_, message(near_, 3000, 0)), 1);
@@ -150,7 +150,7 @@ TEST_F(Burst, WhatThePeerNeverConfirmedIsCounted)
     connect();
     for (int i = 0; i < 5; ++i) {
         rte_mbuf *mbuf = message(near_, 30, i);
-        ASSERT_EQ(ntbmsg_send_burst(near_, 0, &mbuf, nullptr, 1), 1);
+        ASSERT_EQ(ntbmsg_queue_send_burst(near_, 0, &mbuf, nullptr, 1), 1);
     }
     close(far_); // it has received nothing
     ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
@@ -164,28 +164,28 @@ TEST_F(Burst, WhatThePeerNeverConfirmedIsCounted)
 TEST_F(Burst, StatisticsOfAnotherLibraryAreRefused)
 {
     connect();
-    ntbmsg_stats s{};
-    s.size = offsetof(ntbmsg_stats, links);
-    EXPECT_EQ(ntbmsg_stats_get(near_, &s), -EINVAL);
-    EXPECT_EQ(ntbmsg_stats_get(near_, nullptr), -EINVAL);
-    EXPECT_EQ(ntbmsg_stats_get(nullptr, &s), -EINVAL);
+    ntbmsg_endpoint_stats s{};
+    s.size = offsetof(ntbmsg_endpoint_stats, links);
+    EXPECT_EQ(ntbmsg_endpoint_stats_get(near_, &s), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_stats_get(near_, nullptr), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_stats_get(nullptr, &s), -EINVAL);
 }
 
 TEST_F(Burst, StatisticsAreAsLongAsTheCallerKnowsThem)
 {
     connect();
     struct {
-        ntbmsg_stats known;
+        ntbmsg_endpoint_stats known;
         uint64_t more[2];
     } s;
     std::memset(&s, 0xff, sizeof(s));
-    s.known.size = offsetof(ntbmsg_stats, rx_dropped);
-    ASSERT_EQ(ntbmsg_stats_get(near_, &s.known), 0);
-    EXPECT_EQ(s.known.size, offsetof(ntbmsg_stats, rx_dropped));
+    s.known.size = offsetof(ntbmsg_endpoint_stats, rx_dropped);
+    ASSERT_EQ(ntbmsg_endpoint_stats_get(near_, &s.known), 0);
+    EXPECT_EQ(s.known.size, offsetof(ntbmsg_endpoint_stats, rx_dropped));
     EXPECT_EQ(s.known.links, 1U);
     EXPECT_EQ(s.known.rx_dropped, UINT64_MAX) << "behind the end";
     s.known.size = sizeof(s);
-    ASSERT_EQ(ntbmsg_stats_get(near_, &s.known), 0);
+    ASSERT_EQ(ntbmsg_endpoint_stats_get(near_, &s.known), 0);
     EXPECT_EQ(s.known.rx_dropped, 0U);
     EXPECT_EQ(s.more[1], 0U) << "not known";
 }

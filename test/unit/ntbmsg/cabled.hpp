@@ -52,7 +52,7 @@ protected:
         ntbmsg_endpoint_options_init(&options);
         options.ring_lines = 128;
         options.buffers = 512;
-        options.posted = 28;
+        options.queue_buffers = 28;
         options.tx_mbufs = 512;
         return options;
     }
@@ -67,8 +67,8 @@ protected:
     {
         ASSERT_NO_FATAL_FAILURE(open(near_device, near_, options));
         ASSERT_NO_FATAL_FAILURE(open(far_device, far_, options));
-        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
     }
 
     static void close(ntbmsg_endpoint *&endpoint)
@@ -82,7 +82,7 @@ protected:
     {
         rte_mbuf *head = nullptr;
         do {
-            rte_mbuf *piece = rte_pktmbuf_alloc(ntbmsg_pool(endpoint));
+            rte_mbuf *piece = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(endpoint));
             if (piece == nullptr)
                 break;
             const size_t n = std::min<size_t>(bytes, rte_pktmbuf_tailroom(piece));
@@ -106,8 +106,8 @@ protected:
         rte_mbuf *none = nullptr;
         int sent = 0;
         for (const uint64_t end = now_ms() + patience_ms; sent == 0 && now_ms() < end;) {
-            sent = ntbmsg_send_burst(from, 0, &mbuf, nullptr, 1);
-            if (sent == 0 && ntbmsg_recv_burst(to, 0, &none, nullptr, 1) != 0)
+            sent = ntbmsg_queue_send_burst(from, 0, &mbuf, nullptr, 1);
+            if (sent == 0 && ntbmsg_queue_recv_burst(to, 0, &none, nullptr, 1) != 0)
                 ADD_FAILURE() << "a message came that was not sent";
         }
         return sent;
@@ -119,28 +119,28 @@ protected:
     {
         rte_mbuf *got = nullptr;
         for (const uint64_t end = now_ms() + patience_ms; now_ms() < end;) {
-            if (ntbmsg_recv_burst(endpoint, queue, &got, meta, 1) == 1)
+            if (ntbmsg_queue_recv_burst(endpoint, queue, &got, meta, 1) == 1)
                 return got;
         }
         return nullptr;
     }
 
     /// Polls until @p wanted comes; others are dropped.
-    static bool await_event(ntbmsg_endpoint *endpoint, ntbmsg_event_kind wanted)
+    static bool await_event(ntbmsg_endpoint *endpoint, ntbmsg_event wanted)
     {
-        ntbmsg_event_kind event;
+        ntbmsg_event event;
         for (const uint64_t end = now_ms() + patience_ms; now_ms() < end;) {
-            if (ntbmsg_event_poll(endpoint, &event) == 1 && event == wanted)
+            if (ntbmsg_endpoint_event_poll(endpoint, &event) == 1 && event == wanted)
                 return true;
         }
         return false;
     }
 
-    static ntbmsg_stats stats(const ntbmsg_endpoint *endpoint)
+    static ntbmsg_endpoint_stats stats(const ntbmsg_endpoint *endpoint)
     {
-        ntbmsg_stats s{};
+        ntbmsg_endpoint_stats s{};
         s.size = sizeof(s);
-        EXPECT_EQ(ntbmsg_stats_get(endpoint, &s), 0);
+        EXPECT_EQ(ntbmsg_endpoint_stats_get(endpoint, &s), 0);
         return s;
     }
 

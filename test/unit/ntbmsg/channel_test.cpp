@@ -26,8 +26,8 @@ TEST_F(Channel, ConnectAndAcceptCarryPrivateDataBothWays)
     options.private_data = "from the near end";
     options.private_bytes = 18;
     ntbmsg_channel *near = nullptr, *far = nullptr;
-    ASSERT_EQ(ntbmsg_connect(near_worker_, port, &options, &near), 0);
-    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_CONNECTING);
+    ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, &options, &near), 0);
+    EXPECT_EQ(ntbmsg_channel_state_get(near), NTBMSG_CHANNEL_CONNECTING);
     ntbmsg_request request;
     ASSERT_TRUE(await_request(request));
     EXPECT_EQ(request.worker, far_worker_);
@@ -37,15 +37,15 @@ TEST_F(Channel, ConnectAndAcceptCarryPrivateDataBothWays)
     const uint8_t most[NTBMSG_MAX_PRIVATE] = {1, 2, 3};
     options.private_data = most;
     options.private_bytes = sizeof(most);
-    ASSERT_EQ(ntbmsg_accept(&request, &options, &far), 0);
-    EXPECT_EQ(ntbmsg_accept(&request, &options, &far), -ENOENT);
+    ASSERT_EQ(ntbmsg_channel_accept(&request, &options, &far), 0);
+    EXPECT_EQ(ntbmsg_channel_accept(&request, &options, &far), -ENOENT);
     ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_OPEN));
     const ntbmsg_channel_info seen = info(near);
     ASSERT_EQ(seen.private_bytes, sizeof(most));
     EXPECT_EQ(std::memcmp(seen.private_data, most, sizeof(most)), 0);
     EXPECT_EQ(seen.port, port);
     EXPECT_EQ(seen.credit_messages, 64U);
-    EXPECT_EQ(seen.window_messages, 64U);
+    EXPECT_EQ(seen.granted_messages, 64U);
     EXPECT_EQ(info(far).private_bytes, 18U);
     EXPECT_EQ(ntbmsg_channel_wait_open(near, 0), 0);
     give_back({near, far});
@@ -82,11 +82,11 @@ TEST_F(Channel, RejectionTellsReasonAndData)
 {
     bring_up();
     ntbmsg_channel *near = nullptr;
-    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &near), 0);
+    ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &near), 0);
     ntbmsg_request request;
     ASSERT_TRUE(await_request(request));
-    ASSERT_EQ(ntbmsg_reject(&request, 1234, "no", 2), 0);
-    EXPECT_EQ(ntbmsg_reject(&request, 1234, "no", 2), -ENOENT);
+    ASSERT_EQ(ntbmsg_request_reject(&request, 1234, "no", 2), 0);
+    EXPECT_EQ(ntbmsg_request_reject(&request, 1234, "no", 2), -ENOENT);
     ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_REJECTED));
     EXPECT_EQ(info(near).reason, 1234);
     EXPECT_EQ(info(near).private_bytes, 2U);
@@ -101,7 +101,7 @@ TEST_F(Channel, NobodyListensThere)
 {
     bring_up();
     ntbmsg_channel *near = nullptr;
-    ASSERT_EQ(ntbmsg_connect(near_worker_, port + 1, nullptr, &near), 0);
+    ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port + 1, nullptr, &near), 0);
     ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_REJECTED));
     EXPECT_EQ(info(near).reason, NTBMSG_REASON_NO_LISTENER);
     give_back({near});
@@ -111,15 +111,15 @@ TEST_F(Channel, RequestsBeyondTheBacklogAreTurnedAway)
 {
     bring_up();
     ntbmsg_listener_close(listener_);
-    ASSERT_EQ(ntbmsg_listen(port, 2, &listener_), 0);
+    ASSERT_EQ(ntbmsg_listener_open(port, 2, &listener_), 0);
     ntbmsg_listener *second = nullptr;
-    EXPECT_EQ(ntbmsg_listen(port, 2, &second), -EADDRINUSE);
+    EXPECT_EQ(ntbmsg_listener_open(port, 2, &second), -EADDRINUSE);
     ntbmsg_channel *near[3] = {};
     for (auto &one : near)
-        ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &one), 0);
+        ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &one), 0);
     ASSERT_TRUE(await_state(near[2], NTBMSG_CHANNEL_REJECTED));
     EXPECT_EQ(info(near[2]).reason, NTBMSG_REASON_BACKLOG);
-    EXPECT_EQ(ntbmsg_channel_state(near[0]), NTBMSG_CHANNEL_CONNECTING);
+    EXPECT_EQ(ntbmsg_channel_state_get(near[0]), NTBMSG_CHANNEL_CONNECTING);
     // What waits when the listener goes is rejected.
     ntbmsg_listener_close(listener_);
     listener_ = nullptr;
@@ -137,7 +137,7 @@ TEST_F(Channel, ShutdownIsSeenBehindTheDataAndLeavesTheOtherWayOpen)
     ASSERT_EQ(send_one(near_, near, 8, 1), 1);
     ASSERT_EQ(ntbmsg_channel_shutdown(near), 0);
     EXPECT_EQ(ntbmsg_channel_shutdown(near), 0);
-    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_SHUT);
+    EXPECT_EQ(ntbmsg_channel_state_get(near), NTBMSG_CHANNEL_SHUT);
     EXPECT_EQ(send_one(near_, near, 8, 1), -ESHUTDOWN);
     ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_PEER_CLOSED));
     rte_mbuf *got = receive_one(far);
@@ -146,7 +146,7 @@ TEST_F(Channel, ShutdownIsSeenBehindTheDataAndLeavesTheOtherWayOpen)
     EXPECT_EQ(ntbmsg_channel_recv_burst(far, &got, nullptr, 1), -ESHUTDOWN);
     ASSERT_EQ(send_one(far_, far, 8, 2), 1);
     ASSERT_EQ(ntbmsg_channel_shutdown(far), 0);
-    EXPECT_EQ(ntbmsg_channel_state(far), NTBMSG_CHANNEL_CLOSED);
+    EXPECT_EQ(ntbmsg_channel_state_get(far), NTBMSG_CHANNEL_CLOSED);
     got = receive_one(near);
     ASSERT_NE(got, nullptr);
     rte_pktmbuf_free(got);
@@ -208,17 +208,17 @@ TEST_F(Channel, TimeOutsReadTheClockThatWasSet)
     ntbmsg_channel_options options = channel_options();
     options.timeout_ms = 250;
     ntbmsg_channel *near = nullptr, *far = nullptr;
-    ASSERT_EQ(ntbmsg_connect(near_worker_, port, &options, &near), 0);
+    ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, &options, &near), 0);
     ntbmsg_request request;
     ASSERT_TRUE(await_request(request));
     hand_us += 249'000;
     settle();
-    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_CONNECTING);
+    EXPECT_EQ(ntbmsg_channel_state_get(near), NTBMSG_CHANNEL_CONNECTING);
     hand_us += 2'000;
     ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_TIMED_OUT));
     EXPECT_EQ(ntbmsg_channel_wait_open(near, 0), -ETIMEDOUT);
     settle();
-    EXPECT_EQ(ntbmsg_accept(&request, nullptr, &far), -ENOENT);
+    EXPECT_EQ(ntbmsg_channel_accept(&request, nullptr, &far), -ENOENT);
     give_back({near});
     ntbmsg_clock_set(nullptr);
 }
@@ -231,10 +231,10 @@ TEST_F(Channel, WhoArmsAfterATimeOutHasLookedAtIt)
     ASSERT_GE(ntbmsg_worker_event_fd(near_worker_), 0);
     for (int i = 0; i < 20; ++i) { // however many polls went before
         ntbmsg_channel *near = nullptr;
-        ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &near), 0);
+        ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &near), 0);
         hand_us += 6'000'000;
         EXPECT_GE(ntbmsg_worker_arm(near_worker_), 0);
-        EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_TIMED_OUT) << i;
+        EXPECT_EQ(ntbmsg_channel_state_get(near), NTBMSG_CHANNEL_TIMED_OUT) << i;
         EXPECT_EQ(ntbmsg_worker_disarm(near_worker_), 0);
         give_back({near});
         for (int polls = 0; polls < i; ++polls)
@@ -254,13 +254,13 @@ TEST_F(Channel, ALossWhileItArmsIsNotSleptThrough)
 {
     bring_up();
     ntbmsg_channel *near = nullptr;
-    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &near), 0); // it has a deadline
+    ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &near), 0); // it has a deadline
     settle();
     ntbmsg_clock_set(losing_clock);
     EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 1);
     ntbmsg_clock_set(nullptr);
     ntbmsg_worker_poll(near_worker_);
-    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_LOST);
+    EXPECT_EQ(ntbmsg_channel_state_get(near), NTBMSG_CHANNEL_LOST);
     EXPECT_EQ(ntbmsg_worker_arm(near_worker_), 0) << "nothing to do until somebody comes";
     ntbmsg_worker_disarm(near_worker_);
     give_back({near});
@@ -270,11 +270,11 @@ TEST_F(Channel, AnAnswerThatComesTooLateIsTakenBack)
 {
     bring_up();
     ntbmsg_channel *near = nullptr, *far = nullptr;
-    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &near), 0);
+    ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &near), 0);
     ntbmsg_request request;
     ASSERT_TRUE(await_request(request));
     ASSERT_EQ(ntbmsg_channel_close(near), 0);
-    ASSERT_EQ(ntbmsg_accept(&request, nullptr, &far), 0);
+    ASSERT_EQ(ntbmsg_channel_accept(&request, nullptr, &far), 0);
     ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_RESET));
     EXPECT_EQ(info(far).reason, NTBMSG_REASON_CLOSED);
     EXPECT_EQ(stats(near_).bad_peer, 0U);
@@ -287,24 +287,24 @@ TEST_F(Channel, LinkLossEndsEveryChannelAndConnectIsAllItTakes)
     bring_up();
     ntbmsg_channel *near = nullptr, *far = nullptr, *asking = nullptr;
     ASSERT_NO_FATAL_FAILURE(join(near, far));
-    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &asking), 0);
+    ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &asking), 0);
     ASSERT_EQ(send_one(near_, near, 8, 3), 1);
     settle();
     ASSERT_EQ(ntbmsg_endpoint_close(far_), 0);
     ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
     ntbmsg_worker_poll(near_worker_);
-    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_LOST);
-    EXPECT_EQ(ntbmsg_channel_state(asking), NTBMSG_CHANNEL_LOST);
+    EXPECT_EQ(ntbmsg_channel_state_get(near), NTBMSG_CHANNEL_LOST);
+    EXPECT_EQ(ntbmsg_channel_state_get(asking), NTBMSG_CHANNEL_LOST);
     EXPECT_EQ(info(near).unconfirmed, 1U);
     EXPECT_EQ(send_one(near_, near, 8, 0), -ECONNRESET);
     give_back({near, asking});
     ntbmsg_channel *early = nullptr;
-    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &early), -ENOTCONN);
+    EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &early), -ENOTCONN);
 
     ASSERT_NO_FATAL_FAILURE(open(far_device, far_, worker_options()));
-    far_worker_ = ntbmsg_worker_get(far_, 0);
-    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+    far_worker_ = ntbmsg_endpoint_worker(far_, 0);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
     // No poll between the event and the connect.
     ASSERT_NO_FATAL_FAILURE(join(near, far));
     ASSERT_EQ(send_one(near_, near, 8, 3), 1);
@@ -325,7 +325,7 @@ TEST_F(Channel, ADeviceThatIsStoppedLosesThePeerUntilItIsStarted)
         ASSERT_EQ(send_one(near_, near, 8, 3), 1);
         ASSERT_EQ(send_one(far_, far, 8, 4), 1);
         rte_rawdev_stop(device);
-        EXPECT_EQ(ntbmsg_link_state(near_), NTBMSG_LINK_WAITING);
+        EXPECT_EQ(ntbmsg_endpoint_link_state_get(near_), NTBMSG_LINK_WAITING);
         EXPECT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
         EXPECT_TRUE(await_event(far_, NTBMSG_EVENT_LOST));
         for (const auto &[end, endpoint] : {std::pair{near, near_}, std::pair{far, far_}}) {
@@ -334,11 +334,11 @@ TEST_F(Channel, ADeviceThatIsStoppedLosesThePeerUntilItIsStarted)
             EXPECT_EQ(info(end).unconfirmed, 1U);
         }
         ntbmsg_channel *early = nullptr;
-        EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &early), -ENOTCONN);
+        EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &early), -ENOTCONN);
         give_back({near, far});
         ASSERT_EQ(rte_rawdev_start(device), 0);
-        ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_BACK));
-        ASSERT_TRUE(await_event(far_, NTBMSG_EVENT_BACK));
+        ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_CONNECTED));
+        ASSERT_TRUE(await_event(far_, NTBMSG_EVENT_CONNECTED));
         ASSERT_NO_FATAL_FAILURE(join(near, far));
         EXPECT_EQ(stats(near_).links, round + 2U);
     }
@@ -368,11 +368,11 @@ TEST_F(Channel, SlotsAndCreditComeBack)
     for (int i = 0; i < 8; ++i) {
         ntbmsg_channel *near = nullptr, *far = nullptr;
         ASSERT_NO_FATAL_FAILURE(join(near, far, asking, asking));
-        EXPECT_EQ(info(near).window_messages, 64U) << i;
+        EXPECT_EQ(info(near).granted_messages, 64U) << i;
         all.insert(all.end(), {near, far});
     }
     ntbmsg_channel *ninth = nullptr;
-    EXPECT_EQ(ntbmsg_connect(near_worker_, port, &asking, &ninth), -ENOBUFS);
+    EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, &asking, &ninth), -ENOBUFS);
     for (ntbmsg_channel *channel : all)
         EXPECT_EQ(ntbmsg_channel_close(channel), 0);
 }
@@ -413,7 +413,7 @@ protected:
             ASSERT_EQ(request.private_bytes, sizeof(number));
             std::memcpy(&number, request.private_data, sizeof(number));
             ASSERT_LT(number, many);
-            ASSERT_EQ(ntbmsg_accept(&request, nullptr, &theirs_[number]), 0);
+            ASSERT_EQ(ntbmsg_channel_accept(&request, nullptr, &theirs_[number]), 0);
         }
     }
     void connect_all()
@@ -423,13 +423,13 @@ protected:
         options.private_bytes = sizeof(uint32_t);
         for (uint32_t i = 0; i < many; ++i) {
             options.private_data = &i;
-            ASSERT_EQ(ntbmsg_connect(near_worker_, port, &options, &ours_[i]), 0) << i;
+            ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, &options, &ours_[i]), 0) << i;
             turn();
             ASSERT_NO_FATAL_FAILURE(accept_all());
         }
         ASSERT_TRUE(await([&] {
             accept_all();
-            return ntbmsg_channel_state(ours_[many - 1]) == NTBMSG_CHANNEL_OPEN;
+            return ntbmsg_channel_state_get(ours_[many - 1]) == NTBMSG_CHANNEL_OPEN;
         }));
     }
     /// One message on each, received as it was sent.
@@ -464,7 +464,7 @@ TEST_F(ManyChannels, FourThousandAreOpenAtATime)
     const size_t opening = (heap_bytes() - idle) / (2 * many);
     EXPECT_LT((many_bytes - few_bytes) / (many - 16) + opening, 1024U) << "an idle channel";
     ntbmsg_channel *more = nullptr;
-    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &more), -ENOSPC);
+    EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &more), -ENOSPC);
     EXPECT_EQ(info(ours_[0]).credit_messages, 64U);
     for (const ntbmsg_channel *channel : ours_)
         EXPECT_GE(info(channel).credit_messages, 2U);

@@ -26,11 +26,11 @@ protected:
     void bring_up(const ntbmsg_endpoint_options &options = worker_options())
     {
         ASSERT_NO_FATAL_FAILURE(connect(options));
-        near_worker_ = ntbmsg_worker_get(near_, 0);
-        far_worker_ = ntbmsg_worker_get(far_, 0);
+        near_worker_ = ntbmsg_endpoint_worker(near_, 0);
+        far_worker_ = ntbmsg_endpoint_worker(far_, 0);
         ASSERT_NE(near_worker_, nullptr);
         ASSERT_NE(far_worker_, nullptr);
-        ASSERT_EQ(ntbmsg_listen(port, 0, &listener_), 0);
+        ASSERT_EQ(ntbmsg_listener_open(port, 0, &listener_), 0);
     }
 
     void TearDown() override
@@ -82,17 +82,17 @@ protected:
               const ntbmsg_channel_options &near_options = channel_options(),
               const ntbmsg_channel_options &far_options = channel_options())
     {
-        ASSERT_EQ(ntbmsg_connect(near_worker_, port, &near_options, &near), 0);
+        ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, &near_options, &near), 0);
         ntbmsg_request request;
         ASSERT_TRUE(await_request(request));
-        ASSERT_EQ(ntbmsg_accept(&request, &far_options, &far), 0);
+        ASSERT_EQ(ntbmsg_channel_accept(&request, &far_options, &far), 0);
         ASSERT_TRUE(await_state(near, NTBMSG_CHANNEL_OPEN));
-        ASSERT_EQ(ntbmsg_channel_state(far), NTBMSG_CHANNEL_OPEN);
+        ASSERT_EQ(ntbmsg_channel_state_get(far), NTBMSG_CHANNEL_OPEN);
     }
 
     bool await_state(const ntbmsg_channel *channel, enum ntbmsg_channel_state state)
     {
-        return await([=] { return ntbmsg_channel_state(channel) == state; });
+        return await([=] { return ntbmsg_channel_state_get(channel) == state; });
     }
 
     static ntbmsg_channel_info info(const ntbmsg_channel *channel)

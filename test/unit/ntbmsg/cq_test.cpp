@@ -19,7 +19,7 @@ protected:
     void TearDown() override
     {
         ntbmsg_remote_close(remote_);
-        EXPECT_EQ(ntbmsg_region_revoke(region_), 0);
+        EXPECT_EQ(ntbmsg_region_release(region_), 0);
         Operating::TearDown();
     }
     void open_near_again(const ntbmsg_endpoint_options &options)
@@ -27,10 +27,10 @@ protected:
         ASSERT_NO_FATAL_FAILURE(close(near_));
         ASSERT_TRUE(await_event(far_, NTBMSG_EVENT_LOST));
         ASSERT_NO_FATAL_FAILURE(open(near_device, near_, options));
-        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
         here_.endpoint = near_;
-        here_.worker = ntbmsg_worker_get(near_, 0);
+        here_.worker = ntbmsg_endpoint_worker(near_, 0);
     }
     static bool readable(int fd)
     {
@@ -80,10 +80,11 @@ TEST_F(CompletionQueue, AChannelHoldsItAndItsOptionsAreChecked)
     ntbmsg_channel *channel = nullptr;
     ntbmsg_channel_options options = channel_options(here_);
     options.operations = 4097;
-    EXPECT_EQ(ntbmsg_connect(here_.worker, port, &options, &channel), -EINVAL);
+    EXPECT_EQ(ntbmsg_channel_connect(here_.worker, port, &options, &channel), -EINVAL);
     options.operations = 1;
     options.cq = nullptr;
-    EXPECT_EQ(ntbmsg_connect(here_.worker, port, &options, &channel), -EINVAL) << "needs a queue";
+    EXPECT_EQ(ntbmsg_channel_connect(here_.worker, port, &options, &channel), -EINVAL)
+        << "needs a queue";
 }
 
 TEST_F(CompletionQueue, TheDescriptorTellsWhenItIsArmed)
@@ -216,7 +217,8 @@ TEST_F(CompletionQueue, ADedicatedWorkerInThePlaceOfAnEarlierOneSharesIt)
     const ntbmsg_sge sge{&byte, 1, 0};
     const ntbmsg_work write_back = work(NTBMSG_OP_WRITE, back, 0, &sge, 1);
     ASSERT_EQ(post(work(NTBMSG_OP_WRITE, remote_, 0, &sge, 1)), 1);
-    EXPECT_EQ(ntbmsg_post_burst(there_.channel, &write_back, 1), 0) << "its one place is taken";
+    EXPECT_EQ(ntbmsg_channel_post_burst(there_.channel, &write_back, 1), 0)
+        << "its one place is taken";
     ntbmsg_completion got{};
     ASSERT_TRUE(await([&] { return ntbmsg_cq_poll(cq, &got, 1) == 1; }));
     EXPECT_EQ(got.channel, here_.channel);
@@ -225,7 +227,7 @@ TEST_F(CompletionQueue, ADedicatedWorkerInThePlaceOfAnEarlierOneSharesIt)
     ntbmsg_remote_close(back);
     ntbmsg_remote_close(remote_);
     remote_ = nullptr;
-    EXPECT_EQ(ntbmsg_region_revoke(near_region), 0);
+    EXPECT_EQ(ntbmsg_region_release(near_region), 0);
     ASSERT_NO_FATAL_FAILURE(close_channels());
     EXPECT_EQ(ntbmsg_cq_destroy(cq), 0);
 }

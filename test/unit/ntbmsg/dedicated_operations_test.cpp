@@ -34,7 +34,7 @@ protected:
     {
         for (ntbmsg_region *region : {direct_, served_, counter_}) {
             if (region != nullptr) {
-                EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+                EXPECT_EQ(ntbmsg_region_release(region), 0);
             }
         }
         for (ntbmsg_cq *cq : queues_)
@@ -82,8 +82,8 @@ protected:
     {
         size_t taken = 0;
         return await([&] {
-                   const int rc = ntbmsg_post_burst(channel, works.data() + taken,
-                                                    static_cast<uint16_t>(works.size() - taken));
+                   const int rc = ntbmsg_channel_post_burst(
+                       channel, works.data() + taken, static_cast<uint16_t>(works.size() - taken));
                    taken += rc > 0 ? static_cast<size_t>(rc) : 0;
                    return rc < 0 || taken == works.size();
                }) &&
@@ -218,7 +218,7 @@ TEST_F(DedicatedOperations, CallbacksAreThePollingThreadsAndMayPost)
         auto &t = *static_cast<Told *>(arg);
         t.bad += completion->status != 0 || std::this_thread::get_id() != t.poller;
         if (++t.count < 1000)
-            t.bad += ntbmsg_post_burst(completion->channel, &t.next, 1) != 1;
+            t.bad += ntbmsg_channel_post_burst(completion->channel, &t.next, 1) != 1;
     };
     told.poller = near_poller_->id();
     ntbmsg_channel *near = nullptr, *far = nullptr;
@@ -344,7 +344,7 @@ TEST_F(DedicatedOperations, ALossCompletesAllThatThreadsHavePosted)
                 const ntbmsg_work w = work(taken % 2 == 0 ? NTBMSG_OP_WRITE : NTBMSG_OP_READ,
                                            remote, i * share, &sge, taken);
                 if (rc >= 0)
-                    rc = ntbmsg_post_burst(near[i], &w, 1);
+                    rc = ntbmsg_channel_post_burst(near[i], &w, 1);
                 taken += rc == 1;
                 running += taken == 10;
                 ntbmsg_completion c{};
@@ -360,7 +360,7 @@ TEST_F(DedicatedOperations, ALossCompletesAllThatThreadsHavePosted)
     for (ntbmsg_channel *channel : far)
         EXPECT_EQ(ntbmsg_channel_close(channel), 0);
     for (ntbmsg_region **region : {&direct_, &served_, &counter_})
-        EXPECT_EQ(ntbmsg_region_revoke(std::exchange(*region, nullptr)), 0);
+        EXPECT_EQ(ntbmsg_region_release(std::exchange(*region, nullptr)), 0);
     ASSERT_NO_FATAL_FAILURE(close(far_));
     for (std::thread &thread : threads)
         thread.join();

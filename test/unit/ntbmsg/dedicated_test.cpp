@@ -98,7 +98,7 @@ TEST_F(Dedicated, APollSetHearsOfAllItsChannels)
     int ended = 0;
     EXPECT_TRUE(await([&] {
         ntbmsg_ready ready[2];
-        const int n = ntbmsg_poll(set, ready, 2);
+        const int n = ntbmsg_poll_set_poll(set, ready, 2);
         for (int i = 0; i < n; ++i) {
             const auto which = std::find(far, far + pairs, ready[i].channel) - far;
             EXPECT_LT(which, pairs);
@@ -131,7 +131,7 @@ TEST_F(Dedicated, AWriterIsToldWhenItCanGoOn)
     uint32_t events = 0;
     EXPECT_TRUE(await([&] {
         ntbmsg_ready ready{};
-        if (ntbmsg_poll(set, &ready, 1) == 1)
+        if (ntbmsg_poll_set_poll(set, &ready, 1) == 1)
             events |= ready.events;
         return (events & NTBMSG_WRITABLE) != 0;
     }));
@@ -145,16 +145,16 @@ TEST_F(Dedicated, SlotsComeBackFromResetsRejectionsAndStorms)
     bring_up();
     for (int round = 0; round < 100; ++round) {
         ntbmsg_channel *near = nullptr, *far = nullptr;
-        ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &near), 0) << round;
+        ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &near), 0) << round;
         ntbmsg_request request;
         ASSERT_TRUE(await_request(request)) << round;
         if (round % 4 == 3) {
-            ASSERT_EQ(ntbmsg_reject(&request, 3, nullptr, 0), 0);
+            ASSERT_EQ(ntbmsg_request_reject(&request, 3, nullptr, 0), 0);
             ASSERT_EQ(ntbmsg_channel_wait_open(near, patience_ms), -ECONNREFUSED);
             give_back({near});
             continue;
         }
-        ASSERT_EQ(ntbmsg_accept(&request, nullptr, &far), 0);
+        ASSERT_EQ(ntbmsg_channel_accept(&request, nullptr, &far), 0);
         ASSERT_EQ(ntbmsg_channel_wait_open(near, patience_ms), 0);
         ASSERT_TRUE(send_all(near_, near, 5));
         if (round % 2 == 0) {
@@ -182,10 +182,10 @@ TEST_F(Dedicated, TheLossOfThePeerIsSeenByEveryThread)
     give_back({near});
 
     ASSERT_NO_FATAL_FAILURE(open(far_device, far_, dedicated_options()));
-    far_worker_ = ntbmsg_worker_get(far_, 0);
+    far_worker_ = ntbmsg_endpoint_worker(far_, 0);
     far_poller_ = std::make_unique<Poller>(far_worker_);
-    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
     ASSERT_NO_FATAL_FAILURE(join(near, far));
     ASSERT_TRUE(send_all(near_, near, 50));
     give_back({near, far});
@@ -205,8 +205,8 @@ TEST_F(Dedicated, ADeviceThatIsStoppedAndStartedUnderThreads)
     EXPECT_EQ(ntbmsg_channel_close(near), 0);
     EXPECT_EQ(ntbmsg_channel_close(far), 0);
     ASSERT_EQ(rte_rawdev_start(device), 0);
-    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
     ASSERT_NO_FATAL_FAILURE(join(near, far));
     ASSERT_TRUE(send_all(near_, near, 50));
     EXPECT_EQ(ntbmsg_channel_close(near), 0);

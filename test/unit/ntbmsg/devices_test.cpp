@@ -24,7 +24,7 @@ protected:
         for (unsigned i = 0; i < count; ++i)
             ASSERT_NO_FATAL_FAILURE(open(name(i).c_str(), ends_[i])) << i;
         for (unsigned i = 0; i < count; ++i)
-            ASSERT_EQ(ntbmsg_wait_connected(ends_[i], patience_ms), 0) << i;
+            ASSERT_EQ(ntbmsg_endpoint_wait_connected(ends_[i], patience_ms), 0) << i;
     }
     void TearDown() override
     {
@@ -78,7 +78,7 @@ TEST_F(Eight, IsFoundAlsoAfterOneBeforeItHasGone)
     }
     ASSERT_NO_FATAL_FAILURE(close(ends_[7]));
     ASSERT_NO_FATAL_FAILURE(open(name(7).c_str(), ends_[7]));
-    EXPECT_EQ(ntbmsg_wait_connected(ends_[7], patience_ms), 0);
+    EXPECT_EQ(ntbmsg_endpoint_wait_connected(ends_[7], patience_ms), 0);
     for (const unsigned gone : {0u, 1u})
         ASSERT_EQ(rte_vdev_init(name(gone).c_str(), "cable=mem:again"), 0); // TearDown wants them
 }

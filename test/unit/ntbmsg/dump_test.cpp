@@ -64,7 +64,7 @@ TEST_F(Dump, ShowsRegions)
               0);
     const std::string text = dump(near_);
     EXPECT_NE(text.find("region of 300 bytes (wr, served): 0 writes"), text.npos) << text;
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
     EXPECT_EQ(dump(near_).find("region of"), std::string::npos);
 }
 

@@ -15,7 +15,7 @@ TEST_F(Endpoint, NullArgumentsAreRefused)
     EXPECT_EQ(ntbmsg_endpoint_open(near_device, nullptr, nullptr), -EINVAL);
     EXPECT_EQ(near_, nullptr);
     EXPECT_EQ(ntbmsg_endpoint_close(nullptr), 0);
-    EXPECT_EQ(ntbmsg_pool(nullptr), nullptr);
+    EXPECT_EQ(ntbmsg_endpoint_pool(nullptr), nullptr);
 }
 
 TEST_F(Endpoint, UnknownDeviceIsNamed)
@@ -53,8 +53,8 @@ TEST_F(Endpoint, OpensAgainAfterClose)
 TEST_F(Endpoint, OpensWithTheDefaults)
 {
     ASSERT_EQ(ntbmsg_endpoint_open(near_device, nullptr, &near_), 0);
-    ASSERT_NE(ntbmsg_pool(near_), nullptr);
-    EXPECT_EQ(rte_pktmbuf_data_room_size(ntbmsg_pool(near_)), RTE_PKTMBUF_HEADROOM + 2048);
+    ASSERT_NE(ntbmsg_endpoint_pool(near_), nullptr);
+    EXPECT_EQ(rte_pktmbuf_data_room_size(ntbmsg_endpoint_pool(near_)), RTE_PKTMBUF_HEADROOM + 2048);
 }
 
 TEST_F(Endpoint, ALongMessageGoesOutOfOneMbuf)
@@ -107,9 +107,9 @@ TEST_F(Endpoint, CloseWaitsForReceivedMbufs)
         rte_pktmbuf_free(held);
         close(near_);
         open(near_device, near_);
-        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
         ASSERT_TRUE(await_event(far_, NTBMSG_EVENT_LOST));
-        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
     }
 }
 

@@ -19,12 +19,12 @@ protected:
 
 TEST_F(Events, ComeOutInTheOrderTheyWentIn)
 {
-    ntbmsg_event_kind event;
+    ntbmsg_event event;
     EXPECT_FALSE(queue_.pop(event));
-    queue_.push(NTBMSG_EVENT_BACK);
+    queue_.push(NTBMSG_EVENT_CONNECTED);
     queue_.push(NTBMSG_EVENT_LOST);
     ASSERT_TRUE(queue_.pop(event));
-    EXPECT_EQ(event, NTBMSG_EVENT_BACK);
+    EXPECT_EQ(event, NTBMSG_EVENT_CONNECTED);
     ASSERT_TRUE(queue_.pop(event));
     EXPECT_EQ(event, NTBMSG_EVENT_LOST);
     EXPECT_FALSE(queue_.pop(event));
@@ -35,8 +35,8 @@ TEST_F(Events, TheOldestMakeRoom)
     for (int i = 0; i < 10; ++i)
         queue_.push(NTBMSG_EVENT_SILENT);
     for (int i = 0; i < 64; ++i)
-        queue_.push(i == 0 ? NTBMSG_EVENT_LOST : NTBMSG_EVENT_BACK);
-    ntbmsg_event_kind event;
+        queue_.push(i == 0 ? NTBMSG_EVENT_LOST : NTBMSG_EVENT_CONNECTED);
+    ntbmsg_event event;
     ASSERT_TRUE(queue_.pop(event));
     EXPECT_EQ(event, NTBMSG_EVENT_LOST);
     for (int i = 1; i < 64; ++i)
@@ -47,7 +47,7 @@ TEST_F(Events, TheOldestMakeRoom)
 TEST_F(Events, AwaitReturnsForWhatCameBetweenLookAndWait)
 {
     const uint64_t seen = queue_.pushed();
-    queue_.push(NTBMSG_EVENT_BACK);
+    queue_.push(NTBMSG_EVENT_CONNECTED);
     queue_.await(seen, UINT32_MAX); // would not return in the time of any test
 }
 
@@ -59,7 +59,7 @@ TEST_F(Events, AwaitEndsWithoutAnEvent)
 
 TEST_F(Events, AnotherThreadWakesTheWaiter)
 {
-    std::thread teller([this] { queue_.push(NTBMSG_EVENT_BACK); });
+    std::thread teller([this] { queue_.push(NTBMSG_EVENT_CONNECTED); });
     queue_.await(0, 30'000);
     EXPECT_EQ(queue_.pushed(), 1U);
     teller.join();

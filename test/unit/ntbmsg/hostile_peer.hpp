@@ -21,10 +21,10 @@ protected:
         ntbmsg_endpoint_options bare = small_options();
         ASSERT_NO_FATAL_FAILURE(open(near_device, near_, near_options()));
         ASSERT_NO_FATAL_FAILURE(open(far_device, far_, bare));
-        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-        near_worker_ = ntbmsg_worker_get(near_, 0);
-        ASSERT_EQ(ntbmsg_listen(port, 0, &listener_), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
+        near_worker_ = ntbmsg_endpoint_worker(near_, 0);
+        ASSERT_EQ(ntbmsg_listener_open(port, 0, &listener_), 0);
     }
 
     struct Heard {
@@ -44,7 +44,7 @@ protected:
         const ntbmsg_meta meta = {header(word, argument), op, 0};
         int sent = 0;
         for (const uint64_t end = now_ms() + patience_ms; sent == 0 && now_ms() < end;) {
-            sent = ntbmsg_send_burst(far_, 0, &mbuf, &meta, 1);
+            sent = ntbmsg_queue_send_burst(far_, 0, &mbuf, &meta, 1);
             ntbmsg_worker_poll(near_worker_);
         }
         ASSERT_EQ(sent, 1);
@@ -57,7 +57,7 @@ protected:
         ntbmsg_meta meta{};
         for (const uint64_t end = now_ms() + patience_ms; !heard.came && now_ms() < end;) {
             ntbmsg_worker_poll(near_worker_);
-            heard.came = ntbmsg_recv_burst(far_, 0, &got, &meta, 1) == 1;
+            heard.came = ntbmsg_queue_recv_burst(far_, 0, &got, &meta, 1) == 1;
         }
         if (heard.came) {
             heard.op = meta.flags;
@@ -99,10 +99,10 @@ protected:
     void expect_refused(const char *word)
     {
         char why[100];
-        ASSERT_EQ(ntbmsg_link_why(near_, why, sizeof(why)), 0);
+        ASSERT_EQ(ntbmsg_endpoint_link_reason_get(near_, why, sizeof(why)), 0);
         EXPECT_NE(std::strstr(why, word), nullptr) << why;
         ntbmsg_channel *channel = nullptr;
-        EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), -ENOTCONN);
+        EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &channel), -ENOTCONN);
     }
     static Opening sound_opening(uint16_t slot = 3)
     {
@@ -118,7 +118,7 @@ protected:
     uint32_t open_channel(ntbmsg_channel *&channel, const ntbmsg_channel_options *options = nullptr,
                           const Opening &answer = sound_opening())
     {
-        EXPECT_EQ(ntbmsg_connect(near_worker_, port, options, &channel), 0);
+        EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, options, &channel), 0);
         const Heard heard = hear();
         EXPECT_EQ(heard.op, op_connect);
         Opening asked{};
@@ -127,7 +127,7 @@ protected:
         const uint32_t word = slot_word(asked.slot, asked.generation);
         say(op_accept, word, 0, &answer, sizeof(answer));
         turn();
-        EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_OPEN);
+        EXPECT_EQ(ntbmsg_channel_state_get(channel), NTBMSG_CHANNEL_OPEN);
         return word;
     }
     /// An answer with so much credit that the ring is full before that is used up.
@@ -159,7 +159,7 @@ protected:
     {
         turn();
         rte_mbuf *got = nullptr;
-        if (ntbmsg_recv_burst(far_, 0, &got, nullptr, 1) == 0)
+        if (ntbmsg_queue_recv_burst(far_, 0, &got, nullptr, 1) == 0)
             return true;
         rte_pktmbuf_free(got);
         return false;
@@ -170,8 +170,8 @@ protected:
         ASSERT_NO_FATAL_FAILURE(close(far_));
         ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
         ASSERT_NO_FATAL_FAILURE(open(far_device, far_));
-        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
     }
     /// The worker answers by a reset, and counts.
     void expect_protest(ntbmsg_channel *channel)
@@ -180,7 +180,7 @@ protected:
         EXPECT_EQ(heard.op, op_reset);
         EXPECT_EQ(heard.word, slot_word(3, 9));
         EXPECT_EQ(heard.argument, static_cast<uint32_t>(NTBMSG_REASON_PROTOCOL));
-        EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_RESET);
+        EXPECT_EQ(ntbmsg_channel_state_get(channel), NTBMSG_CHANNEL_RESET);
         EXPECT_EQ(stats(near_).bad_peer, 1U);
         give_back({channel});
     }

@@ -62,8 +62,8 @@ TEST_F(HostilePeer, OneThatTakesTooShortMessagesIsRefused)
     ntbmsg_endpoint_options bare = small_options();
     bare.max_message = 255;
     ASSERT_NO_FATAL_FAILURE(open(far_device, far_, bare));
-    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
     const Hello hello = sound_hello();
     say(op_hello, 0, 0, &hello, sizeof(hello));
     turn();
@@ -111,7 +111,7 @@ TEST_F(HostilePeer, AStormOfConnectsGetsAnAnswerEachAndTakesNoMemory)
             const Opening opening = sound_opening(static_cast<uint16_t>(said));
             std::memcpy(rte_pktmbuf_mtod(mbuf, void *), &opening, sizeof(opening));
             const ntbmsg_meta meta = {header(0, port), op_connect, 0};
-            if (ntbmsg_send_burst(far_, 0, &mbuf, &meta, 1) == 1) {
+            if (ntbmsg_queue_send_burst(far_, 0, &mbuf, &meta, 1) == 1) {
                 ++said;
                 continue;
             }
@@ -120,7 +120,7 @@ TEST_F(HostilePeer, AStormOfConnectsGetsAnAnswerEachAndTakesNoMemory)
         ntbmsg_worker_poll(near_worker_);
         rte_mbuf *got = nullptr;
         ntbmsg_meta meta{};
-        while (ntbmsg_recv_burst(far_, 0, &got, &meta, 1) == 1) {
+        while (ntbmsg_queue_recv_burst(far_, 0, &got, &meta, 1) == 1) {
             ASSERT_EQ(meta.flags, op_reject);
             ASSERT_LT(word_slot(header_word(meta.data)), storm);
             ++answered[word_slot(header_word(meta.data))];
@@ -131,13 +131,13 @@ TEST_F(HostilePeer, AStormOfConnectsGetsAnAnswerEachAndTakesNoMemory)
     EXPECT_EQ(answers, storm - 64); // the rest waits: the backlog, and the slots
     EXPECT_EQ(*std::max_element(answered.begin(), answered.end()), 1U);
     ntbmsg_channel *own = nullptr;
-    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &own), -ENOSPC);
+    EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &own), -ENOSPC);
     // As they are answered, slots come back.
     ntbmsg_request request;
     while (ntbmsg_listener_poll(listener_, near_worker_, &request) == 1)
-        ASSERT_EQ(ntbmsg_reject(&request, 0, nullptr, 0), 0);
+        ASSERT_EQ(ntbmsg_request_reject(&request, 0, nullptr, 0), 0);
     turn();
-    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &own), 0);
+    ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &own), 0);
     give_back({own});
 }
 
@@ -178,13 +178,13 @@ TEST_F(HostilePeer, CreditBeforeTheAnswer)
 {
     ASSERT_NO_FATAL_FAILURE(greet());
     ntbmsg_channel *channel = nullptr;
-    ASSERT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), 0);
+    ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &channel), 0);
     const Heard heard = hear();
     Opening asked{};
     std::memcpy(&asked, heard.bytes.data(), sizeof(asked));
     say(op_credit, slot_word(asked.slot, asked.generation), credit_argument(1, 0));
     turn();
-    EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_RESET);
+    EXPECT_EQ(ntbmsg_channel_state_get(channel), NTBMSG_CHANNEL_RESET);
     EXPECT_EQ(stats(near_).bad_peer, 1U);
     give_back({channel});
 }
@@ -229,7 +229,7 @@ TEST_F(HostilePeer, AnAcceptThatComesTooLateIsTurnedDown)
         ntbmsg_channel_options options = channel_options();
         options.timeout_ms = timed_out ? 1 : 0;
         ntbmsg_channel *channel = nullptr;
-        ASSERT_EQ(ntbmsg_connect(near_worker_, port, &options, &channel), 0);
+        ASSERT_EQ(ntbmsg_channel_connect(near_worker_, port, &options, &channel), 0);
         const Heard asked = hear();
         ASSERT_EQ(asked.op, op_connect);
         Opening opening{};
@@ -319,7 +319,7 @@ TEST_F(HostilePeer, WhoSleepsBeforeItHasSeenALossGreetsTheNextOne)
     ASSERT_GE(ntbmsg_worker_event_fd(near_worker_), 0);
     ASSERT_NO_FATAL_FAILURE(come_back());
     EXPECT_GE(ntbmsg_worker_arm(near_worker_), 0);
-    EXPECT_EQ(ntbmsg_channel_state(channel), NTBMSG_CHANNEL_LOST);
+    EXPECT_EQ(ntbmsg_channel_state_get(channel), NTBMSG_CHANNEL_LOST);
     ntbmsg_meta meta{};
     rte_mbuf *got = receive(far_, 0, &meta); // without a poll of the worker
     ASSERT_NE(got, nullptr);
@@ -360,7 +360,7 @@ TEST_F(HostilePeer, AnAcceptThatGoesBehindAShutdown)
     ntbmsg_request request;
     ASSERT_EQ(ntbmsg_listener_poll(listener_, near_worker_, &request), 1);
     const unsigned filled = fill_ring(other);
-    ASSERT_EQ(ntbmsg_accept(&request, nullptr, &channel), 0);
+    ASSERT_EQ(ntbmsg_channel_accept(&request, nullptr, &channel), 0);
     ASSERT_EQ(ntbmsg_channel_shutdown(channel), 0);
     ASSERT_NO_FATAL_FAILURE(hear_data(filled));
     EXPECT_EQ(hear().op, op_accept);
@@ -391,9 +391,9 @@ TEST_F(HostilePeer, ChanceHitsNothing)
                                     random() % sizeof(bytes)));
         ntbmsg_request request;
         if (ntbmsg_listener_poll(listener_, near_worker_, &request) == 1)
-            ntbmsg_reject(&request, 1, nullptr, 0);
+            ntbmsg_request_reject(&request, 1, nullptr, 0);
         rte_mbuf *got[32];
-        const int n = ntbmsg_recv_burst(far_, 0, got, nullptr, 32);
+        const int n = ntbmsg_queue_recv_burst(far_, 0, got, nullptr, 32);
         for (int j = 0; j < n; ++j)
             rte_pktmbuf_free(got[j]);
     }

@@ -25,7 +25,7 @@ protected:
     {
         give_back({channel_});
         turn();
-        EXPECT_EQ(ntbmsg_region_revoke(region_), 0);
+        EXPECT_EQ(ntbmsg_region_release(region_), 0);
         HostilePeer::TearDown();
         EXPECT_EQ(ntbmsg_cq_destroy(cq_), 0);
     }
@@ -62,7 +62,7 @@ protected:
             heard = hear();
         EXPECT_EQ(heard.op, op_reset);
         EXPECT_EQ(heard.argument, static_cast<uint32_t>(NTBMSG_REASON_PROTOCOL));
-        EXPECT_EQ(ntbmsg_channel_state(channel_), NTBMSG_CHANNEL_RESET);
+        EXPECT_EQ(ntbmsg_channel_state_get(channel_), NTBMSG_CHANNEL_RESET);
         protests_ = stats(near_).bad_peer;
         EXPECT_EQ(protests_, before + 1);
         give_back({channel_});
@@ -85,7 +85,7 @@ protected:
         w.sge_count = op == NTBMSG_OP_FETCH_ADD ? 0 : 1;
         w.op = static_cast<uint8_t>(op);
         w.flags = NTBMSG_WORK_SIGNAL;
-        ASSERT_EQ(ntbmsg_post_burst(channel_, &w, 1), 1);
+        ASSERT_EQ(ntbmsg_channel_post_burst(channel_, &w, 1), 1);
     }
     /// The same, and it goes.
     void post(ntbmsg_op op, uint32_t bytes)
@@ -250,10 +250,10 @@ TEST_F(HostileRequests, MoreRequestsThanAreKept)
     for (; number < 300 + requests_max; ++number)
         request(op_write_imm, number, q);
     turn();
-    EXPECT_EQ(ntbmsg_channel_state(channel_), NTBMSG_CHANNEL_OPEN);
+    EXPECT_EQ(ntbmsg_channel_state_get(channel_), NTBMSG_CHANNEL_OPEN);
     request(op_write_imm, number, q);
     turn();
-    EXPECT_EQ(ntbmsg_channel_state(channel_), NTBMSG_CHANNEL_RESET);
+    EXPECT_EQ(ntbmsg_channel_state_get(channel_), NTBMSG_CHANNEL_RESET);
     ntbmsg_completion got[300];
     EXPECT_EQ(ntbmsg_cq_poll(cq_, got, 300), 300);
     turn();
@@ -286,10 +286,10 @@ TEST_F(HostileRequests, NoAnswerBehindBothCloses)
     say(op_close, word_, 0);
     turn();
     ASSERT_EQ(ntbmsg_channel_shutdown(channel_), 0);
-    ASSERT_EQ(ntbmsg_channel_state(channel_), NTBMSG_CHANNEL_CLOSED);
+    ASSERT_EQ(ntbmsg_channel_state_get(channel_), NTBMSG_CHANNEL_CLOSED);
     say(op_reset, word_, 5);
     expect_completion(-ECONNRESET);
-    EXPECT_EQ(ntbmsg_channel_state(channel_), NTBMSG_CHANNEL_RESET);
+    EXPECT_EQ(ntbmsg_channel_state_get(channel_), NTBMSG_CHANNEL_RESET);
     give_back({channel_});
     begin();
     post(NTBMSG_OP_WRITE, 8);

@@ -48,17 +48,17 @@ TEST_F(LinkState, EveryStateOfADeviceHasOne)
     };
     for (const auto &row : table) {
         device_is(row.device);
-        EXPECT_EQ(ntbmsg_link_state(&endpoint_), row.endpoint) << row.device;
-        EXPECT_EQ(ntbmsg_wait_connected(&endpoint_, 0), row.wait) << row.device;
+        EXPECT_EQ(ntbmsg_endpoint_link_state_get(&endpoint_), row.endpoint) << row.device;
+        EXPECT_EQ(ntbmsg_endpoint_wait_connected(&endpoint_, 0), row.wait) << row.device;
     }
 }
 
 TEST_F(LinkState, ARefusalEndsTheWaitInWords)
 {
     device_is(RTE_PMD_PLX_NTB_REFUSED, "it speaks version 2");
-    EXPECT_EQ(ntbmsg_wait_connected(&endpoint_, UINT32_MAX), -EPROTO);
+    EXPECT_EQ(ntbmsg_endpoint_wait_connected(&endpoint_, UINT32_MAX), -EPROTO);
     char why[96];
-    EXPECT_EQ(ntbmsg_link_why(&endpoint_, why, sizeof(why)), 0);
+    EXPECT_EQ(ntbmsg_endpoint_link_reason_get(&endpoint_, why, sizeof(why)), 0);
     EXPECT_STREQ(why, "it speaks version 2");
 }
 

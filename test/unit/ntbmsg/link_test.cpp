@@ -12,12 +12,12 @@ using Link = Cabled;
 TEST_F(Link, AloneItWaitsAndSaysWhy)
 {
     open(near_device, near_);
-    EXPECT_EQ(ntbmsg_link_state(near_), NTBMSG_LINK_WAITING);
-    EXPECT_EQ(ntbmsg_wait_connected(near_, 0), -ETIMEDOUT);
-    EXPECT_EQ(ntbmsg_wait_connected(near_, 20), -ETIMEDOUT);
-    EXPECT_EQ(ntbmsg_max_message(near_), 0U);
+    EXPECT_EQ(ntbmsg_endpoint_link_state_get(near_), NTBMSG_LINK_WAITING);
+    EXPECT_EQ(ntbmsg_endpoint_wait_connected(near_, 0), -ETIMEDOUT);
+    EXPECT_EQ(ntbmsg_endpoint_wait_connected(near_, 20), -ETIMEDOUT);
+    EXPECT_EQ(ntbmsg_endpoint_max_message(near_), 0U);
     char why[96] = "";
-    EXPECT_EQ(ntbmsg_link_why(near_, why, sizeof(why)), 0);
+    EXPECT_EQ(ntbmsg_endpoint_link_reason_get(near_, why, sizeof(why)), 0);
     EXPECT_NE(why[0], '\0');
 }
 
@@ -25,21 +25,21 @@ TEST_F(Link, WhyIsCutToTheRoomThereIs)
 {
     open(near_device, near_);
     char why[4] = {'x', 'x', 'x', 'x'};
-    EXPECT_EQ(ntbmsg_link_why(near_, why, sizeof(why)), 0);
+    EXPECT_EQ(ntbmsg_endpoint_link_reason_get(near_, why, sizeof(why)), 0);
     EXPECT_EQ(why[3], '\0');
-    EXPECT_EQ(ntbmsg_link_why(near_, why, 0), -EINVAL);
-    EXPECT_EQ(ntbmsg_link_why(near_, nullptr, 4), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_link_reason_get(near_, why, 0), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_link_reason_get(near_, nullptr, 4), -EINVAL);
 }
 
 TEST_F(Link, ConnectsInAnyOrderAndTells)
 {
     connect();
     for (ntbmsg_endpoint *e : {near_, far_}) {
-        EXPECT_EQ(ntbmsg_link_state(e), NTBMSG_LINK_CONNECTED);
-        EXPECT_TRUE(await_event(e, NTBMSG_EVENT_BACK));
-        EXPECT_GE(ntbmsg_max_message(e), 2048U);
+        EXPECT_EQ(ntbmsg_endpoint_link_state_get(e), NTBMSG_LINK_CONNECTED);
+        EXPECT_TRUE(await_event(e, NTBMSG_EVENT_CONNECTED));
+        EXPECT_GE(ntbmsg_endpoint_max_message(e), 2048U);
         char why[96] = "x";
-        EXPECT_EQ(ntbmsg_link_why(e, why, sizeof(why)), 0);
+        EXPECT_EQ(ntbmsg_endpoint_link_reason_get(e, why, sizeof(why)), 0);
         EXPECT_STREQ(why, "");
         EXPECT_EQ(stats(e).links, 1U);
     }
@@ -51,26 +51,26 @@ TEST_F(Link, MaxMessageIsThePeers)
     ntbmsg_endpoint_options options = small_options();
     options.max_message = 5000;
     open(far_device, far_, options);
-    ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-    EXPECT_EQ(ntbmsg_max_message(near_), 5000U);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
+    EXPECT_EQ(ntbmsg_endpoint_max_message(near_), 5000U);
 }
 
 TEST_F(Link, APeerThatClosesIsLostAndComesBack)
 {
     connect();
-    ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_BACK));
+    ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_CONNECTED));
     close(far_);
     ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
-    EXPECT_EQ(ntbmsg_link_state(near_), NTBMSG_LINK_WAITING);
+    EXPECT_EQ(ntbmsg_endpoint_link_state_get(near_), NTBMSG_LINK_WAITING);
     rte_mbuf *unsent = message(near_, 8, 0);
-    EXPECT_EQ(ntbmsg_send_burst(near_, 0, &unsent, nullptr, 1), -ENOTCONN);
+    EXPECT_EQ(ntbmsg_queue_send_burst(near_, 0, &unsent, nullptr, 1), -ENOTCONN);
     rte_pktmbuf_free(unsent);
     open(far_device, far_);
-    ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_BACK));
+    ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_CONNECTED));
     EXPECT_EQ(stats(near_).links, 2U);
     rte_mbuf *sent = message(near_, 8, 7);
-    ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-    ASSERT_EQ(ntbmsg_send_burst(near_, 0, &sent, nullptr, 1), 1);
+    ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
+    ASSERT_EQ(ntbmsg_queue_send_burst(near_, 0, &sent, nullptr, 1), 1);
     rte_mbuf *got = receive(far_);
     ASSERT_NE(got, nullptr);
     rte_pktmbuf_free(got);
@@ -79,13 +79,13 @@ TEST_F(Link, APeerThatClosesIsLostAndComesBack)
 TEST_F(Link, NullArgumentsAreRefused)
 {
     open(near_device, near_);
-    ntbmsg_event_kind event;
-    EXPECT_EQ(ntbmsg_event_poll(nullptr, &event), -EINVAL);
-    EXPECT_EQ(ntbmsg_event_poll(near_, nullptr), -EINVAL);
-    EXPECT_EQ(ntbmsg_event_poll(near_, &event), 0);
-    EXPECT_EQ(ntbmsg_wait_connected(nullptr, 0), -EINVAL);
-    EXPECT_EQ(ntbmsg_link_state(nullptr), NTBMSG_LINK_WAITING);
-    EXPECT_EQ(ntbmsg_max_message(nullptr), 0U);
+    ntbmsg_event event;
+    EXPECT_EQ(ntbmsg_endpoint_event_poll(nullptr, &event), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_event_poll(near_, nullptr), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_event_poll(near_, &event), 0);
+    EXPECT_EQ(ntbmsg_endpoint_wait_connected(nullptr, 0), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_link_state_get(nullptr), NTBMSG_LINK_WAITING);
+    EXPECT_EQ(ntbmsg_endpoint_max_message(nullptr), 0U);
 }
 
 } // namespace

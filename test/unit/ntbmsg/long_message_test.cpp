@@ -47,7 +47,7 @@ TEST_P(LongMessage, TheLongestHas16MiB)
 TEST_P(LongMessage, DefaultBuffersHoldMessagesOfMoreThan1MiB)
 {
     ntbmsg_endpoint_options options = worker_options();
-    options.buffers = options.posted = options.ring_lines = 0;
+    options.buffers = options.queue_buffers = options.ring_lines = 0;
     options.dedicated = GetParam();
     options.tx_room = 65280;
     ASSERT_NO_FATAL_FAILURE(bring_up(options));

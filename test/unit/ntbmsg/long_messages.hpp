@@ -16,8 +16,8 @@ inline ntbmsg_endpoint_options with_buffers(ntbmsg_endpoint_options options, uin
     constexpr uint32_t posted_step = 14, always_kept = 13;
     options.buf_bytes = longest > 4 * mib ? 32768 : 16384;
     const uint32_t needed = (longest + options.buf_bytes - 1) / options.buf_bytes;
-    options.posted = (needed + always_kept + posted_step - 1) / posted_step * posted_step;
-    options.buffers = options.posted + needed;
+    options.queue_buffers = (needed + always_kept + posted_step - 1) / posted_step * posted_step;
+    options.buffers = options.queue_buffers + needed;
     options.tx_room = 65280;
     options.tx_mbufs = 400;
     return options;
@@ -56,9 +56,9 @@ protected:
         ASSERT_TRUE(await_state(far_channel_, NTBMSG_CHANNEL_LOST));
         give_back({far_channel_});
         ASSERT_NO_FATAL_FAILURE(open(near_device, near_, options));
-        ASSERT_EQ(ntbmsg_wait_connected(near_, patience_ms), 0);
-        ASSERT_EQ(ntbmsg_wait_connected(far_, patience_ms), 0);
-        near_worker_ = ntbmsg_worker_get(near_, 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
+        near_worker_ = ntbmsg_endpoint_worker(near_, 0);
     }
     /// A message whose bytes say where they belong.
     rte_mbuf *numbered(uint32_t bytes, uint32_t seed)

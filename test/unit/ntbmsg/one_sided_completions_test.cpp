@@ -18,14 +18,14 @@ TEST_P(OneSided, OperationsUnderWayAreBounded)
     ntbmsg_remote *remote = open_remote(token_of(region));
     const ntbmsg_sge sge = piece(data);
     const std::vector<ntbmsg_work> works(9, work(NTBMSG_OP_WRITE, remote, 0, &sge, 1));
-    EXPECT_EQ(ntbmsg_post_burst(here_.channel, works.data(), 9), 5);
-    EXPECT_EQ(ntbmsg_post_burst(here_.channel, works.data(), 9), 0);
+    EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, works.data(), 9), 5);
+    EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, works.data(), 9), 0);
     for (unsigned i = 0; i < 5; ++i)
         EXPECT_EQ(next(here_).status, 0);
-    EXPECT_EQ(ntbmsg_post_burst(here_.channel, works.data(), 1), 1);
+    EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, works.data(), 1), 1);
     EXPECT_EQ(next(here_).status, 0);
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 TEST_P(OneSided, MoreThanThePeerKeepsIsHeldBackHere)
@@ -44,7 +44,7 @@ TEST_P(OneSided, MoreThanThePeerKeepsIsHeldBackHere)
         works.push_back(work(NTBMSG_OP_FETCH_ADD, remote, 8 * i));
         works.back().operand = i;
     }
-    ASSERT_EQ(ntbmsg_post_burst(here_.channel, works.data(), 4096), 4096);
+    ASSERT_EQ(ntbmsg_channel_post_burst(here_.channel, works.data(), 4096), 4096);
     for (const ntbmsg_work &w : works) {
         const ntbmsg_completion c = next(here_);
         ASSERT_EQ(c.id, w.id);
@@ -53,7 +53,7 @@ TEST_P(OneSided, MoreThanThePeerKeepsIsHeldBackHere)
     for (uint64_t i = 0; i < 4096; ++i)
         ASSERT_EQ(std::memcmp(&memory[8 * i], &i, 8), 0) << i;
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
     EXPECT_EQ(ntbmsg_cq_destroy(small), 0);
 }
 
@@ -88,7 +88,7 @@ TEST_P(OneSided, NoCompletionIsLostWhereTheQueueIsFull)
     here_.cq = mine;
     there_.cq = theirs;
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // Semantics: one-sided-9
@@ -120,7 +120,7 @@ TEST_P(OneSided, AWordWaitsForRoomInTheQueueOfCompletions)
     }
     EXPECT_EQ(here_.seen.size(), 5u);
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
     close_with(there_, tiny);
     there_.cq = usual;
 }
@@ -144,7 +144,7 @@ TEST_P(OneSided, NobodyIsToldWhereThereIsNoQueue)
     const ntbmsg_region_token token = token_of(region);
     EXPECT_EQ(ntbmsg_remote_open(there_.channel, &token, &none), -EINVAL) << "nor can it post";
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // ---- callbacks
@@ -164,7 +164,7 @@ void on_completion(const ntbmsg_completion *completion, void *arg)
     if (chain.left == 0)
         return;
     --chain.left;
-    EXPECT_EQ(ntbmsg_post_burst(chain.channel, &chain.next, 1), 1);
+    EXPECT_EQ(ntbmsg_channel_post_burst(chain.channel, &chain.next, 1), 1);
 }
 
 // What is cancelled by a close is told by calls too, and they are behind the end of the handle.
@@ -179,7 +179,7 @@ TEST_P(OneSided, ACallbackCannotPostOnWhatIsBeingClosed)
     const auto on_cancelled = [](const ntbmsg_completion *completion, void *arg) {
         auto &t = *static_cast<Told *>(arg);
         EXPECT_EQ(completion->status, -ECANCELED);
-        EXPECT_EQ(ntbmsg_post_burst(t.channel, &t.again, 1), -ESHUTDOWN);
+        EXPECT_EQ(ntbmsg_channel_post_burst(t.channel, &t.again, 1), -ESHUTDOWN);
         ++t.count;
     };
     ntbmsg_cq *calls = nullptr;
@@ -202,7 +202,7 @@ TEST_P(OneSided, ACallbackCannotPostOnWhatIsBeingClosed)
     settle();
     EXPECT_EQ(told.count, 3u);
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
     EXPECT_EQ(ntbmsg_cq_destroy(calls), 0);
 }
 
@@ -232,7 +232,7 @@ TEST_P(OneSided, ACallbackMayPost)
     ntbmsg_completion none;
     EXPECT_EQ(ntbmsg_cq_poll(calls, &none, 1), 0);
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
     close_with(here_, calls);
 }
 
@@ -253,7 +253,7 @@ TEST_P(OneSided, ACallbackThatAlwaysPostsLeavesThePollAndTheChannel)
         auto &a = *static_cast<Again *>(arg);
         EXPECT_TRUE(completion->status == 0 || (a.closing && completion->status == -ECANCELED));
         if (++a.told < most) {
-            EXPECT_EQ(ntbmsg_post_burst(a.channel, &a.work, 1), a.closing ? -ESHUTDOWN : 1);
+            EXPECT_EQ(ntbmsg_channel_post_burst(a.channel, &a.work, 1), a.closing ? -ESHUTDOWN : 1);
         }
     };
     ntbmsg_cq *calls = nullptr;
@@ -277,14 +277,14 @@ TEST_P(OneSided, ACallbackThatAlwaysPostsLeavesThePollAndTheChannel)
         EXPECT_LT(again.told, 1000u);
         ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
         ASSERT_TRUE(await(
-            [&] { return ntbmsg_channel_state(here_.channel) == NTBMSG_CHANNEL_PEER_CLOSED; }));
+            [&] { return ntbmsg_channel_state_get(here_.channel) == NTBMSG_CHANNEL_PEER_CLOSED; }));
         again.closing = true;
         ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
         settle();
         ntbmsg_remote_close(remote);
     }
     here_.channel = there_.channel = nullptr;
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
     EXPECT_EQ(ntbmsg_cq_destroy(calls), 0);
 }
 
@@ -316,13 +316,13 @@ TEST_P(OneSided, ACallbackMayResetTheChannelOfAWord)
     EXPECT_GE(told, 1u);
     EXPECT_LE(told, GetParam() ? 4u : 1u);
     settle();
-    EXPECT_EQ(ntbmsg_channel_state(here_.channel), NTBMSG_CHANNEL_RESET);
+    EXPECT_EQ(ntbmsg_channel_state_get(here_.channel), NTBMSG_CHANNEL_RESET);
     for (unsigned i = 0; i < 100; ++i) {
         EXPECT_EQ(ntbmsg_worker_poll(there_.worker), 0);
         EXPECT_EQ(ntbmsg_worker_poll(here_.worker), 0) << "nothing is answered any more";
     }
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
     close_with(there_, calls);
 }
 

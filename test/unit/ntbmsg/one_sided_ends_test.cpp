@@ -16,7 +16,7 @@ TEST_P(OneSided, ARevokedRegionIsReachedNoMore)
     ASSERT_EQ(run(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)).status, 0);
     ASSERT_EQ(post(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)), 1);
     std::fill(memory.begin(), memory.end(), uint8_t{0x55});
-    ASSERT_EQ(ntbmsg_region_revoke(region), 0);
+    ASSERT_EQ(ntbmsg_region_release(region), 0);
     EXPECT_EQ(next(here_).status, -EKEYREJECTED);
     EXPECT_EQ(memory, std::vector<uint8_t>(4096, 0x55));
     for (const ntbmsg_op op : {NTBMSG_OP_READ, NTBMSG_OP_WRITE_IMM})
@@ -25,7 +25,7 @@ TEST_P(OneSided, ARevokedRegionIsReachedNoMore)
     // The slot is used again, and the old key does not open it.
     ntbmsg_region *next_one = serve(memory);
     EXPECT_EQ(run(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)).status, -EKEYREJECTED);
-    EXPECT_EQ(ntbmsg_region_revoke(next_one), 0);
+    EXPECT_EQ(ntbmsg_region_release(next_one), 0);
     ntbmsg_remote_close(remote);
 }
 
@@ -42,7 +42,7 @@ TEST_P(OneSided, RevokedInTheMiddle)
         turn();
         turn();
         EXPECT_TRUE(here_.seen.empty()) << "it takes more than that";
-        ASSERT_EQ(ntbmsg_region_revoke(region), 0);
+        ASSERT_EQ(ntbmsg_region_release(region), 0);
         const std::vector<uint8_t> then = memory;
         const ntbmsg_completion c = next(here_);
         EXPECT_EQ(c.status, -EKEYREJECTED);
@@ -59,7 +59,7 @@ TEST_P(OneSided, ARevokedDirectRegionKeepsNothingOfLaterStores)
     ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, NTBMSG_RIGHT_WRITE, &region), 0);
     ntbmsg_remote *remote = open_remote(token_of(region));
     ASSERT_TRUE(becomes_direct(remote, region));
-    ASSERT_EQ(ntbmsg_region_revoke(region), 0);
+    ASSERT_EQ(ntbmsg_region_release(region), 0);
     std::vector<uint8_t> data = pattern(64, 12);
     const ntbmsg_sge sge = piece(data);
     EXPECT_EQ(run(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)).status, 0) << "nobody is asked";
@@ -91,7 +91,7 @@ TEST_P(OneSided, WhatIsUnderWayCompletesWhenTheChannelEnds)
                 work(k % 2 == 0 ? NTBMSG_OP_WRITE : NTBMSG_OP_READ, remote, 0, &sge, 1));
             works.back().flags = k % 3 == 0 ? 0 : NTBMSG_WORK_SIGNAL;
         }
-        ASSERT_EQ(ntbmsg_post_burst(here_.channel, works.data(), 8), 8);
+        ASSERT_EQ(ntbmsg_channel_post_burst(here_.channel, works.data(), 8), 8);
         turn();
         end();
         for (const ntbmsg_work &w : works) {
@@ -105,7 +105,7 @@ TEST_P(OneSided, WhatIsUnderWayCompletesWhenTheChannelEnds)
         settle();
         ASSERT_NO_FATAL_FAILURE(open_channel());
     }
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // Semantics: one-sided-5
@@ -125,13 +125,13 @@ TEST_P(OneSided, ClosingCancelsAndTheSlotLivesOn)
         EXPECT_EQ(c.status, -ECANCELED);
         ntbmsg_remote_close(remote);
         EXPECT_TRUE(await([&] {
-            return ntbmsg_channel_state(there_.channel) == NTBMSG_CHANNEL_PEER_CLOSED;
+            return ntbmsg_channel_state_get(there_.channel) == NTBMSG_CHANNEL_PEER_CLOSED;
         })) << "closed in good order";
         EXPECT_EQ(ntbmsg_channel_close(there_.channel), 0);
         settle();
         ASSERT_NO_FATAL_FAILURE(open_channel());
     }
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // Semantics: one-sided-6
@@ -148,11 +148,11 @@ TEST_P(OneSided, ShuttingDownLetsOperationsEnd)
     EXPECT_EQ(next(here_).status, 0);
     EXPECT_EQ(memory, data);
     EXPECT_TRUE(await([&] {
-        return ntbmsg_channel_state(here_.channel) == NTBMSG_CHANNEL_CLOSED &&
-               ntbmsg_channel_state(there_.channel) == NTBMSG_CHANNEL_CLOSED;
+        return ntbmsg_channel_state_get(here_.channel) == NTBMSG_CHANNEL_CLOSED &&
+               ntbmsg_channel_state_get(there_.channel) == NTBMSG_CHANNEL_CLOSED;
     }));
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // Semantics: one-sided-5
@@ -171,13 +171,14 @@ TEST_P(OneSided, ALostPeerCompletesWhatIsUnderWay)
     ASSERT_EQ(ntbmsg_cq_destroy(there_.cq), -EBUSY);
     ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
     there_.channel = nullptr;
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
-    EXPECT_EQ(ntbmsg_region_revoke(direct), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(direct), 0);
     ASSERT_NO_FATAL_FAILURE(close(far_));
     there_.worker = nullptr;
     EXPECT_EQ(next(here_).status, -ECONNRESET);
     EXPECT_EQ(next(here_).status, 0) << "complete with its last store";
-    EXPECT_TRUE(await([&] { return ntbmsg_channel_state(here_.channel) == NTBMSG_CHANNEL_LOST; }));
+    EXPECT_TRUE(
+        await([&] { return ntbmsg_channel_state_get(here_.channel) == NTBMSG_CHANNEL_LOST; }));
     EXPECT_EQ(post(work(NTBMSG_OP_WRITE, stored, 0, &little, 1)), -ECONNRESET);
     ntbmsg_remote_close(remote);
     ntbmsg_remote_close(stored);
@@ -195,11 +196,11 @@ TEST_P(OneSided, NothingIsStoredOnceTheConnectionIsLost)
     const ntbmsg_region_token token = token_of(direct);
     ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
     there_.channel = nullptr;
-    EXPECT_EQ(ntbmsg_region_revoke(direct), 0);
+    EXPECT_EQ(ntbmsg_region_release(direct), 0);
     ASSERT_NO_FATAL_FAILURE(close(far_));
     there_.worker = nullptr;
     ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
-    EXPECT_EQ(ntbmsg_channel_state(here_.channel), NTBMSG_CHANNEL_OPEN)
+    EXPECT_EQ(ntbmsg_channel_state_get(here_.channel), NTBMSG_CHANNEL_OPEN)
         << "its worker is not polled";
     EXPECT_EQ(post(work(NTBMSG_OP_WRITE, stored, 0, &sge, 1)), -ECONNRESET);
     ntbmsg_remote *none = nullptr;
@@ -227,7 +228,7 @@ TEST_P(OneSided, ARemoteIsOfOneChannelAndNotOfItsSlot)
     EXPECT_EQ(run(work(NTBMSG_OP_WRITE, other, 0, &sge, 1)).status, 0);
     ntbmsg_remote_close(remote);
     ntbmsg_remote_close(other);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // A request that met a full ring has its number: the peer waits for it.
@@ -244,11 +245,12 @@ TEST_P(OneSided, ClosingInFrontOfAFullRingSaysCloseAndNotReset)
     ntbmsg_work add = work(NTBMSG_OP_FETCH_ADD, remote, 0);
     add.operand = 1;
     const std::vector<ntbmsg_work> works(256, add);
-    ASSERT_EQ(ntbmsg_post_burst(here_.channel, works.data(), 256), 256);
+    ASSERT_EQ(ntbmsg_channel_post_burst(here_.channel, works.data(), 256), 256);
     ASSERT_EQ(ntbmsg_channel_close(here_.channel), 0);
     here_.channel = nullptr;
-    EXPECT_TRUE(await([&] { return ntbmsg_channel_state(there_.channel) != NTBMSG_CHANNEL_OPEN; }));
-    EXPECT_EQ(ntbmsg_channel_state(there_.channel), NTBMSG_CHANNEL_PEER_CLOSED);
+    EXPECT_TRUE(
+        await([&] { return ntbmsg_channel_state_get(there_.channel) != NTBMSG_CHANNEL_OPEN; }));
+    EXPECT_EQ(ntbmsg_channel_state_get(there_.channel), NTBMSG_CHANNEL_PEER_CLOSED);
     settle();
     EXPECT_EQ(here_.seen.size(), 256u);
     for (const ntbmsg_completion &c : here_.seen)
@@ -256,7 +258,7 @@ TEST_P(OneSided, ClosingInFrontOfAFullRingSaysCloseAndNotReset)
     EXPECT_GT(word, 0u);
     EXPECT_LT(word, 256u) << "the ring was full, else this tests nothing";
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 } // namespace

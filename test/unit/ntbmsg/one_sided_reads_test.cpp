@@ -18,7 +18,7 @@ protected:
         ntbmsg_endpoint_options options = OneSided::options();
         options.ring_lines = 1024;
         options.buffers = 2100;
-        options.posted = 1022;
+        options.queue_buffers = 1022;
         return options;
     }
     void SetUp() override
@@ -32,7 +32,7 @@ protected:
     void TearDown() override
     {
         ntbmsg_remote_close(remote_);
-        EXPECT_EQ(ntbmsg_region_revoke(region_), 0);
+        EXPECT_EQ(ntbmsg_region_release(region_), 0);
         OneSided::TearDown();
     }
     /// They are asked for before anything that is posted later.
@@ -84,7 +84,7 @@ TEST_P(LongReads, OtherChannelsDoNotWaitForThem)
     uint64_t word = 0;
     const ntbmsg_sge sge = {&word, sizeof(word), 0};
     const ntbmsg_work small = work(NTBMSG_OP_READ, other, 8, &sge, 1);
-    ASSERT_EQ(ntbmsg_post_burst(other_mine, &small, 1), 1);
+    ASSERT_EQ(ntbmsg_channel_post_burst(other_mine, &small, 1), 1);
     ASSERT_TRUE(await([&] { return here_.seen.size() == reads + 1; }));
     EXPECT_EQ(here_.seen[0].id, small.id);
     EXPECT_EQ(std::memcmp(&word, memory_.data() + 8, sizeof(word)), 0);
@@ -101,7 +101,7 @@ protected:
     ntbmsg_endpoint_options options() const override
     {
         ntbmsg_endpoint_options options = LongReads::options();
-        options.posted = 28;
+        options.queue_buffers = 28;
         return options;
     }
 };
@@ -121,7 +121,7 @@ TEST_P(LongReadsInLittleRoom, TheFirstToHaveItIsAnotherEachTime)
     std::vector<uint8_t> bytes(16 * 1024);
     const ntbmsg_sge sge = piece(bytes, 0, static_cast<uint32_t>(bytes.size()));
     const ntbmsg_work few = work(NTBMSG_OP_READ, other, 0, &sge, 1);
-    ASSERT_EQ(ntbmsg_post_burst(other_mine, &few, 1), 1);
+    ASSERT_EQ(ntbmsg_channel_post_burst(other_mine, &few, 1), 1);
     ASSERT_TRUE(await([&] { return here_.seen.size() == reads + 1; }));
     EXPECT_EQ(here_.seen[0].id, few.id);
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), memory_.begin()));

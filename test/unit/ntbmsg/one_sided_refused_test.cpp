@@ -50,20 +50,20 @@ TEST_P(OneSided, ImpossibleArgumentsAreRefusedAtOnce)
     };
     for (const auto &row : rows)
         EXPECT_EQ(post(row.w), row.rc) << row.what;
-    EXPECT_EQ(ntbmsg_post_burst(nullptr, &write, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_post_burst(here_.channel, nullptr, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_post_burst(here_.channel, &write, 0), -EINVAL);
-    EXPECT_EQ(ntbmsg_post_burst(there_.channel, &write, 1), -EINVAL) << "another's remote";
+    EXPECT_EQ(ntbmsg_channel_post_burst(nullptr, &write, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, &write, 0), -EINVAL);
+    EXPECT_EQ(ntbmsg_channel_post_burst(there_.channel, &write, 1), -EINVAL) << "another's remote";
     const ntbmsg_work two[] = {write, rows[0].w};
-    EXPECT_EQ(ntbmsg_post_burst(here_.channel, two, 2), 1) << "up to the impossible one";
+    EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, two, 2), 1) << "up to the impossible one";
     EXPECT_EQ(next(here_).id, write.id);
     settle();
     EXPECT_TRUE(here_.seen.empty());
     EXPECT_EQ(info_of(region).refused + info_of(atomic).refused, 0u) << "none reached the peer";
     ntbmsg_remote_close(remote);
     ntbmsg_remote_close(words);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
-    EXPECT_EQ(ntbmsg_region_revoke(atomic), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(atomic), 0);
 }
 
 /// What a token of ours says, to be forged: doc/channel-protocol.md, section 5.
@@ -124,7 +124,7 @@ TEST_P(OneSided, TheOwnerTrustsNoToken)
     for (ntbmsg_remote *r : {stranger, other_slot, writer, longer, unaligned})
         ntbmsg_remote_close(r);
     for (ntbmsg_region *r : {region, small, odd})
-        EXPECT_EQ(ntbmsg_region_revoke(r), 0);
+        EXPECT_EQ(ntbmsg_region_release(r), 0);
 }
 
 TEST_P(OneSided, TokensThatCannotBeAreRefused)
@@ -165,7 +165,7 @@ TEST_P(OneSided, TokensThatCannotBeAreRefused)
         settle();
         ntbmsg_remote_close(remote);
     }
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 } // namespace

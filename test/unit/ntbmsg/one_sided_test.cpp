@@ -22,7 +22,7 @@ TEST_P(OneSided, AWriteIsServed)
     EXPECT_EQ(info_of(region).writes, 1u);
     EXPECT_EQ(info_of(region).direct, 0u);
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // Semantics: one-sided-2
@@ -48,7 +48,7 @@ TEST_P(OneSided, AWriteToAllocatedMemoryIsDirect)
     EXPECT_EQ(run(confirmed).status, 0);
     EXPECT_EQ(std::memcmp(memory, data.data(), data.size()), 0);
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // Semantics: one-sided-1
@@ -80,7 +80,7 @@ TEST_P(OneSided, PiecesAreGatheredAndScattered)
     EXPECT_EQ(c.bytes, 600000u);
     EXPECT_EQ(back, data);
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 TEST_P(OneSided, SizesAroundEveryBorder)
@@ -101,7 +101,7 @@ TEST_P(OneSided, SizesAroundEveryBorder)
         EXPECT_EQ(back[bytes], 0xee);
     }
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // Semantics: one-sided-3
@@ -132,7 +132,7 @@ TEST_P(OneSided, AnImmediateWordIsToldOnceTheDataAreThere)
         EXPECT_EQ(std::memcmp(info_of(region).address, data.data(), data.size()), 0);
         EXPECT_EQ(next(here_).id, w.id);
         ntbmsg_remote_close(remote);
-        EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+        EXPECT_EQ(ntbmsg_region_release(region), 0);
     }
     settle();
     EXPECT_TRUE(there_.seen.empty()) << "once";
@@ -165,7 +165,7 @@ TEST_P(OneSided, AtomicsGiveWhatWasThere)
     EXPECT_EQ(info_of(region).atomics, 3u);
     EXPECT_EQ(words[0] | words[2] | words[3], 0u);
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 // Semantics: one-sided-4
@@ -182,7 +182,7 @@ TEST_P(OneSided, CompletionsComeInTheOrderOfPosting)
         works.push_back(work(i % 3 == 0 ? NTBMSG_OP_READ : NTBMSG_OP_WRITE, remote, 512, &sge, 1));
         works.back().flags = i % 5 != 0 ? NTBMSG_WORK_SIGNAL : 0;
     }
-    ASSERT_EQ(ntbmsg_post_burst(here_.channel, works.data(), 32), 32);
+    ASSERT_EQ(ntbmsg_channel_post_burst(here_.channel, works.data(), 32), 32);
     for (const ntbmsg_work &w : works) {
         if (w.flags == 0)
             continue; // nobody is told
@@ -191,7 +191,7 @@ TEST_P(OneSided, CompletionsComeInTheOrderOfPosting)
     settle();
     EXPECT_TRUE(here_.seen.empty());
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(direct), 0);
+    EXPECT_EQ(ntbmsg_region_release(direct), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Workers, OneSided, testing::Bool(), [](const auto &worker) {

@@ -65,21 +65,21 @@ protected:
     static void begin(End &end, ntbmsg_endpoint *endpoint, uint32_t completions = 256)
     {
         end.endpoint = endpoint;
-        end.worker = ntbmsg_worker_get(endpoint, 0);
+        end.worker = ntbmsg_endpoint_worker(endpoint, 0);
         ASSERT_EQ(ntbmsg_cq_create(completions, nullptr, nullptr, &end.cq), 0);
     }
     void open_channel() { open_channel(channel_options(here_), channel_options(there_)); }
     void open_channel(const ntbmsg_channel_options &mine, const ntbmsg_channel_options &theirs)
     {
         ntbmsg_listener *listener = nullptr;
-        ASSERT_EQ(ntbmsg_listen(port, 0, &listener), 0);
-        ASSERT_EQ(ntbmsg_connect(here_.worker, port, &mine, &here_.channel), 0);
+        ASSERT_EQ(ntbmsg_listener_open(port, 0, &listener), 0);
+        ASSERT_EQ(ntbmsg_channel_connect(here_.worker, port, &mine, &here_.channel), 0);
         ntbmsg_request request{};
         ASSERT_TRUE(
             await([&] { return ntbmsg_listener_poll(listener, there_.worker, &request) == 1; }));
-        ASSERT_EQ(ntbmsg_accept(&request, &theirs, &there_.channel), 0);
+        ASSERT_EQ(ntbmsg_channel_accept(&request, &theirs, &there_.channel), 0);
         ASSERT_TRUE(
-            await([&] { return ntbmsg_channel_state(here_.channel) == NTBMSG_CHANNEL_OPEN; }));
+            await([&] { return ntbmsg_channel_state_get(here_.channel) == NTBMSG_CHANNEL_OPEN; }));
         ntbmsg_listener_close(listener);
     }
 
@@ -187,7 +187,7 @@ protected:
         w.flags = NTBMSG_WORK_SIGNAL;
         return w;
     }
-    int post(const ntbmsg_work &w) { return ntbmsg_post_burst(here_.channel, &w, 1); }
+    int post(const ntbmsg_work &w) { return ntbmsg_channel_post_burst(here_.channel, &w, 1); }
     /// Posts until it is taken: polls make room.
     int post_patiently(const ntbmsg_work &w)
     {

@@ -46,7 +46,7 @@ constexpr Case wrong[] = {
     {"inline_long", &O::inline_max, 1025},
     {"message_long", &O::max_message, 1U << 24},
     {"buffers", &O::buffers, (1U << 20) + 1},
-    {"posted", &O::posted, UINT32_MAX},
+    {"queue_buffers", &O::queue_buffers, UINT32_MAX},
     {"tx_mbufs", &O::tx_mbufs, UINT32_MAX},
     {"tx_room_odd", &O::tx_room, 100},
     {"tx_room_long", &O::tx_room, 65344},
@@ -62,7 +62,7 @@ TEST(Options, InitSetsTheDefaults)
     ntbmsg_endpoint_options_init(&options);
     EXPECT_EQ(options.size, sizeof(options));
     EXPECT_EQ(options.queues, 1U);
-    EXPECT_EQ(options.ring_lines | options.buffers | options.buf_bytes | options.posted |
+    EXPECT_EQ(options.ring_lines | options.buffers | options.buf_bytes | options.queue_buffers |
                   options.inline_max | options.max_message | options.tx_mbufs | options.tx_room,
               0U);
     ntbmsg_endpoint_options_init(nullptr);

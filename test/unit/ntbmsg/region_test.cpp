@@ -16,9 +16,9 @@ class Region : public Operating
 protected:
     uint32_t free_segments()
     {
-        rte_pmd_plx_ntb_window_info info{};
+        rte_pmd_plx_ntb_memory_info info{};
         info.size = sizeof(info);
-        EXPECT_EQ(rte_pmd_plx_ntb_window_info_get(
+        EXPECT_EQ(rte_pmd_plx_ntb_memory_info_get(
                       static_cast<uint16_t>(rte_pmd_plx_ntb_find(far_device)), &info),
                   0);
         return info.free_segments;
@@ -49,7 +49,7 @@ TEST_F(Region, BadArgumentsAreRefused)
     EXPECT_EQ(ntbmsg_region_alloc(far_, (size_t{1} << 40) + 1, 1, &region), -EINVAL);
     EXPECT_EQ(ntbmsg_region_alloc(far_, size_t{1} << 40, 1, &region), -ENOSPC);
     EXPECT_EQ(region, nullptr);
-    EXPECT_EQ(ntbmsg_region_revoke(nullptr), -EINVAL);
+    EXPECT_EQ(ntbmsg_region_release(nullptr), -EINVAL);
 
     ASSERT_EQ(add(memory.data(), 64, every_right), 0);
     ntbmsg_region_info info{};
@@ -60,8 +60,8 @@ TEST_F(Region, BadArgumentsAreRefused)
     ntbmsg_region_token token;
     EXPECT_EQ(ntbmsg_region_token_get(region, nullptr), -EINVAL);
     EXPECT_EQ(ntbmsg_region_token_get(nullptr, &token), -EINVAL);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
-    EXPECT_EQ(ntbmsg_region_revoke(region), -EINVAL) << "twice";
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), -EINVAL) << "twice";
     EXPECT_EQ(ntbmsg_region_token_get(region, &token), -EINVAL);
 }
 
@@ -93,7 +93,7 @@ TEST_F(Region, OnlyMemoryThatThereIsCanBeRegistered)
                   row.rc)
             << row.what;
         if (region != nullptr) {
-            EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+            EXPECT_EQ(ntbmsg_region_release(region), 0);
         }
     }
     munmap(memory, 3 * page);
@@ -114,14 +114,14 @@ TEST_F(Region, AllocatedMemoryIsZerosInWholeGranules)
     token_of(region);
     token_of(region);
     EXPECT_EQ(free_segments(), before - 1) << "once";
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
     EXPECT_EQ(free_segments(), before);
 
     ASSERT_EQ(ntbmsg_region_alloc(far_, 1, NTBMSG_RIGHT_READ | NTBMSG_RIGHT_ATOMIC, &region), 0);
     EXPECT_EQ(info_of(region).direct, 0u) << "only writes can be direct";
     token_of(region);
     EXPECT_EQ(free_segments(), before);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
 
 TEST_F(Region, NothingIsLeftOfManyRegions)
@@ -140,12 +140,12 @@ TEST_F(Region, NothingIsLeftOfManyRegions)
     }
     EXPECT_EQ(regions.size(), 4096u);
     for (ntbmsg_region *region : regions)
-        EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+        EXPECT_EQ(ntbmsg_region_release(region), 0);
     for (unsigned i = 0; i < 300; ++i) {
         ntbmsg_region *region = nullptr;
         ASSERT_EQ(ntbmsg_region_alloc(far_, 1, NTBMSG_RIGHT_WRITE, &region), 0) << i;
         token_of(region);
-        ASSERT_EQ(ntbmsg_region_revoke(region), 0);
+        ASSERT_EQ(ntbmsg_region_release(region), 0);
     }
     EXPECT_EQ(free_segments(), before);
 }
@@ -155,22 +155,22 @@ TEST_F(Region, WhereNoGranuleIsLeftARegionIsServed)
 {
     const uint16_t id = static_cast<uint16_t>(rte_pmd_plx_ntb_find(far_device));
     const uint32_t segments = free_segments();
-    rte_pmd_plx_ntb_window_info info{};
+    rte_pmd_plx_ntb_memory_info info{};
     info.size = sizeof(info);
-    ASSERT_EQ(rte_pmd_plx_ntb_window_info_get(id, &info), 0);
-    rte_pmd_plx_ntb_window_memory rest{};
+    ASSERT_EQ(rte_pmd_plx_ntb_memory_info_get(id, &info), 0);
+    rte_pmd_plx_ntb_memory rest{};
     uint64_t bytes = info.segment_bytes;
     while (bytes * 2 <= segments * info.segment_bytes && bytes * 2 <= uint64_t{64} << 20)
         bytes *= 2;
-    std::vector<rte_pmd_plx_ntb_window_memory> taken;
+    std::vector<rte_pmd_plx_ntb_memory> taken;
     for (; bytes >= info.segment_bytes; bytes /= 2) {
         while (free_segments() >= bytes / info.segment_bytes) {
-            if (rte_pmd_plx_ntb_window_alloc(id, bytes, &rest) != 0)
+            if (rte_pmd_plx_ntb_memory_alloc(id, bytes, &rest) != 0)
                 break;
             uint64_t offset = 0;
-            if (rte_pmd_plx_ntb_window_expose(id, rest.address, rest.bytes, 3,
-                                              RTE_PMD_PLX_NTB_WINDOW_ANY, &offset) != 0) {
-                rte_pmd_plx_ntb_window_free(id, rest.address);
+            if (rte_pmd_plx_ntb_memory_expose(id, rest.address, rest.bytes, 3,
+                                              RTE_PMD_PLX_NTB_MEMORY_ANY, &offset) != 0) {
+                rte_pmd_plx_ntb_memory_free(id, rest.address);
                 break;
             }
             taken.push_back(rest);
@@ -186,10 +186,10 @@ TEST_F(Region, WhereNoGranuleIsLeftARegionIsServed)
     EXPECT_EQ(std::memcmp(info_of(region).address, data.data(), 64), 0);
     EXPECT_EQ(info_of(region).writes, 1u);
     ntbmsg_remote_close(remote);
-    EXPECT_EQ(ntbmsg_region_revoke(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
     for (const auto &m : taken) {
-        EXPECT_EQ(rte_pmd_plx_ntb_window_revoke(id, m.address, m.bytes), 0);
-        EXPECT_EQ(rte_pmd_plx_ntb_window_free(id, m.address), 0);
+        EXPECT_EQ(rte_pmd_plx_ntb_memory_revoke(id, m.address, m.bytes), 0);
+        EXPECT_EQ(rte_pmd_plx_ntb_memory_free(id, m.address), 0);
     }
 }
 
@@ -200,11 +200,11 @@ TEST_F(Region, AChipThatDoesNotAnswerKeepsTheRegion)
     ASSERT_EQ(ntbmsg_region_alloc(far_, 1, NTBMSG_RIGHT_WRITE, &region), 0);
     const ntbmsg_region_token token = token_of(region);
     ASSERT_EQ(rte_pmd_plx_ntb_inject(id, RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 1), 0);
-    EXPECT_EQ(ntbmsg_region_revoke(region), -EIO);
+    EXPECT_EQ(ntbmsg_region_release(region), -EIO);
     ntbmsg_region_token again;
     EXPECT_EQ(ntbmsg_region_token_get(region, &again), -EINVAL) << "nobody new is let in";
     ASSERT_EQ(rte_pmd_plx_ntb_inject(id, RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
-    EXPECT_TRUE(await([&] { return ntbmsg_region_revoke(region) == 0; }));
+    EXPECT_TRUE(await([&] { return ntbmsg_region_release(region) == 0; }));
     (void)token;
 }
 

@@ -41,7 +41,7 @@ protected:
     {
         uint32_t events = 0;
         ntbmsg_ready ready;
-        while (ntbmsg_poll(set_, &ready, 1) == 1)
+        while (ntbmsg_poll_set_poll(set_, &ready, 1) == 1)
             events |= ready.events;
         return events;
     }
@@ -143,9 +143,9 @@ TEST_F(Semantics, TooLongIsRefusedAndNothingHappens)
     ASSERT_NO_FATAL_FAILURE(bring_up());
     ASSERT_NO_FATAL_FAILURE(join(from_, to_));
     const uint32_t longest = info(from_).max_message;
-    const unsigned before = rte_mempool_avail_count(ntbmsg_pool(near_));
+    const unsigned before = rte_mempool_avail_count(ntbmsg_endpoint_pool(near_));
     EXPECT_EQ(send_one(near_, from_, longest + 1, 1), -EMSGSIZE);
-    EXPECT_EQ(rte_mempool_avail_count(ntbmsg_pool(near_)), before);
+    EXPECT_EQ(rte_mempool_avail_count(ntbmsg_endpoint_pool(near_)), before);
     EXPECT_EQ(info(from_).tx_messages, 0U);
     EXPECT_TRUE(await([&] { return send_one(near_, from_, longest, 2) == 1; }));
     rte_mbuf *got = receive_one(to_);
@@ -193,7 +193,7 @@ TEST_F(Semantics, WhatHadComeBeforeALossCanBeReceived)
         ASSERT_EQ(send_one(far_, to_, 20, i), 1);
     settle();
     ASSERT_NO_FATAL_FAILURE(lose_far());
-    ASSERT_EQ(ntbmsg_channel_state(from_), NTBMSG_CHANNEL_LOST);
+    ASSERT_EQ(ntbmsg_channel_state_get(from_), NTBMSG_CHANNEL_LOST);
     rte_mbuf *got = nullptr;
     for (int i = 0; i < 3; ++i) {
         ASSERT_EQ(ntbmsg_channel_recv_burst(from_, &got, nullptr, 1), 1);
@@ -224,12 +224,12 @@ TEST_F(Semantics, ALossGivesEveryMbufBack)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
     ASSERT_NO_FATAL_FAILURE(join(from_, to_));
-    const unsigned before = rte_mempool_avail_count(ntbmsg_pool(near_));
+    const unsigned before = rte_mempool_avail_count(ntbmsg_endpoint_pool(near_));
     for (int i = 0; i < 20; ++i)
         ASSERT_GE(send_one(near_, from_, i % 2 == 0 ? 20 : 1500, i), 0);
     ASSERT_NO_FATAL_FAILURE(lose_far());
     give_back({from_});
-    EXPECT_EQ(rte_mempool_avail_count(ntbmsg_pool(near_)), before);
+    EXPECT_EQ(rte_mempool_avail_count(ntbmsg_endpoint_pool(near_)), before);
     EXPECT_EQ(ntbmsg_endpoint_close(near_), 0) << "something is held";
     near_ = nullptr;
 }

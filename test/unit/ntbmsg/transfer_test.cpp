@@ -193,7 +193,7 @@ protected:
     ntbmsg_ready await_ready(ntbmsg_poll_set *set)
     {
         ntbmsg_ready ready{};
-        await([&] { return ntbmsg_poll(set, &ready, 1) == 1; });
+        await([&] { return ntbmsg_poll_set_poll(set, &ready, 1) == 1; });
         return ready;
     }
     /// Nothing is told of @p set however often it is asked.
@@ -202,7 +202,7 @@ protected:
         settle();
         ntbmsg_ready ready[4];
         for (int i = 0; i < 10; ++i) {
-            if (ntbmsg_poll(set, ready, 4) != 0)
+            if (ntbmsg_poll_set_poll(set, ready, 4) != 0)
                 return false;
         }
         return true;
@@ -279,7 +279,7 @@ TEST_F(PollSet, ChannelsTakeTurns)
     settle();
     ntbmsg_ready ready[channels];
     for (int round = 0; round < 2; ++round) {
-        ASSERT_EQ(ntbmsg_poll(far_set_, ready, channels), channels);
+        ASSERT_EQ(ntbmsg_poll_set_poll(far_set_, ready, channels), channels);
         for (int i = 0; i < channels; ++i) {
             EXPECT_EQ(ready[i].channel, far[i]);
             rte_mbuf *got = nullptr;
@@ -287,7 +287,7 @@ TEST_F(PollSet, ChannelsTakeTurns)
             rte_pktmbuf_free(got);
         }
     }
-    EXPECT_EQ(ntbmsg_poll(far_set_, ready, channels), 0);
+    EXPECT_EQ(ntbmsg_poll_set_poll(far_set_, ready, channels), 0);
     for (int i = 0; i < channels; ++i)
         give_back({near[i], far[i]});
 }
@@ -298,11 +298,11 @@ TEST_F(PollSet, WrongArgumentsAreRefused)
     ntbmsg_ready ready;
     ntbmsg_channel *near = nullptr;
     EXPECT_EQ(ntbmsg_poll_set_create(near_worker_, nullptr), -EINVAL);
-    EXPECT_EQ(ntbmsg_poll(nullptr, &ready, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_poll(near_set_, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_poll_set_poll(nullptr, &ready, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_poll_set_poll(near_set_, nullptr, 1), -EINVAL);
     EXPECT_EQ(ntbmsg_poll_set_destroy(nullptr), 0);
     const ntbmsg_channel_options options = in_set(far_set_);
-    EXPECT_EQ(ntbmsg_connect(near_worker_, port, &options, &near), -EINVAL);
+    EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, &options, &near), -EINVAL);
 }
 
 } // namespace

@@ -26,12 +26,12 @@ protected:
         const ntbmsg_work work{};
         const ntbmsg_region_token token{};
         ntbmsg_remote *remote = nullptr;
-        EXPECT_EQ(ntbmsg_channel_state(gone), NTBMSG_CHANNEL_CLOSED);
+        EXPECT_EQ(ntbmsg_channel_state_get(gone), NTBMSG_CHANNEL_CLOSED);
         EXPECT_EQ(ntbmsg_channel_info_get(gone, &info), -EINVAL);
         EXPECT_EQ(ntbmsg_channel_wait_open(gone, 0), -EINVAL);
         EXPECT_EQ(ntbmsg_channel_send_burst(gone, &mbuf, nullptr, 1), -EINVAL);
         EXPECT_EQ(ntbmsg_channel_recv_burst(gone, &mbuf, nullptr, 1), -EINVAL);
-        EXPECT_EQ(ntbmsg_post_burst(gone, &work, 1), -EINVAL);
+        EXPECT_EQ(ntbmsg_channel_post_burst(gone, &work, 1), -EINVAL);
         EXPECT_EQ(ntbmsg_remote_open(gone, &token, &remote), -EINVAL);
         EXPECT_EQ(ntbmsg_channel_shutdown(gone), -EINVAL);
         EXPECT_EQ(ntbmsg_channel_reset(gone, 0), -EINVAL);
@@ -56,16 +56,16 @@ TEST_F(Use, ARevokedRegionIsRefused)
     uint8_t memory[64];
     ntbmsg_region *first = nullptr, *second = nullptr;
     ASSERT_EQ(ntbmsg_region_register(near_, memory, 64, NTBMSG_RIGHT_READ, &first), 0);
-    ASSERT_EQ(ntbmsg_region_revoke(first), 0);
+    ASSERT_EQ(ntbmsg_region_release(first), 0);
     ASSERT_EQ(ntbmsg_region_register(near_, memory, 64, NTBMSG_RIGHT_READ, &second), 0);
     ntbmsg_region_info info{};
     info.size = sizeof(info);
     ntbmsg_region_token token{};
     EXPECT_EQ(ntbmsg_region_info_get(first, &info), -EINVAL);
     EXPECT_EQ(ntbmsg_region_token_get(first, &token), -EINVAL);
-    EXPECT_EQ(ntbmsg_region_revoke(first), -EINVAL);
+    EXPECT_EQ(ntbmsg_region_release(first), -EINVAL);
     EXPECT_EQ(ntbmsg_region_info_get(second, &info), 0);
-    EXPECT_EQ(ntbmsg_region_revoke(second), 0);
+    EXPECT_EQ(ntbmsg_region_release(second), 0);
 }
 
 #ifdef NTBMSG_CHECKS
@@ -86,7 +86,7 @@ TEST_F(Use, AChannelThatWasClosedIsRefusedWhenItsSlotIsUsedAgain)
     }
     ASSERT_EQ(info(near).id, id);
     expect_refused(first);
-    EXPECT_EQ(ntbmsg_channel_state(near), NTBMSG_CHANNEL_OPEN);
+    EXPECT_EQ(ntbmsg_channel_state_get(near), NTBMSG_CHANNEL_OPEN);
     give_back({near, far});
 }
 
@@ -111,7 +111,7 @@ TEST_F(Use, WhateverElseWasClosedIsRefused)
     ntbmsg_channel *channel = nullptr;
     rte_mbuf *mbuf = nullptr;
     request.worker = near_worker_;
-    EXPECT_EQ(ntbmsg_poll(set, &ready, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_poll_set_poll(set, &ready, 1), -EINVAL);
     EXPECT_EQ(ntbmsg_poll_set_destroy(set), 0);
     EXPECT_EQ(ntbmsg_cq_poll(cq, &completion, 1), -EINVAL);
     EXPECT_EQ(ntbmsg_cq_event_fd(cq), -EINVAL);
@@ -119,18 +119,18 @@ TEST_F(Use, WhateverElseWasClosedIsRefused)
     EXPECT_EQ(ntbmsg_cq_destroy(cq), 0);
     EXPECT_EQ(ntbmsg_listener_poll(listener, far_worker_, &request), -EINVAL);
     ntbmsg_listener_close(listener);
-    EXPECT_EQ(ntbmsg_accept(&request, nullptr, &channel), -EINVAL);
-    EXPECT_EQ(ntbmsg_reject(&request, 0, nullptr, 0), -EINVAL);
-    EXPECT_EQ(ntbmsg_connect(near_worker_, port, nullptr, &channel), -EINVAL);
+    EXPECT_EQ(ntbmsg_channel_accept(&request, nullptr, &channel), -EINVAL);
+    EXPECT_EQ(ntbmsg_request_reject(&request, 0, nullptr, 0), -EINVAL);
+    EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &channel), -EINVAL);
     EXPECT_EQ(ntbmsg_worker_poll(near_worker_), -EINVAL);
     EXPECT_EQ(ntbmsg_worker_arm(near_worker_), -EINVAL);
     EXPECT_EQ(ntbmsg_worker_disarm(near_worker_), -EINVAL);
     EXPECT_EQ(ntbmsg_worker_event_fd(near_worker_), -EINVAL);
-    EXPECT_EQ(ntbmsg_worker_get(endpoint, 0), nullptr);
-    EXPECT_EQ(ntbmsg_send_burst(endpoint, 0, &mbuf, nullptr, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_recv_burst(endpoint, 0, &mbuf, nullptr, 1), -EINVAL);
-    EXPECT_EQ(ntbmsg_wait_connected(endpoint, 0), -EINVAL);
-    EXPECT_EQ(ntbmsg_pool(endpoint), nullptr);
+    EXPECT_EQ(ntbmsg_endpoint_worker(endpoint, 0), nullptr);
+    EXPECT_EQ(ntbmsg_queue_send_burst(endpoint, 0, &mbuf, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_queue_recv_burst(endpoint, 0, &mbuf, nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_wait_connected(endpoint, 0), -EINVAL);
+    EXPECT_EQ(ntbmsg_endpoint_pool(endpoint), nullptr);
     EXPECT_EQ(ntbmsg_endpoint_close(endpoint), 0);
 }
 
@@ -169,7 +169,7 @@ protected:
         ntbmsg_channel_options options = channel_options();
         options.timeout_ms = patience_ms;
         ntbmsg_channel *channel = nullptr;
-        EXPECT_EQ(ntbmsg_connect(near_worker_, port, &options, &channel), 0);
+        EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, &options, &channel), 0);
         return channel;
     }
 
@@ -211,7 +211,7 @@ TEST_F(TwoThreads, UseOnePollSet)
     ASSERT_EQ(ntbmsg_poll_set_create(nullptr, &set), 0);
     const auto poll = [=] {
         ntbmsg_ready ready;
-        ntbmsg_poll(set, &ready, 1);
+        ntbmsg_poll_set_poll(set, &ready, 1);
     };
     EXPECT_DEATH(meet(poll, poll), told);
     EXPECT_EQ(ntbmsg_poll_set_destroy(set), 0);

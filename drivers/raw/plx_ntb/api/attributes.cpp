@@ -49,7 +49,8 @@ constexpr Attribute attributes[] = {
     {"copy_engine",
      [](Device &d, const Info &) -> uint64_t { return d.copy_choice().dma_min != 0; }},
     {"dma_min", [](Device &d, const Info &) -> uint64_t { return d.copy_choice().dma_min; }},
-    {"drain", [](Device &d, const Info &) -> uint64_t { return d.cache_hint_report(0).in_force; }},
+    {"cache_hint",
+     [](Device &d, const Info &) -> uint64_t { return d.cache_hint_report(0).in_force; }},
     {"write_combining",
      [](Device &d, const Info &) -> uint64_t { return d.platform().write_combining; }},
 };

@@ -45,7 +45,7 @@ int info_get(rte_rawdev *raw, rte_rawdev_obj_t info, size_t size)
                                 .socket_id = device->node(),
                                 .window_bytes = device->platform().window_bytes,
                                 .block_bytes = device->block().bytes,
-                                .window_pool = device->window_pool()};
+                                .buffer_pool = device->window_pool()};
     std::snprintf(now.burst, sizeof(now.burst), "%s", device->ops()->name);
     std::snprintf(now.platform, sizeof(now.platform), "%s", device->platform().ops->name);
     return write_sized(now, first_version, *out);

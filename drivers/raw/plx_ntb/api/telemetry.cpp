@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What telemetry shows: /plx_ntb/list, and info, link, copy, drain, windows, requesters and regs of
+// What telemetry shows: /plx_ntb/list, and info, link, copy, cache_hint, memory, requesters and regs of
 // one device. Called from telemetry's thread, while the application runs; it must not close the
 // device meanwhile, as with /rawdev/* of DPDK itself.
 #include <cerrno>
@@ -94,7 +94,7 @@ int info(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "ring_lines", g.ring_lines);
     rte_tel_data_add_dict_uint(data, "buffers", g.buffers);
     rte_tel_data_add_dict_uint(data, "buf_bytes", g.buf_bytes);
-    rte_tel_data_add_dict_uint(data, "posted", g.posted);
+    rte_tel_data_add_dict_uint(data, "queue_buffers", g.posted);
     rte_tel_data_add_dict_uint(data, "inline_max", g.inline_max);
     rte_tel_data_add_dict_uint(data, "max_message", device->max_message());
     rte_tel_data_add_dict_int(data, "started", device->started());
@@ -153,7 +153,7 @@ int copy(const char *, const char *params, rte_tel_data *data)
 }
 
 /// Which cache hint each receiver has, and what they cost when it chose.
-int drain(const char *, const char *params, rte_tel_data *data)
+int cache_hint(const char *, const char *params, rte_tel_data *data)
 {
     const char *rest = nullptr;
     Device *device = device_in(params, &rest);
@@ -179,27 +179,28 @@ int windows(const char *, const char *params, rte_tel_data *data)
     if (device == nullptr)
         return -EINVAL;
     const ControlLock locked(*device);
-    rte_pmd_plx_ntb_window_info info{};
+    rte_pmd_plx_ntb_memory_info info{};
     device->exposed().info(&info);
     rte_tel_data_start_dict(data);
     rte_tel_data_add_dict_string(
-        data, "kind", info.kind == RTE_PMD_PLX_NTB_WINDOW_ALUT ? "alut" : "base and offset");
+        data, "translation",
+        info.translation == RTE_PMD_PLX_NTB_MEMORY_ALUT ? "alut" : "base and offset");
     rte_tel_data_add_dict_uint(data, "window_bytes", info.window_bytes);
     rte_tel_data_add_dict_uint(data, "segment_bytes", info.segment_bytes);
     rte_tel_data_add_dict_uint(data, "segments", info.segments);
     rte_tel_data_add_dict_uint(data, "free_segments", info.free_segments);
     rte_tel_data_add_dict_uint(data, "longest_free", info.longest_free);
-    rte_tel_data_add_dict_uint(data, "windows", info.windows);
+    rte_tel_data_add_dict_uint(data, "parts", info.parts);
     rte_tel_data_add_dict_uint(data, "grants", device->exposed().exposure_count());
     const unsigned long first = rest == nullptr ? 0 : std::strtoul(rest, nullptr, 10);
-    rte_pmd_plx_ntb_window_grant grant;
+    rte_pmd_plx_ntb_memory_exposed grant;
     for (unsigned i = 0; i < shown_max && device->exposed().exposure(first + i, &grant); ++i) {
         char name[32], what[96];
         std::snprintf(name, sizeof(name), "grant_%lu", first + i);
         std::snprintf(what, sizeof(what), "offset 0x%" PRIx64 ", %zu bytes, %s%s, window %u",
                       grant.offset, grant.bytes,
-                      (grant.rights & RTE_PMD_PLX_NTB_WINDOW_READ) != 0 ? "r" : "",
-                      (grant.rights & RTE_PMD_PLX_NTB_WINDOW_WRITE) != 0 ? "w" : "", grant.window);
+                      (grant.rights & RTE_PMD_PLX_NTB_MEMORY_READ) != 0 ? "r" : "",
+                      (grant.rights & RTE_PMD_PLX_NTB_MEMORY_WRITE) != 0 ? "w" : "", grant.part);
         rte_tel_data_add_dict_string(data, name, what);
     }
     return 0;
@@ -268,9 +269,9 @@ RTE_INIT(plx_ntb_telemetry)
                                "Where a device stands with its peer. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/copy", copy,
                                "Which messages go by which copy engine, and why. Parameters: id");
-    rte_telemetry_register_cmd("/plx_ntb/drain", drain,
+    rte_telemetry_register_cmd("/plx_ntb/cache_hint", cache_hint,
                                "What receivers do with lines they have read. Parameters: id");
-    rte_telemetry_register_cmd("/plx_ntb/windows", windows,
+    rte_telemetry_register_cmd("/plx_ntb/memory", windows,
                                "Memory that is exposed to the peer. Parameters: id[,first grant]");
     rte_telemetry_register_cmd("/plx_ntb/requesters", requesters,
                                "Who of this host's bus reaches the peer. Parameters: id");

@@ -24,45 +24,44 @@ int with(uint16_t dev_id, Call call)
 using plx::pmd::Device;
 using plx::pmd::ExposedMemory;
 
-int rte_pmd_plx_ntb_window_info_get(uint16_t dev_id, rte_pmd_plx_ntb_window_info *info)
+int rte_pmd_plx_ntb_memory_info_get(uint16_t dev_id, rte_pmd_plx_ntb_memory_info *info)
 {
     return with(dev_id, [info](Device &, ExposedMemory &exposed) {
         if (info == nullptr)
             return -EINVAL;
-        rte_pmd_plx_ntb_window_info now{};
+        rte_pmd_plx_ntb_memory_info now{};
         exposed.info(&now);
         return plx::pmd::write_sized(now, sizeof(now), *info);
     });
 }
 
-int rte_pmd_plx_ntb_window_align_get(uint16_t dev_id, uint64_t bytes,
-                                     rte_pmd_plx_ntb_window_align *align)
+int rte_pmd_plx_ntb_memory_align_get(uint16_t dev_id, uint64_t bytes,
+                                     rte_pmd_plx_ntb_memory_align *align)
 {
     return with(dev_id, [bytes, align](Device &, ExposedMemory &exposed) {
         if (align == nullptr || bytes == 0)
             return -EINVAL;
-        rte_pmd_plx_ntb_window_align now{};
+        rte_pmd_plx_ntb_memory_align now{};
         const int rc = exposed.align(bytes, &now);
         const int written = plx::pmd::write_sized(now, sizeof(now), *align);
         return written != 0 ? written : rc;
     });
 }
 
-int rte_pmd_plx_ntb_window_alloc(uint16_t dev_id, size_t bytes,
-                                 rte_pmd_plx_ntb_window_memory *memory)
+int rte_pmd_plx_ntb_memory_alloc(uint16_t dev_id, size_t bytes, rte_pmd_plx_ntb_memory *memory)
 {
     return with(dev_id, [bytes, memory](Device &device, ExposedMemory &exposed) {
         return memory == nullptr ? -EINVAL : exposed.alloc(bytes, device.node(), memory);
     });
 }
 
-int rte_pmd_plx_ntb_window_free(uint16_t dev_id, void *address)
+int rte_pmd_plx_ntb_memory_free(uint16_t dev_id, void *address)
 {
     return with(dev_id,
                 [address](Device &, ExposedMemory &exposed) { return exposed.free(address); });
 }
 
-int rte_pmd_plx_ntb_window_expose(uint16_t dev_id, void *address, size_t bytes, uint32_t rights,
+int rte_pmd_plx_ntb_memory_expose(uint16_t dev_id, void *address, size_t bytes, uint32_t rights,
                                   uint32_t window, uint64_t *offset)
 {
     return with(dev_id, [=](Device &, ExposedMemory &exposed) {
@@ -70,29 +69,29 @@ int rte_pmd_plx_ntb_window_expose(uint16_t dev_id, void *address, size_t bytes, 
     });
 }
 
-int rte_pmd_plx_ntb_window_revoke(uint16_t dev_id, void *address, size_t bytes)
+int rte_pmd_plx_ntb_memory_revoke(uint16_t dev_id, void *address, size_t bytes)
 {
     return with(dev_id,
                 [=](Device &, ExposedMemory &exposed) { return exposed.revoke(address, bytes); });
 }
 
-int rte_pmd_plx_ntb_window_find(uint16_t dev_id, const void *address,
-                                rte_pmd_plx_ntb_window_grant *grant)
+int rte_pmd_plx_ntb_memory_find(uint16_t dev_id, const void *address,
+                                rte_pmd_plx_ntb_memory_exposed *grant)
 {
     return with(dev_id, [=](Device &, ExposedMemory &exposed) {
         return grant == nullptr ? -EINVAL : exposed.find(address, grant);
     });
 }
 
-int rte_pmd_plx_ntb_window_peer(uint16_t dev_id, uint64_t offset, size_t bytes,
-                                rte_pmd_plx_ntb_window_view *view)
+int rte_pmd_plx_ntb_window_view_get(uint16_t dev_id, uint64_t offset, size_t bytes,
+                                    rte_pmd_plx_ntb_window_view *view)
 {
     return with(dev_id, [=](Device &, ExposedMemory &exposed) {
         return view == nullptr ? -EINVAL : exposed.peer(offset, bytes, view);
     });
 }
 
-int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_store_fn *store)
+int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_window_store_fn *store)
 {
     return with(dev_id, [store](Device &device, ExposedMemory &) {
         if (store == nullptr)

@@ -7,9 +7,9 @@
 namespace plx::pmd
 {
 
-const char *cache_hint_name(queue::CacheHint drain)
+const char *cache_hint_name(queue::CacheHint hint)
 {
-    switch (drain) {
+    switch (hint) {
     case queue::CacheHint::none:
         return "none";
     case queue::CacheHint::clwb:

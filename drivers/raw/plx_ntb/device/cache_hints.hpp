@@ -10,7 +10,7 @@
 namespace plx::pmd
 {
 
-const char *cache_hint_name(queue::CacheHint drain);
+const char *cache_hint_name(queue::CacheHint hint);
 
 /// Whether a hint was chosen under traffic.
 inline bool cache_hint_chosen(const queue::CacheHintReport &report)

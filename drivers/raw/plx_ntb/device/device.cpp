@@ -98,7 +98,7 @@ int Device::probe()
     if (!queue::cache_hint_supported(cache_hint_)) {
         PLX_INIT_LOG(ERR,
                      "%s: this CPU has no instruction for the cache hint that was asked for: "
-                     "expected drain=auto or none\n",
+                     "expected cache_hint=auto or none\n",
                      name_);
         return -ENOTSUP;
     }

@@ -178,7 +178,7 @@ void Device::write_heartbeat(uint64_t word)
 
 void Device::report(LinkEvent event)
 {
-    rte_pmd_plx_ntb_event reported = RTE_PMD_PLX_NTB_EVENT_BACK;
+    rte_pmd_plx_ntb_event reported = RTE_PMD_PLX_NTB_EVENT_CONNECTED;
     switch (event) {
     case LinkEvent::connected:
         ++counts_.connects;
@@ -190,7 +190,7 @@ void Device::report(LinkEvent event)
         reported = RTE_PMD_PLX_NTB_EVENT_SILENT;
         break;
     case LinkEvent::awake:
-        reported = RTE_PMD_PLX_NTB_EVENT_AWAKE;
+        reported = RTE_PMD_PLX_NTB_EVENT_ALIVE;
         break;
     case LinkEvent::lost:
         ++counts_.losses;

@@ -65,7 +65,7 @@ constexpr NumberKey number_keys[] = {
     {"buffers", &Geometry::buffers, nullptr, 64, 1u << 20, "64 to 1048576"},
     {"buf", &Geometry::buf_bytes, nullptr, wire::buf_bytes_min, buf_bytes_limit,
      "64 to 65280 bytes, multiple of 64"},
-    {"posted", &Geometry::posted, nullptr, wire::posted_per_line, queue::posted_target_max,
+    {"queue_buffers", &Geometry::posted, nullptr, wire::posted_per_line, queue::posted_target_max,
      "14 to 8190"},
     {"inline", &Geometry::inline_max, nullptr, wire::head_payload_bytes, wire::inline_bytes_max,
      "48 to 1024 bytes"},
@@ -264,11 +264,11 @@ int on_split(const char *key, const char *value, void *arg)
 
 constexpr unsigned twin_only = 7; // the first of them
 const char *const twin_keys[] = {
-    "cable",      "state",    "msi",     "alut",        "side",         "nt",      "dma_link",
-    "topo",       "peer_csr", "segment", "split",       "queues",       "ring",    "buffers",
-    "buf",        "posted",   "inline",  "max_message", "heartbeat_ms", "lost_ms", "numa",
-    "drain",      "mem",      "copy",    "dma_min",     "copy_curve",   "dma",     "dmadev",
-    "recheck_us", "spin_us",  "intr",    "service",     "rx",           nullptr};
+    "cable",      "state",         "msi",     "alut",        "side",         "nt",      "dma_link",
+    "topo",       "peer_csr",      "segment", "split",       "queues",       "ring",    "buffers",
+    "buf",        "queue_buffers", "inline",  "max_message", "heartbeat_ms", "lost_ms", "numa",
+    "cache_hint", "mem",           "copy",    "dma_min",     "copy_curve",   "dma",     "dmadev",
+    "recheck_us", "spin_us",       "intr",    "service",     "rx",           nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {
@@ -281,7 +281,7 @@ int run_handlers(rte_kvargs *kvargs, Parse *parse)
                                            {"numa", on_numa},
                                            {"topo", on_topology},
                                            {"side", on_side},
-                                           {"drain", on_cache_hint},
+                                           {"cache_hint", on_cache_hint},
                                            {"mem", on_memory},
                                            {"copy", on_copy},
                                            {"alut", on_alut},
@@ -382,7 +382,7 @@ int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb
     lay(config.ring_lines, &g.ring_lines);
     lay(config.buffers, &g.buffers);
     lay(config.buf_bytes, &g.buf_bytes);
-    lay(config.posted, &g.posted);
+    lay(config.queue_buffers, &g.posted);
     lay(config.inline_max, &g.inline_max);
     lay(config.max_message, &g.max_message);
     derive(&g);

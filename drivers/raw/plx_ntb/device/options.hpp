@@ -72,11 +72,11 @@ struct Options {
 
 /// The devargs that both probes accept, as dpdk-pmdinfo.py shows them.
 #define PLX_COMMON_PARAMS                                                                          \
-    "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> posted=<n> inline=<bytes> "               \
+    "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> queue_buffers=<n> inline=<bytes> "        \
     "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> recheck_us=<n> spin_us=<n> intr=0|1 "        \
     "service=0|1 numa=<node> topo=auto|b2b|rp peer_csr=open|closed segment=<KiB> split=<0..7> "    \
     "rx=direct|stable "                                                                            \
-    "drain=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "         \
+    "cache_hint=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "    \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
 #define PLX_TWIN_PARAMS                                                                            \
     "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>]|<file> msi=0|1 "              \

@@ -17,9 +17,9 @@ namespace
 {
 
 constexpr uint64_t memory_bytes_max = wire::block_bytes_max;
-constexpr uint32_t rights_known = RTE_PMD_PLX_NTB_WINDOW_WRITE | RTE_PMD_PLX_NTB_WINDOW_READ;
-static_assert(RTE_PMD_PLX_NTB_WINDOW_WRITE == hw::rights_write &&
-                  RTE_PMD_PLX_NTB_WINDOW_READ == hw::rights_read,
+constexpr uint32_t rights_known = RTE_PMD_PLX_NTB_MEMORY_WRITE | RTE_PMD_PLX_NTB_MEMORY_READ;
+static_assert(RTE_PMD_PLX_NTB_MEMORY_WRITE == hw::rights_write &&
+                  RTE_PMD_PLX_NTB_MEMORY_READ == hw::rights_read,
               "the public rights are the chip's");
 
 /// What @p memory is on the bus from @p at on: its pieces, cut to the range.
@@ -134,7 +134,7 @@ void ExposedMemory::forget(Exposure *exposure)
 
 // ---- memory
 
-int ExposedMemory::alloc(size_t bytes, int node, rte_pmd_plx_ntb_window_memory *out)
+int ExposedMemory::alloc(size_t bytes, int node, rte_pmd_plx_ntb_memory *out)
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     if (rules.entries == 0)
@@ -219,7 +219,7 @@ int ExposedMemory::check_expose(const Range &range, size_t bytes, uint32_t right
                       0);
     if ((rights & ~rights_known) != 0)
         return refuse(-EINVAL, "rights of read and write", rights, rights_known);
-    if (window != RTE_PMD_PLX_NTB_WINDOW_ANY && window >= map_.windows())
+    if (window != RTE_PMD_PLX_NTB_MEMORY_ANY && window >= map_.windows())
         return refuse(-EINVAL, "one of the windows, or any", window, map_.windows());
     if (range.memory == nullptr)
         return refuse(-EINVAL, "a range inside one allocated window memory", bytes, 0);
@@ -251,10 +251,10 @@ int ExposedMemory::expose(const void *address, size_t bytes, uint32_t rights, ui
     int rc = check_expose(range, bytes, rights, window);
     if (rc != 0)
         return rc;
-    rights = rights == 0 ? RTE_PMD_PLX_NTB_WINDOW_WRITE : rights;
+    rights = rights == 0 ? RTE_PMD_PLX_NTB_MEMORY_WRITE : rights;
     const auto segments = static_cast<unsigned>(bytes / segment_bytes());
     const int first =
-        map_.take(segments, window == RTE_PMD_PLX_NTB_WINDOW_ANY ? SegmentMap::any : window);
+        map_.take(segments, window == RTE_PMD_PLX_NTB_MEMORY_ANY ? SegmentMap::any : window);
     if (first < 0)
         return refuse(-ENOSPC, "as many free segments in a row", segments, map_.longest());
     Exposure *exposure = std::find_if(exposures_.begin(), exposures_.end(),
@@ -292,7 +292,7 @@ int ExposedMemory::revoke(const void *address, size_t bytes)
     return 0;
 }
 
-int ExposedMemory::find(const void *address, rte_pmd_plx_ntb_window_grant *out) const
+int ExposedMemory::find(const void *address, rte_pmd_plx_ntb_memory_exposed *out) const
 {
     const auto at = reinterpret_cast<uintptr_t>(address);
     for (const Exposure &g : exposures_) {
@@ -307,13 +307,13 @@ int ExposedMemory::find(const void *address, rte_pmd_plx_ntb_window_grant *out) 
     return -ENOENT;
 }
 
-rte_pmd_plx_ntb_window_grant ExposedMemory::describe(const Exposure &g) const
+rte_pmd_plx_ntb_memory_exposed ExposedMemory::describe(const Exposure &g) const
 {
     return {.address = g.memory->memory.base + g.at,
             .bytes = g.bytes,
             .offset = g.first * segment_bytes(),
             .rights = g.rights,
-            .window = g.first / map_.per_window()};
+            .part = g.first / map_.per_window()};
 }
 
 unsigned ExposedMemory::exposure_count() const
@@ -323,7 +323,7 @@ unsigned ExposedMemory::exposure_count() const
                       [](const Exposure &g) { return g.memory != nullptr; }));
 }
 
-bool ExposedMemory::exposure(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const
+bool ExposedMemory::exposure(uint64_t index, rte_pmd_plx_ntb_memory_exposed *out) const
 {
     for (const Exposure &g : exposures_)
         if (g.memory != nullptr && index-- == 0) {
@@ -350,22 +350,22 @@ int ExposedMemory::peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_vi
     return 0;
 }
 
-void ExposedMemory::info(rte_pmd_plx_ntb_window_info *out) const
+void ExposedMemory::info(rte_pmd_plx_ntb_memory_info *out) const
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     const bool alut = rules.entries != 0;
-    out->kind = alut ? RTE_PMD_PLX_NTB_WINDOW_ALUT : RTE_PMD_PLX_NTB_WINDOW_BASE_OFFSET;
+    out->translation = alut ? RTE_PMD_PLX_NTB_MEMORY_ALUT : RTE_PMD_PLX_NTB_MEMORY_BASE_OFFSET;
     out->window_bytes = alut ? rules.bytes_min : rules.bytes_max;
     out->segment_bytes = segment_bytes();
     out->segments = rules.entries;
     out->free_segments = map_.free();
     out->longest_free = map_.longest();
-    out->windows = map_.windows();
+    out->parts = map_.windows();
     out->memory_bytes_max = alut ? std::min(rules.bytes_min >> choice_.split, memory_bytes_max) : 0;
     out->store_rights = platform_.store_rights;
 }
 
-int ExposedMemory::align(uint64_t bytes, rte_pmd_plx_ntb_window_align *out) const
+int ExposedMemory::align(uint64_t bytes, rte_pmd_plx_ntb_memory_align *out) const
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     // With an A-LUT the window's size is fixed when the device is configured, and with it the

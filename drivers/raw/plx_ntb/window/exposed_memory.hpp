@@ -40,17 +40,17 @@ public:
     /// All memory goes back. Nothing may be exposed.
     void drop();
 
-    void info(rte_pmd_plx_ntb_window_info *out) const;
-    int align(uint64_t bytes, rte_pmd_plx_ntb_window_align *out) const;
-    int alloc(size_t bytes, int node, rte_pmd_plx_ntb_window_memory *out);
+    void info(rte_pmd_plx_ntb_memory_info *out) const;
+    int align(uint64_t bytes, rte_pmd_plx_ntb_memory_align *out) const;
+    int alloc(size_t bytes, int node, rte_pmd_plx_ntb_memory *out);
     int free(const void *address);
     int expose(const void *address, size_t bytes, uint32_t rights, uint32_t window,
                uint64_t *offset);
     int revoke(const void *address, size_t bytes);
-    int find(const void *address, rte_pmd_plx_ntb_window_grant *out) const;
+    int find(const void *address, rte_pmd_plx_ntb_memory_exposed *out) const;
     unsigned exposure_count() const;
     /// What is exposed, in no order. @return false: there are no @p index + 1
-    bool exposure(uint64_t index, rte_pmd_plx_ntb_window_grant *out) const;
+    bool exposure(uint64_t index, rte_pmd_plx_ntb_memory_exposed *out) const;
     int peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const;
 
 private:
@@ -84,7 +84,7 @@ private:
     int check_expose(const Range &range, size_t bytes, uint32_t rights, uint32_t window) const;
     int show(const Range &range, size_t bytes, uint32_t rights, unsigned first);
     void forget(Exposure *exposure);
-    rte_pmd_plx_ntb_window_grant describe(const Exposure &exposure) const;
+    rte_pmd_plx_ntb_memory_exposed describe(const Exposure &exposure) const;
     int refuse(int error, const char *what, uint64_t found, uint64_t expected) const;
 
     const char *device_;

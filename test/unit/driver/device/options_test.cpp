@@ -74,8 +74,8 @@ TEST(Options, EveryKeyArrives)
 {
     Options o;
     ASSERT_EQ(
-        parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,posted=100,"
-              "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,drain=none,"
+        parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,queue_buffers=100,"
+              "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,cache_hint=none,"
               "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900,dma=1,dmadev=3,"
               "peer_csr=closed,segment=64,split=3,alut=128,dma_link=2,msi=1,recheck_us=70,spin_us="
               "0,intr=0,"
@@ -141,14 +141,14 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,ring=99999999999999999999",
                                "cable=mem:x,buf=100",
                                "cable=mem:x,buf=65344",
-                               "cable=mem:x,posted=13",
+                               "cable=mem:x,queue_buffers=13",
                                "cable=mem:x,inline=47",
                                "cable=mem:x,inline=1025",
                                "cable=mem:x,max_message=0",
                                "cable=mem:x,max_message=16777216",
-                               "cable=mem:x,buffers=100,posted=112",
-                               "cable=mem:x,queues=64,posted=252",
-                               "cable=mem:x,posted=14,buffers=64,buf=64,max_message=1000",
+                               "cable=mem:x,buffers=100,queue_buffers=112",
+                               "cable=mem:x,queues=64,queue_buffers=252",
+                               "cable=mem:x,queue_buffers=14,buffers=64,buf=64,max_message=1000",
                                "cable=mem:x,buffers=1048576,buf=65280",
                                "cable=mem:x,heartbeat_ms=100,lost_ms=100",
                                "cable=mem:x,state=maybe",
@@ -156,7 +156,7 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,state=random:0",
                                "cable=mem:x,state=random:4294967296",
                                "cable=mem:x,state=reset:1",
-                               "cable=mem:x,drain=flush",
+                               "cable=mem:x,cache_hint=flush",
                                "cable=mem:x,mem=slow",
                                "cable=mem:x,copy=engine",
                                "cable=mem:x,dma_min=0",
@@ -209,7 +209,7 @@ TEST(Options, ARefusalIsOneLineThatNamesTheDevarg)
         {"cable=mem:x,copy=engine", "copy=engine: expected auto, cpu or dma"},
         {"cable=mem:x,dma_min=0", "dma_min=0: expected 1 to 16777215 bytes"},
         {"cable=mem:x,copy=cpu,dma_min=9", "dma_min=9 has no meaning with copy=cpu"},
-        {"cable=mem:x,buffers=100,posted=112", "buffers=100 is too small"},
+        {"cable=mem:x,buffers=100,queue_buffers=112", "buffers=100 is too small"},
         {"cable=mem:x,copy_curve=/nobody/there", "copy_curve=/nobody/there: expected"},
         {"cable=mem:x,heartbeat_ms=90,lost_ms=80", "lost_ms=80 has to be more than heartbeat_ms"},
     };
