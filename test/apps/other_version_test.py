@@ -43,7 +43,7 @@ def case_harness(world):
     """It stays, since somebody else may come."""
     console = world.console("send")
     host = meet(world)
-    console.process.await_text("link: a " + WHY)
+    console.process.await_text("link: the " + WHY)
     expect("another version" in console.ask("show link"), console.process.text())
     leave(host)
     world.harness("serve", "--forward-mode", "echo")

@@ -20,6 +20,8 @@ int main(int argc, char **argv)
         return RUN_ALL_TESTS();
     std::vector<std::string> arguments =
         test::eal_arguments("test", test::huge_pages_granted(), eal_megabytes);
+    // Engines of tests copy by virtual addresses.
+    arguments.push_back("--iova-mode=va");
     std::vector<char *> pointers;
     for (std::string &argument : arguments)
         pointers.push_back(argument.data());

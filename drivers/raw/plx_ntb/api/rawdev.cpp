@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <new>
 
+#include <rte_lcore.h>
 #include <rte_malloc.h>
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>
@@ -206,9 +207,25 @@ int release(rte_rawdev *raw)
 
 } // namespace
 
+/// Whether EAL has seen CPUs on a NUMA node.
+static bool has_node(int node)
+{
+    for (unsigned i = 0; i < rte_socket_count(); ++i)
+        if (rte_socket_id_by_idx(i) == node)
+            return true;
+    return false;
+}
+
 int device_create(const char *name, const Platform &platform, const Options &options,
                   rte_device *device)
 {
+    // Before anything is allocated there: of a node that does not exist there is no memory.
+    if (options.node >= 0 && !has_node(options.node)) {
+        PLX_INIT_LOG(ERR, "%s: devarg numa=%d: this machine has no such NUMA node\n", name,
+                     options.node);
+        platform.ops->detach(platform.ctx);
+        return -EINVAL;
+    }
     const int socket = options.node >= 0 ? options.node : platform.node;
     rte_rawdev *raw = rte_rawdev_pmd_allocate(name, sizeof(Device), socket);
     if (raw == nullptr) {

@@ -60,15 +60,6 @@ const char *topology_name(const hw::Chip &chip)
                                                      : "on the link side";
 }
 
-/// Whether EAL has seen CPUs on a NUMA node.
-bool has_node(int node)
-{
-    for (unsigned i = 0; i < rte_socket_count(); ++i)
-        if (rte_socket_id_by_idx(i) == node)
-            return true;
-    return false;
-}
-
 Device::Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options)
     : raw_(raw), platform_(platform), options_(options), geometry_(options.geometry), link_(*this),
       exposed_(name_, chip_, platform_, link_),
@@ -88,11 +79,6 @@ uint16_t Device::id() const
 int Device::probe()
 {
     node_ = options_.node >= 0 ? options_.node : platform_.node;
-    if (options_.node >= 0 && !has_node(options_.node)) {
-        PLX_INIT_LOG(ERR, "%s: devarg numa=%d: this machine has no such NUMA node\n", name_,
-                     options_.node);
-        return -EINVAL;
-    }
     ops_ = queue::select_ops(pick_policy(options_.memory, platform_.write_combining));
     cache_hint_ = first_cache_hint(options_.cache_hint);
     if (!queue::cache_hint_supported(cache_hint_)) {
