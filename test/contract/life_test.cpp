@@ -14,13 +14,6 @@ using namespace contract;
 namespace
 {
 
-bool await(const std::function<bool()> &fact)
-{
-    for (int i = 0; i < 60'000 && !fact(); ++i)
-        poll(nullptr, 0, 1);
-    return fact();
-}
-
 class Life : public Pair
 {
 protected:

@@ -6,6 +6,7 @@
 
 #include "host.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <rte_mbuf.h>
+#include <poll.h>
 #include <unistd.h>
 
 namespace contract
@@ -47,6 +49,14 @@ inline void PrintTo(const Setting &setting, std::ostream *out)
 /// No heartbeat is missed by these, however busy the machine: what ends a connection is told by
 /// the cable and by hellos.
 inline const std::string patient = "heartbeat_ms=30000,lost_ms=60000";
+
+/// Waits for a fact, within a bound that nothing needs.
+inline bool await(const std::function<bool()> &fact)
+{
+    for (int i = 0; i < 60'000 && !fact(); ++i)
+        poll(nullptr, 0, 1);
+    return fact();
+}
 
 class Pair : public testing::TestWithParam<Setting>
 {
