@@ -193,6 +193,15 @@ const rte_rawdev_ops rawdev_ops = {
     .dev_selftest = selftest,
 };
 
+/// Whether EAL has seen CPUs on a NUMA node.
+bool has_node(int node)
+{
+    for (unsigned i = 0; i < rte_socket_count(); ++i)
+        if (rte_socket_id_by_idx(i) == node)
+            return true;
+    return false;
+}
+
 /// Closes a device and ends it. The close that comes with the release of a rawdev finds none.
 int release(rte_rawdev *raw)
 {
@@ -206,15 +215,6 @@ int release(rte_rawdev *raw)
 }
 
 } // namespace
-
-/// Whether EAL has seen CPUs on a NUMA node.
-static bool has_node(int node)
-{
-    for (unsigned i = 0; i < rte_socket_count(); ++i)
-        if (rte_socket_id_by_idx(i) == node)
-            return true;
-    return false;
-}
 
 int device_create(const char *name, const Platform &platform, const Options &options,
                   rte_device *device)
