@@ -128,6 +128,16 @@ TEST_F(HostilePeer, OneThatRefusesIsTold)
     expect_good_peer_welcome();
 }
 
+/// A seal would outlive the peer: who comes after it could map neither chip nor memory.
+TEST_F(HostilePeer, NothingThatItGotCanBeSealed)
+{
+    ASSERT_TRUE(peer_->meet());
+    ASSERT_TRUE(host_.await_event('B'));
+    EXPECT_GE(fault::twin_descriptors().size(), 3u) << "two chips, and the memory behind a window";
+    EXPECT_EQ(fault::seal_all(), 0u);
+    expect_good_peer_welcome();
+}
+
 TEST_F(HostilePeer, ABreakOfTheLinkIsALossHoweverShort)
 {
     ASSERT_TRUE(peer_->meet());

@@ -15,7 +15,10 @@ namespace plx::twin
 
 namespace
 {
-constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
+// The size stays, and so do the seals: whoever holds a descriptor could otherwise forbid all later
+// writable mappings, and with them the next peer and the revoking of memory.
+constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr int seals_refused = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 constexpr unsigned of_2mib = 21u << MAP_HUGE_SHIFT; // memfd_create() encodes it as mmap() does
 
 // Not through mmap(): ThreadSanitizer takes a remap for a write to the whole range, while other
@@ -35,7 +38,7 @@ int sealed_create(const char *name, size_t bytes, bool huge)
     const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | kind);
     if (fd < 0)
         return -errno;
-    if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, size_seals) == 0)
+    if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, seals_needed) == 0)
         return fd;
     const int error = -errno;
     close(fd);
@@ -47,8 +50,9 @@ size_t sealed_check(int fd, size_t bytes)
     struct stat st;
     struct statfs fs;
     const int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & size_seals) != size_seals || fstat(fd, &st) != 0 ||
-        !S_ISREG(st.st_mode) || static_cast<uint64_t>(st.st_size) != bytes || fstatfs(fd, &fs) != 0)
+    if (seals < 0 || (seals & (seals_needed | seals_refused)) != seals_needed ||
+        fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || static_cast<uint64_t>(st.st_size) != bytes ||
+        fstatfs(fd, &fs) != 0)
         return 0;
     if (fs.f_type != HUGETLBFS_MAGIC)
         return small_page;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Sealed memory descriptors: what crosses the cable. A sealed one can be mapped without fear that
-// its size changes below the mapping.
+// its size changes below the mapping, and no holder can add a seal to it.
 #ifndef PLX_TWIN_MEMORY_SEALED_HPP
 #define PLX_TWIN_MEMORY_SEALED_HPP
 
@@ -15,7 +15,8 @@ namespace plx::twin
 /// @return the descriptor or a negative errno
 int sealed_create(const char *name, size_t bytes, bool huge);
 /// The page size behind @p fd, or 0 unless it is memory of exactly @p bytes that is sealed against
-/// a change of size, in pages of 4 KiB or 2 MiB. For descriptors that another process sent.
+/// a change of size and further seals, not against writing, in pages of 4 KiB or 2 MiB. For
+/// descriptors that another process sent.
 size_t sealed_check(int fd, size_t bytes);
 /// Maps @p bytes of @p fd, shared, over whatever lies at @p address (NULL: anywhere), in one step:
 /// threads that access the range see the old or the new memory, never a hole.

@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 using namespace plx;
@@ -200,6 +201,27 @@ TEST_F(TwinHostile, DescriptorsThatAreNoChip)
     for (const int fd : {unsealed, small, folder_fd})
         close(fd);
     EXPECT_FALSE(twin::cable_connected(near));
+    expect_alive();
+}
+
+// Seals that leave room for others, or forbid what the next end has to do with it: map it writable.
+TEST_F(TwinHostile, ChipsWhoseSealsMayChange)
+{
+    constexpr int size_seals = F_SEAL_SHRINK | F_SEAL_GROW;
+    struct stat whole;
+    ASSERT_EQ(fstat(chip, &whole), 0);
+    for (const int seals : {size_seals, size_seals | F_SEAL_FUTURE_WRITE,
+                            size_seals | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL}) {
+        const int fd = memfd_create("chip", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        ASSERT_EQ(ftruncate(fd, whole.st_size), 0);
+        ASSERT_EQ(fcntl(fd, F_ADD_SEALS, seals), 0);
+        Stranger stranger(path);
+        stranger.greets();
+        stranger.shows_chip(fd);
+        EXPECT_TRUE(stranger.is_hung_up_on()) << seals;
+        close(fd);
+    }
+    EXPECT_EQ(fcntl(chip, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1) << "one of ours";
     expect_alive();
 }
 
