@@ -31,9 +31,9 @@ int take_slot(Worker &w, const ntbmsg_channel_options &options, Channel *&c)
     c = w.slots.take();
     if (c == nullptr)
         return -ENOSPC;
-    if (equip(*c, options))
+    if (prepare(*c, options))
         return 0;
-    w.slots.give_back(*c);
+    w.slots.release(*c);
     return -ENOBUFS;
 }
 
@@ -115,12 +115,12 @@ int ntbmsg_channel_accept(const ntbmsg_request *request, const ntbmsg_channel_op
         c = find_request(request);
         if (c == nullptr)
             return -ENOENT;
-        accepted = equip(*c, chosen);
+        accepted = prepare(*c, chosen);
         if (accepted)
             open(*c);
         else
-            turn_away(*c, static_cast<uint32_t>(NTBMSG_REASON_NO_CREDIT));
-        ask_for_answer(*c);
+            reject(*c, static_cast<uint32_t>(NTBMSG_REASON_NO_CREDIT));
+        queue_answer(*c);
     }
     if (accepted)
         *out = handle_of(*c);
@@ -147,8 +147,8 @@ int ntbmsg_request_reject(const ntbmsg_request *request, int32_t reason, const v
         if (bytes != 0)
             std::memcpy(c->own_private, data, bytes);
         c->own_private_bytes = static_cast<uint8_t>(bytes);
-        turn_away(*c, static_cast<uint32_t>(reason));
-        ask_for_answer(*c);
+        reject(*c, static_cast<uint32_t>(reason));
+        queue_answer(*c);
     }
     answer_now(w, *c);
     return 0;
@@ -257,7 +257,7 @@ int ntbmsg_channel_close(ntbmsg_channel *channel)
     }
     Worker &w = *c.worker;
     leave_set(c);
-    let_go(c);
+    close_handle(c);
     do_chores(w);
     return 0;
 }

@@ -147,7 +147,7 @@ int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_
     if (c.parked.first != nullptr) {
         got = received_of(*c.worker, mbufs, unpark(c.parked, mbufs, imm, n));
         if (c.parked.first != nullptr)
-            tell(c, NTBMSG_READABLE);
+            report(c, NTBMSG_READABLE);
     } else {
         got = receive_direct(c, mbufs, imm, std::min<unsigned>(n, burst_max));
     }

@@ -40,7 +40,7 @@ int ntbmsg_poll_set_destroy(ntbmsg_poll_set *set)
         return 0;
     const Using use(watch_of_user(*set), "poll set", __func__);
     if (set->worker == nullptr)
-        bury(*set);
+        remove_closed(*set);
     if (set->channels.load(std::memory_order_relaxed) != 0)
         return -EBUSY;
     end_use(set);
@@ -55,6 +55,6 @@ int ntbmsg_poll_set_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
     if (set->worker == nullptr)
         return poll_shared(*set, ready, n);
     poll(*set->worker);
-    tell_stalled(*set->worker);
+    report_stalled(*set->worker);
     return poll_own(*set, ready, n);
 }

@@ -13,7 +13,7 @@ namespace
 /// polling: nothing tells when there is room.
 bool has_work(const Worker &w)
 {
-    constexpr uint32_t to_be_polled = chore_hello | chore_owing | chore_notes | chore_operations;
+    constexpr uint32_t to_be_polled = chore_hello | chore_owing | chore_replies | chore_operations;
     const bool up = w.up->load(std::memory_order_acquire);
     return connection_changed(w) || (up && ((w.chores & to_be_polled) != 0 || !w.stalled.empty()));
 }
@@ -55,7 +55,7 @@ int ntbmsg_worker_arm(ntbmsg_worker *worker)
     const Using use(watch_of(*worker), "worker", __func__);
     Worker &w = *worker;
     notice_loss(w);
-    look_soon(w);
+    check_deadlines_soon(w);
     do_chores(w);
     if (has_work(w))
         return 1;

@@ -13,7 +13,7 @@ namespace ntbmsg
 {
 
 /// No version is larger: a size above comes from a field that was not set.
-constexpr size_t most_struct_bytes = 4096;
+constexpr size_t max_struct_bytes = 4096;
 
 /// Copies a caller's struct of any version to ours; what it lacks is 0.
 /// @param first  size of the first version
@@ -22,7 +22,7 @@ template <typename T>
 int read_sized(const T &from, size_t first, T &to)
 {
     const size_t size = from.size;
-    if (size < first || size > most_struct_bytes)
+    if (size < first || size > max_struct_bytes)
         return -EINVAL;
     const auto *bytes = reinterpret_cast<const std::byte *>(&from);
     for (size_t i = sizeof(T); i < size; ++i)
@@ -40,7 +40,7 @@ template <typename T>
 int write_sized(const T &from, size_t first, T &to)
 {
     const size_t size = to.size;
-    if (size < first || size > most_struct_bytes)
+    if (size < first || size > max_struct_bytes)
         return -EINVAL;
     auto *bytes = reinterpret_cast<std::byte *>(&to);
     std::memcpy(bytes, &from, std::min(size, sizeof(T)));

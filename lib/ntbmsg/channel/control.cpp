@@ -28,9 +28,9 @@ void on_accept(Channel &c, rte_mbuf *m)
 {
     protocol::OpeningMessage message{};
     if (state_of(c) != NTBMSG_CHANNEL_CONNECTING || (c.owed & owe_connect) != 0)
-        return protest(c);
-    if (!copy_payload(m, &message, sizeof(message)) || !is_sound(message, m->pkt_len))
-        return protest(c);
+        return protocol_error(c);
+    if (!copy_payload(m, &message, sizeof(message)) || !is_valid(message, m->pkt_len))
+        return protocol_error(c);
     const protocol::Opening &o = message.opening;
     c.tx_word = protocol::slot_word(o.slot, o.generation);
     take_opening(c, o);
@@ -42,15 +42,15 @@ void on_accept(Channel &c, rte_mbuf *m)
     c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
     trace_open(c);
     c.want_write = false;
-    tell(c, NTBMSG_ANSWERED | NTBMSG_WRITABLE);
+    report(c, NTBMSG_ANSWERED | NTBMSG_WRITABLE);
 }
 
 void on_reject(Channel &c, uint32_t reason, rte_mbuf *m)
 {
     if (state_of(c) != NTBMSG_CHANNEL_CONNECTING || (c.owed & owe_connect) != 0)
-        return protest(c);
+        return protocol_error(c);
     if (!copy_payload(m, c.peer_private, sizeof(c.peer_private)))
-        return protest(c);
+        return protocol_error(c);
     c.peer_private_bytes = static_cast<uint8_t>(m->pkt_len);
     end(c, NTBMSG_CHANNEL_REJECTED, reason);
 }
@@ -59,36 +59,36 @@ void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
 {
     const Credit back = {argument & 0xffff, argument >> 16};
     const uint8_t state = state_of(c);
-    if (m->pkt_len != 0 || !c.tx.give_back(back, may_send(state)))
-        return protest(c);
+    if (m->pkt_len != 0 || !c.tx.returned(back, may_send(state)))
+        return protocol_error(c);
     c.tx_confirmed.add(back.messages);
     if (c.proxy != nullptr)
-        return send_on(c);
+        return send_queued(c);
     if (c.want_write && may_send(state)) {
         c.want_write = false;
-        tell(c, NTBMSG_WRITABLE);
+        report(c, NTBMSG_WRITABLE);
     }
 }
 
 void on_close(Channel &c, rte_mbuf *m)
 {
     if (m->pkt_len != 0 || !may_receive(state_of(c)))
-        return protest(c);
+        return protocol_error(c);
     c.close_seen = true;
     c.rx.left = {}; // DATA behind it breaks the rules
     if (state_of(c) == NTBMSG_CHANNEL_OPEN) {
         c.state.store(NTBMSG_CHANNEL_PEER_CLOSED, std::memory_order_release);
-        tell(c, NTBMSG_PEER_SHUT | NTBMSG_READABLE);
+        report(c, NTBMSG_PEER_SHUT | NTBMSG_READABLE);
         return;
     }
-    tell(c, NTBMSG_PEER_SHUT);
+    report(c, NTBMSG_PEER_SHUT);
     end(c, NTBMSG_CHANNEL_CLOSED, NTBMSG_REASON_NONE);
 }
 
 void on_reset(Channel &c, uint32_t reason, rte_mbuf *m)
 {
     if (m->pkt_len != 0)
-        return protest(c);
+        return protocol_error(c);
     end(c, NTBMSG_CHANNEL_RESET, reason);
 }
 

@@ -35,7 +35,7 @@ void end(Channel &c, uint8_t state, uint32_t reason)
         one_sided_end(c, -ECONNRESET);
     }
     const bool refused = state == NTBMSG_CHANNEL_REJECTED || state == NTBMSG_CHANNEL_TIMED_OUT;
-    tell(c, (refused ? 0 : NTBMSG_ENDED) | (answered ? NTBMSG_ANSWERED : NTBMSG_READABLE));
+    report(c, (refused ? 0 : NTBMSG_ENDED) | (answered ? NTBMSG_ANSWERED : NTBMSG_READABLE));
     if (c.proxy != nullptr)
         w.stalled.push(c); // what it did not send is freed
     maybe_free(c);
@@ -50,7 +50,7 @@ void reset(Channel &c, uint32_t reason)
     end(c, NTBMSG_CHANNEL_RESET, reason);
 }
 
-void protest(Channel &c)
+void protocol_error(Channel &c)
 {
     if (is_over(c))
         return; // the peer could not know when it said that
@@ -77,7 +77,7 @@ void maybe_free(Channel &c)
     one_sided_free(c);
     free_proxy(c);
     w.budget.release(c.rx.granted);
-    w.slots.give_back(c);
+    w.slots.release(c);
 }
 
 } // namespace ntbmsg

@@ -14,7 +14,7 @@ void end(Channel &c, uint8_t state, uint32_t reason);
 /// Ends it with a RESET to the peer.
 void reset(Channel &c, uint32_t reason);
 /// The peer broke the rules on it: counted, and reset.
-void protest(Channel &c);
+void protocol_error(Channel &c);
 /// Frees the slot if neither end needs it any more.
 void maybe_free(Channel &c);
 

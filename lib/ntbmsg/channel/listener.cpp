@@ -118,14 +118,14 @@ void open(Channel &c)
     c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
 }
 
-void turn_away(Channel &c, uint32_t reason)
+void reject(Channel &c, uint32_t reason)
 {
     leave_requests(c);
     c.reason = reason;
     c.state.store(NTBMSG_CHANNEL_REJECTED, std::memory_order_release);
 }
 
-void ask_for_answer(Channel &c)
+void queue_answer(Channel &c)
 {
     if (c.worker->dedicated)
         call(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? call_reject : call_begin);
@@ -146,14 +146,14 @@ bool withdraw(Channel &c)
     leave_requests(c);
     w.timed.remove(c);
     w.owing.remove(c);
-    w.slots.give_back(c);
+    w.slots.release(c);
     return true;
 }
 
 void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
 {
     protocol::OpeningMessage message{};
-    if (!copy_payload(m, &message, sizeof(message)) || !is_sound(message, m->pkt_len)) {
+    if (!copy_payload(m, &message, sizeof(message)) || !is_valid(message, m->pkt_len)) {
         w.bad_peer.add(1);
         return;
     }
@@ -162,12 +162,13 @@ void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
     uint64_t serial = 0;
     const uint32_t refusal = register_request(w, port, serial);
     if (refusal != 0)
-        return note(w, protocol::op_reject, protocol::slot_word(o.slot, o.generation), refusal);
+        return add_reply(w, protocol::op_reject, protocol::slot_word(o.slot, o.generation),
+                         refusal);
     Channel &c = *w.slots.take(); // register_request() has looked
     c.begun = true;
     c.state.store(state_requested, std::memory_order_release);
     c.tx_word = protocol::slot_word(o.slot, o.generation);
-    c.peer_grant = {o.messages, o.buffers};
+    c.peer_credit = {o.messages, o.buffers};
     take_opening(c, o);
     c.port = static_cast<uint16_t>(port);
     c.listener = serial;
@@ -191,7 +192,7 @@ void reject_orphans(Worker &w)
     for (Channel *c = w.requests.first(); c != nullptr;) {
         Channel *after = RequestList::after(*c);
         if (is_orphan(*c)) {
-            turn_away(*c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+            reject(*c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
             send_answer(*c, owe_reject);
         }
         c = after;

@@ -24,9 +24,9 @@ Channel *find_request(const ntbmsg_request *request);
 /// Accepted: the peer may send as soon as it knows.
 void open(Channel &c);
 /// It will be answered with REJECT.
-void turn_away(Channel &c, uint32_t reason);
+void reject(Channel &c, uint32_t reason);
 /// An answer was given: so that it is not lost in between.
-void ask_for_answer(Channel &c);
+void queue_answer(Channel &c);
 
 /// Sends an answer: the slot is free after a REJECT. By the thread that drives the worker.
 void send_answer(Channel &c, uint32_t owed);

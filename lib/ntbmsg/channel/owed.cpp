@@ -15,7 +15,7 @@ namespace ntbmsg
 namespace
 {
 
-int pay_opening(Channel &c, uint8_t op, uint32_t word, uint32_t argument)
+int send_opening(Channel &c, uint8_t op, uint32_t word, uint32_t argument)
 {
     Worker &w = *c.worker;
     protocol::OpeningMessage message{};
@@ -31,15 +31,15 @@ int pay_opening(Channel &c, uint8_t op, uint32_t word, uint32_t argument)
                      static_cast<uint32_t>(sizeof(message.opening)) + c.own_private_bytes);
 }
 
-int pay_accept(Channel &c)
+int send_accept(Channel &c)
 {
-    const int rc = pay_opening(c, protocol::op_accept, c.tx_word, 0);
+    const int rc = send_opening(c, protocol::op_accept, c.tx_word, 0);
     if (rc == 0) {
         // Not before: messages must come behind the ACCEPT.
-        c.tx.grant(c.peer_grant);
+        c.tx.grant(c.peer_credit);
         if (!may_send(state_of(c)))
             c.tx.now.messages = 0;
-        tell(c, c.want_write ? NTBMSG_WRITABLE : 0);
+        report(c, c.want_write ? NTBMSG_WRITABLE : 0);
         if (c.proxy != nullptr)
             c.worker->stalled.push(c); // what was sent meanwhile
         c.want_write = false;
@@ -47,12 +47,12 @@ int pay_accept(Channel &c)
     return rc;
 }
 
-int pay_credit(Channel &c)
+int send_credit(Channel &c)
 {
     const uint32_t argument = protocol::credit_argument(c.rx.owed.messages, c.rx.owed.buffers);
     const int rc = send_op(*c.worker, c, protocol::op_credit, argument, nullptr);
     if (rc == 0) {
-        c.rx.given_back();
+        c.rx.returned();
         if (!may_receive(state_of(c)))
             c.rx.left = {}; // it tells what was received; nothing may come any more
     }
@@ -60,19 +60,19 @@ int pay_credit(Channel &c)
 }
 
 /// One of the things owed, in the order in which they have to go.
-int pay_one(Channel &c, uint32_t bit)
+int send_one(Channel &c, uint32_t bit)
 {
     Worker &w = *c.worker;
     switch (bit) {
     case owe_connect:
-        return pay_opening(c, protocol::op_connect, 0, c.port);
+        return send_opening(c, protocol::op_connect, 0, c.port);
     case owe_accept:
-        return pay_accept(c);
+        return send_accept(c);
     case owe_reject:
         return send_copy(w, c.tx_word, protocol::op_reject, c.reason, c.own_private,
                          c.own_private_bytes);
     case owe_credit:
-        return pay_credit(c);
+        return send_credit(c);
     case owe_close:
         return send_op(w, c, protocol::op_close, 0, nullptr);
     case owe_reset:
@@ -83,11 +83,11 @@ int pay_one(Channel &c, uint32_t bit)
 
 } // namespace
 
-bool pay(Channel &c)
+bool send_owed(Channel &c)
 {
     while (c.owed != 0) {
         const uint32_t bit = c.owed & -c.owed;
-        if (pay_one(c, bit) != 0)
+        if (send_one(c, bit) != 0)
             return false;
         c.owed &= ~bit;
     }

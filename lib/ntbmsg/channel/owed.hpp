@@ -9,7 +9,7 @@ namespace ntbmsg
 {
 
 /// Sends what it owes as far as it goes. @return false: no room towards the peer
-bool pay(Channel &c);
+bool send_owed(Channel &c);
 
 } // namespace ntbmsg
 

@@ -51,19 +51,19 @@ bool send_part(Channel &c)
     } else if (result.ring_full) {
         c.worker->stalled.push(c);
     }
-    p.tail.store(tail + result.sent, std::memory_order_seq_cst); // pairs with want_more()
+    p.tail.store(tail + result.sent, std::memory_order_seq_cst); // pairs with request_writable()
     return result.sent != 0;
 }
 
 /// A writer that had no room hears when half of the ring is free.
-void tell_writer(Channel &c)
+void report_writable(Channel &c)
 {
     Proxy &p = *c.proxy;
     const uint32_t used =
         p.head.load(std::memory_order_relaxed) - p.tail.load(std::memory_order_relaxed);
     if (used <= p.depth / 2 && p.want_write.load(std::memory_order_seq_cst) &&
         p.want_write.exchange(false))
-        tell(c, NTBMSG_WRITABLE);
+        report(c, NTBMSG_WRITABLE);
 }
 
 void begin(Channel &c)
@@ -80,7 +80,7 @@ void begin(Channel &c)
     }
 }
 
-void claim(Channel &c)
+void collect_received(Channel &c)
 {
     Proxy &p = *c.proxy;
     const uint64_t messages = c.rx_messages.get(), buffers = p.rx_buffers.get();
@@ -98,7 +98,7 @@ void begin_close(Channel &c)
     if (p.closing)
         return;
     p.closing = true;
-    tell_shared(c, event_gone); // the last that it tells
+    report_shared(c, event_gone); // the last that it tells
     if (!has_ended(state_of(c)))
         set_deadline(c, c.timeout_ms); // a reader that never reads does not keep the slot
 }
@@ -112,9 +112,9 @@ void on_calls(Channel &c, uint32_t bits)
     if ((bits & call_begin) != 0)
         begin(c);
     if ((bits & call_credit) != 0)
-        claim(c);
+        collect_received(c);
     if ((bits & call_post) != 0)
-        one_sided_take_up(c);
+        one_sided_serve_post(c);
     if ((bits & call_more) != 0)
         publish(c);
     if ((bits & call_left) != 0)
@@ -126,7 +126,7 @@ void on_calls(Channel &c, uint32_t bits)
     if ((bits & call_close) != 0)
         begin_close(c);
     if ((bits & (call_send | call_shut | call_close)) != 0)
-        send_on(c);
+        send_queued(c);
     maybe_free(c);
 }
 
@@ -148,7 +148,7 @@ Channel *take_calls(Worker &w)
 
 } // namespace
 
-void send_on(Channel &c)
+void send_queued(Channel &c)
 {
     Proxy &p = *c.proxy;
     if (has_ended(state_of(c)))
@@ -156,11 +156,11 @@ void send_on(Channel &c)
     else
         while (send_part(c)) {
         }
-    tell_writer(c);
+    report_writable(c);
     if (p.head.load(std::memory_order_acquire) != p.tail.load(std::memory_order_relaxed))
         return;
     if (p.closing && c.handle.load(std::memory_order_relaxed))
-        let_go(c);
+        close_handle(c);
     else if (p.shutting)
         shut(c);
 }
@@ -175,7 +175,7 @@ void serve(Worker &w)
     // Those that meet a full ring again wait behind the last of now.
     const Channel *last = w.stalled.last();
     for (Channel *c = nullptr; c != last && (c = w.stalled.pop()) != nullptr;)
-        send_on(*c);
+        send_queued(*c);
 }
 
 } // namespace ntbmsg

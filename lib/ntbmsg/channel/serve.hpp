@@ -11,7 +11,7 @@ namespace ntbmsg
 /// Does what other threads want, and sends what had no room.
 void serve(Worker &w);
 /// Credit came, or the channel opened: sends from its ring.
-void send_on(Channel &c);
+void send_queued(Channel &c);
 
 } // namespace ntbmsg
 

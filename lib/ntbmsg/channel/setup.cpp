@@ -20,7 +20,7 @@ namespace ntbmsg
 namespace
 {
 
-constexpr uint32_t default_messages = 64, least_messages = 4;
+constexpr uint32_t default_messages = 64, min_messages = 4;
 constexpr uint32_t default_bytes = 65536;
 /// What is kept for each channel that may still come: it opens, and takes messages one by one.
 constexpr uint32_t messages_kept = 2, buffers_kept = 1;
@@ -58,7 +58,7 @@ int choose_options(const ntbmsg_channel_options *options, Worker &w, ntbmsg_chan
     if ((o.private_data == nullptr && o.private_bytes != 0) || o.private_bytes > NTBMSG_MAX_PRIVATE)
         return -EINVAL;
     if (o.credit_messages != 0 &&
-        (o.credit_messages < least_messages || o.credit_messages > protocol::max_credit))
+        (o.credit_messages < min_messages || o.credit_messages > protocol::max_credit))
         return -EINVAL;
     if (o.operations > max_operations || (o.operations != 0 && o.cq == nullptr))
         return -EINVAL;
@@ -70,14 +70,14 @@ int choose_options(const ntbmsg_channel_options *options, Worker &w, ntbmsg_chan
     return 0;
 }
 
-bool equip(Channel &c, const ntbmsg_channel_options &o)
+bool prepare(Channel &c, const ntbmsg_channel_options &o)
 {
     Worker &w = *c.worker;
     const Credit wanted = wanted_credit(w, o);
     Credit granted;
     if (w.dedicated && (c.proxy = make_proxy(o)) == nullptr)
         return false;
-    if (!w.budget.reserve(wanted, least_messages, granted)) {
+    if (!w.budget.reserve(wanted, min_messages, granted)) {
         free_proxy(c);
         return false;
     }
@@ -107,7 +107,7 @@ void shut(Channel &c)
         c.state.store(NTBMSG_CHANNEL_SHUT, std::memory_order_release);
 }
 
-void let_go(Channel &c)
+void close_handle(Channel &c)
 {
     c.want_write = false;
     const bool connecting = state_of(c) == NTBMSG_CHANNEL_CONNECTING;
@@ -116,7 +116,7 @@ void let_go(Channel &c)
     c.handle.store(false, std::memory_order_relaxed);
     drop_parked(c);
     if (c.proxy != nullptr)
-        drop_handed(c);
+        drop_inbox(c);
     if (connecting)
         return reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
     if (c.close_waits)

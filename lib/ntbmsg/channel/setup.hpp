@@ -13,11 +13,11 @@ int choose_options(const ntbmsg_channel_options *options, Worker &w,
                    ntbmsg_channel_options &chosen);
 /// Gives a slot to the application: credit, poll set, what goes to the peer. @return false: there
 /// is no credit left to grant
-bool equip(Channel &c, const ntbmsg_channel_options &options);
+bool prepare(Channel &c, const ntbmsg_channel_options &options);
 /// Nothing more is sent on it.
 void shut(Channel &c);
 /// The handle was closed.
-void let_go(Channel &c);
+void close_handle(Channel &c);
 
 } // namespace ntbmsg
 

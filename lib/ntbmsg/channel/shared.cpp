@@ -44,17 +44,17 @@ uint32_t room_of(const Proxy &p)
 }
 
 /// Asks to be told when there is room. The engine sees the wish, or there is room already.
-void want_more(Channel &c)
+void request_writable(Channel &c)
 {
     Proxy &p = *c.proxy;
     c.tx_full.add(1);
     p.want_write.store(true, std::memory_order_seq_cst);
     if (room_of(p) >= p.depth / 2 && p.want_write.exchange(false))
-        tell_shared(c, NTBMSG_WRITABLE);
+        report_shared(c, NTBMSG_WRITABLE);
 }
 
 /// Takes over what the engine has handed up.
-void refill(Channel &c)
+void take_inbox(Channel &c)
 {
     Proxy &p = *c.proxy;
     if (p.inbox.load(std::memory_order_relaxed) == nullptr)
@@ -103,7 +103,7 @@ int send_shared(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
         return rc;
     }
     if (taken < n)
-        want_more(c);
+        request_writable(c);
     return static_cast<int>(taken);
 }
 
@@ -114,13 +114,13 @@ int receive_shared(Channel &c, rte_mbuf **mbufs, uint32_t *imm, unsigned n)
     const int end = receive_end(c);
     const uint64_t delivered = p.delivered.get();
     if (p.mine.first == nullptr)
-        refill(c);
+        take_inbox(c);
     const unsigned got = unpark(p.mine, mbufs, imm, n);
     if (got == 0)
         return delivered == c.rx_messages.get() ? end : 0;
     account(c, mbufs, got);
     if (!nothing_left(c))
-        tell_shared(c, NTBMSG_READABLE);
+        report_shared(c, NTBMSG_READABLE);
     return static_cast<int>(got);
 }
 

@@ -25,7 +25,7 @@ namespace ntbmsg
 namespace
 {
 
-void say_hello(Worker &w)
+void send_hello(Worker &w)
 {
     protocol::Hello hello{};
     hello.magic = protocol::hello_magic;
@@ -40,25 +40,25 @@ void say_hello(Worker &w)
         w.chores &= ~chore_hello;
 }
 
-void send_notes(Worker &w)
+void send_replies(Worker &w)
 {
     unsigned sent = 0;
-    for (; sent < w.note_count; ++sent) {
-        const Note &n = w.notes[sent];
+    for (; sent < w.reply_count; ++sent) {
+        const Reply &n = w.replies[sent];
         if (send_message(w, n.word, n.op, n.reason, nullptr) != 0)
             break;
     }
-    std::copy(w.notes + sent, w.notes + w.note_count, w.notes);
-    w.note_count -= sent;
-    if (w.note_count == 0)
-        w.chores &= ~chore_notes;
+    std::copy(w.replies + sent, w.replies + w.reply_count, w.replies);
+    w.reply_count -= sent;
+    if (w.reply_count == 0)
+        w.chores &= ~chore_replies;
 }
 
-void pay_all(Worker &w)
+void send_all_owed(Worker &w)
 {
     for (Channel *c = w.owing.first(); c != nullptr;) {
         Channel *after = OwingList::after(*c);
-        if (!pay(*c))
+        if (!send_owed(*c))
             return; // no room towards the peer
         c = after;
     }
@@ -83,9 +83,9 @@ void time_out(Channel &c)
     }
 }
 
-void look_at_time(Worker &w)
+void check_deadlines(Worker &w)
 {
-    if (++w.polls % polls_a_look != 0)
+    if (++w.polls % polls_per_check != 0)
         return;
     const uint64_t now = clock_us();
     if (now < w.next_deadline_us)
@@ -127,7 +127,7 @@ void lose_all(Worker &w)
 {
     for (uint32_t i = 0; i < w.slots.count(); ++i)
         lose(w.slots[i]);
-    w.note_count = 0;
+    w.reply_count = 0;
     w.hello_seen = false;
     w.refused.store(nullptr, std::memory_order_relaxed);
 }
@@ -151,7 +151,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
     rte_pmd_plx_ntb_link link{};
     rte_pmd_plx_ntb_link_get(w.dev_id, &link);
     const uint32_t longest = link.peer_max_message; // 0: lost again meanwhile
-    if (why == nullptr && longest != 0 && longest < protocol::least_message)
+    if (why == nullptr && longest != 0 && longest < protocol::min_message)
         why = "the peer takes no messages of 256 bytes, which workers need";
     const bool known = w.refused.exchange(why, std::memory_order_relaxed) != nullptr;
     if (why != nullptr) {
@@ -161,21 +161,21 @@ void on_hello(Worker &w, const rte_mbuf *m)
     }
     w.peer_buffers.set(hello.buf_bytes);
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
-    w.peer_max_message = std::max(longest, protocol::least_message);
+    w.peer_max_message = std::max(longest, protocol::min_message);
     w.hello_seen = true;
 }
 
 /// An ACCEPT for a channel that has given up: its sender has to know.
-void turn_down(Worker &w, const rte_mbuf *m)
+void reset_late_accept(Worker &w, const rte_mbuf *m)
 {
     protocol::OpeningMessage message{};
-    if (!copy_payload(m, &message, sizeof(message)) || !is_sound(message, m->pkt_len)) {
+    if (!copy_payload(m, &message, sizeof(message)) || !is_valid(message, m->pkt_len)) {
         w.bad_peer.add(1);
         return;
     }
     const protocol::Opening &o = message.opening;
-    note(w, protocol::op_reset, protocol::slot_word(o.slot, o.generation),
-         static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
+    add_reply(w, protocol::op_reset, protocol::slot_word(o.slot, o.generation),
+              static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
 }
 
 /// The channel that the peer may mean. @return NULL: there is none
@@ -204,7 +204,7 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     Channel *c = find_channel(w, word);
     if (c == nullptr) {
         if (op == protocol::op_accept)
-            turn_down(w, m);
+            reset_late_accept(w, m);
         else if (!may_be_late(op, word))
             w.bad_peer.add(1);
         return;
@@ -212,7 +212,7 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     switch (op) {
     case protocol::op_accept:
         if (c->tx_word == 0 && has_ended(state_of(*c)))
-            return turn_down(w, m);
+            return reset_late_accept(w, m);
         return on_accept(*c, m);
     case protocol::op_reject:
         return on_reject(*c, argument, m);
@@ -225,7 +225,7 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     default:
         if (op < protocol::one_sided_first || op > protocol::one_sided_last ||
             !one_sided_receive(w, *c, op, argument, m))
-            return protest(*c);
+            return protocol_error(*c);
     }
 }
 
@@ -238,7 +238,7 @@ void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
     if (c != nullptr && c->handle.load(std::memory_order_relaxed)) {
         taken = c->rx.use(credit_of(w, mbufs, n));
         if (!taken)
-            protest(*c);
+            protocol_error(*c);
     } else if (c != nullptr) {
         reset(*c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
     }
@@ -285,19 +285,19 @@ void do_chores(Worker &w)
     if (connection_changed(w)) // nothing of the old one is done in the new one
         return;                // the next poll ends the channels first
     if ((w.chores & chore_hello) != 0)
-        say_hello(w);
+        send_hello(w);
     if ((w.chores & chore_hello) == 0) {
-        if ((w.chores & chore_notes) != 0)
-            send_notes(w);
+        if ((w.chores & chore_replies) != 0)
+            send_replies(w);
         if ((w.chores & chore_owing) != 0)
-            pay_all(w);
+            send_all_owed(w);
     }
     if ((w.chores & chore_operations) != 0)
         one_sided_chores(w);
     if ((w.chores & chore_requests) != 0)
         reject_orphans(w);
     if ((w.chores & chore_timed) != 0)
-        look_at_time(w);
+        check_deadlines(w);
 }
 
 void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)

@@ -33,7 +33,7 @@ inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
     if (unlikely(w.chores != 0)) {
         do_chores(w);
-        if (unlikely(w.note_count > notes_max - burst_max) && !connection_changed(w))
+        if (unlikely(w.reply_count > replies_max - burst_max) && !connection_changed(w))
             return 0;
     }
     const int got = w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));

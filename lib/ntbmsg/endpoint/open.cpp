@@ -123,7 +123,7 @@ int make_pools(ntbmsg_endpoint &e)
 }
 
 /// Buffers of the device that a worker may promise: those that are not kept posted.
-uint32_t buffers_a_worker(const ntbmsg_endpoint_options &o, uint32_t buffers)
+uint32_t buffers_per_worker(const ntbmsg_endpoint_options &o, uint32_t buffers)
 {
     const uint32_t pairs = o.queues + o.workers;
     const uint64_t posted = o.queue_buffers != 0 ? uint64_t{o.queue_buffers} * pairs : buffers / 2;
@@ -146,7 +146,7 @@ int make_workers(ntbmsg_endpoint &e)
     const ntbmsg::Sizes sizes = {.inline_max = device.inline_max,
                                  .buf_bytes = device.buf_bytes,
                                  .max_message = device.max_message,
-                                 .buffers = buffers_a_worker(o, device.buffers),
+                                 .buffers = buffers_per_worker(o, device.buffers),
                                  .socket = socket};
     int rc = 0;
     while (rc == 0 && e.workers_made < o.workers) {
@@ -338,7 +338,7 @@ int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *opti
         release(e);
         return rc;
     }
-    ntbmsg::enroll(*e);
+    ntbmsg::register_endpoint(*e);
     ntbmsg_trace_endpoint_open(e->dev_id, e->queues, e->workers_made);
     *out = e;
     return 0;
@@ -349,7 +349,7 @@ int ntbmsg_endpoint_close(ntbmsg_endpoint *endpoint)
     if (!ntbmsg::is_live(endpoint, __func__))
         return 0;
     ntbmsg_trace_endpoint_close(endpoint->dev_id);
-    ntbmsg::strike(*endpoint);
+    ntbmsg::unregister_endpoint(*endpoint);
     stop(*endpoint);
     if (const unsigned held = held_mbufs(*endpoint); held != 0) {
         NTBMSG_LOG(ERR, "device %u: %u mbufs are still held, the endpoint is stopped but not freed",

@@ -83,7 +83,7 @@ int check_options(const ntbmsg_endpoint_options &o)
         return refuse("workers", o.workers, "at most 64 together with queues");
     if (o.service == 1 && o.dedicated == 0)
         return refuse("service", o.service, "0, or 1 with dedicated = 1");
-    if (o.workers != 0 && o.max_message != 0 && o.max_message < protocol::least_message)
+    if (o.workers != 0 && o.max_message != 0 && o.max_message < protocol::min_message)
         return refuse("max_message", o.max_message, "256 or more with workers");
     return 0;
 }

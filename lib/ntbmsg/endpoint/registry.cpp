@@ -18,30 +18,30 @@ Endpoint *endpoints[RTE_RAWDEV_MAX_DEVS];
 
 } // namespace
 
-void enroll(Endpoint &e)
+void register_endpoint(Endpoint &e)
 {
     const Locked locked(lock);
     endpoints[e.dev_id] = &e;
 }
 
-void strike(Endpoint &e)
+void unregister_endpoint(Endpoint &e)
 {
     const Locked locked(lock);
     if (endpoints[e.dev_id] == &e)
         endpoints[e.dev_id] = nullptr;
 }
 
-Look::Look()
+RegistryLock::RegistryLock()
 {
     pthread_mutex_lock(&lock);
 }
 
-Look::~Look()
+RegistryLock::~RegistryLock()
 {
     pthread_mutex_unlock(&lock);
 }
 
-Endpoint *Look::at(uint32_t dev_id)
+Endpoint *RegistryLock::at(uint32_t dev_id)
 {
     return dev_id < RTE_RAWDEV_MAX_DEVS ? endpoints[dev_id] : nullptr;
 }

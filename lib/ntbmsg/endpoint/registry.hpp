@@ -9,18 +9,18 @@ namespace ntbmsg
 {
 
 /// From now on it may be looked at.
-void enroll(Endpoint &e);
+void register_endpoint(Endpoint &e);
 /// When it returns, nobody looks at it any more. Nothing happens to one that was not enrolled.
-void strike(Endpoint &e);
+void unregister_endpoint(Endpoint &e);
 
 /// Holds the endpoints open for its own life; any thread.
-class Look
+class RegistryLock
 {
 public:
-    Look();
-    ~Look();
-    Look(const Look &) = delete;
-    Look &operator=(const Look &) = delete;
+    RegistryLock();
+    ~RegistryLock();
+    RegistryLock(const RegistryLock &) = delete;
+    RegistryLock &operator=(const RegistryLock &) = delete;
 
     /// @return the endpoint of a device, or NULL
     static Endpoint *at(uint32_t dev_id);

@@ -19,7 +19,7 @@ namespace ntbmsg
 
 namespace
 {
-int32_t turn(void *worker)
+int32_t poll_worker(void *worker)
 {
     poll(*static_cast<Worker *>(worker));
     return 0;
@@ -34,7 +34,7 @@ int start_service(Worker &w)
     const int length = std::snprintf(spec.name, sizeof(spec.name), "ntbmsg_%s_%u", device, w.index);
     int rc = -ENAMETOOLONG;
     if (length > 0 && static_cast<size_t>(length) < sizeof(spec.name)) {
-        spec.callback = turn;
+        spec.callback = poll_worker;
         spec.callback_userdata = &w;
         spec.socket_id = rte_rawdev_socket_id(w.dev_id);
         rc = rte_service_component_register(&spec, &w.service);

@@ -28,7 +28,7 @@ constexpr uint32_t default_channels = 4096;
 constexpr uint32_t default_rx_mbufs = 16384;
 // Beside the messages that credits allow: what the application has received and not freed yet, and
 // what belongs to no channel.
-constexpr uint32_t least_spare_mbufs = 1024;
+constexpr uint32_t min_spare_mbufs = 1024;
 // Messages of the library are freed as they are sent, but for those that a DMA engine reads.
 constexpr uint32_t control_mbufs = 511;
 constexpr uint16_t control_room = 128;
@@ -53,7 +53,7 @@ rte_mempool *make_pool(const Worker &w, const char *kind, uint32_t mbufs, uint16
 
 int make_pools(Worker &w, uint32_t rx_mbufs, int socket)
 {
-    const uint32_t spare = std::max(least_spare_mbufs, rx_mbufs / 4);
+    const uint32_t spare = std::max(min_spare_mbufs, rx_mbufs / 4);
     w.rx_pool = make_pool(w, "wrx", rx_mbufs + spare, inline_room, socket);
     w.control_pool = make_pool(w, "wctl", control_mbufs, control_room, socket);
     w.op_pool = make_pool(w, "op", op_mbufs, RTE_MBUF_DEFAULT_DATAROOM, socket);
@@ -92,7 +92,7 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
     w.index = index;
     w.losses = &e.losses;
     w.chores = chore_hello;
-    w.reads_left = reads_a_poll;
+    w.reads_left = read_bytes_per_poll;
     w.inline_max = sizes.inline_max;
     w.own_buf_bytes = sizes.buf_bytes;
     w.own_max_message = sizes.max_message;

@@ -20,11 +20,11 @@ namespace
 {
 
 /// Most in one answer, which has to stay below telemetry's 16 KiB.
-constexpr unsigned channels_a_page = 250;
-constexpr unsigned regions_a_page = 64;
+constexpr unsigned channels_per_page = 250;
+constexpr unsigned regions_per_page = 64;
 
 /// Numbers with commas between them. @return how many there are; -EINVAL: it is something else
-int numbers(const char *params, uint32_t *values, int most)
+int parse_numbers(const char *params, uint32_t *values, int most)
 {
     int count = 0;
     while (params != nullptr && *params != '\0') {
@@ -79,10 +79,10 @@ void add_endpoint(const Endpoint &e, rte_tel_data *data)
 int endpoints(const char *, const char *params, rte_tel_data *data)
 {
     uint32_t id;
-    const int given = numbers(params, &id, 1);
+    const int given = parse_numbers(params, &id, 1);
     if (given < 0)
         return given;
-    const Look look;
+    const RegistryLock look;
     if (given == 1) {
         const Endpoint *e = look.at(id);
         if (e == nullptr)
@@ -101,9 +101,9 @@ int endpoints(const char *, const char *params, rte_tel_data *data)
 int queues(const char *, const char *params, rte_tel_data *data)
 {
     uint32_t id;
-    if (numbers(params, &id, 1) != 1)
+    if (parse_numbers(params, &id, 1) != 1)
         return -EINVAL;
-    const Look look;
+    const RegistryLock look;
     const Endpoint *e = look.at(id);
     if (e == nullptr)
         return -ENODEV;
@@ -143,9 +143,9 @@ void add_worker(const Worker &w, rte_tel_data *data)
 int worker(const char *, const char *params, rte_tel_data *data)
 {
     uint32_t values[2] = {};
-    if (numbers(params, values, 2) != 2)
+    if (parse_numbers(params, values, 2) != 2)
         return -EINVAL;
-    const Look look;
+    const RegistryLock look;
     const Endpoint *e = look.at(values[0]);
     if (e == nullptr || values[1] >= e->workers_made)
         return -ENODEV;
@@ -179,7 +179,7 @@ void list_channels(const Worker &w, uint32_t from, rte_tel_data *data)
     unsigned listed = 0;
     ChannelView view;
     rte_tel_data_start_array(data, RTE_TEL_INT_VAL);
-    for (uint32_t slot = from; slot < w.slots.count() && listed < channels_a_page; ++slot) {
+    for (uint32_t slot = from; slot < w.slots.count() && listed < channels_per_page; ++slot) {
         if (!view_channel(w, slot, view))
             continue;
         rte_tel_data_add_array_int(data, static_cast<int>(slot));
@@ -192,10 +192,10 @@ enum class What { list, one };
 int find_channels(What what, const char *params, rte_tel_data *data)
 {
     uint32_t values[3] = {};
-    const int given = numbers(params, values, 3);
+    const int given = parse_numbers(params, values, 3);
     if (given < 2 || (what == What::one && given != 3))
         return -EINVAL;
-    const Look look;
+    const RegistryLock look;
     const Endpoint *e = look.at(values[0]);
     if (e == nullptr || values[1] >= e->workers_made)
         return -ENODEV;
@@ -233,7 +233,7 @@ void add_region(const ntbmsg_region &region, void *arg)
 {
     auto &rows = *static_cast<RegionRows *>(arg);
     const uint32_t number = rows.seen++;
-    if (number < rows.from || number - rows.from >= regions_a_page)
+    if (number < rows.from || number - rows.from >= regions_per_page)
         return;
     rte_tel_data *row = rte_tel_data_alloc();
     if (row == nullptr)
@@ -255,9 +255,9 @@ void add_region(const ntbmsg_region &region, void *arg)
 int regions(const char *, const char *params, rte_tel_data *data)
 {
     uint32_t values[2] = {};
-    if (numbers(params, values, 2) < 1)
+    if (parse_numbers(params, values, 2) < 1)
         return -EINVAL;
-    const Look look;
+    const RegistryLock look;
     const Endpoint *e = look.at(values[0]);
     if (e == nullptr)
         return -ENODEV;

@@ -24,7 +24,7 @@ using Channel = ::ntbmsg_channel;
 using PollSet = ::ntbmsg_poll_set;
 struct Proxy;
 struct Requester;
-struct Owner;
+struct Responder;
 
 /// States of a slot that no handle shows.
 inline constexpr uint8_t state_free = 0;
@@ -45,7 +45,7 @@ enum Owed : uint32_t {
 struct OneSided {
     std::atomic<Requester *> made; ///< by who posts
     Requester *requester() const { return made.load(std::memory_order_acquire); }
-    Owner *owner;
+    Responder *responder;
     bool flushing; ///< one_sided_flush() is under way
 };
 
@@ -94,8 +94,8 @@ struct alignas(64) ntbmsg_channel {
     uint64_t listener; ///< serial of the listener, of a request
     uint32_t reason;
     uint32_t timeout_ms;
-    ntbmsg::Credit peer_grant; ///< of a request, until it is accepted
-    uint16_t generation;       ///< lasting; of the next or present use
+    ntbmsg::Credit peer_credit; ///< of a request, until it is accepted
+    uint16_t generation;        ///< lasting; of the next or present use
     uint16_t port;
     uint8_t peer_private_bytes;
     uint8_t own_private_bytes;

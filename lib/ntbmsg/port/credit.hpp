@@ -59,7 +59,7 @@ struct SendCredit {
     }
     /// @param open  messages may be sent
     /// @return false: more comes back than was sent
-    bool give_back(Credit back, bool open)
+    bool returned(Credit back, bool open)
     {
         if (back.messages > out.messages || back.buffers > out.buffers)
             return false;
@@ -103,7 +103,7 @@ struct ReceiveCredit {
     }
     /// Buffers go back at once: a long message may need all that there are.
     bool due() const { return owed.messages >= due_at || owed.buffers != 0; }
-    void given_back()
+    void returned()
     {
         left.messages += owed.messages;
         left.buffers += owed.buffers;

@@ -40,10 +40,10 @@ void publish(Channel &c)
             return;
     }
     p.backlog.store(false, std::memory_order_relaxed);
-    // Pairs with the acquire in refill(): the list and its messages are visible.
+    // Pairs with the acquire in take_inbox(): the list and its messages are visible.
     p.inbox.store(c.parked.first, std::memory_order_release);
     c.parked = {};
-    tell(c, NTBMSG_READABLE);
+    report(c, NTBMSG_READABLE);
 }
 
 void drop_parked(Channel &c)
@@ -53,7 +53,7 @@ void drop_parked(Channel &c)
         c.proxy->delivered.add(-dropped);
 }
 
-void drop_handed(Channel &c)
+void drop_inbox(Channel &c)
 {
     Proxy &p = *c.proxy;
     Parked inbox = {p.inbox.exchange(nullptr, std::memory_order_acquire), nullptr};
@@ -80,7 +80,7 @@ void free_proxy(Channel &c)
     if (p == nullptr)
         return;
     discard(c);
-    drop_handed(c);
+    drop_inbox(c);
     std::free(p->items.load(std::memory_order_relaxed));
     std::free(p);
     c.proxy = nullptr;

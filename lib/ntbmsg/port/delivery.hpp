@@ -17,14 +17,14 @@ void publish(Channel &c);
 inline void arrived(Channel &c, unsigned n)
 {
     if (likely(c.proxy == nullptr))
-        return tell(c, NTBMSG_READABLE);
+        return report(c, NTBMSG_READABLE);
     c.proxy->delivered.add(n);
     publish(c);
 }
 /// Frees messages that were not received, and counts them.
 void drop_parked(Channel &c);
 /// The handle is closed: frees what was passed on to the application and not received.
-void drop_handed(Channel &c);
+void drop_inbox(Channel &c);
 /// Frees what is in the ring of a channel that has ended.
 void discard(Channel &c);
 /// Frees the proxy with all that it holds.

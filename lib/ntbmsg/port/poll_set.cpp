@@ -21,30 +21,30 @@ uint32_t take_events(Channel &c)
 }
 
 /// Moves what was told to the set's own list, in order.
-void take_told(PollSet &set)
+void take_reported(PollSet &set)
 {
-    if (set.told.load(std::memory_order_relaxed) == nullptr)
+    if (set.reported.load(std::memory_order_relaxed) == nullptr)
         return;
-    Channel *list = set.told.exchange(nullptr, std::memory_order_acquire);
+    Channel *list = set.reported.exchange(nullptr, std::memory_order_acquire);
     Channel *last = list, *in_order = nullptr;
     while (list != nullptr) {
-        Channel *next = list->proxy->next_told;
-        list->proxy->next_told = in_order;
+        Channel *next = list->proxy->next_reported;
+        list->proxy->next_reported = in_order;
         in_order = list;
         list = next;
     }
     if (set.first == nullptr)
         set.first = in_order;
     else
-        set.last->proxy->next_told = in_order;
+        set.last->proxy->next_reported = in_order;
     set.last = last;
 }
 
-Channel *pop_told(PollSet &set)
+Channel *pop_reported(PollSet &set)
 {
     Channel *c = set.first;
     if (c != nullptr)
-        set.first = c->proxy->next_told;
+        set.first = c->proxy->next_reported;
     return c;
 }
 
@@ -57,8 +57,8 @@ void leave_shared(PollSet &set, Channel &c)
 
 void forget(PollSet &set, Channel &gone)
 {
-    if (gone.proxy->told.fetch_or(event_gone, std::memory_order_acq_rel) != 0)
-        bury(set);
+    if (gone.proxy->events.fetch_or(event_gone, std::memory_order_acq_rel) != 0)
+        remove_closed(set);
     else
         set.channels.fetch_sub(1, std::memory_order_relaxed);
     gone.set = nullptr;
@@ -66,37 +66,37 @@ void forget(PollSet &set, Channel &gone)
 
 } // namespace
 
-void tell(Channel &c, uint32_t events)
+void report(Channel &c, uint32_t events)
 {
     if (c.set == nullptr || events == 0)
         return;
     if (c.proxy != nullptr) {
         if (!c.proxy->closing)
-            tell_shared(c, events);
+            report_shared(c, events);
         return;
     }
     c.events |= events;
     c.set->ready.push(c);
 }
 
-void tell_shared(Channel &c, uint32_t events)
+void report_shared(Channel &c, uint32_t events)
 {
     PollSet *set = c.set;
     if (set == nullptr || events == 0 ||
-        c.proxy->told.fetch_or(events, std::memory_order_acq_rel) != 0)
+        c.proxy->events.fetch_or(events, std::memory_order_acq_rel) != 0)
         return;
-    Channel *top = set->told.load(std::memory_order_relaxed);
+    Channel *top = set->reported.load(std::memory_order_relaxed);
     do
-        c.proxy->next_told = top;
-    while (!set->told.compare_exchange_weak(top, &c, std::memory_order_release,
-                                            std::memory_order_relaxed));
+        c.proxy->next_reported = top;
+    while (!set->reported.compare_exchange_weak(top, &c, std::memory_order_release,
+                                                std::memory_order_relaxed));
 }
 
-void tell_stalled(Worker &w)
+void report_stalled(Worker &w)
 {
     while (Channel *c = w.stalled.pop()) {
         c->want_write = false;
-        tell(*c, NTBMSG_WRITABLE);
+        report(*c, NTBMSG_WRITABLE);
     }
 }
 
@@ -120,17 +120,17 @@ void leave_set(Channel &c)
 
 int poll_own(PollSet &set, ntbmsg_ready *ready, unsigned n)
 {
-    unsigned told = 0;
-    while (told < n) {
+    unsigned count = 0;
+    while (count < n) {
         Channel *c = set.ready.pop();
         if (c == nullptr)
             break;
         const uint32_t events = take_events(*c);
         if (events != 0)
-            ready[told++] = {
+            ready[count++] = {
                 .channel = handle_of(*c), .user = c->user, .events = events, .reserved = 0};
     }
-    return static_cast<int>(told);
+    return static_cast<int>(count);
 }
 
 bool nothing_left(const Channel &c)
@@ -141,13 +141,13 @@ bool nothing_left(const Channel &c)
 
 int poll_shared(PollSet &set, ntbmsg_ready *ready, unsigned n)
 {
-    take_told(set);
-    unsigned told = 0;
-    while (told < n) {
-        Channel *c = pop_told(set);
+    take_reported(set);
+    unsigned count = 0;
+    while (count < n) {
+        Channel *c = pop_reported(set);
         if (c == nullptr)
             break;
-        uint32_t events = c->proxy->told.exchange(0, std::memory_order_acq_rel);
+        uint32_t events = c->proxy->events.exchange(0, std::memory_order_acq_rel);
         if ((events & event_gone) != 0) {
             leave_shared(set, *c);
             continue;
@@ -155,25 +155,25 @@ int poll_shared(PollSet &set, ntbmsg_ready *ready, unsigned n)
         if (nothing_left(*c) && may_receive(state_of(*c)))
             events &= ~NTBMSG_READABLE;
         if (events != 0)
-            ready[told++] = {
+            ready[count++] = {
                 .channel = handle_of(*c), .user = c->user, .events = events, .reserved = 0};
     }
-    return static_cast<int>(told);
+    return static_cast<int>(count);
 }
 
-void bury(PollSet &set)
+void remove_closed(PollSet &set)
 {
-    take_told(set);
+    take_reported(set);
     Channel *kept = nullptr, *last = nullptr;
-    while (Channel *c = pop_told(set)) {
+    while (Channel *c = pop_reported(set)) {
         Proxy &p = *c->proxy;
-        if ((p.told.load(std::memory_order_acquire) & event_gone) != 0) {
+        if ((p.events.load(std::memory_order_acquire) & event_gone) != 0) {
             leave_shared(set, *c);
             continue;
         }
-        p.next_told = nullptr;
+        p.next_reported = nullptr;
         if (last != nullptr)
-            last->proxy->next_told = c;
+            last->proxy->next_reported = c;
         else
             kept = c;
         last = c;

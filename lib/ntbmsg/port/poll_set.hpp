@@ -12,7 +12,7 @@ struct ntbmsg_poll_set {
     ntbmsg::ReadyList ready;        ///< told nobody yet; run to completion
     std::atomic<uint32_t> channels; ///< that have it
     // Dedicated workers: a stack that any thread pushes to, and what was taken from it, in order.
-    std::atomic<ntbmsg::Channel *> told;
+    std::atomic<ntbmsg::Channel *> reported;
     ntbmsg::Channel *first;
     ntbmsg::Channel *last;
     [[no_unique_address]] ntbmsg::Watch watch; ///< for channels of dedicated workers
@@ -25,11 +25,11 @@ namespace ntbmsg
 inline constexpr uint32_t event_gone = 1U << 31;
 
 /// Reports events to its poll set, if it has one.
-void tell(Channel &c, uint32_t events);
+void report(Channel &c, uint32_t events);
 /// The same where the worker is dedicated. Any thread.
-void tell_shared(Channel &c, uint32_t events);
+void report_shared(Channel &c, uint32_t events);
 /// Reports WRITABLE to those that met a full ring.
-void tell_stalled(Worker &w);
+void report_stalled(Worker &w);
 
 void join(PollSet &set, Channel &c);
 /// Nothing more is reported of @p c; no other thread uses the set.
@@ -40,7 +40,7 @@ int poll_own(PollSet &set, ntbmsg_ready *ready, unsigned n);
 /// The same of dedicated workers.
 int poll_shared(PollSet &set, ntbmsg_ready *ready, unsigned n);
 /// Forgets channels that were closed.
-void bury(PollSet &set);
+void remove_closed(PollSet &set);
 /// Nothing was received that the application has not taken.
 bool nothing_left(const Channel &c);
 

@@ -70,12 +70,12 @@ void owe(Channel &c, uint32_t bits)
     c.worker->chores |= chore_owing;
 }
 
-void note(Worker &w, uint8_t op, uint32_t word, uint32_t reason)
+void add_reply(Worker &w, uint8_t op, uint32_t word, uint32_t reason)
 {
-    if (w.note_count == notes_max)
+    if (w.reply_count == replies_max)
         return; // cannot be: take_burst() keeps room
-    w.notes[w.note_count++] = {word, reason, op};
-    w.chores |= chore_notes;
+    w.replies[w.reply_count++] = {word, reason, op};
+    w.chores |= chore_replies;
 }
 
 void set_deadline(Channel &c, uint64_t from_now_ms)
@@ -88,9 +88,9 @@ void set_deadline(Channel &c, uint64_t from_now_ms)
     w.chores |= chore_timed;
 }
 
-void look_soon(Worker &w)
+void check_deadlines_soon(Worker &w)
 {
-    w.polls |= polls_a_look - 1;
+    w.polls |= polls_per_check - 1;
 }
 
 void free_unread(Worker &w, rte_mbuf **mbufs, unsigned n)

@@ -25,11 +25,11 @@ bool copy_payload(const rte_mbuf *m, void *to, uint32_t room);
 /// Adds to what the channel owes the peer.
 void owe(Channel &c, uint32_t bits);
 /// Notes an answer for a slot of the peer that has no channel here.
-void note(Worker &w, uint8_t op, uint32_t word, uint32_t reason);
+void add_reply(Worker &w, uint8_t op, uint32_t word, uint32_t reason);
 /// Sets the deadline of a channel.
 void set_deadline(Channel &c, uint64_t from_now_ms);
 /// The next chores look at the clock.
-void look_soon(Worker &w);
+void check_deadlines_soon(Worker &w);
 
 /// Counts messages that were freed unread.
 inline void drop(Worker &w, uint64_t messages)

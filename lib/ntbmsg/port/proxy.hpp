@@ -52,8 +52,8 @@ struct alignas(64) Proxy {
     alignas(64) std::atomic<rte_mbuf *> inbox;
     std::atomic<bool> backlog;    ///< more waits until the inbox is empty
     std::atomic<bool> want_write; ///< a send was cut short
-    std::atomic<uint32_t> told;   ///< events for the poll set
-    Channel *next_told;
+    std::atomic<uint32_t> events; ///< for the poll set
+    Channel *next_reported;
     std::atomic<uint32_t> reason; ///< of call_reset
     uint32_t depth;               ///< of the ring: power of two
     // The ring.

@@ -42,7 +42,7 @@ Channel *Slots::take()
     return c;
 }
 
-void Slots::give_back(Channel &c)
+void Slots::release(Channel &c)
 {
     Worker *worker = c.worker;
     const uint16_t generation = c.generation;

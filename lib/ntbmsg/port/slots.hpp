@@ -24,7 +24,7 @@ public:
     // With the worker's lock held.
     /// A slot, cleared, with its next generation. @return NULL: none is free
     Channel *take();
-    void give_back(Channel &c);
+    void release(Channel &c);
 
     /// The channel that a word of the peer means. @return NULL: none, or it is gone
     Channel *find(uint32_t word) const

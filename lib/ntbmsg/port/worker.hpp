@@ -28,22 +28,22 @@ using Meta = rte_pmd_plx_ntb_meta;
 inline constexpr unsigned burst_max = 64;
 
 /// A short answer to a peer's slot that has no channel here.
-struct Note {
+struct Reply {
     uint32_t word;
     uint32_t reason;
     uint8_t op;
 };
 /// A burst is taken only while there is a note for each message in it.
-inline constexpr unsigned notes_max = 2 * burst_max;
+inline constexpr unsigned replies_max = 2 * burst_max;
 
 /// Deadlines are looked at in one poll of so many.
-inline constexpr uint32_t polls_a_look = 16;
+inline constexpr uint32_t polls_per_check = 16;
 
 /// Why a poll has more to do than to look into the ring.
 enum Chore : uint32_t {
     chore_hello = 1,      ///< the peer was not greeted yet
     chore_owing = 2,      ///< channels owe something
-    chore_notes = 4,      ///< answers without a channel
+    chore_replies = 4,    ///< answers without a channel
     chore_timed = 8,      ///< channels have a deadline
     chore_requests = 16,  ///< requests wait, whose listener may have been closed
     chore_operations = 32 ///< one-sided operations met a full ring or queue of completions
@@ -97,8 +97,8 @@ struct alignas(64) ntbmsg_worker {
     std::atomic<const char *> refused; ///< why nothing is said to this peer; NULL
     uint32_t own_buf_bytes;
     uint32_t own_max_message;
-    unsigned note_count;
-    ntbmsg::Note notes[ntbmsg::notes_max];
+    unsigned reply_count;
+    ntbmsg::Reply replies[ntbmsg::replies_max];
     ntbmsg::Counter rx_dropped, bad_peer;
     [[no_unique_address]] ntbmsg::Watch watch; ///< of its channels too, where it runs to completion
 };

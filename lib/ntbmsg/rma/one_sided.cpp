@@ -22,10 +22,10 @@ bool one_sided_receive(Worker &w, Channel &c, uint32_t op, uint32_t argument, co
     if (is_over(c))
         return true; // it was under way when the channel ended
     const bool is_answer = op == protocol::op_done || op == protocol::op_read_data;
-    const bool sound =
-        is_answer ? requester_receive(c, op, argument, m) : owner_receive(w, c, op, argument, m);
+    const bool sound = is_answer ? requester_receive(c, op, argument, m)
+                                 : responder_receive(w, c, op, argument, m);
     if (sound)
-        one_sided_go_on(c);
+        one_sided_continue(c);
     return sound;
 }
 
@@ -38,7 +38,7 @@ bool one_sided_flush(Worker &w, Channel &c)
     if (is_over(c))
         return true;
     c.one_sided.flushing = true;
-    const bool answered = owner_flush(w, c);
+    const bool answered = responder_flush(w, c);
     const bool asked = requester_flush(w, c);
     c.one_sided.flushing = false;
     if (unlikely(c.close_waits))
@@ -46,7 +46,7 @@ bool one_sided_flush(Worker &w, Channel &c)
     return answered && asked;
 }
 
-void one_sided_go_on(Channel &c)
+void one_sided_continue(Channel &c)
 {
     Worker &w = *c.worker;
     if (one_sided_flush(w, c))
@@ -60,20 +60,20 @@ void one_sided_posted(Channel &c)
     if (c.proxy != nullptr)
         call(c, call_post);
     else
-        one_sided_go_on(c);
+        one_sided_continue(c);
 }
 
-void one_sided_take_up(Channel &c)
+void one_sided_serve_post(Channel &c)
 {
     if (is_over(c))
         requester_end(c, -ECONNRESET); // who posted did not know yet
     else
-        one_sided_go_on(c);
+        one_sided_continue(c);
 }
 
 void one_sided_chores(Worker &w)
 {
-    w.reads_left = reads_a_poll;
+    w.reads_left = read_bytes_per_poll;
     // Each once: what one waits for, room in its queue of completions, says nothing of the others.
     // Then another one is the first to have what there is next time, of bytes or of room in the
     // ring.
@@ -97,7 +97,7 @@ void one_sided_chores(Worker &w)
 
 bool one_sided_idle(const Channel &c)
 {
-    const Owner *o = c.one_sided.owner;
+    const Responder *o = c.one_sided.responder;
     const Requester *r = c.one_sided.requester();
     return (o == nullptr || (o->answered == o->next_request && o->held.mbuf == nullptr)) &&
            (r == nullptr || (r->next_answer == r->next_request && r->held.mbuf == nullptr &&
@@ -108,7 +108,7 @@ bool one_sided_idle(const Channel &c)
 void one_sided_end(Channel &c, int status)
 {
     c.worker->operating.remove(c);
-    if (Owner *o = c.one_sided.owner; o != nullptr) {
+    if (Responder *o = c.one_sided.responder; o != nullptr) {
         rte_pktmbuf_free(o->held.mbuf);
         o->held = {};
         o->answered = o->next_request;
@@ -123,9 +123,9 @@ void one_sided_end(Channel &c, int status)
 
 void one_sided_free(Channel &c)
 {
-    rte_free(c.one_sided.owner);
+    rte_free(c.one_sided.responder);
     rte_free(c.one_sided.requester());
-    c.one_sided.owner = nullptr;
+    c.one_sided.responder = nullptr;
     c.one_sided.made.store(nullptr, std::memory_order_relaxed);
 }
 

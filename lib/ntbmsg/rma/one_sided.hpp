@@ -18,11 +18,11 @@ void one_sided_end(ntbmsg_channel &channel, int status);
 /// Goes on with the channels that could not before.
 void one_sided_chores(ntbmsg_worker &worker);
 /// Does what can be done now; the rest is left to the next polls.
-void one_sided_go_on(ntbmsg_channel &channel);
+void one_sided_continue(ntbmsg_channel &channel);
 /// Something was posted: it goes at once, or with the next polls. By who posts.
 void one_sided_posted(ntbmsg_channel &channel);
 /// Another thread has posted.
-void one_sided_take_up(ntbmsg_channel &channel);
+void one_sided_serve_post(ntbmsg_channel &channel);
 /// Nothing is under way and nothing owed: CLOSE may go.
 bool one_sided_idle(const ntbmsg_channel &channel);
 /// Frees what was made. Nothing is under way.

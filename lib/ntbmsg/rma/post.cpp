@@ -137,14 +137,14 @@ bool push(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
 /// @return false: back-pressure
 bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t bytes)
 {
-    const int way = is_write(work.op) ? remote_way(*work.remote, r) : 0;
-    if (way < 0)
+    const int path = is_write(work.op) ? remote_path(*work.remote, r) : 0;
+    if (path < 0)
         return false;
     const bool at_once =
-        way > 0 && work.op == NTBMSG_OP_WRITE && (work.flags & NTBMSG_WORK_CONFIRM) == 0 &&
+        path > 0 && work.op == NTBMSG_OP_WRITE && (work.flags & NTBMSG_WORK_CONFIRM) == 0 &&
         c.cq->fn == nullptr &&
-        r.posted.load(std::memory_order_relaxed) == r.told.load(std::memory_order_acquire);
-    return at_once ? store_and_complete(c, work, bytes) : push(c, r, work, bytes, way > 0);
+        r.posted.load(std::memory_order_relaxed) == r.completed.load(std::memory_order_acquire);
+    return at_once ? store_and_complete(c, work, bytes) : push(c, r, work, bytes, path > 0);
 }
 
 } // namespace

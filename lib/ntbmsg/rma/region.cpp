@@ -37,7 +37,7 @@ uint64_t make_key(uint32_t slot)
 }
 
 /// Until nobody is inside. An access is one copy of one message at most.
-void await_quiet(const ntbmsg_region &region)
+void await_no_users(const ntbmsg_region &region)
 {
     for (unsigned spins = 0; region.users.load(std::memory_order_seq_cst) != 0; ++spins) {
         if (spins < spins_before_yield)
@@ -162,7 +162,7 @@ int Regions::add(void *address, size_t bytes, uint32_t rights, ntbmsg_region **o
 }
 
 /// @return 0; -EIO the chip does not answer, and the peer may still reach the memory
-int Regions::give_back_memory(ntbmsg_region &region)
+int Regions::revoke_memory(ntbmsg_region &region)
 {
     if (region.window_bytes == 0)
         return 0;
@@ -180,8 +180,8 @@ int Regions::revoke(ntbmsg_region &region)
     // Who enters counts itself and then looks at the key; here it is the other way round, so that
     // one of the two sees the other.
     region.key.store(0, std::memory_order_seq_cst);
-    await_quiet(region);
-    const int rc = give_back_memory(region);
+    await_no_users(region);
+    const int rc = revoke_memory(region);
     region.in_use = rc != 0;
     return rc;
 }

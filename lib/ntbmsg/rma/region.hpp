@@ -68,7 +68,7 @@ private:
     int make_slots();
     ntbmsg_region *take_slot();
     int publish(ntbmsg_region &region);
-    int give_back_memory(ntbmsg_region &region);
+    int revoke_memory(ntbmsg_region &region);
     int expose(const ntbmsg_region &region, uint64_t &window);
 
     mutable pthread_mutex_t lock_;

@@ -60,28 +60,28 @@ void remote_probe(ntbmsg_remote &remote)
     std::atomic_ref(*reinterpret_cast<uint64_t *>(line))
         .store(probe.operand, std::memory_order_relaxed);
     remote.channel->worker->store(line, &probe.operand, 0); // pushes it out
-    remote.way.store(Way::probing, std::memory_order_relaxed);
+    remote.path.store(Path::probing, std::memory_order_relaxed);
     requester_push(r, probe, nullptr);
 }
 
-int remote_way(ntbmsg_remote &remote, const Requester &r)
+int remote_path(ntbmsg_remote &remote, const Requester &r)
 {
-    switch (remote.way.load(std::memory_order_acquire)) {
-    case Way::direct:
+    switch (remote.path.load(std::memory_order_acquire)) {
+    case Path::direct:
         return 1;
-    case Way::found:
+    case Path::found:
         // A store must not overtake a request to the same memory.
         if (remote.has_change && static_cast<int32_t>(r.retired.load(std::memory_order_acquire) -
                                                       remote.last_change) <= 0)
             return -EAGAIN;
-        remote.way.store(Way::direct, std::memory_order_relaxed);
+        remote.path.store(Path::direct, std::memory_order_relaxed);
         return 1;
-    case Way::served:
+    case Path::served:
         if (remote.address != nullptr && --remote.until_probe == 0)
             remote_probe(remote);
         break;
-    case Way::probing:
-    case Way::closed:
+    case Path::probing:
+    case Path::closed:
         break;
     }
     return 0;
@@ -89,7 +89,7 @@ int remote_way(ntbmsg_remote &remote, const Requester &r)
 
 } // namespace ntbmsg
 
-using ntbmsg::Way;
+using ntbmsg::Path;
 
 int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token,
                        ntbmsg_remote **out)
@@ -118,7 +118,7 @@ int ntbmsg_remote_open(ntbmsg_channel *channel, const ntbmsg_region_token *token
     remote->rights = t.rights;
     remote->address = ntbmsg::place_of(*c->worker, t);
     remote->until_probe = 1;
-    remote->way.store(Way::served, std::memory_order_relaxed);
+    remote->path.store(Path::served, std::memory_order_relaxed);
     if (remote->address != nullptr) {
         ntbmsg::remote_probe(*remote);
         ntbmsg::one_sided_posted(*c);
@@ -133,6 +133,6 @@ void ntbmsg_remote_close(ntbmsg_remote *remote)
     if (!ntbmsg::is_live(remote, __func__))
         return;
     ntbmsg::mark_closed(*remote);
-    if (remote->way.exchange(Way::closed, std::memory_order_acq_rel) != Way::probing)
+    if (remote->path.exchange(Path::closed, std::memory_order_acq_rel) != Path::probing)
         ntbmsg::end_use(remote);
 }

@@ -11,7 +11,7 @@ namespace ntbmsg
 /// Tries the way through the window, where there is room for a PROBE.
 void remote_probe(ntbmsg_remote &remote);
 /// Whether a write goes by a store. @return -EAGAIN: not before earlier requests are answered
-int remote_way(ntbmsg_remote &remote, const Requester &r);
+int remote_path(ntbmsg_remote &remote, const Requester &r);
 
 } // namespace ntbmsg
 

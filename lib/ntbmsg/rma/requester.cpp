@@ -54,9 +54,9 @@ int status_of(Status status)
 
 void end_probe(const Operation &o)
 {
-    Way way = Way::probing;
-    if (!o.remote->way.compare_exchange_strong(way, o.status == 0 ? Way::found : Way::served,
-                                               std::memory_order_acq_rel))
+    Path path = Path::probing;
+    if (!o.remote->path.compare_exchange_strong(path, o.status == 0 ? Path::found : Path::served,
+                                                std::memory_order_acq_rel))
         end_use(o.remote); // it was closed meanwhile
 }
 
@@ -98,7 +98,7 @@ void complete_oldest(Channel &c, Requester &r, int status)
 {
     complete(c, take_oldest(r), status);
     // Behind it: what completes when it is posted does not overtake it in the queue.
-    r.told.store(r.retired.load(std::memory_order_relaxed), std::memory_order_release);
+    r.completed.store(r.retired.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
 void retire(Channel &c, Requester &r)
@@ -163,7 +163,7 @@ Outgoing next_request(const Worker &w, const Operation &o)
     }
     out.op = write_op(o, o.stored || o.moved + out.data == o.bytes);
     if (o.op == NTBMSG_OP_WRITE_IMM)
-        out.request.extra = protocol::word_and_bytes(o.imm, o.bytes);
+        out.request.extra = protocol::imm_and_bytes(o.imm, o.bytes);
     return out;
 }
 

@@ -15,7 +15,7 @@ namespace ntbmsg
 
 /// How writes go to a remote. A token's way through the window is tried before it is trusted: a
 /// mapping may follow late, and the token may be older than the connection.
-enum class Way : uint8_t {
+enum class Path : uint8_t {
     served,  ///< by requests, and there is no other way, or it was not found
     probing, ///< a PROBE is under way; by requests meanwhile
     found,   ///< the PROBE has succeeded; direct once the requests before are answered
@@ -36,7 +36,7 @@ struct ntbmsg_remote {
     uint32_t last_change; ///< the latest operation whose request changes the region
     bool has_change;      ///< there is one
     uint32_t until_probe; ///< requests until the way is tried again
-    std::atomic<ntbmsg::Way> way;
+    std::atomic<ntbmsg::Path> path;
     [[no_unique_address]] ntbmsg::Watch watch;
 };
 
@@ -66,9 +66,9 @@ struct Operation {
 
 /// Posted by one thread, driven by the worker's; they may be the same.
 struct Requester {
-    std::atomic<uint32_t> posted;  ///< operations so far; by who posts
-    std::atomic<uint32_t> retired; ///< operations taken out, in order; by the worker
-    std::atomic<uint32_t> told;    ///< operations whose completions are where they belong
+    std::atomic<uint32_t> posted;    ///< operations so far; by who posts
+    std::atomic<uint32_t> retired;   ///< operations taken out, in order; by the worker
+    std::atomic<uint32_t> completed; ///< operations whose completions are where they belong
     std::atomic<uint32_t> pieces_retired;
     uint32_t pieces_posted;
     uint32_t sent;         ///< operations of which all was asked for

@@ -23,17 +23,17 @@ using protocol::Request;
 using protocol::Status;
 
 /// A region while it is accessed: it is not revoked meanwhile.
-class Inside
+class RegionAccess
 {
 public:
-    Inside(const Worker &w, uint64_t key) : region_(w.regions->enter(key)) {}
-    ~Inside()
+    RegionAccess(const Worker &w, uint64_t key) : region_(w.regions->enter(key)) {}
+    ~RegionAccess()
     {
         if (region_ != nullptr)
             Regions::leave(*region_);
     }
-    Inside(const Inside &) = delete;
-    Inside &operator=(const Inside &) = delete;
+    RegionAccess(const RegionAccess &) = delete;
+    RegionAccess &operator=(const RegionAccess &) = delete;
 
     /// Whether an access is allowed; counts it, or its refusal.
     Status check(uint32_t right, uint64_t offset, uint64_t bytes) const
@@ -58,7 +58,7 @@ private:
 
 Status do_write(const Worker &w, const Request &q, const rte_mbuf *m)
 {
-    const Inside inside(w, q.key);
+    const RegionAccess inside(w, q.key);
     const Status status = inside.check(NTBMSG_RIGHT_WRITE, q.offset, q.bytes);
     if (status != Status::done)
         return status;
@@ -72,13 +72,13 @@ Status check_stored(const Worker &w, const Request &q)
 {
     if (q.bytes > NTBMSG_MAX_OPERATION)
         return Status::outside; // no operation has so many
-    const Inside inside(w, q.key);
+    const RegionAccess inside(w, q.key);
     return inside.check(NTBMSG_RIGHT_WRITE, q.offset, q.bytes);
 }
 
 Status do_atomic(const Worker &w, uint32_t op, const Request &q, uint64_t &before)
 {
-    const Inside inside(w, q.key);
+    const RegionAccess inside(w, q.key);
     const Status status = inside.check(NTBMSG_RIGHT_ATOMIC, q.offset, sizeof(uint64_t));
     if (status != Status::done)
         return status;
@@ -101,7 +101,7 @@ Status do_atomic(const Worker &w, uint32_t op, const Request &q, uint64_t &befor
 /// Whether a word that the peer stored into the region's last line has arrived.
 Status do_probe(const Worker &w, const Request &q)
 {
-    const Inside inside(w, q.key);
+    const RegionAccess inside(w, q.key);
     const Status status = inside.check(NTBMSG_RIGHT_WRITE, 0, 0);
     if (status != Status::done)
         return status;
@@ -114,7 +114,7 @@ Status do_probe(const Worker &w, const Request &q)
 
 Status check_read(const Worker &w, const Request &q)
 {
-    const Inside inside(w, q.key);
+    const RegionAccess inside(w, q.key);
     const Status status = inside.check(NTBMSG_RIGHT_READ, q.offset, q.bytes);
     if (status == Status::done)
         inside.region().reads.fetch_add(1, std::memory_order_relaxed);
@@ -124,7 +124,7 @@ Status check_read(const Worker &w, const Request &q)
 // ---- requests
 
 /// Whether a request of that operation has a payload of @p bytes.
-bool is_sound(uint32_t op, const Request &q, uint32_t bytes)
+bool is_valid(uint32_t op, const Request &q, uint32_t bytes)
 {
     const bool carries = op == protocol::op_write || op == protocol::op_write_imm;
     if (op == protocol::op_read && q.bytes > NTBMSG_MAX_OPERATION)
@@ -138,7 +138,7 @@ bool has_imm(uint32_t op)
 }
 
 /// Adds a request that was done to the run of writes, or ends that.
-void run_on(Run &run, uint32_t op, const Request &q, Status status)
+void extend_run(Run &run, uint32_t op, const Request &q, Status status)
 {
     const bool served = op == protocol::op_write || op == protocol::op_write_imm;
     if (!served || status != Status::done) {
@@ -151,16 +151,16 @@ void run_on(Run &run, uint32_t op, const Request &q, Status status)
 
 /// Bytes of a write with a word, whose last message @p q is: as many as it says, and no more than
 /// have come.
-uint32_t bytes_with_word(const Run &run, const Request &q)
+uint32_t imm_write_bytes(const Run &run, const Request &q)
 {
     const uint64_t most = std::min<uint64_t>(std::max(run.bytes, q.bytes), NTBMSG_MAX_OPERATION);
     return static_cast<uint32_t>(
-        std::clamp<uint64_t>(protocol::whole_bytes_of(q.extra), q.bytes, most));
+        std::clamp<uint64_t>(protocol::write_bytes_of(q.extra), q.bytes, most));
 }
 
 /// Does what @p q asks for, or notes what is to be done.
-void carry_out(const Worker &w, const Channel &c, uint32_t op, const Request &q, const rte_mbuf *m,
-               Run &run, Answer &a)
+void execute(const Worker &w, const Channel &c, uint32_t op, const Request &q, const rte_mbuf *m,
+             Run &run, Answer &a)
 {
     if (has_imm(op) && (c.cq == nullptr || !c.handle)) {
         a.status = Status::no_right; // nobody is there to be told
@@ -190,27 +190,27 @@ void carry_out(const Worker &w, const Channel &c, uint32_t op, const Request &q,
         a.status = do_atomic(w, op, q, a.value);
         break;
     }
-    run_on(run, op, q, a.status);
+    extend_run(run, op, q, a.status);
     if (has_imm(op) && a.status == Status::done) {
         a.kind = Answer::Kind::imm;
         a.imm = protocol::word_of(q.extra);
-        a.bytes = bytes_with_word(run, q);
+        a.bytes = imm_write_bytes(run, q);
         run = {}; // the word ends it
     }
 }
 
-Owner *owner_of(Channel &c)
+Responder *responder_of(Channel &c)
 {
-    if (c.one_sided.owner == nullptr)
-        c.one_sided.owner =
-            static_cast<Owner *>(rte_zmalloc("ntbmsg_owner", sizeof(Owner), RTE_CACHE_LINE_SIZE));
-    return c.one_sided.owner;
+    if (c.one_sided.responder == nullptr)
+        c.one_sided.responder = static_cast<Responder *>(
+            rte_zmalloc("ntbmsg_responder", sizeof(Responder), RTE_CACHE_LINE_SIZE));
+    return c.one_sided.responder;
 }
 
 // ---- answers
 
 /// @return false: the queue of completions has no room
-bool tell_imm(Channel &c, Answer &a)
+bool deliver_imm(Channel &c, Answer &a)
 {
     if (c.cq != nullptr && c.handle) {
         if (!cq_reserve(c))
@@ -232,7 +232,7 @@ bool tell_imm(Channel &c, Answer &a)
 
 /// Sends the next part of what is read. @param turn  bytes that this channel may still copy now
 /// @return false: not its turn any more, no mbuf, or it is held
-bool send_read_data(Worker &w, Channel &c, Owner &o, Answer &a, uint32_t &turn)
+bool send_read_data(Worker &w, Channel &c, Responder &o, Answer &a, uint32_t &turn)
 {
     const uint32_t n = std::min({a.left, chunk_of(w), turn, w.reads_left});
     if (n == 0)
@@ -241,7 +241,7 @@ bool send_read_data(Worker &w, Channel &c, Owner &o, Answer &a, uint32_t &turn)
     if (m == nullptr)
         return false;
     {
-        const Inside inside(w, a.key);
+        const RegionAccess inside(w, a.key);
         a.status = inside.check(NTBMSG_RIGHT_READ, a.offset, n);
         if (a.status == Status::done && !payload_append(w, m, inside.at(a.offset), n)) {
             rte_pktmbuf_free(m);
@@ -268,7 +268,7 @@ bool send_done(Worker &w, Channel &c, const Answer &a)
 }
 
 /// @return true: the answer has gone
-bool send_answer(Worker &w, Channel &c, Owner &o, Answer &a, uint32_t &turn)
+bool send_answer(Worker &w, Channel &c, Responder &o, Answer &a, uint32_t &turn)
 {
     while (a.kind == Answer::Kind::read && a.left != 0) {
         if (!send_read_data(w, c, o, a, turn))
@@ -280,34 +280,35 @@ bool send_answer(Worker &w, Channel &c, Owner &o, Answer &a, uint32_t &turn)
 
 } // namespace
 
-bool owner_receive(Worker &w, Channel &c, uint32_t op, uint32_t number, const rte_mbuf *m)
+bool responder_receive(Worker &w, Channel &c, uint32_t op, uint32_t number, const rte_mbuf *m)
 {
-    Owner *o = owner_of(c);
+    Responder *o = responder_of(c);
     Request q;
     if (o == nullptr || c.close_seen || number != o->next_request ||
         o->next_request - o->answered >= protocol::requests_max ||
-        !payload_read(m, &q, sizeof(q)) || !is_sound(op, q, m->pkt_len))
+        !payload_read(m, &q, sizeof(q)) || !is_valid(op, q, m->pkt_len))
         return false;
     Answer &a = o->answers[number % protocol::requests_max];
     a = {};
     a.request = number;
     ++o->next_request;
-    carry_out(w, c, op, q, m, o->run, a);
+    execute(w, c, op, q, m, o->run, a);
     return true;
 }
 
-bool owner_flush(Worker &w, Channel &c)
+bool responder_flush(Worker &w, Channel &c)
 {
-    Owner *o = c.one_sided.owner;
+    Responder *o = c.one_sided.responder;
     if (o == nullptr)
         return true;
     if (!send_held(w, c, o->held))
         return false;
     // Where nobody else waits it may have all there is.
-    uint32_t turn = w.operating.empty() ? w.reads_left : std::min(w.reads_left, reads_a_turn);
+    uint32_t turn =
+        w.operating.empty() ? w.reads_left : std::min(w.reads_left, read_bytes_per_turn);
     while (o->answered != o->next_request) {
         Answer &a = o->answers[o->answered % protocol::requests_max];
-        if (a.kind == Answer::Kind::imm && !tell_imm(c, a))
+        if (a.kind == Answer::Kind::imm && !deliver_imm(c, a))
             return false;
         if (o->answered == o->next_request)
             return true; // a callback has reset the channel

@@ -13,8 +13,8 @@ namespace ntbmsg
 
 /// Most bytes that a poll copies for the peer's reads, and of them for one channel before others
 /// have their turn: what a poll of 64 messages may take anyway, and a few messages.
-inline constexpr uint32_t reads_a_poll = 256 * 1024;
-inline constexpr uint32_t reads_a_turn = 64 * 1024;
+inline constexpr uint32_t read_bytes_per_poll = 256 * 1024;
+inline constexpr uint32_t read_bytes_per_turn = 64 * 1024;
 
 /// What is to be said about a request of the peer.
 struct Answer {
@@ -37,7 +37,7 @@ struct Run {
 };
 
 /// Worker's thread alone.
-struct Owner {
+struct Responder {
     uint32_t next_request; ///< the number that the peer's next request has
     uint32_t answered;     ///< requests so far, in order
     Run run;               ///< up to the last request
@@ -47,9 +47,9 @@ struct Owner {
 static_assert((protocol::requests_max & (protocol::requests_max - 1)) == 0);
 
 /// Takes a request; the mbuf stays the caller's. @return false: it broke the rules
-bool owner_receive(ntbmsg_worker &worker, ntbmsg_channel &channel, uint32_t op, uint32_t argument,
-                   const rte_mbuf *m);
-bool owner_flush(ntbmsg_worker &worker, ntbmsg_channel &channel);
+bool responder_receive(ntbmsg_worker &worker, ntbmsg_channel &channel, uint32_t op,
+                       uint32_t argument, const rte_mbuf *m);
+bool responder_flush(ntbmsg_worker &worker, ntbmsg_channel &channel);
 
 } // namespace ntbmsg
 

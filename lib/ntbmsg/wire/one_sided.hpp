@@ -36,7 +36,7 @@ static_assert(sizeof(Request) == 32 && std::is_trivially_copyable_v<Request>);
 
 /// `extra` of WRITE_IMM and NOTIFY: the caller's word, and how many bytes the whole write has where
 /// more than one WRITE carries it; 0: this message alone.
-constexpr uint64_t word_and_bytes(uint32_t word, uint32_t bytes)
+constexpr uint64_t imm_and_bytes(uint32_t word, uint32_t bytes)
 {
     return word | uint64_t{bytes} << 32;
 }
@@ -44,7 +44,7 @@ constexpr uint32_t word_of(uint64_t extra)
 {
     return static_cast<uint32_t>(extra);
 }
-constexpr uint32_t whole_bytes_of(uint64_t extra)
+constexpr uint32_t write_bytes_of(uint64_t extra)
 {
     return static_cast<uint32_t>(extra >> 32);
 }

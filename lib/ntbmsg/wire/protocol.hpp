@@ -63,7 +63,7 @@ constexpr uint32_t credit_argument(uint32_t messages, uint32_t buffers)
 inline constexpr uint64_t hello_magic = 0x313048434d42544e; // "NTBMCH01"
 
 /// Every message of a worker but DATA and pieces of operations fits into so many bytes.
-inline constexpr uint32_t least_message = 256;
+inline constexpr uint32_t min_message = 256;
 
 struct Hello {
     uint64_t magic;
@@ -109,7 +109,7 @@ inline const char *refusal(const Hello &hello)
 }
 
 /// Whether @p bytes is the size of such a message, and what is in it can be.
-inline bool is_sound(const OpeningMessage &message, uint32_t bytes)
+inline bool is_valid(const OpeningMessage &message, uint32_t bytes)
 {
     const Opening &o = message.opening;
     return bytes >= sizeof(Opening) && o.private_bytes <= NTBMSG_MAX_PRIVATE &&
