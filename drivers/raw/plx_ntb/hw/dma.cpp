@@ -34,6 +34,7 @@ constexpr uint32_t ram_threshold = at("DMA_STA_RAM_THRESH");
 
 constexpr Field timeout_off = field_of("DMA_PCIE_DEV_CTL2", "CPL_TIMEOUT_DISABLE");
 constexpr Field halt_reads = field_of("DMA_BANDWIDTH", "HALT_READS");
+constexpr Field read_gap = field_of("DMA_BANDWIDTH", "READ_REQ_DELAY");
 constexpr Field write_size = field_of("DMA_BANDWIDTH", "MAX_DST_WRITE_SIZE");
 constexpr Field max_pending = field_of("DMA_MAX_PENDING_READS", "MAX_PENDING");
 constexpr Field in_progress = field_of("DMA_CTRL_STATUS", "IN_PROGRESS");
@@ -56,14 +57,15 @@ consteval uint32_t bit(std::string_view name)
 constexpr uint32_t ctrl_tuning = field_of("DMA_CTRL_STATUS", "MAX_SRC_XFER_SIZE").put(size_256) |
                                  bit("RO_DESC_READ") | bit("RO_DATA_READ");
 
-/// Status bits, cleared by writing ones.                                        LPD R: 0x1700
-constexpr uint32_t ctrl_status =
-    bit("DESC_INVALID") | bit("PAUSE_DONE") | bit("ABORT_DONE") | bit("IMM_PAUSE_DONE");
+/// Status bits, cleared by writing ones: LPD's 0x1700 in the low half (R), and that a header was
+/// logged, which LPD's write of 16 bits leaves as it is.
+constexpr uint32_t ctrl_status = bit("DESC_INVALID") | bit("PAUSE_DONE") | bit("ABORT_DONE") |
+                                 bit("IMM_PAUSE_DONE") | bit("HEADER_LOG");
 
 constexpr uint32_t mode_host_ring = 2; //                                        LPD;SDK;VCA R
 constexpr uint32_t ctrl_start = ctrl_status | bit("WRITE_BACK_EN") | bit("START") |
                                 field_of("DMA_CTRL_STATUS", "DESC_MODE").put(mode_host_ring);
-static_assert(ctrl_start == 0x174C, "what LPD writes");
+static_assert((ctrl_start & 0xFFFF) == 0x174C, "what LPD writes");
 
 constexpr uint32_t all_ones = ~uint32_t{0};
 /// A step towards rest; the sources wait 1 s (LPD) and more, but the fence of a lost peer cannot.
@@ -79,11 +81,15 @@ struct Ram {
     uint32_t two;
     uint32_t four;
 };
-constexpr Ram ram[] = {{ram_threshold, 0x003A002E, 0x001D0018},
-                       {at("DMA_STA0_HDR_RAM"), 0x009800A0, 0x009800A0},
+// The thresholds last: while they read 0, all of it is still to be written.
+constexpr Ram ram[] = {{at("DMA_STA0_HDR_RAM"), 0x009800A0, 0x009800A0},
                        {at("DMA_STA0_PLD_RAM"), 0x00F80100, 0x00F80100},
                        {at("DMA_STA1_HDR_RAM"), 0x009800A0, 0x009800A0},
-                       {at("DMA_STA1_PLD_RAM"), 0x00F80100, 0x00F80100}};
+                       {at("DMA_STA1_PLD_RAM"), 0x00F80100, 0x00F80100},
+                       {ram_threshold, 0x003A002E, 0x001D0018}};
+/// The clocks between two read requests, likewise.                                     VCA-EEP R
+constexpr uint32_t read_gap_two = 4;
+constexpr uint32_t read_gap_four = 16;
 
 int refuse(Refusal *why, int error, const char *what, uint64_t found, uint64_t expected = 0)
 {
@@ -142,15 +148,20 @@ void DmaChannel::tune() const
 {
     // A completion that never comes would hang the engine for good (E9): it waits instead.
     io_.write32(dev_ctl2, io_.read32(dev_ctl2) | timeout_off.mask());
+    // A function-level reset wipes what the EEPROM wrote (E11), which shows in the thresholds: that
+    // they read as zero then is inferred.
+    const bool wiped = io_.read32(ram_threshold) == 0;
+    const bool two = channels_ <= 2;
     // 128 bytes is what every hop takes, and what production uses; the gap between reads divides
-    // the station among its channels and stays as the EEPROM has it.                 VCA-EEP R
-    const uint32_t pace = io_.read32(bandwidth) & ~(write_size.mask() | halt_reads.mask());
+    // the station among its channels, and stays as an EEPROM has it.                 VCA-EEP R
+    uint32_t pace = io_.read32(bandwidth) & ~(write_size.mask() | halt_reads.mask());
+    if (wiped)
+        pace = read_gap.set(pace, two ? read_gap_two : read_gap_four);
     io_.write32(bandwidth, pace | write_size.put(size_128));
     io_.write32(pending, max_pending.mask()); // the other field cleared, as SDK has it
-    // A function-level reset wipes these (E11). That they read as zero then is inferred.
-    if (io_.read32(ram_threshold) == 0)
+    if (wiped)
         for (const Ram &r : ram)
-            io_.write32(r.offset, channels_ <= 2 ? r.two : r.four);
+            io_.write32(r.offset, two ? r.two : r.four);
 }
 
 int DmaChannel::program(const DmaRing &ring, Refusal *why)

@@ -57,7 +57,7 @@ protected:
     /// Everything that program() writes; @p ram: what it makes up for a reset of the function.
     Log programmed(uint32_t bandwidth, const Log &ram = {}) const
     {
-        Log log = {w(0x238, 0x00C21700)};
+        Log log = {w(0x238, 0x80C21700)};
         for (const Access &a : cleared())
             log.push_back(a);
         for (const Access &a : {w(0x23C, 0xFFFF0000), w(0x090, 0x0000001A), w(0x22C, bandwidth),
@@ -108,17 +108,22 @@ TEST_F(DmaTest, ProgramWritesEverythingThatTheEngineUses)
 
 TEST_F(DmaTest, ProgramMakesUpForAFunctionLevelReset)
 {
-    for (const auto &[channels, threshold] :
-         {std::pair<unsigned, uint32_t>{4, 0x001D0018}, {2, 0x003A002E}}) {
+    struct Case {
+        unsigned channels;
+        uint32_t bandwidth; // 128 bytes a write; the clocks between two reads
+        uint32_t threshold;
+    };
+    for (const auto &[channels, bandwidth, threshold] :
+         {Case{4, 0x01000010, 0x001D0018}, {2, 0x01000004, 0x003A002E}}) {
         ASSERT_EQ(channel_.open(dma_.io(), channels, &why_), 0);
         dma_.csr[0x090] = 0xA;
         dma_.csr[0x22C] = dma_.csr[0x238] = dma_.csr[0x258] = 0;
         dma_.take();
         ASSERT_EQ(channel_.program(ring_, &why_), 0);
         EXPECT_THAT(dma_.take_writes(), ElementsAreArray(programmed(
-                                            0x01000000, {w(0x258, threshold), w(0x25C, 0x009800A0),
-                                                         w(0x260, 0x00F80100), w(0x2A4, 0x009800A0),
-                                                         w(0x2A8, 0x00F80100)})));
+                                            bandwidth, {w(0x25C, 0x009800A0), w(0x260, 0x00F80100),
+                                                        w(0x2A4, 0x009800A0), w(0x2A8, 0x00F80100),
+                                                        w(0x258, threshold)})));
     }
 }
 
@@ -131,7 +136,7 @@ TEST_F(DmaTest, ProgramTakesAChannelOverThatWasPausedAndHalted)
     dma_.csr[0x214] = 0xDEAD0000;
     ASSERT_EQ(channel_.program(ring_, &why_), 0);
     EXPECT_EQ(dma_.csr[0x22C], 0x01000004u);
-    EXPECT_EQ(dma_.csr[0x238], 0x00C21700u);
+    EXPECT_EQ(dma_.csr[0x238], 0x80C21700u);
     EXPECT_EQ(dma_.csr[0x23C] & 0xFFFF, 0u);
 }
 
@@ -162,7 +167,7 @@ TEST_F(DmaTest, StartIsOneWriteThatKeepsTheTuning)
 {
     program();
     channel_.start();
-    EXPECT_THAT(dma_.take(), ElementsAreArray(Log{w(0x238, 0x00C2174C)}));
+    EXPECT_THAT(dma_.take(), ElementsAreArray(Log{w(0x238, 0x80C2174C)}));
 }
 
 TEST_F(DmaTest, StatusTellsAGoneChannelFromABusyOne)
@@ -185,7 +190,7 @@ TEST_F(DmaTest, AnIdleChannelComesToRestAtOnce)
     Log expected = {w(0x004, 0x2)};
     for (const Access &a : cleared())
         expected.push_back(a);
-    expected.push_back(w(0x238, 0x00C21700));
+    expected.push_back(w(0x238, 0x80C21700));
     EXPECT_THAT(dma_.take_writes(), ElementsAreArray(expected));
     EXPECT_EQ(channel_.program(ring_, &why_), 0) << "and can be used again";
 }
@@ -198,11 +203,11 @@ TEST_F(DmaTest, RestAsksMoreAndMoreFirmlyAndCutsTheEngineOff)
         uint64_t now_us;
         Log writes;
     };
-    const Want steps[] = {{100, {w(0x238, 0x00C21745)}},
+    const Want steps[] = {{100, {w(0x238, 0x80C21745)}},
                           {5099, {}},
-                          {5100, {w(0x238, 0x00C21745), w(0x22C, 0x01010010)}},
+                          {5100, {w(0x238, 0x80C21745), w(0x22C, 0x01010010)}},
                           {10099, {}},
-                          {10100, {w(0x238, 0x00C21746)}},
+                          {10100, {w(0x238, 0x80C21746)}},
                           {15099, {}}};
     for (const Want &step : steps) {
         EXPECT_EQ(channel_.rest(step.now_us), DmaChannel::Rest::moving) << step.now_us;
@@ -227,7 +232,7 @@ TEST_F(DmaTest, APausedEngineThatStaysInProgressIsAborted)
     EXPECT_EQ(channel_.rest(0), DmaChannel::Rest::moving);
     shows(in_progress | 0x200); // paused, SDK's way
     EXPECT_EQ(channel_.rest(1), DmaChannel::Rest::moving);
-    EXPECT_EQ(dma_.take_writes().back(), w(0x238, 0x00C21746));
+    EXPECT_EQ(dma_.take_writes().back(), w(0x238, 0x80C21746));
     shows(in_progress);
     EXPECT_EQ(channel_.rest(2), DmaChannel::Rest::moving);
     shows(in_progress | 0x400); // abort done

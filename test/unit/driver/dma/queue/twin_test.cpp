@@ -249,7 +249,7 @@ TEST_P(DmaTwin, AHangEndsAndReturnsEverything)
     // Its memory is the caller's again: the engine leaves it alone, whatever becomes of it.
     const std::vector<uint8_t> left = local_;
     inject(twin::Fault::dma_hang, takes_back);
-    twin::dma_write32(host_, 1, 0x238, 0x00C2174C);
+    twin::dma_write32(host_, 1, 0x238, 0x80C2174C);
     EXPECT_EQ(left, local_);
     EXPECT_TRUE(queue_->halt());
     EXPECT_TRUE(queue_->failed()) << "only a reset of the switch mends it";
@@ -257,6 +257,22 @@ TEST_P(DmaTwin, AHangEndsAndReturnsEverything)
     ctx_.channel = 2;
     queue_ = std::make_unique<DmaQueue>();
     ASSERT_EQ(open(), 0) << why_.what;
+    EXPECT_EQ(exercise(50), 50u);
+}
+
+/// What a reset wiped, and VFIO does one at each open, stands again as an EEPROM has it.
+TEST_P(DmaTwin, TheTuningIsTheSameWithAndWithoutAReset)
+{
+    const uint32_t tuning[] = {0x22C, 0x254, 0x258, 0x25C, 0x260, 0x2A4, 0x2A8};
+    std::vector<uint32_t> without;
+    for (const uint32_t at : tuning)
+        without.push_back(twin::dma_read32(host_, 1, at));
+    EXPECT_EQ(without[0], 0x01000010u);
+    queue_ = std::make_unique<DmaQueue>();
+    twin::dma_write32(host_, 1, 0x070, 0x8000); // function-level reset
+    ASSERT_EQ(open(), 0) << why_.what;
+    for (size_t i = 0; i < without.size(); ++i)
+        EXPECT_EQ(twin::dma_read32(host_, 1, tuning[i]), without[i]) << std::hex << tuning[i];
     EXPECT_EQ(exercise(50), 50u);
 }
 
