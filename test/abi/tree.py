@@ -61,6 +61,7 @@ ROOMS = {
 # file would be too long. What other suites test is in the folder's covered_by.txt.
 MIRRORED = {
     DRIVER: 'test/unit/driver',
+    'lib/ntbmsg': 'test/unit/ntbmsg',
     'twin': 'test/unit/twin',
     'apps/common': 'test/unit/apps/common',
     'apps/echo': 'test/unit/apps/echo',
