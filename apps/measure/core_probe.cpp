@@ -18,7 +18,7 @@ namespace
 using Clock = std::chrono::steady_clock;
 
 constexpr uint64_t rounds = 10000;
-constexpr uint64_t spins_per_look = 4096;
+constexpr uint64_t polls_per_clock = 4096;
 constexpr std::chrono::milliseconds patience(100);
 
 /// Two lines apart: adjacent lines are fetched in pairs.
@@ -35,7 +35,7 @@ struct Table {
 bool await(const Word &word, uint64_t value, Clock::time_point give_up)
 {
     for (uint64_t spin = 1; word.value.load(std::memory_order_acquire) != value; ++spin) {
-        if (spin % spins_per_look == 0 && Clock::now() > give_up)
+        if (spin % polls_per_clock == 0 && Clock::now() > give_up)
             return false;
     }
     return true;

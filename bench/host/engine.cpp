@@ -20,7 +20,7 @@ namespace bench
 namespace
 {
 
-constexpr uint64_t spins_per_look = 1024;
+constexpr uint64_t polls_per_clock = 1024;
 constexpr uint64_t payload_word = 0x0123456789ABCDEFu;
 constexpr uint64_t warm_rounds = 4; ///< of all slots
 constexpr uint16_t descriptors = 256;
@@ -138,7 +138,7 @@ void Engine::copy(const Command &command, Shared &shared, Result &result)
             result.count += done;
             store(shared.head, result.count);
         }
-        if (spin % spins_per_look != 0 && command.payload < 4 * page)
+        if (spin % polls_per_clock != 0 && command.payload < 4 * page)
             continue;
         const uint64_t now = monotonic_ns() - begin;
         more = more && now < command.run_ns;
@@ -195,7 +195,7 @@ void read_engine_copies(const Command &command, Shared &shared, Result &result)
         }
         if (load(shared.total) == result.count + 1)
             break;
-        if (spin % spins_per_look == 0 && monotonic_ns() > give_up)
+        if (spin % polls_per_clock == 0 && monotonic_ns() > give_up)
             return fail(result, ETIMEDOUT, "copies are missing");
     }
     end = monotonic_ns();

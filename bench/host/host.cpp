@@ -65,13 +65,6 @@ int start_eal(const HostOptions &options)
     return rte_eal_init(static_cast<int>(arguments.size()), arguments.data());
 }
 
-uint64_t clock_ns(clockid_t clock)
-{
-    timespec ts;
-    clock_gettime(clock, &ts);
-    return static_cast<uint64_t>(ts.tv_sec) * 1000000000u + static_cast<uint64_t>(ts.tv_nsec);
-}
-
 } // namespace
 
 Host::~Host()

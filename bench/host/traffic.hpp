@@ -20,9 +20,6 @@ struct Port {
     const Channels &channels;
 };
 
-/// Payload sizes, in bytes, that the functions below know.
-inline constexpr uint32_t payloads[] = {8, 32, 64, 256, 4096};
-
 /// Writes all mbufs that the pool has, for long messages.
 void fill_pool(rte_mempool *pool);
 

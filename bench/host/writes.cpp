@@ -2,9 +2,9 @@
 #include "host/writes.hpp"
 
 #include "host/channels.hpp"
-#include "host/swap_tokens.hpp"
 #include "host/traffic.hpp"
-#include "kernel/kernels.hpp"
+#include "mbufs/mbuf_link.hpp"
+#include "mbufs/swap_tokens.hpp"
 
 #include <atomic>
 #include <cerrno>
@@ -17,7 +17,7 @@ namespace bench
 namespace
 {
 
-constexpr uint64_t spins_per_look = 4096; ///< how often a waiting loop looks at the clock
+constexpr uint64_t polls_per_clock = 4096; ///< between two reads of the clock, waiting
 constexpr uint64_t looks_per_poll = 64;   ///< and how often it polls the worker
 constexpr unsigned batch_max = 32;
 constexpr uint64_t swap_ns = 20000000000u;
@@ -30,8 +30,6 @@ constexpr uint64_t written_offset = slots_bytes + 2 * line_bytes;
 constexpr uint64_t read_offset = slots_bytes + 4 * line_bytes;
 constexpr uint64_t region_bytes = slots_bytes + 6 * line_bytes;
 constexpr uint64_t farewell = uint64_t{1} << 63; ///< set in the last word of a series
-constexpr uint64_t fill_word = 0x0123456789abcdefu;
-const Kernel &kernel = best_kernel();
 
 uint64_t load_word(const std::byte *at)
 {
@@ -123,7 +121,7 @@ bool Writes::post(ntbmsg_work *works, unsigned n, uint64_t give_up, Result &resu
         if (ntbmsg_cq_poll(m_cq, &done, 1) == 1)
             break;
         ntbmsg_worker_poll(m_worker);
-        if (spin % spins_per_look == 0 && monotonic_ns() > give_up) {
+        if (spin % polls_per_clock == 0 && monotonic_ns() > give_up) {
             fail(result, ETIMEDOUT, "a write does not complete");
             return false;
         }
@@ -157,7 +155,7 @@ uint64_t Writes::await_word(uint64_t seen, uint64_t give_up, Result &result)
             return word;
         if (spin % looks_per_poll == 0)
             ntbmsg_worker_poll(m_worker);
-        if (spin % spins_per_look == 0 && monotonic_ns() > give_up) {
+        if (spin % polls_per_clock == 0 && monotonic_ns() > give_up) {
             fail(result, ETIMEDOUT, "no write came");
             return seen;
         }
@@ -206,7 +204,7 @@ bool Writes::await_room(uint64_t written, uint64_t slots, uint64_t give_up, Resu
     for (uint64_t spin = 1; written - load_word(m_memory + read_offset) > slots; spin++) {
         if (spin % looks_per_poll == 0)
             ntbmsg_worker_poll(m_worker);
-        if (spin % spins_per_look == 0 && monotonic_ns() > give_up) {
+        if (spin % polls_per_clock == 0 && monotonic_ns() > give_up) {
             fail(result, ETIMEDOUT, "what was written is not read");
             return false;
         }
@@ -280,7 +278,7 @@ uint64_t Writes::await_written(const Shared &shared, uint64_t give_up, Result &r
         ntbmsg_worker_poll(m_worker);
         if (shared.sent_total.load(std::memory_order_acquire) == result.count + 1)
             return m_sequence;
-        if (spin % spins_per_look == 0 && monotonic_ns() > give_up) {
+        if (spin % polls_per_clock == 0 && monotonic_ns() > give_up) {
             fail(result, ETIMEDOUT, "writes are missing");
             return m_sequence;
         }

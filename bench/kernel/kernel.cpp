@@ -17,7 +17,7 @@ using Line = uint64_t __attribute__((vector_size(64), aligned(64)));
 typedef uint64_t LooseLine __attribute__((vector_size(64), aligned(8), may_alias));
 static_assert(alignof(LooseLine) == 8);
 
-constexpr uint64_t spins_per_look = 4096; ///< how often a waiting loop looks at the clock
+constexpr uint64_t polls_per_clock = 4096; ///< between two reads of the clock, waiting
 
 uint64_t now_ns()
 {
@@ -120,7 +120,7 @@ template <PingForm form>
 BENCH_INLINE bool await_line(const PingLine &line, uint64_t value, uint64_t give_up, uint64_t &bad)
 {
     for (;;) {
-        for (uint64_t spin = 0; spin < spins_per_look; spin++)
+        for (uint64_t spin = 0; spin < polls_per_clock; spin++)
             if (line_is<form>(line, value, bad))
                 return true;
         if (now_ns() > give_up)
@@ -237,7 +237,7 @@ BENCH_INLINE bool await_room(const StreamJob &job, uint64_t written, uint64_t &r
     uint64_t spin = 0;
     while (written + job.batch - read > job.slot_count) {
         read = acquire(&job.tail->value);
-        if (++spin % spins_per_look == 0 && now_ns() > give_up)
+        if (++spin % polls_per_clock == 0 && now_ns() > give_up)
             return false;
     }
     return true;
@@ -341,7 +341,7 @@ StreamDone read_as(const StreamJob &job)
         if (head == done.slots) {
             if (spin % 64 == 0 && all_read(job, done.slots))
                 break;
-            if (spin % spins_per_look == 0 && now_ns() > give_up)
+            if (spin % polls_per_clock == 0 && now_ns() > give_up)
                 break;
             continue;
         }

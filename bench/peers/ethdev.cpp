@@ -19,9 +19,13 @@ constexpr uint16_t descriptors = 1024;
 constexpr auto any_socket = static_cast<unsigned>(SOCKET_ID_ANY);
 constexpr unsigned pool_mbufs = 8191;
 constexpr uint64_t connect_ns = 15000000000u;
-// As for ours (queue_pair.cpp).
-constexpr uint16_t small_room = 2048;
-constexpr uint16_t large_room = 8192;
+
+struct PortWay {
+    rte_mempool *pool;
+
+    int send(rte_mbuf **mbufs, uint16_t n) const { return rte_eth_tx_burst(port, 0, mbufs, n); }
+    int receive(rte_mbuf **mbufs, uint16_t n) const { return rte_eth_rx_burst(port, 0, mbufs, n); }
+};
 
 class Ethdev
 {
@@ -29,44 +33,41 @@ public:
     /// Side 1 has made the socket, over which side 0 takes its leave.
     static constexpr bool server_leaves_last = true;
 
-    static std::unique_ptr<Ethdev> open(const Options &options, std::string &error);
+    using Way = PortWay;
+
+    Ethdev() = default;
     ~Ethdev();
     Ethdev(const Ethdev &) = delete;
     Ethdev &operator=(const Ethdev &) = delete;
 
-    size_t max_message() const { return m_longest; }
-    bool send(size_t bytes, uint64_t value, unsigned n, uint64_t give_up);
-    int receive(size_t bytes, unsigned n, uint64_t &sum);
+    bool open(const Options &options, std::string &error);
+    Way way() const { return {m_pool}; }
+    size_t room() const { return m_room; }
+    /// One mbuf: drivers differ in what they do with chains.
+    size_t max_message() const { return m_room; }
 
 private:
-    Ethdev() = default;
-    bool start(uint16_t room, std::string &error);
+    bool start(std::string &error);
     bool await_link() const;
 
     rte_mempool *m_pool = nullptr;
-    size_t m_longest = 0;
+    uint16_t m_room = small_room;
     bool m_started = false;
-    MessageMaker m_maker;
 };
 
 } // namespace
 
-std::unique_ptr<Ethdev> Ethdev::open(const Options &options, std::string &error)
+bool Ethdev::open(const Options &options, std::string &error)
 {
-    if (!start_eal(options.words, error))
-        return nullptr;
-    std::unique_ptr<Ethdev> link(new Ethdev);
-    const bool large = options.form == "large";
-    if (!link->start(large ? large_room : small_room, error))
-        return nullptr;
-    return link;
+    m_room = options.form == "large" ? large_room : small_room;
+    return start_eal(options.words, error) && start(error);
 }
 
-bool Ethdev::start(uint16_t room, std::string &error)
+bool Ethdev::start(std::string &error)
 {
     rte_eth_conf settings = {};
     m_pool = rte_pktmbuf_pool_create("packets", pool_mbufs, 256, 0,
-                                     static_cast<uint16_t>(room + RTE_PKTMBUF_HEADROOM), -1);
+                                     static_cast<uint16_t>(m_room + RTE_PKTMBUF_HEADROOM), -1);
     if (!m_pool)
         error = "no memory for packets";
     else if (rte_eth_dev_count_avail() != 1)
@@ -78,11 +79,6 @@ bool Ethdev::start(uint16_t room, std::string &error)
         error = "the port does not start";
     else if (m_started = true; !await_link())
         error = "the port's link does not come up";
-    else {
-        // One mbuf: drivers differ in what they do with chains.
-        m_longest = room;
-        m_maker.use(m_pool, room);
-    }
     return error.empty();
 }
 
@@ -108,26 +104,9 @@ Ethdev::~Ethdev()
     rte_eal_cleanup();
 }
 
-bool Ethdev::send(size_t bytes, uint64_t value, unsigned n, uint64_t give_up)
-{
-    rte_mbuf **packets = m_maker.make(bytes, value, n);
-    return packets && push_all(packets, n, give_up, [](rte_mbuf **mbufs, uint16_t left) {
-               return int{rte_eth_tx_burst(port, 0, mbufs, left)};
-           });
-}
-
-int Ethdev::receive(size_t bytes, unsigned n, uint64_t &sum)
-{
-    rte_mbuf *packets[most_burst];
-    const unsigned got = rte_eth_rx_burst(port, 0, packets, static_cast<uint16_t>(n));
-    if (got != 0)
-        sum += take_burst(packets, got, bytes);
-    return static_cast<int>(got);
-}
-
 } // namespace peers
 
 int main(int argc, char **argv)
 {
-    return peers::run_peer<peers::Ethdev>(argc, argv);
+    return peers::run_peer<peers::OwningLink<peers::Ethdev>>(argc, argv);
 }

@@ -3,6 +3,8 @@
 // for the same work as everything else (every line written here, read there).
 #include "peers/run.hpp"
 
+#include <x86intrin.h>
+
 namespace peers
 {
 
@@ -89,7 +91,7 @@ bool collect(const std::byte *mailbox, size_t bytes, uint64_t value, bool relaxe
     for (uint64_t spin = 1; __atomic_load_n(last, __ATOMIC_ACQUIRE) != value; spin++) {
         if (relaxed)
             _mm_pause();
-        if (spin % spins_per_look == 0 && monotonic_ns() > give_up)
+        if (spin % measure::polls_per_clock == 0 && monotonic_ns() > give_up)
             return false;
     }
     return read_payload(mailbox, lines * line_bytes) == value * lines;

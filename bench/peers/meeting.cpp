@@ -4,7 +4,6 @@
 #include "kernel/kernels.hpp"
 #include "peers/priority.hpp"
 
-#include <ctime>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -21,26 +20,9 @@ namespace
 constexpr uint64_t meet_ns = 30000000000u; ///< a host may start slowly on a busy machine
 constexpr uint64_t probe_ns = 1000000000u;
 constexpr uint64_t probe_rounds = 5000;
-constexpr uint64_t spins_per_look = 4096;
-
-uint64_t clock_ns(clockid_t clock)
-{
-    timespec ts;
-    clock_gettime(clock, &ts);
-    return static_cast<uint64_t>(ts.tv_sec) * 1000000000u + static_cast<uint64_t>(ts.tv_nsec);
-}
+constexpr uint64_t polls_per_clock = 4096;
 
 } // namespace
-
-uint64_t monotonic_ns()
-{
-    return clock_ns(CLOCK_MONOTONIC);
-}
-
-uint64_t thread_cpu_ns()
-{
-    return clock_ns(CLOCK_THREAD_CPUTIME_ID);
-}
 
 Meeting::~Meeting()
 {
@@ -77,7 +59,7 @@ bool Meeting::meet()
     for (uint64_t spin = 1; theirs().arrived.load(std::memory_order_acquire) < point; spin++) {
         if (theirs().failed.load(std::memory_order_relaxed) != 0)
             return false;
-        if (spin % spins_per_look == 0 && monotonic_ns() > give_up)
+        if (spin % polls_per_clock == 0 && monotonic_ns() > give_up)
             return false;
     }
     return true;

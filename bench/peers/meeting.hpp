@@ -5,6 +5,7 @@
 #ifndef PEERS_MEETING_HPP
 #define PEERS_MEETING_HPP
 
+#include "clock.hpp"
 #include "kernel/kernel.hpp"
 
 #include <atomic>
@@ -17,8 +18,7 @@ inline constexpr size_t data_bytes = size_t{8} << 20;
 
 /// What one process knows of a run and the other one needs.
 struct Report {
-    uint64_t count;   ///< messages
-    uint64_t counted; ///< of them after warming up; ns belongs to these
+    uint64_t counted; ///< messages after warming up; ns belongs to these
     uint64_t ns;
     uint64_t wall_ns; ///< of the whole run
     uint64_t cpu_ns;  ///< that its thread was running
@@ -70,9 +70,8 @@ private:
     unsigned m_side = 0;
 };
 
-uint64_t monotonic_ns();
-/// CPU time of the calling thread.
-uint64_t thread_cpu_ns();
+using app::monotonic_ns;
+using app::thread_cpu_ns;
 
 } // namespace peers
 

@@ -44,11 +44,11 @@ public:
         return failed == 0;
     }
 
+    const OwnEndpoint &own() const { return m_own; }
     ntbmsg_endpoint *endpoint() const { return m_own.endpoint(); }
     ntbmsg_worker *worker() const { return m_worker; }
     ntbmsg_channel *channel() const { return m_channel; }
     ntbmsg_cq *completions() const { return m_cq; }
-    MessageMaker &maker() { return m_own.maker(); }
 
 private:
     static constexpr uint16_t port = 20;

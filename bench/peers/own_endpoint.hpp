@@ -5,6 +5,7 @@
 #define PEERS_OWN_ENDPOINT_HPP
 
 #include "peers/mbufs.hpp"
+#include "peers/meeting.hpp"
 #include "peers/options.hpp"
 
 #include <ntbmsg.h>
@@ -35,47 +36,44 @@ public:
     {
         if (!start_eal(options.words, error))
             return false;
-        const int failed =
-            start(options.form == "large" ? large_room : small_room, queues, workers);
+        m_room = options.form == "large" ? large_room : small_room;
+        const int failed = start(queues, workers);
         if (failed != 0)
             error = std::string("the endpoint does not connect: ") + strerror(-failed);
         return failed == 0;
     }
 
     ntbmsg_endpoint *endpoint() const { return m_endpoint; }
-    MessageMaker &maker() { return m_maker; }
+    rte_mempool *pool() const { return m_pool; }
+    size_t room() const { return m_room; }
 
 private:
     static constexpr const char *device = "raw_plx_ntb0";
     static constexpr uint32_t buffer_bytes = 8u << 20;
-    /// What one mbuf holds: larger messages travel as chains, here and over ethdev.
-    static constexpr uint32_t small_room = 2048;
-    static constexpr uint32_t large_room = 8192;
     static constexpr uint32_t longest = 65536;
 
-    int start(uint32_t room, uint32_t queues, uint32_t workers)
+    int start(uint32_t queues, uint32_t workers)
     {
         ntbmsg_endpoint_options settings;
         ntbmsg_endpoint_options_init(&settings);
         settings.queues = queues;
         settings.workers = workers;
-        settings.buffers = buffer_bytes / room;
-        settings.buf_bytes = room;
+        settings.buffers = buffer_bytes / m_room;
+        settings.buf_bytes = m_room;
         settings.max_message = longest;
         const int failed = ntbmsg_endpoint_open(device, &settings, &m_endpoint);
         if (failed != 0)
             return failed;
         m_pool = rte_pktmbuf_pool_create("messages", 4095, 256, 0,
-                                         static_cast<uint16_t>(room + RTE_PKTMBUF_HEADROOM), -1);
+                                         static_cast<uint16_t>(m_room + RTE_PKTMBUF_HEADROOM), -1);
         if (!m_pool)
             return -ENOMEM;
-        m_maker.use(m_pool, room);
         return ntbmsg_endpoint_wait_connected(m_endpoint, connect_ms);
     }
 
     ntbmsg_endpoint *m_endpoint = nullptr;
     rte_mempool *m_pool = nullptr;
-    MessageMaker m_maker;
+    uint16_t m_room = small_room;
 };
 
 } // namespace peers

@@ -1,48 +1,40 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an application does to a message, the same for everything that is compared: the sender
-// writes every word of it, the receiver reads every line.
+// The messages of all that is compared, beside what bench/kernel/payload.hpp says of them.
 #ifndef PEERS_PAYLOAD_HPP
 #define PEERS_PAYLOAD_HPP
 
-#include "kernel/kernels.hpp"
+#include "kernel/payload.hpp"
+
+#include <algorithm>
 
 namespace peers
 {
 
-inline constexpr size_t line_bytes = bench::line_bytes;
+using bench::kernel;
+using bench::line_bytes;
+using bench::lines_of;
+using bench::read_payload;
+using bench::write_payload;
 
-/// Messages from here on are written and read by the widest instructions of this CPU.
-inline constexpr size_t kernel_from = 1024;
-inline const bench::Kernel &kernel = bench::best_kernel();
+inline constexpr uint64_t bound_ns = 15000000000u; ///< everything ends by then
+inline constexpr unsigned most_burst = 32;
 
-/// Buffers must have room for whole lines: 1518 bytes are handled as 24 lines.
-constexpr size_t lines_of(size_t bytes)
+/// Messages per burst: 32, or what 64 KiB hold.
+constexpr unsigned burst_of(size_t bytes)
 {
-    return (bytes + line_bytes - 1) / line_bytes;
+    return static_cast<unsigned>(std::clamp<size_t>(65536 / bytes, 1, most_burst));
 }
 
-inline void write_payload(void *payload, size_t bytes, uint64_t value)
+/// What links have in common whose messages are no mbufs.
+class PayloadLink
 {
-    if (bytes >= kernel_from) {
-        kernel.fill_payload(static_cast<std::byte *>(payload), bytes, value);
-        return;
-    }
-    uint64_t *words = static_cast<uint64_t *>(payload);
-    for (size_t i = 0; i < bytes / sizeof(uint64_t); i++)
-        words[i] = value;
-}
+public:
+    void use(size_t bytes) { m_bytes = bytes; }
+    uint64_t sum_of(uint64_t, uint64_t values) const { return values * lines_of(m_bytes); }
 
-/// @return the sum over the first word of every line: lines_of(bytes) times what was written
-inline uint64_t read_payload(const void *payload, size_t bytes)
-{
-    if (bytes >= kernel_from)
-        return kernel.sum_payload(static_cast<const std::byte *>(payload), bytes);
-    const uint64_t *words = static_cast<const uint64_t *>(payload);
-    uint64_t sum = 0;
-    for (size_t at = 0; at < bytes; at += line_bytes)
-        sum += words[at / sizeof(uint64_t)];
-    return sum;
-}
+protected:
+    size_t m_bytes = 0;
+};
 
 } // namespace peers
 

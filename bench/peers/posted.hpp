@@ -16,7 +16,7 @@ namespace peers
 {
 
 template <typename Api>
-class PostedLink
+class PostedLink : public PayloadLink
 {
 public:
     static constexpr size_t room = 65536;
@@ -34,31 +34,31 @@ public:
 
     size_t max_message() const { return room; }
 
-    bool send(size_t bytes, uint64_t value, unsigned n, uint64_t give_up)
+    int send(uint64_t value, unsigned n, uint64_t give_up)
     {
         for (unsigned i = 0; i < n; i++) {
-            write_payload(m_out[i].data, bytes, value + i);
-            if (!m_api.post_send(m_out[i].data, bytes, m_out[i].request))
-                return false;
+            write_payload(m_out[i].data, m_bytes, value + i);
+            if (!m_api.post_send(m_out[i].data, m_bytes, m_out[i].request))
+                return EIO;
         }
         for (unsigned i = 0; i < n; i++)
-            if (!await(m_out[i].request, give_up))
-                return false;
-        return true;
+            if (const int done = await(m_out[i].request, give_up); done < 0)
+                return -done;
+        return 0;
     }
 
-    int receive(size_t bytes, unsigned n, uint64_t &sum)
+    int receive(unsigned n, uint64_t &sum)
     {
         for (unsigned got = 0; got < n; got++) {
             Slot &slot = m_in[m_next % most_burst];
             const int done = m_api.done(slot.request);
             if (done < 0)
-                return -1;
+                return -EIO;
             if (done == 0)
                 return static_cast<int>(got);
-            sum += read_payload(slot.data, bytes);
+            sum += read_payload(slot.data, m_bytes);
             if (!m_api.post_receive(slot.data, room, slot.request))
-                return -1;
+                return -EIO;
             m_next++;
         }
         return static_cast<int>(n);
@@ -72,15 +72,12 @@ private:
 
     PostedLink() : m_in(most_burst), m_out(most_burst) {}
 
-    bool await(typename Api::Request &request, uint64_t give_up)
+    int await(typename Api::Request &request, uint64_t give_up)
     {
-        for (uint64_t spin = 1;; spin++) {
+        return measure::await(give_up, [&] {
             const int done = m_api.done(request);
-            if (done != 0)
-                return done > 0;
-            if (spin % spins_per_look == 0 && monotonic_ns() > give_up)
-                return false;
-        }
+            return done < 0 ? -EIO : done;
+        });
     }
 
     // Before the library: what is under way must not outlive it.

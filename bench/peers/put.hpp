@@ -36,7 +36,7 @@ inline constexpr size_t short_slots = 64;
 inline constexpr size_t put_bytes = short_at + short_slots * line_bytes;
 
 template <typename Api>
-class PutLink
+class PutLink : public PayloadLink
 {
 public:
     static constexpr size_t longest = 65536;
@@ -55,12 +55,13 @@ public:
 
     size_t max_message() const { return longest; }
 
-    bool send(size_t bytes, uint64_t value, unsigned n, uint64_t give_up)
+    int send(uint64_t value, unsigned n, uint64_t give_up)
     {
+        const size_t bytes = m_bytes;
         if (is_short(bytes, n))
-            return send_short(bytes, value, give_up);
+            return send_short(bytes, value, give_up) ? 0 : EIO;
         if (!await_room(bytes, n, give_up))
-            return false;
+            return ETIMEDOUT;
         Put puts[most_puts];
         for (unsigned i = 0; i < n; i++) {
             std::byte *from = m_source.data()->bytes + i * stride_of(bytes);
@@ -68,15 +69,16 @@ public:
             puts[i] = {slot_offset(m_sent++, bytes), from, bytes};
         }
         puts[n] = {written_at, &m_sent, sizeof(m_sent)};
-        return m_api.put(puts, n + 1, give_up);
+        return m_api.put(puts, n + 1, give_up) ? 0 : EIO;
     }
 
-    int receive(size_t bytes, unsigned n, uint64_t &sum)
+    int receive(unsigned n, uint64_t &sum)
     {
+        const size_t bytes = m_bytes;
         if (bytes != m_reads) { // another size has other slots: none of them may count as taken
             m_reads = bytes;
             if (m_told != m_received && !tell())
-                return -1;
+                return -EIO;
         }
         const int got =
             is_short(bytes, n) ? receive_short(bytes, sum) : receive_slots(bytes, n, sum);
@@ -137,7 +139,7 @@ private:
         for (uint64_t spin = 1; m_sent + n - load(read_at) > slots_of(bytes); spin++) {
             if (spin % looks_per_progress == 0)
                 m_api.progress();
-            if (spin % spins_per_look == 0 && monotonic_ns() > give_up)
+            if (spin % measure::polls_per_clock == 0 && monotonic_ns() > give_up)
                 return false;
         }
         return true;
@@ -150,7 +152,7 @@ private:
         for (unsigned i = 0; i < got; i++)
             sum += read_payload(m_memory + slot_offset(m_received++, bytes), bytes);
         if (m_received - m_told >= slots_of(bytes) / 4 && !tell())
-            return -1;
+            return -EIO;
         return static_cast<int>(got);
     }
 

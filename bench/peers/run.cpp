@@ -84,6 +84,13 @@ bool settle(const Options &options, Meeting &meeting)
     return false;
 }
 
+bool went_well(const measure::Outcome &outcome)
+{
+    if (outcome.error != 0)
+        give_up(std::string(outcome.what) + ": " + strerror(outcome.error));
+    return outcome.error == 0;
+}
+
 int give_up(const std::string &why)
 {
     fprintf(stderr, "%s: %s\n", program_invocation_short_name, why.c_str());

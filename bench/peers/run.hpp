@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // main() of a peer program: one process of a pair, on a core of its own. Side 0 prints one line of
 // JSON per message size.
+//
+// A Link of loops.hpp, which says how long messages may be and is told their length before each
+// run:
+//
+//   size_t max_message() const;   // bytes, 0 if unknown
+//   void use(size_t bytes);
 #ifndef PEERS_RUN_HPP
 #define PEERS_RUN_HPP
 
+#include "loops.hpp"
 #include "peers/options.hpp"
+#include "peers/payload.hpp"
 #include "peers/print.hpp"
 #include "peers/priority.hpp"
-#include "peers/traffic.hpp"
 
 #include <memory>
 
@@ -45,28 +52,58 @@ bool together(Meeting &meeting, Work work)
     return good && meeting.meet();
 }
 
-/// @param count  set on the asking side
-template <typename Link>
-bool measure_round_trips(Link &link, Meeting &meeting, size_t bytes, uint64_t run_ns,
-                         app::Histogram *ticks, Count &count)
+/// Says what went wrong in a loop. @return whether nothing did
+bool went_well(const measure::Outcome &outcome);
+
+/// @param record  as measure::ask() has it; @param count  set on the asking side
+template <typename Link, typename Record>
+bool measure_round_trips(Link &link, Meeting &meeting, uint64_t run_ns, Record record, Count &count)
 {
     return together(meeting, [&] {
-        if (!meeting.starts())
-            return answer(link, bytes);
-        return (count.n = ask(link, bytes, run_ns, ticks, count.ns)) != 0;
+        measure::Outcome outcome;
+        if (meeting.starts())
+            measure::ask(link, {run_ns, bound_ns}, record, outcome);
+        else
+            measure::answer(link, bound_ns, outcome);
+        count = {outcome.counted, outcome.ns};
+        return went_well(outcome);
     });
+}
+
+/// Until the receiver says that it has all of them: a library may have some left to do that only
+/// our calls give it time for.
+template <typename Link>
+bool send_stream(Link &link, unsigned burst, uint64_t run_ns, Shared &shared)
+{
+    measure::Outcome outcome;
+    measure::send_stream(link, burst, {run_ns, bound_ns}, shared.sent_total, outcome);
+    uint64_t sum = 0;
+    return went_well(outcome) &&
+           measure::await(monotonic_ns() + bound_ns, [&] { return link.receive(1, sum); }) > 0;
+}
+
+template <typename Link>
+bool receive_stream(Link &link, unsigned burst, uint64_t run_ns, const Shared &shared,
+                    Report &report)
+{
+    measure::Outcome outcome;
+    measure::receive_stream(link, burst, {run_ns, bound_ns}, shared.sent_total, outcome);
+    report.counted = outcome.counted;
+    report.ns = outcome.ns;
+    return went_well(outcome) && outcome.counted != 0 &&
+           link.send(measure::last_value, 1, monotonic_ns() + bound_ns) == 0;
 }
 
 /// @param count  what the receiver saw
 template <typename Link>
-bool measure_stream(Link &link, Meeting &meeting, size_t bytes, uint64_t run_ns, Count &count)
+bool measure_stream(Link &link, Meeting &meeting, unsigned burst, uint64_t run_ns, Count &count)
 {
     Shared &shared = meeting.shared();
     shared.sent_total.store(0, std::memory_order_relaxed);
     const bool good = together(meeting, [&] {
         if (meeting.starts())
-            return send_stream(link, bytes, run_ns, shared) != 0;
-        return receive_stream(link, bytes, run_ns, shared, meeting.mine().report);
+            return send_stream(link, burst, run_ns, shared);
+        return receive_stream(link, burst, run_ns, shared, meeting.mine().report);
     });
     const Report &receiver = (meeting.starts() ? meeting.theirs() : meeting.mine()).report;
     count = {receiver.counted, receiver.ns};
@@ -74,19 +111,21 @@ bool measure_stream(Link &link, Meeting &meeting, size_t bytes, uint64_t run_ns,
 }
 
 template <typename Link>
-bool measure(Link &link, Meeting &meeting, size_t bytes, uint64_t run_ns)
+bool measure_size(Link &link, Meeting &meeting, size_t bytes, uint64_t run_ns)
 {
     Figures figures;
     Count warm_up;
     Count timed;
     figures.bytes = bytes;
     meeting.mine().report = {};
+    link.use(bytes);
+    const auto record = [&](uint64_t ticks) { figures.ticks.record(ticks); };
     figures.probe_before_ns = meeting.probe();
     if (figures.probe_before_ns == 0 ||
-        !measure_round_trips(link, meeting, bytes, run_ns / 8, nullptr, warm_up) ||
-        !measure_round_trips(link, meeting, bytes, run_ns / 2, &figures.ticks, timed) ||
-        !measure_round_trips(link, meeting, bytes, run_ns, nullptr, figures.round_trips) ||
-        !measure_stream(link, meeting, bytes, run_ns, figures.messages))
+        !measure_round_trips(link, meeting, run_ns / 8, measure::Untimed{}, warm_up) ||
+        !measure_round_trips(link, meeting, run_ns / 2, record, timed) ||
+        !measure_round_trips(link, meeting, run_ns, measure::Untimed{}, figures.round_trips) ||
+        !measure_stream(link, meeting, burst_of(bytes), run_ns, figures.messages))
         return false;
     figures.probe_after_ns = meeting.probe();
     if (figures.probe_after_ns == 0)
@@ -107,7 +146,7 @@ int run_sizes(Link &link, const Options &options, Meeting &meeting)
     for (const size_t bytes : options.sizes) {
         if (bytes > most)
             continue; // its line is missing, which says so
-        if (!measure(link, meeting, bytes, options.run_ns))
+        if (!measure_size(link, meeting, bytes, options.run_ns))
             return give_up("messages of " + std::to_string(bytes) + " bytes do not get through");
     }
     return 0;
@@ -130,7 +169,7 @@ int run_peer(int argc, char **argv)
         return give_up(error);
     }
     const int status = run_sizes(*link, *options, meeting);
-    if constexpr (requires { Link::server_leaves_last; }) {
+    if constexpr (requires { requires Link::server_leaves_last; }) {
         if (status == 0 && meeting.starts())
             link.reset();
         if (status == 0)

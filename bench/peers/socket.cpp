@@ -21,7 +21,7 @@ namespace
 constexpr int buffer_bytes = 1 << 20; ///< of the kernel, per direction
 constexpr uint64_t connect_ns = 10000000000u;
 
-class Socket
+class Socket : public PayloadLink
 {
 public:
     static std::unique_ptr<Socket> open(const Options &options, std::string &error);
@@ -30,12 +30,12 @@ public:
     Socket &operator=(const Socket &) = delete;
 
     size_t max_message() const { return largest_message; }
-    bool send(size_t bytes, uint64_t value, unsigned n, uint64_t give_up);
-    int receive(size_t bytes, unsigned n, uint64_t &sum);
+    int send(uint64_t value, unsigned n, uint64_t give_up);
+    int receive(unsigned n, uint64_t &sum);
 
 private:
     explicit Socket(int fd) : m_fd(fd), m_out(largest_message), m_in(largest_message) {}
-    bool write_all(size_t bytes, uint64_t give_up);
+    int write_all(uint64_t give_up);
 
     int m_fd;
     std::vector<std::byte> m_out;
@@ -175,41 +175,43 @@ std::unique_ptr<Socket> Socket::open(const Options &options, std::string &error)
     return std::unique_ptr<Socket>(new Socket(fd));
 }
 
-bool Socket::write_all(size_t bytes, uint64_t give_up)
+int Socket::write_all(uint64_t give_up)
 {
-    for (size_t at = 0; at < bytes;) {
+    for (size_t at = 0; at < m_bytes;) {
         const ssize_t done =
-            ::send(m_fd, m_out.data() + at, bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (done < 0 && (!would_wait(done) || monotonic_ns() > give_up))
-            return false;
+            ::send(m_fd, m_out.data() + at, m_bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (done < 0 && !would_wait(done))
+            return errno;
+        if (done < 0 && monotonic_ns() > give_up)
+            return ETIMEDOUT;
         at += done > 0 ? static_cast<size_t>(done) : 0;
     }
-    return true;
+    return 0;
 }
 
-bool Socket::send(size_t bytes, uint64_t value, unsigned n, uint64_t give_up)
+int Socket::send(uint64_t value, unsigned n, uint64_t give_up)
 {
     for (unsigned i = 0; i < n; i++) {
-        write_payload(m_out.data(), bytes, value + i);
-        if (!write_all(bytes, give_up))
-            return false;
+        write_payload(m_out.data(), m_bytes, value + i);
+        if (const int error = write_all(give_up); error != 0)
+            return error;
     }
-    return true;
+    return 0;
 }
 
-int Socket::receive(size_t bytes, unsigned n, uint64_t &sum)
+int Socket::receive(unsigned n, uint64_t &sum)
 {
     int got = 0;
     while (static_cast<unsigned>(got) < n) {
-        const ssize_t done = recv(m_fd, m_in.data() + m_read, bytes - m_read, MSG_DONTWAIT);
+        const ssize_t done = recv(m_fd, m_in.data() + m_read, m_bytes - m_read, MSG_DONTWAIT);
         if (would_wait(done))
             break;
         if (done <= 0)
-            return -1;
+            return done < 0 ? -errno : -ECONNRESET;
         m_read += static_cast<size_t>(done);
-        if (m_read < bytes)
+        if (m_read < m_bytes)
             continue;
-        sum += read_payload(m_in.data(), bytes);
+        sum += read_payload(m_in.data(), m_bytes);
         m_read = 0;
         got++;
     }

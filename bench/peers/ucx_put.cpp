@@ -53,7 +53,7 @@ private:
     {
         int done = 0;
         for (uint64_t spin = 1; (done = m_pair.done(request)) == 0; spin++)
-            if (spin % spins_per_look == 0 && monotonic_ns() > give_up)
+            if (spin % measure::polls_per_clock == 0 && monotonic_ns() > give_up)
                 return false;
         return done == 1;
     }

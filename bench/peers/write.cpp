@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ours: one-sided writes into a direct region of the other host, by the public calls.
-#include "host/swap_tokens.hpp"
+#include "mbufs/swap_tokens.hpp"
 #include "peers/own_channel.hpp"
 #include "peers/put.hpp"
 
@@ -89,9 +89,9 @@ bool Writes::put(const Put *puts, unsigned n, uint64_t give_up)
     works[n - 1].flags = NTBMSG_WORK_SIGNAL;
     uint64_t spin = 0;
     for (unsigned posted = 0; posted < n;) {
-        const int taken = ntbmsg_channel_post_burst(m_own.channel(), works + posted,
-                                                    static_cast<uint16_t>(n - posted));
-        if (taken < 0 || (++spin % spins_per_look == 0 && monotonic_ns() > give_up))
+        const int taken =
+            ntbmsg_channel_post_burst(m_own.channel(), works + posted, static_cast<uint16_t>(n - posted));
+        if (taken < 0 || (++spin % measure::polls_per_clock == 0 && monotonic_ns() > give_up))
             return false;
         posted += static_cast<unsigned>(taken);
         if (posted < n)
@@ -105,7 +105,7 @@ bool Writes::await_completion(uint64_t give_up)
     ntbmsg_completion done;
     for (uint64_t spin = 1; ntbmsg_cq_poll(m_own.completions(), &done, 1) != 1; spin++) {
         progress();
-        if (spin % spins_per_look == 0 && monotonic_ns() > give_up)
+        if (spin % measure::polls_per_clock == 0 && monotonic_ns() > give_up)
             return false;
     }
     return done.status == 0;

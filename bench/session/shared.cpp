@@ -60,13 +60,6 @@ Shared *shared_map(int fd)
     return at == MAP_FAILED ? nullptr : static_cast<Shared *>(at);
 }
 
-uint64_t monotonic_ns()
-{
-    timespec ts;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return static_cast<uint64_t>(ts.tv_sec) * 1000000000u + static_cast<uint64_t>(ts.tv_nsec);
-}
-
 void futex_wait(const std::atomic<uint32_t> &word, uint32_t seen, uint64_t timeout_ns)
 {
     const timespec timeout{static_cast<time_t>(timeout_ns / 1000000000u),

@@ -4,6 +4,7 @@
 #ifndef BENCH_SESSION_SHARED_HPP
 #define BENCH_SESSION_SHARED_HPP
 
+#include "clock.hpp"
 #include "kernel/kernel.hpp"
 
 #include <atomic>
@@ -112,7 +113,8 @@ struct Shared {
 /// Says in one line what went wrong; the first reason stays.
 void fail(Result &, int error, const char *text);
 
-uint64_t monotonic_ns();
+using app::clock_ns;
+using app::monotonic_ns;
 
 /// Creates the memory in huge pages if it can. @return its descriptor, or -1 with errno
 int shared_create();

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The ways of the library by which the figures' messages go, all with the same two calls.
-#ifndef BENCH_HOST_WAY_HPP
-#define BENCH_HOST_WAY_HPP
-
-#include "host/channels.hpp"
+// HOT. The ways of the library by which mbufs go, all with the same two calls (mbuf_link.hpp).
+#ifndef BENCH_MBUFS_WAYS_HPP
+#define BENCH_MBUFS_WAYS_HPP
 
 #include <sched.h>
-#include <utility>
 
 #include <ntbmsg.h>
+#include <rte_mbuf.h>
 
 namespace bench
 {
@@ -65,39 +63,6 @@ struct PolledWay {
     int receive(rte_mbuf **mbufs, uint16_t n)
     {
         return yield_for(ntbmsg_channel_recv_burst(channel, mbufs, nullptr, n));
-    }
-};
-
-/// All channels in turn, a burst a visit; received as their poll set tells.
-class TurnsWay
-{
-    static constexpr uint16_t told_max = 64;
-    const Channels &m_channels;
-    size_t m_next = 0;
-    ntbmsg_ready m_ready[told_max];
-    int m_told = 0;
-    int m_visited = 0;
-
-public:
-    rte_mempool *pool;
-
-    TurnsWay(rte_mempool *from, const Channels &channels) : m_channels(channels), pool(from) {}
-
-    int send(rte_mbuf **mbufs, uint16_t n)
-    {
-        ChannelWay way{pool, m_channels.worker(), m_channels.at(m_next)};
-        m_next = m_next + 1 < m_channels.count() ? m_next + 1 : 0;
-        return way.send(mbufs, n);
-    }
-    int receive(rte_mbuf **mbufs, uint16_t n)
-    {
-        if (m_visited == m_told) {
-            m_visited = 0;
-            m_told = ntbmsg_poll_set_poll(m_channels.set(), m_ready, told_max);
-            if (m_told <= 0)
-                return std::exchange(m_told, 0);
-        }
-        return ntbmsg_channel_recv_burst(m_ready[m_visited++].channel, mbufs, nullptr, n);
     }
 };
 

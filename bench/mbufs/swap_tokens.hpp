@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How two hosts that lend each other a region tell where it is.
-#ifndef BENCH_HOST_SWAP_TOKENS_HPP
-#define BENCH_HOST_SWAP_TOKENS_HPP
+#ifndef BENCH_MBUFS_SWAP_TOKENS_HPP
+#define BENCH_MBUFS_SWAP_TOKENS_HPP
 
 #include <cstring>
 
