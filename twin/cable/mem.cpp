@@ -166,6 +166,7 @@ void update_peer(Host &host)
         moving |= follow(host);
     }
     check_interrupt(*mate);
+    meet_training(*mate);
 }
 
 void unfreeze(Host &host)

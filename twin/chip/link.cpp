@@ -64,14 +64,21 @@ void go_down(Chip &own, uint64_t now_ns, const LinkRules &rules, const PowerOn &
 }
 } // namespace
 
-bool link_trained(const Chip &own, const Chip *peer, uint64_t now_ns)
+uint64_t link_training_ends(const Chip &own, const Chip *peer)
 {
     // Plugged in at both ends: the time of a training counts from the later of them.
     if (peer == nullptr || own.partner.load() != peer->id.load() ||
         peer->partner.load() != own.id.load() || !enabled(own) || !enabled(*peer))
-        return false;
+        return 0;
     const uint64_t begun = std::max(own.enabled_at.load(), peer->enabled_at.load());
-    return now_ns >= begun && now_ns - begun >= std::max(train_ns(own), train_ns(*peer));
+    const uint64_t lasts = std::max(train_ns(own), train_ns(*peer));
+    return begun > ~uint64_t{0} - lasts ? 0 : std::max<uint64_t>(begun + lasts, 1);
+}
+
+bool link_trained(const Chip &own, const Chip *peer, uint64_t now_ns)
+{
+    const uint64_t ends = link_training_ends(own, peer);
+    return ends != 0 && now_ns >= ends;
 }
 
 bool link_settled(const Chip &own, const Chip &peer)

@@ -21,6 +21,8 @@ struct LinkRules {
 
 /// Whether the link is trained now. @p peer NULL: nothing is plugged in.
 bool link_trained(const Chip &own, const Chip *peer, uint64_t now_ns);
+/// When the training that is under way ends, or has ended; 0: none can. @p peer NULL: as above
+uint64_t link_training_ends(const Chip &own, const Chip *peer);
 /// Whether the consequences of the present state are carried out in @p own. Until then its link
 /// block counts as reset.
 bool link_settled(const Chip &own, const Chip &peer);

@@ -31,6 +31,7 @@ int hold(Host &host, LinkHold why, uint32_t argument)
     follow(host);
     host.ops->update_peer(
         host); // also where nothing was mapped: the other end has to see it at once
+    meet_training(host);
     return 0;
 }
 
@@ -43,6 +44,7 @@ int set_port(Host &host, uint32_t argument)
     if (reg_write(*host.chip, port.control, argument != 0 ? others | port.bit : others,
                   now_ns(host)))
         settle(host);
+    meet_training(host);
     notify_peer_interrupt(host);
     return 0;
 }

@@ -139,12 +139,38 @@ void settle(Host &host)
         host.ops->update_peer(host);
 }
 
+namespace
+{
+// -1: there is none to wait for. A clock that a test moves is no time to wait by.
+int until_trained_ms(const Host &host)
+{
+    constexpr uint64_t ns_per_ms = 1'000'000;
+    constexpr uint64_t wait_ms_max = 60'000; // the peer's times are only what it says
+    if (host.config.clock != nullptr || host.frozen || !carries_out(host))
+        return -1;
+    const Chip *const peer = beyond_link(host);
+    const uint64_t now = now_ns(host);
+    if (peer == nullptr)
+        return -1; // the other end is still to show its chip: a kept link is up by then
+    if (link_has_news(*host.chip, peer, now))
+        return 0;
+    const uint64_t ends = link_training_ends(*host.chip, peer);
+    if (ends <= now)
+        return -1;
+    return static_cast<int>(std::min((ends - now + ns_per_ms - 1) / ns_per_ms, wait_ms_max));
+}
+
+int sooner(int one_ms, int other_ms)
+{
+    return one_ms < 0 || other_ms < 0 ? std::max(one_ms, other_ms) : std::min(one_ms, other_ms);
+}
+} // namespace
+
 int until_catch_up_ms(const Host &host, int timeout_ms)
 {
     constexpr int moment_ms = 2;
-    if (!host.behind || host.frozen)
-        return timeout_ms;
-    return timeout_ms < 0 ? moment_ms : std::min(timeout_ms, moment_ms);
+    const int behind_ms = host.behind && !host.frozen ? moment_ms : -1;
+    return sooner(timeout_ms, sooner(behind_ms, until_trained_ms(host)));
 }
 
 void catch_up(Host &host)
@@ -152,6 +178,14 @@ void catch_up(Host &host)
     Locked locked(host);
     if (host.behind)
         settle(host);
+    if (until_trained_ms(host) == 0)
+        update_link(host);
+}
+
+void meet_training(Host &host)
+{
+    if (until_trained_ms(host) >= 0)
+        wake(host);
 }
 
 void update_link(Host &host)

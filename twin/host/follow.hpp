@@ -21,9 +21,11 @@ void settle(Host &host);
 /// How long the cable's thread may wait, in milliseconds for poll(), before catch_up(). Under the
 /// lock.
 int until_catch_up_ms(const Host &host, int timeout_ms);
-/// settle(), where no register was read since A-LUT RAM was written. On the
-/// cable's thread, without the lock.
+/// settle(), where no register was read since A-LUT RAM was written, and what the end of a training
+/// means, where none was read since. On the cable's thread, without the lock.
 void catch_up(Host &host);
+/// Wakes the cable's thread if a training is under way, whose end it has to meet.
+void meet_training(Host &host);
 /// Unmaps what this host's windows show of a lost peer.
 void unmap_lost_peer(Host &host);
 /// Carries out what the link did meanwhile.

@@ -35,8 +35,10 @@ void notify_peer_interrupt(Host &host)
     // Told once until its thread has looked: a stopped process finds one message, not many.
     if (!host.connected || host.peer_chip == nullptr)
         return;
+    const uint64_t now = now_ns(host);
     const bool due = interrupt_due(*host.peer_chip, peer_side(host)) ||
-                     link_has_news(*host.peer_chip, host.chip, now_ns(host));
+                     link_has_news(*host.peer_chip, host.chip, now) ||
+                     link_training_ends(*host.peer_chip, host.chip) > now;
     if (due && host.peer_chip->interrupt_notified[index_of(peer_side(host))].exchange(1) == 0)
         host.ops->interrupt(host);
 }

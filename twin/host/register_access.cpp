@@ -74,6 +74,8 @@ void csr_write32(Host *host, uint32_t offset, uint32_t value)
         wake(*host);
     }
     check_interrupt(*host);
+    if (moved)
+        meet_training(*host);
     notify_peer_interrupt(*host);
 }
 

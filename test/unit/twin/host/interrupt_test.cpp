@@ -254,6 +254,79 @@ TEST_F(TwinInterrupt, LostDoorbellInterruptsNobody)
     EXPECT_EQ(handler.taken.load(), 0x2u);
 }
 
+/// What a driver knows that sleeps until it is interrupted: nothing reads a register before.
+struct Sleeper {
+    twin::Host *host = nullptr;
+    std::atomic<unsigned> ups{0};
+    std::atomic<unsigned> downs{0};
+
+    static void call(void *ctx)
+    {
+        auto *self = static_cast<Sleeper *>(ctx);
+        if ((twin::csr_read32(self->host, errors) & link_change) == 0)
+            return;
+        twin::csr_write32(self->host, errors, link_change);
+        (link_is_up(self->host) ? self->ups : self->downs).fetch_add(1);
+    }
+    void sleep(twin::Host *on)
+    {
+        host = on;
+        twin::csr_write32(host, errors, 0xF);
+        twin::csr_write32(host, errors_mask, 0xF & ~link_change);
+        twin::on_interrupt(host, call, this);
+    }
+    bool woken(const std::atomic<unsigned> &count, unsigned times) const
+    {
+        return await([&] { return count.load() >= times; }, 20);
+    }
+};
+
+TEST_F(TwinInterrupt, TheEndOfTrainingCallsOneThatSleeps)
+{
+    config.clock = nullptr;
+    config.switches.train_us = 20'000;
+    twin::Error error{};
+    ASSERT_EQ(twin::attach(config, &a, &error), 0) << error.text;
+    Sleeper sleeper;
+    sleeper.sleep(a);
+    ASSERT_EQ(twin::attach(config, &b, &error), 0) << error.text;
+    ASSERT_TRUE(sleeper.woken(sleeper.ups, 1)) << "plugged in";
+    for (const twin::Fault fault :
+         {twin::Fault::link_down, twin::Fault::port_disabled, twin::Fault::card_gone}) {
+        const unsigned ups = sleeper.ups.load();
+        const unsigned downs = sleeper.downs.load();
+        twin::inject(b, fault, 1);
+        ASSERT_TRUE(sleeper.woken(sleeper.downs, downs + 1)) << static_cast<int>(fault);
+        twin::inject(b, fault, 0);
+        ASSERT_TRUE(sleeper.woken(sleeper.ups, ups + 1)) << static_cast<int>(fault);
+    }
+    twin::csr_write32(a, reg::port_control, 2); // its own port 1
+    EXPECT_FALSE(link_is_up(a));
+    const unsigned ups = sleeper.ups.load();
+    twin::csr_write32(a, reg::port_control, 0);
+    ASSERT_TRUE(sleeper.woken(sleeper.ups, ups + 1)) << "enabled by itself";
+    twin::on_interrupt(a, nullptr, nullptr);
+}
+
+TEST_F(TwinInterrupt, WhereOnlyADownIsLatchedAnUpCallsNobody)
+{
+    config.clock = nullptr;
+    config.switches.link_up_latches_fe0 = false;
+    twin::Error error{};
+    ASSERT_EQ(twin::attach(config, &a, &error), 0) << error.text;
+    Sleeper sleeper;
+    sleeper.sleep(a);
+    ASSERT_EQ(twin::attach(config, &b, &error), 0) << error.text;
+    ASSERT_TRUE(await([&] { return link_is_up(a) && link_is_up(b); }));
+    twin::inject(b, twin::Fault::link_down, 1);
+    ASSERT_TRUE(sleeper.woken(sleeper.downs, 1));
+    twin::inject(b, twin::Fault::link_down, 0);
+    ASSERT_TRUE(await([&] { return link_is_up(a); }));
+    EXPECT_EQ(twin::csr_read32(a, errors), 0u);
+    EXPECT_EQ(sleeper.ups.load(), 0u);
+    twin::on_interrupt(a, nullptr, nullptr);
+}
+
 class TwinInterruptProcesses : public BetweenProcesses
 {
 protected:
@@ -286,6 +359,23 @@ TEST_F(TwinInterruptProcesses, DoorbellCallsTheOtherProcess)
         ASSERT_TRUE(ring(bit));
         ASSERT_TRUE(await([&] { return (far(Do::doorbells_taken) & bit) != 0; })) << bit;
     }
+}
+
+TEST_F(TwinInterruptProcesses, TheEndOfTrainingCallsOneThatSleeps)
+{
+    twin::Error error{};
+    config.switches.train_us = 20'000;
+    ASSERT_EQ(twin::attach(config, &near, &error), 0) << error.text;
+    Sleeper sleeper;
+    sleeper.sleep(near);
+    FarHost far(config);
+    ASSERT_EQ(far(Do::attach), 0);
+    ASSERT_TRUE(sleeper.woken(sleeper.ups, 1)) << "plugged in";
+    far(Do::csr_write, reg::port_control, 2);
+    ASSERT_TRUE(sleeper.woken(sleeper.downs, 1));
+    far(Do::csr_write, reg::port_control, 0);
+    ASSERT_TRUE(sleeper.woken(sleeper.ups, 2)) << "enabled at the other end";
+    twin::on_interrupt(near, nullptr, nullptr);
 }
 
 TEST_F(TwinInterruptProcesses, StoppedProcessFindsItsDoorbellAndAWholeCable)
