@@ -11,25 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "histogram.hpp"
+#include "latency.hpp"
 
 namespace app
 {
-
-/// A histogram in nanoseconds.
-struct Latency {
-    struct Bucket {
-        double from_ns, to_ns; ///< to_ns does not belong to it
-        uint64_t count;
-    };
-    uint64_t count = 0;
-    double min_ns = 0, mean_ns = 0, max_ns = 0;
-    double p50_ns = 0, p90_ns = 0, p99_ns = 0, p99_9_ns = 0, p99_99_ns = 0;
-    std::vector<Bucket> buckets;
-};
-
-/// @param ns_per_tick  of the histogram's values
-Latency latency_of(const Histogram &histogram, double ns_per_tick);
 
 /// One way of a measurement, or one peer of it.
 struct Flow {

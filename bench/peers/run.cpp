@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "peers/run.hpp"
 
+#include "latency.hpp"
 #include "pin.hpp"
 #include "placement.hpp"
 
 #include <cerrno>
-#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -37,35 +37,13 @@ double part_running(const Report &report)
                : 0;
 }
 
-void print_count(const char *name, const Count &count)
+void put_count(app::JsonText &json, const char *name, const Count &count)
 {
-    printf(",\"%s\":{\"count\":%" PRIu64 ",\"seconds\":%.9f}", name, count.n,
-           static_cast<double>(count.ns) / 1e9);
-}
-
-/// As a result file has it: nanoseconds; null where nothing was timed.
-void print_histogram(const app::Histogram &ticks)
-{
-    const double tick = ns_per_tick();
-    const auto ns = [&](uint64_t value) { return static_cast<double>(value) * tick; };
-    printf(",\"latency\":");
-    if (ticks.count() == 0) {
-        printf("null");
-        return;
-    }
-    printf("{\"count\":%" PRIu64 ",\"min\":%.1f,\"mean\":%.1f,\"max\":%.1f", ticks.count(),
-           ns(ticks.min()), ticks.mean() * tick, ns(ticks.max()));
-    const std::pair<const char *, double> quantiles[] = {
-        {"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99_9", 0.999}, {"p99_99", 0.9999}};
-    for (const auto &[name, part] : quantiles)
-        printf(",\"%s\":%.1f", name, ns(ticks.quantile(part)));
-    const char *comma = "";
-    printf(",\"histogram\":[");
-    ticks.for_each_bucket([&](uint64_t from, uint64_t to, uint64_t count) {
-        printf("%s[%.1f,%.1f,%" PRIu64 "]", comma, ns(from), ns(to), count);
-        comma = ",";
-    });
-    printf("]}");
+    json.key(name);
+    json.begin_object();
+    json.member("count", count.n);
+    json.member("seconds", static_cast<double>(count.ns) / 1e9);
+    json.end_object();
 }
 
 } // namespace
@@ -99,16 +77,22 @@ int give_up(const std::string &why)
 
 void print(const Figures &figures, const Report &asker, const Report &answerer)
 {
-    const app::Placement place = app::classify(figures.probe_before_ns);
-    const bool stayed = app::same_place(figures.probe_before_ns, figures.probe_after_ns);
-    printf("{\"bytes\":%zu,\"class\":\"%s\",\"stayed\":%s,\"probe_ns\":[%.1f,%.1f],\"ran\":%.4f",
-           figures.bytes, std::string(app::name_of(place)).c_str(), stayed ? "true" : "false",
-           figures.probe_before_ns, figures.probe_after_ns,
-           std::min(part_running(asker), part_running(answerer)));
-    print_count("round_trips", figures.round_trips);
-    print_count("messages", figures.messages);
-    print_histogram(figures.ticks);
-    printf("}\n");
+    std::optional<app::Latency> latency;
+    if (figures.ticks.count() != 0)
+        latency = app::latency_of(figures.ticks, ns_per_tick());
+    app::JsonText json(app::JsonText::Layout::one_line);
+    json.begin_object();
+    json.member("bytes", figures.bytes);
+    json.member("class", app::name_of(app::classify(figures.probe_before_ns)));
+    json.member("stayed", app::same_place(figures.probe_before_ns, figures.probe_after_ns));
+    json.key("probe_ns");
+    json.row({figures.probe_before_ns, figures.probe_after_ns});
+    json.member("ran", std::min(part_running(asker), part_running(answerer)));
+    put_count(json, "round_trips", figures.round_trips);
+    put_count(json, "messages", figures.messages);
+    app::put_latency(json, "latency", latency);
+    json.end_object();
+    fputs(json.text().c_str(), stdout);
     fflush(stdout);
 }
 

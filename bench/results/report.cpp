@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "results/report.hpp"
 
+#include "json.hpp"
 #include "kernel/kernels.hpp"
 
 #include <cmath>
@@ -119,78 +120,62 @@ void print_classes(FILE *out, const Findings &findings)
 
 // JSON --------------------------------------------------------------------------------------------
 
-std::string quoted(std::string_view text)
+void put_number(app::JsonText &json, std::string_view name, std::optional<double> value)
 {
-    std::string out = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\')
-            out += '\\';
-        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-    return out + '"';
+    json.key(name);
+    value ? json.value(*value) : json.null();
 }
 
-std::string json_number(std::optional<double> value)
+void put_row(app::JsonText &json, const Row &row)
 {
-    const std::string text = number(value, 6);
-    return text == "-" ? "null" : text;
+    json.begin_object();
+    json.member("name", row.figure->name);
+    put_number(json, "value", row.value);
+    json.member("unit", row.figure->unit);
+    put_number(json, "limit", row.limit);
+    put_number(json, "ratio", row.ratio);
+    json.key("class");
+    row.placement ? json.value(name_of(*row.placement)) : json.null();
+    json.member("reach", reach_text(*row.figure));
+    json.member("verdict", row.verdict);
+    json.member("note", row.note);
+    json.end_object();
 }
 
-std::string json_row(const Row &row)
+void put_pair(app::JsonText &json, const Measure &measure, const Pair &pair)
 {
-    return "{\"name\": " + quoted(row.figure->name) + ", \"value\": " + json_number(row.value) +
-           ", \"unit\": " + quoted(row.figure->unit) + ", \"limit\": " + json_number(row.limit) +
-           ", \"ratio\": " + json_number(row.ratio) +
-           ", \"class\": " + (row.placement ? quoted(name_of(*row.placement)) : "null") +
-           ", \"reach\": " + quoted(reach_text(*row.figure)) +
-           ", \"verdict\": " + quoted(row.verdict) + ", \"note\": " + quoted(row.note) + "}";
-}
-
-std::string json_pair(const Measure &measure, const Pair &pair)
-{
-    std::string text = "{\"measure\": " + quoted(measure.name) +
-                       ", \"class\": " + quoted(name_of(pair.placement)) +
-                       ", \"value\": " + json_number(pair.value) +
-                       ", \"limit\": " + json_number(pair.limit) +
-                       ", \"limit_how\": " + quoted(pair.limit_how) +
-                       ", \"probe_before_ns\": " + json_number(pair.probe_before_ns) +
-                       ", \"probe_after_ns\": " + json_number(pair.probe_after_ns) +
-                       ", \"disturbed\": " + quoted(pair.disturbed);
+    json.begin_object();
+    json.member("measure", measure.name);
+    json.member("class", name_of(pair.placement));
+    json.member("value", pair.value);
+    json.member("limit", pair.limit);
+    json.member("limit_how", pair.limit_how);
+    json.member("probe_before_ns", pair.probe_before_ns);
+    json.member("probe_after_ns", pair.probe_after_ns);
+    json.member("disturbed", pair.disturbed);
     if (measure.kind == Kind::round_trip)
         for (unsigned p = 0; p < percentile_count; p++)
-            text += ", \"p" + number(percentiles[p], p + 1 == percentile_count) +
-                    "_ns\": " + json_number(pair.at_percentile[p]);
-    return text + "}";
+            json.member(std::string("p")
+                            .append(number(percentiles[p], p + 1 == percentile_count))
+                            .append("_ns"),
+                        pair.at_percentile[p]);
+    json.end_object();
 }
 
-std::string json_circumstances(const Circumstances &c)
+void put_circumstances(app::JsonText &json, const Circumstances &c)
 {
-    return "\"cpu\": " + quoted(c.machine.cpu) + ",\n  \"kernel\": " + quoted(c.machine.kernel) +
-           ",\n  \"cpus_allowed\": " + std::to_string(c.machine.cpus) + ",\n  \"cpus_used\": [" +
-           std::to_string(c.cpus[0]) + ", " + std::to_string(c.cpus[1]) +
-           "],\n  \"huge_pages_total\": " + std::to_string(c.machine.huge_pages_total) +
-           ",\n  \"huge_pages_free\": " + std::to_string(c.machine.huge_pages_free) +
-           ",\n  \"huge_pages_used\": " + (c.huge_pages ? "true" : "false") +
-           ",\n  \"commit\": " + quoted(c.commit) + ",\n  \"started\": " + quoted(c.started) +
-           ",\n  \"seconds\": " + json_number(c.seconds) +
-           ",\n  \"kernel_variant\": " + quoted(best_kernel().name);
-}
-
-std::string json_list(const std::vector<std::string> &items)
-{
-    std::string text = "[";
-    for (size_t i = 0; i < items.size(); i++)
-        text += (i != 0 ? ",\n    " : "\n    ") + items[i];
-    return text + "\n  ]";
-}
-
-std::string json_probes(const Findings &findings)
-{
-    std::string text = "{";
-    for (unsigned c = 0; c < class_count; c++)
-        text += (c != 0 ? ", " : "") + quoted(name_of(static_cast<Class>(c))) + ": " +
-                std::to_string(findings.probes[c]);
-    return text + "}";
+    json.member("cpu", c.machine.cpu);
+    json.member("kernel", c.machine.kernel);
+    json.member("cpus_allowed", c.machine.cpus);
+    json.key("cpus_used");
+    json.row({static_cast<double>(c.cpus[0]), static_cast<double>(c.cpus[1])});
+    json.member("huge_pages_total", c.machine.huge_pages_total);
+    json.member("huge_pages_free", c.machine.huge_pages_free);
+    json.member("huge_pages_used", c.huge_pages);
+    json.member("commit", c.commit);
+    json.member("started", c.started);
+    json.member("seconds", c.seconds);
+    json.member("kernel_variant", best_kernel().name);
 }
 
 } // namespace
@@ -220,20 +205,31 @@ void print_table(FILE *out, const Selection &selection, const Findings &findings
 bool write_json(const char *path, const Selection &selection, const Findings &findings,
                 const Circumstances &circumstances)
 {
-    std::vector<std::string> rows;
-    std::vector<std::string> pairs;
+    app::JsonText json;
+    json.begin_object();
+    put_circumstances(json, circumstances);
+    json.key("probes");
+    json.begin_object();
+    for (unsigned c = 0; c < class_count; c++)
+        json.member(name_of(static_cast<Class>(c)), findings.probes[c]);
+    json.end_object();
+    json.key("figures");
+    json.begin_array();
     for (size_t i = 0; i < figure_count; i++)
         if (selection[i])
-            rows.push_back(json_row(row_of(figures[i], findings)));
+            put_row(json, row_of(figures[i], findings));
+    json.end_array();
+    json.key("pairs");
+    json.begin_array();
     for (size_t i = 0; i < measure_count; i++)
         for (const Pair &pair : findings.pairs[i])
-            pairs.push_back(json_pair(measures[i], pair));
+            put_pair(json, measures[i], pair);
+    json.end_array();
+    json.end_object();
     FILE *file = fopen(path, "we");
     if (!file)
         return false;
-    fprintf(file, "{\n  %s,\n  \"probes\": %s,\n  \"figures\": %s,\n  \"pairs\": %s\n}\n",
-            json_circumstances(circumstances).c_str(), json_probes(findings).c_str(),
-            json_list(rows).c_str(), json_list(pairs).c_str());
+    fputs(json.text().c_str(), file);
     const bool written = ferror(file) == 0;
     return fclose(file) == 0 && written;
 }

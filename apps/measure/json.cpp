@@ -65,11 +65,17 @@ void JsonText::separate()
     }
     if (!first_)
         text_ += ',';
-    if (depth_ != 0) {
-        text_ += '\n';
-        text_.append(size_t{2} * depth_, ' ');
-    }
+    if (depth_ != 0)
+        new_line();
     first_ = false;
+}
+
+void JsonText::new_line()
+{
+    if (!lines_)
+        return;
+    text_ += '\n';
+    text_.append(size_t{2} * depth_, ' ');
 }
 
 void JsonText::put(std::string_view token)
@@ -95,10 +101,8 @@ void JsonText::open(char bracket)
 void JsonText::close(char bracket)
 {
     --depth_;
-    if (!first_) {
-        text_ += '\n';
-        text_.append(size_t{2} * depth_, ' ');
-    }
+    if (!first_)
+        new_line();
     text_ += bracket;
     if (depth_ == 0)
         text_ += '\n';

@@ -18,6 +18,10 @@ std::string json_quoted(std::string_view text);
 class JsonText
 {
 public:
+    enum class Layout { lines, one_line };
+
+    explicit JsonText(Layout layout = Layout::lines) : lines_(layout == Layout::lines) {}
+
     void begin_object() { open('{'); }
     void end_object() { close('}'); }
     void begin_array() { open('['); }
@@ -48,7 +52,9 @@ private:
     void close(char bracket);
     void put(std::string_view token);
     void separate();
+    void new_line();
 
+    const bool lines_;
     std::string text_;
     unsigned depth_ = 0;
     bool first_ = true;      ///< nothing is in the innermost bracket yet

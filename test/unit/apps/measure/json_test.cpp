@@ -8,6 +8,20 @@
 namespace
 {
 
+TEST(Json, FitsOnOneLine)
+{
+    app::JsonText json(app::JsonText::Layout::one_line);
+    json.begin_object();
+    json.member("a", 1U);
+    json.key("b");
+    json.begin_array();
+    json.row({1.5, 2});
+    json.value("x");
+    json.end_array();
+    json.end_object();
+    EXPECT_EQ(json.text(), "{\"a\": 1,\"b\": [[1.5, 2],\"x\"]}\n");
+}
+
 TEST(Json, NestsAndSeparates)
 {
     app::JsonText json;
