@@ -3,7 +3,7 @@
 // how the figures are taken and how to read them.
 #include "host/worker.hpp"
 #include "machine.hpp"
-#include "options.hpp"
+#include "command_line.hpp"
 #include "results/report.hpp"
 
 #include <cstdlib>
@@ -106,7 +106,7 @@ int run(const Options &options)
     if (!session.start({{cpus->first, cpus->second},
                         options.realtime,
                         options.no_huge,
-                        options.credit,
+                        static_cast<unsigned>(options.credit),
                         make_plan(options).restart}))
         return complain(session.error());
     return options.limits_only ? show_limits(session) : measure(session, options, circumstances);

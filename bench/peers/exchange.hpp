@@ -4,7 +4,7 @@
 #define PEERS_EXCHANGE_HPP
 
 #include "peers/meeting.hpp"
-#include "peers/options.hpp"
+#include "peers/command_line.hpp"
 
 #include <cstdio>
 #include <fstream>
@@ -23,7 +23,7 @@ inline bool exchange(const Options &options, const std::string &what, const std:
                      std::string &theirs)
 {
     constexpr uint64_t patience_ns = 15000000000u;
-    const auto name = [&](unsigned side) {
+    const auto name = [&](uint64_t side) {
         return options.folder + "/" + what + std::to_string(side);
     };
     const std::string own = name(options.side);

@@ -4,7 +4,7 @@
 #define PEERS_MBUFS_HPP
 
 #include "mbufs/mbuf_link.hpp"
-#include "peers/options.hpp"
+#include "peers/command_line.hpp"
 
 #include <memory>
 #include <string>

@@ -6,7 +6,7 @@
 
 #include "peers/mbufs.hpp"
 #include "peers/meeting.hpp"
-#include "peers/options.hpp"
+#include "peers/command_line.hpp"
 
 #include <ntbmsg.h>
 

@@ -51,9 +51,9 @@ void put_count(app::JsonText &json, const char *name, const Count &count)
 bool settle(const Options &options, Meeting &meeting)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (!app::pin(options.cpu))
+    if (!app::pin(static_cast<unsigned>(options.cpu)))
         give_up("CPU " + std::to_string(options.cpu) + ": " + strerror(errno));
-    else if (!meeting.open(options.shared.c_str(), options.side))
+    else if (!meeting.open(options.shared.c_str(), static_cast<unsigned>(options.side)))
         give_up(options.shared + ": " + strerror(errno));
     else {
         Priority::wanted = options.realtime;

@@ -11,7 +11,7 @@
 #define PEERS_RUN_HPP
 
 #include "loops.hpp"
-#include "peers/options.hpp"
+#include "peers/command_line.hpp"
 #include "peers/payload.hpp"
 #include "peers/print.hpp"
 #include "peers/priority.hpp"

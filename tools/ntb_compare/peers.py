@@ -113,7 +113,7 @@ class MpiPeer(Peer):
 
 def common_words(shared, sizes, form, folder, settings):
     return ["--shared", shared, "--folder", folder, "--sizes", ",".join(map(str, sizes)), "--run-ms", settings.run_ms,
-            "--realtime", int(settings.realtime), "--form", form]
+            "--form", form, *(["--realtime"] if settings.realtime else [])]
 
 
 def parse_lines(text):

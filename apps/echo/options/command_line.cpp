@@ -39,7 +39,7 @@ std::vector<app::Option> option_table(Options &o)
          "compare what comes back with it, byte for byte"},
         {"interactive", nullptr, &o.interactive,
          "take commands: from a prompt, or, where standard input is\n"
-         "no terminal, a line each from there; also -i"},
+         "no terminal, a line each from there", 'i'},
         {"cmdline-file", "FILE", &o.cmdline_file, "run the commands in FILE, a line each"},
         {"forward-mode", "MODE", &o.forward_mode,
          "what queues do: one of the modes below; default echo.\n"
@@ -202,14 +202,7 @@ std::string check_send(Options &o)
 
 std::string parse(int argc, char **argv, Options &options)
 {
-    // DPDK's applications call it so; all else is spelled out.
-    static char interactive[] = "--interactive";
-    std::vector<char *> words(argv, argv + argc + 1);
-    for (char *&word : words) {
-        if (word != nullptr && std::string_view(word) == "-i")
-            word = interactive;
-    }
-    std::string error = app::parse_options(argc, words.data(), option_table(options));
+    std::string error = app::parse_options(argc, argv, option_table(options));
     if (!error.empty() || options.help || options.version)
         return error;
     if (options.serve + !options.send.empty() + options.harness() != 1)

@@ -67,6 +67,15 @@ std::string store(const Option &, const char *text, Text target)
     return {};
 }
 
+/// The parser stands behind the first of them.
+std::string store(const Option &option, const char *text, Words target)
+{
+    if (text[0] == '-')
+        return std::string("--") + option.name + " needs a value";
+    target.words->emplace_back(text);
+    return {};
+}
+
 std::string store(const Option &, const char *text, Texts target)
 {
     target->emplace_back(text);
@@ -79,14 +88,35 @@ std::string store(const Option &, const char *, Flag target)
     return {};
 }
 
-std::vector<option> long_options(std::span<const Option> options)
+/// What getopt_long() returns for row i.
+constexpr int first_row = 256;
+
+struct Table {
+    std::vector<option> rows;
+    // ':' first: a missing argument is told apart from an unknown option. '+': no reordering.
+    std::string letters = "+:";
+};
+
+Table getopt_table(std::span<const Option> options)
 {
-    std::vector<option> table;
-    for (const Option &o : options)
-        table.push_back(
-            {o.name, o.argument != nullptr ? required_argument : no_argument, nullptr, 0});
-    table.push_back({});
+    Table table;
+    for (const Option &o : options) {
+        table.rows.push_back({o.name, o.argument != nullptr ? required_argument : no_argument,
+                              nullptr, first_row + static_cast<int>(table.rows.size())});
+        if (o.letter != 0)
+            table.letters += o.letter;
+    }
+    table.rows.push_back({});
     return table;
+}
+
+/// @param found  what getopt_long() returned. @return NULL: no row
+const Option *row_of(std::span<const Option> options, int found)
+{
+    for (size_t i = 0; i < options.size(); ++i)
+        if (found == first_row + static_cast<int>(i) || found == options[i].letter)
+            return &options[i];
+    return nullptr;
 }
 
 } // namespace
@@ -119,22 +149,24 @@ bool parse_seconds(const char *text, double &seconds)
 
 std::string parse_options(int argc, char **argv, std::span<const Option> options)
 {
-    const std::vector<option> table = long_options(options);
+    const Table table = getopt_table(options);
     opterr = 0; // one error message, ours
     optind = 0; // EAL parses with the same state: start anew
     for (;;) {
-        int index = -1;
-        // ':' first: a missing argument is told apart from an unknown option. '+': no reordering.
-        const int found = getopt_long(argc, argv, "+:", table.data(), &index);
+        const int found =
+            getopt_long(argc, argv, table.letters.c_str(), table.rows.data(), nullptr);
         if (found == -1)
             break;
-        if (found != 0) {
+        const Option *chosen = row_of(options, found);
+        if (chosen == nullptr) {
             const std::string name = argv[optind - 1];
             return found == ':' ? name + " needs a value" : "unknown option " + name;
         }
-        const Option &chosen = options[static_cast<size_t>(index)];
-        const std::string error = std::visit(
-            [&](const auto &target) { return store(chosen, optarg, target); }, chosen.target);
+        std::string error = std::visit(
+            [&](const auto &target) { return store(*chosen, optarg, target); }, chosen->target);
+        const bool takes_more = std::holds_alternative<Words>(chosen->target);
+        while (takes_more && error.empty() && optind < argc && argv[optind][0] != '-')
+            std::get<Words>(chosen->target).words->emplace_back(argv[optind++]);
         if (!error.empty())
             return error;
     }
@@ -148,6 +180,8 @@ std::string describe_options(std::span<const Option> options)
     std::string text;
     for (const Option &o : options) {
         std::string left = std::string("  --") + o.name;
+        if (o.letter != 0)
+            left.insert(2, std::string("-") + o.letter + ", ");
         if (o.argument != nullptr)
             left += std::string(" ") + o.argument;
         left.resize(std::max(left.size() + 1, help_column), ' ');

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The command line of ntbmsg_bench.
-#ifndef BENCH_OPTIONS_HPP
-#define BENCH_OPTIONS_HPP
+#ifndef BENCH_COMMAND_LINE_HPP
+#define BENCH_COMMAND_LINE_HPP
 
 #include "results/figures.hpp"
 
@@ -17,7 +17,7 @@ struct Options {
     Selection selection{};    ///< all where no --only was given
     bool realtime = false;    ///< for a machine with other work
     bool no_huge = false;     ///< even where there are huge pages
-    unsigned credit = 0;      ///< messages ahead on the first channel; 0: the usual number
+    uint64_t credit = 0;      ///< messages ahead on the first channel; 0: the usual number
     std::string json;         ///< file, or empty
     std::string commit = "unknown";
     std::optional<std::pair<unsigned, unsigned>> cpus;

@@ -18,6 +18,10 @@ using Flag = bool *;
 using Text = std::string *;
 /// Texts, one more each time the option is given.
 using Texts = std::vector<std::string> *;
+/// One or more words, up to the next option.
+struct Words {
+    std::vector<std::string> *words;
+};
 /// A whole number in a range; K, M and G multiply by 1024 to the power of 1, 2, 3.
 struct Number {
     uint64_t *value;
@@ -29,8 +33,9 @@ using Seconds = double *;
 struct Option {
     const char *name;     ///< without the dashes
     const char *argument; ///< what the help calls it; nullptr for a flag
-    std::variant<Flag, Text, Texts, Number, Seconds> target;
+    std::variant<Flag, Text, Texts, Words, Number, Seconds> target;
     const char *help; ///< further lines after '\n'
+    char letter = 0;  ///< short form of a flag, 0: none
 };
 
 /// A whole number, K, M or G behind it. @return false: it is none, and value is untouched

@@ -25,11 +25,13 @@ protected:
     std::string text_;
     uint64_t number_ = 0;
     double seconds_ = 0;
+    std::vector<std::string> words_;
     std::vector<app::Option> table_ = {
-        {"flag", nullptr, &flag_, "a flag"},
+        {"flag", nullptr, &flag_, "a flag", 'f'},
         {"text", "WORD", &text_, "a text\nin two lines"},
         {"number", "N", app::Number{&number_, 1, uint64_t{1} << 40}, "a number"},
         {"seconds", "S", &seconds_, "a time"},
+        {"words", "NAME...", app::Words{&words_}, "names"},
     };
 };
 
@@ -40,6 +42,14 @@ TEST_F(Parser, TakesEveryKind)
     EXPECT_EQ(text_, "a b");
     EXPECT_EQ(number_, 17U);
     EXPECT_EQ(seconds_, 0.25);
+}
+
+TEST_F(Parser, WordsEndWithTheNextOption)
+{
+    EXPECT_EQ(parse({"--words", "a", "b", "-f", "--words", "c"}), "");
+    EXPECT_EQ(words_, (std::vector<std::string>{"a", "b", "c"}));
+    EXPECT_TRUE(flag_);
+    EXPECT_EQ(parse({"--words", "--flag"}), "--words needs a value");
 }
 
 TEST_F(Parser, UnitsMultiply)
@@ -79,7 +89,7 @@ TEST_F(Parser, WhatIsNotInTheTableIsNamed)
 TEST_F(Parser, HelpHasARowPerOptionWithItsLinesAligned)
 {
     const std::string text = app::describe_options(table_);
-    EXPECT_NE(text.find("  --flag              a flag\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("  -f, --flag          a flag\n"), std::string::npos) << text;
     EXPECT_NE(text.find("  --text WORD         a text\n                      in two lines\n"),
               std::string::npos)
         << text;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "options.hpp"
+#include "command_line.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,6 +70,6 @@ TEST(Options, CreditIsBounded)
     for (const char *text : {"0", "1025", "64k", ""}) {
         error.clear();
         EXPECT_FALSE(parse({"--credit", text}, error)) << text;
-        EXPECT_EQ(error, "--credit needs a number of messages, 1 to 1024");
+        EXPECT_EQ(error, std::string("--credit ") + text + ": must be a number from 1 to 1024");
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The command line that all peer programs have in common; tools/compare is who writes it.
-#ifndef PEERS_OPTIONS_HPP
-#define PEERS_OPTIONS_HPP
+// The command line that all peer programs have in common, which tools/compare writes.
+#ifndef PEERS_COMMAND_LINE_HPP
+#define PEERS_COMMAND_LINE_HPP
 
 #include <cstddef>
 #include <cstdint>
@@ -17,10 +17,10 @@ inline constexpr size_t largest_message = size_t{16} << 20;
 inline constexpr size_t most_sizes = 32;
 
 struct Options {
-    unsigned side = 0; ///< 0 starts, sends, asks; 1 answers
-    unsigned cpu = 0;
+    uint64_t side = 0; ///< 0 starts, sends, asks; 1 answers
+    uint64_t cpu = 0;
     std::string shared;        ///< path of the memory that both sides map
-    std::string folder;        ///< for sockets and the like; whoever starts us removes it
+    std::string folder;        ///< for sockets and the like; tools/compare removes it
     std::vector<size_t> sizes; ///< bytes of payload
     uint64_t run_ns = 20000000;
     bool realtime = false; ///< poll with real-time priority, on a machine that has other work
