@@ -25,19 +25,22 @@ FACTS, HW, QUEUE = (f'drivers/raw/plx_ntb/{part}' for part in ('hw/facts', 'hw',
 DRIVER = 'drivers/raw/plx_ntb'
 # What differs between the releases of DPDK.
 COMPAT = 'lib/dpdk'
+# What driver and library both use.
+COMMON = 'lib/common'
 # Headers that stand below the rooms of their area.
 FACES = PUBLIC | INTERNAL | {'twin/twin.hpp'}
 # Each layer, the most deeply nested first, with the layers that it may include beside itself.
 # 'public' stands for the public headers of driver and library, 'internal' for those with calls for tests;
 # 'dpdk' for any header of DPDK.
 LAYERS = {
+    COMMON: set(),
     COMPAT: {'dpdk'},
     FACTS: set(),
     HW: {FACTS},
     QUEUE: {'dpdk'},
-    DRIVER: {COMPAT, FACTS, HW, QUEUE, 'public', 'internal', 'dpdk'},
+    DRIVER: {COMMON, COMPAT, FACTS, HW, QUEUE, 'public', 'internal', 'dpdk'},
     'twin': {FACTS},
-    'lib/ntbmsg': {COMPAT, 'public', 'internal', 'dpdk'},
+    'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
     'apps/measure': set(),
     'apps/echo': {'apps/measure', 'apps', 'public', 'internal', 'dpdk'},
     'apps': {'apps/measure', 'public', 'dpdk'},

@@ -5,9 +5,10 @@
 
 #include <rte_cycles.h>
 
+#include <locked.hpp>
+#include <sized.hpp>
+
 #include "base/clock.hpp"
-#include "base/lock.hpp"
-#include "base/sized.hpp"
 #include "channel/ending.hpp"
 #include "channel/listener.hpp"
 #include "channel/setup.hpp"
@@ -27,7 +28,7 @@ constexpr unsigned nap_us = 50;
 /// A slot for a connect, equipped. @return 0, -ENOSPC or -ENOBUFS
 int take_slot(Worker &w, const ntbmsg_channel_options &options, Channel *&c)
 {
-    const Locked held(w.lock);
+    const ntb::Locked held(w.lock);
     c = w.slots.take();
     if (c == nullptr)
         return -ENOSPC;
@@ -111,7 +112,7 @@ int ntbmsg_channel_accept(const ntbmsg_request *request, const ntbmsg_channel_op
     Channel *c = nullptr;
     bool accepted = false;
     {
-        const Locked held(w.lock);
+        const ntb::Locked held(w.lock);
         c = find_request(request);
         if (c == nullptr)
             return -ENOENT;
@@ -140,7 +141,7 @@ int ntbmsg_request_reject(const ntbmsg_request *request, int32_t reason, const v
         notice_loss(w); // so that no answer goes to a peer that is gone
     Channel *c = nullptr;
     {
-        const Locked held(w.lock);
+        const ntb::Locked held(w.lock);
         c = find_request(request);
         if (c == nullptr)
             return -ENOENT;
@@ -202,7 +203,7 @@ int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *
                                .private_bytes = c.peer_private_bytes,
                                .private_data = {}};
     std::memcpy(now.private_data, c.peer_private, c.peer_private_bytes);
-    return write_sized(now, sizeof(now), *info);
+    return ntb::write_sized(now, sizeof(now), *info);
 }
 
 int ntbmsg_channel_shutdown(ntbmsg_channel *channel)

@@ -3,7 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/sized.hpp"
+#include <sized.hpp>
+
 #include "endpoint/endpoint.hpp"
 
 using namespace ntbmsg;
@@ -42,7 +43,7 @@ int ntbmsg_region_info_get(const ntbmsg_region *region, ntbmsg_region_info *info
                                       .reads = region->reads.load(std::memory_order_relaxed),
                                       .atomics = region->atomics.load(std::memory_order_relaxed),
                                       .refused = region->refused.load(std::memory_order_relaxed)};
-    return write_sized(found, sizeof(found), *info);
+    return ntb::write_sized(found, sizeof(found), *info);
 }
 
 int ntbmsg_region_token_get(const ntbmsg_region *region, ntbmsg_region_token *token)

@@ -7,7 +7,8 @@
 
 #include <rte_debug.h>
 
-#include "base/lock.hpp"
+#include <locked.hpp>
+
 #include "base/log.hpp"
 
 namespace ntbmsg
@@ -16,7 +17,7 @@ namespace ntbmsg
 namespace
 {
 
-/// Handles that were given back last: their memory is not used again.
+/// The objects closed last: their memory is not reused yet.
 constexpr unsigned kept_max = 256;
 pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 void *kept[kept_max];
@@ -34,7 +35,7 @@ Using::Using(Watch *watch, const char *object, const char *call) : watch_(watch)
         watch->call.store(call, std::memory_order_relaxed);
         return;
     }
-    watch_ = nullptr; // a call of a callback: the outer one leaves
+    watch_ = nullptr; // called from a callback: the outer call leaves
     if (inside == own)
         return;
     const char *other = watch->call.load(std::memory_order_relaxed);
@@ -60,12 +61,12 @@ bool is_inside(const Watch *watch)
 
 void report_stale(const void *handle, const char *call)
 {
-    NTBMSG_LOG(ERR, "%s() with a handle that was given back before: %p", call, handle);
+    NTBMSG_LOG(ERR, "%s() with a handle that was closed before: %p", call, handle);
 }
 
 void free_late(void *memory)
 {
-    const Locked held(kept_lock);
+    const ntb::Locked held(kept_lock);
     rte_free(kept[kept_next]);
     kept[kept_next] = memory;
     kept_next = (kept_next + 1) % kept_max;

@@ -3,7 +3,8 @@
 
 #include <cerrno>
 
-#include "base/lock.hpp"
+#include <locked.hpp>
+
 #include "port/delivery.hpp"
 #include "port/port.hpp"
 #include "port/trace.hpp"
@@ -70,7 +71,7 @@ void maybe_free(Channel &c)
     w.owing.remove(c);
     w.timed.remove(c);
     w.stalled.remove(c);
-    const Locked held(w.lock);
+    const ntb::Locked held(w.lock);
     if (c.calls.load(std::memory_order_acquire) != 0)
         return;                    // another thread has just called on it
     one_sided_end(c, -ECONNRESET); // one that was closed may still wait to go on

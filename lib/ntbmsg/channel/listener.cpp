@@ -13,7 +13,8 @@
 #include <rte_mbuf.h>
 #include <rte_rawdev.h>
 
-#include "base/lock.hpp"
+#include <locked.hpp>
+
 #include "channel/control.hpp"
 #include "port/port.hpp"
 #include "port/proxy.hpp"
@@ -58,7 +59,7 @@ ntbmsg_listener *listener_of(const Channel &c)
 
 bool is_orphan(const Channel &c)
 {
-    const Locked held(ports_lock);
+    const ntb::Locked held(ports_lock);
     return listener_of(c) == nullptr;
 }
 
@@ -69,7 +70,7 @@ uint32_t register_request(const Worker &w, uint32_t port, uint64_t &serial)
 {
     if (w.slots.used() == w.slots.count())
         return static_cast<uint32_t>(NTBMSG_REASON_NO_CHANNEL);
-    const Locked held(ports_lock);
+    const ntb::Locked held(ports_lock);
     ntbmsg_listener *l = port < std::size(ports) ? ports[port] : nullptr;
     if (l == nullptr)
         return static_cast<uint32_t>(NTBMSG_REASON_NO_LISTENER);
@@ -86,7 +87,7 @@ void leave_requests(Channel &c)
     if (!RequestList::has(c))
         return;
     c.worker->requests.remove(c);
-    const Locked held(ports_lock);
+    const ntb::Locked held(ports_lock);
     if (ntbmsg_listener *l = listener_of(c); l != nullptr)
         --waiting_at(*l, *c.worker);
 }
@@ -140,7 +141,7 @@ void send_answer(Channel &c, uint32_t owed)
 bool withdraw(Channel &c)
 {
     Worker &w = *c.worker;
-    const Locked held(w.lock);
+    const ntb::Locked held(w.lock);
     if (state_of(c) != state_requested)
         return false;
     leave_requests(c);
@@ -158,7 +159,7 @@ void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
         return;
     }
     const protocol::Opening &o = message.opening;
-    const Locked held(w.lock);
+    const ntb::Locked held(w.lock);
     uint64_t serial = 0;
     const uint32_t refusal = register_request(w, port, serial);
     if (refusal != 0)
@@ -183,7 +184,7 @@ void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
 void reject_orphans(Worker &w)
 {
     const uint32_t closed = closed_listeners.load(std::memory_order_acquire);
-    const Locked held(w.lock);
+    const ntb::Locked held(w.lock);
     if (w.requests.empty())
         w.chores &= ~chore_requests;
     if (closed == w.listeners_seen)
@@ -211,7 +212,7 @@ int ntbmsg_listener_open(uint16_t port, uint32_t backlog, ntbmsg_listener **out)
         return -ENOMEM;
     l->port = port;
     l->backlog = backlog != 0 ? backlog : ntbmsg::default_backlog;
-    const ntbmsg::Locked held(ntbmsg::ports_lock);
+    const ntb::Locked held(ntbmsg::ports_lock);
     if (ntbmsg::ports[port] != nullptr) {
         rte_free(l);
         return -EADDRINUSE;
@@ -228,7 +229,7 @@ void ntbmsg_listener_close(ntbmsg_listener *listener)
     if (!ntbmsg::is_live(listener, __func__))
         return;
     {
-        const ntbmsg::Locked held(ntbmsg::ports_lock);
+        const ntb::Locked held(ntbmsg::ports_lock);
         ntbmsg::ports[listener->port] = nullptr;
     }
     // Pairs with the acquire in reject_orphans(): who sees the count finds the port empty.
@@ -242,7 +243,7 @@ int ntbmsg_listener_poll(ntbmsg_listener *listener, ntbmsg_worker *worker, ntbms
     if (!is_live(listener, __func__) || !is_live(worker, __func__) || request == nullptr)
         return -EINVAL;
     const Using use(watch_of_user(*worker), "worker", __func__);
-    const Locked held(worker->lock);
+    const ntb::Locked held(worker->lock);
     for (Channel *c = worker->requests.first(); c != nullptr; c = RequestList::after(*c)) {
         if (c->listener != listener->serial)
             continue;

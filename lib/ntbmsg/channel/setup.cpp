@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "base/sized.hpp"
+#include <sized.hpp>
+
 #include "channel/ending.hpp"
 #include "port/delivery.hpp"
 #include "port/port.hpp"
@@ -53,7 +54,7 @@ int choose_options(const ntbmsg_channel_options *options, Worker &w, ntbmsg_chan
     ntbmsg_channel_options o;
     constexpr size_t first_version =
         offsetof(ntbmsg_channel_options, private_bytes) + sizeof(o.private_bytes);
-    if (const int rc = read_sized(*options, first_version, o); rc != 0)
+    if (const int rc = ntb::read_sized(*options, first_version, o); rc != 0)
         return rc;
     if ((o.private_data == nullptr && o.private_bytes != 0) || o.private_bytes > NTBMSG_MAX_PRIVATE)
         return -EINVAL;

@@ -3,7 +3,7 @@
 
 #include <ctime>
 
-#include "base/lock.hpp"
+#include <locked.hpp>
 
 namespace ntbmsg
 {
@@ -53,7 +53,7 @@ void EventQueue::destroy()
 
 void EventQueue::push(ntbmsg_event kind)
 {
-    const Locked held(lock_);
+    const ntb::Locked held(lock_);
     ring_[head_ % capacity] = kind;
     ++head_;
     if (head_ - tail_ > capacity)
@@ -63,7 +63,7 @@ void EventQueue::push(ntbmsg_event kind)
 
 bool EventQueue::pop(ntbmsg_event &kind)
 {
-    const Locked held(lock_);
+    const ntb::Locked held(lock_);
     if (tail_ == head_)
         return false;
     kind = ring_[tail_ % capacity];
@@ -73,14 +73,14 @@ bool EventQueue::pop(ntbmsg_event &kind)
 
 uint64_t EventQueue::pushed()
 {
-    const Locked held(lock_);
+    const ntb::Locked held(lock_);
     return head_;
 }
 
 void EventQueue::await(uint64_t seen, uint32_t timeout_ms)
 {
     const timespec deadline = deadline_in(timeout_ms);
-    const Locked held(lock_);
+    const ntb::Locked held(lock_);
     while (head_ == seen) {
         if (pthread_cond_timedwait(&arrived_, &lock_, &deadline) != 0)
             return;

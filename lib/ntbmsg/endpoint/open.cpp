@@ -12,8 +12,9 @@
 #include <rte_mempool.h>
 #include <rte_rawdev.h>
 
+#include <sized.hpp>
+
 #include "base/log.hpp"
-#include "base/sized.hpp"
 #include "endpoint/endpoint.hpp"
 #include "endpoint/registry.hpp"
 #include "endpoint/service.hpp"
@@ -305,7 +306,7 @@ int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *opti
     ntbmsg_endpoint_options chosen;
     ntbmsg_endpoint_options_init(&chosen);
     if (options != nullptr) {
-        const int rc = ntbmsg::read_sized(*options, first_options, chosen);
+        const int rc = ntb::read_sized(*options, first_options, chosen);
         if (rc != 0) {
             NTBMSG_LOG(ERR, "options of size %zu: %s, this library knows %zu bytes", options->size,
                        rc == -E2BIG ? "options beyond are set" : "invalid", sizeof(chosen));

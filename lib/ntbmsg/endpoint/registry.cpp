@@ -5,7 +5,7 @@
 
 #include <rte_rawdev.h>
 
-#include "base/lock.hpp"
+#include <locked.hpp>
 
 namespace ntbmsg
 {
@@ -20,13 +20,13 @@ Endpoint *endpoints[RTE_RAWDEV_MAX_DEVS];
 
 void register_endpoint(Endpoint &e)
 {
-    const Locked locked(lock);
+    const ntb::Locked locked(lock);
     endpoints[e.dev_id] = &e;
 }
 
 void unregister_endpoint(Endpoint &e)
 {
-    const Locked locked(lock);
+    const ntb::Locked locked(lock);
     if (endpoints[e.dev_id] == &e)
         endpoints[e.dev_id] = nullptr;
 }

@@ -4,8 +4,9 @@
 
 #include <rte_rawdev.h>
 
+#include <sized.hpp>
+
 #include "base/log.hpp"
-#include "base/sized.hpp"
 #include "endpoint/endpoint.hpp"
 
 namespace
@@ -62,5 +63,5 @@ int ntbmsg_endpoint_stats_get(const ntbmsg_endpoint *endpoint, ntbmsg_endpoint_s
         found.rx_dropped += endpoint->workers[i].rx_dropped.get();
         found.bad_peer += endpoint->workers[i].bad_peer.get();
     }
-    return ntbmsg::write_sized(found, first_stats, *stats);
+    return ntb::write_sized(found, first_stats, *stats);
 }

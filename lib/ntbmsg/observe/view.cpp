@@ -6,8 +6,6 @@
 #include <rte_mempool.h>
 #include <rte_rawdev.h>
 
-#include "base/lock.hpp"
-
 namespace ntbmsg
 {
 

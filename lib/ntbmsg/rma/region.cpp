@@ -12,7 +12,8 @@
 #include <sched.h>
 #include <sys/random.h>
 
-#include "base/lock.hpp"
+#include <locked.hpp>
+
 #include "base/memory_map.hpp"
 
 namespace ntbmsg
@@ -113,7 +114,7 @@ int Regions::alloc(size_t bytes, uint32_t rights, ntbmsg_region **out)
 {
     if (bytes == 0 || bytes > bytes_max || rights == 0 || (rights & ~rights_known) != 0)
         return -EINVAL;
-    const Locked held(lock_);
+    const ntb::Locked held(lock_);
     rte_pmd_plx_ntb_memory_info info{};
     info.size = sizeof(info);
     if (rte_pmd_plx_ntb_memory_info_get(dev_id_, &info) != 0 || info.segment_bytes == 0)
@@ -148,7 +149,7 @@ int Regions::add(void *address, size_t bytes, uint32_t rights, ntbmsg_region **o
     const bool changes = (rights & (NTBMSG_RIGHT_WRITE | NTBMSG_RIGHT_ATOMIC)) != 0;
     if (const int rc = check_mapped(address, bytes, changes); rc != 0)
         return rc;
-    const Locked held(lock_);
+    const ntb::Locked held(lock_);
     ntbmsg_region *region = take_slot();
     if (region == nullptr)
         return -ENOMEM;
@@ -174,7 +175,7 @@ int Regions::revoke_memory(ntbmsg_region &region)
 
 int Regions::revoke(ntbmsg_region &region)
 {
-    const Locked held(lock_);
+    const ntb::Locked held(lock_);
     if (!region.in_use)
         return -EINVAL;
     // Who enters counts itself and then looks at the key; here it is the other way round, so that
@@ -214,7 +215,7 @@ int Regions::expose(const ntbmsg_region &region, uint64_t &window)
 
 int Regions::token(const ntbmsg_region &region, protocol::Token &out)
 {
-    const Locked held(lock_);
+    const ntb::Locked held(lock_);
     out = {};
     out.key = region.key.load(std::memory_order_relaxed);
     if (!region.in_use || out.key == 0)
@@ -231,7 +232,7 @@ int Regions::token(const ntbmsg_region &region, protocol::Token &out)
 
 void Regions::visit(void (*fn)(const ntbmsg_region &region, void *arg), void *arg) const
 {
-    const Locked held(lock_);
+    const ntb::Locked held(lock_);
     const ntbmsg_region *slots = slots_.load(std::memory_order_relaxed);
     for (uint32_t i = 0; slots != nullptr && i < slots_max; ++i) {
         if (slots[i].in_use)

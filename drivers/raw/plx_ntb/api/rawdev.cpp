@@ -10,12 +10,13 @@
 #include <rte_rawdev.h>
 #include <rte_rawdev_pmd.h>
 
+#include <sized.hpp>
+
 #include "api/attributes.hpp"
 #include "api/bursts.hpp"
 #include "api/devices.hpp"
 #include "api/diagnostics.hpp"
 #include "api/statistics.hpp"
-#include "device/sized.hpp"
 #include "sync/gate.hpp"
 #include "sync/log.hpp"
 
@@ -49,7 +50,7 @@ int info_get(rte_rawdev *raw, rte_rawdev_obj_t info, size_t size)
                                 .buffer_pool = device->window_pool()};
     std::snprintf(now.burst, sizeof(now.burst), "%s", device->ops()->name);
     std::snprintf(now.platform, sizeof(now.platform), "%s", device->platform().ops->name);
-    return write_sized(now, first_version, *out);
+    return ntb::write_sized(now, first_version, *out);
 }
 
 int configure(const rte_rawdev *raw, rte_rawdev_obj_t config, size_t size)
@@ -92,7 +93,7 @@ int queue_def_conf(rte_rawdev *raw, uint16_t queue, rte_rawdev_obj_t conf, size_
         return -EINVAL;
     const rte_pmd_plx_ntb_queue_config now = {.size = sizeof(now), .pool = nullptr};
     out->size = size;
-    return write_sized(now, sizeof(now), *out);
+    return ntb::write_sized(now, sizeof(now), *out);
 }
 
 int queue_setup(rte_rawdev *raw, uint16_t queue, rte_rawdev_obj_t conf, size_t size)
@@ -103,7 +104,7 @@ int queue_setup(rte_rawdev *raw, uint16_t queue, rte_rawdev_obj_t conf, size_t s
         if (size < sizeof(in->size) || size != in->size)
             return -EINVAL;
         rte_pmd_plx_ntb_queue_config config;
-        if (const int rc = read_sized(*in, sizeof(config), config); rc != 0)
+        if (const int rc = ntb::read_sized(*in, sizeof(config), config); rc != 0)
             return rc;
         pool = config.pool;
     }

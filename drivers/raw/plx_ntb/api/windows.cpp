@@ -2,8 +2,9 @@
 // The public border of exposed memory.
 #include <cerrno>
 
+#include <sized.hpp>
+
 #include "api/devices.hpp"
-#include "device/sized.hpp"
 
 namespace
 {
@@ -31,7 +32,7 @@ int rte_pmd_plx_ntb_memory_info_get(uint16_t dev_id, rte_pmd_plx_ntb_memory_info
             return -EINVAL;
         rte_pmd_plx_ntb_memory_info now{};
         exposed.info(&now);
-        return plx::pmd::write_sized(now, sizeof(now), *info);
+        return ntb::write_sized(now, sizeof(now), *info);
     });
 }
 
@@ -43,7 +44,7 @@ int rte_pmd_plx_ntb_memory_align_get(uint16_t dev_id, uint64_t bytes,
             return -EINVAL;
         rte_pmd_plx_ntb_memory_align now{};
         const int rc = exposed.align(bytes, &now);
-        const int written = plx::pmd::write_sized(now, sizeof(now), *align);
+        const int written = ntb::write_sized(now, sizeof(now), *align);
         return written != 0 ? written : rc;
     });
 }

@@ -11,7 +11,8 @@
 #include <rte_kvargs.h>
 #include <rte_mbuf_core.h>
 
-#include "device/sized.hpp"
+#include <sized.hpp>
+
 #include "queue/wire.hpp"
 #include "sync/log.hpp"
 
@@ -367,7 +368,7 @@ int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb
     constexpr size_t first_version =
         offsetof(rte_pmd_plx_ntb_config, inline_max) + sizeof(given.inline_max);
     rte_pmd_plx_ntb_config config;
-    if (const int rc = read_sized(given, first_version, config); rc != 0) {
+    if (const int rc = ntb::read_sized(given, first_version, config); rc != 0) {
         PLX_INIT_LOG(ERR, "%s: configuration of size %zu: %s, this driver knows %zu bytes\n",
                      device, given.size, rc == -E2BIG ? "fields beyond are set" : "invalid",
                      sizeof(config));

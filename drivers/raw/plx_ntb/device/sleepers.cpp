@@ -50,9 +50,10 @@ void Sleepers::release(unsigned queue)
 
 uint64_t Sleepers::start(const char *name, bool interrupts)
 {
-    pthread_mutex_lock(&shared_.mutex);
-    shared_.running = true;
-    pthread_mutex_unlock(&shared_.mutex);
+    {
+        const ntb::Locked locked(shared_.mutex);
+        shared_.running = true;
+    }
     int rc = -ENOTSUP;
     if (interrupts && platform_.ops->watch_interrupt != nullptr)
         rc = platform_.ops->watch_interrupt(platform_.ctx, on_interrupt, this);
@@ -60,9 +61,10 @@ uint64_t Sleepers::start(const char *name, bool interrupts)
         PLX_INIT_LOG(NOTICE,
                      "%s: no interrupt: who sleeps wakes by looking every %u us, or is to poll\n",
                      name, shared_.times.recheck_us);
-    pthread_mutex_lock(&shared_.mutex);
-    shared_.listening = rc == 0;
-    pthread_mutex_unlock(&shared_.mutex);
+    {
+        const ntb::Locked locked(shared_.mutex);
+        shared_.listening = rc == 0;
+    }
     if (rc != 0)
         return wire::feature_sleep_answers;
     chip_.doorbells_clear(all_doorbells); // what an earlier life left
@@ -72,11 +74,13 @@ uint64_t Sleepers::start(const char *name, bool interrupts)
 
 void Sleepers::stop()
 {
-    pthread_mutex_lock(&shared_.mutex);
-    shared_.running = false;
-    const bool listened = shared_.listening;
-    shared_.listening = false;
-    pthread_mutex_unlock(&shared_.mutex);
+    bool listened;
+    {
+        const ntb::Locked locked(shared_.mutex);
+        shared_.running = false;
+        listened = shared_.listening;
+        shared_.listening = false;
+    }
     if (listened) {
         chip_.doorbells_mask(all_doorbells);
         platform_.ops->watch_interrupt(platform_.ctx, nullptr, nullptr);
@@ -86,7 +90,7 @@ void Sleepers::stop()
 
 void Sleepers::open(unsigned queues, const Words &words)
 {
-    pthread_mutex_lock(&shared_.mutex);
+    const ntb::Locked locked(shared_.mutex);
     shared_.peer_answers = (words.peer_features & wire::feature_sleep_answers) != 0;
     shared_.peer_listens = (words.peer_features & wire::feature_doorbells) != 0;
     for (unsigned q = 0; q < queues; ++q) {
@@ -101,16 +105,14 @@ void Sleepers::open(unsigned queues, const Words &words)
         sleep.sleeper_.wake_armed(); // was armed without a peer to ask
     }
     open_ = queues;
-    pthread_mutex_unlock(&shared_.mutex);
 }
 
 void Sleepers::close()
 {
-    pthread_mutex_lock(&shared_.mutex);
+    const ntb::Locked locked(shared_.mutex);
     for (unsigned q = 0; q < open_; ++q)
         queues_[q].sleep.request_ = nullptr;
     open_ = 0;
-    pthread_mutex_unlock(&shared_.mutex);
 }
 
 void Sleepers::wake_all()
@@ -122,7 +124,7 @@ void Sleepers::wake_all()
 
 void Sleepers::look()
 {
-    pthread_mutex_lock(&look_mutex_);
+    const ntb::Locked locked(look_mutex_);
     for (unsigned q = 0; q < RTE_PMD_PLX_NTB_MAX_QUEUES; ++q) {
         QueueSleep &sleep = queues_[q].sleep;
         if (sleep.shared_ == nullptr)
@@ -131,7 +133,6 @@ void Sleepers::look()
             shared_.counts.check_wakes.fetch_add(1, std::memory_order_relaxed);
         answer(q);
     }
-    pthread_mutex_unlock(&look_mutex_);
 }
 
 unsigned Sleepers::check_again(void *arg)
@@ -169,11 +170,10 @@ void Sleepers::rung(uint16_t bits)
 void Sleepers::answer(unsigned queue)
 {
     QueueSleep &sleep = queues_[queue].sleep;
-    pthread_mutex_lock(&shared_.mutex);
+    const ntb::Locked locked(shared_.mutex);
     TxHalf &tx = queues_[queue].tx;
     if (sleep.open() && shared_.peer_listens && !sleep.answer_request(tx.gate, tx.state))
         sleep.recheck();
-    pthread_mutex_unlock(&shared_.mutex);
 }
 
 // ---- the receiver

@@ -9,6 +9,8 @@
 
 #include <pthread.h>
 
+#include <locked.hpp>
+
 #include "device/queue_pair.hpp"
 #include "hw/chip.hpp"
 #include "platform/platform.hpp"
@@ -22,16 +24,10 @@ class Sleepers
 {
 public:
     /// Keeps alerts from the gates for the length of a scope.
-    class NoAlerts
+    class NoAlerts : ntb::Locked
     {
     public:
-        explicit NoAlerts(Sleepers &all) : all_(all) { pthread_mutex_lock(&all_.shared_.mutex); }
-        ~NoAlerts() { pthread_mutex_unlock(&all_.shared_.mutex); }
-        NoAlerts(const NoAlerts &) = delete;
-        NoAlerts &operator=(const NoAlerts &) = delete;
-
-    private:
-        Sleepers &all_;
+        explicit NoAlerts(Sleepers &all) : Locked(all.shared_.mutex) {}
     };
     /// Where the words of a connection lie.
     struct Words {

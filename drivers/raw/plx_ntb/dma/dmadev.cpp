@@ -10,6 +10,8 @@
 #include <rte_cycles.h>
 #include <rte_dmadev_pmd.h>
 
+#include <locked.hpp>
+
 #include "sync/clock.hpp"
 #include "sync/log.hpp"
 
@@ -176,10 +178,9 @@ int Dmadev::stop(rte_dma_dev *dev)
     Dmadev *d = self(dev);
     d->started_.store(false, std::memory_order_release);
     rte_eal_alarm_cancel(on_tick, d);
-    pthread_mutex_lock(&d->mutex_);
+    const ntb::Locked locked(d->mutex_);
     for (unsigned i = 0; i < stop_tries && !d->queue_.close(); ++i)
         rte_delay_us_sleep(stop_wait_us);
-    pthread_mutex_unlock(&d->mutex_);
     return 0;
 }
 
@@ -204,11 +205,10 @@ bool Dmadev::look()
     // Pairs with start(): the lock, too, is seen as it was made, whatever EAL's alarms order.
     if (!started_.load(std::memory_order_acquire))
         return false;
-    pthread_mutex_lock(&mutex_);
+    const ntb::Locked locked(mutex_);
     const bool started = started_.load(std::memory_order_relaxed);
     if (started)
         report_seen(name_, index_, queue_, queue_.watch());
-    pthread_mutex_unlock(&mutex_);
     return started;
 }
 

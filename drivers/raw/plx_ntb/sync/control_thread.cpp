@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <ctime>
 
+#include <locked.hpp>
+
 namespace plx::pmd
 {
 
@@ -33,20 +35,20 @@ int ControlThread::start(const char *name)
 
 void ControlThread::call(unsigned job, unsigned us)
 {
-    pthread_mutex_lock(&mutex_);
+    const ntb::Locked locked(mutex_);
     ask(jobs_[job], us);
     pthread_cond_signal(&changed_);
-    pthread_mutex_unlock(&mutex_);
 }
 
 void ControlThread::stop()
 {
-    pthread_mutex_lock(&mutex_);
-    ending_ = true;
-    for (Entry &entry : jobs_)
-        entry.due_us = never;
-    pthread_cond_signal(&changed_);
-    pthread_mutex_unlock(&mutex_);
+    {
+        const ntb::Locked locked(mutex_);
+        ending_ = true;
+        for (Entry &entry : jobs_)
+            entry.due_us = never;
+        pthread_cond_signal(&changed_);
+    }
     if (exists_)
         pthread_join(thread_, nullptr);
     exists_ = false;

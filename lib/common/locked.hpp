@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef NTBMSG_BASE_LOCK_HPP
-#define NTBMSG_BASE_LOCK_HPP
+#ifndef NTB_COMMON_LOCKED_HPP
+#define NTB_COMMON_LOCKED_HPP
 
 #include <pthread.h>
 
-namespace ntbmsg
+namespace ntb
 {
 
 /// Holds a mutex for its own life.
@@ -20,6 +20,6 @@ private:
     pthread_mutex_t &mutex_;
 };
 
-} // namespace ntbmsg
+} // namespace ntb
 
 #endif

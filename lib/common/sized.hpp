@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Structs of the interface whose first field is `size`: callers may have been compiled with an
-// earlier or later version of them (rte_pmd_plx_ntb.h, "Sizes").
-#ifndef PLX_NTB_DEVICE_SIZED_HPP
-#define PLX_NTB_DEVICE_SIZED_HPP
+// earlier or later version of them (ntbmsg.h and rte_pmd_plx_ntb.h, "Sizes").
+#ifndef NTB_COMMON_SIZED_HPP
+#define NTB_COMMON_SIZED_HPP
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 
-namespace plx::pmd
+namespace ntb
 {
 
 /// No version is larger: a size above comes from a field that was not set.
-constexpr size_t most_struct_bytes = 4096;
+constexpr size_t max_struct_bytes = 4096;
 
 /// Copies a caller's struct of any version to ours; what it lacks is 0.
 /// @param first  size of the first version
@@ -22,7 +22,7 @@ template <typename T>
 int read_sized(const T &from, size_t first, T &to)
 {
     const size_t size = from.size;
-    if (size < first || size > most_struct_bytes)
+    if (size < first || size > max_struct_bytes)
         return -EINVAL;
     const auto *bytes = reinterpret_cast<const std::byte *>(&from);
     for (size_t i = sizeof(T); i < size; ++i)
@@ -40,7 +40,7 @@ template <typename T>
 int write_sized(const T &from, size_t first, T &to)
 {
     const size_t size = to.size;
-    if (size < first || size > most_struct_bytes)
+    if (size < first || size > max_struct_bytes)
         return -EINVAL;
     auto *bytes = reinterpret_cast<std::byte *>(&to);
     std::memcpy(bytes, &from, std::min(size, sizeof(T)));
@@ -50,6 +50,6 @@ int write_sized(const T &from, size_t first, T &to)
     return 0;
 }
 
-} // namespace plx::pmd
+} // namespace ntb
 
 #endif
