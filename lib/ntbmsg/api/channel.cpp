@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls that begin and end a channel.
+// Public calls: connecting, accepting, state and closing of channels.
 #include <cerrno>
 #include <cstring>
 
@@ -25,7 +25,7 @@ namespace
 
 constexpr unsigned nap_us = 50;
 
-/// A slot for a connect, equipped. @return 0, -ENOSPC or -ENOBUFS
+/// Takes and prepares a slot for a connect. @return 0, -ENOSPC or -ENOBUFS
 int take_slot(Worker &w, const ntbmsg_channel_options &options, Channel *&c)
 {
     const ntb::Locked held(w.lock);
@@ -54,7 +54,7 @@ int wait_result(uint8_t state)
     }
 }
 
-/// Sends it at once, where the caller drives the worker; else @p c is not to be touched any more.
+/// Sends the answer if the caller drives the worker; else the worker's thread owns @p c by now.
 void answer_now(const Worker &w, Channel &c)
 {
     if (w.dedicated)
@@ -76,7 +76,7 @@ int ntbmsg_channel_connect(ntbmsg_worker *worker, uint16_t port,
     if (const int rc = choose_options(options, w, chosen); rc != 0)
         return rc;
     if (!w.dedicated)
-        notice_loss(w); // else the next poll would take the new channel for an old one
+        notice_loss(w); // else the next poll would end the new channel with the old ones
     if (!w.up->load(std::memory_order_acquire) || w.refused != nullptr)
         return -ENOTCONN;
     Channel *c = nullptr;
@@ -108,7 +108,7 @@ int ntbmsg_channel_accept(const ntbmsg_request *request, const ntbmsg_channel_op
     if (const int rc = choose_options(options, w, chosen); rc != 0)
         return rc;
     if (!w.dedicated)
-        notice_loss(w); // so that no answer goes to a peer that is gone
+        notice_loss(w); // so that no answer goes to the next peer
     Channel *c = nullptr;
     bool accepted = false;
     {
@@ -138,7 +138,7 @@ int ntbmsg_request_reject(const ntbmsg_request *request, int32_t reason, const v
     Worker &w = *request->worker;
     const Using use(watch_of_user(w), "worker", __func__);
     if (!w.dedicated)
-        notice_loss(w); // so that no answer goes to a peer that is gone
+        notice_loss(w); // so that no answer goes to the next peer
     Channel *c = nullptr;
     {
         const ntb::Locked held(w.lock);
@@ -251,7 +251,7 @@ int ntbmsg_channel_close(ntbmsg_channel *channel)
     Channel &c = *found;
     Using use(watch_of_user(c), "channel", __func__);
     if (c.proxy != nullptr) {
-        c.proxy->shut.store(true, std::memory_order_relaxed); // a callback may still come, and post
+        c.proxy->shut.store(true, std::memory_order_relaxed); // a callback may still run, and post
         use.leave();
         call(c, call_close);
         return 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The burst calls of a channel, run to completion: a burst of the channel is a burst of the queue
-// pair, with one comparison a message.
+// Public calls: bursts of a channel. Run to completion, a burst of the channel is a burst of the
+// queue pair with one comparison per message.
 #include <algorithm>
 #include <cerrno>
 
@@ -21,7 +21,7 @@ using namespace ntbmsg;
 namespace
 {
 
-/// Nothing more goes now: why. @return 0 for back-pressure
+/// Why nothing more can be sent. @return 0: back-pressure
 int why_not(Channel &c, const rte_mbuf *m)
 {
     Worker &w = *c.worker;
@@ -33,7 +33,7 @@ int why_not(Channel &c, const rte_mbuf *m)
     return m->pkt_len > c.longest && c.tx.granted.messages != 0 ? -EMSGSIZE : 0;
 }
 
-/// A burst was cut short. @return what the caller is told
+/// Handles a burst that was cut short. @return the result of the call
 __rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, const SendResult &result)
 {
     if (result.sent == 0) {
@@ -49,7 +49,7 @@ __rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, const SendResu
     return static_cast<int>(result.sent);
 }
 
-/// Sorts a burst of which not all is for @p c. @return messages for it, at the front of @p mbufs
+/// Sorts a burst that is not entirely for @p c. @return messages for it, at the front of @p mbufs
 __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
     Worker &w = *c.worker;
@@ -70,8 +70,8 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     return own;
 }
 
-/// A burst straight from the queue pair. One pass over it, as long as all of it is short messages
-/// of this channel.
+/// Receives a burst from the queue pair. One pass over it if all of it is inline messages of this
+/// channel.
 [[gnu::always_inline]] inline Received receive_direct(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
                                                       unsigned n)
 {
@@ -100,7 +100,7 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     return {got, 0, bytes};
 }
 
-/// The application has them: credit is due.
+/// Counts delivered messages and returns credit when it is due.
 [[gnu::always_inline]] inline void account(Channel &c, const Received &r)
 {
     c.rx_messages.add(r.messages);

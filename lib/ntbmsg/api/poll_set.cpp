@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of a poll set.
+// Public calls: poll sets.
 #include <cerrno>
 
 #include <rte_malloc.h>
@@ -12,7 +12,7 @@ using namespace ntbmsg;
 namespace
 {
 
-/// A thread uses a poll set, and with it the worker that it polls.
+/// The watch for a call on a poll set: that of the worker that it polls.
 Watch *watch_of_user(PollSet &set)
 {
     return set.worker != nullptr ? watch_of(*set.worker) : watch_of(set);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The calls of regions.
+// Public calls: memory regions.
 #include <cerrno>
 #include <cstring>
 

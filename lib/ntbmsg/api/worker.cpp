@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The public calls of a worker.
+// Public calls: workers.
 #include <cerrno>
 
 #include "dispatch/dispatcher.hpp"
@@ -9,8 +9,8 @@ using namespace ntbmsg;
 
 namespace
 {
-/// There is something to do of which no event tells. What could not be sent is tried again by
-/// polling: nothing tells when there is room.
+/// Whether there is work that no event announces. Room in a full ring causes no event, so what
+/// waits for it is retried by polling.
 bool has_work(const Worker &w)
 {
     constexpr uint32_t to_be_polled = chore_hello | chore_owing | chore_replies | chore_operations;
@@ -18,9 +18,8 @@ bool has_work(const Worker &w)
     return connection_changed(w) || (up && ((w.chores & to_be_polled) != 0 || !w.stalled.empty()));
 }
 
-/// Calls of other threads wake the one that polls: it looks for them once more, after it has said
-/// that it sleeps, and they look whether it does once they have called. One of the two sees the
-/// other. @return false: there are some
+/// Lets call() wake this thread. It sets `armed`, then reads the stack of calls; call() pushes,
+/// then reads `armed`. So one of the two sees the other. @return false: there are calls
 bool arm_for_calls(Worker &w)
 {
     w.armed.store(true, std::memory_order_seq_cst);
@@ -62,7 +61,7 @@ int ntbmsg_worker_arm(ntbmsg_worker *worker)
     const int rc = rte_pmd_plx_ntb_rx_arm(w.dev_id, w.queue);
     if (rc != 0)
         return rc;
-    // A connection that was lost, or came back, since the last look has woken nobody.
+    // A connection that was lost or made since the check above has not woken this thread.
     if (arm_for_calls(w) && !has_work(w))
         return 0;
     disarm(w);

@@ -14,7 +14,7 @@ std::atomic<ntbmsg_clock_fn> chosen;
 
 uint64_t ntbmsg::real_us()
 {
-    // The product alone wraps within hours.
+    // In two parts: cycles * 1'000'000 would overflow within hours.
     const uint64_t cycles = rte_get_timer_cycles(), hz = rte_get_timer_hz();
     return cycles / hz * 1'000'000 + cycles % hz * 1'000'000 / hz;
 }

@@ -11,7 +11,7 @@ namespace ntbmsg
 /// Microseconds of the clock that ntbmsg_clock_set() chose.
 uint64_t clock_us();
 
-/// Microseconds of the TSC, whatever was chosen: for waits of the caller.
+/// Microseconds of the TSC, whatever ntbmsg_clock_set() chose: for waits of the caller.
 uint64_t real_us();
 
 } // namespace ntbmsg

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lists through their elements: nothing is allocated, and an element leaves from anywhere.
+// Intrusive lists: nothing is allocated, and an element can be removed from anywhere.
 #ifndef NTBMSG_BASE_LIST_HPP
 #define NTBMSG_BASE_LIST_HPP
 
@@ -12,7 +12,7 @@ struct ListNode {
     T *next;
 };
 
-/// A queue of T by its node @p Node. All zeros is an empty one. One thread.
+/// A queue of T through its member @p Node. All zeros is an empty one. One thread.
 template <class T, ListNode<T> T::*Node>
 class List
 {
@@ -23,7 +23,7 @@ public:
     static T *after(const T &t) { return (t.*Node).next; }
     static bool has(const T &t) { return (t.*Node).previous != nullptr; }
 
-    /// Nothing happens to an element that is in it already.
+    /// No effect if the element is in a list already.
     void push(T &t)
     {
         ListNode<T> &node = t.*Node;

@@ -13,7 +13,7 @@ int ntbmsg::check_mapped(const void *address, size_t bytes, bool writable)
     std::FILE *maps = std::fopen("/proc/self/maps", "re");
     if (maps == nullptr)
         return -errno;
-    // Mappings come in ascending order; lines longer than this only cut the file's name.
+    // Mappings are listed in ascending order; a longer line loses only part of the file's name.
     char line[512];
     uint64_t from = 0, to = 0;
     char rights[5] = {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What this process has mapped: memory is looked at before the peer is let near it.
+// What this process has mapped: memory is checked before it is registered for the peer.
 #ifndef NTBMSG_BASE_MEMORY_MAP_HPP
 #define NTBMSG_BASE_MEMORY_MAP_HPP
 
@@ -8,8 +8,8 @@
 namespace ntbmsg
 {
 
-/// @return 0; -EFAULT some of the range is not mapped, or not readable, or, where @p writable is
-/// wanted, not writable; negative errno: the kernel does not tell
+/// @return 0; -EFAULT: part of the range is not mapped, not readable or, with @p writable, not
+/// writable; another negative errno: the mappings could not be read
 int check_mapped(const void *address, size_t bytes, bool writable);
 
 } // namespace ntbmsg

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How callers use objects, watched where the build has checks (meson option `checks`): one thread
-// at a time is inside, and nobody comes with a handle that was given back. In other builds a watch
-// has no bytes and no instruction.
+// Checks of how callers use objects (meson option `checks`): one thread at a time, and no handle
+// after its close. In other builds a Watch has no bytes and costs no instruction.
 #ifndef NTBMSG_BASE_USE_HPP
 #define NTBMSG_BASE_USE_HPP
 
@@ -15,15 +14,16 @@ namespace ntbmsg
 
 #ifdef NTBMSG_CHECKS
 
-/// Of an object. All zeros: not alive. Relaxed throughout, so that watching orders nothing that is
-/// not ordered without it.
+/// Of an object. All zeros: not alive. Accesses are relaxed throughout, so that the check does not
+/// add an ordering that builds without it lack.
 struct Watch {
     std::atomic<bool> alive;
     std::atomic<int> thread;        ///< inside; 0: none
-    std::atomic<const char *> call; ///< in which it is
+    std::atomic<const char *> call; ///< that the thread is in
 };
 
-/// A thread is inside for its life. A second one, that is not called by it, ends the process.
+/// Marks a thread as inside an object for its own life. A second thread ends the process; a nested
+/// call of the same thread is allowed.
 class Using
 {
 public:
@@ -32,20 +32,20 @@ public:
     ~Using() { leave(); }
     Using(const Using &) = delete;
     Using &operator=(const Using &) = delete;
-    /// Before somebody else may have the object.
+    /// Ends it early: another thread may use the object from here on.
     void leave();
 
 private:
-    Watch *watch_; ///< NULL: nothing to be left
+    Watch *watch_; ///< NULL: nothing to leave
 };
 
-/// The caller's thread is inside.
+/// Whether the calling thread is inside.
 bool is_inside(const Watch *watch);
 
-/// One line: a handle was used that had been given back.
+/// Logs that a handle was used after its close.
 void report_stale(const void *handle, const char *call);
 
-/// @p object is a handle that was not given back.
+/// Whether @p object is a handle that was not closed.
 template <class T>
 inline bool is_live(const T *object, const char *call)
 {
@@ -59,15 +59,15 @@ inline void begin_use(T &object)
 {
     object.watch.alive.store(true, std::memory_order_relaxed);
 }
-/// The handle was given back.
+/// The handle was closed.
 template <class T>
 inline void mark_closed(T &object)
 {
     object.watch.alive.store(false, std::memory_order_relaxed);
 }
-/// Frees the memory when many others have been freed, so that who comes with it is known.
+/// Frees the memory only after 256 others, so that a use after close is recognized.
 void free_late(void *memory);
-/// The end of an object of rte_malloc().
+/// Frees an object of rte_malloc().
 template <class T>
 inline void end_use(T *object)
 {

@@ -57,11 +57,11 @@ void on_reject(Channel &c, uint32_t reason, rte_mbuf *m)
 
 void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
 {
-    const Credit back = {argument & 0xffff, argument >> 16};
+    const Credit credit = {argument & 0xffff, argument >> 16};
     const uint8_t state = state_of(c);
-    if (m->pkt_len != 0 || !c.tx.returned(back, may_send(state)))
+    if (m->pkt_len != 0 || !c.tx.returned(credit, may_send(state)))
         return protocol_error(c);
-    c.tx_confirmed.add(back.messages);
+    c.tx_confirmed.add(credit.messages);
     if (c.proxy != nullptr)
         return send_queued(c);
     if (c.want_write && may_send(state)) {
@@ -75,7 +75,7 @@ void on_close(Channel &c, rte_mbuf *m)
     if (m->pkt_len != 0 || !may_receive(state_of(c)))
         return protocol_error(c);
     c.close_seen = true;
-    c.rx.left = {}; // DATA behind it breaks the rules
+    c.rx.left = {}; // DATA after it violates the protocol
     if (state_of(c) == NTBMSG_CHANNEL_OPEN) {
         c.state.store(NTBMSG_CHANNEL_PEER_CLOSED, std::memory_order_release);
         report(c, NTBMSG_PEER_SHUT | NTBMSG_READABLE);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What control messages of the peer make of a channel. None takes the mbuf over.
+// Handling of the peer's control messages to a channel. The caller keeps the mbuf.
 #ifndef NTBMSG_CHANNEL_CONTROL_HPP
 #define NTBMSG_CHANNEL_CONTROL_HPP
 
@@ -14,7 +14,7 @@ void on_reject(Channel &c, uint32_t reason, rte_mbuf *m);
 void on_credit(Channel &c, uint32_t argument, rte_mbuf *m);
 void on_close(Channel &c, rte_mbuf *m);
 void on_reset(Channel &c, uint32_t reason, rte_mbuf *m);
-/// Takes note of the longest message that the peer takes on a channel.
+/// Computes the longest message that the peer accepts on a channel.
 void take_opening(Channel &c, const protocol::Opening &opening);
 
 } // namespace ntbmsg

@@ -26,19 +26,19 @@ void end(Channel &c, uint8_t state, uint32_t reason)
     if (state != NTBMSG_CHANNEL_CLOSED)
         c.owed &= owe_reset;
     if (state != NTBMSG_CHANNEL_CLOSED || !c.close_waits)
-        w.timed.remove(c); // else a peer that never answers does not keep the slot
+        w.timed.remove(c); // else it stays, so that a peer that never answers cannot keep the slot
     w.stalled.remove(c);
     if (state == NTBMSG_CHANNEL_RESET && !c.close_seen)
         drop_parked(c);
     c.state.store(state, std::memory_order_release);
-    if (state != NTBMSG_CHANNEL_CLOSED) { // else what is under way is done before CLOSE goes
+    if (state != NTBMSG_CHANNEL_CLOSED) { // else operations complete before CLOSE is sent
         c.close_waits = false;
         one_sided_end(c, -ECONNRESET);
     }
     const bool refused = state == NTBMSG_CHANNEL_REJECTED || state == NTBMSG_CHANNEL_TIMED_OUT;
     report(c, (refused ? 0 : NTBMSG_ENDED) | (answered ? NTBMSG_ANSWERED : NTBMSG_READABLE));
     if (c.proxy != nullptr)
-        w.stalled.push(c); // what it did not send is freed
+        w.stalled.push(c); // so that its unsent messages are freed
     maybe_free(c);
 }
 
@@ -46,7 +46,7 @@ void reset(Channel &c, uint32_t reason)
 {
     if (is_over(c))
         return;
-    if (c.tx_word != 0) // else the peer has not told its slot: a late answer finds none here
+    if (c.tx_word != 0) // else its slot is not known yet; a late ACCEPT is answered with RESET
         owe(c, owe_reset);
     end(c, NTBMSG_CHANNEL_RESET, reason);
 }
@@ -54,7 +54,7 @@ void reset(Channel &c, uint32_t reason)
 void protocol_error(Channel &c)
 {
     if (is_over(c))
-        return; // the peer could not know when it said that
+        return; // the peer may not have known of the end
     c.worker->bad_peer.add(1);
     reset(c, static_cast<uint32_t>(NTBMSG_REASON_PROTOCOL));
 }
@@ -64,7 +64,7 @@ void maybe_free(Channel &c)
     Worker &w = *c.worker;
     if (c.handle.load(std::memory_order_relaxed) || c.owed != 0 || !is_over(c))
         return;
-    // The poll set may still have it in a list.
+    // A poll set may still have it in a list.
     if (c.set != nullptr)
         return;
     drop_parked(c);
@@ -73,8 +73,8 @@ void maybe_free(Channel &c)
     w.stalled.remove(c);
     const ntb::Locked held(w.lock);
     if (c.calls.load(std::memory_order_acquire) != 0)
-        return;                    // another thread has just called on it
-    one_sided_end(c, -ECONNRESET); // one that was closed may still wait to go on
+        return;                    // another thread has just called call()
+    one_sided_end(c, -ECONNRESET); // a closed one may still be in the list `operating`
     one_sided_free(c);
     free_proxy(c);
     w.budget.release(c.rx.granted);

@@ -8,14 +8,14 @@
 namespace ntbmsg
 {
 
-/// Ends it. What the peer sent stays to be received where its sender was done (@p state LOST, or
-/// CLOSE came before), else it is dropped and counted.
+/// Ends it. Messages that have arrived can still be received, except after a RESET without CLOSE:
+/// then they are dropped and counted.
 void end(Channel &c, uint8_t state, uint32_t reason);
 /// Ends it with a RESET to the peer.
 void reset(Channel &c, uint32_t reason);
-/// The peer broke the rules on it: counted, and reset.
+/// The peer violated the protocol: counts it and resets the channel.
 void protocol_error(Channel &c);
-/// Frees the slot if neither end needs it any more.
+/// Releases the slot if neither end needs it any more.
 void maybe_free(Channel &c);
 
 } // namespace ntbmsg

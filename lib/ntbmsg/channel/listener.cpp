@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Listening: the ports of the process, requests of the peer.
 #include "channel/listener.hpp"
 
 #include <algorithm>
@@ -21,10 +20,11 @@
 #include "port/trace.hpp"
 
 struct ntbmsg_listener {
-    uint64_t serial; ///< no other listener of the process ever has it
+    uint64_t serial; ///< unique in the process, never reused
     uint32_t backlog;
     uint16_t port;
-    uint16_t waiting[RTE_RAWDEV_MAX_DEVS][RTE_PMD_PLX_NTB_MAX_QUEUES]; ///< requests a worker
+    uint16_t waiting[RTE_RAWDEV_MAX_DEVS]
+                    [RTE_PMD_PLX_NTB_MAX_QUEUES]; ///< requests, by device and worker
     [[no_unique_address]] ntbmsg::Watch watch;
 };
 
@@ -35,14 +35,14 @@ namespace
 {
 
 constexpr uint32_t default_backlog = 64, max_backlog = 4096;
-// A peer that never gives up does not keep a slot for ever.
+// So that a peer with an endless time-out cannot keep a slot for ever.
 constexpr uint32_t longest_wait_ms = 3'600'000;
 
-// Guards the ports and what listeners count. Connects are rare: a lock is right here.
+// Guards the ports and the listeners' counts. Connecting is control path.
 pthread_mutex_t ports_lock = PTHREAD_MUTEX_INITIALIZER;
 ntbmsg_listener *ports[65536];
 uint64_t last_serial;
-// Listeners closed so far: workers with requests look when it changes.
+// Listeners closed so far: when it changes, workers check their requests.
 std::atomic<uint32_t> closed_listeners;
 
 uint16_t &waiting_at(ntbmsg_listener &l, const Worker &w)
@@ -50,7 +50,7 @@ uint16_t &waiting_at(ntbmsg_listener &l, const Worker &w)
     return l.waiting[w.dev_id][w.index];
 }
 
-/// The listener of a request, or NULL: it was closed. With the lock held.
+/// The listener of a request. With the lock held. @return NULL: it was closed
 ntbmsg_listener *listener_of(const Channel &c)
 {
     ntbmsg_listener *l = ports[c.port];
@@ -63,9 +63,8 @@ bool is_orphan(const Channel &c)
     return listener_of(c) == nullptr;
 }
 
-/// Room for one more request at the listener of a port.
-/// With the worker's lock held.
-/// @return 0 and the listener's serial, or the reason to reject it
+/// Counts one more request at the listener of a port. With the worker's lock held.
+/// @return 0 and the listener's serial number, or the reason to reject the request
 uint32_t register_request(const Worker &w, uint32_t port, uint64_t &serial)
 {
     if (w.slots.used() == w.slots.count())
@@ -81,7 +80,7 @@ uint32_t register_request(const Worker &w, uint32_t port, uint64_t &serial)
     return 0;
 }
 
-/// It waits no more. With the worker's lock held.
+/// Takes a request out of the list. With the worker's lock held.
 void leave_requests(Channel &c)
 {
     if (!RequestList::has(c))
@@ -165,7 +164,7 @@ void on_connect(Worker &w, uint32_t port, const rte_mbuf *m)
     if (refusal != 0)
         return add_reply(w, protocol::op_reject, protocol::slot_word(o.slot, o.generation),
                          refusal);
-    Channel &c = *w.slots.take(); // register_request() has looked
+    Channel &c = *w.slots.take(); // register_request() checked that one is free
     c.begun = true;
     c.state.store(state_requested, std::memory_order_release);
     c.tx_word = protocol::slot_word(o.slot, o.generation);
@@ -232,7 +231,7 @@ void ntbmsg_listener_close(ntbmsg_listener *listener)
         const ntb::Locked held(ntbmsg::ports_lock);
         ntbmsg::ports[listener->port] = nullptr;
     }
-    // Pairs with the acquire in reject_orphans(): who sees the count finds the port empty.
+    // Pairs with the acquire in reject_orphans(): with the new count the port is seen empty.
     ntbmsg::closed_listeners.fetch_add(1, std::memory_order_release);
     ntbmsg::end_use(listener);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Ports of the process, and the requests that wait for them.
+// Listeners of the process, and the connection requests that wait for them.
 #ifndef NTBMSG_CHANNEL_LISTENER_HPP
 #define NTBMSG_CHANNEL_LISTENER_HPP
 
@@ -10,25 +10,26 @@ namespace ntbmsg
 
 // By the thread that drives the worker.
 
-/// The peer asks for a channel. The mbuf stays the caller's.
+/// Handles a CONNECT; the caller keeps the mbuf.
 void on_connect(Worker &w, uint32_t port, const rte_mbuf *m);
-/// Forgets a request. @return false: it was answered meanwhile
+/// Drops a request. @return false: it was answered in the meantime
 bool withdraw(Channel &c);
 /// Rejects requests whose listener was closed.
 void reject_orphans(Worker &w);
 
-// For who answers a request, with the worker's lock held.
+// By the thread that answers a request, with the worker's lock held.
 
-/// The request that @p request was told of, still to be answered. @return NULL: there is none
+/// The channel of @p request, if it is not answered yet. @return NULL: none
 Channel *find_request(const ntbmsg_request *request);
-/// Accepted: the peer may send as soon as it knows.
+/// Opens an accepted channel.
 void open(Channel &c);
-/// It will be answered with REJECT.
+/// Rejects a request; REJECT is still to be sent.
 void reject(Channel &c, uint32_t reason);
-/// An answer was given: so that it is not lost in between.
+/// If the worker is dedicated, has its thread send the answer. Under the lock, so that the request
+/// cannot expire between decision and answer.
 void queue_answer(Channel &c);
 
-/// Sends an answer: the slot is free after a REJECT. By the thread that drives the worker.
+/// Sends an answer; a REJECT releases the slot. By the thread that drives the worker.
 void send_answer(Channel &c, uint32_t owed);
 
 } // namespace ntbmsg

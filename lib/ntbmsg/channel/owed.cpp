@@ -35,13 +35,13 @@ int send_accept(Channel &c)
 {
     const int rc = send_opening(c, protocol::op_accept, c.tx_word, 0);
     if (rc == 0) {
-        // Not before: messages must come behind the ACCEPT.
+        // Only now: messages must follow the ACCEPT.
         c.tx.grant(c.peer_credit);
         if (!may_send(state_of(c)))
             c.tx.now.messages = 0;
         report(c, c.want_write ? NTBMSG_WRITABLE : 0);
         if (c.proxy != nullptr)
-            c.worker->stalled.push(c); // what was sent meanwhile
+            c.worker->stalled.push(c); // messages sent in the meantime
         c.want_write = false;
     }
     return rc;
@@ -54,12 +54,12 @@ int send_credit(Channel &c)
     if (rc == 0) {
         c.rx.returned();
         if (!may_receive(state_of(c)))
-            c.rx.left = {}; // it tells what was received; nothing may come any more
+            c.rx.left = {}; // it only confirms; the peer may not send any more
     }
     return rc;
 }
 
-/// One of the things owed, in the order in which they have to go.
+/// Sends one control message; the bits are in sending order.
 int send_one(Channel &c, uint32_t bit)
 {
     Worker &w = *c.worker;

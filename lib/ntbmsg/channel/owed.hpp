@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a channel owes the peer.
+// Sending of the control messages that a channel owes its peer.
 #ifndef NTBMSG_CHANNEL_OWED_HPP
 #define NTBMSG_CHANNEL_OWED_HPP
 
@@ -8,7 +8,7 @@
 namespace ntbmsg
 {
 
-/// Sends what it owes as far as it goes. @return false: no room towards the peer
+/// Sends owed control messages as far as there is room. @return false: the ring is full
 bool send_owed(Channel &c);
 
 } // namespace ntbmsg

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What receiving does to the books of a channel.
+// Accounting of received messages.
 #ifndef NTBMSG_CHANNEL_RECEIVE_HPP
 #define NTBMSG_CHANNEL_RECEIVE_HPP
 
@@ -13,14 +13,14 @@
 namespace ntbmsg
 {
 
-/// What messages are in the channel's books.
+/// Received messages as counted for a channel.
 struct Received {
     unsigned messages;
     uint32_t buffers; ///< of credit
     uint64_t bytes;
 };
 
-/// Counts messages that are delivered. Any thread.
+/// Counts messages that are delivered to the application. Any thread.
 inline Received received_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n)
 {
     uint64_t bytes = 0;
@@ -33,7 +33,7 @@ inline Received received_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n)
     return {n, buffers, bytes};
 }
 
-/// Why nothing more comes. @return 0: it may
+/// Why nothing more can arrive. @return 0: it can
 inline int receive_end(const Channel &c)
 {
     const uint8_t state = state_of(c);

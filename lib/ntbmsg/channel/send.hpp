@@ -17,11 +17,11 @@ namespace ntbmsg
 /// How a send ended.
 struct SendResult {
     unsigned sent;
-    bool ring_full; ///< the driver took less than credit allows
-    int error;      ///< of the driver, for the first that was not sent; else 0 or more
+    bool ring_full; ///< the driver accepted fewer messages than the credit allows
+    int error;      ///< negative errno of the driver for the first unsent message; else 0 or more
 };
 
-/// A part of a burst that can be sent, as far as it goes.
+/// A part of a burst that is sent in one call of the driver.
 struct Batch {
     unsigned messages;
     uint32_t buffers;
@@ -29,7 +29,7 @@ struct Batch {
     Meta meta[burst_max];
 };
 
-/// Puts the longest sendable front of a burst together.
+/// Fills a batch with as many messages from the front of a burst as credit allows.
 [[gnu::always_inline]] inline void fill(const Channel &c, rte_mbuf *const *mbufs,
                                         const uint32_t *imm, unsigned n, Batch &batch)
 {
@@ -59,7 +59,7 @@ struct Batch {
     batch.bytes = bytes;
 }
 
-/// What the first @p taken of a batch used, when it was cut short.
+/// Reduces a batch to its first @p taken messages.
 void cut(const Worker &w, rte_mbuf *const *rest, Batch &batch, unsigned taken);
 
 /// Sends as much as credit and ring allow.

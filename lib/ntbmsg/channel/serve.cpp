@@ -19,7 +19,7 @@ namespace ntbmsg
 namespace
 {
 
-/// Part of the ring in one piece, as arrays.
+/// Copies the oldest entries of the send ring to arrays. @return how many
 unsigned peek_ring(const Proxy &p, uint32_t tail, rte_mbuf **mbufs, uint32_t *imm)
 {
     const uint32_t head = p.head.load(std::memory_order_acquire); // pairs with send_shared()
@@ -33,7 +33,7 @@ unsigned peek_ring(const Proxy &p, uint32_t tail, rte_mbuf **mbufs, uint32_t *im
     return n;
 }
 
-/// One burst of the ring. @return whether it is worth another try
+/// Sends one burst from the ring. @return whether anything was sent
 bool send_part(Channel &c)
 {
     Proxy &p = *c.proxy;
@@ -55,7 +55,7 @@ bool send_part(Channel &c)
     return result.sent != 0;
 }
 
-/// A writer that had no room hears when half of the ring is free.
+/// Reports WRITABLE to a writer that found no room, once half of the ring is free.
 void report_writable(Channel &c)
 {
     Proxy &p = *c.proxy;
@@ -70,7 +70,7 @@ void begin(Channel &c)
 {
     c.begun = true;
     if (has_ended(state_of(c)))
-        return; // the peer was lost meanwhile
+        return; // the peer was lost in the meantime
     if (state_of(c) == NTBMSG_CHANNEL_CONNECTING) {
         set_deadline(c, c.timeout_ms);
         owe(c, owe_connect);
@@ -98,9 +98,9 @@ void begin_close(Channel &c)
     if (p.closing)
         return;
     p.closing = true;
-    report_shared(c, event_gone); // the last that it tells
+    report_shared(c, event_gone); // its last event
     if (!has_ended(state_of(c)))
-        set_deadline(c, c.timeout_ms); // a reader that never reads does not keep the slot
+        set_deadline(c, c.timeout_ms); // so that a peer that never reads cannot keep the slot
 }
 
 void on_calls(Channel &c, uint32_t bits)
@@ -130,7 +130,7 @@ void on_calls(Channel &c, uint32_t bits)
     maybe_free(c);
 }
 
-/// The channels that were called on, the first caller first.
+/// Takes the channels with calls, in the order of the calls.
 Channel *take_calls(Worker &w)
 {
     if (w.calls.load(std::memory_order_relaxed) == nullptr)
@@ -172,7 +172,7 @@ void serve(Worker &w)
         on_calls(*c, c->calls.exchange(0, std::memory_order_acq_rel));
         c = next;
     }
-    // Those that meet a full ring again wait behind the last of now.
+    // Up to the present last one: those that find the ring full again are appended after it.
     const Channel *last = w.stalled.last();
     for (Channel *c = nullptr; c != last && (c = w.stalled.pop()) != nullptr;)
         send_queued(*c);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The engine's half of channels of a dedicated worker.
+// Channels of a dedicated worker: the side of the worker's thread.
 #ifndef NTBMSG_CHANNEL_SERVE_HPP
 #define NTBMSG_CHANNEL_SERVE_HPP
 
@@ -8,9 +8,9 @@
 namespace ntbmsg
 {
 
-/// Does what other threads want, and sends what had no room.
+/// Serves calls of other threads, and sends messages that found the ring full.
 void serve(Worker &w);
-/// Credit came, or the channel opened: sends from its ring.
+/// Sends from the channel's send ring, after credit was returned or the channel opened.
 void send_queued(Channel &c);
 
 } // namespace ntbmsg

@@ -23,13 +23,13 @@ namespace
 
 constexpr uint32_t default_messages = 64, min_messages = 4;
 constexpr uint32_t default_bytes = 65536;
-/// What is kept for each channel that may still come: it opens, and takes messages one by one.
+/// Kept in the budget for each further channel: enough to open and to receive messages one by one.
 constexpr uint32_t messages_kept = 2, buffers_kept = 1;
 constexpr uint32_t default_timeout_ms = 5000;
 constexpr uint32_t default_operations = 64, max_operations = 4096;
 constexpr uint32_t max_send_depth = 65535;
 
-/// Credit that a channel's options ask for, or its share.
+/// The credit that a channel's options request, or its share of the budget.
 Credit wanted_credit(const Worker &w, const ntbmsg_channel_options &o)
 {
     const uint32_t others = w.slots.count() - w.slots.used();
@@ -113,7 +113,7 @@ void close_handle(Channel &c)
     c.want_write = false;
     const bool connecting = state_of(c) == NTBMSG_CHANNEL_CONNECTING;
     shut(c);
-    leave_cq(c); // behind it: a callback cannot post any more
+    leave_cq(c); // after shut(): a callback cannot post any more
     c.handle.store(false, std::memory_order_relaxed);
     drop_parked(c);
     if (c.proxy != nullptr)
@@ -123,7 +123,7 @@ void close_handle(Channel &c)
     if (c.close_waits)
         close_when_idle(c);
     if (state_of(c) == NTBMSG_CHANNEL_SHUT || c.close_waits)
-        set_deadline(c, c.timeout_ms); // a peer that does not close or answer does not keep it
+        set_deadline(c, c.timeout_ms); // so that a peer that never closes cannot keep the slot
     maybe_free(c);
 }
 

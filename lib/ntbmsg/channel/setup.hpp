@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Channels that the application connects or accepts, shuts down and closes.
+// Setting channels up, shutting them down and closing their handles.
 #ifndef NTBMSG_CHANNEL_SETUP_HPP
 #define NTBMSG_CHANNEL_SETUP_HPP
 
@@ -8,15 +8,15 @@
 namespace ntbmsg
 {
 
-/// The options of a caller, or the defaults. @return 0 or -EINVAL
+/// The caller's options or the defaults, checked. @return 0, -EINVAL or -E2BIG
 int choose_options(const ntbmsg_channel_options *options, Worker &w,
                    ntbmsg_channel_options &chosen);
-/// Gives a slot to the application: credit, poll set, what goes to the peer. @return false: there
-/// is no credit left to grant
+/// Prepares a slot for the application: credit, poll set, private data. @return false: no credit is
+/// left to grant, or no memory
 bool prepare(Channel &c, const ntbmsg_channel_options &options);
-/// Nothing more is sent on it.
+/// Ends sending on it.
 void shut(Channel &c);
-/// The handle was closed.
+/// Closes the handle.
 void close_handle(Channel &c);
 
 } // namespace ntbmsg

@@ -18,7 +18,7 @@ namespace ntbmsg
 namespace
 {
 
-/// Whether the engine could send it.
+/// @return 0: the worker's thread can send it; else a negative errno
 int check_message(const Channel &c, const rte_mbuf *m)
 {
     if (m == nullptr || (m->nb_segs == 1 && m->data_len != m->pkt_len))
@@ -43,7 +43,8 @@ uint32_t room_of(const Proxy &p)
            (p.head.load(std::memory_order_relaxed) - p.tail.load(std::memory_order_seq_cst));
 }
 
-/// Asks to be told when there is room. The engine sees the wish, or there is room already.
+/// Requests a WRITABLE event. Pairs with send_part(): the worker's thread sees the request, or room
+/// is seen here.
 void request_writable(Channel &c)
 {
     Proxy &p = *c.proxy;
@@ -53,7 +54,7 @@ void request_writable(Channel &c)
         report_shared(c, NTBMSG_WRITABLE);
 }
 
-/// Takes over what the engine has handed up.
+/// Takes the published messages.
 void take_inbox(Channel &c)
 {
     Proxy &p = *c.proxy;
@@ -110,7 +111,7 @@ int send_shared(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
 int receive_shared(Channel &c, rte_mbuf **mbufs, uint32_t *imm, unsigned n)
 {
     Proxy &p = *c.proxy;
-    // Before the look into the inbox: what was delivered before an end is not missed.
+    // Read before the inbox: messages delivered before the end are not missed.
     const int end = receive_end(c);
     const uint64_t delivered = p.delivered.get();
     if (p.mine.first == nullptr)

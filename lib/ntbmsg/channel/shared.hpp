@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The application's half of channels of a dedicated worker.
+// Channels of a dedicated worker: the side of the application's threads.
 #ifndef NTBMSG_CHANNEL_SHARED_HPP
 #define NTBMSG_CHANNEL_SHARED_HPP
 

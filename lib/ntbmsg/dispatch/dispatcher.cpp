@@ -59,14 +59,14 @@ void send_all_owed(Worker &w)
     for (Channel *c = w.owing.first(); c != nullptr;) {
         Channel *after = OwingList::after(*c);
         if (!send_owed(*c))
-            return; // no room towards the peer
+            return; // the ring towards the peer is full
         c = after;
     }
     if (w.owing.empty())
         w.chores &= ~chore_owing;
 }
 
-/// Its deadline has passed.
+/// Acts on a deadline that has passed.
 void time_out(Channel &c)
 {
     Worker &w = *c.worker;
@@ -78,7 +78,7 @@ void time_out(Channel &c)
     case NTBMSG_CHANNEL_CONNECTING:
         end(c, NTBMSG_CHANNEL_TIMED_OUT, NTBMSG_REASON_NONE);
         break;
-    default: // its handle was given back, and the peer does not close
+    default: // the handle is closed, and the peer does not close
         reset(c, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
     }
 }
@@ -104,7 +104,7 @@ void check_deadlines(Worker &w)
         w.chores &= ~chore_timed;
 }
 
-/// The connection that a channel belonged to is gone.
+/// Ends a channel whose connection was lost.
 void lose(Channel &c)
 {
     if (state_of(c) == state_free)
@@ -114,9 +114,9 @@ void lose(Channel &c)
         return;
     const uint8_t state = state_of(c);
     if (state == NTBMSG_CHANNEL_CONNECTING && !c.begun)
-        return; // another thread has just made it, for the next connection
+        return; // another thread has just created it, for the next connection
     if (state == NTBMSG_CHANNEL_REJECTED)
-        c.begun = false; // the REJECT that was asked for is not sent
+        c.begun = false; // its REJECT is not sent
     if (is_over(c))
         maybe_free(c);
     else
@@ -144,7 +144,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
             w.bad_peer.add(1);
             return;
         }
-        lose_all(w); // the one before was of the connection that is gone
+        lose_all(w); // the first HELLO was of the lost connection
         w.hello_doubtful = false;
     }
     const char *why = protocol::refusal(hello);
@@ -152,10 +152,10 @@ void on_hello(Worker &w, const rte_mbuf *m)
     rte_pmd_plx_ntb_link_get(w.dev_id, &link);
     const uint32_t longest = link.peer_max_message; // 0: lost again meanwhile
     if (why == nullptr && longest != 0 && longest < protocol::min_message)
-        why = "the peer takes no messages of 256 bytes, which workers need";
+        why = "the peer accepts no messages of 256 bytes, which workers need";
     const bool known = w.refused.exchange(why, std::memory_order_relaxed) != nullptr;
     if (why != nullptr) {
-        if (!known) // a peer that goes on like that does not fill the log
+        if (!known) // logged once a peer
             NTBMSG_LOG(ERR, "device %u, worker %u: %s", w.dev_id, w.index, why);
         return;
     }
@@ -165,7 +165,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
     w.hello_seen = true;
 }
 
-/// An ACCEPT for a channel that has given up: its sender has to know.
+/// Answers an ACCEPT for a channel that has ended with RESET.
 void reset_late_accept(Worker &w, const rte_mbuf *m)
 {
     protocol::OpeningMessage message{};
@@ -178,21 +178,21 @@ void reset_late_accept(Worker &w, const rte_mbuf *m)
               static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
 }
 
-/// The channel that the peer may mean. @return NULL: there is none
+/// The channel that a header word of the peer names. @return NULL: none, or not known to the peer
 Channel *find_channel(const Worker &w, uint32_t word)
 {
     Channel *c = w.slots.find(word);
     return c != nullptr && c->begun && state_of(*c) != state_requested ? c : nullptr;
 }
 
-/// It was under way when its channel ended, if the peer keeps the rules.
+/// Whether a correct peer may have sent it before it knew of its channel's end.
 bool may_be_late(uint32_t op, uint32_t word)
 {
     const bool one_sided = op >= protocol::one_sided_first && op <= protocol::one_sided_last;
     return word != 0 && (op <= protocol::op_reset || one_sided);
 }
 
-/// A message other than DATA. It stays the caller's.
+/// Handles a message other than DATA; the caller keeps the mbuf.
 void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
 {
     const uint32_t word = protocol::header_word(header);
@@ -229,10 +229,10 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     }
 }
 
-/// A run of DATA for one word.
+/// Delivers consecutive DATA messages for one channel.
 void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
-    // What comes before the HELLO is of a connection that is gone.
+    // What arrives before the HELLO belongs to a lost connection.
     Channel *c = w.hello_seen ? find_channel(w, protocol::header_word(meta[0].data)) : nullptr;
     bool taken = false;
     if (c != nullptr && c->handle.load(std::memory_order_relaxed)) {
@@ -250,7 +250,7 @@ void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
     arrived(*c, n);
 }
 
-/// DATA for one word at the front of a burst. @return messages
+/// @return how many messages at the front of a burst are DATA for the same channel
 unsigned run_of(const Meta *meta, unsigned n)
 {
     unsigned run = 0;
@@ -275,15 +275,15 @@ unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
     free_unread(w, mbufs, old);
     std::copy(mbufs + old, mbufs + n, mbufs);
     std::copy(meta + old, meta + n, meta);
-    // What comes next may still be of the old connection, which had only just begun.
+    // The next HELLO may still be of the lost connection, if that had only just begun.
     w.hello_doubtful = true;
     return n - old;
 }
 
 void do_chores(Worker &w)
 {
-    if (connection_changed(w)) // nothing of the old one is done in the new one
-        return;                // the next poll ends the channels first
+    if (connection_changed(w)) // the next poll ends the channels first
+        return;
     if ((w.chores & chore_hello) != 0)
         send_hello(w);
     if ((w.chores & chore_hello) == 0) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The dispatcher: drives a worker. What is owed goes out, what came goes to its channel, the loss
-// of the peer is noticed. By the thread that drives the worker.
+// The dispatcher drives a worker: sends owed control messages, passes received messages to their
+// channels, and notices the loss of the peer. Called by the thread that drives the worker.
 #ifndef NTBMSG_DISPATCH_DISPATCHER_HPP
 #define NTBMSG_DISPATCH_DISPATCHER_HPP
 
@@ -11,24 +11,24 @@
 namespace ntbmsg
 {
 
-/// One turn of the engine. @return messages handled
+/// One poll of a worker. @return messages received
 unsigned poll(Worker &w);
-/// The connection has changed while a burst was taken: ends the channels.
-/// @return messages of the burst that may be of the new one, moved to its front
+/// Ends the channels after the connection was lost.
+/// @return messages of the burst that may belong to a new connection, moved to its front
 unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n);
-/// Sends what is owed, looks after time; nothing where the connection has changed.
+/// Sends owed control messages and checks deadlines; nothing if the connection has changed.
 void do_chores(Worker &w);
 /// Passes a burst to its channels.
 void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n);
 
-/// Ends the channels if their connection is gone.
+/// Ends the channels if their connection was lost.
 inline void notice_loss(Worker &w)
 {
     if (connection_changed(w))
         change_connection(w, nullptr, nullptr, 0);
 }
 
-/// Takes a burst, only of the present connection. @return messages
+/// Receives a burst of the present connection. @return messages
 inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
     if (unlikely(w.chores != 0)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The data path: a bound check and one indirect call into the queue pair of the driver.
+// Bursts of bare queues: a bounds check and an indirect call of the driver.
 #include <cerrno>
 #include <type_traits>
 
@@ -7,7 +7,7 @@
 
 #include "endpoint/endpoint.hpp"
 
-// The library's metadata is handed to the driver as it is.
+// The library's metadata is passed to the driver unchanged.
 static_assert(std::is_standard_layout_v<ntbmsg_meta> &&
               sizeof(ntbmsg_meta) == sizeof(rte_pmd_plx_ntb_meta) &&
               offsetof(ntbmsg_meta, data) == offsetof(rte_pmd_plx_ntb_meta, data) &&

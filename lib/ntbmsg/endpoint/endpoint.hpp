@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What stands behind the opaque handle of ntbmsg.h.
+// The endpoint behind the opaque handle of ntbmsg_endpoint.h.
 #ifndef NTBMSG_ENDPOINT_ENDPOINT_HPP
 #define NTBMSG_ENDPOINT_ENDPOINT_HPP
 
@@ -20,19 +20,19 @@ namespace ntbmsg
 /// xstats of the device that make up ntbmsg_endpoint_stats.
 inline constexpr unsigned stat_count = 9;
 
-/// Every value in its documented range. @return 0, or -EINVAL with the reason logged
+/// Checks options against their documented ranges. @return 0, or -EINVAL with the reason logged
 int check_options(const ntbmsg_endpoint_options &options);
 
 /// Name of the device, as EAL knows it. @param name  room for 64 bytes
 void name_of_device(const Endpoint &e, char (&name)[64]);
 
-/// Looks the ids of the xstats up, once. @return 0, or -ENOTSUP with the reason logged
+/// Looks up the ids of the xstats. @return 0, or -ENOTSUP with the reason logged
 int find_stats(uint16_t dev_id, unsigned (&ids)[stat_count]);
 
 } // namespace ntbmsg
 
-/// Hot fields first: a burst call touches the count and one element of `burst`. Allocated zeroed by
-/// rte_zmalloc and given no constructor, so that a C program needs no C++ run time.
+/// Hot fields first: a burst call touches the count and one element of `burst`. Allocated by
+/// rte_zmalloc(); no constructor runs, so that a C program needs no C++ run time.
 struct alignas(64) ntbmsg_endpoint {
     uint32_t queues;
     uint16_t dev_id;
@@ -40,21 +40,21 @@ struct alignas(64) ntbmsg_endpoint {
     bool has_events; ///< `events` was initialised
     rte_pmd_plx_ntb_burst burst[RTE_PMD_PLX_NTB_MAX_QUEUES];
 
-    /// Written by EAL's interrupt thread, read by every worker in every poll.
+    /// Written by the device's control thread, read by every worker in every poll.
     alignas(64) std::atomic<uint32_t> losses; ///< connections that were lost
     std::atomic<bool> up;                     ///< connected
     alignas(64) ntbmsg::Worker *workers;
-    uint32_t workers_made; ///< to be ended and freed
+    uint32_t workers_made; ///< initialized so far; to be ended and freed
 
     // Control path only from here.
-    uint32_t queues_set_up; ///< to be released again, those of workers too
+    uint32_t queues_set_up; ///< set up so far, including those of workers; to be released
     ntbmsg_endpoint_options options;
     rte_mempool *tx_pool;
-    rte_mempool *rx_pool; ///< messages of bare queues that came inside the ring are copied here
+    rte_mempool *rx_pool; ///< mbufs of inline messages of bare queues
     unsigned stat_ids[ntbmsg::stat_count];
     ntbmsg::EventQueue events;
     ntbmsg::Regions regions;
-    rte_pmd_plx_ntb_window_store_fn store; ///< into the window
+    rte_pmd_plx_ntb_window_store_fn store; ///< into the memory window
     [[no_unique_address]] ntbmsg::Watch watch;
 };
 

@@ -33,7 +33,7 @@ int EventQueue::init()
     int rc = pthread_condattr_init(&attributes);
     if (rc != 0)
         return -rc;
-    // Waits are measured on the clock that nobody can set back.
+    // The monotonic clock: changes of the system time must not affect waits.
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     rc = pthread_cond_init(&arrived_, &attributes);
     pthread_condattr_destroy(&attributes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Events on their way from the device's control thread to the thread that polls the endpoint.
+// Events from the device's control thread to the thread that polls the endpoint.
 #ifndef NTBMSG_ENDPOINT_EVENT_QUEUE_HPP
 #define NTBMSG_ENDPOINT_EVENT_QUEUE_HPP
 
@@ -11,9 +11,8 @@
 namespace ntbmsg
 {
 
-/// Up to 64 events; the oldest make room for new ones. A lock is right here: events are rare, and
-/// neither side is the data path. Lives in zeroed memory: init() instead of a constructor that
-/// could fail without a word.
+/// Up to 64 events; the oldest are dropped for new ones. Control path, so it takes a lock. In
+/// zeroed memory; init() instead of a constructor, since it can fail.
 class EventQueue
 {
 public:
@@ -23,7 +22,7 @@ public:
     void push(ntbmsg_event kind);
     bool pop(ntbmsg_event &kind);
 
-    /// Sleeps until an event comes after the @p seen -th, at most @p timeout_ms.
+    /// Sleeps until more than @p seen events were pushed, at most @p timeout_ms.
     void await(uint64_t seen, uint32_t timeout_ms);
     uint64_t pushed(); ///< events so far, to be passed to await()
 

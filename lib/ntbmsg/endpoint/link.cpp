@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where an endpoint stands with its peer, and the events that tell of changes.
+// The state of the connection, and its events.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -10,7 +10,7 @@
 namespace
 {
 
-// An event wakes a waiter at once; this bounds what a missed one could cost.
+// An event wakes a waiter at once; this bounds the delay if one was dropped.
 constexpr uint32_t recheck_ms = 50;
 
 rte_pmd_plx_ntb_link link_of(const ntbmsg_endpoint &e)
@@ -56,7 +56,7 @@ int ntbmsg_endpoint_wait_connected(ntbmsg_endpoint *endpoint, uint32_t timeout_m
         return -EINVAL;
     const uint64_t start = now_ms();
     for (;;) {
-        // Counted before the look: an event between look and wait ends the wait at once.
+        // Counted before the state is read: an event in between ends the wait at once.
         const uint64_t seen = endpoint->events.pushed();
         switch (ntbmsg_endpoint_link_state_get(endpoint)) {
         case NTBMSG_LINK_CONNECTED:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An endpoint's life: from the name of a device to running queues, and back.
+// Opening and closing of endpoints.
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
@@ -28,14 +28,14 @@ namespace
 
 constexpr const char *driver_name = "raw_plx_ntb";
 constexpr uint32_t default_tx_mbufs = 4096;
-// What the caller may hold of received short messages, and what the queues keep ready on top.
+// Received inline messages that the caller may hold, and what the queues keep ready in addition.
 constexpr uint32_t rx_mbufs = 4096;
 constexpr uint32_t rx_mbufs_per_queue = 512;
 constexpr unsigned pool_cache = 256;
-// The largest message that travels inside a ring (rte_pmd_plx_ntb_queue_config::pool).
+// The longest inline message (rte_pmd_plx_ntb_queue_config::pool).
 constexpr uint16_t inline_room = 1024;
 
-// One endpoint a device: set from open to close.
+// One endpoint per device: set from open to close.
 std::atomic<bool> taken[RTE_RAWDEV_MAX_DEVS];
 
 /// @return id of the device, or -ENODEV with the reason logged
@@ -43,8 +43,8 @@ int find_device(const char *name)
 {
     const int found = rte_pmd_plx_ntb_find(name);
     if (found < 0)
-        NTBMSG_LOG(ERR, "there is no device %s of driver %s: name it with --vdev=%s,... or -a",
-                   name, driver_name, name);
+        NTBMSG_LOG(ERR, "no device %s of driver %s: add it with --vdev=%s,... or -a", name,
+                   driver_name, name);
     return found;
 }
 
@@ -57,7 +57,8 @@ void on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_REFUSED) == NTBMSG_EVENT_REFUSED);
     auto &e = *static_cast<ntbmsg_endpoint *>(arg);
     ntbmsg_trace_endpoint_event(e.dev_id, event);
-    // Pairs with the acquire in connection_changed(): told before anything of a next connection.
+    // Pairs with the acquire in connection_changed(): counted before any message of the next
+    // connection can be received.
     if (event == RTE_PMD_PLX_NTB_EVENT_LOST) {
         e.up.store(false, std::memory_order_release);
         e.losses.fetch_add(1, std::memory_order_release);
@@ -95,7 +96,7 @@ int configure(ntbmsg_endpoint &e)
     return rc;
 }
 
-/// Name of the pool is unique: a device has one endpoint.
+/// The pool's name is unique, since a device has one endpoint.
 rte_mempool *make_pool(const ntbmsg_endpoint &e, const char *kind, uint32_t mbufs, uint16_t room)
 {
     char name[RTE_MEMPOOL_NAMESIZE];
@@ -123,12 +124,13 @@ int make_pools(ntbmsg_endpoint &e)
     return e.rx_pool != nullptr ? 0 : -ENOMEM;
 }
 
-/// Buffers of the device that a worker may promise: those that are not kept posted.
+/// Receive buffers that each worker may grant as credit: those not kept in receive-buffer rings.
 uint32_t buffers_per_worker(const ntbmsg_endpoint_options &o, uint32_t buffers)
 {
     const uint32_t pairs = o.queues + o.workers;
-    const uint64_t posted = o.queue_buffers != 0 ? uint64_t{o.queue_buffers} * pairs : buffers / 2;
-    return posted < buffers ? static_cast<uint32_t>(buffers - posted) / o.workers : 0;
+    const uint64_t in_rings =
+        o.queue_buffers != 0 ? uint64_t{o.queue_buffers} * pairs : buffers / 2;
+    return in_rings < buffers ? static_cast<uint32_t>(buffers - in_rings) / o.workers : 0;
 }
 
 int make_workers(ntbmsg_endpoint &e)
@@ -157,7 +159,7 @@ int make_workers(ntbmsg_endpoint &e)
     return rc;
 }
 
-/// Queue pairs of workers come behind the bare ones.
+/// Queue pairs of workers follow the bare ones.
 rte_mempool *pool_of(const ntbmsg_endpoint &e, uint32_t queue)
 {
     return queue < e.queues ? e.rx_pool : e.workers[queue - e.queues].rx_pool;
@@ -251,7 +253,7 @@ void stop(ntbmsg_endpoint &e)
         ntbmsg::end_worker(e.workers[i]);
 }
 
-/// mbufs of the endpoint that are still out. The device is stopped: what it had posted is back.
+/// mbufs of the endpoint that the application still holds. The device is stopped, so it holds none.
 unsigned held_mbufs(const ntbmsg_endpoint &e)
 {
     rte_pmd_plx_ntb_info device{};
@@ -267,7 +269,7 @@ unsigned held_mbufs(const ntbmsg_endpoint &e)
     return held;
 }
 
-/// Undoes whatever bring_up() got done; nothing of the endpoint is in use any more.
+/// Undoes what bring_up() did; nothing of the endpoint is in use any more.
 void release(ntbmsg_endpoint *e)
 {
     while (e->queues_set_up > 0) {
@@ -319,7 +321,7 @@ int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *opti
     if (dev_id < 0)
         return dev_id;
     if (taken[dev_id].exchange(true, std::memory_order_acquire)) {
-        NTBMSG_LOG(ERR, "device %s is open already", device);
+        NTBMSG_LOG(ERR, "device %s is already open", device);
         return -EBUSY;
     }
     auto *e = static_cast<ntbmsg_endpoint *>(
@@ -353,7 +355,9 @@ int ntbmsg_endpoint_close(ntbmsg_endpoint *endpoint)
     ntbmsg::unregister_endpoint(*endpoint);
     stop(*endpoint);
     if (const unsigned held = held_mbufs(*endpoint); held != 0) {
-        NTBMSG_LOG(ERR, "device %u: %u mbufs are still held, the endpoint is stopped but not freed",
+        NTBMSG_LOG(ERR,
+                   "device %u: the application still holds %u mbufs; the endpoint is stopped but "
+                   "not freed",
                    endpoint->dev_id, held);
         return -EBUSY;
     }

@@ -16,7 +16,7 @@ using Options = ntbmsg_endpoint_options;
 
 enum class Shape { any, line_multiple, power_of_two };
 
-/// Where 0 is outside the range it stands for the default.
+/// A value of 0 outside the range stands for the default.
 struct Range {
     const char *name;
     uint32_t Options::*field;
@@ -24,8 +24,8 @@ struct Range {
     Shape shape = Shape::any;
 };
 
-// The same as in the comments of the headers and in the driver's table; the test `guide` compares
-// them. What depends on the device is checked by the device.
+// The same as in the headers' comments and in the driver's table; the test `guide` compares them.
+// What depends on the device is checked by the driver.
 constexpr Range ranges[] = {
     {"queues", &Options::queues, 0, 64},
     {"ring_lines", &Options::ring_lines, 64, 65536, Shape::power_of_two},

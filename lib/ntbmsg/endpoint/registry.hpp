@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The endpoints that are open, for those who look at them from outside: telemetry.
+// The open endpoints, for telemetry.
 #ifndef NTBMSG_ENDPOINT_REGISTRY_HPP
 #define NTBMSG_ENDPOINT_REGISTRY_HPP
 
@@ -8,12 +8,13 @@
 namespace ntbmsg
 {
 
-/// From now on it may be looked at.
+/// Makes an endpoint visible to RegistryLock::at().
 void register_endpoint(Endpoint &e);
-/// When it returns, nobody looks at it any more. Nothing happens to one that was not enrolled.
+/// Removes it; when this returns, no other thread uses it through the registry. No effect if it is
+/// not registered.
 void unregister_endpoint(Endpoint &e);
 
-/// Holds the endpoints open for its own life; any thread.
+/// Keeps registered endpoints from being closed for its own life; any thread.
 class RegistryLock
 {
 public:

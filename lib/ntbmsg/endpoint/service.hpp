@@ -11,7 +11,7 @@ namespace ntbmsg
 /// Registers the service; the application maps it to a service lcore and runs it.
 /// @return 0 or negative errno with the reason logged
 int start_service(Worker &w);
-/// Unregisters it, if it is registered; no service lcore is in it any more.
+/// Unregisters it, if it is registered, and waits until no service lcore runs it.
 void stop_service(Worker &w);
 
 } // namespace ntbmsg

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Statistics: the device's extended statistics under the library's names.
+// Statistics of an endpoint, from the device's xstats.
 #include <cerrno>
 
 #include <rte_rawdev.h>

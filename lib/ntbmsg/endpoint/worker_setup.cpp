@@ -26,15 +26,15 @@ namespace
 
 constexpr uint32_t default_channels = 4096;
 constexpr uint32_t default_rx_mbufs = 16384;
-// Beside the messages that credits allow: what the application has received and not freed yet, and
-// what belongs to no channel.
+// In addition to granted messages: what the application has received and not freed, and control
+// messages.
 constexpr uint32_t min_spare_mbufs = 1024;
-// Messages of the library are freed as they are sent, but for those that a DMA engine reads.
+// Control messages are freed as they are sent, except those that a DMA engine reads.
 constexpr uint32_t control_mbufs = 511;
 constexpr uint16_t control_room = 128;
-// Those of one-sided operations: what one burst of them copies.
+// For one-sided operations: what one burst of them copies.
 constexpr uint32_t op_mbufs = 511;
-// The largest message that travels inside a ring (rte_pmd_plx_ntb_queue_config::pool).
+// The longest inline message (rte_pmd_plx_ntb_queue_config::pool).
 constexpr uint16_t inline_room = 1024;
 constexpr unsigned pool_cache = 256;
 
@@ -63,7 +63,7 @@ int make_pools(Worker &w, uint32_t rx_mbufs, int socket)
     return w.empty != nullptr ? 0 : -ENOMEM;
 }
 
-/// The endpoint closes: whoever still holds the channel holds nothing.
+/// Ends a channel because the endpoint closes; its handle becomes invalid.
 void forget(Channel &c)
 {
     if (state_of(c) == state_free)
@@ -117,7 +117,7 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
 void end_worker(Worker &w)
 {
     if (w.dedicated)
-        serve(w); // what was asked for last
+        serve(w); // calls made before the stop
     w.calls.store(nullptr, std::memory_order_relaxed);
     for (uint32_t i = 0; i < w.slots.count(); ++i)
         forget(w.slots[i]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An endpoint in words, for a person.
+// ntbmsg_endpoint_dump(): an endpoint as text.
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>

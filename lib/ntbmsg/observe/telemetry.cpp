@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What telemetry shows: /ntbmsg/endpoints, queues, workers and channels, regions. Called from
-// telemetry's thread, while the application runs; an endpoint cannot be closed meanwhile.
+// Telemetry commands /ntbmsg/*. Called by the telemetry thread while the application runs; an
+// endpoint cannot be closed meanwhile.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -19,11 +19,11 @@ namespace ntbmsg
 namespace
 {
 
-/// Most in one answer, which has to stay below telemetry's 16 KiB.
+/// Most entries in one answer, which must stay below telemetry's limit of 16 KiB.
 constexpr unsigned channels_per_page = 250;
 constexpr unsigned regions_per_page = 64;
 
-/// Numbers with commas between them. @return how many there are; -EINVAL: it is something else
+/// Parses numbers separated by commas. @return how many; -EINVAL: it is something else
 int parse_numbers(const char *params, uint32_t *values, int most)
 {
     int count = 0;
@@ -75,7 +75,7 @@ void add_endpoint(const Endpoint &e, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "links", stats.links);
 }
 
-/// Without a parameter the ids of the devices; with one, what is behind it.
+/// Without a parameter the ids of the devices; with one, that endpoint.
 int endpoints(const char *, const char *params, rte_tel_data *data)
 {
     uint32_t id;
@@ -97,7 +97,7 @@ int endpoints(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
-/// "ID": one entry a queue pair.
+/// "ID": one entry per queue pair.
 int queues(const char *, const char *params, rte_tel_data *data)
 {
     uint32_t id;
@@ -173,7 +173,7 @@ void add_channel(const ChannelView &view, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "granted_messages_total", view.receive_granted.messages);
 }
 
-/// The numbers of those in use, from @p from on, as many as fit.
+/// Numbers of the channels in use, from @p from on, as many as fit.
 void list_channels(const Worker &w, uint32_t from, rte_tel_data *data)
 {
     unsigned listed = 0;
@@ -222,7 +222,7 @@ int channel(const char *, const char *params, rte_tel_data *data)
     return find_channels(What::one, params, data);
 }
 
-/// A row for each region from the @p from -th on, as many as fit.
+/// Rows for regions, from the @p from -th on, as many as fit.
 struct RegionRows {
     rte_tel_data *data;
     uint32_t from;
@@ -281,7 +281,7 @@ RTE_INIT(ntbmsg_telemetry)
                                "Queue pairs of an endpoint. Parameters: id");
     rte_telemetry_register_cmd(
         "/ntbmsg/worker", worker,
-        "A worker: channels, memory for long messages, DMA. Parameters: id,worker");
+        "A worker: channels, credit left to grant, dropped messages. Parameters: id,worker");
     rte_telemetry_register_cmd(
         "/ntbmsg/channels", channels,
         "Numbers of a worker's channels, 250 at most. Parameters: id,worker[,first]");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A channel as data: a slot of its worker, from a request or a connect until both ends are done
-// with it, and what its state allows.
+// The data of a channel: a slot of its worker, in use from connect or connection request until both
+// ends have finished with it; and what each state allows.
 #ifndef NTBMSG_PORT_CHANNEL_HPP
 #define NTBMSG_PORT_CHANNEL_HPP
 
@@ -26,11 +26,12 @@ struct Proxy;
 struct Requester;
 struct Responder;
 
-/// States of a slot that no handle shows.
+/// States of a slot that no handle ever shows.
 inline constexpr uint8_t state_free = 0;
-inline constexpr uint8_t state_requested = 32; ///< the peer asked; nobody has answered
+inline constexpr uint8_t state_requested =
+    32; ///< the peer requested a connection, which is not answered yet
 
-/// What a channel owes the peer, until it could be sent.
+/// Control messages that a channel has to send, in this order.
 enum Owed : uint32_t {
     owe_connect = 1,
     owe_accept = 2,
@@ -40,16 +41,15 @@ enum Owed : uint32_t {
     owe_reset = 32,
 };
 
-/// Both halves of a channel's one-sided operations. Either is made when it is needed for the first
-/// time.
+/// Requester and responder of a channel's one-sided operations, each allocated at its first use.
 struct OneSided {
-    std::atomic<Requester *> made; ///< by who posts
+    std::atomic<Requester *> made; ///< by the posting thread
     Requester *requester() const { return made.load(std::memory_order_acquire); }
     Responder *responder;
-    bool flushing; ///< one_sided_flush() is under way
+    bool flushing; ///< one_sided_flush() is running
 };
 
-/// Messages that came and were not received by the application: a list through the mbufs.
+/// Messages that arrived and were not delivered yet: a list through the mbufs.
 struct Parked {
     rte_mbuf *first;
     rte_mbuf *last;
@@ -57,8 +57,8 @@ struct Parked {
 
 } // namespace ntbmsg
 
-/// Cleared when a slot is given back, but for what is marked as lasting. The first two cache lines
-/// are what a burst touches.
+/// Cleared when the slot is released, except what is marked as lasting. A burst touches the first
+/// two cache lines only.
 struct alignas(64) ntbmsg_channel {
     uint32_t tx_word;              ///< of the peer's slot
     std::atomic<uint32_t> rx_word; ///< of this slot; 0: free
@@ -66,14 +66,14 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::Worker *worker; ///< lasting
     ntbmsg::Parked parked;
     ntbmsg::ReceiveCredit rx;
-    uint32_t longest; ///< message that the peer takes
+    uint32_t longest; ///< longest message that the peer accepts
     std::atomic<uint8_t> state;
     bool want_write; ///< a send was cut short
     bool close_seen;
-    bool close_waits;         ///< CLOSE is owed once operations under way are done
+    bool close_waits;         ///< CLOSE is sent once all operations have completed
     std::atomic<bool> handle; ///< the application holds it
-    bool begun;               ///< the engine knows it
-    ntbmsg::Proxy *proxy;     ///< what threads share where the worker is dedicated; else NULL
+    bool begun;               ///< the worker's thread knows it
+    ntbmsg::Proxy *proxy;     ///< shared with other threads if the worker is dedicated; else NULL
     ntbmsg::Counter tx_messages, tx_bytes, rx_messages, rx_bytes;
 
     // Slow path from here.
@@ -84,24 +84,24 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests,
         in_operating;
     ntbmsg::OneSided one_sided;
-    ntbmsg_cq *cq;       ///< takes its completions; NULL: no operation can be posted
-    uint32_t operations; ///< most that are under way
-    bool own_lane;       ///< its worker alone puts into a lane of `cq`
+    ntbmsg_cq *cq;       ///< gets its completions; NULL: no operation can be posted
+    uint32_t operations; ///< most that may be outstanding
+    bool own_lane;       ///< completions go to the lane of `cq` that belongs to the worker
     uint64_t deadline_us;
     ntbmsg::Counter tx_full, tx_confirmed;
-    std::atomic<uint32_t> calls; ///< Call: of other threads, where the worker is dedicated
+    std::atomic<uint32_t> calls; ///< Call: by other threads if the worker is dedicated
     ntbmsg_channel *next_call;
-    uint64_t listener; ///< serial of the listener, of a request
+    uint64_t listener; ///< of a request: serial number of the listener
     uint32_t reason;
     uint32_t timeout_ms;
-    ntbmsg::Credit peer_credit; ///< of a request, until it is accepted
-    uint16_t generation;        ///< lasting; of the next or present use
+    ntbmsg::Credit peer_credit; ///< of a request: what the peer granted, until it is accepted
+    uint16_t generation;        ///< lasting; of the present or the last use
     uint16_t port;
     uint8_t peer_private_bytes;
     uint8_t own_private_bytes;
     uint8_t peer_private[NTBMSG_MAX_PRIVATE];
     uint8_t own_private[NTBMSG_MAX_PRIVATE];
-    [[no_unique_address]] ntbmsg::Watch watch; ///< where the worker is dedicated
+    [[no_unique_address]] ntbmsg::Watch watch; ///< if the worker is dedicated
 };
 static_assert(sizeof(ntbmsg_channel) <= 704 + sizeof(ntbmsg::Watch) / 8 * 64,
               "an idle channel costs less than 1 KiB");
@@ -120,20 +120,20 @@ inline uint8_t state_of(const Channel &c)
 {
     return c.state.load(std::memory_order_acquire);
 }
-/// Sending is allowed (where there is credit).
+/// Sending is allowed, given credit.
 inline bool may_send(uint8_t state)
 {
     return state == NTBMSG_CHANNEL_OPEN || state == NTBMSG_CHANNEL_PEER_CLOSED;
 }
 #ifdef NTBMSG_CHECKS
-/// What the application gets: the address with the slot's generation in the bits that no address
-/// has.
+/// The application's handle: the address, with the slot's generation in the 16 bits that an address
+/// does not use.
 inline Channel *handle_of(Channel &c)
 {
     return reinterpret_cast<Channel *>(reinterpret_cast<uintptr_t>(&c) | uint64_t{c.generation}
                                                                              << 48);
 }
-/// The channel of a handle. @return NULL: there is none, or it was given back
+/// The channel of a handle. @return NULL: none, or it was closed
 inline Channel *channel_of(const Channel *handle, const char *call)
 {
     const auto word = reinterpret_cast<uintptr_t>(handle);
@@ -150,7 +150,7 @@ inline Channel *handle_of(Channel &c)
 {
     return &c;
 }
-/// The channel of a handle. @return NULL: there is none, or it was given back
+/// The channel of a handle. @return NULL: none, or it was closed
 template <class C>
 inline C *channel_of(C *handle, const char *)
 {
@@ -162,12 +162,12 @@ inline bool may_receive(uint8_t state)
 {
     return state == NTBMSG_CHANNEL_OPEN || state == NTBMSG_CHANNEL_SHUT;
 }
-/// It ended: by an answer, a time-out, a reset, a loss, or a close in both directions.
+/// It ended: rejected, timed out, reset, lost, or closed in both directions.
 inline bool has_ended(uint8_t state)
 {
     return state >= NTBMSG_CHANNEL_CLOSED && state <= NTBMSG_CHANNEL_LOST;
 }
-/// It ended, and no operation is under way on it any more.
+/// It ended, and no operation is outstanding on it.
 inline bool is_over(const ntbmsg_channel &c)
 {
     return has_ended(state_of(c)) && !c.close_waits;

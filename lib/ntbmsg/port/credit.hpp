@@ -9,13 +9,13 @@
 namespace ntbmsg
 {
 
-/// Messages, and receive buffers that they use.
+/// A number of messages, and of receive buffers that they use.
 struct Credit {
     uint32_t messages;
     uint32_t buffers;
 };
 
-/// Buffers that a message needs, without a division.
+/// Computes the receive buffers that a message needs, without a division.
 class Buffers
 {
 public:
@@ -40,8 +40,8 @@ private:
 
 /// The sender's end.
 struct SendCredit {
-    Credit now; ///< may be sent; messages is 0 also where nothing may be sent for another reason
-    Credit out; ///< sent and not given back
+    Credit now;     ///< may be sent; messages is also 0 where the state forbids sending
+    Credit out;     ///< sent, not returned yet
     Credit granted; ///< by the peer, in all
 
     void grant(Credit all)
@@ -58,7 +58,7 @@ struct SendCredit {
         out.buffers += used.buffers;
     }
     /// @param open  messages may be sent
-    /// @return false: more comes back than was sent
+    /// @return false: more is returned than was sent
     bool returned(Credit back, bool open)
     {
         if (back.messages > out.messages || back.buffers > out.buffers)
@@ -74,8 +74,8 @@ struct SendCredit {
 
 /// The receiver's end.
 struct ReceiveCredit {
-    Credit left;    ///< the peer may use
-    Credit owed;    ///< received by the application and not given back yet
+    Credit left;    ///< what the peer may still use
+    Credit owed;    ///< received by the application, not returned yet
     Credit granted; ///< in all
     uint32_t due_at;
 
@@ -101,7 +101,7 @@ struct ReceiveCredit {
         owed.messages += used.messages;
         owed.buffers += used.buffers;
     }
-    /// Buffers go back at once: a long message may need all that there are.
+    /// Receive buffers are returned at once: a long message may need all of them.
     bool due() const { return owed.messages >= due_at || owed.buffers != 0; }
     void returned()
     {
@@ -111,13 +111,13 @@ struct ReceiveCredit {
     }
 };
 
-/// What a worker may still grant.
+/// The credit that a worker may still grant.
 struct Budget {
     Credit left;
 
-    /// What a channel gets that asks for nothing: @p most, less as the rest shrinks, so that each
-    /// of @p others that may still come gets @p floor. Where there is not enough for that, half of
-    /// what is left is kept for them.
+    /// What a channel gets by default: @p most, or less as the budget shrinks, so that each of
+    /// @p others further channels can still get @p floor. If the budget does not suffice for that,
+    /// half of it is kept for them.
     static uint32_t share(uint32_t left, uint32_t others, uint32_t floor, uint32_t most)
     {
         const uint64_t kept = uint64_t{floor} * others;
@@ -125,7 +125,8 @@ struct Budget {
         return static_cast<uint32_t>(std::clamp<uint64_t>(spare / 4, floor, most));
     }
 
-    /// As much of @p wanted as there is. @return false: there are not even @p least messages
+    /// Grants as much of @p wanted as there is. @return false: fewer than @p least messages are
+    /// left
     bool reserve(Credit wanted, uint32_t least, Credit &granted)
     {
         if (left.messages < std::min(least, wanted.messages))

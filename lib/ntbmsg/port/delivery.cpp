@@ -34,13 +34,14 @@ void publish(Channel &c)
     if (c.parked.first == nullptr)
         return;
     if (p.inbox.load(std::memory_order_acquire) != nullptr) {
-        // Either the application sees this when it has emptied the inbox, or it is empty now.
+        // Pairs with take_inbox(): it sees the flag after it has emptied the inbox, or the inbox
+        // is seen empty here.
         p.backlog.store(true, std::memory_order_seq_cst);
         if (p.inbox.load(std::memory_order_seq_cst) != nullptr)
             return;
     }
     p.backlog.store(false, std::memory_order_relaxed);
-    // Pairs with the acquire in take_inbox(): the list and its messages are visible.
+    // Pairs with the exchange in take_inbox(): the list and its messages are visible.
     p.inbox.store(c.parked.first, std::memory_order_release);
     c.parked = {};
     report(c, NTBMSG_READABLE);
@@ -69,7 +70,7 @@ void discard(Channel &c)
     uint32_t tail = p.tail.load(std::memory_order_relaxed);
     for (; tail != head; ++tail) {
         rte_pktmbuf_free(items[tail & (p.depth - 1)].mbuf);
-        c.tx_messages.add(1); // taken, and never confirmed
+        c.tx_messages.add(1); // counted as sent, never confirmed
     }
     p.tail.store(tail, std::memory_order_release);
 }

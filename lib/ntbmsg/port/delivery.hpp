@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// From the engine to whoever receives: messages that wait for their reader.
+// Messages that wait until the application receives them.
 #ifndef NTBMSG_PORT_DELIVERY_HPP
 #define NTBMSG_PORT_DELIVERY_HPP
 
@@ -11,9 +11,9 @@
 namespace ntbmsg
 {
 
-/// Passes received messages of a dedicated worker's channel on to the application.
+/// Makes parked messages of a dedicated worker's channel visible to the application.
 void publish(Channel &c);
-/// Messages were parked: whoever receives them is told.
+/// @p n messages were parked: reports READABLE, and publishes them if the worker is dedicated.
 inline void arrived(Channel &c, unsigned n)
 {
     if (likely(c.proxy == nullptr))
@@ -21,11 +21,11 @@ inline void arrived(Channel &c, unsigned n)
     c.proxy->delivered.add(n);
     publish(c);
 }
-/// Frees messages that were not received, and counts them.
+/// Frees and counts parked messages.
 void drop_parked(Channel &c);
-/// The handle is closed: frees what was passed on to the application and not received.
+/// After the handle was closed: frees what was published and not received.
 void drop_inbox(Channel &c);
-/// Frees what is in the ring of a channel that has ended.
+/// Frees what is in the send ring of a channel that has ended.
 void discard(Channel &c);
 /// Frees the proxy with all that it holds.
 void free_proxy(Channel &c);

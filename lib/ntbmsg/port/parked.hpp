@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lists of received messages through fields of their mbufs that mean nothing while they wait. All
-// lie in the cache line that the receive has just written.
+// Lists of received messages, linked through mbuf fields that have no meaning while a message
+// waits. They lie in the cache line that the receive has just written.
 #ifndef NTBMSG_PORT_PARKED_HPP
 #define NTBMSG_PORT_PARKED_HPP
 
@@ -25,7 +25,7 @@ inline void set_parked_next(rte_mbuf *m, rte_mbuf *next)
     std::memcpy(&m->hash, &next, sizeof(next));
 }
 
-/// Appends @p n messages with their words.
+/// Appends @p n messages with their immediate data.
 template <class WordOf>
 inline void park(Parked &list, rte_mbuf **mbufs, unsigned n, WordOf word_of)
 {
@@ -40,7 +40,8 @@ inline void park(Parked &list, rte_mbuf **mbufs, unsigned n, WordOf word_of)
     list.last = mbufs[n - 1];
 }
 
-/// Takes up to @p n of the oldest, as the driver would hand them up. @param words  NULL or room
+/// Takes up to @p n of the oldest, in the state in which the driver delivers mbufs.
+/// @param words  for their immediate data; NULL: not wanted
 inline unsigned unpark(Parked &list, rte_mbuf **mbufs, uint32_t *words, unsigned n)
 {
     unsigned got = 0;

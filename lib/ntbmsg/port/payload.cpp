@@ -15,7 +15,7 @@ namespace ntbmsg
 namespace
 {
 
-/// Walks the pieces of an operation from one of its bytes on.
+/// Walks the pieces of an operation, starting at one of its bytes.
 class Walk
 {
 public:
@@ -23,20 +23,20 @@ public:
         : pieces_(pieces), mask_(mask), piece_(first), at_(at)
     {
     }
-    /// Of the piece to go on with. To be asked only while something of the operation is left: the
-    /// places behind its last piece may be filled by another thread.
+    /// Bytes left in the present piece. Only valid while bytes of the operation are left: the ring
+    /// entries after its last piece may be in use by another thread.
     uint32_t room()
     {
         skip();
         return now().bytes - at_;
     }
-    /// Where that is, once room() was asked.
+    /// Their address; after a call of room().
     std::byte *place() const { return static_cast<std::byte *>(now().address) + at_; }
     void pass(uint32_t bytes) { at_ += bytes; }
 
 private:
     const ntbmsg_sge &now() const { return pieces_[piece_ & mask_]; }
-    /// Over what is used up.
+    /// Skips pieces that are used up.
     void skip()
     {
         for (unsigned passed = 0; passed < NTBMSG_MAX_SGES && at_ >= now().bytes; ++passed) {
@@ -51,7 +51,7 @@ private:
     uint32_t at_;
 };
 
-/// The segment to be filled next, with room in it. @return NULL: no mbuf is free now
+/// The segment to be filled next, with tailroom. @return NULL: the pool is empty
 rte_mbuf *segment_with_room(Worker &w, rte_mbuf *m)
 {
     rte_mbuf *last = rte_pktmbuf_lastseg(m);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Payloads of one-sided operations: mbufs made of pieces of memory, and pieces filled from mbufs.
+// Payloads of one-sided operations: mbufs filled from the pieces (SGEs) of an operation, and pieces
+// filled from mbufs.
 #ifndef NTBMSG_PORT_PAYLOAD_HPP
 #define NTBMSG_PORT_PAYLOAD_HPP
 

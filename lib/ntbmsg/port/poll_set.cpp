@@ -9,8 +9,7 @@ namespace ntbmsg
 namespace
 {
 
-/// What is still true of the events of @p c. READABLE was told, and the messages were received
-/// before it was heard.
+/// Takes the events of @p c, without READABLE if its messages were received in the meantime.
 uint32_t take_events(Channel &c)
 {
     uint32_t events = c.events;
@@ -20,7 +19,7 @@ uint32_t take_events(Channel &c)
     return events;
 }
 
-/// Moves what was told to the set's own list, in order.
+/// Moves the reported channels to the set's own list, in order.
 void take_reported(PollSet &set)
 {
     if (set.reported.load(std::memory_order_relaxed) == nullptr)
@@ -48,7 +47,7 @@ Channel *pop_reported(PollSet &set)
     return c;
 }
 
-/// The set is done with a channel that was closed.
+/// Removes a closed channel; the worker's thread may release it.
 void leave_shared(PollSet &set, Channel &c)
 {
     set.channels.fetch_sub(1, std::memory_order_relaxed);

@@ -15,7 +15,7 @@ namespace ntbmsg
 namespace
 {
 
-/// An mbuf with a copy of @p bytes, at most 128. @return NULL: none is free now
+/// An mbuf with a copy of @p bytes, at most 128. @return NULL: the pool is empty
 rte_mbuf *make_payload(Worker &w, const void *from, uint32_t bytes)
 {
     rte_mbuf *m = rte_pktmbuf_alloc(w.control_pool);
@@ -31,7 +31,7 @@ int send_message(Worker &w, uint32_t word, uint8_t op, uint32_t argument, rte_mb
     rte_mbuf *m = payload;
     if (m == nullptr) {
         m = w.empty;
-        rte_mbuf_refcnt_update(m, 1); // what the driver frees
+        rte_mbuf_refcnt_update(m, 1); // the reference that the driver frees
     }
     const Meta meta = {protocol::header(word, argument), op, 0};
     if (w.burst.tx(w.burst.tx_queue, &m, &meta, 1) == 1)
@@ -73,7 +73,7 @@ void owe(Channel &c, uint32_t bits)
 void add_reply(Worker &w, uint8_t op, uint32_t word, uint32_t reason)
 {
     if (w.reply_count == replies_max)
-        return; // cannot be: take_burst() keeps room
+        return; // cannot happen: take_burst() keeps room
     w.replies[w.reply_count++] = {word, reason, op};
     w.chores |= chore_replies;
 }

@@ -12,7 +12,7 @@ namespace ntbmsg
 Proxy *make_proxy(const ntbmsg_channel_options &options)
 {
     constexpr uint32_t default_depth = 64;
-    // The C library's memory: it lies on the node of the thread that uses it first.
+    // From malloc: pages then come from the NUMA node of the thread that touches them first.
     void *memory = std::aligned_alloc(alignof(Proxy), sizeof(Proxy));
     if (memory == nullptr)
         return nullptr;
@@ -25,7 +25,7 @@ void call(Channel &c, uint32_t bits)
 {
     Worker &w = *c.worker;
     if (c.calls.fetch_or(bits, std::memory_order_acq_rel) != 0)
-        return; // it hangs there already, or whoever asked first is about to hang it in
+        return; // it is in the stack already, or the first caller is about to push it
     Channel *top = w.calls.load(std::memory_order_relaxed);
     do
         c.next_call = top;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The table of channels: a word of the peer to a channel, bounded.
+// The table of channels: finds the channel that a header word of the peer names, bounded.
 #ifndef NTBMSG_PORT_SLOTS_HPP
 #define NTBMSG_PORT_SLOTS_HPP
 
@@ -12,7 +12,7 @@
 namespace ntbmsg
 {
 
-/// All channels that a worker can have, made at once: a connect allocates nothing, and a peer can
+/// All channels of a worker, allocated at once: connecting allocates nothing, and a peer can
 /// exhaust nothing but slots.
 class Slots
 {
@@ -26,7 +26,7 @@ public:
     Channel *take();
     void release(Channel &c);
 
-    /// The channel that a word of the peer means. @return NULL: none, or it is gone
+    /// The channel that a header word names. @return NULL: none, or it was released
     Channel *find(uint32_t word) const
     {
         const uint16_t slot = protocol::word_slot(word);
@@ -37,7 +37,7 @@ public:
     }
     uint16_t slot_of(const Channel &c) const { return static_cast<uint16_t>(&c - channels_); }
     uint32_t count() const { return count_; }
-    /// How many are in use, those included that only wait to be forgotten. Any thread.
+    /// Slots in use, including those that only wait to be released. Any thread.
     uint32_t used() const { return used_.load(std::memory_order_relaxed); }
     Channel &operator[](uint32_t slot) const { return channels_[slot]; }
 
@@ -45,7 +45,7 @@ private:
     Channel *channels_;
     uint32_t count_;
     std::atomic<uint32_t> used_;
-    List<Channel, &Channel::in_requests> free_; ///< the longest free first
+    List<Channel, &Channel::in_requests> free_; ///< the longest-free slot first
 };
 
 } // namespace ntbmsg

@@ -27,7 +27,7 @@ constexpr uint32_t max_entries = 65536;
 static_assert(sizeof(ntbmsg_completion) == 48 && sizeof(ntbmsg_completion) % 4 == 0,
               "an element of the ring");
 
-std::atomic<uint32_t> next_ring; // rings are told apart by name
+std::atomic<uint32_t> next_ring; // names of rings must be unique
 
 rte_ring *make_ring(uint32_t entries)
 {
@@ -37,30 +37,30 @@ rte_ring *make_ring(uint32_t entries)
     rte_ring *ring = dpdk::create_ring(name, sizeof(ntbmsg_completion), entries, SOCKET_ID_ANY,
                                        RING_F_SC_DEQ | RING_F_EXACT_SZ);
     if (ring == nullptr)
-        NTBMSG_LOG(ERR, "no memory for a queue of %u completions: %s", entries,
+        NTBMSG_LOG(ERR, "no memory for a completion queue of %u entries: %s", entries,
                    rte_strerror(rte_errno));
     return ring;
 }
 
 void wake(ntbmsg_cq &cq)
 {
-    // An exchange orders the put before the look, against ntbmsg_cq_arm(), which looks after it has
-    // armed: one of the two sees the other. Nobody has armed what has no descriptor.
+    // The exchange orders the put before the read of `armed`; ntbmsg_cq_arm() sets `armed` before
+    // it reads the rings. So one of the two sees the other. Without a descriptor nothing is armed.
     if (cq.fd.load(std::memory_order_relaxed) >= 0 &&
         cq.armed.exchange(false, std::memory_order_seq_cst))
         eventfd_write(cq.fd.load(std::memory_order_relaxed), 1);
 }
 
-/// Places that are promised and not free again yet.
-uint32_t in_use(const Lane &lane, uint32_t promised)
+/// Entries reserved and not polled yet.
+uint32_t in_use(const Lane &lane, uint32_t reserved)
 {
-    return promised - lane.taken.load(std::memory_order_acquire); // pairs with take()
+    return reserved - lane.taken.load(std::memory_order_acquire); // pairs with take()
 }
 
-/// Places are promised in it: operations are under way, or complete. By who polls.
+/// Whether entries are reserved: operations are outstanding or complete. By the polling thread.
 bool is_busy(const Lane &lane)
 {
-    return lane.promised.load(std::memory_order_relaxed) !=
+    return lane.reserved.load(std::memory_order_relaxed) !=
            lane.taken.load(std::memory_order_relaxed);
 }
 
@@ -77,7 +77,7 @@ bool is_busy(const Lane &lane)
     return got;
 }
 
-/// Neither lane waits for the other.
+/// Polls both lanes, the other one first whenever one alone filled the burst.
 __rte_noinline unsigned take_from_both(ntbmsg_cq &cq, ntbmsg_completion *completions, unsigned n)
 {
     Lane *first = &cq.shared, *second = &cq.own;
@@ -102,19 +102,19 @@ bool ntbmsg::cq_reserve(const ntbmsg_channel &channel)
 {
     ntbmsg_cq &cq = *channel.cq;
     if (cq.fn != nullptr)
-        return true; // a call needs no place
+        return true; // a callback needs no entry
     Lane &lane = channel.own_lane ? cq.own : cq.shared;
-    uint32_t promised = lane.promised.load(std::memory_order_relaxed);
+    uint32_t reserved = lane.reserved.load(std::memory_order_relaxed);
     if (&lane == &cq.own) {
-        if (in_use(lane, promised) == cq.entries)
+        if (in_use(lane, reserved) == cq.entries)
             return false;
-        lane.promised.store(promised + 1, std::memory_order_relaxed);
+        lane.reserved.store(reserved + 1, std::memory_order_relaxed);
         return true;
     }
     do {
-        if (in_use(lane, promised) >= cq.entries)
+        if (in_use(lane, reserved) >= cq.entries)
             return false;
-    } while (!lane.promised.compare_exchange_weak(promised, promised + 1, std::memory_order_acquire,
+    } while (!lane.reserved.compare_exchange_weak(reserved, reserved + 1, std::memory_order_acquire,
                                                   std::memory_order_relaxed));
     return true;
 }
@@ -125,10 +125,10 @@ void ntbmsg::cq_release(const ntbmsg_channel &channel)
     if (cq.fn != nullptr)
         return;
     if (channel.own_lane)
-        cq.own.promised.store(cq.own.promised.load(std::memory_order_relaxed) - 1,
+        cq.own.reserved.store(cq.own.reserved.load(std::memory_order_relaxed) - 1,
                               std::memory_order_relaxed);
     else
-        cq.shared.promised.fetch_sub(1, std::memory_order_release);
+        cq.shared.reserved.fetch_sub(1, std::memory_order_release);
 }
 
 void ntbmsg::cq_put(const ntbmsg_channel &channel, const ntbmsg_completion &completion)
@@ -153,12 +153,12 @@ void ntbmsg::join_cq(ntbmsg_channel &channel, ntbmsg_cq *cq)
     if (cq == nullptr)
         return;
     cq->users.fetch_add(1, std::memory_order_relaxed);
-    // Many threads put completions of a dedicated worker, which may lie where one was that the lane
-    // belonged to.
+    // Completions of a dedicated worker come from many threads, so they take the shared lane. This
+    // also keeps it from matching a closed worker at the same address.
     if (channel.worker->dedicated || cq->fn != nullptr)
         return;
     Worker *first = nullptr;
-    // Where there is no memory for it, the shared lane does as well.
+    // If there is no memory for the ring, the shared lane is used.
     if (cq->worker.compare_exchange_strong(first, channel.worker, std::memory_order_relaxed))
         cq->own.ring.store(make_ring(cq->entries), std::memory_order_release);
     channel.own_lane = cq->worker.load(std::memory_order_relaxed) == channel.worker &&
@@ -227,7 +227,7 @@ int ntbmsg_cq_arm(ntbmsg_cq *cq)
         return -EINVAL;
     const ntbmsg::Using use(ntbmsg::watch_of(*cq), "completion queue", __func__);
     eventfd_t stale;
-    eventfd_read(cq->fd, &stale);                        // what an earlier arming left
+    eventfd_read(cq->fd, &stale);                        // of an earlier arming
     cq->armed.exchange(true, std::memory_order_seq_cst); // see wake()
     if (is_empty(cq->own) && is_empty(cq->shared))
         return 0;

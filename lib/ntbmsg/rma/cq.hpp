@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Completion queues: bounded rings that any number of threads put into and one takes from.
+// Completion queues: bounded rings with any number of producers and one consumer.
 #ifndef NTBMSG_RMA_CQ_HPP
 #define NTBMSG_RMA_CQ_HPP
 
@@ -14,30 +14,30 @@
 namespace ntbmsg
 {
 
-/// A ring with as many places as the queue has entries. Counts run freely.
+/// A ring with as many entries as the queue. The counts wrap.
 struct Lane {
     std::atomic<rte_ring *> ring;   ///< NULL: none
-    std::atomic<uint32_t> promised; ///< places, by who puts
-    std::atomic<uint32_t> taken;    ///< completions, by who polls
+    std::atomic<uint32_t> reserved; ///< entries reserved so far; by producers
+    std::atomic<uint32_t> taken;    ///< completions polled so far; by the consumer
 };
 
 } // namespace ntbmsg
 
-/// Nothing is put in without a place that was reserved before, so a put cannot fail and no
-/// completion is lost. Lives in zeroed memory of rte_zmalloc(): no constructor runs.
+/// An entry is reserved before an operation is accepted, so a put cannot fail and no completion is
+/// lost. Allocated by rte_zmalloc(): no constructor runs.
 ///
-/// The first worker that runs to completion and has a channel with this queue puts into a lane of
-/// its own: one thread, so no locked instruction, which would wait until all that was just stored
-/// into the window has left the processor. All others share a lane.
+/// The first run-to-completion worker with a channel on this queue gets a lane of its own. It has
+/// one producer, so a put needs no locked instruction, which would wait until all stores to the
+/// memory window have left the processor. All other producers share a lane.
 struct ntbmsg_cq {
-    ntbmsg::Lane own, shared;            ///< none: each completion is a call of `fn`
-    std::atomic<ntbmsg_worker *> worker; ///< of the own lane
+    ntbmsg::Lane own, shared;            ///< without rings if completions go to `fn`
+    std::atomic<ntbmsg_worker *> worker; ///< that uses `own`
     ntbmsg_completion_fn fn;
     void *arg;
     uint32_t entries;
-    bool own_first;              ///< where the next poll looks first
-    std::atomic<int> fd;         ///< of events, -1: none yet
-    std::atomic<uint32_t> users; ///< channels that have it
+    bool own_first;              ///< the next poll begins with `own`
+    std::atomic<int> fd;         ///< event descriptor; -1: none yet
+    std::atomic<uint32_t> users; ///< channels that use it
     std::atomic<bool> armed;     ///< the next put writes to `fd`
     [[no_unique_address]] ntbmsg::Watch watch;
 };
@@ -45,16 +45,16 @@ struct ntbmsg_cq {
 namespace ntbmsg
 {
 
-// By who uses the channel, or drives its worker.
+// Called by the thread that uses the channel or drives its worker.
 
-/// Promises a place in the channel's queue. @return false: there is none
+/// Reserves an entry of the channel's queue. @return false: none is free
 bool cq_reserve(const ntbmsg_channel &channel);
-/// Gives a promised place back unused.
+/// Releases a reserved entry unused.
 void cq_release(const ntbmsg_channel &channel);
-/// Puts a completion of the channel into a promised place.
+/// Puts a completion of the channel into a reserved entry.
 void cq_put(const ntbmsg_channel &channel, const ntbmsg_completion &completion);
 
-/// The queue of a channel, NULL: none.
+/// Sets the queue of a channel; NULL: none.
 void join_cq(ntbmsg_channel &channel, ntbmsg_cq *cq);
 
 } // namespace ntbmsg

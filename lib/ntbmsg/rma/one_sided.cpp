@@ -20,7 +20,7 @@ bool one_sided_receive(Worker &w, Channel &c, uint32_t op, uint32_t argument, co
     if (state_of(c) == NTBMSG_CHANNEL_CONNECTING)
         return false;
     if (is_over(c))
-        return true; // it was under way when the channel ended
+        return true; // sent before its sender knew of the channel's end
     const bool is_answer = op == protocol::op_done || op == protocol::op_read_data;
     const bool sound = is_answer ? requester_receive(c, op, argument, m)
                                  : responder_receive(w, c, op, argument, m);
@@ -31,7 +31,7 @@ bool one_sided_receive(Worker &w, Channel &c, uint32_t op, uint32_t argument, co
 
 bool one_sided_flush(Worker &w, Channel &c)
 {
-    // A completion callback may post, which comes back here: what it posted goes with the next
+    // A completion callback may post and so call this again: what it posted is sent by the next
     // poll.
     if (c.one_sided.flushing)
         return false;
@@ -66,7 +66,7 @@ void one_sided_posted(Channel &c)
 void one_sided_serve_post(Channel &c)
 {
     if (is_over(c))
-        requester_end(c, -ECONNRESET); // who posted did not know yet
+        requester_end(c, -ECONNRESET); // posted before the end was visible
     else
         one_sided_continue(c);
 }
@@ -74,9 +74,9 @@ void one_sided_serve_post(Channel &c)
 void one_sided_chores(Worker &w)
 {
     w.reads_left = read_bytes_per_poll;
-    // Each once: what one waits for, room in its queue of completions, says nothing of the others.
-    // Then another one is the first to have what there is next time, of bytes or of room in the
-    // ring.
+    // Each channel once: one that waits, such as for its completion queue, does not keep others
+    // from continuing. The next time another channel is the first to use the bytes and the ring's
+    // room.
     const Channel *first = nullptr;
     for (uint32_t turns = w.slots.used() + 1; turns > 0; --turns) {
         Channel *c = w.operating.pop();
@@ -116,7 +116,7 @@ void one_sided_end(Channel &c, int status)
     if (Requester *r = c.one_sided.requester(); r != nullptr) {
         rte_pktmbuf_free(r->held.mbuf);
         r->held = {};
-        r->next_answer = r->next_request; // none will come
+        r->next_answer = r->next_request; // no answer will come
     }
     requester_end(c, status);
 }
@@ -147,13 +147,13 @@ void leave_cq(Channel &channel)
 
 int post_error(const Channel &c)
 {
-    // The connection first: its channels are ended before the worker goes on to the next one.
+    // The count first: a worker ends the channels of a lost connection before it sets its epoch.
     const bool changed = connection_changed(*c.worker);
     const uint8_t state = state_of(c);
     if (unlikely(c.proxy != nullptr) && c.proxy->shut.load(std::memory_order_relaxed))
         return -ESHUTDOWN;
     if (likely(may_send(state)))
-        return changed ? -ECONNRESET : 0; // a store must not reach who comes next
+        return changed ? -ECONNRESET : 0; // a store must not reach the next peer
     if (state == NTBMSG_CHANNEL_CONNECTING)
         return -ENOTCONN;
     return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN

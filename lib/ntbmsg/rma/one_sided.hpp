@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One-sided operations of a channel: both halves.
+// One-sided operations of a channel: requester and responder together.
 #ifndef NTBMSG_RMA_ONE_SIDED_HPP
 #define NTBMSG_RMA_ONE_SIDED_HPP
 
@@ -8,31 +8,32 @@
 namespace ntbmsg
 {
 
-/// Takes a message of the peer; the mbuf stays the caller's. @return false: it broke the rules
+/// Takes a message of the peer; the caller keeps the mbuf. @return false: it violates the protocol
 bool one_sided_receive(ntbmsg_worker &worker, ntbmsg_channel &channel, uint32_t op,
                        uint32_t argument, const rte_mbuf *m);
-/// Sends what can be sent. @return false: something is left that no message of the peer brings back
+/// Sends what can be sent. @return false: something is left for a later poll
 bool one_sided_flush(ntbmsg_worker &worker, ntbmsg_channel &channel);
-/// The channel has ended: all that is under way completes with @p status, nothing is owed any more.
+/// After the channel's end: completes outstanding operations with @p status, drops answers.
 void one_sided_end(ntbmsg_channel &channel, int status);
-/// Goes on with the channels that could not before.
+/// Continues with the channels in the list `operating`.
 void one_sided_chores(ntbmsg_worker &worker);
-/// Does what can be done now; the rest is left to the next polls.
+/// Does what can be done now, and leaves the rest to later polls.
 void one_sided_continue(ntbmsg_channel &channel);
-/// Something was posted: it goes at once, or with the next polls. By who posts.
+/// Operations were posted: sends them, or asks the worker's thread to. By the posting thread.
 void one_sided_posted(ntbmsg_channel &channel);
-/// Another thread has posted.
+/// Sends operations that another thread posted.
 void one_sided_serve_post(ntbmsg_channel &channel);
-/// Nothing is under way and nothing owed: CLOSE may go.
+/// Whether no operation is outstanding and none unanswered, so that CLOSE may be sent.
 bool one_sided_idle(const ntbmsg_channel &channel);
-/// Frees what was made. Nothing is under way.
+/// Frees requester and responder. No operation is outstanding.
 void one_sided_free(ntbmsg_channel &channel);
 
-/// CLOSE goes now, or when no operation is under way any more.
+/// Sends CLOSE now, or once no operation is outstanding.
 void close_when_idle(Channel &c);
-/// The handle is closed: what is under way completes with -ECANCELED, and nothing after it.
+/// After the handle's close: outstanding operations complete with -ECANCELED, later ones not at
+/// all.
 void leave_cq(Channel &c);
-/// Why nothing can be posted. By who posts. @return 0: it can
+/// Why nothing can be posted. By the posting thread. @return 0: it can
 int post_error(const Channel &c);
 
 } // namespace ntbmsg

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Posting of one-sided operations: each is checked, then stored through the window at once or put
-// behind those under way.
+// Posting of one-sided operations: each is checked, then stored through the memory window at once
+// or queued after the outstanding ones.
 #include <cerrno>
 
 #include <rte_branch_prediction.h>
@@ -36,7 +36,7 @@ uint32_t right_of(uint8_t op)
                            : NTBMSG_RIGHT_READ;
 }
 
-/// @return what the pieces hold together; -EINVAL: they are impossible
+/// @return the length of all pieces; -EINVAL: an invalid piece, or too long
 int64_t bytes_of(const ntbmsg_work &work)
 {
     if (unlikely(work.sge_count > NTBMSG_MAX_SGES || (work.sge_count != 0 && work.sges == nullptr)))
@@ -85,8 +85,8 @@ void store_pieces(const ntbmsg_channel &c, const ntbmsg_work &work)
     }
 }
 
-/// A write that is complete with its last store, behind nothing that is under way.
-/// @return false: the queue of completions has no room
+/// A write that is complete with its last store; no earlier operation is outstanding.
+/// @return false: no room in the completion queue
 bool store_and_complete(ntbmsg_channel &c, const ntbmsg_work &work, uint32_t bytes)
 {
     const bool signal = (work.flags & NTBMSG_WORK_SIGNAL) != 0;

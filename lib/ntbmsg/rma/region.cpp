@@ -26,7 +26,8 @@ constexpr uint32_t rights_known = NTBMSG_RIGHT_WRITE | NTBMSG_RIGHT_READ | NTBMS
 constexpr uint64_t bytes_max = uint64_t{1} << 40;
 constexpr unsigned spins_before_yield = 1000;
 
-/// Nobody guesses it; the low bits are the slot, so that it is found without a search.
+/// A random key that cannot be guessed; its low bits are the slot, so that it is found without a
+/// search.
 uint64_t make_key(uint32_t slot)
 {
     uint64_t key = 0;
@@ -37,7 +38,7 @@ uint64_t make_key(uint32_t slot)
     return (key & ~uint64_t{Regions::slots_max - 1}) | slot;
 }
 
-/// Until nobody is inside. An access is one copy of one message at most.
+/// Waits until no worker accesses the region. An access is at most the copy of one message.
 void await_no_users(const ntbmsg_region &region)
 {
     for (unsigned spins = 0; region.users.load(std::memory_order_seq_cst) != 0; ++spins) {
@@ -82,14 +83,14 @@ int Regions::make_slots()
     return memory != nullptr ? 0 : -ENOMEM;
 }
 
-/// @return a slot of zeros, taken; NULL: none is left, or no memory
+/// @return a cleared slot; NULL: none is free, or no memory
 ntbmsg_region *Regions::take_slot()
 {
     if (make_slots() != 0)
         return nullptr;
     ntbmsg_region *slots = slots_.load(std::memory_order_relaxed);
     for (uint32_t i = 0; i < slots_max; ++i) {
-        // The longest free first, nearly: who comes with a region that was revoked is known.
+        // Roughly the longest-free first, so that a key of a revoked region stays invalid for long.
         ntbmsg_region &r = slots[next_slot_];
         next_slot_ = (next_slot_ + 1) % slots_max;
         if (r.in_use)
@@ -162,13 +163,13 @@ int Regions::add(void *address, size_t bytes, uint32_t rights, ntbmsg_region **o
     return publish(*region);
 }
 
-/// @return 0; -EIO the chip does not answer, and the peer may still reach the memory
+/// @return 0; -EIO: the chip does not answer, and the peer may still reach the memory
 int Regions::revoke_memory(ntbmsg_region &region)
 {
     if (region.window_bytes == 0)
         return 0;
     const int rc = rte_pmd_plx_ntb_memory_revoke(dev_id_, region.address, region.window_bytes);
-    if (rc != 0 && rc != -ENOENT) // not exposed (any more): nothing to take back
+    if (rc != 0 && rc != -ENOENT) // -ENOENT: not exposed (any more)
         return -EIO;
     return rte_pmd_plx_ntb_memory_free(dev_id_, region.address) == 0 ? 0 : -EIO;
 }
@@ -178,8 +179,8 @@ int Regions::revoke(ntbmsg_region &region)
     const ntb::Locked held(lock_);
     if (!region.in_use)
         return -EINVAL;
-    // Who enters counts itself and then looks at the key; here it is the other way round, so that
-    // one of the two sees the other.
+    // enter() counts itself, then reads the key; this clears the key, then reads the count. So one
+    // of the two sees the other.
     region.key.store(0, std::memory_order_seq_cst);
     await_no_users(region);
     const int rc = revoke_memory(region);
@@ -200,12 +201,12 @@ ntbmsg_region *Regions::enter(uint64_t key)
     return nullptr;
 }
 
-/// Where the peer finds a direct region; exposes it if this connection does not know it yet.
+/// The offset of a direct region in the peer's memory window; exposes it if it is not exposed yet.
 int Regions::expose(const ntbmsg_region &region, uint64_t &window)
 {
-    rte_pmd_plx_ntb_memory_exposed grant{};
-    if (rte_pmd_plx_ntb_memory_find(dev_id_, region.address, &grant) == 0) {
-        window = grant.offset;
+    rte_pmd_plx_ntb_memory_exposed exposed{};
+    if (rte_pmd_plx_ntb_memory_find(dev_id_, region.address, &exposed) == 0) {
+        window = exposed.offset;
         return 0;
     }
     return rte_pmd_plx_ntb_memory_expose(dev_id_, region.address, region.window_bytes,
@@ -225,7 +226,7 @@ int Regions::token(const ntbmsg_region &region, protocol::Token &out)
     if (!region.direct)
         return 0;
     const int rc = expose(region, out.window);
-    // A window that is full shows no more regions; they are served.
+    // No room in the window: the region is served.
     out.direct = rc == 0 ? 1 : 0;
     return rc == -ENOSPC ? 0 : rc;
 }

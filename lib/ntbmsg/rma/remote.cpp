@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Regions of the peer: tokens, and how writes go there.
+// Regions of the peer: their tokens, and how writes reach them.
 #include "rma/remote.hpp"
 
 #include <atomic>
@@ -22,7 +22,7 @@ namespace
 
 constexpr uint32_t rights_known = NTBMSG_RIGHT_WRITE | NTBMSG_RIGHT_READ | NTBMSG_RIGHT_ATOMIC;
 constexpr uint64_t region_bytes_max = uint64_t{1} << 40;
-/// Requests to a remote until a way that was not found is tried again.
+/// Requests to a remote until a failed probe is repeated.
 constexpr uint32_t probe_every = 64;
 
 bool is_possible(const protocol::Token &t)
@@ -31,7 +31,7 @@ bool is_possible(const protocol::Token &t)
            (t.rights & ~rights_known) == 0 && t.direct <= 1 && t.reserved == 0;
 }
 
-/// Where the token says that the region is seen; NULL: nowhere, or in no window of this connection.
+/// The address of the token's region. @return NULL: none, or outside the memory window
 std::byte *place_of(const Worker &w, const protocol::Token &t)
 {
     rte_pmd_plx_ntb_window_view view{};
@@ -53,13 +53,13 @@ void remote_probe(ntbmsg_remote &remote)
         return;
     Operation probe{};
     probe.remote = &remote;
-    probe.operand = rte_get_tsc_cycles() | 1; // another one each time
-    // Whoever else tries the same way now may store over it: the owner then says that it is not
-    // there, and it is tried again.
+    probe.operand = rte_get_tsc_cycles() | 1; // a new value each time
+    // Another probe of the same region may overwrite the value at this moment: the responder then
+    // reports that it has not arrived, and the probe is repeated.
     std::byte *line = remote.address + remote.bytes;
     std::atomic_ref(*reinterpret_cast<uint64_t *>(line))
         .store(probe.operand, std::memory_order_relaxed);
-    remote.channel->worker->store(line, &probe.operand, 0); // pushes it out
+    remote.channel->worker->store(line, &probe.operand, 0); // flushes it
     remote.path.store(Path::probing, std::memory_order_relaxed);
     requester_push(r, probe, nullptr);
 }

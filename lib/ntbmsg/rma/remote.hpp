@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How writes go to a region of the peer.
+// How writes reach a region of the peer.
 #ifndef NTBMSG_RMA_REMOTE_HPP
 #define NTBMSG_RMA_REMOTE_HPP
 
@@ -8,9 +8,10 @@
 namespace ntbmsg
 {
 
-/// Tries the way through the window, where there is room for a PROBE.
+/// Posts a PROBE of the address in the memory window, if there is room for one.
 void remote_probe(ntbmsg_remote &remote);
-/// Whether a write goes by a store. @return -EAGAIN: not before earlier requests are answered
+/// @return 1: writes are stored directly; 0: by requests; -EAGAIN: not before earlier requests are
+/// answered
 int remote_path(ntbmsg_remote &remote, const Requester &r);
 
 } // namespace ntbmsg

@@ -25,7 +25,7 @@ Operation &operation_at(const Requester &r, uint32_t number)
     return r.operations[number & r.mask];
 }
 
-/// The oldest one that is not complete, if there is one: what the peer's answers belong to.
+/// The oldest incomplete operation, to which the peer's next answer belongs. @return NULL: none
 Operation *oldest(const Requester &r)
 {
     const uint32_t retired = r.retired.load(std::memory_order_relaxed);
@@ -57,7 +57,7 @@ void end_probe(const Operation &o)
     Path path = Path::probing;
     if (!o.remote->path.compare_exchange_strong(path, o.status == 0 ? Path::found : Path::served,
                                                 std::memory_order_acq_rel))
-        end_use(o.remote); // it was closed meanwhile
+        end_use(o.remote); // it was closed in the meantime
 }
 
 void complete(Channel &c, Operation o, int status)
@@ -83,27 +83,27 @@ void complete(Channel &c, Operation o, int status)
                .reserved = {}});
 }
 
-/// Takes the oldest operation out; its place may be used again at once.
+/// Removes the oldest operation; its entry may be reused at once.
 Operation take_oldest(Requester &r)
 {
     const uint32_t number = r.retired.load(std::memory_order_relaxed);
     const Operation o = operation_at(r, number);
     r.pieces_retired.store(r.pieces_retired.load(std::memory_order_relaxed) + o.piece_count,
                            std::memory_order_release);
-    r.retired.store(number + 1, std::memory_order_release); // pairs with who posts
+    r.retired.store(number + 1, std::memory_order_release); // pairs with requester_has_room()
     return o;
 }
 
 void complete_oldest(Channel &c, Requester &r, int status)
 {
     complete(c, take_oldest(r), status);
-    // Behind it: what completes when it is posted does not overtake it in the queue.
+    // After the completion: one that completes at its posting does not overtake it in the queue.
     r.completed.store(r.retired.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
 void retire(Channel &c, Requester &r)
 {
-    // What a callback posts is left for the next poll: it may be complete at once, and post again.
+    // What a callback posts waits for the next poll: it could complete at once, and post again.
     uint32_t left =
         r.posted.load(std::memory_order_acquire) - r.retired.load(std::memory_order_relaxed);
     for (; left > 0; --left) {
@@ -111,7 +111,7 @@ void retire(Channel &c, Requester &r)
         if (o == nullptr || !o->all_sent || o->requests != 0)
             return;
         if (r.sent == r.retired.load(std::memory_order_relaxed))
-            ++r.sent; // all of it was done when it was posted
+            ++r.sent; // it was done entirely when it was posted
         complete_oldest(c, r, 0);
     }
 }
@@ -132,7 +132,7 @@ uint8_t write_op(const Operation &o, bool last)
     return imm ? protocol::op_write_imm : protocol::op_write;
 }
 
-/// What is to be asked for next.
+/// The next request of an operation.
 Outgoing next_request(const Worker &w, const Operation &o)
 {
     Outgoing out{{o.remote->key, o.offset, o.bytes, 0}, 0, 0};
@@ -167,7 +167,7 @@ Outgoing next_request(const Worker &w, const Operation &o)
     return out;
 }
 
-/// @return false: no room towards the peer, or no mbuf
+/// @return false: no mbuf is free
 bool send_next(Worker &w, Channel &c, Requester &r, Operation &o)
 {
     const Outgoing out = next_request(w, o);
@@ -186,7 +186,8 @@ bool send_next(Worker &w, Channel &c, Requester &r, Operation &o)
     return true;
 }
 
-/// Sends the requests of what was posted, as many as the peer keeps.
+/// Sends requests of posted operations, as many as the peer accepts unanswered.
+/// @return false: no room towards the peer, or no mbuf
 bool send_requests(Worker &w, Channel &c, Requester &r)
 {
     if (!send_held(w, c, r.held))
@@ -195,7 +196,7 @@ bool send_requests(Worker &w, Channel &c, Requester &r)
         Operation &o = operation_at(r, r.sent);
         while (!o.all_sent) {
             if (r.next_request - r.next_answer >= w.peer_operations)
-                return true; // an answer brings us back
+                return true; // an answer continues
             if (!send_next(w, c, r, o) || r.held.mbuf != nullptr)
                 return false;
         }
@@ -206,7 +207,7 @@ bool send_requests(Worker &w, Channel &c, Requester &r)
 
 // ---- answers
 
-/// Copies a part of the answer to a READ into the pieces it is for.
+/// Copies a part of the data of a READ into its pieces.
 bool take_read_data(Requester &r, Operation &o, uint32_t request, const rte_mbuf *m)
 {
     if (o.op != NTBMSG_OP_READ || o.requests == 0 || request != r.next_answer ||
@@ -231,7 +232,7 @@ bool take_done(Requester &r, Operation &o, uint32_t request, const rte_mbuf *m)
     o.value = done.value;
     if (status != 0) {
         o.status = o.status == 0 ? status : o.status;
-        o.all_sent = true; // the rest would fail like it
+        o.all_sent = true; // further requests would fail alike
     }
     return true;
 }
@@ -255,7 +256,7 @@ Requester *requester_of(Channel &c)
     r->piece_mask = pieces - 1;
     r->operations = reinterpret_cast<Operation *>(r + 1);
     r->pieces = reinterpret_cast<ntbmsg_sge *>(r->operations + slots);
-    c.one_sided.made.store(r, std::memory_order_release); // the worker's thread finds it whole
+    c.one_sided.made.store(r, std::memory_order_release); // the worker's thread sees it initialized
     return r;
 }
 
@@ -276,16 +277,17 @@ void requester_push(Requester &r, const Operation &operation, const ntbmsg_sge *
     o.pieces = r.pieces_posted;
     for (uint32_t i = 0; i < o.piece_count; ++i)
         r.pieces[r.pieces_posted++ & r.piece_mask] = pieces[i];
-    r.posted.store(number + 1, std::memory_order_release); // pairs with the worker's looks
+    r.posted.store(number + 1,
+                   std::memory_order_release); // pairs with oldest() and send_requests()
 }
 
 bool requester_receive(Channel &c, uint32_t op, uint32_t request, const rte_mbuf *m)
 {
     Requester *r = c.one_sided.requester();
     if (r == nullptr || r->next_answer == r->next_request)
-        return false; // an answer to nothing
+        return false; // nothing is unanswered
     Operation *o = oldest(*r);
-    if (o == nullptr) { // cancelled; only the count goes on
+    if (o == nullptr) { // cancelled: only the answers are counted
         if (request != r->next_answer)
             return false;
         r->next_answer += op == protocol::op_done ? 1 : 0;
@@ -315,7 +317,7 @@ void requester_end(Channel &c, int status)
     if (r == nullptr)
         return;
     for (Operation *o = oldest(*r); o != nullptr; o = oldest(*r)) {
-        // What was stored directly and asked for no answer has been done.
+        // Data stored directly without a request for confirmation are done.
         const bool done = o->all_sent && o->requests == 0;
         r->sent = r->retired.load(std::memory_order_relaxed) + 1;
         complete_oldest(c, *r, done ? 0 : status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests of the peer are checked and done when they arrive, and answered in their order.
+// Requests of the peer are checked and executed when they arrive, and answered in order.
 #include "rma/responder.hpp"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace
 using protocol::Request;
 using protocol::Status;
 
-/// A region while it is accessed: it is not revoked meanwhile.
+/// Keeps a region from being revoked while it is accessed.
 class RegionAccess
 {
 public:
@@ -35,7 +35,7 @@ public:
     RegionAccess(const RegionAccess &) = delete;
     RegionAccess &operator=(const RegionAccess &) = delete;
 
-    /// Whether an access is allowed; counts it, or its refusal.
+    /// Whether an access is allowed; counts a refusal.
     Status check(uint32_t right, uint64_t offset, uint64_t bytes) const
     {
         if (region_ == nullptr)
@@ -67,11 +67,11 @@ Status do_write(const Worker &w, const Request &q, const rte_mbuf *m)
     return status;
 }
 
-/// The data were stored through the window before: whether the region still stands.
+/// For data that were stored through the memory window: whether the region still exists.
 Status check_stored(const Worker &w, const Request &q)
 {
     if (q.bytes > NTBMSG_MAX_OPERATION)
-        return Status::outside; // no operation has so many
+        return Status::outside; // longer than any operation
     const RegionAccess inside(w, q.key);
     return inside.check(NTBMSG_RIGHT_WRITE, q.offset, q.bytes);
 }
@@ -98,7 +98,7 @@ Status do_atomic(const Worker &w, uint32_t op, const Request &q, uint64_t &befor
     return status;
 }
 
-/// Whether a word that the peer stored into the region's last line has arrived.
+/// Whether the word that the peer stored into the region's probe line has arrived.
 Status do_probe(const Worker &w, const Request &q)
 {
     const RegionAccess inside(w, q.key);
@@ -123,7 +123,7 @@ Status check_read(const Worker &w, const Request &q)
 
 // ---- requests
 
-/// Whether a request of that operation has a payload of @p bytes.
+/// Whether @p bytes is a valid payload size for that operation.
 bool is_valid(uint32_t op, const Request &q, uint32_t bytes)
 {
     const bool carries = op == protocol::op_write || op == protocol::op_write_imm;
@@ -137,7 +137,7 @@ bool has_imm(uint32_t op)
     return op == protocol::op_write_imm || op == protocol::op_notify;
 }
 
-/// Adds a request that was done to the run of writes, or ends that.
+/// Extends the run of adjacent writes by an executed request, or ends it.
 void extend_run(Run &run, uint32_t op, const Request &q, Status status)
 {
     const bool served = op == protocol::op_write || op == protocol::op_write_imm;
@@ -149,8 +149,8 @@ void extend_run(Run &run, uint32_t op, const Request &q, Status status)
     run = {q.key, q.offset + q.bytes, q.bytes + (goes_on ? run.bytes : 0)};
 }
 
-/// Bytes of a write with a word, whose last message @p q is: as many as it says, and no more than
-/// have come.
+/// Bytes of a write with immediate data whose last message is @p q: what it says, at most what has
+/// arrived.
 uint32_t imm_write_bytes(const Run &run, const Request &q)
 {
     const uint64_t most = std::min<uint64_t>(std::max(run.bytes, q.bytes), NTBMSG_MAX_OPERATION);
@@ -158,12 +158,12 @@ uint32_t imm_write_bytes(const Run &run, const Request &q)
         std::clamp<uint64_t>(protocol::write_bytes_of(q.extra), q.bytes, most));
 }
 
-/// Does what @p q asks for, or notes what is to be done.
+/// Executes @p q, or records what is left to be done.
 void execute(const Worker &w, const Channel &c, uint32_t op, const Request &q, const rte_mbuf *m,
              Run &run, Answer &a)
 {
     if (has_imm(op) && (c.cq == nullptr || !c.handle)) {
-        a.status = Status::no_right; // nobody is there to be told
+        a.status = Status::no_right; // no completion queue for the immediate data
         run = {};
         return;
     }
@@ -193,9 +193,9 @@ void execute(const Worker &w, const Channel &c, uint32_t op, const Request &q, c
     extend_run(run, op, q, a.status);
     if (has_imm(op) && a.status == Status::done) {
         a.kind = Answer::Kind::imm;
-        a.imm = protocol::word_of(q.extra);
+        a.imm = protocol::imm_of(q.extra);
         a.bytes = imm_write_bytes(run, q);
-        run = {}; // the word ends it
+        run = {}; // the immediate data ends it
     }
 }
 
@@ -209,13 +209,13 @@ Responder *responder_of(Channel &c)
 
 // ---- answers
 
-/// @return false: the queue of completions has no room
+/// @return false: no room in the completion queue
 bool deliver_imm(Channel &c, Answer &a)
 {
     if (c.cq != nullptr && c.handle) {
         if (!cq_reserve(c))
             return false;
-        a.kind = Answer::Kind::done; // before a callback that could come back here
+        a.kind = Answer::Kind::done; // before cq_put(), whose callback may come back here
         cq_put(c, {.id = 0,
                    .channel = handle_of(c),
                    .user = c.user,
@@ -230,8 +230,9 @@ bool deliver_imm(Channel &c, Answer &a)
     return true;
 }
 
-/// Sends the next part of what is read. @param turn  bytes that this channel may still copy now
-/// @return false: not its turn any more, no mbuf, or it is held
+/// Sends the next part of the data of a READ.
+/// @param turn  bytes that this channel may still copy in its turn
+/// @return false: its turn is over, no mbuf is free, or the message is held
 bool send_read_data(Worker &w, Channel &c, Responder &o, Answer &a, uint32_t &turn)
 {
     const uint32_t n = std::min({a.left, chunk_of(w), turn, w.reads_left});
@@ -248,7 +249,7 @@ bool send_read_data(Worker &w, Channel &c, Responder &o, Answer &a, uint32_t &tu
             return false;
         }
     }
-    if (a.status != Status::done) { // revoked in the middle
+    if (a.status != Status::done) { // revoked in the meantime
         rte_pktmbuf_free(m);
         a.left = 0;
         return true;
@@ -267,7 +268,7 @@ bool send_done(Worker &w, Channel &c, const Answer &a)
     return send_copy(w, c.tx_word, protocol::op_done, a.request, &done, sizeof(done)) == 0;
 }
 
-/// @return true: the answer has gone
+/// @return true: the answer was sent
 bool send_answer(Worker &w, Channel &c, Responder &o, Answer &a, uint32_t &turn)
 {
     while (a.kind == Answer::Kind::read && a.left != 0) {
@@ -303,7 +304,7 @@ bool responder_flush(Worker &w, Channel &c)
         return true;
     if (!send_held(w, c, o->held))
         return false;
-    // Where nobody else waits it may have all there is.
+    // If no other channel waits, it may use the whole budget of the poll.
     uint32_t turn =
         w.operating.empty() ? w.reads_left : std::min(w.reads_left, read_bytes_per_turn);
     while (o->answered != o->next_request) {

@@ -14,8 +14,8 @@ namespace ntbmsg::protocol
 enum OneSidedOp : uint8_t {
     op_write = 16,
     op_write_imm = 17,
-    op_notify = 18,  ///< what was stored directly before it has arrived, and here is the word of it
-    op_confirm = 19, ///< the same without a word
+    op_notify = 18,  ///< immediate data of a write whose data were stored directly before it
+    op_confirm = 19, ///< asks for an answer to stores made before it
     op_read = 20,
     op_fetch_add = 21,
     op_compare_swap = 22,
@@ -29,18 +29,19 @@ inline constexpr uint8_t one_sided_first = op_write, one_sided_last = op_done;
 struct Request {
     uint64_t key;    ///< of the region
     uint64_t offset; ///< in it
-    uint64_t bytes;  ///< written or wanted; FETCH_ADD: addend; COMPARE_SWAP: the new value
-    uint64_t extra;  ///< the caller's word; COMPARE_SWAP: to compare with; PROBE: what was stored
+    uint64_t bytes;  ///< written or read; FETCH_ADD: the addend; COMPARE_SWAP: the new value
+    uint64_t
+        extra; ///< immediate data; COMPARE_SWAP: the value to compare with; PROBE: the value stored
 };
 static_assert(sizeof(Request) == 32 && std::is_trivially_copyable_v<Request>);
 
-/// `extra` of WRITE_IMM and NOTIFY: the caller's word, and how many bytes the whole write has where
-/// more than one WRITE carries it; 0: this message alone.
-constexpr uint64_t imm_and_bytes(uint32_t word, uint32_t bytes)
+/// `extra` of WRITE_IMM and NOTIFY: immediate data, and the length of the whole write if several
+/// messages carry it; 0: this message alone.
+constexpr uint64_t imm_and_bytes(uint32_t imm, uint32_t bytes)
 {
-    return word | uint64_t{bytes} << 32;
+    return imm | uint64_t{bytes} << 32;
 }
-constexpr uint32_t word_of(uint64_t extra)
+constexpr uint32_t imm_of(uint64_t extra)
 {
     return static_cast<uint32_t>(extra);
 }
@@ -52,35 +53,36 @@ constexpr uint32_t write_bytes_of(uint64_t extra)
 /// What became of a request.
 enum class Status : uint32_t {
     done = 0,
-    no_key = 1,    ///< no such region (any more)
-    no_right = 2,  ///< it has not that right, or nobody to be told of a word
-    outside = 3,   ///< of the region, or not aligned
-    not_there = 4, ///< PROBE: the word has not arrived
+    no_key = 1, ///< no such region (any more)
+    no_right =
+        2, ///< the region lacks the right, or the channel a completion queue for immediate data
+    outside = 3,   ///< outside of the region, or not aligned
+    not_there = 4, ///< PROBE: the value has not arrived
 };
 
 /// The payload of DONE.
 struct Done {
     uint32_t status;
     uint32_t reserved; ///< 0
-    uint64_t value;    ///< atomics: what was there before
+    uint64_t value;    ///< atomics: the previous value
 };
 static_assert(sizeof(Done) == 16 && std::is_trivially_copyable_v<Done>);
 
-/// Most data of one WRITE or READ_DATA message; less where the receiver takes shorter ones.
+/// Most data of one WRITE or READ_DATA message; less if the receiver accepts only shorter messages.
 inline constexpr uint32_t chunk_bytes = 16384 - sizeof(Request);
 
-/// A direct region ends with a line that only the library uses: the peer stores a word into it and
+/// After a direct region comes a line for the library alone: the peer stores a value into it and
 /// asks whether it has arrived.
 inline constexpr uint32_t probe_bytes = 64;
 
-/// How many requests of the peer are kept at a time on one channel.
+/// Most unanswered requests of the peer on one channel.
 inline constexpr uint32_t requests_max = 256;
 
 /// What names a region, ntbmsg_region_token.
 struct Token {
     uint64_t key;
     uint64_t bytes;
-    uint64_t window; ///< where a direct region begins in its owner's window, for now
+    uint64_t window; ///< offset of a direct region in the peer's memory window, for this connection
     uint32_t rights;
     uint32_t direct;   ///< 0 or 1
     uint64_t reserved; ///< 0

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every byte that workers say to each other (doc/channel-protocol.md). No state: layout, and
-// bounded decoding of what the peer wrote.
+// Layout of all messages between workers (doc/channel-protocol.md), and bounded decoding of what
+// the peer wrote. No state.
 #ifndef NTBMSG_WIRE_PROTOCOL_HPP
 #define NTBMSG_WIRE_PROTOCOL_HPP
 
@@ -62,7 +62,7 @@ constexpr uint32_t credit_argument(uint32_t messages, uint32_t buffers)
 
 inline constexpr uint64_t hello_magic = 0x313048434d42544e; // "NTBMCH01"
 
-/// Every message of a worker but DATA and pieces of operations fits into so many bytes.
+/// Bytes that hold every control message of a worker.
 inline constexpr uint32_t min_message = 256;
 
 struct Hello {
@@ -94,11 +94,11 @@ struct OpeningMessage {
 };
 static_assert(sizeof(OpeningMessage) == 24 + NTBMSG_MAX_PRIVATE);
 
-/// Why a HELLO cannot be talked to. @return NULL: it can
+/// Why a peer with this HELLO is refused. @return NULL: it is not
 inline const char *refusal(const Hello &hello)
 {
     if (hello.magic != hello_magic)
-        return "the peer's worker says no hello of this library";
+        return "the peer's worker sends no hello of this library";
     if (hello.major != major)
         return "the peer's worker speaks another version of the channel protocol";
     if (hello.bytes != sizeof(Hello) || hello.channels == 0 || hello.channels > 65536)
@@ -108,7 +108,7 @@ inline const char *refusal(const Hello &hello)
     return nullptr;
 }
 
-/// Whether @p bytes is the size of such a message, and what is in it can be.
+/// Whether size and contents of such a message are valid.
 inline bool is_valid(const OpeningMessage &message, uint32_t bytes)
 {
     const Opening &o = message.opening;
