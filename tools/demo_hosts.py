@@ -96,7 +96,7 @@ def echo_file(hosts, file, results):
           f"{report['size']} bytes went to the other host and back")
     print(f"  compared while it came and again as a file: identical, "
           f"CRC-32C {report['crc32c_back']}")
-    print(f"  {report['window']} messages under way: round trip p50 {trip['p50'] / 1e3:.1f} us, "
+    print(f"  {report['in_flight']} messages in flight: round trip p50 {trip['p50'] / 1e3:.1f} us, "
           f"p99 {trip['p99'] / 1e3:.1f} us; "
           f"{report['bytes_per_second'] / 1e9:.2f} GB/s each way, every byte compared\n")
 
@@ -120,7 +120,7 @@ def sweep(hosts, results):
     """Measures, and prints a table."""
     result = hosts.drive(results / "sweep.json", SWEEP_TIMEOUT, "--mode", "latency,rate", "--size", SIZES,
                          "--seconds", RUN_SECONDS)
-    print(f"{'message':>8}  {'round trip, one message under way':^36}  {'one way, as fast as it goes':^24}")
+    print(f"{'message':>8}  {'round trip, one message in flight':^36}  {'one way, as fast as it goes':^24}")
     print(f"{'bytes':>8}  {'p50':>9} {'p99':>9} {'p99.9':>9}       {'M msg/s':>9} {'GB/s':>8}")
     for row in rows_of(result):
         print(f"{row['size']:>8}  {row['p50'] / 1e3:>6.2f} us {row['p99'] / 1e3:>6.2f} us "

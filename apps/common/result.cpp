@@ -83,7 +83,7 @@ void put_set_up(JsonText &json, const ResultPoint &p)
     json.member("size", p.size);
     json.member("mix", p.mix);
     json.member("burst", p.burst);
-    json.member("window", p.window);
+    json.member("in_flight", p.in_flight);
     json.member("queues", p.queues);
     json.member("offered_rate", p.offered_rate);
     json.member("copy", p.copied_by_dma ? "dma" : "cpu");

@@ -29,12 +29,12 @@ struct Flow {
 struct ResultPoint {
     std::string mode, operation, device, mix, pattern, clock;
     uint64_t size = 0; ///< bytes; of a mix: the mean
-    uint64_t burst = 0, window = 0, queues = 0, repeat = 0;
+    uint64_t burst = 0, in_flight = 0, queues = 0, repeat = 0;
     double offered_rate = 0; ///< messages per second; 0: as many as possible
     bool verified = false;   ///< CRC and sequence of every message
     bool copied_by_dma = false;
     std::string copy_mode = "auto";         ///< or cpu, dma: what the device was asked for
-    std::string completion = "received";    ///< or stored, done, told: what counts as one
+    std::string completion = "received";    ///< or stored, done, reported: what counts as one
     std::string region = "none";            ///< direct or served, of one-sided operations
     uint64_t lcores = 1, server_lcores = 1; ///< that drove the queues
 

@@ -27,7 +27,7 @@ std::string csv_line(const ResultPoint &p)
          {p.mode, p.operation, p.device, p.mix, p.placement, p.completion, p.region, p.copy_mode,
           std::string(p.copied_by_dma ? "dma" : "cpu")})
         line += csv_quoted(text) + ",";
-    for (const uint64_t number : {p.size, p.burst, p.window, p.queues, p.lcores, p.repeat})
+    for (const uint64_t number : {p.size, p.burst, p.in_flight, p.queues, p.lcores, p.repeat})
         line += std::to_string(number) + ",";
     const Latency none;
     const Latency &rtt = p.latency ? *p.latency : none;
@@ -45,7 +45,7 @@ std::string csv_line(const ResultPoint &p)
 std::string to_csv(const Result &result)
 {
     std::string text = "mode,operation,device,mix,placement,completion,region,copy_mode,copy,size,"
-                       "burst,window,queues,lcores,repeat,"
+                       "burst,in_flight,queues,lcores,repeat,"
                        "offered_rate,messages_per_second,bytes_per_second,rtt_mean_ns,rtt_p50_ns,"
                        "rtt_p99_ns,rtt_p99_9_ns,rtt_max_ns,rtt_intended_p99_ns,"
                        "rtt_intended_p99_9_ns,complete\n";

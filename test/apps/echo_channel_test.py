@@ -17,7 +17,7 @@ def both(world, count, *own):
 
 
 def case_ping(world):
-    peer, host = both(world, 3, "--forward-mode", "ping", "--count", "200", "--window", "8")
+    peer, host = both(world, 3, "--forward-mode", "ping", "--count", "200", "--in-flight", "8")
     host.tell("start", f"wait connected {PATIENCE}", f"wait done {PATIENCE}")
     answer = host.ask("show stats")
     for i in range(3):
@@ -106,7 +106,7 @@ def case_fewer_channels_there(world):
     host.await_answer("show stats", r"channel 0: (.|\n)*\d{2,} answers")
     host.await_answer("show channels", r"channel 1 +ping +1  rejected by the peer")
     host.tell("wait connected 0.1")
-    host.process.expect_end(1, "no peer came in time: not all channels are open")
+    host.process.expect_end(1, "no peer connected in time: not all channels are open")
     peer.quit()
 
 

@@ -15,7 +15,7 @@ from echo_hosts import PATIENCE, await_fact, expect, run_case
 def case_ping(world):
     """A command file measures round trips through a peer that echoes."""
     peer = world.harness("serve", "--forward-mode", "echo")
-    commands = world.commands("set fwd ping   # round trips", "", "set count 3000", "set window 8",
+    commands = world.commands("set fwd ping   # round trips", "", "set count 3000", "set in-flight 8",
                               "set size 700", f"wait connected {PATIENCE}", "start",
                               f"wait done {PATIENCE}", "show stats")
     world.harness("send", "--cmdline-file", str(commands)).expect_end(
@@ -109,7 +109,7 @@ def case_link_down_and_up(world):
 
 def case_faults(world):
     peer = world.console("serve", "--forward-mode", "echo", "--auto-start")
-    host = world.console("send", "--forward-mode", "ping", "--window", "32", "--auto-start")
+    host = world.console("send", "--forward-mode", "ping", "--in-flight", "32", "--auto-start")
     host.await_answer("show stats", r"\d{3,} answers")
     host.tell("inject link-down")
     host.process.await_text("the peer was lost")
@@ -123,7 +123,7 @@ def case_faults(world):
 def case_peer_killed(world):
     """What was under way is given up, and the next peer is used."""
     peer = world.harness("serve", "--forward-mode", "echo")
-    host = world.console("send", "--forward-mode", "ping", "--window", "16", "--auto-start")
+    host = world.console("send", "--forward-mode", "ping", "--in-flight", "16", "--auto-start")
     host.await_answer("show stats", r"\d{3,} answers")
     peer.child.kill()
     host.process.await_text("the peer was lost")
@@ -162,9 +162,9 @@ def case_shows(world):
     config = host.ask("show config")
     expect("raw_plx_ntb0, twin" in config and "queue 1     echo" in config, config)
     expect("burst       32" in config and "no end" in config, config)
-    host.tell("set burst 7", "set size 4K", "set window 9", "set flows 11", "set count 13")
+    host.tell("set burst 7", "set size 4K", "set in-flight 9", "set flows 11", "set count 13")
     config = host.ask("show config")
-    for text in ("burst       7", "size        4096", "window      9", "flows       11",
+    for text in ("burst       7", "size        4096", "in-flight   9", "flows       11",
                  "count       13 messages"):
         expect(text in config, f"no {text} in {config}")
     expect("not started yet" in host.ask("show stats"), "stats before the first start")
@@ -198,10 +198,10 @@ def case_bad_commands(world):
         ("set burst 513", "must be a number from 1 to 512"),
         ("set burst 99999999999999999999", "must be a number"),
         ("set size 16M", "size 16777216: must be a number from 0 to 16777215"),
-        ("set window 0", "must be a number from 1 to 65536"),
+        ("set in-flight 0", "must be a number from 1 to 65536"),
         ("sleep -1", "must be a time in seconds"),
         ("wait connected nan", "must be a time in seconds"),
-        ("wait connected 0.01", "no peer came in time: "),
+        ("wait connected 0.01", "no peer connected in time: "),
         ("wait done", "it is not running"),
         ("stop", "it is not running"),
         ("inject nonsense", "a word is wrong, or one is missing: inject nonsense"),

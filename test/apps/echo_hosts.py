@@ -26,6 +26,15 @@ def expect(condition, what):
         raise Failure(what)
 
 
+def expect_version(program, name, help_text):
+    """What a program says of itself: alone, as everywhere, or among its own options."""
+    def said(*words):
+        return subprocess.run([program, *words], capture_output=True, text=True, timeout=60, check=True).stdout
+    for text in (said("--version"), said("--", "--version")):
+        expect(re.fullmatch(name + r" \d+\.\d+\.\d+ \(\S+\), DPDK \d\d\.\d\d\S*\n", text), text)
+    expect(help_text in said("--help"), "help")
+
+
 def await_fact(fact, what):
     """Polls until fact() is true. The pause bounds the cost, not the outcome."""
     deadline = time.monotonic() + PATIENCE

@@ -8,11 +8,10 @@ Each case ends its processes, whatever happens, and bounds every wait.
 
 import json
 import random
-import re
 import signal
 import subprocess
 
-from echo_hosts import PATIENCE, expect, run_case
+from echo_hosts import PATIENCE, expect, expect_version, run_case
 
 
 def same_through(world, size, *own, **more):
@@ -33,19 +32,19 @@ def case_sizes(world):
         same_through(world, total, "--size", str(size))
 
 
-def case_window_of_one(world):
+def case_one_in_flight(world):
     world.serve()
-    same_through(world, 50_000, "--window", "1", "--size", "64")
+    same_through(world, 50_000, "--in-flight", "1", "--size", "64")
 
 
-def case_wide_window(world):
+def case_many_in_flight(world):
     world.serve()
-    same_through(world, 3_000_000, "--window", "1024", "--size", "600")
+    same_through(world, 3_000_000, "--in-flight", "1024", "--size", "600")
 
 
 def case_queues(world):
     world.serve("--queues", "3")
-    same_through(world, 400_000, "--queues", "3", "--size", "777", "--window", "5")
+    same_through(world, 400_000, "--queues", "3", "--size", "777", "--in-flight", "5")
 
 
 def case_too_many_queues(world):
@@ -177,12 +176,12 @@ def case_two_senders(world):
 def case_large_messages(world):
     """More than the default buffers hold: refused in words, and possible when both sides agree."""
     server = world.serve()
-    world.send(world.file(5_000_000), "--size", "4M", "--window", "2").expect_end(
+    world.send(world.file(5_000_000), "--size", "4M", "--in-flight", "2").expect_end(
         1, "more than the peer takes", "--max-message 4194304")
     server.child.send_signal(signal.SIGINT)
     server.expect_end(0)
     world.serve("--max-message", "4M")
-    same_through(world, 5_000_000, "--size", "4M", "--window", "2")
+    same_through(world, 5_000_000, "--size", "4M", "--in-flight", "2")
 
 
 def case_bad_arguments(world):
@@ -197,7 +196,7 @@ def case_bad_arguments(world):
         (2, ["--send"], "--send needs a value"),
         (2, ["--nonsense"], "unknown option --nonsense"),
         (2, ["--send", good, "more"], 'what is "more"?'),
-        (2, ["--serve", "--window", "3"], "--window goes with --send"),
+        (2, ["--serve", "--in-flight", "3"], "--in-flight goes with --send"),
         (2, ["--send", good, "--once"], "--once goes with --serve"),
         (2, ["--send", good, "--size", "0"], "--size 0: must be a number from 1"),
         (2, ["--send", good, "--size", "16M"], "must be a number from 1"),
@@ -205,9 +204,9 @@ def case_bad_arguments(world):
         (2, ["--send", good, "--size", "12x"], "must be a number from 1"),
         (2, ["--send", good, "--size", "99999999999999999999"], "must be a number"),
         (2, ["--send", good, "--queues", "65"], "must be a number from 1 to 64"),
-        (2, ["--send", good, "--window", "5000"], "larger than the ring"),
+        (2, ["--send", good, "--in-flight", "5000"], "larger than the ring"),
         (2, ["--send", good, "--ring", "100"], "must be a power of two"),
-        (2, ["--send", good, "--size", "8M", "--window", "512"], "more than 1 GiB"),
+        (2, ["--send", good, "--size", "8M", "--in-flight", "512"], "more than 1 GiB"),
         (2, ["--send", good, "--timeout", "0"], "must be a time"),
         (2, ["--send", good, "--seconds", "nan"], "must be a time"),
         (1, ["--send", str(world.folder / "absent")], "No such file"),
@@ -222,12 +221,7 @@ def case_bad_arguments(world):
 
 
 def case_version(world):
-    """Alone, as everywhere, or among the program's own options."""
-    for words in (["--version"], ["--", "--version"]):
-        said = subprocess.run([world.echo, *words], capture_output=True, text=True, timeout=60, check=True).stdout
-        expect(re.fullmatch(r"ntbmsg-echo \d+\.\d+\.\d+ \(\S+\), DPDK \d\d\.\d\d\S*\n", said), said)
-    help_text = subprocess.run([world.echo, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
-    expect("--send FILE" in help_text, help_text)
+    expect_version(world.echo, "ntbmsg-echo", "--send FILE")
 
 
 def case_no_device(world):

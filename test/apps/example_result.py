@@ -37,7 +37,7 @@ def point(mode, operation=QUEUE, size=64, repeat=0):
     messages = (16000000 if one_way else 1000000) * 64 // max(size, 64)
     return {
         "mode": mode, "operation": name, "device": "raw_plx_ntb0", "size": size, "mix": "fixed",
-        "burst": 32 if one_way else 1, "window": 0 if one_way else 1, "queues": 1,
+        "burst": 32 if one_way else 1, "in_flight": 0 if one_way else 1, "queues": 1,
         "offered_rate": 1000000 if mode == "load" else 0, "copy": "cpu", "copy_mode": "auto",
         "completion": completion, "region": region, "lcores": 1, "server_lcores": 1, "pattern": "counter",
         "verified": False, "clock": "on", "repeat": repeat, "complete": True, "error": "", "seconds": 0.5,

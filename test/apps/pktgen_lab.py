@@ -73,10 +73,10 @@ def await_points(lab, driver, count):
 
 
 def expect_broken_off(lab, driver):
-    """The driver's peer went away: what was measured until then is kept. @return the result"""
-    driver.expect_end(1, "the peer went away")
+    """The driver's peer was lost: what was measured until then is kept. @return the result"""
+    driver.expect_end(1, "the peer was lost")
     result = lab.result()
-    expect(not result["complete"] and "went away" in result["error"], "incomplete, with the reason")
+    expect(not result["complete"] and "peer was lost" in result["error"], "incomplete, with the reason")
     expect(result["points"][0]["complete"], "points were lost")
     return result
 

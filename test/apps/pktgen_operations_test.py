@@ -57,7 +57,7 @@ def case_one_sided(lab):
         expect(names == (["out", "in"] if point["mode"] == "bidirectional" else ["echo" if timed else "out"]), names)
         writes = point["operation"].startswith("write")
         expect(point["region"] == ("direct" if writes else "served"), f"{point['region']}")
-        wanted = {"write": "done" if timed else "stored", "write-imm": "done" if timed else "told"}
+        wanted = {"write": "done" if timed else "stored", "write-imm": "done" if timed else "reported"}
         expect(point["completion"] == wanted.get(point["operation"], "done"), "completion")
     expect({p["size"] for p in of(result, operation="fetch-add")} == {8}, "atomics are of one size")
 
@@ -70,7 +70,7 @@ def case_writes_served_and_confirmed(lab):
         expect_good(point)
         expect(point["region"] == "served" and point["counters"]["served"] >= point["messages"],
                f"{point['counters']}")
-        expect(point["completion"] in ("done", "told"), "nothing served is merely stored")
+        expect(point["completion"] in ("done", "reported"), "nothing served is merely stored")
     result = lab.measured(*own, "--completion", "done")
     expect({p["completion"] for p in of(result, operation="write")} == {"done"}, "confirmed")
     for point in result["points"]:
@@ -79,12 +79,12 @@ def case_writes_served_and_confirmed(lab):
 
 
 def case_one_sided_sizes(lab):
-    """Up to the longest there is; with a window that what is lent has room for."""
+    """Up to the longest there is; with as many in flight as the exposed memory has room for."""
     lab.serve("--operation", "write")
     result = lab.measured("--operation", "write,write-imm,read", "--mode", "throughput", "--size", "4,64K,16M,17M",
-                          "--verify", "--window", "4096", "--count", "3", "--no-probe")
+                          "--verify", "--in-flight", "4096", "--count", "3", "--no-probe")
     expect([p["size"] for p in result["points"]] == [65536] * 3 + [1 << 24] * 3, "sizes")
-    expect([p["window"] for p in result["points"]] == [256] * 3 + [1] * 3, "windows")
+    expect([p["in_flight"] for p in result["points"]] == [256] * 3 + [1] * 3, "in flight")
     for point in result["points"]:
         expect_good(point)
     why = [s["why"] for s in result["skipped"]]

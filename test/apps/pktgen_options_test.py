@@ -5,7 +5,7 @@
     pktgen_options_test.py ntbmsg-pktgen SCHEMA CASE
 """
 
-from echo_hosts import DEVICE
+from echo_hosts import DEVICE, expect_version
 from pktgen_lab import SHORT, run_case
 
 
@@ -20,11 +20,11 @@ def case_bad_arguments(lab):
         (["--size", "1-1G:1"], "must be a list"),
         (["--size", "99999999999999999999"], "must be a list"),
         (["--burst", "257"], "from 1 to 256"),
-        (["--window", "4097"], "from 1 to 4096"),
+        (["--in-flight", "4097"], "from 1 to 4096"),
         (["--queues", "64"], "from 1 to 63"),
         (["--mode", "load", "--rate", "0"], "must be a list of rates"),
         (["--rate", "1K"], "--rate goes with --mode load"),
-        (["--mode", "rate", "--window", "2"], "--window goes with --mode latency"),
+        (["--mode", "rate", "--in-flight", "2"], "--in-flight goes with --mode latency"),
         (["--mix", "imix", "--size", "64"], "contradict each other"),
         (["--mix", "uniform:9-8"], "must be fixed, imix"),
         (["--mix", "pcap:"], "must be fixed, imix"),
@@ -71,6 +71,10 @@ def case_bad_arguments(lab):
         lab.host("send", own, cables=()).expect_end(2, text)
     lab.host("send", ["--help"], cables=()).expect_end(0, "--serve", "--mode LIST")
     lab.host("send", [*SHORT, "--device", "raw_plx_ntb7"]).expect_end(1, "raw_plx_ntb7 cannot be opened")
+
+
+def case_version(lab):
+    expect_version(lab.echo, "ntbmsg-pktgen", "--in-flight LIST")
 
 
 if __name__ == "__main__":

@@ -47,9 +47,9 @@ def case_sweep(lab):
     lab.serve("--queues", "3")
     csv = lab.folder / "csv"
     result = lab.measured("--mode", "latency,rate", "--size", "64,300", "--burst", "1,4",
-                          "--window", "1,8", "--queues", "1,3", "--repeat", "2", "--count", "500",
+                          "--in-flight", "1,8", "--queues", "1,3", "--repeat", "2", "--count", "500",
                           "--csv", str(csv))
-    keys = [(p["repeat"], p["mode"], p["size"], p["burst"], p["window"], p["queues"])
+    keys = [(p["repeat"], p["mode"], p["size"], p["burst"], p["in_flight"], p["queues"])
             for p in result["points"]]
     expect(len(keys) == len(set(keys)) == 2 * (2 * 2 * 2 * 2 + 2 * 2 * 2), f"points {len(keys)}")
     for point in result["points"]:
@@ -254,7 +254,7 @@ def case_both_drive(lab):
 
 
 def case_no_peer(lab):
-    lab.host("send", ["--timeout", "0.3"]).expect_end(1, "no peer came in")
+    lab.host("send", ["--timeout", "0.3"]).expect_end(1, "no peer connected in")
 
 
 def case_server_killed(lab):

@@ -111,7 +111,7 @@ class Pages(unittest.TestCase):
 
     def test_repetitions_become_a_median_and_a_spread(self):
         text = self.render(result([timed(v, repeat=i) for i, v in enumerate((300, 310, 320, 700, 305))]))
-        row = next(row for row in cells(text) if row[0] == "queue" and "one under way" in row)
+        row = next(row for row in cells(text) if row[0] == "queue" and "one in flight" in row)
         self.assertEqual(row[3:7], ["310 ns", "310 ns", "620 ns", "930 ns"])
         self.assertRegex(row[-1], "of 5$")
         self.assertTrue("1 of 1 figures are noisy" in text)

@@ -67,7 +67,7 @@ def point(peer, line, repeat, mode, count, latency):
     trouble = disturbance(line)
     return {
         "mode": mode, "operation": peer.name, "device": "", "size": size, "mix": "fixed",
-        "burst": 1 if mode == "latency" else max(1, min(32, 65536 // size)), "window": 1 if mode == "latency" else 0,
+        "burst": 1 if mode == "latency" else max(1, min(32, 65536 // size)), "in_flight": 1 if mode == "latency" else 0,
         "queues": 1, "offered_rate": 0, "copy": "cpu", "copy_mode": "cpu",
         "completion": "received", "region": "direct" if peer.kind == "put" else "none", "lcores": 1, "server_lcores": 1,
         "pattern": "every line read" if peer.read else "not read", "verified": False,

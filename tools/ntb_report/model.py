@@ -8,7 +8,7 @@ import statistics
 LIMIT = "limit"
 # How our own messages travel: drawn first and thicker beside other things.
 OURS = ("queue", "send", "write", "write-imm", "read", "fetch-add", "compare-swap")
-SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "window", "queues", "offered_rate", "copy", "copy_mode",
+SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "in_flight", "queues", "offered_rate", "copy", "copy_mode",
           "completion", "region", "lcores", "server_lcores", "pattern", "verified", "clock")
 QUANTILES = ("p50", "p99", "p99_9")
 ONE_WAY = ("rate", "throughput", "bidirectional", "incast", "replay")
@@ -126,5 +126,5 @@ def build(documents):
                 set_up = tuple(point[name] for name in SET_UP)
                 kept.setdefault((commit_of(document), set_up), []).append(point)
     figures = [Figure(set_up, commit, points) for (commit, set_up), points in kept.items()]
-    figures.sort(key=lambda f: (f.mode, f.operation not in OURS, f.operation, f.size, f.offered_rate, f.burst, f.window, f.queues))
+    figures.sort(key=lambda f: (f.mode, f.operation not in OURS, f.operation, f.size, f.offered_rate, f.burst, f.in_flight, f.queues))
     return Model(documents, placement, figures, disturbed.most_common(), elsewhere)

@@ -117,7 +117,7 @@ def limits_of(built, take):
 
 def ratio_cell(figure, limit, value, smaller):
     """The limit has a reader: nothing is said of operations that nobody reads."""
-    if figure.completion not in ("received", "told") or not limit or not value or not limit.median or not value.median:
+    if figure.completion not in ("received", "reported") or not limit or not value or not limit.median or not value.median:
         return "–", ""
     return f"{value.median / limit.median if smaller else limit.median / value.median:.2f}x", ""
 
@@ -128,7 +128,7 @@ def round_trip_rows(built):
         mean = f.latency("mean") if f.clock == "on" else f.mean_round_trip()
         if f.operation == model.LIMIT or not mean:
             continue
-        one = "one under way" if f.clock == "on" else "one under way, untimed"
+        one = "one in flight" if f.clock == "on" else "one in flight, untimed"
         load = units.per_second(f.offered_rate) if f.mode == "load" else one
         quantiles = [spread_cell(f.latency(q) if f.clock == "on" else None, units.nanoseconds) for q in model.QUANTILES]
         yield [(plots.line_name(f, len(built.commits()) > 1), ""), (units.size(f.size), ""), (load, ""),

@@ -46,8 +46,8 @@ def line_name(figure, several_commits):
         words.append(f"{figure.lcores} lcores")
     if figure.mode in model.ONE_WAY and figure.mode not in ("rate", "throughput"):
         words.append(figure.mode)
-    if figure.window > 1:
-        words.append(f"window {figure.window}")
+    if figure.in_flight > 1:
+        words.append(f"{figure.in_flight} in flight")
     if figure.copy == "dma":
         words.append("DMA")
     if figure.pattern == "not read":

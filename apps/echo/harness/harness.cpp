@@ -30,7 +30,7 @@ struct Value {
 };
 constexpr Value values[] = {
     {"burst", &Settings::burst, 1, longest_burst}, {"size", &Settings::size, 0, longest_message},
-    {"window", &Settings::window, 1, most_window}, {"flows", &Settings::flows, 1, most_flows},
+    {"in-flight", &Settings::in_flight, 1, most_in_flight}, {"flows", &Settings::flows, 1, most_flows},
     {"count", &Settings::count, 0, UINT64_MAX},
 };
 
@@ -41,8 +41,8 @@ Settings settings_of(const Options &o)
     s.count = o.count;
     if (o.burst != 0)
         s.burst = o.burst;
-    if (o.window != 0)
-        s.window = o.window;
+    if (o.in_flight != 0)
+        s.in_flight = o.in_flight;
     if (o.flows != 0)
         s.flows = o.flows;
     return s;
@@ -392,7 +392,7 @@ std::string Harness::wait(double seconds, const std::function<bool()> &fact, con
 std::string Harness::wait_connected(double seconds)
 {
     const std::string error = wait(
-        seconds, [this] { return connected(); }, "no peer came in time: ");
+        seconds, [this] { return connected(); }, "no peer connected in time: ");
     const std::string why = app::why_no_peer(endpoint_);
     return error.empty() ? error : error + (why.empty() ? "not all channels are open" : why);
 }

@@ -37,7 +37,7 @@ public:
 
     /// @param queue  none: all of them
     std::string set_mode(const std::string &mode, std::optional<uint64_t> queue);
-    /// "burst", "size", "window", "flows" or "count"
+    /// "burst", "size", "in-flight", "flows" or "count"
     std::string set_number(const std::string &name, uint64_t value);
 
     /// Where mode file puts what the peer sends.

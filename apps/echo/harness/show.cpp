@@ -135,7 +135,7 @@ void show_config(Harness &harness)
         std::printf("size        %" PRIu64 " bytes\n", s.size);
     else
         std::printf("size        the mode's default\n");
-    std::printf("window      %" PRIu64 "\nflows       %" PRIu64 "\n", s.window, s.flows);
+    std::printf("in-flight   %" PRIu64 "\nflows       %" PRIu64 "\n", s.in_flight, s.flows);
     if (s.count != 0)
         std::printf("count       %" PRIu64 " messages per queue\n", s.count);
     else

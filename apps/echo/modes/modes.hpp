@@ -20,7 +20,7 @@ class Ports;
 struct Settings {
     uint64_t burst = 32;       ///< messages a round, 1 to longest_burst
     uint64_t size = 0;         ///< bytes of a message that is made here; 0: the mode's default
-    uint64_t window = 1;       ///< ping: messages under way, per queue
+    uint64_t in_flight = 1;       ///< ping: messages, per queue
     uint64_t flows = 256;      ///< flowgen: flows it takes turns with
     uint64_t count = 0;        ///< messages to make per queue; 0: no end
     FileWork *files = nullptr; ///< file: outlives the queues
@@ -28,7 +28,7 @@ struct Settings {
 };
 
 inline constexpr uint64_t longest_message = (1U << 24) - 1; ///< bytes: 24 bits on the wire
-inline constexpr uint64_t most_window = 65536;
+inline constexpr uint64_t most_in_flight = 65536;
 inline constexpr uint64_t most_flows = 65536;
 
 struct Mode {

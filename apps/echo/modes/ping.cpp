@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Mode ping: a window of messages under way to a peer that sends them back, each round trip timed.
+// Mode ping: messages in flight to a peer that sends them back, each round trip timed.
 #include <array>
 #include <cerrno>
 #include <random>
@@ -27,7 +27,7 @@ public:
     Ping(const Way &way, const Settings &settings)
         : Forwarder(way), burst_(static_cast<uint16_t>(settings.burst)), count_(settings.count),
           run_(std::random_device()()), content_(test_pattern(settings.size)),
-          sent_tsc_(settings.window)
+          sent_tsc_(settings.in_flight)
     {
     }
 
@@ -40,7 +40,7 @@ public:
             flush();
     }
 
-    /// Messages under way are lost. Another run: an answer that comes late is not taken for one to
+    /// Messages in flight are lost. Another run: an answer that comes late is not taken for one to
     /// a message of the next connection.
     void link_lost() override
     {
@@ -70,7 +70,7 @@ private:
     uint64_t count_; ///< 0: no end
     uint64_t run_;   ///< random at first
     std::vector<std::byte> content_;
-    std::vector<uint64_t> sent_tsc_; ///< a window of them
+    std::vector<uint64_t> sent_tsc_; ///< one place for each in flight
     uint64_t made_ = 0, sent_ = 0, answered_ = 0;
     uint64_t lost_ = 0;
     app::Histogram round_trips_; ///< TSC cycles
@@ -107,8 +107,8 @@ void Ping::receive()
 
 void Ping::fill()
 {
-    const uint64_t window = sent_tsc_.size();
-    while (box_.waiting() < burst_ && made_ - answered_ < window &&
+    const uint64_t in_flight = sent_tsc_.size();
+    while (box_.waiting() < burst_ && made_ - answered_ < in_flight &&
            (count_ == 0 || made_ + lost_ < count_)) {
         rte_mbuf *message =
             make_message(ntbmsg_endpoint_pool(way_.endpoint), content_.data(), content_.size());

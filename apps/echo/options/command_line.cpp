@@ -16,9 +16,9 @@ namespace
 {
 
 constexpr uint64_t default_size = 1024;
-constexpr uint64_t default_window = 32;
+constexpr uint64_t default_in_flight = 32;
 constexpr double default_timeout = 10;
-constexpr uint64_t largest_window_bytes = uint64_t{1} << 30;
+constexpr uint64_t most_bytes_in_flight = uint64_t{1} << 30;
 
 // What the device keeps ready for large messages unless told otherwise.
 constexpr uint64_t default_buffer_bytes = 2048;
@@ -57,8 +57,8 @@ std::vector<app::Option> option_table(Options &o)
         {"size", "BYTES", app::Number{&o.size, 1, longest_message},
          "message size, 1 to 16777215; default 1024 with --send,\n"
          "else the mode's"},
-        {"window", "N", app::Number{&o.window, 1, most_window},
-         "messages under way per queue; default 32 with --send,\n"
+        {"in-flight", "N", app::Number{&o.in_flight, 1, most_in_flight},
+         "messages in flight per queue; default 32 with --send,\n"
          "1 in mode ping"},
         {"queues", "N", app::Number{&o.queues, 1, 64},
          "queue pairs, 1 to 64; default 1. The serving side needs\n"
@@ -123,7 +123,7 @@ std::string misplaced(const Options &o)
         const char *with;
     } table[] = {
         {"--size", o.size != 0, sending | forwarding, "--send"},
-        {"--window", o.window != 0, sending | forwarding, "--send"},
+        {"--in-flight", o.in_flight != 0, sending | forwarding, "--send"},
         {"--count", o.count != 0, sending | forwarding, "--send"},
         {"--seconds", o.seconds != 0, sending, "--send"},
         {"--out", !o.out.empty(), sending, "--send"},
@@ -160,7 +160,7 @@ std::string unused_alone(const Options &o)
     } table[] = {
         {"--size", o.size != 0, makes_messages},
         {"--count", o.count != 0, makes_messages && name != "file"},
-        {"--window", o.window != 0, name == "ping"},
+        {"--in-flight", o.in_flight != 0, name == "ping"},
         {"--flows", o.flows != 0, name == "flowgen"},
         {"--dir", !o.dir.empty(), name == "file"},
         {"--tx-first", o.tx_first, !makes_messages},
@@ -186,13 +186,13 @@ std::string check_forward(const Options &o)
 std::string check_send(Options &o)
 {
     o.size = o.size != 0 ? o.size : default_size;
-    o.window = o.window != 0 ? o.window : default_window;
+    o.in_flight = o.in_flight != 0 ? o.in_flight : default_in_flight;
     o.timeout = o.timeout > 0 ? o.timeout : default_timeout;
-    if (o.window > o.ring)
-        return "--window " + std::to_string(o.window) + " is larger than the ring of " +
+    if (o.in_flight > o.ring)
+        return "--in-flight " + std::to_string(o.in_flight) + " is larger than the ring of " +
                std::to_string(o.ring) + " lines: lower it or raise --ring";
-    if (o.size * o.window * o.queues > largest_window_bytes)
-        return "--size x --window x --queues is more than 1 GiB under way";
+    if (o.size * o.in_flight * o.queues > most_bytes_in_flight)
+        return "--size x --in-flight x --queues is more than 1 GiB";
     if (o.max_message != 0 && o.max_message < o.size)
         return "--size is larger than --max-message: the echo could not come back";
     return {};

@@ -81,8 +81,8 @@ void add_set(std::vector<Command> &list, Harness &h)
                         const std::string error = number_of(w[3], queue);
                         return error.empty() ? h.set_mode(w[2], queue) : error;
                     }});
-    list.push_back({"set burst|size|window|flows|count NUMBER",
-                    "messages a round, bytes of one, messages under way, flows, messages in all",
+    list.push_back({"set burst|size|in-flight|flows|count NUMBER",
+                    "messages a round, bytes of one, messages in flight, flows, messages in all",
                     [&h](const Words &w) {
                         uint64_t value = 0;
                         const std::string error = number_of(w[2], value);

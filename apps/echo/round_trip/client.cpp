@@ -49,8 +49,8 @@ Client::Client(ntbmsg_endpoint *endpoint, const Options &options, app::FileSourc
                std::FILE *out)
     : endpoint_(endpoint), options_(options), source_(source), out_(out), run_(random_run()),
       queue_count_(static_cast<uint16_t>(options.queues)),
-      slots_(options.window * options.queues, Slot{}),
-      data_(new std::byte[options.window * options.queues * options.size]()),
+      slots_(options.in_flight * options.queues, Slot{}),
+      data_(new std::byte[options.in_flight * options.queues * options.size]()),
       queues_(options.queues)
 {
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending side's engine: a window of messages per queue, each kept until its echo has been
+// The sending side's engine: some messages in flight per queue, each kept until its echo has been
 // compared with it.
 #ifndef ECHO_ROUND_TRIP_CLIENT_HPP
 #define ECHO_ROUND_TRIP_CLIENT_HPP

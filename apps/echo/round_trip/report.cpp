@@ -61,7 +61,7 @@ std::string to_json(const Report &r, const Options &o)
     json.member("interrupted", r.interrupted);
     json.member("file", o.send);
     json.member("size", o.size);
-    json.member("window", o.window);
+    json.member("in_flight", o.in_flight);
     json.member("queues", o.queues);
     json.member("messages", r.messages);
     json.member("bytes", r.bytes);
@@ -99,8 +99,8 @@ void print(const Report &r, const Options &o, FILE *to)
     const app::Histogram &h = r.round_trips;
     std::fprintf(to,
                  "  set-up      messages of %" PRIu64 " bytes, %" PRIu64
-                 " under way on each of %" PRIu64 " queue%s, %s\n",
-                 o.size, o.window, o.queues, o.queues == 1 ? "" : "s",
+                 " in flight on each of %" PRIu64 " queue%s, %s\n",
+                 o.size, o.in_flight, o.queues, o.queues == 1 ? "" : "s",
                  app::with_unit(r.seconds, "s").c_str());
     std::fprintf(to, "  round trip  %s  (min %s, mean %s)\n",
                  app::quantiles_text(h, static_cast<double>(rte_get_tsc_hz())).c_str(),

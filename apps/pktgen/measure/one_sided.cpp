@@ -156,14 +156,14 @@ std::byte *OneSided::place(uint32_t slot) const
 /// @param note  of a peer, who may say anything
 void OneSided::look_at_round(const Note &note)
 {
-    if (note.number != looked_ || note.count > point_.window)
+    if (note.number != looked_ || note.count > point_.in_flight)
         return fail(-EPROTO);
     for (uint32_t i = 0; i < note.count; ++i) {
         const uint32_t bytes = looked_sizes_.size();
         const Seal seal = check_seal(place(looked_slot_), bytes, looked_++);
         received_.corrupt += seal == Seal::spoilt ? 1 : 0;
         received_.out_of_order += seal == Seal::other_number ? 1 : 0;
-        looked_slot_ = looked_slot_ + 1 == point_.window ? 0 : looked_slot_ + 1;
+        looked_slot_ = looked_slot_ + 1 == point_.in_flight ? 0 : looked_slot_ + 1;
         looked_sizes_.advance();
         if (point_.operation == Operation::write) { // with a word they are counted by it
             ++received_.messages;
@@ -209,7 +209,7 @@ void OneSided::be_told(const ntbmsg_completion &completion)
     received_.bytes += bytes;
     ++received_.messages;
     ++told_;
-    told_slot_ = told_slot_ + 1 == point_.window ? 0 : told_slot_ + 1;
+    told_slot_ = told_slot_ + 1 == point_.in_flight ? 0 : told_slot_ + 1;
     told_sizes_.advance();
 }
 

@@ -63,10 +63,10 @@ Poster::Poster(const ChannelLane &lane, const Point &p, uint32_t number, Timings
       rounds_(p.verify && is_write(p.operation)),
       // Only a completion says what was there; one that is timed is told by itself.
       signal_all_(timed(p) || is_atomic(p.operation)), confirm_(p.confirm),
-      burst_(static_cast<uint16_t>(p.burst)), window_(p.window), stride_(stride_of(p)),
+      burst_(static_cast<uint16_t>(p.burst)), in_flight_(p.in_flight), stride_(stride_of(p)),
       offset_(Region::offset_of(p, number)), count_(count_of(p, uniques)), content_(p.pattern),
-      sizes_(p), uniques_(uniques), own_(make_lines(uint64_t{stride_} * window_)), pieces_(window_),
-      works_(window_), trips_(p, timed(p), timings)
+      sizes_(p), uniques_(uniques), own_(make_lines(uint64_t{stride_} * in_flight_)), pieces_(in_flight_),
+      works_(in_flight_), trips_(p, timed(p), timings)
 {
 }
 
@@ -83,7 +83,7 @@ int Poster::open(const ntbmsg_region_token &token)
     if (rc != 0)
         return rc;
     const bool pieces = !is_atomic(operation_);
-    for (uint32_t slot = 0; slot < window_; ++slot) {
+    for (uint32_t slot = 0; slot < in_flight_; ++slot) {
         pieces_[slot] = {place(slot), stride_, 0};
         ntbmsg_work &work = works_[slot];
         work = {};
@@ -112,7 +112,7 @@ uint16_t Poster::due(uint64_t now) const
 {
     uint64_t most = std::min<uint64_t>(burst_, count_ - trips_.made());
     if (rounds_) // the far end looks before a place is written to again
-        most = std::min<uint64_t>(most, window_ - (trips_.made() - checked_));
+        most = std::min<uint64_t>(most, in_flight_ - (trips_.made() - checked_));
     return trips_.due(now, static_cast<uint16_t>(most));
 }
 
@@ -167,7 +167,7 @@ void Poster::fill(ntbmsg_work &work, uint32_t slot, uint64_t number, uint32_t si
 int Poster::push(uint64_t now, uint64_t &full)
 {
     const uint64_t ready = trips_.made() - trips_.sent();
-    const auto n = static_cast<uint16_t>(std::min<uint64_t>(ready, window_ - sent_slot_));
+    const auto n = static_cast<uint16_t>(std::min<uint64_t>(ready, in_flight_ - sent_slot_));
     const int taken = ntbmsg_channel_post_burst(lane_.channel, &works_[sent_slot_], n);
     if (taken < 0)
         return taken;
@@ -246,7 +246,7 @@ void Poster::look_at_value(uint64_t value, Received &tally)
 bool Poster::round_waits(bool sending) const
 {
     const uint64_t made = trips_.made();
-    const bool ended = made - checked_ == window_ || !sending;
+    const bool ended = made - checked_ == in_flight_ || !sending;
     return rounds_ && made != checked_ && ended && trips_.back() == made;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HOT. Posts one-sided operations on the memory that the far end lends to one queue, a window of
-// them, and looks at what they brought. Its own memory has a place for each of the window.
+// HOT. Posts one-sided operations on the memory that the far end exposes to one queue, some in
+// flight, and looks at what they brought. Its own memory has a place for each of those.
 #ifndef PKTGEN_MEASURE_POSTER_HPP
 #define PKTGEN_MEASURE_POSTER_HPP
 
@@ -89,14 +89,14 @@ private:
     void advance(uint32_t &slot, uint32_t n) const
     {
         slot += n;
-        slot = slot >= window_ ? slot - window_ : slot;
+        slot = slot >= in_flight_ ? slot - in_flight_ : slot;
     }
 
     const ChannelLane lane_;
     const Operation operation_;
     const bool verify_, rounds_, signal_all_, confirm_;
     const uint16_t burst_;
-    const uint32_t window_, stride_;
+    const uint32_t in_flight_, stride_;
     const uint64_t offset_;
     const uint64_t count_;
     const Content content_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HOT. Messages there and back: a window of them that is kept full, or at a given rate whatever
+// HOT. Messages there and back: so many in flight at any time, or at a given rate whatever
 // comes back. The driving end runs it; echo_back.hpp is the other one.
 #ifndef PKTGEN_MEASURE_ROUND_TRIPS_HPP
 #define PKTGEN_MEASURE_ROUND_TRIPS_HPP

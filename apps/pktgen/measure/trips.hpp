@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HOT. The times of what goes and comes back in order, whatever it is: when each is due, by a
-// window that is kept full or by a rate alone, and how long it took.
+// HOT. The times of what goes and comes back in order, whatever it is: when each is due, by
+// the number in flight or by a rate alone, and how long it took.
 #ifndef PKTGEN_MEASURE_TRIPS_HPP
 #define PKTGEN_MEASURE_TRIPS_HPP
 
@@ -30,9 +30,9 @@ public:
     /// @param point    of one queue; @param timed  each trip by itself
     /// @param timings  outlives it
     Trips(const Point &point, bool timed, Timings &timings)
-        : timed_(timed), window_(point.window),
+        : timed_(timed), in_flight_(point.in_flight),
           ticks_per_trip_(point.rate > 0 ? static_cast<double>(rte_get_tsc_hz()) / point.rate : 0),
-          under_way_(std::bit_ceil(uint64_t{point.window})), timings_(timings)
+          under_way_(std::bit_ceil(uint64_t{point.in_flight})), timings_(timings)
     {
     }
 
@@ -43,11 +43,11 @@ public:
     /// back, which made room for the next.
     uint64_t step_time() const { return ticks_per_trip_ > 0 ? rte_rdtsc() : now_; }
 
-    /// How many may be made at @p now. What the window does not take waits, and its wait counts.
+    /// How many may be made at @p now. What is beyond the number in flight waits, and its wait counts.
     uint16_t due(uint64_t now, uint16_t most) const
     {
         const auto room =
-            static_cast<uint16_t>(std::min<uint64_t>(most, window_ - (made_ - back_)));
+            static_cast<uint16_t>(std::min<uint64_t>(most, in_flight_ - (made_ - back_)));
         if (ticks_per_trip_ <= 0)
             return room;
         uint16_t n = 0;
@@ -117,7 +117,7 @@ private:
     }
 
     const bool timed_;
-    const uint64_t window_;
+    const uint64_t in_flight_;
     const double ticks_per_trip_;  ///< 0: no rate
     std::vector<Times> under_way_; ///< ring; number n is in its slot n mod size
     uint64_t made_ = 0, sent_ = 0, back_ = 0;

@@ -23,7 +23,7 @@ constexpr uint64_t largest_rate = 1000000000;
 
 /// Options that are texts on the command line and something else afterwards.
 struct Raw {
-    std::string mode, size, burst, window, queues, rate, mix, pattern, clock, pace, operation;
+    std::string mode, size, burst, in_flight, queues, rate, mix, pattern, clock, pace, operation;
     std::string region, completion, copy;
     // 0: not given
     double seconds = 0;
@@ -46,8 +46,8 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "1518 bytes, 7:4:1), uniform:A-B, or pcap:FILE; default fixed"},
         {"burst", "LIST", &raw.burst,
          "messages per call, 1 to 256; default 1 for latency, else up to 32\nand 64 KiB"},
-        {"window", "LIST", &raw.window,
-         "latency, and one-sided operations in any mode: under way per\n"
+        {"in-flight", "LIST", &raw.in_flight,
+         "latency, and one-sided operations in any mode: in flight per\n"
          "queue, 1 to 4096, of 16 MiB at most; default 1; of rates 64 and\n8 MiB"},
         {"queues", "LIST", &raw.queues,
          "queue pairs, 1 to 63 (31 with channels); default 1. Each has an\n"
@@ -109,6 +109,7 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "10; when serving: wait for ever"},
         {"once", nullptr, &o.once, "serving: end when the first driver has left"},
         {"quiet", nullptr, &o.quiet, "no progress, only the results"},
+        {"version", nullptr, &o.version, "version of this program and of DPDK"},
         {"help", nullptr, &o.help, "this text"},
     };
 }
@@ -216,7 +217,7 @@ std::string misplaced_when_serving(const Options &o, const Raw &raw)
     } table[] = {
         {"--mode", !raw.mode.empty()},       {"--size", !raw.size.empty()},
         {"--mix", !raw.mix.empty()},         {"--burst", !raw.burst.empty()},
-        {"--window", !raw.window.empty()},   {"--rate", !raw.rate.empty()},
+        {"--in-flight", !raw.in_flight.empty()},   {"--rate", !raw.rate.empty()},
         {"--pattern", !raw.pattern.empty()}, {"--verify", o.verify},
         {"--pcap", !o.pcap.empty()},         {"--pace", !raw.pace.empty()},
         {"--json", !o.json.empty()},         {"--csv", !o.csv.empty()},
@@ -294,12 +295,12 @@ std::string parse_lists(Options &o, const Raw &raw)
         error = list_of("burst", or_else(raw.burst, "0"), raw.burst.empty() ? 0 : 1, largest_burst,
                         o.bursts);
     if (error.empty())
-        error = list_of("window", or_else(raw.window, "1"), 1, largest_window, o.windows);
+        error = list_of("in-flight", or_else(raw.in_flight, "1"), 1, most_in_flight, o.in_flight);
     if (error.empty())
         error = list_of("queues", or_else(raw.queues, "1"), 1, largest_queues, o.queues);
     if (error.empty())
         error = parse_rates(or_else(raw.rate, default_rates), o.rates);
-    o.window_given = !raw.window.empty();
+    o.in_flight_given = !raw.in_flight.empty();
     return error;
 }
 
@@ -332,8 +333,8 @@ std::string check_together(const Options &o, const Raw &raw)
         return "--size and --mix contradict each other";
     if (!raw.rate.empty() && !has(o, Mode::load))
         return "--rate goes with --mode load";
-    if (!raw.window.empty() && !has(o, Mode::latency) && !any_one_sided(o))
-        return "--window goes with --mode latency, or with one-sided operations";
+    if (!raw.in_flight.empty() && !has(o, Mode::latency) && !any_one_sided(o))
+        return "--in-flight goes with --mode latency, or with one-sided operations";
     if (has(o, Mode::replay) != !o.pcap.empty())
         return "--mode replay and --pcap FILE go together";
     if (has(o, Mode::replay) && (o.modes.size() > 1 || !raw.size.empty() || !raw.mix.empty()))
@@ -369,7 +370,7 @@ void note_as_text(Options &o, const Raw &raw)
         {"size", or_else(raw.size, default_sizes)},
         {"mix", or_else(raw.mix, "fixed")},
         {"burst", or_else(raw.burst, "auto")},
-        {"window", or_else(raw.window, "1")},
+        {"in-flight", or_else(raw.in_flight, "1")},
         {"queues", or_else(raw.queues, "1")},
         {"rate", or_else(raw.rate, default_rates)},
         {"operation", or_else(raw.operation, "queue")},
@@ -414,7 +415,7 @@ std::string parse(int argc, char **argv, Options &options)
 {
     Raw raw;
     std::string error = app::parse_options(argc, argv, option_table(options, raw));
-    if (!error.empty() || options.help)
+    if (!error.empty() || options.help || options.version)
         return error;
     if (options.devices.empty())
         options.devices.emplace_back(default_device);
@@ -441,7 +442,7 @@ std::string help_text()
            "  ntbmsg-pktgen [EAL options] -- --serve [options]\n"
            "  ntbmsg-pktgen [EAL options] -- [options]\n"
            "\n"
-           "The second one drives: it tells the serving end what to do. Either may start first.\n"
+           "The second one drives: it says what the serving end does. Either may start first.\n"
            "\n" +
            app::describe_options(option_table(unused, raw)) +
            "\n"

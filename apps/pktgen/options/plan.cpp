@@ -13,7 +13,7 @@ constexpr uint64_t default_burst = 32;
 constexpr uint64_t default_burst_bytes = 65536;
 constexpr double us_per_second = 1e6;
 // Of one-sided operations that are to go as fast as they can.
-constexpr uint64_t default_window = 64, default_window_bytes = uint64_t{8} << 20;
+constexpr uint64_t default_in_flight = 64, default_bytes_in_flight = uint64_t{8} << 20;
 
 Way way_of(Mode mode)
 {
@@ -87,39 +87,39 @@ uint64_t count_at(const Options &o, double rate)
     return o.count != 0 ? std::min(o.count, due) : due;
 }
 
-std::vector<uint64_t> windows_for(const Options &o, const Point &p)
+std::vector<uint64_t> in_flight_for(const Options &o, const Point &p)
 {
     const bool one_sided = is_one_sided(p.operation);
-    if (p.mode == Mode::latency || (one_sided && p.mode != Mode::load && o.window_given))
-        return o.windows;
+    if (p.mode == Mode::latency || (one_sided && p.mode != Mode::load && o.in_flight_given))
+        return o.in_flight;
     if (!one_sided)
-        return {largest_window};
-    const uint64_t most = p.mode == Mode::load ? largest_window : default_window;
-    return {std::clamp<uint64_t>(default_window_bytes / p.size_to, 2, most)};
+        return {most_in_flight};
+    const uint64_t most = p.mode == Mode::load ? most_in_flight : default_in_flight;
+    return {std::clamp<uint64_t>(default_bytes_in_flight / p.size_to, 2, most)};
 }
 
-/// What one-sided operations want of window, burst and completion.
+/// What one-sided operations want of the number in flight, burst and completion.
 void fit_one_sided(const Options &o, Point &p)
 {
-    p.window = std::min(p.window, window_room(p.size_to, p.queues));
-    p.burst = std::min(p.burst, p.window);
+    p.in_flight = std::min(p.in_flight, in_flight_room(p.size_to, p.queues));
+    p.burst = std::min(p.burst, p.in_flight);
     p.served = o.served && is_write(p.operation);
     p.confirm = p.operation == Operation::write && o.confirm.value_or(p.way == Way::echo);
 }
 
-/// Burst, window, queues and rate of one mode and one size.
+/// Burst, number in flight, queues and rate of one mode and one size.
 void add_combinations(const Options &o, Point p, Planned planned, std::vector<Planned> &plan)
 {
     const std::vector<double> no_rate = {0};
-    const std::vector<uint64_t> windows = windows_for(o, p);
+    const std::vector<uint64_t> counts = in_flight_for(o, p);
     const std::vector<double> &rates = p.mode == Mode::load ? o.rates : no_rate;
     for (const uint64_t queues : o.queues) {
         for (const uint64_t burst : o.bursts) {
-            for (const uint64_t window : windows) {
+            for (const uint64_t in_flight : counts) {
                 for (const double rate : rates) {
                     p.queues = static_cast<uint32_t>(queues);
                     p.burst = static_cast<uint32_t>(burst_for(p.mode, burst, p.size_to));
-                    p.window = static_cast<uint32_t>(window);
+                    p.in_flight = static_cast<uint32_t>(in_flight);
                     p.rate = rate;
                     if (rate > 0)
                         p.count = count_at(o, rate);

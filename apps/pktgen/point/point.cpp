@@ -76,7 +76,7 @@ uint32_t stride_of(const Point &p)
     return (p.size_to + line - 1) / line * line;
 }
 
-uint32_t window_room(uint32_t size, uint32_t queues)
+uint32_t in_flight_room(uint32_t size, uint32_t queues)
 {
     const uint64_t stride = (uint64_t{size} + line - 1) / line * line;
     return static_cast<uint32_t>(std::max<uint64_t>(1, most_lent / queues / stride));
@@ -91,8 +91,8 @@ std::string check_one_sided(const Point &p)
         return "a one-sided operation for the packets of a file";
     if (is_atomic(p.operation) && (p.size != atomic_bytes || p.size_to != atomic_bytes))
         return "an atomic operation of other than 8 bytes";
-    if (p.window > std::min(largest_window, window_room(p.size_to, p.queues)))
-        return "a window of more than 16 MiB";
+    if (p.in_flight > std::min(most_in_flight, in_flight_room(p.size_to, p.queues)))
+        return "more than 16 MiB in flight";
     if (p.verify && p.size < seal_bytes)
         return "a verified operation of less than 8 bytes";
     if (p.verify && p.operation == Operation::read && p.size != p.size_to)
@@ -116,8 +116,8 @@ std::string check(const Point &p)
         return "a message size out of range";
     if (p.burst == 0 || p.burst > largest_burst)
         return "a burst out of range";
-    if (p.window == 0 || p.window > largest_window)
-        return "a window out of range";
+    if (p.in_flight == 0 || p.in_flight > most_in_flight)
+        return "the number in flight is out of range";
     if (p.queues == 0 || p.queues > largest_queues)
         return "a number of queues out of range";
     if (p.run_us == 0 || p.run_us > longest_run_us)

@@ -35,7 +35,7 @@ const char *name_of(Pattern);
 
 inline constexpr uint32_t largest_size = (1U << 24) - 1; ///< 24 bits of length on the wire
 inline constexpr uint32_t largest_burst = 256;
-inline constexpr uint32_t largest_window = 4096;
+inline constexpr uint32_t most_in_flight = 4096;
 inline constexpr uint32_t largest_queues = 63; ///< one more carries the control messages
 /// With channels: each has a queue pair of its own.
 inline constexpr uint32_t largest_channels = 31;
@@ -43,7 +43,7 @@ inline constexpr uint32_t largest_operation = 1U << 24; ///< bytes, of a one-sid
 inline constexpr uint32_t atomic_bytes = 8;
 /// Verified writes and reads begin with a number and a CRC.
 inline constexpr uint32_t seal_bytes = 8;
-/// Memory that an end lends the other in a measurement, of all queues: bounds windows of large
+/// Memory that an end exposes in a measurement, of all queues: bounds the number in flight of large
 /// operations. No more, because taking memory back may hold up a link's heartbeats.
 inline constexpr uint64_t most_lent = uint64_t{16} << 20;
 inline constexpr uint64_t longest_run_us = uint64_t{3600} * 1000 * 1000;
@@ -61,7 +61,7 @@ struct Point {
     uint32_t size = 0;    ///< bytes; of a mix: the smallest
     uint32_t size_to = 0; ///< bytes; of a mix: the largest
     uint32_t burst = 1;
-    uint32_t window = 1; ///< messages under way per queue; round trips only
+    uint32_t in_flight = 1; ///< messages per queue; round trips only
     uint32_t queues = 1;
     uint64_t run_us = 0;
     uint64_t count = 0; ///< messages that are sent at most; 0: until the time is over
@@ -81,8 +81,8 @@ bool far_end_times(Operation operation);
 
 /// Bytes from one operation's place in what is lent to the next one's.
 uint32_t stride_of(const Point &point);
-/// The largest window that what an end lends has room for, at least 1.
-uint32_t window_room(uint32_t size, uint32_t queues);
+/// So many in flight have room in what an end exposes, at least 1.
+uint32_t in_flight_room(uint32_t size, uint32_t queues);
 
 /// @return empty, or what is wrong, for a person at either end
 std::string check(const Point &point);

@@ -40,7 +40,7 @@ std::string latency_line(const app::ResultPoint &p, const app::Latency *l, const
     const std::string what =
         p.operation == "write" ? p.operation + " " + p.completion : p.operation;
     return format({mode.c_str(), what.c_str(), std::to_string(p.size).c_str(),
-                   std::to_string(p.burst).c_str(), std::to_string(p.window).c_str(),
+                   std::to_string(p.burst).c_str(), std::to_string(p.in_flight).c_str(),
                    std::to_string(p.queues).c_str(),
                    app::with_unit(rate.messages_per_second, "msg/s").c_str(),
                    app::with_unit(rate.bytes_per_second, "B/s").c_str(), cell(t.p50_ns).c_str(),
@@ -63,7 +63,7 @@ std::string checks_of(const app::ResultPoint &p)
 
 std::string table_head()
 {
-    return format({"mode", "operation", "bytes", "burst", "window", "q", "msg/s", "B/s", "rtt p50",
+    return format({"mode", "operation", "bytes", "burst", "flight", "q", "msg/s", "B/s", "rtt p50",
                    "p99", "p99.9", "max", "cores"});
 }
 

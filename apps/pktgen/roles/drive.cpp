@@ -254,7 +254,7 @@ const char *completion_of(const Point &p, bool direct)
     if (!is_one_sided(p.operation))
         return "received";
     if (p.operation == Operation::write_imm && p.way != Way::echo)
-        return "told";
+        return "reported";
     const bool stored = p.operation == Operation::write && direct && !p.confirm;
     return stored ? "stored" : "done";
 }
@@ -277,7 +277,7 @@ void Sweep::label(app::ResultPoint &result, const Planned &planned) const
         result.mix = "pcap:" + (options_.pcap.empty() ? options_.mix.file : options_.pcap);
     result.size = packets_.count() != 0 ? Sizes(packets_.sizes()).mean() : Sizes(p).mean();
     result.burst = p.burst;
-    result.window = p.way == Way::echo || is_one_sided(p.operation) ? p.window : 0;
+    result.in_flight = p.way == Way::echo || is_one_sided(p.operation) ? p.in_flight : 0;
     result.queues = p.queues;
     result.repeat = planned.repeat;
     result.offered_rate = p.rate;

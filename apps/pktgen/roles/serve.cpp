@@ -181,8 +181,8 @@ int Servers::run()
         if (o.once && left >= all_.size())
             return 0;
         if (o.timeout > 0 && !anybody_ && now > give_up)
-            return complain("no driver came in " + std::to_string(o.timeout) +
-                            " s: " + app::why_no_peer(all_[0]->endpoint()));
+            return complain(
+                app::why_not_connected(all_[0]->endpoint(), app::Peer::absent, o.timeout));
     }
     return 0;
 }

@@ -27,7 +27,7 @@ constexpr uint64_t send_patience_ms = 1000;
 struct WirePoint {
     uint8_t mode, way, operation, pattern, mix, verify, clock, confirm, served;
     uint8_t reserved[7];
-    uint32_t size, size_to, burst, window, queues, reserved2;
+    uint32_t size, size_to, burst, in_flight, queues, reserved2;
     uint64_t run_us, count;
     double rate;
 };
@@ -75,7 +75,7 @@ Point point_of(const WirePoint &wire)
     p.size = wire.size;
     p.size_to = wire.size_to;
     p.burst = wire.burst;
-    p.window = wire.window;
+    p.in_flight = wire.in_flight;
     p.queues = wire.queues;
     p.run_us = wire.run_us;
     p.count = wire.count;
@@ -98,7 +98,7 @@ WirePoint wire_of(const Point &p)
     wire.size = p.size;
     wire.size_to = p.size_to;
     wire.burst = p.burst;
-    wire.window = p.window;
+    wire.in_flight = p.in_flight;
     wire.queues = p.queues;
     wire.run_us = p.run_us;
     wire.count = p.count;

@@ -43,18 +43,12 @@ void Line::fail(std::string error)
 
 std::string Line::meet()
 {
-    switch (app::await_peer(endpoint(), timeout_s_)) {
-    case app::Peer::connected:
+    const app::Peer peer = app::await_peer(endpoint(), timeout_s_);
+    if (peer == app::Peer::connected)
         return greet();
-    case app::Peer::absent:
-        return device_ + ": no peer came in " + app::with_unit(timeout_s_, "s") + ": " +
-               app::why_no_peer(endpoint());
-    case app::Peer::refused:
-        return device_ + ": the peer was refused: " + app::why_no_peer(endpoint());
-    case app::Peer::interrupted:
-        break;
-    }
-    return {};
+    if (peer == app::Peer::interrupted)
+        return {};
+    return device_ + ": " + app::why_not_connected(endpoint(), peer, timeout_s_);
 }
 
 std::string Line::greet()
@@ -130,8 +124,8 @@ bool Line::send(const ControlMessage &message)
 {
     const int rc = control_.send(message);
     if (rc != 0)
-        fail(rc == -ENOTCONN ? "the peer went away"
-                             : std::string("nothing can be told to the peer: ") + strerror(-rc));
+        fail(rc == -ENOTCONN ? "the peer was lost"
+                             : std::string("nothing can be sent to the peer: ") + strerror(-rc));
     return rc == 0;
 }
 
@@ -169,10 +163,8 @@ void Line::watch(uint64_t now)
         channels_.poll();
     ntbmsg_event event;
     while (ntbmsg_endpoint_event_poll(endpoint(), &event) == 1) {
-        if (event == NTBMSG_EVENT_LOST)
-            fail("the peer went away");
-        else if (event == NTBMSG_EVENT_REFUSED)
-            fail("the peer was refused: " + app::why_no_peer(endpoint()));
+        if (event == NTBMSG_EVENT_LOST || event == NTBMSG_EVENT_REFUSED)
+            fail(app::event_text(endpoint(), event));
     }
 }
 

@@ -70,8 +70,7 @@ void Session::look_at_events()
         else if (event == NTBMSG_EVENT_LOST)
             peer_left();
         else if (event == NTBMSG_EVENT_REFUSED)
-            std::printf("%s: a peer was refused: %s\n", device_.c_str(),
-                        app::why_no_peer(endpoint_).c_str());
+            std::printf("%s: %s\n", device_.c_str(), app::event_text(endpoint_, event).c_str());
         std::fflush(stdout);
     }
 }

@@ -19,7 +19,7 @@ constexpr uint64_t least_credit_bytes = uint64_t{1} << 20;
 constexpr uint64_t messages_ahead = 2; ///< of the longest
 
 // Completions that wait: of all that is under way, and as many words of the peer.
-constexpr uint32_t completions = 2 * largest_window;
+constexpr uint32_t completions = 2 * most_in_flight;
 
 /// Travels with a connect: which lane it is.
 using LaneNumber = uint16_t;
@@ -61,7 +61,7 @@ ntbmsg_channel_options Channels::options(const ChannelLane &lane) const
     o.credit_messages = channel_credit_messages;
     o.credit_bytes = static_cast<uint32_t>(channel_credit_bytes(longest_));
     o.cq = lane.cq;
-    o.operations = lane.cq != nullptr ? largest_window : 0;
+    o.operations = lane.cq != nullptr ? most_in_flight : 0;
     return o;
 }
 

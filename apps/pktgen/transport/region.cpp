@@ -23,7 +23,7 @@ uint32_t rights_for(Operation operation)
 
 uint64_t bytes_for(const Point &p)
 {
-    return uint64_t{stride_of(p)} * p.window * p.queues;
+    return uint64_t{stride_of(p)} * p.in_flight * p.queues;
 }
 
 } // namespace
@@ -45,7 +45,7 @@ Lines make_lines(size_t bytes)
 uint64_t Region::offset_of(const Point &p, uint32_t lane)
 {
     // All queues add to one word; each replaces its own.
-    return p.operation == Operation::fetch_add ? 0 : uint64_t{stride_of(p)} * p.window * lane;
+    return p.operation == Operation::fetch_add ? 0 : uint64_t{stride_of(p)} * p.in_flight * lane;
 }
 
 std::string Region::open(ntbmsg_endpoint *endpoint, const Point &p)
@@ -65,7 +65,7 @@ std::string Region::open(ntbmsg_endpoint *endpoint, const Point &p)
     if (rc != 0) {
         region_ = nullptr;
         return "cannot lend " + std::to_string(bytes) + " bytes: " + std::strerror(-rc) +
-               (rc == -ENOTSUP || rc == -ENOSPC ? ": --region served, or a smaller --window" : "");
+               (rc == -ENOTSUP || rc == -ENOSPC ? ": --region served, or a smaller --in-flight" : "");
     }
     if (own_ == nullptr)
         memory_ = static_cast<std::byte *>(info().address);
@@ -79,7 +79,7 @@ void Region::fill(const Point &p) const
 {
     const Content content(p.pattern);
     for (uint32_t lane = 0; lane < p.queues; ++lane) {
-        for (uint32_t slot = 0; slot < p.window; ++slot) {
+        for (uint32_t slot = 0; slot < p.in_flight; ++slot) {
             std::byte *place = at(offset_of(p, lane) + uint64_t{stride_of(p)} * slot);
             content.fill(place, p.size_to, 0, slot);
             if (p.verify)

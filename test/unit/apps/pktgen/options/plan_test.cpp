@@ -25,9 +25,9 @@ std::vector<pktgen::Planned> plan_of(const std::vector<std::string> &words)
 
 TEST(Plan, HasEveryCombinationThatAModeKnows)
 {
-    // Only round trips have windows, only load has rates.
+    // Only round trips have a number in flight, only load has rates.
     const auto plan =
-        plan_of({"--mode", "latency,load,rate", "--size", "8,64", "--burst", "1,2", "--window",
+        plan_of({"--mode", "latency,load,rate", "--size", "8,64", "--burst", "1,2", "--in-flight",
                  "1,4,8", "--queues", "1,2", "--rate", "1K,2K,3K,4K", "--repeat", "1"});
     EXPECT_EQ(plan.size(), 2U * 2 * 2 * (3 + 4 + 1));
 }
@@ -65,14 +65,14 @@ TEST(Plan, IncastTakesAllDevicesAtOnceAndOthersOneByOne)
 TEST(Plan, AtomicsAreOfOneSizeAndWindowsFitWhatIsLent)
 {
     const auto plan = plan_of({"--mode", "rate", "--operation", "write,fetch-add", "--size",
-                               "64,16M", "--window", "4096", "--repeat", "1"});
+                               "64,16M", "--in-flight", "4096", "--repeat", "1"});
     ASSERT_EQ(plan.size(), 3U);
-    EXPECT_EQ(plan[0].point.window, 4096U);
+    EXPECT_EQ(plan[0].point.in_flight, 4096U);
     EXPECT_EQ(plan[1].point.operation, pktgen::Operation::fetch_add);
     EXPECT_EQ(plan[1].point.size, 8U);
     EXPECT_EQ(plan[2].point.size, 1U << 24);
-    EXPECT_EQ(plan[2].point.window, 1U);
-    EXPECT_LE(plan[2].point.burst, plan[2].point.window);
+    EXPECT_EQ(plan[2].point.in_flight, 1U);
+    EXPECT_LE(plan[2].point.burst, plan[2].point.in_flight);
 }
 
 TEST(Plan, RoundTripsOfWritesAreConfirmedAndRatesAreNot)
@@ -98,7 +98,7 @@ TEST(Plan, GoesOverCopyEnginesOneAfterTheOther)
 TEST(Plan, EveryPointIsOneThatAServerAccepts)
 {
     for (const auto &planned : plan_of({"--mode", "latency,load,rate,bidirectional", "--size",
-                                        "1-16M", "--window", "1,4096", "--queues", "1,31",
+                                        "1-16M", "--in-flight", "1,4096", "--queues", "1,31",
                                         "--operation", "send,write,write-imm,read,atomic"})) {
         if (pktgen::is_one_sided(planned.point.operation) ||
             planned.point.size_to <= pktgen::largest_size) {
@@ -133,7 +133,7 @@ TEST(Point, ValuesOutOfRangeAreRefused)
     EXPECT_TRUE(refused([](Point &p) { p.size_to = pktgen::largest_size + 1; }));
     EXPECT_TRUE(refused([](Point &p) { p.burst = 0; }));
     EXPECT_TRUE(refused([](Point &p) { p.burst = pktgen::largest_burst + 1; }));
-    EXPECT_TRUE(refused([](Point &p) { p.window = pktgen::largest_window + 1; }));
+    EXPECT_TRUE(refused([](Point &p) { p.in_flight = pktgen::most_in_flight + 1; }));
     EXPECT_TRUE(refused([](Point &p) { p.queues = pktgen::largest_queues + 1; }));
     EXPECT_TRUE(refused([](Point &p) { p.run_us = 0; }));
     EXPECT_TRUE(refused([](Point &p) { p.rate = -1; }));
@@ -156,7 +156,7 @@ TEST(Point, OneSidedOperationsThatCannotBeAreRefused)
     EXPECT_TRUE(refused(Operation::fetch_add, [](Point &p) { p.size_to = p.size = 16; }));
     EXPECT_TRUE(refused(Operation::write, [](Point &p) {
         p.size_to = 1U << 24;
-        p.window = 3;
+        p.in_flight = 3;
     }));
     EXPECT_TRUE(refused(Operation::write, [](Point &p) { p.size_to = (1U << 24) + 1; }));
     EXPECT_TRUE(refused(Operation::write, [](Point &p) {
