@@ -87,7 +87,7 @@ struct Config {
     unsigned dma_link_channels = 0;
     uint16_t dma_rid = 0x0100; ///< bus and device of this host's DMA functions; functions 1 to 4
     /// How long a register write that moves the peer's view waits for the peer to follow.
-    uint32_t remap_wait_us = 20000;
+    uint32_t remap_wait_us = 100000;
     Switches switches;
     ClockFn clock = nullptr; ///< NULL: CLOCK_MONOTONIC
     void *clock_ctx = nullptr;

@@ -254,7 +254,8 @@ bool take_answer(Host &host, uint64_t sequence)
         return false;
     cable.answered = sequence;
     cable.late = false;
-    if (follow(host))
+    // What changed since this was asked is followed when its own answer comes.
+    if (cable.wanted == cable.asked && follow(host))
         cable.wanted++;
     ask_to_follow(host);
     pthread_cond_broadcast(&cable.answer);

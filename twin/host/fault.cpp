@@ -28,9 +28,9 @@ int hold(Host &host, LinkHold why, uint32_t argument)
     if (argument > 1)
         return -EINVAL;
     link_hold(*host.chip, why, argument != 0, now_ns(host));
-    follow(host);
-    host.ops->update_peer(
-        host); // also where nothing was mapped: the other end has to see it at once
+    follow_after_peer(host);
+    // Also where nothing was mapped: the other end has to see it at once.
+    host.ops->update_peer(host);
     meet_training(host);
     return 0;
 }

@@ -72,6 +72,21 @@ void revoke_all(Host &host)
     host.departed = false;
 }
 
+bool shrinks_by_next(const Host &host, unsigned slot)
+{
+    return host.blocks[slot].base != nullptr && shrinks(*host.peer_view, *host.next_view, slot);
+}
+
+bool peer_loses_access(Host &host)
+{
+    Region own[max_blocks];
+    resolve(way_in(host, own), host.peer, host.next_view);
+    for (unsigned slot = 0; slot < max_blocks; slot++)
+        if (shrinks_by_next(host, slot))
+            return true;
+    return false;
+}
+
 bool follow_peer(Host &host)
 {
     Region own[max_blocks];
@@ -80,7 +95,7 @@ bool follow_peer(Host &host)
         return false;
     bool moved = false;
     for (unsigned slot = 0; slot < max_blocks; slot++) {
-        if (host.blocks[slot].base == nullptr || !shrinks(*host.peer_view, *host.next_view, slot))
+        if (!shrinks_by_next(host, slot))
             continue;
         if (!move_away(host, slot))
             return false; // still in view: the next access tries again
@@ -90,6 +105,18 @@ bool follow_peer(Host &host)
         resolve(way_in(host, own), host.peer, host.next_view);
     std::swap(host.peer_view, host.next_view);
     return true;
+}
+
+/// What both ways of following begin with. @return whether this host's windows changed
+bool follow_chip(Host &host)
+{
+    host.behind = false;
+    host.stuck = false;
+    if (host.departed)
+        revoke_all(host);
+    note_presence(host);
+    carry_out(host);
+    return follow_own(host);
 }
 } // namespace
 
@@ -114,17 +141,28 @@ bool follow(Host &host)
 {
     if (host.frozen)
         return false;
-    host.behind = false;
-    host.stuck = false;
-    if (host.departed)
-        revoke_all(host);
-    note_presence(host);
-    carry_out(host);
     // Both, always: the second is what takes access away.
-    const bool own = follow_own(host);
+    const bool own = follow_chip(host);
     const bool theirs = follow_peer(host);
     host.stuck_reported = host.stuck;
     return own || theirs;
+}
+
+bool follow_after_peer(Host &host)
+{
+    if (host.frozen)
+        return false;
+    bool news = follow_chip(host);
+    // A block moves piece by piece. A peer that still stores meanwhile would lose what it stores
+    // into a piece that has moved, and not what it stores after it into one that has not: to this
+    // host posted writes would have changed their order. So the peer cuts its own window first.
+    if (host.connected && peer_loses_access(host)) {
+        host.ops->update_peer(host);
+        news = false;
+    }
+    news |= follow_peer(host);
+    host.stuck_reported = host.stuck;
+    return news;
 }
 
 void unmap_lost_peer(Host &host)
@@ -135,7 +173,7 @@ void unmap_lost_peer(Host &host)
 
 void settle(Host &host)
 {
-    if (follow(host))
+    if (follow_after_peer(host))
         host.ops->update_peer(host);
 }
 

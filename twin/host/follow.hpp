@@ -16,7 +16,11 @@ Way way_in(const Host &host, Region *scratch);
 /// Carries out link changes, maps this host's windows, and moves its blocks away from the other
 /// end where that lost access. @return whether the other end has to follow
 bool follow(Host &host);
-/// follow(), and has the other end follow where it must.
+/// follow(), but where the other end loses access, that end is asked to cut its own windows first,
+/// and waited for as update_peer() does. For changes that this host makes. The lock may be free
+/// meanwhile.
+bool follow_after_peer(Host &host);
+/// follow_after_peer(), and has the other end follow where it must.
 void settle(Host &host);
 /// How long the cable's thread may wait, in milliseconds for poll(), before catch_up(). Under the
 /// lock.

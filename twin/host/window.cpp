@@ -60,6 +60,67 @@ const Extent *find(const View &view, const Extent &like)
     return nullptr;
 }
 
+struct Range {
+    uint64_t from = ~uint64_t{0};
+    uint64_t to = 0;
+};
+
+bool is_lost(const Extent &e, const View &after)
+{
+    return e.direct && find(after, e) == nullptr;
+}
+
+Range span_of_lost(unsigned window, const View &before, const View &after)
+{
+    Range lost;
+    for (unsigned i = 0; i < before.count; i++) {
+        const Extent &e = before.extents[i];
+        if (e.window != window || !is_lost(e, after))
+            continue;
+        lost.from = std::min(lost.from, e.offset);
+        lost.to = std::max(lost.to, e.offset + e.bytes);
+    }
+    return lost;
+}
+
+bool holds_kept(const Range &range, unsigned window, const View &before, const View &after)
+{
+    for (unsigned i = 0; i < before.count; i++) {
+        const Extent &e = before.extents[i];
+        if (e.direct && e.window == window && e.offset < range.to &&
+            e.offset + e.bytes > range.from && !is_lost(e, after))
+            return true;
+    }
+    return false;
+}
+
+// Nothing answers in a range any more. All-ones take a mapping a piece, and stores of other threads
+// go on meanwhile: one mapping of the whole range comes first, so that a store that is lost is
+// followed by no store that arrives, as on a link that went down.
+void cut(const Window &window, const Range &range)
+{
+    if (range.to - range.from > window.absent_bytes)
+        map_anonymous(window.base + range.from, range.to - range.from);
+    map_absent(window, range.from, range.to - range.from);
+}
+
+// At once where all that lies between goes too; else piece by piece.
+void cut_lost(const Window &window, unsigned index, const View &before, const View &after)
+{
+    const Range all = span_of_lost(index, before, after);
+    if (all.from >= all.to)
+        return;
+    if (!holds_kept(all, index, before, after)) {
+        cut(window, all);
+        return;
+    }
+    for (unsigned i = 0; i < before.count; i++) {
+        const Extent &e = before.extents[i];
+        if (e.window == index && is_lost(e, after))
+            cut(window, {e.offset, e.offset + e.bytes});
+    }
+}
+
 bool same_memory(const Extent &a, const Extent &b)
 {
     return a.region == b.region && a.at == b.at && a.generation == b.generation;
@@ -96,11 +157,8 @@ void window_close(Window *window)
 void windows_follow(Window *windows, const View &before, const View &after, const int *fds)
 {
     // Away first: an extent of huge pages can only be replaced as a whole.
-    for (unsigned i = 0; i < before.count; i++) {
-        const Extent &e = before.extents[i];
-        if (e.direct && find(after, e) == nullptr)
-            map_absent(windows[e.window], e.offset, e.bytes);
-    }
+    for (unsigned i = 0; i < window_count; i++)
+        cut_lost(windows[i], i, before, after);
     for (unsigned i = 0; i < after.count; i++) {
         const Extent &e = after.extents[i];
         const Extent *was = e.direct ? find(before, e) : nullptr;

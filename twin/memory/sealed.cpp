@@ -69,6 +69,11 @@ void *map_private(void *address, size_t bytes, int fd, uint64_t offset)
     return map_at(address, bytes, MAP_PRIVATE | MAP_NORESERVE, fd, offset);
 }
 
+void *map_anonymous(void *address, size_t bytes)
+{
+    return map_at(address, bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 void *reserve(size_t bytes, size_t alignment)
 {
     void *all = mmap(nullptr, bytes + alignment, PROT_NONE,

@@ -23,6 +23,8 @@ size_t sealed_check(int fd, size_t bytes);
 /// @return NULL on failure, errno set
 void *map_shared(void *address, size_t bytes, int fd, uint64_t offset);
 void *map_private(void *address, size_t bytes, int fd, uint64_t offset);
+/// Maps fresh pages of this process, zeros, in the same way.
+void *map_anonymous(void *address, size_t bytes);
 /// Address space of @p bytes, aligned to @p alignment, that nothing can be read from or stored to.
 /// @return NULL on failure
 void *reserve(size_t bytes, size_t alignment);

@@ -244,6 +244,40 @@ TEST_F(TwinMemory, DataPathsSurviveRemapsUnderThem)
     EXPECT_EQ(word_at(lent, 0), 0x11u);
 }
 
+// Posted writes keep their order: what arrives before the end of a way is the beginning of what was
+// stored.
+TEST_F(TwinMemory, NoStoreArrivesAfterOneThatIsLost)
+{
+    constexpr uint64_t low = 64;
+    constexpr uint64_t high = lent_bytes - 4096;
+    for (const bool upward : {false, true}) {
+        lend();
+        const uint64_t first = upward ? low : high;
+        const uint64_t second = upward ? high : low;
+        std::atomic<bool> stop{false};
+        std::atomic<uint32_t> stored{0};
+        std::thread path([&] {
+            for (uint32_t value = 1; !stop; value++) {
+                store32(a, 2, first, value);
+                store32(a, 2, second, value);
+                stored.store(value);
+            }
+        });
+        for (unsigned round = 0; round < 100; round++) {
+            const uint32_t before = stored;
+            EXPECT_TRUE(await([&] { return stored > before + 1; }));
+            close_inbound(b, 2);
+            const uint32_t arrived = word_at(lent, second);
+            EXPECT_LE(arrived, word_at(lent, first));
+            open_inbound(b, 2, lent.bus, lent_bytes);
+        }
+        stop = true;
+        path.join();
+        TearDown();
+        a = b = nullptr;
+    }
+}
+
 TEST_F(TwinMemory, ComingAndGoingIsReportedOnTheCablesThread)
 {
     struct Seen {
