@@ -84,7 +84,9 @@ bool Device::way_open(const char **why)
         return false;
     }
     chip_silent_ = false;
-    const bool changed = (errors & facts::field::err_link_change.mask()) != 0;
+    // A chip that missed what a call wrote was away for a moment that no tick saw.
+    const bool changed =
+        chip_.behind_record() || (errors & facts::field::err_link_change.mask()) != 0;
     // E3: a change of the link may have wiped the link side, whichever way it went.
     if (changed && chip_.program_all() != 0)
         return false;

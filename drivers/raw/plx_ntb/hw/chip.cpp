@@ -151,6 +151,13 @@ int Chip::flush() const
     return io_.read32(own(reg::pci_id)) == id_.pci_id ? 0 : -ENODEV;
 }
 
+int Chip::flush_record()
+{
+    const int rc = flush();
+    behind_record_ = behind_record_ || rc != 0;
+    return rc;
+}
+
 int Chip::start()
 {
     quiet();
@@ -191,6 +198,7 @@ int Chip::program_all()
     const int rc = flush();
     if (rc == 0)
         forget_requesters(true);
+    behind_record_ = rc != 0;
     return rc;
 }
 
@@ -293,7 +301,7 @@ int Chip::set_peer_csr(bool open)
         return -ENOTSUP;
     peer_csr_open_ = open;
     write_peer_csr();
-    return flush();
+    return flush_record();
 }
 
 // ---- doorbells

@@ -227,6 +227,9 @@ public:
     /// a change shows in that it wiped our requester-ID table (E3), and one over which the chip
     /// held its link side only the virtual side knows. @return 0 or -ENODEV
     int link_errors_take(uint32_t *errors) const;
+    /// Whether a call changed the record and did not find the chip answering: registers may hold
+    /// what the record does not, until program_all() or start() succeeds.
+    bool behind_record() const { return behind_record_; }
 
 private:
     struct Window {
@@ -252,6 +255,8 @@ private:
     int read_far_bars(Refusal *why);
 
     int flush() const;
+    /// flush(), of what makes registers follow the record.
+    int flush_record();
     int write_pattern(uint32_t csr, uint32_t value) const;
     bool has_pattern() const;
     void clear_spads();
@@ -283,6 +288,7 @@ private:
     bool shared_ = false;
     /// BARs that the peer's accesses hit: what is set up back to back, what is there else.
     uint64_t bar_bytes_[window_count] = {};
+    bool behind_record_ = false;
     uint32_t lut_mark_ = 0; ///< first dword of the own table, as written last
     uint64_t data_bytes_min_ = facts::window_size_min; ///< see window_fix()
     uint16_t own_id_ = 0;                              ///< of the CPU's reads

@@ -77,7 +77,7 @@ int Chip::requester_add(uint16_t id)
     const Requester before = place;
     place = {id, Entry::added};
     write_lut_pair(slot);
-    const int rc = flush();
+    const int rc = flush_record();
     if (rc != 0)
         place = before.entry == Entry::none ? Requester{id, Entry::leaving} : before;
     return rc;
@@ -93,7 +93,7 @@ int Chip::requester_remove(uint16_t id)
     Requester &place = requesters_[slot - first_slot];
     place.entry = Entry::leaving;
     write_lut_pair(slot);
-    const int rc = flush();
+    const int rc = flush_record();
     if (rc == 0)
         place = Requester();
     return rc;

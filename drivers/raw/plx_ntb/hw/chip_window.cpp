@@ -151,7 +151,7 @@ int Chip::window_set(unsigned window, const Piece *pieces, unsigned count, uint3
     if (closed != 0)
         return closed;
     open_window(window);
-    return flush();
+    return flush_record();
 }
 
 int Chip::window_clear(unsigned window)
@@ -162,7 +162,7 @@ int Chip::window_clear(unsigned window)
     if (window == data_window)
         forget_alut(0, id_.alut_entries);
     close_window(window);
-    return flush();
+    return flush_record();
 }
 
 int Chip::window_fix(uint64_t bytes, Refusal *why)
@@ -209,7 +209,7 @@ int Chip::segments_set(unsigned first, const Piece *pieces, unsigned count, uint
     record_alut(first, pieces, count, segment, rights);
     write_alut(first, n);
     write_alut_rights(first, n);
-    const int rc = flush();
+    const int rc = flush_record();
     if (rc != 0)
         forget_alut(first, n);
     return rc;
@@ -221,7 +221,7 @@ int Chip::segments_clear(unsigned first, unsigned count)
         return -EINVAL;
     forget_alut(first, count);
     write_alut_rights(first, count);
-    return flush();
+    return flush_record();
 }
 
 void Chip::forget_alut(unsigned first, unsigned count)

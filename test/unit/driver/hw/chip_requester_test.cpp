@@ -117,9 +117,11 @@ TEST_F(RequesterTest, AChipThatDoesNotAnswer)
     EXPECT_EQ(ntb_.requester_remove(0x4210), -ENODEV);
     EXPECT_EQ(ntb_.requester(3).entry, Chip::Entry::leaving);
     EXPECT_EQ(ntb_.requester_remove(0x4210), -ENODEV) << "as often as it takes";
+    EXPECT_TRUE(ntb_.behind_record());
     chip_.gone = false;
     chip_.csr[v + 0xD98] = 0x42110311;
     ASSERT_EQ(ntb_.program_all(), 0);
+    EXPECT_FALSE(ntb_.behind_record());
     EXPECT_EQ(chip_.csr[v + 0xD98], 0x00000311u);
     EXPECT_EQ(chip_.csr[v + 0xD9C], 0u) << "what was not entered stays out";
     EXPECT_EQ(ntb_.requester_remove(0x4210), -ENOENT);
