@@ -59,7 +59,7 @@ def case_serves_pktgen(world):
     """It goes on to the next driver."""
     server = world.serve()
     host = meet(world)
-    server.await_text("a " + WHY)
+    server.await_text("the " + WHY)
     leave(host)
     server.child.send_signal(signal.SIGINT)
     server.end()
