@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What DMA functions are at power-on, and what resets leave of them.
+#include "chip/capabilities.hpp"
 #include "chip/dma_regs.hpp"
 #include "chip/power_on.hpp"
 #include "plx_ids.hpp"
@@ -25,6 +26,7 @@ void set_dma_identity(Chip &chip, unsigned channel, const PowerOn &values)
     set(chip, base + reg::pci_id, uint32_t{facts::device_dma} << 16 | facts::vendor_plx);
     set(chip, base + reg::pci_class_revision, facts::class_dma << 8 | silicon_revision);
     set(chip, base + reg::pci_subsystem_id, chip_number << 16 | facts::vendor_plx);
+    set_capabilities(chip, base);
     set(chip, base + dma_reg::dev_cap, dma_dev_cap | capable);
 }
 
@@ -138,7 +140,6 @@ void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values)
     const uint32_t base = facts::dma_base(channel);
     for (uint32_t at = 0; at < facts::block_size; at += 4)
         set(chip, base + at, 0);
-    set(chip, base + reg::pci_cap_pointer, facts::find_reg("PCI_CAP_POINTER")->reset.value);
     set_dma_identity(chip, channel, values);
 }
 

@@ -102,8 +102,10 @@ void interrupt_rules(Chip &chip, Side side, const Switches &switches)
 
 bool interrupt_due(const Chip &chip, Side side)
 {
-    return msi_enabled(chip, side) ? chip.msi[index_of(side)].load() != 0
-                                   : intx_asserted(chip, side);
+    if (!msi_enabled(chip, side))
+        return intx_asserted(chip, side);
+    const bool masked = (get(chip, nt_block(chip, side) + reg::msi_mask) & 1) != 0; // G
+    return !masked && chip.msi[index_of(side)].load() != 0;
 }
 
 } // namespace plx::twin

@@ -2,6 +2,7 @@
 #include "chip/power_on.hpp"
 
 #include "chip/bar_shape.hpp"
+#include "chip/capabilities.hpp"
 #include "chip/dma_regs.hpp"
 #include "chip/register_map.hpp"
 #include "chip/registers.hpp"
@@ -49,6 +50,7 @@ void set_identity(Chip &chip, unsigned nt, Side side)
     set(chip, base + reg::pci_id, device << 16 | facts::vendor_plx);
     set(chip, base + reg::pci_class_revision, facts::class_nt << 8 | silicon_revision);
     set(chip, base + reg::pci_subsystem_id, chip_number << 16 | facts::vendor_plx);
+    set_capabilities(chip, base);
     set(chip, base + reg::nt_port_id,
         field::nt_index.put(nt) | field::link_side.put(side == Side::link));
     set(chip, base + reg::pcie_link_cap,

@@ -9,10 +9,6 @@
 namespace plx::twin
 {
 
-/// What a twin says it is.
-inline constexpr uint32_t chip_number = 0x8749;
-inline constexpr uint8_t silicon_revision = 0xBA;
-
 /// What a board's EEPROM gives the chip beyond the values of the register table.
 struct PowerOn {
     uint64_t bar_bytes[2][2] = {};  ///< by index_of() the side; of BAR2 and BAR4

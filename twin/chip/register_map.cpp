@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chip/register_map.hpp"
 
+#include "chip/capabilities.hpp"
 #include "chip/dma_regs.hpp"
 
 namespace plx::twin
@@ -71,6 +72,10 @@ constexpr Layout layout = [] {
             for (uint32_t i = 0; is_in(r, static_cast<Page>(page)) && i < r.count; i++)
                 if (r.offset + i * r.stride < facts::block_size)
                     l.kind[page][(r.offset + i * r.stride) / 4] = kind_of(r.access);
+    for (const Page page : {nt_virtual, nt_link, dma_function})
+        for (uint32_t at = 0; at < facts::block_size; at += 4)
+            if (is_capability(at))
+                l.kind[page][at / 4] = Kind::ro;
     return l;
 }();
 

@@ -2,6 +2,7 @@
 #include "chip/registers.hpp"
 
 #include "chip/bar_shape.hpp"
+#include "chip/capabilities.hpp"
 #include "chip/dma_regs.hpp"
 #include "chip/interrupt.hpp"
 #include "chip/register_map.hpp"
@@ -36,7 +37,7 @@ WriteMask header_mask(uint32_t at)
 {
     switch (at) {
     case reg::pci_command_status:
-        return {command_bits, command_status_w1c, 0};
+        return {command_bits, command_status_w1c, capability_list};
     case reg::pcie_dev_ctl_status:
         return {low_half, dev_status_w1c, 0};
     case reg::pcie_link_ctl_status:
@@ -44,8 +45,6 @@ WriteMask header_mask(uint32_t at)
         return {low_half, 0, 0};
     case reg::msi_control:
         return {msi_bits, 0, 0};
-    case reg::pcie_cap:
-        return {0, 0, 0};
     case reg::aer_uncorr_status:
     case reg::aer_corr_status:
         return {0, ~uint32_t{0}, 0};

@@ -18,9 +18,11 @@ bool take_due(Host &host)
 {
     if (host.frozen || host.gone || host.stuck || cut_off(host))
         return false;
+    if (!interrupt_due(*host.chip, host.side))
+        return false;
     // A message is taken; a level stays.
-    return msi_enabled(*host.chip, host.side) ? host.chip->msi[index_of(host.side)].exchange(0) != 0
-                                              : interrupt_due(*host.chip, host.side);
+    return !msi_enabled(*host.chip, host.side) ||
+           host.chip->msi[index_of(host.side)].exchange(0) != 0;
 }
 } // namespace
 

@@ -166,6 +166,7 @@ void enable_msi(twin::Host *host)
 {
     constexpr uint32_t enable = uint32_t{1} << 16; // G: message control
     const uint32_t at = facts::reg::msi_control;
+    twin::config_write32(host, facts::reg::msi_mask, 0);
     twin::config_write32(host, at, twin::config_read32(host, at) | enable);
 }
 

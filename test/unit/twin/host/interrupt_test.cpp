@@ -162,6 +162,19 @@ TEST_F(TwinInterrupt, MsiComesOnlyFromZero) // E1
     EXPECT_EQ(calls(), 2u);
 }
 
+TEST_F(TwinInterrupt, MaskedMsiWaitsForItsUnmasking)
+{
+    watch(false);
+    use_msi();
+    twin::csr_write32(b, virt_block + reg::msi_mask, 1);
+    ring(0x1);
+    EXPECT_EQ(twin::csr_read32(b, doorbells), 0x1u);
+    EXPECT_EQ(handler.calls.load(), 0u);
+    twin::csr_write32(b, virt_block + reg::msi_mask, 0);
+    ASSERT_TRUE(called(1));
+    EXPECT_EQ(calls(), 1u);
+}
+
 TEST_F(TwinInterrupt, MsiForEachNewBitIsASwitch)
 {
     config.switches.msi_needs_zero = false;

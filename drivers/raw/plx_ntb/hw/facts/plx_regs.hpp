@@ -362,6 +362,7 @@ inline constexpr RegArray pci_bar = array_at("PCI_BAR");
 inline constexpr uint32_t pci_subsystem_id = at("PCI_SUBSYSTEM_ID");
 inline constexpr uint32_t pci_cap_pointer = at("PCI_CAP_POINTER");
 inline constexpr uint32_t msi_control = at("MSI_CONTROL");
+inline constexpr uint32_t msi_mask = at("MSI_MASK");
 inline constexpr uint32_t pci_int_line_pin = at("PCI_INT_LINE_PIN");
 inline constexpr uint32_t pcie_cap = at("PCIE_CAP");
 inline constexpr uint32_t pcie_dev_ctl_status = at("PCIE_DEV_CTL_STATUS");
