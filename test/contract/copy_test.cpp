@@ -30,7 +30,7 @@ protected:
                     patient + inline_max + ",copy=dma,dma_min=" + std::to_string(dma_min) + more};
     }
     static HostSetup by_cpu() { return {.devargs = patient + inline_max + ",copy=cpu"}; }
-    /// Unless told otherwise, no engine is the link side's of a chip that both share.
+    /// By default no engine is the link side's of a chip that both share.
     static HostSetup far_by_dma(const std::string &more = "")
     {
         return far_has_engines() ? by_dma(more) : by_cpu();
@@ -44,9 +44,9 @@ protected:
     /// Every mbuf to send is in its pool.
     void await_home()
     {
-        for (int ms = 0; ms < 60'000 && rte_mempool_in_use_count(station().pool()) != 0; ++ms)
+        for (int ms = 0; ms < 60'000 && rte_mempool_in_use_count(local_device().pool()) != 0; ++ms)
             poll(nullptr, 0, 1);
-        EXPECT_EQ(rte_mempool_in_use_count(station().pool()), 0u);
+        EXPECT_EQ(rte_mempool_in_use_count(local_device().pool()), 0u);
     }
     void bring_up_posted(const HostSetup &near_setup, const HostSetup &far_setup)
     {
@@ -111,7 +111,7 @@ TEST_P(Copy, EachQueuePairItsChannelAndTheOthersTheCpu)
     bring_up(setup, far_setup);
     const Stream a = stream(0, 31, 300, {3000, 8, 700}), b = stream(1, 32, 300, {600, 5000}),
                  c = stream(2, 33, 300, {2048, 700});
-    const Order all = traffic({a, b, c}, {a, b, c});
+    const Command all = traffic({a, b, c}, {a, b, c});
     exchange(all, all);
     EXPECT_EQ(near().xstat("tx_q0_dma_messages"), 200u);
     EXPECT_EQ(near().xstat("tx_q1_dma_messages"), 300u);
@@ -123,9 +123,9 @@ TEST_P(Copy, EachHalfOnAThreadOfItsOwn)
 {
     bring_up(by_dma(), far_by_dma());
     const Stream s = stream(0, 300, 3000, {8, 64, 700, 257, 4000});
-    Order order = traffic({s}, {s});
-    order.threads = true;
-    exchange(order, order);
+    Command command = traffic({s}, {s});
+    command.threads = true;
+    exchange(command, command);
 }
 
 TEST_P(Copy, AGivenCurveDecides)
@@ -150,7 +150,7 @@ TEST_P(Copy, WithoutAChannelTheCpuCopies)
 TEST_P(Copy, AskedForWithoutAChannelIsRefused)
 {
     ASSERT_EQ(near().attach(cable(), patient + ",copy=dma,dma=0"), 0);
-    EXPECT_EQ(near().start_again({}), -ENOTSUP);
+    EXPECT_EQ(near().restart({}), -ENOTSUP);
 }
 
 TEST_P(Copy, ReceivedOnesCanBeSentOn)
@@ -168,7 +168,7 @@ TEST_P(Copy, AnIdleSenderGetsItsMbufsBack)
     std::vector<rte_mbuf *> burst;
     std::vector<rte_pmd_plx_ntb_meta> meta;
     for (uint32_t i = 0; i < 20; ++i) {
-        burst.push_back(test::make_message(station().pool(), s, i));
+        burst.push_back(test::make_message(local_device().pool(), s, i));
         meta.push_back(test::message_meta(s, i));
     }
     ASSERT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 0, burst.data(), meta.data(), 20), 20);
@@ -185,12 +185,12 @@ TEST_P(Copy, EveryMbufComesHomeAtStop)
     both_ways(stream(0, 40, 500, {8, 700, 3000}));
     near().stop();
     far().stop();
-    EXPECT_EQ(near().not_home(), 0u);
-    EXPECT_EQ(far().not_home(), 0u);
+    EXPECT_EQ(near().outstanding(), 0u);
+    EXPECT_EQ(far().outstanding(), 0u);
     // And again, with the same engines.
-    ASSERT_EQ(near().start_again(by_dma()), 0);
-    ASSERT_EQ(far().start_again(far_by_dma()), 0);
-    await_meeting(2);
+    ASSERT_EQ(near().restart(by_dma()), 0);
+    ASSERT_EQ(far().restart(far_by_dma()), 0);
+    await_connected(2);
     both_ways(stream(0, 41, 500, {8, 700, 3000}));
     EXPECT_GT(near().xstat("tx_dma_messages"), 600u);
 }
@@ -199,26 +199,26 @@ TEST_P(Copy, EveryMbufComesHomeAtStop)
 class CopyFaults : public Copy
 {
 protected:
-    /// Both talk until they are told of a loss; what arrives before may be cut off anywhere.
+    /// Both send until a loss is reported; what arrives before may be cut off anywhere.
     void talk_until_lost(rte_pmd_plx_ntb_fault fault, uint32_t argument)
     {
         Stream s = stream(0, 60, 1u << 30, {8, 700, 3000, 300});
         s.unchecked = true;
-        Order order = traffic({s}, {s});
-        order.until = test::Until::lost;
-        far().begin(order);
+        Command command = traffic({s}, {s});
+        command.until = test::Until::lost;
+        far().begin(command);
         ASSERT_EQ(near().inject(fault, argument), 0);
-        near().begin(order);
+        near().begin(command);
         const Answer here = near().end(), there = far().end();
         EXPECT_EQ(here.rc, 0) << here.text;
         EXPECT_EQ(there.rc, 0) << there.text;
     }
     /// Connected again, with everything that was on the way back in its pool. A host that was about
     /// to send when the connection was lost, and looks again only when there is a new one, has sent
-    /// what nobody expects.
+    /// unexpected.
     void expect_whole(uint32_t seed)
     {
-        await_meeting(2);
+        await_connected(2);
         await_home();
         ASSERT_EQ(near().ask(Op::discard).rc, 0);
         ASSERT_EQ(far().ask(Op::discard).rc, 0);

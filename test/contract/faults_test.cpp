@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The near host's end is struck by a fault: both sides are told the right thing, every mbuf comes
+// The near host's end is struck by a fault: both sides report the right event, every mbuf comes
 // home, and once the fault is over they work again.
 #include "pair.hpp"
 
@@ -29,16 +29,16 @@ protected:
     }
     void talk(uint32_t seed) { both_ways(stream(0, seed, 300, {8, 48, 300, 3000})); }
     uint64_t received() { return rte_rawdev_xstats_by_name_get(id(), "rx_messages", nullptr); }
-    /// Both talk until they are told of a loss; they are in the middle of it when this returns.
+    /// Both send until a loss is reported; they are in the middle of it when this returns.
     void begin_endless(uint32_t seed)
     {
         const Stream s = stream(0, seed, endless, {8, 48, 300, 3000});
-        Order order = traffic({s}, {s});
-        order.until = test::Until::lost;
+        Command command = traffic({s}, {s});
+        command.until = test::Until::lost;
         const uint64_t before = received();
-        far().begin(order);
-        near().begin(order);
-        // Bounded by the order's own limit; what does not flow shows in its answer.
+        far().begin(command);
+        near().begin(command);
+        // Bounded by the command's own limit; what does not flow shows in its answer.
         for (int i = 0; i < 20'000 && received() < before + 100; ++i)
             poll(nullptr, 0, 1);
     }
@@ -55,7 +55,7 @@ protected:
         ASSERT_TRUE(host.await_state(state)) << host.link().why;
         EXPECT_STRNE(host.link().why, "");
         if (state == RTE_PMD_PLX_NTB_WAITING) {
-            EXPECT_EQ(host.not_home(), 0u) << "nothing is posted while there is no peer";
+            EXPECT_EQ(host.outstanding(), 0u) << "nothing is posted while there is no peer";
         }
     }
     /// A step of the near host that finds no chip before its link has trained again.
@@ -91,7 +91,7 @@ constexpr rte_pmd_plx_ntb_fault breaks[] = {RTE_PMD_PLX_NTB_FAULT_LINK_DOWN,
                                             RTE_PMD_PLX_NTB_FAULT_PORT_DISABLED,
                                             RTE_PMD_PLX_NTB_FAULT_CABLE_PULLED};
 
-TEST_P(Faults, TheLinkBreaksInTrafficAndIsPutBack)
+TEST_P(Faults, TheLinkGoesDownInTrafficAndComesUp)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
     unsigned round = 0;
@@ -106,15 +106,15 @@ TEST_P(Faults, TheLinkBreaksInTrafficAndIsPutBack)
         EXPECT_EQ(near().link().width, 0u);
         EXPECT_LE(near().xstat("tx_unconfirmed"), near().xstat("tx_messages"));
         ASSERT_EQ(strike(fault, 0), 0);
-        ASSERT_NO_FATAL_FAILURE(await_meeting(round + 1));
+        ASSERT_NO_FATAL_FAILURE(await_connected(round + 1));
         talk(10 + round);
     }
-    EXPECT_EQ(near().events(), "BLBLBLB");
-    EXPECT_EQ(far().events(), "BLBLBLB");
+    EXPECT_EQ(near().events(), "CLCLCLC");
+    EXPECT_EQ(far().events(), "CLCLCLC");
     EXPECT_EQ(near().xstat("link_losses"), 3u);
 }
 
-TEST_P(Faults, APulledCableIsSaidToBeOne)
+TEST_P(Faults, APulledCableIsReportedAsOne)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
     ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CABLE_PULLED, 1), 0);
@@ -122,10 +122,11 @@ TEST_P(Faults, APulledCableIsSaidToBeOne)
         ASSERT_TRUE(host->await_event('L'));
         ASSERT_TRUE(
             host->await_state(host == &near() ? near_without_link() : RTE_PMD_PLX_NTB_WAITING));
-        EXPECT_TRUE(host->await_why("no process is at the other end of the cable")) << host->link().why;
+        EXPECT_TRUE(host->await_why("no process is at the other end of the cable"))
+            << host->link().why;
     }
     ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CABLE_PULLED, 0), 0);
-    await_meeting(2);
+    await_connected(2);
     talk(1);
 }
 
@@ -135,7 +136,7 @@ TEST_P(Faults, TheDeviceStartsWhileTheLinkIsDown)
         SCOPED_TRACE(fault);
         ASSERT_EQ(near().attach(cable(), patient), 0);
         ASSERT_EQ(strike(fault, 1), 0);
-        ASSERT_EQ(near().start_again(usual()), near_beyond_link() ? -ENODEV : 0);
+        ASSERT_EQ(near().restart(usual()), near_beyond_link() ? -ENODEV : 0);
         ASSERT_EQ(far().bring_up(cable(), usual()), 0);
         ASSERT_TRUE((near_beyond_link() ? far() : near()).await_state(RTE_PMD_PLX_NTB_WAITING));
         EXPECT_EQ(near().events(), "");
@@ -143,14 +144,14 @@ TEST_P(Faults, TheDeviceStartsWhileTheLinkIsDown)
         if (near_beyond_link()) {
             ASSERT_EQ(once_chip_answers([this] { return near().ask(Op::start).rc; }), 0);
         }
-        await_meeting(1);
+        await_connected(1);
         talk(2);
         ASSERT_EQ(far().ask(Op::detach).rc, 0);
         ASSERT_EQ(near().ask(Op::detach).rc, 0);
     }
 }
 
-TEST_P(Faults, EachOfManyShortBreaksIsALossAndAMeeting)
+TEST_P(Faults, EachOfManyShortLinkDownsIsALossAndAReconnect)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
     constexpr unsigned flaps = 6;
@@ -160,14 +161,14 @@ TEST_P(Faults, EachOfManyShortBreaksIsALossAndAMeeting)
         ASSERT_EQ(strike(fault, 0), 0);
         ASSERT_TRUE(near().await_event('L', i));
         ASSERT_TRUE(far().await_event('L', i));
-        ASSERT_NO_FATAL_FAILURE(await_meeting(i + 1));
+        ASSERT_NO_FATAL_FAILURE(await_connected(i + 1));
     }
     talk(3);
     EXPECT_EQ(near().xstat("link_losses"), flaps);
     EXPECT_EQ(far().xstat("link_losses"), flaps);
 }
 
-TEST_P(Faults, AStormOfBreaksPasses)
+TEST_P(Faults, AStormOfLinkDownsPasses)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
     std::mt19937 random(5);
@@ -178,16 +179,16 @@ TEST_P(Faults, AStormOfBreaksPasses)
         ASSERT_EQ(strike(fault, 0), 0);
         poll(nullptr, 0, static_cast<int>(random() % 12));
     }
-    const std::string near_events = near().events(); // before its stop, which tells nothing
+    const std::string near_events = near().events(); // before its stop, which reports nothing
     expect_working(4);
     for (const std::string &events : {near_events, far().events()}) {
         EXPECT_EQ(events.find('R'), std::string::npos) << events;
         EXPECT_EQ(events.find("LL"), std::string::npos) << events;
-        EXPECT_EQ(events.find("BB"), std::string::npos) << events << ": a loss was not told";
+        EXPECT_EQ(events.find("CC"), std::string::npos) << events << ": a loss was not reported";
     }
 }
 
-/// What the last peer said lies in a block that the next one is to greet: it is nobody's word.
+/// What the last peer said lies in a block that the next one is to greet: no live peer has said it.
 TEST_P(Faults, ALossIsFencedOnce)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
@@ -196,8 +197,8 @@ TEST_P(Faults, ALossIsFencedOnce)
         ASSERT_TRUE(near().await_event('L', round));
         ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
         ASSERT_EQ(far().bring_up(cable(), usual()), 0);
-        ASSERT_TRUE(near().await_event('B', round + 1));
-        ASSERT_TRUE(far().await_event('B'));
+        ASSERT_TRUE(near().await_event('C', round + 1));
+        ASSERT_TRUE(far().await_event('C'));
         EXPECT_EQ(near().xstat("link_fences"), round);
     }
     talk(5);
@@ -238,16 +239,16 @@ TEST_P(Removal, InTrafficIsALossAndTheCardMayComeBack)
         ASSERT_NO_FATAL_FAILURE(end_endless());
         EXPECT_EQ(near().link().state, RTE_PMD_PLX_NTB_FENCING);
         EXPECT_STREQ(near().link().why, no_answer());
-        EXPECT_EQ(fence_count(), fences) << "nobody said that the peer's access is gone";
+        EXPECT_EQ(fence_count(), fences) << "the peer's access is not known to be gone";
         expect_nothing_held(far());
-        rte_mbuf *mbuf = test::make_message(station().pool(), stream(0, 1, 1, {8}), 0);
+        rte_mbuf *mbuf = test::make_message(local_device().pool(), stream(0, 1, 1, {8}), 0);
         EXPECT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 0, &mbuf, nullptr, 1), -ENOTCONN);
         rte_pktmbuf_free(mbuf);
         ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
-        ASSERT_NO_FATAL_FAILURE(await_meeting(round + 1));
+        ASSERT_NO_FATAL_FAILURE(await_connected(round + 1));
         talk(10 + round);
     }
-    EXPECT_EQ(near().events(), "BLBLB");
+    EXPECT_EQ(near().events(), "CLCLC");
 }
 
 TEST_P(Removal, StopAndCloseDoNotHang)
@@ -261,7 +262,7 @@ TEST_P(Removal, StopAndCloseDoNotHang)
         EXPECT_EQ(near().link().state, RTE_PMD_PLX_NTB_FENCING);
         EXPECT_EQ(near().ask(Op::start).rc, -EBUSY) << "its memory may still be written to";
         EXPECT_EQ(near().ask(Op::close).rc, 0);
-        EXPECT_EQ(near().not_home(), 0u);
+        EXPECT_EQ(near().outstanding(), 0u);
         EXPECT_EQ(near().ask(Op::detach).rc, 0);
         EXPECT_EQ(far().ask(Op::detach).rc, 0);
     }
@@ -274,9 +275,9 @@ TEST_P(Removal, DetachWithoutAStopDoesNotHang)
     EXPECT_EQ(near().ask(Op::detach).rc, 0);
     EXPECT_EQ(far().link().state, RTE_PMD_PLX_NTB_WAITING);
     ASSERT_EQ(once_chip_answers([this] { return near().attach(cable(), patient); }), 0);
-    ASSERT_EQ(near().start_again(usual()), 0);
-    ASSERT_TRUE(near().await_event('B'));
-    ASSERT_TRUE(far().await_event('B', 2));
+    ASSERT_EQ(near().restart(usual()), 0);
+    ASSERT_TRUE(near().await_event('C'));
+    ASSERT_TRUE(far().await_event('C', 2));
     talk(21);
 }
 
@@ -284,7 +285,7 @@ TEST_P(Removal, MbufsThatAreHeldKeepTheDeviceOpen)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
     const Stream s = stream(0, 22, 100, {300, 3000});
-    Order keep = traffic({}, {s});
+    Command keep = traffic({}, {s});
     keep.keep = true;
     exchange(keep, traffic({s}, {}));
     ASSERT_NO_FATAL_FAILURE(remove(2));
@@ -296,7 +297,7 @@ TEST_P(Removal, MbufsThatAreHeldKeepTheDeviceOpen)
     EXPECT_EQ(near().ask(Op::close).rc, 0);
 }
 
-TEST_P(Removal, AStopInVainIsMadeUpForByTheNextStart)
+TEST_P(Removal, AFailedStopIsCompletedByTheNextStart)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
     talk(23);
@@ -305,12 +306,12 @@ TEST_P(Removal, AStopInVainIsMadeUpForByTheNextStart)
     ASSERT_EQ(near().ask(Op::start).rc, -EBUSY);
     ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
     ASSERT_EQ(near().ask(Op::start).rc, 0);
-    await_meeting(2);
+    await_connected(2);
     talk(24);
-    EXPECT_EQ(near().events(), "BLB");
+    EXPECT_EQ(near().events(), "CLC");
 }
 
-TEST_P(Removal, BeforeAnybodyWasMet)
+TEST_P(Removal, BeforeAnyPeerConnected)
 {
     for (const uint32_t as : how) {
         SCOPED_TRACE(as);
@@ -330,11 +331,11 @@ TEST_P(Removal, ADeviceIsNotStartedOnACardThatIsGone)
         SCOPED_TRACE(as);
         ASSERT_EQ(near().attach(cable(), patient), 0);
         ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CARD_GONE, as), 0);
-        EXPECT_LT(near().start_again(usual()), 0);
+        EXPECT_LT(near().restart(usual()), 0);
         ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
         EXPECT_EQ(once_chip_answers([this] { return near().ask(Op::start).rc; }), 0);
         ASSERT_EQ(far().bring_up(cable(), usual()), 0);
-        ASSERT_NO_FATAL_FAILURE(await_meeting(1));
+        ASSERT_NO_FATAL_FAILURE(await_connected(1));
         talk(25);
         EXPECT_EQ(near().ask(Op::detach).rc, 0);
         EXPECT_EQ(far().ask(Op::detach).rc, 0);
@@ -355,7 +356,7 @@ TEST_P(Removal, NoDescriptorIsLeft)
         ASSERT_EQ(strike(breaks[round], 1), 0);
         ASSERT_TRUE(near().await_event('L'));
         ASSERT_EQ(strike(breaks[round], 0), 0);
-        ASSERT_NO_FATAL_FAILURE(await_meeting(2));
+        ASSERT_NO_FATAL_FAILURE(await_connected(2));
         ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 1 + round % 2), 0);
         ASSERT_TRUE(near().await_event('L', 2));
         ASSERT_EQ(near().ask(Op::detach).rc, 0);
@@ -390,7 +391,7 @@ TEST_P(Faults, AStopWaitsForABurstWithinBoundsAndIsRepeated)
     shared.free_cb = Latch::on_free;
     shared.fcb_opaque = &latch;
     rte_mbuf_ext_refcnt_set(&shared, 1);
-    rte_mbuf *mbuf = rte_pktmbuf_alloc(station().pool());
+    rte_mbuf *mbuf = rte_pktmbuf_alloc(local_device().pool());
     ASSERT_NE(mbuf, nullptr);
     rte_pktmbuf_attach_extbuf(mbuf, data, RTE_BAD_IOVA, sizeof(data), &shared);
     mbuf->pkt_len = mbuf->data_len = 8;
@@ -403,11 +404,11 @@ TEST_P(Faults, AStopWaitsForABurstWithinBoundsAndIsRepeated)
     near().stop();
     EXPECT_EQ(near().link().state, RTE_PMD_PLX_NTB_FENCING);
     EXPECT_EQ(near().ask(Op::close).rc, -EBUSY);
-    ASSERT_TRUE(far().await_event('L')) << "told all the same";
+    ASSERT_TRUE(far().await_event('L')) << "reported all the same";
     latch.open = true;
     lcore.join();
     ASSERT_EQ(near().ask(Op::start).rc, 0);
-    await_meeting(2);
+    await_connected(2);
     talk(30);
 }
 

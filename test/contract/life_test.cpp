@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Devices find each other in any order of start, are told what happens, stop and meet again.
+// Devices find each other in any order of start, report what happens, stop and connect again.
 #include "pair.hpp"
 
 #include <atomic>
@@ -27,10 +27,10 @@ TEST_P(Life, NearFirst)
     EXPECT_STRNE(near().link().why, "");
     EXPECT_EQ(near().events(), "");
     ASSERT_EQ(far().bring_up(cable(), usual()), 0);
-    await_meeting(1);
+    await_connected(1);
     talk(1);
-    EXPECT_EQ(near().events(), "B");
-    EXPECT_EQ(far().events(), "B");
+    EXPECT_EQ(near().events(), "C");
+    EXPECT_EQ(far().events(), "C");
 }
 
 TEST_P(Life, FarFirst)
@@ -38,7 +38,7 @@ TEST_P(Life, FarFirst)
     ASSERT_EQ(far().bring_up(cable(), usual()), 0);
     ASSERT_TRUE(far().await_state(RTE_PMD_PLX_NTB_WAITING));
     ASSERT_EQ(near().bring_up(cable(), usual()), 0);
-    await_meeting(1);
+    await_connected(1);
     talk(2);
 }
 
@@ -46,10 +46,10 @@ TEST_P(Life, BothAttachedBeforeEitherStarts)
 {
     ASSERT_EQ(near().attach(cable(), patient), 0);
     ASSERT_EQ(far().attach(cable(), patient), 0);
-    ASSERT_EQ(far().start_again(usual()), 0);
+    ASSERT_EQ(far().restart(usual()), 0);
     ASSERT_TRUE(far().await_state(RTE_PMD_PLX_NTB_WAITING));
-    ASSERT_EQ(near().start_again(usual()), 0);
-    await_meeting(1);
+    ASSERT_EQ(near().restart(usual()), 0);
+    await_connected(1);
     talk(3);
 }
 
@@ -58,8 +58,8 @@ TEST_P(Life, LinkSaysWhatItKnows)
     ASSERT_EQ(near().attach(cable(), patient), 0);
     rte_pmd_plx_ntb_link link = near().link();
     EXPECT_EQ(link.state, RTE_PMD_PLX_NTB_STOPPED);
-    EXPECT_EQ(link.width != 0, near_beyond_link()) << "its root port is there, whoever comes";
-    ASSERT_EQ(near().start_again(usual()), 0);
+    EXPECT_EQ(link.width != 0, near_beyond_link()) << "its root port is there, with any peer";
+    ASSERT_EQ(near().restart(usual()), 0);
     ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
     link = near().link();
     EXPECT_EQ(link.peer_epoch, 0u);
@@ -69,7 +69,7 @@ TEST_P(Life, LinkSaysWhatItKnows)
     HostSetup other = usual();
     other.config.max_message = 12345;
     ASSERT_EQ(far().bring_up(cable(), other), 0);
-    await_meeting(1);
+    await_connected(1);
     link = near().link();
     EXPECT_EQ(link.state, RTE_PMD_PLX_NTB_CONNECTED);
     EXPECT_STREQ(link.why, "");
@@ -85,7 +85,7 @@ TEST_P(Life, LinkSaysWhatItKnows)
 TEST_P(Life, NothingGoesBeforeThePeerIsThere)
 {
     ASSERT_EQ(near().bring_up(cable(), usual()), 0);
-    rte_mbuf *mbuf = test::make_message(station().pool(), stream(0, 1, 1, {8}), 0);
+    rte_mbuf *mbuf = test::make_message(local_device().pool(), stream(0, 1, 1, {8}), 0);
     ASSERT_NE(mbuf, nullptr);
     EXPECT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 0, &mbuf, nullptr, 1), -ENOTCONN);
     rte_mbuf *got = nullptr;
@@ -99,7 +99,7 @@ TEST_P(Life, NothingGoesBeforeThePeerIsThere)
     EXPECT_EQ(rte_pmd_plx_ntb_burst_get(id(), 0, nullptr), -EINVAL);
     EXPECT_EQ(rte_pmd_plx_ntb_burst_get(id(), 1, &burst), -ENODEV);
     test::Host &only = near();
-    EXPECT_EQ(only.not_home(), 1u) << "what was refused stays the caller's";
+    EXPECT_EQ(only.outstanding(), 1u) << "what was refused stays the caller's";
     rte_pktmbuf_free(mbuf);
 }
 
@@ -113,11 +113,11 @@ TEST_P(Life, FarStopsAndStarts)
     ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
     EXPECT_EQ(far().link().state, RTE_PMD_PLX_NTB_STOPPED);
     ASSERT_EQ(far().ask(Op::start).rc, 0);
-    await_meeting(2);
+    await_connected(2);
     EXPECT_NE(near().link().peer_epoch, epoch);
     talk(5);
-    EXPECT_EQ(near().events(), "BLB");
-    EXPECT_EQ(far().events(), "BLB") << "who stops is told as well";
+    EXPECT_EQ(near().events(), "CLC");
+    EXPECT_EQ(far().events(), "CLC") << "its own stop is reported as well";
 }
 
 TEST_P(Life, NearStopsAndStarts)
@@ -128,7 +128,7 @@ TEST_P(Life, NearStopsAndStarts)
         near().stop();
         ASSERT_TRUE(far().await_event('L', round));
         ASSERT_EQ(near().ask(Op::start).rc, 0);
-        await_meeting(round + 1);
+        await_connected(round + 1);
     }
     talk(20);
     EXPECT_EQ(near().xstat("link_connects"), 6u);
@@ -139,7 +139,7 @@ TEST_P(Life, BothStartAgainAtOnce)
 {
     bring_up();
     for (unsigned round = 0; round < 5; ++round) {
-        Order again;
+        Command again;
         again.op = Op::stop;
         far().begin(again);
         near().ask(again);
@@ -162,25 +162,25 @@ TEST_P(Life, StartsAgainWithOtherSizes)
     other.config = {
         .queues = 2, .ring_lines = 128, .buffers = 512, .buf_bytes = 256, .queue_buffers = 28};
     near().stop();
-    ASSERT_EQ(near().start_again(other), 0);
-    await_meeting(2);
+    ASSERT_EQ(near().restart(other), 0);
+    await_connected(2);
     talk(41);
     far().stop();
-    ASSERT_EQ(far().start_again(other), 0);
-    await_meeting(3);
+    ASSERT_EQ(far().restart(other), 0);
+    await_connected(3);
     both_ways(stream(1, 42, 1000, {8, 256, 257, 3840}));
 }
 
 TEST_P(Life, NothingOfAnOldConnectionArrives)
 {
     bring_up();
-    Order offer = traffic({stream(0, 50, 100, {8, 48})}, {});
+    Command offer = traffic({stream(0, 50, 100, {8, 48})}, {});
     ASSERT_EQ(near().ask(offer).rc, 0);
     near().stop(); // the far side has not taken one
     ASSERT_TRUE(far().await_event('L'));
     EXPECT_EQ(near().xstat("tx_unconfirmed"), 100u);
     ASSERT_EQ(near().ask(Op::start).rc, 0);
-    await_meeting(2);
+    await_connected(2);
     talk(51); // checks that the first that comes is the first of this stream
 }
 
@@ -188,9 +188,9 @@ TEST_P(Life, WhatWasConfirmedWasReceived)
 {
     bring_up();
     const Stream s = stream(0, 60, 1u << 30, {8, 48, 400}); // more than any ring takes ahead
-    Order out = traffic({s}, {});
+    Command out = traffic({s}, {});
     out.until = test::Until::lost;
-    Order in = traffic({}, {s});
+    Command in = traffic({}, {s});
     in.in[0].count = 2000; // then it stops in the middle of what comes
     near().begin(out);
     ASSERT_EQ(far().ask(in).rc, 0);
@@ -211,18 +211,18 @@ TEST_P(Life, StopIsSafeWhileMbufsAreHeld)
 {
     bring_up();
     const Stream s = stream(0, 70, 200, {8, 300, 5000});
-    Order keep = traffic({}, {s});
+    Command keep = traffic({}, {s});
     keep.keep = true;
     exchange(keep, traffic({s}, {}));
     near().stop();
-    EXPECT_GT(near().not_home(), 0u);
+    EXPECT_GT(near().outstanding(), 0u);
     uint32_t i = 0;
-    for (const rte_mbuf *m : station().kept())
+    for (const rte_mbuf *m : local_device().kept())
         EXPECT_EQ(m->pkt_len, test::message_length(s, i++));
     HostSetup other = usual();
     other.config.buf_bytes = 4096;
-    EXPECT_EQ(near().start_again(other), -EBUSY) << "their memory would have to go";
-    EXPECT_EQ(near().start_again(usual()), 0) << "the same memory can be lent again";
+    EXPECT_EQ(near().restart(other), -EBUSY) << "their memory would have to go";
+    EXPECT_EQ(near().restart(usual()), 0) << "the same memory can be exposed again";
     near().stop();
     EXPECT_EQ(near().ask(Op::close).rc, -EBUSY);
     near().ask(Op::release);
@@ -239,8 +239,8 @@ TEST_P(Life, DetachAndAttachAtRunTime)
         ASSERT_TRUE(near().await_event('L', round + 1));
         ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
         ASSERT_EQ(far().bring_up(cable(), usual()), 0);
-        ASSERT_TRUE(near().await_event('B', round + 2));
-        ASSERT_TRUE(far().await_event('B', 1));
+        ASSERT_TRUE(near().await_event('C', round + 2));
+        ASSERT_TRUE(far().await_event('C', 1));
         talk(81 + round);
     }
 }
@@ -294,8 +294,8 @@ TEST_P(Life, AChipFullOfGarbageIsTakenOver)
         SCOPED_TRACE(seed);
         const HostSetup setup{.devargs = patient + ",state=random:" + std::to_string(seed)};
         ASSERT_EQ(near().bring_up(cable(), setup), 0);
-        ASSERT_TRUE(near().await_event('B')) << near().link().why;
-        ASSERT_TRUE(far().await_event('B', seed)) << far().link().why;
+        ASSERT_TRUE(near().await_event('C')) << near().link().why;
+        ASSERT_TRUE(far().await_event('C', seed)) << far().link().why;
         talk(120 + seed);
         ASSERT_EQ(near().ask(Op::detach).rc, 0);
         ASSERT_TRUE(far().await_event('L', seed));
@@ -322,7 +322,7 @@ TEST_P(Life, ACallbackCanAskAndGo)
     EXPECT_EQ(rte_pmd_plx_ntb_event_register(63, nullptr, nullptr), -ENODEV);
 }
 
-TEST_P(Life, ACallbackThatTakesLongKeepsNoOtherDevice)
+TEST_P(Life, ASlowCallbackDelaysNoOtherDevice)
 {
     bring_up();
     struct {
@@ -343,7 +343,7 @@ TEST_P(Life, ACallbackThatTakesLongKeepsNoOtherDevice)
         for (test::LocalHost &other : others)
             EXPECT_EQ(other.bring_up(wire, usual()), 0);
         for (test::LocalHost &other : others)
-            EXPECT_TRUE(other.await_event('B'));
+            EXPECT_TRUE(other.await_event('C'));
     }
     EXPECT_FALSE(gate.go);
     gate.go = true;

@@ -18,7 +18,7 @@ class Mbufs : public Pair
 protected:
     rte_mbuf *make(const Stream &s, uint32_t index)
     {
-        rte_mbuf *m = test::make_message(station().pool(), s, index);
+        rte_mbuf *m = test::make_message(local_device().pool(), s, index);
         EXPECT_NE(m, nullptr);
         return m;
     }
@@ -68,7 +68,7 @@ TEST_P(Mbufs, TooLongEndsABurstBeforeItself)
     HostSetup small = usual();
     small.config.max_message = 1000;
     bring_up_posted(small);
-    const uint64_t before = near().not_home();
+    const uint64_t before = near().outstanding();
     const Stream s = stream(0, 6, 0, {1000, 1001});
     rte_mbuf *burst[] = {make(s, 0), make(s, 1), make(s, 2)};
     rte_pmd_plx_ntb_meta meta[3];
@@ -77,7 +77,7 @@ TEST_P(Mbufs, TooLongEndsABurstBeforeItself)
     EXPECT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 0, burst, meta, 3), 1);
     EXPECT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 0, burst + 1, meta + 1, 2), -EMSGSIZE);
     EXPECT_EQ(burst[1]->pkt_len, 1001u) << "stays the caller's, unchanged";
-    EXPECT_EQ(near().not_home(), before + 2);
+    EXPECT_EQ(near().outstanding(), before + 2);
     rte_pktmbuf_free(burst[1]);
     rte_pktmbuf_free(burst[2]);
     expect_at_far(s, 0, 1);
@@ -95,12 +95,12 @@ TEST_P(Mbufs, BrokenChainIsRefused)
     deliver(m, s, 0);
 }
 
-TEST_P(Mbufs, ClonesAreCopiedAndTheirReferenceGivenBack)
+TEST_P(Mbufs, ClonesAreCopiedAndTheirReferenceReleased)
 {
     bring_up_posted();
     for (uint32_t i = 0; i < 2; ++i) {
         rte_mbuf *m = make(sizes, i);
-        rte_mbuf *clone = rte_pktmbuf_clone(m, station().pool());
+        rte_mbuf *clone = rte_pktmbuf_clone(m, local_device().pool());
         ASSERT_NE(clone, nullptr);
         deliver(clone, sizes, i);
         EXPECT_EQ(rte_mbuf_refcnt_read(m), 1);
@@ -121,7 +121,7 @@ TEST_P(Mbufs, ReferencedMbufsSurviveASend)
     deliver(m, sizes, 1);
 }
 
-TEST_P(Mbufs, ExternalDataIsCopiedAndGivenBack)
+TEST_P(Mbufs, ExternalDataIsCopiedAndReleased)
 {
     bring_up_posted();
     static unsigned freed;
@@ -132,7 +132,7 @@ TEST_P(Mbufs, ExternalDataIsCopiedAndGivenBack)
         data.data(), &length, [](void *, void *) { ++freed; }, nullptr);
     ASSERT_NE(shared, nullptr);
     test::fill(data.data(), test::message_key(sizes.seed, 1), 0, 1000);
-    rte_mbuf *m = rte_pktmbuf_alloc(station().pool());
+    rte_mbuf *m = rte_pktmbuf_alloc(local_device().pool());
     ASSERT_NE(m, nullptr);
     rte_pktmbuf_attach_extbuf(m, data.data(), RTE_BAD_IOVA, length, shared);
     m->data_off = 0;
@@ -159,7 +159,7 @@ TEST_P(Mbufs, BackPressureLosesNothing)
         for (unsigned round = 0; round < 3; ++round) {
             // The receiver stands still: this comes to an end, and not by taking everything.
             s.first = sent;
-            Order offer = traffic({s}, {});
+            Command offer = traffic({s}, {});
             offer.until = test::Until::full;
             const Answer here = near().ask(offer);
             ASSERT_EQ(here.rc, 0) << here.text;
@@ -178,12 +178,12 @@ TEST_P(Mbufs, AnEmptyPoolDelaysAndLosesNothing)
     tight.pool_mbufs = 100; // fewer than the ring has messages
     bring_up(usual(), tight);
     const Stream s = stream(0, 15, 500, {8, 48});
-    Order keep = traffic({}, {s});
+    Command keep = traffic({}, {s});
     keep.in[0].count = 100;
     keep.keep = true;
     near().begin(traffic({s}, {}));
     ASSERT_EQ(far().ask(keep).rc, 0);
-    Order more = traffic({}, {s});
+    Command more = traffic({}, {s});
     more.in[0].first = 100;
     more.in[0].count = 400;
     more.until = test::Until::full;
@@ -202,14 +202,14 @@ TEST_P(Mbufs, HeldWindowBuffersDelayAndLoseNothing)
     tight.config = {.buffers = 128, .queue_buffers = 28};
     bring_up(usual(), tight);
     const Stream s = stream(0, 16, 400, {2048, 1000});
-    Order keep = traffic({}, {s});
+    Command keep = traffic({}, {s});
     keep.in[0].count = 128; // all there are
     keep.keep = true;
     near().begin(traffic({s}, {}));
     const Answer first = far().ask(keep);
     ASSERT_EQ(first.rc, 0) << first.text;
     far().ask(Op::release);
-    Order more = traffic({}, {s});
+    Command more = traffic({}, {s});
     more.in[0].first = 128;
     more.in[0].count = 400 - 128;
     const Answer rest = far().ask(more);

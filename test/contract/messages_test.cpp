@@ -107,9 +107,9 @@ TEST_P(Messages, EachHalfOnAThreadOfItsOwn)
     bring_up(setup, setup);
     const Stream first = stream(0, 300, 4000, {8, 64, 256, 257});
     const Stream second = stream(1, 301, 2000, {2000, 5});
-    Order order = traffic({first, second}, {first, second});
-    order.threads = true;
-    exchange(order, order);
+    Command command = traffic({first, second}, {first, second});
+    command.threads = true;
+    exchange(command, command);
 }
 
 TEST_P(Messages, DifferentQueueCountsUseTheSmaller)
@@ -144,7 +144,7 @@ TEST_P(Messages, SmallestRingTakesTheLongestInline)
     both_ways(stream(0, 22, 5000, {1024, 8, 1000, 48, 49}));
 }
 
-TEST_P(Messages, MemoryPolicyAndDrainDoNotMatter)
+TEST_P(Messages, MemoryPolicyAndCacheHintDoNotMatter)
 {
     bring_up({.devargs = patient + ",mem=wc,cache_hint=none"}, {.devargs = patient + ",mem=plain"});
     both_ways(stream(0, 23, 3000, {8, 48, 49, 256, 257, 3000}));

@@ -13,17 +13,17 @@
 
 #include <gtest/gtest.h>
 
-#include <rte_mbuf.h>
 #include <poll.h>
+#include <rte_mbuf.h>
 #include <unistd.h>
 
 namespace contract
 {
 
 using test::Answer;
+using test::Command;
 using test::HostSetup;
 using test::Op;
-using test::Order;
 using test::Stream;
 using test::stream;
 using test::traffic;
@@ -46,8 +46,8 @@ inline void PrintTo(const Setting &setting, std::ostream *out)
     *out << setting.near_place << " / " << setting.far_place;
 }
 
-/// No heartbeat is missed by these, however busy the machine: what ends a connection is told by
-/// the cable and by hellos.
+/// No heartbeat is missed by these, however busy the machine: the end of a connection is reported
+/// by the cable and by hellos.
 inline const std::string patient = "heartbeat_ms=30000,lost_ms=60000";
 
 /// Waits for a fact, within a bound that nothing needs.
@@ -77,8 +77,8 @@ protected:
 
     test::Host &near() { return near_; }
     test::Host &far() { return *far_; }
-    test::Station &station() { return near_.station(); }
-    uint16_t id() { return near_.station().id(); }
+    test::LocalDevice &local_device() { return near_.local_device(); }
+    uint16_t id() { return near_.local_device().id(); }
     const std::string &cable() const { return cable_; }
     static bool one_chip() { return has(GetParam().near_place, on_virtual_side); }
     static bool near_beyond_link() { return has(GetParam().near_place, on_link_side); }
@@ -100,21 +100,21 @@ protected:
     {
         ASSERT_EQ(near().bring_up(cable(), near_setup), 0);
         ASSERT_EQ(far().bring_up(cable(), far_setup), 0);
-        await_meeting(1);
+        await_connected(1);
     }
-    /// Both were told that they are connected for the @p times-th time.
-    void await_meeting(unsigned times)
+    /// Both have reported a connection for the @p times-th time.
+    void await_connected(unsigned times)
     {
-        ASSERT_TRUE(near().await_event('B', times)) << near().link().why;
-        ASSERT_TRUE(far().await_event('B', times)) << far().link().why;
+        ASSERT_TRUE(near().await_event('C', times)) << near().link().why;
+        ASSERT_TRUE(far().await_event('C', times)) << far().link().why;
     }
-    /// Both orders at the same time, both answered well.
-    void exchange(const Order &near_order, const Order &far_order)
+    /// Both commands at the same time, both answered well.
+    void exchange(const Command &near_command, const Command &far_command)
     {
         if (HasFatalFailure())
             return; // there are no two hosts that could
-        far().begin(far_order);
-        near().begin(near_order);
+        far().begin(far_command);
+        near().begin(near_command);
         const Answer here = near().end();
         const Answer there = far().end();
         ASSERT_EQ(here.rc, 0) << "near: " << here.text;
@@ -126,15 +126,15 @@ protected:
     /// The near host gets a stream, keeps its mbufs, and sends them back as they are.
     void send_on(const Stream &s)
     {
-        Order keep = traffic({}, {s});
+        Command keep = traffic({}, {s});
         keep.keep = true;
         exchange(keep, traffic({s}, {}));
-        const std::vector<rte_mbuf *> &kept = station().kept();
+        const std::vector<rte_mbuf *> &kept = local_device().kept();
         ASSERT_EQ(kept.size(), s.count);
         far().begin(traffic({}, {s}));
         for (uint32_t i = 0; i < s.count; ++i) {
             rte_mbuf *m = kept[i];
-            rte_mbuf_refcnt_update(m, 1); // the station frees its own reference
+            rte_mbuf_refcnt_update(m, 1); // the device frees its own reference
             const rte_pmd_plx_ntb_meta meta = test::message_meta(s, i);
             int rc = 0;
             for (unsigned tries = 0; rc == 0 && tries < 10'000'000; ++tries)
@@ -151,7 +151,7 @@ protected:
         for (test::Host *host : {&near(), &far()}) {
             host->ask(Op::release);
             host->stop();
-            EXPECT_EQ(host->not_home(), 0u);
+            EXPECT_EQ(host->outstanding(), 0u);
             EXPECT_EQ(host->ask(Op::detach).rc, 0);
         }
     }

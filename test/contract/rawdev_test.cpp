@@ -173,7 +173,7 @@ TEST_P(Rawdev, DumpAndSelfTestAtAnyTime)
     std::fclose(file);
     const std::string dump(text, bytes);
     std::free(text);
-    EXPECT_NE(dump.find(station().name()), std::string::npos);
+    EXPECT_NE(dump.find(local_device().name()), std::string::npos);
     EXPECT_NE(dump.find("queue 0: open"), std::string::npos) << dump;
     EXPECT_NE(dump.find("E6: "), std::string::npos) << "errata of the chip";
     EXPECT_EQ(rte_rawdev_selftest(id()), 0);
@@ -244,11 +244,11 @@ TEST_P(Rawdev, AStartWithoutMemoryLeavesNothingAndCanBeRepeated)
                                                {.buffers = 100'000}};
     for (const rte_pmd_plx_ntb_config &config : too_much) {
         ASSERT_EQ(near().attach(cable(), patient + ",rx=stable"), 0);
-        EXPECT_EQ(near().start_again({.config = config}), -ENOMEM);
+        EXPECT_EQ(near().restart({.config = config}), -ENOMEM);
         EXPECT_EQ(near().link().state, RTE_PMD_PLX_NTB_STOPPED);
-        ASSERT_EQ(near().start_again({.config = {.buffers = 256}}), 0) << "as much as there is";
+        ASSERT_EQ(near().restart({.config = {.buffers = 256}}), 0) << "as much as there is";
         ASSERT_EQ(far().bring_up(cable(), usual()), 0);
-        await_meeting(1);
+        await_connected(1);
         both_ways(stream(0, 1, 100, {8, 500}));
         for (test::Host *host : {&near(), &far()})
             ASSERT_EQ(host->ask(Op::detach).rc, 0);

@@ -8,10 +8,10 @@ namespace
 {
 
 using test::Answer;
+using test::Command;
 using test::HostSetup;
 using test::LocalHost;
 using test::Op;
-using test::Order;
 using test::RemoteHost;
 using test::Stream;
 using test::stream;
@@ -43,20 +43,20 @@ protected:
         ASSERT_EQ(in_.bring_up(cables[2], setup_), 0);
         for (RemoteHost *host : {&second_, &third_})
             for (const uint32_t device : {to_next, from_previous})
-                ASSERT_TRUE(host->device(device).await_event('B')) << host->link().why;
-        ASSERT_TRUE(out_.await_event('B') && in_.await_event('B'));
+                ASSERT_TRUE(host->device(device).await_event('C')) << host->link().why;
+        ASSERT_TRUE(out_.await_event('C') && in_.await_event('C'));
     }
     static void end(test::Host &host)
     {
         host.ask(Op::release);
         host.stop();
-        EXPECT_EQ(host.not_home(), 0u);
+        EXPECT_EQ(host.outstanding(), 0u);
         EXPECT_EQ(host.ask(Op::detach).rc, 0);
     }
     /// Sent by one device here, on by both other processes, received by the other device here.
     void around(const Stream &s)
     {
-        Order on;
+        Command on;
         on.op = Op::forward;
         on.value = s.count;
         second_.device(from_previous).begin(on);
@@ -98,8 +98,8 @@ TEST_F(Ring, AKilledOneIsLostOnItsTwoCablesAlone)
     out_.begin(traffic({s}, {}));
     good(out_.end(), "first, out");
     good(second_.end(), "second");
-    EXPECT_EQ(out_.events(), "B");
-    EXPECT_EQ(second_.events(), "B");
+    EXPECT_EQ(out_.events(), "C");
+    EXPECT_EQ(second_.events(), "C");
     end(out_);
     end(in_);
     for (const uint32_t device : {to_next, from_previous})

@@ -12,7 +12,7 @@ using namespace contract;
 namespace
 {
 
-class Beyond : public Pair
+class BehindLink : public Pair
 {
 protected:
     void talk(uint32_t seed) { both_ways(stream(0, seed, 300, {8, 48, 300, 3000})); }
@@ -24,7 +24,7 @@ protected:
 
 /// Its peer's access cannot be taken away while no register answers: nothing is reused until the
 /// link is back.
-TEST_P(Beyond, StaysFencedWhileItsLinkIsDown)
+TEST_P(BehindLink, StaysFencedWhileItsLinkIsDown)
 {
     bring_up();
     talk(1);
@@ -36,14 +36,14 @@ TEST_P(Beyond, StaysFencedWhileItsLinkIsDown)
         ASSERT_TRUE(far().await_state(RTE_PMD_PLX_NTB_WAITING));
         EXPECT_EQ(near().link().width, 0u);
         ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 0), 0);
-        await_meeting(i + 1);
+        await_connected(i + 1);
         talk(1 + i);
     }
-    EXPECT_EQ(near().events(), "BLBLBLB");
-    EXPECT_EQ(far().events(), "BLBLBLB");
+    EXPECT_EQ(near().events(), "CLCLCLC");
+    EXPECT_EQ(far().events(), "CLCLCLC");
 }
 
-TEST_P(Beyond, StopsWithinBoundsAndStartsWhenTheLinkIsBack)
+TEST_P(BehindLink, StopsWithinBoundsAndStartsWhenTheLinkIsBack)
 {
     bring_up();
     ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 1), 0);
@@ -57,12 +57,12 @@ TEST_P(Beyond, StopsWithinBoundsAndStartsWhenTheLinkIsBack)
         rc = near().ask(Op::start).rc;
     }
     ASSERT_EQ(rc, 0);
-    await_meeting(2);
+    await_connected(2);
     talk(5);
 }
 
 /// What bring-up leaves of its four: raw/ntb's first two are test-pattern registers.
-TEST_P(Beyond, HasTwoScratchpadsForTheUser)
+TEST_P(BehindLink, HasTwoScratchpadsForTheUser)
 {
     bring_up();
     uint64_t count = 0;
@@ -78,13 +78,13 @@ TEST_P(Beyond, HasTwoScratchpadsForTheUser)
 }
 
 /// No engine is assigned to the link side.
-TEST_P(Beyond, HasNoDmaChannel)
+TEST_P(BehindLink, HasNoDmaChannel)
 {
     ASSERT_EQ(near().attach(cable(), patient + ",copy=dma"), 0);
-    EXPECT_NE(near().start_again(usual()), 0);
+    EXPECT_NE(near().restart(usual()), 0);
 }
 
-TEST_P(Beyond, IsRefusedWhereTheEndsDoNotFit)
+TEST_P(BehindLink, IsRefusedWhereTheEndsDoNotFit)
 {
     ASSERT_EQ(far().attach(cable(), patient), 0);
     near().place("");
@@ -99,6 +99,6 @@ TEST_P(Beyond, IsRefusedWhereTheEndsDoNotFit)
     ASSERT_EQ(near().attach(cable(), patient), 0);
 }
 
-CONTRACT_ROOT_PORT(Beyond);
+CONTRACT_ROOT_PORT(BehindLink);
 
 } // namespace

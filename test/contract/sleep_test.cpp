@@ -39,7 +39,7 @@ protected:
     }
     /// With nothing to receive. What opened the connection may wake once for nothing.
     void arm(uint16_t queue = 0) { ASSERT_EQ(rte_pmd_plx_ntb_rx_arm(id(), queue), 0); }
-    Order sends(uint32_t count, uint32_t queue = 0)
+    Command sends(uint32_t count, uint32_t queue = 0)
     {
         return traffic({stream(queue, 1, count, {8})}, {});
     }
@@ -98,7 +98,7 @@ TEST_P(Sleep, AnotherThreadWakes)
     EXPECT_TRUE(readable(patience_ms));
     EXPECT_EQ(rte_pmd_plx_ntb_rx_disarm(id(), 0), 0);
     EXPECT_EQ(rte_pmd_plx_ntb_rx_wake(id(), 0), 0);
-    EXPECT_FALSE(readable(0)) << "nobody is armed";
+    EXPECT_FALSE(readable(0)) << "not armed";
 }
 
 TEST_P(Sleep, WorksInRteEpoll)
@@ -119,7 +119,7 @@ TEST_P(Sleep, WorksInRteEpoll)
     EXPECT_EQ(far().end().rc, 0);
 }
 
-TEST_P(Sleep, ArmingTellsOfWhatIsThere)
+TEST_P(Sleep, ArmingReportsWaitingMessages)
 {
     bring_up();
     ASSERT_EQ(far().ask(sends(1)).rc, 0);
@@ -174,7 +174,7 @@ TEST_P(Sleep, WithoutInterruptItLooks)
     for (unsigned i = 0; i < 10; ++i)
         sent_while_asleep(3);
     EXPECT_EQ(doorbell_wakes(), 0u);
-    EXPECT_EQ(far().xstat("sleep_rings"), 0u) << "rang where nobody listens";
+    EXPECT_EQ(far().xstat("sleep_rings"), 0u) << "rang without a listener";
 }
 
 TEST_P(Sleep, WithItsRegistersClosedItLooks)
@@ -231,11 +231,11 @@ TEST_P(Sleep, ComingOfAPeerWakes)
     ASSERT_EQ(far().bring_up(cable(), usual()), 0);
     EXPECT_TRUE(readable(patience_ms));
     rte_pmd_plx_ntb_rx_disarm(id(), 0);
-    await_meeting(1);
+    await_connected(1);
     sent_while_asleep(3);
 }
 
-TEST_P(Sleep, StopWakesWhoWaits)
+TEST_P(Sleep, StopWakesTheSleeper)
 {
     bring_up();
     std::atomic<int> said{-1};
@@ -246,14 +246,14 @@ TEST_P(Sleep, StopWakesWhoWaits)
     EXPECT_EQ(said.load(), 1);
 }
 
-TEST_P(Sleep, MeetsThePeerAgain)
+TEST_P(Sleep, ReconnectsToThePeer)
 {
     bring_up();
     sent_while_asleep(3);
     far().stop();
     ASSERT_TRUE(near().await_event('L'));
-    ASSERT_EQ(far().start_again(usual()), 0);
-    await_meeting(2);
+    ASSERT_EQ(far().restart(usual()), 0);
+    await_connected(2);
     sent_while_asleep(3);
 }
 
@@ -261,7 +261,7 @@ TEST_P(Sleep, ServiceLooksAfterSleepers)
 {
     bring_up(with(rarely + ",intr=0,service=1"), usual());
     uint32_t service = 0;
-    ASSERT_EQ(rte_service_get_by_name(station().name(), &service), 0);
+    ASSERT_EQ(rte_service_get_by_name(local_device().name(), &service), 0);
     ASSERT_EQ(rte_service_runstate_set(service, 1), 0);
     arm();
     far().begin(sends(1));
@@ -295,14 +295,14 @@ TEST_P(Sleep, TenThousandTimesWithoutALostOne)
 {
     constexpr uint32_t rounds = 5000; // a sleep at each end
     bring_up(with(rarely), with(patient + ",spin_us=3,recheck_us=1000000"));
-    Order echo{.op = Op::echo, .value = rounds, .limit_ms = 120'000};
+    Command echo{.op = Op::echo, .value = rounds, .limit_ms = 120'000};
     far().begin(echo);
     const int seed = testing::UnitTest::GetInstance()->random_seed() + 1;
     std::minstd_rand random(static_cast<unsigned>(seed));
     for (uint32_t i = 0; i < rounds; ++i) {
         for (auto spins = random() % 4000; spins > 0; --spins)
             rte_pause();
-        rte_mbuf *mbuf = rte_pktmbuf_alloc(station().pool());
+        rte_mbuf *mbuf = rte_pktmbuf_alloc(local_device().pool());
         ASSERT_NE(mbuf, nullptr);
         ASSERT_NE(rte_pktmbuf_append(mbuf, 8), nullptr);
         ASSERT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 0, &mbuf, nullptr, 1), 1);

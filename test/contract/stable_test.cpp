@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rx=stable: what is handed up is private, and no message is lost for want of memory to copy it.
+// rx=stable: delivered mbufs are private, and no message is lost for want of memory to copy it.
 #include "pair.hpp"
 
 #include <rte_mbuf.h>
@@ -50,7 +50,7 @@ TEST_P(Stable, SmallBuffersAndManyQueues)
     bring_up(setup, setup);
     const Stream a = stream(0, 31, 300, {3000, 8, 700}), b = stream(1, 32, 300, {600, 30000}),
                  c = stream(2, 33, 300, {2048, 700, 1});
-    const Order all = traffic({a, b, c}, {a, b, c});
+    const Command all = traffic({a, b, c}, {a, b, c});
     exchange(all, all);
     exchange(all, all);
 }
@@ -59,20 +59,20 @@ TEST_P(Stable, EachHalfOnAThreadOfItsOwn)
 {
     bring_up(stable(), stable());
     const Stream s = stream(0, 300, 3000, {8, 64, 700, 257, 4000});
-    Order order = traffic({s}, {s});
-    order.threads = true;
-    exchange(order, order);
+    Command command = traffic({s}, {s});
+    command.threads = true;
+    exchange(command, command);
 }
 
-TEST_P(Stable, NothingHandedUpLiesInWindowMemory)
+TEST_P(Stable, NothingDeliveredLiesInExposedMemory)
 {
     bring_up(stable(), usual());
     const Stream s = stream(0, 9, 200, {8, 700, 5000});
-    Order keep = traffic({}, {s});
+    Command keep = traffic({}, {s});
     keep.keep = true;
     exchange(keep, traffic({s}, {}));
-    ASSERT_EQ(station().kept().size(), 200u);
-    for (const rte_mbuf *m : station().kept()) {
+    ASSERT_EQ(local_device().kept().size(), 200u);
+    for (const rte_mbuf *m : local_device().kept()) {
         EXPECT_EQ(m->pkt_len == 5000 ? 3 : 1, m->nb_segs);
         for (; m != nullptr; m = m->next) {
             EXPECT_NE(m->pool, window_pool());
@@ -91,7 +91,7 @@ TEST_P(Stable, AnEmptyPoolIsBackPressure)
     sender.config.inline_max = 256; // all by posted buffers
     bring_up(setup, sender);
     const Stream s = stream(0, 11, 600, {700, 400, 3000});
-    Order hold = traffic({}, {s});
+    Command hold = traffic({}, {s});
     hold.keep = true;
     hold.in[0].count = 75; // 225 buffers of 256: 31 are left
     far().begin(traffic({s}, {}));
@@ -109,7 +109,7 @@ TEST_P(Stable, AnEmptyPoolIsBackPressure)
     EXPECT_GT(near().xstat("rx_nombuf"), 0u);
     rte_pktmbuf_free_bulk(more, held);
     near().ask(Op::release);
-    Order rest = traffic({}, {s});
+    Command rest = traffic({}, {s});
     rest.in[0].first = 75 + held;
     rest.in[0].count = 600 - 75 - held;
     const Answer here = near().ask(rest);
@@ -128,7 +128,7 @@ TEST_P(Stable, StartsAgainWithOtherSizes)
     near().stop();
     ASSERT_EQ(near().configure(setup.config), 0);
     ASSERT_EQ(near().ask(Op::start).rc, 0); // with the queues as they are
-    await_meeting(2);
+    await_connected(2);
     both_ways(stream(0, 21, 2000, {8, 700, 3000, 30000}));
 }
 
@@ -136,17 +136,17 @@ TEST_P(Stable, ALossTakesNothingWithIt)
 {
     bring_up(stable(), stable());
     const Stream s = stream(0, 30, 1u << 30, {8, 300, 3000});
-    Order order = traffic({s}, {s});
-    order.until = test::Until::lost;
-    far().begin(order);
-    near().begin(order);
+    Command command = traffic({s}, {s});
+    command.until = test::Until::lost;
+    far().begin(command);
+    near().begin(command);
     for (int i = 0; i < 20'000 && received() < 100; ++i)
         poll(nullptr, 0, 1);
     ASSERT_EQ(rte_pmd_plx_ntb_inject(id(), RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 1), 0);
     EXPECT_EQ(near().end().rc, 0);
     EXPECT_EQ(far().end().rc, 0);
     ASSERT_EQ(rte_pmd_plx_ntb_inject(id(), RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 0), 0);
-    await_meeting(2);
+    await_connected(2);
     both_ways(stream(0, 32, 300, {8, 300, 3000}));
 }
 

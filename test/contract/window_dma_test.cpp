@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The peer's DMA engine as a dmadev, driven at memory that is lent to it, and that no longer is;
+// The peer's DMA engine as a dmadev, driven at memory that is exposed to it, and that no longer is;
 // and as a foreign engine, whose requester id has to be entered.
 #include "pair.hpp"
 
@@ -26,7 +26,7 @@ constexpr uint32_t chunk = 1u << 16;
 constexpr uint32_t both = RTE_PMD_PLX_NTB_MEMORY_WRITE | RTE_PMD_PLX_NTB_MEMORY_READ;
 
 /// Memory of the near host, and where the far one sees it.
-struct Lent {
+struct ExposedSegment {
     rte_pmd_plx_ntb_memory memory{};
     uint64_t offset = 0;
 
@@ -43,7 +43,7 @@ protected:
     {
         ASSERT_EQ(near().bring_up(cable(), usual()), 0);
         ASSERT_EQ(far().bring_up(cable(), {.devargs = patient + ",dmadev=1,dma=0"}), 0);
-        await_meeting(1);
+        await_connected(1);
         start_dmadev();
         source_ = static_cast<uint64_t *>(rte_zmalloc("source", chunk, 4096));
         ASSERT_NE(source_, nullptr);
@@ -51,7 +51,7 @@ protected:
     void start_dmadev()
     {
         dev_ = static_cast<int16_t>(
-            rte_dma_get_dev_id_by_name((std::string(far_station().name()) + "_dma0").c_str()));
+            rte_dma_get_dev_id_by_name((std::string(far_device().name()) + "_dma0").c_str()));
         ASSERT_GE(dev_, 0);
         const rte_dma_conf conf{.nb_vchans = 1};
         rte_dma_vchan_conf vchan{};
@@ -62,7 +62,7 @@ protected:
         ASSERT_EQ(rte_dma_start(dev_), 0);
     }
     void stop_dmadev() { ASSERT_EQ(rte_dma_stop(dev_), 0); }
-    void lend(Lent *out)
+    void expose(ExposedSegment *out)
     {
         ASSERT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), 2 * mib, &out->memory), 0);
         ASSERT_EQ(rte_pmd_plx_ntb_memory_expose(id(), out->memory.address, out->memory.bytes, both,
@@ -70,15 +70,15 @@ protected:
                   0);
         ASSERT_TRUE(far().store_until(out->offset, 0x11, [out] { return out->word() == 0x11; }));
     }
-    int revoke(const Lent &lent)
+    int revoke(const ExposedSegment &exposed)
     {
-        return rte_pmd_plx_ntb_memory_revoke(id(), lent.memory.address, lent.memory.bytes);
+        return rte_pmd_plx_ntb_memory_revoke(id(), exposed.memory.address, exposed.memory.bytes);
     }
     /// The engine stores @p value all over the first chunk. @return how it says that it went
-    rte_dma_status_code drive(uint64_t value, const Lent &lent)
+    rte_dma_status_code drive(uint64_t value, const ExposedSegment &exposed)
     {
         rte_pmd_plx_ntb_window_view view{};
-        EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(far_station().id(), lent.offset, chunk, &view),
+        EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(far_device().id(), exposed.offset, chunk, &view),
                   0);
         EXPECT_NE(view.bus, 0u);
         std::fill_n(source_, chunk / 8, value);
@@ -102,8 +102,8 @@ protected:
         Pair::TearDown();
     }
 
-    test::Station &far_station() { return static_cast<test::LocalHost &>(far()).station(); }
-    uint16_t far_id() { return far_station().id(); }
+    test::LocalDevice &far_device() { return static_cast<test::LocalHost &>(far()).local_device(); }
+    uint16_t far_id() { return far_device().id(); }
     std::vector<rte_pmd_plx_ntb_requester> far_requesters()
     {
         std::vector<rte_pmd_plx_ntb_requester> list(32);
@@ -132,9 +132,9 @@ private:
 TEST_P(WindowDma, ARevokedSegmentIsOutOfReachAndItsNeighbourIsNot)
 {
     ASSERT_NO_FATAL_FAILURE(open_engine());
-    Lent gone, other;
-    ASSERT_NO_FATAL_FAILURE(lend(&gone));
-    ASSERT_NO_FATAL_FAILURE(lend(&other));
+    ExposedSegment gone, other;
+    ASSERT_NO_FATAL_FAILURE(expose(&gone));
+    ASSERT_NO_FATAL_FAILURE(expose(&other));
     EXPECT_EQ(drive(0x21, gone), RTE_DMA_STATUS_SUCCESSFUL);
     EXPECT_EQ(gone.word(), 0x21u);
     EXPECT_EQ(gone.word(chunk - 8), 0x21u);
@@ -145,25 +145,25 @@ TEST_P(WindowDma, ARevokedSegmentIsOutOfReachAndItsNeighbourIsNot)
         ASSERT_NE(gone.word(at), 0x22u) << at;
     EXPECT_EQ(drive(0x23, other), RTE_DMA_STATUS_SUCCESSFUL);
     EXPECT_EQ(other.word(chunk - 8), 0x23u);
-    EXPECT_EQ(near().events(), "B");
+    EXPECT_EQ(near().events(), "C");
     EXPECT_EQ(revoke(other), 0);
 }
 
 constexpr uint16_t foreign = 0x4210; // 42:02.x
 
-TEST_P(WindowDma, AForeignEngineReachesThePeerOnceItIsEntered)
+TEST_P(WindowDma, AForeignEngineReachesThePeerOnceItsIdIsAdded)
 {
     ASSERT_NO_FATAL_FAILURE(open_engine());
-    Lent lent;
-    ASSERT_NO_FATAL_FAILURE(lend(&lent));
-    EXPECT_EQ(drive(0x31, lent), RTE_DMA_STATUS_SUCCESSFUL);
+    ExposedSegment exposed;
+    ASSERT_NO_FATAL_FAILURE(expose(&exposed));
+    EXPECT_EQ(drive(0x31, exposed), RTE_DMA_STATUS_SUCCESSFUL);
     ASSERT_EQ(far().inject(RTE_PMD_PLX_NTB_FAULT_DMA_REQUESTER, foreign | 1), 0);
-    EXPECT_EQ(drive(0x32, lent), RTE_DMA_STATUS_BUS_WRITE_ERROR);
-    EXPECT_EQ(lent.word(), 0x31u);
+    EXPECT_EQ(drive(0x32, exposed), RTE_DMA_STATUS_BUS_WRITE_ERROR);
+    EXPECT_EQ(exposed.word(), 0x31u);
     ASSERT_EQ(rte_pmd_plx_ntb_requester_add(far_id(), foreign | 5), 0) << "whatever the function";
-    EXPECT_EQ(drive(0x33, lent), RTE_DMA_STATUS_SUCCESSFUL);
-    EXPECT_EQ(lent.word(), 0x33u);
-    EXPECT_EQ(lent.word(chunk - 8), 0x33u);
+    EXPECT_EQ(drive(0x33, exposed), RTE_DMA_STATUS_SUCCESSFUL);
+    EXPECT_EQ(exposed.word(), 0x33u);
+    EXPECT_EQ(exposed.word(chunk - 8), 0x33u);
 
     const auto list = far_requesters();
     ASSERT_EQ(list.size(), 4u);
@@ -173,11 +173,11 @@ TEST_P(WindowDma, AForeignEngineReachesThePeerOnceItIsEntered)
     EXPECT_NE(far_dump().find("requester 3: 42:02.x, added"), std::string::npos);
 
     ASSERT_EQ(rte_pmd_plx_ntb_requester_remove(far_id(), foreign), 0);
-    EXPECT_EQ(drive(0x34, lent), RTE_DMA_STATUS_BUS_WRITE_ERROR);
-    EXPECT_EQ(lent.word(), 0x33u);
+    EXPECT_EQ(drive(0x34, exposed), RTE_DMA_STATUS_BUS_WRITE_ERROR);
+    EXPECT_EQ(exposed.word(), 0x33u);
     EXPECT_EQ(rte_pmd_plx_ntb_requester_remove(far_id(), foreign), -ENOENT);
-    EXPECT_EQ(near().events(), "B");
-    EXPECT_EQ(revoke(lent), 0);
+    EXPECT_EQ(near().events(), "C");
+    EXPECT_EQ(revoke(exposed), 0);
 }
 
 TEST_P(WindowDma, AnEntryOutlivesTheLink)
@@ -190,14 +190,14 @@ TEST_P(WindowDma, AnEntryOutlivesTheLink)
     ASSERT_TRUE(near().await_event('L'));
     ASSERT_TRUE(far().await_event('L'));
     ASSERT_EQ(far().inject(RTE_PMD_PLX_NTB_FAULT_LINK_DOWN, 0), 0);
-    await_meeting(2);
+    await_connected(2);
     ASSERT_NO_FATAL_FAILURE(start_dmadev());
-    Lent lent;
-    ASSERT_NO_FATAL_FAILURE(lend(&lent));
-    EXPECT_EQ(drive(0x41, lent), RTE_DMA_STATUS_SUCCESSFUL);
+    ExposedSegment exposed;
+    ASSERT_NO_FATAL_FAILURE(expose(&exposed));
+    EXPECT_EQ(drive(0x41, exposed), RTE_DMA_STATUS_SUCCESSFUL);
     far().stop();
     ASSERT_EQ(far().ask(Op::start).rc, 0);
-    await_meeting(3);
+    await_connected(3);
     EXPECT_EQ(far_requesters().size(), 4u);
     EXPECT_EQ(rte_pmd_plx_ntb_requester_remove(far_id(), foreign), 0);
 }
@@ -238,7 +238,7 @@ TEST_P(WindowDma, AChipThatIsSilentTakesNone)
     EXPECT_EQ(rte_pmd_plx_ntb_requester_remove(far_id(), foreign), -EIO);
     EXPECT_EQ(far_requesters()[3].kind, RTE_PMD_PLX_NTB_REQUESTER_LEAVING);
     ASSERT_EQ(far().inject(RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
-    await_meeting(2);
+    await_connected(2);
     EXPECT_TRUE(await([&] { return far_requesters().size() == 3; }))
         << far_requesters().size() << " left: a tick takes out what could not be when it was asked";
     far().stop();

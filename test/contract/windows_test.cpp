@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory is lent to the peer beside the queue pairs and taken back: doc/windows.md.
+// Memory is exposed to the peer beside the queue pairs and revoked: doc/windows.md.
 #include "pair.hpp"
 
 #include <cerrno>
@@ -46,8 +46,8 @@ protected:
     int free(const Memory &m) { return rte_pmd_plx_ntb_memory_free(id(), m.address); }
     int find(const Memory &m)
     {
-        rte_pmd_plx_ntb_memory_exposed grant{};
-        return rte_pmd_plx_ntb_memory_find(id(), m.address, &grant);
+        rte_pmd_plx_ntb_memory_exposed found{};
+        return rte_pmd_plx_ntb_memory_find(id(), m.address, &found);
     }
     static volatile uint64_t &word(const Memory &m, uint64_t at = 0)
     {
@@ -76,7 +76,7 @@ private:
     uint64_t probe_ = 0x1000;
 };
 
-TEST_P(Windows, WhatCanBeLentCanBeAsked)
+TEST_P(Windows, ExposableMemoryCanBeQueried)
 {
     bring_up();
     const rte_pmd_plx_ntb_memory_info i = info();
@@ -91,7 +91,7 @@ TEST_P(Windows, WhatCanBeLentCanBeAsked)
     EXPECT_EQ(i.memory_bytes_max, 512 * mib);
 }
 
-TEST_P(Windows, WhatMemoryHasToBeAlignedToCanBeAsked)
+TEST_P(Windows, AlignmentCanBeQueried)
 {
     bring_up();
     rte_pmd_plx_ntb_memory_align align = {.size = sizeof(align)};
@@ -107,51 +107,51 @@ TEST_P(Windows, WhatMemoryHasToBeAlignedToCanBeAsked)
     EXPECT_EQ(rte_pmd_plx_ntb_memory_align_get(63, 1, &align), -ENODEV);
 }
 
-TEST_P(Windows, LentMemoryIsReachedUntilItIsTakenBack)
+TEST_P(Windows, ExposedMemoryIsReachedUntilItIsRevoked)
 {
     bring_up();
-    const Memory lent = alloc(1);
+    const Memory exposed = alloc(1);
     const Memory other = alloc(2 * mib);
-    EXPECT_EQ(lent.bytes, 2 * mib) << "a whole segment";
-    EXPECT_EQ(word(lent, lent.bytes - 8), 0u);
-    word(lent, 8) = 0x77;
+    EXPECT_EQ(exposed.bytes, 2 * mib) << "a whole segment";
+    EXPECT_EQ(word(exposed, exposed.bytes - 8), 0u);
+    word(exposed, 8) = 0x77;
 
     uint64_t offset = 0;
     uint64_t other_offset = 0;
-    ASSERT_EQ(expose(lent, &offset), 0);
+    ASSERT_EQ(expose(exposed, &offset), 0);
     ASSERT_EQ(expose(other, &other_offset), 0);
     EXPECT_EQ(offset, 16 * mib) << "behind the block of the queue pairs";
     EXPECT_EQ(other_offset, offset + 2 * mib);
-    EXPECT_TRUE(arrives(lent, offset, 0x11));
-    EXPECT_TRUE(arrives(lent, offset, 0x12, 2 * mib - 8));
+    EXPECT_TRUE(arrives(exposed, offset, 0x11));
+    EXPECT_TRUE(arrives(exposed, offset, 0x12, 2 * mib - 8));
     EXPECT_TRUE(arrives(other, other_offset, 0x13));
     EXPECT_EQ(far().ask(Op::load, offset + 8).value, 0x77u);
 
-    rte_pmd_plx_ntb_memory_exposed grant{};
-    ASSERT_EQ(rte_pmd_plx_ntb_memory_find(id(), static_cast<char *>(lent.address) + 4711, &grant),
-              0);
-    EXPECT_EQ(grant.address, lent.address);
-    EXPECT_EQ(grant.bytes, lent.bytes);
-    EXPECT_EQ(grant.offset, offset);
-    EXPECT_EQ(grant.rights, both);
-    EXPECT_EQ(grant.part, 0u);
+    rte_pmd_plx_ntb_memory_exposed found{};
+    ASSERT_EQ(
+        rte_pmd_plx_ntb_memory_find(id(), static_cast<char *>(exposed.address) + 4711, &found), 0);
+    EXPECT_EQ(found.address, exposed.address);
+    EXPECT_EQ(found.bytes, exposed.bytes);
+    EXPECT_EQ(found.offset, offset);
+    EXPECT_EQ(found.rights, both);
+    EXPECT_EQ(found.part, 0u);
 
-    ASSERT_EQ(revoke(lent), 0);
-    expect_lost(lent, offset, other, other_offset);
-    EXPECT_EQ(find(lent), -ENOENT);
+    ASSERT_EQ(revoke(exposed), 0);
+    expect_lost(exposed, offset, other, other_offset);
+    EXPECT_EQ(find(exposed), -ENOENT);
     EXPECT_EQ(find(other), 0);
-    EXPECT_EQ(word(lent, 2 * mib - 8), 0x12u) << "what had arrived stays";
-    ASSERT_EQ(expose(lent, &offset), 0) << "again";
-    EXPECT_TRUE(arrives(lent, offset, 0x21));
-    EXPECT_EQ(revoke(lent), 0);
+    EXPECT_EQ(word(exposed, 2 * mib - 8), 0x12u) << "what had arrived stays";
+    ASSERT_EQ(expose(exposed, &offset), 0) << "again";
+    EXPECT_TRUE(arrives(exposed, offset, 0x21));
+    EXPECT_EQ(revoke(exposed), 0);
     EXPECT_EQ(revoke(other), 0);
-    EXPECT_EQ(free(lent), 0);
+    EXPECT_EQ(free(exposed), 0);
     EXPECT_EQ(free(other), 0);
     EXPECT_EQ(info().free_segments, 248u);
     both_ways(stream(0, 5, 200, {8, 3000}));
 }
 
-TEST_P(Windows, PartsOfAMemoryAreLentOneByOne)
+TEST_P(Windows, PartsOfAMemoryAreExposedOneByOne)
 {
     bring_up(small(), small());
     const uint64_t segment = info().segment_bytes;
@@ -195,7 +195,7 @@ TEST_P(Windows, QueuesAreNotDisturbed)
     const Answer there = far().end();
     EXPECT_EQ(here.rc, 0) << here.text;
     EXPECT_EQ(there.rc, 0) << there.text;
-    EXPECT_EQ(near().events(), "B");
+    EXPECT_EQ(near().events(), "C");
     EXPECT_EQ(free(m), 0);
 }
 
@@ -218,19 +218,19 @@ TEST_P(Windows, ALossRevokes)
     EXPECT_EQ(expose(m, &offset), -ENOTCONN);
     EXPECT_EQ(free(m), 0);
 
-    ASSERT_EQ(far().start_again(usual()), 0);
-    await_meeting(2);
-    EXPECT_EQ(find(kept), -ENOENT) << "what was lent belongs to the connection";
+    ASSERT_EQ(far().restart(usual()), 0);
+    await_connected(2);
+    EXPECT_EQ(find(kept), -ENOENT) << "what was exposed belongs to the connection";
     ASSERT_EQ(expose(kept, &offset), 0);
     EXPECT_EQ(word(kept), 0x41u) << "memory is the owner's, and stays";
     EXPECT_TRUE(arrives(kept, offset, 0x42));
     near().stop();
     EXPECT_EQ(find(kept), -ENOENT) << "so does a stop";
-    EXPECT_EQ(info().free_segments, 0u) << "nothing can be lent while it is stopped";
+    EXPECT_EQ(info().free_segments, 0u) << "nothing can be exposed while it is stopped";
     EXPECT_EQ(free(kept), 0);
 }
 
-TEST_P(Windows, BothSidesLend)
+TEST_P(Windows, BothSidesExpose)
 {
     bring_up();
     const Memory m = alloc(2 * mib);
@@ -247,7 +247,7 @@ TEST_P(Windows, BothSidesLend)
     EXPECT_EQ(free(m), 0);
 }
 
-TEST_P(Windows, AllSegmentsCanBeLentAndNoMore)
+TEST_P(Windows, AllSegmentsCanBeExposedAndNoMore)
 {
     bring_up(small(), small());
     const unsigned free_segments = info().free_segments;
@@ -296,9 +296,9 @@ TEST_P(Windows, AreSplit)
     ASSERT_EQ(expose(b, &at, both, 3), 0);
     EXPECT_EQ(at, 3 * part);
     EXPECT_TRUE(arrives(b, at, 0x71));
-    rte_pmd_plx_ntb_memory_exposed grant{};
-    ASSERT_EQ(rte_pmd_plx_ntb_memory_find(id(), b.address, &grant), 0);
-    EXPECT_EQ(grant.part, 3u);
+    rte_pmd_plx_ntb_memory_exposed found{};
+    ASSERT_EQ(rte_pmd_plx_ntb_memory_find(id(), b.address, &found), 0);
+    EXPECT_EQ(found.part, 3u);
     Memory none{};
     EXPECT_EQ(rte_pmd_plx_ntb_memory_alloc(id(), part + 1, &none), -EINVAL);
 }
@@ -317,7 +317,7 @@ TEST_P(Windows, ABlockThatDoesNotFitItsWindowIsRefused)
 class WindowsOfAlut : public Windows
 {
 protected:
-    void meet(const std::string &alut)
+    void connect(const std::string &alut)
     {
         bring_up({.devargs = patient + ",alut=" + alut}, {.devargs = patient + ",alut=" + alut});
     }
@@ -325,7 +325,7 @@ protected:
 
 TEST_P(WindowsOfAlut, OfHalfTheSizeHasLargerSegmentsOrFewer)
 {
-    meet("128");
+    connect("128");
     const rte_pmd_plx_ntb_memory_info i = info();
     EXPECT_EQ(i.segments, 128u);
     EXPECT_EQ(i.segment_bytes * i.segments, i.window_bytes);
@@ -336,9 +336,9 @@ TEST_P(WindowsOfAlut, OfHalfTheSizeHasLargerSegmentsOrFewer)
     both_ways(stream(0, 5, 200, {8, 3000}));
 }
 
-TEST_P(WindowsOfAlut, ThatIsNotThereLendsNothing)
+TEST_P(WindowsOfAlut, ThatIsAbsentExposesNothing)
 {
-    meet("0");
+    connect("0");
     const rte_pmd_plx_ntb_memory_info i = info();
     EXPECT_EQ(i.translation, RTE_PMD_PLX_NTB_MEMORY_BASE_OFFSET);
     EXPECT_EQ(i.segments, 0u);
@@ -359,7 +359,7 @@ TEST_P(WindowsOfAlut, ThatIsNotThereLendsNothing)
     EXPECT_NE(far().attach(cable(), "alut=64"), 0);
 }
 
-TEST_P(WindowsOfAlut, ThatIsNotThereCannotBeSplit)
+TEST_P(WindowsOfAlut, ThatIsAbsentCannotBeSplit)
 {
     EXPECT_EQ(near().attach(cable(), "alut=0,split=1"), -ENOTSUP);
 }
@@ -368,7 +368,7 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
 {
     uint64_t offset = 99;
     Memory m{};
-    rte_pmd_plx_ntb_memory_exposed grant{};
+    rte_pmd_plx_ntb_memory_exposed found{};
     rte_pmd_plx_ntb_window_view view{};
     rte_pmd_plx_ntb_memory_info i{};
     ASSERT_EQ(near().bring_up(cable(), usual()), 0);
@@ -377,7 +377,7 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
     EXPECT_EQ(expose(m, &offset), -ENOTCONN) << "before there is a peer";
     EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(id(), 16 * mib, 8, &view), -ENOTCONN);
     ASSERT_EQ(far().bring_up(cable(), usual()), 0);
-    await_meeting(1);
+    await_connected(1);
 
     const struct {
         const char *what;
@@ -394,8 +394,8 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
         {"over the end", base + 2 * mib, 4 * mib, both, any, -EINVAL},
         {"wraps around", base, ~size_t{0} - mib + 1, both, any, -EINVAL},
         {"behind it", base + 4 * mib, 2 * mib, both, any, -EINVAL},
-        {"somebody else's", &offset, 2 * mib, both, any, -EINVAL},
-        {"nobody's", nullptr, 2 * mib, both, any, -EINVAL},
+        {"of another device", &offset, 2 * mib, both, any, -EINVAL},
+        {"without memory", nullptr, 2 * mib, both, any, -EINVAL},
         {"unknown rights", base, 2 * mib, 4, any, -EINVAL},
         {"no such window", base, 2 * mib, both, 1, -EINVAL},
     };
@@ -447,7 +447,7 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
     EXPECT_EQ(rte_pmd_plx_ntb_memory_free(63, base), -ENODEV);
     EXPECT_EQ(rte_pmd_plx_ntb_memory_expose(63, base, mib, both, any, &offset), -ENODEV);
     EXPECT_EQ(rte_pmd_plx_ntb_memory_revoke(63, base, mib), -ENODEV);
-    EXPECT_EQ(rte_pmd_plx_ntb_memory_find(63, base, &grant), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_memory_find(63, base, &found), -ENODEV);
     EXPECT_EQ(rte_pmd_plx_ntb_window_view_get(63, 0, 8, &view), -ENODEV);
     EXPECT_EQ(rte_pmd_plx_ntb_memory_info_get(63, &i), -ENODEV);
 }
@@ -456,17 +456,17 @@ TEST_P(Windows, BadCallsAreRefusedAndLoseNothing)
 TEST_P(Windows, BytesAreStoredWhereTheyBelong)
 {
     bring_up();
-    const Answer lent = far().ask(Op::expose, 2 * mib, uint64_t{both});
-    ASSERT_EQ(lent.rc, 0);
+    const Answer exposed = far().ask(Op::expose, 2 * mib, uint64_t{both});
+    ASSERT_EQ(exposed.rc, 0);
     rte_pmd_plx_ntb_window_store_fn store = nullptr;
     EXPECT_EQ(rte_pmd_plx_ntb_window_store_get(id(), nullptr), -EINVAL);
     EXPECT_EQ(rte_pmd_plx_ntb_window_store_get(63, &store), -ENODEV);
     ASSERT_EQ(rte_pmd_plx_ntb_window_store_get(id(), &store), 0);
     rte_pmd_plx_ntb_window_view view{};
-    ASSERT_EQ(rte_pmd_plx_ntb_window_view_get(id(), lent.value, 2 * mib, &view), 0);
+    ASSERT_EQ(rte_pmd_plx_ntb_window_view_get(id(), exposed.value, 2 * mib, &view), 0);
     // Own memory shows what came, and what beside it did not change: the far host reads words.
     ASSERT_TRUE(
-        near().store_until(lent.value, 1, [&] { return far().ask(Op::word, 0).value == 1; }));
+        near().store_until(exposed.value, 1, [&] { return far().ask(Op::word, 0).value == 1; }));
     std::vector<unsigned char> source(8192);
     std::vector<unsigned char> expected(8192);
     for (size_t i = 0; i < source.size(); ++i)
@@ -499,7 +499,7 @@ TEST_P(Windows, WhatIsNotKnownToBeRevokedStaysExposed)
     EXPECT_EQ(free(m), -EBUSY);
     EXPECT_NE(expose(alloc(2 * mib), &offset), 0);
     ASSERT_EQ(rte_pmd_plx_ntb_inject(id(), RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
-    await_meeting(2);
+    await_connected(2);
     EXPECT_EQ(find(m), -ENOENT);
     EXPECT_EQ(free(m), 0);
 }
@@ -519,8 +519,8 @@ TEST_P(Windows, ClosedRegistersAreNeededForNothing)
     EXPECT_TRUE(arrives(m, offset, 0x91));
     far().stop();
     ASSERT_TRUE(near().await_event('L'));
-    ASSERT_EQ(far().start_again(shut), 0);
-    await_meeting(2);
+    ASSERT_EQ(far().restart(shut), 0);
+    await_connected(2);
     both_ways(stream(0, 12, 500, {8, 48, 300, 3000}));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A host dies, or stands still, in the middle of traffic. The other one is told, counts what it
+// A host dies, or stands still, in the middle of traffic. The other one reports it, counts what it
 // does not know, gets all its mbufs back, and works again when the peer does.
 #include "host.hpp"
 
@@ -10,9 +10,9 @@
 #include <poll.h>
 
 using test::Answer;
+using test::Command;
 using test::HostSetup;
 using test::Op;
-using test::Order;
 using test::RemoteHost;
 using test::Stream;
 using test::stream;
@@ -22,7 +22,7 @@ using test::Until;
 namespace
 {
 
-/// No heartbeat is missed by these; the cable tells of a death.
+/// No heartbeat is missed by these; the cable reports a death.
 constexpr uint32_t ring_lines = 1024;
 const HostSetup patient{.devargs = "heartbeat_ms=30000,lost_ms=60000",
                         .config = {.ring_lines = ring_lines}};
@@ -36,10 +36,10 @@ protected:
     std::unique_ptr<RemoteHost> survivor_ = std::make_unique<RemoteHost>();
     std::unique_ptr<RemoteHost> victim_ = std::make_unique<RemoteHost>();
 
-    void meet(unsigned times)
+    void connect(unsigned times)
     {
-        ASSERT_TRUE(survivor_->await_event('B', times)) << survivor_->link().why;
-        ASSERT_TRUE(victim_->await_event('B')) << victim_->link().why;
+        ASSERT_TRUE(survivor_->await_event('C', times)) << survivor_->link().why;
+        ASSERT_TRUE(victim_->await_event('C')) << victim_->link().why;
     }
     void talk(uint32_t seed)
     {
@@ -50,19 +50,19 @@ protected:
         ASSERT_EQ(here.rc, 0) << here.text;
         ASSERT_EQ(there.rc, 0) << there.text;
     }
-    /// Both talk until the connection is lost. The victim's order stays without an answer.
+    /// Both talk until the connection is lost. The victim's command stays without an answer.
     void begin_endless(uint32_t seed, std::initializer_list<uint32_t> sizes = {8, 48, 300, 3000})
     {
         const Stream s = stream(0, seed, endless, sizes);
-        Order order = traffic({s}, {s});
-        order.until = Until::lost;
-        victim_->begin(order);
-        survivor_->begin(order);
+        Command command = traffic({s}, {s});
+        command.until = Until::lost;
+        victim_->begin(command);
+        survivor_->begin(command);
     }
     /// The victim sends this; the survivor does not give the mbufs back.
     void survivor_keeps(const Stream &s)
     {
-        Order keep = traffic({}, {s});
+        Command keep = traffic({}, {s});
         keep.keep = true;
         victim_->begin(traffic({s}, {}));
         ASSERT_EQ(survivor_->ask(keep).rc, 0);
@@ -76,20 +76,21 @@ protected:
     {
         return {survivor_->xstat("tx_messages"), survivor_->xstat("tx_unconfirmed")};
     }
-    /// The survivor was told, and has everything back but what it exposes to the next peer.
-    /// @param met what it had sent when this connection began: who has received the last message
+    /// The survivor has reported the loss, and has everything back but what it exposes to the next
+    /// peer.
+    /// @param start what it had sent when this connection began: who has received the last message
     /// does not look for another, so that some of a talk may be unconfirmed too
-    void expect_survival(const Sent &met, uint64_t sent_before)
+    void expect_survival(const Sent &start, uint64_t sent_before)
     {
         const Answer end = survivor_->end();
         ASSERT_EQ(end.rc, 0) << end.text;
         ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
         EXPECT_STRNE(survivor_->link().why, "");
-        EXPECT_EQ(survivor_->not_home(), 0u) << "nothing is posted while there is nobody";
+        EXPECT_EQ(survivor_->outstanding(), 0u) << "no receive buffer is out without a peer";
         const Sent now = survivor_sent();
         EXPECT_EQ(now.messages - sent_before, end.sent);
-        EXPECT_LE(now.unconfirmed - met.unconfirmed, now.messages - met.messages);
-        EXPECT_LE(now.unconfirmed - met.unconfirmed, ring_lines) << "no more than the ring held";
+        EXPECT_LE(now.unconfirmed - start.unconfirmed, now.messages - start.messages);
+        EXPECT_LE(now.unconfirmed - start.unconfirmed, ring_lines) << "no more than the ring held";
     }
     void TearDown() override
     {
@@ -98,7 +99,7 @@ protected:
                 continue;
             host->ask(Op::release);
             host->stop();
-            EXPECT_EQ(host->not_home(), 0u);
+            EXPECT_EQ(host->outstanding(), 0u);
             EXPECT_EQ(host->ask(Op::detach).rc, 0);
         }
     }
@@ -117,8 +118,8 @@ TEST_P(DeathOfEither, KilledInTrafficAgainAndAgain)
     RemoteHost &second = victim_listens() ? *survivor_ : *victim_;
     ASSERT_EQ(first.bring_up(cable_, patient), 0);
     ASSERT_EQ(second.bring_up(cable_, patient), 0);
-    ASSERT_NO_FATAL_FAILURE(meet(1));
-    Sent met = survivor_sent();
+    ASSERT_NO_FATAL_FAILURE(connect(1));
+    Sent start = survivor_sent();
     for (unsigned round = 1; round <= 6; ++round) {
         SCOPED_TRACE(round);
         const uint64_t sent = survivor_->xstat("tx_messages");
@@ -126,11 +127,11 @@ TEST_P(DeathOfEither, KilledInTrafficAgainAndAgain)
         // In the middle: the survivor is busy, so the victim's death comes when it comes.
         poll(nullptr, 0, static_cast<int>(5 * round));
         victim_->kill_now();
-        ASSERT_NO_FATAL_FAILURE(expect_survival(met, sent));
+        ASSERT_NO_FATAL_FAILURE(expect_survival(start, sent));
         victim_ = std::make_unique<RemoteHost>();
         ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
-        ASSERT_NO_FATAL_FAILURE(meet(round + 1));
-        met = survivor_sent();
+        ASSERT_NO_FATAL_FAILURE(connect(round + 1));
+        start = survivor_sent();
         talk(100 + round);
     }
     EXPECT_EQ(survivor_->xstat("link_losses"), 6u);
@@ -146,7 +147,7 @@ TEST_P(DeathOfEither, KilledDuringBringUp)
         if (round > 0 || !victim_listens()) {
             ASSERT_EQ(victim_->attach(cable_, patient.devargs), 0);
         }
-        ASSERT_EQ(victim_->start_again(patient), 0);
+        ASSERT_EQ(victim_->restart(patient), 0);
         poll(nullptr, 0, static_cast<int>(round)); // somewhere on the way
         victim_->kill_now();
         victim_ = std::make_unique<RemoteHost>();
@@ -179,8 +180,8 @@ TEST_F(Death, KilledInTrafficAndFollowedByAnother)
 {
     ASSERT_EQ(survivor_->bring_up(cable_, patient), 0);
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
-    ASSERT_NO_FATAL_FAILURE(meet(1));
-    Sent met = survivor_sent();
+    ASSERT_NO_FATAL_FAILURE(connect(1));
+    Sent start = survivor_sent();
     unsigned round = 1;
     for (const Successor &next : successors) {
         SCOPED_TRACE(next.state);
@@ -191,15 +192,15 @@ TEST_F(Death, KilledInTrafficAndFollowedByAnother)
         const Answer end = survivor_->end();
         ASSERT_EQ(end.rc, 0) << end.text;
         ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
-        EXPECT_EQ(survivor_->not_home(), 0u);
+        EXPECT_EQ(survivor_->outstanding(), 0u);
         const Sent now = survivor_sent();
-        EXPECT_LE(now.unconfirmed - met.unconfirmed, now.messages - met.messages);
+        EXPECT_LE(now.unconfirmed - start.unconfirmed, now.messages - start.messages);
         victim_ = std::make_unique<RemoteHost>();
         const HostSetup setup{.devargs = patient.devargs + ",state=" + next.state,
                               .config = next.config};
         ASSERT_EQ(victim_->bring_up(cable_, setup), 0);
-        ASSERT_NO_FATAL_FAILURE(meet(++round));
-        met = survivor_sent();
+        ASSERT_NO_FATAL_FAILURE(connect(++round));
+        start = survivor_sent();
         talk(300 + round);
     }
     EXPECT_EQ(survivor_->xstat("link_losses"), std::size(successors));
@@ -209,26 +210,26 @@ TEST_F(Death, KilledWhileMbufsOfItsAreHeld)
 {
     ASSERT_EQ(survivor_->bring_up(cable_, patient), 0);
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
-    ASSERT_NO_FATAL_FAILURE(meet(1));
+    ASSERT_NO_FATAL_FAILURE(connect(1));
     ASSERT_NO_FATAL_FAILURE(survivor_keeps(stream(0, 1, 100, {300, 3000})));
     victim_->kill_now();
     ASSERT_TRUE(survivor_->await_event('L'));
     ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
-    // They are the application's now: it may write to them, and nobody else does.
+    // They are the application's now: it may write to them, and the peer does not.
     ASSERT_EQ(survivor_->ask(Op::pattern, 7).rc, 100);
     victim_ = std::make_unique<RemoteHost>();
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
-    ASSERT_NO_FATAL_FAILURE(meet(2));
+    ASSERT_NO_FATAL_FAILURE(connect(2));
     talk(2);
     EXPECT_EQ(survivor_->ask(Op::unharmed, 7).value, 0u);
 }
 
-TEST_F(Death, FrozenIsSilentThenAwake)
+TEST_F(Death, FrozenIsSilentThenAlive)
 {
     const HostSetup watchful{.devargs = "heartbeat_ms=100,lost_ms=60000"};
     ASSERT_EQ(survivor_->bring_up(cable_, watchful), 0);
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
-    ASSERT_NO_FATAL_FAILURE(meet(1));
+    ASSERT_NO_FATAL_FAILURE(connect(1));
     const uint32_t epoch = survivor_->link().peer_epoch;
     victim_->freeze();
     ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_SILENT));
@@ -248,7 +249,7 @@ TEST_F(Death, FrozenIsLostAndFencedOff)
     const HostSetup watchful{.devargs = "heartbeat_ms=300,lost_ms=2000"};
     ASSERT_EQ(survivor_->bring_up(cable_, watchful), 0);
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
-    ASSERT_NO_FATAL_FAILURE(meet(1));
+    ASSERT_NO_FATAL_FAILURE(connect(1));
     // What it holds is window memory of its own, written by the victim.
     ASSERT_NO_FATAL_FAILURE(survivor_keeps(stream(0, 1, 300, {2048})));
 
@@ -266,9 +267,9 @@ TEST_F(Death, FrozenIsLostAndFencedOff)
     ASSERT_EQ(survivor_->ask(Op::pattern, 9).rc, 300);
 
     victim_->thaw();
-    ASSERT_EQ(victim_->end().rc, 0) << "the victim is told too";
-    ASSERT_TRUE(survivor_->await_event('B', 2)) << survivor_->link().why;
-    ASSERT_TRUE(victim_->await_event('B', 2)) << victim_->link().why;
+    ASSERT_EQ(victim_->end().rc, 0) << "the victim reports it too";
+    ASSERT_TRUE(survivor_->await_event('C', 2)) << survivor_->link().why;
+    ASSERT_TRUE(victim_->await_event('C', 2)) << victim_->link().why;
     EXPECT_EQ(survivor_->ask(Op::unharmed, 9).value, 0u);
     talk(3);
     EXPECT_EQ(survivor_->ask(Op::unharmed, 9).value, 0u);
@@ -280,19 +281,19 @@ TEST_F(Death, FrozenWhileTheOtherStartsAgain)
     const HostSetup watchful{.devargs = "heartbeat_ms=300,lost_ms=2000"};
     ASSERT_EQ(survivor_->bring_up(cable_, watchful), 0);
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
-    ASSERT_NO_FATAL_FAILURE(meet(1));
+    ASSERT_NO_FATAL_FAILURE(connect(1));
     begin_endless(2, {2048, 3000, 8});
     poll(nullptr, 0, 20);
     victim_->freeze();
     ASSERT_EQ(survivor_->end().rc, 0);
     survivor_->stop();
-    EXPECT_EQ(survivor_->not_home(), 0u);
-    ASSERT_EQ(survivor_->start_again(watchful), 0);
+    EXPECT_EQ(survivor_->outstanding(), 0u);
+    ASSERT_EQ(survivor_->restart(watchful), 0);
     ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_WAITING));
     victim_->thaw();
     ASSERT_EQ(victim_->end().rc, 0);
-    ASSERT_TRUE(survivor_->await_event('B', 2)) << survivor_->link().why;
-    ASSERT_TRUE(victim_->await_event('B', 2)) << victim_->link().why;
+    ASSERT_TRUE(survivor_->await_event('C', 2)) << survivor_->link().why;
+    ASSERT_TRUE(victim_->await_event('C', 2)) << victim_->link().why;
     talk(4);
 }
 

@@ -129,7 +129,7 @@ public:
         return out->magic == wire::magic && out->crc == crc32c(out, offsetof(wire::Hello, crc));
     }
     /// As a new peer through bring-up. @return whether the victim has taken it for a good one
-    bool meet()
+    bool connect()
     {
         ++epoch_;
         return plx::test::await([this] {

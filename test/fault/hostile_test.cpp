@@ -9,9 +9,9 @@
 
 using fault::Hostile;
 using test::Answer;
+using test::Command;
 using test::HostSetup;
 using test::Op;
-using test::Order;
 using test::RemoteHost;
 using test::Stream;
 using test::stream;
@@ -39,22 +39,22 @@ protected:
         ASSERT_FALSE(HasFailure());
     }
     /// The host sends and receives whatever comes.
-    static Order pump(Until until, uint32_t limit_ms, bool inline_only = false)
+    static Command pump(Until until, uint32_t limit_ms, bool inline_only = false)
     {
         Stream s =
             inline_only ? stream(0, 1, 1u << 30, {8}) : stream(0, 1, 1u << 30, {8, 300, 3000});
         s.unchecked = true;
-        Order order = traffic({s}, {s});
-        order.until = until;
-        order.limit_ms = limit_ms;
-        return order;
+        Command command = traffic({s}, {s});
+        command.until = until;
+        command.limit_ms = limit_ms;
+        return command;
     }
     void expect_good_peer_welcome()
     {
         peer_.reset();
         RemoteHost good;
         ASSERT_EQ(good.bring_up(cable_, patient), 0);
-        ASSERT_TRUE(good.await_event('B')) << good.link().why;
+        ASSERT_TRUE(good.await_event('C')) << good.link().why;
         ASSERT_TRUE(host_.await_state(RTE_PMD_PLX_NTB_CONNECTED)) << host_.link().why;
         const Stream s = stream(0, 77, 1000, {8, 48, 300, 5000});
         good.begin(traffic({s}, {s}));
@@ -68,7 +68,7 @@ protected:
     {
         ASSERT_TRUE(host_.alive());
         host_.stop();
-        EXPECT_EQ(host_.not_home(), 0u);
+        EXPECT_EQ(host_.outstanding(), 0u);
         EXPECT_EQ(host_.ask(Op::detach).rc, 0);
     }
 };
@@ -107,17 +107,17 @@ TEST_F(HostilePeer, ImpossibleHellosAreRefusedInWords)
         wire::Hello answer;
         EXPECT_TRUE(plx::test::await([&] {
             return peer_->heard(&answer) && answer.state == wire::HelloState::refused;
-        })) << "the peer is told";
+        })) << "the peer gets the reason";
         peer_->say(peer_->honest());
         ASSERT_TRUE(host_.await_state(RTE_PMD_PLX_NTB_WAITING)) << host_.link().why;
     }
     EXPECT_EQ(host_.xstat("link_refusals"), refusals);
-    ASSERT_TRUE(peer_->meet());
-    ASSERT_TRUE(host_.await_event('B'));
+    ASSERT_TRUE(peer_->connect());
+    ASSERT_TRUE(host_.await_event('C'));
     expect_good_peer_welcome();
 }
 
-TEST_F(HostilePeer, OneThatRefusesIsTold)
+TEST_F(HostilePeer, OneThatRefusesIsReported)
 {
     wire::Hello hello = peer_->honest();
     hello.state = wire::HelloState::refused;
@@ -131,8 +131,8 @@ TEST_F(HostilePeer, OneThatRefusesIsTold)
 /// A seal would outlive the peer: who comes after it could map neither chip nor memory.
 TEST_F(HostilePeer, NothingThatItGotCanBeSealed)
 {
-    ASSERT_TRUE(peer_->meet());
-    ASSERT_TRUE(host_.await_event('B'));
+    ASSERT_TRUE(peer_->connect());
+    ASSERT_TRUE(host_.await_event('C'));
     EXPECT_GE(fault::twin_descriptors().size(), 3u) << "two chips, and the memory behind a window";
     EXPECT_EQ(fault::seal_all(), 0u);
     expect_good_peer_welcome();
@@ -140,17 +140,17 @@ TEST_F(HostilePeer, NothingThatItGotCanBeSealed)
 
 TEST_F(HostilePeer, ABreakOfTheLinkIsALossHoweverShort)
 {
-    ASSERT_TRUE(peer_->meet());
-    ASSERT_TRUE(host_.await_event('B'));
+    ASSERT_TRUE(peer_->connect());
+    ASSERT_TRUE(host_.await_event('C'));
     peer_->break_link();
     EXPECT_TRUE(host_.await_event('L')) << "what was under way is gone";
     EXPECT_EQ(host_.xstat("link_silences"), 0u) << "seen by the link, not by a missing heartbeat";
     expect_good_peer_welcome();
 }
 
-/// With rx=stable a message is the receiver's alone once it is handed up; without, it stays
-/// writable by its sender until its buffer is taken back.
-TEST_F(HostilePeer, WhatIsHandedUpChangesOnlyWithoutStable)
+/// With rx=stable a message is the receiver's alone once it is delivered; without, it stays
+/// writable by its sender until its buffer is released.
+TEST_F(HostilePeer, DeliveredBytesChangeOnlyWithoutStable)
 {
     for (const bool stable : {true, false}) {
         SCOPED_TRACE(stable);
@@ -162,11 +162,11 @@ TEST_F(HostilePeer, WhatIsHandedUpChangesOnlyWithoutStable)
         ASSERT_EQ(host_.bring_up(cable_, setup), 0);
         peer_ = std::make_unique<Hostile>(cable_);
         ASSERT_FALSE(HasFailure());
-        ASSERT_TRUE(peer_->meet());
-        ASSERT_TRUE(host_.await_event('B'));
+        ASSERT_TRUE(peer_->connect());
+        ASSERT_TRUE(host_.await_event('C'));
         Stream s = stream(0, 1, 1, {3000});
         s.unchecked = true;
-        Order keep = traffic({}, {s});
+        Command keep = traffic({}, {s});
         keep.keep = true;
         host_.begin(keep);
         // Its buffers come with its first look.
@@ -187,7 +187,7 @@ TEST_F(HostilePeer, WhatIsHandedUpChangesOnlyWithoutStable)
 struct Lie {
     const char *name;
     const char *counter;
-    void (*tell)(Hostile &);
+    void (*publish)(Hostile &);
     bool inline_only = false; ///< credits are looked at when the ring is full
 };
 
@@ -227,17 +227,17 @@ const Lie lies[] = {
      [](Hostile &p) { p.put(p.credit(), uint64_t{p.back()} | uint64_t{0xffffffff} << 32); }, true},
 };
 
-class Liar : public HostilePeer, public testing::WithParamInterface<Lie>
+class LyingPeer : public HostilePeer, public testing::WithParamInterface<Lie>
 {
 };
 
-TEST_P(Liar, IsFoundOutAndGivenUp)
+TEST_P(LyingPeer, IsDetectedAndDisconnected)
 {
     const Lie &lie = GetParam();
-    ASSERT_TRUE(peer_->meet());
-    ASSERT_TRUE(host_.await_event('B'));
+    ASSERT_TRUE(peer_->connect());
+    ASSERT_TRUE(host_.await_event('C'));
     host_.begin(pump(Until::lost, 60'000, lie.inline_only));
-    lie.tell(*peer_);
+    lie.publish(*peer_);
     const Answer end = host_.end();
     EXPECT_EQ(end.rc, 0) << end.text;
     EXPECT_EQ(host_.xstat(lie.counter), 1u);
@@ -245,7 +245,7 @@ TEST_P(Liar, IsFoundOutAndGivenUp)
     expect_good_peer_welcome();
 }
 
-INSTANTIATE_TEST_SUITE_P(Fault, Liar, testing::ValuesIn(lies),
+INSTANTIATE_TEST_SUITE_P(Fault, LyingPeer, testing::ValuesIn(lies),
                          [](const auto &lie) { return std::string(lie.param.name); });
 
 /// Seeded noise that knows the format well enough to get past the first look.
@@ -308,7 +308,7 @@ TEST_F(HostilePeer, StormsOfEverySeed)
     constexpr unsigned seeds = 60;
     for (unsigned seed = 1; seed <= seeds; ++seed) {
         SCOPED_TRACE(seed);
-        ASSERT_TRUE(peer_->meet()) << host_.link().why;
+        ASSERT_TRUE(peer_->connect()) << host_.link().why;
         host_.begin(pump(Until::time, 15));
         Storm storm(*peer_, seed);
         for (unsigned gust = 0; gust < 20; ++gust) {
@@ -339,7 +339,7 @@ TEST_F(HostilePeer, HellosOfEverySeed)
             ASSERT_TRUE(host_.alive());
         }
     }
-    ASSERT_TRUE(peer_->meet()) << host_.link().why;
+    ASSERT_TRUE(peer_->connect()) << host_.link().why;
     expect_good_peer_welcome();
 }
 

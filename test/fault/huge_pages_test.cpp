@@ -24,7 +24,7 @@ constexpr size_t page_bytes = size_t{2} << 20;
 constexpr unsigned for_two_hosts = 96;
 const std::string patient = "heartbeat_ms=30000,lost_ms=60000";
 
-/// All hugepages that nobody has.
+/// All free hugepages.
 class TheRest
 {
 public:
@@ -85,7 +85,7 @@ TEST_F(HugePages, RunOutAndComeBack)
     const HostSetup large{.devargs = modest.devargs, .config = {.buffers = 16384}};
     ASSERT_EQ(near.bring_up(cable, modest), 0);
     ASSERT_EQ(far.bring_up(cable, modest), 0);
-    ASSERT_TRUE(near.await_event('B') && far.await_event('B'));
+    ASSERT_TRUE(near.await_event('C') && far.await_event('C'));
     EXPECT_LT(test::free_huge_pages(), before) << "the hosts do not run on hugepages";
     {
         const TheRest rest;
@@ -93,21 +93,21 @@ TEST_F(HugePages, RunOutAndComeBack)
         talk(near, far, 1);
         near.stop();
         ASSERT_TRUE(far.await_event('L'));
-        EXPECT_EQ(near.start_again(large), -ENOMEM);
+        EXPECT_EQ(near.restart(large), -ENOMEM);
         EXPECT_EQ(near.link().state, RTE_PMD_PLX_NTB_STOPPED);
-        ASSERT_EQ(near.start_again(modest), 0) << "as much as there is";
-        ASSERT_TRUE(near.await_event('B', 2) && far.await_event('B', 2));
+        ASSERT_EQ(near.restart(modest), 0) << "as much as there is";
+        ASSERT_TRUE(near.await_event('C', 2) && far.await_event('C', 2));
         talk(near, far, 3);
         near.stop();
         ASSERT_TRUE(far.await_event('L', 2));
     }
-    ASSERT_EQ(near.start_again(large), 0);
-    ASSERT_TRUE(near.await_event('B', 3) && far.await_event('B', 3));
+    ASSERT_EQ(near.restart(large), 0);
+    ASSERT_TRUE(near.await_event('C', 3) && far.await_event('C', 3));
     talk(near, far, 5);
     for (test::Host *host : {static_cast<test::Host *>(&near), static_cast<test::Host *>(&far)}) {
         host->ask(Op::release);
         host->stop();
-        EXPECT_EQ(host->not_home(), 0u);
+        EXPECT_EQ(host->outstanding(), 0u);
         EXPECT_EQ(host->ask(Op::detach).rc, 0);
     }
 }

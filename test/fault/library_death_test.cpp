@@ -100,7 +100,7 @@ protected:
         }
         return fact();
     }
-    void meet()
+    void connect()
     {
         ASSERT_NO_FATAL_FAILURE(begin_peer());
         ASSERT_TRUE(await([&] { return ntbmsg_endpoint_wait_connected(endpoint_, 0) == 0; }));
@@ -193,7 +193,7 @@ TEST_P(LibraryDeath, KilledWithEverythingUnderWay)
     for (unsigned seed = 1; seed <= 4; ++seed) {
         SCOPED_TRACE("seed " + std::to_string(seed));
         std::mt19937 random(seed);
-        ASSERT_NO_FATAL_FAILURE(meet());
+        ASSERT_NO_FATAL_FAILURE(connect());
         const uint64_t enough = taken_ + 1000 + random() % 1000;
         // Until a good deal was taken, and then some.
         ASSERT_TRUE(await([&] {
@@ -204,7 +204,7 @@ TEST_P(LibraryDeath, KilledWithEverythingUnderWay)
         }));
         kill(peer_, SIGKILL);
         for (unsigned i = 0; i < 200; ++i)
-            post(random); // nobody is told yet
+            post(random); // not reported yet
         ASSERT_TRUE(
             await([&] { return ntbmsg_channel_state_get(channel_) == NTBMSG_CHANNEL_LOST; }));
         EXPECT_TRUE(await([&] { return under_way_.empty(); })) << under_way_.size();

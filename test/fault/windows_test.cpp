@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A peer that reaches for what was not exposed to it: registers, segments that were revoked or
-// never granted, reads of what it may only write, requesters that nobody knows. Through the twin's
+// never exposed, reads of what it may only write, unknown requesters. Through the twin's
 // checked way, which applies every rule of the chip to each access.
 #include "hostile.hpp"
 
@@ -36,21 +36,21 @@ protected:
     std::unique_ptr<Hostile> peer_;
 
     /// A victim with @p devargs, and a peer that it has taken for a good one.
-    void meet(const std::string &devargs)
+    void connect(const std::string &devargs)
     {
         const HostSetup setup{.devargs = "heartbeat_ms=30000,lost_ms=60000," + devargs};
         ASSERT_EQ(host_.bring_up(cable_, setup), 0);
         peer_ = std::make_unique<Hostile>(cable_);
         ASSERT_FALSE(HasFailure());
-        ASSERT_TRUE(peer_->meet());
-        ASSERT_TRUE(host_.await_event('B')) << host_.link().why;
+        ASSERT_TRUE(peer_->connect());
+        ASSERT_TRUE(host_.await_event('C')) << host_.link().why;
     }
     /// @return where the peer finds what the victim has exposed
     uint64_t expose(uint64_t bytes, uint32_t rights)
     {
-        const Answer lent = host_.ask(Op::expose, bytes, uint64_t{rights});
-        EXPECT_EQ(lent.rc, 0);
-        return lent.value;
+        const Answer exposed = host_.ask(Op::expose, bytes, uint64_t{rights});
+        EXPECT_EQ(exposed.rc, 0);
+        return exposed.value;
     }
     bool writes(uint64_t offset, uint64_t value, uint16_t rid = cpu_write, unsigned bar = data_bar)
     {
@@ -84,7 +84,7 @@ protected:
 
 TEST_F(Reach, WhatMayOnlyBeWrittenIsNotRead)
 {
-    meet("peer_csr=closed");
+    connect("peer_csr=closed");
     const uint64_t at = expose(segment, 0); // write-only unless asked otherwise
     ASSERT_EQ(at, 16 * mib);
     EXPECT_TRUE(writes(at + 8, 0x11));
@@ -100,9 +100,9 @@ TEST_F(Reach, WhatMayOnlyBeWrittenIsNotRead)
     EXPECT_EQ(word(0), 0u);
 }
 
-TEST_F(Reach, NothingBesideWhatIsLent)
+TEST_F(Reach, NothingBesideWhatIsExposed)
 {
-    meet("peer_csr=closed");
+    connect("peer_csr=closed");
     const uint64_t at = expose(2 * segment, 3);
     EXPECT_TRUE(writes(at, 0x21));
     EXPECT_TRUE(writes(at + 2 * segment - 8, 0x22));
@@ -122,7 +122,7 @@ TEST_F(Reach, NothingBesideWhatIsLent)
 
 TEST_F(Reach, NothingOfWhatWasRevoked)
 {
-    meet("peer_csr=closed");
+    connect("peer_csr=closed");
     const uint64_t at = expose(segment, 3);
     auto *const mapped = static_cast<volatile uint8_t *>(twin::bar(peer_->host(), data_bar).base);
     auto *const direct = reinterpret_cast<volatile uint64_t *>(mapped + at);
@@ -147,7 +147,7 @@ TEST_F(Reach, NothingOfWhatWasRevoked)
 // E25: with its registers a peer could give itself every right.
 TEST_F(Reach, NoRegistersOnceBringUpIsDone)
 {
-    meet("peer_csr=closed");
+    connect("peer_csr=closed");
     const uint64_t at = expose(segment, 0);
     const uint32_t rights =
         facts::alut_array(0, facts::Side::link, 256) +
@@ -160,7 +160,7 @@ TEST_F(Reach, NoRegistersOnceBringUpIsDone)
     EXPECT_FALSE(reads(at)) << "still write-only";
     EXPECT_TRUE(writes(at, 0x41));
 
-    // With the connection the restriction ends: whoever comes next starts as on a fresh chip.
+    // With the connection the restriction ends: the next peer starts as on a fresh chip.
     peer_.reset();
     ASSERT_TRUE(host_.await_event('L'));
     peer_ = std::make_unique<Hostile>(cable_);
@@ -173,7 +173,7 @@ TEST_F(Reach, NoRegistersOnceBringUpIsDone)
 
 TEST_F(Reach, RegistersAreOpenWhereTheyAreLeftOpen)
 {
-    meet("peer_csr=open");
+    connect("peer_csr=open");
     EXPECT_TRUE(reads_register(plx::test::virt_block + reg::nt_port_id));
     const uint64_t at = expose(segment, 0);
     EXPECT_FALSE(reads(at));
@@ -188,7 +188,7 @@ TEST_F(Reach, RegistersAreOpenWhereTheyAreLeftOpen)
 // What was exposed to a peer that died is not there for the next one.
 TEST_F(Reach, NothingIsInherited)
 {
-    meet("peer_csr=closed");
+    connect("peer_csr=closed");
     const uint64_t at = expose(segment, 3);
     EXPECT_TRUE(writes(at, 0x51));
     peer_.reset();
@@ -196,8 +196,8 @@ TEST_F(Reach, NothingIsInherited)
     peer_ = std::make_unique<Hostile>(cable_);
     ASSERT_FALSE(HasFailure());
     EXPECT_FALSE(writes(at, 0x52));
-    ASSERT_TRUE(peer_->meet());
-    ASSERT_TRUE(host_.await_event('B', 2)) << host_.link().why;
+    ASSERT_TRUE(peer_->connect());
+    ASSERT_TRUE(host_.await_event('C', 2)) << host_.link().why;
     EXPECT_FALSE(writes(at, 0x53));
     EXPECT_FALSE(reads(at));
     EXPECT_EQ(word(0), 0x51u);

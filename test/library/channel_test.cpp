@@ -52,7 +52,7 @@ TEST_F(Channel, ConnectAndAcceptCarryPrivateDataBothWays)
 }
 
 // Semantics: send-5, receive-2
-TEST_F(Channel, MessagesOfEverySizeArriveWithTheirWords)
+TEST_F(Channel, MessagesOfEverySizeArriveWithTheirImmediateData)
 {
     bring_up();
     ntbmsg_channel *near = nullptr, *far = nullptr;
@@ -78,7 +78,7 @@ TEST_F(Channel, MessagesOfEverySizeArriveWithTheirWords)
     give_back({near, far});
 }
 
-TEST_F(Channel, RejectionTellsReasonAndData)
+TEST_F(Channel, RejectionCarriesReasonAndData)
 {
     bring_up();
     ntbmsg_channel *near = nullptr;
@@ -97,7 +97,7 @@ TEST_F(Channel, RejectionTellsReasonAndData)
     give_back({near});
 }
 
-TEST_F(Channel, NobodyListensThere)
+TEST_F(Channel, APortWithoutAListenerRefuses)
 {
     bring_up();
     ntbmsg_channel *near = nullptr;
@@ -266,7 +266,7 @@ TEST_F(Channel, ALossWhileItArmsIsNotSleptThrough)
     give_back({near});
 }
 
-TEST_F(Channel, AnAnswerThatComesTooLateIsTakenBack)
+TEST_F(Channel, AReplyThatComesTooLateIsUndone)
 {
     bring_up();
     ntbmsg_channel *near = nullptr, *far = nullptr;

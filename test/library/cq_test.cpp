@@ -87,7 +87,7 @@ TEST_F(CompletionQueue, AChannelHoldsItAndItsOptionsAreChecked)
         << "needs a queue";
 }
 
-TEST_F(CompletionQueue, TheDescriptorTellsWhenItIsArmed)
+TEST_F(CompletionQueue, TheDescriptorIsReadableWhenArmed)
 {
     const int fd = ntbmsg_cq_event_fd(here_.cq);
     ASSERT_GE(fd, 0);

@@ -76,7 +76,7 @@ ntbmsg_channel_options with_set(ntbmsg_poll_set *set)
     return options;
 }
 
-TEST_F(Dedicated, APollSetHearsOfAllItsChannels)
+TEST_F(Dedicated, APollSetReportsAllItsChannels)
 {
     bring_up();
     ntbmsg_poll_set *set = nullptr;
@@ -115,7 +115,7 @@ TEST_F(Dedicated, APollSetHearsOfAllItsChannels)
     EXPECT_TRUE(await([&] { return ntbmsg_poll_set_destroy(set) == 0; }));
 }
 
-TEST_F(Dedicated, AWriterIsToldWhenItCanGoOn)
+TEST_F(Dedicated, ASenderIsNotifiedWhenItCanGoOn)
 {
     bring_up();
     ntbmsg_poll_set *set = nullptr;

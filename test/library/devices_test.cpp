@@ -86,7 +86,7 @@ TEST_F(Eight, IsFoundAlsoAfterOneBeforeItHasGone)
 /// Host h has devices 2h - 1 and 2h: what comes in by one goes out by the other.
 using Ring = Devices<6>;
 
-TEST_F(Ring, ThreeHostsPassAMessageOnUntilItIsBack)
+TEST_F(Ring, ThreeHostsPassAMessageAround)
 {
     constexpr int laps = 5;
     rte_mbuf *travelling = message(ends_[0], 1500, 7);

@@ -267,7 +267,7 @@ TEST_F(HostilePeer, PayloadWhereThereIsNone)
     }
 }
 
-TEST_F(HostilePeer, OldWordsHitNobody)
+TEST_F(HostilePeer, StaleMessagesReachNoChannel)
 {
     ASSERT_NO_FATAL_FAILURE(greet());
     ntbmsg_channel *channel = nullptr;

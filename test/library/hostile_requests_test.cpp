@@ -129,7 +129,7 @@ protected:
 };
 
 // Semantics: one-sided-3
-TEST_F(HostileRequests, AWordTellsNoMoreBytesThanCame)
+TEST_F(HostileRequests, ImmediateDataReportNoMoreBytesThanCame)
 {
     struct Write {
         uint32_t op;
@@ -260,7 +260,7 @@ TEST_F(HostileRequests, MoreRequestsThanAreKept)
     EXPECT_EQ(ntbmsg_cq_poll(cq_, got, 300), 0) << "what was not told before the end is not told";
 }
 
-TEST_F(HostileRequests, AnswersThatNobodyAskedFor)
+TEST_F(HostileRequests, UnsolicitedReplies)
 {
     answer_done(0, 0);
     expect_protest_and_begin();
@@ -394,7 +394,7 @@ TEST_F(HostileRequests, AnswersOfTheWrongShape)
     EXPECT_EQ(own_[100], 0x11);
 }
 
-TEST_F(HostileRequests, EachStatusIsTold)
+TEST_F(HostileRequests, EachStatusIsReported)
 {
     const int statuses[] = {0, -EKEYREJECTED, -EACCES, -ERANGE, -EIO};
     for (uint32_t i = 0; i < 5; ++i) {

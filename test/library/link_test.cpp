@@ -31,7 +31,7 @@ TEST_F(Link, WhyIsCutToTheRoomThereIs)
     EXPECT_EQ(ntbmsg_endpoint_link_reason_get(near_, nullptr, 4), -EINVAL);
 }
 
-TEST_F(Link, ConnectsInAnyOrderAndTells)
+TEST_F(Link, ConnectsInAnyOrderAndReportsIt)
 {
     connect();
     for (ntbmsg_endpoint *e : {near_, far_}) {

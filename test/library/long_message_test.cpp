@@ -131,7 +131,7 @@ TEST_P(LongMessage, AResetInTheMiddleLosesNoMemory)
 }
 
 // Semantics: long-5
-TEST_P(LongMessage, ALossInTheMiddleGivesEverythingBack)
+TEST_P(LongMessage, ALossInTheMiddleReturnsEverything)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up_with(4 * mib));
     ASSERT_TRUE(send(near_channel_, numbered(3 * mib, 1)));

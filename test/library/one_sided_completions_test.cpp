@@ -92,7 +92,7 @@ TEST_P(OneSided, NoCompletionIsLostWhereTheQueueIsFull)
 }
 
 // Semantics: one-sided-9
-TEST_P(OneSided, AWordWaitsForRoomInTheQueueOfCompletions)
+TEST_P(OneSided, ImmediateDataWaitForRoomInTheCompletionQueue)
 {
     close_channel();
     ntbmsg_cq *usual = std::exchange(there_.cq, nullptr);
@@ -125,7 +125,7 @@ TEST_P(OneSided, AWordWaitsForRoomInTheQueueOfCompletions)
     there_.cq = usual;
 }
 
-TEST_P(OneSided, NobodyIsToldWhereThereIsNoQueue)
+TEST_P(OneSided, WithoutAQueueThereIsNoCompletion)
 {
     close_channel();
     ntbmsg_channel_options theirs = channel_options(there_);
@@ -289,7 +289,7 @@ TEST_P(OneSided, ACallbackThatAlwaysPostsLeavesThePollAndTheChannel)
 }
 
 // Semantics: dedicated-5
-TEST_P(OneSided, ACallbackMayResetTheChannelOfAWord)
+TEST_P(OneSided, ACallbackMayResetTheChannelOfItsImmediateData)
 {
     close_channel();
     unsigned told = 0;

@@ -74,7 +74,7 @@ struct Forged {
 };
 
 // Semantics: one-sided-4, one-sided-7
-TEST_P(OneSided, TheOwnerTrustsNoToken)
+TEST_P(OneSided, TheResponderTrustsNoToken)
 {
     std::vector<uint8_t> memory(4096), data = pattern(64, 8);
     ntbmsg_region *region = serve(memory, NTBMSG_RIGHT_READ);

@@ -105,7 +105,7 @@ TEST_P(OneSided, SizesAroundEveryBorder)
 }
 
 // Semantics: one-sided-3
-TEST_P(OneSided, AnImmediateWordIsToldOnceTheDataAreThere)
+TEST_P(OneSided, ImmediateDataCompleteOnceTheDataAreThere)
 {
     ntbmsg_region *direct = nullptr;
     ASSERT_EQ(ntbmsg_region_alloc(far_, 1, NTBMSG_RIGHT_WRITE, &direct), 0);

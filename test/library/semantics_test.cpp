@@ -173,7 +173,7 @@ TEST_F(Semantics, NoBytesAreAMessage)
 }
 
 // Semantics: lost-1
-TEST_F(Semantics, ALossIsToldOnce)
+TEST_F(Semantics, ALossIsReportedOnce)
 {
     ASSERT_NO_FATAL_FAILURE(join_in_set());
     EXPECT_EQ(told(), NTBMSG_ANSWERED | NTBMSG_WRITABLE);
@@ -220,7 +220,7 @@ TEST_F(Semantics, ALossKeepsTheCountOfWhatIsUnknown)
 }
 
 // Semantics: lost-4
-TEST_F(Semantics, ALossGivesEveryMbufBack)
+TEST_F(Semantics, ALossReturnsEveryMbuf)
 {
     ASSERT_NO_FATAL_FAILURE(bring_up());
     ASSERT_NO_FATAL_FAILURE(join(from_, to_));

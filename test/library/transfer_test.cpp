@@ -212,7 +212,7 @@ protected:
 };
 
 // Semantics: receive-4
-TEST_F(PollSet, TellsAnswersMessagesAndTheEndOnce)
+TEST_F(PollSet, ReportsRepliesMessagesAndTheEndOnce)
 {
     bring_up_sets();
     int mark = 0;
@@ -247,7 +247,7 @@ TEST_F(PollSet, TellsAnswersMessagesAndTheEndOnce)
     EXPECT_TRUE(is_silent(far_set_));
 }
 
-TEST_F(PollSet, TellsWhenWritingGoesOn)
+TEST_F(PollSet, ReportsWhenSendingCanGoOn)
 {
     bring_up_sets();
     ntbmsg_channel *near = nullptr, *far = nullptr;

@@ -206,7 +206,7 @@ TEST_F(PciDmaProbe, RefusesAFunctionWithoutRegisters)
     }
 }
 
-TEST_F(PciDmaProbe, LeavesAFunctionAloneThatNobodyLends)
+TEST_F(PciDmaProbe, LeavesAFunctionAloneThatNoDriverOffers)
 {
     FakeFunction kernels = engine(1);
     kernels.driver = "plx_dma";

@@ -4,7 +4,7 @@
 //   BAR0 and BAR4   trapped accesses (trap.hpp), answered by the twin's registers
 //   BAR2            the twin's window, put in the place of the mapped file
 //   configuration   a file, kept like the twin's
-//   interrupt       the FIFO that stands for uio_pci_generic, told by the twin
+//   interrupt       the FIFO that stands for uio_pci_generic, written by the twin
 //   window memory   the twin's, as its bus addresses are its own
 //   DMA functions   trapped accesses of their BAR0; the twin's engines know EAL's memory
 // The driver's calls of EAL that this takes are wrapped by the linker (--wrap); the driver itself
@@ -29,7 +29,7 @@ public:
     static constexpr unsigned engine_count = 2;
 
     /// Plugs a card into @p cable (mem:<name>) and into the sysfs tree, its upstream port being
-    /// device 0 of @p bus. @p switches: what its chip does where nobody knows
+    /// device 0 of @p bus. @p switches: what its chip does where the chip is unknown
     LiveCard(Sysfs &sysfs, uint8_t bus, const std::string &cable,
              const plx::twin::Switches &switches = {});
     ~LiveCard();

@@ -17,12 +17,12 @@ namespace
 {
 
 using test::Answer;
+using test::Command;
 using test::HostSetup;
 using test::LiveCard;
 using test::LocalHost;
 using test::LogCapture;
 using test::Op;
-using test::Order;
 using test::stream;
 using test::Stream;
 using test::sysfs;
@@ -68,7 +68,7 @@ protected:
             for (auto &host : hosts_) {
                 host->ask(Op::release);
                 host->stop();
-                EXPECT_EQ(host->not_home(), 0u);
+                EXPECT_EQ(host->outstanding(), 0u);
                 EXPECT_EQ(host->ask(Op::detach).rc, 0);
             }
             for (unsigned channel = 0; with_engines_ && channel < LiveCard::engine_count; ++channel)
@@ -87,14 +87,14 @@ protected:
         for (unsigned i : {0u, 1u}) {
             const std::string text = "pci:" + cards_[i]->address() + "," + devargs + more;
             ASSERT_EQ(hosts_[i]->ask(Op::attach, 0, text).rc, 0);
-            ASSERT_EQ(hosts_[i]->start_again({}), 0);
+            ASSERT_EQ(hosts_[i]->restart({}), 0);
         }
-        await_meeting(1);
+        await_connected(1);
     }
-    void await_meeting(unsigned times)
+    void await_connected(unsigned times)
     {
         for (auto &host : hosts_)
-            ASSERT_TRUE(host->await_event('B', times)) << host->link().why;
+            ASSERT_TRUE(host->await_event('C', times)) << host->link().why;
     }
     void both_ways(const Stream &s)
     {
@@ -116,7 +116,7 @@ protected:
         for (auto &host : hosts_)
             ASSERT_TRUE(host->await_event('L', 1)) << host->link().why;
         plx::twin::inject(cards_[0]->host(), plx::twin::Fault::link_down, 0);
-        await_meeting(2);
+        await_connected(2);
         both_ways(stream(0, 5, 200, {100, 4000}));
     }
     /// The second host sleeps between messages until a doorbell has woken it.
@@ -125,7 +125,7 @@ protected:
         constexpr uint32_t messages = 10;
         for (unsigned i = 0;
              !HasFatalFailure() && i < 300 && hosts_[1]->xstat("sleep_doorbell_wakes") == 0; ++i) {
-            Order echo;
+            Command echo;
             echo.op = Op::echo;
             echo.value = messages;
             Stream s = stream(0, 10 + i, messages, {64});
@@ -142,7 +142,7 @@ protected:
     }
 };
 
-TEST_F(PciLive, CardsMeetAndExchangeMessages)
+TEST_F(PciLive, CardsConnectAndExchangeMessages)
 {
     const uint64_t before = test::trapped_accesses_here();
     const LogCapture log;
@@ -161,7 +161,7 @@ TEST_F(PciLive, BurstsTouchNoRegister)
     std::vector<std::thread> lcores;
     for (unsigned i : {0u, 1u})
         lcores.emplace_back([&, i] {
-            const Answer answer = hosts_[i]->station().obey(traffic({s}, {s}));
+            const Answer answer = hosts_[i]->local_device().execute(traffic({s}, {s}));
             EXPECT_EQ(answer.rc, 0) << answer.text;
             touched[i] = test::trapped_accesses_here();
         });
@@ -184,7 +184,7 @@ TEST_F(PciLive, DmaFunctionsCopyLongMessages)
 }
 
 /// A NIC in the same machine, say, that is to reach the peer's memory.
-TEST_F(PciLive, AForeignRequesterReachesThePeerOnceItIsEntered)
+TEST_F(PciLive, AForeignRequesterReachesThePeerOnceItsIdIsAdded)
 {
     constexpr uint16_t nic = 0x4211;
     bring_up();
@@ -192,7 +192,7 @@ TEST_F(PciLive, AForeignRequesterReachesThePeerOnceItIsEntered)
         uint64_t word = 0;
         return plx::twin::window_read(cards_[0]->host(), 2, 0, &word, sizeof(word), nic);
     };
-    const uint16_t id = hosts_[0]->station().id();
+    const uint16_t id = hosts_[0]->local_device().id();
     EXPECT_FALSE(reaches());
     ASSERT_EQ(rte_pmd_plx_ntb_requester_add(id, nic), 0);
     EXPECT_TRUE(reaches());
@@ -211,13 +211,13 @@ TEST_F(PciLive, AnInterruptWakesASleeper)
     await_doorbell_wake();
 }
 
-TEST_F(PciLive, ALostLinkIsToldAndMended)
+TEST_F(PciLive, ALostLinkIsReportedAndRecovers)
 {
     bring_up();
     lose_and_meet_again();
 }
 
-TEST_F(PciLive, ACardThatGoesIsToldAndCanBeRemoved)
+TEST_F(PciLive, ARemovedCardIsReportedAndCanBeDetached)
 {
     constexpr uint32_t all_ones = 1, zeros = 2; // what is read then
     bring_up();
@@ -229,7 +229,7 @@ TEST_F(PciLive, ACardThatGoesIsToldAndCanBeRemoved)
         for (auto &host : hosts_)
             ASSERT_TRUE(host->await_event('L', losses)) << host->link().why;
         plx::twin::inject(cards_[0]->host(), plx::twin::Fault::card_gone, 0);
-        await_meeting(losses + 1);
+        await_connected(losses + 1);
     }
     plx::twin::inject(cards_[0]->host(), plx::twin::Fault::card_gone, all_ones);
     ASSERT_TRUE(hosts_[0]->await_event('L', losses + 1)) << hosts_[0]->link().why;
@@ -244,12 +244,12 @@ TEST_F(PciLive, ACardTakenOverIsFoundInOrder)
     ASSERT_TRUE(hosts_[1]->await_event('L', 1)) << hosts_[1]->link().why;
     const std::string text = "pci:" + cards_[0]->address() + "," + devargs;
     ASSERT_EQ(hosts_[0]->ask(Op::attach, 0, text).rc, 0);
-    ASSERT_EQ(hosts_[0]->start_again({}), 0);
-    ASSERT_TRUE(hosts_[1]->await_event('B', 2)) << hosts_[1]->link().why;
+    ASSERT_EQ(hosts_[0]->restart({}), 0);
+    ASSERT_TRUE(hosts_[1]->await_event('C', 2)) << hosts_[1]->link().why;
     both_ways(stream(0, 8, 100, {100}));
 }
 
-/// Chips that do the other thing wherever nobody knows what a chip does (doc/hardware.md), but for
+/// Chips that do the other thing wherever it is unknown what a chip does (doc/hardware.md), but for
 /// Q13, START while an engine runs, of which the driver relies on doing no harm.
 class PciLiveOtherwise : public PciLive
 {

@@ -156,7 +156,7 @@ TEST_F(PciProbe, OtherDevicesAreLeftAlone)
     sysfs().unplug(nic.address);
 }
 
-TEST_F(PciProbe, AKernelDriverThatLendsNothingIsNamed)
+TEST_F(PciProbe, AKernelDriverThatOffersNothingIsNamed)
 {
     FakeFunction nt;
     nt.address = "0000:09:00.0";

@@ -24,7 +24,7 @@ struct TrappedRange {
 /// Accesses from any thread are answered on that thread; they are the thread's own doing, not
 /// asynchronous, so the functions may do what the driver's caller could. At most 8 ranges.
 void trap(const TrappedRange &range);
-/// Of what trap() was told. Nobody may be accessing it any more.
+/// Undoes trap(). Nothing may access it any more.
 void untrap(const std::byte *base);
 /// How many accesses of the calling thread were answered.
 uint64_t trapped_accesses_here();

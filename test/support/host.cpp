@@ -42,29 +42,29 @@ bool await(Done done)
     return true;
 }
 
-void put_text(Order &order, const std::string &text)
+void put_text(Command &command, const std::string &text)
 {
-    std::snprintf(order.text, sizeof(order.text), "%s", text.c_str());
+    std::snprintf(command.text, sizeof(command.text), "%s", text.c_str());
 }
 
 } // namespace
 
 Answer Host::ask(Op op, uint64_t value, const std::string &text)
 {
-    Order order;
-    order.op = op;
-    order.value = value;
-    put_text(order, text);
-    return ask(order);
+    Command command;
+    command.op = op;
+    command.value = value;
+    put_text(command, text);
+    return ask(command);
 }
 
 Answer Host::ask(Op op, uint64_t value, uint64_t extra)
 {
-    Order order;
-    order.op = op;
-    order.value = value;
-    order.extra = extra;
-    return ask(order);
+    Command command;
+    command.op = op;
+    command.value = value;
+    command.extra = extra;
+    return ask(command);
 }
 
 bool Host::store_until(uint64_t offset, uint64_t word, const std::function<bool()> &seen)
@@ -82,19 +82,19 @@ int64_t Host::attach(const std::string &cable, const std::string &devargs)
 
 int64_t Host::configure(const rte_pmd_plx_ntb_config &config)
 {
-    Order order;
-    order.op = Op::configure;
-    order.config = config;
-    return ask(order).rc;
+    Command command;
+    command.op = Op::configure;
+    command.config = config;
+    return ask(command).rc;
 }
 
 int64_t Host::bring_up(const std::string &cable, const HostSetup &setup)
 {
     const int64_t rc = attach(cable, setup.devargs);
-    return rc != 0 ? rc : start_again(setup);
+    return rc != 0 ? rc : restart(setup);
 }
 
-int64_t Host::start_again(const HostSetup &setup)
+int64_t Host::restart(const HostSetup &setup)
 {
     int64_t rc = configure(setup.config);
     if (rc == 0)
@@ -131,13 +131,13 @@ LocalHost::~LocalHost()
         thread_.join();
 }
 
-void LocalHost::begin(const Order &order)
+void LocalHost::begin(const Command &command)
 {
     // Control calls stay on the test's thread; traffic has one of its own, as a lcore would.
-    if (order.op == Op::traffic || order.op == Op::echo)
-        thread_ = std::thread([this, order] { answer_ = station_.obey(order); });
+    if (command.op == Op::traffic || command.op == Op::echo)
+        thread_ = std::thread([this, command] { answer_ = local_device_.execute(command); });
     else
-        answer_ = station_.obey(order);
+        answer_ = local_device_.execute(command);
 }
 
 Answer LocalHost::end()
@@ -200,10 +200,10 @@ bool RemoteHost::gone_within(int ms)
     return true;
 }
 
-void RemoteHost::begin(const Order &order)
+void RemoteHost::begin(const Command &command)
 {
-    limit_ms_ = order.limit_ms;
-    Order addressed = order;
+    limit_ms_ = command.limit_ms;
+    Command addressed = command;
     addressed.device = device_;
     if (send(socket_, &addressed, sizeof(addressed), MSG_NOSIGNAL) != sizeof(addressed))
         ADD_FAILURE() << "a host process is gone";
@@ -265,15 +265,15 @@ Stream stream(uint32_t queue, uint32_t seed, uint32_t count,
     return s;
 }
 
-Order traffic(std::initializer_list<Stream> out, std::initializer_list<Stream> in)
+Command traffic(std::initializer_list<Stream> out, std::initializer_list<Stream> in)
 {
-    Order order;
-    order.op = Op::traffic;
+    Command command;
+    command.op = Op::traffic;
     for (const Stream &s : out)
-        order.out[order.outs++] = s;
+        command.out[command.outs++] = s;
     for (const Stream &s : in)
-        order.in[order.ins++] = s;
-    return order;
+        command.in[command.ins++] = s;
+    return command;
 }
 
 Folder::Folder()

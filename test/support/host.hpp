@@ -4,8 +4,8 @@
 #ifndef TEST_SUPPORT_HOST_HPP
 #define TEST_SUPPORT_HOST_HPP
 
+#include "local_device.hpp"
 #include "pages.hpp"
-#include "station.hpp"
 
 #include <functional>
 #include <initializer_list>
@@ -29,12 +29,12 @@ class Host
 public:
     virtual ~Host() = default;
 
-    /// An order that is carried out while the test goes on; end() waits for its answer.
-    virtual void begin(const Order &order) = 0;
+    /// A command that is carried out while the test goes on; end() waits for its answer.
+    virtual void begin(const Command &command) = 0;
     virtual Answer end() = 0;
-    Answer ask(const Order &order)
+    Answer ask(const Command &command)
     {
-        begin(order);
+        begin(command);
         return end();
     }
     Answer ask(Op op, uint64_t value = 0, const std::string &text = "");
@@ -49,7 +49,7 @@ public:
     /// Attached, configured, set up and started. @return the first error
     int64_t bring_up(const std::string &cable, const HostSetup &setup);
     /// Configured again, set up and started, while it is attached and stopped.
-    int64_t start_again(const HostSetup &setup);
+    int64_t restart(const HostSetup &setup);
     void stop() { ask(Op::stop); }
     int64_t inject(rte_pmd_plx_ntb_fault fault, uint32_t argument)
     {
@@ -58,9 +58,9 @@ public:
     std::string events() { return ask(Op::observe).events; }
     rte_pmd_plx_ntb_link link() { return ask(Op::observe).link; }
     uint64_t xstat(const std::string &name) { return ask(Op::xstat, 0, name).value; }
-    uint64_t not_home() { return ask(Op::at_home).value; }
+    uint64_t outstanding() { return ask(Op::outstanding).value; }
 
-    /// @return whether event @p letter was told at least @p times since attach
+    /// @return whether event @p letter was reported at least @p times since attach
     bool await_event(char letter, unsigned times = 1);
     bool await_state(rte_pmd_plx_ntb_state state);
     bool await_why(const std::string &why);
@@ -74,12 +74,12 @@ class LocalHost final : public Host
 {
 public:
     ~LocalHost() override;
-    void begin(const Order &order) override;
+    void begin(const Command &command) override;
     Answer end() override;
-    Station &station() { return station_; }
+    LocalDevice &local_device() { return local_device_; }
 
 private:
-    Station station_;
+    LocalDevice local_device_;
     std::thread thread_;
     Answer answer_;
 };
@@ -89,17 +89,17 @@ class RemoteHost final : public Host
 public:
     explicit RemoteHost(bool huge = huge_pages_granted());
     ~RemoteHost() override;
-    void begin(const Order &order) override;
+    void begin(const Command &command) override;
     Answer end() override;
 
-    /// Of its two devices, the one that later orders are for.
+    /// Of its two devices, the one that later commands are for.
     RemoteHost &device(uint32_t number)
     {
         device_ = number;
         return *this;
     }
 
-    /// SIGKILL, and the process is known to be gone. An order that was under way has no answer.
+    /// SIGKILL, and the process is known to be gone. A command that was under way has no answer.
     void kill_now();
     /// SIGSTOP, and the process is known to stand still.
     void freeze();
@@ -119,7 +119,7 @@ private:
 /// A stream with these lengths.
 Stream stream(uint32_t queue, uint32_t seed, uint32_t count,
               std::initializer_list<uint32_t> lengths);
-Order traffic(std::initializer_list<Stream> out, std::initializer_list<Stream> in);
+Command traffic(std::initializer_list<Stream> out, std::initializer_list<Stream> in);
 
 /// A folder of its own for cables; removed with all that is in it.
 class Folder

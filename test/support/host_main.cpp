@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A host process of its own: obeys the orders that come over a socket, leaves when it closes.
+// A host process of its own: obeys the commands that come over a socket, leaves when it closes.
 //
 //   test_host SOCKET [huge]
+#include "local_device.hpp"
 #include "pages.hpp"
-#include "station.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -37,15 +37,15 @@ bool start_eal(bool huge)
 
 void serve(int socket)
 {
-    test::Station first;
-    std::optional<test::Station> second;
-    test::Order order;
-    while (recv(socket, &order, sizeof(order), 0) == sizeof(order)) {
-        if (order.device == 1 && !second)
+    test::LocalDevice first;
+    std::optional<test::LocalDevice> second;
+    test::Command command;
+    while (recv(socket, &command, sizeof(command), 0) == sizeof(command)) {
+        if (command.device == 1 && !second)
             second.emplace();
-        test::Station &station = order.device == 1 ? *second : first;
-        const test::Answer answer =
-            order.op == test::Op::forward ? station.forward(first, order) : station.obey(order);
+        test::LocalDevice &device = command.device == 1 ? *second : first;
+        const test::Answer answer = command.op == test::Op::forward ? device.forward(first, command)
+                                                                    : device.execute(command);
         if (send(socket, &answer, sizeof(answer), MSG_NOSIGNAL) != sizeof(answer))
             return;
     }

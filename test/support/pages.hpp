@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether EAL runs on hugepages in a test's process, and what it is told then.
+// Whether EAL runs on hugepages in a test's process, and its arguments then.
 #ifndef TEST_SUPPORT_PAGES_HPP
 #define TEST_SUPPORT_PAGES_HPP
 

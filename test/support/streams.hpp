@@ -3,7 +3,7 @@
 #ifndef TEST_SUPPORT_STREAMS_HPP
 #define TEST_SUPPORT_STREAMS_HPP
 
-#include "orders.hpp"
+#include "commands.hpp"
 
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ rte_pmd_plx_ntb_meta message_meta(const Stream &stream, uint32_t index);
 uint32_t message_length(const Stream &stream, uint32_t index);
 /// An mbuf chain with message @p index; NULL when the pool is empty.
 rte_mbuf *make_message(rte_mempool *pool, const Stream &stream, uint32_t index);
-/// @return "" or what is wrong with an mbuf handed up by @p device as message @p index
+/// @return "" or what is wrong with an mbuf delivered by @p device as message @p index
 std::string check_message(const rte_mbuf *mbuf, const rte_pmd_plx_ntb_meta &meta, uint16_t device,
                           const Stream &stream, uint32_t index);
 

@@ -179,16 +179,16 @@ protected:
     static constexpr uint64_t local_bus = uint64_t{0x34} << 32;
     static constexpr size_t local_bytes = mib;
     static constexpr uint32_t slots = 8;
-    static constexpr uint64_t lent_bytes = 4 * mib;
-    twin::Memory lent{};
+    static constexpr uint64_t exposed_bytes = 4 * mib;
+    twin::Memory exposed{};
     std::unique_ptr<Local> local;
     std::unique_ptr<Ring> ring;
 
     void open_engine(uint32_t ring_slots = slots)
     {
         set_up_both();
-        ASSERT_EQ(twin::memory_add(b, lent_bytes, -1, false, &lent), 0);
-        open_inbound(b, 2, lent.bus, lent_bytes);
+        ASSERT_EQ(twin::memory_add(b, exposed_bytes, -1, false, &exposed), 0);
+        open_inbound(b, 2, exposed.bus, exposed_bytes);
         admit(true);
         local = std::make_unique<Local>(a, local_bus, local_bytes);
         ring = std::make_unique<Ring>(a, 0, ring_bus, ring_slots);
@@ -203,7 +203,7 @@ protected:
                           yes ? facts::LutEntry::of(config.dma_rid).encode() : 0);
     }
     uint64_t window(uint64_t offset) const { return twin::bar(a, 2).bus + offset; }
-    uint8_t *far(uint64_t offset) const { return static_cast<uint8_t *>(lent.base) + offset; }
+    uint8_t *far(uint64_t offset) const { return static_cast<uint8_t *>(exposed.base) + offset; }
     void TearDown() override
     {
         ring.reset();

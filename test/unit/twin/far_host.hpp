@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A host in a process of its own, that does what a test tells it, and a cable to it.
+// A host in a process of its own, that executes commands of a test, and a cable to it.
 #ifndef PLX_TEST_TWIN_FAR_HOST_HPP
 #define PLX_TEST_TWIN_FAR_HOST_HPP
 
@@ -18,14 +18,14 @@ enum class Do : uint32_t {
     attach, ///< argument: twin::ChipState; gives the error code
     detach,
     bring_up,
-    lend,  ///< argument: MiB, opened through its link BAR2
-    close, ///< closes link BAR2
+    expose, ///< argument: MiB, opened through its link BAR2
+    close,  ///< closes link BAR2
     csr_read,
     csr_write,
     store, ///< into its BAR2
     load,
-    word, ///< of what it lent
-    poke, ///< into what it lent
+    word, ///< of what it exposed
+    poke, ///< into what it exposed
     freeze,
     connected,
     watch_doorbells, ///< takes them when it is interrupted
@@ -95,7 +95,7 @@ private:
     struct Served {
         twin::Config config;
         twin::Host *host = nullptr;
-        twin::Memory lent{};
+        twin::Memory exposed{};
         std::atomic<uint32_t> taken{0};
     };
 
@@ -136,10 +136,10 @@ private:
         case Do::bring_up:
             bring_up(s.host);
             return 0;
-        case Do::lend: {
-            const int code = twin::memory_add(s.host, order.a * mib, -1, order.b != 0, &s.lent);
+        case Do::expose: {
+            const int code = twin::memory_add(s.host, order.a * mib, -1, order.b != 0, &s.exposed);
             if (code == 0)
-                open_inbound(s.host, 2, s.lent.bus, order.a * mib);
+                open_inbound(s.host, 2, s.exposed.bus, order.a * mib);
             return code;
         }
         case Do::close:
@@ -156,9 +156,9 @@ private:
         case Do::load:
             return load32(s.host, 2, order.a);
         case Do::word:
-            return word_at(s.lent, order.a);
+            return word_at(s.exposed, order.a);
         case Do::poke:
-            memcpy(static_cast<uint8_t *>(s.lent.base) + order.a, &b32, sizeof(b32));
+            memcpy(static_cast<uint8_t *>(s.exposed.base) + order.a, &b32, sizeof(b32));
             return 0;
         case Do::freeze:
             twin::inject(s.host, twin::Fault::freeze_remaps, a32);

@@ -67,14 +67,14 @@ protected:
         enable(b, Side::link);
     }
     /// Lets B's BAR2 show memory of A.
-    void show_a(const twin::Memory &lent) { write64(a, link(reg::bar_xlat(2)), lent.bus); }
+    void show_a(const twin::Memory &exposed) { write64(a, link(reg::bar_xlat(2)), exposed.bus); }
     /// Lets A's BAR2 show memory of B.
-    void show_b(const twin::Memory &lent) { write64(b, virt(reg::bar_xlat(2)), lent.bus); }
-    twin::Memory lend(twin::Host *host, uint64_t bytes)
+    void show_b(const twin::Memory &exposed) { write64(b, virt(reg::bar_xlat(2)), exposed.bus); }
+    twin::Memory expose(twin::Host *host, uint64_t bytes)
     {
-        twin::Memory lent{};
-        EXPECT_EQ(twin::memory_add(host, bytes, -1, false, &lent), 0);
-        return lent;
+        twin::Memory exposed{};
+        EXPECT_EQ(twin::memory_add(host, bytes, -1, false, &exposed), 0);
+        return exposed;
     }
     bool up(twin::Host *host)
     {

@@ -243,7 +243,7 @@ TEST_F(DmaQueueTest, SlotsAheadOfTheOldestAreNeverValid)
         EXPECT_EQ(slots[i].words[0] & hw::dma_valid, 0u) << i;
 }
 
-TEST_F(DmaQueueTest, FailuresAreToldEachForItself)
+TEST_F(DmaQueueTest, EachFailureIsReportedByItself)
 {
     engine_.fails = {{1, 0x20000000}, {3, 0x10000000}, {4, 0}};
     open();
@@ -303,7 +303,7 @@ TEST_F(DmaQueueTest, AFenceWithNothingBeforeItWaitsForNothing)
     }
 }
 
-TEST_F(DmaQueueTest, WhatIsBehindAFenceIsNotToldBeforeItWasStarted)
+TEST_F(DmaQueueTest, WhatIsBehindAFenceIsNotReportedBeforeItWasStarted)
 {
     open();
     give(0);
@@ -364,7 +364,7 @@ TEST_F(DmaQueueTest, OneLateTickIsNoStall)
     EXPECT_EQ(queue_->stalls(), 0u);
 }
 
-TEST_F(DmaQueueTest, TimeInWhichNobodyLookedIsNoHang)
+TEST_F(DmaQueueTest, TimeWithoutAPollIsNoHang)
 {
     open();
     engine_.hung = true;

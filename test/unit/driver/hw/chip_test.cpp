@@ -202,7 +202,7 @@ class GoneChip : public ChipTest, public testing::WithParamInterface<uint32_t>
 {
 };
 
-TEST_P(GoneChip, IsToldByEveryOperation)
+TEST_P(GoneChip, IsReportedByEveryOperation)
 {
     open();
     ASSERT_EQ(ntb_.start(), 0);

@@ -95,7 +95,7 @@ TEST_F(DumpTest, SecondPortHasItsPatternInTheSecondStation)
     EXPECT_NE(text.find("NT1 link block"), std::string::npos);
 }
 
-TEST_F(DumpTest, QuirksOfTheChipAreTold)
+TEST_F(DumpTest, QuirksOfTheChipAreShown)
 {
     const auto print = [](const RegIo &, const Identity &who, FILE *out) { dump_quirks(who, out); };
     const std::string text = run(id(), print);

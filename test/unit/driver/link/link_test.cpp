@@ -10,7 +10,7 @@ namespace
 using namespace plx;
 using namespace plx::test;
 
-TEST_F(LinkTest, MeetsInEitherOrderOfStart)
+TEST_F(LinkTest, ConnectsInEitherOrderOfStart)
 {
     ASSERT_EQ(a.start(), 0);
     run(20);
@@ -24,7 +24,7 @@ TEST_F(LinkTest, MeetsInEitherOrderOfStart)
     EXPECT_EQ(a.fences, 0) << "nothing was promised to anybody else";
 }
 
-TEST_F(LinkTest, CleanStopIsToldAndTheOtherSideFences)
+TEST_F(LinkTest, CleanStopIsReportedAndTheOtherSideFences)
 {
     ASSERT_NO_FATAL_FAILURE(try_connect());
     ASSERT_TRUE(a.link.stop());
@@ -39,7 +39,7 @@ TEST_F(LinkTest, CleanStopIsToldAndTheOtherSideFences)
     EXPECT_EQ(b.link.connects(), 2u);
 }
 
-TEST_F(LinkTest, RestartWithoutAWordIsNoticedByTheEpoch)
+TEST_F(LinkTest, AnUnannouncedRestartIsNoticedByTheEpoch)
 {
     ASSERT_NO_FATAL_FAILURE(try_connect());
     const uint64_t old_pair = a.own_pair;
@@ -70,7 +70,7 @@ TEST_F(LinkTest, DeathIsLostAndComesBackWithOtherSizes)
     EXPECT_EQ(a.link.peer().ring_lines, 256u);
 }
 
-TEST_F(LinkTest, SilenceHurtsNobodyIfItEnds)
+TEST_F(LinkTest, SilenceThatEndsLosesNothing)
 {
     ASSERT_NO_FATAL_FAILURE(try_connect());
     b.mute = true;
@@ -118,7 +118,7 @@ TEST_F(LinkTest, BusyQueueDelaysTheFenceAndNothingIsReusedBefore)
     EXPECT_TRUE(a.link.stop()) << "stopped stays stopped";
 }
 
-TEST_F(LinkTest, LossThatIsOwedIsToldByTheStop)
+TEST_F(LinkTest, APendingLossIsReportedByTheStop)
 {
     ASSERT_NO_FATAL_FAILURE(try_connect());
     a.busy = 1;
@@ -129,7 +129,7 @@ TEST_F(LinkTest, LossThatIsOwedIsToldByTheStop)
     EXPECT_TRUE(a.saw(LinkEvent::lost));
 }
 
-TEST_F(LinkTest, AStopIsALossThatIsToldOnceTheQueuesAreQuiet)
+TEST_F(LinkTest, AStopIsALossReportedOnceTheQueuesAreQuiet)
 {
     ASSERT_EQ(a.start(), 0);
     ASSERT_EQ(b.start(), 0);
@@ -145,7 +145,7 @@ TEST_F(LinkTest, AStopIsALossThatIsToldOnceTheQueuesAreQuiet)
     EXPECT_EQ(a.events.size(), 2u);
 }
 
-TEST_F(LinkTest, LossIsToldAlsoWhenAQueueStaysInsideABurst)
+TEST_F(LinkTest, LossIsReportedAlsoWhenAQueueStaysInsideABurst)
 {
     ASSERT_NO_FATAL_FAILURE(try_connect());
     a.busy = 1000;
@@ -176,7 +176,7 @@ TEST_F(LinkTest, WindowThatDoesNotOpenIsAnError)
     EXPECT_EQ(a.link.state(), LinkState::stopped);
 }
 
-TEST_F(LinkTest, QueuesThatDoNotOpenAreToldOnceAndTriedAgain)
+TEST_F(LinkTest, QueuesThatDoNotOpenAreReportedOnceAndTriedAgain)
 {
     ASSERT_EQ(a.start(), 0);
     ASSERT_EQ(b.start(), 0);
@@ -246,7 +246,7 @@ TEST_F(LinkTest, AChipThatIsGoneIsALossWithoutAWayBack)
 }
 
 /// On the twin a fence moves the block, and the peer's window follows some time later.
-TEST_F(LinkTest, NobodyIsAnsweredWhoseStoresDoNotArriveYet)
+TEST_F(LinkTest, NoReplyBeforeThePeersStoresArrive)
 {
     ASSERT_EQ(a.start(), 0);
     ASSERT_EQ(b.start(), 0);

@@ -153,7 +153,7 @@ TEST(LinkTable, NoWayFromAConnectionBackAroundTheFence)
     }
 }
 
-TEST(LinkTable, WhoIsConnectedIsToldTheEnd)
+TEST(LinkTable, AConnectedPeerIsReportedLost)
 {
     for (const LinkStep &step : link_table::steps) {
         if (is_connected(step.state) && is_fencing(step.next)) {

@@ -138,7 +138,7 @@ TEST_F(TwinHostile, TruncatedAndOverlongMessages)
     expect_alive();
 }
 
-TEST_F(TwinHostile, AnotherVersionIsToldSo)
+TEST_F(TwinHostile, AnotherVersionIsRefused)
 {
     Stranger stranger(path);
     Message m;
@@ -260,7 +260,7 @@ TEST_F(TwinHostile, MemoryThatIsNone)
     expect_alive();
 }
 
-TEST_F(TwinHostile, AnswersThatNobodyAskedFor)
+TEST_F(TwinHostile, UnsolicitedReplies)
 {
     Stranger stranger(path);
     become_end(stranger);
@@ -295,8 +295,8 @@ TEST_F(TwinHostile, AChipFullOfGarbageIsBounded)
     ASSERT_NE(mapped, nullptr);
     Stranger stranger(path);
     become_end(stranger);
-    twin::Memory lent{};
-    ASSERT_EQ(twin::memory_add(near, mib, -1, false, &lent), 0);
+    twin::Memory exposed{};
+    ASSERT_EQ(twin::memory_add(near, mib, -1, false, &exposed), 0);
     uint64_t state = 1;
     auto *words = reinterpret_cast<uint64_t *>(mapped);
     for (int round = 0; round < 20; round++) {
@@ -305,7 +305,7 @@ TEST_F(TwinHostile, AChipFullOfGarbageIsBounded)
             __atomic_store_n(&words[i], state, __ATOMIC_RELAXED);
         }
         bring_up(near);
-        open_inbound(near, 2, lent.bus, mib);
+        open_inbound(near, 2, exposed.bus, mib);
         uint8_t buffer[256];
         for (uint64_t at = 0; at < config.bar2_bytes; at += 65536)
             twin::window_read(near, 2, at, buffer, sizeof(buffer), read_rid);

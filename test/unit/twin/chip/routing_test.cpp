@@ -7,19 +7,19 @@ using namespace plx::test;
 
 namespace
 {
-constexpr uint64_t lent_bytes = 4 * mib;
+constexpr uint64_t exposed_bytes = 4 * mib;
 constexpr uint32_t alut_on = field::alut_enable.mask();
 
 class TwinRouting : public MemPair
 {
 protected:
-    twin::Memory lent{};
+    twin::Memory exposed{};
 
     void open_way()
     {
         set_up_both();
-        ASSERT_EQ(twin::memory_add(b, lent_bytes, -1, false, &lent), 0);
-        open_inbound(b, 2, lent.bus, lent_bytes);
+        ASSERT_EQ(twin::memory_add(b, exposed_bytes, -1, false, &exposed), 0);
+        open_inbound(b, 2, exposed.bus, exposed_bytes);
     }
     bool writes(uint64_t offset, uint32_t value, uint16_t rid = write_rid, unsigned bar = 2)
     {
@@ -36,15 +36,15 @@ protected:
     void expect_open(bool open, const char *why)
     {
         static uint32_t value = 1;
-        const uint32_t before = word_at(lent, 0x40);
+        const uint32_t before = word_at(exposed, 0x40);
         value++;
         store32(a, 2, 0x40, value);
-        EXPECT_EQ(word_at(lent, 0x40), open ? value : before) << why;
+        EXPECT_EQ(word_at(exposed, 0x40), open ? value : before) << why;
         EXPECT_EQ(reads(0x40), open) << why;
         EXPECT_EQ(last_read, open ? value : ~0u) << why;
         value++;
         EXPECT_EQ(writes(0x40, value), open) << why;
-        EXPECT_EQ(word_at(lent, 0x40), open ? value : before) << why;
+        EXPECT_EQ(word_at(exposed, 0x40), open ? value : before) << why;
     }
     /// A register whose value closes the way; the old one opens it again.
     void expect_closes(twin::Host *host, uint32_t offset, uint32_t value, const char *why)
@@ -58,7 +58,7 @@ protected:
     void open_by_alut(uint64_t bar_bytes)
     {
         set_up_both();
-        ASSERT_EQ(twin::memory_add(b, lent_bytes, -1, false, &lent), 0);
+        ASSERT_EQ(twin::memory_add(b, exposed_bytes, -1, false, &exposed), 0);
         for (uint32_t i = 0; i < 256; i++)
             alut_entry(i, 0, 0);
         open_inbound(b, 2, ~uint64_t{0}, bar_bytes);
@@ -77,7 +77,8 @@ TEST_F(TwinRouting, EveryGateOnTheWayCloses)
     expect_closes(b, virt_block + command, 0x2, "bus master of the peer's virtual side");
     expect_closes(a, virt_block + reg::req_id_lut_virt[0], 0, "own table lacks the CPU");
     expect_closes(b, link_block + reg::req_id_lut_link[0], 0, "peer's table lacks the slots");
-    expect_closes(a, virt_block + reg::bar_xlat(3), 0x20000000, "translated to nobody's address");
+    expect_closes(a, virt_block + reg::bar_xlat(3), 0x20000000,
+                  "translated to an address without memory");
     expect_closes(b, link_block + reg::pci_bar[3], 0x20000000, "the peer's BAR is elsewhere");
     expect_closes(b, link_block + reg::bar_setup(Side::link, 3), 0, "the peer's BAR is off");
     expect_closes(b, link_block + reg::bar_xlat(3), 0x1, "translated to no memory");
@@ -86,21 +87,21 @@ TEST_F(TwinRouting, EveryGateOnTheWayCloses)
 TEST_F(TwinRouting, TranslationReplacesTheBitsAboveTheBar)
 {
     open_way();
-    ASSERT_TRUE(writes(lent_bytes - 4, 0x99));
-    EXPECT_EQ(word_at(lent, lent_bytes - 4), 0x99u);
-    EXPECT_FALSE(writes(lent_bytes, 1)) << "behind the peer's BAR";
-    write64(b, link_block + reg::bar_xlat(2), lent.bus | 0x1000);
+    ASSERT_TRUE(writes(exposed_bytes - 4, 0x99));
+    EXPECT_EQ(word_at(exposed, exposed_bytes - 4), 0x99u);
+    EXPECT_FALSE(writes(exposed_bytes, 1)) << "behind the peer's BAR";
+    write64(b, link_block + reg::bar_xlat(2), exposed.bus | 0x1000);
     ASSERT_TRUE(writes(0, 0x98));
-    EXPECT_EQ(word_at(lent, 0), 0x98u) << "bits below the size do not count";
+    EXPECT_EQ(word_at(exposed, 0), 0x98u) << "bits below the size do not count";
 }
 
 TEST_F(TwinRouting, AnAccessAcrossTheEndArrivesInPart)
 {
     open_way();
     uint32_t both[2] = {0x11, 0x22};
-    EXPECT_FALSE(twin::window_write(a, 2, lent_bytes - 4, both, sizeof(both), write_rid));
-    EXPECT_EQ(word_at(lent, lent_bytes - 4), 0x11u);
-    EXPECT_FALSE(twin::window_read(a, 2, lent_bytes - 4, both, sizeof(both), read_rid));
+    EXPECT_FALSE(twin::window_write(a, 2, exposed_bytes - 4, both, sizeof(both), write_rid));
+    EXPECT_EQ(word_at(exposed, exposed_bytes - 4), 0x11u);
+    EXPECT_FALSE(twin::window_read(a, 2, exposed_bytes - 4, both, sizeof(both), read_rid));
     EXPECT_EQ(both[0], 0x11u);
     EXPECT_EQ(both[1], ~0u);
 }
@@ -151,15 +152,15 @@ TEST_F(TwinRouting, ARefusedRequesterIsNoted)
 TEST_F(TwinRouting, AlutTranslatesBySegments)
 {
     open_by_alut(512 * mib); // 256 segments of 2 MiB
-    alut_entry(3, lent.bus + 2 * mib, 3);
-    alut_entry(200, lent.bus, 3);
+    alut_entry(3, exposed.bus + 2 * mib, 3);
+    alut_entry(200, exposed.bus, 3);
     store32(a, 2, 3 * 2 * mib + 8, 0x31);
     store32(a, 2, 200 * 2 * mib + 8, 0x32);
-    EXPECT_EQ(word_at(lent, 2 * mib + 8), 0x31u);
-    EXPECT_EQ(word_at(lent, 8), 0x32u);
+    EXPECT_EQ(word_at(exposed, 2 * mib + 8), 0x31u);
+    EXPECT_EQ(word_at(exposed, 8), 0x32u);
     EXPECT_FALSE(reads(4 * 2 * mib)) << "no rights";
     EXPECT_EQ(load32(a, 2, 4 * 2 * mib), ~0u);
-    alut_entry(200, lent.bus, 0);
+    alut_entry(200, exposed.bus, 0);
     EXPECT_EQ(load32(a, 2, 200 * 2 * mib + 8), ~0u);
     EXPECT_EQ(load32(a, 2, 3 * 2 * mib + 8), 0x31u);
 }
@@ -167,24 +168,24 @@ TEST_F(TwinRouting, AlutTranslatesBySegments)
 TEST_F(TwinRouting, AlutRightsAreReadAndWrite)
 {
     open_by_alut(512 * mib);
-    *static_cast<volatile uint32_t *>(lent.base) = 0x55;
-    alut_entry(0, lent.bus, field::alut_read.mask());
+    *static_cast<volatile uint32_t *>(exposed.base) = 0x55;
+    alut_entry(0, exposed.bus, field::alut_read.mask());
     EXPECT_TRUE(reads(0));
     EXPECT_EQ(last_read, 0x55u);
     EXPECT_FALSE(writes(0, 1));
     EXPECT_EQ(load32(a, 2, 0), ~0u) << "plain memory knows both or none";
-    alut_entry(0, lent.bus, field::alut_write.mask());
+    alut_entry(0, exposed.bus, field::alut_write.mask());
     EXPECT_FALSE(reads(0));
     EXPECT_TRUE(writes(0, 0x56));
-    EXPECT_EQ(word_at(lent, 0), 0x56u);
+    EXPECT_EQ(word_at(exposed, 0), 0x56u);
 }
 
 TEST_F(TwinRouting, AlutSegmentsBelowAPageAreServedByTheCheckedWay)
 {
     open_by_alut(mib); // 256 segments of 4 KiB
-    alut_entry(1, lent.bus + 0x8000, 3);
+    alut_entry(1, exposed.bus + 0x8000, 3);
     EXPECT_TRUE(writes(0x1010, 0x77));
-    EXPECT_EQ(word_at(lent, 0x8010), 0x77u);
+    EXPECT_EQ(word_at(exposed, 0x8010), 0x77u);
     EXPECT_EQ(load32(a, 2, 0x1010), 0x77u) << "a whole page of 4 KiB";
     EXPECT_FALSE(writes(0x2010, 0x77));
 }
@@ -193,22 +194,22 @@ TEST_F(TwinRouting, AlutSegmentsBelowAPageAreServedByTheCheckedWay)
 TEST_F(TwinRouting, SegmentsBelowAPageAreMappedTogetherWhereTheyContinue)
 {
     set_up_both();
-    ASSERT_EQ(twin::memory_add(b, lent_bytes, -1, true, &lent), 0);
+    ASSERT_EQ(twin::memory_add(b, exposed_bytes, -1, true, &exposed), 0);
     for (uint32_t i = 0; i < 256; i++)
-        write_alut_entry(i, lent.bus + i * 16384, i < 192 ? 3 : 0);
-    open_inbound(b, 2, ~uint64_t{0}, lent_bytes); // 256 segments of 16 KiB
+        write_alut_entry(i, exposed.bus + i * 16384, i < 192 ? 3 : 0);
+    open_inbound(b, 2, ~uint64_t{0}, exposed_bytes); // 256 segments of 16 KiB
     twin::csr_write32(b, virt_block + reg::alut_control, alut_on);
     store32(a, 2, 0x10, 0x81);
-    EXPECT_EQ(word_at(lent, 0x10), 0x81u);
+    EXPECT_EQ(word_at(exposed, 0x10), 0x81u);
     EXPECT_TRUE(writes(3 * mib - 4, 0x82));
-    EXPECT_EQ(word_at(lent, 3 * mib - 4), 0x82u);
+    EXPECT_EQ(word_at(exposed, 3 * mib - 4), 0x82u);
     EXPECT_FALSE(writes(3 * mib, 0x83)) << "denied";
-    alut_entry(1, lent.bus + 16384, 0);
+    alut_entry(1, exposed.bus + 16384, 0);
     EXPECT_FALSE(writes(16384, 0x84));
     EXPECT_TRUE(writes(32768, 0x85));
     EXPECT_TRUE(writes(2 * mib, 0x86));
     store32(a, 2, 2 * mib - 4, 0x87);
-    EXPECT_EQ(word_at(lent, 2 * mib - 4), lent.page_bytes == 4096 ? 0x87u : 0u)
+    EXPECT_EQ(word_at(exposed, 2 * mib - 4), exposed.page_bytes == 4096 ? 0x87u : 0u)
         << "a hole in a huge page takes the page with it";
 }
 
@@ -217,42 +218,42 @@ TEST_F(TwinRouting, AlutIsFollowedByTheNextRead)
 {
     open_by_alut(512 * mib);
     store32(a, 2, 0x40, 0x91);
-    EXPECT_EQ(word_at(lent, 0x40), 0u);
-    write_alut_entry(0, lent.bus, 3);
-    write_alut_entry(1, lent.bus + 2 * mib, 3);
+    EXPECT_EQ(word_at(exposed, 0x40), 0u);
+    write_alut_entry(0, exposed.bus, 3);
+    write_alut_entry(1, exposed.bus + 2 * mib, 3);
     flush(b);
     store32(a, 2, 0x40, 0x92);
     store32(a, 2, 2 * mib + 0x40, 0x93);
-    EXPECT_EQ(word_at(lent, 0x40), 0x92u);
-    EXPECT_EQ(word_at(lent, 2 * mib + 0x40), 0x93u);
+    EXPECT_EQ(word_at(exposed, 0x40), 0x92u);
+    EXPECT_EQ(word_at(exposed, 2 * mib + 0x40), 0x93u);
     twin::inject(a, twin::Fault::freeze_remaps, 1); // keeps its mappings
-    write_alut_entry(0, lent.bus, 0);
-    write_alut_entry(1, lent.bus + 2 * mib, 0);
+    write_alut_entry(0, exposed.bus, 0);
+    write_alut_entry(1, exposed.bus + 2 * mib, 0);
     flush(b);
     store32(a, 2, 0x40, 0x94);
     store32(a, 2, 2 * mib + 0x40, 0x95);
-    EXPECT_EQ(word_at(lent, 0x40), 0x92u);
-    EXPECT_EQ(word_at(lent, 2 * mib + 0x40), 0x93u);
+    EXPECT_EQ(word_at(exposed, 0x40), 0x92u);
+    EXPECT_EQ(word_at(exposed, 2 * mib + 0x40), 0x93u);
     twin::inject(a, twin::Fault::freeze_remaps, 0);
 }
 
 TEST_F(TwinRouting, AlutIsFollowedWithoutARead)
 {
     open_by_alut(512 * mib);
-    *static_cast<volatile uint32_t *>(lent.base) = 0x97;
-    write_alut_entry(5, lent.bus, 3);
+    *static_cast<volatile uint32_t *>(exposed.base) = 0x97;
+    write_alut_entry(5, exposed.bus, 3);
     EXPECT_TRUE(await([&] { return load32(a, 2, 5 * 2 * mib) == 0x97; }));
-    write_alut_entry(5, lent.bus, 0);
+    write_alut_entry(5, exposed.bus, 0);
     EXPECT_TRUE(await([&] { return load32(a, 2, 5 * 2 * mib) == ~0u; }));
 }
 
-// Each lent block is its own: closing one leaves the mapping of another as it is.
-TEST_F(TwinRouting, ASegmentIsTakenBackWithoutTouchingTheOthers)
+// Each exposed block is its own: closing one leaves the mapping of another as it is.
+TEST_F(TwinRouting, ASegmentIsRevokedWithoutTouchingTheOthers)
 {
     open_by_alut(512 * mib);
     twin::Memory other{};
     ASSERT_EQ(twin::memory_add(b, 2 * mib, -1, false, &other), 0);
-    write_alut_entry(0, lent.bus, 3);
+    write_alut_entry(0, exposed.bus, 3);
     write_alut_entry(9, other.bus, 3);
     flush(b);
     store32(a, 2, 0x40, 1);
@@ -261,7 +262,7 @@ TEST_F(TwinRouting, ASegmentIsTakenBackWithoutTouchingTheOthers)
     alut_entry(9, other.bus, 0);
     store32(a, 2, 0x40, 2); // through the mapping of before
     store32(a, 2, 9 * 2 * mib, 2);
-    EXPECT_EQ(word_at(lent, 0x40), 2u);
+    EXPECT_EQ(word_at(exposed, 0x40), 2u);
     EXPECT_EQ(word_at(other, 0), 1u);
     twin::inject(a, twin::Fault::freeze_remaps, 0);
 }
@@ -280,14 +281,14 @@ TEST_P(TwinAlut, IsSharedOutAsTheEepromHasIt)
     train();
     bring_up(a);
     bring_up(b);
-    twin::Memory lent{};
-    ASSERT_EQ(twin::memory_add(b, 4 * mib, -1, false, &lent), 0);
-    open_inbound(b, 2, GetParam() == 0 ? lent.bus : ~uint64_t{0}, 4 * mib);
+    twin::Memory exposed{};
+    ASSERT_EQ(twin::memory_add(b, 4 * mib, -1, false, &exposed), 0);
+    open_inbound(b, 2, GetParam() == 0 ? exposed.bus : ~uint64_t{0}, 4 * mib);
     if (GetParam() != 0) {
         const uint32_t array = facts::alut_array(0, Side::link, GetParam());
         const uint64_t segment = 4 * mib / GetParam();
         for (uint32_t i = 0; i < GetParam(); i++) {
-            const uint64_t bus = lent.bus + i * segment;
+            const uint64_t bus = exposed.bus + i * segment;
             const auto at = [&](facts::RegArray part) {
                 return array + facts::alut_entry(part, i);
             };
@@ -299,7 +300,7 @@ TEST_P(TwinAlut, IsSharedOutAsTheEepromHasIt)
     twin::csr_write32(b, virt_block + reg::alut_control,
                       alut_on); // asked in vain where there is none
     store32(a, 2, 3 * mib, 0x99);
-    EXPECT_EQ(word_at(lent, 3 * mib), 0x99u);
+    EXPECT_EQ(word_at(exposed, 3 * mib), 0x99u);
 }
 
 TEST(TwinAlutSize, IsChecked)
@@ -329,18 +330,18 @@ TEST_F(TwinRouting, OwnAlutTranslatesTheOtherDirection)
     twin::csr_write32(a, link_block + reg::alut_control, alut_on); // towards the link
     EXPECT_FALSE(writes(0x40, 1));
     EXPECT_TRUE(writes(7 * 2 * mib + 0x40, 0x71));
-    EXPECT_EQ(word_at(lent, 0x40), 0x71u);
+    EXPECT_EQ(word_at(exposed, 0x40), 0x71u);
     EXPECT_EQ(load32(a, 2, 7 * 2 * mib + 0x40), 0x71u);
 }
 
 TEST_F(TwinRouting, AlutIsForBar2Alone)
 {
     set_up_both();
-    ASSERT_EQ(twin::memory_add(b, mib, -1, false, &lent), 0);
+    ASSERT_EQ(twin::memory_add(b, mib, -1, false, &exposed), 0);
     twin::csr_write32(b, virt_block + reg::alut_control, alut_on);
-    open_inbound(b, 4, lent.bus, mib, 2 * mib); // the upper half of the shared window
+    open_inbound(b, 4, exposed.bus, mib, 2 * mib); // the upper half of the shared window
     EXPECT_TRUE(writes(2 * mib + 12, 0x44, write_rid, 4));
-    EXPECT_EQ(word_at(lent, 12), 0x44u);
+    EXPECT_EQ(word_at(exposed, 12), 0x44u);
     EXPECT_EQ(load32(a, 4, 2 * mib + 12), 0x44u);
 }
 
@@ -387,7 +388,7 @@ TEST_F(TwinRouting, APeerThatClosesOurWindowThroughOurRegistersIsFollowed)
     expect_open(false, "B's BAR was switched off from A");
 }
 
-TEST_F(TwinRouting, AScrambledChipOpensNothingByAccidentAndHangsNobody)
+TEST_F(TwinRouting, AScrambledChipOpensNothingAndHangsNoHost)
 {
     for (uint64_t seed = 1; seed <= 8; seed++) {
         config.state = twin::ChipState::random;
@@ -396,13 +397,13 @@ TEST_F(TwinRouting, AScrambledChipOpensNothingByAccidentAndHangsNobody)
         clock.advance_us(1'000'000);
         for (twin::Host *host : {a, b})
             twin::csr_write32(host, reg::port_control, 0);
-        ASSERT_EQ(twin::memory_add(b, lent_bytes, -1, false, &lent), 0);
+        ASSERT_EQ(twin::memory_add(b, exposed_bytes, -1, false, &exposed), 0);
         clock.advance_us(1'000'000);
         reads(0);
         for (uint64_t offset = 0; offset < config.bar2_bytes; offset += 2 * mib)
             store32(a, 2, offset, 0xBAD);
-        for (uint64_t offset = 0; offset < lent_bytes; offset += 4)
-            ASSERT_NE(word_at(lent, offset), 0xBADu);
+        for (uint64_t offset = 0; offset < exposed_bytes; offset += 4)
+            ASSERT_NE(word_at(exposed, offset), 0xBADu);
         twin::detach(a);
         twin::detach(b);
         a = b = nullptr;

@@ -135,7 +135,7 @@ TEST_F(TwinDma, AnAddressMayStay)
     EXPECT_EQ(ring->word(1), dma::ok | 64);
 }
 
-TEST_F(TwinDma, NobodysDescriptionOfExtendedDescriptorsIsNeeded)
+TEST_F(TwinDma, NoDescriptionOfExtendedDescriptorsIsNeeded)
 {
     open_engine();
     ring->put(describe(local_bus, window(0), 64, 1u << 27));
@@ -186,7 +186,7 @@ TEST_F(TwinDma, RangesSideBySideAreOne)
     EXPECT_EQ(memcmp(far(10), local->data, 10), 0);
 }
 
-TEST_F(TwinDma, MemoryThatIsTakenBackIsNotUsedAnyMore)
+TEST_F(TwinDma, MemoryThatIsRevokedIsNotUsedAnyMore)
 {
     open_engine();
     {
@@ -200,7 +200,7 @@ TEST_F(TwinDma, MemoryThatIsTakenBackIsNotUsedAnyMore)
     EXPECT_EQ(ring->word(1), dma::read_failed);
 }
 
-TEST_F(TwinDma, LentMemoryIsKnownToTheEngines)
+TEST_F(TwinDma, ExposedMemoryIsKnownToTheEngines)
 {
     open_engine();
     twin::Memory own{};
@@ -213,7 +213,7 @@ TEST_F(TwinDma, LentMemoryIsKnownToTheEngines)
     EXPECT_EQ(memcmp(static_cast<uint8_t *>(own.base) + 4096, local->data, 64), 0);
 }
 
-TEST_F(TwinDma, ARingThatNobodyAnswersForIsAnError)
+TEST_F(TwinDma, ARingInNoMemoryIsAnError)
 {
     open_engine();
     ring->write(dma::ring_next, 0x7000);

@@ -109,9 +109,9 @@ TEST_F(TwinDmaWay, ARefusedWriteMayBeLostInSilence)
 TEST_F(TwinDmaWay, BehindTheFarBlockNothingAnswers)
 {
     open_engine();
-    EXPECT_EQ(pushes(200, lent_bytes - 100), dma::write_failed | 100);
-    EXPECT_EQ(memcmp(far(lent_bytes - 100), local->data, 100), 0);
-    EXPECT_EQ(pulls(200, lent_bytes - 100), dma::read_failed | 100);
+    EXPECT_EQ(pushes(200, exposed_bytes - 100), dma::write_failed | 100);
+    EXPECT_EQ(memcmp(far(exposed_bytes - 100), local->data, 100), 0);
+    EXPECT_EQ(pulls(200, exposed_bytes - 100), dma::read_failed | 100);
     EXPECT_EQ(moves(local_bus, window(twin::bar(a, 2).bytes), 64), dma::write_failed);
 }
 
@@ -119,26 +119,26 @@ TEST_F(TwinDmaWay, RightsOfSegmentsHoldInOneDirection)
 {
     open_by_alut(512 * mib); // segments of 2 MiB
     EXPECT_EQ(pushes(), dma::write_failed);
-    alut_entry(0, lent.bus, field::alut_write.mask());
+    alut_entry(0, exposed.bus, field::alut_write.mask());
     EXPECT_EQ(pushes(5000), dma::ok | 5000);
     EXPECT_EQ(memcmp(far(0), local->data, 5000), 0);
     EXPECT_EQ(pulls(), dma::read_failed);
-    alut_entry(0, lent.bus, field::alut_read.mask());
+    alut_entry(0, exposed.bus, field::alut_read.mask());
     EXPECT_EQ(pushes(), dma::write_failed);
     EXPECT_EQ(pulls(5000), dma::ok | 5000);
-    alut_entry(0, lent.bus, 3);
+    alut_entry(0, exposed.bus, 3);
     EXPECT_EQ(pushes(5000, 2 * mib - 1000), dma::write_failed | 1000) << "the next one is closed";
-    alut_entry(1, lent.bus + 2 * mib, 3);
+    alut_entry(1, exposed.bus + 2 * mib, 3);
     EXPECT_EQ(pushes(5000, 2 * mib - 1000), dma::ok | 5000);
-    alut_entry(0, lent.bus, 0);
+    alut_entry(0, exposed.bus, 0);
     EXPECT_EQ(pushes(), dma::write_failed) << "revoked under the engine";
 }
 
 TEST_F(TwinDmaWay, SegmentsBelowAPageAreServed)
 {
     open_by_alut(mib); // segments of 4 KiB
-    alut_entry(0, lent.bus + 0x9000, 3);
-    alut_entry(1, lent.bus + 0x4000, 3);
+    alut_entry(0, exposed.bus + 0x9000, 3);
+    alut_entry(1, exposed.bus + 0x4000, 3);
     EXPECT_EQ(pushes(8192), dma::ok | 8192);
     EXPECT_EQ(memcmp(far(0x9000), local->data, 4096), 0);
     EXPECT_EQ(memcmp(far(0x4000), local->data + 4096, 4096), 0);
@@ -214,7 +214,7 @@ TEST_F(TwinDmaWay, AfterARetrainTheWayIsFoundAnew)
     EXPECT_EQ(pushes(), dma::write_failed) << "E3: the link blocks were reset";
     bring_up(a);
     bring_up(b);
-    open_inbound(b, 2, lent.bus, lent_bytes);
+    open_inbound(b, 2, exposed.bus, exposed_bytes);
     admit(true);
     expect_open(true, "programmed again");
 }
@@ -223,11 +223,11 @@ TEST_F(TwinDmaWay, AnotherBlockIsFoundAnew)
 {
     open_engine();
     EXPECT_EQ(pushes(), dma::ok | 64);
-    ASSERT_EQ(twin::memory_remove(b, lent), 0);
+    ASSERT_EQ(twin::memory_remove(b, exposed), 0);
     EXPECT_EQ(pushes(), dma::write_failed);
-    ASSERT_EQ(twin::memory_add(b, lent_bytes, -1, false, &lent), 0);
-    open_inbound(b, 2, lent.bus, lent_bytes);
-    expect_open(true, "lent anew");
+    ASSERT_EQ(twin::memory_add(b, exposed_bytes, -1, false, &exposed), 0);
+    open_inbound(b, 2, exposed.bus, exposed_bytes);
+    expect_open(true, "exposed anew");
 }
 
 TEST_F(TwinDmaWay, AnEngineGoesWithItsCard)

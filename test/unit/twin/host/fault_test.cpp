@@ -85,7 +85,7 @@ TEST_F(TwinFault, PortIsDisabledByRegister208)
     train();
 }
 
-/// The last that was told; that both were plugged in may be told late.
+/// The last report; that both were plugged in may be reported late.
 void take_down(void *ctx, bool connected)
 {
     *static_cast<std::atomic<bool> *>(ctx) = connected;
@@ -94,21 +94,21 @@ void take_down(void *ctx, bool connected)
 TEST_F(TwinFault, PulledCableIsSeenAtBothEnds)
 {
     open_way();
-    std::atomic<bool> told[2] = {true, true};
+    std::atomic<bool> plugged[2] = {true, true};
     twin::Host *const hosts[] = {a, b};
     for (unsigned i = 0; i < 2; i++) {
-        twin::on_cable(hosts[i], take_down, &told[i]);
+        twin::on_cable(hosts[i], take_down, &plugged[i]);
     }
     ASSERT_EQ(twin::inject(a, Fault::cable_pulled, 1), 0);
     expect_down();
     for (unsigned i = 0; i < 2; i++) {
         EXPECT_FALSE(twin::cable_connected(hosts[i]));
-        EXPECT_TRUE(await([&] { return !told[i]; }));
+        EXPECT_TRUE(await([&] { return !plugged[i]; }));
     }
     ASSERT_EQ(twin::inject(a, Fault::cable_pulled, 0), 0);
     for (unsigned i = 0; i < 2; i++) {
         EXPECT_TRUE(twin::cable_connected(hosts[i]));
-        EXPECT_TRUE(await([&] { return bool{told[i]}; }));
+        EXPECT_TRUE(await([&] { return bool{plugged[i]}; }));
         twin::on_cable(hosts[i], nullptr, nullptr);
     }
     train();

@@ -257,7 +257,7 @@ TEST_F(TwinInterrupt, ChipThatIsGoneDoesNotInterrupt)
     EXPECT_EQ(calls(), 0u);
 }
 
-TEST_F(TwinInterrupt, LostDoorbellInterruptsNobody)
+TEST_F(TwinInterrupt, LostDoorbellInterruptsNoHost)
 {
     watch();
     twin::inject(b, twin::Fault::drop_doorbells, 1);

@@ -91,8 +91,8 @@ TEST_F(TwinRootPort, StoresCrossOneChipBothWays)
 {
     attach_both();
     enable_both();
-    const twin::Memory of_a = lend(a, 4 * mib);
-    const twin::Memory of_b = lend(b, 8 * mib);
+    const twin::Memory of_a = expose(a, 4 * mib);
+    const twin::Memory of_b = expose(b, 8 * mib);
     show_a(of_a);
     show_b(of_b);
     store32(b, 2, 4 * mib - 4, 0xB1);
@@ -106,7 +106,7 @@ TEST_F(TwinRootPort, EachGateStandsAlone)
 {
     attach_both();
     enable_both();
-    const twin::Memory of_a = lend(a, 4 * mib);
+    const twin::Memory of_a = expose(a, 4 * mib);
     show_a(of_a);
     const auto arrives = [&] {
         const uint32_t word = 0x31;
@@ -134,7 +134,7 @@ TEST_F(TwinRootPort, AnUnknownRequesterIsNotedWhereItWasTurnedAway)
 {
     attach_both();
     enable_both();
-    const twin::Memory of_a = lend(a, 4 * mib);
+    const twin::Memory of_a = expose(a, 4 * mib);
     show_a(of_a);
     twin::csr_write32(a, virt(reg::link_err_status), facts::link_err_all);
     uint32_t word = 0;
@@ -183,8 +183,8 @@ TEST_P(TwinRootPortAlut, EachDirectionAsksItsOwnArrayAndTheBlockItGoesTo)
     on_link.bar2_bytes = 1024 * mib;
     attach_both();
     enable_both();
-    const twin::Memory of_a = lend(a, 16 * mib);
-    const twin::Memory of_b = lend(b, 16 * mib);
+    const twin::Memory of_a = expose(a, 16 * mib);
+    const twin::Memory of_b = expose(b, 16 * mib);
     twin::csr_write32(a, virt(reg::alut_control), alut_on);
     twin::csr_write32(b, link(reg::alut_control), alut_on);
     entry(a, Side::link, 3, of_a.bus + 8 * mib, 3);
@@ -216,7 +216,7 @@ TEST_F(TwinRootPort, LinkDownCutsTheLinkSideOffAndWipesIt)
 {
     attach_both();
     enable_both();
-    const twin::Memory of_a = lend(a, 4 * mib);
+    const twin::Memory of_a = expose(a, 4 * mib);
     show_a(of_a);
     twin::csr_write32(a, virt(reg::link_err_status), facts::link_err_all);
     set_port(true);
@@ -319,12 +319,12 @@ TEST_F(TwinRootPort, MemoryOfOneThatWentIsNotSeenByTheNext)
 {
     attach_both();
     enable_both();
-    show_a(lend(a, 4 * mib));
+    show_a(expose(a, 4 * mib));
     store32(b, 2, 0x40, 1);
     detach(a);
     EXPECT_EQ(load32(b, 2, 0x40), ~0u);
     attach_a();
-    const twin::Memory next = lend(a, 4 * mib);
+    const twin::Memory next = expose(a, 4 * mib);
     show_a(next);
     store32(b, 2, 0x40, 2);
     EXPECT_EQ(word_at(next, 0x40), 2u);

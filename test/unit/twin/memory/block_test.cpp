@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Windows as plain memory, and memory that is taken back without the borrower's help.
+// Windows as plain memory, and memory that is revoked without the peer's help.
 #include "bench_pair.hpp"
 
 #include <cerrno>
@@ -12,48 +12,48 @@ using namespace plx::test;
 
 namespace
 {
-constexpr uint64_t lent_bytes = 4 * mib;
+constexpr uint64_t exposed_bytes = 4 * mib;
 
 class TwinMemory : public MemPair
 {
 protected:
-    twin::Memory lent{};
+    twin::Memory exposed{};
 
-    void lend(bool huge = false)
+    void expose(bool huge = false)
     {
         set_up_both();
-        ASSERT_EQ(twin::memory_add(b, lent_bytes, -1, huge, &lent), 0);
-        open_inbound(b, 2, lent.bus, lent_bytes);
+        ASSERT_EQ(twin::memory_add(b, exposed_bytes, -1, huge, &exposed), 0);
+        open_inbound(b, 2, exposed.bus, exposed_bytes);
     }
     void freeze(twin::Host *host, bool frozen)
     {
         twin::inject(host, twin::Fault::freeze_remaps, frozen);
     }
-    uint8_t *bytes() { return static_cast<uint8_t *>(lent.base); }
+    uint8_t *bytes() { return static_cast<uint8_t *>(exposed.base); }
 };
 
 TEST_F(TwinMemory, SizesAreChecked)
 {
     attach_both();
-    EXPECT_EQ(twin::memory_add(a, 3 * mib, -1, false, &lent), -EINVAL);
-    EXPECT_EQ(twin::memory_add(a, mib / 2, -1, false, &lent), -EINVAL);
-    EXPECT_EQ(twin::memory_add(a, 2048 * mib, -1, false, &lent), -EINVAL);
+    EXPECT_EQ(twin::memory_add(a, 3 * mib, -1, false, &exposed), -EINVAL);
+    EXPECT_EQ(twin::memory_add(a, mib / 2, -1, false, &exposed), -EINVAL);
+    EXPECT_EQ(twin::memory_add(a, 2048 * mib, -1, false, &exposed), -EINVAL);
     for (int i = 0; i < 256; i++)
-        ASSERT_EQ(twin::memory_add(a, mib, -1, false, &lent), 0);
+        ASSERT_EQ(twin::memory_add(a, mib, -1, false, &exposed), 0);
     twin::Memory more{};
     EXPECT_EQ(twin::memory_add(a, mib, -1, false, &more), -ENOSPC);
-    EXPECT_EQ(twin::memory_remove(a, lent), 0);
-    EXPECT_EQ(twin::memory_remove(a, lent), -ENOENT);
-    EXPECT_EQ(twin::memory_add(a, mib, -1, false, &lent), 0);
+    EXPECT_EQ(twin::memory_remove(a, exposed), 0);
+    EXPECT_EQ(twin::memory_remove(a, exposed), -ENOENT);
+    EXPECT_EQ(twin::memory_add(a, mib, -1, false, &exposed), 0);
 }
 
 TEST_F(TwinMemory, BusAddressesAreAlignedToTheSize)
 {
     attach_both();
-    ASSERT_EQ(twin::memory_add(a, 64 * mib, -1, false, &lent), 0);
-    EXPECT_EQ(lent.bus % (64 * mib), 0u);
-    EXPECT_EQ(lent.bus, reinterpret_cast<uintptr_t>(lent.base));
-    EXPECT_EQ(lent.page_bytes, 4096u);
+    ASSERT_EQ(twin::memory_add(a, 64 * mib, -1, false, &exposed), 0);
+    EXPECT_EQ(exposed.bus % (64 * mib), 0u);
+    EXPECT_EQ(exposed.bus, reinterpret_cast<uintptr_t>(exposed.base));
+    EXPECT_EQ(exposed.page_bytes, 4096u);
 }
 
 TEST_F(TwinMemory, WithoutAWayLoadsGiveAllOnesAndStoresGoNowhere)
@@ -68,55 +68,55 @@ TEST_F(TwinMemory, WithoutAWayLoadsGiveAllOnesAndStoresGoNowhere)
 
 TEST_F(TwinMemory, StoresArriveInBothDirections)
 {
-    lend();
+    expose();
     twin::Memory other{};
-    ASSERT_EQ(twin::memory_add(a, lent_bytes, -1, false, &other), 0);
-    open_inbound(a, 2, other.bus, lent_bytes);
+    ASSERT_EQ(twin::memory_add(a, exposed_bytes, -1, false, &other), 0);
+    open_inbound(a, 2, other.bus, exposed_bytes);
     store32(a, 2, 0x1000, 0x12345678);
     store32(b, 2, 0x2000, 0x9ABCDEF0);
-    EXPECT_EQ(word_at(lent, 0x1000), 0x12345678u);
+    EXPECT_EQ(word_at(exposed, 0x1000), 0x12345678u);
     EXPECT_EQ(word_at(other, 0x2000), 0x9ABCDEF0u);
     EXPECT_EQ(load32(a, 2, 0x1000), 0x12345678u);
 }
 
 TEST_F(TwinMemory, HugePagesWhereGranted)
 {
-    lend(true);
-    if (lent.page_bytes == 4096)
+    expose(true);
+    if (exposed.page_bytes == 4096)
         GTEST_SKIP() << "no huge pages here";
     store32(a, 2, 2 * mib, 0x1);
-    EXPECT_EQ(word_at(lent, 2 * mib), 0x1u);
+    EXPECT_EQ(word_at(exposed, 2 * mib), 0x1u);
     close_inbound(b, 2);
     EXPECT_EQ(load32(a, 2, 2 * mib), ~0u);
-    EXPECT_EQ(word_at(lent, 2 * mib), 0x1u);
+    EXPECT_EQ(word_at(exposed, 2 * mib), 0x1u);
 }
 
 TEST_F(TwinMemory, AStoreIntoAClosedWindowIsNotSeenOnceItOpens)
 {
-    lend();
+    expose();
     close_inbound(b, 2);
     store32(a, 2, 0, 0xDEAD);
-    open_inbound(b, 2, lent.bus, lent_bytes);
-    EXPECT_EQ(word_at(lent, 0), 0u);
+    open_inbound(b, 2, exposed.bus, exposed_bytes);
+    EXPECT_EQ(word_at(exposed, 0), 0u);
     EXPECT_EQ(load32(a, 2, 0), 0u);
 }
 
 TEST_F(TwinMemory, ATranslationMovesTheWindow)
 {
-    lend();
+    expose();
     twin::Memory second{};
-    ASSERT_EQ(twin::memory_add(b, lent_bytes, -1, false, &second), 0);
+    ASSERT_EQ(twin::memory_add(b, exposed_bytes, -1, false, &second), 0);
     store32(a, 2, 8, 1);
     write64(b, link_block + reg::bar_xlat(2), second.bus);
     store32(a, 2, 8, 2);
-    EXPECT_EQ(word_at(lent, 8), 1u);
+    EXPECT_EQ(word_at(exposed, 8), 1u);
     EXPECT_EQ(word_at(second, 8), 2u);
 }
 
 TEST_F(TwinMemory, RemovedMemoryIsGoneFromTheWindow)
 {
-    lend();
-    ASSERT_EQ(twin::memory_remove(b, lent), 0);
+    expose();
+    ASSERT_EQ(twin::memory_remove(b, exposed), 0);
     EXPECT_EQ(load32(a, 2, 0), ~0u);
     store32(a, 2, 0, 1);
     EXPECT_EQ(load32(a, 2, 4096), ~0u);
@@ -125,7 +125,7 @@ TEST_F(TwinMemory, RemovedMemoryIsGoneFromTheWindow)
 // Without descriptors no fresh memory can be made.
 TEST_F(TwinMemory, WithoutMemoryToMoveToTheChipDoesNotClaimThatAccessIsGone)
 {
-    lend();
+    expose();
     rlimit limit{};
     ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     const rlim_t before = limit.rlim_cur;
@@ -147,15 +147,15 @@ TEST_F(TwinMemory, WithoutMemoryToMoveToTheChipDoesNotClaimThatAccessIsGone)
 TEST_F(TwinMemory, AStaleMappingReachesNothingOnceAccessIsTakenAway)
 {
     for (const bool huge : {false, true}) {
-        lend(huge);
-        for (uint64_t i = 0; i < lent_bytes; i += 4)
+        expose(huge);
+        for (uint64_t i = 0; i < exposed_bytes; i += 4)
             store32(a, 2, i, static_cast<uint32_t>(i));
         freeze(a, true);
         close_inbound(b, 2);
-        for (uint64_t i = 0; i < lent_bytes; i += 4)
+        for (uint64_t i = 0; i < exposed_bytes; i += 4)
             store32(a, 2, i, 0xBAD00000);
-        for (uint64_t i = 0; i < lent_bytes; i += 4)
-            ASSERT_EQ(word_at(lent, i), i);
+        for (uint64_t i = 0; i < exposed_bytes; i += 4)
+            ASSERT_EQ(word_at(exposed, i), i);
         freeze(a, false);
         EXPECT_EQ(load32(a, 2, 0), ~0u);
         TearDown();
@@ -175,11 +175,11 @@ TEST_F(TwinMemory, EveryWayOfTakingAccessAwayFences)
         [](twin::Host *host) { twin::inject(host, twin::Fault::link_down, 1); },
     };
     for (const Take take : takes) {
-        lend();
+        expose();
         freeze(a, true);
         take(b);
         store32(a, 2, 16, 0xBAD);
-        EXPECT_EQ(word_at(lent, 16), 0u);
+        EXPECT_EQ(word_at(exposed, 16), 0u);
         TearDown();
         a = b = nullptr;
     }
@@ -187,21 +187,21 @@ TEST_F(TwinMemory, EveryWayOfTakingAccessAwayFences)
 
 TEST_F(TwinMemory, AnUnchangedRouteMovesNothing)
 {
-    lend();
+    expose();
     freeze(a, true); // a mapping that were renewed now would stay stale
-    open_inbound(b, 2, lent.bus, lent_bytes);
+    open_inbound(b, 2, exposed.bus, exposed_bytes);
     twin::csr_write32(b, virt_block + reg::pci_command_status, 6);
     store32(a, 2, 16, 0x600D);
-    EXPECT_EQ(word_at(lent, 16), 0x600Du);
+    EXPECT_EQ(word_at(exposed, 16), 0x600Du);
     freeze(a, false);
 }
 
 TEST_F(TwinMemory, LocalWritersLoseNothingWhileMemoryMoves)
 {
-    lend();
+    expose();
     constexpr unsigned rounds = 30;
     std::atomic<bool> stop{false};
-    std::vector<uint64_t> last(lent_bytes / 4096, 0);
+    std::vector<uint64_t> last(exposed_bytes / 4096, 0);
     // One word a page, ever growing: whatever is there at the end must be the last one stored.
     std::thread writer([&] {
         for (uint64_t value = 1; !stop; value++)
@@ -213,7 +213,7 @@ TEST_F(TwinMemory, LocalWritersLoseNothingWhileMemoryMoves)
     });
     for (unsigned i = 0; i < rounds; i++) {
         close_inbound(b, 2);
-        open_inbound(b, 2, lent.bus, lent_bytes);
+        open_inbound(b, 2, exposed.bus, exposed_bytes);
     }
     stop = true;
     writer.join();
@@ -224,24 +224,24 @@ TEST_F(TwinMemory, LocalWritersLoseNothingWhileMemoryMoves)
 
 TEST_F(TwinMemory, DataPathsSurviveRemapsUnderThem)
 {
-    lend();
+    expose();
     std::atomic<bool> stop{false};
     std::atomic<uint64_t> stores{0};
     std::thread path([&] {
         while (!stop) {
-            for (uint64_t i = 0; i < lent_bytes; i += 4096)
+            for (uint64_t i = 0; i < exposed_bytes; i += 4096)
                 store32(a, 2, i, 1);
             stores++;
         }
     });
     for (unsigned i = 0; i < 30 || stores == 0; i++) {
         close_inbound(b, 2);
-        open_inbound(b, 2, lent.bus, lent_bytes);
+        open_inbound(b, 2, exposed.bus, exposed_bytes);
     }
     stop = true;
     path.join();
     store32(a, 2, 0, 0x11);
-    EXPECT_EQ(word_at(lent, 0), 0x11u);
+    EXPECT_EQ(word_at(exposed, 0), 0x11u);
 }
 
 // Posted writes keep their order: what arrives before the end of a way is the beginning of what was
@@ -285,7 +285,7 @@ TEST_F(TwinMemory, ComingAndGoingIsReportedOnTheCablesThread)
         std::atomic<bool> connected{false};
         twin::Host *host = nullptr;
     } seen;
-    lend();
+    expose();
     seen.host = b;
     twin::on_cable(
         b,
@@ -304,16 +304,16 @@ TEST_F(TwinMemory, ComingAndGoingIsReportedOnTheCablesThread)
     EXPECT_TRUE(await([&] { return seen.connected.load(); }));
     twin::on_cable(b, nullptr, nullptr);
     store32(a, 2, 0, 0x77);
-    EXPECT_EQ(word_at(lent, 0), 0x77u);
+    EXPECT_EQ(word_at(exposed, 0), 0x77u);
 }
 
 TEST_F(TwinMemory, APeerThatWentLosesAccess)
 {
-    lend();
+    expose();
     store32(a, 2, 0, 0x22);
     twin::detach(a);
     a = nullptr;
-    EXPECT_EQ(word_at(lent, 0), 0x22u);
+    EXPECT_EQ(word_at(exposed, 0), 0x22u);
     twin::Error error{};
     ASSERT_EQ(twin::attach(config, &a, &error), 0);
     EXPECT_EQ(load32(a, 2, 0), 0x22u) << "its chip is as it was, and so is ours";

@@ -62,7 +62,7 @@ TEST(Plan, IncastTakesAllDevicesAtOnceAndOthersOneByOne)
     EXPECT_EQ(plan[2].point.way, pktgen::Way::in);
 }
 
-TEST(Plan, AtomicsAreOfOneSizeAndWindowsFitWhatIsLent)
+TEST(Plan, AtomicsAreOfOneSizeAndRangesFitWhatIsExposed)
 {
     const auto plan = plan_of({"--mode", "rate", "--operation", "write,fetch-add", "--size",
                                "64,16M", "--in-flight", "4096", "--repeat", "1"});

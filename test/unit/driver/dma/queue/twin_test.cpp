@@ -203,7 +203,7 @@ TEST_P(DmaTwin, AStallIsMended)
     EXPECT_FALSE(queue_->failed());
 }
 
-TEST_P(DmaTwin, AFailureIsToldOfItsCopyAlone)
+TEST_P(DmaTwin, AFailureIsReportedForItsCopyAlone)
 {
     for (const auto &[fault, told] :
          {std::pair(twin::Fault::dma_read_error, DmaOutcome::read_failed),

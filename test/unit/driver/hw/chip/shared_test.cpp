@@ -303,7 +303,7 @@ TEST_P(SharedChip, LinkStatusIsReadInTheOwnBlock)
     EXPECT_EQ(status.speed, 3u);
 }
 
-TEST_P(SharedChip, AChipThatIsGoneIsToldByEveryOperation)
+TEST_P(SharedChip, AChipThatIsGoneIsReportedByEveryOperation)
 {
     open();
     ASSERT_EQ(ntb_.start(), 0);
@@ -351,7 +351,7 @@ TEST_P(LinkSide, BackToBackIsNotDrivenFromThere)
     EXPECT_EQ(ntb_.open(chip_.io(), config_, &why_), -ENOTSUP);
 }
 
-TEST_P(LinkSide, IsSharedWithoutBeingTold)
+TEST_P(LinkSide, IsSharedWithoutBeingAskedTo)
 {
     config_.topology = Topology::automatic;
     open();
@@ -379,7 +379,7 @@ protected:
     }
 };
 
-TEST_P(Detection, NobodyHasEnumeratedTheLinkSide)
+TEST_P(Detection, TheLinkSideIsNotEnumerated)
 {
     EXPECT_FALSE(shared());
     chip_.csr[l + 0x18] = 0xC;

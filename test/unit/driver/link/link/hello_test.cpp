@@ -124,7 +124,7 @@ TEST_F(LinkTest, EveryTruncationOfSizesStaysInsideTheWindow)
     }
 }
 
-TEST_F(LinkTest, PeerThatRefusesUsIsToldOnce)
+TEST_F(LinkTest, PeerThatRefusesUsIsReportedOnce)
 {
     ASSERT_EQ(a.start(), 0);
     wire::Hello hello = sizes();

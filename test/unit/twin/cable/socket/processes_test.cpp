@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A cable between processes: how ends meet, die, come back and are refused.
+// A cable between processes: how ends connect, die, come back and are refused.
 #include "far_host.hpp"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ protected:
     {
         twin::Error error{};
         const int code = twin::attach(config, &near, &error);
-        EXPECT_EQ(code != 0, error.text[0] != '\0') << "an error tells what it is";
+        EXPECT_EQ(code != 0, error.text[0] != '\0') << "an error says what it is";
         return code;
     }
     void await_near_connected(bool connected)
@@ -44,11 +44,11 @@ protected:
         join_both(far);
         bring_up(near);
         far(Do::bring_up);
-        ASSERT_EQ(far(Do::lend, 4), 0);
+        ASSERT_EQ(far(Do::expose, 4), 0);
     }
 };
 
-// All that an A-LUT can show, told at once to one that comes.
+// All that an A-LUT can show, reported at once to an end that attaches.
 TEST_F(TwinProcesses, ABlockForEachSegmentCrossesTheCable)
 {
     FarHost far(config);
@@ -108,42 +108,42 @@ TEST_F(TwinProcesses, AStoppedProcessThatGoesOnWritesNothing)
     join_both(far);
     bring_up(near);
     far(Do::bring_up);
-    twin::Memory lent{};
-    ASSERT_EQ(twin::memory_add(near, 4 * mib, -1, false, &lent), 0);
-    open_inbound(near, 2, lent.bus, 4 * mib);
+    twin::Memory exposed{};
+    ASSERT_EQ(twin::memory_add(near, 4 * mib, -1, false, &exposed), 0);
+    open_inbound(near, 2, exposed.bus, 4 * mib);
     ASSERT_TRUE(await([&] { return far(Do::load, 32) == 0; }));
     ASSERT_EQ(far(Do::store, 32, 0x600D), 0);
-    ASSERT_EQ(word_at(lent, 32), 0x600Du);
+    ASSERT_EQ(word_at(exposed, 32), 0x600Du);
     far(Do::freeze, 1);     // its mapping stays as it is
     close_inbound(near, 2); // waits in vain, for a bounded time
     far(Do::store, 32, 0xBAD);
-    EXPECT_EQ(word_at(lent, 32), 0x600Du);
+    EXPECT_EQ(word_at(exposed, 32), 0x600Du);
     far(Do::freeze, 0);
     ASSERT_TRUE(await([&] { return far(Do::load, 32) == 0xFFFFFFFF; }));
 }
 
-TEST_F(TwinProcesses, AReallyStoppedProcessBlocksNobody)
+TEST_F(TwinProcesses, AReallyStoppedProcessBlocksNoHost)
 {
     config.remap_wait_us = 5000;
     FarHost far(config);
     join_both(far);
     bring_up(near);
     far(Do::bring_up);
-    twin::Memory lent{};
-    ASSERT_EQ(twin::memory_add(near, 4 * mib, -1, false, &lent), 0);
+    twin::Memory exposed{};
+    ASSERT_EQ(twin::memory_add(near, 4 * mib, -1, false, &exposed), 0);
     far.stop();
     // Far more changes than a socket would hold messages.
     for (int i = 0; i < 100; i++) {
-        open_inbound(near, 2, lent.bus, mib);
+        open_inbound(near, 2, exposed.bus, mib);
         close_inbound(near, 2);
     }
-    open_inbound(near, 2, lent.bus, 4 * mib);
+    open_inbound(near, 2, exposed.bus, 4 * mib);
     EXPECT_TRUE(twin::cable_connected(near));
     far.go_on();
-    // It works off what it was told meanwhile, and ends up where the registers are now.
+    // It works off what was reported meanwhile, and ends up where the registers are now.
     EXPECT_TRUE(await([&] {
         far(Do::store, 32, 0x1);
-        return word_at(lent, 32) == 1;
+        return word_at(exposed, 32) == 1;
     }));
 }
 
@@ -233,13 +233,13 @@ TEST_F(TwinProcesses, AKilledBorrowerLosesAccess)
     join_both(far);
     bring_up(near);
     far(Do::bring_up);
-    twin::Memory lent{};
-    ASSERT_EQ(twin::memory_add(near, 4 * mib, -1, false, &lent), 0);
-    open_inbound(near, 2, lent.bus, 4 * mib);
+    twin::Memory exposed{};
+    ASSERT_EQ(twin::memory_add(near, 4 * mib, -1, false, &exposed), 0);
+    open_inbound(near, 2, exposed.bus, 4 * mib);
     far(Do::store, 32, 0x600D);
     far.kill_now();
     await_near_connected(false);
-    EXPECT_EQ(word_at(lent, 32), 0x600Du);
+    EXPECT_EQ(word_at(exposed, 32), 0x600Du);
 }
 
 TEST_F(TwinProcesses, AWindowLedIntoADeadProcessIsAbsent)
@@ -288,7 +288,7 @@ TEST_F(TwinProcesses, ASocketOfADeadProcessIsReplaced)
     await_near_connected(true);
 }
 
-TEST_F(TwinProcesses, TwoThatStartAtOnceMeet)
+TEST_F(TwinProcesses, TwoThatStartAtOnceConnect)
 {
     for (int i = 0; i < 10; i++) {
         FarHost far(config);

@@ -60,7 +60,7 @@ TEST_F(TwinSharedChip, StoresArriveInTheOtherProcess)
     twin::csr_write32(near, link_block + reg::req_id_lut_link[0], 0x00090001);
     twin::config_write32(near, reg::pci_command_status, 0x6);
     far(Do::csr_write, virt_block + reg::pci_command_status, 0x6);
-    ASSERT_EQ(far(Do::lend, 4), 0);
+    ASSERT_EQ(far(Do::expose, 4), 0);
     ASSERT_TRUE(await([&] {
         store32(near, 2, 0x80, 0x66);
         return far(Do::word, 0x80) == 0x66;

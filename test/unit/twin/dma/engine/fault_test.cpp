@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Engines that stall, hang, fail, are slow, are told to stop, are reset; and what is uncertain.
+// Engines that stall, hang, fail, are slow, are stopped, are reset; and what is uncertain.
 #include "dma_bench.hpp"
 
 using namespace plx;
@@ -194,7 +194,7 @@ TEST_F(TwinDmaFault, LateWriteBacksOfMemoryThatWentAreDropped)
     EXPECT_NE(before & dma::valid, 0u);
     other.unmap();
     inject(Fault::dma_late, 0); // releases what is late
-    EXPECT_EQ(other.word(0), before) << "written after the memory was taken back";
+    EXPECT_EQ(other.word(0), before) << "written after the memory was revoked";
 }
 
 TEST_F(TwinDmaFault, ASlowEngineIsInProgress)
@@ -326,7 +326,7 @@ TEST_F(TwinDmaFault, OrItDoesNot)
     EXPECT_EQ(other.word(0), dma::ok | 64);
 }
 
-// ---- what nobody documents, both ways
+// ---- what is not documented, both ways
 
 TEST_F(TwinDmaFault, PrefetchedDescriptorsAreNotReadAgain)
 {
@@ -525,7 +525,7 @@ TEST_F(TwinDmaFault, ANewProcessFindsAnEndedEngineAndAnOldRing)
     EXPECT_EQ(twin::dma_read32(a, 0, dma::ctrl) & (dma::in_progress | dma::start), 0u);
     EXPECT_EQ(twin::dma_read32(a, 0, dma::ring_count), slots);
     twin::dma_write32(a, 0, dma::ctrl, dma::go);
-    EXPECT_NE(twin::dma_read32(a, 0, dma::intr) & 1u << 16, 0u) << "nobody's memory";
+    EXPECT_NE(twin::dma_read32(a, 0, dma::intr) & 1u << 16, 0u) << "not memory";
 }
 
 TEST_F(TwinDmaFault, AScrambledChipNeedsZerosFirst)

@@ -56,7 +56,7 @@ protected:
         await_link(far);
         program_near();
         far(Do::bring_up);
-        ASSERT_EQ(far(Do::lend, 4), 0);
+        ASSERT_EQ(far(Do::expose, 4), 0);
     }
     uint32_t pushes(uint32_t bytes)
     {
@@ -92,7 +92,7 @@ TEST_F(TwinDmaProcesses, TheDeathOfTheOtherProcessFailsAPush)
     FarHost again(config);
     ASSERT_EQ(again(Do::attach), 0);
     await_link(again);
-    ASSERT_EQ(again(Do::lend, 4), 0);
+    ASSERT_EQ(again(Do::expose, 4), 0);
     ASSERT_TRUE(await([&] { return pushes(300'000) == (dma::ok | 300'000); }))
         << "its chip was kept, and its new memory is found";
 }

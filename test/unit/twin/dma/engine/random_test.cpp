@@ -9,7 +9,7 @@ using namespace plx::test;
 
 namespace
 {
-constexpr uint64_t none_bus = 0x5000; // nobody's memory
+constexpr uint64_t none_bus = 0x5000; // no memory
 constexpr uint32_t bytes_max = 12'000;
 
 /// What a descriptor asks for, in the words of the test.
@@ -39,10 +39,10 @@ protected:
         if (kind == 0)
             return none_bus + pick(64);
         const bool remote = kind % 2 != 0;
-        const uint64_t bytes = remote ? lent_bytes : local_bytes;
+        const uint64_t bytes = remote ? exposed_bytes : local_bytes;
         const uint64_t half = bytes / 2;
         const uint64_t from = source ? 0 : half;
-        // Now and then over the end, where the next byte is nobody's.
+        // Now and then over the end, where there is no memory.
         const uint64_t at = !source && pick(8) == 0 ? bytes - 1 - pick(bytes_max)
                                                     : from + random() % (half - bytes_max);
         return remote ? window(at) : local_bus + at;
@@ -56,12 +56,12 @@ protected:
         return o;
     }
 
-    /// @return NULL where nobody answers
+    /// @return NULL where there is none
     uint8_t *model_at(uint64_t bus)
     {
         if (bus >= local_bus && bus < local_bus + local_bytes)
             return local_model.data() + (bus - local_bus);
-        if (admitted && bus >= window(0) && bus < window(lent_bytes))
+        if (admitted && bus >= window(0) && bus < window(exposed_bytes))
             return far_model.data() + (bus - window(0));
         return nullptr;
     }
@@ -135,17 +135,17 @@ protected:
     void compare(uint32_t seed)
     {
         EXPECT_EQ(memcmp(local->data, local_model.data(), local_bytes), 0) << "seed " << seed;
-        EXPECT_EQ(memcmp(far(0), far_model.data(), lent_bytes), 0) << "seed " << seed;
+        EXPECT_EQ(memcmp(far(0), far_model.data(), exposed_bytes), 0) << "seed " << seed;
     }
 };
 
 TEST_F(TwinDmaRandom, EnginesDoWhatTheModelDoes)
 {
     open_engine();
-    for (uint64_t i = 0; i < lent_bytes; i++)
+    for (uint64_t i = 0; i < exposed_bytes; i++)
         *far(i) = static_cast<uint8_t>(i * 13 + i / 1000);
     local_model.assign(local->data, local->data + local_bytes);
-    far_model.assign(far(0), far(0) + lent_bytes);
+    far_model.assign(far(0), far(0) + exposed_bytes);
     ring.reset();
     for (uint32_t seed = 1; seed <= 40 && !HasFailure(); seed++) {
         run(seed);

@@ -90,7 +90,7 @@ TEST_F(TwinDmaThreads, AnybodyMayStartIt)
     EXPECT_EQ(memcmp(far(0), local->data, put), 0);
 }
 
-TEST_F(TwinDmaThreads, MemoryIsInUseUntilItIsTakenBack)
+TEST_F(TwinDmaThreads, MemoryIsInUseUntilItIsRevoked)
 {
     open_engine();
     constexpr uint64_t bus = 0x900000;
@@ -118,8 +118,7 @@ TEST_F(TwinDmaThreads, MemoryIsInUseUntilItIsTakenBack)
         memset(passing.data, poison, bytes);
         EXPECT_TRUE(passes(2));
         EXPECT_EQ(*far(0), round) << "it was not in use";
-        EXPECT_EQ(memchr(far(0), poison, bytes), nullptr)
-            << round << ": read after it was taken back";
+        EXPECT_EQ(memchr(far(0), poison, bytes), nullptr) << round << ": read after it was revoked";
     }
     stop_.store(true);
     engine.join();
@@ -161,7 +160,7 @@ TEST_F(TwinDmaThreads, WhatIsTakenAwayIsNotWrittenAnyMore)
     });
     for (int round = 0; round < 10; round++) {
         memset(far(0), 0, 8192);
-        open_inbound(b, 2, lent.bus, lent_bytes);
+        open_inbound(b, 2, exposed.bus, exposed_bytes);
         EXPECT_TRUE(await([&] { return __atomic_load_n(far(1), __ATOMIC_ACQUIRE) != 0; }));
         close_inbound(b, 2);
         twin::csr_read32(b, reg::vs0_upstream);

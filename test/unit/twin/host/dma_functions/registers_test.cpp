@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The registers of the DMA functions, and what memory the engines are told of.
+// The registers of the DMA functions, and what memory the engines know.
 #include "bench_pair.hpp"
 
 #include "plx_ids.hpp"
@@ -55,7 +55,7 @@ TEST_F(TwinDmaRegisters, AChipMayHaveFewerOrNone)
     EXPECT_EQ(read(dev_cap), 0x8FE4u);
     EXPECT_EQ(read(at("DMA_BANDWIDTH")), 0x01000004u) << "as an EEPROM has it for two";
     EXPECT_EQ(twin::dma_channel(a, 0), 0u);
-    EXPECT_EQ(twin::dma_channel(a, 1), 2u) << "the other channels lend them their memory";
+    EXPECT_EQ(twin::dma_channel(a, 1), 2u) << "the other channels expose them their memory";
     EXPECT_EQ(twin::csr_read32(a, facts::dma_base(1)), 0u) << "no such block";
     EXPECT_EQ(twin::csr_read32(a, facts::dma_base(2)), 0x87D010B5u);
     EXPECT_EQ(twin::csr_read32(a, facts::dma_base(3)), 0u) << "no such block";
@@ -103,24 +103,24 @@ TEST_F(TwinDmaRegisters, MemoryIsRefusedWhereItCannotBe)
     attach_both();
     static uint8_t local[8192];
     const twin::Bar window = twin::bar(a, 2);
-    twin::Memory lent{};
-    ASSERT_EQ(twin::memory_add(a, mib, -1, false, &lent), 0);
+    twin::Memory exposed{};
+    ASSERT_EQ(twin::memory_add(a, mib, -1, false, &exposed), 0);
     EXPECT_EQ(window.bus, reinterpret_cast<uintptr_t>(window.base));
     EXPECT_EQ(twin::dma_map(a, local, 0x1000, 0), -EINVAL);
     EXPECT_EQ(twin::dma_map(a, nullptr, 0x1000, 16), -EINVAL);
     EXPECT_EQ(twin::dma_map(a, local, (uint64_t{1} << 48) - 4096, 8192), -EINVAL);
     EXPECT_EQ(twin::dma_map(a, local, ~uint64_t{0} - 4095, 8192), -EINVAL);
     EXPECT_EQ(twin::dma_map(a, local, window.bus + window.bytes - 1, 16), -EINVAL);
-    EXPECT_EQ(twin::dma_map(a, local, lent.bus - 16, 17), -EINVAL);
+    EXPECT_EQ(twin::dma_map(a, local, exposed.bus - 16, 17), -EINVAL);
     ASSERT_EQ(twin::dma_map(a, local, 0x1000, 4096), 0);
     EXPECT_EQ(twin::dma_map(a, local, 0x1FFF, 1), -EINVAL) << "taken";
     EXPECT_EQ(twin::dma_map(a, local, 0x2000, 4096), 0) << "beside it";
     EXPECT_EQ(twin::dma_unmap(a, 0x1000, 8192), -ENOENT) << "not as it was given";
     EXPECT_EQ(twin::dma_unmap(a, 0x1000, 4096), 0);
     EXPECT_EQ(twin::dma_unmap(a, 0x1000, 4096), -ENOENT);
-    EXPECT_EQ(twin::dma_unmap(a, lent.bus, mib), -ENOENT) << "not given by dma_map";
-    EXPECT_EQ(twin::memory_remove(a, lent), 0);
-    EXPECT_EQ(twin::dma_map(a, local, lent.bus, mib), 0);
+    EXPECT_EQ(twin::dma_unmap(a, exposed.bus, mib), -ENOENT) << "not given by dma_map";
+    EXPECT_EQ(twin::memory_remove(a, exposed), 0);
+    EXPECT_EQ(twin::dma_map(a, local, exposed.bus, mib), 0);
 }
 
 TEST_F(TwinDmaRegisters, ThereIsAnEndToRanges)

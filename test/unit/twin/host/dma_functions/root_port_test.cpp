@@ -16,13 +16,13 @@ constexpr uint64_t ring_bus = uint64_t{0x12} << 32;
 constexpr uint64_t local_bus = uint64_t{0x34} << 32;
 constexpr size_t local_bytes = mib;
 constexpr uint32_t slots = 8;
-constexpr uint64_t lent_bytes = 4 * mib;
+constexpr uint64_t exposed_bytes = 4 * mib;
 constexpr uint16_t link_rid = 0x0500; // bus 5, as B's system numbers
 
 class TwinLinkDma : public RootPortPair
 {
 protected:
-    twin::Memory lent{}; ///< A's
+    twin::Memory exposed{}; ///< A's
     std::unique_ptr<Local> local;
     std::unique_ptr<Ring> ring;
     uint32_t next_ = 0;
@@ -53,8 +53,8 @@ protected:
     {
         attach_both();
         enable_both();
-        lent = lend(a, lent_bytes);
-        show_a(lent);
+        exposed = expose(a, exposed_bytes);
+        show_a(exposed);
         local = std::make_unique<Local>(b, local_bus, local_bytes);
         ring = std::make_unique<Ring>(b, 0, ring_bus, slots);
         for (size_t i = 0; i < local_bytes; i++)
@@ -76,7 +76,7 @@ protected:
     uint32_t pushes(uint32_t bytes = 64) { return moves(local_bus, window(), bytes); }
     uint32_t pulls(uint32_t bytes = 64) { return moves(window(), local_bus + 0x8000, bytes); }
     uint64_t window() const { return twin::bar(b, 2).bus; }
-    uint8_t *far() const { return static_cast<uint8_t *>(lent.base); }
+    uint8_t *far() const { return static_cast<uint8_t *>(exposed.base); }
     void lose_link() { twin::inject(a, twin::Fault::link_down, 1); }
     void get_link_back()
     {
@@ -179,7 +179,7 @@ TEST_F(TwinLinkDma, BothEndsSayTheSame)
     b = nullptr;
 }
 
-TEST_F(TwinLinkDma, BackToBackTheyAreNobodys)
+TEST_F(TwinLinkDma, BackToBackTheyBelongToNoHost)
 {
     on_virtual.topology = twin::Topology::back_to_back;
     attach_a();
@@ -283,7 +283,7 @@ TEST_F(TwinLinkDma, ALostLinkResetsThemAndNotTheOthers)
     EXPECT_EQ(twin::dma_read32(a, 0, dma::ring_count), 77u);
     EXPECT_EQ(twin::csr_read32(a, facts::dma_base(0) + 0x1FC), 0x01010000u);
     program();
-    show_a(lent);
+    show_a(exposed);
     EXPECT_EQ(pushes(), dma::ok | 64);
 }
 
@@ -298,7 +298,7 @@ TEST_F(TwinLinkDma, OrItLeavesThemAsTheyWere)
     EXPECT_EQ(ring->read(reg::pci_command_status) & 0x4, 0x4u);
     enable(b, Side::link);
     admit(true);
-    show_a(lent);
+    show_a(exposed);
     EXPECT_EQ(pushes(), dma::ok | 64);
 }
 
@@ -340,7 +340,7 @@ TEST_F(TwinLinkDmaCut, ACompletionThatDoesNotComeHangsThem)
     cut(false);
     EXPECT_NE(ring->read(dma::ctrl) & dma::in_progress, 0u) << "E9";
     program();
-    show_a(lent);
+    show_a(exposed);
     EXPECT_EQ(pushes(), dma::valid | 64);
 }
 
@@ -349,7 +349,7 @@ TEST_F(TwinLinkDmaCut, UnlessTheResetComesFirst)
     cut(false);
     EXPECT_EQ(ring->read(dma::ctrl) & dma::in_progress, 0u);
     program();
-    show_a(lent);
+    show_a(exposed);
     EXPECT_EQ(pushes(), dma::ok | 64);
 }
 
@@ -359,7 +359,7 @@ TEST_F(TwinLinkDmaCut, NotWithTheTimeoutOff)
     cut(true);
     EXPECT_EQ(ring->read(dma::ctrl) & dma::in_progress, 0u);
     program();
-    show_a(lent);
+    show_a(exposed);
     EXPECT_EQ(pushes(5000), dma::ok | 5000);
     EXPECT_EQ(memcmp(far(), local->data, 5000), 0);
 }
@@ -377,7 +377,7 @@ TEST_F(TwinLinkDma, WhatWasInHandIsForgottenWithTheChipsPower)
     enable_both();
     memset(far(), 0, 200);
     program();
-    show_a(lent);
+    show_a(exposed);
     EXPECT_EQ(moves(local_bus, local_bus + 0x9000, 10), dma::ok | 10);
     EXPECT_EQ(far()[199], 0);
 }

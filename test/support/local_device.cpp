@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "station.hpp"
+#include "local_device.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -42,15 +42,15 @@ uint64_t pattern_key(uint32_t seed, size_t index)
 } // namespace
 
 /// When traffic ends, beside its completion.
-struct Station::Watch {
-    const Station &station;
+struct LocalDevice::Watch {
+    const LocalDevice &device;
     Clock::time_point end;
     Until until;
     unsigned losses_before;
 
     bool over() const
     {
-        return Clock::now() >= end || (until == Until::lost && station.losses() != losses_before);
+        return Clock::now() >= end || (until == Until::lost && device.losses() != losses_before);
     }
     bool half_over(const Half &half) const
     {
@@ -58,7 +58,7 @@ struct Station::Watch {
     }
 };
 
-Station::Station()
+LocalDevice::LocalDevice()
 {
     const unsigned number = next_number++;
     std::snprintf(name_, sizeof(name_), "raw_plx_ntb%u", number);
@@ -66,7 +66,7 @@ Station::Station()
     send_pool_ = rte_pktmbuf_pool_create(pool.c_str(), send_mbufs, 0, 0, send_room, SOCKET_ID_ANY);
 }
 
-Station::~Station()
+LocalDevice::~LocalDevice()
 {
     release();
     if (attached_) {
@@ -78,7 +78,7 @@ Station::~Station()
     rte_mempool_free(send_pool_);
 }
 
-Answer Station::observe() const
+Answer LocalDevice::observe() const
 {
     Answer answer;
     if (attached_)
@@ -88,26 +88,26 @@ Answer Station::observe() const
     return answer;
 }
 
-Answer Station::obey(const Order &order)
+Answer LocalDevice::execute(const Command &command)
 {
-    if (order.op == Op::traffic)
-        return traffic(order);
-    if (order.op == Op::echo)
-        return echo(order);
+    if (command.op == Op::traffic)
+        return traffic(command);
+    if (command.op == Op::echo)
+        return echo(command);
     int64_t rc = 0;
     uint64_t value = 0;
-    switch (order.op) {
+    switch (command.op) {
     case Op::attach:
-        rc = attach(order.text);
+        rc = attach(command.text);
         break;
     case Op::detach:
         rc = detach();
         break;
     case Op::configure:
-        rc = configure(order.config);
+        rc = configure(command.config);
         break;
     case Op::queue_setup:
-        rc = queue_setup(static_cast<uint32_t>(order.value));
+        rc = queue_setup(static_cast<uint32_t>(command.value));
         break;
     case Op::start:
         rc = rte_rawdev_start(id_);
@@ -125,36 +125,36 @@ Answer Station::obey(const Order &order)
         rc = discard();
         break;
     case Op::pattern:
-        rc = pattern(static_cast<uint32_t>(order.value));
+        rc = pattern(static_cast<uint32_t>(command.value));
         break;
     case Op::unharmed:
-        value = harmed(static_cast<uint32_t>(order.value));
+        value = harmed(static_cast<uint32_t>(command.value));
         break;
     case Op::xstat:
-        value = rte_rawdev_xstats_by_name_get(id_, order.text, nullptr);
+        value = rte_rawdev_xstats_by_name_get(id_, command.text, nullptr);
         break;
     case Op::inject:
-        rc = rte_pmd_plx_ntb_inject(id_, static_cast<rte_pmd_plx_ntb_fault>(order.value >> 32),
-                                    static_cast<uint32_t>(order.value));
+        rc = rte_pmd_plx_ntb_inject(id_, static_cast<rte_pmd_plx_ntb_fault>(command.value >> 32),
+                                    static_cast<uint32_t>(command.value));
         break;
-    case Op::at_home:
-        value = not_home();
+    case Op::outstanding:
+        value = outstanding();
         break;
     case Op::expose:
-        rc = expose(order.value, static_cast<uint32_t>(order.extra), &value);
+        rc = expose(command.value, static_cast<uint32_t>(command.extra), &value);
         break;
     case Op::word:
-        value = *exposed_word(order.value);
+        value = *exposed_word(command.value);
         break;
     case Op::revoke:
-        rc = revoke(order.extra != 0);
+        rc = revoke(command.extra != 0);
         break;
     case Op::store:
     case Op::load: {
         volatile uint64_t *word = nullptr;
-        rc = peer_word(order.value, &word);
-        if (rc == 0 && order.op == Op::store)
-            *word = order.extra;
+        rc = peer_word(command.value, &word);
+        if (rc == 0 && command.op == Op::store)
+            *word = command.extra;
         else if (rc == 0)
             value = *word;
         break;
@@ -171,7 +171,7 @@ Answer Station::obey(const Order &order)
     return answer;
 }
 
-int64_t Station::attach(const char *devargs)
+int64_t LocalDevice::attach(const char *devargs)
 {
     if (send_pool_ == nullptr)
         return -ENOMEM;
@@ -196,7 +196,7 @@ int64_t Station::attach(const char *devargs)
     return rte_pmd_plx_ntb_event_register(id_, on_event, this);
 }
 
-int64_t Station::detach()
+int64_t LocalDevice::detach()
 {
     release();
     if (!attached_)
@@ -206,12 +206,12 @@ int64_t Station::detach()
     return rc;
 }
 
-int Station::unplug()
+int LocalDevice::unplug()
 {
     return on_pci_ ? rte_eal_hotplug_remove("pci", name_) : rte_vdev_uninit(name_);
 }
 
-int64_t Station::configure(const rte_pmd_plx_ntb_config &config)
+int64_t LocalDevice::configure(const rte_pmd_plx_ntb_config &config)
 {
     rte_pmd_plx_ntb_config copy = config;
     copy.size = sizeof(copy);
@@ -223,7 +223,7 @@ int64_t Station::configure(const rte_pmd_plx_ntb_config &config)
     return rc;
 }
 
-rte_mempool *Station::queue_pool(uint32_t queue, uint32_t mbufs)
+rte_mempool *LocalDevice::queue_pool(uint32_t queue, uint32_t mbufs)
 {
     const std::string name = std::string(name_) + "_" + std::to_string(queue_pools_.size()) + "_" +
                              std::to_string(queue);
@@ -234,7 +234,7 @@ rte_mempool *Station::queue_pool(uint32_t queue, uint32_t mbufs)
     return pool;
 }
 
-int64_t Station::queue_setup(uint32_t pool_mbufs)
+int64_t LocalDevice::queue_setup(uint32_t pool_mbufs)
 {
     for (uint32_t q = 0; q < queues_; ++q) {
         rte_pmd_plx_ntb_queue_config config{.size = sizeof(config), .pool = nullptr};
@@ -248,25 +248,25 @@ int64_t Station::queue_setup(uint32_t pool_mbufs)
     return 0;
 }
 
-Station::Halves Station::make_halves(const Order &order)
+LocalDevice::Halves LocalDevice::make_halves(const Command &command)
 {
     Halves halves;
-    for (uint32_t i = 0; i < std::min(order.outs, streams_max); ++i)
-        halves.push_back(std::make_unique<Sender>(id_, order.out[i], send_pool_));
-    for (uint32_t i = 0; i < std::min(order.ins, streams_max); ++i)
+    for (uint32_t i = 0; i < std::min(command.outs, streams_max); ++i)
+        halves.push_back(std::make_unique<Sender>(id_, command.out[i], send_pool_));
+    for (uint32_t i = 0; i < std::min(command.ins, streams_max); ++i)
         halves.push_back(
-            std::make_unique<Receiver>(id_, order.in[i], order.keep ? &kept_ : nullptr));
+            std::make_unique<Receiver>(id_, command.in[i], command.keep ? &kept_ : nullptr));
     return halves;
 }
 
-void Station::run(Half &half, const Watch &watch)
+void LocalDevice::run(Half &half, const Watch &watch)
 {
     while (!watch.half_over(half) && !watch.over())
         if (half.step() == 0)
             sched_yield();
 }
 
-void Station::run_all(const Halves &halves, const Watch &watch)
+void LocalDevice::run_all(const Halves &halves, const Watch &watch)
 {
     for (bool busy = true; busy && !watch.over();) {
         unsigned moved = 0;
@@ -282,12 +282,12 @@ void Station::run_all(const Halves &halves, const Watch &watch)
     }
 }
 
-Answer Station::traffic(const Order &order)
+Answer LocalDevice::traffic(const Command &command)
 {
-    const Halves halves = make_halves(order);
-    const Watch watch{*this, Clock::now() + std::chrono::milliseconds(order.limit_ms), order.until,
-                      losses()};
-    if (order.threads) {
+    const Halves halves = make_halves(command);
+    const Watch watch{*this, Clock::now() + std::chrono::milliseconds(command.limit_ms),
+                      command.until, losses()};
+    if (command.threads) {
         std::vector<std::thread> threads;
         for (const auto &half : halves)
             threads.emplace_back([&half, &watch] { run(*half, watch); });
@@ -300,29 +300,29 @@ Answer Station::traffic(const Order &order)
     std::string wrong;
     for (size_t i = 0; i < halves.size(); ++i) {
         const Half &half = *halves[i];
-        (i < order.outs ? answer.sent : answer.received) += half.moved();
+        (i < command.outs ? answer.sent : answer.received) += half.moved();
         if (half.stream().unchecked)
             continue;
         if (wrong.empty() && !half.error().empty())
             wrong = half.error();
-        else if (wrong.empty() && order.until == Until::complete && !half.done())
+        else if (wrong.empty() && command.until == Until::complete && !half.done())
             wrong = "out of time: queue " + std::to_string(half.stream().queue) +
-                    (i < order.outs ? " sent " : " received ") + std::to_string(half.moved()) +
+                    (i < command.outs ? " sent " : " received ") + std::to_string(half.moved()) +
                     " of " + std::to_string(half.stream().count) + ", events " + answer.events +
                     ", link: " + answer.link.why;
     }
-    if (wrong.empty() && order.until == Until::lost && losses() == watch.losses_before)
+    if (wrong.empty() && command.until == Until::lost && losses() == watch.losses_before)
         wrong = "out of time: the connection was not lost";
     answer.rc = wrong.empty() ? 0 : -EIO;
     std::snprintf(answer.text, sizeof(answer.text), "%s", wrong.c_str());
     return answer;
 }
 
-Answer Station::echo(const Order &order)
+Answer LocalDevice::echo(const Command &command)
 {
-    const auto end = Clock::now() + std::chrono::milliseconds(order.limit_ms);
+    const auto end = Clock::now() + std::chrono::milliseconds(command.limit_ms);
     uint64_t echoed = 0;
-    while (echoed < order.value && Clock::now() < end) {
+    while (echoed < command.value && Clock::now() < end) {
         rte_mbuf *mbuf = nullptr;
         if (rte_pmd_plx_ntb_rx_burst(id_, 0, &mbuf, nullptr, 1) != 1) {
             rte_pmd_plx_ntb_rx_wait(id_, 0, 1'000'000);
@@ -334,17 +334,17 @@ Answer Station::echo(const Order &order)
     }
     Answer answer = observe();
     answer.received = echoed;
-    answer.rc = echoed == order.value ? 0 : -ETIMEDOUT;
+    answer.rc = echoed == command.value ? 0 : -ETIMEDOUT;
     return answer;
 }
 
-Answer Station::forward(Station &to, const Order &order)
+Answer LocalDevice::forward(LocalDevice &to, const Command &command)
 {
     constexpr uint16_t burst = 32;
-    const auto end = Clock::now() + std::chrono::milliseconds(order.limit_ms);
+    const auto end = Clock::now() + std::chrono::milliseconds(command.limit_ms);
     uint64_t forwarded = 0;
     int rc = 0;
-    while (rc >= 0 && forwarded < order.value && Clock::now() < end) {
+    while (rc >= 0 && forwarded < command.value && Clock::now() < end) {
         rte_mbuf *mbufs[burst];
         rte_pmd_plx_ntb_meta metas[burst];
         const int got = rte_pmd_plx_ntb_rx_burst(id_, 0, mbufs, metas, burst);
@@ -363,11 +363,11 @@ Answer Station::forward(Station &to, const Order &order)
     }
     Answer answer = observe();
     answer.received = forwarded;
-    answer.rc = rc < 0 ? rc : forwarded == order.value ? 0 : -ETIMEDOUT;
+    answer.rc = rc < 0 ? rc : forwarded == command.value ? 0 : -ETIMEDOUT;
     return answer;
 }
 
-int64_t Station::pattern(uint32_t seed)
+int64_t LocalDevice::pattern(uint32_t seed)
 {
     for (size_t i = 0; i < kept_.size(); ++i)
         for (rte_mbuf *m = kept_[i]; m != nullptr; m = m->next) {
@@ -378,7 +378,7 @@ int64_t Station::pattern(uint32_t seed)
     return static_cast<int64_t>(kept_.size());
 }
 
-uint64_t Station::harmed(uint32_t seed) const
+uint64_t LocalDevice::harmed(uint32_t seed) const
 {
     uint64_t wrong = 0;
     for (size_t i = 0; i < kept_.size(); ++i)
@@ -388,14 +388,14 @@ uint64_t Station::harmed(uint32_t seed) const
     return wrong;
 }
 
-void Station::release()
+void LocalDevice::release()
 {
     for (rte_mbuf *m : kept_)
         rte_pktmbuf_free(m);
     kept_.clear();
 }
 
-int Station::discard()
+int LocalDevice::discard()
 {
     for (uint16_t q = 0; q < queues_; ++q) {
         rte_mbuf *mbufs[32];
@@ -408,7 +408,7 @@ int Station::discard()
     return 0;
 }
 
-uint64_t Station::not_home() const
+uint64_t LocalDevice::outstanding() const
 {
     uint64_t out = rte_mempool_in_use_count(send_pool_);
     for (const rte_mempool *pool : queue_pools_)
@@ -423,7 +423,7 @@ uint64_t Station::not_home() const
     return out;
 }
 
-int64_t Station::expose(uint64_t bytes, uint32_t rights, uint64_t *offset)
+int64_t LocalDevice::expose(uint64_t bytes, uint32_t rights, uint64_t *offset)
 {
     const int rc = rte_pmd_plx_ntb_memory_alloc(id_, bytes, &exposed_);
     if (rc != 0)
@@ -432,18 +432,18 @@ int64_t Station::expose(uint64_t bytes, uint32_t rights, uint64_t *offset)
                                          RTE_PMD_PLX_NTB_MEMORY_ANY, offset);
 }
 
-int64_t Station::revoke(bool and_free)
+int64_t LocalDevice::revoke(bool and_free)
 {
     const int rc = rte_pmd_plx_ntb_memory_revoke(id_, exposed_.address, exposed_.bytes);
     return rc == 0 && and_free ? rte_pmd_plx_ntb_memory_free(id_, exposed_.address) : rc;
 }
 
-volatile uint64_t *Station::exposed_word(uint64_t at) const
+volatile uint64_t *LocalDevice::exposed_word(uint64_t at) const
 {
     return reinterpret_cast<volatile uint64_t *>(static_cast<char *>(exposed_.address) + at);
 }
 
-int64_t Station::peer_word(uint64_t offset, volatile uint64_t **word) const
+int64_t LocalDevice::peer_word(uint64_t offset, volatile uint64_t **word) const
 {
     rte_pmd_plx_ntb_window_view view{};
     const int rc = rte_pmd_plx_ntb_window_view_get(id_, offset, sizeof(uint64_t), &view);
@@ -451,15 +451,15 @@ int64_t Station::peer_word(uint64_t offset, volatile uint64_t **word) const
     return rc;
 }
 
-unsigned Station::losses() const
+unsigned LocalDevice::losses() const
 {
     const std::lock_guard lock(mutex_);
     return static_cast<unsigned>(std::count(events_.begin(), events_.end(), 'L'));
 }
 
-void Station::on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
+void LocalDevice::on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
 {
-    auto *self = static_cast<Station *>(arg);
+    auto *self = static_cast<LocalDevice *>(arg);
     const std::lock_guard lock(self->mutex_);
     self->events_ += letter(event);
 }

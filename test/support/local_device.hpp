@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One host: a device, driven through DPDK's and the driver's public calls alone, that obeys a
-// test's orders. Needs EAL.
-#ifndef TEST_SUPPORT_STATION_HPP
-#define TEST_SUPPORT_STATION_HPP
+// test's commands. Needs EAL.
+#ifndef TEST_SUPPORT_LOCAL_DEVICE_HPP
+#define TEST_SUPPORT_LOCAL_DEVICE_HPP
 
-#include "orders.hpp"
+#include "commands.hpp"
 #include "streams.hpp"
 
 #include <condition_variable>
@@ -19,21 +19,21 @@ struct rte_mempool;
 namespace test
 {
 
-class Station
+class LocalDevice
 {
 public:
-    Station();
-    ~Station();
-    Station(const Station &) = delete;
-    Station &operator=(const Station &) = delete;
+    LocalDevice();
+    ~LocalDevice();
+    LocalDevice(const LocalDevice &) = delete;
+    LocalDevice &operator=(const LocalDevice &) = delete;
 
-    /// One order at a time; observe() from any thread.
-    Answer obey(const Order &order);
+    /// One command at a time; observe() from any thread.
+    Answer execute(const Command &command);
     Answer observe() const;
-    /// What comes on queue 0 goes out by queue 0 of @p to: the same mbufs, order.value messages.
-    Answer forward(Station &to, const Order &order);
+    /// What comes on queue 0 goes out by queue 0 of @p to: the same mbufs, command.value messages.
+    Answer forward(LocalDevice &to, const Command &command);
 
-    /// For what orders do not cover. Valid while attached.
+    /// For what commands do not cover. Valid while attached.
     uint16_t id() const { return id_; }
     const char *name() const { return name_; }
     rte_mempool *pool() const { return send_pool_; } ///< for mbufs to send
@@ -49,16 +49,16 @@ private:
     int64_t configure(const rte_pmd_plx_ntb_config &config);
     int64_t queue_setup(uint32_t pool_mbufs);
     rte_mempool *queue_pool(uint32_t queue, uint32_t mbufs);
-    Answer traffic(const Order &order);
-    Answer echo(const Order &order);
-    Halves make_halves(const Order &order);
+    Answer traffic(const Command &command);
+    Answer echo(const Command &command);
+    Halves make_halves(const Command &command);
     static void run(Half &half, const Watch &watch);
     static void run_all(const Halves &halves, const Watch &watch);
     int64_t pattern(uint32_t seed);
     uint64_t harmed(uint32_t seed) const;
     void release();
     int discard();
-    uint64_t not_home() const;
+    uint64_t outstanding() const;
     int64_t expose(uint64_t bytes, uint32_t rights, uint64_t *offset);
     int64_t revoke(bool and_free);
     volatile uint64_t *exposed_word(uint64_t at) const;

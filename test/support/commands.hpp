@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a test can ask of a host, and what it answers: plain data, so that it crosses a socket to a
 // host in another process just as it is.
-#ifndef TEST_SUPPORT_ORDERS_HPP
-#define TEST_SUPPORT_ORDERS_HPP
+#ifndef TEST_SUPPORT_COMMANDS_HPP
+#define TEST_SUPPORT_COMMANDS_HPP
 
 #include <cstdint>
 
@@ -47,12 +47,12 @@ enum class Op : uint32_t {
     unharmed, ///< whether the kept mbufs still hold that: answer.value counts the bytes that differ
     xstat,    ///< text: name; answer.value
     inject,   ///< value: the fault, high half, and its argument, low half
-    at_home,  ///< mbufs of the own pools that are not home
-    expose,   ///< allocates value bytes and exposes them with rights extra; answer.value: where
-    word,     ///< answer.value: the 8 bytes at value of what is exposed
-    revoke,   ///< revokes what is exposed; extra: and frees it
-    store,    ///< extra, 8 bytes, to value of the peer's window
-    load,     ///< answer.value: the 8 bytes at value of the peer's window
+    outstanding, ///< mbufs of the own pools that are not home
+    expose,      ///< allocates value bytes and exposes them with rights extra; answer.value: where
+    word,        ///< answer.value: the 8 bytes at value of what is exposed
+    revoke,      ///< revokes what is exposed; extra: and frees it
+    store,       ///< extra, 8 bytes, to value of the peer's window
+    load,        ///< answer.value: the 8 bytes at value of the peer's window
 };
 
 /// When a host ends its traffic, beside errors and the time limit.
@@ -63,7 +63,7 @@ enum class Until : uint32_t {
     lost,     ///< the connection is gone; what a stream counts is then only a limit
 };
 
-struct Order {
+struct Command {
     Op op = Op::observe;
     uint32_t device = 0; ///< 1: the second one of a host in its own process
     uint64_t value = 0;
@@ -86,14 +86,14 @@ struct Answer {
     uint64_t sent = 0;
     uint64_t received = 0;
     rte_pmd_plx_ntb_link link = {};
-    char events[128] = ""; ///< since attach, one letter each: Back Silent Awake Lost Refused
+    char events[128] = ""; ///< since attach, one letter each: Connected Silent Alive Lost Refused
     char text[256] = "";   ///< what was wrong first
 };
 
 /// The letter of an event in Answer::events.
 constexpr char letter(rte_pmd_plx_ntb_event event)
 {
-    return "BSALR"[event];
+    return "CSALR"[event];
 }
 
 } // namespace test
