@@ -33,7 +33,7 @@ protected:
         twin::Error error{};
         ASSERT_EQ(twin::attach(side, &near, &error), 0) << error.text;
     }
-    void await_meeting(FarHost &far)
+    void await_connected(FarHost &far)
     {
         ASSERT_TRUE(await([&] { return twin::cable_connected(near); }));
         ASSERT_TRUE(await([&] { return far(Do::connected) == 1; }));
@@ -55,7 +55,7 @@ TEST_F(TwinSharedChip, StoresArriveInTheOtherProcess)
     ASSERT_EQ(far(Do::attach), 0);
     attach_near(on_link);
     EXPECT_EQ(twin::config_read32(near, reg::pci_id), 0x87A010B5u) << "as soon as it is attached";
-    await_meeting(far);
+    await_connected(far);
     expect_one_chip(far, 0x100);
     twin::csr_write32(near, link_block + reg::req_id_lut_link[0], 0x00090001);
     twin::config_write32(near, reg::pci_command_status, 0x6);
@@ -75,13 +75,13 @@ TEST_F(TwinSharedChip, StaysWithTheSurvivorOnEitherSide)
         FarHost second(link_dies ? on_link : on_virtual);
         ASSERT_EQ(first(Do::attach), 0);
         attach_near(link_dies ? on_virtual : on_link);
-        await_meeting(first);
+        await_connected(first);
         expect_one_chip(first, 0x200);
         first.kill_now();
         ASSERT_TRUE(await([&] { return !twin::cable_connected(near); }));
         EXPECT_EQ(twin::csr_read32(near, spad0), 0x200u);
         ASSERT_EQ(second(Do::attach), 0);
-        await_meeting(second);
+        await_connected(second);
         EXPECT_EQ(second(Do::csr_read, spad0), 0x200);
         expect_one_chip(second, 0x300);
         twin::detach(near);
@@ -99,7 +99,7 @@ TEST_F(TwinSharedChip, IsFoundLateBehindAStoppedProcess)
     attach_near(on_link);
     EXPECT_EQ(twin::config_read32(near, reg::pci_id), 0x87A010B5u);
     far.go_on();
-    await_meeting(far);
+    await_connected(far);
     expect_one_chip(far, 0x400);
     EXPECT_EQ(twin::csr_read32(near, link_block + reg::req_id_lut_link[0]), 0x1u)
         << "restarted: what either host had told its chip is not there any more";
@@ -117,7 +117,7 @@ TEST_F(TwinSharedChip, OneThatWasInUseWinsOverANewOne)
     attach_near(on_virtual); // finds a dead process's socket, and nobody who answers
     twin::csr_write32(near, virt_block + reg::link_err_status, facts::link_err_all);
     survivor.go_on();
-    await_meeting(survivor);
+    await_connected(survivor);
     expect_one_chip(survivor, 0x500);
     EXPECT_EQ(twin::csr_read32(near, virt_block + reg::link_err_status) &
                   field::err_link_change.mask(),
@@ -139,7 +139,7 @@ TEST_F(TwinSharedChip, EndsThatDoNotFitAreRefused)
         EXPECT_NE(std::string(error.text).find("do not fit"), std::string::npos) << error.text;
     }
     attach_near(on_link);
-    await_meeting(far);
+    await_connected(far);
 }
 
 } // namespace
