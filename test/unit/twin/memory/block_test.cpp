@@ -249,9 +249,9 @@ TEST_F(TwinMemory, DataPathsSurviveRemapsUnderThem)
 TEST_F(TwinMemory, NoStoreArrivesAfterOneThatIsLost)
 {
     constexpr uint64_t low = 64;
-    constexpr uint64_t high = lent_bytes - 4096;
+    constexpr uint64_t high = exposed_bytes - 4096;
     for (const bool upward : {false, true}) {
-        lend();
+        expose();
         const uint64_t first = upward ? low : high;
         const uint64_t second = upward ? high : low;
         std::atomic<bool> stop{false};
@@ -267,9 +267,9 @@ TEST_F(TwinMemory, NoStoreArrivesAfterOneThatIsLost)
             const uint32_t before = stored;
             EXPECT_TRUE(await([&] { return stored > before + 1; }));
             close_inbound(b, 2);
-            const uint32_t arrived = word_at(lent, second);
-            EXPECT_LE(arrived, word_at(lent, first));
-            open_inbound(b, 2, lent.bus, lent_bytes);
+            const uint32_t arrived = word_at(exposed, second);
+            EXPECT_LE(arrived, word_at(exposed, first));
+            open_inbound(b, 2, exposed.bus, exposed_bytes);
         }
         stop = true;
         path.join();
