@@ -63,9 +63,13 @@ struct Switches {
     uint32_t pattern_protect_us = 100;   // E2: test-pattern registers after link down
 };
 
+inline constexpr uint32_t no_user = ~uint32_t{0};
+
 struct Config {
     /// Socket path of the cable, or "mem:<name>" for two hosts of one process.
     const char *cable = nullptr;
+    /// Of a socket cable: the other end may be of this user too, beside the process's own.
+    uint32_t cable_uid = no_user;
     ChipState state = ChipState::keep;
     uint64_t random_seed = 1;                  ///< of ChipState::random
     const char *state_file = nullptr;          ///< of ChipState::file; read by attach() only

@@ -9,10 +9,11 @@
  *                                         fetch-and-add, and reads all back
  *
  * Neither has to be started first. Without a card, two processes of one machine meet over the
- * software twin (where 2 MB hugepages are few: --no-huge -m 256 --no-shconf for --in-memory):
+ * software twin, in a folder D of their user (where 2 MB hugepages are few: --no-huge -m 256
+ * --no-shconf for --in-memory):
  *
- *     board_c -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- share
- *     board_c -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- write 5
+ *     board_c -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- share
+ *     board_c -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- write 5
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The same board as board_c, whose hosts can share it, in C++20. Compile with
-// -DALLOW_EXPERIMENTAL_API.
+// The same board as board_c, whose hosts can share it, in C++20; D is a folder of your own. Compile
+// with -DALLOW_EXPERIMENTAL_API.
 //
-//     board_cpp -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- share
-//     board_cpp -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- write 5
+//     board_cpp -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- share
+//     board_cpp -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- write 5
 #include <algorithm>
 #include <array>
 #include <cerrno>

@@ -6,10 +6,11 @@
  *     greeter_c [EAL options] -- greet N     opens N channels, greets on each, prints the answers
  *
  * Neither has to be started first. Without a card, two processes of one machine meet over the
- * software twin (where 2 MB hugepages are few: --no-huge -m 256 --no-shconf for --in-memory):
+ * software twin, in a folder D of their user (where 2 MB hugepages are few: --no-huge -m 256
+ * --no-shconf for --in-memory):
  *
- *     greeter_c -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- serve 3
- *     greeter_c -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- greet 3
+ *     greeter_c -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- serve 3
+ *     greeter_c -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- greet 3
  *
  * Each side has one worker and runs to completion: its one thread polls, and whatever a poll tells
  * is done before the next one.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The same server and client as greeter_c, which they can talk to, in C++20: owners instead of
-// closing by hand, spans instead of pointers and counts.
+// closing by hand, spans instead of pointers and counts. D is a folder of your own.
 //
-//     greeter_cpp -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- serve 3
-//     greeter_cpp -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- greet 3
+//     greeter_cpp -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- serve 3
+//     greeter_cpp -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- greet 3
 #include <algorithm>
 #include <array>
 #include <cerrno>

@@ -6,10 +6,11 @@
  *     hello_c [EAL options] -- say         sends a few messages and prints the answers
  *
  * Neither has to be started first. Without a card, two processes of one machine meet over the
- * software twin (where 2 MB hugepages are few: --no-huge -m 256 --no-shconf for --in-memory):
+ * software twin, in a folder D of their user (where 2 MB hugepages are few: --no-huge -m 256
+ * --no-shconf for --in-memory):
  *
- *     hello_c -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- listen
- *     hello_c -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- say
+ *     hello_c -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- listen
+ *     hello_c -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- say
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -28,6 +28,7 @@ enum class Refusal : uint32_t {
     version, ///< another version of these messages
     wait,    ///< another connection is being greeted
     wiring,  ///< another topology
+    user,    ///< a process of another user
 };
 
 /// Magic, version and type stay where they are in every version.

@@ -9,6 +9,7 @@
 #include "host/presence.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <new>
 #include <poll.h>
 #include <sys/socket.h>
@@ -40,6 +41,10 @@ int refused(Host &host, Refusal why, Error *error)
     if (why == Refusal::wiring)
         return fail(error, -EINVAL, "the ends of the cable %s do not fit: another topology there",
                     host.cable_name);
+    if (why == Refusal::user)
+        return fail(error, -EACCES,
+                    "the other end of %s takes no process of this user: cable_uid=%u there does",
+                    host.cable_name, geteuid());
     if (why == Refusal::wait)
         return -EAGAIN;
     return fail(error, -EBUSY, "the cable %s has two ends already", host.cable_name);
@@ -81,11 +86,30 @@ void drop_connection(SocketCable &cable)
     cable.stage = Stage::none;
 }
 
-bool accept_one(SocketCable &cable)
+// Once: whoever knocks again and again does not fill a log.
+void report_stranger(Host &host, uid_t user)
 {
+    if (!host.stranger_reported)
+        fprintf(stderr,
+                "plx twin: a process of user %u was refused at the cable %s: cable_uid=%u lets it "
+                "in\n",
+                user, host.cable_name, user);
+    host.stranger_reported = true;
+}
+
+bool accept_one(Host &host)
+{
+    SocketCable &cable = cable_of(host);
     const int fd = accept4(cable.end.listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return false;
+    uid_t user = 0;
+    if (!is_let_in(fd, host.config.cable_uid, &user)) {
+        report_stranger(host, user);
+        protocol::refuse(fd, Refusal::user);
+        close(fd);
+        return true;
+    }
     if (cable.connection >= 0) {
         protocol::refuse(fd, cable.stage == Stage::up ? Refusal::taken : Refusal::wait);
         close(fd);
@@ -101,7 +125,7 @@ void await_survivor(Host &host)
 {
     SocketCable &cable = cable_of(host);
     protocol::wait_for(cable.end.listener, survivor_ms);
-    if (!accept_one(cable))
+    if (!accept_one(host) || cable.connection < 0)
         return;
     protocol::greet(host);
     if (hear_greeting(host, greet_ms, nullptr) != 0)
@@ -111,7 +135,7 @@ void await_survivor(Host &host)
 int try_join(Host &host, Error *error)
 {
     SocketCable &cable = cable_of(host);
-    int code = connect_or_listen(host.cable_name, &cable.end, error);
+    int code = connect_or_listen(host.cable_name, host.config.cable_uid, &cable.end, error);
     if (code != 0)
         return code;
     if (cable.end.listener >= 0) {
@@ -165,7 +189,7 @@ void rejoin(Host &host)
     SocketCable &cable = cable_of(host);
     SocketEnd found;
     Error ignored;
-    if (connect_or_listen(host.cable_name, &found, &ignored) != 0)
+    if (connect_or_listen(host.cable_name, host.config.cable_uid, &found, &ignored) != 0)
         return;
     Locked locked(host);
     cable.end = found;
@@ -218,9 +242,9 @@ void handle_listener(Host &host)
     Locked locked(host);
     for (int i = 0; i < burst; i++) {
         const bool was_free = cable.connection < 0;
-        if (!accept_one(cable))
+        if (!accept_one(host))
             return;
-        if (was_free)
+        if (was_free && cable.connection >= 0)
             protocol::greet(host);
     }
 }
@@ -315,7 +339,7 @@ void await_disconnect(int connection, uint64_t until_ms)
 void leave(Host &host)
 {
     SocketCable &cable = cable_of(host);
-    stop_listening(host.cable_name, &cable.end);
+    stop_listening(host.cable_name, host.config.cable_uid, &cable.end);
     if (cable.connection >= 0) {
         const uint64_t until = protocol::now_ms() + bye_ms;
         protocol::send(cable, protocol::message_of(MessageType::bye), -1);

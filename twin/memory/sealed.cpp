@@ -38,7 +38,8 @@ int sealed_create(const char *name, size_t bytes, bool huge)
     const int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | kind);
     if (fd < 0)
         return -errno;
-    if (ftruncate(fd, static_cast<off_t>(bytes)) == 0 && fcntl(fd, F_ADD_SEALS, seals_needed) == 0)
+    if (fchmod(fd, 0600) == 0 && ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
+        fcntl(fd, F_ADD_SEALS, seals_needed) == 0)
         return fd;
     const int error = -errno;
     close(fd);

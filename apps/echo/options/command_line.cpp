@@ -39,7 +39,8 @@ std::vector<app::Option> option_table(Options &o)
          "compare what comes back with it, byte for byte"},
         {"interactive", nullptr, &o.interactive,
          "take commands: from a prompt, or, where standard input is\n"
-         "no terminal, a line each from there", 'i'},
+         "no terminal, a line each from there",
+         'i'},
         {"cmdline-file", "FILE", &o.cmdline_file, "run the commands in FILE, a line each"},
         {"forward-mode", "MODE", &o.forward_mode,
          "what queues do: one of the modes below; default echo.\n"
@@ -234,9 +235,11 @@ std::string help_text()
            "polls, EAL's main lcore, or the others where commands are taken: give the two sides\n"
            "different cores. On one machine, without a card:\n"
            "\n"
-           "  ntbmsg-echo -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- "
+           "  ntbmsg-echo -l 0 --in-memory --no-pci "
+           "--vdev=raw_plx_ntb0,cable=$XDG_RUNTIME_DIR/cable -- "
            "--serve\n"
-           "  ntbmsg-echo -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- "
+           "  ntbmsg-echo -l 1 --in-memory --no-pci "
+           "--vdev=raw_plx_ntb0,cable=$XDG_RUNTIME_DIR/cable -- "
            "--send FILE\n"
            "\n"
            "A prompt on a main lcore that shares the CPU of the lcore that forwards (help and ? "
@@ -244,7 +247,7 @@ std::string help_text()
            "what can be typed there):\n"
            "\n"
            "  ntbmsg-echo --lcores 0@1,1@1 --in-memory --no-pci "
-           "--vdev=raw_plx_ntb0,cable=/tmp/cable -- -i\n"
+           "--vdev=raw_plx_ntb0,cable=$XDG_RUNTIME_DIR/cable -- -i\n"
            "\n"
            "Without hugepages: --no-huge -m 256 --no-shconf instead of --in-memory.\n"
            "Exit status: 0 everything sent came back unchanged (or a signal ended it cleanly), "

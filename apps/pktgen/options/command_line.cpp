@@ -215,16 +215,26 @@ std::string misplaced_when_serving(const Options &o, const Raw &raw)
         const char *name;
         bool given;
     } table[] = {
-        {"--mode", !raw.mode.empty()},       {"--size", !raw.size.empty()},
-        {"--mix", !raw.mix.empty()},         {"--burst", !raw.burst.empty()},
-        {"--in-flight", !raw.in_flight.empty()},   {"--rate", !raw.rate.empty()},
-        {"--pattern", !raw.pattern.empty()}, {"--verify", o.verify},
-        {"--pcap", !o.pcap.empty()},         {"--pace", !raw.pace.empty()},
-        {"--json", !o.json.empty()},         {"--csv", !o.csv.empty()},
-        {"--clock", !raw.clock.empty()},     {"--count", o.count != 0},
-        {"--region", !raw.region.empty()},   {"--completion", !raw.completion.empty()},
-        {"--copy", !raw.copy.empty()},       {"--seconds", raw.seconds > 0},
-        {"--repeat", raw.repeat != 0},       {"--no-probe", o.no_probe},
+        {"--mode", !raw.mode.empty()},
+        {"--size", !raw.size.empty()},
+        {"--mix", !raw.mix.empty()},
+        {"--burst", !raw.burst.empty()},
+        {"--in-flight", !raw.in_flight.empty()},
+        {"--rate", !raw.rate.empty()},
+        {"--pattern", !raw.pattern.empty()},
+        {"--verify", o.verify},
+        {"--pcap", !o.pcap.empty()},
+        {"--pace", !raw.pace.empty()},
+        {"--json", !o.json.empty()},
+        {"--csv", !o.csv.empty()},
+        {"--clock", !raw.clock.empty()},
+        {"--count", o.count != 0},
+        {"--region", !raw.region.empty()},
+        {"--completion", !raw.completion.empty()},
+        {"--copy", !raw.copy.empty()},
+        {"--seconds", raw.seconds > 0},
+        {"--repeat", raw.repeat != 0},
+        {"--no-probe", o.no_probe},
     };
     for (const auto &row : table) {
         if (row.given)
@@ -456,9 +466,11 @@ std::string help_text()
            "a\n"
            "card:\n"
            "\n"
-           "  ntbmsg-pktgen -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- "
+           "  ntbmsg-pktgen -l 0 --in-memory --no-pci "
+           "--vdev=raw_plx_ntb0,cable=$XDG_RUNTIME_DIR/cable -- "
            "--serve\n"
-           "  ntbmsg-pktgen -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=/tmp/cable -- \\\n"
+           "  ntbmsg-pktgen -l 1 --in-memory --no-pci "
+           "--vdev=raw_plx_ntb0,cable=$XDG_RUNTIME_DIR/cable -- \\\n"
            "      --mode latency,throughput --size 8-64K --json result.json\n"
            "\n"
            "Without hugepages: --no-huge -m 512 --no-shconf instead of --in-memory. SIGINT ends a "

@@ -5,6 +5,7 @@
 
 #include "bench_pair.hpp"
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <sys/socket.h>
@@ -30,6 +31,7 @@ enum class Do : uint32_t {
     connected,
     watch_doorbells, ///< takes them when it is interrupted
     doorbells_taken, ///< all of them since then
+    become,          ///< argument: the user that it is from now on; for root
 };
 
 class FarHost
@@ -170,6 +172,8 @@ private:
             return 0;
         case Do::doorbells_taken:
             return s.taken.load();
+        case Do::become:
+            return setuid(a32) == 0 ? 0 : -errno;
         }
         return -ENOSYS;
     }

@@ -275,6 +275,7 @@ int open_twin(const char *name, const Options &options, Platform *out)
     new (made) TwinPlatform;
     twin::Config config;
     config.cable = options.cable;
+    config.cable_uid = options.cable_uid;
     config.state = options.state == TwinState::keep    ? twin::ChipState::keep
                    : options.state == TwinState::reset ? twin::ChipState::reset
                    : options.state == TwinState::file  ? twin::ChipState::file

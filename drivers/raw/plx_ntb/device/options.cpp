@@ -83,6 +83,7 @@ constexpr NumberKey number_keys[] = {
     {"intr", nullptr, &Options::interrupts, 0, 1, "0 or 1"},
     {"service", nullptr, &Options::service, 0, 1, "0 or 1"},
     {"msi", nullptr, &Options::msi, 0, 1, "0 or 1"},
+    {"cable_uid", nullptr, &Options::cable_uid, 0, UINT32_MAX - 1, "a user's number"},
 };
 
 int on_number(const char *key, const char *value, void *arg)
@@ -263,13 +264,13 @@ int on_split(const char *key, const char *value, void *arg)
     return 0;
 }
 
-constexpr unsigned twin_only = 7; // the first of them
+constexpr unsigned twin_only = 8; // the first of them
 const char *const twin_keys[] = {
-    "cable",      "state",         "msi",     "alut",        "side",         "nt",      "dma_link",
-    "topo",       "peer_csr",      "segment", "split",       "queues",       "ring",    "buffers",
-    "buf",        "queue_buffers", "inline",  "max_message", "heartbeat_ms", "lost_ms", "numa",
-    "cache_hint", "mem",           "copy",    "dma_min",     "copy_curve",   "dma",     "dmadev",
-    "recheck_us", "spin_us",       "intr",    "service",     "rx",           nullptr};
+    "cable",    "cable_uid",  "state",         "msi",     "alut",        "side",         "nt",
+    "dma_link", "topo",       "peer_csr",      "segment", "split",       "queues",       "ring",
+    "buffers",  "buf",        "queue_buffers", "inline",  "max_message", "heartbeat_ms", "lost_ms",
+    "numa",     "cache_hint", "mem",           "copy",    "dma_min",     "copy_curve",   "dma",
+    "dmadev",   "recheck_us", "spin_us",       "intr",    "service",     "rx",           nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {

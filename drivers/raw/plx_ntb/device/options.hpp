@@ -41,6 +41,7 @@ enum class RxMode { direct, stable };
 
 struct Options {
     char cable[108] = "";
+    uint32_t cable_uid = UINT32_MAX; ///< a user beside our own that the other end may be of
     TwinState state = TwinState::keep;
     uint32_t state_seed = 1;   ///< of TwinState::random
     char state_file[256] = ""; ///< of TwinState::file
@@ -79,7 +80,8 @@ struct Options {
     "cache_hint=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "    \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
 #define PLX_TWIN_PARAMS                                                                            \
-    "cable=<socket path>|mem:<name> state=keep|reset|random[:<seed>]|<file> msi=0|1 "              \
+    "cable=<socket path>|mem:<name> cable_uid=<uid> state=keep|reset|random[:<seed>]|<file> "      \
+    "msi=0|1 "                                                                                     \
     "alut=0|128|256 side=virtual|link nt=0|1 dma_link=<0..4> "
 
 /// Reads devargs; each bad key or value is logged with what was expected.

@@ -74,7 +74,9 @@ TEST(Options, EveryKeyArrives)
 {
     Options o;
     ASSERT_EQ(
-        parse("cable=/a/b,state=random,queues=4,ring=256,buffers=2048,buf=4096,queue_buffers=100,"
+        parse("cable=/a/"
+              "b,cable_uid=1000,state=random,queues=4,ring=256,buffers=2048,buf=4096,queue_buffers="
+              "100,"
               "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,cache_hint=none,"
               "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900,dma=1,dmadev=3,"
               "peer_csr=closed,segment=64,split=3,alut=128,dma_link=2,msi=1,recheck_us=70,spin_us="
@@ -82,6 +84,7 @@ TEST(Options, EveryKeyArrives)
               "service=1,rx=stable",
               &o),
         0);
+    EXPECT_EQ(o.cable_uid, 1000u);
     EXPECT_EQ(o.state, TwinState::random);
     EXPECT_EQ(o.state_seed, 1u);
     ASSERT_EQ(parse("cable=/a/b,state=./card.regs", &o), 0);
@@ -177,6 +180,8 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,split=8",
                                "cable=mem:x,split=-1",
                                "cable=mem:x,alut=64",
+                               "cable=mem:x,cable_uid=4294967295",
+                               "cable=mem:x,cable_uid=root",
                                "cable=mem:x,dma_link=5",
                                "cable=mem:x,msi=2",
                                "cable=mem:x,recheck_us=49",
