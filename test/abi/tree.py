@@ -58,7 +58,7 @@ ROOMS = {
     'apps/common': (),
     'apps/echo': ('traffic', 'files', 'modes', 'options', 'round_trip', 'harness', 'prompt'),
     'apps/pktgen': ('point', 'traffic', 'transport', 'measure', 'options', 'session', 'results', 'roles'),
-    'bench': ('kernel', 'mbufs', 'session', 'campaign', 'results', 'host', 'peers', 'gate', 'micro'),
+    'bench': ('kernel', 'mbufs', 'session', 'campaign', 'results', 'host', 'peers/pair', 'peers/links', 'peers/ours', 'peers/others', 'gate', 'micro'),
 }
 # Areas whose unit tests mirror them: y/z.cpp is tested by y/z_test.cpp, or by y/z/*_test.cpp where one
 # file would be too long. What other suites test is in the folder's covered_by.txt.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What our queue pairs and channels and the ethdev ports have in common.
-#ifndef PEERS_MBUFS_HPP
-#define PEERS_MBUFS_HPP
+#ifndef BENCH_PEERS_LINKS_MBUFS_HPP
+#define BENCH_PEERS_LINKS_MBUFS_HPP
 
 #include "mbufs/mbuf_link.hpp"
-#include "peers/command_line.hpp"
+#include "peers/pair/command_line.hpp"
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What two cores could do at best with nothing in between: the fastest of the forms that are known,
 // for the same work as everything else (every line written here, read there).
-#include "peers/run.hpp"
+#include "peers/pair/run.hpp"
 
 #include <x86intrin.h>
 

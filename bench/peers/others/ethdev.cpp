@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // An ethdev port that joins two processes: net_memif, or virtio-user and vhost. Which one is said
 // by the --vdev behind "--".
-#include "peers/mbufs.hpp"
-#include "peers/run.hpp"
+#include "peers/links/mbufs.hpp"
+#include "peers/pair/run.hpp"
 
 #include <rte_ethdev.h>
 

@@ -2,8 +2,8 @@
 // The memory that the two processes of a peer share beside what is measured: they come to the same
 // point before each run, so that no time contains the waking of the other, and they probe where
 // their cores are.
-#ifndef PEERS_MEETING_HPP
-#define PEERS_MEETING_HPP
+#ifndef BENCH_PEERS_PAIR_MEETING_HPP
+#define BENCH_PEERS_PAIR_MEETING_HPP
 
 #include "clock.hpp"
 #include "kernel/kernel.hpp"

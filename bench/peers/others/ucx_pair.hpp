@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What every use of UCX begins with: a context, a worker, and an endpoint to the other side. Which
 // transports it takes is said by UCX_TLS.
-#ifndef PEERS_UCX_PAIR_HPP
-#define PEERS_UCX_PAIR_HPP
+#ifndef BENCH_PEERS_OTHERS_UCX_PAIR_HPP
+#define BENCH_PEERS_OTHERS_UCX_PAIR_HPP
 
-#include "peers/exchange.hpp"
+#include "peers/pair/exchange.hpp"
 
 #include <ucp/api/ucp.h>
 

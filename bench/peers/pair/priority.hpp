@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef PEERS_PRIORITY_HPP
-#define PEERS_PRIORITY_HPP
+#ifndef BENCH_PEERS_PAIR_PRIORITY_HPP
+#define BENCH_PEERS_PAIR_PRIORITY_HPP
 
 namespace peers
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Peers of the kernel: AF_UNIX and TCP over loopback, polled without sleeping, with messages of a
 // known length in a stream.
-#include "peers/run.hpp"
+#include "peers/pair/run.hpp"
 
 #include <cerrno>
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "peers/priority.hpp"
+#include "peers/pair/priority.hpp"
 
 #include <sched.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A channel of ours between the two sides, with its worker run to completion.
-#ifndef PEERS_OWN_CHANNEL_HPP
-#define PEERS_OWN_CHANNEL_HPP
+#ifndef BENCH_PEERS_OURS_OWN_CHANNEL_HPP
+#define BENCH_PEERS_OURS_OWN_CHANNEL_HPP
 
-#include "peers/own_endpoint.hpp"
+#include "peers/ours/own_endpoint.hpp"
 
 #include <unistd.h>
 

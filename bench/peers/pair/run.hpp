@@ -7,14 +7,14 @@
 //
 //   size_t max_message() const;   // bytes, 0 if unknown
 //   void use(size_t bytes);
-#ifndef PEERS_RUN_HPP
-#define PEERS_RUN_HPP
+#ifndef BENCH_PEERS_PAIR_RUN_HPP
+#define BENCH_PEERS_PAIR_RUN_HPP
 
 #include "loops.hpp"
-#include "peers/command_line.hpp"
-#include "peers/payload.hpp"
-#include "peers/print.hpp"
-#include "peers/priority.hpp"
+#include "peers/pair/command_line.hpp"
+#include "peers/pair/payload.hpp"
+#include "peers/pair/print.hpp"
+#include "peers/pair/priority.hpp"
 
 #include <memory>
 

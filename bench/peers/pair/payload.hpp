@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The messages of all that is compared, beside what bench/kernel/payload.hpp says of them.
-#ifndef PEERS_PAYLOAD_HPP
-#define PEERS_PAYLOAD_HPP
+#ifndef BENCH_PEERS_PAIR_PAYLOAD_HPP
+#define BENCH_PEERS_PAIR_PAYLOAD_HPP
 
 #include "kernel/payload.hpp"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the two processes of a peer tell each other their addresses.
-#ifndef PEERS_EXCHANGE_HPP
-#define PEERS_EXCHANGE_HPP
+#ifndef BENCH_PEERS_PAIR_EXCHANGE_HPP
+#define BENCH_PEERS_PAIR_EXCHANGE_HPP
 
-#include "peers/meeting.hpp"
-#include "peers/command_line.hpp"
+#include "peers/pair/command_line.hpp"
+#include "peers/pair/meeting.hpp"
 
 #include <cstdio>
 #include <fstream>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UCX: puts into memory of the other side, with a fence before what says how far was written.
-#include "peers/put.hpp"
-#include "peers/ucx_pair.hpp"
+#include "peers/links/put.hpp"
+#include "peers/others/ucx_pair.hpp"
 
 #include <cstring>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ours: a queue of an endpoint between two hosts on the software twin, by the public calls.
 #include "mbufs/ways.hpp"
-#include "peers/own_endpoint.hpp"
-#include "peers/run.hpp"
+#include "peers/ours/own_endpoint.hpp"
+#include "peers/pair/run.hpp"
 
 namespace peers
 {

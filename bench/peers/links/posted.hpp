@@ -6,11 +6,11 @@
 //   bool post_send(void *, size_t bytes, Request &);
 //   bool post_receive(void *, size_t room, Request &);
 //   int done(Request &);                  // 1 yes; 0 not yet, having made progress; -1 it failed
-#ifndef PEERS_POSTED_HPP
-#define PEERS_POSTED_HPP
+#ifndef BENCH_PEERS_LINKS_POSTED_HPP
+#define BENCH_PEERS_LINKS_POSTED_HPP
 
-#include "peers/exchange.hpp"
-#include "peers/run.hpp"
+#include "peers/pair/exchange.hpp"
+#include "peers/pair/run.hpp"
 
 namespace peers
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ours: one-sided writes into a direct region of the other host, by the public calls.
 #include "mbufs/swap_tokens.hpp"
-#include "peers/own_channel.hpp"
-#include "peers/put.hpp"
+#include "peers/links/put.hpp"
+#include "peers/ours/own_channel.hpp"
 
 namespace peers
 {
@@ -89,8 +89,8 @@ bool Writes::put(const Put *puts, unsigned n, uint64_t give_up)
     works[n - 1].flags = NTBMSG_WORK_SIGNAL;
     uint64_t spin = 0;
     for (unsigned posted = 0; posted < n;) {
-        const int taken =
-            ntbmsg_channel_post_burst(m_own.channel(), works + posted, static_cast<uint16_t>(n - posted));
+        const int taken = ntbmsg_channel_post_burst(m_own.channel(), works + posted,
+                                                    static_cast<uint16_t>(n - posted));
         if (taken < 0 || (++spin % measure::polls_per_clock == 0 && monotonic_ns() > give_up))
             return false;
         posted += static_cast<unsigned>(taken);

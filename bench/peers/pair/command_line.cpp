@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "peers/command_line.hpp"
+#include "peers/pair/command_line.hpp"
 
 #include "options.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Ours: messages over a channel between two hosts on the software twin, by the public calls.
 #include "mbufs/ways.hpp"
-#include "peers/own_channel.hpp"
-#include "peers/run.hpp"
+#include "peers/ours/own_channel.hpp"
+#include "peers/pair/run.hpp"
 
 namespace peers
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The command line that all peer programs have in common, which tools/compare writes.
-#ifndef PEERS_COMMAND_LINE_HPP
-#define PEERS_COMMAND_LINE_HPP
+#ifndef BENCH_PEERS_PAIR_COMMAND_LINE_HPP
+#define BENCH_PEERS_PAIR_COMMAND_LINE_HPP
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What was measured of one message size, as one line of JSON for tools/compare.
-#ifndef PEERS_PRINT_HPP
-#define PEERS_PRINT_HPP
+#ifndef BENCH_PEERS_PAIR_PRINT_HPP
+#define BENCH_PEERS_PAIR_PRINT_HPP
 
 #include "histogram.hpp"
-#include "peers/meeting.hpp"
+#include "peers/pair/meeting.hpp"
 
 #include <cstddef>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // libfabric: messages between two reliable datagram endpoints of the provider that --form names.
-#include "peers/posted.hpp"
+#include "peers/links/posted.hpp"
 
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>

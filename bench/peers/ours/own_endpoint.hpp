@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What our queue pairs and our channels stand on: EAL, an endpoint on the software twin, and a pool
 // of mbufs to send from.
-#ifndef PEERS_OWN_ENDPOINT_HPP
-#define PEERS_OWN_ENDPOINT_HPP
+#ifndef BENCH_PEERS_OURS_OWN_ENDPOINT_HPP
+#define BENCH_PEERS_OURS_OWN_ENDPOINT_HPP
 
-#include "peers/mbufs.hpp"
-#include "peers/meeting.hpp"
-#include "peers/command_line.hpp"
+#include "peers/links/mbufs.hpp"
+#include "peers/pair/command_line.hpp"
+#include "peers/pair/meeting.hpp"
 
 #include <ntbmsg.h>
 

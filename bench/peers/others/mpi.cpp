@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // MPI: point-to-point messages between two ranks. Started by mpirun: the rank is the side, and the
 // CPUs of both are the words behind "--".
-#include "peers/posted.hpp"
+#include "peers/links/posted.hpp"
 
 #include <cstdlib>
 

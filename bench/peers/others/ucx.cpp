@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // UCX: tagged messages between two workers.
-#include "peers/posted.hpp"
-#include "peers/ucx_pair.hpp"
+#include "peers/links/posted.hpp"
+#include "peers/others/ucx_pair.hpp"
 
 namespace peers
 {

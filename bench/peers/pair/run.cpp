@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "peers/run.hpp"
+#include "peers/pair/run.hpp"
 
 #include "latency.hpp"
 #include "pin.hpp"

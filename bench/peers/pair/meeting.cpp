@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "peers/meeting.hpp"
+#include "peers/pair/meeting.hpp"
 
 #include "kernel/kernels.hpp"
-#include "peers/priority.hpp"
+#include "peers/pair/priority.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -8,10 +8,10 @@
 //       writes them; what puts[n - 1] writes is not seen before the rest; on return their sources
 //       may be used again
 //   void progress();       // what the library has to do while its user waits
-#ifndef PEERS_PUT_HPP
-#define PEERS_PUT_HPP
+#ifndef BENCH_PEERS_LINKS_PUT_HPP
+#define BENCH_PEERS_LINKS_PUT_HPP
 
-#include "peers/run.hpp"
+#include "peers/pair/run.hpp"
 
 #include <vector>
 
