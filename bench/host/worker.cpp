@@ -4,6 +4,7 @@
 #include "host/traffic.hpp"
 #include "kernel/kernels.hpp"
 #include "pin.hpp"
+#include "realtime.hpp"
 #include "session/shared.hpp"
 
 #include <cerrno>
@@ -32,10 +33,8 @@ struct alignas(4096) Source {
 /// Of the thread that does the command, or of all where several share its core.
 uint64_t cpu_ns(const Command &command)
 {
-    timespec ts;
-    clock_gettime(command.shape.dedicated != 0 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_THREAD_CPUTIME_ID,
-                  &ts);
-    return static_cast<uint64_t>(ts.tv_sec) * 1000000000u + static_cast<uint64_t>(ts.tv_nsec);
+    return clock_ns(command.shape.dedicated != 0 ? CLOCK_PROCESS_CPUTIME_ID
+                                                 : CLOCK_THREAD_CPUTIME_ID);
 }
 
 class Worker
@@ -72,14 +71,6 @@ bool measures(Op op)
     return op == Op::ping || op == Op::stream || op == Op::host_rtt || op == Op::host_rate ||
            op == Op::host_write_rtt || op == Op::host_write_rate || op == Op::host_engine ||
            op == Op::host_turnover;
-}
-
-/// Not allowed is no error: the parent sees whether a thread was pushed aside.
-void set_realtime(bool on)
-{
-    sched_param parameters = {};
-    parameters.sched_priority = on ? 1 : 0;
-    sched_setscheduler(0, on ? SCHED_FIFO : SCHED_OTHER, &parameters);
 }
 
 /// Both children wait for each other, so that neither's time contains the waking of the other.
@@ -192,7 +183,7 @@ bool Worker::run(uint32_t number)
     if (command.op == Op::quit)
         return false;
     if (m_options.realtime)
-        set_realtime(measures(command.op));
+        app::set_realtime(measures(command.op));
     Result result{};
     if (meet(number)) {
         const uint64_t cpu = cpu_ns(command);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // HOT. A Link of the measuring loops (loops.hpp) over anything that carries mbufs, as an
-// application would write it: messages from a pool and back to it, in bulk; a chain where one mbuf is too
-// small. A Way is
+// application would write it: messages from a pool and back to it, in bulk; a chain where one mbuf
+// is too small. A Way is
 //
 //   rte_mempool *pool;                          // what is sent comes from here
 //   int send(rte_mbuf **, uint16_t n);          // how many it takes, or a negative errno
@@ -14,6 +14,7 @@
 
 #include "kernel/payload.hpp"
 #include "loops.hpp"
+#include "mbufs.hpp"
 
 #include <rte_mbuf.h>
 
@@ -84,16 +85,13 @@ public:
 
     int receive(unsigned n, uint64_t &sum)
     {
-        rte_mbuf *messages[most_burst];
-        const int got = m_way.receive(messages, static_cast<uint16_t>(n));
-        if (got <= 0)
-            return got;
         const Size size = m_size; // a copy: what is stored in messages cannot have changed it
         uint64_t read_here = 0;
-        for (int i = 0; i < got; i++)
-            read_here += read(messages[i], size);
+        const int got = measure::take_burst<most_burst>(
+            static_cast<uint16_t>(n),
+            [&](rte_mbuf **messages, uint16_t most) { return m_way.receive(messages, most); },
+            [&](const rte_mbuf *message, int) { read_here += read(message, size); });
         sum += read_here;
-        rte_pktmbuf_free_bulk(messages, static_cast<unsigned>(got));
         return got;
     }
 
@@ -170,18 +168,11 @@ private:
     /// @return the first of them
     static rte_mbuf *make_chain(rte_mbuf **mbufs, const Size &size, uint64_t value)
     {
-        const unsigned segments = size.segments();
-        size_t left = size.bytes();
-        rte_mbuf *head = mbufs[0];
-        head->pkt_len = static_cast<uint32_t>(left);
-        head->nb_segs = static_cast<uint16_t>(segments);
-        for (unsigned s = 0; s < segments; s++) {
-            const size_t part = std::min(left, size.segment_bytes());
-            mbufs[s]->data_len = static_cast<uint16_t>(part);
-            mbufs[s]->next = s + 1 < segments ? mbufs[s + 1] : nullptr;
-            write(mbufs[s], part, value);
-            left -= part;
-        }
+        rte_mbuf *head =
+            measure::link_chain(mbufs, size.segments(), static_cast<uint32_t>(size.segment_bytes()),
+                                static_cast<uint32_t>(size.bytes()));
+        for (rte_mbuf *segment = head; segment != nullptr; segment = segment->next)
+            write(segment, segment->data_len, value);
         return head;
     }
 

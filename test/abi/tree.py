@@ -41,7 +41,7 @@ LAYERS = {
     DRIVER: {COMMON, COMPAT, FACTS, HW, QUEUE, 'public', 'internal', 'dpdk'},
     'twin': {FACTS},
     'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
-    'apps/measure': set(),
+    'apps/measure': {'dpdk'},
     'apps/echo': {'apps/measure', 'apps', 'public', 'internal', 'dpdk'},
     'apps': {'apps/measure', 'public', 'dpdk'},
     'examples': {'public', 'dpdk'},

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "measure/maker.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "mbufs.hpp"
 #include "traffic/payload.hpp"
 
 namespace pktgen
@@ -71,13 +71,7 @@ bool Maker::take_chain(rte_mbuf *&message, uint32_t size)
     const uint32_t pieces = (size - 1) / room_ + 1;
     if (rte_pktmbuf_alloc_bulk(pool_, segments_.data(), pieces) != 0)
         return false;
-    for (uint32_t i = 0; i < pieces; ++i) {
-        segments_[i]->data_len = static_cast<uint16_t>(std::min(size - i * room_, room_));
-        segments_[i]->next = i + 1 < pieces ? segments_[i + 1] : nullptr;
-    }
-    message = segments_[0];
-    message->pkt_len = size;
-    message->nb_segs = static_cast<uint16_t>(pieces);
+    message = measure::link_chain(segments_.data(), pieces, room_, size);
     return true;
 }
 

@@ -52,24 +52,10 @@ void RoundTrips<Port>::step()
     if (!staged_.empty())
         trips_.leave(send(port_, staged_, verify_), now);
     trips_.record();
-    pull();
-}
-
-template <typename Port>
-void RoundTrips<Port>::pull()
-{
-    rte_mbuf *messages[largest_burst];
-    ntbmsg_meta meta[largest_burst];
-    const int got = port_.receive(messages, verify_ ? meta : nullptr, burst_);
-    if (got <= 0) {
-        if (got < 0)
-            fail(got);
-        return;
-    }
-    for (int i = 0; i < got; ++i)
-        accept(messages[i], verify_ ? meta[i].data : 0);
-    rte_pktmbuf_free_bulk(messages, static_cast<unsigned>(got));
-    trips_.stamp();
+    if (take_burst(port_, burst_, verify_, [this](const rte_mbuf *message, uint64_t stamp) {
+            accept(message, stamp);
+        }) != 0)
+        trips_.stamp();
 }
 
 /// @param message  an answer, or, from a peer that lies, anything

@@ -26,7 +26,6 @@ public:
 private:
     void begin(uint64_t now) override { trips_.start(now); }
     void step();
-    void pull();
     void accept(const rte_mbuf *message, uint64_t stamp);
 
     Port port_;

@@ -71,24 +71,15 @@ void Stream<Port>::push()
 template <typename Port>
 void Stream<Port>::pull()
 {
-    rte_mbuf *messages[largest_burst];
-    ntbmsg_meta meta[largest_burst];
-    const int got = port_.receive(messages, verify_ ? meta : nullptr, burst_);
-    if (got <= 0) {
-        if (got < 0)
-            fail(got);
-        return;
-    }
-    for (int i = 0; i < got; ++i) {
-        received_.bytes += messages[i]->pkt_len;
-        received_.sum += read_message(messages[i]);
-        if (verify_)
-            verify(messages[i], meta[i].data);
-        if (capture_ != nullptr)
-            received_.captured += capture_->take(messages[i]) ? 1 : 0;
-    }
-    received_.messages += static_cast<unsigned>(got);
-    rte_pktmbuf_free_bulk(messages, static_cast<unsigned>(got));
+    received_.messages +=
+        take_burst(port_, burst_, verify_, [this](const rte_mbuf *message, uint64_t stamp) {
+            received_.bytes += message->pkt_len;
+            received_.sum += read_message(message);
+            if (verify_)
+                verify(message, stamp);
+            if (capture_ != nullptr)
+                received_.captured += capture_->take(message) ? 1 : 0;
+        });
 }
 
 template <typename Port>

@@ -4,12 +4,14 @@
 #ifndef PKTGEN_MEASURE_WORK_HPP
 #define PKTGEN_MEASURE_WORK_HPP
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
 #include <ntbmsg.h>
 #include <rte_mbuf.h>
 
+#include "mbufs.hpp"
 #include "point/point.hpp"
 
 namespace pktgen
@@ -104,6 +106,23 @@ protected:
         return static_cast<unsigned>(taken);
     }
 
+    /// Takes what a poll finds. @param stamped  with its stamps
+    /// @param take  (message, its stamp or 0), before it is freed @return messages taken
+    template <typename Port, typename Take>
+    unsigned take_burst(Port &port, uint16_t burst, bool stamped, Take take)
+    {
+        ntbmsg_meta meta[largest_burst];
+        const int got = measure::take_burst<largest_burst>(
+            burst,
+            [&](rte_mbuf **messages, uint16_t n) {
+                return port.receive(messages, stamped ? meta : nullptr, n);
+            },
+            [&](const rte_mbuf *message, int i) { take(message, stamped ? meta[i].data : 0); });
+        if (got < 0)
+            fail(got);
+        return static_cast<unsigned>(std::max(got, 0));
+    }
+
     Sent sent_;
     Received received_;
     Received completed_;
@@ -132,7 +151,11 @@ private:
     int error_ = 0;
 };
 
-/// Looks at a queue between two looks at the clock: a fraction of a millisecond.
+/// Longer measurements do without real-time priority: heartbeats, which share the core, have to go
+/// on.
+inline constexpr uint64_t longest_realtime_us = 300000;
+
+/// Polls of a queue between two reads of the clock: a fraction of a millisecond.
 unsigned steps_for(const Point &point);
 
 } // namespace pktgen

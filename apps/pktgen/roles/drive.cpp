@@ -12,7 +12,7 @@
 #include <rte_cycles.h>
 
 #include "machine.hpp"
-#include "measure/crew.hpp"
+#include "measure/lcores.hpp"
 #include "options/plan.hpp"
 #include "placement.hpp"
 #include "results/period.hpp"

@@ -9,8 +9,8 @@
 
 #include <rte_cycles.h>
 
-#include "measure/crew.hpp"
-#include "measure/realtime.hpp"
+#include "measure/lcores.hpp"
+#include "realtime.hpp"
 #include "results/account.hpp"
 #include "signals.hpp"
 
@@ -54,7 +54,7 @@ private:
     void collect(app::ResultPoint &result) const;
     const Work &work_of(size_t line, uint32_t lane) const
     {
-        return (*crew_)[line * point_.queues + lane];
+        return (*lcores_)[line * point_.queues + lane];
     }
 
     const std::span<Line *const> lines_;
@@ -64,7 +64,7 @@ private:
     const DriverExtras extras_;
     Notebook notebook_;
     std::vector<std::unique_ptr<Region>> lent_; ///< one a line
-    std::unique_ptr<Crew> crew_;
+    std::unique_ptr<Lcores> lcores_;
     std::vector<ControlMessage> reports_; ///< of each queue, in the order of works
     uint32_t server_lcores_ = 0;
     bool direct_ = false;
@@ -107,8 +107,8 @@ bool Run::begin()
         make_driver_works(lines_[i]->ways(lent_[i].get()), point_, extras_, notebook_, works);
     // One file takes what all of them capture.
     const unsigned lcores = extras_.capture != nullptr ? 1 : extras_.lcores;
-    crew_ = std::make_unique<Crew>(std::move(works), steps_, lcores,
-                                   extras_.realtime && point_.run_us <= longest_realtime_us);
+    lcores_ = std::make_unique<Lcores>(std::move(works), steps_, lcores,
+                                       extras_.realtime && point_.run_us <= longest_realtime_us);
     return set_up();
 }
 
@@ -131,7 +131,7 @@ bool Run::lend()
 bool Run::set_up()
 {
     const uint64_t give_up = rte_rdtsc() + static_cast<uint64_t>(missing_seconds * hz());
-    while (!crew_->set_up()) {
+    while (!lcores_->set_up()) {
         const uint64_t now = rte_rdtsc();
         for (Line *line : lines_) {
             line->watch(now);
@@ -147,7 +147,7 @@ bool Run::set_up()
     for (Line *line : lines_)
         line->leave_channels(true);
     begin_tsc_ = end_tsc_ = rte_rdtsc();
-    crew_->start(begin_tsc_);
+    lcores_->start(begin_tsc_);
     return true;
 }
 
@@ -160,12 +160,12 @@ void Run::measure()
     const bool sends = point_.way != Way::in;
     const auto lost = [](const Line *line) { return !line->error().empty(); };
     for (;;) {
-        crew_->round(steps_);
+        lcores_->round(steps_);
         const uint64_t now = rte_rdtsc();
         for (Line *line : lines_)
             line->watch(now);
         interrupted_ = app::stop_signal() != 0;
-        const Crew::Progress progress = crew_->progress();
+        const Lcores::Progress progress = lcores_->progress();
         if (now >= end || interrupted_ || progress.error != 0 || (sends && !progress.sending) ||
             std::any_of(lines_.begin(), lines_.end(), lost))
             break;
@@ -186,7 +186,7 @@ template <typename Seen>
 bool Run::go_on_while_progress(Seen &seen, uint64_t &patient_until) const
 {
     const uint64_t now = rte_rdtsc();
-    const Crew::Progress progress = crew_->progress();
+    const Lcores::Progress progress = lcores_->progress();
     const Seen come = {progress.received, progress.completed};
     if (come != seen)
         patient_until = now + static_cast<uint64_t>(missing_seconds * hz());
@@ -197,18 +197,18 @@ bool Run::go_on_while_progress(Seen &seen, uint64_t &patient_until) const
 /// What is ready still goes, and what was sent is still answered.
 void Run::settle()
 {
-    crew_->stop_sending();
+    lcores_->stop_sending();
     std::pair<uint64_t, uint64_t> seen = {UINT64_MAX, 0};
     uint64_t patient_until = 0;
     do
-        crew_->round(1);
-    while ((crew_->progress().sending || !crew_->progress().sent_all) &&
+        lcores_->round(1);
+    while ((lcores_->progress().sending || !lcores_->progress().sent_all) &&
            go_on_while_progress(seen, patient_until));
 }
 
 bool Run::take_report(Line &line, uint32_t lane)
 {
-    const auto report = line.await(Kind::report, serial_, [&] { crew_->round(1); });
+    const auto report = line.await(Kind::report, serial_, [&] { lcores_->round(1); });
     if (!report)
         return false;
     if (report->lane != lane) {
@@ -242,8 +242,8 @@ void Run::await_the_rest()
 {
     std::pair<uint64_t, uint64_t> seen = {UINT64_MAX, 0};
     uint64_t patient_until = 0;
-    while (crew_->progress().received < promised() && go_on_while_progress(seen, patient_until))
-        crew_->round(1);
+    while (lcores_->progress().received < promised() && go_on_while_progress(seen, patient_until))
+        lcores_->round(1);
 }
 
 app::ResultPoint Run::take()
@@ -252,14 +252,14 @@ app::ResultPoint Run::take()
     bool good = begin();
     if (good) {
         {
-            const Realtime realtime(extras_.realtime && point_.run_us <= longest_realtime_us);
+            const app::Realtime realtime(extras_.realtime && point_.run_us <= longest_realtime_us);
             measure();
         }
         settle();
         good = stop();
         if (good && far_end_counts(point_) && point_.way != Way::echo)
             await_the_rest();
-        crew_->end();
+        lcores_->end();
         for (Line *line : lines_)
             line->leave_channels(false);
     }
@@ -268,7 +268,7 @@ app::ResultPoint Run::take()
         if (!line->error().empty() && error_.empty())
             error_ = line->error();
     }
-    const int failed = crew_ != nullptr ? crew_->progress().error : 0;
+    const int failed = lcores_ != nullptr ? lcores_->progress().error : 0;
     if (failed != 0 && error_.empty())
         error_ = std::string("sending or receiving failed: ") + std::strerror(-failed);
     result.error = !error_.empty() ? error_ : interrupted_ ? "ended by a signal" : "";
@@ -278,21 +278,21 @@ app::ResultPoint Run::take()
 
 void Run::collect(app::ResultPoint &result) const
 {
-    if (crew_ == nullptr)
+    if (lcores_ == nullptr)
         return;
     std::vector<Account> accounts;
-    for (size_t i = 0; i < crew_->size(); ++i) {
+    for (size_t i = 0; i < lcores_->size(); ++i) {
         Account account;
         account.device = lines_.size() > 1 ? lines_[i / point_.queues]->device() : std::string();
         account.queue = static_cast<uint32_t>(i % point_.queues);
-        account.cpu = crew_->cpu_of(i);
-        account.here = &(*crew_)[i];
+        account.cpu = lcores_->cpu_of(i);
+        account.here = &(*lcores_)[i];
         account.there = i < reports_.size() ? &reports_[i] : nullptr;
         accounts.push_back(account);
     }
     draw_up(point_, extras_.replay, accounts, result);
     result.seconds = static_cast<double>(end_tsc_ - begin_tsc_) / hz();
-    result.lcores = crew_->lcores();
+    result.lcores = lcores_->lcores();
     result.server_lcores = server_lcores_;
     result.region = !is_one_sided(point_.operation) ? "none" : direct_ ? "direct" : "served";
     for (const auto &lent : lent_)

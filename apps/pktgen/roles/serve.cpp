@@ -6,7 +6,7 @@
 
 #include <rte_cycles.h>
 
-#include "measure/crew.hpp"
+#include "measure/lcores.hpp"
 #include "peer.hpp"
 #include "results/period.hpp"
 #include "roles/roles.hpp"

@@ -43,8 +43,8 @@ Session::Session(std::string device, ntbmsg_endpoint *endpoint, const Duty &duty
 
 void Session::round(uint64_t now)
 {
-    if (crew_ != nullptr) {
-        crew_->round(steps_);
+    if (lcores_ != nullptr) {
+        lcores_->round(steps_);
         finish_when_done(now);
     }
     if (const auto message = control_.poll())
@@ -55,7 +55,7 @@ void Session::round(uint64_t now)
     if (!control_.refusal().empty())
         error_ = control_.refusal();
     look_at_events();
-    if (duty_.listener != nullptr && crew_ == nullptr) { // who measures drives them
+    if (duty_.listener != nullptr && lcores_ == nullptr) { // who measures drives them
         channels_.poll();
         channels_.accept(duty_.listener);
     }
@@ -103,9 +103,9 @@ void Session::obey(const ControlMessage &message, uint64_t now)
         begin(message, now);
         break;
     case Kind::stop:
-        if (crew_ == nullptr || message.serial != serial_)
+        if (lcores_ == nullptr || message.serial != serial_)
             break;
-        crew_->stop_sending();
+        lcores_->stop_sending();
         stopping_ = true;
         promised_ = far_end_counts(point_) ? message.sent.messages : 0;
         seen_ = UINT64_MAX; // so that waiting begins now
@@ -135,7 +135,7 @@ void Session::begin(const ControlMessage &message, uint64_t now)
     ControlMessage answer{Kind::ready};
     answer.serial = serial_ = message.serial;
     answer.text = prepare(message.point, now);
-    answer.lcores = crew_ != nullptr ? crew_->lcores() : 0;
+    answer.lcores = lcores_ != nullptr ? lcores_->lcores() : 0;
     answer.direct = lent_ != nullptr && lent_->is_open() && lent_->direct();
     if (control_.send(answer) != 0)
         end_work();
@@ -172,10 +172,10 @@ void Session::set_to_work(const Point &point, uint64_t now)
                       works);
     const bool realtime = duty_.realtime && point.run_us <= longest_realtime_us;
     // One file takes what all of them capture.
-    crew_ = std::make_unique<Crew>(std::move(works), steps_,
-                                   duty_.capture != nullptr ? 1 : duty_.lcores, realtime);
-    crew_->set_up(); // what the driver has to say first is waited for at work
-    crew_->start(now);
+    lcores_ = std::make_unique<Lcores>(std::move(works), steps_,
+                                       duty_.capture != nullptr ? 1 : duty_.lcores, realtime);
+    lcores_->set_up(); // what the driver has to say first is waited for at work
+    lcores_->start(now);
     realtime_.emplace(realtime);
     stopping_ = false;
     give_up_tsc_ = now + ms(point.run_us / 1000 + grace_ms);
@@ -183,7 +183,7 @@ void Session::set_to_work(const Point &point, uint64_t now)
 
 void Session::finish_when_done(uint64_t now)
 {
-    const Crew::Progress progress = crew_->progress();
+    const Lcores::Progress progress = lcores_->progress();
     if (progress.error != 0 || now > give_up_tsc_) {
         end_work();
         return;
@@ -201,10 +201,10 @@ void Session::finish_when_done(uint64_t now)
 
 void Session::report()
 {
-    crew_->end();
+    lcores_->end();
     std::vector<ControlMessage> reports;
-    for (size_t i = 0; i < crew_->size(); ++i) {
-        const Work &work = (*crew_)[i];
+    for (size_t i = 0; i < lcores_->size(); ++i) {
+        const Work &work = (*lcores_)[i];
         ControlMessage message{Kind::report};
         message.serial = serial_;
         message.lane = static_cast<uint32_t>(i);
@@ -222,7 +222,7 @@ void Session::report()
 
 void Session::end_work()
 {
-    crew_.reset();
+    lcores_.reset();
     notebook_.reset();
     lent_.reset();
     realtime_.reset();

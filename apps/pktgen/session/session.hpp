@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
-#include "measure/crew.hpp"
+#include "measure/lcores.hpp"
 #include "measure/make_work.hpp"
-#include "measure/realtime.hpp"
+#include "realtime.hpp"
 #include "session/control.hpp"
 #include "traffic/capture.hpp"
 #include "transport/channels.hpp"
@@ -66,12 +66,12 @@ private:
     const Duty duty_;
     const uint32_t queues_;
     Control control_;
-    Channels channels_;                ///< none without a listener
-    std::optional<Realtime> realtime_; ///< while crew_ is there
-    Point point_;                      ///< that is worked on
-    std::unique_ptr<Region> lent_;     ///< outlives crew_, as does the next
+    Channels channels_;                     ///< none without a listener
+    std::optional<app::Realtime> realtime_; ///< while lcores_ is there
+    Point point_;                           ///< that is worked on
+    std::unique_ptr<Region> lent_;          ///< outlives lcores_, as does the next
     std::unique_ptr<Notebook> notebook_;
-    std::unique_ptr<Crew> crew_; ///< NULL: nothing to do
+    std::unique_ptr<Lcores> lcores_; ///< NULL: nothing to do
     unsigned steps_ = 0;
     uint32_t serial_ = 0;               ///< of point_
     uint64_t give_up_tsc_ = 0;          ///< the driver has forgotten us by then

@@ -2,7 +2,7 @@
 #include "peers/pair/meeting.hpp"
 
 #include "kernel/kernels.hpp"
-#include "peers/pair/priority.hpp"
+#include "realtime.hpp"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -30,7 +30,7 @@ Meeting::~Meeting()
         munmap(m_shared, sizeof(Shared));
 }
 
-bool Meeting::open(const char *path, unsigned side)
+bool Meeting::open(const char *path, unsigned side, bool realtime)
 {
     const int fd = ::open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0)
@@ -47,6 +47,7 @@ bool Meeting::open(const char *path, unsigned side)
     errno = error;
     m_shared = at == MAP_FAILED ? nullptr : static_cast<Shared *>(at);
     m_side = side;
+    m_realtime = realtime;
     return m_shared != nullptr;
 }
 
@@ -76,7 +77,7 @@ double Meeting::probe()
     line = {};
     if (!meet())
         return 0;
-    const Priority priority;
+    const app::Realtime realtime(m_realtime);
     const bench::PingDone done =
         bench::best_kernel().ping({&line, &m_shared->lines[1 - m_side], bench::PingForm::word,
                                    starts(), probe_rounds, probe_ns});

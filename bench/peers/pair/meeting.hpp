@@ -50,7 +50,8 @@ public:
     Meeting &operator=(const Meeting &) = delete;
 
     /// Maps @p path, a file of zeros of at least sizeof(Shared) bytes. @return false with errno
-    bool open(const char *path, unsigned side);
+    /// @param realtime  poll with real-time priority. How long our core was taken away is measured
+    bool open(const char *path, unsigned side, bool realtime);
 
     /// Polls until the other side is here too. @return false when it has failed or does not come
     bool meet();
@@ -63,11 +64,13 @@ public:
     Shared &shared() { return *m_shared; }
     Seat &mine() { return m_shared->seats[m_side]; }
     const Seat &theirs() const { return m_shared->seats[1 - m_side]; }
+    bool realtime() const { return m_realtime; }
     bool starts() const { return m_side == 0; }
 
 private:
     Shared *m_shared = nullptr;
     unsigned m_side = 0;
+    bool m_realtime = false;
 };
 
 using app::monotonic_ns;

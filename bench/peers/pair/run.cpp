@@ -53,12 +53,11 @@ bool settle(const Options &options, Meeting &meeting)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (!app::pin(static_cast<unsigned>(options.cpu)))
         give_up("CPU " + std::to_string(options.cpu) + ": " + strerror(errno));
-    else if (!meeting.open(options.shared.c_str(), static_cast<unsigned>(options.side)))
+    else if (!meeting.open(options.shared.c_str(), static_cast<unsigned>(options.side),
+                           options.realtime))
         give_up(options.shared + ": " + strerror(errno));
-    else {
-        Priority::wanted = options.realtime;
+    else
         return true;
-    }
     return false;
 }
 

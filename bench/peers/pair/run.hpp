@@ -14,7 +14,7 @@
 #include "peers/pair/command_line.hpp"
 #include "peers/pair/payload.hpp"
 #include "peers/pair/print.hpp"
-#include "peers/pair/priority.hpp"
+#include "realtime.hpp"
 
 #include <memory>
 
@@ -29,9 +29,10 @@ int give_up(const std::string &why);
 
 /// @p work by itself, with what our core did meanwhile.
 template <typename Work>
-bool watch(Report &report, Work work)
+bool watch(Meeting &meeting, Work work)
 {
-    const Priority priority;
+    Report &report = meeting.mine().report;
+    const app::Realtime realtime(meeting.realtime());
     const uint64_t wall = monotonic_ns();
     const uint64_t cpu = thread_cpu_ns();
     const bool good = work();
@@ -46,7 +47,7 @@ bool together(Meeting &meeting, Work work)
 {
     if (!meeting.meet())
         return false;
-    const bool good = watch(meeting.mine().report, work);
+    const bool good = watch(meeting, work);
     if (!good)
         meeting.fail();
     return good && meeting.meet();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "measure/crew.hpp"
+#include "measure/lcores.hpp"
 
 #include <algorithm>
 
@@ -7,13 +7,13 @@
 #include <rte_launch.h>
 #include <rte_lcore.h>
 
-#include "measure/realtime.hpp"
+#include "realtime.hpp"
 
 namespace pktgen
 {
 
 /// An lcore and its works. What it has come to is published for the main lcore after each round.
-struct alignas(64) Crew::Member {
+struct alignas(64) Lcores::Member {
     unsigned lcore = 0, steps = 1;
     bool realtime = false;
     std::vector<Work *> works;
@@ -77,7 +77,8 @@ unsigned lcores_here()
     return rte_lcore_count();
 }
 
-Crew::Crew(std::vector<std::unique_ptr<Work>> works, unsigned steps, unsigned lcores, bool realtime)
+Lcores::Lcores(std::vector<std::unique_ptr<Work>> works, unsigned steps, unsigned lcores,
+               bool realtime)
     : works_(std::move(works)), steps_(std::max(1U, steps)), realtime_(realtime)
 {
     const size_t wanted = std::clamp<size_t>(works_.size(), 1, std::min(lcores, lcores_here()));
@@ -92,12 +93,12 @@ Crew::Crew(std::vector<std::unique_ptr<Work>> works, unsigned steps, unsigned lc
         members_[i % wanted]->works.push_back(works_[i].get());
 }
 
-Crew::~Crew()
+Lcores::~Lcores()
 {
     end();
 }
 
-bool Crew::set_up()
+bool Lcores::set_up()
 {
     bool ready = true;
     for (const auto &work : works_)
@@ -105,7 +106,7 @@ bool Crew::set_up()
     return ready;
 }
 
-void Crew::start(uint64_t now)
+void Lcores::start(uint64_t now)
 {
     for (const auto &work : works_)
         work->start(now);
@@ -118,27 +119,27 @@ void Crew::start(uint64_t now)
         rte_eal_remote_launch(run, members_[i].get(), members_[i]->lcore);
 }
 
-int Crew::run(void *of)
+int Lcores::run(void *of)
 {
     auto &member = *static_cast<Member *>(of);
-    const Realtime realtime(member.realtime);
+    const app::Realtime realtime(member.realtime);
     while (!member.quit.load(std::memory_order_relaxed))
         member.round(member.steps);
     return 0;
 }
 
-void Crew::round(unsigned steps)
+void Lcores::round(unsigned steps)
 {
     members_[0]->round(std::min(steps, members_[0]->steps));
 }
 
-void Crew::stop_sending()
+void Lcores::stop_sending()
 {
     for (const auto &member : members_)
         member->stop.store(true, std::memory_order_relaxed);
 }
 
-Crew::Progress Crew::progress() const
+Lcores::Progress Lcores::progress() const
 {
     Progress all;
     for (const auto &member : members_) {
@@ -152,7 +153,7 @@ Crew::Progress Crew::progress() const
     return all;
 }
 
-void Crew::end()
+void Lcores::end()
 {
     for (size_t i = 1; running_ && i < members_.size(); ++i) {
         members_[i]->quit.store(true, std::memory_order_relaxed);
@@ -161,7 +162,7 @@ void Crew::end()
     running_ = false;
 }
 
-int Crew::cpu_of(size_t work) const
+int Lcores::cpu_of(size_t work) const
 {
     return rte_lcore_to_cpu_id(static_cast<int>(members_[work % members_.size()]->lcore));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The works of one measurement at one end, one a queue, on as many lcores as there are: each queue
 // has its own, or, where there are fewer, they share them in turn. The main lcore is one of them.
-#ifndef PKTGEN_MEASURE_CREW_HPP
-#define PKTGEN_MEASURE_CREW_HPP
+#ifndef PKTGEN_MEASURE_LCORES_HPP
+#define PKTGEN_MEASURE_LCORES_HPP
 
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace pktgen
 /// Lcores of this process that can drive queues, the main one among them.
 unsigned lcores_here();
 
-class Crew
+class Lcores
 {
 public:
     /// What all works together have come to, as far as is known on the main lcore.
@@ -31,11 +31,12 @@ public:
     /// @param steps     looks at a queue between two at the clock
     /// @param lcores    at most, from 1 on
     /// @param realtime  priority of the lcores but the main one
-    Crew(std::vector<std::unique_ptr<Work>> works, unsigned steps, unsigned lcores, bool realtime);
+    Lcores(std::vector<std::unique_ptr<Work>> works, unsigned steps, unsigned lcores,
+           bool realtime);
     /// Works that go on are ended.
-    ~Crew();
-    Crew(const Crew &) = delete;
-    Crew &operator=(const Crew &) = delete;
+    ~Lcores();
+    Lcores(const Lcores &) = delete;
+    Lcores &operator=(const Lcores &) = delete;
 
     /// Before they start: once a call. @return whether all are ready
     bool set_up();
