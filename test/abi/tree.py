@@ -17,7 +17,7 @@ UNFINISHED = re.compile(r'\b(TODO|FIXME|XXX)\b')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 SOURCES = {'.c', '.cpp', '.h', '.hpp'}
 
-PUBLIC = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb.h'} | {
+PUBLIC = {f'drivers/raw/plx_ntb/rte_pmd_plx_ntb{part}.h' for part in ('', '_memory', '_requester')} | {
     f'lib/ntbmsg/ntbmsg{part}.{kind}' for part in ('', '_endpoint', '_channel', '_rma') for kind in ('h', 'hpp')}
 # Calls for tests, not installed. Of the programs, echo has a command that causes faults.
 INTERNAL = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb_test.h', 'lib/ntbmsg/ntbmsg_test.h'}
