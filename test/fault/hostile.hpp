@@ -106,7 +106,7 @@ public:
         h.block_bytes = block_bytes;
         h.qp_count = 1;
         h.ring_lines = 256;
-        h.posted_lines = 32;
+        h.buffer_ring_lines = 32;
         h.buf_bytes = 2048;
         h.buf_begin = static_cast<uint32_t>(wire::queue_area_end(1, 256, 32) / wire::line_bytes);
         h.buf_end = block_bytes / wire::line_bytes;
@@ -148,23 +148,25 @@ public:
     uint32_t back() const { return wire::back_base(seed(), 0); }
     size_t ring(uint32_t line) const
     {
-        return wire::ring_offset(0, victim_.ring_lines, victim_.posted_lines) +
+        return wire::ring_offset(0, victim_.ring_lines, victim_.buffer_ring_lines) +
                line % victim_.ring_lines * wire::line_bytes;
     }
     size_t credit() const
     {
-        return wire::credit_offset(0, victim_.ring_lines, victim_.posted_lines);
+        return wire::credit_offset(0, victim_.ring_lines, victim_.buffer_ring_lines);
     }
-    size_t posted(uint32_t line) const
+    size_t buffer_line_at(uint32_t line) const
     {
-        return wire::posted_offset(0, victim_.ring_lines, victim_.posted_lines) +
-               line % victim_.posted_lines * wire::line_bytes;
+        return wire::buffer_ring_offset(0, victim_.ring_lines, victim_.buffer_ring_lines) +
+               line % victim_.buffer_ring_lines * wire::line_bytes;
     }
-    /// Whether the victim has posted buffers to this peer, whose block has the sizes of honest().
-    bool has_posted() const
+    /// Whether the victim has made receive buffers available to this peer, whose block has the
+    /// sizes of honest().
+    bool has_buffers() const
     {
         uint64_t word = 0;
-        std::memcpy(&word, static_cast<const char *>(block_.base) + wire::posted_offset(0, 256, 32),
+        std::memcpy(&word,
+                    static_cast<const char *>(block_.base) + wire::buffer_ring_offset(0, 256, 32),
                     sizeof(word));
         return wire::word_tag(word) == wire::back_base(own_seed(), 0) + 1;
     }
@@ -190,12 +192,12 @@ public:
         put(ring(line), uint64_t{ring_tag()} | uint64_t{length & 0xffffff} << 32 |
                             uint64_t{kind & 3} << 56 | uint64_t{flags & 0x3f} << 58);
     }
-    /// A posted line of the first lap; the same offset in each place.
-    void put_posted(uint32_t line, uint32_t count, uint32_t offset_lines)
+    /// A line of the receive-buffer ring, of the first lap; the same offset in each place.
+    void put_buffer_line(uint32_t line, uint32_t count, uint32_t offset_lines)
     {
         for (size_t i = 8; i < wire::line_bytes; i += 8)
-            put(posted(line) + i, uint64_t{offset_lines} << 32 | offset_lines);
-        put(posted(line), uint64_t{back() + 1} | uint64_t{count} << 32);
+            put(buffer_line_at(line) + i, uint64_t{offset_lines} << 32 | offset_lines);
+        put(buffer_line_at(line), uint64_t{back() + 1} | uint64_t{count} << 32);
     }
 
     static constexpr uint32_t block_bytes = 4u << 20;

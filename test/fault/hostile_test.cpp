@@ -88,7 +88,7 @@ TEST_F(HostilePeer, ImpossibleHellosAreRefusedInWords)
         {"block", [](wire::Hello &h) { h.block_bytes = uint64_t{1} << 63; }},
         {"queues", [](wire::Hello &h) { h.qp_count = 0xffffffff; }},
         {"ring", [](wire::Hello &h) { h.ring_lines = 100; }},
-        {"posted", [](wire::Hello &h) { h.posted_lines = 0x80000000; }},
+        {"buffer_ring", [](wire::Hello &h) { h.buffer_ring_lines = 0x80000000; }},
         {"buffers", [](wire::Hello &h) { h.buf_bytes = 0; }},
         {"begin", [](wire::Hello &h) { h.buf_begin = 0; }},
         {"end", [](wire::Hello &h) { h.buf_end = 0xffffffff; }},
@@ -170,8 +170,8 @@ TEST_F(HostilePeer, DeliveredBytesChangeOnlyWithoutStable)
         keep.keep = true;
         host_.begin(keep);
         // Its buffers come with its first look.
-        ASSERT_TRUE(plx::test::await([&] { return peer_->has_posted(); }));
-        peer_->put_line_head(0, 3000, static_cast<unsigned>(wire::Kind::posted));
+        ASSERT_TRUE(plx::test::await([&] { return peer_->has_buffers(); }));
+        peer_->put_line_head(0, 3000, static_cast<unsigned>(wire::Kind::long_message));
         ASSERT_EQ(host_.end().received, 1u);
         ASSERT_EQ(host_.ask(Op::pattern, 9).rc, 1);
         const wire::Hello &victim = peer_->victim();
@@ -215,12 +215,12 @@ const Lie lies[] = {
          p.put(p.ring(1), uint64_t{p.ring_tag()} | uint64_t{5} << 32);
          p.put_line_head(0, 100, 1);
      }},
-    {"PostedCountZero", "tx_bad_peer", [](Hostile &p) { p.put_posted(0, 0, 4096); }},
-    {"PostedCountTooLarge", "tx_bad_peer", [](Hostile &p) { p.put_posted(0, 15, 4096); }},
-    {"BufferBeforeAll", "tx_bad_peer", [](Hostile &p) { p.put_posted(0, 14, 0); }},
+    {"PostedCountZero", "tx_bad_peer", [](Hostile &p) { p.put_buffer_line(0, 0, 4096); }},
+    {"PostedCountTooLarge", "tx_bad_peer", [](Hostile &p) { p.put_buffer_line(0, 15, 4096); }},
+    {"BufferBeforeAll", "tx_bad_peer", [](Hostile &p) { p.put_buffer_line(0, 14, 0); }},
     {"BufferAtTheEnd", "tx_bad_peer",
-     [](Hostile &p) { p.put_posted(0, 14, p.honest().buf_end - 1); }},
-    {"BufferFarAway", "tx_bad_peer", [](Hostile &p) { p.put_posted(0, 14, 0xffffffff); }},
+     [](Hostile &p) { p.put_buffer_line(0, 14, p.honest().buf_end - 1); }},
+    {"BufferFarAway", "tx_bad_peer", [](Hostile &p) { p.put_buffer_line(0, 14, 0xffffffff); }},
     {"CreditForNothing", "tx_bad_peer",
      [](Hostile &p) { p.put(p.credit(), uint64_t{p.back()} | uint64_t{0x7fffffff} << 32); }, true},
     {"CreditBackwards", "tx_bad_peer",
@@ -270,7 +270,7 @@ private:
     }
     void ring_line() { peer_.put_line_head(next_line_++, number(), any(), any()); }
     void good_message() { peer_.put_line_head(next_line_++, any() % 49, 1, any()); }
-    void posted_message() { peer_.put_line_head(next_line_++, 1 + any() % 5000, 2, any()); }
+    void long_message() { peer_.put_line_head(next_line_++, 1 + any() % 5000, 2, any()); }
     void continuation() { peer_.put(peer_.ring(next_line_++), peer_.ring_tag()); }
     void any_line() { peer_.put(peer_.ring(any()), uint64_t{any()} << 32 | peer_.ring_tag()); }
     void credit()
@@ -278,11 +278,12 @@ private:
         peer_.put(peer_.credit() + 8 * (any() % 2),
                   uint64_t{peer_.back()} | uint64_t{number()} << 32);
     }
-    void posted_line() { peer_.put_posted(next_posted_++, any() % 17, number()); }
-    void good_posted()
+    void buffer_line() { peer_.put_buffer_line(next_buffer_line_++, any() % 17, number()); }
+    void good_buffers()
     {
         const wire::Hello h = peer_.honest();
-        peer_.put_posted(next_posted_++, 14, h.buf_begin + any() % (h.buf_end - h.buf_begin));
+        peer_.put_buffer_line(next_buffer_line_++, 14,
+                              h.buf_begin + any() % (h.buf_end - h.buf_begin));
     }
     void heartbeat() { peer_.put(wire::heartbeat_offset, uint64_t{any()} << 32 | any()); }
     void torn_hello() { peer_.put(any() % 12 * 8, uint64_t{any()} << 32 | any()); }
@@ -293,14 +294,14 @@ private:
 
     using Kind = void (Storm::*)();
     static constexpr Kind kinds[] = {
-        &Storm::ring_line,    &Storm::good_message, &Storm::good_message, &Storm::posted_message,
-        &Storm::continuation, &Storm::any_line,     &Storm::credit,       &Storm::posted_line,
-        &Storm::good_posted,  &Storm::good_posted,  &Storm::heartbeat,    &Storm::torn_hello,
+        &Storm::ring_line,    &Storm::good_message, &Storm::good_message, &Storm::long_message,
+        &Storm::continuation, &Storm::any_line,     &Storm::credit,       &Storm::buffer_line,
+        &Storm::good_buffers, &Storm::good_buffers, &Storm::heartbeat,    &Storm::torn_hello,
         &Storm::anywhere};
     Hostile &peer_;
     std::mt19937 random_;
     uint32_t next_line_ = 0;
-    uint32_t next_posted_ = 0;
+    uint32_t next_buffer_line_ = 0;
 };
 
 TEST_F(HostilePeer, StormsOfEverySeed)

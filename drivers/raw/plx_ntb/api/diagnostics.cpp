@@ -80,12 +80,12 @@ int dump(rte_rawdev *raw, FILE *file)
     std::fprintf(file, "  link gen %u x%u, peer epoch %08x, %u queues in use%s%s\n", link.speed,
                  link.width, link.peer_epoch, link.queues, link.why[0] != '\0' ? ": " : "",
                  link.why);
-    std::fprintf(
-        file,
-        "  ring %u lines, %u buffers of %u bytes, %u posted, inline %u, largest message %u, "
-        "block %zu bytes in %zu-byte pages\n",
-        g.ring_lines, g.buffers, g.buf_bytes, g.posted, g.inline_max, device.max_message(),
-        device.block().bytes, device.block().page_bytes);
+    std::fprintf(file,
+                 "  ring %u lines, %u buffers of %u bytes, %u per queue pair, inline %u, largest "
+                 "message %u, "
+                 "block %zu bytes in %zu-byte pages\n",
+                 g.ring_lines, g.buffers, g.buf_bytes, g.queue_buffers, g.inline_max,
+                 device.max_message(), device.block().bytes, device.block().page_bytes);
     dump_copy(file, device.copy_choice());
     dump_requesters(file, device);
     const ControlLock locked(device);

@@ -30,7 +30,7 @@ constexpr QueueStat queue_stats[] = {
     {"rx", "messages", nullptr, &RxStats::messages},
     {"rx", "bytes", nullptr, &RxStats::bytes},
     {"rx", "inline_messages", nullptr, &RxStats::inline_messages},
-    {"rx", "long_messages", nullptr, &RxStats::posted_messages},
+    {"rx", "long_messages", nullptr, &RxStats::long_messages},
     {"rx", "nombuf", nullptr, &RxStats::nombuf},
     {"rx", "bad_peer", nullptr, &RxStats::bad_peer},
     {"tx", "messages", &TxStats::messages, nullptr},
@@ -154,8 +154,8 @@ void reset_all(Device &device)
             continue;
         queue::tx_stats_reset(qp.tx.state);
         queue::rx_stats_reset(qp.rx.state);
-        qp.tx.inlined.reset();
-        qp.rx.inlined.reset();
+        qp.tx.inline_messages.reset();
+        qp.rx.inline_messages.reset();
         if (qp.stable != nullptr)
             qp.stable->reset_nombuf();
     }
@@ -165,7 +165,7 @@ void reset_all(Device &device)
 
 uint64_t inline_messages(TxHalf &half)
 {
-    return half.inlined.look(
+    return half.inline_messages.update(
         [&half]() -> RestCount::Counts {
             const TxStats now = queue::tx_stats(half.state);
             return {now.messages, now.cpu_messages + now.dma_messages};
@@ -175,10 +175,10 @@ uint64_t inline_messages(TxHalf &half)
 
 uint64_t inline_messages(RxHalf &half)
 {
-    return half.inlined.look(
+    return half.inline_messages.update(
         [&half]() -> RestCount::Counts {
             const RxStats now = queue::rx_stats(half.state);
-            return {now.messages, now.posted_messages};
+            return {now.messages, now.long_messages};
         },
         [&half] { return half.gate.quiet(); });
 }
@@ -224,7 +224,7 @@ uint64_t xstats_get_by_name(const rte_rawdev *raw, const char *name, unsigned *i
 
 int xstats_reset(rte_rawdev *raw, const uint32_t ids[], uint32_t)
 {
-    // Counters of a queue have one writer, its lcore; they are reset together, by its half.
+    // A queue's counters have one writer, its lcore; those of one half are reset together.
     if (ids != nullptr)
         return -ENOTSUP;
     Device &device = *device_of(raw);

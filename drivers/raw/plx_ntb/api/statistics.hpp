@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Extended statistics: of the device as a whole, then of each queue pair. Names as DPDK has them:
-// direction, queue, detail.
+// xstats of the device, then of each queue pair. Names follow DPDK: direction, queue, detail.
 #ifndef PLX_NTB_API_STATISTICS_HPP
 #define PLX_NTB_API_STATISTICS_HPP
 
@@ -14,7 +13,8 @@ struct rte_rawdev_xstats_name;
 namespace plx::pmd
 {
 
-/// Messages inside the ring: never fewer than the last time. With the device locked; set up.
+/// Inline messages, never fewer than at the last call. With the device locked, of a queue that is
+/// set up.
 uint64_t inline_messages(TxHalf &half);
 uint64_t inline_messages(RxHalf &half);
 

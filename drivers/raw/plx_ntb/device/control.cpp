@@ -13,7 +13,7 @@ namespace plx::pmd
 namespace
 {
 
-constexpr unsigned greet_us = 4'000; // while a peer is being looked for
+constexpr unsigned greet_us = 4'000; // between two hellos while there is no connection
 
 } // namespace
 
@@ -41,27 +41,27 @@ unsigned Device::tick()
         watch_queues();
         dma_.watch();
         link_.tick();
-        sleepers_.look();
+        sleepers_.check_all();
     }
     const unsigned wait_us = started_ ? next_tick_us() : 0; // a callback may have stopped it
     unlock();
     return wait_us;
 }
 
-/// What the lcores left for the control side to say.
+/// Acts on what the lcores noted for the control thread.
 void Device::watch_queues()
 {
     for (unsigned q = 0; q < queues_open_; ++q) {
         watch_half(queues_[q].tx, "sending", q);
         if (copy_.failed(q))
-            link_.distrust(); // also where the application does not send any more
+            link_.protocol_error(); // also if the application does not send any more
         free_held(queues_[q].tx);
         watch_half(queues_[q].rx, "receiving", q);
         watch_cache_hint(q);
     }
 }
 
-/// A receiver cannot say in the log which hint it has chosen.
+/// Logs the cache hints that receivers have chosen; the data path does not log.
 void Device::watch_cache_hint(unsigned index)
 {
     QueuePair &qp = queues_[index];
@@ -76,9 +76,9 @@ void Device::watch_cache_hint(unsigned index)
     PLX_LOG(INFO, "%s: queue %u: cache hint %s\n", name_, index, text);
 }
 
-/// mbufs that an engine has read come back in later bursts. An application that has nothing more to
-/// send makes none, and may wait for these very buffers: from one tick to the next without a move,
-/// they are freed in its place.
+/// mbufs that an engine has read are freed in later bursts. An application that has nothing more to
+/// send calls none, and may wait for these mbufs: after a tick without progress, they are freed
+/// here.
 void Device::free_held(TxHalf &half)
 {
     const queue::TxHeld now = queue::tx_held(half.state);
@@ -86,7 +86,7 @@ void Device::free_held(TxHalf &half)
     half.held = now;
     if (!waits || !half.gate.is_open())
         return;
-    const Sleepers::NoAlerts held(sleepers_); // the word at the gate comes back as it was
+    const Sleepers::NoAlerts held(sleepers_); // resume() restores the word at the gate
     const uint32_t word = half.gate.pause();
     gate_barrier(); // pairs with Gate::enter
     if (half.gate.quiet() && half.burst(half.state, nullptr, nullptr, 0) == -EPROTO)
@@ -98,7 +98,7 @@ template <class H>
 void Device::watch_half(H &half, const char *direction, unsigned index)
 {
     if (half.broken.load(std::memory_order_relaxed))
-        link_.distrust();
+        link_.protocol_error();
     const int node = half.lcore_node.load(std::memory_order_relaxed);
     if (node >= 0 && node != node_ && !half.warned) {
         half.warned = true;

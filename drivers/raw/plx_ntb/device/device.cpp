@@ -20,17 +20,16 @@ namespace plx::pmd
 namespace
 {
 
-/// How often stop() asks again for a queue that is inside a burst: bounded, and long past any
-/// burst.
+/// How often stop() retries while a queue is inside a burst: bounded, and longer than any burst.
 constexpr unsigned stop_attempts = 10'000;
-/// How often it asks a chip that does not answer: it may, when the twin has found memory.
+/// How often it retries with a chip that does not answer: the twin may answer late.
 constexpr unsigned chip_attempts = 200;
 
-/// What a receiver begins with.
+/// The cache hint with which a receiver begins.
 queue::CacheHint first_cache_hint(CacheHintChoice choice)
 {
     switch (choice) {
-    case CacheHintChoice::automatic: // until a receiver has chosen
+    case CacheHintChoice::automatic: // until the trial has chosen
     case CacheHintChoice::none:
         return queue::CacheHint::none;
     case CacheHintChoice::clwb:
@@ -89,7 +88,7 @@ int Device::probe()
         return -ENOTSUP;
     }
 
-    // The function takes no part in the match: one entry does for all engines of a device.
+    // The table ignores the function number: one entry matches all engines of a device.
     uint16_t requesters[facts::dma_function_count];
     unsigned requester_count = 0;
     for (unsigned i = 0; i < platform_.dma_channels; ++i) {
@@ -118,7 +117,7 @@ int Device::probe()
     }
     rc = take_over();
     if (rc != 0) {
-        PLX_INIT_LOG(ERR, "%s: the chip stopped answering while it was taken over\n", name_);
+        PLX_INIT_LOG(ERR, "%s: the chip stopped answering during initialization\n", name_);
         return rc;
     }
     const hw::Identity &id = chip_.identity();
@@ -195,7 +194,7 @@ int Device::start()
     }
     if (started_)
         return 0;
-    stop(); // the last one may have been in vain
+    stop(); // the last one may not have completed
     if (link_.state() != LinkState::stopped)
         return -EBUSY;
     if (node_ < 0)
@@ -216,7 +215,7 @@ int Device::start()
     own.block_bytes = block_.bytes;
     own.qp_count = geometry_.queues;
     own.ring_lines = geometry_.ring_lines;
-    own.posted_lines = geometry_.posted_lines;
+    own.buffer_ring_lines = geometry_.buffer_ring_lines;
     own.buf_bytes = geometry_.buf_bytes;
     own.buf_begin = plan_.buf_begin;
     own.buf_end = plan_.buf_end;
@@ -249,7 +248,7 @@ int Device::start()
     return rc;
 }
 
-/// Queue pairs get channels from the first on, and keep them for the life of the device.
+/// Gives DMA channels to queue pairs, beginning with the first, for the life of the device.
 int Device::find_engines()
 {
     if (options_.copy.mode == CopyMode::cpu)
@@ -269,7 +268,8 @@ uint32_t Device::max_message() const
 {
     if (geometry_.max_message != 0)
         return geometry_.max_message;
-    const uint64_t held = uint64_t{wire::always_posted(geometry_.posted)} * geometry_.buf_bytes;
+    const uint64_t held =
+        uint64_t{wire::guaranteed_buffers(geometry_.queue_buffers)} * geometry_.buf_bytes;
     return static_cast<uint32_t>(std::min<uint64_t>(held, wire::message_max));
 }
 
@@ -277,7 +277,7 @@ void Device::stop()
 {
     if (started_) {
         platform_.ops->watch_peer(platform_.ctx, nullptr, nullptr);
-        started_ = false; // a tick that has not begun does nothing
+        started_ = false; // a later tick does nothing
         control_.stop();
         sleepers_.stop();
     }
@@ -288,7 +288,7 @@ void Device::stop()
         unanswered += chip_silent_ ? 1 : 0;
         rte_delay_us_sleep(retry_us);
     }
-    PLX_LOG(ERR, "%s: the peer's access could not be taken away, its memory is kept: %s\n", name_,
+    PLX_LOG(ERR, "%s: the peer's access could not be revoked, its memory is kept: %s\n", name_,
             chip_silent_ ? "the chip does not answer" : "a queue is inside a burst");
 }
 
@@ -303,7 +303,7 @@ int Device::close()
     if (closed_)
         return 0;
     if (dma_.busy_dmadevs() != 0) {
-        PLX_LOG(ERR, "%s: a dmadev of it is started: stop it, then close again\n", name_);
+        PLX_LOG(ERR, "%s: one of its dmadevs is started: stop it, then close again\n", name_);
         return -EBUSY;
     }
     stop();
@@ -314,8 +314,8 @@ int Device::close()
         PLX_LOG(ERR, "%s: mbufs of its pools are still held: free them, then close again\n", name_);
         return -EBUSY;
     }
-    close_queues(); // after a stop in vain: what is posted comes home to a pool that ends here
-    // Memory that the peer may still reach is never used for anything else: it is kept then.
+    close_queues(); // after an incomplete stop: frees the receive buffers before their pool
+    // Memory that the peer may still reach is never freed.
     if (fenced) {
         exposed_.drop();
         drop_block();

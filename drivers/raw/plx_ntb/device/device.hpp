@@ -31,12 +31,12 @@ struct rte_rawdev;
 namespace plx::pmd
 {
 
-/// Between two control ticks of a connected device, and between two heartbeats.
+/// Time between two control ticks of a connected device, and between two heartbeats.
 inline constexpr unsigned beat_us = 10'000;
-/// Between two looks at a queue that is inside a burst.
+/// Time between two checks of a queue that is inside a burst.
 inline constexpr unsigned retry_us = 200;
 
-/// Times a device went through the stations of link life.
+/// Counts of connection events.
 struct LinkCounts {
     std::atomic<uint64_t> connects{0}, losses{0}, silences{0}, refusals{0}, fences{0};
 };
@@ -49,12 +49,12 @@ public:
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
 
-    /// Finds out what chip it is and takes it over. @return 0 or negative errno, logged
+    /// Identifies and initializes the chip. @return 0 or negative errno, logged
     int probe();
     int configure(const rte_pmd_plx_ntb_config &config);
-    /// Changes what later configure calls leave open. @return 0, -EBUSY while started, -EINVAL
+    /// Changes the defaults of later configure calls. @return 0, -EBUSY while started, -EINVAL
     int set_default(const rte_pmd_plx_ntb_config &config);
-    /// How messages are to be copied from the next start on. @return 0, or -EBUSY: it is started
+    /// Sets how messages are copied, from the next start on. @return 0; -EBUSY: it is started
     int set_copy_mode(CopyMode mode);
     int queue_setup(uint16_t queue, rte_mempool *pool);
     int queue_release(uint16_t queue);
@@ -65,7 +65,7 @@ public:
     uint16_t id() const;
     const char *name() const { return name_; }
     const Geometry &geometry() const { return geometry_; }
-    uint32_t max_message() const; ///< bytes this side takes
+    uint32_t max_message() const; ///< longest message accepted, in bytes
     const Options &options() const { return options_; }
     const Platform &platform() const { return platform_; }
     hw::Chip &chip() { return chip_; }
@@ -73,14 +73,14 @@ public:
     QueuePair *queue(uint16_t index) { return index < queues_ready_ ? &queues_[index] : nullptr; }
     uint16_t queue_count() const { return queues_ready_; }
     bool started() const { return started_; }
-    /// Closed: the chip must not be touched any more, all else stays valid until it is destroyed.
+    /// Whether it is closed: the chip must not be accessed any more, the object remains valid.
     bool closed() const { return closed_; }
     int node() const { return node_; }
     const WindowMemory &block() const { return block_; }
     ExposedMemory &exposed() { return exposed_; }
     rte_mempool *window_pool() const { return window_pool_; }
     const queue::Ops *ops() const { return ops_; }
-    /// Which cache hint the receiver of a queue gives consumed lines, or will begin with.
+    /// The cache hint of a queue's receiver, or the one it will begin with.
     queue::CacheHintReport cache_hint_report(uint16_t queue);
     LinkCounts &counts() { return counts_; }
     Sleepers &sleepers() { return sleepers_; }
@@ -98,7 +98,7 @@ private:
     // LinkPort
     uint64_t now_us() override;
     uint64_t random() override;
-    bool way_open(const char **why) override;
+    bool reachable(const char **why) override;
     int open_window() override;
     bool quiesce() override;
     bool fence() override;
@@ -157,31 +157,31 @@ private:
     queue::CacheHint cache_hint_ = queue::CacheHint::none;
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
     uint16_t queues_ready_ = 0; ///< as configured
-    unsigned queues_open_ = 0;  ///< with the peer of now
+    unsigned queues_open_ = 0;  ///< with the present peer
     Sleepers sleepers_;
     uint32_t service_id_ = 0;
     bool has_service_ = false;
     WindowMemory block_;
-    Geometry block_geometry_; ///< what block_ and the pools were made for
+    Geometry block_geometry_; ///< for which block_ and the pools were allocated
     BlockPlan plan_{};
     rte_mempool *window_pool_ = nullptr;
     rte_mempool *stable_pool_ = nullptr; ///< of rx=stable
     CopyPaths copy_;
-    unsigned engines_seen_ = 0; ///< channels of dma_ that copy_ has, or that are of no use
+    unsigned engines_seen_ = 0; ///< channels of dma_ passed to copy_, or unusable
     int node_ = -1;
     bool configured_ = false;
     bool closed_ = false;
     bool chip_silent_ = false; ///< it did not answer in the last tick
     std::atomic<bool> started_{false};
     pthread_mutex_t mutex_ =
-        PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; ///< callbacks may ask for the link
+        PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; ///< recursive: callbacks may query the link
     rte_pmd_plx_ntb_event_fn event_fn_ = nullptr;
     void *event_arg_ = nullptr;
     LinkCounts counts_;
-    ControlThread control_; ///< the last one: ends before what it uses
+    ControlThread control_; ///< the last member: destroyed before what it uses
 };
 
-/// Where the chip stands, for a log line.
+/// The position of the chip, for log lines.
 const char *topology_name(const hw::Chip &chip);
 
 /// The device's lock for the length of a scope.

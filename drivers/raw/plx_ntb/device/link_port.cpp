@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What link life (link/link.hpp) asks of a device: registers, window, hello, events.
+// LinkPort (link/link.hpp) of a device: registers, memory window, hello, events.
 #include "device/device.hpp"
 
 #include <bit>
@@ -58,16 +58,16 @@ uint64_t Device::now_us()
 uint64_t Device::random()
 {
     uint64_t value = 0;
-    // Seeds keep a late line of an old epoch from ever looking valid; a clock would do, barely.
+    // Seeds keep late lines of an old epoch from being valid. The clock is the fallback.
     if (getrandom(&value, sizeof(value), GRND_NONBLOCK) != sizeof(value))
         value = wire::mix(rte_get_timer_cycles() + id());
     return value;
 }
 
-bool Device::way_open(const char **why)
+bool Device::reachable(const char **why)
 {
-    // Asked first: a register of the twin may have to wait until memory was taken back from a peer
-    // that is gone, and the news of its end shall not.
+    // Before any register: on the twin a register access may wait for the revocation of memory from
+    // a dead peer, and the report of its end must not.
     if (!platform_.ops->peer_present(platform_.ctx)) {
         *why = "no process is at the other end of the cable";
         return false;
@@ -77,27 +77,27 @@ bool Device::way_open(const char **why)
     *why = chip_.identity().side == facts::Side::virt
                ? "the chip does not answer"
                : "the chip does not answer: the link is down, or the card gone";
-    // The status first: a change that comes after it was read is left to the next tick.
+    // The status first: a change after it was read is left to the next tick.
     if (chip_.link_status(&status) != 0 || chip_.link_errors_take(&errors) != 0 ||
         (chip_silent_ && take_over() != 0)) {
         chip_silent_ = true;
         return false;
     }
     chip_silent_ = false;
-    // A chip that missed what a call wrote was away for a moment that no tick saw.
+    // A chip that missed writes of this driver was reset in between, unnoticed by any tick.
     const bool changed =
         chip_.behind_record() || (errors & facts::field::err_link_change.mask()) != 0;
-    // E3: a change of the link may have wiped the link side, whichever way it went.
+    // E3: any change of the link may have reset the link side.
     if (changed && chip_.program_all() != 0)
         return false;
-    // What was under way in a break, however short, is gone: a ring with a hole in it stands still
-    // for ever, without a report.
+    // Stores in flight during a link loss, however short, are lost: a ring with a missing line
+    // would stop for ever without a report.
     *why = status.up ? "the link has changed" : "the link is down";
     return status.up && !changed;
 }
 
-/// A chip that did not answer for a while may have lost its power: as at probe. What it was to show
-/// the peer is in its record.
+/// A chip that did not answer for a while may have lost power: it is initialized as at probe. Its
+/// exposed ranges are restored from the driver's record.
 int Device::take_over()
 {
     const int rc = chip_.start();
@@ -113,14 +113,14 @@ int Device::open_window()
                                     in_pieces ? block_.piece_count : 1, hw::rights_all, &why);
     chip_silent_ = chip_silent_ || rc == -ENODEV;
     if (rc != 0)
-        PLX_LOG(ERR, "%s: the window cannot show 0x%" PRIx64 " + 0x%zx: %s\n", name_, block_.bus,
+        PLX_LOG(ERR, "%s: the window cannot expose 0x%" PRIx64 " + 0x%zx: %s\n", name_, block_.bus,
                 block_.bytes, rc == -EINVAL ? why.what : "the chip does not answer");
     else
         exposed_.opened(block_.bytes);
     return rc;
 }
 
-/// The peer needs our registers for nothing that the protocol asks of it.
+/// Closes our registers to the peer: the protocol does not need them.
 void Device::shut_registers()
 {
     if (options_.peer_csr == PeerCsr::closed && chip_.set_peer_csr(false) != 0)
@@ -130,8 +130,8 @@ void Device::shut_registers()
 
 bool Device::fence()
 {
-    // A chip that does not answer may still let the peer through: nothing is reused until it says
-    // that the window is closed.
+    // A chip that does not answer may still pass stores of the peer: nothing is reused until it
+    // confirms that the window is closed.
     if (chip_.window_clear(hw::Chip::data_window) != 0) {
         chip_silent_ = true;
         return false;
@@ -143,7 +143,7 @@ bool Device::fence()
     }
     ++counts_.fences;
     close_queues();
-    // What the last peer said is not taken for the next one's word.
+    // The last peer's hello must not be taken for the next one's.
     std::memset(block_.base, 0, wire::page_bytes);
     return true;
 }
@@ -167,7 +167,7 @@ void Device::write_hello(const wire::Hello &hello)
 {
     const auto words = std::bit_cast<std::array<uint64_t, sizeof(hello) / 8>>(hello);
     auto *to = reinterpret_cast<uint64_t *>(platform_.window + wire::hello_offset);
-    // In any order: the reader finds a torn hello by its CRC.
+    // In any order: the reader detects a torn hello by its CRC.
     for (size_t i = 0; i < words.size(); ++i)
         __atomic_store_n(to + i, words[i], __ATOMIC_RELEASE);
 }

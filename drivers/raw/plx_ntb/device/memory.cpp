@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of a device: the block that is exposed to the peer, the pool over its buffers, and
-// private pools for what comes inside the ring.
+// The memory of a device: the block that is exposed to the peer, the pool of its receive buffers,
+// and private pools for inline messages.
 #include "device/device.hpp"
 
 #include <algorithm>
@@ -22,18 +22,19 @@ namespace
 
 constexpr unsigned pool_cache_max = 256;
 constexpr uint16_t inline_room = RTE_PKTMBUF_HEADROOM + wire::inline_bytes_max;
-/// Inline messages that an application may hold before its bursts run dry, beside a full ring.
+/// Inline messages that an application may hold, in addition to a full ring, before bursts find the
+/// pool empty.
 constexpr unsigned inline_spare = 3072;
 
-/// A lcore's cache may not hold nearly all of a small pool: rte_mempool refuses it, and another
-/// lcore would find nothing.
+/// An lcore's cache must not hold nearly all of a small pool: rte_mempool refuses that, and other
+/// lcores would find the pool empty.
 unsigned pool_cache(unsigned mbufs)
 {
     return std::min(pool_cache_max, mbufs / 4);
 }
 
-/// Makes the names of pools differ: those of a card that went away while the peer could reach its
-/// memory stay for ever, and the next device may get the same id.
+/// Makes the names of pools unique: pools of a removed card that the peer may still reach are kept
+/// for ever, and the next device may get the same id.
 unsigned next_pool()
 {
     static std::atomic<unsigned> pools{0};
@@ -45,7 +46,7 @@ bool is_home(rte_mempool *pool)
     return pool == nullptr || rte_mempool_full(pool) == 1;
 }
 
-/// The bus address of @p bytes at @p offset of @p memory. @return RTE_BAD_IOVA: there is no one
+/// The bus address of @p bytes at @p offset of @p memory. @return RTE_BAD_IOVA: not contiguous
 uint64_t bus_address(const WindowMemory &memory, uint64_t offset, uint64_t bytes)
 {
     for (unsigned i = 0; i < memory.piece_count; ++i) {
@@ -57,8 +58,8 @@ uint64_t bus_address(const WindowMemory &memory, uint64_t offset, uint64_t bytes
     return RTE_BAD_IOVA;
 }
 
-/// A pool over memory in pieces: each buffer has an address of its own, and one that lies across
-/// two pieces has none.
+/// Populates a pool from memory in several pieces: each buffer gets its own bus address, and one
+/// that crosses two pieces gets none.
 void place_mbuf(rte_mempool *, void *opaque, void *object, unsigned)
 {
     const auto &memory = *static_cast<const WindowMemory *>(opaque);
@@ -72,7 +73,8 @@ void place_mbuf(rte_mempool *, void *opaque, void *object, unsigned)
 bool same_layout(const Geometry &a, const Geometry &b)
 {
     return a.queues == b.queues && a.ring_lines == b.ring_lines &&
-           a.posted_lines == b.posted_lines && a.buffers == b.buffers && a.buf_bytes == b.buf_bytes;
+           a.buffer_ring_lines == b.buffer_ring_lines && a.buffers == b.buffers &&
+           a.buf_bytes == b.buf_bytes;
 }
 
 } // namespace
@@ -87,7 +89,7 @@ int Device::make_block()
     }
     drop_block();
     plan_ = plan_block(geometry_);
-    // A BAR that another system has sized shows no less than one of its segments, or all of itself.
+    // A BAR of given size exposes at least one segment, or all of itself.
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     plan_.block_bytes =
         std::max({plan_.block_bytes, exposed_.block_min(), rules.segment(plan_.block_bytes)});
@@ -107,7 +109,7 @@ int Device::make_block()
     return make_window_pool();
 }
 
-/// The platform found less than was planned: fewer buffers, all else as it is.
+/// Fits the geometry to a block that is smaller than planned: fewer buffers.
 int Device::fit_block()
 {
     const uint64_t begin = uint64_t{plan_.buf_begin} * wire::line_bytes;
@@ -115,14 +117,16 @@ int Device::fit_block()
     smaller.buffers = block_.bytes <= begin
                           ? 0
                           : static_cast<uint32_t>((block_.bytes - begin) / plan_.element_bytes);
-    PLX_INIT_LOG(WARNING,
-                 "%s: the largest aligned run of memory that the window can show is %zu MiB: %u "
-                 "buffers instead of %u; 1 GB hugepages or an IOMMU (vfio-pci) give more\n",
-                 name_, block_.bytes >> 20, smaller.buffers, geometry_.buffers);
-    // Half of them for the application to hold, as by default.
-    const uint32_t posted =
-        smaller.buffers / (2 * smaller.queues) / wire::posted_per_line * wire::posted_per_line;
-    smaller.posted = std::min(smaller.posted, std::max(posted, wire::posted_per_line));
+    PLX_INIT_LOG(
+        WARNING,
+        "%s: the largest aligned block of memory that the window can expose is %zu MiB: %u "
+        "buffers instead of %u; 1 GB hugepages or an IOMMU (vfio-pci) give more\n",
+        name_, block_.bytes >> 20, smaller.buffers, geometry_.buffers);
+    // Half of them remain for the application to hold, as by default.
+    const uint32_t in_ring =
+        smaller.buffers / (2 * smaller.queues) / wire::buffers_per_line * wire::buffers_per_line;
+    smaller.queue_buffers =
+        std::min(smaller.queue_buffers, std::max(in_ring, wire::buffers_per_line));
     if (check_geometry(name_, smaller) != 0)
         return -ENOMEM;
     geometry_ = smaller;
@@ -134,7 +138,8 @@ int Device::make_window_pool()
 {
     rte_pktmbuf_extmem memory{};
     memory.buf_ptr = block_.base + size_t{plan_.buf_begin} * wire::line_bytes;
-    memory.buf_iova = block_.bus + size_t{plan_.buf_begin} * wire::line_bytes; // for own engines
+    memory.buf_iova =
+        block_.bus + size_t{plan_.buf_begin} * wire::line_bytes; // for this host's engines
     memory.buf_len = size_t{plan_.element_bytes} * geometry_.buffers;
     memory.elt_size = static_cast<uint16_t>(plan_.element_bytes);
     char pool_name[RTE_MEMPOOL_NAMESIZE];
@@ -183,20 +188,20 @@ int Device::make_inline_pools()
     return 0;
 }
 
-/// For rx=stable: what queues keep in reserve, and as many as there are window buffers for the
-/// application to hold. Without caches: what lies in that of one lcore, another would lack for
-/// ever.
+/// For rx=stable: the queues' reserves, and as many mbufs as there are receive buffers for the
+/// application to hold. Without lcore caches: mbufs in the cache of one lcore would be missing for
+/// another.
 int Device::make_stable_pool()
 {
     if (options_.rx != RxMode::stable)
         return 0;
     for (unsigned q = 0; q < queues_ready_; ++q)
-        if (const int rc = queues_[q].stable->make_room(geometry_.posted, node_); rc != 0) {
+        if (const int rc = queues_[q].stable->make_room(geometry_.queue_buffers, node_); rc != 0) {
             PLX_INIT_LOG(ERR, "%s: rx=stable: no memory for queue %u\n", name_, q);
             return rc;
         }
     const auto room = static_cast<uint16_t>(RTE_PKTMBUF_HEADROOM + geometry_.buf_bytes);
-    const unsigned count = geometry_.buffers + geometry_.queues * geometry_.posted;
+    const unsigned count = geometry_.buffers + geometry_.queues * geometry_.queue_buffers;
     if (stable_pool_ != nullptr && stable_pool_->size == count &&
         rte_pktmbuf_data_room_size(stable_pool_) == room)
         return 0;
@@ -217,18 +222,18 @@ int Device::make_stable_pool()
 
 bool Device::pools_home() const
 {
-    uint32_t posted = 0; // while a stop in vain has left queues open
+    uint32_t held = 0; // of queues that an incomplete stop has left open
     uint32_t reserved = 0;
     bool home = true;
     for (const QueuePair &qp : queues_) {
-        posted += qp.rx.state != nullptr ? queue::rx_posted(qp.rx.state) : 0;
+        held += qp.rx.state != nullptr ? queue::rx_buffers(qp.rx.state) : 0;
         reserved += qp.stable != nullptr ? qp.stable->reserved() : 0;
         home = home && is_home(qp.own_pool);
     }
     const auto all_but = [](const rte_mempool *pool, uint32_t out) {
         return pool == nullptr || rte_mempool_avail_count(pool) + out == pool->size;
     };
-    return home && all_but(window_pool_, posted) && all_but(stable_pool_, reserved);
+    return home && all_but(window_pool_, held) && all_but(stable_pool_, reserved);
 }
 
 void Device::drop_window_pool()

@@ -66,8 +66,8 @@ constexpr NumberKey number_keys[] = {
     {"buffers", &Geometry::buffers, nullptr, 64, 1u << 20, "64 to 1048576"},
     {"buf", &Geometry::buf_bytes, nullptr, wire::buf_bytes_min, buf_bytes_limit,
      "64 to 65280 bytes, multiple of 64"},
-    {"queue_buffers", &Geometry::posted, nullptr, wire::posted_per_line, queue::posted_target_max,
-     "14 to 8190"},
+    {"queue_buffers", &Geometry::queue_buffers, nullptr, wire::buffers_per_line,
+     queue::buffers_target_max, "14 to 8190"},
     {"inline", &Geometry::inline_max, nullptr, wire::head_payload_bytes, wire::inline_bytes_max,
      "48 to 1024 bytes"},
     {"max_message", &Geometry::max_message, nullptr, 1, wire::message_max, "1 to 16777215 bytes"},
@@ -302,20 +302,20 @@ int run_handlers(rte_kvargs *kvargs, Parse *parse)
     return 0;
 }
 
-/// Enough for the data to leave both cores' inner caches in order, which streams fastest
-/// (doc/decisions/007-queue-speed.md), and half of the buffers for the application to hold.
-constexpr uint32_t posted_default_max = 2044;
+/// As many as stream fastest (doc/decisions/007-queue-speed.md), and at most half of the buffers:
+/// the application holds the others.
+constexpr uint32_t queue_buffers_default_max = 2044;
 
-/// What follows from the sizes that were given.
+/// Computes the sizes that were not given.
 void derive(Geometry *g)
 {
-    if (g->posted == 0 && g->queues != 0)
-        g->posted =
-            std::clamp(g->buffers / (2 * g->queues), wire::posted_per_line, posted_default_max);
-    g->posted = g->posted / wire::posted_per_line * wire::posted_per_line;
-    // Room for a peer that posts as many as we do, some of them in lines that are not full.
-    g->posted_lines = std::clamp(std::bit_ceil(2 * g->posted / wire::posted_per_line), 32u,
-                                 wire::posted_lines_max);
+    if (g->queue_buffers == 0 && g->queues != 0)
+        g->queue_buffers = std::clamp(g->buffers / (2 * g->queues), wire::buffers_per_line,
+                                      queue_buffers_default_max);
+    g->queue_buffers = g->queue_buffers / wire::buffers_per_line * wire::buffers_per_line;
+    // Room for a peer with as many receive buffers as this host, some in lines that are not full.
+    g->buffer_ring_lines = std::clamp(std::bit_ceil(2 * g->queue_buffers / wire::buffers_per_line),
+                                      32u, wire::buffer_ring_lines_max);
 }
 
 } // namespace
@@ -354,7 +354,7 @@ int parse_options(const char *device, const char *args, bool twin, Options *opti
                      parsed.copy.dma_min);
         return -EINVAL;
     }
-    // Kept as given: what follows from it follows anew when queues or buffers are configured.
+    // Kept as given: derived sizes are computed again when queues or buffers are configured.
     Geometry whole = parsed.geometry;
     derive(&whole);
     const int rc = check_geometry(device, whole);
@@ -384,7 +384,7 @@ int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb
     lay(config.ring_lines, &g.ring_lines);
     lay(config.buffers, &g.buffers);
     lay(config.buf_bytes, &g.buf_bytes);
-    lay(config.queue_buffers, &g.posted);
+    lay(config.queue_buffers, &g.queue_buffers);
     lay(config.inline_max, &g.inline_max);
     lay(config.max_message, &g.max_message);
     derive(&g);
@@ -414,16 +414,17 @@ int check_geometry(const char *device, const Geometry &g)
         PLX_INIT_LOG(ERR, "%s: buf=%u: expected a multiple of 64\n", device, g.buf_bytes);
         return -EINVAL;
     }
-    if (uint64_t{g.posted} * g.queues > g.buffers) {
-        PLX_INIT_LOG(ERR, "%s: buffers=%u is too small: %u queue pairs keep %u posted each\n",
-                     device, g.buffers, g.queues, g.posted);
+    if (uint64_t{g.queue_buffers} * g.queues > g.buffers) {
+        PLX_INIT_LOG(ERR, "%s: buffers=%u is too small: %u queue pairs keep %u available each\n",
+                     device, g.buffers, g.queues, g.queue_buffers);
         return -EINVAL;
     }
-    if (g.max_message > uint64_t{wire::always_posted(g.posted)} * g.buf_bytes) {
+    if (g.max_message > uint64_t{wire::guaranteed_buffers(g.queue_buffers)} * g.buf_bytes) {
         PLX_INIT_LOG(ERR,
-                     "%s: max_message=%u: %u buffers of %u bytes, which %u posted ones always "
+                     "%s: max_message=%u: %u buffers of %u bytes, which queue_buffers=%u always "
                      "leave, cannot hold it\n",
-                     device, g.max_message, wire::always_posted(g.posted), g.buf_bytes, g.posted);
+                     device, g.max_message, wire::guaranteed_buffers(g.queue_buffers), g.buf_bytes,
+                     g.queue_buffers);
         return -EINVAL;
     }
     if (plan_block(g).block_bytes > wire::block_bytes_max) {
@@ -436,10 +437,10 @@ int check_geometry(const char *device, const Geometry &g)
 
 BlockPlan plan_block(const Geometry &g)
 {
-    const size_t begin = wire::queue_area_end(g.queues, g.ring_lines, g.posted_lines);
+    const size_t begin = wire::queue_area_end(g.queues, g.ring_lines, g.buffer_ring_lines);
     const uint32_t element = g.buf_bytes + RTE_PKTMBUF_HEADROOM;
     static_assert(RTE_PKTMBUF_HEADROOM % wire::line_bytes == 0,
-                  "posted buffers begin on a line behind the headroom");
+                  "receive buffers begin on a line after the headroom");
     const uint64_t end = begin + uint64_t{element} * g.buffers;
     return {.buf_begin = static_cast<uint32_t>(begin / wire::line_bytes),
             .buf_end = static_cast<uint32_t>(end / wire::line_bytes),

@@ -24,19 +24,21 @@ namespace plx::pmd
 struct Geometry {
     uint32_t queues = 1;
     uint32_t ring_lines = 4096;
-    uint32_t posted_lines = 32; ///< room for what the peer posts
+    uint32_t buffer_ring_lines =
+        32; ///< lines of the ring in which the peer names its receive buffers
     uint32_t buffers = 4096;
     uint32_t buf_bytes = 2048;
-    uint32_t posted = 0; ///< buffers kept posted per queue pair, multiple of 14; 0: as fits buffers
+    uint32_t queue_buffers =
+        0; ///< kept available to the peer per queue pair, multiple of 14; 0: by buffers
     uint32_t inline_max = 768;
-    uint32_t max_message = 0; ///< 0: what the posted buffers hold
+    uint32_t max_message = 0; ///< 0: what queue_buffers hold
 };
 
 enum class CacheHintChoice { automatic, none, clwb, clflushopt, cldemote };
 enum class MemoryPolicy { automatic, plain, write_combining };
 enum class TwinState { keep, reset, random, file };
 enum class PeerCsr { open, closed };
-/// Whether received messages are delivered where the peer wrote them, or copied first.
+/// Whether received long messages are delivered in place, or copied first.
 enum class RxMode { direct, stable };
 
 struct Options {
@@ -48,15 +50,15 @@ struct Options {
     bool link_side = false;    ///< of the twin: on the link side of a chip that both hosts are on
     uint32_t nt = 0;           ///< of the twin: NT port
     uint32_t dma_link = 0;     ///< of the twin: DMA channels that its EEPROM gives to the link side
-    hw::Topology topology = hw::Topology::automatic; ///< a twin takes this for back to back
+    hw::Topology topology = hw::Topology::automatic; ///< on a twin: back to back
     Geometry geometry;
-    uint32_t heartbeat_ms = 50; ///< without one for so long: silent
+    uint32_t heartbeat_ms = 50; ///< the peer is silent after so long without a heartbeat
     uint32_t lost_ms = 1000;
     uint32_t recheck_us =
-        1000;                ///< a sleep that no doorbell is known to end is looked after so often
-    uint32_t spin_us = 20;   ///< rx_wait polls so long before it sleeps
-    uint32_t interrupts = 1; ///< 0: doorbells are not listened to
-    uint32_t service = 0;    ///< 1: a service lcore looks after those who sleep
+        1000;                ///< interval of re-checks of a sleep that no doorbell is known to end
+    uint32_t spin_us = 20;   ///< how long rx_wait() polls before it sleeps
+    uint32_t interrupts = 1; ///< 0: doorbells do not interrupt
+    uint32_t service = 0;    ///< 1: a service lcore re-checks sleeping receivers
     uint32_t msi = 0;        ///< 1: the twin's chip sends MSI, not INTx
     int node = -1;           ///< -1: the device's own, or the starting thread's
     CacheHintChoice cache_hint = CacheHintChoice::automatic;
@@ -89,7 +91,7 @@ struct Options {
 /// @return 0 or -EINVAL with *options untouched
 int parse_options(const char *device, const char *args, bool twin, Options *options);
 
-/// Lays a user's configuration over the devargs. Every bound is checked and logged.
+/// Applies a user's configuration to the devargs. Every bound is checked; violations are logged.
 /// @return 0, -EINVAL or -E2BIG with *out untouched
 int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &given,
                  Geometry *out);
@@ -97,7 +99,7 @@ int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb
 /// Checks a geometry as a whole. @return 0 or -EINVAL, logged
 int check_geometry(const char *device, const Geometry &geometry);
 
-/// Where things lie in the own block.
+/// Layout of the own block.
 struct BlockPlan {
     uint32_t buf_begin; ///< lines
     uint32_t buf_end;   ///< lines

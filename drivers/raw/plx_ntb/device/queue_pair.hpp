@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The two halves of a queue pair as the device keeps them: the queue's own state behind a gate, and
-// what bursts and the control thread leave for each other.
+// The two halves of a queue pair in a device: the queue's state behind a gate, and what bursts and
+// the control thread note for each other.
 #ifndef PLX_NTB_DEVICE_QUEUE_PAIR_HPP
 #define PLX_NTB_DEVICE_QUEUE_PAIR_HPP
 
@@ -26,18 +26,18 @@ struct Half {
     Gate gate;
     State *state = nullptr;
     Burst burst = nullptr;
-    uint32_t seen = 0;               ///< lcore's own: word of the gate it has taken notice of
+    uint32_t seen = 0;               ///< by the lcore: word of the gate that it has seen
     std::atomic<int> lcore_node{-2}; ///< NUMA node of the lcore; -2: not seen
-    std::atomic<pthread_t> thread{}; ///< of the lcore in this generation; 0: not seen
-    std::atomic<bool> broken{false}; ///< the peer broke the protocol on this half
-    bool warned = false;             ///< control's own
-    RestCount inlined;               ///< messages inside the ring; under the device's lock
+    std::atomic<pthread_t> thread{}; ///< that uses it since the gate was opened; 0: not seen
+    std::atomic<bool> broken{false}; ///< the peer violated the protocol on this half
+    bool warned = false;             ///< by the control thread
+    RestCount inline_messages;       ///< inline messages; under the device's lock
 };
 struct RxHalf;
 struct TxHalf : Half<queue::Tx, queue::TxBurst> {
-    Doorbell doorbell; ///< of a receiver that sleeps
+    Doorbell doorbell; ///< of the peer's sleeping receiver
     std::atomic<uint64_t> *rings = nullptr;
-    queue::TxHeld held; ///< control's own: as it was at the last tick
+    queue::TxHeld held; ///< by the control thread: state at the last tick
     RxHalf *rx = nullptr;
 };
 struct RxHalf : Half<queue::Rx, queue::RxBurst> {
@@ -53,11 +53,11 @@ struct QueuePair {
     TxHalf tx;
     RxHalf rx;
     rte_mempool *given_pool = nullptr; ///< the user's
-    rte_mempool *own_pool = nullptr;   ///< made by us where the user gave none
+    rte_mempool *own_pool = nullptr;   ///< made by the driver if the user gave none
     bool set_up = false;
     StableRx *stable = nullptr; ///< of rx=stable; holds rx.state
     QueueSleep sleep;
-    queue::CacheHintReport cache_hint_logged = {}; ///< control's own: what the log knows of
+    queue::CacheHintReport cache_hint_logged = {}; ///< by the control thread: what was logged last
 
     rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
 };

@@ -20,7 +20,7 @@ uint64_t load_word(const std::byte *at)
         .load(std::memory_order_acquire);
 }
 
-/// Into the peer's block, and on its way: the thread may not store anything for long.
+/// Stores a word into the peer's block and flushes it: the thread may not store again for long.
 void store_word(std::byte *at, uint64_t word)
 {
     std::atomic_ref<uint64_t>(*reinterpret_cast<uint64_t *>(at))
@@ -61,7 +61,7 @@ uint32_t QueueSleep::watch()
     return next_.consumed;
 }
 
-/// Only where it leads to a doorbell: a receiver that cannot be rung lives on re-checks.
+/// Requests a wake-up only if a doorbell can follow; other receivers rely on re-checks.
 void QueueSleep::ask(uint32_t number)
 {
     shared_->counts.arms.fetch_add(1, std::memory_order_relaxed);
@@ -99,7 +99,7 @@ bool QueueSleep::answer_request(Gate &gate, const queue::Tx *tx)
     const uint64_t request = load_word(request_);
     uint64_t word = 0;
     if (static_cast<uint32_t>(request) == own_base_ &&
-        answers_.look(
+        answers_.check(
             static_cast<uint32_t>(request >> 32), gate, [tx] { return queue::tx_published(tx); },
             &word))
         store_word(peer_answer_, word);

@@ -19,7 +19,7 @@
 namespace plx::pmd
 {
 
-/// What happened to those who sleep.
+/// Counts of sleeping receivers.
 struct SleepCounts {
     std::atomic<uint64_t> arms{0}, rings{0}, doorbell_wakes{0}, check_wakes{0};
 };
@@ -48,7 +48,7 @@ struct SleepShared {
         uint32_t recheck_us;
         uint32_t spin_us;
     };
-    /// @param control whose job @p recheck_job looks after all who sleep
+    /// @param control whose job @p recheck_job re-checks all sleeping receivers
     SleepShared(const Times &given, ControlThread &thread, unsigned job)
         : times(given), control(thread), recheck_job(job)
     {
@@ -57,7 +57,7 @@ struct SleepShared {
     const Times times;
     ControlThread &control;
     const unsigned recheck_job;
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; ///< guards what is below, and QueueSleep
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; ///< guards the fields below, and QueueSleep
     bool running = false;
     bool listening = false;
     bool peer_answers = false;
@@ -82,8 +82,8 @@ public:
     bool arrived() const { return queue::rx_arrived(next_); }
     void ask(uint32_t number);
     uint64_t answer() const;
-    /// The other direction: answers the peer's request, if there is a new one that can be answered
-    /// now. With the lock held, while it is open. @return false: not yet, a burst was inside
+    /// The sender's side: answers a new request of the peer if it can be answered now. With the
+    /// lock held, while it is open. @return false: not yet, a burst was inside
     bool answer_request(Gate &gate, const queue::Tx *tx);
     void recheck();
     void clear();
@@ -103,7 +103,7 @@ private:
     std::byte *peer_answer_ = nullptr;
     uint32_t own_base_ = 0;
     uint32_t peer_base_ = 0;
-    bool asked_ = false; ///< and the peer is to be rung for it
+    bool asked_ = false; ///< a request was stored, whose doorbell is still to be rung
     SleepAnswers<CpuMemory> answers_;
     Sleeper<CpuMemory, QueueSleep> sleeper_{*this};
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The queue pairs of a device: set up and released by the application, opened and closed by link
-// life.
+// The queue pairs of a device: set up and released by the application, opened and closed with the
+// connection.
 #include "device/device.hpp"
 
 #include <algorithm>
@@ -83,8 +83,8 @@ int Device::queue_release(uint16_t index)
     qp->stable = nullptr;
     qp->tx.state = nullptr;
     qp->rx.state = nullptr;
-    qp->tx.inlined.reset();
-    qp->rx.inlined.reset();
+    qp->tx.inline_messages.reset();
+    qp->rx.inline_messages.reset();
     qp->given_pool = nullptr;
     qp->set_up = false;
     return 0;
@@ -95,12 +95,13 @@ queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
 {
     const Geometry &g = geometry_;
     std::byte *peer_block = platform_.window;
-    return {.peer_ring = peer_block + wire::ring_offset(q, peer.ring_lines, peer.posted_lines),
+    return {.peer_ring = peer_block + wire::ring_offset(q, peer.ring_lines, peer.buffer_ring_lines),
             .peer_ring_lines = peer.ring_lines,
             .peer_ring_base = wire::ring_base(peer_seed, q),
-            .credit = block_.base + wire::credit_offset(q, g.ring_lines, g.posted_lines),
-            .posted = block_.base + wire::posted_offset(q, g.ring_lines, g.posted_lines),
-            .posted_lines = g.posted_lines,
+            .credit = block_.base + wire::credit_offset(q, g.ring_lines, g.buffer_ring_lines),
+            .buffer_ring =
+                block_.base + wire::buffer_ring_offset(q, g.ring_lines, g.buffer_ring_lines),
+            .buffer_ring_lines = g.buffer_ring_lines,
             .back_base = wire::back_base(own_seed, q),
             .peer_block = peer_block,
             .peer_buf_begin = peer.buf_begin,
@@ -116,26 +117,28 @@ queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
 {
     const Geometry &g = geometry_;
     std::byte *peer_block = platform_.window;
-    const uint32_t room = (peer.posted_lines - 1) * wire::posted_per_line;
-    return {.ring = block_.base + wire::ring_offset(q, g.ring_lines, g.posted_lines),
+    const uint32_t room = (peer.buffer_ring_lines - 1) * wire::buffers_per_line;
+    return {.ring = block_.base + wire::ring_offset(q, g.ring_lines, g.buffer_ring_lines),
             .ring_lines = g.ring_lines,
             .ring_base = wire::ring_base(own_seed, q),
-            .peer_credit = peer_block + wire::credit_offset(q, peer.ring_lines, peer.posted_lines),
-            .peer_posted = peer_block + wire::posted_offset(q, peer.ring_lines, peer.posted_lines),
-            .peer_posted_lines = peer.posted_lines,
+            .peer_credit =
+                peer_block + wire::credit_offset(q, peer.ring_lines, peer.buffer_ring_lines),
+            .peer_buffer_ring =
+                peer_block + wire::buffer_ring_offset(q, peer.ring_lines, peer.buffer_ring_lines),
+            .peer_buffer_ring_lines = peer.buffer_ring_lines,
             .peer_back_base = wire::back_base(peer_seed, q),
             .block = block_.base,
             .inline_pool = queues_[q].inline_pool(),
             .window_pool = window_pool_,
             .buf_bytes = g.buf_bytes,
-            .posted_target = std::min(g.posted, room),
+            .buffers_target = std::min(g.queue_buffers, room),
             .max_message = max_message(),
             .port = id(),
             .hint = cache_hint_,
             .cycles = options_.cache_hint == CacheHintChoice::automatic ? read_cycles : nullptr};
 }
 
-/// Which messages go by DMA from now on, and says so.
+/// Chooses which messages go by DMA from now on, and logs it.
 void Device::choose_copy(unsigned queues)
 {
     copy_.choose(options_.copy, *ops_, platform_.window, platform_.window_bus, geometry_.inline_max,
@@ -172,11 +175,12 @@ void Device::prepare_rings(uint64_t seed)
     std::memset(block_.base + wire::sleep_request_offset, 0,
                 wire::sleep_words_end - wire::sleep_request_offset);
     for (uint32_t q = 0; q < g.queues; ++q) {
-        queue::prepare_ring(block_.base + wire::ring_offset(q, g.ring_lines, g.posted_lines),
+        queue::prepare_ring(block_.base + wire::ring_offset(q, g.ring_lines, g.buffer_ring_lines),
                             g.ring_lines, wire::ring_base(seed, q));
-        queue::prepare_back(block_.base + wire::credit_offset(q, g.ring_lines, g.posted_lines),
-                            block_.base + wire::posted_offset(q, g.ring_lines, g.posted_lines),
-                            g.posted_lines, wire::back_base(seed, q));
+        queue::prepare_back(block_.base + wire::credit_offset(q, g.ring_lines, g.buffer_ring_lines),
+                            block_.base +
+                                wire::buffer_ring_offset(q, g.ring_lines, g.buffer_ring_lines),
+                            g.buffer_ring_lines, wire::back_base(seed, q));
     }
 }
 
@@ -190,7 +194,7 @@ int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t pee
         qp.tx.burst = tx.by_engine.engine.copy != nullptr ? ops_->tx_burst_engine : ops_->tx_burst;
         int rc = queue::tx_open(qp.tx.state, tx);
         if (rc == 0) {
-            queues_open_ = q + 1; // what is open from here on is closed by close_queues
+            queues_open_ = q + 1; // from here on closed by close_queues()
             rc = queue::rx_open(qp.rx.state, rx_setup(q, peer, own_seed, peer_seed));
             if (qp.stable != nullptr)
                 qp.stable->open(stable_pool_, window_pool_, geometry_.buf_bytes, max_message());
@@ -227,7 +231,7 @@ bool Device::quiesce()
         gate_barrier(); // pairs with Gate::enter
     if (inside_burst())
         return false;
-    // All of them, also while one is not done: each takes up to where it got to the last time.
+    // All of them, even if one is not quiet yet: each continues where it was at the last call.
     bool quiet = true;
     for (unsigned q = 0; q < queues_open_; ++q)
         quiet = queue::tx_close(queues_[q].tx.state) && quiet;
@@ -237,7 +241,7 @@ bool Device::quiesce()
 void Device::close_queues()
 {
     for (unsigned q = 0; q < queues_open_; ++q) {
-        // Sending halves are closed by quiesce(), or were opened just now and gave nothing away.
+        // Sending halves are closed by quiesce(), or were opened just now and hold nothing.
         (void)queue::tx_close(queues_[q].tx.state);
         queue::rx_close(queues_[q].rx.state);
         if (queues_[q].stable != nullptr)
@@ -246,7 +250,7 @@ void Device::close_queues()
     queues_open_ = 0;
 }
 
-/// Whether a burst still uses what a stop in vain left open.
+/// Whether a burst still uses queues that an incomplete stop left open.
 bool Device::inside_burst() const
 {
     return std::any_of(queues_, queues_ + queues_open_, [](const QueuePair &qp) {

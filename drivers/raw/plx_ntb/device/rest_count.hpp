@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A count that is not kept but derived: all there is, less the parts that are counted separately.
-// One thread counts all of a burst, then its parts; another one reads both meanwhile.
+// A derived count: the total less the parts that are counted separately. One thread counts the
+// total of a burst, then its parts, while another thread reads both.
 #ifndef PLX_NTB_DEVICE_REST_COUNT_HPP
 #define PLX_NTB_DEVICE_REST_COUNT_HPP
 
@@ -17,18 +17,18 @@ public:
     struct Counts {
         uint64_t all, parts;
     };
-    /// The rest, as far as it is known: never less than the last time, and never more than there
-    /// is. Under the lock of those who read.
-    /// @param read   gives Counts of now
+    /// The difference as far as it is known: never less than at the last call, and never too much.
+    /// Under the readers' lock.
+    /// @param read   returns the present Counts
     /// @param quiet  whether the counting thread is outside its burst, or was at some moment of the
     /// call; what it did before is visible then
     template <class Read, class Quiet>
-    uint64_t look(const Read &read, const Quiet &quiet)
+    uint64_t update(const Read &read, const Quiet &quiet)
     {
         const uint64_t all = read().all;
-        // Until the parts of all that are in `all` are known to be counted: the thread has gone
-        // out, or on to what comes next. A thread that stands still in between leaves it as it was.
-        for (unsigned i = 0; i < looks_max; ++i) {
+        // Waits until the parts of `all` are known to be counted: the thread has left its burst, or
+        // counts the next one. If it stands still in between, the last value remains.
+        for (unsigned i = 0; i < checks_max; ++i) {
             if (!quiet() && read().all == all)
                 continue;
             const uint64_t parts = read().parts;
@@ -41,7 +41,7 @@ public:
     void reset() { reported_ = 0; }
 
 private:
-    static constexpr unsigned looks_max = 256;
+    static constexpr unsigned checks_max = 256;
     uint64_t reported_ = 0;
 };
 

@@ -18,11 +18,11 @@ namespace
 {
 
 constexpr unsigned quiet_wait_us = 200;
-constexpr unsigned quiet_looks = 5000; ///< bounded, and long past any call of it
+constexpr unsigned quiet_checks = 5000; ///< bounded, and longer than any call of it
 
 int32_t serve(void *arg)
 {
-    static_cast<Sleepers *>(arg)->look();
+    static_cast<Sleepers *>(arg)->check_all();
     return 0;
 }
 
@@ -50,7 +50,7 @@ int sleep_service_register(const char *name, int node, Sleepers &sleepers, uint3
 void sleep_service_unregister(uint32_t id)
 {
     rte_service_component_runstate_set(id, 0);
-    for (unsigned i = 0; i < quiet_looks && rte_service_may_be_active(id) == 1; ++i)
+    for (unsigned i = 0; i < quiet_checks && rte_service_may_be_active(id) == 1; ++i)
         rte_delay_us_sleep(quiet_wait_us);
     rte_service_component_unregister(id);
 }

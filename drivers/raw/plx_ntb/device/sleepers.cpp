@@ -20,9 +20,9 @@ namespace
 {
 
 constexpr uint16_t all_doorbells = 0xffff;
-/// Looks at the doorbell register in one interrupt: with MSI it has to be seen at zero (E1), and a
-/// peer that rings without end shall not keep the thread.
-constexpr unsigned doorbell_looks = 8;
+/// Most reads of the doorbell register in one interrupt: with MSI it must be read as zero once
+/// (E1), and a peer that rings without end must not hold the thread.
+constexpr unsigned doorbell_reads_max = 8;
 
 uint64_t cycles_of(uint64_t us)
 {
@@ -58,8 +58,7 @@ uint64_t Sleepers::start(const char *name, bool interrupts)
     if (interrupts && platform_.ops->watch_interrupt != nullptr)
         rc = platform_.ops->watch_interrupt(platform_.ctx, on_interrupt, this);
     if (interrupts && rc != 0)
-        PLX_INIT_LOG(NOTICE,
-                     "%s: no interrupt: who sleeps wakes by looking every %u us, or is to poll\n",
+        PLX_INIT_LOG(NOTICE, "%s: no interrupt: sleeping receivers are re-checked every %u us\n",
                      name, shared_.times.recheck_us);
     {
         const ntb::Locked locked(shared_.mutex);
@@ -67,7 +66,7 @@ uint64_t Sleepers::start(const char *name, bool interrupts)
     }
     if (rc != 0)
         return wire::feature_sleep_answers;
-    chip_.doorbells_clear(all_doorbells); // what an earlier life left
+    chip_.doorbells_clear(all_doorbells); // left over from before
     chip_.doorbells_unmask(all_doorbells);
     return wire::feature_sleep_answers | wire::feature_doorbells;
 }
@@ -102,7 +101,7 @@ void Sleepers::open(unsigned queues, const Words &words)
         sleep.own_base_ = wire::back_base(words.own_seed, q);
         sleep.peer_base_ = wire::back_base(words.peer_seed, q);
         sleep.answers_.reset();
-        sleep.sleeper_.wake_armed(); // was armed without a peer to ask
+        sleep.sleeper_.wake_armed(); // it was armed without a connection
     }
     open_ = queues;
 }
@@ -122,9 +121,9 @@ void Sleepers::wake_all()
             queues_[q].sleep.sleeper_.wake();
 }
 
-void Sleepers::look()
+void Sleepers::check_all()
 {
-    const ntb::Locked locked(look_mutex_);
+    const ntb::Locked locked(check_mutex_);
     for (unsigned q = 0; q < RTE_PMD_PLX_NTB_MAX_QUEUES; ++q) {
         QueueSleep &sleep = queues_[q].sleep;
         if (sleep.shared_ == nullptr)
@@ -137,15 +136,15 @@ void Sleepers::look()
 
 unsigned Sleepers::check_again(void *arg)
 {
-    static_cast<Sleepers *>(arg)->look();
-    return 0; // where it is still called for, look() has asked for more
+    static_cast<Sleepers *>(arg)->check_all();
+    return 0; // check_all() has requested the next call if one is needed
 }
 
 void Sleepers::on_interrupt(void *arg)
 {
     auto *self = static_cast<Sleepers *>(arg);
-    // Cleared before it is acted upon: what rings after that rings again.
-    for (unsigned i = 0; i < doorbell_looks; ++i) {
+    // Cleared before it is handled: a later doorbell interrupts again.
+    for (unsigned i = 0; i < doorbell_reads_max; ++i) {
         const uint16_t bits = self->chip_.doorbells();
         if (bits == 0)
             return;
@@ -166,7 +165,7 @@ void Sleepers::rung(uint16_t bits)
     }
 }
 
-/// Answers the peer's request, if there is a new one that can be answered now.
+/// Answers a new request of the peer if it can be answered now.
 void Sleepers::answer(unsigned queue)
 {
     QueueSleep &sleep = queues_[queue].sleep;
@@ -207,7 +206,8 @@ void Sleepers::wake(unsigned queue)
     queues_[queue].sleep.sleeper_.wake();
 }
 
-/// Whether a message shows, looked at from inside the gate: the control side may be about to close.
+/// Whether a message has arrived. Inside the gate, since the control thread may be closing the
+/// queue.
 bool Sleepers::shows(unsigned queue)
 {
     RxHalf &rx = queues_[queue].rx;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Doorbells of a device and those who sleep on them: event descriptors, requests to be woken and
-// their answers, re-checks. The protocol itself is sync/sleep.hpp.
+// Doorbells of a device and its sleeping receivers: event descriptors, wake-up requests and their
+// answers, re-checks. The protocol is sync/sleep.hpp.
 #ifndef PLX_NTB_DEVICE_SLEEPERS_HPP
 #define PLX_NTB_DEVICE_SLEEPERS_HPP
 
@@ -19,7 +19,7 @@
 namespace plx::pmd
 {
 
-/// All of a device.
+/// The sleeping receivers of a device.
 class Sleepers
 {
 public:
@@ -49,7 +49,7 @@ public:
     void release(unsigned queue);
     /// @param interrupts whether doorbells may interrupt. @return features of the hello
     uint64_t start(const char *name, bool interrupts);
-    /// After the control thread's end. Nothing runs any more when it returns; who sleeps is woken.
+    /// After the control thread's end. Nothing runs any more when it returns; sleepers are woken.
     void stop();
 
     /// The control thread, with the gates open.
@@ -57,9 +57,9 @@ public:
     /// Before the gates are closed.
     void close();
     void wake_all();
-    /// What doorbells do not announce: re-checks, and requests of the peer.
-    void look();
-    /// look() as a job of the control thread.
+    /// Does what no doorbell announces: re-checks, and requests of the peer.
+    void check_all();
+    /// check_all() as a job of the control thread.
     static unsigned check_again(void *arg);
 
     // The receiver of a queue that is set up.
@@ -82,7 +82,8 @@ private:
     const Platform &platform_;
     QueuePair *queues_;
     SleepShared shared_;
-    pthread_mutex_t look_mutex_ = PTHREAD_MUTEX_INITIALIZER; ///< held during look(); taken first
+    pthread_mutex_t check_mutex_ =
+        PTHREAD_MUTEX_INITIALIZER; ///< held during check_all(); taken first
     unsigned open_ = 0;
 };
 

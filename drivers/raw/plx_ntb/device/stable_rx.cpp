@@ -33,17 +33,17 @@ void StableRx::destroy(StableRx *stable)
     rte_free(stable);
 }
 
-int StableRx::make_room(uint32_t posted_max, int socket)
+int StableRx::make_room(uint32_t queue_buffers, int socket)
 {
-    if (posted_max == posted_max_)
+    if (queue_buffers == queue_buffers_)
         return 0;
     rte_free(reserve_);
-    posted_max_ = 0;
+    queue_buffers_ = 0;
     reserve_ = static_cast<rte_mbuf **>(rte_malloc_socket(
-        "plx_rx_reserve", posted_max * sizeof(rte_mbuf *), RTE_CACHE_LINE_SIZE, socket));
+        "plx_rx_reserve", queue_buffers * sizeof(rte_mbuf *), RTE_CACHE_LINE_SIZE, socket));
     if (reserve_ == nullptr)
         return -ENOMEM;
-    posted_max_ = posted_max;
+    queue_buffers_ = queue_buffers;
     return 0;
 }
 
@@ -52,7 +52,7 @@ void StableRx::open(rte_mempool *pool, const rte_mempool *window_pool, uint32_t 
 {
     pool_ = pool;
     window_pool_ = window_pool;
-    buffers_max_ = std::min((max_message + buf_bytes - 1) / buf_bytes, posted_max_);
+    buffers_max_ = std::min((max_message + buf_bytes - 1) / buf_bytes, queue_buffers_);
 }
 
 void StableRx::close()
@@ -78,17 +78,17 @@ int StableRx::burst(queue::Rx *q, rte_mbuf **mbufs, queue::Meta *meta, unsigned 
     return got;
 }
 
-/// How many of @p n messages can be copied, however many buffers each takes: no more come than are
-/// posted.
+/// How many of @p n messages can be copied, however many buffers each uses: together they use no
+/// more than are available to the peer.
 unsigned StableRx::afford(unsigned n)
 {
-    const uint32_t posted = queue::rx_posted(state());
-    const uint32_t needed = std::min(n * buffers_max_, posted);
+    const uint32_t available = queue::rx_buffers(state());
+    const uint32_t needed = std::min(n * buffers_max_, available);
     if (reserved_ < needed)
         fill_reserve(needed);
     if (likely(reserved_ >= needed))
         return n;
-    return reserved_ >= std::min(buffers_max_, posted) ? 1 : 0;
+    return reserved_ >= std::min(buffers_max_, available) ? 1 : 0;
 }
 
 void StableRx::fill_reserve(uint32_t to)

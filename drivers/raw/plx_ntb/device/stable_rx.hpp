@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// rx=stable: what came through posted buffers is copied into private memory before it is delivered,
-// so that nothing that the peer stores later shows in it. A burst function around the queue's own,
-// chosen when a queue is set up.
+// rx=stable: long messages are copied into private memory before they are delivered, so that later
+// stores of the peer do not change them. A burst function around the queue's own, chosen when a
+// queue is set up.
 #ifndef PLX_NTB_DEVICE_STABLE_RX_HPP
 #define PLX_NTB_DEVICE_STABLE_RX_HPP
 
@@ -16,8 +16,8 @@ struct rte_mempool;
 namespace plx::pmd
 {
 
-/// A receiving half that copies. Lies in front of the queue's own state, which is what a burst is
-/// given. Open and closed by the control side, with the lcore known to be outside its burst.
+/// A receiving half that copies. Lies in front of the queue's own state, which bursts get. Opened
+/// and closed by the control side while the lcore is known to be outside its burst.
 class alignas(64) StableRx
 {
 public:
@@ -27,9 +27,9 @@ public:
 
     queue::Rx *state() { return reinterpret_cast<queue::Rx *>(this + 1); }
 
-    /// Before a start. @param posted_max buffers that are posted at a time, at most
+    /// Before a start. @param queue_buffers most buffers available to the peer at a time
     /// @return 0 or -ENOMEM
-    int make_room(uint32_t posted_max, int socket);
+    int make_room(uint32_t queue_buffers, int socket);
     /// @param pool private mbufs with room for a buffer of @p window_pool, @p buf_bytes
     /// @param max_message bytes
     void open(rte_mempool *pool, const rte_mempool *window_pool, uint32_t buf_bytes,
@@ -52,10 +52,10 @@ private:
     queue::RxBurst inner_ = nullptr;
     const rte_mempool *window_pool_ = nullptr;
     rte_mempool *pool_ = nullptr;
-    /// Taken from the pool and not delivered yet: what is copied never finds it empty.
+    /// Allocated in advance, so that a copy never finds the pool empty.
     rte_mbuf **reserve_ = nullptr;
     uint32_t reserved_ = 0;
-    uint32_t posted_max_ = 0;
+    uint32_t queue_buffers_ = 0;
     uint32_t buffers_max_ = 0; ///< of one message
     std::atomic<uint64_t> nombuf_{0};
 };

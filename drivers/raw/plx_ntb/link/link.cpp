@@ -35,15 +35,16 @@ const char *judge_sizes(const wire::Hello &h, uint64_t window_bytes)
     if (h.qp_count < 1 || h.qp_count > wire::qp_count_max)
         return "the peer's queue pairs are not 1 to 64";
     if (!power_of_two_in(h.ring_lines, wire::ring_lines_min, wire::ring_lines_max) ||
-        !power_of_two_in(h.posted_lines, wire::posted_lines_min, wire::posted_lines_max))
+        !power_of_two_in(h.buffer_ring_lines, wire::buffer_ring_lines_min,
+                         wire::buffer_ring_lines_max))
         return "the peer's rings are not powers of two in their range";
     if (h.buf_bytes < wire::buf_bytes_min || h.buf_bytes > wire::buf_bytes_max ||
         h.buf_bytes % wire::line_bytes != 0)
         return "the peer's buffers are not 64 to 65536 bytes in whole lines";
     const uint64_t begin = uint64_t{h.buf_begin} * wire::line_bytes;
     const uint64_t end = uint64_t{h.buf_end} * wire::line_bytes;
-    if (begin < wire::queue_area_end(h.qp_count, h.ring_lines, h.posted_lines) || end < begin ||
-        end > h.block_bytes)
+    if (begin < wire::queue_area_end(h.qp_count, h.ring_lines, h.buffer_ring_lines) ||
+        end < begin || end > h.block_bytes)
         return "the peer's rings and buffers do not fit its block";
     if (h.max_message > wire::message_max || h.heartbeat_us == 0)
         return "the peer's message size or heartbeat is out of range";
@@ -98,22 +99,22 @@ int Link::start(const wire::Hello &own, uint64_t window_bytes, const LinkTimes &
 void Link::tick()
 {
     const char *why = "";
-    const bool way = port_.way_open(&why);
+    const bool open = port_.reachable(&why);
 
     if (is_connected(state_)) {
-        if (!way)
-            handle({LinkInput::way_closed, why});
-        else if (distrust_)
-            handle({LinkInput::distrusted, "the peer broke the protocol"});
+        if (!open)
+            handle({LinkInput::unreachable, why});
+        else if (protocol_error_)
+            handle({LinkInput::protocol_error, "the peer broke the protocol"});
         else
             check_connection();
     }
     leave();
     if (is_waiting(state_)) {
-        if (way)
+        if (open)
             try_connect();
         else
-            handle({LinkInput::way_closed, why});
+            handle({LinkInput::unreachable, why});
     }
 }
 
@@ -129,12 +130,12 @@ bool Link::stop()
     return state_ == LinkState::stopped;
 }
 
-// ---- what is found
+// ---- events
 
 void Link::try_connect()
 {
     LinkInput input;
-    do { // once more for one that was adopted: it may have answered already
+    do { // again after an adoption: the peer may have answered already
         hello_ = port_.read_hello();
         const Found found = classify(hello_);
         input = found.input;
@@ -157,7 +158,7 @@ void Link::check_connection()
         handle(*found);
 }
 
-/// The way out of a connection, or of a start, as far as it goes now.
+/// Ends a connection or a start, as far as possible now.
 void Link::leave()
 {
     if (!is_fencing(state_))
@@ -166,7 +167,7 @@ void Link::leave()
         handle({LinkInput::fenced, "this side has stopped"});
 }
 
-/// A loss is reported with the count of what is unconfirmed in place, but not held up by an
+/// Reports a loss after the unconfirmed messages were counted, but without waiting for long for an
 /// application that stays inside a burst. @return whether no burst is inside
 bool Link::report_loss()
 {
@@ -205,8 +206,8 @@ Link::Found Link::classify(const wire::Hello &hello)
 std::optional<Link::Found> Link::check_heartbeat(uint64_t now)
 {
     const uint64_t beat = port_.read_heartbeat();
-    unheard_us_ += std::min<uint64_t>(now - looked_at_us_, times_.look_us);
-    looked_at_us_ = now;
+    unheard_us_ += std::min<uint64_t>(now - last_tick_us_, times_.tick_max_us);
+    last_tick_us_ = now;
     if (beat != seen_beat_ && static_cast<uint32_t>(beat) == adopted_) {
         seen_beat_ = beat;
         unheard_us_ = 0;
@@ -219,7 +220,7 @@ std::optional<Link::Found> Link::check_heartbeat(uint64_t now)
     return {};
 }
 
-// ---- what is done about it
+// ---- actions
 
 void Link::handle(const Found &found)
 {
@@ -238,7 +239,7 @@ bool Link::act(LinkAction action, const Found &found)
     switch (action) {
     case LinkAction::begin:
         return begin(found.why);
-    case LinkAction::explain:
+    case LinkAction::set_reason:
         set_why(found.why);
         return true;
     case LinkAction::greet:
@@ -259,10 +260,10 @@ bool Link::act(LinkAction action, const Found &found)
         return true;
     case LinkAction::renew:
         return renew();
-    case LinkAction::say_goodbye:
+    case LinkAction::send_closing:
         set_why(found.why);
         lose();
-        say_goodbye();
+        send_closing();
         return true;
     case LinkAction::none:
         break;
@@ -273,7 +274,7 @@ bool Link::act(LinkAction action, const Found &found)
 bool Link::begin(const char *why)
 {
     adopted_ = 0;
-    distrust_ = false;
+    protocol_error_ = false;
     renew_epoch();
     begin_error_ = port_.open_window();
     if (begin_error_ == 0)
@@ -283,19 +284,19 @@ bool Link::begin(const char *why)
 
 bool Link::adopt(const wire::Hello &hello)
 {
-    // Promised to another epoch before, whose peer may still write. No queue is open in this
-    // state, so the fence does not have to wait for one. This peer's way to the block may have
-    // moved with it: an ack goes to a greeting that came by the new one, or its first messages
-    // might not.
+    // The block is prepared for another epoch, whose peer may still write: fenced first. No queue
+    // is open in this state, so the fence does not wait for one. The fence may move the block in
+    // the window, so this peer is adopted only after it has sent its hello to the new place: else
+    // its first messages could be lost.
     if (adopted_ != 0) {
         adopted_ = 0;
         return port_.quiesce() && port_.fence() && port_.open_window() == 0;
     }
     port_.prepare_rings(pair_seed(own_.seed, hello.epoch));
     adopted_ = hello.epoch;
-    // A chain is limited by how many buffers the peer's block has room for.
+    // The peer's receive-buffer ring limits the buffers of one message.
     const uint64_t room =
-        uint64_t{wire::always_posted((hello.posted_lines - 1) * wire::posted_per_line)} *
+        uint64_t{wire::guaranteed_buffers((hello.buffer_ring_lines - 1) * wire::buffers_per_line)} *
         own_.buf_bytes;
     own_.max_message = static_cast<uint32_t>(std::min<uint64_t>(max_message_, room));
     return true;
@@ -308,9 +309,9 @@ bool Link::connect(const wire::Hello &hello)
                           pair_seed(peer_.seed, own_.epoch)) != 0)
         return false;
     used_ = true;
-    distrust_ = false;
+    protocol_error_ = false;
     seen_beat_ = port_.read_heartbeat();
-    looked_at_us_ = port_.now_us();
+    last_tick_us_ = port_.now_us();
     unheard_us_ = 0;
     sent_at_us_ = 0;
     ++connects_;
@@ -321,11 +322,11 @@ bool Link::connect(const wire::Hello &hello)
 
 void Link::lose()
 {
-    distrust_ = false;
+    protocol_error_ = false;
     lost_at_us_ = port_.now_us();
 }
 
-/// The peer's access is gone: begins again with no peer.
+/// After the fence: starts again without a peer.
 bool Link::renew()
 {
     adopted_ = 0;
@@ -334,10 +335,10 @@ bool Link::renew()
     return port_.open_window() == 0;
 }
 
-void Link::say_goodbye()
+void Link::send_closing()
 {
     const char *why = "";
-    if (port_.way_open(&why))
+    if (port_.reachable(&why))
         greet(adopted_, wire::HelloState::closing);
 }
 
@@ -355,12 +356,12 @@ void Link::beat(uint64_t now)
 {
     sent_at_us_ = now;
     port_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
-    // Again and again: the one that carried the ack may have been lost with a short break
-    // of the link that neither side saw.
+    // Repeated: the one that carried the ack may have been lost in a short link loss that neither
+    // side noticed.
     greet(adopted_, wire::HelloState::up);
 }
 
-/// Repeated in every tick: a hello that was stored while the way was closed is lost.
+/// Repeated in every tick: a hello that was stored while the peer was unreachable is lost.
 void Link::greet(uint32_t ack, wire::HelloState state)
 {
     if (own_.ack != ack || own_.state != state || own_.seq == 0)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Link life: how two devices find each other, notice each other's end, and meet again. The rules
-// are doc/wire-protocol.md, sections 2 and 3; which event leads where is plx_link_table.hpp. Pure
-// logic: time, memory, chip and queues come through LinkPort, so that a test drives it with its own
-// clock.
+// The life of a connection: how two devices find each other, notice each other's end, and connect
+// again. The rules are doc/wire-protocol.md, sections 2 and 3; the state machine is link/table.hpp.
+// Pure logic: time, memory, chip and queues come through LinkPort, so that a test drives it with
+// its own clock.
 #ifndef PLX_NTB_LINK_LINK_HPP
 #define PLX_NTB_LINK_LINK_HPP
 
@@ -15,7 +15,7 @@
 namespace plx::pmd
 {
 
-/// What link life needs from its device. Called from the control thread only.
+/// What the link needs from its device. Called from the control thread only.
 class LinkPort
 {
 public:
@@ -23,29 +23,29 @@ public:
     virtual uint64_t random() = 0;
     /// Keeps the chip programmed. @return whether stores can reach a peer now
     /// @param why set to a constant text when they cannot
-    virtual bool way_open(const char **why) = 0;
+    virtual bool reachable(const char **why) = 0;
     /// Lets the peer write to the own block. @return 0 or negative errno
     virtual int open_window() = 0;
-    /// Lets no burst into the queues and counts what they sent without confirmation. May be called
-    /// again. @return false: a queue is inside a burst
+    /// Keeps bursts out of the queues and counts unconfirmed messages. May be called again.
+    /// @return false: a queue is inside a burst
     virtual bool quiesce() = 0;
-    /// With the queues quiet: takes the peer's access to the own block away, then what it could
-    /// write to out of the queues, and forgets its hello. @return false: not known to have taken
+    /// After quiesce(): revokes the peer's access to the own block, then takes the receive buffers
+    /// out of the queues, and clears the peer's hello. @return false: not known to have taken
     /// effect, call again
     virtual bool fence() = 0;
-    /// Tags the rings of the own block; the peer has no access to it now.
+    /// Tags the rings of the own block, to which no peer has access.
     virtual void prepare_rings(uint64_t pair_seed) = 0;
     /// Opens the queues. @param peer acceptable; @param own_seed, peer_seed pair seeds of the own
     /// and of the peer's block. @return 0 or negative errno
     virtual int open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t peer_seed) = 0;
-    /// Copies what the peer wrote into the own block.
+    /// Copies of what the peer wrote into the own block.
     virtual wire::Hello read_hello() = 0;
     virtual uint64_t read_heartbeat() = 0;
     /// Stores into the peer's block.
     virtual void write_hello(const wire::Hello &hello) = 0;
     virtual void write_heartbeat(uint64_t word) = 0;
     virtual void report(LinkEvent event) = 0;
-    /// One line for the log, each time the reason changes.
+    /// Logs why there is no connection, each time the reason changes.
     virtual void explain(const char *why) = 0;
 
 protected:
@@ -58,18 +58,18 @@ struct LinkTimes {
     uint32_t beat_us = 10'000;
     uint32_t report_us =
         10'000; ///< a loss is reported after that even if a queue is inside a burst
-    /// What at most counts as silence of the peer between two looks at its heartbeat: a machine, or
-    /// a control thread, that stood still has not listened.
-    uint32_t look_us = 40'000;
+    /// Most time between two ticks that counts as silence of the peer: a machine or control thread
+    /// that was stopped has not listened.
+    uint32_t tick_max_us = 40'000;
 };
 
-/// Whether a hello may be believed. Torn is "not yet"; refused comes with a text.
+/// Whether a hello is valid. torn: not written completely yet; refused: with a reason.
 enum class Verdict { torn, acceptable, refused };
-/// @param window_bytes how much of the peer the own window shows; @param why set when refused
+/// @param window_bytes size of the own memory window; @param why set when refused
 Verdict judge(const wire::Hello &hello, uint64_t window_bytes, const char **why);
 /// Sets bytes, magic, version and CRC of an otherwise complete hello.
 void seal(wire::Hello &hello);
-/// What the tags in the block of the host with @p seed grow from while it is exposed to @p epoch.
+/// Base of the tags in the block of the host with @p seed while it is exposed to @p epoch.
 uint64_t pair_seed(uint64_t seed, uint32_t epoch);
 
 class Link
@@ -83,11 +83,11 @@ public:
     /// One control tick: at most every few milliseconds, at once when something is known to have
     /// changed. Never blocks.
     void tick();
-    /// Says goodbye, loses the peer, reports that if it was connected. @return false: a queue is
-    /// inside a burst, or the chip does not answer: call again
+    /// Sends hello(closing), ends the connection, reports that if it was connected. @return false:
+    /// a queue is inside a burst, or the chip does not answer: call again
     bool stop();
-    /// A queue met a peer that breaks the protocol: the connection is to be taken down.
-    void distrust() { distrust_ = true; }
+    /// A queue found that the peer violates the protocol: ends the connection.
+    void protocol_error() { protocol_error_ = true; }
 
     LinkState state() const { return state_; }
     /// Why it is not connected; "" when it is.
@@ -117,7 +117,7 @@ private:
     bool connect(const wire::Hello &hello);
     void lose();
     bool renew();
-    void say_goodbye();
+    void send_closing();
 
     void renew_epoch();
     void greet(uint32_t ack, wire::HelloState state);
@@ -126,22 +126,22 @@ private:
     LinkPort &port_;
     LinkTimes times_;
     wire::Hello own_{};
-    wire::Hello hello_{}; ///< the last one that was looked at
+    wire::Hello hello_{}; ///< the last one that was read
     wire::Hello peer_{};
     uint64_t window_bytes_ = 0;
-    uint32_t max_message_ = 0; ///< as configured; the hello says what this peer leaves of it
+    uint32_t max_message_ = 0; ///< as configured; the hello has the value for this peer
     LinkState state_ = LinkState::stopped;
     uint32_t adopted_ = 0; ///< the peer's epoch that the own block is prepared for
     uint64_t beat_ = 0;    ///< own count
     uint64_t seen_beat_ = 0;
-    uint64_t looked_at_us_ = 0;
-    uint64_t unheard_us_ = 0; ///< listened in vain since the last heartbeat
+    uint64_t last_tick_us_ = 0;
+    uint64_t unheard_us_ = 0; ///< time without a heartbeat
     uint64_t sent_at_us_ = 0;
     uint64_t lost_at_us_ = 0;
     uint64_t connects_ = 0;
     int begin_error_ = 0;
     bool used_ = false; ///< connected under this epoch: lines of it are in the peer's block
-    bool distrust_ = false;
+    bool protocol_error_ = false;
     const char *why_ = "";
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Link life as data: in which state what event leads to what. doc/link-life.md shows the same
-// table and says what each name means; a test compares the two. What is not listed changes nothing.
+// The state machine of a connection as a table. doc/link-life.md has the same table and explains
+// each name; a test compares the two. A pair of state and event that is not listed changes nothing.
 #ifndef PLX_NTB_LINK_TABLE_HPP
 #define PLX_NTB_LINK_TABLE_HPP
 
@@ -22,12 +22,12 @@ enum class LinkState : uint8_t {
     stopping,
 };
 
-/// What a control tick, or the application, may find.
+/// Events, found by a control tick or caused by the application.
 enum class LinkInput : uint8_t {
     start,
     stop,
-    way_closed,
-    distrusted,
+    unreachable,
+    protocol_error,
     hello_torn,
     hello_impossible,
     hello_refusing,
@@ -47,14 +47,14 @@ enum class LinkInput : uint8_t {
 enum class LinkAction : uint8_t {
     none,
     begin,
-    explain,
+    set_reason,
     greet,
     refuse,
     adopt,
     connect,
     lose,
     renew,
-    say_goodbye,
+    send_closing,
 };
 
 /// What is reported to the application.
@@ -63,7 +63,7 @@ enum class LinkEvent : uint8_t { connected, silent, awake, lost, refused };
 inline constexpr const char *link_state_names[] = {"stopped", "waiting", "refused", "connected",
                                                    "silent",  "losing",  "fencing", "stopping"};
 inline constexpr const char *link_input_names[] = {"start",           "stop",
-                                                   "way_closed",      "distrusted",
+                                                   "unreachable",     "protocol_error",
                                                    "hello_torn",      "hello_impossible",
                                                    "hello_refusing",  "hello_closing",
                                                    "hello_new",       "hello_unanswered",
@@ -71,9 +71,9 @@ inline constexpr const char *link_input_names[] = {"start",           "stop",
                                                    "heartbeat",       "heartbeat_missing",
                                                    "heartbeat_ended", "quiet",
                                                    "overdue",         "fenced"};
-inline constexpr const char *link_action_names[] = {"none",   "begin",      "explain", "greet",
-                                                    "refuse", "adopt",      "connect", "lose",
-                                                    "renew",  "say_goodbye"};
+inline constexpr const char *link_action_names[] = {"none",   "begin",       "set_reason", "greet",
+                                                    "refuse", "adopt",       "connect",    "lose",
+                                                    "renew",  "send_closing"};
 inline constexpr const char *link_event_names[] = {"connected", "silent", "awake", "lost",
                                                    "refused"};
 
@@ -82,8 +82,9 @@ struct LinkStep {
     LinkInput input;
     LinkAction action;
     LinkState next;
-    std::optional<LinkEvent> report = {};    ///< once the action is done
-    std::optional<LinkState> otherwise = {}; ///< next if the action fails: nothing is reported then
+    std::optional<LinkEvent> report = {}; ///< once the action is done
+    std::optional<LinkState> otherwise =
+        {}; ///< next state if the action fails; nothing is reported then
 };
 
 namespace link_table
@@ -96,8 +97,8 @@ using E = LinkEvent;
 inline constexpr LinkStep steps[] = {
     {S::stopped, I::start, A::begin, S::waiting, {}, S::stopped},
 
-    {S::waiting, I::stop, A::say_goodbye, S::stopping},
-    {S::waiting, I::way_closed, A::explain, S::waiting},
+    {S::waiting, I::stop, A::send_closing, S::stopping},
+    {S::waiting, I::unreachable, A::set_reason, S::waiting},
     {S::waiting, I::hello_torn, A::greet, S::waiting},
     {S::waiting, I::hello_impossible, A::refuse, S::refused, E::refused},
     {S::waiting, I::hello_refusing, A::greet, S::refused, E::refused},
@@ -107,8 +108,8 @@ inline constexpr LinkStep steps[] = {
     {S::waiting, I::hello_answered, A::connect, S::connected, E::connected, S::waiting},
     {S::waiting, I::unopened, A::greet, S::refused, E::refused},
 
-    {S::refused, I::stop, A::say_goodbye, S::stopping},
-    {S::refused, I::way_closed, A::explain, S::refused},
+    {S::refused, I::stop, A::send_closing, S::stopping},
+    {S::refused, I::unreachable, A::set_reason, S::refused},
     {S::refused, I::hello_torn, A::greet, S::refused},
     {S::refused, I::hello_impossible, A::refuse, S::refused},
     {S::refused, I::hello_refusing, A::greet, S::refused},
@@ -118,18 +119,18 @@ inline constexpr LinkStep steps[] = {
     {S::refused, I::hello_answered, A::connect, S::connected, E::connected, S::refused},
     {S::refused, I::unopened, A::greet, S::refused},
 
-    {S::connected, I::stop, A::say_goodbye, S::losing},
-    {S::connected, I::way_closed, A::lose, S::losing},
-    {S::connected, I::distrusted, A::lose, S::losing},
+    {S::connected, I::stop, A::send_closing, S::losing},
+    {S::connected, I::unreachable, A::lose, S::losing},
+    {S::connected, I::protocol_error, A::lose, S::losing},
     {S::connected, I::hello_refusing, A::lose, S::losing},
     {S::connected, I::hello_closing, A::lose, S::losing},
     {S::connected, I::hello_new, A::lose, S::losing},
     {S::connected, I::heartbeat_missing, A::none, S::silent, E::silent},
     {S::connected, I::heartbeat_ended, A::lose, S::losing},
 
-    {S::silent, I::stop, A::say_goodbye, S::losing},
-    {S::silent, I::way_closed, A::lose, S::losing},
-    {S::silent, I::distrusted, A::lose, S::losing},
+    {S::silent, I::stop, A::send_closing, S::losing},
+    {S::silent, I::unreachable, A::lose, S::losing},
+    {S::silent, I::protocol_error, A::lose, S::losing},
     {S::silent, I::hello_refusing, A::lose, S::losing},
     {S::silent, I::hello_closing, A::lose, S::losing},
     {S::silent, I::hello_new, A::lose, S::losing},
@@ -142,7 +143,7 @@ inline constexpr LinkStep steps[] = {
     {S::fencing, I::stop, A::none, S::stopping},
     {S::fencing, I::fenced, A::renew, S::waiting, {}, S::fencing},
 
-    {S::stopping, I::fenced, A::explain, S::stopped},
+    {S::stopping, I::fenced, A::set_reason, S::stopped},
 };
 } // namespace link_table
 
@@ -155,7 +156,7 @@ constexpr const LinkStep *link_step(LinkState state, LinkInput input)
     return nullptr;
 }
 
-/// Greeting, or no way to greet.
+/// No connection yet.
 constexpr bool is_waiting(LinkState state)
 {
     return state == LinkState::waiting || state == LinkState::refused;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the reader does with lines it has consumed: a line that is clean, or no longer held here, is
-// cheaper for the writer to take back. It changes timing only, never contents.
+// Cache hints on consumed lines: a line that is clean, or no longer in the reader's cache, is
+// cheaper for the writer to get back. They change timing only, never contents.
 #ifndef PLX_QUEUE_CACHE_HINT_HPP
 #define PLX_QUEUE_CACHE_HINT_HPP
 

@@ -11,7 +11,7 @@ namespace plx::queue
 namespace
 {
 
-/// Another hint than none must save so much: a 20th, which is above what equal intervals differ by.
+/// A hint must save at least 5 % to be chosen, which is more than equal intervals differ by.
 constexpr uint64_t worth_it = cache_hint_scale - cache_hint_scale / 20;
 
 constexpr unsigned index(CacheHint hint)
@@ -65,7 +65,7 @@ CacheHint CacheHintTrial::step(uint64_t position, uint64_t now)
     return close_interval(position, now);
 }
 
-/// What is in force goes first: traffic that turns out to be thin then meets nothing else.
+/// The hint in force goes first: slow traffic then aborts the round before any other is tried.
 CacheHint CacheHintTrial::begin_round(uint64_t position)
 {
     std::iter_swap(turns_, std::find(turns_, turns_ + turn_count_ - 1, in_force()));
@@ -95,7 +95,7 @@ CacheHint CacheHintTrial::close_interval(uint64_t position, uint64_t now)
     const uint64_t lines = position - interval_begin_, cycles = now - interval_began_;
     if (cycles > lines * dense_cycles)
         return leave_round(position);
-    // Bounded by the line above. A division, but one in thousands of lines.
+    // Bounded by the check above. One division in thousands of lines.
     now_[index(turns_[turn_])] = static_cast<uint32_t>(cycles * cache_hint_scale / lines);
     if (++turn_ < turn_count_)
         return settle(position);
@@ -110,7 +110,7 @@ CacheHint CacheHintTrial::leave_round(uint64_t position)
     put(report_.thin, report_.thin + 1);
     const CacheHint hint = rest(position);
     if (turn_ == 0)
-        due_ = position + laps_before * lap_; // it has cost nothing
+        due_ = position + laps_before * lap_; // no other hint was in force
     return hint;
 }
 

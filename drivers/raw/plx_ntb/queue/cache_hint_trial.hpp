@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which cache hint is best here, found out by the reader on the traffic itself: each hint the CPU
-// has is in force for an interval of lines in turn, now and then, and what a line took decides. No
-// DPDK, no clock of its own, and nothing a message or a burst: the queue asks when something is
+// The cache-hint trial: finds the best cache hint under the real traffic. Now and then each hint
+// that the CPU supports is in force for an interval of lines, and the cycles per line decide. No
+// DPDK, no clock of its own, and no cost per message or burst: the queue calls step() when it is
 // due.
 #ifndef PLX_QUEUE_CACHE_HINT_TRIAL_HPP
 #define PLX_QUEUE_CACHE_HINT_TRIAL_HPP
@@ -13,13 +13,13 @@
 namespace plx::queue
 {
 
-/// Goes round by round. In a round each hint has a turn: laps of the ring in which its effect
-/// arrives (what it does to a line is felt when the line is written again), then an interval that
-/// is timed. A cost is taken relative to that of none in the same round, so it does not matter that
-/// traffic differs from round to round, and the median of the last rounds decides.
+/// Works in rounds. In a round each hint has a turn: laps of the ring until its effect is visible
+/// (a line's hint matters when the line is written again), then a timed interval. Costs are
+/// relative to that of no hint in the same round, so that changes of the traffic between rounds do
+/// not matter, and the median of the last rounds decides.
 ///
-/// One writer, the lcore that receives. What report() leads to changes under any other thread, each
-/// field by itself.
+/// One writer, the receiving lcore. Other threads read report() while it changes, each field by
+/// itself.
 class CacheHintTrial
 {
 public:
@@ -27,22 +27,21 @@ public:
     static constexpr unsigned rounds = 7;
     static constexpr uint64_t settle_laps = 2;
     static constexpr uint64_t interval_lines_min = 4096;
-    /// A line that takes longer than this many cycles does not wait for its writer, but for
-    /// something to be sent: such traffic says nothing about hints.
+    /// If a line takes longer than this many cycles, the ring is mostly empty: such traffic says
+    /// nothing about hints.
     static constexpr uint64_t dense_cycles = 256;
-    /// A round is paid by this many times its lines in force of what was chosen: three hints of
-    /// which one makes lines three times as dear then cost some 0.03 %.
+    /// After a round, the choice is in force for this many times the round's lines: a trial of
+    /// three hints, one of which triples the cost of a line, then costs about 0.03 %.
     static constexpr uint64_t rest_factor = 2048;
     /// The same before the first choice.
     static constexpr uint64_t first_rest_factor = 16;
-    /// Laps of the ring before the first round, and where traffic was too thin to begin one.
+    /// Laps of the ring before the first round, and after a round was aborted at its beginning.
     static constexpr uint64_t laps_before = 8;
 
-    /// Starts anew, with @p start in force at position 0.
-    /// @param tried hints to choose from, bit i for CacheHint i, with none; 0: @p start stays for
-    /// ever
+    /// Restarts at position 0 with @p start in force.
+    /// @param tried hints to choose from, bit i for CacheHint i, including none; 0: no trial
     void open(CacheHint start, unsigned tried, uint32_t ring_lines);
-    /// Position from which on step() is to be called.
+    /// Position at which step() is due.
     uint64_t due() const { return due_; }
     /// @param position lines consumed
     /// @param now      cycles

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Lines of the peer's ring that are stored together and published in one go, one kind of chunk for
-// each way in which stores are ordered.
+// Lines of the peer's ring that are stored and published together: one class of chunk per store
+// order.
 #ifndef PLX_QUEUE_CHUNK_HPP
 #define PLX_QUEUE_CHUNK_HPP
 
@@ -10,9 +10,9 @@
 namespace plx::queue::PLX_VARIANT
 {
 
-/// Lines written before their words are published in one go.
+/// Most lines that are published together.
 inline constexpr uint32_t chunk_lines = 64;
-/// Lines whose ownership is asked for ahead of their stores, so that the requests overlap.
+/// How many lines ahead of the stores lines are prefetched for writing, so that requests overlap.
 inline constexpr uint32_t own_ahead = 24;
 /// No message takes more lines than this, so a chunk always holds at least one.
 static_assert(wire::inline_lines(wire::inline_bytes_max) <= chunk_lines);
@@ -40,16 +40,16 @@ public:
     }
 };
 
-/// Where the lines of a chunk lie. They follow one another and carry one tag: a chunk ends where
-/// the ring does.
+/// Where the lines of a chunk lie. They are contiguous and carry one tag: a chunk does not pass the
+/// end of the ring.
 ///
-/// How many lines a chunk has is counted by who fills it, in a register: the chunk's address leaves
-/// the loop, so a counter in it would go through memory for each message.
+/// The caller counts a chunk's lines in a register: the chunk's address escapes the loop, so a
+/// counter in it would go through memory for each message.
 template <MemPolicy Mem>
 class ChunkPlace
 {
     std::byte *const first_;
-    const ptrdiff_t ahead_; ///< to the lines whose ownership is asked for, all inside the ring
+    const ptrdiff_t ahead_; ///< to the lines to be prefetched, all inside the ring
     const uint32_t tag_;
     const uint32_t left_;
 
@@ -60,7 +60,7 @@ class ChunkPlace
     }
 
 public:
-    /// A short chunk ends before own_ahead has helped anybody: its lines are asked for here.
+    /// A short chunk ends before own_ahead takes effect: its first lines are prefetched here.
     [[gnu::always_inline]] ChunkPlace(const RingPlace &ring, uint64_t first)
         : first_(ring.line(first)), ahead_(lines_ahead(ring, first) - first_),
           tag_(ring.tag(first)), left_(ring.left(first))
@@ -85,11 +85,11 @@ public:
 template <MemPolicy Mem, Order = Mem::order>
 class Chunk;
 
-/// The reader polls the first line of the chunk and looks at no other before that one is valid.
-/// Were its body stored early, the reader would take the line away again before its word is stored,
-/// and the word would wait for it to come back. So that line is put together here and goes out
-/// last, in one piece; its word releases the whole chunk, whose other lines are stored at once,
-/// words included.
+/// The reader polls the first line of the chunk and reads no other before that one is valid. If its
+/// body were stored early, the reader would take the cache line away before its word is stored, and
+/// the word's store would wait for the line. So the first line is assembled here and stored last,
+/// in one piece; its word releases the whole chunk. The other lines are stored at once, words
+/// included.
 template <MemPolicy Mem>
 class Chunk<Mem, Order::release> : public ChunkPlace<Mem>
 {
@@ -150,7 +150,8 @@ public:
     }
 };
 
-/// Lines publish themselves, so all are put together here. Bytes in receive buffers do not.
+/// Each line is published by its own store, so all are assembled here. Data in receive buffers need
+/// a fence.
 template <MemPolicy Mem>
 class Chunk<Mem, Order::whole_line> : public ChunkPlace<Mem>
 {
@@ -170,7 +171,7 @@ public:
                                          uint32_t n)
     {
         std::byte *whole = staged(i);
-        if (n < wire::cont_payload_bytes) // all of it goes out, what lay on the stack included
+        if (n < wire::cont_payload_bytes) // the whole line is stored: no stack contents must leave
             __builtin_memset(whole, 0, wire::line_bytes);
         store_rest(whole, from, n, wire::continuation_word(at.tag()));
     }

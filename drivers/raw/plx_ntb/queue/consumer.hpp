@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The receiving half of a queue pair: lines of the own ring into mbufs of a private pool, posted
-// buffers handed up as they are, credits and fresh buffers back to the peer.
+// The receiving half of a queue pair: copies inline messages into mbufs of a private pool, delivers
+// receive buffers as they are, and returns credits and new buffers to the peer.
 #ifndef PLX_QUEUE_CONSUMER_HPP
 #define PLX_QUEUE_CONSUMER_HPP
 
@@ -15,7 +15,7 @@
 namespace plx::queue::PLX_VARIANT
 {
 
-/// What is asked for of a message in posted buffers that comes alone.
+/// Bytes that are prefetched of a long message that arrives alone.
 inline constexpr uint32_t ask_for_bytes = 2048;
 
 [[gnu::always_inline]] inline void set_meta(Meta *meta, uint64_t word, const std::byte *line)
@@ -27,8 +27,8 @@ inline constexpr uint32_t ask_for_bytes = 2048;
     }
 }
 
-/// What a message out of the ring sets in its mbuf: 32 bytes of the first cache line, as two
-/// vectors. (Put together in memory they would wait for their own small stores.)
+/// Sets the mbuf fields of an inline message: 32 bytes of the first cache line, as two vectors.
+/// (Assembled in memory, loads would wait for the small stores.)
 class Rearm
 {
     __m128i fixed_;
@@ -77,10 +77,10 @@ public:
     return data;
 }
 
-/// Copies a run of inline messages out of the ring. Where more has come than the burst takes, the
-/// lines of the next one, taken to be as many, are asked for; nowhere else: lines that are not
-/// written yet would be taken away from the sender. (A line that is there was published with its
-/// whole chunk.)
+/// Copies a run of inline messages out of the ring. If more has arrived than the burst takes, the
+/// lines of the next run are prefetched, as many as of this one; otherwise none: a prefetch would
+/// take lines that are not written yet away from the sender. (A line that has arrived was published
+/// with its whole chunk.)
 /// @return lines copied
 template <Lines L>
 [[gnu::always_inline]] inline uint64_t take_lines(const Rx &q, const Run &run, rte_mbuf **mbufs,
@@ -132,13 +132,13 @@ template <Lines L>
     return n;
 }
 
-/// The oldest posted buffer: the one the peer has filled.
-[[gnu::always_inline]] inline rte_mbuf *pop_posted(Rx &q)
+/// The oldest receive buffer, which the peer has filled.
+[[gnu::always_inline]] inline rte_mbuf *pop_buffer(Rx &q)
 {
     rte_mbuf *m = q.fifo[q.fifo_tail++ & (Rx::fifo_size - 1)];
     if (--q.line_left == 0) {
-        q.posted_tail++;
-        q.line_left = q.line_count[q.posted_tail & (wire::posted_lines_max - 1)];
+        q.buffer_ring_tail++;
+        q.line_left = q.line_count[q.buffer_ring_tail & (wire::buffer_ring_lines_max - 1)];
     }
     return m;
 }
@@ -146,14 +146,14 @@ template <Lines L>
 /// Chains the buffers of one message. Their number was checked by find_run().
 [[gnu::always_inline]] inline rte_mbuf *take_chain(Rx &q, uint32_t length)
 {
-    rte_mbuf *first = pop_posted(q);
+    rte_mbuf *first = pop_buffer(q);
     rte_mbuf *last = first;
     uint32_t left = length;
     uint16_t segments = 1;
     while (left > q.s.buf_bytes) {
         last->data_len = static_cast<uint16_t>(q.s.buf_bytes);
         left -= q.s.buf_bytes;
-        last->next = pop_posted(q);
+        last->next = pop_buffer(q);
         last = last->next;
         segments++;
     }
@@ -164,8 +164,8 @@ template <Lines L>
     return first;
 }
 
-/// Asks for the lines of a message that comes alone, all at once: its reader gets to them only
-/// after what is left to do here.
+/// Prefetches the lines of a message that arrives alone: the application reads them only after the
+/// rest of this burst call.
 [[gnu::always_inline]] inline void ask_for(const rte_mbuf *m)
 {
     const auto *data = rte_pktmbuf_mtod(m, const std::byte *);
@@ -173,8 +173,8 @@ template <Lines L>
         __builtin_prefetch(data + at, 0, 3);
 }
 
-[[gnu::noinline]] inline unsigned take_posted_run(Rx &q, const Run &run, rte_mbuf **mbufs,
-                                                  Meta *meta, uint64_t &bytes)
+[[gnu::noinline]] inline unsigned take_long_run(Rx &q, const Run &run, rte_mbuf **mbufs, Meta *meta,
+                                                uint64_t &bytes)
 {
     for (unsigned i = 0; i < run.messages; i++) {
         const uint32_t length = wire::word_length(run.words[i]);
@@ -195,10 +195,10 @@ template <Lines L>
     count(q.stats.bad_peer, 1);
 }
 
-/// Asks for the first lines of an answer as soon as there is something to answer: to the sending
-/// burst it is some hundred instructions, about what the lines take to come. The peer polls them,
-/// so asked for any sooner they would be gone again; and only where the last messages were followed
-/// by a send, so that nobody's lines are taken for a stream that goes one way.
+/// Prefetches for writing the first lines of an answer as soon as a message has arrived: until the
+/// sending burst it is some hundred instructions, about as long as the lines take to arrive. Any
+/// earlier, the polling peer would have taken them away again. Only if the last messages were
+/// followed by a send, so that one-way traffic takes no lines away.
 template <MemPolicy Mem>
 [[gnu::always_inline]] inline void expect_answer(Rx &q)
 {
@@ -219,33 +219,33 @@ int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
     if (!q->open || q->broken) [[unlikely]]
         return q->broken ? -EPROTO : 0;
-    // Behind the line that is polled: a message of two lines would pay for two misses in turn.
+    // The line after the polled one: else a message of two lines waits for two misses in sequence.
     __builtin_prefetch(q->ring.line(q->tail + 1), 0, 3);
     unsigned got = 0;
-    uint64_t bytes = 0, posted = 0;
-    // Most looks find nothing, and shall be quick to say so.
-    Look look = is_here<Mem>(q->ring, q->tail) ? Look::valid : Look::not_yet;
-    while (got < n && look == Look::valid) {
+    uint64_t bytes = 0, long_messages = 0;
+    // Most polls find nothing, and should be cheap.
+    PollResult result = is_here<Mem>(q->ring, q->tail) ? PollResult::valid : PollResult::not_yet;
+    while (got < n && result == PollResult::valid) {
         Run run;
-        look = find_run<Mem>(*q, n - got < run_max ? n - got : run_max, run);
+        result = find_run<Mem>(*q, n - got < run_max ? n - got : run_max, run);
         if (run.messages == 0)
             continue;
         expect_answer<Mem>(*q);
         Meta *run_meta = meta != nullptr ? meta + got : nullptr;
         unsigned taken;
-        if (run.kind != RunKind::posted) [[likely]] {
+        if (run.kind != RunKind::long_messages) [[likely]] {
             taken = take_in_ring(*q, run, mbufs + got, run_meta, bytes);
         } else {
-            taken = take_posted_run(*q, run, mbufs + got, run_meta, bytes);
-            posted += taken;
+            taken = take_long_run(*q, run, mbufs + got, run_meta, bytes);
+            long_messages += taken;
         }
         got += taken;
         if (taken < run.messages) [[unlikely]] {
             count(q->stats.nombuf, 1);
-            look = Look::not_yet;
+            result = PollResult::not_yet;
         }
     }
-    if (look == Look::bad) [[unlikely]] {
+    if (result == PollResult::bad) [[unlikely]] {
         stop_at_bad_line(*q);
         if (got == 0)
             return -EPROTO;
@@ -254,7 +254,7 @@ int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
         q->messages += got;
         count(q->stats.messages, got);
         count(q->stats.bytes, bytes);
-        count(q->stats.posted_messages, posted);
+        count(q->stats.long_messages, long_messages);
     }
     return_to_peer<Mem>(*q, got == 0);
     return static_cast<int>(got);

@@ -14,36 +14,34 @@ namespace plx::queue
 /// register is written by start() alone. halt() comes from the control side while that lcore is
 /// known to be outside, before a half is opened and after it was closed.
 ///
-/// Order: what two copies write becomes visible at the destination in the order in which they were
-/// given (one channel, relaxed ordering of data writes off). Within one copy nothing is promised
-/// but that eight aligned bytes that lie in one copy arrive as one. Nothing is promised about
-/// stores of the CPU through the window, before or after.
+/// Order: copies become visible at the destination in the order in which they were queued (one
+/// channel, relaxed ordering of data writes off). Within one copy, only eight aligned bytes are
+/// guaranteed to arrive as one. There is no order with stores of the CPU through the window.
 struct Engine {
     void *ctx = nullptr;
-    /// Copies that can be given now, up to `capacity`. May look for completions.
+    /// Copies that can be queued now, up to `capacity`. May poll for completions.
     uint32_t (*room)(void *ctx) = nullptr;
-    /// Gives one copy; there is room for it. The caller's stores before it (to the source) are seen
-    /// by the engine. The engine may begin at once, or only after start().
-    /// @param src_iova  IOVA of local memory that the engine was told of; any alignment
+    /// Queues one copy; there is room for it. The engine sees earlier stores of the caller to the
+    /// source. It may begin at once, or only after start().
+    /// @param src_iova  IOVA of local memory that is mapped for the engine; any alignment
     /// @param dst_bus   address in the window as the engine sees it; any alignment
     /// @param bytes     1 to 2^27 - 1
     void (*copy)(void *ctx, uint64_t src_iova, uint64_t dst_bus, uint32_t bytes) = nullptr;
-    /// Makes the engine work off what was given. Once a burst; without anything given, nothing.
+    /// Starts the queued copies. Once per burst; no effect if none is queued.
     void (*start)(void *ctx) = nullptr;
-    /// Copies of which the source has been read and the data are on their way, from the first on
-    /// and in order, since the last halt(). Reads local memory only. An engine that has failed
-    /// does not count the copy at which it failed, nor any after it.
+    /// Copies, in order and since the last halt(), whose source was read and whose data have left.
+    /// Reads local memory only. A failed engine counts neither the copy at which it failed nor any
+    /// after it.
     uint64_t (*completed)(void *ctx) = nullptr;
-    /// A copy failed, or the engine hangs and was given up. Stays so until a halt() that mends it.
-    /// Any thread may ask.
-    /// Nothing is given to a failed engine.
+    /// Whether a copy failed or the engine hangs. Remains true until a halt() that repairs it. Any
+    /// thread. Nothing is queued to a failed engine.
     bool (*failed)(void *ctx) = nullptr;
-    /// Makes sure that nothing which was given reads or writes memory any more, and forgets it;
-    /// completed() counts from 0 again. An engine that cannot be stopped is cut off from the bus,
-    /// and failed() stays true: it is then not used again.
-    /// @return false: not quiet yet, ask again; the owner of the engine bounds how often
+    /// Stops all queued copies, so that none reads or writes memory any more; completed() counts
+    /// from 0 again. An engine that cannot be stopped loses access to the bus, and failed() remains
+    /// true: it is not used again.
+    /// @return false: not stopped yet, call again; the implementation bounds how often
     bool (*halt)(void *ctx) = nullptr;
-    uint32_t capacity = 0; ///< copies that can be under way at the same time
+    uint32_t capacity = 0; ///< most copies queued at a time
 };
 
 } // namespace plx::queue

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending half of a queue pair that has a copy engine: long messages go by the engine, straight
-// out of their mbufs; all others as without one (producer.hpp).
+// The sending half of a queue pair with a copy engine: the engine copies long messages out of their
+// mbufs; all others are sent as without one (producer.hpp).
 #ifndef PLX_QUEUE_ENGINE_PRODUCER_HPP
 #define PLX_QUEUE_ENGINE_PRODUCER_HPP
 
@@ -13,7 +13,7 @@
 namespace plx::queue::PLX_VARIANT
 {
 
-/// mbufs freed in one go.
+/// Most mbufs freed in one call.
 inline constexpr unsigned free_batch = 64;
 
 [[gnu::always_inline]] inline Held &held_at(ByEngine &e, uint64_t position)
@@ -41,12 +41,12 @@ inline constexpr unsigned free_batch = 64;
     return !engine.failed(engine.ctx);
 }
 
-/// IOVAs that a buffer may have: an mbuf over memory that has none lies a little behind
-/// RTE_BAD_IOVA, which is near 0; and the chip's engines address 48 bits.
+/// Valid IOVAs of a buffer: memory without one has an IOVA a little above RTE_BAD_IOVA, which is
+/// near 0; and the chip's engines address 48 bits.
 inline constexpr uint64_t iova_first = uint64_t{1} << 20;
 inline constexpr uint64_t iova_count = (uint64_t{1} << 48) - iova_first;
 
-/// Whether a pool lies in memory that EAL manages itself, all of which the engines were told of.
+/// Whether a pool lies in memory that EAL allocated, all of which is mapped for the engines.
 [[gnu::noinline]] inline bool is_eal_memory(rte_mempool *pool)
 {
     bool all = true;
@@ -61,7 +61,7 @@ inline constexpr uint64_t iova_count = (uint64_t{1} << 48) - iova_first;
     return all;
 }
 
-/// The pool that a segment's data lie in; NULL where an application brought them along.
+/// The pool that a segment's data lie in; NULL for external buffers of the application.
 inline rte_mempool *data_pool(const rte_mbuf *s)
 {
     if (RTE_MBUF_CLONED(s))
@@ -69,8 +69,8 @@ inline rte_mempool *data_pool(const rte_mbuf *s)
     return RTE_MBUF_HAS_EXTBUF(s) && !RTE_MBUF_HAS_PINNED_EXTBUF(s) ? nullptr : s->pool;
 }
 
-/// A read that fails could not stop the header line behind it, so an engine is given only what it
-/// was told of: EAL's memory, and buffers of the window that came from the peer and are sent on.
+/// A failed read would not stop the header line after it, so an engine copies only from memory that
+/// is mapped for it: EAL's memory, and receive buffers that are forwarded.
 inline bool engine_reaches(Tx &q, const rte_mbuf *m)
 {
     ByEngine &e = q.by_engine;
@@ -87,8 +87,8 @@ inline bool engine_reaches(Tx &q, const rte_mbuf *m)
     return true;
 }
 
-/// Copies that a message takes at most: a piece ends with a segment or with a buffer, and the
-/// header takes two.
+/// Most copies for a message: a piece ends with a segment or with a buffer, and the header takes
+/// two.
 inline uint32_t copies_of(const Tx &q, const rte_mbuf *m)
 {
     return q.per_buffer.ceil(m->pkt_len) + m->nb_segs + 1;
@@ -100,7 +100,7 @@ inline uint32_t copies_of(const Tx &q, const rte_mbuf *m)
            chain_is_whole(m) && engine_reaches(q, m);
 }
 
-/// What does not go by the engine goes by the CPU, which also says what is wrong with it.
+/// Messages that do not go by the engine go by the CPU, where invalid ones are reported.
 [[gnu::always_inline]] inline bool goes_by_engine(Tx &q, const rte_mbuf *m)
 {
     return m != nullptr && m->pkt_len >= q.s.by_engine.min_bytes && engine_can(q, m);
@@ -121,7 +121,8 @@ inline void give_head(Tx &q, uint32_t length, const Meta &meta)
     const EngineSetup &s = q.s.by_engine;
     const size_t slot = (q.by_engine.head & (held_max - 1)) * staged_bytes;
     const uint64_t words[2] = {
-        wire::head_word(q.ring.tag(q.head), length, wire::Kind::posted, meta.flags), meta.data};
+        wire::head_word(q.ring.tag(q.head), length, wire::Kind::long_message, meta.flags),
+        meta.data};
     static_assert(sizeof(words) == staged_bytes);
     __builtin_memcpy(s.staging + slot, words, sizeof(words));
     const std::byte *line = q.ring.line(q.head);
@@ -129,7 +130,7 @@ inline void give_head(Tx &q, uint32_t length, const Meta &meta)
     give_copy(q, s.staging_iova + slot, line, 8);
 }
 
-/// Room for a message: a place to hold it, a line, posted buffers, copies.
+/// Reserves room for a message: an entry to hold it, a line, receive buffers, copies.
 template <MemPolicy Mem>
 Put reserve_by_engine(Tx &q, const rte_mbuf *m)
 {

@@ -77,16 +77,16 @@ template <class M>
 /// Coherent memory. word() is a store-release: it pairs with the load-acquire of load(), so bodies
 /// need no fence of their own, and ThreadSanitizer sees the edge.
 struct Plain {
-    /// Longest copy for which no ownership is asked ahead (doc/decisions/008-mid-sizes.md).
+    /// Longest copy without prefetching for write (doc/decisions/008-mid-sizes.md).
     static constexpr size_t own_above = 2048;
     static constexpr Order order = Order::release;
     [[gnu::always_inline]] static void copy(std::byte *to, const std::byte *from, size_t n)
     {
         copy_bytes(to, from, n);
     }
-    /// Asks for the ownership of lines ahead, so that the requests overlap; towards the end of the
-    /// lines of the next copy, so that it does not begin with a wait. Not for short copies: there
-    /// the CPU's own prefetcher has more requests on their way than these would leave it.
+    /// Prefetches lines for writing, so that the requests overlap; towards the end the lines of the
+    /// next copy, so that it does not begin with a wait. Not for short copies: there the CPU's own
+    /// prefetcher keeps more requests outstanding than these would leave it.
     [[gnu::always_inline]] static void stream(std::byte *to, const std::byte *from, size_t n,
                                               const std::byte *next)
     {
@@ -161,7 +161,7 @@ struct WriteCombining : Plain {
 };
 
 /// Write-combining memory on a CPU with MOVDIR64B: a line is one 64-byte store that arrives whole,
-/// so it needs no fence of its own; data in posted buffers still does.
+/// so it needs no fence of its own; data in receive buffers still do.
 struct DirectStore : WriteCombining {
     static constexpr Order order = Order::whole_line;
     [[gnu::always_inline]] static void line(std::byte *to, const std::byte *from)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The sending half of a queue pair: mbufs into lines of the peer's ring and into the buffers it
-// posted.
+// The sending half of a queue pair: stores mbufs into lines of the peer's message ring and into its
+// receive buffers.
 #ifndef PLX_QUEUE_PRODUCER_HPP
 #define PLX_QUEUE_PRODUCER_HPP
 
@@ -15,10 +15,10 @@
 namespace plx::queue::PLX_VARIANT
 {
 
-/// Of the receive buffer that comes next: lines asked for ahead.
+/// Bytes of the next receive buffer whose lines are prefetched for writing.
 inline constexpr uint32_t own_next_bytes = 2048;
 
-/// What a message without metadata carries.
+/// Metadata of messages sent without any.
 inline constexpr Meta no_meta{};
 
 template <MemPolicy Mem>
@@ -29,7 +29,7 @@ void copy_out(void *to, const void *from, size_t n)
     Mem::flush();
 }
 
-/// True when the segments of a chain are there and add up to its pkt_len.
+/// Whether a chain has nb_segs segments that add up to its pkt_len.
 [[gnu::noinline]] inline bool chain_is_whole(const rte_mbuf *m)
 {
     uint64_t sum = 0;
@@ -41,8 +41,7 @@ void copy_out(void *to, const void *from, size_t n)
     return segments == m->nb_segs && sum == m->pkt_len;
 }
 
-/// Where the next message will probably go, as a hint; @p or_else where a line has to be read first
-/// to know.
+/// The probable target of the next message, as a hint; @p or_else if it is not known yet.
 [[gnu::always_inline]] inline const std::byte *next_target(const Tx &q, const std::byte *or_else)
 {
     return q.buffers_next != q.buffers_end ? next_buffer(q) : or_else;
@@ -72,12 +71,12 @@ template <class Copy>
     }
 }
 
-/// Asks for the lines that a message of @p bytes, like the one just sent, will be stored to: while
-/// that one is on its way the requests delay nothing.
+/// Prefetches for writing the lines that a message of @p bytes, like the one just sent, will be
+/// stored to. The requests delay nothing while that one is on its way.
 template <MemPolicy Mem>
-[[gnu::noinline]] void own_next_posted(Tx &q, uint64_t bytes)
+[[gnu::noinline]] void own_next_buffer(Tx &q, uint64_t bytes)
 {
-    // A line that is refused stays where it is, and is refused again by the message that needs it.
+    // An invalid line is not consumed; the message that needs it refuses it again.
     if (reserve_buffers<Mem>(q, 1) != Put::taken)
         return;
     const std::byte *next = next_buffer(q);
@@ -86,20 +85,20 @@ template <MemPolicy Mem>
         Mem::own(next + at);
 }
 
-/// The header line of a message whose bytes have gone to posted buffers.
+/// The header line of a long message, whose data are stored already.
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline void put_posted_head(Tx &q, Chunk<Mem> &out, uint32_t at, uint32_t n,
-                                                   const Meta &meta)
+[[gnu::always_inline]] inline void put_long_head(Tx &q, Chunk<Mem> &out, uint32_t at, uint32_t n,
+                                                 const Meta &meta)
 {
     Cursor<Mem> line = out.at(at);
-    out.add_head(at, line, n, wire::Kind::posted, meta.flags, Body(meta.data));
+    out.add_head(at, line, n, wire::Kind::long_message, meta.flags, Body(meta.data));
     out.add_buffers();
     count(q.stats.cpu_bytes, n);
 }
 
 template <MemPolicy Mem>
-[[gnu::noinline]] Put put_posted(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
-                                 const Meta &meta)
+[[gnu::noinline]] Put put_long(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
+                               const Meta &meta)
 {
     const Put put = reserve_buffers<Mem>(q, q.per_buffer.ceil(m->pkt_len));
     if (put != Put::taken)
@@ -109,11 +108,11 @@ template <MemPolicy Mem>
         Mem::stream(to, rte_pktmbuf_mtod_offset(s, const std::byte *, from), n, next);
     };
     spread(q, m, copy);
-    put_posted_head(q, out, at, m->pkt_len, meta);
+    put_long_head(q, out, at, m->pkt_len, meta);
     return Put::taken;
 }
 
-/// An inline message whose bytes lie in one piece. @param i  its first line in the chunk
+/// An inline message in contiguous memory. @param i  its first line in the chunk
 template <MemPolicy Mem>
 [[gnu::always_inline]] inline void put_lines(Chunk<Mem> &out, uint32_t i, Cursor<Mem> &at,
                                              const std::byte *from, uint32_t n, const Meta &meta)
@@ -121,10 +120,10 @@ template <MemPolicy Mem>
     constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
     constexpr auto full = static_cast<uint32_t>(wire::cont_payload_bytes);
     if (n <= head) {
-        out.add_head(i, at, n, wire::Kind::inlined, meta.flags, Body(meta.data, from, n));
+        out.add_head(i, at, n, wire::Kind::inline_message, meta.flags, Body(meta.data, from, n));
         return;
     }
-    out.add_head(i, at, n, wire::Kind::inlined, meta.flags, Body(meta.data, from, head));
+    out.add_head(i, at, n, wire::Kind::inline_message, meta.flags, Body(meta.data, from, head));
     from += head;
     n -= head;
     for (; n > full; n -= full, from += full)
@@ -132,14 +131,14 @@ template <MemPolicy Mem>
     out.add_rest(++i, at, from, n);
 }
 
-/// Whether a line can be put together from where the message lies: Body reads beyond its bytes.
+/// Whether Body may read a message in place: it reads Body::readable bytes, even of a shorter one.
 [[gnu::always_inline]] inline bool readable(const rte_mbuf *m, uint16_t data_off, uint32_t n)
 {
     return Body::readable == 0 || n >= Body::readable ||
            static_cast<int>(m->buf_len) - data_off >= Body::readable;
 }
 
-/// An inline message, in pieces perhaps.
+/// An inline message, possibly of several segments.
 template <MemPolicy Mem>
 [[gnu::noinline]] void put_chain(Chunk<Mem> &out, uint32_t i, const rte_mbuf *m, const Meta &meta)
 {
@@ -159,7 +158,7 @@ template <MemPolicy Mem>
     put_lines<Mem>(out, i, at, gathered, n, meta);
 }
 
-/// Whether a message of one segment fits into a posted buffer that is known already.
+/// Whether a message of one segment fits into one receive buffer that is known already.
 /// @param at  lines of the chunk before it
 template <MemPolicy Mem>
 [[gnu::always_inline]] inline bool fits_known_buffer(const Tx &q, const Chunk<Mem> &out,
@@ -169,7 +168,7 @@ template <MemPolicy Mem>
            q.buffers_next != q.buffers_end && room_of(q) > at && out.left(at) > 0;
 }
 
-/// What most longer messages are: one segment into one buffer, without the search that spread() is.
+/// The usual long message: one segment into one receive buffer, without the loops of spread().
 template <MemPolicy Mem>
 [[gnu::always_inline]] inline void put_one_buffer(Tx &q, Chunk<Mem> &out, uint32_t at,
                                                   const rte_mbuf *m, const Meta &meta)
@@ -177,10 +176,10 @@ template <MemPolicy Mem>
     const uint32_t n = m->pkt_len;
     std::byte *to = take_buffer(q);
     Mem::stream(to, rte_pktmbuf_mtod(m, const std::byte *), n, next_target(q, to));
-    put_posted_head(q, out, at, n, meta);
+    put_long_head(q, out, at, n, meta);
 }
 
-/// Fills the rest of the ring's end. @return lines it took
+/// Fills the end of the ring with pad lines. @return how many
 template <MemPolicy Mem>
 [[gnu::noinline]] uint32_t put_pads(Chunk<Mem> &out, uint32_t at)
 {
@@ -191,13 +190,13 @@ template <MemPolicy Mem>
     return pads;
 }
 
-/// How a message went: what to say of it, and the lines it took.
+/// Result for a message, and the lines it took.
 struct Taken {
     Put put;
     uint32_t lines;
 };
 
-/// Whatever put_run() leaves. @param at its first line in the chunk
+/// Any message that put_run() does not handle. @param at its first line in the chunk
 template <MemPolicy Mem>
 [[gnu::noinline]] Taken put_other(Tx &q, Chunk<Mem> &out, uint32_t at, const rte_mbuf *m,
                                   const Meta &meta)
@@ -210,21 +209,21 @@ template <MemPolicy Mem>
         return {Put::invalid, 0};
     if (m->pkt_len > q.max_message)
         return {Put::too_long, 0};
-    const bool posted = m->pkt_len > q.inline_max;
-    const uint32_t lines = posted ? 1 : wire::inline_lines(m->pkt_len);
+    const bool is_long = m->pkt_len > q.inline_max;
+    const uint32_t lines = is_long ? 1 : wire::inline_lines(m->pkt_len);
     const bool fits = lines <= out.left(at);
-    // Pads go only where their message can follow.
+    // Pad lines only if their message can follow.
     Put put = reserve_lines<Mem>(q, at + lines + (fits ? 0 : out.left(at)));
     if (put == Put::taken && !fits)
         return {Put::ring_end, put_pads<Mem>(out, at)};
-    if (put == Put::taken && posted)
-        put = put_posted<Mem>(q, out, at, m, meta);
+    if (put == Put::taken && is_long)
+        put = put_long<Mem>(q, out, at, m, meta);
     else if (put == Put::taken)
         put_chain<Mem>(out, at, m, meta);
     return {put, put == Put::taken ? lines : 0};
 }
 
-/// The part of an mbuf that one load brings: where its data are, who holds it, how many segments.
+/// data_off, refcnt and nb_segs of an mbuf, from one load.
 class Rearmed
 {
     uint64_t word_;
@@ -237,14 +236,14 @@ public:
         __builtin_memcpy(&word_, &m->rearm_data, sizeof(word_));
     }
     [[gnu::always_inline]] uint16_t data_off() const { return static_cast<uint16_t>(word_); }
-    /// One segment, one holder.
+    /// One segment, one reference.
     [[gnu::always_inline]] bool alone() const
     {
         return static_cast<uint32_t>(word_ >> 16) == (1u | 1u << 16);
     }
 };
 
-/// One put for mbufs of one pool that nobody else holds; else the long way.
+/// Frees mbufs: one put if all are direct, of one pool and without other references.
 [[gnu::always_inline]] inline void free_sent(rte_mbuf **mbufs, unsigned n, bool simple)
 {
     if (simple) [[likely]]
@@ -260,9 +259,9 @@ public:
            (m->ol_flags & (RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL)) == 0;
 }
 
-/// Asks for the lines of an inline message that goes alone, behind the two that each chunk asks
-/// for. own_ahead did so some messages ago, but a reader that takes one message after the other has
-/// its CPU fetch lines ahead too, these among them.
+/// Prefetches for writing the lines of an inline message that is sent alone, after the two that
+/// each chunk prefetches. own_ahead did so some messages ago, but a reader of single messages makes
+/// its CPU prefetch lines too, these among them.
 template <MemPolicy Mem>
 [[gnu::always_inline]] inline void own_lines_of(const Tx &q, const rte_mbuf *m)
 {
@@ -275,16 +274,16 @@ template <MemPolicy Mem>
         Mem::own(q.ring.line(q.head + i));
 }
 
-/// What has gone into a chunk.
+/// Contents of a chunk so far.
 struct Progress {
     unsigned messages;
     uint32_t lines;
     uint64_t bytes;
 };
 
-/// Puts in the next messages, up to the first that is not the usual one: inline, of one segment,
-/// nobody else's, of the same pool as the others, before the end of the ring, of the known room and
-/// of the chunk.
+/// Puts the next messages into a chunk, up to the first unusual one. Usual is: inline, one segment,
+/// one reference, of the same pool as the others, and within the ring, the known room and the
+/// chunk.
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline Progress put_run(const Tx &q, Chunk<Mem> &out, Progress p,
                                                rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
@@ -315,22 +314,22 @@ template <MemPolicy Mem, bool HasMeta>
 
 struct Sent {
     unsigned messages;
-    Put why; ///< what ended it; taken: the chunk or the burst was at its end; ring_end: the ring
+    Put why; ///< what ended it; taken: end of the chunk or of the burst; ring_end: end of the ring
 };
 
-/// A chunk that has more lines may lack room for the longest inline message.
+/// With more lines a chunk may lack room for the longest inline message.
 inline constexpr uint32_t chunk_stop = chunk_lines - wire::inline_lines(wire::inline_bytes_max);
 
-/// What happened to the messages of a chunk.
+/// State of sending a chunk.
 struct Sending {
     Progress done{};
-    Put why = Put::taken; ///< what ended it; taken: nothing yet
-    uint64_t posted = 0;  ///< messages stored into posted buffers
-    bool simple = true;   ///< all can be freed in one go
+    Put why = Put::taken;       ///< what ended it; taken: nothing yet
+    uint64_t long_messages = 0; ///< stored into receive buffers
+    bool simple = true;         ///< all can be freed with one put
 };
 
-/// Puts in what put_run() has left: messages that are too long for the ring, which come in rows,
-/// or one that is unusual in another way.
+/// Puts messages that put_run() does not handle into a chunk: consecutive long ones, or one that is
+/// unusual otherwise.
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline void put_others(Tx &q, Chunk<Mem> &out, Sending &sending,
                                               rte_mbuf *const *mbufs, const Meta *meta, unsigned n,
@@ -354,11 +353,11 @@ template <MemPolicy Mem, bool HasMeta>
         sending.simple &= frees_simply(m, Rearmed(m), pool);
         if (m->pkt_len <= q.inline_max)
             return;
-        sending.posted++;
+        sending.long_messages++;
     }
 }
 
-/// A chunk without a message: pad lines at most, where the first one did not fit before the end.
+/// A chunk without a message: only pad lines, if the first message did not fit before the end.
 template <MemPolicy Mem>
 [[gnu::noinline]] Put publish_pads(Tx &q, Chunk<Mem> &out, uint32_t pads, Put why)
 {
@@ -369,7 +368,7 @@ template <MemPolicy Mem>
     return why;
 }
 
-/// Sends messages until the burst ends, the chunk has no room for the longest, or one does not go.
+/// Sends messages until the end of the burst, a full chunk, or a message that cannot be sent.
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline Sent send_chunk(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
@@ -386,13 +385,13 @@ template <MemPolicy Mem, bool HasMeta>
     if (p.messages == 0) [[unlikely]]
         return {0, publish_pads<Mem>(q, out, p.lines, sending.why)};
     out.publish(p.lines);
-    if (sending.posted == 1 && n == 1)
-        own_next_posted<Mem>(q, p.bytes);
+    if (sending.long_messages == 1 && n == 1)
+        own_next_buffer<Mem>(q, p.bytes);
     count(q.head, p.lines);
     q.messages += p.messages;
     count(q.stats.messages, p.messages);
     count(q.stats.bytes, p.bytes);
-    count(q.stats.cpu_messages, sending.posted);
+    count(q.stats.cpu_messages, sending.long_messages);
     free_sent(mbufs, p.messages, sending.simple);
     return {p.messages, sending.why};
 }

@@ -51,89 +51,89 @@ struct EngineSetup {
 /// Sender half: where the peer's ring lies in our window, where the peer's credits lie in our
 /// block.
 struct TxSetup {
-    std::byte *peer_ring;      ///< window: peer's message ring, peer_ring_lines lines
-    uint32_t peer_ring_lines;  ///< power of two
-    uint32_t peer_ring_base;   ///< tags of that ring
-    const std::byte *credit;   ///< own block: one line
-    const std::byte *posted;   ///< own block: posted_lines lines
-    uint32_t posted_lines;     ///< power of two
-    uint32_t back_base;        ///< tags of the own back channel
-    std::byte *peer_block;     ///< window: start of the peer's block
-    uint32_t peer_buf_begin;   ///< lines; posted buffers outside [begin, end) are refused
-    uint32_t peer_buf_end;     ///< lines
-    uint32_t peer_buf_bytes;   ///< data bytes of each posted buffer
-    uint32_t peer_max_message; ///< bytes
-    uint32_t inline_max;       ///< bytes; longer messages go into posted buffers
+    std::byte *peer_ring;         ///< window: peer's message ring, peer_ring_lines lines
+    uint32_t peer_ring_lines;     ///< power of two
+    uint32_t peer_ring_base;      ///< tags of that ring
+    const std::byte *credit;      ///< own block: one line
+    const std::byte *buffer_ring; ///< own block: buffer_ring_lines lines
+    uint32_t buffer_ring_lines;   ///< power of two
+    uint32_t back_base;           ///< tags of the own back channel
+    std::byte *peer_block;        ///< window: start of the peer's block
+    uint32_t peer_buf_begin;      ///< lines; receive buffers outside [begin, end) are refused
+    uint32_t peer_buf_end;        ///< lines
+    uint32_t peer_buf_bytes;      ///< data bytes of each receive buffer
+    uint32_t peer_max_message;    ///< bytes
+    uint32_t inline_max;          ///< bytes; longer messages go into receive buffers
     EngineSetup by_engine = {};
 };
 
 /// Receiver half: our ring and pools, the peer's back channel in our window.
 struct RxSetup {
-    std::byte *ring;            ///< own block: ring_lines lines
-    uint32_t ring_lines;        ///< power of two
-    uint32_t ring_base;         ///< tags of that ring
-    std::byte *peer_credit;     ///< window: one line
-    std::byte *peer_posted;     ///< window: peer_posted_lines lines
-    uint32_t peer_posted_lines; ///< power of two
-    uint32_t peer_back_base;    ///< tags of the peer's back channel
-    const std::byte *block;     ///< own block: start, for the offsets of posted buffers
-    rte_mempool *inline_pool;   ///< private: inline messages are copied into its mbufs
-    rte_mempool *window_pool;   ///< data in the own block: posted to the peer
-    uint32_t buf_bytes;         ///< data bytes of a window mbuf behind data_off
-    uint32_t posted_target;     ///< buffers to keep posted, multiple of 14
-    uint32_t max_message;       ///< bytes
-    uint16_t port;              ///< for rte_mbuf.port
-    CacheHint hint;             ///< in force, or to begin with
+    std::byte *ring;                 ///< own block: ring_lines lines
+    uint32_t ring_lines;             ///< power of two
+    uint32_t ring_base;              ///< tags of that ring
+    std::byte *peer_credit;          ///< window: one line
+    std::byte *peer_buffer_ring;     ///< window: peer_buffer_ring_lines lines
+    uint32_t peer_buffer_ring_lines; ///< power of two
+    uint32_t peer_back_base;         ///< tags of the peer's back channel
+    const std::byte *block;          ///< own block: start, for the offsets of receive buffers
+    rte_mempool *inline_pool;        ///< private: inline messages are copied into its mbufs
+    rte_mempool *window_pool;        ///< data in the own block: receive buffers for the peer
+    uint32_t buf_bytes;              ///< data bytes of a window mbuf behind data_off
+    uint32_t buffers_target;         ///< buffers to keep available to the peer, multiple of 14
+    uint32_t max_message;            ///< bytes
+    uint16_t port;                   ///< for rte_mbuf.port
+    CacheHint hint;                  ///< in force, or to begin with
     /// A clock in CPU cycles, by which the hint is chosen under traffic; NULL: it stays.
     uint64_t (*cycles)() = nullptr;
 };
 
 struct TxStats {
     uint64_t messages, bytes;
-    uint64_t inline_messages; ///< inside the ring: all others, worked out from one reading of these
-    uint64_t cpu_messages;    ///< stored into posted buffers by the CPU
-    uint64_t dma_messages;    ///< copied into posted buffers by the engine
+    uint64_t inline_messages; ///< all others, computed from one reading of these
+    uint64_t cpu_messages;    ///< stored into receive buffers by the CPU
+    uint64_t dma_messages;    ///< copied into receive buffers by the engine
     uint64_t cpu_bytes, dma_bytes;
-    uint64_t full;        ///< bursts cut short by missing credits or posted buffers
+    uint64_t full;        ///< bursts cut short for lack of credits or receive buffers
     uint64_t errors;      ///< mbufs refused: NULL, broken chains, too long
     uint64_t unconfirmed; ///< messages sent and not covered by a credit when the queue was closed
-    uint64_t bad_peer;    ///< credits or posted buffers that the peer had no right to write
+    uint64_t bad_peer;    ///< invalid credits or receive buffers written by the peer
     uint64_t dma_errors;  ///< times the engine failed
 };
 
 struct RxStats {
     uint64_t messages, bytes;
     uint64_t inline_messages; ///< as in TxStats
-    uint64_t posted_messages;
+    uint64_t long_messages;
     uint64_t nombuf;   ///< bursts cut short because a pool was empty
-    uint64_t bad_peer; ///< lines that break the protocol; the queue stops at the first
+    uint64_t bad_peer; ///< lines that violate the protocol; the queue stops at the first
 };
 
 struct Tx; ///< one writer at a time: the lcore that sends
 struct Rx; ///< one writer at a time: the lcore that receives
 
 /// Chains are gathered; length 0 is legal; the longest is peer_max_message or, when that is less,
-/// what a full posted ring of the peer could hold. An mbuf that cannot be sent ends the burst
-/// before itself and counts as an error each time it is met. A queue that is not open takes nothing
+/// what a full receive-buffer ring of the peer holds. An mbuf that cannot be sent ends the burst
+/// before itself and counts as an error in each such burst. A queue that is not open takes nothing
 /// (0).
 /// @return number of messages taken, 0 to n: the mbufs [0, taken) are the queue's (freed once
 ///   copied), the rest stays the caller's; fewer than n is back-pressure.
 ///   -EMSGSIZE, -EINVAL: mbuf 0 is longer than the peer takes / NULL or broken: nothing was taken;
-///   -EPROTO: the peer broke the protocol, or the engine failed: nothing more goes until the queue
-///   is opened again.
+///   -EPROTO: the peer violated the protocol, or the engine failed: nothing more is sent until the
+///   queue is opened again.
 /// @param meta NULL or n entries
 using TxBurst = int (*)(Tx *, rte_mbuf **mbufs, const Meta *meta, unsigned n);
-/// State of an mbuf handed up: refcnt 1, packet_type 0, vlan_tci and hash 0, port as set up,
-/// pkt_len the message. Out of the ring: data_off RTE_PKTMBUF_HEADROOM, one segment, ol_flags 0,
-/// pool inline_pool. Out of posted buffers: a chain of ceil(length / buf_bytes) window mbufs, all
+/// State of a delivered mbuf: refcnt 1, packet_type 0, vlan_tci and hash 0, port as set up, pkt_len
+/// the message. Inline message: data_off RTE_PKTMBUF_HEADROOM, one segment, ol_flags 0, pool
+/// inline_pool. Long message: a chain of ceil(length / buf_bytes) window mbufs, all
 /// full but the last, data_off as rte_pktmbuf_reset() sets it, ol_flags RTE_MBUF_F_EXTERNAL where
 /// the pool's are. An empty pool leaves messages in the ring (RxStats.nombuf).
-/// @return messages handed up, 0 to n (the mbufs are the caller's); -EPROTO as above.
+/// @return messages delivered, 0 to n (the mbufs are the caller's); -EPROTO as above.
 /// @param meta NULL or room for n entries
 using RxBurst = int (*)(Rx *, rte_mbuf **mbufs, Meta *meta, unsigned n);
 
-/// Copies into the window as a sending half copies into posted buffers; the data are on their way
-/// when it returns.
+/// Copies into the memory window as a sending half copies into receive buffers; all stores have
+/// left the CPU when it returns.
 using Copy = void (*)(void *to, const void *from, size_t n);
 
 /// One compiled variant of the hot path.
@@ -153,55 +153,56 @@ const Ops *select_ops(Policy policy);
 /// True when this CPU has the instruction.
 bool cache_hint_supported(CacheHint hint);
 
-/// Units of what CacheHintReport says: one is 1 / cache_hint_scale.
+/// Scale of CacheHintReport::relative: this value stands for 1.
 inline constexpr uint64_t cache_hint_scale = 1024;
-/// What a receiving half found out about cache hints since it was opened.
+/// Results of a receiving half's cache-hint trial since it was opened.
 struct CacheHintReport {
-    uint64_t in_force;  ///< a CacheHint: the last choice, not what is being tried now
-    uint64_t rounds;    ///< in which all hints were tried
-    uint64_t thin;      ///< rounds that were left because lines came too thinly
+    uint64_t in_force;  ///< a CacheHint: the last choice, not the one being tried
+    uint64_t rounds;    ///< completed rounds, in which all hints were tried
+    uint64_t thin;      ///< rounds aborted because lines came too slowly
     uint64_t none_cost; ///< of the last round: cycles a line took without a hint
     /// By CacheHint, as of the last choice: what a line took, none taking 1; 0: not known.
     uint64_t relative[cache_hint_count];
 };
 
-/// Buffers a receiver can keep posted.
-inline constexpr uint32_t posted_target_max = 8190;
+/// Most receive buffers that a receiver can keep available to the peer.
+inline constexpr uint32_t buffers_target_max = 8190;
 
 /// Size of the state; the driver allocates it on the device's NUMA node, aligned to 64 and zeroed.
 size_t tx_bytes();
 size_t rx_bytes();
 
 /// Control side, with the queue's lcore known to be outside its burst function.
-/// Tag every line of the own message ring, credit line and posted ring as "never written".
+/// Tags every line of the own message ring, credit line and receive-buffer ring as "never written".
 void prepare_ring(std::byte *ring, uint32_t lines, uint32_t base);
-void prepare_back(std::byte *credit, std::byte *posted, uint32_t posted_lines, uint32_t base);
+void prepare_back(std::byte *credit, std::byte *buffer_ring, uint32_t buffer_ring_lines,
+                  uint32_t base);
 /// Opens a half for a new epoch; statistics survive. @return 0 or -EINVAL with nothing changed;
-/// -EIO the engine does not come to rest
+/// -EIO: the engine cannot be halted
 int tx_open(Tx *, const TxSetup &);
 int rx_open(Rx *, const RxSetup &);
-/// Says that the thread of @p rx also has the sending half @p tx, or with NULL that it has none.
-/// What it sends may then be an answer, whose lines are asked for as soon as a message shows. By
-/// the thread of either half, while both are open. rx_open() forgets it.
+/// Declares that the thread of @p rx also drives the sending half @p tx; NULL: none. What it sends
+/// is then taken for answers, whose lines are prefetched as soon as a message arrives. By the
+/// thread of either half, while both are open. rx_open() resets it.
 void rx_answered_by(Rx *rx, const Tx *tx);
-/// Window mbufs that are posted now; 0 while it is closed.
-uint32_t rx_posted(const Rx *);
-/// Closes it: halts the engine, frees what it held, counts what is unconfirmed.
-/// @return false: the engine still moves; nothing was closed, call again
+/// Receive buffers available to the peer now; 0 while it is closed.
+uint32_t rx_buffers(const Rx *);
+/// Closes it: halts the engine, frees what it held, counts unconfirmed messages.
+/// @return false: the engine is not halted yet; nothing was closed, call again
 [[nodiscard]] bool tx_close(Tx *);
-/// Closes it: posted buffers and half-received messages go back to their pool. To be called when
-/// the peer can no longer write to them (fenced).
+/// Closes it: returns the receive buffers to their pool. Only once the peer can no longer write to
+/// them (fenced).
 void rx_close(Rx *);
 /// Messages sent in this epoch, modulo 2^32. Control side, while the queue is open.
 uint32_t tx_published(const Tx *);
-/// Where the next message will show. By whoever keeps the lcore from its burst function.
+/// Where the next message will appear. The caller keeps the lcore out of its burst function.
 struct RxNext {
     const std::byte *line;
     uint32_t tag;
     uint32_t consumed; ///< messages taken in this epoch, modulo 2^32
 };
 RxNext rx_next(const Rx *);
-/// Whether it shows. Any thread, while the queue's memory is there.
+/// Whether it has arrived. Any thread, while the queue's memory exists.
 bool rx_arrived(const RxNext &);
 /// Any thread, at any time. Reset is for one control thread at a time and does not disturb the
 /// lcore.
@@ -209,8 +210,7 @@ TxStats tx_stats(const Tx *);
 RxStats rx_stats(const Rx *);
 /// Any thread, at any time; each number by itself.
 CacheHintReport rx_cache_hint(const Rx *);
-/// mbufs that were given to the engine, and those of them that were freed, since the half was
-/// opened.
+/// mbufs passed to the engine, and those of them freed, since the half was opened.
 struct TxHeld {
     uint64_t taken = 0, freed = 0;
     bool operator==(const TxHeld &) const = default;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a receiving half returns to the peer: credits for lines, fresh receive buffers for used
+// What a receiving half returns to the peer: credits for lines, and new receive buffers for used
 // ones.
 #ifndef PLX_QUEUE_RETURNS_HPP
 #define PLX_QUEUE_RETURNS_HPP
@@ -12,12 +12,12 @@
 namespace plx::queue::PLX_VARIANT
 {
 
-/// Stores one posted line of @p n buffers that are in the FIFO already.
+/// Stores a line of the receive-buffer ring with @p n buffers, and appends them to the FIFO.
 template <MemPolicy Mem>
-void put_posted_line(Rx &q, rte_mbuf *const *mbufs, uint32_t n)
+void put_buffer_line(Rx &q, rte_mbuf *const *mbufs, uint32_t n)
 {
     alignas(64) uint32_t line[wire::line_bytes / 4] = {};
-    const uint64_t word = uint64_t{q.posted.tag(q.posted_head)} | uint64_t{n} << 32;
+    const uint64_t word = uint64_t{q.buffer_ring.tag(q.buffer_ring_head)} | uint64_t{n} << 32;
     __builtin_memcpy(line, &word, sizeof(word));
     for (uint32_t i = 0; i < n; i++) {
         rte_pktmbuf_reset(mbufs[i]);
@@ -26,50 +26,53 @@ void put_posted_line(Rx &q, rte_mbuf *const *mbufs, uint32_t n)
             wire::line_bytes);
         q.fifo[q.fifo_head++ & (Rx::fifo_size - 1)] = mbufs[i];
     }
-    Mem::line(q.posted.line(q.posted_head), reinterpret_cast<const std::byte *>(line));
-    q.line_count[q.posted_head & (wire::posted_lines_max - 1)] = static_cast<uint8_t>(n);
-    if (q.posted_head == q.posted_tail)
+    Mem::line(q.buffer_ring.line(q.buffer_ring_head), reinterpret_cast<const std::byte *>(line));
+    q.line_count[q.buffer_ring_head & (wire::buffer_ring_lines_max - 1)] = static_cast<uint8_t>(n);
+    if (q.buffer_ring_head == q.buffer_ring_tail)
         q.line_left = n;
-    q.posted_head++;
+    q.buffer_ring_head++;
 }
 
-/// Buffers for one posted line: a full one, or the last few of the pool when the peer is about to
-/// run dry. A line that is not full is spent only while the lines left after it still have room for
-/// the longest message: else buffers that come home one by one could fill the ring for good.
+/// Allocates the buffers of one line of the receive-buffer ring: a full line, or the last few of
+/// the pool if the peer has nearly none left. A line that is not full is used only while the
+/// remaining lines have room for the longest message: else buffers freed one by one could fill the
+/// ring for ever.
 [[gnu::noinline]] inline uint32_t fetch_buffers(Rx &q, rte_mbuf **mbufs)
 {
     if (rte_mempool_get_bulk(q.s.window_pool, reinterpret_cast<void **>(mbufs),
-                             wire::posted_per_line) == 0)
-        return wire::posted_per_line;
+                             wire::buffers_per_line) == 0)
+        return wire::buffers_per_line;
     const auto lines_after =
-        static_cast<uint32_t>(q.posted.mask - 1 - (q.posted_head - q.posted_tail));
+        static_cast<uint32_t>(q.buffer_ring.mask - 1 - (q.buffer_ring_head - q.buffer_ring_tail));
     uint32_t n = 0;
-    if (q.posted_now() < q.low_water && q.posted_now() + lines_after * wire::posted_per_line >=
-                                            q.low_water + wire::posted_per_line - 1)
-        while (n < wire::posted_per_line &&
+    if (q.buffers_available() < q.low_water &&
+        q.buffers_available() + lines_after * wire::buffers_per_line >=
+            q.low_water + wire::buffers_per_line - 1)
+        while (n < wire::buffers_per_line &&
                rte_mempool_get(q.s.window_pool, reinterpret_cast<void **>(mbufs + n)) == 0)
             n++;
     return n;
 }
 
-/// Keeps posted_target buffers with the peer. A line is never overwritten before it was used up.
+/// Keeps buffers_target buffers available to the peer. A line is never overwritten before all its
+/// buffers were used.
 template <MemPolicy Mem>
 [[gnu::noinline]] void refill(Rx &q)
 {
-    while (q.posted_now() + wire::posted_per_line <= q.s.posted_target &&
-           q.posted_head - q.posted_tail < q.posted.mask) {
-        rte_mbuf *mbufs[wire::posted_per_line];
+    while (q.buffers_available() + wire::buffers_per_line <= q.s.buffers_target &&
+           q.buffer_ring_head - q.buffer_ring_tail < q.buffer_ring.mask) {
+        rte_mbuf *mbufs[wire::buffers_per_line];
         const uint32_t n = fetch_buffers(q, mbufs);
         if (n == 0) {
-            count(q.stats.nombuf, q.posted_now() < q.low_water);
+            count(q.stats.nombuf, q.buffers_available() < q.low_water);
             break;
         }
-        put_posted_line<Mem>(q, mbufs, n);
+        put_buffer_line<Mem>(q, mbufs, n);
     }
     Mem::flush();
 }
 
-/// Here and not in each burst: a lap of the ring returns credits a few times.
+/// Called with returned credits, a few times per lap of the ring, instead of in each burst.
 [[gnu::always_inline]] inline void consider_hint_trial(Rx &q)
 {
     if (q.tail >= q.hint_trial.due()) [[unlikely]]
@@ -86,14 +89,14 @@ template <MemPolicy Mem>
     consider_hint_trial(q);
 }
 
-/// Credits and buffers back to the peer: in batches, and all that is due when nothing came.
+/// Returns credits and buffers to the peer: in batches, or all that is due if nothing was received.
 template <MemPolicy Mem>
 [[gnu::always_inline]] inline void return_to_peer(Rx &q, bool idle)
 {
     const uint32_t due = static_cast<uint32_t>(q.tail) - q.returned;
     if (due >= q.batch || (idle && due > 0))
         return_credits<Mem>(q);
-    if (q.posted_now() + wire::posted_per_line <= q.s.posted_target) [[unlikely]]
+    if (q.buffers_available() + wire::buffers_per_line <= q.s.buffers_target) [[unlikely]]
         refill<Mem>(q);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the peer has room for: lines of its ring, which it credits, and its receive buffers, which
-// it names in the own block. Both are the peer's input: copied once, checked in the copy.
+// Room at the peer: lines of its message ring, by returned credits, and its receive buffers, by the
+// receive-buffer ring. Both are input from the peer: copied once, checked in the copy.
 #ifndef PLX_QUEUE_ROOM_HPP
 #define PLX_QUEUE_ROOM_HPP
 
@@ -10,11 +10,11 @@
 namespace plx::queue::PLX_VARIANT
 {
 
-/// What became of a message. ring_end: it goes into the next chunk, at the begin of the ring; what
-/// comes behind it here ends the burst.
+/// Result for one message. ring_end: it goes into the next chunk, at the beginning of the ring. The
+/// values after it end the burst.
 enum class Put { taken, ring_end, full, too_long, invalid, bad_peer };
 
-/// Takes over credits the peer has returned. @return false when it claims more than was sent.
+/// Reads the credits that the peer has returned. @return false: more than was sent
 template <MemPolicy Mem>
 [[gnu::noinline]] bool take_credits(Tx &q)
 {
@@ -45,7 +45,7 @@ template <MemPolicy Mem>
     return need <= room_of(q) ? Put::taken : Put::full;
 }
 
-/// Whether all of a line's buffers lie where the peer said that its buffers are.
+/// Whether all buffers of a line lie in the range that the peer's hello gave.
 [[gnu::always_inline]] inline bool buffers_inside(const Tx &q, const uint32_t *at, uint32_t n)
 {
     const auto size = static_cast<uint32_t>(q.s.peer_buf_bytes / wire::line_bytes);
@@ -57,29 +57,29 @@ template <MemPolicy Mem>
 }
 
 /// Reads lines of the receive-buffer ring until @p need buffers are known, at most buffers_max.
-/// Each line is copied once, checked in the copy, and never looked at again.
+/// Each line is copied once, checked in the copy, and never read again.
 template <MemPolicy Mem>
 [[gnu::noinline]] Put read_buffer_lines(Tx &q, uint32_t need)
 {
     while (q.buffers_end - q.buffers_next < need) {
-        const std::byte *line = q.posted.line(q.posted_read);
+        const std::byte *line = q.buffer_ring.line(q.buffer_ring_read);
         const uint64_t w = Mem::load(line);
-        if (wire::word_tag(w) != q.posted.tag(q.posted_read))
+        if (wire::word_tag(w) != q.buffer_ring.tag(q.buffer_ring_read))
             return Put::full;
         const uint32_t n = static_cast<uint32_t>(w >> 32);
-        uint32_t at[wire::posted_per_line];
+        uint32_t at[wire::buffers_per_line];
         __builtin_memcpy(at, line + sizeof(w), sizeof(at));
-        if (n == 0 || n > wire::posted_per_line || !buffers_inside(q, at, n))
+        if (n == 0 || n > wire::buffers_per_line || !buffers_inside(q, at, n))
             return Put::bad_peer;
         for (uint32_t i = 0; i < n; i++)
             q.buffers[q.buffers_end++ & (Tx::buffers_size - 1)] = at[i];
-        q.posted_read++;
-        __builtin_prefetch(q.posted.line(q.posted_read));
+        q.buffer_ring_read++;
+        __builtin_prefetch(q.buffer_ring.line(q.buffer_ring_read));
     }
     return Put::taken;
 }
 
-/// No message is begun that cannot be ended: its buffers are known before the first is used.
+/// All buffers of a message are reserved before the first is used, so that it can be completed.
 template <MemPolicy Mem>
 [[gnu::always_inline]] inline Put reserve_buffers(Tx &q, uint32_t need)
 {

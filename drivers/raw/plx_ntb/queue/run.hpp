@@ -16,8 +16,8 @@ inline constexpr unsigned run_max = 64;
 inline constexpr unsigned backlog_min = 16;
 
 /// What a run consists of: inline messages of one or two lines, inline messages of any length,
-/// messages in posted buffers.
-enum class RunKind { few_lines, many_lines, posted };
+/// long messages.
+enum class RunKind { few_lines, many_lines, long_messages };
 
 /// Valid messages, one after the other, from the tail on. The header words are copies: checked once
 /// here, used from here, never looked at again where the peer could change them.
@@ -29,7 +29,7 @@ struct Run {
     uint64_t words[run_max];
 };
 
-enum class Look { valid, not_yet, bad };
+enum class PollResult { valid, not_yet, bad };
 
 template <MemPolicy Mem>
 [[gnu::always_inline]] inline bool is_here(const RingPlace &ring, uint64_t position)
@@ -37,10 +37,10 @@ template <MemPolicy Mem>
     return wire::word_tag(Mem::load(ring.line(position))) == ring.tag(position);
 }
 
-/// Length of a header word that says "inlined"; more than any length where it says anything else.
+/// Length in a header word of kind inline_message; larger than any length for other kinds.
 [[gnu::always_inline]] inline uint32_t inline_length(uint64_t word)
 {
-    constexpr uint32_t kind = static_cast<uint32_t>(wire::Kind::inlined) << 24;
+    constexpr uint32_t kind = static_cast<uint32_t>(wire::Kind::inline_message) << 24;
     return (static_cast<uint32_t>(word >> 32) & 0x3ffffff) - kind;
 }
 
@@ -83,7 +83,7 @@ public:
 /// The inline messages at the tail, up to the end of the ring. Reading ahead of the copies lets the
 /// misses of the lines overlap. Everything else, and what is wrong, is left to find_other().
 template <MemPolicy Mem, Lines L>
-[[gnu::always_inline]] inline Look find_inline(const Rx &q, unsigned n, Run &run)
+[[gnu::always_inline]] inline PollResult find_inline(const Rx &q, unsigned n, Run &run)
 {
     const RingPlace ring = q.ring;
     const uint32_t tag = ring.tag(q.tail), left = ring.left(q.tail);
@@ -92,11 +92,11 @@ template <MemPolicy Mem, Lines L>
     const std::byte *const end = line + left * wire::line_bytes;
     Behind<Mem, L> behind;
     unsigned found = 0;
-    Look look = Look::valid;
+    PollResult result = PollResult::valid;
     while (found < n && line != end) {
         const uint64_t word = Mem::load(line);
         if (wire::word_tag(word) != tag) {
-            look = Look::not_yet;
+            result = PollResult::not_yet;
             break;
         }
         const uint32_t length = inline_length(word);
@@ -111,76 +111,76 @@ template <MemPolicy Mem, Lines L>
     run.lines = static_cast<uint32_t>(static_cast<size_t>(line - first) / wire::line_bytes);
     run.more = L == Lines::many && found == n && n >= backlog_min && 2 * run.lines <= left &&
                wire::word_tag(Mem::load(line)) == tag;
-    return look;
+    return result;
 }
 
 /// Why find_inline() took no inline message whose header says @p length.
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline Look look_behind(const Rx &q, uint32_t length)
+[[gnu::always_inline]] inline PollResult check_inline(const Rx &q, uint32_t length)
 {
     if (length > q.many_lines_max)
-        return Look::bad;
+        return PollResult::bad;
     const uint32_t lines = wire::inline_lines(length), tag = q.ring.tag(q.tail);
     if (lines > q.ring.left(q.tail))
-        return Look::bad;
+        return PollResult::bad;
     for (uint32_t i = 1; i < lines; i++) {
         const uint64_t w = Mem::load(q.ring.line(q.tail + i));
         if (wire::word_tag(w) != tag)
-            return Look::not_yet;
+            return PollResult::not_yet;
         if (w >> 32 != 0)
-            return Look::bad;
+            return PollResult::bad;
     }
-    return Look::not_yet; // it has come since
+    return PollResult::not_yet; // it has arrived since
 }
 
-/// Pad lines are the last ones of the ring, and say nothing but that.
-[[gnu::always_inline]] inline Look skip_pad(Rx &q, uint64_t word)
+/// Skips a pad line: only at the end of the ring, and empty.
+[[gnu::always_inline]] inline PollResult skip_pad(Rx &q, uint64_t word)
 {
     if (q.ring.left(q.tail) > wire::pad_lines_max ||
         word != wire::head_word(wire::word_tag(word), 0, wire::Kind::pad, 0))
-        return Look::bad;
+        return PollResult::bad;
     q.tail++;
-    return Look::valid;
+    return PollResult::valid;
 }
 
-/// The messages in posted buffers at the tail, or why there is nothing to take. valid without a
-/// message: a pad line was skipped, look again. (Laps have few of them, so that ends.)
+/// Finds long messages at the tail, or why there is nothing to take. valid without a message: a pad
+/// line was skipped, search again. (A lap has few of them, so that ends.)
 template <MemPolicy Mem>
-[[gnu::noinline]] Look find_other(Rx &q, unsigned n, Run &run)
+[[gnu::noinline]] PollResult find_other(Rx &q, unsigned n, Run &run)
 {
-    uint32_t buffers = q.posted_now();
-    run.kind = RunKind::posted;
+    uint32_t buffers = q.buffers_available();
+    run.kind = RunKind::long_messages;
     for (unsigned found = 0; found < n; run.messages = ++found) {
         const uint64_t position = q.tail + found, word = Mem::load(q.ring.line(position));
         if (wire::word_tag(word) != q.ring.tag(position))
-            return Look::not_yet;
+            return PollResult::not_yet;
         const auto kind = static_cast<wire::Kind>(wire::word_kind(word));
         const uint32_t length = wire::word_length(word);
-        if (kind != wire::Kind::posted) {
+        if (kind != wire::Kind::long_message) {
             if (found > 0)
-                return Look::valid;
-            if (kind == wire::Kind::inlined)
-                return look_behind<Mem>(q, length);
-            return kind == wire::Kind::pad ? skip_pad(q, word) : Look::bad;
+                return PollResult::valid;
+            if (kind == wire::Kind::inline_message)
+                return check_inline<Mem>(q, length);
+            return kind == wire::Kind::pad ? skip_pad(q, word) : PollResult::bad;
         }
         const uint32_t need = q.per_buffer.ceil(length);
         if (length == 0 || length > q.s.max_message || need > buffers) [[unlikely]]
-            return Look::bad;
+            return PollResult::bad;
         buffers -= need;
         run.words[found] = word;
     }
-    return Look::valid;
+    return PollResult::valid;
 }
 
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline Look find_run(Rx &q, unsigned n, Run &run)
+[[gnu::always_inline]] inline PollResult find_run(Rx &q, unsigned n, Run &run)
 {
-    Look look = find_inline<Mem, Lines::few>(q, n, run);
-    if (run.messages > 0 || look == Look::not_yet)
-        return look;
-    look = find_inline<Mem, Lines::many>(q, n, run);
+    PollResult result = find_inline<Mem, Lines::few>(q, n, run);
+    if (run.messages > 0 || result == PollResult::not_yet)
+        return result;
+    result = find_inline<Mem, Lines::many>(q, n, run);
     if (run.messages > 0)
-        return look;
+        return result;
     return find_other<Mem>(q, n, run);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which variant of the hot path this CPU gets, and which cache hints it has.
+// Selects the variant of the hot path for this CPU, and finds the cache hints that it supports.
 #include <cpuid.h>
 
 #include <rte_cpuflags.h>

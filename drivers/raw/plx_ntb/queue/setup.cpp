@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Control side of a queue pair: prepares memory, checks a set-up, opens and closes the halves.
+// Control side of a queue pair: prepares memory, checks parameters, opens and closes the halves.
 #include "queue/queue.hpp"
 
 #include <algorithm>
@@ -54,19 +54,19 @@ bool tx_fits(const TxSetup &s)
 {
     return is_ring(s.peer_ring, s.peer_ring_lines, ring_lines_min, ring_lines_max) &&
            is_ring(s.credit, 1, 1, 1) &&
-           is_ring(s.posted, s.posted_lines, posted_lines_min, posted_lines_max) &&
+           is_ring(s.buffer_ring, s.buffer_ring_lines, buffer_ring_lines_min,
+                   buffer_ring_lines_max) &&
            s.peer_block != nullptr && s.peer_buf_begin <= s.peer_buf_end &&
            is_buffer_size(s.peer_buf_bytes) && s.peer_max_message <= message_max &&
            s.inline_max <= inline_bytes_max && engine_fits(s.by_engine);
 }
 
-/// Window mbufs must begin on a line inside the block and hold buf_bytes: one of them speaks for
-/// all.
+/// Window mbufs must begin on a line of the block and hold buf_bytes. One is checked for all.
 bool window_pool_fits(const RxSetup &s)
 {
     rte_mbuf *m = rte_pktmbuf_alloc(s.window_pool);
     if (m == nullptr)
-        return true; // all in use: they were looked at when they were first posted
+        return true; // all in use: checked when the half was opened first
     const bool fits =
         (rte_pktmbuf_mtod(m, uintptr_t) - reinterpret_cast<uintptr_t>(s.block)) % line_bytes == 0 &&
         rte_pktmbuf_tailroom(m) >= s.buf_bytes;
@@ -78,21 +78,22 @@ bool rx_fits(const RxSetup &s)
 {
     if (!is_ring(s.ring, s.ring_lines, ring_lines_min, ring_lines_max) ||
         !is_ring(s.peer_credit, 1, 1, 1) ||
-        !is_ring(s.peer_posted, s.peer_posted_lines, posted_lines_min, posted_lines_max))
+        !is_ring(s.peer_buffer_ring, s.peer_buffer_ring_lines, buffer_ring_lines_min,
+                 buffer_ring_lines_max))
         return false;
     if (s.block == nullptr || s.inline_pool == nullptr || s.window_pool == nullptr ||
         !is_buffer_size(s.buf_bytes) || s.max_message > message_max ||
         !cache_hint_supported(s.hint))
         return false;
-    if (s.posted_target % posted_per_line != 0 || s.posted_target > posted_target_max ||
-        s.posted_target > posted_per_line * (s.peer_posted_lines - 1))
+    if (s.buffers_target % buffers_per_line != 0 || s.buffers_target > buffers_target_max ||
+        s.buffers_target > buffers_per_line * (s.peer_buffer_ring_lines - 1))
         return false;
     return rte_pktmbuf_data_room_size(s.inline_pool) >= RTE_PKTMBUF_HEADROOM + inline_bytes_max &&
            window_pool_fits(s);
 }
 
-/// Adds the messages the peer has not confirmed by its last valid credit word. Counts wrap. Each
-/// message took a line, so whatever the peer says, no more than the ring holds can lack a receipt.
+/// Adds the messages that the peer's last valid credit word does not cover. Counts wrap. Each
+/// message takes a line, so the result is bounded by the ring, whatever the peer wrote.
 void count_unconfirmed(Tx &q)
 {
     const uint64_t w = std::atomic_ref<uint64_t>(
@@ -104,21 +105,21 @@ void count_unconfirmed(Tx &q)
     count(q.stats.unconfirmed, word_tag(w) == q.s.back_base && open <= most ? open : most);
 }
 
-/// Starts with an engine at rest: nothing of the last epoch is in its count.
+/// Halts the engine, so that its count of copies begins at 0.
 bool engine_open(const EngineSetup &s, ByEngine &e)
 {
     e = {};
     return s.engine.copy == nullptr || s.engine.halt(s.engine.ctx);
 }
 
-/// @return false: the engine still moves
+/// @return false: the engine is not halted yet
 bool engine_close(Tx &q)
 {
     const Engine &engine = q.s.by_engine.engine;
     if (engine.copy == nullptr)
         return true;
     if (engine.failed(engine.ctx) && !q.broken) {
-        q.broken = true; // no burst has come to see it
+        q.broken = true; // no burst has noticed it
         count(q.stats.dma_errors, 1);
     }
     if (!engine.halt(engine.ctx))
@@ -129,7 +130,7 @@ bool engine_close(Tx &q)
     return true;
 }
 
-/// The hints among which a receiving half chooses: those this CPU has.
+/// The cache hints of a trial: those that this CPU supports.
 unsigned hints_to_try()
 {
     unsigned set = 0;
@@ -139,8 +140,7 @@ unsigned hints_to_try()
     return set;
 }
 
-/// now - then of every counter, read in their order; both structs hold numbers of that size and
-/// nothing else.
+/// now - then of every counter, read in order. The structs consist of uint64_t only.
 template <class Stats>
 Stats since(const Stats &now, const Stats &then)
 {
@@ -155,8 +155,7 @@ Stats since(const Stats &now, const Stats &then)
     return out;
 }
 
-/// Counters are read one after the other while they grow: once, so it may be too much or too little
-/// for a moment.
+/// The difference of two counters that were read one after the other while they grow, at least 0.
 uint64_t rest_of(uint64_t all, uint64_t some)
 {
     return all > some ? all - some : 0;
@@ -179,11 +178,12 @@ void prepare_ring(std::byte *ring, uint32_t lines, uint32_t base)
         store_word(ring + i * line_bytes, base);
 }
 
-void prepare_back(std::byte *credit, std::byte *posted, uint32_t posted_lines, uint32_t base)
+void prepare_back(std::byte *credit, std::byte *buffer_ring, uint32_t buffer_ring_lines,
+                  uint32_t base)
 {
     store_word(credit, base);
     store_word(credit + 8, base);
-    prepare_ring(posted, posted_lines, base);
+    prepare_ring(buffer_ring, buffer_ring_lines, base);
 }
 
 int tx_open(Tx *q, const TxSetup &s)
@@ -192,14 +192,16 @@ int tx_open(Tx *q, const TxSetup &s)
         return -EINVAL;
     if (!engine_open(s.by_engine, q->by_engine))
         return -EIO;
-    const uint64_t buffers_most = std::min(posted_per_line * (s.posted_lines - 1), Tx::buffers_max);
+    const uint64_t buffers_most =
+        std::min(buffers_per_line * (s.buffer_ring_lines - 1), Tx::buffers_max);
     q->s = s;
-    // What fits inline stays inline.
+    // A message that can be inline never goes by the engine.
     q->s.by_engine.min_bytes = std::max(s.by_engine.min_bytes, s.inline_max + 1);
     q->ring = place(s.peer_ring, s.peer_ring_lines, s.peer_ring_base);
-    q->posted = place(const_cast<std::byte *>(s.posted), s.posted_lines, s.back_base);
+    q->buffer_ring =
+        place(const_cast<std::byte *>(s.buffer_ring), s.buffer_ring_lines, s.back_base);
     q->per_buffer = Divider(s.peer_buf_bytes);
-    q->head = q->posted_read = 0;
+    q->head = q->buffer_ring_read = 0;
     q->credited = q->messages = 0;
     q->sent_before = q->stats.messages;
     q->buffers_next = q->buffers_end = 0;
@@ -217,9 +219,9 @@ int rx_open(Rx *q, const RxSetup &s)
         return -EINVAL;
     q->s = s;
     q->ring = place(s.ring, s.ring_lines, s.ring_base);
-    q->posted = place(s.peer_posted, s.peer_posted_lines, s.peer_back_base);
+    q->buffer_ring = place(s.peer_buffer_ring, s.peer_buffer_ring_lines, s.peer_back_base);
     q->per_buffer = Divider(s.buf_bytes);
-    q->tail = q->posted_head = q->posted_tail = 0;
+    q->tail = q->buffer_ring_head = q->buffer_ring_tail = 0;
     q->messages = q->returned = 0;
     q->line_left = q->fifo_head = q->fifo_tail = 0;
     q->batch = s.ring_lines / 4;
@@ -231,9 +233,9 @@ int rx_open(Rx *q, const RxSetup &s)
     q->few_lines_max =
         std::min(s.max_message, static_cast<uint32_t>(head_payload_bytes + cont_payload_bytes));
     q->many_lines_max = std::min(s.max_message, inline_bytes_max);
-    // At least one line, at most what the target always leaves posted.
-    q->low_water = std::min(std::max(q->per_buffer.ceil(s.max_message), posted_per_line),
-                            s.posted_target - (posted_per_line - 1));
+    // At least one line, at most what is always available to the peer.
+    q->low_water = std::min(std::max(q->per_buffer.ceil(s.max_message), buffers_per_line),
+                            s.buffers_target - (buffers_per_line - 1));
     q->answers = nullptr;
     q->answers_at = 0;
     q->broken = false;
@@ -246,9 +248,9 @@ void rx_answered_by(Rx *rx, const Tx *tx)
     std::atomic_ref<const Tx *>(rx->answers).store(tx, std::memory_order_relaxed);
 }
 
-uint32_t rx_posted(const Rx *q)
+uint32_t rx_buffers(const Rx *q)
 {
-    return q->open ? q->posted_now() : 0;
+    return q->open ? q->buffers_available() : 0;
 }
 
 bool tx_close(Tx *q)
@@ -306,7 +308,7 @@ TxHeld tx_held(const Tx *q)
 RxStats rx_stats(const Rx *q)
 {
     RxStats stats = since(q->stats, q->cleared);
-    stats.inline_messages = rest_of(stats.messages, stats.posted_messages);
+    stats.inline_messages = rest_of(stats.messages, stats.long_messages);
     return stats;
 }
 CacheHintReport rx_cache_hint(const Rx *q)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the two halves of a queue pair remember. Private memory: nothing here can be reached by the
-// peer. Tests set the positions to come near a wrap-around.
+// State of the two halves of a queue pair, in private memory that the peer cannot reach. Tests set
+// the positions to come near a wrap-around.
 #ifndef PLX_QUEUE_STATE_HPP
 #define PLX_QUEUE_STATE_HPP
 
@@ -58,10 +58,10 @@ struct Held {
     uint64_t copies; ///< read when so many copies are completed
 };
 
-/// What a sending half remembers of its engine.
+/// A sending half's state of its copy engine.
 struct ByEngine {
-    const rte_mempool *known_pool; ///< the last that the engine was found to reach
-    uint32_t room;                 ///< copies that can be given without asking the engine
+    const rte_mempool *known_pool; ///< the last pool that was checked to be reachable by the engine
+    uint32_t room;                 ///< copies that can be queued without asking the engine
     uint64_t given;                ///< copies since the half was opened
     uint64_t head; ///< messages held since then; this and tail are counters that others may read
     uint64_t tail; ///< those of them that were freed
@@ -72,18 +72,18 @@ struct ByEngine {
 struct alignas(64) Tx {
     RingPlace ring;    ///< the peer's message ring
     uint64_t head;     ///< lines sent in this epoch; a counter that others may read
-    uint32_t credited; ///< lines the peer has handed back, modulo 2^32
+    uint32_t credited; ///< lines that the peer has returned, modulo 2^32
     uint32_t messages; ///< sent in this epoch, modulo 2^32
     bool open;
-    bool broken; ///< the peer broke the protocol
+    bool broken; ///< the peer violated the protocol
     uint32_t max_message;
     uint32_t inline_max;
 
-    alignas(64) RingPlace posted; ///< own block: the receive-buffer ring, which the peer fills
+    alignas(64) RingPlace buffer_ring; ///< own block: the receive-buffer ring, which the peer fills
     Divider per_buffer;
-    uint64_t posted_read;  ///< lines of it that were read, each once
-    uint32_t buffers_next; ///< cursors of `buffers`, modulo 2^32: the one that is used next,
-    uint32_t buffers_end;  ///< and behind the last one that is known
+    uint64_t buffer_ring_read; ///< lines of it read so far, each once
+    uint32_t buffers_next;     ///< cursors of `buffers`, modulo 2^32: the next buffer to use,
+    uint32_t buffers_end;      ///< and the end of the known ones
 
     alignas(64) TxSetup s;
     alignas(64) ByEngine by_engine;
@@ -92,9 +92,9 @@ struct alignas(64) Tx {
     uint64_t sent_before; ///< control side only: messages before this epoch
 
     static constexpr uint32_t buffers_size = 8192;
-    /// With so many asked for, a line more than is needed still finds room.
-    static constexpr uint32_t buffers_max = buffers_size - wire::posted_per_line + 1;
-    uint32_t buffers[buffers_size]; ///< receive buffers that are known: checked offsets, in lines
+    /// Most buffers a message may need: one line more than needed then still fits.
+    static constexpr uint32_t buffers_max = buffers_size - wire::buffers_per_line + 1;
+    uint32_t buffers[buffers_size]; ///< known receive buffers: checked offsets, in lines
 };
 
 struct alignas(64) Rx {
@@ -114,14 +114,15 @@ struct alignas(64) Rx {
     const Tx *answers;    ///< the sending half of the same thread, or NULL; atomic
     uint64_t answers_at;  ///< where it was when a message showed last
 
-    alignas(64) RingPlace posted; ///< the peer's block: where we post
+    alignas(64) RingPlace
+        buffer_ring; ///< the peer's block: the receive-buffer ring that this half fills
     Divider per_buffer;
-    uint64_t posted_head; ///< lines stored in this epoch
-    uint64_t posted_tail; ///< line of the oldest buffer that was not used yet
-    uint32_t line_left;   ///< its buffers that were not used yet
+    uint64_t buffer_ring_head; ///< lines stored in this epoch
+    uint64_t buffer_ring_tail; ///< line of the oldest unused buffer
+    uint32_t line_left;        ///< its unused buffers
     uint32_t fifo_head;
     uint32_t fifo_tail;
-    uint32_t low_water; ///< below it less than a full line is posted if the pool has no more
+    uint32_t low_water; ///< below it, lines that are not full are stored if the pool has no more
 
     alignas(64) RxSetup s;
     CacheHintTrial hint_trial;
@@ -129,10 +130,11 @@ struct alignas(64) Rx {
     RxStats cleared;
 
     static constexpr uint32_t fifo_size = 8192;
-    static_assert(posted_target_max <= fifo_size);
-    rte_mbuf *fifo[fifo_size];                  ///< what is posted, oldest first
-    uint8_t line_count[wire::posted_lines_max]; ///< buffers named by each posted line
-    [[gnu::always_inline]] uint32_t posted_now() const { return fifo_head - fifo_tail; }
+    static_assert(buffers_target_max <= fifo_size);
+    rte_mbuf *fifo[fifo_size]; ///< buffers available to the peer, oldest first
+    uint8_t line_count[wire::buffer_ring_lines_max]; ///< buffers in each line of the receive-buffer
+                                                     ///< ring
+    [[gnu::always_inline]] uint32_t buffers_available() const { return fifo_head - fifo_tail; }
 };
 
 } // namespace plx::queue

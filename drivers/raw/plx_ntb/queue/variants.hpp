@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The compiled variants of the hot path, one namespace an instruction set.
+// The compiled variants of the hot path, one namespace per instruction set.
 #ifndef PLX_QUEUE_VARIANTS_HPP
 #define PLX_QUEUE_VARIANTS_HPP
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Every struct that crosses the bridge. doc/wire-protocol.md is the specification; both change in
-// one commit. No pointer, no DPDK type, no policy.
+// Layout of everything that crosses the bridge. doc/wire-protocol.md is the specification; both
+// change in one commit. No pointers, no DPDK types, no policy.
 #ifndef PLX_QUEUE_WIRE_HPP
 #define PLX_QUEUE_WIRE_HPP
 
@@ -27,14 +27,14 @@ inline constexpr size_t sleep_answer_offset = 1024;
 inline constexpr size_t sleep_words_end = 1536;
 inline constexpr size_t queue_area_offset = page_bytes;
 
-// Section 2: limits of what a hello may say.
+// Section 2: valid ranges of a hello.
 inline constexpr uint64_t block_bytes_min = uint64_t{1} << 20;
 inline constexpr uint64_t block_bytes_max = uint64_t{1} << 30;
 inline constexpr uint32_t qp_count_max = 64;
 inline constexpr uint32_t ring_lines_min = 64;
 inline constexpr uint32_t ring_lines_max = 65536;
-inline constexpr uint32_t posted_lines_min = 2;
-inline constexpr uint32_t posted_lines_max = 4096;
+inline constexpr uint32_t buffer_ring_lines_min = 2;
+inline constexpr uint32_t buffer_ring_lines_max = 4096;
 inline constexpr uint32_t buf_bytes_min = 64;
 inline constexpr uint32_t buf_bytes_max = 65536;
 inline constexpr uint32_t message_max = (uint32_t{1} << 24) - 1;
@@ -54,7 +54,7 @@ struct Hello {
     uint64_t block_bytes;
     uint32_t qp_count;
     uint32_t ring_lines;
-    uint32_t posted_lines;
+    uint32_t buffer_ring_lines;
     uint32_t buf_bytes;
     uint32_t buf_begin; ///< lines
     uint32_t buf_end;   ///< lines
@@ -73,7 +73,7 @@ inline constexpr uint64_t feature_sleep_answers = 1; ///< answers requests to be
 inline constexpr uint64_t feature_doorbells = 2;     ///< listens to its doorbells
 
 // Section 4: word 0 of a message line.
-enum class Kind : unsigned { continuation = 0, inlined = 1, posted = 2, pad = 3 };
+enum class Kind : unsigned { continuation = 0, inline_message = 1, long_message = 2, pad = 3 };
 
 inline constexpr size_t head_payload_offset = 16;
 inline constexpr size_t head_payload_bytes = line_bytes - head_payload_offset;
@@ -113,7 +113,7 @@ constexpr uint32_t inline_lines(uint32_t length)
     if (length <= head_payload_bytes)
         return 1;
     if (length <= head_payload_bytes + cont_payload_bytes)
-        return 2; // the usual long ones spare the division
+        return 2; // the usual case without the division
     return 1 + static_cast<uint32_t>((length - head_payload_bytes + cont_payload_bytes - 1) /
                                      cont_payload_bytes);
 }
@@ -131,24 +131,24 @@ constexpr uint64_t mix(uint64_t x)
     x *= 0x94d049bb133111eb;
     return x ^ x >> 31;
 }
-/// What the tags of a queue pair's message ring grow from; @p seed of the pair of hosts (4.1).
+/// Base of the tags of a queue pair's message ring; @p seed of the pair of hosts (4.1).
 constexpr uint32_t ring_base(uint64_t seed, uint32_t qp)
 {
     return static_cast<uint32_t>(mix(seed + 2 * uint64_t{qp}));
 }
-/// The same for its back channel: credits and posted buffers.
+/// The same for its back channel: credits and receive-buffer ring.
 constexpr uint32_t back_base(uint64_t seed, uint32_t qp)
 {
     return static_cast<uint32_t>(mix(seed + 2 * uint64_t{qp} + 1));
 }
 
-// Section 6: a posted-buffer line.
-inline constexpr uint32_t posted_per_line = 14;
-/// Of @p posted buffers, those the peer can count on at any time: what it used is made up for in
-/// whole lines of the posted ring, so up to one buffer less than a line may be missing.
-constexpr uint32_t always_posted(uint32_t posted)
+// Section 6: a line of the receive-buffer ring.
+inline constexpr uint32_t buffers_per_line = 14;
+/// Of @p target receive buffers, those available to the peer at any time: used ones are replaced in
+/// whole lines of the receive-buffer ring, so up to a line less one buffer may be missing.
+constexpr uint32_t guaranteed_buffers(uint32_t target)
 {
-    return posted - (posted_per_line - 1);
+    return target - (buffers_per_line - 1);
 }
 
 // Section 9: a request to be woken and its answer, one word each.
@@ -167,9 +167,9 @@ constexpr uint16_t doorbell_bit(uint32_t qp)
 }
 
 // Section 1: where things lie in a block.
-constexpr size_t qp_stride(uint32_t ring_lines, uint32_t posted_lines)
+constexpr size_t qp_stride(uint32_t ring_lines, uint32_t buffer_ring_lines)
 {
-    const size_t bytes = line_bytes * (size_t{1} + posted_lines + ring_lines);
+    const size_t bytes = line_bytes * (size_t{1} + buffer_ring_lines + ring_lines);
     return (bytes + page_bytes - 1) / page_bytes * page_bytes;
 }
 constexpr size_t request_offset(uint32_t qp)
@@ -182,21 +182,21 @@ constexpr size_t answer_offset(uint32_t qp)
 }
 static_assert(request_offset(qp_count_max) <= sleep_answer_offset &&
               answer_offset(qp_count_max) <= sleep_words_end);
-constexpr size_t credit_offset(uint32_t qp, uint32_t ring_lines, uint32_t posted_lines)
+constexpr size_t credit_offset(uint32_t qp, uint32_t ring_lines, uint32_t buffer_ring_lines)
 {
-    return queue_area_offset + qp * qp_stride(ring_lines, posted_lines);
+    return queue_area_offset + qp * qp_stride(ring_lines, buffer_ring_lines);
 }
-constexpr size_t posted_offset(uint32_t qp, uint32_t ring_lines, uint32_t posted_lines)
+constexpr size_t buffer_ring_offset(uint32_t qp, uint32_t ring_lines, uint32_t buffer_ring_lines)
 {
-    return credit_offset(qp, ring_lines, posted_lines) + line_bytes;
+    return credit_offset(qp, ring_lines, buffer_ring_lines) + line_bytes;
 }
-constexpr size_t ring_offset(uint32_t qp, uint32_t ring_lines, uint32_t posted_lines)
+constexpr size_t ring_offset(uint32_t qp, uint32_t ring_lines, uint32_t buffer_ring_lines)
 {
-    return posted_offset(qp, ring_lines, posted_lines) + line_bytes * posted_lines;
+    return buffer_ring_offset(qp, ring_lines, buffer_ring_lines) + line_bytes * buffer_ring_lines;
 }
-constexpr size_t queue_area_end(uint32_t qps, uint32_t ring_lines, uint32_t posted_lines)
+constexpr size_t queue_area_end(uint32_t qps, uint32_t ring_lines, uint32_t buffer_ring_lines)
 {
-    return credit_offset(qps, ring_lines, posted_lines);
+    return credit_offset(qps, ring_lines, buffer_ring_lines);
 }
 
 } // namespace plx::wire

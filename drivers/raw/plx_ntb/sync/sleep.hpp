@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How a receiver sleeps without missing a message (doc/wire-protocol.md, section 9): it asks to be
-// woken, the sender's control side answers with how much was published when every later burst is
-// known to ring, and who has taken that much may leave the rest to the doorbell. Pure logic over
-// the memory and a port that a test replaces by its own.
+// How a receiver sleeps without missing a message (doc/wire-protocol.md, section 9): it requests to
+// be woken. Once every later burst is known to ring the doorbell, the sender's control side answers
+// with the number of messages published so far. A receiver that has taken that many relies on the
+// doorbell. Pure logic over a memory and a port that tests replace.
 #ifndef PLX_NTB_SYNC_SLEEP_HPP
 #define PLX_NTB_SYNC_SLEEP_HPP
 
@@ -14,16 +14,16 @@
 namespace plx::pmd
 {
 
-/// The burst that meets a new word at its gate. Where it is an alert, the first burst that
-/// publishes rings, and none after it until the next alert: the lines are stored before the
-/// doorbell is written, on one way, so a receiver that sees the doorbell sees them.
+/// A burst that finds a new word at its gate. After an alert, the first burst that publishes rings
+/// the doorbell, and none after it until the next alert. The lines are stored before the doorbell,
+/// on the same path, so a receiver that sees the doorbell sees them.
 template <class Memory, class Burst, class Ring>
 int first_burst_at(uint32_t word, uint32_t *seen, const Burst &burst, const Ring &ring)
 {
     const int rc = burst();
     if (BasicGate<Memory>::alerted(word)) {
         if (rc <= 0)
-            return rc; // nothing published: the next burst meets the same word
+            return rc; // nothing published: the next burst finds the same word
         ring();
     }
     *seen = word;
@@ -35,18 +35,18 @@ template <class Memory>
 class SleepAnswers
 {
 public:
-    /// A connection begins.
+    /// At the beginning of a connection.
     void reset()
     {
         alerted_ = 0;
         answered_ = 0;
     }
     /// @param request of the peer: a number, 0: none yet
-    /// @param published gives the messages sent
+    /// @param published returns the messages sent
     /// @return whether @p answer is to be sent
     template <class Published>
-    bool look(uint32_t request, BasicGate<Memory> &gate, const Published &published,
-              uint64_t *answer)
+    bool check(uint32_t request, BasicGate<Memory> &gate, const Published &published,
+               uint64_t *answer)
     {
         if (request == answered_)
             return false;
@@ -54,8 +54,8 @@ public:
             gate.alert();
             alerted_ = request;
         }
-        // Pairs with Gate::enter: a burst that has not met the alert is seen inside, or has left
-        // and what it published counts. All others ring.
+        // Pairs with Gate::enter: a burst that has not seen the alert is seen inside, or it has
+        // left and its messages are counted. All later bursts ring.
         Memory::barrier();
         if (!gate.quiet())
             return false;
@@ -63,7 +63,7 @@ public:
         *answer = wire::sleep_answer(request, published());
         return true;
     }
-    /// Asked, and not answered yet because a burst was inside.
+    /// Whether a request is not answered yet because a burst was inside.
     bool due() const { return alerted_ != answered_; }
 
 private:
@@ -74,13 +74,13 @@ private:
 /// The receiving side of a queue pair. Port:
 ///   lock, unlock   guard all of it
 ///   open           whether the queue is
-///   watch          remembers where the next message will show; @return messages taken so far
-///   arrived        whether it shows
+///   watch          remembers where the next message will appear; @return messages taken so far
+///   arrived        whether it has arrived
 ///   ask            stores a request where the peer finds it
-///   answer         what the peer said last
-///   recheck        has recheck() called before long
+///   answer         the peer's last answer
+///   recheck        requests a call of recheck() soon
 ///   clear, signal  the event descriptor
-///   checks_after_ring  how often to look after a doorbell that brought nothing
+///   checks_after_ring  re-checks after a doorbell without a message
 template <class Memory, class Port>
 class Sleeper
 {
@@ -99,8 +99,8 @@ class Sleeper
 public:
     explicit Sleeper(Port &port) : port_(port) {}
 
-    /// By the receiver, which has found nothing to receive. @return false: it would find something
-    /// now, and is not armed
+    /// By the receiver, after it found nothing to receive. @return false: a message has arrived; it
+    /// is not armed
     bool arm()
     {
         const Locked locked(port_);
@@ -124,8 +124,8 @@ public:
         armed_ = false;
         port_.clear();
     }
-    /// The peer has rung. What it rang for is there, unless a copy engine brings it, another queue
-    /// shares the doorbell, or the peer itself has asked: so it is looked for some more times.
+    /// After a doorbell. Its message has arrived, unless a copy engine brings it, another queue
+    /// shares the doorbell, or it was a request of the peer: so some re-checks follow.
     /// @return whether it woke the receiver
     bool rung()
     {
@@ -138,7 +138,7 @@ public:
         port_.recheck();
         return false;
     }
-    /// Time to poll for what no doorbell announced. @return whether it woke the receiver
+    /// Polls for what no doorbell announced. @return whether it woke the receiver
     bool recheck()
     {
         const Locked locked(port_);
@@ -153,7 +153,7 @@ public:
         port_.recheck();
         return false;
     }
-    /// Something else has happened that a receiver wants to see.
+    /// Wakes the receiver for another reason.
     void wake()
     {
         const Locked locked(port_);
@@ -177,7 +177,7 @@ private:
         wake_armed();
         return true;
     }
-    /// Whatever is published from now on rings, and all that was before has been taken.
+    /// Whether later messages ring the doorbell, and all earlier ones were taken.
     bool confirmed() const { return port_.answer() == wire::sleep_answer(request_, consumed_); }
 
     Port &port_;

@@ -37,7 +37,7 @@ TEST(Options, DefaultsNeedOnlyACable)
     EXPECT_STREQ(o.cable, "mem:x");
     EXPECT_EQ(o.geometry.queues, 1u);
     EXPECT_EQ(o.geometry.ring_lines, 4096u);
-    EXPECT_EQ(whole(o).posted, 2044u);
+    EXPECT_EQ(whole(o).queue_buffers, 2044u);
 }
 
 TEST(Options, CardNeedsNothingAndKnowsNoCable)
@@ -98,7 +98,7 @@ TEST(Options, EveryKeyArrives)
     EXPECT_EQ(o.geometry.ring_lines, 256u);
     EXPECT_EQ(o.geometry.buffers, 2048u);
     EXPECT_EQ(o.geometry.buf_bytes, 4096u);
-    EXPECT_EQ(whole(o).posted, 98u) << "whole lines of 14";
+    EXPECT_EQ(whole(o).queue_buffers, 98u) << "whole lines of 14";
     EXPECT_EQ(o.geometry.inline_max, 128u);
     EXPECT_EQ(o.geometry.max_message, 5000u);
     EXPECT_EQ(o.heartbeat_ms, 60u);
@@ -236,9 +236,9 @@ TEST(Options, PostedFollowsFromBuffersAndQueues)
         Options o;
         ASSERT_EQ(parse(args, &o), 0) << args;
         const Geometry g = whole(o);
-        EXPECT_GE(g.posted, 14u) << args;
-        EXPECT_EQ(g.posted % 14, 0u) << args;
-        EXPECT_LE(g.posted * g.queues, g.buffers) << args;
+        EXPECT_GE(g.queue_buffers, 14u) << args;
+        EXPECT_EQ(g.queue_buffers % 14, 0u) << args;
+        EXPECT_LE(g.queue_buffers * g.queues, g.buffers) << args;
     }
 }
 
@@ -255,7 +255,7 @@ TEST(Options, ConfigLaysOverDevargs)
     EXPECT_EQ(g.ring_lines, 256u) << "0 keeps the devarg";
     config.queues = 64;
     ASSERT_EQ(apply_config("d", o.geometry, config, &g), 0);
-    EXPECT_LE(g.posted * 64, g.buffers) << "posted follows the queues";
+    EXPECT_LE(g.queue_buffers * 64, g.buffers) << "they follow the queues";
     config.size = 8;
     EXPECT_EQ(apply_config("d", o.geometry, config, &g), -EINVAL);
     config.size = sizeof(config);
@@ -274,7 +274,7 @@ TEST(Options, BlockPlanHoldsRingsAndBuffersApart)
             const BlockPlan plan = plan_block(g);
             EXPECT_TRUE(std::has_single_bit(plan.block_bytes));
             EXPECT_GE(uint64_t{plan.buf_begin} * 64,
-                      plx::wire::queue_area_end(queues, g.ring_lines, g.posted_lines));
+                      plx::wire::queue_area_end(queues, g.ring_lines, g.buffer_ring_lines));
             EXPECT_GE((uint64_t{plan.buf_end} - plan.buf_begin) * 64,
                       uint64_t{g.buffers} * plan.element_bytes);
             EXPECT_LE(uint64_t{plan.buf_end} * 64, plan.block_bytes);

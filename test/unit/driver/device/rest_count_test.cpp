@@ -28,9 +28,9 @@ struct Counting {
     bool outside() const { return owed == 0; }
     /// @param between  what the thread does after each reading of its counts
     template <class Between>
-    uint64_t look(const Between &between)
+    uint64_t update(const Between &between)
     {
-        return rest.look(
+        return rest.update(
             [&] {
                 const RestCount::Counts now{all, longs};
                 between();
@@ -38,42 +38,42 @@ struct Counting {
             },
             [this] { return outside(); });
     }
-    uint64_t look()
+    uint64_t update()
     {
-        return look([] {});
+        return update([] {});
     }
 };
 
 TEST(RestCount, IsExactWhereNothingMoves)
 {
     Counting c;
-    EXPECT_EQ(c.look(), 0u);
+    EXPECT_EQ(c.update(), 0u);
     c.begin(10, 3);
     c.end();
-    EXPECT_EQ(c.look(), 7u);
-    EXPECT_EQ(c.look(), 7u);
+    EXPECT_EQ(c.update(), 7u);
+    EXPECT_EQ(c.update(), 7u);
 }
 
 TEST(RestCount, StaysWhereABurstIsHalfCounted)
 {
     Counting c;
     c.begin(10, 0);
-    EXPECT_EQ(c.look(), 10u);
+    EXPECT_EQ(c.update(), 10u);
     c.begin(32, 31);
-    EXPECT_EQ(c.look(), 10u) << "32 would be too many";
+    EXPECT_EQ(c.update(), 10u) << "32 would be too many";
     c.end();
-    EXPECT_EQ(c.look(), 11u);
+    EXPECT_EQ(c.update(), 11u);
 }
 
 TEST(RestCount, DoesNotGoBackWhereLongMessagesCameBetweenTwoLooks)
 {
     Counting c;
     c.begin(100, 0);
-    EXPECT_EQ(c.look(), 100u);
+    EXPECT_EQ(c.update(), 100u);
     // After the first reading come 50 long ones: more of them than all that was read has short
     // ones.
     bool once = true;
-    EXPECT_EQ(c.look([&] {
+    EXPECT_EQ(c.update([&] {
         if (once)
             c.begin(50, 50);
         once = false;
@@ -86,7 +86,7 @@ TEST(RestCount, KnowsWithoutAPauseOfABusyThread)
     Counting c;
     uint64_t shorts = 0, last = 0;
     for (unsigned round = 0; round < 1000; ++round) {
-        const uint64_t now = c.look([&] { // never seen outside: each burst follows on the last
+        const uint64_t now = c.update([&] { // never seen outside: each burst follows on the last
             c.begin(32, round % 33);
             shorts += 32 - round % 33;
         });
@@ -96,7 +96,7 @@ TEST(RestCount, KnowsWithoutAPauseOfABusyThread)
     }
     EXPECT_GT(last, 0u);
     c.end();
-    EXPECT_EQ(c.look(), shorts);
+    EXPECT_EQ(c.update(), shorts);
 }
 
 TEST(RestCount, BeginsAgain)
@@ -104,10 +104,10 @@ TEST(RestCount, BeginsAgain)
     Counting c;
     c.begin(10, 3);
     c.end();
-    EXPECT_EQ(c.look(), 7u);
+    EXPECT_EQ(c.update(), 7u);
     c.all = c.longs = 0;
     c.rest.reset();
-    EXPECT_EQ(c.look(), 0u);
+    EXPECT_EQ(c.update(), 0u);
 }
 
 } // namespace

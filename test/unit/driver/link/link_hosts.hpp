@@ -26,10 +26,10 @@ inline wire::Hello sizes()
     h.block_bytes = 16 << 20;
     h.qp_count = 2;
     h.ring_lines = 1024;
-    h.posted_lines = 32;
+    h.buffer_ring_lines = 32;
     h.buf_bytes = 2048;
     h.buf_begin = static_cast<uint32_t>(
-        wire::queue_area_end(h.qp_count, h.ring_lines, h.posted_lines) / wire::line_bytes);
+        wire::queue_area_end(h.qp_count, h.ring_lines, h.buffer_ring_lines) / wire::line_bytes);
     h.buf_end = h.buf_begin + 4096 * 34;
     h.max_message = 65536;
     h.heartbeat_us = 10'000;
@@ -79,7 +79,7 @@ public:
 
     uint64_t now_us() override { return world_.now_us; }
     uint64_t random() override { return world_.random(); }
-    bool way_open(const char **why) override
+    bool reachable(const char **why) override
     {
         *why = gone ? "the chip does not answer" : "the link is down";
         return !gone && world_.cable && other_->alive;

@@ -63,7 +63,7 @@ TEST_F(LinkTest, DeathIsLostAndComesBackWithOtherSizes)
     wire::Hello other = sizes();
     other.ring_lines = 256;
     other.buf_begin = static_cast<uint32_t>(
-        wire::queue_area_end(2, other.ring_lines, other.posted_lines) / wire::line_bytes);
+        wire::queue_area_end(2, other.ring_lines, other.buffer_ring_lines) / wire::line_bytes);
     b.born(other);
     run(6);
     expect_joined();
@@ -163,7 +163,7 @@ TEST_F(LinkTest, LossIsReportedAlsoWhenAQueueStaysInsideABurst)
 TEST_F(LinkTest, ProtocolBreakTakesTheConnectionDownAndUp)
 {
     ASSERT_NO_FATAL_FAILURE(try_connect());
-    a.link.distrust();
+    a.link.protocol_error();
     run(8);
     EXPECT_TRUE(a.saw(LinkEvent::lost));
     expect_joined();
@@ -214,7 +214,7 @@ TEST_F(LinkTest, AControlThreadThatIsLateStillLosesADeadPeer)
     }
     EXPECT_TRUE(a.saw(LinkEvent::silent));
     EXPECT_TRUE(a.saw(LinkEvent::lost));
-    EXPECT_LE(world.now_us - since, 7'500'000u) << "lost_us in pieces of look_us";
+    EXPECT_LE(world.now_us - since, 7'500'000u) << "lost_us in pieces of tick_max_us";
 }
 
 TEST_F(LinkTest, StopThatFailedIsRepeated)

@@ -103,9 +103,9 @@ TEST(LinkTable, IsTheOneInTheDocument)
 TEST(LinkTable, EveryNameIsExplained)
 {
     EXPECT_EQ(names_under("States"), all(link_state_names));
-    EXPECT_EQ(names_under("What happens"), all(link_input_names));
-    EXPECT_EQ(names_under("What is done"), all(link_action_names));
-    EXPECT_EQ(names_under("What is reported"), all(link_event_names));
+    EXPECT_EQ(names_under("Events"), all(link_input_names));
+    EXPECT_EQ(names_under("Actions"), all(link_action_names));
+    EXPECT_EQ(names_under("Reports"), all(link_event_names));
 }
 
 TEST(LinkTable, NoRowContradictsAnother)

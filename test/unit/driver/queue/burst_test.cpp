@@ -49,7 +49,7 @@ TEST_P(Burst, EveryLengthArrivesAsItWas)
     EXPECT_EQ(tx_stats(pair.tx_half).messages, 1101u);
     EXPECT_EQ(tx_stats(pair.tx_half).inline_messages, 1025u);
     EXPECT_EQ(rx_stats(pair.rx_half).bytes, 1100u * 1101 / 2);
-    EXPECT_EQ(rx_stats(pair.rx_half).posted_messages, 76u);
+    EXPECT_EQ(rx_stats(pair.rx_half).long_messages, 76u);
     pair.close();
     EXPECT_TRUE(pair.nothing_leaked());
     EXPECT_TRUE(pair.guards_intact());
@@ -339,9 +339,9 @@ TEST_P(Burst, CreditsBoundWhatIsOutstanding)
 
 TEST_P(Burst, NoPostedBuffersIsBackPressure)
 {
-    Pair pair(ops(), {.posted_target = 14});
+    Pair pair(ops(), {.buffers_target = 14});
     std::vector<rte_mbuf *> in{pair.message(2000, 1), pair.message(6000, 2, 3)};
-    EXPECT_EQ(pair.send(in), 0); // nothing posted yet
+    EXPECT_EQ(pair.send(in), 0); // no receive buffer yet
     pair.receive(1);
     EXPECT_EQ(pair.send(in), 1); // 4 of 14 buffers, then 12 more
     std::vector<rte_mbuf *> rest{in[1]};
@@ -389,7 +389,7 @@ TEST_P(Burst, AShortWindowPoolStillMakesProgress)
 
 TEST_P(Burst, APoolThatRanDryDoesNotUseUpThePostedRing)
 {
-    Pair pair(ops(), {.max_message = 22016}); // 43 buffers: what 56 posted ones always leave
+    Pair pair(ops(), {.max_message = 22016}); // 43 buffers: what 56 always leave
     std::vector<rte_mbuf *> held(pair.options.buffers);
     ASSERT_EQ(rte_pktmbuf_alloc_bulk(pair.window_pool, held.data(), pair.options.buffers), 0);
     for (rte_mbuf *m : held) { // the application gives them back one by one
@@ -479,7 +479,7 @@ TEST_P(Burst, OneSegmentThatNamesAnotherIsABrokenChain)
 
 TEST_P(Burst, AMessageNoPostedRingCouldHoldIsTooLong)
 {
-    Pair pair(ops(), {.posted_lines = 2, .posted_target = 14, .max_message = 20000});
+    Pair pair(ops(), {.buffer_ring_lines = 2, .buffers_target = 14, .max_message = 20000});
     std::vector<rte_mbuf *> in{pair.message(14 * 512 + 1, 1, 4)};
     EXPECT_EQ(pair.send(in), -EMSGSIZE);
     rte_pktmbuf_free(in[0]);

@@ -189,9 +189,9 @@ TEST_F(CopyEngine, NoMoreIsHeldThanThereIsStagingFor)
     LateEngine engine;
     PairOptions options = with(engine);
     options.ring_lines = 1024;
-    options.posted_lines = 128;
+    options.buffer_ring_lines = 128;
     options.buffers = 700;
-    options.posted_target = 630;
+    options.buffers_target = 630;
     Pair pair(ops(), options);
     pair.receive(1);
     std::vector<rte_mbuf *> in;
@@ -439,7 +439,7 @@ TEST_F(CopyEngine, JunkAmongReceiveBuffersIsFoundBeforeAnyIsUsed)
     pair.receive(1);
     // 14 good buffers, then one outside the block: found before any of the message is given.
     const uint32_t outside = pair.tx_setup.peer_buf_end;
-    std::memcpy(pair.tx_half->posted.line(1) + 8 + 4, &outside, sizeof(outside));
+    std::memcpy(pair.tx_half->buffer_ring.line(1) + 8 + 4, &outside, sizeof(outside));
     rte_mbuf *m = pair.message(16 * 512, 1, 5);
     EXPECT_EQ(pair.tx(&m, nullptr, 1), -EPROTO);
     EXPECT_EQ(tx_stats(pair.tx_half).bad_peer, 1u);

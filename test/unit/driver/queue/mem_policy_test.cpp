@@ -89,7 +89,7 @@ bool traffic_is_right(Pair &pair, unsigned seed)
 constexpr PairOptions small{.ring_lines = 64,
                             .buffers = 64,
                             .buf_bytes = 256,
-                            .posted_target = 28,
+                            .buffers_target = 28,
                             .inline_max = 300,
                             .max_message = 2000};
 
@@ -240,13 +240,14 @@ TEST(Hostile, ARingOfJunkIsRefusedOrTaken)
     EXPECT_TRUE(pair.guards_intact());
 }
 
-/// A posted line whose buffers lie around the two ends of what may be posted, most of them inside.
+/// A line of the receive-buffer ring whose buffers lie around both ends of the allowed range, most
+/// inside.
 void post_junk(Pair &pair, MemModel &random)
 {
     const TxSetup &s = pair.tx_setup;
-    const uint64_t at = pair.tx_half->posted_read + random.random() % 2;
+    const uint64_t at = pair.tx_half->buffer_ring_read + random.random() % 2;
     uint32_t line[16];
-    const uint64_t word = hostile_word(random, pair.tx_half->posted.tag(at));
+    const uint64_t word = hostile_word(random, pair.tx_half->buffer_ring.tag(at));
     std::memcpy(line, &word, sizeof(word));
     for (uint32_t &offset : line) {
         if (&offset < line + 2)
@@ -255,14 +256,14 @@ void post_junk(Pair &pair, MemModel &random)
         offset =
             s.peer_buf_begin + near + random.random() % (s.peer_buf_end - s.peer_buf_begin - 3);
     }
-    std::memcpy(pair.tx_half->posted.line(at), line, sizeof(line));
+    std::memcpy(pair.tx_half->buffer_ring.line(at), line, sizeof(line));
 }
 
 TEST(Hostile, JunkInCreditsAndPostedBuffersNeverMovesAStoreOutside)
 {
     unsigned broken = 0;
     Pair pair(*select_ops(Policy::plain), small);
-    auto *back = const_cast<std::byte *>(pair.tx_setup.posted);
+    auto *back = const_cast<std::byte *>(pair.tx_setup.buffer_ring);
     for (unsigned seed = 0; seed < 400; seed++) {
         MemModel random(seed);
         for (unsigned round = 0; round < 40; round++) {
@@ -342,7 +343,8 @@ constexpr uint64_t high_word(uint32_t length, wire::Kind kind, unsigned flags = 
 
 TEST(Hostile, PadLinesAreTakenAtTheEndOfTheRingOnly)
 {
-    constexpr uint64_t pad = high_word(0, wire::Kind::pad), one = high_word(8, wire::Kind::inlined);
+    constexpr uint64_t pad = high_word(0, wire::Kind::pad),
+                       one = high_word(8, wire::Kind::inline_message);
     constexpr uint64_t first_place = 64 - wire::pad_lines_max;
     const auto take = [](uint64_t first, std::initializer_list<uint64_t> high) {
         Pair pair(*select_ops(Policy::plain), small);
@@ -366,8 +368,8 @@ TEST(Hostile, AMessageBeyondTheEndOfTheRingIsRefused)
         Pair pair(*select_ops(Policy::plain), small);
         return take_words(pair, first, high);
     };
-    constexpr uint64_t two = high_word(49, wire::Kind::inlined),
-                       three = high_word(105, wire::Kind::inlined), rest = 0;
+    constexpr uint64_t two = high_word(49, wire::Kind::inline_message),
+                       three = high_word(105, wire::Kind::inline_message), rest = 0;
     EXPECT_EQ(take(62, {two, rest}), 1);
     EXPECT_EQ(take(63, {two, rest}), -EPROTO);
     EXPECT_EQ(take(61, {three, rest, rest}), 1);
@@ -380,12 +382,12 @@ TEST(Hostile, AMessageBeyondTheEndOfTheRingIsRefused)
 TEST(Hostile, MoreThanWasPostedIsRefused)
 {
     PairOptions options = small;
-    options.posted_target = 14;
+    options.buffers_target = 14;
     options.max_message = 14 * 256 + 1;
     Pair pair(*select_ops(Policy::plain), options);
     pair.receive(1);
-    const uint64_t word =
-        wire::head_word(pair.rx_half->ring.tag(0), options.max_message, wire::Kind::posted, 0);
+    const uint64_t word = wire::head_word(pair.rx_half->ring.tag(0), options.max_message,
+                                          wire::Kind::long_message, 0);
     std::memcpy(pair.rx_setup.ring, &word, sizeof(word));
     rte_mbuf *m;
     EXPECT_EQ(pair.rx(&m, nullptr, 1), -EPROTO);
@@ -397,17 +399,17 @@ TEST(Hostile, ABadPostedLineIsSaidByTheMessageThatNeedsIt)
 {
     PairOptions options = small;
     options.inline_max = 128; // below a buffer
-    const uint64_t too_many = uint64_t{wire::posted_per_line + 1} << 32;
+    const uint64_t too_many = uint64_t{wire::buffers_per_line + 1} << 32;
     const uint64_t buffers[] = {too_many, 0, uint64_t{1} << 32};
     for (const uint64_t count : buffers) {
         Pair pair(*select_ops(Policy::plain), options);
         pair.receive(1);
         uint32_t line[16] = {};
-        const uint64_t word = pair.tx_half->posted.tag(1) | count;
+        const uint64_t word = pair.tx_half->buffer_ring.tag(1) | count;
         std::memcpy(line, &word, sizeof(word));
         line[2] = pair.tx_setup.peer_buf_end; // one buffer behind the last
-        std::memcpy(pair.tx_half->posted.line(1), line, sizeof(line));
-        for (uint32_t i = 0; i < wire::posted_per_line; i++) {
+        std::memcpy(pair.tx_half->buffer_ring.line(1), line, sizeof(line));
+        for (uint32_t i = 0; i < wire::buffers_per_line; i++) {
             rte_mbuf *m = pair.message(options.buf_bytes, i);
             ASSERT_EQ(pair.tx(&m, nullptr, 1), 1) << i;
         }
@@ -416,9 +418,9 @@ TEST(Hostile, ABadPostedLineIsSaidByTheMessageThatNeedsIt)
         EXPECT_EQ(pair.tx(&m, nullptr, 1), -EPROTO);
         rte_pktmbuf_free(m);
         EXPECT_EQ(tx_stats(pair.tx_half).bad_peer, 1u);
-        EXPECT_EQ(tx_stats(pair.tx_half).cpu_messages, wire::posted_per_line);
+        EXPECT_EQ(tx_stats(pair.tx_half).cpu_messages, wire::buffers_per_line);
         std::vector<rte_mbuf *> out = pair.receive(32);
-        ASSERT_EQ(out.size(), wire::posted_per_line);
+        ASSERT_EQ(out.size(), wire::buffers_per_line);
         for (uint32_t i = 0; i < out.size(); i++)
             EXPECT_TRUE(Pair::matches(out[i], options.buf_bytes, i)) << i;
         rte_pktmbuf_free_bulk(out.data(), static_cast<unsigned>(out.size()));

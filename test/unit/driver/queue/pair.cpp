@@ -20,12 +20,12 @@ constexpr uint32_t element(const PairOptions &o)
 }
 size_t receiver_bytes(const PairOptions &o)
 {
-    return wire::queue_area_end(1, o.ring_lines, o.posted_lines) +
+    return wire::queue_area_end(1, o.ring_lines, o.buffer_ring_lines) +
            (size_t{o.buffers} + 1) * element(o);
 }
 size_t sender_bytes(const PairOptions &o)
 {
-    return wire::queue_area_end(1, o.ring_lines, o.posted_lines);
+    return wire::queue_area_end(1, o.ring_lines, o.buffer_ring_lines);
 }
 constexpr std::byte guard_byte{0xa5};
 } // namespace
@@ -64,7 +64,7 @@ Pair::Pair(const Ops &ops, const PairOptions &o)
     name_ = std::to_string(number++);
     tx_half = tx_state_.get();
     rx_half = rx_state_.get();
-    buffers_ = receiver_.data() + wire::queue_area_end(1, o.ring_lines, o.posted_lines);
+    buffers_ = receiver_.data() + wire::queue_area_end(1, o.ring_lines, o.buffer_ring_lines);
     make_pools();
     open();
 }
@@ -98,24 +98,30 @@ void Pair::open()
     const PairOptions &o = options;
     const uint32_t ring_base = wire::ring_base(o.seed, 0), back_base = wire::back_base(o.seed, 0);
     const auto at = [&](std::byte *block, size_t offset) { return block + offset; };
-    std::byte *ring = at(receiver_.data(), wire::ring_offset(0, o.ring_lines, o.posted_lines));
-    std::byte *credit = at(sender_.data(), wire::credit_offset(0, o.ring_lines, o.posted_lines));
-    std::byte *posted = at(sender_.data(), wire::posted_offset(0, o.ring_lines, o.posted_lines));
+    std::byte *ring = at(receiver_.data(), wire::ring_offset(0, o.ring_lines, o.buffer_ring_lines));
+    std::byte *credit =
+        at(sender_.data(), wire::credit_offset(0, o.ring_lines, o.buffer_ring_lines));
+    std::byte *buffer_ring =
+        at(sender_.data(), wire::buffer_ring_offset(0, o.ring_lines, o.buffer_ring_lines));
     // A ring that has run for `start` lines: each line carries the tag of its last lap.
     prepare_ring(ring, o.ring_lines, ring_base + static_cast<uint32_t>(o.start / o.ring_lines));
-    prepare_back(credit, posted, o.posted_lines, back_base);
+    prepare_back(credit, buffer_ring, o.buffer_ring_lines, back_base);
     const auto begin = static_cast<uint32_t>((buffers_ - receiver_.data()) / 64);
     tx_setup = {ring,        o.ring_lines,
                 ring_base,   credit,
-                posted,      o.posted_lines,
+                buffer_ring, o.buffer_ring_lines,
                 back_base,   receiver_.data(),
                 begin,       begin + o.buffers * element(o) / 64,
                 o.buf_bytes, o.max_message,
                 o.inline_max};
-    rx_setup = {ring,           o.ring_lines,    ring_base,        credit,      posted,
-                o.posted_lines, back_base,       receiver_.data(), inline_pool, window_pool,
-                o.buf_bytes,    o.posted_target, o.max_message,    3,           o.hint,
-                o.cycles};
+    rx_setup = {ring,          o.ring_lines,
+                ring_base,     credit,
+                buffer_ring,   o.buffer_ring_lines,
+                back_base,     receiver_.data(),
+                inline_pool,   window_pool,
+                o.buf_bytes,   o.buffers_target,
+                o.max_message, 3,
+                o.hint,        o.cycles};
     if (o.engine != nullptr)
         tx_setup.by_engine = {o.engine->border(), reinterpret_cast<uintptr_t>(receiver_.data()),
                               staging_,           reinterpret_cast<uintptr_t>(staging_),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One direction of a queue pair in one process: the receiver's block with ring and buffers, the
-// sender's block with credits and posted buffers, and a pool for each purpose.
+// sender's block with credits and the receive-buffer ring, and a pool for each purpose.
 #ifndef TEST_QUEUE_PAIR_HPP
 #define TEST_QUEUE_PAIR_HPP
 
@@ -21,10 +21,10 @@ namespace test_queue
 
 struct PairOptions {
     uint32_t ring_lines = 256;
-    uint32_t posted_lines = 8;
+    uint32_t buffer_ring_lines = 8;
     uint32_t buffers = 128;
     uint32_t buf_bytes = 512;
-    uint32_t posted_target = 56;
+    uint32_t buffers_target = 56;
     uint32_t inline_max = 1024;
     uint32_t max_message = 20000;
     uint32_t inline_mbufs = 511;

@@ -100,7 +100,7 @@ TEST(Threads, ASmallRingAndFewBuffersMakeProgress)
 {
     Pair pair(*select_ops(Policy::plain), {.ring_lines = 64,
                                            .buffers = 40,
-                                           .posted_target = 28,
+                                           .buffers_target = 28,
                                            .inline_max = 200,
                                            .inline_mbufs = 63,
                                            .sent_mbufs = 2047});

@@ -166,7 +166,7 @@ protected:
         const auto control = [&] {
             here.take(rung_back);
             uint64_t said = 0;
-            if (sender_side.look(
+            if (sender_side.check(
                     static_cast<uint32_t>(here.load(request)), gate,
                     [&] { return static_cast<uint32_t>(here.load(sent)); }, &said))
                 here.send(answers, said);

@@ -86,8 +86,8 @@ const Bad bad_hellos[] = {
     {"RingNotPowerOfTwo", [](wire::Hello &h) { h.ring_lines = 1000; }},
     {"RingTooSmall", [](wire::Hello &h) { h.ring_lines = 32; }},
     {"RingTooLarge", [](wire::Hello &h) { h.ring_lines = 1u << 31; }},
-    {"PostedTooSmall", [](wire::Hello &h) { h.posted_lines = 1; }},
-    {"PostedTooLarge", [](wire::Hello &h) { h.posted_lines = 8192; }},
+    {"PostedTooSmall", [](wire::Hello &h) { h.buffer_ring_lines = 1; }},
+    {"PostedTooLarge", [](wire::Hello &h) { h.buffer_ring_lines = 8192; }},
     {"BufNotLines", [](wire::Hello &h) { h.buf_bytes = 100; }},
     {"BufZero", [](wire::Hello &h) { h.buf_bytes = 0; }},
     {"BufHuge", [](wire::Hello &h) { h.buf_bytes = 1u << 31; }},
@@ -107,7 +107,7 @@ TEST_F(LinkTest, EveryTruncationOfSizesStaysInsideTheWindow)
         wire::Hello h = sizes();
         h.state = wire::HelloState::up;
         h.epoch = 5;
-        uint32_t *const fields[] = {&h.qp_count,  &h.ring_lines, &h.posted_lines, &h.buf_bytes,
+        uint32_t *const fields[] = {&h.qp_count,  &h.ring_lines, &h.buffer_ring_lines, &h.buf_bytes,
                                     &h.buf_begin, &h.buf_end,    &h.max_message};
         uint32_t *field = fields[random() % std::size(fields)];
         *field = random() % 2 != 0 ? 1u << (random() % 32) : static_cast<uint32_t>(random());
@@ -117,7 +117,7 @@ TEST_F(LinkTest, EveryTruncationOfSizesStaysInsideTheWindow)
         if (pmd::judge(h, window_bytes, &why) != pmd::Verdict::acceptable)
             continue;
         ASSERT_LE(h.block_bytes, window_bytes);
-        const uint64_t last = wire::ring_offset(h.qp_count - 1, h.ring_lines, h.posted_lines) +
+        const uint64_t last = wire::ring_offset(h.qp_count - 1, h.ring_lines, h.buffer_ring_lines) +
                               uint64_t{h.ring_lines} * wire::line_bytes;
         ASSERT_LE(last, h.block_bytes);
         ASSERT_LE(uint64_t{h.buf_end} * wire::line_bytes, h.block_bytes);
