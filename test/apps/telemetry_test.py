@@ -45,7 +45,7 @@ def check_answers(ask):
     assert ask(f"/plx_ntb/link,{ids[1]}")["state"] == "stopped"
     windows = ask(f"/plx_ntb/memory,{device}")
     assert windows["translation"] == "alut" and windows["segments"] == 256, windows
-    assert windows["grants"] == 0 and "grant_0" not in windows, windows
+    assert windows["exposed"] == 0 and "exposed_0" not in windows, windows
     requesters = ask(f"/plx_ntb/requesters,{device}")
     assert requesters["slot_0"] == "00:00.x CPU" and "DMA functions" in requesters["slot_2"], requesters
     copy = ask(f"/plx_ntb/copy,{device}")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What telemetry shows: /plx_ntb/list, and info, link, copy, cache_hint, memory, requesters and regs of
-// one device. Called from telemetry's thread, while the application runs; it must not close the
-// device meanwhile, as with /rawdev/* of DPDK itself.
+// Telemetry commands /plx_ntb/*: list, and info, link, copy, cache_hint, memory, requesters and
+// regs of a device. Called by the telemetry thread while the application runs; the application must
+// not close the device meanwhile, as with DPDK's own /rawdev/*.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -94,7 +94,7 @@ int info(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "ring_lines", g.ring_lines);
     rte_tel_data_add_dict_uint(data, "buffers", g.buffers);
     rte_tel_data_add_dict_uint(data, "buf_bytes", g.buf_bytes);
-    rte_tel_data_add_dict_uint(data, "queue_buffers", g.posted);
+    rte_tel_data_add_dict_uint(data, "queue_buffers", g.queue_buffers);
     rte_tel_data_add_dict_uint(data, "inline_max", g.inline_max);
     rte_tel_data_add_dict_uint(data, "max_message", device->max_message());
     rte_tel_data_add_dict_int(data, "started", device->started());
@@ -152,7 +152,7 @@ int copy(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
-/// Which cache hint each receiver has, and what they cost when it chose.
+/// The cache hint of each receiving queue, and the costs that decided.
 int cache_hint(const char *, const char *params, rte_tel_data *data)
 {
     const char *rest = nullptr;
@@ -169,8 +169,7 @@ int cache_hint(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
-/// "ID" or "ID,FIRST": what is exposed, from the FIRST-th range on, as one answer has no room for
-/// all.
+/// "ID" or "ID,FIRST": exposed ranges from number FIRST on, as many as fit in one answer.
 int windows(const char *, const char *params, rte_tel_data *data)
 {
     constexpr unsigned shown_max = 64;
@@ -191,16 +190,16 @@ int windows(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "free_segments", info.free_segments);
     rte_tel_data_add_dict_uint(data, "longest_free", info.longest_free);
     rte_tel_data_add_dict_uint(data, "parts", info.parts);
-    rte_tel_data_add_dict_uint(data, "grants", device->exposed().exposure_count());
+    rte_tel_data_add_dict_uint(data, "exposed", device->exposed().exposure_count());
     const unsigned long first = rest == nullptr ? 0 : std::strtoul(rest, nullptr, 10);
-    rte_pmd_plx_ntb_memory_exposed grant;
-    for (unsigned i = 0; i < shown_max && device->exposed().exposure(first + i, &grant); ++i) {
+    rte_pmd_plx_ntb_memory_exposed range;
+    for (unsigned i = 0; i < shown_max && device->exposed().exposure(first + i, &range); ++i) {
         char name[32], what[96];
-        std::snprintf(name, sizeof(name), "grant_%lu", first + i);
+        std::snprintf(name, sizeof(name), "exposed_%lu", first + i);
         std::snprintf(what, sizeof(what), "offset 0x%" PRIx64 ", %zu bytes, %s%s, window %u",
-                      grant.offset, grant.bytes,
-                      (grant.rights & RTE_PMD_PLX_NTB_MEMORY_READ) != 0 ? "r" : "",
-                      (grant.rights & RTE_PMD_PLX_NTB_MEMORY_WRITE) != 0 ? "w" : "", grant.part);
+                      range.offset, range.bytes,
+                      (range.rights & RTE_PMD_PLX_NTB_MEMORY_READ) != 0 ? "r" : "",
+                      (range.rights & RTE_PMD_PLX_NTB_MEMORY_WRITE) != 0 ? "w" : "", range.part);
         rte_tel_data_add_dict_string(data, name, what);
     }
     return 0;
@@ -237,8 +236,8 @@ void add_register(const hw::RegValue &value, void *arg)
     rte_tel_data_add_dict_string(static_cast<rte_tel_data *>(arg), name, text);
 }
 
-/// "ID,PART" gives the registers of one part of the chip, as one answer has no room for all; "ID"
-/// the names of the parts.
+/// "ID": the names of the chip's parts. "ID,PART": the registers of one, as many as fit in one
+/// answer.
 int regs(const char *, const char *params, rte_tel_data *data)
 {
     const char *part = nullptr;
@@ -265,16 +264,15 @@ RTE_INIT(plx_ntb_telemetry)
     using namespace plx::pmd;
     rte_telemetry_register_cmd("/plx_ntb/list", list, "Ids of the devices. Takes no parameters");
     rte_telemetry_register_cmd("/plx_ntb/info", info, "What a device is. Parameters: id");
-    rte_telemetry_register_cmd("/plx_ntb/link", link,
-                               "Where a device stands with its peer. Parameters: id");
+    rte_telemetry_register_cmd("/plx_ntb/link", link, "The connection of a device. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/copy", copy,
-                               "Which messages go by which copy engine, and why. Parameters: id");
+                               "Which copy engine messages use, and why. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/cache_hint", cache_hint,
-                               "What receivers do with lines they have read. Parameters: id");
+                               "Cache hints of the receiving queues. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/memory", windows,
-                               "Memory that is exposed to the peer. Parameters: id[,first grant]");
+                               "Memory that is exposed to the peer. Parameters: id[,first range]");
     rte_telemetry_register_cmd("/plx_ntb/requesters", requesters,
-                               "Who of this host's bus reaches the peer. Parameters: id");
+                               "Requester IDs of this host that reach the peer. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/regs", regs,
                                "Registers of a part of the chip. Parameters: id[,part]");
 }

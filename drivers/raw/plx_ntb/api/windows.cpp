@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The public border of exposed memory.
+// Public calls: exposed memory and the memory window.
 #include <cerrno>
 
 #include <sized.hpp>
@@ -77,10 +77,10 @@ int rte_pmd_plx_ntb_memory_revoke(uint16_t dev_id, void *address, size_t bytes)
 }
 
 int rte_pmd_plx_ntb_memory_find(uint16_t dev_id, const void *address,
-                                rte_pmd_plx_ntb_memory_exposed *grant)
+                                rte_pmd_plx_ntb_memory_exposed *range)
 {
     return with(dev_id, [=](Device &, ExposedMemory &exposed) {
-        return grant == nullptr ? -EINVAL : exposed.find(address, grant);
+        return range == nullptr ? -EINVAL : exposed.find(address, range);
     });
 }
 
