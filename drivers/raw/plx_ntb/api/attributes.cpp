@@ -55,7 +55,7 @@ constexpr Attribute attributes[] = {
      [](Device &d, const Info &) -> uint64_t { return d.platform().write_combining; }},
 };
 
-/// "spad_user_N" as raw/ntb has it. @return N, or -1
+/// Parses "spad_user_N", a name of raw/ntb. @return N, or -1
 int user_spad(const char *name)
 {
     constexpr char prefix[] = "spad_user_";

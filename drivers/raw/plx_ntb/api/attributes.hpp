@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Attributes under the names that users of raw/ntb know.
+// Attributes of the device, with the names of raw/ntb.
 #ifndef PLX_NTB_API_ATTRIBUTES_HPP
 #define PLX_NTB_API_ATTRIBUTES_HPP
 
@@ -10,7 +10,7 @@ struct rte_rawdev;
 namespace plx::pmd
 {
 
-/// raw/ntb's user scratchpads; the lower ones stay free for bring-up.
+/// raw/ntb's user scratchpads; the lower ones are reserved for bring-up.
 inline constexpr unsigned user_spad_first = 4;
 inline constexpr unsigned user_spad_count = 4;
 

@@ -18,9 +18,9 @@ namespace
 
 static_assert(sizeof(queue::Meta) == sizeof(rte_pmd_plx_ntb_meta) &&
                   offsetof(queue::Meta, flags) == offsetof(rte_pmd_plx_ntb_meta, flags),
-              "the queue's view of caller metadata is the public one");
+              "the queue's struct of metadata is the public one");
 
-/// Notes the lcore of a half and its NUMA node, once a connection; the control thread warns.
+/// Records the thread of a half and its NUMA node, once per connection; the control thread warns.
 template <class H>
 void note_lcore(H *half)
 {
@@ -28,8 +28,8 @@ void note_lcore(H *half)
     half->thread.store(pthread_self(), std::memory_order_relaxed);
 }
 
-/// One thread that has both halves may answer what it receives. Where a half moves to another
-/// thread later, nothing goes wrong: a line is asked for in vain.
+/// A thread that uses both halves may answer what it receives, so lines of the answer are
+/// prefetched. If a half moves to another thread later, a prefetch is wasted, nothing else.
 void pair_up(TxHalf &tx, RxHalf &rx)
 {
     const bool one_thread =
@@ -37,7 +37,7 @@ void pair_up(TxHalf &tx, RxHalf &rx)
     queue::rx_answered_by(rx.state, one_thread ? tx.state : nullptr);
 }
 
-/// The burst that meets a new word at its gate.
+/// A burst that finds a new word at its gate.
 __rte_noinline int first_burst(TxHalf *half, uint32_t word, rte_mbuf **mbufs,
                                const queue::Meta *meta, uint16_t n)
 {
@@ -59,7 +59,7 @@ __rte_noinline int first_burst(RxHalf *half, uint32_t word, rte_mbuf **mbufs, qu
     return half->burst(half->state, mbufs, meta, n);
 }
 
-/// One burst behind the gate; `closed` is what the caller gets while there is no peer.
+/// One burst behind the gate; `closed` is the result while there is no connection.
 template <class H, class Meta, class QueueMeta>
 inline int gated(void *queue, rte_mbuf **mbufs, Meta *meta, uint16_t n, int closed)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bursts as the public border has them: the gate before the hot path.
+// Public burst functions: the gate before the hot path.
 #ifndef PLX_NTB_API_BURSTS_HPP
 #define PLX_NTB_API_BURSTS_HPP
 

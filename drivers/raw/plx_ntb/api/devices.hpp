@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which device is behind a rawdev.
+// Finding the device of a rawdev.
 #ifndef PLX_NTB_API_DEVICES_HPP
 #define PLX_NTB_API_DEVICES_HPP
 
@@ -10,15 +10,15 @@
 namespace plx::pmd
 {
 
-/// Of all rawdevs of this driver: its address identifies them.
+/// Operations of all rawdevs of this driver; their address identifies the driver.
 [[gnu::visibility("hidden")]] extern const char driver_name[];
 
-/// The device of a rawdev that is known to be ours.
+/// The device of a rawdev of this driver.
 inline Device *device_of(const rte_rawdev *raw)
 {
     return static_cast<Device *>(raw->dev_private);
 }
-/// The device behind a rawdev id; NULL when there is none or it is not ours.
+/// The device of a rawdev id. @return NULL: none, or of another driver
 inline Device *device_of(uint16_t dev_id)
 {
     if (dev_id >= RTE_RAWDEV_MAX_DEVS)
@@ -28,7 +28,7 @@ inline Device *device_of(uint16_t dev_id)
         return nullptr;
     return device_of(raw);
 }
-/// The device of that name; NULL when there is none.
+/// The device of a name. @return NULL: none
 inline Device *device_named(const char *name)
 {
     const rte_rawdev *raw = rte_rawdev_pmd_get_named_dev(name);

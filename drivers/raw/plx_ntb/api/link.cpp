@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The public calls about a device and its link.
+// Public calls: devices, their link and events.
 #include <cerrno>
 
 #include "api/devices.hpp"

@@ -123,7 +123,7 @@ uint16_t queue_count(rte_rawdev *raw)
 
 constexpr unsigned burst_max = 32;
 
-/// As raw/ntb has it: the context is the queue; below, buf_addr is the mbuf.
+/// As in raw/ntb: the context is the queue, and buf_addr is an mbuf.
 QueuePair *queue_in(rte_rawdev *raw, rte_rawdev_obj_t context)
 {
     const auto queue = reinterpret_cast<uintptr_t>(context);
@@ -203,7 +203,7 @@ bool has_node(int node)
     return false;
 }
 
-/// Closes a device and ends it. The close that comes with the release of a rawdev finds none.
+/// Closes and destroys a device. The close at the release of the rawdev then finds none.
 int release(rte_rawdev *raw)
 {
     Device *device = device_of(raw);
@@ -220,7 +220,7 @@ int release(rte_rawdev *raw)
 int device_create(const char *name, const Platform &platform, const Options &options,
                   rte_device *device)
 {
-    // Before anything is allocated there: of a node that does not exist there is no memory.
+    // Checked before anything is allocated on the node.
     if (options.node >= 0 && !has_node(options.node)) {
         PLX_INIT_LOG(ERR, "%s: devarg numa=%d: this machine has no such NUMA node\n", name,
                      options.node);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The rawdev: its operations, and how a bus makes and ends one.
+// The rawdev: its operations, creation and removal.
 #ifndef PLX_NTB_API_RAWDEV_HPP
 #define PLX_NTB_API_RAWDEV_HPP
 
@@ -11,7 +11,8 @@ struct rte_device;
 namespace plx::pmd
 {
 
-/// Makes a rawdev with a Device in it and probes the chip. Takes the platform over in any case.
+/// Creates a rawdev with its Device and probes the chip. Takes ownership of the platform in any
+/// case.
 /// @return 0 or negative errno, logged
 int device_create(const char *name, const Platform &platform, const Options &options,
                   rte_device *device);

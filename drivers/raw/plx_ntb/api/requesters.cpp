@@ -56,7 +56,7 @@ int change(uint16_t dev_id, uint32_t id, const char *what, Call call)
     const ControlLock locked(*device);
     if (device->closed())
         return -ENODEV;
-    if (id >= UINT16_MAX) { // which is what a function that does not answer gives
+    if (id >= UINT16_MAX) { // 0xffff: a function that does not answer
         PLX_LOG(ERR, "%s: requester 0x%x: expected bus << 8 | device << 3, below 0xffff\n",
                 device->name(), id);
         return -EINVAL;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requester IDs that come and go at run time: how they are shown.
+// Listing of requester IDs.
 #ifndef PLX_NTB_API_REQUESTERS_HPP
 #define PLX_NTB_API_REQUESTERS_HPP
 

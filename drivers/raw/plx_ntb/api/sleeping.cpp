@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The public calls of sleeping on a receiving queue.
+// Public calls: sleeping until a message arrives.
 #include <cerrno>
 
 #include "api/devices.hpp"

@@ -24,13 +24,13 @@ int EalMemory::report()
         return 0;
     const int rc = listener_.come(listener_.ctx, run.address, run.iova, run.bytes);
     if (rc != 0)
-        PLX_LOG(ERR, "EAL memory 0x%" PRIx64 " + 0x%zx cannot be made known to DMA engines: %d\n",
+        PLX_LOG(ERR, "EAL memory 0x%" PRIx64 " + 0x%zx cannot be mapped for DMA engines: %d\n",
                 run.iova, run.bytes, rc);
     return rc;
 }
 
-/// Hugepages come and go one by one, so they are reported one by one; small pages stay, and there
-/// are too many of them.
+/// Hugepages are mapped one by one, since EAL allocates and frees them so; small pages remain, and
+/// are too many for that.
 int EalMemory::add(std::byte *address, uint64_t iova, size_t bytes)
 {
     const bool next =
@@ -81,10 +81,10 @@ int EalMemory::walk()
 int EalMemory::follow(const Listener &listener)
 {
     listener_ = listener;
-    // Under the lock, so that nothing comes or goes between the walk and the first change.
+    // Under the lock, so that nothing changes between the walk and the first callback.
     rte_mcfg_mem_read_lock();
     int rc = walk();
-    // Where memory cannot change there are no callbacks, which is no error.
+    // If memory cannot change there are no callbacks, which is no error.
     if (rc == 0)
         followed_ = rte_mem_event_callback_register(callback_name, on_change, this) == 0;
     rte_mcfg_mem_read_unlock();

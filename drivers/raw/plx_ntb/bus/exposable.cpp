@@ -10,7 +10,7 @@ namespace plx::pmd
 namespace
 {
 
-/// The first @p bytes of @p map as pieces of the A-LUT. @return their number; 0: they are none
+/// The first @p bytes of @p map as pieces of the A-LUT. @return their number; 0: not possible
 unsigned gather(const IovaMap &map, size_t bytes, const hw::WindowRules &rules, hw::Piece *pieces)
 {
     const uint64_t segment = rules.segment(bytes);

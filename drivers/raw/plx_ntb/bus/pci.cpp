@@ -30,8 +30,8 @@ namespace
 /// Registers behind a BAR.
 struct RegSpace {
     std::byte *base;
-    /// Mapped write-combining, as a prefetchable BAR may be: then a store is fenced from those
-    /// before it, and pushed out of the core, and a load does not overtake it.
+    /// Mapped write-combining, as a prefetchable BAR may be: then stores need fences to be ordered
+    /// and to leave the core before a load.
     bool combined;
 };
 
@@ -110,7 +110,7 @@ void memory_free(void *, const WindowMemory &memory)
 
 bool peer_present(void *)
 {
-    return true; // the bridge does not show it; the heartbeat does
+    return true; // unknown to the bridge; the heartbeat tells
 }
 
 void watch_peer(void *, void (*)(void *), void *) {}
@@ -147,8 +147,8 @@ void report_mapping(const char *name, const PciView &view)
                  data.bytes);
 }
 
-/// EAL maps nothing by itself (no RTE_PCI_DRV_NEED_MAPPING), because it would pass over a function
-/// without a fitting kernel driver in silence.
+/// Maps the BARs here (no RTE_PCI_DRV_NEED_MAPPING): EAL would silently skip a function without a
+/// suitable kernel driver.
 int map_device(rte_pci_device *pci)
 {
     if (kernel_driver_of(*pci) == KernelDriver::none) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Whether the BARs of an NT endpoint are such that the driver can use them. No EAL: pure checks.
+// Checks whether the driver can use the BARs of an NT endpoint. No EAL.
 #ifndef PLX_NTB_BUS_PCI_BARS_HPP
 #define PLX_NTB_BUS_PCI_BARS_HPP
 
@@ -17,7 +17,7 @@ inline constexpr unsigned shared_bar = 4; ///< the peer's registers at its start
 struct PciBar {
     uint64_t bus = 0;          ///< physical address; 0: the firmware assigned none
     uint64_t bytes = 0;        ///< 0: absent
-    std::byte *addr = nullptr; ///< where this process sees it
+    std::byte *addr = nullptr; ///< address in this process
     bool is_64bit = false;
     bool prefetchable = false;
 };
@@ -26,7 +26,7 @@ struct PciBars {
     PciBar csr, data, shared;
 };
 
-/// One sentence for the user: which BAR, what it is, what was expected, what mends it.
+/// A sentence for the user: which BAR, what was found and expected, how to fix it.
 struct BarFault {
     char text[240] = "";
 };
@@ -38,7 +38,7 @@ constexpr void set_type(PciBar *bar, uint32_t bar_register)
     bar->prefetchable = (bar_register & 8) != 0;
 }
 
-/// @return whether the driver can work with them; else *fault names the first that will not do
+/// @return whether the driver can use them; else *fault describes the first that it cannot
 bool check_bars(const PciBars &bars, BarFault *fault);
 
 /// DMA engines of the chip address 48 bits (SDK: R).

@@ -33,14 +33,15 @@ namespace
 constexpr uint64_t bar_bytes_min = 0x2B0;
 constexpr unsigned engine_bar = 0;
 
-/// Holds all that its owner uses, because EAL's clean-up frees a function that it could not remove.
+/// Holds all that the NT endpoint's device uses, since EAL's clean-up frees a function that it
+/// could not remove.
 struct Engine {
-    const rte_pci_device *pci = nullptr;   ///< not looked into after the probe
+    const rte_pci_device *pci = nullptr;   ///< not accessed after the probe
     const rte_pci_device *owner = nullptr; ///< NT endpoint
     std::byte *registers = nullptr;
     PciFunction function = {};
 };
-/// Of eight cards. Only touched when devices come and go, which EAL does one at a time.
+/// For eight cards. Only accessed at probe and remove, which EAL serializes.
 std::array<Engine, 8 * facts::dma_function_count> engines;
 
 uint32_t read32(void *ctx, uint32_t offset)
@@ -68,8 +69,8 @@ PciFunction function_of(const rte_pci_device &pci)
             .class_id = pci.id.class_id};
 }
 
-/// Behind an IOMMU the window is one more range of addresses that it has to know. It is mapped at
-/// its own bus address: so requests arrive whether the switch routes them itself or sends them up.
+/// Behind an IOMMU the window must be mapped, too. It is mapped at its own bus address, so that
+/// requests arrive whether the switch routes them itself or sends them up.
 bool behind_iommu(const rte_pci_device &nt)
 {
     return kernel_driver_of(nt) == KernelDriver::vfio_pci && rte_vfio_noiommu_is_enabled() != 1;
@@ -78,14 +79,14 @@ bool behind_iommu(const rte_pci_device &nt)
 uint64_t reach_window(const rte_pci_device &nt, const PciBar &window)
 {
     if (!dma_reaches(window))
-        return 0; // the probe has said so
+        return 0; // logged by the probe
     if (!behind_iommu(nt) || rte_vfio_container_dma_map(RTE_VFIO_DEFAULT_CONTAINER_FD,
                                                         reinterpret_cast<uintptr_t>(window.addr),
                                                         window.bus, window.bytes) == 0)
         return window.bus;
     PLX_INIT_LOG(WARNING,
                  "%s: the IOMMU does not take BAR2 at 0x%" PRIx64
-                 ": no DMA engine reaches the peer, the CPU copies\n",
+                 ": DMA engines do not reach the peer, the CPU copies\n",
                  nt.name, window.bus);
     return 0;
 }
@@ -96,8 +97,8 @@ bool beside(const PciFunction &a, const PciFunction &b)
            a.function != b.function;
 }
 
-/// EAL goes by addresses, and so comes to the functions beside a link endpoint after it. What it
-/// finds probed later it passes over.
+/// EAL probes in the order of addresses, so the functions beside a link endpoint come after it. EAL
+/// skips what is probed already.
 void probe_beside(const rte_pci_device &nt)
 {
     const PciFunction own = function_of(nt);
@@ -107,7 +108,7 @@ void probe_beside(const rte_pci_device &nt)
     {
         const PciFunction f = function_of(*RTE_DEV_TO_PCI(found));
         if (beside(f, own) && is_engine(f) && rte_dev_is_probed(found) == 0)
-            found->bus->plug(found); // says itself what is wrong with it
+            found->bus->plug(found); // logs its errors
     }
 }
 
@@ -149,7 +150,7 @@ void pci_dma_release(const rte_pci_device &nt, const PciBar &window)
     for (Engine &engine : engines)
         if (engine.owner == &nt)
             engine.owner = nullptr;
-    // The container outlives the function: what stays in it would be in the next probe's way.
+    // The container outlives the function: a remaining mapping would make the next probe fail.
     if (window.bytes != 0 && behind_iommu(nt))
         rte_vfio_container_dma_unmap(RTE_VFIO_DEFAULT_CONTAINER_FD,
                                      reinterpret_cast<uintptr_t>(window.addr), window.bus,
@@ -202,7 +203,7 @@ int remove(rte_pci_device *pci)
         if (engine.pci != pci)
             continue;
         if (engine.owner != nullptr) {
-            PLX_LOG(ERR, "%s: it is a DMA channel of %s: remove that first\n", pci->name,
+            PLX_LOG(ERR, "%s: a DMA channel of %s: remove that first\n", pci->name,
                     engine.owner->name);
             return -EBUSY;
         }

@@ -12,13 +12,14 @@ struct rte_pci_device;
 namespace plx::pmd
 {
 
-/// Gives @p platform the engines of the endpoint's chip on its side that are probed and not taken,
-/// and lets them reach @p window where they can. Beside a link endpoint it has EAL probe them
-/// first, which would come to them after it.
+/// Assigns to @p platform the probed and unused engines of the endpoint's chip on its side, and
+/// maps
+/// @p window for them if possible. Beside a link endpoint it makes EAL probe them first, which EAL
+/// would do later.
 void pci_dma_claim(const rte_pci_device &nt, facts::Side side, const PciBar &window,
                    Platform *platform);
-/// Gives them back. Before the BARs are unmapped.
-/// @param window  as claimed, where Platform::window_bus was set; else of no bytes
+/// Releases them. Before the BARs are unmapped.
+/// @param window  as claimed if Platform::window_bus was set; else of no bytes
 void pci_dma_release(const rte_pci_device &nt, const PciBar &window);
 
 } // namespace plx::pmd

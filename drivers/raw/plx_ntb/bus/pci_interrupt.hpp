@@ -8,17 +8,17 @@ struct rte_intr_handle;
 namespace plx::pmd
 {
 
-/// Lies still while it is watched.
+/// Must not move while it is watched.
 struct PciInterrupt {
     rte_intr_handle *handle = nullptr;
     void (*fn)(void *arg) = nullptr;
     void *arg = nullptr;
 };
 
-/// Has @p fn called for each interrupt; NULL: no more, and none is under way once this returns.
-/// INTx is what the errata ask for (E1, E22, E23); which kind comes is the kernel driver's and
-/// EAL's choice (--vfio-intr=legacy), and either will do.
-/// @return 0; -ENOTSUP the kernel driver hands none on; or EAL's error
+/// Calls @p fn for each interrupt; NULL: ends it, and no call is running once this returns. The
+/// errata recommend INTx (E1, E22, E23); the kernel driver and EAL choose (--vfio-intr=legacy), and
+/// both kinds work.
+/// @return 0; -ENOTSUP: the kernel driver passes none on; or EAL's error
 int pci_interrupt_watch(rte_intr_handle *handle, PciInterrupt *state, void (*fn)(void *arg),
                         void *arg);
 

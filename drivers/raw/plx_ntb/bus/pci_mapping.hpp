@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How stores reach a mapped BAR: combined into whole lines, or one by one (erratum E29). Told from
-// what the system shows, never by measuring. No EAL: pure functions over texts.
+// How stores reach a mapped BAR: combined into whole lines, or one by one (erratum E29). Derived
+// from files of the system, never measured. No EAL: pure functions over texts.
 #ifndef PLX_NTB_BUS_PCI_MAPPING_HPP
 #define PLX_NTB_BUS_PCI_MAPPING_HPP
 
@@ -10,15 +10,15 @@
 namespace plx::pmd
 {
 
-/// The kernel driver through which user space gets at the BARs.
+/// The kernel driver through which user space accesses the BARs.
 enum class KernelDriver : uint8_t { none, uio_pci_generic, igb_uio, vfio_pci };
 
 struct BarMapping {
     bool write_combining = false;
-    const char *why = ""; ///< in words, for the log
+    const char *why = ""; ///< reason, for the log
 };
 
-/// What the system shows.
+/// What the system knows of the BAR.
 struct MappingFacts {
     KernelDriver driver = KernelDriver::none;
     const char *maps = "";   ///< text of /proc/self/maps

@@ -24,16 +24,16 @@ struct Owned {
     hw::Piece pieces[facts::alut_entries_one_nt];
 };
 
-/// One way of asking EAL, in the order in which they are tried.
+/// Ways to allocate from EAL, in the order in which they are tried.
 struct Ask {
     bool for_alut;
-    unsigned factor; ///< room to find an aligned run in
+    unsigned factor; ///< size allocated, to find an aligned block in it
     unsigned flags;
     bool aligned; ///< to its size in virtual addresses; else to a page
 };
-// With an A-LUT single huge pages will do. Without one a run is wanted that is aligned in bus
-// addresses: inside a 1 GB page, and with IOVA=VA, virtual alignment brings it; else in twice the
-// size there is one if the whole is contiguous; and at last the largest there happens to be.
+// With an A-LUT single hugepages suffice. Without one a block must be aligned in bus addresses: in
+// a 1 GB page and with IOVA=VA by virtual alignment; else in an allocation of twice the size if
+// that is contiguous; at last the largest block that is found.
 constexpr Ask asks[] = {
     {true, 1, 0, false},
     {false, 1, RTE_MEMZONE_IOVA_CONTIG | RTE_MEMZONE_1GB | RTE_MEMZONE_SIZE_HINT_ONLY, true},

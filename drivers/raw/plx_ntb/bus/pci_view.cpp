@@ -40,7 +40,7 @@ char *read_text(const char *path)
         return nullptr;
     char *text = nullptr;
     size_t room = 0;
-    // Up to a byte that no text has: the whole file.
+    // Delimiter 0, which no text contains: reads the whole file.
     const ssize_t length = getdelim(&text, &room, '\0', file);
     std::fclose(file);
     if (length > 0)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the system shows of an NT endpoint behind EAL's PCI bus: its kernel driver, where its BARs
-// are, how they are mapped.
+// What the system knows of an NT endpoint behind EAL's PCI bus: its kernel driver, the addresses of
+// its BARs, how they are mapped.
 #ifndef PLX_NTB_BUS_PCI_VIEW_HPP
 #define PLX_NTB_BUS_PCI_VIEW_HPP
 
@@ -20,7 +20,7 @@ struct PciView {
 KernelDriver kernel_driver_of(const rte_pci_device &pci);
 /// The name of the kernel driver that holds the function. @return @p name
 const char *kernel_driver_name(const rte_pci_device &pci, char *name, size_t size);
-/// Of a function that EAL has mapped.
+/// For a function that EAL has mapped.
 PciView pci_view(const rte_pci_device &pci);
 
 } // namespace plx::pmd

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What dpdk-pmdinfo.py shows of a driver. DPDK makes that text from marker symbols, which it does
-// not find in C++ objects, whose names are mangled; so the text is written here, from the very
-// table by which the driver is matched.
+// The text that dpdk-pmdinfo.py reads in a driver. DPDK generates it from marker symbols, which it
+// does not find in C++ objects because of mangled names. So it is generated here, from the table of
+// ids by which the driver is matched.
 #ifndef PLX_NTB_BUS_PMDINFO_HPP
 #define PLX_NTB_BUS_PMDINFO_HPP
 

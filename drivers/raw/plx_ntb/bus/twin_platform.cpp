@@ -28,11 +28,11 @@ struct TwinDma {
     unsigned channel = 0;
 };
 
-/// A host of the twin, dressed as a platform.
+/// A host of the twin as a platform.
 struct TwinPlatform {
     twin::Host *host = nullptr;
     TwinDma dma[facts::dma_function_count];
-    EalMemory eal_memory; ///< what the engines know
+    EalMemory eal_memory; ///< mapped for the engines
     uint16_t read_rid = 0;
     uint16_t write_rid = 0;
     void (*wake)(void *arg) = nullptr;
@@ -161,7 +161,7 @@ int watch_interrupt(void *ctx, void (*fn)(void *arg), void *arg)
     return 0;
 }
 
-/// What a kernel does for a driver that asks for MSI.
+/// Enables MSI, which a kernel does for a card.
 void enable_msi(twin::Host *host)
 {
     constexpr uint32_t enable = uint32_t{1} << 16; // G: message control

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A host of the software twin, dressed as a platform. With its source the one part of the driver
-// that knows twin/.
+// A host of the software twin as a platform. With its source the only part of the driver that
+// includes twin/.
 #ifndef PLX_NTB_BUS_TWIN_PLATFORM_HPP
 #define PLX_NTB_BUS_TWIN_PLATFORM_HPP
 

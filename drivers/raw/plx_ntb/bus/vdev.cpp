@@ -30,7 +30,7 @@ int probe(rte_vdev_device *vdev)
     int rc = parse_options(name, rte_vdev_device_args(vdev), true, &options);
     if (rc != 0)
         return rc;
-    // What a twin is was said, so there is nothing to find out.
+    // A twin's topology is given by devargs, not detected.
     if (options.topology == hw::Topology::automatic)
         options.topology = hw::Topology::back_to_back;
     Platform platform;
@@ -38,7 +38,7 @@ int probe(rte_vdev_device *vdev)
     return rc != 0 ? rc : device_create(name, platform, options, &vdev->device);
 }
 
-/// Memory that the application has registered itself, on both ways of rte_dev_dma_map().
+/// Maps memory that the application has registered itself, for rte_dev_dma_map() and _unmap().
 /// @return NULL: there is no such device, or it is closed
 const Platform *platform_of(rte_vdev_device *vdev)
 {

@@ -48,7 +48,7 @@ bool take_number(const char *&at, uint32_t *out)
     return true;
 }
 
-/// A colon in devargs; in a file the blanks were enough.
+/// Skips the colon between numbers in devargs; in a file blanks separate them.
 void take_colon(const char *&at)
 {
     if (*at == ':')
@@ -66,7 +66,7 @@ bool take_point(const char *&at, CopyPoint *out)
     return take_number(at, &out->dma_ns);
 }
 
-/// Skips what lies between points. @return false: the text is at its end
+/// Skips the separator between points. @return false: end of the text
 bool next_point(const char *&at)
 {
     for (;;) {

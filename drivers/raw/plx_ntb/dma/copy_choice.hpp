@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which messages go by the DMA engine and which by the CPU's stores: from what a user asked for,
-// and from a curve of costs by size that was measured or given. Pure logic.
+// Chooses which messages are copied by the DMA engine and which by the CPU: by the user's request,
+// and by a curve of costs over sizes that was measured or given. Pure logic.
 #ifndef PLX_NTB_DMA_COPY_CHOICE_HPP
 #define PLX_NTB_DMA_COPY_CHOICE_HPP
 
@@ -11,52 +11,52 @@
 namespace plx::pmd
 {
 
-/// What a message of one size costs, from its first byte until the last is on its way.
+/// Cost of a message of one size, until its last byte has left.
 struct CopyPoint {
     uint32_t bytes;
     uint32_t cpu_ns;
     uint32_t dma_ns;
 };
 
-/// Sizes rise from point to point, costs are not 0. No points: not known.
+/// Sizes ascend, costs are not 0. No points: not known.
 struct CopyCurve {
     static constexpr unsigned points_max = 16;
     CopyPoint points[points_max] = {};
     unsigned count = 0;
 };
 
-/// DMA has to cost less than this part of what the CPU costs: it holds mbufs, which the CPU gives
-/// back at once.
+/// DMA must cost less than this share of the CPU's cost: it holds mbufs, which the CPU frees at
+/// once.
 inline constexpr double dma_worth = 8.0 / 9.0;
 
-/// Size of a point from which on DMA is worth it, taking all larger points together, so that one
-/// that was measured in a bad moment decides nothing. @return bytes; 0: never
+/// The smallest point from which on DMA is cheaper for all larger points together, so that a single
+/// disturbed measurement does not decide. @return bytes; 0: none
 uint32_t crossover(const CopyCurve &curve);
 
-/// The attribute copy_mode has these numbers.
+/// The values of the attribute copy_mode.
 enum class CopyMode { automatic = 0, cpu = 1, dma = 2 };
 
-/// What a user asked for.
+/// The user's request.
 struct CopyRequest {
     CopyMode mode = CopyMode::automatic;
     uint32_t dma_min = 0; ///< bytes; 0: not given
     CopyCurve curve = {}; ///< empty: to be measured
 };
 
-/// What came of it.
+/// The result.
 struct CopyChoice {
     uint32_t dma_min = 0;    ///< messages of at least so many bytes go by DMA; 0: none
-    const char *why = "";    ///< in words; empty: nothing was chosen yet
-    CopyCurve curve = {};    ///< what it was decided by; empty: by nothing of the kind
+    const char *why = "";    ///< the reason; empty: nothing was chosen yet
+    CopyCurve curve = {};    ///< the curve that decided; empty: none
     bool measured = false;   ///< the curve was measured, not given
     unsigned dma_queues = 0; ///< queue pairs that have an engine
-    uint32_t inline_max = 0; ///< bytes; up to here messages travel inside the ring
+    uint32_t inline_max = 0; ///< bytes; up to here messages are inline
 };
 
 /// Whether the request leaves the choice to a curve that was not given.
 bool wants_measuring(const CopyRequest &request);
 
-/// @param measured  empty where nothing was measured
+/// @param measured  empty if nothing was measured
 /// @param inline_max  messages up to here never go by DMA
 CopyChoice choose_copy(const CopyRequest &request, const CopyCurve &measured, uint32_t inline_max,
                        unsigned dma_queues);
@@ -71,7 +71,7 @@ void print_curve(const CopyCurve &curve, std::FILE *file);
 /// Reads a curve: points of three numbers `bytes:cpu_ns:dma_ns`, separated by `/`; or, where the
 /// text begins with `/` or `.`, from the file of that name, a point a line, the numbers separated
 /// by blanks, `#` before a comment.
-/// @return NULL, or in words what is wrong; *out is untouched then
+/// @return NULL, or what is wrong; *out is unchanged then
 const char *read_curve(const char *text, CopyCurve *out);
 
 } // namespace plx::pmd

@@ -10,13 +10,13 @@ namespace
 {
 
 constexpr uint32_t bytes_min = 512, bytes_max = 65536;
-/// Long enough for the start of an engine to weigh as little as in a stream.
+/// Enough bytes that the start of an engine costs as little as in a stream.
 constexpr uint32_t batch_bytes = 32768;
 constexpr uint32_t batch_min = 2;
-/// The best of so many: whatever else goes on makes it slower only.
+/// Measurements, of which the fastest counts: disturbances only slow it down.
 constexpr unsigned rounds = 3;
 constexpr uint64_t patience_ns = 20'000'000;
-constexpr unsigned looks_max = 10'000'000;
+constexpr unsigned polls_max = 10'000'000;
 
 /// Nanoseconds for @p messages of @p bytes.
 uint64_t by_cpu(const CopyBench &b, uint32_t bytes, uint32_t messages)
@@ -31,12 +31,12 @@ uint64_t by_cpu(const CopyBench &b, uint32_t bytes, uint32_t messages)
     return b.now_ns() - start;
 }
 
-/// Until @p copies are completed. @return false: they will not be
+/// Waits until @p copies are completed. @return false: the engine failed or is too slow
 bool await(const CopyBench &b, uint64_t copies)
 {
     const queue::Engine &e = b.engine;
     const uint64_t start = b.now_ns();
-    for (unsigned look = 0; look < looks_max; look++) {
+    for (unsigned i = 0; i < polls_max; i++) {
         if (e.completed(e.ctx) >= copies)
             return true;
         if (e.failed(e.ctx) || b.now_ns() - start > patience_ns)
@@ -84,7 +84,7 @@ CopyCurve measure_copy(const CopyBench &b)
         uint64_t cpu = UINT64_MAX, dma = UINT64_MAX;
         for (unsigned round = 0; round < rounds; round++) {
             if (b.engine.room(b.engine.ctx) < messages * copies)
-                return {}; // it is not at rest
+                return {}; // it cannot be halted
             cpu = std::min(cpu, by_cpu(b, bytes, messages));
             const uint64_t ns = by_dma(b, bytes, messages, given);
             if (ns == 0)

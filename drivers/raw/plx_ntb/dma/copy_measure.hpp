@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the two ways of copying into the peer's block cost, measured in a part that holds no
-// message.
+// Measures the costs of copying into the peer's block by CPU and by DMA, in a part of it without
+// messages.
 #ifndef PLX_NTB_DMA_COPY_MEASURE_HPP
 #define PLX_NTB_DMA_COPY_MEASURE_HPP
 
@@ -13,11 +13,11 @@
 namespace plx::pmd
 {
 
-/// Memory and means to measure with. Messages are copied piece by piece, all pieces from and to the
-/// same place: it is the way that is measured, not the caches at its ends.
+/// Parameters of a measurement. All pieces of a message are copied from and to the same place, so
+/// that the path is measured and not the caches.
 struct CopyBench {
     queue::Copy cpu;
-    queue::Engine engine; ///< at rest, and used by no other
+    queue::Engine engine; ///< halted, and otherwise unused
     std::byte *to;        ///< `piece` bytes of the peer's block that are not read
     uint64_t to_bus;      ///< the same as the engine addresses it
     const std::byte *from;
@@ -26,9 +26,9 @@ struct CopyBench {
     uint64_t (*now_ns)();
 };
 
-/// Takes some milliseconds on a card; bounded by the clock and by the number of looks at it where
-/// an engine does not move. The engine is at rest afterwards unless it failed.
-/// @return an empty curve when the engine failed or was too slow to be waited for
+/// Takes some milliseconds on a card; bounded by the clock and by the number of polls if an engine
+/// hangs. The engine is halted afterwards unless it failed.
+/// @return an empty curve if the engine failed or is too slow
 CopyCurve measure_copy(const CopyBench &bench);
 
 } // namespace plx::pmd

@@ -17,8 +17,8 @@ namespace plx::pmd
 namespace
 {
 
-/// Of all engines, and aligned to it: so it lies in one page wherever there are hugepages, and is
-/// contiguous in IOVAs.
+/// Staging memory of all engines, aligned to its size: so it lies in one hugepage and is contiguous
+/// in IOVAs.
 constexpr size_t staging_all = CopyPaths::engines_max * queue::staging_bytes;
 static_assert((staging_all & (staging_all - 1)) == 0 && wire::scratch_bytes <= staging_all);
 

@@ -97,7 +97,7 @@ int Dmadev::create(const DmadevSetup &setup, Dmadev **slot)
     dev->dev_ops = &ops;
     dev->fp_obj->dev_private = made;
     dev->fp_obj->copy = copy;
-    // copy_sg and fill stay the library's, which refuse.
+    // copy_sg and fill remain the library's stubs, which refuse.
     dev->fp_obj->submit = submit;
     dev->fp_obj->completed = completed;
     dev->fp_obj->completed_status = completed_status;
@@ -135,7 +135,7 @@ int Dmadev::info_get(const rte_dma_dev *dev, rte_dma_info *info, uint32_t)
 
 int Dmadev::configure(rte_dma_dev *, const rte_dma_conf *, uint32_t)
 {
-    return 0; // one channel, nothing silent: the library has compared it with info_get()
+    return 0; // the library has compared it with info_get()
 }
 
 int Dmadev::vchan_setup(rte_dma_dev *dev, uint16_t, const rte_dma_vchan_conf *conf, uint32_t)
@@ -172,7 +172,7 @@ int Dmadev::start(rte_dma_dev *dev)
     return -ENOMEM;
 }
 
-/// What is under way is forgotten: the application has no way to ask for it any more.
+/// Drops outstanding copies: the application cannot ask for them any more.
 int Dmadev::stop(rte_dma_dev *dev)
 {
     Dmadev *d = self(dev);
@@ -200,9 +200,9 @@ bool Dmadev::arm()
     return rc == 0;
 }
 
-bool Dmadev::look()
+bool Dmadev::watch()
 {
-    // Pairs with start(): the lock, too, is seen as it was made, whatever EAL's alarms order.
+    // Pairs with start(), so that the lock is seen initialized; EAL's alarms promise no order.
     if (!started_.load(std::memory_order_acquire))
         return false;
     const ntb::Locked locked(mutex_);
@@ -215,7 +215,7 @@ bool Dmadev::look()
 void Dmadev::on_tick(void *arg)
 {
     auto *d = static_cast<Dmadev *>(arg);
-    if (d->look())
+    if (d->watch())
         d->arm();
 }
 

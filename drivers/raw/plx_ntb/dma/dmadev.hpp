@@ -32,7 +32,7 @@ void report_seen(const char *device, unsigned channel, const DmaQueue &queue, Dm
 class Dmadev
 {
 public:
-    /// @param slot where the device is noted; NULL again once it is closed, also by the application
+    /// @param slot set to the device; NULL again once it is closed, also by the application
     /// @return 0; -ENOMEM no dmadev, or the name is taken; logged
     static int create(const DmadevSetup &setup, Dmadev **slot);
     /// Stops it, if need be, and releases it.
@@ -71,10 +71,10 @@ private:
 
     static void on_tick(void *arg);
     bool arm();
-    bool look();
+    bool watch();
     void submit_all();
 
-    /// Of the owner's lcore, read by any thread that asks for statistics: a plain add.
+    /// A counter of the using lcore, read by any thread: a plain add.
     struct Count {
         std::atomic<uint64_t> value{0};
         void add(uint64_t n)
@@ -84,7 +84,7 @@ private:
     };
 
     DmaQueue queue_;
-    /// The control side: the tick against start and stop.
+    /// Guards the control side: the tick against start and stop.
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
     Count submitted_, completed_, errors_;
     uint64_t submitted_mark_ = 0; ///< of queue_.given()

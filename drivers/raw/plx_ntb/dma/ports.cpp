@@ -18,9 +18,9 @@ namespace plx::pmd
 
 namespace
 {
-/// Copies under way for a queue pair: two messages of a megabyte in buffers of two kilobytes.
+/// Outstanding copies of a queue pair: two messages of 1 MiB in buffers of 2 KiB.
 constexpr uint32_t engine_copies = 1008;
-/// Rest takes some twenty milliseconds at the most.
+/// Halting takes about 20 ms at most.
 constexpr unsigned close_tries = 200;
 constexpr unsigned close_wait_us = 200;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The DMA channels of a device, and who owns which: a queue pair, or a dmadev.
+// The DMA channels of a device, and their users: a queue pair or a dmadev each.
 #ifndef PLX_NTB_DMA_PORTS_HPP
 #define PLX_NTB_DMA_PORTS_HPP
 
@@ -19,7 +19,7 @@ namespace plx::pmd
 
 class Dmadev;
 
-/// Times that engines of queue pairs stood still with work pending, and were given up.
+/// How often engines of queue pairs stalled with work pending, and were abandoned.
 struct DmaCounts {
     std::atomic<uint64_t> stalls{0}, given_up{0};
 };
@@ -32,26 +32,26 @@ public:
     DmaPorts(const DmaPorts &) = delete;
     DmaPorts &operator=(const DmaPorts &) = delete;
 
-    /// Looks at the channels of @p platform, a dead one is passed over with a line that says why,
-    /// and makes the last @p dmadevs of the others dmadevs, named <device>_dma0 and so on.
-    /// @param shares what the chip says of its channels
+    /// Opens the channels of @p platform; a dead one is skipped and logged. The last @p dmadevs of
+    /// the others become dmadevs, named <device>_dma0 and so on.
+    /// @param shares the chip's assignment of its channels
     /// @param for_queues at most so many of the rest are engines of queue pairs
     /// @return 0; -ENODEV fewer than @p dmadevs channels live; -ENOMEM; logged
     int open(const char *device, rte_device *parent, const Platform &platform,
              const hw::DmaShares &shares, unsigned for_queues, unsigned dmadevs);
-    /// Stops and releases everything. A dmadev that was still in use is taken from its user.
+    /// Stops and releases everything, also dmadevs that are in use.
     void close();
 
-    /// Channels that queue pairs may have.
+    /// Channels available to queue pairs.
     unsigned engines() const { return engines_; }
-    /// Why there are no more channels, in words; known once open() was.
+    /// Why there are no more channels. After open().
     const char *why_few() const { return why_few_; }
-    /// For a device that goes, also while they are used.
+    /// At the device's removal, also while they are used.
     void stop_dmadevs();
     /// Dmadevs that are started.
     unsigned busy_dmadevs() const;
-    /// The engine for one sending half, its ring made when it is first asked for; control side.
-    /// @return NULL there is none, or it is of no use, logged
+    /// The engine for one sending half; allocates its ring at the first call. Control side.
+    /// @return NULL: none, or it is not usable, logged
     const queue::Engine *engine(unsigned index);
     /// Once in a control tick of the device.
     void watch();

@@ -37,7 +37,7 @@ int DmaQueue::open(hw::DmaChannel *channel, const DmaMemory &memory, uint32_t co
 
 int DmaQueue::reset(hw::Refusal *why)
 {
-    std::memset(ring_, 0, memory_bytes(slots_)); // the slack too: never valid
+    std::memset(ring_, 0, memory_bytes(slots_)); // the slack too, which is never valid
     given_ = submitted_ = finished_ = 0;
     held_from_ = none;
     collected_.store(0, std::memory_order_relaxed);
@@ -50,12 +50,12 @@ int DmaQueue::reset(hw::Refusal *why)
     return rc;
 }
 
-// ---- the owner's
+// ---- the user's calls
 
 bool DmaQueue::valid(uint64_t index) const
 {
-    // Acquire: a thread that sees that a copy is done sees what it wrote. Pairs with the engine's
-    // order of data before write-back.
+    // Acquire: with the completion, the copied data are visible. Pairs with the engine, which
+    // writes the data before it writes the descriptor back.
     return (__atomic_load_n(control_of(index), __ATOMIC_ACQUIRE) & hw::dma_valid) != 0;
 }
 
@@ -69,20 +69,20 @@ void DmaQueue::copy(uint64_t src, uint64_t dst, uint32_t bytes, bool fence)
         static_cast<uint32_t>(src >> 32 << 16) | static_cast<uint32_t>(dst >> 32);
     descriptor.words[DmaDescriptor::dst_low] = static_cast<uint32_t>(dst);
     descriptor.words[DmaDescriptor::src_low] = static_cast<uint32_t>(src);
-    // Release: an engine that sees VALID sees the rest, and the data to be copied.
+    // Release: an engine that reads VALID reads the rest of the descriptor and the source data.
     if (held_from_ == none)
         __atomic_store_n(control_of(given_), bytes | hw::dma_valid, __ATOMIC_RELEASE);
     ++given_;
 }
 
-/// Rings for what is valid below @p end.
+/// Starts the engine for the valid descriptors below @p end.
 void DmaQueue::publish(uint64_t end)
 {
     if (end == published_.load(std::memory_order_relaxed))
         return;
-    // Release: the control side takes a slot below this that stays valid for a stall.
+    // Release: the control side takes a slot below this that remains valid for a stall.
     published_.store(end, std::memory_order_release);
-    // A channel that was given up has no ring; this only spares the write.
+    // An abandoned channel has no ring; this only avoids the register write.
     if (!given_up_.load(std::memory_order_relaxed))
         channel_->start();
 }
@@ -93,7 +93,7 @@ void DmaQueue::start()
     publish(std::min(submitted_, held_from_));
 }
 
-/// Lets go on what waited at a fence, up to the next one.
+/// Makes copies valid that waited at a fence, up to the next fence.
 void DmaQueue::release_held()
 {
     uint64_t i = held_from_;
@@ -106,8 +106,8 @@ void DmaQueue::release_held()
     publish(std::min(submitted_, held_from_));
 }
 
-/// Looks how far the engine has come.
-void DmaQueue::look()
+/// Polls the progress of the engine.
+void DmaQueue::poll()
 {
     for (;;) {
         const uint64_t end = std::min(given_, held_from_);
@@ -119,10 +119,10 @@ void DmaQueue::look()
     }
 }
 
-/// Of a copy that an engine which was given up left valid, or that never became so.
+/// Outcome of a copy that an abandoned engine left valid, or that was never made valid.
 DmaOutcome DmaQueue::lost(uint64_t index) const
 {
-    // It walks in order: only the oldest can have been under way.
+    // Copies are executed in order: only the oldest can have been in progress.
     return index == watched_ ? DmaOutcome::unknown : DmaOutcome::not_tried;
 }
 
@@ -131,9 +131,9 @@ DmaOutcome DmaQueue::outcome()
     const uint64_t index = collected();
     if (index == given_)
         return DmaOutcome::pending;
-    const bool gave_up = failed(); // first: what was written back before it counts
+    const bool gave_up = failed(); // first: earlier write-backs count
     if (index >= finished_)
-        look();
+        poll();
     if (index >= finished_)
         return gave_up ? lost(index) : DmaOutcome::pending;
     const uint32_t word = __atomic_load_n(control_of(index), __ATOMIC_RELAXED);
@@ -147,11 +147,11 @@ DmaOutcome DmaQueue::outcome()
 
 bool DmaQueue::idle()
 {
-    look();
+    poll();
     return finished_ == given_ || failed();
 }
 
-// ---- the control side's
+// ---- the control side's calls
 
 DmaQueue::Seen DmaQueue::give_up_step(uint64_t now)
 {
@@ -167,14 +167,14 @@ DmaQueue::Seen DmaQueue::watch()
     if (channel_ == nullptr || failed())
         return Seen::nothing;
     const uint64_t now = clock_(clock_ctx_);
-    // Time in which this was not called counts for little: a process that was stopped, and an
-    // engine of the twin with it, gets its time to go on.
-    const uint64_t passed = std::min(now - last_us_, look_us);
+    // Time between two calls counts up to a limit: after a stop of the process, in which an engine
+    // of the twin was stopped too, the engine gets its time.
+    const uint64_t passed = std::min(now - last_us_, watch_step_us);
     last_us_ = now;
     if (giving_up_)
         return give_up_step(now);
-    // What its owner has not looked at may be done. A slot is filled anew only after it was
-    // collected, which moves the mark past it: a successor is not taken for it twice.
+    // A copy may be done that its user has not polled yet. A slot is reused only after it was
+    // collected, which moves the mark past it, so a successor is not mistaken for it.
     const uint64_t end = published_.load(std::memory_order_acquire);
     uint64_t oldest = std::max(watched_, collected_.load(std::memory_order_acquire));
     while (oldest < end && !valid(oldest))
@@ -199,7 +199,7 @@ DmaQueue::Seen DmaQueue::watch()
         (!status.in_progress && kicks_ == kicks_max))
         return give_up_step(now);
     if (status.in_progress)
-        return Seen::nothing; // at work on something big, or hung: a later call finds out
+        return Seen::nothing; // a large copy, or hung: a later call decides
     ++kicks_;
     last_seen_ = status.last;
     stalls_.fetch_add(1, std::memory_order_relaxed);
@@ -215,7 +215,7 @@ bool DmaQueue::end(bool again)
         return false;
     hw::Refusal why;
     if (again)
-        (void)reset(&why); // failed() says so
+        (void)reset(&why); // failed() reports it
     else
         channel_ = nullptr;
     return true;

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One DMA channel as a queue of copies: a ring of descriptors in host memory, worked off in order.
-// Nothing but START touches a register on the way of a copy; completion is a word in local memory.
+// One DMA channel as a queue of copies: a ring of descriptors in host memory, executed in order.
+// The only register access of a copy is START; completion is a word in local memory.
 //
-// Threads: one *owner* prepares, starts and collects. watch() is the control side's and may run at
-// the same time. open(), halt() and close() are the control side's too, while the owner is known
-// to be outside.
+// Threads: one *user* prepares, starts and collects copies. The control side calls watch(),
+// possibly at the same time, and open(), halt() and close() while the user is known to be outside.
 #ifndef PLX_NTB_DMA_QUEUE_HPP
 #define PLX_NTB_DMA_QUEUE_HPP
 
@@ -18,14 +17,14 @@
 namespace plx::pmd
 {
 
-/// What came of a copy.
+/// Outcome of a copy.
 enum class DmaOutcome : uint8_t {
     pending,
     ok,
     read_failed,  ///< the source could not be read
     write_failed, ///< the destination could not be written
-    unknown,      ///< failed without a word, or the engine hung in it
-    not_tried,    ///< given up before its turn came
+    unknown,      ///< failed without a status, or the engine hung in it
+    not_tried,    ///< abandoned before it was tried
 };
 
 /// Memory that an engine reads descriptors from: local, contiguous in bus addresses.
@@ -37,26 +36,26 @@ struct DmaMemory {
 class DmaQueue
 {
 public:
-    /// A slot is never valid so close behind the oldest one that an engine which fetches ahead
-    /// could take it for its next (Q10).
+    /// Slots kept free between the newest and the oldest one: an engine that prefetches descriptors
+    /// must not take the oldest for its next (Q10).
     static constexpr uint32_t gap = 16;
     static constexpr uint32_t slots_min = 32;
     static constexpr uint32_t slots_max = 2048; ///< LPD, VCA: R; more was never tried
     static constexpr uint32_t copies_max = slots_max - gap;
-    /// Slots for @p copies under way at the same time (1 to copies_max).
+    /// Slots for @p copies outstanding at a time (1 to copies_max).
     static uint32_t slots_for(uint32_t copies);
     static size_t memory_bytes(uint32_t slots);
 
     using Clock = uint64_t (*)(void *ctx); ///< microseconds, monotonic
 
     /// Programs @p channel, which was opened; it outlives the queue's use.
-    /// @param copies at most under way, 1 to copies_max
+    /// @param copies most outstanding, 1 to copies_max
     /// @param memory memory_bytes(slots_for(copies)) of it
     /// @return 0 or negative errno as DmaChannel::program()
     int open(hw::DmaChannel *channel, const DmaMemory &memory, uint32_t copies, Clock clock,
              void *clock_ctx, hw::Refusal *why);
 
-    // ---- the owner's
+    // ---- the user's calls
 
     uint32_t capacity() const { return capacity_; }
     /// Copies that can be prepared before some are collected.
@@ -64,42 +63,42 @@ public:
     uint64_t given() const { return given_; }
     uint64_t collected() const { return collected_.load(std::memory_order_relaxed); }
 
-    /// Prepares one copy; there is room. It is under way at the latest after start(). Stores before
-    /// it are seen by the engine.
+    /// Prepares one copy; there is room. It begins at the latest after start(). The engine sees
+    /// earlier stores of the caller.
     /// @param src, dst bus addresses below 2^48, any alignment
     /// @param bytes    0 to facts::dma_xfer_bytes_max
-    /// @param fence    not before all that were given earlier are done. It may then wait for
-    ///   outcome() to be asked.
+    /// @param fence    begins after all earlier copies are done. It may then wait for a call of
+    ///   outcome().
     void copy(uint64_t src, uint64_t dst, uint32_t bytes, bool fence);
-    /// One register write, if anything was given since the last.
+    /// One register write, if copies were prepared since the last.
     void start();
 
-    /// Of the oldest copy that was not collected; pending also when there is none. Reads local
-    /// memory, and lets what waits at a fence go on.
+    /// Of the oldest copy not collected; pending if there is none. Reads local memory, and
+    /// continues copies that wait at a fence.
     DmaOutcome outcome();
-    /// Forgets the oldest; its outcome is not pending.
+    /// Collects the oldest; its outcome is not pending.
     void collect() { collected_.store(collected() + 1, std::memory_order_release); }
-    /// Whether all that was given has ended, collected or not. Looks as outcome() does.
+    /// Whether all prepared copies have ended, collected or not. Polls as outcome() does.
     bool idle();
 
-    // ---- the control side's
+    // ---- the control side's calls
 
     enum class Seen { nothing, stalled, given_up };
-    /// Looks whether the engine goes on: starts it again where it stopped with work pending (E8),
-    /// gives it up where it hangs or fails to start. Never waits. A channel that was given up reads
-    /// and writes nothing any more.
+    /// Checks the engine's progress: restarts it if it stopped with work pending (E8), abandons it
+    /// if it hangs or fails to start. Never waits. An abandoned channel accesses no memory any
+    /// more.
     Seen watch();
     bool failed() const { return given_up_.load(std::memory_order_acquire); }
     uint32_t stalls() const { return stalls_.load(std::memory_order_relaxed); }
     uint32_t last_seen() const { return last_seen_; } ///< register 224 at the last stall
 
-    /// One step towards rest, for a queue whose owner is outside. @return false: ask again.
-    /// When it is over, the queue is empty, and ready for use again unless it is failed().
+    /// One step of halting, while the user is outside. @return false: call again. Afterwards the
+    /// queue is empty, and ready for use unless it is failed().
     bool halt();
-    /// As halt(), and leaves the channel alone then.
+    /// As halt(), and does not access the channel afterwards.
     bool close();
 
-    /// The queue as what a sending half copies with. The queue outlives it.
+    /// The queue as the engine of a sending half. The queue outlives it.
     queue::Engine engine();
 
 private:
@@ -110,7 +109,7 @@ private:
     static constexpr uint64_t none = ~uint64_t{0};
     static constexpr uint64_t stall_us = 20'000;
     static constexpr uint64_t hang_us = 1'000'000;
-    static constexpr uint64_t look_us = 20'000; ///< counted for one look, at most
+    static constexpr uint64_t watch_step_us = 20'000; ///< most time counted between two calls
     static constexpr unsigned kicks_max = 5;
 
     uint32_t *control_of(uint64_t index) const
@@ -118,7 +117,7 @@ private:
         return ring_[index & (slots_ - 1)].words + hw::DmaDescriptor::control;
     }
     bool valid(uint64_t index) const;
-    void look();
+    void poll();
     void release_held();
     void publish(uint64_t end);
     DmaOutcome lost(uint64_t index) const;
@@ -135,13 +134,14 @@ private:
     uint32_t capacity_ = 0;
     Clock clock_ = nullptr;
     void *clock_ctx_ = nullptr;
-    // The owner's. collected <= finished <= held_from, given; published <= submitted <= given.
+    // Written by the user. collected <= finished <= held_from, given; published <= submitted <=
+    // given.
     uint64_t given_ = 0;
     uint64_t submitted_ = 0;    ///< start() was called for these
-    uint64_t finished_ = 0;     ///< seen to be done
+    uint64_t finished_ = 0;     ///< known to be done
     uint64_t held_from_ = none; ///< a fence: from here on nothing is valid yet
     Slot slot_[slots_max] = {};
-    // Written by the owner, read by the control side.
+    // Written by the user, read by the control side.
     std::atomic<uint64_t> collected_{0};
     std::atomic<uint64_t> published_{0}; ///< valid, and the engine was started for it
     // Written by the control side, but engine_failed_.
@@ -151,7 +151,7 @@ private:
     bool giving_up_ = false;
     bool waiting_ = false;
     uint64_t watched_ = 0;   ///< the copy that is waited for
-    uint64_t last_us_ = 0;   ///< of the last look
+    uint64_t last_us_ = 0;   ///< of the last call of watch()
     uint64_t waited_us_ = 0; ///< for that copy
     uint64_t asked_us_ = 0;  ///< waited_us_ when the engine was asked last
     unsigned kicks_ = 0;

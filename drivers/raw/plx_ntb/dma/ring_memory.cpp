@@ -20,7 +20,8 @@ int DmaRingMemory::reserve(const char *device, unsigned channel, int node, uint3
     const size_t bytes = DmaQueue::memory_bytes(slots);
     zone_ =
         rte_memzone_reserve_aligned(name, bytes, node, RTE_MEMZONE_IOVA_CONTIG, hw::dma_ring_align);
-    // EAL aligns the virtual address; no page is smaller than the alignment, so the other follows.
+    // EAL aligns the virtual address; no page is smaller than the alignment, so the bus address is
+    // aligned, too.
     if (zone_ != nullptr && zone_->iova % hw::dma_ring_align == 0)
         return 0;
     PLX_INIT_LOG(ERR, "%s: no memory for a descriptor ring of %zu bytes on node %d: %s\n", device,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where a chip lives: what the driver core needs from silicon behind PCI or from the twin.
+// The border between the driver's core and a chip: silicon behind PCI, or the twin.
 #ifndef PLX_NTB_PLATFORM_PLATFORM_HPP
 #define PLX_NTB_PLATFORM_PLATFORM_HPP
 
@@ -15,8 +15,8 @@
 namespace plx::pmd
 {
 
-/// Memory that one window can show to the peer: aligned to its size in bus addresses, or in pieces
-/// that the A-LUT puts together.
+/// Memory that can be exposed in one window: aligned to its size in bus addresses, or in pieces
+/// that the A-LUT joins.
 struct WindowMemory {
     std::byte *base = nullptr;
     uint64_t bus = 0; ///< of its start
@@ -30,18 +30,18 @@ struct WindowMemory {
 struct PlatformOps {
     const char *name; ///< "twin" or "pci"
     /// @param bytes power of two; @param node NUMA node or -1
-    /// @param rules of the window that is to show it
-    /// @return 0, and out->bytes may be less than @p bytes where the machine has no more that the
-    ///   window can show; -ENOMEM no such memory
+    /// @param rules of the window that will expose it
+    /// @return 0; out->bytes may be less than @p bytes if the machine has no larger block that the
+    ///   window can expose; -ENOMEM: no such memory
     int (*memory_alloc)(void *ctx, size_t bytes, int node, const hw::WindowRules &rules,
                         WindowMemory *out);
     void (*memory_free)(void *ctx, const WindowMemory &memory);
-    /// Whether a process is known to hold the other end; always true where that cannot be known.
+    /// Whether a process holds the other end; true if that cannot be known.
     bool (*peer_present)(void *ctx);
-    /// @param wake called from any thread when peer_present may have changed; NULL: no more
+    /// @param wake called from any thread when peer_present may have changed; NULL: ends it
     void (*watch_peer)(void *ctx, void (*wake)(void *arg), void *arg);
     /// @param fn called from any thread, one at a time, when the chip interrupts: doorbells are
-    /// pending; NULL: no more, and none is under way once this returns
+    /// pending; NULL: ends it, and no call is running once this returns
     /// @return 0; -ENOTSUP or another error: nothing interrupts this host
     int (*watch_interrupt)(void *ctx, void (*fn)(void *arg), void *arg);
     void (*detach)(void *ctx);
@@ -61,10 +61,10 @@ struct Platform {
     uint64_t shared_bytes = 0;    ///< shared window (BAR4)
     bool write_combining = false; ///< whether stores reach the window combined, in any order
     int node = -1;                ///< NUMA node of the card
-    /// Rights without which plain stores of the peer's CPU do not arrive.
+    /// Rights without which stores of the peer's CPU do not arrive.
     uint32_t store_rights = hw::rights_write;
-    /// The chip's DMA functions that this host may use: register borders as DmaChannel wants them,
-    /// and the ids that their transactions carry.
+    /// The chip's DMA functions that this host may use: their registers as DmaChannel needs them,
+    /// and their requester IDs.
     hw::RegIo dma[facts::dma_function_count] = {};
     uint16_t dma_requesters[facts::dma_function_count] = {};
     unsigned dma_channels = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// EAL's monotonic clock in the units that the control side counts in.
+// EAL's monotonic clock in the units of the control side.
 #ifndef PLX_NTB_SYNC_CLOCK_HPP
 #define PLX_NTB_SYNC_CLOCK_HPP
 
@@ -10,8 +10,8 @@
 namespace plx::pmd
 {
 
-/// Time since the clock began, in units of which @p PerSecond make a second. The product of cycles
-/// and units alone would wrap within months.
+/// Time since the clock began, in units of 1 / @p PerSecond s. In two parts: cycles * PerSecond
+/// would overflow within months.
 template <uint64_t PerSecond>
 inline uint64_t timer_now()
 {

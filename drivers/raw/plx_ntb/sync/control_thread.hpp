@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A thread of a device's own for its control side. EAL's interrupt thread serves all devices of a
-// process: what takes long for one would keep the heartbeats of the others.
+// The control thread of a device. Each device has its own: on EAL's interrupt thread, which all
+// devices of a process share, a slow device would delay the heartbeats of the others.
 #ifndef PLX_NTB_SYNC_CONTROL_THREAD_HPP
 #define PLX_NTB_SYNC_CONTROL_THREAD_HPP
 
@@ -16,7 +16,7 @@ namespace plx::pmd
 class ControlThread
 {
 public:
-    /// @return microseconds to its next call; 0: none before it is asked for
+    /// @return microseconds to its next call; 0: none until call()
     using Job = unsigned (*)(void *arg);
     static constexpr unsigned jobs_max = 2;
 
@@ -31,13 +31,12 @@ public:
         jobs_[job].work = work;
         jobs_[job].arg = arg;
     }
-    /// Jobs are called from here on, one at a time, what was asked for before among them.
+    /// From here on jobs are called, one at a time, including those requested before.
     /// @param name at most 15 characters. @return 0 or negative errno
     int start(const char *name);
-    /// Asks for a call of @p job within @p us, and for one more where one is under way. Any thread,
-    /// at any time.
+    /// Requests a call of @p job within @p us, also while it is running. Any thread, at any time.
     void call(unsigned job, unsigned us = 0);
-    /// No job is under way when it returns, and nothing is asked for any more. Not from a job.
+    /// When it returns, no job is running and requests are cancelled. Not from a job.
     void stop();
 
 private:
@@ -54,7 +53,7 @@ private:
     void ask(Entry &entry, unsigned us);
 
     pthread_t thread_{};
-    bool exists_ = false; ///< of those who start and stop
+    bool exists_ = false; ///< by the thread that starts and stops it
     Entry jobs_[jobs_max];
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;

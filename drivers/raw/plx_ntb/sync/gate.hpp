@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A gate between one half of a queue pair and the control thread: the control thread closes it and
-// then knows, without the application's help and without a fence on the hot path, when no burst is
-// inside. It can also leave word at the gate, which the next burst to enter takes notice of.
+// then knows when no burst is inside, without help of the application and without a fence on the
+// hot path. It can also change the word at the gate, which the next burst to enter notices.
 #ifndef PLX_NTB_SYNC_GATE_HPP
 #define PLX_NTB_SYNC_GATE_HPP
 
@@ -25,11 +25,11 @@ int gate_init();
 /// expedited).
 void gate_barrier();
 
-/// What the gate, and what is built on it, is made of; a test has another.
+/// Memory accesses of the gate and of its users; tests replace it.
 struct CpuMemory {
     template <class T>
     using Atomic = std::atomic<T>;
-    /// What is touched under a lock alone.
+    /// For values that a lock guards.
     template <class T>
     using Guarded = T;
     static void barrier() { gate_barrier(); }
@@ -39,11 +39,10 @@ template <class Memory>
 class BasicGate
 {
 public:
-    /// Hot path. @return the word at the gate, another one each time it is opened or alerted; 0
-    /// when it is closed. leave() must follow in both cases.
-    /// Store to busy_, then load of open_: a store-load order that x86 does not keep by itself.
-    /// close() makes up for it with gate_barrier(): either this thread sees the gate closed, or the
-    /// control thread sees it busy.
+    /// Hot path. @return the word at the gate, a new one each time it is opened or alerted; 0: it
+    /// is closed. leave() must follow in both cases. Store to busy_, then load of open_: a
+    /// store-load order that x86 does not keep by itself. close() makes up for it with
+    /// gate_barrier(): either this thread sees the gate closed, or the control thread sees it busy.
     uint32_t enter()
     {
 #if defined(PLX_THREAD_SANITIZER)
@@ -68,7 +67,8 @@ public:
     {
         open_.store(next_word(0), std::memory_order_seq_cst);
     }
-    /// Leaves word at an open gate: after this and a barrier, every burst that enters finds it.
+    /// Changes the word at an open gate: after this and a barrier, every burst that enters finds
+    /// the new one.
     void alert()
     {
         if (is_open())
@@ -82,8 +82,8 @@ public:
     {
         open_.store(0, std::memory_order_seq_cst);
     }
-    /// Closes an open gate for a moment, in which bursts return at once, to be called again.
-    /// @return what resume() takes
+    /// Closes an open gate for a moment, in which bursts return 0 at once.
+    /// @return for resume()
     uint32_t pause()
     {
         const uint32_t word = open_.load(std::memory_order_relaxed);
@@ -91,13 +91,13 @@ public:
         open_.store(0, std::memory_order_seq_cst);
         return word;
     }
-    /// What was done meanwhile is visible to the burst that enters. The word is the same as before.
+    /// What was done since pause() is visible to the next burst. Restores the word.
     void resume(uint32_t word)
     {
         open_.store(word, std::memory_order_seq_cst);
         paused_.store(0, std::memory_order_release); // pairs with only_paused()
     }
-    /// After enter() found it closed: whether only for a moment, that may be over by now.
+    /// After enter() found it closed: whether it was only paused.
     bool only_paused() const
     {
         return paused_.load(std::memory_order_acquire) != 0 || is_open();
@@ -106,7 +106,7 @@ public:
     {
         return open_.load(std::memory_order_relaxed) != 0;
     }
-    /// After close() and gate_barrier(): no burst is inside, none will get in.
+    /// After close() and gate_barrier(): whether no burst is inside; none will enter.
     bool quiet() const
     {
         return busy_.load(std::memory_order_seq_cst) == 0;
@@ -126,13 +126,13 @@ private:
     alignas(64) typename Memory::template Atomic<uint32_t> open_{0};
     typename Memory::template Atomic<uint32_t> paused_{0};
     typename Memory::template Guarded<uint32_t> turn_{0};
-    // Written by the queue's lcore, twice a burst.
+    // Written by the queue's lcore, twice per burst.
     alignas(64) typename Memory::template Atomic<uint32_t> busy_{0};
 };
 using Gate = BasicGate<CpuMemory>;
 
-/// One burst through a gate: burst(), or first(word) where the word at the gate is not *@p seen.
-/// @return what they return, or @p closed, or 0 where it is so for a moment only
+/// One burst through a gate: burst(), or first(word) if the word at the gate is not *@p seen.
+/// @return their result; @p closed if the gate is closed; 0 if it is paused
 template <class Memory, class Burst, class First>
 [[gnu::always_inline]] inline int pass(BasicGate<Memory> &gate, const uint32_t *seen, int closed,
                                        const Burst &burst, const First &first)

@@ -22,7 +22,7 @@ static_assert(RTE_PMD_PLX_NTB_MEMORY_WRITE == hw::rights_write &&
                   RTE_PMD_PLX_NTB_MEMORY_READ == hw::rights_read,
               "the public rights are the chip's");
 
-/// What @p memory is on the bus from @p at on: its pieces, cut to the range.
+/// The bus addresses of a range of @p memory: its pieces, cut to the range.
 unsigned cut(const WindowMemory &memory, uint64_t at, uint64_t bytes, hw::Piece *out)
 {
     const hw::Piece whole{memory.bus, memory.bytes};
@@ -72,11 +72,11 @@ int ExposedMemory::fit(uint64_t block)
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     const unsigned split = choice_.split;
-    // Room for as much as the block, or for the block in its part of the window.
+    // Room for as much memory again as the block, or for the block in its part of the window.
     const uint64_t wanted =
         std::max({uint64_t{choice_.segment_kib} * 1024 * rules.entries,
                   block << std::max(split, 1u), uint64_t{facts::window_size_min}});
-    // A BAR that another system has sized has the size it has.
+    // The size of the BAR is given.
     const uint64_t bytes = chip_.shared() ? rules.bytes_max : std::min(rules.bytes_max, wanted);
     if (block > bytes >> split) {
         PLX_INIT_LOG(ERR,
@@ -109,7 +109,7 @@ uint64_t ExposedMemory::block_min() const
 void ExposedMemory::opened(uint64_t bytes)
 {
     closed(); // opening began with that
-    // A block that takes the whole window goes by base and offset, and leaves nothing.
+    // A block of the window's size uses base and offset, and leaves no segment.
     const uint64_t segment = chip_.segment_bytes();
     const unsigned entries = chip_.window_rules(hw::Chip::data_window).entries;
     map_.reset(segment == 0 ? 0 : entries, 1u << choice_.split,
@@ -157,7 +157,7 @@ int ExposedMemory::alloc(size_t bytes, int node, rte_pmd_plx_ntb_memory *out)
     }
     if (rc != 0)
         return refuse(rc, "memory that the window can show", whole, most);
-    // What was there before is not the peer's business.
+    // Cleared: earlier contents must not leak to the peer.
     std::memset(memory.base, 0, memory.bytes);
     *place = {memory, 0};
     *out = {.address = memory.base, .bytes = memory.bytes};
@@ -200,7 +200,7 @@ ExposedMemory::Range ExposedMemory::locate(const void *address, size_t bytes)
     return {};
 }
 
-// ---- what the peer may reach of it
+// ---- exposing
 
 const ExposedMemory::Exposure *ExposedMemory::overlapping(const Range &range, size_t bytes) const
 {
@@ -267,7 +267,7 @@ int ExposedMemory::expose(const void *address, size_t bytes, uint32_t rights, ui
         *offset = exposure->first * segment_bytes();
         return 0;
     }
-    // Kept where the chip does not answer: it may have let the peer in.
+    // Kept if the chip does not answer: the peer may have access.
     if (rc == -EINVAL || chip_.segments_clear(exposure->first, segments) == 0)
         forget(exposure);
     return rc == -EINVAL ? rc : refuse(-EIO, "a chip that answers", 0, 0);
@@ -285,7 +285,7 @@ int ExposedMemory::revoke(const void *address, size_t bytes)
 {
     Exposure *exposure = find_exact(locate(address, bytes), bytes);
     if (exposure == nullptr)
-        return -ENOENT; // no error of the caller's: a loss of the peer may have come first
+        return -ENOENT; // not the caller's error: a loss of the peer may have come first
     if (chip_.segments_clear(exposure->first, exposure->segments) != 0)
         return refuse(-EIO, "a chip that answers", 0, 0);
     forget(exposure);
@@ -333,13 +333,13 @@ bool ExposedMemory::exposure(uint64_t index, rte_pmd_plx_ntb_memory_exposed *out
     return false;
 }
 
-// ---- the other direction, and what can be asked
+// ---- the memory window, and queries
 
 int ExposedMemory::peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const
 {
     if (!is_connected(link_.state()))
         return -ENOTCONN;
-    // The peer's queue pairs lie at the start: their memory is not an application's.
+    // The peer's block lies at the start of the window and is not for applications.
     const uint64_t begin = link_.peer().block_bytes;
     const uint64_t end = platform_.window_bytes;
     if (bytes == 0 || offset < begin || offset >= end || bytes > end - offset)

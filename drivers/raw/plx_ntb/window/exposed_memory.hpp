@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that an application exposes to the peer through the data window, beside the block of the
-// queue pairs: allocated, exposed with rights, revoked. doc/windows.md has the rules.
+// Memory that an application exposes to the peer, beside the block of the queue pairs: allocated,
+// exposed with rights, revoked. doc/windows.md has the rules.
 #ifndef PLX_NTB_WINDOW_EXPOSED_MEMORY_HPP
 #define PLX_NTB_WINDOW_EXPOSED_MEMORY_HPP
 
@@ -16,7 +16,7 @@
 namespace plx::pmd
 {
 
-/// Under the device's lock, except where it says otherwise. Errors are logged, one line each.
+/// Under the device's lock, except where noted. Errors are logged, one line each.
 class ExposedMemory
 {
 public:
@@ -30,14 +30,14 @@ public:
     /// Sizes the window for a block of @p bytes, a power of two. While the window is closed.
     /// @return 0; -EINVAL such a block does not fit; -EBUSY
     int fit(uint64_t bytes);
-    /// What a block is to be at least, and a multiple of.
+    /// The least size of a block, of which its size is a multiple.
     uint64_t block_min() const;
 
-    /// The window has been opened and shows a block of @p bytes from its start.
+    /// The window was opened and exposes a block of @p bytes at its start.
     void opened(uint64_t bytes);
-    /// The window is known to be closed: with it went all that was exposed.
+    /// The window is known to be closed: nothing is exposed any more.
     void closed();
-    /// All memory goes back. Nothing may be exposed.
+    /// Frees all memory. Nothing is exposed.
     void drop();
 
     void info(rte_pmd_plx_ntb_memory_info *out) const;
@@ -49,12 +49,12 @@ public:
     int revoke(const void *address, size_t bytes);
     int find(const void *address, rte_pmd_plx_ntb_memory_exposed *out) const;
     unsigned exposure_count() const;
-    /// What is exposed, in no order. @return false: there are no @p index + 1
+    /// Exposed range number @p index, in no order. @return false: there are fewer
     bool exposure(uint64_t index, rte_pmd_plx_ntb_memory_exposed *out) const;
     int peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const;
 
 private:
-    /// As many as there are segments: more could not all be exposed.
+    /// As many allocations as segments: more could not all be exposed.
     static constexpr unsigned memories_max = SegmentMap::segments_max;
 
     struct Memory {

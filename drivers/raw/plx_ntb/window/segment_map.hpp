@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which segments of the data window are in use. No DPDK, no heap.
+// Allocation of the segments of the memory window. No DPDK, no heap.
 #ifndef PLX_NTB_WINDOW_SEGMENT_MAP_HPP
 #define PLX_NTB_WINDOW_SEGMENT_MAP_HPP
 
@@ -10,8 +10,8 @@
 namespace plx::pmd
 {
 
-/// The segments of a window in their order, divided into windows of equal size: what is given out
-/// lies in one of them.
+/// The segments of a window in order, divided into parts of equal size: an allocation lies in one
+/// part.
 class SegmentMap
 {
 public:
@@ -19,23 +19,23 @@ public:
     static constexpr unsigned any = ~0u;
 
     /// @param segments at most segments_max; @param windows divides it (0 segments: any number)
-    /// @param taken the first segments are given out already
+    /// @param taken the first segments are in use already
     void reset(unsigned segments, unsigned windows, unsigned taken);
     unsigned segments() const { return segments_; }
     unsigned windows() const { return windows_; }
     unsigned per_window() const { return segments_ / windows_; }
 
-    /// Gives out @p count segments in a row: the first that fit, in window @p window or in any.
-    /// @return the first of them, or -1: there are not so many in a row
+    /// Allocates @p count contiguous segments: the first that fit, in part @p window or in any.
+    /// @return the first of them; -1: no such run is free
     int take(unsigned count, unsigned window);
     void release(unsigned first, unsigned count);
 
     unsigned free() const;
-    /// The most that are free in a row, in one window.
+    /// The longest free run in one part.
     unsigned longest() const;
 
 private:
-    /// How many are free from @p first on, within its window.
+    /// How many are free from @p first on, within its part.
     unsigned run(unsigned first) const;
 
     std::bitset<segments_max> taken_;
