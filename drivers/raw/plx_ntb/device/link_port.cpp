@@ -84,7 +84,7 @@ bool Device::reachable(const char **why)
         return false;
     }
     chip_silent_ = false;
-    // A chip that missed writes of this driver was reset in between, unnoticed by any tick.
+    // A chip that missed writes of a call was gone for a moment, which no tick has seen.
     const bool changed =
         chip_.behind_record() || (errors & facts::field::err_link_change.mask()) != 0;
     // E3: any change of the link may have reset the link side.
