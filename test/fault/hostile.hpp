@@ -14,6 +14,8 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 namespace fault
 {
@@ -45,6 +47,26 @@ inline std::vector<int> twin_descriptors()
             found.push_back(std::stoi(entry.path().filename().string()));
     }
     return found;
+}
+
+/// Fills every chip that this process can write, its own and its peer's, as @p word gives it.
+template <typename Word>
+void overwrite_chips(Word word)
+{
+    for (const int fd : twin_descriptors()) {
+        const std::string link = "/proc/self/fd/" + std::to_string(fd);
+        const std::string target = std::filesystem::read_symlink(link).string();
+        struct stat st {
+        };
+        if (!target.starts_with("/memfd:plx-twin-chip") || fstat(fd, &st) != 0)
+            continue;
+        const auto bytes = static_cast<size_t>(st.st_size);
+        void *const at = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        ASSERT_NE(at, MAP_FAILED);
+        for (size_t i = 0; i < bytes / sizeof(uint32_t); ++i)
+            __atomic_store_n(static_cast<uint32_t *>(at) + i, word(), __ATOMIC_RELAXED);
+        munmap(at, bytes);
+    }
 }
 
 /// Every seal on every one of them. @return how many held

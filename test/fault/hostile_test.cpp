@@ -138,6 +138,32 @@ TEST_F(HostilePeer, NothingThatItGotCanBeSealed)
     expect_good_peer_welcome();
 }
 
+/// The victim keeps a dead peer's chip, and gives it to the next one in its place.
+TEST_F(HostilePeer, ChipsOfZerosHarmNobodyElse)
+{
+    ASSERT_TRUE(peer_->connect());
+    ASSERT_TRUE(host_.await_event('C'));
+    fault::overwrite_chips([] { return 0u; });
+    expect_good_peer_welcome();
+}
+
+TEST_F(HostilePeer, ChipsOfOnesHarmNobodyElse)
+{
+    ASSERT_TRUE(peer_->connect());
+    ASSERT_TRUE(host_.await_event('C'));
+    fault::overwrite_chips([] { return ~0u; });
+    expect_good_peer_welcome();
+}
+
+TEST_F(HostilePeer, ChipsOfNoiseHarmNobodyElse)
+{
+    ASSERT_TRUE(peer_->connect());
+    ASSERT_TRUE(host_.await_event('C'));
+    std::mt19937 random(1);
+    fault::overwrite_chips([&] { return static_cast<uint32_t>(random()); });
+    expect_good_peer_welcome();
+}
+
 TEST_F(HostilePeer, ABreakOfTheLinkIsALossHoweverShort)
 {
     ASSERT_TRUE(peer_->connect());

@@ -15,4 +15,14 @@ void set_capabilities(Chip &chip, uint32_t base)
         chip.csr[(base + word.at) / 4].store(word.value);
 }
 
+bool has_capabilities(const Chip &chip, uint32_t base)
+{
+    bool same = get(chip, base + facts::reg::pci_cap_pointer) == capability::power.at;
+    for (const capability::Word &word : {capability::power, capability::pci_express})
+        same = same && get(chip, base + word.at) == word.value;
+    for (const capability::Word &word : capability::extended)
+        same = same && get(chip, base + word.at) == word.value;
+    return same && (get(chip, base + capability::msi) & 0xFFFF) == (capability::msi_head & 0xFFFF);
+}
+
 } // namespace plx::twin

@@ -12,6 +12,9 @@ namespace plx::twin
 /// What power-on and every reset leave there, in the block at @p base.
 void set_capabilities(Chip &chip, uint32_t base);
 
+/// Whether they are still there.
+bool has_capabilities(const Chip &chip, uint32_t base);
+
 /// Bit 4 of the status register, which is the upper half: there is a list.                      G
 inline constexpr uint32_t capability_list = uint32_t{1} << 20;
 

@@ -143,7 +143,11 @@ void preset(Chip &chip, uint32_t offset, uint32_t value)
 {
     const Place place = place_of(chip, offset);
     const bool upstream = offset == reg::vs0_upstream;
-    if (kind_at(place) == Kind::missing || (!upstream && kept_by_firmware(place, offset, false)) ||
+    const bool endpoint = place.page == nt_virtual || place.page == nt_link;
+    if (endpoint && place.at == reg::pci_command_status)
+        value |= capability_list;
+    if ((endpoint && (is_capability(place.at) || place.at == reg::pci_cap_pointer)) ||
+        kind_at(place) == Kind::missing || (!upstream && kept_by_firmware(place, offset, false)) ||
         (upstream && !facts::nt_port(value, cabled_nt(chip)).enabled))
         return;
     set(chip, offset, value);

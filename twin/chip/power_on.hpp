@@ -40,9 +40,23 @@ void reset_link_dma(Chip &chip, const PowerOn &values);
 /// What a function-level reset leaves of a DMA function: nothing that an EEPROM gave it (E11).
 void reset_dma_function(Chip &chip, unsigned channel, const PowerOn &values);
 
+// ---- what no register write changes (identity.cpp)
+
+/// What a chip says it is: its read-only registers in both blocks of the cabled NT port, and how
+/// its ports are shared out. A peer that maps the chip can overwrite it all the same.
+struct ChipIdentity {
+    uint32_t words[2][16] = {};
+    uint32_t upstream = 0; ///< VS0_UPSTREAM
+};
+ChipIdentity identity_of(const Chip &chip);
+bool same_identity(const ChipIdentity &a, const ChipIdentity &b);
+void restore_identity(Chip &chip, const ChipIdentity &identity);
+/// Whether a driver finds NT port @p nt of a PLX chip there, both of whose sides say what they are.
+bool shows_identity(const Chip &chip, unsigned nt);
+
 /// Puts into a register what a card was seen to hold, whatever a write would do to it. Registers
-/// that the twin lacks, and those that the host's firmware sets, stay as they are; VS0_UPSTREAM
-/// too, where it does not enable the cabled NT port.
+/// that the twin lacks, those that the host's firmware sets, and capabilities stay as they are;
+/// VS0_UPSTREAM too, where it does not enable the cabled NT port.
 void preset(Chip &chip, uint32_t offset, uint32_t value);
 
 } // namespace plx::twin

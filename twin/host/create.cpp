@@ -9,6 +9,7 @@
 #include "host/shared_chip.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <sys/eventfd.h>
@@ -81,6 +82,12 @@ int open_parts(Host &host)
     return 0;
 }
 
+void identify_chip(Host &host)
+{
+    host.chip->nt.store(host.config.nt);
+    host.chip->id.store(fresh_id());
+}
+
 bool take_former_chip(Host &host)
 {
     if (host.offered_chip_fd < 0 || (!host.one_chip && host.config.state != ChipState::keep))
@@ -88,9 +95,20 @@ bool take_former_chip(Host &host)
     host.chip = chip_map(host.offered_chip_fd);
     if (host.chip == nullptr)
         return false;
+    const bool usable = is_usable(host, *host.chip);
+    if (!usable)
+        fprintf(stderr, "plx twin: the chip found at the cable %s is of no use: reset\n",
+                host.cable_name);
+    if (!usable && !host.one_chip) {
+        chip_unmap(host.chip);
+        host.chip = nullptr;
+        return false; // a new one, which nobody else has
+    }
     host.chip_fd = host.offered_chip_fd;
     host.offered_chip_fd = -1;
-    if (host.config.state != ChipState::keep)
+    if (!usable)
+        identify_chip(host);
+    if (!usable || host.config.state != ChipState::keep)
         restart_chip(host);
     return true;
 }
@@ -101,8 +119,7 @@ int insert_new_chip(Host &host)
     host.chip = host.chip_fd < 0 ? nullptr : chip_map(host.chip_fd);
     if (host.chip == nullptr)
         return -ENOMEM;
-    host.chip->nt.store(host.config.nt);
-    host.chip->id.store(fresh_id());
+    identify_chip(host);
     power_on_anew(host);
     return 0;
 }

@@ -4,6 +4,7 @@
 #ifndef PLX_TWIN_HOST_HOST_HPP
 #define PLX_TWIN_HOST_HOST_HPP
 
+#include "chip/power_on.hpp"
 #include "chip/routing.hpp"
 #include "dma/engine.hpp"
 #include "host/config.hpp"
@@ -68,6 +69,8 @@ public:
     RegisterDump former;                  ///< of ChipState::file, while attach() runs
     Chip *chip = nullptr;
     int chip_fd = -1;
+    uint64_t chip_id = 0; ///< of `chip`, with what it says it is, as this host found it
+    ChipIdentity identity;
     Chip *peer_chip = nullptr; ///< stays when the other process goes: a card stays powered
     int peer_chip_fd = -1;
     int offered_chip_fd = -1; ///< what the other end held of this end's former chip

@@ -62,10 +62,20 @@ bool take_memory(Host &host, unsigned slot, const Region &region, int fd)
     return true;
 }
 
+namespace
+{
+// A chip of ours would come back as that of the next one to take the peer's place.
+bool fits(const Host &host, const Chip &chip, int fd)
+{
+    const bool own = is_same_file(fd, host.chip_fd);
+    return own == host.one_chip && (own || shows_identity(chip, host.config.nt));
+}
+} // namespace
+
 bool take_chip(Host &host, int fd)
 {
     Chip *chip = chip_map(fd);
-    if (chip == nullptr || (host.one_chip && chip->id.load() != host.chip->id.load())) {
+    if (chip == nullptr || !fits(host, *chip, fd)) {
         chip_unmap(chip);
         close(fd);
         return false;

@@ -7,6 +7,8 @@
 #include "host/host.hpp"
 #include "plx_fields.hpp"
 
+#include <cstdio>
+
 namespace plx::twin
 {
 
@@ -119,6 +121,31 @@ void settle_in(Host &host)
     host.chip->train_us.store(host.config.switches.train_us);
     interrupt_rules(*host.chip, host.side, host.config.switches);
     power_up(host);
+    host.chip_id = host.chip->id.load();
+    host.identity = identity_of(*host.chip);
+}
+
+bool is_usable(const Host &host, const Chip &chip)
+{
+    return shows_identity(chip, host.config.nt) && chip.enabled_at.load() <= now_ns(host);
+}
+
+void mend_chip(Host &host)
+{
+    Chip &chip = *host.chip;
+    const bool spoilt = chip.id.load() != host.chip_id || chip.nt.load() != host.config.nt ||
+                        !same_identity(identity_of(chip), host.identity) || !is_usable(host, chip);
+    if (!spoilt || host.gone)
+        return;
+    fprintf(stderr, "plx twin: the peer that left the cable %s has spoilt the chip: reset\n",
+            host.cable_name);
+    chip.id.store(host.chip_id);
+    chip.nt.store(host.config.nt);
+    chip.protect_until.store(0);
+    // Registers that a driver writes once, and no other finds wrong, may be spoilt with the rest.
+    restart_chip(host);
+    restore_identity(chip, host.identity);
+    settle_in(host);
 }
 
 void power_up(Host &host)

@@ -3,6 +3,7 @@
 #ifndef PLX_TWIN_HOST_POWER_HPP
 #define PLX_TWIN_HOST_POWER_HPP
 
+#include "chip/chip.hpp"
 #include "chip/power_on.hpp"
 
 namespace plx::twin
@@ -19,6 +20,12 @@ void restart_chip(Host &host);
 /// What a process brings to the chip that it found: the end of earlier faults, the EEPROM of this
 /// run, and what firmware does.
 void settle_in(Host &host);
+/// Whether this host can go on with a chip that was kept for it, or shared, while others could
+/// write it.
+bool is_usable(const Host &host, const Chip &chip);
+/// The peer is lost. If it has written in the own chip what no register write does, the chip is
+/// restarted, for the next one.
+void mend_chip(Host &host);
 PowerOn power_values(const Host &host);
 /// As configuration cycles have a DMA function take down its bus number.
 void capture_bus(Host &host, unsigned channel);

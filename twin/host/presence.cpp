@@ -4,6 +4,7 @@
 #include "host/follow.hpp"
 #include "host/host.hpp"
 #include "host/peer.hpp"
+#include "host/power.hpp"
 #include "twin.hpp"
 
 namespace plx::twin
@@ -48,6 +49,7 @@ void peer_lost(Host &host)
         return;
     host.connected = false;
     host.departed = true;
+    mend_chip(host);
     note_presence(host);
     unmap_lost_peer(host);
     for (unsigned slot = 0; slot < max_blocks; slot++)

@@ -60,6 +60,14 @@ size_t sealed_check(int fd, size_t bytes)
     return static_cast<size_t>(fs.f_bsize) == huge_page ? huge_page : 0;
 }
 
+bool is_same_file(int one, int other)
+{
+    struct stat a;
+    struct stat b;
+    return fstat(one, &a) == 0 && fstat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
+}
+
 void *map_shared(void *address, size_t bytes, int fd, uint64_t offset)
 {
     return map_at(address, bytes, MAP_SHARED, fd, offset);

@@ -18,6 +18,8 @@ int sealed_create(const char *name, size_t bytes, bool huge);
 /// a change of size and further seals, not against writing, in pages of 4 KiB or 2 MiB. For
 /// descriptors that another process sent.
 size_t sealed_check(int fd, size_t bytes);
+/// Whether both are descriptors of the same memory.
+bool is_same_file(int one, int other);
 /// Maps @p bytes of @p fd, shared, over whatever lies at @p address (NULL: anywhere), in one step:
 /// threads that access the range see the old or the new memory, never a hole.
 /// @return NULL on failure, errno set

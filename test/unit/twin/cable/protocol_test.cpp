@@ -3,6 +3,7 @@
 #include "bench_pair.hpp"
 #include "cable/message.hpp"
 #include "chip/chip.hpp"
+#include "chip/power_on.hpp"
 #include "far_host.hpp"
 #include "memory/sealed.hpp"
 
@@ -54,7 +55,8 @@ public:
         EXPECT_TRUE(says(m, chip));
     }
     /// The type of the next message, or nothing once the host hung up.
-    bool hears(MessageType *type)
+    /// @param descriptor what came along, now the caller's; -1: nothing
+    bool hears(MessageType *type, int *descriptor = nullptr)
     {
         pollfd waiting{fd_, POLLIN, 0};
         Message m;
@@ -62,7 +64,9 @@ public:
         if (poll(&waiting, 1, patience_s * 1000) != 1 ||
             twin::message_receive(fd_, &m, &fd) != twin::Received::message)
             return false;
-        if (fd >= 0)
+        if (descriptor != nullptr)
+            *descriptor = fd;
+        else if (fd >= 0)
             close(fd);
         *type = m.type;
         return true;
@@ -90,6 +94,10 @@ protected:
         config.bar2_bytes = 4 * mib;
         config.remap_wait_us = 1000;
         chip = twin::chip_create();
+        twin::Chip *const mapped = twin::chip_map(chip);
+        mapped->id.store(twin::fresh_id());
+        twin::power_on(*mapped, {});
+        twin::chip_unmap(mapped);
     }
     ~TwinHostile() override { close(chip); }
     void SetUp() override
@@ -223,6 +231,52 @@ TEST_F(TwinHostile, ChipsWhoseSealsMayChange)
     }
     EXPECT_EQ(fcntl(chip, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1) << "one of ours";
     expect_alive();
+}
+
+TEST_F(TwinHostile, AChipWithoutIds)
+{
+    const int blank = twin::chip_create();
+    Stranger stranger(path);
+    stranger.greets();
+    stranger.shows_chip(blank);
+    EXPECT_TRUE(stranger.is_hung_up_on());
+    close(blank);
+    expect_alive();
+}
+
+// Kept for who comes next, it would make two hosts of one chip.
+TEST_F(TwinHostile, ItsOwnChipInPlaceOfAnother)
+{
+    Stranger stranger(path);
+    stranger.greets();
+    MessageType type{};
+    int own = -1;
+    while (own < 0)
+        ASSERT_TRUE(stranger.hears(&type, &own));
+    ASSERT_EQ(type, MessageType::chip);
+    stranger.shows_chip(own);
+    EXPECT_TRUE(stranger.is_hung_up_on());
+    close(own);
+    EXPECT_FALSE(twin::cable_connected(near));
+    expect_alive();
+}
+
+// A good chip, while its process lived.
+TEST_F(TwinHostile, AChipThatIsSpoiltLater)
+{
+    {
+        Stranger stranger(path);
+        become_end(stranger);
+        twin::Chip *const mapped = twin::chip_map(chip);
+        ASSERT_NE(mapped, nullptr);
+        mapped->csr[(virt_block + reg::nt_port_id) / 4].store(0x80000001);
+        twin::chip_unmap(mapped);
+    }
+    ASSERT_TRUE(await([&] { return !twin::cable_connected(near); }));
+    FarHost far(config);
+    EXPECT_EQ(far(Do::attach), 0);
+    EXPECT_EQ(far(Do::csr_read, virt_block + reg::nt_port_id), 0u);
+    EXPECT_TRUE(await([&] { return twin::cable_connected(near); }));
 }
 
 TEST_F(TwinHostile, MemoryThatIsNone)
