@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ntbmsg_bench: what the library reaches next to what the machine could do. doc/performance.md says
 // how the figures are taken and how to read them.
+#include "command_line.hpp"
 #include "host/worker.hpp"
 #include "machine.hpp"
-#include "command_line.hpp"
 #include "results/report.hpp"
 
 #include <cstdlib>

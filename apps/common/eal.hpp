@@ -13,7 +13,8 @@ struct OwnArguments {
     bool given; ///< there was a "--"
 };
 
-/// Looks only: lets wrong options be told before EAL starts, which takes a while and says much.
+/// Changes nothing: lets wrong options be reported before EAL starts, which takes a while and logs
+/// much.
 OwnArguments own_arguments(int argc, char **argv);
 
 /// EAL from construction to the end of the scope.

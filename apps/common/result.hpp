@@ -47,7 +47,7 @@ struct ResultPoint {
 
     uint64_t lost = 0, corrupt = 0, out_of_order = 0;
     uint64_t tx_full = 0, rx_nombuf = 0, captured = 0;
-    uint64_t served = 0; ///< one-sided operations that the owner's workers did
+    uint64_t served = 0; ///< one-sided operations that the responder's workers did
     double probe_before_ns = 0, probe_after_ns = 0; ///< 0: not taken
     std::string placement;                          ///< class of the first probe, or why not
 };

@@ -32,7 +32,8 @@ std::string write_as(const std::string &path, int flags, std::string_view text)
     if (fd < 0)
         return std::strerror(errno);
     std::string error = write_to(fd, text);
-    // What reaches the disk too late to be told of would be lost behind the new name.
+    // An error of the disk that is reported after the rename would lose the file behind the new
+    // name.
     struct stat status = {};
     if (error.empty() && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && fsync(fd) != 0)
         error = std::strerror(errno);

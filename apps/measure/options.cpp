@@ -93,7 +93,7 @@ constexpr int first_row = 256;
 
 struct Table {
     std::vector<option> rows;
-    // ':' first: a missing argument is told apart from an unknown option. '+': no reordering.
+    // ':' first: a missing argument differs from an unknown option. '+': no reordering.
     std::string letters = "+:";
 };
 

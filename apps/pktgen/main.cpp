@@ -34,7 +34,7 @@ int main(int argc, char **argv)
         std::signal(SIGXFSZ, SIG_IGN);
         return options.serve ? pktgen::serve(options) : pktgen::drive(options, command);
     };
-    return app::run_program(argc, argv,
-                            {"ntbmsg-pktgen", parse, options.help, options.version,
-                             pktgen::help_text, run});
+    return app::run_program(
+        argc, argv,
+        {"ntbmsg-pktgen", parse, options.help, options.version, pktgen::help_text, run});
 }

@@ -67,10 +67,10 @@ Command command_for(const Measure &measure, bool timed)
 
 double value_of(const Measure &measure, const Answers &answers)
 {
-    const Result &asker = answers.of[0];
+    const Result &near = answers.of[0];
     const Result &receiver = answers.of[1];
     if (is_round_trip(measure))
-        return static_cast<double>(asker.ns) / static_cast<double>(asker.counted);
+        return static_cast<double>(near.ns) / static_cast<double>(near.counted);
     const double rate =
         static_cast<double>(receiver.counted) * 1e9 / static_cast<double>(receiver.ns);
     return measure.kind == Kind::rate || measure.kind == Kind::write_rate ? rate

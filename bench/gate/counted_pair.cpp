@@ -81,7 +81,7 @@ void Pair::join()
     ntbmsg_listener_close(listener);
 }
 
-void Pair::lend(size_t bytes)
+void Pair::expose(size_t bytes)
 {
     ntbmsg_region_token token;
     int rc = ntbmsg_region_alloc(far, bytes, NTBMSG_RIGHT_WRITE, &region);
@@ -90,7 +90,7 @@ void Pair::lend(size_t bytes)
     if (rc == 0)
         rc = ntbmsg_remote_open(from, &token, &remote);
     if (rc != 0)
-        fail("no memory lent", rc);
+        fail("no memory exposed", rc);
 }
 
 Pair::~Pair()

@@ -30,7 +30,7 @@ struct Pair {
     /// A channel from near to far, the far end in a poll set, the near one with completions.
     void join();
     /// Memory of the far host, as the near one sees it.
-    void lend(size_t bytes);
+    void expose(size_t bytes);
 
     ntbmsg_endpoint *near = nullptr;
     ntbmsg_endpoint *far = nullptr;

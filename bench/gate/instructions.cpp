@@ -19,7 +19,7 @@ namespace
 using gate::fail;
 using gate::most;
 
-// Rounds of a case. The first ones are not counted: rings, caches of the pools and posted buffers
+// Rounds of a case. The first ones are not counted: rings, caches of the pools and receive buffers
 // come to rest in them.
 constexpr unsigned warm_up = 64;
 constexpr unsigned rounds = 256;
@@ -157,7 +157,7 @@ void run_writes(const gate::Pair &pair, const char *name, bool posts)
         if (posted != most)
             fail("not all was posted", posted);
         for (unsigned turns = 0; !counted && turns < 2 * most; ++turns)
-            OnChannel::turn(pair); // until it is known to go directly, the owner serves it
+            OnChannel::turn(pair); // until it is known to go directly, the responder serves it
         ntbmsg_completion completion;
         const int got =
             collect(counted && !posts, [&] { return ntbmsg_cq_poll(pair.cq, &completion, 1); });
@@ -228,7 +228,7 @@ int main()
         pair.join();
         run_all<OnChannel>(pair, channel_traffic);
         run_empty_calls(pair);
-        pair.lend(most * 64);
+        pair.expose(most * 64);
         run_writes(pair, "post.64x32", true);
         run_writes(pair, "cq.poll", false);
     }

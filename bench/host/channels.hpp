@@ -29,7 +29,7 @@ public:
     Channels(const Channels &) = delete;
     Channels &operator=(const Channels &) = delete;
 
-    /// To be called before the endpoint opens: then nobody connects too early.
+    /// To be called before the endpoint opens: then no connection comes too early.
     void listen(Result &);
     /// Connects, or accepts, the shape's channels. They are open at both ends when it returns.
     /// @param cq  for completions; or nullptr

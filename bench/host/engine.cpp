@@ -105,7 +105,7 @@ void Engine::close()
     m_started = m_mapped = m_registered = false;
 }
 
-/// @return copies done since the last time; a failure is told
+/// @return copies done since the last time; a failure is reported
 uint16_t Engine::completed(Result &result)
 {
     bool error = false;

@@ -255,7 +255,7 @@ void Host::crossover(Result &result)
 {
     const uint16_t device_id = rte_rawdev_get_dev_id(device);
     if (rte_rawdev_get_attr(device_id, "dma_min", &result.bytes) != 0)
-        return fail(result, ENODEV, "the device does not tell how it copies");
+        return fail(result, ENODEV, "the device does not say how it copies");
     char *dump = nullptr;
     size_t size = 0;
     std::FILE *file = open_memstream(&dump, &size);
@@ -270,7 +270,7 @@ void Host::crossover(Result &result)
     std::free(dump);
 }
 
-/// Receives until told that the peer is lost; result.check is the time of that.
+/// Receives until the peer is reported lost; result.check is the time of that.
 void Host::await_loss(const Command &command, Result &result)
 {
     const uint64_t give_up = monotonic_ns() + command.bound_ns;
@@ -286,7 +286,7 @@ void Host::await_loss(const Command &command, Result &result)
             if (event == NTBMSG_EVENT_LOST)
                 result.check = monotonic_ns();
         if (monotonic_ns() > give_up)
-            return fail(result, ETIMEDOUT, "the loss was not told");
+            return fail(result, ETIMEDOUT, "the loss was not reported");
     }
 }
 

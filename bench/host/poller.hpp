@@ -11,7 +11,7 @@
 namespace bench
 {
 
-/// Runs for its life, with the scheduling of who makes it.
+/// Runs for its life, with the scheduling of the thread that makes it.
 class Poller
 {
 public:

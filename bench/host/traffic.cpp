@@ -20,14 +20,14 @@ namespace bench
 namespace
 {
 
-/// All channels in turn, a burst a visit; received as their poll set tells.
+/// All channels in turn, a burst a visit; received as their poll set reports.
 class TurnsWay
 {
-    static constexpr uint16_t told_max = 64;
+    static constexpr uint16_t most_ready = 64;
     const Channels &m_channels;
     size_t m_next = 0;
-    ntbmsg_ready m_ready[told_max];
-    int m_told = 0;
+    ntbmsg_ready m_ready[most_ready];
+    int m_ready_count = 0;
     int m_visited = 0;
 
 public:
@@ -43,11 +43,11 @@ public:
     }
     int receive(rte_mbuf **mbufs, uint16_t n)
     {
-        if (m_visited == m_told) {
+        if (m_visited == m_ready_count) {
             m_visited = 0;
-            m_told = ntbmsg_poll_set_poll(m_channels.set(), m_ready, told_max);
-            if (m_told <= 0)
-                return std::exchange(m_told, 0);
+            m_ready_count = ntbmsg_poll_set_poll(m_channels.set(), m_ready, most_ready);
+            if (m_ready_count <= 0)
+                return std::exchange(m_ready_count, 0);
         }
         return ntbmsg_channel_recv_burst(m_ready[m_visited++].channel, mbufs, nullptr, n);
     }

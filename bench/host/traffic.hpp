@@ -32,7 +32,7 @@ void answer(const Port &, const Command &, Result &);
 /// One message of 64 bytes.
 void send_one(const Port &, const Command &, Result &);
 
-/// Bursts of command.batch messages for command.run_ns; then shared.sent_total is told.
+/// Bursts of command.batch messages for command.run_ns; then shared.sent_total is set.
 void send(const Port &, const Command &, Shared &, Result &);
 /// Until shared.sent_total messages have come.
 void receive(const Port &, const Command &, Shared &, Result &);

@@ -197,8 +197,8 @@ bool Worker::run(uint32_t number)
     Seat &seat = m_shared.seats[m_options.host.side];
     seat.result = result;
     seat.finished.store(number, std::memory_order_release); // pairs with the parent's load
-    m_shared.told.fetch_add(1, std::memory_order_release);
-    futex_wake(m_shared.told);
+    m_shared.results.fetch_add(1, std::memory_order_release);
+    futex_wake(m_shared.results);
     return true;
 }
 

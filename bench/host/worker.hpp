@@ -15,7 +15,7 @@ struct WorkerOptions {
     bool realtime; ///< poll with real-time priority while something is measured
 };
 
-/// Runs commands until told to quit or the parent is gone. @return exit status
+/// Runs commands until one says quit or the parent is gone. @return exit status
 int worker_main(const WorkerOptions &);
 
 } // namespace bench

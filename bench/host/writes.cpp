@@ -18,7 +18,7 @@ namespace
 {
 
 constexpr uint64_t polls_per_clock = 4096; ///< between two reads of the clock, waiting
-constexpr uint64_t looks_per_poll = 64;   ///< and how often it polls the worker
+constexpr uint64_t looks_per_poll = 64;    ///< and how often it polls the worker
 constexpr unsigned batch_max = 32;
 constexpr uint64_t swap_ns = 20000000000u;
 constexpr uint32_t slot_max = 65536;
@@ -81,7 +81,7 @@ void Writes::open(ntbmsg_endpoint *endpoint, const Channels &channels, Result &r
     const uint64_t give_up = monotonic_ns() + swap_ns;
     if (!swap_tokens(m_channel, ntbmsg_endpoint_pool(endpoint), token,
                      [&] { return monotonic_ns() > give_up; }))
-        return fail(result, ETIMEDOUT, "the other host lends no region");
+        return fail(result, ETIMEDOUT, "the other host exposes no region");
     error = ntbmsg_remote_open(m_channel, &token, &m_remote);
     if (error != 0)
         fail(result, -error, "the other host's region cannot be opened");

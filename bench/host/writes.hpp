@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One-sided writes between the hosts: each lends the other a region, and stores into the other's.
+// One-sided writes between the hosts: each exposes a region and stores into the other's.
 #ifndef BENCH_HOST_WRITES_HPP
 #define BENCH_HOST_WRITES_HPP
 
@@ -25,7 +25,7 @@ public:
     /// Makes the queue for completions, which the channel is opened with.
     void prepare(Result &);
     ntbmsg_cq *queue() const { return m_cq; }
-    /// Lends a region, and opens the one that the other host lends, over the first channel.
+    /// Exposes a region, and opens the other host's, over the first channel.
     void open(ntbmsg_endpoint *, const Channels &, Result &);
     /// Before the channel closes.
     void close_remote();

@@ -165,7 +165,7 @@ PingDone ping(const PingJob &job)
 BENCH_INLINE void cldemote(const std::byte *line)
 {
     // A no-operation on a CPU without it. By its bytes: assemblers and compilers of the supported
-    // releases differ in what they need to be told before they know its name.
+    // releases differ in the options with which they know its name.
     asm volatile(".byte 0x0f, 0x1c, 0x00" ::"a"(line) : "memory");
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // HOT. What an application does to a message, the same for everything that is measured: the sender
-// writes every word of it, the receiver reads every line. Inlined, so that a length that is known to
-// the compiler stays known.
+// writes every word of it, the receiver reads every line. Inlined, so that a length that is known
+// to the compiler stays known.
 #ifndef BENCH_KERNEL_PAYLOAD_HPP
 #define BENCH_KERNEL_PAYLOAD_HPP
 

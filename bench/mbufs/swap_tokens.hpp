@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How two hosts that lend each other a region tell where it is.
+// How two hosts exchange the tokens of the regions that they expose.
 #ifndef BENCH_MBUFS_SWAP_TOKENS_HPP
 #define BENCH_MBUFS_SWAP_TOKENS_HPP
 

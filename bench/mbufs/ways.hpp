@@ -26,7 +26,7 @@ struct QueueWay {
     }
 };
 
-/// One channel, run to completion: who sends polls where credits are missing.
+/// One channel, run to completion: the sender polls where credits are missing.
 struct ChannelWay {
     rte_mempool *pool;
     ntbmsg_worker *worker;
@@ -45,7 +45,7 @@ struct ChannelWay {
     }
 };
 
-/// One channel that another thread carries, on the same core: who has nothing to do lets it run.
+/// One channel that another thread carries, on the same core: a call without effect yields to it.
 struct PolledWay {
     rte_mempool *pool;
     ntbmsg_channel *channel;

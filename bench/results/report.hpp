@@ -13,7 +13,7 @@ namespace bench
 
 struct Circumstances {
     app::Machine machine;
-    std::string commit;  ///< of the sources, as told on the command line
+    std::string commit;  ///< of the sources, from the command line
     std::string started; ///< UTC
     unsigned cpus[2];
     bool huge_pages; ///< the hosts run on them

@@ -81,7 +81,7 @@ bool Session::make_folder()
     return true;
 }
 
-/// Once the hosts are joined nobody needs the socket's name, or what EAL makes at start, any more.
+/// Once the hosts are joined, the socket's name and what EAL makes at start are not needed.
 void Session::remove_folder()
 {
     std::error_code ignored;
@@ -167,7 +167,7 @@ bool Session::await(uint32_t number, unsigned first_side, unsigned last_side, ui
 {
     const uint64_t give_up = monotonic_ns() + bound_ns + answer_grace;
     for (;;) {
-        const uint32_t told = m_shared->told.load(std::memory_order_acquire);
+        const uint32_t results = m_shared->results.load(std::memory_order_acquire);
         if (finished(number, first_side) && finished(number, last_side))
             return true;
         if (interrupted()) {
@@ -180,7 +180,7 @@ bool Session::await(uint32_t number, unsigned first_side, unsigned last_side, ui
             m_error = "a host did not answer in time";
             return false;
         }
-        futex_wait(m_shared->told, told, look_every);
+        futex_wait(m_shared->results, results, look_every);
     }
 }
 

@@ -58,12 +58,12 @@ public:
     /// After a failure: the next shape_hosts() opens them anew in any case.
     void forget_shape() { m_shape.reset(); }
 
-    /// Kills child 1 while it sends to child 0. @return ns until child 0 was told that it is lost,
+    /// Kills child 1 while it sends to child 0. @return ns until its loss was reported to child 0,
     /// or nothing: @p error says why
     std::optional<uint64_t> kill_to_event(std::string &error);
 
     struct Restart {
-        uint64_t from_device;  ///< ns from the start of the device until the message was handed up
+        uint64_t from_device;  ///< ns from the start of the device until the message was delivered
         uint64_t from_process; ///< ns from the start of the process
     };
     /// After kill_to_event(): starts another child 1, which opens its host and sends a message.

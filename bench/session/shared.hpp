@@ -34,7 +34,7 @@ enum class Op : uint32_t {
     host_turnover,     ///< descriptors of a DMA channel that child 0 prepares and collects
     host_wakeup,       ///< child 0 wakes child 1, which sleeps
     host_crossover,    ///< from which size on the device copies by DMA, and why
-    host_await_loss,   ///< child 0 waits to be told that child 1 is gone
+    host_await_loss,   ///< child 0 waits for the report that child 1 is lost
     host_restart,      ///< a new child 1 opens its host and sends a message, child 0 receives it
     host_close,
 };
@@ -43,7 +43,7 @@ enum class Op : uint32_t {
 struct Shape {
     uint32_t buf_bytes; ///< of window buffers, and of mbufs to send from
     uint32_t channels;  ///< open between the hosts; 0: the endpoints have no worker
-    uint32_t regions;   ///< 1: each lends the other one, over the first channel
+    uint32_t regions;   ///< 1: each exposes one to the other, over the first channel
     uint32_t dedicated; ///< 1: a thread of its own drives the worker, on the same core
     uint32_t credit;    ///< messages that may be ahead on the first channel; 0: the usual number
     bool operator==(const Shape &) const = default;
@@ -97,8 +97,8 @@ struct alignas(128) Seat {
 inline constexpr size_t data_bytes = size_t{8} << 20;
 
 struct Shared {
-    std::atomic<uint32_t> issued; ///< number of the current command; a futex
-    std::atomic<uint32_t> told;   ///< counts results; a futex for the parent
+    std::atomic<uint32_t> issued;  ///< number of the current command; a futex
+    std::atomic<uint32_t> results; ///< counts them; a futex for the parent
     Command command;
     Seat seats[2];
     PingLine lines[2];

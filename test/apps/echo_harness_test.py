@@ -231,7 +231,7 @@ def case_bad_options(world):
         (2, ["-i", "--burst", "513"], "must be a number from 1 to 512"),
         (1, ["--cmdline-file", "/nowhere"], "/nowhere: No such file"),
         (1, ["--cmdline-file", str(world.folder)], "Is a directory"),
-        (1, ["--cmdline-file", str(commands), "--device", "raw_plx_ntb7"], "there is no device"),
+        (1, ["--cmdline-file", str(commands), "--device", "raw_plx_ntb7"], "no device"),
     )
     for status, own, text in table:
         world.harness("send", *own).expect_end(status, text)

@@ -213,7 +213,7 @@ def case_bad_arguments(world):
         (1, ["--send", str(world.folder)], "is a folder"),
         (1, ["--send", str(empty)], "is empty"),
         (1, ["--send", good, "--out", "/nowhere/at/all"], "/nowhere/at/all"),
-        (1, ["--send", good, "--device", "raw_plx_ntb7"], "there is no device raw_plx_ntb7"),
+        (1, ["--send", good, "--device", "raw_plx_ntb7"], "no device raw_plx_ntb7"),
         (0, ["--help"], "--send FILE"),
     )
     for status, own, text in table:
@@ -225,7 +225,7 @@ def case_version(world):
 
 
 def case_no_device(world):
-    world.send(world.file(10), device=False).expect_end(1, "there is no device raw_plx_ntb0")
+    world.send(world.file(10), device=False).expect_end(1, "no device raw_plx_ntb0")
 
 
 def case_hello_c(world):

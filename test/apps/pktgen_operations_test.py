@@ -92,13 +92,13 @@ def case_one_sided_sizes(lab):
            all("has 16777216 bytes" in w for w in why[3:]), f"{why}")
 
 
-def case_nothing_to_lend(lab):
-    """A device that cannot lend memory: one line, what was measured is kept; registered memory does."""
+def case_nothing_to_expose(lab):
+    """A device that cannot expose memory: one line, what was measured is kept; registered memory does."""
     cables = ("cable,alut=0",)
     lab.serve("--operation", "write", cables=cables)
     own = ("--operation", "send,write", "--mode", "rate", "--size", "64", "--count", "50")
     lab.drive(*own, "--json", str(lab.folder / "result"), cables=cables).expect_end(
-        1, "cannot lend 4096 bytes", "--region served")
+        1, "cannot expose 4096 bytes", "--region served")
     result = lab.result()
     expect(not result["complete"] and len(of(result, operation="send", complete=True)) == 1, "kept")
     for point in lab.measured(*own, "--region", "served", cables=cables)["points"]:

@@ -103,7 +103,7 @@ class Group:
             raise Failed(f"not done after {seconds} s")
 
     def check_running(self):
-        """Of those that end only when they are told to."""
+        """Of those that end only on a signal."""
         for number in range(len(self.members)):
             if not self.running(number):
                 self.fail(number)

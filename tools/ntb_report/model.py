@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """From points to figures: repetitions of one set-up become a median and a spread, and what was disturbed or taken
-in another placement class is told apart."""
+in another placement class is kept separate."""
 import collections
 import dataclasses
 import statistics

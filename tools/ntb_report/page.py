@@ -116,7 +116,7 @@ def limits_of(built, take):
 
 
 def ratio_cell(figure, limit, value, smaller):
-    """The limit has a reader: nothing is said of operations that nobody reads."""
+    """The limit has a reader: nothing is said of operations without one."""
     if figure.completion not in ("received", "reported") or not limit or not value or not limit.median or not value.median:
         return "–", ""
     return f"{value.median / limit.median if smaller else limit.median / value.median:.2f}x", ""

@@ -222,7 +222,7 @@ def memory(nt):
     pages = {}
     for path in glob.glob(os.path.join(nt.sysfs, base, "hugepages/hugepages-*kB")):
         pages[path.rsplit("-", 1)[1]] = (pci.read_number(f"{path}/nr_hugepages") or 0, pci.read_number(f"{path}/free_hugepages") or 0)
-    place = f"node {node}" if node is not None else "no NUMA node told"
+    place = f"node {node}" if node is not None else "NUMA node unknown"
     if not any(count for count, _ in pages.values()):
         return Finding("memory", "warn", f"{place}: no huge pages are reserved", "dpdk-hugepages.py --setup 1G")
     text = ", ".join(f"{free} of {count} free of {size}" for size, (count, free) in sorted(pages.items()) if count)

@@ -242,7 +242,7 @@ int In::finish(const Message &end)
             renameat(parent_, part_.c_str(), parent_, leaf_.c_str()) != 0)
             error = errno;
     }
-    // Nobody goes on with what is wrong.
+    // What is wrong is not resumed.
     if (!right && !in_place_)
         unlinkat(parent_, part_.c_str(), 0);
     close();

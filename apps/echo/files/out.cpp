@@ -78,7 +78,7 @@ std::string Out::open(FileJob job)
     size_ = job.folder ? 0 : static_cast<uint64_t>(status.st_size);
     time_ns_ = status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec;
     job_ = std::move(job);
-    // Random: another start of this program is told apart.
+    // Random: differs at each start of this program.
     std::random_device random;
     first_ = transfer_ = uint64_t{random() & 0x7fffffff} << 32 | random();
     state_ = State::offering;

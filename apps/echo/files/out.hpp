@@ -15,7 +15,7 @@ struct rte_mempool;
 namespace echo::file
 {
 
-/// What is to be sent next is asked of it; what the peer says is told to it.
+/// It says what is to be sent next, and takes the answers of the peer.
 class Out
 {
 public:

@@ -18,7 +18,7 @@ namespace echo
 namespace
 {
 
-// What nobody has read yet is bounded: a peer decides how much there is to tell.
+// Unread reports are bounded: a peer decides how many there are.
 constexpr size_t most_notes = 256;
 
 std::string complaint(const fs::path &path, const std::error_code &error)

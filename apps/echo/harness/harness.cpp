@@ -29,8 +29,10 @@ struct Value {
     uint64_t low, high;
 };
 constexpr Value values[] = {
-    {"burst", &Settings::burst, 1, longest_burst}, {"size", &Settings::size, 0, longest_message},
-    {"in-flight", &Settings::in_flight, 1, most_in_flight}, {"flows", &Settings::flows, 1, most_flows},
+    {"burst", &Settings::burst, 1, longest_burst},
+    {"size", &Settings::size, 0, longest_message},
+    {"in-flight", &Settings::in_flight, 1, most_in_flight},
+    {"flows", &Settings::flows, 1, most_flows},
     {"count", &Settings::count, 0, UINT64_MAX},
 };
 

@@ -49,7 +49,7 @@ public:
     std::string start(bool prime);
     std::string stop();
     std::string clear_stats();
-    /// Stops the device, or starts it again: the peer sees this host leave and come.
+    /// Stops the device, or starts it again: the peer sees this host leave and connect.
     std::string set_link(bool up);
 
     /// "auto", "cpu" or "dma". The connection is made anew.

@@ -29,7 +29,7 @@ using State = file::Out::State;
 
 // Data leave room in the outbox for answers.
 constexpr uint16_t most_data = longest_burst / 2;
-// An offer that nobody answers was received by a peer in another mode; a file whose end is not
+// An offer without an answer was received by a peer in another mode; a file whose end is not
 // confirmed, by one that had no mbuf to say so. Both are offered again.
 constexpr double patience_seconds = 2;
 // What a peer that gives up each time is granted.
@@ -210,7 +210,7 @@ void FileMode::begin(const Message &offer)
         say({Kind::accept, in_.crc(), offer.transfer, in_.have()});
 }
 
-/// A piece a round, so that a large file keeps nobody waiting.
+/// A piece a round, so that other queues do not wait for a large file.
 void FileMode::read_incoming()
 {
     if (!in_.reading())
@@ -244,7 +244,7 @@ void FileMode::take_end(const Message &end)
     say({Kind::done, end.value, end.transfer, end.number});
 }
 
-/// From before a loss of the link, or a breach. Told once: much of it may be on its way.
+/// From before a loss of the link, or a breach. Reported once: much of it may be on its way.
 void FileMode::not_mine(uint64_t transfer)
 {
     if (transfer == given_up_)
@@ -402,7 +402,7 @@ void FileMode::flush()
         end_job("the peer does not take messages of " + std::to_string(size_) + " bytes");
 }
 
-/// Answers that find no mbuf or no room are lost; whoever waits for one asks again.
+/// Answers that find no mbuf or no room are lost; the peer asks again.
 void FileMode::say(const Message &message)
 {
     rte_mbuf *mbuf = box_.full() ? nullptr

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The forwarding modes by name, and what they can be told.
+// The forwarding modes by name, and their settings.
 #ifndef ECHO_MODES_MODES_HPP
 #define ECHO_MODES_MODES_HPP
 
@@ -20,7 +20,7 @@ class Ports;
 struct Settings {
     uint64_t burst = 32;       ///< messages a round, 1 to longest_burst
     uint64_t size = 0;         ///< bytes of a message that is made here; 0: the mode's default
-    uint64_t in_flight = 1;       ///< ping: messages, per queue
+    uint64_t in_flight = 1;    ///< ping: messages, per queue
     uint64_t flows = 256;      ///< flowgen: flows it takes turns with
     uint64_t count = 0;        ///< messages to make per queue; 0: no end
     FileWork *files = nullptr; ///< file: outlives the queues

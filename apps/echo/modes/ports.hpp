@@ -20,12 +20,12 @@ struct PortQueue {
 };
 
 /// All ports that EAL knows. Queue q of the endpoint goes with port q mod ports, and there with
-/// queue q div ports. Used by the main lcore; the queues by whoever they are given to.
+/// queue q div ports. Used by the main lcore; each queue by the lcore that drives it.
 class Ports
 {
 public:
     Ports() = default;
-    /// Closes them. What they handed up has been freed by then.
+    /// Closes them. The mbufs that they delivered have been freed by then.
     ~Ports();
     Ports(const Ports &) = delete;
     Ports &operator=(const Ports &) = delete;

@@ -20,14 +20,14 @@ constexpr uint64_t default_in_flight = 32;
 constexpr double default_timeout = 10;
 constexpr uint64_t most_bytes_in_flight = uint64_t{1} << 30;
 
-// What the device keeps ready for large messages unless told otherwise.
+// What the device keeps ready for large messages by default.
 constexpr uint64_t default_buffer_bytes = 2048;
-// Above this, larger buffers: only so many can be posted.
+// Above this, larger buffers: their ring holds only so many.
 constexpr uint64_t large_message = uint64_t{4} << 20;
 constexpr uint64_t large_buffer_bytes = 16384;
 constexpr uint64_t default_buffers = 4096;
-constexpr uint64_t most_posted = 2044;
-constexpr uint64_t posted_step = 14; // they are posted, and counted, in lines of so many
+constexpr uint64_t most_receive_buffers = 2044;
+constexpr uint64_t buffers_per_line = 14; // of the receive-buffer ring
 constexpr uint64_t default_tx_mbufs = 4096;
 
 std::vector<app::Option> option_table(Options &o)
@@ -267,12 +267,12 @@ ntbmsg_endpoint_options endpoint_options(const Options &o)
     const uint64_t longest = std::max(o.max_message, o.size);
     if (o.max_message != 0)
         options.max_message = static_cast<uint32_t>(o.max_message);
-    // A whole message has to fit what is posted while up to two lines are being refilled.
+    // A whole message has to fit the receive buffers while up to two lines are being refilled.
     const bool large = longest > large_message;
     const uint64_t buffer_bytes = large ? large_buffer_bytes : default_buffer_bytes;
     const uint64_t pieces = (longest + buffer_bytes - 1) / buffer_bytes;
-    const uint64_t needed = (pieces / posted_step + 3) * posted_step;
-    if (large || needed > std::min(most_posted, default_buffers / 2 / pairs)) {
+    const uint64_t needed = (pieces / buffers_per_line + 3) * buffers_per_line;
+    if (large || needed > std::min(most_receive_buffers, default_buffers / 2 / pairs)) {
         options.max_message = static_cast<uint32_t>(longest);
         options.buf_bytes = static_cast<uint32_t>(buffer_bytes);
         options.queue_buffers = static_cast<uint32_t>(needed);

@@ -33,10 +33,10 @@ struct Options {
     double stats_period = 0;  ///< seconds; 0: never
 
     std::string device = "raw_plx_ntb0";
-    uint64_t size = 0;   ///< bytes of a message; 0: not given
+    uint64_t size = 0;      ///< bytes of a message; 0: not given
     uint64_t in_flight = 0; ///< messages per queue; 0: not given
-    uint64_t count = 0;  ///< messages; 0: what the file has
-    uint64_t queues = 0; ///< 0: not given; 1 after parse(), or 0 beside channels
+    uint64_t count = 0;     ///< messages; 0: what the file has
+    uint64_t queues = 0;    ///< 0: not given; 1 after parse(), or 0 beside channels
     uint64_t channels = 0;
     bool connect = false; ///< the channels; the other side listens
     uint64_t ring = 4096;

@@ -58,7 +58,8 @@ void add_control(std::vector<Command> &list, Harness &h)
                     [&h](const Words &) { return h.stop(); }});
     list.push_back({"clear stats", "set all counters to 0, the device's as well",
                     [&h](const Words &) { return h.clear_stats(); }});
-    list.push_back({"link up|down", "start the device, or stop it: the peer sees us come or leave",
+    list.push_back({"link up|down",
+                    "start the device, or stop it: the peer sees us connect or leave",
                     [&h](const Words &w) { return h.set_link(w[1] == "up"); }});
 }
 

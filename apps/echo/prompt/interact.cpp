@@ -74,7 +74,7 @@ int interact(const Options &o)
         if (const std::string error = harness.set_folder(o.dir); !error.empty())
             return complain(error);
     }
-    // Without a prompt there is nobody to say "start".
+    // Without a prompt there is no command "start".
     const bool alone = !o.interactive && o.cmdline_file.empty();
     if (o.auto_start || o.tx_first || alone) {
         if (const std::string error = harness.start(o.tx_first); !error.empty())

@@ -173,7 +173,7 @@ void Client::note_send_error(uint16_t q, int error)
 {
     if (error != -ENOTCONN)
         return fail("queue " + std::to_string(q) + " cannot send: " + std::strerror(-error));
-    look_at_events(); // a peer that was lost is told there
+    look_at_events(); // a lost peer is reported there
     if (offline_tsc_ == 0)
         offline_tsc_ = rte_rdtsc();
     if (q != 0 && seconds_since(offline_tsc_) > offline_seconds &&

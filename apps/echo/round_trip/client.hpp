@@ -71,7 +71,7 @@ private:
     const Options &options_;
     app::FileSource &source_;
     std::FILE *const out_;
-    const uint64_t run_; ///< random: tells this run's messages from another's
+    const uint64_t run_; ///< random: differs from other runs'
     const uint16_t queue_count_;
     std::vector<Slot> slots_;
     std::unique_ptr<std::byte[]> data_; ///< what was sent, one piece of options_.size a slot

@@ -69,7 +69,7 @@ std::string Carrier::listen()
         return {};
     const int rc = ntbmsg_listener_open(channel_port, 0, &listener_);
     return rc == 0 ? std::string()
-                   : "nobody can connect to port " + std::to_string(channel_port) + ": " +
+                   : "cannot listen on port " + std::to_string(channel_port) + ": " +
                          std::strerror(-rc);
 }
 

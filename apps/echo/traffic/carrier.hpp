@@ -27,12 +27,12 @@ public:
     /// Closes all channels. No lcore drives it any more.
     ~Carrier() override;
 
-    /// @return empty, or one line that says why nobody can connect
+    /// @return empty, or one line that says why it cannot listen
     std::string listen();
 
     /// Where the handle of channel @p i is, NULL while there is none.
     ntbmsg_channel *const *handle(size_t i) const { return &slots_[i].handle; }
-    /// Who is told when channel @p i ends. Only while no lcore drives it.
+    /// To be called when channel @p i ends. Only while no lcore drives it.
     void attach(size_t i, Forwarder *forwarder) { slots_[i].forwarder = forwarder; }
 
     void poll() override;

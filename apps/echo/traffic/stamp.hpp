@@ -9,7 +9,7 @@
 namespace echo
 {
 
-/// Set by the serving side: tells an echo from what another sender sends.
+/// Set by the serving side: distinguishes an echo from what another sender sends.
 inline constexpr uint32_t echoed_flag = 1;
 
 /// 40 bits of message number, and above them 24 random bits of the run, so that what an earlier

@@ -43,7 +43,7 @@ struct alignas(64) Lcores::Member {
     }
 
 private:
-    /// A look at each, again and again: none waits for the others for longer.
+    /// Polls each once, again and again: none waits for the others for longer.
     void in_turn(unsigned steps_now)
     {
         for (unsigned step = 0; step < steps_now; ++step) {

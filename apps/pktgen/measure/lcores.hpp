@@ -28,7 +28,7 @@ public:
         bool sending = false, sent_all = true;
     };
 
-    /// @param steps     looks at a queue between two at the clock
+    /// @param steps     polls of a queue between two reads of the clock
     /// @param lcores    at most, from 1 on
     /// @param realtime  priority of the lcores but the main one
     Lcores(std::vector<std::unique_ptr<Work>> works, unsigned steps, unsigned lcores,
@@ -46,7 +46,7 @@ public:
     void round(unsigned steps);
     void stop_sending();
     Progress progress() const;
-    /// Nobody touches works any more but who calls.
+    /// Only the caller touches works from then on.
     void end();
 
     unsigned lcores() const { return static_cast<unsigned>(members_.size()); }

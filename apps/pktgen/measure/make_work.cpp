@@ -15,8 +15,7 @@ namespace pktgen
 namespace
 {
 
-/// As the end at the other side sees it. One-sided round trips go one way: who posts has the
-/// answer.
+/// Of one end. One-sided round trips go one way: the requester has the answer.
 Sides sides_of(const Point &point, bool driver)
 {
     const bool both = point.way == Way::both;
@@ -77,14 +76,14 @@ std::unique_ptr<Work> one_sided_work(const Ways &ways, const Point &point, uint3
 {
     if (notebook.uniques == nullptr && point.verify && point.operation == Operation::fetch_add)
         notebook.uniques = std::make_unique<Uniques>();
-    const Loan loan{ways.endpoint, ways.channels->at(lane), lane,
-                    ways.lent,     &more_timings(notebook), notebook.uniques.get()};
-    return std::make_unique<OneSided>(loan, point, sides_of(point, driver));
+    const Setup setup{ways.endpoint, ways.channels->at(lane), lane,
+                      ways.region,   &more_timings(notebook), notebook.uniques.get()};
+    return std::make_unique<OneSided>(setup, point, sides_of(point, driver));
 }
 
 } // namespace
 
-bool lends(const Point &point, bool driver)
+bool exposes(const Point &point, bool driver)
 {
     return is_one_sided(point.operation) && sides_of(point, driver).receives;
 }

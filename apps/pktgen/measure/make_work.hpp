@@ -22,7 +22,7 @@ namespace pktgen
 struct Ways {
     ntbmsg_endpoint *endpoint;
     const Channels *channels; ///< as many as the point has queues, where it wants them
-    const Region *lent;       ///< open where this end lends memory
+    const Region *region;     ///< open where this end exposes memory
 };
 
 /// What the driving end brings beside the point. All outlive the works.
@@ -41,8 +41,8 @@ struct Notebook {
     std::unique_ptr<Uniques> uniques;              ///< where values are to be unique
 };
 
-/// Whether an end lends memory, and whether it posts, or sends and receives.
-bool lends(const Point &point, bool driver);
+/// Whether an end exposes memory for one-sided operations.
+bool exposes(const Point &point, bool driver);
 
 using Works = std::vector<std::unique_ptr<Work>>;
 

@@ -19,31 +19,31 @@ constexpr uint64_t patience_ms = 1000;
 
 } // namespace
 
-OneSided::OneSided(const Loan &loan, const Point &p, Sides sides)
-    : Work(p), loan_(loan), point_(p), sides_(sides), writes_(is_write(p.operation)),
+OneSided::OneSided(const Setup &setup, const Point &p, Sides sides)
+    : Work(p), setup_(setup), point_(p), sides_(sides), writes_(is_write(p.operation)),
       rounds_(writes_ && p.verify), stride_(stride_of(p)),
-      offset_(Region::offset_of(p, loan.number)), told_sizes_(p), looked_sizes_(p)
+      offset_(Region::offset_of(p, setup.number)), reported_sizes_(p), checked_sizes_(p)
 {
     sending_ = sides.sends;
     if (sides.sends)
-        poster_.emplace(loan.lane, p, loan.number, *loan.timings, loan.uniques);
+        poster_.emplace(setup.lane, p, setup.number, *setup.timings, setup.uniques);
     // What an earlier measurement has left.
     ntbmsg_completion old[completions_a_look];
-    while (ntbmsg_cq_poll(loan_.lane.cq, old, completions_a_look) > 0) {
+    while (ntbmsg_cq_poll(setup_.lane.cq, old, completions_a_look) > 0) {
     }
 }
 
-/// What is under way still points to memory of this work: it ends with its channel, if need be.
+/// What is in flight still points to memory of this work: it ends with its channel, if need be.
 OneSided::~OneSided()
 {
     if (!poster_ || poster_->under_way() == 0)
         return;
-    ntbmsg_channel_reset(loan_.lane.channel, 0);
+    ntbmsg_channel_reset(setup_.lane.channel, 0);
     const uint64_t give_up = rte_rdtsc() + rte_get_tsc_hz() / 1000 * patience_ms;
     for (bool last = false; !last && rte_rdtsc() < give_up;) {
         ntbmsg_completion ended;
-        ntbmsg_worker_poll(loan_.lane.worker);
-        last = ntbmsg_cq_poll(loan_.lane.cq, &ended, 1) == 1 && poster_->is_last(ended);
+        ntbmsg_worker_poll(setup_.lane.worker);
+        last = ntbmsg_cq_poll(setup_.lane.cq, &ended, 1) == 1 && poster_->is_last(ended);
     }
 }
 
@@ -52,7 +52,7 @@ bool OneSided::set_up()
     if (error() != 0)
         return true;
     if (sides_.receives && !named_)
-        hand_over();
+        send_token();
     take_notes();
     take_completions();
     if (sides_.sends && poster_->is_open() && !warmed_ && writes_) {
@@ -72,13 +72,13 @@ void OneSided::begin(uint64_t now)
         poster_->start(now);
 }
 
-void OneSided::hand_over()
+void OneSided::send_token()
 {
     Note note{Note::token, 0, 0, {}};
-    if (!loan_.lent->name(note.memory))
+    if (!setup_.region->name(note.memory))
         fail(-ENOTCONN);
     else
-        named_ = send_note(loan_.lane, ntbmsg_endpoint_pool(loan_.endpoint), note);
+        named_ = send_note(setup_.lane, ntbmsg_endpoint_pool(setup_.endpoint), note);
 }
 
 void OneSided::slice(unsigned steps)
@@ -102,7 +102,7 @@ void OneSided::step()
     if (rounds_)
         take_notes();
     else
-        ntbmsg_worker_poll(loan_.lane.worker);
+        ntbmsg_worker_poll(setup_.lane.worker);
     take_completions();
 }
 
@@ -110,9 +110,9 @@ void OneSided::go_on_posting()
 {
     if (const int rc = poster_->post(sending_, sent_, tx_full_); rc != 0)
         return fail(rc);
-    if (rounds_ && !round_told_ && poster_->round_waits(sending_)) {
+    if (rounds_ && !round_sent_ && poster_->round_waits(sending_)) {
         const Note note{Note::look, poster_->round_count(), poster_->round_begin(), {}};
-        round_told_ = send_note(loan_.lane, ntbmsg_endpoint_pool(loan_.endpoint), note);
+        round_sent_ = send_note(setup_.lane, ntbmsg_endpoint_pool(setup_.endpoint), note);
     }
     if (!sending_ && writes_ && poster_->open_ends() == 0) {
         if (const int rc = poster_->post_flush(); rc != 0)
@@ -126,45 +126,45 @@ bool OneSided::sent_all() const
         return false;
     if (!poster_ || error() != 0)
         return true;
-    const bool looked_at = !rounds_ || poster_->round_count() == 0;
-    return !sending_ && poster_->open_ends() == 0 && (!writes_ || poster_->flushed()) && looked_at;
+    const bool checked_at = !rounds_ || poster_->round_count() == 0;
+    return !sending_ && poster_->open_ends() == 0 && (!writes_ || poster_->flushed()) && checked_at;
 }
 
-/// Also a look at the worker.
+/// Also polls the worker.
 void OneSided::take_notes()
 {
     if (answer_waits_)
         answer();
-    const auto note = take_note(loan_.lane);
+    const auto note = take_note(setup_.lane);
     if (!note)
         return;
     if (note->kind == Note::token && sides_.sends && !poster_->is_open()) {
         if (const int rc = poster_->open(note->memory); rc != 0)
             fail(rc);
     } else if (note->kind == Note::look && sides_.receives && rounds_) {
-        look_at_round(*note);
+        check_round(*note);
     } else if (note->kind == Note::checked && poster_ && poster_->round_checked(note->number)) {
-        round_told_ = false;
+        round_sent_ = false;
     }
 }
 
 std::byte *OneSided::place(uint32_t slot) const
 {
-    return loan_.lent->at(offset_ + uint64_t{stride_} * slot);
+    return setup_.region->at(offset_ + uint64_t{stride_} * slot);
 }
 
 /// @param note  of a peer, who may say anything
-void OneSided::look_at_round(const Note &note)
+void OneSided::check_round(const Note &note)
 {
-    if (note.number != looked_ || note.count > point_.in_flight)
+    if (note.number != checked_ || note.count > point_.in_flight)
         return fail(-EPROTO);
     for (uint32_t i = 0; i < note.count; ++i) {
-        const uint32_t bytes = looked_sizes_.size();
-        const Seal seal = check_seal(place(looked_slot_), bytes, looked_++);
+        const uint32_t bytes = checked_sizes_.size();
+        const Seal seal = check_seal(place(checked_slot_), bytes, checked_++);
         received_.corrupt += seal == Seal::spoilt ? 1 : 0;
         received_.out_of_order += seal == Seal::other_number ? 1 : 0;
-        looked_slot_ = looked_slot_ + 1 == point_.in_flight ? 0 : looked_slot_ + 1;
-        looked_sizes_.advance();
+        checked_slot_ = checked_slot_ + 1 == point_.in_flight ? 0 : checked_slot_ + 1;
+        checked_sizes_.advance();
         if (point_.operation == Operation::write) { // with a word they are counted by it
             ++received_.messages;
             received_.bytes += bytes;
@@ -175,18 +175,18 @@ void OneSided::look_at_round(const Note &note)
 
 void OneSided::answer()
 {
-    const Note note{Note::checked, 0, looked_, {}};
-    answer_waits_ = !send_note(loan_.lane, ntbmsg_endpoint_pool(loan_.endpoint), note);
+    const Note note{Note::checked, 0, checked_, {}};
+    answer_waits_ = !send_note(setup_.lane, ntbmsg_endpoint_pool(setup_.endpoint), note);
 }
 
 void OneSided::take_completions()
 {
     ntbmsg_completion completions[completions_a_look];
-    const int got = ntbmsg_cq_poll(loan_.lane.cq, completions, completions_a_look);
+    const int got = ntbmsg_cq_poll(setup_.lane.cq, completions, completions_a_look);
     bool own = false;
     for (int i = 0; i < got; ++i) {
         if (completions[i].op == NTBMSG_OP_RECV_IMM) {
-            be_told(completions[i]);
+            take_report(completions[i]);
         } else if (poster_) {
             own = true;
             if (const int rc = poster_->complete(completions[i], completed_); rc != 0)
@@ -198,19 +198,19 @@ void OneSided::take_completions()
 }
 
 /// A write with a word is here, and is read like a message, every line.
-void OneSided::be_told(const ntbmsg_completion &completion)
+void OneSided::take_report(const ntbmsg_completion &completion)
 {
     if (!sides_.receives || point_.operation != Operation::write_imm)
         return;
-    const uint32_t bytes = told_sizes_.size();
-    received_.out_of_order += completion.imm != static_cast<uint32_t>(told_) ? 1 : 0;
+    const uint32_t bytes = reported_sizes_.size();
+    received_.out_of_order += completion.imm != static_cast<uint32_t>(reported_) ? 1 : 0;
     // How long it was the completion does not say: of one that was served in pieces, the last one.
-    received_.sum += sum_lines(place(told_slot_), bytes);
+    received_.sum += sum_lines(place(reported_slot_), bytes);
     received_.bytes += bytes;
     ++received_.messages;
-    ++told_;
-    told_slot_ = told_slot_ + 1 == point_.in_flight ? 0 : told_slot_ + 1;
-    told_sizes_.advance();
+    ++reported_;
+    reported_slot_ = reported_slot_ + 1 == point_.in_flight ? 0 : reported_slot_ + 1;
+    reported_sizes_.advance();
 }
 
 /// What atomic operations have made of the word, where the driving end finds it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // HOT. One-sided operations on one queue: an end that posts them on the other's memory, an end that
-// lends its own, or both at once.
+// exposes its own, or both at once.
 #ifndef PKTGEN_MEASURE_ONE_SIDED_HPP
 #define PKTGEN_MEASURE_ONE_SIDED_HPP
 
@@ -17,11 +17,11 @@ namespace pktgen
 {
 
 /// What a queue works with beside its point. All outlive the work.
-struct Loan {
+struct Setup {
     ntbmsg_endpoint *endpoint;
     ChannelLane lane;
-    uint32_t number;    ///< of the queue
-    const Region *lent; ///< by this end, of all queues; not open: nothing is
+    uint32_t number;      ///< of the queue
+    const Region *region; ///< exposed by this end, of all queues; not open: nothing
     Timings *timings;
     Uniques *uniques; ///< or NULL
 };
@@ -29,8 +29,8 @@ struct Loan {
 class OneSided final : public Work
 {
 public:
-    /// @param sides  sends: posts; receives: lends
-    OneSided(const Loan &loan, const Point &point, Sides sides);
+    /// @param sides  sends: posts; receives: exposes
+    OneSided(const Setup &setup, const Point &point, Sides sides);
     ~OneSided() override;
 
     bool set_up() override;
@@ -42,16 +42,16 @@ private:
     void begin(uint64_t now) override;
     void step();
     void go_on_posting();
-    void hand_over();
+    void send_token();
     void take_notes();
-    void look_at_round(const Note &note);
+    void check_round(const Note &note);
     void answer();
     void take_completions();
-    void be_told(const ntbmsg_completion &completion);
+    void take_report(const ntbmsg_completion &completion);
     std::byte *place(uint32_t slot) const;
     void show_word();
 
-    const Loan loan_;
+    const Setup setup_;
     const Point point_;
     const Sides sides_;
     const bool writes_, rounds_;
@@ -62,12 +62,12 @@ private:
     bool ready_ = false;  ///< both ends know each other's memory
     bool named_ = false;  ///< the peer knows ours
     bool warmed_ = false; ///< the way of writes is known
-    bool round_told_ = false;
+    bool round_sent_ = false;
 
-    Sizes told_sizes_, looked_sizes_;
-    uint64_t told_ = 0;   ///< words that have come
-    uint64_t looked_ = 0; ///< verified writes that were looked at
-    uint32_t told_slot_ = 0, looked_slot_ = 0;
+    Sizes reported_sizes_, checked_sizes_;
+    uint64_t reported_ = 0; ///< words that have come
+    uint64_t checked_ = 0;  ///< verified writes that were checked
+    uint32_t reported_slot_ = 0, checked_slot_ = 0;
     bool answer_waits_ = false;
 };
 

@@ -61,12 +61,12 @@ Poster::Poster(const ChannelLane &lane, const Point &p, uint32_t number, Timings
                Uniques *uniques)
     : lane_(lane), operation_(p.operation), verify_(p.verify),
       rounds_(p.verify && is_write(p.operation)),
-      // Only a completion says what was there; one that is timed is told by itself.
+      // Only a completion says what was there; one that is timed is reported by itself.
       signal_all_(timed(p) || is_atomic(p.operation)), confirm_(p.confirm),
       burst_(static_cast<uint16_t>(p.burst)), in_flight_(p.in_flight), stride_(stride_of(p)),
       offset_(Region::offset_of(p, number)), count_(count_of(p, uniques)), content_(p.pattern),
-      sizes_(p), uniques_(uniques), own_(make_lines(uint64_t{stride_} * in_flight_)), pieces_(in_flight_),
-      works_(in_flight_), trips_(p, timed(p), timings)
+      sizes_(p), uniques_(uniques), own_(make_lines(uint64_t{stride_} * in_flight_)),
+      pieces_(in_flight_), works_(in_flight_), trips_(p, timed(p), timings)
 {
 }
 
@@ -200,7 +200,7 @@ int Poster::complete(const ntbmsg_completion &completion, Received &tally)
         flushed_ = true;
         return 0;
     }
-    // One that asked to be told speaks for those before it that did not.
+    // A completion stands for those before it that asked for none.
     while (trips_.back() <= completion.id && trips_.back() < trips_.sent())
         finish(completion.value, tally);
     return 0;

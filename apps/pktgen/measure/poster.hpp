@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // HOT. Posts one-sided operations on the memory that the far end exposes to one queue, some in
-// flight, and looks at what they brought. Its own memory has a place for each of those.
+// flight, and checks what they brought. Its own memory has a place for each of those.
 #ifndef PKTGEN_MEASURE_POSTER_HPP
 #define PKTGEN_MEASURE_POSTER_HPP
 

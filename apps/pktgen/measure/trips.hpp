@@ -43,7 +43,8 @@ public:
     /// back, which made room for the next.
     uint64_t step_time() const { return ticks_per_trip_ > 0 ? rte_rdtsc() : now_; }
 
-    /// How many may be made at @p now. What is beyond the number in flight waits, and its wait counts.
+    /// How many may be made at @p now. What is beyond the number in flight waits, and its wait
+    /// counts.
     uint16_t due(uint64_t now, uint16_t most) const
     {
         const auto room =

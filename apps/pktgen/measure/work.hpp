@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What one end does in one measurement on one device, in slices, so that who runs it can look at
+// What one end does in one measurement on one device, in slices, so that its caller can look at
 // the clock and at control messages in between.
 #ifndef PKTGEN_MEASURE_WORK_HPP
 #define PKTGEN_MEASURE_WORK_HPP
@@ -60,7 +60,7 @@ public:
     /// @param now  in ticks of the TSC
     void start(uint64_t now);
 
-    /// HOT. @param steps  looks at the queue
+    /// HOT. @param steps  polls of the queue
     virtual void slice(unsigned steps) = 0;
     /// Nothing new is sent from here on; what is ready still is.
     void stop_sending() { sending_ = false; }

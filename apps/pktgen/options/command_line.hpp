@@ -17,7 +17,8 @@ namespace pktgen
 {
 
 struct Options {
-    bool help = false, version = false, serve = false, once = false, quiet = false, realtime = false;
+    bool help = false, version = false, serve = false, once = false, quiet = false,
+         realtime = false;
     std::vector<std::string> devices;
     double timeout = 0;       ///< seconds; 0: not given
     uint64_t max_message = 0; ///< bytes this end takes; 0: the device's default
@@ -31,7 +32,7 @@ struct Options {
 
     std::vector<Mode> modes;
     std::vector<uint64_t> sizes, bursts, in_flight, queues; ///< bursts: 0 is "by size"
-    std::vector<double> rates;                            ///< messages per second
+    std::vector<double> rates;                              ///< messages per second
     Mix mix;
     Pattern pattern = Pattern::counter;
     bool verify = false, clock = true, recorded = false, no_probe = false;

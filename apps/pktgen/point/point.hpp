@@ -57,7 +57,7 @@ struct Point {
     bool verify = false;  ///< CRC and sequence with every message
     bool clock = true;    ///< time each round trip
     bool confirm = false; ///< writes are complete when done at the far end, not when stored
-    bool served = false;  ///< what is lent is registered, so that writes are served as well
+    bool served = false;  ///< exposed memory is registered, so that writes are served as well
     uint32_t size = 0;    ///< bytes; of a mix: the smallest
     uint32_t size_to = 0; ///< bytes; of a mix: the largest
     uint32_t burst = 1;
@@ -68,7 +68,7 @@ struct Point {
     double rate = 0;    ///< messages per second over all queues; load only
 };
 
-/// Neither queue nor send: who posts measures, the far end's program need not look.
+/// Neither queue nor send: the requester measures, the far end's program has no part in it.
 bool is_one_sided(Operation operation);
 bool is_write(Operation operation);
 bool is_atomic(Operation operation);
@@ -76,10 +76,10 @@ bool is_atomic(Operation operation);
 bool wants_channel(Operation operation);
 /// Whether the program at the far end counts what comes: messages, words, what it verifies.
 bool far_end_counts(const Point &point);
-/// The far end is told of each, so that it is timed there.
+/// Each is reported to the far end, so that it is timed there.
 bool far_end_times(Operation operation);
 
-/// Bytes from one operation's place in what is lent to the next one's.
+/// Bytes from one operation's place in the exposed memory to the next one's.
 uint32_t stride_of(const Point &point);
 /// So many in flight have room in what an end exposes, at least 1.
 uint32_t in_flight_room(uint32_t size, uint32_t queues);

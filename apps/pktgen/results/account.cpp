@@ -105,7 +105,7 @@ void draw_up_messages(const Point &point, const Account &account, Books &books,
     }
 }
 
-/// Who posts counts, but where the far end is told of each.
+/// The requester counts, but where each is reported to the far end.
 void draw_up_operations(const Point &point, const Account &account, Books &books,
                         app::ResultPoint &result)
 {
@@ -127,7 +127,7 @@ void draw_up_operations(const Point &point, const Account &account, Books &books
     }
 }
 
-/// All queues of a peer add to one word, at each end that lends.
+/// All queues of a peer add to one word, at each end that exposes memory.
 void draw_up_words(const Point &point, std::span<const Account> accounts, Books &books)
 {
     for (size_t first = 0; first + point.queues <= accounts.size(); first += point.queues) {

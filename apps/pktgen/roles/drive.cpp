@@ -81,7 +81,7 @@ private:
     const uint64_t begin_tsc_ = rte_rdtsc();
     const uint64_t run_ = new_run();
     uint32_t serial_ = 0;
-    std::optional<CopyMode> copy_; ///< that all devices were last told
+    std::optional<CopyMode> copy_; ///< that all devices were last set to
     double probe_ns_ = 0;          ///< the last one; 0: not taken
     std::string placement_ = "unknown";
     bool finished_ = false; ///< standard output is written to once

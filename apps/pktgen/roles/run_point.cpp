@@ -41,7 +41,7 @@ public:
 
 private:
     bool begin();
-    bool lend();
+    bool expose();
     bool set_up();
     void measure();
     void settle();
@@ -63,7 +63,7 @@ private:
     const unsigned steps_;
     const DriverExtras extras_;
     Notebook notebook_;
-    std::vector<std::unique_ptr<Region>> lent_; ///< one a line
+    std::vector<std::unique_ptr<Region>> regions_; ///< one a line
     std::unique_ptr<Lcores> lcores_;
     std::vector<ControlMessage> reports_; ///< of each queue, in the order of works
     uint32_t server_lcores_ = 0;
@@ -80,14 +80,15 @@ Run::Run(std::span<Line *const> lines, const Point &point, uint32_t serial, Driv
 
 bool Run::begin()
 {
-    if (!lend())
+    if (!expose())
         return false;
     for (Line *line : lines_) {
         line->drain(point_.queues);
         ControlMessage message{Kind::begin};
         message.serial = serial_;
         message.point = point_;
-        // All are told before the first starts: what a server sends from then on waits in its ring.
+        // All servers know of it before the first starts: what a server sends from then on waits in
+        // its ring.
         if (!line->send(message))
             return false;
     }
@@ -104,7 +105,7 @@ bool Run::begin()
     }
     Works works;
     for (size_t i = 0; i < lines_.size(); ++i)
-        make_driver_works(lines_[i]->ways(lent_[i].get()), point_, extras_, notebook_, works);
+        make_driver_works(lines_[i]->ways(regions_[i].get()), point_, extras_, notebook_, works);
     // One file takes what all of them capture.
     const unsigned lcores = extras_.capture != nullptr ? 1 : extras_.lcores;
     lcores_ = std::make_unique<Lcores>(std::move(works), steps_, lcores,
@@ -113,16 +114,16 @@ bool Run::begin()
 }
 
 /// What servers post on. @return false: error_ says why not
-bool Run::lend()
+bool Run::expose()
 {
     for (const Line *line : lines_) {
-        lent_.push_back(std::make_unique<Region>());
-        if (!lends(point_, true))
+        regions_.push_back(std::make_unique<Region>());
+        if (!exposes(point_, true))
             continue;
-        error_ = lent_.back()->open(line->endpoint(), point_);
+        error_ = regions_.back()->open(line->endpoint(), point_);
         if (!error_.empty())
             return false;
-        direct_ = lent_.back()->direct();
+        direct_ = regions_.back()->direct();
     }
     return true;
 }
@@ -140,7 +141,7 @@ bool Run::set_up()
         }
         interrupted_ = app::stop_signal() != 0;
         if (now > give_up)
-            error_ = "the peer does not say what memory it lends";
+            error_ = "the peer does not name the memory that it exposes";
         if (interrupted_ || !error_.empty())
             return false;
     }
@@ -295,8 +296,8 @@ void Run::collect(app::ResultPoint &result) const
     result.lcores = lcores_->lcores();
     result.server_lcores = server_lcores_;
     result.region = !is_one_sided(point_.operation) ? "none" : direct_ ? "direct" : "served";
-    for (const auto &lent : lent_)
-        result.served += lent->is_open() ? lent->served() : 0;
+    for (const auto &region : regions_)
+        result.served += region->is_open() ? region->served() : 0;
     app::Histogram actual, intended;
     for (const auto &timings : notebook_.timings) {
         actual.add(timings->actual);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the two ends tell each other between measurements, on queue 0. Whatever comes is a peer's
+// The messages of the two ends between measurements, on queue 0. Whatever comes is a peer's
 // word: parse() accepts what has the right length, magic, version and kind, and the fields of a
 // point that check() accepts; texts end where they have to.
 #ifndef PKTGEN_SESSION_CONTROL_HPP
@@ -21,7 +21,7 @@ enum class Kind : uint16_t {
     hello,   ///< from both, whenever they meet; the serving end answers a driver's
     begin,   ///< driver: prepare for this point
     ready,   ///< server: go ahead, or why not
-    stop,    ///< driver: I have sent so much; stop and tell when you have it
+    stop,    ///< driver: I have sent so much; stop and report when you have it
     report,  ///< server: what I sent and received on one queue; one for each
     rest,    ///< driver: leave your CPU alone for so long
     resting, ///< server: from now on
@@ -43,7 +43,7 @@ struct ControlMessage {
     uint32_t queues = 0;      ///< hello: data queues of the sender
     bool channels = false;    ///< hello: it has a worker behind each
     uint32_t lcores = 0;      ///< ready: that drive the sender's queues
-    bool direct = false;      ///< ready: what it lends is stored into by the driver itself
+    bool direct = false;      ///< ready: the driver stores into the exposed memory itself
     uint32_t lane = 0;        ///< report: number of the queue
     uint32_t copy = 0;        ///< copy: enum CopyMode
     uint32_t rest_ms = 0;     ///< rest

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The driving end's way to one peer: an endpoint, the talk with the server behind it, and waits
-// that end.
+// The driving end's connection to one peer: an endpoint, the messages to and from its server, and
+// waits that end.
 #ifndef PKTGEN_SESSION_LINE_HPP
 #define PKTGEN_SESSION_LINE_HPP
 
@@ -52,8 +52,8 @@ public:
     /// Whether both ends run on one machine; known after meet().
     bool same_machine() const;
 
-    /// @param lent  to its peer; outlives the works
-    Ways ways(const Region *lent) const { return {endpoint_.get(), &channels_, lent}; }
+    /// @param exposed  to its peer; outlives the works
+    Ways ways(const Region *region) const { return {endpoint_.get(), &channels_, region}; }
     /// Whether others drive the channels now.
     void leave_channels(bool to_others) { channels_are_driven_ = to_others; }
     /// Frees what an earlier measurement has left. @param queues  for data

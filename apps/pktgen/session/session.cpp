@@ -83,7 +83,7 @@ void Session::greet()
     hello.queues = queues_;
     hello.channels = duty_.listener != nullptr;
     hello.copy = duty_.copy;
-    control_.send(hello); // a peer that has left already is told by an event
+    control_.send(hello); // of a peer that has left already an event reports
 }
 
 void Session::obey(const ControlMessage &message, uint64_t now)
@@ -136,7 +136,7 @@ void Session::begin(const ControlMessage &message, uint64_t now)
     answer.serial = serial_ = message.serial;
     answer.text = prepare(message.point, now);
     answer.lcores = lcores_ != nullptr ? lcores_->lcores() : 0;
-    answer.direct = lent_ != nullptr && lent_->is_open() && lent_->direct();
+    answer.direct = region_ != nullptr && region_->is_open() && region_->direct();
     if (control_.send(answer) != 0)
         end_work();
 }
@@ -154,10 +154,11 @@ std::string Session::prepare(const Point &point, uint64_t now)
         return "the driver takes " + std::to_string(most) + " bytes at most";
     if (wants_channel(point.operation) && !channels_.has(point.queues))
         return "no channels: serve with --operation send";
-    lent_ = std::make_unique<Region>();
-    const std::string unlent = lends(point, false) ? lent_->open(endpoint_, point) : std::string();
-    if (!unlent.empty())
-        return unlent;
+    region_ = std::make_unique<Region>();
+    const std::string unexposed =
+        exposes(point, false) ? region_->open(endpoint_, point) : std::string();
+    if (!unexposed.empty())
+        return unexposed;
     set_to_work(point, now);
     return {};
 }
@@ -168,7 +169,7 @@ void Session::set_to_work(const Point &point, uint64_t now)
     steps_ = steps_for(point);
     notebook_ = std::make_unique<Notebook>();
     Works works;
-    make_server_works({endpoint_, &channels_, lent_.get()}, point, duty_.capture, *notebook_,
+    make_server_works({endpoint_, &channels_, region_.get()}, point, duty_.capture, *notebook_,
                       works);
     const bool realtime = duty_.realtime && point.run_us <= longest_realtime_us;
     // One file takes what all of them capture.
@@ -211,7 +212,7 @@ void Session::report()
         message.sent = work.sent();
         message.received = work.received();
         message.completed = work.completed();
-        message.served = lent_->is_open() ? lent_->served() : 0;
+        message.served = region_->is_open() ? region_->served() : 0;
         reports.push_back(std::move(message));
     }
     ++points_;
@@ -224,7 +225,7 @@ void Session::end_work()
 {
     lcores_.reset();
     notebook_.reset();
-    lent_.reset();
+    region_.reset();
     realtime_.reset();
     const std::string unwritten = duty_.capture != nullptr ? duty_.capture->flush() : std::string();
     if (!unwritten.empty())

@@ -37,7 +37,7 @@ class Session
 public:
     Session(std::string device, ntbmsg_endpoint *endpoint, const Duty &duty);
 
-    /// Some work, and a look at what the driver says. @param now  ticks of the TSC
+    /// Some work, and the driver's next message. @param now  ticks of the TSC
     void round(uint64_t now);
 
     /// The peer serves as well, or is something else: in words. Empty while all is well.
@@ -69,7 +69,7 @@ private:
     Channels channels_;                     ///< none without a listener
     std::optional<app::Realtime> realtime_; ///< while lcores_ is there
     Point point_;                           ///< that is worked on
-    std::unique_ptr<Region> lent_;          ///< outlives lcores_, as does the next
+    std::unique_ptr<Region> region_;        ///< outlives lcores_, as does the next
     std::unique_ptr<Notebook> notebook_;
     std::unique_ptr<Lcores> lcores_; ///< NULL: nothing to do
     unsigned steps_ = 0;

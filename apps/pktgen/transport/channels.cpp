@@ -42,7 +42,7 @@ Channels::Channels(ntbmsg_endpoint *endpoint, uint32_t lanes, uint64_t longest)
 {
     for (size_t i = 0; i < lanes_.size(); ++i) {
         lanes_[i].worker = ntbmsg_endpoint_worker(endpoint, static_cast<uint16_t>(i));
-        // Without one channels do not open, which is told then.
+        // Without one channels do not open, which is reported then.
         ntbmsg_cq_create(completions, nullptr, nullptr, &lanes_[i].cq);
     }
 }

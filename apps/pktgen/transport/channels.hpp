@@ -52,7 +52,7 @@ public:
     std::string connect(double timeout_s);
     /// Serving end: takes who waits.
     void accept(ntbmsg_listener *listener);
-    /// Gives all back.
+    /// Closes all.
     void close();
     /// Frees what has come and was not received.
     void drain();
@@ -72,9 +72,9 @@ private:
     std::vector<ChannelLane> lanes_;
 };
 
-/// Bytes in receive buffers that a channel is granted.
+/// Bytes in receive buffers that a channel grants.
 uint64_t channel_credit_bytes(uint64_t longest);
-/// Messages that a channel is granted.
+/// Messages that a channel grants.
 inline constexpr uint32_t channel_credit_messages = 2048;
 
 } // namespace pktgen

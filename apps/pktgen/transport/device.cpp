@@ -16,22 +16,22 @@ namespace pktgen
 namespace
 {
 
-// What the device keeps ready for long messages unless told otherwise.
+// What the device keeps ready for long messages by default.
 constexpr uint64_t default_buffer_bytes = 2048;
 constexpr uint64_t default_buffers = 4096;
-constexpr uint64_t most_posted_by_default = 2044;
-constexpr uint64_t posted_step = 14; ///< buffers are posted, and counted, in lines of so many
-// From here on larger buffers, on both sides: only so many can be posted or chained.
+constexpr uint64_t most_by_default = 2044;
+constexpr uint64_t buffers_per_line = 14; ///< of the receive-buffer ring
+// From here on larger buffers, on both sides: their ring holds only so many, as does a chain.
 constexpr uint64_t large_message = uint64_t{256} << 10;
 constexpr uint64_t large_buffer_bytes = 16384;
 constexpr uint64_t default_tx_mbufs = 4096;
-// Mbufs under way: a burst that is ready, one in the making, and what an engine holds.
+// Mbufs in flight: a burst that is ready, one in the making, and what an engine holds.
 constexpr uint64_t long_messages_held = 3;
 
-bool posted_by_default(uint64_t longest, uint64_t queues)
+bool fits_by_default(uint64_t longest, uint64_t queues)
 {
-    const uint64_t posted = std::min(default_buffers / 2 / queues, most_posted_by_default);
-    return longest <= (posted - posted_step) * default_buffer_bytes;
+    const uint64_t receive_buffers = std::min(default_buffers / 2 / queues, most_by_default);
+    return longest <= (receive_buffers - buffers_per_line) * default_buffer_bytes;
 }
 
 } // namespace
@@ -49,16 +49,17 @@ ntbmsg_endpoint_options endpoint_options(const Needs &needs)
         o.rx_mbufs = channel_credit_messages;
     const bool large = needs.longest > large_message;
     const uint64_t buffer = large ? large_buffer_bytes : default_buffer_bytes;
-    if (large || !posted_by_default(needs.longest, pairs)) {
-        // A whole message has to fit what is posted while up to two lines are being refilled.
-        const uint64_t posted = (needs.longest / buffer / posted_step + 4) * posted_step;
+    if (large || !fits_by_default(needs.longest, pairs)) {
+        // A whole message has to fit the receive buffers while up to two lines are being refilled.
+        const uint64_t receive_buffers =
+            (needs.longest / buffer / buffers_per_line + 4) * buffers_per_line;
         const uint64_t credit =
             needs.channels ? channel_credit_bytes(needs.longest) / buffer * needs.queues : 0;
         o.max_message = static_cast<uint32_t>(needs.limit != 0 ? needs.limit : needs.longest);
         o.buf_bytes = static_cast<uint32_t>(buffer);
-        o.queue_buffers = static_cast<uint32_t>(posted);
-        o.buffers =
-            static_cast<uint32_t>(std::max(default_buffers / 4, posted * 2 * pairs + credit));
+        o.queue_buffers = static_cast<uint32_t>(receive_buffers);
+        o.buffers = static_cast<uint32_t>(
+            std::max(default_buffers / 4, receive_buffers * 2 * pairs + credit));
     }
     if (large) {
         const uint64_t held = (needs.longest / buffer + 1) * long_messages_held * needs.queues;

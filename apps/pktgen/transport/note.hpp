@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the two ends of a channel tell each other about one-sided operations, as messages on it.
+// Messages of the two ends of a channel about one-sided operations on it.
 #ifndef PKTGEN_TRANSPORT_NOTE_HPP
 #define PKTGEN_TRANSPORT_NOTE_HPP
 
@@ -29,7 +29,7 @@ struct Note {
 
 /// @return false: not now
 bool send_note(const ChannelLane &lane, rte_mempool *pool, const Note &note);
-/// The next one, and a look at the worker. What is none is dropped.
+/// The next one; polls the worker. Other messages are dropped.
 std::optional<Note> take_note(const ChannelLane &lane);
 
 } // namespace pktgen

@@ -56,7 +56,7 @@ public:
             words[i] = static_cast<uint32_t>(meta[i].data >> 32);
         const int taken = ntbmsg_channel_send_burst(channel_, messages,
                                                     meta != nullptr ? words.data() : nullptr, n);
-        if (taken < n) // credits come with a look at the worker
+        if (taken < n) // credits come by polling the worker
             ntbmsg_worker_poll(worker_);
         return taken;
     }

@@ -64,8 +64,9 @@ std::string Region::open(ntbmsg_endpoint *endpoint, const Point &p)
     }
     if (rc != 0) {
         region_ = nullptr;
-        return "cannot lend " + std::to_string(bytes) + " bytes: " + std::strerror(-rc) +
-               (rc == -ENOTSUP || rc == -ENOSPC ? ": --region served, or a smaller --in-flight" : "");
+        return "cannot expose " + std::to_string(bytes) + " bytes: " + std::strerror(-rc) +
+               (rc == -ENOTSUP || rc == -ENOSPC ? ": --region served, or a smaller --in-flight"
+                                                : "");
     }
     if (own_ == nullptr)
         memory_ = static_cast<std::byte *>(info().address);

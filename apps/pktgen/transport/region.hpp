@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory that this end lends the other one for one-sided operations of one measurement: all queues
-// share it, each has its part.
+// Memory that this end exposes to the other one for one-sided operations of one measurement: all
+// queues share it, each has its part.
 #ifndef PKTGEN_TRANSPORT_REGION_HPP
 #define PKTGEN_TRANSPORT_REGION_HPP
 
@@ -32,7 +32,7 @@ public:
     Region(const Region &) = delete;
     Region &operator=(const Region &) = delete;
 
-    /// Lends what @p point needs, filled with what is read. @return empty, or why it cannot
+    /// Exposes what @p point needs, filled with what is read. @return empty, or why it cannot
     std::string open(ntbmsg_endpoint *endpoint, const Point &point);
 
     /// Where a queue's part begins, as both ends reckon.

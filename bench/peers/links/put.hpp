@@ -77,7 +77,7 @@ public:
         const size_t bytes = m_bytes;
         if (bytes != m_reads) { // another size has other slots: none of them may count as taken
             m_reads = bytes;
-            if (m_told != m_received && !tell())
+            if (m_reported != m_received && !report_received())
                 return -EIO;
         }
         const int got =
@@ -151,15 +151,15 @@ private:
         const auto got = static_cast<unsigned>(std::min<uint64_t>(there, n));
         for (unsigned i = 0; i < got; i++)
             sum += read_payload(m_memory + slot_offset(m_received++, bytes), bytes);
-        if (m_received - m_told >= slots_of(bytes) / 4 && !tell())
+        if (m_received - m_reported >= slots_of(bytes) / 4 && !report_received())
             return -EIO;
         return static_cast<int>(got);
     }
 
-    bool tell()
+    bool report_received()
     {
-        m_told = m_received;
-        const Put put = {read_at, &m_told, sizeof(m_told)};
+        m_reported = m_received;
+        const Put put = {read_at, &m_reported, sizeof(m_reported)};
         return m_api.put(&put, 1, monotonic_ns() + bound_ns);
     }
 
@@ -168,7 +168,7 @@ private:
     std::vector<Line> m_source;
     uint64_t m_sent = 0;
     uint64_t m_received = 0;
-    uint64_t m_told = 0;
+    uint64_t m_reported = 0;
     uint64_t m_short_sent = 0;
     uint64_t m_short_received = 0;
     uint64_t m_looks = 0;

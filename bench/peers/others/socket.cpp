@@ -71,7 +71,7 @@ socklen_t loopback_address(in_port_t port, Address &address)
     return sizeof(address.internet);
 }
 
-/// Tells the other side where we listen; complete as soon as it exists.
+/// Publishes where we listen; complete as soon as it exists.
 bool publish_port(int fd, const Options &options)
 {
     Address address = {};

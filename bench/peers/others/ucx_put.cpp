@@ -23,8 +23,8 @@ public:
     {
         if (!m_pair.open(options, UCP_FEATURE_RMA, error))
             return false;
-        if (!lend() || !swap_keys(options))
-            error = "UCX lends no memory";
+        if (!expose() || !swap_keys(options))
+            error = "UCX exposes no memory";
         return error.empty();
     }
 
@@ -47,7 +47,7 @@ public:
     }
 
 private:
-    bool lend();
+    bool expose();
     bool swap_keys(const Options &options);
     bool await(ucs_status_ptr_t request, uint64_t give_up)
     {
@@ -60,7 +60,7 @@ private:
 
     const ucp_request_param_t m_plain = {};
     UcxPair m_pair;
-    ucp_mem_h m_lent = nullptr;
+    ucp_mem_h m_exposed = nullptr;
     std::byte *m_memory = nullptr;
     uint64_t m_theirs = 0; ///< where the other side's memory begins, in its addresses
     ucp_rkey_h m_key = nullptr;
@@ -73,7 +73,7 @@ UcxPut::~UcxPut()
 }
 
 /// UCX chooses what memory it is, so that its transports can reach it.
-bool UcxPut::lend()
+bool UcxPut::expose()
 {
     ucp_mem_map_params_t wanted = {};
     wanted.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
@@ -81,8 +81,8 @@ bool UcxPut::lend()
     wanted.flags = UCP_MEM_MAP_ALLOCATE;
     ucp_mem_attr_t got = {};
     got.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS;
-    if (ucp_mem_map(m_pair.context(), &wanted, &m_lent) != UCS_OK ||
-        ucp_mem_query(m_lent, &got) != UCS_OK)
+    if (ucp_mem_map(m_pair.context(), &wanted, &m_exposed) != UCS_OK ||
+        ucp_mem_query(m_exposed, &got) != UCS_OK)
         return false;
     m_memory = static_cast<std::byte *>(got.address);
     std::memset(m_memory, 0, put_bytes);
@@ -94,7 +94,7 @@ bool UcxPut::swap_keys(const Options &options)
 {
     void *key = nullptr;
     size_t length = 0;
-    if (ucp_rkey_pack(m_pair.context(), m_lent, &key, &length) != UCS_OK)
+    if (ucp_rkey_pack(m_pair.context(), m_exposed, &key, &length) != UCS_OK)
         return false;
     const auto address = reinterpret_cast<uint64_t>(m_memory);
     std::string mine(reinterpret_cast<const char *>(&address), sizeof(address));

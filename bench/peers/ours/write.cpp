@@ -27,7 +27,7 @@ public:
 private:
     static constexpr uint64_t swap_ns = 15000000000u;
 
-    int lend();
+    int expose();
     bool await_completion(uint64_t give_up);
 
     OwnChannel m_own;
@@ -48,7 +48,7 @@ bool Writes::open(const Options &options, std::string &error)
     if (!m_own.open(options, most_puts, error))
         return false;
     ntbmsg_region_token token = {};
-    int failed = lend();
+    int failed = expose();
     if (failed == 0)
         failed = ntbmsg_region_token_get(m_region, &token);
     const uint64_t give_up = monotonic_ns() + swap_ns;
@@ -62,7 +62,7 @@ bool Writes::open(const Options &options, std::string &error)
     return failed == 0;
 }
 
-int Writes::lend()
+int Writes::expose()
 {
     ntbmsg_region_info info = {};
     info.size = sizeof(info);

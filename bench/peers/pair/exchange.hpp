@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the two processes of a peer tell each other their addresses.
+// How the two processes of a peer exchange their addresses.
 #ifndef BENCH_PEERS_PAIR_EXCHANGE_HPP
 #define BENCH_PEERS_PAIR_EXCHANGE_HPP
 

@@ -55,7 +55,7 @@ public:
 
     /// Polls until the other side is here too. @return false when it has failed or does not come
     bool meet();
-    /// Tells the other side not to wait for us any longer.
+    /// Lets the other side wait for us no longer.
     void fail();
 
     /// Both sides at once: the round trip of a word between the two cores. @return ns; 0: failed

@@ -29,8 +29,8 @@ struct Figures {
     app::Histogram ticks; ///< of round trips, by the time-stamp counter, in a run of its own
 };
 
-/// @param asker, answerer  what both sides say of their cores
-void print(const Figures &figures, const Report &asker, const Report &answerer);
+/// @param near, far  what both sides say of their cores
+void print(const Figures &figures, const Report &near, const Report &far);
 
 } // namespace peers
 

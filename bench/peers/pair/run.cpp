@@ -74,7 +74,7 @@ int give_up(const std::string &why)
     return 1;
 }
 
-void print(const Figures &figures, const Report &asker, const Report &answerer)
+void print(const Figures &figures, const Report &near, const Report &far)
 {
     std::optional<app::Latency> latency;
     if (figures.ticks.count() != 0)
@@ -86,7 +86,7 @@ void print(const Figures &figures, const Report &asker, const Report &answerer)
     json.member("stayed", app::same_place(figures.probe_before_ns, figures.probe_after_ns));
     json.key("probe_ns");
     json.row({figures.probe_before_ns, figures.probe_after_ns});
-    json.member("ran", std::min(part_running(asker), part_running(answerer)));
+    json.member("ran", std::min(part_running(near), part_running(far)));
     put_count(json, "round_trips", figures.round_trips);
     put_count(json, "messages", figures.messages);
     app::put_latency(json, "latency", latency);

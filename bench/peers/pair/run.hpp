@@ -2,7 +2,7 @@
 // main() of a peer program: one process of a pair, on a core of its own. Side 0 prints one line of
 // JSON per message size.
 //
-// A Link of loops.hpp, which says how long messages may be and is told their length before each
+// A Link of loops.hpp, which says how long messages may be and gets their length before each
 // run:
 //
 //   size_t max_message() const;   // bytes, 0 if unknown
