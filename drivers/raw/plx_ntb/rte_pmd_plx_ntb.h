@@ -449,7 +449,7 @@ int rte_pmd_plx_ntb_rx_wait(uint16_t dev_id, uint16_t queue, uint32_t timeout_us
 }
 #endif
 
-#include "rte_pmd_plx_ntb_memory.h"
-#include "rte_pmd_plx_ntb_requester.h"
+#include <rte_pmd_plx_ntb_memory.h>
+#include <rte_pmd_plx_ntb_requester.h>
 
 #endif
