@@ -82,11 +82,9 @@ public:
     /// ntbmsg_channel_connect()
     [[nodiscard]] int connect(Worker worker, uint16_t port, const ntbmsg_channel_options &options)
     {
-        ntbmsg_channel *made = nullptr;
-        const int rc = ntbmsg_channel_connect(worker.get(), port, &options, &made);
-        if (rc == 0)
-            reset(made);
-        return rc;
+        return fill([&](ntbmsg_channel **made) {
+            return ntbmsg_channel_connect(worker.get(), port, &options, made);
+        });
     }
     /// ntbmsg_channel_connect() with the defaults
     [[nodiscard]] int connect(Worker worker, uint16_t port)
@@ -96,11 +94,8 @@ public:
     /// ntbmsg_channel_accept()
     [[nodiscard]] int accept(const ntbmsg_request &request, const ntbmsg_channel_options &options)
     {
-        ntbmsg_channel *made = nullptr;
-        const int rc = ntbmsg_channel_accept(&request, &options, &made);
-        if (rc == 0)
-            reset(made);
-        return rc;
+        return fill(
+            [&](ntbmsg_channel **made) { return ntbmsg_channel_accept(&request, &options, made); });
     }
     /// ntbmsg_channel_accept() with the defaults
     [[nodiscard]] int accept(const ntbmsg_request &request)
@@ -128,7 +123,7 @@ public:
         return ntbmsg_channel_send_burst(handle_, mbufs.data(), nullptr,
                                          burst_length(mbufs.size()));
     }
-    /// ntbmsg_channel_send_burst() with a word for each message.
+    /// ntbmsg_channel_send_burst() with immediate data for each message.
     int send_burst(std::span<rte_mbuf *> mbufs, std::span<const uint32_t> imm)
     {
         assert(imm.size() >= mbufs.size());
@@ -141,7 +136,7 @@ public:
         return ntbmsg_channel_recv_burst(handle_, mbufs.data(), nullptr,
                                          burst_length(mbufs.size()));
     }
-    /// ntbmsg_channel_recv_burst() with room for the word of each message.
+    /// ntbmsg_channel_recv_burst() with room for the immediate data of each message.
     int recv_burst(std::span<rte_mbuf *> mbufs, std::span<uint32_t> imm)
     {
         assert(imm.size() >= mbufs.size());
@@ -186,11 +181,8 @@ public:
     /// ntbmsg_listener_open()
     [[nodiscard]] int listen(uint16_t port, uint32_t backlog = 0)
     {
-        ntbmsg_listener *made = nullptr;
-        const int rc = ntbmsg_listener_open(port, backlog, &made);
-        if (rc == 0)
-            reset(made);
-        return rc;
+        return fill(
+            [&](ntbmsg_listener **made) { return ntbmsg_listener_open(port, backlog, made); });
     }
     /// ntbmsg_listener_poll()
     int poll(Worker worker, ntbmsg_request &request)
@@ -206,7 +198,7 @@ inline int reject(const ntbmsg_request &request, int32_t reason,
     return ntbmsg_request_reject(&request, reason, data.data(), static_cast<uint32_t>(data.size()));
 }
 
-/// Tells which of many channels have something. Must go after its channels.
+/// Reports which of many channels have events. Must be destroyed after its channels.
 class PollSet : public Owner<ntbmsg_poll_set, ntbmsg_poll_set_destroy>
 {
 public:
@@ -215,20 +207,11 @@ public:
     /// ntbmsg_poll_set_create()
     [[nodiscard]] int create(Worker worker = Worker())
     {
-        ntbmsg_poll_set *made = nullptr;
-        const int rc = ntbmsg_poll_set_create(worker.get(), &made);
-        if (rc == 0)
-            reset(made);
-        return rc;
+        return fill(
+            [&](ntbmsg_poll_set **made) { return ntbmsg_poll_set_create(worker.get(), made); });
     }
     /// ntbmsg_poll_set_destroy(). @return 0: it is empty now; -EBUSY: call again
-    int destroy()
-    {
-        const int rc = ntbmsg_poll_set_destroy(handle_);
-        if (rc == 0)
-            handle_ = nullptr;
-        return rc;
-    }
+    int destroy() { return close_handle(); }
     /// ntbmsg_poll_set_poll()
     int poll(std::span<ntbmsg_ready> ready)
     {

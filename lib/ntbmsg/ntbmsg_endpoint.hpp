@@ -21,18 +21,18 @@
 namespace ntbmsg
 {
 
-/// Owns one handle of the C interface and gives it back by @p Close. Moves; never copies.
+/// Owns one handle of the C interface and closes it by @p Close. Moves; never copies.
 template <typename Handle, auto Close>
 class Owner
 {
 public:
     /// Empty.
     constexpr Owner() = default;
-    /// Takes over what the C interface gave.
+    /// Takes ownership of a handle of the C interface.
     explicit constexpr Owner(Handle *handle) : handle_(handle) {}
-    /// Takes over; @p other is empty then.
+    /// Takes ownership; @p other is empty then.
     Owner(Owner &&other) noexcept : handle_(other.release()) {}
-    /// Closes what it has and takes over; @p other is empty then.
+    /// Closes its handle and takes the other; @p other is empty then.
     Owner &operator=(Owner &&other) noexcept
     {
         reset(other.release());
@@ -46,9 +46,9 @@ public:
     Handle *get() const { return handle_; }
     /// Whether there is one.
     explicit operator bool() const { return handle_ != nullptr; }
-    /// Gives it away: the caller closes it.
+    /// Releases ownership: the caller closes it.
     [[nodiscard]] Handle *release() { return std::exchange(handle_, nullptr); }
-    /// Closes it and takes @p next over.
+    /// Closes its handle and takes ownership of @p next.
     void reset(Handle *next = nullptr)
     {
         if (Handle *old = std::exchange(handle_, next); old != nullptr)
@@ -56,7 +56,27 @@ public:
     }
 
 protected:
-    /// For members that close by themselves, to hear whether it worked.
+    /// Takes ownership of the handle that @p create returns through its argument. @return its
+    /// result
+    template <typename Create>
+    int fill(Create create)
+    {
+        Handle *made = nullptr;
+        const int rc = create(&made);
+        if (rc == 0)
+            reset(made);
+        return rc;
+    }
+    /// Closes the handle. @return 0: it is empty now; else a negative errno: it still has the
+    /// handle
+    int close_handle()
+    {
+        const int rc = Close(handle_);
+        if (rc == 0)
+            handle_ = nullptr;
+        return rc;
+    }
+
     Handle *handle_ = nullptr;
 };
 
@@ -67,7 +87,7 @@ protected:
     return static_cast<uint16_t>(size);
 }
 
-/// Gives a message back to its pool.
+/// Returns a message to its pool.
 inline void free_message(rte_mbuf *message)
 {
     rte_pktmbuf_free(message);
@@ -118,23 +138,14 @@ public:
     /// ntbmsg_endpoint_open()
     [[nodiscard]] int open(const char *device, const ntbmsg_endpoint_options &options)
     {
-        ntbmsg_endpoint *opened = nullptr;
-        const int rc = ntbmsg_endpoint_open(device, &options, &opened);
-        if (rc == 0)
-            reset(opened);
-        return rc;
+        return fill(
+            [&](ntbmsg_endpoint **made) { return ntbmsg_endpoint_open(device, &options, made); });
     }
     /// ntbmsg_endpoint_open() with the defaults
     [[nodiscard]] int open(const char *device) { return open(device, EndpointOptions()); }
 
     /// ntbmsg_endpoint_close(). @return 0: it is empty now; -EBUSY: call again
-    int close()
-    {
-        const int rc = ntbmsg_endpoint_close(handle_);
-        if (rc == 0)
-            handle_ = nullptr;
-        return rc;
-    }
+    int close() { return close_handle(); }
 
     /// ntbmsg_endpoint_wait_connected()
     [[nodiscard]] int wait_connected(uint32_t timeout_ms)

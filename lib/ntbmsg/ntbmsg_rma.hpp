@@ -15,7 +15,7 @@
 namespace ntbmsg
 {
 
-/// What became of operations. Must go after the channels that have it.
+/// Completions of operations. Must be destroyed after the channels that use it.
 class CompletionQueue : public Owner<ntbmsg_cq, ntbmsg_cq_destroy>
 {
 public:
@@ -25,20 +25,10 @@ public:
     [[nodiscard]] int create(uint32_t entries, ntbmsg_completion_fn fn = nullptr,
                              void *arg = nullptr)
     {
-        ntbmsg_cq *made = nullptr;
-        const int rc = ntbmsg_cq_create(entries, fn, arg, &made);
-        if (rc == 0)
-            reset(made);
-        return rc;
+        return fill([&](ntbmsg_cq **made) { return ntbmsg_cq_create(entries, fn, arg, made); });
     }
     /// ntbmsg_cq_destroy(). @return 0: it is empty now; -EBUSY: call again
-    int destroy()
-    {
-        const int rc = ntbmsg_cq_destroy(handle_);
-        if (rc == 0)
-            handle_ = nullptr;
-        return rc;
-    }
+    int destroy() { return close_handle(); }
     /// ntbmsg_cq_poll()
     int poll(std::span<ntbmsg_completion> completions)
     {
@@ -55,7 +45,7 @@ struct RegionInfo : ntbmsg_region_info {
     RegionInfo() : ntbmsg_region_info{} { size = sizeof(ntbmsg_region_info); }
 };
 
-/// Memory that the peer may reach. Going out of scope revokes it.
+/// A memory region that the peer may access. Its destructor revokes it.
 class Region : public Owner<ntbmsg_region, ntbmsg_region_release>
 {
 public:
@@ -64,31 +54,21 @@ public:
     /// ntbmsg_region_alloc()
     [[nodiscard]] int alloc(const Endpoint &endpoint, std::size_t bytes, uint32_t rights)
     {
-        ntbmsg_region *made = nullptr;
-        const int rc = ntbmsg_region_alloc(endpoint.get(), bytes, rights, &made);
-        if (rc == 0)
-            reset(made);
-        return rc;
+        return fill([&](ntbmsg_region **made) {
+            return ntbmsg_region_alloc(endpoint.get(), bytes, rights, made);
+        });
     }
     /// ntbmsg_region_register()
     [[nodiscard]] int register_memory(const Endpoint &endpoint, std::span<std::byte> memory,
                                       uint32_t rights)
     {
-        ntbmsg_region *made = nullptr;
-        const int rc =
-            ntbmsg_region_register(endpoint.get(), memory.data(), memory.size(), rights, &made);
-        if (rc == 0)
-            reset(made);
-        return rc;
+        return fill([&](ntbmsg_region **made) {
+            return ntbmsg_region_register(endpoint.get(), memory.data(), memory.size(), rights,
+                                          made);
+        });
     }
     /// ntbmsg_region_release(). @return 0: it is empty now; -EIO: call again
-    int revoke()
-    {
-        const int rc = ntbmsg_region_release(handle_);
-        if (rc == 0)
-            handle_ = nullptr;
-        return rc;
-    }
+    int revoke() { return close_handle(); }
     /// ntbmsg_region_info_get()
     int info(RegionInfo &info) const { return ntbmsg_region_info_get(handle_, &info); }
     /// The memory itself; empty: there is no region.
@@ -103,7 +83,7 @@ public:
     int token(ntbmsg_region_token &token) const { return ntbmsg_region_token_get(handle_, &token); }
 };
 
-/// A region of the peer. Must go before its channel.
+/// A region of the peer. Must be destroyed before its channel.
 class Remote : public Owner<ntbmsg_remote, ntbmsg_remote_close>
 {
 public:
@@ -112,11 +92,8 @@ public:
     /// ntbmsg_remote_open()
     [[nodiscard]] int open(const Channel &channel, const ntbmsg_region_token &token)
     {
-        ntbmsg_remote *made = nullptr;
-        const int rc = ntbmsg_remote_open(channel.get(), &token, &made);
-        if (rc == 0)
-            reset(made);
-        return rc;
+        return fill(
+            [&](ntbmsg_remote **made) { return ntbmsg_remote_open(channel.get(), &token, made); });
     }
 };
 
