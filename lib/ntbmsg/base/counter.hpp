@@ -17,7 +17,6 @@ public:
         value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
     }
     uint64_t get() const { return value_.load(std::memory_order_relaxed); }
-    void reset() { value_.store(0, std::memory_order_relaxed); }
 
 private:
     std::atomic<uint64_t> value_;

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include <rte_pmd_plx_ntb.h>
+#include <rte_rawdev.h>
 
 #include "endpoint/event_queue.hpp"
 #include "ntbmsg.h"
@@ -22,9 +23,6 @@ inline constexpr unsigned stat_count = 9;
 
 /// Checks options against their documented ranges. @return 0, or -EINVAL with the reason logged
 int check_options(const ntbmsg_endpoint_options &options);
-
-/// Name of the device, as EAL knows it. @param name  room for 64 bytes
-void name_of_device(const Endpoint &e, char (&name)[64]);
 
 /// Looks up the ids of the xstats. @return 0, or -ENOTSUP with the reason logged
 int find_stats(uint16_t dev_id, unsigned (&ids)[stat_count]);
@@ -57,5 +55,16 @@ struct alignas(64) ntbmsg_endpoint {
     rte_pmd_plx_ntb_window_store_fn store; ///< into the memory window
     [[no_unique_address]] ntbmsg::Watch watch;
 };
+
+namespace ntbmsg
+{
+
+/// Name of the device, as EAL knows it; valid while the endpoint is open.
+inline const char *device_name(const Endpoint &e)
+{
+    return rte_rawdevs[e.dev_id].name;
+}
+
+} // namespace ntbmsg
 
 #endif

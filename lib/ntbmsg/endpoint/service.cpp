@@ -29,9 +29,8 @@ int32_t poll_worker(void *worker)
 int start_service(Worker &w)
 {
     rte_service_spec spec{};
-    char device[64];
-    name_of_device(*w.endpoint, device);
-    const int length = std::snprintf(spec.name, sizeof(spec.name), "ntbmsg_%s_%u", device, w.index);
+    const int length = std::snprintf(spec.name, sizeof(spec.name), "ntbmsg_%s_%u",
+                                     device_name(*w.endpoint), w.index);
     int rc = -ENAMETOOLONG;
     if (length > 0 && static_cast<size_t>(length) < sizeof(spec.name)) {
         spec.callback = poll_worker;

@@ -87,10 +87,9 @@ int ntbmsg_endpoint_dump(const ntbmsg_endpoint *endpoint, FILE *file)
     if (!ntbmsg::is_live(endpoint, __func__) || file == nullptr)
         return -EINVAL;
     const Endpoint &e = *endpoint;
-    char name[64], why[96];
-    name_of_device(e, name);
+    char why[96];
     ntbmsg_endpoint_link_reason_get(&e, why, sizeof(why));
-    std::fprintf(file, "endpoint %s: %s%s%s, longest message %u bytes\n", name,
+    std::fprintf(file, "endpoint %s: %s%s%s, longest message %u bytes\n", device_name(e),
                  name_of_link(ntbmsg_endpoint_link_state_get(&e)), why[0] != '\0' ? ": " : "", why,
                  ntbmsg_endpoint_max_message(&e));
     dump_totals(e, file);

@@ -43,14 +43,13 @@ int parse_numbers(const char *params, uint32_t *values, int most)
 
 void add_endpoint(const Endpoint &e, rte_tel_data *data)
 {
-    char name[64], why[96];
-    name_of_device(e, name);
+    char why[96];
     ntbmsg_endpoint_link_reason_get(&e, why, sizeof(why));
     ntbmsg_endpoint_stats stats{};
     stats.size = sizeof(stats);
     ntbmsg_endpoint_stats_get(&e, &stats);
     rte_tel_data_start_dict(data);
-    rte_tel_data_add_dict_string(data, "device", name);
+    rte_tel_data_add_dict_string(data, "device", device_name(e));
     rte_tel_data_add_dict_string(data, "link", name_of_link(ntbmsg_endpoint_link_state_get(&e)));
     rte_tel_data_add_dict_string(data, "why", why);
     rte_tel_data_add_dict_uint(data, "max_message", ntbmsg_endpoint_max_message(&e));

@@ -5,6 +5,7 @@
 #define NTBMSG_PORT_CHANNEL_HPP
 
 #include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -172,13 +173,17 @@ inline bool is_over(const ntbmsg_channel &c)
 {
     return has_ended(state_of(c)) && !c.close_waits;
 }
-inline bool is_connected(uint8_t state)
-{
-    return state >= NTBMSG_CHANNEL_OPEN && state <= NTBMSG_CHANNEL_SHUT;
-}
 
 /// Why nothing can be sent in this state. @return 0: it can
-int send_error(uint8_t state);
+inline int send_error(uint8_t state)
+{
+    if (may_send(state))
+        return 0;
+    if (state == NTBMSG_CHANNEL_CONNECTING)
+        return -ENOTCONN;
+    return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN
+                                                                          : -ECONNRESET;
+}
 
 } // namespace ntbmsg
 

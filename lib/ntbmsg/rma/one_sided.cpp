@@ -154,10 +154,7 @@ int post_error(const Channel &c)
         return -ESHUTDOWN;
     if (likely(may_send(state)))
         return changed ? -ECONNRESET : 0; // a store must not reach the next peer
-    if (state == NTBMSG_CHANNEL_CONNECTING)
-        return -ENOTCONN;
-    return state == NTBMSG_CHANNEL_SHUT || state == NTBMSG_CHANNEL_CLOSED ? -ESHUTDOWN
-                                                                          : -ECONNRESET;
+    return send_error(state);
 }
 
 } // namespace ntbmsg
