@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cinttypes>
 #include <cstdint>
+#include <mutex>
 
 #include <pthread.h>
 
@@ -185,17 +186,7 @@ private:
 const char *topology_name(const hw::Chip &chip);
 
 /// The device's lock for the length of a scope.
-class ControlLock
-{
-public:
-    explicit ControlLock(Device &device) : device_(device) { device_.lock(); }
-    ~ControlLock() { device_.unlock(); }
-    ControlLock(const ControlLock &) = delete;
-    ControlLock &operator=(const ControlLock &) = delete;
-
-private:
-    Device &device_;
-};
+using ControlLock = std::lock_guard<Device>;
 
 } // namespace plx::pmd
 

@@ -7,6 +7,7 @@
 #define PLX_NTB_SYNC_SLEEP_HPP
 
 #include <cstdint>
+#include <mutex>
 
 #include "queue/wire.hpp"
 #include "sync/gate.hpp"
@@ -84,17 +85,7 @@ private:
 template <class Memory, class Port>
 class Sleeper
 {
-    class Locked
-    {
-    public:
-        explicit Locked(Port &port) : port_(port) { port_.lock(); }
-        ~Locked() { port_.unlock(); }
-        Locked(const Locked &) = delete;
-        Locked &operator=(const Locked &) = delete;
-
-    private:
-        Port &port_;
-    };
+    using Locked = std::lock_guard<Port>;
 
 public:
     explicit Sleeper(Port &port) : port_(port) {}
