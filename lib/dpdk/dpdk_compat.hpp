@@ -35,7 +35,7 @@ rte_ring *create_ring(const char *name, unsigned elem_bytes, unsigned count, int
 
 #if RTE_VERSION < RTE_VERSION_NUM(23, 11, 0, 0)
 
-/// What the body of a control thread returns; nobody reads it.
+/// The result type of a control thread's body; the result is not used.
 using ThreadResult = void *;
 
 inline int create_control_thread(pthread_t *thread, const char *name, ThreadResult (*body)(void *),

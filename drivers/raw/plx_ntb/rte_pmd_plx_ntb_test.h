@@ -19,7 +19,7 @@ extern "C" {
 enum rte_pmd_plx_ntb_fault {
     /** 1: the link is held down; 0: it may train again */
     RTE_PMD_PLX_NTB_FAULT_LINK_DOWN = 0,
-    /** 1: somebody disables the port in the chip (port control, CSR 208); 0: enables it */
+    /** 1: the port is disabled in the chip (port control, CSR 208); 0: enables it */
     RTE_PMD_PLX_NTB_FAULT_PORT_DISABLED,
     /** 1: the cable is pulled out; 0: put back. Each end puts back what it pulled */
     RTE_PMD_PLX_NTB_FAULT_CABLE_PULLED,

@@ -11,23 +11,22 @@
 namespace plx::pmd
 {
 
-/// Reports all memory that EAL manages, by the addresses that devices are given
-/// (IOVA). Memory that an application registers itself (rte_extmem_register) is not EAL's: that is
-/// told by rte_dev_dma_map().
+/// Reports all memory that EAL manages, by the addresses that devices use (IOVA). Memory that an
+/// application registers itself (rte_extmem_register()) is mapped by rte_dev_dma_map() instead.
 class EalMemory
 {
 public:
-    /// Called under EAL's memory lock: no memory of EAL may be allocated or freed in them.
+    /// Callbacks run under EAL's memory lock: they must not allocate or free memory of EAL.
     struct Listener {
         void *ctx = nullptr;
         /// @return 0 or negative errno, which is logged
         int (*come)(void *ctx, void *address, uint64_t iova, size_t bytes) = nullptr;
-        /// Ranges go as they came.
+        /// Called with the ranges that were added.
         void (*go)(void *ctx, uint64_t iova, size_t bytes) = nullptr;
     };
 
-    /// Tells of everything there is, and from then on of changes. Stays where it is meanwhile.
-    /// @return 0 or the first error of the listener, with nothing followed
+    /// Reports all present memory, and from then on changes. The object must not move meanwhile.
+    /// @return 0, or the first error of the listener: then nothing is followed
     int follow(const Listener &listener);
     void leave();
 
@@ -44,7 +43,7 @@ private:
     int report();
 
     Listener listener_;
-    Run run_; ///< found, and not reported yet
+    Run run_; ///< found and not reported yet
     bool followed_ = false;
 };
 

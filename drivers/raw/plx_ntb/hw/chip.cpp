@@ -33,14 +33,14 @@ int check_config(const ChipConfig &c, Refusal *why)
     return 0;
 }
 
-// What chips back to back make of their BARs on the link bus between them.
+// The plan of the link bus between two chips back to back: addresses of their BARs.
 int check_plan(const ChipConfig &c, Refusal *why)
 {
     if (!std::has_single_bit(c.bar4_bytes) || c.bar4_bytes < 2 * facts::window_size_min)
         return refuse(why, -EINVAL,
                       "BAR4: a power of two, at least 2 MiB, half of it for the peer's registers",
                       c.bar4_bytes, 2 * facts::window_size_min);
-    // Windows must not run into each other on the link bus.
+    // Windows must not overlap on the link bus.
     if (c.bar2_bytes > link_bus(1) || c.bar4_bytes > link_bus(1))
         return refuse(why, -EINVAL, "BARs of at most 2^61 bytes",
                       c.bar2_bytes > c.bar4_bytes ? c.bar2_bytes : c.bar4_bytes, link_bus(1));
@@ -126,7 +126,7 @@ int Chip::open(const RegIo &io, const ChipConfig &config, Refusal *why)
     return 0;
 }
 
-// The other host has enumerated them, so they are what they are. A BAR4 that is none shows nothing.
+// The other host has enumerated the BARs, so their sizes are given. An absent BAR4 exposes nothing.
 int Chip::read_far_bars(Refusal *why)
 {
     for (unsigned w = 0; w < window_count; w++) {
@@ -142,10 +142,9 @@ int Chip::read_far_bars(Refusal *why)
     return 0;
 }
 
-// A register of the chip that holds neither data nor state: reading it flushes what was written
-// before, and distinguishes a chip that answers from one that has gone. What is read in the place
-// of that is all-ones, or zeros where EAL's hot-unplug handler has mapped them: a device id is
-// neither.
+// Reads a register without state: this flushes earlier writes, and tells whether the chip answers.
+// A removed chip reads as all-ones, or as zeros if EAL's hot-unplug handler has mapped them; a
+// device id is neither.
 int Chip::flush() const
 {
     return io_.read32(own(reg::pci_id)) == id_.pci_id ? 0 : -ENODEV;
@@ -193,7 +192,7 @@ int Chip::program_all()
         else
             open_window(w);
     }
-    // Last: until the link side may answer as target and master, nothing of the above can be hit.
+    // Last: before this, no request from the link side can reach what was set up above.
     write_commands();
     const int rc = flush();
     if (rc == 0)
@@ -235,8 +234,8 @@ void Chip::quiet() const
 
 // ---- the parts of program_all()
 
-// VS_DEBUG belongs to the upstream port's block. KAO R; kept equal to what was asked for, so that
-// a setting left by another driver does not hold.
+// VS_DEBUG belongs to the upstream port's block. KAO R. Always written, so that no setting of
+// another driver remains.
 void Chip::write_hold() const
 {
     if (!id_.quirks.has(Quirk::link_loss_wipes))
@@ -251,7 +250,7 @@ void Chip::write_far_pair(uint32_t low_reg, uint64_t value) const
     io_.write32(far(low_reg) + 4, high(value));
 }
 
-// Link BAR0 shows our registers to the peer at the start of its shared window.        FBSD R
+// Link BAR0 exposes our registers to the peer at the start of its shared window.        FBSD R
 void Chip::write_peer_csr() const
 {
     constexpr uint64_t type_64bit = 4;
@@ -259,8 +258,8 @@ void Chip::write_peer_csr() const
     write_far_pair(reg::pci_bar[0], link_bus(shared_bar) | type_64bit);
 }
 
-// What we send through BARs 2 and 4 goes to the addresses where the peer's link BARs listen. The
-// A-LUT stands aside in this direction.                                               FBSD R
+// Requests through BARs 2 and 4 go to the addresses of the peer's link BARs. The A-LUT is not used
+// in this direction.                                               FBSD R
 void Chip::write_outbound() const
 {
     for (unsigned w = 0; w < window_count; w++) {
@@ -333,7 +332,7 @@ void Chip::doorbells_unmask(uint16_t bits) const
 
 // ---- scratchpads
 
-// One set of each is all that two hosts on one chip have.                              FBSD R
+// Two hosts on one chip share one set of each.                              FBSD R
 uint32_t Chip::spad_csr(Whose whose, unsigned index) const
 {
     const bool upper = shared_ && on_virtual_side() != (whose == Whose::own);
@@ -451,7 +450,7 @@ int Chip::link_errors_take(uint32_t *errors) const
         return -ENODEV;
     if (status == 0)
         return flush();
-    // Only what was seen is cleared: what comes in between stays for the next call.
+    // Only errors that were read are cleared; a new one remains for the next call.
     *errors = status & facts::link_err_all;
     if (*errors != 0)
         io_.write32(own(reg::link_err_status), *errors);

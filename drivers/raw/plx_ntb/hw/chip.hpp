@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The operations of a PEX 87xx NT port, in the chip's words, over the register border. No DPDK, no
-// heap.
+// The operations of a PEX 87xx NT port, in terms of the chip, over the register access of
+// reg_io.hpp. No DPDK, no heap.
 //
-// Either two chips stand back to back: each host drives both blocks of its own chip from the
-// virtual side, and the link bus between them is divided by a plan that both know. Or two hosts
-// share one chip, one on each side, the link side behind a root port: each drives what is its own,
-// and BARs stay as the two systems enumerated them. In both, what the peer sends hits the BARs of
-// the block opposite to ours ("far" below) and comes out on our side.
+// Either two chips are connected back to back: each host programs both blocks of its own chip from
+// the virtual side, and the link bus between them is divided by a plan that both know. Or two hosts
+// share one chip, one on each side, the link side behind a root port: each programs its own side,
+// and BARs remain as the two systems enumerated them. In both cases requests of the peer hit the
+// BARs of the block opposite to ours ("far" below).
 //
-// Everything can be done again: what is to be in the chip is kept in a record of our own, and
-// program_all() puts it there whatever the chip held before.
+// The intended state of the chip is kept in a record, and program_all() writes all of it to the
+// chip, whatever state the chip is in.
 //
 // Threads: one at a time per Chip, except where a function says otherwise.
 #ifndef PLX_NTB_HW_CHIP_HPP
@@ -24,13 +24,13 @@
 namespace plx::hw
 {
 
-/// A piece of memory to be seen through a window.
+/// A piece of memory to be exposed through a window.
 struct Piece {
     uint64_t address; ///< bus address
     uint64_t bytes;
 };
 
-/// What a window demands of memory.
+/// Requirements of a window on the memory that it exposes.
 struct WindowRules {
     uint64_t bytes_max = 0;
     uint64_t bytes_min = 0;
@@ -38,16 +38,16 @@ struct WindowRules {
     /// addresses and sizes are multiples of segment(); they appear one after another.
     uint32_t entries = 0;
 
-    /// What the BAR is set to for @p bytes in all.
+    /// The size of the BAR for @p bytes in all.
     uint64_t bar_bytes(uint64_t bytes) const;
-    /// What addresses and sizes are to be multiples of, for @p bytes in all.
+    /// Alignment of addresses and sizes, for @p bytes in all.
     uint64_t segment(uint64_t bytes) const;
     /// The largest x such that the window can be used as 2^x windows of equal size, each of whole
     /// segments: at most 7 (FBSD: R), 0 without an A-LUT.
     unsigned split_max() const;
 };
 
-/// What stands between the two hosts.
+/// The topology.
 enum class Topology {
     /// On the link side: root_port. On the virtual side as SDK samples detect it: root_port where
     /// the link side has been enumerated. A guess while the other host has not booted.
@@ -69,8 +69,8 @@ struct ChipConfig {
     /// root-port topology the peer's windows have the sizes that the far block says.
     uint64_t bar2_bytes = 0; ///< power of two, at least 1 MiB
     uint64_t bar4_bytes = 0; ///< power of two, at least 2 MiB; unused in root-port topology
-    /// Requesters beside the CPU that may reach through the windows (bus<<8 | device<<3 |
-    /// function): the chip's DMA engines. Read by open() only; others come by requester_add().
+    /// Requesters besides the CPU whose requests pass (bus<<8 | device<<3 | function): the chip's
+    /// DMA engines. Read by open() only; others are added by requester_add().
     const uint16_t *requesters = nullptr;
     unsigned requester_count = 0; ///< at most 30
     /// E3: ask the chip to hold its link side over a link loss.
@@ -99,7 +99,7 @@ public:
     /// Whether both hosts are on this chip; known once open() has been.
     bool shared() const { return shared_; }
 
-    /// Takes the chip over in whatever state it is: closes every window, masks and clears
+    /// Initializes the chip, whatever state it is in: closes every window, masks and clears
     /// doorbells and link errors, clears our scratchpads, then program_all().
     /// @return 0 or -ENODEV
     int start();
@@ -117,11 +117,11 @@ public:
     /// refused. @return 0 or -ENODEV
     int shut_down(bool keep_link);
 
-    // ---- windows: where the peer's accesses land
+    // ---- windows: memory that the peer reaches
 
     WindowRules window_rules(unsigned window) const;
-    /// Lets the peer see @p pieces through @p window, one after another, from its start. Closes it
-    /// first; known to have taken effect when this returns.
+    /// Exposes @p pieces through @p window, one after another, from its start. Closes it first; has
+    /// taken effect when this returns.
     /// One naturally aligned power of two goes through base and offset, anything else through the
     /// A-LUT, which also alone can grant less than rights_all.
     /// @param count 0, or no bytes in all: as window_clear() (E16)
@@ -129,35 +129,35 @@ public:
     ///   -ENODEV (the record holds: program_all() makes up for it)
     int window_set(unsigned window, const Piece *pieces, unsigned count, uint32_t rights,
                    Refusal *why);
-    /// Takes the peer's access away. Known to have taken effect when this returns 0: a write that
-    /// was under way has landed or never will.
+    /// Revokes the peer's access. Has taken effect when this returns 0: earlier writes of the peer
+    /// have arrived or never will.
     /// @return 0; -EINVAL no such window; -ENODEV
     int window_clear(unsigned window);
-    /// Gives the data window's BAR one size whatever it shows, so that A-LUT segments keep theirs
-    /// and the room behind what is shown can be used by segments_set(). window_rules() knows
-    /// of it. For a closed window.
-    /// @param bytes power of two, 1 MiB (what open() leaves: as large as what is shown) to BAR2
+    /// Fixes the size of the data window's BAR, so that A-LUT segments keep theirs and
+    /// segments_set() can use the room after the exposed block. window_rules() respects it. For a
+    /// closed window.
+    /// @param bytes power of two, 1 MiB (the default: as large as what is exposed) to BAR2
     /// In root-port topology segments always keep their size, and there is nothing to do.
     /// @return 0; -ENOTSUP there is no A-LUT; -EBUSY the window is open; -EINVAL
     int window_fix(uint64_t bytes, Refusal *why);
 
     // ---- segments of the data window, while window_set() has opened it through the A-LUT
 
-    /// Bytes of a segment; 0 while the window is closed or goes by base and offset.
+    /// Bytes of a segment; 0 while the window is closed or uses base and offset.
     uint64_t segment_bytes() const;
-    /// Lets the peer see @p pieces, one after another, from segment @p first on, in place of what
-    /// was there; all other segments stay as they are. The peer sees old, nothing, or new.
+    /// Exposes @p pieces, one after another, from segment @p first on, in place of what was there;
+    /// all other segments remain as they are. The peer sees the old, nothing, or the new memory.
     /// @param rights at least one
     /// @return 0; -EINVAL, @p why says what was expected, and nothing was touched;
     ///   -ENODEV: nothing is in the record; whether the peer got access is not known
     int segments_set(unsigned first, const Piece *pieces, unsigned count, uint32_t rights,
                      Refusal *why);
-    /// Takes the peer's access to @p count segments away. Known to have taken effect when this
-    /// returns 0, as window_clear() has it. @return 0; -EINVAL no such segments; -ENODEV (the
+    /// Revokes the peer's access to @p count segments. Has taken effect when this returns 0, as for
+    /// window_clear(). @return 0; -EINVAL no such segments; -ENODEV (the
     /// record holds: program_all() makes up for it)
     int segments_clear(unsigned first, unsigned count);
 
-    // ---- requesters: who of this host's bus may reach through the windows
+    // ---- requesters: whose requests pass to the peer
 
     /// Why a requester is in the own block's table.
     enum class Entry : uint8_t {
@@ -165,24 +165,24 @@ public:
         own,     ///< the CPU's, always there
         given,   ///< to open()
         added,   ///< by requester_add()
-        leaving, ///< removed, which is not known to have taken effect
+        leaving, ///< removed, not known to have taken effect
     };
     struct Requester {
         uint16_t id = 0; ///< bus and device; the function takes no part (E17)
         Entry entry = Entry::none;
     };
-    /// What is at place @p slot of the table, below facts::lut_entry_count. A request that is let
-    /// through carries the slot as its device number on the other side.
+    /// Entry @p slot of the table, below facts::lut_entry_count. A request that passes has the slot
+    /// as its device number on the other side.
     Requester requester(unsigned slot) const;
-    /// Lets one requester more through; other entries stay where they are. program_all() keeps it.
+    /// Adds a requester; other entries keep their slots. program_all() keeps it.
     /// @return 0; -EEXIST its bus and device are there; -ENOSPC the table is full; -ENODEV: it is
     ///   not in the record
     int requester_add(uint16_t id);
-    /// Takes it back. @return 0: known to have taken effect; -ENOENT; -EPERM it was not added;
-    ///   -ENODEV: call again, program_all() makes up for it too
+    /// Removes it. @return 0: has taken effect; -ENOENT; -EPERM it was not added;
+    ///   -ENODEV: call again; program_all() removes it too
     int requester_remove(uint16_t id);
 
-    /// Gives or takes the peer's access to our registers (E25). Turning link BAR0 off by its
+    /// Opens or closes our registers to the peer (E25). Turning link BAR0 off by its
     /// set-up register is inferred from its encoding, not verified on hardware.
     /// @return 0; -ENODEV; -ENOTSUP a shared chip: both hosts have its registers behind BAR0
     int set_peer_csr(bool open);
@@ -190,18 +190,18 @@ public:
     /// How far into our own BAR2 or BAR4 the peer's window begins.
     uint64_t outbound_offset(unsigned window) const;
 
-    // ---- doorbells, 16 a direction. Any thread: the chip does the bit arithmetic.
+    // ---- doorbells, 16 per direction. Any thread: the registers set and clear bits.
 
     /// Raises @p bits at the peer. One posted write: back to back to the peer's registers, behind
     /// @p peer, and the peer is taken to use the NT port of our number; else to our own.
     void ring(const RegIo &peer, uint16_t bits) const;
-    /// Doorbells that the peer has raised. All ones also stands for a chip that is gone.
+    /// Doorbells that the peer has raised. All ones also means a removed chip.
     uint16_t doorbells() const;
     void doorbells_clear(uint16_t bits) const;
     void doorbells_mask(uint16_t bits) const;
     void doorbells_unmask(uint16_t bits) const;
 
-    // ---- scratchpads: 8, and 4 test-pattern registers more where start() finds them; half of
+    // ---- scratchpads: 8, and 4 test-pattern registers if start() finds them; half of
     // each in root-port topology, the lower half the virtual side's (FBSD: R)
 
     unsigned spad_count() const { return spad_count_; }
@@ -209,8 +209,7 @@ public:
     int spad_read(unsigned index, uint32_t *value) const;
     /// @return 0; -EINVAL; -EAGAIN a test-pattern register that refused writes for 1 ms (E2)
     int spad_write(unsigned index, uint32_t value) const;
-    /// The peer's. Back to back across the bridge, behind @p peer. Writing is all: what is read in
-    /// its place lies in our own.
+    /// The peer's, write only. Back to back across the bridge, through @p peer.
     int peer_spad_write(const RegIo &peer, unsigned index, uint32_t value) const;
 
     // ---- link. Only the virtual side controls it (E28).
@@ -221,11 +220,11 @@ public:
     /// Reads the own block: the virtual one reports the NT link (FBSD, KAO: R).
     /// @return 0; -ENODEV, which on the link side may be a link that is down
     int link_status(LinkStatus *out) const;
-    /// Link errors since the last call, as facts::field::err_*; they are cleared in the chip. To
-    /// be taken before program_all() answers a link change, so that the next change shows again.
-    /// Their mask stays closed: this is a polling driver. The link side has no such register: there
-    /// a change shows in that it wiped our requester-ID table (E3), and one over which the chip
-    /// held its link side only the virtual side knows. @return 0 or -ENODEV
+    /// Link errors since the last call, as facts::field::err_*; clears them. Called before
+    /// program_all() after a link change, so that the next change is detected again. Their
+    /// interrupts remain masked. The link side has no such register: there a change is detected by
+    /// our requester-ID table, which it resets (E3); if the chip held its link side, only the
+    /// virtual side detects the change. @return 0 or -ENODEV
     int link_errors_take(uint32_t *errors) const;
     /// Whether a call changed the record and did not find the chip answering: registers may hold
     /// what the record does not, until program_all() or start() succeeds.
@@ -286,7 +285,7 @@ private:
     RegIo io_;
     Identity id_;
     bool shared_ = false;
-    /// BARs that the peer's accesses hit: what is set up back to back, what is there else.
+    /// BARs that the peer's requests hit: set up by us back to back, else by the other system.
     uint64_t bar_bytes_[window_count] = {};
     bool behind_record_ = false;
     uint32_t lut_mark_ = 0; ///< first dword of the own table, as written last

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the files of Chip share: which BAR is which window, and where windows lie on the link bus.
+// Shared by the files of Chip: the BAR of each window, and the addresses of windows on the link
+// bus.
 #ifndef PLX_NTB_HW_CHIP_PLAN_HPP
 #define PLX_NTB_HW_CHIP_PLAN_HPP
 
@@ -19,7 +20,7 @@ constexpr unsigned bar_of(unsigned window)
 }
 
 // The link bus is private to the two chips: addresses follow from the BAR number alone, so two
-// drivers agree without a word.                                                        FBSD R
+// drivers agree without a message.                                                        FBSD R
 constexpr uint64_t link_bus(unsigned bar)
 {
     return uint64_t{bar} << 61;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The requester-ID table of the own block: who of this host's bus may reach through the windows.
+// The requester-ID table of the own block: whose requests pass to the peer.
 #include "chip.hpp"
 
 #include <cerrno>
@@ -67,7 +67,7 @@ int Chip::requester_add(uint16_t id)
     unsigned slot = find_requester(id);
     if (slot < facts::lut_entry_count && requester(slot).entry != Entry::leaving)
         return -EEXIST;
-    // One that is leaving stays where it is.
+    // One that is leaving keeps its slot.
     for (unsigned i = 0; slot == facts::lut_entry_count && i < requesters_max; i++)
         if (requesters_[i].entry == Entry::none)
             slot = first_slot + i;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The windows of a chip: what the peer sees of our memory, by base and offset or by A-LUT.
+// The windows of a chip: memory exposed to the peer, by base and offset or by A-LUT.
 #include "chip.hpp"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ int add_up(const WindowRules &rules, const Piece *pieces, unsigned count, uint64
     return 0;
 }
 
-// One block that base and offset can show; without an A-LUT nothing else will do.
+// One block that base and offset can expose; the only possibility without an A-LUT.
 int check_plain(const WindowRules &rules, const Piece &piece, uint32_t rights, Refusal *why)
 {
     const uint64_t size = rules.bar_bytes(piece.bytes);
@@ -143,7 +143,7 @@ int Chip::window_set(unsigned window, const Piece *pieces, unsigned count, uint3
     if (shape.bytes == 0)
         return window_clear(window);
 
-    // Closed in between: at no moment does the peer see a mixture of old and new.
+    // Closed in between: the peer never sees a mixture of old and new.
     const int closed = window_clear(window);
     windows_[window] = {shape.bytes, pieces[0].address, shape.alut};
     if (shape.alut)
@@ -254,10 +254,10 @@ void Chip::write_setup(unsigned window, uint64_t bytes) const
     write_far_pair(reg::pci_bar[bar], link_bus(bar) + outbound_offset(window));
 }
 
-// A closed window of chips back to back has no BAR; one whose BAR is another system's leads to the
-// end of all addresses, where no memory is (I). Where a chip has an A-LUT, a closed data window is
-// one that asks it and is granted nothing: that lasts even if a link loss puts the set-up register
-// back to an open default.
+// Back to back, a closed window has no BAR. A closed window whose BAR belongs to another system
+// leads to the end of the address space, where no memory is (I). With an A-LUT, a closed data
+// window has entries without rights: this holds even if a link loss resets the set-up register to
+// an open default.
 void Chip::close_window(unsigned window) const
 {
     if (shared_)
@@ -271,7 +271,7 @@ void Chip::close_window(unsigned window) const
     io_.write32(own(reg::alut_control), field::alut_enable.put(1));
 }
 
-// From behind to front: what is reached first, then the way to it. In the block of the side that
+// From the target to the source: translation first, then the BAR. In the block of the side that
 // traffic goes to, ALUT_CONTROL decides between A-LUT and base (FBSD, VCA: D).
 void Chip::open_window(unsigned window) const
 {
@@ -287,15 +287,15 @@ void Chip::open_window(unsigned window) const
         write_alut_rights(0, id_.alut_entries);
 }
 
-/// Where what hits the far BAR2 is looked up.
+/// Where addresses that hit the far BAR2 are translated.
 uint32_t Chip::alut_csr(facts::RegArray part, uint32_t entry) const
 {
     return facts::alut_array(id_.nt, other(id_.side), id_.alut_entries) +
            facts::alut_entry(part, entry);
 }
 
-// High, low, and known to be there before any right is granted: the flush is another register of
-// the chip, because A-LUT RAM is not read (E6).                                        VCA R
+// High and low address, flushed before any right is set: by another register of the chip, because
+// A-LUT RAM is not read (E6).                                        VCA R
 void Chip::write_alut(unsigned first, unsigned count) const
 {
     for (uint32_t i = first; i < first + count; i++) {

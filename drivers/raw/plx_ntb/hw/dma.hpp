@@ -58,20 +58,20 @@ inline constexpr uint32_t dma_ring_slack = dma_prefetch + 1;
 class DmaChannel
 {
 public:
-    /// Looks at a channel; writes nothing.
+    /// Identifies a channel; writes nothing.
     /// @param channels that the chip shows on either side: it divides their memory by them
     /// @return 0; -ENODEV nothing answers; -EIO the engine is dead: it was found in progress and
-    ///   does not end (E9), which only a reset of the switch mends
+    ///   does not end (E9), which only a reset of the switch repairs
     int open(const RegIo &io, unsigned channels, Refusal *why);
 
-    /// Takes the channel over in whatever state it is and makes it ready to walk @p ring from its
-    /// first slot: all of its registers are written, tuning too, as a function-level reset may have
-    /// wiped them (E11; VFIO does one whenever it opens or closes the function). Not started.
+    /// Initializes the channel, whatever state it is in, to execute @p ring from its first slot.
+    /// Writes all registers, including tuning, since a function-level reset may have cleared them
+    /// (E11; VFIO does one whenever it opens or closes the function). Does not start it.
     /// @return 0; -EINVAL the ring; -EIO in progress, or it was cut off; -ENODEV
     int program(const DmaRing &ring, Refusal *why);
 
-    /// The doorbell: the engine looks again for valid descriptors where it stopped. One posted
-    /// write; does no harm while it runs (Q13).
+    /// Starts the engine: it polls for valid descriptors where it stopped. One posted write;
+    /// harmless while it runs (Q13).
     void start() const;
 
     struct Status {
@@ -83,15 +83,14 @@ public:
 
     enum class Rest {
         moving,  ///< ask again
-        at_rest, ///< nothing is under way, and nothing will be before program() and start()
-        cut_off, ///< it did not come to rest: its bus mastering is off, and program() refuses it
+        at_rest, ///< halted until program() and start()
+        cut_off, ///< it could not be halted: bus mastering is off, and program() refuses it
         gone,    ///< its registers are not there: the card, or the link that it is beyond. If they
                  ///< come back, ask again before program()
     };
-    /// One step towards rest: graceful pause, immediate pause, abort, and in the end bus mastering
-    /// is taken from the engine; some milliseconds each. Never waits. When it is over, bus
-    /// mastering is off and the registers hold no ring (E7): a start() that comes late reads no
-    /// memory.
+    /// One step of halting: graceful pause, immediate pause, abort, and finally bus mastering off;
+    /// some milliseconds each. Never waits. Afterwards bus mastering is off and the registers hold
+    /// no ring (E7), so that a late start() reads no memory.
     /// @param now_us a clock
     Rest rest(uint64_t now_us);
 
@@ -113,9 +112,8 @@ private:
     bool lost_ = false; ///< it did not answer, and has not been at rest since
 };
 
-/// How an EEPROM has shared the chip's DMA channels out among its ports. The reading of these
-/// registers is inferred (Q11): nothing but messages, and station memory after a reset, rests on
-/// it.
+/// The EEPROM's assignment of the chip's DMA channels to its ports. The meaning of these registers
+/// is inferred (Q11): only log messages, and station memory after a reset, depend on it.
 struct DmaShares {
     unsigned shown = 0;    ///< channels that the chip has; 0: it does not say
     unsigned own = 0;      ///< those in the hierarchy of this host

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Prints what a live chip holds, register by register, from the table of facts.
+// Prints the registers of a running chip by the table of facts.
 #ifndef PLX_NTB_HW_DUMP_HPP
 #define PLX_NTB_HW_DUMP_HPP
 
@@ -13,8 +13,8 @@ namespace plx::hw
 {
 
 /// Writes the registers of the chip behind @p io to @p out: chip-wide ones, the stations and ports
-/// that matter to this NT port, both its blocks, the DMA functions. Reads only; passes over what
-/// must not be read (E4, E6) and what a read would change, and says so. Any thread.
+/// that matter to this NT port, both its blocks, the DMA functions. Reads only; skips registers
+/// that must not be read (E4, E6) or that a read changes, and says so. Any thread.
 void dump(const RegIo &io, const Identity &id, FILE *out);
 
 /// A register that was read; an element of an array has its index.
@@ -37,7 +37,7 @@ inline constexpr std::string_view dump_parts[] = {
 int read_part(const RegIo &io, const Identity &id, std::string_view part,
               void (*each)(const RegValue &, void *arg), void *arg);
 
-/// Writes the errata that apply to @p id and what is done about them.
+/// Writes the errata that apply to @p id and their workarounds.
 void dump_quirks(const Identity &id, FILE *out);
 
 } // namespace plx::hw

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finding out which chip, which NT port and which side of it a PCI function is.
+// Identifies the chip, the NT port and the side of a PCI function.
 #ifndef PLX_NTB_HW_IDENTIFY_HPP
 #define PLX_NTB_HW_IDENTIFY_HPP
 
@@ -14,7 +14,7 @@ namespace plx::hw
 
 /// Why something was refused, for the message to the user.
 struct Refusal {
-    const char *what = ""; ///< what was expected, in words
+    const char *what = ""; ///< what was expected
     uint64_t found = 0;    ///< the value refused
     uint64_t expected = 0; ///< the multiple, limit or value it must meet; 0 where words say it all
 };
@@ -33,8 +33,8 @@ struct Identity {
     uint32_t pci_id = 0; ///< device and vendor: a register that is neither all-ones nor zero
 };
 
-/// Finds out what chip is behind @p io: reads only. Values that a dead or foreign device gives
-/// (all ones, all zeros) are not taken for registers.
+/// Identifies the chip behind @p io; reads only. Values of a dead or foreign device (all ones, all
+/// zeros) are not taken for registers.
 /// Source: NT_PORT_ID by configuration cycle (FBSD, SDK, VCA: R), VS0_UPSTREAM (FBSD: R), chip id
 /// in a vendor-specific capability or the subsystem id (SDK: R).
 /// @return 0; -ENODEV nothing answers, or no NT port; -ENOTSUP a chip of another kind

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Where the chips differ from what one would expect. What code has to act on is a bit, set by
-// family; code tests the bit and never asks for the part. What is answered by the way the code is
-// written, or does not concern it, is a row of the table alone.
+// Where the chips deviate from what one would expect. What code must act on is a bit, set by
+// family; code tests the bit, never the part number. What needs no test in code is only a row of
+// the table.
 #ifndef PLX_NTB_HW_QUIRKS_HPP
 #define PLX_NTB_HW_QUIRKS_HPP
 
@@ -55,8 +55,8 @@ private:
     uint32_t bits_ = 0;
 };
 
-/// What holds for a family. An unknown part is taken for a Draco-2: nothing that is done for one
-/// does harm on the others that can be driven.
+/// The quirks of a family. An unknown part is taken for a Draco-2, whose workarounds are harmless
+/// on the other supported families.
 Quirks quirks_of(facts::Family family);
 
 /// One entry of the list of errata, E1 to E29.

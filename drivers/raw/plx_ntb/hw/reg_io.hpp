@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The register border: the one way from chip operations to a chip, be it silicon, the twin or a
-// recording fake. Control path only: nothing here is called per message.
+// Register access: the only path from chip operations to a chip, be it silicon, the twin or a
+// test's fake. Control path only: nothing here is called per message.
 #ifndef PLX_NTB_HW_REG_IO_HPP
 #define PLX_NTB_HW_REG_IO_HPP
 
@@ -27,7 +27,7 @@ struct RegIoOps {
     void (*delay_us)(void *ctx, uint32_t microseconds);
 };
 
-/// A chip within reach: operations and what they work on. Copied freely; owns nothing.
+/// Access to a chip: operations and their context. Copied freely; owns nothing.
 struct RegIo {
     const RegIoOps *ops = nullptr;
     void *ctx = nullptr;
