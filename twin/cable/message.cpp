@@ -39,6 +39,8 @@ Received judge(const Message &message, ssize_t bytes, const msghdr &header, size
     constexpr ssize_t head = offsetof(Message, type);
     if (bytes < head || message.magic != message_magic || message.version != message_version)
         return Received::foreign;
+    if ((header.msg_flags & MSG_CTRUNC) != 0 && fds == 0)
+        return Received::starved;
     const bool whole =
         bytes == sizeof(Message) && (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) == 0;
     return whole && fds <= 1 ? Received::message : Received::malformed;

@@ -60,6 +60,7 @@ enum class Received {
     nothing,   ///< none there now
     closed,    ///< the other end is gone
     malformed, ///< not what this version sends
+    starved,   ///< a descriptor came along, and this process may have no more of them
     foreign,   ///< of another version, or no message at all
 };
 /// Never blocks. @param fd -1, or a descriptor that came along, now the caller's

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <new>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -97,12 +98,44 @@ void report_stranger(Host &host, uid_t user)
     host.stranger_reported = true;
 }
 
+// Descriptors may come back: it goes on a moment later, and says so once.
+void starve(Host &host)
+{
+    SocketCable &cable = cable_of(host);
+    cable.starved_until_ms = protocol::now_ms() + retry_ms;
+    Error error{};
+    fail_for_descriptors(&error, host.cable_name);
+    if (!cable.starving_reported)
+        fprintf(stderr, "plx twin: %s\n", error.text);
+    cable.starving_reported = true;
+}
+
+bool is_starved(const SocketCable &cable)
+{
+    return cable.starved_until_ms > protocol::now_ms();
+}
+
+// A cable that cannot have what it needs would wait for its other end for ever.
+bool has_descriptors()
+{
+    int taken[descriptors_needed];
+    unsigned count = 0;
+    while (count < descriptors_needed && (taken[count] = eventfd(0, EFD_CLOEXEC)) >= 0)
+        count++;
+    for (unsigned i = 0; i < count; i++)
+        close(taken[i]);
+    return count == descriptors_needed;
+}
+
 bool accept_one(Host &host)
 {
     SocketCable &cable = cable_of(host);
     const int fd = accept4(cable.end.listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (fd < 0)
+    if (fd < 0) {
+        if (errno == EMFILE || errno == ENFILE)
+            starve(host);
         return false;
+    }
     uid_t user = 0;
     if (!is_let_in(fd, host.config.cable_uid, &user)) {
         report_stranger(host, user);
@@ -158,6 +191,8 @@ int try_join(Host &host, Error *error)
 
 int join(Host &host, Error *error)
 {
+    if (!has_descriptors())
+        return fail_for_descriptors(error, host.cable_name);
     auto *cable = new (std::nothrow) SocketCable;
     if (cable == nullptr)
         return fail(error, -ENOMEM, "no memory for a cable");
@@ -229,6 +264,8 @@ void handle_connection(Host &host)
             return;
         if (received == Received::foreign)
             protocol::refuse(cable.connection, Refusal::version);
+        if (received == Received::starved)
+            starve(host);
         if (received != Received::message || !handle_one(host, m, fd)) {
             protocol::disconnect(host);
             return;
@@ -253,7 +290,7 @@ void handle_listener(Host &host)
 int time_left(const SocketCable &cable)
 {
     if (cable.connection < 0)
-        return cable.end.listener < 0 ? retry_ms : -1;
+        return cable.end.listener < 0 || is_starved(cable) ? retry_ms : -1;
     if (!cable.accepted || cable.stage == Stage::up)
         return -1;
     const uint64_t spent = protocol::now_ms() - cable.greeting_since_ms;
@@ -270,7 +307,7 @@ bool turn(Host &host)
         Locked locked(host);
         if (!host.frozen) {
             waiting[1].fd = cable.connection;
-            waiting[2].fd = cable.end.listener;
+            waiting[2].fd = is_starved(cable) ? -1 : cable.end.listener;
             timeout = until_catch_up_ms(host, time_left(cable));
         }
     }
@@ -292,7 +329,7 @@ bool turn(Host &host)
         protocol::disconnect(host);
     if (waiting[2].revents != 0)
         handle_listener(host);
-    if (cable.connection < 0 && cable.end.listener < 0)
+    if (cable.connection < 0 && cable.end.listener < 0 && !is_starved(cable))
         rejoin(host);
     return true;
 }

@@ -67,12 +67,15 @@ int open_parts(Host &host)
     host.peer_view = new (std::nothrow) View;
     host.next_view = new (std::nothrow) View;
     host.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (host.wake_fd < 0 && errno == EMFILE)
+        return -EMFILE;
     if (host.own_view == nullptr || host.peer_view == nullptr || host.next_view == nullptr ||
         host.wake_fd < 0)
         return -ENOMEM;
     for (unsigned i = 0; i < window_count; i++) {
+        errno = 0;
         if (window_open(host.self.bar_bytes[i], &host.windows[i]) != 0)
-            return -ENOMEM;
+            return errno == EMFILE ? -EMFILE : -ENOMEM;
         const Window &w = host.windows[i];
         const DmaRange range{reinterpret_cast<uintptr_t>(w.base), w.bytes, w.base,
                              RangeKind::window, static_cast<uint8_t>(i)};
@@ -151,7 +154,9 @@ int host_create(const Config &config, const CableOps &cable, Host **out, Error *
         return fail(error, code, "no memory for a host");
     }
     code = open_parts(*host);
-    if (code != 0)
+    if (code == -EMFILE)
+        fail_for_descriptors(error, host->cable_name);
+    else if (code != 0)
         fail(error, code, "no memory for windows of %llu and %llu bytes",
              static_cast<unsigned long long>(host->self.bar_bytes[0]),
              static_cast<unsigned long long>(host->self.bar_bytes[1]));

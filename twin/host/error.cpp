@@ -3,8 +3,10 @@
 
 #include "twin.hpp"
 
+#include <cerrno>
 #include <cstdarg>
 #include <cstdio>
+#include <sys/resource.h>
 
 namespace plx::twin
 {
@@ -18,6 +20,16 @@ int fail(Error *error, int code, const char *format, ...)
     vsnprintf(error->text, sizeof(error->text), format, args);
     va_end(args);
     return code;
+}
+
+int fail_for_descriptors(Error *error, const char *cable)
+{
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return fail(error, -EMFILE,
+                "the cable %s needs up to %u more file descriptors, and one more a block of "
+                "memory: this process may have %llu (ulimit -n)",
+                cable, descriptors_needed, static_cast<unsigned long long>(limit.rlim_cur));
 }
 
 } // namespace plx::twin

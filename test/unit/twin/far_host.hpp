@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -32,6 +33,7 @@ enum class Do : uint32_t {
     watch_doorbells, ///< takes them when it is interrupted
     doorbells_taken, ///< all of them since then
     become,          ///< argument: the user that it is from now on; for root
+    limit,           ///< argument: file descriptors that it may have
 };
 
 class FarHost
@@ -172,6 +174,10 @@ private:
             return 0;
         case Do::doorbells_taken:
             return s.taken.load();
+        case Do::limit: {
+            const rlimit few{order.a, 1024};
+            return setrlimit(RLIMIT_NOFILE, &few) == 0 ? 0 : -errno;
+        }
         case Do::become:
             return setuid(a32) == 0 ? 0 : -errno;
         }

@@ -309,6 +309,69 @@ TEST_F(TwinProcesses, NothingIsLeftBehind)
     EXPECT_TRUE(std::filesystem::is_empty(folder));
 }
 
+// Either it says at once how many it needs, or it gets as far as the other end.
+TEST_F(TwinProcesses, TooFewDescriptorsAreTold)
+{
+    ASSERT_EQ(attach_near(), 0);
+    unsigned refused = 0;
+    unsigned joined = 0;
+    for (unsigned limit = 4; limit < 24; limit++) {
+        SCOPED_TRACE(limit);
+        FarHost far(config);
+        ASSERT_EQ(far(Do::limit, limit), 0);
+        const int64_t code = far(Do::attach);
+        if (code != 0) {
+            EXPECT_EQ(code, -EMFILE);
+            refused++;
+            continue;
+        }
+        joined++;
+        ASSERT_TRUE(await([&] { return far(Do::connected) == 1; }, 20));
+        EXPECT_EQ(far(Do::expose, 1), 0);
+        ASSERT_EQ(far(Do::detach), 0);
+        await_near_connected(false);
+    }
+    EXPECT_GT(refused, 0u);
+    EXPECT_GT(joined, 0u);
+}
+
+TEST_F(TwinProcesses, ThatNumberIsNamed)
+{
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = dup(0);
+    close(next);
+    const rlimit few{static_cast<rlim_t>(next) + 3, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    twin::Error error{};
+    EXPECT_EQ(twin::attach(config, &near, &error), -EMFILE);
+    setrlimit(RLIMIT_NOFILE, &before);
+    EXPECT_NE(strstr(error.text, "more file descriptors"), nullptr) << error.text;
+    EXPECT_EQ(attach_near(), 0);
+}
+
+// Out of them while it runs: it waits until there are some again.
+TEST_F(TwinProcesses, DescriptorsThatComeBackLetThePeerIn)
+{
+    FarHost far(config);
+    ASSERT_EQ(attach_near(), 0);
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const int next = dup(0);
+    close(next);
+    for (const unsigned spare : {0u, 1u}) { // for the connection, for what comes over it
+        SCOPED_TRACE(spare);
+        const rlimit few{static_cast<rlim_t>(next) + spare, before.rlim_max};
+        ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+        const int64_t code = far(Do::attach);
+        setrlimit(RLIMIT_NOFILE, &before);
+        ASSERT_EQ(code, 0);
+        await_near_connected(true);
+        ASSERT_EQ(far(Do::detach), 0);
+        await_near_connected(false);
+    }
+}
+
 TEST_F(TwinProcesses, WrongPathsAreNamed)
 {
     twin::Host *host = nullptr;
