@@ -105,8 +105,11 @@ protected:
     /// Both have reported a connection for the @p times-th time.
     void await_connected(unsigned times)
     {
-        ASSERT_TRUE(near().await_event('C', times)) << near().link().why;
-        ASSERT_TRUE(far().await_event('C', times)) << far().link().why;
+        const auto both = [&] {
+            return std::string("near: ") + near().link().why + "; far: " + far().link().why;
+        };
+        ASSERT_TRUE(near().await_event('C', times)) << both();
+        ASSERT_TRUE(far().await_event('C', times)) << both();
     }
     /// Both commands at the same time, both answered well.
     void exchange(const Command &near_command, const Command &far_command)

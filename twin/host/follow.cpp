@@ -91,8 +91,10 @@ bool follow_peer(Host &host)
 {
     Region own[max_blocks];
     resolve(way_in(host, own), host.peer, host.next_view);
+    // A way that closed and opened again meanwhile: the other end knows it closed.
+    const bool asked = std::exchange(host.asked_to_cut, false);
     if (same_view(*host.peer_view, *host.next_view))
-        return false;
+        return asked;
     bool moved = false;
     for (unsigned slot = 0; slot < max_blocks; slot++) {
         if (!shrinks_by_next(host, slot))
@@ -157,6 +159,7 @@ bool follow_after_peer(Host &host)
     // into a piece that has moved, and not what it stores after it into one that has not: to this
     // host posted writes would have changed their order. So the peer cuts its own window first.
     if (host.connected && peer_loses_access(host)) {
+        host.asked_to_cut = true;
         host.ops->update_peer(host);
         news = false;
     }

@@ -93,6 +93,8 @@ public:
     bool behind = false;
     bool stuck = false; ///< memory that the peer may reach could not be revoked
     bool stuck_reported = false;
+    /// The other end was asked to follow a loss of access that it has here still.
+    bool asked_to_cut = false;
 
     Viewer self;
     Viewer peer;
