@@ -48,6 +48,8 @@ struct Switches {
     bool dma_errors_hang = false;        // E9: any failed transfer
     bool dma_refused_writes_fail = true; // Q14: a refused write is reported; else silently lost
     bool dma_stale_tail = true;          // E7: 21C stays 0 where a ring follows another unzeroed
+    bool dma_rewrite_drops = true;       // ring registers rewritten: what was read ahead is dropped
+    bool dma_pause_repeats = false;      // a pause of an engine that is paused is answered again
     bool dma_relaxed_reorders = false;   // E13: data writes pass others where 238 bit 25 allows it
     bool dma_last_is_completed = false;  // Q8: 224 shows the last completed, not fetched
     bool dma_writes_back_all = false;    // Q9: all of the descriptor, not its first word alone

@@ -79,6 +79,10 @@ void DmaChannel::written(uint32_t offset, uint32_t value)
 {
     if (offset == dma_reg::ctrl_status && dma_field::start.get(value) != 0)
         start_.store(true);
+    if (offset == dma_reg::ctrl_status && dma_field::pause.get(value) != 0)
+        pause_asked_.store(true);
+    if (offset >= dma_reg::ring_lo && offset <= dma_reg::ring_count)
+        rewritten_.store(true);
     if (offset == dma_reg::dev_ctl_status && dma_field::initiate_flr.get(value) != 0 &&
         dma_field::flr_capable.get(reg(dma_reg::dev_cap)) != 0)
         reset_.store(true);
@@ -142,6 +146,9 @@ void DmaChannel::serve()
         return;
     if (!bus_master())
         start_.store(false); // it is not remembered (I)
+    // What was read ahead came from another ring. The one in hand is moved to its end.
+    if (rewritten_.exchange(false) && port_->switches().dma_rewrite_drops)
+        fetched_count_ = fetched_next_ = 0;
     if (may_go_on(!in_hand_) && start_.exchange(false))
         begin();
     run();
@@ -163,7 +170,8 @@ bool DmaChannel::may_go_on(bool between)
         answers |= dma_field::abort_done.mask();
     if (stop && !stopped_)
         answers |= dma_field::stop_done.mask();
-    if (pause && !paused_)
+    const bool again = pause_asked_.exchange(false) && port_->switches().dma_pause_repeats;
+    if (pause && (!paused_ || again))
         answers |= dma_field::pause_done.mask();
     if (answers != 0)
         set_bits(dma_reg::ctrl_status, answers);

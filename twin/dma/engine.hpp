@@ -127,6 +127,8 @@ private:
     std::atomic<uint64_t> requests_{0};
     std::atomic<bool> start_{false};
     std::atomic<bool> reset_{false};
+    std::atomic<bool> rewritten_{false};   ///< ring registers, since the engine looked
+    std::atomic<bool> pause_asked_{false}; ///< by the last write of CTRL
     /// Faults for which reads of registers matter.
     std::atomic<bool> watches_reads_{false};
 

@@ -362,6 +362,8 @@ const Variant variants[] = {
     {"defaults", [](twin::Switches *) {}},
     {"timeouts_do_not_hang", [](twin::Switches *s) { s->dma_timeout_hangs = false; }},
     {"no_stale_tail", [](twin::Switches *s) { s->dma_stale_tail = false; }},
+    {"rewrite_keeps_what_was_read", [](twin::Switches *s) { s->dma_rewrite_drops = false; }},
+    {"pause_repeats", [](twin::Switches *s) { s->dma_pause_repeats = true; }},
     {"reorders_if_relaxed", [](twin::Switches *s) { s->dma_relaxed_reorders = true; }},
     {"last_is_completed", [](twin::Switches *s) { s->dma_last_is_completed = true; }},
     {"writes_back_all", [](twin::Switches *s) { s->dma_writes_back_all = true; }},

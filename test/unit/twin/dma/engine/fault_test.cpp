@@ -236,6 +236,52 @@ TEST_F(TwinDmaFault, AGracefulPauseEndsTheDescriptorFirst)
     EXPECT_FALSE(busy());
 }
 
+// The ring of a paused engine is exchanged: what it had read ahead of the old one.
+TEST_F(TwinDmaFault, APausedEngineForgetsTheOldRingUnlessTheSwitchSaysSo)
+{
+    for (const bool drops : {true, false}) {
+        SCOPED_TRACE(drops);
+        config.switches.dma_rewrite_drops = drops;
+        put_ = 0;
+        open_engine();
+        inject(Fault::dma_pace, 64);
+        put(3, 100);
+        ring->go();
+        ring->write(dma::ctrl, keep | dma::statuses | 1);
+        ASSERT_EQ(done(), 1u);
+        auto other = std::make_unique<Ring>(a, 0, ring_bus + mib, slots);
+        for (uint32_t at = 0x200; at <= dma::ring_count; at += 4)
+            ring->write(at, 0);
+        for (uint32_t slot = 0; slot < slots; slot++)
+            ring->put_at(slot, {});
+        ring->write(dma::ring_lo, static_cast<uint32_t>(ring_bus + mib));
+        ring->write(dma::ring_hi, static_cast<uint32_t>((ring_bus + mib) >> 32));
+        ring->write(dma::ring_next, static_cast<uint32_t>(ring_bus + mib));
+        ring->write(dma::ring_count, slots);
+        inject(Fault::dma_pace, 0);
+        other->put_at(0, describe(local_bus, window(4096), 64));
+        ring->write(dma::ctrl, keep | dma::statuses); // goes on, without START
+        EXPECT_EQ(word_at(exposed, 100) == 0, drops) << "the second of the old ring";
+        if (drops) {
+            EXPECT_EQ(other->word(0), dma::ok | 64);
+        }
+        other.reset();
+        TearDown();
+        a = b = nullptr;
+    }
+}
+
+// LPD and VCA wait for the answer to each pause, whatever the engine does already.
+TEST_F(TwinDmaFault, APauseIsAnsweredAgainWhereTheSwitchSaysSo)
+{
+    config.switches.dma_pause_repeats = true;
+    open_engine();
+    for (int i = 0; i < 2; i++) {
+        ring->write(dma::ctrl, keep | dma::statuses | 1);
+        EXPECT_NE(ring->read(dma::ctrl) & dma::pause_done, 0u) << i;
+    }
+}
+
 TEST_F(TwinDmaFault, AnIdleEnginePausesAtOnce)
 {
     open_engine();
