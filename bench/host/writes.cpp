@@ -18,7 +18,7 @@ namespace
 {
 
 constexpr uint64_t polls_per_clock = 4096; ///< between two reads of the clock, waiting
-constexpr uint64_t looks_per_poll = 64;    ///< and how often it polls the worker
+constexpr uint64_t spins_per_worker_poll = 64;
 constexpr unsigned batch_max = 32;
 constexpr uint64_t swap_ns = 20000000000u;
 constexpr uint32_t slot_max = 65536;
@@ -29,16 +29,16 @@ constexpr uint64_t word_offset = slots_bytes;
 constexpr uint64_t written_offset = slots_bytes + 2 * line_bytes;
 constexpr uint64_t read_offset = slots_bytes + 4 * line_bytes;
 constexpr uint64_t region_bytes = slots_bytes + 6 * line_bytes;
-constexpr uint64_t farewell = uint64_t{1} << 63; ///< set in the last word of a series
+constexpr uint64_t last_round = uint64_t{1} << 63; ///< set in the last word of a series
 
 uint64_t load_word(const std::byte *at)
 {
     return __atomic_load_n(reinterpret_cast<const uint64_t *>(at), __ATOMIC_ACQUIRE);
 }
 
-/// Each look takes the polled line away from its writer, whose later stores wait behind it. So a
+/// Each poll takes the polled line away from its writer, whose later stores wait behind it. So a
 /// reader that has caught up leaves some time, a few microseconds, in which more can come.
-void breathe()
+void leave_time()
 {
     for (unsigned i = 0; i < 64; i++)
         rte_pause();
@@ -66,7 +66,7 @@ void Writes::open(ntbmsg_endpoint *endpoint, const Channels &channels, Result &r
     m_worker = channels.worker();
     m_channel = channels.at(0);
     m_source.resize(slot_max / line_bytes);
-    m_rounds = m_sequence = m_told = 0;
+    m_rounds = m_sequence = m_reported = 0;
     ntbmsg_region_info info{};
     info.size = sizeof(info);
     ntbmsg_region_token token{};
@@ -153,7 +153,7 @@ uint64_t Writes::await_word(uint64_t seen, uint64_t give_up, Result &result)
         const uint64_t word = load_word(m_memory + word_offset);
         if (word != seen)
             return word;
-        if (spin % looks_per_poll == 0)
+        if (spin % spins_per_worker_poll == 0)
             ntbmsg_worker_poll(m_worker);
         if (spin % polls_per_clock == 0 && monotonic_ns() > give_up) {
             fail(result, ETIMEDOUT, "no write came");
@@ -170,7 +170,7 @@ void Writes::ask(const Command &command, Result &result)
     for (bool last = false; !last; result.count++) {
         last = result.count + 1 == command.rounds ||
                (result.count % 512 == 0 && monotonic_ns() - begin > command.run_ns);
-        const uint64_t value = ++m_rounds | (last ? farewell : 0);
+        const uint64_t value = ++m_rounds | (last ? last_round : 0);
         if (!write_word(value, give_up, result))
             return;
         seen = await_word(seen, give_up, result);
@@ -192,7 +192,7 @@ void Writes::answer(const Command &command, Result &result)
         if (result.error || !write_word(value, give_up, result))
             return;
         seen = value;
-        last = (value & farewell) != 0;
+        last = (value & last_round) != 0;
     }
     m_rounds = seen;
 }
@@ -202,7 +202,7 @@ void Writes::answer(const Command &command, Result &result)
 bool Writes::await_room(uint64_t written, uint64_t slots, uint64_t give_up, Result &result)
 {
     for (uint64_t spin = 1; written - load_word(m_memory + read_offset) > slots; spin++) {
-        if (spin % looks_per_poll == 0)
+        if (spin % spins_per_worker_poll == 0)
             ntbmsg_worker_poll(m_worker);
         if (spin % polls_per_clock == 0 && monotonic_ns() > give_up) {
             fail(result, ETIMEDOUT, "what was written is not read");
@@ -245,7 +245,7 @@ bool Writes::write_slots(unsigned batch, uint64_t give_up, Result &result)
 template <uint32_t bytes>
 void Writes::stream_as(const Command &command, Shared &shared, Result &result)
 {
-    constexpr uint64_t batches_per_look = 16;
+    constexpr uint64_t batches_per_clock = 16;
     const uint64_t begin = monotonic_ns();
     const uint64_t give_up = begin + command.bound_ns;
     m_base = m_sequence;
@@ -255,7 +255,7 @@ void Writes::stream_as(const Command &command, Shared &shared, Result &result)
             !write_slots<bytes>(command.batch, give_up, result))
             break;
         result.count += command.batch;
-        if (batches % batches_per_look == 0 && monotonic_ns() - begin > command.run_ns)
+        if (batches % batches_per_clock == 0 && monotonic_ns() - begin > command.run_ns)
             break;
     }
     result.ns = monotonic_ns() - begin;
@@ -272,8 +272,8 @@ uint64_t Writes::await_written(const Shared &shared, uint64_t give_up, Result &r
         const uint64_t written = load_word(m_memory + written_offset);
         if (written != m_sequence)
             return written;
-        breathe();
-        if (spin % looks_per_poll != 0)
+        leave_time();
+        if (spin % spins_per_worker_poll != 0)
             continue;
         ntbmsg_worker_poll(m_worker);
         if (shared.sent_total.load(std::memory_order_acquire) == result.count + 1)
@@ -295,11 +295,11 @@ bool Writes::read_slot(uint64_t number)
     return sum == (bytes == line_bytes ? m_sequence : bytes / line_bytes * fill_word);
 }
 
-/// Tells the writer how far was read.
-bool Writes::tell_read(uint64_t give_up, Result &result)
+/// Reports to the writer how far was read.
+bool Writes::report_read(uint64_t give_up, Result &result)
 {
-    m_told = m_sequence;
-    return write(read_offset, &m_told, sizeof(m_told), give_up, result);
+    m_reported = m_sequence;
+    return write(read_offset, &m_reported, sizeof(m_reported), give_up, result);
 }
 
 template <uint32_t bytes>
@@ -317,8 +317,8 @@ void Writes::follow_as(const Command &command, const Shared &shared, Result &res
             return fail(result, EBADMSG, "more was written than there is room for");
         while (m_sequence != written)
             bad += !read_slot<bytes>(result.count++);
-        if (m_sequence - m_told >= slot_count<bytes> / 4)
-            tell_read(give_up, result);
+        if (m_sequence - m_reported >= slot_count<bytes> / 4)
+            report_read(give_up, result);
         if (begin == 0 || (begin_at < warm && result.count >= warm)) {
             begin = monotonic_ns();
             begin_at = result.count;
@@ -326,8 +326,8 @@ void Writes::follow_as(const Command &command, const Shared &shared, Result &res
     }
     result.ns = begin != 0 ? monotonic_ns() - begin : 0;
     result.counted = result.count - begin_at;
-    if (!result.error) // what comes next may have fewer slots than were read untold
-        tell_read(give_up, result);
+    if (!result.error) // what comes next may have fewer slots than were read and not reported
+        report_read(give_up, result);
     if (!result.error && bad != 0)
         fail(result, EBADMSG, "what came is not what was written");
 }

@@ -59,7 +59,7 @@ private:
     template <uint32_t bytes>
     bool read_slot(uint64_t number);
     uint64_t await_written(const Shared &, uint64_t give_up, Result &result);
-    bool tell_read(uint64_t give_up, Result &result);
+    bool report_read(uint64_t give_up, Result &result);
     ntbmsg_work work_for(uint64_t offset, const ntbmsg_sge &sge) const;
 
     ntbmsg_worker *m_worker = nullptr;
@@ -72,7 +72,7 @@ private:
     uint64_t m_rounds = 0;            ///< round trips since the region was opened
     uint64_t m_sequence = 0;          ///< slots written, or read, since then
     uint64_t m_base = 0;              ///< m_sequence at the begin of a run
-    uint64_t m_told = 0;              ///< of the slots read: those that the writer was told of
+    uint64_t m_reported = 0;          ///< of the slots read: those reported to the writer
 };
 
 } // namespace bench

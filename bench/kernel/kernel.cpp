@@ -246,7 +246,7 @@ BENCH_INLINE bool await_room(const StreamJob &job, uint64_t written, uint64_t &r
 template <Writer writer, unsigned lines>
 StreamDone write_as(const StreamJob &job)
 {
-    constexpr uint64_t batches_per_look = 16;
+    constexpr uint64_t batches_per_clock = 16;
     const uint64_t begin = now_ns();
     uint64_t written = 0;
     uint64_t read = 0;
@@ -256,7 +256,7 @@ StreamDone write_as(const StreamJob &job)
         fill_batch<writer, lines>(job, written);
         written += job.batch;
         release(&job.head->value, written);
-        if (batches % batches_per_look == 0 && now_ns() - begin > job.run_ns)
+        if (batches % batches_per_clock == 0 && now_ns() - begin > job.run_ns)
             break;
     }
     release(&job.total->value, written + 1);

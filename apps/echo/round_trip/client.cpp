@@ -25,7 +25,7 @@ namespace
 {
 
 constexpr uint16_t burst = 64;
-constexpr unsigned rounds_per_look = 1024;
+constexpr unsigned rounds_per_check = 1024;
 constexpr double progress_seconds = 1;
 // How long echoes may take to come in once a signal has asked for an end.
 constexpr double drain_seconds = 1;
@@ -80,7 +80,7 @@ void Client::run(Report &report)
         for (uint16_t q = 0; q < queue_count_; ++q)
             receive(q);
         deliver();
-        if (rounds % rounds_per_look == 0)
+        if (rounds % rounds_per_check == 0)
             look_around();
         if (delivered_ == staged_ && !wants_more())
             break;

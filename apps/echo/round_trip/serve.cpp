@@ -17,7 +17,7 @@ namespace
 {
 
 // Events cost a lock: look once in so many rounds, a fraction of a millisecond.
-constexpr unsigned rounds_per_look = 1024;
+constexpr unsigned rounds_per_check = 1024;
 // The most at once: a round of an idle queue costs the same whatever the burst.
 constexpr uint64_t burst = 64;
 
@@ -55,7 +55,7 @@ void Server::run()
     while (!done_ && app::stop_signal() == 0) {
         for (const auto &queue : queues_)
             queue->poll();
-        if (++rounds % rounds_per_look == 0)
+        if (++rounds % rounds_per_check == 0)
             look_at_events();
     }
     if (!done_)

@@ -13,7 +13,7 @@ namespace
 {
 
 // What need not be looked at in each round.
-constexpr unsigned rounds_per_look = 256;
+constexpr unsigned rounds_per_check = 256;
 // A channel that has ended is kept for some looks: messages may be left in it.
 constexpr unsigned looks_to_drain = 4;
 constexpr uint64_t tries_per_second = 50;
@@ -76,7 +76,7 @@ std::string Carrier::listen()
 void Carrier::poll()
 {
     ntbmsg_worker_poll(worker_);
-    if (++rounds_ % rounds_per_look != 0)
+    if (++rounds_ % rounds_per_check != 0)
         return;
     for (size_t i = 0; i < slots_.size(); ++i)
         look(slots_[i], static_cast<uint32_t>(i));

@@ -14,7 +14,7 @@ namespace pktgen
 namespace
 {
 
-constexpr uint16_t completions_a_look = 64;
+constexpr uint16_t completions_per_poll = 64;
 constexpr uint64_t patience_ms = 1000;
 
 } // namespace
@@ -28,8 +28,8 @@ OneSided::OneSided(const Setup &setup, const Point &p, Sides sides)
     if (sides.sends)
         poster_.emplace(setup.lane, p, setup.number, *setup.timings, setup.uniques);
     // What an earlier measurement has left.
-    ntbmsg_completion old[completions_a_look];
-    while (ntbmsg_cq_poll(setup_.lane.cq, old, completions_a_look) > 0) {
+    ntbmsg_completion old[completions_per_poll];
+    while (ntbmsg_cq_poll(setup_.lane.cq, old, completions_per_poll) > 0) {
     }
 }
 
@@ -181,8 +181,8 @@ void OneSided::answer()
 
 void OneSided::take_completions()
 {
-    ntbmsg_completion completions[completions_a_look];
-    const int got = ntbmsg_cq_poll(setup_.lane.cq, completions, completions_a_look);
+    ntbmsg_completion completions[completions_per_poll];
+    const int got = ntbmsg_cq_poll(setup_.lane.cq, completions, completions_per_poll);
     bool own = false;
     for (int i = 0; i < got; ++i) {
         if (completions[i].op == NTBMSG_OP_RECV_IMM) {

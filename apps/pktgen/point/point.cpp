@@ -79,7 +79,7 @@ uint32_t stride_of(const Point &p)
 uint32_t in_flight_room(uint32_t size, uint32_t queues)
 {
     const uint64_t stride = (uint64_t{size} + line - 1) / line * line;
-    return static_cast<uint32_t>(std::max<uint64_t>(1, most_lent / queues / stride));
+    return static_cast<uint32_t>(std::max<uint64_t>(1, most_exposed / queues / stride));
 }
 
 namespace

@@ -45,7 +45,7 @@ inline constexpr uint32_t atomic_bytes = 8;
 inline constexpr uint32_t seal_bytes = 8;
 /// Memory that an end exposes in a measurement, of all queues: bounds the number in flight of large
 /// operations. No more, because taking memory back may hold up a link's heartbeats.
-inline constexpr uint64_t most_lent = uint64_t{16} << 20;
+inline constexpr uint64_t most_exposed = uint64_t{16} << 20;
 inline constexpr uint64_t longest_run_us = uint64_t{3600} * 1000 * 1000;
 
 struct Point {
