@@ -77,6 +77,7 @@ public:
     uint64_t link_seen = 0;   ///< of a shared chip: Chip::seen as of the last enumeration
     bool conflict_reported = false;
     bool stranger_reported = false;
+    bool narrow_bar_reported = false;
 
     bool connected = false;
     /// As reported to the callback: connected, over a cable that is plugged in. Written under the

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A host's accesses to its own chip: CSRs and configuration space.
+#include "chip/bar_shape.hpp"
 #include "chip/doorbell_faults.hpp"
 #include "chip/link.hpp"
 #include "chip/registers.hpp"
@@ -9,6 +10,8 @@
 #include "host/interrupt.hpp"
 #include "host/shared_chip.hpp"
 #include "twin.hpp"
+
+#include <cstdio>
 
 namespace plx::twin
 {
@@ -21,6 +24,24 @@ namespace reg = facts::reg;
 bool link_up(const Host &host)
 {
     return link_trained(*host.chip, beyond_link(host), now_ns(host));
+}
+
+// BAR2 and BAR3, or BAR4 and BAR5, as two of 32 bits: only the lower one has a window here. Said
+// when the upper one gets an address, for on the way to 64 bits it may look like a BAR of its own.
+void report_bar_without_window(Host &host, uint32_t offset)
+{
+    for (const unsigned bar : {3u, 5u})
+        for (const Side side : {Side::virt, Side::link}) {
+            const bool used = offset == nt_block(*host.chip, side) + reg::pci_bar[bar] &&
+                              bar_shape(*host.chip, cabled_nt(*host.chip), side, bar).enabled;
+            if (!used || host.narrow_bar_reported)
+                continue;
+            fprintf(stderr,
+                    "plx twin: BAR%u was set up as a 32-bit BAR of its own: the twin has windows "
+                    "behind BAR2 and BAR4 alone, so nothing is reached through it\n",
+                    bar);
+            host.narrow_bar_reported = true;
+        }
 }
 
 bool rings_other_side(const Host &host, uint32_t offset)
@@ -74,8 +95,10 @@ void csr_write32(Host *host, uint32_t offset, uint32_t value)
         wake(*host);
     }
     check_interrupt(*host);
-    if (moved)
+    if (moved) {
         meet_training(*host);
+        report_bar_without_window(*host, offset);
+    }
     notify_peer_interrupt(*host);
 }
 

@@ -2,6 +2,8 @@
 // How registers answer: access types, aliases, power-on values.
 #include "bench_pair.hpp"
 
+#include <algorithm>
+
 #include "plx_ids.hpp"
 
 using namespace plx;
@@ -127,6 +129,23 @@ TEST_F(TwinRegisters, SetupSaysWhichBarBitsStick)
     put(link_block + reg::pci_bar[5], ~0u);
     EXPECT_EQ(get(link_block + reg::pci_bar[4]), 0xFFF00000u);
     EXPECT_EQ(get(link_block + reg::pci_bar[5]), 0u);
+}
+
+TEST_F(TwinRegisters, BarsWithoutAWindowAreNamed)
+{
+    testing::internal::CaptureStderr();
+    write64(a, link_block + reg::bar_setup(Side::link, 4), ~(4 * mib - 1) | 0xC);
+    write64(a, link_block + reg::pci_bar[4], link_address(4));
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "one of 64 bits";
+    testing::internal::CaptureStderr();
+    put(link_block + reg::bar_setup(Side::link, 4), 0xFFF00000);
+    put(link_block + reg::bar_setup(Side::link, 5), 0xFFF00000);
+    put(link_block + reg::pci_bar[4], 0x10000000);
+    put(link_block + reg::pci_bar[5], 0x20000000);
+    put(link_block + reg::pci_bar[5], 0x30000000);
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("BAR5 was set up as a 32-bit BAR"), std::string::npos) << said;
+    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << "once";
 }
 
 TEST_F(TwinRegisters, LinkBar0IsOf256KiBIn32Or64Bits)
