@@ -176,6 +176,10 @@ void dma_write32(Host *host, unsigned index, uint32_t offset, uint32_t value);
 /// The requester ID of the function's transactions.
 uint16_t dma_requester(Host *host, unsigned index);
 
+/// The interrupt of a DMA function, as on_interrupt() is that of the NT function: a level while an
+/// event of register 23C is pending that is enabled there, with bit 15, or is a descriptor's.
+void on_dma_interrupt(Host *host, unsigned index, void (*callback)(void *ctx), void *ctx);
+
 /// Makes local memory known to the engines: they reach @p address as [bus, bus + bytes). Window
 /// memory is known to them already, by Memory::bus. Any thread.
 /// @return 0; -EINVAL no bytes, above 48 bits, or in part taken by a BAR, by exposed memory or by

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "chip/interrupt.hpp"
 
+#include "chip/dma_regs.hpp"
 #include "plx_fields.hpp"
 #include "twin.hpp"
 
@@ -106,6 +107,19 @@ bool interrupt_due(const Chip &chip, Side side)
         return intx_asserted(chip, side);
     const bool masked = (get(chip, nt_block(chip, side) + reg::msi_mask) & 1) != 0; // G
     return !masked && chip.msi[index_of(side)].load() != 0;
+}
+
+bool dma_interrupt_due(const Chip &chip, unsigned channel)
+{
+    constexpr uint32_t pin = 1u << 15;          // VCA R: name
+    constexpr uint32_t by_descriptor = 1u << 2; // its event needs no enable (5.4)
+    constexpr unsigned to_events = 16;
+    const uint32_t base = facts::dma_base(channel);
+    const uint32_t intr = get(chip, base + dma_reg::intr_ctrl_status);
+    const uint32_t command = get(chip, base + reg::pci_command_status);
+    const uint32_t enabled = (intr | by_descriptor) & 0x3F;
+    return (intr & pin) != 0 && field::intx_disable.get(command) == 0 &&
+           (intr >> to_events & enabled) != 0;
 }
 
 } // namespace plx::twin

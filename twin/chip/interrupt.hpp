@@ -23,6 +23,9 @@ void interrupt_rules(Chip &chip, facts::Side side, const Switches &switches);
 /// way.
 bool interrupt_due(const Chip &chip, facts::Side side);
 
+/// Whether the function of channel @p channel interrupts its host.
+bool dma_interrupt_due(const Chip &chip, unsigned channel);
+
 } // namespace plx::twin
 
 #endif

@@ -382,9 +382,8 @@ void DmaChannel::complete(uint32_t result)
     if (failed)
         set_bits(dma_reg::ctrl_status, dma_field::header_log.mask());
     if (failed || interrupts)
-        set_bits(dma_reg::intr_ctrl_status,
-                 (failed ? dma_field::error.mask() : 0) |
-                     (interrupts ? dma_field::descriptor_done.mask() : 0));
+        latch((failed ? dma_field::error.mask() : 0) |
+              (interrupts ? dma_field::descriptor_done.mask() : 0));
     if (block) {
         set(dma_reg::block_size, current_->words[0] & ~dma_field::desc_valid.mask());
         return halt(0);
@@ -405,7 +404,14 @@ void DmaChannel::halt(uint32_t status)
     clear_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
     const uint32_t intr = reg(dma_reg::intr_ctrl_status);
     if ((status & dma_field::invalid.mask()) != 0 && dma_field::invalid_enable.get(intr) != 0)
-        set_bits(dma_reg::intr_ctrl_status, dma_field::invalid_descriptor.mask());
+        latch(dma_field::invalid_descriptor.mask());
+}
+
+// Of a write-back that is late the event is first (E10).
+void DmaChannel::latch(uint32_t events)
+{
+    set_bits(dma_reg::intr_ctrl_status, events);
+    port_->dma_event();
 }
 
 } // namespace plx::twin

@@ -86,6 +86,7 @@ private:
     void hang();
     void complete(uint32_t result);
     void halt(uint32_t status);
+    void latch(uint32_t events);
     void forget();
     void function_reset();
 

@@ -62,6 +62,8 @@ public:
                               uint16_t requester) = 0;
     /// Whether the link is up and both ends have seen it.
     virtual bool link_open() = 0;
+    /// An event that may interrupt was latched. Never blocks.
+    virtual void dma_event() = 0;
     /// Takes the link down, as Fault::link_down does.
     virtual void drop_link() = 0;
 

@@ -177,7 +177,7 @@ void DmaChannel::stop_at(uint64_t slot)
         return halt(dma_field::invalid.mask());
     if (port_->cut_off() && timeout_hangs())
         return hang();
-    set_bits(dma_reg::intr_ctrl_status, dma_field::error.mask());
+    latch(dma_field::error.mask());
     halt(dma_field::header_log.mask());
 }
 

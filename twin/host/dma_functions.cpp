@@ -2,6 +2,7 @@
 #include "host/dma_functions.hpp"
 
 #include "chip/dma_regs.hpp"
+#include "chip/interrupt.hpp"
 #include "chip/registers.hpp"
 #include "host/follow.hpp"
 #include "host/host.hpp"
@@ -88,6 +89,8 @@ void function_write(Host &host, unsigned channel, uint32_t offset, uint32_t valu
         reg_write(*host.chip, at, value, 0);
     }
     host.dma[channel].written(offset, value);
+    if (offset == dma_reg::intr_ctrl_status && dma_interrupt_due(*host.chip, channel))
+        host.dma_event(); // enabled while it was pending
 }
 
 unsigned dma_channels(Host *host)

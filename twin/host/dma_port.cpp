@@ -111,6 +111,11 @@ bool Host::link_open()
     return way_out(*this).link_up;
 }
 
+void Host::dma_event()
+{
+    wake(*this);
+}
+
 void Host::drop_link()
 {
     inject(this, Fault::link_down, 1);

@@ -53,6 +53,7 @@ public:
     bool write_window(unsigned window, uint64_t offset, const void *in, size_t bytes,
                       uint16_t requester) override;
     bool link_open() override;
+    void dma_event() override;
     void drop_link() override;
 
     Config config;
@@ -127,6 +128,8 @@ public:
     void *callback_ctx = nullptr;
     void (*interrupt)(void *ctx) = nullptr;
     void *interrupt_ctx = nullptr;
+    void (*dma_interrupt[facts::dma_function_count])(void *ctx) = {};
+    void *dma_interrupt_ctx[facts::dma_function_count] = {};
 };
 
 class Locked

@@ -45,6 +45,29 @@ void notify_peer_interrupt(Host &host)
         host.ops->interrupt(host);
 }
 
+namespace
+{
+// A level, too: it comes again while it stays.
+void deliver_dma_interrupt(Host &host, unsigned channel)
+{
+    void (*callback)(void *) = nullptr;
+    void *ctx = nullptr;
+    {
+        Locked locked(host);
+        const bool reachable = !host.frozen && !host.gone && !host.stuck && !cut_off(host);
+        if (!reachable || !host.owns_dma(channel) || !dma_interrupt_due(*host.chip, channel))
+            return;
+        callback = host.dma_interrupt[channel];
+        ctx = host.dma_interrupt_ctx[channel];
+    }
+    if (callback == nullptr)
+        return;
+    callback(ctx);
+    if (dma_interrupt_due(*host.chip, channel))
+        wake(host);
+}
+} // namespace
+
 void deliver_interrupt(Host &host)
 {
     pthread_mutex_lock(&host.callback_lock);
@@ -69,6 +92,8 @@ void deliver_interrupt(Host &host)
         Locked locked(host);
         check_interrupt(host);
     }
+    for (unsigned channel = 0; channel < facts::dma_function_count; channel++)
+        deliver_dma_interrupt(host, channel);
     pthread_mutex_unlock(&host.callback_lock);
 }
 
@@ -82,6 +107,24 @@ void on_interrupt(Host *host, void (*callback)(void *ctx), void *ctx)
         host->interrupt = callback;
         host->interrupt_ctx = ctx;
         wake(*host); // what was pending before the callback was set
+    }
+    if (!inside)
+        pthread_mutex_unlock(&host->callback_lock);
+}
+
+void on_dma_interrupt(Host *host, unsigned index, void (*callback)(void *ctx), void *ctx)
+{
+    const unsigned channel = dma_channel(host, index);
+    if (channel >= facts::dma_function_count)
+        return;
+    const bool inside = on_cable_thread(*host);
+    if (!inside)
+        pthread_mutex_lock(&host->callback_lock);
+    {
+        Locked locked(*host);
+        host->dma_interrupt[channel] = callback;
+        host->dma_interrupt_ctx[channel] = ctx;
+        wake(*host);
     }
     if (!inside)
         pthread_mutex_unlock(&host->callback_lock);

@@ -282,6 +282,52 @@ TEST_F(TwinDmaFault, APauseIsAnsweredAgainWhereTheSwitchSaysSo)
     }
 }
 
+/// A driver that sleeps until a completion: it counts, and takes the events.
+struct DmaSleeper {
+    const Ring *ring;
+    std::atomic<unsigned> calls{0};
+    std::atomic<uint32_t> events{0};
+    static void call(void *ctx)
+    {
+        auto *self = static_cast<DmaSleeper *>(ctx);
+        const uint32_t found = self->ring->read(dma::intr);
+        self->ring->write(dma::intr, found);
+        self->events.fetch_or(found & 0x003F0000);
+        self->calls.fetch_add(1);
+    }
+};
+
+TEST_F(TwinDmaFault, ACompletionInterruptsOneThatSleeps)
+{
+    constexpr uint32_t interrupts = 1u << 30;
+    constexpr uint32_t event_done = 1u << 18;
+    constexpr uint32_t event_error = 1u << 16;
+    open_engine();
+    DmaSleeper sleeper{ring.get()};
+    twin::on_dma_interrupt(a, 0, DmaSleeper::call, &sleeper);
+    ring->write(dma::intr, 0x8001); // pin, error
+    Descriptor with = describe(local_bus, window(0), 64);
+    with.words[0] |= interrupts;
+    ring->put(with);
+    ring->go();
+    ASSERT_TRUE(await([&] { return sleeper.calls.load() == 1; }));
+    EXPECT_EQ(sleeper.events.load(), event_done);
+    inject(Fault::dma_read_error, 0);
+    ring->put(describe(local_bus, window(0), 64));
+    ring->go();
+    ASSERT_TRUE(await([&] { return (sleeper.events.load() & event_error) != 0; }));
+    // Without the pin it is pending, and comes when that is enabled.
+    ring->write(dma::intr, 0x003F0000);
+    const unsigned calls = sleeper.calls.load();
+    ring->put(with);
+    ring->go();
+    EXPECT_NE(ring->read(dma::intr) & event_done, 0u);
+    EXPECT_EQ(sleeper.calls.load(), calls);
+    ring->write(dma::intr, 0x8000);
+    EXPECT_TRUE(await([&] { return sleeper.calls.load() > calls; }));
+    twin::on_dma_interrupt(a, 0, nullptr, nullptr);
+}
+
 TEST_F(TwinDmaFault, AnIdleEnginePausesAtOnce)
 {
     open_engine();
