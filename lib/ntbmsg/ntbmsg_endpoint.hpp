@@ -77,7 +77,7 @@ protected:
         return rc;
     }
 
-    Handle *handle_ = nullptr;
+    Handle *handle_ = nullptr; ///< NULL: empty
 };
 
 /// The length of a burst. @p size is at most 65535, as the C interface has it.
