@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each function and file that a document names is one of the tree.
+
+    names_test.py SOURCE_ROOT
+
+A function is `name()` or `Class::name()` in backticks, or a call in a drawing; a file is a path or a name with
+an ending of ours in backticks. What a document names of others is listed below.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+DOCUMENTS = ['README.md', 'CONTRIBUTING.md', *(str(p.relative_to(ROOT)) for p in ROOT.glob('doc/**/*.md')),
+             *(str(p.relative_to(ROOT)) for p in ROOT.glob('doc/guides/**/*.rst'))]
+CODE = ('.c', '.h', '.cpp', '.hpp', '.py', '.sh', '.map', '.build')
+FOLDERS = ('apps', 'bench', 'drivers', 'examples', 'lib', 'test', 'tools', 'twin')
+TICKED = re.compile(r'`{1,2}([^`\n]+)`{1,2}')
+FUNCTION = re.compile(r'^(?:\w+(?:<[^>]*>)?::)*_?(\w+)\(\)$')
+FILE = re.compile(r'^[\w./-]+\.(?:cpp|hpp|py|sh|rst|md|map)$')
+# Of DPDK, of the C library, of other projects.
+FOREIGN = re.compile(r'^(?:rte_|rdma_|ibv_|ucp_|uct_|fi_|MPI_|[a-z]+$)')
+# Results of a run, and x/y.cpp, which stands for any file.
+MADE = {'report.md', 'y.cpp', 'y_test.cpp'}
+
+
+def main():
+    files = [p for folder in FOLDERS for p in (ROOT / folder).rglob('*') if p.is_file()]
+    code = '\n'.join(p.read_text(errors='ignore') for p in files if p.suffix in CODE)
+    words = set(re.findall(r'\w+', code))
+    paths = {str(p.relative_to(ROOT)) for p in files} | set(DOCUMENTS)
+    findings = []
+    for name in DOCUMENTS:
+        for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
+            for ticked in TICKED.findall(line):
+                function = FUNCTION.match(ticked)
+                if function and function[1] not in words and not FOREIGN.match(function[1]):
+                    # `rte_pmd_plx_ntb_memory_*` with `_find()` after it is read as one name.
+                    if not any(word.endswith(function[1]) for word in words):
+                        findings.append(f'{name}:{number}: no function {ticked}')
+                elif FILE.match(ticked) and pathlib.PurePath(ticked).name not in MADE and \
+                        not any(path == ticked or path.endswith('/' + ticked) for path in paths):
+                    findings.append(f'{name}:{number}: no file {ticked}')
+    for finding in findings:
+        print(finding, file=sys.stderr)
+    return 1 if findings or not words else 0
+
+
+sys.exit(main())
