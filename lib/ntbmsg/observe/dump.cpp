@@ -27,7 +27,7 @@ void dump_channel(const ChannelView &view, FILE *file)
     std::fprintf(file,
                  "    channel %u: port %u, %s%s, reason %d; sent %" PRIu64 " messages, %" PRIu64
                  " bytes, cut short %" PRIu64 "; received %" PRIu64 " messages, %" PRIu64
-                 " bytes; credit %u of %u messages, %u of %u buffers; window %u of %u messages",
+                 " bytes; credit %u of %u messages, %u of %u buffers; granted %u of %u messages",
                  view.slot, view.port, view.state, view.handle ? "" : " (no handle)", view.reason,
                  view.tx_messages, view.tx_bytes, view.tx_full, view.rx_messages, view.rx_bytes,
                  view.send_left.messages, view.send_granted.messages, view.send_left.buffers,

@@ -196,7 +196,7 @@ int windows(const char *, const char *params, rte_tel_data *data)
     for (unsigned i = 0; i < shown_max && device->exposed().exposure(first + i, &range); ++i) {
         char name[32], what[96];
         std::snprintf(name, sizeof(name), "exposed_%lu", first + i);
-        std::snprintf(what, sizeof(what), "offset 0x%" PRIx64 ", %zu bytes, %s%s, window %u",
+        std::snprintf(what, sizeof(what), "offset 0x%" PRIx64 ", %zu bytes, %s%s, part %u",
                       range.offset, range.bytes,
                       (range.rights & RTE_PMD_PLX_NTB_MEMORY_READ) != 0 ? "r" : "",
                       (range.rights & RTE_PMD_PLX_NTB_MEMORY_WRITE) != 0 ? "w" : "", range.part);

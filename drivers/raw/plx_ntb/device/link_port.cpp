@@ -191,7 +191,7 @@ void Device::report(LinkEvent event)
         ++counts_.silences;
         reported = RTE_PMD_PLX_NTB_EVENT_SILENT;
         break;
-    case LinkEvent::awake:
+    case LinkEvent::alive:
         reported = RTE_PMD_PLX_NTB_EVENT_ALIVE;
         break;
     case LinkEvent::lost:

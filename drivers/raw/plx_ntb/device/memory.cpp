@@ -95,7 +95,7 @@ int Device::make_block()
         std::max({plan_.block_bytes, exposed_.block_min(), rules.segment(plan_.block_bytes)});
     int rc = platform_.ops->memory_alloc(platform_.ctx, plan_.block_bytes, node_, rules, &block_);
     if (rc != 0) {
-        PLX_INIT_LOG(ERR, "%s: no window memory of %" PRIu64 " MiB on node %d: %s\n", name_,
+        PLX_INIT_LOG(ERR, "%s: no memory of %" PRIu64 " MiB for the block on node %d: %s\n", name_,
                      plan_.block_bytes >> 20, node_, rte_strerror(-rc));
         return rc;
     }
@@ -152,7 +152,7 @@ int Device::make_window_pool()
             rte_mempool_obj_iter(window_pool_, place_mbuf, &block_);
         return 0;
     }
-    PLX_INIT_LOG(ERR, "%s: no memory for %u mbufs over the window: %s\n", name_, geometry_.buffers,
+    PLX_INIT_LOG(ERR, "%s: no memory for %u mbufs of receive buffers: %s\n", name_, geometry_.buffers,
                  rte_strerror(rte_errno));
     drop_block();
     return -ENOMEM;

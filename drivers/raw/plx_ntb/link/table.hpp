@@ -58,7 +58,7 @@ enum class LinkAction : uint8_t {
 };
 
 /// What is reported to the application.
-enum class LinkEvent : uint8_t { connected, silent, awake, lost, refused };
+enum class LinkEvent : uint8_t { connected, silent, alive, lost, refused };
 
 inline constexpr const char *link_state_names[] = {"stopped", "waiting", "refused", "connected",
                                                    "silent",  "losing",  "fencing", "stopping"};
@@ -74,7 +74,7 @@ inline constexpr const char *link_input_names[] = {"start",           "stop",
 inline constexpr const char *link_action_names[] = {"none",   "begin",       "set_reason", "greet",
                                                     "refuse", "adopt",       "connect",    "lose",
                                                     "renew",  "send_closing"};
-inline constexpr const char *link_event_names[] = {"connected", "silent", "awake", "lost",
+inline constexpr const char *link_event_names[] = {"connected", "silent", "alive", "lost",
                                                    "refused"};
 
 struct LinkStep {
@@ -134,7 +134,7 @@ inline constexpr LinkStep steps[] = {
     {S::silent, I::hello_refusing, A::lose, S::losing},
     {S::silent, I::hello_closing, A::lose, S::losing},
     {S::silent, I::hello_new, A::lose, S::losing},
-    {S::silent, I::heartbeat, A::none, S::connected, E::awake},
+    {S::silent, I::heartbeat, A::none, S::connected, E::alive},
     {S::silent, I::heartbeat_ended, A::lose, S::losing},
 
     {S::losing, I::quiet, A::none, S::fencing, E::lost},

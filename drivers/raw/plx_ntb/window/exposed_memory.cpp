@@ -170,7 +170,7 @@ int ExposedMemory::free(const void *address)
         return address != nullptr && m.memory.base == address;
     });
     if (found == memories_.end())
-        return refuse(-ENOENT, "the start of allocated window memory",
+        return refuse(-ENOENT, "the start of memory that was allocated to be exposed",
                       reinterpret_cast<uintptr_t>(address), 0);
     if (found->exposures != 0)
         return refuse(-EBUSY, "memory of which nothing is exposed", found->exposures, 0);
@@ -222,7 +222,7 @@ int ExposedMemory::check_expose(const Range &range, size_t bytes, uint32_t right
     if (window != RTE_PMD_PLX_NTB_MEMORY_ANY && window >= map_.windows())
         return refuse(-EINVAL, "one of the windows, or any", window, map_.windows());
     if (range.memory == nullptr)
-        return refuse(-EINVAL, "a range inside one allocated window memory", bytes, 0);
+        return refuse(-EINVAL, "a range inside one such memory", bytes, 0);
     if (range.at % segment != 0)
         return refuse(-EINVAL, "an offset in the memory that is a multiple of the segment",
                       range.at, segment);

@@ -80,7 +80,7 @@ TEST_F(LinkTest, SilenceThatEndsLosesNothing)
     b.mute = false;
     run(4);
     EXPECT_EQ(a.link.state(), LinkState::connected);
-    EXPECT_TRUE(a.saw(LinkEvent::awake));
+    EXPECT_TRUE(a.saw(LinkEvent::alive));
     EXPECT_FALSE(a.saw(LinkEvent::lost));
 }
 
