@@ -4,8 +4,8 @@
  * writes on it, counts in it and reads it back. They are experimental: compile with
  * -DALLOW_EXPERIMENTAL_API.
  *
- *     board_c [EAL options] -- share      exposes memory, and prints each line when it is notified
- * of it board_c [EAL options] -- write N    writes N lines, counts them in the peer's memory by
+ *     board_c [EAL options] -- share      exposes memory, and prints each line that arrives
+ *     board_c [EAL options] -- write N    writes N lines, counts them in the peer's memory by
  *                                         fetch-and-add, and reads all back
  *
  * Neither has to be started first. Without a card, two processes of one machine meet over the
@@ -124,7 +124,7 @@ static int receive_token(struct host *host, struct ntbmsg_region_token *token)
     return got;
 }
 
-/* The lending side: the word of each WRITE_IMM says which line is there now. */
+/* The exposing side: the immediate data of each WRITE_IMM say which line is there now. */
 static int read_board(struct host *host, const struct board *board)
 {
     struct ntbmsg_completion completion;
@@ -133,7 +133,7 @@ static int read_board(struct host *host, const struct board *board)
     while ((rc = await_completion(host, &completion)) == 0) {
         if (completion.op != NTBMSG_OP_RECV_IMM || completion.imm >= MOST_LINES)
             return -EPROTO;
-        printf("told of line %" PRIu32 ": %.63s\n", completion.imm, board->lines[completion.imm]);
+        printf("notified of line %" PRIu32 ": %.63s\n", completion.imm, board->lines[completion.imm]);
     }
     if (rc == -ESHUTDOWN) /* the writer is done, and had an answer to all that it asked for */
         printf("%" PRIu64 " lines were counted\n", board->count);

@@ -146,7 +146,7 @@ private:
             if (completion.op != NTBMSG_OP_RECV_IMM || completion.imm >= most_lines)
                 return -EPROTO;
             const char *line = board.lines[completion.imm];
-            std::cout << "told of line " << completion.imm << ": "
+            std::cout << "notified of line " << completion.imm << ": "
                       << std::string_view(line, strnlen(line, sizeof(board.lines[0]))) << '\n';
         }
         if (rc != -ESHUTDOWN)

@@ -112,7 +112,7 @@ static int receive(struct host *host, struct ntbmsg_channel *channel, bool serve
     return got == -ESHUTDOWN ? 1 : got;
 }
 
-/* What a poll has told of a channel. */
+/* What a poll has reported of a channel. */
 static int handle(struct host *host, const struct ntbmsg_ready *ready, bool serves)
 {
     int rc = 0;
@@ -160,11 +160,11 @@ static int accept_all(struct host *host, struct ntbmsg_listener *listener)
 static int poll_until(struct host *host, struct ntbmsg_listener *listener, unsigned int wanted)
 {
     struct ntbmsg_ready ready[BURST];
-    int told, i, rc = 0;
+    int n, i, rc = 0;
 
     while (rc == 0 && host->done < wanted) {
-        told = ntbmsg_poll_set_poll(host->set, ready, BURST);
-        for (i = 0; i < told && rc == 0; ++i)
+        n = ntbmsg_poll_set_poll(host->set, ready, BURST);
+        for (i = 0; i < n && rc == 0; ++i)
             rc = handle(host, &ready[i], listener != NULL);
         if (rc == 0 && listener != NULL)
             rc = accept_all(host, listener);

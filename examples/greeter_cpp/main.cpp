@@ -94,12 +94,12 @@ private:
         return 0;
     }
 
-    /// One poll, and what it told.
+    /// One poll, and what it returned.
     int step()
     {
         std::array<ntbmsg_ready, burst> ready;
-        const int told = set_.poll(ready);
-        for (int i = 0; i < told; ++i)
+        const int n = set_.poll(ready);
+        for (int i = 0; i < n; ++i)
             if (const int rc = handle(ready[static_cast<size_t>(i)]); rc != 0)
                 return rc;
         if (too_late())

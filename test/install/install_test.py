@@ -197,7 +197,7 @@ class Installed(unittest.TestCase):
     def test_two_hosts_share_a_board_in_two_languages(self):
         sharer, writer = (self.build(ROOT / f"examples/board_{language}") for language in ("c/main.c", "cpp/main.cpp"))
         heard, answers = self.two_hosts([sharer, writer], ["share"], ["write", "3"])
-        self.assertIn("told of line 2: this is line 2", heard)
+        self.assertIn("notified of line 2: this is line 2", heard)
         self.assertIn("the peer counted 3 lines, the last one is: this is line 2", answers)
 
 
