@@ -87,13 +87,9 @@ copy_tree() {
     done | tar -C "$root" -c --null -T - -f - | tar -C "$folder" -xf - --no-same-owner
 }
 
-# The headers that an archive may lack: the user's, or those that lie beside the checkout.
+# The headers that an archive may lack.
 copy_sdk() {
-    local folder=$1 version
-    if [ -z "${NTBMSG_DPDK_SDK-}" ]; then
-        version=$(in_root 60 "$folder" apt-cache show --no-all-versions libdpdk-dev | sed -n 's/^Version: \([^-]*\).*/\1/p')
-        [ ! -d "$root/../shared/dpdk-sdk/$version" ] || NTBMSG_DPDK_SDK=$root/../shared/dpdk-sdk/$version
-    fi
+    local folder=$1
     [ -n "${NTBMSG_DPDK_SDK-}" ] || return 0
     export NTBMSG_DPDK_SDK
     rm -rf "$folder/dpdk-sdk"
