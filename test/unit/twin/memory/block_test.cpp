@@ -263,7 +263,7 @@ TEST_F(TwinMemory, NoStoreArrivesAfterOneThatIsLost)
                 stored.store(value);
             }
         });
-        for (unsigned round = 0; round < 100; round++) {
+        for (unsigned round = 0; round < 50; round++) {
             const uint32_t before = stored;
             EXPECT_TRUE(await([&] { return stored > before + 1; }));
             close_inbound(b, 2);
