@@ -125,8 +125,8 @@ struct EndpointOptions : ntbmsg_endpoint_options {
 };
 
 /// ntbmsg_endpoint_stats that knows its size.
-struct Stats : ntbmsg_endpoint_stats {
-    Stats() : ntbmsg_endpoint_stats{} { size = sizeof(ntbmsg_endpoint_stats); }
+struct EndpointStats : ntbmsg_endpoint_stats {
+    EndpointStats() : ntbmsg_endpoint_stats{} { size = sizeof(ntbmsg_endpoint_stats); }
 };
 
 /// An open device.
@@ -166,7 +166,7 @@ public:
     /// ntbmsg_endpoint_event_poll()
     int event_poll(ntbmsg_event &event) { return ntbmsg_endpoint_event_poll(handle_, &event); }
     /// ntbmsg_endpoint_stats_get()
-    int stats(Stats &stats) const { return ntbmsg_endpoint_stats_get(handle_, &stats); }
+    int stats(EndpointStats &stats) const { return ntbmsg_endpoint_stats_get(handle_, &stats); }
 
     /// ntbmsg_queue_send_burst(): the first `return value` of @p mbufs now belong to the library.
     int send_burst(uint16_t queue, std::span<rte_mbuf *> mbufs)

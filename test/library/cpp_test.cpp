@@ -109,7 +109,7 @@ TEST_F(Cpp, MessagesGoAndFreeThemselves)
     EXPECT_EQ(got.size(), 100U);
     EXPECT_EQ(got.data().back(), std::byte{7});
     EXPECT_EQ(with.data, 42U);
-    ntbmsg::Stats stats;
+    ntbmsg::EndpointStats stats;
     EXPECT_EQ(near.stats(stats), 0);
     EXPECT_EQ(stats.tx_messages, 1U);
     got.reset();
