@@ -77,20 +77,24 @@ bool shrinks_by_next(const Host &host, unsigned slot)
     return host.blocks[slot].base != nullptr && shrinks(*host.peer_view, *host.next_view, slot);
 }
 
-bool peer_loses_access(Host &host)
+/// Works out in next_view what the other end may reach now.
+void resolve_peer(Host &host)
 {
     Region own[max_blocks];
     resolve(way_in(host, own), host.peer, host.next_view);
+}
+
+bool peer_loses_access(const Host &host)
+{
     for (unsigned slot = 0; slot < max_blocks; slot++)
         if (shrinks_by_next(host, slot))
             return true;
     return false;
 }
 
+/// Makes next_view true of the other end. @return whether that end has to follow
 bool follow_peer(Host &host)
 {
-    Region own[max_blocks];
-    resolve(way_in(host, own), host.peer, host.next_view);
     // A way that closed and opened again meanwhile: the other end knows it closed.
     const bool asked = std::exchange(host.asked_to_cut, false);
     if (same_view(*host.peer_view, *host.next_view))
@@ -104,7 +108,7 @@ bool follow_peer(Host &host)
         moved = true;
     }
     if (moved)
-        resolve(way_in(host, own), host.peer, host.next_view);
+        resolve_peer(host);
     std::swap(host.peer_view, host.next_view);
     return true;
 }
@@ -145,6 +149,7 @@ bool follow(Host &host)
         return false;
     // Both, always: the second is what takes access away.
     const bool own = follow_chip(host);
+    resolve_peer(host);
     const bool theirs = follow_peer(host);
     host.stuck_reported = host.stuck;
     return own || theirs;
@@ -155,12 +160,14 @@ bool follow_after_peer(Host &host)
     if (host.frozen)
         return false;
     bool news = follow_chip(host);
+    resolve_peer(host);
     // A block moves piece by piece. A peer that still stores meanwhile would lose what it stores
     // into a piece that has moved, and not what it stores after it into one that has not: to this
     // host posted writes would have changed their order. So the peer cuts its own window first.
     if (host.connected && peer_loses_access(host)) {
         host.asked_to_cut = true;
         host.ops->update_peer(host);
+        resolve_peer(host);
         news = false;
     }
     news |= follow_peer(host);
