@@ -159,6 +159,21 @@ inline facts::Side peer_side(const Host &host)
 }
 /// Whether the caller is the cable's thread. Without the lock.
 bool on_cable_thread(Host &host);
+/// Runs @p change, which sets a callback and its context, under the lock and, unless a callback
+/// does so itself, while none runs: what was set before is not called any more when this returns.
+template <typename Change>
+void change_callback(Host &host, Change change)
+{
+    const bool inside = on_cable_thread(host);
+    if (!inside)
+        pthread_mutex_lock(&host.callback_lock);
+    {
+        Locked locked(host);
+        change();
+    }
+    if (!inside)
+        pthread_mutex_unlock(&host.callback_lock);
+}
 /// Whether the doorbells towards @p side are this host's: all of a chip of its own, those to its
 /// side of a shared one.
 inline bool has_doorbells(const Host &host, facts::Side side)

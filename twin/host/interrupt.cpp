@@ -13,12 +13,15 @@ namespace plx::twin
 
 namespace
 {
+bool may_interrupt(const Host &host)
+{
+    return !host.frozen && !host.gone && !host.stuck && !cut_off(host);
+}
+
 /// @return whether there was one
 bool take_due(Host &host)
 {
-    if (host.frozen || host.gone || host.stuck || cut_off(host))
-        return false;
-    if (!interrupt_due(*host.chip, host.side))
+    if (!may_interrupt(host) || !interrupt_due(*host.chip, host.side))
         return false;
     // A message is taken; a level stays.
     return !msi_enabled(*host.chip, host.side) ||
@@ -54,8 +57,8 @@ void deliver_dma_interrupt(Host &host, unsigned channel)
     void *ctx = nullptr;
     {
         Locked locked(host);
-        const bool reachable = !host.frozen && !host.gone && !host.stuck && !cut_off(host);
-        if (!reachable || !host.owns_dma(channel) || !dma_interrupt_due(*host.chip, channel))
+        if (!may_interrupt(host) || !host.owns_dma(channel) ||
+            !dma_interrupt_due(*host.chip, channel))
             return;
         callback = host.dma_interrupt[channel];
         ctx = host.dma_interrupt_ctx[channel];
@@ -99,17 +102,11 @@ void deliver_interrupt(Host &host)
 
 void on_interrupt(Host *host, void (*callback)(void *ctx), void *ctx)
 {
-    const bool inside = on_cable_thread(*host);
-    if (!inside)
-        pthread_mutex_lock(&host->callback_lock);
-    {
-        Locked locked(*host);
+    change_callback(*host, [&] {
         host->interrupt = callback;
         host->interrupt_ctx = ctx;
         wake(*host); // what was pending before the callback was set
-    }
-    if (!inside)
-        pthread_mutex_unlock(&host->callback_lock);
+    });
 }
 
 void on_dma_interrupt(Host *host, unsigned index, void (*callback)(void *ctx), void *ctx)
@@ -117,17 +114,11 @@ void on_dma_interrupt(Host *host, unsigned index, void (*callback)(void *ctx), v
     const unsigned channel = dma_channel(host, index);
     if (channel >= facts::dma_function_count)
         return;
-    const bool inside = on_cable_thread(*host);
-    if (!inside)
-        pthread_mutex_lock(&host->callback_lock);
-    {
-        Locked locked(*host);
+    change_callback(*host, [&] {
         host->dma_interrupt[channel] = callback;
         host->dma_interrupt_ctx[channel] = ctx;
         wake(*host);
-    }
-    if (!inside)
-        pthread_mutex_unlock(&host->callback_lock);
+    });
 }
 
 } // namespace plx::twin

@@ -75,16 +75,10 @@ bool cable_connected(Host *host)
 
 void on_cable(Host *host, void (*callback)(void *ctx, bool connected), void *ctx)
 {
-    const bool inside = on_cable_thread(*host);
-    if (!inside)
-        pthread_mutex_lock(&host->callback_lock);
-    {
-        Locked locked(*host);
+    change_callback(*host, [&] {
         host->callback = callback;
         host->callback_ctx = ctx;
-    }
-    if (!inside)
-        pthread_mutex_unlock(&host->callback_lock);
+    });
 }
 
 } // namespace plx::twin
