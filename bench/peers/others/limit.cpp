@@ -225,12 +225,9 @@ bool measure_size(Limit &limit, Meeting &meeting, size_t bytes, bool only_probe)
 
 int run(int argc, char **argv)
 {
-    std::string error;
-    const auto options = parse_options(argc, argv, error);
-    if (!options)
-        return give_up(error);
     Meeting meeting;
-    if (!settle(*options, meeting))
+    const auto options = begin(argc, argv, meeting);
+    if (!options)
         return 1;
     Limit limit(meeting);
     for (const size_t bytes : options->sizes)

@@ -46,8 +46,6 @@ void put_count(app::JsonText &json, const char *name, const Count &count)
     json.end_object();
 }
 
-} // namespace
-
 bool settle(const Options &options, Meeting &meeting)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -59,6 +57,18 @@ bool settle(const Options &options, Meeting &meeting)
     else
         return true;
     return false;
+}
+} // namespace
+
+std::optional<Options> begin(int argc, char **argv, Meeting &meeting)
+{
+    std::string error;
+    auto options = parse_options(argc, argv, error);
+    if (!options)
+        give_up(error);
+    else if (!settle(*options, meeting))
+        options.reset();
+    return options;
 }
 
 bool went_well(const measure::Outcome &outcome)

@@ -17,13 +17,15 @@
 #include "realtime.hpp"
 
 #include <memory>
+#include <optional>
 
 namespace peers
 {
 
-/// Before what is measured starts threads of its own, so that they share our core and stay off
-/// the other one's; and ties our life to that of the process that started us.
-bool settle(const Options &options, Meeting &meeting);
+/// Reads the arguments, pins this process and opens the meeting: before what is measured starts
+/// threads of its own, so that they share our core and stay off the other one's. Ties our life to
+/// that of the process that started us. @return nothing after having said why
+std::optional<Options> begin(int argc, char **argv, Meeting &meeting);
 /// @return 1, after having said why
 int give_up(const std::string &why);
 
@@ -157,13 +159,11 @@ int run_sizes(Link &link, const Options &options, Meeting &meeting)
 template <typename Link>
 int run_peer(int argc, char **argv)
 {
-    std::string error;
-    const auto options = parse_options(argc, argv, error);
-    if (!options)
-        return give_up(error);
     Meeting meeting;
-    if (!settle(*options, meeting))
+    const auto options = begin(argc, argv, meeting);
+    if (!options)
         return 1;
+    std::string error;
     std::unique_ptr<Link> link = Link::open(*options, error);
     if (!link) {
         meeting.fail();
