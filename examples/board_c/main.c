@@ -133,7 +133,8 @@ static int read_board(struct host *host, const struct board *board)
     while ((rc = await_completion(host, &completion)) == 0) {
         if (completion.op != NTBMSG_OP_RECV_IMM || completion.imm >= MOST_LINES)
             return -EPROTO;
-        printf("notified of line %" PRIu32 ": %.63s\n", completion.imm, board->lines[completion.imm]);
+        printf("notified of line %" PRIu32 ": %.63s\n", completion.imm,
+               board->lines[completion.imm]);
     }
     if (rc == -ESHUTDOWN) /* the writer is done, and had an answer to all that it asked for */
         printf("%" PRIu64 " lines were counted\n", board->count);

@@ -152,8 +152,8 @@ int Device::make_window_pool()
             rte_mempool_obj_iter(window_pool_, place_mbuf, &block_);
         return 0;
     }
-    PLX_INIT_LOG(ERR, "%s: no memory for %u mbufs of receive buffers: %s\n", name_, geometry_.buffers,
-                 rte_strerror(rte_errno));
+    PLX_INIT_LOG(ERR, "%s: no memory for %u mbufs of receive buffers: %s\n", name_,
+                 geometry_.buffers, rte_strerror(rte_errno));
     drop_block();
     return -ENOMEM;
 }

@@ -59,7 +59,8 @@ TEST(EchoOptions, WhatHasNoEffectIsRefused)
         {{"--forward-mode", "echo", "--size", "8"}, "--size has no effect in mode echo"},
         {{"--forward-mode", "rxonly", "--count", "8"}, "--count has no effect in mode rxonly"},
         {{"--forward-mode", "file", "--count", "8"}, "--count has no effect in mode file"},
-        {{"--forward-mode", "txonly", "--in-flight", "8"}, "--in-flight has no effect in mode txonly"},
+        {{"--forward-mode", "txonly", "--in-flight", "8"},
+         "--in-flight has no effect in mode txonly"},
         {{"--forward-mode", "ping", "--flows", "8"}, "--flows has no effect in mode ping"},
         {{"--forward-mode", "ping", "--dir", "x"}, "--dir has no effect in mode ping"},
         {{"--forward-mode", "ping", "--tx-first"}, "--tx-first has no effect in mode ping"},
@@ -73,8 +74,8 @@ TEST(EchoOptions, WhatHasNoEffectIsRefused)
 TEST(EchoOptions, WithCommandsAnotherModeMayUseThem)
 {
     echo::Options options;
-    EXPECT_EQ(parse({"-i", "--forward-mode", "echo", "--size", "8", "--flows", "2", "--in-flight", "3",
-                     "--dir", "x", "--tx-first", "--count", "4"},
+    EXPECT_EQ(parse({"-i", "--forward-mode", "echo", "--size", "8", "--flows", "2", "--in-flight",
+                     "3", "--dir", "x", "--tx-first", "--count", "4"},
                     options),
               "");
 }
