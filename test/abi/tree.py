@@ -53,7 +53,7 @@ LAYERS = {
 # beside the folders, such as main.cpp, stand above all of them; public headers below.
 ROOMS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
-    'lib/ntbmsg': ('base', 'wire', 'port', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
+    'lib/ntbmsg': ('base', 'wire', 'transport', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
     'apps/common': (),
     'apps/echo': ('traffic', 'files', 'modes', 'options', 'round_trip', 'harness', 'prompt'),

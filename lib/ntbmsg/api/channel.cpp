@@ -13,10 +13,10 @@
 #include "channel/listener.hpp"
 #include "channel/setup.hpp"
 #include "dispatch/dispatcher.hpp"
-#include "port/poll_set.hpp"
-#include "port/port.hpp"
-#include "port/proxy.hpp"
-#include "port/trace.hpp"
+#include "transport/poll_set.hpp"
+#include "transport/proxy.hpp"
+#include "transport/sending.hpp"
+#include "transport/trace.hpp"
 
 using namespace ntbmsg;
 

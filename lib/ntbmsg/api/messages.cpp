@@ -11,9 +11,9 @@
 #include "channel/send.hpp"
 #include "channel/shared.hpp"
 #include "dispatch/dispatcher.hpp"
-#include "port/parked.hpp"
-#include "port/poll_set.hpp"
-#include "port/port.hpp"
+#include "transport/parked.hpp"
+#include "transport/poll_set.hpp"
+#include "transport/sending.hpp"
 #include "wire/protocol.hpp"
 
 using namespace ntbmsg;

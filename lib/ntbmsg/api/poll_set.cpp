@@ -5,7 +5,7 @@
 #include <rte_malloc.h>
 
 #include "dispatch/dispatcher.hpp"
-#include "port/poll_set.hpp"
+#include "transport/poll_set.hpp"
 
 using namespace ntbmsg;
 

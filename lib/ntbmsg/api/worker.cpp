@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "dispatch/dispatcher.hpp"
-#include "port/port.hpp"
+#include "transport/sending.hpp"
 
 using namespace ntbmsg;
 

@@ -8,9 +8,9 @@
 
 #include "channel/ending.hpp"
 #include "channel/serve.hpp"
-#include "port/poll_set.hpp"
-#include "port/port.hpp"
-#include "port/trace.hpp"
+#include "transport/poll_set.hpp"
+#include "transport/sending.hpp"
+#include "transport/trace.hpp"
 
 namespace ntbmsg
 {

@@ -3,7 +3,7 @@
 #ifndef NTBMSG_CHANNEL_CONTROL_HPP
 #define NTBMSG_CHANNEL_CONTROL_HPP
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 #include "wire/protocol.hpp"
 
 namespace ntbmsg

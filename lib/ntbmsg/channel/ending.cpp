@@ -5,10 +5,10 @@
 
 #include <locked.hpp>
 
-#include "port/delivery.hpp"
-#include "port/port.hpp"
-#include "port/trace.hpp"
 #include "rma/one_sided.hpp"
+#include "transport/delivery.hpp"
+#include "transport/sending.hpp"
+#include "transport/trace.hpp"
 
 namespace ntbmsg
 {

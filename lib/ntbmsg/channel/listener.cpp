@@ -15,9 +15,9 @@
 #include <locked.hpp>
 
 #include "channel/control.hpp"
-#include "port/port.hpp"
-#include "port/proxy.hpp"
-#include "port/trace.hpp"
+#include "transport/proxy.hpp"
+#include "transport/sending.hpp"
+#include "transport/trace.hpp"
 
 struct ntbmsg_listener {
     uint64_t serial; ///< unique in the process, never reused

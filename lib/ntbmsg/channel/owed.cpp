@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "channel/ending.hpp"
-#include "port/poll_set.hpp"
-#include "port/port.hpp"
+#include "transport/poll_set.hpp"
+#include "transport/sending.hpp"
 #include "wire/protocol.hpp"
 
 namespace ntbmsg

@@ -8,7 +8,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

@@ -9,9 +9,9 @@
 #include "channel/ending.hpp"
 #include "channel/send.hpp"
 #include "channel/setup.hpp"
-#include "port/delivery.hpp"
-#include "port/port.hpp"
 #include "rma/one_sided.hpp"
+#include "transport/delivery.hpp"
+#include "transport/sending.hpp"
 
 namespace ntbmsg
 {

@@ -3,7 +3,7 @@
 #ifndef NTBMSG_CHANNEL_SERVE_HPP
 #define NTBMSG_CHANNEL_SERVE_HPP
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

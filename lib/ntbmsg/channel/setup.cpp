@@ -9,10 +9,10 @@
 #include <sized.hpp>
 
 #include "channel/ending.hpp"
-#include "port/delivery.hpp"
-#include "port/port.hpp"
 #include "rma/cq.hpp"
 #include "rma/one_sided.hpp"
+#include "transport/delivery.hpp"
+#include "transport/sending.hpp"
 #include "wire/protocol.hpp"
 
 namespace ntbmsg

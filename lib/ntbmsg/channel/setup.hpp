@@ -3,7 +3,7 @@
 #ifndef NTBMSG_CHANNEL_SETUP_HPP
 #define NTBMSG_CHANNEL_SETUP_HPP
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

@@ -8,9 +8,9 @@
 #include <rte_mbuf.h>
 
 #include "channel/receive.hpp"
-#include "port/parked.hpp"
-#include "port/poll_set.hpp"
-#include "port/proxy.hpp"
+#include "transport/parked.hpp"
+#include "transport/poll_set.hpp"
+#include "transport/proxy.hpp"
 
 namespace ntbmsg
 {

@@ -13,10 +13,10 @@
 #include "channel/listener.hpp"
 #include "channel/owed.hpp"
 #include "channel/serve.hpp"
-#include "port/delivery.hpp"
-#include "port/parked.hpp"
-#include "port/port.hpp"
 #include "rma/one_sided.hpp"
+#include "transport/delivery.hpp"
+#include "transport/parked.hpp"
+#include "transport/sending.hpp"
 #include "wire/one_sided.hpp"
 
 namespace ntbmsg

@@ -6,7 +6,7 @@
 
 #include <rte_branch_prediction.h>
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

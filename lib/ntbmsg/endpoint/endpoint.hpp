@@ -12,8 +12,8 @@
 
 #include "endpoint/event_queue.hpp"
 #include "ntbmsg.h"
-#include "port/worker.hpp"
 #include "rma/region.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

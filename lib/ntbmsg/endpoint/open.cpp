@@ -19,7 +19,7 @@
 #include "endpoint/registry.hpp"
 #include "endpoint/service.hpp"
 #include "endpoint/worker_setup.hpp"
-#include "port/trace.hpp"
+#include "transport/trace.hpp"
 
 RTE_LOG_REGISTER(ntbmsg_logtype, lib.ntbmsg, NOTICE)
 

@@ -3,7 +3,7 @@
 #ifndef NTBMSG_ENDPOINT_SERVICE_HPP
 #define NTBMSG_ENDPOINT_SERVICE_HPP
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

@@ -14,9 +14,9 @@
 #include "channel/listener.hpp"
 #include "channel/serve.hpp"
 #include "endpoint/endpoint.hpp"
-#include "port/poll_set.hpp"
 #include "rma/one_sided.hpp"
 #include "rma/responder.hpp"
+#include "transport/poll_set.hpp"
 
 namespace ntbmsg
 {

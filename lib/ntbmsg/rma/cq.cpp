@@ -16,7 +16,7 @@
 #include <dpdk_compat.hpp>
 
 #include "base/log.hpp"
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 using ntbmsg::Lane;
 

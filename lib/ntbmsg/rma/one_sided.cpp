@@ -6,11 +6,11 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include "port/port.hpp"
-#include "port/proxy.hpp"
 #include "rma/cq.hpp"
 #include "rma/requester.hpp"
 #include "rma/responder.hpp"
+#include "transport/proxy.hpp"
+#include "transport/sending.hpp"
 
 namespace ntbmsg
 {

@@ -3,7 +3,7 @@
 #ifndef NTBMSG_RMA_ONE_SIDED_HPP
 #define NTBMSG_RMA_ONE_SIDED_HPP
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

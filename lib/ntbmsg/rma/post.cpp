@@ -5,11 +5,11 @@
 
 #include <rte_branch_prediction.h>
 
-#include "port/worker.hpp"
 #include "rma/cq.hpp"
 #include "rma/one_sided.hpp"
 #include "rma/remote.hpp"
 #include "rma/requester.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

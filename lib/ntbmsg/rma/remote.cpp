@@ -10,8 +10,8 @@
 #include <rte_malloc.h>
 #include <rte_pmd_plx_ntb.h>
 
-#include "port/worker.hpp"
 #include "rma/one_sided.hpp"
+#include "transport/worker.hpp"
 #include "wire/one_sided.hpp"
 
 namespace ntbmsg

@@ -8,8 +8,8 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include "port/payload.hpp"
 #include "rma/cq.hpp"
+#include "transport/payload.hpp"
 #include "wire/one_sided.hpp"
 
 namespace ntbmsg

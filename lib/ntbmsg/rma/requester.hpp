@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "port/payload.hpp"
+#include "transport/payload.hpp"
 
 namespace ntbmsg
 {

@@ -8,10 +8,10 @@
 #include <rte_malloc.h>
 #include <rte_mbuf.h>
 
-#include "port/payload.hpp"
-#include "port/port.hpp"
 #include "rma/cq.hpp"
 #include "rma/region.hpp"
+#include "transport/payload.hpp"
+#include "transport/sending.hpp"
 
 namespace ntbmsg
 {

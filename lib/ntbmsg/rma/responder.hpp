@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "port/payload.hpp"
+#include "transport/payload.hpp"
 #include "wire/one_sided.hpp"
 
 namespace ntbmsg

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "port/delivery.hpp"
+#include "transport/delivery.hpp"
 
 #include <cstdlib>
 
 #include <rte_mbuf.h>
 
-#include "port/parked.hpp"
-#include "port/port.hpp"
+#include "transport/parked.hpp"
+#include "transport/sending.hpp"
 
 namespace ntbmsg
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Services of a worker for channels and one-sided operations: sending to the peer, owed control
 // messages, deadlines. Called by the thread that drives the worker.
-#ifndef NTBMSG_PORT_PORT_HPP
-#define NTBMSG_PORT_PORT_HPP
+#ifndef NTBMSG_TRANSPORT_SENDING_HPP
+#define NTBMSG_TRANSPORT_SENDING_HPP
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Messages that wait until the application receives them.
-#ifndef NTBMSG_PORT_DELIVERY_HPP
-#define NTBMSG_PORT_DELIVERY_HPP
+#ifndef NTBMSG_TRANSPORT_DELIVERY_HPP
+#define NTBMSG_TRANSPORT_DELIVERY_HPP
 
 #include <rte_branch_prediction.h>
 
-#include "port/poll_set.hpp"
-#include "port/proxy.hpp"
+#include "transport/poll_set.hpp"
+#include "transport/proxy.hpp"
 
 namespace ntbmsg
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Credits of a channel, at both ends, and what a worker has to grant: arithmetic alone.
-#ifndef NTBMSG_PORT_CREDIT_HPP
-#define NTBMSG_PORT_CREDIT_HPP
+#ifndef NTBMSG_TRANSPORT_CREDIT_HPP
+#define NTBMSG_TRANSPORT_CREDIT_HPP
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data of a worker: its queue pair, its channels, and the work that waits for its next poll.
-#ifndef NTBMSG_PORT_WORKER_HPP
-#define NTBMSG_PORT_WORKER_HPP
+#ifndef NTBMSG_TRANSPORT_WORKER_HPP
+#define NTBMSG_TRANSPORT_WORKER_HPP
 
 #include <atomic>
 #include <cstdint>
@@ -11,8 +11,8 @@
 #include <rte_branch_prediction.h>
 #include <rte_pmd_plx_ntb.h>
 
-#include "port/channel.hpp"
-#include "port/slots.hpp"
+#include "transport/channel.hpp"
+#include "transport/slots.hpp"
 
 struct ntbmsg_endpoint;
 struct rte_mempool;

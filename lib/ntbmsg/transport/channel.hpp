@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The data of a channel: a slot of its worker, in use from connect or connection request until both
 // ends have finished with it; and what each state allows.
-#ifndef NTBMSG_PORT_CHANNEL_HPP
-#define NTBMSG_PORT_CHANNEL_HPP
+#ifndef NTBMSG_TRANSPORT_CHANNEL_HPP
+#define NTBMSG_TRANSPORT_CHANNEL_HPP
 
 #include <atomic>
 #include <cerrno>
@@ -13,7 +13,7 @@
 #include "base/list.hpp"
 #include "base/use.hpp"
 #include "ntbmsg.h"
-#include "port/credit.hpp"
+#include "transport/credit.hpp"
 
 struct rte_mbuf;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The table of channels: finds the channel that a header word of the peer names, bounded.
-#ifndef NTBMSG_PORT_SLOTS_HPP
-#define NTBMSG_PORT_SLOTS_HPP
+#ifndef NTBMSG_TRANSPORT_SLOTS_HPP
+#define NTBMSG_TRANSPORT_SLOTS_HPP
 
 #include <atomic>
 #include <cstdint>
 
-#include "port/channel.hpp"
+#include "transport/channel.hpp"
 #include "wire/protocol.hpp"
 
 namespace ntbmsg

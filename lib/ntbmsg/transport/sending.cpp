@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "port/port.hpp"
+#include "transport/sending.hpp"
 
 #include <algorithm>
 #include <cerrno>

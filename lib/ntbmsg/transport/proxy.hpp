@@ -6,13 +6,13 @@
 // bits (Call) of the channel, which is in a stack of the worker while any bit is set.
 // From the worker to the application: received messages as a list that is passed on as a whole;
 // events as bits, with a stack of the poll set.
-#ifndef NTBMSG_PORT_PROXY_HPP
-#define NTBMSG_PORT_PROXY_HPP
+#ifndef NTBMSG_TRANSPORT_PROXY_HPP
+#define NTBMSG_TRANSPORT_PROXY_HPP
 
 #include <atomic>
 #include <cstdint>
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "port/payload.hpp"
+#include "transport/payload.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 #include <rte_mbuf.h>
 
-#include "port/port.hpp"
+#include "transport/sending.hpp"
 #include "wire/one_sided.hpp"
 
 namespace ntbmsg

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "port/slots.hpp"
+#include "transport/slots.hpp"
 
 #include <cerrno>
 #include <new>

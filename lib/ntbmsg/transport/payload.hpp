@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Payloads of one-sided operations: mbufs filled from the pieces (SGEs) of an operation, and pieces
 // filled from mbufs.
-#ifndef NTBMSG_PORT_PAYLOAD_HPP
-#define NTBMSG_PORT_PAYLOAD_HPP
+#ifndef NTBMSG_TRANSPORT_PAYLOAD_HPP
+#define NTBMSG_TRANSPORT_PAYLOAD_HPP
 
 #include <cstdint>
 
 #include "ntbmsg.h"
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Lists of received messages, linked through mbuf fields that have no meaning while a message
 // waits. They lie in the cache line that the receive has just written.
-#ifndef NTBMSG_PORT_PARKED_HPP
-#define NTBMSG_PORT_PARKED_HPP
+#ifndef NTBMSG_TRANSPORT_PARKED_HPP
+#define NTBMSG_TRANSPORT_PARKED_HPP
 
 #include <cstring>
 
 #include <rte_mbuf.h>
 
-#include "port/channel.hpp"
+#include "transport/channel.hpp"
 
 namespace ntbmsg
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "port/proxy.hpp"
+#include "transport/proxy.hpp"
 
 #include <cstdlib>
 #include <new>

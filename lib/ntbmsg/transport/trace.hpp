@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Tracepoints by the library's own objects.
-#ifndef NTBMSG_PORT_TRACE_HPP
-#define NTBMSG_PORT_TRACE_HPP
+#ifndef NTBMSG_TRANSPORT_TRACE_HPP
+#define NTBMSG_TRANSPORT_TRACE_HPP
 
 #include "base/trace_points.h"
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 namespace ntbmsg
 {

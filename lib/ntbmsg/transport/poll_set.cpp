@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "port/poll_set.hpp"
+#include "transport/poll_set.hpp"
 
-#include "port/proxy.hpp"
+#include "transport/proxy.hpp"
 
 namespace ntbmsg
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Poll sets: which of many channels have events.
-#ifndef NTBMSG_PORT_POLL_SET_HPP
-#define NTBMSG_PORT_POLL_SET_HPP
+#ifndef NTBMSG_TRANSPORT_POLL_SET_HPP
+#define NTBMSG_TRANSPORT_POLL_SET_HPP
 
 #include <atomic>
 
-#include "port/worker.hpp"
+#include "transport/worker.hpp"
 
 struct ntbmsg_poll_set {
     ntbmsg::Worker *worker;         ///< NULL: for channels of dedicated workers
