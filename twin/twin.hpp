@@ -120,7 +120,7 @@ void detach(Host *host);
 
 /// The chip's CSR space (256 KiB) and the configuration space (4 KiB) of the NT function that this
 /// host sees: the virtual one, or the link one, which is there as long as the link is up.
-/// Side effects run at once in the caller, but what A-LUT RAM grants or denies is followed by the
+/// Side effects run at once in the caller, but what the A-LUT exposes or revokes is followed by the
 /// host's next read, or some milliseconds later. Any thread. A read of a missing register is 0.
 uint32_t csr_read32(Host *host, uint32_t offset);
 void csr_write32(Host *host, uint32_t offset, uint32_t value);

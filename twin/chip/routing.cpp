@@ -223,8 +223,8 @@ bool same_extent(const Extent &a, const Extent &b)
            a.rights == b.rights && a.direct == b.direct;
 }
 
-// How many bytes from @p at on some extent of @p view that grants at least what @p like does.
-uint64_t granted(const View &view, const Extent &like, uint64_t at)
+// How many bytes from @p at on some extent of @p view that permits at least what @p like does.
+uint64_t permitted(const View &view, const Extent &like, uint64_t at)
 {
     for (unsigned i = 0; i < view.count; i++) {
         const Extent &e = view.extents[i];
@@ -238,7 +238,7 @@ uint64_t granted(const View &view, const Extent &like, uint64_t at)
 bool covered(const View &view, const Extent &extent)
 {
     for (uint64_t done = 0; done < extent.bytes;) {
-        const uint64_t more = granted(view, extent, extent.at + done);
+        const uint64_t more = permitted(view, extent, extent.at + done);
         if (more == 0)
             return false;
         done += more;

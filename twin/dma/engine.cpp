@@ -44,15 +44,15 @@ bool Countdown::strikes()
     return true;
 }
 
-void DmaChannel::open(DmaPort &port, Chip &chip, unsigned index)
+void DmaChannel::open(DmaHost &host, Chip &chip, unsigned index)
 {
-    port_ = &port;
+    host_ = &host;
     chip_ = &chip;
     index_ = index;
     base_ = facts::dma_base(index);
     resets_ = chip_->dma_resets[index].load();
     // What an engine had in hand ended with its process, unless it hangs.
-    if (port.owns_dma(index) && !hung())
+    if (host.owns_dma(index) && !hung())
         clear_bits(dma_reg::ctrl_status, dma_field::start.mask() | dma_field::in_progress.mask());
 }
 
@@ -112,7 +112,7 @@ void DmaChannel::serve_pending()
             return;
         seen = requests_.load();
         {
-            DmaMemoryUsed used(port_->bus_memory());
+            DmaMemoryUsed used(host_->bus_memory());
             serve();
         }
         pthread_mutex_unlock(&lock_);
@@ -121,9 +121,9 @@ void DmaChannel::serve_pending()
 
 void DmaChannel::serve()
 {
-    if (port_->card_gone())
+    if (host_->card_gone())
         return forget();
-    if (!port_->owns_dma(index_))
+    if (!host_->owns_dma(index_))
         return;
     // A reset of the function has changed registers alone.
     if (const uint32_t resets = chip_->dma_resets[index_].load(); resets != resets_) {
@@ -131,12 +131,12 @@ void DmaChannel::serve()
         forget();
     }
     requester_ = faults_.requester != Countdown::off ? static_cast<uint16_t>(faults_.requester)
-                                                     : port_->dma_requester(index_);
-    if (memory_version_ != port_->bus_memory().version) {
+                                                     : host_->dma_requester(index_);
+    if (memory_version_ != host_->bus_memory().version) {
         source_ = {};
         destination_ = {};
         ring_memory_ = {};
-        memory_version_ = port_->bus_memory().version;
+        memory_version_ = host_->bus_memory().version;
     }
     if (reset_.exchange(false))
         function_reset();
@@ -147,7 +147,7 @@ void DmaChannel::serve()
     if (!bus_master())
         start_.store(false); // it is not remembered (I)
     // What was read ahead came from another ring. The one in hand is moved to its end.
-    if (rewritten_.exchange(false) && port_->switches().dma_rewrite_drops)
+    if (rewritten_.exchange(false) && host_->switches().dma_rewrite_drops)
         fetched_count_ = fetched_next_ = 0;
     if (may_go_on(!in_hand_) && start_.exchange(false))
         begin();
@@ -170,7 +170,7 @@ bool DmaChannel::may_go_on(bool between)
         answers |= dma_field::abort_done.mask();
     if (stop && !stopped_)
         answers |= dma_field::stop_done.mask();
-    const bool again = pause_asked_.exchange(false) && port_->switches().dma_pause_repeats;
+    const bool again = pause_asked_.exchange(false) && host_->switches().dma_pause_repeats;
     if (pause && (!paused_ || again))
         answers |= dma_field::pause_done.mask();
     if (answers != 0)
@@ -223,7 +223,7 @@ int DmaChannel::fault(Fault fault, uint32_t argument)
     case Fault::dma_requester:
         error = argument > UINT16_MAX && argument != Countdown::off ? -EINVAL : 0;
         faults_.requester = error == 0 ? argument : faults_.requester;
-        source_.grant = destination_.grant = {}; // were another requester's
+        source_.direct = destination_.direct = {}; // were another requester's
         break;
     case Fault::dma_late:
         error = late_.set(argument);
@@ -242,14 +242,14 @@ int DmaChannel::fault(Fault fault, uint32_t argument)
 void DmaChannel::function_reset()
 {
     late_.drop();
-    port_->reset_dma(index_, hung() && !port_->switches().dma_flr_revives);
+    host_->reset_dma(index_, hung() && !host_->switches().dma_flr_revives);
     forget();
 }
 
 void DmaChannel::begin()
 {
     const uint32_t mode = dma_field::mode.get(reg(dma_reg::ctrl_status));
-    if (running_ && !port_->switches().dma_restart_harmless) {
+    if (running_ && !host_->switches().dma_restart_harmless) {
         in_hand_ = false;
         set(dma_reg::ring_next, static_cast<uint32_t>(ring_base()));
     }
@@ -321,8 +321,8 @@ void DmaChannel::move()
     if (done_ < t.bytes) {
         DmaPiece piece = t.rest(done_);
         piece.bytes = std::min({piece.bytes, budget_, faults_.link_loss});
-        fate = dma_move(*port_, source_, destination_, requester_, piece, &moved);
-        if (fate == Fate::write_refused && !port_->switches().dma_refused_writes_fail) {
+        fate = dma_move(*host_, source_, destination_, requester_, piece, &moved);
+        if (fate == Fate::write_refused && !host_->switches().dma_refused_writes_fail) {
             fate = Fate::moved; // posted: no completion reports it to the engine
             moved = piece.bytes;
         }
@@ -344,15 +344,15 @@ void DmaChannel::count_link_loss(uint64_t moved)
     if (faults_.link_loss != 0)
         return;
     faults_.link_loss = unlimited;
-    port_->drop_link();
-    expire_grants();
+    host_->drop_link();
+    expire_direct();
 }
 
 // E9: whether a completion that does not come hangs it.
 bool DmaChannel::timeout_hangs() const
 {
     const bool waits = dma_field::timeout_off.get(reg(dma_reg::dev_ctl2)) != 0;
-    return port_->switches().dma_timeout_hangs && !waits;
+    return host_->switches().dma_timeout_hangs && !waits;
 }
 
 void DmaChannel::fail(Fate fate)
@@ -360,7 +360,7 @@ void DmaChannel::fail(Fate fate)
     const bool read = fate == Fate::read_refused || fate == Fate::read_lost;
     if (fate == Fate::card_gone)
         forget();
-    else if (port_->switches().dma_errors_hang || (fate == Fate::read_lost && timeout_hangs()))
+    else if (host_->switches().dma_errors_hang || (fate == Fate::read_lost && timeout_hangs()))
         hang();
     else
         complete(read ? dma_field::done_read_failed.mask() : dma_field::done_write_failed.mask());
@@ -388,7 +388,7 @@ void DmaChannel::complete(uint32_t result)
         set(dma_reg::block_size, current_->words[0] & ~dma_field::desc_valid.mask());
         return halt(0);
     }
-    if (port_->switches().dma_last_is_completed)
+    if (host_->switches().dma_last_is_completed)
         set(dma_reg::ring_last, static_cast<uint32_t>(current_->slot));
     if (dma_field::write_back.get(reg(dma_reg::ctrl_status)) != 0)
         write_back(static_cast<uint32_t>(done_) | result);
@@ -411,7 +411,7 @@ void DmaChannel::halt(uint32_t status)
 void DmaChannel::latch(uint32_t events)
 {
     set_bits(dma_reg::intr_ctrl_status, events);
-    port_->dma_event();
+    host_->dma_event();
 }
 
 } // namespace plx::twin

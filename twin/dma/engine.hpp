@@ -53,7 +53,7 @@ class DmaChannel
 {
 public:
     /// The host's chip is chosen. Both outlive the channel.
-    void open(DmaPort &port, Chip &chip, unsigned index);
+    void open(DmaHost &host, Chip &chip, unsigned index);
 
     /// After a write to the channel's registers took effect. Without the host's lock.
     void written(uint32_t offset, uint32_t value);
@@ -80,7 +80,7 @@ private:
     void move();
     void count_link_loss(uint64_t moved);
     /// At what is open to the engine.
-    void expire_grants() { source_.grant.trust = destination_.grant.trust = 0; }
+    void expire_direct() { source_.direct.trust = destination_.direct.trust = 0; }
     bool timeout_hangs() const;
     void fail(Fate fate);
     void hang();
@@ -116,7 +116,7 @@ private:
     void clear_bits(uint32_t offset, uint32_t bits);
     bool hung() const;
 
-    DmaPort *port_ = nullptr;
+    DmaHost *host_ = nullptr;
     Chip *chip_ = nullptr;
     unsigned index_ = 0;
     uint32_t base_ = 0;

@@ -29,7 +29,7 @@ uint32_t low(uint64_t bus)
 uint64_t DmaChannel::ring_base() const
 {
     const uint64_t base = uint64_t{reg(dma_reg::ring_hi)} << 32 | reg(dma_reg::ring_lo);
-    return base & ~uint64_t{port_->switches().dma_ring_align - 1};
+    return base & ~uint64_t{host_->switches().dma_ring_align - 1};
 }
 
 uint64_t DmaChannel::ring_end() const
@@ -51,10 +51,10 @@ bool DmaChannel::at_stop(uint64_t slot) const
 /// @return NULL where the engine cannot reach a descriptor
 uint32_t *DmaChannel::descriptor_at(uint64_t bus)
 {
-    if (port_->cut_off())
+    if (host_->cut_off())
         return nullptr; // the ring lies on the other side of the dead link
     if (!ring_memory_.covers(bus)) {
-        const DmaRange *const range = dma_memory_find(port_->bus_memory(), bus);
+        const DmaRange *const range = dma_memory_find(host_->bus_memory(), bus);
         if (range == nullptr || range->kind == RangeKind::window)
             return nullptr;
         ring_memory_ = *range;
@@ -88,7 +88,7 @@ bool DmaChannel::fetch_one(uint64_t slot)
 // An engine that reads on behind the end before it wraps finds there what is of no use, or nothing.
 bool DmaChannel::slack_answers(uint64_t end, unsigned descriptors)
 {
-    if (!port_->switches().dma_fetches_past_end)
+    if (!host_->switches().dma_fetches_past_end)
         return true;
     for (unsigned i = 0; i < descriptors; i++)
         if (descriptor_at(end + i * facts::dma_desc_bytes) == nullptr)
@@ -102,9 +102,9 @@ void DmaChannel::fetch(uint64_t slot)
 {
     fetched_count_ = fetched_next_ = 0;
     fetch_failed_ = false;
-    expire_grants();
+    expire_direct();
     const uint32_t limit = dma_field::fetch_limit.get(reg(dma_reg::prefetch));
-    const uint64_t unit = port_->switches().dma_prefetch_unit;
+    const uint64_t unit = host_->switches().dma_prefetch_unit;
     unsigned wanted = fetch_max; // which is what 0 stands for (SDK R)
     if (limit != 0)
         wanted = static_cast<unsigned>(std::min<uint64_t>(limit * unit, fetch_max));
@@ -127,7 +127,7 @@ void DmaChannel::reorder()
 {
     DmaDescriptor *const d = fetched_ + fetched_next_;
     const bool relaxed = dma_field::relaxed_data_write.get(reg(dma_reg::ctrl_status)) != 0;
-    if (!relaxed || !port_->switches().dma_relaxed_reorders || d->passed ||
+    if (!relaxed || !host_->switches().dma_relaxed_reorders || d->passed ||
         fetched_count_ - fetched_next_ < 2)
         return;
     std::swap(d[0], d[1]);
@@ -161,7 +161,7 @@ const DmaDescriptor *DmaChannel::next_in_ring()
     if (lap_left_ != 0)
         lap_left_--;
     if (!next.passed) {
-        if (!port_->switches().dma_last_is_completed)
+        if (!host_->switches().dma_last_is_completed)
             set(dma_reg::ring_last, low(next.slot));
         set(dma_reg::ring_next, low(after(next.slot)));
     }
@@ -171,11 +171,11 @@ const DmaDescriptor *DmaChannel::next_in_ring()
 void DmaChannel::stop_at(uint64_t slot)
 {
     fetched_count_ = fetched_next_ = 0;
-    if (!port_->switches().dma_last_is_completed)
+    if (!host_->switches().dma_last_is_completed)
         set(dma_reg::ring_last, low(slot));
     if (!fetch_failed_)
         return halt(dma_field::invalid.mask());
-    if (port_->cut_off() && timeout_hangs())
+    if (host_->cut_off() && timeout_hangs())
         return hang();
     latch(dma_field::error.mask());
     halt(dma_field::header_log.mask());
@@ -204,7 +204,7 @@ void DmaChannel::store_back(const DmaWriteBack &done)
     uint32_t *const words = descriptor_at(done.slot);
     if (words == nullptr)
         return;
-    if (port_->switches().dma_writes_back_all)
+    if (host_->switches().dma_writes_back_all)
         for (unsigned i = 1; i < 4; i++)
             __atomic_store_n(words + i, 0, __ATOMIC_RELEASE);
     __atomic_store_n(words, done.first_word, __ATOMIC_RELEASE);

@@ -14,7 +14,7 @@ constexpr uint64_t plain_max = uint64_t{256} << 10; ///< so that requests to pau
 /// Moved under the host's lock at a time. No way ends in the middle: the smallest A-LUT segment is
 /// as large, blocks and BARs are larger.
 constexpr uint64_t checked_max = 4096;
-/// What an engine moves, at the most, on a grant that was taken back meanwhile. It does no harm:
+/// What an engine moves, at the most, by direct access that was revoked meanwhile. It does no harm:
 /// where memory was taken away, the window's mapping does not lead there any more.
 constexpr uint64_t trust_max = uint64_t{64} << 10;
 
@@ -26,25 +26,25 @@ struct Leg {
     uint64_t bytes = 0;
 };
 
-bool grant_leg(const DmaEnd &end, uint64_t offset, Leg *leg)
+bool direct_leg(const DmaEnd &end, uint64_t offset, Leg *leg)
 {
-    if (!end.grant.covers(offset))
+    if (!end.direct.covers(offset))
         return false;
     leg->plain = end.range.address + offset;
-    leg->bytes = end.grant.offset + end.grant.bytes - offset;
+    leg->bytes = end.direct.offset + end.direct.bytes - offset;
     return true;
 }
 
 /// @return false: the card is gone
-bool find_window_leg(DmaPort &port, DmaEnd &end, uint64_t bus, uint16_t requester, Leg *leg)
+bool find_window_leg(DmaHost &host, DmaEnd &end, uint64_t bus, uint16_t requester, Leg *leg)
 {
     const uint64_t offset = bus - end.range.bus;
-    if (end.grant.trust != 0 && grant_leg(end, offset, leg))
+    if (end.direct.trust != 0 && direct_leg(end, offset, leg))
         return true;
-    if (!port.renew_grant(end.grant, end.range.window, offset, requester))
+    if (!host.renew_direct(end.direct, end.range.window, offset, requester))
         return false;
-    end.grant.trust = trust_max;
-    if (grant_leg(end, offset, leg))
+    end.direct.trust = trust_max;
+    if (direct_leg(end, offset, leg))
         return true;
     leg->window = end.range.window;
     leg->offset = offset;
@@ -54,51 +54,51 @@ bool find_window_leg(DmaPort &port, DmaEnd &end, uint64_t bus, uint16_t requeste
 
 enum class Found { leg, nothing, card_gone };
 
-Found find_leg(DmaPort &port, DmaEnd &end, uint64_t bus, uint16_t requester, Leg *leg)
+Found find_leg(DmaHost &host, DmaEnd &end, uint64_t bus, uint16_t requester, Leg *leg)
 {
     if (!end.range.covers(bus)) {
-        const DmaRange *const range = dma_memory_find(port.bus_memory(), bus);
+        const DmaRange *const range = dma_memory_find(host.bus_memory(), bus);
         if (range == nullptr)
             return Found::nothing;
         end = {*range, {}};
     }
     if (crosses(end))
-        return find_window_leg(port, end, bus, requester, leg) ? Found::leg : Found::card_gone;
+        return find_window_leg(host, end, bus, requester, leg) ? Found::leg : Found::card_gone;
     leg->plain = end.range.address + (bus - end.range.bus);
     leg->bytes = end.range.bus + end.range.bytes - bus;
     return Found::leg;
 }
 
-Fate move_checked(DmaPort &port, const Leg &from, const Leg &to, uint64_t bytes, uint16_t requester)
+Fate move_checked(DmaHost &host, const Leg &from, const Leg &to, uint64_t bytes, uint16_t requester)
 {
     uint8_t between[checked_max];
     const uint8_t *data = from.plain;
     if (data == nullptr) {
-        if (!port.read_window(from.window, from.offset, between, bytes, requester))
-            return port.link_open() ? Fate::read_refused : Fate::read_lost;
+        if (!host.read_window(from.window, from.offset, between, bytes, requester))
+            return host.link_open() ? Fate::read_refused : Fate::read_lost;
         data = between;
     }
     if (to.bytes == 0)
         return Fate::write_refused; // no memory at that address
     if (to.plain != nullptr)
         dma_copy(to.plain, data, bytes);
-    else if (!port.write_window(to.window, to.offset, data, bytes, requester))
-        return port.link_open() ? Fate::write_refused : Fate::write_lost;
+    else if (!host.write_window(to.window, to.offset, data, bytes, requester))
+        return host.link_open() ? Fate::write_refused : Fate::write_lost;
     return Fate::moved;
 }
 } // namespace
 
-Fate dma_move(DmaPort &port, DmaEnd &source, DmaEnd &destination, uint16_t requester,
+Fate dma_move(DmaHost &host, DmaEnd &source, DmaEnd &destination, uint16_t requester,
               const DmaPiece &piece, uint64_t *moved)
 {
     *moved = 0;
     // Beyond a dead link the host's own memory is as far away as what its windows show.
-    if (port.cut_off())
+    if (host.cut_off())
         return Fate::read_lost;
     Leg from;
     Leg to;
-    const Found read = find_leg(port, source, piece.src, requester, &from);
-    const Found written = find_leg(port, destination, piece.dst, requester, &to);
+    const Found read = find_leg(host, source, piece.src, requester, &from);
+    const Found written = find_leg(host, destination, piece.dst, requester, &to);
     if (read == Found::card_gone || written == Found::card_gone)
         return Fate::card_gone;
     if (read == Found::nothing)
@@ -111,9 +111,9 @@ Fate dma_move(DmaPort &port, DmaEnd &source, DmaEnd &destination, uint16_t reque
     if (plain)
         dma_copy(to.plain, from.plain, bytes);
     else
-        fate = move_checked(port, from, to, bytes, requester);
+        fate = move_checked(host, from, to, bytes, requester);
     for (DmaEnd *const end : {&source, &destination})
-        end->grant.trust -= std::min(end->grant.trust, bytes);
+        end->direct.trust -= std::min(end->direct.trust, bytes);
     *moved = fate == Fate::moved ? bytes : 0;
     return fate;
 }

@@ -4,7 +4,7 @@
 #ifndef PLX_TWIN_DMA_TRANSFER_HPP
 #define PLX_TWIN_DMA_TRANSFER_HPP
 
-#include "dma/port.hpp"
+#include "dma/dma_host.hpp"
 
 #include <cstddef>
 
@@ -14,7 +14,7 @@ namespace plx::twin
 /// What an engine remembers of the addresses at one end of its transfers.
 struct DmaEnd {
     DmaRange range;
-    Grant grant;
+    DirectAccess direct;
 };
 
 enum class Fate : uint8_t {
@@ -32,10 +32,10 @@ struct DmaPiece {
     uint64_t bytes; ///< at least 1
 };
 
-/// Moves the beginning of @p piece, as much as one way serves. Under the lock of port.bus_memory().
+/// Moves the beginning of @p piece, as much as one way serves. Under the lock of host.bus_memory().
 /// Data become visible after those of earlier calls, and eight aligned bytes at once.
 /// @param moved how much; at least 1 where the fate is `moved`, else 0
-Fate dma_move(DmaPort &port, DmaEnd &source, DmaEnd &destination, uint16_t requester,
+Fate dma_move(DmaHost &host, DmaEnd &source, DmaEnd &destination, uint16_t requester,
               const DmaPiece &piece, uint64_t *moved);
 
 /// Whether @p end leads through a window, after a dma_move().

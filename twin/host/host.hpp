@@ -36,10 +36,10 @@ struct CableOps {
     void *(*thread)(void *host);
 };
 
-class Host final : public DmaPort
+class Host final : public DmaHost
 {
 public:
-    // As its engines see it (dma_port.cpp).
+    // As its engines see it (dma_host.cpp).
     const Switches &switches() const override { return config.switches; }
     DmaMemory &bus_memory() override { return dma_memory; }
     bool card_gone() const override { return gone; }
@@ -47,7 +47,8 @@ public:
     bool owns_dma(unsigned channel) const override;
     uint16_t dma_requester(unsigned channel) const override;
     void reset_dma(unsigned channel, bool hung) override;
-    bool renew_grant(Grant &grant, uint8_t window, uint64_t offset, uint16_t requester) override;
+    bool renew_direct(DirectAccess &direct, uint8_t window, uint64_t offset,
+                      uint16_t requester) override;
     bool read_window(unsigned window, uint64_t offset, void *out, size_t bytes,
                      uint16_t requester) override;
     bool write_window(unsigned window, uint64_t offset, const void *in, size_t bytes,

@@ -123,7 +123,7 @@ public:
     /// Exposes @p pieces through @p window, one after another, from its start. Closes it first; has
     /// taken effect when this returns.
     /// One naturally aligned power of two goes through base and offset, anything else through the
-    /// A-LUT, which also alone can grant less than rights_all.
+    /// A-LUT, which alone can also give less than rights_all.
     /// @param count 0, or no bytes in all: as window_clear() (E16)
     /// @return 0; -EINVAL, @p why says what was expected, and the window is as it was;
     ///   -ENODEV (the record holds: program_all() makes up for it)

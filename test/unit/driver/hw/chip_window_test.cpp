@@ -72,7 +72,7 @@ TEST_F(ChipTest, SharedAlutHas128EntriesInTheSecondArray)
         EXPECT_FALSE(a.offset >= 0x3A000 && a.offset < 0x3E000) << a;
 }
 
-TEST_F(ChipTest, AlutGrantsNoMoreThanWasAsked)
+TEST_F(ChipTest, AlutExposesNoMoreThanWasAsked)
 {
     open();
     ASSERT_EQ(set(0, {{0x100000000, 3 * mib}}, plx::facts::field::alut_write.mask()), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Segments of the data window, granted and taken away one by one.
+// Segments of the data window, exposed and revoked one by one.
 #include "../chip_fixture.hpp"
 
 #include <cerrno>
@@ -23,7 +23,7 @@ protected:
         ASSERT_EQ(set(0, {{0x7F0000000000, 8 * mib}}), 0) << why_.what;
         chip_.take();
     }
-    int grant(unsigned first, std::vector<Piece> pieces, uint32_t rights = rights_write)
+    int expose(unsigned first, std::vector<Piece> pieces, uint32_t rights = rights_write)
     {
         return ntb_.segments_set(first, pieces.data(), static_cast<unsigned>(pieces.size()), rights,
                                  &why_);
@@ -57,10 +57,10 @@ TEST_F(SegmentsTest, SizesToFixAreChecked)
     EXPECT_EQ(ntb_.window_rules(0).bytes_min, mib);
 }
 
-TEST_F(SegmentsTest, GrantSequence)
+TEST_F(SegmentsTest, ExposeSequence)
 {
     open_block();
-    ASSERT_EQ(grant(127, {{0x100200000, segment}, {0x300000000, segment}}), 0);
+    ASSERT_EQ(expose(127, {{0x100200000, segment}, {0x300000000, segment}}), 0);
     const Access flush = {Access::read, v, 0x87B010B5};
     const Log expected = {w(0x3A9FC, 0), w(0x3B800, 0),          flush,  // denied while it changes
                           w(0x3A5FC, 1), w(0x3A1FC, 0x00200000),         // high, low
@@ -72,19 +72,19 @@ TEST_F(SegmentsTest, GrantSequence)
 TEST_F(SegmentsTest, RevocationIsDenialAndARead)
 {
     open_block();
-    ASSERT_EQ(grant(10, {{0x100200000, 2 * segment}}, rights_all), 0);
+    ASSERT_EQ(expose(10, {{0x100200000, 2 * segment}}, rights_all), 0);
     chip_.take();
     ASSERT_EQ(ntb_.segments_clear(10, 2), 0);
     EXPECT_EQ(chip_.take(), (Log{w(0x3A828, 0), w(0x3A82C, 0), {Access::read, v, 0x87B010B5}}));
     ASSERT_EQ(ntb_.program_all(), 0);
-    EXPECT_EQ(rights_of(10), 0u) << "programming again must not grant it";
+    EXPECT_EQ(rights_of(10), 0u) << "programming again must not expose it";
     EXPECT_EQ(rights_of(0), 3u);
 }
 
-TEST_F(SegmentsTest, GrantsArePartOfTheRecord)
+TEST_F(SegmentsTest, SegmentsArePartOfTheRecord)
 {
     open_block();
-    ASSERT_EQ(grant(200, {{0x100200000, segment}}, rights_read), 0);
+    ASSERT_EQ(expose(200, {{0x100200000, segment}}, rights_read), 0);
     for (uint32_t offset = 0x3A000; offset < 0x3C000; offset += 4)
         chip_.csr[offset] = 0x55;
     ASSERT_EQ(ntb_.program_all(), 0);
@@ -93,15 +93,15 @@ TEST_F(SegmentsTest, GrantsArePartOfTheRecord)
     EXPECT_EQ(chip_.csr[0x3B000 + 72 * 4], 0x00200000u);
     EXPECT_EQ(chip_.csr[0x3B400 + 72 * 4], 1u);
     ASSERT_EQ(set(0, {{0x7F0000000000, 8 * mib}}), 0);
-    EXPECT_EQ(rights_of(200), 0u) << "a new window has no old grants";
+    EXPECT_EQ(rights_of(200), 0u) << "a new window has no old segments";
 }
 
 TEST_F(SegmentsTest, NothingIsRecordedWhereTheChipDoesNotAnswer)
 {
     open_block();
-    ASSERT_EQ(grant(8, {{0x100200000, segment}}), 0);
+    ASSERT_EQ(expose(8, {{0x100200000, segment}}), 0);
     chip_.gone = true;
-    EXPECT_EQ(grant(9, {{0x100400000, segment}}), -ENODEV);
+    EXPECT_EQ(expose(9, {{0x100400000, segment}}), -ENODEV);
     EXPECT_EQ(ntb_.segments_clear(8, 1), -ENODEV);
     chip_.gone = false;
     ASSERT_EQ(ntb_.program_all(), 0);
@@ -116,12 +116,12 @@ TEST_F(SegmentsTest, OtherPortUsesItsOwnArray)
     ASSERT_EQ(ntb_.window_fix(512 * mib, &why_), 0);
     ASSERT_EQ(set(0, {{0x7F0000000000, 8 * mib}}), 0);
     EXPECT_EQ(ntb_.segment_bytes(), 4 * mib);
-    ASSERT_EQ(grant(127, {{0x100400000, 4 * mib}}), 0);
+    ASSERT_EQ(expose(127, {{0x100400000, 4 * mib}}), 0);
     EXPECT_EQ(chip_.csr[0x39800 + 127 * 4], 1u);
-    EXPECT_EQ(grant(127, {{0x100400000, 8 * mib}}), -EINVAL) << "there are 128";
+    EXPECT_EQ(expose(127, {{0x100400000, 8 * mib}}), -EINVAL) << "there are 128";
 }
 
-TEST_F(SegmentsTest, BadGrantsAreRefusedAndTouchNothing)
+TEST_F(SegmentsTest, BadPiecesAreRefusedAndTouchNothing)
 {
     open_block();
     const struct {
@@ -151,7 +151,7 @@ TEST_F(SegmentsTest, BadGrantsAreRefusedAndTouchNothing)
         {"larger than BAR2", 4, {{0, 1024 * mib}}, 3, 1024 * mib, 512 * mib},
     };
     for (const auto &row : rows) {
-        EXPECT_EQ(grant(row.first, row.pieces, row.rights), -EINVAL) << row.name;
+        EXPECT_EQ(expose(row.first, row.pieces, row.rights), -EINVAL) << row.name;
         EXPECT_STRNE(why_.what, "") << row.name;
         EXPECT_EQ(why_.found, row.found) << row.name;
         EXPECT_EQ(why_.expected, row.expected) << row.name;
@@ -165,10 +165,10 @@ TEST_F(SegmentsTest, BadGrantsAreRefusedAndTouchNothing)
 TEST_F(SegmentsTest, NoneWithoutAnOpenAlut)
 {
     open();
-    EXPECT_EQ(grant(4, {{0, segment}}), -EINVAL) << "closed";
+    EXPECT_EQ(expose(4, {{0, segment}}), -EINVAL) << "closed";
     ASSERT_EQ(set(0, {{0x40000000, 16 * mib}}), 0);
     EXPECT_EQ(ntb_.segment_bytes(), 0u);
-    EXPECT_EQ(grant(4, {{0, segment}}), -EINVAL) << "base and offset";
+    EXPECT_EQ(expose(4, {{0, segment}}), -EINVAL) << "base and offset";
     without_alut();
     open();
     EXPECT_EQ(ntb_.window_fix(512 * mib, &why_), -ENOTSUP);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What DMA engines need of the host that they work for: the rules it was given, the memory on its
-// bus, and the way through its windows. Implemented by the host (host/dma_port.cpp).
-#ifndef PLX_TWIN_DMA_PORT_HPP
-#define PLX_TWIN_DMA_PORT_HPP
+// bus, and the way through its windows. Implemented by the host (host/dma_host.cpp).
+#ifndef PLX_TWIN_DMA_DMA_HOST_HPP
+#define PLX_TWIN_DMA_DMA_HOST_HPP
 
 #include "dma/memory.hpp"
 
@@ -15,20 +15,20 @@ namespace plx::twin
 struct Chip;
 struct Switches;
 
-/// What a grant rests on. While this is the same, the same way is open to the same requester.
-struct GrantBasis {
+/// What direct access rests on. While this is the same, the same way is open to the same requester.
+struct AccessBasis {
     const Chip *peer = nullptr;
     uint64_t own_routes = 0;
     uint64_t peer_routes = 0;
     uint64_t downs = 0;
     uint64_t presence_changes = 0;
     uint64_t views = 0;
-    bool operator==(const GrantBasis &) const = default;
+    bool operator==(const AccessBasis &) const = default;
 };
 
-/// A piece of a window that is plain memory to an engine.
-struct Grant {
-    GrantBasis basis;
+/// A piece of a window that an engine reaches as plain memory.
+struct DirectAccess {
+    AccessBasis basis;
     uint64_t offset = 0; ///< in the window
     uint64_t bytes = 0;  ///< 0: none
     uint64_t trust = 0;  ///< bytes that may pass before it is checked again
@@ -36,7 +36,7 @@ struct Grant {
 };
 
 /// Called without the host's lock, which the implementation takes where it needs it.
-class DmaPort
+class DmaHost
 {
 public:
     virtual const Switches &switches() const = 0;
@@ -52,9 +52,10 @@ public:
     /// What a function-level reset leaves in the function's registers. @param hung it stays hung
     virtual void reset_dma(unsigned channel, bool hung) = 0;
 
-    /// Brings @p grant up to date for an access at @p offset of window @p window; grant.covers()
+    /// Brings @p direct up to date for an access at @p offset of window @p window; direct.covers()
     /// says whether there is one. @return false: the card is gone
-    virtual bool renew_grant(Grant &grant, uint8_t window, uint64_t offset, uint16_t requester) = 0;
+    virtual bool renew_direct(DirectAccess &direct, uint8_t window, uint64_t offset,
+                              uint16_t requester) = 0;
     /// Accesses with every rule applied. @return whether it arrived
     virtual bool read_window(unsigned window, uint64_t offset, void *out, size_t bytes,
                              uint16_t requester) = 0;
@@ -68,7 +69,7 @@ public:
     virtual void drop_link() = 0;
 
 protected:
-    ~DmaPort() = default;
+    ~DmaHost() = default;
 };
 
 } // namespace plx::twin

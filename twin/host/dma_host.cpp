@@ -12,7 +12,7 @@ namespace plx::twin
 
 namespace
 {
-GrantBasis basis_now(const Host &host)
+AccessBasis basis_now(const Host &host)
 {
     const Chip *const peer = host.peer_chip;
     const uint64_t own_downs = host.chip->downs.load();
@@ -37,18 +37,18 @@ const Extent *direct_extent(const View &view, uint8_t window, uint64_t offset)
 
 // The window's own mapping serves an engine as it serves the CPU, where the requester is admitted:
 // whatever takes the CPU's access away takes that of the mapping.
-Grant make_grant(Host &host, uint8_t window, uint64_t offset, uint16_t requester)
+DirectAccess find_direct(Host &host, uint8_t window, uint64_t offset, uint16_t requester)
 {
     update_link(host);
     if (host.behind)
         settle(host); // views are to show what registers say
-    const GrantBasis basis = basis_now(host);
+    const AccessBasis basis = basis_now(host);
     const Way way = way_out(host);
     const Admission admission = admit(way, requester);
     if (!way.link_up || !admission.near || !admission.far)
         return {};
     const Extent *const e = direct_extent(*host.own_view, window, offset);
-    return e == nullptr ? Grant{} : Grant{basis, e->offset, e->bytes, 0};
+    return e == nullptr ? DirectAccess{} : DirectAccess{basis, e->offset, e->bytes, 0};
 }
 } // namespace
 
@@ -83,13 +83,13 @@ void Host::reset_dma(unsigned channel, bool hung)
             dma_field::in_progress.mask());
 }
 
-bool Host::renew_grant(Grant &grant, uint8_t window, uint64_t offset, uint16_t requester)
+bool Host::renew_direct(DirectAccess &direct, uint8_t window, uint64_t offset, uint16_t requester)
 {
     Locked locked(*this);
     if (gone)
         return false;
-    if (!grant.covers(offset) || !(grant.basis == basis_now(*this)))
-        grant = make_grant(*this, window, offset, requester);
+    if (!direct.covers(offset) || !(direct.basis == basis_now(*this)))
+        direct = find_direct(*this, window, offset, requester);
     return true;
 }
 
