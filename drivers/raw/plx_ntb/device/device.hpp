@@ -16,7 +16,7 @@
 #include "device/queue_pair.hpp"
 #include "device/sleepers.hpp"
 #include "dma/copy_paths.hpp"
-#include "dma/ports.hpp"
+#include "dma/channels.hpp"
 #include "hw/chip.hpp"
 #include "link/link.hpp"
 #include "platform/platform.hpp"
@@ -70,7 +70,7 @@ public:
     const Options &options() const { return options_; }
     const Platform &platform() const { return platform_; }
     hw::Chip &chip() { return chip_; }
-    DmaPorts &dma() { return dma_; }
+    DmaChannels &dma() { return dma_; }
     QueuePair *queue(uint16_t index) { return index < queues_ready_ ? &queues_[index] : nullptr; }
     uint16_t queue_count() const { return queues_ready_; }
     bool started() const { return started_; }
@@ -151,7 +151,7 @@ private:
     Options options_;
     Geometry geometry_;
     hw::Chip chip_;
-    DmaPorts dma_;
+    DmaChannels dma_;
     Link link_;
     ExposedMemory exposed_;
     const queue::Ops *ops_ = nullptr;

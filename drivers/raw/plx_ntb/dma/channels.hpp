@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The DMA channels of a device, and their users: a queue pair or a dmadev each.
-#ifndef PLX_NTB_DMA_PORTS_HPP
-#define PLX_NTB_DMA_PORTS_HPP
+#ifndef PLX_NTB_DMA_CHANNELS_HPP
+#define PLX_NTB_DMA_CHANNELS_HPP
 
 #include <atomic>
 #include <memory>
@@ -24,13 +24,13 @@ struct DmaCounts {
     std::atomic<uint64_t> stalls{0}, given_up{0};
 };
 
-class DmaPorts
+class DmaChannels
 {
 public:
-    DmaPorts() = default;
-    ~DmaPorts() { close(); }
-    DmaPorts(const DmaPorts &) = delete;
-    DmaPorts &operator=(const DmaPorts &) = delete;
+    DmaChannels() = default;
+    ~DmaChannels() { close(); }
+    DmaChannels(const DmaChannels &) = delete;
+    DmaChannels &operator=(const DmaChannels &) = delete;
 
     /// Opens the channels of @p platform; a dead one is skipped and logged. The last @p dmadevs of
     /// the others become dmadevs, named <device>_dma0 and so on.
@@ -58,7 +58,7 @@ public:
     DmaCounts &counts() { return counts_; }
 
 private:
-    struct Port {
+    struct Entry {
         hw::DmaChannel channel;
         unsigned number = 0; ///< as the chip counts
         DmaRingMemory ring;
@@ -69,12 +69,12 @@ private:
     };
     void open_channels(const Platform &platform, const hw::DmaShares &shares);
     void explain(const Platform &platform, const hw::DmaShares &shares);
-    int open_engine(Port *port);
+    int open_engine(Entry *entry);
 
     char device_[64] = "";
     char why_few_[128] = "";
     int node_ = -1;
-    Port ports_[facts::dma_function_count];
+    Entry entries_[facts::dma_function_count];
     unsigned live_ = 0;
     unsigned engines_ = 0;
     DmaCounts counts_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "dma/ports.hpp"
+#include "dma/channels.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -31,8 +31,8 @@ void say_unused(const char *device, unsigned channel, const hw::Refusal &why)
 }
 } // namespace
 
-int DmaPorts::open(const char *device, rte_device *parent, const Platform &platform,
-                   const hw::DmaShares &shares, unsigned for_queues, unsigned dmadevs)
+int DmaChannels::open(const char *device, rte_device *parent, const Platform &platform,
+                      const hw::DmaShares &shares, unsigned for_queues, unsigned dmadevs)
 {
     std::snprintf(device_, sizeof(device_), "%s", device);
     node_ = platform.node;
@@ -45,13 +45,13 @@ int DmaPorts::open(const char *device, rte_device *parent, const Platform &platf
     }
     engines_ = std::min(live_ - dmadevs, for_queues);
     for (unsigned i = 0; i < dmadevs; ++i) {
-        Port &port = ports_[live_ - dmadevs + i];
+        Entry &entry = entries_[live_ - dmadevs + i];
         const DmadevSetup setup{.device = device_,
                                 .index = i,
                                 .parent = parent,
                                 .node = node_,
-                                .channel = &port.channel};
-        const int rc = Dmadev::create(setup, &port.dmadev);
+                                .channel = &entry.channel};
+        const int rc = Dmadev::create(setup, &entry.dmadev);
         if (rc != 0) {
             close();
             return rc;
@@ -60,7 +60,7 @@ int DmaPorts::open(const char *device, rte_device *parent, const Platform &platf
     return 0;
 }
 
-void DmaPorts::explain(const Platform &platform, const hw::DmaShares &shares)
+void DmaChannels::explain(const Platform &platform, const hw::DmaShares &shares)
 {
     if (platform.dma_channels != 0)
         std::snprintf(why_few_, sizeof(why_few_), "of %u on this side of the chip, %u live",
@@ -79,14 +79,14 @@ void DmaPorts::explain(const Platform &platform, const hw::DmaShares &shares)
         PLX_INIT_LOG(INFO, "%s: no DMA channel: %s\n", device_, why_few_);
 }
 
-void DmaPorts::open_channels(const Platform &platform, const hw::DmaShares &shares)
+void DmaChannels::open_channels(const Platform &platform, const hw::DmaShares &shares)
 {
     const unsigned sharing = std::max(shares.shown, platform.dma_channels);
     for (unsigned i = 0; i < platform.dma_channels; ++i) {
         hw::Refusal why;
-        Port &port = ports_[live_];
-        const int rc = port.channel.open(platform.dma[i], sharing, &why);
-        port.number = i;
+        Entry &entry = entries_[live_];
+        const int rc = entry.channel.open(platform.dma[i], sharing, &why);
+        entry.number = i;
         if (rc == 0)
             ++live_;
         else
@@ -94,75 +94,75 @@ void DmaPorts::open_channels(const Platform &platform, const hw::DmaShares &shar
     }
 }
 
-void DmaPorts::stop_dmadevs()
+void DmaChannels::stop_dmadevs()
 {
-    for (Port &port : ports_)
-        if (port.dmadev != nullptr)
-            port.dmadev->halt();
+    for (Entry &entry : entries_)
+        if (entry.dmadev != nullptr)
+            entry.dmadev->halt();
 }
 
-void DmaPorts::close()
+void DmaChannels::close()
 {
     for (unsigned i = 0; i < live_; ++i) {
-        Port &port = ports_[i];
-        if (port.dmadev != nullptr)
-            Dmadev::destroy(&port.dmadev);
-        if (port.queue == nullptr)
+        Entry &entry = entries_[i];
+        if (entry.dmadev != nullptr)
+            Dmadev::destroy(&entry.dmadev);
+        if (entry.queue == nullptr)
             continue;
-        for (unsigned t = 0; t < close_tries && !port.queue->close(); ++t)
+        for (unsigned t = 0; t < close_tries && !entry.queue->close(); ++t)
             rte_delay_us_sleep(close_wait_us);
-        port.queue.reset();
-        port.ring.release();
+        entry.queue.reset();
+        entry.ring.release();
     }
     live_ = engines_ = 0;
 }
 
-unsigned DmaPorts::busy_dmadevs() const
+unsigned DmaChannels::busy_dmadevs() const
 {
-    return static_cast<unsigned>(std::count_if(ports_, ports_ + live_, [](const Port &port) {
-        return port.dmadev != nullptr && port.dmadev->started();
+    return static_cast<unsigned>(std::count_if(entries_, entries_ + live_, [](const Entry &entry) {
+        return entry.dmadev != nullptr && entry.dmadev->started();
     }));
 }
 
-int DmaPorts::open_engine(Port *port)
+int DmaChannels::open_engine(Entry *entry)
 {
-    port->queue.reset(new (std::nothrow) DmaQueue);
-    if (port->queue == nullptr)
+    entry->queue.reset(new (std::nothrow) DmaQueue);
+    if (entry->queue == nullptr)
         return -ENOMEM;
-    int rc = port->ring.reserve(device_, port->number, node_, DmaQueue::slots_for(engine_copies));
+    int rc = entry->ring.reserve(device_, entry->number, node_, DmaQueue::slots_for(engine_copies));
     if (rc != 0)
         return rc;
     hw::Refusal why;
-    rc = port->queue->open(&port->channel, port->ring.memory(), engine_copies, monotonic_us,
-                           nullptr, &why);
+    rc = entry->queue->open(&entry->channel, entry->ring.memory(), engine_copies, monotonic_us,
+                            nullptr, &why);
     if (rc != 0)
-        say_unused(device_, port->number, why);
+        say_unused(device_, entry->number, why);
     return rc;
 }
 
-const queue::Engine *DmaPorts::engine(unsigned index)
+const queue::Engine *DmaChannels::engine(unsigned index)
 {
-    if (index >= engines_ || ports_[index].refused)
+    if (index >= engines_ || entries_[index].refused)
         return nullptr;
-    Port &port = ports_[index];
-    if (port.queue == nullptr && open_engine(&port) != 0) {
-        port.queue.reset();
-        port.ring.release();
-        port.refused = true;
+    Entry &entry = entries_[index];
+    if (entry.queue == nullptr && open_engine(&entry) != 0) {
+        entry.queue.reset();
+        entry.ring.release();
+        entry.refused = true;
         return nullptr;
     }
-    port.engine = port.queue->engine();
-    return &port.engine;
+    entry.engine = entry.queue->engine();
+    return &entry.engine;
 }
 
-void DmaPorts::watch()
+void DmaChannels::watch()
 {
     for (unsigned i = 0; i < engines_; ++i) {
-        Port &port = ports_[i];
-        if (port.queue == nullptr)
+        Entry &entry = entries_[i];
+        if (entry.queue == nullptr)
             continue;
-        const DmaQueue::Seen seen = port.queue->watch();
-        report_seen(device_, port.number, *port.queue, seen);
+        const DmaQueue::Seen seen = entry.queue->watch();
+        report_seen(device_, entry.number, *entry.queue, seen);
         counts_.stalls += seen == DmaQueue::Seen::stalled;
         counts_.given_up += seen == DmaQueue::Seen::given_up;
     }
