@@ -152,7 +152,7 @@ struct Memory {
     void *base;
     uint64_t bus;
     size_t bytes;
-    size_t page_bytes; ///< 2 MiB where huge pages were granted, else 4 KiB
+    size_t page_bytes; ///< 2 MiB where there were huge pages, else 4 KiB
 };
 /// @param bytes power of two, 1 MiB to 1 GiB
 /// @param numa_node where its pages go; -1: anywhere

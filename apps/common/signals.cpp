@@ -22,7 +22,7 @@ void catch_signals()
 {
     struct sigaction action = {};
     action.sa_handler = on_signal;
-    // One shot, and no SA_RESTART: a blocked read of standard input has to come back.
+    // One shot, and no SA_RESTART: a blocked read of standard input has to return.
     action.sa_flags = static_cast<int>(SA_RESETHAND);
     sigaction(SIGINT, &action, nullptr);
     sigaction(SIGTERM, &action, nullptr);

@@ -46,7 +46,7 @@ Pair::Pair()
     open(far_device, far);
     for (ntbmsg_endpoint *end : {near, far})
         if (const int rc = ntbmsg_endpoint_wait_connected(end, connect_ms); rc != 0)
-            fail("the two do not meet", rc);
+            fail("the two do not connect", rc);
     near_worker = ntbmsg_endpoint_worker(near, 0);
     far_worker = ntbmsg_endpoint_worker(far, 0);
 }

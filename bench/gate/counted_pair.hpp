@@ -22,7 +22,7 @@ inline constexpr uint16_t most = 32; ///< messages of a burst
 [[noreturn]] void fail(const char *what, int got);
 
 struct Pair {
-    Pair(); ///< opens both and waits until they have met
+    Pair(); ///< opens both and waits until they are connected
     ~Pair();
     Pair(const Pair &) = delete;
     Pair &operator=(const Pair &) = delete;

@@ -195,7 +195,7 @@ void describe()
 
 int start_eal()
 {
-    // Without huge pages, as the simulation knows none, and with no line given back to the cache by
+    // Without huge pages, as the simulation knows none, and with no line handed to the cache by
     // force, as which instruction does that depends on the processor.
     static char words[][96] = {
         "ntbmsg_instructions",

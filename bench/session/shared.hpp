@@ -41,7 +41,7 @@ enum class Op : uint32_t {
 
 /// What the hosts' endpoints are opened with.
 struct Shape {
-    uint32_t buf_bytes; ///< of window buffers, and of mbufs to send from
+    uint32_t buf_bytes; ///< of receive buffers, and of mbufs to send from
     uint32_t channels;  ///< open between the hosts; 0: the endpoints have no worker
     uint32_t regions;   ///< 1: each exposes one to the other, over the first channel
     uint32_t dedicated; ///< 1: a thread of its own drives the worker, on the same core

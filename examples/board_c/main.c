@@ -8,7 +8,7 @@
  *     board_c [EAL options] -- write N    writes N lines, counts them in the peer's memory by
  *                                         fetch-and-add, and reads all back
  *
- * Neither has to be started first. Without a card, two processes of one machine meet over the
+ * Neither has to be started first. Without a card, two processes of one machine connect over the
  * software twin, in a folder D of their user (where 2 MB hugepages are few: --no-huge -m 256
  * --no-shconf for --in-memory):
  *
@@ -37,7 +37,7 @@
 
 /* What the board looks like at both hosts. */
 struct board {
-    uint64_t count; /* lines, added up by whoever writes */
+    uint64_t count; /* lines, added up by the writer */
     char lines[MOST_LINES][64];
 };
 

@@ -30,7 +30,7 @@ constexpr uint32_t peer_timeout_ms = 30'000;
 
 /// What the board looks like at both hosts.
 struct Board {
-    uint64_t count; ///< lines, added up by whoever writes
+    uint64_t count; ///< lines, added up by the writer
     std::array<char[64], most_lines> lines;
 };
 

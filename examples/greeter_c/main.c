@@ -5,15 +5,15 @@
  *     greeter_c [EAL options] -- serve N     answers on every channel, until N of them have closed
  *     greeter_c [EAL options] -- greet N     opens N channels, greets on each, prints the answers
  *
- * Neither has to be started first. Without a card, two processes of one machine meet over the
+ * Neither has to be started first. Without a card, two processes of one machine connect over the
  * software twin, in a folder D of their user (where 2 MB hugepages are few: --no-huge -m 256
  * --no-shconf for --in-memory):
  *
  *     greeter_c -l 0 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- serve 3
  *     greeter_c -l 1 --in-memory --no-pci --vdev=raw_plx_ntb0,cable=$D/cable -- greet 3
  *
- * Each side has one worker and runs to completion: its one thread polls, and whatever a poll tells
- * is done before the next one.
+ * Each side has one worker and runs to completion: its one thread polls, and whatever a poll
+ * reports is done before the next one.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -138,7 +138,7 @@ static int handle(struct host *host, const struct ntbmsg_ready *ready, bool serv
     return rc;
 }
 
-/* Accepts whoever asks. */
+/* Accepts every connection. */
 static int accept_all(struct host *host, struct ntbmsg_listener *listener)
 {
     struct ntbmsg_channel_options options;

@@ -5,7 +5,7 @@
  *     hello_c [EAL options] -- listen      answers every message until the peer leaves
  *     hello_c [EAL options] -- say         sends a few messages and prints the answers
  *
- * Neither has to be started first. Without a card, two processes of one machine meet over the
+ * Neither has to be started first. Without a card, two processes of one machine connect over the
  * software twin, in a folder D of their user (where 2 MB hugepages are few: --no-huge -m 256
  * --no-shconf for --in-memory):
  *

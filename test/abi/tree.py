@@ -27,7 +27,7 @@ DRIVER = 'drivers/raw/plx_ntb'
 COMPAT = 'lib/dpdk'
 # What driver and library both use.
 COMMON = 'lib/common'
-# Headers that stand below the rooms of their area.
+# Headers that stand below the folders of their area.
 FACES = PUBLIC | INTERNAL | {'twin/twin.hpp'}
 # Each layer, the most deeply nested first, with the layers that it may include beside itself.
 # 'public' stands for the public headers of driver and library, 'internal' for those with calls for tests;
@@ -51,7 +51,7 @@ LAYERS = {
 # The folders of an area, lowest first: a file includes headers of its own folder and of those before
 # it, and no chain of includes comes back to the stem (x.cpp and x.hpp) that it started from. Sources
 # beside the folders, such as main.cpp, stand above all of them; public headers below.
-ROOMS = {
+FOLDERS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'lib/ntbmsg': ('base', 'wire', 'transport', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
@@ -103,7 +103,7 @@ def included_file(name, header, headers):
     """The file of ours behind an include, or None."""
     own = [path for path in headers if path == header or path.endswith('/' + header)]
     # A header of the same folder wins, as it does for the compiler; then one below the area's folder.
-    for folder in (name.rsplit('/', 1)[0], area_of(name, ROOMS) or layer_of(name)):
+    for folder in (name.rsplit('/', 1)[0], area_of(name, FOLDERS) or layer_of(name)):
         if f'{folder}/{header}' in own:
             return f'{folder}/{header}'
     # Of equal names in other layers the compiler sees those that the build lets it see.
@@ -133,13 +133,13 @@ def check_includes(name, lines, headers):
             yield number, f'{own} must not include {found.group(1)} of {layer}'
 
 
-def room_of(path, area):
-    """The folder of an area that a file lies in: its index in ROOMS, or None where there is none."""
-    rooms, inside = ROOMS[area], path.removeprefix(area + '/')
+def folder_of(path, area):
+    """The folder of an area that a file lies in: its index in FOLDERS, or None where there is none."""
+    folders, inside = FOLDERS[area], path.removeprefix(area + '/')
     if '/' not in inside:
-        return len(rooms)
-    room = area_of(inside, rooms)
-    return None if room is None else rooms.index(room)
+        return len(folders)
+    folder = area_of(inside, folders)
+    return None if folder is None else folders.index(folder)
 
 
 def included_stems(name, lines, headers, area):
@@ -147,23 +147,23 @@ def included_stems(name, lines, headers, area):
     for number, line in lines:
         found = INCLUDE.match(line)
         path = included_file(name, found.group(1), headers) if found else None
-        if path and path not in FACES and area_of(path, ROOMS) == area:
+        if path and path not in FACES and area_of(path, FOLDERS) == area:
             yield number, path
 
 
-def check_rooms(name, lines, headers):
-    area = area_of(name, ROOMS)
+def check_folders(name, lines, headers):
+    area = area_of(name, FOLDERS)
     if area is None or name in FACES:
         return
-    rooms, own = ROOMS[area], room_of(name, area)
+    folders, own = FOLDERS[area], folder_of(name, area)
     if own is None:
-        yield 1, f'{area} has no room for this file: its rooms are {", ".join(rooms)}'
+        yield 1, f'{area} has no such folder: its folders are {", ".join(folders)}'
         return
     for number, path in included_stems(name, lines, headers, area):
-        room = room_of(path, area)
-        if room is not None and room > own:
-            where = rooms[room] if room < len(rooms) else 'the top'
-            yield number, f'{rooms[own]} must not include {path.removeprefix(area + "/")} of {where}, which is above it'
+        folder = folder_of(path, area)
+        if folder is not None and folder > own:
+            where = folders[folder] if folder < len(folders) else 'the top'
+            yield number, f'{folders[own]} must not include {path.removeprefix(area + "/")} of {where}, which is above it'
 
 
 def stem(path):
@@ -174,7 +174,7 @@ def check_cycles(sources, headers):
     """One finding for each include that leads back to where it comes from, inside an area."""
     arrows = {}
     for name, lines in sources.items():
-        area = area_of(name, ROOMS)
+        area = area_of(name, FOLDERS)
         if area is None or name in FACES:
             continue
         for number, path in included_stems(name, lines, headers, area):
@@ -271,7 +271,7 @@ def findings(root):
         checks = [check_text(name, lines)]
         if path.suffix in SOURCES:
             sources[name] = lines
-            checks += [check_includes(name, lines, headers), check_rooms(name, lines, headers),
+            checks += [check_includes(name, lines, headers), check_folders(name, lines, headers),
                        check_dpdk_names(name, lines)]
         for check in checks:
             for number, what in check:

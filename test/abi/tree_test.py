@@ -37,8 +37,8 @@ def findings(**changed):
         return list(tree.findings(pathlib.Path(folder)))
 
 
-# The layers alone: rooms and mirrored tests have cases of their own.
-@unittest.mock.patch.dict(tree.ROOMS, clear=True)
+# The layers alone: folders and mirrored tests have cases of their own.
+@unittest.mock.patch.dict(tree.FOLDERS, clear=True)
 @unittest.mock.patch.dict(tree.MIRRORED, clear=True)
 class Tree(unittest.TestCase):
     def expect(self, name, text, what):
@@ -71,7 +71,7 @@ class Tree(unittest.TestCase):
         self.expect('twin/x.cpp', '// TODO: later\n', 'unfinished')
 
 
-# An area with two rooms below its main.cpp; the lower one has a header of the same name elsewhere.
+# An area with two folders below its main.cpp; the lower one has a header of the same name elsewhere.
 HOUSE = {
     'apps/house/base/clock.hpp': '',
     'apps/house/base/clock.cpp': '#include "base/clock.hpp"\n',
@@ -90,9 +90,9 @@ HOUSE = {
 }
 
 
-@unittest.mock.patch.dict(tree.ROOMS, {'apps/house': ('base', 'upper')}, clear=True)
+@unittest.mock.patch.dict(tree.FOLDERS, {'apps/house': ('base', 'upper')}, clear=True)
 @unittest.mock.patch.dict(tree.MIRRORED, {'apps/house': 'test/unit/house'}, clear=True)
-class Rooms(unittest.TestCase):
+class Folders(unittest.TestCase):
     def found(self, **changed):
         return findings(**{name: text if name.endswith('.txt') else SPDX + text
                            for name, text in {**HOUSE, **changed}.items() if text is not None})
@@ -109,7 +109,7 @@ class Rooms(unittest.TestCase):
     def test_areas_without_an_entry_are_not_checked(self):
         self.assertEqual(self.found(**{'twin/a.hpp': '#include "b.hpp"\n', 'twin/b.hpp': '#include "a.hpp"\n'}), [])
 
-    def test_include_of_a_room_above(self):
+    def test_include_of_a_folder_above(self):
         key = 'apps/house/base/time.hpp'
         self.expect({key: '#include "upper/key.hpp"\n'}, key, 'base must not include upper/key.hpp of upper')
 
@@ -117,10 +117,10 @@ class Rooms(unittest.TestCase):
         self.expect({'apps/house/program.hpp': '', 'apps/house/upper/key.hpp': '#include "program.hpp"\n'},
                     'apps/house/upper/key.hpp', 'of the top')
 
-    def test_no_such_room(self):
-        self.expect({'apps/house/attic/box.hpp': ''}, 'apps/house/attic/box.hpp', 'has no room for this file', 1)
+    def test_no_such_folder(self):
+        self.expect({'apps/house/attic/box.hpp': ''}, 'apps/house/attic/box.hpp', 'has no such folder', 1)
 
-    def test_cycle_inside_a_room(self):
+    def test_cycle_inside_a_folder(self):
         # By way of a source: headers alone would not compile in a cycle, but stems do.
         self.expect({'apps/house/upper/key.cpp': '#include "upper/door.hpp"\n',
                      'test/unit/house/upper/key_test.cpp': ''},

@@ -11,9 +11,9 @@ namespace
 class DedicatedOperations : public Dedicated
 {
 protected:
-    static constexpr size_t share = 16384; ///< of a region: each thread's
-    static constexpr unsigned window = 8;  ///< operations posted at a time
-    static constexpr size_t slot = share / window;
+    static constexpr size_t share = 16384;   ///< of a region: each thread's
+    static constexpr unsigned in_flight = 8; ///< operations posted at a time
+    static constexpr size_t slot = share / in_flight;
 
     void SetUp() override
     {
@@ -114,9 +114,9 @@ protected:
         for (unsigned round = 0; good && round < rounds; ++round) {
             std::fill(out.begin(), out.end(), static_cast<uint8_t>(round + thread + 1));
             std::vector<ntbmsg_work> writes, reads;
-            std::vector<ntbmsg_sge> from(window), to(window);
-            for (unsigned i = 0; i < window; ++i) {
-                const uint64_t at = thread * share + i * slot, id = round * window + i;
+            std::vector<ntbmsg_sge> from(in_flight), to(in_flight);
+            for (unsigned i = 0; i < in_flight; ++i) {
+                const uint64_t at = thread * share + i * slot, id = round * in_flight + i;
                 from[i] = {out.data() + i * slot, slot, 0};
                 to[i] = {in.data() + i * slot, slot, 0};
                 writes.push_back(work(NTBMSG_OP_WRITE, ways[round % 2], at, &from[i], id));

@@ -13,10 +13,11 @@ constexpr uint32_t kib = 1024, mib = 1024 * kib;
 /// may promise.
 inline ntbmsg_endpoint_options with_buffers(ntbmsg_endpoint_options options, uint32_t longest)
 {
-    constexpr uint32_t posted_step = 14, always_kept = 13;
+    constexpr uint32_t buffers_per_line = 14, always_kept = 13;
     options.buf_bytes = longest > 4 * mib ? 32768 : 16384;
     const uint32_t needed = (longest + options.buf_bytes - 1) / options.buf_bytes;
-    options.queue_buffers = (needed + always_kept + posted_step - 1) / posted_step * posted_step;
+    options.queue_buffers =
+        (needed + always_kept + buffers_per_line - 1) / buffers_per_line * buffers_per_line;
     options.buffers = options.queue_buffers + needed;
     options.tx_room = 65280;
     options.tx_mbufs = 400;

@@ -60,7 +60,7 @@ protected:
     rte_pmd_plx_ntb_info info_{};
     std::vector<rte_mbuf *> mbufs_;
 
-    /// A device that has started, and all mbufs of its window pool.
+    /// A device that has started, and all its receive buffers.
     void start(uint32_t ports_and_alut, const char *devargs)
     {
         nt_.registers[0x360] = ports_and_alut;

@@ -38,7 +38,7 @@ bool is_allowed(uid_t user, uint32_t other)
     return user == geteuid() || (other != no_user && user == other);
 }
 
-// A file of our own, for whoever can read the folder could hold a lock on that.
+// A file of our own: any process that can read the folder could hold a lock on that.
 class CableLock
 {
 public:
@@ -104,7 +104,7 @@ private:
         return fail(error, -code, "cannot make %s, the lock of the cable: %s", path_,
                     strerror(code));
     }
-    // Whoever held it before has removed it, and the next one makes another.
+    // The process that held it before has removed it, and the next one makes another.
     bool is_in_place() const
     {
         struct stat own;
@@ -158,7 +158,7 @@ int listen_at(const sockaddr_un &address, uint32_t other, SocketEnd *out, Error 
     return fail(error, failed, "cannot listen at %s: %s", address.sun_path, strerror(-failed));
 }
 
-/// @return 0, or a positive errno: nobody could be reached
+/// @return 0, or a positive errno: no process could be reached
 int connect_to(const sockaddr_un &address, uint32_t other, SocketEnd *out, Error *error)
 {
     const int fd = new_socket();
@@ -180,7 +180,7 @@ int connect_to(const sockaddr_un &address, uint32_t other, SocketEnd *out, Error
     return 0;
 }
 
-bool nobody_listens(int failed)
+bool none_listens(int failed)
 {
     return failed == ECONNREFUSED || failed == ENOENT;
 }
@@ -204,15 +204,15 @@ int connect_or_listen(const char *path, uint32_t other, SocketEnd *out, Error *e
                     sizeof(address.sun_path) - 1);
     strcpy(address.sun_path, path);
     int failed = connect_to(address, other, out, error);
-    if (!nobody_listens(failed))
+    if (!none_listens(failed))
         return not_connected(failed, path, error);
     CableLock lock(path, other);
     const int code = lock.take(error);
     if (code != 0)
         return code;
-    failed = connect_to(address, other, out, error); // somebody may have come meanwhile
-    return nobody_listens(failed) ? listen_at(address, other, out, error)
-                                  : not_connected(failed, path, error);
+    failed = connect_to(address, other, out, error); // another process may listen meanwhile
+    return none_listens(failed) ? listen_at(address, other, out, error)
+                                : not_connected(failed, path, error);
 }
 
 void stop_listening(const char *path, uint32_t other, SocketEnd *end)

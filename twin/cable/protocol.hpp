@@ -22,7 +22,7 @@ struct SocketCable {
     bool accepted = false;
     Stage stage = Stage::none;
     uint64_t greeting_since_ms = 0;
-    uint64_t starved_until_ms = 0; ///< no descriptor was left: nobody is let in before
+    uint64_t starved_until_ms = 0; ///< no descriptor was left: none is accepted before
     bool starving_reported = false;
     // Requests to follow: one is under way at a time, further ones are one more after it. So a
     // stopped process never finds more than a handful of messages, and a socket never fills.

@@ -87,7 +87,7 @@ void drop_connection(SocketCable &cable)
     cable.stage = Stage::none;
 }
 
-// Once: whoever knocks again and again does not fill a log.
+// Once: repeated attempts must not fill a log.
 void report_stranger(Host &host, uid_t user)
 {
     if (!host.stranger_reported)
@@ -98,7 +98,7 @@ void report_stranger(Host &host, uid_t user)
     host.stranger_reported = true;
 }
 
-// Descriptors may come back: it goes on a moment later, and says so once.
+// Descriptors may be free again soon: it goes on a moment later, and logs it once.
 void starve(Host &host)
 {
     SocketCable &cable = cable_of(host);
@@ -247,7 +247,7 @@ bool handle_one(Host &host, const Message &m, int fd)
     }
     if (fd >= 0)
         close(fd);
-    // Before it goes for good we listen: whoever comes next in its place finds its chip here.
+    // Before it goes for good we listen: the next process in its place finds its chip here.
     if (cable_of(host).end.listener < 0)
         rejoin(host);
     return false;
@@ -322,7 +322,8 @@ bool turn(Host &host)
         if (host.frozen)
             return true;
     }
-    // The end of the old connection before a new one: who comes back at once is no third end.
+    // The end of the old connection before a new one: a peer that reconnects at once is no third
+    // end.
     if (waiting[1].revents != 0)
         handle_connection(host);
     else if (cable.accepted && cable.connection >= 0 && time_left(cable) == 0)
@@ -372,7 +373,7 @@ void await_disconnect(int connection, uint64_t until_ms)
     }
 }
 
-// The thread has ended. Makes sure that the other end listens before it is let go.
+// The thread has ended. Makes sure that the other end listens before its connection is closed.
 void leave(Host &host)
 {
     SocketCable &cable = cable_of(host);

@@ -21,7 +21,7 @@ struct Setup {
     uint32_t type;
 };
 
-// Link BAR0: 2 is 32-bit, 3 is 64-bit (FBSD R). Virtual BAR0 has no set-up register that anybody
+// Link BAR0: 2 is 32-bit, 3 is 64-bit (FBSD R). Virtual BAR0 has no set-up register that anything
 // writes (Q3): a 32-bit BAR here.
 Setup setup_of_bar0(const Chip &chip, unsigned nt, Side side)
 {
@@ -65,7 +65,7 @@ BarShape bar_shape(const Chip &chip, unsigned nt, Side side, unsigned bar)
     const uint32_t at = nt_base(nt, side) + reg::pci_bar[bar];
     shape.enabled = true;
     shape.is_64bit = setup.is_64bit;
-    // The lowest decoded bit gives the size even where somebody wrote a mask with holes.
+    // The lowest decoded bit gives the size even where a mask with holes was written.
     shape.bytes = setup.mask & (~setup.mask + 1);
     shape.base = (setup.is_64bit ? get64(chip, at) : get(chip, at)) & ~(shape.bytes - 1);
     return shape;

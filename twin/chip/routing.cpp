@@ -274,8 +274,8 @@ Admission admit(const Way &way, uint16_t rid)
     if (way.far == nullptr || !table_match(*way.near, way.enters, rid, &index))
         return a;
     a.near = true;
-    // The bus of the endpoint where it leaves, 0 where nobody enumerated; the slot is the device,
-    // the function stays.
+    // The bus of the endpoint where it leaves, 0 where it was not enumerated; the slot is the
+    // device, the function stays.
     const uint32_t bus =
         get(*way.near, nt_block(*way.near, other(way.enters)) + reg::captured_bus) & 0xFF;
     a.proxy = static_cast<uint16_t>(bus << 8 | index << 3 | (rid & 7u));

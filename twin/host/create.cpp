@@ -105,7 +105,7 @@ bool take_former_chip(Host &host)
     if (!usable && !host.one_chip) {
         chip_unmap(host.chip);
         host.chip = nullptr;
-        return false; // a new one, which nobody else has
+        return false; // a new one, which no other process has
     }
     host.chip_fd = host.offered_chip_fd;
     host.offered_chip_fd = -1;

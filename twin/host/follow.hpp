@@ -28,7 +28,7 @@ int until_catch_up_ms(const Host &host, int timeout_ms);
 /// settle(), where no register was read since A-LUT RAM was written, and what the end of a training
 /// means, where none was read since. On the cable's thread, without the lock.
 void catch_up(Host &host);
-/// Wakes the cable's thread if a training is under way, whose end it has to meet.
+/// Wakes the cable's thread if a training is under way, whose end it has to observe.
 void meet_training(Host &host);
 /// Unmaps what this host's windows show of a lost peer.
 void unmap_lost_peer(Host &host);

@@ -37,7 +37,7 @@ void check_interrupt(Host &host)
 
 void notify_peer_interrupt(Host &host)
 {
-    // Told once until its thread has looked: a stopped process finds one message, not many.
+    // Sent once until its thread has read it: a stopped process finds one message, not many.
     if (!host.connected || host.peer_chip == nullptr)
         return;
     const uint64_t now = now_ns(host);

@@ -64,7 +64,7 @@ bool take_memory(Host &host, unsigned slot, const Region &region, int fd)
 
 namespace
 {
-// A chip of ours would come back as that of the next one to take the peer's place.
+// A chip of ours would return as that of the next one to take the peer's place.
 bool fits(const Host &host, const Chip &chip, int fd)
 {
     const bool own = is_same_file(fd, host.chip_fd);

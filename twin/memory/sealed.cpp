@@ -15,8 +15,8 @@ namespace plx::twin
 
 namespace
 {
-// The size stays, and so do the seals: whoever holds a descriptor could otherwise forbid all later
-// writable mappings, and with them the next peer and the revoking of memory.
+// The size stays, and so do the seals: a process that holds a descriptor could otherwise forbid all
+// later writable mappings, and with them the next peer and the revoking of memory.
 constexpr int seals_needed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr int seals_refused = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 constexpr unsigned of_2mib = 21u << MAP_HUGE_SHIFT; // memfd_create() encodes it as mmap() does

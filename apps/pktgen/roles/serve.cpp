@@ -92,7 +92,7 @@ private:
     std::vector<std::unique_ptr<Served>> all_;
     std::unique_ptr<Period> period_;
     unsigned left_ = 0;
-    bool anybody_ = false;
+    bool any_met_ = false;
 };
 
 /// @return empty, or what is wrong
@@ -141,7 +141,7 @@ bool Servers::change_copies()
             continue;
         period_.reset(); // it looks at the endpoint
         left_ += one->session().drivers_left();
-        anybody_ = true;
+        any_met_ = true;
         if (!one->set_copy(*copy))
             return false;
         watch();
@@ -156,7 +156,7 @@ std::string Servers::round(uint64_t now)
         one->session().round(now);
         if (!one->session().error().empty())
             return one->session().error();
-        anybody_ = anybody_ || one->session().met();
+        any_met_ = any_met_ || one->session().met();
     }
     return change_copies() ? std::string() : "a device does not open any more";
 }
@@ -180,7 +180,7 @@ int Servers::run()
             left += one->session().drivers_left();
         if (o.once && left >= all_.size())
             return 0;
-        if (o.timeout > 0 && !anybody_ && now > give_up)
+        if (o.timeout > 0 && !any_met_ && now > give_up)
             return complain(
                 app::why_not_connected(all_[0]->endpoint(), app::Peer::absent, o.timeout));
     }

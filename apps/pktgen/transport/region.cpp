@@ -93,7 +93,7 @@ Region::~Region()
 {
     if (region_ == nullptr)
         return;
-    // What a chip that does not answer may still write to is not given back.
+    // What a chip that does not answer may still write to is not freed.
     if (ntbmsg_region_release(region_) != 0)
         own_.release();
 }

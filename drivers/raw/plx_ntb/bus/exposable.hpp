@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Finds the part of an allocation that the chip can expose in one window, by its bus addresses. No
+// Finds the part of an allocation that the peer's window can show, by its bus addresses. No
 // EAL: a pure function.
 #ifndef PLX_NTB_BUS_EXPOSABLE_HPP
 #define PLX_NTB_BUS_EXPOSABLE_HPP
@@ -20,7 +20,7 @@ struct IovaMap {
     void *ctx = nullptr;
 };
 
-/// A part that one window can expose.
+/// A part that the peer's window can show.
 struct Exposable {
     size_t offset = 0; ///< in the allocation
     size_t bytes = 0;  ///< power of two; 0: there is none

@@ -110,7 +110,7 @@ void memory_free(void *, const WindowMemory &memory)
 
 bool peer_present(void *)
 {
-    return true; // unknown to the bridge; the heartbeat tells
+    return true; // unknown to the bridge; the heartbeat shows it
 }
 
 void watch_peer(void *, void (*)(void *), void *) {}

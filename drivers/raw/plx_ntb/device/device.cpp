@@ -227,13 +227,13 @@ int Device::start()
                           .lost_us = options_.lost_ms * 1000,
                           .beat_us = beat_us};
     lock();
-    std::memset(block_.base, 0, wire::page_bytes); // no hello yet: the window is not open
+    std::memset(block_.base, 0, wire::page_bytes); // no hello yet: the peer's window is closed
     rc = link_.start(own, platform_.window_bytes, times);
     started_ = rc == 0;
     unlock();
     if (rc != 0) {
         sleepers_.stop();
-        PLX_INIT_LOG(ERR, "%s: the window could not be opened: %s\n", name_, strerror(-rc));
+        PLX_INIT_LOG(ERR, "%s: the peer's window could not be opened: %s\n", name_, strerror(-rc));
         return rc;
     }
     platform_.ops->watch_peer(platform_.ctx, on_peer_change, this);

@@ -113,8 +113,8 @@ int Device::open_window()
                                     in_pieces ? block_.piece_count : 1, hw::rights_all, &why);
     chip_silent_ = chip_silent_ || rc == -ENODEV;
     if (rc != 0)
-        PLX_LOG(ERR, "%s: the window cannot expose 0x%" PRIx64 " + 0x%zx: %s\n", name_, block_.bus,
-                block_.bytes, rc == -EINVAL ? why.what : "the chip does not answer");
+        PLX_LOG(ERR, "%s: the peer's window cannot show 0x%" PRIx64 " + 0x%zx: %s\n", name_,
+                block_.bus, block_.bytes, rc == -EINVAL ? why.what : "the chip does not answer");
     else
         exposed_.opened(block_.bytes);
     return rc;
@@ -131,7 +131,7 @@ void Device::shut_registers()
 bool Device::fence()
 {
     // A chip that does not answer may still pass stores of the peer: nothing is reused until it
-    // confirms that the window is closed.
+    // confirms that the peer's window is closed.
     if (chip_.window_clear(hw::Chip::data_window) != 0) {
         chip_silent_ = true;
         return false;

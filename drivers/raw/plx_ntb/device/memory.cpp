@@ -119,7 +119,7 @@ int Device::fit_block()
                           : static_cast<uint32_t>((block_.bytes - begin) / plan_.element_bytes);
     PLX_INIT_LOG(
         WARNING,
-        "%s: the largest aligned block of memory that the window can expose is %zu MiB: %u "
+        "%s: the largest aligned block of memory that the peer's window can show is %zu MiB: %u "
         "buffers instead of %u; 1 GB hugepages or an IOMMU (vfio-pci) give more\n",
         name_, block_.bytes >> 20, smaller.buffers, geometry_.buffers);
     // Half of them remain for the application to hold, as by default.

@@ -263,7 +263,7 @@ int Dmadev::dump(const rte_dma_dev *dev, FILE *file)
                      "  copies: %" PRIu64 " given, %" PRIu64 " collected, at most %u under way\n",
                      d->queue_.given(), d->queue_.collected(), d->queue_.capacity());
     std::fprintf(file, "  last descriptor at 0x%08x; stalls: %u%s\n", status.last,
-                 d->queue_.stalls(), d->started() && d->queue_.failed() ? "; given up" : "");
+                 d->queue_.stalls(), d->started() && d->queue_.failed() ? "; abandoned" : "");
     return 0;
 }
 

@@ -142,7 +142,7 @@ int Chip::read_far_bars(Refusal *why)
     return 0;
 }
 
-// Reads a register without state: this flushes earlier writes, and tells whether the chip answers.
+// Reads a register without state: this flushes earlier writes, and shows whether the chip answers.
 // A removed chip reads as all-ones, or as zeros if EAL's hot-unplug handler has mapped them; a
 // device id is neither.
 int Chip::flush() const

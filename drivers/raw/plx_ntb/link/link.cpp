@@ -286,7 +286,7 @@ bool Link::adopt(const wire::Hello &hello)
 {
     // The block is prepared for another epoch, whose peer may still write: fenced first. No queue
     // is open in this state, so the fence does not wait for one. The fence may move the block in
-    // the window, so this peer is adopted only after it has sent its hello to the new place: else
+    // its window, so this peer is adopted only after it has sent its hello to the new place: else
     // its first messages could be lost.
     if (adopted_ != 0) {
         adopted_ = 0;

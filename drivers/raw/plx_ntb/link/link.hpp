@@ -65,7 +65,7 @@ struct LinkTimes {
 
 /// Whether a hello is valid. torn: not written completely yet; refused: with a reason.
 enum class Verdict { torn, acceptable, refused };
-/// @param window_bytes size of the own memory window; @param why set when refused
+/// @param window_bytes size of our memory window; @param why set when refused
 Verdict judge(const wire::Hello &hello, uint64_t window_bytes, const char **why);
 /// Sets bytes, magic, version and CRC of an otherwise complete hello.
 void seal(wire::Hello &hello);

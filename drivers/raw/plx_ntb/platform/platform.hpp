@@ -15,8 +15,8 @@
 namespace plx::pmd
 {
 
-/// Memory that can be exposed in one window: aligned to its size in bus addresses, or in pieces
-/// that the A-LUT joins.
+/// Memory that the peer's window can show: aligned to its size in bus addresses, or in pieces that
+/// the A-LUT joins.
 struct WindowMemory {
     std::byte *base = nullptr;
     uint64_t bus = 0; ///< of its start
@@ -30,9 +30,9 @@ struct WindowMemory {
 struct PlatformOps {
     const char *name; ///< "twin" or "pci"
     /// @param bytes power of two; @param node NUMA node or -1
-    /// @param rules of the window that will expose it
+    /// @param rules of the peer's window, which will show it
     /// @return 0; out->bytes may be less than @p bytes if the machine has no larger block that the
-    ///   window can expose; -ENOMEM: no such memory
+    ///   window can show; -ENOMEM: no such memory
     int (*memory_alloc)(void *ctx, size_t bytes, int node, const hw::WindowRules &rules,
                         WindowMemory *out);
     void (*memory_free)(void *ctx, const WindowMemory &memory);
@@ -55,9 +55,9 @@ struct Platform {
     void *ctx = nullptr;
     hw::RegIo own;               ///< the own chip
     hw::RegIo peer;              ///< the peer's chip, through the shared window
-    std::byte *window = nullptr; ///< data window (BAR2) into the peer
+    std::byte *window = nullptr; ///< our memory window (BAR2)
     uint64_t window_bytes = 0;
-    uint64_t window_bus = 0;      ///< the data window as DMA engines address it; 0: out of reach
+    uint64_t window_bus = 0;      ///< it as DMA engines address it; 0: out of reach
     uint64_t shared_bytes = 0;    ///< shared window (BAR4)
     bool write_combining = false; ///< whether stores reach the window combined, in any order
     int node = -1;                ///< NUMA node of the card

@@ -67,7 +67,7 @@ struct TxSetup {
     EngineSetup by_engine = {};
 };
 
-/// Receiver half: our ring and pools, the peer's back channel in our window.
+/// Receiver half: our ring and pools; in our window, the peer's credits and receive-buffer ring.
 struct RxSetup {
     std::byte *ring;                 ///< own block: ring_lines lines
     uint32_t ring_lines;             ///< power of two
@@ -79,7 +79,7 @@ struct RxSetup {
     const std::byte *block;          ///< own block: start, for the offsets of receive buffers
     rte_mempool *inline_pool;        ///< private: inline messages are copied into its mbufs
     rte_mempool *window_pool;        ///< data in the own block: receive buffers for the peer
-    uint32_t buf_bytes;              ///< data bytes of a window mbuf behind data_off
+    uint32_t buf_bytes;              ///< data bytes of a receive buffer behind data_off
     uint32_t buffers_target;         ///< buffers to keep available to the peer, multiple of 14
     uint32_t max_message;            ///< bytes
     uint16_t port;                   ///< for rte_mbuf.port
@@ -125,7 +125,7 @@ struct Rx; ///< one writer at a time: the lcore that receives
 using TxBurst = int (*)(Tx *, rte_mbuf **mbufs, const Meta *meta, unsigned n);
 /// State of a delivered mbuf: refcnt 1, packet_type 0, vlan_tci and hash 0, port as set up, pkt_len
 /// the message. Inline message: data_off RTE_PKTMBUF_HEADROOM, one segment, ol_flags 0, pool
-/// inline_pool. Long message: a chain of ceil(length / buf_bytes) window mbufs, all
+/// inline_pool. Long message: a chain of ceil(length / buf_bytes) receive buffers, all
 /// full but the last, data_off as rte_pktmbuf_reset() sets it, ol_flags RTE_MBUF_F_EXTERNAL where
 /// the pool's are. An empty pool leaves messages in the ring (RxStats.nombuf).
 /// @return messages delivered, 0 to n (the mbufs are the caller's); -EPROTO as above.

@@ -61,7 +61,7 @@ bool tx_fits(const TxSetup &s)
            s.inline_max <= inline_bytes_max && engine_fits(s.by_engine);
 }
 
-/// Window mbufs must begin on a line of the block and hold buf_bytes. One is checked for all.
+/// Receive buffers begin on a line of the block and hold buf_bytes. One is checked for all.
 bool window_pool_fits(const RxSetup &s)
 {
     rte_mbuf *m = rte_pktmbuf_alloc(s.window_pool);

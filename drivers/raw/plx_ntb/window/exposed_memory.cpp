@@ -51,7 +51,7 @@ int ExposedMemory::refuse(int error, const char *what, uint64_t found, uint64_t 
     return error;
 }
 
-// ---- the window
+// ---- the peer's window
 
 int ExposedMemory::open(const WindowChoice &choice)
 {
@@ -80,7 +80,7 @@ int ExposedMemory::fit(uint64_t block)
     const uint64_t bytes = chip_.shared() ? rules.bytes_max : std::min(rules.bytes_max, wanted);
     if (block > bytes >> split) {
         PLX_INIT_LOG(ERR,
-                     "%s: a block of %" PRIu64 " MiB does not fit the window of %" PRIu64
+                     "%s: a block of %" PRIu64 " MiB does not fit the peer's window of %" PRIu64
                      " MiB: fewer or smaller buffers\n",
                      device_, block >> 20, bytes >> split >> 20);
         return -EINVAL;
@@ -333,13 +333,13 @@ bool ExposedMemory::exposure(uint64_t index, rte_pmd_plx_ntb_memory_exposed *out
     return false;
 }
 
-// ---- the memory window, and queries
+// ---- our window, and queries
 
 int ExposedMemory::peer(uint64_t offset, size_t bytes, rte_pmd_plx_ntb_window_view *out) const
 {
     if (!is_connected(link_.state()))
         return -ENOTCONN;
-    // The peer's block lies at the start of the window and is not for applications.
+    // The peer's block lies at the start of our window and is not for applications.
     const uint64_t begin = link_.peer().block_bytes;
     const uint64_t end = platform_.window_bytes;
     if (bytes == 0 || offset < begin || offset >= end || bytes > end - offset)
@@ -368,8 +368,8 @@ void ExposedMemory::info(rte_pmd_plx_ntb_memory_info *out) const
 int ExposedMemory::align(uint64_t bytes, rte_pmd_plx_ntb_memory_align *out) const
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
-    // With an A-LUT the window's size is fixed when the device is configured, and with it the
-    // segments'.
+    // With an A-LUT the size of the peer's window is fixed when the device is configured, and with
+    // it the segments'.
     out->size_max = rules.entries != 0 ? rules.bytes_min : rules.bytes_max;
     if (bytes > out->size_max)
         return -ERANGE;

@@ -27,15 +27,15 @@ public:
 
     /// The chip is open. @return 0; -ENOTSUP it cannot be used as wanted
     int open(const WindowChoice &choice);
-    /// Sizes the window for a block of @p bytes, a power of two. While the window is closed.
+    /// Sizes the peer's window for a block of @p bytes, a power of two. While it is closed.
     /// @return 0; -EINVAL such a block does not fit; -EBUSY
     int fit(uint64_t bytes);
     /// The least size of a block, of which its size is a multiple.
     uint64_t block_min() const;
 
-    /// The window was opened and exposes a block of @p bytes at its start.
+    /// The peer's window was opened and shows a block of @p bytes at its start.
     void opened(uint64_t bytes);
-    /// The window is known to be closed: nothing is exposed any more.
+    /// The peer's window is known to be closed: nothing is exposed any more.
     void closed();
     /// Frees all memory. Nothing is exposed.
     void drop();
@@ -92,7 +92,7 @@ private:
     const Platform &platform_;
     const Link &link_;
     WindowChoice choice_;
-    SegmentMap map_; ///< of the open window; no segments: closed, or without an A-LUT
+    SegmentMap map_; ///< of the peer's open window; no segments: closed, or without an A-LUT
     std::array<Memory, memories_max> memories_;
     std::array<Exposure, SegmentMap::segments_max> exposures_;
 };

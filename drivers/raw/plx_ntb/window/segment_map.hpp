@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Allocation of the segments of the memory window. No DPDK, no heap.
+// Allocation of the segments of the peer's memory window. No DPDK, no heap.
 #ifndef PLX_NTB_WINDOW_SEGMENT_MAP_HPP
 #define PLX_NTB_WINDOW_SEGMENT_MAP_HPP
 

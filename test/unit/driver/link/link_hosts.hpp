@@ -43,8 +43,8 @@ struct World {
     bool cable = true;
 };
 
-/// A host: its lent block is two words of interest; a store arrives if the cable and the window of
-/// the other side are open.
+/// A host: its exposed block is two words of interest; a store arrives if the cable and the window
+/// of the other side are open.
 class Host final : public pmd::LinkPort
 {
 public:

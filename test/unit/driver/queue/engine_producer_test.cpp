@@ -314,7 +314,7 @@ TEST_F(CopyEngine, WhatThePeerSentGoesBackFromWhereItLies)
     std::vector<rte_mbuf *> in{pair.message(1200, 1)};
     ASSERT_EQ(pair.send(in), 1);
     pair.finish_copies();
-    auto out = pair.receive(1); // a chain of window mbufs
+    auto out = pair.receive(1); // a chain of receive buffers
     ASSERT_EQ(out.size(), 1u);
     ASSERT_EQ(out[0]->nb_segs, 3);
     ASSERT_EQ(pair.send(out), 1);
