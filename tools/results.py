@@ -3,7 +3,9 @@
 """What meson knows of the tests of a build folder, and what became of them.
 
   results.py names FOLDER SUITES PART   the tests of all SUITES whose name contains PART, where
-                                        'A,!B' are those of suite A but not of suite B; '' is all
+                                        'A,!B' are those of suite A but not of suite B; '' is all.
+                                        PART may be a file: the tests that cover a source, or run a
+                                        test's; the long ones only where there are no others
   results.py targets FOLDER NAME...     the files that ninja has to build for them
   results.py count FOLDER NAME...       'passed failed skipped' after `meson test`
   results.py times FOLDER NAME...       the seconds that tests took, added up by their first suite
@@ -15,9 +17,15 @@ cases said before.
 
 import collections
 import json
+import os
 import pathlib
 import sys
 import xml.etree.ElementTree as xml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.dont_write_bytecode = True
+sys.path.append(str(ROOT / 'test/abi'))
+import tree
 
 GOOD = {'OK', 'EXPECTEDFAIL', 'SKIP'}
 
@@ -37,9 +45,40 @@ def in_suites(test, suites):
     return all((suite.lstrip('!') in its) != suite.startswith('!') for suite in filter(None, suites.split(',')))
 
 
+def running(folder, file):
+    """The tests whose program is made of FILE, or that have it on their command line."""
+    made = {path for target in introspect(folder, 'targets')
+            if any(str(file) in part.get('sources', []) for part in target['target_sources'])
+            for path in target['filename']}
+    return {test['name'] for test in introspect(folder, 'tests')
+            if test['cmd'][0] in made or any(os.path.normpath(word) == str(file) for word in test['cmd'])}
+
+
+def covering(folder, file, root=ROOT):
+    """The names of the tests that cover a source of ours or run a test's."""
+    found = set()
+    for test in tree.tests_of(root, file) or [file]:
+        path, _, name = test.partition(': ')
+        found |= {name} if name else running(folder, root / path)
+    brief = {test['name'] for test in introspect(folder, 'tests') if in_suites(test, '!long')}
+    return found & brief or found
+
+
+def source_file(part):
+    """The path in the tree of a file that PART names, from here or from the tree's top; None if it is none."""
+    for path in (pathlib.Path(part), ROOT / part):
+        if '/' in part and path.is_file() and path.resolve().is_relative_to(ROOT):
+            return path.resolve().relative_to(ROOT).as_posix()
+    return None
+
+
 def names(folder, suites, part):
-    chosen = [test['name'] for test in introspect(folder, 'tests')
-              if in_suites(test, suites) and part in test['name']]
+    file = source_file(part)
+    covers = covering(folder, file) if file else ()
+    chosen = [test['name'] for test in introspect(folder, 'tests') if in_suites(test, suites) and (
+        test['name'] in covers if file else part in test['name'])]
+    if file and not chosen:
+        print(f'{folder.name}: no test of its own covers {file}', file=sys.stderr)
     twice = {name for name in chosen if chosen.count(name) > 1}
     if twice:
         sys.exit('two tests share a name, and would share their result file: ' + ', '.join(twice))

@@ -197,7 +197,7 @@ def check_cycles(sources, headers):
 
 
 def covered_by(root, folder):
-    """The lines of covered_by.txt: source -> (line number, test)."""
+    """The lines of covered_by.txt: source -> (line number, test); a test is a file, or 'a meson.build: its test'."""
     path = root / folder / 'covered_by.txt'
     if not path.is_file():
         return {}
@@ -231,8 +231,27 @@ def check_mirrors(root, names):
                 yield where, number, f'{area} has no {source}'
             elif stem(source) in tested:
                 yield where, number, f'{source} has a unit test of its own'
-            elif not (root / test).is_file():
+            elif not (root / test.partition(':')[0]).is_file():
                 yield where, number, f'no such file: {test}'
+            elif ':' in test and f"test('{test.partition(': ')[2]}'" not in (root / test.partition(':')[0]).read_text():
+                yield where, number, f'no such test: {test}'
+
+
+def tests_of(root, name):
+    """What tests a source file, as check_mirrors() has it: files, or 'a meson.build: its test'. A header
+    without a test of its own has those of the sources beside it."""
+    area = area_of(name, MIRRORED)
+    if area is None:
+        return []
+    folder, source = MIRRORED[area], name.removeprefix(area + '/')
+    mirror = root / folder / stem(source)
+    own = [mirror.with_name(mirror.name + '_test.cpp'), *sorted(mirror.glob('*_test.cpp'))]
+    own = [path.relative_to(root).as_posix() for path in own if path.is_file()]
+    elsewhere = {stem(covered): test for covered, (_, test) in covered_by(root, folder).items()}
+    if own or stem(source) in elsewhere:
+        return own or [elsewhere[stem(source)]]
+    beside = (path.relative_to(root).as_posix() for path in sorted((root / name).parent.glob('*.cpp')))
+    return sorted({test for path in beside for test in tests_of(root, path)}) if source.endswith(('.h', '.hpp')) else []
 
 
 def check_dpdk_names(name, lines):

@@ -141,6 +141,21 @@ class Folders(unittest.TestCase):
         self.expect({'apps/house/upper/roof.cpp': '',
                      covered: HOUSE[covered] + 'upper/roof.cpp: test/contract/roof_test.cpp\n'},
                     covered, 'no such file: test/contract/roof_test.cpp', 4)
+        build = {'apps/house/upper/roof.cpp': '', 'test/house/meson.build': "test('roof', roof)\n"}
+        self.expect(build | {covered: HOUSE[covered] + 'upper/roof.cpp: test/house/meson.build: tiles\n'},
+                    covered, 'no such test: test/house/meson.build: tiles', 4)
+
+    def test_tests_of_a_source(self):
+        with tempfile.TemporaryDirectory() as holder:
+            root = pathlib.Path(holder)
+            for name, text in HOUSE.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            door, unit = 'test/contract/door_test.cpp', 'test/unit/house/base'
+            for source, tests in [('upper/door.cpp', [door]), ('upper/key.hpp', [door]), ('main.cpp', [door]),
+                                  ('base/clock.cpp', [f'{unit}/clock_test.cpp']),
+                                  ('base/time.hpp', [f'{unit}/time/zone_test.cpp'])]:
+                self.assertEqual(tree.tests_of(root, f'apps/house/{source}'), tests)
 
 
 class Exports(unittest.TestCase):

@@ -88,6 +88,20 @@ class Judge(unittest.TestCase):
         self.assertEqual(results.names(self.folder, '', 'link'), ['link', 'link_long'])
         self.assertEqual(results.targets(self.folder, ['link', 'link_long']), ['a', 'b'])
 
+    def test_a_source_file_has_tests(self):
+        (self.folder / 'meson-info').mkdir()
+        part = {'sources': [str(self.folder / 'test/link_test.cpp')]}
+        for what, content in [
+                ('targets', [{'id': 'a', 'filename': ['link_test'], 'target_sources': [part, {}]}]),
+                ('tests', [{'name': name, 'suite': [f'ntbmsg:{suite}'], 'cmd': cmd} for name, suite, cmd in [
+                    ('link', 'unit', ['link_test']), ('link_other', 'long', ['link_test']),
+                    ('peers', 'long', ['python3', str(self.folder / 'build/../test/peers_test.py')])]])]:
+            (self.folder / 'meson-info' / f'intro-{what}.json').write_text(json.dumps(content))
+        for file, tests in [('test/link_test.cpp', {'link'}), ('test/peers_test.py', {'peers'}), ('other.cpp', set())]:
+            self.assertEqual(results.covering(self.folder, file, self.folder), tests)
+        self.assertEqual(results.source_file('tools/results.py'), 'tools/results.py')
+        self.assertIsNone(results.source_file('link'))
+
 
 if __name__ == '__main__':
     unittest.main()
