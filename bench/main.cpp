@@ -4,6 +4,7 @@
 #include "command_line.hpp"
 #include "host/worker.hpp"
 #include "machine.hpp"
+#include "output.hpp"
 #include "results/report.hpp"
 
 #include <cstdlib>
@@ -118,6 +119,7 @@ int run(const Options &options)
 
 int main(int argc, char **argv)
 {
+    app::survive_file_limit();
     if (argc == 9 && strcmp(argv[1], "--worker") == 0)
         return bench::run_worker(argv);
     std::string error;
@@ -128,7 +130,7 @@ int main(int argc, char **argv)
     }
     if (options->help) {
         fputs(bench::usage().c_str(), stdout);
-        return 0;
+        return app::finish_output("ntbmsg_bench", 0);
     }
-    return bench::run(*options);
+    return app::finish_output("ntbmsg_bench", bench::run(*options));
 }

@@ -8,6 +8,7 @@
 
 #include "build_info.hpp"
 #include "eal.hpp"
+#include "output.hpp"
 #include "signals.hpp"
 
 namespace app
@@ -34,6 +35,7 @@ std::string version_text(const char *name)
 
 int run_program(int argc, char **argv, const Program &program)
 {
+    survive_file_limit(); // EAL and devices make files, too
     const OwnArguments own =
         asks_alone(argc, argv) ? OwnArguments{argc, argv, true} : own_arguments(argc, argv);
     const std::string error = own.given
@@ -47,7 +49,7 @@ int run_program(int argc, char **argv, const Program &program)
         const std::string text =
             program.help ? program.help_text() : version_text(program.name) + "\n";
         std::fputs(text.c_str(), stdout);
-        return 0;
+        return finish_output(program.name, 0);
     }
     const Eal eal(argc, argv);
     if (!eal.running()) {
@@ -55,7 +57,7 @@ int run_program(int argc, char **argv, const Program &program)
         return 1;
     }
     catch_signals();
-    return program.run();
+    return finish_output(program.name, program.run());
 }
 
 } // namespace app

@@ -24,7 +24,8 @@ struct Program {
 std::string version_text(const char *name);
 
 /// Runs the program. "NAME --help" and "NAME --version" need no "--" in front.
-/// @return exit status: that of run(), 1 if EAL did not start, 2 if the command line is wrong
+/// @return exit status: that of run(), 1 if EAL did not start or standard output could not be
+/// written, 2 if the command line is wrong
 int run_program(int argc, char **argv, const Program &program);
 
 } // namespace app

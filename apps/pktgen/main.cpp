@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ntbmsg-pktgen: traffic between two hosts, measured. Either end drives, the other one serves.
-#include <csignal>
 #include <string>
 
 #include "options/command_line.hpp"
@@ -30,8 +29,6 @@ int main(int argc, char **argv)
         return pktgen::parse(count, words, options);
     };
     const auto run = [&] {
-        // A result file beyond the limit is an error of the write, like a full disk.
-        std::signal(SIGXFSZ, SIG_IGN);
         return options.serve ? pktgen::serve(options) : pktgen::drive(options, command);
     };
     return app::run_program(

@@ -53,10 +53,11 @@ def pick_cores():
 class Process:
     """A host. Its output goes to a file that can be looked at while it runs."""
 
-    def __init__(self, command, log, stdin):
+    def __init__(self, command, log, stdin, table=None):
+        """table: a path for standard output alone."""
         self.log = log
-        with open(log, "wb") as out:
-            self.child = subprocess.Popen(command, stdout=out, stderr=out, stdin=stdin)
+        with open(log, "wb") as out, open(table or os.devnull, "wb") as first:
+            self.child = subprocess.Popen(command, stdout=first if table else out, stderr=out, stdin=stdin)
 
     def text(self):
         return self.log.read_text(errors="replace")
@@ -78,6 +79,10 @@ class Process:
         await_fact(lambda: text in self.text() or self.child.poll() is not None,
                    f"'{text}' in {self.text()}")
         expect(text in self.text(), f"it ended before it said '{text}':\n{self.text()}")
+
+
+# Files of that length are a full disk for a program that begins with these words. Its log is one, too.
+SHORT_FILES = ("prlimit", "--fsize=16384")
 
 
 class Console:
@@ -127,15 +132,15 @@ class World:
         self.cores = dict(zip(("serve", "send"), pick_cores()))
 
     def start(self, program, core, own, stdin=subprocess.DEVNULL, device=True, lcores=None,
-              more=(), vdev=""):
+              more=(), vdev="", before=(), table=None):
         """lcores: EAL's option --lcores instead of one lcore on the core; more: of EAL's options; vdev: more
-        of the device's."""
+        of the device's; before: words in front of the command; table: a path for standard output."""
         place = ["--lcores", lcores] if lcores else ["-l", str(core)]
         eal = [*place, "--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry", *more]
         if device:
             eal.append(f"--vdev={DEVICE},cable={self.folder / 'cable'}{vdev}")
         log = self.folder / f"log{len(self.processes)}"
-        process = Process([program, *eal, "--", *own], log, stdin)
+        process = Process([*before, program, *eal, "--", *own], log, stdin, table)
         self.processes.append(process)
         return process
 

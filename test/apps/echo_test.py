@@ -11,7 +11,7 @@ import random
 import signal
 import subprocess
 
-from echo_hosts import PATIENCE, expect, expect_version, run_case
+from echo_hosts import PATIENCE, SHORT_FILES, expect, expect_version, run_case
 
 
 def same_through(world, size, *own, **more):
@@ -93,6 +93,14 @@ def case_report(world):
 
 def case_no_peer(world):
     world.send(world.file(10), "--timeout", "0.3").expect_end(1, "no peer connected in")
+
+
+def case_no_room(world):
+    """What it has to say, or the device's memory, which is a file, finds no room: a status and a line."""
+    world.serve()
+    sender = world.send(world.file(10_000), table="/dev/full")
+    sender.expect_end(1, "ntbmsg-echo: standard output: ")
+    world.send(world.file(10), before=SHORT_FILES).expect_end(1, "no device raw_plx_ntb0")
 
 
 def case_serve_no_peer(world):

@@ -23,15 +23,15 @@ class Lab(World):
         super().__init__(pktgen, None, folder)
         self.schema = jsonschema.Draft202012Validator(json.loads(schema.read_text()))
 
-    def host(self, core, own, cables=("cable",), memory="256", lcores=()):
+    def host(self, core, own, cables=("cable",), memory="256", lcores=(), before=(), table=None):
         eal = [*(lcores or ("-l", str(self.cores[core]))), "--no-huge", "-m", memory, "--no-pci", "--no-shconf",
                "--no-telemetry"]
         for i, cable in enumerate(cables):
             # A machine that is busy may keep heartbeats for long; who is killed is noticed without them.
             patient = "" if "lost_ms=" in cable else ",lost_ms=60000"
             eal.append(f"--vdev=raw_plx_ntb{i},cable={self.folder / cable}{patient}")
-        command = [self.echo, *eal, "--", *own]
-        process = Process(command, self.folder / f"log{len(self.processes)}", subprocess.DEVNULL)
+        command = [*before, self.echo, *eal, "--", *own]
+        process = Process(command, self.folder / f"log{len(self.processes)}", subprocess.DEVNULL, table)
         self.processes.append(process)
         return process
 

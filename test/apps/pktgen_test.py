@@ -13,7 +13,7 @@ import signal
 import struct
 import subprocess
 
-from echo_hosts import DEVICE, await_fact, expect
+from echo_hosts import DEVICE, SHORT_FILES, await_fact, expect
 from pktgen_lab import SHORT, await_points, expect_broken_off, expect_good, run_case
 
 
@@ -311,6 +311,20 @@ def case_no_room_for_results(lab):
     expect(not list(lab.folder.glob("result.part*")), "a part was left behind")
     lab.drive("--json", "/dev/full").expect_end(1, "/dev/full: No space left on device")
     lab.drive("--json", "/nowhere/at/all").expect_end(1, "/nowhere/at/all: No such file")
+
+
+def case_no_room_for_the_table(lab):
+    """The results are there, but the table is not: that is no success."""
+    lab.serve()
+    driver = lab.drive("--mode", "latency", "--size", "64", "--json", str(lab.folder / "result"), table="/dev/full")
+    driver.expect_end(1, "ntbmsg-pktgen: standard output: ")
+    expect(lab.result()["complete"], "the result file")
+    lab.host("send", ["--help"], table="/dev/full").expect_end(1, "ntbmsg-pktgen: standard output: ")
+
+
+def case_no_room_for_memory(lab):
+    """The device's memory is a file: one that may not grow is an error in words, not a signal."""
+    lab.host("send", ["--serve"], before=SHORT_FILES).expect_end(1, "ntbmsg-pktgen: raw_plx_ntb0 cannot be opened")
 
 
 def case_no_room_for_a_capture(lab):

@@ -134,6 +134,13 @@ TEST_F(Run, TakesAFigureWithoutHugePages)
     EXPECT_NE(text.find("no huge pages"), std::string::npos) << text;
 }
 
+TEST_F(Run, WhatFindsNoRoomOnStandardOutputIsAnError)
+{
+    const std::string program = getenv("NTBMSG_BENCH");
+    const int status = std::system((program + " --help > /dev/full").c_str());
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 1) << status;
+}
+
 TEST_F(Run, AnInterruptEndsItAndLeavesNothing)
 {
     start({"--only", "qp.rtt.8"});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "prompt/interact.hpp"
 
-#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <unistd.h>
@@ -62,8 +61,6 @@ int complain(const std::string &error)
 
 int interact(const Options &o)
 {
-    // A received file that is larger than the user may write: an error of that file alone.
-    signal(SIGXFSZ, SIG_IGN);
     const app::Endpoint endpoint(o.device, endpoint_options(o));
     if (!endpoint.ok())
         return 1;

@@ -233,7 +233,7 @@ int run(int argc, char **argv)
     for (const size_t bytes : options->sizes)
         if (bytes > source_bytes || !measure_size(limit, meeting, bytes, options->form == "probe"))
             return give_up("no limit for " + std::to_string(bytes) + " bytes");
-    return 0;
+    return app::finish_output(program_invocation_short_name, 0);
 }
 
 } // namespace

@@ -62,6 +62,7 @@ bool settle(const Options &options, Meeting &meeting)
 
 std::optional<Options> begin(int argc, char **argv, Meeting &meeting)
 {
+    app::survive_file_limit();
     std::string error;
     auto options = parse_options(argc, argv, error);
     if (!options)

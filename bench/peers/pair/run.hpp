@@ -11,11 +11,13 @@
 #define BENCH_PEERS_PAIR_RUN_HPP
 
 #include "loops.hpp"
+#include "output.hpp"
 #include "peers/pair/command_line.hpp"
 #include "peers/pair/payload.hpp"
 #include "peers/pair/print.hpp"
 #include "realtime.hpp"
 
+#include <cerrno>
 #include <memory>
 #include <optional>
 
@@ -176,7 +178,7 @@ int run_peer(int argc, char **argv)
         if (status == 0)
             meeting.meet();
     }
-    return status;
+    return app::finish_output(program_invocation_short_name, status);
 }
 
 } // namespace peers
