@@ -13,6 +13,10 @@ void catch_signals();
 /// The signal that asked for an end, 0 as long as none did.
 int stop_signal();
 
+/// What is under way may come to a clean end after a stop signal, as far as it does so without
+/// delay. @return whether a signal has come and the time for that has passed
+bool stop_is_overdue();
+
 } // namespace app
 
 #endif

@@ -31,7 +31,7 @@ int finish_output(const char *program, int status)
 {
     const bool lost_before = std::ferror(stdout) != 0;
     const int error = std::fflush(stdout) != 0 ? errno : 0;
-    // A program that was started without one has nobody to tell.
+    // A program may be started without standard output: nothing is lost then.
     if ((!lost_before && error == 0) || error == EBADF || reader_has_left())
         return status;
     std::fprintf(stderr, "%s: standard output: %s\n", program,

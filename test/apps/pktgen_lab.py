@@ -19,19 +19,21 @@ SHORT = ("--seconds", "0.02", "--repeat", "1", "--timeout", str(PATIENCE))
 class Lab(World):
     """Hosts that run ntbmsg-pktgen, on cables that are named."""
 
-    def __init__(self, pktgen, schema, folder):
+    def __init__(self, pktgen, schema, wrong, folder):
         super().__init__(pktgen, None, folder)
+        self.wrong = wrong
         self.schema = jsonschema.Draft202012Validator(json.loads(schema.read_text()))
 
-    def host(self, core, own, cables=("cable",), memory="256", lcores=(), before=(), table=None):
+    def host(self, core, own, cables=("cable",), memory="256", lcores=(), before=(), table=None, program=None,
+             stdin=subprocess.DEVNULL):
         eal = [*(lcores or ("-l", str(self.cores[core]))), "--no-huge", "-m", memory, "--no-pci", "--no-shconf",
                "--no-telemetry"]
         for i, cable in enumerate(cables):
             # A machine that is busy may keep heartbeats for long; who is killed is noticed without them.
             patient = "" if "lost_ms=" in cable else ",lost_ms=60000"
             eal.append(f"--vdev=raw_plx_ntb{i},cable={self.folder / cable}{patient}")
-        command = [*before, self.echo, *eal, "--", *own]
-        process = Process(command, self.folder / f"log{len(self.processes)}", subprocess.DEVNULL, table)
+        command = [*before, program or self.echo, *eal, "--", *own]
+        process = Process(command, self.folder / f"log{len(self.processes)}", stdin, table)
         self.processes.append(process)
         return process
 
@@ -82,10 +84,10 @@ def expect_broken_off(lab, driver):
 
 
 def run_case(cases):
-    """Runs the case that the command line names: ntbmsg-pktgen SCHEMA CASE."""
-    pktgen, schema, name = sys.argv[1:]
+    """Runs the case that the command line names: ntbmsg-pktgen SCHEMA [wrong_driver] CASE."""
+    pktgen, schema, *wrong, name = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="ntbmsg-pktgen-") as folder:
-        lab = Lab(pktgen, pathlib.Path(schema), pathlib.Path(folder))
+        lab = Lab(pktgen, pathlib.Path(schema), wrong and wrong[0], pathlib.Path(folder))
         with contextlib.closing(lab):
             try:
                 cases["case_" + name](lab)

@@ -49,7 +49,8 @@ private:
     bool take_report(Line &line, uint32_t lane);
     void await_the_rest();
     template <typename Seen>
-    bool go_on_while_progress(Seen &seen, uint64_t &patient_until) const;
+    bool go_on_while_progress(Seen &seen, uint64_t &patient_until);
+    bool peer_was_lost();
     uint64_t promised() const;
     void collect(app::ResultPoint &result) const;
     const Work &work_of(size_t line, uint32_t lane) const
@@ -133,14 +134,10 @@ bool Run::set_up()
 {
     const uint64_t give_up = rte_rdtsc() + static_cast<uint64_t>(missing_seconds * hz());
     while (!lcores_->set_up()) {
-        const uint64_t now = rte_rdtsc();
-        for (Line *line : lines_) {
-            line->watch(now);
-            if (!line->error().empty())
-                return false;
-        }
+        if (peer_was_lost())
+            return false;
         interrupted_ = app::stop_signal() != 0;
-        if (now > give_up)
+        if (rte_rdtsc() > give_up)
             error_ = "the peer does not name the memory that it exposes";
         if (interrupted_ || !error_.empty())
             return false;
@@ -159,16 +156,13 @@ void Run::measure()
     const double most = (point_.rate > 0 ? most_overtime : 1) * static_cast<double>(point_.run_us);
     const uint64_t end = begin_tsc_ + static_cast<uint64_t>(most / 1e6 * hz());
     const bool sends = point_.way != Way::in;
-    const auto lost = [](const Line *line) { return !line->error().empty(); };
     for (;;) {
         lcores_->round(steps_);
-        const uint64_t now = rte_rdtsc();
-        for (Line *line : lines_)
-            line->watch(now);
+        const bool lost = peer_was_lost();
         interrupted_ = app::stop_signal() != 0;
         const Lcores::Progress progress = lcores_->progress();
-        if (now >= end || interrupted_ || progress.error != 0 || (sends && !progress.sending) ||
-            std::any_of(lines_.begin(), lines_.end(), lost))
+        if (rte_rdtsc() >= end || interrupted_ || progress.error != 0 ||
+            (sends && !progress.sending) || lost)
             break;
     }
     end_tsc_ = rte_rdtsc();
@@ -182,10 +176,22 @@ uint64_t Run::promised() const
     return all;
 }
 
-/// @return false when nothing has come for a while
-template <typename Seen>
-bool Run::go_on_while_progress(Seen &seen, uint64_t &patient_until) const
+bool Run::peer_was_lost()
 {
+    const uint64_t now = rte_rdtsc();
+    for (Line *line : lines_)
+        line->watch(now);
+    return std::any_of(lines_.begin(), lines_.end(),
+                       [](const Line *line) { return !line->error().empty(); });
+}
+
+/// @return false when nothing has come for a while, or nothing will: the peer was lost, or a
+/// signal has ended the wait
+template <typename Seen>
+bool Run::go_on_while_progress(Seen &seen, uint64_t &patient_until)
+{
+    if (peer_was_lost() || app::stop_is_overdue())
+        return false;
     const uint64_t now = rte_rdtsc();
     const Lcores::Progress progress = lcores_->progress();
     const Seen come = {progress.received, progress.completed};
@@ -272,6 +278,7 @@ app::ResultPoint Run::take()
     const int failed = lcores_ != nullptr ? lcores_->progress().error : 0;
     if (failed != 0 && error_.empty())
         error_ = std::string("sending or receiving failed: ") + std::strerror(-failed);
+    interrupted_ = interrupted_ || (!good && app::stop_signal() != 0);
     result.error = !error_.empty() ? error_ : interrupted_ ? "ended by a signal" : "";
     result.complete = good && result.error.empty();
     return result;

@@ -60,7 +60,8 @@ class Control
 public:
     Control(ntbmsg_endpoint *endpoint, Role role, uint64_t run);
 
-    /// @return 0, or a negative errno; waits a little where the queue is full
+    /// Does not wait.
+    /// @return 0, -EAGAIN while the peer takes nothing more, or another negative errno
     int send(const ControlMessage &message);
 
     /// The next one that has come; sets refusal() where it is none of ours.
@@ -68,6 +69,7 @@ public:
 
     /// Why the peer is no peer for us; empty when it is.
     const std::string &refusal() const { return refusal_; }
+    void forget_refusal() { refusal_.clear(); }
     uint64_t run() const { return run_; }
 
 private:

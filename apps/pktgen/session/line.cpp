@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "session/line.hpp"
 
+#include <cerrno>
 #include <cstring>
 #include <sched.h>
 
@@ -19,6 +20,8 @@ namespace
 
 // The probe takes some milliseconds, and up to 100 ms where the other CPU is busy.
 constexpr uint32_t rest_ms = 25;
+// A server that polls takes a message at once; a busy machine may take a core away for some time.
+constexpr double send_patience_s = 1;
 
 uint64_t ticks(double seconds)
 {
@@ -120,12 +123,26 @@ void Line::drain(uint32_t queues)
     channels_.drain();
 }
 
+/// Whether a wait for the peer goes on: it is there, and neither the time nor a signal ends it.
+bool Line::may_wait(uint64_t give_up)
+{
+    const uint64_t now = rte_rdtsc();
+    watch(now);
+    return error_.empty() && now < give_up && !app::stop_is_overdue();
+}
+
 bool Line::send(const ControlMessage &message)
 {
-    const int rc = control_.send(message);
-    if (rc != 0)
-        fail(rc == -ENOTCONN ? "the peer was lost"
-                             : std::string("nothing can be sent to the peer: ") + strerror(-rc));
+    const uint64_t give_up = rte_rdtsc() + ticks(send_patience_s);
+    int rc = control_.send(message);
+    while (rc == -EAGAIN && may_wait(give_up))
+        rc = control_.send(message);
+    if (rc == -ENOTCONN)
+        fail("the peer was lost");
+    else if (rc == -EAGAIN && !app::stop_is_overdue())
+        fail("the peer takes no messages");
+    else if (rc != 0 && rc != -EAGAIN)
+        fail(std::string("nothing can be sent to the peer: ") + strerror(-rc));
     return rc == 0;
 }
 
@@ -143,13 +160,12 @@ std::optional<ControlMessage> Line::await(Kind kind, uint32_t serial,
             fail("the peer drives as well: one end has to --serve");
         else if (message && message->kind == kind && message->serial == serial)
             return message;
-        const uint64_t now = rte_rdtsc();
-        watch(now);
-        if (now > give_up)
-            fail("the peer gave no answer in " + app::with_unit(timeout_s_, "s"));
         // What is being measured is brought to its end; nothing new is waited for.
-        if (app::stop_signal() != 0 && kind != Kind::report)
+        const bool stopped = app::stop_signal() != 0 && kind != Kind::report;
+        if (stopped || app::stop_is_overdue())
             break;
+        if (!may_wait(give_up) && !app::stop_is_overdue())
+            fail("the peer gave no answer in " + app::with_unit(timeout_s_, "s"));
     }
     return std::nullopt;
 }

@@ -34,7 +34,8 @@ public:
     /// @return nothing: error() says why, or a signal came where one ends the wait
     std::optional<ControlMessage> await(Kind kind, uint32_t serial,
                                         const std::function<void()> &meanwhile = {});
-    /// @return whether it went
+    /// Waits where the peer takes nothing at the moment.
+    /// @return whether it went: error() says why not, or a signal ended the wait
     bool send(const ControlMessage &message);
 
     /// Asks the server to copy long messages that way from now on. The endpoint is to be opened
@@ -68,6 +69,7 @@ public:
 
 private:
     std::string greet();
+    bool may_wait(uint64_t give_up);
     std::string match(const ControlMessage &hello) const;
     void fail(std::string error);
 

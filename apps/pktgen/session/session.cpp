@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "session/session.hpp"
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <sched.h>
 #include <unistd.h>
+#include <utility>
 
 #include <rte_cycles.h>
 
@@ -22,6 +24,8 @@ namespace
 // Messages that a driver says it has sent are there within a moment, or never; a busy machine may
 // take a core away for some of it.
 constexpr uint64_t missing_ms = 4000;
+// How long a driver may leave control messages where they are.
+constexpr uint64_t untaken_ms = 1000;
 // What a driver needs beyond the time that it asked for: to set up, to stop, to wait for answers.
 constexpr uint64_t grace_ms = 60000;
 constexpr uint64_t events_ms = 1;
@@ -47,26 +51,75 @@ void Session::round(uint64_t now)
         lcores_->round(steps_);
         finish_when_done(now);
     }
-    if (const auto message = control_.poll())
-        obey(*message, now);
+    send_waiting(now);
+    if (waiting_.empty()) // a peer that takes no answers gets no more of them
+        receive(now);
     if (now < next_events_)
         return;
     next_events_ = now + ms(events_ms);
-    if (!control_.refusal().empty())
-        error_ = control_.refusal();
-    look_at_events();
+    look_at_events(now);
     if (duty_.listener != nullptr && lcores_ == nullptr) { // who measures drives them
         channels_.poll();
         channels_.accept(duty_.listener);
     }
 }
 
-void Session::look_at_events()
+/// Behind what waits already. It goes now, or in a later round.
+void Session::send(ControlMessage message, uint64_t now)
+{
+    if (waiting_.empty())
+        untaken_tsc_ = now + ms(untaken_ms);
+    waiting_.push_back(std::move(message));
+    send_waiting(now);
+}
+
+void Session::send_waiting(uint64_t now)
+{
+    while (!waiting_.empty()) {
+        const int rc = control_.send(waiting_.front());
+        if (rc == -EAGAIN && now > untaken_tsc_)
+            return drop("it takes no messages");
+        if (rc == -EAGAIN)
+            return;
+        if (rc != 0)
+            return waiting_.clear(); // of a peer that has left an event reports
+        waiting_.pop_front();
+        untaken_tsc_ = now + ms(untaken_ms);
+    }
+}
+
+/// What this peer asked for ends. It may begin anew, and so may its successor.
+void Session::drop(const std::string &why)
+{
+    dropped_ = true;
+    waiting_.clear();
+    end_work();
+    channels_.close();
+    if (complained_)
+        return; // a peer must not fill a log
+    complained_ = true;
+    std::fprintf(stderr, "ntbmsg-pktgen: %s: the session is dropped: %s\n", device_.c_str(),
+                 why.c_str());
+}
+
+void Session::receive(uint64_t now)
+{
+    const auto message = control_.poll();
+    if (message && message->role == Role::server)
+        drop("the peer serves as well: one end has to drive, without --serve");
+    else if (message && (!dropped_ || message->kind == Kind::hello))
+        obey(*message, now);
+    if (!control_.refusal().empty())
+        drop(control_.refusal());
+    control_.forget_refusal();
+}
+
+void Session::look_at_events(uint64_t now)
 {
     ntbmsg_event event;
     while (ntbmsg_endpoint_event_poll(endpoint_, &event) == 1) {
         if (event == NTBMSG_EVENT_CONNECTED)
-            greet();
+            greet(now);
         else if (event == NTBMSG_EVENT_LOST)
             peer_left();
         else if (event == NTBMSG_EVENT_REFUSED)
@@ -75,7 +128,7 @@ void Session::look_at_events()
     }
 }
 
-void Session::greet()
+void Session::greet(uint64_t now)
 {
     ControlMessage hello{Kind::hello};
     hello.cpu = sched_getcpu();
@@ -83,21 +136,20 @@ void Session::greet()
     hello.queues = queues_;
     hello.channels = duty_.listener != nullptr;
     hello.copy = duty_.copy;
-    control_.send(hello); // of a peer that has left already an event reports
+    send(std::move(hello), now);
 }
 
 void Session::obey(const ControlMessage &message, uint64_t now)
 {
-    if (message.role == Role::server) {
-        error_ = "the peer serves as well: one end has to drive, without --serve";
-        return;
-    }
     switch (message.kind) {
     case Kind::hello:
+        dropped_ = false;
+        if (!driver_known_) {
+            std::printf("%s: a driver has come\n", device_.c_str());
+            std::fflush(stdout);
+        }
         driver_known_ = true;
-        std::printf("%s: a driver has come\n", device_.c_str());
-        std::fflush(stdout);
-        greet();
+        greet(now);
         break;
     case Kind::begin:
         begin(message, now);
@@ -111,13 +163,14 @@ void Session::obey(const ControlMessage &message, uint64_t now)
         seen_ = UINT64_MAX; // so that waiting begins now
         break;
     case Kind::rest:
-        control_.send({Kind::resting});
-        usleep(message.rest_ms * 1000);
+        send({Kind::resting}, now);
+        if (waiting_.empty())
+            usleep(message.rest_ms * 1000);
         break;
     case Kind::copy:
         if (message.copy < copy_mode_count)
             next_copy_ = static_cast<CopyMode>(message.copy);
-        control_.send({Kind::copied});
+        send({Kind::copied}, now);
         break;
     case Kind::ready:
     case Kind::report:
@@ -137,8 +190,7 @@ void Session::begin(const ControlMessage &message, uint64_t now)
     answer.text = prepare(message.point, now);
     answer.lcores = lcores_ != nullptr ? lcores_->lcores() : 0;
     answer.direct = region_ != nullptr && region_->is_open() && region_->direct();
-    if (control_.send(answer) != 0)
-        end_work();
+    send(std::move(answer), now);
 }
 
 /// @return empty, or why this point cannot be done here
@@ -197,10 +249,10 @@ void Session::finish_when_done(uint64_t now)
     seen_ = come;
     const bool all_there = progress.received >= promised_ && !progress.sending && progress.sent_all;
     if (all_there || now > patient_tsc_)
-        report();
+        report(now);
 }
 
-void Session::report()
+void Session::report(uint64_t now)
 {
     lcores_->end();
     std::vector<ControlMessage> reports;
@@ -217,8 +269,8 @@ void Session::report()
     }
     ++points_;
     end_work();
-    for (const ControlMessage &message : reports)
-        control_.send(message);
+    for (ControlMessage &message : reports)
+        send(std::move(message), now);
 }
 
 void Session::end_work()
@@ -234,6 +286,8 @@ void Session::end_work()
 
 void Session::peer_left()
 {
+    waiting_.clear();
+    dropped_ = complained_ = false;
     end_work();
     channels_.close();
     link_is_down_ = true;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The serving end on one device: does what the driver at the other end asks for.
+// The serving end on one device: does what the driver at the other end asks for. Nothing that a
+// peer says or leaves out ends it: a peer that is no driver is ignored from then on.
 #ifndef PKTGEN_SESSION_SESSION_HPP
 #define PKTGEN_SESSION_SESSION_HPP
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +42,7 @@ public:
     /// Some work, and the driver's next message. @param now  ticks of the TSC
     void round(uint64_t now);
 
-    /// The peer serves as well, or is something else: in words. Empty while all is well.
+    /// What this end cannot do any more, as to write a capture: in words. Empty while all is well.
     const std::string &error() const { return error_; }
     /// Whether a driver has come, ever.
     bool met() const { return driver_known_ || drivers_left_ != 0; }
@@ -50,14 +52,18 @@ public:
     std::optional<CopyMode> next_copy() const { return link_is_down_ ? next_copy_ : std::nullopt; }
 
 private:
-    void look_at_events();
+    void look_at_events(uint64_t now);
+    void receive(uint64_t now);
     void obey(const ControlMessage &message, uint64_t now);
-    void greet();
+    void send(ControlMessage message, uint64_t now);
+    void send_waiting(uint64_t now);
+    void drop(const std::string &why);
+    void greet(uint64_t now);
     void begin(const ControlMessage &message, uint64_t now);
     std::string prepare(const Point &point, uint64_t now);
     void set_to_work(const Point &point, uint64_t now);
     void finish_when_done(uint64_t now);
-    void report();
+    void report(uint64_t now);
     void end_work();
     void peer_left();
 
@@ -66,7 +72,11 @@ private:
     const Duty duty_;
     const uint32_t queues_;
     Control control_;
-    Channels channels_;                     ///< none without a listener
+    std::deque<ControlMessage> waiting_; ///< for the peer to take them; at most a point's reports
+    uint64_t untaken_tsc_ = 0;           ///< it takes none of them until then: dropped
+    bool dropped_ = false;               ///< until it says hello as a driver, or leaves
+    bool complained_ = false;            ///< of this peer
+    Channels channels_;                  ///< none without a listener
     std::optional<app::Realtime> realtime_; ///< while lcores_ is there
     Point point_;                           ///< that is worked on
     std::unique_ptr<Region> region_;        ///< outlives lcores_, as does the next

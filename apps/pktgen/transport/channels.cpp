@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 
 #include "point/point.hpp"
+#include "signals.hpp"
 
 namespace pktgen
 {
@@ -17,6 +18,7 @@ namespace
 constexpr uint16_t port = 20;
 constexpr uint64_t least_credit_bytes = uint64_t{1} << 20;
 constexpr uint64_t messages_ahead = 2; ///< of the longest
+constexpr uint32_t look_ms = 50;       ///< how long a signal may have to wait for an answer
 
 // Completions that wait: of all that is under way, and as many words of the peer.
 constexpr uint32_t completions = 2 * most_in_flight;
@@ -76,8 +78,14 @@ std::string Channels::connect(double timeout_s)
         o.private_bytes = sizeof(number);
         o.timeout_ms = timeout_ms;
         int rc = ntbmsg_channel_connect(lanes_[i].worker, port, &o, &lanes_[i].channel);
+        // The channel itself ends the wait when its time has passed.
+        while (rc == 0 && app::stop_signal() == 0 &&
+               ntbmsg_channel_state_get(lanes_[i].channel) == NTBMSG_CHANNEL_CONNECTING)
+            ntbmsg_channel_wait_open(lanes_[i].channel, look_ms);
+        if (app::stop_signal() != 0)
+            return {};
         if (rc == 0)
-            rc = ntbmsg_channel_wait_open(lanes_[i].channel, timeout_ms);
+            rc = ntbmsg_channel_wait_open(lanes_[i].channel, 0);
         if (rc != 0)
             return std::string("a channel does not open: ") + strerror(-rc);
     }

@@ -48,7 +48,7 @@ public:
     Channels(const Channels &) = delete;
     Channels &operator=(const Channels &) = delete;
 
-    /// Driving end. @return empty, or why a channel did not open
+    /// Driving end. @return empty, or why a channel did not open; also empty when a signal came
     std::string connect(double timeout_s);
     /// Serving end: takes who waits.
     void accept(ntbmsg_listener *listener);
