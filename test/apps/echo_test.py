@@ -8,10 +8,11 @@ Each case ends its processes, whatever happens, and bounds every wait.
 
 import json
 import random
+import re
 import signal
 import subprocess
 
-from echo_hosts import PATIENCE, SHORT_FILES, expect, expect_version, run_case
+from echo_hosts import PATIENCE, SHORT_FILES, await_fact, expect, expect_version, run_case
 
 
 def same_through(world, size, *own, **more):
@@ -171,6 +172,23 @@ def case_server_once(world):
     server = world.serve("--once")
     same_through(world, 10_000)
     server.expect_end(0, "served 10 messages, 10000 bytes")
+
+
+def case_wrong_peers(world):
+    """A peer that takes nothing, one that is sent more than it takes, and one that sends what is no client's:
+    the server goes on to the next client."""
+    server = world.serve()
+    for own in (["--forward-mode", "txonly"],
+                ["--forward-mode", "txonly", "--max-message", "100", "--size", "1000"],
+                ["--forward-mode", "flowgen"]):
+        peer = world.harness("send", *own, "--stats-period", "0.05")
+        await_fact(lambda: peer.child.poll() is not None or re.search(r"sent +[1-9]", peer.text()), "traffic")
+        expect(peer.child.poll() is None, peer.text())
+        peer.child.kill()
+        peer.child.wait()
+    same_through(world, 10_000)
+    server.child.send_signal(signal.SIGINT)
+    server.expect_end(0, "served")
 
 
 def case_two_senders(world):

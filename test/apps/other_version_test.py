@@ -8,7 +8,7 @@ that name the reason, and none hangs.
 import signal
 import subprocess
 
-from echo_hosts import PATIENCE, Process, expect, run_case
+from echo_hosts import PATIENCE, Process, await_fact, expect, run_case
 
 WHY = "peer was refused: the peer speaks another version of the protocol"
 
@@ -36,7 +36,25 @@ def case_sends(world):
 
 
 def case_serves(world):
-    expect_refusal(world, world.serve())
+    """It goes on to the next client."""
+    server = world.serve()
+    host = meet(world)
+    server.await_text("the " + WHY)
+    leave(host)
+    file = world.file(10_000)
+    # Until the server's driver has noticed that the other host has left, its refusal of that one is what a
+    # client finds.
+    await_fact(lambda: world.send(file).end() == 0, "a client that is served")
+    expect("came back byte for byte" in world.processes[-1].text(), "no service")
+    server.child.send_signal(signal.SIGINT)
+    server.expect_end(0)
+
+
+def case_serves_for_a_time(world):
+    """With a time to wait for the first client, a refused one is none."""
+    server = world.serve("--timeout", "2")
+    meet(world)
+    server.expect_end(1, "no peer connected in")
 
 
 def case_harness(world):

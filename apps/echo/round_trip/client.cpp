@@ -28,7 +28,7 @@ constexpr uint16_t burst = 64;
 constexpr unsigned rounds_per_check = 1024;
 constexpr double progress_seconds = 1;
 // How long echoes may take to come in once a signal has asked for an end.
-constexpr double drain_seconds = 1;
+constexpr double drain_seconds = 0.08;
 // A queue that a connected peer does not know stays unconnected; one that is just coming does not.
 constexpr double offline_seconds = 0.5;
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "round_trip/serve.hpp"
 
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "modes/modes.hpp"
@@ -20,6 +22,8 @@ namespace
 constexpr unsigned rounds_per_check = 1024;
 // The most at once: a round of an idle queue costs the same whatever the burst.
 constexpr uint64_t burst = 64;
+// A signal, and the successor of a refused peer, may have to wait for so long.
+constexpr auto refused_interval = std::chrono::milliseconds(20);
 
 class Server
 {
@@ -94,6 +98,28 @@ void Server::peer_left()
     std::printf("\n");
 }
 
+/// A peer that is refused may leave, and another one come.
+/// @param seconds  at most; 0: no limit
+app::Peer await_first_peer(ntbmsg_endpoint *endpoint, double seconds)
+{
+    const auto begin = std::chrono::steady_clock::now();
+    app::Peer peer = app::await_peer(endpoint, seconds);
+    while (peer == app::Peer::refused) {
+        ntbmsg_event event;
+        while (ntbmsg_endpoint_event_poll(endpoint, &event) == 1) {
+            if (event == NTBMSG_EVENT_REFUSED)
+                std::printf("%s\n", app::event_text(endpoint, event).c_str());
+        }
+        std::fflush(stdout);
+        std::this_thread::sleep_for(refused_interval);
+        const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+        if (seconds > 0 && passed.count() >= seconds)
+            return app::Peer::absent;
+        peer = app::await_peer(endpoint, seconds > 0 ? seconds - passed.count() : 0);
+    }
+    return peer;
+}
+
 } // namespace
 
 int serve(const Options &options)
@@ -103,7 +129,7 @@ int serve(const Options &options)
         return 1;
     std::printf("serving on %s, SIGINT ends it\n", options.device.c_str());
     std::fflush(stdout);
-    const app::Peer peer = app::await_peer(endpoint.get(), options.timeout);
+    const app::Peer peer = await_first_peer(endpoint.get(), options.timeout);
     if (peer == app::Peer::connected)
         Server(endpoint.get(), options).run();
     if (peer == app::Peer::connected || peer == app::Peer::interrupted)
