@@ -6,40 +6,41 @@
 #include <rte_mbuf.h>
 
 #include "traffic/payload.hpp"
-#include "transport/port.hpp"
+#include "transport/carrier.hpp"
 
 namespace pktgen
 {
 
-template <typename Port>
-EchoBack<Port>::EchoBack(Port port, const Point &point)
-    : Work(point), port_(port), burst_(static_cast<uint16_t>(point.burst)), verify_(point.verify)
+template <typename Carrier>
+EchoBack<Carrier>::EchoBack(Carrier carrier, const Point &point)
+    : Work(point), carrier_(carrier), burst_(static_cast<uint16_t>(point.burst)),
+      verify_(point.verify)
 {
 }
 
-template <typename Port>
-EchoBack<Port>::~EchoBack()
+template <typename Carrier>
+EchoBack<Carrier>::~EchoBack()
 {
     staged_.drop();
 }
 
 /// Nothing new is taken while something waits to go back: the peer's back-pressure is passed on.
-template <typename Port>
-void EchoBack<Port>::slice(unsigned steps)
+template <typename Carrier>
+void EchoBack<Carrier>::slice(unsigned steps)
 {
     for (unsigned step = 0; step < steps && error() == 0; ++step) {
         if (staged_.empty())
             pull();
         if (!staged_.empty())
-            sent_.messages += send(port_, staged_, verify_);
+            sent_.messages += send(carrier_, staged_, verify_);
     }
 }
 
-template <typename Port>
-void EchoBack<Port>::pull()
+template <typename Carrier>
+void EchoBack<Carrier>::pull()
 {
     const int got =
-        port_.receive(staged_.messages.data(), verify_ ? staged_.meta.data() : nullptr, burst_);
+        carrier_.receive(staged_.messages.data(), verify_ ? staged_.meta.data() : nullptr, burst_);
     staged_.begin = 0;
     staged_.end = static_cast<uint16_t>(std::max(got, 0));
     if (got < 0)
@@ -54,7 +55,7 @@ void EchoBack<Port>::pull()
     received_.messages += staged_.end;
 }
 
-template class EchoBack<QueuePort>;
-template class EchoBack<ChannelPort>;
+template class EchoBack<QueueCarrier>;
+template class EchoBack<ChannelCarrier>;
 
 } // namespace pktgen

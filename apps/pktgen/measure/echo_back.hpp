@@ -9,11 +9,11 @@
 namespace pktgen
 {
 
-template <typename Port>
+template <typename Carrier>
 class EchoBack final : public Work
 {
 public:
-    EchoBack(Port port, const Point &point);
+    EchoBack(Carrier carrier, const Point &point);
     ~EchoBack() override;
 
     void slice(unsigned steps) override;
@@ -22,7 +22,7 @@ public:
 private:
     void pull();
 
-    Port port_;
+    Carrier carrier_;
     const uint16_t burst_;
     const bool verify_;
     Staged staged_;

@@ -7,7 +7,7 @@
 #include "measure/one_sided.hpp"
 #include "measure/round_trips.hpp"
 #include "measure/stream.hpp"
-#include "transport/port.hpp"
+#include "transport/carrier.hpp"
 
 namespace pktgen
 {
@@ -42,27 +42,27 @@ Maker maker_of(ntbmsg_endpoint *endpoint, const Point &point, const Packets *con
                  replay ? content : nullptr);
 }
 
-template <typename Port>
-std::unique_ptr<Work> driver_work(Port port, ntbmsg_endpoint *endpoint, const Point &point,
+template <typename Carrier>
+std::unique_ptr<Work> driver_work(Carrier carrier, ntbmsg_endpoint *endpoint, const Point &point,
                                   const DriverExtras &extras, Timings &timings)
 {
     Maker maker = maker_of(endpoint, point, extras.content, extras.replay);
     if (point.way == Way::echo)
-        return std::make_unique<RoundTrips<Port>>(port, point, std::move(maker), timings);
+        return std::make_unique<RoundTrips<Carrier>>(carrier, point, std::move(maker), timings);
     const Packets *pace = extras.recorded_pace ? extras.content : nullptr;
-    return std::make_unique<Stream<Port>>(port, point, sides_of(point, true), std::move(maker),
-                                          pace, extras.capture);
+    return std::make_unique<Stream<Carrier>>(carrier, point, sides_of(point, true),
+                                             std::move(maker), pace, extras.capture);
 }
 
-template <typename Port>
-std::unique_ptr<Work> server_work(Port port, ntbmsg_endpoint *endpoint, const Point &point,
+template <typename Carrier>
+std::unique_ptr<Work> server_work(Carrier carrier, ntbmsg_endpoint *endpoint, const Point &point,
                                   Capture *capture)
 {
     if (point.way == Way::echo)
-        return std::make_unique<EchoBack<Port>>(port, point);
+        return std::make_unique<EchoBack<Carrier>>(carrier, point);
     Maker maker = maker_of(endpoint, point, nullptr, false);
-    return std::make_unique<Stream<Port>>(port, point, sides_of(point, false), std::move(maker),
-                                          nullptr, capture);
+    return std::make_unique<Stream<Carrier>>(carrier, point, sides_of(point, false),
+                                             std::move(maker), nullptr, capture);
 }
 
 Timings &more_timings(Notebook &notebook)
@@ -96,11 +96,11 @@ void make_driver_works(const Ways &ways, const Point &point, const DriverExtras 
         if (is_one_sided(point.operation))
             works.push_back(one_sided_work(ways, part, lane, true, notebook));
         else if (point.operation == Operation::send)
-            works.push_back(driver_work(ChannelPort(ways.channels->at(lane)), ways.endpoint, part,
-                                        extras, more_timings(notebook)));
+            works.push_back(driver_work(ChannelCarrier(ways.channels->at(lane)), ways.endpoint,
+                                        part, extras, more_timings(notebook)));
         else
-            works.push_back(driver_work(QueuePort(ways.endpoint, lane), ways.endpoint, part, extras,
-                                        more_timings(notebook)));
+            works.push_back(driver_work(QueueCarrier(ways.endpoint, lane), ways.endpoint, part,
+                                        extras, more_timings(notebook)));
     }
 }
 
@@ -113,10 +113,10 @@ void make_server_works(const Ways &ways, const Point &point, Capture *capture, N
             works.push_back(one_sided_work(ways, part, lane, false, notebook));
         else if (point.operation == Operation::send)
             works.push_back(
-                server_work(ChannelPort(ways.channels->at(lane)), ways.endpoint, part, capture));
+                server_work(ChannelCarrier(ways.channels->at(lane)), ways.endpoint, part, capture));
         else
             works.push_back(
-                server_work(QueuePort(ways.endpoint, lane), ways.endpoint, part, capture));
+                server_work(QueueCarrier(ways.endpoint, lane), ways.endpoint, part, capture));
     }
 }
 

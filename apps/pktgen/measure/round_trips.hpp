@@ -11,12 +11,12 @@
 namespace pktgen
 {
 
-template <typename Port>
+template <typename Carrier>
 class RoundTrips final : public Work
 {
 public:
     /// @param timings  outlives it
-    RoundTrips(Port port, const Point &point, Maker maker, Timings &timings);
+    RoundTrips(Carrier carrier, const Point &point, Maker maker, Timings &timings);
     ~RoundTrips() override;
 
     void slice(unsigned steps) override;
@@ -28,7 +28,7 @@ private:
     void step();
     void accept(const rte_mbuf *message, uint64_t stamp);
 
-    Port port_;
+    Carrier carrier_;
     const uint16_t burst_;
     const bool verify_;
     const uint64_t count_;

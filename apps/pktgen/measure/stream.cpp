@@ -7,15 +7,15 @@
 #include <rte_mbuf.h>
 
 #include "traffic/payload.hpp"
-#include "transport/port.hpp"
+#include "transport/carrier.hpp"
 
 namespace pktgen
 {
 
-template <typename Port>
-Stream<Port>::Stream(Port port, const Point &point, Sides sides, Maker maker, const Packets *pace,
-                     Capture *capture)
-    : Work(point), port_(port), sides_(sides), burst_(static_cast<uint16_t>(point.burst)),
+template <typename Carrier>
+Stream<Carrier>::Stream(Carrier carrier, const Point &point, Sides sides, Maker maker,
+                        const Packets *pace, Capture *capture)
+    : Work(point), carrier_(carrier), sides_(sides), burst_(static_cast<uint16_t>(point.burst)),
       verify_(point.verify), count_(point.count != 0 ? point.count : UINT64_MAX),
       ns_per_tick_(1e9 / static_cast<double>(rte_get_tsc_hz())), pace_(pace), capture_(capture),
       maker_(std::move(maker))
@@ -23,14 +23,14 @@ Stream<Port>::Stream(Port port, const Point &point, Sides sides, Maker maker, co
     sending_ = sides.sends;
 }
 
-template <typename Port>
-Stream<Port>::~Stream()
+template <typename Carrier>
+Stream<Carrier>::~Stream()
 {
     staged_.drop();
 }
 
-template <typename Port>
-void Stream<Port>::slice(unsigned steps)
+template <typename Carrier>
+void Stream<Carrier>::slice(unsigned steps)
 {
     for (unsigned step = 0; step < steps && error() == 0; ++step) {
         if (sides_.sends)
@@ -41,8 +41,8 @@ void Stream<Port>::slice(unsigned steps)
 }
 
 /// How many messages may be made now.
-template <typename Port>
-uint16_t Stream<Port>::due() const
+template <typename Carrier>
+uint16_t Stream<Carrier>::due() const
 {
     const auto most = static_cast<uint16_t>(std::min<uint64_t>(burst_, count_ - sent_.messages));
     if (pace_ == nullptr)
@@ -55,8 +55,8 @@ uint16_t Stream<Port>::due() const
     return n;
 }
 
-template <typename Port>
-void Stream<Port>::push()
+template <typename Carrier>
+void Stream<Carrier>::push()
 {
     if (staged_.empty()) {
         const uint16_t wanted = sending_ ? due() : uint16_t{0};
@@ -65,14 +65,14 @@ void Stream<Port>::push()
         maker_.make(staged_, wanted, sent_.messages, sent_);
         sending_ = sent_.messages < count_;
     }
-    send(port_, staged_, verify_);
+    send(carrier_, staged_, verify_);
 }
 
-template <typename Port>
-void Stream<Port>::pull()
+template <typename Carrier>
+void Stream<Carrier>::pull()
 {
     received_.messages +=
-        take_burst(port_, burst_, verify_, [this](const rte_mbuf *message, uint64_t stamp) {
+        take_burst(carrier_, burst_, verify_, [this](const rte_mbuf *message, uint64_t stamp) {
             received_.bytes += message->pkt_len;
             received_.sum += read_message(message);
             if (verify_)
@@ -82,8 +82,8 @@ void Stream<Port>::pull()
         });
 }
 
-template <typename Port>
-void Stream<Port>::verify(const rte_mbuf *message, uint64_t stamp)
+template <typename Carrier>
+void Stream<Carrier>::verify(const rte_mbuf *message, uint64_t stamp)
 {
     const auto number = static_cast<uint32_t>(stamp);
     received_.out_of_order += number != expected_ ? 1 : 0;
@@ -91,7 +91,7 @@ void Stream<Port>::verify(const rte_mbuf *message, uint64_t stamp)
     expected_ = number + 1;
 }
 
-template class Stream<QueuePort>;
-template class Stream<ChannelPort>;
+template class Stream<QueueCarrier>;
+template class Stream<ChannelCarrier>;
 
 } // namespace pktgen

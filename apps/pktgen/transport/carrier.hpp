@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HOT. How messages of an operation travel: what the loops of stream.hpp, round_trips.hpp and
+// HOT. What carries the messages of an operation: what the loops of stream.hpp, round_trips.hpp and
 // echo_back.hpp are instantiated with. Another operation that moves mbufs is another such class.
-#ifndef PKTGEN_TRANSPORT_PORT_HPP
-#define PKTGEN_TRANSPORT_PORT_HPP
+#ifndef PKTGEN_TRANSPORT_CARRIER_HPP
+#define PKTGEN_TRANSPORT_CARRIER_HPP
 
 #include <array>
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace pktgen
 {
 
 /// A queue pair. The endpoint's first one belongs to the control messages.
-class QueuePort
+class QueueCarrier
 {
 public:
-    QueuePort(ntbmsg_endpoint *endpoint, uint32_t lane)
+    QueueCarrier(ntbmsg_endpoint *endpoint, uint32_t lane)
         : endpoint_(endpoint), queue_(static_cast<uint16_t>(lane + 1))
     {
     }
@@ -44,10 +44,12 @@ private:
 
 /// A channel. It carries 32 bits beside a message: of a stamp the CRC. Its number is counted, as a
 /// channel keeps the order; a message that is missing shows by its CRC.
-class ChannelPort
+class ChannelCarrier
 {
 public:
-    explicit ChannelPort(const ChannelLane &lane) : channel_(lane.channel), worker_(lane.worker) {}
+    explicit ChannelCarrier(const ChannelLane &lane) : channel_(lane.channel), worker_(lane.worker)
+    {
+    }
 
     int send(rte_mbuf **messages, const ntbmsg_meta *meta, uint16_t n)
     {
