@@ -48,6 +48,9 @@ TEST_P(Rawdev, AttributesUnderTheNamesOfRawNtb)
     EXPECT_GE(attribute("width"), 1u);
     EXPECT_EQ(attribute("queue_num"), 2u);
     EXPECT_EQ(attribute("queue_size"), 256u);
+    EXPECT_EQ(attribute("queue_size_by"), 0u) << "given";
+    EXPECT_NE(attribute("buffers_by"), 0u) << "not given";
+    EXPECT_LE(attribute("private_cache"), uint64_t{1} << 30);
     EXPECT_GE(attribute("mw_count"), 1u);
     EXPECT_EQ(attribute("db_count"), 16u);
     EXPECT_GE(attribute("spad_count"), 4u);

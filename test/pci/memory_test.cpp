@@ -151,6 +151,17 @@ TEST_F(PciMemory, WithoutAlutThePoolFitsTheLargestRun)
     expect_shown();
 }
 
+TEST_F(PciMemory, WithoutAlutAChosenRingLeavesRoomForBuffers)
+{
+    made_up = scattered;
+    start(no_alut, "");
+    EXPECT_EQ(info_.block_bytes, page);
+    EXPECT_GE(info_.ring_lines, 4096u);
+    EXPECT_LE(info_.ring_lines * uint64_t{64}, page / 2);
+    EXPECT_GT(info_.buffers, 400u);
+    expect_shown();
+}
+
 TEST_F(PciMemory, WithoutAlutTheRunIsAlignedOnTheBus)
 {
     made_up = shifted;

@@ -27,6 +27,7 @@ constexpr uint64_t large_message = uint64_t{4} << 20;
 constexpr uint64_t large_buffer_bytes = 16384;
 constexpr uint64_t default_buffers = 4096;
 constexpr uint64_t most_receive_buffers = 2044;
+constexpr uint64_t least_ring = 4096;     // that a device chooses
 constexpr uint64_t buffers_per_line = 14; // of the receive-buffer ring
 constexpr uint64_t default_tx_mbufs = 4096;
 
@@ -81,7 +82,7 @@ std::vector<app::Option> option_table(Options &o)
         {"device", "NAME", &o.device, "device; default raw_plx_ntb0"},
         {"ring", "LINES", app::Number{&o.ring, 64, 65536},
          "ring of a queue in 64-byte lines, a power of two;\n"
-         "default 4096"},
+         "default: the device's"},
         {"max-message", "BYTES", app::Number{&o.max_message, 1, longest_message},
          "longest message this side takes; default what the\n"
          "device's buffers hold, or --size where that is more"},
@@ -189,9 +190,10 @@ std::string check_send(Options &o)
     o.size = o.size != 0 ? o.size : default_size;
     o.in_flight = o.in_flight != 0 ? o.in_flight : default_in_flight;
     o.timeout = o.timeout > 0 ? o.timeout : default_timeout;
-    if (o.in_flight > o.ring)
+    const uint64_t ring = o.ring != 0 ? o.ring : least_ring;
+    if (o.in_flight > ring)
         return "--in-flight " + std::to_string(o.in_flight) + " is larger than the ring of " +
-               std::to_string(o.ring) + " lines: lower it or raise --ring";
+               std::to_string(ring) + " lines: lower it or give a larger --ring";
     if (o.size * o.in_flight * o.queues > most_bytes_in_flight)
         return "--size x --in-flight x --queues is more than 1 GiB";
     if (o.max_message != 0 && o.max_message < o.size)
@@ -208,7 +210,7 @@ std::string parse(int argc, char **argv, Options &options)
         return error;
     if (options.serve + !options.send.empty() + options.harness() != 1)
         return "give one of --serve and --send FILE, or --interactive";
-    if (!std::has_single_bit(options.ring))
+    if (options.ring != 0 && !std::has_single_bit(options.ring))
         return "--ring " + std::to_string(options.ring) + ": must be a power of two";
     if (options.queues == 0 && options.channels == 0)
         options.queues = 1;

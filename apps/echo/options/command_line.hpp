@@ -38,8 +38,8 @@ struct Options {
     uint64_t count = 0;     ///< messages; 0: what the file has
     uint64_t queues = 0;    ///< 0: not given; 1 after parse(), or 0 beside channels
     uint64_t channels = 0;
-    bool connect = false; ///< the channels; the other side listens
-    uint64_t ring = 4096;
+    bool connect = false;     ///< the channels; the other side listens
+    uint64_t ring = 0;        ///< lines; 0: as the device chooses
     uint64_t max_message = 0; ///< bytes; 0: the device's default
     double seconds = 0;       ///< 0: until the file ends
     double timeout = 0;       ///< 0: not given

@@ -103,7 +103,7 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "longest message this end takes; default: what the device's buffers\n"
          "hold, and when driving, as much as --size needs"},
         {"ring", "LINES", app::Number{&o.ring, 64, 65536},
-         "ring of a queue in 64-byte lines, a power of two; default 4096"},
+         "ring of a queue in 64-byte lines, a power of two; default: the device's"},
         {"timeout", "S", &o.timeout,
          "give up when no peer, or no answer, comes for S seconds; default\n"
          "10; when serving: wait for ever"},
@@ -396,7 +396,7 @@ void note_as_text(Options &o, const Raw &raw)
         {"pace", o.recorded ? "recorded" : "max"},
         {"clock", o.clock ? "on" : "off"},
         {"realtime", o.realtime ? "yes" : "no"},
-        {"ring", std::to_string(o.ring)},
+        {"ring", o.ring != 0 ? std::to_string(o.ring) : "the device's"},
         {"max-message", std::to_string(o.max_message)},
     };
 }
@@ -433,7 +433,7 @@ std::string parse(int argc, char **argv, Options &options)
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
         return "--device: the same one twice";
-    if (!std::has_single_bit(options.ring))
+    if (options.ring != 0 && !std::has_single_bit(options.ring))
         return "--ring " + std::to_string(options.ring) + ": must be a power of two";
     if (raw.capture_bytes != 0 && options.capture.empty())
         return "--capture-bytes goes with --capture";

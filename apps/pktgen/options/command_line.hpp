@@ -22,7 +22,7 @@ struct Options {
     std::vector<std::string> devices;
     double timeout = 0;       ///< seconds; 0: not given
     uint64_t max_message = 0; ///< bytes this end takes; 0: the device's default
-    uint64_t ring = 4096;     ///< lines
+    uint64_t ring = 0;        ///< lines; 0: as the device chooses
     uint64_t serve_queues = 1;
     std::string capture;
     uint64_t capture_bytes = uint64_t{64} << 20;

@@ -16,7 +16,7 @@ namespace pktgen
 /// What the endpoint has to be good for.
 struct Needs {
     uint64_t queues;     ///< for data; one more is added for the control messages
-    uint64_t ring_lines; ///< of each
+    uint64_t ring_lines; ///< of each; 0: as the device chooses
     uint64_t longest; ///< message in bytes that is sent or taken; 0: what the device takes anyway
     uint64_t limit;   ///< bytes; longer messages are refused; 0: no limit but the device's
     bool channels;    ///< one for each queue as well

@@ -99,9 +99,10 @@ struct rte_pmd_plx_ntb_config {
                               dev_private_size */
     uint32_t queues;     /**< Queue pairs, 1 to 64; default 1 */
     uint32_t ring_lines; /**< Message ring of a queue pair in lines of 64 bytes, a power of two, 64
-                              to 65536; default 4096 */
+                              to 65536; default: by the caches of the machine, 4096 or more */
     uint32_t buffers;    /**< Receive buffers of the device for long messages, shared by its queue
-                              pairs, 64 to 1048576; default 4096 */
+                              pairs, 64 to 1048576; default: by the caches of the machine and the
+                              number of queue pairs, 4096 or more */
     uint32_t buf_bytes;  /**< Data bytes of such a buffer, a multiple of 64, 64 to 65280; default
                               2048 */
     uint32_t queue_buffers; /**< Of them, those kept available to the peer on each queue pair, 14

@@ -92,7 +92,10 @@ int info(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "page_bytes", device->block().page_bytes);
     rte_tel_data_add_dict_uint(data, "queues", device->queue_count());
     rte_tel_data_add_dict_uint(data, "ring_lines", g.ring_lines);
+    rte_tel_data_add_dict_string(data, "ring_by", sized_by_name(g.ring_by));
     rte_tel_data_add_dict_uint(data, "buffers", g.buffers);
+    rte_tel_data_add_dict_string(data, "buffers_by", sized_by_name(g.buffers_by));
+    rte_tel_data_add_dict_uint(data, "private_cache", device->cache_bytes());
     rte_tel_data_add_dict_uint(data, "buf_bytes", g.buf_bytes);
     rte_tel_data_add_dict_uint(data, "queue_buffers", g.queue_buffers);
     rte_tel_data_add_dict_uint(data, "inline_max", g.inline_max);

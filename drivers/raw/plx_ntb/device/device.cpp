@@ -78,6 +78,7 @@ uint16_t Device::id() const
 int Device::probe()
 {
     node_ = options_.node >= 0 ? options_.node : platform_.node;
+    cache_bytes_ = read_private_cache();
     ops_ = queue::select_ops(pick_policy(options_.memory, platform_.write_combining));
     cache_hint_ = first_cache_hint(options_.cache_hint);
     if (!queue::cache_hint_supported(cache_hint_)) {
@@ -139,6 +140,14 @@ int Device::probe()
                      options_.dmadevs);
 }
 
+/// What default sizes are chosen by. Half of the window is left for memory regions, as much as the
+/// block has.
+Machine Device::machine() const
+{
+    return {.cache_bytes = cache_bytes_,
+            .window_bytes = platform_.window_bytes >> std::max(options_.window.split, 1u)};
+}
+
 int Device::configure(const rte_pmd_plx_ntb_config &config)
 {
     if (closed_)
@@ -146,7 +155,7 @@ int Device::configure(const rte_pmd_plx_ntb_config &config)
     if (started_)
         return -EBUSY;
     Geometry geometry;
-    int rc = apply_config(name_, options_.geometry, config, &geometry);
+    int rc = apply_config(name_, options_.geometry, config, machine(), &geometry);
     if (rc == 0)
         rc = exposed_.fit(plan_block(geometry).block_bytes);
     if (rc != 0)
@@ -154,6 +163,10 @@ int Device::configure(const rte_pmd_plx_ntb_config &config)
     for (uint16_t q = static_cast<uint16_t>(geometry.queues); q < queues_ready_; ++q)
         queue_release(q);
     geometry_ = geometry;
+    PLX_INIT_LOG(INFO,
+                 "%s: ring %u lines (by %s), %u buffers (by %s), private cache %" PRIu64 " KiB\n",
+                 name_, geometry.ring_lines, sized_by_name(geometry.ring_by), geometry.buffers,
+                 sized_by_name(geometry.buffers_by), cache_bytes_ >> 10);
     queues_ready_ = static_cast<uint16_t>(geometry.queues);
     configured_ = true;
     return 0;
@@ -164,7 +177,7 @@ int Device::set_default(const rte_pmd_plx_ntb_config &config)
     if (started_)
         return -EBUSY;
     Geometry checked;
-    const int rc = apply_config(name_, options_.geometry, config, &checked);
+    const int rc = apply_config(name_, options_.geometry, config, machine(), &checked);
     if (rc == 0 && config.ring_lines != 0)
         options_.geometry.ring_lines = config.ring_lines;
     if (rc == 0 && config.queues != 0)

@@ -66,6 +66,8 @@ public:
     uint16_t id() const;
     const char *name() const { return name_; }
     const Geometry &geometry() const { return geometry_; }
+    /// Private cache of a core, in bytes; 0: the system does not report it.
+    uint64_t cache_bytes() const { return cache_bytes_; }
     uint32_t max_message() const; ///< longest message accepted, in bytes
     const Options &options() const { return options_; }
     const Platform &platform() const { return platform_; }
@@ -127,6 +129,7 @@ private:
 
     int make_block();
     int fit_block();
+    Machine machine() const;
     int make_window_pool();
     int make_inline_pools();
     int make_stable_pool();
@@ -156,6 +159,7 @@ private:
     ExposedMemory exposed_;
     const queue::Ops *ops_ = nullptr;
     queue::CacheHint cache_hint_ = queue::CacheHint::none;
+    uint64_t cache_bytes_ = 0; ///< private cache of a core, as the system reports it
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
     uint16_t queues_ready_ = 0; ///< as configured
     unsigned queues_open_ = 0;  ///< with the present peer

@@ -22,9 +22,10 @@ namespace
 
 constexpr unsigned pool_cache_max = 256;
 constexpr uint16_t inline_room = RTE_PKTMBUF_HEADROOM + wire::inline_bytes_max;
-/// Inline messages that an application may hold, in addition to a full ring, before bursts find the
-/// pool empty.
+/// Inline messages that an application may hold before bursts find the pool empty: a full ring, of
+/// a large one a part, and these in addition. Others wait in the ring.
 constexpr unsigned inline_spare = 3072;
+constexpr unsigned inline_ring_most = 4096;
 
 /// An lcore's cache must not hold nearly all of a small pool: rte_mempool refuses that, and other
 /// lcores would find the pool empty.
@@ -109,11 +110,21 @@ int Device::make_block()
     return make_window_pool();
 }
 
-/// Fits the geometry to a block that is smaller than planned: fewer buffers.
+/// Fits the geometry to a block that is smaller than planned: rings that leave half of it, unless
+/// their size was given, and fewer buffers.
 int Device::fit_block()
 {
-    const uint64_t begin = uint64_t{plan_.buf_begin} * wire::line_bytes;
     Geometry smaller = geometry_;
+    if (smaller.ring_by != SizedBy::given) {
+        Machine found = machine();
+        found.memory_bytes = block_.bytes;
+        const Footprint chosen =
+            choose_footprint(found, smaller.queues, plan_.element_bytes, smaller.buffers);
+        smaller.ring_lines = chosen.ring_lines;
+        smaller.ring_by = chosen.ring_by;
+    }
+    const uint64_t begin =
+        wire::queue_area_end(smaller.queues, smaller.ring_lines, smaller.buffer_ring_lines);
     smaller.buffers = block_.bytes <= begin
                           ? 0
                           : static_cast<uint32_t>((block_.bytes - begin) / plan_.element_bytes);
@@ -122,6 +133,7 @@ int Device::fit_block()
         "%s: the largest aligned block of memory that the peer's window can show is %zu MiB: %u "
         "buffers instead of %u; 1 GB hugepages or an IOMMU (vfio-pci) give more\n",
         name_, block_.bytes >> 20, smaller.buffers, geometry_.buffers);
+    smaller.buffers_by = SizedBy::memory;
     // Half of them remain for the application to hold, as by default.
     const uint32_t in_ring =
         smaller.buffers / (2 * smaller.queues) / wire::buffers_per_line * wire::buffers_per_line;
@@ -168,7 +180,7 @@ int Device::make_inline_pools()
                          name_, q, rte_pktmbuf_data_room_size(qp.given_pool), inline_room);
             return -EINVAL;
         }
-        const unsigned count = geometry_.ring_lines + inline_spare;
+        const unsigned count = std::min(geometry_.ring_lines, inline_ring_most) + inline_spare;
         if (qp.own_pool != nullptr && qp.own_pool->size != count && is_home(qp.own_pool)) {
             rte_mempool_free(qp.own_pool);
             qp.own_pool = nullptr;

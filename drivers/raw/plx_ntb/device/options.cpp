@@ -307,8 +307,16 @@ int run_handlers(rte_kvargs *kvargs, Parse *parse)
 constexpr uint32_t queue_buffers_default_max = 2044;
 
 /// Computes the sizes that were not given.
-void derive(Geometry *g)
+void derive(Geometry *g, const Machine &machine)
 {
+    const Footprint chosen =
+        choose_footprint(machine, std::max(g->queues, 1u), element_bytes(g->buf_bytes), g->buffers);
+    if (g->ring_lines == 0) {
+        g->ring_lines = chosen.ring_lines;
+        g->ring_by = chosen.ring_by;
+    }
+    g->buffers = chosen.buffers;
+    g->buffers_by = chosen.buffers_by;
     if (g->queue_buffers == 0 && g->queues != 0)
         g->queue_buffers = std::clamp(g->buffers / (2 * g->queues), wire::buffers_per_line,
                                       queue_buffers_default_max);
@@ -356,7 +364,7 @@ int parse_options(const char *device, const char *args, bool twin, Options *opti
     }
     // Kept as given: derived sizes are computed again when queues or buffers are configured.
     Geometry whole = parsed.geometry;
-    derive(&whole);
+    derive(&whole, {});
     const int rc = check_geometry(device, whole);
     if (rc == 0)
         *options = parsed;
@@ -364,7 +372,7 @@ int parse_options(const char *device, const char *args, bool twin, Options *opti
 }
 
 int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &given,
-                 Geometry *out)
+                 const Machine &machine, Geometry *out)
 {
     constexpr size_t first_version =
         offsetof(rte_pmd_plx_ntb_config, inline_max) + sizeof(given.inline_max);
@@ -387,7 +395,7 @@ int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb
     lay(config.queue_buffers, &g.queue_buffers);
     lay(config.inline_max, &g.inline_max);
     lay(config.max_message, &g.max_message);
-    derive(&g);
+    derive(&g, machine);
     const int rc = check_geometry(device, g);
     if (rc == 0)
         *out = g;
@@ -435,10 +443,15 @@ int check_geometry(const char *device, const Geometry &g)
     return 0;
 }
 
+uint32_t element_bytes(uint32_t buf_bytes)
+{
+    return buf_bytes + RTE_PKTMBUF_HEADROOM;
+}
+
 BlockPlan plan_block(const Geometry &g)
 {
     const size_t begin = wire::queue_area_end(g.queues, g.ring_lines, g.buffer_ring_lines);
-    const uint32_t element = g.buf_bytes + RTE_PKTMBUF_HEADROOM;
+    const uint32_t element = element_bytes(g.buf_bytes);
     static_assert(RTE_PKTMBUF_HEADROOM % wire::line_bytes == 0,
                   "receive buffers begin on a line after the headroom");
     const uint64_t end = begin + uint64_t{element} * g.buffers;

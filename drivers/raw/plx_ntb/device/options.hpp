@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "device/footprint.hpp"
 #include "dma/copy_choice.hpp"
 #include "hw/chip.hpp"
 #include "hw/facts/plx_regs.hpp"
@@ -23,10 +24,12 @@ namespace plx::pmd
 /// Sizes of a device: what it exposes, and its rings.
 struct Geometry {
     uint32_t queues = 1;
-    uint32_t ring_lines = 4096;
+    uint32_t ring_lines = 0; ///< 0: chosen by the machine
+    SizedBy ring_by = SizedBy::given;
     uint32_t buffer_ring_lines =
-        32; ///< lines of the ring in which the peer names its receive buffers
-    uint32_t buffers = 4096;
+        32;               ///< lines of the ring in which the peer names its receive buffers
+    uint32_t buffers = 0; ///< 0: chosen by the machine
+    SizedBy buffers_by = SizedBy::given;
     uint32_t buf_bytes = 2048;
     uint32_t queue_buffers =
         0; ///< kept available to the peer per queue pair, multiple of 14; 0: by buffers
@@ -91,10 +94,11 @@ struct Options {
 /// @return 0 or -EINVAL with *options untouched
 int parse_options(const char *device, const char *args, bool twin, Options *options);
 
-/// Applies a user's configuration to the devargs. Every bound is checked; violations are logged.
+/// Applies a user's configuration to the devargs, and chooses what neither gives. Every bound is
+/// checked; violations are logged.
 /// @return 0, -EINVAL or -E2BIG with *out untouched
 int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb_config &given,
-                 Geometry *out);
+                 const Machine &machine, Geometry *out);
 
 /// Checks a geometry as a whole. @return 0 or -EINVAL, logged
 int check_geometry(const char *device, const Geometry &geometry);
@@ -107,6 +111,8 @@ struct BlockPlan {
     uint64_t block_bytes; ///< power of two
 };
 BlockPlan plan_block(const Geometry &geometry);
+/// Memory of one receive buffer of @p buf_bytes.
+uint32_t element_bytes(uint32_t buf_bytes);
 
 } // namespace plx::pmd
 

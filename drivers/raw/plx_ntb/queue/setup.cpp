@@ -18,6 +18,10 @@ namespace
 
 using namespace plx::wire;
 
+/// Most lines of which the credits return together: of a large ring a small part, so that a loss
+/// leaves few messages unconfirmed.
+constexpr uint32_t batch_most = 1024;
+
 bool is_ring(const std::byte *at, uint32_t lines, uint32_t min, uint32_t max)
 {
     return at != nullptr && reinterpret_cast<uintptr_t>(at) % line_bytes == 0 &&
@@ -224,7 +228,7 @@ int rx_open(Rx *q, const RxSetup &s)
     q->tail = q->buffer_ring_head = q->buffer_ring_tail = 0;
     q->messages = q->returned = 0;
     q->line_left = q->fifo_head = q->fifo_tail = 0;
-    q->batch = s.ring_lines / 4;
+    q->batch = std::min(s.ring_lines / 4, batch_most);
     q->port = s.port;
     q->hint = s.hint;
     q->hint_trial.open(s.hint, s.cycles != nullptr ? hints_to_try() : 0, s.ring_lines);

@@ -26,7 +26,7 @@ Geometry whole(const Options &o)
     rte_pmd_plx_ntb_config config{};
     config.size = sizeof(config);
     Geometry g;
-    EXPECT_EQ(apply_config("d", o.geometry, config, &g), 0);
+    EXPECT_EQ(apply_config("d", o.geometry, config, {}, &g), 0);
     return g;
 }
 
@@ -36,8 +36,12 @@ TEST(Options, DefaultsNeedOnlyACable)
     ASSERT_EQ(parse("cable=mem:x", &o), 0);
     EXPECT_STREQ(o.cable, "mem:x");
     EXPECT_EQ(o.geometry.queues, 1u);
-    EXPECT_EQ(o.geometry.ring_lines, 4096u);
-    EXPECT_EQ(whole(o).queue_buffers, 2044u);
+    EXPECT_EQ(o.geometry.ring_lines, 0u) << "chosen when the device is configured";
+    const Geometry g = whole(o);
+    EXPECT_GE(g.ring_lines, ring_lines_least);
+    EXPECT_EQ(g.ring_by, SizedBy::cache);
+    EXPECT_EQ(g.buffers, 4096u);
+    EXPECT_EQ(g.queue_buffers, 2044u);
 }
 
 TEST(Options, CardNeedsNothingAndKnowsNoCable)
@@ -250,18 +254,38 @@ TEST(Options, ConfigLaysOverDevargs)
     config.size = sizeof(config);
     config.queues = 3;
     Geometry g;
-    ASSERT_EQ(apply_config("d", o.geometry, config, &g), 0);
+    ASSERT_EQ(apply_config("d", o.geometry, config, {}, &g), 0);
     EXPECT_EQ(g.queues, 3u);
     EXPECT_EQ(g.ring_lines, 256u) << "0 keeps the devarg";
+    EXPECT_EQ(g.ring_by, SizedBy::given);
     config.queues = 64;
-    ASSERT_EQ(apply_config("d", o.geometry, config, &g), 0);
+    ASSERT_EQ(apply_config("d", o.geometry, config, {}, &g), 0);
     EXPECT_LE(g.queue_buffers * 64, g.buffers) << "they follow the queues";
     config.size = 8;
-    EXPECT_EQ(apply_config("d", o.geometry, config, &g), -EINVAL);
+    EXPECT_EQ(apply_config("d", o.geometry, config, {}, &g), -EINVAL);
     config.size = sizeof(config);
     config.ring_lines = 1000;
-    EXPECT_EQ(apply_config("d", o.geometry, config, &g), -EINVAL);
+    EXPECT_EQ(apply_config("d", o.geometry, config, {}, &g), -EINVAL);
     EXPECT_EQ(g.ring_lines, 256u);
+}
+
+TEST(Options, WhatIsNotGivenIsChosenByTheMachine)
+{
+    Options o;
+    ASSERT_EQ(parse("cable=mem:x,buffers=1024", &o), 0);
+    rte_pmd_plx_ntb_config config{};
+    config.size = sizeof(config);
+    Geometry small, large, given;
+    ASSERT_EQ(apply_config("d", o.geometry, config, {.cache_bytes = 256 << 10}, &small), 0);
+    ASSERT_EQ(apply_config("d", o.geometry, config, {.cache_bytes = 1 << 20}, &large), 0);
+    EXPECT_LT(small.ring_lines, large.ring_lines);
+    EXPECT_EQ(large.ring_by, SizedBy::cache);
+    EXPECT_EQ(large.buffers, 1024u);
+    EXPECT_EQ(large.buffers_by, SizedBy::given);
+    config.ring_lines = 128;
+    ASSERT_EQ(apply_config("d", o.geometry, config, {.cache_bytes = 1 << 20}, &given), 0);
+    EXPECT_EQ(given.ring_lines, 128u);
+    EXPECT_EQ(given.ring_by, SizedBy::given);
 }
 
 TEST(Options, BlockPlanHoldsRingsAndBuffersApart)
@@ -270,6 +294,7 @@ TEST(Options, BlockPlanHoldsRingsAndBuffersApart)
         for (uint32_t buf : {64u, 2048u, 65280u}) {
             Geometry g;
             g.queues = queues;
+            g.ring_lines = g.buffers = 4096;
             g.buf_bytes = buf;
             const BlockPlan plan = plan_block(g);
             EXPECT_TRUE(std::has_single_bit(plan.block_bytes));
