@@ -263,21 +263,28 @@ StreamDone write_as(const StreamJob &job)
     return {written, 0, now_ns() - begin, 0};
 }
 
-template <Writer writer>
-StreamDone write_with(const StreamJob &job)
+/// Calls @p run with the lines of a slot as a constant, where they are one; 0 is any number.
+template <typename Run>
+StreamDone with_lines(const StreamJob &job, Run run)
 {
     switch (job.source ? 0 : job.slot_lines) {
-    case 1:
-        return write_as<writer, 1>(job);
-    case 2:
-        return write_as<writer, 2>(job);
-    case 5:
-        return write_as<writer, 5>(job);
     case 0:
-        return write_as<writer, 0>(job);
+        return run.template operator()<0>();
+    case 1:
+        return run.template operator()<1>();
+    case 2:
+        return run.template operator()<2>();
+    case 5:
+        return run.template operator()<5>();
     default:
         return {};
     }
+}
+
+template <Writer writer>
+StreamDone write_with(const StreamJob &job)
+{
+    return with_lines(job, [&]<unsigned lines>() { return write_as<writer, lines>(job); });
 }
 
 StreamDone write(const StreamJob &job)
@@ -364,18 +371,7 @@ StreamDone read_as(const StreamJob &job)
 template <Reader reader>
 StreamDone read_with(const StreamJob &job)
 {
-    switch (job.source ? 0 : job.slot_lines) {
-    case 1:
-        return read_as<reader, 1>(job);
-    case 2:
-        return read_as<reader, 2>(job);
-    case 5:
-        return read_as<reader, 5>(job);
-    case 0:
-        return read_as<reader, 0>(job);
-    default:
-        return {};
-    }
+    return with_lines(job, [&]<unsigned lines>() { return read_as<reader, lines>(job); });
 }
 
 StreamDone read(const StreamJob &job)

@@ -13,6 +13,21 @@ namespace ntbmsg
 struct Credit {
     uint32_t messages;
     uint32_t buffers;
+
+    bool covers(Credit other) const
+    {
+        return other.messages <= messages && other.buffers <= buffers;
+    }
+    void operator+=(Credit other)
+    {
+        messages += other.messages;
+        buffers += other.buffers;
+    }
+    void operator-=(Credit other)
+    {
+        messages -= other.messages;
+        buffers -= other.buffers;
+    }
 };
 
 /// Computes the receive buffers that a message needs, without a division.
@@ -52,22 +67,17 @@ struct SendCredit {
     }
     void sent(Credit used)
     {
-        now.messages -= used.messages;
-        now.buffers -= used.buffers;
-        out.messages += used.messages;
-        out.buffers += used.buffers;
+        now -= used;
+        out += used;
     }
     /// @param open  messages may be sent
     /// @return false: more is returned than was sent
     bool returned(Credit back, bool open)
     {
-        if (back.messages > out.messages || back.buffers > out.buffers)
+        if (!out.covers(back))
             return false;
-        out.messages -= back.messages;
-        out.buffers -= back.buffers;
-        if (open)
-            now.messages += back.messages;
-        now.buffers += back.buffers;
+        out -= back;
+        now += {open ? back.messages : 0, back.buffers};
         return true;
     }
 };
@@ -90,23 +100,17 @@ struct ReceiveCredit {
     /// @return false: the peer used more than it has
     bool use(Credit used)
     {
-        if (used.messages > left.messages || used.buffers > left.buffers)
+        if (!left.covers(used))
             return false;
-        left.messages -= used.messages;
-        left.buffers -= used.buffers;
+        left -= used;
         return true;
     }
-    void received(Credit used)
-    {
-        owed.messages += used.messages;
-        owed.buffers += used.buffers;
-    }
+    void received(Credit used) { owed += used; }
     /// Receive buffers are returned at once: a long message may need all of them.
     bool due() const { return owed.messages >= due_at || owed.buffers != 0; }
     void returned()
     {
-        left.messages += owed.messages;
-        left.buffers += owed.buffers;
+        left += owed;
         owed = {};
     }
 };
@@ -133,15 +137,10 @@ struct Budget {
             return false;
         granted = {std::min(left.messages, wanted.messages),
                    std::min(left.buffers, wanted.buffers)};
-        left.messages -= granted.messages;
-        left.buffers -= granted.buffers;
+        left -= granted;
         return true;
     }
-    void release(Credit granted)
-    {
-        left.messages += granted.messages;
-        left.buffers += granted.buffers;
-    }
+    void release(Credit granted) { left += granted; }
 };
 
 } // namespace ntbmsg

@@ -48,41 +48,44 @@ constexpr QueueStat queue_stats[] = {
     {"tx", "bad_peer", &TxStats::bad_peer, nullptr},
 };
 
-struct LinkStat {
+/// A counter of the device alone.
+struct DeviceStat {
     const char *name;
-    std::atomic<uint64_t> LinkCounts::*count;
-};
-constexpr LinkStat link_stats[] = {
-    {"link_connects", &LinkCounts::connects}, {"link_losses", &LinkCounts::losses},
-    {"link_silences", &LinkCounts::silences}, {"link_refusals", &LinkCounts::refusals},
-    {"link_fences", &LinkCounts::fences},
+    std::atomic<uint64_t> &(*of)(Device &device);
 };
 
-struct SleepStat {
-    const char *name;
-    std::atomic<uint64_t> SleepCounts::*count;
-};
-constexpr SleepStat sleep_stats[] = {
-    {"sleep_arms", &SleepCounts::arms},
-    {"sleep_rings", &SleepCounts::rings},
-    {"sleep_doorbell_wakes", &SleepCounts::doorbell_wakes},
-    {"sleep_check_wakes", &SleepCounts::check_wakes},
-};
+template <auto count>
+std::atomic<uint64_t> &link(Device &device)
+{
+    return device.counts().*count;
+}
+template <auto count>
+std::atomic<uint64_t> &sleep(Device &device)
+{
+    return device.sleepers().counts().*count;
+}
+template <auto count>
+std::atomic<uint64_t> &dma(Device &device)
+{
+    return device.dma().counts().*count;
+}
 
-struct DmaStat {
-    const char *name;
-    std::atomic<uint64_t> DmaCounts::*count;
-};
-constexpr DmaStat dma_stats[] = {
-    {"dma_stalls", &DmaCounts::stalls},
-    {"dma_given_up", &DmaCounts::given_up},
+constexpr DeviceStat device_stats[] = {
+    {"link_connects", link<&LinkCounts::connects>},
+    {"link_losses", link<&LinkCounts::losses>},
+    {"link_silences", link<&LinkCounts::silences>},
+    {"link_refusals", link<&LinkCounts::refusals>},
+    {"link_fences", link<&LinkCounts::fences>},
+    {"sleep_arms", sleep<&SleepCounts::arms>},
+    {"sleep_rings", sleep<&SleepCounts::rings>},
+    {"sleep_doorbell_wakes", sleep<&SleepCounts::doorbell_wakes>},
+    {"sleep_check_wakes", sleep<&SleepCounts::check_wakes>},
+    {"dma_stalls", dma<&DmaCounts::stalls>},
+    {"dma_given_up", dma<&DmaCounts::given_up>},
 };
 
 constexpr unsigned per_queue = std::size(queue_stats);
-constexpr unsigned per_link = std::size(link_stats);
-constexpr unsigned per_sleep = std::size(sleep_stats);
-constexpr unsigned before_dma = per_link + per_sleep;
-constexpr unsigned per_device = before_dma + std::size(dma_stats);
+constexpr unsigned per_device = std::size(device_stats);
 
 unsigned stat_count(const Device &device)
 {
@@ -106,12 +109,8 @@ uint64_t queue_value(QueuePair &qp, const QueueStat &stat)
 
 uint64_t value_of(Device &device, unsigned id)
 {
-    if (id < per_link)
-        return device.counts().*link_stats[id].count;
-    if (id < before_dma)
-        return device.sleepers().counts().*sleep_stats[id - per_link].count;
     if (id < per_device)
-        return device.dma().counts().*dma_stats[id - before_dma].count;
+        return device_stats[id].of(device);
     const QueueStat &stat = queue_stats[(id - per_device) % per_queue];
     const unsigned group = (id - per_device) / per_queue;
     if (group > 0)
@@ -125,10 +124,7 @@ uint64_t value_of(Device &device, unsigned id)
 void name_of(unsigned id, rte_rawdev_xstats_name *out)
 {
     if (id < per_device) {
-        std::snprintf(out->name, sizeof(out->name), "%s",
-                      id < per_link     ? link_stats[id].name
-                      : id < before_dma ? sleep_stats[id - per_link].name
-                                        : dma_stats[id - before_dma].name);
+        std::snprintf(out->name, sizeof(out->name), "%s", device_stats[id].name);
         return;
     }
     const QueueStat &stat = queue_stats[(id - per_device) % per_queue];
@@ -142,12 +138,8 @@ void name_of(unsigned id, rte_rawdev_xstats_name *out)
 
 void reset_all(Device &device)
 {
-    for (const LinkStat &stat : link_stats)
-        device.counts().*stat.count = 0;
-    for (const SleepStat &stat : sleep_stats)
-        device.sleepers().counts().*stat.count = 0;
-    for (const DmaStat &stat : dma_stats)
-        device.dma().counts().*stat.count = 0;
+    for (const DeviceStat &stat : device_stats)
+        stat.of(device) = 0;
     for (uint16_t q = 0; q < device.queue_count(); ++q) {
         QueuePair &qp = *device.queue(q);
         if (!qp.set_up)
