@@ -5,6 +5,7 @@
 //                                         driver does: the server has to answer
 //     wrong_driver EAL... -- --deaf       asks for a measurement, and takes one report; stays until
 //                                         its input ends
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -157,9 +158,9 @@ std::vector<Wrong> wrong_messages(const Bytes &good)
         {"another role", with(driver, role_at, uint16_t{2})},
     };
     for (uint16_t kind = 0; kind <= kind_count; ++kind) {
-        Bytes noise = with(with(driver, kind_at, kind), 8, uint64_t{2});
-        for (size_t at = role_at + sizeof(uint16_t); at < noise.size(); ++at)
-            noise[at] = '\xff';
+        const Bytes head = with(with(driver, kind_at, kind), 8, uint64_t{2});
+        Bytes noise(head.size(), '\xff');
+        std::copy_n(head.begin(), std::min(head.size(), role_at + sizeof(uint16_t)), noise.begin());
         all.push_back({"a message full of ones", noise});
     }
     return all;
