@@ -34,7 +34,9 @@ struct ntbmsg_endpoint;
 struct ntbmsg_endpoint_options {
     size_t size;            /**< sizeof(struct ntbmsg_endpoint_options) */
     uint32_t queues;        /**< Bare queues, 0 to 64; default 1. Queues and workers together: 1 to
-                                 64. Both hosts have the same numbers of each */
+                                 64. Where either host has workers, both must
+                                 have the same number of queues: else they refuse each other. Of
+                                 what else differs the smaller number is connected */
     uint32_t ring_lines;    /**< Message ring of a queue in lines of 64 bytes, a power of two, 64 to
                                  65536; 0: default of the device */
     uint32_t buffers;       /**< Receive buffers of the device for long messages, 64 to 1048576; 0:
@@ -76,7 +78,8 @@ enum ntbmsg_link_state {
     NTBMSG_LINK_WAITING = 0, /**< No peer (yet, or any more), or the device was stopped */
     NTBMSG_LINK_CONNECTED,   /**< Connected: messages flow */
     NTBMSG_LINK_SILENT,      /**< Connected, but no heartbeat of the peer arrives */
-    NTBMSG_LINK_REFUSED,     /**< The peer has another protocol version or invalid sizes */
+    NTBMSG_LINK_REFUSED,     /**< The peer has another protocol version, invalid sizes, or queues
+                                  and workers that do not fit */
 };
 
 /** Events of the connection between an endpoint and its peer. */

@@ -26,7 +26,8 @@ def case_channels(lab):
 
 def case_channels_at_one_end(lab):
     server = lab.serve("--queues", "2")
-    lab.drive("--operation", "send").expect_end(1, "serve with --operation send --queues 1")
+    lab.drive("--operation", "send").expect_end(1, "queues and workers do not fit: this side has 2 and 1, "
+                                                 "the peer 3 and 0")
     server.child.send_signal(signal.SIGINT)
     server.expect_end(0)
     lab.serve("--operation", "send")

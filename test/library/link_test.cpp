@@ -55,6 +55,24 @@ TEST_F(Link, MaxMessageIsThePeers)
     EXPECT_EQ(ntbmsg_endpoint_max_message(near_), 5000U);
 }
 
+TEST_F(Link, QueuesHereAndWorkersThereAreRefusedWithBothNumbers)
+{
+    ntbmsg_endpoint_options options = small_options();
+    options.queues = 1;
+    options.workers = 0;
+    open(near_device, near_, options);
+    options.queues = 0;
+    options.workers = 1;
+    open(far_device, far_, options);
+    EXPECT_TRUE(await_event(near_, NTBMSG_EVENT_REFUSED));
+    EXPECT_TRUE(await_event(far_, NTBMSG_EVENT_REFUSED));
+    char why[96] = "";
+    EXPECT_EQ(ntbmsg_endpoint_link_reason_get(near_, why, sizeof(why)), 0);
+    EXPECT_STREQ(why, "queues and workers do not fit: this side has 1 and 0, the peer 0 and 1");
+    EXPECT_EQ(ntbmsg_endpoint_link_reason_get(far_, why, sizeof(why)), 0);
+    EXPECT_STREQ(why, "queues and workers do not fit: this side has 0 and 1, the peer 1 and 0");
+}
+
 TEST_F(Link, APeerThatClosesIsLostAndComesBack)
 {
     connect();

@@ -111,6 +111,9 @@ struct rte_pmd_plx_ntb_config {
     uint32_t inline_max;    /**< Longest inline message in bytes, 48 to 1024; default 768 */
     uint32_t max_message;   /**< Longest message accepted from the peer in bytes, 1 to 16777215;
                                  default and most: what queue_buffers - 13 buffers hold */
+    uint32_t workers;       /**< Of the queue pairs, the last ones: they carry channels of a library
+                                 above; default 0. Two hosts of which one has any connect only if
+                                 they have equally many other queue pairs */
 };
 
 /** Queue configuration for rte_rawdev_queue_setup(). */
@@ -158,7 +161,8 @@ enum rte_pmd_plx_ntb_state {
     RTE_PMD_PLX_NTB_CONNECTED,   /**< Connected: messages flow */
     RTE_PMD_PLX_NTB_SILENT,      /**< Connected, but no heartbeat for heartbeat_ms */
     RTE_PMD_PLX_NTB_FENCING,     /**< The peer was lost; its access is being revoked */
-    RTE_PMD_PLX_NTB_REFUSED,     /**< The peer has another protocol version or invalid sizes */
+    RTE_PMD_PLX_NTB_REFUSED,     /**< The peer has another protocol version, invalid sizes, or
+                                      queue pairs that do not fit */
 };
 
 /** The connection between a device and its peer. */

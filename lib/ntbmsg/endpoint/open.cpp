@@ -88,6 +88,7 @@ int configure(ntbmsg_endpoint &e)
     config.queue_buffers = o.queue_buffers;
     config.inline_max = o.inline_max;
     config.max_message = o.max_message;
+    config.workers = o.workers;
     rte_rawdev_info info{};
     info.dev_private = &config;
     const int rc = rte_rawdev_configure(e.dev_id, &info, sizeof(config));

@@ -227,6 +227,7 @@ int Device::start()
     wire::Hello own{};
     own.block_bytes = block_.bytes;
     own.qp_count = geometry_.queues;
+    own.channel_qps = geometry_.workers;
     own.ring_lines = geometry_.ring_lines;
     own.buffer_ring_lines = geometry_.buffer_ring_lines;
     own.buf_bytes = geometry_.buf_bytes;

@@ -395,6 +395,7 @@ int apply_config(const char *device, const Geometry &base, const rte_pmd_plx_ntb
     lay(config.queue_buffers, &g.queue_buffers);
     lay(config.inline_max, &g.inline_max);
     lay(config.max_message, &g.max_message);
+    lay(config.workers, &g.workers);
     derive(&g, machine);
     const int rc = check_geometry(device, g);
     if (rc == 0)
@@ -420,6 +421,11 @@ int check_geometry(const char *device, const Geometry &g)
     }
     if (g.buf_bytes % wire::line_bytes != 0) {
         PLX_INIT_LOG(ERR, "%s: buf=%u: expected a multiple of 64\n", device, g.buf_bytes);
+        return -EINVAL;
+    }
+    if (g.workers > g.queues) {
+        PLX_INIT_LOG(ERR, "%s: workers=%u: expected at most the %u queue pairs\n", device,
+                     g.workers, g.queues);
         return -EINVAL;
     }
     if (uint64_t{g.queue_buffers} * g.queues > g.buffers) {

@@ -35,6 +35,7 @@ struct Geometry {
         0; ///< kept available to the peer per queue pair, multiple of 14; 0: by buffers
     uint32_t inline_max = 768;
     uint32_t max_message = 0; ///< 0: what queue_buffers hold
+    uint32_t workers = 0;     ///< of queues, the last ones: they carry channels
 };
 
 enum class CacheHintChoice { automatic, none, clwb, clflushopt, cldemote };

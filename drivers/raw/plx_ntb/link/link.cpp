@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdio>
 #include <cstring>
 
 #include <rte_hash_crc.h>
@@ -34,6 +35,8 @@ const char *judge_sizes(const wire::Hello &h, uint64_t window_bytes)
         return "the peer's block is larger than our window shows";
     if (h.qp_count < 1 || h.qp_count > wire::qp_count_max)
         return "the peer's queue pairs are not 1 to 64";
+    if (h.channel_qps > h.qp_count)
+        return "the peer has more queue pairs for channels than queue pairs";
     if (!power_of_two_in(h.ring_lines, wire::ring_lines_min, wire::ring_lines_max) ||
         !power_of_two_in(h.buffer_ring_lines, wire::buffer_ring_lines_min,
                          wire::buffer_ring_lines_max))
@@ -51,6 +54,19 @@ const char *judge_sizes(const wire::Hello &h, uint64_t window_bytes)
     return nullptr;
 }
 
+uint32_t bare_queues(const wire::Hello &hello)
+{
+    return hello.qp_count - hello.channel_qps;
+}
+
+/// Queue pairs are connected by number, and those for channels come last: unless both sides have
+/// equally many bare queues, messages of a channel would arrive at a bare queue or the reverse.
+bool pairs_fit(const wire::Hello &own, const wire::Hello &peer)
+{
+    return peer.minor < wire::minor_with_channel_qps ||
+           (own.channel_qps == 0 && peer.channel_qps == 0) || bare_queues(own) == bare_queues(peer);
+}
+
 } // namespace
 
 void seal(wire::Hello &hello)
@@ -59,7 +75,6 @@ void seal(wire::Hello &hello)
     hello.major = wire::version_major;
     hello.minor = wire::version_minor;
     hello.bytes = sizeof(hello);
-    hello.reserved = 0;
     hello.crc = hello_crc(hello);
 }
 
@@ -190,17 +205,34 @@ Link::Found Link::classify(const wire::Hello &hello)
     case Verdict::acceptable:
         break;
     }
+    if (hello.state == wire::HelloState::closing)
+        return {LinkInput::hello_closing, "the peer has stopped"};
+    if (!pairs_fit(own_, hello))
+        return {LinkInput::hello_impossible, describe_pairs(hello)};
     if (hello.state == wire::HelloState::refused)
         return {LinkInput::hello_refusing,
                 "the peer refuses this side: it speaks another version or cannot take its sizes"};
-    if (hello.state == wire::HelloState::closing)
-        return {LinkInput::hello_closing, "the peer has stopped"};
     if (hello.epoch != adopted_)
         return {LinkInput::hello_new, "the peer has started again"};
     if (hello.ack != own_.epoch)
         return {LinkInput::hello_unanswered,
                 "the peer is there and has not yet answered this start"};
     return {LinkInput::hello_answered, ""};
+}
+
+/// @return text that stays until the next call
+const char *Link::describe_pairs(const wire::Hello &hello)
+{
+    char text[sizeof(pairs_text_)];
+    std::snprintf(text, sizeof(text),
+                  "queues and workers do not fit: this side has %u and %u, the peer %u and %u",
+                  bare_queues(own_), own_.channel_qps, bare_queues(hello), hello.channel_qps);
+    if (std::strcmp(text, pairs_text_) != 0) {
+        if (why_ == pairs_text_)
+            why_ = "";
+        std::strcpy(pairs_text_, text);
+    }
+    return pairs_text_;
 }
 
 std::optional<Link::Found> Link::check_heartbeat(uint64_t now)

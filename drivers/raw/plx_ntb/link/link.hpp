@@ -98,7 +98,7 @@ public:
 private:
     struct Found {
         LinkInput input;
-        const char *why; ///< constant text
+        const char *why; ///< constant text, or pairs_text_
     };
     /// Looks the event up in the table: acts, goes to the next state, reports.
     void handle(const Found &found);
@@ -109,6 +109,7 @@ private:
     void leave();
     bool report_loss();
     Found classify(const wire::Hello &hello);
+    const char *describe_pairs(const wire::Hello &hello);
     std::optional<Found> check_heartbeat(uint64_t now);
     void beat(uint64_t now);
 
@@ -128,6 +129,7 @@ private:
     wire::Hello own_{};
     wire::Hello hello_{}; ///< the last one that was read
     wire::Hello peer_{};
+    char pairs_text_[112] = "";
     uint64_t window_bytes_ = 0;
     uint32_t max_message_ = 0; ///< as configured; the hello has the value for this peer
     LinkState state_ = LinkState::stopped;

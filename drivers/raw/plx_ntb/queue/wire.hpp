@@ -12,7 +12,8 @@ namespace plx::wire
 
 inline constexpr uint64_t magic = 0x313042544e584c50; // "PLXNTB01" in memory order
 inline constexpr uint16_t version_major = 2;
-inline constexpr uint16_t version_minor = 0;
+inline constexpr uint16_t version_minor = 1;
+inline constexpr uint16_t minor_with_channel_qps = 1;
 
 inline constexpr size_t line_bytes = 64;
 inline constexpr size_t page_bytes = 4096;
@@ -61,8 +62,8 @@ struct Hello {
     uint32_t max_message;
     uint32_t heartbeat_us;
     uint64_t seed;
-    uint32_t reserved;
-    uint32_t crc; ///< CRC-32C of everything before it
+    uint32_t channel_qps; ///< of qp_count, the last ones: they carry channels
+    uint32_t crc;         ///< CRC-32C of everything before it
 };
 static_assert(sizeof(Hello) == 96 && offsetof(Hello, features) == 32 &&
                   offsetof(Hello, seed) == 80 && offsetof(Hello, crc) == 92,

@@ -83,6 +83,9 @@ const Bad bad_hellos[] = {
     {"NoQueues", [](wire::Hello &h) { h.qp_count = 0; }},
     {"TooManyQueues", [](wire::Hello &h) { h.qp_count = 65; }},
     {"HugeQueues", [](wire::Hello &h) { h.qp_count = ~0u; }},
+    {"MoreForChannelsThanThereAre", [](wire::Hello &h) { h.channel_qps = 3; }},
+    {"HugelyManyForChannels", [](wire::Hello &h) { h.channel_qps = ~0u; }},
+    {"FewerBareQueues", [](wire::Hello &h) { h.channel_qps = 1; }},
     {"RingNotPowerOfTwo", [](wire::Hello &h) { h.ring_lines = 1000; }},
     {"RingTooSmall", [](wire::Hello &h) { h.ring_lines = 32; }},
     {"RingTooLarge", [](wire::Hello &h) { h.ring_lines = 1u << 31; }},
@@ -122,6 +125,75 @@ TEST_F(LinkTest, EveryTruncationOfSizesStaysInsideTheWindow)
         ASSERT_LE(last, h.block_bytes);
         ASSERT_LE(uint64_t{h.buf_end} * wire::line_bytes, h.block_bytes);
     }
+}
+
+// Queue pairs are connected by number.
+TEST_F(LinkTest, WithoutTheSameBareQueuesBothRefuseAndSayTheNumbers)
+{
+    wire::Hello with_channels = sizes();
+    with_channels.channel_qps = 2;
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(with_channels), 0);
+    run(6);
+    EXPECT_EQ(a.link.state(), LinkState::refused);
+    EXPECT_EQ(b.link.state(), LinkState::refused);
+    EXPECT_STREQ(a.link.why(),
+                 "queues and workers do not fit: this side has 2 and 0, the peer 0 and 2");
+    EXPECT_STREQ(b.link.why(),
+                 "queues and workers do not fit: this side has 0 and 2, the peer 2 and 0");
+    EXPECT_EQ(a.events, std::vector<LinkEvent>{LinkEvent::refused});
+    EXPECT_EQ(b.events, std::vector<LinkEvent>{LinkEvent::refused});
+    b.die();
+    b.born();
+    run(6);
+    expect_joined();
+}
+
+TEST_F(LinkTest, MinorZeroSaysNothingOfChannelsAndIsNotCompared)
+{
+    wire::Hello own = sizes();
+    own.channel_qps = 2;
+    ASSERT_EQ(a.start(own), 0);
+    wire::Hello hello = sizes();
+    hello.state = wire::HelloState::up;
+    hello.epoch = 77;
+    hello.seq = 1;
+    pmd::seal(hello);
+    hello.minor = 0;
+    hello.crc = ~rte_hash_crc(&hello, offsetof(wire::Hello, crc), ~0u);
+    a.inbox = hello;
+    a.link.tick();
+    EXPECT_EQ(a.link.state(), LinkState::waiting);
+    EXPECT_EQ(a.events, std::vector<LinkEvent>{});
+}
+
+TEST_F(LinkTest, APeerThatDoesNotFitAndStopsIsNotRefusedAnyMore)
+{
+    wire::Hello with_channels = sizes();
+    with_channels.channel_qps = 2;
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(with_channels), 0);
+    run(6);
+    ASSERT_EQ(a.link.state(), LinkState::refused);
+    b.link.stop();
+    a.link.tick();
+    EXPECT_EQ(a.link.state(), LinkState::waiting);
+    EXPECT_STREQ(a.link.why(), "the peer has stopped");
+}
+
+TEST_F(LinkTest, WithTheSameBareQueuesTheRestMayDiffer)
+{
+    wire::Hello more = sizes();
+    more.qp_count = 4;
+    more.channel_qps = 2;
+    more.buf_begin = static_cast<uint32_t>(
+        wire::queue_area_end(more.qp_count, more.ring_lines, more.buffer_ring_lines) /
+        wire::line_bytes);
+    more.buf_end = more.buf_begin + 4096 * 33;
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(more), 0);
+    run(4);
+    expect_joined();
 }
 
 TEST_F(LinkTest, PeerThatRefusesUsIsReportedOnce)
