@@ -206,6 +206,26 @@ TEST_F(Death, KilledInTrafficAndFollowedByAnother)
     EXPECT_EQ(survivor_->xstat("link_losses"), std::size(successors));
 }
 
+/// What the survivor said to the first still stands there when the second looks.
+TEST_F(Death, WhoComesAfterARefusedOneIsNotRefused)
+{
+    const HostSetup unfit{.devargs = patient.devargs, .config = {.workers = 1}};
+    ASSERT_EQ(survivor_->bring_up(cable_, patient), 0);
+    for (unsigned round = 1; round <= 20; ++round) {
+        SCOPED_TRACE(round);
+        ASSERT_EQ(victim_->bring_up(cable_, unfit), 0);
+        ASSERT_TRUE(victim_->await_event('R')) << victim_->link().why;
+        ASSERT_TRUE(survivor_->await_event('R', round)) << survivor_->link().why;
+        victim_->kill_now();
+        victim_ = std::make_unique<RemoteHost>();
+        ASSERT_EQ(victim_->bring_up(cable_, patient), 0);
+        ASSERT_NO_FATAL_FAILURE(connect(round));
+        EXPECT_EQ(victim_->events(), "C");
+        victim_->kill_now();
+        victim_ = std::make_unique<RemoteHost>();
+    }
+}
+
 TEST_F(Death, KilledWhileMbufsOfItsAreHeld)
 {
     ASSERT_EQ(survivor_->bring_up(cable_, patient), 0);

@@ -121,6 +121,7 @@ TEST_F(HostilePeer, OneThatRefusesIsReported)
 {
     wire::Hello hello = peer_->honest();
     hello.state = wire::HelloState::refused;
+    hello.ack = peer_->victim().epoch;
     peer_->say(hello);
     ASSERT_TRUE(host_.await_event('R'));
     EXPECT_EQ(host_.link().state, RTE_PMD_PLX_NTB_REFUSED);

@@ -67,6 +67,13 @@ bool pairs_fit(const wire::Hello &own, const wire::Hello &peer)
            (own.channel_qps == 0 && peer.channel_qps == 0) || bare_queues(own) == bare_queues(peer);
 }
 
+/// A refusal of another epoch was meant for whoever had our place on the cable before.
+bool refuses(const wire::Hello &hello, uint32_t epoch)
+{
+    return hello.state == wire::HelloState::refused &&
+           (hello.ack == epoch || hello.minor < wire::minor_with_refused_epoch);
+}
+
 } // namespace
 
 void seal(wire::Hello &hello)
@@ -209,7 +216,7 @@ Link::Found Link::classify(const wire::Hello &hello)
         return {LinkInput::hello_closing, "the peer has stopped"};
     if (!pairs_fit(own_, hello))
         return {LinkInput::hello_impossible, describe_pairs(hello)};
-    if (hello.state == wire::HelloState::refused)
+    if (refuses(hello, own_.epoch))
         return {LinkInput::hello_refusing,
                 "the peer refuses this side: it speaks another version or cannot take its sizes"};
     if (hello.epoch != adopted_)
@@ -280,7 +287,7 @@ bool Link::act(LinkAction action, const Found &found)
         return true;
     case LinkAction::refuse:
         set_why(found.why);
-        greet(0, wire::HelloState::refused);
+        greet(hello_.epoch, wire::HelloState::refused);
         return true;
     case LinkAction::adopt:
         return adopt(hello_);

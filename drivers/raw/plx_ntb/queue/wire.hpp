@@ -14,6 +14,7 @@ inline constexpr uint64_t magic = 0x313042544e584c50; // "PLXNTB01" in memory or
 inline constexpr uint16_t version_major = 2;
 inline constexpr uint16_t version_minor = 1;
 inline constexpr uint16_t minor_with_channel_qps = 1;
+inline constexpr uint16_t minor_with_refused_epoch = 1;
 
 inline constexpr size_t line_bytes = 64;
 inline constexpr size_t page_bytes = 4096;

@@ -199,14 +199,67 @@ TEST_F(LinkTest, WithTheSameBareQueuesTheRestMayDiffer)
 TEST_F(LinkTest, PeerThatRefusesUsIsReportedOnce)
 {
     ASSERT_EQ(a.start(), 0);
+    b.window = true;
+    a.link.tick();
     wire::Hello hello = sizes();
     hello.state = wire::HelloState::refused;
     hello.epoch = 3;
+    hello.ack = b.inbox.epoch;
     pmd::seal(hello);
     a.inbox = hello;
     run(3);
     EXPECT_EQ(a.link.state(), LinkState::refused);
     EXPECT_EQ(a.events, std::vector<LinkEvent>{LinkEvent::refused});
+}
+
+TEST_F(LinkTest, ARefusalOfMinorZeroNamesNobody)
+{
+    ASSERT_EQ(a.start(), 0);
+    wire::Hello hello = sizes();
+    hello.state = wire::HelloState::refused;
+    hello.epoch = 3;
+    pmd::seal(hello);
+    hello.minor = 0;
+    hello.crc = ~rte_hash_crc(&hello, offsetof(wire::Hello, crc), ~0u);
+    a.inbox = hello;
+    a.link.tick();
+    EXPECT_EQ(a.link.state(), LinkState::refused);
+}
+
+TEST_F(LinkTest, WhatWasSaidToARefusedPeerIsNoRefusalOfTheNextOne)
+{
+    wire::Hello unfit = sizes();
+    unfit.channel_qps = 2;
+    ASSERT_EQ(a.start(), 0);
+    ASSERT_EQ(b.start(unfit), 0);
+    run(4);
+    ASSERT_TRUE(b.saw(LinkEvent::refused));
+    b.die();
+    b.events.clear();
+    b.born();
+    a.link.tick(); // it has not heard of the next one yet
+    ASSERT_EQ(b.inbox.state, wire::HelloState::refused);
+    run(4);
+    expect_joined();
+    EXPECT_EQ(b.events, std::vector<LinkEvent>{LinkEvent::connected});
+}
+
+TEST_F(LinkTest, WhoIsConnectedIsNotEndedByARefusalOfAnother)
+{
+    try_connect();
+    expect_joined();
+    wire::Hello hello = a.inbox;
+    hello.state = wire::HelloState::refused;
+    hello.ack ^= 1;
+    pmd::seal(hello);
+    a.inbox = hello;
+    a.link.tick();
+    EXPECT_EQ(a.link.state(), LinkState::connected);
+    hello.ack ^= 1;
+    pmd::seal(hello);
+    a.inbox = hello;
+    a.link.tick();
+    EXPECT_NE(a.link.state(), LinkState::connected);
 }
 
 } // namespace
