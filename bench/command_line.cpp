@@ -12,6 +12,7 @@ namespace
 {
 
 constexpr uint64_t most_credit = 1024;
+constexpr uint64_t most_kills = 1000;
 
 /// Options that are texts on the command line and something else afterwards.
 struct Raw {
@@ -32,6 +33,8 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "measure with real-time priority, on a machine that has other work"},
         {"credit", "N", app::Number{&o.credit, 1, most_credit},
          "messages that may be ahead on the channel of chan.* and msg.*,\n1 to 1024"},
+        {"kills", "N", app::Number{&o.kills, 1, most_kills},
+         "kills of a host for link.kill_to_event, 1 to 1000"},
         {"no-huge", nullptr, &o.no_huge, "the hosts run without huge pages"},
         {"commit", "ID", &o.commit, "noted in the output"},
         {"help", nullptr, &o.help, "this text", 'h'},

@@ -18,6 +18,7 @@ struct Options {
     bool realtime = false;    ///< for a machine with other work
     bool no_huge = false;     ///< even where there are huge pages
     uint64_t credit = 0;      ///< messages ahead on the first channel; 0: the usual number
+    uint64_t kills = 1;       ///< of a host, for link.kill_to_event
     std::string json;         ///< file, or empty
     std::string commit = "unknown";
     std::optional<std::pair<unsigned, unsigned>> cpus;

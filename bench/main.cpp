@@ -39,6 +39,7 @@ Plan make_plan(const Options &options)
     plan.pairs = options.quick ? 5 : 15;
     plan.pairs_ns = (options.quick ? 75 : 300) * second;
     plan.patience_ns = (options.quick ? 15 : 60) * second;
+    plan.kills = static_cast<unsigned>(options.kills);
     plan_for(options.selection, plan);
     return plan;
 }
@@ -103,12 +104,13 @@ int run(const Options &options)
     Circumstances circumstances{app::read_machine(),         options.commit, utc_now(),
                                 {cpus->first, cpus->second}, false,          0};
     catch_signals();
+    const Plan plan = make_plan(options);
     Session session;
     if (!session.start({{cpus->first, cpus->second},
                         options.realtime,
                         options.no_huge,
                         static_cast<unsigned>(options.credit),
-                        make_plan(options).restart}))
+                        plan.restart || plan.kills > 1}))
         return complain(session.error());
     return options.limits_only ? show_limits(session) : measure(session, options, circumstances);
 }

@@ -211,14 +211,31 @@ void take_crossover(Session &session, Single &single)
     single.note = answers->of[0].text;
 }
 
-void take_kill(Session &session, Single &single)
+std::string in_ms(double ns)
 {
-    std::string error;
-    const auto ns = session.kill_to_event(error);
-    if (ns)
-        single.value = static_cast<double>(*ns);
-    else
-        single.failure = error;
+    char text[32];
+    snprintf(text, sizeof(text), "%.2f ms", ns / ms);
+    return text;
+}
+
+/// The host comes back after each kill but the last.
+void take_kills(Session &session, unsigned kills, Single &single)
+{
+    std::vector<double> values;
+    while (single.failure.empty() && !interrupted()) {
+        if (const auto ns = session.kill_to_event(single.failure))
+            values.push_back(static_cast<double>(*ns));
+        if (values.size() == kills || !single.failure.empty())
+            break;
+        session.restart_to_message(single.failure);
+    }
+    if (values.size() < kills)
+        return;
+    single.value = median(values);
+    std::sort(values.begin(), values.end());
+    if (kills > 1)
+        single.note = std::to_string(kills) + " kills, nine of ten within " +
+                      in_ms(values[(kills - 1) * 9 / 10]) + ", the longest " + in_ms(values.back());
 }
 
 void take_restart(Session &session, Single &single)
@@ -254,7 +271,7 @@ void run_campaign(Session &session, const Plan &plan, Findings &findings)
     if (plan.crossover && !interrupted())
         take_crossover(session, findings.crossover_bytes);
     if (plan.kill && !interrupted()) // late: it ends a host
-        take_kill(session, findings.kill_to_event_ns);
+        take_kills(session, plan.kills, findings.kill_to_event_ns);
     if (plan.restart && !interrupted())
         take_restart(session, findings.restart_to_message_ns);
 }

@@ -23,6 +23,7 @@ struct Plan {
     bool crossover = false;
     bool turnover = false;
     bool wakeup = false;
+    unsigned kills = 1;   ///< if there are any
     unsigned pairs;       ///< undisturbed ones of each measure in a class
     uint64_t pairs_ns;    ///< how long to go on taking pairs, waits for the judged class included
     uint64_t patience_ns; ///< how long to wait for another class where only one was ever seen

@@ -61,6 +61,19 @@ TEST(Options, WhatIsWrongIsNamed)
     }
 }
 
+TEST(Options, KillsAreBounded)
+{
+    std::string error;
+    const auto options = parse({"--kills", "50"}, error);
+    ASSERT_TRUE(options) << error;
+    EXPECT_EQ(options->kills, 50u);
+    for (const char *text : {"0", "1001", ""}) {
+        error.clear();
+        EXPECT_FALSE(parse({"--kills", text}, error)) << text;
+        EXPECT_EQ(error, std::string("--kills ") + text + ": must be a number from 1 to 1000");
+    }
+}
+
 TEST(Options, CreditIsBounded)
 {
     std::string error;
