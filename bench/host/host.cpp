@@ -167,14 +167,14 @@ void Host::run(const Command &command, Shared &shared, Result &result)
 {
     if (!m_endpoint)
         return fail(result, ENOTCONN, "the host is not open");
-    const Port port{m_endpoint, m_pool, m_channels};
+    const Ways ways{m_endpoint, m_pool, m_channels};
     const Poller poller(driven());
     switch (command.op) {
     case Op::host_rtt:
-        return m_side == 0 ? ask(port, command, result) : answer(port, command, result);
+        return m_side == 0 ? ask(ways, command, result) : answer(ways, command, result);
     case Op::host_rate:
-        return m_side == 0 ? send(port, command, shared, result)
-                           : receive(port, command, shared, result);
+        return m_side == 0 ? send(ways, command, shared, result)
+                           : receive(ways, command, shared, result);
     case Op::host_write_rtt:
         return m_side == 0 ? m_writes.ask(command, result) : m_writes.answer(command, result);
     case Op::host_write_rate:
@@ -197,12 +197,12 @@ void Host::run(const Command &command, Shared &shared, Result &result)
     case Op::host_turnover:
         return m_side == 0 ? m_engine.turn_over(command, result) : void();
     case Op::host_wakeup:
-        return m_side == 0 ? wake(port, command, result)
-                           : be_woken(port, rte_rawdev_get_dev_id(device), command, result);
+        return m_side == 0 ? wake(ways, command, result)
+                           : be_woken(ways, rte_rawdev_get_dev_id(device), command, result);
     case Op::host_crossover:
         return crossover(result);
     case Op::host_await_loss:
-        return m_side == 1 ? send(port, command, shared, result) : await_loss(command, result);
+        return m_side == 1 ? send(ways, command, shared, result) : await_loss(command, result);
     default:
         return fail(result, EINVAL, "no such operation");
     }
@@ -298,7 +298,7 @@ void Host::restart(const HostOptions &options, const Command &command, Result &r
     if (!result.error)
         open_endpoint(command.shape, result);
     if (!result.error)
-        send_one(Port{m_endpoint, m_pool, m_channels}, command, result);
+        send_one(Ways{m_endpoint, m_pool, m_channels}, command, result);
 }
 
 /// Receives until a message comes; result.check is the time of that.

@@ -93,7 +93,7 @@ void ask_timed(Link &link, const Command &command, Outcome &outcome, Result &res
 
 /// Calls @p run with a link over the way that the command names, and keeps what came of it.
 template <size_t bytes, typename Run>
-void with_way(const Port &port, const Command &command, Result &result, Run run)
+void with_way(const Ways &ways, const Command &command, Result &result, Run run)
 {
     const auto over = [&](auto way) {
         MbufLink<decltype(way), FixedSize<bytes, long_room>> link(way);
@@ -101,40 +101,37 @@ void with_way(const Port &port, const Command &command, Result &result, Run run)
         run(link, outcome);
         keep(outcome, result);
     };
-    const Channels &channels = port.channels;
+    const Channels &channels = ways.channels;
     if (command.used > channels.count())
         fail(result, EINVAL, "not so many channels are open");
     else if (command.used == 0)
-        over(QueueWay{port.pool, port.endpoint});
+        over(QueueWay{ways.pool, ways.endpoint});
     else if (channels.dedicated())
-        over(PolledWay{port.pool, channels.at(0)});
+        over(PolledWay{ways.pool, channels.at(0)});
     else if (command.used == 1)
-        over(ChannelWay{port.pool, channels.worker(), channels.at(0)});
+        over(ChannelWay{ways.pool, channels.worker(), channels.at(0)});
     else
-        over(TurnsWay(port.pool, channels));
+        over(TurnsWay(ways.pool, channels));
+}
+
+template <size_t... payloads, typename Run>
+void with_payload(std::index_sequence<payloads...>, const Ways &ways, const Command &command,
+                  Result &result, Run run)
+{
+    const auto is = [&]<size_t payload>() {
+        if (command.payload == payload)
+            with_way<payload>(ways, command, result, run);
+        return command.payload == payload;
+    };
+    if (!(is.template operator()<payloads>() || ...))
+        fail(result, EINVAL, "no such payload size");
 }
 
 template <typename Run>
-void with_link(const Port &port, const Command &command, Result &result, Run run)
+void with_link(const Ways &ways, const Command &command, Result &result, Run run)
 {
-    switch (command.payload) {
-    case 8:
-        return with_way<8>(port, command, result, run);
-    case 32:
-        return with_way<32>(port, command, result, run);
-    case 64:
-        return with_way<64>(port, command, result, run);
-    case 256:
-        return with_way<256>(port, command, result, run);
-    case 2048:
-        return with_way<2048>(port, command, result, run);
-    case 4096:
-        return with_way<4096>(port, command, result, run);
-    case 1048576:
-        return with_way<1048576>(port, command, result, run);
-    default:
-        return fail(result, EINVAL, "no such payload size");
-    }
+    with_payload(std::index_sequence<8, 32, 64, 256, 2048, 4096, 1048576>(), ways, command, result,
+                 run);
 }
 
 bool burst_fits(const Command &command, Result &result)
@@ -158,16 +155,16 @@ void fill_pool(rte_mempool *pool)
     rte_pktmbuf_free_bulk(all.data(), static_cast<unsigned>(all.size()));
 }
 
-void send_one(const Port &port, const Command &command, Result &result)
+void send_one(const Ways &ways, const Command &command, Result &result)
 {
-    MbufLink<QueueWay, FixedSize<line_bytes, long_room>> link({port.pool, port.endpoint});
+    MbufLink<QueueWay, FixedSize<line_bytes, long_room>> link({ways.pool, ways.endpoint});
     if (const int error = link.send(1, 1, monotonic_ns() + command.bound_ns); error != 0)
         fail(result, error, "sending failed");
 }
 
-void ask(const Port &port, const Command &command, Result &result)
+void ask(const Ways &ways, const Command &command, Result &result)
 {
-    with_link(port, command, result, [&](auto &link, Outcome &outcome) {
+    with_link(ways, command, result, [&](auto &link, Outcome &outcome) {
         if (command.timed != 0)
             ask_timed(link, command, outcome, result);
         else
@@ -175,25 +172,25 @@ void ask(const Port &port, const Command &command, Result &result)
     });
 }
 
-void answer(const Port &port, const Command &command, Result &result)
+void answer(const Ways &ways, const Command &command, Result &result)
 {
-    with_link(port, command, result, [&](auto &link, Outcome &outcome) {
+    with_link(ways, command, result, [&](auto &link, Outcome &outcome) {
         measure::answer(link, command.bound_ns, outcome);
     });
 }
 
-void send(const Port &port, const Command &command, Shared &shared, Result &result)
+void send(const Ways &ways, const Command &command, Shared &shared, Result &result)
 {
     if (burst_fits(command, result))
-        with_link(port, command, result, [&](auto &link, Outcome &outcome) {
+        with_link(ways, command, result, [&](auto &link, Outcome &outcome) {
             measure::send_stream(link, command.batch, span_of(command), shared.sent_total, outcome);
         });
 }
 
-void receive(const Port &port, const Command &command, Shared &shared, Result &result)
+void receive(const Ways &ways, const Command &command, Shared &shared, Result &result)
 {
     if (burst_fits(command, result))
-        with_link(port, command, result, [&](auto &link, Outcome &outcome) {
+        with_link(ways, command, result, [&](auto &link, Outcome &outcome) {
             measure::receive_stream(link, command.batch, span_of(command), shared.sent_total,
                                     outcome);
         });

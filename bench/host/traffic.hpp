@@ -14,7 +14,8 @@ namespace bench
 
 class Channels;
 
-struct Port {
+/// What messages of a host can go by.
+struct Ways {
     ntbmsg_endpoint *endpoint;
     rte_mempool *pool; ///< what is sent comes from here
     const Channels &channels;
@@ -25,17 +26,17 @@ void fill_pool(rte_mempool *pool);
 
 /// Up to command.rounds messages within command.run_ns, one at a time; each is awaited before the
 /// next. One line of payload at most.
-void ask(const Port &, const Command &, Result &);
+void ask(const Ways &, const Command &, Result &);
 /// Sends each message back, with its payload read and written again, until the asking side ends.
-void answer(const Port &, const Command &, Result &);
+void answer(const Ways &, const Command &, Result &);
 
 /// One message of 64 bytes.
-void send_one(const Port &, const Command &, Result &);
+void send_one(const Ways &, const Command &, Result &);
 
 /// Bursts of command.batch messages for command.run_ns; then shared.sent_total is set.
-void send(const Port &, const Command &, Shared &, Result &);
+void send(const Ways &, const Command &, Shared &, Result &);
 /// Until shared.sent_total messages have come.
-void receive(const Port &, const Command &, Shared &, Result &);
+void receive(const Ways &, const Command &, Shared &, Result &);
 
 } // namespace bench
 

@@ -21,19 +21,19 @@ constexpr long asleep_ns = 2'000'000; // spinning, arming and a re-check are ove
 
 } // namespace
 
-void wake(const Port &port, const Command &command, Result &result)
+void wake(const Ways &ways, const Command &command, Result &result)
 {
     const uint64_t give_up = monotonic_ns() + command.bound_ns;
     for (; result.count < command.rounds; result.count++) {
         const timespec pause{0, asleep_ns};
         nanosleep(&pause, nullptr);
-        rte_mbuf *message = rte_pktmbuf_alloc(port.pool);
+        rte_mbuf *message = rte_pktmbuf_alloc(ways.pool);
         if (message == nullptr)
             return fail(result, ENOMEM, "no mbuf to wake the receiver with");
         auto *sent_at =
             static_cast<uint64_t *>(static_cast<void *>(rte_pktmbuf_append(message, 8)));
         *sent_at = monotonic_ns();
-        while (ntbmsg_queue_send_burst(port.endpoint, 0, &message, nullptr, 1) != 1)
+        while (ntbmsg_queue_send_burst(ways.endpoint, 0, &message, nullptr, 1) != 1)
             if (monotonic_ns() > give_up) {
                 rte_pktmbuf_free(message);
                 return fail(result, ETIMEDOUT, "the receiver could not be woken in time");
@@ -41,13 +41,13 @@ void wake(const Port &port, const Command &command, Result &result)
     }
 }
 
-void be_woken(const Port &port, uint16_t device_id, const Command &command, Result &result)
+void be_woken(const Ways &ways, uint16_t device_id, const Command &command, Result &result)
 {
     const uint64_t give_up = monotonic_ns() + command.bound_ns;
     std::vector<uint64_t> took;
     while (took.size() < command.rounds) {
         rte_mbuf *message = nullptr;
-        if (ntbmsg_queue_recv_burst(port.endpoint, 0, &message, nullptr, 1) == 1) {
+        if (ntbmsg_queue_recv_burst(ways.endpoint, 0, &message, nullptr, 1) == 1) {
             took.push_back(monotonic_ns() - *rte_pktmbuf_mtod(message, uint64_t *));
             rte_pktmbuf_free(message);
             continue;

@@ -10,9 +10,9 @@ namespace bench
 
 /// command.rounds messages, each long after the receiver has fallen asleep, with the time of its
 /// sending in it.
-void wake(const Port &, const Command &, Result &);
+void wake(const Ways &, const Command &, Result &);
 /// Takes them, asleep in between. result.ns: the median from sending to receiving; one clock.
-void be_woken(const Port &, uint16_t device_id, const Command &, Result &);
+void be_woken(const Ways &, uint16_t device_id, const Command &, Result &);
 
 } // namespace bench
 
