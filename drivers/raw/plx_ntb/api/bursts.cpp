@@ -59,34 +59,59 @@ __rte_noinline int first_burst(RxHalf *half, uint32_t word, rte_mbuf **mbufs, qu
     return half->burst(half->state, mbufs, meta, n);
 }
 
-/// One burst behind the gate; `closed` is the result while there is no connection.
-template <class H, class Meta, class QueueMeta>
-inline int gated(void *queue, rte_mbuf **mbufs, Meta *meta, uint16_t n, int closed)
+/// @return the result of a burst of the queue for the caller; @p closed if the queue has failed
+template <class H>
+inline int result_of(H *half, int rc, int closed)
 {
-    auto *half = static_cast<H *>(queue);
-    auto *queue_meta = reinterpret_cast<QueueMeta *>(meta);
+    if (likely(rc != -EPROTO))
+        return rc;
+    half->broken.store(true, std::memory_order_relaxed);
+    return closed;
+}
+
+/// One burst behind the gate; @p closed is the result while there is no connection.
+template <class Meta, class H>
+inline int gated(H *half, rte_mbuf **mbufs, Meta *meta, uint16_t n, int closed)
+{
     const int rc = pass(
-        half->gate, &half->seen, closed,
-        [=] { return half->burst(half->state, mbufs, queue_meta, n); },
-        [=](uint32_t word) { return first_burst(half, word, mbufs, queue_meta, n); });
-    if (unlikely(rc == -EPROTO)) {
-        half->broken.store(true, std::memory_order_relaxed);
-        return closed;
-    }
-    return rc;
+        half->gate, &half->seen, closed, [=] { return half->burst(half->state, mbufs, meta, n); },
+        [=](uint32_t word) { return first_burst(half, word, mbufs, meta, n); });
+    return result_of(half, rc, closed);
+}
+
+/// Outside of gated_rx(), which then needs no stack frame.
+__rte_noinline int any_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, uint16_t n)
+{
+    return gated(half, mbufs, meta, n, 0);
+}
+
+/// A burst that is behind the gate already, and has something to do.
+__rte_noinline int busy_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, uint16_t n)
+{
+    const int rc = half->burst(half->state, mbufs, meta, n);
+    half->gate.leave();
+    return result_of(half, rc, 0);
 }
 
 } // namespace
 
 int gated_tx(void *queue, rte_mbuf **mbufs, const rte_pmd_plx_ntb_meta *meta, uint16_t n)
 {
-    return gated<TxHalf, const rte_pmd_plx_ntb_meta, const queue::Meta>(queue, mbufs, meta, n,
-                                                                        -ENOTCONN);
+    return gated(static_cast<TxHalf *>(queue), mbufs, reinterpret_cast<const queue::Meta *>(meta),
+                 n, -ENOTCONN);
 }
 
+/// Most polls find nothing. Even that is found behind the gate: the ring is not there for ever.
 int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t n)
 {
-    return gated<RxHalf, rte_pmd_plx_ntb_meta, queue::Meta>(queue, mbufs, meta, n, 0);
+    auto *half = static_cast<RxHalf *>(queue);
+    auto *queue_meta = reinterpret_cast<queue::Meta *>(meta);
+    if (unlikely(half->gate.enter() != half->seen))
+        return any_rx(half, mbufs, queue_meta, n);
+    if (!queue::rx_idle(*half->watch))
+        return busy_rx(half, mbufs, queue_meta, n);
+    half->gate.leave();
+    return 0;
 }
 
 } // namespace plx::pmd

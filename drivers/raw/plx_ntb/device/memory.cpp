@@ -234,17 +234,19 @@ int Device::make_stable_pool()
 
 bool Device::pools_home() const
 {
+    const auto all_but = [](const rte_mempool *pool, uint32_t out) {
+        return pool == nullptr || rte_mempool_avail_count(pool) + out == pool->size;
+    };
     uint32_t held = 0; // of queues that an incomplete stop has left open
     uint32_t reserved = 0;
     bool home = true;
     for (const QueuePair &qp : queues_) {
-        held += qp.rx.state != nullptr ? queue::rx_buffers(qp.rx.state) : 0;
+        if (qp.rx.state != nullptr) {
+            held += queue::rx_buffers(qp.rx.state);
+            home = home && all_but(qp.own_pool, queue::rx_spares(qp.rx.state));
+        }
         reserved += qp.stable != nullptr ? qp.stable->reserved() : 0;
-        home = home && is_home(qp.own_pool);
     }
-    const auto all_but = [](const rte_mempool *pool, uint32_t out) {
-        return pool == nullptr || rte_mempool_avail_count(pool) + out == pool->size;
-    };
     return home && all_but(window_pool_, held) && all_but(stable_pool_, reserved);
 }
 

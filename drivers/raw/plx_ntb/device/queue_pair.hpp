@@ -26,7 +26,7 @@ struct Half {
     Gate gate;
     State *state = nullptr;
     Burst burst = nullptr;
-    uint32_t seen = 0;               ///< by the lcore: word of the gate that it has seen
+    uint32_t seen = Gate::no_word;   ///< by the lcore: word of the gate that it has seen
     std::atomic<int> lcore_node{-2}; ///< NUMA node of the lcore; -2: not seen
     std::atomic<pthread_t> thread{}; ///< that uses it since the gate was opened; 0: not seen
     std::atomic<bool> broken{false}; ///< the peer violated the protocol on this half
@@ -41,6 +41,7 @@ struct TxHalf : Half<queue::Tx, queue::TxBurst> {
     RxHalf *rx = nullptr;
 };
 struct RxHalf : Half<queue::Rx, queue::RxBurst> {
+    const queue::RxWatch *watch = nullptr; ///< of `state`
     TxHalf *tx = nullptr;
 };
 

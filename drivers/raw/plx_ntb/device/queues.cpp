@@ -64,7 +64,10 @@ int Device::make_queue_state(QueuePair &qp)
         qp.rx.state = static_cast<queue::Rx *>(
             rte_zmalloc_socket("plx_rx", queue::rx_bytes(), RTE_CACHE_LINE_SIZE, socket));
     }
-    return qp.tx.state != nullptr && qp.rx.state != nullptr ? 0 : -ENOMEM;
+    if (qp.tx.state == nullptr || qp.rx.state == nullptr)
+        return -ENOMEM;
+    qp.rx.watch = queue::rx_watch(qp.rx.state);
+    return 0;
 }
 
 int Device::queue_release(uint16_t index)

@@ -30,6 +30,8 @@ namespace plx::queue::PLX_VARIANT
         for (uint64_t at = from; at != to; at++)
             hint_line(How, ring.line(at));
     };
+    if (how == CacheHint::none) [[likely]]
+        return;
     switch (how) {
     case CacheHint::none:
         break;

@@ -34,9 +34,8 @@ class Rearm
     __m128i fixed_;
 
 public:
-    explicit Rearm(uint16_t port)
-        : fixed_(_mm_set_epi64x(0, RTE_PKTMBUF_HEADROOM | 1ll << 16 | 1ll << 32 |
-                                       static_cast<long long>(uint64_t{port} << 48)))
+    [[gnu::always_inline]] explicit Rearm(const Rx &q)
+        : fixed_(_mm_load_si128(reinterpret_cast<const __m128i *>(q.rearm)))
     {
         static_assert(offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, data_off) + 2 &&
                       offsetof(rte_mbuf, nb_segs) == offsetof(rte_mbuf, data_off) + 4 &&
@@ -55,7 +54,7 @@ public:
     }
 };
 
-/// mbufs for inline messages. @return how many there are.
+/// mbufs for inline messages; the spares only if the pool has no more. @return how many there are.
 [[gnu::always_inline]] inline unsigned fetch_mbufs(Rx &q, rte_mbuf **mbufs, unsigned n)
 {
     if (rte_mempool_get_bulk(q.inline_pool, reinterpret_cast<void **>(mbufs), n) == 0) [[likely]]
@@ -63,16 +62,19 @@ public:
     unsigned got = 0;
     while (got < n && rte_mempool_get(q.inline_pool, reinterpret_cast<void **>(mbufs + got)) == 0)
         got++;
+    while (got < n && q.spares > 0)
+        mbufs[got++] = q.spare[--q.spares];
     return got;
 }
 
 /// Takes the header line of an inline message. @return where its bytes begin
 [[gnu::always_inline]] inline std::byte *take_head(rte_mbuf *m, const Rearm &rearm, uint64_t word,
-                                                   const std::byte *line, Meta *meta)
+                                                   uint32_t length, const std::byte *line,
+                                                   Meta *meta)
 {
     std::byte *data = static_cast<std::byte *>(m->buf_addr) + RTE_PKTMBUF_HEADROOM;
     copy_fixed<wire::head_payload_bytes>(data, line + wire::head_payload_offset);
-    rearm(m, wire::word_length(word));
+    rearm(m, length);
     set_meta(meta, word, line);
     return data;
 }
@@ -86,7 +88,7 @@ template <Lines L>
 [[gnu::always_inline]] inline uint64_t take_lines(const Rx &q, const Run &run, rte_mbuf **mbufs,
                                                   unsigned n, Meta *meta, uint64_t &bytes)
 {
-    const Rearm rearm(q.port);
+    const Rearm rearm(q);
     const std::byte *const first = q.ring.line(q.tail), *line = first;
     const size_t ahead = run.lines * wire::line_bytes;
     const uint32_t whole_line_until =
@@ -98,7 +100,7 @@ template <Lines L>
         if (L == Lines::many && run.more)
             __builtin_prefetch(line + ahead, 0, 3);
         std::byte *data =
-            take_head(mbufs[i], rearm, word, line, meta != nullptr ? meta + i : nullptr);
+            take_head(mbufs[i], rearm, word, length, line, meta != nullptr ? meta + i : nullptr);
         line += wire::line_bytes;
         for (uint32_t done = wire::head_payload_bytes; done < length;
              done += static_cast<uint32_t>(wire::cont_payload_bytes)) {
@@ -119,6 +121,13 @@ template <Lines L>
     return static_cast<uint64_t>(line - first) / wire::line_bytes;
 }
 
+/// Lines that nothing reads any more.
+[[gnu::always_inline]] inline void consume_lines(Rx &q, uint64_t lines)
+{
+    hint_lines(q.hint, q.ring, q.tail, q.tail + lines);
+    q.tail += lines;
+}
+
 /// Takes a run of inline messages. @return messages taken; fewer when the pool is empty.
 [[gnu::always_inline]] inline unsigned take_in_ring(Rx &q, const Run &run, rte_mbuf **mbufs,
                                                     Meta *meta, uint64_t &bytes)
@@ -127,8 +136,7 @@ template <Lines L>
     const uint64_t lines = run.kind == RunKind::few_lines
                                ? take_lines<Lines::few>(q, run, mbufs, n, meta, bytes)
                                : take_lines<Lines::many>(q, run, mbufs, n, meta, bytes);
-    hint_lines(q.hint, q.ring, q.tail, q.tail + lines);
-    q.tail += lines;
+    consume_lines(q, lines);
     return n;
 }
 
@@ -160,7 +168,7 @@ template <Lines L>
     last->data_len = static_cast<uint16_t>(left);
     first->pkt_len = length;
     first->nb_segs = segments;
-    first->port = q.port;
+    first->port = q.s.port;
     return first;
 }
 
@@ -184,14 +192,14 @@ template <Lines L>
     }
     if (run.messages == 1)
         ask_for(mbufs[0]);
-    hint_lines(q.hint, q.ring, q.tail, q.tail + run.messages);
-    q.tail += run.messages;
+    consume_lines(q, run.messages);
     return run.messages;
 }
 
 [[gnu::noinline]] inline void stop_at_bad_line(Rx &q)
 {
     q.broken = true;
+    watch_always(q); // each later burst reports it
     count(q.stats.bad_peer, 1);
 }
 
@@ -210,21 +218,30 @@ template <MemPolicy Mem>
     if (head == q.answers_at)
         return;
     q.answers_at = head;
-    Mem::own(tx->ring.line(head));
-    Mem::own(tx->ring.line(head + 1));
+    const std::byte *line = tx->ring.line(head);
+    Mem::own(line);
+    Mem::own(line + wire::line_bytes);
 }
 
+/// Counts received messages and returns their credits in batches.
 template <MemPolicy Mem>
-int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+[[gnu::always_inline]] inline int received(Rx &q, unsigned messages, uint64_t bytes)
 {
-    if (!q->open || q->broken) [[unlikely]]
-        return q->broken ? -EPROTO : 0;
-    // The line after the polled one: else a message of two lines waits for two misses in sequence.
-    __builtin_prefetch(q->ring.line(q->tail + 1), 0, 3);
+    const bool due = static_cast<uint32_t>(q.tail) - q.returned >= q.batch;
+    q.messages += messages;
+    count(q.stats.messages, messages);
+    count(q.stats.bytes, bytes);
+    watch_always(q);
+    return due ? return_credits<Mem>(q, messages) : static_cast<int>(messages);
+}
+
+/// Receives runs of messages until there are no more, or as many as asked for.
+template <MemPolicy Mem>
+[[gnu::noinline]] int receive_runs(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
     unsigned got = 0;
     uint64_t bytes = 0, long_messages = 0;
-    // Most polls find nothing, and should be cheap.
-    PollResult result = is_here<Mem>(q->ring, q->tail) ? PollResult::valid : PollResult::not_yet;
+    PollResult result = PollResult::valid;
     while (got < n && result == PollResult::valid) {
         Run run;
         result = find_run<Mem>(*q, n - got < run_max ? n - got : run_max, run);
@@ -250,14 +267,63 @@ int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
         if (got == 0)
             return -EPROTO;
     }
-    if (got > 0) {
-        q->messages += got;
-        count(q->stats.messages, got);
-        count(q->stats.bytes, bytes);
+    if (long_messages > 0)
         count(q->stats.long_messages, long_messages);
+    if (got == 0)
+        return return_all<Mem>(*q);
+    if (q->lacks_buffers()) [[unlikely]]
+        refill<Mem>(*q);
+    return received<Mem>(*q, got, bytes);
+}
+
+template <MemPolicy Mem>
+int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n);
+
+/// The burst, once there are spares.
+template <MemPolicy Mem>
+[[gnu::noinline]] int receive_with_spares(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    q->spares = fetch_mbufs(*q, q->spare, Rx::spares_max);
+    return q->spares > 0 ? rx_burst<Mem>(q, mbufs, meta, n) : receive_runs<Mem>(q, mbufs, meta, n);
+}
+
+/// A message that comes alone costs the time of the instructions here, so one of one or two lines
+/// goes straight through: no loop, no call, no mbuf from the pool. All others are left to
+/// receive_runs().
+template <MemPolicy Mem>
+int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    if (!q->open || q->broken) [[unlikely]]
+        return q->broken ? -EPROTO : 0;
+    const uint32_t tag = q->ring.tag(q->tail), left = q->ring.left(q->tail);
+    const std::byte *const line = q->ring.line(q->tail), *behind = line + wire::line_bytes;
+    // Else a message of two lines waits for two misses in sequence.
+    __builtin_prefetch(behind, 0, 3);
+    const uint64_t word = Mem::load(line);
+    if (wire::word_tag(word) != tag || n == 0)
+        return return_all<Mem>(*q);
+    const uint32_t length = inline_length(word);
+    if (length > q->few_lines_max || left <= 2)
+        return receive_runs<Mem>(q, mbufs, meta, n);
+    uint32_t lines = 1;
+    if (length > wire::head_payload_bytes) {
+        if (Mem::load(behind) != tag)
+            return receive_runs<Mem>(q, mbufs, meta, n);
+        lines = 2;
+        behind += wire::line_bytes;
     }
-    return_to_peer<Mem>(*q, got == 0);
-    return static_cast<int>(got);
+    if (n > 1 && wire::word_tag(Mem::load(behind)) == tag)
+        return receive_runs<Mem>(q, mbufs, meta, n); // more has come
+    if (q->spares == 0) [[unlikely]]
+        return receive_with_spares<Mem>(q, mbufs, meta, n);
+    rte_mbuf *const m = mbufs[0] = q->spare[--q->spares];
+    expect_answer<Mem>(*q);
+    std::byte *data = take_head(m, Rearm(*q), word, length, line, meta);
+    if (lines == 2)
+        copy_fixed<wire::cont_payload_bytes>(data + wire::head_payload_bytes,
+                                             line + wire::line_bytes + wire::cont_payload_offset);
+    consume_lines(*q, lines);
+    return received<Mem>(*q, 1, length);
 }
 
 } // namespace plx::queue::PLX_VARIANT

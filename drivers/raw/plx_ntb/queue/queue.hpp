@@ -5,6 +5,7 @@
 #ifndef PLX_QUEUE_QUEUE_HPP
 #define PLX_QUEUE_QUEUE_HPP
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -132,6 +133,21 @@ using TxBurst = int (*)(Tx *, rte_mbuf **mbufs, const Meta *meta, unsigned n);
 /// @param meta NULL or room for n entries
 using RxBurst = int (*)(Rx *, rte_mbuf **mbufs, Meta *meta, unsigned n);
 
+/// All that a poll reads which finds nothing: where the next message of a receiving half will
+/// appear, and the tag that it will carry. While the half owes its peer something, or has failed,
+/// `line` refers to `tag` itself and always matches.
+struct RxWatch {
+    const std::byte *line;
+    uint32_t tag;
+};
+/// Whether RxBurst would find nothing to do: it may be left out then. By the receiving lcore, while
+/// the half is open.
+[[gnu::always_inline]] inline bool rx_idle(const RxWatch &watch)
+{
+    auto *word = reinterpret_cast<uint32_t *>(const_cast<std::byte *>(watch.line));
+    return std::atomic_ref<uint32_t>(*word).load(std::memory_order_acquire) != watch.tag;
+}
+
 /// Copies into the memory window as a sending half copies into receive buffers; all stores have
 /// left the CPU when it returns.
 using Copy = void (*)(void *to, const void *from, size_t n);
@@ -187,6 +203,9 @@ int rx_open(Rx *, const RxSetup &);
 void rx_answered_by(Rx *rx, const Tx *tx);
 /// Receive buffers available to the peer now; 0 while it is closed.
 uint32_t rx_buffers(const Rx *);
+/// Mbufs of the inline pool that the half holds for messages to come, at most 16; 0 while it is
+/// closed.
+uint32_t rx_spares(const Rx *);
 /// Closes it: halts the engine, frees what it held, counts unconfirmed messages.
 /// @return false: the engine is not halted yet; nothing was closed, call again
 [[nodiscard]] bool tx_close(Tx *);
@@ -202,6 +221,8 @@ struct RxNext {
     uint32_t consumed; ///< messages taken in this epoch, modulo 2^32
 };
 RxNext rx_next(const Rx *);
+/// The half's watch, as long as its state exists.
+const RxWatch *rx_watch(const Rx *);
 /// Whether it has arrived. Any thread, while the queue's memory exists.
 bool rx_arrived(const RxNext &);
 /// Any thread, at any time. Reset is for one control thread at a time and does not disturb the

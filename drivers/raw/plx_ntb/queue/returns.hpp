@@ -59,8 +59,7 @@ void put_buffer_line(Rx &q, rte_mbuf *const *mbufs, uint32_t n)
 template <MemPolicy Mem>
 [[gnu::noinline]] void refill(Rx &q)
 {
-    while (q.buffers_available() + wire::buffers_per_line <= q.s.buffers_target &&
-           q.buffer_ring_head - q.buffer_ring_tail < q.buffer_ring.mask) {
+    while (q.lacks_buffers() && q.buffer_ring_head - q.buffer_ring_tail < q.buffer_ring.mask) {
         rte_mbuf *mbufs[wire::buffers_per_line];
         const uint32_t n = fetch_buffers(q, mbufs);
         if (n == 0) {
@@ -79,25 +78,30 @@ template <MemPolicy Mem>
         q.hint = q.hint_trial.step(q.tail, q.s.cycles());
 }
 
+/// @return @p messages, so that a burst may end with it
 template <MemPolicy Mem>
-[[gnu::noinline]] void return_credits(Rx &q)
+[[gnu::noinline]] int return_credits(Rx &q, unsigned messages)
 {
     q.returned = static_cast<uint32_t>(q.tail);
     Mem::word(q.s.peer_credit, uint64_t{q.s.peer_back_base} | uint64_t{q.returned} << 32);
     Mem::word(q.s.peer_credit + 8, uint64_t{q.s.peer_back_base} | uint64_t{q.messages} << 32);
     Mem::flush();
     consider_hint_trial(q);
+    return static_cast<int>(messages);
 }
 
-/// Returns credits and buffers to the peer: in batches, or all that is due if nothing was received.
+/// Nothing was received: returns all credits that are due, and buffers.
+/// @return 0, the messages received
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline void return_to_peer(Rx &q, bool idle)
+[[gnu::noinline]] int return_all(Rx &q)
 {
-    const uint32_t due = static_cast<uint32_t>(q.tail) - q.returned;
-    if (due >= q.batch || (idle && due > 0))
-        return_credits<Mem>(q);
-    if (q.buffers_available() + wire::buffers_per_line <= q.s.buffers_target) [[unlikely]]
+    if (static_cast<uint32_t>(q.tail) != q.returned)
+        return_credits<Mem>(q, 0);
+    if (q.lacks_buffers()) [[unlikely]]
         refill<Mem>(q);
+    if (!q.lacks_buffers())
+        q.watch = {q.ring.line(q.tail), q.ring.tag(q.tail)};
+    return 0;
 }
 
 } // namespace plx::queue::PLX_VARIANT

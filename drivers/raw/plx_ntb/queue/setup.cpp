@@ -229,7 +229,11 @@ int rx_open(Rx *q, const RxSetup &s)
     q->messages = q->returned = 0;
     q->line_left = q->fifo_head = q->fifo_tail = 0;
     q->batch = std::min(s.ring_lines / 4, batch_most);
-    q->port = s.port;
+    // data_off, refcnt 1, nb_segs 1, port; ol_flags 0.
+    q->rearm[0] =
+        RTE_PKTMBUF_HEADROOM | uint64_t{1} << 16 | uint64_t{1} << 32 | uint64_t{s.port} << 48;
+    q->rearm[1] = 0;
+    q->spares = 0;
     q->hint = s.hint;
     q->hint_trial.open(s.hint, s.cycles != nullptr ? hints_to_try() : 0, s.ring_lines);
     q->inline_pool = s.inline_pool;
@@ -242,6 +246,7 @@ int rx_open(Rx *q, const RxSetup &s)
                             s.buffers_target - (buffers_per_line - 1));
     q->answers = nullptr;
     q->answers_at = 0;
+    watch_always(*q);
     q->broken = false;
     q->open = true;
     return 0;
@@ -255,6 +260,11 @@ void rx_answered_by(Rx *rx, const Tx *tx)
 uint32_t rx_buffers(const Rx *q)
 {
     return q->open ? q->buffers_available() : 0;
+}
+
+uint32_t rx_spares(const Rx *q)
+{
+    return q->open ? q->spares : 0;
 }
 
 bool tx_close(Tx *q)
@@ -274,6 +284,9 @@ void rx_close(Rx *q)
         return;
     for (; q->fifo_tail != q->fifo_head; q->fifo_tail++)
         rte_pktmbuf_free(q->fifo[q->fifo_tail & (Rx::fifo_size - 1)]);
+    if (q->spares > 0)
+        rte_mempool_put_bulk(q->inline_pool, reinterpret_cast<void **>(q->spare), q->spares);
+    q->spares = 0;
     q->open = false;
 }
 
@@ -287,6 +300,11 @@ uint32_t tx_published(const Tx *q)
 RxNext rx_next(const Rx *q)
 {
     return {q->ring.line(q->tail), q->ring.tag(q->tail), q->messages};
+}
+
+const RxWatch *rx_watch(const Rx *q)
+{
+    return &q->watch;
 }
 
 bool rx_arrived(const RxNext &next)

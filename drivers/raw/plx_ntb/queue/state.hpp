@@ -98,6 +98,7 @@ struct alignas(64) Tx {
 };
 
 struct alignas(64) Rx {
+    RxWatch watch;
     RingPlace ring;          ///< own message ring
     uint64_t tail;           ///< lines consumed in this epoch
     uint32_t messages;       ///< consumed in this epoch, modulo 2^32
@@ -105,14 +106,18 @@ struct alignas(64) Rx {
     uint32_t few_lines_max;  ///< longest inline message of two lines, minding max_message
     uint32_t many_lines_max; ///< longest inline message, minding it too
     uint32_t batch;          ///< credits return when this many are due
-    uint16_t port;
     bool open;
     bool broken;
-    CacheHint hint; ///< in force now, or being tried
+    CacheHint hint;                ///< in force now, or being tried
+    alignas(16) uint64_t rearm[2]; ///< what mbufs of inline messages begin with, from rearm_data on
     rte_mempool *inline_pool;
     uint32_t inline_room; ///< bytes behind the headroom in each of its mbufs
+    uint32_t spares;      ///< number of `spare`
     const Tx *answers;    ///< the sending half of the same thread, or NULL; atomic
     uint64_t answers_at;  ///< where it was when a message showed last
+
+    static constexpr uint32_t spares_max = 16;
+    rte_mbuf *spare[spares_max]; ///< of inline_pool, for messages that come alone
 
     alignas(64) RingPlace
         buffer_ring; ///< the peer's block: the receive-buffer ring that this half fills
@@ -135,7 +140,18 @@ struct alignas(64) Rx {
     uint8_t line_count[wire::buffer_ring_lines_max]; ///< buffers in each line of the receive-buffer
                                                      ///< ring
     [[gnu::always_inline]] uint32_t buffers_available() const { return fifo_head - fifo_tail; }
+    /// A line of the receive-buffer ring can be filled with new buffers.
+    [[gnu::always_inline]] bool lacks_buffers() const
+    {
+        return buffers_available() + wire::buffers_per_line <= s.buffers_target;
+    }
 };
+
+/// The next burst has something to do, whether a message arrives or not.
+[[gnu::always_inline]] inline void watch_always(Rx &q)
+{
+    q.watch.line = reinterpret_cast<const std::byte *>(&q.watch.tag);
+}
 
 } // namespace plx::queue
 

@@ -74,6 +74,8 @@ public:
         if (is_open())
             open_.store(next_word(alert_bit), std::memory_order_seq_cst);
     }
+    /// A word that no gate ever has.
+    static constexpr uint32_t no_word = 1;
     static constexpr bool alerted(uint32_t word)
     {
         return (word & alert_bit) != 0;
@@ -131,22 +133,23 @@ private:
 };
 using Gate = BasicGate<CpuMemory>;
 
-/// One burst through a gate: burst(), or first(word) if the word at the gate is not *@p seen.
+/// One burst through a gate: burst(), or first(word) if the word at the gate is not *@p seen, which
+/// is no_word at first.
 /// @return their result; @p closed if the gate is closed; 0 if it is paused
 template <class Memory, class Burst, class First>
 [[gnu::always_inline]] inline int pass(BasicGate<Memory> &gate, const uint32_t *seen, int closed,
                                        const Burst &burst, const First &first)
 {
     const uint32_t word = gate.enter();
-    if (word == 0) [[unlikely]] {
+    int rc;
+    if (word == *seen) [[likely]] {
+        rc = burst();
+    } else if (word != 0) {
+        rc = first(word);
+    } else {
         gate.leave();
         return gate.only_paused() ? 0 : closed;
     }
-    int rc;
-    if (word == *seen) [[likely]]
-        rc = burst();
-    else
-        rc = first(word);
     gate.leave();
     return rc;
 }

@@ -376,6 +376,71 @@ TEST_P(Burst, EmptyInlinePoolLeavesMessagesInTheRing)
     }
 }
 
+TEST_P(Burst, APollIsIdleOnlyIfThereIsNothingToDo)
+{
+    Pair pair(ops());
+    const auto idle = [&] { return rx_idle(*rx_watch(pair.rx_half)); };
+    EXPECT_FALSE(idle()) << "receive buffers are to be made available";
+    EXPECT_TRUE(pair.receive(1).empty());
+    EXPECT_TRUE(idle());
+    std::vector<rte_mbuf *> in{pair.message(8, 1)}, held(pair.options.buffers);
+    ASSERT_EQ(pair.send(in), 1);
+    EXPECT_FALSE(idle()) << "a message";
+    rte_pktmbuf_free_bulk(pair.receive(1).data(), 1);
+    EXPECT_FALSE(idle()) << "a credit is to be returned";
+    pair.receive(1);
+    EXPECT_TRUE(idle());
+    EXPECT_EQ(pair.rx_half->returned, 1u);
+
+    const unsigned left = rte_mempool_avail_count(pair.window_pool);
+    ASSERT_EQ(rte_pktmbuf_alloc_bulk(pair.window_pool, held.data(), left), 0);
+    in[0] = pair.message(pair.options.buf_bytes * 14, 2, 14);
+    ASSERT_EQ(pair.send(in), 1);
+    const auto out = pair.receive(1);
+    ASSERT_EQ(out.size(), 1u);
+    pair.receive(1);
+    EXPECT_FALSE(idle()) << "receive buffers are missing";
+    rte_pktmbuf_free(out[0]);
+    pair.receive(1);
+    EXPECT_TRUE(idle());
+    rte_pktmbuf_free_bulk(held.data(), left);
+
+    const uint64_t bad = pair.rx_half->watch.tag | uint64_t{3} << 56 | uint64_t{1} << 32;
+    std::memcpy(pair.rx_half->ring.line(pair.rx_half->tail), &bad, sizeof(bad));
+    rte_mbuf *m = nullptr;
+    EXPECT_EQ(pair.rx(&m, nullptr, 1), -EPROTO);
+    std::memset(pair.rx_half->ring.line(pair.rx_half->tail), 0, sizeof(bad));
+    EXPECT_EQ(pair.rx(&m, nullptr, 1), -EPROTO) << "whatever the peer writes after it";
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
+TEST_P(Burst, SpareMbufsAreNotLostToOtherMessages)
+{
+    Pair pair(ops(), {.inline_mbufs = 10});
+    std::vector<rte_mbuf *> got, in{pair.message(8, 0)};
+    ASSERT_EQ(pair.send(in), 1);
+    got = pair.receive(1);
+    ASSERT_EQ(got.size(), 1u);
+    EXPECT_EQ(rx_spares(pair.rx_half), 9u) << "fewer than usual: the pool has no more";
+    in.clear();
+    for (uint32_t i = 1; i < 12; i++)
+        in.push_back(pair.message(100, i));
+    ASSERT_EQ(pair.send(in), 11);
+    const auto rest = pair.receive(32);
+    EXPECT_EQ(rest.size(), 9u);
+    got.insert(got.end(), rest.begin(), rest.end());
+    for (uint32_t i = 0; i < got.size(); i++)
+        EXPECT_TRUE(Pair::matches(got[i], i == 0 ? 8 : 100, i));
+    EXPECT_TRUE(pair.receive(1).empty());
+    rte_pktmbuf_free_bulk(got.data(), static_cast<unsigned>(got.size()));
+    for (int i = 0; i < 2; i++)
+        rte_pktmbuf_free_bulk(pair.receive(1).data(), 1);
+    pair.close();
+    EXPECT_EQ(rx_spares(pair.rx_half), 0u);
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
 TEST_P(Burst, AShortWindowPoolStillMakesProgress)
 {
     Pair pair(ops(), {.buffers = 9, .max_message = 4000});

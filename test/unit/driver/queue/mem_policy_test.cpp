@@ -323,6 +323,7 @@ int take_words(Pair &pair, uint64_t first, std::initializer_list<uint64_t> high)
 {
     pair.receive(1);
     pair.rx_half->tail = first;
+    watch_always(*pair.rx_half);
     uint64_t at = first;
     for (const uint64_t bits : high) {
         const uint64_t word = bits | pair.rx_half->ring.tag(at);
