@@ -65,7 +65,7 @@ struct SleepShared {
     SleepCounts counts;
 };
 
-/// The sleep of one queue pair: the Port of its Sleeper.
+/// The sleep of one queue pair: what its Sleeper needs of it.
 class QueueSleep
 {
 public:

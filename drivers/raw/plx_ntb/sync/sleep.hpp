@@ -2,7 +2,7 @@
 // How a receiver sleeps without missing a message (doc/wire-protocol.md, section 9): it requests to
 // be woken. Once every later burst is known to ring the doorbell, the sender's control side answers
 // with the number of messages published so far. A receiver that has taken that many relies on the
-// doorbell. Pure logic over a memory and a port that tests replace.
+// doorbell. Pure logic over a memory and a queue that tests replace.
 #ifndef PLX_NTB_SYNC_SLEEP_HPP
 #define PLX_NTB_SYNC_SLEEP_HPP
 
@@ -72,7 +72,7 @@ private:
     typename Memory::template Guarded<uint32_t> answered_{0};
 };
 
-/// The receiving side of a queue pair. Port:
+/// The receiving side of a queue pair. Queue:
 ///   lock, unlock   guard all of it
 ///   open           whether the queue is
 ///   watch          remembers where the next message will appear; @return messages taken so far
@@ -82,58 +82,58 @@ private:
 ///   recheck        requests a call of recheck() soon
 ///   clear, signal  the event descriptor
 ///   checks_after_ring  re-checks after a doorbell without a message
-template <class Memory, class Port>
+template <class Memory, class Queue>
 class Sleeper
 {
-    using Locked = std::lock_guard<Port>;
+    using Locked = std::lock_guard<Queue>;
 
 public:
-    explicit Sleeper(Port &port) : port_(port) {}
+    explicit Sleeper(Queue &its) : queue_(its) {}
 
     /// By the receiver, after it found nothing to receive. @return false: a message has arrived; it
     /// is not armed
     bool arm()
     {
-        const Locked locked(port_);
-        port_.clear();
+        const Locked locked(queue_);
+        queue_.clear();
         armed_ = false;
-        if (port_.open()) {
-            consumed_ = port_.watch();
-            if (port_.arrived())
+        if (queue_.open()) {
+            consumed_ = queue_.watch();
+            if (queue_.arrived())
                 return false;
             request_ = next(request_);
             checks_ = 0;
-            port_.ask(request_);
-            port_.recheck();
+            queue_.ask(request_);
+            queue_.recheck();
         }
         armed_ = true;
         return true;
     }
     void disarm()
     {
-        const Locked locked(port_);
+        const Locked locked(queue_);
         armed_ = false;
-        port_.clear();
+        queue_.clear();
     }
     /// After a doorbell. Its message has arrived, unless a copy engine brings it, another queue
     /// shares the doorbell, or it was a request of the peer: so some re-checks follow.
     /// @return whether it woke the receiver
     bool rung()
     {
-        const Locked locked(port_);
-        if (!armed_ || !port_.open())
+        const Locked locked(queue_);
+        if (!armed_ || !queue_.open())
             return false;
         if (wake_if_arrived())
             return true;
-        checks_ = Port::checks_after_ring;
-        port_.recheck();
+        checks_ = Queue::checks_after_ring;
+        queue_.recheck();
         return false;
     }
     /// Polls for what no doorbell announced. @return whether it woke the receiver
     bool recheck()
     {
-        const Locked locked(port_);
-        if (!armed_ || !port_.open())
+        const Locked locked(queue_);
+        if (!armed_ || !queue_.open())
             return false;
         if (wake_if_arrived())
             return true;
@@ -141,13 +141,13 @@ public:
             checks_ = checks_ - 1;
         else if (confirmed())
             return false;
-        port_.recheck();
+        queue_.recheck();
         return false;
     }
     /// Wakes the receiver for another reason.
     void wake()
     {
-        const Locked locked(port_);
+        const Locked locked(queue_);
         wake_armed();
     }
     /// With the lock held.
@@ -155,7 +155,7 @@ public:
     {
         if (armed_) {
             armed_ = false;
-            port_.signal();
+            queue_.signal();
         }
     }
 
@@ -163,15 +163,15 @@ private:
     static uint32_t next(uint32_t number) { return number + 1 == 0 ? 1 : number + 1; }
     bool wake_if_arrived()
     {
-        if (!port_.arrived())
+        if (!queue_.arrived())
             return false;
         wake_armed();
         return true;
     }
     /// Whether later messages ring the doorbell, and all earlier ones were taken.
-    bool confirmed() const { return port_.answer() == wire::sleep_answer(request_, consumed_); }
+    bool confirmed() const { return queue_.answer() == wire::sleep_answer(request_, consumed_); }
 
-    Port &port_;
+    Queue &queue_;
     typename Memory::template Guarded<bool> armed_{false};
     typename Memory::template Guarded<uint32_t> request_{0};
     typename Memory::template Guarded<uint32_t> consumed_{0};

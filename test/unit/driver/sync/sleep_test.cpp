@@ -92,8 +92,8 @@ struct ModelMemory {
     }
 };
 
-/// The receiving side's Port.
-struct ModelPort {
+/// The receiving side's queue.
+struct ModelQueue {
     static constexpr uint32_t checks_after_ring = 1;
     unsigned watched = made++;
 
@@ -142,8 +142,8 @@ protected:
         BasicGate<ModelMemory> gate;
         busy_place = made - 1;
         SleepAnswers<ModelMemory> sender_side;
-        ModelPort port;
-        Sleeper<ModelMemory, ModelPort> sleeper(port);
+        ModelQueue queue;
+        Sleeper<ModelMemory, ModelQueue> sleeper(queue);
         EXPECT_LE(made, test::variables_max);
         here.state.variables[first_made] = opened; // the gate, as after open(): word and turn
         here.state.variables[first_made + 2] = opened;
