@@ -12,6 +12,8 @@ import sys
 LICENCE = 'SPDX-License-Identifier: BSD-3-Clause'
 # Formats that have no place for a comment, and the licence text itself.
 WITHOUT_LICENCE_LINE = {'.csv', '.json', '.png', '.svg', '.bin'}
+# What is read in a terminal first.
+SHORT_LINES = {'README.md', 'CONTRIBUTING.md'}
 NOT_OURS = re.compile(r'(^|/)(build[^/]*|\.git|\.deps|demo-results|__pycache__)(/|$)')
 UNFINISHED = re.compile(r'\b(TODO|FIXME|XXX)\b')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
@@ -271,6 +273,10 @@ def check_text(name, lines):
     # Line 2 where the first has to be an interpreter's.
     if not any(LICENCE in line for _, line in lines[:2]):
         yield 1, f'the licence line is missing: {LICENCE}'
+    if name in SHORT_LINES:
+        for number, line in lines:
+            if len(line) > 120:
+                yield number, f'longer than 120 characters: {len(line)}'
     if name.startswith('test/abi/'):
         return
     for number, line in lines:

@@ -67,6 +67,10 @@ class Tree(unittest.TestCase):
         self.assertEqual(len(findings(**{'doc/x.md': '# A page\n'})), 1)
         self.assertEqual(findings(**{'tools/x': '#!/bin/bash\n# ' + tree.LICENCE + '\n'}), [])
 
+    def test_lines_of_the_first_pages(self):
+        self.expect('README.md', 'x' * 121 + '\n', 'longer than 120')
+        self.assertEqual(findings(**{'doc/x.md': SPDX + 'x' * 121 + '\n'}), [])
+
     def test_unfinished_work(self):
         self.expect('twin/x.cpp', '// TODO: later\n', 'unfinished')
 
