@@ -208,7 +208,7 @@ void Host::run(const Command &command, Shared &shared, Result &result)
     }
 }
 
-/// Where some window buffer of this host lies; nullptr if none is free.
+/// Where some receive buffer of this host lies; nullptr if none is free.
 const void *Host::window_address() const
 {
     rte_pmd_plx_ntb_info info = {};

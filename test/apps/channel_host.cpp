@@ -23,7 +23,7 @@ struct Two {
     ntbmsg::Endpoint near, far;
     ntbmsg::Listener listener;
     ntbmsg::Channel from, to;
-    ntbmsg::Region lent, registered;
+    ntbmsg::Region exposed, registered;
     std::array<std::byte, 4096> memory{};
 
     bool open()
@@ -55,9 +55,9 @@ struct Two {
         return from.state() == NTBMSG_CHANNEL_OPEN;
     }
 
-    bool lend()
+    bool expose()
     {
-        return lent.alloc(near, 1000, NTBMSG_RIGHT_WRITE) == 0 &&
+        return exposed.alloc(near, 1000, NTBMSG_RIGHT_WRITE) == 0 &&
                registered.register_memory(near, memory, NTBMSG_RIGHT_READ | NTBMSG_RIGHT_ATOMIC) ==
                    0;
     }
@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     bool well;
     {
         Two two;
-        well = two.open() && two.join() && two.lend() && two.send();
+        well = two.open() && two.join() && two.expose() && two.send();
         std::cout << (well ? "ready" : "failed") << std::endl;
         std::string line;
         while (std::getline(std::cin, line))

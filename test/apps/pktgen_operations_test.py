@@ -204,7 +204,7 @@ def case_server_killed_in_operations(lab):
 
 
 def case_driver_killed_in_operations(lab):
-    """The server takes its memory back, and lends it to the next driver."""
+    """The server revokes its memory, and exposes it to the next driver."""
     server = lab.serve("--operation", "write")
     driver = lab.drive("--operation", "write,write-imm,read,atomic", "--mode", "bidirectional", "--size", "64",
                        "--repeat", "1000", "--json", str(lab.folder / "result"))

@@ -16,7 +16,7 @@ using namespace contract;
 namespace
 {
 
-/// Messages above the one go by posted buffers, from the other on by an engine.
+/// Messages above the one go by receive buffers, from the other on by an engine.
 constexpr const char *inline_max = ",inline=256";
 constexpr uint32_t dma_min = 600;
 

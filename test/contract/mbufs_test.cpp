@@ -22,7 +22,7 @@ protected:
         EXPECT_NE(m, nullptr);
         return m;
     }
-    /// The far side has posted buffers once it has polled.
+    /// The far side has receive buffers in the ring once it has polled.
     void bring_up_posted(const HostSetup &far_setup = usual())
     {
         bring_up(usual(), far_setup);

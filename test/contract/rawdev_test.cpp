@@ -238,7 +238,7 @@ size_t allocated()
     return stats.heap_allocsz_bytes;
 }
 
-/// More than EAL has in this process: for the headers of window buffers, and for what rx=stable
+/// More than EAL has in this process: for the headers of receive buffers, and for what rx=stable
 /// copies into.
 TEST_P(Rawdev, AStartWithoutMemoryLeavesNothingAndCanBeRepeated)
 {

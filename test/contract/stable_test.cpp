@@ -88,7 +88,7 @@ TEST_P(Stable, AnEmptyPoolIsBackPressure)
     HostSetup setup = stable();
     setup.config = {.buffers = 256, .buf_bytes = 512, .queue_buffers = 112, .max_message = 4096};
     HostSetup sender = usual();
-    sender.config.inline_max = 256; // all by posted buffers
+    sender.config.inline_max = 256; // all by receive buffers
     bring_up(setup, sender);
     const Stream s = stream(0, 11, 600, {700, 400, 3000});
     Command hold = traffic({}, {s});

@@ -98,7 +98,7 @@ TEST_F(Endpoint, CloseWaitsForItsMbufs)
 TEST_F(Endpoint, CloseWaitsForReceivedMbufs)
 {
     connect();
-    // One through the ring, one through posted buffers: they come from different pools.
+    // One through the ring, one through receive buffers: they come from different pools.
     for (const size_t bytes : {size_t{10}, size_t{4000}}) {
         ASSERT_EQ(send(far_, near_, message(far_, bytes, 2)), 1);
         rte_mbuf *held = receive(near_);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory that a card lends: whatever the bus addresses of its pages, the registers that show it
-// to the peer name those pages. The addresses are made up; all else is EAL's and the driver's.
+// The memory that a card exposes: whatever the bus addresses of its pages, the registers that show
+// it to the peer name those pages. The addresses are made up; all else is EAL's and the driver's.
 #include "bus.hpp"
 
 #include <cstdint>

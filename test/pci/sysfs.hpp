@@ -22,7 +22,7 @@ struct FakeBar {
     uint64_t flags = 0;
 };
 
-/// A PCI function as it comes: a PEX 8749's NT0 virtual endpoint, lent by uio_pci_generic.
+/// A PCI function as it comes: a PEX 8749's NT0 virtual endpoint, bound to uio_pci_generic.
 struct FakeFunction {
     std::string address = "0000:03:00.0";
     uint16_t vendor = 0x10B5;
