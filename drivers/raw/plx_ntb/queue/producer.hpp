@@ -368,6 +368,15 @@ template <MemPolicy Mem>
     return why;
 }
 
+/// Counts messages that the peer can see.
+[[gnu::always_inline]] inline void count_sent(Tx &q, const Progress &p)
+{
+    count(q.head, p.lines);
+    q.messages += p.messages;
+    count(q.stats.messages, p.messages);
+    count(q.stats.bytes, p.bytes);
+}
+
 /// Sends messages until the end of the burst, a full chunk, or a message that cannot be sent.
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline Sent send_chunk(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
@@ -387,10 +396,7 @@ template <MemPolicy Mem, bool HasMeta>
     out.publish(p.lines);
     if (sending.long_messages == 1 && n == 1)
         own_next_buffer<Mem>(q, p.bytes);
-    count(q.head, p.lines);
-    q.messages += p.messages;
-    count(q.stats.messages, p.messages);
-    count(q.stats.bytes, p.bytes);
+    count_sent(q, p);
     count(q.stats.cpu_messages, sending.long_messages);
     free_sent(mbufs, p.messages, sending.simple);
     return {p.messages, sending.why};
@@ -437,12 +443,64 @@ template <MemPolicy Mem, bool HasMeta>
 }
 
 template <MemPolicy Mem>
+[[gnu::noinline]] int send_any(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
+{
+    return meta != nullptr ? send_burst<Mem, true>(*q, mbufs, meta, n)
+                           : send_burst<Mem, false>(*q, mbufs, nullptr, n);
+}
+
+/// @return 1: a burst of one message may end with it
+[[gnu::noinline]] inline int free_alone(rte_mbuf **mbuf)
+{
+    free_sent(mbuf, 1, true);
+    return 1;
+}
+
+/// A message that is sent alone costs the time of the instructions here, so the usual one of one or
+/// two lines goes straight into the ring: no chunk, no loop. All others are left to send_any(). The
+/// first line is stored last, as in Chunk<Order::release>.
+template <MemPolicy Mem>
+[[gnu::noinline]] int send_alone(Tx *q, rte_mbuf **mbufs, const Meta *meta)
+{
+    constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
+    constexpr auto most = head + static_cast<uint32_t>(wire::cont_payload_bytes);
+    const rte_mbuf *m = mbufs[0];
+    if (m == nullptr || m->pkt_len > most || m->pkt_len > q->inline_max)
+        return send_any<Mem>(q, mbufs, meta, 1);
+    const Rearmed r(m);
+    const uint32_t length = m->pkt_len;
+    if (m->data_len != length || !frees_simply(m, r, m->pool) ||
+        !readable(m, r.data_off(), length) || room_of(*q) < 2 || q->ring.left(q->head) < 2)
+        return send_any<Mem>(q, mbufs, meta, 1);
+    std::byte *const line = q->ring.line(q->head);
+    Mem::own(line);
+    Mem::own(q->ring.line(q->head + own_ahead));
+    const uint32_t tag = q->ring.tag(q->head);
+    const auto *data = static_cast<const std::byte *>(m->buf_addr) + r.data_off();
+    uint32_t lines = 1, first = length;
+    if (length > head) {
+        Mem::rest(line + wire::line_bytes, data + head, length - head,
+                  wire::continuation_word(tag));
+        lines = 2;
+        first = head;
+    }
+    const Meta &with = meta != nullptr ? *meta : no_meta;
+    Mem::body(line, Body(with.data, data, first));
+    Mem::word(line, wire::head_word(tag, length, wire::Kind::inline_message, with.flags));
+    Mem::flush();
+    count_sent(*q, {1, lines, length});
+    return free_alone(mbufs);
+}
+
+template <MemPolicy Mem>
 int tx_burst(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
     if (!q->open || q->broken) [[unlikely]]
         return q->broken ? -EPROTO : 0;
-    return meta != nullptr ? send_burst<Mem, true>(*q, mbufs, meta, n)
-                           : send_burst<Mem, false>(*q, mbufs, nullptr, n);
+    if constexpr (Mem::order == Order::release)
+        if (n == 1)
+            return send_alone<Mem>(q, mbufs, meta);
+    return send_any<Mem>(q, mbufs, meta, n);
 }
 
 } // namespace plx::queue::PLX_VARIANT
