@@ -70,20 +70,18 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     return own;
 }
 
-/// Receives a burst from the queue pair. One pass over it if all of it is inline messages of this
-/// channel.
-[[gnu::always_inline]] inline Received receive_direct(Channel &c, rte_mbuf **mbufs, uint32_t *imm,
-                                                      unsigned n)
+/// Takes what is the channel's of a burst from the queue pair. One pass over it if all of it is
+/// inline messages of this channel.
+[[gnu::always_inline]] inline Received take_own(Channel &c, rte_mbuf **mbufs, Meta *meta,
+                                                uint32_t *imm, unsigned n)
 {
-    Meta meta[burst_max];
     Worker &w = *c.worker;
-    const unsigned got = take_burst(w, mbufs, meta, n);
     const uint32_t word = c.rx_word;
     const rte_mempool *pool = w.rx_pool;
     uint64_t bytes = 0;
     uint32_t other = 0;
-    bool large = got > c.rx.left.messages;
-    for (unsigned i = 0; i < got; ++i) {
+    bool large = n > c.rx.left.messages;
+    for (unsigned i = 0; i < n; ++i) {
         other |= (protocol::header_word(meta[i].data) ^ word) | meta[i].flags;
         large |= mbufs[i]->pool != pool;
         bytes += mbufs[i]->pkt_len;
@@ -91,13 +89,13 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
             imm[i] = protocol::header_argument(meta[i].data);
     }
     if (unlikely(other != 0 || large)) {
-        const unsigned own = sort_for(c, mbufs, meta, got);
+        const unsigned own = sort_for(c, mbufs, meta, n);
         for (unsigned i = 0; i < own && imm != nullptr; ++i)
             imm[i] = protocol::header_argument(meta[i].data);
         return received_of(w, mbufs, own);
     }
-    c.rx.left.messages -= got;
-    return {got, 0, bytes};
+    c.rx.left.messages -= n;
+    return {n, 0, bytes};
 }
 
 /// Counts delivered messages and returns credit when it is due.
@@ -108,6 +106,36 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     c.rx.received({r.messages, r.buffers});
     if (c.rx.due() && may_receive(state_of(c)))
         owe(c, owe_credit);
+}
+
+[[gnu::always_inline]] inline int traced_receive(Channel &c, uint16_t asked, const Received &r)
+{
+    ntbmsg_trace_channel_receive(&c, asked, static_cast<int>(r.messages));
+    if (unlikely(r.messages == 0))
+        return asked != 0 ? receive_end(c) : 0;
+    account(c, r);
+    return static_cast<int>(r.messages);
+}
+
+/// Messages that another call took from the queue pair.
+__rte_noinline int receive_parked(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+{
+    const Received got = received_of(*c.worker, mbufs, unpark(c.parked, mbufs, imm, n));
+    if (c.parked.first != nullptr)
+        report(c, NTBMSG_READABLE);
+    return traced_receive(c, n, got);
+}
+
+// The loops over a burst are compiled twice: for a lone message, which costs the time of the
+// instructions, and for more.
+__rte_noinline SendResult send_many(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
+{
+    return send(c, mbufs, imm, n);
+}
+__rte_noinline int receive_many(Channel &c, uint16_t asked, rte_mbuf **mbufs, Meta *meta,
+                                uint32_t *imm, unsigned got)
+{
+    return traced_receive(c, asked, take_own(c, mbufs, meta, imm, got));
 }
 
 [[gnu::always_inline]] inline int traced_send(const Channel &c, uint16_t asked, int result)
@@ -128,7 +156,7 @@ int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const u
     const Using use(watch_of_user(c), "channel", __func__);
     if (unlikely(c.proxy != nullptr))
         return traced_send(c, n, send_shared(c, mbufs, imm, n));
-    const SendResult result = send(c, mbufs, imm, n);
+    const SendResult result = n == 1 ? send(c, mbufs, imm, 1) : send_many(c, mbufs, imm, n);
     if (unlikely(result.sent < n))
         return traced_send(c, n, stop_short(c, mbufs, result));
     return traced_send(c, n, static_cast<int>(result.sent));
@@ -143,17 +171,12 @@ int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_
     const Using use(watch_of_user(c), "channel", __func__);
     if (unlikely(c.proxy != nullptr))
         return receive_shared(c, mbufs, imm, n);
-    Received got;
-    if (c.parked.first != nullptr) {
-        got = received_of(*c.worker, mbufs, unpark(c.parked, mbufs, imm, n));
-        if (c.parked.first != nullptr)
-            report(c, NTBMSG_READABLE);
-    } else {
-        got = receive_direct(c, mbufs, imm, std::min<unsigned>(n, burst_max));
-    }
-    ntbmsg_trace_channel_receive(&c, n, static_cast<int>(got.messages));
-    if (got.messages == 0)
-        return n != 0 ? receive_end(c) : 0;
-    account(c, got);
-    return static_cast<int>(got.messages);
+    if (unlikely(c.parked.first != nullptr))
+        return receive_parked(c, mbufs, imm, n);
+    Meta meta[burst_max];
+    const unsigned got = take_burst(*c.worker, mbufs, meta, std::min<unsigned>(n, burst_max));
+    if (got == 0)
+        return traced_receive(c, n, {});
+    return got == 1 ? traced_receive(c, n, take_own(c, mbufs, meta, imm, 1))
+                    : receive_many(c, n, mbufs, meta, imm, got);
 }

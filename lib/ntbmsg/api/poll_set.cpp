@@ -55,6 +55,7 @@ int ntbmsg_poll_set_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
     if (set->worker == nullptr)
         return poll_shared(*set, ready, n);
     poll(*set->worker);
-    report_stalled(*set->worker);
-    return poll_own(*set, ready, n);
+    if (unlikely(!set->worker->stalled.empty()))
+        report_stalled(*set->worker);
+    return set->ready.empty() ? 0 : poll_own(*set, ready, n);
 }

@@ -85,6 +85,10 @@ void time_out(Channel &c)
 
 void check_deadlines(Worker &w)
 {
+    if (w.timed.empty()) {
+        w.chores &= ~chore_timed;
+        return;
+    }
     if (++w.polls % polls_per_check != 0)
         return;
     const uint64_t now = clock_us();
@@ -100,8 +104,6 @@ void check_deadlines(Worker &w)
         c = after;
     }
     w.next_deadline_us = next;
-    if (w.timed.empty())
-        w.chores &= ~chore_timed;
 }
 
 /// Ends a channel whose connection was lost.
@@ -316,17 +318,6 @@ void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
         deliver(w, mbufs + i, meta + i, run);
         i += run;
     }
-}
-
-unsigned poll(Worker &w)
-{
-    rte_mbuf *mbufs[burst_max];
-    Meta meta[burst_max];
-    const unsigned n = take_burst(w, mbufs, meta, burst_max);
-    sort(w, mbufs, meta, n);
-    if (w.dedicated)
-        serve(w);
-    return n;
 }
 
 } // namespace ntbmsg

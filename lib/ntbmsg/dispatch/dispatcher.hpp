@@ -6,13 +6,12 @@
 
 #include <rte_branch_prediction.h>
 
+#include "channel/serve.hpp"
 #include "transport/worker.hpp"
 
 namespace ntbmsg
 {
 
-/// One poll of a worker. @return messages received
-unsigned poll(Worker &w);
 /// Ends the channels after the connection was lost.
 /// @return messages of the burst that may belong to a new connection, moved to its front
 unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n);
@@ -37,8 +36,22 @@ inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
             return 0;
     }
     const int got = w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));
-    const unsigned taken = got > 0 ? static_cast<unsigned>(got) : 0;
-    return connection_changed(w) ? change_connection(w, mbufs, meta, taken) : taken;
+    if (connection_changed(w))
+        return change_connection(w, mbufs, meta, got > 0 ? static_cast<unsigned>(got) : 0);
+    return got > 0 ? static_cast<unsigned>(got) : 0;
+}
+
+/// One poll of a worker. Most find nothing. @return messages received
+[[gnu::always_inline]] inline unsigned poll(Worker &w)
+{
+    rte_mbuf *mbufs[burst_max];
+    Meta meta[burst_max];
+    const unsigned n = take_burst(w, mbufs, meta, burst_max);
+    if (n != 0)
+        sort(w, mbufs, meta, n);
+    if (unlikely(w.dedicated))
+        serve(w);
+    return n;
 }
 
 } // namespace ntbmsg
