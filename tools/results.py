@@ -77,8 +77,8 @@ def names(folder, suites, part):
     covers = covering(folder, file) if file else ()
     chosen = [test['name'] for test in introspect(folder, 'tests') if in_suites(test, suites) and (
         test['name'] in covers if file else part in test['name'])]
-    if file and not chosen:
-        print(f'{folder.name}: no test of its own covers {file}', file=sys.stderr)
+    if not chosen and (file or '/' in part):
+        print(f'{folder.name}: no test of its own covers {file}' if file else f'there is no file {part}', file=sys.stderr)
     twice = {name for name in chosen if chosen.count(name) > 1}
     if twice:
         sys.exit('two tests share a name, and would share their result file: ' + ', '.join(twice))
