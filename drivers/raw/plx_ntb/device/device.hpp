@@ -146,7 +146,7 @@ private:
     queue::TxSetup tx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
                             uint64_t peer_seed) const;
     queue::RxSetup rx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
-                            uint64_t peer_seed) const;
+                            uint64_t peer_seed);
 
     rte_rawdev *raw_;
     char name_[64];
@@ -159,6 +159,7 @@ private:
     ExposedMemory exposed_;
     const queue::Ops *ops_ = nullptr;
     queue::CacheHint cache_hint_ = queue::CacheHint::none;
+    queue::LearnedHints learned_hints_; ///< outlive connections and configurations
     uint64_t cache_bytes_ = 0; ///< private cache of a core, as the system reports it
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
     uint16_t queues_ready_ = 0; ///< as configured

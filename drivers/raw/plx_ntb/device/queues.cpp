@@ -116,7 +116,7 @@ queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
 }
 
 queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,
-                                uint64_t peer_seed) const
+                                uint64_t peer_seed)
 {
     const Geometry &g = geometry_;
     std::byte *peer_block = platform_.window;
@@ -138,7 +138,8 @@ queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .max_message = max_message(),
             .port = id(),
             .hint = cache_hint_,
-            .cycles = options_.cache_hint == CacheHintChoice::automatic ? read_cycles : nullptr};
+            .cycles = options_.cache_hint == CacheHintChoice::automatic ? read_cycles : nullptr,
+            .learned = &learned_hints_};
 }
 
 /// Chooses which messages go by DMA from now on, and logs it.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <iterator>
 
 namespace plx::queue
 {
@@ -11,8 +10,19 @@ namespace plx::queue
 namespace
 {
 
-/// A hint must save at least 5 % to be chosen, which is more than equal intervals differ by.
-constexpr uint64_t worth_it = cache_hint_scale - cache_hint_scale / 20;
+constexpr uint64_t scale = cache_hint_scale;
+/// A hint must save at least 5 % to be chosen, with all samples that are asked for.
+constexpr uint64_t worth_it = scale - scale / 20;
+/// With two samples, both must say that it saves a quarter.
+constexpr uint64_t plain_to_see = scale - scale / 4;
+constexpr unsigned plain_samples = 2;
+/// A cost is unusual from 1.5 times the usual one on, either way, in so many intervals in a row.
+constexpr uint8_t jumps_min = 2;
+constexpr uint64_t relative_max = 64 * scale;
+/// What a segment that was too slow to tell is charged for.
+constexpr uint64_t thin_charge = 16;
+/// What a burst adds to the lines between two calls, usually.
+constexpr uint64_t burst_lines = 64;
 
 constexpr unsigned index(CacheHint hint)
 {
@@ -24,129 +34,398 @@ void put(uint64_t &field, uint64_t value)
     std::atomic_ref<uint64_t>(field).store(value, std::memory_order_relaxed);
 }
 
-uint32_t median(const uint32_t (&costs)[CacheHintTrial::rounds])
+unsigned kind_of(uint64_t lines, uint64_t messages)
 {
-    uint32_t sorted[CacheHintTrial::rounds];
-    std::copy(std::begin(costs), std::end(costs), sorted);
-    std::nth_element(sorted, sorted + CacheHintTrial::rounds / 2, std::end(sorted));
-    return sorted[CacheHintTrial::rounds / 2];
+    if (4 * lines <= 5 * messages)
+        return 0;
+    return 2 * lines <= 5 * messages ? 1 : 2;
 }
 
 } // namespace
 
-void CacheHintTrial::open(CacheHint start, unsigned tried, uint32_t ring_lines)
+/// The upper median: with an even number, the dearer of the two in the middle.
+uint32_t CacheHintTrial::Samples::median() const
+{
+    uint32_t sorted[window];
+    const unsigned n = size();
+    for (unsigned i = 0; i < n; i++) {
+        unsigned at = i;
+        for (; at > 0 && sorted[at - 1] > cost[i]; at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = cost[i];
+    }
+    return sorted[n / 2];
+}
+
+void CacheHintTrial::open(CacheHint start, unsigned tried, uint32_t ring_lines, uint32_t batch,
+                          LearnedHints *learned)
 {
     lap_ = ring_lines;
-    interval_lines_ = std::max<uint64_t>(ring_lines, interval_lines_min);
-    turn_count_ = 0;
-    for (unsigned i = 0; i < cache_hint_count; i++)
-        if ((tried >> i & 1) != 0)
-            turns_[turn_count_++] = static_cast<CacheHint>(i);
-    phase_ = Phase::resting;
-    due_ = turn_count_ > 1 ? laps_before * lap_ : UINT64_MAX;
+    batch_ = batch + burst_lines;
+    tried_ = tried;
+    learned_ = learned;
     put(report_.in_force, index(start));
     put(report_.rounds, 0);
     put(report_.thin, 0);
     put(report_.none_cost, 0);
     for (uint64_t &cost : report_.relative)
         put(cost, 0);
+    round_begin_ = next_round_ = forced_from_ = charge_ = base_cost_ = 0;
+    for (uint64_t &cost : usual_cost_)
+        cost = 0;
+    backoff_ = forced_share;
+    confirmed_ = 0;
+    jumps_ = 0;
+    mark_ = {};
+    full_ = signs_ = false;
+    for (unsigned kind = 0; kind < traffic_kinds; kind++)
+        forget_samples(kind);
+    list_others();
+    due_ = other_count_ != 0 ? 4 * batch_ : UINT64_MAX;
+    if (other_count_ == 0)
+        return;
+    const uint64_t pattern = 2 * uint64_t{other_count_};
+    segment_ = std::max(lap_ / 16, std::min(7 * batch_, lap_ / pattern));
+    inside_laps_ = segment_ >= 5 * batch_;
+    if (inside_laps_) {
+        guard_ = batch_ + batch_ / 2;
+        patterns_ = static_cast<uint8_t>(std::min<uint64_t>(lap_ / (pattern * segment_), samples));
+    } else {
+        segment_ = 2 * lap_ + 8 * batch_;
+        guard_ = lap_ + batch_;
+        patterns_ = samples;
+    }
+    for (unsigned kind = 0; kind < traffic_kinds; kind++) {
+        const uint8_t known =
+            learned != nullptr ? learned->of_kind[kind].load(std::memory_order_relaxed) : 0;
+        kind_known_[kind] = known != 0 && known <= cache_hint_count && (tried >> (known - 1) & 1);
+        kind_hint_[kind] = kind_known_[kind] ? static_cast<CacheHint>(known - 1) : start;
+    }
+    kind_ = kind_next_ = traffic_kinds; // not seen yet
+    phase_ = Phase::resting;
 }
 
-CacheHint CacheHintTrial::step(uint64_t position, uint64_t now)
+CacheHint CacheHintTrial::step(uint64_t position, uint32_t messages, uint64_t now)
 {
+    const Mark at{position, now, messages};
     switch (phase_) {
     case Phase::resting:
-        return begin_round(position);
-    case Phase::settling:
-        return open_interval(position, now);
-    case Phase::measuring:
+        return rest_step(at);
+    case Phase::seeding:
+        segment_index_++;
+        break;
+    case Phase::guard:
+        mark_ = at;
+        phase_ = Phase::timing;
+        due_ = border(pass_, segment_index_ + 1u) - (inside_laps_ ? batch_ : 0);
+        return segment_hint();
+    case Phase::timing:
+        return end_segment(at);
+    case Phase::gap:
+    case Phase::leaving:
         break;
     }
-    return close_interval(position, now);
+    return enter_segment(at);
 }
 
-/// The hint in force goes first: slow traffic then aborts the round before any other is tried.
-CacheHint CacheHintTrial::begin_round(uint64_t position)
+/// While nothing is tried: watches kind and cost of the traffic, and begins rounds.
+CacheHint CacheHintTrial::rest_step(const Mark &at)
 {
-    std::iter_swap(turns_, std::find(turns_, turns_ + turn_count_ - 1, in_force()));
-    turn_ = 0;
-    round_begin_ = position;
-    return settle(position);
-}
-
-CacheHint CacheHintTrial::settle(uint64_t position)
-{
-    phase_ = Phase::settling;
-    due_ = position + settle_laps * lap_;
-    return turns_[turn_];
-}
-
-CacheHint CacheHintTrial::open_interval(uint64_t position, uint64_t now)
-{
-    phase_ = Phase::measuring;
-    interval_begin_ = position;
-    interval_began_ = now;
-    due_ = position + interval_lines_;
-    return turns_[turn_];
-}
-
-CacheHint CacheHintTrial::close_interval(uint64_t position, uint64_t now)
-{
-    const uint64_t lines = position - interval_begin_, cycles = now - interval_began_;
-    if (cycles > lines * dense_cycles)
-        return leave_round(position);
-    // Bounded by the check above. One division in thousands of lines.
-    now_[index(turns_[turn_])] = static_cast<uint32_t>(cycles * cache_hint_scale / lines);
-    if (++turn_ < turn_count_)
-        return settle(position);
-    keep_round();
-    if (report_.rounds >= rounds)
-        choose();
-    return rest(position);
-}
-
-CacheHint CacheHintTrial::leave_round(uint64_t position)
-{
-    put(report_.thin, report_.thin + 1);
-    const CacheHint hint = rest(position);
-    if (turn_ == 0)
-        due_ = position + laps_before * lap_; // no other hint was in force
-    return hint;
-}
-
-CacheHint CacheHintTrial::rest(uint64_t position)
-{
-    const uint64_t factor = report_.rounds < rounds ? first_rest_factor : rest_factor;
-    phase_ = Phase::resting;
-    due_ = position + factor * (position - round_begin_);
+    observe(at);
+    mark_ = at;
+    if (at.position >= next_round_ && kind_ < traffic_kinds && kind_ == kind_next_)
+        return begin_round(at, !kind_known_[kind_]);
+    due_ = at.position + segment_;
     return in_force();
 }
 
-void CacheHintTrial::keep_round()
+void CacheHintTrial::observe(const Mark &at)
 {
-    const uint64_t none = std::max<uint64_t>(now_[index(CacheHint::none)], 1);
-    for (unsigned i = 0; i < turn_count_; i++) {
-        const unsigned at = index(turns_[i]);
-        relative_[at][report_.rounds % rounds] = static_cast<uint32_t>(
-            std::min<uint64_t>(now_[at] * cache_hint_scale / none, UINT32_MAX));
+    const uint64_t lines = at.position - mark_.position, cycles = at.now - mark_.now;
+    if (mark_.now == 0 || lines == 0)
+        return;
+    if (cycles > lines * dense_cycles) {
+        jumps_ = 0;
+        if (at.position >= next_round_) {
+            put(report_.thin, report_.thin + 1);
+            next_round_ = at.position + lap_;
+        }
+        return;
     }
-    put(report_.none_cost, none);
-    put(report_.rounds, report_.rounds + 1);
+    follow_kind(at, lines);
+    // What was tried last still shows until it has been written again.
+    if (kind_ == kind_next_ && at.position >= round_begin_ + lap_)
+        follow_cost(at, cycles * scale / lines);
 }
 
-void CacheHintTrial::choose()
+void CacheHintTrial::follow_kind(const Mark &at, uint64_t lines)
 {
-    CacheHint best = CacheHint::none;
-    uint64_t least = worth_it + 1;
-    for (unsigned i = 0; i < turn_count_; i++) {
-        const uint64_t cost = median(relative_[index(turns_[i])]);
-        put(report_.relative[index(turns_[i])], cost);
-        if (cost < least) {
-            least = cost;
-            best = turns_[i];
+    const unsigned kind = kind_of(lines, at.messages - mark_.messages);
+    const bool twice = kind == kind_next_;
+    kind_next_ = static_cast<uint8_t>(kind);
+    if (kind != kind_ && (twice || kind_ == traffic_kinds))
+        enter_kind(kind);
+}
+
+void CacheHintTrial::enter_kind(unsigned kind)
+{
+    kind_ = static_cast<uint8_t>(kind);
+    jumps_ = 0;
+    confirmed_ = 0;
+    if (kind_hint_[kind] != in_force()) {
+        put(report_.in_force, index(kind_hint_[kind]));
+        list_others();
+    }
+    if (!kind_known_[kind])
+        next_round_ = 0;
+}
+
+/// A sudden change of the cost may mean that the CPUs were moved: a full round at once.
+void CacheHintTrial::follow_cost(const Mark &at, uint64_t cost)
+{
+    uint64_t &usual = usual_cost_[kind_];
+    if (usual == 0) {
+        usual = cost;
+        return;
+    }
+    if (2 * cost <= 3 * usual && 2 * usual <= 3 * cost) {
+        usual = (7 * usual + cost) / 8;
+        jumps_ = 0;
+        return;
+    }
+    jumps_ = std::min<uint8_t>(jumps_ + 1, jumps_min);
+    if (jumps_ < jumps_min || !force(at))
+        return; // where none may be forced yet, the usual cost stays as it was
+    jumps_ = 0;
+    usual = cost;
+}
+
+/// @return whether a full round may be begun now
+bool CacheHintTrial::force(const Mark &at)
+{
+    if (at.now < forced_from_)
+        return false;
+    kind_known_[kind_] = false;
+    next_round_ = at.position;
+    forced_from_ = UINT64_MAX; // until the round has ended
+    return true;
+}
+
+CacheHint CacheHintTrial::begin_round(const Mark &at, bool full)
+{
+    full_ = full;
+    signs_ = false;
+    charge_ = 0;
+    base_cost_ = round_ratio_ = 0;
+    round_begin_ = at.position;
+    const unsigned patterns = full ? patterns_ : 1;
+    segments_ = static_cast<uint16_t>(2 * other_count_ * patterns);
+    passes_ = 1;
+    if (inside_laps_)
+        passes_ = static_cast<uint8_t>(1 + (full ? (samples + patterns - 1) / patterns : 1));
+    segment_index_ = pass_ = 0;
+    if (full)
+        forget_samples(kind_);
+    return enter_segment(at);
+}
+
+CacheHint CacheHintTrial::enter_segment(const Mark &at)
+{
+    if (segment_index_ == segments_) {
+        segment_index_ = 0;
+        if (++pass_ == passes_)
+            return end_round(at, choose());
+        if (at.position < border(pass_, 0)) {
+            phase_ = Phase::gap;
+            due_ = border(pass_, 0);
+            return in_force();
         }
     }
-    put(report_.in_force, index(best));
+    if (passes_ > 1 && pass_ == 0) {
+        phase_ = Phase::seeding;
+        due_ = border(0, segment_index_ + 1u);
+    } else {
+        phase_ = Phase::guard;
+        due_ = border(pass_, segment_index_) + guard_;
+    }
+    return segment_hint();
+}
+
+CacheHint CacheHintTrial::end_segment(const Mark &at)
+{
+    const uint64_t lines = at.position - mark_.position, cycles = at.now - mark_.now;
+    if (cycles > lines * dense_cycles)
+        return leave_round(at, true);
+    if (other_traffic(lines, at.messages - mark_.messages))
+        return leave_round(at, false);
+    const uint64_t end = border(pass_, segment_index_ + 1u);
+    const CacheHint hint = segment_hint();
+    // One division in thousands of lines.
+    const uint64_t cost = lines != 0 ? cycles * scale / lines : 0;
+    // A late call has timed lines of the next segment too.
+    const bool valid = cost != 0 && at.position <= end + batch_;
+    if (segment_index_ % 2 == 0) {
+        base_cost_ = valid ? cost : 0;
+    } else {
+        const uint64_t relative =
+            valid && base_cost_ != 0 ? std::min(cost * scale / base_cost_, relative_max) : 0;
+        // The first lap of a round, which is not timed, took about as long.
+        charge_ +=
+            segment_ * std::max(relative, scale) / scale * (inside_laps_ && pass_ == 1 ? 2 : 1);
+        if (relative != 0) {
+            add_sample(hint, relative);
+            signs_ |= relative <= plain_to_see;
+        }
+    }
+    segment_index_++;
+    if (full_ && segment_index_ % (2 * other_count_) == 0 && choose())
+        return end_round(at, true);
+    if (at.position >= end)
+        return enter_segment(at);
+    phase_ = Phase::leaving;
+    due_ = end;
+    return hint;
+}
+
+/// Whether the kind of traffic has changed since the segment before.
+bool CacheHintTrial::other_traffic(uint64_t lines, uint64_t messages)
+{
+    const uint64_t now = messages != 0 ? lines * scale / messages : 0;
+    const uint64_t before = round_ratio_;
+    round_ratio_ = now;
+    return before != 0 && (2 * now > 3 * before || 2 * before > 3 * now);
+}
+
+/// Thin or other traffic: what was tried is paid for, and nothing is learned. A segment that took
+/// so long may have had a dear hint, or a pause in it.
+CacheHint CacheHintTrial::leave_round(const Mark &at, bool thin)
+{
+    if (thin)
+        put(report_.thin, report_.thin + 1);
+    const bool dear = thin && segment_index_ % 2 != 0;
+    charge_ += segment_ * (dear ? thin_charge : 1);
+    confirmed_ += dear ? 1 : 0;
+    return rest(at);
+}
+
+CacheHint CacheHintTrial::end_round(const Mark &at, bool changed)
+{
+    put(report_.rounds, report_.rounds + 1);
+    if (!changed)
+        confirmed_++;
+    if (changed)
+        backoff_ = forced_share;
+    else if (full_)
+        backoff_ = std::min(2 * backoff_, forced_share_most);
+    if (full_ || changed)
+        learn(changed);
+    if (full_ && !changed)
+        report_costs();
+    const bool again = !full_ && !changed && signs_;
+    const CacheHint hint = rest(at);
+    if (again)
+        (void)force(at);
+    return hint;
+}
+
+/// Keeps what is in force now. What has changed for one kind of traffic is doubtful for the others.
+void CacheHintTrial::learn(bool changed)
+{
+    usual_cost_[kind_] = changed ? 0 : usual_cost_[kind_];
+    for (unsigned kind = 0; changed && kind < traffic_kinds; kind++) {
+        if (kind_known_[kind] && kind_hint_[kind] != in_force())
+            kind_known_[kind] = false;
+        if (!kind_known_[kind])
+            kind_hint_[kind] = in_force();
+    }
+    kind_known_[kind_] = true;
+    if (learned_ != nullptr)
+        learned_->of_kind[kind_].store(static_cast<uint8_t>(report_.in_force + 1),
+                                       std::memory_order_relaxed);
+}
+
+CacheHint CacheHintTrial::rest(const Mark &at)
+{
+    const uint64_t pause = charge_ * (confirmed_ < young_rounds ? young_share : old_share);
+    // Some more or less, by the clock: no peer shall know when.
+    next_round_ = at.position + pause + pause * (at.now >> 4 & 63) / 256;
+    if (full_)
+        forced_from_ = at.now + backoff_ * charge_ * base_cost_ / scale;
+    round_begin_ = at.position;
+    jumps_ = 0;
+    mark_ = at;
+    phase_ = Phase::resting;
+    due_ = at.position + segment_;
+    return in_force();
+}
+
+void CacheHintTrial::add_sample(CacheHint hint, uint64_t relative)
+{
+    Samples &of = sample_[kind_][index(hint)];
+    of.cost[of.count++ % window] = static_cast<uint32_t>(relative);
+}
+
+/// Puts the cheapest hint in force, if one is cheap enough by enough samples. @return whether
+bool CacheHintTrial::choose()
+{
+    CacheHint best = in_force();
+    uint32_t least = UINT32_MAX;
+    for (unsigned i = 0; i < other_count_; i++) {
+        const Samples &of = sample_[kind_][index(others_[i])];
+        if (of.size() < plain_samples)
+            continue;
+        const uint32_t cost = of.median();
+        if (cost <= (of.size() >= samples ? worth_it : plain_to_see) && cost < least) {
+            least = cost;
+            best = others_[i];
+        }
+    }
+    if (best == in_force())
+        return false;
+    report_costs();
+    adopt(best);
+    return true;
+}
+
+void CacheHintTrial::adopt(CacheHint hint)
+{
+    put(report_.in_force, index(hint));
+    confirmed_ = 0;
+    list_others();
+    for (unsigned kind = 0; kind < traffic_kinds; kind++)
+        forget_samples(kind);
+}
+
+/// Costs by that of no hint, which may be one of the others.
+void CacheHintTrial::report_costs()
+{
+    uint64_t cost[cache_hint_count] = {};
+    cost[index(in_force())] = scale;
+    for (unsigned i = 0; i < other_count_; i++) {
+        const unsigned at = index(others_[i]);
+        if (const Samples &of = sample_[kind_][at]; of.size() != 0)
+            cost[at] = std::max(of.median(), 1u);
+    }
+    const uint64_t none = cost[index(CacheHint::none)];
+    if (none == 0)
+        return;
+    put(report_.none_cost, base_cost_ * none / scale);
+    for (unsigned i = 0; i < cache_hint_count; i++)
+        put(report_.relative[i], cost[i] * scale / none);
+}
+
+void CacheHintTrial::forget_samples(unsigned kind)
+{
+    for (Samples &of : sample_[kind])
+        of.count = 0;
+}
+
+void CacheHintTrial::list_others()
+{
+    other_count_ = 0;
+    for (unsigned i = 0; i < cache_hint_count; i++)
+        if ((tried_ >> i & 1) != 0 && i != report_.in_force)
+            others_[other_count_++] = static_cast<CacheHint>(i);
 }
 
 } // namespace plx::queue

@@ -32,6 +32,13 @@ enum class Policy { plain, write_combining };
 enum class CacheHint { none, clwb, clflushopt, cldemote };
 inline constexpr unsigned cache_hint_count = 4;
 
+/// Kinds of traffic that are told apart by the cache-hint trial: one line a message, two, more.
+inline constexpr unsigned traffic_kinds = 3;
+/// What the queue pairs of a device have learned, for later connections.
+struct LearnedHints {
+    std::atomic<uint8_t> of_kind[traffic_kinds] = {}; ///< CacheHint + 1; 0: nothing yet
+};
+
 /// Messages of which the engine may still read the mbufs, a queue pair.
 inline constexpr uint32_t held_max = 256;
 /// Staging of their header lines: bytes 0 to 15 of each, all that is not reserved.
@@ -87,6 +94,7 @@ struct RxSetup {
     CacheHint hint;                  ///< in force, or to begin with
     /// A clock in CPU cycles, by which the hint is chosen under traffic; NULL: it stays.
     uint64_t (*cycles)() = nullptr;
+    LearnedHints *learned = nullptr; ///< kept longer than this connection; or NULL
 };
 
 struct TxStats {

@@ -18,9 +18,9 @@ namespace
 
 using namespace plx::wire;
 
-/// Most lines of which the credits return together: of a large ring a small part, so that a loss
-/// leaves few messages unconfirmed.
-constexpr uint32_t batch_most = 1024;
+/// Most lines of which the credits return together, by the ring: a small part of it, so that a loss
+/// leaves few messages unconfirmed and segments of the ring can be timed.
+constexpr uint32_t batch_low = 128, batch_most = 512;
 
 bool is_ring(const std::byte *at, uint32_t lines, uint32_t min, uint32_t max)
 {
@@ -228,14 +228,15 @@ int rx_open(Rx *q, const RxSetup &s)
     q->tail = q->buffer_ring_head = q->buffer_ring_tail = 0;
     q->messages = q->returned = 0;
     q->line_left = q->fifo_head = q->fifo_tail = 0;
-    q->batch = std::min(s.ring_lines / 4, batch_most);
+    q->batch = std::min(s.ring_lines / 4, std::clamp(s.ring_lines / 32, batch_low, batch_most));
     // data_off, refcnt 1, nb_segs 1, port; ol_flags 0.
     q->rearm[0] =
         RTE_PKTMBUF_HEADROOM | uint64_t{1} << 16 | uint64_t{1} << 32 | uint64_t{s.port} << 48;
     q->rearm[1] = 0;
     q->spares = 0;
     q->hint = s.hint;
-    q->hint_trial.open(s.hint, s.cycles != nullptr ? hints_to_try() : 0, s.ring_lines);
+    q->hint_trial.open(s.hint, s.cycles != nullptr ? hints_to_try() : 0, s.ring_lines, q->batch,
+                       s.learned);
     q->inline_pool = s.inline_pool;
     q->inline_room = rte_pktmbuf_data_room_size(s.inline_pool) - uint32_t{RTE_PKTMBUF_HEADROOM};
     q->few_lines_max =

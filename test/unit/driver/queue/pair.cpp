@@ -121,7 +121,8 @@ void Pair::open()
                 inline_pool,   window_pool,
                 o.buf_bytes,   o.buffers_target,
                 o.max_message, 3,
-                o.hint,        o.cycles};
+                o.hint,        o.cycles,
+                o.learned};
     if (o.engine != nullptr)
         tx_setup.by_engine = {o.engine->border(), reinterpret_cast<uintptr_t>(receiver_.data()),
                               staging_,           reinterpret_cast<uintptr_t>(staging_),

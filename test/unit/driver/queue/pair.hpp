@@ -33,7 +33,8 @@ struct PairOptions {
     uint64_t seed = 7;
     plx::queue::CacheHint hint = plx::queue::CacheHint::none;
     uint64_t (*cycles)() = nullptr; ///< clock of cache-hint trials
-    LateEngine *engine = nullptr;   ///< outlives the pair; copies from engine_min bytes on
+    plx::queue::LearnedHints *learned = nullptr;
+    LateEngine *engine = nullptr; ///< outlives the pair; copies from engine_min bytes on
     uint32_t engine_min = 1;
 };
 
