@@ -9,13 +9,14 @@ namespace plx::twin
 {
 
 inline constexpr uint32_t message_magic = 0x504C5854;
-inline constexpr uint16_t message_version = 3;
+inline constexpr uint16_t message_version = 4;
 
 enum class MessageType : uint16_t {
     greeting,  ///< the first of both ends; descriptor: the former chip of the one greeted, if held,
                ///< or the chip that both are on
     refusal,   ///< instead of a greeting: why not
     chip,      ///< answers a greeting; descriptor: the sender's chip
+    lifeline,  ///< follows the chip; descriptor: hung up when the sender's process dies
     memory,    ///< a block of the sender; descriptor: while the receiver may see it
     follow,    ///< registers have changed: look at them, then answer
     followed,  ///< the answer, with the same sequence

@@ -86,9 +86,11 @@ void disconnect(Host &host)
 {
     SocketCable &cable = cable_of(host);
     Locked locked(host);
-    if (cable.connection >= 0)
-        close(cable.connection);
-    cable.connection = -1;
+    for (int *fd : {&cable.connection, &cable.peer_lifeline}) {
+        if (*fd >= 0)
+            close(*fd);
+        *fd = -1;
+    }
     cable.stage = Stage::none;
     cable.answered = cable.asked = cable.wanted;
     cable.late = false;
@@ -99,8 +101,11 @@ void disconnect(Host &host)
 void send_chip(Host &host)
 {
     SocketCable &cable = cable_of(host);
-    if (cable.stage == Stage::chips)
-        send(cable, message_of(MessageType::chip), host.chip_fd);
+    if (cable.stage != Stage::chips)
+        return;
+    send(cable, message_of(MessageType::chip), host.chip_fd);
+    if (cable.lifeline.reader >= 0)
+        send(cable, message_of(MessageType::lifeline), cable.lifeline.reader);
 }
 
 namespace
@@ -262,6 +267,16 @@ bool take_answer(Host &host, uint64_t sequence)
     return true;
 }
 
+bool take_lifeline(SocketCable &cable, int fd)
+{
+    const bool sane = cable.stage == Stage::up && cable.peer_lifeline < 0 && is_lifeline(fd);
+    if (sane)
+        cable.peer_lifeline = fd;
+    else if (fd >= 0)
+        close(fd);
+    return sane;
+}
+
 // The other end gets a refusal; the end that runs already reports once why it stays alone.
 void refuse_wiring(Host &host, const char *conflict)
 {
@@ -287,6 +302,8 @@ bool take(Host &host, const Message &m, int fd)
         return true;
     case MessageType::chip:
         return take_their_chip(host, fd);
+    case MessageType::lifeline:
+        return take_lifeline(cable_of(host), fd);
     case MessageType::memory:
         if (up)
             return take_memory(host, m.slot, {m.present != 0, m.bus, m.bytes, m.page_bytes, 0}, fd);

@@ -5,6 +5,7 @@
 #ifndef PLX_TWIN_CABLE_PROTOCOL_HPP
 #define PLX_TWIN_CABLE_PROTOCOL_HPP
 
+#include "cable/lifeline.hpp"
 #include "cable/listen.hpp"
 #include "cable/message.hpp"
 #include "host/host.hpp"
@@ -19,6 +20,8 @@ enum class Stage { none, greeting, chips, up };
 struct SocketCable {
     SocketEnd end; // the listener; the connection moves to `connection`
     int connection = -1;
+    Lifeline lifeline;
+    int peer_lifeline = -1;
     bool accepted = false;
     Stage stage = Stage::none;
     uint64_t greeting_since_ms = 0;

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <iterator>
 #include <new>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -213,8 +214,10 @@ int join(Host &host, Error *error)
     if (code != 0) {
         pthread_cond_destroy(&cable->answer);
         delete cable;
+        return code;
     }
-    return code;
+    lifeline_open(host.config, &cable->lifeline);
+    return 0;
 }
 
 // ---- the thread
@@ -301,17 +304,19 @@ int time_left(const SocketCable &cable)
 bool turn(Host &host)
 {
     SocketCable &cable = cable_of(host);
-    pollfd waiting[3] = {{host.wake_fd, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}};
+    // Of a lifeline its end alone.
+    pollfd waiting[4] = {{host.wake_fd, POLLIN, 0}, {-1, POLLIN, 0}, {-1, POLLIN, 0}, {-1, 0, 0}};
     int timeout = -1;
     {
         Locked locked(host);
         if (!host.frozen) {
             waiting[1].fd = cable.connection;
             waiting[2].fd = is_starved(cable) ? -1 : cable.end.listener;
+            waiting[3].fd = cable.peer_lifeline;
             timeout = until_catch_up_ms(host, time_left(cable));
         }
     }
-    if (poll(waiting, 3, timeout) == 0)
+    if (poll(waiting, std::size(waiting), timeout) == 0)
         catch_up(host);
     uint64_t count;
     [[maybe_unused]] const ssize_t n = read(host.wake_fd, &count, sizeof(count));
@@ -324,8 +329,11 @@ bool turn(Host &host)
     }
     // The end of the old connection before a new one: a peer that reconnects at once is no third
     // end.
+    // What a process has sent before it died is heard first.
     if (waiting[1].revents != 0)
         handle_connection(host);
+    else if (waiting[3].revents != 0)
+        protocol::disconnect(host);
     else if (cable.accepted && cable.connection >= 0 && time_left(cable) == 0)
         protocol::disconnect(host);
     if (waiting[2].revents != 0)
@@ -384,6 +392,9 @@ void leave(Host &host)
         await_disconnect(cable.connection, until);
         close(cable.connection);
     }
+    if (cable.peer_lifeline >= 0)
+        close(cable.peer_lifeline);
+    lifeline_close(host.config, &cable.lifeline);
     pthread_cond_destroy(&cable.answer);
     delete &cable;
 }

@@ -14,7 +14,7 @@ __attribute__((format(printf, 3, 4))) int fail(Error *error, int code, const cha
 /// fail() for a cable that finds no file descriptor: how many it needs, and what the limit is.
 int fail_for_descriptors(Error *error, const char *cable);
 /// What a socket cable with a block at either end opens, at the most.
-inline constexpr unsigned descriptors_needed = 10;
+inline constexpr unsigned descriptors_needed = 12;
 
 } // namespace plx::twin
 

@@ -34,6 +34,7 @@ enum class Do : uint32_t {
     doorbells_taken, ///< all of them since then
     become,          ///< argument: the user that it is from now on; for root
     limit,           ///< argument: file descriptors that it may have
+    give_birth,      ///< gives the pid of a child that has all descriptors, for patience_s at most
 };
 
 class FarHost
@@ -177,6 +178,14 @@ private:
         case Do::limit: {
             const rlimit few{order.a, 1024};
             return setrlimit(RLIMIT_NOFILE, &few) == 0 ? 0 : -errno;
+        }
+        case Do::give_birth: {
+            const pid_t child = fork();
+            if (child == 0) {
+                sleep(patience_s);
+                _exit(0);
+            }
+            return child;
         }
         case Do::become:
             return setuid(a32) == 0 ? 0 : -errno;

@@ -212,6 +212,45 @@ TEST_F(TwinHostile, DescriptorsThatAreNoChip)
     expect_alive();
 }
 
+TEST_F(TwinHostile, LifelinesThatAreNoPipe)
+{
+    const int folder_fd = open(folder.c_str(), O_RDONLY | O_CLOEXEC);
+    Message m;
+    m.type = MessageType::lifeline;
+    for (const int fd : {chip, folder_fd, -1}) {
+        Stranger stranger(path);
+        ASSERT_NO_FATAL_FAILURE(become_end(stranger));
+        stranger.says(m, fd);
+        EXPECT_TRUE(stranger.is_hung_up_on());
+    }
+    close(folder_fd);
+    expect_alive();
+}
+
+TEST_F(TwinHostile, ALifelineEndsOnceAndIsThePeersOnly)
+{
+    int ends[2];
+    ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    Message m;
+    m.type = MessageType::lifeline;
+    {
+        Stranger twice(path);
+        ASSERT_NO_FATAL_FAILURE(become_end(twice));
+        twice.says(m, ends[0]);
+        twice.says(m, ends[0]);
+        EXPECT_TRUE(twice.is_hung_up_on());
+    }
+    Stranger stranger(path);
+    ASSERT_NO_FATAL_FAILURE(become_end(stranger));
+    stranger.says(m, ends[0]);
+    EXPECT_EQ(write(ends[1], "", 1), 1) << "what it says is nobody's business";
+    EXPECT_TRUE(twin::cable_connected(near));
+    close(ends[1]);
+    EXPECT_TRUE(stranger.is_hung_up_on());
+    close(ends[0]);
+    expect_alive();
+}
+
 // Seals that leave room for others, or forbid what the next end has to do with it: map it writable.
 TEST_F(TwinHostile, ChipsWhoseSealsMayChange)
 {

@@ -252,6 +252,29 @@ TEST_F(TwinProcesses, AWindowLedIntoADeadProcessIsAbsent)
     EXPECT_EQ(load32(near, 2, 0), ~0u);
 }
 
+/// The connection does not close with the process: what closes it comes last in a process that is
+/// taken apart, or later.
+TEST_F(TwinProcesses, ADeathIsToldThoughSomebodyStillHasTheConnection)
+{
+    for (const bool far_listens : {true, false}) {
+        FarHost far(config);
+        if (!far_listens) {
+            ASSERT_EQ(attach_near(), 0);
+            ASSERT_EQ(far(Do::attach), 0);
+            await_near_connected(true);
+        } else {
+            join_both(far);
+        }
+        const auto child = static_cast<pid_t>(far(Do::give_birth));
+        ASSERT_GT(child, 0);
+        far.kill_now();
+        await_near_connected(false);
+        EXPECT_EQ(kill(child, SIGKILL), 0) << "it had the connection until now";
+        twin::detach(near);
+        near = nullptr;
+    }
+}
+
 TEST_F(TwinProcesses, AThirdEndIsRefused)
 {
     FarHost far(config);
