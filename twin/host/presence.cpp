@@ -7,6 +7,8 @@
 #include "host/power.hpp"
 #include "twin.hpp"
 
+#include <sched.h>
+
 namespace plx::twin
 {
 
@@ -29,6 +31,12 @@ bool deliver_one(Host &host)
     if (callback != nullptr)
         callback(ctx, connected);
     return true;
+}
+
+bool has_departed(const Host &host)
+{
+    Locked locked(host);
+    return host.departed;
 }
 } // namespace
 
@@ -63,6 +71,9 @@ void deliver_events(Host &host)
     while (deliver_one(host))
         continue;
     pthread_mutex_unlock(&host.callback_lock);
+    if (!has_departed(host))
+        return;
+    sched_yield(); // moving blocks takes milliseconds: who was called just now goes first
     Locked locked(host);
     if (host.departed)
         follow(host);

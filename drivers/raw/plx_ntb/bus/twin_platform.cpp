@@ -10,6 +10,7 @@
 #include <rte_malloc.h>
 
 #include <dpdk_compat.hpp>
+#include <short_turns.hpp>
 #include <twin.hpp>
 
 #include "bus/eal_memory.hpp"
@@ -220,6 +221,7 @@ struct Thread {
 dpdk::ThreadResult thread_run(void *arg)
 {
     const auto *thread = static_cast<const Thread *>(arg);
+    ntb::ask_for_short_turns();
     thread->body(thread->arg);
     return {};
 }

@@ -196,18 +196,23 @@ void Device::report(LinkEvent event)
         break;
     case LinkEvent::lost:
         ++counts_.losses;
-        PLX_LOG(NOTICE, "%s: lost: %s\n", name_, link_.why());
         reported = RTE_PMD_PLX_NTB_EVENT_LOST;
         break;
     case LinkEvent::refused:
         ++counts_.refusals;
-        PLX_LOG(ERR, "%s: refused: %s\n", name_, link_.why());
         reported = RTE_PMD_PLX_NTB_EVENT_REFUSED;
         break;
     }
+    char reason[sizeof(rte_pmd_plx_ntb_link::why)]; // the callback may stop the device
+    std::snprintf(reason, sizeof(reason), "%s", link_.why());
     if (event_fn_ != nullptr)
         event_fn_(id(), reported, event_arg_);
     sleepers_.wake_all();
+    // Afterwards: a log may keep its writer waiting.
+    if (event == LinkEvent::lost)
+        PLX_LOG(NOTICE, "%s: lost: %s\n", name_, reason);
+    else if (event == LinkEvent::refused)
+        PLX_LOG(ERR, "%s: refused: %s\n", name_, reason);
 }
 
 void Device::explain(const char *why)

@@ -56,8 +56,9 @@ struct LinkTimes {
     uint32_t silent_us = 50'000;
     uint32_t lost_us = 1'000'000;
     uint32_t beat_us = 10'000;
-    uint32_t report_us =
-        10'000; ///< a loss is reported after that even if a queue is inside a burst
+    /// A loss is reported after that even if a queue is inside a burst: its thread may have lost
+    /// its CPU, and would look for the loss as soon as it has it again.
+    uint32_t report_us = 2'000;
     /// Most time between two ticks that counts as silence of the peer: a machine or control thread
     /// that was stopped has not listened.
     uint32_t tick_max_us = 40'000;

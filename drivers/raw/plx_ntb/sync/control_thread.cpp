@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include <locked.hpp>
+#include <short_turns.hpp>
 
 namespace plx::pmd
 {
@@ -35,8 +36,11 @@ int ControlThread::start(const char *name)
 
 void ControlThread::call(unsigned job, unsigned us)
 {
-    const ntb::Locked locked(mutex_);
-    ask(jobs_[job], us);
+    {
+        const ntb::Locked locked(mutex_);
+        ask(jobs_[job], us);
+    }
+    // Behind the lock: the thread, which may run at once, would only wait for its caller to go on.
     pthread_cond_signal(&changed_);
 }
 
@@ -56,6 +60,7 @@ void ControlThread::stop()
 
 dpdk::ThreadResult ControlThread::run(void *arg)
 {
+    ntb::ask_for_short_turns();
     static_cast<ControlThread *>(arg)->serve();
     return {};
 }

@@ -6,6 +6,8 @@
 #include <functional>
 #include <thread>
 
+#include <short_turns.hpp>
+
 #include <gtest/gtest.h>
 
 #include <poll.h>
@@ -139,6 +141,22 @@ TEST_F(Control, WhatWasAskedForEndsWithIt)
     thread_.call(1);
     ASSERT_TRUE(await_calls(1, 1));
     EXPECT_EQ(calls(0), 0u);
+}
+
+/// A scheduler that does not know it keeps no length of a turn, and says 0.
+TEST_F(Control, AsksForShortTurns)
+{
+    std::atomic<uint64_t> turn_ns{~uint64_t{0}};
+    start([&] {
+        ntb::SchedAttr attr{};
+        EXPECT_EQ(syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0), 0);
+        turn_ns = attr.runtime;
+        return 0u;
+    });
+    thread_.call(0);
+    ASSERT_TRUE(await_calls(1));
+    thread_.stop();
+    EXPECT_TRUE(turn_ns == 100'000 || turn_ns == 0) << turn_ns;
 }
 
 TEST_F(Control, StartsAndStopsWhileItIsAsked)
