@@ -474,6 +474,7 @@ template <MemPolicy Mem>
         return send_any<Mem>(q, mbufs, meta, 1);
     std::byte *const line = q->ring.line(q->head);
     Mem::own(line);
+    Mem::own(line + wire::line_bytes);
     Mem::own(q->ring.line(q->head + own_ahead));
     const uint32_t tag = q->ring.tag(q->head);
     const auto *data = static_cast<const std::byte *>(m->buf_addr) + r.data_off();

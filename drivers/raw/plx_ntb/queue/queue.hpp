@@ -152,6 +152,8 @@ struct RxWatch {
 /// the half is open.
 [[gnu::always_inline]] inline bool rx_idle(const RxWatch &watch)
 {
+    // The line after the polled one: else a message of two lines waits for two misses in sequence.
+    __builtin_prefetch(watch.line + 64, 0, 3);
     auto *word = reinterpret_cast<uint32_t *>(const_cast<std::byte *>(watch.line));
     return std::atomic_ref<uint32_t>(*word).load(std::memory_order_acquire) != watch.tag;
 }
