@@ -12,12 +12,13 @@
 #include <rte_io.h>
 #include <rte_malloc.h>
 
+#include <pmdinfo.hpp>
+
 #include "api/rawdev.hpp"
 #include "bus/pci_dma.hpp"
 #include "bus/pci_interrupt.hpp"
 #include "bus/pci_memory.hpp"
 #include "bus/pci_view.hpp"
-#include "bus/pmdinfo.hpp"
 #include "hw/facts/plx_ids.hpp"
 #include "sync/log.hpp"
 
@@ -246,11 +247,11 @@ rte_pci_driver pci_driver = {
     .drv_flags = RTE_PCI_DRV_WC_ACTIVATE,
 };
 
-constexpr PmdInfo info = {.name = "raw_plx_ntb_pci",
-                          .params = PLX_COMMON_PARAMS,
-                          .kmod = "* igb_uio | uio_pci_generic | vfio-pci",
-                          .ids = ids};
-[[gnu::used]] constexpr auto info_text = pmd_info_text<info>();
+constexpr dpdk::PmdInfo info = {.name = "raw_plx_ntb_pci",
+                                .params = PLX_COMMON_PARAMS,
+                                .kmod = "* igb_uio | uio_pci_generic | vfio-pci",
+                                .ids = ids};
+[[gnu::used]] constexpr auto info_text = dpdk::pmd_info_text<info>();
 
 } // namespace
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <pmdinfo.hpp>
+
 #include "bus/pci_dma.hpp"
 
 #include <array>
@@ -18,7 +20,6 @@
 
 #include "bus/pci_functions.hpp"
 #include "bus/pci_view.hpp"
-#include "bus/pmdinfo.hpp"
 #include "hw/facts/plx_ids.hpp"
 #include "hw/facts/plx_regs.hpp"
 #include "sync/log.hpp"
@@ -221,11 +222,11 @@ constexpr rte_pci_id ids[] = {
 
 rte_pci_driver dma_driver = {.probe = probe, .remove = remove, .id_table = ids};
 
-constexpr PmdInfo info = {.name = "raw_plx_ntb_dma",
-                          .params = "",
-                          .kmod = "* igb_uio | uio_pci_generic | vfio-pci",
-                          .ids = ids};
-[[gnu::used]] constexpr auto info_text = pmd_info_text<info>();
+constexpr dpdk::PmdInfo info = {.name = "raw_plx_ntb_dma",
+                                .params = "",
+                                .kmod = "* igb_uio | uio_pci_generic | vfio-pci",
+                                .ids = ids};
+[[gnu::used]] constexpr auto info_text = dpdk::pmd_info_text<info>();
 
 } // namespace
 

@@ -7,9 +7,10 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
+#include <pmdinfo.hpp>
+
 #include "api/devices.hpp"
 #include "api/rawdev.hpp"
-#include "bus/pmdinfo.hpp"
 #include "bus/twin_platform.hpp"
 #include "sync/log.hpp"
 
@@ -72,9 +73,9 @@ int remove(rte_vdev_device *vdev)
 rte_vdev_driver driver = {
     .probe = probe, .remove = remove, .dma_map = dma_map, .dma_unmap = dma_unmap};
 
-constexpr PmdInfo info = {
+constexpr dpdk::PmdInfo info = {
     .name = "raw_plx_ntb", .params = PLX_TWIN_PARAMS PLX_COMMON_PARAMS, .kmod = "", .ids = {}};
-[[gnu::used]] constexpr auto info_text = pmd_info_text<info>();
+[[gnu::used]] constexpr auto info_text = dpdk::pmd_info_text<info>();
 
 } // namespace
 

@@ -2,8 +2,8 @@
 // The text that dpdk-pmdinfo.py reads in a driver. DPDK generates it from marker symbols, which it
 // does not find in C++ objects because of mangled names. So it is generated here, from the table of
 // ids by which the driver is matched.
-#ifndef PLX_NTB_BUS_PMDINFO_HPP
-#define PLX_NTB_BUS_PMDINFO_HPP
+#ifndef NTB_DPDK_PMDINFO_HPP
+#define NTB_DPDK_PMDINFO_HPP
 
 #include <array>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 #include <bus_pci_driver.h>
 
-namespace plx::pmd
+namespace dpdk
 {
 
 struct PmdInfo {
@@ -91,6 +91,6 @@ consteval auto pmd_info_text()
     return text;
 }
 
-} // namespace plx::pmd
+} // namespace dpdk
 
 #endif
