@@ -129,7 +129,7 @@ int DmaChannels::open_engine(Entry *entry)
     entry->queue.reset(new (std::nothrow) DmaQueue);
     if (entry->queue == nullptr)
         return -ENOMEM;
-    int rc = entry->ring.reserve(device_, entry->number, node_, DmaQueue::slots_for(engine_copies));
+    int rc = entry->ring.reserve(device_, node_, DmaQueue::slots_for(engine_copies));
     if (rc != 0)
         return rc;
     hw::Refusal why;

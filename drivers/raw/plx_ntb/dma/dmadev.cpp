@@ -143,7 +143,7 @@ int Dmadev::vchan_setup(rte_dma_dev *dev, uint16_t, const rte_dma_vchan_conf *co
     Dmadev *d = self(dev);
     d->copies_ = 0;
     const int rc =
-        d->ring_.reserve(d->name_, d->index_, d->node_, DmaQueue::slots_for(conf->nb_desc));
+        d->ring_.reserve(d->name_, d->node_, DmaQueue::slots_for(conf->nb_desc));
     if (rc == 0)
         d->copies_ = conf->nb_desc;
     return rc;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dma/ring_memory.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 
@@ -12,11 +13,14 @@
 namespace plx::pmd
 {
 
-int DmaRingMemory::reserve(const char *device, unsigned channel, int node, uint32_t slots)
+int DmaRingMemory::reserve(const char *device, int node, uint32_t slots)
 {
     release();
+    // A device's name may be longer than a memzone's.
+    static std::atomic<unsigned> rings{0};
     char name[RTE_MEMZONE_NAMESIZE];
-    std::snprintf(name, sizeof(name), "%.20s_ring%u", device, channel);
+    std::snprintf(name, sizeof(name), "plx_dma_ring_%u",
+                  rings.fetch_add(1, std::memory_order_relaxed));
     const size_t bytes = DmaQueue::memory_bytes(slots);
     zone_ =
         rte_memzone_reserve_aligned(name, bytes, node, RTE_MEMZONE_IOVA_CONTIG, hw::dma_ring_align);

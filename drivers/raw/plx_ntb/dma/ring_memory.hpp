@@ -21,7 +21,7 @@ public:
     DmaRingMemory &operator=(const DmaRingMemory &) = delete;
 
     /// @return 0; -ENOMEM, logged
-    int reserve(const char *device, unsigned channel, int node, uint32_t slots);
+    int reserve(const char *device, int node, uint32_t slots);
     void release();
     DmaMemory memory() const;
 
