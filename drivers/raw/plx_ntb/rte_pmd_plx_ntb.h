@@ -388,7 +388,8 @@ int rte_pmd_plx_ntb_rx_event_fd(uint16_t dev_id, uint16_t queue);
  * @retval 0
  *   Armed.
  * @retval 1
- *   Not armed: there is something to receive.
+ *   Not armed: there is something to receive. The descriptor is readable, for callers that wait all
+ *   the same.
  * @retval -ENODEV
  *   There is no such device or queue pair.
  */

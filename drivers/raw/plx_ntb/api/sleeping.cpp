@@ -30,7 +30,10 @@ int rte_pmd_plx_ntb_rx_arm(uint16_t dev_id, uint16_t queue)
     Device *device = sleeps_on(dev_id, queue);
     if (device == nullptr)
         return -ENODEV;
-    return device->sleepers().arm(queue) ? 0 : 1;
+    if (device->sleepers().arm(queue))
+        return 0;
+    device->sleepers().signal(queue);
+    return 1;
 }
 
 int rte_pmd_plx_ntb_rx_disarm(uint16_t dev_id, uint16_t queue)

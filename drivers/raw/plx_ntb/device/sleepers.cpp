@@ -196,6 +196,11 @@ bool Sleepers::arm(unsigned queue)
     return true;
 }
 
+void Sleepers::signal(unsigned queue)
+{
+    queues_[queue].sleep.signal();
+}
+
 void Sleepers::disarm(unsigned queue)
 {
     queues_[queue].sleep.sleeper_.disarm();
