@@ -25,6 +25,7 @@ PUBLIC = {f'drivers/raw/plx_ntb/rte_pmd_plx_ntb{part}.h' for part in ('', '_memo
 INTERNAL = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb_test.h', 'lib/ntbmsg/ntbmsg_test.h'}
 FACTS, HW, QUEUE = (f'drivers/raw/plx_ntb/{part}' for part in ('hw/facts', 'hw', 'queue'))
 DRIVER = 'drivers/raw/plx_ntb'
+NET = 'drivers/net/plx_ntb'
 # What differs between the releases of DPDK.
 COMPAT = 'lib/dpdk'
 # What driver and library both use.
@@ -41,6 +42,7 @@ LAYERS = {
     HW: {FACTS},
     QUEUE: {'dpdk'},
     DRIVER: {COMMON, COMPAT, FACTS, HW, QUEUE, 'public', 'internal', 'dpdk'},
+    NET: {COMPAT, 'public', 'dpdk'},
     'twin': {FACTS},
     'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
     'apps/measure': {'dpdk'},
@@ -57,6 +59,7 @@ FOLDERS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'lib/ntbmsg': ('base', 'wire', 'transport', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
+    NET: (),
     'apps/common': (),
     'apps/echo': ('traffic', 'files', 'modes', 'options', 'round_trip', 'harness', 'prompt'),
     'apps/pktgen': ('point', 'traffic', 'transport', 'measure', 'options', 'session', 'results', 'roles'),
@@ -66,6 +69,7 @@ FOLDERS = {
 # file would be too long. What other suites test is in the folder's covered_by.txt.
 MIRRORED = {
     DRIVER: 'test/unit/driver',
+    NET: 'test/unit/net',
     'lib/ntbmsg': 'test/unit/ntbmsg',
     'twin': 'test/unit/twin',
     'apps/common': 'test/unit/apps/common',

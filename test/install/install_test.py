@@ -19,6 +19,7 @@ import unittest
 DPDK_ABI = sys.argv.pop()
 SONAME = f"libntbmsg.so.{sys.argv.pop()}"
 DRIVER_SONAME = f"librte_raw_plx_ntb.so.{DPDK_ABI}"
+PORT_SONAME = f"librte_net_plx_ntb.so.{DPDK_ABI}"
 VERSION = sys.argv.pop()
 BUILD = pathlib.Path(sys.argv.pop())
 ROOT = pathlib.Path(sys.argv.pop())
@@ -103,7 +104,8 @@ class Installed(unittest.TestCase):
         self.assertEqual(include, {*driver, *parts})
         names = {path.name for path in self.lib.glob("lib*")}
         self.assertEqual(names, {"libntbmsg.so", SONAME, f"libntbmsg.so.{VERSION}", "libntbmsg.a", "librte_raw_plx_ntb.so",
-                                 DRIVER_SONAME, f"{DRIVER_SONAME}.0", "librte_raw_plx_ntb.a"})
+                                 DRIVER_SONAME, f"{DRIVER_SONAME}.0", "librte_raw_plx_ntb.a", "librte_net_plx_ntb.so",
+                                 PORT_SONAME, f"{PORT_SONAME}.0", "librte_net_plx_ntb.a"})
         share = self.lib.parents[1] / "share/ntbmsg"
         self.assertEqual({path.parent.name for path in share.glob("examples/*/main.c*")},
                          {path.parent.name for path in (ROOT / "examples").glob("*/main.c*")})
@@ -114,7 +116,8 @@ class Installed(unittest.TestCase):
             self.assertEqual(self.pkg_config("--modversion", package), [VERSION])
 
     def test_the_libraries_stand_alone(self):
-        for name, soname, paths in (("libntbmsg.so", SONAME, ["$ORIGIN"]), ("librte_raw_plx_ntb.so", DRIVER_SONAME, [])):
+        for name, soname, paths in (("libntbmsg.so", SONAME, ["$ORIGIN"]), ("librte_raw_plx_ntb.so", DRIVER_SONAME, []),
+                                    ("librte_net_plx_ntb.so", PORT_SONAME, ["$ORIGIN"])):
             dynamic = run("readelf", "-dW", self.lib / name)
             self.assertIn(f"Library soname: [{soname}]", dynamic)
             # Beside itself, and nowhere where it was built.
