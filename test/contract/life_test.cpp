@@ -5,6 +5,8 @@
 #include <atomic>
 #include <cerrno>
 #include <functional>
+#include <thread>
+
 #include <rte_mbuf.h>
 
 #include <poll.h>
@@ -18,7 +20,135 @@ class Life : public Pair
 {
 protected:
     void talk(uint32_t seed) { both_ways(stream(0, seed, 300, {8, 48, 300, 3000})); }
+
+    static HostSetup patient_end(unsigned linger_ms)
+    {
+        return {.devargs = patient + ",linger_ms=" + std::to_string(linger_ms)};
+    }
+    /// The far host stops with 200 messages in the near one's memory.
+    void far_stops_unheard(const Stream &s, unsigned far_linger_ms)
+    {
+        bring_up(patient_end(600'000), patient_end(far_linger_ms));
+        talk(1);                 // receive buffers are available from then on
+        near().ask(Op::discard); // a poll that finds nothing confirms the last message
+        ASSERT_EQ(far().ask(traffic({s}, {})).rc, 0);
+        far_stop_ = std::thread([this] { far().stop(); });
+        ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_CLOSING));
+    }
+    /// One message after the other, and no end before the last.
+    void receive_slowly(const Stream &s)
+    {
+        for (uint32_t i = 0; i < s.count; ++i) {
+            rte_mbuf *m = nullptr;
+            rte_pmd_plx_ntb_meta meta{};
+            ASSERT_TRUE(await([&] {
+                return m != nullptr || rte_pmd_plx_ntb_rx_burst(id(), 0, &m, &meta, 1) == 1;
+            })) << i;
+            EXPECT_EQ(test::check_message(m, meta, id(), s, i), "") << i;
+            rte_pktmbuf_free(m);
+            if (i + 1 < s.count) {
+                EXPECT_EQ(near().link().state, RTE_PMD_PLX_NTB_CLOSING);
+                EXPECT_EQ(near().events(), "C");
+            }
+        }
+    }
+    void TearDown() override
+    {
+        if (far_stop_.joinable())
+            far_stop_.join();
+        Pair::TearDown();
+    }
+
+    std::thread far_stop_;
 };
+
+const Stream unheard = stream(0, 21, 200, {8, 48, 300, 3000, 8000});
+
+TEST_P(Life, WhatWasSentIsReceivedAfterAStop)
+{
+    far_stops_unheard(unheard, 0);
+    far_stop_.join();
+    EXPECT_EQ(far().link().state, RTE_PMD_PLX_NTB_STOPPED);
+    EXPECT_EQ(far().xstat("tx_unconfirmed"), 200u) << "it has not waited";
+    receive_slowly(unheard);
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+    EXPECT_EQ(near().events(), "CL");
+    ASSERT_EQ(far().ask(Op::start).rc, 0);
+    await_connected(2);
+    talk(2);
+}
+
+TEST_P(Life, AStopWaitsForASlowReceiver)
+{
+    far_stops_unheard(unheard, 600'000);
+    rte_mbuf *m = test::make_message(local_device().pool(), stream(0, 1, 1, {8}), 0);
+    EXPECT_EQ(rte_pmd_plx_ntb_tx_burst(id(), 0, &m, nullptr, 1), -ENOTCONN)
+        << "who has stopped takes nothing";
+    rte_pktmbuf_free(m);
+    receive_slowly(unheard);
+    far_stop_.join();
+    EXPECT_EQ(far().xstat("tx_unconfirmed"), 0u);
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+}
+
+/// Also of what no later poll has confirmed.
+TEST_P(Life, AStopConfirmsWhatWasReceived)
+{
+    bring_up(patient_end(0), patient_end(0));
+    one_way(stream(0, 3, 20, {8, 300}));
+    far().stop();
+    ASSERT_TRUE(near().await_state(RTE_PMD_PLX_NTB_WAITING));
+    EXPECT_EQ(near().xstat("tx_unconfirmed"), 0u);
+}
+
+/// Neither receives any more: each counts what it has sent, and knows of the other at once.
+TEST_P(Life, TwoThatStopAtOnceWaitForNobody)
+{
+    bring_up(patient_end(600'000), patient_end(600'000));
+    ASSERT_EQ(near().ask(traffic({stream(0, 1, 70, {8})}, {})).rc, 0);
+    ASSERT_EQ(far().ask(traffic({stream(0, 1, 30, {8})}, {})).rc, 0);
+    far_stop_ = std::thread([this] { far().stop(); });
+    uint64_t left = 0;
+    EXPECT_EQ(rte_pmd_plx_ntb_stop(id(), 600'000, &left), 0);
+    EXPECT_EQ(left, 70u);
+    far_stop_.join();
+    EXPECT_EQ(far().xstat("tx_unconfirmed"), 30u);
+}
+
+TEST_P(Life, AStopWaitsNoLongerThanItShould)
+{
+    bring_up();
+    ASSERT_EQ(near().ask(traffic({stream(0, 1, 70, {8})}, {})).rc, 0);
+    uint32_t count = 0;
+    EXPECT_EQ(rte_pmd_plx_ntb_tx_unconfirmed(id(), 0, &count), 0);
+    EXPECT_EQ(count, 70u);
+    uint64_t left = 0;
+    EXPECT_EQ(rte_pmd_plx_ntb_stop(id(), 20, &left), 0);
+    EXPECT_EQ(left, 70u);
+    EXPECT_EQ(near().xstat("tx_unconfirmed"), 70u);
+    EXPECT_EQ(rte_pmd_plx_ntb_tx_unconfirmed(id(), 0, &count), -ENOTCONN);
+    EXPECT_EQ(count, 70u) << "as long as nothing else is sent";
+    left = 0;
+    EXPECT_EQ(rte_pmd_plx_ntb_stop(id(), 60'000, &left), 0) << "it is stopped";
+    EXPECT_EQ(left, 70u);
+    EXPECT_EQ(rte_pmd_plx_ntb_stop(63, 0, nullptr), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_tx_unconfirmed(id(), 1, &count), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_tx_unconfirmed(63, 0, &count), -ENODEV);
+    EXPECT_EQ(rte_pmd_plx_ntb_tx_unconfirmed(id(), 0, nullptr), -EINVAL);
+}
+
+TEST_P(Life, WhatIsConfirmedIsCountedWhileMessagesFlow)
+{
+    bring_up();
+    uint32_t count = 1;
+    EXPECT_EQ(rte_pmd_plx_ntb_tx_unconfirmed(id(), 0, &count), 0);
+    EXPECT_EQ(count, 0u);
+    one_way(stream(0, 5, 1000, {8, 300, 3000}));
+    EXPECT_TRUE(await([&] {
+        far().ask(Op::discard); // a poll that finds nothing confirms the last
+        return rte_pmd_plx_ntb_tx_unconfirmed(id(), 0, &count) == 0 && count == 0;
+    }));
+}
 
 TEST_P(Life, NearFirst)
 {
@@ -173,7 +303,7 @@ TEST_P(Life, StartsAgainWithOtherSizes)
 
 TEST_P(Life, NothingOfAnOldConnectionArrives)
 {
-    bring_up();
+    bring_up(patient_end(0), patient_end(0)); // else the far side would still receive them
     Command offer = traffic({stream(0, 50, 100, {8, 48})}, {});
     ASSERT_EQ(near().ask(offer).rc, 0);
     near().stop(); // the far side has not taken one

@@ -33,6 +33,8 @@ const char *state_name(rte_pmd_plx_ntb_state state)
         return "fencing a lost peer";
     case RTE_PMD_PLX_NTB_REFUSED:
         return "refused";
+    case RTE_PMD_PLX_NTB_CLOSING:
+        return "receiving the rest of a peer that has stopped";
     }
     return "unknown";
 }

@@ -163,6 +163,7 @@ enum rte_pmd_plx_ntb_state {
     RTE_PMD_PLX_NTB_FENCING,     /**< The peer was lost; its access is being revoked */
     RTE_PMD_PLX_NTB_REFUSED,     /**< The peer has another protocol version, invalid sizes, or
                                       queue pairs that do not fit */
+    RTE_PMD_PLX_NTB_CLOSING,     /**< The peer has stopped: what it sent can still be received */
 };
 
 /** The connection between a device and its peer. */
@@ -335,6 +336,59 @@ int rte_pmd_plx_ntb_link_get(uint16_t dev_id, struct rte_pmd_plx_ntb_link *link)
  *   There is no such device.
  */
 int rte_pmd_plx_ntb_event_register(uint16_t dev_id, rte_pmd_plx_ntb_event_fn fn, void *arg);
+
+/* ------------------------------------------------------------------------------------------------
+ * An orderly end
+ */
+
+/**
+ * Returns how many messages of a queue pair the peer has not confirmed. It confirms a message when
+ * its application has received it: the messages of a burst when a quarter of the ring is due, and
+ * all when it polls and finds nothing more. Any thread; takes a lock for a moment. While another
+ * thread is inside a burst the count may lack its messages.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param queue
+ *   Queue pair.
+ * @param count
+ *   Filled in.
+ * @retval 0
+ *   Filled in.
+ * @retval -ENOTCONN
+ *   There is no peer, or it has stopped. Filled in with what the last one has not confirmed.
+ * @retval -ENODEV
+ *   There is no such device or queue pair, or it is not set up.
+ * @retval -EINVAL
+ *   count is NULL.
+ */
+__rte_experimental
+int rte_pmd_plx_ntb_tx_unconfirmed(uint16_t dev_id, uint16_t queue, uint32_t *count);
+
+/**
+ * Stops a device as rte_rawdev_stop() does, with a time of the caller's in place of the devarg
+ * linger_ms. From now on bursts accept nothing. What was accepted before is sent, then the peer is
+ * told that this host sends and receives no more, and it has the time to confirm what was sent. The
+ * wait ends early when all is confirmed, when the peer stops, too, or is lost, and when a signal
+ * handler interrupts the calling thread. Same thread as rte_rawdev_stop().
+ *
+ * A peer whose application still has to receive what it was sent does so after this call as well:
+ * only then it reports RTE_PMD_PLX_NTB_EVENT_LOST.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param linger_ms
+ *   Longest wait in milliseconds; 0: none.
+ * @param unconfirmed
+ *   Set to the number of messages that the peer has not confirmed, of all queue pairs: they may or
+ *   may not be received. NULL if not wanted.
+ * @retval 0
+ *   Stopped, now or before.
+ * @retval -ENODEV
+ *   There is no such device.
+ */
+__rte_experimental
+int rte_pmd_plx_ntb_stop(uint16_t dev_id, uint32_t linger_ms, uint64_t *unconfirmed);
 
 /* ------------------------------------------------------------------------------------------------
  * Sleeping

@@ -24,6 +24,7 @@ enum ntbmsg_link_state translate(rte_pmd_plx_ntb_state state)
 {
     switch (state) {
     case RTE_PMD_PLX_NTB_CONNECTED:
+    case RTE_PMD_PLX_NTB_CLOSING: // the application learns of it once it has received the rest
         return NTBMSG_LINK_CONNECTED;
     case RTE_PMD_PLX_NTB_SILENT:
         return NTBMSG_LINK_SILENT;

@@ -2,6 +2,8 @@
 // Public calls: devices, their link and events.
 #include <cerrno>
 
+#include <rte_rawdev.h>
+
 #include "api/devices.hpp"
 
 using plx::pmd::Device;
@@ -23,6 +25,26 @@ int rte_pmd_plx_ntb_link_get(uint16_t dev_id, rte_pmd_plx_ntb_link *link)
         return -EINVAL;
     device->link_info(link);
     return 0;
+}
+
+int rte_pmd_plx_ntb_stop(uint16_t dev_id, uint32_t linger_ms, uint64_t *unconfirmed)
+{
+    Device *device = plx::pmd::device_of(dev_id);
+    if (device == nullptr)
+        return -ENODEV;
+    device->stop(linger_ms);
+    rte_rawdev_stop(dev_id); // for its own record
+    if (unconfirmed != nullptr)
+        *unconfirmed = device->left_unconfirmed();
+    return 0;
+}
+
+int rte_pmd_plx_ntb_tx_unconfirmed(uint16_t dev_id, uint16_t queue, uint32_t *count)
+{
+    Device *device = plx::pmd::device_of(dev_id);
+    if (device == nullptr)
+        return -ENODEV;
+    return count == nullptr ? -EINVAL : device->tx_unconfirmed(queue, count);
 }
 
 int rte_pmd_plx_ntb_inject(uint16_t dev_id, rte_pmd_plx_ntb_fault fault, uint32_t argument)

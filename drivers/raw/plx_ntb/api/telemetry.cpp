@@ -52,6 +52,8 @@ const char *state_name(rte_pmd_plx_ntb_state state)
         return "fencing";
     case RTE_PMD_PLX_NTB_REFUSED:
         return "refused";
+    case RTE_PMD_PLX_NTB_CLOSING:
+        return "closing";
     }
     return "unknown";
 }

@@ -31,6 +31,8 @@ unsigned Device::next_tick_us() const
 {
     if (is_waiting(link_.state()))
         return greet_us;
+    if (is_draining(link_.state()))
+        return drain_us;
     return is_fencing(link_.state()) ? retry_us : beat_us;
 }
 

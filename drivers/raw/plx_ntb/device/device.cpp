@@ -6,12 +6,14 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 
 #include <rte_cycles.h>
 #include <rte_lcore.h>
 #include <rte_rawdev_pmd.h>
 
 #include "device/sleep_service.hpp"
+#include "sync/clock.hpp"
 #include "sync/log.hpp"
 
 namespace plx::pmd
@@ -239,7 +241,8 @@ int Device::start()
         sleepers_.start(name_, options_.interrupts != 0 && options_.peer_csr == PeerCsr::open);
     const LinkTimes times{.silent_us = options_.heartbeat_ms * 1000,
                           .lost_us = options_.lost_ms * 1000,
-                          .beat_us = beat_us};
+                          .beat_us = beat_us,
+                          .drain_us = options_.linger_ms * 1000};
     lock();
     std::memset(block_.base, 0, wire::page_bytes); // no hello yet: the peer's window is closed
     rc = link_.start(own, platform_.window_bytes, times);
@@ -287,12 +290,29 @@ uint32_t Device::max_message() const
     return static_cast<uint32_t>(std::min<uint64_t>(held, wire::message_max));
 }
 
-void Device::stop()
+/// Waits until the peer has confirmed all that was sent, or confirms no more. The caller's thread
+/// is the control thread meanwhile. A signal ends the wait.
+void Device::linger(uint32_t ms)
+{
+    const uint64_t end = timer_us() + uint64_t{ms} * 1000;
+    const timespec nap{0, drain_us * 1000};
+    while (keep_lingering() && timer_us() < end && nanosleep(&nap, nullptr) == 0)
+        ;
+}
+
+bool Device::keep_lingering()
+{
+    const ControlLock locked(*this);
+    return link_.linger();
+}
+
+void Device::stop(uint32_t linger_ms)
 {
     if (started_) {
         platform_.ops->watch_peer(platform_.ctx, nullptr, nullptr);
         started_ = false; // a later tick does nothing
         control_.stop();
+        linger(linger_ms);
         sleepers_.stop();
     }
     unsigned unanswered = 0;

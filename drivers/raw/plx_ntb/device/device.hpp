@@ -36,6 +36,9 @@ namespace plx::pmd
 inline constexpr unsigned beat_us = 10'000;
 /// Time between two checks of a queue that is inside a burst.
 inline constexpr unsigned retry_us = 200;
+/// Time between two checks of receivers that take what a stopped peer has sent, and of what a peer
+/// has confirmed while a stop waits for it.
+inline constexpr unsigned drain_us = 500;
 
 /// Counts of connection events.
 struct LinkCounts {
@@ -60,7 +63,13 @@ public:
     int queue_setup(uint16_t queue, rte_mempool *pool);
     int queue_release(uint16_t queue);
     int start();
-    void stop();
+    /// @param linger_ms how long to wait for the peer to confirm what was sent
+    void stop(uint32_t linger_ms);
+    void stop() { stop(options_.linger_ms); }
+    /// Messages of the last connection that were not confirmed. While it is stopped.
+    uint64_t left_unconfirmed() const;
+    /// Of a queue: as rte_pmd_plx_ntb_tx_unconfirmed().
+    int tx_unconfirmed(uint16_t queue, uint32_t *count);
     int close();
 
     uint16_t id() const;
@@ -103,6 +112,9 @@ private:
     uint64_t random() override;
     bool reachable(const char **why) override;
     int open_window() override;
+    bool end_sending() override;
+    uint64_t unconfirmed() override;
+    bool drained(uint64_t *received) override;
     bool quiesce() override;
     bool fence() override;
     void prepare_rings(uint64_t seed) override;
@@ -121,7 +133,11 @@ private:
     void watch_queues();
     void watch_cache_hint(unsigned index);
     int take_over();
+    void linger(uint32_t ms);
+    bool keep_lingering();
     bool try_stop();
+    bool has_left(TxHalf &half);
+    bool drain(RxHalf &half);
     template <class H>
     void watch_half(H &half, const char *direction, unsigned index);
     void free_held(TxHalf &half);

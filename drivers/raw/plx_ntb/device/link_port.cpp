@@ -40,6 +40,8 @@ rte_pmd_plx_ntb_state public_state(LinkState state)
         return RTE_PMD_PLX_NTB_CONNECTED;
     case LinkState::silent:
         return RTE_PMD_PLX_NTB_SILENT;
+    case LinkState::draining:
+        return RTE_PMD_PLX_NTB_CLOSING;
     case LinkState::losing:
     case LinkState::fencing:
     case LinkState::stopping:

@@ -73,6 +73,7 @@ constexpr NumberKey number_keys[] = {
     {"max_message", &Geometry::max_message, nullptr, 1, wire::message_max, "1 to 16777215 bytes"},
     {"heartbeat_ms", nullptr, &Options::heartbeat_ms, 20, 60000, "20 to 60000"},
     {"lost_ms", nullptr, &Options::lost_ms, 30, 600000, "30 to 600000"},
+    {"linger_ms", nullptr, &Options::linger_ms, 0, 600000, "0 to 600000"},
     {"nt", nullptr, &Options::nt, 0, facts::nt_count - 1, "0 or 1"},
     {"dma_link", nullptr, &Options::dma_link, 0, facts::dma_function_count,
      "0 to 4 (DMA channels)"},
@@ -265,12 +266,15 @@ int on_split(const char *key, const char *value, void *arg)
 }
 
 constexpr unsigned twin_only = 8; // the first of them
-const char *const twin_keys[] = {
-    "cable",    "cable_uid",  "state",         "msi",     "alut",        "side",         "nt",
-    "dma_link", "topo",       "peer_csr",      "segment", "split",       "queues",       "ring",
-    "buffers",  "buf",        "queue_buffers", "inline",  "max_message", "heartbeat_ms", "lost_ms",
-    "numa",     "cache_hint", "mem",           "copy",    "dma_min",     "copy_curve",   "dma",
-    "dmadev",   "recheck_us", "spin_us",       "intr",    "service",     "rx",           nullptr};
+const char *const twin_keys[] = {"cable",         "cable_uid", "state",       "msi",
+                                 "alut",          "side",      "nt",          "dma_link",
+                                 "topo",          "peer_csr",  "segment",     "split",
+                                 "queues",        "ring",      "buffers",     "buf",
+                                 "queue_buffers", "inline",    "max_message", "heartbeat_ms",
+                                 "lost_ms",       "linger_ms", "numa",        "cache_hint",
+                                 "mem",           "copy",      "dma_min",     "copy_curve",
+                                 "dma",           "dmadev",    "recheck_us",  "spin_us",
+                                 "intr",          "service",   "rx",          nullptr};
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {

@@ -58,6 +58,7 @@ struct Options {
     Geometry geometry;
     uint32_t heartbeat_ms = 50; ///< the peer is silent after so long without a heartbeat
     uint32_t lost_ms = 1000;
+    uint32_t linger_ms = 2000; ///< an orderly end waits so long for confirmation, or for a receiver
     uint32_t recheck_us =
         1000;                ///< interval of re-checks of a sleep that no doorbell is known to end
     uint32_t spin_us = 20;   ///< how long rx_wait() polls before it sleeps
@@ -80,8 +81,9 @@ struct Options {
 /// The devargs that both probes accept, as dpdk-pmdinfo.py shows them.
 #define PLX_COMMON_PARAMS                                                                          \
     "queues=<1..64> ring=<lines> buffers=<n> buf=<bytes> queue_buffers=<n> inline=<bytes> "        \
-    "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> recheck_us=<n> spin_us=<n> intr=0|1 "        \
-    "service=0|1 numa=<node> topo=auto|b2b|rp peer_csr=open|closed segment=<KiB> split=<0..7> "    \
+    "max_message=<bytes> heartbeat_ms=<n> lost_ms=<n> linger_ms=<n> recheck_us=<n> spin_us=<n> "   \
+    "intr=0|1 service=0|1 numa=<node> topo=auto|b2b|rp peer_csr=open|closed segment=<KiB> "        \
+    "split=<0..7> "                                                                                \
     "rx=direct|stable "                                                                            \
     "cache_hint=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "    \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"

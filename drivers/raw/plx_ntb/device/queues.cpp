@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
 #include <rte_cycles.h>
 #include <rte_lcore.h>
@@ -222,6 +223,81 @@ int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t pee
                            .peer_seed = peer_seed,
                            .peer_features = peer.features});
     return 0;
+}
+
+int Device::tx_unconfirmed(uint16_t index, uint32_t *count)
+{
+    const ControlLock locked(*this);
+    const QueuePair *qp = queue(index);
+    if (qp == nullptr || !qp->set_up)
+        return -ENODEV;
+    *count = queue::tx_unconfirmed(qp->tx.state);
+    return index < queues_open_ && is_connected(link_.state()) ? 0 : -ENOTCONN;
+}
+
+uint64_t Device::left_unconfirmed() const
+{
+    uint64_t all = 0;
+    for (const QueuePair &qp : std::span(queues_, queues_ready_))
+        all += qp.set_up ? queue::tx_unconfirmed(qp.tx.state) : 0;
+    return all;
+}
+
+uint64_t Device::unconfirmed()
+{
+    uint64_t all = 0;
+    for (unsigned q = 0; q < queues_open_; ++q)
+        all += queue::tx_unconfirmed(queues_[q].tx.state);
+    return all;
+}
+
+bool Device::end_sending()
+{
+    bool left = true;
+    for (unsigned q = 0; q < queues_open_; ++q)
+        queues_[q].tx.gate.close();
+    gate_barrier(); // pairs with Gate::enter
+    for (unsigned q = 0; q < queues_open_; ++q) {
+        left = has_left(queues_[q].tx) && left;
+        (void)drain(queues_[q].rx); // the peer learns what was received
+    }
+    return left;
+}
+
+/// Whether nothing of a closed half is still to be stored: by its lcore, or by its engine.
+bool Device::has_left(TxHalf &half)
+{
+    if (!half.gate.quiet())
+        return false;
+    const bool broken = half.burst(half.state, nullptr, nullptr, 0) < 0; // frees what was copied
+    const queue::TxHeld held = queue::tx_held(half.state);
+    return broken || held.taken == held.freed;
+}
+
+bool Device::drained(uint64_t *received)
+{
+    bool empty = true;
+    for (unsigned q = 0; q < queues_open_; ++q) {
+        empty = drain(queues_[q].rx) && empty;
+        *received += queue::rx_stats(queues_[q].rx.state).messages;
+    }
+    return empty;
+}
+
+/// Confirms what a half has received. @return whether there is nothing more to receive
+bool Device::drain(RxHalf &half)
+{
+    const uint32_t word = half.gate.pause();
+    gate_barrier(); // pairs with Gate::enter
+    bool empty = false;
+    if (half.gate.quiet()) {
+        // A burst of none returns all credits, also those of messages that were the last.
+        if (half.burst(half.state, nullptr, nullptr, 0) == -EPROTO)
+            half.broken.store(true, std::memory_order_relaxed);
+        empty = !queue::rx_arrived(queue::rx_next(half.state));
+    }
+    half.gate.resume(word);
+    return empty;
 }
 
 bool Device::quiesce()

@@ -131,6 +131,8 @@ void Link::tick()
         else
             check_connection();
     }
+    if (is_draining(state_))
+        check_drain();
     leave();
     if (is_waiting(state_)) {
         if (open)
@@ -138,6 +140,26 @@ void Link::tick()
         else
             handle({LinkInput::unreachable, why});
     }
+}
+
+bool Link::linger()
+{
+    const char *why = "";
+    if (!is_connected(state_) || protocol_error_ || !port_.reachable(&why))
+        return false;
+    closing_ = port_.end_sending();
+    if (closing_ && port_.unconfirmed() == 0)
+        return false;
+    // A peer that has closed, too, or has begun anew confirms nothing more.
+    hello_ = port_.read_hello();
+    const LinkInput input = classify(hello_).input;
+    const LinkStep *step = link_step(state_, input);
+    if (step != nullptr && !is_connected(step->next))
+        return false;
+    const uint64_t now = port_.now_us();
+    beat(now);
+    const std::optional<Found> found = check_heartbeat(now);
+    return !found.has_value() || found->input != LinkInput::heartbeat_ended;
 }
 
 bool Link::stop()
@@ -178,6 +200,25 @@ void Link::check_connection()
         beat(now);
     if (const std::optional<Found> found = check_heartbeat(now); found.has_value())
         handle(*found);
+}
+
+/// The peer has stopped and stores nothing more: its access is revoked once the receivers have
+/// taken what lies in the own block, or have taken nothing for too long.
+void Link::check_drain()
+{
+    if (protocol_error_)
+        return handle({LinkInput::protocol_error, "the peer broke the protocol"});
+    uint64_t received = 0;
+    if (port_.drained(&received))
+        return handle({LinkInput::drained, why_});
+    const uint64_t now = port_.now_us();
+    if (received != drained_) {
+        drained_ = received;
+        drained_at_us_ = now;
+    }
+    if (now - drained_at_us_ >= times_.drain_us)
+        handle({LinkInput::drain_overdue,
+                "the peer has stopped, and messages of it were not received in time"});
 }
 
 /// Ends a connection or a start, as far as possible now.
@@ -293,6 +334,12 @@ bool Link::act(LinkAction action, const Found &found)
         return adopt(hello_);
     case LinkAction::connect:
         return connect(hello_);
+    case LinkAction::drain:
+        set_why(found.why);
+        (void)port_.end_sending(); // the peer takes nothing more
+        drained_ = 0;
+        drained_at_us_ = port_.now_us();
+        return true;
     case LinkAction::lose:
         set_why(found.why);
         lose();
@@ -349,6 +396,7 @@ bool Link::connect(const wire::Hello &hello)
         return false;
     used_ = true;
     protocol_error_ = false;
+    closing_ = false;
     seen_beat_ = port_.read_heartbeat();
     last_tick_us_ = port_.now_us();
     unheard_us_ = 0;
@@ -397,7 +445,7 @@ void Link::beat(uint64_t now)
     port_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
     // Repeated: the one that carried the ack may have been lost in a short link loss that neither
     // side noticed.
-    greet(adopted_, wire::HelloState::up);
+    greet(adopted_, closing_ ? wire::HelloState::closing : wire::HelloState::up);
 }
 
 /// Repeated in every tick: a hello that was stored while the peer was unreachable is lost.

@@ -26,6 +26,14 @@ public:
     virtual bool reachable(const char **why) = 0;
     /// Lets the peer write to the own block. @return 0 or negative errno
     virtual int open_window() = 0;
+    /// Keeps new messages out of the sending halves. @return whether what was sent before has left
+    /// this host; false: call again
+    virtual bool end_sending() = 0;
+    /// Messages sent and not confirmed, after end_sending().
+    virtual uint64_t unconfirmed() = 0;
+    /// Confirms to the peer what was received. @param received changes with each message
+    /// @return whether all that had arrived was received
+    virtual bool drained(uint64_t *received) = 0;
     /// Keeps bursts out of the queues and counts unconfirmed messages. May be called again.
     /// @return false: a queue is inside a burst
     virtual bool quiesce() = 0;
@@ -62,6 +70,8 @@ struct LinkTimes {
     /// Most time between two ticks that counts as silence of the peer: a machine or control thread
     /// that was stopped has not listened.
     uint32_t tick_max_us = 40'000;
+    /// How long a receiver may take no message of a peer that has stopped before the rest is lost.
+    uint32_t drain_us = 2'000'000;
 };
 
 /// Whether a hello is valid. torn: not written completely yet; refused: with a reason.
@@ -84,6 +94,10 @@ public:
     /// One control tick: at most every few milliseconds, at once when something is known to have
     /// changed. Never blocks.
     void tick();
+    /// An orderly end, before stop(): sends no more messages, says so once all have left, and waits
+    /// until the peer has confirmed them. @return false: it is over, or the peer confirms no more;
+    /// true: call again, at most every few milliseconds
+    bool linger();
     /// Sends hello(closing), ends the connection, reports that if it was connected. @return false:
     /// a queue is inside a burst, or the chip does not answer: call again
     bool stop();
@@ -107,6 +121,7 @@ private:
 
     void try_connect();
     void check_connection();
+    void check_drain();
     void leave();
     bool report_loss();
     Found classify(const wire::Hello &hello);
@@ -141,10 +156,13 @@ private:
     uint64_t unheard_us_ = 0; ///< time without a heartbeat
     uint64_t sent_at_us_ = 0;
     uint64_t lost_at_us_ = 0;
+    uint64_t drained_at_us_ = 0; ///< when a message was received last while draining
+    uint64_t drained_ = 0;       ///< LinkPort::drained() then
     uint64_t connects_ = 0;
     int begin_error_ = 0;
     bool used_ = false; ///< connected under this epoch: lines of it are in the peer's block
     bool protocol_error_ = false;
+    bool closing_ = false; ///< hello(closing) goes out instead of hello(up)
     const char *why_ = "";
 };
 

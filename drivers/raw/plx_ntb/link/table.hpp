@@ -17,6 +17,7 @@ enum class LinkState : uint8_t {
     refused,
     connected,
     silent,
+    draining,
     losing,
     fencing,
     stopping,
@@ -39,6 +40,8 @@ enum class LinkInput : uint8_t {
     heartbeat,
     heartbeat_missing,
     heartbeat_ended,
+    drained,
+    drain_overdue,
     quiet,
     overdue,
     fenced,
@@ -52,6 +55,7 @@ enum class LinkAction : uint8_t {
     refuse,
     adopt,
     connect,
+    drain,
     lose,
     renew,
     send_closing,
@@ -60,8 +64,9 @@ enum class LinkAction : uint8_t {
 /// What is reported to the application.
 enum class LinkEvent : uint8_t { connected, silent, alive, lost, refused };
 
-inline constexpr const char *link_state_names[] = {"stopped", "waiting", "refused", "connected",
-                                                   "silent",  "losing",  "fencing", "stopping"};
+inline constexpr const char *link_state_names[] = {"stopped",   "waiting", "refused",
+                                                   "connected", "silent",  "draining",
+                                                   "losing",    "fencing", "stopping"};
 inline constexpr const char *link_input_names[] = {"start",           "stop",
                                                    "unreachable",     "protocol_error",
                                                    "hello_torn",      "hello_impossible",
@@ -69,11 +74,12 @@ inline constexpr const char *link_input_names[] = {"start",           "stop",
                                                    "hello_new",       "hello_unanswered",
                                                    "hello_answered",  "unopened",
                                                    "heartbeat",       "heartbeat_missing",
-                                                   "heartbeat_ended", "quiet",
+                                                   "heartbeat_ended", "drained",
+                                                   "drain_overdue",   "quiet",
                                                    "overdue",         "fenced"};
-inline constexpr const char *link_action_names[] = {"none",   "begin",       "set_reason", "greet",
-                                                    "refuse", "adopt",       "connect",    "lose",
-                                                    "renew",  "send_closing"};
+inline constexpr const char *link_action_names[] = {"none",   "begin", "set_reason",  "greet",
+                                                    "refuse", "adopt", "connect",     "drain",
+                                                    "lose",   "renew", "send_closing"};
 inline constexpr const char *link_event_names[] = {"connected", "silent", "alive", "lost",
                                                    "refused"};
 
@@ -123,7 +129,7 @@ inline constexpr LinkStep steps[] = {
     {S::connected, I::unreachable, A::lose, S::losing},
     {S::connected, I::protocol_error, A::lose, S::losing},
     {S::connected, I::hello_refusing, A::lose, S::losing},
-    {S::connected, I::hello_closing, A::lose, S::losing},
+    {S::connected, I::hello_closing, A::drain, S::draining},
     {S::connected, I::hello_new, A::lose, S::losing},
     {S::connected, I::heartbeat_missing, A::none, S::silent, E::silent},
     {S::connected, I::heartbeat_ended, A::lose, S::losing},
@@ -132,10 +138,15 @@ inline constexpr LinkStep steps[] = {
     {S::silent, I::unreachable, A::lose, S::losing},
     {S::silent, I::protocol_error, A::lose, S::losing},
     {S::silent, I::hello_refusing, A::lose, S::losing},
-    {S::silent, I::hello_closing, A::lose, S::losing},
+    {S::silent, I::hello_closing, A::drain, S::draining},
     {S::silent, I::hello_new, A::lose, S::losing},
     {S::silent, I::heartbeat, A::none, S::connected, E::alive},
     {S::silent, I::heartbeat_ended, A::lose, S::losing},
+
+    {S::draining, I::stop, A::send_closing, S::losing},
+    {S::draining, I::protocol_error, A::lose, S::losing},
+    {S::draining, I::drained, A::lose, S::losing},
+    {S::draining, I::drain_overdue, A::lose, S::losing},
 
     {S::losing, I::quiet, A::none, S::fencing, E::lost},
     {S::losing, I::overdue, A::none, S::fencing, E::lost},
@@ -165,6 +176,11 @@ constexpr bool is_waiting(LinkState state)
 constexpr bool is_connected(LinkState state)
 {
     return state == LinkState::connected || state == LinkState::silent;
+}
+/// The peer has stopped; what it sent is received.
+constexpr bool is_draining(LinkState state)
+{
+    return state == LinkState::draining;
 }
 /// The peer's access is not yet known to be gone.
 constexpr bool is_fencing(LinkState state)

@@ -222,6 +222,9 @@ uint32_t rx_spares(const Rx *);
 /// Closes it: returns the receive buffers to their pool. Only once the peer can no longer write to
 /// them (fenced).
 void rx_close(Rx *);
+/// Messages sent and not covered by a returned credit: of this epoch, or as they were counted when
+/// the half was closed. Control side; its thread may be inside a burst.
+uint32_t tx_unconfirmed(const Tx *);
 /// Messages sent in this epoch, modulo 2^32. Control side, while the queue is open.
 uint32_t tx_published(const Tx *);
 /// Where the next message will appear. The caller keeps the lcore out of its burst function.

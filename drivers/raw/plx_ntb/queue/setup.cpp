@@ -96,17 +96,25 @@ bool rx_fits(const RxSetup &s)
            window_pool_fits(s);
 }
 
-/// Adds the messages that the peer's last valid credit word does not cover. Counts wrap. Each
+/// The messages of @p sent that the peer's last valid credit word does not cover. Counts wrap. Each
 /// message takes a line, so the result is bounded by the ring, whatever the peer wrote.
-void count_unconfirmed(Tx &q)
+/// @param beyond result if the peer confirms more than was sent
+uint32_t unconfirmed_of(const Tx &q, uint32_t sent, uint32_t most, uint32_t beyond)
 {
     const uint64_t w = std::atomic_ref<uint64_t>(
                            *reinterpret_cast<uint64_t *>(const_cast<std::byte *>(q.s.credit + 8)))
                            .load(std::memory_order_acquire);
+    const uint32_t open = sent - static_cast<uint32_t>(w >> 32);
+    if (word_tag(w) != q.s.back_base)
+        return most;
+    return open <= most ? open : beyond;
+}
+
+uint32_t unconfirmed_at_close(const Tx &q)
+{
     const uint32_t sent = q.head > UINT32_MAX ? UINT32_MAX : q.messages;
     const uint32_t most = std::min(sent, q.ring.mask + 1);
-    const uint32_t open = q.messages - static_cast<uint32_t>(w >> 32);
-    count(q.stats.unconfirmed, word_tag(w) == q.s.back_base && open <= most ? open : most);
+    return unconfirmed_of(q, q.messages, most, most);
 }
 
 /// Halts the engine, so that its count of copies begins at 0.
@@ -274,7 +282,8 @@ bool tx_close(Tx *q)
         return true;
     if (!engine_close(*q))
         return false;
-    count_unconfirmed(*q);
+    q->left_unconfirmed = unconfirmed_at_close(*q);
+    count(q->stats.unconfirmed, q->left_unconfirmed);
     q->open = false;
     return true;
 }
@@ -289,6 +298,14 @@ void rx_close(Rx *q)
         rte_mempool_put_bulk(q->inline_pool, reinterpret_cast<void **>(q->spare), q->spares);
     q->spares = 0;
     q->open = false;
+}
+
+uint32_t tx_unconfirmed(const Tx *q)
+{
+    if (!q->open)
+        return q->left_unconfirmed;
+    // A burst publishes before it counts: until it ends, more may be confirmed than counted.
+    return unconfirmed_of(*q, tx_published(q), q->ring.mask + 1, 0);
 }
 
 uint32_t tx_published(const Tx *q)

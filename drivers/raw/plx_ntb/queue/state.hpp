@@ -88,8 +88,9 @@ struct alignas(64) Tx {
     alignas(64) TxSetup s;
     alignas(64) ByEngine by_engine;
     alignas(64) TxStats stats;
-    TxStats cleared;      ///< control side only: stats at the last reset
-    uint64_t sent_before; ///< control side only: messages before this epoch
+    TxStats cleared;           ///< control side only: stats at the last reset
+    uint64_t sent_before;      ///< control side only: messages before this epoch
+    uint32_t left_unconfirmed; ///< control side only: when it was closed last
 
     static constexpr uint32_t buffers_size = 8192;
     /// Most buffers a message may need: one line more than needed then still fits.

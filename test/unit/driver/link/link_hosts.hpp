@@ -91,6 +91,17 @@ public:
             window = true;
         return open_window_result;
     }
+    bool end_sending() override
+    {
+        sending = false;
+        return !engine_busy;
+    }
+    uint64_t unconfirmed() override { return sent; }
+    bool drained(uint64_t *received) override
+    {
+        *received = taken;
+        return arrived == taken;
+    }
     bool quiesce() override
     {
         if (busy > 0) {
@@ -121,7 +132,7 @@ public:
         EXPECT_EQ(own_seed, prepared);
         own_pair = own_seed;
         peer_pair = peer_seed;
-        open = open_queues_result == 0;
+        open = sending = open_queues_result == 0;
         return open_queues_result;
     }
     wire::Hello read_hello() override { return inbox; }
@@ -162,6 +173,10 @@ public:
     bool alive = true;
     bool window = false;
     bool open = false;
+    bool sending = false;
+    bool engine_busy = false; ///< something sent has not left yet
+    uint64_t sent = 0;        ///< and not confirmed
+    uint64_t arrived = 0, taken = 0;
     bool mute = false;
     bool lose_stores = false;
     bool gone = false;    ///< the chip does not answer

@@ -3,6 +3,7 @@
 #include "link_hosts.hpp"
 
 #include <cerrno>
+#include <functional>
 
 namespace
 {
@@ -37,6 +38,147 @@ TEST_F(LinkTest, CleanStopIsReportedAndTheOtherSideFences)
     run(6);
     expect_joined();
     EXPECT_EQ(b.link.connects(), 2u);
+}
+
+TEST_F(LinkTest, TheEndIsReportedOnceWhatHadArrivedWasReceived)
+{
+    try_connect();
+    expect_joined();
+    b.arrived = 3;
+    ASSERT_TRUE(a.link.stop());
+    run(1);
+    EXPECT_EQ(b.link.state(), LinkState::draining);
+    EXPECT_FALSE(b.sending) << "the peer takes nothing more";
+    for (; b.taken < 3; ++b.taken) {
+        run(300); // 1.5 s
+        EXPECT_EQ(b.link.state(), LinkState::draining);
+        EXPECT_FALSE(b.saw(LinkEvent::lost));
+        EXPECT_TRUE(b.open);
+        EXPECT_EQ(b.fences, 0) << "nothing is reused";
+    }
+    run(1);
+    EXPECT_TRUE(b.saw(LinkEvent::lost));
+    EXPECT_EQ(b.fences, 1);
+    EXPECT_EQ(b.link.state(), LinkState::waiting);
+}
+
+TEST_F(LinkTest, WhatIsNotReceivedInTimeIsLost)
+{
+    try_connect();
+    expect_joined();
+    b.arrived = 1;
+    ASSERT_TRUE(a.link.stop());
+    run(400); // 2 s
+    EXPECT_EQ(b.link.state(), LinkState::draining);
+    run(2);
+    EXPECT_TRUE(b.saw(LinkEvent::lost));
+    EXPECT_EQ(b.link.state(), LinkState::waiting);
+}
+
+TEST_F(LinkTest, ThePeerOfOneThatDrainsWaitsForIt)
+{
+    try_connect();
+    expect_joined();
+    b.arrived = 1;
+    ASSERT_TRUE(a.link.stop());
+    run(1);
+    ASSERT_EQ(a.start(), 0);
+    run(100);
+    EXPECT_EQ(b.link.state(), LinkState::draining);
+    EXPECT_EQ(a.link.state(), LinkState::waiting);
+    a.alive = false; // nor does the loss of the cable take anything away
+    run(100);
+    EXPECT_EQ(b.link.state(), LinkState::draining);
+    a.alive = true;
+    b.taken = 1;
+    run(4);
+    expect_joined();
+}
+
+TEST_F(LinkTest, OneThatDrainsCanStop)
+{
+    try_connect();
+    expect_joined();
+    b.arrived = 1;
+    ASSERT_TRUE(a.link.stop());
+    run(1);
+    EXPECT_FALSE(b.link.linger()) << "nobody confirms";
+    ASSERT_TRUE(b.link.stop());
+    EXPECT_TRUE(b.saw(LinkEvent::lost));
+}
+
+TEST_F(LinkTest, AnOrderlyEndWaitsForConfirmation)
+{
+    try_connect();
+    expect_joined();
+    a.sent = 2;
+    a.engine_busy = true;
+    EXPECT_TRUE(a.link.linger());
+    EXPECT_FALSE(a.sending);
+    world.now_us += 10'000;
+    EXPECT_TRUE(a.link.linger());
+    b.link.tick();
+    EXPECT_EQ(b.link.state(), LinkState::connected) << "it has not all arrived";
+    a.engine_busy = false;
+    b.arrived = 2;
+    for (; b.taken < 2; a.sent = 2 - ++b.taken) {
+        world.now_us += 500'000;
+        EXPECT_TRUE(a.link.linger()) << "no heartbeat is needed while the peer ticks";
+        b.link.tick();
+        EXPECT_EQ(b.link.state(), LinkState::draining);
+        EXPECT_FALSE(b.saw(LinkEvent::lost));
+    }
+    EXPECT_FALSE(a.link.linger());
+    ASSERT_TRUE(a.link.stop());
+    EXPECT_TRUE(a.saw(LinkEvent::lost));
+    b.link.tick();
+    EXPECT_TRUE(b.saw(LinkEvent::lost));
+}
+
+TEST_F(LinkTest, TwoThatEndAtOnceDoNotWaitForEachOther)
+{
+    try_connect();
+    expect_joined();
+    a.sent = b.sent = a.arrived = b.arrived = 5;
+    EXPECT_TRUE(a.link.linger());
+    EXPECT_FALSE(b.link.linger()) << "the peer receives no more";
+    ASSERT_TRUE(b.link.stop());
+    EXPECT_FALSE(a.link.linger());
+    ASSERT_TRUE(a.link.stop());
+}
+
+TEST_F(LinkTest, ALostPeerIsNotWaitedFor)
+{
+    const std::function<void()> breaks[] = {
+        [this] { world.cable = false; },
+        [this] { b.die(); },
+        [this] { a.link.protocol_error(); },
+        [] {}, // its control thread stands still
+        [this] {
+            b.link.protocol_error();
+            b.link.tick(); // it begins a new epoch
+        },
+    };
+    for (const auto &its : breaks) {
+        try_connect();
+        expect_joined();
+        a.sent = 1;
+        EXPECT_TRUE(a.link.linger());
+        its();
+        for (unsigned i = 0; i < 30; ++i, world.now_us += 40'000)
+            if (!a.link.linger())
+                break;
+        EXPECT_FALSE(a.link.linger());
+        a.link.stop();
+        world.cable = true;
+        a.die();
+        b.die();
+        a.events.clear();
+        a.born();
+        b.born();
+        a.link.stop();
+        b.link.stop();
+    }
 }
 
 TEST_F(LinkTest, AnUnannouncedRestartIsNoticedByTheEpoch)
