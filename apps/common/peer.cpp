@@ -26,7 +26,11 @@ Endpoint::Endpoint(const std::string &device, const ntbmsg_endpoint_options &opt
 
 Endpoint::~Endpoint()
 {
-    ntbmsg_endpoint_close(handle_);
+    // What was sent has the time to be received, unless the user wants an end.
+    if (stop_signal() == 0)
+        ntbmsg_endpoint_close(handle_);
+    else
+        ntbmsg_endpoint_close_linger(handle_, look_ms, nullptr);
 }
 
 Peer await_peer(ntbmsg_endpoint *endpoint, double seconds)

@@ -102,8 +102,8 @@ Pair::~Pair()
     ntbmsg_channel_close(to);
     ntbmsg_poll_set_destroy(far_set);
     ntbmsg_cq_destroy(cq);
-    ntbmsg_endpoint_close(near);
-    ntbmsg_endpoint_close(far);
+    ntbmsg_endpoint_close_linger(near, 0, nullptr);
+    ntbmsg_endpoint_close_linger(far, 0, nullptr);
 }
 
 void fill(const Pair &pair, rte_mbuf **mbufs, uint16_t n, uint32_t bytes)

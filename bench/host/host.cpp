@@ -147,7 +147,7 @@ ntbmsg_worker *Host::driven() const
 void Host::close_endpoint(Result &result)
 {
     close_channels();
-    const int error = ntbmsg_endpoint_close(m_endpoint);
+    const int error = ntbmsg_endpoint_close_linger(m_endpoint, 0, nullptr);
     if (error)
         return fail(result, -error, "the endpoint does not close");
     m_endpoint = nullptr;
@@ -319,7 +319,7 @@ void Host::close()
     m_engine.close();
     close_channels();
     if (m_endpoint)
-        ntbmsg_endpoint_close(m_endpoint);
+        ntbmsg_endpoint_close_linger(m_endpoint, 0, nullptr);
     m_endpoint = nullptr;
     if (m_eal)
         rte_eal_cleanup();

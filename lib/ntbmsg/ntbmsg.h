@@ -62,7 +62,9 @@
  *
  * Calls that open or close one endpoint or read its events come from one thread at a time.
  * Statistics and link state may be read by any thread. No call blocks, except those that open or
- * close endpoints, ntbmsg_endpoint_wait_connected() and ntbmsg_channel_wait_open().
+ * close endpoints, ntbmsg_endpoint_wait_connected(), ntbmsg_channel_wait_open(), and those that
+ * wait for confirmation: ntbmsg_queue_flush(), ntbmsg_channel_flush(),
+ * ntbmsg_channel_close_linger().
  *
  * Sizes: a struct whose first field is `size` may grow in later versions of this library. Its user
  * sets the field to the sizeof of the struct that it was compiled with.
@@ -81,8 +83,10 @@
  * when a second thread enters a channel, poll set, completion queue or worker in use.
  *
  * Delivery: in order (on one queue, on one channel) and exactly once while the peer is connected.
- * When it is lost, messages that were sent and not yet confirmed may or may not have arrived. They
- * are counted: ntbmsg_endpoint_stats::tx_unconfirmed, ntbmsg_channel_info::unconfirmed.
+ * When it closes, what it has sent is received before the end is reported. When it is lost,
+ * messages that were sent and not yet confirmed may or may not have arrived. They are counted:
+ * ntbmsg_endpoint_stats::tx_unconfirmed, ntbmsg_queue_unconfirmed(),
+ * ntbmsg_channel_info::unconfirmed.
  *
  * Stability: functions marked `__rte_experimental` may change or go without notice, with the types
  * that only they use. A program that calls one is compiled with -DALLOW_EXPERIMENTAL_API, as for

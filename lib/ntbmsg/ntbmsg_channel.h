@@ -410,7 +410,49 @@ int ntbmsg_channel_shutdown(struct ntbmsg_channel *channel);
 int ntbmsg_channel_reset(struct ntbmsg_channel *channel, int32_t reason);
 
 /**
- * Closes a channel in any state. It is shut down if it was open: what was sent still arrives.
+ * Waits until the peer's application has received all that was sent on a channel. Polls its worker
+ * where that runs to completion; not from a completion callback. The peer's worker has to be
+ * polled.
+ *
+ * @param channel
+ *   A channel; also one that was shut down.
+ * @param timeout_ms
+ *   Longest wait in milliseconds; 0: return at once.
+ * @retval 0
+ *   All messages are confirmed (ntbmsg_channel_info::unconfirmed is 0).
+ * @retval -ETIMEDOUT
+ *   Not all in that time.
+ * @retval -ECONNRESET
+ *   The rest is not confirmed any more: the channel was reset, the peer has closed its end without
+ *   receiving all, closes its endpoint, or was lost.
+ * @retval -ENOTCONN
+ *   The channel is not open yet, and messages were sent.
+ * @retval -EINTR
+ *   A signal handler interrupted the wait.
+ * @retval -EINVAL
+ *   The channel is NULL or closed.
+ */
+int ntbmsg_channel_flush(struct ntbmsg_channel *channel, uint32_t timeout_ms);
+
+/**
+ * Shuts a channel down, waits as ntbmsg_channel_flush() does, and closes it.
+ *
+ * @param channel
+ *   A channel; NULL is ignored.
+ * @param linger_ms
+ *   Longest wait in milliseconds; 0: none, as ntbmsg_channel_close().
+ * @param unconfirmed
+ *   Set to the number of messages that the peer's application has not confirmed: they may or may
+ *   not be received. NULL if not wanted.
+ * @retval 0
+ *   Closed.
+ */
+int ntbmsg_channel_close_linger(struct ntbmsg_channel *channel, uint32_t linger_ms,
+                                uint64_t *unconfirmed);
+
+/**
+ * Closes a channel in any state. It is shut down if it was open: what was sent still arrives, also
+ * if ntbmsg_endpoint_close() follows. Does not wait.
  * Messages that were not received are freed and counted (ntbmsg_endpoint_stats::rx_dropped). A peer
  * that sends more, or does not close its end within timeout_ms, gets a reset with
  * NTBMSG_REASON_CLOSED.

@@ -114,6 +114,16 @@ public:
     int info(ChannelInfo &info) const { return ntbmsg_channel_info_get(handle_, &info); }
     /// ntbmsg_channel_shutdown()
     int shutdown() { return ntbmsg_channel_shutdown(handle_); }
+    /// ntbmsg_channel_flush()
+    [[nodiscard]] int flush(uint32_t timeout_ms)
+    {
+        return ntbmsg_channel_flush(handle_, timeout_ms);
+    }
+    /// ntbmsg_channel_close_linger(); it is empty then.
+    void close(uint32_t linger_ms, uint64_t *unconfirmed = nullptr)
+    {
+        ntbmsg_channel_close_linger(release(), linger_ms, unconfirmed);
+    }
     /// ntbmsg_channel_reset(); the owner keeps its handle, as the C interface does.
     int abort(int32_t reason) { return ntbmsg_channel_reset(handle_, reason); }
 

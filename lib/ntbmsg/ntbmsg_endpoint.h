@@ -159,8 +159,8 @@ int ntbmsg_endpoint_open(const char *device, const struct ntbmsg_endpoint_option
                          struct ntbmsg_endpoint **out);
 
 /**
- * Closes an endpoint: announces this to the peer, stops the device and frees everything that
- * belongs to the endpoint. The caller has freed all mbufs of its pools before.
+ * Closes an endpoint: as ntbmsg_endpoint_close_linger(), with the linger_ms of the device (devarg,
+ * default 2000).
  *
  * @param endpoint
  *   An open endpoint; NULL is ignored.
@@ -171,6 +171,33 @@ int ntbmsg_endpoint_open(const char *device, const struct ntbmsg_endpoint_option
  *   stopped, nothing was freed; call again.
  */
 int ntbmsg_endpoint_close(struct ntbmsg_endpoint *endpoint);
+
+/**
+ * Closes an endpoint: waits until the peer's application has confirmed what was sent, stops the
+ * device and frees everything that belongs to the endpoint. The caller has freed all mbufs of its
+ * pools before.
+ *
+ * The peer receives what has arrived in its memory before it learns of the end, after this call as
+ * well. The wait is for messages that are not sent yet (of channels of dedicated workers), and for
+ * the count. The call drives the workers meanwhile. The wait ends early when all is confirmed, when
+ * the peer closes, too, or is lost, and when a signal handler interrupts the calling thread.
+ *
+ * @param endpoint
+ *   An open endpoint; NULL is ignored.
+ * @param linger_ms
+ *   Longest wait in milliseconds; 0: none.
+ * @param unconfirmed
+ *   Set to the number of messages, of bare queues and of channels that both ends have not closed
+ *   yet, that the peer's application has not confirmed: they may or may not be received. NULL if
+ *   not wanted.
+ * @retval 0
+ *   Closed.
+ * @retval -EBUSY
+ *   Mbufs of the endpoint's pools are in use, by the caller or by a DMA engine. The device is
+ *   stopped, nothing was freed; call again.
+ */
+int ntbmsg_endpoint_close_linger(struct ntbmsg_endpoint *endpoint, uint32_t linger_ms,
+                                 uint64_t *unconfirmed);
 
 /**
  * Waits until the peer is connected.
@@ -290,6 +317,50 @@ int ntbmsg_queue_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
  */
 int ntbmsg_queue_recv_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
                             struct rte_mbuf **mbufs, struct ntbmsg_meta *meta, uint16_t n);
+
+/**
+ * Returns how many messages of a bare queue the peer's application has not received, as far as this
+ * host knows: a receive that finds nothing more confirms all before it. Any thread; while another
+ * thread sends, its last burst may be missing.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param queue
+ *   Below ntbmsg_endpoint_options::queues.
+ * @param count
+ *   Filled in.
+ * @retval 0
+ *   Filled in.
+ * @retval -ENOTCONN
+ *   There is no peer, or it has closed. Filled in with what the last one has not confirmed.
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed, there is no such queue, or count is NULL.
+ */
+int ntbmsg_queue_unconfirmed(const struct ntbmsg_endpoint *endpoint, uint16_t queue,
+                             uint32_t *count);
+
+/**
+ * Waits until the peer's application has received all messages of a bare queue. Called by the
+ * thread that sends on it.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param queue
+ *   Below ntbmsg_endpoint_options::queues.
+ * @param timeout_ms
+ *   Longest wait in milliseconds; 0: return at once.
+ * @retval 0
+ *   All messages are confirmed.
+ * @retval -ETIMEDOUT
+ *   Not all in that time.
+ * @retval -ENOTCONN
+ *   There is no peer, or it has closed, or it was lost meanwhile.
+ * @retval -EINTR
+ *   A signal handler interrupted the wait.
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed, or there is no such queue.
+ */
+int ntbmsg_queue_flush(struct ntbmsg_endpoint *endpoint, uint16_t queue, uint32_t timeout_ms);
 
 /**
  * Takes the oldest event that was not taken yet. Up to 64 events are kept; the oldest are dropped

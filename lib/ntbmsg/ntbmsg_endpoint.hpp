@@ -147,6 +147,15 @@ public:
     /// ntbmsg_endpoint_close(). @return 0: it is empty now; -EBUSY: call again
     int close() { return close_handle(); }
 
+    /// ntbmsg_endpoint_close_linger(). @return as close()
+    int close(uint32_t linger_ms, uint64_t *unconfirmed = nullptr)
+    {
+        const int rc = ntbmsg_endpoint_close_linger(handle_, linger_ms, unconfirmed);
+        if (rc == 0)
+            handle_ = nullptr;
+        return rc;
+    }
+
     /// ntbmsg_endpoint_wait_connected()
     [[nodiscard]] int wait_connected(uint32_t timeout_ms)
     {
@@ -193,6 +202,17 @@ public:
         assert(meta.size() >= mbufs.size());
         return ntbmsg_queue_recv_burst(handle_, queue, mbufs.data(), meta.data(),
                                        burst_length(mbufs.size()));
+    }
+
+    /// ntbmsg_queue_unconfirmed()
+    int unconfirmed(uint16_t queue, uint32_t &count) const
+    {
+        return ntbmsg_queue_unconfirmed(handle_, queue, &count);
+    }
+    /// ntbmsg_queue_flush()
+    [[nodiscard]] int flush(uint16_t queue, uint32_t timeout_ms)
+    {
+        return ntbmsg_queue_flush(handle_, queue, timeout_ms);
     }
 
     /// Sends one message. @return 1: @p message is empty now; else as ntbmsg_queue_send_burst()

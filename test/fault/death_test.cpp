@@ -317,4 +317,51 @@ TEST_F(Death, FrozenWhileTheOtherStartsAgain)
     talk(4);
 }
 
+/// Longer than a test may take: an end of it is no end of time.
+const HostSetup lingering{.devargs = patient.devargs + ",linger_ms=600000",
+                          .config = {.ring_lines = ring_lines}};
+
+/// What has arrived lies in the survivor's own memory.
+// Semantics: close-1
+TEST_F(Death, KilledWhileItWaitsForItsReceiver)
+{
+    ASSERT_EQ(survivor_->bring_up(cable_, lingering), 0);
+    ASSERT_EQ(victim_->bring_up(cable_, lingering), 0);
+    ASSERT_NO_FATAL_FAILURE(connect(1));
+    talk(1);
+    const Stream s = stream(0, 2, 200, {8, 48, 300, 5000});
+    ASSERT_EQ(victim_->ask(traffic({s}, {})).rc, 0);
+    Command stop;
+    stop.op = Op::stop;
+    victim_->begin(stop);
+    ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_CLOSING));
+    victim_->kill_now();
+    victim_ = std::make_unique<RemoteHost>();
+    ASSERT_EQ(victim_->bring_up(cable_, patient), 0) << "and the next one is there";
+    EXPECT_EQ(survivor_->events(), "C");
+    const Answer here = survivor_->ask(traffic({}, {s}));
+    EXPECT_EQ(here.rc, 0) << here.text;
+    ASSERT_NO_FATAL_FAILURE(connect(2));
+    talk(3);
+    EXPECT_EQ(survivor_->events(), "CLC");
+}
+
+// Semantics: close-4
+TEST_F(Death, TheReceiverIsKilledWhileItsSenderWaits)
+{
+    ASSERT_EQ(survivor_->bring_up(cable_, lingering), 0);
+    ASSERT_EQ(victim_->bring_up(cable_, lingering), 0);
+    ASSERT_NO_FATAL_FAILURE(connect(1));
+    ASSERT_EQ(survivor_->ask(traffic({stream(0, 1, 100, {8, 48})}, {})).rc, 0);
+    Command stop;
+    stop.op = Op::stop;
+    survivor_->begin(stop);
+    ASSERT_TRUE(victim_->await_state(RTE_PMD_PLX_NTB_CLOSING));
+    victim_->kill_now();
+    ASSERT_EQ(survivor_->end().rc, 0);
+    EXPECT_EQ(survivor_->xstat("tx_unconfirmed"), 100u);
+    EXPECT_EQ(survivor_->link().state, RTE_PMD_PLX_NTB_STOPPED);
+    EXPECT_EQ(survivor_->outstanding(), 0u);
+}
+
 } // namespace

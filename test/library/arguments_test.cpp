@@ -67,6 +67,15 @@ protected:
             {"endpoint_open", "open already", -EBUSY,
              [&] { return ntbmsg_endpoint_open(near_device, nullptr, &endpoint_); }},
             {"endpoint_close", "NULL", 0, [&] { return ntbmsg_endpoint_close(nullptr); }},
+            {"endpoint_close_linger", "NULL", 0,
+             [&] { return ntbmsg_endpoint_close_linger(nullptr, 1000, nullptr); }},
+            {"queue_unconfirmed", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_queue_unconfirmed(nullptr, 0, &count_); }},
+            {"queue_unconfirmed", "queue", -EINVAL,
+             [&] { return ntbmsg_queue_unconfirmed(near_, 0, &count_); }},
+            {"queue_flush", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_queue_flush(nullptr, 0, 1000); }},
+            {"queue_flush", "queue", -EINVAL, [&] { return ntbmsg_queue_flush(near_, 0, 1000); }},
             {"endpoint_options_init", "NULL", 0,
              [&] { return ntbmsg_endpoint_options_init(nullptr), 0; }},
             {"endpoint_wait_connected", "NULL", -EINVAL,
@@ -210,6 +219,9 @@ protected:
         return {
             {"channel_wait_open", "NULL", -EINVAL,
              [&] { return ntbmsg_channel_wait_open(nullptr, 0); }},
+            {"channel_flush", "NULL", -EINVAL, [&] { return ntbmsg_channel_flush(nullptr, 0); }},
+            {"channel_close_linger", "NULL", 0,
+             [&] { return ntbmsg_channel_close_linger(nullptr, 1000, nullptr); }},
             {"channel_state_get", "NULL", NTBMSG_CHANNEL_CLOSED,
              [&] { return ntbmsg_channel_state_get(nullptr); }},
             {"channel_info_get", "channel NULL", -EINVAL,
@@ -390,6 +402,7 @@ protected:
     ntbmsg_cq *cq_ = nullptr;
     rte_mbuf *mbuf_ = nullptr;
     char text_[96] = {};
+    uint32_t count_ = 0;
     ntbmsg_event event_ = NTBMSG_EVENT_CONNECTED;
     ntbmsg_endpoint_stats stats_{};
     ntbmsg_request nobody_{}, request_{};

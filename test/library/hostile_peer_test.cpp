@@ -259,7 +259,7 @@ TEST_F(HostilePeer, AnAcceptThatComesTooLateIsTurnedDown)
 
 TEST_F(HostilePeer, PayloadWhereThereIsNone)
 {
-    for (const uint32_t op : {op_credit, op_close}) {
+    for (const uint32_t op : {op_credit, op_close, op_flush}) {
         if (op == op_credit) {
             ASSERT_NO_FATAL_FAILURE(greet());
         }
@@ -271,6 +271,37 @@ TEST_F(HostilePeer, PayloadWhereThereIsNone)
         EXPECT_EQ(stats(near_).bad_peer, before + 1);
         give_back({channel});
     }
+}
+
+TEST_F(HostilePeer, AQuestionAlwaysHasAnAnswer)
+{
+    constexpr uint32_t asker = 0x90003;
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    say(op_flush, word, asker);
+    Heard heard = hear();
+    EXPECT_EQ(heard.op, op_credit);
+    EXPECT_EQ(heard.argument, 0U) << "nothing was sent";
+    say(op_data, word, 0);
+    say(op_flush, word, asker);
+    heard = hear();
+    EXPECT_EQ(heard.op, op_credit);
+    EXPECT_EQ(heard.argument, 0U) << "nothing was received";
+    give_back({channel}); // unread
+    EXPECT_EQ(hear().op, op_close);
+    say(op_flush, word, asker);
+    EXPECT_EQ(hear().op, op_reset);
+    turn();
+    say(op_flush, word, asker);
+    heard = hear();
+    EXPECT_EQ(heard.op, op_reset) << "of a slot that is free";
+    EXPECT_EQ(heard.word, asker);
+    EXPECT_EQ(stats(near_).bad_peer, 0U);
+    say(op_leave, word, 0);
+    say(op_leave, 0, 0, &asker, sizeof(asker));
+    turn();
+    EXPECT_EQ(stats(near_).bad_peer, 2U);
 }
 
 TEST_F(HostilePeer, StaleMessagesReachNoChannel)

@@ -24,7 +24,7 @@ public:
     ~OwnEndpoint()
     {
         if (m_endpoint)
-            ntbmsg_endpoint_close(m_endpoint);
+            ntbmsg_endpoint_close_linger(m_endpoint, 0, nullptr);
         rte_mempool_free(m_pool);
         rte_eal_cleanup();
     }

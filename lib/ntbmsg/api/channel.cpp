@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "channel/ending.hpp"
+#include "channel/flush.hpp"
 #include "channel/listener.hpp"
 #include "channel/setup.hpp"
 #include "dispatch/dispatcher.hpp"
@@ -61,6 +62,39 @@ void answer_now(const Worker &w, Channel &c)
         return;
     send_answer(c, state_of(c) == NTBMSG_CHANNEL_REJECTED ? owe_reject : owe_accept);
     do_chores(*c.worker);
+}
+
+/// Lets the worker go on. @return false: a signal handler ran
+bool go_on(Worker &w, unsigned &idle)
+{
+    constexpr unsigned idle_polls = 64;
+    if (w.dedicated)
+        return nap();
+    idle = poll(w) != 0 ? 0 : idle + 1;
+    return idle % idle_polls != 0 || nap();
+}
+
+/// @return 0; -ETIMEDOUT; -EINTR: a signal handler ran; why nothing more will be confirmed
+int await_confirmed(Channel &c, uint32_t timeout_ms)
+{
+    const uint64_t start = clock_us();
+    uint64_t ask_at = start;
+    for (unsigned idle = 0;;) {
+        const int rc = confirm_error(c);
+        if (unconfirmed(c) == 0)
+            return 0;
+        if (rc != 0)
+            return rc;
+        const uint64_t now = clock_us();
+        if (now - start >= uint64_t{timeout_ms} * 1000)
+            return -ETIMEDOUT;
+        if (now >= ask_at) {
+            ask_at = now + ask_again_us;
+            c.proxy != nullptr ? call(c, call_flush) : ask_to_confirm(c);
+        }
+        if (!go_on(*c.worker, idle))
+            return -EINTR;
+    }
 }
 
 } // namespace
@@ -199,7 +233,7 @@ int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *
                                .rx_messages = c.rx_messages.get(),
                                .rx_bytes = c.rx_bytes.get(),
                                .tx_full = c.tx_full.get(),
-                               .unconfirmed = c.tx_messages.get() - c.tx_confirmed.get(),
+                               .unconfirmed = unconfirmed(c),
                                .private_bytes = c.peer_private_bytes,
                                .private_data = {}};
     std::memcpy(now.private_data, c.peer_private, c.peer_private_bytes);
@@ -240,6 +274,34 @@ int ntbmsg_channel_reset(ntbmsg_channel *channel, int32_t reason)
     }
     reset(*c, static_cast<uint32_t>(reason));
     do_chores(*c->worker);
+    return 0;
+}
+
+int ntbmsg_channel_flush(ntbmsg_channel *channel, uint32_t timeout_ms)
+{
+    Channel *c = channel_of(channel, __func__);
+    if (c == nullptr)
+        return -EINVAL;
+    const Using use(watch_of_user(*c), "channel", __func__);
+    return await_confirmed(*c, timeout_ms);
+}
+
+int ntbmsg_channel_close_linger(ntbmsg_channel *channel, uint32_t linger_ms,
+                                uint64_t *unconfirmed_count)
+{
+    uint64_t count = 0;
+    if (Channel *c = channel_of(channel, __func__); c != nullptr) {
+        ntbmsg_channel_shutdown(channel);
+        {
+            const Using use(watch_of_user(*c), "channel", __func__);
+            if (linger_ms != 0)
+                await_confirmed(*c, linger_ms);
+            count = unconfirmed(*c);
+        }
+        ntbmsg_channel_close(channel);
+    }
+    if (unconfirmed_count != nullptr)
+        *unconfirmed_count = count;
     return 0;
 }
 

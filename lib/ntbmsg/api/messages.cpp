@@ -175,8 +175,12 @@ int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_
         return receive_parked(c, mbufs, imm, n);
     Meta meta[burst_max];
     const unsigned got = take_burst(*c.worker, mbufs, meta, std::min<unsigned>(n, burst_max));
-    if (got == 0)
-        return traced_receive(c, n, {});
+    if (got == 0) {
+        const int end = traced_receive(c, n, {});
+        // The end of the connection may have brought the last messages along.
+        return unlikely(end != 0) && c.parked.first != nullptr ? receive_parked(c, mbufs, imm, n)
+                                                               : end;
+    }
     return got == 1 ? traced_receive(c, n, take_own(c, mbufs, meta, imm, 1))
                     : receive_many(c, n, mbufs, meta, imm, got);
 }

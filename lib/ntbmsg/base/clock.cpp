@@ -2,6 +2,7 @@
 #include "base/clock.hpp"
 
 #include <atomic>
+#include <ctime>
 
 #include <rte_cycles.h>
 
@@ -17,6 +18,12 @@ uint64_t ntbmsg::real_us()
     // In two parts: cycles * 1'000'000 would overflow within hours.
     const uint64_t cycles = rte_get_timer_cycles(), hz = rte_get_timer_hz();
     return cycles / hz * 1'000'000 + cycles % hz * 1'000'000 / hz;
+}
+
+bool ntbmsg::nap()
+{
+    constexpr timespec moment{0, 20'000};
+    return nanosleep(&moment, nullptr) == 0;
 }
 
 uint64_t ntbmsg::clock_us()

@@ -14,6 +14,9 @@ uint64_t clock_us();
 /// Microseconds of the TSC, whatever ntbmsg_clock_set() chose: for waits of the caller.
 uint64_t real_us();
 
+/// Gives way for a moment while nothing happens. @return false: a signal handler ran
+bool nap();
+
 } // namespace ntbmsg
 
 #endif

@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 
 #include "channel/ending.hpp"
+#include "channel/flush.hpp"
 #include "channel/serve.hpp"
 #include "transport/poll_set.hpp"
 #include "transport/sending.hpp"
@@ -62,6 +63,7 @@ void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
     if (m->pkt_len != 0 || !c.tx.returned(credit, may_send(state)))
         return protocol_error(c);
     c.tx_confirmed.add(credit.messages);
+    c.asked = false;
     if (c.proxy != nullptr)
         return send_queued(c);
     if (c.want_write && may_send(state)) {
@@ -89,7 +91,24 @@ void on_reset(Channel &c, uint32_t reason, rte_mbuf *m)
 {
     if (m->pkt_len != 0)
         return protocol_error(c);
+    c.final.store(true, std::memory_order_release); // also one that was closed at both ends
     end(c, NTBMSG_CHANNEL_RESET, reason);
+}
+
+void on_flush(Channel &c, rte_mbuf *m)
+{
+    if (m->pkt_len != 0 || c.tx_word == 0)
+        return protocol_error(c);
+    const uint8_t state = state_of(c);
+    if (has_ended(state) && state != NTBMSG_CHANNEL_CLOSED)
+        return;
+    if (c.unread) { // what is not confirmed by now never is
+        const auto closed = static_cast<uint32_t>(NTBMSG_REASON_CLOSED);
+        return is_over(c) ? owe(c, owe_reset) : reset(c, closed);
+    }
+    if (c.proxy != nullptr)
+        collect_received(c);
+    owe(c, owe_credit);
 }
 
 } // namespace ntbmsg

@@ -14,6 +14,8 @@ void on_reject(Channel &c, uint32_t reason, rte_mbuf *m);
 void on_credit(Channel &c, uint32_t argument, rte_mbuf *m);
 void on_close(Channel &c, rte_mbuf *m);
 void on_reset(Channel &c, uint32_t reason, rte_mbuf *m);
+/// The peer asks what of its messages was received.
+void on_flush(Channel &c, rte_mbuf *m);
 /// Computes the longest message that the peer accepts on a channel.
 void take_opening(Channel &c, const protocol::Opening &opening);
 

@@ -77,6 +77,9 @@ int send_one(Channel &c, uint32_t bit)
         return send_op(w, c, protocol::op_close, 0, nullptr);
     case owe_reset:
         return send_op(w, c, protocol::op_reset, c.reason, nullptr);
+    case owe_flush:
+        return send_op(w, c, protocol::op_flush, c.rx_word.load(std::memory_order_relaxed),
+                       nullptr);
     }
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <rte_mbuf.h>
 
 #include "channel/ending.hpp"
+#include "channel/flush.hpp"
 #include "channel/send.hpp"
 #include "channel/setup.hpp"
 #include "rma/one_sided.hpp"
@@ -80,18 +81,6 @@ void begin(Channel &c)
     }
 }
 
-void collect_received(Channel &c)
-{
-    Proxy &p = *c.proxy;
-    const uint64_t messages = c.rx_messages.get(), buffers = p.rx_buffers.get();
-    c.rx.received({static_cast<uint32_t>(messages - p.credited),
-                   static_cast<uint32_t>(buffers - p.credited_buffers)});
-    p.credited = messages;
-    p.credited_buffers = buffers;
-    if (c.rx.due() && may_receive(state_of(c)))
-        owe(c, owe_credit);
-}
-
 void begin_close(Channel &c)
 {
     Proxy &p = *c.proxy;
@@ -123,6 +112,8 @@ void on_calls(Channel &c, uint32_t bits)
         reset(c, c.proxy->reason.load(std::memory_order_relaxed));
     if ((bits & call_shut) != 0)
         c.proxy->shutting = true;
+    if ((bits & call_flush) != 0)
+        ask_to_confirm(c);
     if ((bits & call_close) != 0)
         begin_close(c);
     if ((bits & (call_send | call_shut | call_close)) != 0)

@@ -9,6 +9,7 @@
 #include <sized.hpp>
 
 #include "channel/ending.hpp"
+#include "channel/flush.hpp"
 #include "rma/cq.hpp"
 #include "rma/one_sided.hpp"
 #include "transport/delivery.hpp"
@@ -112,6 +113,13 @@ void close_handle(Channel &c)
 {
     c.want_write = false;
     const bool connecting = state_of(c) == NTBMSG_CHANNEL_CONNECTING;
+    // What was received is confirmed now; nothing more will be.
+    if (c.proxy != nullptr)
+        collect_received(c);
+    if (c.rx.owed.messages != 0 && c.tx_word != 0 && !is_over(c))
+        owe(c, owe_credit);
+    c.unread = c.parked.first != nullptr ||
+               (c.proxy != nullptr && c.proxy->delivered.get() != c.rx_messages.get());
     shut(c);
     leave_cq(c); // after shut(): a callback cannot post any more
     c.handle.store(false, std::memory_order_relaxed);

@@ -131,6 +131,7 @@ void lose_all(Worker &w)
         lose(w.slots[i]);
     w.reply_count = 0;
     w.hello_seen = false;
+    w.peer_leaves.store(false, std::memory_order_relaxed);
     w.refused.store(nullptr, std::memory_order_relaxed);
 }
 
@@ -191,7 +192,7 @@ Channel *find_channel(const Worker &w, uint32_t word)
 bool may_be_late(uint32_t op, uint32_t word)
 {
     const bool one_sided = op >= protocol::one_sided_first && op <= protocol::one_sided_last;
-    return word != 0 && (op <= protocol::op_reset || one_sided);
+    return word != 0 && (op <= protocol::op_flush || one_sided);
 }
 
 /// Handles a message other than DATA; the caller keeps the mbuf.
@@ -203,12 +204,16 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
         return on_hello(w, m);
     if (op == protocol::op_connect)
         return on_connect(w, argument, m);
+    if (op == protocol::op_leave && word == 0 && m->pkt_len == 0)
+        return w.peer_leaves.store(true, std::memory_order_release);
     Channel *c = find_channel(w, word);
     if (c == nullptr) {
         if (op == protocol::op_accept)
             reset_late_accept(w, m);
         else if (!may_be_late(op, word))
             w.bad_peer.add(1);
+        else if (op == protocol::op_flush) // the channel was closed, and confirms nothing more
+            add_reply(w, protocol::op_reset, argument, static_cast<uint32_t>(NTBMSG_REASON_CLOSED));
         return;
     }
     switch (op) {
@@ -224,6 +229,8 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
         return on_close(*c, m);
     case protocol::op_reset:
         return on_reset(*c, argument, m);
+    case protocol::op_flush:
+        return on_flush(*c, m);
     default:
         if (op < protocol::one_sided_first || op > protocol::one_sided_last ||
             !one_sided_receive(w, *c, op, argument, m))
@@ -268,13 +275,14 @@ unsigned run_of(const Meta *meta, unsigned n)
 unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
     const uint32_t epoch = w.losses->load(std::memory_order_acquire);
-    lose_all(w);
-    w.epoch.store(epoch, std::memory_order_release); // pairs with post_error()
-    w.chores |= chore_hello;
     const Meta *hello = std::find_if(
         meta, meta + n, [](const Meta &one) { return one.flags == protocol::op_hello; });
     const auto old = static_cast<unsigned>(hello - meta);
-    free_unread(w, mbufs, old);
+    // They came over the connection that has ended since: one of the next begins with HELLO.
+    sort(w, mbufs, meta, old);
+    lose_all(w);
+    w.epoch.store(epoch, std::memory_order_release); // pairs with post_error()
+    w.chores |= chore_hello;
     std::copy(mbufs + old, mbufs + n, mbufs);
     std::copy(meta + old, meta + n, meta);
     // The next HELLO may still be of the lost connection, if that had only just begun.

@@ -12,7 +12,7 @@
 namespace ntbmsg
 {
 
-/// Ends the channels after the connection was lost.
+/// Passes what came over the lost connection to its channels, then ends them.
 /// @return messages of the burst that may belong to a new connection, moved to its front
 unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n);
 /// Sends owed control messages and checks deadlines; nothing if the connection has changed.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Bursts of bare queues: a bounds check and an indirect call of the driver.
+// Bare queues. A burst is a bounds check and an indirect call of the driver.
 #include <cerrno>
 #include <type_traits>
 
 #include <rte_branch_prediction.h>
 
+#include "base/clock.hpp"
 #include "endpoint/endpoint.hpp"
 
 // The library's metadata is passed to the driver unchanged.
@@ -32,4 +33,34 @@ int ntbmsg_queue_recv_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf 
         return -EINVAL;
     const rte_pmd_plx_ntb_burst &burst = endpoint->burst[queue];
     return burst.rx(burst.rx_queue, mbufs, reinterpret_cast<rte_pmd_plx_ntb_meta *>(meta), n);
+}
+
+int ntbmsg_queue_unconfirmed(const ntbmsg_endpoint *endpoint, uint16_t queue, uint32_t *count)
+{
+    if (!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues || count == nullptr)
+        return -EINVAL;
+    return rte_pmd_plx_ntb_tx_unconfirmed(endpoint->dev_id, queue, count);
+}
+
+int ntbmsg_queue_flush(ntbmsg_endpoint *endpoint, uint16_t queue, uint32_t timeout_ms)
+{
+    if (!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues)
+        return -EINVAL;
+    const uint32_t losses = endpoint->losses.load(std::memory_order_acquire);
+    const uint64_t start = ntbmsg::clock_us();
+    const rte_pmd_plx_ntb_burst &burst = endpoint->burst[queue];
+    for (;;) {
+        burst.tx(burst.tx_queue, nullptr, nullptr, 0); // frees what a DMA engine has copied
+        uint32_t count = 0;
+        const int rc = rte_pmd_plx_ntb_tx_unconfirmed(endpoint->dev_id, queue, &count);
+        // What is counted now may belong to the next connection.
+        if (rc != 0 || endpoint->losses.load(std::memory_order_acquire) != losses)
+            return -ENOTCONN;
+        if (count == 0)
+            return 0;
+        if (ntbmsg::clock_us() - start >= uint64_t{timeout_ms} * 1000)
+            return -ETIMEDOUT;
+        if (!ntbmsg::nap())
+            return -EINTR;
+    }
 }

@@ -45,6 +45,7 @@ struct alignas(64) ntbmsg_endpoint {
     uint32_t workers_made; ///< initialized so far; to be ended and freed
 
     // Control path only from here.
+    uint64_t unconfirmed;   ///< by ntbmsg_endpoint_close_linger()
     uint32_t queues_set_up; ///< set up so far, including those of workers; to be released
     ntbmsg_endpoint_options options;
     rte_mempool *tx_pool;

@@ -15,6 +15,7 @@
 #include <sized.hpp>
 
 #include "base/log.hpp"
+#include "endpoint/closing.hpp"
 #include "endpoint/endpoint.hpp"
 #include "endpoint/registry.hpp"
 #include "endpoint/service.hpp"
@@ -241,14 +242,27 @@ int bring_up(ntbmsg_endpoint &e)
     return rc;
 }
 
-void stop(ntbmsg_endpoint &e)
+/// Stops the device, with @p linger_ms for the peer to confirm what was sent.
+void stop_device(ntbmsg_endpoint &e, uint32_t linger_ms)
+{
+    const uint32_t left_ms = linger_ms != 0 ? ntbmsg::settle(e, linger_ms) : 0;
+    rte_pmd_plx_ntb_stop(e.dev_id, left_ms, nullptr);
+    e.unconfirmed = ntbmsg::unconfirmed_on_channels(e);
+    for (uint16_t q = 0; q < e.queues; ++q) {
+        uint32_t count = 0;
+        rte_pmd_plx_ntb_tx_unconfirmed(e.dev_id, q, &count);
+        e.unconfirmed += count;
+    }
+}
+
+void stop(ntbmsg_endpoint &e, uint32_t linger_ms)
 {
     for (uint32_t i = 0; i < e.workers_made; ++i)
         ntbmsg::stop_service(e.workers[i]);
+    if (e.started)
+        stop_device(e, linger_ms);
     if (e.has_events)
         rte_pmd_plx_ntb_event_register(e.dev_id, nullptr, nullptr);
-    if (e.started)
-        rte_rawdev_stop(e.dev_id);
     e.started = false;
     for (uint32_t i = 0; i < e.workers_made; ++i)
         ntbmsg::end_worker(e.workers[i]);
@@ -338,7 +352,7 @@ int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *opti
     e->queues = chosen.queues;
     ntbmsg::begin_use(*e);
     if (const int rc = bring_up(*e); rc != 0) {
-        stop(*e);
+        stop(*e, 0);
         release(e);
         return rc;
     }
@@ -352,9 +366,23 @@ int ntbmsg_endpoint_close(ntbmsg_endpoint *endpoint)
 {
     if (!ntbmsg::is_live(endpoint, __func__))
         return 0;
+    uint64_t linger_ms = 0;
+    rte_rawdev_get_attr(endpoint->dev_id, "linger_ms", &linger_ms);
+    return ntbmsg_endpoint_close_linger(endpoint, static_cast<uint32_t>(linger_ms), nullptr);
+}
+
+int ntbmsg_endpoint_close_linger(ntbmsg_endpoint *endpoint, uint32_t linger_ms,
+                                 uint64_t *unconfirmed_count)
+{
+    if (unconfirmed_count != nullptr)
+        *unconfirmed_count = 0;
+    if (!ntbmsg::is_live(endpoint, __func__))
+        return 0;
     ntbmsg_trace_endpoint_close(endpoint->dev_id);
     ntbmsg::unregister_endpoint(*endpoint);
-    stop(*endpoint);
+    stop(*endpoint, linger_ms);
+    if (unconfirmed_count != nullptr)
+        *unconfirmed_count = endpoint->unconfirmed;
     if (const unsigned held = held_mbufs(*endpoint); held != 0) {
         NTBMSG_LOG(ERR,
                    "device %u: the application still holds %u mbufs; the endpoint is stopped but "

@@ -40,6 +40,7 @@ enum Owed : uint32_t {
     owe_credit = 8,
     owe_close = 16,
     owe_reset = 32,
+    owe_flush = 64,
 };
 
 /// Requester and responder of a channel's one-sided operations, each allocated at its first use.
@@ -85,9 +86,12 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests,
         in_operating;
     ntbmsg::OneSided one_sided;
-    ntbmsg_cq *cq;       ///< gets its completions; NULL: no operation can be posted
-    uint32_t operations; ///< most that may be outstanding
-    bool own_lane;       ///< completions go to the lane of `cq` that belongs to the worker
+    ntbmsg_cq *cq;           ///< gets its completions; NULL: no operation can be posted
+    uint32_t operations;     ///< most that may be outstanding
+    bool unread;             ///< messages were freed when the handle was closed
+    bool asked;              ///< the peer was asked what it has received, and has not answered
+    std::atomic<bool> final; ///< the peer confirms nothing more
+    bool own_lane;           ///< completions go to the lane of `cq` that belongs to the worker
     uint64_t deadline_us;
     ntbmsg::Counter tx_full, tx_confirmed;
     std::atomic<uint32_t> calls; ///< Call: by other threads if the worker is dedicated

@@ -19,16 +19,17 @@ namespace ntbmsg
 
 /// What other threads ask the worker's thread to do.
 enum Call : uint32_t {
-    call_begin = 1,   ///< it was connected or accepted
-    call_reject = 2,  ///< the request was rejected
-    call_send = 4,    ///< there are messages in its ring
-    call_credit = 8,  ///< messages were received: credit may be due
-    call_more = 16,   ///< the inbox is empty: publish the backlog
-    call_shut = 32,   ///< shut down sending
-    call_reset = 64,  ///< reset it
-    call_close = 128, ///< the handle was closed
-    call_left = 256,  ///< it has left its poll set
-    call_post = 512,  ///< operations were posted
+    call_begin = 1,    ///< it was connected or accepted
+    call_reject = 2,   ///< the request was rejected
+    call_send = 4,     ///< there are messages in its ring
+    call_credit = 8,   ///< messages were received: credit may be due
+    call_more = 16,    ///< the inbox is empty: publish the backlog
+    call_shut = 32,    ///< shut down sending
+    call_reset = 64,   ///< reset it
+    call_close = 128,  ///< the handle was closed
+    call_left = 256,   ///< it has left its poll set
+    call_post = 512,   ///< operations were posted
+    call_flush = 1024, ///< ask the peer what it has received
 };
 
 struct SendItem {

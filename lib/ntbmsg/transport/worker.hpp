@@ -93,7 +93,9 @@ struct alignas(64) ntbmsg_worker {
     uint16_t index; ///< in the endpoint
     uint16_t queue; ///< its queue pair, as the device counts
     bool hello_seen;
+    bool leaves;                       ///< the peer knows that this endpoint closes
     bool hello_doubtful;               ///< it may belong to the previous connection
+    std::atomic<bool> peer_leaves;     ///< its endpoint closes: it receives nothing more
     std::atomic<const char *> refused; ///< why the peer is refused; NULL: it is not
     uint32_t own_buf_bytes;
     uint32_t own_max_message;

@@ -27,6 +27,8 @@ enum Op : uint8_t {
     op_credit = 5,
     op_close = 6,
     op_reset = 7,
+    op_flush = 8,
+    op_leave = 9,
 };
 
 /// The low half of the metadata: a slot of the receiver and its generation. 0 is the worker.
