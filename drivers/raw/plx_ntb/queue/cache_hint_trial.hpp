@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The cache-hint trial: finds the best cache hint under the real traffic, by the cycles per line of
 // neighbouring parts of the ring. No DPDK, no clock of its own, and no cost per message or burst:
-// the queue calls step() when it is due (doc/decisions/014-cache-hints-in-time.md).
+// the queue calls step() when it is due (doc/decisions/015-cache-hints-in-time.md).
 #ifndef PLX_QUEUE_CACHE_HINT_TRIAL_HPP
 #define PLX_QUEUE_CACHE_HINT_TRIAL_HPP
 
