@@ -125,6 +125,8 @@ TEST_P(Sleep, ArmingReportsWaitingMessages)
     ASSERT_EQ(far().ask(sends(1)).rc, 0);
     ASSERT_EQ(rte_pmd_plx_ntb_rx_wait(id(), 0, patience_us), 1);
     EXPECT_EQ(rte_pmd_plx_ntb_rx_arm(id(), 0), 1);
+    EXPECT_TRUE(readable(0)) << "for a caller that waits all the same";
+    EXPECT_EQ(rte_pmd_plx_ntb_rx_disarm(id(), 0), 0);
     EXPECT_FALSE(readable(0));
     EXPECT_EQ(rte_pmd_plx_ntb_rx_wait(id(), 0, 0), 1);
     EXPECT_EQ(receive(), 1u);
