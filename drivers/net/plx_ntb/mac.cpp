@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include <rte_eal.h>
 #include <rte_jhash.h>
@@ -15,6 +16,8 @@ namespace plx::net
 
 namespace
 {
+
+constexpr size_t identity_max = 512;
 
 /// The machine's id (machine-id(5)), or an empty text.
 void read_machine_id(char *out, size_t bytes)
@@ -33,9 +36,13 @@ void read_machine_id(char *out, size_t bytes)
 
 rte_ether_addr mac_of(const char *identity)
 {
+    // Whole words: the hash of bytes reads beyond them.
+    uint32_t words[identity_max / sizeof(uint32_t)] = {};
+    const size_t bytes = strnlen(identity, sizeof(words));
+    std::memcpy(words, identity, bytes);
     uint32_t low = 0;
     uint32_t high = 0;
-    rte_jhash_2hashes(identity, static_cast<uint32_t>(std::strlen(identity)), &low, &high);
+    rte_jhash_32b_2hashes(words, std::size(words), &low, &high);
     rte_ether_addr mac{};
     std::memcpy(mac.addr_bytes, &low, sizeof(low));
     std::memcpy(mac.addr_bytes + sizeof(low), &high, sizeof(mac.addr_bytes) - sizeof(low));
@@ -50,7 +57,7 @@ rte_ether_addr make_mac(const char *name)
     read_machine_id(machine, sizeof(machine));
     char host[65] = "";
     gethostname(host, sizeof(host) - 1);
-    char identity[512];
+    char identity[identity_max];
     std::snprintf(identity, sizeof(identity), "%s %s %s %s", machine, host,
                   rte_eal_get_runtime_dir(), name);
     return mac_of(identity);
