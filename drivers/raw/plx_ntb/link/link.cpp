@@ -206,6 +206,8 @@ void Link::check_connection()
 /// taken what lies in the own block, or have taken nothing for too long.
 void Link::check_drain()
 {
+    // The side that stopped waits for as long as it hears this one.
+    send_heartbeat();
     if (protocol_error_)
         return handle({LinkInput::protocol_error, "the peer broke the protocol"});
     uint64_t received = 0;
@@ -442,10 +444,15 @@ void Link::renew_epoch()
 void Link::beat(uint64_t now)
 {
     sent_at_us_ = now;
-    port_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
+    send_heartbeat();
     // Repeated: the one that carried the ack may have been lost in a short link loss that neither
     // side noticed.
     greet(adopted_, closing_ ? wire::HelloState::closing : wire::HelloState::up);
+}
+
+void Link::send_heartbeat()
+{
+    port_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
 }
 
 /// Repeated in every tick: a hello that was stored while the peer was unreachable is lost.

@@ -128,6 +128,7 @@ private:
     const char *describe_pairs(const wire::Hello &hello);
     std::optional<Found> check_heartbeat(uint64_t now);
     void beat(uint64_t now);
+    void send_heartbeat();
 
     bool begin(const char *why);
     bool adopt(const wire::Hello &hello);

@@ -135,6 +135,27 @@ TEST_F(LinkTest, AnOrderlyEndWaitsForConfirmation)
     EXPECT_TRUE(b.saw(LinkEvent::lost));
 }
 
+TEST_F(LinkTest, AReceiverThatDrainsIsHeardForLongerThanASilentOneIs)
+{
+    try_connect();
+    expect_joined();
+    a.sent = 1;
+    b.arrived = 1;
+    EXPECT_TRUE(a.link.linger());
+    b.link.tick();
+    for (uint64_t end = world.now_us + 1'900'000; world.now_us < end; world.now_us += 10'000) {
+        ASSERT_TRUE(a.link.linger()) << world.now_us;
+        b.link.tick();
+        ASSERT_EQ(b.link.state(), LinkState::draining);
+    }
+    b.taken = 1;
+    a.sent = 0;
+    EXPECT_FALSE(a.link.linger());
+    ASSERT_TRUE(a.link.stop());
+    b.link.tick();
+    EXPECT_TRUE(b.saw(LinkEvent::lost));
+}
+
 TEST_F(LinkTest, TwoThatEndAtOnceDoNotWaitForEachOther)
 {
     try_connect();
