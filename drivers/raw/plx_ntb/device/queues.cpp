@@ -254,8 +254,11 @@ uint64_t Device::unconfirmed()
 bool Device::end_sending()
 {
     bool left = true;
-    for (unsigned q = 0; q < queues_open_; ++q)
-        queues_[q].tx.gate.close();
+    {
+        const Sleepers::NoAlerts held(sleepers_); // an alert would open a gate again
+        for (unsigned q = 0; q < queues_open_; ++q)
+            queues_[q].tx.gate.close();
+    }
     gate_barrier(); // pairs with Gate::enter
     for (unsigned q = 0; q < queues_open_; ++q) {
         left = has_left(queues_[q].tx) && left;
