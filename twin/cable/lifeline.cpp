@@ -2,6 +2,7 @@
 #include "cable/lifeline.hpp"
 
 #include <climits>
+#include <csignal>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/stat.h>
@@ -59,7 +60,13 @@ void lifeline_open(const Config &config, Lifeline *out)
         return;
     out->writer = ends[1];
     out->step = Step::starting;
+    // A signal handler of the application's would find none of its descriptors in that thread.
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     const bool started = config.thread_start(&out->thread, "plx-twin-life", hold, out) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     const bool held = started && await_after(*out, Step::starting) == Step::held;
     close(ends[1]);
     if (held) {
