@@ -453,4 +453,34 @@ TEST_P(ClosingOnce, TwoThatCloseAtOnceWaitForNobody)
     EXPECT_EQ(far_left, 1U);
 }
 
+/// Endpoints with a bare queue and a worker.
+class ClosingBoth : public Cabled
+{
+protected:
+    const char *extra_arguments() const override { return lingering; }
+};
+
+// Semantics: close-4
+TEST_F(ClosingBoth, AWorkerIsNotWaitedForOnceThePeerHasStopped)
+{
+    ntbmsg_endpoint_options options = small_options();
+    options.queues = 1;
+    options.workers = 1;
+    ASSERT_NO_FATAL_FAILURE(connect(options));
+    ASSERT_EQ(send(far_, near_, message(far_, 100, 1)), 1);
+    uint64_t left = 0;
+    EXPECT_EQ(ntbmsg_endpoint_close_linger(far_, 0, &left), 0);
+    far_ = nullptr;
+    EXPECT_EQ(left, 1U);
+    // The message lies there unread, so the connection goes on, but nothing can be sent.
+    rte_mbuf *none = nullptr;
+    int rc = 0;
+    for (const uint64_t end = now_ms() + patience_ms; rc != -ENOTCONN && now_ms() < end;)
+        rc = ntbmsg_queue_send_burst(near_, 0, &none, nullptr, 0);
+    EXPECT_EQ(rc, -ENOTCONN);
+    EXPECT_EQ(ntbmsg_endpoint_close_linger(near_, long_ms, &left), 0);
+    near_ = nullptr;
+    EXPECT_EQ(left, 0U);
+}
+
 } // namespace

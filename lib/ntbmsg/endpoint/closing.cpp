@@ -54,11 +54,22 @@ bool is_settled(Channel &c)
     return false;
 }
 
+/// Whether nothing can be sent any more: the peer has stopped or was lost, so it confirms nothing
+/// more, either.
+bool is_shut(const Worker &w)
+{
+    return w.burst.tx(w.burst.tx_queue, nullptr, nullptr, 0) < 0;
+}
+
 /// One turn of a worker. @return whether nothing of its channels is to be waited for
 bool turn(Worker &w)
 {
-    for (unsigned i = 0; i < polls_max && poll(w) != 0; ++i) {
-    }
+    unsigned polls = 0;
+    while (polls < polls_max && poll(w) != 0)
+        ++polls;
+    // What the peer confirmed before it stopped has been taken in.
+    if (polls < polls_max && is_shut(w))
+        return true;
     bool settled = true;
     for (uint32_t i = 0; i < w.slots.count(); ++i)
         settled = is_settled(w.slots[i]) && settled;
