@@ -428,7 +428,8 @@ int ntbmsg_channel_reset(struct ntbmsg_channel *channel, int32_t reason);
  * @retval -ENOTCONN
  *   The channel is not open yet, and messages were sent.
  * @retval -EINTR
- *   A signal handler interrupted the wait.
+ *   A signal handler interrupted the wait while it slept. One that runs between two sleeps does
+ *   not end it: a program that must end soon waits for short times and looks at its own flag.
  * @retval -EINVAL
  *   The channel is NULL or closed.
  */

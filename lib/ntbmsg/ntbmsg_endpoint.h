@@ -356,7 +356,8 @@ int ntbmsg_queue_unconfirmed(const struct ntbmsg_endpoint *endpoint, uint16_t qu
  * @retval -ENOTCONN
  *   There is no peer, or it has closed, or it was lost meanwhile.
  * @retval -EINTR
- *   A signal handler interrupted the wait.
+ *   A signal handler interrupted the wait while it slept. One that runs between two sleeps does
+ *   not end it: a program that must end soon waits for short times and looks at its own flag.
  * @retval -EINVAL
  *   The endpoint is NULL or closed, or there is no such queue.
  */

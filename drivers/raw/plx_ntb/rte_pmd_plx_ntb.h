@@ -370,7 +370,7 @@ int rte_pmd_plx_ntb_tx_unconfirmed(uint16_t dev_id, uint16_t queue, uint32_t *co
  * linger_ms. From now on bursts accept nothing. What was accepted before is sent, then the peer is
  * told that this host sends and receives no more, and it has the time to confirm what was sent. The
  * wait ends early when all is confirmed, when the peer stops, too, or is lost, and when a signal
- * handler interrupts the calling thread. Same thread as rte_rawdev_stop().
+ * handler interrupts the calling thread while it sleeps between two looks. Same thread as rte_rawdev_stop().
  *
  * A peer whose application still has to receive what it was sent does so after this call as well:
  * only then it reports RTE_PMD_PLX_NTB_EVENT_LOST.
