@@ -44,9 +44,10 @@ int refused(Host &host, Refusal why, Error *error)
         return fail(error, -EINVAL, "the ends of the cable %s do not fit: another topology there",
                     host.cable_name);
     if (why == Refusal::user)
-        return fail(error, -EACCES,
-                    "the other end of %s takes no process of this user: cable_uid=%u there does",
-                    host.cable_name, geteuid());
+        return fail(
+            error, -EACCES,
+            "the other end of %s refuses processes of this user: start it with cable_uid=%u",
+            host.cable_name, geteuid());
     if (why == Refusal::wait)
         return -EAGAIN;
     return fail(error, -EBUSY, "the cable %s has two ends already", host.cable_name);

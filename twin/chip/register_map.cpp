@@ -21,7 +21,7 @@ struct Layout {
 };
 
 // `unknown` means that no source says; plain storage is the likeliest answer. `mixed` registers
-// are storage with the masks that regfile.cpp gives them.
+// are storage with the masks that registers.cpp gives them.
 constexpr Kind kind_of(Access access)
 {
     switch (access) {

@@ -67,7 +67,7 @@ public:
 private:
     static constexpr unsigned fetch_max = 256;
 
-    // dma_engine.cpp
+    // engine.cpp
     void serve_pending();
     void serve();
     bool may_go_on(bool between);
@@ -90,7 +90,7 @@ private:
     void forget();
     void function_reset();
 
-    // dma_ring.cpp
+    // ring.cpp
     uint64_t ring_base() const;
     uint64_t ring_end() const;
     uint64_t after(uint64_t slot) const;

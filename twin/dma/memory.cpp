@@ -115,6 +115,16 @@ int dma_memory_remove(DmaMemory *memory, uint64_t bus, uint64_t bytes, RangeKind
     return 0;
 }
 
+void dma_memory_move(DmaMemory *memory, uint64_t bus, uint8_t *address)
+{
+    Changed changed(*memory);
+    const uint32_t at = position(*memory, bus);
+    if (at == memory->count || memory->ranges[at].bus != bus)
+        return;
+    memory->ranges[at].address = address;
+    memory->version++;
+}
+
 const DmaRange *dma_memory_find(const DmaMemory &memory, uint64_t bus)
 {
     const uint32_t at = position(memory, bus);

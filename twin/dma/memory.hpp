@@ -41,6 +41,8 @@ int dma_memory_add(DmaMemory *memory, const DmaRange &range);
 /// Takes back the range of @p kind that begins at @p bus and has @p bytes.
 /// @return 0 or -ENOENT
 int dma_memory_remove(DmaMemory *memory, uint64_t bus, uint64_t bytes, RangeKind kind);
+/// The range that begins at @p bus lies at another address from now on.
+void dma_memory_move(DmaMemory *memory, uint64_t bus, uint8_t *address);
 /// Under the lock. @return NULL where nothing answers
 const DmaRange *dma_memory_find(const DmaMemory &memory, uint64_t bus);
 

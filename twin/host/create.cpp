@@ -77,8 +77,7 @@ int open_parts(Host &host)
         if (window_open(host.self.bar_bytes[i], &host.windows[i]) != 0)
             return errno == EMFILE ? -EMFILE : -ENOMEM;
         const Window &w = host.windows[i];
-        const DmaRange range{reinterpret_cast<uintptr_t>(w.base), w.bytes, w.base,
-                             RangeKind::window, static_cast<uint8_t>(i)};
+        const DmaRange range{w.bus, w.bytes, w.base, RangeKind::window, static_cast<uint8_t>(i)};
         if (dma_memory_add(&host.dma_memory, range) != 0)
             return -ENOMEM;
     }
@@ -196,8 +195,7 @@ Bar bar(Host *host, unsigned index)
         return {nullptr, facts::bar0_size, false, 0};
     for (unsigned i = 0; i < window_count; i++)
         if (window_bars[i] == index)
-            return {host->windows[i].base, host->windows[i].bytes, true,
-                    reinterpret_cast<uintptr_t>(host->windows[i].base)};
+            return {host->windows[i].base, host->windows[i].bytes, true, host->windows[i].bus};
     return {nullptr, 0, false, 0};
 }
 

@@ -28,7 +28,7 @@ void assign_bars(Host &host)
         host.chip->csr[(base + reg::captured_bus) / 4].store(bus);
     }
     for (unsigned i = 0; i < window_count; i++) {
-        const uint64_t address = reinterpret_cast<uintptr_t>(host.windows[i].base);
+        const uint64_t address = host.windows[i].bus;
         const uint32_t at = base + reg::pci_bar[window_bars[i]];
         reg_write(*host.chip, at, static_cast<uint32_t>(address), 0);
         reg_write(*host.chip, at + 4, static_cast<uint32_t>(address >> 32), 0);

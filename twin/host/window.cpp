@@ -141,6 +141,7 @@ int window_open(uint64_t bytes, Window *out)
         window_close(&w);
         return -ENOMEM;
     }
+    w.bus = reinterpret_cast<uintptr_t>(w.base);
     *out = w;
     return 0;
 }
@@ -168,6 +169,32 @@ void windows_follow(Window *windows, const View &before, const View &after, cons
         if (map_shared(w.base + e.offset, e.bytes, fds[e.region], e.at) == nullptr)
             map_absent(w, e.offset, e.bytes);
     }
+}
+
+int window_move(Window *window, unsigned index, const View &view, const Region *remote,
+                const int *fds, void **old)
+{
+    Window next = *window;
+    next.base =
+        static_cast<uint8_t *>(reserve(next.bytes, std::max<uint64_t>(next.bytes, huge_page)));
+    if (next.base == nullptr)
+        return -ENOMEM;
+    bool mapped = map_absent(next, 0, next.bytes);
+    for (unsigned i = 0; mapped && i < view.count; i++) {
+        const Extent &e = view.extents[i];
+        // What went away meanwhile stays absent.
+        if (e.window == index && e.direct && remote[e.region].generation == e.generation &&
+            map_shared(next.base + e.offset, e.bytes, fds[e.region], e.at) == nullptr)
+            mapped = map_absent(next, e.offset, e.bytes);
+    }
+    // One mapping in place of the old ones: a store goes to them or to it, and never fails.
+    if (!mapped || map_anonymous(window->base, window->bytes) == nullptr) {
+        munmap(next.base, next.bytes);
+        return -ENOMEM;
+    }
+    *old = window->base;
+    *window = next;
+    return 0;
 }
 
 } // namespace plx::twin

@@ -10,6 +10,7 @@ namespace plx::twin
 
 struct Window {
     uint8_t *base = nullptr;
+    uint64_t bus = 0; ///< what it is on this host's bus: where it was at first
     uint64_t bytes = 0;
     int absent_fd = -1; ///< all-ones, mapped privately wherever nothing answers
     uint64_t absent_bytes = 0;
@@ -23,6 +24,13 @@ void window_close(Window *window);
 /// also while other threads use it.
 /// @param fds of the far host's regions; -1: not exposed
 void windows_follow(Window *windows, const View &before, const View &after, const int *fds);
+
+/// Maps a window to another address, as @p view says. @p old, where it was, becomes memory of its
+/// own: what is stored there reaches nobody.
+/// @param remote, fds of the far host's regions
+/// @return 0 or -ENOMEM, with nothing changed
+int window_move(Window *window, unsigned index, const View &view, const Region *remote,
+                const int *fds, void **old);
 
 } // namespace plx::twin
 
