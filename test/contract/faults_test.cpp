@@ -311,6 +311,25 @@ TEST_P(Removal, AFailedStopIsCompletedByTheNextStart)
     EXPECT_EQ(near().events(), "CLC");
 }
 
+/// Queues that a stop has left open are neither freed nor set up again under the link.
+TEST_P(Removal, AFailedStopKeepsTheQueues)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up());
+    ASSERT_NO_FATAL_FAILURE(remove(1));
+    near().stop();
+    const rte_pmd_plx_ntb_config other{.ring_lines = 256};
+    EXPECT_EQ(near().configure(other), -EBUSY);
+    EXPECT_EQ(near().ask(Op::queue_setup).rc, -EBUSY);
+    EXPECT_EQ(rte_rawdev_queue_release(id(), 0), -EBUSY);
+    ASSERT_EQ(strike(RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
+    ASSERT_EQ(once_chip_answers([&] { return near().configure(other); }), 0);
+    EXPECT_EQ(rte_rawdev_queue_release(id(), 0), 0);
+    ASSERT_EQ(near().ask(Op::queue_setup).rc, 0);
+    ASSERT_EQ(near().ask(Op::start).rc, 0);
+    await_connected(2);
+    talk(26);
+}
+
 TEST_P(Removal, BeforeAnyPeerConnected)
 {
     for (const uint32_t as : how) {

@@ -334,16 +334,43 @@ TEST_F(Death, KilledWhileItWaitsForItsReceiver)
     Command stop;
     stop.op = Op::stop;
     victim_->begin(stop);
-    ASSERT_TRUE(survivor_->await_state(RTE_PMD_PLX_NTB_CLOSING));
+    ASSERT_TRUE(survivor_->await_event('E'));
     victim_->kill_now();
     victim_ = std::make_unique<RemoteHost>();
     ASSERT_EQ(victim_->bring_up(cable_, patient), 0) << "and the next one is there";
-    EXPECT_EQ(survivor_->events(), "C");
+    EXPECT_EQ(survivor_->events(), "CE");
     const Answer here = survivor_->ask(traffic({}, {s}));
     EXPECT_EQ(here.rc, 0) << here.text;
     ASSERT_NO_FATAL_FAILURE(connect(2));
     talk(3);
-    EXPECT_EQ(survivor_->events(), "CLC");
+    EXPECT_EQ(survivor_->events(), "CELC");
+}
+
+/// The survivor stands still while the victim ends in order, and finds nobody when it goes on.
+// Semantics: close-1
+TEST_F(Death, WhoHasLeftInOrderIsStillReceived)
+{
+    const HostSetup hasty{.devargs = patient.devargs + ",linger_ms=0", .config = patient.config};
+    for (unsigned round = 1; round <= 6; ++round) {
+        SCOPED_TRACE(round);
+        if (round == 1) {
+            ASSERT_EQ(survivor_->bring_up(cable_, lingering), 0);
+        }
+        ASSERT_EQ(victim_->bring_up(cable_, hasty), 0);
+        ASSERT_NO_FATAL_FAILURE(connect(round));
+        const Stream s = stream(0, round, 200, {8, 48, 300});
+        ASSERT_EQ(victim_->ask(traffic({s}, {})).rc, 0);
+        survivor_->freeze();
+        victim_->stop();
+        ASSERT_EQ(victim_->ask(Op::detach).rc, 0);
+        victim_ = std::make_unique<RemoteHost>(); // its process is gone
+        survivor_->thaw();
+        const Answer here = survivor_->ask(traffic({}, {s}));
+        ASSERT_EQ(here.rc, 0) << here.text;
+        EXPECT_EQ(here.received, 200u);
+    }
+    ASSERT_TRUE(survivor_->await_event('L', 6));
+    EXPECT_EQ(survivor_->events(), "CELCELCELCELCELCEL");
 }
 
 // Semantics: close-4

@@ -129,6 +129,34 @@ TEST_F(HostilePeer, OneThatRefusesIsReported)
     expect_good_peer_welcome();
 }
 
+/// What it stores after that is received as any message is; nothing is sent to it.
+TEST_F(HostilePeer, OneThatSaysItStopsAndGoesOnIsLost)
+{
+    ASSERT_TRUE(peer_->connect());
+    ASSERT_TRUE(host_.await_event('C'));
+    peer_->put_line_head(0, 8, 1); // unread, so that there is something to wait for
+    wire::Hello hello = peer_->honest();
+    hello.ack = peer_->victim().epoch;
+    hello.state = wire::HelloState::closing;
+    peer_->say(hello);
+    ASSERT_TRUE(host_.await_event('E'));
+
+    hello.state = wire::HelloState::up;
+    peer_->say(hello);
+    peer_->put_buffer_line(0, 14, hello.buf_begin);
+    constexpr uint32_t more = 100;
+    for (uint32_t line = 1; line <= more; ++line)
+        peer_->put_line_head(line, 8, 1);
+    host_.begin(pump(Until::lost, 60'000));
+    const Answer end = host_.end();
+    EXPECT_EQ(end.rc, 0) << end.text;
+    EXPECT_EQ(end.sent, 0u);
+    EXPECT_LE(end.received, more + 1);
+    ASSERT_TRUE(host_.await_event('L'));
+    EXPECT_EQ(host_.xstat("rx_bad_peer"), 0u);
+    expect_good_peer_welcome();
+}
+
 /// A seal would outlive the peer: who comes after it could map neither chip nor memory.
 TEST_F(HostilePeer, NothingThatItGotCanBeSealed)
 {

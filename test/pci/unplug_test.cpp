@@ -63,7 +63,7 @@ TEST_F(PciUnplug, ZerosAreNotTakenForRegistersAndTheDeviceCanGo)
     EXPECT_EQ(link().speed, 0u);
 
     const LogCapture log;
-    rte_rawdev_stop(id_);
+    EXPECT_EQ(rte_pmd_plx_ntb_stop(id_, 0, nullptr), -EIO);
     EXPECT_EQ(remove(nt_.address), 0);
     EXPECT_EQ(rawdev(nt_.address), -1);
     EXPECT_FALSE(is_mapped());

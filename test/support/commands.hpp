@@ -86,14 +86,15 @@ struct Answer {
     uint64_t sent = 0;
     uint64_t received = 0;
     rte_pmd_plx_ntb_link link = {};
-    char events[128] = ""; ///< since attach, one letter each: Connected Silent Alive Lost Refused
-    char text[256] = "";   ///< what was wrong first
+    /// Since attach, one letter each: Connected Silent Alive Lost Refused Ending.
+    char events[128] = "";
+    char text[256] = ""; ///< what was wrong first
 };
 
 /// The letter of an event in Answer::events.
 constexpr char letter(rte_pmd_plx_ntb_event event)
 {
-    return "CSALR"[event];
+    return "CSALRE"[event];
 }
 
 } // namespace test

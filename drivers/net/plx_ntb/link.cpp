@@ -54,6 +54,7 @@ void on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
         if (link_update(dev, 0) == 0)
             report(dev);
         break;
+    case RTE_PMD_PLX_NTB_EVENT_CLOSING: // frames of the peer are received until it is lost
     case RTE_PMD_PLX_NTB_EVENT_LOST:
     case RTE_PMD_PLX_NTB_EVENT_REFUSED:
         link_is_down(dev);
@@ -90,8 +91,10 @@ void unwatch_link(const Port &port)
 
 int link_update(rte_eth_dev *dev, int)
 {
-    const rte_eth_link link =
-        dev->data->dev_started != 0 ? current(port_of(dev)) : status(false, RTE_ETH_SPEED_NUM_NONE);
+    const Port &port = port_of(dev);
+    const rte_eth_link link = port.running.load(std::memory_order_relaxed)
+                                  ? current(port)
+                                  : status(false, RTE_ETH_SPEED_NUM_NONE);
     return rte_eth_linkstatus_set(dev, &link);
 }
 

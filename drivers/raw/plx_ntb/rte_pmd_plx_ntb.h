@@ -105,15 +105,15 @@ struct rte_pmd_plx_ntb_config {
                               number of queue pairs, 4096 or more */
     uint32_t buf_bytes;  /**< Data bytes of such a buffer, a multiple of 64, 64 to 65280; default
                               2048 */
-    uint32_t queue_buffers; /**< Of them, those kept available to the peer on each queue pair, 14
-                                 to 8190; default: half of the buffers over all queue pairs, at most
-                                 2044. Rounded down to a multiple of 14 */
+    uint32_t queue_buffers; /**< How many of `buffers` each queue pair keeps available to the peer,
+                                 14 to 8190; default: half of the buffers over all queue pairs, at
+                                 most 2044. Rounded down to a multiple of 14 */
     uint32_t inline_max;    /**< Longest inline message in bytes, 48 to 1024; default 768 */
     uint32_t max_message;   /**< Longest message accepted from the peer in bytes, 1 to 16777215;
                                  default and most: what queue_buffers - 13 buffers hold */
     uint32_t workers;       /**< Of the queue pairs, the last ones: they carry channels of a library
-                                 above; default 0. Two hosts of which one has any connect only if
-                                 they have equally many other queue pairs */
+                                 above; default 0. If either host has workers, both must have the
+                                 same number of other queue pairs */
 };
 
 /** Queue configuration for rte_rawdev_queue_setup(). */
@@ -144,9 +144,8 @@ struct rte_pmd_plx_ntb_info {
 };
 
 /**
- * Values of the attribute "topo" (rte_rawdev_get_attr()). 0 to 2 are those of raw/ntb: back to back
- * both ends are alike, and have its value of an upstream device. raw/ntb has none for one chip
- * between two hosts.
+ * Values of the attribute "topo" (rte_rawdev_get_attr()). 1 is raw/ntb's value for back to back,
+ * here at both ends; 3 and 4 are not in raw/ntb. 2 is not used.
  */
 enum rte_pmd_plx_ntb_topo {
     RTE_PMD_PLX_NTB_TOPO_B2B = 1,        /**< Two chips, joined by their NT ports */
@@ -171,7 +170,7 @@ struct rte_pmd_plx_ntb_link {
     enum rte_pmd_plx_ntb_state state; /**< State */
     uint32_t speed;                   /**< PCIe generation of the NT link; 0: down */
     uint32_t width;                   /**< Lanes; 0: down */
-    uint32_t peer_epoch;              /**< Number of the peer's start; 0 while not connected */
+    uint32_t peer_epoch;              /**< Epoch of the peer; 0 while not connected */
     uint32_t peer_max_message;        /**< Longest message that the peer accepts, in bytes; 0 while
                                            not connected */
     uint32_t queues;                  /**< Queue pairs in use: the smaller of both hosts' numbers */
@@ -188,6 +187,9 @@ enum rte_pmd_plx_ntb_event {
                                         device. What was not confirmed is counted by the xstat
                                         tx_unconfirmed */
     RTE_PMD_PLX_NTB_EVENT_REFUSED, /**< The peer was refused, see rte_pmd_plx_ntb_link::why */
+    RTE_PMD_PLX_NTB_EVENT_CLOSING, /**< The peer has stopped: nothing can be sent to it any more,
+                                      and nothing may be stored into its memory. What it sent is
+                                      still received; then RTE_PMD_PLX_NTB_EVENT_LOST follows */
 };
 
 /**
@@ -304,6 +306,140 @@ struct rte_pmd_plx_ntb_burst {
  */
 int rte_pmd_plx_ntb_burst_get(uint16_t dev_id, uint16_t queue, struct rte_pmd_plx_ntb_burst *out);
 
+/* ------------------------------------------------------------------------------------------------
+ * Messages that are built in place
+ */
+
+/** A receive buffer of the peer for a message that is built in place, seen in the memory window.
+ * Written, never read: on a card a load takes microseconds, or for ever if the link is down. */
+struct rte_pmd_plx_ntb_room {
+    void *address;     /**< Its begin, aligned to 64 bytes */
+    uint32_t bytes;    /**< Its length */
+    uint32_t reserved; /**< Reserved, 0 */
+};
+
+/**
+ * Reserves receive buffers of the peer, in which the caller builds messages, instead of building
+ * them in mbufs that are copied there. By the thread of the sending half.
+ *
+ *     n = rte_pmd_plx_ntb_tx_reserve(...)
+ *     store the messages into the rooms            stores alone, no loads
+ *     rte_pmd_plx_ntb_tx_commit(...)               or rte_pmd_plx_ntb_tx_abort()
+ *
+ * The peer sees nothing before the commit. A message takes its place among those of bursts when it
+ * is committed. Until all rooms are committed or given back, bursts of this queue pair accept no
+ * message that needs a receive buffer: they end before it. Short messages go on.
+ *
+ * Stores are complete when the commit is called: those of the calling thread are, but non-temporal
+ * ones need a store fence (_mm_sfence()) before it; those of other threads are ordered by whatever
+ * tells the calling thread that they are done. On a card the window is write-combining: whole
+ * lines of 64 bytes, from the first byte to the last, leave the CPU as one packet each.
+ *
+ * Rooms belong to the connection. When it ends, the commit returns -ECONNRESET, and nothing was
+ * sent. On the twin, stores that go on until then reach nobody: the driver moves its memory window
+ * away from them, and connects anew. A window of a card cannot be moved: there the driver reports
+ * RTE_PMD_PLX_NTB_EVENT_LOST, and connects again only after the commit or abort, so that no store
+ * reaches the next peer. rte_rawdev_stop() is incomplete, and a close returns -EBUSY, until then.
+ * After commit or abort, nobody stores to a room.
+ *
+ * @param dev_id
+ *   Rawdev id of a started device.
+ * @param queue
+ *   Queue pair.
+ * @param rooms
+ *   Set to the rooms, in the order in which messages use them; room for n.
+ * @param n
+ *   Most rooms wanted, 0 to 65535.
+ * @return
+ *   Rooms reserved, 0 to n; fewer than n is back-pressure: the peer has no more receive buffers
+ *   available, or the ring has no room.
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
+ * @retval -ENOTCONN
+ *   There is no peer.
+ * @retval -EBUSY
+ *   Rooms of an earlier call were neither committed nor given back.
+ */
+__rte_experimental
+int rte_pmd_plx_ntb_tx_reserve(uint16_t dev_id, uint16_t queue, struct rte_pmd_plx_ntb_room *rooms,
+                               uint16_t n);
+
+/**
+ * Sends messages that lie in reserved rooms, beginning with the first that is left. A message takes
+ * as many rooms as it needs, all full but its last: a short one takes one. All are sent or none;
+ * there is room in the ring. Same thread.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param queue
+ *   Queue pair.
+ * @param lengths
+ *   n lengths in bytes, 1 or more each.
+ * @param meta
+ *   n entries that travel with the messages; NULL for zeros.
+ * @param n
+ *   Number of messages, 0 to 65535.
+ * @return
+ *   n. Rooms that were not needed remain reserved.
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
+ * @retval -ECONNRESET
+ *   The connection of the rooms has ended. None is reserved any more.
+ * @retval -EMSGSIZE
+ *   A message is longer than the peer accepts. The rooms remain reserved.
+ * @retval -EINVAL
+ *   A length is 0, or the messages need more rooms than are reserved, which remain so.
+ */
+__rte_experimental
+int rte_pmd_plx_ntb_tx_commit(uint16_t dev_id, uint16_t queue, const uint32_t *lengths,
+                              const struct rte_pmd_plx_ntb_meta *meta, uint16_t n);
+
+/**
+ * Gives all rooms that are reserved back, of whatever connection. What was stored in them is never
+ * seen. Same thread; also allowed when none is reserved.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param queue
+ *   Queue pair.
+ * @retval 0
+ *   None is reserved any more.
+ * @retval -ENODEV
+ *   There is no such device or queue pair.
+ */
+__rte_experimental
+int rte_pmd_plx_ntb_tx_abort(uint16_t dev_id, uint16_t queue);
+
+/** The functions above without the look-up of device and queue. Their first argument is
+ * rte_pmd_plx_ntb_burst::tx_queue. */
+struct rte_pmd_plx_ntb_room_calls {
+    /** As rte_pmd_plx_ntb_tx_reserve() */
+    int (*reserve)(void *tx_queue, struct rte_pmd_plx_ntb_room *rooms, uint16_t n);
+    /** As rte_pmd_plx_ntb_tx_commit() */
+    int (*commit)(void *tx_queue, const uint32_t *lengths, const struct rte_pmd_plx_ntb_meta *meta,
+                  uint16_t n);
+    /** As rte_pmd_plx_ntb_tx_abort() */
+    void (*abort)(void *tx_queue);
+    uint64_t reserved[1]; /**< Reserved, 0 */
+};
+
+/**
+ * Gets these functions. Any thread.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param out
+ *   Filled in. Valid as what rte_pmd_plx_ntb_burst_get() returns.
+ * @retval 0
+ *   Filled in.
+ * @retval -ENODEV
+ *   There is no such device.
+ * @retval -EINVAL
+ *   out is NULL.
+ */
+__rte_experimental
+int rte_pmd_plx_ntb_room_calls_get(uint16_t dev_id, struct rte_pmd_plx_ntb_room_calls *out);
+
 /**
  * Reads the state of the connection. Any thread; may wait some milliseconds for the control thread.
  *
@@ -342,9 +478,9 @@ int rte_pmd_plx_ntb_event_register(uint16_t dev_id, rte_pmd_plx_ntb_event_fn fn,
  */
 
 /**
- * Returns how many messages of a queue pair the peer has not confirmed. It confirms a message when
- * its application has received it: the messages of a burst when a quarter of the ring is due, and
- * all when it polls and finds nothing more. Any thread; takes a lock for a moment. While another
+ * Returns how many messages of a queue pair the peer has not confirmed. It confirms what its
+ * application has received. It confirms in batches, at the latest when a quarter of the ring is
+ * received, and all when a poll finds nothing. Any thread; takes a lock for a moment. While another
  * thread is inside a burst the count may lack its messages.
  *
  * @param dev_id
@@ -367,10 +503,10 @@ int rte_pmd_plx_ntb_tx_unconfirmed(uint16_t dev_id, uint16_t queue, uint32_t *co
 
 /**
  * Stops a device as rte_rawdev_stop() does, with a time of the caller's in place of the devarg
- * linger_ms. From now on bursts accept nothing. What was accepted before is sent, then the peer is
- * told that this host sends and receives no more, and it has the time to confirm what was sent. The
- * wait ends early when all is confirmed, when the peer stops, too, or is lost, and when a signal
- * handler interrupts the calling thread while it sleeps between two looks. Same thread as rte_rawdev_stop().
+ * linger_ms. From now on bursts accept nothing. What was accepted before is sent. Then the driver
+ * announces the stop to the peer and waits at most linger_ms until the peer has confirmed
+ * everything. The wait ends early when all is confirmed, when the peer stops or is lost, or when a
+ * signal handler interrupts the calling thread while it sleeps. Same thread as rte_rawdev_stop().
  *
  * A peer whose application still has to receive what it was sent does so after this call as well:
  * only then it reports RTE_PMD_PLX_NTB_EVENT_LOST.
@@ -384,6 +520,11 @@ int rte_pmd_plx_ntb_tx_unconfirmed(uint16_t dev_id, uint16_t queue, uint32_t *co
  *   may not be received. NULL if not wanted.
  * @retval 0
  *   Stopped, now or before.
+ * @retval -EIO
+ *   Stopped, but the peer's access could not be revoked, since the chip does not answer or a thread
+ *   stays inside a burst. The memory that the peer may reach is kept, and the queues too: until a
+ *   stop completes, a configuration, a queue's setup or release and a start, each of which tries it
+ *   once more, give -EBUSY. Call again, or close the device.
  * @retval -ENODEV
  *   There is no such device.
  */

@@ -57,6 +57,7 @@ constexpr Attribute attributes[] = {
     {"dma_min", [](Device &d, const Info &) -> uint64_t { return d.copy_choice().dma_min; }},
     {"cache_hint",
      [](Device &d, const Info &) -> uint64_t { return d.cache_hint_report(0).in_force; }},
+    {"stores", [](Device &d, const Info &) -> uint64_t { return d.stores_report(0).in_force; }},
     {"linger_ms", [](Device &d, const Info &) -> uint64_t { return d.options().linger_ms; }},
     {"write_combining",
      [](Device &d, const Info &) -> uint64_t { return d.platform().write_combining; }},

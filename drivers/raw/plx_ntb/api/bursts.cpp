@@ -19,6 +19,9 @@ namespace
 static_assert(sizeof(queue::Meta) == sizeof(rte_pmd_plx_ntb_meta) &&
                   offsetof(queue::Meta, flags) == offsetof(rte_pmd_plx_ntb_meta, flags),
               "the queue's struct of metadata is the public one");
+static_assert(sizeof(queue::Room) == sizeof(rte_pmd_plx_ntb_room) &&
+                  offsetof(queue::Room, bytes) == offsetof(rte_pmd_plx_ntb_room, bytes),
+              "and so is that of rooms");
 
 /// Records the thread of a half and its NUMA node, once per connection; the control thread warns.
 template <class H>
@@ -37,18 +40,21 @@ void pair_up(TxHalf &tx, RxHalf &rx)
     queue::rx_answered_by(rx.state, one_thread ? tx.state : nullptr);
 }
 
-/// A burst that finds a new word at its gate.
-__rte_noinline int first_burst(TxHalf *half, uint32_t word, rte_mbuf **mbufs,
-                               const queue::Meta *meta, uint16_t n)
+/// What publishes messages and finds a new word at its gate.
+template <class Publish>
+int first_publish(TxHalf *half, uint32_t word, const Publish &publish)
 {
     note_lcore(half);
     pair_up(*half, *half->rx);
-    return first_burst_at<CpuMemory>(
-        word, &half->seen, [=] { return half->burst(half->state, mbufs, meta, n); },
-        [half] {
-            half->doorbell.ring();
-            half->rings->fetch_add(1, std::memory_order_relaxed);
-        });
+    return first_burst_at<CpuMemory>(word, &half->seen, publish, [half] {
+        half->doorbell.ring();
+        half->rings->fetch_add(1, std::memory_order_relaxed);
+    });
+}
+__rte_noinline int first_burst(TxHalf *half, uint32_t word, rte_mbuf **mbufs,
+                               const queue::Meta *meta, uint16_t n)
+{
+    return first_publish(half, word, [=] { return half->burst(half->state, mbufs, meta, n); });
 }
 __rte_noinline int first_burst(RxHalf *half, uint32_t word, rte_mbuf **mbufs, queue::Meta *meta,
                                uint16_t n)
@@ -114,6 +120,57 @@ int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t
     return 0;
 }
 
+/// Publishes nothing: a new word at the gate is left to the call that does.
+int gated_reserve(void *queue, rte_pmd_plx_ntb_room *rooms, uint16_t n)
+{
+    auto *half = static_cast<TxHalf *>(queue);
+    if (unlikely(half->held_rooms.load(std::memory_order_relaxed) != 0))
+        return -EBUSY;
+    const auto reserve = [=] {
+        const int rc = half->reserve(half->state, reinterpret_cast<queue::Room *>(rooms), n);
+        // Inside the gate: the control side that closes it knows of them.
+        half->held_rooms.store(rc > 0 ? static_cast<uint32_t>(rc) : 0, std::memory_order_relaxed);
+        return rc;
+    };
+    const int rc =
+        pass(half->gate, &half->seen, -ENOTCONN, reserve, [=](uint32_t) { return reserve(); });
+    return result_of(half, rc, -ENOTCONN);
+}
+
+int gated_commit(void *queue, const uint32_t *lengths, const rte_pmd_plx_ntb_meta *meta, uint16_t n)
+{
+    auto *half = static_cast<TxHalf *>(queue);
+    if (unlikely(half->held_rooms.load(std::memory_order_relaxed) == 0))
+        return n == 0 ? 0 : -EINVAL;
+    const auto commit = [=] {
+        if (unlikely(queue::tx_aside(half->state) == 0))
+            return -ECONNRESET; // they are of an earlier connection
+        const int rc =
+            half->commit(half->state, lengths, reinterpret_cast<const queue::Meta *>(meta), n);
+        half->held_rooms.store(queue::tx_aside(half->state), std::memory_order_relaxed);
+        return rc;
+    };
+    int rc = pass(half->gate, &half->seen, -ECONNRESET, commit,
+                  [=](uint32_t word) { return first_publish(half, word, commit); });
+    rc = result_of(half, rc, -ECONNRESET);
+    if (unlikely(rc == -ECONNRESET || (rc == 0 && n > 0))) {
+        half->held_rooms.store(0, std::memory_order_relaxed);
+        return -ECONNRESET;
+    }
+    return rc;
+}
+
+void gated_abort(void *queue)
+{
+    auto *half = static_cast<TxHalf *>(queue);
+    const auto abort = [=] {
+        queue::tx_abort(half->state);
+        return 0;
+    };
+    (void)pass(half->gate, &half->seen, 0, abort, [=](uint32_t) { return abort(); });
+    half->held_rooms.store(0, std::memory_order_relaxed);
+}
+
 } // namespace plx::pmd
 
 using plx::pmd::Device;
@@ -153,5 +210,40 @@ int rte_pmd_plx_ntb_burst_get(uint16_t dev_id, uint16_t queue, rte_pmd_plx_ntb_b
             .rx = plx::pmd::gated_rx,
             .tx_queue = &qp->tx,
             .rx_queue = &qp->rx};
+    return 0;
+}
+
+int rte_pmd_plx_ntb_room_calls_get(uint16_t dev_id, rte_pmd_plx_ntb_room_calls *out)
+{
+    if (plx::pmd::device_of(dev_id) == nullptr)
+        return -ENODEV;
+    if (out == nullptr)
+        return -EINVAL;
+    *out = {.reserve = plx::pmd::gated_reserve,
+            .commit = plx::pmd::gated_commit,
+            .abort = plx::pmd::gated_abort};
+    return 0;
+}
+
+int rte_pmd_plx_ntb_tx_reserve(uint16_t dev_id, uint16_t queue, rte_pmd_plx_ntb_room *rooms,
+                               uint16_t n)
+{
+    QueuePair *qp = queue_of(dev_id, queue);
+    return unlikely(qp == nullptr) ? -ENODEV : plx::pmd::gated_reserve(&qp->tx, rooms, n);
+}
+
+int rte_pmd_plx_ntb_tx_commit(uint16_t dev_id, uint16_t queue, const uint32_t *lengths,
+                              const rte_pmd_plx_ntb_meta *meta, uint16_t n)
+{
+    QueuePair *qp = queue_of(dev_id, queue);
+    return unlikely(qp == nullptr) ? -ENODEV : plx::pmd::gated_commit(&qp->tx, lengths, meta, n);
+}
+
+int rte_pmd_plx_ntb_tx_abort(uint16_t dev_id, uint16_t queue)
+{
+    QueuePair *qp = queue_of(dev_id, queue);
+    if (unlikely(qp == nullptr))
+        return -ENODEV;
+    plx::pmd::gated_abort(&qp->tx);
     return 0;
 }

@@ -15,6 +15,14 @@ int gated_tx(void *queue, rte_mbuf **mbufs, const rte_pmd_plx_ntb_meta *meta, ui
 /// @param queue an RxHalf. @return as rte_pmd_plx_ntb_rx_burst()
 int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t n);
 
+/// @param queue a TxHalf. @return as rte_pmd_plx_ntb_tx_reserve()
+int gated_reserve(void *queue, rte_pmd_plx_ntb_room *rooms, uint16_t n);
+/// @param queue a TxHalf. @return as rte_pmd_plx_ntb_tx_commit()
+int gated_commit(void *queue, const uint32_t *lengths, const rte_pmd_plx_ntb_meta *meta,
+                 uint16_t n);
+/// @param queue a TxHalf.
+void gated_abort(void *queue);
+
 } // namespace plx::pmd
 
 #endif

@@ -9,7 +9,7 @@
 #include "api/devices.hpp"
 #include "api/requesters.hpp"
 #include "api/statistics.hpp"
-#include "device/cache_hints.hpp"
+#include "device/trials.hpp"
 #include "hw/dump.hpp"
 #include "sync/log.hpp"
 
@@ -46,9 +46,10 @@ void dump_queue(FILE *file, Device &device, uint16_t index)
                  index, qp.tx.gate.is_open() ? "open" : "closed", tx.messages, tx.bytes,
                  inline_messages(qp.tx), tx.full, tx.unconfirmed, rx.messages, rx.bytes,
                  inline_messages(qp.rx), rx.nombuf);
-    char text[cache_hint_text_bytes];
-    describe(device.cache_hint_report(index), text, sizeof(text));
-    std::fprintf(file, "    cache hint %s\n", text);
+    char hint[trial_text_bytes], stores[trial_text_bytes];
+    describe(device.cache_hint_report(index), cache_hint_names, hint, sizeof(hint));
+    describe(device.stores_report(index), stores_names, stores, sizeof(stores));
+    std::fprintf(file, "    cache hint %s\n    stores of long messages %s\n", hint, stores);
 }
 
 void dump_requesters(FILE *file, Device &device)

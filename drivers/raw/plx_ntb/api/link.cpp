@@ -3,6 +3,7 @@
 #include <cerrno>
 
 #include <rte_rawdev.h>
+#include <rte_rawdev_pmd.h>
 
 #include "api/devices.hpp"
 
@@ -32,11 +33,11 @@ int rte_pmd_plx_ntb_stop(uint16_t dev_id, uint32_t linger_ms, uint64_t *unconfir
     Device *device = plx::pmd::device_of(dev_id);
     if (device == nullptr)
         return -ENODEV;
-    device->stop(linger_ms);
-    rte_rawdev_stop(dev_id); // for its own record
+    const int rc = device->stop(linger_ms);
+    rte_rawdevs[dev_id].started = 0; // as rte_rawdev_stop(), which would try once more
     if (unconfirmed != nullptr)
         *unconfirmed = device->left_unconfirmed();
-    return 0;
+    return rc;
 }
 
 int rte_pmd_plx_ntb_tx_unconfirmed(uint16_t dev_id, uint16_t queue, uint32_t *count)

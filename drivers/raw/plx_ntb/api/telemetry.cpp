@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Telemetry commands /plx_ntb/*: list, and info, link, copy, cache_hint, memory, requesters and
-// regs of a device. Called by the telemetry thread while the application runs; the application must
-// not close the device meanwhile, as with DPDK's own /rawdev/*.
+// Telemetry commands /plx_ntb/*: list, and info, link, copy, cache_hint, stores, memory, requesters
+// and regs of a device. Called by the telemetry thread while the application runs; the application
+// must not close the device meanwhile, as with DPDK's own /rawdev/*.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@
 
 #include "api/devices.hpp"
 #include "api/requesters.hpp"
-#include "device/cache_hints.hpp"
+#include "device/trials.hpp"
 #include "hw/dump.hpp"
 
 namespace plx::pmd
@@ -157,8 +157,9 @@ int copy(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
-/// The cache hint of each receiving queue, and the costs that decided.
-int cache_hint(const char *, const char *params, rte_tel_data *data)
+/// A trial of each queue, and the costs that decided.
+int trials(const char *params, rte_tel_data *data, ChoiceNames names,
+           queue::TrialReport (Device::*report)(uint16_t))
 {
     const char *rest = nullptr;
     Device *device = device_in(params, &rest);
@@ -166,12 +167,22 @@ int cache_hint(const char *, const char *params, rte_tel_data *data)
         return -EINVAL;
     rte_tel_data_start_dict(data);
     for (uint16_t q = 0; q < device->queue_count(); ++q) {
-        char name[16], text[cache_hint_text_bytes];
+        char name[16], text[trial_text_bytes];
         std::snprintf(name, sizeof(name), "queue_%u", q);
-        describe(device->cache_hint_report(q), text, sizeof(text));
+        describe((device->*report)(q), names, text, sizeof(text));
         rte_tel_data_add_dict_string(data, name, text);
     }
     return 0;
+}
+
+int cache_hint(const char *, const char *params, rte_tel_data *data)
+{
+    return trials(params, data, cache_hint_names, &Device::cache_hint_report);
+}
+
+int stores(const char *, const char *params, rte_tel_data *data)
+{
+    return trials(params, data, stores_names, &Device::stores_report);
 }
 
 /// "ID" or "ID,FIRST": exposed ranges from number FIRST on, as many as fit in one answer.
@@ -274,6 +285,8 @@ RTE_INIT(plx_ntb_telemetry)
                                "Which copy engine messages use, and why. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/cache_hint", cache_hint,
                                "Cache hints of the receiving queues. Parameters: id");
+    rte_telemetry_register_cmd("/plx_ntb/stores", stores,
+                               "How the sending queues store long messages. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/memory", windows,
                                "Memory that is exposed to the peer. Parameters: id[,first range]");
     rte_telemetry_register_cmd("/plx_ntb/requesters", requesters,

@@ -127,8 +127,8 @@ void detach(void *ctx)
     rte_free(ctx);
 }
 
-const PlatformOps pci_ops = {"pci",      memory_alloc,    memory_free, peer_present,
-                             watch_peer, watch_interrupt, detach,      nullptr};
+const PlatformOps pci_ops = {"pci",           memory_alloc, memory_free, peer_present, watch_peer,
+                             watch_interrupt, detach,       nullptr,     nullptr,      nullptr};
 
 // ---- probe and remove
 

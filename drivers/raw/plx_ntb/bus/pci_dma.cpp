@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include <pmdinfo.hpp>
-
 #include "bus/pci_dma.hpp"
 
 #include <array>
@@ -17,6 +15,8 @@
 #include <rte_eal.h>
 #include <rte_io.h>
 #include <rte_vfio.h>
+
+#include <pmdinfo.hpp>
 
 #include "bus/pci_functions.hpp"
 #include "bus/pci_view.hpp"

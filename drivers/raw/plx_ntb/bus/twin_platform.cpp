@@ -16,6 +16,7 @@
 #include "bus/eal_memory.hpp"
 #include "hw/facts/plx_regs.hpp"
 #include "sync/log.hpp"
+#include "sync/starving.hpp"
 
 namespace plx::pmd
 {
@@ -200,6 +201,21 @@ int inject(void *ctx, rte_pmd_plx_ntb_fault fault, uint32_t argument)
     return -ENOTSUP;
 }
 
+int window_move(void *ctx, std::byte **window)
+{
+    void *old = nullptr;
+    const int rc = twin::window_move(self(ctx)->host, data_bar, &old);
+    if (rc == 0)
+        *window =
+            static_cast<std::byte *>(const_cast<void *>(twin::bar(self(ctx)->host, data_bar).base));
+    return rc;
+}
+
+void window_forget(void *ctx, std::byte *old)
+{
+    twin::window_forget(self(ctx)->host, data_bar, old);
+}
+
 void detach(void *ctx)
 {
     self(ctx)->eal_memory.leave();
@@ -207,8 +223,9 @@ void detach(void *ctx)
     rte_free(ctx);
 }
 
-const PlatformOps twin_ops = {"twin",     memory_alloc,    memory_free, peer_present,
-                              watch_peer, watch_interrupt, detach,      inject};
+const PlatformOps twin_ops = {"twin",      memory_alloc,    memory_free, peer_present,
+                              watch_peer,  watch_interrupt, detach,      inject,
+                              window_move, window_forget};
 
 /// The twin's threads are EAL control threads: they stay off the polling lcores where there is
 /// room.
@@ -222,6 +239,7 @@ dpdk::ThreadResult thread_run(void *arg)
 {
     const auto *thread = static_cast<const Thread *>(arg);
     ntb::ask_for_short_turns();
+    leave_starvation();
     thread->body(thread->arg);
     return {};
 }

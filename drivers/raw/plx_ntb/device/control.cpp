@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-#include "device/cache_hints.hpp"
+#include "device/trials.hpp"
 #include "sync/log.hpp"
 
 namespace plx::pmd
@@ -31,8 +31,8 @@ unsigned Device::next_tick_us() const
 {
     if (is_waiting(link_.state()))
         return greet_us;
-    if (is_draining(link_.state()))
-        return drain_us;
+    if (is_closing(link_.state()))
+        return closing_us;
     return is_fencing(link_.state()) ? retry_us : beat_us;
 }
 
@@ -59,23 +59,26 @@ void Device::watch_queues()
             link_.protocol_error(); // also if the application does not send any more
         free_held(queues_[q].tx);
         watch_half(queues_[q].rx, "receiving", q);
-        watch_cache_hint(q);
+        watch_trials(q);
     }
 }
 
-/// Logs the cache hints that receivers have chosen; the data path does not log.
-void Device::watch_cache_hint(unsigned index)
+/// Logs what trials have chosen; the data path does not log.
+void Device::watch_trials(unsigned index)
 {
     QueuePair &qp = queues_[index];
-    const queue::CacheHintReport now = queue::rx_cache_hint(qp.rx.state);
-    const bool news = cache_hint_chosen(now) && (!cache_hint_chosen(qp.cache_hint_logged) ||
-                                                 now.in_force != qp.cache_hint_logged.in_force);
-    qp.cache_hint_logged = now;
-    if (!news)
-        return;
-    char text[cache_hint_text_bytes];
-    describe(now, text, sizeof(text));
-    PLX_LOG(INFO, "%s: queue %u: cache hint %s\n", name_, index, text);
+    const auto watch = [&](const queue::TrialReport &now, queue::TrialReport &logged,
+                           const char *what, ChoiceNames names) {
+        const bool news = was_tried(now) && (!was_tried(logged) || now.in_force != logged.in_force);
+        logged = now;
+        if (!news)
+            return;
+        char text[trial_text_bytes];
+        describe(now, names, text, sizeof(text));
+        PLX_LOG(INFO, "%s: queue %u: %s %s\n", name_, index, what, text);
+    };
+    watch(queue::rx_cache_hint(qp.rx.state), qp.cache_hint_logged, "cache hint", cache_hint_names);
+    watch(queue::tx_stores(qp.tx.state), qp.stores_logged, "stores of long messages", stores_names);
 }
 
 /// mbufs that an engine has read are freed in later bursts. An application that has nothing more to

@@ -81,7 +81,12 @@ int Device::probe()
 {
     node_ = options_.node >= 0 ? options_.node : platform_.node;
     cache_bytes_ = read_private_cache();
-    ops_ = queue::select_ops(pick_policy(options_.memory, platform_.write_combining));
+    const queue::Policy policy = pick_policy(options_.memory, platform_.write_combining);
+    ops_ = queue::select_ops(policy);
+    stores_ = options_.stores == StoresChoice::non_temporal ? queue::Stores::non_temporal
+                                                            : queue::Stores::plain;
+    // Through write-combining memory both ways are one.
+    stores_by_trial_ = options_.stores == StoresChoice::automatic && policy == queue::Policy::plain;
     cache_hint_ = first_cache_hint(options_.cache_hint);
     if (!queue::cache_hint_supported(cache_hint_)) {
         PLX_INIT_LOG(ERR,
@@ -154,8 +159,8 @@ int Device::configure(const rte_pmd_plx_ntb_config &config)
 {
     if (closed_)
         return -ENODEV;
-    if (started_)
-        return -EBUSY;
+    if (const int rc = require_stopped(); rc != 0)
+        return rc;
     Geometry geometry;
     int rc = apply_config(name_, options_.geometry, config, machine(), &geometry);
     if (rc == 0)
@@ -163,7 +168,7 @@ int Device::configure(const rte_pmd_plx_ntb_config &config)
     if (rc != 0)
         return rc;
     for (uint16_t q = static_cast<uint16_t>(geometry.queues); q < queues_ready_; ++q)
-        queue_release(q);
+        free_queue(queues_[q]);
     geometry_ = geometry;
     PLX_INIT_LOG(INFO,
                  "%s: ring %u lines (by %s), %u buffers (by %s), private cache %" PRIu64 " KiB\n",
@@ -209,9 +214,8 @@ int Device::start()
     }
     if (started_)
         return 0;
-    stop(); // the last one may not have completed
-    if (link_.state() != LinkState::stopped)
-        return -EBUSY;
+    if (const int rc = require_stopped(); rc != 0)
+        return rc;
     if (node_ < 0)
         node_ = static_cast<int>(rte_socket_id());
     int rc = find_engines();
@@ -242,7 +246,7 @@ int Device::start()
     const LinkTimes times{.silent_us = options_.heartbeat_ms * 1000,
                           .lost_us = options_.lost_ms * 1000,
                           .beat_us = beat_us,
-                          .drain_us = options_.linger_ms * 1000};
+                          .receive_us = options_.linger_ms * 1000};
     lock();
     std::memset(block_.base, 0, wire::page_bytes); // no hello yet: the peer's window is closed
     rc = link_.start(own, platform_.window_bytes, times);
@@ -295,7 +299,7 @@ uint32_t Device::max_message() const
 void Device::linger(uint32_t ms)
 {
     const uint64_t end = timer_us() + uint64_t{ms} * 1000;
-    const timespec nap{0, drain_us * 1000};
+    const timespec nap{0, closing_us * 1000};
     while (keep_lingering() && timer_us() < end && nanosleep(&nap, nullptr) == 0)
         ;
 }
@@ -306,8 +310,19 @@ bool Device::keep_lingering()
     return link_.linger();
 }
 
-void Device::stop(uint32_t linger_ms)
+/// A stop that could not complete leaves queues open: their state and their memory are in use until
+/// it does. @return 0; -EBUSY: started, or that stop still does not complete, which is logged
+int Device::require_stopped()
 {
+    if (started_)
+        return -EBUSY;
+    return link_.state() == LinkState::stopped || stop() == 0 ? 0 : -EBUSY;
+}
+
+int Device::stop(uint32_t linger_ms)
+{
+    if (closed_)
+        return 0; // its chip is not accessed any more
     if (started_) {
         platform_.ops->watch_peer(platform_.ctx, nullptr, nullptr);
         started_ = false; // a later tick does nothing
@@ -318,12 +333,14 @@ void Device::stop(uint32_t linger_ms)
     unsigned unanswered = 0;
     for (unsigned i = 0; i < stop_attempts && unanswered < chip_attempts; ++i) {
         if (try_stop())
-            return;
+            return 0;
         unanswered += chip_silent_ ? 1 : 0;
         rte_delay_us_sleep(retry_us);
     }
     PLX_LOG(ERR, "%s: the peer's access could not be revoked, its memory is kept: %s\n", name_,
-            chip_silent_ ? "the chip does not answer" : "a queue is inside a burst");
+            chip_silent_ ? "the chip does not answer"
+                         : "a queue is inside a burst, or buffers of the peer are being filled");
+    return -EIO;
 }
 
 bool Device::try_stop()
@@ -342,7 +359,7 @@ int Device::close()
     }
     stop();
     const bool fenced = link_.state() == LinkState::stopped;
-    if (!fenced && inside_burst())
+    if (!fenced && (inside_burst() || keeps_window()))
         return -EBUSY;
     if (!pools_home()) {
         PLX_LOG(ERR, "%s: mbufs of its pools are still held: free them, then close again\n", name_);
@@ -361,11 +378,12 @@ int Device::close()
         sleep_service_unregister(service_id_);
     has_service_ = false;
     for (uint16_t q = 0; q < queues_ready_; ++q)
-        queue_release(q);
+        free_queue(queues_[q]);
     queues_ready_ = 0;
     configured_ = false;
     dma_.close();
     chip_.shut_down(true);
+    forget_windows(true);
     platform_.ops->detach(platform_.ctx);
     closed_ = true;
     return 0;

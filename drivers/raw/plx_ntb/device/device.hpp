@@ -38,14 +38,14 @@ inline constexpr unsigned beat_us = 10'000;
 inline constexpr unsigned retry_us = 200;
 /// Time between two checks of receivers that take what a stopped peer has sent, and of what a peer
 /// has confirmed while a stop waits for it.
-inline constexpr unsigned drain_us = 500;
+inline constexpr unsigned closing_us = 500;
 
 /// Counts of connection events.
 struct LinkCounts {
     std::atomic<uint64_t> connects{0}, losses{0}, silences{0}, refusals{0}, fences{0};
 };
 
-class Device final : private LinkPort
+class Device final : private LinkDevice
 {
 public:
     Device(rte_rawdev *raw, const char *name, const Platform &platform, const Options &options);
@@ -64,8 +64,9 @@ public:
     int queue_release(uint16_t queue);
     int start();
     /// @param linger_ms how long to wait for the peer to confirm what was sent
-    void stop(uint32_t linger_ms);
-    void stop() { stop(options_.linger_ms); }
+    /// @return 0; -EIO: the peer's access could not be revoked
+    int stop(uint32_t linger_ms);
+    int stop() { return stop(options_.linger_ms); }
     /// Messages of the last connection that were not confirmed. While it is stopped.
     uint64_t left_unconfirmed() const;
     /// Of a queue: as rte_pmd_plx_ntb_tx_unconfirmed().
@@ -93,7 +94,9 @@ public:
     rte_mempool *window_pool() const { return window_pool_; }
     const queue::Ops *ops() const { return ops_; }
     /// The cache hint of a queue's receiver, or the one it will begin with.
-    queue::CacheHintReport cache_hint_report(uint16_t queue);
+    queue::TrialReport cache_hint_report(uint16_t queue);
+    /// How a queue's sender stores long messages, or will begin to.
+    queue::TrialReport stores_report(uint16_t queue);
     LinkCounts &counts() { return counts_; }
     Sleepers &sleepers() { return sleepers_; }
     /// How messages are copied since the last connection.
@@ -107,20 +110,21 @@ public:
     void unlock() { pthread_mutex_unlock(&mutex_); }
 
 private:
-    // LinkPort
+    // LinkDevice
     uint64_t now_us() override;
     uint64_t random() override;
     bool reachable(const char **why) override;
     int open_window() override;
     bool end_sending() override;
     uint64_t unconfirmed() override;
-    bool drained(uint64_t *received) override;
+    bool all_received(uint64_t *received) override;
     bool quiesce() override;
     bool fence() override;
     void prepare_rings(uint64_t seed) override;
     int open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t peer_seed) override;
     wire::Hello read_hello() override;
     uint64_t read_heartbeat() override;
+    uint64_t heard() override;
     void write_hello(const wire::Hello &hello) override;
     void write_heartbeat(uint64_t word) override;
     void report(LinkEvent event) override;
@@ -131,13 +135,14 @@ private:
     static void on_peer_change(void *arg);
     unsigned tick(); ///< @return microseconds to the next one; 0: stopped, none
     void watch_queues();
-    void watch_cache_hint(unsigned index);
+    void watch_trials(unsigned index);
     int take_over();
     void linger(uint32_t ms);
     bool keep_lingering();
     bool try_stop();
+    int require_stopped();
     bool has_left(TxHalf &half);
-    bool drain(RxHalf &half);
+    bool confirm(RxHalf &half);
     template <class H>
     void watch_half(H &half, const char *direction, unsigned index);
     void free_held(TxHalf &half);
@@ -150,8 +155,12 @@ private:
     int make_inline_pools();
     int make_stable_pool();
     int make_queue_state(QueuePair &qp);
+    void free_queue(QueuePair &qp);
     bool pools_home() const;
     bool inside_burst() const;
+    bool leave_window();
+    bool keeps_window() const;
+    void forget_windows(bool all);
     void drop_window_pool();
     void drop_block();
     void drop_private_pools();
@@ -160,7 +169,7 @@ private:
     void shut_registers();
     void choose_copy(unsigned queues);
     queue::TxSetup tx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
-                            uint64_t peer_seed) const;
+                            uint64_t peer_seed);
     queue::RxSetup rx_setup(unsigned index, const wire::Hello &peer, uint64_t own_seed,
                             uint64_t peer_seed);
 
@@ -175,11 +184,16 @@ private:
     ExposedMemory exposed_;
     const queue::Ops *ops_ = nullptr;
     queue::CacheHint cache_hint_ = queue::CacheHint::none;
-    queue::LearnedHints learned_hints_; ///< outlive connections and configurations
+    queue::Stores stores_ = queue::Stores::plain;
+    bool stores_by_trial_ = false;
+    queue::Learned learned_hints_, learned_stores_; ///< outlive connections and configurations
     uint64_t cache_bytes_ = 0; ///< private cache of a core, as the system reports it
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
     uint16_t queues_ready_ = 0; ///< as configured
     unsigned queues_open_ = 0;  ///< with the present peer
+    /// Addresses at which the memory window was. Each but the last is an old_window of a queue
+    /// pair.
+    std::byte *old_windows_[RTE_PMD_PLX_NTB_MAX_QUEUES + 1] = {};
     Sleepers sleepers_;
     uint32_t service_id_ = 0;
     bool has_service_ = false;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include <rte_kvargs.h>
 #include <rte_mbuf_core.h>
@@ -55,6 +56,7 @@ struct NumberKey {
     uint32_t low;
     uint32_t high;
     const char *expected;
+    bool of_twin = false; ///< a card has no such devarg
 };
 
 constexpr uint32_t buf_bytes_limit = 65280; // with the headroom it has to fit rte_mbuf.buf_len
@@ -74,17 +76,17 @@ constexpr NumberKey number_keys[] = {
     {"heartbeat_ms", nullptr, &Options::heartbeat_ms, 20, 60000, "20 to 60000"},
     {"lost_ms", nullptr, &Options::lost_ms, 30, 600000, "30 to 600000"},
     {"linger_ms", nullptr, &Options::linger_ms, 0, 600000, "0 to 600000"},
-    {"nt", nullptr, &Options::nt, 0, facts::nt_count - 1, "0 or 1"},
-    {"dma_link", nullptr, &Options::dma_link, 0, facts::dma_function_count,
-     "0 to 4 (DMA channels)"},
+    {"nt", nullptr, &Options::nt, 0, facts::nt_count - 1, "0 or 1", true},
+    {"dma_link", nullptr, &Options::dma_link, 0, facts::dma_function_count, "0 to 4 (DMA channels)",
+     true},
     {"dma", nullptr, &Options::dma, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
     {"dmadev", nullptr, &Options::dmadevs, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
     {"recheck_us", nullptr, &Options::recheck_us, 50, 1000000, "50 to 1000000 (microseconds)"},
     {"spin_us", nullptr, &Options::spin_us, 0, 1000000, "0 to 1000000 (microseconds)"},
     {"intr", nullptr, &Options::interrupts, 0, 1, "0 or 1"},
     {"service", nullptr, &Options::service, 0, 1, "0 or 1"},
-    {"msi", nullptr, &Options::msi, 0, 1, "0 or 1"},
-    {"cable_uid", nullptr, &Options::cable_uid, 0, UINT32_MAX - 1, "a user's number"},
+    {"msi", nullptr, &Options::msi, 0, 1, "0 or 1", true},
+    {"cable_uid", nullptr, &Options::cable_uid, 0, UINT32_MAX - 1, "a user's number", true},
 };
 
 int on_number(const char *key, const char *value, void *arg)
@@ -193,6 +195,15 @@ int on_cache_hint(const char *key, const char *value, void *arg)
                 &parse.options->cache_hint);
 }
 
+int on_stores(const char *key, const char *value, void *arg)
+{
+    static constexpr Word<StoresChoice> words[] = {{"auto", StoresChoice::automatic},
+                                                   {"plain", StoresChoice::plain},
+                                                   {"non_temporal", StoresChoice::non_temporal}};
+    const Parse &parse = *static_cast<Parse *>(arg);
+    return pick(parse, key, value, words, "auto, plain or non_temporal", &parse.options->stores);
+}
+
 int on_memory(const char *key, const char *value, void *arg)
 {
     static constexpr Word<MemoryPolicy> words[] = {{"auto", MemoryPolicy::automatic},
@@ -265,38 +276,53 @@ int on_split(const char *key, const char *value, void *arg)
     return 0;
 }
 
-constexpr unsigned twin_only = 8; // the first of them
-const char *const twin_keys[] = {"cable",         "cable_uid", "state",       "msi",
-                                 "alut",          "side",      "nt",          "dma_link",
-                                 "topo",          "peer_csr",  "segment",     "split",
-                                 "queues",        "ring",      "buffers",     "buf",
-                                 "queue_buffers", "inline",    "max_message", "heartbeat_ms",
-                                 "lost_ms",       "linger_ms", "numa",        "cache_hint",
-                                 "mem",           "copy",      "dma_min",     "copy_curve",
-                                 "dma",           "dmadev",    "recheck_us",  "spin_us",
-                                 "intr",          "service",   "rx",          nullptr};
+/// A devarg that is no plain number.
+struct Handler {
+    const char *key;
+    arg_handler_t run;
+    bool of_twin = false;
+};
+
+constexpr Handler handlers[] = {{"cable", on_cable, true},
+                                {"state", on_state, true},
+                                {"alut", on_alut, true},
+                                {"side", on_side, true},
+                                {"numa", on_numa},
+                                {"topo", on_topology},
+                                {"cache_hint", on_cache_hint},
+                                {"stores", on_stores},
+                                {"mem", on_memory},
+                                {"copy", on_copy},
+                                {"peer_csr", on_peer_csr},
+                                {"segment", on_segment},
+                                {"split", on_split},
+                                {"dma_min", on_dma_min},
+                                {"copy_curve", on_copy_curve},
+                                {"rx", on_rx}};
+
+/// The names of all devargs, as rte_kvargs_parse() takes them.
+struct Keys {
+    const char *names[std::size(handlers) + std::size(number_keys) + 1]; ///< NULL after the last
+};
+
+constexpr Keys keys_of(bool twin)
+{
+    Keys keys{};
+    size_t count = 0;
+    for (const Handler &h : handlers)
+        if (twin || !h.of_twin)
+            keys.names[count++] = h.key;
+    for (const NumberKey &k : number_keys)
+        if (twin || !k.of_twin)
+            keys.names[count++] = k.key;
+    return keys;
+}
+
+constexpr Keys all_keys = keys_of(true);
+constexpr Keys pci_keys = keys_of(false);
 
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {
-    struct Handler {
-        const char *key;
-        arg_handler_t run;
-    };
-    static constexpr Handler handlers[] = {{"cable", on_cable},
-                                           {"state", on_state},
-                                           {"numa", on_numa},
-                                           {"topo", on_topology},
-                                           {"side", on_side},
-                                           {"cache_hint", on_cache_hint},
-                                           {"mem", on_memory},
-                                           {"copy", on_copy},
-                                           {"alut", on_alut},
-                                           {"peer_csr", on_peer_csr},
-                                           {"segment", on_segment},
-                                           {"split", on_split},
-                                           {"dma_min", on_dma_min},
-                                           {"copy_curve", on_copy_curve},
-                                           {"rx", on_rx}};
     for (const Handler &h : handlers)
         if (rte_kvargs_process(kvargs, h.key, h.run, parse) != 0)
             return -EINVAL;
@@ -334,11 +360,10 @@ void derive(Geometry *g, const Machine &machine)
 
 int parse_options(const char *device, const char *args, bool twin, Options *options)
 {
-    const char *const *keys = twin ? twin_keys : twin_keys + twin_only;
     Options parsed = *options;
     Parse parse{device, &parsed};
     if (args != nullptr && args[0] != '\0') {
-        rte_kvargs *kvargs = rte_kvargs_parse(args, keys);
+        rte_kvargs *kvargs = rte_kvargs_parse(args, (twin ? all_keys : pci_keys).names);
         if (kvargs == nullptr) {
             PLX_INIT_LOG(ERR, "%s: unknown or malformed devarg in \"%s\": known are %s%s\n", device,
                          args, twin ? PLX_TWIN_PARAMS : "", PLX_COMMON_PARAMS);

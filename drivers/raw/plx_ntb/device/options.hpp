@@ -39,6 +39,7 @@ struct Geometry {
 };
 
 enum class CacheHintChoice { automatic, none, clwb, clflushopt, cldemote };
+enum class StoresChoice { automatic, plain, non_temporal };
 enum class MemoryPolicy { automatic, plain, write_combining };
 enum class TwinState { keep, reset, random, file };
 enum class PeerCsr { open, closed };
@@ -67,6 +68,7 @@ struct Options {
     uint32_t msi = 0;        ///< 1: the twin's chip sends MSI, not INTx
     int node = -1;           ///< -1: the device's own, or the starting thread's
     CacheHintChoice cache_hint = CacheHintChoice::automatic;
+    StoresChoice stores = StoresChoice::automatic; ///< of long messages
     MemoryPolicy memory = MemoryPolicy::automatic;
     WindowChoice window;
     uint32_t alut = facts::alut_entries_one_nt; ///< entries of the twin's A-LUT
@@ -85,7 +87,8 @@ struct Options {
     "intr=0|1 service=0|1 numa=<node> topo=auto|b2b|rp peer_csr=open|closed segment=<KiB> "        \
     "split=<0..7> "                                                                                \
     "rx=direct|stable "                                                                            \
-    "cache_hint=auto|none|clwb|clflushopt|cldemote mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "    \
+    "cache_hint=auto|none|clwb|clflushopt|cldemote stores=auto|plain|non_temporal "                \
+    "mem=auto|plain|wc dma=<0..4> dmadev=<0..4> "                                                  \
     "copy=auto|cpu|dma dma_min=<bytes> copy_curve=<file>|<bytes>:<cpu_ns>:<dma_ns>[/...]"
 #define PLX_TWIN_PARAMS                                                                            \
     "cable=<socket path>|mem:<name> cable_uid=<uid> state=keep|reset|random[:<seed>]|<file> "      \

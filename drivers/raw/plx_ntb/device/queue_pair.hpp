@@ -39,6 +39,13 @@ struct TxHalf : Half<queue::Tx, queue::TxBurst> {
     std::atomic<uint64_t> *rings = nullptr;
     queue::TxHeld held; ///< by the control thread: state at the last tick
     RxHalf *rx = nullptr;
+    queue::TxReserve reserve = nullptr;
+    queue::TxCommit commit = nullptr;
+    /// By the lcore: receive buffers that it was given to fill, also those of a connection that has
+    /// ended meanwhile, until it says that it stores to them no more.
+    std::atomic<uint32_t> held_rooms{0};
+    /// By the control thread: where the window was when their connection ended; NULL: where it is.
+    std::byte *old_window = nullptr;
 };
 struct RxHalf : Half<queue::Rx, queue::RxBurst> {
     const queue::RxWatch *watch = nullptr; ///< of `state`
@@ -58,7 +65,8 @@ struct QueuePair {
     bool set_up = false;
     StableRx *stable = nullptr; ///< of rx=stable; holds rx.state
     QueueSleep sleep;
-    queue::CacheHintReport cache_hint_logged = {}; ///< by the control thread: what was logged last
+    /// By the control thread: what was logged last.
+    queue::TrialReport cache_hint_logged = {}, stores_logged = {};
 
     rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
 };

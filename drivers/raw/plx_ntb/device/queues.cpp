@@ -29,18 +29,18 @@ uint64_t read_cycles()
 
 int Device::queue_setup(uint16_t index, rte_mempool *pool)
 {
-    if (started_)
-        return -EBUSY;
     QueuePair *qp = queue(index);
     if (qp == nullptr)
         return -EINVAL;
+    if (const int rc = require_stopped(); rc != 0)
+        return rc;
     if (qp->tx.state == nullptr && make_queue_state(*qp) != 0) {
-        queue_release(index);
+        free_queue(*qp);
         PLX_INIT_LOG(ERR, "%s: no memory for queue %u on node %d\n", name_, index, node_);
         return -ENOMEM;
     }
     if (const int rc = sleepers_.setup(index); rc != 0) {
-        queue_release(index);
+        free_queue(*qp);
         PLX_INIT_LOG(ERR, "%s: no event descriptor for queue %u: %s\n", name_, index,
                      strerror(-rc));
         return rc;
@@ -54,6 +54,8 @@ int Device::make_queue_state(QueuePair &qp)
 {
     const int socket = node_ >= 0 ? node_ : static_cast<int>(rte_socket_id());
     qp.tx.burst = ops_->tx_burst;
+    qp.tx.reserve = ops_->tx_reserve;
+    qp.tx.commit = ops_->tx_commit;
     qp.tx.state = static_cast<queue::Tx *>(
         rte_zmalloc_socket("plx_tx", queue::tx_bytes(), RTE_CACHE_LINE_SIZE, socket));
     if (options_.rx == RxMode::stable) {
@@ -76,26 +78,34 @@ int Device::queue_release(uint16_t index)
     QueuePair *qp = queue(index);
     if (qp == nullptr)
         return -EINVAL;
-    if (started_)
-        return -EBUSY;
-    const ControlLock locked(*this);
-    sleepers_.release(index);
-    rte_free(qp->tx.state);
-    if (qp->stable == nullptr)
-        rte_free(qp->rx.state);
-    StableRx::destroy(qp->stable);
-    qp->stable = nullptr;
-    qp->tx.state = nullptr;
-    qp->rx.state = nullptr;
-    qp->tx.inline_messages.reset();
-    qp->rx.inline_messages.reset();
-    qp->given_pool = nullptr;
-    qp->set_up = false;
+    if (const int rc = require_stopped(); rc != 0)
+        return rc;
+    free_queue(*qp);
     return 0;
 }
 
+/// The queue is not open, so that neither a burst nor the control thread uses its state.
+void Device::free_queue(QueuePair &qp)
+{
+    const ControlLock locked(*this);
+    sleepers_.release(static_cast<unsigned>(&qp - queues_));
+    rte_free(qp.tx.state);
+    if (qp.stable == nullptr)
+        rte_free(qp.rx.state);
+    StableRx::destroy(qp.stable);
+    qp.stable = nullptr;
+    qp.tx.state = nullptr;
+    qp.rx.state = nullptr;
+    qp.tx.held_rooms.store(0, std::memory_order_relaxed);
+    qp.tx.old_window = nullptr;
+    qp.tx.inline_messages.reset();
+    qp.rx.inline_messages.reset();
+    qp.given_pool = nullptr;
+    qp.set_up = false;
+}
+
 queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,
-                                uint64_t peer_seed) const
+                                uint64_t peer_seed)
 {
     const Geometry &g = geometry_;
     std::byte *peer_block = platform_.window;
@@ -113,7 +123,10 @@ queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .peer_buf_bytes = peer.buf_bytes,
             .peer_max_message = peer.max_message,
             .inline_max = g.inline_max,
-            .by_engine = copy_.setup(q, window_pool_)};
+            .by_engine = copy_.setup(q, window_pool_),
+            .stores = stores_,
+            .cycles = stores_by_trial_ ? read_cycles : nullptr,
+            .learned = &learned_stores_};
 }
 
 queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,
@@ -156,7 +169,7 @@ void Device::choose_copy(unsigned queues)
         PLX_LOG(INFO, "%s: %s\n", name_, text);
 }
 
-queue::CacheHintReport Device::cache_hint_report(uint16_t index)
+queue::TrialReport Device::cache_hint_report(uint16_t index)
 {
     const ControlLock locked(*this);
     if (index < queues_open_)
@@ -164,7 +177,19 @@ queue::CacheHintReport Device::cache_hint_report(uint16_t index)
     return {.in_force = static_cast<uint64_t>(cache_hint_),
             .rounds = 0,
             .thin = 0,
-            .none_cost = 0,
+            .first_cost = 0,
+            .relative = {}};
+}
+
+queue::TrialReport Device::stores_report(uint16_t index)
+{
+    const ControlLock locked(*this);
+    if (index < queues_open_)
+        return queue::tx_stores(queues_[index].tx.state);
+    return {.in_force = static_cast<uint64_t>(stores_),
+            .rounds = 0,
+            .thin = 0,
+            .first_cost = 0,
             .relative = {}};
 }
 
@@ -192,6 +217,7 @@ void Device::prepare_rings(uint64_t seed)
 int Device::open_queues(const wire::Hello &peer, uint64_t own_seed, uint64_t peer_seed)
 {
     const unsigned count = std::min(geometry_.queues, peer.qp_count);
+    forget_windows(false);
     choose_copy(count);
     for (unsigned q = 0; q < count; ++q) {
         QueuePair &qp = queues_[q];
@@ -262,7 +288,7 @@ bool Device::end_sending()
     gate_barrier(); // pairs with Gate::enter
     for (unsigned q = 0; q < queues_open_; ++q) {
         left = has_left(queues_[q].tx) && left;
-        (void)drain(queues_[q].rx); // the peer learns what was received
+        (void)confirm(queues_[q].rx); // the peer learns what was received
     }
     return left;
 }
@@ -277,18 +303,18 @@ bool Device::has_left(TxHalf &half)
     return broken || held.taken == held.freed;
 }
 
-bool Device::drained(uint64_t *received)
+bool Device::all_received(uint64_t *received)
 {
     bool empty = true;
     for (unsigned q = 0; q < queues_open_; ++q) {
-        empty = drain(queues_[q].rx) && empty;
+        empty = confirm(queues_[q].rx) && empty;
         *received += queue::rx_stats(queues_[q].rx.state).messages;
     }
     return empty;
 }
 
 /// Confirms what a half has received. @return whether there is nothing more to receive
-bool Device::drain(RxHalf &half)
+bool Device::confirm(RxHalf &half)
 {
     const uint32_t word = half.gate.pause();
     gate_barrier(); // pairs with Gate::enter
@@ -312,13 +338,58 @@ bool Device::quiesce()
     }
     if (queues_open_ > 0)
         gate_barrier(); // pairs with Gate::enter
-    if (inside_burst())
+    if (inside_burst() || !leave_window())
         return false;
     // All of them, even if one is not quiet yet: each continues where it was at the last call.
     bool quiet = true;
     for (unsigned q = 0; q < queues_open_; ++q)
         quiet = queue::tx_close(queues_[q].tx.state) && quiet;
     return quiet;
+}
+
+/// Receive buffers of the peer that the application is filling when their connection ends remain in
+/// its hands: it may store to them at any time, and nothing here waits for it. So the window moves,
+/// and the next peer is connected at its new address.
+/// @return false: it cannot be moved, so the application is waited for
+bool Device::leave_window()
+{
+    if (!keeps_window())
+        return true;
+    std::byte *const old = platform_.window;
+    if (platform_.ops->window_move == nullptr ||
+        platform_.ops->window_move(platform_.ctx, &platform_.window) != 0)
+        return false;
+    *std::find(std::begin(old_windows_), std::end(old_windows_), nullptr) = old;
+    for (QueuePair &qp : std::span(queues_, queues_open_))
+        if (queue::tx_aside(qp.tx.state) != 0) {
+            queue::tx_abort(qp.tx.state); // the queue has nothing to do with them any more
+            qp.tx.old_window = old;
+        }
+    return true;
+}
+
+/// Whether an application still fills buffers of the peer that is being lost. Its queues are quiet.
+bool Device::keeps_window() const
+{
+    return std::any_of(queues_, queues_ + queues_open_, [](const QueuePair &qp) {
+        return queue::tx_aside(qp.tx.state) != 0 &&
+               qp.tx.held_rooms.load(std::memory_order_relaxed) != 0;
+    });
+}
+
+/// Forgets the addresses at which nobody stores any more.
+void Device::forget_windows(bool all)
+{
+    const auto in_use = [this](const std::byte *old) {
+        return std::any_of(queues_, queues_ + queues_ready_, [old](const QueuePair &qp) {
+            return qp.tx.old_window == old && qp.tx.held_rooms.load(std::memory_order_relaxed) != 0;
+        });
+    };
+    for (std::byte *&old : old_windows_)
+        if (old != nullptr && (all || !in_use(old))) {
+            platform_.ops->window_forget(platform_.ctx, old);
+            old = nullptr;
+        }
 }
 
 void Device::close_queues()

@@ -65,7 +65,8 @@ public:
     // The receiver of a queue that is set up.
     int event_fd(unsigned queue) const;
     bool arm(unsigned queue);
-    /// Makes the event descriptor readable, for a receiver that was not armed. The next arm clears it.
+    /// Makes the event descriptor readable, for a receiver that was not armed. The next arm clears
+    /// it.
     void signal(unsigned queue);
     void disarm(unsigned queue);
     void wake(unsigned queue); ///< any thread

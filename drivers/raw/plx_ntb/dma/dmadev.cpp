@@ -50,13 +50,13 @@ void report_seen(const char *device, unsigned channel, const DmaQueue &queue, Dm
 {
     if (seen == DmaQueue::Seen::stalled)
         PLX_LOG(WARNING,
-                "%s: DMA channel %u stood still with work pending (last descriptor at 0x%08x): "
+                "%s: DMA channel %u stalled with copies pending (last descriptor at 0x%08x): "
                 "started again, %u times so far\n",
                 device, channel, queue.last_seen(), queue.stalls());
     if (seen == DmaQueue::Seen::given_up)
         PLX_LOG(ERR,
-                "%s: DMA channel %u hangs, or does not answer: it is cut off from the bus, what it "
-                "was given comes back as failed\n",
+                "%s: DMA channel %u hangs, or does not answer: it is cut off from the bus, its "
+                "pending copies are reported as failed\n",
                 device, channel);
 }
 
@@ -142,8 +142,7 @@ int Dmadev::vchan_setup(rte_dma_dev *dev, uint16_t, const rte_dma_vchan_conf *co
 {
     Dmadev *d = self(dev);
     d->copies_ = 0;
-    const int rc =
-        d->ring_.reserve(d->name_, d->node_, DmaQueue::slots_for(conf->nb_desc));
+    const int rc = d->ring_.reserve(d->name_, d->node_, DmaQueue::slots_for(conf->nb_desc));
     if (rc == 0)
         d->copies_ = conf->nb_desc;
     return rc;

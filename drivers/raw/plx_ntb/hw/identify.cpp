@@ -159,7 +159,7 @@ int read_ports(const RegIo &io, Identity *id, Refusal *why)
     if (!port.enabled)
         return refuse(why, -ENODEV, "this NT port is not enabled in register 360", vs0);
     if (port.port >= facts::port_count || upstream >= facts::port_count || port.port == upstream)
-        return refuse(why, -ENODEV, "register 360 names ports that cannot be", vs0);
+        return refuse(why, -ENODEV, "register 360 names ports that do not exist", vs0);
     id->nt_port = port.port;
     id->upstream_port = upstream;
     id->alut_entries = facts::alut_entries(vs0, id->nt);

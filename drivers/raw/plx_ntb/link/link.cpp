@@ -121,18 +121,21 @@ int Link::start(const wire::Hello &own, uint64_t window_bytes, const LinkTimes &
 void Link::tick()
 {
     const char *why = "";
-    const bool open = port_.reachable(&why);
+    const bool open = device_.reachable(&why);
 
     if (is_connected(state_)) {
-        if (!open)
+        // After reachable(): what a peer that is gone has stored is in the own block by now.
+        hello_ = device_.read_hello();
+        const Found found = classify(hello_);
+        if (!open && !has_ended(found))
             handle({LinkInput::unreachable, why});
         else if (protocol_error_)
             handle({LinkInput::protocol_error, "the peer broke the protocol"});
         else
-            check_connection();
+            check_connection(found);
     }
-    if (is_draining(state_))
-        check_drain();
+    if (is_closing(state_))
+        check_receivers();
     leave();
     if (is_waiting(state_)) {
         if (open)
@@ -144,19 +147,24 @@ void Link::tick()
 
 bool Link::linger()
 {
-    const char *why = "";
-    if (!is_connected(state_) || protocol_error_ || !port_.reachable(&why))
+    if (!is_connected(state_) || protocol_error_)
         return false;
-    closing_ = port_.end_sending();
-    if (closing_ && port_.unconfirmed() == 0)
+    const char *why = "";
+    if (!device_.reachable(&why)) {
+        // Stores may have been lost, so that stop() must not say any more that all have arrived.
+        handle({LinkInput::unreachable, why});
+        return false;
+    }
+    closing_ = device_.end_sending();
+    if (closing_ && device_.unconfirmed() == 0)
         return false;
     // A peer that has closed, too, or has begun anew confirms nothing more.
-    hello_ = port_.read_hello();
+    hello_ = device_.read_hello();
     const LinkInput input = classify(hello_).input;
     const LinkStep *step = link_step(state_, input);
     if (step != nullptr && !is_connected(step->next))
         return false;
-    const uint64_t now = port_.now_us();
+    const uint64_t now = device_.now_us();
     beat(now);
     const std::optional<Found> found = check_heartbeat(now);
     return !found.has_value() || found->input != LinkInput::heartbeat_ended;
@@ -180,7 +188,7 @@ void Link::try_connect()
 {
     LinkInput input;
     do { // again after an adoption: the peer may have answered already
-        hello_ = port_.read_hello();
+        hello_ = device_.read_hello();
         const Found found = classify(hello_);
         input = found.input;
         handle(found);
@@ -189,37 +197,43 @@ void Link::try_connect()
         handle({LinkInput::unopened, "the queues could not be opened for this peer"});
 }
 
-void Link::check_connection()
+/// Whether the peer's last word was that it stops. It said so behind all that it had sent, and only
+/// if it had reached this side ever since they connected: nothing of it is missing.
+bool Link::has_ended(const Found &found) const
 {
-    hello_ = port_.read_hello();
-    handle(classify(hello_));
+    return found.input == LinkInput::hello_closing && hello_.epoch == adopted_;
+}
+
+void Link::check_connection(const Found &found)
+{
+    handle(found);
     if (!is_connected(state_))
         return;
-    const uint64_t now = port_.now_us();
+    const uint64_t now = device_.now_us();
     if (sent_at_us_ == 0 || now - sent_at_us_ >= times_.beat_us)
         beat(now);
-    if (const std::optional<Found> found = check_heartbeat(now); found.has_value())
-        handle(*found);
+    if (const std::optional<Found> beats = check_heartbeat(now); beats.has_value())
+        handle(*beats);
 }
 
 /// The peer has stopped and stores nothing more: its access is revoked once the receivers have
 /// taken what lies in the own block, or have taken nothing for too long.
-void Link::check_drain()
+void Link::check_receivers()
 {
     // The side that stopped waits for as long as it hears this one.
     send_heartbeat();
     if (protocol_error_)
         return handle({LinkInput::protocol_error, "the peer broke the protocol"});
     uint64_t received = 0;
-    if (port_.drained(&received))
-        return handle({LinkInput::drained, why_});
-    const uint64_t now = port_.now_us();
-    if (received != drained_) {
-        drained_ = received;
-        drained_at_us_ = now;
+    if (device_.all_received(&received))
+        return handle({LinkInput::all_received, why_});
+    const uint64_t now = device_.now_us();
+    if (received != received_) {
+        received_ = received;
+        received_at_us_ = now;
     }
-    if (now - drained_at_us_ >= times_.drain_us)
-        handle({LinkInput::drain_overdue,
+    if (now - received_at_us_ >= times_.receive_us)
+        handle({LinkInput::receive_overdue,
                 "the peer has stopped, and messages of it were not received in time"});
 }
 
@@ -228,7 +242,7 @@ void Link::leave()
 {
     if (!is_fencing(state_))
         return;
-    if (report_loss() && port_.fence())
+    if (report_loss() && device_.fence())
         handle({LinkInput::fenced, "this side has stopped"});
 }
 
@@ -236,10 +250,10 @@ void Link::leave()
 /// application that stays inside a burst. @return whether no burst is inside
 bool Link::report_loss()
 {
-    const bool quiet = port_.quiesce();
+    const bool quiet = device_.quiesce();
     if (quiet)
         handle({LinkInput::quiet, why_});
-    else if (port_.now_us() - lost_at_us_ >= times_.report_us)
+    else if (device_.now_us() - lost_at_us_ >= times_.report_us)
         handle({LinkInput::overdue, why_});
     return quiet;
 }
@@ -287,11 +301,15 @@ const char *Link::describe_pairs(const wire::Hello &hello)
 
 std::optional<Link::Found> Link::check_heartbeat(uint64_t now)
 {
-    const uint64_t beat = port_.read_heartbeat();
+    const uint64_t beat = device_.read_heartbeat();
+    const uint64_t heard = device_.heard();
     unheard_us_ += std::min<uint64_t>(now - last_tick_us_, times_.tick_max_us);
     last_tick_us_ = now;
-    if (beat != seen_beat_ && static_cast<uint32_t>(beat) == adopted_) {
-        seen_beat_ = beat;
+    const bool beats = beat != seen_beat_ && static_cast<uint32_t>(beat) == adopted_;
+    // A peer whose control thread has no CPU may send and receive all the same.
+    if (beats || heard != heard_) {
+        seen_beat_ = beats ? beat : seen_beat_;
+        heard_ = heard;
         unheard_us_ = 0;
         return Found{LinkInput::heartbeat, ""};
     }
@@ -313,7 +331,7 @@ void Link::handle(const Found &found)
     state_ = done ? step->next : step->otherwise.value_or(step->next);
     // Afterwards: the callback may ask for the link.
     if (done && step->report.has_value())
-        port_.report(*step->report);
+        device_.report(*step->report);
 }
 
 bool Link::act(LinkAction action, const Found &found)
@@ -336,11 +354,11 @@ bool Link::act(LinkAction action, const Found &found)
         return adopt(hello_);
     case LinkAction::connect:
         return connect(hello_);
-    case LinkAction::drain:
+    case LinkAction::close_sending:
         set_why(found.why);
-        (void)port_.end_sending(); // the peer takes nothing more
-        drained_ = 0;
-        drained_at_us_ = port_.now_us();
+        (void)device_.end_sending(); // the peer takes nothing more
+        received_ = 0;
+        received_at_us_ = device_.now_us();
         return true;
     case LinkAction::lose:
         set_why(found.why);
@@ -364,7 +382,7 @@ bool Link::begin(const char *why)
     adopted_ = 0;
     protocol_error_ = false;
     renew_epoch();
-    begin_error_ = port_.open_window();
+    begin_error_ = device_.open_window();
     if (begin_error_ == 0)
         set_why(why);
     return begin_error_ == 0;
@@ -378,9 +396,9 @@ bool Link::adopt(const wire::Hello &hello)
     // its first messages could be lost.
     if (adopted_ != 0) {
         adopted_ = 0;
-        return port_.quiesce() && port_.fence() && port_.open_window() == 0;
+        return device_.quiesce() && device_.fence() && device_.open_window() == 0;
     }
-    port_.prepare_rings(pair_seed(own_.seed, hello.epoch));
+    device_.prepare_rings(pair_seed(own_.seed, hello.epoch));
     adopted_ = hello.epoch;
     // The peer's receive-buffer ring limits the buffers of one message.
     const uint64_t room =
@@ -393,14 +411,15 @@ bool Link::adopt(const wire::Hello &hello)
 bool Link::connect(const wire::Hello &hello)
 {
     peer_ = hello;
-    if (port_.open_queues(peer_, pair_seed(own_.seed, peer_.epoch),
-                          pair_seed(peer_.seed, own_.epoch)) != 0)
+    if (device_.open_queues(peer_, pair_seed(own_.seed, peer_.epoch),
+                            pair_seed(peer_.seed, own_.epoch)) != 0)
         return false;
     used_ = true;
     protocol_error_ = false;
     closing_ = false;
-    seen_beat_ = port_.read_heartbeat();
-    last_tick_us_ = port_.now_us();
+    seen_beat_ = device_.read_heartbeat();
+    heard_ = device_.heard();
+    last_tick_us_ = device_.now_us();
     unheard_us_ = 0;
     sent_at_us_ = 0;
     ++connects_;
@@ -412,7 +431,7 @@ bool Link::connect(const wire::Hello &hello)
 void Link::lose()
 {
     protocol_error_ = false;
-    lost_at_us_ = port_.now_us();
+    lost_at_us_ = device_.now_us();
 }
 
 /// After the fence: starts again without a peer.
@@ -421,13 +440,13 @@ bool Link::renew()
     adopted_ = 0;
     if (used_)
         renew_epoch();
-    return port_.open_window() == 0;
+    return device_.open_window() == 0;
 }
 
 void Link::send_closing()
 {
     const char *why = "";
-    if (port_.reachable(&why))
+    if (device_.reachable(&why))
         greet(adopted_, wire::HelloState::closing);
 }
 
@@ -435,9 +454,9 @@ void Link::renew_epoch()
 {
     const uint32_t old = own_.epoch;
     do {
-        own_.epoch = static_cast<uint32_t>(port_.random());
+        own_.epoch = static_cast<uint32_t>(device_.random());
     } while (own_.epoch == 0 || own_.epoch == old);
-    own_.seed = port_.random();
+    own_.seed = device_.random();
     used_ = false;
 }
 
@@ -452,7 +471,7 @@ void Link::beat(uint64_t now)
 
 void Link::send_heartbeat()
 {
-    port_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
+    device_.write_heartbeat(uint64_t{own_.epoch} | ++beat_ << 32);
 }
 
 /// Repeated in every tick: a hello that was stored while the peer was unreachable is lost.
@@ -463,13 +482,13 @@ void Link::greet(uint32_t ack, wire::HelloState state)
     own_.ack = ack;
     own_.state = state;
     seal(own_);
-    port_.write_hello(own_);
+    device_.write_hello(own_);
 }
 
 void Link::set_why(const char *why)
 {
     if (std::strcmp(why_, why) != 0 && why[0] != '\0')
-        port_.explain(why);
+        device_.explain(why);
     why_ = why;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The life of a connection: how two devices find each other, notice each other's end, and connect
 // again. The rules are doc/wire-protocol.md, sections 2 and 3; the state machine is link/table.hpp.
-// Pure logic: time, memory, chip and queues come through LinkPort, so that a test drives it with
+// Pure logic: time, memory, chip and queues come through LinkDevice, so that a test drives it with
 // its own clock.
 #ifndef PLX_NTB_LINK_LINK_HPP
 #define PLX_NTB_LINK_LINK_HPP
@@ -16,7 +16,7 @@ namespace plx::pmd
 {
 
 /// What the link needs from its device. Called from the control thread only.
-class LinkPort
+class LinkDevice
 {
 public:
     virtual uint64_t now_us() = 0;
@@ -33,7 +33,7 @@ public:
     virtual uint64_t unconfirmed() = 0;
     /// Confirms to the peer what was received. @param received changes with each message
     /// @return whether all that had arrived was received
-    virtual bool drained(uint64_t *received) = 0;
+    virtual bool all_received(uint64_t *received) = 0;
     /// Keeps bursts out of the queues and counts unconfirmed messages. May be called again.
     /// @return false: a queue is inside a burst
     virtual bool quiesce() = 0;
@@ -49,6 +49,9 @@ public:
     /// Copies of what the peer wrote into the own block.
     virtual wire::Hello read_hello() = 0;
     virtual uint64_t read_heartbeat() = 0;
+    /// Changes when the connected peer has stored something else than a heartbeat. It need not
+    /// notice each store.
+    virtual uint64_t heard() = 0;
     /// Stores into the peer's block.
     virtual void write_hello(const wire::Hello &hello) = 0;
     virtual void write_heartbeat(uint64_t word) = 0;
@@ -57,7 +60,7 @@ public:
     virtual void explain(const char *why) = 0;
 
 protected:
-    ~LinkPort() = default;
+    ~LinkDevice() = default;
 };
 
 struct LinkTimes {
@@ -71,7 +74,7 @@ struct LinkTimes {
     /// that was stopped has not listened.
     uint32_t tick_max_us = 40'000;
     /// How long a receiver may take no message of a peer that has stopped before the rest is lost.
-    uint32_t drain_us = 2'000'000;
+    uint32_t receive_us = 2'000'000;
 };
 
 /// Whether a hello is valid. torn: not written completely yet; refused: with a reason.
@@ -86,10 +89,10 @@ uint64_t pair_seed(uint64_t seed, uint32_t epoch);
 class Link
 {
 public:
-    explicit Link(LinkPort &port) : port_(port) {}
+    explicit Link(LinkDevice &device) : device_(device) {}
 
     /// @param own geometry of the own block: qp_count to heartbeat_us and block_bytes are used
-    /// @return 0 or the error of LinkPort::open_window
+    /// @return 0 or the error of LinkDevice::open_window
     int start(const wire::Hello &own, uint64_t window_bytes, const LinkTimes &times);
     /// One control tick: at most every few milliseconds, at once when something is known to have
     /// changed. Never blocks.
@@ -120,8 +123,9 @@ private:
     bool act(LinkAction action, const Found &found);
 
     void try_connect();
-    void check_connection();
-    void check_drain();
+    bool has_ended(const Found &found) const;
+    void check_connection(const Found &found);
+    void check_receivers();
     void leave();
     bool report_loss();
     Found classify(const wire::Hello &hello);
@@ -141,7 +145,7 @@ private:
     void greet(uint32_t ack, wire::HelloState state);
     void set_why(const char *why);
 
-    LinkPort &port_;
+    LinkDevice &device_;
     LinkTimes times_;
     wire::Hello own_{};
     wire::Hello hello_{}; ///< the last one that was read
@@ -153,12 +157,13 @@ private:
     uint32_t adopted_ = 0; ///< the peer's epoch that the own block is prepared for
     uint64_t beat_ = 0;    ///< own count
     uint64_t seen_beat_ = 0;
+    uint64_t heard_ = 0; ///< LinkDevice::heard() then
     uint64_t last_tick_us_ = 0;
     uint64_t unheard_us_ = 0; ///< time without a heartbeat
     uint64_t sent_at_us_ = 0;
     uint64_t lost_at_us_ = 0;
-    uint64_t drained_at_us_ = 0; ///< when a message was received last while draining
-    uint64_t drained_ = 0;       ///< LinkPort::drained() then
+    uint64_t received_at_us_ = 0; ///< when the last message was received in the state closing
+    uint64_t received_ = 0;       ///< LinkDevice::all_received() then
     uint64_t connects_ = 0;
     int begin_error_ = 0;
     bool used_ = false; ///< connected under this epoch: lines of it are in the peer's block

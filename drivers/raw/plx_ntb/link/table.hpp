@@ -17,7 +17,7 @@ enum class LinkState : uint8_t {
     refused,
     connected,
     silent,
-    draining,
+    closing,
     losing,
     fencing,
     stopping,
@@ -40,8 +40,8 @@ enum class LinkInput : uint8_t {
     heartbeat,
     heartbeat_missing,
     heartbeat_ended,
-    drained,
-    drain_overdue,
+    all_received,
+    receive_overdue,
     quiet,
     overdue,
     fenced,
@@ -55,17 +55,17 @@ enum class LinkAction : uint8_t {
     refuse,
     adopt,
     connect,
-    drain,
+    close_sending,
     lose,
     renew,
     send_closing,
 };
 
 /// What is reported to the application.
-enum class LinkEvent : uint8_t { connected, silent, alive, lost, refused };
+enum class LinkEvent : uint8_t { connected, silent, alive, lost, refused, closing };
 
 inline constexpr const char *link_state_names[] = {"stopped",   "waiting", "refused",
-                                                   "connected", "silent",  "draining",
+                                                   "connected", "silent",  "closing",
                                                    "losing",    "fencing", "stopping"};
 inline constexpr const char *link_input_names[] = {"start",           "stop",
                                                    "unreachable",     "protocol_error",
@@ -74,14 +74,14 @@ inline constexpr const char *link_input_names[] = {"start",           "stop",
                                                    "hello_new",       "hello_unanswered",
                                                    "hello_answered",  "unopened",
                                                    "heartbeat",       "heartbeat_missing",
-                                                   "heartbeat_ended", "drained",
-                                                   "drain_overdue",   "quiet",
+                                                   "heartbeat_ended", "all_received",
+                                                   "receive_overdue", "quiet",
                                                    "overdue",         "fenced"};
-inline constexpr const char *link_action_names[] = {"none",   "begin", "set_reason",  "greet",
-                                                    "refuse", "adopt", "connect",     "drain",
-                                                    "lose",   "renew", "send_closing"};
-inline constexpr const char *link_event_names[] = {"connected", "silent", "alive", "lost",
-                                                   "refused"};
+inline constexpr const char *link_action_names[] = {
+    "none",    "begin",         "set_reason", "greet", "refuse",      "adopt",
+    "connect", "close_sending", "lose",       "renew", "send_closing"};
+inline constexpr const char *link_event_names[] = {"connected", "silent",  "alive",
+                                                   "lost",      "refused", "closing"};
 
 struct LinkStep {
     LinkState state;
@@ -129,7 +129,7 @@ inline constexpr LinkStep steps[] = {
     {S::connected, I::unreachable, A::lose, S::losing},
     {S::connected, I::protocol_error, A::lose, S::losing},
     {S::connected, I::hello_refusing, A::lose, S::losing},
-    {S::connected, I::hello_closing, A::drain, S::draining},
+    {S::connected, I::hello_closing, A::close_sending, S::closing, E::closing},
     {S::connected, I::hello_new, A::lose, S::losing},
     {S::connected, I::heartbeat_missing, A::none, S::silent, E::silent},
     {S::connected, I::heartbeat_ended, A::lose, S::losing},
@@ -138,15 +138,15 @@ inline constexpr LinkStep steps[] = {
     {S::silent, I::unreachable, A::lose, S::losing},
     {S::silent, I::protocol_error, A::lose, S::losing},
     {S::silent, I::hello_refusing, A::lose, S::losing},
-    {S::silent, I::hello_closing, A::drain, S::draining},
+    {S::silent, I::hello_closing, A::close_sending, S::closing, E::closing},
     {S::silent, I::hello_new, A::lose, S::losing},
     {S::silent, I::heartbeat, A::none, S::connected, E::alive},
     {S::silent, I::heartbeat_ended, A::lose, S::losing},
 
-    {S::draining, I::stop, A::send_closing, S::losing},
-    {S::draining, I::protocol_error, A::lose, S::losing},
-    {S::draining, I::drained, A::lose, S::losing},
-    {S::draining, I::drain_overdue, A::lose, S::losing},
+    {S::closing, I::stop, A::send_closing, S::losing},
+    {S::closing, I::protocol_error, A::lose, S::losing},
+    {S::closing, I::all_received, A::lose, S::losing},
+    {S::closing, I::receive_overdue, A::lose, S::losing},
 
     {S::losing, I::quiet, A::none, S::fencing, E::lost},
     {S::losing, I::overdue, A::none, S::fencing, E::lost},
@@ -178,9 +178,9 @@ constexpr bool is_connected(LinkState state)
     return state == LinkState::connected || state == LinkState::silent;
 }
 /// The peer has stopped; what it sent is received.
-constexpr bool is_draining(LinkState state)
+constexpr bool is_closing(LinkState state)
 {
-    return state == LinkState::draining;
+    return state == LinkState::closing;
 }
 /// The peer's access is not yet known to be gone.
 constexpr bool is_fencing(LinkState state)

@@ -2,6 +2,7 @@
 // The hot path, compiled once for each instruction set with PLX_VARIANT set to its name.
 #include "queue/consumer.hpp"
 #include "queue/engine_producer.hpp"
+#include "queue/in_place.hpp"
 #include "queue/variants.hpp"
 
 #define PLX_TEXT_OF(x) #x
@@ -10,13 +11,23 @@
 namespace plx::queue::PLX_VARIANT
 {
 
-const Ops plain_ops{"plain/" PLX_TEXT(PLX_VARIANT), tx_burst<Plain>, rx_burst<Plain>,
-                    tx_burst_engine<Plain>, copy_out<Plain>};
+const Ops plain_ops{"plain/" PLX_TEXT(PLX_VARIANT),
+                    tx_burst<Plain>,
+                    rx_burst<Plain>,
+                    tx_burst_engine<Plain>,
+                    copy_out<Plain>,
+                    tx_reserve<Plain>,
+                    tx_commit<Plain>};
 const Ops write_combining_ops{"wc/" PLX_TEXT(PLX_VARIANT), tx_burst<WriteCombining>,
-                              rx_burst<WriteCombining>, tx_burst_engine<WriteCombining>,
-                              copy_out<WriteCombining>};
-const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT), tx_burst<DirectStore>,
-                           rx_burst<DirectStore>, tx_burst_engine<DirectStore>,
-                           copy_out<DirectStore>};
+                              rx_burst<WriteCombining>,    tx_burst_engine<WriteCombining>,
+                              copy_out<WriteCombining>,    tx_reserve<WriteCombining>,
+                              tx_commit<WriteCombining>};
+const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT),
+                           tx_burst<DirectStore>,
+                           rx_burst<DirectStore>,
+                           tx_burst_engine<DirectStore>,
+                           copy_out<DirectStore>,
+                           tx_reserve<DirectStore>,
+                           tx_commit<DirectStore>};
 
 } // namespace plx::queue::PLX_VARIANT

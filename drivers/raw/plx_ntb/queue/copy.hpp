@@ -43,6 +43,18 @@ template <size_t Half>
     copy_fixed<Half>(to + n - Half, tail);
 }
 
+/// A non-temporal store: it goes past the caches, in any order until a store fence.
+[[gnu::always_inline]] inline void store_non_temporal(std::byte *to, Wide part)
+{
+#if defined(__AVX512BW__) && defined(__AVX512VL__)
+    _mm512_stream_si512(reinterpret_cast<__m512i *>(to), part);
+#elif defined(__AVX2__)
+    _mm256_stream_si256(reinterpret_cast<__m256i *>(to), part);
+#else
+    _mm_stream_si128(reinterpret_cast<__m128i *>(to), part);
+#endif
+}
+
 /// Copies n < 64 bytes.
 [[gnu::always_inline]] inline void copy_short(std::byte *to, const std::byte *from, size_t n)
 {
@@ -69,6 +81,23 @@ template <size_t Half>
             __builtin_memcpy(&part[i], from + i * sizeof(Wide), sizeof(Wide));
         for (size_t i = 0; i < step; i++)
             __builtin_memcpy(to + i * sizeof(Wide), &part[i], sizeof(Wide));
+        to += wire::line_bytes;
+        from += wire::line_bytes;
+    }
+    copy_short(to, from, n);
+}
+
+/// Copies n bytes by non-temporal stores to the begin of a line; the last line, where it is not
+/// full, by usual ones.
+[[gnu::always_inline]] inline void copy_non_temporal(std::byte *to, const std::byte *from, size_t n)
+{
+    constexpr size_t step = wire::line_bytes / sizeof(Wide);
+    for (; n >= wire::line_bytes; n -= wire::line_bytes) {
+        Wide part[step];
+        for (size_t i = 0; i < step; i++)
+            __builtin_memcpy(&part[i], from + i * sizeof(Wide), sizeof(Wide));
+        for (size_t i = 0; i < step; i++)
+            store_non_temporal(to + i * sizeof(Wide), part[i]);
         to += wire::line_bytes;
         from += wire::line_bytes;
     }

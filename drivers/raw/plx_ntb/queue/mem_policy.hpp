@@ -29,6 +29,9 @@ enum class Order {
 /// A policy says how bytes are stored through the window and how a published word is read.
 ///   copy        body bytes; nothing is known about their order but what `order` says
 ///   stream      a copy of any length; hint: what comes next is copied to @p next
+///   non_temporal, non_temporal_fence
+///               a copy of any length to the begin of a line, past this CPU's caches; after the
+///               fence what follows arrives later, whatever `order` says
 ///   body        bytes 8 to 63 of a line, from registers
 ///   head, rest  a line, word included, that a later word() publishes (Order::release only)
 ///   body_fence  see Order
@@ -44,6 +47,8 @@ concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uin
     requires std::same_as<decltype(M::order), const Order>;
     M::copy(to, from, n);
     M::stream(to, from, n, from);
+    M::non_temporal(to, from, n);
+    M::non_temporal_fence();
     M::body(to, body);
     M::head(to, body, w);
     M::rest(to, from, bytes, w);
@@ -105,6 +110,11 @@ struct Plain {
             copy_bytes(to, from, step);
         copy_bytes(to, from, n);
     }
+    [[gnu::always_inline]] static void non_temporal(std::byte *to, const std::byte *from, size_t n)
+    {
+        copy_non_temporal(to, from, n);
+    }
+    [[gnu::always_inline]] static void non_temporal_fence() { _mm_sfence(); }
     [[gnu::always_inline]] static void body(std::byte *line, const Body &b) { b.store(line); }
     [[gnu::always_inline]] static void own(const std::byte *line)
     {

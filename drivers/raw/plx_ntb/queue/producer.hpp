@@ -47,6 +47,46 @@ void copy_out(void *to, const void *from, size_t n)
     return q.buffers_next != q.buffers_end ? next_buffer(q) : or_else;
 }
 
+[[gnu::noinline]] inline void step_stores(Tx &q)
+{
+    // All of it is long messages: for the trial one kind of traffic.
+    const uint64_t lines = (q.stats.cpu_bytes - q.stores_begin) / wire::line_bytes;
+    q.stores = static_cast<Stores>(
+        q.stores_trial.step(lines, static_cast<uint32_t>(lines / 64), q.s.cycles()));
+    q.stores_due = q.stores_begin + q.stores_trial.due() * wire::line_bytes;
+}
+
+/// Counts bytes that the CPU has stored into a receive buffer.
+[[gnu::always_inline]] inline void count_stored(Tx &q, uint32_t n)
+{
+    count(q.stats.cpu_bytes, n);
+    if (q.stats.cpu_bytes >= q.stores_due) [[unlikely]]
+        step_stores(q);
+}
+
+/// Stores a piece of a long message past this CPU's caches, before anything that publishes it.
+template <MemPolicy Mem>
+[[gnu::noinline]] void store_past(std::byte *to, const std::byte *from, uint32_t n)
+{
+    if (reinterpret_cast<uintptr_t>(to) % wire::line_bytes == 0)
+        Mem::non_temporal(to, from, n);
+    else
+        Mem::stream(to, from, n, to);
+    Mem::non_temporal_fence();
+}
+
+/// Stores a piece of a long message. @param next  where the next one will probably go
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline void store_piece(Tx &q, std::byte *to, const std::byte *from,
+                                               uint32_t n, const std::byte *next)
+{
+    if (q.stores == Stores::non_temporal) [[unlikely]]
+        store_past<Mem>(to, from, n);
+    else
+        Mem::stream(to, from, n, next);
+    count_stored(q, n);
+}
+
 /// Cuts the data of a message into pieces that lie in one segment and in one receive buffer; the
 /// buffers are reserved.
 /// @param copy  called with (to in the window, segment, offset in it, bytes, where the next piece
@@ -77,7 +117,7 @@ template <MemPolicy Mem>
 [[gnu::noinline]] void own_next_buffer(Tx &q, uint64_t bytes)
 {
     // An invalid line is not consumed; the message that needs it refuses it again.
-    if (reserve_buffers<Mem>(q, 1) != Put::taken)
+    if (q.stores == Stores::non_temporal || reserve_buffers<Mem>(q, 1) != Put::taken)
         return;
     const std::byte *next = next_buffer(q);
     const uint64_t most = own_next_bytes < q.s.peer_buf_bytes ? own_next_bytes : q.s.peer_buf_bytes;
@@ -87,13 +127,12 @@ template <MemPolicy Mem>
 
 /// The header line of a long message, whose data are stored already.
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline void put_long_head(Tx &q, Chunk<Mem> &out, uint32_t at, uint32_t n,
+[[gnu::always_inline]] inline void put_long_head(Chunk<Mem> &out, uint32_t at, uint32_t n,
                                                  const Meta &meta)
 {
     Cursor<Mem> line = out.at(at);
     out.add_head(at, line, n, wire::Kind::long_message, meta.flags, Body(meta.data));
     out.add_buffers();
-    count(q.stats.cpu_bytes, n);
 }
 
 template <MemPolicy Mem>
@@ -103,12 +142,12 @@ template <MemPolicy Mem>
     const Put put = reserve_buffers<Mem>(q, q.per_buffer.ceil(m->pkt_len));
     if (put != Put::taken)
         return put;
-    const auto copy = [](std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n,
-                         const std::byte *next) {
-        Mem::stream(to, rte_pktmbuf_mtod_offset(s, const std::byte *, from), n, next);
+    const auto copy = [&q](std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n,
+                           const std::byte *next) {
+        store_piece<Mem>(q, to, rte_pktmbuf_mtod_offset(s, const std::byte *, from), n, next);
     };
     spread(q, m, copy);
-    put_long_head(q, out, at, m->pkt_len, meta);
+    put_long_head(out, at, m->pkt_len, meta);
     return Put::taken;
 }
 
@@ -175,8 +214,8 @@ template <MemPolicy Mem>
 {
     const uint32_t n = m->pkt_len;
     std::byte *to = take_buffer(q);
-    Mem::stream(to, rte_pktmbuf_mtod(m, const std::byte *), n, next_target(q, to));
-    put_long_head(q, out, at, n, meta);
+    store_piece<Mem>(q, to, rte_pktmbuf_mtod(m, const std::byte *), n, next_target(q, to));
+    put_long_head(out, at, n, meta);
 }
 
 /// Fills the end of the ring with pad lines. @return how many

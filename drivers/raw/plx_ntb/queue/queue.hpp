@@ -25,18 +25,32 @@ struct Meta {
     uint32_t reserved;
 };
 
+/// A receive buffer of the peer, for the caller to fill. Same layout as struct
+/// rte_pmd_plx_ntb_room.
+struct Room {
+    void *address; ///< in the window: for stores alone
+    uint32_t bytes;
+    uint32_t reserved;
+};
+
 /// How stores reach the peer and what the reader may assume (doc/wire-protocol.md, section 7).
 enum class Policy { plain, write_combining };
 
 /// What the reader does with a consumed line of the ring so that the writer gets it cheaply.
 enum class CacheHint { none, clwb, clflushopt, cldemote };
-inline constexpr unsigned cache_hint_count = 4;
+/// How the CPU stores long messages into the peer's receive buffers, where they are coherent
+/// memory: through its own caches, or past them. Which is cheaper depends on where the reader's CPU
+/// is.
+enum class Stores { plain, non_temporal };
 
-/// Kinds of traffic that are told apart by the cache-hint trial: one line a message, two, more.
+/// Most choices of a trial.
+inline constexpr unsigned trial_choices = 4;
+
+/// Kinds of traffic that a trial tells apart: one line a message, two, more.
 inline constexpr unsigned traffic_kinds = 3;
-/// What the queue pairs of a device have learned, for later connections.
-struct LearnedHints {
-    std::atomic<uint8_t> of_kind[traffic_kinds] = {}; ///< CacheHint + 1; 0: nothing yet
+/// What the queue pairs of a device have learned of one thing, for later connections.
+struct Learned {
+    std::atomic<uint8_t> of_kind[traffic_kinds] = {}; ///< choice + 1; 0: nothing yet
 };
 
 /// Messages of which the engine may still read the mbufs, a queue pair.
@@ -73,6 +87,10 @@ struct TxSetup {
     uint32_t peer_max_message;    ///< bytes
     uint32_t inline_max;          ///< bytes; longer messages go into receive buffers
     EngineSetup by_engine = {};
+    Stores stores = Stores::plain; ///< in force, or to begin with
+    /// A clock in CPU cycles, by which `stores` is chosen under traffic; NULL: it stays.
+    uint64_t (*cycles)() = nullptr;
+    Learned *learned = nullptr; ///< kept longer than this connection; or NULL
 };
 
 /// Receiver half: our ring and pools; in our window, the peer's credits and receive-buffer ring.
@@ -94,7 +112,7 @@ struct RxSetup {
     CacheHint hint;                  ///< in force, or to begin with
     /// A clock in CPU cycles, by which the hint is chosen under traffic; NULL: it stays.
     uint64_t (*cycles)() = nullptr;
-    LearnedHints *learned = nullptr; ///< kept longer than this connection; or NULL
+    Learned *learned = nullptr; ///< kept longer than this connection; or NULL
 };
 
 struct TxStats {
@@ -132,6 +150,18 @@ struct Rx; ///< one writer at a time: the lcore that receives
 ///   queue is opened again.
 /// @param meta NULL or n entries
 using TxBurst = int (*)(Tx *, rte_mbuf **mbufs, const Meta *meta, unsigned n);
+/// Sets receive buffers of the peer aside for the caller, who stores messages into them. Until they
+/// are used or given back, bursts take no long message; others go on and keep room in the ring.
+/// @param rooms filled in; @param n most of them
+/// @return number set aside, 0 to n; 0: the peer has none available, or the queue is not open.
+///   -EBUSY: some are set aside already; -EPROTO: as TxBurst.
+using TxReserve = int (*)(Tx *, Room *rooms, unsigned n);
+/// Publishes messages that lie in buffers set aside, the oldest first: message i takes the next
+/// ceil(lengths[i] / peer_buf_bytes) of them, each full but its last. All or none: there is room.
+/// @param lengths n lengths; @param meta NULL or n entries
+/// @return n. -EINVAL: a length is 0, or they need more buffers than are set aside; -EMSGSIZE: one
+///   is longer than the peer takes; -ECONNRESET: the queue is not open; -EPROTO: as TxBurst.
+using TxCommit = int (*)(Tx *, const uint32_t *lengths, const Meta *meta, unsigned n);
 /// State of a delivered mbuf: refcnt 1, packet_type 0, vlan_tci and hash 0, port as set up, pkt_len
 /// the message. Inline message: data_off RTE_PKTMBUF_HEADROOM, one segment, ol_flags 0, pool
 /// inline_pool. Long message: a chain of ceil(length / buf_bytes) receive buffers, all
@@ -171,6 +201,8 @@ struct Ops {
     /// engine has read it and freed in a later burst, also one of 0 messages, or by tx_close().
     TxBurst tx_burst_engine = nullptr;
     Copy copy = nullptr; ///< into the window, flushed
+    TxReserve tx_reserve = nullptr;
+    TxCommit tx_commit = nullptr;
 };
 
 /// The fastest variant this CPU has for @p policy.
@@ -179,16 +211,16 @@ const Ops *select_ops(Policy policy);
 /// True when this CPU has the instruction.
 bool cache_hint_supported(CacheHint hint);
 
-/// Scale of CacheHintReport::relative: this value stands for 1.
-inline constexpr uint64_t cache_hint_scale = 1024;
-/// Results of a receiving half's cache-hint trial since it was opened.
-struct CacheHintReport {
-    uint64_t in_force;  ///< a CacheHint: the last choice, not the one being tried
-    uint64_t rounds;    ///< completed rounds, in which all hints were tried
-    uint64_t thin;      ///< rounds aborted because lines came too slowly
-    uint64_t none_cost; ///< of the last round: cycles a line took without a hint
-    /// By CacheHint, as of the last choice: what a line took, none taking 1; 0: not known.
-    uint64_t relative[cache_hint_count];
+/// Scale of TrialReport::relative: this value stands for 1.
+inline constexpr uint64_t trial_scale = 1024;
+/// Results of a trial since its half was opened.
+struct TrialReport {
+    uint64_t in_force;   ///< the last choice, not the one being tried
+    uint64_t rounds;     ///< completed rounds, in which all choices were tried
+    uint64_t thin;       ///< rounds aborted because lines came too slowly
+    uint64_t first_cost; ///< of the last round: cycles a line took with choice 0
+    /// As of the last choice: what a line took with each, choice 0 taking 1; 0: not known.
+    uint64_t relative[trial_choices];
 };
 
 /// Most receive buffers that a receiver can keep available to the peer.
@@ -216,6 +248,11 @@ uint32_t rx_buffers(const Rx *);
 /// Mbufs of the inline pool that the half holds for messages to come, at most 16; 0 while it is
 /// closed.
 uint32_t rx_spares(const Rx *);
+/// Receive buffers of the peer that are set aside; by the sending lcore. A half that is opened anew
+/// has none.
+uint32_t tx_aside(const Tx *);
+/// Gives them back. By the sending lcore.
+void tx_abort(Tx *);
 /// Closes it: halts the engine, frees what it held, counts unconfirmed messages.
 /// @return false: the engine is not halted yet; nothing was closed, call again
 [[nodiscard]] bool tx_close(Tx *);
@@ -225,6 +262,9 @@ void rx_close(Rx *);
 /// Messages sent and not covered by a returned credit: of this epoch, or as they were counted when
 /// the half was closed. Control side; its thread may be inside a burst.
 uint32_t tx_unconfirmed(const Tx *);
+/// What the peer has stored last to confirm messages, as it is; any value if it lies. Control side,
+/// while the queue is open.
+uint64_t tx_confirmation(const Tx *);
 /// Messages sent in this epoch, modulo 2^32. Control side, while the queue is open.
 uint32_t tx_published(const Tx *);
 /// Where the next message will appear. The caller keeps the lcore out of its burst function.
@@ -243,7 +283,8 @@ bool rx_arrived(const RxNext &);
 TxStats tx_stats(const Tx *);
 RxStats rx_stats(const Rx *);
 /// Any thread, at any time; each number by itself.
-CacheHintReport rx_cache_hint(const Rx *);
+TrialReport rx_cache_hint(const Rx *);
+TrialReport tx_stores(const Tx *);
 /// mbufs passed to the engine, and those of them freed, since the half was opened.
 struct TxHeld {
     uint64_t taken = 0, freed = 0;

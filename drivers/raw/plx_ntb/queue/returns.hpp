@@ -75,7 +75,7 @@ template <MemPolicy Mem>
 [[gnu::always_inline]] inline void consider_hint_trial(Rx &q)
 {
     if (q.tail >= q.hint_trial.due()) [[unlikely]]
-        q.hint = q.hint_trial.step(q.tail, q.messages, q.s.cycles());
+        q.hint = static_cast<CacheHint>(q.hint_trial.step(q.tail, q.messages, q.s.cycles()));
 }
 
 /// @return @p messages, so that a burst may end with it

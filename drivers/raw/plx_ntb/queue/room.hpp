@@ -21,10 +21,10 @@ template <MemPolicy Mem>
     const uint64_t w = Mem::load(q.s.credit);
     if (wire::word_tag(w) != q.s.back_base)
         return true; // a word of another epoch
-    const uint32_t lines = static_cast<uint32_t>(w >> 32);
-    if (lines - q.credited > static_cast<uint32_t>(q.head) - q.credited)
+    const uint32_t lines = static_cast<uint32_t>(w >> 32), last = q.credited + q.aside;
+    if (lines - last > static_cast<uint32_t>(q.head) - last)
         return false;
-    q.credited = lines;
+    q.credited = lines - q.aside;
     return true;
 }
 
@@ -57,10 +57,13 @@ template <MemPolicy Mem>
 }
 
 /// Reads lines of the receive-buffer ring until @p need buffers are known, at most buffers_max.
-/// Each line is copied once, checked in the copy, and never read again.
+/// Each line is copied once, checked in the copy, and never read again. While buffers are set aside
+/// there are none for others.
 template <MemPolicy Mem>
 [[gnu::noinline]] Put read_buffer_lines(Tx &q, uint32_t need)
 {
+    if (q.aside != 0)
+        return Put::full;
     while (q.buffers_end - q.buffers_next < need) {
         const std::byte *line = q.buffer_ring.line(q.buffer_ring_read);
         const uint64_t w = Mem::load(line);
@@ -86,9 +89,15 @@ template <MemPolicy Mem>
     return q.buffers_end - q.buffers_next >= need ? Put::taken : read_buffer_lines<Mem>(q, need);
 }
 
+/// A known buffer. @param cursor  from buffers_next on
+[[gnu::always_inline]] inline std::byte *buffer_at(const Tx &q, uint32_t cursor)
+{
+    return q.s.peer_block + q.buffers[cursor & (Tx::buffers_size - 1)] * wire::line_bytes;
+}
+
 [[gnu::always_inline]] inline std::byte *next_buffer(const Tx &q)
 {
-    return q.s.peer_block + q.buffers[q.buffers_next & (Tx::buffers_size - 1)] * wire::line_bytes;
+    return buffer_at(q, q.buffers_next);
 }
 
 /// The next of the reserved buffers.

@@ -31,12 +31,6 @@ struct Run {
 
 enum class PollResult { valid, not_yet, bad };
 
-template <MemPolicy Mem>
-[[gnu::always_inline]] inline bool is_here(const RingPlace &ring, uint64_t position)
-{
-    return wire::word_tag(Mem::load(ring.line(position))) == ring.tag(position);
-}
-
 /// Length in a header word of kind inline_message; larger than any length for other kinds.
 [[gnu::always_inline]] inline uint32_t inline_length(uint64_t word)
 {

@@ -96,14 +96,19 @@ bool rx_fits(const RxSetup &s)
            window_pool_fits(s);
 }
 
+uint64_t confirmation_of(const Tx &q)
+{
+    return std::atomic_ref<uint64_t>(
+               *reinterpret_cast<uint64_t *>(const_cast<std::byte *>(q.s.credit + 8)))
+        .load(std::memory_order_acquire);
+}
+
 /// The messages of @p sent that the peer's last valid credit word does not cover. Counts wrap. Each
 /// message takes a line, so the result is bounded by the ring, whatever the peer wrote.
 /// @param beyond result if the peer confirms more than was sent
 uint32_t unconfirmed_of(const Tx &q, uint32_t sent, uint32_t most, uint32_t beyond)
 {
-    const uint64_t w = std::atomic_ref<uint64_t>(
-                           *reinterpret_cast<uint64_t *>(const_cast<std::byte *>(q.s.credit + 8)))
-                           .load(std::memory_order_acquire);
+    const uint64_t w = confirmation_of(q);
     const uint32_t open = sent - static_cast<uint32_t>(w >> 32);
     if (word_tag(w) != q.s.back_base)
         return most;
@@ -146,11 +151,17 @@ bool engine_close(Tx &q)
 unsigned hints_to_try()
 {
     unsigned set = 0;
-    for (unsigned i = 0; i < cache_hint_count; i++)
+    for (unsigned i = 0; i < trial_choices; i++)
         if (cache_hint_supported(static_cast<CacheHint>(i)))
             set |= 1u << i;
     return set;
 }
+
+constexpr unsigned stores_to_try =
+    1u << static_cast<unsigned>(Stores::plain) | 1u << static_cast<unsigned>(Stores::non_temporal);
+/// Lines of long messages that are on their way, at most, as a trial has it: the peer does not say
+/// how many buffers it keeps available to this queue. Where it keeps more, trials are coarser.
+constexpr uint64_t in_flight_most = (4 << 20) / line_bytes;
 
 /// now - then of every counter, read in order. The structs consist of uint64_t only.
 template <class Stats>
@@ -217,8 +228,21 @@ int tx_open(Tx *q, const TxSetup &s)
     q->credited = q->messages = 0;
     q->sent_before = q->stats.messages;
     q->buffers_next = q->buffers_end = 0;
+    q->aside = q->hidden_end = 0;
     q->max_message = static_cast<uint32_t>(
         std::min<uint64_t>(s.peer_max_message, buffers_most * s.peer_buf_bytes));
+    q->stores = s.stores;
+    const uint64_t in_flight = buffers_most * s.peer_buf_bytes / line_bytes;
+    q->stores_trial.open({.start = static_cast<unsigned>(s.stores),
+                          .tried = s.cycles != nullptr ? stores_to_try : 0,
+                          .lap = std::min(in_flight, in_flight_most),
+                          .batch = static_cast<uint32_t>(s.peer_buf_bytes / line_bytes),
+                          .shows_on_reuse = false,
+                          .learned = s.learned});
+    q->stores_begin = q->stats.cpu_bytes;
+    q->stores_due = q->stores_trial.due() != UINT64_MAX
+                        ? q->stores_begin + q->stores_trial.due() * line_bytes
+                        : UINT64_MAX;
     q->inline_max = std::min(s.inline_max, q->max_message);
     q->broken = false;
     q->open = true;
@@ -243,8 +267,11 @@ int rx_open(Rx *q, const RxSetup &s)
     q->rearm[1] = 0;
     q->spares = 0;
     q->hint = s.hint;
-    q->hint_trial.open(s.hint, s.cycles != nullptr ? hints_to_try() : 0, s.ring_lines, q->batch,
-                       s.learned);
+    q->hint_trial.open({.start = static_cast<unsigned>(s.hint),
+                        .tried = s.cycles != nullptr ? hints_to_try() : 0,
+                        .lap = s.ring_lines,
+                        .batch = q->batch,
+                        .learned = s.learned});
     q->inline_pool = s.inline_pool;
     q->inline_room = rte_pktmbuf_data_room_size(s.inline_pool) - uint32_t{RTE_PKTMBUF_HEADROOM};
     q->few_lines_max =
@@ -276,6 +303,20 @@ uint32_t rx_spares(const Rx *q)
     return q->open ? q->spares : 0;
 }
 
+uint32_t tx_aside(const Tx *q)
+{
+    return q->aside;
+}
+
+void tx_abort(Tx *q)
+{
+    if (q->aside == 0)
+        return;
+    q->credited += q->aside;
+    q->buffers_end = q->hidden_end;
+    q->aside = 0;
+}
+
 bool tx_close(Tx *q)
 {
     if (!q->open)
@@ -284,6 +325,7 @@ bool tx_close(Tx *q)
         return false;
     q->left_unconfirmed = unconfirmed_at_close(*q);
     count(q->stats.unconfirmed, q->left_unconfirmed);
+    q->aside = 0; // they belong to the connection
     q->open = false;
     return true;
 }
@@ -306,6 +348,11 @@ uint32_t tx_unconfirmed(const Tx *q)
         return q->left_unconfirmed;
     // A burst publishes before it counts: until it ends, more may be confirmed than counted.
     return unconfirmed_of(*q, tx_published(q), q->ring.mask + 1, 0);
+}
+
+uint64_t tx_confirmation(const Tx *q)
+{
+    return confirmation_of(*q);
 }
 
 uint32_t tx_published(const Tx *q)
@@ -351,9 +398,13 @@ RxStats rx_stats(const Rx *q)
     stats.inline_messages = rest_of(stats.messages, stats.long_messages);
     return stats;
 }
-CacheHintReport rx_cache_hint(const Rx *q)
+TrialReport rx_cache_hint(const Rx *q)
 {
-    return since(q->hint_trial.report(), CacheHintReport{});
+    return since(q->hint_trial.report(), TrialReport{});
+}
+TrialReport tx_stores(const Tx *q)
+{
+    return since(q->stores_trial.report(), TrialReport{});
 }
 void tx_stats_reset(Tx *q)
 {

@@ -6,8 +6,8 @@
 
 #include <atomic>
 
-#include "queue/cache_hint_trial.hpp"
 #include "queue/queue.hpp"
+#include "queue/trial.hpp"
 #include "queue/wire.hpp"
 
 namespace plx::queue
@@ -72,7 +72,7 @@ struct ByEngine {
 struct alignas(64) Tx {
     RingPlace ring;    ///< the peer's message ring
     uint64_t head;     ///< lines sent in this epoch; a counter that others may read
-    uint32_t credited; ///< lines that the peer has returned, modulo 2^32
+    uint32_t credited; ///< lines that the peer has returned, less those set aside, modulo 2^32
     uint32_t messages; ///< sent in this epoch, modulo 2^32
     bool open;
     bool broken; ///< the peer violated the protocol
@@ -84,8 +84,14 @@ struct alignas(64) Tx {
     uint64_t buffer_ring_read; ///< lines of it read so far, each once
     uint32_t buffers_next;     ///< cursors of `buffers`, modulo 2^32: the next buffer to use,
     uint32_t buffers_end;      ///< and the end of the known ones
+    uint32_t aside;            ///< buffers set aside, from buffers_next on, and as many lines;
+    uint32_t hidden_end;       ///< meanwhile the end of the known ones: buffers_end hides them
+    Stores stores;             ///< in force now, or being tried
+    uint64_t stores_begin;     ///< TxStats::cpu_bytes where the trial began
+    uint64_t stores_due;       ///< ... where it is due
 
     alignas(64) TxSetup s;
+    Trial stores_trial;
     alignas(64) ByEngine by_engine;
     alignas(64) TxStats stats;
     TxStats cleared;           ///< control side only: stats at the last reset
@@ -131,7 +137,7 @@ struct alignas(64) Rx {
     uint32_t low_water; ///< below it, lines that are not full are stored if the pool has no more
 
     alignas(64) RxSetup s;
-    CacheHintTrial hint_trial;
+    Trial hint_trial;
     alignas(64) RxStats stats;
     RxStats cleared;
 
@@ -147,6 +153,24 @@ struct alignas(64) Rx {
         return buffers_available() + wire::buffers_per_line <= s.buffers_target;
     }
 };
+
+/// Sets the next @p n buffers aside, and as many lines: the caller has found both.
+[[gnu::always_inline]] inline void set_aside(Tx &q, uint32_t n)
+{
+    q.aside = n;
+    q.credited -= n;
+    q.hidden_end = q.buffers_end;
+    q.buffers_end = q.buffers_next;
+}
+
+/// Takes the first @p n of those set aside for messages that are published now.
+[[gnu::always_inline]] inline void use_aside(Tx &q, uint32_t n)
+{
+    q.aside -= n;
+    q.credited += n;
+    q.buffers_next += n;
+    q.buffers_end = q.aside > 0 ? q.buffers_next : q.hidden_end;
+}
 
 /// The next burst has something to do, whether a message arrives or not.
 [[gnu::always_inline]] inline void watch_always(Rx &q)

@@ -7,6 +7,8 @@
 #include <locked.hpp>
 #include <short_turns.hpp>
 
+#include "sync/starving.hpp"
+
 namespace plx::pmd
 {
 
@@ -14,6 +16,8 @@ namespace
 {
 
 constexpr uint64_t second_us = 1'000'000;
+/// A job that begins so much later than asked for has waited for a CPU.
+constexpr uint64_t starved_us = 100'000;
 
 /// The clock that a condition is waited on by.
 uint64_t clock_us()
@@ -29,6 +33,7 @@ uint64_t clock_us()
 int ControlThread::start(const char *name)
 {
     ending_ = false;
+    complained_ = false;
     const int rc = dpdk::create_control_thread(&thread_, name, run, this);
     exists_ = rc == 0;
     return rc;
@@ -61,7 +66,9 @@ void ControlThread::stop()
 dpdk::ThreadResult ControlThread::run(void *arg)
 {
     ntb::ask_for_short_turns();
-    static_cast<ControlThread *>(arg)->serve();
+    auto *self = static_cast<ControlThread *>(arg);
+    self->complained_ = leave_starvation();
+    self->serve();
     return {};
 }
 
@@ -79,14 +86,23 @@ void ControlThread::serve()
                 pthread_cond_clockwait(&changed_, &mutex_, CLOCK_MONOTONIC, &until);
             continue;
         }
+        const uint64_t due_us = entry.due_us;
         entry.due_us = never;
         pthread_mutex_unlock(&mutex_);
+        look_at_delay(clock_us() - due_us);
         const unsigned again_us = entry.work(entry.arg);
         pthread_mutex_lock(&mutex_);
         if (again_us != 0 && !ending_)
             ask(entry, again_us);
     }
     pthread_mutex_unlock(&mutex_);
+}
+
+/// Threads may get real-time priority after the start.
+void ControlThread::look_at_delay(uint64_t us)
+{
+    if (us >= starved_us && !complained_)
+        complained_ = leave_starvation();
 }
 
 ControlThread::Entry &ControlThread::next()

@@ -50,10 +50,12 @@ private:
     static dpdk::ThreadResult run(void *arg);
     void serve();
     Entry &next();
+    void look_at_delay(uint64_t us);
     void ask(Entry &entry, unsigned us);
 
     pthread_t thread_{};
-    bool exists_ = false; ///< by the thread that starts and stops it
+    bool exists_ = false;     ///< by the thread that starts and stops it
+    bool complained_ = false; ///< by the thread: it was starved, and said so
     Entry jobs_[jobs_max];
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
     pthread_cond_t changed_ = PTHREAD_COND_INITIALIZER;

@@ -82,7 +82,8 @@ TEST(Options, EveryKeyArrives)
               "b,cable_uid=1000,state=random,queues=4,ring=256,buffers=2048,buf=4096,queue_buffers="
               "100,"
               "inline=128,max_message=5000,heartbeat_ms=60,lost_ms=500,numa=0,cache_hint=none,"
-              "mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/4096:400:900,dma=1,dmadev=3,"
+              "stores=plain,mem=wc,copy=dma,dma_min=9000,copy_curve=512:90:800/"
+              "4096:400:900,dma=1,dmadev=3,"
               "peer_csr=closed,segment=64,split=3,alut=128,dma_link=2,msi=1,recheck_us=70,spin_us="
               "0,intr=0,"
               "service=1,rx=stable",
@@ -109,6 +110,7 @@ TEST(Options, EveryKeyArrives)
     EXPECT_EQ(o.lost_ms, 500u);
     EXPECT_EQ(o.node, 0);
     EXPECT_EQ(o.cache_hint, CacheHintChoice::none);
+    EXPECT_EQ(o.stores, StoresChoice::plain);
     EXPECT_EQ(o.memory, MemoryPolicy::write_combining);
     EXPECT_EQ(o.copy.mode, CopyMode::dma);
     EXPECT_EQ(o.copy.dma_min, 9000u);
@@ -164,6 +166,7 @@ TEST(Options, BadOnesAreRefusedAndChangeNothing)
                                "cable=mem:x,state=random:4294967296",
                                "cable=mem:x,state=reset:1",
                                "cable=mem:x,cache_hint=flush",
+                               "cable=mem:x,stores=nt",
                                "cable=mem:x,mem=slow",
                                "cable=mem:x,copy=engine",
                                "cable=mem:x,dma_min=0",

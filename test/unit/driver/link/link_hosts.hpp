@@ -45,7 +45,7 @@ struct World {
 
 /// A host: its exposed block is two words of interest; a store arrives if the cable and the window
 /// of the other side are open.
-class Host final : public pmd::LinkPort
+class Host final : public pmd::LinkDevice
 {
 public:
     explicit Host(World &world) : world_(world), link(*this) {}
@@ -97,7 +97,7 @@ public:
         return !engine_busy;
     }
     uint64_t unconfirmed() override { return sent; }
-    bool drained(uint64_t *received) override
+    bool all_received(uint64_t *received) override
     {
         *received = taken;
         return arrived == taken;
@@ -137,6 +137,7 @@ public:
     }
     wire::Hello read_hello() override { return inbox; }
     uint64_t read_heartbeat() override { return heartbeat; }
+    uint64_t heard() override { return traffic; }
     void write_hello(const wire::Hello &hello) override
     {
         if (reaches())
@@ -177,6 +178,7 @@ public:
     bool engine_busy = false; ///< something sent has not left yet
     uint64_t sent = 0;        ///< and not confirmed
     uint64_t arrived = 0, taken = 0;
+    uint64_t traffic = 0; ///< what the peer has stored beside heartbeats
     bool mute = false;
     bool lose_stores = false;
     bool gone = false;    ///< the chip does not answer

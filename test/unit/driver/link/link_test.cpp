@@ -47,11 +47,11 @@ TEST_F(LinkTest, TheEndIsReportedOnceWhatHadArrivedWasReceived)
     b.arrived = 3;
     ASSERT_TRUE(a.link.stop());
     run(1);
-    EXPECT_EQ(b.link.state(), LinkState::draining);
+    EXPECT_EQ(b.link.state(), LinkState::closing);
     EXPECT_FALSE(b.sending) << "the peer takes nothing more";
     for (; b.taken < 3; ++b.taken) {
         run(300); // 1.5 s
-        EXPECT_EQ(b.link.state(), LinkState::draining);
+        EXPECT_EQ(b.link.state(), LinkState::closing);
         EXPECT_FALSE(b.saw(LinkEvent::lost));
         EXPECT_TRUE(b.open);
         EXPECT_EQ(b.fences, 0) << "nothing is reused";
@@ -69,13 +69,71 @@ TEST_F(LinkTest, WhatIsNotReceivedInTimeIsLost)
     b.arrived = 1;
     ASSERT_TRUE(a.link.stop());
     run(400); // 2 s
-    EXPECT_EQ(b.link.state(), LinkState::draining);
+    EXPECT_EQ(b.link.state(), LinkState::closing);
     run(2);
     EXPECT_TRUE(b.saw(LinkEvent::lost));
     EXPECT_EQ(b.link.state(), LinkState::waiting);
 }
 
-TEST_F(LinkTest, ThePeerOfOneThatDrainsWaitsForIt)
+TEST_F(LinkTest, WhoIsLateReceivesWhatAPeerThatHasLeftHadSent)
+{
+    const std::function<void()> ends[] = {
+        [this] { a.die(); },
+        [this] { world.cable = false; },
+    };
+    for (const auto &leaves : ends) {
+        try_connect();
+        expect_joined();
+        b.arrived = 2;
+        b.taken = 0;
+        EXPECT_FALSE(a.link.linger());
+        ASSERT_TRUE(a.link.stop());
+        leaves();
+        run(100);
+        EXPECT_EQ(b.link.state(), LinkState::closing);
+        EXPECT_FALSE(b.saw(LinkEvent::lost));
+        EXPECT_EQ(b.fences, 0) << "nothing is reused";
+        b.taken = 2;
+        run(1);
+        EXPECT_TRUE(b.saw(LinkEvent::lost));
+        EXPECT_EQ(b.fences, 1);
+        world.cable = true;
+        b.link.stop();
+        b.events.clear();
+        b.fences = 0;
+        a.alive = true;
+    }
+}
+
+TEST_F(LinkTest, WhatAnEarlierPeerSaidIsNoEndOfThisOne)
+{
+    try_connect();
+    expect_joined();
+    b.arrived = 1;
+    b.inbox.state = wire::HelloState::closing;
+    b.inbox.epoch += 1;
+    pmd::seal(b.inbox);
+    a.die();
+    run(1);
+    EXPECT_TRUE(b.saw(LinkEvent::lost));
+    EXPECT_FALSE(b.saw(LinkEvent::closing));
+}
+
+TEST_F(LinkTest, WhoHasLostStoresDoesNotSayThatAllHaveArrived)
+{
+    try_connect();
+    expect_joined();
+    a.engine_busy = true;
+    EXPECT_TRUE(a.link.linger());
+    world.cable = false;
+    EXPECT_FALSE(a.link.linger());
+    world.cable = true; // up again before the stop
+    ASSERT_TRUE(a.link.stop());
+    EXPECT_NE(b.inbox.state, wire::HelloState::closing);
+    EXPECT_TRUE(a.saw(LinkEvent::lost));
+}
+
+TEST_F(LinkTest, ThePeerOfOneThatClosesWaitsForIt)
 {
     try_connect();
     expect_joined();
@@ -84,18 +142,18 @@ TEST_F(LinkTest, ThePeerOfOneThatDrainsWaitsForIt)
     run(1);
     ASSERT_EQ(a.start(), 0);
     run(100);
-    EXPECT_EQ(b.link.state(), LinkState::draining);
+    EXPECT_EQ(b.link.state(), LinkState::closing);
     EXPECT_EQ(a.link.state(), LinkState::waiting);
     a.alive = false; // nor does the loss of the cable take anything away
     run(100);
-    EXPECT_EQ(b.link.state(), LinkState::draining);
+    EXPECT_EQ(b.link.state(), LinkState::closing);
     a.alive = true;
     b.taken = 1;
     run(4);
     expect_joined();
 }
 
-TEST_F(LinkTest, OneThatDrainsCanStop)
+TEST_F(LinkTest, OneThatClosesCanStop)
 {
     try_connect();
     expect_joined();
@@ -125,7 +183,7 @@ TEST_F(LinkTest, AnOrderlyEndWaitsForConfirmation)
         world.now_us += 500'000;
         EXPECT_TRUE(a.link.linger()) << "no heartbeat is needed while the peer ticks";
         b.link.tick();
-        EXPECT_EQ(b.link.state(), LinkState::draining);
+        EXPECT_EQ(b.link.state(), LinkState::closing);
         EXPECT_FALSE(b.saw(LinkEvent::lost));
     }
     EXPECT_FALSE(a.link.linger());
@@ -135,7 +193,7 @@ TEST_F(LinkTest, AnOrderlyEndWaitsForConfirmation)
     EXPECT_TRUE(b.saw(LinkEvent::lost));
 }
 
-TEST_F(LinkTest, AReceiverThatDrainsIsHeardForLongerThanASilentOneIs)
+TEST_F(LinkTest, AReceiverThatClosesIsHeardForLongerThanASilentOneIs)
 {
     try_connect();
     expect_joined();
@@ -146,7 +204,7 @@ TEST_F(LinkTest, AReceiverThatDrainsIsHeardForLongerThanASilentOneIs)
     for (uint64_t end = world.now_us + 1'900'000; world.now_us < end; world.now_us += 10'000) {
         ASSERT_TRUE(a.link.linger()) << world.now_us;
         b.link.tick();
-        ASSERT_EQ(b.link.state(), LinkState::draining);
+        ASSERT_EQ(b.link.state(), LinkState::closing);
     }
     b.taken = 1;
     a.sent = 0;
@@ -245,6 +303,26 @@ TEST_F(LinkTest, SilenceThatEndsLosesNothing)
     EXPECT_EQ(a.link.state(), LinkState::connected);
     EXPECT_TRUE(a.saw(LinkEvent::alive));
     EXPECT_FALSE(a.saw(LinkEvent::lost));
+}
+
+TEST_F(LinkTest, APeerWhoseHeartbeatsStandStillIsAliveWhileItSends)
+{
+    ASSERT_NO_FATAL_FAILURE(try_connect());
+    b.mute = true; // its control thread has no CPU
+    for (unsigned i = 0; i < 1000; ++i) {
+        ++a.traffic;
+        run(1);
+    }
+    EXPECT_EQ(a.link.state(), LinkState::connected);
+    EXPECT_EQ(a.events, std::vector<LinkEvent>{LinkEvent::connected});
+    run(12);
+    EXPECT_EQ(a.link.state(), LinkState::silent);
+    ++a.traffic;
+    run(1);
+    EXPECT_EQ(a.link.state(), LinkState::connected);
+    EXPECT_TRUE(a.saw(LinkEvent::alive));
+    run(300);
+    EXPECT_TRUE(a.saw(LinkEvent::lost)) << "neither";
 }
 
 TEST_F(LinkTest, StoppedPeerIsLostThenFencedThenMetAgain)

@@ -144,11 +144,11 @@ TEST(LinkTable, LeadsFromEveryStateToEveryOther)
 TEST(LinkTable, NoWayFromAConnectionBackAroundTheFence)
 {
     for (const LinkStep &step : link_table::steps) {
-        if (is_connected(step.state) || is_draining(step.state)) {
-            EXPECT_TRUE(is_connected(step.next) || is_draining(step.next) || is_fencing(step.next))
+        if (is_connected(step.state) || is_closing(step.state)) {
+            EXPECT_TRUE(is_connected(step.next) || is_closing(step.next) || is_fencing(step.next))
                 << row_of(step)[1];
         }
-        if (is_draining(step.state)) {
+        if (is_closing(step.state)) {
             EXPECT_EQ(step.next, LinkState::losing) << row_of(step)[1];
         }
         if (is_fencing(step.state) && !is_fencing(step.next)) {
@@ -160,7 +160,7 @@ TEST(LinkTable, NoWayFromAConnectionBackAroundTheFence)
 TEST(LinkTable, AConnectedPeerIsReportedLost)
 {
     for (const LinkStep &step : link_table::steps) {
-        if ((is_connected(step.state) || is_draining(step.state)) && is_fencing(step.next)) {
+        if ((is_connected(step.state) || is_closing(step.state)) && is_fencing(step.next)) {
             EXPECT_EQ(step.next, LinkState::losing) << row_of(step)[1];
         }
         if (step.state == LinkState::losing) {

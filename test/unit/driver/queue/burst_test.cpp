@@ -298,6 +298,16 @@ TEST_P(Burst, EveryCacheHintIsHarmless)
 }
 
 /// What the hint does is time; what shows here is when it is given.
+TEST_P(Burst, NonTemporalStoresAreHarmless)
+{
+    Pair pair(ops(), {.stores = Stores::non_temporal});
+    random_traffic(pair, 300, 6000, 5);
+    EXPECT_GT(tx_stats(pair.tx_half).cpu_messages, 100u);
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+    EXPECT_TRUE(pair.guards_intact());
+}
+
 TEST_P(Burst, LinesOfAnAnswerAreAskedForOnlyWhereOneIsLikely)
 {
     Pair pair(ops()), back(ops());

@@ -22,6 +22,7 @@ class MemModel
         std::byte *at; ///< inside one aligned word
         uint8_t bytes;
         bool release;    ///< arrives after everything that was stored before it
+        bool weak;       ///< ... but these: non-temporal
         unsigned fences; ///< fences before it
         std::byte data[64];
     };
@@ -38,11 +39,10 @@ class MemModel
     bool may_arrive(size_t i) const
     {
         const Store &store = waiting_[i];
-        if (store.release)
-            return i == 0;
         const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(i);
         return std::none_of(waiting_.begin(), end, [&store](const Store &before) {
-            return before.fences < store.fences || overlap(before, store);
+            return (store.release && !before.weak) || before.fences < store.fences ||
+                   overlap(before, store);
         });
     }
     void arrive(size_t i)
@@ -64,12 +64,12 @@ public:
     MemModel &operator=(const MemModel &) = delete;
 
     uint32_t random() { return static_cast<uint32_t>(random_()); }
-    void store(std::byte *to, const std::byte *from, size_t n)
+    void store(std::byte *to, const std::byte *from, size_t n, bool weak = false)
     {
         while (n > 0) {
             const size_t room = 8 - reinterpret_cast<uintptr_t>(to) % 8;
             const size_t now = n < room ? n : room;
-            Store s{to, static_cast<uint8_t>(now), false, fences_, {}};
+            Store s{to, static_cast<uint8_t>(now), false, weak, fences_, {}};
             std::memcpy(s.data, from, now);
             waiting_.push_back(s);
             to += now, from += now, n -= now;
@@ -77,13 +77,13 @@ public:
     }
     void word(std::byte *to, uint64_t w, bool release)
     {
-        Store s{to, 8, release, fences_, {}};
+        Store s{to, 8, release, false, fences_, {}};
         std::memcpy(s.data, &w, sizeof(w));
         waiting_.push_back(s);
     }
     void line(std::byte *to, const std::byte *from)
     {
-        Store s{to, 64, false, fences_, {}};
+        Store s{to, 64, false, false, fences_, {}};
         std::memcpy(s.data, from, 64);
         waiting_.push_back(s);
     }
@@ -126,6 +126,11 @@ struct CheckedBase {
     {
         copy(to, from, n);
     }
+    static void non_temporal(std::byte *to, const std::byte *from, size_t n)
+    {
+        MemModel::current->store(to, from, n, true);
+    }
+    static void non_temporal_fence() { MemModel::current->fence(); }
     static void head(std::byte *to, const Body &b, uint64_t w)
     {
         MemModel::current->word(to, w, false);
@@ -183,6 +188,9 @@ struct PlainWithoutRelease : CheckedPlain {
     {
         plx::queue::PLX_VARIANT::body_then_word<PlainWithoutRelease>(to, from);
     }
+};
+struct NonTemporalWithoutFence : CheckedPlain {
+    static void non_temporal_fence() {}
 };
 struct WriteCombiningWithoutFence : CheckedWriteCombining {
     static void body_fence() {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A copy engine that takes its time: it reads a source some time after it was started, and what it
-// has read arrives later still, in pieces. It keeps what plx_engine.hpp promises and nothing more.
+// has read arrives later still, in pieces. It keeps what queue/engine.hpp promises and no more.
 #ifndef TEST_QUEUE_LATE_ENGINE_HPP
 #define TEST_QUEUE_LATE_ENGINE_HPP
 

@@ -11,6 +11,7 @@
 #include "pair.hpp"
 #include "queue/consumer.hpp"
 #include "queue/engine_producer.hpp"
+#include "queue/in_place.hpp"
 
 namespace test_queue
 {
@@ -22,8 +23,13 @@ namespace
 {
 
 template <class Mem>
-const Ops checked_ops{"checked", PLX_VARIANT::tx_burst<Mem>, PLX_VARIANT::rx_burst<Mem>,
-                      PLX_VARIANT::tx_burst_engine<Mem>};
+const Ops checked_ops{"checked",
+                      PLX_VARIANT::tx_burst<Mem>,
+                      PLX_VARIANT::rx_burst<Mem>,
+                      PLX_VARIANT::tx_burst_engine<Mem>,
+                      nullptr,
+                      PLX_VARIANT::tx_reserve<Mem>,
+                      PLX_VARIANT::tx_commit<Mem>};
 
 struct Flying {
     uint32_t length, id;
@@ -57,6 +63,34 @@ bool send_some(Pair &pair, MemModel &memory, uint32_t &id, std::deque<Flying> &f
     return sent >= 0;
 }
 
+/// Builds one message in place, if there is room. @return false: as send_some()
+template <class Mem>
+bool build_one(Pair &pair, MemModel &memory, uint32_t &id, std::deque<Flying> &flying)
+{
+    const uint32_t length = 1 + memory.random() % 600;
+    int rc = 0;
+    const std::vector<Room> rooms = pair.reserve(3, &rc);
+    if (rooms.empty())
+        return rc == 0;
+    if (length > rooms.size() * rooms[0].bytes || memory.random() % 8 == 0) {
+        tx_abort(pair.tx_half);
+        return true;
+    }
+    for (uint32_t i = 0; i < length; i++) {
+        const std::byte byte = pattern(id, i);
+        auto *at = static_cast<std::byte *>(rooms[i / rooms[0].bytes].address);
+        Mem::copy(at + i % rooms[0].bytes, &byte, 1);
+    }
+    memory.step(memory.random() % 64);
+    const Meta meta{meta_of(id), 0, 0};
+    rc = pair.commit({length}, &meta);
+    if (rc == 1)
+        flying.push_back({length, id});
+    id++;
+    tx_abort(pair.tx_half); // buffers that it did not need
+    return rc == 1;
+}
+
 /// One seed of traffic. @return true when every message arrived whole and in order.
 template <class Mem>
 bool traffic_is_right(Pair &pair, unsigned seed)
@@ -68,7 +102,8 @@ bool traffic_is_right(Pair &pair, unsigned seed)
     bool right = true;
     for (unsigned round = 0; round < 400 && right; round++) {
         if (round < 120)
-            right = send_some<Mem>(pair, memory, id, flying);
+            right = send_some<Mem>(pair, memory, id, flying) &&
+                    (memory.random() % 3 != 0 || build_one<Mem>(pair, memory, id, flying));
         memory.step(memory.random() % 64);
         rte_mbuf *mbufs[8];
         Meta meta[8];
@@ -95,9 +130,11 @@ constexpr PairOptions small{.ring_lines = 64,
 
 /// @return the first seed below @p seeds that goes wrong, or @p seeds.
 template <class Mem>
-unsigned first_wrong_seed(unsigned seeds, LateEngine *engine = nullptr)
+unsigned first_wrong_seed(unsigned seeds, LateEngine *engine = nullptr,
+                          Stores stores = Stores::plain)
 {
     PairOptions options = small;
+    options.stores = stores;
     options.engine = engine;
     options.engine_min = 500;
     Pair pair(checked_ops<Mem>, options);
@@ -130,7 +167,18 @@ TEST(Checked, WholeLineStoresAreRightInAnyAllowedOrder)
     EXPECT_EQ(first_wrong_seed<CheckedDirectStore>(seeds), seeds);
 }
 
+TEST(Checked, NonTemporalStoresAreRightInAnyAllowedOrder)
+{
+    EXPECT_EQ(first_wrong_seed<CheckedPlain>(seeds, nullptr, Stores::non_temporal), seeds);
+}
+
 // The proof that the model can find a fault: take one ordering away.
+TEST(Checked, AMissingFenceBehindNonTemporalStoresIsFound)
+{
+    EXPECT_LT(first_wrong_seed<NonTemporalWithoutFence>(seeds, nullptr, Stores::non_temporal),
+              seeds);
+}
+
 TEST(Checked, AMissingReleaseIsFound)
 {
     EXPECT_LT(first_wrong_seed<PlainWithoutRelease>(seeds), seeds);

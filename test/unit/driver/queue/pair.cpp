@@ -127,6 +127,9 @@ void Pair::open()
         tx_setup.by_engine = {o.engine->border(), reinterpret_cast<uintptr_t>(receiver_.data()),
                               staging_,           reinterpret_cast<uintptr_t>(staging_),
                               o.engine_min,       window_pool};
+    tx_setup.stores = o.stores;
+    tx_setup.cycles = o.stores_cycles;
+    tx_setup.learned = o.learned;
     ASSERT_EQ(tx_open(tx_half, tx_setup), 0);
     ASSERT_EQ(rx_open(rx_half, rx_setup), 0);
     tx_half->head = rx_half->tail = o.start;
@@ -179,6 +182,28 @@ std::vector<rte_mbuf *> Pair::receive(unsigned n, Meta *meta)
     const int got = rx(mbufs.data(), meta, n);
     mbufs.resize(got > 0 ? static_cast<size_t>(got) : 0);
     return mbufs;
+}
+
+std::vector<Room> Pair::reserve(unsigned n, int *rc)
+{
+    std::vector<Room> rooms(n);
+    const int got = ops_.tx_reserve(tx_half, rooms.data(), n);
+    rooms.resize(got > 0 ? static_cast<size_t>(got) : 0);
+    if (rc != nullptr)
+        *rc = got;
+    return rooms;
+}
+
+int Pair::commit(const std::vector<uint32_t> &lengths, const Meta *meta)
+{
+    return ops_.tx_commit(tx_half, lengths.data(), meta, static_cast<unsigned>(lengths.size()));
+}
+
+void Pair::build(const Room *first, uint32_t n, uint32_t id)
+{
+    for (uint32_t i = 0; i < n; i++)
+        static_cast<std::byte *>(first[i / first->bytes].address)[i % first->bytes] =
+            pattern(id, i);
 }
 
 rte_mbuf *Pair::message(uint32_t n, uint32_t id, unsigned segments)

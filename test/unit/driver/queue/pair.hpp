@@ -33,7 +33,9 @@ struct PairOptions {
     uint64_t seed = 7;
     plx::queue::CacheHint hint = plx::queue::CacheHint::none;
     uint64_t (*cycles)() = nullptr; ///< clock of cache-hint trials
-    plx::queue::LearnedHints *learned = nullptr;
+    plx::queue::Learned *learned = nullptr;
+    plx::queue::Stores stores = plx::queue::Stores::plain;
+    uint64_t (*stores_cycles)() = nullptr;
     LateEngine *engine = nullptr; ///< outlives the pair; copies from engine_min bytes on
     uint32_t engine_min = 1;
 };
@@ -67,6 +69,11 @@ public:
     /// With an engine, it is not moved by this.
     int tx(rte_mbuf **mbufs, const plx::queue::Meta *meta, unsigned n);
     int rx(rte_mbuf **mbufs, plx::queue::Meta *meta, unsigned n);
+    /// Receive buffers of the peer set aside; empty: none, or an error, which is in *rc.
+    std::vector<plx::queue::Room> reserve(unsigned n, int *rc = nullptr);
+    int commit(const std::vector<uint32_t> &lengths, const plx::queue::Meta *meta = nullptr);
+    /// Stores message(n, id) into buffers set aside, @p first being the first.
+    static void build(const plx::queue::Room *first, uint32_t n, uint32_t id);
     /// A message of @p n bytes that says which one it is, in @p segments pieces.
     rte_mbuf *message(uint32_t n, uint32_t id, unsigned segments = 1);
     /// True when @p m is what message(n, id) made.

@@ -68,19 +68,18 @@ struct FamilyFacts {
     bool has_alut;
     bool has_nt_port_id; ///< register C8C answers
     uint8_t dma_channels;
-    uint8_t nt_ports; ///< 0: not stated
 };
 
 /// What the families have.                                                      SDK R; FBSD R
 /// The parts of Draco-1 and Scout appear with DMA ports in the vendor's map, but no driver is
 /// known that drives them: 0 channels here.
 inline constexpr FamilyFacts families[] = {
-    {"unknown", Family::unknown, LutType::array, false, true, 0, 0},
-    {"Scout", Family::scout, LutType::array, false, true, 0, 0},
-    {"Draco-1", Family::draco1, LutType::array, false, false, 0, 0},
-    {"Draco-2", Family::draco2, LutType::array, true, true, 4, 2},
-    {"Capella-1", Family::capella1, LutType::indexed, true, true, 0, 0},
-    {"Capella-2", Family::capella2, LutType::indexed, true, true, 0, 0},
+    {"unknown", Family::unknown, LutType::array, false, true, 0},
+    {"Scout", Family::scout, LutType::array, false, true, 0},
+    {"Draco-1", Family::draco1, LutType::array, false, false, 0},
+    {"Draco-2", Family::draco2, LutType::array, true, true, 4},
+    {"Capella-1", Family::capella1, LutType::indexed, true, true, 0},
+    {"Capella-2", Family::capella2, LutType::indexed, true, true, 0},
 };
 constexpr const FamilyFacts &family_facts(Family family)
 {

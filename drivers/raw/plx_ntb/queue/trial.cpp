@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "queue/cache_hint_trial.hpp"
+#include "queue/trial.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -10,8 +10,8 @@ namespace plx::queue
 namespace
 {
 
-constexpr uint64_t scale = cache_hint_scale;
-/// A hint must save at least 5 % to be chosen, with all samples that are asked for.
+constexpr uint64_t scale = trial_scale;
+/// A choice must save at least 5 % to be taken, with all samples that are asked for.
 constexpr uint64_t worth_it = scale - scale / 20;
 /// With two samples, both must say that it saves a quarter.
 constexpr uint64_t plain_to_see = scale - scale / 4;
@@ -23,11 +23,6 @@ constexpr uint64_t relative_max = 64 * scale;
 constexpr uint64_t thin_charge = 16;
 /// What a burst adds to the lines between two calls, usually.
 constexpr uint64_t burst_lines = 64;
-
-constexpr unsigned index(CacheHint hint)
-{
-    return static_cast<unsigned>(hint);
-}
 
 void put(uint64_t &field, uint64_t value)
 {
@@ -44,7 +39,7 @@ unsigned kind_of(uint64_t lines, uint64_t messages)
 } // namespace
 
 /// The upper median: with an even number, the dearer of the two in the middle.
-uint32_t CacheHintTrial::Samples::median() const
+uint32_t Trial::Samples::median() const
 {
     uint32_t sorted[window];
     const unsigned n = size();
@@ -57,17 +52,16 @@ uint32_t CacheHintTrial::Samples::median() const
     return sorted[n / 2];
 }
 
-void CacheHintTrial::open(CacheHint start, unsigned tried, uint32_t ring_lines, uint32_t batch,
-                          LearnedHints *learned)
+void Trial::open(const TrialSetup &setup)
 {
-    lap_ = ring_lines;
-    batch_ = batch + burst_lines;
-    tried_ = tried;
-    learned_ = learned;
-    put(report_.in_force, index(start));
+    lap_ = setup.lap;
+    batch_ = setup.batch + burst_lines;
+    tried_ = setup.tried;
+    learned_ = setup.learned;
+    put(report_.in_force, setup.start);
     put(report_.rounds, 0);
     put(report_.thin, 0);
-    put(report_.none_cost, 0);
+    put(report_.first_cost, 0);
     for (uint64_t &cost : report_.relative)
         put(cost, 0);
     round_begin_ = next_round_ = forced_from_ = charge_ = base_cost_ = 0;
@@ -86,7 +80,7 @@ void CacheHintTrial::open(CacheHint start, unsigned tried, uint32_t ring_lines, 
         return;
     const uint64_t pattern = 2 * uint64_t{other_count_};
     segment_ = std::max(lap_ / 16, std::min(7 * batch_, lap_ / pattern));
-    inside_laps_ = segment_ >= 5 * batch_;
+    inside_laps_ = setup.shows_on_reuse && segment_ >= 5 * batch_;
     if (inside_laps_) {
         guard_ = batch_ + batch_ / 2;
         patterns_ = static_cast<uint8_t>(std::min<uint64_t>(lap_ / (pattern * segment_), samples));
@@ -97,15 +91,16 @@ void CacheHintTrial::open(CacheHint start, unsigned tried, uint32_t ring_lines, 
     }
     for (unsigned kind = 0; kind < traffic_kinds; kind++) {
         const uint8_t known =
-            learned != nullptr ? learned->of_kind[kind].load(std::memory_order_relaxed) : 0;
-        kind_known_[kind] = known != 0 && known <= cache_hint_count && (tried >> (known - 1) & 1);
-        kind_hint_[kind] = kind_known_[kind] ? static_cast<CacheHint>(known - 1) : start;
+            learned_ != nullptr ? learned_->of_kind[kind].load(std::memory_order_relaxed) : 0;
+        kind_known_[kind] = known != 0 && known <= trial_choices && (tried_ >> (known - 1) & 1);
+        kind_choice_[kind] =
+            kind_known_[kind] ? static_cast<uint8_t>(known - 1) : static_cast<uint8_t>(setup.start);
     }
     kind_ = kind_next_ = traffic_kinds; // not seen yet
     phase_ = Phase::resting;
 }
 
-CacheHint CacheHintTrial::step(uint64_t position, uint32_t messages, uint64_t now)
+unsigned Trial::step(uint64_t position, uint32_t messages, uint64_t now)
 {
     const Mark at{position, now, messages};
     switch (phase_) {
@@ -118,7 +113,7 @@ CacheHint CacheHintTrial::step(uint64_t position, uint32_t messages, uint64_t no
         mark_ = at;
         phase_ = Phase::timing;
         due_ = border(pass_, segment_index_ + 1u) - (inside_laps_ ? batch_ : 0);
-        return segment_hint();
+        return segment_choice();
     case Phase::timing:
         return end_segment(at);
     case Phase::gap:
@@ -129,7 +124,7 @@ CacheHint CacheHintTrial::step(uint64_t position, uint32_t messages, uint64_t no
 }
 
 /// While nothing is tried: watches kind and cost of the traffic, and begins rounds.
-CacheHint CacheHintTrial::rest_step(const Mark &at)
+unsigned Trial::rest_step(const Mark &at)
 {
     observe(at);
     mark_ = at;
@@ -139,7 +134,7 @@ CacheHint CacheHintTrial::rest_step(const Mark &at)
     return in_force();
 }
 
-void CacheHintTrial::observe(const Mark &at)
+void Trial::observe(const Mark &at)
 {
     const uint64_t lines = at.position - mark_.position, cycles = at.now - mark_.now;
     if (mark_.now == 0 || lines == 0)
@@ -158,7 +153,7 @@ void CacheHintTrial::observe(const Mark &at)
         follow_cost(at, cycles * scale / lines);
 }
 
-void CacheHintTrial::follow_kind(const Mark &at, uint64_t lines)
+void Trial::follow_kind(const Mark &at, uint64_t lines)
 {
     const unsigned kind = kind_of(lines, at.messages - mark_.messages);
     const bool twice = kind == kind_next_;
@@ -167,13 +162,13 @@ void CacheHintTrial::follow_kind(const Mark &at, uint64_t lines)
         enter_kind(kind);
 }
 
-void CacheHintTrial::enter_kind(unsigned kind)
+void Trial::enter_kind(unsigned kind)
 {
     kind_ = static_cast<uint8_t>(kind);
     jumps_ = 0;
     confirmed_ = 0;
-    if (kind_hint_[kind] != in_force()) {
-        put(report_.in_force, index(kind_hint_[kind]));
+    if (kind_choice_[kind] != in_force()) {
+        put(report_.in_force, kind_choice_[kind]);
         list_others();
     }
     if (!kind_known_[kind])
@@ -181,7 +176,7 @@ void CacheHintTrial::enter_kind(unsigned kind)
 }
 
 /// A sudden change of the cost may mean that the CPUs were moved: a full round at once.
-void CacheHintTrial::follow_cost(const Mark &at, uint64_t cost)
+void Trial::follow_cost(const Mark &at, uint64_t cost)
 {
     uint64_t &usual = usual_cost_[kind_];
     if (usual == 0) {
@@ -201,7 +196,7 @@ void CacheHintTrial::follow_cost(const Mark &at, uint64_t cost)
 }
 
 /// @return whether a full round may be begun now
-bool CacheHintTrial::force(const Mark &at)
+bool Trial::force(const Mark &at)
 {
     if (at.now < forced_from_)
         return false;
@@ -211,7 +206,7 @@ bool CacheHintTrial::force(const Mark &at)
     return true;
 }
 
-CacheHint CacheHintTrial::begin_round(const Mark &at, bool full)
+unsigned Trial::begin_round(const Mark &at, bool full)
 {
     full_ = full;
     signs_ = false;
@@ -229,7 +224,7 @@ CacheHint CacheHintTrial::begin_round(const Mark &at, bool full)
     return enter_segment(at);
 }
 
-CacheHint CacheHintTrial::enter_segment(const Mark &at)
+unsigned Trial::enter_segment(const Mark &at)
 {
     if (segment_index_ == segments_) {
         segment_index_ = 0;
@@ -248,10 +243,10 @@ CacheHint CacheHintTrial::enter_segment(const Mark &at)
         phase_ = Phase::guard;
         due_ = border(pass_, segment_index_) + guard_;
     }
-    return segment_hint();
+    return segment_choice();
 }
 
-CacheHint CacheHintTrial::end_segment(const Mark &at)
+unsigned Trial::end_segment(const Mark &at)
 {
     const uint64_t lines = at.position - mark_.position, cycles = at.now - mark_.now;
     if (cycles > lines * dense_cycles)
@@ -259,7 +254,7 @@ CacheHint CacheHintTrial::end_segment(const Mark &at)
     if (other_traffic(lines, at.messages - mark_.messages))
         return leave_round(at, false);
     const uint64_t end = border(pass_, segment_index_ + 1u);
-    const CacheHint hint = segment_hint();
+    const unsigned choice = segment_choice();
     // One division in thousands of lines.
     const uint64_t cost = lines != 0 ? cycles * scale / lines : 0;
     // A late call has timed lines of the next segment too.
@@ -273,7 +268,7 @@ CacheHint CacheHintTrial::end_segment(const Mark &at)
         charge_ +=
             segment_ * std::max(relative, scale) / scale * (inside_laps_ && pass_ == 1 ? 2 : 1);
         if (relative != 0) {
-            add_sample(hint, relative);
+            add_sample(choice, relative);
             signs_ |= relative <= plain_to_see;
         }
     }
@@ -284,11 +279,11 @@ CacheHint CacheHintTrial::end_segment(const Mark &at)
         return enter_segment(at);
     phase_ = Phase::leaving;
     due_ = end;
-    return hint;
+    return choice;
 }
 
 /// Whether the kind of traffic has changed since the segment before.
-bool CacheHintTrial::other_traffic(uint64_t lines, uint64_t messages)
+bool Trial::other_traffic(uint64_t lines, uint64_t messages)
 {
     const uint64_t now = messages != 0 ? lines * scale / messages : 0;
     const uint64_t before = round_ratio_;
@@ -297,8 +292,8 @@ bool CacheHintTrial::other_traffic(uint64_t lines, uint64_t messages)
 }
 
 /// Thin or other traffic: what was tried is paid for, and nothing is learned. A segment that took
-/// so long may have had a dear hint, or a pause in it.
-CacheHint CacheHintTrial::leave_round(const Mark &at, bool thin)
+/// so long may have been a dear one, or a pause in it.
+unsigned Trial::leave_round(const Mark &at, bool thin)
 {
     if (thin)
         put(report_.thin, report_.thin + 1);
@@ -308,7 +303,7 @@ CacheHint CacheHintTrial::leave_round(const Mark &at, bool thin)
     return rest(at);
 }
 
-CacheHint CacheHintTrial::end_round(const Mark &at, bool changed)
+unsigned Trial::end_round(const Mark &at, bool changed)
 {
     put(report_.rounds, report_.rounds + 1);
     if (!changed)
@@ -322,21 +317,21 @@ CacheHint CacheHintTrial::end_round(const Mark &at, bool changed)
     if (full_ && !changed)
         report_costs();
     const bool again = !full_ && !changed && signs_;
-    const CacheHint hint = rest(at);
+    const unsigned next = rest(at);
     if (again)
         (void)force(at);
-    return hint;
+    return next;
 }
 
 /// Keeps what is in force now. What has changed for one kind of traffic is doubtful for the others.
-void CacheHintTrial::learn(bool changed)
+void Trial::learn(bool changed)
 {
     usual_cost_[kind_] = changed ? 0 : usual_cost_[kind_];
     for (unsigned kind = 0; changed && kind < traffic_kinds; kind++) {
-        if (kind_known_[kind] && kind_hint_[kind] != in_force())
+        if (kind_known_[kind] && kind_choice_[kind] != in_force())
             kind_known_[kind] = false;
         if (!kind_known_[kind])
-            kind_hint_[kind] = in_force();
+            kind_choice_[kind] = static_cast<uint8_t>(in_force());
     }
     kind_known_[kind_] = true;
     if (learned_ != nullptr)
@@ -344,7 +339,7 @@ void CacheHintTrial::learn(bool changed)
                                        std::memory_order_relaxed);
 }
 
-CacheHint CacheHintTrial::rest(const Mark &at)
+unsigned Trial::rest(const Mark &at)
 {
     const uint64_t pause = charge_ * (confirmed_ < young_rounds ? young_share : old_share);
     // Some more or less, by the clock: no peer shall know when.
@@ -359,19 +354,19 @@ CacheHint CacheHintTrial::rest(const Mark &at)
     return in_force();
 }
 
-void CacheHintTrial::add_sample(CacheHint hint, uint64_t relative)
+void Trial::add_sample(unsigned choice, uint64_t relative)
 {
-    Samples &of = sample_[kind_][index(hint)];
+    Samples &of = sample_[kind_][choice];
     of.cost[of.count++ % window] = static_cast<uint32_t>(relative);
 }
 
-/// Puts the cheapest hint in force, if one is cheap enough by enough samples. @return whether
-bool CacheHintTrial::choose()
+/// Puts the cheapest in force, if one is cheap enough by enough samples. @return whether
+bool Trial::choose()
 {
-    CacheHint best = in_force();
+    unsigned best = in_force();
     uint32_t least = UINT32_MAX;
     for (unsigned i = 0; i < other_count_; i++) {
-        const Samples &of = sample_[kind_][index(others_[i])];
+        const Samples &of = sample_[kind_][others_[i]];
         if (of.size() < plain_samples)
             continue;
         const uint32_t cost = of.median();
@@ -387,45 +382,45 @@ bool CacheHintTrial::choose()
     return true;
 }
 
-void CacheHintTrial::adopt(CacheHint hint)
+void Trial::adopt(unsigned choice)
 {
-    put(report_.in_force, index(hint));
+    put(report_.in_force, choice);
     confirmed_ = 0;
     list_others();
     for (unsigned kind = 0; kind < traffic_kinds; kind++)
         forget_samples(kind);
 }
 
-/// Costs by that of no hint, which may be one of the others.
-void CacheHintTrial::report_costs()
+/// Costs by that of choice 0, which may be one of the others.
+void Trial::report_costs()
 {
-    uint64_t cost[cache_hint_count] = {};
-    cost[index(in_force())] = scale;
+    uint64_t cost[trial_choices] = {};
+    cost[in_force()] = scale;
     for (unsigned i = 0; i < other_count_; i++) {
-        const unsigned at = index(others_[i]);
+        const unsigned at = others_[i];
         if (const Samples &of = sample_[kind_][at]; of.size() != 0)
             cost[at] = std::max(of.median(), 1u);
     }
-    const uint64_t none = cost[index(CacheHint::none)];
+    const uint64_t none = cost[0];
     if (none == 0)
         return;
-    put(report_.none_cost, base_cost_ * none / scale);
-    for (unsigned i = 0; i < cache_hint_count; i++)
+    put(report_.first_cost, base_cost_ * none / scale);
+    for (unsigned i = 0; i < trial_choices; i++)
         put(report_.relative[i], cost[i] * scale / none);
 }
 
-void CacheHintTrial::forget_samples(unsigned kind)
+void Trial::forget_samples(unsigned kind)
 {
     for (Samples &of : sample_[kind])
         of.count = 0;
 }
 
-void CacheHintTrial::list_others()
+void Trial::list_others()
 {
     other_count_ = 0;
-    for (unsigned i = 0; i < cache_hint_count; i++)
+    for (unsigned i = 0; i < trial_choices; i++)
         if ((tried_ >> i & 1) != 0 && i != report_.in_force)
-            others_[other_count_++] = static_cast<CacheHint>(i);
+            others_[other_count_++] = static_cast<uint8_t>(i);
 }
 
 } // namespace plx::queue

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// LinkPort (link/link.hpp) of a device: registers, memory window, hello, events.
+// LinkDevice (link/link.hpp) of a device: registers, memory window, hello, events.
 #include "device/device.hpp"
 
 #include <bit>
@@ -40,7 +40,7 @@ rte_pmd_plx_ntb_state public_state(LinkState state)
         return RTE_PMD_PLX_NTB_CONNECTED;
     case LinkState::silent:
         return RTE_PMD_PLX_NTB_SILENT;
-    case LinkState::draining:
+    case LinkState::closing:
         return RTE_PMD_PLX_NTB_CLOSING;
     case LinkState::losing:
     case LinkState::fencing:
@@ -165,6 +165,18 @@ uint64_t Device::read_heartbeat()
     return word;
 }
 
+/// Confirmations are stored by the peer as it receives. Messages that lie in the ring may be older
+/// than its death: only one that found no room before the ring was emptied once is news.
+uint64_t Device::heard()
+{
+    uint64_t all = 0;
+    for (unsigned q = 0; q < queues_open_; ++q) {
+        all += queue::tx_confirmation(queues_[q].tx.state);
+        all += queue::rx_stats(queues_[q].rx.state).messages / geometry_.ring_lines;
+    }
+    return all;
+}
+
 void Device::write_hello(const wire::Hello &hello)
 {
     const auto words = std::bit_cast<std::array<uint64_t, sizeof(hello) / 8>>(hello);
@@ -199,6 +211,9 @@ void Device::report(LinkEvent event)
     case LinkEvent::lost:
         ++counts_.losses;
         reported = RTE_PMD_PLX_NTB_EVENT_LOST;
+        break;
+    case LinkEvent::closing:
+        reported = RTE_PMD_PLX_NTB_EVENT_CLOSING;
         break;
     case LinkEvent::refused:
         ++counts_.refusals;

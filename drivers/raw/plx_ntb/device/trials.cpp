@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/trials.hpp"
+
+#include <cinttypes>
+#include <cstdio>
+
+namespace plx::pmd
+{
+
+namespace
+{
+
+/// In the order of queue::CacheHint and of queue::Stores.
+constexpr const char *hints[] = {"none", "clwb", "clflushopt", "cldemote"};
+constexpr const char *stores[] = {"plain", "non_temporal"};
+static_assert(static_cast<unsigned>(queue::CacheHint::cldemote) == 3 &&
+              static_cast<unsigned>(queue::Stores::non_temporal) == 1);
+
+} // namespace
+
+const ChoiceNames cache_hint_names = hints;
+const ChoiceNames stores_names = stores;
+
+void describe(const queue::TrialReport &report, ChoiceNames names, char *out, size_t size)
+{
+    const char *name = names[report.in_force];
+    if (!was_tried(report)) {
+        std::snprintf(out, size, "%s, not tried", name);
+        return;
+    }
+    constexpr auto scale = static_cast<double>(queue::trial_scale);
+    char costs[trial_text_bytes] = "";
+    size_t used = 0;
+    for (unsigned i = 1; i < names.size() && used < sizeof(costs); ++i)
+        if (report.relative[i] != 0)
+            used += static_cast<size_t>(
+                std::snprintf(costs + used, sizeof(costs) - used, ", x%.2f %s",
+                              static_cast<double>(report.relative[i]) / scale, names[i]));
+    std::snprintf(out, size, "%s; %s %.1f cycles/line%s, %" PRIu64 " rounds", name, names[0],
+                  static_cast<double>(report.first_cost) / scale, costs, report.rounds);
+}
+
+} // namespace plx::pmd

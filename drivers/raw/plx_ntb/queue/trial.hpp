@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A trial: finds the cheapest of a few ways to treat lines, under the real traffic, by the cycles
+// per line of neighbouring parts of the stream. No DPDK, no clock of its own, and no cost per
+// message or burst: the queue calls step() when it is due
+// (doc/decisions/015-cache-hints-in-time.md).
+#ifndef PLX_QUEUE_TRIAL_HPP
+#define PLX_QUEUE_TRIAL_HPP
+
+#include <cstdint>
+
+#include "queue/queue.hpp"
+
+namespace plx::queue
+{
+
+struct TrialSetup {
+    unsigned start; ///< the choice in force at first
+    unsigned tried; ///< to choose from, bit i for choice i, including choice 0; 0: no trial
+    uint64_t lap;   ///< lines after which a place is used again
+    uint32_t batch; ///< lines between two calls of step(), at most; a burst may add some
+    /// What a choice costs shows when its lines are used again, as with hints on consumed lines;
+    /// otherwise while they are on their way, up to a lap later.
+    bool shows_on_reuse = true;
+    Learned *learned = nullptr; ///< of the device; NULL: nothing is kept
+};
+
+/// Works in rounds. Where a choice shows on reuse, segments of the first lap of a round are given
+/// the choice in force and the others in turn; in the next laps they are given the same again, and
+/// timed. Each segment is compared with the one before it, so that changes of the traffic do not
+/// matter. A full round has several samples of each choice and decides; a look has one, and shows
+/// when a full round is worth while. A small ring has no room for segments: there they are some
+/// laps long, and so they are where a choice shows while its lines are on their way.
+///
+/// One writer, the lcore of the half. Other threads read report() while it changes, each field by
+/// itself.
+class Trial
+{
+public:
+    /// Samples of each choice that a full round takes, and the latest ones that decide.
+    static constexpr unsigned samples = 4, window = 5;
+    /// If a line takes longer than this many cycles, little is on its way: such traffic says
+    /// nothing.
+    static constexpr uint64_t dense_cycles = 256;
+    /// Of the lines, 1 / young_share are given other choices until so many rounds have confirmed
+    /// the one in force, afterwards 1 / old_share. A dear line counts as often as it is dearer.
+    static constexpr uint64_t young_share = 50, old_share = 200;
+    static constexpr unsigned young_rounds = 8;
+    /// For so many times the cost of a full round no other one is begun because costs have changed;
+    /// for twice as many each time that changes nothing. So a peer that sends at odd times has few
+    /// of them. In cycles: when lines become dear, it is not to take longer.
+    static constexpr uint64_t forced_share = 16, forced_share_most = 128;
+
+    /// Restarts at position 0.
+    void open(const TrialSetup &setup);
+    /// Position at which step() is due.
+    uint64_t due() const { return due_; }
+    /// @param position lines so far
+    /// @param messages so far, modulo 2^32
+    /// @param now      cycles
+    /// @return the choice for what comes from here on
+    unsigned step(uint64_t position, uint32_t messages, uint64_t now);
+    const TrialReport &report() const { return report_; }
+
+private:
+    enum class Phase : uint8_t { resting, gap, seeding, guard, timing, leaving };
+    /// A point in the stream, from which an interval is timed.
+    struct Mark {
+        uint64_t position;
+        uint64_t now;
+        uint32_t messages;
+    };
+    /// Costs of a choice by that of the one in force, the latest ones.
+    struct Samples {
+        uint32_t count;
+        uint32_t cost[window];
+        unsigned size() const { return count < window ? count : window; }
+        uint32_t median() const;
+    };
+
+    uint64_t lap_;     ///< lines
+    uint64_t segment_; ///< lines
+    uint64_t batch_;   ///< lines
+    uint64_t guard_;   ///< lines of a segment that are not timed, at its beginning
+    uint64_t due_;
+    uint64_t round_begin_; ///< position
+    uint64_t next_round_;  ///< position
+    uint64_t forced_from_; ///< cycles from which a full round may be forced
+    uint64_t charge_;    ///< lines that this round has given other choices, dear ones several times
+    uint64_t base_cost_; ///< of the segment before; 0: not known
+    uint64_t round_ratio_; ///< lines a message, scaled, of the segment before; 0: not known
+    uint64_t usual_cost_[traffic_kinds]; ///< of a line, while nothing is tried; 0: not known
+    Mark mark_;
+    Samples sample_[traffic_kinds][trial_choices];
+    uint8_t others_[trial_choices];      ///< the choices that are not in force
+    uint8_t kind_choice_[traffic_kinds]; ///< in force for each kind of traffic
+    bool kind_known_[traffic_kinds];
+    unsigned tried_;
+    Learned *learned_;
+    uint32_t confirmed_; ///< rounds since the last choice
+    uint64_t backoff_;   ///< as forced_share, now
+    uint16_t segments_, segment_index_;
+    uint8_t other_count_;
+    uint8_t patterns_; ///< of a full round, in a lap
+    uint8_t passes_, pass_;
+    uint8_t jumps_; ///< intervals in a row whose cost was unusual
+    uint8_t kind_, kind_next_;
+    bool inside_laps_; ///< segments are parts of a lap
+    bool full_;        ///< this round
+    bool signs_;       ///< this look has found a much cheaper one
+    Phase phase_;
+    TrialReport report_;
+
+    unsigned rest_step(const Mark &at);
+    void observe(const Mark &at);
+    void follow_kind(const Mark &at, uint64_t lines);
+    void enter_kind(unsigned kind);
+    void follow_cost(const Mark &at, uint64_t cost);
+    unsigned begin_round(const Mark &at, bool full);
+    unsigned enter_segment(const Mark &at);
+    unsigned end_segment(const Mark &at);
+    unsigned end_round(const Mark &at, bool changed);
+    unsigned leave_round(const Mark &at, bool thin);
+    bool other_traffic(uint64_t lines, uint64_t messages);
+    void learn(bool changed);
+    unsigned rest(const Mark &at);
+    bool force(const Mark &at);
+    void add_sample(unsigned choice, uint64_t relative);
+    bool choose();
+    void adopt(unsigned choice);
+    void report_costs();
+    void forget_samples(unsigned kind);
+    void list_others();
+    uint64_t border(unsigned pass, unsigned segment) const
+    {
+        return round_begin_ + pass * lap_ + segment * segment_;
+    }
+    unsigned segment_choice() const
+    {
+        return segment_index_ % 2 == 0 ? in_force() : others_[segment_index_ / 2 % other_count_];
+    }
+    unsigned in_force() const { return static_cast<unsigned>(report_.in_force); }
+};
+
+} // namespace plx::queue
+
+#endif
