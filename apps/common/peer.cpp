@@ -27,10 +27,12 @@ Endpoint::Endpoint(const std::string &device, const ntbmsg_endpoint_options &opt
 Endpoint::~Endpoint()
 {
     // What was sent has the time to be received, unless the user wants an end.
-    if (stop_signal() == 0)
+    if (stop_signal() == 0) {
         ntbmsg_endpoint_close(handle_);
-    else
-        ntbmsg_endpoint_close_linger(handle_, look_ms, nullptr);
+        return;
+    }
+    stop_interrupting();
+    ntbmsg_endpoint_close_linger(handle_, look_ms, nullptr);
 }
 
 Peer await_peer(ntbmsg_endpoint *endpoint, double seconds)
@@ -70,6 +72,8 @@ std::string event_text(const ntbmsg_endpoint *endpoint, ntbmsg_event event)
         return "the peer was lost";
     case NTBMSG_EVENT_REFUSED:
         return "the peer was refused: " + why_no_peer(endpoint);
+    case NTBMSG_EVENT_CLOSING:
+        return "the peer has stopped";
     }
     return "an unknown event";
 }

@@ -43,7 +43,7 @@ public:
     {
         ntbmsg::EndpointOptions options;
         options.workers = 1;
-        int rc = lines == 0 ? listener_.listen(port) : 0; // before the writer can be there
+        int rc = lines == 0 ? listener_.open(port) : 0; // before the writer can be there
         if (rc == 0)
             rc = endpoint_.open(device, options);
         if (rc == 0)

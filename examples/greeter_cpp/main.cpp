@@ -46,7 +46,7 @@ public:
     {
         ntbmsg::EndpointOptions options;
         options.workers = 1;
-        int rc = serves_ ? listener_.listen(port, most_channels) : 0; // before a client is there
+        int rc = serves_ ? listener_.open(port, most_channels) : 0; // before a client is there
         if (rc == 0)
             rc = endpoint_.open(device, options);
         if (rc == 0)

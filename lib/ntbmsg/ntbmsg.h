@@ -83,9 +83,9 @@
  * when a second thread enters a channel, poll set, completion queue or worker in use.
  *
  * Delivery: in order (on one queue, on one channel) and exactly once while the peer is connected.
- * When it closes, what it has sent is received before the end is reported. When it is lost,
- * messages that were sent and not yet confirmed may or may not have arrived. They are counted:
- * ntbmsg_endpoint_stats::tx_unconfirmed, ntbmsg_queue_unconfirmed(),
+ * When the peer closes, what the peer has sent is received before the end is reported. When it is
+ * lost, messages that were sent and not yet confirmed may or may not have arrived. They are
+ * counted: ntbmsg_endpoint_stats::tx_unconfirmed, ntbmsg_queue_unconfirmed(),
  * ntbmsg_channel_info::unconfirmed.
  *
  * Stability: functions marked `__rte_experimental` may change or go without notice, with the types

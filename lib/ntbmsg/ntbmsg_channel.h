@@ -516,7 +516,7 @@ int ntbmsg_channel_send_burst(struct ntbmsg_channel *channel, struct rte_mbuf **
  * @param n
  *   Most messages to receive, 0 to 65535.
  * @return
- *   Messages received, 0 to n. If there are none, and there will be none:
+ *   Messages received, 0 to n; 0: none yet. If no more can come:
  * @retval -ESHUTDOWN
  *   The peer has shut down, and all that it sent was received.
  * @retval -ECONNRESET
@@ -526,6 +526,84 @@ int ntbmsg_channel_send_burst(struct ntbmsg_channel *channel, struct rte_mbuf **
  */
 int ntbmsg_channel_recv_burst(struct ntbmsg_channel *channel, struct rte_mbuf **mbufs,
                               uint32_t *imm, uint16_t n);
+
+/**
+ * Reserves receive buffers of the peer (rooms), in which the caller builds messages of a channel,
+ * as ntbmsg_queue_reserve() does for a bare queue. Run to completion only. All channels of a worker
+ * share one queue pair: until the rooms are committed or given back, no other of them can reserve
+ * any, and long messages of all of them wait. Closing the channel gives them back.
+ *
+ * @param channel
+ *   An open channel.
+ * @param rooms
+ *   Set to the rooms, in the order in which messages use them; room for n.
+ * @param n
+ *   Most rooms wanted, 0 to 65535.
+ * @return
+ *   Rooms reserved, 0 to n; fewer than n is back-pressure, as for ntbmsg_channel_send_burst(): no
+ *   credit for as many messages and receive buffers, or the peer has no room. If there are none for
+ *   another reason, a negative value:
+ * @retval -ENOTCONN
+ *   The channel is not open yet.
+ * @retval -ESHUTDOWN
+ *   Shut down at this end.
+ * @retval -ECONNRESET
+ *   Reset, rejected, timed out, or the peer was lost.
+ * @retval -EBUSY
+ *   Rooms of an earlier call on a channel of this worker were neither committed nor given back.
+ * @retval -ENOTSUP
+ *   The worker is a dedicated one.
+ * @retval -EINVAL
+ *   The channel is NULL or closed, or rooms is NULL.
+ */
+__rte_experimental
+int ntbmsg_channel_reserve(struct ntbmsg_channel *channel, struct ntbmsg_room *rooms, uint16_t n);
+
+/**
+ * Sends messages that lie in reserved rooms, beginning with the first that is left, as
+ * ntbmsg_queue_commit() does. All are sent or none. Same thread.
+ *
+ * @param channel
+ *   The channel that reserved them.
+ * @param lengths
+ *   n lengths in bytes, 1 to ntbmsg_channel_info::max_message each.
+ * @param imm
+ *   n values that travel with the messages; NULL for zeros.
+ * @param n
+ *   Number of messages, 0 to 65535.
+ * @return
+ *   n. Rooms that were not needed remain reserved.
+ * @retval -ECONNRESET
+ *   The channel was reset, or the peer was lost: nothing was sent, and none is reserved any more.
+ * @retval -ESHUTDOWN
+ *   Shut down at this end: likewise.
+ * @retval -ENOTCONN
+ *   The channel is not open yet.
+ * @retval -EMSGSIZE
+ *   A message is longer than the peer accepts. The rooms remain reserved.
+ * @retval -ENOTSUP
+ *   The worker is a dedicated one.
+ * @retval -EINVAL
+ *   The channel is NULL or closed, lengths is NULL, a length is 0, or the messages need more rooms
+ *   than are reserved, which remain so.
+ */
+__rte_experimental
+int ntbmsg_channel_commit(struct ntbmsg_channel *channel, const uint32_t *lengths,
+                          const uint32_t *imm, uint16_t n);
+
+/**
+ * Gives all rooms of a channel back. What was stored in them is never seen. Same thread; also
+ * allowed when none is reserved.
+ *
+ * @param channel
+ *   A channel in any state.
+ * @retval 0
+ *   None is reserved any more.
+ * @retval -EINVAL
+ *   The channel is NULL or closed.
+ */
+__rte_experimental
+int ntbmsg_channel_abort(struct ntbmsg_channel *channel);
 
 /* ------------------------------------------------------------------------------------------------
  * Poll sets

@@ -182,6 +182,38 @@ public:
 #endif
 };
 
+#ifdef ALLOW_EXPERIMENTAL_API
+/// An open channel, for Rooms.
+class ChannelWay
+{
+public:
+    /// What travels with a message.
+    using With = uint32_t;
+    /// None.
+    constexpr ChannelWay() = default;
+    /// Of a channel that is closed after its rooms.
+    explicit ChannelWay(const Channel &channel) : channel_(channel.get()) {}
+    /// ntbmsg_channel_reserve()
+    int reserve(ntbmsg_room *rooms, uint16_t n)
+    {
+        return ntbmsg_channel_reserve(channel_, rooms, n);
+    }
+    /// ntbmsg_channel_commit()
+    int commit(uint32_t length, const uint32_t &imm)
+    {
+        return ntbmsg_channel_commit(channel_, &length, &imm, 1);
+    }
+    /// ntbmsg_channel_abort()
+    void abort() { ntbmsg_channel_abort(channel_); }
+
+private:
+    ntbmsg_channel *channel_ = nullptr;
+};
+/// Rooms of a channel.
+template <std::size_t Most = 1>
+using ChannelRooms = Rooms<ChannelWay, Most>;
+#endif
+
 /// A port of this host.
 class Listener : public Owner<ntbmsg_listener, ntbmsg_listener_close>
 {
@@ -189,7 +221,7 @@ public:
     using Owner::Owner;
 
     /// ntbmsg_listener_open()
-    [[nodiscard]] int listen(uint16_t port, uint32_t backlog = 0)
+    [[nodiscard]] int open(uint16_t port, uint32_t backlog = 0)
     {
         return fill(
             [&](ntbmsg_listener **made) { return ntbmsg_listener_open(port, backlog, made); });

@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rte_compat.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -34,17 +36,17 @@ struct ntbmsg_endpoint;
 struct ntbmsg_endpoint_options {
     size_t size;            /**< sizeof(struct ntbmsg_endpoint_options) */
     uint32_t queues;        /**< Bare queues, 0 to 64; default 1. Queues and workers together: 1 to
-                                 64. Where either host has workers, both must
-                                 have the same number of queues: else they refuse each other. Of
-                                 what else differs the smaller number is connected */
+                                 64. If either host has workers, both must have the same number
+                                 of queues, else they refuse each other. Without workers at either
+                                 host the smaller number is connected */
     uint32_t ring_lines;    /**< Message ring of a queue in lines of 64 bytes, a power of two, 64 to
                                  65536; 0: default of the device */
     uint32_t buffers;       /**< Receive buffers of the device for long messages, 64 to 1048576; 0:
                                  default of the device */
     uint32_t buf_bytes;     /**< Data bytes of such a buffer, a multiple of 64, 64 to 65280; 0:
                                  default of the device */
-    uint32_t queue_buffers; /**< Of them, those kept available to the peer on each queue, 14 to
-                                 8190; 0: default of the device */
+    uint32_t queue_buffers; /**< How many of `buffers` each queue keeps available to the peer, 14
+                                 to 8190; 0: default of the device */
     uint32_t inline_max;    /**< Longest inline message in bytes, 48 to 1024; 0: default of the
                                  device */
     uint32_t max_message; /**< Longest message accepted from the peer in bytes, 1 to 16777215, with
@@ -53,16 +55,17 @@ struct ntbmsg_endpoint_options {
                                0: 4096 */
     uint32_t tx_room;     /**< Data room of each in bytes, without the headroom, a multiple of 64,
                                64 to 65280; 0: 2048 */
-    uint32_t workers;     /**< Queue pairs that carry channels, 0 to 64; default 0 */
+    uint32_t workers;     /**< Queue pairs that carry channels, 0 to 64; default 0. Of two hosts'
+                               numbers the smaller one is connected */
     uint32_t dedicated;   /**< 1: a polling lcore drives the workers for other threads; 0: each
                                worker is driven by the thread that uses it */
     uint32_t service;     /**< 1, with dedicated: each worker registers a service
                                "ntbmsg_<device>_<worker>", which polls it on a service lcore */
     uint32_t channels;    /**< Most channels of a worker, 16 to 65535; 0: 4096 */
     uint32_t rx_mbufs;    /**< Inline messages that all channels of a worker may hold together, 512
-                               to 1048576; 0: 16384. What is not granted yet limits the credits of
-                               the next channel: by default 4096 channels open with at least 2 each.
-                               For 64 each, set 64 times the channels */
+                               to 1048576; 0: 16384. A new channel gets its credit from what
+                               other channels were not granted; the default leaves at least 2 each
+                               for 4096 channels. For 64 each, set 64 * channels */
 };
 
 /** Travels with a message on a bare queue, opaque to the library. Same layout as
@@ -73,6 +76,15 @@ struct ntbmsg_meta {
     uint32_t reserved; /**< Reserved, 0 */
 };
 
+/** A receive buffer of the peer for a message that is built in place, seen in the memory window.
+ * Written, never read: on a card a load takes microseconds. Same layout as
+ * struct rte_pmd_plx_ntb_room. */
+struct ntbmsg_room {
+    void *address;     /**< Its begin, aligned to 64 bytes */
+    uint32_t bytes;    /**< Its length */
+    uint32_t reserved; /**< Reserved, 0 */
+};
+
 /** State of the connection between an endpoint and its peer. */
 enum ntbmsg_link_state {
     NTBMSG_LINK_WAITING = 0, /**< No peer (yet, or any more), or the device was stopped */
@@ -80,6 +92,8 @@ enum ntbmsg_link_state {
     NTBMSG_LINK_SILENT,      /**< Connected, but no heartbeat of the peer arrives */
     NTBMSG_LINK_REFUSED,     /**< The peer has another protocol version, invalid sizes, or queues
                                   and workers that do not fit */
+    NTBMSG_LINK_CLOSING,     /**< The peer has stopped: what it sent is received, nothing can be
+                                  sent */
 };
 
 /** Events of the connection between an endpoint and its peer. */
@@ -89,6 +103,8 @@ enum ntbmsg_event {
     NTBMSG_EVENT_ALIVE,   /**< The heartbeat of a silent peer has returned */
     NTBMSG_EVENT_LOST,    /**< The peer was lost, or the device was stopped */
     NTBMSG_EVENT_REFUSED, /**< The peer was refused, see ntbmsg_endpoint_link_reason_get() */
+    NTBMSG_EVENT_CLOSING, /**< The peer has stopped. What it sent is still received; when that has
+                               been done NTBMSG_EVENT_LOST follows */
 };
 
 /** Counters of an endpoint since it was opened. */
@@ -169,6 +185,9 @@ int ntbmsg_endpoint_open(const char *device, const struct ntbmsg_endpoint_option
  * @retval -EBUSY
  *   Mbufs of the endpoint's pools are in use, by the caller or by a DMA engine. The device is
  *   stopped, nothing was freed; call again.
+ * @retval -EIO
+ *   The device could not be stopped: its chip does not answer, or a thread stays inside a call. The
+ *   peer is lost, nothing was freed; call again, if necessary once the device was removed.
  */
 int ntbmsg_endpoint_close(struct ntbmsg_endpoint *endpoint);
 
@@ -178,8 +197,8 @@ int ntbmsg_endpoint_close(struct ntbmsg_endpoint *endpoint);
  * pools before.
  *
  * The peer receives what has arrived in its memory before it learns of the end, after this call as
- * well. The wait is for messages that are not sent yet (of channels of dedicated workers), and for
- * the count. The call drives the workers meanwhile. The wait ends early when all is confirmed, when
+ * well. The call waits for messages of dedicated workers that are not sent yet, and for
+ * confirmations. It drives the workers meanwhile. The wait ends early when all is confirmed, when
  * the peer closes, too, or is lost, and when a signal handler interrupts the calling thread.
  *
  * @param endpoint
@@ -195,6 +214,9 @@ int ntbmsg_endpoint_close(struct ntbmsg_endpoint *endpoint);
  * @retval -EBUSY
  *   Mbufs of the endpoint's pools are in use, by the caller or by a DMA engine. The device is
  *   stopped, nothing was freed; call again.
+ * @retval -EIO
+ *   The device could not be stopped: its chip does not answer, or a thread stays inside a call. The
+ *   peer is lost, nothing was freed; call again, if necessary once the device was removed.
  */
 int ntbmsg_endpoint_close_linger(struct ntbmsg_endpoint *endpoint, uint32_t linger_ms,
                                  uint64_t *unconfirmed);
@@ -275,7 +297,7 @@ struct rte_mempool *ntbmsg_endpoint_pool(const struct ntbmsg_endpoint *endpoint)
  *   Below ntbmsg_endpoint_options::queues.
  * @param mbufs
  *   n messages. Those that were accepted belong to the library, the others to the caller,
- * unchanged. rte_pmd_plx_ntb_tx_burst() says which mbufs can be sent.
+ *   unchanged. rte_pmd_plx_ntb_tx_burst() says which mbufs can be sent.
  * @param meta
  *   n entries that travel with the messages; NULL for zeros.
  * @param n
@@ -317,6 +339,83 @@ int ntbmsg_queue_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
  */
 int ntbmsg_queue_recv_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
                             struct rte_mbuf **mbufs, struct ntbmsg_meta *meta, uint16_t n);
+
+/**
+ * Reserves receive buffers of the peer (rooms), in which the caller builds messages instead of
+ * building them in mbufs that are copied there. By the thread that sends on the queue. It stores
+ * the messages into the rooms, in order, and never loads from them; then it commits them or gives
+ * them back.
+ *
+ * rte_pmd_plx_ntb_tx_reserve() says what holds meanwhile: short messages of bursts go on, long ones
+ * wait; non-temporal stores need a store fence before the commit; and when the connection ends,
+ * late stores reach nobody on the twin, while a card is connected again only after commit or abort.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param queue
+ *   Below ntbmsg_endpoint_options::queues.
+ * @param rooms
+ *   Set to the rooms, in the order in which messages use them; room for n.
+ * @param n
+ *   Most rooms wanted, 0 to 65535.
+ * @return
+ *   Rooms reserved, 0 to n; fewer than n is back-pressure: the peer has no more receive buffers
+ *   available, or the ring has no room.
+ * @retval -ENOTCONN
+ *   There is no peer.
+ * @retval -EBUSY
+ *   Rooms of an earlier call were neither committed nor given back.
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed, there is no such queue, or rooms is NULL.
+ */
+__rte_experimental
+int ntbmsg_queue_reserve(struct ntbmsg_endpoint *endpoint, uint16_t queue,
+                         struct ntbmsg_room *rooms, uint16_t n);
+
+/**
+ * Sends messages that lie in reserved rooms, beginning with the first that is left. A message takes
+ * as many rooms as it needs, all full but its last: a short one takes one. All are sent or none;
+ * there is room in the ring. Same thread.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param queue
+ *   Below ntbmsg_endpoint_options::queues.
+ * @param lengths
+ *   n lengths in bytes, 1 or more each.
+ * @param meta
+ *   n entries that travel with the messages; NULL for zeros.
+ * @param n
+ *   Number of messages, 0 to 65535.
+ * @return
+ *   n. Rooms that were not needed remain reserved.
+ * @retval -ECONNRESET
+ *   The connection of the rooms has ended: nothing was sent, and none is reserved any more.
+ * @retval -EMSGSIZE
+ *   A message is longer than the peer accepts. The rooms remain reserved.
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed, there is no such queue, lengths is NULL, a length is 0, or the
+ *   messages need more rooms than are reserved, which remain so.
+ */
+__rte_experimental
+int ntbmsg_queue_commit(struct ntbmsg_endpoint *endpoint, uint16_t queue, const uint32_t *lengths,
+                        const struct ntbmsg_meta *meta, uint16_t n);
+
+/**
+ * Gives all rooms of a bare queue back. What was stored in them is never seen. Same thread; also
+ * allowed when none is reserved.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param queue
+ *   Below ntbmsg_endpoint_options::queues.
+ * @retval 0
+ *   None is reserved any more.
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed, or there is no such queue.
+ */
+__rte_experimental
+int ntbmsg_queue_abort(struct ntbmsg_endpoint *endpoint, uint16_t queue);
 
 /**
  * Returns how many messages of a bare queue the peer's application has not received, as far as this

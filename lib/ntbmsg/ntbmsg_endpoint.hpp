@@ -10,6 +10,7 @@
 #else
 
 #include <cassert>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -129,6 +130,127 @@ struct EndpointStats : ntbmsg_endpoint_stats {
     EndpointStats() : ntbmsg_endpoint_stats{} { size = sizeof(ntbmsg_endpoint_stats); }
 };
 
+#ifdef ALLOW_EXPERIMENTAL_API
+/// Owns rooms for messages that are built in place, at most @p Most, of what @p Way reserves them
+/// on. What is not committed is given back. Moves; never copies.
+template <typename Way, std::size_t Most>
+class Rooms
+{
+public:
+    /// Empty.
+    constexpr Rooms() = default;
+    /// Takes the rooms; @p other is empty then.
+    Rooms(Rooms &&other) noexcept { take(other); }
+    /// Gives its rooms back and takes the others; @p other is empty then.
+    Rooms &operator=(Rooms &&other) noexcept
+    {
+        if (this != &other) {
+            abort();
+            take(other);
+        }
+        return *this;
+    }
+    Rooms(const Rooms &) = delete;
+    Rooms &operator=(const Rooms &) = delete;
+    ~Rooms() { abort(); }
+
+    /// Reserves up to @p n rooms, after it has given back those that it had.
+    /// @return number of rooms; else as ntbmsg_queue_reserve() and ntbmsg_channel_reserve()
+    [[nodiscard]] int reserve(Way way, std::size_t n = Most)
+    {
+        assert(n <= Most && n <= UINT16_MAX);
+        abort();
+        const int got = way.reserve(rooms_, static_cast<uint16_t>(n));
+        if (got <= 0)
+            return got;
+        way_ = way;
+        left_ = static_cast<std::size_t>(got);
+        first_ = 0;
+        return got;
+    }
+    /// Rooms that are left.
+    std::size_t size() const { return left_; }
+    /// Room @p i of those that are left: to store to, never to load from.
+    std::span<std::byte> operator[](std::size_t i) const
+    {
+        assert(i < left_);
+        const ntbmsg_room &room = rooms_[first_ + i];
+        return {static_cast<std::byte *>(room.address), room.bytes};
+    }
+    /// Sends the first @p length bytes of the rooms that are left as one message.
+    /// @return 1; else as ntbmsg_queue_commit() and ntbmsg_channel_commit()
+    [[nodiscard]] int commit(uint32_t length, const typename Way::With &with = {})
+    {
+        if (left_ == 0)
+            return -EINVAL;
+        const int sent = way_.commit(length, with);
+        if (sent == 1)
+            pass((length + rooms_[first_].bytes - 1) / rooms_[first_].bytes);
+        else if (sent == -ECONNRESET || sent == -ESHUTDOWN)
+            left_ = 0;
+        return sent;
+    }
+    /// Gives back what is left.
+    void abort()
+    {
+        if (left_ > 0)
+            way_.abort();
+        left_ = 0;
+    }
+
+private:
+    void pass(std::size_t rooms)
+    {
+        first_ += rooms;
+        left_ -= rooms;
+    }
+    void take(Rooms &other)
+    {
+        way_ = other.way_;
+        first_ = 0;
+        left_ = std::exchange(other.left_, std::size_t{0});
+        for (std::size_t i = 0; i < left_; ++i)
+            rooms_[i] = other.rooms_[other.first_ + i];
+    }
+
+    Way way_{};
+    std::size_t first_ = 0;
+    std::size_t left_ = 0;
+    ntbmsg_room rooms_[Most];
+};
+
+/// A bare queue, for Rooms.
+class Queue
+{
+public:
+    /// What travels with a message.
+    using With = ntbmsg_meta;
+    /// None.
+    constexpr Queue() = default;
+    /// Of an open endpoint that outlives its rooms.
+    Queue(ntbmsg_endpoint *endpoint, uint16_t queue) : endpoint_(endpoint), queue_(queue) {}
+    /// ntbmsg_queue_reserve()
+    int reserve(ntbmsg_room *rooms, uint16_t n)
+    {
+        return ntbmsg_queue_reserve(endpoint_, queue_, rooms, n);
+    }
+    /// ntbmsg_queue_commit()
+    int commit(uint32_t length, const ntbmsg_meta &meta)
+    {
+        return ntbmsg_queue_commit(endpoint_, queue_, &length, &meta, 1);
+    }
+    /// ntbmsg_queue_abort()
+    void abort() { ntbmsg_queue_abort(endpoint_, queue_); }
+
+private:
+    ntbmsg_endpoint *endpoint_ = nullptr;
+    uint16_t queue_ = 0;
+};
+/// Rooms of a bare queue.
+template <std::size_t Most = 1>
+using QueueRooms = Rooms<Queue, Most>;
+#endif
+
 /// An open device.
 class Endpoint : public Owner<ntbmsg_endpoint, ntbmsg_endpoint_close>
 {
@@ -203,6 +325,14 @@ public:
         return ntbmsg_queue_recv_burst(handle_, queue, mbufs.data(), meta.data(),
                                        burst_length(mbufs.size()));
     }
+
+#ifdef ALLOW_EXPERIMENTAL_API
+    /// Bare queue @p index, for QueueRooms.
+    Queue queue(uint16_t index) const
+    {
+        return Queue(handle_, index);
+    }
+#endif
 
     /// ntbmsg_queue_unconfirmed()
     int unconfirmed(uint16_t queue, uint32_t &count) const

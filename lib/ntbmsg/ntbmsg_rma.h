@@ -81,8 +81,8 @@ typedef void (*ntbmsg_completion_fn)(const struct ntbmsg_completion *completion,
  * room, with all that follows it on its channel.
  *
  * @param entries
- *   1 to 65536. Where channels of several workers use the queue, the first of these that runs to
- *   completion has so many entries to itself, and all others together as many again.
+ *   1 to 65536, per lane: the first run-to-completion worker that uses the queue has a lane of its
+ *   own, all other workers share a second one of the same size.
  * @param fn
  *   Called for each completion; NULL: completions are queued and polled.
  * @param arg
@@ -401,7 +401,7 @@ struct ntbmsg_work {
  * @retval -ESHUTDOWN
  *   Shut down at this end.
  * @retval -ECONNRESET
- *   Reset, rejected, timed out, or the peer was lost.
+ *   Reset, rejected, timed out, or the peer has stopped or was lost.
  */
 __rte_experimental
 int ntbmsg_channel_post_burst(struct ntbmsg_channel *channel, const struct ntbmsg_work *works,

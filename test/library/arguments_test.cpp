@@ -73,6 +73,17 @@ protected:
              [&] { return ntbmsg_queue_unconfirmed(nullptr, 0, &count_); }},
             {"queue_unconfirmed", "queue", -EINVAL,
              [&] { return ntbmsg_queue_unconfirmed(near_, 0, &count_); }},
+            {"queue_reserve", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_queue_reserve(nullptr, 0, &room_, 1); }},
+            {"queue_reserve", "queue", -EINVAL,
+             [&] { return ntbmsg_queue_reserve(near_, 0, &room_, 1); }},
+            {"queue_commit", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_queue_commit(nullptr, 0, &count_, nullptr, 1); }},
+            {"queue_commit", "queue", -EINVAL,
+             [&] { return ntbmsg_queue_commit(near_, 0, &count_, nullptr, 1); }},
+            {"queue_abort", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_queue_abort(nullptr, 0); }},
+            {"queue_abort", "queue", -EINVAL, [&] { return ntbmsg_queue_abort(near_, 0); }},
             {"queue_flush", "endpoint NULL", -EINVAL,
              [&] { return ntbmsg_queue_flush(nullptr, 0, 1000); }},
             {"queue_flush", "queue", -EINVAL, [&] { return ntbmsg_queue_flush(near_, 0, 1000); }},
@@ -242,6 +253,20 @@ protected:
              [=, this] { return ntbmsg_channel_send_burst(c, &mbuf_, nullptr, 1); }},
             {"channel_send_burst", "n 0", 0,
              [=, this] { return ntbmsg_channel_send_burst(c, &mbuf_, nullptr, 0); }},
+            {"channel_reserve", "channel NULL", -EINVAL,
+             [&] { return ntbmsg_channel_reserve(nullptr, &room_, 1); }},
+            {"channel_reserve", "rooms NULL", -EINVAL,
+             [=] { return ntbmsg_channel_reserve(c, nullptr, 1); }},
+            {"channel_reserve", "n 0", 0,
+             [=, this] { return ntbmsg_channel_reserve(c, &room_, 0); }},
+            {"channel_commit", "channel NULL", -EINVAL,
+             [&] { return ntbmsg_channel_commit(nullptr, &count_, nullptr, 1); }},
+            {"channel_commit", "lengths NULL", -EINVAL,
+             [=] { return ntbmsg_channel_commit(c, nullptr, nullptr, 1); }},
+            {"channel_commit", "nothing reserved", -EINVAL,
+             [=, this] { return ntbmsg_channel_commit(c, &count_, nullptr, 1); }},
+            {"channel_abort", "channel NULL", -EINVAL,
+             [&] { return ntbmsg_channel_abort(nullptr); }},
             {"channel_recv_burst", "channel NULL", -EINVAL,
              [&] { return ntbmsg_channel_recv_burst(nullptr, &mbuf_, nullptr, 1); }},
             {"channel_recv_burst", "mbufs NULL", -EINVAL,
@@ -403,6 +428,7 @@ protected:
     rte_mbuf *mbuf_ = nullptr;
     char text_[96] = {};
     uint32_t count_ = 0;
+    ntbmsg_room room_{};
     ntbmsg_event event_ = NTBMSG_EVENT_CONNECTED;
     ntbmsg_endpoint_stats stats_{};
     ntbmsg_request nobody_{}, request_{};

@@ -85,7 +85,7 @@ protected:
     void receive_slowly(uint32_t count)
     {
         for (uint32_t i = 0; i < count; ++i) {
-            EXPECT_EQ(ntbmsg_endpoint_link_state_get(far_), NTBMSG_LINK_CONNECTED) << i;
+            EXPECT_NE(ntbmsg_endpoint_link_state_get(far_), NTBMSG_LINK_WAITING) << i;
             rte_mbuf *got = receive(far_);
             ASSERT_NE(got, nullptr) << i;
             EXPECT_EQ(got->pkt_len, GetParam());
@@ -120,6 +120,9 @@ TEST_P(ClosingQueue, WhatLiesInTheReceiversMemoryIsReceivedBeforeTheEnd)
     ASSERT_EQ(ntbmsg_endpoint_close_linger(near_, 0, &left), 0);
     near_ = nullptr;
     EXPECT_EQ(left, sent);
+    EXPECT_TRUE(await_event(far_, NTBMSG_EVENT_CLOSING));
+    EXPECT_EQ(ntbmsg_endpoint_link_state_get(far_), NTBMSG_LINK_CLOSING);
+    EXPECT_EQ(ntbmsg_endpoint_wait_connected(far_, 0), -ETIMEDOUT) << "nothing can be sent";
     ASSERT_NO_FATAL_FAILURE(receive_slowly(sent));
     EXPECT_TRUE(await_event(far_, NTBMSG_EVENT_LOST));
 }
@@ -221,8 +224,9 @@ protected:
     static size_t length() { return std::get<1>(GetParam()); }
     void join_up()
     {
-        ASSERT_NO_FATAL_FAILURE(
-            Channels::bring_up(dedicated() ? dedicated_options() : worker_options()));
+        ntbmsg_endpoint_options options = dedicated() ? dedicated_options() : worker_options();
+        options.queues = bare_queues_;
+        ASSERT_NO_FATAL_FAILURE(Channels::bring_up(options));
         if (dedicated()) {
             near_poller_ = std::make_unique<Poller>(near_worker_);
             far_poller_ = std::make_unique<Poller>(far_worker_);
@@ -288,6 +292,7 @@ protected:
         return rc;
     }
 
+    uint32_t bare_queues_ = 0;
     ntbmsg_channel *near_channel_ = nullptr, *far_channel_ = nullptr;
     std::atomic<bool> near_used_{false};
 };
@@ -411,6 +416,33 @@ TEST_P(ClosingOnce, AFlushEndsWithItsPeer)
         EXPECT_EQ(flush.result(), -ECONNRESET);
     }
     EXPECT_EQ(info(near_channel_).unconfirmed, sent);
+    give_back({near_channel_});
+}
+
+/// What is unread on another queue keeps the connection; the peer confirms nothing more.
+// Semantics: flush-3
+TEST_P(ClosingOnce, AFlushEndsThoughSomethingElseIsUnread)
+{
+    bare_queues_ = 1;
+    ASSERT_NO_FATAL_FAILURE(join_up());
+    const uint32_t sent = send_some();
+    near_is_used();
+    rte_mbuf *unread = message(far_, 64, 1);
+    ASSERT_EQ(ntbmsg_queue_send_burst(far_, 0, &unread, nullptr, 1), 1);
+    far_poller_.reset();
+    EXPECT_EQ(ntbmsg_endpoint_close_linger(far_, 0, nullptr), 0);
+    far_ = nullptr;
+    EXPECT_TRUE(await_event(near_, NTBMSG_EVENT_CLOSING));
+    EXPECT_EQ(ntbmsg_channel_flush(near_channel_, long_ms), -ECONNRESET);
+    EXPECT_EQ(info(near_channel_).unconfirmed, sent);
+    ntbmsg_channel *none = nullptr;
+    EXPECT_EQ(ntbmsg_channel_connect(near_worker_, port, nullptr, &none), -ENOTCONN);
+    EXPECT_EQ(ntbmsg_endpoint_link_state_get(near_), NTBMSG_LINK_CLOSING);
+    rte_mbuf *got = receive(near_);
+    ASSERT_NE(got, nullptr);
+    rte_pktmbuf_free(got);
+    EXPECT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
+    near_poller_.reset();
     give_back({near_channel_});
 }
 

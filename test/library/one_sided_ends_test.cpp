@@ -6,6 +6,12 @@
 namespace
 {
 
+/// A peer that has stopped is waited for until what it sent is received.
+class OneSidedDraining : public OneSided
+{
+    const char *extra_arguments() const override { return ",linger_ms=600000"; }
+};
+
 // Semantics: one-sided-8
 TEST_P(OneSided, ARevokedRegionIsReachedNoMore)
 {
@@ -208,6 +214,44 @@ TEST_P(OneSided, NothingIsStoredOnceTheConnectionIsLost)
     ntbmsg_remote_close(stored);
 }
 
+// Semantics: dedicated-7
+TEST_P(OneSidedDraining, NothingIsStoredOnceThePeerHasStopped)
+{
+    ntbmsg_region *direct = nullptr;
+    ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, NTBMSG_RIGHT_WRITE, &direct), 0);
+    ntbmsg_remote *stored = open_remote(token_of(direct));
+    ASSERT_TRUE(becomes_direct(stored, direct));
+    const ntbmsg_region_token token = token_of(direct);
+    EXPECT_EQ(ntbmsg_region_release(direct), 0);
+    // Its message stays in the near end's ring: the worker is not polled.
+    rte_mbuf *unread = message(far_, 64, 1);
+    ASSERT_EQ(ntbmsg_channel_send_burst(there_.channel, &unread, nullptr, 1), 1);
+    ASSERT_EQ(ntbmsg_channel_close(there_.channel), 0);
+    there_.channel = nullptr;
+    ntbmsg_worker_poll(there_.worker);
+    ASSERT_EQ(ntbmsg_endpoint_close_linger(far_, 0, nullptr), 0);
+    far_ = nullptr;
+    there_.worker = nullptr;
+    ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_CLOSING));
+
+    std::vector<uint8_t> data = pattern(64, 17);
+    const ntbmsg_sge sge = piece(data);
+    EXPECT_EQ(post(work(NTBMSG_OP_WRITE, stored, 0, &sge, 1)), -ECONNRESET);
+    ntbmsg_remote *none = nullptr;
+    EXPECT_EQ(ntbmsg_remote_open(here_.channel, &token, &none), -ENOTCONN);
+    EXPECT_EQ(ntbmsg_endpoint_link_state_get(near_), NTBMSG_LINK_CLOSING) << "what came is unread";
+    EXPECT_EQ(ntbmsg_channel_state_get(here_.channel), NTBMSG_CHANNEL_OPEN);
+
+    rte_mbuf *got = nullptr;
+    while (got == nullptr) {
+        ntbmsg_worker_poll(here_.worker);
+        ASSERT_GE(ntbmsg_channel_recv_burst(here_.channel, &got, nullptr, 1), 0);
+    }
+    rte_pktmbuf_free(got);
+    EXPECT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
+    ntbmsg_remote_close(stored);
+}
+
 // Slots are used again: the handle may be the same, the channel is not.
 TEST_P(OneSided, ARemoteIsOfOneChannelAndNotOfItsSlot)
 {
@@ -260,5 +304,9 @@ TEST_P(OneSided, ClosingInFrontOfAFullRingSaysCloseAndNotReset)
     ntbmsg_remote_close(remote);
     EXPECT_EQ(ntbmsg_region_release(region), 0);
 }
+
+INSTANTIATE_TEST_SUITE_P(Workers, OneSidedDraining, testing::Bool(), [](const auto &worker) {
+    return worker.param ? "Dedicated" : "RunToCompletion";
+});
 
 } // namespace

@@ -11,6 +11,7 @@
 #include "base/clock.hpp"
 #include "channel/ending.hpp"
 #include "channel/flush.hpp"
+#include "channel/in_place.hpp"
 #include "channel/listener.hpp"
 #include "channel/setup.hpp"
 #include "dispatch/dispatcher.hpp"
@@ -77,8 +78,10 @@ bool go_on(Worker &w, unsigned &idle)
 /// @return 0; -ETIMEDOUT; -EINTR: a signal handler ran; why nothing more will be confirmed
 int await_confirmed(Channel &c, uint32_t timeout_ms)
 {
+    const Worker &w = *c.worker;
     const uint64_t start = clock_us();
-    uint64_t ask_at = start;
+    uint64_t ask_at = start, closing_at = 0;
+    bool was_closing = false;
     for (unsigned idle = 0;;) {
         const int rc = confirm_error(c);
         if (unconfirmed(c) == 0)
@@ -86,6 +89,15 @@ int await_confirmed(Channel &c, uint32_t timeout_ms)
         if (rc != 0)
             return rc;
         const uint64_t now = clock_us();
+        // What the peer confirmed before it stopped has been taken in: a poll that began later
+        // found nothing, or another thread had the time for it.
+        if (was_closing && (w.dedicated ? now - closing_at >= closing_grace_us : idle != 0))
+            return -ECONNRESET;
+        if (!was_closing && is_closing(w)) {
+            was_closing = true;
+            closing_at = now;
+            idle = 0;
+        }
         if (now - start >= uint64_t{timeout_ms} * 1000)
             return -ETIMEDOUT;
         if (now >= ask_at) {
@@ -111,7 +123,7 @@ int ntbmsg_channel_connect(ntbmsg_worker *worker, uint16_t port,
         return rc;
     if (!w.dedicated)
         notice_loss(w); // else the next poll would end the new channel with the old ones
-    if (!w.up->load(std::memory_order_acquire) || w.refused != nullptr)
+    if (!w.up->load(std::memory_order_acquire) || is_closing(w) || w.refused != nullptr)
         return -ENOTCONN;
     Channel *c = nullptr;
     if (const int rc = take_slot(w, chosen, c); rc != 0)
@@ -319,6 +331,7 @@ int ntbmsg_channel_close(ntbmsg_channel *channel)
         return 0;
     }
     Worker &w = *c.worker;
+    abort_rooms(c);
     leave_set(c);
     close_handle(c);
     do_chores(w);

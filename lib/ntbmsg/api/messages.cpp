@@ -7,9 +7,10 @@
 #include <rte_mbuf.h>
 
 #include "base/trace_points.h"
+#include "channel/dedicated_callers.hpp"
+#include "channel/in_place.hpp"
 #include "channel/receive.hpp"
 #include "channel/send.hpp"
-#include "channel/shared.hpp"
 #include "dispatch/dispatcher.hpp"
 #include "transport/parked.hpp"
 #include "transport/poll_set.hpp"
@@ -138,6 +139,20 @@ __rte_noinline int receive_many(Channel &c, uint16_t asked, rte_mbuf **mbufs, Me
     return traced_receive(c, asked, take_own(c, mbufs, meta, imm, got));
 }
 
+/// A reservation that found nothing. @return as the call does
+int reserved_nothing(Channel &c)
+{
+    Worker &w = *c.worker;
+    notice_loss(w);
+    if (const int rc = send_error(state_of(c)); rc != 0)
+        return rc;
+    c.tx_full.add(1);
+    c.want_write = true;
+    if (c.tx.now.messages != 0 && c.tx.now.buffers != 0 && c.set != nullptr)
+        w.stalled.push(c); // the peer has no room
+    return 0;
+}
+
 [[gnu::always_inline]] inline int traced_send(const Channel &c, uint16_t asked, int result)
 {
     ntbmsg_trace_channel_send(&c, asked, result);
@@ -183,4 +198,47 @@ int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_
     }
     return got == 1 ? traced_receive(c, n, take_own(c, mbufs, meta, imm, 1))
                     : receive_many(c, n, mbufs, meta, imm, got);
+}
+
+int ntbmsg_channel_reserve(ntbmsg_channel *channel, ntbmsg_room *rooms, uint16_t n)
+{
+    Channel *found = channel_of(channel, __func__);
+    if (unlikely(found == nullptr || rooms == nullptr))
+        return -EINVAL;
+    Channel &c = *found;
+    const Using use(watch_of_user(c), "channel", __func__);
+    if (unlikely(c.proxy != nullptr))
+        return -ENOTSUP;
+    notice_loss(*c.worker); // rooms of the next connection are not this channel's
+    const int got = reserve_rooms(c, rooms, n);
+    return likely(got > 0) || got == -EBUSY || n == 0 ? got : reserved_nothing(c);
+}
+
+int ntbmsg_channel_commit(ntbmsg_channel *channel, const uint32_t *lengths, const uint32_t *imm,
+                          uint16_t n)
+{
+    Channel *found = channel_of(channel, __func__);
+    if (unlikely(found == nullptr || lengths == nullptr))
+        return -EINVAL;
+    Channel &c = *found;
+    const Using use(watch_of_user(c), "channel", __func__);
+    if (unlikely(c.proxy != nullptr))
+        return -ENOTSUP;
+    notice_loss(*c.worker);
+    if (const int rc = send_error(state_of(c)); unlikely(rc != 0)) {
+        abort_rooms(c);
+        return rc;
+    }
+    return traced_send(c, n, commit_rooms(c, lengths, imm, n));
+}
+
+int ntbmsg_channel_abort(ntbmsg_channel *channel)
+{
+    Channel *found = channel_of(channel, __func__);
+    if (unlikely(found == nullptr))
+        return -EINVAL;
+    const Using use(watch_of_user(*found), "channel", __func__);
+    if (found->proxy == nullptr)
+        abort_rooms(*found);
+    return 0;
 }

@@ -11,7 +11,8 @@ namespace ntbmsg
 /// Microseconds of the clock that ntbmsg_clock_set() chose.
 uint64_t clock_us();
 
-/// Microseconds of the TSC, whatever ntbmsg_clock_set() chose: for waits that a test's clock must not hold.
+/// Microseconds of the TSC, whatever ntbmsg_clock_set() chose: for waits that a test's clock must
+/// not hold.
 uint64_t real_us();
 
 /// Gives way for a moment while nothing happens. @return false: a signal handler ran

@@ -6,9 +6,9 @@
 
 #include <rte_mbuf.h>
 
+#include "channel/dedicated_worker.hpp"
 #include "channel/ending.hpp"
 #include "channel/flush.hpp"
-#include "channel/serve.hpp"
 #include "transport/poll_set.hpp"
 #include "transport/sending.hpp"
 #include "transport/trace.hpp"

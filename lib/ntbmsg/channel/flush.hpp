@@ -10,6 +10,8 @@ namespace ntbmsg
 
 /// Time between two questions to the peer, while a caller waits.
 inline constexpr uint64_t ask_again_us = 500;
+/// Within this time a thread that polls a dedicated worker takes in what has arrived.
+inline constexpr uint64_t closing_grace_us = 100'000;
 
 /// Messages taken for sending and not confirmed. Any thread.
 uint64_t unconfirmed(const Channel &c);

@@ -6,7 +6,7 @@
 
 #include <rte_branch_prediction.h>
 
-#include "channel/serve.hpp"
+#include "channel/dedicated_worker.hpp"
 #include "transport/worker.hpp"
 
 namespace ntbmsg

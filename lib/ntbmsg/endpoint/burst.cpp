@@ -14,6 +14,9 @@ static_assert(std::is_standard_layout_v<ntbmsg_meta> &&
               offsetof(ntbmsg_meta, data) == offsetof(rte_pmd_plx_ntb_meta, data) &&
               offsetof(ntbmsg_meta, flags) == offsetof(rte_pmd_plx_ntb_meta, flags) &&
               offsetof(ntbmsg_meta, reserved) == offsetof(rte_pmd_plx_ntb_meta, reserved));
+static_assert(sizeof(ntbmsg_room) == sizeof(rte_pmd_plx_ntb_room) &&
+              offsetof(ntbmsg_room, address) == offsetof(rte_pmd_plx_ntb_room, address) &&
+              offsetof(ntbmsg_room, bytes) == offsetof(rte_pmd_plx_ntb_room, bytes));
 
 int ntbmsg_queue_send_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf **mbufs,
                             const ntbmsg_meta *meta, uint16_t n)
@@ -33,6 +36,35 @@ int ntbmsg_queue_recv_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf 
         return -EINVAL;
     const rte_pmd_plx_ntb_burst &burst = endpoint->burst[queue];
     return burst.rx(burst.rx_queue, mbufs, reinterpret_cast<rte_pmd_plx_ntb_meta *>(meta), n);
+}
+
+int ntbmsg_queue_reserve(ntbmsg_endpoint *endpoint, uint16_t queue, ntbmsg_room *rooms, uint16_t n)
+{
+    if (unlikely(!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues ||
+                 rooms == nullptr))
+        return -EINVAL;
+    const rte_pmd_plx_ntb_burst &burst = endpoint->burst[queue];
+    return endpoint->room_calls.reserve(burst.tx_queue,
+                                        reinterpret_cast<rte_pmd_plx_ntb_room *>(rooms), n);
+}
+
+int ntbmsg_queue_commit(ntbmsg_endpoint *endpoint, uint16_t queue, const uint32_t *lengths,
+                        const ntbmsg_meta *meta, uint16_t n)
+{
+    if (unlikely(!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues ||
+                 lengths == nullptr))
+        return -EINVAL;
+    const rte_pmd_plx_ntb_burst &burst = endpoint->burst[queue];
+    return endpoint->room_calls.commit(burst.tx_queue, lengths,
+                                       reinterpret_cast<const rte_pmd_plx_ntb_meta *>(meta), n);
+}
+
+int ntbmsg_queue_abort(ntbmsg_endpoint *endpoint, uint16_t queue)
+{
+    if (!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues)
+        return -EINVAL;
+    endpoint->room_calls.abort(endpoint->burst[queue].tx_queue);
+    return 0;
 }
 
 int ntbmsg_queue_unconfirmed(const ntbmsg_endpoint *endpoint, uint16_t queue, uint32_t *count)

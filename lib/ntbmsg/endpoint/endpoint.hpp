@@ -37,10 +37,12 @@ struct alignas(64) ntbmsg_endpoint {
     bool started;
     bool has_events; ///< `events` was initialised
     rte_pmd_plx_ntb_burst burst[RTE_PMD_PLX_NTB_MAX_QUEUES];
+    rte_pmd_plx_ntb_room_calls room_calls;
 
     /// Written by the device's control thread, read by every worker in every poll.
     alignas(64) std::atomic<uint32_t> losses; ///< connections that were lost
-    std::atomic<bool> up;                     ///< connected
+    std::atomic<uint32_t> ends; ///< connections that were lost or whose peer has stopped
+    std::atomic<bool> up;       ///< connected
     alignas(64) ntbmsg::Worker *workers;
     uint32_t workers_made; ///< initialized so far; to be ended and freed
 

@@ -24,8 +24,9 @@ enum ntbmsg_link_state translate(rte_pmd_plx_ntb_state state)
 {
     switch (state) {
     case RTE_PMD_PLX_NTB_CONNECTED:
-    case RTE_PMD_PLX_NTB_CLOSING: // the application learns of it once it has received the rest
         return NTBMSG_LINK_CONNECTED;
+    case RTE_PMD_PLX_NTB_CLOSING:
+        return NTBMSG_LINK_CLOSING;
     case RTE_PMD_PLX_NTB_SILENT:
         return NTBMSG_LINK_SILENT;
     case RTE_PMD_PLX_NTB_REFUSED:
@@ -66,6 +67,7 @@ int ntbmsg_endpoint_wait_connected(ntbmsg_endpoint *endpoint, uint32_t timeout_m
         case NTBMSG_LINK_REFUSED:
             return -EPROTO;
         case NTBMSG_LINK_WAITING:
+        case NTBMSG_LINK_CLOSING:
             break;
         }
         const uint64_t passed = now_ms() - start;

@@ -56,8 +56,12 @@ void on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_ALIVE) == NTBMSG_EVENT_ALIVE);
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_LOST) == NTBMSG_EVENT_LOST);
     static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_REFUSED) == NTBMSG_EVENT_REFUSED);
+    static_assert(static_cast<int>(RTE_PMD_PLX_NTB_EVENT_CLOSING) == NTBMSG_EVENT_CLOSING);
     auto &e = *static_cast<ntbmsg_endpoint *>(arg);
     ntbmsg_trace_endpoint_event(e.dev_id, event);
+    // Pairs with the acquire in is_ending(): a store that begins later finds it.
+    if (event == RTE_PMD_PLX_NTB_EVENT_CLOSING || event == RTE_PMD_PLX_NTB_EVENT_LOST)
+        e.ends.store(e.losses.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     // Pairs with the acquire in connection_changed(): counted before any message of the next
     // connection can be received.
     if (event == RTE_PMD_PLX_NTB_EVENT_LOST) {
@@ -169,6 +173,7 @@ rte_mempool *pool_of(const ntbmsg_endpoint &e, uint32_t queue)
 
 int set_up_queues(ntbmsg_endpoint &e)
 {
+    (void)rte_pmd_plx_ntb_room_calls_get(e.dev_id, &e.room_calls);
     rte_pmd_plx_ntb_queue_config config{};
     config.size = sizeof(config);
     for (uint16_t q = 0; q < e.queues + e.options.workers; ++q) {
@@ -191,6 +196,7 @@ void attach_workers(ntbmsg_endpoint &e)
 {
     for (uint32_t i = 0; i < e.options.workers; ++i) {
         e.workers[i].burst = e.burst[e.queues + i];
+        e.workers[i].room_calls = &e.room_calls;
         e.workers[i].store = e.store;
     }
 }
@@ -242,30 +248,34 @@ int bring_up(ntbmsg_endpoint &e)
     return rc;
 }
 
-/// Stops the device, with @p linger_ms for the peer to confirm what was sent.
-void stop_device(ntbmsg_endpoint &e, uint32_t linger_ms)
+/// Stops the device, with @p linger_ms for the peer to confirm what was sent. @return 0; -EIO: its
+/// queues are still open, and the peer may reach their memory
+int stop_device(ntbmsg_endpoint &e, uint32_t linger_ms)
 {
     const uint32_t left_ms = linger_ms != 0 ? ntbmsg::settle(e, linger_ms) : 0;
-    rte_pmd_plx_ntb_stop(e.dev_id, left_ms, nullptr);
+    const int rc = rte_pmd_plx_ntb_stop(e.dev_id, left_ms, nullptr);
     e.unconfirmed = ntbmsg::unconfirmed_on_channels(e);
     for (uint16_t q = 0; q < e.queues; ++q) {
         uint32_t count = 0;
         rte_pmd_plx_ntb_tx_unconfirmed(e.dev_id, q, &count);
         e.unconfirmed += count;
     }
+    return rc == -EIO ? rc : 0; // a device that is gone needs no stop
 }
 
-void stop(ntbmsg_endpoint &e, uint32_t linger_ms)
+/// May be called again. @return 0; -EIO: the device could not be stopped, so nothing may be freed
+int stop(ntbmsg_endpoint &e, uint32_t linger_ms)
 {
     for (uint32_t i = 0; i < e.workers_made; ++i)
         ntbmsg::stop_service(e.workers[i]);
-    if (e.started)
-        stop_device(e, linger_ms);
+    if (const int rc = e.started ? stop_device(e, linger_ms) : 0; rc != 0)
+        return rc;
     if (e.has_events)
         rte_pmd_plx_ntb_event_register(e.dev_id, nullptr, nullptr);
     e.started = false;
     for (uint32_t i = 0; i < e.workers_made; ++i)
         ntbmsg::end_worker(e.workers[i]);
+    return 0;
 }
 
 /// mbufs of the endpoint that the application still holds. The device is stopped, so it holds none.
@@ -352,8 +362,9 @@ int ntbmsg_endpoint_open(const char *device, const ntbmsg_endpoint_options *opti
     e->queues = chosen.queues;
     ntbmsg::begin_use(*e);
     if (const int rc = bring_up(*e); rc != 0) {
-        stop(*e, 0);
-        release(e);
+        // Otherwise the peer may still reach its memory: it is kept, and the device stays taken.
+        if (stop(*e, 0) == 0)
+            release(e);
         return rc;
     }
     ntbmsg::register_endpoint(*e);
@@ -380,9 +391,14 @@ int ntbmsg_endpoint_close_linger(ntbmsg_endpoint *endpoint, uint32_t linger_ms,
         return 0;
     ntbmsg_trace_endpoint_close(endpoint->dev_id);
     ntbmsg::unregister_endpoint(*endpoint);
-    stop(*endpoint, linger_ms);
+    const int rc = stop(*endpoint, linger_ms);
     if (unconfirmed_count != nullptr)
         *unconfirmed_count = endpoint->unconfirmed;
+    if (rc != 0) {
+        NTBMSG_LOG(ERR, "device %u cannot be stopped: nothing of its endpoint was freed",
+                   endpoint->dev_id);
+        return rc;
+    }
     if (const unsigned held = held_mbufs(*endpoint); held != 0) {
         NTBMSG_LOG(ERR,
                    "device %u: the application still holds %u mbufs; the endpoint is stopped but "

@@ -33,7 +33,7 @@ constexpr Range ranges[] = {
     {"buf_bytes", &Options::buf_bytes, 64, 65280, Shape::line_multiple},
     {"queue_buffers", &Options::queue_buffers, 14, 8190},
     {"inline_max", &Options::inline_max, 48, 1024},
-    {"max_message", &Options::max_message, 1, 16777215},
+    {"max_message", &Options::max_message, 1, NTBMSG_MAX_MESSAGE},
     {"tx_mbufs", &Options::tx_mbufs, 1, 1048576},
     {"tx_room", &Options::tx_room, 64, 65280, Shape::line_multiple},
     {"workers", &Options::workers, 0, 64},

@@ -10,9 +10,9 @@
 #include <rte_mempool.h>
 
 #include "base/log.hpp"
+#include "channel/dedicated_worker.hpp"
 #include "channel/ending.hpp"
 #include "channel/listener.hpp"
-#include "channel/serve.hpp"
 #include "endpoint/endpoint.hpp"
 #include "rma/one_sided.hpp"
 #include "rma/responder.hpp"
@@ -91,6 +91,7 @@ int init_worker(Worker &w, Endpoint &e, uint16_t index, const Sizes &sizes)
     begin_use(w);
     w.index = index;
     w.losses = &e.losses;
+    w.ends = &e.ends;
     w.chores = chore_hello;
     w.reads_left = read_bytes_per_poll;
     w.inline_max = sizes.inline_max;

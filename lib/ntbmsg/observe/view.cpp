@@ -39,6 +39,8 @@ const char *name_of_link(enum ntbmsg_link_state state)
         return "silent";
     case NTBMSG_LINK_REFUSED:
         return "refused";
+    case NTBMSG_LINK_CLOSING:
+        return "closing";
     }
     return "unknown";
 }

@@ -8,7 +8,7 @@
 
 #include <rte_ring.h>
 
-#include "base/use.hpp"
+#include "base/caller_checks.hpp"
 #include "ntbmsg.h"
 
 namespace ntbmsg

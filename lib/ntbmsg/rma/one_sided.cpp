@@ -148,12 +148,12 @@ void leave_cq(Channel &channel)
 int post_error(const Channel &c)
 {
     // The count first: a worker ends the channels of a lost connection before it sets its epoch.
-    const bool changed = connection_changed(*c.worker);
+    const bool ending = is_ending(*c.worker);
     const uint8_t state = state_of(c);
     if (unlikely(c.proxy != nullptr) && c.proxy->shut.load(std::memory_order_relaxed))
         return -ESHUTDOWN;
     if (likely(may_send(state)))
-        return changed ? -ECONNRESET : 0; // a store must not reach the next peer
+        return ending ? -ECONNRESET : 0; // a store must not reach the next peer
     return send_error(state);
 }
 

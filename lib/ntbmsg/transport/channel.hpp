@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/caller_checks.hpp"
 #include "base/counter.hpp"
 #include "base/list.hpp"
-#include "base/use.hpp"
 #include "ntbmsg.h"
 #include "transport/credit.hpp"
 

@@ -55,6 +55,7 @@ enum Chore : uint32_t {
 struct alignas(64) ntbmsg_worker {
     rte_pmd_plx_ntb_burst burst;         ///< of its queue pair; valid once that is set up
     const std::atomic<uint32_t> *losses; ///< the endpoint's count of lost connections
+    const std::atomic<uint32_t> *ends;   ///< ... and of those whose peer has stopped
     std::atomic<uint32_t> epoch;         ///< value of `losses` to which the present channels belong
     uint32_t chores;                     ///< Chore
     rte_mempool *rx_pool;                ///< mbufs of received inline messages
@@ -99,6 +100,9 @@ struct alignas(64) ntbmsg_worker {
     std::atomic<const char *> refused; ///< why the peer is refused; NULL: it is not
     uint32_t own_buf_bytes;
     uint32_t own_max_message;
+    const rte_pmd_plx_ntb_room_calls *room_calls; ///< of the endpoint
+    ntbmsg::Channel *builder;                     ///< holds rooms; NULL: none does
+    uint32_t rooms;                               ///< how many
     unsigned reply_count;
     ntbmsg::Reply replies[ntbmsg::replies_max];
     ntbmsg::Counter rx_dropped, bad_peer;
@@ -113,6 +117,21 @@ inline bool connection_changed(const Worker &w)
 {
     // Pairs with the release in on_event(): what the driver reported before is visible.
     return unlikely(w.losses->load(std::memory_order_acquire) !=
+                    w.epoch.load(std::memory_order_acquire));
+}
+
+/// The peer has stopped, and what it sent before is still received.
+inline bool is_closing(const Worker &w)
+{
+    // Pairs with the release in on_event().
+    return w.ends->load(std::memory_order_acquire) != w.losses->load(std::memory_order_acquire);
+}
+
+/// Also while what the peer sent before it stopped is received: its memory may no longer be its.
+inline bool is_ending(const Worker &w)
+{
+    // Pairs with the release in on_event().
+    return unlikely(w.ends->load(std::memory_order_acquire) !=
                     w.epoch.load(std::memory_order_acquire));
 }
 

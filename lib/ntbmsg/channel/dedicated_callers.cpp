@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "channel/shared.hpp"
+#include "channel/dedicated_callers.hpp"
 
 #include <algorithm>
 #include <cerrno>

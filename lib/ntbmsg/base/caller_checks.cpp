@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "base/use.hpp"
+#include "base/caller_checks.hpp"
 
 #ifdef NTBMSG_CHECKS
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Channels of a dedicated worker: the side of the worker's thread.
-#ifndef NTBMSG_CHANNEL_SERVE_HPP
-#define NTBMSG_CHANNEL_SERVE_HPP
+#ifndef NTBMSG_CHANNEL_DEDICATED_WORKER_HPP
+#define NTBMSG_CHANNEL_DEDICATED_WORKER_HPP
 
 #include "transport/worker.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Checks of how callers use objects (meson option `checks`): one thread at a time, and no handle
 // after its close. In other builds a Watch has no bytes and costs no instruction.
-#ifndef NTBMSG_BASE_USE_HPP
-#define NTBMSG_BASE_USE_HPP
+#ifndef NTBMSG_BASE_CALLER_CHECKS_HPP
+#define NTBMSG_BASE_CALLER_CHECKS_HPP
 
 #include <atomic>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Channels of a dedicated worker: the side of the application's threads.
-#ifndef NTBMSG_CHANNEL_SHARED_HPP
-#define NTBMSG_CHANNEL_SHARED_HPP
+#ifndef NTBMSG_CHANNEL_DEDICATED_CALLERS_HPP
+#define NTBMSG_CHANNEL_DEDICATED_CALLERS_HPP
 
 #include "transport/worker.hpp"
 

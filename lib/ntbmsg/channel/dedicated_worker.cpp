@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "channel/serve.hpp"
+#include "channel/dedicated_worker.hpp"
 
 #include <algorithm>
 #include <cerrno>
