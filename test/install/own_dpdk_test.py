@@ -5,6 +5,7 @@ refused where its parts are not of one release. The machine's DPDK under another
     own_dpdk_test.py SOURCE_ROOT SDK_FOLDER|-
 """
 
+import json
 import os
 import pathlib
 import re
@@ -66,6 +67,16 @@ class OwnDpdk(unittest.TestCase):
         # Users of what is installed are led there too.
         for package in build.glob("meson-private/lib*-libs.pc"):
             self.assertIn(f"-Wl,-rpath,{self.lib}", package.read_text())
+
+    def test_plugins_stay_below_the_prefix(self):
+        """The folder that is compiled into the headers is another DPDK's."""
+        build, status, output = self.configure()
+        self.assertEqual(status, 0, output)
+        installed = json.loads(subprocess.run(["meson", "introspect", build, "--installed"], check=True,
+                                              capture_output=True, text=True).stdout)
+        places = {str(pathlib.Path(place).parent) for place in installed.values() if "/dpdk/pmds-" in place}
+        self.assertEqual(len(places), 1, installed)
+        self.assertRegex(places.pop(), r"^/usr/local/lib/\S*dpdk/pmds-\d+\.0$")
 
     def test_libraries_of_another_abi_are_refused(self):
         for file in self.lib.glob("librte_eal.so.*"):

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <ethdev_driver.h>
 #include <rte_bus_vdev.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
@@ -20,6 +21,7 @@
 #include <rte_interrupts.h>
 #include <rte_mbuf.h>
 #include <rte_pmd_plx_ntb.h>
+#include <rte_pmd_plx_ntb_test.h>
 #include <rte_rawdev.h>
 
 namespace
@@ -118,7 +120,7 @@ public:
     rte_eth_link link() const
     {
         rte_eth_link link{};
-        rte_eth_link_get_nowait(id_, &link);
+        EXPECT_EQ(rte_eth_link_get_nowait(id_, &link), 0);
         return link;
     }
     bool await_link(bool up) const
@@ -411,6 +413,27 @@ TEST_F(Ports, TheLinkFollowsThePeerAndIsReported)
     rte_eth_dev_callback_unregister(near->id(), RTE_ETH_EVENT_INTR_LSC, on_change, nullptr);
 }
 
+/// rte_eth_dev_start() marks the port as started when the driver's part is over; the peer may be
+/// connected before that.
+TEST_F(Ports, ALinkThatComesWhileThePortStartsIsReported)
+{
+    make();
+    ASSERT_EQ(near->start({.lsc = true}), 0);
+    ASSERT_EQ(far->start({}), 0);
+    ASSERT_TRUE(near->await_link(true));
+    ASSERT_EQ(rte_eth_dev_stop(near->id()), 0);
+    ASSERT_TRUE(far->await_link(false));
+    changes = 0;
+    ASSERT_EQ(rte_eth_dev_callback_register(near->id(), RTE_ETH_EVENT_INTR_LSC, on_change, nullptr),
+              0);
+    rte_eth_dev *dev = &rte_eth_devices[near->id()];
+    ASSERT_EQ(dev->dev_ops->dev_start(dev), 0);
+    EXPECT_TRUE(await([] { return changes == 1; }));
+    dev->data->dev_started = 1;
+    EXPECT_EQ(near->link().link_status, RTE_ETH_LINK_UP);
+    rte_eth_dev_callback_unregister(near->id(), RTE_ETH_EVENT_INTR_LSC, on_change, nullptr);
+}
+
 TEST_F(Ports, LinkDownAndUpByHand)
 {
     make();
@@ -602,6 +625,22 @@ TEST_F(Ports, ARawdevInUseIsNotTaken)
     EXPECT_EQ(rc, -EBUSY);
     EXPECT_NE(said.find("raw_plx_ntb0 is started"), std::string::npos) << said;
     EXPECT_EQ(rte_vdev_uninit("raw_plx_ntb0"), 0);
+}
+
+TEST_F(Ports, AStopThatCouldNotCompleteSaysSoAndAStartWaitsForIt)
+{
+    make();
+    start({}, {});
+    one_each_way(1);
+    const auto raw = static_cast<uint16_t>(rte_pmd_plx_ntb_find("raw_plx_ntb.net_plx_ntb0"));
+    ASSERT_EQ(rte_pmd_plx_ntb_inject(raw, RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 1), 0);
+    EXPECT_EQ(rte_eth_dev_stop(near->id()), -EIO);
+    EXPECT_EQ(rte_eth_dev_start(near->id()), -EBUSY);
+    ASSERT_EQ(rte_pmd_plx_ntb_inject(raw, RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
+    ASSERT_TRUE(await([&] { return rte_eth_dev_start(near->id()) == 0; }));
+    ASSERT_TRUE(near->await_link(true));
+    ASSERT_TRUE(far->await_link(true));
+    one_each_way(2);
 }
 
 TEST_F(Ports, APortRemovedUnderItsPeerLeavesTheOtherReady)

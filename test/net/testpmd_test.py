@@ -45,7 +45,7 @@ class Testpmd:
     def __init__(self, world, name, core, vdevs, own=()):
         self.log = world.folder / f"{name}.log"
         eal = ["--lcores", f"0@{core},1@{core}", "--no-huge", "-m", "192", "--no-pci", "--no-shconf",
-               "--no-telemetry", "-d", world.library]
+               "--no-telemetry", *(["-d", world.library] if world.library else [])]
         eal += [f"--vdev={vdev}" for vdev in vdevs]
         # Its prompt does not wait for what it has printed, so that must not wait either.
         command = ["stdbuf", "-o0", world.testpmd, *eal, "--", "-i", "--nb-cores=1", "--total-num-mbufs=4096", *own]
@@ -112,10 +112,13 @@ class Testpmd:
 class World:
     def __init__(self, testpmd, net, raw, folder):
         self.testpmd, self.folder = testpmd, folder
-        # A bare name: EAL takes no library by its path from below a folder that anyone can write.
-        self.library = pathlib.Path(net).name
-        paths = [str(pathlib.Path(library).parent) for library in (net, raw)]
-        self.environment = {**os.environ, "LD_LIBRARY_PATH": ":".join(paths)}
+        self.library = None  # none given: they are installed
+        self.environment = {**os.environ}
+        if net:
+            # A bare name: EAL takes no library by its path from below a folder that anyone can write.
+            self.library = pathlib.Path(net).name
+            paths = [str(pathlib.Path(library).parent) for library in (net, raw)]
+            self.environment["LD_LIBRARY_PATH"] = ":".join(paths)
         self.processes = []
         allowed = sorted(os.sched_getaffinity(0))
         self.cores = [allowed[0], allowed[-1]]
@@ -247,6 +250,14 @@ def case_mtu(world):
     both_quit(near, far)
 
 
+PCAP_HEADER = struct.pack("<IHHIIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
+
+
+def captured(frame):
+    """As it lies in a file behind that header."""
+    return struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame
+
+
 def ping_frame(number):
     """An ICMP echo request to testpmd, which answers to any address."""
     payload = struct.pack("!BBHHH", 8, 0, 0, 1, number) + bytes(40)
@@ -266,8 +277,7 @@ def case_ping_of_a_capture(world):
     count = 20
     frames = [ping_frame(number) for number in range(count)]
     requests, answers = world.folder / "requests.pcap", world.folder / "answers.pcap"
-    header = struct.pack("<IHHIIII", 0xa1b2c3d4, 2, 4, 0, 0, 65535, 1)
-    requests.write_bytes(header + b"".join(struct.pack("<IIII", 0, 0, len(f), len(f)) + f for f in frames))
+    requests.write_bytes(PCAP_HEADER + b"".join(map(captured, frames)))
     # At start testpmd would throw away what has come.
     near, far = world.pair(["--no-flush-rx"], ["--no-flush-rx"], near_vdevs=[world.port(), f"net_pcap0,rx_pcap={requests},tx_pcap={answers}"])
     traffic(near, far, "io", "icmpecho")

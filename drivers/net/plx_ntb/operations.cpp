@@ -38,19 +38,31 @@ int configure(rte_eth_dev *)
     return 0; // the rawdev is configured at start, when the queues are known
 }
 
+/// @return 0; -EIO: the peer may still reach what the application gave. A start refuses until it
+/// cannot any more; a close, of the rawdev too, takes all back
+int stop_rawdev(const Port &port)
+{
+    uint64_t linger_ms = 0;
+    rte_rawdev_get_attr(port.raw_id, "linger_ms", &linger_ms);
+    const int rc = rte_pmd_plx_ntb_stop(port.raw_id, static_cast<uint32_t>(linger_ms), nullptr);
+    return rc == -EIO ? rc : 0;
+}
+
 int start(rte_eth_dev *dev)
 {
     Port &port = port_of(dev);
     port.link_down = false;
     int rc = watch_link(dev);
+    port.running.store(true, std::memory_order_relaxed);
     if (rc == 0)
         rc = start_rawdev(port);
     if (rc == 0 && dev->data->dev_conf.intr_conf.rxq != 0) {
         rc = make_interrupts(dev);
         if (rc != 0)
-            rte_rawdev_stop(port.raw_id);
+            stop_rawdev(port);
     }
     if (rc != 0) {
+        port.running.store(false, std::memory_order_relaxed);
         unwatch_link(port);
         return rc;
     }
@@ -65,7 +77,8 @@ int stop(rte_eth_dev *dev)
 {
     Port &port = port_of(dev);
     dev->data->dev_started = 0;
-    rte_rawdev_stop(port.raw_id);
+    port.running.store(false, std::memory_order_relaxed);
+    const int rc = stop_rawdev(port);
     unwatch_link(port);
     link_is_down(dev);
     drop_interrupts(dev);
@@ -73,16 +86,14 @@ int stop(rte_eth_dev *dev)
         dev->data->rx_queue_state[q] = RTE_ETH_QUEUE_STATE_STOPPED;
     for (uint16_t q = 0; q < dev->data->nb_tx_queues; ++q)
         dev->data->tx_queue_state[q] = RTE_ETH_QUEUE_STATE_STOPPED;
-    return 0;
+    return rc;
 }
 
 /// As a cable that is pulled: the peer loses the link, too.
 int set_link_down(rte_eth_dev *dev)
 {
     Port &port = port_of(dev);
-    if (!std::exchange(port.link_down, true))
-        rte_rawdev_stop(port.raw_id);
-    return 0;
+    return std::exchange(port.link_down, true) ? 0 : stop_rawdev(port);
 }
 
 int set_link_up(rte_eth_dev *dev)
@@ -201,7 +212,6 @@ int rx_queue_setup(rte_eth_dev *dev, uint16_t index, uint16_t descriptors, unsig
         return -ENOMEM;
     rx->pool = pool;
     rx->port = dev->data->port_id;
-    rx->index = index;
     rx->descriptors = descriptors;
     dev->data->rx_queues[index] = rx;
     return 0;
@@ -213,7 +223,6 @@ int tx_queue_setup(rte_eth_dev *dev, uint16_t index, uint16_t descriptors, unsig
     auto *tx = make_queue<TxQueue>(socket);
     if (tx == nullptr)
         return -ENOMEM;
-    tx->index = index;
     tx->descriptors = descriptors;
     dev->data->tx_queues[index] = tx;
     return 0;

@@ -45,15 +45,13 @@ struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
     void *queue = nullptr;       ///< first argument of burst
     rte_mempool *pool = nullptr; ///< the application's
     uint16_t port = 0;           ///< for rte_mbuf::port
-    uint16_t index = 0;
-    uint16_t descriptors = 0; ///< as asked for
-    Counter nombuf;           ///< frames dropped because the pool was empty
+    uint16_t descriptors = 0;    ///< as asked for
+    Counter nombuf;              ///< frames dropped because the pool was empty
 };
 
 struct alignas(RTE_CACHE_LINE_SIZE) TxQueue {
     int (*burst)(void *, rte_mbuf **, const rte_pmd_plx_ntb_meta *, uint16_t) = nullptr;
     void *queue = nullptr; ///< first argument of burst
-    uint16_t index = 0;
     uint16_t descriptors = 0;
     Counter dropped; ///< frames that can never be sent: longer than the peer takes, invalid
 };
@@ -67,6 +65,9 @@ struct Port {
     bool probed_rawdev = false; ///< the rawdev is this port's own, not given by `dev=`
     bool zero_copy = false;
     bool link_down = false; ///< by rte_eth_dev_set_link_down()
+    /// As dev_started of the ethdev, but set before the rawdev starts, whose control thread reads
+    /// it: the peer may be connected before ethdev's own flag is set.
+    std::atomic<bool> running = false;
 };
 
 /// Bytes that an mbuf of @p pool holds.

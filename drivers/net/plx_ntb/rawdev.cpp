@@ -108,7 +108,7 @@ int set_up_queue(const Port &port, uint16_t index)
 
 } // namespace
 
-int acquire_rawdev(Port &port, const char *name, const Options &options)
+int acquire_rawdev(Port &port, const char *name, const Options &options, rte_pmd_plx_ntb_info *info)
 {
     if (options.dev[0] == '\0') {
         if (const int rc = probe_rawdev(port, name, options.rawdev_args); rc != 0)
@@ -125,18 +125,17 @@ int acquire_rawdev(Port &port, const char *name, const Options &options)
     rte_pmd_plx_ntb_link link{};
     if (rte_pmd_plx_ntb_link_get(port.raw_id, &link) == 0 &&
         link.state != RTE_PMD_PLX_NTB_STOPPED) {
-        PLX_NET_LOG(ERR, "%s: %s is started: expected one that nobody uses\n", name, port.rawdev);
+        PLX_NET_LOG(ERR, "%s: %s is started: stop it first, or name another\n", name, port.rawdev);
         return -EBUSY;
     }
     if (!take(port.raw_id)) {
         PLX_NET_LOG(ERR, "%s: %s belongs to another port\n", name, port.rawdev);
         return -EBUSY;
     }
-    rte_pmd_plx_ntb_info info{};
-    const int rc = rawdev_info(port, &info);
+    const int rc = rawdev_info(port, info);
     if (rc != 0)
         release_rawdev(port);
-    port.fit = std::min(info.max_message, frame_max);
+    port.fit = std::min(info->max_message, frame_max);
     return rc;
 }
 

@@ -10,9 +10,10 @@ namespace plx::net
 {
 
 /// Probes the rawdev of port @p name, or takes the one that `dev=` names. Fills in what @p port has
-/// of its rawdev.
+/// of its rawdev, and @p info.
 /// @return 0, -ENODEV, -EBUSY (started, or of another port), or what its probe returned; logged
-int acquire_rawdev(Port &port, const char *name, const Options &options);
+int acquire_rawdev(Port &port, const char *name, const Options &options,
+                   rte_pmd_plx_ntb_info *info);
 /// Removes the rawdev if the port probed it, else leaves it stopped.
 void release_rawdev(Port &port);
 

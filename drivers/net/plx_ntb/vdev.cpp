@@ -39,10 +39,9 @@ int probe_port(rte_vdev_device *vdev, const Options &options)
     port->zero_copy = options.zero_copy;
     dev->data->mac_addrs = static_cast<rte_ether_addr *>(
         rte_zmalloc("plx_net_mac", mac_addresses_max * sizeof(rte_ether_addr), 0));
-    int rc = dev->data->mac_addrs == nullptr ? -ENOMEM : acquire_rawdev(*port, name, options);
     rte_pmd_plx_ntb_info info{};
-    if (rc == 0)
-        rc = rawdev_info(*port, &info);
+    const int rc =
+        dev->data->mac_addrs == nullptr ? -ENOMEM : acquire_rawdev(*port, name, options, &info);
     if (rc != 0) {
         rte_eth_dev_release_port(dev);
         return rc;
