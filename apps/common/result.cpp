@@ -3,9 +3,15 @@
 
 #include <rte_version.h>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "build_info.hpp"
+#include "cpu_share.hpp"
 #include "json.hpp"
 #include "machine.hpp"
+#include "placement.hpp"
+#include "units.hpp"
 
 namespace app
 {
@@ -13,7 +19,9 @@ namespace app
 namespace
 {
 
-constexpr unsigned format_version = 2;
+constexpr unsigned format_version = 3;
+/// Of the offered rate: the last messages come a moment after their time.
+constexpr double least_met = 0.97;
 
 void put_program(JsonText &json, const Result &result)
 {
@@ -114,6 +122,9 @@ void put_point(JsonText &json, const ResultPoint &p)
     put_set_up(json, p);
     json.member("complete", p.complete);
     json.member("error", p.error);
+    json.member("rate_met", p.rate_met);
+    json.member("cpu_share", p.cpu_share);
+    json.member("disturbed", p.disturbed);
     json.member("seconds", p.seconds);
     json.member("messages", rate.messages);
     json.member("bytes", rate.bytes);
@@ -162,6 +173,37 @@ ResultRate rate_of(const ResultPoint &point)
         rate.bytes_per_second += static_cast<double>(flow.bytes) / flow.seconds;
     }
     return rate;
+}
+
+void judge(ResultPoint &point)
+{
+    char text[160];
+    point.disturbed.clear();
+    if (point.cpu_share < least_cpu_share) {
+        std::snprintf(text, sizeof(text), "a polling thread had its CPU for %.0f %% of the time",
+                      point.cpu_share * 100);
+        point.disturbed = text;
+    } else if (point.probe_before_ns > 0 && point.probe_after_ns > 0 &&
+               !same_place(point.probe_before_ns, point.probe_after_ns)) {
+        std::snprintf(
+            text, sizeof(text),
+            "the cores were moved: a line takes %.0f ns there and back before and %.0f ns after",
+            point.probe_before_ns, point.probe_after_ns);
+        point.disturbed = text;
+    }
+    const double achieved = rate_of(point).messages_per_second;
+    double seconds = 0;
+    for (const Flow &flow : point.flows)
+        seconds = std::max(seconds, flow.seconds);
+    // In a short run a burst more or less is no other rate.
+    const double slack = seconds > 0 ? static_cast<double>(point.burst) / seconds : 0;
+    point.rate_met = point.offered_rate <= 0 || seconds <= 0 ||
+                     achieved + slack >= least_met * point.offered_rate;
+    if (point.rate_met || !point.complete)
+        return;
+    point.complete = false;
+    point.error = "the offered rate was not met: " + with_unit(achieved, "msg/s") + " of " +
+                  with_unit(point.offered_rate, "msg/s");
 }
 
 std::string to_json(const Result &result)

@@ -39,7 +39,10 @@ struct ResultPoint {
     uint64_t lcores = 1, server_lcores = 1; ///< that drove the queues
 
     bool complete = false;
-    std::string error; ///< one line; empty when complete
+    std::string error;    ///< one line; empty when complete
+    bool rate_met = true; ///< as many messages went as were offered
+    double cpu_share = 1; ///< of their time, in which the polling threads had their CPUs; the least
+    std::string disturbed; ///< why the figures are not the program's alone; empty if they are
     double seconds = 0;
     std::vector<Flow> flows;
     std::optional<Latency> latency;               ///< from the actual time of sending
@@ -58,6 +61,10 @@ struct ResultRate {
     double messages_per_second = 0, bytes_per_second = 0;
 };
 ResultRate rate_of(const ResultPoint &point);
+
+/// Sets `disturbed` by the CPU share and the probes, and, where the offered rate was not met, that
+/// and why it is not complete.
+void judge(ResultPoint &point);
 
 struct ResultDevice {
     std::string name, platform, burst; ///< platform: twin or pci

@@ -33,11 +33,12 @@ std::string csv_line(const ResultPoint &p)
     const Latency &rtt = p.latency ? *p.latency : none;
     const Latency &intended = p.latency_from_intended ? *p.latency_from_intended : none;
     char numbers[256];
-    std::snprintf(numbers, sizeof(numbers), "%.6g,%.9g,%.9g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g",
-                  p.offered_rate, rate.messages_per_second, rate.bytes_per_second, rtt.mean_ns,
-                  rtt.p50_ns, rtt.p99_ns, rtt.p99_9_ns, rtt.max_ns, intended.p99_ns,
-                  intended.p99_9_ns);
-    return line + numbers + (p.complete ? ",1\n" : ",0\n");
+    std::snprintf(numbers, sizeof(numbers),
+                  "%.6g,%.9g,%.9g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,", p.offered_rate,
+                  rate.messages_per_second, rate.bytes_per_second, intended.p50_ns, intended.p99_ns,
+                  intended.p99_9_ns, rtt.mean_ns, rtt.p50_ns, rtt.p99_ns, rtt.p99_9_ns, rtt.max_ns,
+                  p.cpu_share);
+    return line + numbers + csv_quoted(p.disturbed) + (p.complete ? ",1\n" : ",0\n");
 }
 
 } // namespace
@@ -46,9 +47,9 @@ std::string to_csv(const Result &result)
 {
     std::string text = "mode,operation,device,mix,placement,completion,region,copy_mode,copy,size,"
                        "burst,in_flight,queues,lcores,repeat,"
-                       "offered_rate,messages_per_second,bytes_per_second,rtt_mean_ns,rtt_p50_ns,"
-                       "rtt_p99_ns,rtt_p99_9_ns,rtt_max_ns,rtt_intended_p99_ns,"
-                       "rtt_intended_p99_9_ns,complete\n";
+                       "offered_rate,messages_per_second,bytes_per_second,rtt_intended_p50_ns,"
+                       "rtt_intended_p99_ns,rtt_intended_p99_9_ns,rtt_mean_ns,rtt_p50_ns,"
+                       "rtt_p99_ns,rtt_p99_9_ns,rtt_max_ns,cpu_share,disturbed,complete\n";
     for (const ResultPoint &point : result.points)
         text += csv_line(point);
     return text;

@@ -7,8 +7,12 @@ namespace app
 {
 
 /// From here on a first SIGINT or SIGTERM asks for a clean end; a second one ends the program as
-/// it would have without us. System calls that block return EINTR.
+/// it would have without us. System calls that block return EINTR; after the first signal sleeps
+/// and polls of the calling thread do so every 10 ms (SIGALRM), so that none misses it.
 void catch_signals();
+
+/// Ends these interruptions, for a wait that is short and should not be cut.
+void stop_interrupting();
 
 /// The signal that asked for an end, 0 as long as none did.
 int stop_signal();

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "machine.hpp"
 
+#include <algorithm>
 #include <fstream>
 #include <sched.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 #include <vector>
 
 namespace app
@@ -68,7 +70,7 @@ Machine read_machine()
     return {value_of("/proc/cpuinfo", "model name"),
             std::string(names.sysname) + " " + names.release,
             first_line_of("/proc/sys/kernel/random/boot_id"),
-            static_cast<unsigned>(allowed_cpus().size()),
+            static_cast<unsigned>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN))),
             number_of("/proc/meminfo", "HugePages_Total"),
             number_of("/proc/meminfo", "HugePages_Free"),
             strtod(first_line_of("/proc/loadavg").c_str(), nullptr)};

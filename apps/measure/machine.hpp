@@ -14,7 +14,7 @@ struct Machine {
     std::string cpu;
     std::string kernel;
     std::string boot; ///< id of this start of the kernel: two hosts with the same are one machine
-    unsigned cpus;    ///< this process may use
+    unsigned cpus;    ///< that are online, whichever of them this process may use
     unsigned huge_pages_total; ///< of 2 MiB
     unsigned huge_pages_free;
     double load_1min; ///< runnable processes, mean of the last minute

@@ -43,7 +43,7 @@ struct Two {
         const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
         ntbmsg::Worker here = ntbmsg::Worker::of(near, 0), there = ntbmsg::Worker::of(far, 0);
         ntbmsg::ChannelOptions options;
-        if (listener.listen(port) != 0 || from.connect(here, port, options) != 0)
+        if (listener.open(port) != 0 || from.connect(here, port, options) != 0)
             return false;
         while (from.state() != NTBMSG_CHANNEL_OPEN && std::chrono::steady_clock::now() < end) {
             ntbmsg_request request;

@@ -40,7 +40,8 @@ def point(mode, operation=QUEUE, size=64, repeat=0):
         "burst": 32 if one_way else 1, "in_flight": 0 if one_way else 1, "queues": 1,
         "offered_rate": 1000000 if mode == "load" else 0, "copy": "cpu", "copy_mode": "auto",
         "completion": completion, "region": region, "lcores": 1, "server_lcores": 1, "pattern": "counter",
-        "verified": False, "clock": "on", "repeat": repeat, "complete": True, "error": "", "seconds": 0.5,
+        "verified": False, "clock": "on", "repeat": repeat, "complete": True, "error": "",
+        "rate_met": True, "cpu_share": 0.999, "disturbed": "", "seconds": 0.5,
         "messages": messages, "bytes": messages * size, "messages_per_second": messages * 2,
         "bytes_per_second": messages * size * 2,
         "flows": [{"name": "out" if one_way else "echo", "queue": 0, "cpu": 1, "messages": messages,
@@ -55,7 +56,7 @@ def point(mode, operation=QUEUE, size=64, repeat=0):
 
 def result(points, skipped=()):
     return {
-        "format": "ntbmsg-result", "version": 2, "complete": True, "interrupted": False, "error": "",
+        "format": "ntbmsg-result", "version": 3, "complete": True, "interrupted": False, "error": "",
         "started": "2026-11-21T12:50:00Z", "seconds": 6.1,
         "program": {"name": "ntbmsg-pktgen", "commit": "cbaf2232bc29+", "compiler": "12.2.0",
                     "dpdk": "DPDK 22.11.11",

@@ -196,7 +196,8 @@ def case_server_killed_in_operations(lab):
     for operation in ("write", "read", "fetch-add"):
         server = lab.serve("--operation", "write")
         (lab.folder / "result").unlink(missing_ok=True)
-        driver = lab.drive("--operation", operation, "--mode", "rate", "--size", "64", "--repeat", "1000", "--json",
+        size = () if operation == "fetch-add" else ("--size", "64")
+        driver = lab.drive("--operation", operation, "--mode", "rate", *size, "--repeat", "1000", "--json",
                            str(lab.folder / "result"))
         await_points(lab, driver, 2)
         server.child.kill()

@@ -115,6 +115,16 @@ def case_verify(lab):
             expect(point["verified"] and point["pattern"] == pattern, "label")
 
 
+def case_built_in_place(lab):
+    lab.serve("--operation", "send")
+    result = lab.measured("--mode", "rate,throughput", "--operation", "queue,send", "--size", "8,1518,5000",
+                          "--build", "in-place")
+    expect(len(result["points"]) == 12, "two modes, two operations, three sizes")
+    for point in result["points"]:
+        expect_good(point) # the far end's sum among it
+        expect(point["bytes"] == point["messages"] * point["size"], "its size")
+
+
 def case_mixes(lab):
     lab.serve()
     imix = lab.measured("--mode", "rate,bidirectional", "--mix", "imix", "--verify")

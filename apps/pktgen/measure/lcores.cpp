@@ -24,6 +24,7 @@ struct alignas(64) Lcores::Member {
     std::atomic<int> error{0};
     std::atomic<bool> sending{true}, sent_all{false};
     bool stopped = false;
+    double cpu_share = 1; ///< once it has ended
 
     void round(unsigned steps_now)
     {
@@ -115,6 +116,7 @@ void Lcores::start(uint64_t now)
         member->steps = std::max<unsigned>(1, steps_ / static_cast<unsigned>(member->works.size()));
     }
     running_ = true;
+    main_share_ = {};
     for (size_t i = 1; i < members_.size(); ++i)
         rte_eal_remote_launch(run, members_[i].get(), members_[i]->lcore);
 }
@@ -123,8 +125,10 @@ int Lcores::run(void *of)
 {
     auto &member = *static_cast<Member *>(of);
     const app::Realtime realtime(member.realtime);
+    const app::CpuShare share;
     while (!member.quit.load(std::memory_order_relaxed))
         member.round(member.steps);
+    member.cpu_share = share.taken(); // seen by who waits for this lcore
     return 0;
 }
 
@@ -155,11 +159,21 @@ Lcores::Progress Lcores::progress() const
 
 void Lcores::end()
 {
+    if (running_)
+        members_[0]->cpu_share = main_share_.taken();
     for (size_t i = 1; running_ && i < members_.size(); ++i) {
         members_[i]->quit.store(true, std::memory_order_relaxed);
         rte_eal_wait_lcore(members_[i]->lcore);
     }
     running_ = false;
+}
+
+double Lcores::cpu_share() const
+{
+    double least = 1;
+    for (const auto &member : members_)
+        least = std::min(least, member->cpu_share);
+    return least;
 }
 
 int Lcores::cpu_of(size_t work) const

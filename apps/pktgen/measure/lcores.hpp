@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "cpu_share.hpp"
 #include "measure/work.hpp"
 
 namespace pktgen
@@ -49,6 +50,10 @@ public:
     /// Only the caller touches works from then on.
     void end();
 
+    /// Which part of their time these lcores had their CPUs: the least of them. Once they have
+    /// ended.
+    double cpu_share() const;
+
     unsigned lcores() const { return static_cast<unsigned>(members_.size()); }
     /// The CPU that drives a work.
     int cpu_of(size_t work) const;
@@ -65,6 +70,7 @@ private:
     const unsigned steps_;
     const bool realtime_;
     bool running_ = false;
+    app::CpuShare main_share_; ///< from the start on
 };
 
 } // namespace pktgen

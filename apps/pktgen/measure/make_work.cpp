@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "measure/echo_back.hpp"
+#include "measure/in_place.hpp"
 #include "measure/one_sided.hpp"
 #include "measure/round_trips.hpp"
 #include "measure/stream.hpp"
@@ -46,6 +47,8 @@ template <typename Carrier>
 std::unique_ptr<Work> driver_work(Carrier carrier, ntbmsg_endpoint *endpoint, const Point &point,
                                   const DriverExtras &extras, Timings &timings)
 {
+    if (extras.in_place)
+        return std::make_unique<InPlace<Carrier>>(carrier, point, Sizes(point));
     Maker maker = maker_of(endpoint, point, extras.content, extras.replay);
     if (point.way == Way::echo)
         return std::make_unique<RoundTrips<Carrier>>(carrier, point, std::move(maker), timings);

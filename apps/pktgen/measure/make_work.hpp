@@ -30,6 +30,7 @@ struct DriverExtras {
     const Packets *content; ///< what is sent, or whose sizes are; NULL: as the point says
     bool replay;            ///< content is sent itself
     bool recorded_pace;
+    bool in_place;    ///< messages are built in receive buffers of the peer
     Capture *capture; ///< or NULL
     bool realtime;    ///< where the point is short enough
     unsigned lcores;  ///< at most

@@ -23,7 +23,8 @@ constexpr uint64_t largest_rate = 1000000000;
 
 /// Options that are texts on the command line and something else afterwards.
 struct Raw {
-    std::string mode, size, burst, in_flight, queues, rate, mix, pattern, clock, pace, operation;
+    std::string build, mode, size, burst, in_flight, queues, rate, mix, pattern, clock, pace,
+        operation;
     std::string region, completion, copy;
     // 0: not given
     double seconds = 0;
@@ -48,7 +49,8 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "messages per call, 1 to 256; default 1 for latency, else up to 32\nand 64 KiB"},
         {"in-flight", "LIST", &raw.in_flight,
          "latency, and one-sided operations in any mode: in flight per\n"
-         "queue, 1 to 4096, of 16 MiB at most; default 1; of rates 64 and\n8 MiB"},
+         "queue, 1 to 4096 and at most 16 MiB; default 1; for rates 64, at\n"
+         "most 8 MiB"},
         {"queues", "LIST", &raw.queues,
          "queue pairs, 1 to 63 (31 with channels); default 1. Each has an\n"
          "lcore of its own where EAL has as many (-l), else they share.\n"
@@ -59,8 +61,8 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
         {"operation", "LIST", &raw.operation,
          "queue (messages of queue pairs), send (of channels, one for each\n"
          "queue), write, write-imm, read, fetch-add, compare-swap (atomic is\n"
-         "these two); default queue. For all but queue the server says one\n"
-         "of them as well, and both ends the same --queues"},
+         "these two); default queue. For all but queue give the server one\n"
+         "of them, too, and both ends the same --queues"},
         {"region", "KIND", &raw.region,
          "what writes go to: direct (memory that stores reach) or served (by\n"
          "the other end's worker, as reads and atomics always are);\n"
@@ -69,8 +71,8 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "a write is complete when stored, or when done at the other end;\n"
          "default: round trips done, rates stored"},
         {"copy", "LIST", &raw.copy,
-         "by what both ends copy long messages: cpu, dma, auto; the link comes\n"
-         "anew for each; default: as the devices were set up (copy=)"},
+         "copy engine of both ends for long messages: cpu, dma or auto;\n"
+         "reconnects for each value; default: as the devices were set up (copy=)"},
         {"seconds", "S", &raw.seconds, "of each measurement; default 0.5"},
         {"count", "N", app::Number{&o.count, 1, UINT64_MAX},
          "end each measurement after N messages"},
@@ -79,6 +81,10 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
         {"pattern", "NAME", &raw.pattern,
          "payload: counter, zeros, ones, random; default counter, whose sum\n"
          "is checked at the other end"},
+        {"build", "WHERE", &raw.build,
+         "where messages are built: mbuf (and copied from there), or in-place,\n"
+         "in receive buffers of the peer (rate and throughput of queue and\n"
+         "send); default mbuf"},
         {"verify", nullptr, &o.verify,
          "check CRC-32C and sequence of every message at the far end"},
         {"pcap", "FILE", &o.pcap, "replay: the packets to send"},
@@ -222,6 +228,7 @@ std::string misplaced_when_serving(const Options &o, const Raw &raw)
         {"--in-flight", !raw.in_flight.empty()},
         {"--rate", !raw.rate.empty()},
         {"--pattern", !raw.pattern.empty()},
+        {"--build", !raw.build.empty()},
         {"--verify", o.verify},
         {"--pcap", !o.pcap.empty()},
         {"--pace", !raw.pace.empty()},
@@ -238,7 +245,7 @@ std::string misplaced_when_serving(const Options &o, const Raw &raw)
     };
     for (const auto &row : table) {
         if (row.given)
-            return std::string(row.name) + " is said by the end that drives, not with --serve";
+            return std::string(row.name) + " is an option of the driving end, not of --serve";
     }
     return {};
 }
@@ -281,6 +288,9 @@ std::string parse_words(Options &o, const Raw &raw)
     if (!raw.pace.empty() && raw.pace != "recorded" && raw.pace != "max")
         return "--pace " + raw.pace + ": must be recorded or max";
     o.recorded = raw.pace == "recorded";
+    if (!raw.build.empty() && raw.build != "mbuf" && raw.build != "in-place")
+        return "--build " + raw.build + ": must be mbuf or in-place";
+    o.in_place = raw.build == "in-place";
     if (!raw.region.empty() && raw.region != "direct" && raw.region != "served")
         return "--region " + raw.region + ": must be direct or served";
     o.served = raw.region == "served";
@@ -334,6 +344,45 @@ std::string check_one_sided_together(const Options &o, const Raw &raw)
     return {};
 }
 
+/// Options that none of the measurements looks at.
+std::string check_effect(const Options &o, const Raw &raw)
+{
+    if (has(o, Mode::replay) && !raw.pattern.empty())
+        return "--pattern has no effect with --mode replay";
+    if (has(o, Mode::replay) && raw.seconds > 0)
+        return "--seconds has no effect with --mode replay, which ends with the file";
+    if (!raw.clock.empty() && !has(o, Mode::latency) && !has(o, Mode::load))
+        return "--clock goes with --mode latency";
+    if (!std::all_of(o.operations.begin(), o.operations.end(), is_atomic))
+        return {};
+    const struct {
+        const char *name;
+        const std::string &value;
+    } table[] = {{"--size", raw.size}, {"--mix", raw.mix}, {"--pattern", raw.pattern}};
+    for (const auto &row : table) {
+        if (!row.value.empty())
+            return std::string(row.name) + " has no effect on atomic operations";
+    }
+    return {};
+}
+
+/// What --build in-place cannot be had with.
+std::string check_in_place(const Options &o)
+{
+    if (!o.in_place)
+        return {};
+    const auto one_way = [](Mode mode) { return mode == Mode::rate || mode == Mode::throughput; };
+    if (!std::all_of(o.modes.begin(), o.modes.end(), one_way))
+        return "--build in-place goes with --mode rate and throughput";
+    if (any_one_sided(o))
+        return "--build in-place goes with --operation queue and send";
+    if (o.verify)
+        return "--build in-place and --verify contradict each other: what was built is never read";
+    if (o.mix.kind == MixKind::pcap)
+        return "--build in-place knows no packets: not with --mix pcap:FILE";
+    return {};
+}
+
 /// Options that contradict each other, or do nothing.
 std::string check_together(const Options &o, const Raw &raw)
 {
@@ -366,8 +415,10 @@ std::string check_together(const Options &o, const Raw &raw)
         return "--clock off and --mode load contradict each other";
     if (o.json == "-" && o.csv == "-")
         return "--json - and --csv - cannot share standard output";
-    const std::string error = check_queues(o, *std::max_element(o.queues.begin(), o.queues.end()));
-    return error.empty() ? check_one_sided_together(o, raw) : error;
+    std::string error = check_queues(o, *std::max_element(o.queues.begin(), o.queues.end()));
+    if (error.empty())
+        error = check_one_sided_together(o, raw);
+    return error.empty() ? check_effect(o, raw) : error;
 }
 
 void note_as_text(Options &o, const Raw &raw)
@@ -391,6 +442,7 @@ void note_as_text(Options &o, const Raw &raw)
         {"count", std::to_string(o.count)},
         {"repeat", std::to_string(o.repeat)},
         {"pattern", name_of(o.pattern)},
+        {"build", o.in_place ? "in-place" : "mbuf"},
         {"verify", o.verify ? "yes" : "no"},
         {"pcap", o.pcap},
         {"pace", o.recorded ? "recorded" : "max"},
@@ -408,6 +460,8 @@ std::string check_drive(Options &o, const Raw &raw)
         error = parse_lists(o, raw);
     if (error.empty())
         error = check_together(o, raw);
+    if (error.empty())
+        error = check_in_place(o);
     if (o.timeout <= 0)
         o.timeout = default_timeout;
     note_as_text(o, raw);

@@ -35,6 +35,7 @@ struct Options {
     std::vector<double> rates;                              ///< messages per second
     Mix mix;
     Pattern pattern = Pattern::counter;
+    bool in_place = false; ///< messages are built in receive buffers of the peer
     bool verify = false, clock = true, recorded = false, no_probe = false;
     bool in_flight_given = false;
     bool served = false;              ///< regions are registered, so that all is served

@@ -19,7 +19,7 @@
 #include "results/table.hpp"
 #include "roles/roles.hpp"
 #include "roles/run_point.hpp"
-#include "session/line.hpp"
+#include "session/server_link.hpp"
 #include "signals.hpp"
 #include "transport/device.hpp"
 #include "whole_file.hpp"
@@ -51,7 +51,7 @@ public:
 private:
     bool read_packets();
     bool open_capture();
-    std::unique_ptr<Line> open_line(const std::string &device) const;
+    std::unique_ptr<ServerLink> open_server(const std::string &device) const;
     bool open_lines();
     void watch();
     bool meet();
@@ -76,7 +76,7 @@ private:
     Packets packets_;
     std::vector<Planned> plan_;
     std::unique_ptr<Capture> capture_;
-    std::vector<std::unique_ptr<Line>> lines_;
+    std::vector<std::unique_ptr<ServerLink>> servers_;
     std::unique_ptr<Period> period_;
     const uint64_t begin_tsc_ = rte_rdtsc();
     const uint64_t run_ = new_run();
@@ -127,12 +127,12 @@ bool Sweep::open_capture()
     return error.empty();
 }
 
-std::unique_ptr<Line> Sweep::open_line(const std::string &device) const
+std::unique_ptr<ServerLink> Sweep::open_server(const std::string &device) const
 {
     const uint64_t queues = *std::max_element(options_.queues.begin(), options_.queues.end());
     const uint64_t longest =
         options_.max_message != 0 ? options_.max_message : longest_message(plan_);
-    return std::make_unique<Line>(
+    return std::make_unique<ServerLink>(
         device,
         Needs{queues, options_.ring, longest, options_.max_message, want_channels(options_)},
         options_.timeout, run_);
@@ -141,8 +141,8 @@ std::unique_ptr<Line> Sweep::open_line(const std::string &device) const
 bool Sweep::open_lines()
 {
     for (const std::string &device : options_.devices) {
-        lines_.push_back(open_line(device));
-        if (lines_.back()->ok())
+        servers_.push_back(open_server(device));
+        if (servers_.back()->ok())
             continue;
         fail(device + " cannot be opened"); // why has been logged
         return false;
@@ -152,11 +152,11 @@ bool Sweep::open_lines()
 
 bool Sweep::meet()
 {
-    for (const auto &line : lines_) {
+    for (const auto &server : servers_) {
         if (!options_.quiet &&
-            ntbmsg_endpoint_link_state_get(line->endpoint()) == NTBMSG_LINK_WAITING)
-            std::fprintf(stderr, "waiting for a peer on %s\n", line->device().c_str());
-        const std::string error = line->meet();
+            ntbmsg_endpoint_link_state_get(server->endpoint()) == NTBMSG_LINK_WAITING)
+            std::fprintf(stderr, "waiting for a peer on %s\n", server->device().c_str());
+        const std::string error = server->meet();
         if (!error.empty())
             fail(error);
         if (!error.empty() || app::stop_signal() != 0)
@@ -168,29 +168,29 @@ bool Sweep::meet()
 void Sweep::watch()
 {
     std::vector<const ntbmsg_endpoint *> endpoints;
-    for (const auto &line : lines_)
-        endpoints.push_back(line->endpoint());
+    for (const auto &server : servers_)
+        endpoints.push_back(server->endpoint());
     period_ = std::make_unique<Period>(options_.stats_period, options_.devices, endpoints);
 }
 
 void Sweep::describe()
 {
-    result_.server_cpu = lines_[0]->server_cpu();
-    result_.same_machine = lines_[0]->same_machine();
-    for (const auto &line : lines_)
-        result_.devices.push_back(describe_device(line->device(), line->endpoint()));
+    result_.server_cpu = servers_[0]->server_cpu();
+    result_.same_machine = servers_[0]->same_machine();
+    for (const auto &server : servers_)
+        result_.devices.push_back(describe_device(server->device(), server->endpoint()));
 }
 
 void Sweep::probe()
 {
     probe_ns_ = 0;
     placement_ = "unknown";
-    if (!lines_[0]->same_machine())
+    if (!servers_[0]->same_machine())
         placement_ = "remote";
-    else if (lines_[0]->server_cpu() == result_.driver_cpu)
+    else if (servers_[0]->server_cpu() == result_.driver_cpu)
         placement_ = "same";
-    else if (!options_.no_probe && lines_[0]->error().empty())
-        probe_ns_ = lines_[0]->probe().value_or(0);
+    else if (!options_.no_probe && servers_[0]->error().empty())
+        probe_ns_ = servers_[0]->probe().value_or(0);
     if (probe_ns_ > 0)
         placement_ = app::name_of(app::classify(probe_ns_));
 }
@@ -209,7 +209,7 @@ std::string Sweep::why_skipped(const Planned &planned) const
     if (p.size_to > largest_size)
         return "the longest message there is has " + bytes(largest_size);
     const app::ResultDevice &device = result_.devices[planned.device];
-    const uint32_t most = lines_[planned.device]->max_message(p.operation);
+    const uint32_t most = servers_[planned.device]->max_message(p.operation);
     // 0: the peer is gone, which is no reason to leave something out but to fail.
     if (p.way != Way::in && most != 0 && p.size_to > most)
         return "the peer takes " + bytes(most) + " at most: serve with --max-message " +
@@ -227,17 +227,17 @@ bool Sweep::set_copy(const Planned &planned)
         return true;
     period_.reset(); // it looks at the endpoints
     std::string error;
-    for (size_t i = 0; i < lines_.size() && error.empty(); ++i) {
-        const std::string device = lines_[i]->device();
-        error = lines_[i]->ask_copy(*planned.copy);
+    for (size_t i = 0; i < servers_.size() && error.empty(); ++i) {
+        const std::string device = servers_[i]->device();
+        error = servers_[i]->ask_copy(*planned.copy);
         if (!error.empty())
             break;
-        lines_[i].reset();
+        servers_[i].reset();
         set_copy_mode(device, *planned.copy);
-        lines_[i] = open_line(device);
-        error = lines_[i]->ok() ? lines_[i]->meet_with_copy(*planned.copy)
-                                : device + " cannot copy by " + name_of(*planned.copy);
-        result_.devices[i] = describe_device(device, lines_[i]->endpoint());
+        servers_[i] = open_server(device);
+        error = servers_[i]->ok() ? servers_[i]->meet_with_copy(*planned.copy)
+                                  : device + " cannot copy by " + name_of(*planned.copy);
+        result_.devices[i] = describe_device(device, servers_[i]->endpoint());
     }
     if (!error.empty()) {
         fail(error);
@@ -292,41 +292,45 @@ void Sweep::label(app::ResultPoint &result, const Planned &planned) const
 /// @return false: the sweep is over
 bool Sweep::take(const Planned &planned)
 {
-    std::vector<Line *> lines;
-    for (size_t i = 0; i < lines_.size(); ++i) {
+    std::vector<ServerLink *> servers;
+    for (size_t i = 0; i < servers_.size(); ++i) {
         if (planned.point.mode == Mode::incast || i == planned.device)
-            lines.push_back(lines_[i].get());
+            servers.push_back(servers_[i].get());
     }
     const double probe_before = probe_ns_;
     const std::string placement = placement_;
     const DriverExtras extras{packets_.count() != 0 ? &packets_ : nullptr,
                               planned.point.mode == Mode::replay,
                               options_.recorded,
+                              options_.in_place,
                               capture_.get(),
                               options_.realtime,
                               lcores_here()};
-    app::ResultPoint result = run_point(lines, planned.point, ++serial_, extras);
+    app::ResultPoint result = run_point(servers, planned.point, ++serial_, extras);
     label(result, planned);
     probe();
     result.probe_before_ns = probe_before;
     result.probe_after_ns = probe_ns_;
     result.placement = placement;
+    app::judge(result);
     std::fputs(table_line(result).c_str(), table_file());
     std::fflush(table_file());
-    if (!result.complete && app::stop_signal() == 0)
+    // A load that is too high is a finding, not a failure.
+    if (!result.complete && result.rate_met && app::stop_signal() == 0)
         fail(result.error);
     else if (result.lost + result.corrupt + result.out_of_order != 0)
         fail("messages were lost, changed or out of order");
     result_.points.push_back(std::move(result));
     // Also where it was lost behind the measurement, in the probe.
-    const auto lost = std::find_if(lines.begin(), lines.end(),
-                                   [](const Line *line) { return !line->error().empty(); });
-    if (lost != lines.end())
+    const auto lost = std::find_if(servers.begin(), servers.end(), [](const ServerLink *server) {
+        return !server->error().empty();
+    });
+    if (lost != servers.end())
         fail((*lost)->error());
     const std::string unwritten = capture_ != nullptr ? capture_->flush() : std::string();
     if (!unwritten.empty())
         fail(unwritten);
-    return save() && lost == lines.end() && unwritten.empty() && app::stop_signal() == 0;
+    return save() && lost == servers.end() && unwritten.empty() && app::stop_signal() == 0;
 }
 
 void Sweep::go_through()

@@ -11,7 +11,7 @@
 
 #include "measure/lcores.hpp"
 #include "realtime.hpp"
-#include "results/account.hpp"
+#include "results/flows.hpp"
 #include "signals.hpp"
 
 namespace pktgen
@@ -35,7 +35,8 @@ double hz()
 class Run
 {
 public:
-    Run(std::span<Line *const> lines, const Point &point, uint32_t serial, DriverExtras extras);
+    Run(std::span<ServerLink *const> servers, const Point &point, uint32_t serial,
+        DriverExtras extras);
 
     app::ResultPoint take();
 
@@ -46,25 +47,25 @@ private:
     void measure();
     void settle();
     bool stop();
-    bool take_report(Line &line, uint32_t lane);
+    bool take_report(ServerLink &server, uint32_t lane);
     void await_the_rest();
     template <typename Seen>
     bool go_on_while_progress(Seen &seen, uint64_t &patient_until);
     bool peer_was_lost();
     uint64_t promised() const;
     void collect(app::ResultPoint &result) const;
-    const Work &work_of(size_t line, uint32_t lane) const
+    const Work &work_of(size_t server, uint32_t lane) const
     {
-        return (*lcores_)[line * point_.queues + lane];
+        return (*lcores_)[server * point_.queues + lane];
     }
 
-    const std::span<Line *const> lines_;
+    const std::span<ServerLink *const> servers_;
     const Point point_;
     const uint32_t serial_;
     const unsigned steps_;
     const DriverExtras extras_;
     Notebook notebook_;
-    std::vector<std::unique_ptr<Region>> regions_; ///< one a line
+    std::vector<std::unique_ptr<Region>> regions_; ///< one a server
     std::unique_ptr<Lcores> lcores_;
     std::vector<ControlMessage> reports_; ///< of each queue, in the order of works
     uint32_t server_lcores_ = 0;
@@ -74,8 +75,9 @@ private:
     std::string error_;
 };
 
-Run::Run(std::span<Line *const> lines, const Point &point, uint32_t serial, DriverExtras extras)
-    : lines_(lines), point_(point), serial_(serial), steps_(steps_for(point)), extras_(extras)
+Run::Run(std::span<ServerLink *const> servers, const Point &point, uint32_t serial,
+         DriverExtras extras)
+    : servers_(servers), point_(point), serial_(serial), steps_(steps_for(point)), extras_(extras)
 {
 }
 
@@ -83,30 +85,30 @@ bool Run::begin()
 {
     if (!expose())
         return false;
-    for (Line *line : lines_) {
-        line->drain(point_.queues);
+    for (ServerLink *server : servers_) {
+        server->drain(point_.queues);
         ControlMessage message{Kind::begin};
         message.serial = serial_;
         message.point = point_;
         // All servers know of it before the first starts: what a server sends from then on waits in
         // its ring.
-        if (!line->send(message))
+        if (!server->send(message))
             return false;
     }
-    for (Line *line : lines_) {
-        const auto ready = line->await(Kind::ready, serial_);
+    for (ServerLink *server : servers_) {
+        const auto ready = server->await(Kind::ready, serial_);
         if (!ready)
             return false;
         if (!ready->text.empty()) {
-            error_ = line->device() + ": " + ready->text;
+            error_ = server->device() + ": " + ready->text;
             return false;
         }
         server_lcores_ = ready->lcores;
         direct_ = direct_ || ready->direct;
     }
     Works works;
-    for (size_t i = 0; i < lines_.size(); ++i)
-        make_driver_works(lines_[i]->ways(regions_[i].get()), point_, extras_, notebook_, works);
+    for (size_t i = 0; i < servers_.size(); ++i)
+        make_driver_works(servers_[i]->ways(regions_[i].get()), point_, extras_, notebook_, works);
     // One file takes what all of them capture.
     const unsigned lcores = extras_.capture != nullptr ? 1 : extras_.lcores;
     lcores_ = std::make_unique<Lcores>(std::move(works), steps_, lcores,
@@ -117,11 +119,11 @@ bool Run::begin()
 /// What servers post on. @return false: error_ says why not
 bool Run::expose()
 {
-    for (const Line *line : lines_) {
+    for (const ServerLink *server : servers_) {
         regions_.push_back(std::make_unique<Region>());
         if (!exposes(point_, true))
             continue;
-        error_ = regions_.back()->open(line->endpoint(), point_);
+        error_ = regions_.back()->open(server->endpoint(), point_);
         if (!error_.empty())
             return false;
         direct_ = regions_.back()->direct();
@@ -142,8 +144,8 @@ bool Run::set_up()
         if (interrupted_ || !error_.empty())
             return false;
     }
-    for (Line *line : lines_)
-        line->leave_channels(true);
+    for (ServerLink *server : servers_)
+        server->leave_channels(true);
     begin_tsc_ = end_tsc_ = rte_rdtsc();
     lcores_->start(begin_tsc_);
     return true;
@@ -179,10 +181,10 @@ uint64_t Run::promised() const
 bool Run::peer_was_lost()
 {
     const uint64_t now = rte_rdtsc();
-    for (Line *line : lines_)
-        line->watch(now);
-    return std::any_of(lines_.begin(), lines_.end(),
-                       [](const Line *line) { return !line->error().empty(); });
+    for (ServerLink *server : servers_)
+        server->watch(now);
+    return std::any_of(servers_.begin(), servers_.end(),
+                       [](const ServerLink *server) { return !server->error().empty(); });
 }
 
 /// @return false when nothing has come for a while, or nothing will: the peer was lost, or a
@@ -213,13 +215,13 @@ void Run::settle()
            go_on_while_progress(seen, patient_until));
 }
 
-bool Run::take_report(Line &line, uint32_t lane)
+bool Run::take_report(ServerLink &server, uint32_t lane)
 {
-    const auto report = line.await(Kind::report, serial_, [&] { lcores_->round(1); });
+    const auto report = server.await(Kind::report, serial_, [&] { lcores_->round(1); });
     if (!report)
         return false;
     if (report->lane != lane) {
-        error_ = line.device() + ": the peer reports in another order";
+        error_ = server.device() + ": the peer reports in another order";
         return false;
     }
     reports_.push_back(*report);
@@ -228,17 +230,17 @@ bool Run::take_report(Line &line, uint32_t lane)
 
 bool Run::stop()
 {
-    for (size_t i = 0; i < lines_.size(); ++i) {
+    for (size_t i = 0; i < servers_.size(); ++i) {
         ControlMessage message{Kind::stop};
         message.serial = serial_;
         for (uint32_t lane = 0; lane < point_.queues; ++lane)
             message.sent.messages += work_of(i, lane).sent().messages;
-        if (!lines_[i]->send(message))
+        if (!servers_[i]->send(message))
             return false;
     }
-    for (Line *line : lines_) {
+    for (ServerLink *server : servers_) {
         for (uint32_t lane = 0; lane < point_.queues; ++lane) {
-            if (!take_report(*line, lane))
+            if (!take_report(*server, lane))
                 return false;
         }
     }
@@ -267,13 +269,13 @@ app::ResultPoint Run::take()
         if (good && far_end_counts(point_) && point_.way != Way::echo)
             await_the_rest();
         lcores_->end();
-        for (Line *line : lines_)
-            line->leave_channels(false);
+        for (ServerLink *server : servers_)
+            server->leave_channels(false);
     }
     collect(result);
-    for (const Line *line : lines_) {
-        if (!line->error().empty() && error_.empty())
-            error_ = line->error();
+    for (const ServerLink *server : servers_) {
+        if (!server->error().empty() && error_.empty())
+            error_ = server->error();
     }
     const int failed = lcores_ != nullptr ? lcores_->progress().error : 0;
     if (failed != 0 && error_.empty())
@@ -291,16 +293,20 @@ void Run::collect(app::ResultPoint &result) const
     std::vector<Account> accounts;
     for (size_t i = 0; i < lcores_->size(); ++i) {
         Account account;
-        account.device = lines_.size() > 1 ? lines_[i / point_.queues]->device() : std::string();
+        account.device =
+            servers_.size() > 1 ? servers_[i / point_.queues]->device() : std::string();
         account.queue = static_cast<uint32_t>(i % point_.queues);
         account.cpu = lcores_->cpu_of(i);
         account.here = &(*lcores_)[i];
         account.there = i < reports_.size() ? &reports_[i] : nullptr;
         accounts.push_back(account);
     }
-    draw_up(point_, extras_.replay, accounts, result);
+    add_flows(point_, extras_.replay, accounts, result);
     result.seconds = static_cast<double>(end_tsc_ - begin_tsc_) / hz();
     result.lcores = lcores_->lcores();
+    result.cpu_share = lcores_->cpu_share();
+    for (const ControlMessage &report : reports_)
+        result.cpu_share = std::min(result.cpu_share, report.cpu_share);
     result.server_lcores = server_lcores_;
     result.region = !is_one_sided(point_.operation) ? "none" : direct_ ? "direct" : "served";
     for (const auto &region : regions_)
@@ -319,10 +325,10 @@ void Run::collect(app::ResultPoint &result) const
 
 } // namespace
 
-app::ResultPoint run_point(std::span<Line *const> lines, const Point &point, uint32_t serial,
-                           DriverExtras extras)
+app::ResultPoint run_point(std::span<ServerLink *const> servers, const Point &point,
+                           uint32_t serial, DriverExtras extras)
 {
-    return Run(lines, point, serial, extras).take();
+    return Run(servers, point, serial, extras).take();
 }
 
 } // namespace pktgen

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One measurement from the driving end, over one line or, for incast, several.
+// One measurement from the driving end, with one server or, for incast, several.
 #ifndef PKTGEN_ROLES_RUN_POINT_HPP
 #define PKTGEN_ROLES_RUN_POINT_HPP
 
@@ -7,16 +7,16 @@
 
 #include "measure/make_work.hpp"
 #include "result.hpp"
-#include "session/line.hpp"
+#include "session/server_link.hpp"
 
 namespace pktgen
 {
 
-/// @param lines   connected; @param serial  of this point, another one each time
+/// @param servers  connected; @param serial  of this point, another one each time
 /// @param extras  but for the timings
 /// @return flows, latencies, checks, and whether it is complete; ends early when a signal comes
-app::ResultPoint run_point(std::span<Line *const> lines, const Point &point, uint32_t serial,
-                           DriverExtras extras);
+app::ResultPoint run_point(std::span<ServerLink *const> servers, const Point &point,
+                           uint32_t serial, DriverExtras extras);
 
 } // namespace pktgen
 

@@ -16,8 +16,9 @@ namespace
 {
 
 constexpr uint32_t magic = 0x4e474b50; // "PKGN"
-constexpr uint16_t version = 2;
+constexpr uint16_t version = 3;
 constexpr uint16_t control_queue = 0;
+constexpr uint64_t million = 1000000;
 constexpr uint32_t longest_rest_ms = 50; // a stop signal is looked at behind it
 
 /// As it crosses, in the byte order of x86. Bytes and words of their own instead of bool and enum:
@@ -34,6 +35,7 @@ struct WireReport {
     Sent sent;
     Received received, completed;
     uint64_t served;
+    uint64_t cpu_ppm; ///< of the time
 };
 
 struct WireText {
@@ -125,6 +127,8 @@ void take_body(const Wire &wire, ControlMessage &m)
         m.received = wire.report.received;
         m.completed = wire.report.completed;
         m.served = wire.report.served;
+        m.cpu_share = static_cast<double>(std::min(wire.report.cpu_ppm, million)) /
+                      static_cast<double>(million);
         break;
     case Kind::hello:
     case Kind::ready:
@@ -146,7 +150,8 @@ void put_body(const ControlMessage &m, Wire &wire)
         break;
     case Kind::stop:
     case Kind::report:
-        wire.report = {m.sent, m.received, m.completed, m.served};
+        wire.report = {m.sent, m.received, m.completed, m.served,
+                       static_cast<uint64_t>(m.cpu_share * static_cast<double>(million))};
         break;
     case Kind::hello:
     case Kind::ready:

@@ -52,6 +52,7 @@ struct ControlMessage {
     Received received;        ///< report
     Received completed;       ///< report: of operations that were posted
     uint64_t served = 0;      ///< report: operations that the sender's workers did for the driver
+    double cpu_share = 1; ///< report: which part of their time the sender's lcores had their CPUs
     std::string text; ///< hello: id of the machine's start; ready, copied: why not, empty for yes
 };
 

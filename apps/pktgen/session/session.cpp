@@ -264,6 +264,7 @@ void Session::report(uint64_t now)
         message.sent = work.sent();
         message.received = work.received();
         message.completed = work.completed();
+        message.cpu_share = lcores_->cpu_share();
         message.served = region_->is_open() ? region_->served() : 0;
         reports.push_back(std::move(message));
     }

@@ -36,6 +36,17 @@ public:
     {
         return ntbmsg_queue_recv_burst(endpoint_, queue_, messages, meta, n);
     }
+    /// Rooms for messages that are built in place. @return how many, or a negative errno
+    int reserve(ntbmsg_room *rooms, uint16_t n) const
+    {
+        return ntbmsg_queue_reserve(endpoint_, queue_, rooms, n);
+    }
+    /// @return n, or a negative errno
+    int commit(const uint32_t *lengths, uint16_t n) const
+    {
+        return ntbmsg_queue_commit(endpoint_, queue_, lengths, nullptr, n);
+    }
+    void abort() const { ntbmsg_queue_abort(endpoint_, queue_); }
 
 private:
     ntbmsg_endpoint *endpoint_;
@@ -72,6 +83,19 @@ public:
             meta[i] = {uint64_t{words[static_cast<size_t>(i)]} << 32 | received_++, 0, 0};
         return got;
     }
+
+    int reserve(ntbmsg_room *rooms, uint16_t n) const
+    {
+        const int got = ntbmsg_channel_reserve(channel_, rooms, n);
+        if (got < n)
+            ntbmsg_worker_poll(worker_);
+        return got;
+    }
+    int commit(const uint32_t *lengths, uint16_t n) const
+    {
+        return ntbmsg_channel_commit(channel_, lengths, nullptr, n);
+    }
+    void abort() const { ntbmsg_channel_abort(channel_); }
 
 private:
     ntbmsg_channel *channel_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The driving end's connection to one peer: an endpoint, the messages to and from its server, and
 // waits that end.
-#ifndef PKTGEN_SESSION_LINE_HPP
-#define PKTGEN_SESSION_LINE_HPP
+#ifndef PKTGEN_SESSION_SERVER_LINK_HPP
+#define PKTGEN_SESSION_SERVER_LINK_HPP
 
 #include <cstdint>
 #include <functional>
@@ -19,11 +19,11 @@
 namespace pktgen
 {
 
-class Line
+class ServerLink
 {
 public:
     /// @param timeout_s  for a peer or an answer that does not come
-    Line(std::string device, const Needs &needs, double timeout_s, uint64_t run);
+    ServerLink(std::string device, const Needs &needs, double timeout_s, uint64_t run);
 
     /// Waits for the peer and for its hello.
     /// @return empty, or one line that says what is wrong; also empty when a signal came

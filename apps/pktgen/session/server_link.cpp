@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "session/line.hpp"
+#include "session/server_link.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -30,7 +30,7 @@ uint64_t ticks(double seconds)
 
 } // namespace
 
-Line::Line(std::string device, const Needs &needs, double timeout_s, uint64_t run)
+ServerLink::ServerLink(std::string device, const Needs &needs, double timeout_s, uint64_t run)
     : device_(std::move(device)), timeout_s_(timeout_s), needs_(needs),
       endpoint_(device_, endpoint_options(needs)), control_(endpoint_.get(), Role::driver, run),
       channels_(endpoint_.get(), needs.channels ? static_cast<uint32_t>(needs.queues) : 0,
@@ -38,13 +38,13 @@ Line::Line(std::string device, const Needs &needs, double timeout_s, uint64_t ru
 {
 }
 
-void Line::fail(std::string error)
+void ServerLink::fail(std::string error)
 {
     if (error_.empty())
         error_ = device_ + ": " + std::move(error);
 }
 
-std::string Line::meet()
+std::string ServerLink::meet()
 {
     const app::Peer peer = app::await_peer(endpoint(), timeout_s_);
     if (peer == app::Peer::connected)
@@ -54,7 +54,7 @@ std::string Line::meet()
     return device_ + ": " + app::why_not_connected(endpoint(), peer, timeout_s_);
 }
 
-std::string Line::greet()
+std::string ServerLink::greet()
 {
     ControlMessage hello{Kind::hello};
     hello.cpu = sched_getcpu();
@@ -73,14 +73,14 @@ std::string Line::greet()
     return unlike.empty() ? channels_.connect(timeout_s_) : unlike;
 }
 
-std::string Line::ask_copy(CopyMode mode)
+std::string ServerLink::ask_copy(CopyMode mode)
 {
     ControlMessage copy{Kind::copy};
     copy.copy = static_cast<uint32_t>(mode);
     return send(copy) && await(Kind::copied, 0) ? std::string() : error_;
 }
 
-std::string Line::meet_with_copy(CopyMode mode)
+std::string ServerLink::meet_with_copy(CopyMode mode)
 {
     const uint64_t give_up = rte_rdtsc() + ticks(timeout_s_);
     std::string error;
@@ -99,7 +99,7 @@ std::string Line::meet_with_copy(CopyMode mode)
 }
 
 /// Queue pairs of channels come behind the others, so their numbers have to be the same.
-std::string Line::match(const ControlMessage &hello) const
+std::string ServerLink::match(const ControlMessage &hello) const
 {
     const bool alike = hello.channels == needs_.channels && hello.queues == needs_.queues;
     if (alike || !(hello.channels || needs_.channels))
@@ -109,7 +109,7 @@ std::string Line::match(const ControlMessage &hello) const
     return device_ + ": serve with --operation send --queues " + std::to_string(needs_.queues);
 }
 
-uint32_t Line::max_message(Operation operation) const
+uint32_t ServerLink::max_message(Operation operation) const
 {
     if (is_one_sided(operation))
         return channels_.has(1) ? largest_operation : 0;
@@ -117,21 +117,21 @@ uint32_t Line::max_message(Operation operation) const
                                         : ntbmsg_endpoint_max_message(endpoint());
 }
 
-void Line::drain(uint32_t queues)
+void ServerLink::drain(uint32_t queues)
 {
     pktgen::drain(endpoint(), queues);
     channels_.drain();
 }
 
 /// Whether a wait for the peer goes on: it is there, and neither the time nor a signal ends it.
-bool Line::may_wait(uint64_t give_up)
+bool ServerLink::may_wait(uint64_t give_up)
 {
     const uint64_t now = rte_rdtsc();
     watch(now);
     return error_.empty() && now < give_up && !app::stop_is_overdue();
 }
 
-bool Line::send(const ControlMessage &message)
+bool ServerLink::send(const ControlMessage &message)
 {
     const uint64_t give_up = rte_rdtsc() + ticks(send_patience_s);
     int rc = control_.send(message);
@@ -146,8 +146,8 @@ bool Line::send(const ControlMessage &message)
     return rc == 0;
 }
 
-std::optional<ControlMessage> Line::await(Kind kind, uint32_t serial,
-                                          const std::function<void()> &meanwhile)
+std::optional<ControlMessage> ServerLink::await(Kind kind, uint32_t serial,
+                                                const std::function<void()> &meanwhile)
 {
     const uint64_t give_up = rte_rdtsc() + ticks(timeout_s_);
     while (error_.empty()) {
@@ -170,7 +170,7 @@ std::optional<ControlMessage> Line::await(Kind kind, uint32_t serial,
     return std::nullopt;
 }
 
-void Line::watch(uint64_t now)
+void ServerLink::watch(uint64_t now)
 {
     if (now < next_watch_)
         return;
@@ -184,12 +184,12 @@ void Line::watch(uint64_t now)
     }
 }
 
-bool Line::same_machine() const
+bool ServerLink::same_machine() const
 {
     return server_boot_ == app::read_machine().boot;
 }
 
-std::optional<double> Line::probe()
+std::optional<double> ServerLink::probe()
 {
     ControlMessage rest{Kind::rest};
     rest.rest_ms = rest_ms;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "results/account.hpp"
+#include "results/flows.hpp"
 
 #include <algorithm>
 
@@ -83,8 +83,8 @@ private:
     app::ResultPoint &result_;
 };
 
-void draw_up_messages(const Point &point, const Account &account, Books &books,
-                      app::ResultPoint &result)
+void add_messages(const Point &point, const Account &account, Books &books,
+                  app::ResultPoint &result)
 {
     const Work &here = *account.here;
     const Received received = here.received();
@@ -106,8 +106,8 @@ void draw_up_messages(const Point &point, const Account &account, Books &books,
 }
 
 /// The requester counts, but where each is reported to the far end.
-void draw_up_operations(const Point &point, const Account &account, Books &books,
-                        app::ResultPoint &result)
+void add_operations(const Point &point, const Account &account, Books &books,
+                    app::ResultPoint &result)
 {
     const Work &here = *account.here;
     const bool there_times = far_end_times(point.operation) && point.way != Way::echo;
@@ -128,7 +128,7 @@ void draw_up_operations(const Point &point, const Account &account, Books &books
 }
 
 /// All queues of a peer add to one word, at each end that exposes memory.
-void draw_up_words(const Point &point, std::span<const Account> accounts, Books &books)
+void add_words(const Point &point, std::span<const Account> accounts, Books &books)
 {
     for (size_t first = 0; first + point.queues <= accounts.size(); first += point.queues) {
         uint64_t added_there = 0, added_here = 0;
@@ -149,15 +149,15 @@ void draw_up_words(const Point &point, std::span<const Account> accounts, Books 
 
 } // namespace
 
-void draw_up(const Point &point, bool replay, std::span<const Account> accounts,
-             app::ResultPoint &result)
+void add_flows(const Point &point, bool replay, std::span<const Account> accounts,
+               app::ResultPoint &result)
 {
     Books books(point, replay, result);
     for (const Account &account : accounts) {
         if (is_one_sided(point.operation))
-            draw_up_operations(point, account, books, result);
+            add_operations(point, account, books, result);
         else
-            draw_up_messages(point, account, books, result);
+            add_messages(point, account, books, result);
         const ControlMessage *there = account.there;
         result.captured +=
             account.here->received().captured + (there != nullptr ? there->received.captured : 0);
@@ -165,7 +165,7 @@ void draw_up(const Point &point, bool replay, std::span<const Account> accounts,
         result.served = std::max(result.served, there != nullptr ? there->served : 0);
     }
     if (point.operation == Operation::fetch_add)
-        draw_up_words(point, accounts, books);
+        add_words(point, accounts, books);
 }
 
 } // namespace pktgen

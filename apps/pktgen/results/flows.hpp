@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What both ends say of a measurement, queue by queue, becomes flows and checks of a result.
-#ifndef PKTGEN_RESULTS_ACCOUNT_HPP
-#define PKTGEN_RESULTS_ACCOUNT_HPP
+#ifndef PKTGEN_RESULTS_FLOWS_HPP
+#define PKTGEN_RESULTS_FLOWS_HPP
 
 #include <cstdint>
 #include <span>
@@ -24,8 +24,8 @@ struct Account {
 };
 
 /// @param replay  the payload is that of a file
-void draw_up(const Point &point, bool replay, std::span<const Account> accounts,
-             app::ResultPoint &result);
+void add_flows(const Point &point, bool replay, std::span<const Account> accounts,
+               app::ResultPoint &result);
 
 } // namespace pktgen
 
