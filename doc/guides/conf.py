@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# How Sphinx renders the guides: tools/guide, or meson with -Ddocs=true.
+# How Sphinx renders the guides: meson with -Ddocs=true.
 project = "ntbmsg"
 copyright = "ntbmsg contributors"
 master_doc = "index"

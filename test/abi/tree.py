@@ -47,6 +47,7 @@ LAYERS = {
     'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
     'apps/measure': {'dpdk'},
     'apps/echo': {'apps/measure', 'apps', 'public', 'internal', 'dpdk'},
+    'apps/pktgen': {'apps/measure', 'apps', 'public', 'dpdk'},
     'apps': {'apps/measure', 'public', 'dpdk'},
     'examples': {'public', 'dpdk'},
     'bench/micro': {QUEUE, 'apps', 'apps/measure', 'dpdk'},
@@ -61,6 +62,7 @@ FOLDERS = {
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
     NET: (),
     'apps/common': (),
+    'apps/net': (),
     'apps/echo': ('traffic', 'files', 'modes', 'options', 'round_trip', 'harness', 'prompt'),
     'apps/pktgen': ('point', 'traffic', 'transport', 'measure', 'options', 'session', 'results', 'roles'),
     'bench': ('kernel', 'mbufs', 'session', 'campaign', 'results', 'host', 'peers/pair', 'peers/links', 'peers/ours', 'peers/others', 'gate', 'micro'),
@@ -75,6 +77,7 @@ MIRRORED = {
     'apps/common': 'test/unit/apps/common',
     'apps/echo': 'test/unit/apps/echo',
     'apps/measure': 'test/unit/apps/measure',
+    'apps/net': 'test/unit/apps/net',
     'apps/pktgen': 'test/unit/apps/pktgen',
     'bench': 'test/unit/bench',
 }

@@ -24,6 +24,7 @@ CLEAN = {
     'lib/ntbmsg/ntbmsg.h': '#include <stdint.h>\n',
     'apps/echo/main.cpp': '#include <ntbmsg.h>\n#include "options.hpp"\n',
     'apps/echo/options.hpp': '',
+    'apps/pktgen/session/session.hpp': '',
     'test/unit/driver/hw/chip_test.cpp': '#include "twin.hpp"\n#include <gtest/gtest.h>\n',
 }
 
@@ -57,6 +58,7 @@ class Tree(unittest.TestCase):
         self.expect('drivers/raw/plx_ntb/link/link.cpp', '#include "twin.hpp"\n', 'of twin')
         self.expect('lib/ntbmsg/src/x.cpp', '#include "queue/queue.hpp"\n', 'queue')
         self.expect('apps/echo/x.cpp', '#include <twin.hpp>\n', 'of twin')
+        self.expect('apps/common/x.cpp', '#include "session/session.hpp"\n', 'of apps/pktgen')
 
     def test_dpdk_below_the_driver(self):
         self.expect('twin/x.cpp', '#include <rte_log.h>\n', 'of dpdk')

@@ -69,13 +69,21 @@ class Guide(unittest.TestCase):
             valid = guide[name].rsplit("     - ", 1)[1]
             self.assertEqual([n for n in numbers(expected) if n not in numbers(valid)], [], f"{name}: {valid}")
 
+    @staticmethod
+    def with_values(text):
+        """@p text with the value of each macro of the library's headers in place of its name."""
+        header = (ROOT / "lib/ntbmsg/ntbmsg_endpoint.h").read_text(encoding="ascii")
+        for name, value in re.findall(r"^#define (NTBMSG_\w+) (\d+)$", header, re.M):
+            text = text.replace(name, value)
+        return text
+
     def test_ranges_agree(self):
         """A size has one range: in both headers, in the library's table, in the driver's, in the guide."""
         config = ranges_of_struct(DRIVER / "rte_pmd_plx_ntb.h", "rte_pmd_plx_ntb_config")
         options = ranges_of_struct(ROOT / "lib/ntbmsg/ntbmsg_endpoint.h", "ntbmsg_endpoint_options")
         table = re.search(r"ranges\[\] = \{(.*?)\n\};", (ROOT / "lib/ntbmsg/endpoint/options.cpp").read_text(), re.S)
         checked = {name: (low, high) for name, low, high in
-                   re.findall(r'\{"(\w+)", &Options::\w+, (\d+), (\d+)', table.group(1))}
+                   re.findall(r'\{"(\w+)", &Options::\w+, (\d+), (\d+)', self.with_values(table.group(1)))}
         self.assertGreaterEqual(len(checked), 14)
         for name, bounds in checked.items():
             self.assertEqual(options.get(name, ("0", "1")), bounds, name)
@@ -91,6 +99,12 @@ class Guide(unittest.TestCase):
             expected = re.search(rf'\{{"{devarg}",[^"]*"([^"]*)"', table).group(1)
             for text in (expected, guide[devarg].rsplit("     - ", 1)[1]):
                 self.assertEqual([n for n in bounds if n not in numbers(text)], [], f"{name}: {text}")
+
+    def test_wire_version(self):
+        page = (ROOT / "doc/wire-protocol.md").read_text(encoding="utf-8")
+        major, minor = (re.search(rf"version_{part} = (\d+);", source("queue/wire.hpp")).group(1)
+                        for part in ("major", "minor"))
+        self.assertEqual(re.search(r"^# .*, version (.*)$", page, re.M).group(1), f"{major}.{minor}")
 
     def test_attributes(self):
         names = re.findall(r'^    \{"(\w+)",(?:$| \[\])', source("api/attributes.cpp"), re.M)

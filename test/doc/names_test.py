@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Each function and file that a document names is one of the tree.
+"""Each function and file that a document names is one of the tree, and so is each file that a comment names.
 
     names_test.py SOURCE_ROOT
 
 A function is `name()` or `Class::name()` in backticks, or a call in a drawing; a file is a path or a name with
-an ending of ours in backticks. What a document names of others is listed below.
+an ending of ours: in backticks in documents, as it stands in comments, where tools/NAME is one, too. What they
+name of others is listed below.
 """
 
 import pathlib
@@ -19,10 +20,22 @@ FOLDERS = ('apps', 'bench', 'drivers', 'examples', 'lib', 'test', 'tools', 'twin
 TICKED = re.compile(r'`{1,2}([^`\n]+)`{1,2}')
 FUNCTION = re.compile(r'^(?:\w+(?:<[^>]*>)?::)*_?(\w+)\(\)$')
 FILE = re.compile(r'^[\w./-]+\.(?:cpp|hpp|py|sh|rst|md|map)$')
+COMMENT = {'//': re.compile(r'(?:^|\s)(?://|/?\*)(.*)'), '#': re.compile(r'(?:^|\s)#(.*)')}
+MARK = {'.c': '//', '.h': '//', '.cpp': '//', '.hpp': '//', '.py': '#', '.sh': '#', '.build': '#', '': '#'}
+IN_COMMENT = re.compile(r'(?<![\w<./*$-])(?:[\w./-]+\.(?:cpp|hpp|py|sh|md|rst|map)\b(?![\w/(])|tools/[\w-]+)')
 # Of DPDK, of the C library, of other projects.
 FOREIGN = re.compile(r'^(?:rte_|rdma_|ibv_|ucp_|uct_|fi_|MPI_|[a-z]+$)')
-# Results of a run, and x/y.cpp, which stands for any file.
-MADE = {'report.md', 'y.cpp', 'y_test.cpp'}
+# Results of a run, x/y.cpp, which stands for any file, and a program of DPDK.
+MADE = {'report.md', 'dpdk-pmdinfo.py', 'x.cpp', 'x.hpp', *(f'{any}{end}' for any in 'yz' for end in ('.cpp', '_test.cpp'))}
+
+
+def comments(path):
+    """The comments of a source, with their line numbers."""
+    comment = COMMENT[MARK[path.suffix]]
+    for number, line in enumerate(path.read_text(errors='ignore').splitlines(), 1):
+        found = comment.search(line)
+        if found:
+            yield number, found[1]
 
 
 def main():
@@ -42,6 +55,12 @@ def main():
                 elif FILE.match(ticked) and pathlib.PurePath(ticked).name not in MADE and \
                         not any(path == ticked or path.endswith('/' + ticked) for path in paths):
                     findings.append(f'{name}:{number}: no file {ticked}')
+    for path in [p for p in files if p.suffix in MARK] + [*ROOT.glob('doc/**/*.py'), *ROOT.glob('doc/**/meson.build')]:
+        for number, text in comments(path):
+            for named in IN_COMMENT.findall(text):
+                if pathlib.PurePath(named).name not in MADE and \
+                        not any(file == named or file.endswith('/' + named) for file in paths):
+                    findings.append(f'{path.relative_to(ROOT)}:{number}: no file {named}')
     for finding in findings:
         print(finding, file=sys.stderr)
     return 1 if findings or not words else 0
