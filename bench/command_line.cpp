@@ -37,6 +37,7 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "kills of a host for link.kill_to_event, 1 to 1000"},
         {"no-huge", nullptr, &o.no_huge, "the hosts run without huge pages"},
         {"commit", "ID", &o.commit, "noted in the output"},
+        {"version", nullptr, &o.version, "version of this program and of DPDK"},
         {"help", nullptr, &o.help, "this text", 'h'},
     };
 }
@@ -72,7 +73,7 @@ std::optional<Options> parse_options(int argc, char **argv, std::string &error)
     Options options;
     Raw raw;
     error = app::parse_options(argc, argv, option_table(options, raw));
-    if (error.empty() && !options.help)
+    if (error.empty() && !options.help && !options.version)
         error = check(raw, options);
     return error.empty() ? std::optional(options) : std::nullopt;
 }

@@ -12,6 +12,7 @@ namespace bench
 
 struct Options {
     bool help = false;
+    bool version = false;
     bool quick = false;
     bool limits_only = false; ///< what the machine could do, without hosts
     Selection selection{};    ///< all where no --only was given

@@ -7,6 +7,8 @@
 #include "output.hpp"
 #include "results/report.hpp"
 
+#include <rte_version.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -38,7 +40,6 @@ Plan make_plan(const Options &options)
     Plan plan{};
     plan.pairs = options.quick ? 5 : 15;
     plan.pairs_ns = (options.quick ? 75 : 300) * second;
-    plan.patience_ns = (options.quick ? 15 : 60) * second;
     plan.kills = static_cast<unsigned>(options.kills);
     plan_for(options.selection, plan);
     return plan;
@@ -130,8 +131,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "ntbmsg_bench: %s\n%s", error.c_str(), bench::usage().c_str());
         return 2;
     }
-    if (options->help) {
-        fputs(bench::usage().c_str(), stdout);
+    if (options->help || options->version) {
+        if (options->help)
+            fputs(bench::usage().c_str(), stdout);
+        else
+            printf("ntbmsg_bench %s, %s\n", BENCH_VERSION, rte_version());
         return app::finish_output("ntbmsg_bench", 0);
     }
     return app::finish_output("ntbmsg_bench", bench::run(*options));

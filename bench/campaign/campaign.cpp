@@ -2,7 +2,6 @@
 #include "campaign/campaign.hpp"
 
 #include <algorithm>
-#include <unistd.h>
 
 namespace bench
 {
@@ -11,7 +10,6 @@ namespace
 {
 
 constexpr uint64_t ms = 1000000;
-constexpr unsigned look_for_class_us = 50000;
 constexpr uint64_t bound = 3000 * ms;
 
 class Pairing
@@ -24,13 +22,8 @@ public:
 
     void run()
     {
-        while (!ended()) {
-            const bool progress = round();
-            if (complete() || (!progress && hopeless()))
-                return;
-            if (!progress)
-                usleep(look_for_class_us);
-        }
+        while (!ended() && !complete())
+            round();
     }
 
 private:
@@ -39,13 +32,12 @@ private:
         return interrupted() || m_broken || monotonic_ns() - m_begin > m_plan.pairs_ns;
     }
     bool open(size_t i) const { return m_plan.wanted[i] && m_findings.failures[i].empty(); }
-    bool enough(size_t i, Class c) const
+    bool needs_pairs(size_t i) const
     {
-        return good_pairs(m_findings.pairs[i], c) >= m_plan.pairs;
+        return open(i) && !enough_pairs(m_findings.pairs[i], m_plan.pairs);
     }
     bool complete() const;
-    bool hopeless() const;
-    bool round();
+    void round();
     void take(size_t i);
     void stalled();
 
@@ -60,39 +52,25 @@ private:
 bool Pairing::complete() const
 {
     for (size_t i = 0; i < measure_count; i++)
-        if (open(i) && !enough(i, judged_class))
+        if (needs_pairs(i))
             return false;
     return true;
 }
 
-/// Nothing is left to do but wait, and nothing that was seen promises that waiting helps.
-bool Pairing::hopeless() const
+/// One pair of each measure that still needs one.
+void Pairing::round()
 {
-    const auto seen = std::count_if(m_findings.probes.begin(), m_findings.probes.end(),
-                                    [](unsigned count) { return count != 0; });
-    return seen < 2 && monotonic_ns() - m_begin > m_plan.patience_ns;
-}
-
-/// One pair of each measure that still needs one here. @return whether there was any
-bool Pairing::round()
-{
-    bool progress = false;
     for (size_t i = 0; i < measure_count && !ended(); i++) {
-        if (!open(i) || enough(i, judged_class))
+        if (!needs_pairs(i))
             continue;
         const auto ns = probe(m_session);
         if (!ns) {
             stalled();
             break;
         }
-        const Class here = classify(*ns);
-        m_findings.probes[static_cast<unsigned>(here)]++;
-        if (enough(i, here))
-            continue;
+        m_findings.probes[static_cast<unsigned>(classify(*ns))]++;
         take(i);
-        progress = true;
     }
-    return progress;
 }
 
 void Pairing::take(size_t i)
@@ -254,6 +232,14 @@ unsigned good_pairs(const std::vector<Pair> &pairs, Class c)
     return static_cast<unsigned>(std::count_if(pairs.begin(), pairs.end(), [c](const Pair &pair) {
         return pair.placement == c && pair.disturbed.empty();
     }));
+}
+
+bool enough_pairs(const std::vector<Pair> &pairs, unsigned wanted)
+{
+    for (unsigned c = 0; c < class_count; c++)
+        if (good_pairs(pairs, static_cast<Class>(c)) >= wanted)
+            return true;
+    return false;
 }
 
 void run_campaign(Session &session, const Plan &plan, Findings &findings)

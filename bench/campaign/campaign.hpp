@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Which pairs are taken when: until every measure has enough of them in the judged placement class,
-// or time is up.
+// Which pairs are taken when: until every measure has enough of them in one placement class,
+// whichever it is, or time is up.
 #ifndef BENCH_CAMPAIGN_CAMPAIGN_HPP
 #define BENCH_CAMPAIGN_CAMPAIGN_HPP
 
@@ -23,10 +23,9 @@ struct Plan {
     bool crossover = false;
     bool turnover = false;
     bool wakeup = false;
-    unsigned kills = 1;   ///< if there are any
-    unsigned pairs;       ///< undisturbed ones of each measure in a class
-    uint64_t pairs_ns;    ///< how long to go on taking pairs, waits for the judged class included
-    uint64_t patience_ns; ///< how long to wait for another class where only one was ever seen
+    unsigned kills = 1; ///< if there are any
+    unsigned pairs;     ///< undisturbed ones of each measure in a class
+    uint64_t pairs_ns;  ///< how long to go on taking pairs
 };
 
 /// A figure that stands for itself.
@@ -54,6 +53,8 @@ void run_campaign(Session &, const Plan &, Findings &);
 
 /// Undisturbed pairs of a class.
 unsigned good_pairs(const std::vector<Pair> &, Class);
+/// Whether some class has so many of them.
+bool enough_pairs(const std::vector<Pair> &, unsigned wanted);
 
 } // namespace bench
 

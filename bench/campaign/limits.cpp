@@ -128,7 +128,7 @@ std::optional<Limit> ring_limit(Session &session, uint32_t slot_lines)
     return best_stream(session, command, slot_counts);
 }
 
-std::optional<Limit> copy_limit(Session &session, uint32_t source)
+std::optional<Limit> copy_limit(Session &session, uint32_t source, bool written)
 {
     constexpr uint32_t slot_counts[] = {4, 16, 64, 128, 256, 2048};
     Limit best;
@@ -137,11 +137,12 @@ std::optional<Limit> copy_limit(Session &session, uint32_t source)
         command.slot_lines = bytes / static_cast<uint32_t>(line_bytes);
         command.batch = bytes < copy_batch_bytes ? copy_batch_bytes / bytes : 1;
         command.copied = std::max(source, bytes);
+        command.written = written ? 1 : 0;
         const auto limit = best_stream(session, command, slot_counts);
         if (!limit)
             return std::nullopt;
         if (limit->value * bytes > best.value)
-            best = {limit->value * bytes, limit->how};
+            best = {limit->value * bytes, limit->how + (written ? ", written before" : "")};
     }
     return best;
 }

@@ -25,7 +25,8 @@ std::optional<Limit> ring_limit(Session &, uint32_t slot_lines);
 /// Bytes per second from a private buffer of the writer through shared memory, every line read, in
 /// pieces of 4 KiB or of 64 KiB.
 /// @param source  bytes that are copied in turn, a power of two up to 1 MiB; 0: each piece the same
-std::optional<Limit> copy_limit(Session &, uint32_t source = 0);
+/// @param written  the buffer is written before each copy: two passes over the payload
+std::optional<Limit> copy_limit(Session &, uint32_t source = 0, bool written = false);
 
 } // namespace bench
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace bench
 {
@@ -57,11 +58,13 @@ Command command_for(const Measure &measure, bool timed)
     command.payload = measure.payload;
     command.shape = measure.shape;
     command.used = measure.used;
+    command.in_place = measure.in_place ? 1 : 0;
     command.batch = measure.batch;
     command.rounds = round_trips;
     command.run_ns = is_round_trip(measure) ? round_trip_run : rate_run;
     command.bound_ns = bound;
     command.timed = timed;
+    command.as_it_is = measure.as_it_is ? 1 : 0;
     return command;
 }
 
@@ -128,14 +131,17 @@ std::optional<Run> take_run(Session &session, const Measure &measure, bool timed
     return run;
 }
 
-/// The same over fewer layers is the limit.
+/// The same over fewer layers is the limit, or the same copied out of mbufs.
 std::optional<Limit> layer_limit(Session &session, Measure measure, std::string &error)
 {
+    const bool in_place = std::exchange(measure.in_place, false);
     measure.used = measure.against;
     const auto run = take_run(session, measure, false, error);
     if (!run)
         return std::nullopt;
-    return Limit{run->value, measure.used == 0 ? "the bare queue" : "one of the channels"};
+    return Limit{run->value, in_place            ? "copied out of mbufs"
+                             : measure.used == 0 ? "the bare queue"
+                                                 : "one of the channels"};
 }
 
 std::string why_disturbed(const Pair &pair, const Run &before, const Run &after)
@@ -169,7 +175,10 @@ std::optional<Limit> take_limit(Session &session, const Measure &measure)
     }
     // A message that is longer than the pieces comes from as many bytes of memory.
     constexpr uint32_t longest_piece = 65536;
-    return copy_limit(session, measure.payload > longest_piece ? measure.payload : 0);
+    // Messages in one mbuf are written by who sends them.
+    const bool written =
+        measure.kind == Kind::stream && measure.payload <= longest_piece && !measure.as_it_is;
+    return copy_limit(session, measure.payload > longest_piece ? measure.payload : 0, written);
 }
 
 bool exercise(Session &session, const Measure &measure, std::string &error)

@@ -20,8 +20,6 @@ using app::name_of;
 using app::same_place;
 using Class = app::Placement;
 inline constexpr unsigned class_count = app::placement_count;
-/// The class that figures are judged in, where it occurs.
-inline constexpr Class judged_class = Class::ccx;
 
 /// Round trips in ns, rates in messages or writes per second, streams and copies of a DMA engine in
 /// bytes per second.
@@ -37,6 +35,8 @@ struct Measure {
     uint32_t used = 0;          ///< channels, in turn; 0: the bare queue
     uint32_t against = machine; ///< the limit: the same over so many channels, or over the queue
     static constexpr uint32_t machine = UINT32_MAX; ///< what two cores can do
+    bool as_it_is = false; ///< of streams: the payload is not written, nor is the limit's
+    bool in_place = false; ///< built in receive buffers of the peer; the limit is copied there
 };
 
 inline constexpr Measure measures[] = {
@@ -47,6 +47,9 @@ inline constexpr Measure measures[] = {
     {"rate.256", Kind::rate, 256, 32},
     {"stream.2048", Kind::stream, 2048, 8}, // no figure: fills the usual buffers
     {"stream.4096", Kind::stream, 4096, 4, {4096, 0, 0}},
+    {"carry.4096", Kind::stream, 4096, 4, {4096, 0, 0}, 0, Measure::machine, true},
+    {"build.stream.4096", Kind::stream, 4096, 4, {4096, 0, 0}, 0, 0, false, true},
+    {"build.rate.1518", Kind::rate, 1518, 32, usual_shape, 0, 0, false, true},
     {"engine.4096", Kind::engine, 4096, 16},
     {"engine.65536", Kind::engine, 65536, 4},
     {"engine.1048576", Kind::engine, 1048576, 1},

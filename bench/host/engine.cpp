@@ -10,7 +10,6 @@
 #include <rte_dev.h>
 #include <rte_dmadev.h>
 #include <rte_errno.h>
-#include <rte_malloc.h>
 #include <rte_memory.h>
 #include <rte_rawdev.h>
 
@@ -45,11 +44,11 @@ rte_iova_t bus_of(const void *address)
 void Engine::open(const Command &command, Shared &shared, Result &result)
 {
     close();
-    m_memory = static_cast<std::byte *>(rte_zmalloc("engine", size_t{2} * command.payload, page));
-    if (!m_memory)
+    // Behind the source, where turn_over() copies to.
+    if (!m_memory.reserve(command.payload + std::min<size_t>(command.payload, page)))
         return fail(result, ENOMEM, "no memory to copy from");
-    m_source = rte_malloc_virt2iova(m_memory);
-    std::fill_n(reinterpret_cast<uint64_t *>(m_memory), command.payload / sizeof(uint64_t),
+    m_source = m_memory.iova();
+    std::fill_n(reinterpret_cast<uint64_t *>(m_memory.data()), command.payload / sizeof(uint64_t),
                 payload_word);
     if (!start(result) || !map(shared, result))
         close();
@@ -100,8 +99,7 @@ void Engine::close()
         rte_dev_dma_unmap(m_device, m_slots, bus_of(m_slots), data_bytes);
     if (m_registered)
         rte_extmem_unregister(m_slots, data_bytes);
-    rte_free(m_memory);
-    m_memory = nullptr;
+    m_memory.release();
     m_started = m_mapped = m_registered = false;
 }
 

@@ -5,6 +5,7 @@
 #ifndef BENCH_HOST_ENGINE_HPP
 #define BENCH_HOST_ENGINE_HPP
 
+#include "host/dma_memory.hpp"
 #include "session/shared.hpp"
 
 #include <rte_common.h>
@@ -27,14 +28,15 @@ public:
     Engine(const Engine &) = delete;
     Engine &operator=(const Engine &) = delete;
 
-    /// Starts the dmadev, with private memory of command.payload bytes to copy from and as many to
+    /// Starts the dmadev, with private memory of command.payload bytes to copy from and a page to
     /// copy to, and makes the slots of shared.data known to it.
     void open(const Command &, Shared &, Result &);
     void close();
 
     /// Copies payloads into the slots of shared.data for command.run_ns.
     void copy(const Command &, Shared &, Result &);
-    /// Copies of command.payload bytes inside this host; result.count of them in result.ns.
+    /// Copies of command.payload bytes, a page at most, inside this host; result.count of them in
+    /// result.ns.
     void turn_over(const Command &, Result &);
 
 private:
@@ -42,7 +44,7 @@ private:
     bool map(Shared &, Result &);
     uint16_t completed(Result &);
 
-    std::byte *m_memory = nullptr;
+    DmaMemory m_memory;
     rte_iova_t m_source = 0;
     std::byte *m_slots = nullptr;
     rte_device *m_device = nullptr;

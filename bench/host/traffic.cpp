@@ -3,6 +3,7 @@
 
 #include "host/channels.hpp"
 #include "loops.hpp"
+#include "mbufs/in_place_link.hpp"
 #include "mbufs/mbuf_link.hpp"
 #include "mbufs/ways.hpp"
 
@@ -92,11 +93,11 @@ void ask_timed(Link &link, const Command &command, Outcome &outcome, Result &res
 }
 
 /// Calls @p run with a link over the way that the command names, and keeps what came of it.
-template <size_t bytes, typename Run>
+template <size_t bytes, bool as_it_is = false, typename Run>
 void with_way(const Ways &ways, const Command &command, Result &result, Run run)
 {
     const auto over = [&](auto way) {
-        MbufLink<decltype(way), FixedSize<bytes, long_room>> link(way);
+        MbufLink<decltype(way), FixedSize<bytes, long_room, as_it_is>> link(way);
         Outcome outcome;
         run(link, outcome);
         keep(outcome, result);
@@ -130,8 +131,26 @@ void with_payload(std::index_sequence<payloads...>, const Ways &ways, const Comm
 template <typename Run>
 void with_link(const Ways &ways, const Command &command, Result &result, Run run)
 {
-    with_payload(std::index_sequence<8, 32, 64, 256, 2048, 4096, 1048576>(), ways, command, result,
-                 run);
+    if (command.as_it_is != 0 && command.payload == 4096)
+        return with_way<4096, true>(ways, command, result, run);
+    with_payload(std::index_sequence<8, 32, 64, 256, 1518, 2048, 4096, 1048576>(), ways, command,
+                 result, run);
+}
+
+void send_in_place(const Ways &ways, const Command &command, Shared &shared, Result &result)
+{
+    const auto as = [&]<size_t bytes>() {
+        InPlaceLink<bytes> link(ways.endpoint);
+        Outcome outcome;
+        measure::send_stream(link, command.batch, span_of(command), shared.sent_total, outcome);
+        keep(outcome, result);
+    };
+    if (command.payload == 1518)
+        as.template operator()<1518>();
+    else if (command.payload == 4096)
+        as.template operator()<4096>();
+    else
+        fail(result, EINVAL, "no such payload size");
 }
 
 bool burst_fits(const Command &command, Result &result)
@@ -181,7 +200,13 @@ void answer(const Ways &ways, const Command &command, Result &result)
 
 void send(const Ways &ways, const Command &command, Shared &shared, Result &result)
 {
-    if (burst_fits(command, result))
+    if (command.as_it_is != 0)
+        fill_pool(ways.pool); // other runs have written it
+    if (!burst_fits(command, result))
+        return;
+    if (command.in_place != 0)
+        send_in_place(ways, command, shared, result);
+    else
         with_link(ways, command, result, [&](auto &link, Outcome &outcome) {
             measure::send_stream(link, command.batch, span_of(command), shared.sent_total, outcome);
         });

@@ -7,6 +7,7 @@
 #include "realtime.hpp"
 #include "session/shared.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -117,8 +118,9 @@ void Worker::write(const StreamJob &job, Result &result)
 void Worker::read(const StreamJob &job, Result &result)
 {
     const StreamDone done = best_kernel().read(job);
-    const uint64_t sum = job.source ? done.slots * job.slot_lines * source_word
-                                    : done.slots * (done.slots - 1) / 2 * job.slot_lines;
+    const uint64_t sum = job.source && !job.writes_source
+                             ? done.slots * job.slot_lines * source_word
+                             : done.slots * (done.slots - 1) / 2 * job.slot_lines;
     result.count = done.slots;
     result.counted = done.counted;
     result.ns = done.ns;
@@ -134,17 +136,17 @@ void Worker::stream(const Command &command, Result &result)
     if (command.copied > source_bytes || (command.copied != 0 && command.copied < slot_bytes))
         return fail(result, EINVAL, "there is no such source to copy from");
     const bool copied = command.copied != 0;
-    const std::byte *source =
-        copied ? reinterpret_cast<const std::byte *>(m_source->words) : nullptr;
+    std::byte *source = copied ? reinterpret_cast<std::byte *>(m_source->words) : nullptr;
     const uint32_t source_mask = copied ? command.copied / slot_bytes - 1 : 0;
-    const StreamJob job{&m_shared.head, &m_shared.tail,     &m_shared.total,    m_shared.data,
-                        source,         command.slot_lines, command.slot_count, command.batch,
-                        command.writer, command.reader,     command.run_ns,     command.bound_ns,
-                        source_mask};
-    if (starts())
-        write(job, result);
-    else
-        read(job, result);
+    const StreamJob job{&m_shared.head, &m_shared.tail,      &m_shared.total,    m_shared.data,
+                        source,         command.slot_lines,  command.slot_count, command.batch,
+                        command.writer, command.reader,      command.run_ns,     command.bound_ns,
+                        source_mask,    command.written != 0};
+    if (!starts())
+        return read(job, result);
+    write(job, result);
+    if (job.writes_source) // what other jobs copy
+        std::fill_n(m_source->words, command.copied / sizeof(uint64_t), source_word);
 }
 
 void Worker::execute(const Command &command, Result &result)

@@ -188,14 +188,22 @@ BENCH_INLINE void store_data(std::byte *to, const Line &content)
         *line = content;
 }
 
+void fill_payload(std::byte *payload, size_t bytes, uint64_t value);
+
 /// Compile-time line count where a slot is small (lines > 0): the loop must cost nothing there.
 template <Writer writer, unsigned lines>
 BENCH_INLINE void fill_slot(const StreamJob &job, std::byte *slot, uint64_t number)
 {
     const size_t count = lines != 0 ? lines : job.slot_lines;
     const Line *source = reinterpret_cast<const Line *>(job.source);
-    if constexpr (lines == 0)
+    if constexpr (lines == 0) {
         source += (number & job.source_mask) * count;
+        if (job.writes_source) {
+            fill_payload(job.source + (number & job.source_mask) * count * line_bytes,
+                         count * line_bytes, number);
+            asm volatile("" ::: "memory"); // two passes, as by two that do not know each other
+        }
+    }
     Line content;
     broadcast(content, number);
     for (size_t i = 0; i < count; i++) {
@@ -392,7 +400,7 @@ StreamDone read(const StreamJob &job)
 // Payload of a message
 // ------------------------------------------------------------------------------
 
-void fill_payload(std::byte *payload, size_t bytes, uint64_t value)
+[[gnu::noinline]] void fill_payload(std::byte *payload, size_t bytes, uint64_t value)
 {
     Line content;
     broadcast(content, value);

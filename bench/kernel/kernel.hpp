@@ -48,19 +48,20 @@ struct PingDone {
 
 /// A ring of fixed slots between one writer and one reader; indices count from 0 in each run.
 struct StreamJob {
-    Word *head;              ///< slots written
-    Word *tail;              ///< slots read
-    Word *total;             ///< 0, or 1 + slots that were written in all
-    std::byte *slots;        ///< line-aligned
-    const std::byte *source; ///< what slots are copied from; NULL: lines are made up in registers
+    Word *head;        ///< slots written
+    Word *tail;        ///< slots read
+    Word *total;       ///< 0, or 1 + slots that were written in all
+    std::byte *slots;  ///< line-aligned
+    std::byte *source; ///< what slots are copied from; NULL: lines are made up in registers
     uint32_t slot_lines;
     uint32_t slot_count; ///< power of two, at least two batches
     uint32_t batch;      ///< slots per publish
     Writer writer;
     Reader reader;
-    uint64_t run_ns;          ///< the writer stops after that time
-    uint64_t bound_ns;        ///< both give up after that time
-    uint32_t source_mask = 0; ///< slots that the source holds, less one: taken in turn
+    uint64_t run_ns;            ///< the writer stops after that time
+    uint64_t bound_ns;          ///< both give up after that time
+    uint32_t source_mask = 0;   ///< slots that the source holds, less one: taken in turn
+    bool writes_source = false; ///< each word of it, before it is copied: to the slot's number
 };
 
 struct StreamDone {

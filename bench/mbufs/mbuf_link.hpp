@@ -29,11 +29,12 @@ inline constexpr uint64_t fill_word = 0x0123456789abcdefu;
 /// @p room  data bytes of an mbuf. Longer messages are chains whose bytes are there before
 /// (fill_pool): like the source of the limit's copies they are not written for each message, but
 /// for the first word of each mbuf.
-template <size_t size, size_t room>
+/// @param as_it_is  the same for a message in one mbuf
+template <size_t size, size_t room, bool as_it_is = false>
 struct FixedSize {
     static constexpr unsigned most_segments = (size + room - 1) / room;
-    static constexpr bool filled = most_segments > 1;
-    static_assert(!filled || size % room == 0);
+    static constexpr bool filled = as_it_is || most_segments > 1;
+    static_assert(most_segments == 1 || size % room == 0);
 
     static constexpr size_t bytes() { return size; }
     static constexpr size_t segment_bytes() { return room; }

@@ -22,15 +22,18 @@ bool of_pairs(const Figure &figure)
 
 std::string judge(const Figure &figure, const Row &row)
 {
+    const double bound = bound_of(row);
+    if (bound == 0)
+        return "shown";
     switch (figure.reach) {
     case Reach::ratio_at_most:
-        return *row.ratio <= figure.bound ? "reached" : "missed";
+        return *row.ratio <= bound ? "reached" : "missed";
     case Reach::ratio_at_least:
-        return *row.ratio >= figure.bound ? "reached" : "missed";
+        return *row.ratio >= bound ? "reached" : "missed";
     case Reach::value_at_least:
-        return *row.value >= figure.bound ? "reached" : "missed";
+        return *row.value >= bound ? "reached" : "missed";
     case Reach::value_at_most:
-        return *row.value <= figure.bound ? "reached" : "missed";
+        return *row.value <= bound ? "reached" : "missed";
     case Reach::none:
         break;
     }
@@ -80,12 +83,10 @@ std::vector<Pair> pairs_of(const std::vector<Pair> &pairs, Class placement)
     return chosen;
 }
 
-/// The judged class if it has pairs that count, else the class with most of them, or most of any.
+/// The class with most pairs that count, or most of any; of equals the nearer one.
 Class class_of(const std::vector<Pair> &pairs)
 {
-    if (good_pairs(pairs, judged_class) != 0)
-        return judged_class;
-    Class best = judged_class;
+    Class best = Class::ccx;
     std::pair<size_t, size_t> best_counts{};
     for (unsigned i = 0; i < class_count; i++) {
         const Class c = static_cast<Class>(i);
@@ -124,6 +125,12 @@ Row pairs_row(const Figure &figure, const std::vector<Pair> &pairs)
 }
 
 } // namespace
+
+double bound_of(const Row &row)
+{
+    // A figure without a class has one bound.
+    return row.figure->bounds[static_cast<unsigned>(row.placement.value_or(Class::ccx))];
+}
 
 bool select(std::string_view name, Selection &selection)
 {

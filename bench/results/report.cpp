@@ -21,21 +21,22 @@ std::string number(std::optional<double> value, int digits = 2)
     return text;
 }
 
-std::string reach_text(const Figure &figure)
+std::string reach_text(const Row &row)
 {
+    const double bound = bound_of(row);
     char text[32];
-    switch (figure.reach) {
+    switch (bound != 0 ? row.figure->reach : Reach::none) {
     case Reach::ratio_at_most:
-        snprintf(text, sizeof(text), "<=%gx", figure.bound);
+        snprintf(text, sizeof(text), "<=%gx", bound);
         return text;
     case Reach::ratio_at_least:
-        snprintf(text, sizeof(text), ">=%gx", figure.bound);
+        snprintf(text, sizeof(text), ">=%gx", bound);
         return text;
     case Reach::value_at_least:
-        snprintf(text, sizeof(text), ">=%g", figure.bound);
+        snprintf(text, sizeof(text), ">=%g", bound);
         return text;
     case Reach::value_at_most:
-        snprintf(text, sizeof(text), "<=%g", figure.bound);
+        snprintf(text, sizeof(text), "<=%g", bound);
         return text;
     case Reach::none:
         break;
@@ -49,21 +50,23 @@ void print_row(FILE *out, const Row &row, const char *prefix)
     const std::string placement = row.placement ? std::string(name_of(*row.placement)) : "-";
     fprintf(out, "%-24s %9s %-7s %9s %6s %-5s %-8s %s\n", name.c_str(), number(row.value).c_str(),
             std::string(row.figure->unit).c_str(), number(row.limit).c_str(),
-            number(row.ratio).c_str(), placement.c_str(), reach_text(*row.figure).c_str(),
+            number(row.ratio).c_str(), placement.c_str(), reach_text(row).c_str(),
             row.verdict.c_str());
 }
 
-/// Rows of a figure in the classes that do not count, where they occurred.
-void print_other_classes(FILE *out, const Figure &figure, const Findings &findings, Class counted)
+/// Rows of a figure in further classes that occurred, each judged there.
+std::vector<Row> other_classes(const Row &first, const Findings &findings)
 {
-    for (unsigned c = 0; c < class_count; c++) {
+    std::vector<Row> rows;
+    for (unsigned c = 0; first.placement && c < class_count; c++) {
         const Class placement = static_cast<Class>(c);
-        if (placement == counted)
+        if (placement == *first.placement)
             continue;
-        const Row row = row_in_class(figure, findings, placement);
+        const Row row = row_in_class(*first.figure, findings, placement);
         if (row.value)
-            print_row(out, row, "# ");
+            rows.push_back(row);
     }
+    return rows;
 }
 
 void print_percentiles(FILE *out, const Row &row, const Findings &findings)
@@ -109,13 +112,8 @@ void print_classes(FILE *out, const Findings &findings)
         if (findings.probes[c] != 0)
             fprintf(out, "# class %s: %u of %u probes\n", name.c_str(), findings.probes[c], all);
         else
-            fprintf(out, "# class %s: missing\n", name.c_str());
+            fprintf(out, "# class %s: did not occur\n", name.c_str());
     }
-    if (findings.probes[static_cast<unsigned>(judged_class)] == 0)
-        fprintf(out,
-                "# class %s, which the reaches are meant for, did not occur: judged in the "
-                "class that each line names\n",
-                std::string(name_of(judged_class)).c_str());
 }
 
 // JSON --------------------------------------------------------------------------------------------
@@ -136,7 +134,7 @@ void put_row(app::JsonText &json, const Row &row)
     put_number(json, "ratio", row.ratio);
     json.key("class");
     row.placement ? json.value(name_of(*row.placement)) : json.null();
-    json.member("reach", reach_text(*row.figure));
+    json.member("reach", reach_text(row));
     json.member("verdict", row.verdict);
     json.member("note", row.note);
     json.end_object();
@@ -166,7 +164,7 @@ void put_circumstances(app::JsonText &json, const Circumstances &c)
 {
     json.member("cpu", c.machine.cpu);
     json.member("kernel", c.machine.kernel);
-    json.member("cpus_allowed", c.machine.cpus);
+    json.member("cpus", c.machine.cpus);
     json.key("cpus_used");
     json.row({static_cast<double>(c.cpus[0]), static_cast<double>(c.cpus[1])});
     json.member("huge_pages_total", c.machine.huge_pages_total);
@@ -195,8 +193,10 @@ void print_table(FILE *out, const Selection &selection, const Findings &findings
         const Row row = row_of(figures[i], findings);
         print_row(out, row, "");
         print_how(out, row, findings);
-        if (row.placement)
-            print_other_classes(out, figures[i], findings, *row.placement);
+        for (const Row &other : other_classes(row, findings)) {
+            print_row(out, other, "# ");
+            fprintf(out, "#   %s\n", other.note.c_str());
+        }
     }
     print_classes(out, findings);
     fprintf(out, "# %.1f s\n", circumstances.seconds);
@@ -215,9 +215,14 @@ bool write_json(const char *path, const Selection &selection, const Findings &fi
     json.end_object();
     json.key("figures");
     json.begin_array();
-    for (size_t i = 0; i < figure_count; i++)
-        if (selection[i])
-            put_row(json, row_of(figures[i], findings));
+    for (size_t i = 0; i < figure_count; i++) {
+        if (!selection[i])
+            continue;
+        const Row row = row_of(figures[i], findings);
+        put_row(json, row);
+        for (const Row &other : other_classes(row, findings))
+            put_row(json, other);
+    }
     json.end_array();
     json.key("pairs");
     json.begin_array();

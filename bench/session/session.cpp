@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "session/session.hpp"
 
+#include "cpu_share.hpp"
 #include "machine.hpp"
 
 #include <cerrno>
@@ -24,7 +25,6 @@ constexpr uint64_t open_bound = 60000 * ms;
 constexpr uint64_t answer_grace = 15000 * ms; ///< beyond a command's own bound: meeting as well
 constexpr uint64_t look_every = 100 * ms;     ///< at whether a child has died
 constexpr unsigned huge_pages_wanted = 120;   ///< two hosts of 120 MiB, with 1000 channels
-constexpr double undisturbed_share = 0.97;
 
 volatile sig_atomic_t signal_seen = 0;
 
@@ -35,8 +35,7 @@ void on_signal(int number)
 
 bool had_core(const Result &result)
 {
-    return static_cast<double>(result.cpu_ns) >=
-           undisturbed_share * static_cast<double>(result.wall_ns);
+    return app::CpuShare::of(result.cpu_ns, result.wall_ns) >= app::least_cpu_share;
 }
 
 } // namespace

@@ -63,9 +63,12 @@ struct Command {
     Reader reader;
     PingForm form;
     uint32_t copied;   ///< stream: slots are copied from a private source of so many bytes; 0: not
+    uint32_t written;  ///< stream: the source of each slot is written before it is copied
+    uint32_t as_it_is; ///< host_rate: payloads are not written, but for their first words
     uint32_t timed;    ///< host_rtt: every round trip by itself, for percentiles
     Shape shape;       ///< host_open, host_shape, host_rtt
     uint32_t used;     ///< host_rtt, host_rate: channels in turn; 0: the bare queue
+    uint32_t in_place; ///< host_rate: built in receive buffers of the peer, on the bare queue
     uint64_t rounds;   ///< ping, host_rtt
     uint64_t run_ns;   ///< stream, host_rtt, host_rate: how long to send
     uint64_t bound_ns; ///< give up after that

@@ -134,6 +134,15 @@ TEST_F(Run, TakesAFigureWithoutHugePages)
     EXPECT_NE(text.find("no huge pages"), std::string::npos) << text;
 }
 
+TEST_F(Run, ItSaysItsVersion)
+{
+    start({"--version"});
+    EXPECT_EQ(
+        read_all().rfind(std::string("ntbmsg_bench ") + getenv("NTBMSG_VERSION") + ", DPDK", 0),
+        0u);
+    EXPECT_EQ(wait_status(), 0);
+}
+
 TEST_F(Run, WhatFindsNoRoomOnStandardOutputIsAnError)
 {
     const std::string program = getenv("NTBMSG_BENCH");

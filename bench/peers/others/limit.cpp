@@ -177,7 +177,7 @@ bench::StreamJob Limit::job_for(size_t bytes) const
     job.bound_ns = bound_ns;
     const auto with_mark = static_cast<uint32_t>(bytes / line_bytes + 1);
     const bool made = with_mark == 1 || with_mark == 2 || with_mark == 5; // what the kernels know
-    job.source = made ? nullptr : reinterpret_cast<const std::byte *>(m_source->words);
+    job.source = made ? nullptr : reinterpret_cast<std::byte *>(m_source->words);
     job.slot_lines = made ? with_mark : static_cast<uint32_t>(lines_of(bytes));
     job.batch = std::min(ring_batch, burst_of(bytes));
     return job;

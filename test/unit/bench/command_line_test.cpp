@@ -30,6 +30,15 @@ TEST(Options, AllFiguresWithoutOnly)
               static_cast<long>(figure_count));
 }
 
+TEST(Options, HelpAndVersionWantNothingElse)
+{
+    std::string error;
+    const auto version = parse({"--version"}, error);
+    ASSERT_TRUE(version) << error;
+    EXPECT_TRUE(version->version);
+    EXPECT_FALSE(version->help);
+}
+
 TEST(Options, OnlyTakesNamesUpToTheNextOption)
 {
     std::string error;

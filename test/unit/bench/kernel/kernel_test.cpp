@@ -27,7 +27,8 @@ struct alignas(4096) Memory {
 };
 
 /// Both ends of a stream. @return what the reader saw
-StreamDone stream(const Kernel &kernel, Writer writer, Reader reader, uint32_t lines, bool copied)
+StreamDone stream(const Kernel &kernel, Writer writer, Reader reader, uint32_t lines, bool copied,
+                  bool rewritten = false)
 {
     const auto memory = std::make_unique<Memory>();
     for (uint64_t &w : memory->source)
@@ -43,7 +44,9 @@ StreamDone stream(const Kernel &kernel, Writer writer, Reader reader, uint32_t l
                   writer,
                   reader,
                   ms,
-                  bound};
+                  bound,
+                  0,
+                  rewritten};
     StreamDone written{};
     std::thread other([&] { written = kernel.write(job); });
     const StreamDone read = kernel.read(job);
@@ -65,6 +68,9 @@ void try_all(const Kernel &kernel)
             }
             const StreamDone done = stream(kernel, writer, reader, copied_lines, true);
             EXPECT_EQ(done.check, done.slots * copied_lines * word);
+            const StreamDone twice = stream(kernel, writer, reader, copied_lines, true, true);
+            EXPECT_EQ(twice.check, twice.slots * (twice.slots - 1) / 2 * copied_lines)
+                << "what is copied was written for each slot";
         }
 }
 
