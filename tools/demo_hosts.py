@@ -8,9 +8,13 @@ import json
 import os
 import pathlib
 import signal
-import statistics
 import subprocess
 import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+
+from ntb_report import load, model  # noqa: E402
 
 SIZES = "8-64K"
 LIMIT_SIZES = "8,16,32,64,128,256,512,1024,2048,4096,8192,16384,32768,65536"
@@ -101,47 +105,56 @@ def echo_file(hosts, file, results):
           f"{report['bytes_per_second'] / 1e9:.2f} GB/s each way, every byte compared\n")
 
 
-def rows_of(result):
-    """One for each size: medians over the repetitions."""
-    rows = []
-    for size in sorted({point["size"] for point in result["points"]}):
-        points = [point for point in result["points"] if point["size"] == size and point["complete"]]
-        trips = [point["round_trip_ns"] for point in points if point["round_trip_ns"]]
-        rates = [point["messages_per_second"] for point in points if point["mode"] == "rate"]
-        if not trips or not rates:
-            continue
-        rate = statistics.median(rates)
-        row = {name: statistics.median(trip[name] for trip in trips) for name in ("p50", "p99", "p99_9")}
-        rows.append({"size": size, "rate": rate, "bytes": rate * size, **row})
-    return rows
+def rows_of(built):
+    """One for each size, of the figures that the page shows."""
+    by_size = {}
+    for figure in built.figures:
+        if figure.operation != model.LIMIT and figure.mode in ("latency", "rate"):
+            by_size.setdefault(figure.size, {})[figure.mode] = figure
+    for size, found in sorted(by_size.items()):
+        trip, rate = found.get("latency"), found.get("rate")
+        if trip and rate and trip.latency("p50") and rate.rate():
+            yield size, trip, rate
+
+
+def marks_of(built, figure):
+    return figure.placement + ("*" if figure.disturbed else "")
+
+
+def print_table(built):
+    print(f"{'message':>8}  {'round trip, one message in flight':^44}  {'one way, as fast as it goes':^32}")
+    print(f"{'bytes':>8}  {'p50':>9} {'p99':>9} {'p99.9':>9} {'class':>7}       {'M msg/s':>9} {'GB/s':>8} {'class':>7}")
+    spoilt = False
+    for size, trip, rate in rows_of(built):
+        p50, p99, p99_9 = (trip.latency(name).median / 1e3 for name in model.QUANTILES)
+        print(f"{size:>8}  {p50:>6.2f} us {p99:>6.2f} us {p99_9:>6.2f} us {marks_of(built, trip):>7}       "
+              f"{rate.rate().median / 1e6:>9.3f} {rate.throughput().median / 1e9:>8.3f} {marks_of(built, rate):>7}")
+        spoilt = spoilt or trip.disturbed or rate.disturbed
+    if spoilt:
+        print("       *  something else had a core of the two hosts, or the cores were moved")
 
 
 def sweep(hosts, results):
-    """Measures, and prints a table."""
-    result = hosts.drive(results / "sweep.json", SWEEP_TIMEOUT, "--mode", "latency,rate", "--size", SIZES,
-                         "--seconds", RUN_SECONDS)
-    print(f"{'message':>8}  {'round trip, one message in flight':^36}  {'one way, as fast as it goes':^24}")
-    print(f"{'bytes':>8}  {'p50':>9} {'p99':>9} {'p99.9':>9}       {'M msg/s':>9} {'GB/s':>8}")
-    for row in rows_of(result):
-        print(f"{row['size']:>8}  {row['p50'] / 1e3:>6.2f} us {row['p99'] / 1e3:>6.2f} us "
-              f"{row['p99_9'] / 1e3:>6.2f} us       {row['rate'] / 1e6:>9.3f} {row['bytes'] / 1e9:>8.3f}",
-              flush=True)
+    """Measures."""
+    hosts.drive(results / "sweep.json", SWEEP_TIMEOUT, "--mode", "latency,rate", "--size", SIZES, "--seconds",
+                RUN_SECONDS)
     hosts.drive(results / "load.json", SWEEP_TIMEOUT, *LOAD, "--seconds", RUN_SECONDS)
     waited = hosts.waited()
     if waited > BUSY:
-        print(f"\nThis machine has other work: {waited:.0%} of the time the serving host waited for "
-              "its core,\nso rates are too low and the worst round trips are the scheduler's.")
+        print(f"This machine has other work: {waited:.0%} of the time the serving host waited for "
+              "its core,\nso rates are too low and the worst round trips are the scheduler's.\n")
 
 
 def make_page(options):
-    """What the two cores could do at best, and everything on one page."""
+    """What the two cores could do at best, and everything on one page. Returns what the page is made of."""
     tools, results = pathlib.Path(__file__).resolve().parent, options.results
     subprocess.run([sys.executable, tools / "ntb_compare", "--programs", options.peers, "--only", "limit", "--sizes",
                     LIMIT_SIZES, "--rounds", "3", "--json", results / "limit.json"],
                    stdout=subprocess.DEVNULL, timeout=HOST_TIMEOUT, check=False)
-    names = [results / f"{name}.json" for name in ("sweep", "load", "limit")]
-    subprocess.run([tools / "report", "-o", results / "report.html", *(name for name in names if name.exists())],
+    files = [file for name in ("sweep", "load", "limit") if (file := results / f"{name}.json").exists()]
+    subprocess.run([tools / "report", "-o", results / "report.html", *files],
                    stdout=subprocess.DEVNULL, timeout=HOST_TIMEOUT, check=True)
+    return model.build([load.load(file) for file in files])
 
 
 def stop(_signal, _frame):
@@ -165,7 +178,7 @@ def main():
         echo_file(hosts, options.file, options.results)
     with Hosts(options.pktgen, options.memory, options.scratch) as hosts:
         sweep(hosts, options.results)
-    make_page(options)
+    print_table(make_page(options))
     print(f"\npage: {options.results}/report.html, with plots, percentiles, latency under load and the limit\n"
           f"data: {options.results}/echo.json, sweep.json, load.json and limit.json")
 

@@ -133,6 +133,19 @@ class Pairs(unittest.TestCase):
         self.assertLess(time.monotonic() - began, peers.PAIR_SECONDS)
         self.assertEqual(processes_of(self.folder), [])
 
+    def test_the_reason_is_what_the_program_said_and_not_what_its_libraries_said_later(self):
+        script = ('[ "$2" = 0 ] || exec sleep 1000\n'
+                  'for line in "program: no message came: Bad message" "program: 8 bytes do not get through" '
+                  '"PLX_NTB: raw0: lost: this side stops"; do echo "$line" >&2; done; exit 1')
+        with self.assertRaisesRegex(pair.Failed, "^no message came: Bad message; 8 bytes do not get through$"):
+            self.peer(script).run([8], self.settings)
+
+    def test_the_side_that_only_waited_does_not_give_the_reason(self):
+        script = ('[ "$2" = 1 ] && { echo "program: a line was torn" >&2; touch "$0.done"; exit 1; }\n'
+                  'while [ ! -e "$0.done" ]; do :; done; echo "program: the other side does not come" >&2; exit 1')
+        with self.assertRaisesRegex(pair.Failed, "^a line was torn$"):
+            self.peer(script).run([8], self.settings)
+
     def test_who_hangs_is_ended_with_its_children(self):
         peers_seconds, peers.PAIR_SECONDS = peers.PAIR_SECONDS, 0.5
         self.addCleanup(setattr, peers, "PAIR_SECONDS", peers_seconds)

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """tools/report: what it makes of results, and of files that are none.   report_test.py SOURCE_ROOT"""
+import contextlib
 import copy
 import html.parser
+import io
 import json
 import pathlib
 import re
@@ -23,6 +25,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "test/apps")]
 
 import example_result  # noqa: E402
 import result_schema_test  # noqa: E402
+import demo_hosts  # noqa: E402
 from ntb_report import changes, load, model, page  # noqa: E402
 
 EXAMPLE = example_result.of_queues()
@@ -113,7 +116,7 @@ class Pages(unittest.TestCase):
     def test_repetitions_become_a_median_and_a_spread(self):
         text = self.render(result([timed(v, repeat=i) for i, v in enumerate((300, 310, 320, 700, 305))]))
         row = next(row for row in cells(text) if row[0] == "queue" and "one in flight" in row)
-        self.assertEqual(row[3:7], ["310 ns", "310 ns", "620 ns", "930 ns"])
+        self.assertEqual(row[4:9], ["other", "310 ns", "310 ns", "620 ns", "930 ns"])
         self.assertRegex(row[-1], "of 5$")
         self.assertTrue("1 of 1 figures are noisy" in text)
 
@@ -125,7 +128,50 @@ class Pages(unittest.TestCase):
         self.assertTrue("1 run was disturbed and left out: other programs had the CPU" in text)
         self.assertTrue("1 points were taken while the cores lay in another placement class" in text)
         rows = [row for row in cells(text) if row[0] == "queue"]
-        self.assertEqual([row[4] for row in rows], ["301 ns"])
+        self.assertEqual([row[6] for row in rows], ["301 ns"])
+
+    def test_a_point_whose_class_changed_in_the_sweep_says_it(self):
+        far = point("rate", size=128, messages_per_second=2e6)
+        far["placement"]["class"] = "far"
+        limits = [point("rate", operation="limit", size=size, clock="off", messages_per_second=rate)
+                  for size, rate in ((64, 4e7), (128, 4e6))]
+        limits[1]["placement"]["class"] = "far"
+        text = self.render(result([point("rate", size=64), point("rate", size=256), far, *limits]))
+        self.assertTrue("1 of 3 figures could only be taken in another class than “other”" in text)
+        self.assertEqual([row[3] for row in cells(text) if row[0] == "queue" and len(row) == 8],
+                         ["other", "far", "other"])
+        self.assertIn("2.00x", next(row for row in cells(text) if "far" in row), "of the limit of its class")
+        self.assertTrue("128 B, 2 Mmsg/s, class far" in text)
+        self.assertTrue('hollow"' in text)
+
+    def test_the_demo_prints_what_the_page_shows(self):
+        near = [point("rate", repeat=i, messages_per_second=5.8e7, bytes_per_second=3.7e9) for i in range(2)]
+        far = [point("rate", repeat=i, messages_per_second=2.3e7, bytes_per_second=1.5e9) for i in range(2, 5)]
+        for one in far:
+            one["placement"]["class"] = "far"
+        built = model.build([result([timed(300), timed(300, repeat=1), timed(300, repeat=2), *near, *far])])
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            demo_hosts.print_table(built)
+        row = out.getvalue().splitlines()[-1].split()
+        self.assertEqual(row[-3:], ["58.000", "3.700", "other"])
+        self.assertIn("58 Mmsg/s", next(row for row in cells(page.render(built)) if row[0] == "queue" and len(row) == 8))
+
+    def test_what_was_always_disturbed_is_shown_and_marked(self):
+        why = "a polling thread had its CPU for 50 % of the time"
+        spoilt = point("rate", size=64, disturbed=why, cpu_share=0.5)
+        good = point("rate", size=128)
+        text = self.render(result([spoilt, good, {**good, "repeat": 1, "disturbed": why}]))
+        self.assertTrue("1 of 2 figures are disturbed in every repetition" in text)
+        self.assertTrue(f"1 run was disturbed and left out: {why}" in text)
+        self.assertIn(f"disturbed: {why}", next(row for row in cells(text) if "64 B" in row))
+
+    def test_under_load_times_count_from_when_a_message_was_due(self):
+        short = point("load", complete=False, rate_met=False, error="the offered rate was not met: a of b",
+                      messages_per_second=1690)
+        short["round_trip_from_intended_ns"].update(p50=2e9)
+        row = next(row for row in cells(self.render(result([short]))) if row[0] == "queue")
+        self.assertEqual((row[2], row[3], row[6]), ("1 Mmsg/s", "1.69 kmsg/s", "2 s"))
 
     def test_a_long_tail_does_not_squeeze_a_histogram(self):
         document = result([timed(300)])
@@ -196,7 +242,7 @@ class Files(unittest.TestCase):
         old = copy.deepcopy(EXAMPLE)
         old["version"] = 1
         for one in old["points"]:
-            for name in load.ADDED_IN_2:
+            for name in load.ADDED_IN_2 | load.ADDED_IN_3:
                 del one[name]
             del one["counters"]["served"]
             for flow in one["flows"]:
@@ -230,13 +276,13 @@ class Files(unittest.TestCase):
     def test_what_is_no_result_is_refused_in_one_line(self):
         whole = json.dumps(EXAMPLE).encode()
         contents = {"empty": b"", "binary": bytes(range(256)), "text": b"hello", "list": [], "number": b"1" * 5000,
-                    "foreign": {"format": "other", "version": 1}, "newer": {**EXAMPLE, "version": 3},
+                    "foreign": {"format": "other", "version": 1}, "newer": {**EXAMPLE, "version": 4},
                     "nan": whole.replace(b'"seconds": 6.1', b'"seconds": NaN'),
                     "deep": b"[" * 100000, "huge": whole.replace(b'"seconds": 6.1', b'"seconds": 1e300'),
                     "infinite": whole.replace(b'"seconds": 6.1', b'"seconds": 1e999')}
         for name, content in contents.items():
             self.refused(self.write(name, content))
-        self.assertIn("version 3", self.refused(self.folder / "newer"))
+        self.assertIn("version 4", self.refused(self.folder / "newer"))
         self.refused(self.folder / "missing")
         self.refused(self.folder)
 

@@ -13,6 +13,8 @@ import time
 SHARED_BYTES = 12 << 20
 GONE_SECONDS = 10
 LARGEST_OUTPUT = 8 << 20
+# How a program ends that only waited for the other one (bench/peers/pair/run.hpp).
+OTHER_SIDE = "the other side does not come"
 # The only name that a socket of a peer may have besides: paths of sockets are short.
 SCRATCH_PREFIX = "ntbcmp."
 
@@ -50,12 +52,19 @@ def last_line(text):
     return lines[-1][:200] if lines else ""
 
 
+def own_lines(text, program):
+    """What a program has said itself, in one line: libraries that it uses may say more after that."""
+    mark = f"{program}: "
+    return "; ".join(line.removeprefix(mark).strip() for line in text.splitlines() if line.startswith(mark))[:200]
+
+
 class Group:
     """Processes, each the leader of a session of its own, so that its children end with it."""
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
         self.members = []
+        self.names = []
 
     def start(self, command, environment=None):
         """Nothing outlives us, however we end: hence setpriv."""
@@ -65,6 +74,7 @@ class Group:
                 ["setpriv", "--pdeathsig", "KILL", *map(str, command)], stdin=subprocess.DEVNULL, stdout=out,
                 stderr=err, start_new_session=True, env={**os.environ, **(environment or {})})
         self.members.append(process)
+        self.names.append(pathlib.Path(str(command[0])).name)
         return number
 
     def running(self, number):
@@ -96,9 +106,10 @@ class Group:
 
     def check(self, seconds):
         states = [process.poll() for process in self.members]
-        for number, state in enumerate(states):
-            if state not in (None, 0):
-                self.fail(number)
+        bad = [number for number, state in enumerate(states) if state not in (None, 0)]
+        if bad:
+            # A side that only waited for the other one knows less.
+            self.fail(min(bad, key=lambda number: OTHER_SIDE in self.why(number)))
         if None in states:
             raise Failed(f"not done after {seconds} s")
 
@@ -108,9 +119,12 @@ class Group:
             if not self.running(number):
                 self.fail(number)
 
+    def why(self, number):
+        errors = self.text("err", number)
+        return own_lines(errors, self.names[number]) or last_line(errors) or last_line(self.text("out", number))
+
     def fail(self, number):
-        why = last_line(self.text("err", number)) or last_line(self.text("out", number))
-        raise Failed(why or f"ended with status {self.members[number].poll()}")
+        raise Failed(self.why(number) or f"ended with status {self.members[number].poll()}")
 
     def end(self):
         for process in self.members:

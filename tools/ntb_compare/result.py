@@ -31,7 +31,7 @@ def machine(cpus):
     return {
         "cpu": file_value("/proc/cpuinfo", "model name"),
         "kernel": f"{platform.system()} {platform.release()}",
-        "cpus": len(os.sched_getaffinity(0)),
+        "cpus": os.cpu_count() or 1,
         "load_1min": round(os.getloadavg()[0], 2),
         "huge_pages_total": int(file_value("/proc/meminfo", "HugePages_Total") or 0),
         "huge_pages_free": int(file_value("/proc/meminfo", "HugePages_Free") or 0),
@@ -43,7 +43,7 @@ def header(command, commit, cpus, options):
     now = datetime.datetime.now(datetime.timezone.utc)
     dpdk = first_line(["pkg-config", "--modversion", "libdpdk"])
     return {
-        "format": "ntbmsg-result", "version": 2, "complete": False, "interrupted": False, "error": "",
+        "format": "ntbmsg-result", "version": 3, "complete": False, "interrupted": False, "error": "",
         "started": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "seconds": 0,
         "program": {"name": "compare", "command": command, "commit": commit,
                     "compiler": first_line(["c++", "--version"]), "dpdk": f"DPDK {dpdk}" if dpdk else ""},
@@ -72,7 +72,7 @@ def point(peer, line, repeat, mode, count, latency):
         "completion": "received", "region": "direct" if peer.kind == "put" else "none", "lcores": 1, "server_lcores": 1,
         "pattern": "every line read" if peer.read else "not read", "verified": False,
         "clock": "on" if latency else "off", "repeat": repeat, "complete": not trouble, "error": trouble,
-        "seconds": seconds, "messages": count["count"], "bytes": count["count"] * size,
+        "rate_met": True, "cpu_share": max(0, min(1, line["ran"])), "disturbed": trouble, "seconds": seconds, "messages": count["count"], "bytes": count["count"] * size,
         "messages_per_second": rate, "bytes_per_second": rate * size,
         "flows": [{"name": "echo" if mode == "latency" else "out", "queue": 0, "cpu": -1, "messages": count["count"],
                    "bytes": count["count"] * size, "seconds": seconds}],

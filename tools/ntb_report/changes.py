@@ -42,11 +42,12 @@ def metrics(figure):
 
 def between(built, before, after):
     """All changes from one commit to another, the worst first."""
-    olds = {figure.set_up: figure for figure in built.figures if figure.commit == before}
+    olds = {(figure.set_up, figure.placement): figure for figure in built.figures
+            if figure.commit == before and not figure.disturbed}
     found = []
     for figure in built.figures:
-        old = olds.get(figure.set_up)
-        if figure.commit != after or not old or figure.operation == model.LIMIT:
+        old = olds.get((figure.set_up, figure.placement))
+        if figure.commit != after or figure.disturbed or not old or figure.operation == model.LIMIT:
             continue
         for (name, was, smaller), (_, now, _) in zip(metrics(old), metrics(figure)):
             if was and now and was.median > 0 and now.median > 0:

@@ -9,6 +9,7 @@ LARGEST_NUMBER = 10 ** 18
 LONGEST_REFUSAL = 200
 MOST_POINTS = 20000
 ADDED_IN_2 = {"copy_mode": "auto", "completion": "received", "region": "none", "lcores": 1, "server_lcores": 1}
+ADDED_IN_3 = {"rate_met": True, "cpu_share": 1, "disturbed": ""}
 SCHEMA = pathlib.Path(__file__).resolve().parent.parent.parent / "doc" / "result.schema.json"
 
 
@@ -71,12 +72,12 @@ def read(path):
 
 
 def brought_up(document):
-    """A result of version 1 as one of version 2: what was added, as it was then."""
+    """A result of version 1 or 2 as one of version 3: what was added, as it was then, or as nobody knew better."""
     points = document.get("points")
     for point in points if isinstance(points, list) else ():
         if not isinstance(point, dict):
             continue
-        for name, value in ADDED_IN_2.items():
+        for name, value in (ADDED_IN_2 | ADDED_IN_3).items():
             point.setdefault(name, value)
         flows, counters = point.get("flows"), point.get("counters")
         for flow in flows if isinstance(flows, list) else ():
@@ -84,7 +85,7 @@ def brought_up(document):
                 flow.update({"queue": 0, "cpu": -1, **flow})
         if isinstance(counters, dict):
             counters.setdefault("served", 0)
-    document["version"] = 2
+    document["version"] = 3
     return document
 
 
@@ -93,9 +94,9 @@ def load(path):
     document = read(path)
     if not isinstance(document, dict) or document.get("format") != "ntbmsg-result":
         raise Unusable(f"{path}: not a result of ntbmsg")
-    if document.get("version") not in (1, 2):
-        raise Unusable(f"{path}: a result of version {str(document.get('version'))[:20]}, this tool knows 1 and 2")
-    if document["version"] == 1:
+    if document.get("version") not in (1, 2, 3):
+        raise Unusable(f"{path}: a result of version {str(document.get('version'))[:20]}, this tool knows 1 to 3")
+    if document["version"] < 3:
         document = brought_up(document)
     check(document, path)
     if len(document["points"]) > MOST_POINTS:

@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From points to figures: repetitions of one set-up become a median and a spread, and what was disturbed or taken
-in another placement class is kept separate."""
+"""From points to figures: repetitions of one set-up become a median and a spread.
+
+One rule says which of them count, for the page and for the demo's table: those that were not disturbed, of the class
+that most of all such points were taken in; where a set-up has none there, those of the class that has most of its own;
+where all were disturbed, these, marked. The limit is kept in every class: a ratio is of one class."""
 import collections
 import dataclasses
 import statistics
 
 LIMIT = "limit"
+# The nearest first: of equally many points its own count.
+CLASSES = ("smt", "ccx", "other", "far", "remote", "same", "unknown")
 # How our own messages travel: drawn first and thicker beside other things.
 OURS = ("queue", "send", "write", "write-imm", "read", "fetch-add", "compare-swap")
 SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "in_flight", "queues", "offered_rate", "copy", "copy_mode",
@@ -43,6 +48,8 @@ class Figure:
     set_up: tuple
     commit: str
     points: list
+    placement: str = "unknown"
+    disturbed: str = ""  # why, where all repetitions were
 
     def __getattr__(self, name):
         if name in SET_UP:
@@ -68,6 +75,14 @@ class Figure:
     def throughput(self):
         return self.of(lambda p: p["bytes_per_second"] or None)
 
+    def first_latency(self, name):
+        """What a user waits for: from when a message was due, where messages had a time."""
+        return self.latency(name, "round_trip_from_intended_ns") or self.latency(name)
+
+    @property
+    def rate_met(self):
+        return all(point["rate_met"] for point in self.points)
+
     def histogram(self):
         """All repetitions in one: [(from, to, count)]."""
         merged = collections.Counter()
@@ -88,7 +103,11 @@ class Model:
     placement: str
     figures: list
     disturbed: list  # (why, how many)
-    elsewhere: int  # points of other classes
+    elsewhere: int  # points that were left out because those of another class count
+
+    def apart(self, figure):
+        """Whether it cannot be held against most of the others."""
+        return figure.placement != self.placement or bool(figure.disturbed)
 
     def commits(self):
         """In the order of the files, of all but the limit, which no commit changes."""
@@ -103,28 +122,73 @@ def commit_of(document):
     return document["program"]["commit"] or "unknown"
 
 
-def judged_class(documents):
+def whole(point):
+    """A load that was more than the system takes is a finding."""
+    return point["complete"] or not point["rate_met"]
+
+
+def undisturbed(point):
+    return whole(point) and not point["disturbed"]
+
+
+def most_taken(points, nothing="unknown"):
     """The class that most points were taken in; one that is known, if there is any."""
-    taken = collections.Counter(point["placement"]["class"] for document in documents for point in document["points"]
-                                if point["complete"])
-    known = [placement for placement, _ in taken.most_common() if placement != "unknown"]
-    return known[0] if known else "unknown"
+    taken = collections.Counter(point["placement"]["class"] for point in points)
+    known = [placement for placement in CLASSES[:-1] if taken[placement]]
+    return max(known, key=lambda placement: taken[placement]) if known else nothing
+
+
+def judged_class(documents):
+    """Of all points that count."""
+    points = [point for document in documents for point in document["points"] if whole(point)]
+    return most_taken([point for point in points if undisturbed(point)] or points)
+
+
+def those_that_count(points, placement):
+    """Of one set-up: (class, points, why all of them are disturbed)."""
+    good = [point for point in points if undisturbed(point)]
+    candidates = good or points
+    here = [point for point in candidates if point["placement"]["class"] == placement]
+    where = placement if here else most_taken(candidates)
+    kept = here or [point for point in candidates if point["placement"]["class"] == where]
+    return where, kept, "" if good else kept[0]["disturbed"]
+
+
+def figures_of(commit, set_up, points, placement):
+    operation = set_up[SET_UP.index("operation")]
+    if operation != LIMIT:
+        where, kept, why = those_that_count(points, placement)
+        return [Figure(set_up, commit, kept, where, why)]
+    made = []
+    for each in dict.fromkeys(point["placement"]["class"] for point in points):
+        mine = [point for point in points if point["placement"]["class"] == each]
+        where, kept, why = those_that_count(mine, each)
+        made.append(Figure(set_up, commit, kept, where, why))
+    return made
 
 
 def build(documents):
     placement = judged_class(documents)
-    disturbed = collections.Counter()
-    elsewhere = 0
-    kept = {}
+    left_out = collections.Counter()
+    grouped = {}
     for document in documents:
         for point in document["points"]:
-            if not point["complete"] or point["error"]:
-                disturbed[point["error"] or "ended early"] += 1
-            elif point["placement"]["class"] != placement:
-                elsewhere += 1
+            if not whole(point):
+                left_out[point["error"] or "ended early"] += 1
+                continue
+            set_up = tuple(point[name] for name in SET_UP)
+            grouped.setdefault((commit_of(document), set_up), []).append(point)
+    figures, elsewhere = [], 0
+    for (commit, set_up), points in grouped.items():
+        made = figures_of(commit, set_up, points, placement)
+        kept = {id(point) for figure in made for point in figure.points}
+        for point in points:
+            if id(point) in kept:
+                continue
+            if point["disturbed"]:
+                left_out[point["disturbed"]] += 1
             else:
-                set_up = tuple(point[name] for name in SET_UP)
-                kept.setdefault((commit_of(document), set_up), []).append(point)
-    figures = [Figure(set_up, commit, points) for (commit, set_up), points in kept.items()]
+                elsewhere += 1
+        figures += made
     figures.sort(key=lambda f: (f.mode, f.operation not in OURS, f.operation, f.size, f.offered_rate, f.burst, f.in_flight, f.queues))
-    return Model(documents, placement, figures, disturbed.most_common(), elsewhere)
+    return Model(documents, placement, figures, left_out.most_common(), elsewhere)

@@ -31,7 +31,7 @@ figcaption { font-weight: 600; margin-bottom: 6px; } svg { display: block; width
 .c5 { --c: var(--c5); } .c6 { --c: var(--c6); } .c7 { --c: var(--c7); } .limit { --c: var(--limit); }
 .line { fill: none; stroke: var(--c); stroke-width: 1.8; } .line.dashed, .line.limit { stroke-dasharray: 5 4; }
 .line.ours { stroke-width: 3.4; } .key.ours { border-top-width: 5px; }
-.mark { fill: var(--c); stroke: var(--card); stroke-width: 0.8; } .spread { stroke: var(--c); stroke-width: 1; opacity: 0.6; }
+.mark { fill: var(--c); stroke: var(--card); stroke-width: 0.8; } .mark.hollow { fill: var(--card); stroke: var(--c); stroke-width: 1.4; } .spread { stroke: var(--c); stroke-width: 1; opacity: 0.6; }
 .grid { stroke: var(--grid); } .tick { fill: var(--soft); font-size: 11.5px; } .label { fill: var(--soft); font-size: 12px; }
 .bar { fill: var(--c0); } .upright { stroke: var(--c1); stroke-width: 1.4; stroke-dasharray: 4 3; }
 .scroll { overflow-x: auto; border: 1px solid var(--rule); border-radius: 8px; background: var(--card); }
@@ -83,7 +83,15 @@ def warnings(built):
         said.append(f"{count} {'run was' if count == 1 else 'runs were'} disturbed and left out: {why}")
     if built.elsewhere:
         said.append(f"{built.elsewhere} points were taken while the cores lay in another placement class than "
-                    f"“{built.placement}” and are left out")
+                    f"the figure they repeat, and are left out")
+    apart = [f for f in built.figures if f.operation != model.LIMIT]
+    moved, spoilt = (sum(f.placement != built.placement for f in apart), sum(bool(f.disturbed) for f in apart))
+    if moved:
+        said.append(f"{moved} of {len(apart)} figures could only be taken in another class than “{built.placement}”: their "
+                    f"marks are hollow, and the tables name the class")
+    if spoilt:
+        said.append(f"{spoilt} of {len(apart)} figures are disturbed in every repetition: their marks are hollow, and the "
+                    f"tables say so")
     noisy = [f for f in built.figures if f.noisiest() > model.NOISY and f.operation != model.LIMIT]
     if noisy:
         said.append(f"{len(noisy)} of {len(built.figures)} figures are noisy: their repetitions differ by more than "
@@ -103,7 +111,13 @@ def spread_cell(spread, form):
     return form(spread.median), ""
 
 
+def class_cell(built, figure):
+    return figure.placement, "noisy" if figure.placement != built.placement else ""
+
+
 def noise_cell(figure):
+    if figure.disturbed:
+        return f"disturbed: {figure.disturbed}", "noisy"
     noise, count = figure.noisiest(), len(figure.points)
     if count < 2:
         return "one run", ""
@@ -111,7 +125,7 @@ def noise_cell(figure):
 
 
 def limits_of(built, take):
-    return {(f.mode if f.mode == "latency" else "one way", f.size): take(f) for f in built.figures
+    return {(f.mode if f.mode == "latency" else "one way", f.size, f.placement): take(f) for f in built.figures
             if f.operation == model.LIMIT and take(f)}
 
 
@@ -125,15 +139,18 @@ def ratio_cell(figure, limit, value, smaller):
 def round_trip_rows(built):
     limits = limits_of(built, model.Figure.mean_round_trip)
     for f in built.of_mode("latency", "load"):
-        mean = f.latency("mean") if f.clock == "on" else f.mean_round_trip()
+        mean = f.first_latency("mean") if f.clock == "on" else f.mean_round_trip()
         if f.operation == model.LIMIT or not mean:
             continue
         one = "one in flight" if f.clock == "on" else "one in flight, untimed"
         load = units.per_second(f.offered_rate) if f.mode == "load" else one
-        quantiles = [spread_cell(f.latency(q) if f.clock == "on" else None, units.nanoseconds) for q in model.QUANTILES]
+        quantiles = [spread_cell(f.first_latency(q) if f.clock == "on" else None, units.nanoseconds)
+                     for q in model.QUANTILES]
+        went = spread_cell(f.rate(), units.per_second)[0] if f.mode == "load" else "–"
         yield [(plots.line_name(f, len(built.commits()) > 1), ""), (units.size(f.size), ""), (load, ""),
+               (went, "" if f.rate_met else "noisy"), class_cell(built, f),
                spread_cell(mean, units.nanoseconds), *quantiles,
-               ratio_cell(f, limits.get(("latency", f.size)) if f.mode == "latency" else None, mean, True), noise_cell(f)]
+               ratio_cell(f, limits.get(("latency", f.size, f.placement)) if f.mode == "latency" else None, mean, True), noise_cell(f)]
 
 
 def rate_rows(built):
@@ -143,15 +160,15 @@ def rate_rows(built):
             continue
         name = plots.line_name(f, len(built.commits()) > 1)
         yield [(name, ""), (units.size(f.size) if f.mix in ("", "fixed") else f.mix, ""), (f.burst, ""),
-               spread_cell(f.rate(), units.per_second), spread_cell(f.throughput(), units.bytes_per_second),
-               ratio_cell(f, limits.get(("one way", f.size)), f.rate(), False), noise_cell(f)]
+               class_cell(built, f), spread_cell(f.rate(), units.per_second), spread_cell(f.throughput(), units.bytes_per_second),
+               ratio_cell(f, limits.get(("one way", f.size, f.placement)), f.rate(), False), noise_cell(f)]
 
 
 def tables(built):
-    return ("<h2>Tables</h2>"
-            + table(["round trip", "size", "load", "mean", "p50", "p99", "p99.9", "of the limit", "noise"],
+    return ("<h2>Tables</h2><p class=\"soft\">Under load, times count from when a message was due.</p>"
+            + table(["round trip", "size", "offered", "went", "class", "mean", "p50", "p99", "p99.9", "of the limit", "noise"],
                     list(round_trip_rows(built)), "No round trips.") + "<p></p>"
-            + table(["one way", "size", "burst", "rate", "throughput", "below the limit", "noise"],
+            + table(["one way", "size", "burst", "class", "rate", "throughput", "below the limit", "noise"],
                     list(rate_rows(built)), "Nothing was sent one way."))
 
 
@@ -206,7 +223,7 @@ def render(built):
     facts = machine_list(first) + "".join(f"<details><summary>result {i + 2}, {escaped(d['started'])}</summary>"
                                           f"{machine_list(d)}</details>" for i, d in enumerate(documents[1:]))
     nothing = "" if built.figures else '<p class="warn">There is no undisturbed figure in these results.</p>'
-    body = (f"<h1>{escaped(title)}</h1><p class=\"soft\">Placement class “{escaped(built.placement)}”; medians over "
+    body = (f"<h1>{escaped(title)}</h1><p class=\"soft\">Most points were taken in placement class “{escaped(built.placement)}”; medians over "
             f"repetitions, bars from the least to the largest. Point at a mark for its figure; "
             f"doc/reading-numbers.md says how to read them.</p>{facts}{nothing}{warnings(built)}"
             + change_section(built)

@@ -57,22 +57,41 @@ def line_name(figure, several_commits):
     return ", ".join(words)
 
 
+def told(figure):
+    """What a mark says of the circumstances."""
+    words = f"class {figure.placement}"
+    if figure.disturbed:
+        words += f", disturbed: {figure.disturbed}"
+    return words
+
+
 def lines_over_size(built, figures, take, form):
-    """One series for each set-up that differs in more than size: ours first, the limit last."""
+    """One series for each set-up that differs in more than size: ours first, the limit last, once for each class
+    that there are figures of."""
     several = len(built.commits()) > 1
-    lines = {}
+    lines, hollow = {}, {}
     for figure in figures:
         found = take(figure)
-        if found and figure.size and figure.mix in ("", "fixed"):
-            lines.setdefault((line_name(figure, several), figure.operation), {})[figure.size] = (
-                figure.size, found.median, found.low, found.high, f"{units.size(figure.size)}, {form(found.median)}")
+        if not found or not figure.size or figure.mix not in ("", "fixed"):
+            continue
+        name = line_name(figure, several)
+        if figure.operation == model.LIMIT and figure.placement != built.placement:
+            if all(other.placement != figure.placement for other in built.figures if other.operation != model.LIMIT):
+                continue
+            name += f", class {figure.placement}"
+        elif built.apart(figure):
+            hollow.setdefault((name, figure.operation), set()).add(figure.size)
+        lines.setdefault((name, figure.operation), {})[figure.size] = (
+            figure.size, found.median, found.low, found.high,
+            f"{units.size(figure.size)}, {form(found.median)}, {told(figure)}")
     made = []
     beside = len({operation for _, operation in lines} - {model.LIMIT}) > 1
     for (name, operation), points in sorted(lines.items(), key=lambda item: item[0][1] == model.LIMIT):
         style = "limit" if operation == model.LIMIT else style_of(len(made))
         if beside and operation in model.OURS:
             style += " ours"
-        made.append(svg.Series(name, list(points.values()), style, MARKERS[len(made) % len(MARKERS)]))
+        made.append(svg.Series(name, list(points.values()), style, MARKERS[len(made) % len(MARKERS)],
+                               frozenset(hollow.get((name, operation), ()))))
     return made
 
 
@@ -89,9 +108,10 @@ def quantiles_of(built, name, figures):
     """p50, p99 and p99.9 of one line, with the limit."""
     all_series = []
     for number, quantile in enumerate(model.QUANTILES):
-        points = [(f.size, s.median, s.low, s.high, f"{units.size(f.size)}, {units.nanoseconds(s.median)}")
+        points = [(f.size, s.median, s.low, s.high, f"{units.size(f.size)}, {units.nanoseconds(s.median)}, {told(f)}")
                   for f in figures if (s := f.latency(quantile))]
-        all_series.append(svg.Series(QUANTILE_NAMES[quantile], points, style_of(number), MARKERS[number]))
+        all_series.append(svg.Series(QUANTILE_NAMES[quantile], points, style_of(number), MARKERS[number],
+                                     frozenset(f.size for f in figures if built.apart(f))))
     sizes = {f.size for f in figures}
     limits = [f for f in built.of_mode("latency") if f.operation == model.LIMIT and f.size in sizes]
     all_series += lines_over_size(built, limits, model.Figure.mean_round_trip, units.nanoseconds)
@@ -123,21 +143,23 @@ def under_load(built):
     for name, size in groups:
         mine = [f for f in figures if (line_name(f, several), f.size) == (name, size)]
         all_series = []
-        for curve, words, dashed in (("round_trip_from_intended_ns", "from its time", ""),
+        for curve, words, dashed in (("round_trip_from_intended_ns", "from when it was due", ""),
                                      ("round_trip_ns", "from sending", " dashed")):
             for number, quantile in enumerate(("p50", "p99")):
                 points = [(f.offered_rate, s.median, s.low, s.high,
-                           f"{units.per_second(f.offered_rate)} offered, {units.nanoseconds(s.median)}")
-                          for f in mine if f.offered_rate and (s := f.latency(quantile, curve))]
+                           f"{units.per_second(f.offered_rate)} offered, {units.per_second(f.rate().median)} went, "
+                           f"{units.nanoseconds(s.median)}, {told(f)}")
+                          for f in mine if f.offered_rate and f.rate() and (s := f.latency(quantile, curve))]
                 if points:
-                    all_series.append(svg.Series(f"{quantile} {words}", points, style_of(number) + dashed,
-                                                 MARKERS[number]))
+                    all_series.append(svg.Series(
+                        f"{quantile} {words}", points, style_of(number) + dashed, MARKERS[number],
+                        frozenset(f.offered_rate for f in mine if built.apart(f) or not f.rate_met)))
         if all_series:
             title = f"Latency under load: {name}, {units.size(size)}"
             plot = svg.line_plot(title, all_series, "offered rate, messages per second",
                                  count_form, units.nanoseconds)
             cards.append(card(title, legend(all_series) + plot,
-                              "Where the curves part, the offered rate is more than the system takes."))
+                              "Where the curves part, the offered rate is more than the system takes; marks are hollow where it was not met."))
     return cards
 
 

@@ -16,6 +16,7 @@ class Series:
     points: list  # (x, y, text), or (x, y, low, high, text)
     style: str = ""  # classes of the style sheet
     marker: str = "circle"
+    hollow: frozenset = frozenset()  # where marks are hollow: x
 
 
 class Scale:
@@ -109,7 +110,8 @@ def line(series, x_of, y_of):
         if len(point) == 5 and point[3] > point[2]:
             parts.append(f'<line class="spread {series.style}" x1="{x:.1f}" x2="{x:.1f}" '
                          f'y1="{y_of(point[2]):.1f}" y2="{y_of(point[3]):.1f}"/>')
-        parts.append(mark(series.marker, x, y, f"{series.label}: {point[-1]}", series.style))
+        parts.append(mark(series.marker, x, y, f"{series.label}: {point[-1]}",
+                          series.style + (" hollow" if point[0] in series.hollow else "")))
     return parts
 
 
