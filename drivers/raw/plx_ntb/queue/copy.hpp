@@ -71,8 +71,16 @@ template <size_t Half>
             to[i] = from[i];
 }
 
-/// Copies n bytes line by line, so that no line of the target is touched twice far apart.
-[[gnu::always_inline]] inline void copy_bytes(std::byte *to, const std::byte *from, size_t n)
+/// A usual store.
+[[gnu::always_inline]] inline void store_plain(std::byte *to, Wide part)
+{
+    __builtin_memcpy(to, &part, sizeof(part));
+}
+
+/// Copies n bytes line by line, so that no line of the target is touched twice far apart: whole
+/// lines by @p store, the rest by usual stores.
+template <auto store>
+[[gnu::always_inline]] inline void copy_lines(std::byte *to, const std::byte *from, size_t n)
 {
     constexpr size_t step = wire::line_bytes / sizeof(Wide);
     for (; n >= wire::line_bytes; n -= wire::line_bytes) {
@@ -80,28 +88,22 @@ template <size_t Half>
         for (size_t i = 0; i < step; i++)
             __builtin_memcpy(&part[i], from + i * sizeof(Wide), sizeof(Wide));
         for (size_t i = 0; i < step; i++)
-            __builtin_memcpy(to + i * sizeof(Wide), &part[i], sizeof(Wide));
+            store(to + i * sizeof(Wide), part[i]);
         to += wire::line_bytes;
         from += wire::line_bytes;
     }
     copy_short(to, from, n);
 }
 
-/// Copies n bytes by non-temporal stores to the begin of a line; the last line, where it is not
-/// full, by usual ones.
+[[gnu::always_inline]] inline void copy_bytes(std::byte *to, const std::byte *from, size_t n)
+{
+    copy_lines<store_plain>(to, from, n);
+}
+
+/// @param to the begin of a line
 [[gnu::always_inline]] inline void copy_non_temporal(std::byte *to, const std::byte *from, size_t n)
 {
-    constexpr size_t step = wire::line_bytes / sizeof(Wide);
-    for (; n >= wire::line_bytes; n -= wire::line_bytes) {
-        Wide part[step];
-        for (size_t i = 0; i < step; i++)
-            __builtin_memcpy(&part[i], from + i * sizeof(Wide), sizeof(Wide));
-        for (size_t i = 0; i < step; i++)
-            store_non_temporal(to + i * sizeof(Wide), part[i]);
-        to += wire::line_bytes;
-        from += wire::line_bytes;
-    }
-    copy_short(to, from, n);
+    copy_lines<store_non_temporal>(to, from, n);
 }
 
 /// Bytes 8 to 63 of a header line, in registers: metadata and up to 48 bytes of payload with zeros
