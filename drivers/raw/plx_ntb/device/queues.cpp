@@ -25,6 +25,17 @@ uint64_t read_cycles()
     return rte_rdtsc();
 }
 
+/// The report of a queue pair that is not open: what was chosen, and no trial.
+template <typename Choice>
+queue::TrialReport untried(Choice choice)
+{
+    return {.in_force = static_cast<uint64_t>(choice),
+            .rounds = 0,
+            .thin = 0,
+            .first_cost = 0,
+            .relative = {}};
+}
+
 } // namespace
 
 int Device::queue_setup(uint16_t index, rte_mempool *pool)
@@ -174,11 +185,7 @@ queue::TrialReport Device::cache_hint_report(uint16_t index)
     const ControlLock locked(*this);
     if (index < queues_open_)
         return queue::rx_cache_hint(queues_[index].rx.state);
-    return {.in_force = static_cast<uint64_t>(cache_hint_),
-            .rounds = 0,
-            .thin = 0,
-            .first_cost = 0,
-            .relative = {}};
+    return untried(cache_hint_);
 }
 
 queue::TrialReport Device::stores_report(uint16_t index)
@@ -186,11 +193,7 @@ queue::TrialReport Device::stores_report(uint16_t index)
     const ControlLock locked(*this);
     if (index < queues_open_)
         return queue::tx_stores(queues_[index].tx.state);
-    return {.in_force = static_cast<uint64_t>(stores_),
-            .rounds = 0,
-            .thin = 0,
-            .first_cost = 0,
-            .relative = {}};
+    return untried(stores_);
 }
 
 CopyChoice Device::copy_choice()
