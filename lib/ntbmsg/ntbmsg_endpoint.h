@@ -348,7 +348,7 @@ int ntbmsg_queue_recv_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
  *
  * rte_pmd_plx_ntb_tx_reserve() says what holds meanwhile: short messages of bursts go on, long ones
  * wait; non-temporal stores need a store fence before the commit; and when the connection ends,
- * late stores reach nobody on the twin, while a card is connected again only after commit or abort.
+ * late stores are lost on the twin, while a card is connected again only after commit or abort.
  *
  * @param endpoint
  *   An open endpoint.

@@ -330,17 +330,17 @@ struct rte_pmd_plx_ntb_room {
  * is committed. Until all rooms are committed or given back, bursts of this queue pair accept no
  * message that needs a receive buffer: they end before it. Short messages go on.
  *
- * Stores are complete when the commit is called: those of the calling thread are, but non-temporal
- * ones need a store fence (_mm_sfence()) before it; those of other threads are ordered by whatever
- * tells the calling thread that they are done. On a card the window is write-combining: whole
+ * All stores must be complete when the commit is called. Usual stores of the calling thread are.
+ * Non-temporal ones need a store fence (_mm_sfence()) before it; those of other threads an
+ * acquire of what these threads released after them. On a card the window is write-combining: whole
  * lines of 64 bytes, from the first byte to the last, leave the CPU as one packet each.
  *
  * Rooms belong to the connection. When it ends, the commit returns -ECONNRESET, and nothing was
- * sent. On the twin, stores that go on until then reach nobody: the driver moves its memory window
+ * sent. On the twin, stores that go on until then are lost: the driver moves its memory window
  * away from them, and connects anew. A window of a card cannot be moved: there the driver reports
  * RTE_PMD_PLX_NTB_EVENT_LOST, and connects again only after the commit or abort, so that no store
  * reaches the next peer. rte_rawdev_stop() is incomplete, and a close returns -EBUSY, until then.
- * After commit or abort, nobody stores to a room.
+ * After commit or abort, no thread may store to a room.
  *
  * @param dev_id
  *   Rawdev id of a started device.

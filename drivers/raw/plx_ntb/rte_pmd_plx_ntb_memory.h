@@ -262,7 +262,7 @@ int rte_pmd_plx_ntb_memory_find(uint16_t dev_id, const void *address,
  * Returns where memory that the peer exposes is seen in the memory window. Whether it is still
  * exposed is known to the peer only: stores without a right are lost, loads return all-ones. The
  * addresses stay mapped until the device is closed. They belong to the connection: after
- * RTE_PMD_PLX_NTB_EVENT_LOST the window may lie elsewhere, and nobody sees what is stored there.
+ * RTE_PMD_PLX_NTB_EVENT_LOST the window may lie elsewhere, and stores to them are lost.
  *
  * @param dev_id
  *   Rawdev id.
