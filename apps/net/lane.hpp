@@ -33,9 +33,9 @@ private:
 };
 
 struct alignas(RTE_CACHE_LINE_SIZE) LaneCounts {
-    Count to_peer, to_kernel;            ///< frames
-    Count no_link, no_mbuf, not_a_frame; ///< dropped
-    Count refused;                       ///< dropped: by the kernel
+    Count to_peer, to_kernel;   ///< frames
+    Count no_link, not_a_frame; ///< dropped
+    Count refused;              ///< dropped: by the kernel
 };
 
 class Lane
