@@ -53,7 +53,7 @@ void copy_out(void *to, const void *from, size_t n)
     const uint64_t lines = (q.stats.cpu_bytes - q.stores_begin) / wire::line_bytes;
     q.stores = static_cast<Stores>(
         q.stores_trial.step(lines, static_cast<uint32_t>(lines / 64), q.s.cycles()));
-    q.stores_due = q.stores_begin + q.stores_trial.due() * wire::line_bytes;
+    q.stores_due = next_look_at_stores(q);
 }
 
 /// Counts bytes that the CPU has stored into a receive buffer.

@@ -240,9 +240,7 @@ int tx_open(Tx *q, const TxSetup &s)
                           .shows_on_reuse = false,
                           .learned = s.learned});
     q->stores_begin = q->stats.cpu_bytes;
-    q->stores_due = q->stores_trial.due() != UINT64_MAX
-                        ? q->stores_begin + q->stores_trial.due() * line_bytes
-                        : UINT64_MAX;
+    q->stores_due = next_look_at_stores(*q);
     q->inline_max = std::min(s.inline_max, q->max_message);
     q->broken = false;
     q->open = true;

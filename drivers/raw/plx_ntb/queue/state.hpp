@@ -104,6 +104,13 @@ struct alignas(64) Tx {
     uint32_t buffers[buffers_size]; ///< known receive buffers: checked offsets, in lines
 };
 
+/// When the trial of stores looks next, in TxStats::cpu_bytes: never if there is none.
+inline uint64_t next_look_at_stores(const Tx &q)
+{
+    const uint64_t due = q.stores_trial.due();
+    return due == UINT64_MAX ? due : q.stores_begin + due * wire::line_bytes;
+}
+
 struct alignas(64) Rx {
     RxWatch watch;
     RingPlace ring;          ///< own message ring
