@@ -54,9 +54,8 @@ bool is_settled(Channel &c)
     return false;
 }
 
-/// Whether nothing can be sent any more: the peer has stopped or was lost, so it confirms nothing
-/// more, either.
-bool is_shut(const Worker &w)
+/// The peer has stopped or was lost, so it confirms nothing more, either.
+bool cannot_send(const Worker &w)
 {
     return w.burst.tx(w.burst.tx_queue, nullptr, nullptr, 0) < 0;
 }
@@ -68,7 +67,7 @@ bool turn(Worker &w)
     while (polls < polls_max && poll(w) != 0)
         ++polls;
     // What the peer confirmed before it stopped has been taken in.
-    if (polls < polls_max && is_shut(w))
+    if (polls < polls_max && cannot_send(w))
         return true;
     bool settled = true;
     for (uint32_t i = 0; i < w.slots.count(); ++i)
