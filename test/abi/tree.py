@@ -21,8 +21,8 @@ SOURCES = {'.c', '.cpp', '.h', '.hpp'}
 
 PUBLIC = {f'drivers/raw/plx_ntb/rte_pmd_plx_ntb{part}.h' for part in ('', '_memory', '_requester')} | {
     f'lib/ntbmsg/ntbmsg{part}.{kind}' for part in ('', '_endpoint', '_channel', '_rma') for kind in ('h', 'hpp')}
-# Calls for tests, not installed. Of the programs, echo has a command that causes faults.
-INTERNAL = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb_test.h', 'lib/ntbmsg/ntbmsg_test.h'}
+# Calls for tests and for drivers on top, not installed. Of the programs, echo has a command that causes faults.
+INTERNAL = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb_driver.h', 'drivers/raw/plx_ntb/rte_pmd_plx_ntb_test.h', 'lib/ntbmsg/ntbmsg_test.h'}
 FACTS, HW, QUEUE = (f'drivers/raw/plx_ntb/{part}' for part in ('hw/facts', 'hw', 'queue'))
 DRIVER = 'drivers/raw/plx_ntb'
 NET = 'drivers/net/plx_ntb'
@@ -42,7 +42,7 @@ LAYERS = {
     HW: {FACTS},
     QUEUE: {'dpdk'},
     DRIVER: {COMMON, COMPAT, FACTS, HW, QUEUE, 'public', 'internal', 'dpdk'},
-    NET: {COMPAT, 'public', 'dpdk'},
+    NET: {COMPAT, 'public', 'internal', 'dpdk'},
     'twin': {FACTS},
     'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
     'apps/measure': {'dpdk'},

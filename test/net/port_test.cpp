@@ -22,6 +22,7 @@
 #include <rte_mbuf.h>
 #include <rte_pmd_plx_ntb.h>
 #include <rte_pmd_plx_ntb_test.h>
+#include <rte_power_intrinsics.h>
 #include <rte_rawdev.h>
 
 namespace
@@ -74,6 +75,7 @@ public:
         bool scatter = false;
         bool lsc = false;
         bool interrupts = false;
+        bool rmv = false;
         uint16_t room = 2048;
         unsigned mbufs = 1024;
     };
@@ -109,6 +111,7 @@ public:
         conf.rxmode.offloads = setup.scatter ? RTE_ETH_RX_OFFLOAD_SCATTER : 0;
         conf.txmode.offloads = RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
         conf.intr_conf.lsc = setup.lsc ? 1 : 0;
+        conf.intr_conf.rmv = setup.rmv ? 1 : 0;
         conf.intr_conf.rxq = setup.interrupts ? 1 : 0;
         int rc = rte_eth_dev_configure(id_, setup.rx, setup.tx, &conf);
         for (uint16_t q = 0; rc == 0 && q < setup.rx; ++q)
@@ -656,6 +659,188 @@ TEST_F(Ports, APortRemovedUnderItsPeerLeavesTheOtherReady)
     ASSERT_TRUE(near->await_link(true));
     ASSERT_TRUE(far->await_link(true));
     one_each_way(2);
+}
+
+/// What rte_power_monitor() does before it sleeps. @return whether it would
+bool would_sleep(const TestPort &port)
+{
+    rte_power_monitor_cond condition{};
+    EXPECT_EQ(rte_eth_get_monitor_addr(port.id(), 0, &condition), 0);
+    EXPECT_EQ(condition.size, sizeof(uint32_t));
+    auto *word = static_cast<uint32_t *>(const_cast<void *>(condition.addr));
+    return condition.fn(__atomic_load_n(word, __ATOMIC_ACQUIRE), condition.opaque) == 0;
+}
+
+void poll_empty(const TestPort &port)
+{
+    rte_mbuf *none = nullptr;
+    ASSERT_EQ(rte_eth_rx_burst(port.id(), 0, &none, 1), 0);
+}
+
+TEST_F(Ports, APollingCoreMaySleepUntilAFrameComes)
+{
+    make();
+    ASSERT_EQ(near->start({}), 0);
+    poll_empty(*near);
+    EXPECT_TRUE(would_sleep(*near)); // there is no peer
+    ASSERT_EQ(far->start({}), 0);
+    ASSERT_TRUE(await([&] { return !would_sleep(*near); })); // there is one
+    for (uint32_t round = 0; round < 3; ++round) {
+        ASSERT_TRUE(await([&] {
+            poll_empty(*near);
+            return would_sleep(*near);
+        }));
+        rte_power_monitor_cond condition{};
+        ASSERT_EQ(rte_eth_get_monitor_addr(near->id(), 0, &condition), 0);
+        ASSERT_TRUE(send(*far, 0, make_frame(sender.get(), round == 1 ? 1518 : 64, round)));
+        // The condition that was taken before, as a core that sleeps has it.
+        auto *word = static_cast<uint32_t *>(const_cast<void *>(condition.addr));
+        EXPECT_TRUE(await([&] {
+            return condition.fn(__atomic_load_n(word, __ATOMIC_ACQUIRE), condition.opaque) == -1;
+        }));
+        EXPECT_FALSE(would_sleep(*near));
+        rte_mbuf *frame = receive(*near, 0);
+        ASSERT_NE(frame, nullptr);
+        rte_pktmbuf_free(frame);
+        EXPECT_FALSE(would_sleep(*near)); // the peer waits for its credits
+    }
+    ASSERT_EQ(rte_eth_dev_stop(far->id()), 0);
+    ASSERT_TRUE(near->await_link(false));
+    poll_empty(*near);
+    EXPECT_TRUE(would_sleep(*near));
+}
+
+/// A port over a rawdev of its own name, which a test takes away while both directions are polled.
+class Removal : public Ports
+{
+protected:
+    void SetUp() override
+    {
+        Ports::SetUp();
+        ASSERT_EQ(rte_vdev_init(rawdev, (cable() + small).c_str()), 0);
+        near = std::make_unique<TestPort>("net_plx_ntb0", std::string("dev=") + rawdev);
+        far = std::make_unique<TestPort>("net_plx_ntb1", cable() + small);
+        ASSERT_EQ(near->rc(), 0);
+        ASSERT_EQ(far->rc(), 0);
+        rte_eth_dev_info info{};
+        ASSERT_EQ(rte_eth_dev_info_get(near->id(), &info), 0);
+        ASSERT_NE(*info.dev_flags & RTE_ETH_DEV_INTR_RMV, 0u);
+        changes = 0;
+        ASSERT_EQ(
+            rte_eth_dev_callback_register(near->id(), RTE_ETH_EVENT_INTR_RMV, on_change, nullptr),
+            0);
+        start({.rmv = true}, {});
+        one_each_way(1);
+        lcore = std::thread([this] { poll(); });
+        ASSERT_TRUE(await([this] { return received > 100; }));
+    }
+    void TearDown() override
+    {
+        finish();
+        rte_eth_dev_callback_unregister(near->id(), RTE_ETH_EVENT_INTR_RMV, on_change, nullptr);
+        Ports::TearDown();
+        rte_vdev_uninit(rawdev);
+    }
+    void finish()
+    {
+        done = true;
+        if (lcore.joinable())
+            lcore.join();
+    }
+    uint16_t raw_id() const { return static_cast<uint16_t>(rte_pmd_plx_ntb_find(rawdev)); }
+    /// Both ports send to each other.
+    void poll()
+    {
+        while (!done)
+            for (const TestPort *port : {near.get(), far.get()}) {
+                rte_mbuf *frame = make_frame(sender.get(), 64, 0);
+                if (frame != nullptr && rte_eth_tx_burst(port->id(), 0, &frame, 1) == 0)
+                    rte_pktmbuf_free(frame);
+                if (rte_eth_rx_burst(port->id(), 0, &frame, 1) == 1) {
+                    rte_pktmbuf_free(frame);
+                    received = received + 1;
+                }
+            }
+    }
+    /// After it has gone, while it is still polled.
+    void expect_gone()
+    {
+        ASSERT_TRUE(await([] { return changes == 1; }));
+        EXPECT_EQ(rte_eth_dev_is_removed(near->id()), 1);
+        EXPECT_EQ(near->link().link_status, RTE_ETH_LINK_DOWN);
+        EXPECT_TRUE(far->await_link(false));
+        const uint64_t before = near->xstat("tx_no_link");
+        EXPECT_TRUE(await([&] { return near->xstat("tx_no_link") > before; }));
+        finish();
+        poll_empty(*near);
+        EXPECT_TRUE(would_sleep(*near));
+        EXPECT_EQ(rte_eth_dev_set_link_up(near->id()), 0); // it is not down by hand
+        EXPECT_EQ(rte_eth_dev_stop(near->id()), 0);
+        EXPECT_LT(rte_eth_dev_start(near->id()), 0);
+        EXPECT_EQ(rte_eth_stats_reset(near->id()), 0);
+        EXPECT_EQ(near->stats().opackets, 0u);
+    }
+
+    static constexpr const char *rawdev = "raw_plx_ntb0";
+    std::thread lcore;
+    std::atomic<bool> done{false};
+    std::atomic<unsigned> received{0};
+};
+
+TEST_F(Removal, OfTheRawdevEndsThePortAndNothingElse)
+{
+    ASSERT_EQ(rte_vdev_uninit(rawdev), 0);
+    expect_gone();
+    EXPECT_EQ(changes, 1u);
+    // Another of the same name and id: the port does not reach it.
+    ASSERT_EQ(rte_vdev_init(rawdev, (cable() + small).c_str()), 0);
+    EXPECT_LT(rte_eth_dev_start(near->id()), 0);
+    auto again = std::make_unique<TestPort>("net_plx_ntb2", std::string("dev=") + rawdev);
+    ASSERT_EQ(again->rc(), 0);
+    ASSERT_EQ(again->start({}), 0);
+    ASSERT_TRUE(far->await_link(true));
+    near.swap(again);
+    ASSERT_TRUE(near->await_link(true));
+    one_each_way(5);
+    near.swap(again);
+    again.reset();
+}
+
+TEST_F(Removal, OfARawdevThatWasClosed)
+{
+    rte_rawdev_stop(raw_id());
+    ASSERT_EQ(rte_rawdev_close(raw_id()), 0);
+    expect_gone();
+}
+
+TEST_F(Removal, OfTheCardByAnEventOfEal)
+{
+    rte_dev_event_callback_process("0000:ff:1f.7", RTE_DEV_EVENT_REMOVE);
+    rte_dev_event_callback_process(rawdev, RTE_DEV_EVENT_ADD);
+    EXPECT_EQ(changes, 0u);
+    ASSERT_EQ(rte_pmd_plx_ntb_inject(raw_id(), RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 1), 0);
+    rte_dev_event_callback_process(rawdev, RTE_DEV_EVENT_REMOVE);
+    rte_dev_event_callback_process(rawdev, RTE_DEV_EVENT_REMOVE);
+    expect_gone();
+}
+
+TEST_F(Removal, IsRefusedWhileThePortsApplicationHoldsItsBuffers)
+{
+    finish();
+    near.reset();
+    near =
+        std::make_unique<TestPort>("net_plx_ntb0", std::string("dev=") + rawdev + ",zero_copy=1");
+    ASSERT_EQ(near->rc(), 0);
+    ASSERT_EQ(near->start({.rmv = true}), 0);
+    ASSERT_TRUE(near->await_link(true));
+    ASSERT_TRUE(far->await_link(true));
+    rte_mbuf *frame = exchange(*far, *near, 0, make_frame(sender.get(), 1518, 3));
+    ASSERT_NE(frame, nullptr);
+    EXPECT_NE(rte_vdev_uninit(rawdev), 0);
+    EXPECT_EQ(rte_eth_dev_is_removed(near->id()), 0);
+    rte_pktmbuf_free(frame);
+    EXPECT_EQ(rte_vdev_uninit(rawdev), 0);
+    EXPECT_EQ(rte_eth_dev_is_removed(near->id()), 1);
 }
 
 } // namespace

@@ -66,8 +66,10 @@ uint16_t tx_burst(void *queue, rte_mbuf **mbufs, uint16_t n)
         const int sent = tx.burst(tx.queue, mbufs + done, nullptr, static_cast<uint16_t>(n - done));
         if (likely(sent >= 0))
             return static_cast<uint16_t>(done + sent);
-        if (sent != -EMSGSIZE && sent != -EINVAL)
-            return done; // no link: as with a full ring, the rest stays the application's
+        if (sent != -EMSGSIZE && sent != -EINVAL) {
+            tx.no_link.add(1);
+            return done; // as with a full ring, the rest stays the application's
+        }
         // It would be refused again and again, and whatever is behind it would wait for ever.
         rte_pktmbuf_free(mbufs[done]);
         tx.dropped.add(1);

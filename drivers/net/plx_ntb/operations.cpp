@@ -42,6 +42,8 @@ int configure(rte_eth_dev *)
 /// cannot any more; a close, of the rawdev too, takes all back
 int stop_rawdev(const Port &port)
 {
+    if (is_gone(port))
+        return 0;
     uint64_t linger_ms = 0;
     rte_rawdev_get_attr(port.raw_id, "linger_ms", &linger_ms);
     const int rc = rte_pmd_plx_ntb_stop(port.raw_id, static_cast<uint32_t>(linger_ms), nullptr);
@@ -51,6 +53,8 @@ int stop_rawdev(const Port &port)
 int start(rte_eth_dev *dev)
 {
     Port &port = port_of(dev);
+    if (is_gone(port))
+        return -ENODEV;
     port.link_down = false;
     int rc = watch_link(dev);
     port.running.store(true, std::memory_order_relaxed);
@@ -281,7 +285,17 @@ int multicast_list(rte_eth_dev *, rte_ether_addr *, uint32_t)
 
 int is_removed(rte_eth_dev *dev)
 {
-    return rte_pmd_plx_ntb_find(port_of(dev).rawdev) < 0 ? 1 : 0;
+    return is_gone(port_of(dev)) ? 1 : 0;
+}
+
+/// For rte_power_monitor() of a polling lcore.
+int monitor_address(void *queue, rte_power_monitor_cond *condition)
+{
+    const auto *rx = static_cast<const RxQueue *>(queue);
+    if (rx->queue == nullptr)
+        return -EAGAIN; // not started
+    rte_pmd_plx_ntb_rx_monitor_get(rx->queue, condition);
+    return 0;
 }
 
 int dump(rte_eth_dev *dev, FILE *file)
@@ -325,6 +339,7 @@ constexpr eth_dev_ops ops = {
     .tx_queue_setup = tx_queue_setup,
     .tx_queue_release = tx_queue_release,
     .tx_done_cleanup = tx_done_cleanup,
+    .get_monitor_addr = monitor_address,
     .eth_dev_priv_dump = dump,
 };
 

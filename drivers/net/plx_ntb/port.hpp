@@ -9,6 +9,7 @@
 #include <ethdev_driver.h>
 #include <rte_mbuf.h>
 #include <rte_pmd_plx_ntb.h>
+#include <rte_pmd_plx_ntb_driver.h>
 
 struct rte_mempool;
 
@@ -24,6 +25,9 @@ constexpr uint32_t rx_room_min = 1024;
 constexpr unsigned mac_addresses_max = 64;
 constexpr unsigned queues_max = RTE_PMD_PLX_NTB_MAX_QUEUES;
 constexpr uint32_t ring_lines_max = 65536; ///< as rte_pmd_plx_ntb_config
+
+/// An id that no rawdev has: calls with it fail.
+constexpr uint16_t no_rawdev = RTE_RAWDEV_MAX_DEVS;
 
 /// A counter that one lcore advances and any thread reads.
 class Counter
@@ -54,13 +58,15 @@ struct alignas(RTE_CACHE_LINE_SIZE) TxQueue {
     void *queue = nullptr; ///< first argument of burst
     uint16_t descriptors = 0;
     Counter dropped; ///< frames that can never be sent: longer than the peer takes, invalid
+    Counter no_link; ///< bursts that sent nothing because there is no peer, or no rawdev any more
 };
 
 struct Port {
     rte_eth_dev_data *data = nullptr;
     rte_intr_handle *interrupts = nullptr; ///< of the receiving queues, while started with them
     char rawdev[64] = "";
-    uint16_t raw_id = 0;
+    std::atomic<uint16_t> raw_id = no_rawdev; ///< no_rawdev: it was removed under the port
+    rte_pmd_plx_ntb_holder *hold = nullptr;   ///< keeps the bursts callable without it
     uint32_t fit = 0;           ///< longest frame that the device's receive buffers hold, in bytes
     bool probed_rawdev = false; ///< the rawdev is this port's own, not given by `dev=`
     bool zero_copy = false;
@@ -70,6 +76,11 @@ struct Port {
     std::atomic<bool> running = false;
 };
 
+/// Whether the rawdev was removed under the port.
+inline bool is_gone(const Port &port)
+{
+    return port.raw_id.load(std::memory_order_relaxed) == no_rawdev;
+}
 /// Bytes that an mbuf of @p pool holds.
 inline uint32_t room_of(rte_mempool *pool)
 {

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
-#include <utility>
 
 #include <rte_bus_vdev.h>
 #include <rte_common.h>
@@ -14,27 +12,13 @@
 #include <rte_rawdev.h>
 
 #include "log.hpp"
+#include "removal.hpp"
 
 namespace plx::net
 {
 
 namespace
 {
-
-std::mutex owned_mutex;
-bool owned[RTE_RAWDEV_MAX_DEVS]; ///< rawdevs of ports
-
-bool take(uint16_t raw_id)
-{
-    const std::lock_guard lock(owned_mutex);
-    return !std::exchange(owned[raw_id], true);
-}
-
-void give_up(uint16_t raw_id)
-{
-    const std::lock_guard lock(owned_mutex);
-    owned[raw_id] = false;
-}
 
 int probe_rawdev(Port &port, const char *name, const char *args)
 {
@@ -128,11 +112,16 @@ int acquire_rawdev(Port &port, const char *name, const Options &options, rte_pmd
         PLX_NET_LOG(ERR, "%s: %s is started: stop it first, or name another\n", name, port.rawdev);
         return -EBUSY;
     }
-    if (!take(port.raw_id)) {
-        PLX_NET_LOG(ERR, "%s: %s belongs to another port\n", name, port.rawdev);
-        return -EBUSY;
+    rte_eth_dev *dev = &rte_eth_devices[port.data->port_id];
+    int rc = rte_pmd_plx_ntb_hold(port.raw_id, on_gone, dev, &port.hold);
+    if (rc != 0) {
+        PLX_NET_LOG(ERR, "%s: %s %s\n", name, port.rawdev,
+                    rc == -EBUSY ? "belongs to another port" : rte_strerror(-rc));
+        release_rawdev(port);
+        return rc;
     }
-    const int rc = rawdev_info(port, info);
+    watch_removal(dev);
+    rc = rawdev_info(port, info);
     if (rc != 0)
         release_rawdev(port);
     port.fit = std::min(info->max_message, frame_max);
@@ -141,7 +130,10 @@ int acquire_rawdev(Port &port, const char *name, const Options &options, rte_pmd
 
 void release_rawdev(Port &port)
 {
-    give_up(port.raw_id);
+    unwatch_removal(&rte_eth_devices[port.data->port_id]);
+    // Before the rawdev is removed here: that is no surprise.
+    rte_pmd_plx_ntb_unhold(port.hold);
+    port.hold = nullptr;
     if (port.probed_rawdev)
         rte_vdev_uninit(port.rawdev);
 }

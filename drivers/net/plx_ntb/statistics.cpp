@@ -41,8 +41,13 @@ uint64_t tx_dropped(const Port &port)
 {
     return sum(port.data->nb_tx_queues, tx_queue, port, &TxQueue::dropped);
 }
+uint64_t tx_no_link(const Port &port)
+{
+    return sum(port.data->nb_tx_queues, tx_queue, port, &TxQueue::no_link);
+}
 
-constexpr OwnStat own_stats[] = {{"rx_copy_nombuf", rx_dropped}, {"tx_dropped", tx_dropped}};
+constexpr OwnStat own_stats[] = {
+    {"rx_copy_nombuf", rx_dropped}, {"tx_dropped", tx_dropped}, {"tx_no_link", tx_no_link}};
 constexpr unsigned own_count = std::size(own_stats);
 
 /// All counters of the rawdev at one time.
@@ -51,6 +56,8 @@ class RawStats
 public:
     explicit RawStats(const Port &port) : raw_id_(port.raw_id)
     {
+        if (is_gone(port))
+            return;
         const int count = rte_rawdev_xstats_names_get(raw_id_, nullptr, 0);
         if (count <= 0)
             return;
@@ -111,7 +118,7 @@ int stats_get(rte_eth_dev *dev, rte_eth_stats *stats)
 {
     const Port &port = port_of(dev);
     RawStats raw(port);
-    if (raw.count() == 0 || !raw.read())
+    if (!is_gone(port) && (raw.count() == 0 || !raw.read()))
         return -EIO;
     for (unsigned id = 0; id < raw.count(); ++id) {
         const char *name = raw.name(id);
@@ -140,9 +147,11 @@ int stats_reset(rte_eth_dev *dev)
         if (RxQueue *rx = rx_queue(port, q); rx != nullptr)
             rx->nombuf.reset();
     for (unsigned q = 0; q < port.data->nb_tx_queues; ++q)
-        if (TxQueue *tx = tx_queue(port, q); tx != nullptr)
+        if (TxQueue *tx = tx_queue(port, q); tx != nullptr) {
             tx->dropped.reset();
-    return rte_rawdev_xstats_reset(port.raw_id, nullptr, 0);
+            tx->no_link.reset();
+        }
+    return is_gone(port) ? 0 : rte_rawdev_xstats_reset(port.raw_id, nullptr, 0);
 }
 
 int xstats_get(rte_eth_dev *dev, rte_eth_xstat *xstats, unsigned n)
@@ -152,7 +161,7 @@ int xstats_get(rte_eth_dev *dev, rte_eth_xstat *xstats, unsigned n)
     const unsigned count = raw.count() + own_count;
     if (xstats == nullptr || n < count)
         return static_cast<int>(count);
-    if (!raw.read())
+    if (raw.count() != 0 && !raw.read())
         return -EIO;
     for (unsigned id = 0; id < count; ++id)
         xstats[id] = {.id = id,

@@ -52,7 +52,8 @@ int probe_port(rte_vdev_device *vdev, const Options &options)
     dev->data->promiscuous = 1;
     dev->data->all_multicast = 1;
     dev->data->dev_link.link_status = RTE_ETH_LINK_DOWN;
-    dev->data->dev_flags |= RTE_ETH_DEV_INTR_LSC | RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS;
+    dev->data->dev_flags |=
+        RTE_ETH_DEV_INTR_LSC | RTE_ETH_DEV_INTR_RMV | RTE_ETH_DEV_AUTOFILL_QUEUE_XSTATS;
     set_operations(dev);
     rte_eth_dev_probing_finish(dev);
     return 0;

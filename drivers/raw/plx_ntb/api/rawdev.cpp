@@ -16,6 +16,7 @@
 #include "api/bursts.hpp"
 #include "api/devices.hpp"
 #include "api/diagnostics.hpp"
+#include "api/holding.hpp"
 #include "api/statistics.hpp"
 #include "sync/gate.hpp"
 #include "sync/log.hpp"
@@ -83,7 +84,10 @@ void stop(rte_rawdev *raw)
 int close(rte_rawdev *raw)
 {
     Device *device = device_of(raw);
-    return device == nullptr ? 0 : device->close();
+    const int rc = device == nullptr ? 0 : device->close();
+    if (rc == 0)
+        tell_gone(raw->dev_id);
+    return rc;
 }
 
 int queue_def_conf(rte_rawdev *raw, uint16_t queue, rte_rawdev_obj_t conf, size_t size)
@@ -209,9 +213,9 @@ int release(rte_rawdev *raw)
     Device *device = device_of(raw);
     if (const int rc = device->close(); rc != 0)
         return rc;
+    tell_gone(raw->dev_id);
     raw->dev_private = nullptr;
-    device->~Device();
-    rte_free(device);
+    free_device(raw->dev_id, device);
     return rte_rawdev_pmd_release(raw);
 }
 

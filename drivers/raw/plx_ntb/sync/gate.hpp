@@ -104,6 +104,11 @@ public:
     {
         return paused_.load(std::memory_order_acquire) != 0 || is_open();
     }
+    /// Where the word lies: for those who watch it, any thread.
+    const typename Memory::template Atomic<uint32_t> *word() const
+    {
+        return &open_;
+    }
     bool is_open() const
     {
         return open_.load(std::memory_order_relaxed) != 0;
