@@ -6,41 +6,41 @@
 #include <rte_mbuf.h>
 
 #include "traffic/payload.hpp"
-#include "transport/carrier.hpp"
+#include "transport/transport.hpp"
 
 namespace pktgen
 {
 
-template <typename Carrier>
-EchoBack<Carrier>::EchoBack(Carrier carrier, const Point &point)
-    : Work(point), carrier_(carrier), burst_(static_cast<uint16_t>(point.burst)),
+template <typename Transport>
+EchoBack<Transport>::EchoBack(Transport transport, const Point &point)
+    : Work(point), transport_(transport), burst_(static_cast<uint16_t>(point.burst)),
       verify_(point.verify)
 {
 }
 
-template <typename Carrier>
-EchoBack<Carrier>::~EchoBack()
+template <typename Transport>
+EchoBack<Transport>::~EchoBack()
 {
     staged_.drop();
 }
 
 /// Nothing new is taken while something waits to go back: the peer's back-pressure is passed on.
-template <typename Carrier>
-void EchoBack<Carrier>::slice(unsigned steps)
+template <typename Transport>
+void EchoBack<Transport>::slice(unsigned steps)
 {
     for (unsigned step = 0; step < steps && error() == 0; ++step) {
         if (staged_.empty())
             pull();
         if (!staged_.empty())
-            sent_.messages += send(carrier_, staged_, verify_);
+            sent_.messages += send(transport_, staged_, verify_);
     }
 }
 
-template <typename Carrier>
-void EchoBack<Carrier>::pull()
+template <typename Transport>
+void EchoBack<Transport>::pull()
 {
-    const int got =
-        carrier_.receive(staged_.messages.data(), verify_ ? staged_.meta.data() : nullptr, burst_);
+    const int got = transport_.receive(staged_.messages.data(),
+                                       verify_ ? staged_.meta.data() : nullptr, burst_);
     staged_.begin = 0;
     staged_.end = static_cast<uint16_t>(std::max(got, 0));
     if (got < 0)
@@ -55,7 +55,7 @@ void EchoBack<Carrier>::pull()
     received_.messages += staged_.end;
 }
 
-template class EchoBack<QueueCarrier>;
-template class EchoBack<ChannelCarrier>;
+template class EchoBack<QueueTransport>;
+template class EchoBack<ChannelTransport>;
 
 } // namespace pktgen

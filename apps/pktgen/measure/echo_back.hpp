@@ -9,11 +9,11 @@
 namespace pktgen
 {
 
-template <typename Carrier>
+template <typename Transport>
 class EchoBack final : public Work
 {
 public:
-    EchoBack(Carrier carrier, const Point &point);
+    EchoBack(Transport transport, const Point &point);
     ~EchoBack() override;
 
     void slice(unsigned steps) override;
@@ -22,7 +22,7 @@ public:
 private:
     void pull();
 
-    Carrier carrier_;
+    Transport transport_;
     const uint16_t burst_;
     const bool verify_;
     Staged staged_;

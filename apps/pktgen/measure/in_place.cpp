@@ -5,7 +5,7 @@
 #include <cerrno>
 
 #include "traffic/payload.hpp"
-#include "transport/carrier.hpp"
+#include "transport/transport.hpp"
 
 namespace pktgen
 {
@@ -18,31 +18,31 @@ constexpr size_t most_rooms = 32768;
 
 } // namespace
 
-template <typename Carrier>
-InPlace<Carrier>::InPlace(Carrier carrier, const Point &point, Sizes sizes)
-    : Work(point), carrier_(carrier), sizes_(std::move(sizes)), content_(point.pattern),
+template <typename Transport>
+InPlace<Transport>::InPlace(Transport transport, const Point &point, Sizes sizes)
+    : Work(point), transport_(transport), sizes_(std::move(sizes)), content_(point.pattern),
       plain_(point.pattern == Pattern::counter), burst_(static_cast<uint16_t>(point.burst)),
       count_(point.count != 0 ? point.count : UINT64_MAX), wanted_(burst_), rooms_(most_rooms)
 {
 }
 
-template <typename Carrier>
-InPlace<Carrier>::~InPlace()
+template <typename Transport>
+InPlace<Transport>::~InPlace()
 {
-    carrier_.abort();
+    transport_.abort();
 }
 
-template <typename Carrier>
-void InPlace<Carrier>::slice(unsigned steps)
+template <typename Transport>
+void InPlace<Transport>::slice(unsigned steps)
 {
     for (unsigned step = 0; step < steps && sending_ && error() == 0; ++step)
         push();
 }
 
 /// Builds a message that fits into the rooms, and counts it. @param used  rooms that it takes
-template <typename Carrier>
-bool InPlace<Carrier>::build_one(const ntbmsg_room *rooms, size_t room_count, uint32_t size,
-                                 uint32_t *used)
+template <typename Transport>
+bool InPlace<Transport>::build_one(const ntbmsg_room *rooms, size_t room_count, uint32_t size,
+                                   uint32_t *used)
 {
     const uint32_t bytes = rooms[0].bytes;
     *used = (size + bytes - 1) / bytes;
@@ -64,8 +64,8 @@ bool InPlace<Carrier>::build_one(const ntbmsg_room *rooms, size_t room_count, ui
 }
 
 /// Messages of one burst into rooms that were reserved. @return how many
-template <typename Carrier>
-uint16_t InPlace<Carrier>::build(uint16_t rooms)
+template <typename Transport>
+uint16_t InPlace<Transport>::build(uint16_t rooms)
 {
     uint16_t made = 0;
     for (uint32_t at = 0; made < burst_ && at < rooms && sent_.messages < count_; ++made) {
@@ -83,10 +83,10 @@ uint16_t InPlace<Carrier>::build(uint16_t rooms)
     return made;
 }
 
-template <typename Carrier>
-void InPlace<Carrier>::push()
+template <typename Transport>
+void InPlace<Transport>::push()
 {
-    const int got = carrier_.reserve(rooms_.data(), wanted_);
+    const int got = transport_.reserve(rooms_.data(), wanted_);
     if (got <= 0) {
         ++tx_full_;
         if (got < 0)
@@ -94,8 +94,8 @@ void InPlace<Carrier>::push()
         return;
     }
     const uint16_t made = build(static_cast<uint16_t>(got));
-    const int sent = made > 0 ? carrier_.commit(lengths_, made) : 0;
-    carrier_.abort(); // rooms that were not needed
+    const int sent = made > 0 ? transport_.commit(lengths_, made) : 0;
+    transport_.abort(); // rooms that were not needed
     tx_full_ += made < burst_ ? 1 : 0;
     if (sent < 0)
         fail(sent);
@@ -103,7 +103,7 @@ void InPlace<Carrier>::push()
         sending_ = false;
 }
 
-template class InPlace<QueueCarrier>;
-template class InPlace<ChannelCarrier>;
+template class InPlace<QueueTransport>;
+template class InPlace<ChannelTransport>;
 
 } // namespace pktgen

@@ -14,11 +14,11 @@
 namespace pktgen
 {
 
-template <typename Carrier>
+template <typename Transport>
 class InPlace final : public Work
 {
 public:
-    InPlace(Carrier carrier, const Point &point, Sizes sizes);
+    InPlace(Transport transport, const Point &point, Sizes sizes);
     ~InPlace() override;
 
     void slice(unsigned steps) override;
@@ -29,7 +29,7 @@ private:
     uint16_t build(uint16_t rooms);
     bool build_one(const ntbmsg_room *rooms, size_t room_count, uint32_t size, uint32_t *used);
 
-    Carrier carrier_;
+    Transport transport_;
     Sizes sizes_;
     const Content content_;
     const bool plain_;

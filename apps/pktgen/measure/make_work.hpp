@@ -19,7 +19,7 @@ namespace pktgen
 {
 
 /// What messages and operations travel by. All outlive the works.
-struct Ways {
+struct Transports {
     ntbmsg_endpoint *endpoint;
     const Channels *channels; ///< as many as the point has queues, where it wants them
     const Region *region;     ///< open where this end exposes memory
@@ -49,10 +49,10 @@ using Works = std::vector<std::unique_ptr<Work>>;
 
 /// @param point  that check() accepts, of all queues
 /// @param works  gets one more for each queue
-void make_driver_works(const Ways &ways, const Point &point, const DriverExtras &extras,
+void make_driver_works(const Transports &transports, const Point &point, const DriverExtras &extras,
                        Notebook &notebook, Works &works);
-void make_server_works(const Ways &ways, const Point &point, Capture *capture, Notebook &notebook,
-                       Works &works);
+void make_server_works(const Transports &transports, const Point &point, Capture *capture,
+                       Notebook &notebook, Works &works);
 
 } // namespace pktgen
 

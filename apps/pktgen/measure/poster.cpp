@@ -37,7 +37,7 @@ uint8_t code_of(Operation operation)
 
 bool timed(const Point &p)
 {
-    return p.clock && p.way == Way::echo;
+    return p.clock && p.direction == Direction::echo;
 }
 
 uint64_t count_of(const Point &p, const Uniques *uniques)

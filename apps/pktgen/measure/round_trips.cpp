@@ -4,41 +4,42 @@
 #include <algorithm>
 
 #include "traffic/payload.hpp"
-#include "transport/carrier.hpp"
+#include "transport/transport.hpp"
 
 namespace pktgen
 {
 
-template <typename Carrier>
-RoundTrips<Carrier>::RoundTrips(Carrier carrier, const Point &point, Maker maker, Timings &timings)
-    : Work(point), carrier_(carrier), burst_(static_cast<uint16_t>(point.burst)),
+template <typename Transport>
+RoundTrips<Transport>::RoundTrips(Transport transport, const Point &point, Maker maker,
+                                  Timings &timings)
+    : Work(point), transport_(transport), burst_(static_cast<uint16_t>(point.burst)),
       verify_(point.verify), count_(point.count != 0 ? point.count : UINT64_MAX),
       maker_(std::move(maker)), trips_(point, point.clock, timings)
 {
 }
 
-template <typename Carrier>
-RoundTrips<Carrier>::~RoundTrips()
+template <typename Transport>
+RoundTrips<Transport>::~RoundTrips()
 {
     staged_.drop();
 }
 
-template <typename Carrier>
-void RoundTrips<Carrier>::slice(unsigned steps)
+template <typename Transport>
+void RoundTrips<Transport>::slice(unsigned steps)
 {
     for (unsigned i = 0; i < steps && error() == 0; ++i)
         step();
     trips_.record();
 }
 
-template <typename Carrier>
-bool RoundTrips<Carrier>::sent_all() const
+template <typename Transport>
+bool RoundTrips<Transport>::sent_all() const
 {
     return !sending_ && unanswered() == 0;
 }
 
-template <typename Carrier>
-void RoundTrips<Carrier>::step()
+template <typename Transport>
+void RoundTrips<Transport>::step()
 {
     const uint64_t now = trips_.step_time();
     if (staged_.empty() && sending_) {
@@ -50,17 +51,17 @@ void RoundTrips<Carrier>::step()
         sending_ = sent_.messages < count_;
     }
     if (!staged_.empty())
-        trips_.leave(send(carrier_, staged_, verify_), now);
+        trips_.leave(send(transport_, staged_, verify_), now);
     trips_.record();
-    if (take_burst(carrier_, burst_, verify_, [this](const rte_mbuf *message, uint64_t stamp) {
+    if (take_burst(transport_, burst_, verify_, [this](const rte_mbuf *message, uint64_t stamp) {
             accept(message, stamp);
         }) != 0)
         trips_.stamp();
 }
 
 /// @param message  an answer, or, from a peer that lies, anything
-template <typename Carrier>
-void RoundTrips<Carrier>::accept(const rte_mbuf *message, uint64_t stamp)
+template <typename Transport>
+void RoundTrips<Transport>::accept(const rte_mbuf *message, uint64_t stamp)
 {
     if (trips_.back() == trips_.sent()) {
         ++received_.out_of_order;
@@ -77,7 +78,7 @@ void RoundTrips<Carrier>::accept(const rte_mbuf *message, uint64_t stamp)
     trips_.come_back();
 }
 
-template class RoundTrips<QueueCarrier>;
-template class RoundTrips<ChannelCarrier>;
+template class RoundTrips<QueueTransport>;
+template class RoundTrips<ChannelTransport>;
 
 } // namespace pktgen

@@ -11,12 +11,12 @@
 namespace pktgen
 {
 
-template <typename Carrier>
+template <typename Transport>
 class RoundTrips final : public Work
 {
 public:
     /// @param timings  outlives it
-    RoundTrips(Carrier carrier, const Point &point, Maker maker, Timings &timings);
+    RoundTrips(Transport transport, const Point &point, Maker maker, Timings &timings);
     ~RoundTrips() override;
 
     void slice(unsigned steps) override;
@@ -28,7 +28,7 @@ private:
     void step();
     void accept(const rte_mbuf *message, uint64_t stamp);
 
-    Carrier carrier_;
+    Transport transport_;
     const uint16_t burst_;
     const bool verify_;
     const uint64_t count_;

@@ -7,15 +7,15 @@
 #include <rte_mbuf.h>
 
 #include "traffic/payload.hpp"
-#include "transport/carrier.hpp"
+#include "transport/transport.hpp"
 
 namespace pktgen
 {
 
-template <typename Carrier>
-Stream<Carrier>::Stream(Carrier carrier, const Point &point, Sides sides, Maker maker,
-                        const Packets *pace, Capture *capture)
-    : Work(point), carrier_(carrier), sides_(sides), burst_(static_cast<uint16_t>(point.burst)),
+template <typename Transport>
+Stream<Transport>::Stream(Transport transport, const Point &point, Sides sides, Maker maker,
+                          const Packets *pace, Capture *capture)
+    : Work(point), transport_(transport), sides_(sides), burst_(static_cast<uint16_t>(point.burst)),
       verify_(point.verify), count_(point.count != 0 ? point.count : UINT64_MAX),
       ns_per_tick_(1e9 / static_cast<double>(rte_get_tsc_hz())), pace_(pace), capture_(capture),
       maker_(std::move(maker))
@@ -23,14 +23,14 @@ Stream<Carrier>::Stream(Carrier carrier, const Point &point, Sides sides, Maker 
     sending_ = sides.sends;
 }
 
-template <typename Carrier>
-Stream<Carrier>::~Stream()
+template <typename Transport>
+Stream<Transport>::~Stream()
 {
     staged_.drop();
 }
 
-template <typename Carrier>
-void Stream<Carrier>::slice(unsigned steps)
+template <typename Transport>
+void Stream<Transport>::slice(unsigned steps)
 {
     for (unsigned step = 0; step < steps && error() == 0; ++step) {
         if (sides_.sends)
@@ -41,8 +41,8 @@ void Stream<Carrier>::slice(unsigned steps)
 }
 
 /// How many messages may be made now.
-template <typename Carrier>
-uint16_t Stream<Carrier>::due() const
+template <typename Transport>
+uint16_t Stream<Transport>::due() const
 {
     const auto most = static_cast<uint16_t>(std::min<uint64_t>(burst_, count_ - sent_.messages));
     if (pace_ == nullptr)
@@ -55,8 +55,8 @@ uint16_t Stream<Carrier>::due() const
     return n;
 }
 
-template <typename Carrier>
-void Stream<Carrier>::push()
+template <typename Transport>
+void Stream<Transport>::push()
 {
     if (staged_.empty()) {
         const uint16_t wanted = sending_ ? due() : uint16_t{0};
@@ -65,14 +65,14 @@ void Stream<Carrier>::push()
         maker_.make(staged_, wanted, sent_.messages, sent_);
         sending_ = sent_.messages < count_;
     }
-    send(carrier_, staged_, verify_);
+    send(transport_, staged_, verify_);
 }
 
-template <typename Carrier>
-void Stream<Carrier>::pull()
+template <typename Transport>
+void Stream<Transport>::pull()
 {
     received_.messages +=
-        take_burst(carrier_, burst_, verify_, [this](const rte_mbuf *message, uint64_t stamp) {
+        take_burst(transport_, burst_, verify_, [this](const rte_mbuf *message, uint64_t stamp) {
             received_.bytes += message->pkt_len;
             received_.sum += read_message(message);
             if (verify_)
@@ -82,8 +82,8 @@ void Stream<Carrier>::pull()
         });
 }
 
-template <typename Carrier>
-void Stream<Carrier>::verify(const rte_mbuf *message, uint64_t stamp)
+template <typename Transport>
+void Stream<Transport>::verify(const rte_mbuf *message, uint64_t stamp)
 {
     const auto number = static_cast<uint32_t>(stamp);
     received_.out_of_order += number != expected_ ? 1 : 0;
@@ -91,7 +91,7 @@ void Stream<Carrier>::verify(const rte_mbuf *message, uint64_t stamp)
     expected_ = number + 1;
 }
 
-template class Stream<QueueCarrier>;
-template class Stream<ChannelCarrier>;
+template class Stream<QueueTransport>;
+template class Stream<ChannelTransport>;
 
 } // namespace pktgen

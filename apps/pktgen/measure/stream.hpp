@@ -16,13 +16,13 @@ struct Sides {
     bool sends, receives;
 };
 
-template <typename Carrier>
+template <typename Transport>
 class Stream final : public Work
 {
 public:
     /// @param pace     when each message may go, point.count of them; NULL: as soon as it can
     /// @param capture  takes what comes, or NULL. Both outlive it
-    Stream(Carrier carrier, const Point &point, Sides sides, Maker maker, const Packets *pace,
+    Stream(Transport transport, const Point &point, Sides sides, Maker maker, const Packets *pace,
            Capture *capture);
     ~Stream() override;
 
@@ -36,7 +36,7 @@ private:
     void pull();
     void verify(const rte_mbuf *message, uint64_t stamp);
 
-    Carrier carrier_;
+    Transport transport_;
     const Sides sides_;
     const uint16_t burst_;
     const bool verify_;

@@ -92,12 +92,12 @@ protected:
 
     /// Sends what is ready. @param stamped  with its stamps @return messages taken; 0: none, or
     /// failed
-    template <typename Carrier>
-    unsigned send(Carrier &carrier, Staged &staged, bool stamped)
+    template <typename Transport>
+    unsigned send(Transport &transport, Staged &staged, bool stamped)
     {
         const int taken =
-            carrier.send(&staged.messages[staged.begin],
-                         stamped ? &staged.meta[staged.begin] : nullptr, staged.count());
+            transport.send(&staged.messages[staged.begin],
+                           stamped ? &staged.meta[staged.begin] : nullptr, staged.count());
         if (taken < 0) {
             fail(taken);
             return 0;
@@ -109,14 +109,14 @@ protected:
 
     /// Takes what a poll finds. @param stamped  with its stamps
     /// @param take  (message, its stamp or 0), before it is freed @return messages taken
-    template <typename Carrier, typename Take>
-    unsigned take_burst(Carrier &carrier, uint16_t burst, bool stamped, Take take)
+    template <typename Transport, typename Take>
+    unsigned take_burst(Transport &transport, uint16_t burst, bool stamped, Take take)
     {
         ntbmsg_meta meta[largest_burst];
         const int got = measure::take_burst<largest_burst>(
             burst,
             [&](rte_mbuf **messages, uint16_t n) {
-                return carrier.receive(messages, stamped ? meta : nullptr, n);
+                return transport.receive(messages, stamped ? meta : nullptr, n);
             },
             [&](const rte_mbuf *message, int i) { take(message, stamped ? meta[i].data : 0); });
         if (got < 0)

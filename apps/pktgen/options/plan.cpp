@@ -15,22 +15,22 @@ constexpr double us_per_second = 1e6;
 // Of one-sided operations that are to go as fast as they can.
 constexpr uint64_t default_in_flight = 64, default_bytes_in_flight = uint64_t{8} << 20;
 
-Way way_of(Mode mode)
+Direction direction_of(Mode mode)
 {
     switch (mode) {
     case Mode::latency:
     case Mode::load:
-        return Way::echo;
+        return Direction::echo;
     case Mode::bidirectional:
-        return Way::both;
+        return Direction::both;
     case Mode::incast:
-        return Way::in;
+        return Direction::in;
     case Mode::rate:
     case Mode::throughput:
     case Mode::replay:
         break;
     }
-    return Way::out;
+    return Direction::out;
 }
 
 uint64_t burst_for(Mode mode, uint64_t asked, uint64_t size)
@@ -66,7 +66,7 @@ Point base_of(const Options &o, Mode mode, const Packets &packets)
 {
     Point p;
     p.mode = mode;
-    p.way = way_of(mode);
+    p.direction = direction_of(mode);
     p.pattern = o.pattern;
     p.mix = mode == Mode::replay ? MixKind::pcap : o.mix.kind;
     p.verify = o.verify;
@@ -104,7 +104,8 @@ void fit_one_sided(const Options &o, Point &p)
     p.in_flight = std::min(p.in_flight, in_flight_room(p.size_to, p.queues));
     p.burst = std::min(p.burst, p.in_flight);
     p.served = o.served && is_write(p.operation);
-    p.confirm = p.operation == Operation::write && o.confirm.value_or(p.way == Way::echo);
+    p.confirm =
+        p.operation == Operation::write && o.confirm.value_or(p.direction == Direction::echo);
 }
 
 /// Burst, number in flight, queues and rate of one mode and one size.

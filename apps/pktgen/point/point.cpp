@@ -106,7 +106,7 @@ std::string check_one_sided(const Point &p)
 
 std::string check(const Point &p)
 {
-    if (!known(p.mode, mode_count) || !known(p.way, way_count) ||
+    if (!known(p.mode, mode_count) || !known(p.direction, direction_count) ||
         !known(p.operation, operation_count) || !known(p.pattern, pattern_count) ||
         !known(p.mix, mix_count))
         return "something that this version does not know";

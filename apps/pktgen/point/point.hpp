@@ -12,8 +12,8 @@ namespace pktgen
 
 enum class Mode : uint8_t { latency, load, rate, throughput, bidirectional, incast, replay };
 inline constexpr unsigned mode_count = 7;
-enum class Way : uint8_t { echo, out, in, both }; ///< as the driving end sees it
-inline constexpr unsigned way_count = 4;
+enum class Direction : uint8_t { echo, out, in, both }; ///< as the driving end sees it
+inline constexpr unsigned direction_count = 4;
 enum class Operation : uint8_t {
     queue, ///< messages of queue pairs
     send,  ///< messages of channels
@@ -50,7 +50,7 @@ inline constexpr uint64_t longest_run_us = uint64_t{3600} * 1000 * 1000;
 
 struct Point {
     Mode mode = Mode::latency;
-    Way way = Way::echo;
+    Direction direction = Direction::echo;
     Operation operation = Operation::queue;
     Pattern pattern = Pattern::counter;
     MixKind mix = MixKind::fixed;

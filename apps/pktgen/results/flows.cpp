@@ -9,10 +9,10 @@ namespace pktgen
 namespace
 {
 
-app::Flow flow_of(const Account &account, const char *way, const Received &received)
+app::Flow flow_of(const Account &account, const char *direction, const Received &received)
 {
     app::Flow flow;
-    flow.name = account.device.empty() ? way : account.device;
+    flow.name = account.device.empty() ? direction : account.device;
     flow.queue = account.queue;
     flow.cpu = account.cpu;
     flow.messages = received.counted_messages;
@@ -88,17 +88,18 @@ void add_messages(const Point &point, const Account &account, Books &books,
 {
     const Work &here = *account.here;
     const Received received = here.received();
-    if (point.way == Way::echo) {
+    if (point.direction == Direction::echo) {
         result.flows.push_back(flow_of(account, "echo", received));
         result.lost += here.unanswered();
         if (here.unanswered() == 0)
             books.messages(here.sent(), received);
     }
-    if (account.there != nullptr && (point.way == Way::out || point.way == Way::both)) {
+    if (account.there != nullptr &&
+        (point.direction == Direction::out || point.direction == Direction::both)) {
         result.flows.push_back(flow_of(account, "out", account.there->received));
         books.messages(here.sent(), account.there->received);
     }
-    if (point.way == Way::in || point.way == Way::both) {
+    if (point.direction == Direction::in || point.direction == Direction::both) {
         result.flows.push_back(flow_of(account, "in", received));
         if (account.there != nullptr)
             books.messages(account.there->sent, received);
@@ -110,16 +111,17 @@ void add_operations(const Point &point, const Account &account, Books &books,
                     app::ResultPoint &result)
 {
     const Work &here = *account.here;
-    const bool there_times = far_end_times(point.operation) && point.way != Way::echo;
-    if (point.way != Way::in) {
+    const bool there_times = far_end_times(point.operation) && point.direction != Direction::echo;
+    if (point.direction != Direction::in) {
         const Received completed = here.completed();
         const Received *far = account.there != nullptr ? &account.there->received : nullptr;
-        const char *way = point.way == Way::echo ? "echo" : "out";
+        const char *direction = point.direction == Direction::echo ? "echo" : "out";
         if (!there_times || far != nullptr)
-            result.flows.push_back(flow_of(account, way, there_times ? *far : completed));
+            result.flows.push_back(flow_of(account, direction, there_times ? *far : completed));
         books.operations(here.sent(), completed, far);
     }
-    if ((point.way == Way::in || point.way == Way::both) && account.there != nullptr) {
+    if ((point.direction == Direction::in || point.direction == Direction::both) &&
+        account.there != nullptr) {
         const Received received = here.received();
         result.flows.push_back(
             flow_of(account, "in", there_times ? received : account.there->completed));
@@ -140,9 +142,9 @@ void add_words(const Point &point, std::span<const Account> accounts, Books &boo
         }
         if (!reported)
             continue;
-        if (point.way != Way::in)
+        if (point.direction != Direction::in)
             books.word(added_there, accounts[first].there->received.sum);
-        if (point.way == Way::in || point.way == Way::both)
+        if (point.direction == Direction::in || point.direction == Direction::both)
             books.word(added_here, accounts[first].here->received().sum);
     }
 }

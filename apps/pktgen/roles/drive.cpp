@@ -211,10 +211,10 @@ std::string Sweep::why_skipped(const Planned &planned) const
     const app::ResultDevice &device = result_.devices[planned.device];
     const uint32_t most = servers_[planned.device]->max_message(p.operation);
     // 0: the peer is gone, which is no reason to leave something out but to fail.
-    if (p.way != Way::in && most != 0 && p.size_to > most)
+    if (p.direction != Direction::in && most != 0 && p.size_to > most)
         return "the peer takes " + bytes(most) + " at most: serve with --max-message " +
                std::to_string(p.size_to);
-    if (p.way != Way::out && p.size_to > device.max_message)
+    if (p.direction != Direction::out && p.size_to > device.max_message)
         return "this end takes " + bytes(device.max_message) + " at most: --max-message " +
                std::to_string(p.size_to);
     return {};
@@ -253,7 +253,7 @@ const char *completion_of(const Point &p, bool direct)
 {
     if (!is_one_sided(p.operation))
         return "received";
-    if (p.operation == Operation::write_imm && p.way != Way::echo)
+    if (p.operation == Operation::write_imm && p.direction != Direction::echo)
         return "reported";
     const bool stored = p.operation == Operation::write && direct && !p.confirm;
     return stored ? "stored" : "done";
@@ -277,7 +277,8 @@ void Sweep::label(app::ResultPoint &result, const Planned &planned) const
         result.mix = "pcap:" + (options_.pcap.empty() ? options_.mix.file : options_.pcap);
     result.size = packets_.count() != 0 ? Sizes(packets_.sizes()).mean() : Sizes(p).mean();
     result.burst = p.burst;
-    result.in_flight = p.way == Way::echo || is_one_sided(p.operation) ? p.in_flight : 0;
+    result.in_flight =
+        p.direction == Direction::echo || is_one_sided(p.operation) ? p.in_flight : 0;
     result.queues = p.queues;
     result.repeat = planned.repeat;
     result.offered_rate = p.rate;

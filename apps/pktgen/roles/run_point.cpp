@@ -108,7 +108,8 @@ bool Run::begin()
     }
     Works works;
     for (size_t i = 0; i < servers_.size(); ++i)
-        make_driver_works(servers_[i]->ways(regions_[i].get()), point_, extras_, notebook_, works);
+        make_driver_works(servers_[i]->transports(regions_[i].get()), point_, extras_, notebook_,
+                          works);
     // One file takes what all of them capture.
     const unsigned lcores = extras_.capture != nullptr ? 1 : extras_.lcores;
     lcores_ = std::make_unique<Lcores>(std::move(works), steps_, lcores,
@@ -157,7 +158,7 @@ void Run::measure()
     // limit.
     const double most = (point_.rate > 0 ? most_overtime : 1) * static_cast<double>(point_.run_us);
     const uint64_t end = begin_tsc_ + static_cast<uint64_t>(most / 1e6 * hz());
-    const bool sends = point_.way != Way::in;
+    const bool sends = point_.direction != Direction::in;
     for (;;) {
         lcores_->round(steps_);
         const bool lost = peer_was_lost();
@@ -266,7 +267,7 @@ app::ResultPoint Run::take()
         }
         settle();
         good = stop();
-        if (good && far_end_counts(point_) && point_.way != Way::echo)
+        if (good && far_end_counts(point_) && point_.direction != Direction::echo)
             await_the_rest();
         lcores_->end();
         for (ServerLink *server : servers_)

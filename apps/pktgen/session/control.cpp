@@ -24,7 +24,7 @@ constexpr uint32_t longest_rest_ms = 50; // a stop signal is looked at behind it
 /// As it crosses, in the byte order of x86. Bytes and words of their own instead of bool and enum:
 /// not every bit pattern is one of those.
 struct WirePoint {
-    uint8_t mode, way, operation, pattern, mix, verify, clock, confirm, served;
+    uint8_t mode, direction, operation, pattern, mix, verify, clock, confirm, served;
     uint8_t reserved[7];
     uint32_t size, size_to, burst, in_flight, queues, reserved2;
     uint64_t run_us, count;
@@ -64,7 +64,7 @@ Point point_of(const WirePoint &wire)
 {
     Point p;
     p.mode = static_cast<Mode>(wire.mode);
-    p.way = static_cast<Way>(wire.way);
+    p.direction = static_cast<Direction>(wire.direction);
     p.operation = static_cast<Operation>(wire.operation);
     p.pattern = static_cast<Pattern>(wire.pattern);
     p.mix = static_cast<MixKind>(wire.mix);
@@ -87,7 +87,7 @@ WirePoint wire_of(const Point &p)
 {
     WirePoint wire{};
     wire.mode = static_cast<uint8_t>(p.mode);
-    wire.way = static_cast<uint8_t>(p.way);
+    wire.direction = static_cast<uint8_t>(p.direction);
     wire.operation = static_cast<uint8_t>(p.operation);
     wire.pattern = static_cast<uint8_t>(p.pattern);
     wire.mix = static_cast<uint8_t>(p.mix);

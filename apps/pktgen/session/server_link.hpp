@@ -54,7 +54,10 @@ public:
     bool same_machine() const;
 
     /// @param exposed  to its peer; outlives the works
-    Ways ways(const Region *region) const { return {endpoint_.get(), &channels_, region}; }
+    Transports transports(const Region *region) const
+    {
+        return {endpoint_.get(), &channels_, region};
+    }
     /// Whether others drive the channels now.
     void leave_channels(bool to_others) { channels_are_driven_ = to_others; }
     /// Frees what an earlier measurement has left. @param queues  for data

@@ -202,7 +202,7 @@ std::string Session::prepare(const Point &point, uint64_t now)
     if (point.queues > queues_)
         return "serve with --queues " + std::to_string(point.queues);
     const uint32_t most = ntbmsg_endpoint_max_message(endpoint_);
-    if (!is_one_sided(point.operation) && point.way != Way::out && point.size_to > most)
+    if (!is_one_sided(point.operation) && point.direction != Direction::out && point.size_to > most)
         return "the driver takes " + std::to_string(most) + " bytes at most";
     if (wants_channel(point.operation) && !channels_.has(point.queues))
         return "no channels: serve with --operation send";

@@ -59,7 +59,7 @@ TEST(Plan, IncastTakesAllDevicesAtOnceAndOthersOneByOne)
     ASSERT_EQ(plan.size(), 3U);
     EXPECT_EQ(plan[0].device, 0U);
     EXPECT_EQ(plan[1].device, 1U);
-    EXPECT_EQ(plan[2].point.way, pktgen::Way::in);
+    EXPECT_EQ(plan[2].point.direction, pktgen::Direction::in);
 }
 
 TEST(Plan, AtomicsAreOfOneSizeAndRangesFitWhatIsExposed)
@@ -124,7 +124,7 @@ TEST(Point, ValuesOutOfRangeAreRefused)
     };
     using pktgen::Point;
     EXPECT_TRUE(refused([](Point &p) { p.mode = static_cast<pktgen::Mode>(pktgen::mode_count); }));
-    EXPECT_TRUE(refused([](Point &p) { p.way = static_cast<pktgen::Way>(200); }));
+    EXPECT_TRUE(refused([](Point &p) { p.direction = static_cast<pktgen::Direction>(200); }));
     EXPECT_TRUE(refused([](Point &p) { p.operation = static_cast<pktgen::Operation>(200); }));
     EXPECT_TRUE(refused([](Point &p) { p.pattern = static_cast<pktgen::Pattern>(200); }));
     EXPECT_TRUE(refused([](Point &p) { p.mix = static_cast<pktgen::MixKind>(200); }));

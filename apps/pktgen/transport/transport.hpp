@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // HOT. What carries the messages of an operation: what the loops of stream.hpp, round_trips.hpp and
 // echo_back.hpp are instantiated with. Another operation that moves mbufs is another such class.
-#ifndef PKTGEN_TRANSPORT_CARRIER_HPP
-#define PKTGEN_TRANSPORT_CARRIER_HPP
+#ifndef PKTGEN_TRANSPORT_TRANSPORT_HPP
+#define PKTGEN_TRANSPORT_TRANSPORT_HPP
 
 #include <array>
 #include <cstdint>
@@ -18,10 +18,10 @@ namespace pktgen
 {
 
 /// A queue pair. The endpoint's first one belongs to the control messages.
-class QueueCarrier
+class QueueTransport
 {
 public:
-    QueueCarrier(ntbmsg_endpoint *endpoint, uint32_t lane)
+    QueueTransport(ntbmsg_endpoint *endpoint, uint32_t lane)
         : endpoint_(endpoint), queue_(static_cast<uint16_t>(lane + 1))
     {
     }
@@ -55,10 +55,11 @@ private:
 
 /// A channel. It carries 32 bits beside a message: of a stamp the CRC. Its number is counted, as a
 /// channel keeps the order; a message that is missing shows by its CRC.
-class ChannelCarrier
+class ChannelTransport
 {
 public:
-    explicit ChannelCarrier(const ChannelLane &lane) : channel_(lane.channel), worker_(lane.worker)
+    explicit ChannelTransport(const ChannelLane &lane)
+        : channel_(lane.channel), worker_(lane.worker)
     {
     }
 
