@@ -335,7 +335,15 @@ TEST_F(Ports, EachQueueDeliversToTheSameNumber)
 TEST_F(Ports, MoreQueuesThanThePeerHasWorkAsFarAsItHasThem)
 {
     make();
+    const test::LogCapture log;
+    const uint32_t level = rte_log_get_global_level();
+    rte_log_set_global_level(RTE_LOG_WARNING);
     start({.rx = 4, .tx = 4}, {});
+    EXPECT_TRUE(await([&] {
+        return log.text().find("the peer has 1 queues: of 4, those from 1 on send nothing") !=
+               std::string::npos;
+    })) << log.text();
+    rte_log_set_global_level(level);
     one_each_way(7);
     rte_mbuf *frame = make_frame(sender.get(), 100, 1);
     EXPECT_EQ(rte_eth_tx_burst(near->id(), 3, &frame, 1), 0);
@@ -534,6 +542,46 @@ TEST_F(Ports, PoolsThatAreTooSmallAreRefused)
         << log.text();
 }
 
+TEST_F(Ports, APoolOfAFewMbufsReceivesOneByOne)
+{
+    make();
+    start({.mbufs = 3}, {});
+    for (uint32_t seed = 0; seed < 50; ++seed)
+        pass(*far, *near, 0, seed % 2 == 0 ? 64 : 1518, seed);
+    EXPECT_EQ(near->stats().ipackets, 50u);
+}
+
+/// The applications of both hosts were set up differently, and the peer anew under traffic.
+TEST_F(Ports, APeerThatComesBackWithOtherSettingsIsTaken)
+{
+    make();
+    start({.rx = 2, .tx = 2, .scatter = true}, {.scatter = true});
+    pass(*near, *far, 0, 9000, 1);
+    const struct {
+        const char *args;
+        TestPort::Setup setup;
+        uint32_t largest;
+    } others[] = {
+        {",ring=1024,buffers=512,queue_buffers=112,buf=4096",
+         {.rx = 3, .tx = 1, .scatter = true},
+         65553},
+        {",ring=4096,buffers=64,queue_buffers=14,inline=256", {.room = 1600}, 1518},
+        {",ring=64,buffers=256,queue_buffers=112,buf=64,inline=1024", {.room = 4096}, 1518},
+    };
+    for (const auto &other : others) {
+        far.reset();
+        ASSERT_TRUE(near->await_link(false));
+        far = std::make_unique<TestPort>("net_plx_ntb1", cable() + other.args);
+        ASSERT_EQ(far->rc(), 0) << other.args;
+        ASSERT_EQ(far->start(other.setup), 0) << other.args;
+        ASSERT_TRUE(near->await_link(true));
+        ASSERT_TRUE(far->await_link(true));
+        pass(*near, *far, 0, 64, 2);
+        pass(*near, *far, 0, other.largest, 3);
+        pass(*far, *near, 0, other.largest, 4);
+    }
+}
+
 TEST_F(Ports, InformationIsHonest)
 {
     make(",mac=02:11:22:33:44:55");
@@ -543,6 +591,7 @@ TEST_F(Ports, InformationIsHonest)
     EXPECT_EQ(info.rx_offload_capa, RTE_ETH_RX_OFFLOAD_SCATTER);
     EXPECT_EQ(info.tx_offload_capa, RTE_ETH_TX_OFFLOAD_MULTI_SEGS);
     EXPECT_EQ(info.max_rx_queues, 64);
+    EXPECT_NE(*info.dev_flags & RTE_ETH_DEV_INTR_RMV, 0u);
     EXPECT_EQ(info.max_mtu, info.max_rx_pktlen - 18);
     rte_ether_addr mac;
     rte_ether_addr other;
@@ -573,6 +622,9 @@ TEST_F(Ports, BadDevargsAreRefusedWithWhatWasExpected)
         {"rx=stable,cable=mem:bad", "zero_copy=0|1"},
         {"max_message=1000,cable=mem:bad", "data room"},
         {"dev=raw_plx_ntb7", "there is no raw_plx_ntb device \"raw_plx_ntb7\""},
+        {"dev=raw_plx_ntb7,dev=raw_plx_ntb7", "expected this key once"},
+        {"cable=mem:bad,cable=mem:worse", "expected this key once"},
+        {"mac=02:00:00:00:00:01,mac=02:00:00:00:00:01,cable=mem:bad", "expected this key once"},
         {"dev=", "the name of a raw_plx_ntb device"},
         {"dev=raw_plx_ntb7,ring=1024", "takes no devargs"},
         {"cable=mem:bad,colour=red", "unknown or malformed devarg"},
@@ -710,8 +762,8 @@ TEST_F(Ports, APollingCoreMaySleepUntilAFrameComes)
     EXPECT_TRUE(would_sleep(*near));
 }
 
-/// A port over a rawdev of its own name, which a test takes away while both directions are polled.
-class Removal : public Ports
+/// A port over a rawdev of its own name, while both directions are polled.
+class Polled : public Ports
 {
 protected:
     void SetUp() override
@@ -722,17 +774,13 @@ protected:
         far = std::make_unique<TestPort>("net_plx_ntb1", cable() + small);
         ASSERT_EQ(near->rc(), 0);
         ASSERT_EQ(far->rc(), 0);
-        rte_eth_dev_info info{};
-        ASSERT_EQ(rte_eth_dev_info_get(near->id(), &info), 0);
-        ASSERT_NE(*info.dev_flags & RTE_ETH_DEV_INTR_RMV, 0u);
         changes = 0;
         ASSERT_EQ(
             rte_eth_dev_callback_register(near->id(), RTE_ETH_EVENT_INTR_RMV, on_change, nullptr),
             0);
         start({.rmv = true}, {});
         one_each_way(1);
-        lcore = std::thread([this] { poll(); });
-        ASSERT_TRUE(await([this] { return received > 100; }));
+        begin();
     }
     void TearDown() override
     {
@@ -747,21 +795,55 @@ protected:
         if (lcore.joinable())
             lcore.join();
     }
-    uint16_t raw_id() const { return static_cast<uint16_t>(rte_pmd_plx_ntb_find(rawdev)); }
-    /// Both ports send to each other.
+    /// Both ports send to each other. It calls the driver as a core does that was in a burst when
+    /// the port was stopped: what ethdev puts in the place of a stopped port's bursts is not used.
     void poll()
     {
+        const struct rte_eth_fp_ops ops[] = {rte_eth_fp_ops[near->id()], rte_eth_fp_ops[far->id()]};
         while (!done)
-            for (const TestPort *port : {near.get(), far.get()}) {
+            for (const auto &port : ops) {
                 rte_mbuf *frame = make_frame(sender.get(), 64, 0);
-                if (frame != nullptr && rte_eth_tx_burst(port->id(), 0, &frame, 1) == 0)
+                if (frame != nullptr && port.tx_pkt_burst(port.txq.data[0], &frame, 1) == 0)
                     rte_pktmbuf_free(frame);
-                if (rte_eth_rx_burst(port->id(), 0, &frame, 1) == 1) {
+                if (port.rx_pkt_burst(port.rxq.data[0], &frame, 1) == 1) {
                     rte_pktmbuf_free(frame);
                     received = received + 1;
                 }
             }
     }
+    void begin()
+    {
+        done = false;
+        const unsigned before = received;
+        lcore = std::thread([this] { poll(); });
+        ASSERT_TRUE(await([&] { return received > before + 100; }));
+    }
+
+    static constexpr const char *rawdev = "raw_plx_ntb0";
+    std::thread lcore;
+    std::atomic<bool> done{false};
+    std::atomic<unsigned> received{0};
+};
+
+TEST_F(Polled, AStopInMidBurstLosesNoMbufAndTrafficComesBack)
+{
+    for (int round = 0; round < 10; ++round) {
+        ASSERT_EQ(rte_eth_dev_stop(near->id()), 0);
+        finish();
+        ASSERT_EQ(rte_eth_dev_start(near->id()), 0);
+        ASSERT_TRUE(near->await_link(true));
+        ASSERT_TRUE(far->await_link(true));
+        begin();
+    }
+    ASSERT_EQ(rte_eth_dev_stop(near->id()), 0);
+    ASSERT_EQ(rte_eth_dev_stop(far->id()), 0);
+    finish(); // the ports are closed with what came in between still in their rings
+}
+
+class Removal : public Polled
+{
+protected:
+    uint16_t raw_id() const { return static_cast<uint16_t>(rte_pmd_plx_ntb_find(rawdev)); }
     /// After it has gone, while it is still polled.
     void expect_gone()
     {
@@ -780,11 +862,6 @@ protected:
         EXPECT_EQ(rte_eth_stats_reset(near->id()), 0);
         EXPECT_EQ(near->stats().opackets, 0u);
     }
-
-    static constexpr const char *rawdev = "raw_plx_ntb0";
-    std::thread lcore;
-    std::atomic<bool> done{false};
-    std::atomic<unsigned> received{0};
 };
 
 TEST_F(Removal, OfTheRawdevEndsThePortAndNothingElse)

@@ -233,7 +233,9 @@ def case_peer_killed(world):
     far.await_more("rx_good_packets")
     far.kill()
     near.await_link(up=False)
-    far = world.start("far-again", 1, "--rxq=2", "--txq=2")
+    # With other settings: two queues, another ring, other buffers.
+    far = world.start("far-again", 1, "--rxq=2", "--txq=2",
+                      vdevs=[f"net_plx_ntb0,cable={world.folder / 'cable'},ring=2048,buffers=512,buf=4096"])
     far.tell("set fwd rxonly", "start")
     far.await_link()
     far.await_more("rx_good_packets")

@@ -5,6 +5,8 @@
 
 #include <rte_ethdev.h>
 
+#include "log.hpp"
+
 namespace plx::net
 {
 
@@ -30,6 +32,16 @@ rte_eth_link status(bool up, uint32_t speed)
     return link;
 }
 
+/// Queues beyond those of the peer send nothing: said once a connection.
+void compare_queues(const rte_eth_dev *dev)
+{
+    rte_pmd_plx_ntb_link link{};
+    if (rte_pmd_plx_ntb_link_get(port_of(dev).raw_id, &link) == 0 && link.queues != 0 &&
+        link.queues < dev->data->nb_tx_queues)
+        PLX_NET_LOG(WARNING, "%s: the peer has %u queues: of %u, those from %u on send nothing\n",
+                    dev->data->name, link.queues, dev->data->nb_tx_queues, link.queues);
+}
+
 rte_eth_link current(const Port &port)
 {
     rte_pmd_plx_ntb_link link{};
@@ -51,6 +63,7 @@ void on_event(uint16_t, rte_pmd_plx_ntb_event event, void *arg)
     auto *dev = static_cast<rte_eth_dev *>(arg);
     switch (event) {
     case RTE_PMD_PLX_NTB_EVENT_CONNECTED:
+        compare_queues(dev);
         if (link_update(dev, 0) == 0)
             report(dev);
         break;

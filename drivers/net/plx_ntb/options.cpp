@@ -69,6 +69,16 @@ constexpr Chosen chosen[] = {
     {"max_message", "the data room of the application's pools, or its scattered receiving"},
 };
 
+/// Whether a list of devargs has a key.
+bool has_key(const char *args, const char *key)
+{
+    const size_t length = std::strlen(key);
+    for (const char *at = std::strstr(args, key); at != nullptr; at = std::strstr(at + 1, key))
+        if ((at == args || at[-1] == ',') && at[length] == '=')
+            return true;
+    return false;
+}
+
 int pass_on(Parsed &parsed, const char *key, const char *value)
 {
     for (const Chosen &c : chosen)
@@ -78,6 +88,8 @@ int pass_on(Parsed &parsed, const char *key, const char *value)
             return -EINVAL;
         }
     char *args = parsed.options.rawdev_args;
+    if (has_key(args, key))
+        return refuse(parsed, key, value, "this key once");
     const size_t used = std::strlen(args);
     const size_t room = sizeof(parsed.options.rawdev_args) - used;
     const int length = snprintf(args + used, room, "%s%s=%s", used > 0 ? "," : "", key, value);
