@@ -388,6 +388,43 @@ TEST_F(Ports, AnEmptyPoolLosesFramesAndCountsThem)
     EXPECT_EQ(far->stats().ipackets, 0u);
 }
 
+/// More long frames in one burst than are freed at once, among short ones; the pool ends in it.
+TEST_F(Ports, ABurstOfShortAndLongFramesKeepsItsOrder)
+{
+    constexpr uint16_t count = 80;
+    make();
+    start({}, {.mbufs = 127});
+    one_each_way(1); // the far side's window buffers are available
+    for (const unsigned left : {127u, 127u, 60u}) {
+        std::vector<rte_mbuf *> held;
+        while (rte_mempool_avail_count(far->pool()) > left)
+            held.push_back(rte_pktmbuf_alloc(far->pool()));
+        const uint64_t lost = far->stats().rx_nombuf;
+        for (uint32_t i = 0; i < count; ++i)
+            ASSERT_TRUE(send(*near, 0, make_frame(sender.get(), i % 3 == 0 ? 100 : 1518, i)));
+        std::vector<rte_mbuf *> frames(count);
+        uint32_t seed = 0;
+        uint32_t arrived = 0;
+        ASSERT_TRUE(await([&] {
+            const uint16_t n = rte_eth_rx_burst(far->id(), 0, frames.data(), count);
+            for (uint16_t i = 0; i < n; ++i, ++seed, ++arrived) {
+                while (seed < count && same_bytes(frames[i], seed) != frames[i]->pkt_len)
+                    ++seed; // it was lost
+                EXPECT_LT(seed, count);
+                EXPECT_EQ(frames[i]->pkt_len, seed % 3 == 0 ? 100u : 1518u);
+                EXPECT_EQ(frames[i]->port, far->id());
+                EXPECT_EQ(frames[i]->pool, far->pool());
+                rte_pktmbuf_free(frames[i]);
+            }
+            return arrived + far->stats().rx_nombuf - lost >= count;
+        })) << arrived;
+        rte_pktmbuf_free_bulk(held.data(), static_cast<unsigned>(held.size()));
+        if (left == 127) {
+            EXPECT_EQ(arrived, count);
+        }
+    }
+}
+
 std::atomic<unsigned> changes;
 int on_change(uint16_t, rte_eth_event_type, void *, void *)
 {

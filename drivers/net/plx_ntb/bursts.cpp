@@ -5,6 +5,8 @@
 
 #include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
+#include <rte_memcpy.h>
+#include <rte_prefetch.h>
 
 #include "port.hpp"
 
@@ -14,17 +16,67 @@ namespace plx::net
 namespace
 {
 
-/// A frame that arrived in a window buffer, in mbufs of the application's pool.
-/// @return NULL: the pool was empty, and the frame is lost
-__rte_noinline rte_mbuf *copy_out(RxQueue &rx, rte_mbuf *frame)
+/// Window buffers that are freed together.
+constexpr uint16_t copies_max = 32;
+
+/// Asks for the lines of a frame that is copied next: they come from the cache of the peer's core,
+/// while those of the frame before it are copied.
+inline void ask_for(const rte_mbuf *frame)
 {
-    rte_mbuf *copy = rte_pktmbuf_copy(frame, rx.pool, 0, UINT32_MAX);
-    rte_pktmbuf_free(frame);
+    const auto *data = rte_pktmbuf_mtod(frame, const char *);
+    for (uint16_t at = 0; at < frame->data_len; at += RTE_CACHE_LINE_SIZE)
+        rte_prefetch0(data + at);
+}
+
+/// A frame of one window buffer, in one mbuf of the application's pool.
+/// @return NULL: the pool is empty
+inline rte_mbuf *copy_simple(const RxQueue &rx, const rte_mbuf *frame)
+{
+    rte_mbuf *copy = rte_pktmbuf_alloc(rx.pool);
     if (unlikely(copy == nullptr))
-        rx.nombuf.add(1);
+        return nullptr;
+    copy->pkt_len = copy->data_len = frame->data_len;
+    rte_memcpy(rte_pktmbuf_mtod(copy, void *), rte_pktmbuf_mtod(frame, const void *),
+               frame->data_len);
     return copy;
 }
 
+/// Replaces frames that arrived in window buffers by copies in mbufs of the application's pool. A
+/// frame for which the pool has none is lost.
+/// @return frames left
+__rte_noinline uint16_t copy_out(RxQueue &rx, rte_mbuf **mbufs, uint16_t n)
+{
+    rte_mbuf *copied[copies_max];
+    uint16_t freed = 0;
+    uint16_t kept = 0;
+    for (uint16_t i = 0; i < n; ++i) {
+        rte_mbuf *frame = mbufs[i];
+        if (frame->pool == rx.pool) {
+            mbufs[kept++] = frame;
+            continue;
+        }
+        if (i + 1 < n && mbufs[i + 1]->pool != rx.pool)
+            ask_for(mbufs[i + 1]);
+        rte_mbuf *copy = likely(frame->nb_segs == 1 && frame->data_len <= rx.room)
+                             ? copy_simple(rx, frame)
+                             : rte_pktmbuf_copy(frame, rx.pool, 0, UINT32_MAX);
+        copied[freed++] = frame;
+        if (freed == copies_max) {
+            rte_pktmbuf_free_bulk(copied, freed);
+            freed = 0;
+        }
+        if (likely(copy != nullptr)) {
+            copy->port = rx.port;
+            mbufs[kept++] = copy;
+        }
+    }
+    rte_pktmbuf_free_bulk(copied, freed);
+    if (unlikely(kept < n))
+        rx.nombuf.add(n - kept);
+    return kept;
+}
+
+/// @tparam ZeroCopy  frames of window buffers are delivered where they lie
 template <bool ZeroCopy>
 inline uint16_t receive(void *queue, rte_mbuf **mbufs, uint16_t n)
 {
@@ -32,18 +84,15 @@ inline uint16_t receive(void *queue, rte_mbuf **mbufs, uint16_t n)
     const int got = rx.burst(rx.queue, mbufs, nullptr, n);
     const uint16_t port = rx.port;
     const rte_mempool *pool = rx.pool;
-    uint16_t kept = 0;
+    bool long_frames = false;
     for (int i = 0; i < got; ++i) {
-        rte_mbuf *m = mbufs[i];
-        if (!ZeroCopy && m->pool != pool) {
-            m = copy_out(rx, m);
-            if (unlikely(m == nullptr))
-                continue;
-        }
-        m->port = port;
-        mbufs[kept++] = m;
+        mbufs[i]->port = port;
+        long_frames |= mbufs[i]->pool != pool;
     }
-    return kept;
+    if (got <= 0)
+        return 0;
+    const auto count = static_cast<uint16_t>(got);
+    return !ZeroCopy && long_frames ? copy_out(rx, mbufs, count) : count;
 }
 
 } // namespace

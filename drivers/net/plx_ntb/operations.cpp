@@ -215,6 +215,7 @@ int rx_queue_setup(rte_eth_dev *dev, uint16_t index, uint16_t descriptors, unsig
     if (rx == nullptr)
         return -ENOMEM;
     rx->pool = pool;
+    rx->room = room;
     rx->port = dev->data->port_id;
     rx->descriptors = descriptors;
     dev->data->rx_queues[index] = rx;

@@ -48,6 +48,7 @@ struct alignas(RTE_CACHE_LINE_SIZE) RxQueue {
     int (*burst)(void *, rte_mbuf **, rte_pmd_plx_ntb_meta *, uint16_t) = nullptr;
     void *queue = nullptr;       ///< first argument of burst
     rte_mempool *pool = nullptr; ///< the application's
+    uint32_t room = 0;           ///< bytes that one of its mbufs holds
     uint16_t port = 0;           ///< for rte_mbuf::port
     uint16_t descriptors = 0;    ///< as asked for
     Counter nombuf;              ///< frames dropped because the pool was empty
