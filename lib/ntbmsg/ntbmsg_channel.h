@@ -147,12 +147,15 @@ struct ntbmsg_channel_options {
     struct ntbmsg_poll_set *set; /**< Reports events of the channel; NULL: none */
     struct ntbmsg_cq *cq;        /**< Takes its completions; NULL: no one-sided operations */
     uint32_t credit_messages;    /**< Messages that the peer may send before they are received, 4 to
-                                      65535; 0: 64, less when many channels are open: 2 are reserved
-                                      for each that may still be opened. Fewer are granted where the
+                                      65535, which stay. 0: 64, less when many channels are open (2 are
+                                      reserved for each that may still be opened), and up to 1024
+                                      while the peer uses all it has; what a channel does not use
+                                      is lent to others. Fewer are granted where the
                                       worker has fewer (ntbmsg_endpoint_options::rx_mbufs) */
     uint32_t credit_bytes;       /**< Bytes of receive buffers that they may use: a message longer
                                       than the peer's inline limit uses whole buffers. 0: 65536,
-                                      less when many channels are open */
+                                      less when many channels are open, up to 8 times as much while
+                                      the peer uses all. max_message follows from the first grant */
     uint32_t operations;         /**< One-sided operations in flight, 1 to 4096; 0: 64. Needs cq */
     uint32_t send_depth;         /**< Dedicated workers: messages accepted and not sent yet, 1 to
                                       65535; 0: 64 */
@@ -173,10 +176,10 @@ struct ntbmsg_channel_info {
     uint16_t port;                /**< The port that was connected to */
     uint16_t id;                  /**< At this end, unique among the open channels of the worker */
     uint32_t max_message;         /**< Longest message in bytes that the peer accepts on it */
-    uint32_t credit_messages;     /**< Messages granted by the peer, in all */
-    uint32_t credit_bytes;        /**< Bytes of receive buffers granted by the peer, in all */
-    uint32_t granted_messages;    /**< Messages granted to the peer, in all */
-    uint32_t granted_bytes;       /**< Bytes of receive buffers granted to the peer, in all */
+    uint32_t credit_messages;     /**< Messages granted by the peer at present, in all */
+    uint32_t credit_bytes;        /**< Bytes of receive buffers granted by the peer at present */
+    uint32_t granted_messages;    /**< Messages granted to the peer at present, in all */
+    uint32_t granted_bytes;       /**< Bytes of receive buffers granted to the peer at present */
     uint64_t tx_messages;         /**< Messages sent */
     uint64_t tx_bytes;            /**< Payload bytes in them */
     uint64_t rx_messages;         /**< Messages received by the caller */

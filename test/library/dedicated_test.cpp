@@ -140,6 +140,33 @@ TEST_F(Dedicated, ASenderIsNotifiedWhenItCanGoOn)
     EXPECT_TRUE(await([&] { return ntbmsg_poll_set_destroy(set) == 0; }));
 }
 
+TEST_F(Dedicated, CreditGrowsAndNothingWaitsForTheRestOfIt)
+{
+    ntbmsg_endpoint_options options = dedicated_options();
+    options.ring_lines = 1024;
+    ASSERT_NO_FATAL_FAILURE(bring_up(options));
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    uint32_t sent = 0, received = 0;
+    const auto send_some = [&] {
+        while (send_one(near_, near, 8, static_cast<int>(sent % 251), sent) == 1)
+            ++sent;
+    };
+    // All that was granted, and what waits to be sent.
+    ASSERT_TRUE(await([&] {
+        send_some();
+        return sent == 128;
+    }));
+    ASSERT_TRUE(await([&] {
+        if (sent < 20000)
+            send_some();
+        EXPECT_TRUE(receive_some(far, received));
+        return sent >= 20000 && received == sent;
+    }));
+    EXPECT_GE(info(near).credit_messages, 256U);
+    give_back({near, far});
+}
+
 TEST_F(Dedicated, SlotsComeBackFromResetsRejectionsAndStorms)
 {
     bring_up();

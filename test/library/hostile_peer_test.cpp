@@ -304,6 +304,232 @@ TEST_F(HostilePeer, AQuestionAlwaysHasAnAnswer)
     EXPECT_EQ(stats(near_).bad_peer, 2U);
 }
 
+/// Lends credit: the worker has little of it.
+class LendingPeer : public HostilePeer
+{
+protected:
+    static constexpr uint32_t pool = 512; ///< messages, the fewest that a worker may have
+    static constexpr uint16_t rich_slot = 4, poor_slot = 5;
+
+    ntbmsg_endpoint_options near_options() const override
+    {
+        ntbmsg_endpoint_options options = worker_options();
+        options.rx_mbufs = pool;
+        return options;
+    }
+    void SetUp() override
+    {
+        HostilePeer::SetUp();
+        ASSERT_EQ(hear().op, op_hello);
+        Hello hello = sound_hello();
+        hello.features = feature_lending;
+        ASSERT_NO_FATAL_FAILURE(say(op_hello, 0, 0, &hello, sizeof(hello)));
+    }
+    /// A channel with the usual credit, one that has got nearly all of the rest because it asked
+    /// for it, and one for which nothing was left.
+    void open_three()
+    {
+        rich_word_ = open_channel(rich_, nullptr, sound_opening(rich_slot));
+        ntbmsg_channel_options options = channel_options();
+        options.credit_messages = pool - info(rich_).granted_messages - 8;
+        open_channel(asked_, &options, sound_opening());
+        poor_word_ = open_channel(poor_, nullptr, sound_opening(poor_slot));
+        ASSERT_EQ(info(poor_).granted_messages, 2U);
+    }
+    /// The poor one uses all that it had at first, and says that it lacks more. Hears what the
+    /// worker says then.
+    void use_up()
+    {
+        say(op_more, poor_word_, lack_messages);
+        for (int i = 0; i < 2; ++i) {
+            say(op_data, poor_word_, 0);
+            rte_mbuf *got = receive_one(poor_);
+            ASSERT_NE(got, nullptr);
+            rte_pktmbuf_free(got);
+        }
+        turn();
+        rte_mbuf *got = nullptr;
+        for (ntbmsg_meta meta{}; far_receive(got, meta) == 1; rte_pktmbuf_free(got)) {
+            const uint32_t argument = header_argument(meta.data);
+            if (meta.flags == op_grant)
+                granted_ += credit_messages(argument);
+            else if (meta.flags == op_recall)
+                recalled_ += credit_messages(argument);
+            else
+                ASSERT_EQ(meta.flags, op_credit);
+            EXPECT_EQ(header_word(meta.data),
+                      slot_word(meta.flags == op_recall ? rich_slot : poor_slot, 9));
+        }
+    }
+    void expect_reset(uint16_t slot)
+    {
+        const Heard heard = hear();
+        EXPECT_EQ(heard.op, op_reset);
+        EXPECT_EQ(heard.word, slot_word(slot, 9));
+        EXPECT_EQ(heard.argument, static_cast<uint32_t>(NTBMSG_REASON_PROTOCOL));
+        EXPECT_EQ(stats(near_).bad_peer, 1U);
+    }
+    void TearDown() override
+    {
+        give_back({rich_, asked_, poor_});
+        HostilePeer::TearDown();
+    }
+
+    ntbmsg_channel *rich_ = nullptr, *asked_ = nullptr, *poor_ = nullptr;
+    uint32_t rich_word_ = 0, poor_word_ = 0;
+    uint32_t granted_ = 0, recalled_ = 0; ///< messages, by the worker
+};
+
+TEST_F(LendingPeer, WhatIsGivenBackIsGrantedToAnother)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    ASSERT_NO_FATAL_FAILURE(use_up());
+    EXPECT_EQ(recalled_, 31U);
+    say(op_give_back, rich_word_, credit_argument(recalled_, 0));
+    turn();
+    EXPECT_EQ(info(rich_).granted_messages, 33U);
+    ASSERT_NO_FATAL_FAILURE(use_up());
+    EXPECT_EQ(granted_, 2U);
+    EXPECT_EQ(info(poor_).granted_messages, 4U);
+    EXPECT_EQ(stats(near_).bad_peer, 0U);
+}
+
+TEST_F(LendingPeer, OneThatNeverGivesBackKeepsNobodyElseFromWorking)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    ASSERT_NO_FATAL_FAILURE(use_up());
+    for (int i = 0; i < 100; ++i)
+        ASSERT_NO_FATAL_FAILURE(use_up()) << i;
+    EXPECT_EQ(granted_, 0U);
+    EXPECT_EQ(recalled_, 31U) << "it is asked once";
+    EXPECT_EQ(info(rich_).granted_messages, 64U);
+    give_back({rich_});
+    rich_ = nullptr;
+    EXPECT_EQ(hear().op, op_close);
+    say(op_reset, rich_word_, 0);
+    turn();
+    ASSERT_NO_FATAL_FAILURE(use_up());
+    EXPECT_NE(granted_, 0U) << "the end of a channel returns all that it had";
+    EXPECT_EQ(stats(near_).bad_peer, 0U);
+}
+
+TEST_F(LendingPeer, MoreGivenBackThanWasAskedFor)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    ASSERT_NO_FATAL_FAILURE(use_up());
+    say(op_give_back, rich_word_, credit_argument(recalled_ + 1, 0));
+    expect_reset(rich_slot);
+}
+
+TEST_F(LendingPeer, WhatWasUsedGivenBack)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    for (int i = 0; i < 40; ++i)
+        say(op_data, rich_word_, 0);
+    ASSERT_NO_FATAL_FAILURE(use_up());
+    say(op_give_back, rich_word_, credit_argument(recalled_, 0));
+    expect_reset(rich_slot);
+}
+
+TEST_F(LendingPeer, WhatWasGivenBackUsed)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    ASSERT_NO_FATAL_FAILURE(use_up());
+    say(op_give_back, rich_word_, credit_argument(recalled_, 0));
+    for (int i = 0; i < 34; ++i)
+        say(op_data, rich_word_, 0);
+    expect_reset(rich_slot);
+}
+
+TEST_F(LendingPeer, GivingBackUnasked)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    say(op_give_back, poor_word_, 0);
+    expect_reset(poor_slot);
+}
+
+TEST_F(LendingPeer, GrantingUnasked)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    say(op_grant, poor_word_, credit_argument(1, 1));
+    expect_reset(poor_slot);
+}
+
+TEST_F(LendingPeer, GrantingMoreThanThereCanBe)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    for (int i = 0; i < 16; ++i)
+        ASSERT_EQ(send_one(near_, poor_, 8, 0), 1);
+    ASSERT_EQ(send_one(near_, poor_, 8, 0), 0);
+    turn();
+    ASSERT_NO_FATAL_FAILURE(hear_data(16));
+    Heard heard = hear();
+    EXPECT_EQ(heard.op, op_more);
+    EXPECT_EQ(heard.argument, lack_messages);
+    say(op_grant, poor_word_, credit_argument(max_credit - 15, 0));
+    expect_reset(poor_slot);
+}
+
+TEST_F(LendingPeer, LackingWhatDoesNotExist)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    say(op_more, poor_word_, 4);
+    expect_reset(poor_slot);
+}
+
+TEST_F(LendingPeer, WithAPayload)
+{
+    for (const uint32_t op : {op_more, op_grant, op_recall, op_give_back}) {
+        ntbmsg_channel *channel = nullptr;
+        const uint32_t word = open_channel(channel);
+        const uint64_t before = stats(near_).bad_peer;
+        say(op, word, 1, &op, sizeof(op));
+        EXPECT_EQ(hear().op, op_reset);
+        EXPECT_EQ(stats(near_).bad_peer, before + 1);
+        give_back({channel});
+        say(op, word, 1); // the slot is free: it may have been under way
+        turn();
+        EXPECT_EQ(stats(near_).bad_peer, before + 1);
+    }
+}
+
+TEST_F(LendingPeer, AskedForAllAChannelGivesWhatItHasNotUsedAndGoesOn)
+{
+    ASSERT_NO_FATAL_FAILURE(open_three());
+    for (int i = 0; i < 3; ++i)
+        ASSERT_EQ(send_one(near_, poor_, 8, 0), 1);
+    ASSERT_NO_FATAL_FAILURE(hear_data(3));
+    for (const uint32_t given : {13U, 0U}) {
+        say(op_recall, poor_word_, credit_argument(max_credit, max_credit));
+        const Heard heard = hear();
+        EXPECT_EQ(heard.op, op_give_back);
+        EXPECT_EQ(credit_messages(heard.argument), given);
+        EXPECT_EQ(credit_buffers(heard.argument), given != 0 ? 8U : 0U);
+    }
+    EXPECT_EQ(info(poor_).credit_messages, 3U);
+    EXPECT_EQ(send_one(near_, poor_, 8, 0), 0);
+    EXPECT_EQ(hear().op, op_more);
+    say(op_credit, poor_word_, credit_argument(3, 0));
+    turn();
+    EXPECT_EQ(send_one(near_, poor_, 8, 0), 1);
+    EXPECT_EQ(stats(near_).bad_peer, 0U);
+}
+
+TEST_F(HostilePeer, CreditThatMovesWithoutTheFeature)
+{
+    ASSERT_NO_FATAL_FAILURE(greet());
+    ntbmsg_channel *channel = nullptr;
+    const uint32_t word = open_channel(channel);
+    for (int i = 0; i < 16; ++i)
+        ASSERT_EQ(send_one(near_, channel, 8, 0), 1);
+    ASSERT_EQ(send_one(near_, channel, 8, 0), 0);
+    turn();
+    ASSERT_NO_FATAL_FAILURE(hear_data(16));
+    EXPECT_TRUE(is_silent()) << "a peer of an earlier version is not asked";
+    say(op_recall, word, credit_argument(1, 0));
+    expect_protest(channel);
+}
+
 TEST_F(HostilePeer, StaleMessagesReachNoChannel)
 {
     ASSERT_NO_FATAL_FAILURE(greet());

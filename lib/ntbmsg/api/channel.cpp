@@ -228,6 +228,7 @@ int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *
         return -EINVAL;
     const Channel &c = *found;
     const Worker &w = *c.worker;
+    const Credit credit = c.tx.granted.get(), granted = c.rx.granted.get();
     ntbmsg_channel_info now = {.size = sizeof(now),
                                .state = ntbmsg_channel_state_get(channel),
                                .reason = static_cast<int32_t>(c.reason),
@@ -236,10 +237,10 @@ int ntbmsg_channel_info_get(const ntbmsg_channel *channel, ntbmsg_channel_info *
                                .port = c.port,
                                .id = w.slots.slot_of(c),
                                .max_message = c.longest,
-                               .credit_messages = c.tx.granted.messages,
-                               .credit_bytes = c.tx.granted.buffers * w.peer_buffers.bytes(),
-                               .granted_messages = c.rx.granted.messages,
-                               .granted_bytes = c.rx.granted.buffers * w.own_buf_bytes,
+                               .credit_messages = credit.messages,
+                               .credit_bytes = credit.buffers * w.peer_buffers.bytes(),
+                               .granted_messages = granted.messages,
+                               .granted_bytes = granted.buffers * w.own_buf_bytes,
                                .tx_messages = c.tx_messages.get(),
                                .tx_bytes = c.tx_bytes.get(),
                                .rx_messages = c.rx_messages.get(),

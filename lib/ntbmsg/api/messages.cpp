@@ -9,6 +9,7 @@
 #include "base/trace_points.h"
 #include "channel/dedicated_callers.hpp"
 #include "channel/in_place.hpp"
+#include "channel/lending.hpp"
 #include "channel/receive.hpp"
 #include "channel/send.hpp"
 #include "dispatch/dispatcher.hpp"
@@ -45,7 +46,9 @@ __rte_noinline int stop_short(Channel &c, rte_mbuf *const *mbufs, const SendResu
     }
     c.tx_full.add(1);
     c.want_write = true;
-    if (result.ring_full && c.set != nullptr)
+    if (!result.ring_full)
+        ask_for_more(c);
+    else if (c.set != nullptr)
         c.worker->stalled.push(c);
     return static_cast<int>(result.sent);
 }
@@ -148,7 +151,9 @@ int reserved_nothing(Channel &c)
         return rc;
     c.tx_full.add(1);
     c.want_write = true;
-    if (c.tx.now.messages != 0 && c.tx.now.buffers != 0 && c.set != nullptr)
+    if (c.tx.now.messages == 0 || c.tx.now.buffers == 0)
+        ask_for_more(c);
+    else if (c.set != nullptr)
         w.stalled.push(c); // the peer has no room
     return 0;
 }

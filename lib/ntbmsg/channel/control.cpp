@@ -9,6 +9,7 @@
 #include "channel/dedicated_worker.hpp"
 #include "channel/ending.hpp"
 #include "channel/flush.hpp"
+#include "channel/lending.hpp"
 #include "transport/poll_set.hpp"
 #include "transport/sending.hpp"
 #include "transport/trace.hpp"
@@ -42,6 +43,7 @@ void on_accept(Channel &c, rte_mbuf *m)
     c.worker->timed.remove(c);
     c.state.store(NTBMSG_CHANNEL_OPEN, std::memory_order_release);
     trace_open(c);
+    begin_lending(c);
     c.want_write = false;
     report(c, NTBMSG_ANSWERED | NTBMSG_WRITABLE);
 }
@@ -56,20 +58,25 @@ void on_reject(Channel &c, uint32_t reason, rte_mbuf *m)
     end(c, NTBMSG_CHANNEL_REJECTED, reason);
 }
 
+void can_send_again(Channel &c)
+{
+    if (c.proxy != nullptr)
+        return send_queued(c);
+    if (c.want_write && may_send(state_of(c))) {
+        c.want_write = false;
+        report(c, NTBMSG_WRITABLE);
+    }
+}
+
 void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
 {
-    const Credit credit = {argument & 0xffff, argument >> 16};
+    const Credit credit = credit_in(argument);
     const uint8_t state = state_of(c);
     if (m->pkt_len != 0 || !c.tx.returned(credit, may_send(state)))
         return protocol_error(c);
     c.tx_confirmed.add(credit.messages);
     c.asked = false;
-    if (c.proxy != nullptr)
-        return send_queued(c);
-    if (c.want_write && may_send(state)) {
-        c.want_write = false;
-        report(c, NTBMSG_WRITABLE);
-    }
+    can_send_again(c);
 }
 
 void on_close(Channel &c, rte_mbuf *m)

@@ -72,7 +72,7 @@ void account(Channel &c, rte_mbuf *const *mbufs, unsigned n)
     p.rx_buffers.add(r.buffers);
     c.rx_bytes.add(r.bytes);
     c.rx_messages.add(n);
-    if (r.buffers != 0 || c.rx_messages.get() - p.claimed >= c.rx.due_at) {
+    if (r.buffers != 0 || c.rx_messages.get() - p.claimed >= p.claim_at) {
         p.claimed = c.rx_messages.get();
         call(c, call_credit);
     }

@@ -8,6 +8,7 @@
 
 #include "channel/ending.hpp"
 #include "channel/flush.hpp"
+#include "channel/lending.hpp"
 #include "channel/send.hpp"
 #include "channel/setup.hpp"
 #include "rma/one_sided.hpp"
@@ -51,6 +52,8 @@ bool send_part(Channel &c)
         result.sent = 1;
     } else if (result.ring_full) {
         c.worker->stalled.push(c);
+    } else if (result.sent < n) {
+        ask_for_more(c);
     }
     p.tail.store(tail + result.sent, std::memory_order_seq_cst); // pairs with request_writable()
     return result.sent != 0;

@@ -28,6 +28,7 @@ void end(Channel &c, uint8_t state, uint32_t reason)
     if (state != NTBMSG_CHANNEL_CLOSED || !c.close_waits)
         w.timed.remove(c); // else it stays, so that a peer that never answers cannot keep the slot
     w.stalled.remove(c);
+    w.lending.remove(c);
     if (state == NTBMSG_CHANNEL_RESET && !c.close_seen)
         drop_parked(c);
     c.state.store(state, std::memory_order_release);
@@ -71,6 +72,7 @@ void maybe_free(Channel &c)
     w.owing.remove(c);
     w.timed.remove(c);
     w.stalled.remove(c);
+    w.lending.remove(c);
     const ntb::Locked held(w.lock);
     if (c.calls.load(std::memory_order_acquire) != 0)
         return;                    // another thread has just called call()
@@ -78,6 +80,7 @@ void maybe_free(Channel &c)
     one_sided_free(c);
     free_proxy(c);
     w.budget.release(c.rx.granted);
+    w.budget.release(c.lending.extra);
     w.slots.release(c);
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "channel/ending.hpp"
+#include "channel/lending.hpp"
 #include "transport/poll_set.hpp"
 #include "transport/sending.hpp"
 #include "wire/protocol.hpp"
@@ -43,6 +44,7 @@ int send_accept(Channel &c)
         if (c.proxy != nullptr)
             c.worker->stalled.push(c); // messages sent in the meantime
         c.want_write = false;
+        begin_lending(c);
     }
     return rc;
 }
@@ -55,6 +57,7 @@ int send_credit(Channel &c)
         c.rx.returned();
         if (!may_receive(state_of(c)))
             c.rx.left = {}; // it only confirms; the peer may not send any more
+        credit_returned(c);
     }
     return rc;
 }
@@ -73,6 +76,14 @@ int send_one(Channel &c, uint32_t bit)
                          c.own_private_bytes);
     case owe_credit:
         return send_credit(c);
+    case owe_grant:
+        return send_grant(c);
+    case owe_recall:
+        return send_recall(c);
+    case owe_give_back:
+        return send_given(c);
+    case owe_more:
+        return send_more(c);
     case owe_close:
         return send_op(w, c, protocol::op_close, 0, nullptr);
     case owe_reset:

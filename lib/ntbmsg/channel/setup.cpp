@@ -10,6 +10,7 @@
 
 #include "channel/ending.hpp"
 #include "channel/flush.hpp"
+#include "channel/lending.hpp"
 #include "rma/cq.hpp"
 #include "rma/one_sided.hpp"
 #include "transport/delivery.hpp"
@@ -24,8 +25,10 @@ namespace
 
 constexpr uint32_t default_messages = 64, min_messages = 4;
 constexpr uint32_t default_bytes = 65536;
-/// Kept in the budget for each further channel: enough to open and to receive messages one by one.
-constexpr uint32_t messages_kept = 2, buffers_kept = 1;
+/// What the credit of a channel grows to while its sender uses all of it: a little more than fills
+/// the pipe, in messages and as a multiple of the first receive buffers. And what an idle one
+/// keeps.
+constexpr uint32_t grown_messages = 1024, grown_buffers = 8, lent_messages = 8;
 constexpr uint32_t default_timeout_ms = 5000;
 constexpr uint32_t default_operations = 64, max_operations = 4096;
 constexpr uint32_t max_send_depth = 65535;
@@ -43,6 +46,22 @@ Credit wanted_credit(const Worker &w, const ntbmsg_channel_options &o)
             o.credit_bytes != 0
                 ? buffers
                 : Budget::share(w.budget.left.buffers, others, buffers_kept, buffers)};
+}
+
+/// How far the credit may change: not at all where it was requested, but for what is missing.
+void choose_limits(Channel &c, Credit wanted, const ntbmsg_channel_options &o)
+{
+    const Credit granted = c.rx.granted;
+    Lending &l = c.lending;
+    l.least = granted;
+    l.most = wanted;
+    if (o.credit_messages == 0) {
+        l.most.messages = std::max(granted.messages, grown_messages);
+        if (c.proxy == nullptr) // else the caller's thread counts on what it had at first
+            l.least.messages = std::min(granted.messages, lent_messages);
+    }
+    if (o.credit_bytes == 0)
+        l.most.buffers = granted.buffers * grown_buffers;
 }
 
 } // namespace
@@ -84,6 +103,9 @@ bool prepare(Channel &c, const ntbmsg_channel_options &o)
         return false;
     }
     c.rx.grant(granted);
+    choose_limits(c, wanted, o);
+    if (c.proxy != nullptr)
+        c.proxy->claim_at = c.rx.due_at;
     c.user = o.user;
     c.operations = o.operations != 0 ? o.operations : default_operations;
     join_cq(c, o.cq);

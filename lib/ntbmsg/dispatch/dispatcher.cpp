@@ -11,6 +11,7 @@
 #include "channel/control.hpp"
 #include "channel/dedicated_worker.hpp"
 #include "channel/ending.hpp"
+#include "channel/lending.hpp"
 #include "channel/listener.hpp"
 #include "channel/owed.hpp"
 #include "rma/one_sided.hpp"
@@ -36,6 +37,7 @@ void send_hello(Worker &w)
     hello.buf_bytes = w.own_buf_bytes;
     hello.inline_max = w.inline_max;
     hello.operations = protocol::requests_max;
+    hello.features = protocol::feature_lending;
     if (send_copy(w, 0, protocol::op_hello, 0, &hello, sizeof(hello)) == 0)
         w.chores &= ~chore_hello;
 }
@@ -131,6 +133,7 @@ void lose_all(Worker &w)
         lose(w.slots[i]);
     w.reply_count = 0;
     w.hello_seen = false;
+    w.lends = false;
     w.peer_leaves.store(false, std::memory_order_relaxed);
     w.refused.store(nullptr, std::memory_order_relaxed);
 }
@@ -163,6 +166,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
         return;
     }
     w.peer_buffers.set(hello.buf_bytes);
+    w.lends = (hello.features & protocol::feature_lending) != 0;
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
     w.peer_max_message = std::max(longest, protocol::min_message);
     w.hello_seen = true;
@@ -192,7 +196,7 @@ Channel *find_channel(const Worker &w, uint32_t word)
 bool may_be_late(uint32_t op, uint32_t word)
 {
     const bool one_sided = op >= protocol::one_sided_first && op <= protocol::one_sided_last;
-    return word != 0 && (op <= protocol::op_flush || one_sided);
+    return word != 0 && (op <= protocol::op_flush || is_lending(op) || one_sided);
 }
 
 /// Handles a message other than DATA; the caller keeps the mbuf.
@@ -232,6 +236,11 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     case protocol::op_flush:
         return on_flush(*c, m);
     default:
+        if (is_lending(op) && w.lends) {
+            if (on_lending(*c, op, argument, m))
+                can_send_again(*c);
+            return;
+        }
         if (op < protocol::one_sided_first || op > protocol::one_sided_last ||
             !one_sided_receive(w, *c, op, argument, m))
             return protocol_error(*c);

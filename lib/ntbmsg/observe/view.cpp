@@ -12,11 +12,6 @@ namespace ntbmsg
 namespace
 {
 
-Credit peek(const Credit &credit)
-{
-    return {ntbmsg::peek(credit.messages), ntbmsg::peek(credit.buffers)};
-}
-
 uint64_t queue_stat(const Endpoint &e, const char *direction, uint16_t queue, const char *detail)
 {
     char name[RTE_RAW_DEV_XSTATS_NAME_SIZE];
@@ -85,10 +80,10 @@ bool view_channel(const Worker &w, uint32_t slot, ChannelView &view)
             .state = name_of_channel(state),
             .port = ntbmsg::peek(c.port),
             .reason = static_cast<int32_t>(ntbmsg::peek(c.reason)),
-            .send_left = peek(c.tx.now),
-            .send_granted = peek(c.tx.granted),
-            .receive_left = peek(c.rx.left),
-            .receive_granted = peek(c.rx.granted),
+            .send_left = c.tx.now.get(),
+            .send_granted = c.tx.granted.get(),
+            .receive_left = c.rx.left.get(),
+            .receive_granted = c.rx.granted.get(),
             .tx_messages = c.tx_messages.get(),
             .tx_bytes = c.tx_bytes.get(),
             .rx_messages = c.rx_messages.get(),

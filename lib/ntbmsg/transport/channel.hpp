@@ -38,9 +38,13 @@ enum Owed : uint32_t {
     owe_accept = 2,
     owe_reject = 4,
     owe_credit = 8,
-    owe_close = 16,
-    owe_reset = 32,
-    owe_flush = 64,
+    owe_grant = 16,
+    owe_recall = 32,
+    owe_give_back = 64,
+    owe_more = 128,
+    owe_close = 256,
+    owe_reset = 512,
+    owe_flush = 1024,
 };
 
 /// Requester and responder of a channel's one-sided operations, each allocated at its first use.
@@ -84,7 +88,7 @@ struct alignas(64) ntbmsg_channel {
     ntbmsg::PollSet *set;
     void *user;
     ntbmsg::ListNode<ntbmsg_channel> in_owing, in_ready, in_timed, in_stalled, in_requests,
-        in_operating;
+        in_operating, in_lending;
     ntbmsg::OneSided one_sided;
     ntbmsg_cq *cq;           ///< gets its completions; NULL: no operation can be posted
     uint32_t operations;     ///< most that may be outstanding
@@ -92,6 +96,7 @@ struct alignas(64) ntbmsg_channel {
     bool asked;              ///< the peer was asked what it has received, and has not answered
     std::atomic<bool> final; ///< the peer confirms nothing more
     bool own_lane;           ///< completions go to the lane of `cq` that belongs to the worker
+    uint8_t asked_more;      ///< protocol::Lack: what the peer was told is lacking, until it grants
     uint64_t deadline_us;
     ntbmsg::Counter tx_full, tx_confirmed;
     std::atomic<uint32_t> calls; ///< Call: by other threads if the worker is dedicated
@@ -99,6 +104,8 @@ struct alignas(64) ntbmsg_channel {
     uint64_t listener; ///< of a request: serial number of the listener
     uint32_t reason;
     uint32_t timeout_ms;
+    ntbmsg::Lending lending;
+    ntbmsg::Credit given;       ///< back to the peer, which was not told yet
     ntbmsg::Credit peer_credit; ///< of a request: what the peer granted, until it is accepted
     uint16_t generation;        ///< lasting; of the present or the last use
     uint16_t port;
@@ -119,6 +126,7 @@ using ReadyList = List<Channel, &Channel::in_ready>;
 using TimedList = List<Channel, &Channel::in_timed>;
 using StalledList = List<Channel, &Channel::in_stalled>;
 using RequestList = List<Channel, &Channel::in_requests>;
+using LendingList = List<Channel, &Channel::in_lending>;
 using OperatingList = List<Channel, &Channel::in_operating>;
 
 inline uint8_t state_of(const Channel &c)

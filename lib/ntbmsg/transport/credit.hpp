@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "wire/protocol.hpp"
+
 namespace ntbmsg
 {
 
@@ -14,9 +16,32 @@ struct Credit {
     uint32_t messages;
     uint32_t buffers;
 
+    /// Written by one thread, read by any.
+    void set(Credit now)
+    {
+        __atomic_store_n(&messages, now.messages, __ATOMIC_RELAXED);
+        __atomic_store_n(&buffers, now.buffers, __ATOMIC_RELAXED);
+    }
+    Credit get() const
+    {
+        return {__atomic_load_n(&messages, __ATOMIC_RELAXED),
+                __atomic_load_n(&buffers, __ATOMIC_RELAXED)};
+    }
     bool covers(Credit other) const
     {
         return other.messages <= messages && other.buffers <= buffers;
+    }
+    Credit least(Credit other) const
+    {
+        return {std::min(messages, other.messages), std::min(buffers, other.buffers)};
+    }
+    Credit operator+(Credit other) const
+    {
+        return {messages + other.messages, buffers + other.buffers};
+    }
+    Credit operator-(Credit other) const
+    {
+        return {messages - other.messages, buffers - other.buffers};
     }
     void operator+=(Credit other)
     {
@@ -57,11 +82,11 @@ private:
 struct SendCredit {
     Credit now;     ///< may be sent; messages is also 0 where the state forbids sending
     Credit out;     ///< sent, not returned yet
-    Credit granted; ///< by the peer, in all
+    Credit granted; ///< by the peer, in all; get() for other threads
 
     void grant(Credit all)
     {
-        granted = all;
+        granted.set(all);
         now = all;
         out = {};
     }
@@ -84,21 +109,62 @@ struct SendCredit {
         now += {open ? back.messages : 0, back.buffers};
         return true;
     }
+    /// @param open  messages may be sent
+    /// @return false: it would be more than @p most
+    bool grow(Credit extra, uint32_t most, bool open)
+    {
+        if (extra.messages > most - granted.messages || extra.buffers > most - granted.buffers)
+            return false;
+        granted.set(granted + extra);
+        now += {open ? extra.messages : 0, extra.buffers};
+        return true;
+    }
+    /// Gives back as much of @p wanted as is not in use, but for one message. @return how much
+    Credit yield(Credit wanted)
+    {
+        const uint32_t spare = granted.messages != 0 ? granted.messages - 1 : 0;
+        const Credit given = {std::min({wanted.messages, now.messages, spare}),
+                              std::min(wanted.buffers, now.buffers)};
+        granted.set(granted - given);
+        now -= given;
+        return given;
+    }
 };
 
 /// The receiver's end.
 struct ReceiveCredit {
+    /// So that a sender with much credit does not wait for half of it.
+    static constexpr uint32_t most_due = 256;
+
     Credit left;    ///< what the peer may still use
     Credit owed;    ///< received by the application, not returned yet
-    Credit granted; ///< in all
+    Credit granted; ///< in all; get() for other threads
     uint32_t due_at;
 
     void grant(Credit all)
     {
-        granted = all;
+        granted.set(all);
         left = owed = {};
-        due_at = std::max(1U, all.messages / 2);
+        set_due();
     }
+    /// The peer is told of @p extra.
+    void grow(Credit extra)
+    {
+        granted.set(granted + extra);
+        left += extra;
+        set_due();
+    }
+    /// @return false: the peer gives back more than it has
+    bool shrink(Credit given)
+    {
+        if (!left.covers(given))
+            return false;
+        left -= given;
+        granted.set(granted - given);
+        set_due();
+        return true;
+    }
+    void set_due() { due_at = std::clamp(granted.messages / 2, 1U, most_due); }
     /// From now on the peer may send.
     void open() { left = granted; }
     /// @return false: the peer used more than it has
@@ -119,6 +185,45 @@ struct ReceiveCredit {
     }
 };
 
+/// How far the credit that a channel's receiver grants may change, and what changes now.
+struct Lending {
+    Credit least, most; ///< equal where the application has chosen
+    Credit extra;       ///< reserved, and the peer was not told yet
+    Credit recalled;    ///< asked back
+    bool answer_due;    ///< the peer has not answered to that yet
+    uint8_t lacks;      ///< Lack: what the peer said that it lacks, since it last got more
+    uint64_t grown_at;  ///< messages received when it last got more
+    uint32_t used_at;   ///< returns of the worker when credit was last returned
+
+    /// The kinds of @p credit that the peer lacks.
+    Credit lacking(Credit credit) const
+    {
+        return {(lacks & protocol::lack_messages) != 0 ? credit.messages : 0,
+                (lacks & protocol::lack_buffers) != 0 ? credit.buffers : 0};
+    }
+    /// What it gets in addition to @p granted if there is enough: as much again.
+    Credit wanted(Credit granted) const { return lacking(granted.least(most - granted)); }
+    /// What one that has much in use gives to one that has less than half of it.
+    static Credit part(Credit much, Credit little)
+    {
+        const auto of = [](uint32_t one, uint32_t other) {
+            return one / 2 > other ? (one - other) / 2 : 0;
+        };
+        return {of(much.messages, little.messages), of(much.buffers, little.buffers)};
+    }
+    /// What it can do without.
+    Credit surplus(Credit granted) const { return granted - granted.least(least); }
+    /// @return false: it was not asked for, or not for as much
+    bool answered(Credit given)
+    {
+        if (!answer_due || !recalled.covers(given))
+            return false;
+        recalled = {};
+        answer_due = false;
+        return true;
+    }
+};
+
 /// The credit that a worker may still grant.
 struct Budget {
     Credit left;
@@ -128,9 +233,13 @@ struct Budget {
     /// half of it is kept for them.
     static uint32_t share(uint32_t left, uint32_t others, uint32_t floor, uint32_t most)
     {
+        return std::clamp(spare(left, others, floor) / 4, floor, most);
+    }
+    /// What @p others further channels leave.
+    static uint32_t spare(uint32_t left, uint32_t others, uint32_t floor)
+    {
         const uint64_t kept = uint64_t{floor} * others;
-        const uint64_t spare = left - (kept <= left ? kept : left / 2);
-        return static_cast<uint32_t>(std::clamp<uint64_t>(spare / 4, floor, most));
+        return left - static_cast<uint32_t>(kept <= left ? kept : left / 2);
     }
 
     /// Grants as much of @p wanted as there is. @return false: fewer than @p least messages are

@@ -69,6 +69,7 @@ struct alignas(64) ntbmsg_worker {
     ntbmsg::StalledList stalled; ///< have messages to send and found the ring full
     ntbmsg::RequestList requests;
     ntbmsg::OperatingList operating; ///< have one-sided operations to continue
+    ntbmsg::LendingList lending;     ///< open; those looked at longest ago first
     uint32_t reads_left; ///< bytes that may still be copied for the peer's reads in this poll
     std::atomic<ntbmsg::Channel *> calls; ///< stack of channels with calls of other threads
     std::atomic<bool> armed;              ///< its thread sleeps; the next call wakes it
@@ -81,6 +82,8 @@ struct alignas(64) ntbmsg_worker {
     uint32_t polls; ///< so far; the clock is read in one of 16
     uint32_t listeners_seen;
     ntbmsg::Budget budget;
+    uint32_t returns;     ///< of credit, so far
+    uint32_t search_from; ///< returns from which on channels are asked for credit again
     rte_mempool *control_pool;
     rte_mempool *op_pool;      ///< payloads of one-sided operations
     uint32_t peer_operations;  ///< requests per channel that the peer accepts before it answers
@@ -94,6 +97,7 @@ struct alignas(64) ntbmsg_worker {
     uint16_t index; ///< in the endpoint
     uint16_t queue; ///< its queue pair, as the device counts
     bool hello_seen;
+    bool lends;                        ///< the peer's worker knows GRANT and what belongs to it
     bool leaves;                       ///< the peer knows that this endpoint closes
     bool hello_doubtful;               ///< it may belong to the previous connection
     std::atomic<bool> peer_leaves;     ///< its endpoint closes: it receives nothing more

@@ -15,7 +15,7 @@ namespace ntbmsg::protocol
 
 static_assert(std::endian::native == std::endian::little, "the protocol is little-endian");
 
-inline constexpr uint16_t major = 1, minor = 1;
+inline constexpr uint16_t major = 1, minor = 2;
 
 /// The 6 flag bits of a message.
 enum Op : uint8_t {
@@ -29,6 +29,10 @@ enum Op : uint8_t {
     op_reset = 7,
     op_flush = 8,
     op_leave = 9,
+    op_more = 10,
+    op_grant = 11,
+    op_recall = 12,
+    op_give_back = 13,
 };
 
 /// The low half of the metadata: a slot of the receiver and its generation. 0 is the worker.
@@ -61,6 +65,20 @@ constexpr uint32_t credit_argument(uint32_t messages, uint32_t buffers)
 {
     return messages | buffers << 16;
 }
+constexpr uint32_t credit_messages(uint32_t argument)
+{
+    return argument & 0xffff;
+}
+constexpr uint32_t credit_buffers(uint32_t argument)
+{
+    return argument >> 16;
+}
+
+/// MORE: what the sender lacks.
+enum Lack : uint32_t { lack_messages = 1, lack_buffers = 2 };
+
+/// Features of HELLO: the credit of a channel grows and shrinks (MORE to GIVE_BACK).
+inline constexpr uint64_t feature_lending = 1;
 
 inline constexpr uint64_t hello_magic = 0x313048434d42544e; // "NTBMCH01"
 
@@ -75,7 +93,8 @@ struct Hello {
     uint32_t buf_bytes;
     uint32_t inline_max;
     uint32_t operations;
-    uint64_t reserved[4];
+    uint64_t features;
+    uint64_t reserved[3];
 };
 static_assert(sizeof(Hello) == 64);
 
