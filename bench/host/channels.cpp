@@ -35,8 +35,7 @@ ntbmsg_channel_options Channels::next_options() const
     options.set = m_set;
     options.cq = m_cq;
     options.timeout_ms = open_ms;
-    options.credit_messages =
-        m_channels.empty() ? std::max(m_first_credit, least_credit) : other_credit;
+    options.credit_messages = m_channels.empty() ? m_first_credit : other_credit;
     options.credit_bytes = m_credit_bytes;
     return options;
 }
@@ -45,7 +44,7 @@ void Channels::open(ntbmsg_endpoint *endpoint, unsigned side, const Shape &shape
                     Result &result)
 {
     m_cq = cq;
-    m_first_credit = shape.credit != 0 ? shape.credit : first_credit;
+    m_first_credit = shape.credit != 0 ? std::max(shape.credit, least_credit) : 0;
     const uint32_t long_messages = shape.credit != 0 ? shape.credit : long_credit;
     m_credit_bytes = shape.buf_bytes == long_room ? long_messages << 20 : 0;
     m_worker = ntbmsg_endpoint_worker(endpoint, 0);

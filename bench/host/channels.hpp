@@ -12,13 +12,14 @@
 namespace bench
 {
 
-/// Messages that the peer may send ahead: on the first channel, which has figures of its own, as
-/// many as keep the ring full; on each of the others a burst.
-constexpr uint32_t first_credit = 1024;
+/// Messages that the peer may send ahead: on the first channel, which has figures of its own, what
+/// the library grants (0); on each of the others a burst.
 constexpr uint32_t other_credit = 32;
+/// What the worker needs for that, with a default of its own for one channel (0).
 constexpr uint32_t credit_of_all(uint32_t channels)
 {
-    return first_credit + (channels - 1) * other_credit;
+    constexpr uint32_t first = 16384;
+    return channels > 1 ? first + (channels - 1) * other_credit : 0;
 }
 
 class Channels
@@ -57,7 +58,7 @@ private:
     ntbmsg_listener *m_listener = nullptr;
     ntbmsg_poll_set *m_set = nullptr;
     ntbmsg_cq *m_cq = nullptr;
-    uint32_t m_first_credit = first_credit;
+    uint32_t m_first_credit = 0;
     uint32_t m_credit_bytes = 0; ///< 0: the default
     std::vector<ntbmsg_channel *> m_channels;
 };
