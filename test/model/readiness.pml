@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Waiting for several directions of shadowed connections (doc/socket-protocol.md, section 9): two threads in one
+ * set, two rings, one of them registered while they sleep, TCP's readiness beside them, a signal. Spin looks at
+ * every order. Slept through is a thread that sleeps in quiet(), which runs when nothing else can, while
+ * something is ready that was not told, or after the handler of a signal ran in its call.
+ *
+ * A thread calls as often as it likes, and may never call again: a wake-up that went to it must not be the only
+ * one. The plain stores of those who wake wait in a store buffer until a fence.
+ *
+ * Variants: each is searched.
+ *   variant RINGS   two rings, one of them registered while they sleep
+ *   variant KERNEL  one ring, and TCP's readiness
+ *   variant SIGNAL  one ring, and a signal
+ */
+/* One rule left out or broken, by the number in the variable WRONG of the environment, and the variant that has to find it. */
+#define NO_LOOK         1  /* RINGS,  W1: who has armed does not look again */
+#define NO_ARM_FENCE    2  /* RINGS,  W1: no fence between arming and looking again */
+#define NO_WAKER_FENCE  3  /* RINGS,  W2: no fence between publishing and looking who is armed */
+#define ONE_ARMED       4  /* RINGS,  W3: a flag of the set instead of a count of its sleepers */
+#define CLEAR_LATE      5  /* RINGS,  W4: the event descriptor is read after looking, not before */
+#define NO_PASS_ON      6  /* RINGS,  W5: who leaves something behind does not wake the next sleeper */
+#define EDGE_DROPPED    7  /* KERNEL, W6: the kernel's edge is not kept when something else is told */
+#define CLEAR_AFTER     8  /* KERNEL, W6: what is kept of the kernel is cleared by a read that found nothing, though an edge came since */
+#define TOLD_LATE       9  /* SIGNAL, W7: edge triggered: told is what had arrived after the program read, not before */
+#define NO_ADD_LOOK     10 /* RINGS,  W8: who registers does not look whether something is there */
+#define NO_MASK         11 /* SIGNAL, W9: signals are not blocked between the look at their count and the sleep */
+#define NO_COUNT        12 /* SIGNAL, W9: the count of handled signals is not looked at */
+
+#ifdef RINGS
+#define CALLS 1 /* of the second thread */
+#else
+#define CALLS 2
+#endif
+
+byte wrong;
+bool edge;               /* the program registered edge triggered: it reads all after it was told */
+
+byte arrived[2], stored[2]; /* messages in the rings; those still in a store buffer */
+byte taken[2], told[2];
+bool member[2];
+
+byte queued;             /* TCP's messages in the kernel */
+bool kernel_edge;        /* the kernel's entry of the shadow, edge triggered */
+bool kept;               /* what is known of it here: something may be read */
+byte edges;              /* and how often the kernel said so */
+
+byte armed, arming;      /* sleepers; a store of it in a store buffer */
+bool event;              /* the hidden event descriptor is readable */
+
+bool asleep[2];
+bool inside;             /* thread 0 in a call */
+bool blocked, pending;   /* its signal */
+bool handled;            /* its handler ran inside the call */
+
+#define RING_READY(d) (member[d] && (edge -> arrived[d] != told[d] : arrived[d] != taken[d]))
+#define READY (RING_READY(0) || RING_READY(1) || kept)
+
+proctype store_buffers()
+{
+end:
+    do
+    :: d_step { stored[0] > 0 -> arrived[0] = arrived[0] + stored[0]; stored[0] = 0 }
+    :: d_step { stored[1] > 0 -> arrived[1] = arrived[1] + stored[1]; stored[1] = 0 }
+    :: d_step { arming > 0 -> armed = armed + arming; arming = 0 }
+    od
+}
+
+proctype waker(byte d; byte messages)
+{
+    bool registered;
+    do
+    :: messages > 0 -> messages--;
+        stored[d]++;
+        if
+        :: wrong == NO_WAKER_FENCE
+        :: else -> stored[d] == 0
+        fi;
+        registered = member[d];
+        if
+        :: registered && armed > 0 -> event = true
+        :: else
+        fi;
+        registered = false
+    :: else -> break
+    od
+}
+
+proctype kernel()
+{
+    atomic { queued++; kernel_edge = true };
+    atomic { queued++; kernel_edge = true }
+}
+
+proctype registers()
+{
+    member[1] = true;
+    if
+    :: wrong == NO_ADD_LOOK
+    :: else ->
+        if
+        :: arrived[1] != taken[1] && armed > 0 -> event = true
+        :: else
+        fi
+    fi
+}
+
+/* A signal for thread 0 while it is in a call. Blocked, it waits for the kernel's wait, which lets it in. */
+proctype signal()
+{
+    if
+    :: atomic {
+            inside ->
+            if
+            :: blocked || asleep[0] -> pending = true
+            :: else -> handled = true
+            fi
+        }
+    :: skip
+    fi
+}
+
+/* Under the lock of the set. One event a call: more would be more of the same. */
+inline look()
+{
+    if
+    :: RING_READY(0) -> got = 1;
+        if
+        :: wrong != TOLD_LATE -> told[0] = arrived[0]
+        :: else
+        fi
+    :: RING_READY(1) -> got = 2;
+        if
+        :: wrong != TOLD_LATE -> told[1] = arrived[1]
+        :: else
+        fi
+    :: kept -> got = 3; kept = !edge
+    :: else -> got = 0
+    fi
+}
+
+inline disarm()
+{
+    if
+    :: wrong == ONE_ARMED -> armed = 0
+    :: wrong == NO_ARM_FENCE && arming > 0 -> arming--
+    :: else -> armed--
+    fi
+}
+
+proctype waiter(byte me; byte calls)
+{
+    byte got, d;
+call:
+    if
+    :: goto gone
+    :: calls > 0 -> calls--
+    fi;
+    inside = inside || me == 0;
+lap:
+    atomic {
+        look();
+        if
+        :: got != 0 -> goto tell
+        :: else
+        fi
+    };
+    atomic {
+        if
+        :: wrong == ONE_ARMED -> armed = 1
+        :: wrong == NO_ARM_FENCE -> arming++
+        :: else -> armed++
+        fi
+    };
+    atomic {
+        if
+        :: wrong != NO_LOOK -> look()
+        :: else
+        fi;
+        if
+        :: got != 0 -> disarm(); goto tell
+        :: else
+        fi
+    };
+    if
+    :: me == 0 ->
+        blocked = (wrong != NO_MASK);
+        atomic {
+            if
+            :: handled && wrong != NO_COUNT -> disarm(); goto interrupted
+            :: else
+            fi
+        }
+    :: else
+    fi;
+    asleep[me] = true;
+end_asleep:
+    atomic {
+        event || kernel_edge || (me == 0 && pending) ->
+        asleep[me] = false;
+        if
+        :: me == 0 && pending -> pending = false; handled = true; disarm(); goto interrupted
+        :: else
+        fi;
+        /* What the kernel's wait brings along. */
+        if
+        :: kernel_edge -> kernel_edge = false; edges++; kept = kept || !(wrong == EDGE_DROPPED && event)
+        :: else
+        fi;
+        if
+        :: me == 0 -> blocked = false
+        :: else
+        fi
+    };
+    atomic { disarm() };
+    if
+    :: wrong == CLEAR_LATE
+    :: else -> event = false
+    fi;
+    goto lap;
+tell:
+    atomic {
+        if
+        :: READY && armed > 0 && wrong != NO_PASS_ON -> event = true
+        :: else
+        fi
+    };
+    if
+    :: wrong == CLEAR_LATE -> event = false
+    :: else
+    fi;
+    atomic {
+        if
+        :: me == 0 -> inside = false; handled = false; pending = false; blocked = false
+        :: else
+        fi
+    };
+    /* The program reads: one message, or all where it was told once. */
+    if
+    :: got == 3 -> d = edges;
+        atomic {
+            got = queued;
+            queued = (edge || queued == 0 -> 0 : queued - 1)
+        };
+        atomic {
+            if
+            :: got == 0 && !edge && (d == edges || wrong == CLEAR_AFTER) -> kept = false
+            :: else
+            fi
+        }
+    :: got < 3 -> d = got - 1;
+        atomic { taken[d] = (edge || arrived[d] == taken[d] -> arrived[d] : taken[d] + 1) };
+        if
+        :: wrong == TOLD_LATE -> told[d] = arrived[d]
+        :: else
+        fi
+    fi;
+    got = 0; d = 0;
+    goto call;
+interrupted:
+    atomic { inside = false; handled = false; blocked = false; got = 0 };
+    goto call;
+gone:
+    calls = 0
+    skip
+}
+
+proctype quiet()
+{
+    timeout;
+    if
+    :: asleep[0] || asleep[1] ->
+        assert(!kept && queued == 0 && arrived[0] == taken[0] && (!member[1] || arrived[1] == taken[1]));
+        assert(!asleep[0] || !handled)
+    :: else
+    fi;
+end:
+    false
+}
+
+init
+{
+    atomic {
+        c_code { now.wrong = getenv("WRONG") ? atoi(getenv("WRONG")) : 0; };
+        if
+        :: edge = true
+        :: edge = false
+        fi;
+        member[0] = true;
+        run store_buffers(); run waiter(0, 2); run waiter(1, CALLS); run quiet();
+#ifdef RINGS
+        run waker(0, 1); run waker(1, 1); run registers()
+#endif
+#ifdef KERNEL
+        run waker(0, 1); run kernel()
+#endif
+#ifdef SIGNAL
+        run waker(0, 2); run signal()
+#endif
+    }
+}
