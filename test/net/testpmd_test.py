@@ -335,7 +335,7 @@ def case_bonding(world):
 
 
 def case_secondary_process(world):
-    """dpdk-proc-info is one: refused in one line. They share huge pages and files of EAL."""
+    """Programs that look into a running one: each refused in one line. They share huge pages and files of EAL."""
     free = pathlib.Path("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages")
     pages = world.folder / "pages"
     pages.mkdir()
@@ -348,23 +348,32 @@ def case_secondary_process(world):
         sys.exit(77)
     prefix = f"ntb{os.getpid()}"
     eal = ["--no-pci", "--no-telemetry", f"--file-prefix={prefix}", f"--huge-dir={pages}", "-d", world.library]
-    command = [world.testpmd, "--lcores", f"0@{world.cores[0]},1@{world.cores[0]}", "-m", "64", *eal,
+    command = ["stdbuf", "-o0", world.testpmd, "--lcores", f"0@{world.cores[0]},1@{world.cores[0]}", "-m", "64", *eal,
                f"--vdev={world.port()}", "--", "-i", "--total-num-mbufs=4096"]
     log = world.folder / "primary.log"
+    done = {}
     with open(log, "wb") as out:
         primary = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=out, env=world.environment)
     try:
         await_fact(lambda: "testpmd>" in log.read_text(errors="replace") or primary.poll() is not None, log.read_text)
-        done = subprocess.run([str(pathlib.Path(world.testpmd).with_name("dpdk-proc-info")), *eal, "--", "--stats"],
-                              capture_output=True, text=True, timeout=PATIENCE, env=world.environment, check=False)
+        for name, own in (("dpdk-proc-info", ["--stats"]),
+                          ("dpdk-pdump", ["--pdump", f"port=0,queue=*,rx-dev={world.folder}/rx.pcap"])):
+            program = pathlib.Path(world.testpmd).with_name(name)
+            done[name] = subprocess.run([program, *eal, "--", *own], capture_output=True, text=True, timeout=PATIENCE,
+                                        env=world.environment, check=False)
+        # They did the primary no harm.
+        primary.stdin.write(b"show port info 0\n")
+        primary.stdin.flush()
+        await_fact(lambda: "Driver name: net_plx_ntb" in log.read_text(errors="replace"), log.read_text)
     finally:
         primary.send_signal(signal.SIGTERM)
         primary.communicate(timeout=PATIENCE)
         subprocess.run(["umount", pages], check=False)
         shutil.rmtree(f"/var/run/dpdk/{prefix}", ignore_errors=True)
-    said = done.stdout + done.stderr
-    expect(done.returncode != 0, said)
-    expect(said.count("plx_ntb: net_plx_ntb0: secondary processes are not supported") == 1, said)
+    for name, process in done.items():
+        said = process.stdout + process.stderr
+        expect(process.returncode != 0, f"{name}: {said}")
+        expect(said.count("plx_ntb: net_plx_ntb0: secondary processes are not supported") == 1, f"{name}: {said}")
 
 
 CASES = {name[5:]: function for name, function in globals().items() if name.startswith("case_")}
