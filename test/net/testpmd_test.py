@@ -376,6 +376,23 @@ def case_secondary_process(world):
         expect(said.count("plx_ntb: net_plx_ntb0: secondary processes are not supported") == 1, f"{name}: {said}")
 
 
+def case_suites_of_dpdk(world):
+    """Suites of dpdk-test that take the ports that are there; without one they would make their own."""
+    program = pathlib.Path(world.testpmd).with_name("dpdk-test")
+    if not program.exists():
+        print("skipped: dpdk-test is not installed")
+        sys.exit(77)
+    eal = ["--no-huge", "-m", "300", "--no-pci", "--no-shconf", "--no-telemetry", "-d", world.library]
+    ports = [f"--vdev=net_plx_ntb{n},cable=mem:suites,ring=1024,buffers=1024" for n in range(2)]
+    for suite in ("bitratestats_autotest", "latencystats_autotest", "event_eth_tx_adapter_autotest"):
+        done = subprocess.run([program, *eal, "-l", ",".join(map(str, sorted(set(world.cores)))), *ports], text=True,
+                              capture_output=True, timeout=PATIENCE, stdin=subprocess.DEVNULL, check=False,
+                              env={**world.environment, "DPDK_TEST": suite})
+        said = done.stdout + done.stderr
+        expect(done.returncode == 0 and "Test OK" in said, f"{suite}: {said}")
+        expect(re.search(r"Tests Passed : +[1-9]", said) and re.search(r"Tests Failed : +0", said), f"{suite}: {said}")
+
+
 CASES = {name[5:]: function for name, function in globals().items() if name.startswith("case_")}
 
 

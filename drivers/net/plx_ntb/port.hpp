@@ -70,6 +70,7 @@ struct Port {
     rte_pmd_plx_ntb_holder *hold = nullptr;   ///< keeps the bursts callable without it
     uint32_t fit = 0;           ///< longest frame that the device's receive buffers hold, in bytes
     bool probed_rawdev = false; ///< the rawdev is this port's own, not given by `dev=`
+    bool bus_removes = false;   ///< the port is closed by its bus
     bool zero_copy = false;
     bool link_down = false; ///< by rte_eth_dev_set_link_down()
     /// As dev_started of the ethdev, but set before the rawdev starts, whose control thread reads

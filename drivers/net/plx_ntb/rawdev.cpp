@@ -20,6 +20,18 @@ namespace plx::net
 namespace
 {
 
+/// Rawdevs of ports that their bus has removed, by port id; under the bus's lock. They are closed.
+char left[RTE_MAX_ETHPORTS][sizeof(Port::rawdev)];
+
+void remove_left()
+{
+    for (char *name : left) {
+        if (name[0] != '\0')
+            rte_vdev_uninit(name);
+        name[0] = '\0';
+    }
+}
+
 int probe_rawdev(Port &port, const char *name, const char *args)
 {
     // It has to begin with the driver's name, by which the bus finds it.
@@ -29,6 +41,7 @@ int probe_rawdev(Port &port, const char *name, const char *args)
                     sizeof(port.rawdev) - sizeof("raw_plx_ntb."));
         return -EINVAL;
     }
+    remove_left();
     const int rc = rte_vdev_init(port.rawdev, args);
     if (rc != 0) {
         PLX_NET_LOG(ERR, "%s: no rawdev with \"%s\": %s\n", name, args, rte_strerror(-rc));
@@ -134,8 +147,16 @@ void release_rawdev(Port &port)
     // Before the rawdev is removed here: that is no surprise.
     rte_pmd_plx_ntb_unhold(port.hold);
     port.hold = nullptr;
-    if (port.probed_rawdev)
+    if (!port.probed_rawdev)
+        return;
+    if (!port.bus_removes) {
         rte_vdev_uninit(port.rawdev);
+        return;
+    }
+    // In rte_eal_cleanup() the bus holds the next device of its list, which this is, and frees it.
+    if (!is_gone(port))
+        rte_rawdev_close(port.raw_id);
+    std::memcpy(left[port.data->port_id], port.rawdev, sizeof(port.rawdev));
 }
 
 int rawdev_info(const Port &port, rte_pmd_plx_ntb_info *info)

@@ -14,7 +14,8 @@ namespace plx::net
 /// @return 0, -ENODEV, -EBUSY (started, or of another port), or what its probe returned; logged
 int acquire_rawdev(Port &port, const char *name, const Options &options,
                    rte_pmd_plx_ntb_info *info);
-/// Removes the rawdev if the port probed it, else leaves it stopped.
+/// Gives the rawdev back: one that the port probed is removed, or while the bus removes the port
+/// closed, and removed by the bus later or before the next is probed. Another stays, stopped.
 void release_rawdev(Port &port);
 
 /// @return 0 or a negative errno, logged

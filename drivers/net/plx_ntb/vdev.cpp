@@ -74,7 +74,10 @@ int probe(rte_vdev_device *vdev)
 int remove(rte_vdev_device *vdev)
 {
     rte_eth_dev *dev = rte_eth_dev_allocated(rte_vdev_device_name(vdev));
-    return dev == nullptr ? 0 : rte_eth_dev_close(dev->data->port_id);
+    if (dev == nullptr)
+        return 0;
+    port_of(dev).bus_removes = true;
+    return rte_eth_dev_close(dev->data->port_id);
 }
 
 rte_vdev_driver driver = {.probe = probe, .remove = remove};
