@@ -169,21 +169,41 @@ class Pairs(unittest.TestCase):
         self.assertEqual(why, "nothing was not built: apt-get install libnothing-dev")
 
 
-    def fake_testpmd(self, script):
+    def fake_testpmd(self, script, name="testpmd-copy"):
         """A program of that name, found first."""
         program = self.folder / "dpdk-testpmd"
-        program.write_text('#!/bin/bash\n[[ "$*" =~ socket=([^,]*) ]] && touch "${BASH_REMATCH[1]}"\n' + script)
+        program.write_text('#!/bin/bash\n[[ "$*" =~ (socket|iface|cable)=([^, ]*) ]] && touch "${BASH_REMATCH[2]}"\n' + script)
         program.chmod(0o755)
         path = os.environ["PATH"]
         self.addCleanup(os.environ.__setitem__, "PATH", path)
         os.environ["PATH"] = f"{self.folder}:{path}"
-        return testpmd.PEERS[0]
+        return next(peer for peer in testpmd.PEERS if peer.name == name)
 
     def test_the_last_figure_of_testpmd_counts(self):
         peer = self.fake_testpmd('for n in 10 2000 3000; do echo "  Rx-pps:   $n   Rx-bps: 1"; done; exec sleep 1000')
         self.assertEqual(peer.missing(dataclasses.replace(self.settings, programs=PROGRAMS, huge=True)), "")
         self.assertEqual(peer.measure(64, self.settings)[0], 3000)
         self.assertEqual(processes_of(self.folder), [])
+
+    def test_testpmd_over_our_port_takes_the_driver_that_was_built(self):
+        programs = self.folder / "bench/peers"
+        driver = self.folder / "drivers/net/plx_ntb" / testpmd.DRIVER
+        settings = dataclasses.replace(self.settings, programs=programs, huge=True)
+        peer = self.fake_testpmd('[[ "$*" == *" -d librte_net_plx_ntb.so "*"--vdev=net_plx_ntb0,cable="* ]] || exit 3\n'
+                                 f'[[ "$LD_LIBRARY_PATH:" == "{driver.parent}:{self.folder}/drivers/raw/plx_ntb:"* ]] || exit 4\n'
+                                 'for n in 1 2 3; do echo "  Rx-pps:   $n   Rx-bps: 1"; done; exec sleep 1000', "testpmd-port")
+        self.assertEqual(peer.missing(settings), "librte_net_plx_ntb.so was not built")
+        driver.parent.mkdir(parents=True)
+        driver.touch()
+        self.assertEqual(peer.missing(settings), "peer_limit was not built: apt-get install dpdk")
+        self.assertEqual(peer.measure(64, settings)[0], 3)
+
+    def test_each_testpmd_has_a_socket_to_wait_for(self):
+        for peer in testpmd.PEERS:
+            for side in (0, 1):
+                command = peer.command(side, 64, self.folder, self.settings)
+                self.assertIn(f"={self.folder / peers.SOCKET}", " ".join(command), peer.name)
+                self.assertEqual("-d" in command, peer.name.startswith("testpmd-port"))
 
     def test_testpmd_that_ends_is_a_failure(self):
         with self.assertRaisesRegex(pair.Failed, "no hugepages"):
