@@ -30,6 +30,8 @@ NET = 'drivers/net/plx_ntb'
 COMPAT = 'lib/dpdk'
 # What driver and library both use.
 COMMON = 'lib/common'
+# The socket protocol, without a system call.
+SOCKET = 'lib/socket'
 # Headers that stand below the folders of their area.
 FACES = PUBLIC | INTERNAL | {'twin/twin.hpp'}
 # Each layer, the most deeply nested first, with the layers that it may include beside itself.
@@ -45,6 +47,7 @@ LAYERS = {
     NET: {COMPAT, 'public', 'internal', 'dpdk'},
     'twin': {FACTS},
     'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
+    SOCKET: set(),
     'apps/measure': {'dpdk'},
     'apps/echo': {'apps/measure', 'apps', 'public', 'internal', 'dpdk'},
     'apps/pktgen': {'apps/measure', 'apps', 'public', 'dpdk'},
@@ -59,6 +62,7 @@ LAYERS = {
 FOLDERS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'lib/ntbmsg': ('base', 'wire', 'transport', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
+    SOCKET: ('direction',),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
     NET: (),
     'apps/common': (),
@@ -73,6 +77,7 @@ MIRRORED = {
     DRIVER: 'test/unit/driver',
     NET: 'test/unit/net',
     'lib/ntbmsg': 'test/unit/ntbmsg',
+    SOCKET: 'test/unit/socket',
     'twin': 'test/unit/twin',
     'apps/common': 'test/unit/apps/common',
     'apps/echo': 'test/unit/apps/echo',

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_SOCKET_DIRECTION_RECEIVER_HPP
+#define NTB_SOCKET_DIRECTION_RECEIVER_HPP
+
+#include <cstdint>
+
+#include "direction/words.hpp"
+
+namespace ntb::socket
+{
+
+/// The receiving half of one direction: doc/socket-protocol.md, section 6. Like Sender it makes no call, is
+/// plain data, and is called under the lock of the direction.
+class Receiver
+{
+public:
+    enum class State : std::uint32_t { Tcp, Granted, Seen, Suspect, Eof, Reset };
+
+    /// What the kernel shows of the shadow, without taking a byte.
+    struct Kernel {
+        std::uint64_t queued; ///< bytes that can be read at once
+        bool fin;
+        bool rst;
+    };
+
+    /// What a read has to do.
+    enum class Source {
+        Kernel, ///< read the shadow, up to `most` bytes, whatever it answers; then took_from_kernel()
+        Ring,   ///< copy up to `most` bytes from `offset`; then took_from_ring()
+        End,    ///< end of file
+        Reset,  ///< ECONNRESET
+        Wait,   ///< nothing yet: EAGAIN, or sleep
+    };
+
+    struct Reading {
+        Source source;
+        std::uint64_t offset; ///< of the first byte in the ring: offset - start, modulo its bytes
+        std::uint64_t most;
+    };
+
+    /// Whether a ring may be granted: the sender wants the one of that generation, and the counts agree (C1, R7).
+    bool may_grant(std::uint32_t wanted, std::uint64_t kernel_count) const;
+    /// Grants a ring of that many bytes. The caller clears its lines, stores words() and sends GRANT.
+    /// @return its generation
+    std::uint32_t grant(std::uint64_t ring_bytes);
+
+    /// Looks at a copy of the sender's words. A peer that goes back, publishes beyond the room, says a second
+    /// mark or one before its head breaks the direction.
+    /// @retval true if words() changed and are to be stored: the switch was seen
+    bool look(const SenderWords &peer, std::uint64_t kernel_count);
+
+    /// Where the next bytes come from, after look().
+    Reading next(const Kernel &kernel);
+    void took_from_kernel(std::uint64_t bytes);
+    void took_from_ring(std::uint64_t bytes) { taken_ += bytes; }
+
+    /// @retval true once: the sender's daemon has to be told of the FIN (rule R5)
+    bool tell_fin(const Kernel &kernel);
+    /// Please go back, and no ring any more.
+    /// @retval true if words() are to be stored
+    bool ask();
+    /// The rings are lost (rules F2 to F5). The caller has called look() once more before, behind the fence:
+    /// what arrived counts, and nothing else is looked at.
+    void lost();
+
+    ReceiverWords words() const { return {generation_, state_ == State::Seen, ask_, taken_}; }
+    State state() const { return state_; }
+    std::uint64_t taken() const { return taken_; }
+    /// After the death of a holder of the lock, perhaps in the kernel's read (rule L3).
+    void recount(std::uint64_t kernel_count) { took_from_kernel(kernel_count - by_kernel_); }
+
+private:
+    bool acceptable(const SenderWords &peer) const;
+    Reading read_granted(const Kernel &kernel);
+    Reading read_seen(const Kernel &kernel);
+
+    State state_ = State::Tcp;
+    std::uint32_t generation_ = 0;
+    bool ask_ = false;
+    bool told_ = false;
+    bool lost_ = false;
+    std::uint64_t taken_ = 0;
+    std::uint64_t by_kernel_ = 0;
+    std::uint64_t ring_bytes_ = 0;
+    SenderWords peer_; // as last accepted
+};
+
+} // namespace ntb::socket
+
+#endif

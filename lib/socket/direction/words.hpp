@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_SOCKET_DIRECTION_WORDS_HPP
+#define NTB_SOCKET_DIRECTION_WORDS_HPP
+
+#include <cstdint>
+
+namespace ntb::socket
+{
+
+/// The last word on a ring (doc/socket-protocol.md, section 4).
+enum class Mark : std::uint32_t {
+    None,
+    End,    ///< the stream ends at the mark's offset
+    Revert, ///< from the mark's offset on by TCP
+    Return, ///< the ring was never used and will not be
+    Reset,  ///< the stream is broken off
+};
+
+/// What the sender says of a ring. All offsets count the bytes of the direction from 0.
+struct SenderWords {
+    std::uint32_t generation = 0;
+    bool started = false;
+    Mark mark = Mark::None;
+    std::uint64_t start = 0;       ///< of the switch; valid if started
+    std::uint64_t head = 0;        ///< behind the last byte in the ring; valid if started
+    std::uint64_t mark_offset = 0; ///< of End, Revert and Reset
+};
+
+/// What the receiver says of it.
+struct ReceiverWords {
+    std::uint32_t generation = 0;
+    bool seen = false; ///< the switch was seen
+    bool ask = false;  ///< please go back
+    std::uint64_t taken = 0;
+};
+
+} // namespace ntb::socket
+
+#endif
