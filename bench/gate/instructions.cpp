@@ -2,6 +2,7 @@
 // What instructions.py runs under valgrind's callgrind: each case alone is collected, its counts
 // are written out under its name, and a line says how many messages they were for. Run without
 // valgrind, it goes through the same traffic and counts nothing.
+#include <algorithm>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -60,6 +61,12 @@ struct BareQueue {
     {
         return ntbmsg_queue_recv_burst(pair.far, 0, mbufs, nullptr, n);
     }
+    static int build(const gate::Pair &pair, ntbmsg_room *rooms, const uint32_t *lengths,
+                     uint16_t n)
+    {
+        const int got = ntbmsg_queue_reserve(pair.near, 0, rooms, n);
+        return got == n ? ntbmsg_queue_commit(pair.near, 0, lengths, nullptr, n) : got;
+    }
     static void turn(const gate::Pair &) {}
 };
 
@@ -71,6 +78,12 @@ struct OnChannel {
     static int receive(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
     {
         return ntbmsg_channel_recv_burst(pair.to, mbufs, nullptr, n);
+    }
+    static int build(const gate::Pair &pair, ntbmsg_room *rooms, const uint32_t *lengths,
+                     uint16_t n)
+    {
+        const int got = ntbmsg_channel_reserve(pair.from, rooms, n);
+        return got == n ? ntbmsg_channel_commit(pair.from, lengths, nullptr, n) : got;
     }
     /// The receiver pays what credit it owes, the sender takes it in.
     static void turn(const gate::Pair &pair)
@@ -109,6 +122,28 @@ void run_all(const gate::Pair &pair, const Traffic (&traffic)[N])
         run<Way>(pair, t, true);
         run<Way>(pair, t, false);
     }
+}
+
+/// Messages of 1518 bytes that the near end builds in receive buffers of the far one: both calls
+/// are counted, not what an application writes between them.
+template <class Way>
+void run_built(const gate::Pair &pair, const char *name, uint16_t n)
+{
+    uint32_t lengths[most];
+    std::fill_n(lengths, most, 1518);
+    CALLGRIND_ZERO_STATS;
+    for (unsigned i = 0; i < warm_up + rounds; ++i) {
+        ntbmsg_room rooms[most];
+        rte_mbuf *mbufs[most];
+        const int sent = collect(i >= warm_up, [&] { return Way::build(pair, rooms, lengths, n); });
+        if (sent != n)
+            fail("not all was built", sent);
+        if (const int got = Way::receive(pair, mbufs, n); got != n)
+            fail("not all has come", got);
+        rte_pktmbuf_free_bulk(mbufs, n);
+        Way::turn(pair);
+    }
+    finish(name, rounds, rounds * n);
 }
 
 /// Calls that find nothing.
@@ -225,8 +260,12 @@ int main()
         gate::Pair pair;
         describe();
         run_all<BareQueue>(pair, queue_traffic);
+        run_built<BareQueue>(pair, "build.1518x1", 1);
+        run_built<BareQueue>(pair, "build.1518x32", most);
         pair.join();
         run_all<OnChannel>(pair, channel_traffic);
+        run_built<OnChannel>(pair, "chan.build.1518x1", 1);
+        run_built<OnChannel>(pair, "chan.build.1518x32", most);
         run_empty_calls(pair);
         pair.expose(most * 64);
         run_writes(pair, "post.64x32", true);
