@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core_probe.hpp"
 
-#include "pin.hpp"
-
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <memory>
+#include <pthread.h>
 #include <sched.h>
-#include <thread>
 
 namespace app
 {
@@ -65,21 +64,52 @@ std::optional<double> ask(Table &table)
     return passed.count() / static_cast<double>(rounds);
 }
 
+using Shared = std::shared_ptr<Table>;
+
+void *run(void *arg)
+{
+    const std::unique_ptr<Shared> table(static_cast<Shared *>(arg));
+    answer(**table);
+    return nullptr;
+}
+
+/// Starts a thread on that CPU that answers. Nobody waits for its end: a real-time thread there may
+/// never let it run. It does not inherit such a priority itself.
+/// @return false: the CPU is not for this process
+bool start_answering(unsigned cpu, const Shared &table)
+{
+    cpu_set_t there;
+    CPU_ZERO(&there);
+    CPU_SET(cpu, &there);
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0)
+        return false;
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    const sched_param normal{}; // set, or the C library takes the caller's
+    pthread_attr_setschedparam(&attributes, &normal);
+    pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
+    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+    pthread_attr_setaffinity_np(&attributes, sizeof(there), &there);
+    auto mine = std::make_unique<Shared>(table);
+    pthread_t thread;
+    const bool started = pthread_create(&thread, &attributes, run, mine.get()) == 0;
+    if (started)
+        (void)mine.release(); // the thread's now
+    pthread_attr_destroy(&attributes);
+    return started;
+}
+
 } // namespace
 
 std::optional<double> probe_core(int other_cpu)
 {
     if (other_cpu < 0 || other_cpu >= CPU_SETSIZE || other_cpu == sched_getcpu())
         return std::nullopt;
-    Table table;
-    table.give_up = Clock::now() + patience;
-    std::thread other([&] {
-        if (pin(static_cast<unsigned>(other_cpu)))
-            answer(table);
-    });
-    const std::optional<double> round_trip = ask(table);
-    other.join();
-    return round_trip;
+    const auto table = std::make_shared<Table>();
+    table->give_up = Clock::now() + patience;
+    if (!start_answering(static_cast<unsigned>(other_cpu), table))
+        return std::nullopt;
+    return ask(*table);
 }
 
 } // namespace app

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <rte_lcore.h>
 #include <rte_ring_elem.h>
@@ -38,8 +39,8 @@ rte_ring *create_ring(const char *name, unsigned elem_bytes, unsigned count, int
 /// The result type of a control thread's body; the result is not used.
 using ThreadResult = void *;
 
-inline int create_control_thread(pthread_t *thread, const char *name, ThreadResult (*body)(void *),
-                                 void *arg)
+inline int start_control_thread(pthread_t *thread, const char *name, ThreadResult (*body)(void *),
+                                void *arg)
 {
     return rte_ctrl_thread_create(thread, name, nullptr, body, arg);
 }
@@ -48,8 +49,8 @@ inline int create_control_thread(pthread_t *thread, const char *name, ThreadResu
 
 using ThreadResult = uint32_t;
 
-inline int create_control_thread(pthread_t *thread, const char *name, ThreadResult (*body)(void *),
-                                 void *arg)
+inline int start_control_thread(pthread_t *thread, const char *name, ThreadResult (*body)(void *),
+                                void *arg)
 {
     rte_thread_t created;
     const int rc = rte_thread_create_control(&created, name, body, arg);
@@ -59,6 +60,51 @@ inline int create_control_thread(pthread_t *thread, const char *name, ThreadResu
 }
 
 #endif
+
+struct ControlThreadStart {
+    pthread_t *thread;
+    const char *name;
+    ThreadResult (*body)(void *);
+    void *arg;
+    int rc;
+};
+
+inline void *start_at_normal_priority(void *start)
+{
+    auto *s = static_cast<ControlThreadStart *>(start);
+    s->rc = start_control_thread(s->thread, s->name, s->body, s->arg);
+    return nullptr;
+}
+
+/// A control thread of EAL, with normal priority whatever the caller has. It would inherit a
+/// real-time priority; and EAL waits for it in sleeps so short that a caller with such a priority
+/// never leaves the CPU, on which the new thread may have to begin.
+/// @return 0 or a negative errno
+inline int create_control_thread(pthread_t *thread, const char *name, ThreadResult (*body)(void *),
+                                 void *arg)
+{
+    ControlThreadStart start = {thread, name, body, arg, 0};
+    // Not pthread_getschedparam(), which does not see what sched_setscheduler() changed.
+    const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+    if (policy != SCHED_FIFO && policy != SCHED_RR) {
+        start_at_normal_priority(&start);
+        return start.rc;
+    }
+    pthread_attr_t attributes;
+    if (const int error = pthread_attr_init(&attributes); error != 0)
+        return -error;
+    const sched_param normal{}; // set, or the C library takes the caller's
+    pthread_attr_setschedparam(&attributes, &normal);
+    pthread_attr_setschedpolicy(&attributes, SCHED_OTHER);
+    pthread_attr_setinheritsched(&attributes, PTHREAD_EXPLICIT_SCHED);
+    pthread_t starter;
+    const int error = pthread_create(&starter, &attributes, start_at_normal_priority, &start);
+    pthread_attr_destroy(&attributes);
+    if (error != 0)
+        return -error;
+    pthread_join(starter, nullptr);
+    return start.rc;
+}
 
 } // namespace dpdk
 

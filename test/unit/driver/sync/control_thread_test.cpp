@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <poll.h>
+#include <sched.h>
 
 using plx::pmd::ControlThread;
 
@@ -36,6 +37,36 @@ struct Job {
         ++self->calls;
         return self->work();
     }
+};
+
+/// The calling thread on one CPU and with real-time priority, as "chrt -f" and EAL's -l make it.
+class AloneAndRealTime
+{
+public:
+    AloneAndRealTime()
+    {
+        sched_getaffinity(0, sizeof(before_), &before_);
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET(static_cast<unsigned>(sched_getcpu()), &one);
+        sched_setaffinity(0, sizeof(one), &one);
+        set(SCHED_FIFO, 10);
+    }
+    ~AloneAndRealTime()
+    {
+        set(SCHED_OTHER, 0);
+        sched_setaffinity(0, sizeof(before_), &before_);
+    }
+    bool allowed() const { return allowed_; }
+
+private:
+    void set(int policy, int priority)
+    {
+        const sched_param parameters = {.sched_priority = priority};
+        allowed_ = sched_setscheduler(0, policy, &parameters) == 0;
+    }
+    cpu_set_t before_{};
+    bool allowed_ = false;
 };
 
 class Control : public testing::Test
@@ -174,6 +205,17 @@ TEST_F(Control, StartsAndStopsWhileItIsAsked)
     }
     over = true;
     asker.join();
+}
+
+TEST_F(Control, StartsUnderAThreadWithRealTimePriorityOnItsOnlyCpu)
+{
+    const AloneAndRealTime caller;
+    if (!caller.allowed())
+        GTEST_SKIP() << "no right to real-time priority";
+    ASSERT_NO_FATAL_FAILURE(start([] { return 0u; }));
+    thread_.call(0);
+    EXPECT_TRUE(await_calls(1));
+    thread_.stop();
 }
 
 } // namespace
