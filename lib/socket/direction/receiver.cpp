@@ -37,15 +37,18 @@ bool Receiver::acceptable(const SenderWords &peer) const
     // Below the switch TCP's bytes are still to be taken; they take no room in the ring.
     const std::uint64_t from = std::max(taken_, peer.start);
     const bool same_start = !peer_.started || peer.start == peer_.start;
-    const bool forward = peer.head >= from && peer.head >= peer_.head && peer.head - from <= ring_bytes_;
-    const bool same_mark = peer_.mark == Mark::None || (peer.mark == peer_.mark && peer.mark_offset == peer_.mark_offset);
+    const bool forward =
+        peer.head >= from && peer.head >= peer_.head && peer.head - from <= ring_bytes_;
+    const bool same_mark = peer_.mark == Mark::None ||
+                           (peer.mark == peer_.mark && peer.mark_offset == peer_.mark_offset);
     const bool at_head = peer.mark == Mark::None || peer.mark_offset == peer.head;
     return same_start && forward && same_mark && at_head && peer.mark != Mark::Return;
 }
 
 bool Receiver::look(const SenderWords &peer, std::uint64_t kernel_count)
 {
-    if ((state_ != State::Granted && state_ != State::Seen) || lost_ || peer.generation != generation_)
+    if ((state_ != State::Granted && state_ != State::Seen) || lost_ ||
+        peer.generation != generation_)
         return false;
     // The switch cannot lie before what was taken by TCP.
     const bool before = peer.started && state_ == State::Granted && peer.start < taken_;

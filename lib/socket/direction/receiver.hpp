@@ -9,8 +9,8 @@
 namespace ntb::socket
 {
 
-/// The receiving half of one direction: doc/socket-protocol.md, section 6. Like Sender it makes no call, is
-/// plain data, and is called under the lock of the direction.
+/// The receiving half of one direction: doc/socket-protocol.md, section 6. Like Sender it makes no
+/// call, is plain data, and is called under the lock of the direction.
 class Receiver
 {
 public:
@@ -25,7 +25,8 @@ public:
 
     /// What a read has to do.
     enum class Source {
-        Kernel, ///< read the shadow, up to `most` bytes, whatever it answers; then took_from_kernel()
+        Kernel, ///< read the shadow, up to `most` bytes, whatever it answers; then
+                ///< took_from_kernel()
         Ring,   ///< copy up to `most` bytes from `offset`; then took_from_ring()
         End,    ///< end of file
         Reset,  ///< ECONNRESET
@@ -38,14 +39,16 @@ public:
         std::uint64_t most;
     };
 
-    /// Whether a ring may be granted: the sender wants the one of that generation, and the counts agree (C1, R7).
+    /// Whether a ring may be granted: the sender wants the one of that generation, and the counts
+    /// agree (C1, R7).
     bool may_grant(std::uint32_t wanted, std::uint64_t kernel_count) const;
-    /// Grants a ring of that many bytes. The caller clears its lines, stores words() and sends GRANT.
+    /// Grants a ring of that many bytes. The caller clears its lines, stores words() and sends
+    /// GRANT.
     /// @return its generation
     std::uint32_t grant(std::uint64_t ring_bytes);
 
-    /// Looks at a copy of the sender's words. A peer that goes back, publishes beyond the room, says a second
-    /// mark or one before its head breaks the direction.
+    /// Looks at a copy of the sender's words. A peer that goes back, publishes beyond the room,
+    /// says a second mark or one before its head breaks the direction.
     /// @retval true if words() changed and are to be stored: the switch was seen
     bool look(const SenderWords &peer, std::uint64_t kernel_count);
 
@@ -59,8 +62,8 @@ public:
     /// Please go back, and no ring any more.
     /// @retval true if words() are to be stored
     bool ask();
-    /// The rings are lost (rules F2 to F5). The caller has called look() once more before, behind the fence:
-    /// what arrived counts, and nothing else is looked at.
+    /// The rings are lost (rules F2 to F5). The caller has called look() once more before, behind
+    /// the fence: what arrived counts, and nothing else is looked at.
     void lost();
 
     ReceiverWords words() const { return {generation_, state_ == State::Seen, ask_, taken_}; }

@@ -9,10 +9,11 @@
 namespace ntb::socket
 {
 
-/// The sending half of one direction: doc/socket-protocol.md, section 5. It makes no call: its caller does what it
-/// answers. It is plain data, so that processes can share it in memory. Every function is called under the lock
-/// of the direction, and changes the record before the caller stores words(): a caller that dies in between is
-/// followed by one that stores them again (rule L2).
+/// The sending half of one direction: doc/socket-protocol.md, section 5. It makes no call: its
+/// caller does what it answers. It is plain data, so that processes can share it in memory. Every
+/// function is called under the lock of the direction, and changes the record before the caller
+/// stores words(): a caller that dies in between is followed by one that stores them again (rule
+/// L2).
 class Sender
 {
 public:
@@ -20,16 +21,18 @@ public:
 
     /// Where bytes of a write go.
     enum class Way {
-        Kernel, ///< write to the shadow, then wrote_by_kernel(); also where the kernel has to raise an error
+        Kernel, ///< write to the shadow, then wrote_by_kernel(); also where the kernel has to raise
+                ///< an error
         Ring,   ///< copy up to `most` bytes to `offset`, then wrote_into_ring()
         Full,   ///< EAGAIN, or sleep
     };
 
     struct Route {
         Way way;
-        bool switched;        ///< store words() before anything else: the switch
-        std::uint64_t offset; ///< of the first byte to copy into the ring: offset - start, modulo its bytes
-        std::uint64_t most;   ///< bytes of room
+        bool switched; ///< store words() before anything else: the switch
+        std::uint64_t
+            offset; ///< of the first byte to copy into the ring: offset - start, modulo its bytes
+        std::uint64_t most; ///< bytes of room
     };
 
     /// What the caller has to do after an event.
@@ -38,14 +41,16 @@ public:
         bool reset = false; ///< the kernel's RST
     };
 
-    /// @param kernel_count  bytes that the kernel has taken since the connection began (section 2). Other than the
+    /// @param kernel_count  bytes that the kernel has taken since the connection began (section 2).
+    /// Other than the
     ///                      record's own count, it keeps the direction on TCP (rule C1).
     Route route(std::uint64_t kernel_count, const ReceiverWords &peer);
     void wrote_by_kernel(std::uint64_t bytes) { count_ += bytes; }
     /// The caller has copied `bytes`, at most what route() said; words() publishes them.
     void wrote_into_ring(std::uint64_t bytes) { count_ += bytes; }
 
-    /// The generation of the ring to ask the receiver for, or 0. It is said behind all stores of words().
+    /// The generation of the ring to ask the receiver for, or 0. It is said behind all stores of
+    /// words().
     std::uint32_t want();
     /// The receiver has granted a ring of that many bytes.
     Actions granted(std::uint32_t generation, std::uint64_t ring_bytes);
@@ -60,7 +65,8 @@ public:
     /// SO_LINGER 0, or a close with unread bytes.
     Actions abort();
 
-    /// The receiver has seen a FIN (rule D2). @param left_unread  all holders died and left bytes unread (D4).
+    /// The receiver has seen a FIN (rule D2). @param left_unread  all holders died and left bytes
+    /// unread (D4).
     Actions fin_seen(std::uint32_t generation, bool left_unread);
     /// Nobody receives any more; `taken` is the last count (rule D5).
     Actions gone(std::uint64_t taken);

@@ -17,6 +17,11 @@ enum class Mark : std::uint32_t {
 };
 
 /// What the sender says of a ring. All offsets count the bytes of the direction from 0.
+///
+/// In shared memory each word is stored by itself: generation, start, head, started; later heads;
+/// mark_offset, mark, each with release order. They are copied the other way round, with acquire
+/// order: mark, mark_offset, started, head, start, generation. So a copy never has a word that is
+/// older than one that was stored behind it.
 struct SenderWords {
     std::uint32_t generation = 0;
     bool started = false;

@@ -153,9 +153,9 @@ TEST(DirectionReceiver, TakesTcpButNoFinAfterALossBeforeTheSwitch)
 
 TEST(DirectionReceiver, ResetsForASenderThatLies)
 {
-    expect_reset(granted(), words(99, 110));   // a switch below what TCP brought
-    expect_reset(granted(), words(110, 109));  // a head below the switch
-    expect_reset(granted(), words(110, 175));  // beyond the room
+    expect_reset(granted(), words(99, 110));  // a switch below what TCP brought
+    expect_reset(granted(), words(110, 109)); // a head below the switch
+    expect_reset(granted(), words(110, 175)); // beyond the room
     expect_reset(granted(), {1, true, Mark::End, 100, 110, 105});
     expect_reset(granted(), {1, true, Mark::Return, 100, 100, 100});
     expect_reset(granted(), {1, false, Mark::End, 0, 0, 0});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Both halves of a direction in random traces, over a TCP, a ring and daemons that are as late as they can be.
-// The oracle is the stream itself: byte i has a value that only i gives.
+// Both halves of a direction in random traces, over a TCP, a ring and daemons that are as late as
+// they can be. The oracle is the stream itself: byte i has a value that only i gives.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -63,22 +63,36 @@ private:
     void step()
     {
         switch (pick(24)) {
-        case 0: case 1: case 2: case 3: case 4: case 5:
+        case 0:
+        case 1:
+        case 2:
+        case 3:
+        case 4:
+        case 5:
             write(1 + pick(12));
             break;
-        case 6: case 7: case 8:
+        case 6:
+        case 7:
+        case 8:
             tcp_arrives(1 + pick(12));
             break;
-        case 9: case 10: case 11:
+        case 9:
+        case 10:
+        case 11:
             store_arrives();
             break;
-        case 12: case 13:
+        case 12:
+        case 13:
             seen_by_sender_ = receiver_.words();
             break;
-        case 14: case 15:
+        case 14:
+        case 15:
             message_arrives();
             break;
-        case 16: case 17: case 18: case 19:
+        case 16:
+        case 17:
+        case 18:
+        case 19:
             read(1 + pick(12));
             break;
         case 20:
@@ -136,7 +150,8 @@ private:
 
     void write(std::uint64_t bytes)
     {
-        if (sender_.state() == Sender::State::Ended || sender_.state() == Sender::State::Broken || rst_back_)
+        if (sender_.state() == Sender::State::Ended || sender_.state() == Sender::State::Broken ||
+            rst_back_)
             return;
         if (const std::uint32_t want = sender_.want())
             stores_.push_back({sender_.words(), {}, want});
@@ -156,7 +171,8 @@ private:
             bytes = std::min(bytes, route.most);
             Store store{{}, {}, 0};
             for (std::uint64_t i = 0; i < bytes; i++)
-                store.data.emplace_back((route.offset + i - sender_.words().start) % ring_bytes, value(written_ + i));
+                store.data.emplace_back((route.offset + i - sender_.words().start) % ring_bytes,
+                                        value(written_ + i));
             sender_.wrote_into_ring(bytes);
             store.words = sender_.words();
             stores_.push_back(std::move(store));
