@@ -187,15 +187,16 @@ class Pairs(unittest.TestCase):
 
     def test_testpmd_over_our_port_takes_the_driver_that_was_built(self):
         programs = self.folder / "bench/peers"
-        driver = self.folder / "drivers/net/plx_ntb" / testpmd.DRIVER
+        driver = self.folder / "drivers/net/plx_ntb" / peers.PORT_DRIVER
         settings = dataclasses.replace(self.settings, programs=programs, huge=True)
         peer = self.fake_testpmd('[[ "$*" == *" -d librte_net_plx_ntb.so "*"--vdev=net_plx_ntb0,cable="* ]] || exit 3\n'
                                  f'[[ "$LD_LIBRARY_PATH:" == "{driver.parent}:{self.folder}/drivers/raw/plx_ntb:"* ]] || exit 4\n'
                                  'for n in 1 2 3; do echo "  Rx-pps:   $n   Rx-bps: 1"; done; exec sleep 1000', "testpmd-port")
-        self.assertEqual(peer.missing(settings), "librte_net_plx_ntb.so was not built")
-        driver.parent.mkdir(parents=True)
-        driver.touch()
-        self.assertEqual(peer.missing(settings), "peer_limit was not built: apt-get install dpdk")
+        for file in (programs / peer.program, driver):
+            self.assertIn(f"{file.name} was not built", peer.missing(settings))
+            file.parent.mkdir(parents=True)
+            file.touch()
+        self.assertEqual(peer.missing(settings), "")
         self.assertEqual(peer.measure(64, settings)[0], 3)
 
     def test_each_testpmd_has_a_socket_to_wait_for(self):
@@ -239,6 +240,16 @@ class Runs(unittest.TestCase):
                                  for size in (8, 128, 65536)
                                  for kind in kinds if peer != "limit" or kind[1] == "off"})
         self.assertEqual(list(self.folder.iterdir()), [self.file])
+
+    @unittest.skipUnless((PROGRAMS.parents[1] / "drivers/net/plx_ntb" / peers.PORT_DRIVER).exists(), "a static build")
+    def test_our_port_beside_its_queue_pair(self):
+        done = run("--only", "queue", "port", "--sizes", "64,1518,4096", "--rounds", "1", "--run-ms", "1", "--realtime",
+                   "--json", str(self.file), temporary=self.folder)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        document = self.checked()
+        self.assertEqual(document["skipped"], [])
+        taken = {(p["size"], p["mode"]) for p in document["points"] if p["operation"] == "port"}
+        self.assertEqual(taken, {(size, mode) for size in (64, 1518) for mode in ("latency", "rate")})
 
     def test_a_signal_keeps_what_was_measured(self):
         command, environment = compare("--only", "unix", "--rounds", "100", "--realtime", "--json", str(self.file),

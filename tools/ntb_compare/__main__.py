@@ -16,7 +16,7 @@ from ntb_compare import pair, peers, result, table, testpmd  # noqa: E402
 
 SIZES = [8, 64, 256, 1024, 1518, 4096, 65536]
 OTHERS = (*peers.OTHERS, *testpmd.PEERS)
-KNOWN = (peers.LIMIT, peers.OURS, peers.CHANNEL, peers.WRITE, *OTHERS)
+KNOWN = (peers.LIMIT, peers.OURS, peers.CHANNEL, peers.PORT, peers.WRITE, *OTHERS)
 # A peer that fails is tried again in the next rounds, but not for ever.
 MOST_FAILURES = 2
 
@@ -91,7 +91,7 @@ def report(document, chosen, sizes, markdown):
         print(f"\n{'**' if markdown else ''}{metric.title}{'**' if markdown else ''}\n")
         print(layout(table.rows(metric, points, place, chosen, sizes)))
     others = [peer for peer in chosen if peer in OTHERS]
-    for ours in (peers.OURS, peers.CHANNEL, peers.WRITE):
+    for ours in (peers.OURS, peers.CHANNEL, peers.PORT, peers.WRITE):
         for metric in (table.ROUND_TRIP, table.RATE):
             lines = list(table.standing(metric, points, place, ours, others, sizes))
             if lines:

@@ -2,6 +2,7 @@
 """What is compared: one entry for each way of getting a message from one process to another."""
 import dataclasses
 import json
+import os
 import pathlib
 import shutil
 
@@ -12,6 +13,7 @@ SERVER_SECONDS = 15
 # Up to here one mbuf of 2 KiB holds a message; DPDK peers, ours too, are set up anew for longer ones.
 SMALL_UP_TO = 1518
 SOCKET = "socket"
+PORT_DRIVER = "librte_net_plx_ntb.so"
 
 EAL = ["--no-pci", "--no-telemetry", "--log-level=lib.eal:error", "--log-level=lib.vhost:error", "-l", "{cpu}",
        "--file-prefix", "side{side}"]
@@ -47,18 +49,30 @@ class Peer:
     server_first: bool = False  # side 1 makes SOCKET, which side 0 needs at once
     environment: tuple = ()
     rounds: int = 100  # it takes part in so many at most
+    port: bool = False  # over our port: with the drivers that were built, not installed ones
 
     def missing(self, settings):
         """Why it cannot be run here, or an empty text."""
         if not (settings.programs / self.program).exists():
             return f"{self.program} was not built: apt-get install {' '.join(self.packages)}" if self.packages \
                 else f"{self.program} was not built"
+        if self.port and not (port_folder(settings) / PORT_DRIVER).exists():
+            return f"{PORT_DRIVER} was not built"
         if self.huge and not settings.huge:
             return "needs 2 MB hugepages"
         return ""
 
     def sizes(self, wanted):
         return [size for size in wanted if self.smallest <= size <= self.largest]
+
+    def variables(self, folder, settings):
+        """Of the environment of both sides."""
+        made = {"RUNTIME_DIRECTORY": str(folder), **dict(self.environment)}
+        if self.port:
+            paths = [port_folder(settings), port_folder(settings).parents[1] / "raw/plx_ntb",
+                     *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+            made["LD_LIBRARY_PATH"] = ":".join(map(str, paths))
+        return made
 
     def run(self, sizes, settings):
         """The lines that the peer programs print, one for each size. Failed says why not."""
@@ -83,7 +97,7 @@ class Peer:
             number = processes.start(
                 [settings.programs / self.program, "--side", side, "--cpu", settings.cpus[side],
                  *common_words(shared, sizes, form, processes.folder, settings), "--", *own],
-                {"RUNTIME_DIRECTORY": str(processes.folder), **dict(self.environment)})
+                self.variables(processes.folder, settings))
             if side == 1 and self.server_first:
                 processes.await_file(SOCKET, number, SERVER_SECONDS)
             processes.side0 = number
@@ -94,6 +108,11 @@ class Peer:
             words = [*EAL, *(HUGE if settings.huge else SMALL_PAGES), *words]
         return [word.format(side=side, cpu=settings.cpus[side], folder=folder, socket=folder / SOCKET,
                             bytes=2048 if form == "small" else 8192) for word in words]
+
+
+def port_folder(settings):
+    """Where the build has the port's driver: EAL takes it by name from there, not by a path that anyone can write."""
+    return settings.programs.parents[1] / "drivers/net/plx_ntb"
 
 
 class MpiPeer(Peer):
@@ -151,6 +170,9 @@ LIMIT = Peer("limit", "limit of the machine", "peer_limit", kind="limit")
 OURS = Peer("queue", "ntbmsg, queue pair", "peer_queue_pair", eal=True,
             words=("--vdev=raw_plx_ntb0,cable={folder}/cable",))
 CHANNEL = Peer("send", "ntbmsg, channel", "peer_channel", eal=True, words=OURS.words)
+# The same queue pair as a port, whose frames are copied into the application's pool.
+PORT = Peer("port", "ntbmsg, port", "peer_ethdev", eal=True, port=True, largest=1518, packages=("libdpdk-dev",),
+            words=("-d", PORT_DRIVER, "--vdev=net_plx_ntb0,cable={folder}/cable"))
 WRITE = Peer("write", "ntbmsg, write", "peer_write", kind="put", eal=True, words=OURS.words)
 OTHERS = (
     memif("memif-copy", "net_memif, copy", 10, "no"),

@@ -2,7 +2,6 @@
 """DPDK's own testpmd between two processes: it looks at no payload, so it is shown apart. It gives one figure a
 second, and is started anew for each size."""
 import dataclasses
-import os
 import pathlib
 import re
 import shutil
@@ -10,7 +9,6 @@ import time
 
 from . import pair, peers
 
-DRIVER = "librte_net_plx_ntb.so"
 SAMPLES = 3  # the first one is of starting
 SAMPLE_SECONDS = 15
 NOTHING = {"count": 0, "seconds": 0.0}
@@ -21,13 +19,10 @@ FORWARD = ("txonly", "rxonly")
 class TestpmdPeer(peers.Peer):
     ports: tuple = ()  # --vdev of side 0, who sends, and of side 1
     rounds: int = 3  # it takes seconds, so it does not take part in every one
-    port: bool = False  # of ours: the drivers that were built are used, not installed ones
 
     def missing(self, settings):
         if not shutil.which("dpdk-testpmd"):
             return "apt-get install " + " ".join(self.packages)
-        if self.port and not (drivers(settings) / DRIVER).exists():
-            return f"{DRIVER} was not built"
         return super().missing(settings)
 
     def sizes(self, wanted):
@@ -51,33 +46,22 @@ class TestpmdPeer(peers.Peer):
         with pair.group() as processes:
             for side in (1, 0):
                 number = processes.start(self.command(side, size, processes.folder, settings),
-                                         {"RUNTIME_DIRECTORY": str(processes.folder), **self.libraries(settings)})
+                                         self.variables(processes.folder, settings))
                 if side == 1:
                     receiver = number
                     processes.await_file(peers.SOCKET, number, peers.SERVER_SECONDS)
             rates = await_rates(processes, receiver)
             return rates[-1], min(part_running(process.pid) for process in processes.members)
 
-    def libraries(self, settings):
-        if not self.port:
-            return {}
-        folders = [drivers(settings), drivers(settings).parents[1] / "raw/plx_ntb"]
-        return {"LD_LIBRARY_PATH": ":".join(map(str, [*folders, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]))}
-
     def command(self, side, size, folder, settings):
         cpu = settings.cpus[side]
         port = self.ports[side].format(socket=folder / peers.SOCKET)
         # Its threads share a CPU, so real-time priority would keep the one that prints from it.
         first = ["nice", "-n", "-20"] if settings.realtime else []
-        return [*first, "dpdk-testpmd", "--no-pci", "--no-telemetry", "--in-memory", "--single-file-segments", "--file-prefix",
-                f"side{side}", *(["-d", DRIVER] if self.port else []), "--lcores", f"0@{cpu},1@{cpu}", "--main-lcore", "0", port, "--", "--nb-cores=1",
-                "--total-num-mbufs=8192", "--forward-mode=" + FORWARD[side], f"--txpkts={size}", "--burst=32",
-                "--rxd=1024", "--txd=1024", "--stats-period", "1", "--auto-start"]
-
-
-def drivers(settings):
-    """Where the build has the port's driver: EAL takes it by name from there, not by a path that anyone can write."""
-    return settings.programs.parents[1] / "drivers/net/plx_ntb"
+        return [*first, "dpdk-testpmd", "--no-pci", "--no-telemetry", "--in-memory",
+                "--single-file-segments", "--file-prefix", f"side{side}", *(["-d", peers.PORT_DRIVER] if self.port else []), "--lcores", f"0@{cpu},1@{cpu}",
+                "--main-lcore", "0", port, "--", "--nb-cores=1", "--total-num-mbufs=8192",
+                "--forward-mode=" + FORWARD[side], f"--txpkts={size}", "--burst=32", "--rxd=1024", "--txd=1024", "--stats-period", "1", "--auto-start"]
 
 
 def probe(settings):

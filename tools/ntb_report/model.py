@@ -12,7 +12,8 @@ LIMIT = "limit"
 # The nearest first: of equally many points its own count.
 CLASSES = ("smt", "ccx", "other", "far", "remote", "same", "unknown")
 # How our own messages travel: drawn first and thicker beside other things.
-OURS = ("queue", "send", "write", "write-imm", "read", "fetch-add", "compare-swap")
+OURS = ("queue", "send", "port", "testpmd-port", "testpmd-port-zerocopy", "write", "write-imm", "read", "fetch-add",
+        "compare-swap")
 SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "in_flight", "queues", "offered_rate", "copy", "copy_mode",
           "completion", "region", "lcores", "server_lcores", "pattern", "verified", "clock")
 QUANTILES = ("p50", "p99", "p99_9")
