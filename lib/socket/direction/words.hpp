@@ -31,7 +31,9 @@ struct SenderWords {
     std::uint64_t mark_offset = 0; ///< of End, Revert and Reset
 };
 
-/// What the receiver says of it.
+/// What the receiver says of it. At a grant seen and ask are cleared before the new generation is
+/// stored, with release order, and the sender copies the generation first: the word of an older
+/// ring never looks like that of this one.
 struct ReceiverWords {
     std::uint32_t generation = 0;
     bool seen = false; ///< the switch was seen
