@@ -58,10 +58,11 @@ class TestpmdPeer(peers.Peer):
         port = self.ports[side].format(socket=folder / peers.SOCKET)
         # Its threads share a CPU, so real-time priority would keep the one that prints from it.
         first = ["nice", "-n", "-20"] if settings.realtime else []
-        return [*first, "dpdk-testpmd", "--no-pci", "--no-telemetry", "--in-memory",
-                "--single-file-segments", "--file-prefix", f"side{side}", *(["-d", peers.PORT_DRIVER] if self.port else []), "--lcores", f"0@{cpu},1@{cpu}",
-                "--main-lcore", "0", port, "--", "--nb-cores=1", "--total-num-mbufs=8192",
-                "--forward-mode=" + FORWARD[side], f"--txpkts={size}", "--burst=32", "--rxd=1024", "--txd=1024", "--stats-period", "1", "--auto-start"]
+        eal = ["--no-pci", "--no-telemetry", "--in-memory", "--single-file-segments", "--file-prefix", f"side{side}",
+               *(["-d", peers.PORT_DRIVER] if self.port else []), "--lcores", f"0@{cpu},1@{cpu}", "--main-lcore", "0", port]
+        return [*first, "dpdk-testpmd", *eal, "--", "--nb-cores=1", "--total-num-mbufs=8192",
+                "--forward-mode=" + FORWARD[side], f"--txpkts={size}", "--burst=32", "--rxd=1024", "--txd=1024",
+                "--stats-period", "1", "--auto-start"]
 
 
 def probe(settings):
