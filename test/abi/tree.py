@@ -20,7 +20,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 SOURCES = {'.c', '.cpp', '.h', '.hpp'}
 
 PUBLIC = {f'drivers/raw/plx_ntb/rte_pmd_plx_ntb{part}.h' for part in ('', '_memory', '_requester')} | {
-    f'lib/ntbmsg/ntbmsg{part}.{kind}' for part in ('', '_endpoint', '_channel', '_rma') for kind in ('h', 'hpp')}
+    f'lib/ntbmsg/ntbmsg{part}.{kind}' for part in ('', '_endpoint', '_channel', '_rma') for kind in ('h', 'hpp')} | {
+    'lib/ntbclient/ntbclient.h'}
 # Calls for tests and for drivers on top, not installed. Of the programs, echo has a command that causes faults.
 INTERNAL = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb_driver.h', 'drivers/raw/plx_ntb/rte_pmd_plx_ntb_test.h', 'lib/ntbmsg/ntbmsg_test.h'}
 FACTS, HW, QUEUE = (f'drivers/raw/plx_ntb/{part}' for part in ('hw/facts', 'hw', 'queue'))
@@ -48,6 +49,7 @@ LAYERS = {
     'twin': {FACTS},
     'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
     SOCKET: set(),
+    'lib/ntbclient': {COMMON, 'public'},
     'apps/measure': {'dpdk'},
     'apps/echo': {'apps/measure', 'apps', 'public', 'internal', 'dpdk'},
     'apps/pktgen': {'apps/measure', 'apps', 'public', 'dpdk'},
@@ -63,6 +65,7 @@ FOLDERS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'lib/ntbmsg': ('base', 'wire', 'transport', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
     SOCKET: ('direction',),
+    'lib/ntbclient': ('ring', 'wire', 'client'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
     NET: (),
     'apps/common': (),

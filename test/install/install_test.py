@@ -101,11 +101,12 @@ class Installed(unittest.TestCase):
         include = {path.name for path in (self.folder / "stage").rglob("include/ntbmsg/*")}
         driver = [f"rte_pmd_plx_ntb{part}.h" for part in ("", "_memory", "_requester")]
         parts = [f"ntbmsg{part}.{kind}" for part in ("", "_endpoint", "_channel", "_rma") for kind in ("h", "hpp")]
-        self.assertEqual(include, {*driver, *parts})
+        self.assertEqual(include, {*driver, *parts, "ntbclient.h"})
         names = {path.name for path in self.lib.glob("lib*")}
         self.assertEqual(names, {"libntbmsg.so", SONAME, f"libntbmsg.so.{VERSION}", "libntbmsg.a", "librte_raw_plx_ntb.so",
                                  DRIVER_SONAME, f"{DRIVER_SONAME}.0", "librte_raw_plx_ntb.a", "librte_net_plx_ntb.so",
-                                 PORT_SONAME, f"{PORT_SONAME}.0", "librte_net_plx_ntb.a"})
+                                 PORT_SONAME, f"{PORT_SONAME}.0", "librte_net_plx_ntb.a", "libntbclient.so", "libntbclient.so.0",
+                                 f"libntbclient.so.{VERSION}"})
         share = self.lib.parents[1] / "share/ntbmsg"
         self.assertEqual({path.parent.name for path in share.glob("examples/*/main.c*")},
                          {path.parent.name for path in (ROOT / "examples").glob("*/main.c*")})
@@ -123,7 +124,7 @@ class Installed(unittest.TestCase):
             self.assertEqual(place.resolve(), (self.lib / name).resolve())
 
     def test_versions(self):
-        for package in ("libntbmsg", "librte_raw_plx_ntb"):
+        for package in ("libntbmsg", "librte_raw_plx_ntb", "libntbclient"):
             self.assertEqual(self.pkg_config("--modversion", package), [VERSION])
 
     def test_the_libraries_stand_alone(self):
@@ -135,6 +136,8 @@ class Installed(unittest.TestCase):
             self.assertEqual(re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", dynamic), paths)
         # A C program links the library without knowing that it is C++; the driver allocates by operator new.
         self.assertFalse([lib for lib in self.needed(self.lib / "libntbmsg.so") if "stdc++" in lib or "gcc_s" in lib])
+        # A client has no DPDK.
+        self.assertFalse([lib for lib in self.needed(self.lib / "libntbclient.so") if "stdc++" in lib or "rte_" in lib])
 
     def test_symbols_carry_their_version(self):
         for name, node in (("libntbmsg.so", "NTBMSG_0"), ("librte_raw_plx_ntb.so", f"DPDK_{DPDK_ABI}")):

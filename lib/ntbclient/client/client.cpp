@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "client/client.hpp"
+#include "sized.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+using namespace ntbc;
+
+namespace
+{
+int connect_to(const char *path)
+{
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    if (strnlen(path, sizeof(address.sun_path)) >= sizeof(address.sun_path))
+        return -EINVAL;
+    memcpy(address.sun_path, path, strlen(path));
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    // Against a daemon that has stopped: a connect would wait for room in its backlog for ever.
+    const timeval patience = {answer_timeout_ms / 1000, 0};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+    if (connect(fd, reinterpret_cast<const sockaddr *>(&address), sizeof(address)) == 0)
+        return fd;
+    const int error = errno == EAGAIN ? -ETIMEDOUT : errno == EPROTOTYPE ? -EPROTO : -errno;
+    close(fd);
+    return error;
+}
+
+// The reason of a refusal: the daemon's answer, if it could still be read.
+int greet(ntbclient *client)
+{
+    Message hello;
+    hello.type = Type::hello;
+    Message answer;
+    const int status = ask(client, &hello, &answer);
+    if (client->timed_out)
+        return -ETIMEDOUT;
+    return status == -ECONNRESET ? -EPROTO : status;
+}
+
+struct Listing {
+    ntbclient_entry *entries;
+    size_t size;
+    uint32_t room;
+    uint32_t count;
+};
+
+void take_entry(void *context, const Message &m)
+{
+    auto *listing = static_cast<Listing *>(context);
+    if (listing->count == listing->room)
+        return;
+    ntbclient_entry entry = {};
+    entry.size = sizeof(entry);
+    entry.id = m.id;
+    entry.state = m.state;
+    entry.end = m.end;
+    entry.local = (m.flags & flag_local) != 0 ? 1 : 0;
+    entry.uid = m.uid;
+    entry.pid = m.pid;
+    entry.ring_bytes = m.ring_bytes;
+    entry.sent = m.sent;
+    entry.received = m.received;
+    memcpy(entry.name, m.key, m.key_bytes);
+    auto *at = reinterpret_cast<ntbclient_entry *>(reinterpret_cast<uint8_t *>(listing->entries) +
+                                                   listing->count++ * listing->size);
+    at->size = listing->size;
+    ntb::write_sized(entry, sizeof(entry), *at);
+}
+} // namespace
+
+int ntbclient_attach(const char *path, struct ntbclient **out)
+{
+    if (path == nullptr || out == nullptr)
+        return -EINVAL;
+    const int socket = connect_to(path);
+    if (socket < 0)
+        return socket;
+    void *memory = malloc(sizeof(ntbclient));
+    if (memory == nullptr) {
+        close(socket);
+        return -ENOMEM;
+    }
+    auto *client = new (memory) ntbclient;
+    client->socket = socket;
+    client->pid = getpid();
+    const int status = greet(client);
+    if (status != 0) {
+        ntbclient_detach(client);
+        return status;
+    }
+    *out = client;
+    return 0;
+}
+
+// The daemon learns of it by the end of the socket, and closes what is left.
+void ntbclient_detach(struct ntbclient *client)
+{
+    if (client == nullptr)
+        return;
+    while (client->conns != nullptr) {
+        ntbclient_conn *conn = client->conns;
+        client->conns = conn->next;
+        conn_finish(conn, true);
+        conn_destroy(conn);
+    }
+    while (client->listeners != nullptr) {
+        ntbclient_listener *listener = client->listeners;
+        client->listeners = listener->next;
+        free(listener);
+    }
+    close(client->socket);
+    free(client);
+}
+
+int ntbclient_fd(const struct ntbclient *client)
+{
+    return client != nullptr ? client->socket : -EINVAL;
+}
+
+int ntbclient_process(struct ntbclient *client)
+{
+    if (client == nullptr)
+        return -EINVAL;
+    pthread_mutex_lock(&client->lock);
+    take_in(client);
+    pthread_mutex_unlock(&client->lock);
+    return client->gone.load() ? -ECONNRESET : 0;
+}
+
+int ntbclient_list(struct ntbclient *client, uint64_t after, struct ntbclient_entry *entries,
+                   uint32_t n)
+{
+    if (client == nullptr || entries == nullptr || n == 0 ||
+        entries->size < sizeof(ntbclient_entry) || entries->size > ntb::max_struct_bytes)
+        return -EINVAL;
+    Listing listing = {entries, entries->size, std::min(n, list_batch), 0};
+    Message request;
+    request.type = Type::list;
+    request.id = after;
+    request.backlog = listing.room;
+    Message answer;
+    pthread_mutex_lock(&client->lock);
+    const int status = ask(client, &request, &answer, take_entry, &listing);
+    pthread_mutex_unlock(&client->lock);
+    return status != 0 ? status : static_cast<int>(listing.count);
+}
+
+int ntbclient_revoke(struct ntbclient *client, uint64_t id)
+{
+    if (client == nullptr)
+        return -EINVAL;
+    Message request;
+    request.type = Type::revoke;
+    request.id = id;
+    Message answer;
+    pthread_mutex_lock(&client->lock);
+    const int status = ask(client, &request, &answer);
+    pthread_mutex_unlock(&client->lock);
+    return status;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A client, its listeners and connections.
+#ifndef NTBCLIENT_CLIENT_CLIENT_HPP
+#define NTBCLIENT_CLIENT_CLIENT_HPP
+
+#include "ntbclient.h"
+#include "ring/receiver.hpp"
+#include "ring/sender.hpp"
+#include "wire/message.hpp"
+
+#include <atomic>
+#include <pthread.h>
+#include <sys/types.h>
+
+namespace ntbc
+{
+
+/// What an end of a connection knows. It lies in memory that a forked child shares.
+struct End {
+    Sender sender;     // of the thread that sends
+    Receiver receiver; // of the thread that receives
+    std::atomic<uint32_t> state{NTBCLIENT_CONNECTING};
+    std::atomic<int> error{0};
+    std::atomic<bool> discards{false}; ///< reset at this end: nothing is received any more
+    std::atomic<bool> bell_closed{false};
+    std::atomic<uint32_t> armed{0};
+    std::atomic<uint64_t> rings{0};
+    std::atomic<uint64_t> sleeps{0};
+    pthread_mutex_t bell_lock; ///< robust, shared between processes: taking bytes from the bell
+};
+
+inline constexpr int answer_timeout_ms = 5000;
+
+} // namespace ntbc
+
+struct ntbclient_conn {
+    ntbclient *client = nullptr;
+    ntbclient_conn *next = nullptr;         ///< of the client's connections, or of those that wait
+    ntbclient_listener *listener = nullptr; ///< waits to be accepted there
+    uint64_t id = 0;
+    ntbc::End *end = nullptr;
+    // Set before the state becomes open.
+    ntbc::Page *page = nullptr;
+    int bell = -1;
+    uint32_t ring_bytes = 0;
+    uint32_t index = 0; ///< which end this is: what it produces into
+    uint32_t peer_uid = 0;
+    uint32_t peer_gid = 0;
+    uint32_t spin_ns = 20000; ///< how long ntbclient_wait() polls before it sleeps
+};
+
+struct ntbclient_listener {
+    ntbclient *client = nullptr;
+    ntbclient_listener *next = nullptr;
+    uint64_t id = 0;
+};
+
+struct ntbclient {
+    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; ///< of all below, and of the socket
+    int socket = -1;
+    pid_t pid = 0;
+    uint32_t requests = 0;
+    std::atomic<bool> gone{false};
+    bool timed_out = false; ///< gone, for want of an answer
+    ntbclient_conn *conns = nullptr;
+    ntbclient_listener *listeners = nullptr;
+};
+
+namespace ntbc
+{
+
+// ---- events.cpp, with the client locked
+
+/// Sends a request and waits for its answer; what else arrives meanwhile is taken in.
+/// @param entry gets each entry before the answer; NULL: there are none
+/// @return the answer's status, or -ECONNRESET: the daemon is gone
+int ask(ntbclient *client, Message *request, Message *answer,
+        void (*entry)(void *, const Message &) = nullptr, void *context = nullptr);
+/// Sends what is not answered.
+void tell(ntbclient *client, const Message &message);
+/// Takes in all that is there.
+void take_in(ntbclient *client);
+/// The daemon is gone, or does not keep to the protocol: all ends.
+void give_up(ntbclient *client);
+
+// ---- connection.cpp
+
+/// @return a connection in state connecting, not yet in a list; NULL: no memory
+ntbclient_conn *conn_create(ntbclient *client);
+/// Maps and opens what the daemon has sent. @return false: it is not what it should be
+bool conn_open(ntbclient_conn *conn, Parcel *parcel);
+/// Unmaps and frees. It is in no list any more.
+void conn_destroy(ntbclient_conn *conn);
+/// The first error stays.
+void conn_fail(ntbclient_conn *conn, int error);
+/// Publishes the end: orderly, or a reset if received bytes were not taken or @p reset.
+void conn_finish(ntbclient_conn *conn, bool reset);
+/// Tells the other end that this one is at its end, whatever other threads do in the connection.
+void conn_abandon(ntbclient_conn *conn);
+/// Makes the other end's bell readable. @param event that the other end waits for
+void conn_ring(ntbclient_conn *conn, uint32_t event);
+bool conn_is_open(const ntbclient_conn *conn);
+/// Why nothing more is received, once nothing is readable: 1 orderly end, 0 not ended, or an errno.
+int receive_end(ntbclient_conn *conn);
+/// Why nothing can be sent: 0 or a negative errno.
+int send_end(ntbclient_conn *conn);
+
+// ---- listener.cpp
+
+/// Takes a connection from a listener, or ends it there, or removes it from a client.
+void unlink_conn(ntbclient_conn **list, const ntbclient_conn *conn);
+
+/// Fills in a request with a name and options. @return 0, -EINVAL or -E2BIG
+int name_request(const char *name, const ntbclient_options *options, Message *request);
+
+} // namespace ntbc
+
+#endif

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "client/client.hpp"
+#include "sized.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+namespace ntbc
+{
+
+namespace
+{
+constexpr uint32_t backlog_max = 1024;
+constexpr uint32_t backlog_default = 64;
+constexpr uint32_t timeout_max_ms = 3600000;
+constexpr uint32_t timeout_default_ms = 5000;
+constexpr uint32_t key_of_name = 0;
+} // namespace
+
+void unlink_conn(ntbclient_conn **list, const ntbclient_conn *conn)
+{
+    while (*list != nullptr && *list != conn)
+        list = &(*list)->next;
+    if (*list != nullptr)
+        *list = (*list)->next;
+}
+
+int name_request(const char *name, const ntbclient_options *options, Message *request)
+{
+    ntbclient_options chosen = {};
+    if (name == nullptr)
+        return -EINVAL;
+    if (options != nullptr)
+        if (const int wrong = ntb::read_sized(*options, sizeof(chosen), chosen); wrong != 0)
+            return wrong;
+    const size_t bytes = strnlen(name, NTBCLIENT_MAX_NAME + 1);
+    if (bytes == 0 || bytes > NTBCLIENT_MAX_NAME || chosen.local > 1 || chosen.once > 1 ||
+        chosen.wait > 1 || chosen.backlog > backlog_max || chosen.timeout_ms > timeout_max_ms)
+        return -EINVAL;
+    request->flags = (chosen.local != 0 ? flag_local : 0) | (chosen.once != 0 ? flag_once : 0) |
+                     (chosen.wait != 0 ? flag_wait : 0);
+    request->backlog = chosen.backlog != 0 ? chosen.backlog : backlog_default;
+    request->timeout_ms = chosen.timeout_ms != 0 ? chosen.timeout_ms : timeout_default_ms;
+    request->key_kind = key_of_name;
+    request->key_bytes = static_cast<uint32_t>(bytes);
+    memcpy(request->key, name, bytes);
+    return 0;
+}
+
+} // namespace ntbc
+
+using namespace ntbc;
+
+int ntbclient_listen(struct ntbclient *client, const char *name,
+                     const struct ntbclient_options *options, struct ntbclient_listener **out)
+{
+    Message request;
+    request.type = Type::listen;
+    if (client == nullptr || out == nullptr)
+        return -EINVAL;
+    if (const int wrong = name_request(name, options, &request); wrong != 0)
+        return wrong;
+    void *memory = malloc(sizeof(ntbclient_listener));
+    if (memory == nullptr)
+        return -ENOMEM;
+    auto *listener = new (memory) ntbclient_listener;
+    listener->client = client;
+    Message answer;
+    pthread_mutex_lock(&client->lock);
+    const int status = ask(client, &request, &answer);
+    if (status == 0) {
+        listener->id = answer.id;
+        listener->next = client->listeners;
+        client->listeners = listener;
+    }
+    pthread_mutex_unlock(&client->lock);
+    if (status != 0) {
+        free(listener);
+        return status;
+    }
+    *out = listener;
+    return 0;
+}
+
+void ntbclient_listener_close(struct ntbclient_listener *listener)
+{
+    if (listener == nullptr)
+        return;
+    ntbclient *client = listener->client;
+    Message request;
+    request.type = Type::unlisten;
+    request.id = listener->id;
+    Message answer;
+    pthread_mutex_lock(&client->lock);
+    // The answer is behind the last connection that was accepted for it.
+    ask(client, &request, &answer);
+    ntbclient_listener **at = &client->listeners;
+    while (*at != listener)
+        at = &(*at)->next;
+    *at = listener->next;
+    for (ntbclient_conn *conn = client->conns, *next; conn != nullptr; conn = next) {
+        next = conn->next;
+        if (conn->listener != listener)
+            continue;
+        unlink_conn(&client->conns, conn);
+        conn_finish(conn, true);
+        Message close;
+        close.type = Type::close;
+        close.id = conn->id;
+        tell(client, close);
+        conn_destroy(conn);
+    }
+    pthread_mutex_unlock(&client->lock);
+    free(listener);
+}
+
+int ntbclient_accept(struct ntbclient_listener *listener, struct ntbclient_conn **out)
+{
+    if (listener == nullptr || out == nullptr)
+        return -EINVAL;
+    ntbclient *client = listener->client;
+    pthread_mutex_lock(&client->lock);
+    int status = -EAGAIN;
+    for (int tries = 0; tries < 2 && status == -EAGAIN; tries++) {
+        for (ntbclient_conn *conn = client->conns; conn != nullptr; conn = conn->next)
+            if (conn->listener == listener) {
+                conn->listener = nullptr;
+                *out = conn;
+                status = 0;
+                break;
+            }
+        if (status != 0 && tries == 0)
+            take_in(client);
+    }
+    if (status != 0 && client->gone.load())
+        status = -ECONNRESET;
+    if (status == 0) {
+        Message taken;
+        taken.type = Type::taken;
+        taken.id = (*out)->id;
+        tell(client, taken);
+    }
+    pthread_mutex_unlock(&client->lock);
+    return status;
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Sleeping on the bell. The two directions share it: each byte says for which event it was rung,
+// and a thread leaves bytes that are for another one.
+#include "client/client.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+using namespace ntbc;
+
+namespace
+{
+constexpr uint32_t all_events = NTBCLIENT_READABLE | NTBCLIENT_WRITABLE;
+// How long a wait polls before it sleeps: grows while that succeeds, shrinks while it does not.
+constexpr uint32_t spin_min_ns = 1000;
+constexpr uint32_t spin_max_ns = 50000;
+constexpr int pauses_per_lap = 64;
+
+int64_t now_ns()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
+}
+
+void pause_lap()
+{
+    for (int i = 0; i < pauses_per_lap; i++)
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#else
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+#endif
+    sched_yield();
+}
+
+bool is_event_set(uint32_t events)
+{
+    return events != 0 && (events & ~all_events) == 0;
+}
+
+uint32_t ready_of(ntbclient_conn *conn, uint32_t events)
+{
+    End &end = *conn->end;
+    if (!conn_is_open(conn))
+        return end.error.load() != 0 ? events : 0;
+    uint32_t ready = 0;
+    if ((events & NTBCLIENT_READABLE) != 0 &&
+        (end.discards.load() || end.receiver.look() > 0 || receive_end(conn) != 0 ||
+         end.receiver.readable() > 0))
+        ready |= NTBCLIENT_READABLE;
+    if ((events & NTBCLIENT_WRITABLE) != 0 &&
+        (send_end(conn) != 0 || end.sender.room(conn->ring_bytes / 4) >= conn->ring_bytes / 4 ||
+         end.sender.is_broken()))
+        ready |= NTBCLIENT_WRITABLE;
+    return ready;
+}
+
+void arm_reader(ntbclient_conn *conn)
+{
+    Receiver &receiver = conn->end->receiver;
+    if (receiver.give_back())
+        conn_ring(conn, NTBCLIENT_WRITABLE);
+    receiver.arm();
+}
+
+void arm_writer(ntbclient_conn *conn)
+{
+    Sender &sender = conn->end->sender;
+    if (sender.has_unpublished() && sender.publish())
+        conn_ring(conn, NTBCLIENT_READABLE);
+    sender.arm();
+}
+
+void lock_bell(End &end)
+{
+    if (pthread_mutex_lock(&end.bell_lock) == EOWNERDEAD)
+        pthread_mutex_consistent(&end.bell_lock);
+}
+
+// Takes bytes up to one that a thread that still sleeps was rung by.
+void clear_bell(ntbclient_conn *conn)
+{
+    End &end = *conn->end;
+    lock_bell(end);
+    for (;;) {
+        char bytes[64];
+        const uint32_t others = end.armed.load();
+        ssize_t got = recv(conn->bell, bytes, others != 0 ? 1 : sizeof(bytes),
+                           MSG_DONTWAIT | (others != 0 ? MSG_PEEK : 0));
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+            end.bell_closed.store(true);
+            break;
+        }
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || (others == 0 && got < static_cast<ssize_t>(sizeof(bytes))))
+            break;
+        if (others == 0)
+            continue;
+        if ((static_cast<uint32_t>(bytes[0]) & others) != 0)
+            break;
+        recv(conn->bell, bytes, 1, MSG_DONTWAIT);
+    }
+    pthread_mutex_unlock(&end.bell_lock);
+}
+
+// @return 0, or -EINTR
+int sleep_until(ntbclient_conn *conn, int64_t deadline)
+{
+    ntbclient *client = conn->client;
+    const bool is_own = client->pid == getpid();
+    const int64_t left = deadline - now_ns();
+    if (left <= 0)
+        return 0;
+    pollfd fds[2] = {{conn_is_open(conn) ? conn->bell : -1, POLLIN, 0},
+                     {is_own ? client->socket : -1, POLLIN, 0}};
+    const timespec rest = {left / 1000000000, left % 1000000000};
+    const int woken = ppoll(fds, 2, deadline == INT64_MAX ? nullptr : &rest, nullptr);
+    const int error = woken < 0 ? -errno : 0;
+    if (is_own && woken > 0 && fds[1].revents != 0)
+        ntbclient_process(client);
+    return error;
+}
+
+uint32_t poll_for_a_while(ntbclient_conn *conn, uint32_t events, int64_t deadline)
+{
+    const int64_t begin = now_ns();
+    const int64_t end = std::min<int64_t>(deadline, begin + conn->spin_ns);
+    do {
+        pause_lap();
+        if (const uint32_t ready = ready_of(conn, events); ready != 0) {
+            conn->spin_ns = std::min(spin_max_ns, conn->spin_ns + conn->spin_ns / 2);
+            return ready;
+        }
+    } while (now_ns() < end);
+    conn->spin_ns = std::max(spin_min_ns, conn->spin_ns / 2);
+    return 0;
+}
+} // namespace
+
+int ntbclient_conn_fd(struct ntbclient_conn *conn)
+{
+    if (conn == nullptr)
+        return -EINVAL;
+    return conn_is_open(conn) ? conn->bell : -ENOTCONN;
+}
+
+// What is armed is looked at again afterwards: an event that came before is seen here, one that
+// comes later rings.
+int ntbclient_arm(struct ntbclient_conn *conn, uint32_t events)
+{
+    if (conn == nullptr || !is_event_set(events))
+        return -EINVAL;
+    if (!conn_is_open(conn))
+        return static_cast<int>(ready_of(conn, events));
+    End &end = *conn->end;
+    end.sleeps.fetch_add(1, std::memory_order_relaxed);
+    end.armed.fetch_or(events);
+    if ((events & NTBCLIENT_READABLE) != 0)
+        arm_reader(conn);
+    if ((events & NTBCLIENT_WRITABLE) != 0)
+        arm_writer(conn);
+    const uint32_t ready = ready_of(conn, events);
+    if (ready != 0)
+        ntbclient_disarm(conn, events);
+    return static_cast<int>(ready);
+}
+
+void ntbclient_disarm(struct ntbclient_conn *conn, uint32_t events)
+{
+    if (conn == nullptr || !conn_is_open(conn) || !is_event_set(events))
+        return;
+    End &end = *conn->end;
+    if ((events & NTBCLIENT_READABLE) != 0)
+        end.receiver.disarm();
+    if ((events & NTBCLIENT_WRITABLE) != 0)
+        end.sender.disarm();
+    end.armed.fetch_and(~events);
+    clear_bell(conn);
+}
+
+int ntbclient_wait(struct ntbclient_conn *conn, uint32_t events, int timeout_ms)
+{
+    if (conn == nullptr || !is_event_set(events))
+        return -EINVAL;
+    const int64_t deadline = timeout_ms < 0 ? INT64_MAX : now_ns() + int64_t{timeout_ms} * 1000000;
+    for (;;) {
+        if (const uint32_t ready = ready_of(conn, events); ready != 0)
+            return static_cast<int>(ready);
+        if (now_ns() >= deadline)
+            return 0;
+        if (const uint32_t ready =
+                conn_is_open(conn) ? poll_for_a_while(conn, events, deadline) : 0;
+            ready != 0)
+            return static_cast<int>(ready);
+        if (const int ready = ntbclient_arm(conn, events); ready != 0)
+            return ready;
+        const int interrupted = sleep_until(conn, deadline);
+        ntbclient_disarm(conn, events);
+        if (interrupted != 0 && ready_of(conn, events) == 0)
+            return interrupted;
+    }
+}

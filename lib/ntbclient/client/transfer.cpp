@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "client/client.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+using namespace ntbc;
+
+namespace
+{
+constexpr int parts_max = 1024;
+
+size_t total_of(const iovec *parts, int n)
+{
+    size_t total = 0;
+    for (int i = 0; i < n; i++)
+        if (__builtin_add_overflow(total, parts[i].iov_len, &total) || total > SSIZE_MAX)
+            return SSIZE_MAX;
+    return total;
+}
+
+ssize_t not_open(const ntbclient_conn *conn)
+{
+    const int error = conn->end->error.load();
+    return error != 0 ? error : -ENOTCONN;
+}
+
+ssize_t no_room(ntbclient_conn *conn)
+{
+    Sender &sender = conn->end->sender;
+    if (sender.is_broken()) {
+        conn_fail(conn, -ECONNRESET);
+        return conn->end->error.load();
+    }
+    if (sender.has_unpublished() && sender.publish())
+        conn_ring(conn, NTBCLIENT_READABLE);
+    return -EAGAIN;
+}
+} // namespace
+
+ssize_t ntbclient_sendv(struct ntbclient_conn *conn, const struct iovec *parts, int n,
+                        uint32_t flags)
+{
+    if (conn == nullptr || (parts == nullptr && n != 0) || n < 0 || n > parts_max ||
+        (flags & ~NTBCLIENT_MORE) != 0)
+        return -EINVAL;
+    if (!conn_is_open(conn))
+        return not_open(conn);
+    if (const int ended = send_end(conn); ended != 0)
+        return ended;
+    const size_t total = total_of(parts, n);
+    if (total == 0)
+        return 0;
+    Sender &sender = conn->end->sender;
+    size_t left = std::min(total, sender.room(total));
+    if (left == 0)
+        return no_room(conn);
+    const auto sent = static_cast<ssize_t>(left);
+    for (int i = 0; left > 0; i++) {
+        const size_t bytes = std::min(left, parts[i].iov_len);
+        sender.put(parts[i].iov_base, bytes);
+        left -= bytes;
+    }
+    if ((flags & NTBCLIENT_MORE) == 0 && sender.publish())
+        conn_ring(conn, NTBCLIENT_READABLE);
+    return sent;
+}
+
+ssize_t ntbclient_send(struct ntbclient_conn *conn, const void *data, size_t bytes, uint32_t flags)
+{
+    if (data == nullptr && bytes != 0)
+        return -EINVAL;
+    const iovec part = {const_cast<void *>(data), bytes};
+    return ntbclient_sendv(conn, &part, 1, flags);
+}
+
+ssize_t ntbclient_recvv(struct ntbclient_conn *conn, const struct iovec *parts, int n,
+                        uint32_t flags)
+{
+    if (conn == nullptr || (parts == nullptr && n != 0) || n < 0 || n > parts_max ||
+        (flags & ~NTBCLIENT_PEEK) != 0)
+        return -EINVAL;
+    if (!conn_is_open(conn))
+        return not_open(conn);
+    if (conn->end->discards.load(std::memory_order_relaxed))
+        return conn->end->error.load();
+    const size_t total = total_of(parts, n);
+    if (total == 0)
+        return 0;
+    Receiver &receiver = conn->end->receiver;
+    if (receiver.readable() < total)
+        receiver.look();
+    while (receiver.readable() == 0) {
+        const int ended = receive_end(conn);
+        if (ended == 1)
+            return 0;
+        if (ended != 0)
+            return ended;
+        if (receiver.readable() == 0)
+            return -EAGAIN;
+    }
+    const size_t bytes = std::min(total, receiver.readable());
+    size_t done = 0;
+    for (int i = 0; done < bytes; i++) {
+        const size_t some = std::min(bytes - done, parts[i].iov_len);
+        if (parts[i].iov_base != nullptr)
+            receiver.copy(parts[i].iov_base, done, some);
+        done += some;
+    }
+    if ((flags & NTBCLIENT_PEEK) == 0 && receiver.take(bytes))
+        conn_ring(conn, NTBCLIENT_WRITABLE);
+    return static_cast<ssize_t>(bytes);
+}
+
+ssize_t ntbclient_recv(struct ntbclient_conn *conn, void *data, size_t bytes, uint32_t flags)
+{
+    const iovec part = {data, bytes};
+    return ntbclient_recvv(conn, &part, 1, flags);
+}
+
+size_t ntbclient_readable(struct ntbclient_conn *conn)
+{
+    if (conn == nullptr || !conn_is_open(conn) || conn->end->discards.load())
+        return 0;
+    return conn->end->receiver.look();
+}
+
+size_t ntbclient_writable(struct ntbclient_conn *conn)
+{
+    if (conn == nullptr || !conn_is_open(conn) || send_end(conn) != 0)
+        return 0;
+    return conn->end->sender.room(conn->ring_bytes);
+}

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef NTBCLIENT_H
+#define NTBCLIENT_H
+
+/**
+ * @file
+ * ntbclient: connections between unprivileged processes, made by the node daemon ntbd.
+ *
+ * A client attaches to the daemon of its host over a local socket. The daemon joins two clients
+ * that name the same key, one that listens and one that connects, and gives both the same memory
+ * with a ring of bytes for each direction. The data go through the rings without the daemon, and
+ * without a system call while both ends poll.
+ *
+ *     client       an attachment to the daemon of this host
+ *      +- listener     a key that other clients may connect to
+ *      +- connection   two rings of bytes, and a descriptor to sleep on
+ *
+ * Threads: any thread may make the calls of a client, its listeners and connections, with these
+ * exceptions. Of one connection, one thread at a time sends (send, sendv, writable, arm and disarm
+ * for NTBCLIENT_WRITABLE, shutdown), and one at a time receives (recv, recvv, readable, arm and
+ * disarm for NTBCLIENT_READABLE); both may be at work at once. reset and close exclude all
+ * other calls of the connection, detach all other calls of the client. ntbclient_wait() counts as
+ * the calls of the events that it waits for.
+ *
+ * fork(), while no thread is in a call: the state of a connection lies in memory that parent and
+ * child share. Both may use it as two threads of one process may. Who is done with it first calls
+ * ntbclient_release(), the last one ntbclient_close(). The client itself (listen, accept, connect,
+ * process, list) stays with the parent.
+ *
+ * The peer is another program, maybe of another user: the other end of a connection can spoil its
+ * own bytes and end the connection, and nothing else. Bytes that were received are a copy that it
+ * cannot change any more.
+ *
+ * The daemon's death ends all connections of its clients, as each notices it: ntbclient_process(),
+ * ntbclient_wait(). A client that only polls rings calls the former from time to time. After it,
+ * detach and attach again.
+ *
+ * No call blocks but ntbclient_attach(), ntbclient_wait(), and for the answer of the daemon, for at
+ * most five seconds, listen, connect, close and list. A daemon that does not answer is treated as
+ * dead.
+ *
+ * Everything here is experimental: it may change or go without notice.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Longest name in bytes. */
+#define NTBCLIENT_MAX_NAME 64
+
+struct ntbclient;
+struct ntbclient_listener;
+struct ntbclient_conn;
+
+/** Options of a listener or of a connection. Initialise with ntbclient_options_init(). */
+struct ntbclient_options {
+    size_t size;         /**< sizeof(struct ntbclient_options) */
+    uint32_t local;      /**< 1: the other client is at this host; 0: at the peer host */
+    uint32_t backlog;    /**< Listener: connections that wait to be accepted, 1 to 1024; 0: 64 */
+    uint32_t once;       /**< Listener: 1: one connection, then the listener is closed for others */
+    uint32_t wait;       /**< Connection: 1: wait for a listener; 0: be refused if there is none */
+    uint32_t timeout_ms; /**< Connection: longest wait for a listener and for the peer's daemon,
+                              1 to 3600000 milliseconds; 0: 5000 */
+};
+
+/** State of a connection. */
+enum ntbclient_state {
+    NTBCLIENT_CONNECTING = 1, /**< There is no answer yet */
+    NTBCLIENT_OPEN,           /**< Bytes flow, or have been sent and can be received */
+    NTBCLIENT_ENDED,          /**< Failed, reset or revoked, see ntbclient_info::error */
+};
+
+/** Something can be received, or the end of it. */
+#define NTBCLIENT_READABLE 1u
+/** A quarter of the ring is free, or sending would fail. */
+#define NTBCLIENT_WRITABLE 2u
+
+/** Of ntbclient_recv(): leave the bytes where they are. */
+#define NTBCLIENT_PEEK 1u
+/** Of ntbclient_send(): more follows soon, so the other end need not see it yet. What was kept
+ * back is shown with the next bytes sent without it, by an arm for NTBCLIENT_WRITABLE, a shutdown,
+ * or a full ring. */
+#define NTBCLIENT_MORE 2u
+
+/** Information about a connection. */
+struct ntbclient_info {
+    size_t size;                /**< sizeof(struct ntbclient_info), set by the caller */
+    uint64_t id;                /**< Of the connection, at the daemon of this host */
+    enum ntbclient_state state; /**< State */
+    int32_t error;              /**< Why it ended, a negative errno; 0: it has not */
+    uint32_t ring_bytes;        /**< Of each direction, once it is open */
+    uint32_t peer_uid;          /**< User of the other end, as the daemons say; once it is open */
+    uint32_t peer_gid;          /**< Its group */
+    uint32_t accepted;          /**< 1: made by accept, 0: by connect */
+    uint64_t sent;              /**< Bytes sent */
+    uint64_t received;          /**< Bytes received */
+    uint64_t rings;             /**< System calls by which the other end was woken */
+    uint64_t sleeps;            /**< Times that this end was armed */
+};
+
+/** A connection in the list of a daemon. */
+struct ntbclient_entry {
+    size_t size;         /**< sizeof(struct ntbclient_entry), set by the caller */
+    uint64_t id;         /**< Of the connection */
+    uint32_t state;      /**< enum ntbclient_state; of an open one, as the daemon knows */
+    uint32_t end;        /**< 0: the end that connected, 1: the end that accepted */
+    uint32_t local;      /**< 1: both ends at this host */
+    uint32_t uid;        /**< User of this end */
+    uint32_t pid;        /**< Process of this end, as it attached */
+    uint32_t ring_bytes; /**< Of each direction */
+    uint64_t sent;       /**< Bytes sent by this end; the client's word */
+    uint64_t received;   /**< Bytes received and returned by this end; the client's word */
+    char name[NTBCLIENT_MAX_NAME + 1]; /**< The key */
+};
+
+/**
+ * Sets every option to its default, and size.
+ *
+ * @param options
+ *   The options; NULL is ignored.
+ */
+static inline void ntbclient_options_init(struct ntbclient_options *options)
+{
+    if (options == NULL)
+        return;
+    memset(options, 0, sizeof(*options));
+    options->size = sizeof(*options);
+}
+
+/* ------------------------------------------------------------------------------------------------
+ * Clients
+ */
+
+/**
+ * Attaches to the daemon of this host.
+ *
+ * @param path
+ *   Of the daemon's socket, such as "/run/ntbmsg/ntb0.sock".
+ * @param out
+ *   The client, set on success only. Detach it with ntbclient_detach().
+ * @retval 0
+ *   Attached.
+ * @retval -EINVAL
+ *   An argument is NULL, or the path is too long for a socket.
+ * @retval -ECONNREFUSED
+ *   No daemon listens there.
+ * @retval -EACCES
+ *   The socket's mode or the daemon's configuration does not admit this user.
+ * @retval -EPROTO
+ *   What listens there is no ntbd, or one of another version.
+ * @retval -EDQUOT
+ *   The user has as many clients as the daemon admits.
+ * @retval -ETIMEDOUT
+ *   The daemon did not answer.
+ * @retval -ENOMEM
+ *   No memory.
+ * @return
+ *   Other negative errno values of socket() and connect(), such as -ENOENT and -EMFILE.
+ */
+int ntbclient_attach(const char *path, struct ntbclient **out);
+
+/**
+ * Detaches a client: closes its listeners, resets connections that were not closed, and frees it.
+ * Its handles are invalid after it.
+ *
+ * @param client
+ *   A client; NULL is ignored.
+ */
+void ntbclient_detach(struct ntbclient *client);
+
+/**
+ * Returns a descriptor that is readable when ntbclient_process() has something to do: an answer to
+ * a connect, a connection to accept, a connection that was revoked, the end of the daemon.
+ *
+ * @param client
+ *   A client.
+ * @return
+ *   The descriptor. It belongs to the library: never read, write or close it.
+ * @retval -EINVAL
+ *   client is NULL.
+ */
+int ntbclient_fd(const struct ntbclient *client);
+
+/**
+ * Takes in what the daemon has said: states of connections change, connections wait at listeners.
+ *
+ * @param client
+ *   A client.
+ * @retval 0
+ *   All is taken in.
+ * @retval -ECONNRESET
+ *   The daemon is gone, now or before: all connections have ended.
+ * @retval -EINVAL
+ *   client is NULL.
+ */
+int ntbclient_process(struct ntbclient *client);
+
+/**
+ * Lists connections of the daemon: those of the caller's user, or all of them for root and for the
+ * daemon's own user.
+ *
+ * @param client
+ *   A client.
+ * @param after
+ *   Only connections with a higher id; 0: from the first one.
+ * @param entries
+ *   Room for n; size is set in the first of them and is the distance between two.
+ * @param n
+ *   At most so many are listed, at most 32 in one call.
+ * @return
+ *   Entries filled in, in the order of their ids; 0: there are no more.
+ * @retval -EINVAL
+ *   An argument is NULL, n is 0, or size is invalid.
+ * @retval -ECONNRESET
+ *   The daemon is gone.
+ */
+int ntbclient_list(struct ntbclient *client, uint64_t after, struct ntbclient_entry *entries,
+                   uint32_t n);
+
+/**
+ * Revokes a connection, of this client or of another one: both ends see -ECONNRESET, and its memory
+ * returns to the system. The caller is of the same user as one of its ends at this host, or root,
+ * or the daemon's own user.
+ *
+ * @param client
+ *   A client.
+ * @param id
+ *   Of the connection, as ntbclient_list() and ntbclient_info have it.
+ * @retval 0
+ *   Revoked.
+ * @retval -ENOENT
+ *   There is none, or it belongs to another user.
+ * @retval -ECONNRESET
+ *   The daemon is gone.
+ * @retval -EINVAL
+ *   client is NULL.
+ */
+int ntbclient_revoke(struct ntbclient *client, uint64_t id);
+
+/* ------------------------------------------------------------------------------------------------
+ * Listeners
+ */
+
+/**
+ * Opens a listener.
+ *
+ * @param client
+ *   A client.
+ * @param name
+ *   1 to NTBCLIENT_MAX_NAME bytes. One that begins with "~UID/" can only be listened to by the user
+ *   with that number; any other by who comes first.
+ * @param options
+ *   NULL for the defaults. Read before the call returns.
+ * @param out
+ *   The listener, set on success only. Close it with ntbclient_listener_close().
+ * @retval 0
+ *   Listening.
+ * @retval -EINVAL
+ *   An argument is NULL, or the name or an option is out of range.
+ * @retval -E2BIG
+ *   Options beyond those that the library knows are set.
+ * @retval -EADDRINUSE
+ *   Somebody listens to that name.
+ * @retval -EACCES
+ *   The name belongs to another user.
+ * @retval -EDQUOT
+ *   The user has as many listeners as the daemon admits.
+ * @retval -ECONNRESET
+ *   The daemon is gone.
+ * @retval -ENOMEM
+ *   No memory.
+ */
+int ntbclient_listen(struct ntbclient *client, const char *name,
+                     const struct ntbclient_options *options, struct ntbclient_listener **out);
+
+/**
+ * Closes a listener. Connections that were not accepted are reset.
+ *
+ * @param listener
+ *   A listener; NULL is ignored.
+ */
+void ntbclient_listener_close(struct ntbclient_listener *listener);
+
+/**
+ * Takes the oldest connection that waits at a listener. Calls ntbclient_process() if there is none.
+ *
+ * @param listener
+ *   A listener.
+ * @param out
+ *   The connection, open, set on success only. Close it with ntbclient_close().
+ * @retval 0
+ *   Accepted.
+ * @retval -EAGAIN
+ *   None waits. ntbclient_fd() becomes readable when one does.
+ * @retval -ECONNRESET
+ *   None waits, and the daemon is gone.
+ * @retval -EINVAL
+ *   An argument is NULL.
+ */
+int ntbclient_accept(struct ntbclient_listener *listener, struct ntbclient_conn **out);
+
+/* ------------------------------------------------------------------------------------------------
+ * Connections
+ */
+
+/**
+ * Connects to a listener. Does not wait for it: the connection may still be in state
+ * NTBCLIENT_CONNECTING, and ntbclient_fd() becomes readable when that changes.
+ *
+ * @param client
+ *   A client.
+ * @param name
+ *   As of ntbclient_listen().
+ * @param options
+ *   NULL for the defaults. Read before the call returns.
+ * @param out
+ *   The connection, set on success only. Close it with ntbclient_close(), whatever becomes of it.
+ * @retval 0
+ *   Connecting, or open. Later errors are in ntbclient_info::error: -ECONNREFUSED nobody listens or
+ *   too many wait there, -ETIMEDOUT, -EHOSTUNREACH there is no peer, or no carrier to it,
+ *   -ECONNRESET, -EDQUOT the listener's quota, -ENOMEM.
+ * @retval -EINVAL
+ *   An argument is NULL, or the name or an option is out of range.
+ * @retval -E2BIG
+ *   Options beyond those that the library knows are set.
+ * @retval -EDQUOT
+ *   The user has as many connections, or as much memory in them, as the daemon admits.
+ * @retval -ECONNRESET
+ *   The daemon is gone.
+ * @retval -ENOMEM
+ *   No memory.
+ */
+int ntbclient_connect(struct ntbclient *client, const char *name,
+                      const struct ntbclient_options *options, struct ntbclient_conn **out);
+
+/**
+ * Closes a connection, and frees it. What was sent still arrives. If bytes were received by the
+ * ring and not by the caller, the other end sees a reset.
+ *
+ * @param conn
+ *   A connection in any state; NULL is ignored.
+ */
+void ntbclient_close(struct ntbclient_conn *conn);
+
+/**
+ * Lets go of a connection in this process without ending it, for one that goes on in a parent or
+ * child of it. It ends when the last process that has it closes it or has died.
+ *
+ * @param conn
+ *   A connection in any state; NULL is ignored. The handle is invalid after it, in this process.
+ */
+void ntbclient_release(struct ntbclient_conn *conn);
+
+/**
+ * Ends a connection at once, at both ends: each further call returns -ECONNRESET. It is still to be
+ * closed.
+ *
+ * @param conn
+ *   A connection; NULL is ignored.
+ */
+void ntbclient_reset(struct ntbclient_conn *conn);
+
+/**
+ * Ends sending. The other end receives what was sent before, then the end of it.
+ *
+ * @param conn
+ *   A connection.
+ * @retval 0
+ *   Shut down, now or before.
+ * @retval -ENOTCONN
+ *   It is not open yet.
+ * @retval -ECONNRESET
+ *   It has ended; or another error that ended it.
+ * @retval -EINVAL
+ *   conn is NULL.
+ */
+int ntbclient_shutdown(struct ntbclient_conn *conn);
+
+/**
+ * Sends bytes: copies them into the ring, as many as there is room for.
+ *
+ * @param conn
+ *   A connection.
+ * @param data
+ *   The bytes.
+ * @param bytes
+ *   Their number.
+ * @param flags
+ *   0 or NTBCLIENT_MORE.
+ * @return
+ *   Bytes accepted, 1 to bytes; 0 if bytes is 0.
+ * @retval -EAGAIN
+ *   There is no room.
+ * @retval -ENOTCONN
+ *   It is not open yet.
+ * @retval -EPIPE
+ *   Shut down at this end, or closed at the other one.
+ * @retval -ECONNRESET
+ *   Reset by either end, the other end has died or broken its ring, the connection was revoked, the
+ *   peer host is lost, or the daemon is gone.
+ * @retval -EINVAL
+ *   A required argument is NULL, or flags is invalid.
+ * @return
+ *   Other negative errno values: why the connection failed.
+ */
+ssize_t ntbclient_send(struct ntbclient_conn *conn, const void *data, size_t bytes, uint32_t flags);
+
+/**
+ * As ntbclient_send(), from several places. The other end sees all of it at once.
+ *
+ * @param conn
+ *   A connection.
+ * @param parts
+ *   The places.
+ * @param n
+ *   Their number, 0 to 1024.
+ * @param flags
+ *   0 or NTBCLIENT_MORE.
+ * @return
+ *   As ntbclient_send(); also -EINVAL if n is out of range.
+ */
+ssize_t ntbclient_sendv(struct ntbclient_conn *conn, const struct iovec *parts, int n,
+                        uint32_t flags);
+
+/**
+ * Receives bytes: copies them out of the ring, as many as there are.
+ *
+ * @param conn
+ *   A connection.
+ * @param data
+ *   Room for them; NULL: they are dropped.
+ * @param bytes
+ *   At most so many.
+ * @param flags
+ *   0 or NTBCLIENT_PEEK.
+ * @return
+ *   Bytes received, 1 to bytes. 0: the other end has shut down and all was received, or bytes is 0.
+ * @retval -EAGAIN
+ *   There are none now.
+ * @retval -ENOTCONN
+ *   It is not open yet.
+ * @retval -ECONNRESET
+ *   As for ntbclient_send(). What arrived before is received first.
+ * @retval -EINVAL
+ *   conn is NULL, or flags is invalid.
+ * @return
+ *   Other negative errno values: why the connection failed.
+ */
+ssize_t ntbclient_recv(struct ntbclient_conn *conn, void *data, size_t bytes, uint32_t flags);
+
+/**
+ * As ntbclient_recv(), into several places.
+ *
+ * @param conn
+ *   A connection.
+ * @param parts
+ *   The places.
+ * @param n
+ *   Their number, 0 to 1024.
+ * @param flags
+ *   0 or NTBCLIENT_PEEK.
+ * @return
+ *   As ntbclient_recv(); also -EINVAL if n is out of range.
+ */
+ssize_t ntbclient_recvv(struct ntbclient_conn *conn, const struct iovec *parts, int n,
+                        uint32_t flags);
+
+/**
+ * Returns how many bytes can be received now.
+ *
+ * @param conn
+ *   A connection.
+ * @return
+ *   Bytes; 0 also if conn is NULL or not open.
+ */
+size_t ntbclient_readable(struct ntbclient_conn *conn);
+
+/**
+ * Returns how many bytes can be sent now.
+ *
+ * @param conn
+ *   A connection.
+ * @return
+ *   Bytes; 0 also if conn is NULL or not open.
+ */
+size_t ntbclient_writable(struct ntbclient_conn *conn);
+
+/**
+ * Reads information about a connection. Figures that change meanwhile may not fit together.
+ *
+ * @param conn
+ *   A connection.
+ * @param info
+ *   Filled in; the caller sets size.
+ * @retval 0
+ *   Filled in.
+ * @retval -EINVAL
+ *   An argument is NULL, or info->size is invalid.
+ */
+int ntbclient_info_get(struct ntbclient_conn *conn, struct ntbclient_info *info);
+
+/* ------------------------------------------------------------------------------------------------
+ * Sleeping
+ */
+
+/**
+ * Returns the descriptor to sleep on, for poll() and epoll: readable after ntbclient_arm() when an
+ * event has come, and when the other end is gone. A set of connections is slept on by all of their
+ * descriptors, with ntbclient_fd().
+ *
+ * @param conn
+ *   A connection.
+ * @return
+ *   The descriptor, until ntbclient_close(). It belongs to the library.
+ * @retval -ENOTCONN
+ *   It is not open yet, or failed before it was.
+ * @retval -EINVAL
+ *   conn is NULL.
+ */
+int ntbclient_conn_fd(struct ntbclient_conn *conn);
+
+/**
+ * Asks the other end to make the descriptor readable once one of these events comes. An event that
+ * stays armed costs nothing until it comes.
+ *
+ * @param conn
+ *   A connection.
+ * @param events
+ *   NTBCLIENT_READABLE, NTBCLIENT_WRITABLE or both.
+ * @return
+ *   0: armed, sleep. Else the events that are there already: nothing is armed.
+ * @retval -EINVAL
+ *   conn is NULL, or events is invalid.
+ */
+int ntbclient_arm(struct ntbclient_conn *conn, uint32_t events);
+
+/**
+ * Withdraws what was armed, after a sleep, and clears the descriptor.
+ *
+ * @param conn
+ *   A connection; NULL is ignored.
+ * @param events
+ *   As of ntbclient_arm().
+ */
+void ntbclient_disarm(struct ntbclient_conn *conn, uint32_t events);
+
+/**
+ * Waits for a connection: polls its rings for a while, then sleeps. Waits for the answer where it
+ * is connecting. Takes in what the daemon says.
+ *
+ * @param conn
+ *   A connection.
+ * @param events
+ *   NTBCLIENT_READABLE, NTBCLIENT_WRITABLE or both.
+ * @param timeout_ms
+ *   Longest wait in milliseconds; 0: look only; negative: for ever.
+ * @return
+ *   The events that have come, 1 to 3. Those that will fail count as come.
+ * @retval 0
+ *   None in that time.
+ * @retval -EINTR
+ *   A signal handler interrupted the sleep.
+ * @retval -EINVAL
+ *   conn is NULL, or events is invalid.
+ */
+int ntbclient_wait(struct ntbclient_conn *conn, uint32_t events, int timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

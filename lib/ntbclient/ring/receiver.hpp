@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The consumer of a ring of bytes. Its own cursors lie in private memory and are never read back
+// from the ring.
+#ifndef NTBCLIENT_RING_RECEIVER_HPP
+#define NTBCLIENT_RING_RECEIVER_HPP
+
+#include "ring/layout.hpp"
+
+namespace ntbc
+{
+
+class Receiver
+{
+public:
+    /// @param bytes of the ring, is_ring_size()
+    void open(Direction *lines, uint8_t *data, uint32_t bytes);
+
+    /// Bytes that can be taken, as far as the producer's cursor was looked at.
+    size_t readable() const { return (known_ - taken_) & count_mask; }
+    /// Looks at the producer's cursor. @return readable()
+    size_t look();
+    /// Copies bytes out without taking them. @p skip and @p bytes are at most readable() together.
+    void copy(void *to, size_t skip, size_t bytes) const;
+    /// Takes @p bytes, at most readable(). @return whether the producer sleeps and is to be woken
+    bool take(size_t bytes);
+    /// Returns all that was taken to the producer. @return as take()
+    bool give_back();
+
+    /// Asks to be woken when there is something. @return false: there is, or the end
+    bool arm();
+    void disarm();
+
+    /// What the producer has said of its end, once look() has seen it: mark_end and others.
+    uint64_t end() const { return marks_; }
+    /// Whether the producer has written a cursor that cannot be: the connection is to be reset.
+    bool is_broken() const { return broken_; }
+    uint64_t taken() const { return taken_; }
+
+private:
+    Direction *lines_ = nullptr;
+    uint8_t *data_ = nullptr;
+    uint64_t bytes_ = 0;
+    uint64_t known_ = 0; // the producer's cursor, checked
+    uint64_t taken_ = 0;
+    uint64_t given_back_ = 0;
+    uint64_t marks_ = 0;
+    uint32_t sleeps_ = 0; // the word for the latest sleep
+    uint32_t rung_ = 0;   // the producer's sleep that it was woken from
+    bool broken_ = false;
+};
+
+} // namespace ntbc
+
+#endif

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What clients and daemons say to each other, and daemons of one machine among themselves: messages
+// of one size over a SOCK_SEQPACKET socket, some with descriptors. doc/node-daemon.md says which
+// message uses which field; what it does not use is 0. Each receiver bounds each field.
+#ifndef NTBCLIENT_WIRE_MESSAGE_HPP
+#define NTBCLIENT_WIRE_MESSAGE_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ntbc
+{
+
+inline constexpr uint32_t message_magic = 0x4442544E; // "NTBD"
+inline constexpr uint16_t message_version = 1;
+inline constexpr size_t key_bytes_max = 64;
+
+enum class Type : uint16_t {
+    // Of a client. Each but taken and close is answered, with the request's number.
+    hello = 1, ///< the first message
+    listen,    ///< key, backlog, flags
+    unlisten,  ///< id
+    connect,   ///< key, flags, timeout_ms
+    taken,     ///< id; a connection that was accepted does not count in its listener's backlog now
+    close,     ///< id; of a connection in any state
+    list,      ///< id: only connections with a higher one; backlog: so many entries at most
+    revoke,    ///< id: ends a connection of the client's user; root and the daemon's user: any
+    // Of the daemon to a client.
+    answer = 32, ///< request, status, id
+    entry,       ///< request, and a connection
+    connected,   ///< id; descriptors: memory, bell
+    failed,      ///< id, status
+    accepted,    ///< id, other: the listener; descriptors: memory, bell
+    ended,       ///< id, status: the connection was revoked, or its other host is lost
+    // Between daemons of one machine.
+    introduce = 64, ///< the first message, of the daemon that connects: key is the other's token
+    introduced,     ///< the answer: key is the token of the one that connected
+    offer,          ///< id at the connecting daemon, key, flags: somebody wants to connect
+    withdraw,       ///< id of an offer
+    matched,        ///< id of an offer, other: id at this daemon; descriptors: memory, bell
+    refused,        ///< id of an offer, status
+    gone,           ///< id at the receiver, status: the end at the sender's host
+};
+
+/// Of listen and connect, with the matching of keys that both use.
+inline constexpr uint32_t flag_local = 1; ///< both ends at this host; else at the two hosts
+inline constexpr uint32_t flag_once = 2;  ///< listen: for one connection
+inline constexpr uint32_t flag_wait = 4;  ///< connect: wait for a listener instead of being refused
+
+/// The first 12 bytes stay where they are in every version.
+struct Message {
+    uint32_t magic = message_magic;
+    uint16_t version = message_version;
+    Type type = Type::answer;
+    uint32_t request = 0; ///< chosen by the client
+    int32_t status = 0;   ///< 0 or a negative errno
+    uint64_t id = 0;
+    uint64_t other = 0;
+    uint32_t flags = 0;
+    uint32_t timeout_ms = 0;
+    uint32_t backlog = 0;
+    uint32_t ring_bytes = 0; ///< of each direction
+    uint32_t end = 0;        ///< which end the receiver is: 0 connected, 1 accepted
+    uint32_t uid = 0;        ///< of the client at the other end; entry: of this host's
+    uint32_t gid = 0;
+    uint32_t pid = 0;
+    uint32_t state = 0; ///< of an entry
+    uint32_t key_kind = 0;
+    uint32_t key_bytes = 0;
+    uint32_t reserved = 0;
+    uint64_t sent = 0;     ///< of an entry: bytes from this end
+    uint64_t received = 0; ///< of an entry: bytes that this end has taken
+    uint8_t key[key_bytes_max] = {};
+};
+static_assert(sizeof(Message) == 160);
+
+/// Most entries before the answer to a list.
+inline constexpr uint32_t list_batch = 32;
+inline constexpr int fds_max = 2;
+
+/// A message and what came with it; its descriptors are closed with it unless they are taken.
+class Parcel
+{
+public:
+    Parcel() = default;
+    ~Parcel();
+    Parcel(const Parcel &) = delete;
+    Parcel &operator=(const Parcel &) = delete;
+
+    void clear();
+    /// Hands a descriptor over to the caller; -1 if there is none.
+    int take_fd(int index);
+    int fd(int index) const { return fds[index]; }
+
+    Message message;
+    int fds[fds_max] = {-1, -1};
+    int count = 0;
+};
+
+/// Never blocks. Descriptors stay the caller's.
+/// @return 0; -EAGAIN if the other end does not take it now; another negative errno
+int message_send(int socket, const Message &message, const int *fds = nullptr, int count = 0);
+
+enum class Received {
+    message,
+    nothing,   ///< none there now
+    closed,    ///< the other end is gone
+    malformed, ///< not what this version sends
+    starved,   ///< a descriptor came along, and this process may have no more of them
+    foreign,   ///< of another version, in the parcel's message, or no message at all
+};
+/// Never blocks. A message has passed the checks that do not depend on its type: sizes, version,
+/// length of the key.
+Received message_receive(int socket, Parcel *out);
+
+} // namespace ntbc
+
+#endif
