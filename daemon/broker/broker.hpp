@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who listens, who connects, and which two belong together. It knows clients by numbers and sends
+// through a border; sockets are the server's. One thread.
+#ifndef NTBD_BROKER_BROKER_HPP
+#define NTBD_BROKER_BROKER_HPP
+
+#include "broker/account.hpp"
+#include "broker/memory.hpp"
+#include "wire/message.hpp"
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+
+namespace ntbd
+{
+
+using ClientId = uint64_t;
+
+struct User {
+    uid_t uid = 0;
+    gid_t gid = 0;
+    pid_t pid = 0;
+};
+
+/// Where messages go. Sending never fails here: a receiver that does not take a message is dropped
+/// by the server, which then reports its end.
+class Outbox
+{
+public:
+    virtual ~Outbox() = default;
+    virtual void to_client(ClientId client, const ntbc::Message &message, const int *fds,
+                           int count) = 0;
+    virtual void to_peer(const ntbc::Message &message, const int *fds, int count) = 0;
+};
+
+class Broker
+{
+public:
+    /// @param own the daemon's user, who sees and revokes what all have
+    Broker(const Config &config, Outbox &outbox, uid_t own);
+    ~Broker();
+
+    // ---- clients
+
+    /// @return false: the quota does not admit it
+    bool attach(ClientId client, const User &user);
+    /// It has gone, in whatever way: what it has ends.
+    void detach(ClientId client);
+    /// @return false: a client does not send this; it is to be dropped
+    bool take(ClientId client, const ntbc::Message &message);
+
+    // ---- the daemon of the peer host
+
+    /// Connections through it can be made from now on.
+    void peer_up();
+    /// It is lost: its connections end.
+    void peer_down();
+    /// @return false: a daemon does not send this; it is to be dropped
+    bool take_from_peer(ntbc::Parcel *parcel);
+
+    // ---- time
+
+    /// @return when the next connect runs out of time, INT64_MAX: none does
+    int64_t next_deadline() const;
+    void expire(int64_t now_ms);
+    void set_now(int64_t now_ms) { now_ms_ = now_ms; }
+
+    struct Figures {
+        size_t clients, listeners, connecting, open;
+        uint64_t matched, failed, died, revoked;
+    };
+    Figures figures() const;
+    const Accounts &accounts() const { return accounts_; }
+
+private:
+    struct Client;
+    struct Listener;
+    struct End;
+    struct Offer;
+    /// A name and whether it is looked for at this host.
+    struct Key {
+        bool local;
+        std::string name;
+        auto operator<=>(const Key &) const = default;
+    };
+    /// Who connects: an end here, or an offer of the peer's daemon.
+    struct Caller {
+        End *end;
+        Offer *offer;
+    };
+
+    void listen(Client &client, const ntbc::Message &request);
+    void unlisten(Client &client, const ntbc::Message &request);
+    void connect(Client &client, const ntbc::Message &request);
+    void taken(Client &client, uint64_t id);
+    void close(Client &client, uint64_t id);
+    void list(const Client &client, const ntbc::Message &request);
+    void revoke(const Client &client, const ntbc::Message &request);
+    bool may_see(const Client &client, const End &end) const;
+
+    bool take_offer(const ntbc::Message &offer);
+    void take_withdrawal(uint64_t id);
+    void take_match(ntbc::Parcel *parcel);
+    void take_refusal(const ntbc::Message &m);
+    void take_gone(const ntbc::Message &m);
+
+    void answer(const Client &client, const ntbc::Message &request, int status, uint64_t id = 0);
+    void seek(End &end);
+    void send_offer(const End &end);
+    void serve_waiting(Listener &listener);
+    int join(Listener &listener, const Caller &caller);
+    End &accept_end(Listener &listener, std::shared_ptr<Memory> memory);
+    void announce(const End &end, ntbc::Type type, const User &other, const int *fds);
+    void refuse(const Offer &offer, int status);
+    void remove_listener(uint64_t id);
+    void fail(End &end, int status);
+    void end_memory(End &end, uint32_t mark);
+    void end_open(uint64_t id, int status);
+    void remove_end(uint64_t id);
+    static Key key_of(const ntbc::Message &m);
+    End *end_of(const Client &client, uint64_t id);
+    Listener *listener_for(const Key &key);
+
+    const Config &config_;
+    Outbox &outbox_;
+    Accounts accounts_;
+    uid_t own_;
+    bool peer_ = false;
+    int64_t now_ms_ = 0;
+    uint64_t last_id_ = 0;
+    std::map<ClientId, std::unique_ptr<Client>> clients_;
+    std::map<uint64_t, std::unique_ptr<Listener>> listeners_;
+    std::map<Key, Listener *> by_key_;
+    std::map<uint64_t, std::unique_ptr<End>> ends_;
+    std::map<uint64_t, std::unique_ptr<Offer>> offers_; // by the id at the peer's daemon
+    Figures figures_ = {};
+};
+
+} // namespace ntbd
+
+#endif

@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The life of clients, listeners and connections; how two are joined is in match.cpp.
+#include "broker/broker.hpp"
+
+#include "broker/parts.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+namespace ntbd
+{
+
+using ntbc::Message;
+using ntbc::Type;
+
+namespace
+{
+constexpr uint32_t backlog_max = 1024;
+constexpr uint32_t timeout_max_ms = 3600000;
+
+// "~UID/..." is of that user alone. A number that is none belongs to nobody.
+bool may_listen(const std::string &name, uid_t uid)
+{
+    if (name.empty() || name[0] != '~')
+        return true;
+    std::string own = std::to_string(uid);
+    own += '/';
+    return name.compare(1, own.size(), own) == 0;
+}
+
+bool is_name(const Message &m)
+{
+    return m.key_kind == 0 && m.key_bytes > 0 &&
+           std::find(m.key, m.key + m.key_bytes, 0) == m.key + m.key_bytes;
+}
+} // namespace
+
+Broker::Broker(const Config &config, Outbox &outbox, uid_t own)
+    : config_(config), outbox_(outbox), accounts_(config), own_(own)
+{
+}
+
+Broker::~Broker() = default;
+
+Broker::Key Broker::key_of(const Message &m)
+{
+    return {(m.flags & ntbc::flag_local) != 0,
+            std::string(reinterpret_cast<const char *>(m.key), m.key_bytes)};
+}
+
+Broker::End *Broker::end_of(const Client &client, uint64_t id)
+{
+    return client.ends.count(id) != 0 ? ends_.at(id).get() : nullptr;
+}
+
+Broker::Listener *Broker::listener_for(const Key &key)
+{
+    const auto found = by_key_.find(key);
+    return found != by_key_.end() ? found->second : nullptr;
+}
+
+void Broker::answer(const Client &client, const Message &request, int status, uint64_t id)
+{
+    Message m;
+    m.type = Type::answer;
+    m.request = request.request;
+    m.status = status;
+    m.id = id;
+    outbox_.to_client(client.id, m, nullptr, 0);
+}
+
+// ---- clients
+
+bool Broker::attach(ClientId client, const User &user)
+{
+    if (!accounts_.take_client(user.uid))
+        return false;
+    clients_[client] = std::make_unique<Client>(Client{client, user, {}, {}});
+    return true;
+}
+
+void Broker::detach(ClientId id)
+{
+    const auto found = clients_.find(id);
+    if (found == clients_.end())
+        return;
+    Client &client = *found->second;
+    while (!client.listeners.empty())
+        remove_listener(*client.listeners.begin());
+    if (!client.ends.empty())
+        figures_.died++;
+    while (!client.ends.empty())
+        close(client, *client.ends.begin());
+    accounts_.give_client(client.user.uid);
+    clients_.erase(found);
+}
+
+bool Broker::take(ClientId id, const Message &m)
+{
+    const auto found = clients_.find(id);
+    if (found == clients_.end())
+        return false;
+    Client &client = *found->second;
+    switch (m.type) {
+    case Type::listen:
+        listen(client, m);
+        return true;
+    case Type::unlisten:
+        unlisten(client, m);
+        return true;
+    case Type::connect:
+        connect(client, m);
+        return true;
+    case Type::taken:
+        taken(client, m.id);
+        return true;
+    case Type::close:
+        close(client, m.id);
+        return true;
+    case Type::list:
+        list(client, m);
+        return true;
+    case Type::revoke:
+        revoke(client, m);
+        return true;
+    default:
+        return false;
+    }
+}
+
+// ---- listeners
+
+void Broker::listen(Client &client, const Message &m)
+{
+    const Key key = key_of(m);
+    int status = 0;
+    if (!is_name(m) || m.backlog == 0 || m.backlog > backlog_max)
+        status = -EINVAL;
+    else if (!may_listen(key.name, client.user.uid))
+        status = -EACCES;
+    else if (by_key_.count(key) != 0)
+        status = -EADDRINUSE;
+    else if (!accounts_.take_listener(client.user.uid))
+        status = -EDQUOT;
+    if (status != 0) {
+        answer(client, m, status);
+        return;
+    }
+    const uint64_t id = ++last_id_;
+    auto listener = std::make_unique<Listener>(
+        Listener{id, &client, key, (m.flags & ntbc::flag_once) != 0, m.backlog});
+    Listener &made = *listener;
+    by_key_[key] = listener.get();
+    listeners_[id] = std::move(listener);
+    client.listeners.insert(id);
+    answer(client, m, 0, id);
+    serve_waiting(made);
+}
+
+void Broker::remove_listener(uint64_t id)
+{
+    Listener &listener = *listeners_.at(id);
+    for (auto &[_, end] : ends_)
+        if (end->listener == id)
+            end->listener = 0;
+    by_key_.erase(listener.key);
+    listener.client->listeners.erase(id);
+    accounts_.give_listener(listener.client->user.uid);
+    listeners_.erase(id);
+}
+
+void Broker::unlisten(Client &client, const Message &m)
+{
+    const bool is_own = client.listeners.count(m.id) != 0;
+    if (is_own)
+        remove_listener(m.id);
+    answer(client, m, is_own ? 0 : -ENOENT);
+}
+
+void Broker::taken(Client &client, uint64_t id)
+{
+    End *end = end_of(client, id);
+    if (end == nullptr || end->listener == 0)
+        return;
+    listeners_.at(end->listener)->waiting--;
+    end->listener = 0;
+}
+
+// ---- connections
+
+void Broker::connect(Client &client, const Message &m)
+{
+    const uint64_t bytes = ntbc::memory_bytes(config_.ring_bytes);
+    int status = 0;
+    if (!is_name(m) || m.timeout_ms == 0 || m.timeout_ms > timeout_max_ms)
+        status = -EINVAL;
+    else if (!accounts_.take_connection(client.user.uid, bytes))
+        status = -EDQUOT;
+    if (status != 0) {
+        answer(client, m, status);
+        return;
+    }
+    auto end = std::make_unique<End>();
+    end->id = ++last_id_;
+    end->client = &client;
+    end->key = key_of(m);
+    end->waits = (m.flags & ntbc::flag_wait) != 0;
+    end->deadline_ms = now_ms_ + m.timeout_ms;
+    end->charged = bytes;
+    End &made = *end;
+    client.ends.insert(end->id);
+    ends_[end->id] = std::move(end);
+    answer(client, m, 0, made.id);
+    seek(made);
+}
+
+// What another end has of it stays until that one is closed, too.
+void Broker::close(Client &client, uint64_t id)
+{
+    End *end = end_of(client, id);
+    if (end == nullptr)
+        return;
+    if (end->memory == nullptr && !end->key.local && peer_) {
+        Message m;
+        m.type = Type::withdraw;
+        m.id = id;
+        outbox_.to_peer(m, nullptr, 0);
+    }
+    if (end->listener != 0)
+        taken(client, id);
+    end_memory(*end, ntbc::gone_end(end->index));
+    if (end->remote != 0 && peer_) {
+        Message m;
+        m.type = Type::gone;
+        m.id = end->remote;
+        outbox_.to_peer(m, nullptr, 0);
+    }
+    client.ends.erase(id);
+    accounts_.give_connection(client.user.uid, end->charged);
+    end->client = nullptr;
+    // The other host's client may still read: the daemon that made the memory waits for its end.
+    if (end->index == 0 || end->remote == 0 || end->remote_gone)
+        remove_end(id);
+}
+
+void Broker::end_memory(End &end, uint32_t mark)
+{
+    if (end.memory != nullptr)
+        ntbc::mark_gone(end.memory->page(), mark);
+}
+
+// The last one gives the memory back, if nobody can read it any more: not one that had it from the
+// peer's daemon, nor where that daemon was lost.
+void Broker::remove_end(uint64_t id)
+{
+    End &end = *ends_.at(id);
+    if (end.pair != 0)
+        ends_.at(end.pair)->pair = 0;
+    else if (end.memory != nullptr && (end.key.local || (end.index == 1 && end.remote != 0)))
+        end.memory->give_back();
+    ends_.erase(id);
+}
+
+// A connect that comes to nothing. The client closes it.
+void Broker::fail(End &end, int status)
+{
+    Message m;
+    m.type = Type::failed;
+    m.id = end.id;
+    m.status = status;
+    end.deadline_ms = 0;
+    end.waits = false;
+    figures_.failed++;
+    outbox_.to_client(end.client->id, m, nullptr, 0);
+}
+
+// An open connection that is taken away. The client closes it.
+void Broker::end_open(uint64_t id, int status)
+{
+    End &end = *ends_.at(id);
+    end_memory(end, ntbc::gone_revoked);
+    Message m;
+    m.type = Type::ended;
+    m.id = id;
+    m.status = status;
+    if (end.client != nullptr)
+        outbox_.to_client(end.client->id, m, nullptr, 0);
+}
+
+bool Broker::may_see(const Client &client, const End &end) const
+{
+    const uid_t uid = client.user.uid;
+    return end.client != nullptr && (uid == 0 || uid == own_ || uid == end.client->user.uid);
+}
+
+void Broker::list(const Client &client, const Message &request)
+{
+    uint32_t left = std::min(request.backlog, ntbc::list_batch);
+    for (auto at = ends_.upper_bound(request.id); at != ends_.end() && left > 0; ++at) {
+        const End &end = *at->second;
+        if (!may_see(client, end))
+            continue;
+        Message m;
+        m.type = Type::entry;
+        m.request = request.request;
+        m.id = end.id;
+        m.end = end.index;
+        m.state = end.memory != nullptr ? 2 : end.deadline_ms != 0 ? 1 : 3;
+        m.flags = end.key.local ? ntbc::flag_local : 0;
+        m.uid = end.client->user.uid;
+        m.gid = end.client->user.gid;
+        m.pid = static_cast<uint32_t>(end.client->user.pid);
+        m.key_bytes = static_cast<uint32_t>(end.key.name.size());
+        std::copy(end.key.name.begin(), end.key.name.end(), m.key);
+        if (end.memory != nullptr) {
+            const ntbc::Page &page = end.memory->page();
+            m.ring_bytes = end.memory->ring_bytes();
+            m.sent = ntbc::load(page.direction[end.index].published) & ntbc::count_mask;
+            m.received = ntbc::load(page.direction[1 - end.index].consumed) & ntbc::count_mask;
+            if (ntbc::load(page.gone) != 0)
+                m.state = 3;
+        }
+        outbox_.to_client(client.id, m, nullptr, 0);
+        left--;
+    }
+    answer(client, request, 0);
+}
+
+void Broker::revoke(const Client &client, const Message &m)
+{
+    const auto found = ends_.find(m.id);
+    if (found == ends_.end() || !may_see(client, *found->second)) {
+        answer(client, m, -ENOENT);
+        return;
+    }
+    // The memory is kept, and charged, until its clients have closed it: one that still reads must
+    // not find zeros instead of bytes.
+    End &end = *found->second;
+    figures_.revoked++;
+    if (end.memory == nullptr) {
+        if (end.deadline_ms != 0) {
+            if (!end.key.local && peer_) {
+                Message withdraw;
+                withdraw.type = Type::withdraw;
+                withdraw.id = end.id;
+                outbox_.to_peer(withdraw, nullptr, 0);
+            }
+            fail(end, -ECONNRESET);
+        }
+    } else {
+        end_open(m.id, -ECONNRESET);
+        if (end.pair != 0)
+            end_open(end.pair, -ECONNRESET);
+        if (end.remote != 0 && peer_) {
+            Message gone;
+            gone.type = Type::gone;
+            gone.id = end.remote;
+            gone.status = -ECONNRESET;
+            outbox_.to_peer(gone, nullptr, 0);
+        }
+    }
+    answer(client, m, 0);
+}
+
+// ---- time
+
+int64_t Broker::next_deadline() const
+{
+    int64_t next = std::numeric_limits<int64_t>::max();
+    for (const auto &[_, end] : ends_)
+        if (end->memory == nullptr && end->deadline_ms != 0)
+            next = std::min(next, end->deadline_ms);
+    return next;
+}
+
+void Broker::expire(int64_t now_ms)
+{
+    now_ms_ = now_ms;
+    for (auto &[id, end] : ends_) {
+        if (end->memory != nullptr || end->deadline_ms == 0 || end->deadline_ms > now_ms)
+            continue;
+        if (!end->key.local && peer_) {
+            Message m;
+            m.type = Type::withdraw;
+            m.id = id;
+            outbox_.to_peer(m, nullptr, 0);
+        }
+        fail(*end, -ETIMEDOUT);
+    }
+}
+
+Broker::Figures Broker::figures() const
+{
+    Figures now = figures_;
+    now.clients = clients_.size();
+    now.listeners = listeners_.size();
+    for (const auto &[_, end] : ends_) {
+        if (end->memory != nullptr && end->client != nullptr)
+            now.open++;
+        else if (end->memory == nullptr && end->deadline_ms != 0)
+            now.connecting++;
+    }
+    return now;
+}
+
+} // namespace ntbd

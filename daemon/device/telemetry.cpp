@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "device/telemetry.hpp"
+
+#include <rte_telemetry.h>
+#include <rte_version.h>
+
+namespace ntbd
+{
+
+namespace
+{
+const Server *shown;
+
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+void add(rte_tel_data *data, const char *name, uint64_t value)
+{
+    rte_tel_data_add_dict_uint(data, name, value);
+}
+#else
+void add(rte_tel_data *data, const char *name, uint64_t value)
+{
+    rte_tel_data_add_dict_u64(data, name, value);
+}
+#endif
+
+int stats(const char *, const char *, rte_tel_data *data)
+{
+    const Server::Snapshot now = shown->snapshot();
+    rte_tel_data_start_dict(data);
+    add(data, "peer", now.peer);
+    add(data, "clients", now.figures.clients);
+    add(data, "listeners", now.figures.listeners);
+    add(data, "connecting", now.figures.connecting);
+    add(data, "open", now.figures.open);
+    add(data, "matched", now.figures.matched);
+    add(data, "failed", now.figures.failed);
+    add(data, "died", now.figures.died);
+    add(data, "revoked", now.figures.revoked);
+    return 0;
+}
+
+int users(const char *, const char *, rte_tel_data *data)
+{
+    rte_tel_data_start_dict(data);
+    for (const auto &[uid, used] : shown->snapshot().used) {
+        rte_tel_data *user = rte_tel_data_alloc();
+        if (user == nullptr)
+            return -1;
+        rte_tel_data_start_dict(user);
+        add(user, "clients", used.clients);
+        add(user, "listeners", used.listeners);
+        add(user, "connections", used.connections);
+        add(user, "bytes", used.bytes);
+        rte_tel_data_add_dict_container(data, std::to_string(uid).c_str(), user, 0);
+    }
+    return 0;
+}
+} // namespace
+
+void offer_telemetry(const Server &server)
+{
+    shown = &server;
+    rte_telemetry_register_cmd("/ntbd/stats", stats, "Figures of the node daemon. No parameters");
+    rte_telemetry_register_cmd("/ntbd/users", users,
+                               "What each user has at the node daemon. No parameters");
+}
+
+} // namespace ntbd

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ntb-ss: lists the connections of a node daemon, and revokes them.
+#include <ntbclient.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <getopt.h>
+#include <optional>
+#include <string>
+
+namespace
+{
+constexpr const char *help =
+    "ntb-ss: lists the connections of a node daemon: those of the caller's user, or all for root\n"
+    "\n"
+    "  ntb-ss SOCKET                lists them\n"
+    "  ntb-ss SOCKET --revoke ID    ends one\n"
+    "  ntb-ss --help | --version\n"
+    "\n"
+    "SENT and RECEIVED are bytes, as the client's rings say.\n";
+
+const char *state_name(uint32_t state)
+{
+    return state == NTBCLIENT_CONNECTING ? "connecting"
+           : state == NTBCLIENT_OPEN     ? "open"
+                                         : "ended";
+}
+
+// A name may have any byte but 0: what a terminal could take for a command is shown as '?'.
+std::string printable(const char *name)
+{
+    std::string shown = name;
+    for (char &c : shown)
+        if (c < ' ' || c > '~')
+            c = '?';
+    return shown;
+}
+
+void print(const ntbclient_entry &entry)
+{
+    printf("%8" PRIu64 " %-10s %-9s %-5s %6u %8u %8u %14" PRIu64 " %14" PRIu64 " %s\n", entry.id,
+           state_name(entry.state), entry.end == 0 ? "connected" : "accepted",
+           entry.local != 0 ? "local" : "peer", entry.uid, entry.pid, entry.ring_bytes, entry.sent,
+           entry.received, printable(entry.name).c_str());
+}
+
+int list(ntbclient *client)
+{
+    printf("%8s %-10s %-9s %-5s %6s %8s %8s %14s %14s %s\n", "ID", "STATE", "END", "HOST", "UID",
+           "PID", "RING", "SENT", "RECEIVED", "NAME");
+    ntbclient_entry entries[32];
+    uint64_t after = 0;
+    for (;;) {
+        entries[0].size = sizeof(entries[0]);
+        const int count = ntbclient_list(client, after, entries, 32);
+        if (count <= 0)
+            return count;
+        for (int i = 0; i < count; i++)
+            print(entries[i]);
+        after = entries[count - 1].id;
+    }
+}
+
+int fail(const char *what, int status)
+{
+    fprintf(stderr, "ntb-ss: %s: %s\n", what, strerror(-status));
+    return 1;
+}
+
+int usage()
+{
+    fputs("ntb-ss: expected: ntb-ss SOCKET [--revoke ID]\n", stderr);
+    return 2;
+}
+} // namespace
+
+int main(int argc, char **argv)
+{
+    const option options[] = {{"revoke", required_argument, nullptr, 'r'},
+                              {"help", no_argument, nullptr, 'h'},
+                              {"version", no_argument, nullptr, 'v'},
+                              {}};
+    std::optional<uint64_t> revoked;
+    for (int found; (found = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
+        if (found == 'h' || found == 'v') {
+            fputs(found == 'h' ? help : "ntb-ss " NTBD_VERSION "\n", stdout);
+            return 0;
+        }
+        if (found != 'r')
+            return 2;
+        const char *end = optarg + strlen(optarg);
+        uint64_t id = 0;
+        const auto [rest, error] = std::from_chars(optarg, end, id);
+        if (error != std::errc{} || rest != end)
+            return usage();
+        revoked = id;
+    }
+    if (optind + 1 != argc)
+        return usage();
+    ntbclient *client = nullptr;
+    if (const int status = ntbclient_attach(argv[optind], &client); status != 0)
+        return fail(argv[optind], status);
+    const int status = revoked ? ntbclient_revoke(client, *revoked) : list(client);
+    ntbclient_detach(client);
+    if (status < 0)
+        return fail(revoked ? ("connection " + std::to_string(*revoked)).c_str() : argv[optind],
+                    status);
+    return fflush(stdout) == 0 ? 0 : fail("standard output", -errno);
+}

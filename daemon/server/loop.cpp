@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "server/server.hpp"
+
+#include "server/log.hpp"
+#include "server/session.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+
+namespace ntbd
+{
+
+using ntbc::Message;
+using ntbc::Parcel;
+using ntbc::Received;
+using ntbc::Type;
+
+namespace
+{
+// What is watched besides sessions; their numbers come after these.
+constexpr uint64_t id_listener = 1;
+constexpr uint64_t id_signals = 2;
+constexpr uint64_t id_mailbox = 3;
+constexpr uint64_t id_first_session = 16;
+
+constexpr int64_t greeting_ms = 5000;
+constexpr int64_t starved_ms = 100;
+constexpr uint32_t strangers_min = 16; // so that one beyond the quota is told why
+constexpr size_t unsent_client = 2048; // messages that a client has not read: it is dropped
+constexpr size_t unsent_peer = 65536;  // of the peer's daemon
+constexpr int messages_per_turn = 64;  // of one session, before others have theirs
+
+int64_t clock_ms()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
+}
+
+bool user_of(int fd, User *out)
+{
+    ucred user;
+    socklen_t bytes = sizeof(user);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &bytes) != 0)
+        return false;
+    *out = {user.uid, user.gid, user.pid};
+    return true;
+}
+} // namespace
+
+Server::Server(int listener, const Config &config, Mailbox &mailbox, std::function<void()> reload)
+    : config_(config), reload_(std::move(reload)), broker_(config, *this, geteuid()),
+      mailbox_(mailbox), listener_(listener), last_id_(id_first_session)
+{
+}
+
+Server::~Server()
+{
+    for (const int fd : {poll_, signals_})
+        if (fd >= 0)
+            close(fd);
+}
+
+bool Server::watch(int fd, uint64_t id, uint32_t events)
+{
+    epoll_event event = {};
+    event.events = events;
+    event.data.u64 = id;
+    return epoll_ctl(poll_, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+bool Server::run()
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int one : {SIGTERM, SIGINT, SIGHUP})
+        sigaddset(&signals, one);
+    poll_ = epoll_create1(EPOLL_CLOEXEC);
+    signals_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (poll_ < 0 || signals_ < 0 || !watch(signals_, id_signals, EPOLLIN) ||
+        !watch(mailbox_.fd(), id_mailbox, EPOLLIN) || !watch(listener_, id_listener, EPOLLIN))
+        return false;
+    while (!stops_) {
+        publish_snapshot();
+        epoll_event events[32];
+        const int count = epoll_wait(poll_, events, 32, timeout_ms());
+        now_ms_ = clock_ms();
+        broker_.set_now(now_ms_);
+        for (int i = 0; i < count; i++)
+            handle(events[i].data.u64, events[i].events);
+        check_time();
+        bury();
+    }
+    return true;
+}
+
+void Server::handle(uint64_t id, uint32_t events)
+{
+    if (id == id_listener) {
+        accept_all();
+    } else if (id == id_signals) {
+        take_signal();
+    } else if (id == id_mailbox) {
+        take_news();
+    } else if (const auto found = sessions_.find(id); found != sessions_.end()) {
+        if ((events & EPOLLOUT) != 0)
+            flush(*found->second);
+        if ((events & ~uint32_t{EPOLLOUT}) != 0)
+            read_session(id);
+    }
+}
+
+// ---- sessions
+
+void Server::accept_all()
+{
+    for (;;) {
+        const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) {
+            // Without descriptors the listener stays readable: it is looked at again later.
+            if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+                log("cannot accept a client: %s", strerror(errno));
+                epoll_ctl(poll_, EPOLL_CTL_DEL, listener_, nullptr);
+                listen_again_ms_ = now_ms_ + starved_ms;
+            }
+            return;
+        }
+        User user;
+        size_t strangers = 0;
+        const bool known = user_of(fd, &user);
+        for (const auto &[_, session] : sessions_)
+            strangers += session->stage == Stage::greeting && session->user.uid == user.uid;
+        // Those who have not greeted count by themselves, and are no more than clients may be.
+        const size_t most = std::max(config_.quota_of(user.uid).clients, strangers_min);
+        if (known && strangers < most)
+            add(fd, user, Stage::greeting);
+        else
+            close(fd);
+    }
+}
+
+void Server::add(int fd, const User &user, Stage stage)
+{
+    const uint64_t id = ++last_id_;
+    auto session = std::make_unique<Session>(id, fd, user, stage, now_ms_ + greeting_ms);
+    if (watch(fd, id, EPOLLIN))
+        sessions_[id] = std::move(session);
+}
+
+void Server::read_session(uint64_t id)
+{
+    Session &session = *sessions_.at(id);
+    Parcel parcel;
+    for (int i = 0; i < messages_per_turn && !session.doomed; i++) {
+        const Received received = message_receive(session.fd, &parcel);
+        if (received == Received::nothing)
+            return;
+        if (received == Received::foreign && session.stage == Stage::greeting) {
+            Message m;
+            m.type = Type::answer;
+            m.request = parcel.message.request;
+            m.status = -EPROTO;
+            send(session, m, nullptr, 0);
+        }
+        if (received != Received::message || !take(session, &parcel))
+            doom(session);
+    }
+}
+
+/// @return false: it does not keep to the protocol, or has been refused
+bool Server::take(Session &session, Parcel *parcel)
+{
+    const Message &m = parcel->message;
+    switch (session.stage) {
+    case Stage::greeting:
+        if (parcel->count != 0)
+            return false;
+        return m.type == Type::introduce ? take_introduction(session, m) : greet(session, m);
+    case Stage::client:
+        return parcel->count == 0 && broker_.take(session.id, m);
+    case Stage::introducing:
+        return take_introduced(session, m);
+    case Stage::waiting_peer:
+        return false;
+    case Stage::peer:
+        return broker_.take_from_peer(parcel);
+    }
+    return false;
+}
+
+bool Server::greet(Session &session, const Message &hello)
+{
+    if (hello.type != Type::hello)
+        return false;
+    Message m;
+    m.type = Type::answer;
+    m.request = hello.request;
+    if (!config_.allows(session.user.uid))
+        m.status = -EACCES;
+    else if (!broker_.attach(session.id, session.user))
+        m.status = -EDQUOT;
+    if (m.status == 0)
+        session.stage = Stage::client;
+    send(session, m, nullptr, 0);
+    return m.status == 0;
+}
+
+void Server::to_client(ClientId client, const Message &m, const int *fds, int count)
+{
+    if (const auto found = sessions_.find(client); found != sessions_.end())
+        send(*found->second, m, fds, count);
+}
+
+void Server::to_peer(const Message &m, const int *fds, int count)
+{
+    if (const auto found = sessions_.find(peer_session_); found != sessions_.end())
+        send(*found->second, m, fds, count);
+}
+
+// A receiver that reads slowly is waited for, within a bound; no other one waits for it.
+void Server::send(Session &session, const Message &m, const int *fds, int count)
+{
+    if (session.doomed)
+        return;
+    int status = session.unsent.empty() ? message_send(session.fd, m, fds, count) : -EAGAIN;
+    if (status == -EAGAIN || status == -ETOOMANYREFS) {
+        const size_t most = session.stage == Stage::peer ? unsent_peer : unsent_client;
+        Session::Unsent later = {m, {-1, -1}, count};
+        status = session.unsent.size() < most ? 0 : -ENOBUFS;
+        for (int i = 0; i < count && status == 0; i++) {
+            later.fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+            if (later.fds[i] < 0) {
+                later.count = i;
+                status = -errno;
+            }
+        }
+        session.unsent.push_back(later); // also closes what was duplicated
+        epoll_event event = {};
+        event.events = EPOLLIN | EPOLLOUT;
+        event.data.u64 = session.id;
+        epoll_ctl(poll_, EPOLL_CTL_MOD, session.fd, &event);
+    }
+    if (status != 0)
+        doom(session);
+}
+
+void Server::flush(Session &session)
+{
+    while (!session.unsent.empty() && !session.doomed) {
+        const Session::Unsent &first = session.unsent.front();
+        const int status = message_send(session.fd, first.message, first.fds, first.count);
+        if (status == -EAGAIN || status == -ETOOMANYREFS)
+            return;
+        if (status != 0) {
+            doom(session);
+            return;
+        }
+        for (int i = 0; i < first.count; i++)
+            close(first.fds[i]);
+        session.unsent.pop_front();
+    }
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = session.id;
+    epoll_ctl(poll_, EPOLL_CTL_MOD, session.fd, &event);
+}
+
+// Ended at the end of the turn: whoever sends to it is in the middle of something.
+void Server::doom(Session &session)
+{
+    if (!session.doomed)
+        doomed_.push_back(session.id);
+    session.doomed = true;
+}
+
+void Server::bury()
+{
+    while (!doomed_.empty()) {
+        const uint64_t id = doomed_.back();
+        doomed_.pop_back();
+        const auto found = sessions_.find(id);
+        if (found == sessions_.end())
+            continue;
+        const Stage stage = found->second->stage;
+        sessions_.erase(found);
+        if (stage == Stage::client)
+            broker_.detach(id);
+        if (id == waiting_session_)
+            waiting_session_ = 0;
+        if (stage == Stage::introducing)
+            retry_ms_ = now_ms_ + starved_ms;
+        if (id == peer_session_) {
+            log("the daemon of the peer host is gone");
+            peer_session_ = 0;
+            broker_.peer_down();
+            retry_ms_ = known_ ? now_ms_ + starved_ms : INT64_MAX;
+        }
+    }
+}
+
+// ---- time and signals
+
+int Server::timeout_ms() const
+{
+    int64_t next = std::min({broker_.next_deadline(), retry_ms_, listen_again_ms_});
+    for (const auto &[_, session] : sessions_)
+        if (session->stage == Stage::greeting || session->stage == Stage::introducing)
+            next = std::min(next, session->until_ms);
+    if (next == INT64_MAX)
+        return -1;
+    return static_cast<int>(std::clamp<int64_t>(next - clock_ms(), 0, 3600000));
+}
+
+void Server::check_time()
+{
+    if (now_ms_ >= broker_.next_deadline())
+        broker_.expire(now_ms_);
+    for (const auto &[_, session] : sessions_)
+        if ((session->stage == Stage::greeting || session->stage == Stage::introducing) &&
+            now_ms_ >= session->until_ms)
+            doom(*session);
+    if (now_ms_ >= listen_again_ms_) {
+        listen_again_ms_ = INT64_MAX;
+        watch(listener_, id_listener, EPOLLIN);
+    }
+    if (now_ms_ >= retry_ms_) {
+        retry_ms_ = INT64_MAX;
+        meet_peer();
+    }
+}
+
+void Server::take_signal()
+{
+    signalfd_siginfo signal;
+    while (read(signals_, &signal, sizeof(signal)) == sizeof(signal)) {
+        if (signal.ssi_signo == SIGHUP)
+            reload_();
+        else
+            stops_ = true;
+    }
+}
+
+void Server::publish_snapshot()
+{
+    const std::lock_guard held(snapshot_lock_);
+    snapshot_ = {broker_.figures(), broker_.accounts().used(), peer_session_ != 0};
+}
+
+Server::Snapshot Server::snapshot() const
+{
+    const std::lock_guard held(snapshot_lock_);
+    return snapshot_;
+}
+
+} // namespace ntbd

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How the daemons of two hosts on one machine find each other's socket: each has told the other a
+// secret over the bridge. The one whose secret is smaller connects, and shows the other's; it is
+// answered with its own. Both are of the same user, or it is nobody that they talk to.
+#include "server/listen.hpp"
+#include "server/log.hpp"
+#include "server/server.hpp"
+#include "server/session.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/socket.h>
+
+namespace ntbd
+{
+
+using ntbc::Message;
+using ntbc::Type;
+
+namespace
+{
+constexpr int64_t retry_after_ms = 100;
+
+Message with_token(Type type, const Token &token)
+{
+    Message m;
+    m.type = type;
+    m.key_bytes = static_cast<uint32_t>(token.size());
+    memcpy(m.key, token.data(), token.size());
+    return m;
+}
+
+bool shows(const Message &m, const Token &token)
+{
+    return m.key_bytes == token.size() && is_same_token(m.key, token);
+}
+
+bool is_of_this_user(int fd, uid_t *user)
+{
+    ucred other;
+    socklen_t bytes = sizeof(other);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &bytes) != 0)
+        return false;
+    *user = other.uid;
+    return other.uid == geteuid();
+}
+} // namespace
+
+void Server::take_news()
+{
+    while (const auto news = mailbox_.take()) {
+        switch (news->kind) {
+        case LinkNews::Kind::introducing:
+            own_ = news->own;
+            meet_peer();
+            break;
+        case LinkNews::Kind::introduced:
+            known_ = news->peer;
+            if (own_ && known_->machine != own_->machine)
+                log("the peer host is another machine: there is no carrier to its clients");
+            meet_peer();
+            break;
+        case LinkNews::Kind::lost:
+            lose_peer();
+            break;
+        }
+    }
+}
+
+void Server::lose_peer()
+{
+    own_.reset();
+    known_.reset();
+    retry_ms_ = INT64_MAX;
+    for (const uint64_t id : {peer_session_, waiting_session_})
+        if (const auto found = sessions_.find(id); found != sessions_.end())
+            doom(*found->second);
+}
+
+void Server::meet_peer()
+{
+    if (!own_ || !known_ || known_->machine != own_->machine || peer_session_ != 0)
+        return;
+    if (own_->token < known_->token)
+        connect_to_peer();
+    else if (const auto found = sessions_.find(waiting_session_); found != sessions_.end())
+        answer_introduction(*found->second);
+}
+
+void Server::connect_to_peer()
+{
+    const int fd = connect_to_daemon(known_->path);
+    if (fd < 0) {
+        retry_ms_ = now_ms_ + retry_after_ms;
+        return;
+    }
+    uid_t user = 0;
+    if (!is_of_this_user(fd, &user)) {
+        log("%s: the daemon there is of user %u, not %u: not joined", known_->path.c_str(), user,
+            geteuid());
+        close(fd);
+        return;
+    }
+    add(fd, {user, 0, 0}, Stage::introducing);
+    if (const auto found = sessions_.find(last_id_); found != sessions_.end())
+        send(*found->second, with_token(Type::introduce, known_->token), nullptr, 0);
+}
+
+bool Server::take_introduction(Session &session, const Message &m)
+{
+    if (!own_ || session.user.uid != geteuid() || !shows(m, own_->token) || peer_session_ != 0 ||
+        waiting_session_ != 0)
+        return false;
+    session.stage = Stage::waiting_peer;
+    waiting_session_ = session.id;
+    meet_peer();
+    return true;
+}
+
+void Server::answer_introduction(Session &session)
+{
+    waiting_session_ = 0;
+    send(session, with_token(Type::introduced, known_->token), nullptr, 0);
+    become_peer(session);
+}
+
+bool Server::take_introduced(Session &session, const Message &m)
+{
+    if (m.type != Type::introduced || !own_ || !shows(m, own_->token) || peer_session_ != 0)
+        return false;
+    become_peer(session);
+    return true;
+}
+
+void Server::become_peer(Session &session)
+{
+    session.stage = Stage::peer;
+    peer_session_ = session.id;
+    log("joined with the daemon of the peer host, on this machine");
+    broker_.peer_up();
+}
+
+} // namespace ntbd

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The sockets of the daemon: clients, the peer's daemon where it is on this machine, signals. One
+// thread, which sleeps.
+#ifndef NTBD_SERVER_SERVER_HPP
+#define NTBD_SERVER_SERVER_HPP
+
+#include "broker/broker.hpp"
+#include "server/mailbox.hpp"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ntbd
+{
+
+class Server : private Outbox
+{
+public:
+    /// What is shown of the daemon by telemetry.
+    struct Snapshot {
+        Broker::Figures figures;
+        std::map<uid_t, Quota> used;
+        bool peer;
+    };
+
+    /// @param listener a socket that listens @param config changed by reload()
+    /// @param mailbox what the device says @param reload called on SIGHUP
+    Server(int listener, const Config &config, Mailbox &mailbox, std::function<void()> reload);
+    ~Server() override;
+
+    /// Until SIGTERM or SIGINT, which are blocked in all threads, as is SIGHUP.
+    /// @return false: the system refused what the loop needs, errno set
+    bool run();
+    /// Any thread.
+    Snapshot snapshot() const;
+
+private:
+    struct Session;
+    enum class Stage { greeting, client, introducing, waiting_peer, peer };
+
+    void to_client(ClientId client, const ntbc::Message &m, const int *fds, int count) override;
+    void to_peer(const ntbc::Message &m, const int *fds, int count) override;
+
+    bool watch(int fd, uint64_t id, uint32_t events);
+    void handle(uint64_t id, uint32_t events);
+    void accept_all();
+    void add(int fd, const User &user, Stage stage);
+    void read_session(uint64_t id);
+    bool take(Session &session, ntbc::Parcel *parcel);
+    bool greet(Session &session, const ntbc::Message &hello);
+    void send(Session &session, const ntbc::Message &m, const int *fds, int count);
+    void flush(Session &session);
+    void doom(Session &session);
+    void bury();
+    void take_signal();
+    void check_time();
+    int timeout_ms() const;
+    void publish_snapshot();
+
+    // The peer's daemon.
+    void take_news();
+    void meet_peer();
+    void connect_to_peer();
+    bool take_introduction(Session &session, const ntbc::Message &m);
+    bool take_introduced(Session &session, const ntbc::Message &m);
+    void answer_introduction(Session &session);
+    void become_peer(Session &session);
+    void lose_peer();
+
+    const Config &config_;
+    std::function<void()> reload_;
+    Broker broker_;
+    Mailbox &mailbox_;
+    int listener_;
+    int poll_ = -1;
+    int signals_ = -1;
+    bool stops_ = false;
+    int64_t now_ms_ = 0;
+    uint64_t last_id_;
+    std::map<uint64_t, std::unique_ptr<Session>> sessions_;
+    std::vector<uint64_t> doomed_;
+
+    std::optional<Introduction> own_;     ///< sent to the peer
+    std::optional<Peer> known_;           ///< the peer, as it introduced itself
+    uint64_t peer_session_ = 0;           ///< in use
+    uint64_t waiting_session_ = 0;        ///< came before the peer's introduction
+    int64_t retry_ms_ = INT64_MAX;        ///< when to connect to it again
+    int64_t listen_again_ms_ = INT64_MAX; ///< there were no descriptors left
+
+    mutable std::mutex snapshot_lock_;
+    Snapshot snapshot_ = {};
+};
+
+} // namespace ntbd
+
+#endif

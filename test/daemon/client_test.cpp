@@ -1,0 +1,702 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The client library with daemons: both clients at one, and one at each of two that are joined.
+#include "hosts.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+using namespace ntbd;
+using namespace ntbd::test;
+
+namespace
+{
+constexpr int long_ms = 30000;
+
+class Clients : public testing::TestWithParam<bool>
+{
+protected:
+    void SetUp() override
+    {
+        ntbclient_options_init(&options);
+        options.local = is_local() ? 1 : 0;
+        options.timeout_ms = long_ms;
+        one.config.ring_bytes = 16384;
+        other.config.ring_bytes = 16384;
+        one.start();
+        if (is_local())
+            return;
+        other.start();
+        join(one, other);
+    }
+    static bool is_local() { return GetParam(); }
+    Daemon &far() { return is_local() ? one : other; }
+
+    // Connects a to b, by a listener that is closed again.
+    void make(ntbclient *a, ntbclient *b, ntbclient_conn **from, ntbclient_conn **to)
+    {
+        ntbclient_listener *listener;
+        ASSERT_EQ(ntbclient_listen(b, "make", &options, &listener), 0);
+        ASSERT_EQ(ntbclient_connect(a, "make", &options, from), 0);
+        ASSERT_TRUE(await([&] { return ntbclient_accept(listener, to) == 0; }));
+        ASSERT_EQ(ntbclient_wait(*from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+        ntbclient_listener_close(listener);
+    }
+    static void expect_error(ntbclient_conn *conn, int error)
+    {
+        EXPECT_TRUE(await([&] {
+            ntbclient_wait(conn, NTBCLIENT_READABLE, 1);
+            return info_of(conn).error == error;
+        })) << info_of(conn).error;
+        EXPECT_EQ(info_of(conn).state, NTBCLIENT_ENDED);
+    }
+
+    Folder folder;
+    Daemon one{folder.path + "/one.sock"};
+    Daemon other{folder.path + "/other.sock"};
+    ntbclient_options options;
+};
+
+TEST_P(Clients, ExchangeBytesBothWays)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    char got[64];
+    EXPECT_EQ(ntbclient_recv(to, got, sizeof(got), 0), -EAGAIN);
+    EXPECT_EQ(ntbclient_send(from, "question", 8, 0), 8);
+    EXPECT_EQ(ntbclient_recv(to, got, sizeof(got), NTBCLIENT_PEEK), 8);
+    EXPECT_EQ(ntbclient_readable(to), 8u);
+    EXPECT_EQ(ntbclient_recv(to, got, 3, 0), 3);
+    EXPECT_EQ(ntbclient_recv(to, nullptr, 2, 0), 2);
+    EXPECT_EQ(ntbclient_recv(to, got, sizeof(got), 0), 3);
+    EXPECT_EQ(std::string(got, 3), "ion");
+    const iovec parts[] = {
+        {const_cast<char *>("ans"), 3}, {nullptr, 0}, {const_cast<char *>("wer"), 3}};
+    EXPECT_EQ(ntbclient_sendv(to, parts, 3, 0), 6);
+    char first[2];
+    const iovec places[] = {{first, 2}, {got, 62}};
+    EXPECT_EQ(ntbclient_recvv(from, places, 2, 0), 6);
+    EXPECT_EQ(std::string(got, 4), "swer");
+    EXPECT_EQ(info_of(from).sent, 8u);
+    EXPECT_EQ(info_of(from).received, 6u);
+    EXPECT_EQ(info_of(from).rings, 0u); // both polled
+    EXPECT_EQ(info_of(to).peer_uid, getuid());
+    EXPECT_EQ(info_of(to).accepted, 1u);
+    EXPECT_EQ(info_of(to).ring_bytes, 16384u);
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+TEST_P(Clients, FillTheRingAndGoOn)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    const std::vector<char> bytes(20000, 'x');
+    EXPECT_EQ(ntbclient_send(from, bytes.data(), bytes.size(), 0), 16384);
+    EXPECT_EQ(ntbclient_send(from, bytes.data(), 1, 0), -EAGAIN);
+    EXPECT_EQ(ntbclient_writable(from), 0u);
+    EXPECT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, 0), 0);
+    EXPECT_EQ(ntbclient_recv(to, nullptr, 4096, 0), 4096);
+    EXPECT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, 0), int{NTBCLIENT_WRITABLE});
+    EXPECT_EQ(ntbclient_send(from, bytes.data(), bytes.size(), 0), 4096);
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+TEST_P(Clients, KeepBytesBackWhileMoreFollows)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    EXPECT_EQ(ntbclient_send(from, "he", 2, NTBCLIENT_MORE), 2);
+    EXPECT_EQ(ntbclient_readable(to), 0u);
+    EXPECT_EQ(ntbclient_send(from, "ad", 2, 0), 2);
+    EXPECT_EQ(ntbclient_readable(to), 4u);
+    EXPECT_EQ(ntbclient_send(from, "x", 1, NTBCLIENT_MORE), 1);
+    EXPECT_EQ(ntbclient_shutdown(from), 0);
+    EXPECT_EQ(ntbclient_readable(to), 5u);
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+TEST_P(Clients, CloseOneDirectionByItself)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    char got[8];
+    EXPECT_EQ(ntbclient_send(from, "last", 4, 0), 4);
+    EXPECT_EQ(ntbclient_shutdown(from), 0);
+    EXPECT_EQ(ntbclient_shutdown(from), 0);
+    EXPECT_EQ(ntbclient_send(from, "x", 1, 0), -EPIPE);
+    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 4);
+    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 0);
+    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 0);
+    EXPECT_EQ(ntbclient_send(to, "still", 5, 0), 5);
+    ntbclient_close(to);
+    EXPECT_EQ(ntbclient_recv(from, got, 8, 0), 5);
+    EXPECT_EQ(ntbclient_recv(from, got, 8, 0), 0);
+    ntbclient_close(from);
+}
+
+TEST_P(Clients, SeeAnOrderlyCloseAsAnEnd)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    char got[8];
+    EXPECT_EQ(ntbclient_send(from, "last", 4, 0), 4);
+    ntbclient_close(from);
+    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 4);
+    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 0);
+    EXPECT_EQ(ntbclient_send(to, "x", 1, 0), -EPIPE);
+    EXPECT_EQ(ntbclient_wait(to, NTBCLIENT_READABLE | NTBCLIENT_WRITABLE, long_ms), 3);
+    EXPECT_EQ(info_of(to).error, 0);
+    ntbclient_close(to);
+    EXPECT_TRUE(await(
+        [&] { return one.now().figures.open == 0 && one.now().used.at(getuid()).bytes == 0; }));
+}
+
+TEST_P(Clients, SeeACloseWithUnreadBytesAsAReset)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    char got[8];
+    EXPECT_EQ(ntbclient_send(to, "unread", 6, 0), 6);
+    EXPECT_EQ(ntbclient_send(from, "last", 4, 0), 4);
+    ntbclient_close(from);
+    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 4);
+    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), -ECONNRESET);
+    EXPECT_EQ(ntbclient_send(to, "x", 1, 0), -ECONNRESET);
+    ntbclient_close(to);
+}
+
+TEST_P(Clients, ResetAtBothEnds)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    char got[8];
+    EXPECT_EQ(ntbclient_send(to, "unread", 6, 0), 6);
+    ntbclient_reset(from);
+    EXPECT_EQ(ntbclient_recv(from, got, 8, 0), -ECONNRESET);
+    EXPECT_EQ(ntbclient_send(from, got, 8, 0), -ECONNRESET);
+    EXPECT_EQ(ntbclient_shutdown(from), -ECONNRESET);
+    EXPECT_EQ(ntbclient_send(to, "x", 1, 0), -ECONNRESET);
+    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), -ECONNRESET);
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+TEST_P(Clients, AreRefusedWhereNobodyListens)
+{
+    Client a(one);
+    ntbclient_conn *conn;
+    ASSERT_EQ(ntbclient_connect(a, "nobody", &options, &conn), 0);
+    expect_error(conn, -ECONNREFUSED);
+    char got;
+    EXPECT_EQ(ntbclient_recv(conn, &got, 1, 0), -ECONNREFUSED);
+    EXPECT_EQ(ntbclient_send(conn, &got, 1, 0), -ECONNREFUSED);
+    EXPECT_EQ(ntbclient_conn_fd(conn), -ENOTCONN);
+    ntbclient_close(conn);
+}
+
+TEST_P(Clients, WaitForAListener)
+{
+    Client a(one);
+    Client b(far());
+    options.wait = 1;
+    ntbclient_conn *conns[2];
+    for (ntbclient_conn *&conn : conns)
+        ASSERT_EQ(ntbclient_connect(a, "later", &options, &conn), 0);
+    EXPECT_EQ(ntbclient_send(conns[0], "x", 1, 0), -ENOTCONN);
+    EXPECT_EQ(ntbclient_shutdown(conns[0]), -ENOTCONN);
+    EXPECT_EQ(info_of(conns[0]).state, NTBCLIENT_CONNECTING);
+    EXPECT_TRUE(await([&] { return one.now().figures.connecting == 2; }));
+    options.once = 1;
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "later", &options, &listener), 0);
+    ntbclient_conn *to;
+    EXPECT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
+    EXPECT_EQ(ntbclient_accept(listener, &to), -EAGAIN);
+    EXPECT_EQ(far().now().figures.listeners, 0u); // it was for one
+    EXPECT_TRUE(await([&] {
+        ntbclient_process(a);
+        return info_of(conns[0]).state == NTBCLIENT_OPEN;
+    }));
+    EXPECT_EQ(info_of(conns[1]).state, NTBCLIENT_CONNECTING);
+    for (ntbclient_conn *conn : conns)
+        ntbclient_close(conn);
+    ntbclient_close(to);
+    ntbclient_listener_close(listener);
+}
+
+TEST_P(Clients, RunOutOfTime)
+{
+    Client a(one);
+    options.wait = 1;
+    options.timeout_ms = 1;
+    ntbclient_conn *conn;
+    ASSERT_EQ(ntbclient_connect(a, "never", &options, &conn), 0);
+    expect_error(conn, -ETIMEDOUT);
+    ntbclient_close(conn);
+}
+
+TEST_P(Clients, AreRefusedWhereTooManyWait)
+{
+    Client a(one);
+    Client b(far());
+    options.backlog = 1;
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "narrow", &options, &listener), 0);
+    ntbclient_conn *conns[3];
+    ASSERT_EQ(ntbclient_connect(a, "narrow", &options, &conns[0]), 0);
+    ASSERT_EQ(ntbclient_connect(a, "narrow", &options, &conns[1]), 0);
+    expect_error(conns[1], -ECONNREFUSED);
+    ntbclient_conn *to;
+    EXPECT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
+    ntbclient_close(to); // in any case behind the word that it was taken
+    EXPECT_TRUE(await([&] {
+        EXPECT_EQ(ntbclient_connect(a, "narrow", &options, &conns[2]), 0);
+        const bool open = ntbclient_wait(conns[2], NTBCLIENT_WRITABLE, long_ms) != 0 &&
+                          info_of(conns[2]).state == NTBCLIENT_OPEN;
+        if (!open)
+            ntbclient_close(conns[2]);
+        return open;
+    }));
+    // Closed with one that waits: that one is reset.
+    ntbclient_listener_close(listener);
+    expect_error(conns[2], -ECONNRESET);
+    for (ntbclient_conn *conn : conns)
+        ntbclient_close(conn);
+}
+
+TEST_P(Clients, ListenToNamesOfTheirOwn)
+{
+    Client a(far());
+    ntbclient_listener *listener;
+    ntbclient_listener *second;
+    ASSERT_EQ(ntbclient_listen(a, "name", &options, &listener), 0);
+    EXPECT_EQ(ntbclient_listen(a, "name", &options, &second), -EADDRINUSE);
+    const std::string own = "~" + std::to_string(getuid()) + "/name";
+    const std::string others = "~" + std::to_string(getuid() + 1) + "/name";
+    EXPECT_EQ(ntbclient_listen(a, others.c_str(), &options, &second), -EACCES);
+    EXPECT_EQ(ntbclient_listen(a, "~", &options, &second), -EACCES);
+    ASSERT_EQ(ntbclient_listen(a, own.c_str(), &options, &second), 0);
+    ntbclient_listener_close(second);
+    ntbclient_listener_close(listener);
+    ASSERT_EQ(ntbclient_listen(a, "name", &options, &listener), 0);
+    ntbclient_listener_close(listener);
+}
+
+TEST_P(Clients, SleepUntilBytesCome)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    for (int i = 0; i < 100; i++) {
+        std::thread sender([&, before = info_of(to).sleeps] {
+            EXPECT_TRUE(await([&] { return info_of(to).sleeps > before; }));
+            EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
+        });
+        EXPECT_EQ(ntbclient_wait(to, NTBCLIENT_READABLE, long_ms), int{NTBCLIENT_READABLE});
+        sender.join();
+        char got[8];
+        EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 1);
+    }
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+TEST_P(Clients, SleepUntilThereIsRoom)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    const std::vector<char> bytes(16384, 'x');
+    ASSERT_EQ(ntbclient_send(from, bytes.data(), bytes.size(), 0), 16384);
+    std::thread receiver([&] {
+        EXPECT_TRUE(await([&] { return info_of(from).sleeps > 0; }));
+        EXPECT_EQ(ntbclient_recv(to, nullptr, 16384, 0), 16384);
+    });
+    EXPECT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+    receiver.join();
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+// Both directions of both ends, each with a thread that sleeps whenever it cannot go on.
+TEST_P(Clients, SleepInTwoThreadsAtATime)
+{
+    constexpr size_t total = 3000000;
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *ends[2];
+    make(a, b, &ends[0], &ends[1]);
+    std::vector<std::thread> threads;
+    for (ntbclient_conn *end : ends) {
+        threads.emplace_back([end] {
+            std::vector<char> bytes(5000);
+            for (size_t sent = 0; sent < total;) {
+                for (size_t i = 0; i < bytes.size(); i++)
+                    bytes[i] = static_cast<char>((sent + i) * 31 >> 3);
+                const ssize_t some =
+                    ntbclient_send(end, bytes.data(), std::min(bytes.size(), total - sent), 0);
+                if (some == -EAGAIN) {
+                    ASSERT_GE(ntbclient_wait(end, NTBCLIENT_WRITABLE, long_ms), 1);
+                    continue;
+                }
+                ASSERT_GT(some, 0);
+                sent += static_cast<size_t>(some);
+            }
+        });
+        threads.emplace_back([end] {
+            std::vector<char> bytes(7000);
+            for (size_t got = 0; got < total;) {
+                const ssize_t some = ntbclient_recv(end, bytes.data(), bytes.size(), 0);
+                if (some == -EAGAIN) {
+                    ASSERT_GE(ntbclient_wait(end, NTBCLIENT_READABLE, long_ms), 1);
+                    continue;
+                }
+                ASSERT_GT(some, 0);
+                for (size_t i = 0; i < static_cast<size_t>(some); i++)
+                    ASSERT_EQ(bytes[i], static_cast<char>((got + i) * 31 >> 3));
+                got += static_cast<size_t>(some);
+            }
+        });
+    }
+    for (std::thread &thread : threads)
+        thread.join();
+    for (ntbclient_conn *end : ends)
+        ntbclient_close(end);
+}
+
+TEST_P(Clients, ArmAndPollDescriptors)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    pollfd fd = {ntbclient_conn_fd(to), POLLIN, 0};
+    EXPECT_EQ(ntbclient_arm(to, NTBCLIENT_READABLE), 0);
+    EXPECT_EQ(poll(&fd, 1, 0), 0);
+    EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
+    EXPECT_EQ(poll(&fd, 1, long_ms), 1);
+    EXPECT_EQ(info_of(from).rings, 1u);
+    EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
+    EXPECT_EQ(info_of(from).rings, 1u); // once for a sleep
+    ntbclient_disarm(to, NTBCLIENT_READABLE);
+    EXPECT_EQ(poll(&fd, 1, 0), 0);
+    EXPECT_EQ(ntbclient_arm(to, NTBCLIENT_READABLE), int{NTBCLIENT_READABLE});
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+// In a process of its own, which kills itself with what it has.
+void run_and_die(const std::function<void()> &work)
+{
+    const pid_t child = fork();
+    if (child == 0) {
+        work();
+        kill(getpid(), SIGKILL);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status));
+}
+
+TEST_P(Clients, LearnOfADeathBehindTheLastByte)
+{
+    Client b(far());
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "doomed", &options, &listener), 0);
+    run_and_die([&] {
+        ntbclient *a;
+        ntbclient_conn *conn;
+        if (ntbclient_attach(one.config.socket.c_str(), &a) == 0 &&
+            ntbclient_connect(a, "doomed", &options, &conn) == 0 &&
+            ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms) != 0)
+            ntbclient_send(conn, "last words", 10, 0);
+    });
+    ntbclient_conn *to;
+    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
+    // By polling alone: the daemon has marked the connection.
+    char got[16];
+    EXPECT_EQ(ntbclient_recv(to, got, 16, 0), 10);
+    EXPECT_TRUE(await([&] { return ntbclient_recv(to, got, 16, 0) != -EAGAIN; }));
+    EXPECT_EQ(ntbclient_recv(to, got, 16, 0), -ECONNRESET);
+    EXPECT_EQ(ntbclient_send(to, got, 1, 0), -ECONNRESET);
+    ntbclient_close(to);
+    ntbclient_listener_close(listener);
+    EXPECT_TRUE(
+        await([&] { return one.now().figures.open == 0 && far().now().figures.open == 0; }));
+    EXPECT_EQ(one.now().figures.died, 1u);
+}
+
+TEST_P(Clients, AreWokenByADeath)
+{
+    Client b(far());
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "doomed", &options, &listener), 0);
+    int go[2];
+    ASSERT_EQ(pipe(go), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        ntbclient *a;
+        ntbclient_conn *conn;
+        char byte;
+        if (ntbclient_attach(one.config.socket.c_str(), &a) != 0 ||
+            ntbclient_connect(a, "doomed", &options, &conn) != 0 || read(go[0], &byte, 1) != 1)
+            _exit(1);
+        kill(getpid(), SIGKILL);
+    }
+    ntbclient_conn *to;
+    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
+    std::thread killer([&] {
+        EXPECT_TRUE(await([&] { return info_of(to).sleeps > 0; }));
+        EXPECT_EQ(write(go[1], "x", 1), 1);
+    });
+    EXPECT_EQ(ntbclient_wait(to, NTBCLIENT_READABLE, long_ms), int{NTBCLIENT_READABLE});
+    killer.join();
+    waitpid(child, nullptr, 0);
+    char got;
+    EXPECT_EQ(ntbclient_recv(to, &got, 1, 0), -ECONNRESET);
+    ntbclient_close(to);
+    ntbclient_listener_close(listener);
+    close(go[0]);
+    close(go[1]);
+}
+
+// The parent lets go and the child goes on: no end is seen before the child's.
+TEST_P(Clients, GoOnInAChild)
+{
+    Client b(far());
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "family", &options, &listener), 0);
+    ntbclient *a;
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    ASSERT_EQ(ntbclient_attach(one.config.socket.c_str(), &a), 0);
+    ASSERT_EQ(ntbclient_connect(a, "family", &options, &from), 0);
+    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
+    ASSERT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+    EXPECT_EQ(ntbclient_send(from, "parent ", 7, 0), 7);
+    const pid_t child = fork();
+    if (child == 0) {
+        char got;
+        const bool heard = ntbclient_wait(from, NTBCLIENT_READABLE, long_ms) == 1 &&
+                           ntbclient_recv(from, &got, 1, 0) == 1;
+        ntbclient_send(from, heard ? "child" : "deaf!", 5, 0);
+        ntbclient_close(from);
+        _exit(0);
+    }
+    ntbclient_release(from);
+    EXPECT_EQ(ntbclient_send(to, "?", 1, 0), 1);
+    char got[16];
+    EXPECT_TRUE(await([&] { return ntbclient_recv(to, got, 16, NTBCLIENT_PEEK) == 12; }));
+    EXPECT_EQ(std::string(got, 12), "parent child");
+    EXPECT_EQ(ntbclient_recv(to, got, 16, 0), 12);
+    EXPECT_TRUE(await([&] { return ntbclient_recv(to, got, 16, 0) != -EAGAIN; }));
+    EXPECT_EQ(ntbclient_recv(to, got, 16, 0), 0);
+    waitpid(child, nullptr, 0);
+    ntbclient_close(to);
+    ntbclient_listener_close(listener);
+    ntbclient_detach(a);
+}
+
+TEST_P(Clients, EndWithTheirDaemonAndAttachAgain)
+{
+    Client b(far());
+    ntbclient *a;
+    ASSERT_EQ(ntbclient_attach(one.config.socket.c_str(), &a), 0);
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    std::thread sleeper([&] {
+        EXPECT_EQ(ntbclient_wait(from, NTBCLIENT_READABLE, long_ms), int{NTBCLIENT_READABLE});
+        char got;
+        EXPECT_EQ(ntbclient_recv(from, &got, 1, 0), -ECONNRESET);
+    });
+    EXPECT_TRUE(await([&] { return info_of(from).sleeps > 0; }));
+    one.stop();
+    sleeper.join();
+    expect_error(to, -ECONNRESET);
+    EXPECT_EQ(ntbclient_process(a), -ECONNRESET);
+    ntbclient_conn *late;
+    EXPECT_EQ(ntbclient_connect(a, "late", &options, &late), -ECONNRESET);
+    ntbclient_close(from);
+    ntbclient_close(to);
+    ntbclient_detach(a);
+    one.start();
+    EXPECT_EQ(ntbclient_attach(one.config.socket.c_str(), &a), 0);
+    ntbclient_detach(a);
+}
+
+TEST_P(Clients, AreListedAndRevoked)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    ASSERT_EQ(ntbclient_send(from, "12345", 5, 0), 5);
+    ntbclient_entry entries[32];
+    entries[0].size = sizeof(entries[0]);
+    ASSERT_EQ(ntbclient_list(a, 0, entries, 32), is_local() ? 2 : 1);
+    EXPECT_EQ(entries[0].id, info_of(from).id);
+    EXPECT_STREQ(entries[0].name, "make");
+    EXPECT_EQ(entries[0].sent, 5u);
+    EXPECT_EQ(entries[0].uid, getuid());
+    EXPECT_EQ(entries[0].pid, static_cast<uint32_t>(getpid()));
+    EXPECT_EQ(entries[0].state, uint32_t{NTBCLIENT_OPEN});
+    EXPECT_EQ(entries[0].local, is_local() ? 1u : 0u);
+    const uint64_t id = entries[0].id;
+    EXPECT_EQ(ntbclient_list(a, id + 10, entries, 32), 0);
+    EXPECT_EQ(ntbclient_revoke(a, id + 10), -ENOENT);
+    EXPECT_EQ(ntbclient_revoke(a, id), 0);
+    expect_error(from, -ECONNRESET);
+    // What was sent before is received as it was sent.
+    char got[8];
+    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 5);
+    EXPECT_EQ(std::string(got, 5), "12345");
+    EXPECT_TRUE(await([&] { return ntbclient_recv(to, got, 8, 0) == -ECONNRESET; }));
+    ntbclient_close(from);
+    ntbclient_close(to);
+    EXPECT_TRUE(await([&] { return ntbclient_list(a, 0, entries, 32) == 0; }));
+}
+
+TEST_P(Clients, HaveQuotas)
+{
+    one.on_reload = [](Config &config) { config.quota = {2, 1, 2, uint64_t{1} << 30}; };
+    one.reload();
+    // Taken over when a third client is refused.
+    ASSERT_TRUE(await([&] {
+        Client first(one);
+        Client second(one);
+        ntbclient *third;
+        const int status = ntbclient_attach(one.config.socket.c_str(), &third);
+        if (status == 0)
+            ntbclient_detach(third);
+        return status == -EDQUOT;
+    }));
+    Client a(one);
+    ntbclient_listener *listener;
+    ntbclient_listener *second;
+    ASSERT_EQ(ntbclient_listen(a, "one", &options, &listener), 0);
+    EXPECT_EQ(ntbclient_listen(a, "two", &options, &second), -EDQUOT);
+    options.wait = 1;
+    ntbclient_conn *conns[3];
+    ASSERT_EQ(ntbclient_connect(a, "three", &options, &conns[0]), 0);
+    ASSERT_EQ(ntbclient_connect(a, "three", &options, &conns[1]), 0);
+    EXPECT_EQ(ntbclient_connect(a, "three", &options, &conns[2]), -EDQUOT);
+    ntbclient_close(conns[0]);
+    EXPECT_TRUE(await([&] { return ntbclient_connect(a, "three", &options, &conns[0]) == 0; }));
+    ntbclient_close(conns[0]);
+    ntbclient_close(conns[1]);
+    ntbclient_listener_close(listener);
+}
+
+TEST_P(Clients, LeaveNothingBehind)
+{
+    Client a(one);
+    Client b(far());
+    const auto descriptors = [] {
+        size_t count = 0;
+        for ([[maybe_unused]] const auto &_ : std::filesystem::directory_iterator("/proc/self/fd"))
+            count++;
+        return count;
+    };
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    ntbclient_close(from);
+    ntbclient_close(to);
+    const size_t before = descriptors();
+    for (int i = 0; i < 300; i++) {
+        make(a, b, &from, &to);
+        ntbclient_close(i % 2 == 0 ? from : to);
+        ntbclient_close(i % 2 == 0 ? to : from);
+    }
+    EXPECT_TRUE(await([&] {
+        const auto clean = [](const Server::Snapshot &now) {
+            return now.figures.open == 0 && now.used.at(getuid()).connections == 0 &&
+                   now.used.at(getuid()).bytes == 0;
+        };
+        return clean(one.now()) && clean(far().now()) && descriptors() == before;
+    }));
+}
+
+TEST_P(Clients, AreToldWhatIsWrong)
+{
+    Client a(one);
+    ntbclient_conn *conn;
+    ntbclient_listener *listener;
+    ntbclient *client;
+    EXPECT_EQ(ntbclient_attach(nullptr, &client), -EINVAL);
+    EXPECT_EQ(ntbclient_attach(std::string(200, 'x').c_str(), &client), -EINVAL);
+    EXPECT_EQ(ntbclient_attach((folder.path + "/nothing").c_str(), &client), -ENOENT);
+    EXPECT_EQ(ntbclient_connect(nullptr, "x", &options, &conn), -EINVAL);
+    EXPECT_EQ(ntbclient_connect(a, nullptr, &options, &conn), -EINVAL);
+    EXPECT_EQ(ntbclient_connect(a, "", &options, &conn), -EINVAL);
+    EXPECT_EQ(ntbclient_connect(a, std::string(65, 'x').c_str(), &options, &conn), -EINVAL);
+    EXPECT_EQ(ntbclient_listen(a, "x", &options, nullptr), -EINVAL);
+    for (uint32_t *field :
+         {&options.local, &options.once, &options.wait, &options.backlog, &options.timeout_ms}) {
+        const uint32_t before = *field;
+        *field = ~0u;
+        EXPECT_EQ(ntbclient_listen(a, "x", &options, &listener), -EINVAL);
+        *field = before;
+    }
+    options.size = 4;
+    EXPECT_EQ(ntbclient_listen(a, "x", &options, &listener), -EINVAL);
+    struct {
+        ntbclient_options options;
+        uint64_t later;
+    } newer = {options, 1};
+    newer.options.size = sizeof(newer);
+    EXPECT_EQ(ntbclient_listen(a, "x", &newer.options, &listener), -E2BIG);
+    EXPECT_EQ(ntbclient_send(nullptr, "x", 1, 0), -EINVAL);
+    EXPECT_EQ(ntbclient_recv(nullptr, &conn, 1, 0), -EINVAL);
+    EXPECT_EQ(ntbclient_wait(nullptr, 1, 0), -EINVAL);
+    EXPECT_EQ(ntbclient_arm(nullptr, 1), -EINVAL);
+    EXPECT_EQ(ntbclient_process(nullptr), -EINVAL);
+    EXPECT_EQ(ntbclient_fd(nullptr), -EINVAL);
+    EXPECT_EQ(ntbclient_info_get(nullptr, nullptr), -EINVAL);
+    EXPECT_EQ(ntbclient_revoke(nullptr, 1), -EINVAL);
+    ntbclient_close(nullptr);
+    ntbclient_release(nullptr);
+    ntbclient_reset(nullptr);
+    ntbclient_disarm(nullptr, 1);
+    ntbclient_detach(nullptr);
+    ntbclient_listener_close(nullptr);
+}
+
+std::string place_of(const testing::TestParamInfo<bool> &place)
+{
+    return place.param ? "Local" : "Peer";
+}
+INSTANTIATE_TEST_SUITE_P(, Clients, testing::Bool(), place_of);
+} // namespace

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Daemons in this process, without a bridge: what their devices would tell them, the test does.
+#ifndef TEST_DAEMON_HOSTS_HPP
+#define TEST_DAEMON_HOSTS_HPP
+
+#include "config/config.hpp"
+#include "ntbclient.h"
+#include "server/listen.hpp"
+#include "server/server.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+namespace ntbd::test
+{
+
+inline constexpr auto patience = std::chrono::seconds(30);
+
+/// Polls until it is true. The pause bounds the cost, not the outcome.
+inline bool await(const std::function<bool()> &fact)
+{
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (!fact()) {
+        if (std::chrono::steady_clock::now() > until)
+            return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    return true;
+}
+
+class Folder
+{
+public:
+    Folder()
+    {
+        char name[] = "/tmp/ntbd-test-XXXXXX";
+        path = mkdtemp(name);
+    }
+    ~Folder() { std::filesystem::remove_all(path); }
+
+    std::string path;
+};
+
+// The server takes signals from a descriptor, thread by thread.
+inline void block_signals()
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+class Daemon
+{
+public:
+    explicit Daemon(const std::string &socket) { config.socket = socket; }
+    ~Daemon() { stop(); }
+
+    void start()
+    {
+        block_signals();
+        std::string error;
+        listener_ = std::make_unique<ListeningSocket>();
+        ASSERT_TRUE(listener_->open(config.socket, config.mode, &error)) << error;
+        server_ = std::make_unique<Server>(listener_->fd(), config, mailbox_, [this] {
+            if (on_reload)
+                on_reload(config);
+        });
+        thread_ = std::thread([this] { EXPECT_TRUE(server_->run()); });
+    }
+    void stop()
+    {
+        if (!thread_.joinable())
+            return;
+        pthread_kill(thread_.native_handle(), SIGTERM);
+        thread_.join();
+        server_.reset();
+        listener_.reset();
+    }
+    void reload() { pthread_kill(thread_.native_handle(), SIGHUP); }
+    Server::Snapshot now() const { return server_->snapshot(); }
+    Mailbox &mailbox() { return mailbox_; }
+
+    Config config; ///< to be set before the start
+    std::function<void(Config &)> on_reload;
+
+private:
+    Mailbox mailbox_;
+    std::unique_ptr<ListeningSocket> listener_;
+    std::unique_ptr<Server> server_;
+    std::thread thread_;
+};
+
+/// What two devices tell their daemons when a link comes up.
+inline void introduce(Daemon &one, Daemon &other)
+{
+    Daemon *const both[] = {&one, &other};
+    Introduction own[2];
+    Peer peers[2];
+    for (int i = 0; i < 2; i++) {
+        ASSERT_TRUE(introduce_self(both[i]->config.socket, &own[i]));
+        ASSERT_TRUE(introduction_of(&own[i], sizeof(own[i]), &peers[i]));
+    }
+    // What a host says and what it hears cross.
+    for (int i = 0; i < 2; i++) {
+        const LinkNews said = {LinkNews::Kind::introducing, own[i], {}};
+        const LinkNews heard = {LinkNews::Kind::introduced, {}, peers[1 - i]};
+        both[i]->mailbox().put({LinkNews::Kind::lost, {}, {}});
+        both[i]->mailbox().put(i == 0 ? said : heard);
+        both[i]->mailbox().put(i == 0 ? heard : said);
+    }
+}
+
+inline void join(Daemon &one, Daemon &other)
+{
+    introduce(one, other);
+    ASSERT_TRUE(await([&] { return one.now().peer && other.now().peer; }));
+}
+
+/// An attachment that ends with the scope.
+class Client
+{
+public:
+    explicit Client(const Daemon &daemon)
+    {
+        EXPECT_EQ(ntbclient_attach(daemon.config.socket.c_str(), &handle), 0);
+    }
+    ~Client() { ntbclient_detach(handle); }
+    Client(const Client &) = delete;
+    Client &operator=(const Client &) = delete;
+    operator ntbclient *() const { return handle; }
+
+    ntbclient *handle = nullptr;
+};
+
+inline ntbclient_info info_of(ntbclient_conn *conn)
+{
+    ntbclient_info info = {};
+    info.size = sizeof(info);
+    EXPECT_EQ(ntbclient_info_get(conn, &info), 0);
+    return info;
+}
+
+} // namespace ntbd::test
+
+#endif

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two daemons of one machine, with messages handed over one by one: so they may cross.
+#include "broker/broker.hpp"
+
+#include "wire/sealed.hpp"
+
+#include <cerrno>
+#include <deque>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+using namespace ntbd;
+using ntbc::Message;
+using ntbc::Parcel;
+using ntbc::Type;
+
+namespace
+{
+std::unique_ptr<Parcel> parcel_of(const Message &m, const int *fds, int count)
+{
+    auto parcel = std::make_unique<Parcel>();
+    parcel->message = m;
+    for (int i = 0; i < count; i++)
+        parcel->fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);
+    parcel->count = count;
+    return parcel;
+}
+
+struct Host : Outbox {
+    Host() : broker(config, *this, 50)
+    {
+        config.ring_bytes = 4096;
+        broker.attach(1, {100, 100, 11});
+    }
+    void to_client(ClientId, const Message &m, const int *fds, int count) override
+    {
+        said.push_back(parcel_of(m, fds, count));
+    }
+    void to_peer(const Message &m, const int *fds, int count) override
+    {
+        on_way.push_back(parcel_of(m, fds, count));
+    }
+    void ask(Type type, uint32_t flags = 0)
+    {
+        Message m;
+        m.type = type;
+        m.flags = flags;
+        m.backlog = 8;
+        m.timeout_ms = 1000;
+        m.key_bytes = 1;
+        m.key[0] = 'k';
+        EXPECT_TRUE(broker.take(1, m));
+    }
+    void close(uint64_t id)
+    {
+        Message m;
+        m.type = Type::close;
+        m.id = id;
+        EXPECT_TRUE(broker.take(1, m));
+    }
+    Message last() const { return said.empty() ? Message{} : said.back()->message; }
+
+    Config config;
+    std::deque<std::unique_ptr<Parcel>> on_way; ///< to the other host
+    std::vector<std::unique_ptr<Parcel>> said;  ///< to the client
+    Broker broker;
+};
+
+class Match : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        here.broker.peer_up();
+        there.broker.peer_up();
+    }
+    static void hand_over(Host &from, Host &to)
+    {
+        while (!from.on_way.empty()) {
+            EXPECT_TRUE(to.broker.take_from_peer(from.on_way.front().get()));
+            from.on_way.pop_front();
+        }
+    }
+    void settle()
+    {
+        while (!here.on_way.empty() || !there.on_way.empty()) {
+            hand_over(here, there);
+            hand_over(there, here);
+        }
+    }
+    void expect_nothing_left()
+    {
+        for (Host *host : {&here, &there}) {
+            const auto &used = host->broker.accounts().used();
+            EXPECT_EQ(used.at(100).connections, 0u);
+            EXPECT_EQ(used.at(100).bytes, 0u);
+            EXPECT_EQ(host->broker.figures().open + host->broker.figures().connecting, 0u);
+        }
+    }
+
+    Host here; ///< connects
+    Host there;
+};
+
+TEST_F(Match, GivesBothTheSameMemory)
+{
+    there.ask(Type::listen);
+    here.ask(Type::connect);
+    settle();
+    ASSERT_EQ(here.last().type, Type::connected);
+    ASSERT_EQ(there.last().type, Type::accepted);
+    auto *one = static_cast<ntbc::Page *>(
+        ntbc::sealed_map(here.said.back()->fd(0), ntbc::memory_bytes(4096)));
+    auto *other = static_cast<ntbc::Page *>(
+        ntbc::sealed_map(there.said.back()->fd(0), ntbc::memory_bytes(4096)));
+    one->gone = 77;
+    EXPECT_EQ(other->gone, 77u);
+    EXPECT_EQ(send(here.said.back()->fd(1), "x", 1, 0), 1);
+    char byte;
+    EXPECT_EQ(recv(there.said.back()->fd(1), &byte, 1, MSG_DONTWAIT), 1);
+    here.close(here.last().id);
+    there.close(there.last().id);
+    settle();
+    expect_nothing_left();
+}
+
+TEST_F(Match, KeepsUnreadBytesUntilBothHaveClosed)
+{
+    there.ask(Type::listen);
+    here.ask(Type::connect);
+    settle();
+    auto *memory =
+        static_cast<uint8_t *>(ntbc::sealed_map(here.said.back()->fd(0), ntbc::memory_bytes(4096)));
+    memory[ntbc::page_bytes] = 42;
+    there.close(there.last().id);
+    settle();
+    EXPECT_EQ(memory[ntbc::page_bytes], 42);
+    here.close(here.last().id);
+    settle();
+    EXPECT_EQ(memory[ntbc::page_bytes], 0); // given back
+    expect_nothing_left();
+}
+
+TEST_F(Match, LetsGoOfWhatWasClosedMeanwhile)
+{
+    there.ask(Type::listen);
+    here.ask(Type::connect);
+    hand_over(here, there); // matched, and on its way back
+    here.close(here.last().id);
+    settle();
+    ASSERT_GE(there.said.size(), 3u);
+    EXPECT_EQ(there.last().type, Type::ended);
+    there.close(there.last().id);
+    settle();
+    expect_nothing_left();
+}
+
+TEST_F(Match, WithdrawsWhatHasRunOutOfTime)
+{
+    here.ask(Type::connect, ntbc::flag_wait);
+    settle();
+    EXPECT_EQ(here.broker.next_deadline(), 1000);
+    here.broker.expire(999);
+    EXPECT_EQ(here.last().type, Type::answer);
+    here.broker.expire(1000);
+    EXPECT_EQ(here.last().type, Type::failed);
+    EXPECT_EQ(here.last().status, -ETIMEDOUT);
+    settle();
+    there.ask(Type::listen);
+    EXPECT_EQ(there.last().type, Type::answer); // nobody waits any more
+    here.close(here.last().id);
+    expect_nothing_left();
+}
+
+TEST_F(Match, OffersAgainWhenThePeerReturns)
+{
+    here.broker.peer_down();
+    there.broker.peer_down();
+    here.ask(Type::connect);
+    EXPECT_EQ(here.last().status, -EHOSTUNREACH);
+    here.ask(Type::connect, ntbc::flag_wait);
+    EXPECT_TRUE(here.on_way.empty());
+    there.ask(Type::listen);
+    here.broker.peer_up();
+    there.broker.peer_up();
+    settle();
+    EXPECT_EQ(here.last().type, Type::connected);
+}
+
+TEST_F(Match, EndsAllWhenThePeerIsLost)
+{
+    there.ask(Type::listen);
+    here.ask(Type::connect);
+    settle();
+    auto *page = static_cast<ntbc::Page *>(
+        ntbc::sealed_map(here.said.back()->fd(0), ntbc::memory_bytes(4096)));
+    here.broker.peer_down();
+    EXPECT_EQ(here.last().type, Type::ended);
+    EXPECT_EQ(here.last().status, -ECONNRESET);
+    EXPECT_NE(page->gone & ntbc::gone_revoked, 0u);
+    here.close(here.last().id);
+    there.close(there.last().id); // before it has learnt
+    there.broker.peer_down();
+    here.on_way.clear();
+    expect_nothing_left();
+}
+
+TEST_F(Match, RefusesMemoryThatCouldShrink)
+{
+    here.ask(Type::connect, ntbc::flag_wait);
+    const uint64_t id = here.last().id;
+    const int fd = memfd_create("open", MFD_ALLOW_SEALING);
+    ASSERT_EQ(ftruncate(fd, static_cast<off_t>(ntbc::memory_bytes(4096))), 0);
+    int bells[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, bells), 0);
+    Message m;
+    m.type = Type::matched;
+    m.id = id;
+    m.other = 9;
+    m.ring_bytes = 4096;
+    const int fds[] = {fd, bells[0]};
+    here.on_way.clear();
+    EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, fds, 2).get()));
+    EXPECT_EQ(here.last().type, Type::failed);
+    EXPECT_EQ(here.last().status, -EPROTO);
+    EXPECT_EQ(here.on_way.back()->message.type, Type::gone);
+    close(fd);
+    close(bells[0]);
+    close(bells[1]);
+}
+
+TEST_F(Match, DropsADaemonThatSaysWhatNoneSays)
+{
+    Message m;
+    for (const Type type : {Type::hello, Type::connect, Type::answer, Type::introduce}) {
+        m.type = type;
+        EXPECT_FALSE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    }
+    m.type = Type::offer; // without a key, without an id, twice
+    EXPECT_FALSE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    m.key_bytes = 1;
+    EXPECT_FALSE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    m.id = 1;
+    m.flags = ntbc::flag_wait;
+    EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    EXPECT_FALSE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    // Ids that mean nothing.
+    for (const Type type : {Type::matched, Type::refused, Type::gone, Type::withdraw}) {
+        m.type = type;
+        m.id = 12345;
+        EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    }
+}
+} // namespace
