@@ -54,8 +54,9 @@ int ntbmsg_poll_set_poll(ntbmsg_poll_set *set, ntbmsg_ready *ready, uint16_t n)
     const Using use(watch_of_user(*set), "poll set", __func__);
     if (set->worker == nullptr)
         return poll_shared(*set, ready, n);
-    poll(*set->worker);
-    if (unlikely(!set->worker->stalled.empty()))
-        report_stalled(*set->worker);
+    Worker &w = *set->worker;
+    receive(w); // it is not dedicated: such a worker's channels are in sets without a worker
+    if (unlikely(!w.stalled.empty()))
+        report_stalled(w);
     return set->ready.empty() ? 0 : poll_own(*set, ready, n);
 }

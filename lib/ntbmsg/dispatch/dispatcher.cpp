@@ -337,4 +337,14 @@ void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
     }
 }
 
+unsigned take_in(Worker &w, Found &found, int got)
+{
+    unsigned n = got > 0 ? static_cast<unsigned>(got) : 0;
+    if (connection_changed(w))
+        n = change_connection(w, found.mbufs, found.meta, n);
+    if (n != 0)
+        sort(w, found.mbufs, found.meta, n);
+    return n;
+}
+
 } // namespace ntbmsg

@@ -36,19 +36,39 @@ inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
             return 0;
     }
     const int got = w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));
-    if (connection_changed(w))
+    if (unlikely(connection_changed(w)))
         return change_connection(w, mbufs, meta, got > 0 ? static_cast<unsigned>(got) : 0);
-    return got > 0 ? static_cast<unsigned>(got) : 0;
+    return likely(got > 0) ? static_cast<unsigned>(got) : 0;
 }
 
-/// One poll of a worker. Most find nothing. @return messages received
-[[gnu::always_inline]] inline unsigned poll(Worker &w)
-{
+/// What a poll receives.
+struct Found {
     rte_mbuf *mbufs[burst_max];
     Meta meta[burst_max];
-    const unsigned n = take_burst(w, mbufs, meta, burst_max);
-    if (n != 0)
-        sort(w, mbufs, meta, n);
+};
+/// Passes what was found to its channels, and ends them if their connection has. @param got  what
+/// the driver returned. @return messages of the present connection
+unsigned take_in(Worker &w, Found &found, int got);
+
+/// Receives for the channels of a worker. Most polls find nothing. @return messages received
+[[gnu::always_inline]] inline unsigned receive(Worker &w)
+{
+    Found found;
+    if (unlikely(w.chores != 0)) {
+        do_chores(w);
+        if (unlikely(w.reply_count > replies_max - burst_max) && !connection_changed(w))
+            return 0;
+    }
+    const int got = w.burst.rx(w.burst.rx_queue, found.mbufs, found.meta, burst_max);
+    if (likely(got <= 0) && !connection_changed(w))
+        return 0;
+    return take_in(w, found, got);
+}
+
+/// One poll of a worker. @return messages received
+[[gnu::always_inline]] inline unsigned poll(Worker &w)
+{
+    const unsigned n = receive(w);
     if (unlikely(w.dedicated))
         serve(w);
     return n;
