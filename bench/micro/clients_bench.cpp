@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Two processes with a connection of a node daemon, both polling, beside a plain ping-pong of two lines
-// on the same two CPUs, in turns.
+// Two processes with a connection of a node daemon, both polling, beside a plain ping-pong of two
+// lines on the same two CPUs, in turns.
 //   ntbmsg_clients [ROUNDS]
 #include "ntbclient.h"
 #include "server/listen.hpp"
