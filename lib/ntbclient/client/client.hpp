@@ -24,6 +24,7 @@ struct End {
     std::atomic<bool> discards{false}; ///< reset at this end: nothing is received any more
     std::atomic<bool> bell_closed{false};
     std::atomic<uint32_t> armed{0};
+    std::atomic<uint32_t> spin_ns{20000}; ///< how long ntbclient_wait() polls before it sleeps
     std::atomic<uint64_t> rings{0};
     std::atomic<uint64_t> sleeps{0};
     pthread_mutex_t bell_lock; ///< robust, shared between processes: taking bytes from the bell
@@ -46,7 +47,6 @@ struct ntbclient_conn {
     uint32_t index = 0; ///< which end this is: what it produces into
     uint32_t peer_uid = 0;
     uint32_t peer_gid = 0;
-    uint32_t spin_ns = 20000; ///< how long ntbclient_wait() polls before it sleeps
 };
 
 struct ntbclient_listener {

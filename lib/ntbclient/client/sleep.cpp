@@ -130,16 +130,17 @@ int sleep_until(ntbclient_conn *conn, int64_t deadline)
 
 uint32_t poll_for_a_while(ntbclient_conn *conn, uint32_t events, int64_t deadline)
 {
-    const int64_t begin = now_ns();
-    const int64_t end = std::min<int64_t>(deadline, begin + conn->spin_ns);
+    std::atomic<uint32_t> &spin_ns = conn->end->spin_ns;
+    const uint32_t spin = spin_ns.load(std::memory_order_relaxed);
+    const int64_t end = std::min(deadline, now_ns() + spin);
     do {
         pause_lap();
         if (const uint32_t ready = ready_of(conn, events); ready != 0) {
-            conn->spin_ns = std::min(spin_max_ns, conn->spin_ns + conn->spin_ns / 2);
+            spin_ns.store(std::min(spin_max_ns, spin + spin / 2), std::memory_order_relaxed);
             return ready;
         }
     } while (now_ns() < end);
-    conn->spin_ns = std::max(spin_min_ns, conn->spin_ns / 2);
+    spin_ns.store(std::max(spin_min_ns, spin / 2), std::memory_order_relaxed);
     return 0;
 }
 } // namespace

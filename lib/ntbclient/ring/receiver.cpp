@@ -49,7 +49,7 @@ void Receiver::copy(void *to, size_t skip, size_t bytes) const
 // is lost if less than a quarter is kept back: taking the rest of the ring returns it.
 bool Receiver::take(size_t bytes)
 {
-    taken_ = (taken_ + bytes) & count_mask;
+    store(taken_, (taken_ + bytes) & count_mask, std::memory_order_relaxed);
     return ((taken_ - given_back_) & count_mask) >= bytes_ / 4 && give_back();
 }
 

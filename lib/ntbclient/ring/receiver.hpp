@@ -34,7 +34,8 @@ public:
     uint64_t end() const { return marks_; }
     /// Whether the producer has written a cursor that cannot be: the connection is to be reset.
     bool is_broken() const { return broken_; }
-    uint64_t taken() const { return taken_; }
+    /// Any thread.
+    uint64_t taken() const { return load(taken_, std::memory_order_relaxed); }
 
 private:
     Direction *lines_ = nullptr;

@@ -41,7 +41,7 @@ void Sender::put(const void *from, size_t bytes)
     const size_t first = std::min<size_t>(bytes, bytes_ - at);
     memcpy(data_ + at, from, first);
     memcpy(data_, static_cast<const uint8_t *>(from) + first, bytes - first);
-    sent_ = (sent_ + bytes) & count_mask;
+    store(sent_, (sent_ + bytes) & count_mask, std::memory_order_relaxed);
 }
 
 // The exchange is a full barrier: it pairs with the store of wants_data in Receiver::arm(), so that

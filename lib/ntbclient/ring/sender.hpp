@@ -31,7 +31,8 @@ public:
     /// Whether the consumer has written a cursor that cannot be: the connection is to be reset.
     bool is_broken() const { return broken_; }
     bool has_ended() const { return marks_ != 0; }
-    uint64_t sent() const { return sent_; }
+    /// Any thread.
+    uint64_t sent() const { return load(sent_, std::memory_order_relaxed); }
     /// Bytes that the consumer has not returned yet, as far as it was looked at.
     uint64_t outstanding() const { return (sent_ - returned_) & count_mask; }
     bool has_unpublished() const { return sent_ != published_; }
