@@ -590,8 +590,7 @@ TEST_P(Clients, AreListedAndRevoked)
 
 TEST_P(Clients, HaveQuotas)
 {
-    one.on_reload = [](Config &config) { config.quota = {2, 1, 2, uint64_t{1} << 30}; };
-    one.reload();
+    one.reload([](Config &config) { config.quota = {2, 1, 2, uint64_t{1} << 30}; });
     // Taken over when a third client is refused.
     ASSERT_TRUE(await([&] {
         Client first(one);

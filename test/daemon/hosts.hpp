@@ -71,8 +71,8 @@ public:
         listener_ = std::make_unique<ListeningSocket>();
         ASSERT_TRUE(listener_->open(config.socket, config.mode, &error)) << error;
         server_ = std::make_unique<Server>(listener_->fd(), config, mailbox_, [this] {
-            if (on_reload)
-                on_reload(config);
+            const std::lock_guard held(reload_lock_);
+            reload_(config);
         });
         thread_ = std::thread([this] { EXPECT_TRUE(server_->run()); });
     }
@@ -85,14 +85,23 @@ public:
         server_.reset();
         listener_.reset();
     }
-    void reload() { pthread_kill(thread_.native_handle(), SIGHUP); }
+    /// What a new file would change.
+    void reload(std::function<void(Config &)> change)
+    {
+        {
+            const std::lock_guard held(reload_lock_);
+            reload_ = std::move(change);
+        }
+        pthread_kill(thread_.native_handle(), SIGHUP);
+    }
     Server::Snapshot now() const { return server_->snapshot(); }
     Mailbox &mailbox() { return mailbox_; }
 
     Config config; ///< to be set before the start
-    std::function<void(Config &)> on_reload;
 
 private:
+    std::mutex reload_lock_;
+    std::function<void(Config &)> reload_;
     Mailbox mailbox_;
     std::unique_ptr<ListeningSocket> listener_;
     std::unique_ptr<Server> server_;

@@ -182,8 +182,7 @@ TEST_F(Servers, AdmitAsManyStrangersOfAUserAsClients)
 
 TEST_F(Servers, AdmitTheUsersThatAreAllowed)
 {
-    one.on_reload = [](Config &config) { config.allowed.emplace({getuid() + 1}); };
-    one.reload();
+    one.reload([](Config &config) { config.allowed.emplace({getuid() + 1}); });
     EXPECT_TRUE(await([&] {
         ntbclient *client;
         const int status = ntbclient_attach(one.config.socket.c_str(), &client);
@@ -191,8 +190,7 @@ TEST_F(Servers, AdmitTheUsersThatAreAllowed)
             ntbclient_detach(client);
         return status == -EACCES;
     }));
-    one.on_reload = [](Config &config) { config.allowed.reset(); };
-    one.reload();
+    one.reload([](Config &config) { config.allowed.reset(); });
     EXPECT_TRUE(await([&] {
         ntbclient *client;
         const int status = ntbclient_attach(one.config.socket.c_str(), &client);
