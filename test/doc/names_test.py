@@ -16,7 +16,7 @@ ROOT = pathlib.Path(sys.argv[1])
 DOCUMENTS = ['README.md', 'CONTRIBUTING.md', *(str(p.relative_to(ROOT)) for p in ROOT.glob('doc/**/*.md')),
              *(str(p.relative_to(ROOT)) for p in ROOT.glob('doc/guides/**/*.rst'))]
 CODE = ('.c', '.h', '.cpp', '.hpp', '.py', '.sh', '.map', '.build')
-FOLDERS = ('apps', 'bench', 'drivers', 'examples', 'lib', 'test', 'tools', 'twin')
+FOLDERS = ('apps', 'bench', 'daemon', 'drivers', 'examples', 'lib', 'test', 'tools', 'twin')
 TICKED = re.compile(r'`{1,2}([^`\n]+)`{1,2}')
 FUNCTION = re.compile(r'^(?:\w+(?:<[^>]*>)?::)*_?(\w+)\(\)$')
 FILE = re.compile(r'^[\w./-]+\.(?:cpp|hpp|py|sh|rst|md|map)$')

@@ -62,6 +62,9 @@ class OwnDpdk(unittest.TestCase):
         for line in link.splitlines():
             if " -shared " in line:
                 taken = re.findall(r"\S*librte_(?!raw_plx|net_plx)\w+\.(?:so|a)\S*|-lrte_\S+", line)
+                if "libntbclient" in line:  # for processes without DPDK
+                    self.assertEqual(taken, [])
+                    continue
                 self.assertIn(str(self.lib / "librte_eal.so"), taken)
                 self.assertEqual([library for library in taken if not library.startswith(f"{self.lib}/")], [])
         # Users of what is installed are led there too.
