@@ -139,6 +139,8 @@ int main(int argc, char **argv)
     const int status = ntbclient_attach(argv[1], &client);
     if (work == "attach") {
         printf("status %d\n", status);
+        if (status == 0)
+            ntbclient_detach(client);
         return 0;
     }
     if (status != 0)
