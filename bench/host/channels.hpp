@@ -15,10 +15,11 @@ namespace bench
 /// Messages that the peer may send ahead: on the first channel, which has figures of its own, what
 /// the library grants (0); on each of the others a burst.
 constexpr uint32_t other_credit = 32;
-/// What the worker needs for that, with a default of its own for one channel (0).
+/// What the worker needs for that, with a default of its own for one channel (0). The first one
+/// grows to 1024, by at most a quarter of what is left at a time.
 constexpr uint32_t credit_of_all(uint32_t channels)
 {
-    constexpr uint32_t first = 16384;
+    constexpr uint32_t first = 4096;
     return channels > 1 ? first + (channels - 1) * other_credit : 0;
 }
 
