@@ -24,7 +24,7 @@ constexpr uint64_t ms = 1000000;
 constexpr uint64_t open_bound = 60000 * ms;
 constexpr uint64_t answer_grace = 15000 * ms; ///< beyond a command's own bound: meeting as well
 constexpr uint64_t look_every = 100 * ms;     ///< at whether a child has died
-constexpr unsigned huge_pages_wanted = 120;   ///< two hosts of 120 MiB, with 1000 channels
+constexpr unsigned huge_pages_wanted = 180;   ///< two hosts of 180 MiB, with 1000 channels
 
 volatile sig_atomic_t signal_seen = 0;
 
