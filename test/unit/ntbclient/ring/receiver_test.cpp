@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rings.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
