@@ -6,29 +6,14 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
-import time
 
-PATIENCE = 60
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from facts import PATIENCE, Failure, await_fact, expect
+
 # Nobody, and nobody else: users that need not be in the user database.
 USERS = (65534, 64001, 64002)
-
-
-class Failure(Exception):
-    """What a case expected and did not find."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
-
-
-def await_fact(fact, what):
-    """Polls until fact() is true. The pause bounds the cost, not the outcome."""
-    deadline = time.monotonic() + PATIENCE
-    while not fact():
-        expect(time.monotonic() < deadline, f"in {PATIENCE} s never: {what() if callable(what) else what}")
-        time.sleep(0.005)
 
 
 class Process:
