@@ -31,7 +31,7 @@ NET = 'drivers/net/plx_ntb'
 COMPAT = 'lib/dpdk'
 # What driver and library both use.
 COMMON = 'lib/common'
-# The socket protocol, without a system call.
+# The sockets of unchanged programs: the protocol, and what is preloaded.
 SOCKET = 'lib/socket'
 # Headers that stand below the folders of their area.
 FACES = PUBLIC | INTERNAL | {'twin/twin.hpp'}
@@ -48,9 +48,9 @@ LAYERS = {
     NET: {COMPAT, 'public', 'internal', 'dpdk'},
     'twin': {FACTS},
     'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
-    SOCKET: set(),
+    SOCKET: {COMMON, 'lib/ntbclient'},
     'lib/ntbclient': {COMMON, 'public'},
-    'daemon': {'lib/ntbclient', 'public', 'dpdk'},
+    'daemon': {'lib/ntbclient', SOCKET, 'public', 'dpdk'},
     'apps/measure': {'dpdk'},
     'apps/echo': {'apps/measure', 'apps', 'public', 'internal', 'dpdk'},
     'apps/pktgen': {'apps/measure', 'apps', 'public', 'dpdk'},
@@ -65,7 +65,7 @@ LAYERS = {
 FOLDERS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'lib/ntbmsg': ('base', 'wire', 'transport', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
-    SOCKET: ('direction',),
+    SOCKET: ('direction', 'kernel', 'pair', 'record', 'connection', 'readiness', 'config', 'table', 'preload'),
     'lib/ntbclient': ('ring', 'wire', 'client'),
     'daemon': ('config', 'broker', 'server', 'device'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),

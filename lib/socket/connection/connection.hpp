@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_SOCKET_CONNECTION_CONNECTION_HPP
+#define NTB_SOCKET_CONNECTION_CONNECTION_HPP
+
+#include <cstdint>
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+namespace ntb::socket
+{
+
+class Attachment;
+struct End;
+
+/// A TCP connection of this process that its daemon was told of: doc/socket-protocol.md. Everything
+/// that the processes of a connection have to agree on lies in its record, which they share; this
+/// is one process's view of it.
+///
+/// Calls return what libc's would, with -errno for an error; errno stays as it is. `fd` is any
+/// descriptor of the connection. Nothing sleeps: a call that has to wait returns -EAGAIN, whatever
+/// O_NONBLOCK says, and a send may take a part. The caller waits by look(), arm() and the two
+/// descriptors, and calls again.
+///
+/// Threads and signal handlers may call at any time, but for close(), after which the object is
+/// gone in this process: the caller sees to it that no other call has it.
+class Connection
+{
+public:
+    /// Shows the socket to the daemon, which looks for its mirror. Nothing waits for the answer:
+    /// until it is there, and if there is none, the calls are the kernel's. To be called before
+    /// the first byte or later; no other call on the socket at the same time.
+    /// @param fd        a connected TCP socket; stays the caller's
+    /// @param accepted  made by accept(), else by connect()
+    /// @return NULL: it stays TCP; Attachment::figures() counts why. Else until close()
+    static Connection *claim(Attachment &attachment, int fd, bool accepted);
+
+    /// Whether calls have to be made here. false: each is the kernel's call, now and for good, but
+    /// for close(). One load.
+    bool upgraded() const;
+
+    /// As recvmsg() without control data. Flags: MSG_PEEK, MSG_TRUNC, MSG_WAITALL (only as far as
+    /// bytes are there), MSG_DONTWAIT (the same), MSG_OOB (the kernel's).
+    ssize_t receive(int fd, const iovec *parts, int n, int flags);
+    /// As sendmsg() without control data. SIGPIPE is raised as the kernel does.
+    /// @retval -EAGAIN nothing was taken
+    ssize_t send(int fd, const iovec *parts, int n, int flags);
+    /// As shutdown().
+    int shutdown(int fd, int how);
+    /// To be called before the kernel's close.
+    /// @param last_here  no descriptor of the connection is left in this process: the object ends
+    void close(int fd, bool last_here);
+    /// As FIONREAD. @return bytes or a negative errno
+    ssize_t readable_bytes(int fd);
+    /// Goes back to TCP in both directions, and no ring any more: before the socket is handed to
+    /// who does not know of rings (rule R8).
+    /// @retval true all is TCP now. false: the peer has to do its part; call again after a while
+    bool leave(int fd);
+
+    // ---- readiness: section 9, "What is shown"
+
+    /// EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP, EPOLLERR as they are now. A system call only where
+    /// the state needs the kernel.
+    std::uint32_t look(int fd);
+    /// Numbers that differ when something has arrived since the last look: for edge triggered sets.
+    std::uint64_t arrivals_in() const;
+    std::uint64_t arrivals_out() const;
+    /// Asks to be rung for these of EPOLLIN and EPOLLOUT; anything else rings anyway. Each caller
+    /// that has armed sleeps and disarms; they are counted.
+    /// @return events that are there already; nothing is armed then. 0: sleep
+    std::uint32_t arm(int fd, std::uint32_t events);
+    /// Withdraws one arm(), and reads the bell where nobody else sleeps on it.
+    void disarm(std::uint32_t events);
+    /// Readable when rung. -1: there is none, the shadow alone is to be waited for.
+    int bell() const;
+    /// What the kernel said of the shadow (EPOLLIN, EPOLLRDHUP, EPOLLHUP, EPOLLERR): kept until a
+    /// read finds nothing.
+    void kernel_said(std::uint32_t events);
+
+private:
+    friend class Attachment;
+    Connection() = default;
+    ~Connection() = default;
+};
+
+} // namespace ntb::socket
+
+#endif

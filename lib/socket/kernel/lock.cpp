@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "kernel/lock.hpp"
+
+#include "kernel/system.hpp"
+
+#include <atomic>
+#include <cerrno>
+#include <ctime>
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+
+namespace ntb::socket
+{
+
+namespace
+{
+
+constexpr std::uint32_t waiters = std::uint32_t{1} << 31;
+constexpr std::uint32_t the_daemon = waiters - 1; // no thread has this number
+constexpr int spins = 200;
+constexpr long look_after_ns = 2000000; // a sleeper asks so often whether the holder lives
+
+// The kernel clears this page in a child.
+std::uint32_t *life_page()
+{
+    static std::atomic<std::uint32_t *> page;
+    std::uint32_t *at = page.load(std::memory_order_acquire);
+    if (at != nullptr)
+        return at;
+    const long made = kernel::call(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made < 0 && made > -4096)
+        return nullptr;
+    at = reinterpret_cast<std::uint32_t *>(made);
+    kernel::call(SYS_madvise, at, 4096, MADV_WIPEONFORK);
+    std::uint32_t *none = nullptr;
+    if (page.compare_exchange_strong(none, at))
+        return at;
+    kernel::call(SYS_munmap, at, 4096);
+    return none;
+}
+
+std::atomic<std::uint32_t> lives;
+[[gnu::tls_model("initial-exec")]] thread_local std::uint32_t own_life;
+[[gnu::tls_model("initial-exec")]] thread_local std::uint32_t own_id;
+
+std::atomic_ref<std::uint32_t> ref(std::uint32_t &word)
+{
+    return std::atomic_ref(word);
+}
+
+void pause()
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
+
+} // namespace
+
+std::uint32_t thread_id()
+{
+    std::uint32_t *page = life_page();
+    if (page == nullptr)
+        return static_cast<std::uint32_t>(kernel::call(SYS_gettid));
+    std::uint32_t life = ref(*page).load(std::memory_order_relaxed);
+    if (life == 0) {
+        const std::uint32_t next = lives.fetch_add(1) + 1;
+        life = 0;
+        if (ref(*page).compare_exchange_strong(life, next))
+            life = next;
+    }
+    if (own_life != life) {
+        own_id = static_cast<std::uint32_t>(kernel::call(SYS_gettid));
+        own_life = life;
+    }
+    return own_id;
+}
+
+Lock::Taken Lock::take()
+{
+    const std::uint32_t self = thread_id();
+    std::uint32_t none = 0;
+    if (ref(word_).compare_exchange_strong(none, self, std::memory_order_acquire))
+        return Taken::Clean;
+    return take_slowly(self);
+}
+
+Lock::Taken Lock::take_slowly(std::uint32_t self)
+{
+    for (int i = 0; i < spins; i++) {
+        std::uint32_t none = 0;
+        if (ref(word_).compare_exchange_strong(none, self, std::memory_order_acquire))
+            return Taken::Clean;
+        pause();
+    }
+    for (;;) {
+        std::uint32_t now = ref(word_).load(std::memory_order_relaxed);
+        if (now == 0) {
+            if (ref(word_).compare_exchange_strong(now, self | waiters, std::memory_order_acquire))
+                return Taken::Clean;
+            continue;
+        }
+        const std::uint32_t holder = now & ~waiters;
+        if (holder == self)
+            return Taken::Repair;
+        if ((now & waiters) == 0 &&
+            !ref(word_).compare_exchange_strong(now, now | waiters, std::memory_order_relaxed))
+            continue;
+        const timespec patience = {0, look_after_ns};
+        const long woken =
+            kernel::call(SYS_futex, &word_, FUTEX_WAIT, holder | waiters, &patience, nullptr, 0);
+        if (woken != -ETIMEDOUT || holder == the_daemon ||
+            kernel::call(SYS_tkill, holder, 0) != -ESRCH)
+            continue;
+        now = holder | waiters;
+        if (ref(word_).compare_exchange_strong(now, self | waiters, std::memory_order_acquire))
+            return Taken::Repair;
+    }
+}
+
+void Lock::give()
+{
+    // Not ours any more if a handler of this thread took it over and gave it up.
+    const std::uint32_t self = thread_id();
+    std::uint32_t now = self;
+    if (ref(word_).compare_exchange_strong(now, 0, std::memory_order_release))
+        return;
+    if (now != (self | waiters))
+        return;
+    ref(word_).store(0, std::memory_order_release);
+    kernel::call(SYS_futex, &word_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+bool Lock::try_take_as_daemon()
+{
+    std::uint32_t none = 0;
+    return ref(word_).compare_exchange_strong(none, the_daemon, std::memory_order_acquire);
+}
+
+void Lock::give_as_daemon()
+{
+    if (ref(word_).exchange(0, std::memory_order_release) != the_daemon)
+        kernel::call(SYS_futex, &word_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+}
+
+bool Lock::is_held_by_daemon() const
+{
+    return (std::atomic_ref(const_cast<std::uint32_t &>(word_)).load(std::memory_order_relaxed) &
+            ~waiters) == the_daemon;
+}
+
+void Lock::take_from_daemon()
+{
+    std::uint32_t now = ref(word_).load(std::memory_order_relaxed);
+    if ((now & ~waiters) == the_daemon && ref(word_).compare_exchange_strong(now, 0))
+        kernel::call(SYS_futex, &word_, FUTEX_WAKE, 1 << 30, nullptr, nullptr, 0);
+}
+
+} // namespace ntb::socket

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_SOCKET_KERNEL_LOCK_HPP
+#define NTB_SOCKET_KERNEL_LOCK_HPP
+
+#include <cstdint>
+
+namespace ntb::socket
+{
+
+/// The calling thread, also after fork().
+std::uint32_t thread_id();
+
+/// A lock in memory that processes share, whose holder may die (doc/socket-protocol.md, section 8).
+/// Not a mutex of the C library: taking one of those follows pointers in the memory, where a daemon
+/// may follow nothing that a client wrote.
+///
+/// A holder is known by its thread's number. One that is gone, or that is the caller itself, who
+/// left the call by longjmp() or was interrupted by its own handler, is replaced. The processes
+/// that take a lock are of one pid namespace.
+class Lock
+{
+public:
+    enum class Taken {
+        Clean,
+        Repair, ///< its holder was gone: what it did may be half done
+    };
+
+    Taken take();
+    void give();
+
+    /// For a daemon, which waits for nobody. @retval false somebody holds it
+    bool try_take_as_daemon();
+    void give_as_daemon();
+    /// For a client that cannot reach its daemon any more.
+    bool is_held_by_daemon() const;
+    /// Of a daemon that is gone.
+    void take_from_daemon();
+
+private:
+    Taken take_slowly(std::uint32_t self);
+
+    std::uint32_t word_ = 0; ///< thread that holds it; the highest bit: others sleep
+};
+
+} // namespace ntb::socket
+
+#endif
