@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_SOCKET_READINESS_SOURCE_HPP
+#define NTB_SOCKET_READINESS_SOURCE_HPP
+
+#include <cstdint>
+
+namespace ntb::socket
+{
+
+/// What a waiter knows of one upgraded connection (doc/socket-protocol.md, section 9). Any thread
+/// calls at any time; errno stays as it is. A source outlives its memberships: Set::closed() comes
+/// before its end.
+class Source
+{
+public:
+    /// false: the shadow's events are all there is, now and for good. One load.
+    virtual bool upgraded() const = 0;
+
+    /// EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP, EPOLLERR and EPOLLPRI as they are now.
+    virtual std::uint32_t look() = 0;
+    /// Numbers that differ when something has arrived since: what may be read or is wrong, and
+    /// room where there was none. They are read before look() (rule W7).
+    virtual std::uint64_t arrivals_in() const = 0;
+    virtual std::uint64_t arrivals_out() const = 0;
+
+    /// Asks to be rung when EPOLLIN or EPOLLOUT, as named, arrives or anything is wrong, also where
+    /// they are there already. A full fence: who calls looks again afterwards (rule W1). Calls are
+    /// counted (rule W3). After each call the next arrival rings once more, whatever the bell
+    /// has in it: a waiter may have taken its edge and left the bell as it was.
+    virtual void arm(std::uint32_t events) = 0;
+    /// Withdraws one arm() with the same events, and reads the bell unless others are armed.
+    virtual void disarm(std::uint32_t events) = 0;
+    /// Readable when rung, and when the other end is gone. It stays the same while upgraded().
+    virtual int bell() const = 0;
+    /// The shadow: any open descriptor of it in this process.
+    virtual int shadow() const = 0;
+    /// What the kernel said of the shadow: the connection keeps it until a read of the kernel finds
+    /// nothing (rule W6).
+    virtual void kernel_said(std::uint32_t events) = 0;
+
+protected:
+    ~Source() = default;
+};
+
+} // namespace ntb::socket
+
+#endif
