@@ -24,6 +24,8 @@ PUBLIC = {f'drivers/raw/plx_ntb/rte_pmd_plx_ntb{part}.h' for part in ('', '_memo
     'lib/ntbclient/ntbclient.h'}
 # Calls for tests and for drivers on top, not installed. Of the programs, echo has a command that causes faults.
 INTERNAL = {'drivers/raw/plx_ntb/rte_pmd_plx_ntb_driver.h', 'drivers/raw/plx_ntb/rte_pmd_plx_ntb_test.h', 'lib/ntbmsg/ntbmsg_test.h'}
+# What other layers of this tree will stand on, not installed.
+BORDERS = {'lib/verbs/ntbv.h'}
 FACTS, HW, QUEUE = (f'drivers/raw/plx_ntb/{part}' for part in ('hw/facts', 'hw', 'queue'))
 DRIVER = 'drivers/raw/plx_ntb'
 NET = 'drivers/net/plx_ntb'
@@ -33,8 +35,10 @@ COMPAT = 'lib/dpdk'
 COMMON = 'lib/common'
 # The sockets of unchanged programs: the protocol, and what is preloaded.
 SOCKET = 'lib/socket'
+# The engine of RDMA verbs.
+VERBS = 'lib/verbs'
 # Headers that stand below the folders of their area.
-FACES = PUBLIC | INTERNAL | {'twin/twin.hpp'}
+FACES = PUBLIC | INTERNAL | BORDERS | {'twin/twin.hpp'}
 # Each layer, the most deeply nested first, with the layers that it may include beside itself.
 # 'public' stands for the public headers of driver and library, 'internal' for those with calls for tests;
 # 'dpdk' for any header of DPDK.
@@ -49,6 +53,7 @@ LAYERS = {
     'twin': {FACTS},
     'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
     SOCKET: {COMMON, 'lib/ntbclient'},
+    VERBS: {COMMON},
     'lib/ntbclient': {COMMON, 'public'},
     'daemon': {'lib/ntbclient', SOCKET, 'public', 'dpdk'},
     'apps/measure': {'dpdk'},
@@ -66,6 +71,7 @@ FOLDERS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'lib/ntbmsg': ('base', 'wire', 'transport', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
     SOCKET: ('direction', 'kernel', 'pair', 'record', 'connection', 'readiness', 'config', 'table', 'preload'),
+    VERBS: ('port', 'wire', 'memory', 'completion', 'queue', 'engine', 'api'),
     'lib/ntbclient': ('ring', 'wire', 'client'),
     'daemon': ('config', 'broker', 'server', 'device'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
@@ -83,6 +89,7 @@ MIRRORED = {
     NET: 'test/unit/net',
     'lib/ntbmsg': 'test/unit/ntbmsg',
     SOCKET: 'test/unit/socket',
+    VERBS: 'test/unit/verbs',
     'lib/ntbclient': 'test/unit/ntbclient',
     'daemon': 'test/unit/daemon',
     'twin': 'test/unit/twin',

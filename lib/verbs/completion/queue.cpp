@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "completion/queue.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace ntb::verbs
+{
+
+bool CompletionQueue::create(std::uint32_t entries, Pipe *channel, std::uint64_t cookie)
+{
+    const std::uint32_t size = std::bit_ceil(entries);
+    if (!ring_.create(size))
+        return false;
+    mask_ = size - 1;
+    entries_ = entries;
+    channel_ = channel;
+    cookie_ = cookie;
+    return true;
+}
+
+bool CompletionQueue::push(const ntbv_wc &completion, bool solicited)
+{
+    if (overrun_ || head_ - tail_ == entries_) {
+        overrun_ = true;
+        return false;
+    }
+    ring_[head_++ & mask_] = completion;
+    if (armed_ == Armed::Any ||
+        (armed_ == Armed::Solicited && (solicited || completion.status != NTBV_SUCCESS))) {
+        armed_ = Armed::No;
+        tell();
+    }
+    return true;
+}
+
+bool CompletionQueue::tell()
+{
+    owes_event_ = !channel_->write(&cookie_, sizeof(cookie_));
+    return !owes_event_;
+}
+
+int CompletionQueue::take(int n, ntbv_wc *completions)
+{
+    std::uint32_t tail = tail_;
+    const std::uint32_t there = head_ - tail;
+    const auto taken = std::min(there, static_cast<std::uint32_t>(std::max(n, 0)));
+    const std::uint32_t mask = mask_;
+    for (std::uint32_t i = 0; i < taken; ++i)
+        completions[i] = ring_[tail++ & mask];
+    tail_ = tail;
+    return static_cast<int>(taken);
+}
+
+void CompletionQueue::arm(bool solicited_only)
+{
+    if (!solicited_only)
+        armed_ = Armed::Any;
+    else if (armed_ == Armed::No)
+        armed_ = Armed::Solicited;
+}
+
+void CompletionQueue::forget(std::uint32_t qpn)
+{
+    std::uint32_t kept = tail_;
+    for (std::uint32_t at = tail_; at != head_; ++at) {
+        const ntbv_wc completion = ring_[at & mask_];
+        if (completion.qpn != qpn)
+            ring_[kept++ & mask_] = completion;
+    }
+    head_ = kept;
+}
+
+} // namespace ntb::verbs

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_VERBS_COMPLETION_QUEUE_HPP
+#define NTB_VERBS_COMPLETION_QUEUE_HPP
+
+#include <cstdint>
+
+#include "completion/pipe.hpp"
+#include "memory/lazy.hpp"
+#include "ntbv.h"
+
+namespace ntb::verbs
+{
+
+/// A ring of completions, and what it tells its channel.
+class CompletionQueue
+{
+public:
+    /// @param channel  or NULL
+    bool create(std::uint32_t entries, Pipe *channel, std::uint64_t cookie);
+
+    /// @retval false the queue has overrun, now or before: the completion is lost
+    bool push(const ntbv_wc &completion, bool solicited);
+    /// @return completions taken
+    int take(int n, ntbv_wc *completions);
+    bool empty() const { return head_ == tail_; }
+    bool overrun() const { return overrun_; }
+    /// One event for the next completion; without `solicited_only` for any. A wider wish holds
+    /// until there was an event.
+    void arm(bool solicited_only);
+    /// Writes the event that the channel had no room for. @retval false it has none yet
+    bool tell();
+    bool owes_event() const { return owes_event_; }
+    /// Takes the completions of a queue pair out.
+    void forget(std::uint32_t qpn);
+    std::uint64_t cookie() const { return cookie_; }
+    bool has_channel() const { return channel_ != nullptr; }
+
+private:
+    enum class Armed : std::uint8_t { No, Solicited, Any };
+
+    Lazy<ntbv_wc> ring_;
+    std::uint32_t mask_ = 0;
+    std::uint32_t entries_ = 0;
+    std::uint32_t head_ = 0, tail_ = 0;
+    Armed armed_ = Armed::No;
+    bool overrun_ = false;
+    bool owes_event_ = false;
+    Pipe *channel_ = nullptr;
+    std::uint64_t cookie_ = 0;
+};
+
+} // namespace ntb::verbs
+
+#endif

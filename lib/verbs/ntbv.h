@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/**
+ * @file
+ * The verbs engine behind a border in plain C: doc/verbs.md. For shims and tests; not installed.
+ *
+ * Numbers of opcodes, statuses, rights, states and attribute masks are those of the public verbs
+ * interface, so that a shim passes them on. Functions return 0 or a negative errno. Any thread may
+ * call any function, but for the one that ends an object.
+ */
+#ifndef NTBV_H
+#define NTBV_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct ntbv_engine;
+struct ntbv_pd;
+struct ntbv_cq;
+struct ntbv_channel;
+struct ntbv_srq;
+struct ntbv_qp;
+
+enum ntbv_limit {
+    NTBV_MAX_SGE = 16,
+    NTBV_MAX_INLINE = 256,
+    NTBV_MAX_WR = 16384,
+    NTBV_MAX_CQE = 4194304,
+    NTBV_MAX_QP = 16384,
+    NTBV_MAX_MR = 65535,
+    NTBV_MAX_READS = 128, /**< reads and atomics under way of one queue pair */
+    NTBV_UD_MTU = 4096,
+    NTBV_GRH_BYTES = 40,
+    NTBV_MAX_LINKS = 16,
+};
+/** Longest message in bytes. */
+#define NTBV_MAX_MESSAGE 0x80000000u
+
+enum ntbv_access {
+    NTBV_LOCAL_WRITE = 1,
+    NTBV_REMOTE_WRITE = 2,
+    NTBV_REMOTE_READ = 4,
+    NTBV_REMOTE_ATOMIC = 8,
+};
+
+enum ntbv_qp_type { NTBV_RC = 2, NTBV_UC = 3, NTBV_UD = 4 };
+
+enum ntbv_qp_state { NTBV_RESET, NTBV_INIT, NTBV_RTR, NTBV_RTS, NTBV_SQD, NTBV_SQE, NTBV_ERR };
+
+enum ntbv_opcode {
+    NTBV_WRITE,
+    NTBV_WRITE_IMM,
+    NTBV_SEND,
+    NTBV_SEND_IMM,
+    NTBV_READ,
+    NTBV_CMP_SWP,
+    NTBV_FETCH_ADD,
+};
+
+enum ntbv_send_flag {
+    NTBV_FENCE = 1,
+    NTBV_SIGNALED = 2,
+    NTBV_SOLICITED = 4,
+    NTBV_INLINE = 8,
+};
+
+enum ntbv_status {
+    NTBV_SUCCESS = 0,
+    NTBV_LOC_LEN_ERR = 1,
+    NTBV_LOC_QP_OP_ERR = 2,
+    NTBV_LOC_PROT_ERR = 4,
+    NTBV_WR_FLUSH_ERR = 5,
+    NTBV_BAD_RESP_ERR = 7,
+    NTBV_REM_INV_REQ_ERR = 9,
+    NTBV_REM_ACCESS_ERR = 10,
+    NTBV_REM_OP_ERR = 11,
+    NTBV_RETRY_EXC_ERR = 12,
+    NTBV_RNR_RETRY_EXC_ERR = 13,
+};
+
+enum ntbv_wc_opcode {
+    NTBV_WC_SEND = 0,
+    NTBV_WC_WRITE = 1,
+    NTBV_WC_READ = 2,
+    NTBV_WC_CMP_SWP = 3,
+    NTBV_WC_FETCH_ADD = 4,
+    NTBV_WC_RECV = 128,
+    NTBV_WC_RECV_WRITE_IMM = 129,
+};
+
+enum ntbv_wc_flag { NTBV_WC_GRH = 1, NTBV_WC_WITH_IMM = 2 };
+
+enum ntbv_event {
+    NTBV_EVENT_CQ_ERR = 0,
+    NTBV_EVENT_QP_FATAL = 1,
+    NTBV_EVENT_QP_REQ_ERR = 2,
+    NTBV_EVENT_QP_ACCESS_ERR = 3,
+    NTBV_EVENT_SQ_DRAINED = 5,
+    NTBV_EVENT_SRQ_LIMIT_REACHED = 15,
+    NTBV_EVENT_LAST_WQE_REACHED = 16,
+};
+
+enum ntbv_qp_mask {
+    NTBV_QP_STATE = 1 << 0,
+    NTBV_QP_CUR_STATE = 1 << 1,
+    NTBV_QP_SQD_NOTIFY = 1 << 2,
+    NTBV_QP_ACCESS = 1 << 3,
+    NTBV_QP_PKEY_INDEX = 1 << 4,
+    NTBV_QP_PORT = 1 << 5,
+    NTBV_QP_QKEY = 1 << 6,
+    NTBV_QP_AV = 1 << 7,
+    NTBV_QP_PATH_MTU = 1 << 8,
+    NTBV_QP_TIMEOUT = 1 << 9,
+    NTBV_QP_RETRY_CNT = 1 << 10,
+    NTBV_QP_RNR_RETRY = 1 << 11,
+    NTBV_QP_RQ_PSN = 1 << 12,
+    NTBV_QP_MAX_RD_ATOMIC = 1 << 13,
+    NTBV_QP_MIN_RNR_TIMER = 1 << 15,
+    NTBV_QP_SQ_PSN = 1 << 16,
+    NTBV_QP_MAX_DEST_RD_ATOMIC = 1 << 17,
+    NTBV_QP_DEST_QPN = 1 << 20,
+};
+
+enum ntbv_srq_mask { NTBV_SRQ_MAX_WR = 1, NTBV_SRQ_LIMIT = 2 };
+
+/** A piece of local memory. */
+struct ntbv_sge {
+    uint64_t address;
+    uint32_t length;
+    uint32_t key;
+};
+
+/** A request. Copied by the post, with its list of pieces. */
+struct ntbv_send_wr {
+    uint64_t id;
+    const struct ntbv_send_wr *next;
+    const struct ntbv_sge *sge;
+    int n_sge;
+    enum ntbv_opcode opcode;
+    unsigned flags; /**< ntbv_send_flag */
+    uint32_t imm;
+    uint64_t remote_address;
+    uint32_t remote_key;
+    uint32_t remote_qpn;  /**< UD */
+    uint32_t remote_qkey; /**< UD; with its highest bit, the queue pair's own is used */
+    uint16_t remote_lid;  /**< UD */
+    uint64_t compare_add;
+    uint64_t swap;
+};
+
+struct ntbv_recv_wr {
+    uint64_t id;
+    const struct ntbv_recv_wr *next;
+    const struct ntbv_sge *sge;
+    int n_sge;
+};
+
+/** A completion. */
+struct ntbv_wc {
+    uint64_t id;
+    uint32_t status; /**< ntbv_status; if not 0, only id, status and qpn are valid */
+    uint32_t opcode; /**< ntbv_wc_opcode */
+    uint32_t bytes;
+    uint32_t imm;
+    uint32_t qpn;
+    uint32_t source_qpn; /**< UD */
+    uint16_t source_lid; /**< UD */
+    uint16_t flags;      /**< ntbv_wc_flag */
+};
+
+struct ntbv_qp_init {
+    enum ntbv_qp_type type;
+    struct ntbv_cq *send_cq;
+    struct ntbv_cq *recv_cq;
+    struct ntbv_srq *srq; /**< or NULL */
+    uint32_t max_send_wr; /**< these five are raised to what was made */
+    uint32_t max_recv_wr;
+    uint32_t max_send_sge;
+    uint32_t max_recv_sge;
+    uint32_t max_inline; /**< bytes */
+    int signal_all;      /**< each request has a completion */
+    uint64_t cookie;     /**< of its asynchronous events */
+};
+
+struct ntbv_qp_attr {
+    enum ntbv_qp_state state;
+    enum ntbv_qp_state cur_state;
+    unsigned access; /**< ntbv_access: what the peer may do */
+    uint32_t qkey;
+    uint32_t rq_psn; /**< 24 bits */
+    uint32_t sq_psn;
+    uint32_t dest_qpn;
+    uint16_t dest_lid; /**< of NTBV_QP_AV */
+    uint16_t pkey_index;
+    uint8_t port;     /**< 1 */
+    uint8_t path_mtu; /**< 1 to 5: 256 to 4096 bytes */
+    uint8_t max_rd_atomic;
+    uint8_t max_dest_rd_atomic;
+    uint8_t min_rnr_timer; /**< code of the specification, 0 to 31 */
+    uint8_t timeout;       /**< 4.096 us x 2^timeout, 0 to 31 */
+    uint8_t retry_cnt;     /**< 0 to 7 */
+    uint8_t rnr_retry;     /**< 0 to 7, 7: for ever */
+    uint8_t sqd_notify;
+};
+
+/** Nanoseconds of a monotonic clock. */
+typedef uint64_t (*ntbv_clock)(void *context);
+
+/**
+ * @param lid    this engine's address, 1 to 0xbfff
+ * @param clock  NULL: CLOCK_MONOTONIC
+ * @return NULL and errno: EINVAL a bad LID, ENOMEM, EMFILE
+ */
+struct ntbv_engine *ntbv_engine_create(uint16_t lid, ntbv_clock clock, void *context);
+/** Frees the engine; its ports stay their owner's. @retval -EBUSY if objects of it exist */
+int ntbv_engine_destroy(struct ntbv_engine *engine);
+/**
+ * Drives all links once: bounded work.
+ * @return messages taken and sent; 0: nothing to do
+ */
+int ntbv_engine_drive(struct ntbv_engine *engine);
+/** Readable when there is an asynchronous event: 16 bytes, cookie, type (uint32_t), zero. */
+int ntbv_engine_events(struct ntbv_engine *engine);
+/** Events that were dropped because nobody read. */
+uint64_t ntbv_engine_events_dropped(struct ntbv_engine *engine);
+
+int ntbv_pd_create(struct ntbv_engine *engine, struct ntbv_pd **pd);
+/** @retval -EBUSY if regions, queue pairs or shared receive queues belong to it */
+int ntbv_pd_destroy(struct ntbv_pd *pd);
+
+/**
+ * Registers memory, which has to be there until ntbv_mr_deregister() has returned.
+ * @param iova    by which local requests and the peer call `memory`
+ * @param access  of ntbv_access
+ * @param key     takes the key
+ * @retval -EINVAL unknown rights, remote write or atomic without local write, or a range that wraps
+ * @retval -ENOMEM no more regions
+ */
+int ntbv_mr_register(struct ntbv_pd *pd, void *memory, uint64_t length, uint64_t iova,
+                     unsigned access, uint32_t *key);
+/** When it has returned, no byte is read or changed by anyone. @retval -EINVAL no such key */
+int ntbv_mr_deregister(struct ntbv_pd *pd, uint32_t key);
+
+/** @retval -EMFILE, -ENFILE no descriptor */
+int ntbv_channel_create(struct ntbv_engine *engine, struct ntbv_channel **channel);
+/** @retval -EBUSY if completion queues use it */
+int ntbv_channel_destroy(struct ntbv_channel *channel);
+/** Readable when there is an event: 8 bytes, the queue's cookie. */
+int ntbv_channel_descriptor(struct ntbv_channel *channel);
+
+/** @param channel  or NULL @param cookie  of its events @retval -EINVAL entries not 1 to 4 Mi */
+int ntbv_cq_create(struct ntbv_engine *engine, uint32_t entries, struct ntbv_channel *channel,
+                   uint64_t cookie, struct ntbv_cq **cq);
+/** @retval -EBUSY if queue pairs use it */
+int ntbv_cq_destroy(struct ntbv_cq *cq);
+/** Drives the engine if nothing is there. @return completions, or -EIO: the queue has overrun */
+int ntbv_cq_poll(struct ntbv_cq *cq, int n, struct ntbv_wc *wc);
+/** One event for the next completion that arrives from now on. @retval -EINVAL no channel */
+int ntbv_cq_arm(struct ntbv_cq *cq, int solicited_only);
+
+int ntbv_srq_create(struct ntbv_pd *pd, uint32_t max_wr, uint32_t max_sge, uint32_t limit,
+                    uint64_t cookie, struct ntbv_srq **srq);
+/** @retval -EBUSY if queue pairs use it */
+int ntbv_srq_destroy(struct ntbv_srq *srq);
+/** @retval -EINVAL another bit than NTBV_SRQ_LIMIT, or a limit above its size */
+int ntbv_srq_modify(struct ntbv_srq *srq, unsigned mask, uint32_t limit);
+int ntbv_srq_post(struct ntbv_srq *srq, const struct ntbv_recv_wr *wr,
+                  const struct ntbv_recv_wr **bad);
+
+/**
+ * @retval -EINVAL a limit is exceeded, or something of another engine
+ * @retval -EOPNOTSUPP a type that is not there
+ */
+int ntbv_qp_create(struct ntbv_pd *pd, struct ntbv_qp_init *init, struct ntbv_qp **qp);
+/** Its completions that were not polled go with it. */
+int ntbv_qp_destroy(struct ntbv_qp *qp);
+uint32_t ntbv_qp_number(const struct ntbv_qp *qp);
+/** @retval -EINVAL a transition, mask or value that is not allowed: nothing has changed */
+int ntbv_qp_modify(struct ntbv_qp *qp, const struct ntbv_qp_attr *attr, unsigned mask);
+int ntbv_qp_query(struct ntbv_qp *qp, struct ntbv_qp_attr *attr);
+/**
+ * @param bad  takes the first request that was not taken
+ * @retval -EINVAL the state, the opcode, flags or pieces
+ * @retval -ENOMEM the queue is full
+ * @retval -EOPNOTSUPP an opcode that is not there
+ */
+int ntbv_qp_post_send(struct ntbv_qp *qp, const struct ntbv_send_wr *wr,
+                      const struct ntbv_send_wr **bad);
+int ntbv_qp_post_recv(struct ntbv_qp *qp, const struct ntbv_recv_wr *wr,
+                      const struct ntbv_recv_wr **bad);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

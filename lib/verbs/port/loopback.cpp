@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "port/loopback.hpp"
+
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace ntb::verbs
+{
+namespace
+{
+
+// In front of each message; `bytes` of the last one before the ring's end may say that there is
+// none.
+struct Prefix {
+    std::uint64_t bytes;
+    std::uint64_t reserved;
+};
+constexpr std::uint64_t skip = ~std::uint64_t{0};
+constexpr std::uint64_t granule = 64;
+
+std::uint64_t footprint(std::uint64_t bytes)
+{
+    return (sizeof(Prefix) + bytes + granule - 1) & ~(granule - 1);
+}
+
+} // namespace
+
+std::unique_ptr<Loopback> Loopback::create(std::uint32_t ring_bytes)
+{
+    if (ring_bytes < 4096 || !std::has_single_bit(ring_bytes)) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    std::unique_ptr<Loopback> loopback(new (std::nothrow) Loopback);
+    if (!loopback)
+        return nullptr;
+    loopback->bytes_ = ring_bytes;
+    for (int i = 0; i < 2; ++i) {
+        Ring &ring = loopback->rings_[i];
+        ring.data.reset(new (std::nothrow) std::byte[ring_bytes]);
+        if (!ring.data || pipe2(ring.bell, O_CLOEXEC | O_NONBLOCK) != 0)
+            return nullptr;
+        loopback->ends_[i].loopback_ = loopback.get();
+        loopback->ends_[i].out_ = &ring;
+        loopback->ends_[1 - i].in_ = &ring;
+    }
+    return loopback;
+}
+
+Loopback::~Loopback()
+{
+    for (Ring &ring : rings_)
+        for (const int fd : ring.bell)
+            if (fd >= 0)
+                close(fd);
+}
+
+std::byte *Loopback::End::reserve(std::uint32_t bytes)
+{
+    if (full_.load(std::memory_order_relaxed) || !alive() || bytes > longest())
+        return nullptr;
+    const std::uint64_t size = loopback_->bytes_;
+    std::uint64_t at = out_->head.load(std::memory_order_relaxed);
+    const std::uint64_t wanted = footprint(bytes);
+    const std::uint64_t to_end = size - (at & (size - 1));
+    const std::uint64_t skipped = to_end < wanted ? to_end : 0;
+    if (at + skipped + wanted - tail_seen_ > size) {
+        tail_seen_ = out_->tail.load(std::memory_order_acquire);
+        if (at + skipped + wanted - tail_seen_ > size)
+            return nullptr;
+    }
+    if (skipped != 0) {
+        const Prefix prefix = {skip, 0};
+        std::memcpy(&out_->data[at & (size - 1)], &prefix, sizeof(prefix));
+        at += skipped;
+    }
+    reserved_ = at;
+    return &out_->data[(at & (size - 1)) + sizeof(Prefix)];
+}
+
+void Loopback::End::commit(std::uint32_t bytes)
+{
+    const Prefix prefix = {bytes, 0};
+    std::memcpy(&out_->data[reserved_ & (loopback_->bytes_ - 1)], &prefix, sizeof(prefix));
+    const std::uint64_t head = reserved_ + footprint(bytes);
+    // Both exchanges pair with those of hold(): a message is shown by one of the two.
+    out_->head.exchange(head);
+    if (!out_->held.load())
+        show(head);
+}
+
+// The exchange pairs with that of arm(): either the message is seen there, or the sleeper here.
+void Loopback::End::show(std::uint64_t head)
+{
+    std::uint64_t shown = out_->shown.load();
+    while (shown < head && !out_->shown.compare_exchange_weak(shown, head)) {
+    }
+    if (out_->sleeps.load() && out_->sleeps.exchange(false)) {
+        const char byte = 0;
+        // A full pipe is readable, which is all that a bell has to be.
+        [[maybe_unused]] const ssize_t written = write(out_->bell[1], &byte, 1);
+    }
+}
+
+void Loopback::End::hold(bool held)
+{
+    out_->held.exchange(held);
+    if (!held)
+        show(out_->head.load());
+}
+
+bool Loopback::End::receive(Incoming &message)
+{
+    const std::uint64_t size = loopback_->bytes_;
+    std::uint64_t at = in_->tail.load(std::memory_order_relaxed);
+    if (at == in_->shown.load(std::memory_order_acquire))
+        return false;
+    Prefix prefix;
+    std::memcpy(&prefix, &in_->data[at & (size - 1)], sizeof(prefix));
+    if (prefix.bytes == skip) {
+        at += size - (at & (size - 1));
+        std::memcpy(&prefix, &in_->data[at & (size - 1)], sizeof(prefix));
+    }
+    next_ = at + footprint(prefix.bytes);
+    message = {&in_->data[(at & (size - 1)) + sizeof(Prefix)],
+               static_cast<std::uint32_t>(prefix.bytes)};
+    return true;
+}
+
+void Loopback::End::release()
+{
+    in_->tail.store(next_, std::memory_order_release);
+}
+
+bool Loopback::End::arm()
+{
+    in_->sleeps.exchange(true);
+    if (in_->tail.load(std::memory_order_relaxed) == in_->shown.load() && alive())
+        return true;
+    disarm();
+    return false;
+}
+
+void Loopback::End::disarm()
+{
+    in_->sleeps.store(false, std::memory_order_relaxed);
+    char bytes[64];
+    while (read(in_->bell[0], bytes, sizeof(bytes)) > 0) {
+    }
+}
+
+} // namespace ntb::verbs

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_VERBS_PORT_LOOPBACK_HPP
+#define NTB_VERBS_PORT_LOOPBACK_HPP
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "port/port.hpp"
+
+namespace ntb::verbs
+{
+
+/// Two ports of one process, joined to each other; the ends may be used by two threads. Any thread
+/// causes faults.
+class Loopback
+{
+public:
+    /// @param ring_bytes  of each direction, a power of two from 4096 on; the longest message has
+    /// an
+    ///                    eighth of it
+    /// @return NULL and errno: no memory, no descriptors
+    static std::unique_ptr<Loopback> create(std::uint32_t ring_bytes);
+    ~Loopback();
+
+    Port &end(int index) { return ends_[index]; }
+    /// Messages of that end, sent from now on, arrive once they are let go.
+    void hold(int index, bool held) { ends_[index].hold(held); }
+    /// That end finds no room.
+    void set_full(int index, bool full) { ends_[index].full_.store(full); }
+    /// Both ends find the other one gone.
+    void kill() { dead_.store(true); }
+
+private:
+    struct Ring {
+        std::unique_ptr<std::byte[]> data;
+        alignas(64) std::atomic<std::uint64_t> head{0}; // behind the last message
+        std::atomic<std::uint64_t> shown{0};            // behind the last one that arrives
+        std::atomic<bool> held{false};
+        alignas(64) std::atomic<std::uint64_t> tail{0}; // behind the last one that was released
+        std::atomic<bool> sleeps{false};                // who receives is armed
+        int bell[2] = {-1, -1};
+    };
+
+    class End final : public Port
+    {
+    public:
+        std::uint32_t longest() const override { return loopback_->bytes_ / 8; }
+        std::byte *reserve(std::uint32_t bytes) override;
+        void commit(std::uint32_t bytes) override;
+        bool receive(Incoming &message) override;
+        void release() override;
+        bool alive() override { return !loopback_->dead_.load(std::memory_order_relaxed); }
+        bool arm() override;
+        void disarm() override;
+        int bell() const override { return in_->bell[0]; }
+        void hold(bool held);
+
+    private:
+        friend class Loopback;
+        void show(std::uint64_t head);
+
+        Loopback *loopback_ = nullptr;
+        Ring *in_ = nullptr, *out_ = nullptr;
+        std::atomic<bool> full_{false};
+        std::uint64_t reserved_ = 0;  // where the reserved message begins
+        std::uint64_t tail_seen_ = 0; // of out_
+        std::uint64_t next_ = 0;      // begins behind the message that is being received
+    };
+
+    Loopback() = default;
+
+    std::uint32_t bytes_ = 0;
+    Ring rings_[2];
+    End ends_[2];
+    std::atomic<bool> dead_{false};
+};
+
+} // namespace ntb::verbs
+
+#endif

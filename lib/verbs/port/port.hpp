@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The way to one peer engine: doc/verbs.md, section 2.
+#ifndef NTB_VERBS_PORT_PORT_HPP
+#define NTB_VERBS_PORT_PORT_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ntb::verbs
+{
+
+/// Messages to and from one peer engine, in order, each once. All calls of one end are made under
+/// one lock of its user.
+class Port
+{
+public:
+    struct Incoming {
+        const std::byte *data; ///< the peer may still change it
+        std::uint32_t bytes;
+    };
+
+    virtual ~Port() = default;
+    /// Bytes of the longest message, the same at both ends.
+    virtual std::uint32_t longest() const = 0;
+    /// Room for one message, aligned to 8, until commit(). NULL: full, or the peer is gone.
+    virtual std::byte *reserve(std::uint32_t bytes) = 0;
+    /// Sends the first `bytes` of what was reserved, and rings if the peer sleeps.
+    virtual void commit(std::uint32_t bytes) = 0;
+    /// The next message, until release().
+    virtual bool receive(Incoming &message) = 0;
+    virtual void release() = 0;
+    /// false: the peer is gone, for good.
+    virtual bool alive() = 0;
+    /// Asks to be rung by the next message. @retval false there is one: nothing is asked
+    virtual bool arm() = 0;
+    /// Withdraws arm(), and reads the bell.
+    virtual void disarm() = 0;
+    /// A descriptor that is readable when rung.
+    virtual int bell() const = 0;
+};
+
+} // namespace ntb::verbs
+
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "wire/message.hpp"
+
+#include <cstring>
+
+namespace ntb::verbs
+{
+
+bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
+{
+    if (bytes < sizeof(Header))
+        return false;
+    std::memcpy(&header, message, sizeof(Header));
+    if (header.bytes != bytes - sizeof(Header) || header.total > max_request ||
+        header.offset > header.total || (header.to | header.from) > qpn_mask)
+        return false;
+    const bool whole = header.offset + header.bytes == header.total;
+    const bool last = (header.flags & flag::last) != 0;
+    switch (header.kind) {
+    case Kind::Hello:
+        return header.bytes == sizeof(Hello);
+    case Kind::Send:
+    case Kind::Write:
+    case Kind::Data:
+        // An empty piece is the only one of an empty request: the others bring it forward.
+        return header.bytes <= header.total - header.offset && last == whole &&
+               (header.bytes != 0 || header.total == 0);
+    case Kind::Read:
+        return header.bytes == 0 && header.offset == 0;
+    case Kind::FetchAdd:
+    case Kind::CmpSwap:
+        return header.bytes == 16;
+    case Kind::Ack:
+    case Kind::Nak:
+    case Kind::Rnr:
+    case Kind::Ready:
+    case Kind::NotReady:
+    case Kind::Again:
+        return header.bytes == 0;
+    }
+    return false;
+}
+
+bool read_hello(const std::byte *payload, std::uint32_t bytes, std::uint32_t longest,
+                std::uint16_t &lid)
+{
+    Hello hello;
+    if (bytes != sizeof(hello))
+        return false;
+    std::memcpy(&hello, payload, sizeof(hello));
+    if (hello.magic != hello_magic || hello.version != wire_version || hello.longest != longest ||
+        hello.lid == 0 || hello.lid > 0xbfff)
+        return false;
+    lid = static_cast<std::uint16_t>(hello.lid);
+    return true;
+}
+
+} // namespace ntb::verbs

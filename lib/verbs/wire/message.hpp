@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What engines say to each other: doc/verbs.md, section 3.
+#ifndef NTB_VERBS_WIRE_MESSAGE_HPP
+#define NTB_VERBS_WIRE_MESSAGE_HPP
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace ntb::verbs
+{
+
+static_assert(std::endian::native == std::endian::little, "fields are stored as they are");
+
+enum class Kind : std::uint8_t {
+    Hello = 1,
+    Send,
+    Write,
+    Read,
+    FetchAdd,
+    CmpSwap,
+    Ack,
+    Nak,
+    Rnr,
+    Ready,
+    Data,
+    NotReady,
+    Again,
+};
+
+namespace flag
+{
+constexpr std::uint8_t last = 1, solicited = 2, immediate = 4, ack = 8;
+} // namespace flag
+
+struct Header {
+    Kind kind;
+    std::uint8_t flags;
+    std::uint16_t attempt;
+    std::uint32_t to;
+    std::uint32_t from;
+    std::uint32_t seq;
+    std::uint32_t bytes;
+    std::uint32_t offset;
+    std::uint32_t total;
+    std::uint32_t value;
+    std::uint32_t key;
+    std::uint32_t ack;
+    std::uint64_t address;
+};
+static_assert(sizeof(Header) == 48);
+
+/// Payload of Hello.
+struct Hello {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint32_t longest;
+    std::uint32_t lid;
+    std::uint32_t reserved;
+};
+static_assert(sizeof(Hello) == 24);
+
+constexpr std::uint64_t hello_magic = 0x736272657662746e; // "ntbverbs"
+constexpr std::uint32_t wire_version = 1;
+constexpr std::uint32_t qpn_mask = 0xffffff;
+constexpr std::uint32_t max_request = 0x80000000;
+
+/// Copies the header of a message that arrived, once.
+/// @retval false no engine sends this: unknown, of a wrong length, or out of the request that it
+///               says it belongs to
+bool read_header(const std::byte *message, std::uint32_t bytes, Header &header);
+
+/// Whether it is the Hello of an engine that can be talked to. @param lid  takes its address
+bool read_hello(const std::byte *payload, std::uint32_t bytes, std::uint32_t longest,
+                std::uint16_t &lid);
+
+} // namespace ntb::verbs
+
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "memory/keys.hpp"
+
+#include <array>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace
+{
+
+using ntb::verbs::Keys;
+
+class KeysTest : public testing::Test
+{
+protected:
+    void SetUp() override { ASSERT_TRUE(keys_.create()); }
+    Keys keys_;
+    std::array<std::byte, 64> memory_{};
+};
+
+TEST_F(KeysTest, LeadsToWhatIsInRangeAndNoFurther)
+{
+    const std::uint32_t key = keys_.add(1, memory_.data(), 64, 0x1000, 3);
+    ASSERT_NE(key, 0u);
+    EXPECT_EQ(keys_.find(key, 1, 0x1000, 64, 1), memory_.data());
+    EXPECT_EQ(keys_.find(key, 1, 0x103f, 1, 3), memory_.data() + 63);
+    EXPECT_EQ(keys_.find(key, 1, 0x1040, 0, 3), memory_.data() + 64);
+    EXPECT_EQ(keys_.find(key, 1, 0x103f, 2, 1), nullptr);
+    EXPECT_EQ(keys_.find(key, 1, 0xfff, 1, 1), nullptr);
+    EXPECT_EQ(keys_.find(key, 1, 0x1001, ~std::uint64_t{0}, 1), nullptr);
+    EXPECT_EQ(keys_.find(key, 1, ~std::uint64_t{0}, 0x1100, 1), nullptr);
+}
+
+TEST_F(KeysTest, AsksForDomainAndEveryRight)
+{
+    const std::uint32_t key = keys_.add(1, memory_.data(), 64, 0, 3);
+    EXPECT_EQ(keys_.find(key, 2, 0, 1, 1), nullptr);
+    EXPECT_EQ(keys_.find(key, 1, 0, 1, 4), nullptr);
+    EXPECT_EQ(keys_.find(key, 1, 0, 1, 5), nullptr);
+    EXPECT_EQ(keys_.find(key ^ 0x10000, 1, 0, 1, 1), nullptr);
+    EXPECT_EQ(keys_.find(0, 1, 0, 0, 0), nullptr);
+    EXPECT_FALSE(keys_.remove(2, key));
+    EXPECT_FALSE(keys_.remove(1, key ^ 0x10000));
+    EXPECT_FALSE(keys_.remove(1, 0));
+}
+
+TEST_F(KeysTest, ARemovedKeyIsNoKeyAndDoesNotComeBackAtOnce)
+{
+    Keys few;
+    ASSERT_TRUE(few.create(2)); // one slot
+    std::uint32_t last = 0;
+    for (int i = 0; i < 1000; ++i) {
+        const std::uint32_t key = few.add(1, memory_.data(), 64, 0, 1);
+        ASSERT_NE(key, 0u);
+        ASSERT_NE(key, last);
+        ASSERT_EQ(few.find(last, 1, 0, 1, 1), nullptr);
+        ASSERT_EQ(few.add(1, memory_.data(), 64, 0, 1), 0u) << "no slot is free";
+        ASSERT_TRUE(few.remove(1, key));
+        ASSERT_FALSE(few.remove(1, key));
+        ASSERT_EQ(few.find(key, 1, 0, 1, 1), nullptr);
+        last = key;
+    }
+}
+
+TEST_F(KeysTest, ManyAreDifferentAndScattered)
+{
+    std::set<std::uint32_t> seen;
+    std::set<std::uint32_t> high, low;
+    for (int i = 0; i < 65535; ++i) {
+        const std::uint32_t key = keys_.add(1, memory_.data(), 64, 0, 1);
+        ASSERT_NE(key, 0u);
+        ASSERT_TRUE(seen.insert(key).second);
+        if (i < 64) {
+            high.insert(key >> 26);
+            low.insert((key & 0xffff) >> 10);
+        }
+    }
+    EXPECT_EQ(keys_.add(1, memory_.data(), 64, 0, 1), 0u);
+    // Of 64 draws out of 64, 40 are different on average; fewer than 20 is no chance.
+    EXPECT_GT(high.size(), 20u);
+    EXPECT_GT(low.size(), 20u);
+}
+
+} // namespace

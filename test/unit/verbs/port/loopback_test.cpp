@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "port/loopback.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+namespace
+{
+
+using ntb::verbs::Loopback;
+using ntb::verbs::Port;
+
+bool put(Port &port, std::uint32_t bytes, std::uint64_t value)
+{
+    std::byte *message = port.reserve(bytes);
+    if (!message)
+        return false;
+    std::memset(message, 0xee, bytes);
+    std::memcpy(message, &value, sizeof(value));
+    port.commit(bytes);
+    return true;
+}
+
+bool rung(const Port &port)
+{
+    pollfd fd = {port.bell(), POLLIN, 0};
+    return poll(&fd, 1, 0) == 1;
+}
+
+struct Got {
+    bool any;
+    std::uint32_t bytes;
+    std::uint64_t value;
+    bool operator==(const Got &) const = default;
+};
+
+Got get(Port &port)
+{
+    Port::Incoming message;
+    if (!port.receive(message))
+        return {false, 0, 0};
+    Got got = {true, message.bytes, 0};
+    std::memcpy(&got.value, message.data, sizeof(got.value));
+    port.release();
+    return got;
+}
+
+constexpr Got nothing = {false, 0, 0};
+
+TEST(Loopback, RefusesSizesThatAreNone)
+{
+    EXPECT_EQ(Loopback::create(2048), nullptr);
+    EXPECT_EQ(Loopback::create(5000), nullptr);
+    EXPECT_EQ(errno, EINVAL);
+}
+
+TEST(Loopback, MessagesOfEverySizeArriveInOrderBothWays)
+{
+    const auto loopback = Loopback::create(4096);
+    for (std::uint32_t i = 0; i < 5000; ++i) {
+        const std::uint32_t bytes = 8 + i % (loopback->end(0).longest() - 7);
+        ASSERT_TRUE(put(loopback->end(i % 2), bytes, i));
+        ASSERT_EQ(get(loopback->end(1 - i % 2)), (Got{true, bytes, i}));
+    }
+    EXPECT_EQ(get(loopback->end(0)), nothing);
+}
+
+TEST(Loopback, FullSaysSoAndRoomComesWithTheRelease)
+{
+    const auto loopback = Loopback::create(4096);
+    std::uint64_t sent = 0;
+    while (put(loopback->end(0), 500, sent))
+        ++sent;
+    EXPECT_GE(sent, 7u);
+    EXPECT_LE(sent, 8u);
+    EXPECT_EQ(get(loopback->end(1)).value, 0u);
+    EXPECT_TRUE(put(loopback->end(0), 500, sent));
+    for (std::uint64_t i = 1; i <= sent; ++i)
+        EXPECT_EQ(get(loopback->end(1)).value, i);
+    EXPECT_EQ(loopback->end(0).reserve(loopback->end(0).longest() + 1), nullptr);
+}
+
+TEST(Loopback, HeldMessagesArriveWhenTheyAreLetGo)
+{
+    const auto loopback = Loopback::create(4096);
+    ASSERT_TRUE(put(loopback->end(0), 8, 1));
+    loopback->hold(0, true);
+    ASSERT_TRUE(put(loopback->end(0), 8, 2));
+    EXPECT_EQ(get(loopback->end(1)).value, 1u);
+    EXPECT_EQ(get(loopback->end(1)), nothing);
+    ASSERT_TRUE(loopback->end(1).arm());
+    loopback->hold(0, false);
+    EXPECT_TRUE(rung(loopback->end(1)));
+    EXPECT_EQ(get(loopback->end(1)).value, 2u);
+}
+
+TEST(Loopback, AnEndMayBeDeclaredFullAndBothMayLoseEachOther)
+{
+    const auto loopback = Loopback::create(4096);
+    loopback->set_full(0, true);
+    EXPECT_FALSE(put(loopback->end(0), 8, 1));
+    EXPECT_TRUE(put(loopback->end(1), 8, 1));
+    loopback->set_full(0, false);
+    EXPECT_TRUE(put(loopback->end(0), 8, 1));
+    EXPECT_TRUE(loopback->end(0).alive());
+    loopback->kill();
+    EXPECT_FALSE(loopback->end(0).alive());
+    EXPECT_FALSE(loopback->end(1).alive());
+    EXPECT_FALSE(put(loopback->end(0), 8, 1));
+}
+
+TEST(Loopback, RingsOnceAndOnlyWhenArmed)
+{
+    const auto loopback = Loopback::create(4096);
+    Port &end = loopback->end(1);
+    ASSERT_TRUE(put(loopback->end(0), 8, 1));
+    EXPECT_FALSE(rung(end));
+    EXPECT_FALSE(end.arm()) << "a message is there";
+    get(end);
+    EXPECT_TRUE(end.arm());
+    ASSERT_TRUE(put(loopback->end(0), 8, 2));
+    EXPECT_TRUE(rung(end));
+    end.disarm();
+    EXPECT_FALSE(rung(end));
+    ASSERT_TRUE(put(loopback->end(0), 8, 3));
+    EXPECT_FALSE(rung(end));
+}
+
+TEST(Loopback, ASleeperMissesNoMessageOfAnotherThread)
+{
+    constexpr std::uint64_t messages = 20000;
+    const auto loopback = Loopback::create(4096);
+    std::thread sender([&] {
+        for (std::uint64_t i = 0; i < messages;)
+            i += put(loopback->end(0), static_cast<std::uint32_t>(8 + i % 300), i);
+    });
+    Port &end = loopback->end(1);
+    for (std::uint64_t i = 0; i < messages;) {
+        const Got got = get(end);
+        if (got.any) {
+            ASSERT_EQ(got.value, i);
+            ASSERT_EQ(got.bytes, 8 + i % 300);
+            ++i;
+        } else if (end.arm()) {
+            pollfd fd = {end.bell(), POLLIN, 0};
+            ASSERT_EQ(poll(&fd, 1, -1), 1);
+            end.disarm();
+        }
+    }
+    sender.join();
+}
+
+} // namespace

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "wire/message.hpp"
+
+#include <cstring>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace
+{
+
+using namespace ntb::verbs;
+
+bool read(const Header &header, std::uint32_t payload, Header *copy = nullptr)
+{
+    std::vector<std::byte> message(sizeof(Header) + payload);
+    std::memcpy(message.data(), &header, sizeof(header));
+    Header into;
+    const bool good = read_header(message.data(), static_cast<std::uint32_t>(message.size()),
+                                  copy ? *copy : into);
+    return good;
+}
+
+Header piece(Kind kind, std::uint32_t offset, std::uint32_t bytes, std::uint32_t total)
+{
+    const std::uint8_t flags = offset + bytes == total ? flag::last : std::uint8_t{0};
+    return {.kind = kind, .flags = flags, .bytes = bytes, .offset = offset, .total = total};
+}
+
+TEST(Header, PiecesOfDataAreInsideTheirRequest)
+{
+    for (const Kind kind : {Kind::Send, Kind::Write, Kind::Data}) {
+        EXPECT_TRUE(read(piece(kind, 0, 100, 100), 100));
+        EXPECT_TRUE(read(piece(kind, 0, 0, 0), 0));
+        EXPECT_TRUE(read(piece(kind, 0, 100, 1000), 100));
+        EXPECT_TRUE(read(piece(kind, 900, 100, 1000), 100));
+        EXPECT_TRUE(read(piece(kind, max_request - 8, 8, max_request), 8));
+        EXPECT_FALSE(read(piece(kind, 950, 100, 1000), 100));
+        EXPECT_FALSE(read(piece(kind, 1001, 0, 1000), 0));
+        EXPECT_FALSE(read(piece(kind, 0, 8, max_request + 1), 8));
+        EXPECT_FALSE(read(piece(kind, 0, 0, 1000), 0)) << "it would never come to an end";
+        EXPECT_FALSE(read(piece(kind, 1000, 0, 1000), 0));
+        Header unmarked = piece(kind, 0, 100, 100);
+        unmarked.flags = 0;
+        EXPECT_FALSE(read(unmarked, 100));
+        Header early = piece(kind, 0, 100, 1000);
+        early.flags = flag::last;
+        EXPECT_FALSE(read(early, 100));
+    }
+}
+
+TEST(Header, ThePayloadHasTheLengthThatTheHeaderSays)
+{
+    EXPECT_FALSE(read(piece(Kind::Send, 0, 100, 100), 99));
+    EXPECT_FALSE(read(piece(Kind::Send, 0, 100, 100), 101));
+    EXPECT_FALSE(read(piece(Kind::Send, 0, 0xfffffff0, 100), 100));
+    const std::byte few[47] = {};
+    Header header;
+    EXPECT_FALSE(read_header(few, sizeof(few), header));
+}
+
+TEST(Header, OtherKindsHaveTheirOwnLengths)
+{
+    for (const Kind kind :
+         {Kind::Ack, Kind::Nak, Kind::Rnr, Kind::Ready, Kind::NotReady, Kind::Again, Kind::Read}) {
+        EXPECT_TRUE(read({.kind = kind}, 0));
+        EXPECT_FALSE(read({.kind = kind, .bytes = 8, .total = 8}, 8));
+    }
+    for (const Kind kind : {Kind::FetchAdd, Kind::CmpSwap}) {
+        EXPECT_TRUE(read({.kind = kind, .bytes = 16}, 16));
+        EXPECT_FALSE(read({.kind = kind, .bytes = 8}, 8));
+    }
+    EXPECT_FALSE(read({.kind = Kind{0}}, 0));
+    EXPECT_FALSE(read({.kind = Kind{14}}, 0));
+    EXPECT_FALSE(read({.kind = Kind{255}}, 0));
+}
+
+TEST(Header, QueuePairsHaveNumbersOf24Bits)
+{
+    EXPECT_TRUE(read({.kind = Kind::Ack, .to = 0xffffff, .from = 0xffffff}, 0));
+    EXPECT_FALSE(read({.kind = Kind::Ack, .to = 0x1000000}, 0));
+    EXPECT_FALSE(read({.kind = Kind::Ack, .from = 0x80000001}, 0));
+}
+
+TEST(Hello, IsOfThisVersionAndTheseSizes)
+{
+    const Hello good = {hello_magic, wire_version, 4096, 7, 0};
+    std::uint16_t lid = 0;
+    const auto read_it = [&lid](const Hello &hello) {
+        return read_hello(reinterpret_cast<const std::byte *>(&hello), sizeof(hello), 4096, lid);
+    };
+    EXPECT_TRUE(read_it(good));
+    EXPECT_EQ(lid, 7);
+    EXPECT_FALSE(read_it({hello_magic + 1, wire_version, 4096, 7, 0}));
+    EXPECT_FALSE(read_it({hello_magic, wire_version + 1, 4096, 7, 0}));
+    EXPECT_FALSE(read_it({hello_magic, wire_version, 8192, 7, 0}));
+    EXPECT_FALSE(read_it({hello_magic, wire_version, 4096, 0, 0}));
+    EXPECT_FALSE(read_it({hello_magic, wire_version, 4096, 0xc000, 0}));
+    EXPECT_FALSE(read_hello(reinterpret_cast<const std::byte *>(&good), 23, 4096, lid));
+}
+
+} // namespace
