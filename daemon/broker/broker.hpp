@@ -5,7 +5,9 @@
 #define NTBD_BROKER_BROKER_HPP
 
 #include "broker/account.hpp"
+#include "broker/claims.hpp"
 #include "broker/memory.hpp"
+#include "broker/outbox.hpp"
 #include "wire/message.hpp"
 
 #include <cstdint>
@@ -17,25 +19,6 @@
 
 namespace ntbd
 {
-
-using ClientId = uint64_t;
-
-struct User {
-    uid_t uid = 0;
-    gid_t gid = 0;
-    pid_t pid = 0;
-};
-
-/// Where messages go. Sending never fails here: a receiver that does not take a message is dropped
-/// by the server, which then reports its end.
-class Outbox
-{
-public:
-    virtual ~Outbox() = default;
-    virtual void to_client(ClientId client, const ntbc::Message &message, const int *fds,
-                           int count) = 0;
-    virtual void to_peer(const ntbc::Message &message, const int *fds, int count) = 0;
-};
 
 class Broker
 {
@@ -52,6 +35,8 @@ public:
     void detach(ClientId client);
     /// @return false: a client does not send this; it is to be dropped
     bool take(ClientId client, const ntbc::Message &message);
+    /// A claim, and what the kernel says of the socket that came with it.
+    bool take_claim(ClientId client, const ntbc::Message &message, const Shown &shown);
 
     // ---- the daemon of the peer host
 
@@ -67,11 +52,16 @@ public:
     /// @return when the next connect runs out of time, INT64_MAX: none does
     int64_t next_deadline() const;
     void expire(int64_t now_ms);
-    void set_now(int64_t now_ms) { now_ms_ = now_ms; }
+    void set_now(int64_t now_ms)
+    {
+        now_ms_ = now_ms;
+        claims_.set_now(now_ms);
+    }
 
     struct Figures {
         size_t clients, listeners, connecting, open;
         uint64_t matched, failed, died, revoked;
+        size_t claimed; ///< TCP connections with a mirror; connecting and open do not count them
     };
     Figures figures() const;
     const Accounts &accounts() const { return accounts_; }
@@ -100,8 +90,11 @@ private:
     void close(Client &client, uint64_t id);
     void list(const Client &client, const ntbc::Message &request);
     void revoke(const Client &client, const ntbc::Message &request);
+    bool admits(const Client &client, uid_t uid) const;
     bool may_see(const Client &client, const End &end) const;
+    ntbc::Message entry_of(const End &end) const;
 
+    bool take_of_claims(ntbc::Parcel *parcel);
     bool take_offer(const ntbc::Message &offer);
     void take_withdrawal(uint64_t id);
     void take_match(ntbc::Parcel *parcel);
@@ -128,10 +121,11 @@ private:
     const Config &config_;
     Outbox &outbox_;
     Accounts accounts_;
+    Claims claims_;
     uid_t own_;
     bool peer_ = false;
     int64_t now_ms_ = 0;
-    uint64_t last_id_ = 0;
+    uint64_t last_id_ = 0; ///< of listeners, connections and claims
     std::map<ClientId, std::unique_ptr<Client>> clients_;
     std::map<uint64_t, std::unique_ptr<Listener>> listeners_;
     std::map<Key, Listener *> by_key_;

@@ -37,7 +37,8 @@ bool is_name(const Message &m)
 } // namespace
 
 Broker::Broker(const Config &config, Outbox &outbox, uid_t own)
-    : config_(config), outbox_(outbox), accounts_(config), own_(own)
+    : config_(config), outbox_(outbox), accounts_(config),
+      claims_(config, outbox, accounts_, last_id_), own_(own)
 {
 }
 
@@ -88,7 +89,8 @@ void Broker::detach(ClientId id)
     Client &client = *found->second;
     while (!client.listeners.empty())
         remove_listener(*client.listeners.begin());
-    if (!client.ends.empty())
+    const bool had_claims = claims_.detach(id);
+    if (!client.ends.empty() || had_claims)
         figures_.died++;
     while (!client.ends.empty())
         close(client, *client.ends.begin());
@@ -116,7 +118,16 @@ bool Broker::take(ClientId id, const Message &m)
         taken(client, m.id);
         return true;
     case Type::close:
-        close(client, m.id);
+        if (claims_.has(m.id))
+            claims_.close(id, m.id);
+        else
+            close(client, m.id);
+        return true;
+    case Type::unclaim:
+        claims_.unclaim(id, m.other);
+        return true;
+    case Type::fin_seen:
+        claims_.fin_seen(id, m.id, static_cast<uint32_t>(m.other));
         return true;
     case Type::list:
         list(client, m);
@@ -127,6 +138,15 @@ bool Broker::take(ClientId id, const Message &m)
     default:
         return false;
     }
+}
+
+bool Broker::take_claim(ClientId id, const Message &m, const Shown &shown)
+{
+    const auto found = clients_.find(id);
+    if (found == clients_.end() || m.type != Type::claim)
+        return false;
+    claims_.claim({id, found->second->user}, m, shown);
+    return true;
 }
 
 // ---- listeners
@@ -288,39 +308,62 @@ void Broker::end_open(uint64_t id, int status)
         outbox_.to_client(end.client->id, m, nullptr, 0);
 }
 
+bool Broker::admits(const Client &client, uid_t uid) const
+{
+    const uid_t asks = client.user.uid;
+    return asks == 0 || asks == own_ || asks == uid;
+}
+
 bool Broker::may_see(const Client &client, const End &end) const
 {
-    const uid_t uid = client.user.uid;
-    return end.client != nullptr && (uid == 0 || uid == own_ || uid == end.client->user.uid);
+    return end.client != nullptr && admits(client, end.client->user.uid);
+}
+
+Message Broker::entry_of(const End &end) const
+{
+    Message m;
+    m.type = Type::entry;
+    m.id = end.id;
+    m.end = end.index;
+    m.state = end.memory != nullptr ? 2 : end.deadline_ms != 0 ? 1 : 3;
+    m.flags = end.key.local ? ntbc::flag_local : 0;
+    m.uid = end.client->user.uid;
+    m.gid = end.client->user.gid;
+    m.pid = static_cast<uint32_t>(end.client->user.pid);
+    m.key_bytes = static_cast<uint32_t>(end.key.name.size());
+    std::copy(end.key.name.begin(), end.key.name.end(), m.key);
+    if (end.memory != nullptr) {
+        const ntbc::Page &page = end.memory->page();
+        m.ring_bytes = end.memory->ring_bytes();
+        m.sent = ntbc::load(page.direction[end.index].published) & ntbc::count_mask;
+        m.received = ntbc::load(page.direction[1 - end.index].consumed) & ntbc::count_mask;
+        if (ntbc::load(page.gone) != 0)
+            m.state = 3;
+    }
+    return m;
 }
 
 void Broker::list(const Client &client, const Message &request)
 {
+    const auto admitted = [&](uid_t uid) { return admits(client, uid); };
     uint32_t left = std::min(request.backlog, ntbc::list_batch);
-    for (auto at = ends_.upper_bound(request.id); at != ends_.end() && left > 0; ++at) {
-        const End &end = *at->second;
-        if (!may_see(client, end))
-            continue;
+    auto end = ends_.upper_bound(request.id);
+    uint64_t claim = claims_.next_id(request.id);
+    while (left > 0 && (end != ends_.end() || claim != 0)) {
         Message m;
-        m.type = Type::entry;
-        m.request = request.request;
-        m.id = end.id;
-        m.end = end.index;
-        m.state = end.memory != nullptr ? 2 : end.deadline_ms != 0 ? 1 : 3;
-        m.flags = end.key.local ? ntbc::flag_local : 0;
-        m.uid = end.client->user.uid;
-        m.gid = end.client->user.gid;
-        m.pid = static_cast<uint32_t>(end.client->user.pid);
-        m.key_bytes = static_cast<uint32_t>(end.key.name.size());
-        std::copy(end.key.name.begin(), end.key.name.end(), m.key);
-        if (end.memory != nullptr) {
-            const ntbc::Page &page = end.memory->page();
-            m.ring_bytes = end.memory->ring_bytes();
-            m.sent = ntbc::load(page.direction[end.index].published) & ntbc::count_mask;
-            m.received = ntbc::load(page.direction[1 - end.index].consumed) & ntbc::count_mask;
-            if (ntbc::load(page.gone) != 0)
-                m.state = 3;
+        bool shown;
+        if (claim == 0 || (end != ends_.end() && end->first < claim)) {
+            shown = may_see(client, *end->second);
+            if (shown)
+                m = entry_of(*end->second);
+            ++end;
+        } else {
+            shown = claims_.entry_of(claim, admitted, &m);
+            claim = claims_.next_id(claim);
         }
+        m.request = request.request;
+        if (!shown)
+            continue;
         outbox_.to_client(client.id, m, nullptr, 0);
         left--;
     }
@@ -329,6 +372,11 @@ void Broker::list(const Client &client, const Message &request)
 
 void Broker::revoke(const Client &client, const Message &m)
 {
+    if (claims_.revoke(m.id, [&](uid_t uid) { return admits(client, uid); })) {
+        figures_.revoked++;
+        answer(client, m, 0);
+        return;
+    }
     const auto found = ends_.find(m.id);
     if (found == ends_.end() || !may_see(client, *found->second)) {
         answer(client, m, -ENOENT);
@@ -367,7 +415,7 @@ void Broker::revoke(const Client &client, const Message &m)
 
 int64_t Broker::next_deadline() const
 {
-    int64_t next = std::numeric_limits<int64_t>::max();
+    int64_t next = claims_.next_deadline();
     for (const auto &[_, end] : ends_)
         if (end->memory == nullptr && end->deadline_ms != 0)
             next = std::min(next, end->deadline_ms);
@@ -377,6 +425,7 @@ int64_t Broker::next_deadline() const
 void Broker::expire(int64_t now_ms)
 {
     now_ms_ = now_ms;
+    claims_.expire(now_ms);
     for (auto &[id, end] : ends_) {
         if (end->memory != nullptr || end->deadline_ms == 0 || end->deadline_ms > now_ms)
             continue;
@@ -395,6 +444,10 @@ Broker::Figures Broker::figures() const
     Figures now = figures_;
     now.clients = clients_.size();
     now.listeners = listeners_.size();
+    const Claims::Figures claims = claims_.figures();
+    now.claimed = claims.open;
+    now.matched += claims.matched;
+    now.failed += claims.failed;
     for (const auto &[_, end] : ends_) {
         if (end->memory != nullptr && end->client != nullptr)
             now.open++;

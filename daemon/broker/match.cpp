@@ -184,6 +184,7 @@ void Broker::announce(const End &end, Type type, const User &other, const int *f
 void Broker::peer_up()
 {
     peer_ = true;
+    claims_.peer_up();
     for (const auto &[_, end] : ends_)
         if (!end->key.local && end->memory == nullptr && end->deadline_ms != 0)
             send_offer(*end);
@@ -192,6 +193,7 @@ void Broker::peer_up()
 void Broker::peer_down()
 {
     peer_ = false;
+    claims_.peer_down();
     offers_.clear();
     std::vector<uint64_t> closed;
     for (const auto &[id, end] : ends_) {
@@ -213,6 +215,8 @@ void Broker::peer_down()
 bool Broker::take_from_peer(ntbc::Parcel *parcel)
 {
     const Message &m = parcel->message;
+    if (m.key_kind == ntbc::key_tuple)
+        return take_of_claims(parcel);
     switch (m.type) {
     case Type::offer:
         return take_offer(m);
@@ -227,6 +231,32 @@ bool Broker::take_from_peer(ntbc::Parcel *parcel)
         return true;
     case Type::gone:
         take_gone(m);
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool Broker::take_of_claims(ntbc::Parcel *parcel)
+{
+    const Message &m = parcel->message;
+    switch (m.type) {
+    case Type::offer:
+        return claims_.take_offer(m);
+    case Type::withdraw:
+        claims_.take_withdrawal(m.id);
+        return true;
+    case Type::matched:
+        claims_.take_match(parcel);
+        return true;
+    case Type::refused:
+        claims_.take_refusal(m);
+        return true;
+    case Type::gone:
+        claims_.take_gone(m);
+        return true;
+    case Type::fin:
+        claims_.take_fin(m);
         return true;
     default:
         return false;

@@ -3,6 +3,7 @@
 
 #include "server/log.hpp"
 #include "server/session.hpp"
+#include "server/shown.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -57,7 +58,8 @@ bool user_of(int fd, User *out)
 
 Server::Server(int listener, const Config &config, Mailbox &mailbox, std::function<void()> reload)
     : config_(config), reload_(std::move(reload)), broker_(config, *this, geteuid()),
-      mailbox_(mailbox), listener_(listener), last_id_(id_first_session)
+      mailbox_(mailbox), listener_(listener), namespace_(own_namespace()),
+      last_id_(id_first_session)
 {
 }
 
@@ -169,7 +171,9 @@ void Server::read_session(uint64_t id)
             m.status = -EPROTO;
             send(session, m, nullptr, 0);
         }
-        if (received != Received::message || !take(session, &parcel))
+        // A claim whose socket did not get here is refused by itself.
+        const bool starved = received == Received::starved && parcel.message.type == Type::claim;
+        if ((received != Received::message && !starved) || !take(session, &parcel))
             doom(session);
     }
 }
@@ -184,6 +188,9 @@ bool Server::take(Session &session, Parcel *parcel)
             return false;
         return m.type == Type::introduce ? take_introduction(session, m) : greet(session, m);
     case Stage::client:
+        if (m.type == Type::claim)
+            return parcel->count <= 1 &&
+                   broker_.take_claim(session.id, m, inspect(parcel->fd(0), namespace_));
         return parcel->count == 0 && broker_.take(session.id, m);
     case Stage::introducing:
         return take_introduced(session, m);
@@ -232,7 +239,7 @@ void Server::send(Session &session, const Message &m, const int *fds, int count)
     int status = session.unsent.empty() ? message_send(session.fd, m, fds, count) : -EAGAIN;
     if (status == -EAGAIN || status == -ETOOMANYREFS) {
         const size_t most = session.stage == Stage::peer ? unsent_peer : unsent_client;
-        Session::Unsent later = {m, {-1, -1}, count};
+        Session::Unsent later = {m, {-1, -1, -1}, count};
         status = session.unsent.size() < most ? 0 : -ENOBUFS;
         for (int i = 0; i < count && status == 0; i++) {
             later.fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, 0);

@@ -77,6 +77,7 @@ private:
     Broker broker_;
     Mailbox &mailbox_;
     int listener_;
+    uint64_t namespace_; ///< of the network
     int poll_ = -1;
     int signals_ = -1;
     bool stops_ = false;

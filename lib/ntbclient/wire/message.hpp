@@ -12,11 +12,12 @@ namespace ntbc
 {
 
 inline constexpr uint32_t message_magic = 0x4442544E; // "NTBD"
-inline constexpr uint16_t message_version = 1;
+inline constexpr uint16_t message_version = 2;
 inline constexpr size_t key_bytes_max = 64;
 
 enum class Type : uint16_t {
-    // Of a client. Each but taken and close is answered, with the request's number.
+    // Of a client. Each but taken, close, unclaim and fin_seen is answered, with the request's
+    // number.
     hello = 1, ///< the first message
     listen,    ///< key, backlog, flags
     unlisten,  ///< id
@@ -25,6 +26,9 @@ enum class Type : uint16_t {
     close,     ///< id; of a connection in any state
     list,      ///< id: only connections with a higher one; backlog: so many entries at most
     revoke,    ///< id: ends a connection of the client's user; root and the daemon's user: any
+    claim,     ///< other: the client's number, flags, timeout_ms; descriptor: a TCP socket
+    unclaim,   ///< other: the client's number of a claim without an answer
+    fin_seen,  ///< id, other: generation; the shadow of a claimed connection shows a FIN
     // Of the daemon to a client.
     answer = 32, ///< request, status, id
     entry,       ///< request, and a connection
@@ -32,6 +36,8 @@ enum class Type : uint16_t {
     failed,      ///< id, status
     accepted,    ///< id, other: the listener; descriptors: memory, bell
     ended,       ///< id, status: the connection was revoked, or its other host is lost
+    claimed,     ///< id, other: the client's number; descriptors: memory, bell, record
+    unclaimed,   ///< other: the client's number, status
     // Between daemons of one machine.
     introduce = 64, ///< the first message, of the daemon that connects: key is the other's token
     introduced,     ///< the answer: key is the token of the one that connected
@@ -40,12 +46,18 @@ enum class Type : uint16_t {
     matched,        ///< id of an offer, other: id at this daemon; descriptors: memory, bell
     refused,        ///< id of an offer, status
     gone,           ///< id at the receiver, status: the end at the sender's host
+    fin,            ///< id at the receiver, other: generation; as fin_seen
 };
 
 /// Of listen and connect, with the matching of keys that both use.
 inline constexpr uint32_t flag_local = 1; ///< both ends at this host; else at the two hosts
 inline constexpr uint32_t flag_once = 2;  ///< listen: for one connection
 inline constexpr uint32_t flag_wait = 4;  ///< connect: wait for a listener instead of being refused
+inline constexpr uint32_t flag_accepted = 8; ///< claim: the socket was accepted, else connected
+
+/// Of Message::key_kind.
+inline constexpr uint32_t key_name = 0;
+inline constexpr uint32_t key_tuple = 1; ///< both addresses and ports of a TCP connection
 
 /// The first 12 bytes stay where they are in every version.
 struct Message {
@@ -67,16 +79,18 @@ struct Message {
     uint32_t state = 0; ///< of an entry
     uint32_t key_kind = 0;
     uint32_t key_bytes = 0;
-    uint32_t reserved = 0;
-    uint64_t sent = 0;     ///< of an entry: bytes from this end
-    uint64_t received = 0; ///< of an entry: bytes that this end has taken
+    uint32_t directions = 0;  ///< of an entry that was claimed: states of sender and receiver
+    uint64_t sent = 0;        ///< of an entry: bytes from this end
+    uint64_t received = 0;    ///< of an entry: bytes that this end has taken
+    uint64_t sent_by_tcp = 0; ///< of an entry that was claimed: beside those by rings
+    uint64_t received_by_tcp = 0;
     uint8_t key[key_bytes_max] = {};
 };
-static_assert(sizeof(Message) == 160);
+static_assert(sizeof(Message) == 176);
 
 /// Most entries before the answer to a list.
 inline constexpr uint32_t list_batch = 32;
-inline constexpr int fds_max = 2;
+inline constexpr int fds_max = 3;
 
 /// A message and what came with it; its descriptors are closed with it unless they are taken.
 class Parcel
@@ -93,7 +107,7 @@ public:
     int fd(int index) const { return fds[index]; }
 
     Message message;
-    int fds[fds_max] = {-1, -1};
+    int fds[fds_max] = {-1, -1, -1};
     int count = 0;
 };
 

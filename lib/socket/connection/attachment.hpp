@@ -2,7 +2,12 @@
 #ifndef NTB_SOCKET_CONNECTION_ATTACHMENT_HPP
 #define NTB_SOCKET_CONNECTION_ATTACHMENT_HPP
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
+
+#include "connection/connection.hpp"
+#include "wire/message.hpp"
 
 #include <sys/types.h>
 
@@ -49,8 +54,47 @@ public:
     void after_fork_in_child();
 
 private:
+    friend class Connection;
+    static constexpr std::size_t connections_max = 65536;
+    static constexpr std::size_t path_max = 108;
+    struct Letter; // a message with what came along
+
     Attachment() = default;
     ~Attachment() = default;
+
+    bool reach();
+    int greet(int fd);
+    Connection *take_slot();
+    void give_slot(Connection *connection);
+    void unlink(Connection *connection);
+    void take_in();
+    bool take_one(Letter &letter);
+    void take(Letter &letter);
+    void take_claimed(Letter &letter);
+    bool map(Connection &connection, Letter &letter);
+    void give_up();
+    void withdraw(Connection &connection);
+    Connection *waiting(std::uint64_t token);
+    static bool tell(int control, const ntbc::Message &message, const int *fd);
+    void count(std::uint64_t Figures::*figure, std::uint64_t n = 1)
+    {
+        std::atomic_ref(figures_.*figure).fetch_add(n, std::memory_order_relaxed);
+    }
+
+    static void turn() { turns_.fetch_add(1, std::memory_order_release); }
+
+    static inline std::atomic<std::uint64_t> turns_;
+    Lock lock_; ///< of all but figures_
+    char path_[path_max] = {};
+    int control_ = -1;
+    std::int64_t retry_ms_ = 0;
+    std::uint64_t last_token_ = 0;
+    Connection *all_ = nullptr; ///< pending and matched
+    Connection *free_ = nullptr;
+    std::size_t used_ = 0;
+    Figures figures_ = {};
+    alignas(
+        Connection) std::byte slots_[connections_max * sizeof(Connection)]; // made as they are used
 };
 
 } // namespace ntb::socket

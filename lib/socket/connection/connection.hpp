@@ -2,7 +2,10 @@
 #ifndef NTB_SOCKET_CONNECTION_CONNECTION_HPP
 #define NTB_SOCKET_CONNECTION_CONNECTION_HPP
 
+#include <atomic>
 #include <cstdint>
+
+#include "record/record.hpp"
 
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -11,7 +14,6 @@ namespace ntb::socket
 {
 
 class Attachment;
-struct End;
 
 /// A TCP connection of this process that its daemon was told of: doc/socket-protocol.md. Everything
 /// that the processes of a connection have to agree on lies in its record, which they share; this
@@ -37,7 +39,13 @@ public:
 
     /// Whether calls have to be made here. false: each is the kernel's call, now and for good, but
     /// for close(). One load.
-    bool upgraded() const;
+    bool upgraded() const { return stage_.load(std::memory_order_acquire) != Stage::Native; }
+    /// Whether a direction has a ring: only then do look(), arm() and bell() say more than the
+    /// kernel does of the shadow.
+    bool has_ring() const;
+    /// A number that changes whenever has_ring() of some connection of this process may have
+    /// changed by a call of it: a set looks at its members again. One load.
+    static std::uint64_t turns();
 
     /// As recvmsg() without control data. Flags: MSG_PEEK, MSG_TRUNC, MSG_WAITALL (only as far as
     /// bytes are there), MSG_DONTWAIT (the same), MSG_OOB (the kernel's).
@@ -72,15 +80,57 @@ public:
     /// Withdraws one arm(), and reads the bell where nobody else sleeps on it.
     void disarm(std::uint32_t events);
     /// Readable when rung. -1: there is none, the shadow alone is to be waited for.
-    int bell() const;
+    int bell() const { return bell_; }
+    /// Of the shadow, what matters to a sleeper beside the bell: EPOLLIN, EPOLLRDHUP, and EPOLLOUT
+    /// where the kernel sends.
+    std::uint32_t kernel_part() const;
     /// What the kernel said of the shadow (EPOLLIN, EPOLLRDHUP, EPOLLHUP, EPOLLERR): kept until a
     /// read finds nothing.
     void kernel_said(std::uint32_t events);
 
 private:
     friend class Attachment;
+    enum class Stage : std::uint32_t { Native, Pending, Matched };
+    class Sending;
+    class Receiving;
+
     Connection() = default;
     ~Connection() = default;
+
+    bool is_matched();
+    bool is_lost() const;
+    Lines &lines_out() const { return page_->direction[index_]; }
+    Lines &lines_in() const { return page_->direction[1 - index_]; }
+    Ring ring_out() const { return ring_of(page_, ring_bytes_, index_); }
+    Ring ring_in() const { return ring_of(page_, ring_bytes_, 1 - index_); }
+    void open(int fd);
+    void unmap();
+    void lose();
+    void break_off(int fd);
+    ssize_t say_reset(int fd);
+    void check_daemon();
+    void close_for_all(int fd);
+    void ring_bell(std::uint32_t event);
+    void ring_reader();
+    void ring_writer();
+    void tell_fin(std::uint32_t generation);
+    void note(ssize_t result);
+    void drain_bell(std::uint32_t others);
+
+    std::atomic<Stage> stage_{Stage::Native};
+    std::uint32_t index_ = 0; ///< 0 connected, 1 accepted
+    Page *page_ = nullptr;
+    Record *record_ = nullptr;
+    std::uint32_t ring_bytes_ = 0;
+    int bell_ = -1;
+    int control_ = -1; ///< to the daemon that knows of it
+    int fd_ = -1;      ///< that was claimed
+    std::uint64_t cookie_ = 0;
+    std::uint64_t token_ = 0;
+    std::uint64_t id_ = 0;
+    Attachment *attachment_ = nullptr;
+    Connection *next_ = nullptr;
+    Connection *previous_ = nullptr;
 };
 
 } // namespace ntb::socket

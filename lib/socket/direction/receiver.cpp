@@ -18,8 +18,8 @@ constexpr Receiver::Reading nothing{Receiver::Source::Wait, 0, 0};
 
 bool Receiver::may_grant(std::uint32_t wanted, std::uint64_t kernel_count) const
 {
-    return state_ == State::Tcp && wanted == generation_ + 1 && !told_ && !ask_ && !lost_ &&
-           kernel_count == by_kernel_;
+    return state_ == State::Tcp && wanted == generation_ + 1 && told_ == 0 && ask_ == 0 &&
+           lost_ == 0 && kernel_count == by_kernel_;
 }
 
 std::uint32_t Receiver::grant(std::uint64_t ring_bytes)
@@ -47,7 +47,7 @@ bool Receiver::acceptable(const SenderWords &peer) const
 
 bool Receiver::look(const SenderWords &peer, std::uint64_t kernel_count)
 {
-    if ((state_ != State::Granted && state_ != State::Seen) || lost_ ||
+    if ((state_ != State::Granted && state_ != State::Seen) || lost_ != 0 ||
         peer.generation != generation_)
         return false;
     // The switch cannot lie before what was taken by TCP.
@@ -116,7 +116,7 @@ Receiver::Reading Receiver::read_seen(const Kernel &kernel)
     }
     if (peer_.mark == Mark::End)
         state_ = State::Eof;
-    else if (peer_.mark == Mark::Reset || kernel.rst || lost_)
+    else if (peer_.mark == Mark::Reset || kernel.rst || lost_ != 0)
         state_ = State::Reset;
     else
         return nothing;
@@ -131,21 +131,22 @@ void Receiver::took_from_kernel(std::uint64_t bytes)
 
 bool Receiver::tell_fin(const Kernel &kernel)
 {
-    if ((state_ != State::Granted && state_ != State::Seen) || !kernel.fin || told_ || lost_)
+    if ((state_ != State::Granted && state_ != State::Seen) || !kernel.fin || told_ != 0 ||
+        lost_ != 0)
         return false;
-    told_ = true;
+    told_ = 1;
     return true;
 }
 
 bool Receiver::ask()
 {
-    ask_ = true;
+    ask_ = 1;
     return state_ == State::Granted || state_ == State::Seen;
 }
 
 void Receiver::lost()
 {
-    lost_ = true;
+    lost_ = 1;
     if (state_ == State::Granted)
         state_ = State::Suspect;
 }

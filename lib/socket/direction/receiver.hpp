@@ -66,9 +66,12 @@ public:
     /// the fence: what arrived counts, and nothing else is looked at.
     void lost();
 
-    ReceiverWords words() const { return {generation_, state_ == State::Seen, ask_, taken_}; }
+    ReceiverWords words() const { return {generation_, state_ == State::Seen, ask_ != 0, taken_}; }
     State state() const { return state_; }
     std::uint64_t taken() const { return taken_; }
+    std::uint64_t by_kernel() const { return by_kernel_; }
+    /// As last accepted by look().
+    const SenderWords &peer() const { return peer_; }
     /// After the death of a holder of the lock, perhaps in the kernel's read (rule L3).
     void recount(std::uint64_t kernel_count) { took_from_kernel(kernel_count - by_kernel_); }
 
@@ -79,9 +82,10 @@ private:
 
     State state_ = State::Tcp;
     std::uint32_t generation_ = 0;
-    bool ask_ = false;
-    bool told_ = false;
-    bool lost_ = false;
+    // As in Sender.
+    std::uint32_t ask_ = 0;
+    std::uint32_t told_ = 0;
+    std::uint32_t lost_ = 0;
     std::uint64_t taken_ = 0;
     std::uint64_t by_kernel_ = 0;
     std::uint64_t ring_bytes_ = 0;

@@ -11,7 +11,7 @@ Sender::Route Sender::route(std::uint64_t kernel_count, const ReceiverWords &pee
     const bool switches = state_ == State::Granted && kernel_count + by_rings_ == count_;
     if (switches) {
         start_ = count_;
-        used_ = true;
+        used_ = 1;
         state_ = State::Ring;
     }
     if (state_ != State::Ring)
@@ -24,7 +24,7 @@ Sender::Route Sender::route(std::uint64_t kernel_count, const ReceiverWords &pee
 
 std::uint32_t Sender::want()
 {
-    if (state_ != State::Tcp || !rings_allowed_ || wanted_ != generation_)
+    if (state_ != State::Tcp || rings_allowed_ == 0 || wanted_ != generation_)
         return 0;
     return ++wanted_;
 }
@@ -35,8 +35,8 @@ Sender::Actions Sender::granted(std::uint32_t generation, std::uint64_t ring_byt
     if (generation != wanted_ || generation != generation_ + 1)
         return {};
     generation_ = generation;
-    used_ = false;
-    if (state_ != State::Tcp || !rings_allowed_ || ring_bytes == 0) {
+    used_ = 0;
+    if (state_ != State::Tcp || rings_allowed_ == 0 || ring_bytes == 0) {
         mark_ = Mark::Return;
         return {.store = true};
     }
@@ -50,7 +50,7 @@ Sender::Actions Sender::mark(Mark mark, State next)
 {
     mark_ = mark;
     mark_offset_ = count_;
-    if (used_)
+    if (used_ != 0)
         by_rings_ += count_ - start_;
     state_ = next;
     return {.store = true};
@@ -90,6 +90,8 @@ Sender::Actions Sender::fin_seen(std::uint32_t generation, bool left_unread)
         return mark(left_unread ? Mark::Reset : Mark::End, State::Ended);
     if (state_ == State::Granted)
         return mark(Mark::Return, State::Ended);
+    if (state_ == State::Broken && used_ != 0 && mark_ == Mark::None)
+        return mark(Mark::Reset, State::Broken);
     // The mark was recorded, and perhaps not stored by one who died.
     return {.store = mark_ != Mark::None};
 }
@@ -124,7 +126,7 @@ void Sender::recount(std::uint64_t kernel_count)
 SenderWords Sender::words() const
 {
     const std::uint64_t head = mark_ == Mark::None ? count_ : mark_offset_;
-    return {generation_, used_, mark_, start_, used_ ? head : 0, mark_offset_};
+    return {generation_, used_ != 0, mark_, start_, used_ != 0 ? head : 0, mark_offset_};
 }
 
 } // namespace ntb::socket

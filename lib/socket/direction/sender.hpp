@@ -55,7 +55,7 @@ public:
     /// The receiver has granted a ring of that many bytes.
     Actions granted(std::uint32_t generation, std::uint64_t ring_bytes);
     /// No grant is used any more.
-    void forbid_rings() { rings_allowed_ = false; }
+    void forbid_rings() { rings_allowed_ = 0; }
 
     /// Goes back to TCP, if the receiver is known to have seen the switch (rule S3).
     /// @retval true if the direction is on TCP now; `actions` says what to store.
@@ -77,6 +77,7 @@ public:
     SenderWords words() const;
     State state() const { return state_; }
     std::uint64_t count() const { return count_; }
+    std::uint32_t wanted() const { return wanted_; }
     /// After the death of a holder of the lock, perhaps in the kernel's write (rule L3).
     void recount(std::uint64_t kernel_count);
 
@@ -87,8 +88,9 @@ private:
     std::uint32_t generation_ = 0;
     std::uint32_t wanted_ = 0;
     Mark mark_ = Mark::None;
-    bool rings_allowed_ = true;
-    bool used_ = false; // the ring of this generation
+    // No bool: a daemon reads what a client may have spoilt, and any number is one.
+    std::uint32_t rings_allowed_ = 1;
+    std::uint32_t used_ = 0; // the ring of this generation
     std::uint64_t count_ = 0;
     std::uint64_t by_rings_ = 0; // bytes that went by rings that are over
     std::uint64_t start_ = 0;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Clients and the peer's daemon, as the broker knows them.
+#ifndef NTBD_BROKER_OUTBOX_HPP
+#define NTBD_BROKER_OUTBOX_HPP
+
+#include "wire/message.hpp"
+
+#include <cstdint>
+
+#include <sys/types.h>
+
+namespace ntbd
+{
+
+using ClientId = uint64_t;
+
+struct User {
+    uid_t uid = 0;
+    gid_t gid = 0;
+    pid_t pid = 0;
+};
+
+/// Where messages go. Sending never fails here: a receiver that does not take a message is dropped
+/// by the server, which then reports its end.
+class Outbox
+{
+public:
+    virtual ~Outbox() = default;
+    virtual void to_client(ClientId client, const ntbc::Message &message, const int *fds,
+                           int count) = 0;
+    virtual void to_peer(const ntbc::Message &message, const int *fds, int count) = 0;
+};
+
+} // namespace ntbd
+
+#endif

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "connection/connection.hpp"
+
+#include "connection/attachment.hpp"
+#include "connection/halves.hpp"
+#include "kernel/shadow.hpp"
+#include "kernel/system.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+namespace ntb::socket
+{
+
+using kernel::call;
+using ntbc::load;
+using ntbc::store;
+
+namespace
+{
+
+msghdr header_of(const iovec *parts, int n)
+{
+    msghdr header = {};
+    header.msg_iov = const_cast<iovec *>(parts);
+    header.msg_iovlen = static_cast<std::size_t>(n);
+    return header;
+}
+
+ssize_t native_send(int fd, const iovec *parts, int n, int flags)
+{
+    const msghdr header = header_of(parts, n);
+    return call(SYS_sendmsg, fd, &header, flags | MSG_DONTWAIT);
+}
+
+ssize_t native_receive(int fd, const iovec *parts, int n, int flags)
+{
+    msghdr header = header_of(parts, n);
+    return call(SYS_recvmsg, fd, &header, flags | MSG_DONTWAIT);
+}
+
+} // namespace
+
+// ---- life
+
+/// What was exchanged so far went by TCP, and the kernel has counted it.
+void Connection::open(int fd)
+{
+    Sender sender;
+    if (const auto written = kernel::bytes_written(fd, index_ == 0); written)
+        sender.recount(*written);
+    record_->out.sender.put(sender);
+    Receiver receiver;
+    if (const auto taken = kernel::bytes_taken(fd, 0); taken)
+        receiver.recount(*taken);
+    record_->in.receiver.put(receiver);
+    record_->holders.add(static_cast<std::int32_t>(call(SYS_getpid)));
+    stage_.store(Stage::Matched, std::memory_order_release);
+}
+
+bool Connection::is_matched()
+{
+    const Stage stage = stage_.load(std::memory_order_acquire);
+    if (stage == Stage::Pending) [[unlikely]]
+        attachment_->process();
+    return stage_.load(std::memory_order_acquire) == Stage::Matched;
+}
+
+bool Connection::is_lost() const
+{
+    return (load(page_->gone) | load(record_->lost)) != 0;
+}
+
+/// Its daemon is gone, or has ended it: the other end hears it from here as well.
+void Connection::lose()
+{
+    store(record_->lost, std::uint32_t{1});
+    std::atomic_ref(page_->gone).fetch_or(ntbc::gone_end(index_));
+    for (const unsigned event : {EPOLLIN, EPOLLOUT})
+        ring_bell(event);
+    Attachment::turn();
+}
+
+/// The end of its daemon is seen by who polls rings alone, too.
+void Connection::check_daemon()
+{
+    if (load(record_->lost) == 0 && (kernel::events_of(control_, 0) & (POLLHUP | POLLERR)) != 0)
+        lose();
+}
+
+void Connection::unmap()
+{
+    call(SYS_munmap, page_, ntbc::memory_bytes(ring_bytes_));
+    call(SYS_munmap, record_, record_bytes);
+    call(SYS_close, bell_);
+}
+
+void Connection::close(int fd, bool last_here)
+{
+    if (!last_here)
+        return;
+    Attachment &attachment = *attachment_;
+    attachment.lock_.take();
+    const Stage stage = stage_.load();
+    if (stage == Stage::Pending)
+        attachment.withdraw(*this);
+    else if (stage == Stage::Matched)
+        attachment.unlink(this);
+    attachment.lock_.give();
+    if (stage == Stage::Matched) {
+        if (record_->holders.remove(static_cast<std::int32_t>(call(SYS_getpid))))
+            close_for_all(fd);
+        unmap();
+        Attachment::turn();
+    }
+    attachment.lock_.take();
+    attachment.give_slot(this);
+    attachment.lock_.give();
+}
+
+/// The last known holder says the end. With unread bytes, or where the program wants it, the
+/// kernel's close is to send RST.
+void Connection::close_for_all(int fd)
+{
+    bool hard = kernel::closes_hard(fd);
+    {
+        Receiving in(*this, fd);
+        if (in.has_unread()) {
+            kernel::close_hard(fd);
+            hard = true;
+        }
+        hard = hard || kernel::bytes_queued(fd) > 0;
+        in.give_back(true);
+        std::atomic_ref(lines_in().receiver_asks.gone).exchange(1, std::memory_order_seq_cst);
+        in.half().rung = 0;
+        ring_writer();
+    }
+    {
+        Sending out(*this, fd);
+        out.attend();
+        // A reset of the kernel's is the whole message.
+        out.act(hard ? Sender::Actions{} : out.sender().close());
+    }
+    ntbc::Message m;
+    m.type = ntbc::Type::close;
+    m.id = id_;
+    Attachment::tell(control_, m, nullptr);
+}
+
+// ---- calls
+
+ssize_t Connection::receive(int fd, const iovec *parts, int n, int flags)
+{
+    if (!is_matched() || (flags & (MSG_OOB | MSG_ERRQUEUE)) != 0)
+        return native_receive(fd, parts, n, flags);
+    Parts places(parts, n);
+    const std::size_t total = places.total();
+    if (total == 0)
+        return native_receive(fd, parts, n, flags);
+    return Receiving(*this, fd).read(places, total, flags);
+}
+
+ssize_t Connection::send(int fd, const iovec *parts, int n, int flags)
+{
+    if (!is_matched())
+        return native_send(fd, parts, n, flags);
+    Parts places(parts, n);
+    const std::size_t total = places.total();
+    if (total == 0)
+        return native_send(fd, parts, n, flags);
+    Sending out(*this, fd);
+    out.attend();
+    if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0)
+        return out.write_urgent(parts, n, flags);
+    return out.write(places, total, flags);
+}
+
+int Connection::shutdown(int fd, int how)
+{
+    if (is_matched()) {
+        if (how == SHUT_RD || how == SHUT_RDWR)
+            store(record_->in.is_shut, std::uint32_t{1});
+        if (how == SHUT_WR || how == SHUT_RDWR) {
+            Sending out(*this, fd);
+            out.attend();
+            out.act(out.sender().close());
+            return static_cast<int>(call(SYS_shutdown, fd, how));
+        }
+    }
+    return static_cast<int>(call(SYS_shutdown, fd, how));
+}
+
+ssize_t Connection::readable_bytes(int fd)
+{
+    if (!is_matched())
+        return static_cast<ssize_t>(kernel::bytes_queued(fd));
+    return static_cast<ssize_t>(Receiving(*this, fd).readable());
+}
+
+bool Connection::leave(int fd)
+{
+    if (!is_matched()) {
+        attachment_->lock_.take();
+        if (stage_.load() == Stage::Pending)
+            attachment_->withdraw(*this);
+        attachment_->lock_.give();
+        if (!is_matched())
+            return true;
+    }
+    const bool in = Receiving(*this, fd).ask();
+    return Sending(*this, fd).go_back() && in;
+}
+
+// ---- ends that are not orderly
+
+void Connection::note(ssize_t result)
+{
+    if (result >= 0 || result == -EAGAIN || result == -EINTR || result == -EPIPE ||
+        result == -EFAULT || result == -EINVAL)
+        return;
+    store(record_->kernel_reset, std::uint32_t{1});
+    store(record_->reset_told, std::uint32_t{1});
+}
+
+void Connection::break_off(int fd)
+{
+    if (std::atomic_ref(record_->broken).exchange(1) != 0)
+        return;
+    attachment_->count(&Attachment::Figures::resets);
+    if (load(record_->kernel_reset) == 0)
+        kernel::disconnect(fd);
+    Attachment::turn();
+}
+
+/// The kernel's error, or ECONNRESET; end of file when it was told.
+ssize_t Connection::say_reset(int fd)
+{
+    break_off(fd);
+    char byte;
+    const iovec place = {&byte, 1};
+    const ssize_t said = native_receive(fd, &place, 1, 0);
+    if (std::atomic_ref(record_->reset_told).exchange(1) != 0)
+        return 0;
+    return said < 0 && said != -EAGAIN && said != -ENOTCONN ? said : -ECONNRESET;
+}
+
+void Connection::tell_fin(std::uint32_t generation)
+{
+    ntbc::Message m;
+    m.type = ntbc::Type::fin_seen;
+    m.id = id_;
+    m.other = generation;
+    Attachment::tell(control_, m, nullptr);
+}
+
+// ---- bells
+
+// No flag of the socket matters, nor does a full one: then the bell is readable already.
+void Connection::ring_bell(std::uint32_t event)
+{
+    const char byte = event == EPOLLIN ? 1 : 2;
+    call(SYS_sendto, bell_, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL, nullptr, 0);
+    attachment_->count(&Attachment::Figures::rings);
+}
+
+/// Behind a full fence.
+void Connection::ring_reader()
+{
+    SendHalf &half = record_->out;
+    const std::uint32_t sleep =
+        load(lines_out().receiver_asks.wants_data, std::memory_order_seq_cst);
+    if (sleep == 0 || sleep == half.rung)
+        return;
+    half.rung = sleep;
+    ring_bell(EPOLLIN);
+}
+
+void Connection::ring_writer()
+{
+    ReceiveHalf &half = record_->in;
+    const std::uint32_t sleep = load(lines_in().sender_asks.wants_room, std::memory_order_seq_cst);
+    if (sleep == 0 || sleep == half.rung)
+        return;
+    half.rung = sleep;
+    ring_bell(EPOLLOUT);
+}
+
+} // namespace ntb::socket

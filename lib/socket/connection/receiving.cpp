@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "connection/halves.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "connection/attachment.hpp"
+#include "kernel/shadow.hpp"
+#include "kernel/system.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace ntb::socket
+{
+
+using kernel::call;
+using ntbc::load;
+using ntbc::store;
+using State = Receiver::State;
+using Source = Receiver::Source;
+
+namespace
+{
+
+constexpr int places_max = 16;
+constexpr std::uint32_t laps = 16; // looks at a ring for one at the kernel
+constexpr std::uint32_t kept_ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+constexpr std::uint32_t all_over = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP;
+
+} // namespace
+
+Connection::Receiving::Receiving(Connection &connection, int fd)
+    : connection_(connection), half_(connection.record_->in), fd_(fd)
+{
+    const Lock::Taken taken = half_.lock.take();
+    receiver_ = half_.receiver.now();
+    if (taken == Lock::Taken::Repair)
+        repair();
+}
+
+// Rules L2 and L3.
+void Connection::Receiving::repair()
+{
+    Lines &lines = connection_.lines_in();
+    if (const auto taken = kernel::bytes_taken(fd_, receiver_.by_kernel()); taken)
+        receiver_.recount(*taken);
+    commit();
+    half_.rung = 0;
+    const ReceiverWords words = receiver_.words();
+    if (words.generation == 0)
+        return;
+    if (load(lines.receiver_asks.generation) != words.generation)
+        store_grant(lines, words, connection_.ring_bytes_);
+    else
+        store_words(lines.receiver_asks, words);
+    give_back(true);
+}
+
+void Connection::Receiving::grant()
+{
+    const std::uint32_t want = load(connection_.lines_in().sender_asks.want);
+    if (!receiver_.may_grant(want, receiver_.by_kernel()))
+        return;
+    if ((kernel::events_of(fd_, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
+        return;
+    const auto taken = kernel::bytes_taken(fd_, receiver_.by_kernel());
+    if (!taken || !receiver_.may_grant(want, *taken)) {
+        connection_.attachment_->count(&Attachment::Figures::unseen);
+        receiver_.ask();
+        commit();
+        return;
+    }
+    receiver_.grant(connection_.ring_bytes_);
+    commit();
+    half_.shown = receiver_.taken();
+    store_grant(connection_.lines_in(), receiver_.words(), connection_.ring_bytes_);
+    Attachment::turn();
+}
+
+void Connection::Receiving::attend()
+{
+    const State before = receiver_.state();
+    if (before == State::Tcp) {
+        if (!connection_.is_lost())
+            grant();
+        return;
+    }
+    if (before != State::Granted && before != State::Seen)
+        return;
+    const bool lost = connection_.is_lost(); // and then the words: they may have come before
+    const SenderWords words = load_words(connection_.lines_in().sender);
+    std::uint64_t taken = 0;
+    if (before == State::Granted && words.started &&
+        words.generation == receiver_.peer().generation)
+        taken = kernel::bytes_taken(fd_, receiver_.by_kernel()).value_or(~std::uint64_t{0});
+    const bool seen = receiver_.look(words, taken);
+    if (lost)
+        receiver_.lost();
+    if (!seen && !lost && receiver_.state() == before)
+        return; // what was looked at is looked at again
+    commit();
+    if (seen)
+        store_words(connection_.lines_in().receiver_asks, receiver_.words());
+    if (receiver_.state() == State::Reset)
+        connection_.attachment_->count(&Attachment::Figures::resets);
+    Attachment::turn();
+}
+
+/// Whether the next bytes are in the ring.
+bool Connection::Receiving::reads_ring() const
+{
+    return receiver_.state() == State::Seen && receiver_.taken() >= receiver_.peer().start &&
+           receiver_.peer().head > receiver_.taken();
+}
+
+/// Whether a mark's offset is reached.
+bool Connection::Receiving::at_mark() const
+{
+    const SenderWords &peer = receiver_.peer();
+    return receiver_.state() == State::Seen && peer.mark != Mark::None &&
+           receiver_.taken() >= peer.start && receiver_.taken() == peer.head;
+}
+
+/// What matters of the kernel in the state: above the switch it is asked now and then.
+Receiver::Kernel Connection::Receiving::ask_kernel()
+{
+    const bool above =
+        receiver_.state() == State::Seen && receiver_.taken() >= receiver_.peer().start;
+    if (receiver_.state() == State::Tcp || reads_ring() || at_mark())
+        return {};
+    if (above && (half_.kernel & kept_ends) == 0 && ++half_.looks % laps != 0)
+        return {};
+    const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLRDHUP);
+    Receiver::Kernel kernel = {};
+    kernel.rst = (events & POLLERR) != 0 || load(connection_.record_->kernel_reset) != 0;
+    kernel.fin = !kernel.rst && (events & (POLLRDHUP | POLLHUP)) != 0;
+    if (!above)
+        kernel.queued = kernel::bytes_queued(fd_);
+    if (kernel.rst)
+        store(connection_.record_->kernel_reset, std::uint32_t{1});
+    if (above && (kernel.fin || kernel.rst))
+        attend(); // what was stored before it
+    if (receiver_.tell_fin(kernel)) {
+        commit();
+        if (receiver_.peer().mark == Mark::None)
+            connection_.tell_fin(receiver_.words().generation);
+    }
+    connection_.check_daemon();
+    return kernel;
+}
+
+ssize_t Connection::Receiving::read_kernel(const Parts &parts, std::size_t most, int flags,
+                                           bool all)
+{
+    iovec places[places_max];
+    msghdr header = {};
+    header.msg_iov = places;
+    header.msg_iovlen = static_cast<std::size_t>(parts.next(places, places_max, most));
+    const ssize_t got = call(SYS_recvmsg, fd_, &header, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+    connection_.note(got);
+    if (got > 0 && (flags & MSG_PEEK) == 0) {
+        receiver_.took_from_kernel(static_cast<std::uint64_t>(got));
+        half_.by_kernel += static_cast<std::uint64_t>(got);
+        commit();
+    }
+    if (got == -EAGAIN && all)
+        half_.kernel &= ~std::uint32_t{EPOLLIN};
+    return got;
+}
+
+ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
+{
+    const bool peeks = (flags & MSG_PEEK) != 0;
+    std::size_t done = 0;
+    std::uint64_t peeked = 0; // bytes of the kernel
+    while (done < total) {
+        if (done == 0)
+            attend();
+        const Receiver::Kernel kernel = ask_kernel();
+        const State before = receiver_.state();
+        Receiver::Reading from = receiver_.next(kernel);
+        if (receiver_.state() != before) {
+            commit();
+            Attachment::turn();
+        }
+        if (peeked > 0) {
+            // Behind the kernel's bytes, if they reach the switch, the ring's.
+            const SenderWords &peer = receiver_.peer();
+            if (receiver_.state() != State::Seen || receiver_.taken() + peeked != peer.start)
+                break;
+            from = {Source::Ring, peer.start, peer.head - peer.start};
+        }
+        if (from.source == Source::Kernel) {
+            const std::size_t most = std::min<std::uint64_t>(total - done, from.most);
+            const ssize_t got = read_kernel(parts, most, flags, from.most >= total - done);
+            if (got <= 0)
+                return done > 0 ? static_cast<ssize_t>(done) : got;
+            parts.skip(static_cast<std::size_t>(got));
+            done += static_cast<std::size_t>(got);
+            peeked = peeks ? static_cast<std::uint64_t>(got) : 0;
+            if (receiver_.state() == State::Tcp || static_cast<std::size_t>(got) < most)
+                break;
+            continue;
+        }
+        if (from.source == Source::Ring) {
+            const std::size_t bytes = std::min<std::uint64_t>(total - done, from.most);
+            const std::uint64_t position = from.offset - receiver_.peer().start;
+            if ((flags & MSG_TRUNC) != 0)
+                parts.skip(bytes);
+            else
+                parts.copy_from(connection_.ring_in(), position, bytes);
+            done += bytes;
+            if (peeks)
+                break;
+            receiver_.took_from_ring(bytes);
+            half_.by_ring += bytes;
+            commit();
+            give_back(false);
+            attend();
+            continue;
+        }
+        if (done > 0)
+            break;
+        if (from.source == Source::End)
+            return 0;
+        if (from.source == Source::Reset)
+            return connection_.say_reset(fd_);
+        if (load(half_.is_shut) != 0)
+            return 0;
+        give_back(true);
+        return -EAGAIN;
+    }
+    return static_cast<ssize_t>(done);
+}
+
+void Connection::Receiving::give_back(bool all)
+{
+    const std::uint64_t taken = receiver_.taken();
+    if (receiver_.words().generation == 0 || taken == half_.shown ||
+        (!all && taken - half_.shown < connection_.ring_bytes_ / 4))
+        return;
+    half_.shown = taken;
+    std::atomic_ref(connection_.lines_in().receiver.taken)
+        .exchange(taken, std::memory_order_seq_cst);
+    connection_.ring_writer();
+}
+
+std::uint64_t Connection::Receiving::readable()
+{
+    attend();
+    switch (receiver_.state()) {
+    case State::Seen: {
+        const SenderWords &peer = receiver_.peer();
+        if (receiver_.taken() >= peer.start)
+            return peer.head - receiver_.taken();
+        const std::uint64_t below = peer.start - receiver_.taken();
+        const std::uint64_t queued = std::min(kernel::bytes_queued(fd_), below);
+        return queued == below ? queued + peer.head - peer.start : queued;
+    }
+    case State::Eof:
+    case State::Reset:
+        return 0;
+    default:
+        return kernel::bytes_queued(fd_);
+    }
+}
+
+std::uint32_t Connection::Receiving::look()
+{
+    attend();
+    const Receiver::Kernel kernel = ask_kernel();
+    if (receiver_.state() != State::Tcp) {
+        const State before = receiver_.state();
+        const Receiver::Reading from = receiver_.next(kernel);
+        if (receiver_.state() != before) {
+            commit();
+            Attachment::turn();
+        }
+        if (from.source == Source::Ring || (from.source == Source::Kernel && before != State::Tcp &&
+                                            receiver_.state() != State::Tcp)) {
+            const bool ends =
+                receiver_.state() == State::Seen && receiver_.peer().mark == Mark::End;
+            return EPOLLIN | (ends ? std::uint32_t{EPOLLRDHUP} : 0);
+        }
+    }
+    switch (receiver_.state()) {
+    case State::Tcp: {
+        const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLPRI | POLLRDHUP);
+        return events; // the bits of poll are those of epoll
+    }
+    case State::Eof:
+        return EPOLLIN | EPOLLRDHUP;
+    case State::Reset:
+        return all_over |
+               (load(connection_.record_->reset_told) == 0 ? std::uint32_t{EPOLLERR} : 0);
+    default:
+        give_back(true);
+        return load(half_.is_shut) != 0 ? std::uint32_t{EPOLLIN | EPOLLRDHUP} : 0;
+    }
+}
+
+bool Connection::Receiving::ask()
+{
+    attend();
+    const bool store = receiver_.ask();
+    if (at_mark())
+        receiver_.next({});
+    commit();
+    if (store) {
+        store_words(connection_.lines_in().receiver_asks, receiver_.words());
+        half_.rung = 0;
+        connection_.ring_writer();
+    }
+    return receiver_.state() == State::Tcp;
+}
+
+bool Connection::Receiving::has_unread()
+{
+    attend();
+    return receiver_.state() == State::Seen && receiver_.peer().head > receiver_.taken();
+}
+
+} // namespace ntb::socket

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "connection/halves.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <limits>
+
+#include "connection/attachment.hpp"
+#include "kernel/shadow.hpp"
+#include "kernel/system.hpp"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+namespace ntb::socket
+{
+
+using kernel::call;
+using ntbc::load;
+using ntbc::store;
+
+namespace
+{
+
+constexpr int places_max = 16;
+constexpr std::uint32_t mistrust_max = 8;
+constexpr int urgent_tries = 1000;
+constexpr long urgent_pause_ns = 1000000;
+
+} // namespace
+
+Connection::Sending::Sending(Connection &connection, int fd)
+    : connection_(connection), half_(connection.record_->out), fd_(fd)
+{
+    const Lock::Taken taken = half_.lock.take();
+    sender_ = half_.sender.now();
+    if (taken == Lock::Taken::Repair)
+        repair();
+}
+
+// Rules L2 and L3. Words that were wanted behind were stored before: the receiver may have cleared
+// the line since.
+void Connection::Sending::repair()
+{
+    Lines &lines = connection_.lines_out();
+    if (const auto written = kernel::bytes_written(fd_, connection_.index_ == 0); written)
+        sender_.recount(*written);
+    commit();
+    if (sender_.wanted() != sender_.words().generation)
+        store(lines.sender_asks.want, sender_.wanted());
+    else if (sender_.wanted() != 0)
+        store_words(lines.sender, sender_.words());
+    half_.rung = 0;
+    connection_.ring_reader();
+}
+
+void Connection::Sending::act(const Sender::Actions &actions)
+{
+    commit();
+    if (actions.store) {
+        store_words(connection_.lines_out().sender, sender_.words());
+        connection_.ring_reader();
+    }
+    if (actions.reset)
+        connection_.break_off(fd_);
+}
+
+void Connection::Sending::attend()
+{
+    Lines &lines = connection_.lines_out();
+    const Sender::State before = sender_.state();
+    if (connection_.is_lost())
+        act(sender_.lost());
+    if (load(lines.receiver_asks.gone) != 0 &&
+        (before == Sender::State::Ring || before == Sender::State::Granted))
+        act(sender_.gone(load(lines.receiver.taken)));
+    const std::uint32_t granted = load(lines.receiver_asks.generation);
+    if (granted == sender_.wanted() && granted != sender_.words().generation) {
+        const std::uint32_t bytes = load(lines.receiver_asks.ring_bytes);
+        half_.taken = 0;
+        act(sender_.granted(granted, bytes == connection_.ring_bytes_ ? bytes : 0));
+    }
+    if (load(lines.receiver_asks.ask) != 0)
+        go_back();
+    if (sender_.state() != before)
+        Attachment::turn();
+}
+
+/// And no ring any more.
+bool Connection::Sending::go_back()
+{
+    Sender::Actions actions;
+    sender_.forbid_rings();
+    const bool back = sender_.go_back(load_words(connection_.lines_out().receiver_asks), actions);
+    act(actions);
+    return back;
+}
+
+Sender::Route Connection::Sending::route(std::size_t wanted)
+{
+    std::uint64_t written = 0;
+    if (sender_.state() == Sender::State::Granted)
+        written = kernel::bytes_written(fd_, connection_.index_ == 0).value_or(~std::uint64_t{0});
+    const bool could = sender_.state() == Sender::State::Granted;
+    ReceiverWords peer;
+    peer.taken = half_.taken;
+    Sender::Route found = sender_.route(written, peer);
+    if (found.switched) {
+        commit();
+        store_words(connection_.lines_out().sender, sender_.words());
+        Attachment::turn();
+    } else if (could && ++half_.mistrust >= mistrust_max) {
+        connection_.attachment_->count(&Attachment::Figures::unseen);
+        go_back();
+    }
+    if (found.way != Sender::Way::Kernel && found.most < wanted) {
+        peer.taken = half_.taken = load(connection_.lines_out().receiver.taken);
+        found = sender_.route(written, peer);
+    }
+    return found;
+}
+
+ssize_t Connection::Sending::write_kernel(const Parts &parts, int flags)
+{
+    iovec places[places_max];
+    msghdr header = {};
+    header.msg_iov = places;
+    header.msg_iovlen = static_cast<std::size_t>(
+        parts.next(places, places_max, std::numeric_limits<std::size_t>::max()));
+    const ssize_t written = call(SYS_sendmsg, fd_, &header, flags | MSG_DONTWAIT);
+    if (written > 0) {
+        sender_.wrote_by_kernel(static_cast<std::uint64_t>(written));
+        half_.by_kernel += static_cast<std::uint64_t>(written);
+        commit();
+    }
+    half_.open_room = 0;
+    connection_.note(written);
+    if (const std::uint32_t want = written > 0 ? sender_.want() : 0; want != 0) {
+        commit();
+        store(connection_.lines_out().sender_asks.want, want);
+    }
+    return written;
+}
+
+ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
+{
+    std::size_t done = 0;
+    while (done < total) {
+        const Sender::Route to = route(total - done);
+        if (to.way == Sender::Way::Full)
+            break;
+        if (to.way == Sender::Way::Kernel) {
+            const ssize_t written = write_kernel(parts, flags);
+            if (written == -EAGAIN)
+                break;
+            if (written < 0)
+                return done > 0 ? static_cast<ssize_t>(done) : written;
+            parts.skip(static_cast<std::size_t>(written));
+            done += static_cast<std::size_t>(written);
+            continue;
+        }
+        const std::size_t bytes = std::min<std::size_t>(total - done, to.most);
+        parts.copy_into(connection_.ring_out(), to.offset - sender_.words().start, bytes);
+        sender_.wrote_into_ring(bytes);
+        half_.by_ring += bytes;
+        commit();
+        publish_head(connection_.lines_out().sender, sender_.count());
+        connection_.ring_reader();
+        done += bytes;
+    }
+    if (done < total)
+        half_.refused = 1;
+    return done > 0 ? static_cast<ssize_t>(done) : -EAGAIN;
+}
+
+// Urgent data and pages that are lent are the kernel's business: not in a ring, and none follows.
+ssize_t Connection::Sending::write_urgent(const iovec *parts, int n, int flags)
+{
+    for (int i = 0; !go_back(); i++) {
+        if (i == urgent_tries) {
+            act(sender_.abort());
+            break;
+        }
+        const timespec some = {0, urgent_pause_ns};
+        call(SYS_nanosleep, &some, nullptr);
+        attend();
+    }
+    return write_kernel(Parts(parts, n), flags);
+}
+
+bool Connection::Sending::has_room()
+{
+    half_.taken = load(connection_.lines_out().receiver.taken);
+    ReceiverWords peer;
+    peer.taken = half_.taken;
+    const Sender::Route to = sender_.route(0, peer);
+    return to.way == Sender::Way::Ring && to.most >= connection_.ring_bytes_ / 3;
+}
+
+std::uint32_t Connection::Sending::look()
+{
+    attend();
+    std::uint32_t events = 0;
+    switch (sender_.state()) {
+    case Sender::State::Tcp:
+    case Sender::State::Granted:
+        if (half_.open_room == 0 && (kernel::events_of(fd_, POLLOUT) & POLLOUT) != 0)
+            half_.open_room = 1;
+        events = half_.open_room != 0 ? std::uint32_t{EPOLLOUT} : 0;
+        break;
+    case Sender::State::Ring:
+        events = has_room() ? std::uint32_t{EPOLLOUT} : 0;
+        break;
+    case Sender::State::Ended:
+        events = EPOLLOUT;
+        break;
+    case Sender::State::Broken:
+        events = EPOLLOUT | EPOLLHUP | EPOLLERR;
+        break;
+    }
+    if (events != 0 && half_.refused != 0) {
+        half_.refused = 0;
+        half_.openings++;
+    }
+    return events;
+}
+
+} // namespace ntb::socket

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the kernel says of a TCP socket (doc/socket-protocol.md, section 2).
+#ifndef NTB_SOCKET_KERNEL_SHADOW_HPP
+#define NTB_SOCKET_KERNEL_SHADOW_HPP
+
+#include <cstdint>
+#include <optional>
+
+namespace ntb::socket::kernel
+{
+
+/// Bytes that the sender has written. @param connected  its side made the connection
+std::optional<std::uint64_t> bytes_written(int fd, bool connected);
+
+/// Bytes that the receiver has taken.
+/// @param expected  counts where the kernel has forgotten whether a FIN came
+std::optional<std::uint64_t> bytes_taken(int fd, std::uint64_t expected);
+
+/// Bytes that can be read at once.
+std::uint64_t bytes_queued(int fd);
+
+/// poll() without waiting. @return POLL* bits of @p events, and POLLERR and POLLHUP
+std::uint32_t events_of(int fd, std::uint32_t events);
+
+/// SO_COOKIE, 0: it is none of ours any more.
+std::uint64_t cookie_of(int fd);
+
+/// Breaks the connection off: RST to the peer. Unread bytes are gone, and the next call says
+/// ECONNRESET.
+void disconnect(int fd);
+
+/// SO_LINGER with a time of 0: close breaks it off.
+bool closes_hard(int fd);
+void close_hard(int fd);
+
+} // namespace ntb::socket::kernel
+
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The memory of a matched connection on the direct carrier: the lines of both directions and their
+// rings (doc/socket-protocol.md, section 4). Both ends and their daemons map it; what the other end
+// wrote is input.
+#ifndef NTB_SOCKET_PAIR_PAIR_HPP
+#define NTB_SOCKET_PAIR_PAIR_HPP
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "direction/words.hpp"
+#include "ring/layout.hpp"
+
+namespace ntb::socket
+{
+
+/// Stored for each burst. The receiver clears it before a grant; else it is the sender's.
+struct alignas(ntbc::line_bytes) SenderLine {
+    std::uint32_t generation;
+    std::uint32_t started;
+    std::uint32_t mark;
+    std::uint64_t start;
+    std::uint64_t head;
+    std::uint64_t mark_offset;
+};
+
+/// Of the sender, seldom stored.
+struct alignas(ntbc::line_bytes) SenderAsks {
+    std::uint32_t want; ///< a ring of this generation
+    std::uint32_t
+        wants_room; ///< not 0: somebody sleeps until there is room; another number each time
+};
+
+/// Stored for each quarter of the ring, and before a sleep.
+struct alignas(ntbc::line_bytes) ReceiverLine {
+    std::uint64_t taken;
+};
+
+/// Of the receiver, seldom stored.
+struct alignas(ntbc::line_bytes) ReceiverAsks {
+    std::uint32_t generation; ///< granted
+    std::uint32_t ring_bytes; ///< of that ring
+    std::uint32_t seen;
+    std::uint32_t ask;
+    std::uint32_t gone; ///< nobody receives any more, and taken stays
+    std::uint32_t wants_data;
+};
+
+/// Lines that the CPU may fetch in pairs have one writer.
+struct Lines {
+    SenderLine sender;
+    SenderAsks sender_asks;
+    ReceiverLine receiver;
+    ReceiverAsks receiver_asks;
+};
+static_assert(sizeof(Lines) == 4 * ntbc::line_bytes);
+
+/// The first page. End 0 connected, end 1 accepted; end e sends by direction[e].
+struct Page {
+    Lines direction[2];
+    alignas(ntbc::line_bytes) std::uint32_t gone; ///< as in any connection's memory
+};
+static_assert(offsetof(Page, gone) == offsetof(ntbc::Page, gone));
+
+/// Copies the words in the order that words.hpp demands.
+SenderWords load_words(const SenderLine &line);
+/// The words but `taken`, which lies in another line.
+ReceiverWords load_words(const ReceiverAsks &asks);
+
+/// Stores all words, also again after a death. They are of the generation that the receiver has
+/// cleared the line for.
+void store_words(SenderLine &line, const SenderWords &words);
+/// Publishes bytes: the head alone, with a full fence behind it.
+void publish_head(SenderLine &line, std::uint64_t head);
+
+/// Grants: clears the lines, then tells the generation.
+void store_grant(Lines &lines, const ReceiverWords &words, std::uint32_t ring_bytes);
+/// seen and ask.
+void store_words(ReceiverAsks &asks, const ReceiverWords &words);
+
+/// The bytes of one ring.
+struct Ring {
+    std::uint8_t *data;
+    std::uint32_t bytes; ///< a power of two
+
+    void copy_in(std::uint64_t position, const void *from, std::size_t n) const;
+    void copy_out(void *to, std::uint64_t position, std::size_t n) const;
+};
+
+/// @param memory  all of the connection, as mapped
+Ring ring_of(void *memory, std::uint32_t ring_bytes, unsigned direction);
+
+} // namespace ntb::socket
+
+#endif

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "record/record.hpp"
+
+#include <cerrno>
+
+#include "kernel/system.hpp"
+
+namespace ntb::socket
+{
+
+using ntbc::load;
+using ntbc::store;
+
+void Holders::add(std::int32_t pid)
+{
+    for (std::int32_t &one : pids_)
+        if (load(one) == pid)
+            return;
+    for (std::int32_t &one : pids_) {
+        std::int32_t none = 0;
+        if (std::atomic_ref(one).compare_exchange_strong(none, pid))
+            return;
+    }
+    expect();
+}
+
+bool Holders::remove(std::int32_t pid)
+{
+    bool alone = load(expected_) == 0;
+    for (std::int32_t &one : pids_) {
+        std::int32_t holder = load(one);
+        if (holder == 0)
+            continue;
+        if (holder == pid || kernel::call(SYS_kill, holder, 0) == -ESRCH)
+            std::atomic_ref(one).compare_exchange_strong(holder, 0);
+        else
+            alone = false;
+    }
+    return alone;
+}
+
+bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation, bool alone)
+{
+    SendHalf &out = record.out;
+    if (!alone && !out.lock.try_take_as_daemon())
+        return false;
+    Sender sender = out.sender.now();
+    const Sender::Actions actions =
+        sender.fin_seen(generation, alone && has_unread(record, page, end));
+    if (actions.store) {
+        out.sender.put(sender);
+        store_words(page.direction[end].sender, sender.words());
+    }
+    if (!alone)
+        out.lock.give_as_daemon();
+    return true;
+}
+
+bool has_unread(const Record &record, const Page &page, unsigned end)
+{
+    const Receiver receiver = record.in.receiver.now();
+    const SenderWords words = load_words(page.direction[1 - end].sender);
+    return receiver.state() == Receiver::State::Seen &&
+           words.generation == receiver.words().generation && words.head > receiver.taken();
+}
+
+void say_gone(const Record &record, Page &page, unsigned end)
+{
+    Lines &lines = page.direction[1 - end];
+    store(lines.receiver.taken, record.in.receiver.now().taken());
+    std::atomic_ref(lines.receiver_asks.gone).exchange(1, std::memory_order_seq_cst);
+}
+
+Figures figures_of(const Record &record)
+{
+    return {static_cast<std::uint32_t>(record.out.sender.now().state()),
+            static_cast<std::uint32_t>(record.in.receiver.now().state()),
+            load(record.out.by_ring),
+            load(record.out.by_kernel),
+            load(record.in.by_ring),
+            load(record.in.by_kernel)};
+}
+
+} // namespace ntb::socket

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What an end of a connection knows of it, in memory that its processes share with its daemon
+// (doc/socket-protocol.md, sections 4 and 8). Its daemon takes it for what a client wrote.
+#ifndef NTB_SOCKET_RECORD_RECORD_HPP
+#define NTB_SOCKET_RECORD_RECORD_HPP
+
+#include <atomic>
+#include <cstdint>
+
+#include "direction/receiver.hpp"
+#include "direction/sender.hpp"
+#include "kernel/lock.hpp"
+#include "pair/pair.hpp"
+
+namespace ntb::socket
+{
+
+/// A value that changes at once, also if its writer is killed in between.
+template <typename T>
+class Committed
+{
+public:
+    const T &now() const
+    {
+        return copies_[std::atomic_ref(const_cast<std::uint32_t &>(which_))
+                           .load(std::memory_order_acquire) &
+                       1];
+    }
+    void put(const T &value)
+    {
+        const std::uint32_t next = (which_ + 1) & 1;
+        copies_[next] = value;
+        std::atomic_ref(which_).store(next, std::memory_order_release);
+    }
+
+private:
+    std::uint32_t which_ = 0;
+    T copies_[2];
+};
+
+/// The processes that are known to have descriptors of the connection.
+class Holders
+{
+public:
+    /// The calling process, once.
+    void add(std::int32_t pid);
+    /// Before fork(): the child is counted until it is in by itself. For ever, if it never comes.
+    void expect() { std::atomic_ref(expected_).fetch_add(1); }
+    void expect_no_more() { std::atomic_ref(expected_).fetch_sub(1); }
+    /// @retval true nobody else is known to have it
+    bool remove(std::int32_t pid);
+
+private:
+    static constexpr int most = 16;
+
+    std::int32_t pids_[most] = {};
+    std::uint32_t expected_ = 0; ///< also those beyond the table
+};
+
+/// Who sleeps on the bell for one event.
+struct Sleepers {
+    std::uint32_t count;
+    std::uint32_t number; ///< of the last sleep
+};
+
+struct SendHalf {
+    Lock lock;
+    Committed<Sender> sender;
+    std::uint64_t taken;     ///< as last loaded from the receiver
+    std::uint32_t rung;      ///< sleep of the receiver that was rung for
+    std::uint32_t mistrust;  ///< switches that the kernel's counts refused (C1)
+    std::uint32_t refused;   ///< it found no room since it was last said to have some
+    std::uint32_t open_room; ///< the kernel has room, and nothing was written since it said so
+    std::uint64_t openings;  ///< times that there was room after there was none
+    std::uint64_t by_ring;
+    std::uint64_t by_kernel;
+    Sleepers sleepers;
+};
+
+struct ReceiveHalf {
+    Lock lock;
+    Committed<Receiver> receiver;
+    std::uint64_t shown;   ///< taken, as last stored
+    std::uint32_t rung;    ///< sleep of the sender that was rung for
+    std::uint32_t looks;   ///< reads that found nothing
+    std::uint32_t kernel;  ///< what it said of the shadow: events that are kept
+    std::uint32_t is_shut; ///< SHUT_RD
+    std::uint64_t edges;   ///< of the kernel
+    std::uint64_t by_ring;
+    std::uint64_t by_kernel;
+    Sleepers sleepers;
+};
+
+struct Record {
+    std::uint32_t broken;       ///< the shadow was broken off, or has broken
+    std::uint32_t reset_told;   ///< ECONNRESET was told once
+    std::uint32_t kernel_reset; ///< the kernel has said so
+    std::uint32_t lost;         ///< the rings are lost
+    Holders holders;
+    alignas(ntbc::line_bytes) SendHalf out;
+    alignas(ntbc::line_bytes) ReceiveHalf in;
+};
+
+inline constexpr std::size_t record_bytes = 4096;
+static_assert(sizeof(Record) <= record_bytes);
+
+/// What a daemon does for a sender whose kernel takes no more (rule D2): stores again what was
+/// recorded, and the end. The record is a client's word.
+/// @param alone  all holders have died: nobody has the lock; bytes that they left unread reset the
+///               direction (rule D4)
+/// @retval false somebody holds the lock: to be tried again
+bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation, bool alone);
+/// What a daemon does when all holders are gone: nobody receives any more.
+void say_gone(const Record &record, Page &page, unsigned end);
+/// Bytes in the ring that this end receives from that were not taken.
+bool has_unread(const Record &record, const Page &page, unsigned end);
+
+/// What a daemon shows of an end. A client's word.
+struct Figures {
+    std::uint32_t sender;   ///< Sender::State
+    std::uint32_t receiver; ///< Receiver::State
+    std::uint64_t sent_by_ring, sent_by_kernel;
+    std::uint64_t received_by_ring, received_by_kernel;
+};
+Figures figures_of(const Record &record);
+
+} // namespace ntb::socket
+
+#endif
