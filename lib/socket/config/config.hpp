@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_SOCKET_CONFIG_CONFIG_HPP
+#define NTB_SOCKET_CONFIG_CONFIG_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include <sys/socket.h>
+
+namespace ntb::socket
+{
+
+/// An address as IPv6 has it: IPv4 as ::ffff:a.b.c.d, so that both kinds compare alike.
+struct Address {
+    std::uint8_t bytes[16];
+    std::uint16_t port; ///< in the host's order
+
+    /// @return false: neither IPv4 nor IPv6
+    static bool of(const sockaddr *from, socklen_t length, Address *out);
+};
+
+/// The first bits of an address.
+struct Prefix {
+    std::uint8_t bytes[16];
+    unsigned length; ///< of 128 bits; 0: any address
+
+    bool has(const Address &address) const;
+};
+
+enum class Role { Connect, Accept };
+
+/// Which connections of which programs go over the bridge, and whose daemon is asked. It lies in
+/// one piece without a pointer, and nothing is allocated: it is read before a program's main().
+class Config
+{
+public:
+    static constexpr unsigned max_rules = 64, max_hosts = 64;
+    static constexpr std::size_t max_name = 32, max_path = 108;
+    static constexpr unsigned default_window = 20, max_window = 1000;
+
+    /// What is wrong with a file.
+    struct Error {
+        unsigned line; ///< 0: the file itself
+        char text[192];
+    };
+
+    /// @param text  contents of a configuration file; need not end in 0
+    /// @retval false it is wrong, see error; *this is not to be used
+    bool parse(const char *text, std::size_t size, Error *error);
+    /// @param path  a file of at most 64 KiB
+    bool load(const char *path, Error *error);
+
+    /// Whether the first rule that fits a connection says that it may go over the bridge.
+    /// @param program  name without folder
+    /// @param address  where it connects to; or the own one of an accepted connection
+    bool wanted(Role role, const char *program, const Address &address) const;
+    /// The daemon's socket for a peer. @return NULL: the peer is not in the map
+    const char *daemon_of(const Address &peer) const;
+    unsigned window() const { return window_; } ///< longest time to spin, in microseconds
+
+private:
+    struct Rule {
+        bool ntb, connect, accept;
+        char program[max_name]; ///< a pattern of fnmatch()
+        Prefix prefix;
+        std::uint16_t first, last; ///< ports
+    };
+    struct Host {
+        Prefix prefix;
+        char socket[max_path];
+    };
+    struct Line;
+
+    bool use(Line &line);
+    bool host(Line &line);
+    bool window(Line &line);
+
+    Rule rules_[max_rules] = {};
+    Host hosts_[max_hosts] = {};
+    unsigned rule_count_ = 0, host_count_ = 0;
+    unsigned window_ = default_window;
+};
+
+} // namespace ntb::socket
+
+#endif
