@@ -70,7 +70,7 @@ LAYERS = {
 FOLDERS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'lib/ntbmsg': ('base', 'wire', 'transport', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
-    SOCKET: ('direction', 'kernel', 'pair', 'record', 'connection', 'readiness', 'config', 'table', 'preload'),
+    SOCKET: ('direction', 'kernel', 'pair', 'record', 'connection', 'readiness', 'config', 'table', 'preload', 'run'),
     VERBS: ('port', 'wire', 'memory', 'completion', 'queue', 'engine', 'api'),
     'lib/ntbclient': ('ring', 'wire', 'client'),
     'daemon': ('config', 'broker', 'server', 'device'),

@@ -139,6 +139,18 @@ class Installed(unittest.TestCase):
         # A client has no DPDK.
         self.assertFalse([lib for lib in self.needed(self.lib / "libntbclient.so") if "stdc++" in lib or "rte_" in lib])
 
+    def test_programs_are_started_with_the_library(self):
+        if not list(self.lib.glob("ntbmsg/libntbsocket.so")):
+            self.skipTest("an instrumented build has none")
+        config = self.folder / "sockets.conf"
+        config.write_text("")
+        done = subprocess.run([self.installed("ntb-run"), "-v", "--config", config, "true"], capture_output=True, text=True,
+                              timeout=PATIENCE, check=True, env=self.environment)
+        said = re.search(r"^ntb-run: \S+ with \S+ and (\S+)$", done.stderr, re.M)
+        self.assertTrue(said, done.stderr)
+        self.assertEqual(pathlib.Path(said[1]).resolve(), self.lib / "ntbmsg/libntbsocket.so")
+        self.assertIn("ntbsocket: true (", done.stderr)
+
     def test_symbols_carry_their_version(self):
         for name, node in (("libntbmsg.so", "NTBMSG_0"), ("librte_raw_plx_ntb.so", f"DPDK_{DPDK_ABI}")):
             symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", self.lib / name).splitlines()]

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_SOCKET_PRELOAD_FIGURES_HPP
+#define NTB_SOCKET_PRELOAD_FIGURES_HPP
+
+#include "preload/calls.hpp"
+
+#include <atomic>
+#include <cstdint>
+
+namespace ntb::socket::preload
+{
+
+/// Why connections that the library was asked about stayed TCP, or went back to it.
+#define NTB_REASONS(X)                                                                             \
+    X(claimed, "were shown to the daemon")                                                         \
+    X(no_rule, "stay TCP: no line 'use ntb' fits")                                                 \
+    X(no_host, "stay TCP: the peer is not in the host map")                                        \
+    X(no_rings, "stay TCP: this library has no rings")                                             \
+    X(not_tcp, "stay as they are: not TCP")                                                        \
+    X(no_room, "stay TCP: too many connections or descriptors")                                    \
+    X(fast_open, "stay TCP: TCP Fast Open")                                                        \
+    X(io_uring, "stay TCP: the program uses io_uring")                                             \
+    X(stdio, "went back to TCP: given to stdio")                                                   \
+    X(unseen, "were closed where nobody saw it")
+
+enum class Reason {
+#define NTB_NAME(name, text) name,
+    NTB_REASONS(NTB_NAME)
+#undef NTB_NAME
+};
+
+constexpr const char *const reason_texts[] = {
+#define NTB_TEXT(name, text) text,
+    NTB_REASONS(NTB_TEXT)
+#undef NTB_TEXT
+};
+constexpr std::size_t reason_count = sizeof(reason_texts) / sizeof(reason_texts[0]);
+
+/// One page that a process and its children share. It is a memory file of this name, which the
+/// process keeps open: who may look at the process finds it below /proc/PID/fd.
+struct Figures {
+    static constexpr const char *name = "ntbsocket-figures";
+    static constexpr std::uint32_t right_magic = 0x6e746273, right_version = 1;
+
+    std::uint32_t magic, version;
+    std::int32_t pid;
+    std::uint32_t reserved;
+    char program[32];
+    std::atomic<std::uint64_t> reasons[reason_count];
+    std::atomic<std::uint64_t> tcp_received, tcp_sent; ///< bytes of wanted connections, with -v
+    std::atomic<std::uint64_t> calls[call_count];      ///< on wanted connections, with -v
+};
+static_assert(sizeof(Figures) <= 4096);
+
+} // namespace ntb::socket::preload
+
+#endif

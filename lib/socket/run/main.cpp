@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// ntb-run: starts a program whose TCP connections may go over the bridge.
+#include "config/config.hpp"
+#include "run/program.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <getopt.h>
+#include <string>
+#include <unistd.h>
+
+using namespace ntb::socket;
+
+namespace
+{
+constexpr const char *help =
+    "ntb-run: starts a program whose TCP connections may go over the bridge\n"
+    "\n"
+    "  ntb-run [-v] [--config FILE] PROGRAM [ARGUMENT...]\n"
+    "\n"
+    "  -v, --verbose      say what is done, and at the end of the program what its connections "
+    "did\n"
+    "  --config FILE      which connections, and whose daemon is asked (default: " NTB_RUN_CONFIG
+    ")\n"
+    "  --library FILE     another libntbsocket.so than the installed one\n"
+    "  --help, --version\n"
+    "\n"
+    "The program is executed in place of ntb-run. Where its connections cannot go over the bridge "
+    "they are TCP:\n"
+    "without a daemon, with a peer that is not in the configuration, and always in programs that "
+    "are static or\n"
+    "setuid, which ntb-run says in a line on standard error. Status 2: wrong use or "
+    "configuration;\n"
+    "126, 127: the program cannot be executed, is not there.\n";
+
+// What the shell says of a program that it cannot start.
+constexpr int not_executable = 126, not_found = 127;
+
+struct Options {
+    bool verbose = false;
+    const char *config = nullptr;
+    std::string library;
+};
+
+int wrong(const std::string &what)
+{
+    fprintf(stderr, "ntb-run: %s\n", what.c_str());
+    return 2;
+}
+
+// Where it is installed, relative to this program, so that all of it may be moved.
+std::string installed_library()
+{
+    char own[4096];
+    const ssize_t size = readlink("/proc/self/exe", own, sizeof(own));
+    if (size <= 0 || size == sizeof(own))
+        return NTB_RUN_LIBRARY;
+    const std::string path(own, static_cast<size_t>(size));
+    return NTB_RUN_LIBRARY[0] == '/' ? NTB_RUN_LIBRARY
+                                     : path.substr(0, path.rfind('/') + 1) + NTB_RUN_LIBRARY;
+}
+
+// Of a wrong configuration nothing is run: the user has just named it. Where none was named and
+// there is none, it is TCP.
+int check_config(Options &options)
+{
+    const bool named = options.config != nullptr;
+    if (!named)
+        options.config = NTB_RUN_CONFIG;
+    Config config;
+    Config::Error error;
+    if (!config.load(options.config, &error)) {
+        if (!named && access(options.config, F_OK) != 0) {
+            fprintf(stderr, "ntb-run: there is no %s: TCP alone\n", options.config);
+            options.config = nullptr;
+            return 0;
+        }
+        const std::string line = error.line == 0 ? "" : std::to_string(error.line) + ":";
+        return wrong(std::string(options.config) + ":" + line + " " + error.text);
+    }
+    return 0;
+}
+
+// The dynamic linker splits its list at these.
+bool can_be_preloaded(const std::string &library)
+{
+    return library.find_first_of(" :") == std::string::npos && access(library.c_str(), R_OK) == 0;
+}
+
+void set_environment(const Options &options)
+{
+    const char *before = getenv("LD_PRELOAD");
+    const std::string list =
+        before == nullptr || *before == 0 ? options.library : before + (":" + options.library);
+    setenv("LD_PRELOAD", list.c_str(), 1);
+    char *absolute = realpath(options.config, nullptr);
+    setenv("NTB_SOCKET_CONFIG", absolute != nullptr ? absolute : options.config, 1);
+    free(absolute);
+    setenv("NTB_SOCKET_VERBOSE", options.verbose ? "1" : "0", 1);
+}
+
+int start(Options options, char **words)
+{
+    if (const int status = check_config(options); status != 0)
+        return status;
+    const run::Program program = run::find_program(words[0]);
+    if (program.error != 0) {
+        fprintf(stderr, "ntb-run: %s: %s\n", words[0], strerror(program.error));
+        return program.error == ENOENT ? not_found : not_executable;
+    }
+    if (options.config != nullptr && !program.refuses.empty()) {
+        fprintf(stderr, "ntb-run: %s %s: TCP alone\n", program.path.c_str(),
+                program.refuses.c_str());
+    } else if (options.config != nullptr && !can_be_preloaded(options.library)) {
+        fprintf(stderr, "ntb-run: %s cannot be loaded: TCP alone\n", options.library.c_str());
+    } else if (options.config != nullptr) {
+        set_environment(options);
+        if (options.verbose)
+            fprintf(stderr, "ntb-run: %s with %s and %s\n", program.path.c_str(), options.config,
+                    options.library.c_str());
+    }
+    // What the kernel does not know is a script to execvp(), whatever it is.
+    execv(program.path.c_str(), words);
+    if (errno == ENOEXEC && !program.elf)
+        execvp(words[0], words);
+    const int error = errno;
+    fprintf(stderr, "ntb-run: %s: %s\n", words[0], strerror(error));
+    return error == ENOENT ? not_found : not_executable;
+}
+} // namespace
+
+int main(int argc, char **argv)
+{
+    const option names[] = {
+        {"verbose", no_argument, nullptr, 'v'},       {"config", required_argument, nullptr, 'c'},
+        {"library", required_argument, nullptr, 'l'}, {"help", no_argument, nullptr, 'h'},
+        {"version", no_argument, nullptr, 'V'},       {}};
+    Options options;
+    options.library = installed_library();
+    // The first word that is no option is the program: what follows is its own.
+    for (int found; (found = getopt_long(argc, argv, "+v", names, nullptr)) != -1;) {
+        switch (found) {
+        case 'v':
+            options.verbose = true;
+            break;
+        case 'c':
+            options.config = optarg;
+            break;
+        case 'l':
+            options.library = optarg;
+            break;
+        case 'h':
+        case 'V':
+            fputs(found == 'h' ? help : "ntb-run " NTB_RUN_VERSION "\n", stdout);
+            return 0;
+        default:
+            return 2;
+        }
+    }
+    if (optind == argc)
+        return wrong("expected: ntb-run [-v] [--config FILE] PROGRAM [ARGUMENT...]");
+    return start(options, argv + optind);
+}
