@@ -20,6 +20,8 @@ constexpr const char *help =
     "  ntb-ss SOCKET --revoke ID    ends one\n"
     "  ntb-ss --help | --version\n"
     "\n"
+    "HOST is where the other end is: local, peer (direct), or relay (at the peer's host, through "
+    "the daemons).\n"
     "SENT and RECEIVED are bytes, as the client's rings say.\n";
 
 const char *state_name(uint32_t state)
@@ -43,8 +45,11 @@ void print(const ntbclient_entry &entry)
 {
     printf("%8" PRIu64 " %-10s %-9s %-5s %6u %8u %8u %14" PRIu64 " %14" PRIu64 " %s\n", entry.id,
            state_name(entry.state), entry.end == 0 ? "connected" : "accepted",
-           entry.local != 0 ? "local" : "peer", entry.uid, entry.pid, entry.ring_bytes, entry.sent,
-           entry.received, printable(entry.name).c_str());
+           entry.local != 0     ? "local"
+           : entry.carried != 0 ? "relay"
+                                : "peer",
+           entry.uid, entry.pid, entry.ring_bytes, entry.sent, entry.received,
+           printable(entry.name).c_str());
 }
 
 int list(ntbclient *client)

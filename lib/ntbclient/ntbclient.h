@@ -118,6 +118,7 @@ struct ntbclient_entry {
     uint64_t sent;       /**< Bytes sent by this end; the client's word */
     uint64_t received;   /**< Bytes received and returned by this end; the client's word */
     char name[NTBCLIENT_MAX_NAME + 1]; /**< The key */
+    uint32_t carried;                  /**< 1: its bytes go through the daemons of two hosts */
 };
 
 /**

@@ -64,6 +64,7 @@ void take_entry(void *context, const Message &m)
     entry.state = m.state;
     entry.end = m.end;
     entry.local = (m.flags & flag_local) != 0 ? 1 : 0;
+    entry.carried = (m.flags & flag_carried) != 0 ? 1 : 0;
     entry.uid = m.uid;
     entry.pid = m.pid;
     entry.ring_bytes = m.ring_bytes;

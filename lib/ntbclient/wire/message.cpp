@@ -80,6 +80,15 @@ int message_send(int socket, const Message &message, const int *fds, int count)
     return sent < 0 ? -errno : 0;
 }
 
+bool message_of(const void *bytes, size_t count, Message *out)
+{
+    if (count != sizeof(*out))
+        return false;
+    memcpy(out, bytes, sizeof(*out));
+    return out->magic == message_magic && out->version == message_version &&
+           out->key_bytes <= key_bytes_max;
+}
+
 Received message_receive(int socket, Parcel *out)
 {
     out->clear();

@@ -43,7 +43,8 @@ enum class Type : uint16_t {
     introduced,     ///< the answer: key is the token of the one that connected
     offer,          ///< id at the connecting daemon, key, flags: somebody wants to connect
     withdraw,       ///< id of an offer
-    matched,        ///< id of an offer, other: id at this daemon; descriptors: memory, bell
+    matched,        ///< id of an offer, other: id at this daemon; descriptors: memory, bell. On
+                    ///< two machines no descriptors: key is a token, ring_bytes of this host
     refused,        ///< id of an offer, status
     gone,           ///< id at the receiver, status: the end at the sender's host
     fin,            ///< id at the receiver, other: generation; as fin_seen
@@ -58,6 +59,9 @@ inline constexpr uint32_t flag_accepted = 8; ///< claim: the socket was accepted
 /// Of Message::key_kind.
 inline constexpr uint32_t key_name = 0;
 inline constexpr uint32_t key_tuple = 1; ///< both addresses and ports of a TCP connection
+
+/// Of an entry, with flag_local.
+inline constexpr uint32_t flag_carried = 8; ///< its bytes go through the daemons
 
 /// The first 12 bytes stay where they are in every version.
 struct Message {
@@ -114,6 +118,10 @@ public:
 /// Never blocks. Descriptors stay the caller's.
 /// @return 0; -EAGAIN if the other end does not take it now; another negative errno
 int message_send(int socket, const Message &message, const int *fds = nullptr, int count = 0);
+
+/// Whether bytes that came otherwise are a message of this version, by the checks that do not
+/// depend on its type.
+bool message_of(const void *bytes, size_t count, Message *out);
 
 enum class Received {
     message,
