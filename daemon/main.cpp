@@ -127,7 +127,7 @@ int serve(const std::string &path, ntbd::Config *config)
     }
     // The device is opened as root, and the server asks for its own user when it begins.
     ntbd::Mailbox mailbox;
-    ntbd::Device device(config->device, config->socket, mailbox);
+    ntbd::Device device(config->device, config->socket, config->carrier, mailbox);
     if (eal && device.start() != 0) {
         ntbd::log("cannot open device %s", config->device.c_str());
         return 1;

@@ -8,6 +8,7 @@
 #include "broker/claims.hpp"
 #include "broker/memory.hpp"
 #include "broker/outbox.hpp"
+#include "broker/relay_order.hpp"
 #include "wire/message.hpp"
 
 #include <cstdint>
@@ -41,11 +42,13 @@ public:
     // ---- the daemon of the peer host
 
     /// Connections through it can be made from now on.
-    void peer_up();
+    void peer_up(Carriage carriage = Carriage::direct);
     /// It is lost: its connections end.
     void peer_down();
     /// @return false: a daemon does not send this; it is to be dropped
     bool take_from_peer(ntbc::Parcel *parcel);
+    /// A connection that was carried has ended. @param status 0 orderly, or a negative errno
+    void relay_ended(uint64_t id, int status);
 
     // ---- time
 
@@ -60,6 +63,7 @@ public:
 
     struct Figures {
         size_t clients, listeners, connecting, open;
+        size_t carried; ///< through the daemon: open, and closed with bytes on their way
         uint64_t matched, failed, died, revoked;
         size_t claimed; ///< TCP connections with a mirror; connecting and open do not count them
     };
@@ -71,6 +75,7 @@ private:
     struct Listener;
     struct End;
     struct Offer;
+    struct Fds;
     /// A name and whether it is looked for at this host.
     struct Key {
         bool local;
@@ -95,9 +100,12 @@ private:
     ntbc::Message entry_of(const End &end) const;
 
     bool take_of_claims(ntbc::Parcel *parcel);
+    bool refuse_claims(const ntbc::Message &m);
     bool take_offer(const ntbc::Message &offer);
     void take_withdrawal(uint64_t id);
     void take_match(ntbc::Parcel *parcel);
+    int take_memory(const End &end, ntbc::Parcel *parcel, std::shared_ptr<Memory> *out);
+    int make_memory(const End &end, const ntbc::Message &m, Fds *fds, std::shared_ptr<Memory> *out);
     void take_refusal(const ntbc::Message &m);
     void take_gone(const ntbc::Message &m);
 
@@ -106,6 +114,9 @@ private:
     void send_offer(const End &end);
     void serve_waiting(Listener &listener);
     int join(Listener &listener, const Caller &caller);
+    void carry(const End &end, RelayOrder::Kind kind, Fds *fds, const Token &token,
+               uint32_t peer_ring_bytes);
+    void order(const End &end, RelayOrder::Kind kind);
     End &accept_end(Listener &listener, std::shared_ptr<Memory> memory);
     void announce(const End &end, ntbc::Type type, const User &other, const int *fds);
     void refuse(const Offer &offer, int status);
@@ -124,6 +135,7 @@ private:
     Claims claims_;
     uid_t own_;
     bool peer_ = false;
+    Carriage carriage_ = Carriage::direct; ///< of connections with the peer host
     int64_t now_ms_ = 0;
     uint64_t last_id_ = 0; ///< of listeners, connections and claims
     std::map<ClientId, std::unique_ptr<Client>> clients_;

@@ -228,6 +228,7 @@ void Broker::connect(Client &client, const Message &m)
     end->waits = (m.flags & ntbc::flag_wait) != 0;
     end->deadline_ms = now_ms_ + m.timeout_ms;
     end->charged = bytes;
+    end->owner = client.user.uid;
     End &made = *end;
     client.ends.insert(end->id);
     ends_[end->id] = std::move(end);
@@ -250,15 +251,22 @@ void Broker::close(Client &client, uint64_t id)
     if (end->listener != 0)
         taken(client, id);
     end_memory(*end, ntbc::gone_end(end->index));
+    client.ends.erase(id);
+    end->client = nullptr;
+    if (end->carried) {
+        // What it sent is still on its way, and charged: relay_ended() is the end.
+        order(*end, RelayOrder::Kind::let_go);
+        if (end->relay_ended)
+            remove_end(id);
+        return;
+    }
     if (end->remote != 0 && peer_) {
         Message m;
         m.type = Type::gone;
         m.id = end->remote;
         outbox_.to_peer(m, nullptr, 0);
     }
-    client.ends.erase(id);
-    accounts_.give_connection(client.user.uid, end->charged);
-    end->client = nullptr;
+    accounts_.give_connection(end->owner, end->charged);
     // The other host's client may still read: the daemon that made the memory waits for its end.
     if (end->index == 0 || end->remote == 0 || end->remote_gone)
         remove_end(id);
@@ -275,8 +283,12 @@ void Broker::end_memory(End &end, uint32_t mark)
 void Broker::remove_end(uint64_t id)
 {
     End &end = *ends_.at(id);
+    if (end.carried)
+        accounts_.give_connection(end.owner, end.charged);
     if (end.pair != 0)
         ends_.at(end.pair)->pair = 0;
+    else if (end.carried)
+        end.memory->give_back();
     else if (end.memory != nullptr && (end.key.local || (end.index == 1 && end.remote != 0)))
         end.memory->give_back();
     ends_.erase(id);
@@ -326,7 +338,7 @@ Message Broker::entry_of(const End &end) const
     m.id = end.id;
     m.end = end.index;
     m.state = end.memory != nullptr ? 2 : end.deadline_ms != 0 ? 1 : 3;
-    m.flags = end.key.local ? ntbc::flag_local : 0;
+    m.flags = end.key.local ? ntbc::flag_local : end.carried ? ntbc::flag_carried : 0;
     m.uid = end.client->user.uid;
     m.gid = end.client->user.gid;
     m.pid = static_cast<uint32_t>(end.client->user.pid);
@@ -400,7 +412,9 @@ void Broker::revoke(const Client &client, const Message &m)
         end_open(m.id, -ECONNRESET);
         if (end.pair != 0)
             end_open(end.pair, -ECONNRESET);
-        if (end.remote != 0 && peer_) {
+        if (end.carried)
+            order(end, RelayOrder::Kind::let_go);
+        else if (end.remote != 0 && peer_) {
             Message gone;
             gone.type = Type::gone;
             gone.id = end.remote;
@@ -449,6 +463,8 @@ Broker::Figures Broker::figures() const
     now.matched += claims.matched;
     now.failed += claims.failed;
     for (const auto &[_, end] : ends_) {
+        if (end->carried && !end->relay_ended)
+            now.carried++;
         if (end->memory != nullptr && end->client != nullptr)
             now.open++;
         else if (end->memory == nullptr && end->deadline_ms != 0)

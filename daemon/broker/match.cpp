@@ -6,6 +6,8 @@
 #include "wire/sealed.hpp"
 
 #include <cerrno>
+#include <cstring>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -15,6 +17,7 @@ namespace ntbd
 {
 
 using ntbc::Message;
+using ntbc::Parcel;
 using ntbc::Type;
 
 namespace
@@ -22,17 +25,15 @@ namespace
 // Of the peer's daemon: one that is wrong or does not keep its clients' quotas fills nothing here.
 constexpr size_t offers_max = 65536;
 
-// Closed at the end of a scope.
-struct Fds {
-    int memory = -1;
-    int bells[2] = {-1, -1};
-    ~Fds()
-    {
-        for (int fd : {memory, bells[0], bells[1]})
-            if (fd >= 0)
-                close(fd);
-    }
-};
+bool make_bells(int *bells)
+{
+    return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, bells) == 0;
+}
+
+int no_memory()
+{
+    return errno == EMFILE || errno == ENFILE ? -EMFILE : -ENOMEM;
+}
 } // namespace
 
 // ---- an end here looks for a listener
@@ -112,15 +113,18 @@ int Broker::join(Listener &listener, const Caller &caller)
     const uint64_t bytes = ntbc::memory_bytes(config_.ring_bytes);
     if (!accounts_.take_connection(owner.user.uid, bytes))
         return -EDQUOT;
+    const bool carried = caller.offer != nullptr && carriage_ == Carriage::daemon;
     Fds fds;
+    Token token = {};
     std::shared_ptr<Memory> memory = Memory::create(config_.ring_bytes, &fds.memory);
-    if (memory == nullptr ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds.bells) != 0) {
+    if (memory == nullptr || !make_bells(fds.bells) ||
+        (carried && getrandom(token.data(), token.size(), 0) != sizeof(token))) {
         accounts_.give_connection(owner.user.uid, bytes);
-        return errno == EMFILE || errno == ENFILE ? -EMFILE : -ENOMEM;
+        return no_memory();
     }
     End &accepted = accept_end(listener, memory);
     accepted.charged = bytes;
+    accepted.carried = carried;
     const int theirs[] = {fds.memory, fds.bells[0]};
     const int ours[] = {fds.memory, fds.bells[1]};
     if (caller.end != nullptr) {
@@ -138,7 +142,12 @@ int Broker::join(Listener &listener, const Caller &caller)
         m.ring_bytes = memory->ring_bytes();
         m.uid = owner.user.uid;
         m.gid = owner.user.gid;
-        outbox_.to_peer(m, theirs, 2);
+        if (carried) {
+            m.key_bytes = static_cast<uint32_t>(token.size());
+            memcpy(m.key, token.data(), token.size());
+            carry(accepted, RelayOrder::Kind::expect, &fds, token, 0);
+        }
+        outbox_.to_peer(m, carried ? nullptr : theirs, carried ? 0 : 2);
         announce(accepted, Type::accepted, caller.offer->user, ours);
     }
     figures_.matched++;
@@ -149,11 +158,37 @@ int Broker::join(Listener &listener, const Caller &caller)
     return 0;
 }
 
+// The other end of the client's bell goes to the thread that carries. It is told of the connection
+// before the peer's daemon is.
+void Broker::carry(const End &end, RelayOrder::Kind kind, Fds *fds, const Token &token,
+                   uint32_t peer_ring_bytes)
+{
+    RelayOrder order;
+    order.kind = kind;
+    order.id = end.id;
+    order.peer_id = end.remote;
+    order.token = token;
+    order.memory = end.memory;
+    order.client_end = end.index;
+    order.peer_ring_bytes = peer_ring_bytes;
+    order.bell = Descriptor(std::exchange(fds->bells[0], -1));
+    outbox_.to_carrier(std::move(order));
+}
+
+void Broker::order(const End &end, RelayOrder::Kind kind)
+{
+    RelayOrder order;
+    order.kind = kind;
+    order.id = end.id;
+    outbox_.to_carrier(std::move(order));
+}
+
 Broker::End &Broker::accept_end(Listener &listener, std::shared_ptr<Memory> memory)
 {
     auto end = std::make_unique<End>();
     end->id = ++last_id_;
     end->client = listener.client;
+    end->owner = listener.client->user.uid;
     end->key = listener.key;
     end->waits = false;
     end->memory = std::move(memory);
@@ -181,10 +216,11 @@ void Broker::announce(const End &end, Type type, const User &other, const int *f
 
 // ---- the peer's daemon
 
-void Broker::peer_up()
+void Broker::peer_up(Carriage carriage)
 {
     peer_ = true;
     claims_.peer_up();
+    carriage_ = carriage;
     for (const auto &[_, end] : ends_)
         if (!end->key.local && end->memory == nullptr && end->deadline_ms != 0)
             send_offer(*end);
@@ -200,6 +236,12 @@ void Broker::peer_down()
         if (end->key.local)
             continue;
         end->remote = 0;
+        if (end->carried) {
+            // What arrived is delivered first: relay_ended() follows.
+            if (!end->relay_ended)
+                order(*end, RelayOrder::Kind::abandon);
+            continue;
+        }
         end->remote_gone = true;
         if (end->client == nullptr)
             closed.push_back(id);
@@ -240,6 +282,8 @@ bool Broker::take_from_peer(ntbc::Parcel *parcel)
 bool Broker::take_of_claims(ntbc::Parcel *parcel)
 {
     const Message &m = parcel->message;
+    if (carriage_ == Carriage::daemon)
+        return refuse_claims(m);
     switch (m.type) {
     case Type::offer:
         return claims_.take_offer(m);
@@ -261,6 +305,22 @@ bool Broker::take_of_claims(ntbc::Parcel *parcel)
     default:
         return false;
     }
+}
+
+// Their ends share more than bytes, so they need one memory.
+bool Broker::refuse_claims(const Message &m)
+{
+    if (m.type == Type::refused)
+        claims_.take_refusal(m);
+    if (m.type == Type::offer) {
+        Message no;
+        no.type = Type::refused;
+        no.key_kind = m.key_kind;
+        no.id = m.id;
+        no.status = -EOPNOTSUPP;
+        outbox_.to_peer(no, nullptr, 0);
+    }
+    return m.type == Type::offer || m.type == Type::refused || m.type == Type::withdraw;
 }
 
 void Broker::refuse(const Offer &offer, int status)
@@ -298,32 +358,44 @@ void Broker::take_withdrawal(uint64_t id)
     offers_.erase(id);
 }
 
+// The memory that the peer's daemon has made. Its rings may be larger than ours.
+int Broker::take_memory(const End &end, Parcel *parcel, std::shared_ptr<Memory> *out)
+{
+    if (parcel->count != 2 || !ntbc::is_bell(parcel->fd(1)))
+        return -EPROTO;
+    *out = Memory::open(parcel->message.ring_bytes, parcel->fd(0));
+    if (*out == nullptr)
+        return -EPROTO;
+    accounts_.give_connection(end.owner, end.charged);
+    if (accounts_.take_connection(end.owner, (*out)->bytes()))
+        return 0;
+    accounts_.take_connection(end.owner, end.charged);
+    return -EDQUOT;
+}
+
+// Memory of this host, as large as it was charged.
+int Broker::make_memory(const End &end, const Message &m, Fds *fds, std::shared_ptr<Memory> *out)
+{
+    if (m.key_bytes != sizeof(Token) || m.other == 0 || !ntbc::is_ring_size(m.ring_bytes))
+        return -EPROTO;
+    *out =
+        Memory::create(static_cast<uint32_t>((end.charged - ntbc::page_bytes) / 2), &fds->memory);
+    return *out != nullptr && make_bells(fds->bells) ? 0 : no_memory();
+}
+
 // One that was closed meanwhile, or has run out of time, is told so: the other end is let go.
-void Broker::take_match(ntbc::Parcel *parcel)
+void Broker::take_match(Parcel *parcel)
 {
     const Message &m = parcel->message;
     const auto found = ends_.find(m.id);
+    const bool carried = carriage_ == Carriage::daemon;
+    Fds fds;
     std::shared_ptr<Memory> memory;
     int status = -ECANCELED;
     if (found != ends_.end() && found->second->client != nullptr && !found->second->key.local &&
-        found->second->memory == nullptr && found->second->deadline_ms != 0) {
-        memory = parcel->count == 2 && ntbc::is_bell(parcel->fd(1))
-                     ? Memory::open(m.ring_bytes, parcel->fd(0))
-                     : nullptr;
-        status = memory != nullptr ? 0 : -EPROTO;
-    }
-    if (status == 0) {
-        End &end = *found->second;
-        Accounts &accounts = accounts_;
-        // The peer's rings may be larger than ours.
-        accounts.give_connection(end.client->user.uid, end.charged);
-        if (!accounts.take_connection(end.client->user.uid, memory->bytes())) {
-            accounts.take_connection(end.client->user.uid, end.charged);
-            status = -EDQUOT;
-        } else {
-            end.charged = memory->bytes();
-        }
-    }
+        found->second->memory == nullptr && found->second->deadline_ms != 0)
+        status = carried ? make_memory(*found->second, m, &fds, &memory)
+                         : take_memory(*found->second, parcel, &memory);
     if (status != 0) {
         Message gone;
         gone.type = Type::gone;
@@ -335,11 +407,19 @@ void Broker::take_match(ntbc::Parcel *parcel)
         return;
     }
     End &end = *found->second;
+    end.charged = memory->bytes();
     end.memory = std::move(memory);
     end.remote = m.other;
+    end.carried = carried;
     figures_.matched++;
-    const int fds[] = {parcel->fd(0), parcel->fd(1)};
-    announce(end, Type::connected, {m.uid, m.gid, 0}, fds);
+    const int made[] = {fds.memory, fds.bells[1]};
+    const int sent[] = {parcel->fd(0), parcel->fd(1)};
+    announce(end, Type::connected, {m.uid, m.gid, 0}, carried ? made : sent);
+    if (carried) {
+        Token token;
+        memcpy(token.data(), m.key, token.size());
+        carry(end, RelayOrder::Kind::connect, &fds, token, m.ring_bytes);
+    }
 }
 
 void Broker::take_refusal(const Message &m)
@@ -357,6 +437,10 @@ void Broker::take_gone(const Message &m)
     if (found == ends_.end() || found->second->key.local || found->second->memory == nullptr)
         return;
     End &end = *found->second;
+    if (end.carried) {
+        order(end, RelayOrder::Kind::abandon);
+        return;
+    }
     if (m.status != 0)
         end_open(m.id, -ECONNRESET);
     if (m.status != 0 && m.status != -ECANCELED)
@@ -364,6 +448,26 @@ void Broker::take_gone(const Message &m)
     end.remote_gone = true;
     if (end.client == nullptr)
         remove_end(m.id);
+}
+
+// ---- connections through the daemon
+
+void Broker::relay_ended(uint64_t id, int status)
+{
+    End &end = *ends_.at(id);
+    end.relay_ended = true;
+    // One that was never joined there is waited for by nobody else.
+    if (status != 0 && end.remote != 0 && peer_) {
+        Message gone;
+        gone.type = Type::gone;
+        gone.id = end.remote;
+        gone.status = -ECANCELED;
+        outbox_.to_peer(gone, nullptr, 0);
+    }
+    if (end.client == nullptr)
+        remove_end(id);
+    else if (status != 0)
+        end_open(id, status);
 }
 
 } // namespace ntbd

@@ -3,6 +3,7 @@
 #ifndef NTBD_BROKER_OUTBOX_HPP
 #define NTBD_BROKER_OUTBOX_HPP
 
+#include "broker/relay_order.hpp"
 #include "wire/message.hpp"
 
 #include <cstdint>
@@ -29,6 +30,7 @@ public:
     virtual void to_client(ClientId client, const ntbc::Message &message, const int *fds,
                            int count) = 0;
     virtual void to_peer(const ntbc::Message &message, const int *fds, int count) = 0;
+    virtual void to_carrier(RelayOrder &&order) = 0;
 };
 
 } // namespace ntbd

@@ -6,6 +6,7 @@
 #include "broker/broker.hpp"
 
 #include <set>
+#include <unistd.h>
 
 namespace ntbd
 {
@@ -36,6 +37,9 @@ struct Broker::End {
     int64_t deadline_ms = 0;
     std::shared_ptr<Memory> memory; ///< NULL: connecting
     uint64_t charged = 0;           ///< bytes
+    uid_t owner = 0;                ///< who is charged
+    bool carried = false;           ///< through the daemon
+    bool relay_ended = false;       ///< and that has ended
     uint32_t index = 0;             ///< 0 connected, 1 accepted
     uint64_t pair = 0;              ///< the other end here; 0: there is none any more
     uint64_t remote = 0;            ///< or its id at the peer's daemon; 0: it is not there
@@ -48,6 +52,18 @@ struct Broker::Offer {
     uint64_t id; ///< at the peer's daemon
     Key key;
     User user;
+};
+
+/// What is made for a connection; closed at the end of a scope.
+struct Broker::Fds {
+    int memory = -1;
+    int bells[2] = {-1, -1};
+    ~Fds()
+    {
+        for (int fd : {memory, bells[0], bells[1]})
+            if (fd >= 0)
+                ::close(fd);
+    }
 };
 
 } // namespace ntbd

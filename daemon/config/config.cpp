@@ -19,7 +19,7 @@ namespace
 {
 using Words = std::vector<std::string>;
 
-constexpr const char *keywords = "socket, mode, device, eal, user, ring, allow, quota";
+constexpr const char *keywords = "socket, mode, device, eal, carrier, user, ring, allow, quota";
 
 Words split(const std::string &line)
 {
@@ -84,6 +84,7 @@ public:
 private:
     std::string socket(const std::string &path);
     std::string mode(const std::string &word);
+    std::string carrier(const std::string &word);
     std::string user(const std::string &word);
     std::string ring(const std::string &word);
     std::string allow(const Words &words);
@@ -108,6 +109,16 @@ std::string Parser::mode(const std::string &word)
     if (!value || *value > 0777)
         return "'" + word + "' is no octal mode up to 0777";
     config_.mode = static_cast<mode_t>(*value);
+    return "";
+}
+
+std::string Parser::carrier(const std::string &word)
+{
+    if (word != "auto" && word != "direct" && word != "daemon")
+        return "'" + word + "' is none of auto, direct, daemon";
+    config_.carrier = word == "auto"     ? CarrierChoice::automatic
+                      : word == "direct" ? CarrierChoice::direct
+                                         : CarrierChoice::daemon;
     return "";
 }
 
@@ -190,7 +201,7 @@ std::string Parser::line(const Words &words)
         config_.eal.insert(config_.eal.end(), words.begin() + 1, words.end());
         return words.size() > 1 ? "" : "'eal ARGUMENT...' is expected";
     }
-    const std::set<std::string> once = {"socket", "mode", "device", "user", "ring"};
+    const std::set<std::string> once = {"socket", "mode", "device", "carrier", "user", "ring"};
     if (once.count(word) == 0)
         return "'" + word + "' is none of " + keywords;
     if (words.size() != 2)
@@ -199,11 +210,12 @@ std::string Parser::line(const Words &words)
         return "a second line '" + word + "'";
     if (word == "device")
         config_.device = words[1];
-    return word == "socket" ? socket(words[1])
-           : word == "mode" ? mode(words[1])
-           : word == "user" ? user(words[1])
-           : word == "ring" ? ring(words[1])
-                            : "";
+    return word == "socket"    ? socket(words[1])
+           : word == "mode"    ? mode(words[1])
+           : word == "user"    ? user(words[1])
+           : word == "carrier" ? carrier(words[1])
+           : word == "ring"    ? ring(words[1])
+                               : "";
 }
 } // namespace
 
@@ -263,6 +275,7 @@ std::string fixed_changes(const Config &now, const Config &next)
     note(now.mode == next.mode, "mode");
     note(now.device == next.device, "device");
     note(now.eal == next.eal, "eal");
+    note(now.carrier == next.carrier, "carrier");
     note(now.user == next.user && now.group == next.group, "user");
     return changes;
 }

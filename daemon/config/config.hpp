@@ -24,14 +24,22 @@ struct Quota {
     friend bool operator==(const Quota &, const Quota &) = default;
 };
 
+/// How clients of two hosts are joined.
+enum class CarrierChoice : uint32_t {
+    automatic = 0, ///< direct where both daemons run on one machine
+    direct = 1,    ///< or not at all
+    daemon = 2,    ///< through the daemons
+};
+
 struct Config {
     // Fixed while the daemon runs.
     std::string socket;           ///< path of the clients' socket
     mode_t mode = 0666;           ///< of that socket
     std::string device;           ///< empty: none, clients of this host alone
     std::vector<std::string> eal; ///< arguments of EAL
-    std::optional<uid_t> user;    ///< to become after set-up
-    gid_t group = 0;              ///< its group
+    CarrierChoice carrier = CarrierChoice::automatic;
+    std::optional<uid_t> user; ///< to become after set-up
+    gid_t group = 0;           ///< its group
     // Taken over by a reload.
     uint32_t ring_bytes = 65536; ///< of each direction of a connection
     Quota quota;                 ///< of users without one of their own

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The bridge, as far as daemons use it to find each other: one channel each way, over which each
-// introduces itself. A thread of its own, which sleeps.
+// The bridge, as far as daemons use it: one channel each way, over which each introduces itself and
+// tells the other, and one for each connection that they carry. A thread of its own.
 #ifndef NTBD_DEVICE_DEVICE_HPP
 #define NTBD_DEVICE_DEVICE_HPP
 
-#include "server/mailbox.hpp"
+#include "carrier/carrier.hpp"
 
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,7 +34,7 @@ class Device
 {
 public:
     /// @param socket the path of this daemon's socket, for a peer on this machine
-    Device(std::string name, std::string socket, Mailbox &mailbox);
+    Device(std::string name, std::string socket, CarrierChoice carrier, Mailbox &mailbox);
     ~Device();
     Device(const Device &) = delete;
     Device &operator=(const Device &) = delete;
@@ -41,16 +42,19 @@ public:
     /// @return 0 or a negative errno: ntbmsg has said why
     int start();
     void stop();
+    /// Any thread, while it is started.
+    Carrier::Figures figures() const;
 
 private:
     struct Link;
 
     std::string name_;
     std::string socket_;
+    CarrierChoice carrier_choice_;
     Mailbox &mailbox_;
-    Link *link_ = nullptr;
+    std::unique_ptr<Link> link_;
+    std::unique_ptr<Carrier> carrier_;
     std::thread thread_;
-    int stop_ = -1;
 };
 
 } // namespace ntbd

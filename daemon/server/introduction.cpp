@@ -34,20 +34,35 @@ bool introduction_of(const void *message, size_t bytes, Peer *out)
         return false;
     memcpy(&in, message, sizeof(in));
     if (in.magic != introduction_magic || in.version != introduction_version ||
-        memchr(in.path, 0, sizeof(in.path)) == nullptr)
+        memchr(in.path, 0, sizeof(in.path)) == nullptr ||
+        in.carrier > static_cast<uint32_t>(CarrierChoice::daemon))
         return false;
-    *out = {in.machine, in.token, in.path};
+    *out = {in.machine, in.token, in.path, static_cast<CarrierChoice>(in.carrier)};
     return true;
 }
 
-bool introduce_self(const std::string &path, Introduction *out)
+bool introduce_self(const std::string &path, CarrierChoice carrier, Introduction *out)
 {
     *out = {};
     if (path.size() >= sizeof(out->path) || !read_machine(&out->machine))
         return false;
     path.copy(out->path, path.size());
+    out->carrier = static_cast<uint32_t>(carrier);
     return getrandom(out->token.data(), out->token.size(), 0) ==
            static_cast<ssize_t>(out->token.size());
+}
+
+std::optional<Carriage> agree(const Introduction &own, const Peer &peer)
+{
+    const auto is_wanted = [&](CarrierChoice choice) {
+        return own.carrier == static_cast<uint32_t>(choice) || peer.carrier == choice;
+    };
+    const bool is_one_machine = own.machine == peer.machine;
+    if (!is_wanted(CarrierChoice::daemon) && is_one_machine)
+        return Carriage::direct;
+    if (is_wanted(CarrierChoice::direct))
+        return {};
+    return Carriage::daemon;
 }
 
 bool is_same_token(const uint8_t *one, const Token &other)

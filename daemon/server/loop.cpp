@@ -225,8 +225,21 @@ void Server::to_client(ClientId client, const Message &m, const int *fds, int co
         send(*found->second, m, fds, count);
 }
 
+void Server::to_carrier(RelayOrder &&order)
+{
+    mailbox_.orders().put(std::move(order));
+}
+
 void Server::to_peer(const Message &m, const int *fds, int count)
 {
+    if (carries_) {
+        RelayOrder order;
+        order.kind = RelayOrder::Kind::tell;
+        order.token = own_->token;
+        order.message = m;
+        to_carrier(std::move(order));
+        return;
+    }
     if (const auto found = sessions_.find(peer_session_); found != sessions_.end())
         send(*found->second, m, fds, count);
 }
@@ -357,7 +370,8 @@ void Server::take_signal()
 void Server::publish_snapshot()
 {
     const std::lock_guard held(snapshot_lock_);
-    snapshot_ = {broker_.figures(), broker_.accounts().used(), peer_session_ != 0};
+    snapshot_ = {broker_.figures(), broker_.accounts().used(), peer_session_ != 0 || carries_,
+                 carries_};
 }
 
 Server::Snapshot Server::snapshot() const

@@ -21,6 +21,12 @@ void Mailbox::put(const LinkNews &news)
     eventfd_write(fd_, 1);
 }
 
+size_t Mailbox::size()
+{
+    const std::lock_guard held(lock_);
+    return news_.size();
+}
+
 std::optional<LinkNews> Mailbox::take()
 {
     const std::lock_guard held(lock_);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the thread of the device tells the server.
+// What the thread of the device and the server tell each other.
 #ifndef NTBD_SERVER_MAILBOX_HPP
 #define NTBD_SERVER_MAILBOX_HPP
 
 #include "server/introduction.hpp"
+#include "server/orders.hpp"
 
 #include <deque>
 #include <mutex>
@@ -17,9 +18,14 @@ struct LinkNews {
         introducing, ///< own is about to be sent to the peer
         introduced,  ///< peer has introduced itself
         lost,        ///< the connection to the peer's daemon has ended
+        told,        ///< message of the peer's daemon
+        relay_ended, ///< id, status: the daemon carries that connection no more
     } kind;
     Introduction own = {};
     Peer peer = {};
+    ntbc::Message message = {};
+    uint64_t id = 0;
+    int status = 0;
 };
 
 class Mailbox
@@ -35,8 +41,12 @@ public:
     std::optional<LinkNews> take();
     /// Readable while there is something, as far as it was not cleared by take().
     int fd() const { return fd_; }
+    /// How many have not been taken. Any thread.
+    size_t size();
+    Orders &orders() { return orders_; }
 
 private:
+    Orders orders_;
     std::mutex lock_;
     std::deque<LinkNews> news_;
     int fd_;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How the daemons of two hosts on one machine find each other's socket: each has told the other a
-// secret over the bridge. The one whose secret is smaller connects, and shows the other's; it is
-// answered with its own. Both are of the same user, or it is nobody that they talk to.
+// How the daemons of two hosts are joined. Where connections go through them, over the bridge: the
+// channels of their introductions carry the messages, too. Else, on one machine, they find each
+// other's socket: each has told the other a secret over the bridge. The one whose secret is smaller
+// connects, and shows the other's; it is answered with its own. Both are of the same user, or it is
+// nobody that they talk to.
 #include "server/listen.hpp"
 #include "server/log.hpp"
 #include "server/server.hpp"
@@ -10,11 +12,13 @@
 #include <cerrno>
 #include <cstring>
 #include <sys/socket.h>
+#include <utility>
 
 namespace ntbd
 {
 
 using ntbc::Message;
+using ntbc::Parcel;
 using ntbc::Type;
 
 namespace
@@ -52,13 +56,17 @@ void Server::take_news()
         switch (news->kind) {
         case LinkNews::Kind::introducing:
             own_ = news->own;
-            meet_peer();
+            agree_with_peer();
             break;
         case LinkNews::Kind::introduced:
             known_ = news->peer;
-            if (own_ && known_->machine != own_->machine)
-                log("the peer host is another machine: there is no carrier to its clients");
-            meet_peer();
+            agree_with_peer();
+            break;
+        case LinkNews::Kind::told:
+            take_told(news->message);
+            break;
+        case LinkNews::Kind::relay_ended:
+            broker_.relay_ended(news->id, news->status);
             break;
         case LinkNews::Kind::lost:
             lose_peer();
@@ -67,10 +75,44 @@ void Server::take_news()
     }
 }
 
+void Server::agree_with_peer()
+{
+    if (!own_ || !known_ || carriage_)
+        return;
+    carriage_ = agree(*own_, *known_);
+    if (!carriage_) {
+        log("the configurations of this and the peer host exclude each other's carrier");
+    } else if (*carriage_ == Carriage::direct) {
+        meet_peer();
+    } else {
+        carries_ = true;
+        log("joined with the daemon of the peer host, over the bridge");
+        broker_.peer_up(Carriage::daemon);
+    }
+}
+
+void Server::take_told(const Message &m)
+{
+    Parcel parcel;
+    parcel.message = m;
+    if (!own_ || (carries_ && broker_.take_from_peer(&parcel)))
+        return;
+    log("the daemon of the peer host does not keep to the protocol");
+    RelayOrder order;
+    order.kind = RelayOrder::Kind::drop_peer;
+    order.token = own_->token;
+    to_carrier(std::move(order));
+}
+
 void Server::lose_peer()
 {
     own_.reset();
     known_.reset();
+    carriage_.reset();
+    if (std::exchange(carries_, false)) {
+        log("the daemon of the peer host is gone");
+        broker_.peer_down();
+    }
     retry_ms_ = INT64_MAX;
     for (const uint64_t id : {peer_session_, waiting_session_})
         if (const auto found = sessions_.find(id); found != sessions_.end())
@@ -79,7 +121,7 @@ void Server::lose_peer()
 
 void Server::meet_peer()
 {
-    if (!own_ || !known_ || known_->machine != own_->machine || peer_session_ != 0)
+    if (!own_ || !known_ || carriage_ != Carriage::direct || peer_session_ != 0)
         return;
     if (own_->token < known_->token)
         connect_to_peer();

@@ -26,6 +26,7 @@ public:
         Broker::Figures figures;
         std::map<uid_t, Quota> used;
         bool peer;
+        bool carries; ///< connections with the peer host go through the daemons
     };
 
     /// @param listener a socket that listens @param config changed by reload()
@@ -45,6 +46,7 @@ private:
 
     void to_client(ClientId client, const ntbc::Message &m, const int *fds, int count) override;
     void to_peer(const ntbc::Message &m, const int *fds, int count) override;
+    void to_carrier(RelayOrder &&order) override;
 
     bool watch(int fd, uint64_t id, uint32_t events);
     void handle(uint64_t id, uint32_t events);
@@ -64,6 +66,8 @@ private:
 
     // The peer's daemon.
     void take_news();
+    void agree_with_peer();
+    void take_told(const ntbc::Message &m);
     void meet_peer();
     void connect_to_peer();
     bool take_introduction(Session &session, const ntbc::Message &m);
@@ -88,6 +92,8 @@ private:
 
     std::optional<Introduction> own_;     ///< sent to the peer
     std::optional<Peer> known_;           ///< the peer, as it introduced itself
+    std::optional<Carriage> carriage_;    ///< agreed on with it
+    bool carries_ = false;                ///< joined over the bridge, not by a socket
     uint64_t peer_session_ = 0;           ///< in use
     uint64_t waiting_session_ = 0;        ///< came before the peer's introduction
     int64_t retry_ms_ = INT64_MAX;        ///< when to connect to it again

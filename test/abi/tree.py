@@ -73,7 +73,7 @@ FOLDERS = {
     SOCKET: ('direction', 'kernel', 'pair', 'record', 'connection', 'readiness', 'config', 'table', 'preload', 'run'),
     VERBS: ('port', 'wire', 'memory', 'completion', 'queue', 'engine', 'api'),
     'lib/ntbclient': ('ring', 'wire', 'client'),
-    'daemon': ('config', 'broker', 'server', 'device'),
+    'daemon': ('config', 'broker', 'server', 'carrier', 'device'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),
     NET: (),
     'apps/common': (),

@@ -14,7 +14,14 @@ namespace
 {
 constexpr int long_ms = 30000;
 
-class Clients : public testing::TestWithParam<bool>
+/// How the two ends are joined.
+enum class Way {
+    local,  ///< by one daemon
+    direct, ///< by two, with one memory
+    carried ///< through two
+};
+
+class Clients : public testing::TestWithParam<Way>
 {
 protected:
     void SetUp() override
@@ -24,13 +31,32 @@ protected:
         options.timeout_ms = long_ms;
         one.config.ring_bytes = 16384;
         other.config.ring_bytes = 16384;
+        if (is_carried())
+            plug(cable, one, other);
         one.start();
         if (is_local())
             return;
         other.start();
         join(one, other);
     }
-    static bool is_local() { return GetParam(); }
+    static bool is_local() { return GetParam() == Way::local; }
+    static bool is_carried() { return GetParam() == Way::carried; }
+    /// Where the ends share memory a fact is seen at once, else in a while.
+    static bool soon(const std::function<bool()> &fact)
+    {
+        return is_carried() ? await(fact) : fact();
+    }
+    static ssize_t receive(ntbclient_conn *conn, char *to, size_t bytes, uint32_t flags = 0)
+    {
+        soon([&] { return ntbclient_readable(conn) >= std::min<size_t>(bytes, 1) || ends(conn); });
+        return ntbclient_recv(conn, to, bytes, flags);
+    }
+    static bool ends(ntbclient_conn *conn)
+    {
+        char byte;
+        const ssize_t got = ntbclient_recv(conn, &byte, 1, NTBCLIENT_PEEK);
+        return got == 0 || (got < 0 && got != -EAGAIN);
+    }
     Daemon &far() { return is_local() ? one : other; }
 
     // Connects a to b, by a listener that is closed again.
@@ -53,6 +79,7 @@ protected:
     }
 
     Folder folder;
+    Cable cable;
     Daemon one{folder.path + "/one.sock"};
     Daemon other{folder.path + "/other.sock"};
     ntbclient_options options;
@@ -68,7 +95,7 @@ TEST_P(Clients, ExchangeBytesBothWays)
     char got[64];
     EXPECT_EQ(ntbclient_recv(to, got, sizeof(got), 0), -EAGAIN);
     EXPECT_EQ(ntbclient_send(from, "question", 8, 0), 8);
-    EXPECT_EQ(ntbclient_recv(to, got, sizeof(got), NTBCLIENT_PEEK), 8);
+    EXPECT_TRUE(soon([&] { return ntbclient_recv(to, got, sizeof(got), NTBCLIENT_PEEK) == 8; }));
     EXPECT_EQ(ntbclient_readable(to), 8u);
     EXPECT_EQ(ntbclient_recv(to, got, 3, 0), 3);
     EXPECT_EQ(ntbclient_recv(to, nullptr, 2, 0), 2);
@@ -79,11 +106,14 @@ TEST_P(Clients, ExchangeBytesBothWays)
     EXPECT_EQ(ntbclient_sendv(to, parts, 3, 0), 6);
     char first[2];
     const iovec places[] = {{first, 2}, {got, 62}};
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(from) == 6; }));
     EXPECT_EQ(ntbclient_recvv(from, places, 2, 0), 6);
     EXPECT_EQ(std::string(got, 4), "swer");
     EXPECT_EQ(info_of(from).sent, 8u);
     EXPECT_EQ(info_of(from).received, 6u);
-    EXPECT_EQ(info_of(from).rings, 0u); // both polled
+    if (!is_carried()) {
+        EXPECT_EQ(info_of(from).rings, 0u); // both polled
+    }
     EXPECT_EQ(info_of(to).peer_uid, getuid());
     EXPECT_EQ(info_of(to).accepted, 1u);
     EXPECT_EQ(info_of(to).ring_bytes, 16384u);
@@ -93,6 +123,8 @@ TEST_P(Clients, ExchangeBytesBothWays)
 
 TEST_P(Clients, FillTheRingAndGoOn)
 {
+    if (is_carried())
+        GTEST_SKIP() << "the daemons take on from a full ring: see HoldASlowReadersWriterBack";
     Client a(one);
     Client b(far());
     ntbclient_conn *from;
@@ -120,10 +152,10 @@ TEST_P(Clients, KeepBytesBackWhileMoreFollows)
     EXPECT_EQ(ntbclient_send(from, "he", 2, NTBCLIENT_MORE), 2);
     EXPECT_EQ(ntbclient_readable(to), 0u);
     EXPECT_EQ(ntbclient_send(from, "ad", 2, 0), 2);
-    EXPECT_EQ(ntbclient_readable(to), 4u);
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(to) == 4; }));
     EXPECT_EQ(ntbclient_send(from, "x", 1, NTBCLIENT_MORE), 1);
     EXPECT_EQ(ntbclient_shutdown(from), 0);
-    EXPECT_EQ(ntbclient_readable(to), 5u);
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(to) == 5; }));
     ntbclient_close(from);
     ntbclient_close(to);
 }
@@ -140,13 +172,13 @@ TEST_P(Clients, CloseOneDirectionByItself)
     EXPECT_EQ(ntbclient_shutdown(from), 0);
     EXPECT_EQ(ntbclient_shutdown(from), 0);
     EXPECT_EQ(ntbclient_send(from, "x", 1, 0), -EPIPE);
-    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 4);
-    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 0);
-    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 0);
+    EXPECT_EQ(receive(to, got, 8), 4);
+    EXPECT_EQ(receive(to, got, 8), 0);
+    EXPECT_EQ(receive(to, got, 8), 0);
     EXPECT_EQ(ntbclient_send(to, "still", 5, 0), 5);
     ntbclient_close(to);
-    EXPECT_EQ(ntbclient_recv(from, got, 8, 0), 5);
-    EXPECT_EQ(ntbclient_recv(from, got, 8, 0), 0);
+    EXPECT_EQ(receive(from, got, 8), 5);
+    EXPECT_EQ(receive(from, got, 8), 0);
     ntbclient_close(from);
 }
 
@@ -160,8 +192,8 @@ TEST_P(Clients, SeeAnOrderlyCloseAsAnEnd)
     char got[8];
     EXPECT_EQ(ntbclient_send(from, "last", 4, 0), 4);
     ntbclient_close(from);
-    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 4);
-    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 0);
+    EXPECT_EQ(receive(to, got, 8), 4);
+    EXPECT_EQ(receive(to, got, 8), 0);
     EXPECT_EQ(ntbclient_send(to, "x", 1, 0), -EPIPE);
     EXPECT_EQ(ntbclient_wait(to, NTBCLIENT_READABLE | NTBCLIENT_WRITABLE, long_ms), 3);
     EXPECT_EQ(info_of(to).error, 0);
@@ -181,8 +213,8 @@ TEST_P(Clients, SeeACloseWithUnreadBytesAsAReset)
     EXPECT_EQ(ntbclient_send(to, "unread", 6, 0), 6);
     EXPECT_EQ(ntbclient_send(from, "last", 4, 0), 4);
     ntbclient_close(from);
-    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 4);
-    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), -ECONNRESET);
+    EXPECT_EQ(receive(to, got, 8), 4);
+    EXPECT_EQ(receive(to, got, 8), -ECONNRESET);
     EXPECT_EQ(ntbclient_send(to, "x", 1, 0), -ECONNRESET);
     ntbclient_close(to);
 }
@@ -200,7 +232,7 @@ TEST_P(Clients, ResetAtBothEnds)
     EXPECT_EQ(ntbclient_recv(from, got, 8, 0), -ECONNRESET);
     EXPECT_EQ(ntbclient_send(from, got, 8, 0), -ECONNRESET);
     EXPECT_EQ(ntbclient_shutdown(from), -ECONNRESET);
-    EXPECT_EQ(ntbclient_send(to, "x", 1, 0), -ECONNRESET);
+    EXPECT_TRUE(soon([&] { return ntbclient_send(to, "x", 1, 0) == -ECONNRESET; }));
     EXPECT_EQ(ntbclient_recv(to, got, 8, 0), -ECONNRESET);
     ntbclient_close(from);
     ntbclient_close(to);
@@ -336,10 +368,17 @@ TEST_P(Clients, SleepUntilThereIsRoom)
     ntbclient_conn *to;
     make(a, b, &from, &to);
     const std::vector<char> bytes(16384, 'x');
-    ASSERT_EQ(ntbclient_send(from, bytes.data(), bytes.size(), 0), 16384);
+    ssize_t sent = ntbclient_send(from, bytes.data(), bytes.size(), 0);
+    ASSERT_EQ(sent, 16384);
+    // Through the daemons more is under way before both rings and the pipe are full.
+    if (is_carried())
+        while (ntbclient_wait(from, NTBCLIENT_WRITABLE, 50) != 0)
+            sent += std::max<ssize_t>(ntbclient_send(from, bytes.data(), bytes.size(), 0), 0);
+    const uint64_t before = info_of(from).sleeps;
     std::thread receiver([&] {
-        EXPECT_TRUE(await([&] { return info_of(from).sleeps > 0; }));
-        EXPECT_EQ(ntbclient_recv(to, nullptr, 16384, 0), 16384);
+        EXPECT_TRUE(await([&] { return info_of(from).sleeps > before; }));
+        for (ssize_t got = 0; got < sent;)
+            got += std::max<ssize_t>(ntbclient_recv(to, nullptr, 16384, 0), 0);
     });
     EXPECT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
     receiver.join();
@@ -405,9 +444,14 @@ TEST_P(Clients, ArmAndPollDescriptors)
     EXPECT_EQ(poll(&fd, 1, 0), 0);
     EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
     EXPECT_EQ(poll(&fd, 1, long_ms), 1);
-    EXPECT_EQ(info_of(from).rings, 1u);
+    if (!is_carried()) {
+        EXPECT_EQ(info_of(from).rings, 1u);
+    }
     EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
-    EXPECT_EQ(info_of(from).rings, 1u); // once for a sleep
+    if (!is_carried()) {
+        EXPECT_EQ(info_of(from).rings, 1u); // once for a sleep
+    }
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(to) == 2; }));
     ntbclient_disarm(to, NTBCLIENT_READABLE);
     EXPECT_EQ(poll(&fd, 1, 0), 0);
     EXPECT_EQ(ntbclient_arm(to, NTBCLIENT_READABLE), int{NTBCLIENT_READABLE});
@@ -445,6 +489,7 @@ TEST_P(Clients, LearnOfADeathBehindTheLastByte)
     ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
     // By polling alone: the daemon has marked the connection.
     char got[16];
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(to) == 10; }));
     EXPECT_EQ(ntbclient_recv(to, got, 16, 0), 10);
     EXPECT_TRUE(await([&] { return ntbclient_recv(to, got, 16, 0) != -EAGAIN; }));
     EXPECT_EQ(ntbclient_recv(to, got, 16, 0), -ECONNRESET);
@@ -573,6 +618,7 @@ TEST_P(Clients, AreListedAndRevoked)
     EXPECT_EQ(entries[0].pid, static_cast<uint32_t>(getpid()));
     EXPECT_EQ(entries[0].state, uint32_t{NTBCLIENT_OPEN});
     EXPECT_EQ(entries[0].local, is_local() ? 1u : 0u);
+    EXPECT_EQ(entries[0].carried, is_carried() ? 1u : 0u);
     const uint64_t id = entries[0].id;
     EXPECT_EQ(ntbclient_list(a, id + 10, entries, 32), 0);
     EXPECT_EQ(ntbclient_revoke(a, id + 10), -ENOENT);
@@ -580,6 +626,7 @@ TEST_P(Clients, AreListedAndRevoked)
     expect_error(from, -ECONNRESET);
     // What was sent before is received as it was sent.
     char got[8];
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(to) == 5; }));
     EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 5);
     EXPECT_EQ(std::string(got, 5), "12345");
     EXPECT_TRUE(await([&] { return ntbclient_recv(to, got, 8, 0) == -ECONNRESET; }));
@@ -628,24 +675,28 @@ TEST_P(Clients, LeaveNothingBehind)
             count++;
         return count;
     };
+    const auto is_clean = [&] {
+        for (const Daemon *daemon : {&one, &far()}) {
+            const Server::Snapshot now = daemon->now();
+            if (now.figures.open != 0 || now.figures.carried != 0 ||
+                now.used.at(getuid()).connections != 0 || now.used.at(getuid()).bytes != 0)
+                return false;
+        }
+        return true;
+    };
     ntbclient_conn *from;
     ntbclient_conn *to;
     make(a, b, &from, &to);
     ntbclient_close(from);
     ntbclient_close(to);
+    EXPECT_TRUE(await(is_clean));
     const size_t before = descriptors();
     for (int i = 0; i < 300; i++) {
         make(a, b, &from, &to);
         ntbclient_close(i % 2 == 0 ? from : to);
         ntbclient_close(i % 2 == 0 ? to : from);
     }
-    EXPECT_TRUE(await([&] {
-        const auto clean = [](const Server::Snapshot &now) {
-            return now.figures.open == 0 && now.used.at(getuid()).connections == 0 &&
-                   now.used.at(getuid()).bytes == 0;
-        };
-        return clean(one.now()) && clean(far().now()) && descriptors() == before;
-    }));
+    EXPECT_TRUE(await([&] { return is_clean() && descriptors() == before; }));
 }
 
 TEST_P(Clients, AreToldWhatIsWrong)
@@ -693,9 +744,9 @@ TEST_P(Clients, AreToldWhatIsWrong)
     ntbclient_listener_close(nullptr);
 }
 
-std::string place_of(const testing::TestParamInfo<bool> &place)
+std::string way_of(const testing::TestParamInfo<Way> &way)
 {
-    return place.param ? "Local" : "Peer";
+    return way.param == Way::local ? "Local" : way.param == Way::direct ? "Peer" : "Carried";
 }
-INSTANTIATE_TEST_SUITE_P(, Clients, testing::Bool(), place_of);
+INSTANTIATE_TEST_SUITE_P(, Clients, testing::Values(Way::local, Way::direct, Way::carried), way_of);
 } // namespace

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Daemons in this process, without a bridge: what their devices would tell them, the test does.
+// Daemons in this process, without a device: what theirs would tell them, the test does. With a
+// cable their connections go through them.
 #ifndef TEST_DAEMON_HOSTS_HPP
 #define TEST_DAEMON_HOSTS_HPP
 
+#include "cable.hpp"
 #include "config/config.hpp"
 #include "ntbclient.h"
 #include "server/listen.hpp"
@@ -75,6 +77,10 @@ public:
             reload_(config);
         });
         thread_ = std::thread([this] { EXPECT_TRUE(server_->run()); });
+        if (bridge == nullptr)
+            return;
+        carrier_ = std::make_unique<Carrier>(*bridge, mailbox_);
+        carrier_thread_ = std::thread([this] { EXPECT_TRUE(carrier_->run()); });
     }
     void stop()
     {
@@ -82,6 +88,12 @@ public:
             return;
         pthread_kill(thread_.native_handle(), SIGTERM);
         thread_.join();
+        if (carrier_thread_.joinable()) {
+            carrier_->stop();
+            carrier_thread_.join();
+            carrier_.reset();
+            bridge->cut();
+        }
         server_.reset();
         listener_.reset();
     }
@@ -96,8 +108,10 @@ public:
     }
     Server::Snapshot now() const { return server_->snapshot(); }
     Mailbox &mailbox() { return mailbox_; }
+    Carrier::Figures carried() const { return carrier_->figures(); }
 
-    Config config; ///< to be set before the start
+    Config config;                      ///< to be set before the start
+    std::unique_ptr<Cable::End> bridge; ///< likewise
 
 private:
     std::mutex reload_lock_;
@@ -106,7 +120,18 @@ private:
     std::unique_ptr<ListeningSocket> listener_;
     std::unique_ptr<Server> server_;
     std::thread thread_;
+    std::unique_ptr<Carrier> carrier_;
+    std::thread carrier_thread_;
 };
+
+/// Before both are started.
+inline void plug(Cable &cable, Daemon &one, Daemon &other)
+{
+    one.bridge = std::make_unique<Cable::End>(cable, 0);
+    other.bridge = std::make_unique<Cable::End>(cable, 1);
+    one.bridge->plug(other.bridge.get());
+    other.bridge->plug(one.bridge.get());
+}
 
 /// What two devices tell their daemons when a link comes up.
 inline void introduce(Daemon &one, Daemon &other)
@@ -115,9 +140,14 @@ inline void introduce(Daemon &one, Daemon &other)
     Introduction own[2];
     Peer peers[2];
     for (int i = 0; i < 2; i++) {
-        ASSERT_TRUE(introduce_self(both[i]->config.socket, &own[i]));
+        const auto carrier =
+            one.bridge != nullptr ? CarrierChoice::daemon : CarrierChoice::automatic;
+        ASSERT_TRUE(introduce_self(both[i]->config.socket, carrier, &own[i]));
         ASSERT_TRUE(introduction_of(&own[i], sizeof(own[i]), &peers[i]));
     }
+    for (int i = 0; i < 2; i++)
+        if (both[i]->bridge != nullptr)
+            both[i]->bridge->begin(own[i].token);
     // What a host says and what it hears cross.
     for (int i = 0; i < 2; i++) {
         const LinkNews said = {LinkNews::Kind::introducing, own[i], {}};

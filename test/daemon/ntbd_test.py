@@ -120,9 +120,14 @@ def users(lab):
     stop(daemon)
 
 
-def hosts(lab):
+def carried(lab):
+    """The same through the daemons."""
+    hosts(lab, "carrier daemon")
+
+
+def hosts(lab, *lines):
     """Two daemons joined by the twin; clients of two users."""
-    first, second = (lab.daemon(name, True) for name in "ab")
+    first, second = (lab.daemon(name, True, *lines) for name in "ab")
     for daemon in (first, second):
         daemon.await_text("joined with the daemon of the peer host")
     user = (USERS[1], USERS[2]) if as_root() else (None, None)
@@ -141,7 +146,7 @@ def hosts(lab):
     pump.end(1)
     expect("-104" in pump.text(), pump.text())
     server.end(1)
-    first = lab.daemon("a", True)
+    first = lab.daemon("a", True, *lines)
     first.await_text("joined with the daemon of the peer host")
     server = lab.clients("a", user[0], "serve", "echo")
     server.await_text("serving")
@@ -182,7 +187,7 @@ def killed(lab):
     stop(daemon)
 
 
-CASES = {case.__name__: case for case in (options, local, reload, users, hosts, killed)}
+CASES = {case.__name__: case for case in (options, local, reload, users, hosts, killed, carried)}
 
 
 def main():

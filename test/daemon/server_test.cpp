@@ -263,7 +263,7 @@ TEST_F(Servers, DoNotJoinWhoDoesNotKnowTheSecret)
 {
     Introduction own;
     Peer peer = {};
-    ASSERT_TRUE(introduce_self(one.config.socket, &own));
+    ASSERT_TRUE(introduce_self(one.config.socket, CarrierChoice::automatic, &own));
     own.token.fill(0xFF); // it waits for the other one
     peer.machine = own.machine;
     one.mailbox().put({LinkNews::Kind::introducing, own, {}});
@@ -290,11 +290,11 @@ TEST_F(Servers, DoNotJoinWhoDoesNotKnowTheSecret)
     EXPECT_TRUE(await([&] { return one.now().peer; }));
 }
 
-TEST_F(Servers, DoNotJoinAcrossMachines)
+TEST_F(Servers, DoNotJoinAcrossMachinesWhereOneIsDirect)
 {
     Introduction own;
     Peer peer;
-    ASSERT_TRUE(introduce_self(one.config.socket, &own));
+    ASSERT_TRUE(introduce_self(one.config.socket, CarrierChoice::direct, &own));
     ASSERT_TRUE(introduction_of(&own, sizeof(own), &peer));
     peer.machine[0] ^= 1;
     peer.token.fill(0xFF);

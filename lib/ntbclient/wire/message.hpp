@@ -61,7 +61,7 @@ inline constexpr uint32_t key_name = 0;
 inline constexpr uint32_t key_tuple = 1; ///< both addresses and ports of a TCP connection
 
 /// Of an entry, with flag_local.
-inline constexpr uint32_t flag_carried = 8; ///< its bytes go through the daemons
+inline constexpr uint32_t flag_carried = 16; ///< its bytes go through the daemons
 
 /// The first 12 bytes stay where they are in every version.
 struct Message {

@@ -33,6 +33,8 @@ public:
         sent.push_back({0, m, count});
     }
 
+    void to_carrier(RelayOrder &&) override { ADD_FAILURE(); }
+
     Sent last() const { return sent.empty() ? Sent{} : sent.back(); }
     size_t count(ClientId client, Type type) const
     {

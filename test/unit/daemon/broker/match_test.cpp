@@ -45,6 +45,7 @@ struct Host : Outbox {
     {
         on_way.push_back(parcel_of(m, fds, count));
     }
+    void to_carrier(RelayOrder &&order) override { orders.push_back(std::move(order)); }
     void ask(Type type, uint32_t flags = 0)
     {
         Message m;
@@ -66,6 +67,7 @@ struct Host : Outbox {
     Message last() const { return said.empty() ? Message{} : said.back()->message; }
 
     Config config;
+    std::vector<RelayOrder> orders;
     std::deque<std::unique_ptr<Parcel>> on_way; ///< to the other host
     std::vector<std::unique_ptr<Parcel>> said;  ///< to the client
     Broker broker;
@@ -255,5 +257,141 @@ TEST_F(Match, DropsADaemonThatSaysWhatNoneSays)
         m.id = 12345;
         EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
     }
+}
+
+// ---- through the daemons
+
+class CarriedMatch : public Match
+{
+protected:
+    void SetUp() override
+    {
+        here.broker.peer_up(Carriage::daemon);
+        there.broker.peer_up(Carriage::daemon);
+    }
+    void meet()
+    {
+        there.ask(Type::listen);
+        here.ask(Type::connect);
+        settle();
+        ASSERT_EQ(here.last().type, Type::connected);
+        ASSERT_EQ(there.last().type, Type::accepted);
+    }
+};
+
+TEST_F(CarriedMatch, TellsBothCarriersOneSecret)
+{
+    there.ask(Type::listen);
+    here.ask(Type::connect);
+    hand_over(here, there);
+    // The daemon that is named to knows first, and no descriptor goes to the other one.
+    ASSERT_EQ(there.orders.size(), 1u);
+    ASSERT_EQ(there.on_way.size(), 1u);
+    EXPECT_EQ(there.on_way.front()->count, 0);
+    hand_over(there, here);
+    ASSERT_EQ(here.orders.size(), 1u);
+    const RelayOrder &expects = there.orders[0];
+    const RelayOrder &connects = here.orders[0];
+    EXPECT_EQ(expects.kind, RelayOrder::Kind::expect);
+    EXPECT_EQ(connects.kind, RelayOrder::Kind::connect);
+    EXPECT_EQ(expects.token, connects.token);
+    EXPECT_NE(expects.token, Token{});
+    EXPECT_EQ(connects.peer_id, expects.id);
+    EXPECT_EQ(expects.peer_id, connects.id);
+    EXPECT_EQ(connects.peer_ring_bytes, 4096u);
+    EXPECT_NE(expects.client_end, connects.client_end);
+    EXPECT_EQ(here.broker.figures().carried, 1u);
+    // The carrier has the other end of the client's bell, and its memory.
+    EXPECT_EQ(send(here.said.back()->fd(1), "x", 1, 0), 1);
+    char byte;
+    EXPECT_EQ(recv(connects.bell.get(), &byte, 1, MSG_DONTWAIT), 1);
+    auto *page = static_cast<ntbc::Page *>(
+        ntbc::sealed_map(here.said.back()->fd(0), ntbc::memory_bytes(4096)));
+    page->gone = 77;
+    EXPECT_EQ(connects.memory->page().gone, 77u);
+    EXPECT_EQ(expects.memory->page().gone, 0u);
+}
+
+TEST_F(CarriedMatch, ChargesUntilTheLastByteHasArrived)
+{
+    meet();
+    here.close(here.last().id);
+    EXPECT_EQ(here.orders.back().kind, RelayOrder::Kind::let_go);
+    EXPECT_EQ(here.broker.accounts().used().at(100).connections, 1u);
+    EXPECT_TRUE(here.on_way.empty());
+    here.broker.relay_ended(here.orders[0].id, 0);
+    EXPECT_EQ(here.broker.figures().carried, 0u);
+    there.broker.relay_ended(there.orders[0].id, 0);
+    EXPECT_EQ(there.last().type, Type::accepted); // it reads, and sees the end there
+    EXPECT_EQ(there.broker.accounts().used().at(100).connections, 1u);
+    there.close(there.last().id);
+    expect_nothing_left();
+}
+
+TEST_F(CarriedMatch, AbandonsWhatWasClosedMeanwhile)
+{
+    there.ask(Type::listen);
+    here.ask(Type::connect);
+    hand_over(here, there);
+    here.close(here.last().id);
+    settle();
+    ASSERT_EQ(there.orders.back().kind, RelayOrder::Kind::abandon);
+    there.broker.relay_ended(there.orders[0].id, -ECONNRESET);
+    EXPECT_EQ(there.last().type, Type::ended);
+    there.close(there.last().id);
+    settle();
+    expect_nothing_left();
+}
+
+TEST_F(CarriedMatch, LeavesWhatHasArrivedToBeReadWhenThePeerIsLost)
+{
+    meet();
+    here.broker.peer_down();
+    EXPECT_EQ(here.last().type, Type::connected);
+    // One that was not joined yet never is.
+    EXPECT_EQ(here.orders.back().kind, RelayOrder::Kind::abandon);
+    EXPECT_EQ(here.orders[0].memory->page().gone, 0u);
+    here.broker.relay_ended(here.orders[0].id, -ECONNRESET);
+    EXPECT_EQ(here.last().type, Type::ended);
+    EXPECT_EQ(here.orders[0].memory->page().gone, ntbc::gone_revoked);
+    EXPECT_TRUE(here.on_way.empty());
+}
+
+TEST_F(CarriedMatch, RefusesMatchesThatNameNothing)
+{
+    here.ask(Type::connect, ntbc::flag_wait);
+    Message m;
+    m.type = Type::matched;
+    m.id = here.last().id;
+    m.other = 9;
+    m.key_bytes = 15;
+    m.ring_bytes = 4096;
+    here.on_way.clear();
+    EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    EXPECT_EQ(here.last().status, -EPROTO);
+    EXPECT_EQ(here.on_way.back()->message.type, Type::gone);
+    here.ask(Type::connect, ntbc::flag_wait);
+    m.id = here.last().id;
+    m.key_bytes = 16;
+    m.ring_bytes = 4097;
+    EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    EXPECT_EQ(here.last().status, -EPROTO);
+    EXPECT_TRUE(here.orders.empty());
+}
+
+TEST_F(CarriedMatch, RefusesClaimsOfSockets)
+{
+    Message m;
+    m.type = Type::offer;
+    m.key_kind = ntbc::key_tuple;
+    m.id = 5;
+    m.key_bytes = 36;
+    EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    ASSERT_EQ(here.on_way.size(), 1u);
+    EXPECT_EQ(here.on_way.back()->message.type, Type::refused);
+    EXPECT_EQ(here.on_way.back()->message.key_kind, ntbc::key_tuple);
+    EXPECT_EQ(here.on_way.back()->message.status, -EOPNOTSUPP);
+    m.type = Type::matched; // nobody asked
+    EXPECT_FALSE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
 }
 } // namespace

@@ -32,6 +32,8 @@ TEST(DaemonConfig, HasDefaults)
     EXPECT_EQ(config.socket, "/run/ntbmsg/a.sock");
     EXPECT_EQ(config.mode, 0666u);
     EXPECT_TRUE(config.device.empty());
+    EXPECT_EQ(config.carrier, CarrierChoice::automatic);
+    EXPECT_EQ(right("socket /a\ncarrier direct\n").carrier, CarrierChoice::direct);
     EXPECT_FALSE(config.user);
     EXPECT_EQ(config.ring_bytes, 65536u);
     EXPECT_TRUE(config.allows(12345));
@@ -47,6 +49,7 @@ TEST(DaemonConfig, ReadsEachLine)
                                 "device raw_plx_ntb0\n"
                                 "eal --no-pci --in-memory\n"
                                 "eal --vdev=raw_plx_ntb0,cable=/c\n"
+                                "carrier daemon\n"
                                 "user 4711\n"
                                 "ring 128K\n"
                                 "allow root 4712\n"
@@ -57,6 +60,7 @@ TEST(DaemonConfig, ReadsEachLine)
     EXPECT_EQ(config.device, "raw_plx_ntb0");
     EXPECT_EQ(config.eal, (std::vector<std::string>{"--no-pci", "--in-memory",
                                                     "--vdev=raw_plx_ntb0,cable=/c"}));
+    EXPECT_EQ(config.carrier, CarrierChoice::daemon);
     EXPECT_EQ(config.user, 4711u);
     EXPECT_EQ(config.group, 4711u);
     EXPECT_EQ(config.ring_bytes, 131072u);
@@ -69,8 +73,8 @@ TEST(DaemonConfig, ReadsEachLine)
 TEST(DaemonConfig, NamesTheLineThatIsWrong)
 {
     const std::string begin = "socket /a\n";
-    EXPECT_EQ(wrong(begin + "sockets /a\n"),
-              "file:2: 'sockets' is none of socket, mode, device, eal, user, ring, allow, quota");
+    EXPECT_EQ(wrong(begin + "sockets /a\n"), "file:2: 'sockets' is none of socket, mode, device, "
+                                             "eal, carrier, user, ring, allow, quota");
     EXPECT_EQ(wrong(begin + "\nmode 888\n"), "file:3: '888' is no octal mode up to 0777");
     EXPECT_EQ(wrong(begin + "mode 1777\n"), "file:2: '1777' is no octal mode up to 0777");
     EXPECT_EQ(wrong(begin + "mode\n"), "file:2: 'mode' is expected with one word behind it");
