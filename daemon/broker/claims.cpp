@@ -92,6 +92,7 @@ struct Claims::Claim {
     Fd bell; ///< of this end: rings the other one
     uint64_t pair = 0;
     uint64_t remote = 0;
+    bool remote_gone = false; ///< closed there
     bool made_here = false;
     int64_t again_ms = 0; ///< when to say the end again
     uint32_t again_generation = 0;
@@ -293,7 +294,8 @@ void Claims::forget(uint64_t id)
     cookies_.erase(claim.cookie);
     // While the other end lives it may still ask for what this one has left (rule D2).
     const auto other = claims_.find(claim.pair);
-    if (claim.remote != 0 || (other != claims_.end() && other->second->owner.client != 0))
+    if ((claim.remote != 0 && !claim.remote_gone) ||
+        (other != claims_.end() && other->second->owner.client != 0))
         return;
     if (claim.made_here || other != claims_.end())
         claim.memory->give_back();
@@ -550,7 +552,7 @@ void Claims::take_gone(const Message &m)
         end(claim, -ECONNRESET);
     if (m.status != 0 && m.status != -ECANCELED)
         return; // revoked there; its client has still to close it
-    claim.remote = 0;
+    claim.remote_gone = true;
     if (claim.owner.client == 0) {
         if (claim.made_here)
             claim.memory->give_back();

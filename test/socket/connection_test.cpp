@@ -3,6 +3,7 @@
 #include "tcp.hpp"
 
 #include <csignal>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
@@ -96,8 +97,8 @@ TEST_P(Connections, EveryByteArrivesBothWays)
         const std::string back = pattern(1 + round * 331 % 9000, round + 1000);
         side[0].put(there);
         side[1].put(back);
-        EXPECT_EQ(side[1].get(there.size()), there);
-        EXPECT_EQ(side[0].get(back.size()), back);
+        EXPECT_TRUE(side[1].get(there.size()) == there);
+        EXPECT_TRUE(side[0].get(back.size()) == back);
     }
     EXPECT_TRUE(side[0].connection->has_ring());
     EXPECT_EQ(at[0]->figures().unseen, 0u);
@@ -126,6 +127,262 @@ TEST_P(Connections, CloseIsAnEnd)
     close(0);
     EXPECT_EQ(side[1].get(4), "last");
     EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, GoBackToTcpAndStayThere)
+{
+    claim();
+    upgrade(0);
+    side[0].put("in the ring");
+    // Each has its part: the sender what it writes from now on, the receiver what lies in the ring.
+    EXPECT_TRUE(await([&] {
+        side[1].connection->look(tcp.fd[1]);
+        return side[0].connection->leave(tcp.fd[0]);
+    }));
+    side[0].put(" and by tcp");
+    EXPECT_EQ(side[1].get(22), "in the ring and by tcp");
+    EXPECT_TRUE(await([&] {
+        side[0].connection->look(tcp.fd[0]);
+        return side[1].connection->leave(tcp.fd[1]);
+    }));
+    for (int i = 0; i < 3; i++) {
+        side[0].put("native");
+        char got[8];
+        EXPECT_TRUE(await([&] { return recv(tcp.fd[1], got, 6, MSG_DONTWAIT) == 6; }));
+    }
+    EXPECT_FALSE(side[0].connection->has_ring());
+    EXPECT_FALSE(side[1].connection->has_ring());
+}
+
+TEST_P(Connections, TheReceiverAsksForTcp)
+{
+    claim();
+    upgrade(0);
+    side[0].put("in the ring");
+    EXPECT_FALSE(side[1].connection->leave(tcp.fd[1]));
+    side[0].put(" and by tcp");
+    EXPECT_EQ(side[1].get(22), "in the ring and by tcp");
+    EXPECT_TRUE(await([&] {
+        side[0].connection->look(tcp.fd[0]);
+        return side[1].connection->leave(tcp.fd[1]);
+    }));
+}
+
+TEST_P(Connections, UnreadBytesInTheRingResetThePeer)
+{
+    claim();
+    upgrade(0);
+    upgrade(1);
+    side[0].put("unread");
+    close(1);
+    EXPECT_EQ(side[0].outcome(), -ECONNRESET);
+    EXPECT_EQ(side[0].outcome(), 0);
+    EXPECT_EQ(side[0].send("x"), -EPIPE);
+}
+
+TEST_P(Connections, AResetComesBehindTheBytesOfTheRing)
+{
+    claim();
+    upgrade(0);
+    side[0].put("before");
+    const linger hard = {1, 0};
+    setsockopt(tcp.fd[0], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    close(0);
+    EXPECT_EQ(side[1].get(6), "before");
+    EXPECT_EQ(side[1].outcome(), -ECONNRESET);
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, TheDaemonSaysTheEndOfAShutdownThatNobodySaw)
+{
+    claim();
+    upgrade(0);
+    side[0].put("last");
+    ASSERT_EQ(::shutdown(tcp.fd[0], SHUT_WR), 0);
+    EXPECT_EQ(side[1].get(4), "last");
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, AGrantThatComesAfterTheEndIsReturned)
+{
+    claim();
+    side[0].put("one");
+    EXPECT_EQ(side[1].get(3), "one"); // and grants with the next look
+    side[1].connection->look(tcp.fd[1]);
+    ASSERT_TRUE(side[1].connection->has_ring());
+    ASSERT_EQ(::shutdown(tcp.fd[0], SHUT_WR), 0);
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, BytesThatNobodySawAreNotUpgraded)
+{
+    claim();
+    ASSERT_EQ(::send(tcp.fd[0], "raw", 3, 0), 3);
+    EXPECT_EQ(side[1].get(3), "raw");
+    for (int i = 0; i < 20; i++) {
+        side[0].put("seen");
+        EXPECT_EQ(side[1].get(4), "seen");
+    }
+    EXPECT_EQ(at[0]->figures().ring_sent, 0u);
+    EXPECT_GE(at[0]->figures().unseen, 1u);
+    char raw[3];
+    side[1].put("raw");
+    side[1].connection->look(tcp.fd[1]);
+    ASSERT_TRUE(await([&] { return recv(tcp.fd[0], raw, 3, MSG_DONTWAIT) == 3; }));
+    side[1].put("seen");
+    EXPECT_EQ(side[0].get(4), "seen");
+    side[1].put("more");
+    EXPECT_EQ(side[0].get(4), "more");
+    EXPECT_GE(at[0]->figures().unseen, 2u);
+}
+
+TEST_P(Connections, PeekTruncateAndCountWhatFollowsEachOther)
+{
+    claim();
+    side[0].put("tcp");
+    char got[32] = {};
+    ASSERT_TRUE(await([&] { return side[1].receive(got, 1) == 1; }));
+    side[1].connection->look(tcp.fd[1]); // grants
+    side[0].put("ring");
+    ASSERT_TRUE(side[0].connection->has_ring());
+    EXPECT_TRUE(await([&] { return side[1].connection->readable_bytes(tcp.fd[1]) == 6; }));
+    EXPECT_EQ(side[1].receive(got, 32, MSG_PEEK), 6);
+    EXPECT_EQ(std::string(got, 6), "cpring");
+    EXPECT_EQ(side[1].receive(got, 3, MSG_TRUNC), 3);
+    EXPECT_EQ(side[1].receive(got, 32, MSG_PEEK), 3);
+    EXPECT_EQ(std::string(got, 3), "ing");
+    EXPECT_EQ(side[1].connection->readable_bytes(tcp.fd[1]), 3);
+    EXPECT_EQ(side[1].receive(got, 32), 3);
+    EXPECT_EQ(side[1].receive(got, 32), -EAGAIN);
+}
+
+TEST_P(Connections, UrgentDataGoByTcp)
+{
+    claim();
+    upgrade(0);
+    side[0].put("ring");
+    EXPECT_EQ(side[0].send("u", MSG_OOB), 1);
+    side[0].put("tcp");
+    EXPECT_EQ(side[1].get(4), "ring");
+    char urgent = 0;
+    EXPECT_TRUE(await([&] { return side[1].receive(&urgent, 1, MSG_OOB) == 1; }));
+    EXPECT_EQ(urgent, 'u');
+    EXPECT_EQ(side[1].get(3), "tcp");
+}
+
+TEST_P(Connections, AFullRingTakesAPartAndSaysWhenThereIsRoom)
+{
+    claim();
+    upgrade(0);
+    const std::string bytes = pattern(2 * ring_bytes, 7);
+    char none;
+    EXPECT_EQ(side[1].receive(&none, 1), -EAGAIN); // and says what it has taken
+    EXPECT_EQ(side[0].send(bytes), static_cast<ssize_t>(ring_bytes));
+    EXPECT_EQ(side[0].send(bytes), -EAGAIN);
+    EXPECT_EQ(side[0].connection->look(tcp.fd[0]) & EPOLLOUT, 0u);
+    const std::uint64_t before = side[0].connection->arrivals_out();
+    side[0].connection->arm(EPOLLOUT);
+    EXPECT_TRUE(side[1].get(ring_bytes) == bytes.substr(0, ring_bytes));
+    pollfd bell = {side[0].connection->bell(), POLLIN, 0};
+    EXPECT_EQ(poll(&bell, 1, 30000), 1);
+    side[0].connection->disarm(EPOLLOUT);
+    EXPECT_EQ(poll(&bell, 1, 0), 0);
+    EXPECT_NE(side[0].connection->look(tcp.fd[0]) & EPOLLOUT, 0u);
+    EXPECT_NE(side[0].connection->arrivals_out(), before);
+}
+
+TEST_P(Connections, WhoSleepsIsRungOnceAndWhoPollsNever)
+{
+    claim();
+    upgrade(0);
+    const auto rings = at[0]->figures().rings;
+    for (int i = 0; i < 10; i++) {
+        side[0].put("polled");
+        EXPECT_EQ(side[1].get(6), "polled");
+    }
+    EXPECT_EQ(at[0]->figures().rings, rings);
+    EXPECT_EQ(side[1].connection->look(tcp.fd[1]), std::uint32_t{EPOLLOUT});
+    const std::uint64_t before = side[1].connection->arrivals_in();
+    side[1].connection->arm(EPOLLIN);
+    EXPECT_EQ(side[1].connection->look(tcp.fd[1]) & EPOLLIN, 0u);
+    side[0].put("a");
+    side[0].put("b");
+    EXPECT_EQ(at[0]->figures().rings, rings + 1);
+    pollfd bell = {side[1].connection->bell(), POLLIN, 0};
+    EXPECT_EQ(poll(&bell, 1, 30000), 1);
+    EXPECT_NE(side[1].connection->arrivals_in(), before);
+    side[1].connection->disarm(EPOLLIN);
+    EXPECT_EQ(poll(&bell, 1, 0), 0);
+    EXPECT_NE(side[1].connection->look(tcp.fd[1]) & EPOLLIN, 0u);
+    EXPECT_EQ(side[1].get(2), "ab");
+}
+
+TEST_P(Connections, TheEventsOfAnEnd)
+{
+    claim();
+    upgrade(0);
+    upgrade(1);
+    side[0].connection->shutdown(tcp.fd[0], SHUT_WR);
+    const std::uint32_t half = EPOLLIN | EPOLLOUT | EPOLLRDHUP;
+    EXPECT_EQ(side[1].connection->look(tcp.fd[1]), half);
+    EXPECT_EQ(side[1].outcome(), 0);
+    EXPECT_EQ(side[1].connection->look(tcp.fd[1]), half);
+    side[1].connection->shutdown(tcp.fd[1], SHUT_WR);
+    EXPECT_EQ(side[1].connection->look(tcp.fd[1]), half | EPOLLHUP);
+}
+
+TEST_P(Connections, ARevokedOneDeliversWhatItHasAndResets)
+{
+    claim();
+    upgrade(0);
+    side[0].put("kept");
+    ntbd::test::Client operators(near);
+    ntbclient_entry entry = {};
+    entry.size = sizeof(entry);
+    ASSERT_EQ(ntbclient_list(operators, 0, &entry, 1), 1);
+    ASSERT_EQ(ntbclient_revoke(operators, entry.id), 0);
+    EXPECT_TRUE(await([&] {
+        const ssize_t sent = side[0].send("x");
+        return sent < 0 && sent != -EAGAIN;
+    }));
+    const std::string got = side[1].get(4);
+    EXPECT_EQ(got.substr(0, 4), "kept");
+    ssize_t said;
+    char byte;
+    EXPECT_TRUE(await([&] { return (said = side[1].receive(&byte, 1)) != 1 && said != -EAGAIN; }));
+    EXPECT_EQ(said, -ECONNRESET);
+}
+
+TEST_P(Connections, TheDaemonsEndResetsUpgradedOnes)
+{
+    claim();
+    upgrade(0);
+    side[0].put("kept");
+    near.stop();
+    EXPECT_TRUE(await([&] {
+        at[0]->process();
+        at[1]->process();
+        return side[0].send("x") < 0;
+    }));
+    EXPECT_EQ(side[1].get(4).substr(0, 4), "kept");
+    ssize_t said;
+    char byte;
+    EXPECT_TRUE(await([&] { return (said = side[1].receive(&byte, 1)) != 1 && said != -EAGAIN; }));
+    EXPECT_EQ(said, -ECONNRESET);
+}
+
+TEST_P(Connections, TheDaemonsEndLeavesOthersAlone)
+{
+    claim();
+    near.stop();
+    far.stop();
+    for (int i = 0; i < 3; i++) {
+        at[0]->process();
+        at[1]->process();
+        side[0].put("still");
+        EXPECT_EQ(side[1].get(5), "still");
+    }
+    EXPECT_FALSE(side[1].connection->has_ring());
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, Connections, testing::Bool(),

@@ -140,7 +140,8 @@ void Connection::close_for_all(int fd)
     {
         Sending out(*this, fd);
         out.attend();
-        // A reset of the kernel's is the whole message.
+        if (hard)
+            out.sender().abort(); // the kernel's close says so
         out.act(hard ? Sender::Actions{} : out.sender().close());
     }
     ntbc::Message m;

@@ -73,10 +73,9 @@ public:
     /// Numbers that differ when something has arrived since the last look: for edge triggered sets.
     std::uint64_t arrivals_in() const;
     std::uint64_t arrivals_out() const;
-    /// Asks to be rung for these of EPOLLIN and EPOLLOUT; anything else rings anyway. Each caller
-    /// that has armed sleeps and disarms; they are counted.
-    /// @return events that are there already; nothing is armed then. 0: sleep
-    std::uint32_t arm(int fd, std::uint32_t events);
+    /// Asks to be rung for these of EPOLLIN and EPOLLOUT, and for what is wrong. A full fence: who
+    /// calls looks again afterwards. Calls are counted. After each the next arrival rings once.
+    void arm(std::uint32_t events);
     /// Withdraws one arm(), and reads the bell where nobody else sleeps on it.
     void disarm(std::uint32_t events);
     /// Readable when rung. -1: there is none, the shadow alone is to be waited for.

@@ -22,15 +22,13 @@ namespace
 constexpr std::uint32_t rung_in = 1;
 constexpr std::uint32_t rung_out = 2;
 
-/// @return the number that the other end finds
-std::uint32_t sleep(Sleepers &sleepers, std::uint32_t &word)
+void sleep(Sleepers &sleepers, std::uint32_t &word)
 {
     std::atomic_ref(sleepers.count).fetch_add(1);
     std::uint32_t number = std::atomic_ref(sleepers.number).fetch_add(1) + 1;
     if (number == 0)
         number = std::atomic_ref(sleepers.number).fetch_add(1) + 1;
     std::atomic_ref(word).exchange(number, std::memory_order_seq_cst);
-    return number;
 }
 
 // Where nobody sleeps any more, nobody is to be rung: unless somebody has begun to meanwhile.
@@ -95,22 +93,14 @@ std::uint64_t Connection::arrivals_out() const
                                                                     : 0;
 }
 
-std::uint32_t Connection::arm(int fd, std::uint32_t events)
+void Connection::arm(std::uint32_t events)
 {
-    if (!is_matched())
-        return look(fd) & (events | EPOLLERR | EPOLLHUP | EPOLLRDHUP);
+    if (stage_.load(std::memory_order_acquire) != Stage::Matched)
+        return;
     if ((events & EPOLLIN) != 0)
         sleep(record_->in.sleepers, lines_in().receiver_asks.wants_data);
     if ((events & EPOLLOUT) != 0)
         sleep(record_->out.sleepers, lines_out().sender_asks.wants_room);
-    std::uint32_t ready = look(fd) & (EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP | EPOLLRDHUP);
-    if ((events & EPOLLIN) == 0)
-        ready &= ~std::uint32_t{EPOLLIN | EPOLLRDHUP};
-    if ((events & EPOLLOUT) == 0)
-        ready &= ~std::uint32_t{EPOLLOUT};
-    if (ready != 0)
-        disarm(events);
-    return ready;
 }
 
 void Connection::disarm(std::uint32_t events)

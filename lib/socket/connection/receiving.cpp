@@ -216,6 +216,7 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
                 break;
             receiver_.took_from_ring(bytes);
             half_.by_ring += bytes;
+            connection_.attachment_->count(&Attachment::Figures::ring_received, bytes);
             commit();
             give_back(false);
             attend();

@@ -164,6 +164,7 @@ ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
         parts.copy_into(connection_.ring_out(), to.offset - sender_.words().start, bytes);
         sender_.wrote_into_ring(bytes);
         half_.by_ring += bytes;
+        connection_.attachment_->count(&Attachment::Figures::ring_sent, bytes);
         commit();
         publish_head(connection_.lines_out().sender, sender_.count());
         connection_.ring_reader();

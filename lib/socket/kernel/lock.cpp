@@ -20,6 +20,7 @@ constexpr std::uint32_t waiters = std::uint32_t{1} << 31;
 constexpr std::uint32_t the_daemon = waiters - 1; // no thread has this number
 constexpr int spins = 200;
 constexpr long look_after_ns = 2000000; // a sleeper asks so often whether the holder lives
+constexpr int daemons_looks = 500;
 
 // The kernel clears this page in a child.
 std::uint32_t *life_page()
@@ -95,7 +96,7 @@ Lock::Taken Lock::take_slowly(std::uint32_t self)
             return Taken::Clean;
         pause();
     }
-    for (;;) {
+    for (int daemons = 0;;) {
         std::uint32_t now = ref(word_).load(std::memory_order_relaxed);
         if (now == 0) {
             if (ref(word_).compare_exchange_strong(now, self | waiters, std::memory_order_acquire))
@@ -111,8 +112,11 @@ Lock::Taken Lock::take_slowly(std::uint32_t self)
         const timespec patience = {0, look_after_ns};
         const long woken =
             kernel::call(SYS_futex, &word_, FUTEX_WAIT, holder | waiters, &patience, nullptr, 0);
-        if (woken != -ETIMEDOUT || holder == the_daemon ||
-            kernel::call(SYS_tkill, holder, 0) != -ESRCH)
+        if (woken != -ETIMEDOUT)
+            continue;
+        const bool gone = holder == the_daemon ? ++daemons > daemons_looks
+                                               : kernel::call(SYS_tkill, holder, 0) == -ESRCH;
+        if (!gone)
             continue;
         now = holder | waiters;
         if (ref(word_).compare_exchange_strong(now, self | waiters, std::memory_order_acquire))
@@ -143,19 +147,6 @@ void Lock::give_as_daemon()
 {
     if (ref(word_).exchange(0, std::memory_order_release) != the_daemon)
         kernel::call(SYS_futex, &word_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-}
-
-bool Lock::is_held_by_daemon() const
-{
-    return (std::atomic_ref(const_cast<std::uint32_t &>(word_)).load(std::memory_order_relaxed) &
-            ~waiters) == the_daemon;
-}
-
-void Lock::take_from_daemon()
-{
-    std::uint32_t now = ref(word_).load(std::memory_order_relaxed);
-    if ((now & ~waiters) == the_daemon && ref(word_).compare_exchange_strong(now, 0))
-        kernel::call(SYS_futex, &word_, FUTEX_WAKE, 1 << 30, nullptr, nullptr, 0);
 }
 
 } // namespace ntb::socket

@@ -15,7 +15,8 @@ std::uint32_t thread_id();
 /// may follow nothing that a client wrote.
 ///
 /// A holder is known by its thread's number. One that is gone, or that is the caller itself, who
-/// left the call by longjmp() or was interrupted by its own handler, is replaced. The processes
+/// left the call by longjmp() or was interrupted by its own handler, is replaced; so is a daemon
+/// that does not give it back within a second: it needs some microseconds. The processes
 /// that take a lock are of one pid namespace.
 class Lock
 {
@@ -31,10 +32,6 @@ public:
     /// For a daemon, which waits for nobody. @retval false somebody holds it
     bool try_take_as_daemon();
     void give_as_daemon();
-    /// For a client that cannot reach its daemon any more.
-    bool is_held_by_daemon() const;
-    /// Of a daemon that is gone.
-    void take_from_daemon();
 
 private:
     Taken take_slowly(std::uint32_t self);

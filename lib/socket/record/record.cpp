@@ -45,6 +45,11 @@ bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation,
     if (!alone && !out.lock.try_take_as_daemon())
         return false;
     Sender sender = out.sender.now();
+    // A grant that was not looked at any more comes before (rule D3).
+    const ReceiverAsks &asks = page.direction[end].receiver_asks;
+    const std::uint32_t granted = load(asks.generation);
+    if (granted == sender.wanted() && granted != sender.words().generation)
+        sender.granted(granted, load(asks.ring_bytes));
     const Sender::Actions actions =
         sender.fin_seen(generation, alone && has_unread(record, page, end));
     if (actions.store) {
