@@ -219,8 +219,10 @@ void Broker::announce(const End &end, Type type, const User &other, const int *f
 void Broker::peer_up(Carriage carriage)
 {
     peer_ = true;
-    claims_.peer_up();
     carriage_ = carriage;
+    // The memory of a claim is shared by both hosts' clients.
+    if (carriage == Carriage::direct)
+        claims_.peer_up();
     for (const auto &[_, end] : ends_)
         if (!end->key.local && end->memory == nullptr && end->deadline_ms != 0)
             send_offer(*end);
