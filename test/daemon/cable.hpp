@@ -41,11 +41,23 @@ public:
     };
     class End;
 
-    /// Changes of the test: to each message of a pipe before it is on its way.
-    std::function<void(Parcel *)> distort;
+    /// Of the latest request for a pipe.
+    Ticket last_ticket() const
+    {
+        const std::lock_guard held(lock_);
+        return ticket_;
+    }
+    /// What is done to each message of a pipe before it is on its way.
+    void set_distort(std::function<void(Parcel *)> change)
+    {
+        const std::lock_guard held(lock_);
+        distort_ = std::move(change);
+    }
 
 private:
-    std::mutex lock_;
+    mutable std::mutex lock_;
+    Ticket ticket_;
+    std::function<void(Parcel *)> distort_;
     friend class End;
 };
 
@@ -86,21 +98,11 @@ public:
         const std::lock_guard held(cable_.lock_);
         return request(ticket, nullptr);
     }
-    bool is_open(const std::shared_ptr<Line> &line)
-    {
-        const std::lock_guard held(cable_.lock_);
-        return line->relay[1 - index_] != nullptr && !line->is_reset;
-    }
+    /// Whether the other carrier has refused or ended it.
     bool has_ended(const std::shared_ptr<Line> &line)
     {
         const std::lock_guard held(cable_.lock_);
         return line->is_reset || line->is_closed[1 - index_];
-    }
-    void push(const std::shared_ptr<Line> &line, Parcel parcel)
-    {
-        const std::lock_guard held(cable_.lock_);
-        line->under_way[1 - index_].push_back(std::move(parcel));
-        note_other(line, Pipe::readable);
     }
 
     // ---- Bridge
@@ -249,8 +251,8 @@ private:
                 line_->waits[own()] = true;
                 return 0;
             }
-            if (end_.cable_.distort)
-                end_.cable_.distort(&parcel);
+            if (end_.cable_.distort_)
+                end_.cable_.distort_(&parcel);
             queue.push_back(std::move(parcel));
             end_.note_other(line_, readable);
             return result;
@@ -288,6 +290,7 @@ private:
     {
         lines_.remove_if([](const auto &one) { return one->is_closed[0] && one->is_closed[1]; });
         auto line = std::make_shared<Line>();
+        cable_.ticket_ = ticket;
         line->relay[index_] = relay;
         lines_.push_back(line);
         other_->requests_.push_back({line, ticket});

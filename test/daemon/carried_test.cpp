@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Connections through two daemons, with bytes under way: how they end, who waits for whom, and
+// clients and daemons that lie. The bridge is one in memory, which the tests can disturb.
+#include "hosts.hpp"
+#include "raw.hpp"
+
+#include "ring/layout.hpp"
+#include "wire/sealed.hpp"
+
+#include <algorithm>
+#include <random>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+using namespace ntbd;
+using namespace ntbd::test;
+
+namespace
+{
+constexpr int long_ms = 30000;
+constexpr uint32_t ring = 16384;
+
+char byte_at(uint64_t place)
+{
+    return static_cast<char>(place * 131 + (place >> 9));
+}
+
+// Sends until nothing more is taken for a while. @return bytes
+uint64_t fill(ntbclient_conn *conn, uint64_t sent = 0)
+{
+    std::vector<char> bytes(5000);
+    do {
+        for (;;) {
+            for (size_t i = 0; i < bytes.size(); i++)
+                bytes[i] = byte_at(sent + i);
+            const ssize_t some = ntbclient_send(conn, bytes.data(), bytes.size(), 0);
+            if (some <= 0)
+                break;
+            sent += static_cast<uint64_t>(some);
+        }
+    } while (ntbclient_wait(conn, NTBCLIENT_WRITABLE, 50) != 0 &&
+             ntbclient_send(conn, nullptr, 0, 0) == 0);
+    return sent;
+}
+
+// Receives until the end, and checks each byte. @return how it ended: 0 or an error
+ssize_t drain(ntbclient_conn *conn, uint64_t *count)
+{
+    std::vector<char> bytes(3000);
+    for (;;) {
+        const ssize_t some = ntbclient_recv(conn, bytes.data(), bytes.size(), 0);
+        if (some == -EAGAIN) {
+            if (ntbclient_wait(conn, NTBCLIENT_READABLE, long_ms) == 0)
+                return -ETIMEDOUT;
+            continue;
+        }
+        if (some <= 0)
+            return some;
+        for (ssize_t i = 0; i < some; i++)
+            if (bytes[static_cast<size_t>(i)] != byte_at(*count + static_cast<uint64_t>(i)))
+                return -EBADMSG;
+        *count += static_cast<uint64_t>(some);
+    }
+}
+
+class Carried : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        ntbclient_options_init(&options);
+        options.timeout_ms = long_ms;
+        options.backlog = 300;
+        plug(cable, one, other);
+        for (Daemon *daemon : {&one, &other}) {
+            daemon->config.ring_bytes = ring;
+            daemon->start();
+        }
+        join(one, other);
+    }
+    // Whatever a test did: the next connection is carried, and nothing is left behind.
+    void TearDown() override
+    {
+        cable.set_distort({});
+        if (!one.now().peer || !other.now().peer)
+            join(one, other);
+        {
+            Client a(one);
+            Client b(other);
+            ntbclient_conn *from;
+            ntbclient_conn *to;
+            make(a, b, &from, &to);
+            expect_passes(from, to);
+            ntbclient_close(from);
+            ntbclient_close(to);
+        }
+        expect_nothing_left();
+    }
+    void make(ntbclient *a, ntbclient *b, ntbclient_conn **from, ntbclient_conn **to)
+    {
+        ntbclient_listener *listener;
+        ASSERT_EQ(ntbclient_listen(b, "make", &options, &listener), 0);
+        ASSERT_EQ(ntbclient_connect(a, "make", &options, from), 0);
+        ASSERT_TRUE(await([&] { return ntbclient_accept(listener, to) == 0; }));
+        ASSERT_EQ(ntbclient_wait(*from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+        ntbclient_listener_close(listener);
+    }
+    static void expect_passes(ntbclient_conn *from, ntbclient_conn *to)
+    {
+        char got[8];
+        EXPECT_EQ(ntbclient_send(from, "pass", 4, 0), 4);
+        EXPECT_EQ(ntbclient_wait(to, NTBCLIENT_READABLE, long_ms), int{NTBCLIENT_READABLE});
+        EXPECT_EQ(ntbclient_recv(to, got, sizeof(got), 0), 4);
+        EXPECT_EQ(std::string(got, 4), "pass");
+    }
+    void expect_nothing_left()
+    {
+        for (Daemon *daemon : {&one, &other})
+            EXPECT_TRUE(await([&] {
+                const Server::Snapshot now = daemon->now();
+                const auto used = now.used.find(getuid());
+                return now.figures.open == 0 && now.figures.carried == 0 &&
+                       (used == now.used.end() || used->second.bytes == 0);
+            })) << daemon->config.socket;
+    }
+    uint32_t charged(const Daemon &daemon) const
+    {
+        const auto used = daemon.now().used;
+        return used.count(getuid()) != 0 ? used.at(getuid()).connections : 0;
+    }
+
+    Folder folder;
+    Cable cable;
+    Daemon one{folder.path + "/one.sock"};
+    Daemon other{folder.path + "/other.sock"};
+    ntbclient_options options;
+};
+
+TEST_F(Carried, HoldASlowReadersWriterBackAndNobodyElse)
+{
+    Client a(one);
+    Client b(other);
+    ntbclient_conn *slow[2];
+    ntbclient_conn *quick[2];
+    make(a, b, &slow[0], &slow[1]);
+    make(a, b, &quick[0], &quick[1]);
+    const uint64_t sent = fill(slow[0]);
+    // Two rings and a pipe, and the reader's at least to three quarters.
+    EXPECT_LE(sent, 2 * ring + Cable::credit * Cable::longest);
+    EXPECT_GE(ntbclient_readable(slow[1]), ring * 3 / 4);
+    for (int i = 0; i < 1000; i++)
+        expect_passes(quick[i % 2], quick[1 - i % 2]);
+    ntbclient_shutdown(slow[0]);
+    uint64_t got = 0;
+    EXPECT_EQ(drain(slow[1], &got), 0);
+    EXPECT_EQ(got, sent);
+    for (ntbclient_conn *conn : {slow[0], slow[1], quick[0], quick[1]})
+        ntbclient_close(conn);
+}
+
+TEST_F(Carried, CloseOneDirectionBehindBytesUnderWay)
+{
+    Client a(one);
+    Client b(other);
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    const uint64_t sent = fill(from);
+    EXPECT_EQ(ntbclient_shutdown(from), 0);
+    uint64_t got = 0;
+    EXPECT_EQ(drain(to, &got), 0);
+    EXPECT_EQ(got, sent);
+    expect_passes(to, from);
+    ntbclient_close(to);
+    char byte;
+    EXPECT_TRUE(await([&] { return ntbclient_recv(from, &byte, 1, 0) == 0; }));
+    ntbclient_close(from);
+}
+
+TEST_F(Carried, DeliverAllBeforeACloseOrAReset)
+{
+    for (const bool is_reset : {false, true}) {
+        Client a(one);
+        Client b(other);
+        ntbclient_conn *from;
+        ntbclient_conn *to;
+        make(a, b, &from, &to);
+        const uint64_t sent = fill(from);
+        if (is_reset)
+            ntbclient_reset(from);
+        ntbclient_close(from);
+        uint64_t got = 0;
+        EXPECT_EQ(drain(to, &got), is_reset ? -ECONNRESET : 0);
+        EXPECT_EQ(got, sent);
+        EXPECT_EQ(ntbclient_send(to, "x", 1, 0), is_reset ? -ECONNRESET : -EPIPE);
+        ntbclient_close(to);
+    }
+}
+
+TEST_F(Carried, DeliverAllBehindADeath)
+{
+    Client b(other);
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "doomed", &options, &listener), 0);
+    int told[2];
+    ASSERT_EQ(pipe(told), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        ntbclient *a;
+        ntbclient_conn *conn;
+        uint64_t sent = 0;
+        if (ntbclient_attach(one.config.socket.c_str(), &a) == 0 &&
+            ntbclient_connect(a, "doomed", &options, &conn) == 0 &&
+            ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms) != 0)
+            sent = fill(conn);
+        if (write(told[1], &sent, sizeof(sent)) != sizeof(sent))
+            _exit(1);
+        kill(getpid(), SIGKILL);
+    }
+    ntbclient_conn *to;
+    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
+    uint64_t sent = 0;
+    ASSERT_EQ(read(told[0], &sent, sizeof(sent)), static_cast<ssize_t>(sizeof(sent)));
+    waitpid(child, nullptr, 0);
+    uint64_t got = 0;
+    EXPECT_EQ(drain(to, &got), -ECONNRESET);
+    EXPECT_GT(sent, ring);
+    EXPECT_EQ(got, sent);
+    ntbclient_close(to);
+    ntbclient_listener_close(listener);
+    close(told[0]);
+    close(told[1]);
+}
+
+TEST_F(Carried, ChargeWhoClosedUntilItsBytesHaveArrived)
+{
+    Client a(one);
+    Client b(other);
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    const uint64_t sent = fill(from);
+    ntbclient_close(from);
+    EXPECT_TRUE(await([&] { return one.now().figures.open == 0; }));
+    EXPECT_EQ(charged(one), 1u);
+    EXPECT_EQ(one.now().figures.carried, 1u);
+    uint64_t got = 0;
+    EXPECT_EQ(drain(to, &got), 0);
+    EXPECT_EQ(got, sent);
+    EXPECT_TRUE(await([&] { return charged(one) == 0; }));
+    EXPECT_EQ(charged(other), 1u);
+    ntbclient_close(to);
+}
+
+// Bytes that were never handed to a client that closed count as unread there.
+TEST_F(Carried, TellTheSenderOfBytesThatNobodyWillRead)
+{
+    Client a(one);
+    Client b(other);
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    fill(from);
+    while (ntbclient_readable(to) != 0) // all that is in the ring now; more follows
+        ntbclient_recv(to, nullptr, ring, 0);
+    ntbclient_close(to);
+    char byte;
+    EXPECT_TRUE(await([&] { return ntbclient_recv(from, &byte, 1, 0) != -EAGAIN; }));
+    EXPECT_EQ(ntbclient_recv(from, &byte, 1, 0), -ECONNRESET);
+    ntbclient_close(from);
+}
+
+TEST_F(Carried, DeliverWhatHasArrivedWhenTheLinkIsLost)
+{
+    Client a(one);
+    Client b(other);
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    const uint64_t sent = fill(from);
+    const size_t in_ring = ntbclient_readable(to);
+    one.bridge->cut();
+    uint64_t got = 0;
+    EXPECT_EQ(drain(to, &got), -ECONNRESET);
+    EXPECT_GT(got, in_ring); // what was in the pipe as well
+    EXPECT_LT(got, sent);
+    char byte;
+    EXPECT_TRUE(await([&] { return ntbclient_recv(from, &byte, 1, 0) == -ECONNRESET; }));
+    ntbclient_conn *late;
+    ASSERT_TRUE(await([&] { return !one.now().peer && !other.now().peer; }));
+    ASSERT_EQ(ntbclient_connect(a, "late", &options, &late), 0);
+    EXPECT_TRUE(await([&] {
+        ntbclient_wait(late, NTBCLIENT_READABLE, 1);
+        return info_of(late).error == -EHOSTUNREACH;
+    }));
+    for (ntbclient_conn *conn : {from, to, late})
+        ntbclient_close(conn);
+}
+
+TEST_F(Carried, EndRevokedOnesBehindTheirBytes)
+{
+    Client a(one);
+    Client b(other);
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    const uint64_t sent = fill(from);
+    EXPECT_EQ(ntbclient_revoke(a, info_of(from).id), 0);
+    EXPECT_TRUE(await([&] { return ntbclient_send(from, "x", 1, 0) == -ECONNRESET; }));
+    uint64_t got = 0;
+    EXPECT_EQ(drain(to, &got), -ECONNRESET);
+    EXPECT_EQ(got, sent);
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+// The link is lost at any time between the request and the first byte.
+TEST_F(Carried, EndWhereverTheLinkIsLost)
+{
+    std::mt19937 random(11);
+    for (int i = 0; i < 100; i++) {
+        Client a(one);
+        Client b(other);
+        ntbclient_listener *listener;
+        ASSERT_EQ(ntbclient_listen(b, "cut", &options, &listener), 0);
+        ntbclient_conn *from;
+        ASSERT_EQ(ntbclient_connect(a, "cut", &options, &from), 0);
+        for (uint64_t pause = random() % 3000; pause > 0; pause--)
+            std::atomic_signal_fence(std::memory_order_seq_cst);
+        (i % 2 == 0 ? one : other).bridge->cut();
+        char byte;
+        EXPECT_TRUE(await([&] {
+            ntbclient_wait(from, NTBCLIENT_READABLE, 1);
+            return ntbclient_recv(from, &byte, 1, 0) < 0 && info_of(from).error != 0;
+        }));
+        ntbclient_close(from);
+        ntbclient_listener_close(listener);
+        ASSERT_TRUE(await([&] { return !one.now().peer && !other.now().peer; }));
+        ASSERT_NO_FATAL_FAILURE(join(one, other));
+    }
+}
+
+TEST_F(Carried, CarryTwoHundredAtOnceAndSleepWhenNoneMoves)
+{
+    constexpr int count = 200;
+    Client a(one);
+    Client b(other);
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "many", &options, &listener), 0);
+    std::vector<ntbclient_conn *> from(count);
+    std::vector<ntbclient_conn *> to;
+    for (ntbclient_conn *&conn : from)
+        ASSERT_EQ(ntbclient_connect(a, "many", &options, &conn), 0);
+    EXPECT_TRUE(await([&] {
+        ntbclient_conn *conn;
+        while (ntbclient_accept(listener, &conn) == 0)
+            to.push_back(conn);
+        return to.size() == count;
+    }));
+    for (ntbclient_conn *conn : from)
+        ASSERT_NE(ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms), 0);
+    // Each has its own bytes: all meet at once.
+    for (uint32_t i = 0; i < count; i++)
+        EXPECT_EQ(ntbclient_send(from[i], &i, sizeof(i), 0), 4);
+    std::vector<bool> seen(count);
+    for (ntbclient_conn *conn : to) {
+        uint32_t number = 0;
+        EXPECT_EQ(ntbclient_wait(conn, NTBCLIENT_READABLE, long_ms), int{NTBCLIENT_READABLE});
+        ASSERT_EQ(ntbclient_recv(conn, &number, sizeof(number), 0), 4);
+        ASSERT_LT(number, seen.size());
+        EXPECT_FALSE(seen[number]);
+        seen[number] = true;
+    }
+    for (const Daemon *daemon : {&one, &other})
+        EXPECT_TRUE(await([&] {
+            return daemon->carried().active == 0 && daemon->carried().relays == count;
+        }));
+    // While one moves the others are not looked at.
+    uint32_t first = 0;
+    ntbclient_send(from[0], &first, sizeof(first), 0);
+    for (ntbclient_conn *conn : to)
+        if (ntbclient_wait(conn, NTBCLIENT_READABLE, 1) != 0)
+            std::swap(*std::find(to.begin(), to.end(), conn), to[0]);
+    for (int i = 0; i < 1000; i++) {
+        ntbclient_recv(to[0], nullptr, ring, 0);
+        expect_passes(from[0], to[0]);
+        EXPECT_LE(one.carried().active, 1u);
+        EXPECT_LE(other.carried().active, 1u);
+    }
+    for (int i = 0; i < count; i++) {
+        ntbclient_close(from[static_cast<size_t>(i)]);
+        ntbclient_close(to[static_cast<size_t>(i)]);
+    }
+    ntbclient_listener_close(listener);
+}
+
+// ---- hostile clients
+
+TEST_F(Carried, OutliveClientsThatWriteAnythingAnywhere)
+{
+    std::mt19937_64 random(7);
+    Client unharmed[2] = {Client(one), Client(other)};
+    ntbclient_conn *quick[2];
+    make(unharmed[0], unharmed[1], &quick[0], &quick[1]);
+    for (int round = 0; round < 200; round++) {
+        Client good(other);
+        ntbclient_listener *listener;
+        ASSERT_EQ(ntbclient_listen(good, "good", &options, &listener), 0);
+        Raw hostile(one);
+        hostile.hello();
+        Message m;
+        m.type = Type::connect;
+        m.timeout_ms = 10000;
+        m.key_bytes = 4;
+        memcpy(m.key, "good", 4);
+        Parcel parcel;
+        hostile.send(m);
+        while (parcel.message.type != Type::connected)
+            ASSERT_EQ(hostile.receive(&parcel), Received::message);
+        const size_t bytes = ntbc::memory_bytes(parcel.message.ring_bytes);
+        auto *memory = static_cast<uint64_t *>(ntbc::sealed_map(parcel.fd(0), bytes));
+        ntbclient_conn *conn;
+        ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &conn) == 0; }));
+        char buffer[3000] = {};
+        for (int i = 0; i < 40; i++) {
+            for (int k = 0; k < 4; k++)
+                memory[random() % (ntbc::page_bytes / 8)] = random() >> random() % 64;
+            if (random() % 4 == 0)
+                send(parcel.fd(1), buffer, random() % sizeof(buffer), MSG_DONTWAIT | MSG_NOSIGNAL);
+            const ssize_t sent = ntbclient_send(conn, buffer, random() % sizeof(buffer), 0);
+            EXPECT_TRUE(sent >= 0 || sent == -EAGAIN || sent == -EPIPE || sent == -ECONNRESET)
+                << sent;
+            const ssize_t got = ntbclient_recv(conn, buffer, random() % sizeof(buffer), 0);
+            EXPECT_TRUE(got >= 0 || got == -EAGAIN || got == -ECONNRESET) << got;
+        }
+        expect_passes(quick[round % 2], quick[1 - round % 2]);
+        ntbclient_close(conn);
+        ntbclient_listener_close(listener);
+        munmap(memory, bytes);
+    }
+    ntbclient_close(quick[0]);
+    ntbclient_close(quick[1]);
+}
+
+// ---- a hostile daemon
+
+TEST_F(Carried, LetNobodyInWithoutARightTicket)
+{
+    Client a(one);
+    Client b(other);
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    EXPECT_TRUE(await([&] { return cable.last_ticket().id != 0; }));
+    expect_passes(from, to);
+    const Ticket right = cable.last_ticket();
+    std::vector<Ticket> wrong(7, right); // the right one has been used
+    wrong[1].magic++;
+    wrong[2].version++;
+    wrong[3].id++;
+    wrong[4].token[15] ^= 1;
+    wrong[5].ring_bytes++;
+    wrong[6].id = UINT64_MAX;
+    for (const Ticket &ticket : wrong) {
+        const auto line = one.bridge->ask(ticket);
+        EXPECT_TRUE(await([&] { return one.bridge->has_ended(line); }));
+    }
+    EXPECT_TRUE(await([&] { return other.carried().refused == wrong.size(); }));
+    expect_passes(from, to);
+    expect_passes(to, from);
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+TEST_F(Carried, EndWhatAPeersDaemonBreaks)
+{
+    const auto mark = [](uint32_t bits, size_t bytes) {
+        return [=](Cable::Parcel *parcel) {
+            if (parcel->bits == 0)
+                *parcel = {std::vector<uint8_t>(bytes), bits};
+        };
+    };
+    const std::function<void(Cable::Parcel *)> wrong[] = {
+        [](Cable::Parcel *parcel) { parcel->bytes.resize(ring / 4 + 1); },
+        [](Cable::Parcel *parcel) { parcel->bytes.resize(16777215); },
+        [](Cable::Parcel *parcel) { parcel->bytes.clear(); },
+        mark(Mark::end, 7),
+        mark(Mark::end, 9),
+        mark(Mark::closed, 8),
+        mark(Mark::end | Mark::reset, 8),
+        mark(8, 8),
+        mark(UINT32_MAX, 8),
+    };
+    for (const auto &change : wrong) {
+        Client a(one);
+        Client b(other);
+        ntbclient_conn *from;
+        ntbclient_conn *to;
+        ntbclient_conn *quick[2];
+        make(a, b, &from, &to);
+        make(a, b, &quick[0], &quick[1]);
+        expect_passes(from, to);
+        cable.set_distort(change);
+        EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
+        char byte;
+        for (ntbclient_conn *conn : {to, from})
+            EXPECT_TRUE(await([&] { return ntbclient_recv(conn, &byte, 1, 0) == -ECONNRESET; }));
+        cable.set_distort({});
+        expect_passes(quick[0], quick[1]);
+        for (ntbclient_conn *conn : {from, to, quick[0], quick[1]})
+            ntbclient_close(conn);
+    }
+}
+
+TEST_F(Carried, EndWhereBytesFollowAnEnd)
+{
+    Client a(one);
+    Client b(other);
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    cable.set_distort([](Cable::Parcel *parcel) {
+        if (parcel->bytes.size() == 3)
+            *parcel = {std::vector<uint8_t>(8), Mark::end};
+    });
+    EXPECT_EQ(ntbclient_send(from, "end", 3, 0), 3);
+    char byte;
+    EXPECT_TRUE(await([&] { return ntbclient_recv(to, &byte, 1, 0) == 0; }));
+    EXPECT_EQ(ntbclient_send(from, "more", 4, 0), 4);
+    EXPECT_TRUE(await([&] { return ntbclient_recv(from, &byte, 1, 0) == -ECONNRESET; }));
+    EXPECT_LE(ntbclient_recv(to, &byte, 1, 0), 0); // and none of them
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+
+TEST_F(Carried, DropADaemonThatSaysWhatNoneSays)
+{
+    Client a(one);
+    Client b(other);
+    ntbclient_conn *from;
+    ntbclient_conn *to;
+    make(a, b, &from, &to);
+    LinkNews news = {LinkNews::Kind::told};
+    news.message.type = Type::hello;
+    one.mailbox().put(news);
+    char byte;
+    for (ntbclient_conn *conn : {to, from})
+        EXPECT_TRUE(await([&] { return ntbclient_recv(conn, &byte, 1, 0) == -ECONNRESET; }));
+    EXPECT_TRUE(await([&] { return !one.now().peer && !other.now().peer; }));
+    ntbclient_close(from);
+    ntbclient_close(to);
+}
+} // namespace
