@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Processes that are killed: sender, receiver, one of several holders, daemon. Every byte is
+// checked: who is left gets a prefix of the stream, its end only where it got all that was
+// accepted, and never waits for ever.
+#include "tcp.hpp"
+
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <poll.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+using namespace ntb::socket;
+using namespace ntb::socket::test;
+using ntbd::test::Daemon;
+using ntbd::test::Folder;
+
+namespace
+{
+
+constexpr std::size_t ring_bytes = 4096;
+constexpr std::size_t stream_bytes = 300000;
+constexpr int out_of_time = 99;
+
+/// What the processes of a run tell each other.
+struct Board {
+    std::atomic<bool> daemon_ready;
+    std::atomic<std::uint64_t> accepted; ///< by send
+    std::atomic<std::uint64_t> received;
+    std::atomic<std::uint64_t> by_ring;
+    std::atomic<int> sender_said;   ///< 0: all was accepted
+    std::atomic<int> receiver_said; ///< 0: end of file
+    std::atomic<bool> wrong;
+    std::atomic<std::uint32_t> calls[2]; ///< of the end
+};
+
+enum Victim { Sender, Receiver, TheDaemon };
+
+struct Plan {
+    Victim victim;
+    std::uint32_t at_call; ///< dies before this call; 0: at any time
+};
+
+class Killed : public testing::Test
+{
+protected:
+    Killed()
+        : board(*new (mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0)) Board)
+    {
+    }
+    ~Killed() override
+    {
+        for (const pid_t one : {daemon, end[0], end[1]})
+            if (one > 0) {
+                kill(one, SIGKILL);
+                waitpid(one, nullptr, 0);
+            }
+        munmap(&board, sizeof(Board));
+    }
+    static pid_t start(const std::function<int()> &life)
+    {
+        const pid_t child = fork();
+        if (child == 0) {
+            alarm(60);
+            _exit(life());
+        }
+        return child;
+    }
+    void start_daemon()
+    {
+        daemon = start([this] {
+            Daemon one(socket);
+            one.config.ring_bytes = ring_bytes;
+            one.start();
+            board.daemon_ready = true;
+            for (;;)
+                pause();
+            return 0;
+        });
+        ASSERT_TRUE(await([this] { return board.daemon_ready.load(); }));
+    }
+    void step(const Plan &plan, int which)
+    {
+        if (static_cast<int>(plan.victim) == which && plan.at_call != 0 &&
+            board.calls[which] + 1 >= plan.at_call)
+            raise(SIGKILL);
+        board.calls[which]++;
+        if (plan.victim == TheDaemon && which == 0 && plan.at_call != 0 &&
+            board.calls[0] == plan.at_call)
+            kill(daemon, SIGKILL);
+    }
+    static void rest(int fd, short events)
+    {
+        pollfd one = {fd, events, 0};
+        poll(&one, 1, 1);
+    }
+    Side side_of(const Tcp &tcp, int which) const
+    {
+        Attachment *at = Attachment::create(socket.c_str());
+        const Side side = {Connection::claim(*at, tcp.fd[which], which == 1), tcp.fd[which]};
+        for (int i = 0; i < 200 && side.connection != nullptr && at->figures().matched == 0; i++) {
+            at->process();
+            rest(at->descriptor(), POLLIN);
+        }
+        return side;
+    }
+    int send_all(Tcp &tcp, const Plan &plan)
+    {
+        Tcp::shut(tcp.fd[1]);
+        const Side side = side_of(tcp, 0);
+        const std::string stream = pattern(stream_bytes, 1);
+        int said = 0;
+        for (std::size_t at = 0, n = 1; at < stream.size() && said == 0;) {
+            step(plan, 0);
+            const ssize_t sent = side.send(stream.substr(at, n));
+            if (sent == -EAGAIN) {
+                sched_yield();
+                continue;
+            }
+            said = sent < 0 ? static_cast<int>(sent) : 0;
+            at += sent > 0 ? static_cast<std::size_t>(sent) : 0;
+            board.accepted = at;
+            n = n * 5 % 3001 + 1;
+        }
+        board.sender_said = said;
+        step(plan, 0);
+        if (side.connection != nullptr)
+            side.connection->close(side.fd, true);
+        return 0;
+    }
+    int receive_all(Tcp &tcp, const Plan &plan)
+    {
+        Tcp::shut(tcp.fd[0]);
+        const Side side = side_of(tcp, 1);
+        const std::string stream = pattern(stream_bytes, 1);
+        for (std::size_t at = 0;;) {
+            char bytes[2000];
+            step(plan, 1);
+            const ssize_t got = side.receive(bytes, sizeof(bytes));
+            if (got == -EAGAIN) {
+                sched_yield();
+                continue;
+            }
+            if (got <= 0) {
+                board.receiver_said = static_cast<int>(got);
+                break;
+            }
+            if (stream.compare(at, static_cast<std::size_t>(got), bytes,
+                               static_cast<std::size_t>(got)) != 0)
+                board.wrong = true;
+            at += static_cast<std::size_t>(got);
+            board.received = at;
+        }
+        if (side.connection != nullptr)
+            side.connection->close(side.fd, true);
+        return 0;
+    }
+    void run(
+        const Plan &plan, const std::function<void()> &meanwhile = [] {})
+    {
+        board.sender_said = board.receiver_said = out_of_time;
+        board.accepted = board.received = 0;
+        board.wrong = false;
+        board.calls[0] = board.calls[1] = 0;
+        if (daemon <= 0 || board.daemon_ready == false)
+            start_daemon();
+        Tcp tcp;
+        end[0] = start([&] { return send_all(tcp, plan); });
+        end[1] = start([&] { return receive_all(tcp, plan); });
+        for (int &one : tcp.fd)
+            Tcp::shut(one);
+        meanwhile();
+        for (pid_t &one : end) {
+            int status = 0;
+            EXPECT_EQ(waitpid(one, &status, 0), one);
+            EXPECT_TRUE(status == 0 || WTERMSIG(status) == SIGKILL)
+                << (WTERMSIG(status) == SIGALRM ? "it waits for ever" : "it crashed");
+            one = 0;
+        }
+        EXPECT_FALSE(board.wrong);
+        if (plan.victim == TheDaemon) {
+            kill(daemon, SIGKILL);
+            waitpid(daemon, nullptr, 0);
+            daemon = 0;
+            board.daemon_ready = false;
+        }
+        if (plan.victim != Receiver) {
+            EXPECT_NE(board.receiver_said, out_of_time);
+            if (board.receiver_said == 0) {
+                EXPECT_GE(board.received.load(), board.accepted.load());
+            }
+        }
+    }
+    static int pace(unsigned n)
+    {
+        return static_cast<int>(n * 2654435761u >> 20) % 6000; // microseconds
+    }
+
+    Folder folder;
+    std::string socket = folder.path + "/ntbd.sock";
+    Board &board;
+    pid_t daemon = 0;
+    pid_t end[2] = {};
+};
+
+constexpr std::uint32_t calls[] = {1, 2, 3, 4, 5, 9, 30, 100, 1000};
+
+TEST_F(Killed, TheSenderBeforeACall)
+{
+    for (const std::uint32_t call : calls)
+        run({Sender, call});
+}
+
+TEST_F(Killed, TheReceiverBeforeACall)
+{
+    for (const std::uint32_t call : calls) {
+        run({Receiver, call});
+        EXPECT_NE(board.sender_said, out_of_time);
+    }
+}
+
+TEST_F(Killed, TheDaemonBeforeACall)
+{
+    for (const std::uint32_t call : calls) {
+        run({TheDaemon, call});
+        EXPECT_NE(board.sender_said, out_of_time);
+    }
+}
+
+TEST_F(Killed, AnyOfThemAtAnyTime)
+{
+    for (unsigned round = 0; round < 90; round++) {
+        const auto victim = static_cast<Victim>(round % 3);
+        SCOPED_TRACE(round);
+        run({victim, 0}, [&] {
+            usleep(static_cast<useconds_t>(pace(round)));
+            kill(victim == TheDaemon ? daemon : end[victim], SIGKILL);
+        });
+    }
+}
+
+// Numbers, sent by a child until it is killed and then by its parent. The one that was being sent
+// may come twice: nobody told the parent whether it was. None is missing, none is torn.
+TEST_F(Killed, OneOfTwoHoldersWhileItSends)
+{
+    constexpr std::uint64_t numbers = 20000;
+    start_daemon();
+    for (unsigned round = 0; round < 30; round++) {
+        SCOPED_TRACE(round);
+        board.accepted = 0;
+        board.receiver_said = out_of_time;
+        board.wrong = false;
+        Tcp tcp;
+        end[0] = start([&] {
+            Tcp::shut(tcp.fd[1]);
+            Attachment *at = Attachment::create(socket.c_str());
+            const Side side = {Connection::claim(*at, tcp.fd[0], false), tcp.fd[0]};
+            while (at->figures().matched == 0) {
+                at->process();
+                rest(at->descriptor(), POLLIN);
+            }
+            const auto send_from = [&](std::uint64_t number) {
+                for (; number < numbers; number++) {
+                    const std::string bytes(reinterpret_cast<const char *>(&number), 8);
+                    while (side.send(bytes) == -EAGAIN)
+                        sched_yield();
+                    board.accepted = number + 1;
+                }
+            };
+            at->before_fork();
+            const pid_t child = fork();
+            if (child == 0) {
+                at->after_fork_in_child();
+                send_from(0);
+                side.connection->close(side.fd, true);
+                _exit(0);
+            }
+            at->after_fork_in_parent(child);
+            usleep(static_cast<useconds_t>(pace(round)) / 2);
+            kill(child, SIGKILL);
+            waitpid(child, nullptr, 0);
+            send_from(board.accepted);
+            side.connection->close(side.fd, true);
+            return 0;
+        });
+        end[1] = start([&] {
+            Tcp::shut(tcp.fd[0]);
+            const Side side = side_of(tcp, 1);
+            std::uint64_t expected = 0;
+            int twice = 0;
+            for (;;) {
+                std::uint64_t number;
+                const std::string got = side.get(8);
+                if (got.size() < 8) {
+                    board.receiver_said = got.empty() && expected == numbers ? 0 : 1;
+                    break;
+                }
+                std::memcpy(&number, got.data(), 8);
+                if (number + 1 == expected && twice++ == 0)
+                    continue;
+                if (number != expected++)
+                    board.wrong = true;
+            }
+            side.connection->close(side.fd, true);
+            return 0;
+        });
+        for (int &one : tcp.fd)
+            Tcp::shut(one);
+        for (pid_t &one : end) {
+            int status = 0;
+            EXPECT_EQ(waitpid(one, &status, 0), one);
+            EXPECT_EQ(status, 0);
+            one = 0;
+        }
+        EXPECT_FALSE(board.wrong);
+        EXPECT_EQ(board.receiver_said, 0);
+    }
+}
+
+TEST_F(Killed, NobodyAndAllArrives)
+{
+    run({Sender, 1u << 31});
+    EXPECT_EQ(board.receiver_said, 0);
+    EXPECT_EQ(board.received, stream_bytes);
+}
+
+} // namespace
