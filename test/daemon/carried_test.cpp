@@ -373,9 +373,8 @@ TEST_F(Carried, CarryTwoHundredAtOnceAndSleepWhenNoneMoves)
         seen[number] = true;
     }
     for (const Daemon *daemon : {&one, &other})
-        EXPECT_TRUE(await([&] {
-            return daemon->carried().active == 0 && daemon->carried().relays == count;
-        }));
+        EXPECT_TRUE(await(
+            [&] { return daemon->carried().active == 0 && daemon->carried().relays == count; }));
     // While one moves the others are not looked at.
     uint32_t first = 0;
     ntbclient_send(from[0], &first, sizeof(first), 0);

@@ -275,14 +275,15 @@ TEST_P(Connections, AFullRingTakesAPartAndSaysWhenThereIsRoom)
     claim();
     upgrade(0);
     const std::string bytes = pattern(2 * ring_bytes, 7);
-    char none;
-    EXPECT_EQ(side[1].receive(&none, 1), -EAGAIN); // and says what it has taken
-    EXPECT_EQ(side[0].send(bytes), static_cast<ssize_t>(ring_bytes));
+    // What was taken is told by quarters of the ring.
+    const ssize_t sent = side[0].send(bytes);
+    EXPECT_GE(sent, static_cast<ssize_t>(ring_bytes * 3 / 4));
     EXPECT_EQ(side[0].send(bytes), -EAGAIN);
     EXPECT_EQ(side[0].connection->look(tcp.fd[0]) & EPOLLOUT, 0u);
     const std::uint64_t before = side[0].connection->arrivals_out();
     side[0].connection->arm(EPOLLOUT);
-    EXPECT_TRUE(side[1].get(ring_bytes) == bytes.substr(0, ring_bytes));
+    const auto all = static_cast<std::size_t>(sent);
+    EXPECT_TRUE(side[1].get(all) == bytes.substr(0, all));
     pollfd bell = {side[0].connection->bell(), POLLIN, 0};
     EXPECT_EQ(poll(&bell, 1, 30000), 1);
     side[0].connection->disarm(EPOLLOUT);

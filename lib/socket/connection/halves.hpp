@@ -85,6 +85,7 @@ private:
     void grant();
     bool reads_ring() const;
     bool at_mark() const;
+    bool is_time();
     Receiver::Kernel ask_kernel();
     ssize_t read_kernel(const Parts &parts, std::size_t most, int flags, bool all);
     std::uint64_t peek_ring(Parts &parts, std::uint64_t most, int flags);

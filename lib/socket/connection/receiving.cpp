@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <time.h>
 
 namespace ntb::socket
 {
@@ -25,7 +26,6 @@ namespace
 {
 
 constexpr int places_max = 16;
-constexpr std::uint32_t laps = 16; // looks at a ring for one at the kernel
 constexpr std::uint32_t kept_ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t all_over = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP;
 
@@ -123,6 +123,20 @@ bool Connection::Receiving::at_mark() const
            receiver_.taken() >= peer.start && receiver_.taken() == peer.head;
 }
 
+/// Who polls a ring asks the kernel once in some milliseconds: what it has to say there ends the
+/// stream, and orderly ends are in the ring.
+bool Connection::Receiving::is_time()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    const auto tick = static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+                      static_cast<std::uint64_t>(now.tv_nsec);
+    if (tick == half_.asked)
+        return false;
+    half_.asked = tick;
+    return true;
+}
+
 /// What matters of the kernel in the state: above the switch it is asked now and then.
 Receiver::Kernel Connection::Receiving::ask_kernel()
 {
@@ -130,7 +144,7 @@ Receiver::Kernel Connection::Receiving::ask_kernel()
         receiver_.state() == State::Seen && receiver_.taken() >= receiver_.peer().start;
     if (receiver_.state() == State::Tcp || reads_ring() || at_mark())
         return {};
-    if (above && (half_.kernel & kept_ends) == 0 && ++half_.looks % laps != 0)
+    if (above && (half_.kernel & kept_ends) == 0 && !is_time())
         return {};
     const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLRDHUP);
     Receiver::Kernel kernel = {};
@@ -228,10 +242,7 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
             return 0;
         if (from.source == Source::Reset)
             return connection_.say_reset(fd_);
-        if (load(half_.is_shut) != 0)
-            return 0;
-        give_back(true);
-        return -EAGAIN;
+        return load(half_.is_shut) != 0 ? 0 : -EAGAIN;
     }
     return static_cast<ssize_t>(done);
 }
@@ -297,7 +308,6 @@ std::uint32_t Connection::Receiving::look()
         return all_over |
                (load(connection_.record_->reset_told) == 0 ? std::uint32_t{EPOLLERR} : 0);
     default:
-        give_back(true);
         return load(half_.is_shut) != 0 ? std::uint32_t{EPOLLIN | EPOLLRDHUP} : 0;
     }
 }

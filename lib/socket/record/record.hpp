@@ -82,10 +82,10 @@ struct ReceiveHalf {
     Committed<Receiver> receiver;
     std::uint64_t shown;   ///< taken, as last stored
     std::uint32_t rung;    ///< sleep of the sender that was rung for
-    std::uint32_t looks;   ///< reads that found nothing
     std::uint32_t kernel;  ///< what it said of the shadow: events that are kept
     std::uint32_t is_shut; ///< SHUT_RD
     std::uint64_t edges;   ///< of the kernel
+    std::uint64_t asked;   ///< when it was asked for ends
     std::uint64_t by_ring;
     std::uint64_t by_kernel;
     Sleepers sleepers;
