@@ -9,8 +9,12 @@
 #include <signal.h>
 #include <sys/epoll.h>
 
+#include "kernel/lock.hpp"
+#include "readiness/deadline.hpp"
+#include "readiness/handlers.hpp"
 #include "readiness/poll.hpp"
 #include "readiness/source.hpp"
+#include "readiness/spin.hpp"
 
 namespace ntb::socket
 {
@@ -30,8 +34,8 @@ public:
     /// No call is in it any more. The kernel's set is not touched.
     void destroy();
 
-    /// false: wait() is the kernel's call, and the caller may make that instead. One load.
-    bool has_upgraded() const { return upgraded_.load(std::memory_order_acquire) != 0; }
+    /// Whether wait() may be more than the kernel's call. One load.
+    bool has_upgraded() const { return shared_.load(std::memory_order_acquire); }
 
     /// epoll_ctl().
     /// @param source  of the descriptor, if it has one and it is upgraded, else NULL: the kernel's
@@ -61,11 +65,79 @@ public:
     void after_fork_in_child();
 
 private:
+    struct Link;
+    struct Chunk;
+    struct Numbers;
+    struct Told;
+
     Set() = default;
     ~Set() = default;
 
-    std::atomic<std::uint32_t> upgraded_ = 0;
+    // Under the lock.
+    Link *find(int fd);
+    Link *at(std::uint32_t index);
+    Link *make(int fd);
+    void enter_number(int fd, std::uint32_t index);
+    void release(Link &link);
+    int native(int op, int fd, Link *link, epoll_event *event);
+    int control_locked(int op, int fd, Source *source, epoll_event *event);
+    int add(int fd, Source *source, const epoll_event &event);
+    void modify(Link &link, const epoll_event &event);
+    int enter(Link &link, Source *source, int op);
+    void restore(Link &link);
+    void heat(Link &link);
+    void cool(Link &link);
+    bool arm(Link &link);
+    void rouse(Link &link);
+    static void tell(Link &link, const Told &told);
+    std::uint32_t evaluate(Link &link, Told &told);
+    int collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call);
+    int absorb(epoll_event *events, int n, bool &ours);
+    void absorb_one(std::uint64_t tag, std::uint32_t events);
+    bool arm_all();
+    void pass_on();
+    void wake();
+    bool prepare();
+    void attend();
+
+    long kernel_control(int op, int fd, std::uint32_t events, std::uint64_t data) const;
+    std::uint64_t tag(unsigned kind, const Link &link) const;
+    int wait_native(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask);
+    int finish(int result);
+    int look_once(epoll_event *events, int most, bool all, bool kernel);
+    int sleep(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask,
+              const Handled &before);
+
+    static constexpr std::uint32_t chunk_links = 256;
+    static constexpr std::uint32_t chunks = 4096;
+    static constexpr std::uint32_t page_numbers = 4096;
+    static constexpr std::uint32_t pages = 1024;
+
+    std::atomic<bool> shared_ = false; ///< has had an upgraded member: the kernel's set has ours
+    std::atomic<std::uint32_t> sleepers_ = 0;
+    Lock lock_;
+    std::atomic<int> epoll_ = -1;
+    Attendant *attendant_ = nullptr;
+    std::atomic<int> attended_ = -1;
+    std::atomic<bool> nested_ = false;
+    std::atomic<std::uint32_t> calls_ = 0;
+    std::atomic<std::uint32_t> unasked_ = 0; ///< looks since the kernel was asked
+    std::uint64_t secret_ = 0;
+    Window window_;
+
+    std::uint32_t made_ = 0;         ///< links that have memory and were used
+    std::uint32_t free_ = 0;         ///< first of those that are free
+    std::uint32_t shared_bells_ = 0; ///< links whose bell another link has entered
+    std::uint32_t orphans_ = 0;      ///< links whose number is closed, while the file is open
+    std::uint32_t hot_count_ = 0, hot_room_ = 0, cursor_ = 0;
+    std::uint32_t *hot_ = nullptr; ///< links to look at; all others are armed, or off
+    Chunk *chunks_[chunks] = {};
+    Numbers *numbers_[pages] = {};
 };
+
+/// The descriptor that is always readable, by which sets wake their sleepers: the process's own,
+/// that no program may close. -1: none yet
+int ready_descriptor();
 
 } // namespace ntb::socket
 

@@ -30,7 +30,8 @@ public:
     virtual void arm(std::uint32_t events) = 0;
     /// Withdraws one arm() with the same events, and reads the bell unless others are armed.
     virtual void disarm(std::uint32_t events) = 0;
-    /// Readable when rung, and when the other end is gone. It stays the same while upgraded().
+    /// Readable when rung, and when the other end is gone. -1: not yet, and a set leaves the member
+    /// to the kernel until upgrade(). Then it stays the same while upgraded().
     virtual int bell() const = 0;
     /// The shadow: any open descriptor of it in this process.
     virtual int shadow() const = 0;

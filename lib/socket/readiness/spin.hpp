@@ -18,6 +18,8 @@ struct Spinning {
     std::atomic<std::uint32_t> *spinners;
     /// Any monotonic clock.
     std::uint64_t (*now_ns)();
+    /// A waiter asks the kernel too at least each so manieth time that it looks.
+    std::uint32_t kernel_every = 16;
 };
 
 /// The process's: as many processors as it may use, its own counter of spinners.
@@ -28,13 +30,16 @@ Spinning &process_spinning();
 class Window
 {
 public:
-    std::uint32_t us() const { return us_; }
+    std::uint32_t us() const { return us_.load(std::memory_order_relaxed); }
     void succeeded(std::uint32_t most_us);
     void failed();
 
 private:
-    std::uint32_t us_ = 20;
+    std::atomic<std::uint32_t> us_ = 20; ///< threads of one set share it
 };
+
+/// In a child: the parent's threads that spin are not there.
+void forget_spinners_after_fork();
 
 /// One wait's laps.
 class Spin

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "readiness/poll.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include <sys/epoll.h>
+#include <sys/mman.h>
+
+#include "kernel/system.hpp"
+#include "readiness/deadline.hpp"
+#include "readiness/handlers.hpp"
+#include "readiness/spin.hpp"
+
+namespace ntb::socket
+{
+
+namespace
+{
+
+static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLPRI == EPOLLPRI &&
+              POLLERR == EPOLLERR && POLLHUP == EPOLLHUP && POLLRDNORM == EPOLLRDNORM &&
+              POLLWRNORM == EPOLLWRNORM);
+
+constexpr std::uint32_t always = EPOLLERR | EPOLLHUP;
+constexpr std::uint32_t in_events = EPOLLIN | EPOLLRDHUP | EPOLLPRI | EPOLLRDNORM | EPOLLRDBAND;
+constexpr std::uint32_t out_events = EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
+// Of one that has ended, the shadow has nothing to say that its daemon does not ring for.
+constexpr short shadow_events = POLLIN | POLLOUT | POLLPRI | static_cast<short>(EPOLLRDHUP);
+
+/// An array in the frame, or of pages where that is too small.
+template <typename T, std::size_t Small>
+class Array
+{
+public:
+    explicit Array(std::size_t n) : at_(small_), bytes_(n * sizeof(T))
+    {
+        if (n <= Small)
+            return;
+        const long made = kernel::call(SYS_mmap, nullptr, bytes_, PROT_READ | PROT_WRITE,
+                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        at_ = made < 0 && made > -4096 ? nullptr : reinterpret_cast<T *>(made);
+    }
+    ~Array()
+    {
+        if (at_ != small_ && at_ != nullptr)
+            kernel::call(SYS_munmap, at_, bytes_);
+    }
+    Array(const Array &) = delete;
+    Array &operator=(const Array &) = delete;
+
+    T *data() { return at_; }
+
+private:
+    T *at_;
+    std::size_t bytes_;
+    T small_[Small];
+};
+
+long kernel_poll(pollfd *entries, nfds_t n, const Deadline &deadline, const sigset_t *mask)
+{
+    timespec room;
+    timespec *left = nullptr;
+    if (!deadline.never()) {
+        deadline.left(room);
+        left = &room;
+    }
+    return kernel::call(SYS_ppoll, entries, n, left, mask, 8);
+}
+
+long kernel_poll_now(pollfd *entries, nfds_t n)
+{
+    timespec nothing = {};
+    return kernel::call(SYS_ppoll, entries, n, &nothing, nullptr, 8);
+}
+
+// RDNORM and WRNORM are shown with IN and OUT, as the kernel does for sockets.
+std::uint32_t widened(std::uint32_t events)
+{
+    return events | ((events & EPOLLIN) ? EPOLLRDNORM : 0u) |
+           ((events & EPOLLOUT) ? EPOLLWRNORM : 0u);
+}
+
+std::uint32_t arm_events(std::uint32_t events)
+{
+    return ((events & in_events) ? EPOLLIN : 0u) | ((events & out_events) ? EPOLLOUT : 0u);
+}
+
+/// One call's entries, and what it asks the kernel for them: the program's own without a source
+/// first, then shadows, then bells, then the attendant's.
+class Waiter
+{
+public:
+    Waiter(pollfd *entries, nfds_t n, Source *const *sources, Attendant *attendant, pollfd *asked)
+        : entries_(entries), n_(n), sources_(sources), attendant_(attendant), asked_(asked)
+    {
+        find_native();
+    }
+
+    /// Looks at the sources. @return entries with events
+    int look();
+    /// Asks the kernel, of shadows what changes their connection. @return as look(), over all
+    int ask();
+    bool has_native() const { return has_native_; }
+    int sleep(const Deadline &deadline, const sigset_t *mask, const Handled &before);
+
+private:
+    void find_native();
+    Source *source(nfds_t i) const
+    {
+        return sources_[i] != nullptr && sources_[i]->upgraded() ? sources_[i] : nullptr;
+    }
+    std::uint32_t wanted(nfds_t i) const { return static_cast<std::uint16_t>(entries_[i].events); }
+    void disarm();
+
+    pollfd *entries_;
+    nfds_t n_;
+    Source *const *sources_;
+    Attendant *attendant_;
+    pollfd *asked_; ///< 2 n + 1: for entry i at i itself or its shadow; its bell at n + i
+    bool has_native_ = false;
+    nfds_t armed_ = 0; ///< entries below it are
+};
+
+void Waiter::find_native()
+{
+    has_native_ = false;
+    for (nfds_t i = 0; i < n_; i++)
+        has_native_ |= source(i) == nullptr && entries_[i].fd >= 0;
+}
+
+int Waiter::look()
+{
+    int n = 0;
+    for (nfds_t i = 0; i < n_; i++) {
+        Source *const at = source(i);
+        if (entries_[i].fd < 0)
+            entries_[i].revents = 0;
+        if (at == nullptr || entries_[i].fd < 0)
+            continue;
+        const std::uint32_t now = widened(at->look()) & (wanted(i) | always);
+        entries_[i].revents = static_cast<short>(now);
+        n += now != 0;
+    }
+    return n;
+}
+
+int Waiter::ask()
+{
+    find_native();
+    for (nfds_t i = 0; i < n_; i++) {
+        const Source *const at = source(i);
+        asked_[i] = {at != nullptr && entries_[i].fd >= 0 ? at->shadow() : entries_[i].fd,
+                     at != nullptr ? shadow_events : entries_[i].events, 0};
+    }
+    const long answered = kernel_poll_now(asked_, n_);
+    if (answered < 0)
+        return static_cast<int>(answered);
+    int n = 0;
+    for (nfds_t i = 0; i < n_; i++) {
+        Source *const at = source(i);
+        const auto said = static_cast<std::uint16_t>(asked_[i].revents);
+        std::uint32_t now = said;
+        if (at != nullptr && entries_[i].fd >= 0) {
+            // OUT of the shadow is asked for when it is needed.
+            if ((said & ~std::uint32_t{EPOLLOUT}) != 0)
+                at->kernel_said(said);
+            now = widened(at->look()) & (wanted(i) | always);
+        } else {
+            now &= wanted(i) | always | POLLNVAL;
+        }
+        entries_[i].revents = static_cast<short>(now);
+        n += now != 0;
+    }
+    return n;
+}
+
+void Waiter::disarm()
+{
+    // Those that were armed: a source that went back meanwhile is one of them.
+    while (armed_ > 0) {
+        armed_--;
+        if (asked_[n_ + armed_].fd >= 0)
+            sources_[armed_]->disarm(arm_events(wanted(armed_)));
+    }
+}
+
+/// @return entries with events; 0: none, look on; -EINTR and other errors
+int Waiter::sleep(const Deadline &deadline, const sigset_t *mask, const Handled &before)
+{
+    // What the shadow shows already is no reason to wake up again: asked_ has the answers of ask().
+    for (nfds_t i = 0; i < n_; i++) {
+        Source *const at = source(i);
+        asked_[n_ + i] = {-1, 0, 0};
+        armed_ = i + 1;
+        if (at == nullptr || entries_[i].fd < 0)
+            continue;
+        asked_[n_ + i] = {at->bell(), POLLIN, 0};
+        const auto shown = static_cast<std::uint16_t>(asked_[i].revents);
+        if (shown & always)
+            asked_[i].fd = -1;
+        asked_[i].events = static_cast<short>(asked_[i].events & ~shown);
+        at->arm(arm_events(wanted(i)));
+    }
+    const int there = look();
+    if (there > 0) {
+        disarm();
+        return there;
+    }
+    asked_[2 * n_] = {attendant_ != nullptr ? attendant_->descriptor() : -1, POLLIN, 0};
+    // From here to the kernel's wait no handler runs (rule W9).
+    std::uint64_t every = ~std::uint64_t{0}, own = 0;
+    kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &every, &own, 8);
+    long n = -EINTR;
+    if (handled().all == before.all)
+        n = kernel_poll(asked_, 2 * n_ + 1, deadline,
+                        mask != nullptr ? mask : reinterpret_cast<const sigset_t *>(&own));
+    // Bells are read before the next look (rule W4).
+    disarm();
+    kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &own, nullptr, 8);
+    if (n < 0)
+        return static_cast<int>(n);
+    if (n > 0 && asked_[2 * n_].revents != 0)
+        attendant_->process();
+    return n == 0 ? 0 : ask();
+}
+
+int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask, Window &window)
+{
+    const Handled before = handled();
+    Spin spin(process_spinning(), window);
+    for (std::uint32_t lap = 0;; lap++) {
+        // Where the program has sources alone it takes no system call to find one ready.
+        const bool due = lap % process_spinning().kernel_every == 0;
+        int n = waiter.has_native() && due ? 0 : waiter.look();
+        if (due ? n == 0 : waiter.has_native() && n > 0)
+            n = waiter.ask();
+        if (n != 0) {
+            spin.end(n > 0);
+            return n;
+        }
+        if (deadline.at_once())
+            return 0;
+        if (handled().all != before.all)
+            return -EINTR;
+        if (deadline.passed())
+            return 0;
+        if (mask == nullptr && spin.lap())
+            continue;
+        spin.end(false);
+        n = due ? 0 : waiter.ask();
+        if (n == 0)
+            n = waiter.sleep(deadline, mask, before);
+        if (n != 0)
+            return n;
+    }
+}
+
+// Threads that wait for single descriptors come and go: they learn together.
+Window &single_window()
+{
+    static Window window;
+    return window;
+}
+
+} // namespace
+
+int poll(pollfd *entries, nfds_t n, Source *const *sources, const timespec *timeout,
+         const sigset_t *mask, Attendant *attendant)
+{
+    if (timeout != nullptr && !is_valid(*timeout))
+        return -EINVAL;
+    const Deadline deadline(timeout);
+    if (std::none_of(sources, sources + n,
+                     [](const Source *at) { return at != nullptr && at->upgraded(); }))
+        return static_cast<int>(kernel_poll(entries, n, deadline, mask));
+    Array<pollfd, 65> asked(2 * n + 1);
+    if (asked.data() == nullptr)
+        return -ENOMEM;
+    Waiter waiter(entries, n, sources, attendant, asked.data());
+    return wait_in_laps(waiter, deadline, mask, single_window());
+}
+
+int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant)
+{
+    const Deadline deadline(timeout);
+    pollfd entry = {source.shadow(), static_cast<short>(events), 0};
+    Source *const sources[] = {&source};
+    const Handled before = handled();
+    for (;;) {
+        timespec room;
+        const int n = poll(&entry, 1, sources, deadline.left(room), nullptr, attendant);
+        if (n == 0)
+            return -EAGAIN;
+        if (n > 0)
+            return 0;
+        if (n != -EINTR)
+            return n;
+        // As the kernel restarts a call that has no time-out.
+        const Handled after = handled();
+        if (timeout != nullptr || after.not_restarting != before.not_restarting ||
+            after.all == before.all)
+            return -EINTR;
+    }
+}
+
+namespace
+{
+
+constexpr std::uint32_t read_set = POLLIN | POLLRDNORM | POLLRDBAND | POLLHUP | POLLERR;
+constexpr std::uint32_t write_set = POLLOUT | POLLWRNORM | POLLWRBAND | POLLERR;
+constexpr std::uint32_t except_set = POLLPRI;
+constexpr unsigned word_bits = 8 * sizeof(unsigned long);
+
+/// One of select's sets, of any length.
+struct Bits {
+    unsigned long *words;
+
+    bool has(int fd) const
+    {
+        const auto at = static_cast<unsigned>(fd);
+        return words != nullptr && (words[at / word_bits] >> (at % word_bits) & 1) != 0;
+    }
+    void put(int fd) const
+    {
+        const auto at = static_cast<unsigned>(fd);
+        words[at / word_bits] |= 1ul << (at % word_bits);
+    }
+    void clear(int n) const
+    {
+        const std::size_t bits = static_cast<unsigned>(n) + word_bits - 1;
+        if (words != nullptr)
+            std::memset(words, 0, bits / word_bits * sizeof *words);
+    }
+    unsigned long word(int fd) const
+    {
+        return words != nullptr ? words[static_cast<unsigned>(fd) / word_bits] : 0;
+    }
+};
+
+struct KernelsMask {
+    const sigset_t *mask;
+    std::size_t bytes;
+};
+
+} // namespace
+
+int select(int n, fd_set *read, fd_set *write, fd_set *except, const timespec *timeout,
+           const sigset_t *mask, Lookup &lookup, Attendant *attendant)
+{
+    const Bits sets[] = {{reinterpret_cast<unsigned long *>(read)},
+                         {reinterpret_cast<unsigned long *>(write)},
+                         {reinterpret_cast<unsigned long *>(except)}};
+    const auto next = [&](int fd) {
+        while (fd < n) {
+            if (fd % static_cast<int>(word_bits) == 0 &&
+                (sets[0].word(fd) | sets[1].word(fd) | sets[2].word(fd)) == 0) {
+                fd += static_cast<int>(word_bits);
+                continue;
+            }
+            if (sets[0].has(fd) || sets[1].has(fd) || sets[2].has(fd))
+                return fd;
+            fd++;
+        }
+        return n;
+    };
+    nfds_t members = 0;
+    bool any = false;
+    for (int fd = next(0); fd < n; fd = next(fd + 1)) {
+        const Source *const source = lookup.source_of(fd);
+        any |= source != nullptr && source->upgraded();
+        members++;
+    }
+    if (!any) {
+        // The kernel changes a timeout that it is given.
+        timespec left = {};
+        if (timeout != nullptr)
+            left = *timeout;
+        KernelsMask own = {mask, 8};
+        return static_cast<int>(kernel::call(SYS_pselect6, n, read, write, except,
+                                             timeout != nullptr ? &left : nullptr,
+                                             mask != nullptr ? &own : nullptr));
+    }
+    Array<pollfd, 32> entries(members);
+    Array<Source *, 32> sources(members);
+    if (entries.data() == nullptr || sources.data() == nullptr)
+        return -ENOMEM;
+    nfds_t used = 0;
+    for (int fd = next(0); fd < n; fd = next(fd + 1)) {
+        const std::uint32_t events = (sets[0].has(fd) ? read_set : 0u) |
+                                     (sets[1].has(fd) ? write_set : 0u) |
+                                     (sets[2].has(fd) ? except_set : 0u);
+        entries.data()[used] = {fd, static_cast<short>(events & ~always), 0};
+        sources.data()[used++] = lookup.source_of(fd);
+    }
+    const Deadline deadline(timeout);
+    for (;;) {
+        timespec room;
+        const int ready =
+            poll(entries.data(), used, sources.data(), deadline.left(room), mask, attendant);
+        if (ready < 0)
+            return ready;
+        bool told = ready == 0;
+        for (nfds_t i = 0; i < used; i++) {
+            pollfd &entry = entries.data()[i];
+            const auto now = static_cast<std::uint16_t>(entry.revents);
+            if (now & POLLNVAL)
+                return -EBADF;
+            if (entry.fd < 0 || now == 0)
+                continue;
+            if ((sets[0].has(entry.fd) && (now & read_set)) ||
+                (sets[1].has(entry.fd) && (now & write_set)) ||
+                (sets[2].has(entry.fd) && (now & except_set)))
+                told = true;
+            else
+                entry.fd = ~entry.fd; // hung up, which is nothing to who waits to write
+        }
+        if (told)
+            break;
+    }
+    // The sets are read before they are cleared: an entry's events say which it is in.
+    for (const Bits &set : sets)
+        set.clear(n);
+    int bits = 0;
+    for (nfds_t i = 0; i < used; i++) {
+        const pollfd &entry = entries.data()[i];
+        if (entry.fd < 0)
+            continue;
+        const std::uint32_t in[] = {read_set, write_set, except_set};
+        for (int s = 0; s < 3; s++) {
+            const auto events = static_cast<std::uint16_t>(entry.events);
+            if ((events & in[s] & ~always) == 0 || (entry.revents & in[s]) == 0)
+                continue;
+            sets[s].put(entry.fd);
+            bits++;
+        }
+    }
+    return bits;
+}
+
+} // namespace ntb::socket

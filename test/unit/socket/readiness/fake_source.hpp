@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_TEST_SOCKET_READINESS_FAKE_SOURCE_HPP
+#define NTB_TEST_SOCKET_READINESS_FAKE_SOURCE_HPP
+
+#include <atomic>
+#include <cstdint>
+#include <thread>
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "readiness/source.hpp"
+
+namespace ntb::socket
+{
+
+/// A connection without bytes: counts that tests move, a socket pair for a bell and one for a
+/// shadow.
+class FakeSource final : public Source
+{
+public:
+    FakeSource()
+    {
+        if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, bell_) != 0 ||
+            socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, shadow_) != 0)
+            std::abort();
+    }
+    ~FakeSource()
+    {
+        for (const int fd : {bell_[0], bell_[1], shadow_[0], shadow_[1]})
+            if (fd >= 0)
+                close(fd);
+    }
+    FakeSource(const FakeSource &) = delete;
+    FakeSource &operator=(const FakeSource &) = delete;
+
+    // ---- what the other end does
+    void arrive(std::uint64_t n = 1)
+    {
+        head.fetch_add(n);
+        arrived_in.fetch_add(1);
+        ring(armed_in);
+    }
+    void end()
+    {
+        ends = true;
+        arrived_in.fetch_add(1);
+        ring(armed_any);
+    }
+    void room(bool is_there)
+    {
+        const bool was = out.exchange(is_there);
+        if (is_there && !was) {
+            arrived_out.fetch_add(1);
+            ring(armed_out);
+        }
+    }
+    void revert()
+    {
+        up = false;
+        ring(armed_any);
+    }
+    int peer() const { return shadow_[1]; }
+    // ---- what the program does
+    void read(std::uint64_t n) { taken.fetch_add(n); }
+    std::uint64_t read_all()
+    {
+        const std::uint64_t all = head.load();
+        return all - taken.exchange(all);
+    }
+    std::uint64_t unread() const { return head.load() - taken.load(); }
+    void close_shadow()
+    {
+        close(shadow_[0]);
+        shadow_[0] = -1;
+    }
+
+    bool upgraded() const override { return up.load(); }
+    std::uint32_t look() override
+    {
+        looks.fetch_add(1, std::memory_order_relaxed);
+        return (unread() > 0 ? EPOLLIN : 0u) | (out.load() ? EPOLLOUT : 0u) | kept.load() |
+               (ends.load() ? EPOLLIN | EPOLLRDHUP : 0u);
+    }
+    std::uint64_t arrivals_in() const override { return arrived_in.load(); }
+    std::uint64_t arrivals_out() const override { return arrived_out.load(); }
+    void arm(std::uint32_t events) override
+    {
+        armed_any.fetch_add(1);
+        armed_in.fetch_add((events & EPOLLIN) != 0);
+        armed_out.fetch_add((events & EPOLLOUT) != 0);
+        requests.fetch_add(1);
+    }
+    void disarm(std::uint32_t events) override
+    {
+        armed_in.fetch_sub((events & EPOLLIN) != 0);
+        armed_out.fetch_sub((events & EPOLLOUT) != 0);
+        if (armed_any.fetch_sub(1) != 1)
+            return;
+        char bytes[64];
+        while (::read(bell_[0], bytes, sizeof bytes) > 0)
+            ;
+    }
+    int bell() const override { return bells ? bell_[0] : -1; }
+    int shadow() const override { return shadow_[0]; }
+    void kernel_said(std::uint32_t events) override
+    {
+        said.fetch_add(1);
+        if (events & EPOLLIN) {
+            kept.fetch_or(EPOLLIN);
+            arrived_in.fetch_add(1);
+        }
+    }
+
+    std::atomic<std::uint64_t> head = 0, taken = 0, arrived_in = 0, arrived_out = 0, looks = 0;
+    std::atomic<std::uint32_t> kept = 0, said = 0, requests = 0, answered = 0, rings = 0;
+    std::atomic<int> armed_in = 0, armed_out = 0, armed_any = 0;
+    std::atomic<bool> out = false, up = true, ends = false, bells = true;
+
+private:
+    void ring(const std::atomic<int> &armed)
+    {
+        if (armed.load() == 0 || answered.exchange(requests.load()) == requests.load())
+            return;
+        rings.fetch_add(1);
+        (void)!write(bell_[1], "", 1);
+    }
+
+    int bell_[2], shadow_[2];
+};
+
+/// Waits for a fact that another thread makes true.
+template <typename Fact>
+void await(const Fact &fact)
+{
+    while (!fact())
+        std::this_thread::yield();
+}
+
+} // namespace ntb::socket
+
+#endif

@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "readiness/set.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <gtest/gtest.h>
+#include <list>
+#include <map>
+#include <memory>
+#include <sys/wait.h>
+#include <vector>
+
+#include "fake_source.hpp"
+
+using namespace ntb::socket;
+
+namespace
+{
+
+constexpr timespec at_once = {0, 0};
+using Told = std::map<std::uint64_t, std::uint32_t>;
+
+class Sets : public testing::Test
+{
+protected:
+    Sets() : epoll(epoll_create1(EPOLL_CLOEXEC)), set(Set::create(epoll, nullptr)) {}
+    ~Sets() override
+    {
+        set->destroy();
+        close(epoll);
+    }
+
+    int control(int op, FakeSource &source, std::uint32_t events, std::uint64_t data = 1)
+    {
+        epoll_event event = {};
+        event.events = events;
+        event.data.u64 = data;
+        return set->control(op, source.shadow(), &source, nullptr, &event);
+    }
+    int add(FakeSource &source, std::uint32_t events, std::uint64_t data = 1)
+    {
+        return control(EPOLL_CTL_ADD, source, events, data);
+    }
+    int native(int op, int fd, std::uint32_t events, std::uint64_t data = 1)
+    {
+        epoll_event event = {};
+        event.events = events;
+        event.data.u64 = data;
+        return set->control(op, fd, nullptr, nullptr, &event);
+    }
+    Told look(int most = 16, const timespec *timeout = &at_once)
+    {
+        std::vector<epoll_event> events(static_cast<std::size_t>(most));
+        const int n = set->wait(events.data(), most, timeout, nullptr);
+        EXPECT_GE(n, 0);
+        Told told;
+        for (int i = 0; i < n; i++)
+            told[events[static_cast<std::size_t>(i)].data.u64] =
+                events[static_cast<std::size_t>(i)].events;
+        EXPECT_EQ(static_cast<int>(told.size()), n) << "one told twice";
+        return told;
+    }
+    Told sleep() { return look(16, nullptr); }
+
+    int epoll;
+    Set *set;
+    FakeSource a, b;
+};
+
+TEST_F(Sets, AreTheKernelsWithoutUpgradedMembers)
+{
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    EXPECT_EQ(native(EPOLL_CTL_MOD, pair[0], EPOLLIN), -ENOENT);
+    EXPECT_EQ(native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 7), 0);
+    EXPECT_EQ(native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 7), -EEXIST);
+    EXPECT_EQ(set->control(EPOLL_CTL_ADD, pair[0], nullptr, nullptr, nullptr), -EFAULT);
+    EXPECT_FALSE(set->has_upgraded());
+    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(write(pair[1], "", 1), 1);
+    EXPECT_EQ(look(), (Told{{7, EPOLLIN}}));
+    EXPECT_EQ(native(EPOLL_CTL_DEL, pair[0], 0), 0);
+    EXPECT_EQ(look(), Told{});
+    epoll_event event;
+    EXPECT_EQ(set->wait(&event, 0, &at_once, nullptr), -EINVAL);
+    close(pair[0]);
+    close(pair[1]);
+}
+
+TEST_F(Sets, LevelTriggeredTellsUntilItIsRead)
+{
+    EXPECT_EQ(add(a, EPOLLIN, 5), 0);
+    EXPECT_EQ(add(a, EPOLLIN, 5), -EEXIST);
+    EXPECT_EQ(look(), Told{});
+    a.arrive(2);
+    EXPECT_EQ(look(), (Told{{5, EPOLLIN}}));
+    a.read(1);
+    EXPECT_EQ(look(), (Told{{5, EPOLLIN}}));
+    a.read(1);
+    EXPECT_EQ(look(), Told{});
+}
+
+TEST_F(Sets, EdgeTriggeredTellsEachArrivalOnce)
+{
+    a.out = true;
+    add(a, EPOLLIN | EPOLLOUT | EPOLLET);
+    EXPECT_EQ(look(), (Told{{1, EPOLLOUT}}));
+    EXPECT_EQ(look(), Told{});
+    a.arrive();
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(look(), Told{});
+    a.arrive();
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}})) << "unread bytes hide no arrival";
+    a.room(false);
+    a.read_all();
+    EXPECT_EQ(look(), Told{});
+    a.room(true);
+    EXPECT_EQ(look(), (Told{{1, EPOLLOUT}}));
+    a.end();
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(look(), Told{});
+}
+
+TEST_F(Sets, EdgeTriggeredSleepsThoughItIsReadyAndTold)
+{
+    a.out = true;
+    add(a, EPOLLIN | EPOLLOUT | EPOLLET);
+    a.arrive();
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}}));
+    std::thread peer([this] {
+        await([this] { return a.armed_in > 0; });
+        a.arrive();
+    });
+    EXPECT_EQ(sleep(), (Told{{1, EPOLLIN | EPOLLOUT}}));
+    peer.join();
+}
+
+TEST_F(Sets, OneShotIsOffUntilItIsModified)
+{
+    add(a, EPOLLIN | EPOLLONESHOT);
+    a.arrive();
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN}}));
+    a.arrive();
+    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(a.armed_any, 0);
+    EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLONESHOT, 2), 0);
+    EXPECT_EQ(look(), (Told{{2, EPOLLIN}}));
+    EXPECT_EQ(look(), Told{});
+}
+
+TEST_F(Sets, RemovedMembersTellNothingAndCanBeAddedAgain)
+{
+    add(a, EPOLLIN);
+    a.arrive();
+    EXPECT_EQ(control(EPOLL_CTL_DEL, a, 0), 0);
+    EXPECT_EQ(control(EPOLL_CTL_DEL, a, 0), -ENOENT);
+    EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN), -ENOENT);
+    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(add(a, EPOLLIN, 9), 0);
+    EXPECT_EQ(look(), (Told{{9, EPOLLIN}}));
+    EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLEXCLUSIVE), -EINVAL);
+}
+
+TEST_F(Sets, AreWokenByTheBell)
+{
+    add(a, EPOLLIN, 1);
+    add(b, EPOLLIN, 2);
+    for (int i = 0; i < 100; i++) {
+        FakeSource &rings = i % 2 ? a : b;
+        std::thread peer([&] {
+            await([&] { return rings.armed_in > 0; });
+            rings.arrive();
+        });
+        EXPECT_EQ(sleep(), (Told{{i % 2 ? 1 : 2, EPOLLIN}}));
+        peer.join();
+        rings.read_all();
+    }
+}
+
+TEST_F(Sets, KeepWhatTheKernelSaysOfTheShadow)
+{
+    add(a, EPOLLIN);
+    std::thread peer([this] {
+        await([this] { return a.armed_in > 0; });
+        EXPECT_EQ(write(a.peer(), "", 1), 1);
+    });
+    EXPECT_EQ(sleep(), (Told{{1, EPOLLIN}}));
+    peer.join();
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN}}));
+    a.kept = 0;
+    EXPECT_EQ(look(), Told{});
+}
+
+TEST_F(Sets, TellMembersOfTheKernelBesideUpgradedOnes)
+{
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 3);
+    add(a, EPOLLIN, 1);
+    a.arrive();
+    EXPECT_EQ(write(pair[1], "", 1), 1);
+    bool told = false;
+    for (int i = 0; i < 32 && !told; i++)
+        told = look().count(3) == 1;
+    EXPECT_TRUE(told) << "a member that is always ready hides the kernel's";
+    a.read_all();
+    EXPECT_EQ(sleep(), (Told{{3, EPOLLIN}}));
+    close(pair[0]);
+    close(pair[1]);
+}
+
+TEST_F(Sets, LetNoMemberStarve)
+{
+    std::array<FakeSource, 10> sources;
+    for (std::size_t i = 0; i < sources.size(); i++) {
+        add(sources[i], EPOLLIN, i);
+        sources[i].arrive();
+    }
+    std::map<std::uint64_t, int> seen;
+    for (int i = 0; i < 30; i++)
+        for (const auto &[data, events] : look(2))
+            seen[data]++;
+    for (FakeSource &source : sources)
+        set->closed(source.shadow(), &source, true);
+    EXPECT_EQ(seen.size(), sources.size());
+    for (const auto &[data, times] : seen)
+        EXPECT_GE(times, 4) << data;
+}
+
+TEST_F(Sets, OneActiveOfManyCostsLittle)
+{
+    constexpr int many = 300;
+    std::list<FakeSource> sources(many);
+    for (FakeSource &source : sources)
+        add(source, EPOLLIN);
+    FakeSource &active = sources.front();
+    const auto looks = [&] {
+        std::uint64_t all = 0;
+        for (const FakeSource &source : sources)
+            all += source.looks;
+        return all;
+    };
+    // All of them are looked at some times, and then armed.
+    for (int i = 0; i < 100; i++)
+        look();
+    const std::uint64_t before = looks();
+    for (int i = 0; i < 100; i++) {
+        active.arrive();
+        EXPECT_EQ(look().size(), 1u);
+        active.read_all();
+    }
+    EXPECT_LT(looks() - before, 100u * 4);
+    for (FakeSource &source : sources)
+        set->closed(source.shadow(), &source, true);
+}
+
+TEST_F(Sets, WakeWhoSleepsWhenAReadyMemberIsAddedElsewhere)
+{
+    add(a, EPOLLIN, 1);
+    b.arrive();
+    std::thread other([this] {
+        await([this] { return a.armed_in > 0; });
+        add(b, EPOLLIN, 2);
+    });
+    EXPECT_EQ(sleep(), (Told{{2, EPOLLIN}}));
+    other.join();
+}
+
+TEST_F(Sets, WakeWhoSleepsInTheKernelsCall)
+{
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 3);
+    b.arrive();
+    std::thread other([this] { EXPECT_EQ(add(b, EPOLLIN, 2), 0); });
+    EXPECT_EQ(sleep(), (Told{{2, EPOLLIN}}));
+    other.join();
+    close(pair[0]);
+    close(pair[1]);
+}
+
+TEST_F(Sets, AMemberMayBeUpgradedWhileSomebodySleeps)
+{
+    a.bells = false; // not matched yet: the kernel's
+    EXPECT_EQ(add(a, EPOLLIN, 4), 0);
+    EXPECT_FALSE(set->has_upgraded());
+    std::thread other([this] {
+        a.bells = true;
+        set->upgrade(a.shadow(), &a);
+        a.arrive();
+    });
+    EXPECT_EQ(sleep(), (Told{{4, EPOLLIN}}));
+    other.join();
+    EXPECT_TRUE(set->has_upgraded());
+    EXPECT_EQ(look(), (Told{{4, EPOLLIN}}));
+}
+
+TEST_F(Sets, AMemberMayRevertWhileSomebodySleeps)
+{
+    add(a, EPOLLIN, 4);
+    std::thread other([this] {
+        await([this] { return a.armed_in > 0; });
+        a.revert();
+        EXPECT_EQ(write(a.peer(), "", 1), 1);
+    });
+    EXPECT_EQ(sleep(), (Told{{4, EPOLLIN}}));
+    other.join();
+    // The kernel's entry is the program's again.
+    epoll_event event;
+    EXPECT_EQ(epoll_wait(epoll, &event, 1, 0), 1);
+    EXPECT_EQ(event.data.u64, 4u);
+    EXPECT_EQ(event.events, static_cast<std::uint32_t>(EPOLLIN));
+    EXPECT_EQ(a.armed_any, 0);
+    EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLOUT, 6), 0);
+    EXPECT_EQ(look(), (Told{{6, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(control(EPOLL_CTL_DEL, a, 0), 0);
+    EXPECT_EQ(look(), Told{});
+}
+
+TEST_F(Sets, ForgetWhatIsClosed)
+{
+    auto source = std::make_unique<FakeSource>();
+    add(*source, EPOLLIN);
+    look();
+    const int number = source->shadow();
+    set->closed(number, source.get(), true);
+    EXPECT_EQ(source->armed_any, 0);
+    source->close_shadow();
+    source.reset();
+    EXPECT_EQ(look(), Told{});
+    // The number is somebody else's.
+    ASSERT_EQ(dup2(a.shadow(), number), number);
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = 8;
+    EXPECT_EQ(set->control(EPOLL_CTL_ADD, number, &a, nullptr, &event), 0);
+    a.arrive();
+    EXPECT_EQ(look(), (Told{{8, EPOLLIN}}));
+    set->closed(number, &a, true);
+    close(number);
+}
+
+TEST_F(Sets, TellOfAClosedNumberWhileADuplicateIsOpen)
+{
+    const int other = dup(a.shadow());
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = 2;
+    add(a, EPOLLIN, 1);
+    EXPECT_EQ(set->control(EPOLL_CTL_ADD, other, &a, nullptr, &event), 0);
+    a.arrive();
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN}, {2, EPOLLIN}}));
+    set->closed(other, &a, false);
+    close(other);
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN}, {2, EPOLLIN}})) << "as the kernel does";
+    a.read_all();
+    std::thread peer([this] {
+        await([this] { return a.armed_in == 2; });
+        a.arrive();
+    });
+    EXPECT_EQ(sleep(), (Told{{1, EPOLLIN}, {2, EPOLLIN}}));
+    peer.join();
+    set->closed(a.shadow(), &a, true);
+    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(a.armed_any, 0);
+}
+
+TEST_F(Sets, ANestedSetIsReadableWhenAMemberIsReady)
+{
+    const int outer_fd = epoll_create1(EPOLL_CLOEXEC);
+    Set *outer = Set::create(outer_fd, nullptr);
+    add(a, EPOLLIN, 1);
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = 77;
+    EXPECT_EQ(outer->control(EPOLL_CTL_ADD, epoll, nullptr, set, &event), 0);
+    EXPECT_EQ(outer->wait(&event, 1, &at_once, nullptr), 0);
+    for (int i = 0; i < 3; i++) {
+        std::thread peer([this] { a.arrive(); });
+        EXPECT_EQ(outer->wait(&event, 1, nullptr, nullptr), 1);
+        EXPECT_EQ(event.data.u64, 77u);
+        peer.join();
+        EXPECT_EQ(look(), (Told{{1, EPOLLIN}}));
+        EXPECT_EQ(outer->wait(&event, 1, &at_once, nullptr), 1) << "level triggered: still there";
+        a.read_all();
+        set->settle();
+        EXPECT_EQ(outer->wait(&event, 1, &at_once, nullptr), 0);
+    }
+    outer->destroy();
+    close(outer_fd);
+}
+
+TEST_F(Sets, TimeOutsEnd)
+{
+    add(a, EPOLLIN);
+    const timespec soon = {0, 2000000};
+    EXPECT_EQ(look(1, &soon), Told{});
+    const timespec wrong = {0, -1};
+    epoll_event event;
+    EXPECT_EQ(set->wait(&event, 1, &wrong, nullptr), -EINVAL);
+}
+
+// ---- signals
+
+void handle(int)
+{
+    handler_runs(false);
+}
+
+class Signals : public Sets
+{
+protected:
+    Signals()
+    {
+        struct sigaction action = {};
+        action.sa_handler = handle;
+        sigaction(SIGUSR1, &action, &old_);
+    }
+    ~Signals() override
+    {
+        process_spinning() = spinning_;
+        sigaction(SIGUSR1, &old_, nullptr);
+    }
+
+private:
+    struct sigaction old_;
+    Spinning spinning_ = process_spinning();
+};
+
+TEST_F(Signals, EndASleep)
+{
+    add(a, EPOLLIN);
+    const pthread_t self = pthread_self();
+    std::thread other([&] {
+        await([this] { return a.armed_in > 0; });
+        pthread_kill(self, SIGUSR1);
+    });
+    epoll_event event;
+    EXPECT_EQ(set->wait(&event, 1, nullptr, nullptr), -EINTR);
+    other.join();
+}
+
+std::uint64_t raises_when_asked()
+{
+    static std::uint64_t now;
+    if (++now % 3 == 0)
+        raise(SIGUSR1);
+    return now;
+}
+
+TEST_F(Signals, EndALookThatIsNotInTheKernel)
+{
+    add(a, EPOLLIN);
+    process_spinning().now_ns = raises_when_asked;
+    epoll_event event;
+    EXPECT_EQ(set->wait(&event, 1, nullptr, nullptr), -EINTR);
+    // Events go first.
+    a.arrive();
+    EXPECT_EQ(set->wait(&event, 1, nullptr, nullptr), 1);
+}
+
+TEST_F(Signals, AreLetInByTheMaskOfTheCallAlone)
+{
+    add(a, EPOLLIN);
+    sigset_t blocked, own, during;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &blocked, &own);
+    during = own;
+    sigdelset(&during, SIGUSR1);
+    raise(SIGUSR1);
+    epoll_event event;
+    a.arrive();
+    const std::uint32_t before = handled().all;
+    EXPECT_EQ(set->wait(&event, 1, nullptr, &during), 1) << "nothing to wait for";
+    EXPECT_EQ(handled().all, before);
+    a.read_all();
+    const timespec soon = {0, 2000000};
+    EXPECT_EQ(set->wait(&event, 1, &soon, nullptr), 0);
+    EXPECT_EQ(set->wait(&event, 1, nullptr, &during), -EINTR);
+    EXPECT_EQ(handled().all, before + 1);
+    sigset_t after;
+    pthread_sigmask(SIG_SETMASK, &own, &after);
+    EXPECT_EQ(sigismember(&after, SIGUSR1), 1);
+}
+
+// ---- several threads
+
+TEST_F(Sets, SeveralThreadsLeaveNothingBehind)
+{
+    constexpr int sources_n = 6, messages = 3000;
+    for (const std::uint32_t mode : {0u, std::uint32_t{EPOLLET}, std::uint32_t{EPOLLONESHOT}}) {
+        std::array<FakeSource, sources_n> sources;
+        FakeSource stop;
+        std::array<std::mutex, sources_n> locks;
+        std::atomic<std::uint64_t> got = 0;
+        const auto consume = [&] {
+            for (;;) {
+                epoll_event event;
+                if (set->wait(&event, 1, nullptr, nullptr) != 1 || event.data.u64 == sources_n)
+                    return;
+                FakeSource &source = sources[event.data.u64];
+                got += source.read_all();
+                if (mode == EPOLLONESHOT)
+                    control(EPOLL_CTL_MOD, source, EPOLLIN | mode, event.data.u64);
+            }
+        };
+        std::thread first(consume), second(consume);
+        for (std::size_t i = 0; i < sources_n; i++)
+            EXPECT_EQ(add(sources[i], EPOLLIN | mode, i), 0);
+        EXPECT_EQ(add(stop, EPOLLIN, sources_n), 0);
+        for (int i = 0; i < messages; i++) {
+            for (FakeSource &source : sources)
+                source.arrive();
+            // All of them are asleep now and then.
+            if (i % 8 == 0)
+                await([&] { return got == (static_cast<std::uint64_t>(i) + 1) * sources_n; });
+        }
+        await([&] { return got == std::uint64_t{messages} * sources_n; });
+        stop.arrive();
+        first.join();
+        second.join();
+        for (std::size_t i = 0; i < sources_n; i++)
+            set->closed(sources[i].shadow(), &sources[i], true);
+        set->closed(stop.shadow(), &stop, true);
+    }
+}
+
+TEST_F(Sets, AChildIsNotItsParent)
+{
+    add(a, EPOLLIN, 5);
+    const timespec soon = {0, 1000000};
+    look(1, &soon);
+    EXPECT_EQ(a.armed_in, 1);
+    const pid_t child = fork();
+    if (child == 0) {
+        set->after_fork_in_child();
+        // The connection has left its rings, for both of them.
+        a.revert();
+        char byte = 0;
+        epoll_event event;
+        const bool good = write(a.peer(), &byte, 1) == 1 &&
+                          set->wait(&event, 1, nullptr, nullptr) == 1 && event.data.u64 == 5;
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    a.revert();
+    EXPECT_EQ(sleep(), (Told{{5, EPOLLIN}}));
+}
+
+} // namespace
