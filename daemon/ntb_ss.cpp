@@ -2,6 +2,7 @@
 // ntb-ss: lists the connections of a node daemon, and revokes them.
 #include <ntbclient.h>
 
+#include <arpa/inet.h>
 #include <cerrno>
 #include <charconv>
 #include <cinttypes>
@@ -22,7 +23,11 @@ constexpr const char *help =
     "\n"
     "HOST is where the other end is: local, peer (direct), or relay (at the peer's host, through "
     "the daemons).\n"
-    "SENT and RECEIVED are bytes, as the client's rings say.\n";
+    "SENT and RECEIVED are bytes, as the client's rings say. A TCP connection that moves its bytes "
+    "to\n"
+    "rings has both its ends for a name, the state of each direction (tcp, granted, ring, end, "
+    "broken)\n"
+    "and its bytes sent and received by TCP.\n";
 
 const char *state_name(uint32_t state)
 {
@@ -41,6 +46,36 @@ std::string printable(const char *name)
     return shown;
 }
 
+std::string end_name(const ntbclient_entry &entry, int which)
+{
+    constexpr uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
+    const uint8_t *address = entry.address[which];
+    char text[INET6_ADDRSTRLEN];
+    const bool four = memcmp(address, mapped, sizeof(mapped)) == 0;
+    inet_ntop(four ? AF_INET : AF_INET6, four ? address + 12 : address, text, sizeof(text));
+    char name[sizeof(text) + 16];
+    snprintf(name, sizeof(name), four ? "%s:%u" : "[%s]:%u", text, entry.port[which]);
+    return name;
+}
+
+const char *direction_name(uint32_t direction)
+{
+    constexpr const char *names[] = {"tcp", "granted", "ring", "end", "broken"};
+    return direction <= NTBCLIENT_BROKEN ? names[direction] : "?";
+}
+
+// Both ends, and how each direction goes.
+std::string what(const ntbclient_entry &entry)
+{
+    if (entry.claimed == 0)
+        return printable(entry.name);
+    return end_name(entry, 0) + ">" + end_name(entry, 1) +
+           " send=" + direction_name(entry.sending) +
+           " receive=" + direction_name(entry.receiving) +
+           " tcp=" + std::to_string(entry.sent_by_tcp) + "/" +
+           std::to_string(entry.received_by_tcp);
+}
+
 void print(const ntbclient_entry &entry)
 {
     printf("%8" PRIu64 " %-10s %-9s %-5s %6u %8u %8u %14" PRIu64 " %14" PRIu64 " %s\n", entry.id,
@@ -48,8 +83,7 @@ void print(const ntbclient_entry &entry)
            entry.local != 0     ? "local"
            : entry.carried != 0 ? "relay"
                                 : "peer",
-           entry.uid, entry.pid, entry.ring_bytes, entry.sent, entry.received,
-           printable(entry.name).c_str());
+           entry.uid, entry.pid, entry.ring_bytes, entry.sent, entry.received, what(entry).c_str());
 }
 
 int list(ntbclient *client)

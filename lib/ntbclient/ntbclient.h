@@ -105,6 +105,15 @@ struct ntbclient_info {
     uint64_t sleeps;            /**< Times that this end was armed */
 };
 
+/** State of a direction of a TCP connection that a client's sockets have shown to the daemon. */
+enum ntbclient_direction {
+    NTBCLIENT_BY_TCP = 0, /**< Its bytes go by TCP */
+    NTBCLIENT_GRANTED,    /**< A ring is granted, and not used yet, or not seen to be */
+    NTBCLIENT_BY_RING,    /**< Its bytes go by a ring */
+    NTBCLIENT_AT_END,     /**< No byte follows */
+    NTBCLIENT_BROKEN,     /**< Reset */
+};
+
 /** A connection in the list of a daemon. */
 struct ntbclient_entry {
     size_t size;         /**< sizeof(struct ntbclient_entry), set by the caller */
@@ -119,6 +128,15 @@ struct ntbclient_entry {
     uint64_t received;   /**< Bytes received and returned by this end; the client's word */
     char name[NTBCLIENT_MAX_NAME + 1]; /**< The key */
     uint32_t carried;                  /**< 1: its bytes go through the daemons of two hosts */
+    uint32_t claimed;     /**< 1: a TCP connection of a client's sockets: it has no name but what
+                               follows, and sent and received are bytes by rings */
+    uint32_t sending;     /**< enum ntbclient_direction, from this end; the client's word */
+    uint32_t receiving;   /**< enum ntbclient_direction, to this end; the client's word */
+    uint64_t sent_by_tcp; /**< Bytes that were not sent by rings; the client's word */
+    uint64_t received_by_tcp; /**< Bytes that were not received by rings; the client's word */
+    uint8_t address[2][16];   /**< Of the end that connected and the one that accepted; an IPv4
+                                   address is mapped into IPv6 */
+    uint16_t port[2];         /**< Their ports, in the byte order of this host */
 };
 
 /**

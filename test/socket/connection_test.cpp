@@ -332,6 +332,33 @@ TEST_P(Connections, TheEventsOfAnEnd)
     EXPECT_EQ(side[1].connection->look(tcp.fd[1]), half | EPOLLHUP);
 }
 
+TEST_P(Connections, TheDaemonListsThemWithTheirStatesAndBytes)
+{
+    claim();
+    upgrade(0);
+    side[0].put("by ring");
+    EXPECT_EQ(side[1].get(7), "by ring");
+    ntbd::test::Client one(near);
+    ntbclient_entry entry = {};
+    entry.size = sizeof(entry);
+    ASSERT_EQ(ntbclient_list(one, 0, &entry, 1), 1);
+    sockaddr_in names[2];
+    for (int i = 0; i < 2; i++) {
+        socklen_t bytes = sizeof(names[i]);
+        getsockname(tcp.fd[i], reinterpret_cast<sockaddr *>(&names[i]), &bytes);
+        EXPECT_EQ(entry.port[i], ntohs(names[i].sin_port));
+        EXPECT_EQ(memcmp(entry.address[i] + 12, &names[i].sin_addr, 4), 0);
+    }
+    EXPECT_EQ(entry.claimed, 1u);
+    EXPECT_EQ(entry.end, 0u);
+    EXPECT_EQ(entry.state, std::uint32_t{NTBCLIENT_OPEN});
+    EXPECT_EQ(entry.sending, std::uint32_t{NTBCLIENT_BY_RING});
+    EXPECT_EQ(entry.receiving, std::uint32_t{NTBCLIENT_BY_TCP});
+    EXPECT_EQ(entry.sent_by_tcp, strlen("first"));
+    EXPECT_EQ(entry.sent, strlen("secondby ring"));
+    EXPECT_EQ(entry.ring_bytes, ring_bytes);
+}
+
 TEST_P(Connections, ARevokedOneDeliversWhatItHasAndResets)
 {
     claim();

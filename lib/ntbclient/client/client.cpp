@@ -53,6 +53,32 @@ struct Listing {
     uint32_t count;
 };
 
+uint32_t direction_of(uint32_t state, const ntbclient_direction (&names)[6])
+{
+    return state < 6 ? names[state] : NTBCLIENT_BROKEN;
+}
+
+// Bytes of a key: addresses and ports of both ends, the one that connected first.
+void take_tuple(const Message &m, ntbclient_entry *entry)
+{
+    constexpr ntbclient_direction sending[] = {NTBCLIENT_BY_TCP,  NTBCLIENT_GRANTED,
+                                               NTBCLIENT_BY_RING, NTBCLIENT_AT_END,
+                                               NTBCLIENT_BROKEN,  NTBCLIENT_BROKEN};
+    constexpr ntbclient_direction receiving[] = {NTBCLIENT_BY_TCP,  NTBCLIENT_GRANTED,
+                                                 NTBCLIENT_BY_RING, NTBCLIENT_GRANTED,
+                                                 NTBCLIENT_AT_END,  NTBCLIENT_BROKEN};
+    entry->claimed = 1;
+    entry->sending = direction_of(m.directions & 0xFF, sending);
+    entry->receiving = direction_of(m.directions >> 8 & 0xFF, receiving);
+    entry->sent_by_tcp = m.sent_by_tcp;
+    entry->received_by_tcp = m.received_by_tcp;
+    for (size_t i = 0; i < 2; i++) {
+        const uint8_t *at = m.key + i * 18;
+        memcpy(entry->address[i], at, 16);
+        entry->port[i] = static_cast<uint16_t>(at[16] << 8 | at[17]);
+    }
+}
+
 void take_entry(void *context, const Message &m)
 {
     auto *listing = static_cast<Listing *>(context);
@@ -70,7 +96,10 @@ void take_entry(void *context, const Message &m)
     entry.ring_bytes = m.ring_bytes;
     entry.sent = m.sent;
     entry.received = m.received;
-    memcpy(entry.name, m.key, m.key_bytes);
+    if (m.key_kind == key_tuple)
+        take_tuple(m, &entry);
+    else
+        memcpy(entry.name, m.key, m.key_bytes);
     auto *at = reinterpret_cast<ntbclient_entry *>(reinterpret_cast<uint8_t *>(listing->entries) +
                                                    listing->count++ * listing->size);
     at->size = listing->size;
