@@ -139,8 +139,8 @@ struct ntbv_send_wr {
     const struct ntbv_send_wr *next;
     const struct ntbv_sge *sge;
     int n_sge;
-    enum ntbv_opcode opcode;
-    unsigned flags; /**< ntbv_send_flag */
+    uint32_t opcode; /**< ntbv_opcode */
+    unsigned flags;  /**< ntbv_send_flag */
     uint32_t imm;
     uint64_t remote_address;
     uint32_t remote_key;

@@ -30,6 +30,7 @@ public:
     void set_full(int index, bool full) { ends_[index].full_.store(full); }
     /// Both ends find the other one gone.
     void kill() { dead_.store(true); }
+    bool dead() const { return dead_.load(); }
 
 private:
     struct Ring {
@@ -51,6 +52,7 @@ private:
         bool receive(Incoming &message) override;
         void release() override;
         bool alive() override { return !loopback_->dead_.load(std::memory_order_relaxed); }
+        void close() override { loopback_->kill(); }
         bool arm() override;
         void disarm() override;
         int bell() const override { return in_->bell[0]; }

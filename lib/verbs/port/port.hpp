@@ -31,6 +31,8 @@ public:
     virtual void release() = 0;
     /// false: the peer is gone, for good.
     virtual bool alive() = 0;
+    /// Ends it: both ends find the other one gone.
+    virtual void close() = 0;
     /// Asks to be rung by the next message. @retval false there is one: nothing is asked
     virtual bool arm() = 0;
     /// Withdraws arm(), and reads the bell.

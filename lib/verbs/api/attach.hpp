@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_VERBS_API_ATTACH_HPP
+#define NTB_VERBS_API_ATTACH_HPP
+
+#include <cstdint>
+
+#include "ntbv.h"
+#include "port/port.hpp"
+
+namespace ntb::verbs
+{
+
+/// Gives an engine the way to a peer, or both ends of a way to itself.
+/// @param port  has to live as long as the engine
+/// @param lid   of the peer
+/// @return 0; -EINVAL the address, or a port whose messages are too short; -EEXIST there is a way
+///         to that address; -ENOSPC there are NTBV_MAX_LINKS
+int attach(ntbv_engine &engine, Port &port, std::uint16_t lid);
+
+} // namespace ntb::verbs
+
+#endif

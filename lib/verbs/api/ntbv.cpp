@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The border in C: arguments, life, and the mutex.
+#include "ntbv.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+#include "api/attach.hpp"
+#include "engine/engine.hpp"
+#include "locked.hpp"
+
+using ntb::Locked;
+using namespace ntb::verbs;
+
+namespace
+{
+
+constexpr unsigned all_rights =
+    NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE | NTBV_REMOTE_READ | NTBV_REMOTE_ATOMIC;
+
+// Objects are counted at what they stand on, which cannot go before them.
+template <typename T, typename... Users>
+int made(T *object, T **to, Users &...users)
+{
+    *to = object;
+    (++users, ...);
+    return 0;
+}
+
+bool in_range(std::uint32_t value, std::uint32_t most)
+{
+    return value >= 1 && value <= most;
+}
+
+} // namespace
+
+int ntb::verbs::attach(ntbv_engine &engine, Port &port, std::uint16_t lid)
+{
+    const Locked locked(engine.mutex());
+    return engine.attach(port, lid);
+}
+
+ntbv_engine *ntbv_engine_create(uint16_t lid, ntbv_clock clock, void *context)
+{
+    auto *engine = new (std::nothrow) ntbv_engine;
+    const int error = engine ? engine->create(lid, clock, context) : -ENOMEM;
+    if (error == 0)
+        return engine;
+    delete engine;
+    errno = -error;
+    return nullptr;
+}
+
+int ntbv_engine_destroy(ntbv_engine *engine)
+{
+    {
+        const Locked locked(engine->mutex());
+        if (engine->users != 0)
+            return -EBUSY;
+    }
+    delete engine;
+    return 0;
+}
+
+int ntbv_engine_drive(ntbv_engine *engine)
+{
+    const Locked locked(engine->mutex());
+    return engine->drive();
+}
+
+int ntbv_engine_events(ntbv_engine *engine)
+{
+    return engine->events().descriptor();
+}
+
+uint64_t ntbv_engine_events_dropped(ntbv_engine *engine)
+{
+    const Locked locked(engine->mutex());
+    return engine->events_dropped();
+}
+
+int ntbv_pd_create(ntbv_engine *engine, ntbv_pd **pd)
+{
+    auto *made_pd = new (std::nothrow) ntbv_pd{engine, 0, 0};
+    if (!made_pd)
+        return -ENOMEM;
+    const Locked locked(engine->mutex());
+    made_pd->id = engine->next_pd++;
+    return made(made_pd, pd, engine->users);
+}
+
+int ntbv_pd_destroy(ntbv_pd *pd)
+{
+    {
+        const Locked locked(pd->engine->mutex());
+        if (pd->users != 0)
+            return -EBUSY;
+        --pd->engine->users;
+    }
+    delete pd;
+    return 0;
+}
+
+int ntbv_mr_register(ntbv_pd *pd, void *memory, uint64_t length, uint64_t iova, unsigned access,
+                     uint32_t *key)
+{
+    if ((access & ~all_rights) != 0 ||
+        ((access & (NTBV_REMOTE_WRITE | NTBV_REMOTE_ATOMIC)) != 0 &&
+         (access & NTBV_LOCAL_WRITE) == 0) ||
+        iova + length < iova || reinterpret_cast<uintptr_t>(memory) + length < length)
+        return -EINVAL;
+    const Locked locked(pd->engine->mutex());
+    const uint32_t added = pd->engine->keys().add(pd->id, memory, length, iova, access);
+    if (added == 0)
+        return -ENOMEM;
+    *key = added;
+    ++pd->users;
+    return 0;
+}
+
+int ntbv_mr_deregister(ntbv_pd *pd, uint32_t key)
+{
+    const Locked locked(pd->engine->mutex());
+    if (!pd->engine->keys().remove(pd->id, key))
+        return -EINVAL;
+    --pd->users;
+    return 0;
+}
+
+int ntbv_channel_create(ntbv_engine *engine, ntbv_channel **channel)
+{
+    auto *made_channel = new (std::nothrow) ntbv_channel{.engine = engine};
+    const int error = made_channel ? made_channel->pipe.create() : -ENOMEM;
+    if (error != 0) {
+        delete made_channel;
+        return error;
+    }
+    const Locked locked(engine->mutex());
+    return made(made_channel, channel, engine->users);
+}
+
+int ntbv_channel_destroy(ntbv_channel *channel)
+{
+    {
+        const Locked locked(channel->engine->mutex());
+        if (channel->users != 0)
+            return -EBUSY;
+        --channel->engine->users;
+    }
+    delete channel;
+    return 0;
+}
+
+int ntbv_channel_descriptor(ntbv_channel *channel)
+{
+    return channel->pipe.descriptor();
+}
+
+int ntbv_cq_create(ntbv_engine *engine, uint32_t entries, ntbv_channel *channel, uint64_t cookie,
+                   ntbv_cq **cq)
+{
+    if (!in_range(entries, NTBV_MAX_CQE) || (channel && channel->engine != engine))
+        return -EINVAL;
+    auto *made_cq = new (std::nothrow) ntbv_cq{.engine = engine, .channel = channel};
+    if (!made_cq || !made_cq->queue.create(entries, channel ? &channel->pipe : nullptr, cookie)) {
+        delete made_cq;
+        return -ENOMEM;
+    }
+    const Locked locked(engine->mutex());
+    if (channel)
+        ++channel->users;
+    return made(made_cq, cq, engine->users);
+}
+
+int ntbv_cq_destroy(ntbv_cq *cq)
+{
+    {
+        const Locked locked(cq->engine->mutex());
+        if (cq->users != 0)
+            return -EBUSY;
+        cq->owing.unlink();
+        if (cq->channel)
+            --cq->channel->users;
+        --cq->engine->users;
+    }
+    delete cq;
+    return 0;
+}
+
+int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
+{
+    Engine &engine = *cq->engine;
+    const Locked locked(engine.mutex());
+    if (cq->queue.empty())
+        engine.drive();
+    const int taken = cq->queue.take(n, wc);
+    return taken == 0 && cq->queue.overrun() ? -EIO : taken;
+}
+
+int ntbv_cq_arm(ntbv_cq *cq, int solicited_only)
+{
+    const Locked locked(cq->engine->mutex());
+    if (!cq->queue.has_channel())
+        return -EINVAL;
+    cq->queue.arm(solicited_only != 0);
+    return 0;
+}
+
+int ntbv_srq_create(ntbv_pd *pd, uint32_t max_wr, uint32_t max_sge, uint32_t limit, uint64_t cookie,
+                    ntbv_srq **srq)
+{
+    if (!in_range(max_wr, NTBV_MAX_WR) || max_sge > NTBV_MAX_SGE || limit > max_wr)
+        return -EINVAL;
+    auto *made_srq = new (std::nothrow)
+        ntbv_srq{.engine = pd->engine, .pd = pd, .cookie = cookie, .limit = limit};
+    if (!made_srq || !made_srq->receives.create(max_wr, max_sge)) {
+        delete made_srq;
+        return -ENOMEM;
+    }
+    const Locked locked(pd->engine->mutex());
+    return made(made_srq, srq, pd->users);
+}
+
+int ntbv_srq_destroy(ntbv_srq *srq)
+{
+    {
+        const Locked locked(srq->engine->mutex());
+        if (srq->users != 0)
+            return -EBUSY;
+        --srq->pd->users;
+    }
+    delete srq;
+    return 0;
+}
+
+int ntbv_srq_modify(ntbv_srq *srq, unsigned mask, uint32_t limit)
+{
+    const Locked locked(srq->engine->mutex());
+    if (mask != NTBV_SRQ_LIMIT || limit > srq->receives.size())
+        return -EINVAL;
+    srq->limit = limit;
+    return 0;
+}
+
+int ntbv_srq_post(ntbv_srq *srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
+{
+    const Locked locked(srq->engine->mutex());
+    return srq->engine->post_srq(*srq, wr, bad);
+}
+
+int ntbv_qp_create(ntbv_pd *pd, ntbv_qp_init *init, ntbv_qp **qp)
+{
+    const Engine *engine = pd->engine;
+    if (init->type != NTBV_RC && init->type != NTBV_UC && init->type != NTBV_UD)
+        return -EOPNOTSUPP;
+    if (!init->send_cq || !init->recv_cq || init->send_cq->engine != engine ||
+        init->recv_cq->engine != engine || (init->srq && init->srq->engine != engine) ||
+        init->max_send_wr > NTBV_MAX_WR || init->max_recv_wr > NTBV_MAX_WR ||
+        init->max_send_sge > NTBV_MAX_SGE || init->max_recv_sge > NTBV_MAX_SGE ||
+        init->max_inline > NTBV_MAX_INLINE)
+        return -EINVAL;
+    init->max_send_wr = std::max(init->max_send_wr, 1u);
+    init->max_send_sge = std::max(init->max_send_sge, 1u);
+    init->max_recv_wr = init->srq ? 0 : std::max(init->max_recv_wr, 1u);
+    init->max_recv_sge = init->srq ? 0 : std::max(init->max_recv_sge, 1u);
+    auto *pair = new (std::nothrow) ntbv_qp{.engine = pd->engine,
+                                            .pd = pd,
+                                            .send_cq = init->send_cq,
+                                            .recv_cq = init->recv_cq,
+                                            .srq = init->srq,
+                                            .cookie = init->cookie,
+                                            .number = 0,
+                                            .type = init->type,
+                                            .signal_all = init->signal_all != 0};
+    if (!pair ||
+        !pair->send.queue.create(init->max_send_wr, init->max_send_sge, init->max_inline) ||
+        (!init->srq && !pair->receive.queue.create(init->max_recv_wr, init->max_recv_sge)) ||
+        (init->type == NTBV_RC && !pair->receive.answers.create(NTBV_MAX_READS))) {
+        delete pair;
+        return -ENOMEM;
+    }
+    const Locked locked(pd->engine->mutex());
+    const int error = pd->engine->enter(*pair);
+    if (error != 0) {
+        delete pair;
+        return -ENOMEM;
+    }
+    if (init->srq)
+        ++init->srq->users;
+    return made(pair, qp, pd->users, init->send_cq->users, init->recv_cq->users);
+}
+
+int ntbv_qp_destroy(ntbv_qp *qp)
+{
+    {
+        const Locked locked(qp->engine->mutex());
+        qp->engine->leave(*qp);
+        if (qp->srq)
+            --qp->srq->users;
+        --qp->send_cq->users;
+        --qp->recv_cq->users;
+        --qp->pd->users;
+    }
+    delete qp;
+    return 0;
+}
+
+uint32_t ntbv_qp_number(const ntbv_qp *qp)
+{
+    return qp->number;
+}
+
+int ntbv_qp_modify(ntbv_qp *qp, const ntbv_qp_attr *attr, unsigned mask)
+{
+    const Locked locked(qp->engine->mutex());
+    return qp->engine->modify(*qp, *attr, mask);
+}
+
+int ntbv_qp_query(ntbv_qp *qp, ntbv_qp_attr *attr)
+{
+    const Locked locked(qp->engine->mutex());
+    *attr = qp->attr;
+    attr->cur_state = attr->state;
+    return 0;
+}
+
+int ntbv_qp_post_send(ntbv_qp *qp, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
+{
+    const Locked locked(qp->engine->mutex());
+    return qp->engine->post_send(*qp, wr, bad);
+}
+
+int ntbv_qp_post_recv(ntbv_qp *qp, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
+{
+    const Locked locked(qp->engine->mutex());
+    return qp->engine->post_recv(*qp, wr, bad);
+}

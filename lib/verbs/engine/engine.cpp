@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Links, time, and whose turn it is.
+#include "engine/engine.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <time.h>
+
+namespace ntb::verbs
+{
+namespace
+{
+
+std::uint64_t monotonic(void *)
+{
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1000000000 +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+// What one drive does at most, for each link and each turn of a queue pair.
+constexpr int messages_of_a_drive = 64;
+constexpr std::uint32_t pairs_of_a_drive = 64;
+constexpr std::uint32_t packets_of_a_turn = 16;
+// A port has to carry a few cache lines at least.
+constexpr std::uint32_t least_payload = 128;
+
+bool is_answer(Kind kind)
+{
+    return kind == Kind::Ack || kind == Kind::Nak || kind == Kind::Rnr || kind == Kind::Ready ||
+           kind == Kind::Data || kind == Kind::NotReady;
+}
+
+} // namespace
+
+int Engine::create(std::uint16_t lid, ntbv_clock clock, void *context)
+{
+    if (lid == 0 || lid > 0xbfff)
+        return -EINVAL;
+    lid_ = lid;
+    clock_ = clock ? clock : monotonic;
+    context_ = context;
+    if (!keys_.create() || !pairs_.create(max_pairs) || !generations_.create(max_pairs))
+        return -ENOMEM;
+    return events_.create();
+}
+
+Engine::~Engine()
+{
+    pthread_mutex_destroy(&mutex_);
+}
+
+int Engine::attach(Port &port, std::uint16_t lid)
+{
+    if (lid == 0 || lid > 0xbfff || port.longest() < sizeof(Header) + least_payload)
+        return -EINVAL;
+    // To itself an engine has two ports of one address: requests leave by the first.
+    if (lid != lid_ && link_to(lid))
+        return -EEXIST;
+    if (n_links_ == NTBV_MAX_LINKS)
+        return -ENOSPC;
+    Link &link = links_[n_links_++];
+    link.port = &port;
+    link.lid = lid;
+    link.payload =
+        (port.longest() - static_cast<std::uint32_t>(sizeof(Header))) & ~std::uint32_t{63};
+    return 0;
+}
+
+Link *Engine::link_to(std::uint16_t lid)
+{
+    for (std::uint32_t i = 0; i < n_links_; ++i)
+        if (links_[i].lid == lid)
+            return &links_[i];
+    return nullptr;
+}
+
+void Engine::say(std::uint64_t cookie, ntbv_event event)
+{
+    const struct {
+        std::uint64_t cookie;
+        std::uint32_t type, zero;
+    } record = {cookie, static_cast<std::uint32_t>(event), 0};
+    events_dropped_ += !events_.write(&record, sizeof(record));
+}
+
+int Engine::drive()
+{
+    if (!waiting_.empty())
+        run_timers();
+    int done = 0;
+    for (std::uint32_t i = 0; i < n_links_; ++i)
+        done += drive(links_[i]);
+    for (ntbv_cq *cq = owing_.first(); cq;) {
+        ntbv_cq *next = cq->owing.next();
+        if (cq->queue.tell())
+            cq->owing.unlink();
+        cq = next;
+    }
+    return done;
+}
+
+int Engine::drive(Link &link)
+{
+    if (link.state == Link::State::Down)
+        return 0;
+    Port &port = *link.port;
+    if (!port.alive()) {
+        lose(link);
+        return 1;
+    }
+    if (link.state == Link::State::Silent && !greet(link))
+        return 0;
+    int done = 0;
+    Port::Incoming message;
+    while (done < messages_of_a_drive && port.receive(message)) {
+        ++done;
+        Header header;
+        const std::byte *payload = message.data + sizeof(Header);
+        std::uint16_t lid = 0;
+        bool good = read_header(message.data, message.bytes, header);
+        if (good && !link.heard) {
+            good = header.kind == Kind::Hello &&
+                   read_hello(payload, header.bytes, port.longest(), lid) && lid == link.lid;
+            link.heard = good;
+            link.state = Link::State::Up;
+        } else if (good) {
+            good = header.kind != Kind::Hello;
+            if (good)
+                handle(link, header, payload);
+        }
+        port.release();
+        if (!good) {
+            lose(link);
+            return done;
+        }
+    }
+    if (link.state != Link::State::Up || !send_notes(link))
+        return done;
+    for (std::uint32_t i = 0; i < pairs_of_a_drive && !link.work.empty(); ++i) {
+        Pair &pair = *link.work.first();
+        pair.work.unlink();
+        ++done;
+        const Turn turn = serve(pair);
+        if (turn == Turn::Full) {
+            link.work.prepend(pair.work);
+            break;
+        }
+        if (turn == Turn::More)
+            link.work.append(pair.work);
+    }
+    return done;
+}
+
+// Answers first: they are bounded, and the peer waits for them.
+Engine::Turn Engine::serve(Pair &pair)
+{
+    std::uint32_t budget = packets_of_a_turn;
+    Turn turn = send_answers(pair, budget);
+    if (turn == Turn::Done)
+        turn = send_requests(pair, budget);
+    if (pair.overrun && pair.attr.state != NTBV_ERR)
+        to_error(pair);
+    return turn;
+}
+
+bool Engine::greet(Link &link)
+{
+    std::byte *message = link.port->reserve(sizeof(Header) + sizeof(Hello));
+    if (!message)
+        return false;
+    const Header header = {.kind = Kind::Hello, .bytes = sizeof(Hello), .total = sizeof(Hello)};
+    const Hello hello = {hello_magic, wire_version, link.port->longest(), lid_, 0};
+    std::memcpy(message, &header, sizeof(header));
+    std::memcpy(message + sizeof(header), &hello, sizeof(hello));
+    link.port->commit(sizeof(Header) + sizeof(Hello));
+    link.state = Link::State::Greeted;
+    return true;
+}
+
+bool Engine::send_plain(Link &link, const Header &header)
+{
+    std::byte *message = link.port->reserve(sizeof(Header));
+    if (!message)
+        return false;
+    std::memcpy(message, &header, sizeof(header));
+    link.port->commit(sizeof(Header));
+    return true;
+}
+
+void Engine::note(Link &link, const Header &header)
+{
+    if (link.notes_head - link.notes_tail == Link::max_notes) {
+        link.owes_again = true;
+        return;
+    }
+    link.notes[link.notes_head++ % Link::max_notes] = {header.from, header.to, header.seq,
+                                                       header.attempt};
+}
+
+bool Engine::send_notes(Link &link)
+{
+    for (; link.notes_tail != link.notes_head; ++link.notes_tail) {
+        const Link::Note &note = link.notes[link.notes_tail % Link::max_notes];
+        if (!send_plain(link, {.kind = Kind::NotReady,
+                               .attempt = note.attempt,
+                               .to = note.to,
+                               .from = note.from,
+                               .seq = note.seq}))
+            return false;
+    }
+    if (link.owes_again) {
+        if (!send_plain(link, {.kind = Kind::Again}))
+            return false;
+        link.owes_again = false;
+    }
+    return true;
+}
+
+void Engine::handle(Link &link, const Header &header, const std::byte *payload)
+{
+    if (header.kind == Kind::Again)
+        return take_again(link);
+    if (!is_answer(header.kind))
+        return take_request(link, header, payload);
+    Pair *pair = find(header.to);
+    // An answer to a queue pair that is not connected to its sender (any more) is no one's.
+    if (!pair || pair->type != NTBV_RC || pair->attr.dest_qpn != header.from || !pair->link ||
+        pair->link->lid != link.lid ||
+        (pair->attr.state != NTBV_RTS && pair->attr.state != NTBV_SQD))
+        return;
+    switch (header.kind) {
+    case Kind::Ack:
+        take_ack(*pair, header.seq);
+        break;
+    case Kind::Nak:
+        take_nak(*pair, header);
+        break;
+    case Kind::Rnr:
+        take_rnr(*pair, header);
+        break;
+    case Kind::Ready:
+        take_ready(*pair);
+        break;
+    case Kind::Data:
+        take_data(*pair, header, payload);
+        break;
+    default:
+        take_not_ready(*pair, header);
+        break;
+    }
+    if (pair->overrun && pair->attr.state != NTBV_ERR)
+        to_error(*pair);
+}
+
+void Engine::lose(Link &link)
+{
+    link.port->close();
+    link.state = Link::State::Down;
+    link.notes_tail = link.notes_head;
+    link.owes_again = false;
+    // Datagrams and UC complete what nobody will get.
+    while (Pair *pair = link.work.first()) {
+        pair->work.unlink();
+        if (pair->type != NTBV_RC)
+            serve(*pair);
+    }
+    for (std::uint32_t slot = 0; slot < max_pairs; ++slot) {
+        Pair *pair = pairs_[slot];
+        if (pair && pair->link == &link && pair->type == NTBV_RC &&
+            (pair->attr.state == NTBV_RTS || pair->attr.state == NTBV_SQD) &&
+            pair->send.done != pair->send.head)
+            fail_oldest(*pair, NTBV_RETRY_EXC_ERR);
+    }
+}
+
+void Engine::run_timers()
+{
+    const std::uint64_t time = now();
+    for (Pair *pair = waiting_.first(); pair;) {
+        Pair *next = pair->timer.next();
+        if (time >= pair->send.deadline)
+            wake(*pair);
+        pair = next;
+    }
+}
+
+void Engine::wait(Pair &pair, std::uint64_t nanoseconds, bool for_receive)
+{
+    pair.send.deadline = now() + nanoseconds;
+    pair.send.waits_for_receive = for_receive;
+    waiting_.append(pair.timer);
+}
+
+void Engine::wake(Pair &pair)
+{
+    pair.timer.unlink();
+    has_work(pair);
+}
+
+} // namespace ntb::verbs

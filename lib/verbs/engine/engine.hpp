@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_VERBS_ENGINE_ENGINE_HPP
+#define NTB_VERBS_ENGINE_ENGINE_HPP
+
+#include <cstddef>
+#include <cstdint>
+
+#include <pthread.h>
+
+#include "completion/pipe.hpp"
+#include "memory/keys.hpp"
+#include "memory/lazy.hpp"
+#include "ntbv.h"
+#include "port/port.hpp"
+#include "queue/hook.hpp"
+#include "queue/pair.hpp"
+#include "wire/message.hpp"
+
+namespace ntb::verbs
+{
+
+/// A port as the engine sees it.
+struct Link {
+    /// To whom it has to be said that a queue pair is not there.
+    struct Note {
+        std::uint32_t to, from, seq;
+        std::uint16_t attempt;
+    };
+    static constexpr std::uint32_t max_notes = 64;
+    enum class State : std::uint8_t { Silent, Greeted, Up, Down };
+
+    Port *port = nullptr;
+    std::uint16_t lid = 0;
+    State state = State::Silent; // Greeted: our Hello was sent
+    bool heard = false;          // the peer's Hello has come
+    bool owes_again = false;
+    std::uint32_t payload = 0; // most bytes of one message
+    std::uint32_t notes_head = 0, notes_tail = 0;
+    Note notes[max_notes];
+    Hook<Pair> work;
+};
+
+/// One device. Every function is called under mutex(), but for those of set-up.
+class Engine
+{
+public:
+    /// @return 0 or a negative errno
+    int create(std::uint16_t lid, ntbv_clock clock, void *context);
+    ~Engine();
+
+    pthread_mutex_t &mutex() { return mutex_; }
+    Keys &keys() { return keys_; }
+    Pipe &events() { return events_; }
+    std::uint64_t events_dropped() const { return events_dropped_; }
+    std::uint32_t users = 0; // objects
+    std::uint32_t next_pd = 1;
+
+    /// @retval -EEXIST there is a link to that address @retval -ENOSPC too many
+    /// @retval -EINVAL the address, or messages that are too short
+    int attach(Port &port, std::uint16_t lid);
+    int drive();
+    void say(std::uint64_t cookie, ntbv_event event);
+
+    // ---- pairs.cpp
+    /// @retval -ENOSPC no number is free
+    int enter(Pair &pair);
+    void leave(Pair &pair);
+    int modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask);
+    int post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad);
+    int post_recv(Pair &pair, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad);
+    int post_srq(ntbv_srq &srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad);
+
+private:
+    enum class Turn { Done, More, Full };
+    static constexpr std::uint32_t max_pairs = NTBV_MAX_QP;
+
+    // ---- engine.cpp
+    Pair *find(std::uint32_t number)
+    {
+        Pair *pair = pairs_[number & (max_pairs - 1)];
+        return pair && pair->number == number ? pair : nullptr;
+    }
+    Link *link_to(std::uint16_t lid);
+    int drive(Link &link);
+    void handle(Link &link, const Header &header, const std::byte *payload);
+    void lose(Link &link);
+    bool greet(Link &link);
+    bool send_notes(Link &link);
+    void note(Link &link, const Header &header);
+    void run_timers();
+    void wait(Pair &pair, std::uint64_t nanoseconds, bool for_receive);
+    void wake(Pair &pair);
+    void has_work(Pair &pair)
+    {
+        if (pair.link)
+            pair.link->work.append(pair.work);
+    }
+    std::uint64_t now() const { return clock_(context_); }
+    Turn serve(Pair &pair);
+    /// A message of one header. @retval false the port is full
+    bool send_plain(Link &link, const Header &header);
+
+    // ---- pairs.cpp
+    void push(Pair &pair, ntbv_cq &cq, const ntbv_wc &completion, bool solicited);
+    void fail(Pair &pair, ntbv_event event);
+    void to_error(Pair &pair);
+    void flush_send(Pair &pair);
+    void flush_receive(Pair &pair);
+    void reset(Pair &pair);
+    void abandon(Pair &pair);
+    void starved_is_ready(Pair &pair);
+
+    // ---- requester.cpp
+    Turn send_requests(Pair &pair, std::uint32_t &budget);
+    Turn send_piece(Pair &pair, Request &request);
+    Turn send_datagram(Pair &pair, Request &request);
+    Turn send_read(Pair &pair, Request &request);
+    void started(Pair &pair);
+    bool may_start(Pair &pair, Request &request);
+    void halt(Pair &pair, Request &request, ntbv_status status);
+    void fail_oldest(Pair &pair, ntbv_status status);
+    void retire(Pair &pair);
+    bool accept_until(Pair &pair, std::uint32_t seq);
+    void go_back(Pair &pair, std::uint32_t count);
+    void take_ack(Pair &pair, std::uint32_t seq);
+    void take_nak(Pair &pair, const Header &header);
+    void take_rnr(Pair &pair, const Header &header);
+    void take_ready(Pair &pair);
+    void take_data(Pair &pair, const Header &header, const std::byte *payload);
+    void take_not_ready(Pair &pair, const Header &header);
+    void take_again(Link &link);
+    bool gather(const Pair &pair, Request &request, std::uint32_t offset, std::uint32_t bytes,
+                std::byte *to) const;
+    bool readable(const Pair &pair, Request &request) const;
+
+    // ---- responder.cpp
+    Turn send_answers(Pair &pair, std::uint32_t &budget);
+    Turn send_answer(Pair &pair, Answer &answer);
+    void take_request(Link &link, const Header &header, const std::byte *payload);
+    void take_connected(Pair &pair, const Header &header, const std::byte *payload);
+    void take_datagram(Pair &pair, Link &link, const Header &header, const std::byte *payload);
+    bool begin(Pair &pair, const Header &header);
+    bool next_receive(Pair &pair, Receive &receive);
+    void take_piece(Pair &pair, const Header &header, const std::byte *payload);
+    void take_read(Pair &pair, const Header &header, const std::byte *payload);
+    void end(Pair &pair, const Header &header);
+    void refuse(Pair &pair, std::uint32_t code, ntbv_event event);
+    void refuse_receive(Pair &pair, ntbv_status status, std::uint32_t code);
+    bool scatter(const Pair &pair, const ntbv_sge *sge, std::uint32_t n_sge, std::uint32_t offset,
+                 std::uint32_t bytes, const std::byte *from) const;
+
+    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    std::uint16_t lid_ = 0;
+    ntbv_clock clock_ = nullptr;
+    void *context_ = nullptr;
+    Keys keys_;
+    Pipe events_;
+    std::uint64_t events_dropped_ = 0;
+    Lazy<Pair *> pairs_;
+    Lazy<std::uint16_t> generations_; // of the numbers
+    std::uint32_t next_slot_ = 1;
+    std::uint32_t n_links_ = 0;
+    Link links_[NTBV_MAX_LINKS];
+    Hook<Pair> waiting_;
+    Hook<ntbv_cq> owing_;
+};
+
+/// Calls `at(memory, bytes)` for each part of a range of the pieces, in order.
+/// @retval false a part is not there, or lacks a right
+template <typename At>
+bool each_part(const Keys &keys, std::uint32_t pd, const ntbv_sge *sge, std::uint32_t n_sge,
+               std::uint32_t offset, std::uint32_t bytes, std::uint32_t rights, At at)
+{
+    for (std::uint32_t i = 0; i < n_sge && bytes != 0; ++i) {
+        const std::uint32_t length = sge[i].length;
+        if (offset >= length) {
+            offset -= length;
+            continue;
+        }
+        const std::uint32_t part = length - offset < bytes ? length - offset : bytes;
+        std::byte *memory = keys.find(sge[i].key, pd, sge[i].address + offset, part, rights);
+        if (!memory)
+            return false;
+        at(memory, part);
+        bytes -= part;
+        offset = 0;
+    }
+    return bytes == 0;
+}
+
+/// Codes of a NAK are those of the requester's completion.
+constexpr bool is_nak_code(std::uint32_t code)
+{
+    return code == NTBV_REM_INV_REQ_ERR || code == NTBV_REM_ACCESS_ERR || code == NTBV_REM_OP_ERR;
+}
+
+} // namespace ntb::verbs
+
+struct ntbv_engine : ntb::verbs::Engine {
+};
+
+#endif

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The life of a queue pair: states, posts, completions, errors.
+#include <cerrno>
+
+#include "engine/engine.hpp"
+#include "queue/states.hpp"
+
+namespace ntb::verbs
+{
+namespace
+{
+
+bool fits(ntbv_qp_type type, const ntbv_send_wr &wr)
+{
+    if (type == NTBV_UC)
+        return wr.opcode < NTBV_READ;
+    if (type == NTBV_UD)
+        return wr.opcode == NTBV_SEND || wr.opcode == NTBV_SEND_IMM;
+    return true;
+}
+
+} // namespace
+
+// Numbers carry a generation above the slot, so that one does not come back at once.
+int Engine::enter(Pair &pair)
+{
+    for (std::uint32_t tried = 0; tried < max_pairs; ++tried) {
+        const std::uint32_t slot = next_slot_++ & (max_pairs - 1);
+        // 0 and 1 are special queue pairs of the specification, of any generation here.
+        if (slot < 2 || pairs_[slot])
+            continue;
+        const std::uint32_t generation = generations_[slot]++;
+        pair.number = (generation * max_pairs | slot) & qpn_mask;
+        pairs_[slot] = &pair;
+        return 0;
+    }
+    return -ENOSPC;
+}
+
+void Engine::leave(Pair &pair)
+{
+    abandon(pair);
+    pair.timer.unlink();
+    pair.work.unlink();
+    pair.hungry.unlink();
+    pair.send_cq->queue.forget(pair.number);
+    pair.recv_cq->queue.forget(pair.number);
+    pairs_[pair.number & (max_pairs - 1)] = nullptr;
+}
+
+// A requester may wait for what is no longer going to be answered.
+void Engine::abandon(Pair &pair)
+{
+    if (pair.type == NTBV_RC && pair.link && pair.link->state == Link::State::Up) {
+        note(*pair.link, {.attempt = pair.receive.attempt,
+                          .to = pair.number,
+                          .from = pair.attr.dest_qpn,
+                          .seq = pair.receive.expected});
+        send_notes(*pair.link);
+    }
+}
+
+int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
+{
+    const ntbv_qp_state from = pair.attr.state;
+    const ntbv_qp_state to = (mask & NTBV_QP_STATE) != 0 ? attr.state : from;
+    if (((mask & NTBV_QP_CUR_STATE) != 0 && attr.cur_state != from) ||
+        !allowed(pair.type, from, to, mask) || !valid(attr, mask))
+        return -EINVAL;
+    if (to == NTBV_RESET) {
+        reset(pair);
+        return 0;
+    }
+    if (to == NTBV_ERR) {
+        to_error(pair);
+        return 0;
+    }
+    merge(attr, mask, pair.attr);
+    pair.attr.state = to;
+    if (to == NTBV_RTR && from == NTBV_INIT) {
+        pair.receive.expected = pair.attr.rq_psn;
+        if (pair.type != NTBV_UD)
+            pair.link = link_to(pair.attr.dest_lid);
+    } else if (to == NTBV_RTS && from == NTBV_RTR) {
+        pair.send.seq_base = pair.attr.sq_psn;
+    } else if (to == NTBV_SQD && from == NTBV_RTS) {
+        if (pair.send.done == pair.send.high && pair.attr.sqd_notify)
+            say(pair.cookie, NTBV_EVENT_SQ_DRAINED);
+    } else if (to == NTBV_RTS && from == NTBV_SQD) {
+        has_work(pair);
+    }
+    if ((mask & NTBV_QP_AV) != 0 && from == NTBV_SQD)
+        pair.link = link_to(pair.attr.dest_lid);
+    return 0;
+}
+
+int Engine::post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
+{
+    constexpr unsigned flags = NTBV_FENCE | NTBV_SIGNALED | NTBV_SOLICITED | NTBV_INLINE;
+    auto &send = pair.send;
+    int error = 0;
+    for (; wr; wr = wr->next) {
+        if (pair.attr.state < NTBV_RTS || !fits(pair.type, *wr) || (wr->flags & ~flags) != 0) {
+            error = -EINVAL;
+            break;
+        }
+        if (wr->opcode > NTBV_FETCH_ADD) {
+            error = -EOPNOTSUPP;
+            break;
+        }
+        if (send.head - send.done == send.queue.size()) {
+            error = -ENOMEM;
+            break;
+        }
+        error = send.queue.put(send.head, *wr);
+        if (error != 0)
+            break;
+        const std::uint32_t bytes = send.queue[send.head].bytes;
+        if ((wr->opcode > NTBV_READ && bytes != 8) ||
+            (pair.type == NTBV_UD && bytes > NTBV_UD_MTU)) {
+            error = -EINVAL;
+            break;
+        }
+        ++send.head;
+    }
+    if (wr)
+        *bad = wr;
+    if (pair.attr.state == NTBV_ERR || pair.attr.state == NTBV_SQE) {
+        flush_send(pair);
+    } else if (!pair.work.linked() && send.next != send.head) {
+        if (pair.link && !pair.link->work.empty()) {
+            has_work(pair); // behind those that wait for room
+        } else {
+            const Turn turn = serve(pair);
+            if (turn != Turn::Done && !pair.work.linked()) {
+                if (pair.link)
+                    has_work(pair);
+                else if (Link *link = link_to(send.queue[send.next].lid))
+                    link->work.append(pair.work);
+            }
+        }
+    }
+    return error;
+}
+
+int Engine::post_recv(Pair &pair, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
+{
+    int error = 0;
+    for (; wr; wr = wr->next) {
+        error = pair.srq || pair.attr.state == NTBV_RESET ? -EINVAL : pair.receive.queue.post(*wr);
+        if (error != 0)
+            break;
+    }
+    if (wr)
+        *bad = wr;
+    if (pair.attr.state == NTBV_ERR)
+        flush_receive(pair);
+    else if (pair.receive.starves && pair.receive.queue.count() != 0)
+        starved_is_ready(pair);
+    return error;
+}
+
+int Engine::post_srq(ntbv_srq &srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
+{
+    int error = 0;
+    for (; wr; wr = wr->next) {
+        error = srq.receives.post(*wr);
+        if (error != 0)
+            break;
+        if (Pair *pair = srq.starved.first())
+            starved_is_ready(*pair);
+    }
+    if (wr)
+        *bad = wr;
+    return error;
+}
+
+void Engine::starved_is_ready(Pair &pair)
+{
+    pair.hungry.unlink();
+    pair.receive.starves = false;
+    pair.receive.owes_ready = true;
+    has_work(pair);
+}
+
+// ---- completions and errors
+
+void Engine::push(Pair &pair, ntbv_cq &cq, const ntbv_wc &completion, bool solicited)
+{
+    const bool was_overrun = cq.queue.overrun();
+    if (!cq.queue.push(completion, solicited)) {
+        pair.overrun = true;
+        if (!was_overrun)
+            say(cq.queue.cookie(), NTBV_EVENT_CQ_ERR);
+    }
+    if (cq.queue.owes_event())
+        owing_.append(cq.owing);
+}
+
+void Engine::fail(Pair &pair, ntbv_event event)
+{
+    if (pair.attr.state == NTBV_ERR)
+        return;
+    to_error(pair);
+    say(pair.cookie, event);
+}
+
+void Engine::to_error(Pair &pair)
+{
+    if (pair.attr.state == NTBV_ERR)
+        return;
+    pair.attr.state = NTBV_ERR;
+    pair.timer.unlink();
+    pair.hungry.unlink();
+    pair.receive.starves = pair.receive.owes_ready = false;
+    flush_send(pair);
+    flush_receive(pair);
+    if (pair.srq)
+        say(pair.cookie, NTBV_EVENT_LAST_WQE_REACHED);
+}
+
+void Engine::flush_send(Pair &pair)
+{
+    auto &send = pair.send;
+    for (; send.done != send.head; ++send.done)
+        push(pair, *pair.send_cq,
+             {.id = send.queue[send.done].id, .status = NTBV_WR_FLUSH_ERR, .qpn = pair.number},
+             false);
+    send.next = send.high = send.done;
+    send.offset = send.received = send.reads = 0;
+    send.halted = false;
+}
+
+void Engine::flush_receive(Pair &pair)
+{
+    auto &receive = pair.receive;
+    const auto flush = [&](const Receive &posted) {
+        push(pair, *pair.recv_cq,
+             {.id = posted.id, .status = NTBV_WR_FLUSH_ERR, .qpn = pair.number}, false);
+    };
+    if (receive.has_receive)
+        flush(receive.receive);
+    receive.has_receive = receive.active = false;
+    while (!pair.srq && receive.queue.take(receive.receive))
+        flush(receive.receive);
+}
+
+void Engine::reset(Pair &pair)
+{
+    if (pair.attr.state >= NTBV_RTR)
+        abandon(pair);
+    pair.timer.unlink();
+    pair.work.unlink();
+    pair.hungry.unlink();
+    pair.send_cq->queue.forget(pair.number);
+    pair.recv_cq->queue.forget(pair.number);
+    auto &send = pair.send;
+    send.head = send.next = send.high = send.done = 0;
+    send.offset = send.received = send.reads = 0;
+    send.rnr_tries = send.tries = 0;
+    send.halted = false;
+    auto &receive = pair.receive;
+    if (!pair.srq)
+        receive.queue.clear();
+    receive.active = receive.has_receive = receive.skips = false;
+    receive.owes_nak = receive.owes_rnr = receive.owes_ready = receive.owes_ack = false;
+    receive.answers_tail = receive.answers_head;
+    receive.starves = receive.told = false;
+    pair.link = nullptr;
+    pair.overrun = false;
+    pair.attr = {};
+}
+
+} // namespace ntb::verbs

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a queue pair asks of its peer, and what the peer answers.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/engine.hpp"
+
+namespace ntb::verbs
+{
+namespace
+{
+
+// The specification's RNR timer codes, in microseconds.
+constexpr std::uint32_t rnr_microseconds[32] = {
+    655360, 10,    20,    30,    40,    60,     80,     120,    160,    240,   320,
+    480,    640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240, 15360,
+    20480,  30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
+
+// Between tries where the program asked for none: as adapters do by default (code 14).
+constexpr std::uint64_t default_timeout = std::uint64_t{4096} << 14;
+
+std::uint64_t timeout_of(const Pair &pair)
+{
+    return pair.attr.timeout == 0 ? default_timeout : std::uint64_t{4096} << pair.attr.timeout;
+}
+
+std::uint32_t wc_opcode(const Request &request)
+{
+    switch (request.opcode) {
+    case NTBV_WRITE:
+    case NTBV_WRITE_IMM:
+        return NTBV_WC_WRITE;
+    case NTBV_READ:
+        return NTBV_WC_READ;
+    case NTBV_CMP_SWP:
+        return NTBV_WC_CMP_SWP;
+    case NTBV_FETCH_ADD:
+        return NTBV_WC_FETCH_ADD;
+    default:
+        return NTBV_WC_SEND;
+    }
+}
+
+Kind kind_of(const Request &request)
+{
+    switch (request.opcode) {
+    case NTBV_READ:
+        return Kind::Read;
+    case NTBV_CMP_SWP:
+        return Kind::CmpSwap;
+    case NTBV_FETCH_ADD:
+        return Kind::FetchAdd;
+    default:
+        return request.is_write() ? Kind::Write : Kind::Send;
+    }
+}
+
+} // namespace
+
+// ---- sending
+
+Engine::Turn Engine::send_requests(Pair &pair, std::uint32_t &budget)
+{
+    auto &send = pair.send;
+    while (send.next != send.head) {
+        if (send.halted || pair.timer.linked())
+            return Turn::Done;
+        // SQD finishes what it has begun.
+        if (pair.attr.state != NTBV_RTS && !(pair.attr.state == NTBV_SQD && send.next != send.high))
+            return Turn::Done;
+        if (budget == 0)
+            return Turn::More;
+        Request &request = send.queue[send.next];
+        if (pair.type == NTBV_UD) {
+            if (send_datagram(pair, request) == Turn::Full)
+                return Turn::Full;
+            --budget;
+            continue;
+        }
+        Link *link = pair.link;
+        if (!link || link->state == Link::State::Down) {
+            if (pair.type == NTBV_UC) {
+                started(pair);
+                retire(pair);
+            } else {
+                halt(pair, request, NTBV_RETRY_EXC_ERR);
+            }
+            continue;
+        }
+        if (link->state != Link::State::Up)
+            return Turn::Full;
+        if (send.offset == 0 && !may_start(pair, request))
+            return Turn::Done;
+        if ((request.is_read() ? send_read(pair, request) : send_piece(pair, request)) ==
+            Turn::Full)
+            return Turn::Full;
+        --budget;
+    }
+    return Turn::Done;
+}
+
+bool Engine::may_start(Pair &pair, Request &request)
+{
+    if ((request.flags & NTBV_FENCE) != 0 && pair.send.reads != 0)
+        return false;
+    if (request.is_read() && pair.send.next == pair.send.high) {
+        if (pair.attr.max_rd_atomic == 0) {
+            halt(pair, request, NTBV_LOC_QP_OP_ERR);
+            return false;
+        }
+        if (pair.send.reads >= pair.attr.max_rd_atomic)
+            return false;
+    }
+    if (readable(pair, request))
+        return true;
+    halt(pair, request, NTBV_LOC_PROT_ERR);
+    return false;
+}
+
+// Whether the local pieces are there, with the right to write where the answer goes to.
+bool Engine::readable(const Pair &pair, Request &request) const
+{
+    return request.is_inline() ||
+           each_part(keys_, pair.pd->id, request.pieces(), request.n_sge, 0, request.bytes,
+                     request.is_read() ? NTBV_LOCAL_WRITE : 0, [](std::byte *, std::uint32_t) {});
+}
+
+bool Engine::gather(const Pair &pair, Request &request, std::uint32_t offset, std::uint32_t bytes,
+                    std::byte *to) const
+{
+    if (request.is_inline()) {
+        std::memcpy(to, request.data() + offset, bytes);
+        return true;
+    }
+    return each_part(keys_, pair.pd->id, request.pieces(), request.n_sge, offset, bytes, 0,
+                     [&to](const std::byte *part, std::uint32_t length) {
+                         std::memcpy(to, part, length);
+                         to += length;
+                     });
+}
+
+Engine::Turn Engine::send_piece(Pair &pair, Request &request)
+{
+    auto &send = pair.send;
+    Link &link = *pair.link;
+    const std::uint32_t offset = send.offset;
+    const std::uint32_t bytes = std::min(request.bytes - offset, link.payload);
+    const bool last = offset + bytes == request.bytes;
+    std::byte *message = link.port->reserve(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
+    if (!message)
+        return Turn::Full;
+    Header header = {.kind = kind_of(request),
+                     .flags = static_cast<std::uint8_t>(
+                         (last ? flag::last : 0) |
+                         ((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
+                         (request.has_imm() ? flag::immediate : 0)),
+                     .attempt = send.attempt,
+                     .to = pair.attr.dest_qpn,
+                     .from = pair.number,
+                     .seq = send.seq_base + send.next,
+                     .bytes = bytes,
+                     .offset = offset,
+                     .total = request.bytes,
+                     .value = request.imm,
+                     .key = request.key,
+                     .address = request.address};
+    if (!gather(pair, request, offset, bytes, message + sizeof(Header))) {
+        halt(pair, request, NTBV_LOC_PROT_ERR);
+        return Turn::Done;
+    }
+    // An acknowledgement rides along, unless an answer has to go before it.
+    auto &receive = pair.receive;
+    if (receive.owes_ack && receive.answers_head == receive.answers_tail && !receive.owes_nak &&
+        !receive.owes_rnr) {
+        header.flags |= flag::ack;
+        header.ack = receive.expected - 1;
+        receive.owes_ack = false;
+    }
+    std::memcpy(message, &header, sizeof(header));
+    link.port->commit(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
+    if (send.next == send.high)
+        ++send.high;
+    send.offset += bytes;
+    if (last) {
+        started(pair);
+        if (pair.type == NTBV_UC)
+            retire(pair);
+    }
+    return Turn::Done;
+}
+
+Engine::Turn Engine::send_datagram(Pair &pair, Request &request)
+{
+    Link *link = link_to(request.lid);
+    if (link && link->state != Link::State::Down) {
+        if (!readable(pair, request)) {
+            halt(pair, request, NTBV_LOC_PROT_ERR);
+            return Turn::Done;
+        }
+        // What does not fit into a message of this port goes nowhere.
+        std::byte *message = nullptr;
+        if (request.bytes <= link->payload) {
+            message = link->state == Link::State::Up
+                          ? link->port->reserve(static_cast<std::uint32_t>(sizeof(Header)) +
+                                                request.bytes)
+                          : nullptr;
+            if (!message) {
+                link->work.append(pair.work);
+                return Turn::Full;
+            }
+            const Header header = {
+                .kind = Kind::Send,
+                .flags = static_cast<std::uint8_t>(
+                    flag::last | ((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
+                    (request.has_imm() ? flag::immediate : 0)),
+                .to = request.qpn & qpn_mask,
+                .from = pair.number,
+                .bytes = request.bytes,
+                .total = request.bytes,
+                .value = request.imm,
+                .key = (request.qkey >> 31) != 0 ? pair.attr.qkey : request.qkey};
+            std::memcpy(message, &header, sizeof(header));
+            gather(pair, request, 0, request.bytes, message + sizeof(Header));
+            link->port->commit(static_cast<std::uint32_t>(sizeof(Header)) + request.bytes);
+        }
+    }
+    started(pair);
+    retire(pair);
+    return Turn::Done;
+}
+
+Engine::Turn Engine::send_read(Pair &pair, Request &request)
+{
+    auto &send = pair.send;
+    const bool atomic = request.opcode != NTBV_READ;
+    const std::uint64_t operands[2] = {request.compare_add, request.swap};
+    const std::uint32_t bytes = atomic ? sizeof(operands) : 0;
+    std::byte *message =
+        pair.link->port->reserve(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
+    if (!message)
+        return Turn::Full;
+    const Header header = {.kind = kind_of(request),
+                           .flags = flag::last,
+                           .attempt = send.attempt,
+                           .to = pair.attr.dest_qpn,
+                           .from = pair.number,
+                           .seq = send.seq_base + send.next,
+                           .bytes = bytes,
+                           .total = request.bytes,
+                           .key = request.key,
+                           .address = request.address};
+    std::memcpy(message, &header, sizeof(header));
+    std::memcpy(message + sizeof(header), operands, bytes);
+    pair.link->port->commit(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
+    if (send.next == send.high) {
+        ++send.high;
+        ++send.reads;
+    }
+    started(pair);
+    return Turn::Done;
+}
+
+// The last message of `next` has gone.
+void Engine::started(Pair &pair)
+{
+    auto &send = pair.send;
+    send.offset = 0;
+    ++send.next;
+    if (static_cast<std::int32_t>(send.next - send.high) > 0)
+        send.high = send.next;
+}
+
+// It completes with this error once all before it are complete.
+void Engine::halt(Pair &pair, Request &request, ntbv_status status)
+{
+    request.status = static_cast<std::uint8_t>(status);
+    pair.send.halted = true;
+    if (pair.send.done == pair.send.next)
+        fail_oldest(pair, status);
+}
+
+// ---- completing
+
+void Engine::retire(Pair &pair)
+{
+    auto &send = pair.send;
+    Request &request = send.queue[send.done];
+    if (request.is_read())
+        --send.reads;
+    send.received = 0;
+    ++send.done;
+    send.tries = send.rnr_tries = 0;
+    if (static_cast<std::int32_t>(send.done - send.next) > 0) {
+        send.next = send.done; // was to be sent again
+        send.offset = 0;
+    }
+    if (pair.signal_all || (request.flags & NTBV_SIGNALED) != 0)
+        push(pair, *pair.send_cq,
+             {.id = request.id,
+              .status = NTBV_SUCCESS,
+              .opcode = wc_opcode(request),
+              .bytes = request.bytes,
+              .qpn = pair.number},
+             false);
+    if (send.halted && send.done == send.next)
+        fail_oldest(pair, static_cast<ntbv_status>(send.queue[send.next].status));
+    else if (pair.attr.state == NTBV_SQD && send.done == send.high && pair.attr.sqd_notify)
+        say(pair.cookie, NTBV_EVENT_SQ_DRAINED);
+}
+
+void Engine::fail_oldest(Pair &pair, ntbv_status status)
+{
+    auto &send = pair.send;
+    Request &request = send.queue[send.done];
+    push(pair, *pair.send_cq, {.id = request.id, .status = status, .qpn = pair.number}, false);
+    if (request.is_read() && send.done != send.high)
+        --send.reads;
+    ++send.done;
+    if (pair.type == NTBV_RC) {
+        to_error(pair);
+    } else {
+        pair.attr.state = NTBV_SQE;
+        flush_send(pair);
+    }
+}
+
+// All requests before `seq` are accepted.
+// @retval false that cannot be: the queue pair is in error
+bool Engine::accept_until(Pair &pair, std::uint32_t seq)
+{
+    auto &send = pair.send;
+    const std::uint32_t count = seq - send.seq_base;
+    if (static_cast<std::int32_t>(count - send.done) <= 0)
+        return true;
+    if (static_cast<std::int32_t>(count - send.high) <= 0) {
+        while (send.done != count && !send.queue[send.done].is_read() &&
+               pair.attr.state != NTBV_ERR)
+            retire(pair);
+        if (pair.attr.state == NTBV_ERR)
+            return false;
+        if (send.done == count)
+            return true;
+    }
+    if (send.done != send.head)
+        fail_oldest(pair, NTBV_BAD_RESP_ERR);
+    else
+        to_error(pair);
+    return false;
+}
+
+void Engine::take_ack(Pair &pair, std::uint32_t seq)
+{
+    accept_until(pair, seq + 1);
+}
+
+void Engine::take_nak(Pair &pair, const Header &header)
+{
+    if (!accept_until(pair, header.seq))
+        return;
+    auto &send = pair.send;
+    const std::uint32_t count = header.seq - send.seq_base;
+    if (count != send.done || static_cast<std::int32_t>(count - send.high) >= 0)
+        return; // of a request that is complete
+    fail_oldest(pair, is_nak_code(header.value) ? static_cast<ntbv_status>(header.value)
+                                                : NTBV_BAD_RESP_ERR);
+}
+
+void Engine::take_data(Pair &pair, const Header &header, const std::byte *payload)
+{
+    if (!accept_until(pair, header.seq))
+        return;
+    auto &send = pair.send;
+    const std::uint32_t count = header.seq - send.seq_base;
+    if (count != send.done)
+        return;
+    Request &request = send.queue[send.done];
+    if (static_cast<std::int32_t>(count - send.high) >= 0 || !request.is_read() ||
+        header.total != request.bytes || header.offset != send.received) {
+        if (send.done != send.head)
+            fail_oldest(pair, NTBV_BAD_RESP_ERR);
+        return;
+    }
+    if (!scatter(pair, request.pieces(), request.n_sge, header.offset, header.bytes, payload))
+        return fail_oldest(pair, NTBV_LOC_PROT_ERR);
+    send.received += header.bytes;
+    if ((header.flags & flag::last) != 0) {
+        retire(pair);
+        has_work(pair); // what waited for a fence or for its turn to read
+    }
+}
+
+// ---- trying again
+
+// Sends again from that request on.
+void Engine::go_back(Pair &pair, std::uint32_t count)
+{
+    auto &send = pair.send;
+    send.next = count;
+    send.offset = 0;
+    ++send.attempt;
+    send.halted = false; // found again when it is its turn
+}
+
+void Engine::take_rnr(Pair &pair, const Header &header)
+{
+    if (header.attempt != pair.send.attempt || pair.timer.linked() ||
+        !accept_until(pair, header.seq))
+        return;
+    auto &send = pair.send;
+    const std::uint32_t count = header.seq - send.seq_base;
+    if (count != send.done || static_cast<std::int32_t>(count - send.high) >= 0)
+        return;
+    if (pair.attr.rnr_retry != 7) {
+        if (send.rnr_tries == pair.attr.rnr_retry)
+            return fail_oldest(pair, NTBV_RNR_RETRY_EXC_ERR);
+        ++send.rnr_tries;
+    }
+    go_back(pair, count);
+    wait(pair, std::uint64_t{rnr_microseconds[header.value & 31]} * 1000, true);
+}
+
+// A try that ended early is none.
+void Engine::take_ready(Pair &pair)
+{
+    if (!pair.timer.linked() || !pair.send.waits_for_receive)
+        return;
+    if (pair.send.rnr_tries != 0)
+        --pair.send.rnr_tries;
+    wake(pair);
+}
+
+void Engine::take_not_ready(Pair &pair, const Header &header)
+{
+    auto &send = pair.send;
+    if (header.attempt != send.attempt || pair.timer.linked() || send.done == send.high)
+        return;
+    if (pair.attr.timeout != 0) {
+        if (send.tries == pair.attr.retry_cnt)
+            return fail_oldest(pair, NTBV_RETRY_EXC_ERR);
+        ++send.tries;
+    }
+    go_back(pair, send.done);
+    wait(pair, timeout_of(pair), false);
+}
+
+void Engine::take_again(Link &link)
+{
+    for (std::uint32_t slot = 0; slot < max_pairs; ++slot) {
+        Pair *pair = pairs_[slot];
+        if (!pair || pair->type != NTBV_RC || !pair->link || pair->link->lid != link.lid ||
+            (pair->attr.state != NTBV_RTS && pair->attr.state != NTBV_SQD) ||
+            pair->timer.linked() || pair->send.done == pair->send.high)
+            continue;
+        go_back(*pair, pair->send.done);
+        wait(*pair, timeout_of(*pair), false);
+    }
+}
+
+} // namespace ntb::verbs

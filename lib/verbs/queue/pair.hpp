@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The objects behind the C border. All fields are used under the engine's mutex.
+#ifndef NTB_VERBS_QUEUE_PAIR_HPP
+#define NTB_VERBS_QUEUE_PAIR_HPP
+
+#include <cstdint>
+
+#include "completion/queue.hpp"
+#include "memory/lazy.hpp"
+#include "ntbv.h"
+#include "queue/hook.hpp"
+#include "queue/receives.hpp"
+#include "queue/requests.hpp"
+#include "wire/message.hpp"
+
+namespace ntb::verbs
+{
+class Engine;
+struct Link;
+
+/// A read or an atomic that the responder has accepted and not answered yet.
+struct Answer {
+    std::uint32_t seq;
+    std::uint32_t total, offset;
+    std::uint32_t key;
+    std::uint64_t address; // of an atomic: the old value
+    bool atomic;
+};
+
+} // namespace ntb::verbs
+
+struct ntbv_pd {
+    ntb::verbs::Engine *engine;
+    std::uint32_t id;
+    std::uint32_t users;
+};
+
+struct ntbv_channel {
+    ntb::verbs::Engine *engine;
+    std::uint32_t users = 0;
+    ntb::verbs::Pipe pipe;
+};
+
+struct ntbv_cq {
+    ntb::verbs::Engine *engine;
+    ntbv_channel *channel;
+    std::uint32_t users = 0;
+    ntb::verbs::CompletionQueue queue;
+    ntb::verbs::Hook<ntbv_cq> owing{this}; // in Engine::owing_, while the channel has no room
+};
+
+struct ntbv_srq {
+    ntb::verbs::Engine *engine;
+    ntbv_pd *pd;
+    std::uint64_t cookie;
+    std::uint32_t limit;
+    std::uint32_t users = 0;
+    ntb::verbs::Receives receives;
+    ntb::verbs::Hook<ntbv_qp> starved{nullptr}; // queue pairs whose requesters were told to wait
+};
+
+struct ntbv_qp {
+    ntb::verbs::Engine *engine;
+    ntbv_pd *pd;
+    ntbv_cq *send_cq, *recv_cq;
+    ntbv_srq *srq;
+    std::uint64_t cookie;
+    std::uint32_t number;
+    ntbv_qp_type type;
+    bool signal_all;
+    ntbv_qp_attr attr = {};
+    ntb::verbs::Link *link = nullptr; // of RC and UC, from RTR on
+
+    ntb::verbs::Hook<ntbv_qp> work{this};   // in Link::work: has something to send
+    ntb::verbs::Hook<ntbv_qp> timer{this};  // in Engine::waiting_: until `deadline`
+    ntb::verbs::Hook<ntbv_qp> hungry{this}; // in ntbv_srq::starved
+
+    // ---- requester. Requests are counted from 0; on the wire their number is seq_base + count.
+    struct {
+        ntb::verbs::Requests queue;
+        std::uint32_t seq_base = 0;
+        std::uint32_t head = 0; // behind the last one posted
+        std::uint32_t next = 0; // being sent, from `offset` on
+        std::uint32_t high = 0; // behind the last one of which something was ever sent
+        std::uint32_t done = 0; // the oldest one that is not complete
+        std::uint32_t offset = 0;
+        std::uint32_t received = 0; // bytes of the answer to `done`
+        std::uint32_t reads = 0;    // reads and atomics in [done, high)
+        std::uint64_t deadline = 0;
+        std::uint16_t attempt = 0;
+        std::uint8_t rnr_tries = 0, tries = 0;
+        bool waits_for_receive = false; // of what `timer` is
+        bool halted = false;            // `next` cannot be sent: it fails when it is the oldest
+    } send;
+
+    // ---- responder
+    struct {
+        ntb::verbs::Receives queue; // without SRQ
+        std::uint32_t expected = 0;
+        // The request that is arriving.
+        bool active = false;
+        bool has_receive = false;
+        bool skips = false;             // UC: the rest of a request that is dropped
+        ntb::verbs::Header header = {}; // of its first message
+        std::uint32_t offset = 0;
+        ntb::verbs::Receive receive = {};
+        // What is owed to the requester, in this order.
+        ntb::verbs::Lazy<ntb::verbs::Answer> answers;
+        std::uint32_t answers_head = 0, answers_tail = 0;
+        bool owes_nak = false, owes_rnr = false, owes_ready = false, owes_ack = false;
+        std::uint32_t nak_code = 0;
+        std::uint16_t attempt = 0;     // of the last request
+        std::uint16_t rnr_attempt = 0; // of the one that was told to wait
+        bool told = false;             // nothing of a later attempt has come yet
+        bool starves = false;          // was told to wait, and not yet that it is ready
+    } receive;
+
+    bool overrun = false; // a completion was lost: to ERR as soon as nothing is in the middle
+};
+
+namespace ntb::verbs
+{
+using Pair = ::ntbv_qp;
+}
+
+#endif

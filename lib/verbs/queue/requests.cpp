@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "queue/requests.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace ntb::verbs
+{
+
+bool Requests::create(std::uint32_t n, std::uint32_t max_sge, std::uint32_t max_inline)
+{
+    const std::uint32_t places = std::bit_ceil(n);
+    const std::size_t behind = std::max<std::size_t>(max_sge * sizeof(ntbv_sge), max_inline);
+    stride_ = (sizeof(Request) + behind + 7) & ~std::size_t{7};
+    if (!bytes_.create(places * stride_))
+        return false;
+    memory_ = bytes_.data();
+    mask_ = places - 1;
+    size_ = n;
+    max_sge_ = max_sge;
+    max_inline_ = max_inline;
+    return true;
+}
+
+int Requests::put(std::uint32_t number, const ntbv_send_wr &wr)
+{
+    const auto n_sge = static_cast<std::uint32_t>(wr.n_sge);
+    const ntbv_sge *sge = wr.sge;
+    std::uint64_t bytes = 0;
+    if (n_sge > NTBV_MAX_SGE)
+        return -EINVAL;
+    for (std::uint32_t i = 0; i < n_sge; ++i)
+        bytes += sge[i].length;
+    const bool is_inline = (wr.flags & NTBV_INLINE) != 0;
+    if (is_inline ? bytes > max_inline_ || wr.opcode >= NTBV_READ
+                  : n_sge > max_sge_ || bytes > NTBV_MAX_MESSAGE)
+        return -EINVAL;
+    Request &request = (*this)[number];
+    request = {.id = wr.id,
+               .address = wr.remote_address,
+               .compare_add = wr.compare_add,
+               .swap = wr.swap,
+               .bytes = static_cast<std::uint32_t>(bytes),
+               .key = wr.remote_key,
+               .imm = wr.imm,
+               .qpn = wr.remote_qpn,
+               .qkey = wr.remote_qkey,
+               .lid = wr.remote_lid,
+               .opcode = static_cast<std::uint8_t>(wr.opcode),
+               .flags = static_cast<std::uint8_t>(wr.flags),
+               .n_sge = static_cast<std::uint8_t>(n_sge),
+               .status = NTBV_SUCCESS};
+    auto *behind = reinterpret_cast<std::byte *>(&request + 1);
+    if (!is_inline) {
+        if (n_sge != 0) // a list of no pieces may be NULL
+            std::memcpy(behind, sge, n_sge * sizeof(ntbv_sge));
+        return 0;
+    }
+    for (std::uint32_t i = 0; i < n_sge; ++i) {
+        if (sge[i].length != 0)
+            std::memcpy(behind, reinterpret_cast<const void *>(sge[i].address), sge[i].length);
+        behind += sge[i].length;
+    }
+    return 0;
+}
+
+} // namespace ntb::verbs

@@ -1,0 +1,316 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Two engines of one process, or one that is joined to itself, and what a verbs program needs.
+#ifndef NTB_TEST_VERBS_HOSTS_HPP
+#define NTB_TEST_VERBS_HOSTS_HPP
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "api/attach.hpp"
+#include "ntbv.h"
+#include "port/loopback.hpp"
+
+namespace verbs_test
+{
+
+constexpr unsigned all_rights =
+    NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE | NTBV_REMOTE_READ | NTBV_REMOTE_ATOMIC;
+
+struct Clock {
+    std::atomic<std::uint64_t> time{1000};
+    static std::uint64_t read(void *context) { return static_cast<Clock *>(context)->time; }
+    void advance_us(std::uint64_t microseconds) { time += microseconds * 1000; }
+};
+
+/// Registered bytes.
+struct Memory {
+    std::vector<std::uint8_t> bytes;
+    ntbv_pd *pd;
+    std::uint32_t key = 0;
+
+    Memory(ntbv_pd *domain, std::size_t n, unsigned rights = all_rights, std::uint8_t fill = 0)
+        : bytes(n, fill), pd(domain)
+    {
+        EXPECT_EQ(ntbv_mr_register(pd, bytes.data(), n, address(), rights, &key), 0);
+    }
+    ~Memory()
+    {
+        if (key != 0)
+            ntbv_mr_deregister(pd, key);
+    }
+    Memory(const Memory &) = delete;
+    Memory &operator=(const Memory &) = delete;
+    std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(bytes.data()); }
+    ntbv_sge piece(std::size_t offset, std::size_t length) const
+    {
+        return {address() + offset, static_cast<std::uint32_t>(length), key};
+    }
+    ntbv_sge all() const { return piece(0, bytes.size()); }
+    void count_up()
+    {
+        for (std::size_t i = 0; i < bytes.size(); ++i)
+            bytes[i] = static_cast<std::uint8_t>(i * 7 + (i >> 8));
+    }
+};
+
+struct Host {
+    ntbv_engine *engine = nullptr;
+    ntbv_pd *pd = nullptr;
+    ntbv_channel *channel = nullptr;
+    ntbv_cq *cq = nullptr, *recv_cq = nullptr;
+    std::vector<ntbv_qp *> qps;
+
+    Host(std::uint16_t lid, Clock &clock, std::uint32_t entries = 4096)
+    {
+        engine = ntbv_engine_create(lid, Clock::read, &clock);
+        EXPECT_NE(engine, nullptr);
+        EXPECT_EQ(ntbv_pd_create(engine, &pd), 0);
+        EXPECT_EQ(ntbv_channel_create(engine, &channel), 0);
+        EXPECT_EQ(ntbv_cq_create(engine, entries, channel, 1, &cq), 0);
+        EXPECT_EQ(ntbv_cq_create(engine, entries, channel, 2, &recv_cq), 0);
+    }
+    ~Host()
+    {
+        for (ntbv_qp *qp : qps)
+            EXPECT_EQ(ntbv_qp_destroy(qp), 0);
+        EXPECT_EQ(ntbv_cq_destroy(cq), 0);
+        EXPECT_EQ(ntbv_cq_destroy(recv_cq), 0);
+        EXPECT_EQ(ntbv_channel_destroy(channel), 0);
+        EXPECT_EQ(ntbv_pd_destroy(pd), 0);
+        EXPECT_EQ(ntbv_engine_destroy(engine), 0);
+    }
+    Host(const Host &) = delete;
+    Host &operator=(const Host &) = delete;
+
+    ntbv_qp *make(ntbv_qp_type type, ntbv_srq *srq = nullptr, std::uint32_t depth = 128,
+                  bool signal_all = false)
+    {
+        ntbv_qp_init init = {};
+        init.type = type;
+        init.send_cq = cq;
+        init.recv_cq = recv_cq;
+        init.srq = srq;
+        init.max_send_wr = init.max_recv_wr = depth;
+        init.max_send_sge = init.max_recv_sge = 16;
+        init.max_inline = 256;
+        init.signal_all = signal_all;
+        init.cookie = 100 + qps.size();
+        ntbv_qp *qp = nullptr;
+        EXPECT_EQ(ntbv_qp_create(pd, &init, &qp), 0);
+        qps.push_back(qp);
+        return qp;
+    }
+    void drop(ntbv_qp *qp)
+    {
+        std::erase(qps, qp);
+        EXPECT_EQ(ntbv_qp_destroy(qp), 0);
+    }
+    /// Asynchronous events so far, as their types.
+    std::vector<std::uint32_t> events()
+    {
+        std::vector<std::uint32_t> types;
+        pollfd fd = {ntbv_engine_events(engine), POLLIN, 0};
+        while (poll(&fd, 1, 0) == 1) {
+            std::uint32_t record[4];
+            EXPECT_EQ(read(fd.fd, record, sizeof(record)), 16);
+            types.push_back(record[2]);
+        }
+        return types;
+    }
+    /// Completion events so far, as their cookies.
+    std::vector<std::uint64_t> notifications()
+    {
+        std::vector<std::uint64_t> cookies;
+        pollfd fd = {ntbv_channel_descriptor(channel), POLLIN, 0};
+        while (poll(&fd, 1, 0) == 1) {
+            std::uint64_t cookie;
+            EXPECT_EQ(read(fd.fd, &cookie, sizeof(cookie)), 8);
+            cookies.push_back(cookie);
+        }
+        return cookies;
+    }
+};
+
+inline ntbv_qp_attr attributes()
+{
+    ntbv_qp_attr attr = {};
+    attr.port = 1;
+    attr.path_mtu = 5;
+    attr.access = all_rights;
+    attr.qkey = 0x1234;
+    attr.max_rd_atomic = attr.max_dest_rd_atomic = 16;
+    attr.min_rnr_timer = 12; // 640 us
+    attr.timeout = 14;       // 67 ms
+    attr.retry_cnt = 7;
+    attr.rnr_retry = 7;
+    return attr;
+}
+
+constexpr unsigned init_mask = NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT;
+constexpr unsigned uc_rtr_mask =
+    NTBV_QP_STATE | NTBV_QP_AV | NTBV_QP_PATH_MTU | NTBV_QP_DEST_QPN | NTBV_QP_RQ_PSN;
+constexpr unsigned rc_rtr_mask = uc_rtr_mask | NTBV_QP_MAX_DEST_RD_ATOMIC | NTBV_QP_MIN_RNR_TIMER;
+constexpr unsigned uc_rts_mask = NTBV_QP_STATE | NTBV_QP_SQ_PSN;
+constexpr unsigned rc_rts_mask =
+    uc_rts_mask | NTBV_QP_TIMEOUT | NTBV_QP_RETRY_CNT | NTBV_QP_RNR_RETRY | NTBV_QP_MAX_RD_ATOMIC;
+
+inline int to_init(ntbv_qp *qp, ntbv_qp_type type, ntbv_qp_attr attr = attributes())
+{
+    attr.state = NTBV_INIT;
+    return ntbv_qp_modify(qp, &attr, init_mask | (type == NTBV_UD ? NTBV_QP_QKEY : NTBV_QP_ACCESS));
+}
+
+inline int to_rtr(ntbv_qp *qp, ntbv_qp_type type, std::uint16_t lid, std::uint32_t number,
+                  ntbv_qp_attr attr = attributes())
+{
+    attr.state = NTBV_RTR;
+    attr.dest_lid = lid;
+    attr.dest_qpn = number;
+    return ntbv_qp_modify(qp, &attr,
+                          type == NTBV_RC   ? rc_rtr_mask
+                          : type == NTBV_UC ? uc_rtr_mask
+                                            : unsigned{NTBV_QP_STATE});
+}
+
+inline int to_rts(ntbv_qp *qp, ntbv_qp_type type, ntbv_qp_attr attr = attributes())
+{
+    attr.state = NTBV_RTS;
+    return ntbv_qp_modify(qp, &attr, type == NTBV_RC ? rc_rts_mask : uc_rts_mask);
+}
+
+inline int to_state(ntbv_qp *qp, ntbv_qp_state state)
+{
+    ntbv_qp_attr attr = {};
+    attr.state = state;
+    return ntbv_qp_modify(qp, &attr, NTBV_QP_STATE);
+}
+
+inline ntbv_qp_state state_of(ntbv_qp *qp)
+{
+    ntbv_qp_attr attr;
+    EXPECT_EQ(ntbv_qp_query(qp, &attr), 0);
+    return attr.state;
+}
+
+/// A request with one piece or none; further fields are the test's.
+struct Work {
+    ntbv_sge sge = {};
+    ntbv_send_wr wr = {};
+    Work(ntbv_opcode opcode, std::uint64_t id, ntbv_sge piece = {}, unsigned flags = NTBV_SIGNALED)
+        : sge(piece)
+    {
+        wr.id = id;
+        wr.opcode = opcode;
+        wr.flags = flags;
+        wr.n_sge = piece.length != 0;
+    }
+    Work &to(const Memory &memory, std::size_t offset = 0)
+    {
+        wr.remote_address = memory.address() + offset;
+        wr.remote_key = memory.key;
+        return *this;
+    }
+    Work &imm(std::uint32_t value)
+    {
+        wr.imm = value;
+        return *this;
+    }
+    int post(ntbv_qp *qp)
+    {
+        wr.sge = &sge;
+        const ntbv_send_wr *bad = nullptr;
+        const int error = ntbv_qp_post_send(qp, &wr, &bad);
+        EXPECT_EQ(bad, error != 0 ? &wr : nullptr);
+        return error;
+    }
+};
+
+inline int post_recv(ntbv_qp *qp, std::uint64_t id, ntbv_sge piece = {})
+{
+    ntbv_recv_wr wr = {id, nullptr, &piece, piece.length != 0};
+    const ntbv_recv_wr *bad = nullptr;
+    return ntbv_qp_post_recv(qp, &wr, &bad);
+}
+
+inline int post_srq(ntbv_srq *srq, std::uint64_t id, ntbv_sge piece = {})
+{
+    ntbv_recv_wr wr = {id, nullptr, &piece, piece.length != 0};
+    const ntbv_recv_wr *bad = nullptr;
+    return ntbv_srq_post(srq, &wr, &bad);
+}
+
+/// Two hosts, joined.
+class Hosts : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        ASSERT_NE(loopback, nullptr);
+        ASSERT_EQ(ntb::verbs::attach(*a.engine, loopback->end(0), 2), 0);
+        ASSERT_EQ(ntb::verbs::attach(*b.engine, loopback->end(1), 1), 0);
+    }
+
+    void connect(ntbv_qp *one, ntbv_qp *two, ntbv_qp_type type, ntbv_qp_attr of_one = attributes(),
+                 ntbv_qp_attr of_two = attributes())
+    {
+        of_one.sq_psn = of_two.rq_psn = 0xfffffe;
+        of_two.sq_psn = of_one.rq_psn = 77;
+        ASSERT_EQ(to_init(one, type, of_one), 0);
+        ASSERT_EQ(to_init(two, type, of_two), 0);
+        ASSERT_EQ(to_rtr(one, type, 2, ntbv_qp_number(two), of_one), 0);
+        ASSERT_EQ(to_rtr(two, type, 1, ntbv_qp_number(one), of_two), 0);
+        ASSERT_EQ(to_rts(one, type, of_one), 0);
+        ASSERT_EQ(to_rts(two, type, of_two), 0);
+    }
+    void connect(ntbv_qp_type type, ntbv_qp_attr of_one = attributes(),
+                 ntbv_qp_attr of_two = attributes())
+    {
+        qa = a.make(type);
+        qb = b.make(type);
+        connect(qa, qb, type, of_one, of_two);
+    }
+    /// Both engines, until neither has anything to do.
+    void run()
+    {
+        while (ntbv_engine_drive(a.engine) + ntbv_engine_drive(b.engine) != 0) {
+        }
+    }
+    std::vector<ntbv_wc> take(ntbv_cq *cq)
+    {
+        run();
+        std::vector<ntbv_wc> all(4096);
+        const int n = ntbv_cq_poll(cq, 4096, all.data());
+        all.resize(static_cast<std::size_t>(n < 0 ? 0 : n));
+        return all;
+    }
+    /// The only completion.
+    ntbv_wc one(ntbv_cq *cq)
+    {
+        const std::vector<ntbv_wc> all = take(cq);
+        EXPECT_EQ(all.size(), 1u);
+        return all.empty() ? ntbv_wc{.id = ~0ull, .status = ~0u} : all[0];
+    }
+    void expect(ntbv_cq *cq, std::vector<std::pair<std::uint64_t, std::uint32_t>> id_and_status)
+    {
+        std::vector<std::pair<std::uint64_t, std::uint32_t>> got;
+        for (const ntbv_wc &wc : take(cq))
+            got.emplace_back(wc.id, wc.status);
+        EXPECT_EQ(got, id_and_status);
+    }
+
+    Clock clock;
+    std::unique_ptr<ntb::verbs::Loopback> loopback = ntb::verbs::Loopback::create(1 << 16);
+    Host a{1, clock}, b{2, clock};
+    ntbv_qp *qa = nullptr, *qb = nullptr;
+};
+
+} // namespace verbs_test
+
+#endif
