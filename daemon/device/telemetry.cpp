@@ -32,6 +32,7 @@ int stats(const char *, const char *, rte_tel_data *data)
     add(data, "listeners", now.figures.listeners);
     add(data, "connecting", now.figures.connecting);
     add(data, "open", now.figures.open);
+    add(data, "claimed", now.figures.claimed);
     add(data, "matched", now.figures.matched);
     add(data, "failed", now.figures.failed);
     add(data, "died", now.figures.died);
