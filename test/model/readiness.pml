@@ -5,6 +5,8 @@
  * every order. Slept through is a thread that sleeps in quiet(), which runs when nothing else can, while
  * something is ready that was not told, or after the handler of a signal ran in its call.
  *
+ * A member is looked at, or it is armed and its bell is in the kernel's set, which tells one thread of an edge.
+ *
  * A thread calls as often as it likes, and may never call again: a wake-up that went to it must not be the only
  * one. The plain stores of those who wake wait in a store buffer until a fence.
  *
@@ -17,9 +19,9 @@
 #define NO_LOOK         1  /* RINGS,  W1: who has armed does not look again */
 #define NO_ARM_FENCE    2  /* RINGS,  W1: no fence between arming and looking again */
 #define NO_WAKER_FENCE  3  /* RINGS,  W2: no fence between publishing and looking who is armed */
-#define ONE_ARMED       4  /* RINGS,  W3: a flag of the set instead of a count of its sleepers */
-#define CLEAR_LATE      5  /* RINGS,  W4: the event descriptor is read after looking, not before */
-#define NO_PASS_ON      6  /* RINGS,  W5: who leaves something behind does not wake the next sleeper */
+#define ONE_SLEEPER     4  /* RINGS,  W3: a flag of the set instead of a count of its sleepers */
+#define CLEAR_LATE      5  /* SIGNAL, W4: the bell is read after looking, not before */
+#define NO_PASS_ON      6  /* RINGS,  W5: who leaves something behind does not wake the next sleeper, nor arms it */
 #define EDGE_DROPPED    7  /* KERNEL, W6: the kernel's edge is not kept when something else is told */
 #define CLEAR_AFTER     8  /* KERNEL, W6: what is kept of the kernel is cleared by a read that found nothing, though an edge came since */
 #define TOLD_LATE       9  /* SIGNAL, W7: edge triggered: told is what had arrived after the program read, not before */
@@ -45,8 +47,13 @@ bool kernel_edge;        /* the kernel's entry of the shadow, edge triggered */
 bool kept;               /* what is known of it here: something may be read */
 byte edges;              /* and how often the kernel said so */
 
-byte armed, arming;      /* sleepers; a store of it in a store buffer */
-bool event;              /* the hidden event descriptor is readable */
+bool armed[2], arming[2]; /* a member's request; a store of it in a store buffer */
+bool cold[2];            /* the set believes it is armed, and does not look at it */
+bool bell[2];            /* an edge in the kernel's set */
+bool unread[2];          /* CLEAR_LATE: the bell was told, and not read */
+bool awaken;             /* the set's entry by which a thread wakes another */
+byte sleepers;
+bool locked;             /* the set */
 
 bool asleep[2];
 bool inside;             /* thread 0 in a call */
@@ -54,7 +61,8 @@ bool blocked, pending;   /* its signal */
 bool handled;            /* its handler ran inside the call */
 
 #define RING_READY(d) (member[d] && (edge -> arrived[d] != told[d] : arrived[d] != taken[d]))
-#define READY (RING_READY(0) || RING_READY(1) || kept)
+#define HOT_READY(d) (!cold[d] && RING_READY(d))
+#define READY (HOT_READY(0) || HOT_READY(1) || kept)
 
 proctype store_buffers()
 {
@@ -62,13 +70,14 @@ end:
     do
     :: d_step { stored[0] > 0 -> arrived[0] = arrived[0] + stored[0]; stored[0] = 0 }
     :: d_step { stored[1] > 0 -> arrived[1] = arrived[1] + stored[1]; stored[1] = 0 }
-    :: d_step { arming > 0 -> armed = armed + arming; arming = 0 }
+    :: d_step { arming[0] -> armed[0] = true; arming[0] = false }
+    :: d_step { arming[1] -> armed[1] = true; arming[1] = false }
     od
 }
 
 proctype waker(byte d; byte messages)
 {
-    bool registered;
+    bool asked;
     do
     :: messages > 0 -> messages--;
         stored[d]++;
@@ -76,12 +85,12 @@ proctype waker(byte d; byte messages)
         :: wrong == NO_WAKER_FENCE
         :: else -> stored[d] == 0
         fi;
-        registered = member[d];
+        asked = armed[d];
         if
-        :: registered && armed > 0 -> event = true
+        :: asked -> bell[d] = true
         :: else
         fi;
-        registered = false
+        asked = false
     :: else -> break
     od
 }
@@ -92,16 +101,69 @@ proctype kernel()
     atomic { queued++; kernel_edge = true }
 }
 
-proctype registers()
+/* With the lock of the set: members that are looked at are armed, and looked at once more. */
+inline arm(d)
 {
-    member[1] = true;
     if
-    :: wrong == NO_ADD_LOOK
-    :: else ->
+    :: member[d] && !cold[d] ->
         if
-        :: arrived[1] != taken[1] && armed > 0 -> event = true
+        :: wrong == NO_ARM_FENCE -> arming[d] = true
+        :: else -> armed[d] = true
+        fi
+    :: else
+    fi
+}
+
+inline withdraw(d)
+{
+    armed[d] = false; arming[d] = false
+}
+
+/* After a look at them all: those that have nothing are left to their bells. */
+inline leave_to_bell(d)
+{
+    if
+    :: member[d] && !cold[d] && wrong != NO_LOOK && RING_READY(d) -> withdraw(d)
+    :: member[d] && !cold[d] && !(wrong != NO_LOOK && RING_READY(d)) -> cold[d] = true
+    :: else
+    fi
+}
+
+inline read_bell(d)
+{
+    bell[d] = false; unread[d] = false
+}
+
+/* Who leaves the set while others sleep. */
+inline pass_on()
+{
+    atomic {
+        if
+        :: sleepers > 0 -> !locked -> locked = true; arm(0); arm(1); passes = true
         :: else
         fi
+    };
+    atomic {
+        if
+        :: passes ->
+            leave_to_bell(0); leave_to_bell(1);
+            if
+            :: READY -> awaken = true
+            :: else
+            fi;
+            locked = false; passes = false
+        :: else
+        fi
+    }
+}
+
+proctype registers()
+{
+    bool passes;
+    atomic { !locked -> member[1] = true };
+    if
+    :: wrong == NO_ADD_LOOK
+    :: else -> pass_on()
     fi
 }
 
@@ -124,12 +186,12 @@ proctype signal()
 inline look()
 {
     if
-    :: RING_READY(0) -> got = 1;
+    :: HOT_READY(0) -> got = 1;
         if
         :: wrong != TOLD_LATE -> told[0] = arrived[0]
         :: else
         fi
-    :: RING_READY(1) -> got = 2;
+    :: HOT_READY(1) -> got = 2;
         if
         :: wrong != TOLD_LATE -> told[1] = arrived[1]
         :: else
@@ -139,18 +201,33 @@ inline look()
     fi
 }
 
-inline disarm()
+inline one_less()
 {
     if
-    :: wrong == ONE_ARMED -> armed = 0
-    :: wrong == NO_ARM_FENCE && arming > 0 -> arming--
-    :: else -> armed--
+    :: wrong == ONE_SLEEPER -> sleepers = 0
+    :: else -> sleepers--
     fi
+}
+
+/* What the kernel has told of a member: its bell is read before it is looked at. */
+inline rouse(d)
+{
+    if
+    :: rung[d] && cold[d] -> withdraw(d); cold[d] = false;
+        if
+        :: wrong == CLEAR_LATE -> unread[d] = true
+        :: else -> read_bell(d)
+        fi
+    :: else
+    fi;
+    rung[d] = false
 }
 
 proctype waiter(byte me; byte calls)
 {
     byte got, d;
+    bool passes;
+    bool rung[2];
 call:
     if
     :: goto gone
@@ -159,26 +236,32 @@ call:
     inside = inside || me == 0;
 lap:
     atomic {
-        look();
+        !locked -> look();
         if
         :: got != 0 -> goto tell
         :: else
         fi
     };
+    atomic { !locked -> locked = true; arm(0); arm(1) };
     atomic {
+        leave_to_bell(0); leave_to_bell(1);
+        locked = false;
         if
-        :: wrong == ONE_ARMED -> armed = 1
-        :: wrong == NO_ARM_FENCE -> arming++
-        :: else -> armed++
+        :: wrong != NO_LOOK && READY -> goto lap
+        :: else
+        fi;
+        if
+        :: wrong == ONE_SLEEPER -> sleepers = 1
+        :: else -> sleepers++
         fi
     };
     atomic {
         if
-        :: wrong != NO_LOOK -> look()
+        :: unread[0] -> read_bell(0)
         :: else
         fi;
         if
-        :: got != 0 -> disarm(); goto tell
+        :: unread[1] -> read_bell(1)
         :: else
         fi
     };
@@ -187,7 +270,7 @@ lap:
         blocked = (wrong != NO_MASK);
         atomic {
             if
-            :: handled && wrong != NO_COUNT -> disarm(); goto interrupted
+            :: handled && wrong != NO_COUNT -> one_less(); goto interrupted
             :: else
             fi
         }
@@ -196,37 +279,32 @@ lap:
     asleep[me] = true;
 end_asleep:
     atomic {
-        event || kernel_edge || (me == 0 && pending) ->
+        bell[0] || bell[1] || awaken || kernel_edge || (me == 0 && pending) ->
         asleep[me] = false;
         if
-        :: me == 0 && pending -> pending = false; handled = true; disarm(); goto interrupted
+        :: me == 0 && pending -> pending = false; handled = true; one_less(); goto interrupted
         :: else
         fi;
-        /* What the kernel's wait brings along. */
+        /* What the kernel's wait brings along: each edge is told to one thread. */
         if
-        :: kernel_edge -> kernel_edge = false; edges++; kept = kept || !(wrong == EDGE_DROPPED && event)
+        :: kernel_edge -> kernel_edge = false; edges++;
+            kept = kept || !(wrong == EDGE_DROPPED && (bell[0] || bell[1] || awaken))
         :: else
         fi;
+        rung[0] = bell[0]; bell[0] = false;
+        rung[1] = bell[1]; bell[1] = false;
+        awaken = false;
         if
         :: me == 0 -> blocked = false
         :: else
         fi
     };
-    atomic { disarm() };
-    if
-    :: wrong == CLEAR_LATE
-    :: else -> event = false
-    fi;
+    atomic { one_less() };
+    atomic { !locked -> rouse(0); rouse(1) };
     goto lap;
 tell:
-    atomic {
-        if
-        :: READY && armed > 0 && wrong != NO_PASS_ON -> event = true
-        :: else
-        fi
-    };
     if
-    :: wrong == CLEAR_LATE -> event = false
+    :: wrong != NO_PASS_ON -> pass_on()
     :: else
     fi;
     atomic {
