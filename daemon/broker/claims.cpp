@@ -242,6 +242,7 @@ bool Claims::open(Claim &claim, std::shared_ptr<Memory> memory, int memory_fd, i
     claim.memory = std::move(memory);
     waiting_.erase({claim.tuple, claim.index});
     cookies_.insert(claim.cookie);
+    open_++;
     Message m;
     m.type = Type::claimed;
     m.id = claim.id;
@@ -280,8 +281,10 @@ void Claims::drop(uint64_t id)
 void Claims::forget(uint64_t id)
 {
     Claim &claim = *claims_.at(id);
-    if (claim.owner.client != 0)
+    if (claim.owner.client != 0) {
         accounts_.give_connection(claim.owner.user.uid, claim.charged);
+        open_ -= claim.memory != nullptr;
+    }
     claim.owner.client = 0;
     if (claim.memory == nullptr) {
         withdraw(claim);
@@ -304,12 +307,21 @@ void Claims::forget(uint64_t id)
     drop(id);
 }
 
+// Also one that was matched while its client withdrew it.
 void Claims::unclaim(ClientId client, uint64_t token)
 {
+    const auto is_meant = [&](uint64_t id) {
+        const Claim &claim = *claims_.at(id);
+        return claim.owner.client == client && claim.token == token;
+    };
     for (const auto &[_, id] : waiting_)
-        if (const Claim &claim = *claims_.at(id);
-            claim.owner.client == client && claim.token == token) {
+        if (is_meant(id)) {
             forget(id);
+            return;
+        }
+    for (const auto &[id, _] : claims_)
+        if (is_meant(id)) {
+            close(client, id);
             return;
         }
 }
@@ -634,10 +646,7 @@ bool Claims::entry_of(uint64_t id, const std::function<bool(uid_t)> &admits, Mes
 
 Claims::Figures Claims::figures() const
 {
-    Figures now = {waiting_.size(), 0, matched_, failed_};
-    for (const auto &[_, claim] : claims_)
-        now.open += claim->memory != nullptr && claim->owner.client != 0;
-    return now;
+    return {waiting_.size(), open_, matched_, failed_};
 }
 
 } // namespace ntbd

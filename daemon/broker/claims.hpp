@@ -108,6 +108,7 @@ private:
     std::set<uint64_t> cookies_;                        // of those that are matched
     std::set<uint64_t> again_;                          // whose end is to be said again
     std::map<uint64_t, std::unique_ptr<Offer>> offers_; // by the id at the peer's daemon
+    size_t open_ = 0;                                   // with memory and a client
     uint64_t matched_ = 0;
     uint64_t failed_ = 0;
 };

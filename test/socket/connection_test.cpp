@@ -3,6 +3,7 @@
 #include "tcp.hpp"
 
 #include <csignal>
+#include <filesystem>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
@@ -68,6 +69,8 @@ protected:
         ASSERT_TRUE(a.connection->has_ring());
         ASSERT_TRUE(b.connection->has_ring());
     }
+
+    ntbd::Broker::Figures far_figures() { return (GetParam() ? far : near).now().figures; }
 
     static constexpr std::uint32_t ring_bytes = 16384;
     Folder folder;
@@ -411,6 +414,93 @@ TEST_P(Connections, TheDaemonsEndLeavesOthersAlone)
         EXPECT_EQ(side[1].get(5), "still");
     }
     EXPECT_FALSE(side[1].connection->has_ring());
+}
+
+TEST_P(Connections, AForkedChildSharesThemAndTheLastCloseIsTheEnd)
+{
+    claim();
+    upgrade(0);
+    at[0]->before_fork();
+    const pid_t child = fork();
+    if (child == 0) {
+        at[0]->after_fork_in_child();
+        close(1); // the accepted end is not the child's business: it is not told of the fork
+        side[0].put("of the child");
+        side[0].connection->close(tcp.fd[0], true);
+        _exit(0);
+    }
+    at[0]->after_fork_in_parent(child);
+    EXPECT_EQ(side[1].get(12), "of the child");
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    side[0].put(" and of the parent");
+    EXPECT_EQ(side[1].get(18), " and of the parent");
+    close(0);
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, AChildThatOnlyHoldsThemDelaysTheEndAsOfTcp)
+{
+    claim();
+    upgrade(0);
+    int gate[2];
+    ASSERT_EQ(pipe(gate), 0);
+    at[0]->before_fork();
+    const pid_t child = fork();
+    if (child == 0) {
+        at[0]->after_fork_in_child();
+        ::close(tcp.fd[1]);
+        char byte;
+        ::close(gate[1]);
+        _exit(read(gate[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    at[0]->after_fork_in_parent(child);
+    ::close(gate[0]);
+    side[0].put("last");
+    close(0);
+    EXPECT_EQ(side[1].get(4), "last");
+    char byte;
+    EXPECT_EQ(side[1].receive(&byte, 1), -EAGAIN);
+    ::close(gate[1]);
+    EXPECT_EQ(side[1].outcome(), 0); // nobody said it but the daemon
+    waitpid(child, nullptr, 0);
+}
+
+TEST_P(Connections, ManyThatAreShortLeaveNothing)
+{
+    const auto descriptors = [] {
+        std::size_t n = 0;
+        for ([[maybe_unused]] const auto &one :
+             std::filesystem::directory_iterator("/proc/self/fd"))
+            n++;
+        return n;
+    };
+    std::size_t before = 0;
+    for (std::uint64_t round = 1; round <= 300; round++) {
+        Tcp one;
+        Side ends[2];
+        for (int i = 0; i < 2; i++)
+            ends[i] = {Connection::claim(*at[i], one.fd[i], i == 1), one.fd[i]};
+        if (round % 3 != 0) {
+            ASSERT_TRUE(await([&] {
+                at[0]->process();
+                at[1]->process();
+                char byte;
+                ends[1].receive(&byte, 1);
+                return ends[0].send("x") == 1 && ends[0].connection->has_ring();
+            }));
+        }
+        for (int i = 0; i < 2; i++)
+            ends[i].connection->close(one.fd[i], true);
+        if (round == 100)
+            before = descriptors();
+    }
+    EXPECT_TRUE(await([&] {
+        return near.now().figures.claimed == 0 && far_figures().claimed == 0 &&
+               near.now().figures.connecting == 0 && descriptors() <= before;
+    })) << descriptors()
+        << " of " << before;
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, Connections, testing::Bool(),

@@ -216,10 +216,11 @@ bool Connection::leave(int fd)
 
 // ---- ends that are not orderly
 
+/// The kernel has told the program that the connection is over.
 void Connection::note(ssize_t result)
 {
-    if (result >= 0 || result == -EAGAIN || result == -EINTR || result == -EPIPE ||
-        result == -EFAULT || result == -EINVAL)
+    if (result != -ECONNRESET && result != -ETIMEDOUT && result != -ECONNABORTED &&
+        result != -EHOSTUNREACH && result != -ENETUNREACH)
         return;
     store(record_->kernel_reset, std::uint32_t{1});
     store(record_->reset_told, std::uint32_t{1});

@@ -144,11 +144,12 @@ Receiver::Kernel Connection::Receiving::ask_kernel()
         receiver_.state() == State::Seen && receiver_.taken() >= receiver_.peer().start;
     if (receiver_.state() == State::Tcp || reads_ring() || at_mark())
         return {};
-    if (above && (half_.kernel & kept_ends) == 0 && !is_time())
+    const bool broken = load(connection_.record_->broken) != 0;
+    if (above && (half_.kernel & kept_ends) == 0 && !broken && !is_time())
         return {};
     const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLRDHUP);
     Receiver::Kernel kernel = {};
-    kernel.rst = (events & POLLERR) != 0 || load(connection_.record_->kernel_reset) != 0;
+    kernel.rst = broken || (events & POLLERR) != 0 || load(connection_.record_->kernel_reset) != 0;
     kernel.fin = !kernel.rst && (events & (POLLRDHUP | POLLHUP)) != 0;
     if (!above)
         kernel.queued = kernel::bytes_queued(fd_);
