@@ -136,7 +136,7 @@ int serve(const std::string &path, ntbd::Config *config)
         return 1;
     ntbd::Server server(listener.fd(), *config, mailbox, [&] { reload(path, config); });
     if (eal)
-        ntbd::offer_telemetry(server);
+        ntbd::offer_telemetry(server, device);
     ntbd::log("listening at %s", config->socket.c_str());
     const bool ended = server.run();
     if (!ended)

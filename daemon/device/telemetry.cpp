@@ -10,6 +10,7 @@ namespace ntbd
 namespace
 {
 const Server *shown;
+const Device *shown_device;
 
 #if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
 void add(rte_tel_data *data, const char *name, uint64_t value)
@@ -40,6 +41,27 @@ int stats(const char *, const char *, rte_tel_data *data)
     return 0;
 }
 
+int carrier(const char *, const char *, rte_tel_data *data)
+{
+    const Server::Snapshot server = shown->snapshot();
+    const Carrier::Figures now = shown_device->figures();
+    rte_tel_data_start_dict(data);
+    rte_tel_data_add_dict_string(data, "carrier",
+                                 !server.peer     ? "none"
+                                 : server.carries ? "daemon"
+                                                  : "direct");
+    add(data, "connections", now.relays);
+    add(data, "polled", now.active);
+    add(data, "tx_messages", now.messages_out);
+    add(data, "tx_bytes", now.bytes_out);
+    add(data, "rx_messages", now.messages_in);
+    add(data, "rx_bytes", now.bytes_in);
+    add(data, "bells_rung", now.rings);
+    add(data, "sleeps", now.sleeps);
+    add(data, "refused", now.refused);
+    return 0;
+}
+
 int users(const char *, const char *, rte_tel_data *data)
 {
     rte_tel_data_start_dict(data);
@@ -58,10 +80,13 @@ int users(const char *, const char *, rte_tel_data *data)
 }
 } // namespace
 
-void offer_telemetry(const Server &server)
+void offer_telemetry(const Server &server, const Device &device)
 {
     shown = &server;
+    shown_device = &device;
     rte_telemetry_register_cmd("/ntbd/stats", stats, "Figures of the node daemon. No parameters");
+    rte_telemetry_register_cmd("/ntbd/carrier", carrier,
+                               "Connections that the node daemon carries. No parameters");
     rte_telemetry_register_cmd("/ntbd/users", users,
                                "What each user has at the node daemon. No parameters");
 }

@@ -50,6 +50,7 @@ class Lab:
         self.processes = []
         self.stack = contextlib.ExitStack()
         self.folder = None
+        self.telemetry = False  # of daemons, below RUNTIME_DIRECTORY
 
     def __enter__(self):
         self.folder = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="ntbd-")))
@@ -75,8 +76,9 @@ class Lab:
     def configure(self, name, device=False, *lines):
         words = [f"socket {self.socket(name)}", "ring 16K", *lines]
         if device:
+            telemetry = f"--file-prefix={name}" if self.telemetry else "--no-telemetry --no-shconf"
             words += ["device raw_plx_ntb0",
-                      "eal --no-huge -m 256 --no-pci --no-shconf --no-telemetry -l 0",
+                      f"eal --no-huge -m 256 --no-pci -l 0 {telemetry}",
                       f"eal --vdev=raw_plx_ntb0,cable={self.folder / 'cable'}"]
         path = self.folder / f"{name}.conf"
         path.write_text("\n".join(words) + "\n")
