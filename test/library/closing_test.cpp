@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include <ntbmsg_test.h>
+#include <rte_cycles.h>
 
 #include "dedicated.hpp"
 
@@ -49,6 +50,9 @@ private:
     int result_ = 0;
     std::thread thread_;
 };
+
+/// How slow a receiver is: a close that did not wait for it would be over long before.
+constexpr unsigned slow_us = 50'000;
 
 /// Receivers have as long as a test may take.
 constexpr const char *lingering = ",linger_ms=600000";
@@ -135,6 +139,7 @@ TEST_P(ClosingQueue, ACloseWaitsForASlowReceiver)
     uint64_t left = 1;
     {
         const Meanwhile close([&] { return ntbmsg_endpoint_close_linger(near_, long_ms, &left); });
+        rte_delay_us_sleep(slow_us);
         ASSERT_NO_FATAL_FAILURE(receive_slowly(sent));
         poll_until(close);
         EXPECT_EQ(close.result(), 0);
