@@ -295,6 +295,21 @@ TEST_P(Connections, AFullRingTakesAPartAndSaysWhenThereIsRoom)
     EXPECT_NE(side[0].connection->arrivals_out(), before);
 }
 
+TEST_P(Connections, WhoWaitsForRoomHearsThatTheKernelHasReset)
+{
+    claim();
+    upgrade(0);
+    while (side[0].send(pattern(ring_bytes, 3)) > 0) {
+    }
+    const linger hard = {1, 0};
+    setsockopt(tcp.fd[1], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    Tcp::shut(tcp.fd[1]); // nobody has seen it
+    const std::uint32_t over = EPOLLOUT | EPOLLHUP | EPOLLERR;
+    EXPECT_TRUE(await([&] { return (side[0].connection->look(tcp.fd[0]) & over) == over; }));
+    EXPECT_EQ(side[0].send("x"), -ECONNRESET);
+    EXPECT_EQ(side[0].send("x"), -EPIPE);
+}
+
 TEST_P(Connections, WhoSleepsIsRungOnceAndWhoPollsNever)
 {
     claim();

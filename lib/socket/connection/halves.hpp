@@ -52,6 +52,7 @@ private:
     Sender::Route route(std::size_t wanted);
     ssize_t write_kernel(const Parts &parts, int flags);
     bool has_room();
+    bool is_over();
 
     Connection &connection_;
     SendHalf &half_;
@@ -85,7 +86,6 @@ private:
     void grant();
     bool reads_ring() const;
     bool at_mark() const;
-    bool is_time();
     Receiver::Kernel ask_kernel();
     ssize_t read_kernel(const Parts &parts, std::size_t most, int flags, bool all);
     std::uint64_t peek_ring(Parts &parts, std::uint64_t most, int flags);

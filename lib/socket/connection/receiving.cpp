@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <time.h>
 
 namespace ntb::socket
 {
@@ -123,20 +122,6 @@ bool Connection::Receiving::at_mark() const
            receiver_.taken() >= peer.start && receiver_.taken() == peer.head;
 }
 
-/// Who polls a ring asks the kernel once in some milliseconds: what it has to say there ends the
-/// stream, and orderly ends are in the ring.
-bool Connection::Receiving::is_time()
-{
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    const auto tick = static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
-                      static_cast<std::uint64_t>(now.tv_nsec);
-    if (tick == half_.asked)
-        return false;
-    half_.asked = tick;
-    return true;
-}
-
 /// What matters of the kernel in the state: above the switch it is asked now and then.
 Receiver::Kernel Connection::Receiving::ask_kernel()
 {
@@ -145,7 +130,7 @@ Receiver::Kernel Connection::Receiving::ask_kernel()
     if (receiver_.state() == State::Tcp || reads_ring() || at_mark())
         return {};
     const bool broken = load(connection_.record_->broken) != 0;
-    if (above && (half_.kernel & kept_ends) == 0 && !broken && !is_time())
+    if (above && (half_.kernel & kept_ends) == 0 && !broken && !kernel::is_time(half_.asked))
         return {};
     const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLRDHUP);
     Receiver::Kernel kernel = {};

@@ -148,8 +148,11 @@ ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
     std::size_t done = 0;
     while (done < total) {
         const Sender::Route to = route(total - done);
-        if (to.way == Sender::Way::Full)
-            break;
+        if (to.way == Sender::Way::Full) {
+            if (!is_over())
+                break;
+            continue;
+        }
         if (to.way == Sender::Way::Kernel) {
             const ssize_t written = write_kernel(parts, flags);
             if (written == -EAGAIN)
@@ -190,6 +193,21 @@ ssize_t Connection::Sending::write_urgent(const iovec *parts, int n, int flags)
     return write_kernel(Parts(parts, n), flags);
 }
 
+/// Whether the kernel's connection has ended, which nobody would tell who waits for room. Its error
+/// is then the kernel's to say.
+bool Connection::Sending::is_over()
+{
+    const bool told = (load(connection_.record_->in.kernel) & (EPOLLHUP | EPOLLERR)) != 0;
+    if (!told && !kernel::is_time(half_.asked))
+        return false;
+    if ((kernel::events_of(fd_, 0) & (POLLHUP | POLLERR)) == 0)
+        return false;
+    sender_.abort();
+    commit();
+    Attachment::turn();
+    return true;
+}
+
 bool Connection::Sending::has_room()
 {
     half_.taken = load(connection_.lines_out().receiver.taken);
@@ -211,7 +229,9 @@ std::uint32_t Connection::Sending::look()
         events = half_.open_room != 0 ? std::uint32_t{EPOLLOUT} : 0;
         break;
     case Sender::State::Ring:
-        events = has_room() ? std::uint32_t{EPOLLOUT} : 0;
+        events = has_room()  ? std::uint32_t{EPOLLOUT}
+                 : is_over() ? std::uint32_t{EPOLLOUT | EPOLLHUP | EPOLLERR}
+                             : 0;
         break;
     case Sender::State::Ended:
         events = EPOLLOUT;

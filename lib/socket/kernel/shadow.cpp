@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <time.h>
 
 namespace ntb::socket::kernel
 {
@@ -97,6 +98,17 @@ std::uint32_t events_of(int fd, std::uint32_t events)
     if (call(SYS_ppoll, &one, 1, &at_once, nullptr, 0) <= 0)
         return 0;
     return static_cast<std::uint16_t>(one.revents);
+}
+
+bool is_time(std::uint64_t &last)
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    const auto tick = static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+                      static_cast<std::uint64_t>(now.tv_nsec);
+    const bool passed = tick != last;
+    last = tick;
+    return passed;
 }
 
 std::uint64_t cookie_of(int fd)

@@ -22,6 +22,11 @@ std::uint64_t bytes_queued(int fd);
 /// poll() without waiting. @return POLL* bits of @p events, and POLLERR and POLLHUP
 std::uint32_t events_of(int fd, std::uint32_t events);
 
+/// Who polls a ring asks the kernel once in some milliseconds: what it has to say there ends the
+/// stream, and orderly ends are in the ring.
+/// @param last  when it was asked; set to now if it is time again
+bool is_time(std::uint64_t &last);
+
 /// SO_COOKIE, 0: it is none of ours any more.
 std::uint64_t cookie_of(int fd);
 

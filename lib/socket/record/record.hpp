@@ -71,6 +71,7 @@ struct SendHalf {
     std::uint32_t mistrust;  ///< switches that the kernel's counts refused (C1)
     std::uint32_t refused;   ///< it found no room since it was last said to have some
     std::uint32_t open_room; ///< the kernel has room, and nothing was written since it said so
+    std::uint64_t asked;     ///< when the kernel was asked for ends
     std::uint64_t openings;  ///< times that there was room after there was none
     std::uint64_t by_ring;
     std::uint64_t by_kernel;
