@@ -279,8 +279,12 @@ protected:
     /// Both engines, until neither has anything to do.
     void run()
     {
-        while (ntbv_engine_drive(a.engine) + ntbv_engine_drive(b.engine) != 0) {
-        }
+        int turns = 0;
+        while (ntbv_engine_drive(a.engine) + ntbv_engine_drive(b.engine) != 0)
+            if (++turns == 10000000) {
+                ADD_FAILURE() << "the engines never come to rest";
+                return;
+            }
     }
     std::vector<ntbv_wc> take(ntbv_cq *cq)
     {

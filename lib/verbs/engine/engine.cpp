@@ -142,12 +142,12 @@ int Engine::drive(Link &link)
     for (std::uint32_t i = 0; i < pairs_of_a_drive && !link.work.empty(); ++i) {
         Pair &pair = *link.work.first();
         pair.work.unlink();
-        ++done;
         const Turn turn = serve(pair);
         if (turn == Turn::Full) {
             link.work.prepend(pair.work);
-            break;
+            break; // there is nothing to do until the peer has made room
         }
+        ++done;
         if (turn == Turn::More)
             link.work.append(pair.work);
     }

@@ -154,13 +154,15 @@ void Engine::take_connected(Pair &pair, const Header &header, const std::byte *p
             return;
         receive.told = false;
         const auto ahead = static_cast<std::int32_t>(header.seq - receive.expected);
-        if (ahead < 0) { // sent again: the answer is owed, or has gone
-            receive.owes_ack = true;
+        const std::uint32_t executed = receive.expected - pair.attr.rq_psn;
+        if (ahead < 0 && receive.expected - header.seq <= executed) {
+            receive.owes_ack = true; // sent again: the answer is owed, or has gone
             has_work(pair);
             return;
         }
-        // What was before it came when nobody received: the requester goes back.
-        if (ahead > 0 || (!receive.active && header.offset != 0)) {
+        // What was before it came when nobody received, and the requester goes back; or the two
+        // programs do not agree where numbers begin, and it goes back in vain.
+        if (ahead != 0 || (!receive.active && header.offset != 0)) {
             note(*pair.link, header);
             return;
         }
