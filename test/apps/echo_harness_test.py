@@ -169,7 +169,7 @@ def case_shows(world):
         expect(text in config, f"no {text} in {config}")
     expect("not started yet" in host.ask("show stats"), "stats before the first start")
     expect("state       waiting for a peer" in host.ask("show link"), "show link")
-    expect("inside the ring  up to 768 bytes" in host.ask("show copy"), "show copy")
+    expect("inside the ring  up to 1024 bytes" in host.ask("show copy"), "show copy")
     expect("SPAD[7]" in host.ask("show regs"), "show regs")
     expect("tx_q1_messages" in host.ask("show xstats"), "show xstats")
     expect(re.search(r"queue 0 +echo +-  none", host.ask("show channels")), "show channels")

@@ -108,7 +108,7 @@ struct rte_pmd_plx_ntb_config {
     uint32_t queue_buffers; /**< How many of `buffers` each queue pair keeps available to the peer,
                                  14 to 8190; default: half of the buffers over all queue pairs, at
                                  most 2044. Rounded down to a multiple of 14 */
-    uint32_t inline_max;    /**< Longest inline message in bytes, 48 to 1024; default 768 */
+    uint32_t inline_max;    /**< Longest inline message in bytes, 48 to 1024; default 1024 */
     uint32_t max_message;   /**< Longest message accepted from the peer in bytes, 1 to 16777215;
                                  default and most: what queue_buffers - 13 buffers hold */
     uint32_t workers;       /**< Of the queue pairs, the last ones: they carry channels of a library

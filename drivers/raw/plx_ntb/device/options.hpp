@@ -33,7 +33,7 @@ struct Geometry {
     uint32_t buf_bytes = 2048;
     uint32_t queue_buffers =
         0; ///< kept available to the peer per queue pair, multiple of 14; 0: by buffers
-    uint32_t inline_max = 768;
+    uint32_t inline_max = 1024;
     uint32_t max_message = 0; ///< 0: what queue_buffers hold
     uint32_t workers = 0;     ///< of queues, the last ones: they carry channels
 };

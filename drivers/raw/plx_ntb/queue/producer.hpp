@@ -117,7 +117,7 @@ template <MemPolicy Mem>
 [[gnu::noinline]] void own_next_buffer(Tx &q, uint64_t bytes)
 {
     // An invalid line is not consumed; the message that needs it refuses it again.
-    if (q.stores == Stores::non_temporal || reserve_buffers<Mem>(q, 1) != Put::taken)
+    if (q.stores_alone == Stores::non_temporal || reserve_buffers<Mem>(q, 1) != Put::taken)
         return;
     const std::byte *next = next_buffer(q);
     const uint64_t most = own_next_bytes < q.s.peer_buf_bytes ? own_next_bytes : q.s.peer_buf_bytes;
@@ -495,6 +495,43 @@ template <MemPolicy Mem>
     return 1;
 }
 
+/// Stores a message that is sent alone, in one piece. Its reader waits for it, so it is stored
+/// where the reader finds it soonest, and it says nothing of what lines cost under traffic: the
+/// trial does not see it (doc/decisions/019-stores-of-long-messages.md).
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline void store_alone(Tx &q, std::byte *to, const std::byte *from,
+                                               uint32_t n)
+{
+    if (q.stores_alone == Stores::non_temporal) [[unlikely]]
+        store_past<Mem>(to, from, n);
+    else
+        Mem::stream(to, from, n, next_target(q, to));
+    count(q.stats.cpu_bytes, n);
+    q.stores_begin += n;
+    q.stores_due += n;
+}
+
+/// A message that is sent alone, too long for the ring: of one segment into one receive buffer. All
+/// others are left to send_any().
+template <MemPolicy Mem>
+[[gnu::noinline]] int send_long_alone(Tx *q, rte_mbuf **mbufs, const Meta *meta)
+{
+    const rte_mbuf *m = mbufs[0];
+    const uint32_t length = m->pkt_len;
+    Chunk<Mem> out(q->ring, q->head);
+    if (m->nb_segs != 1 || m->data_len != length || length > q->s.peer_buf_bytes ||
+        length > q->max_message || room_of(*q) == 0 || reserve_buffers<Mem>(*q, 1) != Put::taken)
+        return send_any<Mem>(q, mbufs, meta, 1);
+    store_alone<Mem>(*q, take_buffer(*q), rte_pktmbuf_mtod(m, const std::byte *), length);
+    put_long_head(out, 0, length, meta != nullptr ? *meta : no_meta);
+    out.publish(1);
+    own_next_buffer<Mem>(*q, length);
+    count_sent(*q, {1, 1, length});
+    count(q->stats.cpu_messages, 1);
+    free_sent(mbufs, 1, frees_simply(m, Rearmed(m), m->pool));
+    return 1;
+}
+
 /// A message that is sent alone costs the time of the instructions here, so the usual one of one or
 /// two lines goes straight into the ring: no chunk, no loop. All others are left to send_any(). The
 /// first line is stored last, as in Chunk<Order::release>.
@@ -504,7 +541,9 @@ template <MemPolicy Mem>
     constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
     constexpr auto most = head + static_cast<uint32_t>(wire::cont_payload_bytes);
     const rte_mbuf *m = mbufs[0];
-    if (m == nullptr || m->pkt_len > most || m->pkt_len > q->inline_max)
+    if (m != nullptr && m->pkt_len > q->inline_max)
+        return send_long_alone<Mem>(q, mbufs, meta);
+    if (m == nullptr || m->pkt_len > most)
         return send_any<Mem>(q, mbufs, meta, 1);
     const Rearmed r(m);
     const uint32_t length = m->pkt_len;

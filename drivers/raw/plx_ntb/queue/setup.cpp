@@ -232,6 +232,7 @@ int tx_open(Tx *q, const TxSetup &s)
     q->max_message = static_cast<uint32_t>(
         std::min<uint64_t>(s.peer_max_message, buffers_most * s.peer_buf_bytes));
     q->stores = s.stores;
+    q->stores_alone = s.cycles != nullptr ? Stores::plain : s.stores;
     const uint64_t in_flight = buffers_most * s.peer_buf_bytes / line_bytes;
     q->stores_trial.open({.start = static_cast<unsigned>(s.stores),
                           .tried = s.cycles != nullptr ? stores_to_try : 0,

@@ -87,6 +87,7 @@ struct alignas(64) Tx {
     uint32_t aside;            ///< buffers set aside, from buffers_next on, and as many lines;
     uint32_t hidden_end;       ///< meanwhile the end of the known ones: buffers_end hides them
     Stores stores;             ///< in force now, or being tried
+    Stores stores_alone;       ///< of a message that is sent alone; not tried
     uint64_t stores_begin;     ///< TxStats::cpu_bytes where the trial began
     uint64_t stores_due;       ///< ... where it is due
 
@@ -104,11 +105,12 @@ struct alignas(64) Tx {
     uint32_t buffers[buffers_size]; ///< known receive buffers: checked offsets, in lines
 };
 
-/// When the trial of stores looks next, in TxStats::cpu_bytes: never if there is none.
+/// When the trial of stores looks next, in TxStats::cpu_bytes: never if there is none. Never is so
+/// far away that it can be moved by all bytes that are not part of the trial.
 inline uint64_t next_look_at_stores(const Tx &q)
 {
     const uint64_t due = q.stores_trial.due();
-    return due == UINT64_MAX ? due : q.stores_begin + due * wire::line_bytes;
+    return due == UINT64_MAX ? due / 2 : q.stores_begin + due * wire::line_bytes;
 }
 
 struct alignas(64) Rx {

@@ -13,8 +13,8 @@ namespace
 constexpr uint64_t scale = trial_scale;
 /// A choice must save at least 5 % to be taken, with all samples that are asked for.
 constexpr uint64_t worth_it = scale - scale / 20;
-/// With two samples, both must say that it saves a quarter.
-constexpr uint64_t plain_to_see = scale - scale / 4;
+/// With two samples, both must say that it saves a quarter, or costs a quarter more.
+constexpr uint64_t plain_to_see = scale - scale / 4, plainly_dear = scale + scale / 4;
 constexpr unsigned plain_samples = 2;
 /// A cost is unusual from 1.5 times the usual one on, either way, in so many intervals in a row.
 constexpr uint8_t jumps_min = 2;
@@ -273,8 +273,11 @@ unsigned Trial::end_segment(const Mark &at)
         }
     }
     segment_index_++;
-    if (full_ && segment_index_ % (2 * other_count_) == 0 && choose())
-        return end_round(at, true);
+    if (full_ && segment_index_ % (2 * other_count_) == 0) {
+        const bool changed = choose();
+        if (changed || others_are_dear())
+            return end_round(at, changed);
+    }
     if (at.position >= end)
         return enter_segment(at);
     phase_ = Phase::leaving;
@@ -379,6 +382,18 @@ bool Trial::choose()
         return false;
     report_costs();
     adopt(best);
+    return true;
+}
+
+/// Whether two samples of each other choice say at once that the one in force is better.
+bool Trial::others_are_dear() const
+{
+    for (unsigned i = 0; i < other_count_; i++) {
+        const Samples &of = sample_[kind_][others_[i]];
+        if (of.size() < plain_samples ||
+            *std::min_element(of.cost, of.cost + of.size()) < plainly_dear)
+            return false;
+    }
     return true;
 }
 

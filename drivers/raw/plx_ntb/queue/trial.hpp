@@ -126,6 +126,7 @@ private:
     bool force(const Mark &at);
     void add_sample(unsigned choice, uint64_t relative);
     bool choose();
+    bool others_are_dear() const;
     void adopt(unsigned choice);
     void report_costs();
     void forget_samples(unsigned kind);

@@ -541,6 +541,7 @@ public:
         return regret;
     }
     unsigned chosen() const { return static_cast<unsigned>(trial.report().in_force); }
+    uint64_t lines() const { return position_; }
 
     Trial trial;
     double time = 1000;
@@ -583,6 +584,17 @@ TEST(TrialBehind, TheFirstChoiceComesWithinTwoRounds)
     lines.run_ms(30, between);
     EXPECT_EQ(lines.chosen(), 1u);
     EXPECT_EQ(lines.trial.report().rounds, 1u);
+}
+
+TEST(TrialBehind, ARoundIsShortWhereTheOtherIsPlainlyDearer)
+{
+    Behind lines;
+    while (lines.trial.report().rounds == 0)
+        lines.run_ms(0.1, {10, 25});
+    EXPECT_EQ(lines.chosen(), 0u);
+    // Two samples of each instead of four, of two laps; the kind of traffic is known after two
+    // more.
+    EXPECT_LE(lines.lines(), (4 + 2 + 1) * 2 * 65536u);
 }
 
 TEST(TrialBehind, ItStaysWhereNeitherIsBetter)
@@ -634,6 +646,37 @@ TEST(StoresInQueue, AreChosenUnderTraffic)
         pair.reopen(8);
         EXPECT_EQ(tx_stores(pair.tx_half).rounds, 0u);
     }
+}
+
+TEST(StoresInQueue, AreNotTriedOnMessagesThatGoAlone)
+{
+    Learned learned;
+    Pair pair(*select_ops(Policy::plain),
+              {.inline_max = 256, .learned = &learned, .stores_cycles = FakeClock::read});
+    EXPECT_TRUE(pair.receive(1).empty()); // offers its buffers
+    constexpr uint32_t bytes = 512;       // one buffer
+    const uint64_t first_look = pair.tx_half->stores_due;
+    uint64_t alone = 0;
+    const auto send = [&pair](unsigned burst) {
+        rte_mbuf *mbufs[2];
+        EXPECT_EQ(rte_pktmbuf_alloc_bulk(pair.sent_pool, mbufs, burst), 0);
+        for (unsigned i = 0; i < burst; i++)
+            rte_pktmbuf_append(mbufs[i], bytes);
+        EXPECT_EQ(pair.tx(mbufs, nullptr, burst), static_cast<int>(burst));
+        FakeClock::now += 100;
+        EXPECT_EQ(pair.rx(mbufs, nullptr, burst), static_cast<int>(burst));
+        rte_pktmbuf_free_bulk(mbufs, burst);
+        return uint64_t{burst} * bytes;
+    };
+    while (alone < 2 * first_look) {
+        alone += send(1);
+        ASSERT_EQ(pair.tx_half->stores, Stores::plain);
+    }
+    EXPECT_EQ(pair.tx_half->stores_due, first_look + alone);
+    // In bursts the same number of bytes is tried.
+    for (uint64_t together = 0; together < first_look; together += send(2))
+        ASSERT_EQ(pair.tx_half->stores_due, first_look + alone);
+    EXPECT_GT(pair.tx_half->stores_due, first_look + alone);
 }
 
 } // namespace
