@@ -336,6 +336,58 @@ TEST_P(Connections, WhoSleepsIsRungOnceAndWhoPollsNever)
     EXPECT_EQ(side[1].get(2), "ab");
 }
 
+// Two that always sleep, one stream each way at a time: a wake-up that is lost is a wait for ever.
+TEST_P(Connections, NoWakeUpIsLost)
+{
+    claim();
+    constexpr std::size_t total = 20000000;
+    const std::string stream = pattern(total, 3);
+    const auto sleep_for = [](const Side &one, std::uint32_t events) {
+        one.connection->arm(events);
+        std::uint32_t ready = one.connection->look(one.fd);
+        if ((ready & (events | EPOLLHUP | EPOLLERR)) == 0) {
+            const auto kernel = one.connection->kernel_part() & (events | EPOLLRDHUP);
+            pollfd all[] = {{one.connection->bell(), POLLIN, 0},
+                            {one.fd, static_cast<short>(kernel), 0}};
+            EXPECT_GT(::poll(all, 2, 30000), 0) << "it waits for ever";
+            one.connection->kernel_said(static_cast<std::uint16_t>(all[1].revents));
+        }
+        one.connection->disarm(events);
+    };
+    const auto send_all = [&](const Side &one) {
+        for (std::size_t done = 0, n = 1; done < total; n = n * 7 % 6007 + 1) {
+            const ssize_t sent = one.send(stream.substr(done, n));
+            ASSERT_TRUE(sent > 0 || sent == -EAGAIN) << sent;
+            if (sent == -EAGAIN)
+                sleep_for(one, EPOLLOUT);
+            else
+                done += static_cast<std::size_t>(sent);
+        }
+    };
+    const auto receive_all = [&](const Side &one) {
+        std::vector<char> bytes(5000);
+        for (std::size_t done = 0; done < total;) {
+            const ssize_t got = one.receive(bytes.data(), bytes.size());
+            ASSERT_TRUE(got > 0 || got == -EAGAIN) << got;
+            if (got == -EAGAIN) {
+                sleep_for(one, EPOLLIN);
+                continue;
+            }
+            ASSERT_EQ(stream.compare(done, static_cast<std::size_t>(got), bytes.data(),
+                                     static_cast<std::size_t>(got)),
+                      0);
+            done += static_cast<std::size_t>(got);
+        }
+    };
+    // All four at once: each end sleeps on one bell for both directions.
+    std::thread threads[] = {std::thread(send_all, side[0]), std::thread(receive_all, side[1]),
+                             std::thread(send_all, side[1]), std::thread(receive_all, side[0])};
+    for (std::thread &one : threads)
+        one.join();
+    EXPECT_GT(at[0]->figures().ring_sent, 0u)
+        << at[0]->figures().unseen << " " << at[1]->figures().unseen;
+}
+
 TEST_P(Connections, TheEventsOfAnEnd)
 {
     claim();

@@ -49,7 +49,7 @@ ssize_t native_receive(int fd, const iovec *parts, int n, int flags)
 void Connection::open(int fd)
 {
     Sender sender;
-    if (const auto written = kernel::bytes_written(fd, index_ == 0); written)
+    if (const auto written = kernel::bytes_written(fd, index_ == 0, 0); written)
         sender.recount(*written);
     record_->out.sender.put(sender);
     Receiver receiver;

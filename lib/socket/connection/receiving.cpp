@@ -65,7 +65,9 @@ void Connection::Receiving::grant()
     if ((kernel::events_of(fd_, POLLRDHUP) & (POLLRDHUP | POLLHUP | POLLERR)) != 0)
         return;
     const auto taken = kernel::bytes_taken(fd_, receiver_.by_kernel());
-    if (!taken || !receiver_.may_grant(want, *taken)) {
+    if (!taken)
+        return; // later
+    if (!receiver_.may_grant(want, *taken)) {
         connection_.attachment_->count(&Attachment::Figures::unseen);
         receiver_.ask();
         commit();
@@ -92,8 +94,12 @@ void Connection::Receiving::attend()
     const SenderWords words = load_words(connection_.lines_in().sender);
     std::uint64_t taken = 0;
     if (before == State::Granted && words.started &&
-        words.generation == receiver_.peer().generation)
-        taken = kernel::bytes_taken(fd_, receiver_.by_kernel()).value_or(~std::uint64_t{0});
+        words.generation == receiver_.peer().generation) {
+        const auto said = kernel::bytes_taken(fd_, receiver_.by_kernel());
+        if (!said && !lost)
+            return; // the bytes that are in its way come first, and wake who sleeps
+        taken = said.value_or(~std::uint64_t{0});
+    }
     const bool seen = receiver_.look(words, taken);
     if (lost)
         receiver_.lost();

@@ -44,7 +44,8 @@ Connection::Sending::Sending(Connection &connection, int fd)
 void Connection::Sending::repair()
 {
     Lines &lines = connection_.lines_out();
-    if (const auto written = kernel::bytes_written(fd_, connection_.index_ == 0); written)
+    const auto written = kernel::bytes_written(fd_, connection_.index_ == 0, sender_.by_kernel());
+    if (written)
         sender_.recount(*written);
     commit();
     if (sender_.wanted() != sender_.words().generation)
@@ -100,9 +101,15 @@ bool Connection::Sending::go_back()
 Sender::Route Connection::Sending::route(std::size_t wanted)
 {
     std::uint64_t written = 0;
-    if (sender_.state() == Sender::State::Granted)
-        written = kernel::bytes_written(fd_, connection_.index_ == 0).value_or(~std::uint64_t{0});
-    const bool could = sender_.state() == Sender::State::Granted;
+    bool differs = false;
+    if (sender_.state() == Sender::State::Granted) {
+        const std::uint64_t expected = sender_.by_kernel();
+        const auto said = kernel::bytes_written(fd_, connection_.index_ == 0, expected);
+        if (!said)
+            return {Sender::Way::Kernel, false, 0, 0};
+        written = *said;
+        differs = written != expected;
+    }
     ReceiverWords peer;
     peer.taken = half_.taken;
     Sender::Route found = sender_.route(written, peer);
@@ -110,7 +117,7 @@ Sender::Route Connection::Sending::route(std::size_t wanted)
         commit();
         store_words(connection_.lines_out().sender, sender_.words());
         Attachment::turn();
-    } else if (could && ++half_.mistrust >= mistrust_max) {
+    } else if (differs && ++half_.mistrust >= mistrust_max) {
         connection_.attachment_->count(&Attachment::Figures::unseen);
         go_back();
     }

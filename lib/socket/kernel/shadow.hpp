@@ -9,10 +9,12 @@
 namespace ntb::socket::kernel
 {
 
-/// Bytes that the sender has written. @param connected  its side made the connection
-std::optional<std::uint64_t> bytes_written(int fd, bool connected);
+/// Bytes that the sender has written. Nothing: the kernel was too busy with them to say.
+/// @param connected  its side made the connection
+/// @param expected   an answer that is easier to have
+std::optional<std::uint64_t> bytes_written(int fd, bool connected, std::uint64_t expected);
 
-/// Bytes that the receiver has taken.
+/// Bytes that the receiver has taken. Nothing: as above.
 /// @param expected  counts where the kernel has forgotten whether a FIN came
 std::optional<std::uint64_t> bytes_taken(int fd, std::uint64_t expected);
 
