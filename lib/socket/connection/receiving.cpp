@@ -313,8 +313,8 @@ bool Connection::Receiving::ask()
     commit();
     if (store) {
         store_words(connection_.lines_in().receiver_asks, receiver_.words());
-        half_.rung = 0;
-        connection_.ring_writer();
+        // Whatever the peer sleeps for: it goes back when it looks.
+        connection_.ring_bell(EPOLLOUT);
     }
     return receiver_.state() == State::Tcp;
 }

@@ -10,11 +10,14 @@
 #include <ctime>
 
 #include <poll.h>
+#include <spawn.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+
+using SignalHandler = void (*)(int);
 
 /// Calls that move bytes of a connection or wait for it: each has a counter.
 #define NTB_COUNTED_CALLS(X)                                                                       \
@@ -60,6 +63,23 @@
     X(int, accept, (int, sockaddr *, socklen_t *))                                                 \
     X(int, accept4, (int, sockaddr *, socklen_t *, int))                                           \
     X(int, connect, (int, const sockaddr *, socklen_t))                                            \
+    X(int, setsockopt, (int, int, int, const void *, socklen_t))                                   \
+    X(int, getsockopt, (int, int, int, void *, socklen_t *))                                       \
+    X(int, sigaction, (int, const struct sigaction *, struct sigaction *))                         \
+    X(SignalHandler, signal, (int, SignalHandler))                                                 \
+    X(SignalHandler, bsd_signal, (int, SignalHandler))                                             \
+    X(SignalHandler, __sysv_signal, (int, SignalHandler))                                          \
+    X(pid_t, fork, ())                                                                             \
+    X(int, execve, (const char *, char *const *, char *const *))                                   \
+    X(int, execvpe, (const char *, char *const *, char *const *))                                  \
+    X(int, fexecve, (int, char *const *, char *const *))                                           \
+    X(int, execveat, (int, const char *, char *const *, char *const *, int))                       \
+    X(int, posix_spawn,                                                                            \
+      (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,       \
+       char *const *, char *const *))                                                              \
+    X(int, posix_spawnp,                                                                           \
+      (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,       \
+       char *const *, char *const *))                                                              \
     X(int, close, (int))                                                                           \
     X(int, __close, (int))                                                                         \
     X(int, close_range, (unsigned, unsigned, int))                                                 \

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which connections are made.
-#include "preload/state.hpp"
+#include "preload/upgrade.hpp"
+
+#include <cstring>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 
 namespace ntb::socket::preload
 {
@@ -11,7 +15,7 @@ int accepted(int fd)
 {
     if (fd >= 0) {
         born(fd);
-        made(Role::Accept, fd, nullptr, 0);
+        made(Role::Accept, fd, nullptr, 0, false);
     }
     return fd;
 }
@@ -19,11 +23,15 @@ int accepted(int fd)
 
 NTB_EXPORT(int, connect, int fd, const sockaddr *to, socklen_t length)
 {
+    // A new life of the same socket, such as after AF_UNSPEC.
+    if (state.table.find(fd) != nullptr && to != nullptr && length >= sizeof(sa_family_t) &&
+        to->sa_family == AF_UNSPEC)
+        closing(fd);
     const int status = real().connect(fd, to, length);
     // Only here does the kernel have the program's address: one that it cannot read is EFAULT
     // there, and a crash here.
     if (status == 0 || errno == EINPROGRESS)
-        made(Role::Connect, fd, to, length);
+        made(Role::Connect, fd, to, length, status != 0);
     return status;
 }
 
@@ -35,6 +43,32 @@ NTB_EXPORT(int, accept, int fd, sockaddr *from, socklen_t *length)
 NTB_EXPORT(int, accept4, int fd, sockaddr *from, socklen_t *length, int flags)
 {
     return accepted(real().accept4(fd, from, length, flags));
+}
+
+// What rings do not serve.
+NTB_EXPORT(int, setsockopt, int fd, int level, int name, const void *value, socklen_t length)
+{
+    const int status = real().setsockopt(fd, level, name, value, length);
+    if (state.table.find(fd) == nullptr) [[likely]]
+        return status;
+    int word = 0;
+    if (status == 0 && value != nullptr && length >= sizeof(word))
+        memcpy(&word, value, sizeof(word));
+    if ((level == SOL_SOCKET && name == SO_RCVLOWAT && word > 1) ||
+        (level == IPPROTO_TCP && name == TCP_REPAIR && word != 0))
+        leave(fd);
+    return status;
+}
+
+// By this programs ask whether a connect() has succeeded.
+NTB_EXPORT(int, getsockopt, int fd, int level, int name, void *value, socklen_t *length)
+{
+    const int status = real().getsockopt(fd, level, name, value, length);
+    if (level == SOL_SOCKET && name == SO_ERROR && state.table.find(fd) != nullptr) {
+        KeepErrno keep;
+        source_of(fd);
+    }
+    return status;
 }
 
 } // namespace ntb::socket::preload

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that move bytes.
-#include "preload/state.hpp"
+#include "kernel/shadow.hpp"
+#include "kernel/system.hpp"
+#include "preload/upgrade.hpp"
 
+#include <algorithm>
+#include <climits>
 #include <cstdarg>
+#include <fcntl.h>
+#include <sys/ioctl.h>
 
 namespace ntb::socket::preload
 {
@@ -11,21 +17,275 @@ namespace
 {
 enum class Way { In, Out };
 
+long answer(ssize_t result)
+{
+    if (result >= 0)
+        return result;
+    errno = static_cast<int>(-result);
+    return -1;
+}
+
+void count_bytes(Way way, ssize_t bytes)
+{
+    if (state.verbose && bytes > 0)
+        (way == Way::In ? state.figures->received : state.figures->sent)
+            .fetch_add(static_cast<std::uint64_t>(bytes), std::memory_order_relaxed);
+}
+
+// The parts of a call from some byte on, a handful at a time.
+class Rest
+{
+public:
+    Rest(const iovec *parts, int n) : parts_(parts), n_(n) {}
+
+    const iovec *next(int *n)
+    {
+        if (offset_ == 0 && n_ <= places) {
+            *n = n_;
+            return parts_;
+        }
+        *n = n_ < places ? n_ : places;
+        for (int i = 0; i < *n; i++)
+            place_[i] = parts_[i];
+        place_[0].iov_base = static_cast<char *>(place_[0].iov_base) + offset_;
+        place_[0].iov_len -= offset_;
+        return place_;
+    }
+    void skip(std::size_t bytes)
+    {
+        offset_ += bytes;
+        while (n_ > 0 && offset_ >= parts_->iov_len) {
+            offset_ -= parts_->iov_len;
+            parts_++;
+            n_--;
+        }
+    }
+    bool is_over() const { return n_ == 0; }
+
+private:
+    static constexpr int places = 16;
+    const iovec *parts_;
+    int n_;
+    std::size_t offset_ = 0;
+    iovec place_[places];
+};
+
+std::int64_t now_ns()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+// One call that blocks, and what it has waited for.
+class Waiting
+{
+public:
+    Waiting(int fd, Way way, int flags) : fd_(fd), way_(way), flags_(flags) {}
+
+    /// Gives the object up while it sleeps. @return 0: call again; else a negative errno
+    int wait(Held &held)
+    {
+        if ((flags_ & MSG_DONTWAIT) != 0 ||
+            (kernel::call(SYS_fcntl, fd_, F_GETFL) & O_NONBLOCK) != 0)
+            return -EAGAIN;
+        if (!is_asked_)
+            ask();
+        timespec left = {};
+        if (until_ != 0) {
+            const std::int64_t rest = std::max<std::int64_t>(until_ - now_ns(), 0);
+            left = {rest / 1000000000, rest % 1000000000};
+        }
+        Object *object = held.object();
+        Body *body = held.body();
+        // A number that was closed where nobody saw it.
+        if (kernel::cookie_of(fd_) != object->cookie)
+            return -ESTALE;
+        held.drop();
+        const int status = wait_for(*body, way_ == Way::In ? EPOLLIN : EPOLLOUT,
+                                    until_ != 0 ? &left : nullptr, attendant());
+        if (status != 0)
+            return status;
+        return held.take_again(fd_, object) ? 0 : -EBADF;
+    }
+
+private:
+    void ask()
+    {
+        is_asked_ = true;
+        timeval time = {};
+        socklen_t length = sizeof(time);
+        kernel::call(SYS_getsockopt, fd_, SOL_SOCKET, way_ == Way::In ? SO_RCVTIMEO : SO_SNDTIMEO,
+                     &time, &length);
+        if (time.tv_sec != 0 || time.tv_usec != 0)
+            until_ = now_ns() + time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
+    }
+
+    int fd_;
+    Way way_;
+    int flags_;
+    bool is_asked_ = false;
+    std::int64_t until_ = 0;
+};
+
+// As the kernel's receive: what is there, or all of it with MSG_WAITALL.
+ssize_t receive(Held &held, int fd, const iovec *parts, int n, int flags)
+{
+    Rest rest(parts, n);
+    Waiting waiting(fd, Way::In, flags);
+    ssize_t got = 0;
+    const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
+    for (;;) {
+        Body &body = *held.body();
+        Connection *one = body.connection(fd);
+        int count = 0;
+        const iovec *places = rest.next(&count);
+        ssize_t result;
+        if (one != nullptr) {
+            result = one->receive(fd, places, count, flags);
+        } else {
+            // It has stayed TCP while this call waited.
+            msghdr message = {};
+            message.msg_iov = const_cast<iovec *>(places);
+            message.msg_iovlen = static_cast<std::size_t>(count);
+            result = kernel::call(SYS_recvmsg, fd, &message, flags | MSG_DONTWAIT);
+        }
+        body.announce(fd);
+        if (result > 0) {
+            got += result;
+            rest.skip(static_cast<std::size_t>(result));
+            if (!all || rest.is_over())
+                return got;
+            continue;
+        }
+        if (result == -EAGAIN)
+            result = waiting.wait(held);
+        else if (result == 0)
+            return got;
+        if (result < 0)
+            return got > 0 ? got : result;
+    }
+}
+
+ssize_t transmit(Held &held, int fd, const iovec *parts, int n, int flags)
+{
+    Rest rest(parts, n);
+    Waiting waiting(fd, Way::Out, flags);
+    ssize_t sent = 0;
+    for (;;) {
+        Body &body = *held.body();
+        Connection *one = body.connection(fd);
+        int count = 0;
+        const iovec *places = rest.next(&count);
+        // A part that was taken is told first, and the signal comes with the next call.
+        const int now = sent > 0 ? flags | MSG_NOSIGNAL : flags;
+        ssize_t result;
+        if (one != nullptr) {
+            result = one->send(fd, places, count, now);
+        } else {
+            msghdr message = {};
+            message.msg_iov = const_cast<iovec *>(places);
+            message.msg_iovlen = static_cast<std::size_t>(count);
+            result = kernel::call(SYS_sendmsg, fd, &message, now | MSG_DONTWAIT);
+        }
+        body.announce(fd);
+        if (result > 0) {
+            sent += result;
+            rest.skip(static_cast<std::size_t>(result));
+            if (rest.is_over())
+                return sent;
+            continue;
+        }
+        if (result == -EAGAIN)
+            result = waiting.wait(held);
+        else if (result == 0)
+            return sent;
+        if (result < 0)
+            return sent > 0 ? sent : result;
+    }
+}
+
+// The kernel answers EFAULT to a pointer that leads nowhere. Here only that one is looked for.
+bool has_null(const iovec *parts, int n)
+{
+    for (int i = 0; i < n; i++)
+        if (parts[i].iov_base == nullptr && parts[i].iov_len > 0)
+            return true;
+    return false;
+}
+
 // One call on one descriptor. Where nothing is tracked it is the kernel's, after one load.
 template <typename Kernel>
-auto data(Call call, int fd, Way way, Kernel kernel)
+ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, Kernel kernel)
 {
     if (state.table.find(fd) == nullptr) [[likely]]
         return kernel();
-    const auto result = kernel();
-    if (state.verbose) {
+    Held held(fd, Object::Kind::Connection);
+    if (held.body() == nullptr)
+        return kernel();
+    count(call);
+    ssize_t result = -ESTALE;
+    if (held.body()->connection(fd) != nullptr && n >= 0 && n <= IOV_MAX &&
+        (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0) {
         KeepErrno keep;
-        count(call);
-        if (result > 0)
-            (way == Way::In ? state.figures->tcp_received : state.figures->tcp_sent)
-                .fetch_add(static_cast<std::uint64_t>(result), std::memory_order_relaxed);
+        if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
+            result = -EFAULT;
+        else
+            result = way == Way::In ? receive(held, fd, parts, n, flags)
+                                    : transmit(held, fd, parts, n, flags);
     }
+    if (result == -ESTALE) {
+        held.drop();
+        result = kernel();
+    } else {
+        result = answer(result);
+    }
+    count_bytes(way, result);
     return result;
+}
+
+template <typename Kernel>
+ssize_t data(Call call, int fd, Way way, const void *at, size_t size, int flags, Kernel kernel)
+{
+    const iovec part = {const_cast<void *>(at), size};
+    return data(call, fd, way, &part, 1, flags, kernel);
+}
+
+int parts_of(const msghdr *message)
+{
+    return message->msg_iovlen > IOV_MAX ? -1 : static_cast<int>(message->msg_iovlen);
+}
+
+// Descriptors that go with a message: who gets them may know nothing of rings.
+void leaves(const msghdr *message)
+{
+    if (state.figures == nullptr || message->msg_control == nullptr ||
+        message->msg_controllen < sizeof(cmsghdr))
+        return;
+    auto *words = const_cast<msghdr *>(message);
+    for (cmsghdr *one = CMSG_FIRSTHDR(words); one != nullptr; one = CMSG_NXTHDR(words, one)) {
+        if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS)
+            continue;
+        const auto *fds = reinterpret_cast<const int *>(CMSG_DATA(one));
+        for (std::size_t i = 0; i < (one->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++)
+            leave(fds[i]);
+    }
+}
+
+ssize_t no_name(int fd, ssize_t got, const sockaddr *from, socklen_t *length)
+{
+    if (got >= 0 && from != nullptr && length != nullptr && state.table.find(fd) != nullptr)
+        *length = 0;
+    return got;
+}
+
+// What the kernel says beside the bytes of TCP.
+void finish_message(msghdr *message)
+{
+    if (message->msg_name != nullptr)
+        message->msg_namelen = 0;
+    message->msg_controllen = 0;
+    message->msg_flags = 0;
 }
 
 // Descriptors that came with a message.
@@ -44,107 +304,197 @@ void arrived(const msghdr *message)
     }
 }
 
-// recvmmsg() and sendmmsg() answer with messages, not with bytes.
-std::uint64_t bytes_of(const mmsghdr *messages, int n)
+// recvmmsg() and sendmmsg(): one after the other, an error is told if it is the first.
+template <typename Step, typename Kernel>
+int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Kernel kernel)
 {
-    std::uint64_t bytes = 0;
-    for (int i = 0; i < n; i++)
-        bytes += messages[i].msg_len;
-    return bytes;
+    if (state.table.find(fd) == nullptr) [[likely]]
+        return kernel();
+    Held held(fd, Object::Kind::Connection);
+    if (held.body() == nullptr)
+        return kernel();
+    count(call);
+    if (held.body()->connection(fd) == nullptr) {
+        held.drop();
+        const int done = kernel();
+        for (int i = 0; i < done; i++)
+            count_bytes(way, all[i].msg_len);
+        return done;
+    }
+    unsigned done = 0;
+    ssize_t result = 0;
+    {
+        KeepErrno keep;
+        for (; done < n; done++) {
+            result = step(held, all[done].msg_hdr, done);
+            if (result < 0)
+                break;
+            all[done].msg_len = static_cast<unsigned>(result);
+            count_bytes(way, result);
+        }
+    }
+    return done > 0 ? static_cast<int>(done) : static_cast<int>(answer(result));
+}
+
+// sendfile() to a connection, from a file that can be read at an offset.
+ssize_t send_file(Held &held, int to, int from, off_t *offset, size_t size)
+{
+    char bytes[16384];
+    off_t at = offset != nullptr ? *offset : kernel::call(SYS_lseek, from, 0, SEEK_CUR);
+    if (at < 0)
+        return static_cast<ssize_t>(at);
+    std::size_t sent = 0;
+    ssize_t result = 0;
+    while (sent < size) {
+        result = kernel::call(SYS_pread64, from, bytes, std::min(sizeof(bytes), size - sent), at);
+        if (result <= 0)
+            break;
+        const iovec part = {bytes, static_cast<std::size_t>(result)};
+        const ssize_t taken = transmit(held, to, &part, 1, 0);
+        if (taken < 0) {
+            result = taken;
+            break;
+        }
+        sent += static_cast<std::size_t>(taken);
+        at += taken;
+        if (taken < result)
+            break;
+    }
+    if (sent == 0)
+        return result;
+    if (offset != nullptr)
+        *offset = at;
+    else
+        kernel::call(SYS_lseek, from, at, SEEK_SET);
+    return static_cast<ssize_t>(sent);
 }
 
 template <typename Kernel>
-int messages(Call call, int fd, Way way, const mmsghdr *all, Kernel kernel)
+ssize_t file_data(Call call, int to, int from, off_t *offset, size_t size, Kernel kernel)
 {
-    const int n = kernel();
-    if (state.verbose && state.table.find(fd) != nullptr) [[unlikely]] {
+    if (state.table.find(to) == nullptr) [[likely]]
+        return kernel();
+    Held held(to, Object::Kind::Connection);
+    if (held.body() == nullptr)
+        return kernel();
+    count(call);
+    ssize_t result = -ESTALE;
+    if (held.body()->connection(to) != nullptr) {
         KeepErrno keep;
-        count(call);
-        (way == Way::In ? state.figures->tcp_received : state.figures->tcp_sent)
-            .fetch_add(bytes_of(all, n), std::memory_order_relaxed);
+        result = send_file(held, to, from, offset, size);
     }
-    return n;
+    if (result == -ESTALE) {
+        held.drop();
+        result = kernel();
+    } else {
+        result = answer(result);
+    }
+    count_bytes(Way::Out, result);
+    return result;
 }
 } // namespace
 
 NTB_EXPORT(ssize_t, read, int fd, void *to, size_t size)
 {
-    return data(Call::read, fd, Way::In, [=] { return real().read(fd, to, size); });
+    return data(Call::read, fd, Way::In, to, size, 0, [=] { return real().read(fd, to, size); });
 }
 
 NTB_EXPORT(ssize_t, __read_chk, int fd, void *to, size_t size, size_t room)
 {
-    return data(Call::__read_chk, fd, Way::In,
+    return data(Call::__read_chk, fd, Way::In, to, size, 0,
                 [=] { return real().__read_chk(fd, to, size, room); });
 }
 
 NTB_EXPORT(ssize_t, readv, int fd, const iovec *parts, int n)
 {
-    return data(Call::readv, fd, Way::In, [=] { return real().readv(fd, parts, n); });
+    return data(Call::readv, fd, Way::In, parts, n, 0, [=] { return real().readv(fd, parts, n); });
 }
 
 NTB_EXPORT(ssize_t, recv, int fd, void *to, size_t size, int flags)
 {
-    return data(Call::recv, fd, Way::In, [=] { return real().recv(fd, to, size, flags); });
+    return data(Call::recv, fd, Way::In, to, size, flags,
+                [=] { return real().recv(fd, to, size, flags); });
 }
 
 NTB_EXPORT(ssize_t, __recv_chk, int fd, void *to, size_t size, size_t room, int flags)
 {
-    return data(Call::__recv_chk, fd, Way::In,
+    return data(Call::__recv_chk, fd, Way::In, to, size, flags,
                 [=] { return real().__recv_chk(fd, to, size, room, flags); });
 }
 
 NTB_EXPORT(ssize_t, recvfrom, int fd, void *to, size_t size, int flags, sockaddr *from,
            socklen_t *length)
 {
-    return data(Call::recvfrom, fd, Way::In,
-                [=] { return real().recvfrom(fd, to, size, flags, from, length); });
+    const ssize_t got = data(Call::recvfrom, fd, Way::In, to, size, flags,
+                             [=] { return real().recvfrom(fd, to, size, flags, from, length); });
+    return no_name(fd, got, from, length);
 }
 
 NTB_EXPORT(ssize_t, __recvfrom_chk, int fd, void *to, size_t size, size_t room, int flags,
            sockaddr *from, socklen_t *length)
 {
-    return data(Call::__recvfrom_chk, fd, Way::In,
-                [=] { return real().__recvfrom_chk(fd, to, size, room, flags, from, length); });
+    const ssize_t got = data(Call::__recvfrom_chk, fd, Way::In, to, size, flags, [=] {
+        return real().__recvfrom_chk(fd, to, size, room, flags, from, length);
+    });
+    return no_name(fd, got, from, length);
 }
 
 NTB_EXPORT(ssize_t, recvmsg, int fd, msghdr *message, int flags)
 {
-    const ssize_t result =
-        data(Call::recvmsg, fd, Way::In, [=] { return real().recvmsg(fd, message, flags); });
-    if (result >= 0)
-        arrived(message);
-    return result;
+    const auto kernel = [=] { return real().recvmsg(fd, message, flags); };
+    if (state.table.find(fd) == nullptr) {
+        const ssize_t got = kernel();
+        if (got >= 0 && state.figures != nullptr)
+            arrived(message);
+        return got;
+    }
+    const ssize_t got =
+        data(Call::recvmsg, fd, Way::In, message->msg_iov, parts_of(message), flags, kernel);
+    if (got >= 0 && (flags & MSG_ERRQUEUE) == 0)
+        finish_message(message);
+    return got;
 }
 
 NTB_EXPORT(int, recvmmsg, int fd, mmsghdr *all, unsigned n, int flags, timespec *timeout)
 {
-    const int got = messages(Call::recvmmsg, fd, Way::In, all,
+    const auto step = [=](Held &held, msghdr &one, unsigned done) {
+        const bool waits = done == 0 || (flags & MSG_WAITFORONE) == 0;
+        const ssize_t got = receive(held, fd, one.msg_iov, parts_of(&one),
+                                    (flags & ~MSG_WAITFORONE) | (waits ? 0 : MSG_DONTWAIT));
+        if (got >= 0)
+            finish_message(&one);
+        return got;
+    };
+    const int got = messages(Call::recvmmsg, fd, Way::In, all, n, step,
                              [=] { return real().recvmmsg(fd, all, n, flags, timeout); });
-    for (int i = 0; i < got; i++)
-        arrived(&all[i].msg_hdr);
+    if (state.figures != nullptr)
+        for (int i = 0; i < got; i++)
+            arrived(&all[i].msg_hdr);
     return got;
 }
 
 NTB_EXPORT(ssize_t, write, int fd, const void *from, size_t size)
 {
-    return data(Call::write, fd, Way::Out, [=] { return real().write(fd, from, size); });
+    return data(Call::write, fd, Way::Out, from, size, 0,
+                [=] { return real().write(fd, from, size); });
 }
 
 NTB_EXPORT(ssize_t, writev, int fd, const iovec *parts, int n)
 {
-    return data(Call::writev, fd, Way::Out, [=] { return real().writev(fd, parts, n); });
+    return data(Call::writev, fd, Way::Out, parts, n, 0,
+                [=] { return real().writev(fd, parts, n); });
 }
 
 NTB_EXPORT(ssize_t, send, int fd, const void *from, size_t size, int flags)
 {
-    return data(Call::send, fd, Way::Out, [=] { return real().send(fd, from, size, flags); });
+    return data(Call::send, fd, Way::Out, from, size, flags,
+                [=] { return real().send(fd, from, size, flags); });
 }
 
 NTB_EXPORT(ssize_t, sendto, int fd, const void *from, size_t size, int flags, const sockaddr *to,
            socklen_t length)
 {
-    return data(Call::sendto, fd, Way::Out, [=] {
+    return data(Call::sendto, fd, Way::Out, from, size, flags, [=] {
         const ssize_t sent = real().sendto(fd, from, size, flags, to, length);
         if ((flags & MSG_FASTOPEN) != 0 && sent >= 0)
             count(Reason::fast_open);
@@ -154,64 +504,91 @@ NTB_EXPORT(ssize_t, sendto, int fd, const void *from, size_t size, int flags, co
 
 NTB_EXPORT(ssize_t, sendmsg, int fd, const msghdr *message, int flags)
 {
-    return data(Call::sendmsg, fd, Way::Out, [=] { return real().sendmsg(fd, message, flags); });
+    const auto kernel = [=] { return real().sendmsg(fd, message, flags); };
+    if (state.table.find(fd) == nullptr) {
+        if (message != nullptr)
+            leaves(message);
+        return kernel();
+    }
+    return data(Call::sendmsg, fd, Way::Out, message->msg_iov, parts_of(message), flags, kernel);
 }
 
 NTB_EXPORT(int, sendmmsg, int fd, mmsghdr *all, unsigned n, int flags)
 {
-    return messages(Call::sendmmsg, fd, Way::Out, all,
+    if (state.table.find(fd) == nullptr && all != nullptr && state.figures != nullptr)
+        for (unsigned i = 0; i < n && i < IOV_MAX; i++)
+            leaves(&all[i].msg_hdr);
+    const auto step = [=](Held &held, const msghdr &one, unsigned) {
+        return transmit(held, fd, one.msg_iov, parts_of(&one), flags);
+    };
+    return messages(Call::sendmmsg, fd, Way::Out, all, n, step,
                     [=] { return real().sendmmsg(fd, all, n, flags); });
 }
 
 NTB_EXPORT(ssize_t, preadv2, int fd, const iovec *parts, int n, off_t offset, int flags)
 {
-    return data(Call::preadv2, fd, Way::In,
+    return data(Call::preadv2, fd, Way::In, parts, offset == -1 ? n : -1,
+                (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0,
                 [=] { return real().preadv2(fd, parts, n, offset, flags); });
 }
 
 NTB_EXPORT(ssize_t, preadv64v2, int fd, const iovec *parts, int n, off_t offset, int flags)
 {
-    return data(Call::preadv64v2, fd, Way::In,
+    return data(Call::preadv64v2, fd, Way::In, parts, offset == -1 ? n : -1,
+                (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0,
                 [=] { return real().preadv64v2(fd, parts, n, offset, flags); });
 }
 
 NTB_EXPORT(ssize_t, pwritev2, int fd, const iovec *parts, int n, off_t offset, int flags)
 {
-    return data(Call::pwritev2, fd, Way::Out,
+    return data(Call::pwritev2, fd, Way::Out, parts, offset == -1 ? n : -1,
+                (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0,
                 [=] { return real().pwritev2(fd, parts, n, offset, flags); });
 }
 
 NTB_EXPORT(ssize_t, pwritev64v2, int fd, const iovec *parts, int n, off_t offset, int flags)
 {
-    return data(Call::pwritev64v2, fd, Way::Out,
+    return data(Call::pwritev64v2, fd, Way::Out, parts, offset == -1 ? n : -1,
+                (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0,
                 [=] { return real().pwritev64v2(fd, parts, n, offset, flags); });
 }
 
 NTB_EXPORT(ssize_t, sendfile, int to, int from, off_t *offset, size_t size)
 {
-    return data(Call::sendfile, to, Way::Out,
-                [=] { return real().sendfile(to, from, offset, size); });
+    return file_data(Call::sendfile, to, from, offset, size,
+                     [=] { return real().sendfile(to, from, offset, size); });
 }
 
 NTB_EXPORT(ssize_t, sendfile64, int to, int from, off_t *offset, size_t size)
 {
-    return data(Call::sendfile64, to, Way::Out,
-                [=] { return real().sendfile64(to, from, offset, size); });
+    return file_data(Call::sendfile64, to, from, offset, size,
+                     [=] { return real().sendfile64(to, from, offset, size); });
 }
 
 NTB_EXPORT(ssize_t, splice, int from, off_t *from_at, int to, off_t *to_at, size_t size,
            unsigned flags)
 {
     const bool sends = state.table.find(to) != nullptr;
-    return data(Call::splice, sends ? to : from, sends ? Way::Out : Way::In,
-                [=] { return real().splice(from, from_at, to, to_at, size, flags); });
+    const int fd = sends ? to : from;
+    if (state.table.find(fd) == nullptr) [[likely]]
+        return real().splice(from, from_at, to, to_at, size, flags);
+    // The pipe's end is the kernel's, so the connection's is as well.
+    leave(fd);
+    count(Call::splice);
+    const ssize_t moved = real().splice(from, from_at, to, to_at, size, flags);
+    count_bytes(sends ? Way::Out : Way::In, moved);
+    return moved;
 }
 
 NTB_EXPORT(int, shutdown, int fd, int how)
 {
-    if (state.table.find(fd) != nullptr)
-        count(Call::shutdown);
-    return real().shutdown(fd, how);
+    const Held held(fd, Object::Kind::Connection);
+    if (held.body() == nullptr)
+        return real().shutdown(fd, how);
+    count(Call::shutdown);
+    Connection *one = held.body()->connection(fd);
+    return one == nullptr ? real().shutdown(fd, how)
+                          : static_cast<int>(answer(one->shutdown(fd, how)));
 }
 
 NTB_EXPORT(int, ioctl, int fd, unsigned long request, ...)
@@ -220,9 +597,17 @@ NTB_EXPORT(int, ioctl, int fd, unsigned long request, ...)
     va_start(words, request);
     void *argument = va_arg(words, void *);
     va_end(words);
-    if (state.table.find(fd) != nullptr)
-        count(Call::ioctl);
-    return real().ioctl(fd, request, argument);
+    const Held held(fd, Object::Kind::Connection);
+    if (held.body() == nullptr)
+        return real().ioctl(fd, request, argument);
+    count(Call::ioctl);
+    Connection *one = held.body()->connection(fd);
+    if (one == nullptr || request != FIONREAD || argument == nullptr)
+        return real().ioctl(fd, request, argument);
+    const ssize_t bytes = one->readable_bytes(fd);
+    if (bytes >= 0)
+        *static_cast<int *>(argument) = static_cast<int>(bytes);
+    return static_cast<int>(answer(bytes < 0 ? bytes : 0));
 }
 
 } // namespace ntb::socket::preload

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which descriptors come and go.
-#include "preload/state.hpp"
+#include "preload/upgrade.hpp"
 
 #include <climits>
 #include <cstdarg>
@@ -63,6 +63,8 @@ int close_between(unsigned first, unsigned last, int flags)
 {
     if (first > last)
         return real().close_range(first, last, flags);
+    // Numbers that stand for nothing here may still be members of sets: those forget them when they
+    // are used again.
     for (int fd = state.table.next(first, last); fd >= 0;
          fd = state.table.next(static_cast<unsigned>(fd) + 1, last))
         closing(fd);
@@ -151,13 +153,13 @@ NTB_EXPORT(int, fcntl64, int fd, int operation, ...)
     return control(real().fcntl64, fd, operation, argument);
 }
 
-// Whatever stdio does with the descriptor is not seen, so the socket is not the library's any more.
+// Whatever stdio does with the descriptor is not seen.
 NTB_EXPORT(FILE *, fdopen, int fd, const char *mode)
 {
     FILE *file = real().fdopen(fd, mode);
     if (file != nullptr && state.table.find(fd) != nullptr) {
         count(Reason::stdio);
-        closing(fd);
+        leave(fd);
     }
     return file;
 }
@@ -299,11 +301,11 @@ NTB_EXPORT(int, memfd_create, const char *name, unsigned flags)
 
 NTB_EXPORT(int, epoll_create, int size)
 {
-    return born(real().epoll_create(size));
+    return set_born(real().epoll_create(size));
 }
 NTB_EXPORT(int, epoll_create1, int flags)
 {
-    return born(real().epoll_create1(flags));
+    return set_born(real().epoll_create1(flags));
 }
 NTB_EXPORT(int, pidfd_open, pid_t pid, unsigned flags)
 {

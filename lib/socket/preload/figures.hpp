@@ -15,12 +15,14 @@ namespace ntb::socket::preload
     X(claimed, "were shown to the daemon")                                                         \
     X(no_rule, "stay TCP: no line 'use ntb' fits")                                                 \
     X(no_host, "stay TCP: the peer is not in the host map")                                        \
-    X(no_rings, "stay TCP: this library has no rings")                                             \
+    X(no_daemon, "stay TCP: no daemon, or no room at it")                                          \
+    X(other_daemon, "stay TCP: of another daemon than this program's")                             \
     X(not_tcp, "stay as they are: not TCP")                                                        \
     X(no_room, "stay TCP: too many connections or descriptors")                                    \
     X(fast_open, "stay TCP: TCP Fast Open")                                                        \
     X(io_uring, "stay TCP: the program uses io_uring")                                             \
     X(stdio, "went back to TCP: given to stdio")                                                   \
+    X(broken_off, "were reset: the peer did not go back to TCP")                                   \
     X(unseen, "were closed where nobody saw it")
 
 enum class Reason {
@@ -47,8 +49,10 @@ struct Figures {
     std::uint32_t reserved;
     char program[32];
     std::atomic<std::uint64_t> reasons[reason_count];
-    std::atomic<std::uint64_t> tcp_received, tcp_sent; ///< bytes of wanted connections, with -v
-    std::atomic<std::uint64_t> calls[call_count];      ///< on wanted connections, with -v
+    std::atomic<std::uint64_t> matched;                  ///< claims that found their mirror
+    std::atomic<std::uint64_t> ring_received, ring_sent; ///< bytes by rings
+    std::atomic<std::uint64_t> received, sent;    ///< all bytes of wanted connections, with -v
+    std::atomic<std::uint64_t> calls[call_count]; ///< on wanted connections, with -v
 };
 static_assert(sizeof(Figures) <= 4096);
 

@@ -1,19 +1,118 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which processes come and go, and those that pass libc.
-#include "preload/state.hpp"
+#include "preload/upgrade.hpp"
 
 #include <cstdarg>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 namespace ntb::socket::preload
 {
 
+NTB_EXPORT(pid_t, fork)
+{
+    before_fork();
+    const pid_t child = real().fork();
+    KeepErrno keep;
+    after_fork(child);
+    return child;
+}
+
 NTB_EXPORT(pid_t, _Fork)
 {
+    before_fork();
     const pid_t child = real()._Fork();
-    if (child == 0 && state.figures != nullptr)
-        forked_in_child();
+    KeepErrno keep;
+    after_fork(child);
     return child;
+}
+
+// The other program may be one without this library: what it inherits is TCP.
+NTB_EXPORT(int, execve, const char *path, char *const *words, char *const *environment)
+{
+    leave_what_exec_keeps();
+    return real().execve(path, words, environment);
+}
+
+NTB_EXPORT(int, execv, const char *path, char *const *words)
+{
+    leave_what_exec_keeps();
+    return real().execve(path, words, environ);
+}
+
+NTB_EXPORT(int, execvpe, const char *path, char *const *words, char *const *environment)
+{
+    leave_what_exec_keeps();
+    return real().execvpe(path, words, environment);
+}
+
+NTB_EXPORT(int, execvp, const char *path, char *const *words)
+{
+    leave_what_exec_keeps();
+    return real().execvpe(path, words, environ);
+}
+
+NTB_EXPORT(int, fexecve, int fd, char *const *words, char *const *environment)
+{
+    leave_what_exec_keeps();
+    return real().fexecve(fd, words, environment);
+}
+
+NTB_EXPORT(int, execveat, int folder, const char *path, char *const *words,
+           char *const *environment, int flags)
+{
+    leave_what_exec_keeps();
+    return real().execveat(folder, path, words, environment, flags);
+}
+
+// execl() and its kin: the words up to the NULL, on the stack as libc has them.
+#define NTB_WORDS(first, call)                                                                     \
+    va_list list;                                                                                  \
+    va_start(list, first);                                                                         \
+    std::size_t n = 1;                                                                             \
+    while (va_arg(list, char *) != nullptr)                                                        \
+        n++;                                                                                       \
+    va_end(list);                                                                                  \
+    auto **words = static_cast<char **>(__builtin_alloca((n + 1) * sizeof(char *)));               \
+    va_start(list, first);                                                                         \
+    words[0] = const_cast<char *>(first);                                                          \
+    for (std::size_t i = 1; i <= n; i++)                                                           \
+        words[i] = va_arg(list, char *);                                                           \
+    [[maybe_unused]] const auto next = [&list] { return va_arg(list, char *const *); };            \
+    leave_what_exec_keeps();                                                                       \
+    const int status = call;                                                                       \
+    va_end(list);                                                                                  \
+    return status
+
+NTB_EXPORT(int, execl, const char *path, const char *first, ...)
+{
+    NTB_WORDS(first, real().execve(path, words, environ));
+}
+
+NTB_EXPORT(int, execlp, const char *path, const char *first, ...)
+{
+    NTB_WORDS(first, real().execvpe(path, words, environ));
+}
+
+NTB_EXPORT(int, execle, const char *path, const char *first, ...)
+{
+    NTB_WORDS(first, real().execve(path, words, next()));
+}
+
+NTB_EXPORT(int, posix_spawn, pid_t *child, const char *path,
+           const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+           char *const *words, char *const *environment)
+{
+    leave_what_exec_keeps();
+    return real().posix_spawn(child, path, actions, attributes, words, environment);
+}
+
+NTB_EXPORT(int, posix_spawnp, pid_t *child, const char *path,
+           const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
+           char *const *words, char *const *environment)
+{
+    leave_what_exec_keeps();
+    return real().posix_spawnp(child, path, actions, attributes, words, environment);
 }
 
 NTB_EXPORT(void, _exit, int status)
@@ -50,6 +149,7 @@ NTB_EXPORT(long, syscall, long number, ...)
         break;
     case SYS_io_uring_setup:
         state.uses_io_uring = true;
+        leave_all();
         break;
     default:
         break;
@@ -67,13 +167,15 @@ NTB_EXPORT(long, syscall, long number, ...)
     case SYS_accept4:
     case SYS_dup:
     case SYS_eventfd2:
-    case SYS_epoll_create1:
     case SYS_memfd_create:
     case SYS_timerfd_create:
     case SYS_pidfd_open:
     case SYS_pidfd_getfd:
     case SYS_io_uring_setup:
         born(static_cast<int>(result));
+        break;
+    case SYS_epoll_create1:
+        set_born(static_cast<int>(result));
         break;
     default:
         break;

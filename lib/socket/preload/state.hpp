@@ -23,7 +23,8 @@ struct State {
     Figures *figures = nullptr; ///< NULL: nothing is tracked
     bool verbose = false;       ///< calls and bytes are counted, and reported at the end
     std::atomic<bool> uses_io_uring = false;
-    int report = -1; ///< where to: a copy of standard error
+    std::atomic<bool> has_sets = false; ///< an epoll descriptor was ever made
+    int report = -1;                    ///< where to: a copy of standard error
     std::atomic<int> pid = 0;
 };
 extern State state;
@@ -54,6 +55,7 @@ inline void count(Call call)
         state.figures->calls[static_cast<int>(call)].fetch_add(1, std::memory_order_relaxed);
 }
 
+int own_pid();
 /// A child of vfork() has the parent's memory, but descriptors of its own: it changes nothing here.
 bool is_own_process();
 
@@ -74,16 +76,22 @@ inline int born(int fd)
 void closing_slowly(int fd);
 inline void closing(int fd)
 {
-    if (state.table.find(fd) != nullptr) [[unlikely]]
+    if (state.has_sets.load(std::memory_order_relaxed) || state.table.find(fd) != nullptr)
+        [[unlikely]]
         closing_slowly(fd);
 }
 
 /// A connection has been made: it is tracked if the configuration wants that.
-/// @param peer  as connect() was given it; or NULL: the kernel knows
-void made(Role role, int fd, const sockaddr *peer, socklen_t length);
+/// @param peer        as connect() was given it; or NULL: the kernel knows
+/// @param connecting  connect() has only begun
+void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connecting);
 
-/// Around fork().
-void forked_in_child();
+/// Around fork(), where the program's call is seen: then those of pthread_atfork() do nothing.
+void before_fork();
+void after_fork(pid_t child);
+
+/// What the connections of this process have done goes into the figures.
+void take_figures();
 
 /// With -v: what happened, once, at the end of the process.
 void report();

@@ -69,12 +69,17 @@ Object *Table::use(int fd)
     }
 }
 
-void Table::done(Object *object)
+bool Table::leave(Object *object)
 {
     if (object->users.fetch_sub(1, std::memory_order_seq_cst) != 1)
-        return;
+        return false;
     std::uint32_t waiting = ending;
-    if (object->names.compare_exchange_strong(waiting, 0))
+    return object->names.compare_exchange_strong(waiting, 0);
+}
+
+void Table::done(Object *object)
+{
+    if (leave(object))
         over_(object);
 }
 
@@ -192,6 +197,14 @@ int Table::next(unsigned from, unsigned to) const
     for (unsigned fd = from; fd <= to && fd < size_; fd++)
         if (slots_[fd].load() != nullptr)
             return static_cast<int>(fd);
+    return -1;
+}
+
+int Table::number_of(const Object *object) const
+{
+    for (int fd = next(0, ~0u); fd >= 0; fd = next(static_cast<unsigned>(fd) + 1, ~0u))
+        if (find(fd) == object)
+            return fd;
     return -1;
 }
 

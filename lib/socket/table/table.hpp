@@ -54,6 +54,19 @@ public:
     /// As find(), and the object does not end before done(). Not to be held in a sleep.
     Object *use(int fd);
     void done(Object *object);
+    /// As done(), but where it was the last use of an object without descriptors, the caller ends
+    /// it.
+    bool leave(Object *object);
+    /// Whether calls are at work with it.
+    static bool is_used(const Object &object) { return object.users.load() != 0; }
+    /// A use of an object that is perhaps over: its body says so. Given back by done().
+    static void touch(Object &object) { object.users.fetch_add(1); }
+    std::uint32_t index(const Object &object) const
+    {
+        return static_cast<std::uint32_t>(&object - objects_);
+    }
+    /// @return a number that stands for it, or -1
+    int number_of(const Object *object) const;
 
     /// A new object for a descriptor, used by the caller until done(). @return NULL: no room
     Object *add(int fd, Object::Kind kind, std::uint64_t cookie);

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The process's life: what is read at its start, its forks, and what it reports at its end.
+#include "preload/state.hpp"
+
+#include "kernel/shadow.hpp"
+#include "kernel/system.hpp"
+#include "preload/upgrade.hpp"
+#include "readiness/spin.hpp"
+
+#include <algorithm>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+namespace ntb::socket::preload
+{
+
+namespace
+{
+constexpr std::size_t most_descriptors = 1 << 20;
+constexpr std::uint32_t most_objects = 1 << 16;
+
+// A bounded text, written at once: lines of several processes stay apart.
+struct Text {
+    char bytes[6144];
+    std::size_t size = 0;
+
+    __attribute__((format(printf, 2, 3))) void add(const char *format, ...)
+    {
+        va_list words;
+        va_start(words, format);
+        const int more = vsnprintf(bytes + size, sizeof(bytes) - size, format, words);
+        va_end(words);
+        size = std::min(sizeof(bytes) - 1, size + static_cast<std::size_t>(std::max(more, 0)));
+    }
+    void write_to(int fd) const { kernel::call(SYS_write, fd, bytes, size); }
+};
+
+bool make_figures()
+{
+    const long file = kernel::call(SYS_memfd_create, Figures::name, MFD_CLOEXEC);
+    if (file < 0)
+        return false;
+    const int fd = hide(static_cast<int>(file));
+    if (fd < 0 || kernel::call(SYS_ftruncate, fd, 4096) < 0)
+        return false;
+    const long at =
+        kernel::call(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at < 0)
+        return false;
+    auto *figures = reinterpret_cast<Figures *>(at);
+    figures->magic = Figures::right_magic;
+    figures->version = Figures::right_version;
+    figures->pid = own_pid();
+    strncpy(figures->program, program_invocation_short_name, sizeof(figures->program) - 1);
+    state.figures = figures;
+    return true;
+}
+
+// Nothing of the program's is called here but what is safe before main(): other libraries may not
+// be ready.
+// fork() is seen as a call, and then knows what came of it. daemon() and forkpty() are seen here
+// alone.
+thread_local bool fork_is_seen = false;
+
+void before_fork_now()
+{
+    upgrade_before_fork();
+}
+
+void after_fork_now(pid_t child)
+{
+    if (child == 0) {
+        state.pid = own_pid();
+        state.table.forked();
+    }
+    upgrade_after_fork(child);
+}
+
+void around_fork(void (*step)())
+{
+    if (!fork_is_seen)
+        step();
+}
+
+__attribute__((constructor(101))) void load()
+{
+    find_real();
+    KeepErrno keep;
+    const char *path = getenv(config_variable);
+    if (path == nullptr)
+        return;
+    const char *verbose = getenv(verbose_variable);
+    const bool wants_report = verbose != nullptr && strcmp(verbose, "0") != 0;
+    Config::Error error;
+    if (!state.config.load(path, &error)) {
+        if (wants_report) {
+            Text text;
+            text.add("ntbsocket: %s:%u: %s; %s uses TCP\n", path, error.line, error.text,
+                     program_invocation_short_name);
+            text.write_to(STDERR_FILENO);
+        }
+        return;
+    }
+    rlimit limit = {};
+    kernel::call(SYS_getrlimit, RLIMIT_NOFILE, &limit);
+    const std::size_t descriptors = std::clamp<std::size_t>(limit.rlim_max, 1024, most_descriptors);
+    state.pid = own_pid();
+    if (!make_bodies(most_objects) ||
+        !state.table.make(descriptors, most_objects, [](Object *object) { finish(object, -1); }))
+        return;
+    if (!make_figures()) {
+        state.table.unmake();
+        return;
+    }
+    if (wants_report) {
+        state.report =
+            hide(static_cast<int>(kernel::call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, 3)));
+        state.verbose = true;
+    }
+    process_spinning().most_us = state.config.window();
+    pthread_atfork([] { around_fork(before_fork_now); },
+                   [] { around_fork([] { after_fork_now(1); }); },
+                   [] { around_fork([] { after_fork_now(0); }); });
+}
+
+__attribute__((destructor(101))) void unload()
+{
+    report();
+}
+
+bool is_tcp(int fd)
+{
+    int type = 0, protocol = 0;
+    socklen_t size = sizeof(int);
+    if (kernel::call(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &size) < 0 ||
+        kernel::call(SYS_getsockopt, fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &size) < 0)
+        return false;
+    return type == SOCK_STREAM && protocol == IPPROTO_TCP;
+}
+
+bool name_of(long call, int fd, Address *out)
+{
+    sockaddr_storage storage;
+    socklen_t length = sizeof(storage);
+    return kernel::call(call, fd, &storage, &length) == 0 &&
+           Address::of(reinterpret_cast<sockaddr *>(&storage), length, out);
+}
+} // namespace
+
+namespace
+{
+// The number goes; with the last one the object. In order: nobody finds it, sets forget it, it
+// ends.
+void drop(int fd, bool is_open)
+{
+    Object *object = state.table.use(fd);
+    if (object == nullptr) {
+        tell_sets_closed(fd, nullptr, true);
+        return;
+    }
+    const Table::Taken taken = state.table.take(fd);
+    if (taken.object == object && object->kind == Object::Kind::Connection) {
+        auto *body = static_cast<Body *>(object->body.load());
+        tell_sets_closed(fd, body, taken.last);
+        if (body != nullptr)
+            body->number_closed(is_open ? fd : -1, taken.last);
+    } else if (taken.object == object) {
+        auto *set = static_cast<Set *>(object->body.load());
+        tell_sets_closed(fd, nullptr, true);
+        if (const int other = taken.last ? -1 : state.table.number_of(object); other >= 0)
+            set->moved(other);
+    }
+    if (state.table.leave(object))
+        finish(object, is_open ? fd : -1);
+}
+} // namespace
+
+void closing_slowly(int fd)
+{
+    KeepErrno keep;
+    if (is_own_process())
+        drop(fd, true);
+}
+
+void born_slowly(int fd)
+{
+    KeepErrno keep;
+    if (!is_own_process())
+        return;
+    count(Reason::unseen);
+    drop(fd, false);
+}
+
+void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connecting)
+{
+    if (state.figures == nullptr || !is_own_process())
+        return;
+    KeepErrno keep;
+    Address remote, local;
+    if (peer == nullptr ? !name_of(SYS_getpeername, fd, &remote)
+                        : !Address::of(peer, length, &remote))
+        return;
+    if (!is_tcp(fd))
+        return count(Reason::not_tcp);
+    if (role == Role::Accept && !name_of(SYS_getsockname, fd, &local))
+        return;
+    if (!state.config.wanted(role, program_invocation_short_name,
+                             role == Role::Accept ? local : remote))
+        return count(Reason::no_rule);
+    const char *daemon = state.config.daemon_of(remote);
+    if (daemon == nullptr)
+        return count(Reason::no_host);
+    if (state.uses_io_uring.load(std::memory_order_relaxed))
+        return count(Reason::io_uring);
+    if (attachment_of(daemon) == nullptr)
+        return count(Reason::other_daemon);
+    if (state.table.find(fd) != nullptr)
+        drop(fd, true);
+    Object *object = state.table.add(fd, Object::Kind::Connection, kernel::cookie_of(fd));
+    if (object == nullptr)
+        return count(Reason::no_room);
+    begin(*object, fd, role == Role::Accept, connecting);
+    state.table.done(object);
+}
+
+void before_fork()
+{
+    if (state.figures == nullptr)
+        return;
+    before_fork_now();
+    fork_is_seen = true;
+}
+
+void after_fork(pid_t child)
+{
+    if (state.figures == nullptr)
+        return;
+    fork_is_seen = false;
+    after_fork_now(child);
+}
+
+void take_figures()
+{
+    const Attachment *at = attachment();
+    if (state.figures == nullptr || at == nullptr)
+        return;
+    static std::atomic<std::uint64_t> taken[3];
+    const Attachment::Figures now = at->figures();
+    const auto add = [](std::atomic<std::uint64_t> &to, std::atomic<std::uint64_t> &before,
+                        std::uint64_t value) { to.fetch_add(value - before.exchange(value)); };
+    add(state.figures->matched, taken[0], now.matched);
+    add(state.figures->ring_received, taken[1], now.ring_received);
+    add(state.figures->ring_sent, taken[2], now.ring_sent);
+}
+
+void report()
+{
+    take_figures();
+    if (!state.verbose || state.report < 0 || state.figures->pid != own_pid())
+        return;
+    const Figures &figures = *state.figures;
+    Text text;
+    text.add("ntbsocket: %s (%d):\n", figures.program, figures.pid);
+    for (std::size_t i = 0; i < reason_count; i++)
+        if (const std::uint64_t times = figures.reasons[i].load(); times != 0)
+            text.add("  %llu %s\n", static_cast<unsigned long long>(times), reason_texts[i]);
+    const auto bytes = [&text](const char *way, std::uint64_t received, std::uint64_t sent) {
+        text.add("  by %s: %llu bytes received, %llu sent\n", way,
+                 static_cast<unsigned long long>(received), static_cast<unsigned long long>(sent));
+    };
+    text.add("  %llu matched\n", static_cast<unsigned long long>(figures.matched.load()));
+    bytes("ring", figures.ring_received, figures.ring_sent);
+    bytes("TCP", figures.received - figures.ring_received, figures.sent - figures.ring_sent);
+    text.add("  calls:");
+    for (std::size_t i = 0; i < call_count; i++)
+        if (const std::uint64_t times = figures.calls[i].load(); times != 0)
+            text.add(" %s %llu", call_names[i], static_cast<unsigned long long>(times));
+    text.add("\n");
+    text.write_to(state.report);
+    state.verbose = false;
+}
+
+} // namespace ntb::socket::preload

@@ -1,0 +1,425 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "preload/upgrade.hpp"
+
+#include "kernel/lock.hpp"
+#include "kernel/shadow.hpp"
+#include "kernel/system.hpp"
+
+#include <cstring>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <new>
+#include <poll.h>
+#include <sys/mman.h>
+
+namespace ntb::socket::preload
+{
+
+namespace
+{
+constexpr unsigned most_sets = 4096;
+// How long the peer may take to go back to TCP, before the connection is broken off.
+constexpr int leave_looks = 1000;
+constexpr timespec leave_pause = {0, 1000000};
+
+Body *bodies;
+std::atomic<Attachment *> the_attachment;
+char attached_path[Config::max_path];
+std::atomic<int> control_hidden = -1;
+Lock sets_lock;
+Set *sets[most_sets];
+bool nested[most_sets]; // a member of another set
+std::atomic<bool> has_nested = false;
+unsigned set_count; // slots that were ever used
+
+struct Locked {
+    explicit Locked(Lock &lock) : lock_(lock) { lock_.take(); }
+    ~Locked() { lock_.give(); }
+    Locked(const Locked &) = delete;
+    Locked &operator=(const Locked &) = delete;
+
+private:
+    Lock &lock_;
+};
+
+class Attends final : public Attendant
+{
+public:
+    int descriptor() const override
+    {
+        const Attachment *at = the_attachment.load(std::memory_order_acquire);
+        return at == nullptr ? -1 : at->descriptor();
+    }
+    void process() override
+    {
+        if (Attachment *at = the_attachment.load(std::memory_order_acquire); at != nullptr)
+            at->process();
+    }
+};
+
+// What the connection's code has opened may not be closed by the program.
+void hide_control()
+{
+    const int now = attendant()->descriptor(), before = control_hidden.exchange(now);
+    if (now == before)
+        return;
+    if (before >= 0)
+        state.table.show(before);
+    if (now >= 0)
+        state.table.hide(now);
+}
+} // namespace
+
+Attendant *attendant()
+{
+    static constinit Attends the_one;
+    return &the_one;
+}
+
+Attachment *attachment()
+{
+    return the_attachment.load(std::memory_order_acquire);
+}
+
+bool make_bodies(std::uint32_t objects)
+{
+    const long at = kernel::call(SYS_mmap, nullptr, objects * sizeof(Body), PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    bodies = at < 0 ? nullptr : reinterpret_cast<Body *>(at);
+    return bodies != nullptr;
+}
+
+Attachment *attachment_of(const char *path)
+{
+    Attachment *at = attachment();
+    if (at == nullptr) {
+        const Locked locked(sets_lock);
+        at = attachment();
+        if (at == nullptr && (at = Attachment::create(path)) != nullptr) {
+            strncpy(attached_path, path, sizeof(attached_path) - 1);
+            the_attachment.store(at, std::memory_order_release);
+        }
+    }
+    return at != nullptr && strcmp(path, attached_path) == 0 ? at : nullptr;
+}
+
+// ---- bodies
+
+// A use in which the connection cannot end, if it has not.
+class Body::Use
+{
+public:
+    explicit Use(const Body &body) : object_(body.object_)
+    {
+        if (object_ == nullptr)
+            return;
+        Table::touch(*object_);
+        connection_ = body.connection_.load();
+    }
+    ~Use()
+    {
+        if (object_ != nullptr)
+            state.table.done(object_);
+    }
+    Use(const Use &) = delete;
+    Use &operator=(const Use &) = delete;
+    Connection *operator->() const { return connection_; }
+    explicit operator bool() const { return connection_ != nullptr; }
+
+private:
+    Object *object_;
+    Connection *connection_ = nullptr;
+};
+
+void Body::begin(Object &object, int fd, bool accepted, bool connecting)
+{
+    Body *made = new (this) Body;
+    made->object_ = &object;
+    made->fd_ = fd;
+    made->accepted_ = accepted;
+    made->connecting_ = connecting;
+    object.body = made;
+    if (!connecting)
+        made->claim(fd);
+}
+
+void Body::claim(int fd)
+{
+    Attachment *at = attachment();
+    if (at == nullptr)
+        return;
+    Connection *one = Connection::claim(*at, fd, accepted_);
+    hide_control();
+    count(one != nullptr ? Reason::claimed : Reason::no_daemon);
+    connection_ = one;
+}
+
+void Body::connected(int fd)
+{
+    tcp_info info;
+    socklen_t length = sizeof(info);
+    if (kernel::call(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0 ||
+        info.tcpi_state == TCP_SYN_SENT)
+        return;
+    if (!connecting_.exchange(false))
+        return;
+    if (info.tcpi_state == TCP_ESTABLISHED)
+        claim(fd);
+}
+
+void Body::announce_slowly(int fd)
+{
+    if (!upgraded() || announced_.exchange(true))
+        return;
+    state.table.hide(bell());
+    const Locked locked(sets_lock);
+    // Any of its numbers may be a member.
+    for (int one = state.table.next(0, ~0u); one >= 0;
+         one = state.table.next(static_cast<unsigned>(one) + 1, ~0u)) {
+        if (one != fd && state.table.find(one) != object_)
+            continue;
+        for (unsigned i = 0; i < set_count; i++)
+            if (sets[i] != nullptr)
+                sets[i]->upgrade(one, this);
+    }
+    if (const int ready = ready_descriptor(); ready >= 0)
+        state.table.hide(ready);
+}
+
+void Body::end(int fd)
+{
+    Connection *one = connection_.exchange(nullptr);
+    // Who has come after the last use looks for a moment only.
+    for (int i = 0; Table::is_used(*object_) && i < 10000; i++)
+        kernel::call(SYS_sched_yield);
+    if (one == nullptr)
+        return;
+    if (one->bell() >= 0)
+        state.table.show(one->bell());
+    one->close(fd, true);
+    take_figures();
+}
+
+void Body::number_closed(int fd, bool last)
+{
+    if (last)
+        return;
+    if (Connection *one = connection_.load(); one != nullptr)
+        one->close(fd, false);
+    if (fd_.load() == fd)
+        fd_ = state.table.number_of(object_);
+}
+
+void Body::leave(int fd)
+{
+    connecting_ = false;
+    Connection *one = connection_.load();
+    if (one == nullptr || !one->upgraded())
+        return;
+    for (int i = 0; i < leave_looks; i++) {
+        if (one->leave(fd))
+            return;
+        timespec pause = leave_pause;
+        kernel::call(SYS_ppoll, nullptr, 0, &pause, nullptr, 0);
+    }
+    count(Reason::broken_off);
+    kernel::disconnect(fd);
+}
+
+bool Body::upgraded() const
+{
+    const Use one(*this);
+    return one && one->upgraded() && one->bell() >= 0;
+}
+
+std::uint32_t Body::look()
+{
+    const Use one(*this);
+    return one ? one->look(shadow()) : static_cast<std::uint32_t>(POLLNVAL);
+}
+
+std::uint64_t Body::arrivals_in() const
+{
+    const Use one(*this);
+    return one ? one->arrivals_in() : 0;
+}
+
+std::uint64_t Body::arrivals_out() const
+{
+    const Use one(*this);
+    return one ? one->arrivals_out() : 0;
+}
+
+void Body::arm(std::uint32_t events)
+{
+    if (const Use one(*this); one)
+        one->arm(events);
+}
+
+void Body::disarm(std::uint32_t events)
+{
+    if (const Use one(*this); one)
+        one->disarm(events);
+}
+
+int Body::bell() const
+{
+    const Use one(*this);
+    return one ? one->bell() : -1;
+}
+
+void Body::kernel_said(std::uint32_t events)
+{
+    if (const Use one(*this); one)
+        one->kernel_said(events);
+}
+
+// ---- objects
+
+void begin(Object &object, int fd, bool accepted, bool connecting)
+{
+    bodies[state.table.index(object)].begin(object, fd, accepted, connecting);
+}
+
+Source *source_of(int fd)
+{
+    const Held held(fd, Object::Kind::Connection);
+    Body *body = held.body();
+    if (body == nullptr)
+        return nullptr;
+    body->connection(fd); // it may have been connected
+    body->announce(fd);
+    return body->upgraded() ? body : nullptr;
+}
+
+void finish(Object *object, int fd)
+{
+    if (object->kind == Object::Kind::Connection) {
+        if (Body *body = static_cast<Body *>(object->body.load()); body != nullptr)
+            body->end(fd);
+    } else if (Set *set = static_cast<Set *>(object->body.load()); set != nullptr) {
+        const Locked locked(sets_lock);
+        for (unsigned i = 0; i < set_count; i++)
+            if (sets[i] == set) {
+                sets[i] = nullptr;
+                nested[i] = false;
+            }
+        set->destroy();
+    }
+    state.table.end(object);
+}
+
+int set_born(int fd)
+{
+    born(fd);
+    if (fd < 0 || state.figures == nullptr || !is_own_process())
+        return fd;
+    KeepErrno keep;
+    const Locked locked(sets_lock);
+    unsigned slot = 0;
+    while (slot < set_count && sets[slot] != nullptr)
+        slot++;
+    if (slot == most_sets)
+        return fd;
+    Set *set = Set::create(fd, attendant());
+    if (set == nullptr)
+        return fd;
+    Object *object = state.table.add(fd, Object::Kind::Set, 0);
+    if (object == nullptr) {
+        set->destroy();
+        return fd;
+    }
+    object->body = set;
+    sets[slot] = set;
+    state.has_sets = true;
+    if (slot == set_count)
+        set_count++;
+    state.table.done(object);
+    return fd;
+}
+
+void nest(const Set *inner)
+{
+    const Locked locked(sets_lock);
+    for (unsigned i = 0; i < set_count; i++)
+        if (sets[i] == inner)
+            nested[i] = true;
+    has_nested = true;
+}
+
+void settle_nested()
+{
+    if (!has_nested.load(std::memory_order_relaxed)) [[likely]]
+        return;
+    const Locked locked(sets_lock);
+    for (unsigned i = 0; i < set_count; i++)
+        if (nested[i])
+            sets[i]->settle();
+}
+
+void tell_sets_closed(int fd, Source *source, bool last)
+{
+    if (set_count == 0)
+        return;
+    const Locked locked(sets_lock);
+    for (unsigned i = 0; i < set_count; i++)
+        if (sets[i] != nullptr)
+            sets[i]->closed(fd, source, last);
+}
+
+void leave(int fd)
+{
+    const Held held(fd, Object::Kind::Connection);
+    if (Body *body = held.body(); body != nullptr) {
+        KeepErrno keep;
+        body->leave(fd);
+    }
+}
+
+void leave_what_exec_keeps()
+{
+    if (state.figures == nullptr)
+        return;
+    for (int fd = state.table.next(0, ~0u); fd >= 0;
+         fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u))
+        if (const long flags = kernel::call(SYS_fcntl, fd, F_GETFD);
+            flags >= 0 && (flags & FD_CLOEXEC) == 0)
+            leave(fd);
+}
+
+void leave_all()
+{
+    for (int fd = state.table.next(0, ~0u); fd >= 0;
+         fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u))
+        leave(fd);
+}
+
+// ---- fork
+
+void upgrade_before_fork()
+{
+    sets_lock.take();
+    if (Attachment *at = attachment(); at != nullptr)
+        at->before_fork();
+}
+
+void upgrade_after_fork(pid_t child)
+{
+    Attachment *at = attachment();
+    if (child != 0) {
+        if (at != nullptr)
+            at->after_fork_in_parent(child);
+        sets_lock.give();
+        return;
+    }
+    if (at != nullptr)
+        at->after_fork_in_child();
+    new (&sets_lock) Lock;
+    hide_control();
+    for (unsigned i = 0; i < set_count; i++)
+        if (sets[i] != nullptr)
+            sets[i]->after_fork_in_child();
+}
+
+} // namespace ntb::socket::preload
