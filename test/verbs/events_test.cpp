@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // States, completion events, shared receive queues, datagrams, the end of objects and of the peer.
 #include <thread>
+#include <utility>
 
 #include "hosts.hpp"
 
@@ -368,7 +369,7 @@ TEST_F(DatagramPair, WhatCannotBeReceivedIsLost)
     ASSERT_EQ(to_b(1, ma.piece(0, 8)).post(qa), 0); // no receive
     run();
     ASSERT_EQ(post_recv(qb, 1, mb.piece(0, 47)), 0);
-    ASSERT_EQ(to_b(2, ma.piece(0, 8)).post(qa), 0); // too long
+    ASSERT_EQ(to_b(2, ma.piece(0, 8)).post(qa), 0);         // too long
     ASSERT_EQ(to_b(3, ma.piece(0, 7), 0x1235).post(qa), 0); // wrong queue key
     Work nobody = to_b(4, ma.piece(0, 7));
     nobody.wr.remote_qpn ^= 0x4000;
@@ -590,6 +591,26 @@ TEST_F(Ends, AnEngineIsJoinedToItself)
     EXPECT_EQ(to.bytes, from.bytes);
     a.drop(one_qp);
     a.drop(other);
+}
+
+TEST_F(Ends, ANewConnectionWorksWhenThePeerComesBack)
+{
+    connect(NTBV_RC);
+    run();
+    loopback->hold(0, true);
+    ASSERT_EQ(Work(NTBV_SEND, 1).post(qa), 0);
+    loopback->kill();
+    expect(a.cq, {{1, NTBV_RETRY_EXC_ERR}});
+    const auto lost = std::exchange(loopback, ntb::verbs::Loopback::create(1 << 16));
+    ASSERT_EQ(ntb::verbs::attach(*a.engine, loopback->end(0), 2), 0);
+    ASSERT_EQ(ntb::verbs::attach(*b.engine, loopback->end(1), 1), 0);
+    ASSERT_EQ(to_state(qa, NTBV_RESET), 0);
+    ASSERT_EQ(to_state(qb, NTBV_RESET), 0);
+    connect(qa, qb, NTBV_RC);
+    ASSERT_EQ(post_recv(qb, 2), 0);
+    ASSERT_EQ(Work(NTBV_SEND, 3).post(qa), 0);
+    expect(a.cq, {{3, NTBV_SUCCESS}});
+    expect(b.recv_cq, {{2, NTBV_SUCCESS}});
 }
 
 TEST_F(Ends, TwoWaysToOneAddressAreRefused)

@@ -37,7 +37,8 @@ TEST_F(OneSided, AWriteIsPlacedAndTheProgramIsNotTold)
         std::fill(mb.bytes.begin(), mb.bytes.end(), std::uint8_t{0xcc});
         ASSERT_EQ(Work(NTBV_WRITE, bytes, ma.piece(3, bytes)).to(mb, 5).post(qa), 0);
         EXPECT_EQ(one(a.cq).opcode, NTBV_WC_WRITE);
-        EXPECT_TRUE(std::equal(ma.bytes.begin() + 3, ma.bytes.begin() + 3 + static_cast<long>(bytes),
+        EXPECT_TRUE(std::equal(ma.bytes.begin() + 3,
+                               ma.bytes.begin() + 3 + static_cast<long>(bytes),
                                mb.bytes.begin() + 5));
         EXPECT_EQ(mb.bytes[4], 0xcc);
         EXPECT_EQ(mb.bytes[5 + bytes], 0xcc);
@@ -70,7 +71,8 @@ TEST_F(OneSided, AReadIsCompleteWhenItsDataAreHere)
         const ntbv_wc got = one(a.cq);
         EXPECT_EQ(got.opcode, NTBV_WC_READ);
         EXPECT_EQ(got.bytes, bytes);
-        EXPECT_TRUE(std::equal(ma.bytes.begin(), ma.bytes.begin() + static_cast<long>(bytes), mb.bytes.begin()));
+        EXPECT_TRUE(std::equal(ma.bytes.begin(), ma.bytes.begin() + static_cast<long>(bytes),
+                               mb.bytes.begin()));
     }
 }
 
@@ -102,7 +104,8 @@ TEST_F(OneSided, AtomicsBringTheOldValueAndChangeTheWord)
 TEST_F(OneSided, CompletionsComeInTheOrderOfPosting)
 {
     std::vector<std::pair<std::uint64_t, std::uint32_t>> expected;
-    constexpr ntbv_opcode opcodes[] = {NTBV_READ, NTBV_WRITE, NTBV_FETCH_ADD, NTBV_SEND, NTBV_CMP_SWP};
+    constexpr ntbv_opcode opcodes[] = {NTBV_READ, NTBV_WRITE, NTBV_FETCH_ADD, NTBV_SEND,
+                                       NTBV_CMP_SWP};
     for (std::uint64_t i = 0; i < 100; ++i) {
         const ntbv_opcode opcode = opcodes[i % 5];
         ASSERT_EQ(post_recv(qb, i), 0);
@@ -170,7 +173,8 @@ TEST_F(OneSided, SendWriteSendArriveInThatOrder)
         ASSERT_EQ(post_recv(qb, 2, in.piece(1, 1)), 0);
         loopback->hold(0, true);
         ASSERT_EQ(Work(NTBV_SEND, 1, ma.piece(0, 1)).post(qa), 0);
-        ASSERT_EQ(Work(NTBV_WRITE, 2, ma.piece(0, 1), NTBV_SIGNALED | NTBV_INLINE).to(mb).post(qa), 0);
+        ASSERT_EQ(Work(NTBV_WRITE, 2, ma.piece(0, 1), NTBV_SIGNALED | NTBV_INLINE).to(mb).post(qa),
+                  0);
         ASSERT_EQ(Work(NTBV_SEND, 3, ma.piece(0, 1)).post(qa), 0);
         loopback->hold(0, false);
         run();

@@ -10,7 +10,8 @@
 namespace ntb::verbs
 {
 
-/// Gives an engine the way to a peer, or both ends of a way to itself.
+/// Gives an engine the way to a peer, or both ends of a way to itself. After a port was lost, a new
+/// one to the same address takes its place: queue pairs that were not in error go on with it.
 /// @param port  has to live as long as the engine
 /// @param lid   of the peer
 /// @return 0; -EINVAL the address, or a port whose messages are too short; -EEXIST there is a way

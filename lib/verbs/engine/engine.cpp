@@ -56,12 +56,21 @@ int Engine::attach(Port &port, std::uint16_t lid)
 {
     if (lid == 0 || lid > 0xbfff || port.longest() < sizeof(Header) + least_payload)
         return -EINVAL;
-    // To itself an engine has two ports of one address: requests leave by the first.
-    if (lid != lid_ && link_to(lid))
-        return -EEXIST;
-    if (n_links_ == NTBV_MAX_LINKS)
-        return -ENOSPC;
-    Link &link = links_[n_links_++];
+    // A link that was lost is used again: its peer has come back.
+    std::uint32_t i = 0;
+    while (i < n_links_ && !(links_[i].lid == lid && links_[i].state == Link::State::Down))
+        ++i;
+    if (i == n_links_) {
+        // To itself an engine has two ports of one address: messages leave by the first.
+        if (lid != lid_ && link_to(lid))
+            return -EEXIST;
+        if (n_links_ == NTBV_MAX_LINKS)
+            return -ENOSPC;
+        ++n_links_;
+    }
+    Link &link = links_[i];
+    link.state = Link::State::Silent;
+    link.heard = false;
     link.port = &port;
     link.lid = lid;
     link.payload =

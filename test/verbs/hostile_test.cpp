@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// A peer that speaks the engine's protocol, and says what it likes: doc/verbs.md, section 5.
+#include <random>
+
+#include "hosts.hpp"
+#include "wire/message.hpp"
+
+namespace
+{
+
+using namespace verbs_test;
+using namespace ntb::verbs;
+
+/// An engine whose peer is the test.
+class Hostile : public testing::Test
+{
+protected:
+    static constexpr std::uint32_t peer_number = 0x777;
+
+    void SetUp() override { ASSERT_EQ(attach(*host.engine, port(0), 2), 0); }
+    Port &port(int end) { return loopback->end(end); }
+
+    bool say(Header header, const void *payload = nullptr)
+    {
+        std::byte *message = port(1).reserve(static_cast<std::uint32_t>(sizeof(header)) + header.bytes);
+        if (!message)
+            return false;
+        std::memcpy(message, &header, sizeof(header));
+        if (payload)
+            std::memcpy(message + sizeof(header), payload, header.bytes);
+        else
+            std::memset(message + sizeof(header), 0xab, header.bytes);
+        port(1).commit(static_cast<std::uint32_t>(sizeof(header)) + header.bytes);
+        return true;
+    }
+    void greet(std::uint32_t version = wire_version, std::uint32_t lid = 2)
+    {
+        const Hello hello = {hello_magic, version, port(1).longest(), lid, 0};
+        say({.kind = Kind::Hello, .bytes = sizeof(hello), .total = sizeof(hello)}, &hello);
+        heard();
+    }
+    /// What the engine has said since.
+    std::vector<Header> heard()
+    {
+        std::vector<Header> all;
+        Port::Incoming message;
+        for (bool more = true; more;) {
+            more = ntbv_engine_drive(host.engine) != 0;
+            for (; port(1).receive(message); port(1).release(), more = true) {
+                Header header;
+                EXPECT_TRUE(read_header(message.data, message.bytes, header));
+                if (header.kind != Kind::Hello)
+                    all.push_back(header);
+            }
+        }
+        return all;
+    }
+    ntbv_qp *connected()
+    {
+        ntbv_qp *qp = host.make(NTBV_RC);
+        EXPECT_EQ(to_init(qp, NTBV_RC), 0);
+        EXPECT_EQ(to_rtr(qp, NTBV_RC, 2, peer_number), 0);
+        EXPECT_EQ(to_rts(qp, NTBV_RC), 0);
+        return qp;
+    }
+    Header to(const ntbv_qp *qp, Kind kind, std::uint32_t seq, std::uint32_t bytes = 0,
+              std::uint32_t offset = 0, std::uint32_t total = ~0u)
+    {
+        if (total == ~0u)
+            total = offset + bytes;
+        return {.kind = kind,
+                .flags = offset + bytes == total ? flag::last : std::uint8_t{0},
+                .to = ntbv_qp_number(qp),
+                .from = peer_number,
+                .seq = seq,
+                .bytes = bytes,
+                .offset = offset,
+                .total = total};
+    }
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> completions(ntbv_cq *cq)
+    {
+        std::vector<ntbv_wc> wc(4096);
+        const int n = ntbv_cq_poll(cq, 4096, wc.data());
+        std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
+        for (int i = 0; i < n; ++i)
+            all.emplace_back(wc[static_cast<std::size_t>(i)].id, wc[static_cast<std::size_t>(i)].status);
+        return all;
+    }
+    using Completions = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
+
+    Clock clock;
+    std::vector<std::unique_ptr<Loopback>> gone; // ports outlive the engine
+    std::unique_ptr<Loopback> loopback = Loopback::create(1 << 16);
+    Host host{1, clock};
+    Memory memory{host.pd, 4096};
+};
+
+TEST_F(Hostile, WhoDoesNotGreetIsLost)
+{
+    const ntbv_qp *qp = connected();
+    say(to(qp, Kind::Send, 0));
+    heard();
+    EXPECT_TRUE(loopback->dead());
+}
+
+TEST_F(Hostile, AnotherVersionOrAddressIsLost)
+{
+    ntbv_qp *qp = connected();
+    ASSERT_EQ(Work(NTBV_SEND, 1).post(qp), 0);
+    greet(wire_version + 1);
+    EXPECT_TRUE(loopback->dead());
+    EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_RETRY_EXC_ERR}}));
+    gone.push_back(std::move(loopback));
+    loopback = Loopback::create(1 << 16);
+    ASSERT_EQ(attach(*host.engine, port(0), 3), 0);
+    greet(wire_version, 4);
+    EXPECT_TRUE(loopback->dead());
+}
+
+TEST_F(Hostile, AMessageThatIsNoneEndsTheLink)
+{
+    ntbv_qp *qp = connected();
+    greet();
+    ASSERT_EQ(Work(NTBV_SEND, 1).post(qp), 0);
+    ASSERT_EQ(Work(NTBV_SEND, 2).post(qp), 0);
+    Header bad = to(qp, Kind::Ack, 0);
+    bad.kind = Kind{77};
+    say(bad);
+    heard();
+    EXPECT_TRUE(loopback->dead());
+    EXPECT_EQ(completions(host.cq),
+              (Completions{{1, NTBV_RETRY_EXC_ERR}, {2, NTBV_WR_FLUSH_ERR}}));
+}
+
+TEST_F(Hostile, AnswersToWhatWasNotAskedFailTheOldestRequest)
+{
+    greet();
+    const auto answer = [&](auto spoil) {
+        ntbv_qp *qp = connected();
+        EXPECT_EQ(Work(NTBV_SEND, 1).post(qp), 0);
+        EXPECT_EQ(Work(NTBV_READ, 2, memory.piece(100, 100)).to(memory).post(qp), 0);
+        heard();
+        spoil(qp);
+        heard();
+        EXPECT_EQ(state_of(qp), NTBV_ERR);
+        return completions(host.cq);
+    };
+    const Completions first = {{1, NTBV_BAD_RESP_ERR}, {2, NTBV_WR_FLUSH_ERR}};
+    const Completions second = {{1, NTBV_SUCCESS}, {2, NTBV_BAD_RESP_ERR}};
+    EXPECT_EQ(answer([&](ntbv_qp *qp) { say(to(qp, Kind::Ack, 2)); }), first);
+    EXPECT_EQ(answer([&](ntbv_qp *qp) { say(to(qp, Kind::Ack, 0x7ffffff0)); }), first);
+    EXPECT_EQ(answer([&](ntbv_qp *qp) { say(to(qp, Kind::Ack, 1)); }), second) << "behind a read";
+    EXPECT_EQ(answer([&](ntbv_qp *qp) { say(to(qp, Kind::Data, 0, 8)); }), first) << "of a send";
+    EXPECT_EQ(answer([&](ntbv_qp *qp) { say(to(qp, Kind::Data, 1, 101)); }), second);
+    EXPECT_EQ(answer([&](ntbv_qp *qp) { say(to(qp, Kind::Data, 1, 50, 50)); }), second) << "a hole";
+    EXPECT_EQ(answer([&](ntbv_qp *qp) { say(to(qp, Kind::Data, 1, 50, 0, 60)); }), second);
+    EXPECT_EQ(answer([&](ntbv_qp *qp) {
+                  Header nak = to(qp, Kind::Nak, 0);
+                  nak.value = NTBV_SUCCESS;
+                  say(nak);
+              }),
+              first)
+        << "an unknown code";
+    EXPECT_EQ(memory.bytes, std::vector<std::uint8_t>(4096)) << "and no byte was written";
+}
+
+TEST_F(Hostile, AnswersThatAreRightAreTaken)
+{
+    greet();
+    ntbv_qp *qp = connected();
+    ASSERT_EQ(Work(NTBV_SEND, 1).post(qp), 0);
+    ASSERT_EQ(Work(NTBV_READ, 2, memory.piece(100, 100)).to(memory).post(qp), 0);
+    heard();
+    say(to(qp, Kind::Data, 1, 60, 0, 100));
+    say(to(qp, Kind::Data, 1, 40, 60, 100));
+    heard();
+    EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_SUCCESS}, {2, NTBV_SUCCESS}}));
+    say(to(qp, Kind::Ack, 0));
+    say(to(qp, Kind::Nak, 0));
+    say(to(qp, Kind::Rnr, 0));
+    say(to(qp, Kind::Ready, 0));
+    say(to(qp, Kind::NotReady, 0));
+    heard();
+    EXPECT_EQ(state_of(qp), NTBV_RTS) << "of requests that are complete";
+}
+
+TEST_F(Hostile, ARequestThatChangesOnItsWayIsRefused)
+{
+    greet();
+    const auto refused = [&](auto change, std::uint32_t code) {
+        ntbv_qp *qp = connected();
+        Header piece = to(qp, Kind::Write, 0, 8, 0, 24);
+        piece.key = memory.key;
+        piece.address = memory.address();
+        say(piece);
+        piece.offset = 8;
+        change(piece);
+        say(piece);
+        const std::vector<Header> answers = heard();
+        ASSERT_EQ(answers.size(), 1u);
+        EXPECT_EQ(answers[0].kind, Kind::Nak);
+        EXPECT_EQ(answers[0].value, code);
+        EXPECT_EQ(state_of(qp), NTBV_ERR);
+        EXPECT_EQ(host.events().size(), 1u);
+    };
+    refused([](Header &h) { h.total = 32; }, NTBV_REM_INV_REQ_ERR);
+    refused([](Header &h) { h.offset = 12; }, NTBV_REM_INV_REQ_ERR);
+    refused([](Header &h) { h.key ^= 1; }, NTBV_REM_INV_REQ_ERR);
+    refused([](Header &h) { h.address += 8; }, NTBV_REM_INV_REQ_ERR);
+    refused([](Header &h) { h.kind = Kind::Send; }, NTBV_REM_INV_REQ_ERR);
+    refused([](Header &h) { h.flags = flag::immediate; }, NTBV_REM_INV_REQ_ERR);
+    refused(
+        [](Header &h) {
+            h.kind = Kind::FetchAdd;
+            h.bytes = 16;
+        },
+        NTBV_REM_INV_REQ_ERR);
+}
+
+TEST_F(Hostile, AddressesThatWrapAreOutOfRange)
+{
+    greet();
+    const std::uint64_t base = memory.address(), top = ~std::uint64_t{0};
+    for (const std::uint64_t address : {top, top - 7, base + 4089, base - 1, std::uint64_t{0}}) {
+        ntbv_qp *qp = connected();
+        Header header = to(qp, Kind::Write, 0, 8);
+        header.key = memory.key;
+        header.address = address;
+        say(header);
+        ASSERT_EQ(heard().size(), 1u);
+        EXPECT_EQ(state_of(qp), NTBV_ERR);
+    }
+    EXPECT_EQ(memory.bytes, std::vector<std::uint8_t>(4096));
+}
+
+TEST_F(Hostile, OtherQueuePairsThanThePeersAreNotHeard)
+{
+    greet();
+    ntbv_qp *qp = connected();
+    ASSERT_EQ(post_recv(qp, 1), 0);
+    Header header = to(qp, Kind::Send, 0);
+    header.from = 0x778;
+    say(header);
+    const std::vector<Header> answers = heard();
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_EQ(answers[0].kind, Kind::NotReady);
+    EXPECT_EQ(answers[0].to, 0x778u);
+    EXPECT_TRUE(completions(host.recv_cq).empty());
+    ASSERT_EQ(Work(NTBV_SEND, 5).post(qp), 0);
+    header = to(qp, Kind::Ack, 0);
+    header.from = 0x778;
+    say(header);
+    heard();
+    EXPECT_TRUE(completions(host.cq).empty());
+}
+
+TEST_F(Hostile, RequestsToNobodyAreBoundedByWhatIsKeptForThem)
+{
+    greet();
+    loopback->set_full(0, true);
+    for (std::uint32_t i = 0; i < 500; ++i) {
+        while (!say({.kind = Kind::Send, .flags = flag::last, .to = 0x100 + i, .from = i}))
+            ntbv_engine_drive(host.engine);
+        ntbv_engine_drive(host.engine);
+    }
+    loopback->set_full(0, false);
+    const std::vector<Header> answers = heard();
+    ASSERT_EQ(answers.size(), 65u);
+    for (std::size_t i = 0; i < 64; ++i)
+        EXPECT_EQ(answers[i].kind, Kind::NotReady);
+    EXPECT_EQ(answers[64].kind, Kind::Again);
+}
+
+TEST_F(Hostile, AgainMakesEveryoneGoBackAndCostsNoTry)
+{
+    greet();
+    ntbv_qp *qp = connected(), *idle = connected();
+    ASSERT_EQ(Work(NTBV_SEND, 1).post(qp), 0);
+    EXPECT_EQ(heard().size(), 1u);
+    for (int i = 0; i < 20; ++i) {
+        say({.kind = Kind::Again});
+        EXPECT_TRUE(heard().empty());
+        clock.advance_us(70000);
+        const std::vector<Header> again = heard();
+        ASSERT_EQ(again.size(), 1u);
+        EXPECT_EQ(again[0].kind, Kind::Send);
+        EXPECT_EQ(again[0].attempt, i + 1);
+    }
+    say(to(qp, Kind::Ack, 0));
+    heard();
+    EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_SUCCESS}}));
+    EXPECT_EQ(state_of(idle), NTBV_RTS);
+}
+
+// A queue pair accepts an old request again without executing it, whatever it is.
+TEST_F(Hostile, WhatIsSentTwiceIsExecutedOnce)
+{
+    greet();
+    ntbv_qp *qp = connected();
+    Header header = to(qp, Kind::FetchAdd, 0, 16);
+    header.total = 8;
+    header.flags = flag::last;
+    header.bytes = 16;
+    header.key = memory.key;
+    header.address = memory.address();
+    const std::uint64_t operands[2] = {1, 0};
+    for (int i = 0; i < 5; ++i)
+        say(header, operands);
+    heard();
+    std::uint64_t word;
+    std::memcpy(&word, memory.bytes.data(), sizeof(word));
+    EXPECT_EQ(word, 1u);
+    EXPECT_EQ(state_of(qp), NTBV_RTS);
+}
+
+// Anything at all: nothing outside of the one region that is open to the peer changes, each drive
+// comes back, and an end of the link is the worst.
+TEST_F(Hostile, RandomMessagesReachNothingElse)
+{
+    std::mt19937_64 random(20260101);
+    const auto any = [&](std::uint64_t n) { return static_cast<std::uint32_t>(random() % n); };
+    Memory open(host.pd, 256, all_rights), closed(host.pd, 256, NTBV_LOCAL_WRITE, 0x5a);
+    Memory in(host.pd, 512, NTBV_LOCAL_WRITE), out(host.pd, 256, NTBV_LOCAL_WRITE);
+    std::size_t links = 1, executed = 0;
+    greet();
+    std::vector<ntbv_qp *> qps;
+    for (int round = 0; round < 60000; ++round) {
+        for (std::size_t i = 0; i < qps.size(); ++i)
+            if (state_of(qps[i]) == NTBV_ERR && any(4) == 0) {
+                host.drop(qps[i]);
+                qps.erase(qps.begin() + static_cast<long>(i));
+                break;
+            }
+        if (qps.size() < 3 || any(100) == 0) {
+            if (qps.size() == 8) {
+                host.drop(qps.front());
+                qps.erase(qps.begin());
+            }
+            ntbv_qp *qp = host.make(any(4) ? NTBV_RC : NTBV_UC);
+            ntbv_qp_attr attr = attributes();
+            const ntbv_qp_type type = NTBV_RC;
+            if (to_init(qp, type, attr) != 0 || to_rtr(qp, type, 2, any(4), attr) != 0)
+                to_rtr(qp, NTBV_UC, 2, any(4), attr);
+            if (to_rts(qp, type) != 0)
+                to_rts(qp, NTBV_UC);
+            qps.push_back(qp);
+        }
+        ntbv_qp *qp = qps[any(qps.size())];
+        switch (any(6)) {
+        case 0:
+            post_recv(qp, 1, in.all());
+            break;
+        case 1:
+            Work(static_cast<ntbv_opcode>(any(7)), 1, out.piece(0, 8)).post(qp);
+            break;
+        case 2:
+            clock.advance_us(100000);
+            break;
+        default:
+            break;
+        }
+        Header header = {.kind = static_cast<Kind>(2 + any(12)),
+                         .flags = static_cast<std::uint8_t>(any(16)),
+                         .attempt = static_cast<std::uint16_t>(any(3)),
+                         .to = ntbv_qp_number(qp),
+                         .from = any(4),
+                         .seq = any(6),
+                         .bytes = 0,
+                         .offset = 0,
+                         .total = 0,
+                         .value = any(40),
+                         .key = any(3) ? open.key : any(2) ? closed.key : static_cast<std::uint32_t>(random()),
+                         .ack = any(6),
+                         .address = (any(3) ? open : closed).address() + any(256) - any(3) * 8};
+        if (header.kind == Kind::FetchAdd || header.kind == Kind::CmpSwap) {
+            header.bytes = 16;
+            header.total = 8;
+        } else if (header.kind == Kind::Send || header.kind == Kind::Write ||
+                   header.kind == Kind::Data) {
+            header.offset = any(4) ? 0 : 8 * any(4);
+            header.bytes = any(3) ? 8 : 1 + any(400);
+            const bool last = any(3) != 0;
+            header.total = header.offset + header.bytes + (last ? 0 : 1 + any(30));
+            header.flags = static_cast<std::uint8_t>((header.flags & ~flag::last) | last);
+        } else if (header.kind == Kind::Read) {
+            header.total = any(3) ? any(300) : any(max_request);
+        }
+        if (any(2000) == 0)
+            header.kind = static_cast<Kind>(any(256));
+        say(header);
+        executed += heard().size();
+        if (loopback->dead()) {
+            gone.push_back(std::move(loopback));
+            ++links;
+            loopback = Loopback::create(1 << 16);
+            ASSERT_EQ(attach(*host.engine, port(0), 2), 0);
+            greet();
+        }
+        ASSERT_EQ(closed.bytes, std::vector<std::uint8_t>(256, 0x5a));
+        completions(host.cq);
+        completions(host.recv_cq);
+        host.events();
+    }
+    EXPECT_GT(executed, 1000u) << "the messages were so bad that nothing was tried";
+    EXPECT_GT(links, 1u);
+    EXPECT_NE(open.bytes, std::vector<std::uint8_t>(256)) << "the open region was not reached either";
+    while (!qps.empty()) {
+        host.drop(qps.back());
+        qps.pop_back();
+    }
+}
+
+} // namespace
