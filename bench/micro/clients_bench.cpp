@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Two processes with a connection of a node daemon, both polling, beside a plain ping-pong of two
 // lines on the same two CPUs, in turns.
-//   ntbmsg_clients [ROUNDS]
+//   ntbmsg_clients [ROUNDS]                 a daemon of its own, which is on the way of no byte
+//   ntbmsg_clients ROUNDS SOCKET SOCKET     two daemons that run and are joined, by whatever
+//   carrier
 #include "ntbclient.h"
 #include "server/listen.hpp"
 #include "server/server.hpp"
@@ -25,9 +27,9 @@ namespace
 {
 constexpr size_t small = 64;
 constexpr size_t large = 4096;
-constexpr uint64_t trips = 300000;
-constexpr uint64_t writes_small = 5000000;
-constexpr uint64_t writes_large = 1000000;
+uint64_t trips = 300000;
+uint64_t writes_small = 5000000;
+uint64_t writes_large = 1000000;
 constexpr int patience_ms = 30000;
 
 double now_ns()
@@ -43,13 +45,17 @@ double now_ns()
     exit(1);
 }
 
-// All of it, polling.
+bool waits; ///< where it cannot go on, instead of polling
+
+// All of it.
 void send_all(ntbclient_conn *conn, const char *data, size_t bytes)
 {
     while (bytes > 0) {
         const ssize_t sent = ntbclient_send(conn, data, bytes, 0);
         if (sent < 0 && sent != -EAGAIN)
             fail("send", sent);
+        if (sent < 0 && waits)
+            ntbclient_wait(conn, NTBCLIENT_WRITABLE, patience_ms);
         data += sent > 0 ? sent : 0;
         bytes -= sent > 0 ? static_cast<size_t>(sent) : 0;
     }
@@ -61,6 +67,8 @@ void receive_all(ntbclient_conn *conn, char *data, size_t bytes)
         const ssize_t got = ntbclient_recv(conn, data, bytes, 0);
         if (got == 0 || (got < 0 && got != -EAGAIN))
             fail("receive", got == 0 ? -EPIPE : got);
+        if (got < 0 && waits)
+            ntbclient_wait(conn, NTBCLIENT_READABLE, patience_ms);
         data += got > 0 ? got : 0;
         bytes -= got > 0 ? static_cast<size_t>(got) : 0;
     }
@@ -83,6 +91,8 @@ void serve(ntbclient_conn *conn, int orders)
             const ssize_t got = ntbclient_recv(conn, data.data(), data.size(), 0);
             if (got == 0 || (got < 0 && got != -EAGAIN))
                 fail("receive", got);
+            if (got < 0 && waits)
+                ntbclient_wait(conn, NTBCLIENT_READABLE, patience_ms);
             left -= got > 0 ? static_cast<uint64_t>(got) : 0;
         }
         send_all(conn, data.data(), 1);
@@ -163,11 +173,42 @@ void measure(const std::string &socket, int orders, const ntbclient_options &opt
     }
     ntbclient_detach(client);
 }
+
+int measure_between(const char *one, const char *other, int rounds)
+{
+    int orders[2];
+    ntbclient_options options;
+    ntbclient_options_init(&options);
+    options.wait = 1;
+    options.timeout_ms = patience_ms;
+    // Where four threads share two CPUs, who polls takes the CPU from whom it waits for.
+    waits = true;
+    trips /= 30;
+    writes_small /= 10;
+    writes_large /= 10;
+    if (pipe(orders) != 0)
+        return 2;
+    const pid_t child = fork();
+    if (child == 0) {
+        close(orders[1]);
+        app::pin(1);
+        run_child(other, orders[0], options);
+        _exit(0);
+    }
+    app::pin(0);
+    measure(one, orders[1], options, rounds);
+    close(orders[1]);
+    int status = 1;
+    waitpid(child, &status, 0);
+    return status == 0 ? 0 : 1;
+}
 } // namespace
 
 int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : 5;
+    if (argc == 4)
+        return rounds < 1 ? 2 : measure_between(argv[2], argv[3], rounds);
     char folder[] = "/tmp/ntbmsg-clients-XXXXXX";
     int orders[2];
     if (rounds < 1 || mkdtemp(folder) == nullptr || pipe(orders) != 0)
