@@ -136,7 +136,8 @@ Receiver::Kernel Connection::Receiving::ask_kernel()
     if (receiver_.state() == State::Tcp || reads_ring() || at_mark())
         return {};
     const bool broken = load(connection_.record_->broken) != 0;
-    if (above && (half_.kernel & kept_ends) == 0 && !broken && !kernel::is_time(half_.asked))
+    const bool is_time = kernel::is_time(half_.asked);
+    if (above && (half_.kernel & kept_ends) == 0 && !broken && !is_time)
         return {};
     const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLRDHUP);
     Receiver::Kernel kernel = {};
@@ -153,7 +154,8 @@ Receiver::Kernel Connection::Receiving::ask_kernel()
         if (receiver_.peer().mark == Mark::None)
             connection_.tell_fin(receiver_.words().generation);
     }
-    connection_.check_daemon();
+    if (is_time)
+        connection_.check_daemon();
     return kernel;
 }
 
