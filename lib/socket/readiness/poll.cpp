@@ -233,7 +233,9 @@ int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask,
     Spin spin(process_spinning(), window);
     for (std::uint32_t lap = 0;; lap++) {
         // Where the program has sources alone it takes no system call to find one ready.
-        const bool due = lap % process_spinning().kernel_every == 0;
+        const std::uint32_t every = process_spinning().kernel_every;
+        const bool due =
+            deadline.at_once() || lap % every == every - 1 || (lap == 0 && waiter.has_native());
         int n = waiter.has_native() && due ? 0 : waiter.look();
         if (due ? n == 0 : waiter.has_native() && n > 0)
             n = waiter.ask();

@@ -852,7 +852,9 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
         const int asked = now(epoll_, events + n, most - n);
         if (asked < 0)
             return n > 0 ? n : asked;
-        n += absorb(events + n, asked, ours);
+        const int kept = absorb(events + n, asked, ours);
+        told_native_.store(kept > 0, std::memory_order_relaxed);
+        n += kept;
         if (n == most || !ours)
             return n;
         // What the kernel's entries of ours stand for.
@@ -884,6 +886,7 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
         return static_cast<int>(n);
     bool ours = false;
     const int kept = absorb(events, static_cast<int>(n), ours);
+    told_native_.store(kept > 0, std::memory_order_relaxed);
     return kept + collect(events + kept, most - kept, none,
                           calls_.fetch_add(1, std::memory_order_relaxed) + 1);
 }
@@ -921,8 +924,12 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
     bool slept = false;
     for (std::uint32_t lap = 0;; lap++) {
         attend();
-        const int n = look_once(events, most, lap == 0 || slept,
-                                lap % process_spinning().kernel_every == 0 || slept);
+        // What the members say that are looked at needs no system call; nor are they delayed by
+        // one, unless the kernel's had something last time.
+        const std::uint32_t every = process_spinning().kernel_every;
+        const bool kernel = deadline.at_once() || slept || lap % every == every - 1 ||
+                            (lap == 0 && told_native_.load(std::memory_order_relaxed));
+        const int n = look_once(events, most, lap == 0 || slept, kernel);
         if (n != 0) {
             spin.end(n > 0);
             return finish(n);

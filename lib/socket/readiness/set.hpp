@@ -121,6 +121,7 @@ private:
     std::atomic<int> attended_ = -1;
     std::atomic<bool> nested_ = false;
     std::atomic<std::uint32_t> calls_ = 0;
+    std::atomic<bool> told_native_ = true;   ///< the last wait ended by a member of the kernel's
     std::atomic<std::uint32_t> unasked_ = 0; ///< looks since the kernel was asked
     std::uint64_t secret_ = 0;
     Window window_;

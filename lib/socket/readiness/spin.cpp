@@ -14,7 +14,8 @@ namespace ntb::socket
 namespace
 {
 
-constexpr int pauses = 64; // about 1 us
+constexpr std::uint32_t pauses = 8;     // of a lap: about 0.15 us
+constexpr std::uint32_t yield_laps = 8; // others get to run each microsecond or so
 constexpr std::uint32_t least_us = 1;
 
 std::atomic<std::uint32_t> spinners_here;
@@ -94,9 +95,10 @@ bool Spin::lap()
         end(false);
         return false;
     }
-    for (int i = 0; i < pauses; i++)
+    for (std::uint32_t i = 0; i < pauses; i++)
         pause();
-    kernel::call(SYS_sched_yield);
+    if (++laps_ % yield_laps == 0)
+        kernel::call(SYS_sched_yield);
     return true;
 }
 

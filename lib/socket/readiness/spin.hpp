@@ -51,7 +51,8 @@ public:
     Spin(const Spin &) = delete;
     Spin &operator=(const Spin &) = delete;
 
-    /// Pauses, and lets others run. @retval false the window is over, or nobody is to spin
+    /// Pauses, and lets others run now and then. @retval false the window is over, or nobody is to
+    /// spin
     bool lap();
     /// @param success  something came
     void end(bool success);
@@ -62,6 +63,7 @@ private:
     const Spinning &spinning_;
     Window &window_;
     std::uint64_t until_ = 0;
+    std::uint32_t laps_ = 0;
     bool spins_ = false;
     bool over_ = false;
 };
