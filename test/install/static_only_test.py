@@ -37,7 +37,8 @@ def main():
         folder = pathlib.Path(name)
         run("meson", "setup", folder / "build", ROOT, *OPTIONS, *([] if SDK == "-" else [f"-Ddpdk_sdk={SDK}"]))
         run("meson", "install", "-C", folder / "build", "--quiet", "--destdir", folder / "stage", timeout=1000)
-        assert not list((folder / "stage").rglob("*.so*"))
+        # What programs are started with is loaded, never linked: libntbsocket.so is one in each build.
+        assert [file.name for file in (folder / "stage").rglob("*.so*")] == ["libntbsocket.so"]
         package = next((folder / "stage").rglob("libntbmsg.pc"))
         environment = {**os.environ, "PKG_CONFIG_PATH": str(package.parent)}
         flags = shlex.split(run("pkg-config", "--cflags", "--libs", "libntbmsg", env=environment))

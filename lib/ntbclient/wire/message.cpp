@@ -103,7 +103,8 @@ Received message_receive(int socket, Parcel *out)
     header.msg_iov = &part;
     header.msg_iovlen = 1;
     header.msg_control = control.bytes;
-    header.msg_controllen = sizeof(control.bytes);
+    // Not CMSG_SPACE: its padding would have room for one more.
+    header.msg_controllen = CMSG_LEN(sizeof(int) * fds_max);
     ssize_t got;
     do
         got = recvmsg(socket, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);

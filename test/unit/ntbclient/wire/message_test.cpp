@@ -3,10 +3,12 @@
 
 #include "wire/sealed.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -113,7 +115,9 @@ TEST_F(Messages, WithMoreDescriptorsAreRefusedAndLeaveNone)
     const int before = open_descriptors();
     Message m;
     iovec part = {&m, sizeof(m)};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * 3)] = {};
+    int more[fds_max + 1];
+    std::fill(std::begin(more), std::end(more), ends[0]);
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(more))] = {};
     msghdr header = {};
     header.msg_iov = &part;
     header.msg_iovlen = 1;
@@ -122,9 +126,8 @@ TEST_F(Messages, WithMoreDescriptorsAreRefusedAndLeaveNone)
     cmsghdr *rights = CMSG_FIRSTHDR(&header);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int) * 3);
-    const int three[] = {ends[0], ends[0], ends[0]};
-    memcpy(CMSG_DATA(rights), three, sizeof(three));
+    rights->cmsg_len = CMSG_LEN(sizeof(more));
+    memcpy(CMSG_DATA(rights), more, sizeof(more));
     ASSERT_EQ(sendmsg(ends[0], &header, 0), static_cast<ssize_t>(sizeof(m)));
     EXPECT_EQ(message_receive(ends[1], &parcel), Received::malformed);
     parcel.clear();
