@@ -679,7 +679,26 @@ static void case_calls(void)
     puts("all called");
 }
 
-// Rounds of a byte each way, for the time that the library takes.
+// Long enough for a daemon to match the connection meanwhile.
+static void case_long(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    for (int round = 0; round < 5000; round++) {
+        char there[100], back[sizeof(there)];
+        for (unsigned i = 0; i < sizeof(there); i++)
+            there[i] = (char)(round * 7 + (int)i);
+        for (int way = 0; way < 2; way++) {
+            if (send(ends[way], there, sizeof(there), 0) != (long)sizeof(there) ||
+                recv(ends[1 - way], back, sizeof(back), MSG_WAITALL) != (long)sizeof(back) ||
+                memcmp(there, back, sizeof(back)) != 0)
+                fail("a round");
+        }
+    }
+    puts("all as sent");
+}
+
+// Rounds of some bytes, for the time that the library takes.
 static void case_rounds(const char *rounds)
 {
     int ends[2];
@@ -726,6 +745,7 @@ int main(int argc, char **argv)
                  {"longjmp", case_longjmp},
                  {"epoll", case_epoll},
                  {"select", case_select},
+                 {"long", case_long},
                  {"calls", case_calls}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 3 && strcmp(argv[1], "rounds") == 0) {

@@ -1,0 +1,205 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs under ntb-run with a daemon: what they do is as ever, and their bytes go by ring.
+
+  rings_test.py CASE NTB_RUN LIBRARY TRAPS NTBD
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from facts import PATIENCE, Failure, await_fact, expect
+
+SERVER = "127.0.0.2"
+SKIPPED = 77
+# The connection goes back to TCP at a moment that depends on its peer.
+UNSURE = {"exec"}
+
+
+class Bench:
+    def __init__(self, folder, ntb_run, library, traps, ntbd):
+        self.folder, self.traps = folder, traps
+        (folder / "ntbd.conf").write_text(f"socket {folder}/ntbd.sock\nring 64K\n")
+        (folder / "sockets.conf").write_text(f"host 127.0.0.0/8 {folder}/ntbd.sock\nuse ntb * * *:*\n")
+        self.prefix = [ntb_run, "-v", "--library", library, "--config", folder / "sockets.conf"]
+        self.children = []
+        daemon = self.start("ntbd", ntbd, "--config", folder / "ntbd.conf")
+        await_fact(lambda: "listening" in self.said("ntbd") or daemon.poll() is not None, lambda: self.said("ntbd"))
+
+    def said(self, name):
+        return (self.folder / f"{name}.log").read_text(errors="replace")
+
+    def start(self, name, *words):
+        with open(self.folder / f"{name}.log", "wb") as log:
+            child = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                                     cwd=self.folder)
+        self.children.append(child)
+        return child
+
+    def serve(self, name, port, *words):
+        """A server under the preload, once its port is taken."""
+        child = self.start(name, *self.prefix, *words)
+        await_fact(lambda: listens(port) or child.poll() is not None, lambda: self.said(name))
+        expect(child.poll() is None, self.said(name))
+        return child
+
+    def run(self, *words, under=True, **more):
+        command = [*self.prefix, *words] if under else words
+        return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=PATIENCE,
+                              check=False, cwd=self.folder, **more)
+
+    def end(self, child, name, number=signal.SIGTERM):
+        """@return what the server reported"""
+        child.send_signal(number)
+        child.wait(timeout=PATIENCE)
+        return self.said(name)
+
+    def close(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+
+
+def listens(port):
+    """Looked up, not tried: a connection would be one more for the server."""
+    return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A"
+               for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:])
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind((SERVER, 0))
+        return one.getsockname()[1]
+
+
+def by_ring(said):
+    """Bytes received and sent by ring, of a report."""
+    found = re.search(r"by ring: (\d+) bytes received, (\d+) sent", said)
+    expect(found, said)
+    return int(found[1]), int(found[2])
+
+
+def need(*names):
+    missing = [name for name in names if shutil.which(name) is None]
+    if missing:
+        print(f"not installed: {' '.join(missing)}")
+        sys.exit(SKIPPED)
+
+
+def traps(bench):
+    """What programs do with sockets is the same with and without rings."""
+    names = bench.run(bench.traps, "list", under=False).stdout.split()
+    expect(len(names) > 20, names)
+    for name in names:
+        if name in UNSURE:
+            continue
+        alone, under = bench.run(bench.traps, name, under=False), bench.run(bench.traps, name)
+        expect(alone.returncode == 0 and alone.stdout, f"{name} alone: {alone}")
+        expect((under.returncode, under.stdout) == (0, alone.stdout),
+               f"{name}: alone\n{alone.stdout}\nunder the preload\n{under.stdout}{under.stderr}")
+        expect(name != "long" or min(by_ring(under.stderr)) > 500000, under)
+
+
+def redis(bench):
+    need("redis-server", "redis-benchmark", "redis-cli")
+    port = free_port()
+    server = bench.serve("redis", port, "redis-server", "--port", port, "--save", "", "--appendonly", "no", "--bind", SERVER)
+    place = ["-h", SERVER, "-p", port]
+    for more in (["-c", 1, "-n", 2000], ["-c", 50, "-n", 20000, "-P", 16]):
+        done = bench.run("redis-benchmark", *place, "-t", "set,get", "-q", *more)
+        expect(done.returncode == 0 and done.stdout.count("requests per second") == 2, done)
+        expect(min(by_ring(done.stderr)) > 2000, done)
+    expect(bench.run("redis-cli", *place, "ping").stdout == "PONG\n", "ping")
+    said = bench.end(server, "redis")
+    expect(min(by_ring(said)) > 100000, said)
+
+
+def iperf3(bench):
+    need("iperf3")
+    for streams in (1, 4):
+        port, name = free_port(), f"iperf3-{streams}"
+        server = bench.serve(name, port, "iperf3", "-s", "-1", "-B", SERVER, "-p", port)
+        done = bench.run("iperf3", "-c", SERVER, "-p", port, "-n", "200M", "-P", streams)
+        expect(done.returncode == 0, done)
+        expect(by_ring(done.stderr)[1] > 100e6, done)
+        server.wait(timeout=PATIENCE)
+        expect(by_ring(bench.said(name))[0] > 100e6, bench.said(name))
+
+
+def http(bench):
+    """A file by python3's server and curl, compared. A short connection may be over before it is matched, so it is
+    fetched until one was not."""
+    need("curl")
+    port, contents = free_port(), os.urandom(3000000)
+    (bench.folder / "file").write_bytes(contents)
+    server = bench.serve("http", port, "/usr/bin/python3", "-m", "http.server", port, "--bind", SERVER)
+    received = 0
+    for i in range(100):
+        done = bench.run("curl", "-s", "-o", "got", f"http://{SERVER}:{port}/file")
+        expect(done.returncode == 0 and (bench.folder / "got").read_bytes() == contents, done)
+        received += by_ring(done.stderr)[0]
+        if i >= 3 and received > 0:
+            break
+    said = bench.end(server, "http", signal.SIGINT)
+    expect(received > 0 and by_ring(said)[1] >= received, said)
+
+
+def sockperf(bench):
+    need("sockperf")
+    port = free_port()
+    server = bench.serve("sockperf", port, "sockperf", "sr", "--tcp", "-i", SERVER, "-p", port)
+    done = bench.run("sockperf", "pp", "--tcp", "-i", SERVER, "-p", port, "-t", 1, "-m", 64)
+    expect(done.returncode == 0 and "percentile 50" in done.stdout, done)
+    expect(min(by_ring(done.stderr)) > 10000, done)
+    bench.end(server, "sockperf", signal.SIGINT)
+
+
+def memcached(bench):
+    need("memcached")
+    port = free_port()
+    server = bench.serve("memcached", port, "memcached", "-u", "root", "-p", port, "-l", SERVER, "-t", 2)
+    client = f"""
+import socket
+c = socket.create_connection(("{SERVER}", {port}))
+for i in range(1000):
+    value = b"v%d" % i * 10
+    c.sendall(b"set k%d 0 0 %d\\r\\n%s\\r\\n" % (i, len(value), value))
+    assert c.recv(100) == b"STORED\\r\\n"
+    c.sendall(b"get k%d\\r\\n" % i)
+    got = b""
+    while not got.endswith(b"END\\r\\n"):
+        got += c.recv(1000)
+    assert value in got
+"""
+    done = bench.run("/usr/bin/python3", "-c", client)
+    expect(done.returncode == 0 and min(by_ring(done.stderr)) > 10000, done)
+    said = bench.end(server, "memcached", signal.SIGINT)
+    expect(min(by_ring(said)) > 10000, said)
+
+
+CASES = {case.__name__: case for case in (traps, redis, iperf3, http, sockperf, memcached)}
+
+
+def main():
+    case, *programs = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="ntb-rings-") as folder:
+        bench = Bench(pathlib.Path(folder), *(os.path.abspath(program) for program in programs))
+        try:
+            CASES[case](bench)
+        except Failure as failure:
+            sys.exit(f"{case}: {failure}")
+        finally:
+            bench.close()
+
+
+if __name__ == "__main__":
+    main()
