@@ -22,7 +22,8 @@ protected:
 
     bool say(Header header, const void *payload = nullptr)
     {
-        std::byte *message = port(1).reserve(static_cast<std::uint32_t>(sizeof(header)) + header.bytes);
+        std::byte *message =
+            port(1).reserve(static_cast<std::uint32_t>(sizeof(header)) + header.bytes);
         if (!message)
             return false;
         std::memcpy(message, &header, sizeof(header));
@@ -83,7 +84,8 @@ protected:
         const int n = ntbv_cq_poll(cq, 4096, wc.data());
         std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
         for (int i = 0; i < n; ++i)
-            all.emplace_back(wc[static_cast<std::size_t>(i)].id, wc[static_cast<std::size_t>(i)].status);
+            all.emplace_back(wc[static_cast<std::size_t>(i)].id,
+                             wc[static_cast<std::size_t>(i)].status);
         return all;
     }
     using Completions = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
@@ -128,8 +130,7 @@ TEST_F(Hostile, AMessageThatIsNoneEndsTheLink)
     say(bad);
     heard();
     EXPECT_TRUE(loopback->dead());
-    EXPECT_EQ(completions(host.cq),
-              (Completions{{1, NTBV_RETRY_EXC_ERR}, {2, NTBV_WR_FLUSH_ERR}}));
+    EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_RETRY_EXC_ERR}, {2, NTBV_WR_FLUSH_ERR}}));
 }
 
 TEST_F(Hostile, AnswersToWhatWasNotAskedFailTheOldestRequest)
@@ -369,7 +370,9 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
                          .offset = 0,
                          .total = 0,
                          .value = any(40),
-                         .key = any(3) ? open.key : any(2) ? closed.key : static_cast<std::uint32_t>(random()),
+                         .key = any(3)   ? open.key
+                                : any(2) ? closed.key
+                                         : static_cast<std::uint32_t>(random()),
                          .ack = any(6),
                          .address = (any(3) ? open : closed).address() + any(256) - any(3) * 8};
         if (header.kind == Kind::FetchAdd || header.kind == Kind::CmpSwap) {
@@ -403,7 +406,8 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
     }
     EXPECT_GT(executed, 1000u) << "the messages were so bad that nothing was tried";
     EXPECT_GT(links, 1u);
-    EXPECT_NE(open.bytes, std::vector<std::uint8_t>(256)) << "the open region was not reached either";
+    EXPECT_NE(open.bytes, std::vector<std::uint8_t>(256))
+        << "the open region was not reached either";
     while (!qps.empty()) {
         host.drop(qps.back());
         qps.pop_back();

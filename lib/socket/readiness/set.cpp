@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <new>
 
@@ -113,6 +114,60 @@ long kernel_wait(int epoll, epoll_event *events, int most, const Deadline &deadl
     const long ms =
         std::min(left->tv_sec, time_t{1000000}) * 1000 + (left->tv_nsec + 999999) / 1000000;
     return kernel::call(SYS_epoll_pwait, epoll, events, most, ms, mask, 8);
+}
+
+// One number of a line of fdinfo behind a word. @return false: the word is not there
+bool number_behind(const char *line, const char *word, int base, std::uint64_t &number)
+{
+    const char *at = std::strstr(line, word);
+    if (at == nullptr)
+        return false;
+    for (at += std::strlen(word); *at == ' ';)
+        at++;
+    number = 0;
+    for (; *at != 0 && *at != ' ' && *at != '\n'; at++) {
+        const int digit = *at <= '9' ? *at - '0' : (*at | 32) - 'a' + 10;
+        if (digit < 0 || digit >= base)
+            return false;
+        number = number * static_cast<unsigned>(base) + static_cast<unsigned>(digit);
+    }
+    return true;
+}
+
+// Whether the kernel has told a one-shot member. Only its list of the members says so.
+bool was_told(int epoll, int fd)
+{
+    char path[48];
+    std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll);
+    const auto file =
+        static_cast<int>(kernel::call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
+    if (file < 0)
+        return false;
+    char line[160];
+    std::size_t length = 0;
+    bool told = false;
+    for (bool found = false; !found;) {
+        char bytes[1024];
+        const long n = kernel::call(SYS_read, file, bytes, sizeof bytes);
+        if (n <= 0)
+            break;
+        for (long i = 0; i < n && !found; i++) {
+            if (length < sizeof line - 1)
+                line[length++] = bytes[i];
+            if (bytes[i] != '\n')
+                continue;
+            line[length] = 0;
+            length = 0;
+            std::uint64_t number = 0, events = 0;
+            found = number_behind(line, "tfd:", 10, number) &&
+                    number == static_cast<std::uint64_t>(fd) &&
+                    number_behind(line, "events:", 16, events);
+            // Of one that is on it has these whatever the program asked for.
+            told = found && (events & always) == 0;
+        }
+    }
+    kernel::call(SYS_close, file);
+    return told;
 }
 
 int now(int epoll, epoll_event *events, int most)
@@ -569,6 +624,7 @@ void Set::upgrade(int fd, Source *source)
     Link *link = find(fd);
     if (link == nullptr || link->source != nullptr || !source->upgraded() || source->bell() < 0)
         return;
+    link->off = (link->events & EPOLLONESHOT) && was_told(epoll_, fd);
     if (enter(*link, source, EPOLL_CTL_MOD) < 0) {
         release(*link);
         return;

@@ -296,6 +296,24 @@ TEST_F(Sets, AMemberMayBeUpgradedWhileSomebodySleeps)
     EXPECT_EQ(look(), (Told{{4, EPOLLIN}}));
 }
 
+TEST_F(Sets, AOneShotMemberThatTheKernelHasToldStaysOffWhenItIsUpgraded)
+{
+    for (FakeSource *source : {&a, &b}) {
+        source->bells = false;
+        add(*source, EPOLLIN | EPOLLONESHOT, source == &a ? 1 : 2);
+    }
+    EXPECT_EQ(write(a.peer(), "", 1), 1);
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN}}));
+    for (FakeSource *source : {&a, &b}) {
+        source->bells = true;
+        set->upgrade(source->shadow(), source);
+        source->arrive();
+    }
+    EXPECT_EQ(look(), (Told{{2, EPOLLIN}}));
+    EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLONESHOT, 3), 0);
+    EXPECT_EQ(look(), (Told{{3, EPOLLIN}}));
+}
+
 TEST_F(Sets, AMemberMayRevertWhileSomebodySleeps)
 {
     add(a, EPOLLIN, 4);
