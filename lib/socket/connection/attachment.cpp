@@ -46,13 +46,17 @@ void close_fd(int fd)
         call(SYS_close, fd);
 }
 
-// Programs expect low numbers for what they open themselves.
+// Programs expect low numbers for what they open themselves. At each fork the kernel copies a table
+// up to the highest one that is open.
+constexpr rlim_t high_enough = 4096;
+
 int out_of_the_way(int fd)
 {
     rlimit limit = {};
     if (fd < 0 || call(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit) != 0)
         return fd;
-    const long high = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, limit.rlim_cur / 2);
+    const long high = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC,
+                           limit.rlim_cur / 2 < high_enough ? limit.rlim_cur / 2 : high_enough);
     if (high < 0)
         return fd;
     close_fd(fd);

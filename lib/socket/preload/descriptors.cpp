@@ -92,6 +92,10 @@ FILE *opened(FILE *file)
 template <typename Function>
 int control(Function *kernel, int fd, int operation, void *argument)
 {
+    if (state.table.hidden(fd)) [[unlikely]] {
+        errno = EBADF;
+        return -1;
+    }
     const int result = kernel(fd, operation, argument);
     return operation == F_DUPFD || operation == F_DUPFD_CLOEXEC ? copied(fd, result) : result;
 }

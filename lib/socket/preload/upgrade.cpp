@@ -43,6 +43,8 @@ private:
     Lock &lock_;
 };
 
+void hide_bells();
+
 class Attends final : public Attendant
 {
 public:
@@ -55,8 +57,28 @@ public:
     {
         if (Attachment *at = the_attachment.load(std::memory_order_acquire); at != nullptr)
             at->process();
+        hide_bells();
     }
 };
+
+// One answer of the daemon may bring the bells of several connections.
+void hide_bells()
+{
+    static std::atomic<std::uint64_t> seen = 0;
+    const Attachment *at = attachment();
+    if (at == nullptr)
+        return;
+    const std::uint64_t matched = at->figures().matched;
+    if (seen.exchange(matched) == matched)
+        return;
+    for (int fd = state.table.next(0, ~0u); fd >= 0;
+         fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u)) {
+        const Held held(fd, Object::Kind::Connection);
+        const Body *body = held.body();
+        if (const int bell = body != nullptr && body->upgraded() ? body->bell() : -1; bell >= 0)
+            state.table.hide(bell);
+    }
+}
 
 // What the connection's code has opened may not be closed by the program.
 void hide_control()
@@ -170,9 +192,9 @@ void Body::connected(int fd)
 
 void Body::announce_slowly(int fd)
 {
+    hide_bells();
     if (!upgraded() || announced_.exchange(true))
         return;
-    state.table.hide(bell());
     const Locked locked(sets_lock);
     // Any of its numbers may be a member.
     for (int one = state.table.next(0, ~0u); one >= 0;
@@ -183,8 +205,7 @@ void Body::announce_slowly(int fd)
             if (sets[i] != nullptr)
                 sets[i]->upgrade(one, this);
     }
-    if (const int ready = ready_descriptor(); ready >= 0)
-        state.table.hide(ready);
+    hide_wake();
 }
 
 void Body::end(int fd)
@@ -337,6 +358,16 @@ int set_born(int fd)
         set_count++;
     state.table.done(object);
     return fd;
+}
+
+void hide_wake()
+{
+    static std::atomic<int> hidden = -1;
+    const int now = ready_descriptor();
+    if (now != hidden.load(std::memory_order_relaxed)) {
+        state.table.hide(now);
+        hidden = now;
+    }
 }
 
 void nest(const Set *inner)

@@ -124,6 +124,8 @@ Source *source_of(int fd);
 
 /// An epoll descriptor was made.
 int set_born(int fd);
+/// The sets' own descriptor, which the first upgraded member of one makes, may not be closed.
+void hide_wake();
 /// A set has become a member of another one: it is settled before each wait for that.
 void nest(const Set *inner);
 void settle_nested();

@@ -203,6 +203,8 @@ NTB_EXPORT(int, pselect, int n, fd_set *in, fd_set *out, fd_set *other, const ti
 NTB_EXPORT(int, epoll_ctl, int fd, int operation, int member, epoll_event *event)
 {
     count(Call::epoll_ctl);
+    if (state.table.hidden(member)) [[unlikely]]
+        return answer(-EBADF);
     const Held held(fd, Object::Kind::Set);
     Set *set = held.set();
     if (set == nullptr || (event == nullptr && operation != EPOLL_CTL_DEL))
@@ -211,7 +213,9 @@ NTB_EXPORT(int, epoll_ctl, int fd, int operation, int member, epoll_event *event
     const Held inner(member, Object::Kind::Set);
     if (inner.set() != nullptr && operation == EPOLL_CTL_ADD)
         nest(inner.set());
-    return answer(set->control(operation, member, source, inner.set(), event));
+    const int result = set->control(operation, member, source, inner.set(), event);
+    hide_wake();
+    return answer(result);
 }
 
 NTB_EXPORT(int, epoll_wait, int set, epoll_event *events, int n, int timeout)
