@@ -80,12 +80,11 @@ protected:
     }
     std::vector<std::pair<std::uint64_t, std::uint32_t>> completions(ntbv_cq *cq)
     {
-        std::vector<ntbv_wc> wc(4096);
-        const int n = ntbv_cq_poll(cq, 4096, wc.data());
         std::vector<std::pair<std::uint64_t, std::uint32_t>> all;
-        for (int i = 0; i < n; ++i)
-            all.emplace_back(wc[static_cast<std::size_t>(i)].id,
-                             wc[static_cast<std::size_t>(i)].status);
+        ntbv_wc wc[16];
+        for (int n; (n = ntbv_cq_poll(cq, 16, wc)) > 0;)
+            for (int i = 0; i < n; ++i)
+                all.emplace_back(wc[i].id, wc[i].status);
         return all;
     }
     using Completions = std::vector<std::pair<std::uint64_t, std::uint32_t>>;
