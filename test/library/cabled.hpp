@@ -23,18 +23,20 @@ protected:
     static constexpr const char *far_device = "raw_plx_ntb1";
     static constexpr uint32_t patience_ms = 30'000;
     /// No heartbeat is missed by these, however busy the machine.
-    /// What a test leaves unread is not waited for at its end.
-    static constexpr const char *patient = ",heartbeat_ms=30000,lost_ms=60000,linger_ms=0";
+    static constexpr const char *patient = ",heartbeat_ms=30000,lost_ms=60000";
 
     void SetUp() override
     {
         static unsigned cables = 0;
-        const std::string arguments =
-            "cable=mem:ntbmsg" + std::to_string(++cables) + patient + extra_arguments();
+        const std::string arguments = "cable=mem:ntbmsg" + std::to_string(++cables) + patient +
+                                      ",linger_ms=" + std::to_string(linger_ms()) +
+                                      extra_arguments();
         ASSERT_EQ(rte_vdev_init(near_device, arguments.c_str()), 0);
         ASSERT_EQ(rte_vdev_init(far_device, arguments.c_str()), 0);
     }
 
+    /// What a test leaves unread is not waited for at its end.
+    virtual unsigned linger_ms() const { return 0; }
     /// Of both devices.
     virtual const char *extra_arguments() const { return ""; }
 

@@ -55,13 +55,13 @@ private:
 constexpr unsigned slow_us = 50'000;
 
 /// Receivers have as long as a test may take.
-constexpr const char *lingering = ",linger_ms=600000";
+constexpr unsigned long_enough_ms = 600'000;
 
 /// On bare queues, with messages of a length.
 class ClosingQueue : public Cabled, public testing::WithParamInterface<size_t>
 {
 protected:
-    const char *extra_arguments() const override { return lingering; }
+    unsigned linger_ms() const override { return long_enough_ms; }
     void TearDown() override
     {
         for (ntbmsg_endpoint **endpoint : {&near_, &far_}) {
@@ -214,7 +214,7 @@ TEST_P(ClosingQueueOnce, ASignalEndsAFlush)
 class Closing : public Dedicated, public testing::WithParamInterface<std::tuple<bool, size_t>>
 {
 protected:
-    const char *extra_arguments() const override { return lingering; }
+    unsigned linger_ms() const override { return long_enough_ms; }
     void TearDown() override
     {
         near_poller_.reset();
@@ -494,7 +494,7 @@ TEST_P(ClosingOnce, TwoThatCloseAtOnceWaitForNobody)
 class ClosingBoth : public Cabled
 {
 protected:
-    const char *extra_arguments() const override { return lingering; }
+    unsigned linger_ms() const override { return long_enough_ms; }
 };
 
 // Semantics: close-4

@@ -18,7 +18,7 @@ protected:
     {
         for (unsigned i = 0; i < count; ++i) {
             const std::string arguments =
-                "cable=mem:devices" + std::to_string(i / 2) + std::string(patient);
+                "cable=mem:devices" + std::to_string(i / 2) + patient + ",linger_ms=0";
             ASSERT_EQ(rte_vdev_init(name(i).c_str(), arguments.c_str()), 0) << i;
         }
         for (unsigned i = 0; i < count; ++i)

@@ -9,7 +9,7 @@ namespace
 /// A peer that has stopped is waited for until what it sent is received.
 class OneSidedDraining : public OneSided
 {
-    const char *extra_arguments() const override { return ",linger_ms=600000"; }
+    unsigned linger_ms() const override { return 600'000; }
 };
 
 // Semantics: one-sided-8

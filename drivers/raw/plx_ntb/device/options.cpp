@@ -321,6 +321,20 @@ constexpr Keys keys_of(bool twin)
 constexpr Keys all_keys = keys_of(true);
 constexpr Keys pci_keys = keys_of(false);
 
+/// Of two values, neither is known to be the one that was meant.
+int check_once(const rte_kvargs &kvargs, const char *const *names, const char *device)
+{
+    for (; *names != nullptr; ++names) {
+        const unsigned count = rte_kvargs_count(&kvargs, *names);
+        if (count <= 1)
+            continue;
+        PLX_INIT_LOG(ERR, "%s: devarg %s is given %u times: expected once\n", device, *names,
+                     count);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 int run_handlers(rte_kvargs *kvargs, Parse *parse)
 {
     for (const Handler &h : handlers)
@@ -363,13 +377,16 @@ int parse_options(const char *device, const char *args, bool twin, Options *opti
     Options parsed = *options;
     Parse parse{device, &parsed};
     if (args != nullptr && args[0] != '\0') {
-        rte_kvargs *kvargs = rte_kvargs_parse(args, (twin ? all_keys : pci_keys).names);
+        const char *const *names = (twin ? all_keys : pci_keys).names;
+        rte_kvargs *kvargs = rte_kvargs_parse(args, names);
         if (kvargs == nullptr) {
             PLX_INIT_LOG(ERR, "%s: unknown or malformed devarg in \"%s\": known are %s%s\n", device,
                          args, twin ? PLX_TWIN_PARAMS : "", PLX_COMMON_PARAMS);
             return -EINVAL;
         }
-        const int rc = run_handlers(kvargs, &parse);
+        int rc = check_once(*kvargs, names, device);
+        if (rc == 0)
+            rc = run_handlers(kvargs, &parse);
         rte_kvargs_free(kvargs);
         if (rc != 0)
             return rc;

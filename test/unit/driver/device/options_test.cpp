@@ -130,6 +130,24 @@ TEST(Options, EveryKeyArrives)
     EXPECT_EQ(o.rx, RxMode::stable);
 }
 
+TEST(Options, AKeyGivenTwiceIsRefusedByName)
+{
+    struct {
+        const char *args, *said;
+    } const cases[] = {
+        {"cable=mem:x,queues=2,queues=4", "raw_plx_ntb0: devarg queues is given 2 times"},
+        {"cable=mem:x,cable=mem:x", "raw_plx_ntb0: devarg cable is given 2 times"},
+        {"cable=mem:x,copy=cpu,copy=dma,copy=cpu", "raw_plx_ntb0: devarg copy is given 3 times"},
+    };
+    for (const auto &one : cases) {
+        Options o;
+        const test::LogCapture log;
+        EXPECT_EQ(parse(one.args, &o), -EINVAL) << one.args;
+        EXPECT_NE(log.driver().find(one.said), std::string::npos) << log.driver();
+        EXPECT_STREQ(o.cable, "") << "nothing is changed";
+    }
+}
+
 TEST(Options, BadOnesAreRefusedAndChangeNothing)
 {
     const std::string long_path(120, 'x');
