@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sync/starving.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include <dirent.h>
 #include <unistd.h>
@@ -18,6 +20,19 @@ namespace
 {
 
 constexpr size_t threads_max = 256; ///< that are looked at
+
+/// A thread of EAL or of another device, which sleeps in system calls. Where the program was
+/// started with real-time priority it has that too, on the same CPUs, and keeps nobody from them.
+bool sleeps(const ScheduledThread &thread)
+{
+    // As DPDK names them up to 23.07, and since: cut off at 15 characters.
+    static constexpr const char *names[] = {"eal-intr-thread", "rte_mp_handle", "telemetry-v1",
+                                            "telemetry-v2",    "dpdk-intr",     "dpdk-mp-msg",
+                                            "dpdk-telemet",    "plx-ctrl-"};
+    return std::any_of(std::begin(names), std::end(names), [&](const char *name) {
+        return std::strncmp(thread.name, name, std::strlen(name)) == 0;
+    });
+}
 
 bool stays_on(const ScheduledThread &thread, int cpu)
 {
@@ -85,7 +100,7 @@ Starved starved(const ScheduledThread &thread, std::span<const ScheduledThread> 
         const ScheduledThread *by = nullptr;
         for (const ScheduledThread &other : others)
             if (other.priority > 0 && other.priority >= thread.priority && stays_on(other, cpu) &&
-                (by == nullptr || other.priority > by->priority))
+                !sleeps(other) && (by == nullptr || other.priority > by->priority))
                 by = &other;
         if (by == nullptr)
             return {};

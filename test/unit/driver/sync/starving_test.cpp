@@ -59,6 +59,19 @@ TEST(Starving, WhoMayGoElsewhereOrHasNoPriorityLetsItRun)
     EXPECT_EQ(starved(thread(0, {3}), std::vector{thread(5, {2, 3}), thread(0, {3})}).by, nullptr);
 }
 
+TEST(Starving, AServiceThreadThatInheritedThePriorityDoesNotPoll)
+{
+    for (const char *name : {"eal-intr-thread", "rte_mp_handle", "telemetry-v2", "dpdk-intr",
+                             "dpdk-mp-msg", "dpdk-telemetry-", "plx-ctrl-1"}) {
+        const std::vector<ScheduledThread> alone = {thread(5, {3}, name)};
+        EXPECT_EQ(starved(thread(5, {3}), alone).by, nullptr) << name;
+        const std::vector<ScheduledThread> two = {thread(9, {3}, name), thread(5, {3}, "lcore")};
+        const Starved found = starved(thread(5, {3}), two);
+        ASSERT_NE(found.by, nullptr);
+        EXPECT_STREQ(found.by->name, "lcore");
+    }
+}
+
 TEST(Starving, AHigherPriorityRunsAndAnEqualOneDoesNot)
 {
     EXPECT_EQ(starved(thread(6, {3}), std::vector{thread(5, {3})}).by, nullptr);
