@@ -130,10 +130,13 @@ __rte_noinline int receive_parked(Channel &c, rte_mbuf **mbufs, uint32_t *imm, u
     return traced_receive(c, n, got);
 }
 
-// A lone message costs the time of the instructions: it has a way without loops.
-__rte_noinline SendResult send_many(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
+// A lone message costs the time of the instructions: it has a way without loops. The result stays
+// in registers: a struct returned from here is put together in memory and loaded at once as one
+// word, which waits until every store to the window before it has been done.
+__rte_noinline int send_many(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, unsigned n)
 {
-    return send(c, mbufs, imm, n);
+    const SendResult result = send(c, mbufs, imm, n);
+    return likely(result.sent == n) ? static_cast<int>(n) : stop_short(c, mbufs, result);
 }
 /// Whether a lone message can go without looking for receive buffers.
 [[gnu::always_inline]] inline bool is_short(const Channel &c, const rte_mbuf *m)
@@ -141,19 +144,18 @@ __rte_noinline SendResult send_many(Channel &c, rte_mbuf **mbufs, const uint32_t
     return c.tx.now.messages != 0 && m != nullptr && m->pkt_len <= c.worker->inline_max &&
            m->pkt_len <= c.longest;
 }
-[[gnu::always_inline]] inline SendResult send_short(Channel &c, rte_mbuf **mbufs,
-                                                    const uint32_t *imm)
+[[gnu::always_inline]] inline int send_short(Channel &c, rte_mbuf **mbufs, const uint32_t *imm)
 {
     const Worker &w = *c.worker;
     const uint32_t length = mbufs[0]->pkt_len; // freed by the driver
     const Meta meta = {protocol::header(c.tx_word, imm != nullptr ? *imm : 0), 0, 0};
     const int taken = w.burst.tx(w.burst.tx_queue, mbufs, &meta, 1);
     if (unlikely(taken < 1))
-        return {0, true, taken};
+        return stop_short(c, mbufs, {0, true, taken});
     c.tx.sent_one();
     c.tx_messages.add(1);
     c.tx_bytes.add(length);
-    return {1, false, 0};
+    return 1;
 }
 __rte_noinline int receive_many(Channel &c, uint16_t asked, rte_mbuf **mbufs, Meta *meta,
                                 uint32_t *imm, unsigned got)
@@ -195,11 +197,9 @@ int ntbmsg_channel_send_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, const u
     const Using use(watch_of_user(c), "channel", __func__);
     if (unlikely(c.proxy != nullptr))
         return traced_send(c, n, send_shared(c, mbufs, imm, n));
-    const SendResult result = n == 1 && likely(is_short(c, mbufs[0])) ? send_short(c, mbufs, imm)
-                                                                      : send_many(c, mbufs, imm, n);
-    if (unlikely(result.sent < n))
-        return traced_send(c, n, stop_short(c, mbufs, result));
-    return traced_send(c, n, static_cast<int>(result.sent));
+    return traced_send(c, n,
+                       n == 1 && likely(is_short(c, mbufs[0])) ? send_short(c, mbufs, imm)
+                                                               : send_many(c, mbufs, imm, n));
 }
 
 int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
