@@ -19,9 +19,18 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from facts import PATIENCE, Failure, await_fact, expect
 
 SERVER = "127.0.0.2"
+# Where tools/setup unpacks programs that are not installed.
+PROGRAMS = pathlib.Path(__file__).resolve().parents[2] / ".deps/programs/usr"
 SKIPPED = 77
 # The connection goes back to TCP at a moment that depends on its peer.
 UNSURE = {"exec"}
+
+
+def find_programs():
+    libraries = sorted(str(folder) for folder in PROGRAMS.glob("lib/*-linux-gnu"))
+    for name, folders in (("PATH", [str(PROGRAMS / "bin")]), ("LD_LIBRARY_PATH", libraries)):
+        if PROGRAMS.is_dir():
+            os.environ[name] = ":".join([*filter(None, [os.environ.get(name)]), *folders])
 
 
 class Bench:
@@ -191,6 +200,7 @@ CASES = {case.__name__: case for case in (traps, redis, iperf3, http, sockperf, 
 
 def main():
     case, *programs = sys.argv[1:]
+    find_programs()
     with tempfile.TemporaryDirectory(prefix="ntb-rings-") as folder:
         bench = Bench(pathlib.Path(folder), *(os.path.abspath(program) for program in programs))
         try:
