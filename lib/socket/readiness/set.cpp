@@ -728,6 +728,10 @@ std::uint32_t Set::evaluate(Link &link, Told &told)
     }
     told = {source.arrivals_in(), source.arrivals_out(), 0};
     std::uint32_t now = source.look();
+    // It is the look that finds room again, and nobody rings for that. Where it found none, what
+    // another one finds afterwards is news.
+    if ((now & EPOLLOUT) != 0)
+        told.out = source.arrivals_out();
     told.ends = now & (always | EPOLLRDHUP);
     now = widened(now) & (link.events | always);
     if (!(link.events & EPOLLET))

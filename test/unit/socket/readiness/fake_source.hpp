@@ -56,6 +56,8 @@ public:
             ring(armed_out);
         }
     }
+    /// Room that nobody rings for: the next look finds it.
+    void unrung_room() { unseen_room = true; }
     void revert()
     {
         up = false;
@@ -80,6 +82,10 @@ public:
     std::uint32_t look() override
     {
         looks.fetch_add(1, std::memory_order_relaxed);
+        if (unseen_room.exchange(false)) {
+            out = true;
+            arrived_out.fetch_add(1);
+        }
         return (unread() > 0 ? EPOLLIN : 0u) | (out.load() ? EPOLLOUT : 0u) | kept.load() |
                (ends.load() ? EPOLLIN | EPOLLRDHUP : 0u);
     }
@@ -117,6 +123,7 @@ public:
     std::atomic<std::uint32_t> kept = 0, said = 0, requests = 0, answered = 0, rings = 0;
     std::atomic<int> armed_in = 0, armed_out = 0, armed_any = 0;
     std::atomic<bool> out = false, up = true, ends = false, bells = true;
+    std::atomic<bool> unseen_room = false;
 
 private:
     void ring(const std::atomic<int> &armed)

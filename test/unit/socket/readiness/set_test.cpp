@@ -122,6 +122,17 @@ TEST_F(Sets, EdgeTriggeredTellsEachArrivalOnce)
     EXPECT_EQ(look(), Told{});
 }
 
+TEST_F(Sets, EdgeTriggeredTellsRoomByTheLookThatFindsIt)
+{
+    add(a, EPOLLIN | EPOLLOUT | EPOLLET);
+    EXPECT_EQ(look(), Told{});
+    a.unrung_room();
+    EXPECT_EQ(look(), (Told{{1, EPOLLOUT}}));
+    EXPECT_EQ(look(), Told{});
+    a.arrive();
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}}));
+}
+
 TEST_F(Sets, EdgeTriggeredSleepsThoughItIsReadyAndTold)
 {
     a.out = true;
