@@ -41,10 +41,14 @@ class Bench:
         self.folder, self.traps = folder, traps
         (folder / "ntbd.conf").write_text(f"socket {folder}/ntbd.sock\nring 64K\n")
         (folder / "sockets.conf").write_text(f"host 127.0.0.0/8 {folder}/ntbd.sock\nuse ntb * * *:*\n")
-        self.prefix = [ntb_run, "-v", "--library", library, "--config", folder / "sockets.conf"]
+        self.ntbd, self.prefix = ntbd, [ntb_run, "-v", "--library", library, "--config", folder / "sockets.conf"]
         self.children = []
         daemon = self.start("ntbd", ntbd, "--config", folder / "ntbd.conf")
         await_fact(lambda: "listening" in self.said("ntbd") or daemon.poll() is not None, lambda: self.said("ntbd"))
+
+    def use(self, configuration):
+        """What is started from now on has this one: it is on another host."""
+        self.prefix[-1] = configuration
 
     def said(self, name):
         return (self.folder / f"{name}.log").read_text(errors="replace")
@@ -133,6 +137,34 @@ def redis(bench):
     expect(bench.run("redis-cli", *place, "ping").stdout == "PONG\n", "ping")
     said = bench.end(server, "redis")
     expect(min(by_ring(said)) > 100000, said)
+
+
+def hosts(bench):
+    """Redis on one host and its clients on another: two daemons, each with a device, and the twin between them."""
+    need("redis-server", "redis-benchmark")
+    places = {}
+    for name in ("a", "b"):
+        (bench.folder / f"{name}.conf").write_text(f"""socket {bench.folder}/{name}.sock
+ring 64K
+device raw_plx_ntb0
+eal --no-huge -m 256 --no-pci -l 0 --no-telemetry --no-shconf
+eal --vdev=raw_plx_ntb0,cable={bench.folder}/cable
+""")
+        places[name] = bench.folder / f"{name}-sockets.conf"
+        places[name].write_text(f"host 127.0.0.0/8 {bench.folder}/{name}.sock\nuse ntb * * *:*\n")
+        bench.start(name, bench.ntbd, "--config", bench.folder / f"{name}.conf")
+    for name in places:
+        await_fact(lambda name=name: "joined with the daemon of the peer host" in bench.said(name),
+                   lambda name=name: bench.said(name))
+    port = free_port()
+    bench.use(places["a"])
+    server = bench.serve("redis", port, "redis-server", "--port", port, "--save", "", "--appendonly", "no", "--bind", SERVER)
+    bench.use(places["b"])
+    done = bench.run("redis-benchmark", "-h", SERVER, "-p", port, "-t", "set,get", "-q", "-c", 8, "-n", 5000, "-P", 4)
+    expect(done.returncode == 0 and done.stdout.count("requests per second") == 2, done)
+    expect(min(by_ring(done.stderr)) > 2000, done)
+    said = bench.end(server, "redis")
+    expect(min(by_ring(said)) > 2000, said)
 
 
 def iperf3(bench):
@@ -239,7 +271,7 @@ for i in range(1000):
     expect(min(by_ring(said)) > 10000, said)
 
 
-CASES = {case.__name__: case for case in (traps, redis, iperf3, http, nginx, sockperf, memcached)}
+CASES = {case.__name__: case for case in (traps, redis, hosts, iperf3, http, nginx, sockperf, memcached)}
 
 
 def main():
