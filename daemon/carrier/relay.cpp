@@ -203,13 +203,10 @@ bool Relay::send_end()
 
 // ---- to the client
 
-// A client that has closed, is gone or has broken a cursor takes nothing more. It is looked at also
-// where nothing can be sent for it: each daemon may wait for the other to take something.
-bool Relay::drops()
+// A client that has closed takes nothing more.
+bool Relay::drops() const
 {
-    receiver_.look();
-    return (sent_marks_ & Mark::closed) != 0 || (receiver_.end() & ntbc::mark_closed) != 0 ||
-           receiver_.is_broken() || sender_.is_broken() || is_client_gone();
+    return (sent_marks_ & Mark::closed) != 0 || (receiver_.end() & ntbc::mark_closed) != 0;
 }
 
 bool Relay::move_in()
@@ -299,8 +296,7 @@ bool Relay::sleep()
                 return false;
         }
     }
-    // A client that has broken its cursor is not waited for: what is left is to say so.
-    if (in_ready_ && !sender_.is_broken() && !sender_.arm()) {
+    if (in_ready_ && !sender_.arm()) {
         receiver_.disarm();
         return false;
     }

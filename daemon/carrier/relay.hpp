@@ -64,7 +64,7 @@ private:
     bool send_end();
     uint32_t end_to_send();
     bool take_mark(const Mark &mark);
-    bool drops();
+    bool drops() const;
     bool has_room() { return sender_.room(chunk_in_) >= chunk_in_; }
     bool is_client_gone() const;
     void ring(char event);

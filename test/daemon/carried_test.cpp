@@ -442,53 +442,6 @@ TEST_F(Carried, OutliveClientsThatWriteAnythingAnywhere)
     ntbclient_close(quick[1]);
 }
 
-// With a friend at the other host that does not read, so that nothing can be said of its end yet.
-TEST_F(Carried, DoNotPollForAClientThatBroke)
-{
-    Client good(other);
-    ntbclient_listener *listener;
-    ASSERT_EQ(ntbclient_listen(good, "good", &options, &listener), 0);
-    Raw hostile(one);
-    hostile.hello();
-    Message m;
-    m.type = Type::connect;
-    m.timeout_ms = 10000;
-    m.key_bytes = 4;
-    memcpy(m.key, "good", 4);
-    Parcel parcel;
-    hostile.send(m);
-    while (parcel.message.type != Type::connected)
-        ASSERT_EQ(hostile.receive(&parcel), Received::message);
-    const size_t bytes = ntbc::memory_bytes(ring);
-    auto *page = static_cast<ntbc::Page *>(ntbc::sealed_map(parcel.fd(0), bytes));
-    ntbclient_conn *conn;
-    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &conn) == 0; }));
-    // Until the bridge takes no more.
-    ntbc::Sender sender;
-    sender.open(&page->direction[0], reinterpret_cast<uint8_t *>(page) + ntbc::page_bytes, ring);
-    const std::vector<char> some(1024);
-    const auto wake = [&] { send(parcel.fd(1), "\3", 1, MSG_DONTWAIT | MSG_NOSIGNAL); };
-    uint64_t before;
-    do {
-        before = sender.sent();
-        for (int i = 0; i < 50; i++) {
-            while (sender.room(some.size()) >= some.size())
-                sender.put(some.data(), some.size());
-            sender.publish();
-            wake();
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        }
-    } while (sender.sent() != before);
-    ntbc::store(page->direction[1].consumed, uint64_t{1} << 40);
-    EXPECT_GT(fill(conn), 0u);
-    wake();
-    EXPECT_TRUE(await([&] { return one.carried().active == 0; }));
-    EXPECT_EQ(one.carried().relays, 1u);
-    ntbclient_close(conn);
-    ntbclient_listener_close(listener);
-    munmap(page, bytes);
-}
-
 // ---- a hostile daemon
 
 TEST_F(Carried, LetNobodyInWithoutARightTicket)
