@@ -113,8 +113,10 @@ def killed(lab):
         server.child.wait()
         lab.await_no_connection("a", "b")
         await_fact(lambda: fds() == before, "its sockets are closed")
-        with open(f"/proc/{daemon.child.pid}/maps", encoding="ascii") as maps:
-            expect("ntbd-connection" not in maps.read(), "its memory is unmapped")
+        # By the carrier's thread, after the sockets.
+        maps = pathlib.Path(f"/proc/{daemon.child.pid}/maps")
+        await_fact(lambda maps=maps: "ntbd-connection" not in maps.read_text(encoding="ascii"),
+                   "its memory is unmapped")
     for daemon in pair.values():
         stop(daemon)
 
