@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "carrier/carrier.hpp"
 
+#include "ring/polling.hpp"
 #include "server/log.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 
 namespace ntbd
 {
@@ -23,31 +22,9 @@ constexpr uint64_t id_bridge = UINT64_MAX - 2;
 
 // Time-outs of the bridge that are no events are looked at this often.
 constexpr int recheck_ms = 100;
-// How long a connection without traffic is polled: longer the more often that was enough.
-constexpr uint32_t window_min_ns = 1000;
-constexpr uint32_t window_max_ns = 50000;
-constexpr int pauses_per_lap = 64;
 // While some connections are polled, the bells of others are looked at once in so many turns.
 constexpr unsigned turns_per_look = 32;
 constexpr size_t untold_max = 65536;
-
-int64_t now_ns()
-{
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
-
-void pause_lap()
-{
-    for (int i = 0; i < pauses_per_lap; i++)
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#else
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-    sched_yield();
-}
 } // namespace
 
 Carrier::Carrier(Bridge &bridge, Mailbox &mailbox)
@@ -95,7 +72,7 @@ bool Carrier::run()
                 publish();
             }
             if (!worked)
-                pause_lap();
+                ntbc::pause_lap();
             continue;
         }
         publish();
@@ -230,7 +207,7 @@ void Carrier::activate(Relay &relay)
 
 bool Carrier::turn()
 {
-    const int64_t now = active_.empty() ? 0 : now_ns();
+    const int64_t now = active_.empty() ? 0 : ntbc::now_ns();
     bool worked = false;
     for (size_t i = 0; i < active_.size();) {
         Relay &relay = *active_[i];
@@ -251,7 +228,7 @@ bool Carrier::turn_of(Relay &relay, int64_t now)
 {
     if (relay.turn()) {
         if (relay.is_idle)
-            relay.window_ns = std::min(window_max_ns, relay.window_ns + relay.window_ns / 2);
+            relay.window_ns = ntbc::longer_window(relay.window_ns);
         relay.is_idle = false;
         return true;
     }
@@ -262,7 +239,7 @@ bool Carrier::turn_of(Relay &relay, int64_t now)
     }
     if (now - relay.idle_since_ns < relay.window_ns)
         return false;
-    relay.window_ns = std::max(window_min_ns, relay.window_ns / 2);
+    relay.window_ns = ntbc::shorter_window(relay.window_ns);
     relay.is_active = !relay.sleep();
     relay.idle_since_ns = now;
     return false;

@@ -2,13 +2,12 @@
 // Sleeping on the bell. The two directions share it: each byte says for which event it was rung,
 // and a thread leaves bytes that are for another one.
 #include "client/client.hpp"
+#include "ring/polling.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 using namespace ntbc;
@@ -16,28 +15,6 @@ using namespace ntbc;
 namespace
 {
 constexpr uint32_t all_events = NTBCLIENT_READABLE | NTBCLIENT_WRITABLE;
-// How long a wait polls before it sleeps: grows while that succeeds, shrinks while it does not.
-constexpr uint32_t spin_min_ns = 1000;
-constexpr uint32_t spin_max_ns = 50000;
-constexpr int pauses_per_lap = 64;
-
-int64_t now_ns()
-{
-    timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
-
-void pause_lap()
-{
-    for (int i = 0; i < pauses_per_lap; i++)
-#if defined(__x86_64__)
-        __builtin_ia32_pause();
-#else
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-#endif
-    sched_yield();
-}
 
 bool is_event_set(uint32_t events)
 {
@@ -136,11 +113,11 @@ uint32_t poll_for_a_while(ntbclient_conn *conn, uint32_t events, int64_t deadlin
     do {
         pause_lap();
         if (const uint32_t ready = ready_of(conn, events); ready != 0) {
-            spin_ns.store(std::min(spin_max_ns, spin + spin / 2), std::memory_order_relaxed);
+            spin_ns.store(longer_window(spin), std::memory_order_relaxed);
             return ready;
         }
     } while (now_ns() < end);
-    spin_ns.store(std::max(spin_min_ns, spin / 2), std::memory_order_relaxed);
+    spin_ns.store(shorter_window(spin), std::memory_order_relaxed);
     return 0;
 }
 } // namespace
