@@ -128,80 +128,50 @@ private:
     std::int64_t until_ = 0;
 };
 
-// As the kernel's receive: what is there, or all of it with MSG_WAITALL.
-ssize_t receive(Held &held, int fd, const iovec *parts, int n, int flags)
+// One step of a call: by the connection, or by the kernel where it has stayed TCP meanwhile.
+ssize_t step(Body &body, int fd, Way way, const iovec *places, int n, int flags)
 {
-    Rest rest(parts, n);
-    Waiting waiting(fd, Way::In, flags);
-    ssize_t got = 0;
-    const bool all = (flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0;
-    for (;;) {
-        Body &body = *held.body();
-        Connection *one = body.connection(fd);
-        int count = 0;
-        const iovec *places = rest.next(&count);
-        ssize_t result;
-        if (one != nullptr) {
-            result = one->receive(fd, places, count, flags);
-        } else {
-            // It has stayed TCP while this call waited.
-            msghdr message = {};
-            message.msg_iov = const_cast<iovec *>(places);
-            message.msg_iovlen = static_cast<std::size_t>(count);
-            result = kernel::call(SYS_recvmsg, fd, &message, flags | MSG_DONTWAIT);
-        }
-        body.announce(fd);
-        if (result > 0) {
-            got += result;
-            rest.skip(static_cast<std::size_t>(result));
-            if (!all || rest.is_over())
-                return got;
-            continue;
-        }
-        if (result == -EAGAIN)
-            result = waiting.wait(held);
-        else if (result == 0)
-            return got;
-        if (result < 0)
-            return got > 0 ? got : result;
+    ssize_t result;
+    if (Connection *one = body.connection(fd); one != nullptr) {
+        result =
+            way == Way::In ? one->receive(fd, places, n, flags) : one->send(fd, places, n, flags);
+    } else {
+        msghdr message = {};
+        message.msg_iov = const_cast<iovec *>(places);
+        message.msg_iovlen = static_cast<std::size_t>(n);
+        result = kernel::call(way == Way::In ? SYS_recvmsg : SYS_sendmsg, fd, &message,
+                              flags | MSG_DONTWAIT);
     }
+    body.announce(fd);
+    return result;
 }
 
-ssize_t transmit(Held &held, int fd, const iovec *parts, int n, int flags)
+// As the kernel's calls: sends all; receives what is there, or all with MSG_WAITALL.
+ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags)
 {
     Rest rest(parts, n);
-    Waiting waiting(fd, Way::Out, flags);
-    ssize_t sent = 0;
+    Waiting waiting(fd, way, flags);
+    ssize_t done = 0;
+    const bool all = way == Way::Out || ((flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0);
     for (;;) {
-        Body &body = *held.body();
-        Connection *one = body.connection(fd);
         int count = 0;
         const iovec *places = rest.next(&count);
-        // A part that was taken is told first, and the signal comes with the next call.
-        const int now = sent > 0 ? flags | MSG_NOSIGNAL : flags;
-        ssize_t result;
-        if (one != nullptr) {
-            result = one->send(fd, places, count, now);
-        } else {
-            msghdr message = {};
-            message.msg_iov = const_cast<iovec *>(places);
-            message.msg_iovlen = static_cast<std::size_t>(count);
-            result = kernel::call(SYS_sendmsg, fd, &message, now | MSG_DONTWAIT);
-        }
-        body.announce(fd);
+        // A part that was sent is told first, and the signal comes with the next call.
+        const int now = way == Way::Out && done > 0 ? flags | MSG_NOSIGNAL : flags;
+        ssize_t result = step(*held.body(), fd, way, places, count, now);
         if (result > 0) {
-            sent += result;
+            done += result;
             rest.skip(static_cast<std::size_t>(result));
-            if (rest.is_over())
-                return sent;
+            if (!all || rest.is_over())
+                return done;
             continue;
         }
         if (result == -EAGAIN)
             result = waiting.wait(held);
         else if (result == 0)
-            return sent;
+            return done;
         if (result < 0)
-            return sent > 0 ? sent : result;
+            return done > 0 ? done : result;
     }
 }
 
@@ -231,8 +201,7 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
         if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
             result = -EFAULT;
         else
-            result = way == Way::In ? receive(held, fd, parts, n, flags)
-                                    : transmit(held, fd, parts, n, flags);
+            result = transfer(held, fd, way, parts, n, flags);
     }
     if (result == -ESTALE) {
         held.drop();
@@ -256,11 +225,10 @@ int parts_of(const msghdr *message)
     return message->msg_iovlen > IOV_MAX ? -1 : static_cast<int>(message->msg_iovlen);
 }
 
-// Descriptors that go with a message: who gets them may know nothing of rings.
-void leaves(const msghdr *message)
+template <typename Each>
+void for_descriptors(const msghdr *message, Each each)
 {
-    if (state.figures == nullptr || message->msg_control == nullptr ||
-        message->msg_controllen < sizeof(cmsghdr))
+    if (message->msg_control == nullptr || message->msg_controllen < sizeof(cmsghdr))
         return;
     auto *words = const_cast<msghdr *>(message);
     for (cmsghdr *one = CMSG_FIRSTHDR(words); one != nullptr; one = CMSG_NXTHDR(words, one)) {
@@ -268,8 +236,15 @@ void leaves(const msghdr *message)
             continue;
         const auto *fds = reinterpret_cast<const int *>(CMSG_DATA(one));
         for (std::size_t i = 0; i < (one->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++)
-            leave(fds[i]);
+            each(fds[i]);
     }
+}
+
+// Descriptors that go with a message: who gets them may know nothing of rings.
+void leaves(const msghdr *message)
+{
+    if (state.figures != nullptr)
+        for_descriptors(message, [](int fd) { leave(fd); });
 }
 
 ssize_t no_name(int fd, ssize_t got, const sockaddr *from, socklen_t *length)
@@ -291,17 +266,7 @@ void finish_message(msghdr *message)
 // Descriptors that came with a message.
 void arrived(const msghdr *message)
 {
-    if (message->msg_control == nullptr || message->msg_controllen < sizeof(cmsghdr))
-        return;
-    auto *words = const_cast<msghdr *>(message);
-    for (cmsghdr *one = CMSG_FIRSTHDR(words); one != nullptr; one = CMSG_NXTHDR(words, one)) {
-        if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS)
-            continue;
-        const std::size_t bytes = one->cmsg_len - CMSG_LEN(0);
-        const auto *fds = reinterpret_cast<const int *>(CMSG_DATA(one));
-        for (std::size_t i = 0; i < bytes / sizeof(int); i++)
-            born(fds[i]);
-    }
+    for_descriptors(message, [](int fd) { born(fd); });
 }
 
 // recvmmsg() and sendmmsg(): one after the other, an error is told if it is the first.
@@ -350,7 +315,7 @@ ssize_t send_file(Held &held, int to, int from, off_t *offset, size_t size)
         if (result <= 0)
             break;
         const iovec part = {bytes, static_cast<std::size_t>(result)};
-        const ssize_t taken = transmit(held, to, &part, 1, 0);
+        const ssize_t taken = transfer(held, to, Way::Out, &part, 1, 0);
         if (taken < 0) {
             result = taken;
             break;
@@ -459,8 +424,8 @@ NTB_EXPORT(int, recvmmsg, int fd, mmsghdr *all, unsigned n, int flags, timespec 
 {
     const auto step = [=](Held &held, msghdr &one, unsigned done) {
         const bool waits = done == 0 || (flags & MSG_WAITFORONE) == 0;
-        const ssize_t got = receive(held, fd, one.msg_iov, parts_of(&one),
-                                    (flags & ~MSG_WAITFORONE) | (waits ? 0 : MSG_DONTWAIT));
+        const ssize_t got = transfer(held, fd, Way::In, one.msg_iov, parts_of(&one),
+                                     (flags & ~MSG_WAITFORONE) | (waits ? 0 : MSG_DONTWAIT));
         if (got >= 0)
             finish_message(&one);
         return got;
@@ -519,7 +484,7 @@ NTB_EXPORT(int, sendmmsg, int fd, mmsghdr *all, unsigned n, int flags)
         for (unsigned i = 0; i < n && i < IOV_MAX; i++)
             leaves(&all[i].msg_hdr);
     const auto step = [=](Held &held, const msghdr &one, unsigned) {
-        return transmit(held, fd, one.msg_iov, parts_of(&one), flags);
+        return transfer(held, fd, Way::Out, one.msg_iov, parts_of(&one), flags);
     };
     return messages(Call::sendmmsg, fd, Way::Out, all, n, step,
                     [=] { return real().sendmmsg(fd, all, n, flags); });
