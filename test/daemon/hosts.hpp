@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <functional>
 #include <gtest/gtest.h>
+#include <optional>
 #include <pthread.h>
 #include <string>
 #include <thread>
@@ -70,16 +71,17 @@ public:
     {
         block_signals();
         std::string error;
+        mailbox_.emplace(); // a process that is started again has heard nothing
         listener_ = std::make_unique<ListeningSocket>();
         ASSERT_TRUE(listener_->open(config.socket, config.mode, &error)) << error;
-        server_ = std::make_unique<Server>(listener_->fd(), config, mailbox_, [this] {
+        server_ = std::make_unique<Server>(listener_->fd(), config, *mailbox_, [this] {
             const std::lock_guard held(reload_lock_);
             reload_(config);
         });
         thread_ = std::thread([this] { EXPECT_TRUE(server_->run()); });
         if (bridge == nullptr)
             return;
-        carrier_ = std::make_unique<Carrier>(*bridge, mailbox_);
+        carrier_ = std::make_unique<Carrier>(*bridge, *mailbox_);
         carrier_thread_ = std::thread([this] { EXPECT_TRUE(carrier_->run()); });
     }
     void stop()
@@ -107,7 +109,7 @@ public:
         pthread_kill(thread_.native_handle(), SIGHUP);
     }
     Server::Snapshot now() const { return server_->snapshot(); }
-    Mailbox &mailbox() { return mailbox_; }
+    Mailbox &mailbox() { return *mailbox_; }
     Carrier::Figures carried() const { return carrier_->figures(); }
 
     Config config;                      ///< to be set before the start
@@ -116,7 +118,7 @@ public:
 private:
     std::mutex reload_lock_;
     std::function<void(Config &)> reload_;
-    Mailbox mailbox_;
+    std::optional<Mailbox> mailbox_;
     std::unique_ptr<ListeningSocket> listener_;
     std::unique_ptr<Server> server_;
     std::thread thread_;
