@@ -266,6 +266,7 @@ TEST_F(Servers, GoOnWhenDescriptorsAreFreeAgain)
     getrlimit(RLIMIT_NOFILE, &limit);
     Raw early(one);
     early.hello();
+    Client running(other); // so it has the descriptors that it starts with
     const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
