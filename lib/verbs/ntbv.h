@@ -18,6 +18,7 @@ extern "C" {
 #endif
 
 struct ntbv_engine;
+struct ntbv_node;
 struct ntbv_pd;
 struct ntbv_cq;
 struct ntbv_channel;
@@ -34,7 +35,7 @@ enum ntbv_limit {
     NTBV_MAX_READS = 128, /**< reads and atomics under way of one queue pair */
     NTBV_UD_MTU = 4096,
     NTBV_GRH_BYTES = 40,
-    NTBV_MAX_LINKS = 16,
+    NTBV_MAX_LINKS = 64, /**< peers at a time */
 };
 /** Longest message in bytes. */
 #define NTBV_MAX_MESSAGE 0x80000000u
@@ -226,6 +227,18 @@ int ntbv_engine_drive(struct ntbv_engine *engine);
 int ntbv_engine_events(struct ntbv_engine *engine);
 /** Events that were dropped because nobody read. */
 uint64_t ntbv_engine_events_dropped(struct ntbv_engine *engine);
+
+/**
+ * Makes an engine that finds its peers by the node daemon, with a thread that serves it. Its
+ * address is drawn: nobody else has it, at either host.
+ * @param socket  of the daemon
+ * @return 0, or a negative errno of ntbclient_attach() and ntbclient_listen()
+ */
+int ntbv_node_open(const char *socket, struct ntbv_node **node);
+struct ntbv_engine *ntbv_node_engine(struct ntbv_node *node);
+uint16_t ntbv_node_lid(const struct ntbv_node *node);
+/** Peers still receive what was sent. @retval -EBUSY if objects of its engine exist */
+int ntbv_node_close(struct ntbv_node *node);
 
 int ntbv_pd_create(struct ntbv_engine *engine, struct ntbv_pd **pd);
 /** @retval -EBUSY if regions, queue pairs or shared receive queues belong to it */

@@ -50,6 +50,7 @@ class Lab:
         self.processes = []
         self.stack = contextlib.ExitStack()
         self.folder = None
+        self.ring = "16K"
         self.telemetry = False  # of daemons, below RUNTIME_DIRECTORY
 
     def __enter__(self):
@@ -74,7 +75,7 @@ class Lab:
         return self.folder / f"{name}.sock"
 
     def configure(self, name, device=False, *lines):
-        words = [f"socket {self.socket(name)}", "ring 16K", *lines]
+        words = [f"socket {self.socket(name)}", f"ring {self.ring}", *lines]
         if device:
             telemetry = f"--file-prefix={name}" if self.telemetry else "--no-telemetry --no-shconf"
             words += ["device raw_plx_ntb0",

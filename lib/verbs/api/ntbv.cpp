@@ -192,8 +192,11 @@ int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
 {
     Engine &engine = *cq->engine;
     const Locked locked(engine.mutex());
-    if (cq->queue.empty())
+    if (cq->queue.empty()) {
+        engine.count_poll();
         engine.drive();
+    }
+    engine.hand_over();
     const int taken = cq->queue.take(n, wc);
     return taken == 0 && cq->queue.overrun() ? -EIO : taken;
 }
@@ -204,6 +207,7 @@ int ntbv_cq_arm(ntbv_cq *cq, int solicited_only)
     if (!cq->queue.has_channel())
         return -EINVAL;
     cq->queue.arm(solicited_only != 0);
+    cq->engine->expect_event();
     return 0;
 }
 
@@ -246,7 +250,9 @@ int ntbv_srq_modify(ntbv_srq *srq, unsigned mask, uint32_t limit)
 int ntbv_srq_post(ntbv_srq *srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
 {
     const Locked locked(srq->engine->mutex());
-    return srq->engine->post_srq(*srq, wr, bad);
+    const int error = srq->engine->post_srq(*srq, wr, bad);
+    srq->engine->hand_over();
+    return error;
 }
 
 int ntbv_qp_create(ntbv_pd *pd, ntbv_qp_init *init, ntbv_qp **qp)
@@ -296,6 +302,7 @@ int ntbv_qp_destroy(ntbv_qp *qp)
     {
         const Locked locked(qp->engine->mutex());
         qp->engine->leave(*qp);
+        qp->engine->hand_over();
         if (qp->srq)
             --qp->srq->users;
         --qp->send_cq->users;
@@ -314,7 +321,9 @@ uint32_t ntbv_qp_number(const ntbv_qp *qp)
 int ntbv_qp_modify(ntbv_qp *qp, const ntbv_qp_attr *attr, unsigned mask)
 {
     const Locked locked(qp->engine->mutex());
-    return qp->engine->modify(*qp, *attr, mask);
+    const int error = qp->engine->modify(*qp, *attr, mask);
+    qp->engine->hand_over();
+    return error;
 }
 
 int ntbv_qp_query(ntbv_qp *qp, ntbv_qp_attr *attr)
@@ -328,11 +337,15 @@ int ntbv_qp_query(ntbv_qp *qp, ntbv_qp_attr *attr)
 int ntbv_qp_post_send(ntbv_qp *qp, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
 {
     const Locked locked(qp->engine->mutex());
-    return qp->engine->post_send(*qp, wr, bad);
+    const int error = qp->engine->post_send(*qp, wr, bad);
+    qp->engine->hand_over();
+    return error;
 }
 
 int ntbv_qp_post_recv(ntbv_qp *qp, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
 {
     const Locked locked(qp->engine->mutex());
-    return qp->engine->post_recv(*qp, wr, bad);
+    const int error = qp->engine->post_recv(*qp, wr, bad);
+    qp->engine->hand_over();
+    return error;
 }

@@ -2,6 +2,7 @@
 // Links, time, and whose turn it is.
 #include "engine/engine.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -24,6 +25,9 @@ std::uint64_t monotonic(void *)
 constexpr int messages_of_a_drive = 64;
 constexpr std::uint32_t pairs_of_a_drive = 64;
 constexpr std::uint32_t packets_of_a_turn = 16;
+// Nanoseconds between two looks at a program that polls, and polls that make it one.
+constexpr std::uint64_t nap = 1000000;
+constexpr std::uint64_t polls_of_a_nap = 64;
 // A port has to carry a few cache lines at least.
 constexpr std::uint32_t least_payload = 128;
 
@@ -56,26 +60,81 @@ int Engine::attach(Port &port, std::uint16_t lid)
 {
     if (lid == 0 || lid > 0xbfff || port.longest() < sizeof(Header) + least_payload)
         return -EINVAL;
-    // A link that was lost is used again: its peer has come back.
-    std::uint32_t i = 0;
-    while (i < n_links_ && !(links_[i].lid == lid && links_[i].state == Link::State::Down))
-        ++i;
-    if (i == n_links_) {
-        // To itself an engine has two ports of one address: messages leave by the first.
-        if (lid != lid_ && link_to(lid))
-            return -EEXIST;
-        if (n_links_ == NTBV_MAX_LINKS)
-            return -ENOSPC;
-        ++n_links_;
-    }
-    Link &link = links_[i];
+    // To itself an engine has two ports of one address: messages leave by the first.
+    const Link *known = link_to(lid);
+    if (lid != lid_ && known && known->state != Link::State::Sought &&
+        known->state != Link::State::Down)
+        return -EEXIST;
+    Link *link_of_peer = free_link(lid);
+    if (!link_of_peer)
+        return -ENOSPC;
+    Link &link = *link_of_peer;
     link.state = Link::State::Silent;
     link.heard = false;
     link.port = &port;
-    link.lid = lid;
     link.payload =
         (port.longest() - static_cast<std::uint32_t>(sizeof(Header))) & ~std::uint32_t{63};
     return 0;
+}
+
+// One that waits for its port, or was lost and whose peer has come back, or a new one. If there are
+// none left, one that was lost is given to another peer: who had it finds no link.
+Link *Engine::free_link(std::uint16_t lid)
+{
+    Link *lost = nullptr;
+    for (std::uint32_t i = 0; i < n_links_; ++i) {
+        Link &link = links_[i];
+        const bool is_lost = link.state == Link::State::Down;
+        if (link.lid == lid && (is_lost || link.state == Link::State::Sought))
+            return &link;
+        if (is_lost)
+            lost = &link;
+    }
+    if (n_links_ < NTBV_MAX_LINKS)
+        lost = &links_[n_links_++];
+    if (!lost)
+        return nullptr;
+    for (std::uint32_t slot = 0; slot < max_pairs; ++slot)
+        if (pairs_[slot] && pairs_[slot]->link == lost)
+            pairs_[slot]->link = nullptr;
+    lost->lid = lid;
+    return lost;
+}
+
+void Engine::leave_ports()
+{
+    for (std::uint32_t i = 0; i < n_links_; ++i) {
+        links_[i].state = Link::State::Down;
+        links_[i].port = nullptr;
+    }
+}
+
+bool Engine::seeks(std::uint16_t lid)
+{
+    const Link *link = link_to(lid);
+    return link && link->state == Link::State::Sought;
+}
+
+Link *Engine::find_or_seek(std::uint16_t lid)
+{
+    Link *link = link_to(lid);
+    if ((link && link->state != Link::State::Down) || !service_ || losing_ || lid == 0 ||
+        lid > 0xbfff)
+        return link;
+    link = free_link(lid);
+    if (!link)
+        return nullptr;
+    link->state = Link::State::Sought;
+    link->port = nullptr;
+    service_->seek(lid);
+    return link;
+}
+
+void Engine::unreachable(std::uint16_t lid)
+{
+    Link *link = link_to(lid);
+    if (link && link->state == Link::State::Sought)
+        lose(*link);
 }
 
 Link *Engine::link_to(std::uint16_t lid)
@@ -113,7 +172,7 @@ int Engine::drive()
 
 int Engine::drive(Link &link)
 {
-    if (link.state == Link::State::Down)
+    if (!has_port(link))
         return 0;
     Port &port = *link.port;
     if (!port.alive()) {
@@ -162,6 +221,99 @@ int Engine::drive(Link &link)
     }
     return done;
 }
+
+// ---- sleeping
+
+bool Engine::has_port(const Link &link)
+{
+    return link.state != Link::State::Down && link.state != Link::State::Sought;
+}
+
+// After drive() has found nothing to do, its port is full.
+bool Engine::sends(const Link &link)
+{
+    return link.state == Link::State::Silent ||
+           (link.state == Link::State::Up &&
+            (!link.work.empty() || link.owes_again || link.notes_head != link.notes_tail));
+}
+
+bool Engine::arm()
+{
+    for (std::uint32_t i = 0; i < n_links_; ++i) {
+        Link &link = links_[i];
+        link.armed_for_room = has_port(link) && sends(link);
+        if (has_port(link) && !(link.port->alive() && link.port->arm(link.armed_for_room))) {
+            disarm();
+            return false;
+        }
+    }
+    return true;
+}
+
+void Engine::disarm()
+{
+    for (std::uint32_t i = 0; i < n_links_; ++i)
+        if (has_port(links_[i]))
+            links_[i].port->disarm();
+}
+
+std::uint64_t Engine::deadline() const
+{
+    // A channel without room for an event has no bell.
+    std::uint64_t first = owing_.empty() ? UINT64_MAX : now() + nap;
+    for (const Pair *pair = waiting_.first(); pair; pair = pair->timer.next())
+        first = std::min(first, pair->send.deadline);
+    return first;
+}
+
+bool Engine::is_unattended() const
+{
+    for (std::uint32_t i = 0; i < n_links_; ++i)
+        if (has_port(links_[i]) && sends(links_[i]) && !links_[i].armed_for_room)
+            return true;
+    return deadline() < armed_until_;
+}
+
+// Who polls needs no bell, and its peers need not ring.
+Engine::Rest Engine::rest(std::uint64_t &nanoseconds)
+{
+    const bool is_polled =
+        polls_ - polls_at_rest_ > polls_of_a_nap && polls_ - polls_at_arm_ > polls_of_a_nap;
+    polls_at_rest_ = polls_;
+    armed_until_ = deadline();
+    const std::uint64_t time = armed_until_ == UINT64_MAX ? 0 : now();
+    nanoseconds =
+        armed_until_ == UINT64_MAX ? UINT64_MAX : armed_until_ - std::min(armed_until_, time);
+    if (is_polled) {
+        nanoseconds = std::min(nanoseconds, nap);
+        rest_ = Rest::Nap;
+    } else {
+        rest_ = arm() ? Rest::Asleep : Rest::None;
+    }
+    return rest_;
+}
+
+void Engine::rise()
+{
+    if (rest_ == Rest::Asleep)
+        disarm();
+    rest_ = Rest::None;
+}
+
+void Engine::expect_event()
+{
+    polls_at_arm_ = polls_;
+    if (rest_ == Rest::Nap)
+        rouse();
+}
+
+void Engine::rouse()
+{
+    rise();
+    service_->wake();
+}
+
+// ---- serving
 
 // Answers first: they are bounded, and the peer waits for them.
 Engine::Turn Engine::serve(Pair &pair)
@@ -266,16 +418,19 @@ void Engine::handle(Link &link, const Header &header, const std::byte *payload)
 
 void Engine::lose(Link &link)
 {
-    link.port->close();
+    if (link.port)
+        link.port->close();
     link.state = Link::State::Down;
     link.notes_tail = link.notes_head;
     link.owes_again = false;
     // Datagrams and UC complete what nobody will get.
+    losing_ = true;
     while (Pair *pair = link.work.first()) {
         pair->work.unlink();
-        if (pair->type != NTBV_RC)
-            serve(*pair);
+        while (pair->type != NTBV_RC && serve(*pair) == Turn::More) {
+        }
     }
+    losing_ = false;
     for (std::uint32_t slot = 0; slot < max_pairs; ++slot) {
         Pair *pair = pairs_[slot];
         if (pair && pair->link == &link && pair->type == NTBV_RC &&

@@ -27,17 +27,30 @@ struct Link {
         std::uint16_t attempt;
     };
     static constexpr std::uint32_t max_notes = 64;
-    enum class State : std::uint8_t { Silent, Greeted, Up, Down };
+    enum class State : std::uint8_t { Sought, Silent, Greeted, Up, Down };
 
     Port *port = nullptr;
     std::uint16_t lid = 0;
-    State state = State::Silent; // Greeted: our Hello was sent
+    State state = State::Silent; // Sought: without a port yet; Greeted: our Hello was sent
     bool heard = false;          // the peer's Hello has come
     bool owes_again = false;
+    bool armed_for_room = false;
     std::uint32_t payload = 0; // most bytes of one message
     std::uint32_t notes_head = 0, notes_tail = 0;
     Note notes[max_notes];
     Hook<Pair> work;
+};
+
+/// Who finds peers, and drives the engine while its program does not. Called under the engine's
+/// mutex: neither call waits.
+class Service
+{
+public:
+    virtual ~Service() = default;
+    /// Somebody wants to reach that peer. To be answered by attach() or unreachable(), later.
+    virtual void seek(std::uint16_t lid) = 0;
+    /// Ends a sleep that began with Engine::rest().
+    virtual void wake() = 0;
 };
 
 /// One device. Every function is called under mutex(), but for those of set-up.
@@ -58,7 +71,34 @@ public:
     /// @retval -EEXIST there is a link to that address @retval -ENOSPC too many
     /// @retval -EINVAL the address, or messages that are too short
     int attach(Port &port, std::uint16_t lid);
+    /// From now on peers without a link are sought.
+    void set_service(Service *service) { service_ = service; }
+    bool seeks(std::uint16_t lid);
+    /// No port is used any more. For the end, when there are no objects.
+    void leave_ports();
+    /// Who waits for that peer waits in vain.
+    void unreachable(std::uint16_t lid);
     int drive();
+    enum class Rest : std::uint8_t {
+        None,   ///< there is something to do
+        Nap,    ///< the program polls: look again soon
+        Asleep, ///< the bells are armed
+    };
+    /// The service is going to sleep until a bell rings, time has passed, or it is woken.
+    /// @param nanoseconds  until drive() has something to do if no bell rings; UINT64_MAX: for ever
+    Rest rest(std::uint64_t &nanoseconds);
+    /// It has slept.
+    void rise();
+    /// The program has polled an empty queue, or has asked to be told of a completion.
+    void count_poll() { ++polls_; }
+    void expect_event();
+    /// The program returns from a call: what it leaves behind is the service's.
+    void hand_over()
+    {
+        if (rest_ == Rest::Asleep && is_unattended())
+            rouse();
+    }
+    std::uint64_t now() const { return clock_(context_); }
     void say(std::uint64_t cookie, ntbv_event event);
 
     // ---- pairs.cpp
@@ -81,7 +121,16 @@ private:
         return pair && pair->number == number ? pair : nullptr;
     }
     Link *link_to(std::uint16_t lid);
+    Link *find_or_seek(std::uint16_t lid);
+    Link *free_link(std::uint16_t lid);
     int drive(Link &link);
+    static bool has_port(const Link &link);
+    static bool sends(const Link &link);
+    bool is_unattended() const;
+    std::uint64_t deadline() const;
+    bool arm();
+    void disarm();
+    void rouse();
     void handle(Link &link, const Header &header, const std::byte *payload);
     void lose(Link &link);
     bool greet(Link &link);
@@ -95,7 +144,6 @@ private:
         if (pair.link)
             pair.link->work.append(pair.work);
     }
-    std::uint64_t now() const { return clock_(context_); }
     Turn serve(Pair &pair);
     /// A message of one header. @retval false the port is full
     bool send_plain(Link &link, const Header &header);
@@ -161,6 +209,12 @@ private:
     std::uint32_t next_slot_ = 1;
     std::uint32_t n_links_ = 0;
     Link links_[NTBV_MAX_LINKS];
+    bool losing_ = false; // datagrams to nobody are dropped instead of seeking
+    Service *service_ = nullptr;
+    Rest rest_ = Rest::None;
+    std::uint64_t armed_until_ = 0; // while asleep
+    std::uint64_t polls_ = 0;
+    std::uint64_t polls_at_rest_ = 0, polls_at_arm_ = 0; // as they were then
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
 };

@@ -80,7 +80,7 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
     if (to == NTBV_RTR && from == NTBV_INIT) {
         pair.receive.expected = pair.attr.rq_psn;
         if (pair.type != NTBV_UD)
-            pair.link = link_to(pair.attr.dest_lid);
+            pair.link = find_or_seek(pair.attr.dest_lid);
     } else if (to == NTBV_RTS && from == NTBV_RTR) {
         pair.send.seq_base = pair.attr.sq_psn;
     } else if (to == NTBV_SQD && from == NTBV_RTS) {
@@ -90,7 +90,7 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
         has_work(pair);
     }
     if ((mask & NTBV_QP_AV) != 0 && from == NTBV_SQD)
-        pair.link = link_to(pair.attr.dest_lid);
+        pair.link = find_or_seek(pair.attr.dest_lid);
     return 0;
 }
 

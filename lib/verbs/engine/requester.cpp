@@ -191,19 +191,19 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
 
 Engine::Turn Engine::send_datagram(Pair &pair, Request &request)
 {
-    Link *link = link_to(request.lid);
+    Link *link = find_or_seek(request.lid);
     if (link && link->state != Link::State::Down) {
         if (!readable(pair, request)) {
             halt(pair, request, NTBV_LOC_PROT_ERR);
             return Turn::Done;
         }
+        const bool is_up = link->state == Link::State::Up;
         // What does not fit into a message of this port goes nowhere.
-        std::byte *message = nullptr;
-        if (request.bytes <= link->payload) {
-            message = link->state == Link::State::Up
-                          ? link->port->reserve(static_cast<std::uint32_t>(sizeof(Header)) +
-                                                request.bytes)
-                          : nullptr;
+        if (!is_up || request.bytes <= link->payload) {
+            std::byte *message =
+                is_up ? link->port->reserve(static_cast<std::uint32_t>(sizeof(Header)) +
+                                            request.bytes)
+                      : nullptr;
             if (!message) {
                 link->work.append(pair.work);
                 return Turn::Full;

@@ -100,11 +100,15 @@ void Loopback::End::show(std::uint64_t head)
     std::uint64_t shown = out_->shown.load();
     while (shown < head && !out_->shown.compare_exchange_weak(shown, head)) {
     }
-    if (out_->sleeps.load() && out_->sleeps.exchange(false)) {
-        const char byte = 0;
-        // A full pipe is readable, which is all that a bell has to be.
-        [[maybe_unused]] const ssize_t written = write(out_->bell[1], &byte, 1);
-    }
+    if (out_->sleeps.load() && out_->sleeps.exchange(false))
+        ring_bell(*out_);
+}
+
+void Loopback::End::ring_bell(Ring &ring)
+{
+    const char byte = 0;
+    // A full pipe is readable, which is all that a bell has to be.
+    [[maybe_unused]] const ssize_t written = write(ring.bell[1], &byte, 1);
 }
 
 void Loopback::End::hold(bool held)
@@ -134,13 +138,25 @@ bool Loopback::End::receive(Incoming &message)
 
 void Loopback::End::release()
 {
-    in_->tail.store(next_, std::memory_order_release);
+    // The exchange pairs with that of arm().
+    in_->tail.exchange(next_);
+    if (in_->starves.load() && in_->starves.exchange(false))
+        ring_bell(*out_); // the peer receives there
 }
 
-bool Loopback::End::arm()
+// A skip to the ring's end may come before the longest message.
+bool Loopback::End::has_room() const
+{
+    return loopback_->bytes_ - (out_->head.load() - out_->tail.load()) >= 2 * footprint(longest());
+}
+
+bool Loopback::End::arm(bool for_room)
 {
     in_->sleeps.exchange(true);
-    if (in_->tail.load(std::memory_order_relaxed) == in_->shown.load() && alive())
+    if (for_room)
+        out_->starves.exchange(true);
+    if (in_->tail.load(std::memory_order_relaxed) == in_->shown.load() && alive() &&
+        !(for_room && has_room()))
         return true;
     disarm();
     return false;
@@ -149,6 +165,7 @@ bool Loopback::End::arm()
 void Loopback::End::disarm()
 {
     in_->sleeps.store(false, std::memory_order_relaxed);
+    out_->starves.store(false, std::memory_order_relaxed);
     char bytes[64];
     while (read(in_->bell[0], bytes, sizeof(bytes)) > 0) {
     }

@@ -40,6 +40,7 @@ private:
         std::atomic<bool> held{false};
         alignas(64) std::atomic<std::uint64_t> tail{0}; // behind the last one that was released
         std::atomic<bool> sleeps{false};                // who receives is armed
+        std::atomic<bool> starves{false};               // who sends is armed for room
         int bell[2] = {-1, -1};
     };
 
@@ -53,7 +54,7 @@ private:
         void release() override;
         bool alive() override { return !loopback_->dead_.load(std::memory_order_relaxed); }
         void close() override { loopback_->kill(); }
-        bool arm() override;
+        bool arm(bool for_room) override;
         void disarm() override;
         int bell() const override { return in_->bell[0]; }
         void hold(bool held);
@@ -61,6 +62,8 @@ private:
     private:
         friend class Loopback;
         void show(std::uint64_t head);
+        bool has_room() const;
+        static void ring_bell(Ring &ring);
 
         Loopback *loopback_ = nullptr;
         Ring *in_ = nullptr, *out_ = nullptr;

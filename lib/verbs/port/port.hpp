@@ -33,8 +33,9 @@ public:
     virtual bool alive() = 0;
     /// Ends it: both ends find the other one gone.
     virtual void close() = 0;
-    /// Asks to be rung by the next message. @retval false there is one: nothing is asked
-    virtual bool arm() = 0;
+    /// Asks to be rung by the next message or the end, and with `for_room` when a message of any
+    /// length can be reserved. @retval false that is so already: nothing is asked
+    virtual bool arm(bool for_room) = 0;
     /// Withdraws arm(), and reads the bell.
     virtual void disarm() = 0;
     /// A descriptor that is readable when rung.

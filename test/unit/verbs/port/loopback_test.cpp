@@ -92,7 +92,7 @@ TEST(Loopback, HeldMessagesArriveWhenTheyAreLetGo)
     ASSERT_TRUE(put(loopback->end(0), 8, 2));
     EXPECT_EQ(get(loopback->end(1)).value, 1u);
     EXPECT_EQ(get(loopback->end(1)), nothing);
-    ASSERT_TRUE(loopback->end(1).arm());
+    ASSERT_TRUE(loopback->end(1).arm(false));
     loopback->hold(0, false);
     EXPECT_TRUE(rung(loopback->end(1)));
     EXPECT_EQ(get(loopback->end(1)).value, 2u);
@@ -119,15 +119,35 @@ TEST(Loopback, RingsOnceAndOnlyWhenArmed)
     Port &end = loopback->end(1);
     ASSERT_TRUE(put(loopback->end(0), 8, 1));
     EXPECT_FALSE(rung(end));
-    EXPECT_FALSE(end.arm()) << "a message is there";
+    EXPECT_FALSE(end.arm(false)) << "a message is there";
     get(end);
-    EXPECT_TRUE(end.arm());
+    EXPECT_TRUE(end.arm(false));
     ASSERT_TRUE(put(loopback->end(0), 8, 2));
     EXPECT_TRUE(rung(end));
     end.disarm();
     EXPECT_FALSE(rung(end));
     ASSERT_TRUE(put(loopback->end(0), 8, 3));
     EXPECT_FALSE(rung(end));
+}
+
+TEST(Loopback, RingsForRoomOnlyWhenArmedForIt)
+{
+    const auto loopback = Loopback::create(4096);
+    Port &end = loopback->end(0);
+    EXPECT_FALSE(end.arm(true)) << "there is room";
+    while (put(end, 500, 1)) {
+    }
+    ASSERT_TRUE(end.arm(false));
+    get(loopback->end(1));
+    EXPECT_FALSE(rung(end));
+    ASSERT_TRUE(put(end, 500, 1));
+    ASSERT_TRUE(end.arm(true));
+    while (get(loopback->end(1)).any) {
+    }
+    EXPECT_TRUE(rung(end));
+    end.disarm();
+    EXPECT_FALSE(rung(end));
+    EXPECT_TRUE(end.reserve(end.longest()) != nullptr);
 }
 
 TEST(Loopback, ASleeperMissesNoMessageOfAnotherThread)
@@ -145,7 +165,7 @@ TEST(Loopback, ASleeperMissesNoMessageOfAnotherThread)
             ASSERT_EQ(got.value, i);
             ASSERT_EQ(got.bytes, 8 + i % 300);
             ++i;
-        } else if (end.arm()) {
+        } else if (end.arm(false)) {
             pollfd fd = {end.bell(), POLLIN, 0};
             ASSERT_EQ(poll(&fd, 1, -1), 1);
             end.disarm();

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "network/network.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "locked.hpp"
+#include "short_turns.hpp"
+
+namespace ntb::verbs
+{
+namespace
+{
+
+constexpr std::uint64_t introduction_magic = 0x6f6c6c656862746e; // "ntbhello"
+constexpr std::uint32_t introduction_version = 1;
+constexpr std::uint64_t second = 1000000000;
+// For an answer of another process, and of the other host.
+constexpr std::uint64_t patience = 5 * second;
+// Connections of unknown peers that have not said who they are.
+constexpr std::size_t max_pending = 256;
+constexpr std::uint16_t last_lid = 0xbfff;
+constexpr int drives_between_looks = 64;
+constexpr std::uint32_t loopback_bytes = 1 << 16;
+
+std::uint64_t monotonic()
+{
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * second +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+struct Name {
+    char text[32];
+    explicit Name(std::uint16_t lid) { snprintf(text, sizeof(text), "verbs/%u", lid); }
+};
+
+ntbclient_options options_of(bool local)
+{
+    ntbclient_options options;
+    ntbclient_options_init(&options);
+    options.local = local;
+    return options;
+}
+
+ntbclient_info info_of(ntbclient_conn *conn)
+{
+    ntbclient_info info = {};
+    info.size = sizeof(info);
+    ntbclient_info_get(conn, &info);
+    return info;
+}
+
+// @return 1 it has come whole, 0 not yet, -1 it never will
+int hear(ntbclient_conn *conn, Introduction &introduction)
+{
+    const ssize_t got = ntbclient_recv(conn, &introduction, sizeof(introduction), NTBCLIENT_PEEK);
+    if (got == -EAGAIN || (got > 0 && got < static_cast<ssize_t>(sizeof(introduction))))
+        return 0;
+    if (got <= 0)
+        return -1;
+    ntbclient_recv(conn, nullptr, sizeof(introduction), 0);
+    return introduction.magic == introduction_magic && introduction.version == introduction_version
+               ? 1
+               : -1;
+}
+
+} // namespace
+
+Network::~Network()
+{
+    stop();
+    if (bell_ >= 0)
+        ::close(bell_);
+    pthread_mutex_destroy(&wishes_mutex_);
+}
+
+int Network::open(const char *socket)
+{
+    bell_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (bell_ < 0)
+        return -errno;
+    const int attached = ntbclient_attach(socket, &client_);
+    return attached != 0 ? attached : draw();
+}
+
+// An address is drawn and listened to; then both hosts have been asked whether somebody else has
+// it. Of two that draw the same at a time at least one sees the other.
+int Network::draw()
+{
+    for (int tries = 0; tries < 100; ++tries) {
+        std::uint16_t drawn;
+        if (getrandom(&drawn, sizeof(drawn), 0) != static_cast<ssize_t>(sizeof(drawn)))
+            return -EIO;
+        lid_ = static_cast<std::uint16_t>(1 + drawn % last_lid);
+        const Name name(lid_);
+        int error = 0;
+        for (int local = 0; local < 2 && error == 0; ++local) {
+            const ntbclient_options options = options_of(local != 0);
+            error = ntbclient_listen(client_, name.text, &options, &listeners_[local]);
+        }
+        if (error == 0 && !is_taken_at_peer(name.text))
+            return 0;
+        for (ntbclient_listener *&listener : listeners_) {
+            ntbclient_listener_close(listener);
+            listener = nullptr;
+        }
+        if (error != 0 && error != -EADDRINUSE)
+            return error;
+    }
+    return -EADDRINUSE;
+}
+
+bool Network::is_taken_at_peer(const char *name)
+{
+    const ntbclient_options options = options_of(false);
+    ntbclient_conn *conn = nullptr;
+    if (ntbclient_connect(client_, name, &options, &conn) != 0)
+        return false;
+    ntbclient_wait(conn, NTBCLIENT_WRITABLE, static_cast<int>(patience / 1000000));
+    const bool taken = info_of(conn).state == NTBCLIENT_OPEN;
+    ntbclient_close(conn);
+    return taken;
+}
+
+int Network::start(Engine &engine)
+{
+    engine_ = &engine;
+    {
+        const Locked locked(engine.mutex());
+        engine.set_service(this);
+    }
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int error = pthread_create(
+        &thread_, nullptr,
+        [](void *network) -> void * {
+            pthread_setname_np(pthread_self(), "ntb-verbs");
+            static_cast<Network *>(network)->run();
+            return nullptr;
+        },
+        this);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    runs_ = error == 0;
+    return -error;
+}
+
+void Network::stop()
+{
+    if (runs_) {
+        stop_ = true;
+        wake();
+        pthread_join(thread_, nullptr);
+        runs_ = false;
+        const Locked locked(engine_->mutex());
+        engine_->set_service(nullptr);
+        engine_->leave_ports();
+    }
+    for (Pending &pending : pending_)
+        ntbclient_close(pending.conn);
+    pending_.clear();
+    ports_.clear();
+    for (ntbclient_listener *&listener : listeners_) {
+        ntbclient_listener_close(listener);
+        listener = nullptr;
+    }
+    ntbclient_detach(client_);
+    client_ = nullptr;
+}
+
+// Each wish is a link that is sought, so there are not more.
+void Network::seek(std::uint16_t lid)
+{
+    {
+        const Locked locked(wishes_mutex_);
+        if (n_wishes_ < NTBV_MAX_LINKS)
+            wishes_[n_wishes_++] = lid;
+    }
+    wake();
+}
+
+void Network::wake()
+{
+    const std::uint64_t one = 1;
+    // A full counter is readable, which is all that a bell has to be.
+    [[maybe_unused]] const ssize_t written = write(bell_, &one, sizeof(one));
+}
+
+// ---- the thread
+
+void Network::run()
+{
+    ask_for_short_turns();
+    while (!stop_) {
+        if (!lost_ && ntbclient_process(client_) != 0)
+            lost_ = true;
+        is_stirred_ = false;
+        take_wishes();
+        accept();
+        for (auto at = pending_.begin(); at != pending_.end();)
+            at = advance(*at) ? std::next(at) : pending_.erase(at);
+        int done = 1;
+        for (int i = 0; i < drives_between_looks && done != 0; ++i) {
+            const Locked locked(engine_->mutex());
+            done = engine_->drive();
+        }
+        sweep();
+        if (done == 0 && !is_stirred_)
+            sleep();
+    }
+}
+
+void Network::take_wishes()
+{
+    std::uint16_t wishes[NTBV_MAX_LINKS];
+    std::uint32_t n = 0;
+    {
+        const Locked locked(wishes_mutex_);
+        n = n_wishes_;
+        std::copy_n(wishes_, n, wishes);
+        n_wishes_ = 0;
+    }
+    for (std::uint32_t i = 0; i < n; ++i)
+        ask(wishes[i]);
+}
+
+void Network::ask(std::uint16_t lid)
+{
+    {
+        const Locked locked(engine_->mutex());
+        if (!engine_->seeks(lid)) // it has come by itself
+            return;
+    }
+    if (lid == lid_)
+        return join_itself();
+    // Of an older wish, whose answer is this one's as well.
+    for (const Pending &pending : pending_)
+        if (pending.lid == lid && pending.stage != Stage::Asked)
+            return;
+    pending_.push_back({.stage = Stage::Connecting, .local = true, .lid = lid});
+    connect(pending_.back());
+}
+
+void Network::connect(Pending &pending)
+{
+    is_stirred_ = true;
+    pending.until = monotonic() + patience;
+    const ntbclient_options options = options_of(pending.local);
+    if (ntbclient_connect(client_, Name(pending.lid).text, &options, &pending.conn) != 0)
+        pending.conn = nullptr;
+}
+
+void Network::accept()
+{
+    for (ntbclient_listener *listener : listeners_) {
+        ntbclient_conn *conn = nullptr;
+        while (ntbclient_accept(listener, &conn) == 0) {
+            if (pending_.size() < max_pending)
+                pending_.push_back(
+                    {.stage = Stage::Asked, .conn = conn, .until = monotonic() + patience});
+            else
+                close(conn);
+        }
+    }
+}
+
+bool Network::advance(Pending &pending)
+{
+    bool goes_on = monotonic() < pending.until && !lost_;
+    if (goes_on && pending.stage == Stage::Connecting)
+        goes_on = advance_connecting(pending);
+    if (goes_on && pending.stage == Stage::Asking)
+        goes_on = advance_asking(pending);
+    else if (goes_on && pending.stage == Stage::Asked)
+        goes_on = advance_asked(pending);
+    if (!goes_on)
+        give_up(pending);
+    return goes_on;
+}
+
+// At the end of a request, whatever became of it: what is not adopted is closed.
+void Network::give_up(Pending &pending)
+{
+    close(pending.conn);
+    if (pending.stage == Stage::Asked)
+        return;
+    const Locked locked(engine_->mutex());
+    engine_->unreachable(pending.lid); // unless it has a link
+}
+
+void Network::close(ntbclient_conn *conn)
+{
+    is_stirred_ = is_stirred_ || conn;
+    ntbclient_close(conn);
+}
+
+bool Network::advance_connecting(Pending &pending)
+{
+    const ntbclient_info info = pending.conn ? info_of(pending.conn) : ntbclient_info{};
+    if (pending.conn && info.state == NTBCLIENT_CONNECTING)
+        return true;
+    if (pending.conn && info.state == NTBCLIENT_OPEN) {
+        pending.stage = Stage::Asking;
+        return introduce(pending);
+    }
+    if (!pending.local)
+        return false;
+    // Not at this host.
+    close(pending.conn);
+    pending.local = false;
+    connect(pending);
+    return pending.conn != nullptr;
+}
+
+bool Network::introduce(Pending &pending)
+{
+    const Introduction own = {introduction_magic, introduction_version, lid_, pending.lid, {}};
+    return ntbclient_send(pending.conn, &own, sizeof(own), 0) ==
+           static_cast<ssize_t>(sizeof(own));
+}
+
+bool Network::advance_asking(Pending &pending)
+{
+    Introduction peer;
+    const int heard = hear(pending.conn, peer);
+    if (heard == 0)
+        return true;
+    if (heard > 0) {
+        if (peer.from == pending.lid && peer.to == lid_)
+            adopt(pending);
+        return false;
+    }
+    close(pending.conn);
+    pending.conn = nullptr;
+    pending.stage = Stage::Waiting;
+    return true;
+}
+
+// Of two that connect to each other at a time, the connection of the one with the lower address
+// stays. Nothing but introductions has gone over the other one.
+bool Network::advance_asked(Pending &pending)
+{
+    Introduction peer;
+    const int heard = hear(pending.conn, peer);
+    if (heard <= 0)
+        return heard == 0;
+    if (peer.to != lid_ || peer.from == lid_ || peer.from == 0 || peer.from > last_lid)
+        return false;
+    pending.lid = peer.from;
+    const auto own = std::find_if(pending_.begin(), pending_.end(), [&](const Pending &other) {
+        return other.lid == peer.from && other.stage != Stage::Asked;
+    });
+    if (own != pending_.end() && own->stage != Stage::Waiting && lid_ < peer.from)
+        return false;
+    if (introduce(pending) && adopt(pending) && own != pending_.end())
+        own->until = 0; // ends with its turn, and finds that there is a link
+    return false;
+}
+
+// @retval false there is a link to that peer, or no room for one
+bool Network::adopt(Pending &pending)
+{
+    is_stirred_ = true; // a port that is not taken is closed
+    std::unique_ptr<Connection> port = Connection::create(pending.conn);
+    if (!port) {
+        if (errno == EMSGSIZE)
+            fprintf(stderr,
+                    "ntbverbs: the daemon's rings have %u bytes, and verbs need %u: 'ring' in its "
+                    "configuration\n",
+                    info_of(pending.conn).ring_bytes, Connection::least_ring);
+        return false;
+    }
+    pending.conn = nullptr;
+    const Locked locked(engine_->mutex());
+    if (engine_->attach(*port, pending.lid) != 0)
+        return false;
+    ports_.push_back(std::move(port));
+    return true;
+}
+
+void Network::join_itself()
+{
+    if (!itself_)
+        itself_ = Loopback::create(loopback_bytes);
+    const Locked locked(engine_->mutex());
+    if (!itself_ || engine_->attach(itself_->end(0), lid_) != 0 ||
+        engine_->attach(itself_->end(1), lid_) != 0)
+        engine_->unreachable(lid_);
+}
+
+// What the engine has closed it does not use any more.
+void Network::sweep()
+{
+    const auto first = [this] {
+        const Locked locked(engine_->mutex());
+        return std::partition(ports_.begin(), ports_.end(),
+                              [](const auto &port) { return !port->is_closed(); });
+    }();
+    is_stirred_ = is_stirred_ || first != ports_.end();
+    ports_.erase(first, ports_.end());
+}
+
+void Network::sleep()
+{
+    fds_.clear();
+    fds_.push_back({bell_, POLLIN, 0});
+    if (!lost_)
+        fds_.push_back({ntbclient_fd(client_), POLLIN, 0});
+    const std::uint64_t time = monotonic();
+    std::uint64_t longest = UINT64_MAX;
+    bool ready = false;
+    for (const Pending &pending : pending_) {
+        longest = std::min(longest, pending.until - std::min(time, pending.until));
+        if (pending.stage == Stage::Asking || pending.stage == Stage::Asked) {
+            ready = ntbclient_arm(pending.conn, NTBCLIENT_READABLE) != 0 || ready;
+            fds_.push_back({ntbclient_conn_fd(pending.conn), POLLIN, 0});
+        }
+    }
+    Engine::Rest rest = Engine::Rest::None;
+    if (!ready) {
+        std::uint64_t nanoseconds;
+        const Locked locked(engine_->mutex());
+        rest = engine_->rest(nanoseconds);
+        longest = std::min(longest, nanoseconds);
+    }
+    if (rest == Engine::Rest::Asleep) {
+        for (const auto &port : ports_)
+            fds_.push_back({port->bell(), POLLIN, 0});
+        for (int end = 0; itself_ && end < 2; ++end)
+            fds_.push_back({itself_->end(end).bell(), POLLIN, 0});
+    }
+    if (rest != Engine::Rest::None) {
+        const timespec timeout = {static_cast<time_t>(longest / second),
+                                  static_cast<long>(longest % second)};
+        ppoll(fds_.data(), fds_.size(), longest == UINT64_MAX ? nullptr : &timeout, nullptr);
+        const Locked locked(engine_->mutex());
+        engine_->rise();
+    }
+    for (const Pending &pending : pending_)
+        if (pending.stage == Stage::Asking || pending.stage == Stage::Asked)
+            ntbclient_disarm(pending.conn, NTBCLIENT_READABLE);
+    std::uint64_t count;
+    [[maybe_unused]] const ssize_t taken = read(bell_, &count, sizeof(count));
+}
+
+} // namespace ntb::verbs

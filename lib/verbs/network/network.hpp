@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How an engine finds its peers by the node daemon, and who drives it while its program sleeps:
+// doc/verbs.md, sections 8 and 10.
+#ifndef NTB_VERBS_NETWORK_NETWORK_HPP
+#define NTB_VERBS_NETWORK_NETWORK_HPP
+
+#include <atomic>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include <ntbclient.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "engine/engine.hpp"
+#include "port/connection.hpp"
+#include "port/loopback.hpp"
+
+namespace ntb::verbs
+{
+
+/// What both ends of a new connection say first, one cache line each: who asks, then who answers.
+struct Introduction {
+    std::uint64_t magic;
+    std::uint32_t version;
+    std::uint16_t from, to; // LIDs
+    std::uint8_t reserved[48];
+};
+static_assert(sizeof(Introduction) == 64);
+
+/// Listens for the peers of one engine, connects to those that are sought, and drives the engine,
+/// by a thread of its own.
+class Network final : public Service
+{
+public:
+    Network() = default;
+    ~Network() override;
+
+    /// Attaches to a daemon and draws an address that nobody has at either host.
+    /// @return 0 or a negative errno of ntbclient_attach() and ntbclient_listen()
+    int open(const char *socket);
+    std::uint16_t lid() const { return lid_; }
+    /// Begins to serve. @return 0 or a negative errno
+    int start(Engine &engine);
+    /// Ends all connections, and the thread.
+    void stop();
+
+    void seek(std::uint16_t lid) override;
+    void wake() override;
+
+private:
+    enum class Stage : std::uint8_t {
+        Connecting,
+        Asking,  // has said who it is
+        Asked,   // accepted: is to be told who asks
+        Waiting, // was refused: the peer's own connection is on its way
+    };
+    struct Pending {
+        Stage stage;
+        bool local = false; // the peer is sought at this host
+        std::uint16_t lid = 0;
+        ntbclient_conn *conn = nullptr;
+        std::uint64_t until = 0;
+    };
+
+    int draw();
+    bool is_taken_at_peer(const char *name);
+    void run();
+    void take_wishes();
+    void accept();
+    void ask(std::uint16_t lid);
+    void connect(Pending &pending);
+    /// @retval false it is over
+    bool advance(Pending &pending);
+    bool advance_connecting(Pending &pending);
+    bool advance_asking(Pending &pending);
+    bool advance_asked(Pending &pending);
+    void give_up(Pending &pending);
+    void close(ntbclient_conn *conn);
+    bool introduce(Pending &pending);
+    bool adopt(Pending &pending);
+    void join_itself();
+    void sweep();
+    void sleep();
+
+    Engine *engine_ = nullptr;
+    ntbclient *client_ = nullptr;
+    ntbclient_listener *listeners_[2] = {nullptr, nullptr}; // peer host, this host
+    std::uint16_t lid_ = 0;
+    bool lost_ = false;     // the daemon
+    bool is_stirred_ = false; // the daemon was asked something: its news may have come with the answer
+    int bell_ = -1;
+    pthread_t thread_ = {};
+    bool runs_ = false;
+    std::atomic<bool> stop_{false};
+    std::list<Pending> pending_;
+    std::vector<std::unique_ptr<Connection>> ports_;
+    std::unique_ptr<Loopback> itself_;
+    std::vector<pollfd> fds_;
+
+    pthread_mutex_t wishes_mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    std::uint16_t wishes_[NTBV_MAX_LINKS];
+    std::uint32_t n_wishes_ = 0;
+};
+
+} // namespace ntb::verbs
+
+#endif

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The border in C: an engine with a network.
+#include <cerrno>
+#include <new>
+
+#include "locked.hpp"
+#include "network/network.hpp"
+#include "ntbv.h"
+
+struct ntbv_node {
+    ntbv_engine *engine = nullptr;
+    ntb::verbs::Network network;
+};
+
+int ntbv_node_open(const char *socket, ntbv_node **node)
+{
+    auto *made = new (std::nothrow) ntbv_node;
+    if (!made)
+        return -ENOMEM;
+    int error = made->network.open(socket);
+    if (error == 0) {
+        made->engine = ntbv_engine_create(made->network.lid(), nullptr, nullptr);
+        error = made->engine ? made->network.start(*made->engine) : -errno;
+    }
+    if (error == 0) {
+        *node = made;
+        return 0;
+    }
+    made->network.stop();
+    if (made->engine)
+        ntbv_engine_destroy(made->engine);
+    delete made;
+    return error;
+}
+
+ntbv_engine *ntbv_node_engine(ntbv_node *node)
+{
+    return node->engine;
+}
+
+uint16_t ntbv_node_lid(const ntbv_node *node)
+{
+    return node->network.lid();
+}
+
+int ntbv_node_close(ntbv_node *node)
+{
+    {
+        const ntb::Locked locked(node->engine->mutex());
+        if (node->engine->users != 0)
+            return -EBUSY;
+    }
+    node->network.stop();
+    ntbv_engine_destroy(node->engine);
+    delete node;
+    return 0;
+}

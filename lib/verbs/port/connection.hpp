@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#ifndef NTB_VERBS_PORT_CONNECTION_HPP
+#define NTB_VERBS_PORT_CONNECTION_HPP
+
+#include <cstdint>
+#include <memory>
+
+#include "port/port.hpp"
+
+struct ntbclient_conn;
+
+namespace ntb::verbs
+{
+
+/// A port over a connection of the node daemon: messages of whole cache lines in its rings of bytes.
+class Connection final : public Port
+{
+public:
+    /// Rings that hold four of the longest datagrams.
+    static constexpr std::uint32_t least_ring = 32768;
+
+    /// @param conn  open; it is the port's from now on, if one is returned
+    /// @return NULL and errno: EMSGSIZE the rings are smaller than least_ring, ENOMEM
+    static std::unique_ptr<Connection> create(ntbclient_conn *conn);
+    ~Connection() override;
+
+    std::uint32_t longest() const override { return longest_; }
+    std::byte *reserve(std::uint32_t bytes) override;
+    void commit(std::uint32_t bytes) override;
+    bool receive(Incoming &message) override;
+    void release() override { begin_ += taken_; }
+    bool alive() override { return !ended_; }
+    void close() override;
+    bool is_closed() const { return closed_; }
+    bool arm(bool for_room) override;
+    void disarm() override;
+    int bell() const override;
+
+private:
+    Connection() = default;
+    bool find(Incoming &message);
+
+    ntbclient_conn *conn_ = nullptr;
+    std::uint32_t longest_ = 0;
+    bool ended_ = false; // and nothing more has arrived
+    bool closed_ = false;
+    std::size_t room_ = 0; // at least so many bytes can be sent
+    std::unique_ptr<std::byte[]> memory_;
+    std::byte *out_ = nullptr; // the message that is being filled in
+    // What was received: a private copy, [begin_, end_) of it is not taken yet.
+    std::byte *in_ = nullptr;
+    std::size_t size_ = 0, begin_ = 0, end_ = 0;
+    std::size_t taken_ = 0; // by the message that is being received
+};
+
+} // namespace ntb::verbs
+
+#endif

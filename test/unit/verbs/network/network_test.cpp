@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Strangers at the name of a node, and nodes that reach themselves and each other at a time.
+#include "../../../daemon/hosts.hpp"
+
+#include "ntbv.h"
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+using namespace ntbd::test;
+
+namespace
+{
+constexpr int long_ms = 30000;
+
+struct Introduction {
+    std::uint64_t magic = 0x6f6c6c656862746e;
+    std::uint32_t version = 1;
+    std::uint16_t from = 1, to = 0;
+    std::uint8_t reserved[48] = {};
+};
+static_assert(sizeof(Introduction) == 64);
+
+/// A node with datagram queue pairs, the way of least ceremony.
+class Node
+{
+public:
+    explicit Node(const Daemon &daemon)
+    {
+        EXPECT_EQ(ntbv_node_open(daemon.config.socket.c_str(), &node), 0);
+        ntbv_engine *engine = ntbv_node_engine(node);
+        EXPECT_EQ(ntbv_pd_create(engine, &pd), 0);
+        EXPECT_EQ(ntbv_cq_create(engine, 64, nullptr, 0, &cq), 0);
+        EXPECT_EQ(ntbv_mr_register(pd, bytes, sizeof(bytes), address(), NTBV_LOCAL_WRITE, &key), 0);
+        ntbv_qp_init init = {};
+        init.type = NTBV_UD;
+        init.send_cq = init.recv_cq = cq;
+        init.max_send_wr = init.max_recv_wr = 16;
+        init.max_send_sge = init.max_recv_sge = 1;
+        EXPECT_EQ(ntbv_qp_create(pd, &init, &qp), 0);
+        ntbv_qp_attr attr = {};
+        attr.port = 1;
+        attr.qkey = 5;
+        const unsigned masks[] = {
+            NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT | NTBV_QP_QKEY, NTBV_QP_STATE,
+            NTBV_QP_STATE | NTBV_QP_SQ_PSN};
+        for (const ntbv_qp_state state : {NTBV_INIT, NTBV_RTR, NTBV_RTS}) {
+            attr.state = state;
+            EXPECT_EQ(ntbv_qp_modify(qp, &attr, masks[state - NTBV_INIT]), 0);
+        }
+        ntbv_sge piece = {address(), 100, key};
+        const ntbv_recv_wr wr = {1, nullptr, &piece, 1};
+        const ntbv_recv_wr *bad;
+        EXPECT_EQ(ntbv_qp_post_recv(qp, &wr, &bad), 0);
+    }
+    ~Node()
+    {
+        EXPECT_EQ(ntbv_node_close(node), -EBUSY);
+        EXPECT_EQ(ntbv_qp_destroy(qp), 0);
+        EXPECT_EQ(ntbv_mr_deregister(pd, key), 0);
+        EXPECT_EQ(ntbv_cq_destroy(cq), 0);
+        EXPECT_EQ(ntbv_pd_destroy(pd), 0);
+        EXPECT_EQ(ntbv_node_close(node), 0);
+    }
+    Node(const Node &) = delete;
+    Node &operator=(const Node &) = delete;
+
+    std::uint16_t lid() const { return ntbv_node_lid(node); }
+    void send(std::uint16_t to, std::uint32_t qpn)
+    {
+        ntbv_sge piece = {address(), 8, key};
+        ntbv_send_wr wr = {};
+        wr.id = 2;
+        wr.sge = &piece;
+        wr.n_sge = 1;
+        wr.opcode = NTBV_SEND;
+        wr.flags = NTBV_SIGNALED;
+        wr.remote_lid = to;
+        wr.remote_qpn = qpn;
+        wr.remote_qkey = 5;
+        const ntbv_send_wr *bad;
+        EXPECT_EQ(ntbv_qp_post_send(qp, &wr, &bad), 0);
+    }
+    void send(const Node &to) { send(to.lid(), ntbv_qp_number(to.qp)); }
+    /// Completions of its send and of its receive, without driving: the node's thread does.
+    void expect(int n)
+    {
+        int got = 0;
+        EXPECT_TRUE(await([&] {
+            ntbv_wc wc;
+            if (ntbv_cq_poll(cq, 1, &wc) == 1) {
+                EXPECT_EQ(wc.status, std::uint32_t{NTBV_SUCCESS});
+                got++;
+            }
+            return got == n;
+        }));
+    }
+
+    ntbv_node *node = nullptr;
+    ntbv_qp *qp = nullptr;
+
+private:
+    std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(bytes); }
+
+    ntbv_pd *pd = nullptr;
+    ntbv_cq *cq = nullptr;
+    std::uint32_t key = 0;
+    std::uint8_t bytes[100] = {};
+};
+
+class Networks : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        one.config.ring_bytes = other.config.ring_bytes = 65536;
+        one.start();
+        other.start();
+        join(one, other);
+    }
+
+    Folder folder;
+    Daemon one{folder.path + "/a.sock"}, other{folder.path + "/b.sock"};
+};
+
+TEST_F(Networks, WithoutADaemonThereIsNoNode)
+{
+    ntbv_node *node = nullptr;
+    EXPECT_EQ(ntbv_node_open((folder.path + "/none").c_str(), &node), -ENOENT);
+    EXPECT_EQ(node, nullptr);
+}
+
+TEST_F(Networks, ANodeReachesItself)
+{
+    Node node(one);
+    node.send(node);
+    node.expect(2);
+}
+
+TEST_F(Networks, TwoThatSeekEachOtherAtATimeMeet)
+{
+    for (int i = 0; i < 50; i++) {
+        Node here(one), there(i % 2 != 0 ? one : other);
+        here.send(there);
+        there.send(here);
+        here.expect(2);
+        there.expect(2);
+    }
+}
+
+TEST_F(Networks, WhatGoesToNobodyIsDropped)
+{
+    Node node(one);
+    const auto nobody = static_cast<std::uint16_t>(node.lid() == 1 ? 2 : node.lid() - 1);
+    for (int i = 0; i < 3; i++)
+        node.send(nobody, 99);
+    node.expect(3);
+}
+
+TEST_F(Networks, StrangersAreSentAway)
+{
+    Node node(one), peer(other);
+    Client stranger(one);
+    ntbclient_options options;
+    ntbclient_options_init(&options);
+    options.local = 1;
+    const std::string name = "verbs/" + std::to_string(node.lid());
+    const std::uint16_t own = node.lid();
+    const Introduction wrong[] = {
+        {.magic = 1, .to = own},        {.version = 2, .to = own},
+        {.to = peer.lid()},             {.from = own, .to = own},
+        {.from = 0, .to = own},         {.from = 0xc000, .to = own},
+    };
+    for (const Introduction &introduction : wrong) {
+        ntbclient_conn *conn;
+        ASSERT_EQ(ntbclient_connect(stranger, name.c_str(), &options, &conn), 0);
+        ASSERT_EQ(ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+        EXPECT_EQ(ntbclient_send(conn, &introduction, sizeof(introduction), 0), 64);
+        char byte;
+        ssize_t got = -EAGAIN;
+        EXPECT_TRUE(await([&] { return (got = ntbclient_recv(conn, &byte, 1, 0)) != -EAGAIN; }));
+        EXPECT_LE(got, 0) << "an answer";
+        ntbclient_close(conn);
+    }
+    // One that says nothing, and one that ends.
+    ntbclient_conn *silent, *short_lived;
+    ASSERT_EQ(ntbclient_connect(stranger, name.c_str(), &options, &silent), 0);
+    ASSERT_EQ(ntbclient_connect(stranger, name.c_str(), &options, &short_lived), 0);
+    ntbclient_close(short_lived);
+    peer.send(node);
+    node.send(peer);
+    peer.expect(2);
+    node.expect(2);
+    ntbclient_close(silent);
+}
+
+// Who says the address of a peer is believed, as that name is its own to listen to; it gets no more
+// than a link.
+TEST_F(Networks, AStrangerWithAnAddressCanOnlyBreakItsOwnLink)
+{
+    Node node(one), peer(other);
+    Client stranger(one);
+    ntbclient_options options;
+    ntbclient_options_init(&options);
+    options.local = 1;
+    const std::string name = "verbs/" + std::to_string(node.lid());
+    Introduction introduction = {.to = node.lid()};
+    introduction.from = static_cast<std::uint16_t>(peer.lid() == 1 ? 2 : peer.lid() - 1);
+    if (introduction.from == node.lid())
+        introduction.from = static_cast<std::uint16_t>(peer.lid() + 1);
+    ntbclient_conn *conn;
+    ASSERT_EQ(ntbclient_connect(stranger, name.c_str(), &options, &conn), 0);
+    ASSERT_EQ(ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+    EXPECT_EQ(ntbclient_send(conn, &introduction, sizeof(introduction), 0), 64);
+    EXPECT_TRUE(await([&] { return ntbclient_readable(conn) >= 64; })) << "the answer";
+    std::vector<std::uint8_t> noise(4096, 0xee);
+    ntbclient_send(conn, noise.data(), noise.size(), 0);
+    EXPECT_TRUE(await([&] { return ntbclient_recv(conn, nullptr, 4096, 0) == -ECONNRESET; }));
+    ntbclient_close(conn);
+    peer.send(node);
+    node.send(peer);
+    peer.expect(2);
+    node.expect(2);
+}
+
+} // namespace

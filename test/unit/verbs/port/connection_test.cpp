@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "../../../daemon/hosts.hpp"
+
+#include "port/connection.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+
+using namespace ntbd::test;
+using ntb::verbs::Connection;
+using ntb::verbs::Port;
+
+namespace
+{
+constexpr int long_ms = 30000;
+
+class Connections : public testing::Test
+{
+protected:
+    void make(std::uint32_t ring = 32768)
+    {
+        daemon.config.ring_bytes = ring;
+        daemon.start();
+        client = std::make_unique<Client>(daemon);
+        ntbclient_options options;
+        ntbclient_options_init(&options);
+        options.local = 1;
+        ntbclient_listener *listener;
+        ASSERT_EQ(ntbclient_listen(*client, "port", &options, &listener), 0);
+        ASSERT_EQ(ntbclient_connect(*client, "port", &options, &conns[0]), 0);
+        ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &conns[1]) == 0; }));
+        ASSERT_EQ(ntbclient_wait(conns[0], NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+        ntbclient_listener_close(listener);
+    }
+    void make_ports()
+    {
+        make();
+        for (int i = 0; i < 2; i++) {
+            ports[i] = Connection::create(conns[i]);
+            ASSERT_NE(ports[i], nullptr);
+        }
+    }
+    static bool put(Port &port, std::uint32_t bytes, std::uint64_t value)
+    {
+        std::byte *message = port.reserve(bytes);
+        if (message == nullptr)
+            return false;
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(message) % 8, 0u);
+        memset(message, static_cast<int>(value), bytes);
+        memcpy(message, &value, sizeof(value));
+        port.commit(bytes);
+        return true;
+    }
+    static void expect_next(Port &port, std::uint32_t bytes, std::uint64_t value)
+    {
+        Port::Incoming message;
+        ASSERT_TRUE(port.receive(message));
+        EXPECT_EQ(message.bytes, bytes);
+        std::uint64_t got;
+        memcpy(&got, message.data, sizeof(got));
+        EXPECT_EQ(got, value);
+        EXPECT_EQ(std::to_integer<std::uint8_t>(message.data[bytes - 1]),
+                  bytes == 8 ? 0 : value & 0xff);
+        port.release();
+    }
+    static bool receives(Port &port)
+    {
+        Port::Incoming message;
+        const bool any = port.receive(message);
+        if (any)
+            port.release();
+        return any;
+    }
+    static bool is_rung(const Port &port)
+    {
+        pollfd fd = {port.bell(), POLLIN, 0};
+        return poll(&fd, 1, 0) == 1;
+    }
+
+    Folder folder;
+    Daemon daemon{folder.path + "/d.sock"};
+    std::unique_ptr<Client> client;
+    ntbclient_conn *conns[2] = {nullptr, nullptr};
+    std::unique_ptr<Connection> ports[2];
+};
+
+TEST_F(Connections, RingsWithoutRoomForADatagramAreRefused)
+{
+    make(16384);
+    EXPECT_EQ(Connection::create(conns[0]), nullptr);
+    EXPECT_EQ(errno, EMSGSIZE);
+    for (ntbclient_conn *conn : conns)
+        ntbclient_close(conn);
+}
+
+TEST_F(Connections, MessagesOfEverySizeArriveInOrderBothWays)
+{
+    make_ports();
+    for (std::uint32_t i = 0; i < 20000; i++) {
+        const std::uint32_t bytes = 8 + i * 7 % (ports[0]->longest() - 7);
+        ASSERT_TRUE(put(*ports[i % 2], bytes, i));
+        expect_next(*ports[1 - i % 2], bytes, i);
+    }
+    EXPECT_FALSE(receives(*ports[0]));
+    EXPECT_EQ(ports[0]->longest(), ports[1]->longest());
+    EXPECT_EQ(ports[0]->reserve(ports[0]->longest() + 1), nullptr);
+}
+
+TEST_F(Connections, FullSaysSoAndWhoWaitsForRoomIsRung)
+{
+    make_ports();
+    Port &sender = *ports[0], &receiver = *ports[1];
+    EXPECT_FALSE(sender.arm(true)) << "there is room";
+    std::uint64_t sent = 0;
+    while (put(sender, sender.longest() - 5, sent))
+        sent++;
+    EXPECT_EQ(sent, 4u);
+    ASSERT_TRUE(sender.arm(true));
+    EXPECT_FALSE(is_rung(sender));
+    for (std::uint64_t i = 0; i < sent; i++)
+        expect_next(receiver, sender.longest() - 5, i);
+    EXPECT_TRUE(is_rung(sender));
+    sender.disarm();
+    EXPECT_FALSE(is_rung(sender));
+    EXPECT_NE(sender.reserve(sender.longest()), nullptr);
+}
+
+TEST_F(Connections, RingsForAMessageOnceArmed)
+{
+    make_ports();
+    Port &port = *ports[1];
+    ASSERT_TRUE(put(*ports[0], 8, 1));
+    ASSERT_TRUE(put(*ports[0], 8, 2));
+    EXPECT_FALSE(is_rung(port));
+    expect_next(port, 8, 1);
+    EXPECT_FALSE(port.arm(false)) << "one is in private memory already";
+    expect_next(port, 8, 2);
+    ASSERT_TRUE(port.arm(false));
+    ASSERT_TRUE(put(*ports[0], 8, 3));
+    EXPECT_TRUE(is_rung(port));
+    port.disarm();
+    expect_next(port, 8, 3);
+}
+
+TEST_F(Connections, WhatHasArrivedComesBeforeTheEnd)
+{
+    make_ports();
+    ASSERT_TRUE(put(*ports[0], 100, 1));
+    ASSERT_TRUE(put(*ports[0], 200, 2));
+    ports[0].reset();
+    EXPECT_TRUE(ports[1]->alive());
+    expect_next(*ports[1], 100, 1);
+    expect_next(*ports[1], 200, 2);
+    EXPECT_TRUE(ports[1]->alive());
+    EXPECT_FALSE(receives(*ports[1]));
+    EXPECT_FALSE(ports[1]->alive());
+    EXPECT_FALSE(ports[1]->arm(false));
+    EXPECT_FALSE(ports[1]->is_closed());
+    ports[1]->close();
+    EXPECT_TRUE(ports[1]->is_closed());
+}
+
+TEST_F(Connections, ALengthThatCannotBeEndsIt)
+{
+    make_ports();
+    const std::uint32_t line[16] = {ports[0]->longest() + 1};
+    ASSERT_EQ(ntbclient_send(conns[0], line, sizeof(line), 0), ssize_t{sizeof(line)});
+    EXPECT_FALSE(receives(*ports[1]));
+    EXPECT_FALSE(ports[1]->alive());
+    EXPECT_FALSE(receives(*ports[0]));
+    EXPECT_FALSE(ports[0]->alive());
+}
+
+TEST_F(Connections, AMessageThatIsCutShortNeverArrives)
+{
+    make_ports();
+    const std::uint32_t line[16] = {4000};
+    ASSERT_EQ(ntbclient_send(conns[0], line, sizeof(line), 0), ssize_t{sizeof(line)});
+    EXPECT_FALSE(receives(*ports[1]));
+    EXPECT_TRUE(ports[1]->alive());
+    EXPECT_TRUE(ports[1]->arm(false)) << "half a message is nothing to do";
+    ports[1]->disarm();
+    ports[0].reset();
+    EXPECT_FALSE(receives(*ports[1]));
+    EXPECT_FALSE(ports[1]->alive());
+}
+
+} // namespace

@@ -1,0 +1,152 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Verbs between processes of two hosts that have a node daemon each, over the twin.
+
+  hosts_test.py CASE CARRIER NTBD NTB_SS VERBS_HOST
+"""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "daemon"))
+from hosts import Failure, Lab, await_fact, expect, stop
+
+RETRY_EXC_ERR, WR_FLUSH_ERR = "12", "5"
+
+
+def daemons(lab, carrier):
+    lab.ring = "64K"
+    pair = [lab.daemon(name, True, f"carrier {carrier}") for name in "ab"]
+    for daemon in pair:
+        daemon.await_text("joined with the daemon of the peer host")
+    return pair
+
+
+def here(process):
+    process.await_text("here ")
+    return process.text().split("here ")[1].splitlines()[0]
+
+
+def meet(lab, server_at, client_at, *words):
+    """A server and a client whose queue pairs are connected."""
+    both = [lab.start([lab.client, lab.socket(server_at), "serve"], "server"),
+            lab.start([lab.client, lab.socket(client_at), *words], "client")]
+    addresses = [here(process) for process in both]
+    both[0].tell(addresses[1])
+    both[1].tell(addresses[0])
+    for process in both:
+        process.await_text("connected")
+    return both
+
+
+def halt(process):
+    process.child.send_signal(signal.SIGSTOP)
+    os.waitpid(process.child.pid, os.WUNTRACED)
+
+
+def flood(client):
+    client.await_text("ready")
+    client.tell("go")
+    client.await_text("posted")
+
+
+def statuses_of(client):
+    return client.text().split("completed")[1].split()[:64]
+
+
+def operations(lab, carrier):
+    """Every operation of a reliable connection, by programs that poll and that sleep, of two hosts and of one."""
+    pair = daemons(lab, carrier)
+    for server_at, client_at, how in (("a", "b", "poll"), ("a", "b", "wait"), ("b", "a", "wait"), ("a", "a", "wait")):
+        server, client = meet(lab, server_at, client_at, "ask", how)
+        client.end(0)
+        server.tell("end")
+        server.end(0)
+    lab.await_no_connection("a", "b")
+    for daemon in pair:
+        stop(daemon)
+
+
+def killed(lab, carrier):
+    """A peer that dies with 64 requests under way: the first fails, the others are flushed; the next peer is reached."""
+    pair = daemons(lab, carrier)
+    for how in ("stopped", "at work"):
+        server, client = meet(lab, "a", "b", "flood", "64")
+        client.await_text("ready")
+        if how == "stopped":
+            halt(server)
+        flood(client)
+        server.child.kill()
+        server.child.wait()
+        client.end(0)
+        statuses = statuses_of(client)
+        good = statuses.count("0")
+        expect(how != "stopped" or good == 0, statuses)
+        if how == "stopped" or good < 64:
+            expect(statuses == ["0"] * good + [RETRY_EXC_ERR] + [WR_FLUSH_ERR] * (63 - good), statuses)
+    lab.await_no_connection("a", "b")
+    server, client = meet(lab, "a", "b", "ask", "wait")
+    client.end(0)
+    server.tell("end")
+    server.end(0)
+    for daemon in pair:
+        stop(daemon)
+
+
+def daemon_killed(lab, carrier):
+    """The peer's daemon dies: its client is lost, and reached again by the next daemon."""
+    pair = daemons(lab, carrier)
+    server, client = meet(lab, "a", "b", "flood", "64")
+    client.await_text("ready")
+    halt(server)
+    flood(client)
+    pair[0].child.kill()
+    pair[0].child.wait()
+    client.end(0)
+    expect(statuses_of(client) == [RETRY_EXC_ERR] + [WR_FLUSH_ERR] * 63, client.text())
+    server.child.kill()
+    joins = pair[1].text().count("joined with")
+    again = lab.daemon("a", True, f"carrier {carrier}")
+    await_fact(lambda: pair[1].text().count("joined with") > joins, pair[1].text)
+    server, client = meet(lab, "a", "b", "ask", "wait")
+    client.end(0)
+    server.tell("end")
+    server.end(0)
+    for daemon in (again, pair[1]):
+        stop(daemon)
+
+
+def small_rings(lab, carrier):
+    """Rings that are too small for verbs: each end says so, and the requests fail."""
+    pair = [lab.daemon(name, True, f"carrier {carrier}") for name in "ab"]
+    for daemon in pair:
+        daemon.await_text("joined with the daemon of the peer host")
+    _, client = meet(lab, "a", "b", "ask", "wait")
+    client.end(1)
+    expect(f"failed: completion: {RETRY_EXC_ERR}" in client.text(), client.text())
+    expect("rings have 16384 bytes, and verbs need 32768" in client.text(), client.text())
+
+
+CASES = {case.__name__: case for case in (operations, killed, daemon_killed, small_rings)}
+
+
+def main():
+    case, carrier = sys.argv[1:3]
+    try:
+        with Lab(sys.argv[3:6]) as lab:
+            try:
+                CASES[case](lab, carrier)
+            except (Failure, subprocess.SubprocessError):
+                for process in lab.processes:
+                    print(f"--- {process.log.name}\n{process.text()}")
+                raise
+    except Failure as failure:
+        print(f"{case}: {failure}")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

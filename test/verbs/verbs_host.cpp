@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// One end of a reliable connection through the node daemon, for hosts_test.py.
+//   verbs_host SOCKET serve         returns each message that it receives
+//   verbs_host SOCKET ask poll      sends, writes, reads, adds and swaps, and checks what comes back
+//   verbs_host SOCKET ask wait      the same, asleep until completions come
+//   verbs_host SOCKET flood N       reads, says "ready", after a line posts N writes, and says how they complete
+// Each says "here LID QPN KEY ADDRESS", and expects the same words of the other end in a line.
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <poll.h>
+#include <unistd.h>
+
+#include "ntbv.h"
+
+namespace
+{
+
+constexpr std::uint32_t region_bytes = 1 << 20;
+constexpr std::uint32_t longest_message = 100000;
+constexpr std::uint32_t n_receives = 4;
+constexpr unsigned rights =
+    NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE | NTBV_REMOTE_READ | NTBV_REMOTE_ATOMIC;
+
+[[noreturn]] void fail(const char *what, long status)
+{
+    printf("failed: %s: %ld\n", what, status);
+    exit(1);
+}
+
+void check(const char *what, long status)
+{
+    if (status != 0)
+        fail(what, status);
+}
+
+std::uint8_t byte_at(std::uint32_t place, std::uint32_t seed)
+{
+    return static_cast<std::uint8_t>(place * 131 + (place >> 9) + seed * 29);
+}
+
+struct Peer {
+    unsigned lid, qpn, key;
+    std::uint64_t address;
+};
+
+class Host
+{
+public:
+    Host(const char *socket, bool sleeps)
+        : sleeps_(sleeps), region_(region_bytes), slots_(n_receives * longest_message)
+    {
+        check("open", ntbv_node_open(socket, &node_));
+        ntbv_engine *engine = ntbv_node_engine(node_);
+        check("pd", ntbv_pd_create(engine, &pd_));
+        check("region",
+              ntbv_mr_register(pd_, region_.data(), region_bytes, at(0), rights, &key_));
+        check("slots", ntbv_mr_register(pd_, slots_.data(), slots_.size(), slot(0), rights,
+                                        &slots_key_));
+        check("channel", ntbv_channel_create(engine, &channel_));
+        check("cq", ntbv_cq_create(engine, 1024, channel_, 1, &cq_));
+        ntbv_qp_init init = {};
+        init.type = NTBV_RC;
+        init.send_cq = init.recv_cq = cq_;
+        init.max_send_wr = 128;
+        init.max_recv_wr = n_receives;
+        init.max_send_sge = init.max_recv_sge = 1;
+        check("qp", ntbv_qp_create(pd_, &init, &qp_));
+        ntbv_qp_attr attr = attributes(NTBV_INIT);
+        check("init", ntbv_qp_modify(qp_, &attr,
+                                     NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT |
+                                         NTBV_QP_ACCESS));
+        for (std::uint32_t i = 0; i < n_receives; ++i)
+            post_receive(i);
+        printf("here %u %u %u %" PRIu64 "\n", ntbv_node_lid(node_), ntbv_qp_number(qp_), key_,
+               at(0));
+    }
+    ~Host()
+    {
+        ntbv_qp_destroy(qp_);
+        ntbv_cq_destroy(cq_);
+        ntbv_channel_destroy(channel_);
+        ntbv_mr_deregister(pd_, key_);
+        ntbv_mr_deregister(pd_, slots_key_);
+        ntbv_pd_destroy(pd_);
+        check("close", ntbv_node_close(node_));
+    }
+    Host(const Host &) = delete;
+    Host &operator=(const Host &) = delete;
+
+    void connect()
+    {
+        if (scanf(" %u %u %u %" SCNu64, &peer_.lid, &peer_.qpn, &peer_.key, &peer_.address) != 4)
+            fail("peer", 0);
+        ntbv_qp_attr attr = attributes(NTBV_RTR);
+        attr.dest_lid = static_cast<std::uint16_t>(peer_.lid);
+        attr.dest_qpn = peer_.qpn;
+        check("rtr", ntbv_qp_modify(qp_, &attr,
+                                    NTBV_QP_STATE | NTBV_QP_AV | NTBV_QP_PATH_MTU |
+                                        NTBV_QP_DEST_QPN | NTBV_QP_RQ_PSN |
+                                        NTBV_QP_MAX_DEST_RD_ATOMIC | NTBV_QP_MIN_RNR_TIMER));
+        attr.state = NTBV_RTS;
+        check("rts", ntbv_qp_modify(qp_, &attr,
+                                    NTBV_QP_STATE | NTBV_QP_SQ_PSN | NTBV_QP_TIMEOUT |
+                                        NTBV_QP_RETRY_CNT | NTBV_QP_RNR_RETRY |
+                                        NTBV_QP_MAX_RD_ATOMIC));
+        puts("connected");
+    }
+
+    void post(ntbv_opcode opcode, std::uint64_t id, std::uint32_t offset, std::uint32_t bytes,
+              std::uint64_t add = 0, std::uint64_t swap = 0)
+    {
+        ntbv_sge piece = {at(offset), bytes, key_};
+        ntbv_send_wr wr = {};
+        wr.id = id;
+        wr.sge = &piece;
+        wr.n_sge = 1;
+        wr.opcode = opcode;
+        wr.flags = NTBV_SIGNALED;
+        wr.remote_address = peer_.address + offset;
+        wr.remote_key = peer_.key;
+        wr.compare_add = add;
+        wr.swap = swap;
+        const ntbv_send_wr *bad = nullptr;
+        check("post", ntbv_qp_post_send(qp_, &wr, &bad));
+    }
+    void post_receive(std::uint64_t id)
+    {
+        ntbv_sge piece = {slot(id), longest_message, slots_key_};
+        const ntbv_recv_wr wr = {id, nullptr, &piece, 1};
+        const ntbv_recv_wr *bad = nullptr;
+        check("post receive", ntbv_qp_post_recv(qp_, &wr, &bad));
+    }
+    /// The next completion, whatever its status. @retval false a line has come first
+    bool next(ntbv_wc &wc, bool or_line = false)
+    {
+        for (;;) {
+            int n = ntbv_cq_poll(cq_, 1, &wc);
+            if (n == 0 && sleeps_) {
+                check("arm", ntbv_cq_arm(cq_, 0));
+                n = ntbv_cq_poll(cq_, 1, &wc);
+            }
+            if (n < 0)
+                fail("poll", n);
+            if (n == 1)
+                return true;
+            if (!sleeps_)
+                continue;
+            pollfd fds[2] = {{ntbv_channel_descriptor(channel_), POLLIN, 0},
+                             {or_line ? STDIN_FILENO : -1, POLLIN, 0}};
+            if (poll(fds, 2, -1) < 0)
+                fail("sleep", 0);
+            if (fds[1].revents != 0)
+                return false;
+            std::uint64_t cookie;
+            if (read(fds[0].fd, &cookie, sizeof(cookie)) != sizeof(cookie) || cookie != 1)
+                fail("event", 0);
+        }
+    }
+    void expect(std::uint64_t id, std::uint32_t opcode)
+    {
+        ntbv_wc wc;
+        next(wc);
+        if (wc.status != NTBV_SUCCESS || wc.id != id || wc.opcode != opcode)
+            fail("completion", wc.status);
+    }
+
+    std::uint64_t at(std::uint32_t offset) const
+    {
+        return reinterpret_cast<std::uint64_t>(region_.data()) + offset;
+    }
+    std::uint64_t slot(std::uint64_t n) const
+    {
+        return reinterpret_cast<std::uint64_t>(slots_.data()) + n * longest_message;
+    }
+    std::vector<std::uint8_t> &bytes() { return region_; }
+    const std::uint8_t *received(std::uint64_t id) const { return &slots_[id * longest_message]; }
+    std::uint64_t word(std::uint32_t offset) const
+    {
+        std::uint64_t value;
+        std::memcpy(&value, &region_[offset], sizeof(value));
+        return value;
+    }
+
+private:
+    static ntbv_qp_attr attributes(ntbv_qp_state state)
+    {
+        ntbv_qp_attr attr = {};
+        attr.state = state;
+        attr.port = 1;
+        attr.path_mtu = 5;
+        attr.access = rights;
+        attr.max_rd_atomic = attr.max_dest_rd_atomic = 16;
+        attr.min_rnr_timer = 12;
+        attr.timeout = 14;
+        attr.retry_cnt = attr.rnr_retry = 7;
+        return attr;
+    }
+
+    bool sleeps_;
+    std::vector<std::uint8_t> region_, slots_;
+    ntbv_node *node_ = nullptr;
+    ntbv_pd *pd_ = nullptr;
+    ntbv_channel *channel_ = nullptr;
+    ntbv_cq *cq_ = nullptr;
+    ntbv_qp *qp_ = nullptr;
+    std::uint32_t key_ = 0, slots_key_ = 0;
+    Peer peer_ = {};
+};
+
+// Until a line comes: reads, writes and atomics of the peer are no matter of this program.
+void serve(Host &host)
+{
+    ntbv_wc wc;
+    while (host.next(wc, true)) {
+        if (wc.status != NTBV_SUCCESS)
+            fail("completion", wc.status);
+        if (wc.opcode != NTBV_WC_RECV)
+            continue;
+        std::memcpy(host.bytes().data(), host.received(wc.id), wc.bytes);
+        host.post_receive(wc.id);
+        host.post(NTBV_SEND, 1000, 0, wc.bytes);
+    }
+}
+
+void fill(Host &host, std::uint32_t from, std::uint32_t to, std::uint32_t seed)
+{
+    for (std::uint32_t i = from; i < to; ++i)
+        host.bytes()[i] = byte_at(i, seed);
+}
+
+void send_and_return(Host &host, std::uint32_t seed)
+{
+    const std::uint32_t bytes = 1 + seed * 7919 % longest_message;
+    fill(host, 0, bytes, seed);
+    host.post(NTBV_SEND, 1, 0, bytes);
+    host.expect(1, NTBV_WC_SEND);
+    ntbv_wc wc;
+    host.next(wc);
+    if (wc.status != NTBV_SUCCESS || wc.opcode != NTBV_WC_RECV || wc.bytes != bytes)
+        fail("return", wc.status);
+    for (std::uint32_t i = 0; i < bytes; ++i)
+        if (host.received(wc.id)[i] != byte_at(i, seed))
+            fail("returned byte", i);
+    host.post_receive(wc.id);
+}
+
+// The second half of both regions, of which the server's program knows nothing.
+void write_and_read(Host &host, std::uint32_t seed)
+{
+    constexpr std::uint32_t half = region_bytes / 2;
+    fill(host, half, region_bytes, seed);
+    host.post(NTBV_WRITE, 2, half, half);
+    host.expect(2, NTBV_WC_WRITE);
+    std::memset(&host.bytes()[half], 0, half);
+    host.post(NTBV_READ, 3, half, half);
+    host.expect(3, NTBV_WC_READ);
+    for (std::uint32_t i = half; i < region_bytes; ++i)
+        if (host.bytes()[i] != byte_at(i, seed))
+            fail("read byte", i);
+}
+
+void add_and_swap(Host &host)
+{
+    constexpr std::uint32_t place = region_bytes / 2;
+    host.post(NTBV_READ, 4, place, 8);
+    host.expect(4, NTBV_WC_READ);
+    const std::uint64_t before = host.word(place);
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        host.post(NTBV_FETCH_ADD, 5, place, 8, 3);
+        host.expect(5, NTBV_WC_FETCH_ADD);
+        if (host.word(place) != before + i * 3)
+            fail("old value", static_cast<long>(i));
+    }
+    host.post(NTBV_CMP_SWP, 6, place, 8, before + 300, 77);
+    host.expect(6, NTBV_WC_CMP_SWP);
+    if (host.word(place) != before + 300)
+        fail("swapped value", 0);
+    host.post(NTBV_READ, 7, place, 8);
+    host.expect(7, NTBV_WC_READ);
+    if (host.word(place) != 77)
+        fail("new value", 0);
+}
+
+void flood(Host &host, unsigned requests)
+{
+    host.post(NTBV_READ, 0, 0, 8);
+    host.expect(0, NTBV_WC_READ);
+    puts("ready");
+    char line[16];
+    if (scanf(" %15s", line) != 1)
+        fail("line", 0);
+    for (unsigned i = 0; i < requests; ++i)
+        host.post(NTBV_WRITE, i, 0, region_bytes / 4);
+    puts("posted");
+    std::string statuses;
+    for (unsigned i = 0; i < requests; ++i) {
+        ntbv_wc wc;
+        host.next(wc);
+        if (wc.id != i)
+            fail("order", static_cast<long>(wc.id));
+        statuses += ' ';
+        statuses += std::to_string(wc.status);
+    }
+    printf("completed%s\n", statuses.c_str());
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, nullptr, _IOLBF, 0);
+    if (argc < 3)
+        return 2;
+    const std::string what = argv[2];
+    const std::string how = argc > 3 ? argv[3] : "";
+    Host host(argv[1], how != "poll");
+    host.connect();
+    if (what == "serve") {
+        serve(host);
+    } else if (what == "ask") {
+        for (std::uint32_t seed = 0; seed < 40; ++seed)
+            send_and_return(host, seed);
+        for (std::uint32_t seed = 0; seed < 4; ++seed)
+            write_and_read(host, seed);
+        add_and_swap(host);
+    } else {
+        flood(host, static_cast<unsigned>(std::stoul(how)));
+    }
+    puts("done");
+    return 0;
+}
