@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # tools/test --in says in one line why it cannot be, and tools name their version.
 #
-#   debian_test.sh TOOLS VERSION
+#   distribution_test.sh TOOLS VERSION
 set -euo pipefail
 tools=$(cd "$1" && pwd)
 
-fail() { echo "debian_test: $*" >&2; exit 1; }
+fail() { echo "distribution_test: $*" >&2; exit 1; }
 
 for tool in setup test lint demo plx-doctor; do
     said=$("$tools/$tool" --version)
