@@ -57,6 +57,15 @@ scratch_folder() {
     at_exit "rm -rf '$scratch'"
 }
 
+# apt_private FOLDER COMMAND...: apt-get with source list, lists and caches in FOLDER alone.
+apt_private() {
+    local folder=$1
+    shift
+    apt-get -qq -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$folder/sources" \
+        -o Dir::State::lists="$folder/lists" -o Dir::Cache="$folder/cache" \
+        -o APT::Sandbox::User="$(id -un)" -o Acquire::Retries=3 "$@" </dev/null
+}
+
 # --------------------------------------------------------------------------------- child processes
 # run SECONDS COMMAND...: in a session of its own, so that its whole tree can be ended, and in the
 # background, because bash runs a trap only when no foreground child keeps it waiting. The death
