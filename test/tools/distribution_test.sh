@@ -15,10 +15,16 @@ done
 
 unprivileged=()
 [ "$(id -u)" -ne 0 ] || unprivileged=(setpriv --reuid 65534 --clear-groups)
-status=0
-said=$("${unprivileged[@]}" "$tools/test" --in debian13 --only none 2>&1) || status=$?
-[ "$status" -eq 77 ] || fail "--in without root: status $status: $said"
-[ "$said" = '0 passed, 0 failed, 1 skipped: tools/test --in debian13: it takes root' ] || fail "--in without root: $said"
+for distribution in debian12 debian13 ubuntu24.04; do
+    status=0
+    said=$("${unprivileged[@]}" "$tools/test" --in "$distribution" --only none 2>&1) || status=$?
+    [ "$status" -eq 77 ] || fail "--in $distribution without root: status $status: $said"
+    [ "$said" = "0 passed, 0 failed, 1 skipped: tools/test --in $distribution: it takes root" ] ||
+        fail "--in $distribution without root: $said"
+done
 
-said=$("${unprivileged[@]}" "$tools/test" --in debian99 2>&1) && fail "--in debian99 was accepted"
-[[ $said == *"debian99 is none of debian12, debian13"* ]] || fail "--in debian99: $said"
+# The whole of a name, and no more.
+for distribution in debian99 debian1 '.*' 'ubuntu24.04 x'; do
+    said=$("${unprivileged[@]}" "$tools/test" --in "$distribution" 2>&1) && fail "--in $distribution was accepted"
+    [[ $said == *"$distribution is none of debian12, debian13, ubuntu24.04"* ]] || fail "--in $distribution: $said"
+done
