@@ -661,7 +661,7 @@ static void case_calls(void)
     MUST(preadv2(ends[1], &part, 1, -1, 0));
     extern ssize_t __read_chk(int, void *, size_t, size_t);
     extern ssize_t __recv_chk(int, void *, size_t, size_t, int);
-    extern ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
+    extern ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, __SOCKADDR_ARG, socklen_t *);
     extern int __poll_chk(struct pollfd *, nfds_t, int, size_t);
     extern int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *,
                            size_t);
