@@ -5,6 +5,7 @@
   tree.py ROOT    prints 'file:line: what is wrong' for each finding; status 1 if there is one
 """
 
+import os
 import pathlib
 import re
 import sys
@@ -14,7 +15,7 @@ LICENCE = 'SPDX-License-Identifier: BSD-3-Clause'
 WITHOUT_LICENCE_LINE = {'.csv', '.json', '.png', '.svg', '.bin'}
 # What is read in a terminal first.
 SHORT_LINES = {'README.md', 'CONTRIBUTING.md'}
-NOT_OURS = re.compile(r'(^|/)(build[^/]*|\.git|\.deps|demo-results|__pycache__)(/|$)')
+NOT_OURS = {'.git', '.deps', 'demo-results', '__pycache__'}
 UNFINISHED = re.compile(r'\b(TODO|FIXME|XXX)\b')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 SOURCES = {'.c', '.cpp', '.h', '.hpp'}
@@ -109,10 +110,14 @@ def layer_of(path):
 
 
 def files(root):
-    for path in sorted(root.rglob('*')):
-        name = path.relative_to(root).as_posix()
-        if path.is_file() and not NOT_OURS.search(name):
-            yield name, path
+    """Names and paths of the tree's own files, without those in a folder that meson builds in, whatever its name."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders
+                      if name not in NOT_OURS and not pathlib.Path(folder, name, 'meson-private').is_dir()]
+        found += [pathlib.Path(folder, name) for name in names]
+    for path in sorted(path for path in found if path.is_file()):
+        yield path.relative_to(root).as_posix(), path
 
 
 def is_dpdk(header):

@@ -51,6 +51,11 @@ class Tree(unittest.TestCase):
     def test_clean_tree_has_no_finding(self):
         self.assertEqual(findings(), [])
 
+    def test_build_folders(self):
+        for name in ('build', 'out/debug'):
+            self.assertEqual(findings(**{f'{name}/meson-private/x.c': '', f'{name}/x.cpp': ''}), [])
+        self.assertEqual(len(findings(**{'apps/echo/build_info.hpp': ''})), 1)
+
     def test_upward_includes(self):
         self.expect('drivers/raw/plx_ntb/hw/facts/x.hpp', '#include "twin.hpp"\n', 'of twin')
         self.expect('twin/x.cpp', '#include "plx_ntb/hw/chip.hpp"\n', 'of ' + tree.HW)
