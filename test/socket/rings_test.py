@@ -139,6 +139,31 @@ def redis(bench):
     expect(min(by_ring(said)) > 100000, said)
 
 
+def forked(bench):
+    """What a program's children report is added to what it did, and takes nothing from it."""
+    program = f"""
+import os, socket
+def connection():
+    listener = socket.create_server(("{SERVER}", 0))
+    one = socket.create_connection(listener.getsockname())
+    other, _ = listener.accept()
+    # Until it goes by ring: what is sent before that, and it is not for long, goes by TCP.
+    for _ in range(2000):
+        one.sendall(bytes(1000))
+        other.recv(1000, socket.MSG_WAITALL)
+for _ in range(2):
+    connection()
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    done = bench.run("/usr/bin/python3", "-c", program)
+    matched = re.search(r"^  (\d+) matched$", done.stderr, re.M)
+    expect(done.returncode == 0 and matched and 0 < int(matched[1]) <= 4, done)
+    expect(all(0 < count <= 4000000 for count in by_ring(done.stderr)), done)
+
+
 def hosts(bench):
     """Redis on one host and its clients on another: two daemons, each with a device, and the twin between them."""
     need("redis-server", "redis-benchmark")
@@ -271,7 +296,7 @@ for i in range(1000):
     expect(min(by_ring(said)) > 10000, said)
 
 
-CASES = {case.__name__: case for case in (traps, redis, hosts, iperf3, http, nginx, sockperf, memcached)}
+CASES = {case.__name__: case for case in (traps, redis, forked, hosts, iperf3, http, nginx, sockperf, memcached)}
 
 
 def main():

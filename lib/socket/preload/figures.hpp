@@ -5,6 +5,7 @@
 #include "preload/calls.hpp"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace ntb::socket::preload
@@ -48,13 +49,15 @@ struct Figures {
     std::int32_t pid;
     std::uint32_t reserved;
     char program[32];
-    std::atomic<std::uint64_t> reasons[reason_count];
     std::atomic<std::uint64_t> matched;                  ///< claims that found their mirror
     std::atomic<std::uint64_t> ring_received, ring_sent; ///< bytes by rings
+    std::atomic<std::uint64_t> reasons[reason_count];
     std::atomic<std::uint64_t> received, sent;    ///< all bytes of wanted connections, with -v
     std::atomic<std::uint64_t> calls[call_count]; ///< on wanted connections, with -v
 };
 static_assert(sizeof(Figures) <= 4096);
+// What tools/ntb_sockets/rings.py reads.
+static_assert(offsetof(Figures, matched) == 48);
 
 } // namespace ntb::socket::preload
 

@@ -62,8 +62,9 @@ bool make_figures()
     return true;
 }
 
-// Nothing of the program's is called here but what is safe before main(): other libraries may not
-// be ready.
+// What the page has of the attachment's counts: matched, received, sent.
+std::atomic<std::uint64_t> taken_figures[3];
+
 // fork() is seen as a call, and then knows what came of it. daemon() and forkpty() are seen here
 // alone.
 thread_local bool fork_is_seen = false;
@@ -80,6 +81,10 @@ void after_fork_now(pid_t child)
         state.table.forked();
     }
     upgrade_after_fork(child);
+    // A child's attachment counts from nothing.
+    if (child == 0)
+        for (std::atomic<std::uint64_t> &one : taken_figures)
+            one = 0;
 }
 
 void around_fork(void (*step)())
@@ -88,6 +93,8 @@ void around_fork(void (*step)())
         step();
 }
 
+// Nothing of the program's is called here but what is safe before main(): other libraries may not
+// be ready.
 __attribute__((constructor(101))) void load()
 {
     find_real();
@@ -250,13 +257,12 @@ void take_figures()
     const Attachment *at = attachment();
     if (state.figures == nullptr || at == nullptr)
         return;
-    static std::atomic<std::uint64_t> taken[3];
     const Attachment::Figures now = at->figures();
     const auto add = [](std::atomic<std::uint64_t> &to, std::atomic<std::uint64_t> &before,
                         std::uint64_t value) { to.fetch_add(value - before.exchange(value)); };
-    add(state.figures->matched, taken[0], now.matched);
-    add(state.figures->ring_received, taken[1], now.ring_received);
-    add(state.figures->ring_sent, taken[2], now.ring_sent);
+    add(state.figures->matched, taken_figures[0], now.matched);
+    add(state.figures->ring_received, taken_figures[1], now.ring_received);
+    add(state.figures->ring_sent, taken_figures[2], now.ring_sent);
 }
 
 void report()
