@@ -689,10 +689,8 @@ static void case_calls(void)
 }
 
 // Long enough for a daemon to match the connection meanwhile.
-static void case_long(void)
+static void talk_long(int *ends)
 {
-    int ends[2];
-    connect_pair(ends);
     for (int round = 0; round < 5000; round++) {
         char there[100], back[sizeof(there)];
         for (unsigned i = 0; i < sizeof(there); i++)
@@ -705,6 +703,37 @@ static void case_long(void)
         }
     }
     puts("all as sent");
+}
+
+static void case_long(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    talk_long(ends);
+}
+
+// read() of no bytes does not wait, recv() of none does, and takes nothing.
+static void case_no_bytes(void)
+{
+    int ends[2];
+    char text[16];
+    connect_pair(ends);
+    talk_long(ends);
+    struct iovec none[2] = {{text, 0}, {text, 0}};
+    struct msghdr message = {.msg_iov = none, .msg_iovlen = 2};
+    see("read", read(ends[1], text, 0));
+    see("readv", readv(ends[1], none, 2));
+    see("recv", recv(ends[1], text, 0, MSG_DONTWAIT));
+    see("recvmsg", recvmsg(ends[1], &message, MSG_DONTWAIT));
+    see("send", send(ends[0], text, 0, 0));
+    say(ends[0], "later");
+    see("recv", recv(ends[1], text, 0, 0));
+    see("recv", recv(ends[1], text, 0, MSG_WAITALL));
+    see("recvmsg", recvmsg(ends[1], &message, 0));
+    see("read", read(ends[1], text, 0));
+    hear(ends[1]);
+    MUST(shutdown(ends[0], SHUT_WR));
+    see("recv", recv(ends[1], text, 0, 0));
 }
 
 // Rounds of some bytes, for the time that the library takes.
@@ -755,6 +784,7 @@ int main(int argc, char **argv)
                  {"epoll", case_epoll},
                  {"select", case_select},
                  {"long", case_long},
+                 {"no_bytes", case_no_bytes},
                  {"calls", case_calls}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 3 && strcmp(argv[1], "rounds") == 0) {

@@ -175,6 +175,27 @@ ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int fla
     }
 }
 
+bool is_empty(const iovec *parts, int n)
+{
+    return std::all_of(parts, parts + n, [](const iovec &part) { return part.iov_len == 0; });
+}
+
+// Nothing is wanted: recv() waits until something is there all the same, and takes none of it.
+ssize_t receive_nothing(Held &held, int fd, int flags)
+{
+    char byte;
+    const iovec part = {&byte, 1};
+    const ssize_t result = transfer(held, fd, Way::In, &part, 1, flags | MSG_PEEK);
+    return result > 0 ? 0 : result;
+}
+
+// Where read() and its kin have nothing to do they do not wait, unlike recv().
+bool is_for_files(Call call)
+{
+    return call == Call::read || call == Call::__read_chk || call == Call::readv ||
+           call == Call::preadv2 || call == Call::preadv64v2;
+}
+
 // The kernel answers EFAULT to a pointer that leads nowhere. Here only that one is looked for.
 bool has_null(const iovec *parts, int n)
 {
@@ -200,8 +221,10 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
         KeepErrno keep;
         if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
             result = -EFAULT;
-        else
+        else if (way == Way::Out || !is_empty(parts, n))
             result = transfer(held, fd, way, parts, n, flags);
+        else
+            result = is_for_files(call) ? 0 : receive_nothing(held, fd, flags);
     }
     if (result == -ESTALE) {
         held.drop();
