@@ -1,0 +1,115 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/ntb_sockets: what it reads from programs under the preload, and what it says of suites.
+
+  sockets_test.py SOURCE_ROOT BUILD
+"""
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(sys.argv.pop(1))
+BUILD = pathlib.Path(sys.argv.pop(1))
+sys.path.insert(0, str(ROOT / "tools"))
+
+from ntb_compare import pair  # noqa: E402
+from ntb_sockets import rings, suites  # noqa: E402
+
+# A suite of one's own: the connection goes by ring where there is one.
+TRAFFIC = """
+import os, socket, unittest
+class Case(unittest.TestCase):
+    def test_bytes(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        one, (other, _) = socket.create_connection(listener.getsockname()), listener.accept()
+        for _ in range(2000):
+            one.sendall(bytes(1000))
+            self.assertEqual(len(other.recv(1000, socket.MSG_WAITALL)), 1000)
+    @unittest.skip("always")
+    def test_skipped(self):
+        pass
+"""
+PRELOADED = 'under = "libntbsocket" in os.environ.get("LD_PRELOAD", "")\n'
+
+
+class Suites(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+
+    def take(self, script, seconds=60):
+        """What is printed of a suite with these tests, and the numbers of suites."""
+        installed = pathlib.Path("/") / suites.library() / "test"
+        (self.folder / "test").mkdir()
+        for file in installed.iterdir():
+            if file.name != "__pycache__" and file.name != "test_ours.py":
+                (self.folder / "test" / file.name).symlink_to(file)
+        (self.folder / "test/test_ours.py").write_text(script)
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+            counts = suites.run_all(suites.Suites(BUILD, self.folder, seconds=seconds), ["test_ours"], False)
+        return said.getvalue(), counts
+
+    def test_the_same_both_ways_passes_and_rings_are_counted(self):
+        said, counts = self.take(TRAFFIC)
+        self.assertEqual(counts, (1, 0), said)
+        cells = said.splitlines()[1].split()
+        self.assertEqual((cells[1:4], cells[5:8]), (["2", "0", "1"],) * 2, said)
+        self.assertEqual(cells[9], "2")
+        self.assertGreater(float(cells[10]), 1)
+
+    def test_what_fails_with_the_preload_alone_is_named(self):
+        said, counts = self.take(TRAFFIC + f"    {PRELOADED}    def test_differs(self):\n        self.assertFalse(self.under)\n")
+        self.assertEqual(counts, (0, 1), said)
+        self.assertIn("FAILED: test.test_ours.Case.test_differs: passed alone, failed with the preload\n", said)
+
+    def test_what_fails_both_ways_is_no_difference(self):
+        said, counts = self.take(TRAFFIC + "    def test_fails(self):\n        self.fail()\n")
+        self.assertEqual((counts, "FAILED" in said), ((1, 0), False), said)
+
+    def test_what_differs_once_is_told(self):
+        mark = self.folder / "mark"
+        script = f"    {PRELOADED}    def test_once(self):\n        if self.under and not os.path.exists('{mark}'):\n" \
+                 f"            open('{mark}', 'w').close()\n            self.fail()\n"
+        said, counts = self.take(TRAFFIC + script)
+        self.assertEqual(counts, (1, 0), said)
+        self.assertIn("differed once: test.test_ours.Case.test_once: once passed alone and failed with the preload; "
+                      "again passed both ways\n", said)
+
+    def test_a_suite_that_does_not_end_or_cannot_be_read_fails(self):
+        said, counts = self.take(PRELOADED.join(["import os, time\n", "if under:\n    time.sleep(1000)\n"]) + TRAFFIC, seconds=5)
+        self.assertEqual(counts, (0, 1), said)
+        self.assertIn("FAILED: test_ours with the preload: ", said)
+
+    def test_a_suite_without_a_test_fails(self):
+        said, counts = self.take("nothing = 0\n")
+        self.assertEqual(counts, (0, 1), said)
+
+    def test_unpacked_tests_are_joined_with_the_installed_package(self):
+        system, programs = self.folder / "system", self.folder / "programs"
+        for root, name in ((system, "__init__.py"), (programs, "test_socket.py")):
+            (root / suites.library() / "test").mkdir(parents=True)
+            self.assertIsNone(suites.find_tests(programs, self.folder, system))
+            (root / suites.library() / "test" / name).write_text(f"# {name}\n")
+        found = suites.find_tests(programs, self.folder, system) / "test"
+        self.assertEqual({file.name: file.read_text() for file in found.iterdir()},
+                         {name: f"# {name}\n" for name in ("__init__.py", "test_socket.py")})
+        (system / suites.library() / "test/test_socket.py").touch()
+        self.assertEqual(suites.find_tests(programs, self.folder, system), system / suites.library())
+
+
+class Counters(unittest.TestCase):
+    def test_a_program_without_the_preload_has_none(self):
+        with pair.group() as processes:
+            number = processes.start(["true"])
+            with self.assertRaisesRegex(pair.Failed, "^the preload is not in the program$"):
+                rings.Page(processes.members[number].pid, lambda: processes.running(number))
+
+
+if __name__ == "__main__":
+    unittest.main()

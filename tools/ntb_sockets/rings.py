@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A node daemon of one's own, programs under the preload, and what these count."""
+import dataclasses
+import os
+import pathlib
+import struct
+import time
+
+from ntb_compare import pair
+
+START_SECONDS = 15
+PROGRAMS = ("daemon/ntbd", "lib/socket/ntb-run", "lib/socket/libntbsocket.so")
+# The first words of lib/socket/preload/figures.hpp: magic, version, process, program; matched, received, sent.
+FIGURES, MAGIC, VERSION = struct.Struct("=IIi4x32sQQQ"), 0x6E746273, 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Counts:
+    matched: int = 0  # ends of connections that found their other end
+    received: int = 0  # bytes by ring
+    sent: int = 0
+
+    def __add__(self, other):
+        return Counts(self.matched + other.matched, self.received + other.received, self.sent + other.sent)
+
+
+class Page:
+    """The counters of a process and its forks. Held open, they outlive it."""
+
+    def __init__(self, pid, running):
+        end = time.monotonic() + START_SECONDS
+        self.file = None
+        while self.file is None:
+            for entry in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+                try:
+                    if os.readlink(entry).startswith("/memfd:ntbsocket-figures"):
+                        self.file = open(entry, "rb", buffering=0)
+                        break
+                except OSError:
+                    continue
+            if self.file is None and (not running() or time.monotonic() > end):
+                raise pair.Failed("the preload is not in the program")
+            pair.Signals.check()
+            time.sleep(0.001)
+        self.read()
+
+    def read(self):
+        magic, version, _, _, *counts = FIGURES.unpack(os.pread(self.file.fileno(), FIGURES.size, 0))
+        if (magic, version) != (MAGIC, VERSION):
+            raise pair.Failed("the preload has counters of another version")
+        return Counts(*counts)
+
+    def close(self):
+        self.file.close()
+
+
+class Rings:
+    """A daemon without a device, and the words before a command that goes by it."""
+
+    def __init__(self, build, processes, window=None):
+        folder = processes.folder
+        self.build = build
+        (folder / "ntbd.conf").write_text(f"socket {folder}/ntbd.sock\nring 64K\n")
+        self.config = folder / "sockets.conf"
+        hosts = "".join(f"host {address} {folder}/ntbd.sock\n" for address in ("127.0.0.0/8", "::1"))
+        self.config.write_text(hosts + "use ntb * * *:*\n" + ("" if window is None else f"window {window}\n"))
+        number = processes.start([build / "daemon/ntbd", "--config", folder / "ntbd.conf"])
+        processes.await_file("ntbd.sock", number, START_SECONDS)
+
+    def under(self):
+        return [self.build / "lib/socket/ntb-run", "--library", self.build / "lib/socket/libntbsocket.so", "--config",
+                self.config]
+
+
+def missing(build):
+    """What was not built, or an empty text."""
+    return next((f"{name} was not built" for name in PROGRAMS if not (build / name).exists()), "")
