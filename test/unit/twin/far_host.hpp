@@ -7,11 +7,16 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
+#include <spawn.h>
+#include <string>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
 
 namespace plx::test
 {
@@ -40,20 +45,23 @@ enum class Do : uint32_t {
 class FarHost
 {
 public:
+    // The test's process has threads, and a child of fork() alone would need locks that they may
+    // have held, those of sanitizers too: the child begins the test program anew, see FarHostMain.
     explicit FarHost(const twin::Config &config)
     {
         int ends[2];
         EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
-        pid_ = fork();
-        if (pid_ == 0) {
-            // Nothing of the parent's cable may stay open here.
-            dup2(ends[1], 3);
-            syscall(SYS_close_range, 4, ~0u, 0);
-            serve(config, 3);
-            _exit(0);
-        }
-        ::close(ends[1]);
         control_ = ends[0];
+        // What points into this process says nothing there.
+        EXPECT_TRUE(config.state_file == nullptr && config.clock == nullptr &&
+                    config.thread_start == nullptr && config.thread_join == nullptr);
+        Birth birth{config, {}};
+        birth.config.cable = nullptr;
+        const std::string cable = config.cable;
+        EXPECT_EQ(cable.copy(birth.cable, sizeof(birth.cable) - 1), cable.size());
+        EXPECT_EQ(send(control_, &birth, sizeof(birth), MSG_NOSIGNAL), ssize_t{sizeof(birth)});
+        begin_program(ends[1]);
+        ::close(ends[1]);
     }
     ~FarHost()
     {
@@ -92,6 +100,14 @@ public:
     void go_on() { kill(pid_, SIGCONT); }
 
 private:
+    friend class FarHostMain;
+
+    static constexpr int child_control = 3;
+
+    struct Birth {
+        twin::Config config;
+        char cable[108];
+    };
     struct Order {
         Do what;
         uint64_t a;
@@ -104,6 +120,27 @@ private:
         std::atomic<uint32_t> taken{0};
     };
 
+    void begin_program(int control)
+    {
+        std::vector<char *> environment;
+        for (char **one = environ; *one != nullptr; one++)
+            environment.push_back(*one);
+        char variable[] = "PLX_TEST_FAR_HOST=1";
+        environment.push_back(variable);
+        environment.push_back(nullptr);
+        char program[] = "far host";
+        char *const words[] = {program, nullptr};
+        posix_spawn_file_actions_t actions;
+        posix_spawn_file_actions_init(&actions);
+        // Its own control alone: nothing of the parent's cable may stay open there.
+        posix_spawn_file_actions_adddup2(&actions, control, child_control);
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+        posix_spawn_file_actions_addclosefrom_np(&actions, child_control + 1);
+        EXPECT_EQ(
+            posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, words, environment.data()), 0);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+
     static void take_doorbells(void *ctx)
     {
         auto *served = static_cast<Served *>(ctx);
@@ -113,10 +150,14 @@ private:
         served->taken.fetch_or(pending);
     }
 
-    static void serve(const twin::Config &config, int control)
+    static void serve(int control)
     {
+        Birth birth;
+        if (recv(control, &birth, sizeof(birth), 0) != sizeof(birth))
+            return;
         Served served;
-        served.config = config;
+        served.config = birth.config;
+        served.config.cable = birth.cable;
         Order order;
         while (recv(control, &order, sizeof(order), 0) == sizeof(order)) {
             const int64_t answer = obey(served, order);
@@ -196,6 +237,20 @@ private:
     pid_t pid_ = -1;
     int control_ = -1;
 };
+
+/// Makes the program a far host where FarHost began it.
+class FarHostMain : public testing::Environment
+{
+    void SetUp() override
+    {
+        if (getenv("PLX_TEST_FAR_HOST") == nullptr)
+            return;
+        FarHost::serve(FarHost::child_control);
+        _exit(0);
+    }
+};
+inline testing::Environment *const far_host_main =
+    testing::AddGlobalTestEnvironment(new FarHostMain);
 
 /// A cable to other processes, in a folder of its own, and this one's end of it.
 class BetweenProcesses : public testing::Test
