@@ -224,6 +224,8 @@ TEST_F(TwinProcesses, EitherEndMayGoInTurn)
         ASSERT_EQ(far(Do::attach), 0);
         ASSERT_EQ(far(Do::csr_read, spad0), 0x2222) << i;
         await_near_connected(true);
+        // An end that is not connected yet does not keep the other one's chip.
+        ASSERT_TRUE(await([&] { return far(Do::connected) == 1; }));
     }
 }
 
