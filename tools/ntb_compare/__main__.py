@@ -12,7 +12,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from ntb_compare import pair, peers, result, table, testpmd  # noqa: E402
+from ntb_compare import pair, peers, programs, result, table, testpmd  # noqa: E402
 
 SIZES = [8, 64, 256, 1024, 1518, 4096, 65536]
 OTHERS = (*peers.OTHERS, *testpmd.PEERS)
@@ -80,6 +80,18 @@ class Campaign:
             beside.replace(self.file)
 
 
+class SocketCampaign(Campaign):
+    def round(self, number, generator):
+        """The ways of one load directly one after the other."""
+        loads = list(dict.fromkeys(peer.load for peer in self.chosen))
+        generator.shuffle(loads)
+        for load in loads:
+            ways = [peer for peer in self.chosen if peer.load is load]
+            generator.shuffle(ways)
+            for way in ways:
+                self.take(way, number)
+
+
 def report(document, chosen, sizes, markdown):
     points = document["points"]
     place = table.best_class(points, peers.OURS.name)
@@ -109,7 +121,9 @@ def parse():
     made.add_argument("--json", type=pathlib.Path, metavar="FILE", help="every run, for tools/report")
     made.add_argument("--markdown", action="store_true", help="tables for a document")
     made.add_argument("--cpus", metavar="A,B", help="the two CPUs; the first two of this process otherwise")
-    made.add_argument("--run-ms", type=int, default=20, metavar="N", help="length of one measurement, 1 to 1000")
+    made.add_argument("--run-ms", type=int, metavar="N",
+                      help="length of one measurement, 1 to 1000; with --sockets 100 to 10000")
+    made.add_argument("--sockets", action="store_true", help="programs as they come, by TCP, AF_UNIX and ring")
     made.add_argument("--realtime", action="store_true", help="poll with real-time priority (root)")
     made.add_argument("--list", action="store_true", help="the names of the peers, and what they lack here")
     made.add_argument("--seed", type=int, default=1, help="of the order within a round")
@@ -142,6 +156,14 @@ def choose_cpus(text):
     return tuple(cpus)
 
 
+def choose_loads(only):
+    names = [load.name for load in programs.LOADS]
+    for name in only or ():
+        if name not in names:
+            fail(f"no load is called {name}; there are: {' '.join(names)}")
+    return [way for way in programs.KNOWN if not only or way.load.name in only]
+
+
 def choose_peers(only):
     names = {peer.name for peer in KNOWN}
     for name in only or ():
@@ -150,11 +172,14 @@ def choose_peers(only):
     return [p for p in KNOWN if not only or p.name in only or p.kind == "limit"]
 
 
-def choose_rounds(options):
+def choose_lengths(options):
+    """Rounds, and the milliseconds of a run. Programs need some to start, and for their connections to be matched."""
+    usual, low, high = (1000, 100, 10000) if options.sockets else (20, 1, 1000)
     rounds = options.rounds if options.rounds is not None else 5 if options.quick else 15
-    if not 1 <= rounds <= 100 or not 1 <= options.run_ms <= 1000:
-        fail("--rounds goes from 1 to 100, --run-ms from 1 to 1000")
-    return rounds
+    run_ms = options.run_ms if options.run_ms is not None else usual
+    if not 1 <= rounds <= 100 or not low <= run_ms <= high:
+        fail(f"--rounds goes from 1 to 100, --run-ms from {low} to {high}")
+    return rounds, run_ms
 
 
 def command_line(words):
@@ -170,19 +195,19 @@ def command_line(words):
 def main():
     options = parse().parse_args()
     sizes = sorted(set(numbers(options.sizes, 8, 65536, "--sizes")))
-    chosen = choose_peers(options.only)
-    rounds = choose_rounds(options)
-    settings = peers.Settings(options.programs, choose_cpus(options.cpus), options.run_ms, options.realtime,
-                              options.huge)
+    known = programs.KNOWN if options.sockets else KNOWN
+    chosen = choose_loads(options.only) if options.sockets else choose_peers(options.only)
+    rounds, run_ms = choose_lengths(options)
+    settings = peers.Settings(options.programs, choose_cpus(options.cpus), run_ms, options.realtime, options.huge)
     if options.list:
-        for peer in KNOWN:
-            print(f"{peer.name:16} {peer.label:32} {peer.missing(settings)}".rstrip())
+        for peer in known:
+            print(f"{peer.name:20} {peer.label:32} {peer.missing(settings)}".rstrip())
         return 0
     document = result.header(command_line(sys.argv[1:]), options.commit, settings.cpus,
-                             {"rounds": str(rounds), "run_ms": str(options.run_ms), "seed": str(options.seed),
+                             {"rounds": str(rounds), "run_ms": str(run_ms), "seed": str(options.seed),
                               "realtime": str(int(options.realtime)), "sizes": options.sizes})
     pair.Signals.catch()
-    campaign = Campaign(chosen, sizes, settings, document, options.json)
+    campaign = (SocketCampaign if options.sockets else Campaign)(chosen, sizes, settings, document, options.json)
     status = 0
     begin = time.monotonic()
     try:
@@ -193,7 +218,10 @@ def main():
         status = 130
     except OSError as error:
         fail(f"{error.filename or options.json}: {error.strerror}")
-    report(document, campaign.chosen, sizes, options.markdown)
+    if options.sockets:
+        programs.report(document, campaign.chosen, options.markdown)
+    else:
+        report(document, campaign.chosen, sizes, options.markdown)
     return status
 
 

@@ -13,6 +13,7 @@ class Metric:
     title: str
     smaller_is_better: bool
     digits: int
+    clock: str = "off"  # which runs count: those without a look at the clock, or those that timed each round
 
 
 ROUND_TRIP = Metric("latency", "Round trip, ns", True, 0)
@@ -28,28 +29,30 @@ def value(metric, point):
 
 
 def counts(metric, point):
-    """Round trips are compared by the runs without a clock."""
     return (point["mode"] == metric.mode and point["complete"] and point["messages"]
-            and point["seconds"] and point["clock"] == "off")
+            and point["seconds"] and point["clock"] == metric.clock)
 
 
 class Figures:
     """Of one metric and one class: (peer, size) -> {round: value}."""
 
-    def __init__(self, metric, points, placement):
+    def __init__(self, metric, points, placement, value_of=value):
         self.metric = metric
         self.rounds = collections.defaultdict(dict)
         for point in points:
             if counts(metric, point) and point["placement"]["class"] == placement:
-                self.rounds[point["operation"], point["size"]][point["repeat"]] = value(metric, point)
+                self.rounds[point["operation"], point["size"]][point["repeat"]] = value_of(metric, point)
+
+    def values(self, peer, size):
+        return list(self.rounds.get((peer, size), {}).values())
 
     def median(self, peer, size):
-        taken = self.rounds.get((peer, size))
-        return statistics.median(taken.values()) if taken else None
+        taken = self.values(peer, size)
+        return statistics.median(taken) if taken else None
 
-    def ratio(self, peer, size):
-        """How many times the limit is better, round by round, as a median."""
-        limits = self.rounds.get(("limit", size), {})
+    def ratio(self, peer, size, base="limit"):
+        """How many times the base is better, round by round, as a median."""
+        limits = self.rounds.get((base, size), {})
         taken = self.rounds.get((peer, size), {})
         pairs = [(limits[r], taken[r]) for r in taken if r in limits]
         if not pairs:
