@@ -3,6 +3,7 @@
 #ifndef TEST_UNIT_HW_CSV_HPP
 #define TEST_UNIT_HW_CSV_HPP
 
+#include <cstdint>
 #include <fstream>
 #include <map>
 #include <string>
