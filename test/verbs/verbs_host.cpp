@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // One end of a reliable connection through the node daemon, for hosts_test.py.
-//   verbs_host SOCKET serve         returns each message that it receives
-//   verbs_host SOCKET ask poll      sends, writes, reads, adds and swaps, and checks what comes back
-//   verbs_host SOCKET ask wait      the same, asleep until completions come
-//   verbs_host SOCKET flood N       reads, says "ready", after a line posts N writes, and says how they complete
+//   verbs_host SOCKET serve      returns each message that it receives
+//   verbs_host SOCKET ask poll   sends, writes, reads, adds and swaps, and checks what returns
+//   verbs_host SOCKET ask wait   the same, asleep until completions come
+//   verbs_host SOCKET flood N    reads, says "ready", after a line posts N writes, and says how
+//                                they complete
 // Each says "here LID QPN KEY ADDRESS", and expects the same words of the other end in a line.
 #include <cinttypes>
 #include <cstdint>
@@ -58,10 +59,9 @@ public:
         check("open", ntbv_node_open(socket, &node_));
         ntbv_engine *engine = ntbv_node_engine(node_);
         check("pd", ntbv_pd_create(engine, &pd_));
-        check("region",
-              ntbv_mr_register(pd_, region_.data(), region_bytes, at(0), rights, &key_));
-        check("slots", ntbv_mr_register(pd_, slots_.data(), slots_.size(), slot(0), rights,
-                                        &slots_key_));
+        check("region", ntbv_mr_register(pd_, region_.data(), region_bytes, at(0), rights, &key_));
+        check("slots",
+              ntbv_mr_register(pd_, slots_.data(), slots_.size(), slot(0), rights, &slots_key_));
         check("channel", ntbv_channel_create(engine, &channel_));
         check("cq", ntbv_cq_create(engine, 1024, channel_, 1, &cq_));
         ntbv_qp_init init = {};
@@ -72,9 +72,9 @@ public:
         init.max_send_sge = init.max_recv_sge = 1;
         check("qp", ntbv_qp_create(pd_, &init, &qp_));
         ntbv_qp_attr attr = attributes(NTBV_INIT);
-        check("init", ntbv_qp_modify(qp_, &attr,
-                                     NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT |
-                                         NTBV_QP_ACCESS));
+        check("init",
+              ntbv_qp_modify(qp_, &attr,
+                             NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT | NTBV_QP_ACCESS));
         for (std::uint32_t i = 0; i < n_receives; ++i)
             post_receive(i);
         printf("here %u %u %u %" PRIu64 "\n", ntbv_node_lid(node_), ntbv_qp_number(qp_), key_,
@@ -105,10 +105,10 @@ public:
                                         NTBV_QP_DEST_QPN | NTBV_QP_RQ_PSN |
                                         NTBV_QP_MAX_DEST_RD_ATOMIC | NTBV_QP_MIN_RNR_TIMER));
         attr.state = NTBV_RTS;
-        check("rts", ntbv_qp_modify(qp_, &attr,
-                                    NTBV_QP_STATE | NTBV_QP_SQ_PSN | NTBV_QP_TIMEOUT |
-                                        NTBV_QP_RETRY_CNT | NTBV_QP_RNR_RETRY |
-                                        NTBV_QP_MAX_RD_ATOMIC));
+        check("rts",
+              ntbv_qp_modify(qp_, &attr,
+                             NTBV_QP_STATE | NTBV_QP_SQ_PSN | NTBV_QP_TIMEOUT | NTBV_QP_RETRY_CNT |
+                                 NTBV_QP_RNR_RETRY | NTBV_QP_MAX_RD_ATOMIC));
         puts("connected");
     }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ntb-run: starts a program whose TCP connections may go over the bridge.
 #include "config/config.hpp"
-#include "run/program.hpp"
+#include "program.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -105,7 +105,7 @@ int start(Options options, char **words)
 {
     if (const int status = check_config(options); status != 0)
         return status;
-    const run::Program program = run::find_program(words[0]);
+    const ntb::Program program = ntb::find_program(words[0]);
     if (program.error != 0) {
         fprintf(stderr, "ntb-run: %s: %s\n", words[0], strerror(program.error));
         return program.error == ENOENT ? not_found : not_executable;

@@ -325,8 +325,7 @@ bool Network::advance_connecting(Pending &pending)
 bool Network::introduce(Pending &pending)
 {
     const Introduction own = {introduction_magic, introduction_version, lid_, pending.lid, {}};
-    return ntbclient_send(pending.conn, &own, sizeof(own), 0) ==
-           static_cast<ssize_t>(sizeof(own));
+    return ntbclient_send(pending.conn, &own, sizeof(own), 0) == static_cast<ssize_t>(sizeof(own));
 }
 
 bool Network::advance_asking(Pending &pending)

@@ -89,8 +89,9 @@ private:
     ntbclient *client_ = nullptr;
     ntbclient_listener *listeners_[2] = {nullptr, nullptr}; // peer host, this host
     std::uint16_t lid_ = 0;
-    bool lost_ = false;     // the daemon
-    bool is_stirred_ = false; // the daemon was asked something: its news may have come with the answer
+    bool lost_ = false; // the daemon
+    // The daemon was asked something: its news may have come with the answer.
+    bool is_stirred_ = false;
     int bell_ = -1;
     pthread_t thread_ = {};
     bool runs_ = false;

@@ -12,7 +12,8 @@ struct ntbclient_conn;
 namespace ntb::verbs
 {
 
-/// A port over a connection of the node daemon: messages of whole cache lines in its rings of bytes.
+/// A port over a connection of the node daemon: messages of whole cache lines in its rings of
+/// bytes.
 class Connection final : public Port
 {
 public:

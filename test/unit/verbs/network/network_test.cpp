@@ -42,9 +42,8 @@ public:
         ntbv_qp_attr attr = {};
         attr.port = 1;
         attr.qkey = 5;
-        const unsigned masks[] = {
-            NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT | NTBV_QP_QKEY, NTBV_QP_STATE,
-            NTBV_QP_STATE | NTBV_QP_SQ_PSN};
+        const unsigned masks[] = {NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT | NTBV_QP_QKEY,
+                                  NTBV_QP_STATE, NTBV_QP_STATE | NTBV_QP_SQ_PSN};
         for (const ntbv_qp_state state : {NTBV_INIT, NTBV_RTR, NTBV_RTS}) {
             attr.state = state;
             EXPECT_EQ(ntbv_qp_modify(qp, &attr, masks[state - NTBV_INIT]), 0);
@@ -168,9 +167,8 @@ TEST_F(Networks, StrangersAreSentAway)
     const std::string name = "verbs/" + std::to_string(node.lid());
     const std::uint16_t own = node.lid();
     const Introduction wrong[] = {
-        {.magic = 1, .to = own},        {.version = 2, .to = own},
-        {.to = peer.lid()},             {.from = own, .to = own},
-        {.from = 0, .to = own},         {.from = 0xc000, .to = own},
+        {.magic = 1, .to = own},  {.version = 2, .to = own}, {.to = peer.lid()},
+        {.from = own, .to = own}, {.from = 0, .to = own},    {.from = 0xc000, .to = own},
     };
     for (const Introduction &introduction : wrong) {
         ntbclient_conn *conn;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef NTB_SOCKET_RUN_PROGRAM_HPP
-#define NTB_SOCKET_RUN_PROGRAM_HPP
+#ifndef NTB_COMMON_PROGRAM_HPP
+#define NTB_COMMON_PROGRAM_HPP
 
 #include <string>
 
-namespace ntb::socket::run
+namespace ntb
 {
 
 /// What would be executed.
@@ -18,6 +18,6 @@ struct Program {
 /// Finds a program as execvp() does, and looks into it; through scripts, at their interpreters.
 Program find_program(const char *name);
 
-} // namespace ntb::socket::run
+} // namespace ntb
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "run/program.hpp"
+#include "program.hpp"
 
 #include <cerrno>
 #include <cstdlib>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <vector>
 
-namespace ntb::socket::run
+namespace ntb
 {
 
 namespace
@@ -84,7 +84,7 @@ std::string refusal_of_elf(int fd)
     if (!read_at(fd, &header, sizeof(header), 0) || !read_at(self.fd, &own, sizeof(own), 0))
         return "is no program that this machine executes";
     if (header.e_ident[EI_CLASS] != own.e_ident[EI_CLASS] || header.e_machine != own.e_machine)
-        return "is of another kind of machine than libntbsocket.so";
+        return "is of another kind of machine than what it would load";
     constexpr unsigned most = 256;
     if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum > most)
         return "is no program that this machine executes";
@@ -146,4 +146,4 @@ Program find_program(const char *name)
     return found;
 }
 
-} // namespace ntb::socket::run
+} // namespace ntb
