@@ -280,6 +280,8 @@ int ntbv_srq_create(struct ntbv_pd *pd, uint32_t max_wr, uint32_t max_sge, uint3
 int ntbv_srq_destroy(struct ntbv_srq *srq);
 /** @retval -EINVAL another bit than NTBV_SRQ_LIMIT, or a limit above its size */
 int ntbv_srq_modify(struct ntbv_srq *srq, unsigned mask, uint32_t limit);
+/** The limit that is armed; 0: none is. */
+uint32_t ntbv_srq_limit(struct ntbv_srq *srq);
 int ntbv_srq_post(struct ntbv_srq *srq, const struct ntbv_recv_wr *wr,
                   const struct ntbv_recv_wr **bad);
 

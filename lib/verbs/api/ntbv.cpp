@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <new>
 
+#include <sched.h>
+
 #include "api/attach.hpp"
 #include "engine/engine.hpp"
 #include "locked.hpp"
@@ -191,14 +193,21 @@ int ntbv_cq_destroy(ntbv_cq *cq)
 int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
 {
     Engine &engine = *cq->engine;
-    const Locked locked(engine.mutex());
-    if (cq->queue.empty()) {
-        engine.count_poll();
-        engine.drive();
+    bool is_tired = false;
+    int taken;
+    {
+        const Locked locked(engine.mutex());
+        if (cq->queue.empty())
+            is_tired = engine.count_poll(engine.drive());
+        engine.hand_over();
+        taken = cq->queue.take(n, wc);
+        if (taken == 0 && cq->queue.overrun())
+            return -EIO;
     }
-    engine.hand_over();
-    const int taken = cq->queue.take(n, wc);
-    return taken == 0 && cq->queue.overrun() ? -EIO : taken;
+    // Whoever is to answer may wait for this CPU.
+    if (is_tired && taken == 0)
+        sched_yield();
+    return taken;
 }
 
 int ntbv_cq_arm(ntbv_cq *cq, int solicited_only)
@@ -245,6 +254,12 @@ int ntbv_srq_modify(ntbv_srq *srq, unsigned mask, uint32_t limit)
         return -EINVAL;
     srq->limit = limit;
     return 0;
+}
+
+uint32_t ntbv_srq_limit(ntbv_srq *srq)
+{
+    const Locked locked(srq->engine->mutex());
+    return srq->limit;
 }
 
 int ntbv_srq_post(ntbv_srq *srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)

@@ -89,8 +89,15 @@ public:
     Rest rest(std::uint64_t &nanoseconds);
     /// It has slept.
     void rise();
-    /// The program has polled an empty queue, or has asked to be told of a completion.
-    void count_poll() { ++polls_; }
+    /// The program has polled an empty queue, and drive() has done that much.
+    /// @return whether there was nothing to do for many times
+    bool count_poll(int done)
+    {
+        ++polls_;
+        idle_polls_ = done != 0 ? 0 : idle_polls_ + 1;
+        return idle_polls_ % polls_of_a_turn == polls_of_a_turn - 1;
+    }
+    /// It has asked to be told of a completion.
     void expect_event();
     /// The program returns from a call: what it leaves behind is the service's.
     void hand_over()
@@ -113,6 +120,7 @@ public:
 private:
     enum class Turn { Done, More, Full };
     static constexpr std::uint32_t max_pairs = NTBV_MAX_QP;
+    static constexpr std::uint32_t polls_of_a_turn = 128;
 
     // ---- engine.cpp
     Pair *find(std::uint32_t number)
@@ -214,6 +222,7 @@ private:
     Rest rest_ = Rest::None;
     std::uint64_t armed_until_ = 0; // while asleep
     std::uint64_t polls_ = 0;
+    std::uint32_t idle_polls_ = 0;                       // in vain since something was done
     std::uint64_t polls_at_rest_ = 0, polls_at_arm_ = 0; // as they were then
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
