@@ -72,7 +72,7 @@ FOLDERS = {
     DRIVER: ('hw/facts', 'hw', 'queue', 'sync', 'link', 'platform', 'window', 'dma', 'device', 'api', 'bus'),
     'lib/ntbmsg': ('base', 'wire', 'transport', 'rma', 'channel', 'dispatch', 'endpoint', 'api', 'observe'),
     SOCKET: ('direction', 'kernel', 'pair', 'record', 'connection', 'readiness', 'config', 'table', 'preload', 'run'),
-    VERBS: ('port', 'wire', 'memory', 'completion', 'queue', 'engine', 'api', 'network'),
+    VERBS: ('port', 'wire', 'memory', 'completion', 'queue', 'engine', 'api', 'network', 'shim', 'run'),
     'lib/ntbclient': ('ring', 'wire', 'client'),
     'daemon': ('config', 'broker', 'server', 'carrier', 'device'),
     'twin': ('memory', 'chip', 'dma', 'host', 'cable'),

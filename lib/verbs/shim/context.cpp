@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The device and its objects without queues.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "shim/device.hpp"
+#include "shim/genuine.hpp"
+#include "shim/objects.hpp"
+
+namespace ntb::verbs::shim
+{
+namespace
+{
+
+// ---- what the device says of itself
+
+int query_device(ibv_context *context, const ibv_query_device_ex_input *, ibv_device_attr_ex *attr,
+                 std::size_t bytes)
+{
+    ibv_device_attr_ex all = {};
+    ibv_device_attr &device = all.orig_attr;
+    snprintf(device.fw_ver, sizeof(device.fw_ver), "%s", NTB_VERBS_VERSION);
+    device.node_guid = device.sys_image_guid = node_guid(context->device);
+    device.max_mr_size = ~std::uint64_t{0};
+    device.page_size_cap = 0xfffff000;
+    device.max_qp = NTBV_MAX_QP - 2;
+    device.max_qp_wr = NTBV_MAX_WR;
+    device.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN;
+    device.max_sge = device.max_sge_rd = device.max_srq_sge = NTBV_MAX_SGE;
+    device.max_cq = 65536;
+    device.max_cqe = NTBV_MAX_CQE;
+    device.max_mr = NTBV_MAX_MR;
+    device.max_pd = device.max_ah = device.max_srq = 65536;
+    device.max_qp_rd_atom = device.max_qp_init_rd_atom = NTBV_MAX_READS;
+    device.max_res_rd_atom = NTBV_MAX_READS * (NTBV_MAX_QP - 2);
+    device.atomic_cap = IBV_ATOMIC_GLOB;
+    device.max_srq_wr = NTBV_MAX_WR;
+    device.max_pkeys = 1;
+    device.phys_port_cnt = 1;
+    all.phys_port_cnt_ex = 1;
+    memcpy(attr, &all, std::min(bytes, sizeof(all)));
+    return 0;
+}
+
+int query_port(ibv_context *context, std::uint8_t port, ibv_port_attr *attr)
+{
+    if (port != 1)
+        return EINVAL;
+    attr->state = IBV_PORT_ACTIVE;
+    attr->max_mtu = attr->active_mtu = IBV_MTU_4096;
+    attr->gid_tbl_len = 1;
+    attr->max_msg_sz = NTBV_MAX_MESSAGE;
+    attr->pkey_tbl_len = 1;
+    attr->lid = context_of(context)->lid;
+    attr->sm_lid = 1;
+    attr->max_vl_num = 1;
+    attr->active_width = 2;  // four lanes
+    attr->active_speed = 32; // of 25 Gbit/s
+    attr->phys_state = 5;    // up
+    attr->link_layer = IBV_LINK_LAYER_INFINIBAND;
+    return 0;
+}
+
+// ---- objects
+
+ibv_pd *alloc_pd(ibv_context *context)
+{
+    auto *domain = make<Domain>();
+    if (!domain)
+        return nullptr;
+    const int error = ntbv_pd_create(context_of(context)->engine, &domain->own);
+    return error != 0 ? fail(domain, error) : &domain->pd;
+}
+
+int dealloc_pd(ibv_pd *pd)
+{
+    const int error = ntbv_pd_destroy(own<Domain>(pd)->own);
+    if (error == 0)
+        free(pd);
+    return -error;
+}
+
+ibv_mr *reg_mr(ibv_pd *pd, void *address, std::size_t bytes, std::uint64_t iova, int access)
+{
+    constexpr int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    // What a device may ignore: hints about pages, and the range that is optional.
+    constexpr int hints = IBV_ACCESS_HUGETLB | static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
+    auto *region = make<OwnRegion>();
+    if (!region)
+        return nullptr;
+    if ((access & ~(rights | hints)) != 0)
+        return fail(region, -EOPNOTSUPP);
+    region->domain = own<Domain>(pd)->own;
+    std::uint32_t key = 0;
+    const int error = ntbv_mr_register(region->domain, address, bytes, iova,
+                                       static_cast<unsigned>(access & rights), &key);
+    if (error != 0)
+        return fail(region, error);
+    region->base.mr.lkey = region->base.mr.rkey = key;
+    region->base.access = access;
+    return &region->base.mr;
+}
+
+int dereg_mr(Region *region)
+{
+    const int error = ntbv_mr_deregister(own<OwnRegion>(region)->domain, region->mr.lkey);
+    if (error == 0)
+        free(region);
+    return -error;
+}
+
+ibv_ah *create_ah(ibv_pd *, ibv_ah_attr *attr)
+{
+    auto *address = make<Address>();
+    if (!address)
+        return nullptr;
+    if (attr->port_num != 1 || attr->dlid == 0)
+        return fail(address, -EINVAL);
+    address->lid = attr->dlid;
+    return &address->ah;
+}
+
+int destroy_ah(ibv_ah *ah)
+{
+    free(ah);
+    return 0;
+}
+
+// ---- opening and closing
+
+void free_context(ibv_context *context)
+{
+    Context *const own_context = context_of(context);
+    // A program may close a device before its objects: they stay what they are, and so does the
+    // engine below them.
+    ntbv_node_close(own_context->node);
+    Genuine::get().uninit_context(&own_context->verbs);
+    free(own_context);
+}
+
+} // namespace
+
+verbs_context *open_context(ibv_device *device, int cmd_fd, void *)
+{
+    const Genuine &genuine = Genuine::get();
+    ntbv_node *node = nullptr;
+    const int error = ntbv_node_open(device_socket(), &node);
+    if (error != 0) {
+        fprintf(stderr, "ntbverbs: no node daemon at %s: %s\n", device_socket(), strerror(-error));
+        errno = -error;
+        return nullptr;
+    }
+    static_assert(offsetof(Context, verbs) == 0);
+    auto *context =
+        static_cast<Context *>(genuine.init_context(device, cmd_fd, sizeof(Context), nullptr, 0));
+    if (!context) {
+        ntbv_node_close(node);
+        return nullptr;
+    }
+    context->node = node;
+    context->engine = ntbv_node_engine(node);
+    context->lid = ntbv_node_lid(node);
+    Ops ops;
+    set_device_calls(ops);
+    set_object_calls(ops);
+    set_queue_calls(ops);
+    set_data_calls(ops);
+    set_event_calls(ops);
+    genuine.set_ops(&context->verbs, &ops);
+    // The library closes it.
+    context->verbs.context.async_fd =
+        fcntl(ntbv_engine_events(context->engine), F_DUPFD_CLOEXEC, 0);
+    context->verbs.context.num_comp_vectors = 1;
+    return &context->verbs;
+}
+
+void set_device_calls(Ops &ops)
+{
+    ops.set(Op::QueryDeviceEx, query_device);
+    ops.set(Op::QueryPort, query_port);
+    ops.set(Op::FreeContext, free_context);
+}
+
+void set_object_calls(Ops &ops)
+{
+    ops.set(Op::AllocPd, alloc_pd);
+    ops.set(Op::DeallocPd, dealloc_pd);
+    ops.set(Op::RegMr, reg_mr);
+    ops.set(Op::DeregMr, dereg_mr);
+    ops.set(Op::CreateAh, create_ah);
+    ops.set(Op::DestroyAh, destroy_ah);
+}
+
+} // namespace ntb::verbs::shim

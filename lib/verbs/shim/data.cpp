@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Posting and polling. Where both sides have the same layout nothing is copied.
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+
+#include "shim/objects.hpp"
+
+namespace ntb::verbs::shim
+{
+namespace
+{
+
+static_assert(sizeof(ibv_sge) == sizeof(ntbv_sge) && offsetof(ibv_sge, addr) == 0 &&
+              offsetof(ntbv_sge, address) == 0 &&
+              offsetof(ibv_sge, length) == offsetof(ntbv_sge, length) &&
+              offsetof(ibv_sge, lkey) == offsetof(ntbv_sge, key));
+static_assert(sizeof(ibv_recv_wr) == sizeof(ntbv_recv_wr) &&
+              offsetof(ibv_recv_wr, wr_id) == offsetof(ntbv_recv_wr, id) &&
+              offsetof(ibv_recv_wr, next) == offsetof(ntbv_recv_wr, next) &&
+              offsetof(ibv_recv_wr, sg_list) == offsetof(ntbv_recv_wr, sge) &&
+              offsetof(ibv_recv_wr, num_sge) == offsetof(ntbv_recv_wr, n_sge));
+static_assert(int{IBV_WR_ATOMIC_FETCH_AND_ADD} == NTBV_FETCH_ADD &&
+              int{IBV_WR_SEND_WITH_IMM} == NTBV_SEND_IMM && int{IBV_SEND_INLINE} == NTBV_INLINE &&
+              int{IBV_SEND_FENCE} == NTBV_FENCE);
+static_assert(int{IBV_WC_RNR_RETRY_EXC_ERR} == NTBV_RNR_RETRY_EXC_ERR &&
+              int{IBV_WC_REM_ACCESS_ERR} == NTBV_REM_ACCESS_ERR &&
+              int{IBV_WC_RECV_RDMA_WITH_IMM} == NTBV_WC_RECV_WRITE_IMM &&
+              int{IBV_WC_FETCH_ADD} == NTBV_WC_FETCH_ADD && int{IBV_WC_GRH} == NTBV_WC_GRH &&
+              int{IBV_WC_WITH_IMM} == NTBV_WC_WITH_IMM);
+
+// Requests and completions that are converted at a time.
+constexpr int burst = 16;
+
+void convert(const ibv_send_wr &from, ibv_qp_type type, ntbv_send_wr &to)
+{
+    to = {};
+    to.id = from.wr_id;
+    to.sge = reinterpret_cast<const ntbv_sge *>(from.sg_list);
+    to.n_sge = from.num_sge;
+    to.opcode = from.opcode;
+    to.flags = from.send_flags;
+    to.imm = from.imm_data;
+    if (type == IBV_QPT_UD) {
+        to.remote_lid = from.wr.ud.ah ? own<const Address>(from.wr.ud.ah)->lid : 0;
+        to.remote_qpn = from.wr.ud.remote_qpn;
+        to.remote_qkey = from.wr.ud.remote_qkey;
+    } else if (from.opcode >= IBV_WR_ATOMIC_CMP_AND_SWP) {
+        to.remote_address = from.wr.atomic.remote_addr;
+        to.remote_key = from.wr.atomic.rkey;
+        to.compare_add = from.wr.atomic.compare_add;
+        to.swap = from.wr.atomic.swap;
+    } else {
+        to.remote_address = from.wr.rdma.remote_addr;
+        to.remote_key = from.wr.rdma.rkey;
+    }
+}
+
+int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
+{
+    ntbv_send_wr requests[burst];
+    while (wr) {
+        ibv_send_wr *originals[burst];
+        int n = 0;
+        for (; wr && n < burst; wr = wr->next, ++n) {
+            convert(*wr, qp->qp_type, requests[n]);
+            originals[n] = wr;
+            if (n != 0)
+                requests[n - 1].next = &requests[n];
+        }
+        const ntbv_send_wr *refused = nullptr;
+        const int error = ntbv_qp_post_send(own<OwnQp>(qp)->own, requests, &refused);
+        if (error != 0) {
+            *bad = originals[refused - requests];
+            return -error;
+        }
+    }
+    return 0;
+}
+
+int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad)
+{
+    return -ntbv_qp_post_recv(
+        own<OwnQp>(qp)->own, reinterpret_cast<const ntbv_recv_wr *>(wr),
+        const_cast<const ntbv_recv_wr **>(reinterpret_cast<ntbv_recv_wr **>(bad)));
+}
+
+int post_srq_recv(ibv_srq *srq, ibv_recv_wr *wr, ibv_recv_wr **bad)
+{
+    return -ntbv_srq_post(
+        own<OwnSrq>(srq)->own, reinterpret_cast<const ntbv_recv_wr *>(wr),
+        const_cast<const ntbv_recv_wr **>(reinterpret_cast<ntbv_recv_wr **>(bad)));
+}
+
+int poll_cq(ibv_cq *cq, int n, ibv_wc *wc)
+{
+    ntbv_wc completions[burst];
+    int done = 0;
+    while (done < n) {
+        const int wanted = std::min(n - done, burst);
+        const int got = ntbv_cq_poll(own<OwnCq>(cq)->own, wanted, completions);
+        if (got < 0)
+            return done != 0 ? done : got;
+        for (int i = 0; i < got; ++i, ++done) {
+            const ntbv_wc &from = completions[i];
+            ibv_wc &to = wc[done];
+            to.wr_id = from.id;
+            to.status = static_cast<ibv_wc_status>(from.status);
+            to.opcode = static_cast<ibv_wc_opcode>(from.opcode);
+            to.vendor_err = 0;
+            to.byte_len = from.bytes;
+            to.imm_data = from.imm;
+            to.qp_num = from.qpn;
+            to.src_qp = from.source_qpn;
+            to.wc_flags = from.flags;
+            to.pkey_index = 0;
+            to.slid = from.source_lid;
+            to.sl = 0;
+            to.dlid_path_bits = 0;
+        }
+        if (got < wanted)
+            break;
+    }
+    return done;
+}
+
+} // namespace
+
+void set_data_calls(Ops &ops)
+{
+    ops.set(Op::PollCq, poll_cq);
+    ops.set(Op::PostSend, post_send);
+    ops.set(Op::PostRecv, post_recv);
+    ops.set(Op::PostSrqRecv, post_srq_recv);
+}
+
+} // namespace ntb::verbs::shim

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The objects that the program has pointers to, each with that of the engine behind it.
+#ifndef NTB_VERBS_SHIM_OBJECTS_HPP
+#define NTB_VERBS_SHIM_OBJECTS_HPP
+
+#include <cstdlib>
+#include <new>
+#include <type_traits>
+
+#include "ntbv.h"
+#include "shim/abi34.hpp"
+
+namespace ntb::verbs::shim
+{
+
+// Allocated and freed by the library.
+struct Context {
+    verbs_context verbs;
+    ntbv_node *node;
+    ntbv_engine *engine;
+    std::uint16_t lid;
+};
+struct Domain {
+    ibv_pd pd;
+    ntbv_pd *own;
+};
+struct OwnRegion {
+    Region base;
+    ntbv_pd *domain;
+};
+struct Address {
+    ibv_ah ah;
+    std::uint16_t lid;
+};
+struct Channel {
+    ibv_comp_channel channel;
+    ntbv_channel *own;
+};
+struct OwnCq {
+    Cq base;
+    ntbv_cq *own;
+    std::uint32_t told; ///< completion events that the program has read; under the queue's mutex
+    std::uint32_t told_async;
+};
+struct OwnSrq {
+    Srq base;
+    ntbv_srq *own;
+    std::uint32_t max_wr, max_sge;
+    std::uint32_t told_async;
+};
+struct OwnQp {
+    Qp base;
+    ntbv_qp *own;
+    ibv_qp_cap cap;
+    int signal_all;
+    std::uint32_t told_async;
+};
+
+// Every struct begins with what the program sees.
+template <typename Own, typename Public>
+Own *own(Public *object)
+{
+    static_assert(std::is_standard_layout_v<Own>);
+    return reinterpret_cast<Own *>(object);
+}
+inline Context *context_of(ibv_context *context)
+{
+    return reinterpret_cast<Context *>(reinterpret_cast<char *>(context) -
+                                       offsetof(verbs_context, context));
+}
+
+/// All zero, as libibverbs has it. NULL and errno: no memory.
+template <typename Own>
+Own *make()
+{
+    static_assert(std::is_trivially_destructible_v<Own>);
+    return static_cast<Own *>(calloc(1, sizeof(Own)));
+}
+
+/// For functions that return a pointer: frees the object, and sets errno of a negative one.
+template <typename Own>
+std::nullptr_t fail(Own *object, int error)
+{
+    free(object);
+    errno = -error;
+    return nullptr;
+}
+
+/// Removes an object's records from the pipe of its events, which has none of it from now on.
+void forget_events(int descriptor, std::uint32_t record_bytes, const void *object);
+
+// Groups of functions.
+void set_device_calls(Ops &ops);
+void set_object_calls(Ops &ops);
+void set_queue_calls(Ops &ops);
+void set_data_calls(Ops &ops);
+void set_event_calls(Ops &ops);
+
+} // namespace ntb::verbs::shim
+
+#endif

@@ -1,0 +1,194 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Debian's own verbs programs, started by ntb-verbs at two hosts that have a node daemon each, over the twin.
+
+  programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI
+"""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "daemon"))
+from hosts import PATIENCE, Failure, Lab, await_fact, expect, stop
+from programs import find_programs, free_port, listens
+
+SERVER = "127.0.0.1"
+SKIPPED = 77
+
+
+class Hosts:
+    """Two daemons that are joined, and programs that are started at them."""
+
+    def __init__(self, lab, carrier, library):
+        self.lab, self.library = lab, library
+        lab.ring = "64K"
+        self.daemons = [lab.daemon(name, True, f"carrier {carrier}") for name in "ab"]
+        for daemon in self.daemons:
+            daemon.await_text("joined with the daemon of the peer host")
+
+    def under(self, host, *words):
+        return [self.lab.client, "--library", self.library, "--socket", self.lab.socket(host), *words]
+
+    def run(self, host, *words):
+        return subprocess.run([str(word) for word in self.under(host, *words)], capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+
+    def start_pair(self, *words):
+        """A server at one host, and its client at the other once it listens."""
+        port = free_port(SERVER)
+        server = self.lab.start(self.under("a", *words, "-p", port), "server")
+        await_fact(lambda: listens(port) or server.child.poll() is not None, server.text)
+        expect(server.child.poll() is None, server.text())
+        return server, self.lab.start(self.under("b", *words, "-p", port, SERVER), "client")
+
+    def pair(self, *words):
+        both = self.start_pair(*words)
+        for process in both:
+            process.end(0)
+        return both[1].text()
+
+    def stop(self):
+        self.lab.await_no_connection("a", "b")
+        for daemon in self.daemons:
+            stop(daemon)
+
+
+def need(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            print(f"there is no {program}: tools/setup fetches it")
+            sys.exit(SKIPPED)
+
+
+def options(lab, _carrier, library, other_abi):
+    """What ntb-verbs says, and what it says when it cannot."""
+    def run(*words, **more):
+        return subprocess.run([str(word) for word in (lab.client, *words)], capture_output=True, text=True,
+                              timeout=PATIENCE, check=False, **more)
+
+    def refuses(status, text, *words, **more):
+        done = run(*words, **more)
+        expect(done.returncode == status, done)
+        expect(text in done.stderr and done.stderr.count("\n") == 1 and done.stdout == "", done)
+
+    expect(run("--help").stdout.startswith("ntb-verbs: "), "help")
+    expect(run("--version").stdout.startswith("ntb-verbs "), "version")
+    lab.daemon("a")
+    here = ("--library", library, "--socket", lab.socket("a"))
+    expect(run(*here, "echo", "-n", "word").stdout == "word", "the program is executed")
+    expect(str(library) in run("-v", *here, "true").stderr, "verbose")
+    refuses(2, "expected: ntb-verbs")
+    refuses(2, "--link: expected a name", "--link", "../ntb0", "true")
+    refuses(127, "no-such-program", *here, "no-such-program")
+    refuses(1, f"no node daemon at {lab.folder}/none: No such file", "--library", library, "--socket", lab.folder / "none",
+            "true")
+    refuses(1, "no node daemon at /run/ntbmsg/no-such-link.sock", "--library", library, "--link", "no-such-link", "true")
+    refuses(1, "none.so cannot be loaded", "--library", lab.folder / "none.so", "--socket", lab.socket("a"), "true")
+    fake = lab.folder / "fake"
+    fake.mkdir()
+    shutil.copy(other_abi, fake / "libibverbs.so.1")
+    refuses(1, "libibverbs has private ABI 57, and libntbverbs.so is for 34", *here, "true",
+            env={**os.environ, "LD_LIBRARY_PATH": str(fake)})
+    (lab.folder / "static.c").write_text("int main(void) { return 0; }\n")
+    subprocess.run(["gcc", "-static", "-o", lab.folder / "static", lab.folder / "static.c"], check=True, timeout=PATIENCE)
+    refuses(1, "is static: nothing can be loaded into it", *here, lab.folder / "static")
+
+
+def devices(lab, carrier, library, _other_abi):
+    """The device is found, with an address of each process's own."""
+    need("ibv_devices", "ibv_devinfo")
+    hosts = Hosts(lab, carrier, library)
+    done = hosts.run("a", "ibv_devices")
+    expect(done.returncode == 0 and re.search(r"^ +ntb0 +\t026e7462", done.stdout, re.M), done)
+    named = hosts.run("a", "ibv_devinfo")
+    expect(named.returncode == 0 and "hca_id:\tntb0" in named.stdout, named)
+    seen = set()
+    for host in "ab":
+        done = hosts.run(host, "ibv_devinfo", "-v")
+        expect(done.returncode == 0, done)
+        for text in ("PORT_ACTIVE", "InfiniBand", "4096 (5)", "max_sge:\t\t\t16", "ATOMIC_GLOB", "fe80:0000:0000:0000:026e"):
+            expect(text in done.stdout, (text, done.stdout))
+        seen.add(re.search(r"port_lid:\s+(\d+)", done.stdout)[1])
+    expect(len(seen) == 2, seen)
+    hosts.daemons[0].child.kill()
+    hosts.daemons[0].child.wait()
+    done = subprocess.run(["ibv_devinfo"], capture_output=True, text=True, timeout=PATIENCE, check=False,
+                          env={**os.environ, "LD_PRELOAD": str(library), "NTB_VERBS_SOCKET": str(lab.socket("a"))})
+    expect(done.returncode != 0 and "ntbverbs: no node daemon at" in done.stderr, done)
+
+
+def pingpong(lab, carrier, library, _other_abi):
+    """Each pingpong program, by polling and by events."""
+    need("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong")
+    hosts = Hosts(lab, carrier, library)
+    for words in (("ibv_rc_pingpong", "-c"), ("ibv_rc_pingpong", "-e"), ("ibv_rc_pingpong", "-g", 0),
+                  ("ibv_rc_pingpong", "-s", 1048576, "-n", 100), ("ibv_uc_pingpong",), ("ibv_uc_pingpong", "-e"),
+                  ("ibv_ud_pingpong",), ("ibv_ud_pingpong", "-e"), ("ibv_srq_pingpong", "-q", 16),
+                  ("ibv_srq_pingpong", "-q", 16, "-e")):
+        said = hosts.pair(*words)
+        print(*words, ":", said.splitlines()[-1])
+        expect(re.search(r"^\d+ iters in .* usec/iter$", said, re.M), said)
+        expect("invalid data" not in said, said)
+    hosts.stop()
+
+
+def perftest(lab, carrier, library, _other_abi):
+    """perftest's operations, each for a short while."""
+    programs = [f"ib_{what}" for what in ("send_lat", "write_lat", "read_lat", "atomic_lat", "send_bw", "write_bw", "read_bw",
+                                          "atomic_bw")]
+    need(*programs)
+    hosts = Hosts(lab, carrier, library)
+    cases = [(program, "-n", 100) for program in programs]
+    cases += [("ib_send_lat", "-e", "-n", 100), ("ib_send_lat", "-c", "UC", "-n", 100), ("ib_send_lat", "-c", "UD", "-n", 100),
+              ("ib_send_bw", "-a", "-b", "-q", 8, "-n", 20), ("ib_send_bw", "-q", 8, "--use-srq", "-r", 128, "-n", 100),
+              ("ib_write_bw", "-q", 4, "-s", 8388608, "-n", 10), ("ib_read_bw", "-o", 16, "-e", "-n", 100),
+              ("ib_atomic_bw", "-A", "CMP_AND_SWAP", "-n", 100)]
+    for words in cases:
+        said = hosts.pair(*words)
+        rows = [line for line in said.splitlines() if re.match(r" \d+ +\d+ ", line)]
+        expect(rows, said)
+        print(*words, ":", rows[-1])
+    hosts.stop()
+
+
+def killed(lab, carrier, library, _other_abi):
+    """A program whose peer dies is told so, and the next pair works."""
+    need("ibv_rc_pingpong")
+    hosts = Hosts(lab, carrier, library)
+    server, client = hosts.start_pair("ibv_rc_pingpong", "-n", 100000000)
+    await_fact(lambda: lab.list("b") or client.child.poll() is not None, client.text)
+    server.child.send_signal(signal.SIGKILL)
+    server.child.wait()
+    client.end(1)
+    expect("transport retry counter exceeded (12)" in client.text(), client.text())
+    hosts.pair("ibv_rc_pingpong")
+    hosts.stop()
+
+
+CASES = {case.__name__: case for case in (options, devices, pingpong, perftest, killed)}
+
+
+def main():
+    case, carrier = sys.argv[1:3]
+    find_programs()
+    library, other_abi = (pathlib.Path(word).resolve() for word in sys.argv[6:8])
+    try:
+        with Lab([pathlib.Path(word).resolve() for word in sys.argv[3:6]]) as lab:
+            try:
+                CASES[case](lab, carrier, library, other_abi)
+            except (Failure, subprocess.SubprocessError):
+                for process in lab.processes:
+                    print(f"--- {process.log.name}\n{process.text()}")
+                raise
+    except Failure as failure:
+        print(f"{case}: {failure}")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
