@@ -203,15 +203,18 @@ bool Relay::send_end()
 
 // ---- to the client
 
-// A client that has closed takes nothing more.
+// A client that has closed, is gone or has broken a cursor takes nothing more. That does not wait
+// until the peer's daemon is told: it may never be, with the link lost or both directions full.
 bool Relay::drops() const
 {
-    return (sent_marks_ & Mark::closed) != 0 || (receiver_.end() & ntbc::mark_closed) != 0;
+    return (sent_marks_ & Mark::closed) != 0 || (receiver_.end() & ntbc::mark_closed) != 0 ||
+           receiver_.is_broken() || sender_.is_broken() || is_client_gone();
 }
 
 bool Relay::move_in()
 {
     bool worked = false;
+    receiver_.look(); // for an end: move_out() looks only where something can be sent
     for (size_t left = slice; in_ready_ && left > 0 && !has_ended();) {
         const bool is_dropped = drops();
         if (!is_dropped && !has_room())

@@ -47,6 +47,13 @@ public:
         const std::lock_guard held(lock_);
         return ticket_;
     }
+    /// Whether the latest pipe takes no more messages of either end.
+    bool is_full() const
+    {
+        const std::lock_guard held(lock_);
+        return line_ != nullptr && line_->under_way[0].size() == credit &&
+               line_->under_way[1].size() == credit;
+    }
     /// What is done to each message of a pipe before it is on its way.
     void set_distort(std::function<void(Parcel *)> change)
     {
@@ -57,6 +64,7 @@ public:
 private:
     mutable std::mutex lock_;
     Ticket ticket_;
+    std::shared_ptr<Line> line_;
     std::function<void(Parcel *)> distort_;
     friend class End;
 };
@@ -291,6 +299,7 @@ private:
         lines_.remove_if([](const auto &one) { return one->is_closed[0] && one->is_closed[1]; });
         auto line = std::make_shared<Line>();
         cable_.ticket_ = ticket;
+        cable_.line_ = line;
         line->relay[index_] = relay;
         lines_.push_back(line);
         other_->requests_.push_back({line, ticket});

@@ -26,19 +26,23 @@ char byte_at(uint64_t place)
     return static_cast<char>(place * 131 + (place >> 9));
 }
 
+// @return whether some were taken
+bool send_some(ntbclient_conn *conn, uint64_t *sent)
+{
+    std::vector<char> bytes(5000);
+    for (size_t i = 0; i < bytes.size(); i++)
+        bytes[i] = byte_at(*sent + i);
+    const ssize_t some = ntbclient_send(conn, bytes.data(), bytes.size(), 0);
+    *sent += some > 0 ? static_cast<uint64_t>(some) : 0;
+    return some > 0;
+}
+
 // Sends until nothing more is taken for a while. @return bytes
 uint64_t fill(ntbclient_conn *conn, uint64_t sent = 0)
 {
-    std::vector<char> bytes(5000);
     do {
-        for (;;) {
-            for (size_t i = 0; i < bytes.size(); i++)
-                bytes[i] = byte_at(sent + i);
-            const ssize_t some = ntbclient_send(conn, bytes.data(), bytes.size(), 0);
-            if (some <= 0)
-                break;
-            sent += static_cast<uint64_t>(some);
-        }
+        while (send_some(conn, &sent))
+            ;
     } while (ntbclient_wait(conn, NTBCLIENT_WRITABLE, 50) != 0 &&
              ntbclient_send(conn, nullptr, 0, 0) == 0);
     return sent;
@@ -63,6 +67,58 @@ ssize_t drain(ntbclient_conn *conn, uint64_t *count)
         *count += static_cast<uint64_t>(some);
     }
 }
+
+// Whether no daemon takes a message out of the pipe for a client with so many bytes in its ring.
+bool is_full(size_t unread)
+{
+    return unread > ring * 3 / 4;
+}
+
+// An end of a client without the library, which has connected to that of another client.
+class RawEnd
+{
+public:
+    RawEnd(const Daemon &daemon, const std::string &name) : raw_(daemon)
+    {
+        raw_.hello();
+        Message m;
+        m.type = Type::connect;
+        m.timeout_ms = 10000;
+        m.key_bytes = static_cast<uint32_t>(name.size());
+        name.copy(reinterpret_cast<char *>(m.key), sizeof(m.key));
+        raw_.send(m);
+        while (parcel_.message.type != Type::connected)
+            if (raw_.receive(&parcel_) != Received::message)
+                break;
+        page = static_cast<ntbc::Page *>(ntbc::sealed_map(parcel_.fd(0), ntbc::memory_bytes(ring)));
+        EXPECT_NE(page, nullptr);
+        sender_.open(&page->direction[0], reinterpret_cast<uint8_t *>(page) + ntbc::page_bytes,
+                     ring);
+    }
+    ~RawEnd() { munmap(page, ntbc::memory_bytes(ring)); }
+
+    void ring_bell(const void *bytes, size_t count)
+    {
+        send(parcel_.fd(1), bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    void send_some()
+    {
+        const std::vector<char> bytes(1024);
+        while (sender_.room(bytes.size()) >= bytes.size())
+            sender_.put(bytes.data(), bytes.size());
+        if (sender_.publish())
+            ring_bell("\1", 1);
+    }
+    // None was read.
+    size_t unread() const { return ntbc::load(page->direction[1].published) & ntbc::count_mask; }
+
+    ntbc::Page *page;
+
+private:
+    Raw raw_;
+    Parcel parcel_;
+    ntbc::Sender sender_;
+};
 
 class Carried : public testing::Test
 {
@@ -123,6 +179,23 @@ protected:
                 return now.figures.open == 0 && now.figures.carried == 0 &&
                        (used == now.used.end() || used->second.bytes == 0);
             })) << daemon->config.socket;
+    }
+    // Both daemons have heard of the loss before they hear of the next introduction.
+    void join_again()
+    {
+        ASSERT_TRUE(await([&] { return !one.now().peer && !other.now().peer; }));
+        join(one, other);
+    }
+    // Neither is read from, so nothing moves any more.
+    void fill_both(ntbclient_conn *from, ntbclient_conn *to)
+    {
+        uint64_t sent[2] = {};
+        ASSERT_TRUE(await([&] {
+            send_some(from, &sent[0]);
+            send_some(to, &sent[1]);
+            return is_full(ntbclient_readable(from)) && is_full(ntbclient_readable(to)) &&
+                   cable.is_full();
+        }));
     }
     uint32_t charged(const Daemon &daemon) const
     {
@@ -315,6 +388,72 @@ TEST_F(Carried, EndRevokedOnesBehindTheirBytes)
     ntbclient_close(to);
 }
 
+// Each daemon's word of the end lies behind bytes that the other one's client will never take.
+TEST_F(Carried, LetGoOfBothThatClosedWhereNothingMoves)
+{
+    for (const bool is_reset : {false, true}) {
+        Client a(one);
+        Client b(other);
+        ntbclient_conn *from;
+        ntbclient_conn *to;
+        make(a, b, &from, &to);
+        ASSERT_NO_FATAL_FAILURE(fill_both(from, to));
+        for (ntbclient_conn *conn : {from, to}) {
+            if (is_reset)
+                ntbclient_reset(conn);
+            ntbclient_close(conn);
+        }
+        expect_nothing_left();
+    }
+}
+
+TEST_F(Carried, LetGoOfOneThatClosedWhenTheLinkIsLost)
+{
+    for (const bool is_lost_first : {false, true}) {
+        Client a(one);
+        Client b(other);
+        ntbclient_conn *from;
+        ntbclient_conn *to;
+        make(a, b, &from, &to);
+        ASSERT_NO_FATAL_FAILURE(fill_both(from, to));
+        const size_t in_ring = ntbclient_readable(to);
+        if (is_lost_first)
+            one.bridge->cut();
+        ntbclient_close(from);
+        if (!is_lost_first)
+            one.bridge->cut();
+        EXPECT_TRUE(await([&] { return charged(one) == 0 && one.now().figures.carried == 0; }));
+        EXPECT_EQ(charged(other), 1u);
+        uint64_t got = 0;
+        EXPECT_EQ(drain(to, &got), -ECONNRESET);
+        EXPECT_GT(got, in_ring); // what was in the pipe as well
+        ntbclient_close(to);
+        ASSERT_NO_FATAL_FAILURE(join_again());
+    }
+}
+
+TEST_F(Carried, LetGoOfOneThatDiedWhenTheLinkIsLost)
+{
+    Client b(other);
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "doomed", &options, &listener), 0);
+    auto doomed = std::make_unique<RawEnd>(one, "doomed");
+    ntbclient_conn *to;
+    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
+    uint64_t sent = 0;
+    ASSERT_TRUE(await([&] {
+        send_some(to, &sent);
+        doomed->send_some();
+        return is_full(doomed->unread()) && is_full(ntbclient_readable(to)) && cable.is_full();
+    }));
+    doomed.reset();
+    one.bridge->cut();
+    EXPECT_TRUE(await([&] { return charged(one) == 0 && one.now().figures.carried == 0; }));
+    ntbclient_close(to);
+    ntbclient_listener_close(listener);
+    join_again();
+}
+
 // The link is lost at any time between the request and the first byte.
 TEST_F(Carried, EndWhereverTheLinkIsLost)
 {
@@ -336,8 +475,7 @@ TEST_F(Carried, EndWhereverTheLinkIsLost)
         }));
         ntbclient_close(from);
         ntbclient_listener_close(listener);
-        ASSERT_TRUE(await([&] { return !one.now().peer && !other.now().peer; }));
-        ASSERT_NO_FATAL_FAILURE(join(one, other));
+        ASSERT_NO_FATAL_FAILURE(join_again());
     }
 }
 
@@ -406,19 +544,8 @@ TEST_F(Carried, OutliveClientsThatWriteAnythingAnywhere)
         Client good(other);
         ntbclient_listener *listener;
         ASSERT_EQ(ntbclient_listen(good, "good", &options, &listener), 0);
-        Raw hostile(one);
-        hostile.hello();
-        Message m;
-        m.type = Type::connect;
-        m.timeout_ms = 10000;
-        m.key_bytes = 4;
-        memcpy(m.key, "good", 4);
-        Parcel parcel;
-        hostile.send(m);
-        while (parcel.message.type != Type::connected)
-            ASSERT_EQ(hostile.receive(&parcel), Received::message);
-        const size_t bytes = ntbc::memory_bytes(parcel.message.ring_bytes);
-        auto *memory = static_cast<uint64_t *>(ntbc::sealed_map(parcel.fd(0), bytes));
+        RawEnd hostile(one, "good");
+        auto *const memory = reinterpret_cast<uint64_t *>(hostile.page);
         ntbclient_conn *conn;
         ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &conn) == 0; }));
         char buffer[3000] = {};
@@ -426,7 +553,7 @@ TEST_F(Carried, OutliveClientsThatWriteAnythingAnywhere)
             for (int k = 0; k < 4; k++)
                 memory[random() % (ntbc::page_bytes / 8)] = random() >> random() % 64;
             if (random() % 4 == 0)
-                send(parcel.fd(1), buffer, random() % sizeof(buffer), MSG_DONTWAIT | MSG_NOSIGNAL);
+                hostile.ring_bell(buffer, random() % sizeof(buffer));
             const ssize_t sent = ntbclient_send(conn, buffer, random() % sizeof(buffer), 0);
             EXPECT_TRUE(sent >= 0 || sent == -EAGAIN || sent == -EPIPE || sent == -ECONNRESET)
                 << sent;
@@ -436,10 +563,38 @@ TEST_F(Carried, OutliveClientsThatWriteAnythingAnywhere)
         expect_passes(quick[round % 2], quick[1 - round % 2]);
         ntbclient_close(conn);
         ntbclient_listener_close(listener);
-        munmap(memory, bytes);
     }
     ntbclient_close(quick[0]);
     ntbclient_close(quick[1]);
+}
+
+// Its friend at the other host does not read, so that nothing can be said of its end.
+TEST_F(Carried, DoNotPollForAClientThatBroke)
+{
+    Client good(other);
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(good, "good", &options, &listener), 0);
+    RawEnd hostile(one, "good");
+    ntbclient_conn *conn;
+    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &conn) == 0; }));
+    uint64_t sent = 0;
+    ASSERT_TRUE(await([&] {
+        send_some(conn, &sent);
+        hostile.send_some();
+        return is_full(hostile.unread()) && is_full(ntbclient_readable(conn)) && cable.is_full();
+    }));
+    ntbc::store(hostile.page->direction[1].consumed, uint64_t{1} << 40);
+    hostile.ring_bell("\3", 1);
+    // What is for it is dropped; then the thread sleeps.
+    EXPECT_TRUE(await([&] { return ntbclient_writable(conn) == ring; }));
+    const uint64_t before = one.carried().sleeps;
+    EXPECT_TRUE(await([&] {
+        const Carrier::Figures now = one.carried();
+        return now.active == 0 && now.sleeps > before + 1;
+    }));
+    EXPECT_EQ(one.carried().relays, 1u);
+    ntbclient_close(conn);
+    ntbclient_listener_close(listener);
 }
 
 // ---- a hostile daemon
