@@ -110,6 +110,33 @@ class Counters(unittest.TestCase):
             with self.assertRaisesRegex(pair.Failed, "^the preload is not in the program$"):
                 rings.Page(processes.members[number].pid, lambda: processes.running(number))
 
+    def test_a_page_that_is_not_yet_written_is_waited_for(self):
+        with tempfile.TemporaryDirectory() as folder, pair.group() as processes:
+            made, go = pathlib.Path(folder) / "made", pathlib.Path(folder) / "go"
+            page = rings.FIGURES.pack(rings.MAGIC, rings.VERSION, 1, b"program", 1, 2, 3)
+            number = processes.start([sys.executable, "-c", f"""
+import os, pathlib, time
+file = os.memfd_create("ntbsocket-figures")
+pathlib.Path({str(made)!r}).touch()
+while not os.path.exists({str(go)!r}):
+    time.sleep(0.001)
+os.pwrite(file, {page!r}, 0)
+while True:
+    time.sleep(1000)
+"""])
+            looks = 0
+
+            def running():
+                nonlocal looks
+                looks += made.exists()
+                if looks == 3:
+                    go.touch()
+                return processes.running(number)
+
+            found = rings.Page(processes.members[number].pid, running)
+            self.assertEqual((found.read(), looks >= 3), (rings.Counts(1, 2, 3), True))
+            found.close()
+
 
 if __name__ == "__main__":
     unittest.main()

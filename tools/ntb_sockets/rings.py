@@ -30,19 +30,17 @@ class Page:
     def __init__(self, pid, running):
         end = time.monotonic() + START_SECONDS
         self.file = None
-        while self.file is None:
-            for entry in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
-                try:
-                    if os.readlink(entry).startswith("/memfd:ntbsocket-figures"):
-                        self.file = open(entry, "rb", buffering=0)
-                        break
-                except OSError:
-                    continue
-            if self.file is None and (not running() or time.monotonic() > end):
+        while not self.is_written():
+            if not running() or time.monotonic() > end:
                 raise pair.Failed("the preload is not in the program")
+            self.file = self.file or find_page(pid)
             pair.Signals.check()
             time.sleep(0.001)
         self.read()
+
+    def is_written(self):
+        """The magic number is stored last."""
+        return self.file is not None and os.pread(self.file.fileno(), 4, 0) not in (b"", bytes(4))
 
     def read(self):
         magic, version, _, _, *counts = FIGURES.unpack(os.pread(self.file.fileno(), FIGURES.size, 0))
@@ -52,6 +50,16 @@ class Page:
 
     def close(self):
         self.file.close()
+
+
+def find_page(pid):
+    for entry in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            if os.readlink(entry).startswith("/memfd:ntbsocket-figures"):
+                return open(entry, "rb", buffering=0)
+        except OSError:
+            continue
+    return None
 
 
 class Rings:

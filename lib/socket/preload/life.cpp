@@ -54,10 +54,11 @@ bool make_figures()
     if (at < 0)
         return false;
     auto *figures = reinterpret_cast<Figures *>(at);
-    figures->magic = Figures::right_magic;
     figures->version = Figures::right_version;
     figures->pid = own_pid();
     strncpy(figures->program, program_invocation_short_name, sizeof(figures->program) - 1);
+    // Last: who finds it knows that the rest is there.
+    std::atomic_ref(figures->magic).store(Figures::right_magic, std::memory_order_release);
     state.figures = figures;
     return true;
 }
