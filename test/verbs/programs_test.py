@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's own verbs programs, started by ntb-verbs at two hosts that have a node daemon each, over the twin.
 
-  programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI
+  programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI TRAPS
 """
 
 import os
@@ -122,6 +122,14 @@ def devices(lab, carrier, library, _other_abi):
     expect(done.returncode != 0 and "ntbverbs: no node daemon at" in done.stderr, done)
 
 
+def traps(lab, carrier, library, _other_abi):
+    """What programs may ask of libibverbs besides: events of objects that go, queries, refusals."""
+    hosts = Hosts(lab, carrier, library)
+    done = hosts.run("a", pathlib.Path(sys.argv[8]).resolve())
+    expect(done.returncode == 0 and done.stderr == "", done)
+    hosts.stop()
+
+
 def pingpong(lab, carrier, library, _other_abi):
     """Each pingpong program, by polling and by events."""
     need("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong")
@@ -170,7 +178,7 @@ def killed(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
-CASES = {case.__name__: case for case in (options, devices, pingpong, perftest, killed)}
+CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed)}
 
 
 def main():

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What Debian's own programs do not ask of a device: events of objects that go, refusals, queries.
+ * A program of libibverbs, started by ntb-verbs; its queue pairs are connected to each other.
+ * Silent if all is right. */
+#include <infiniband/verbs.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "line %d: %s (errno %d)\n", __LINE__, #condition, errno);              \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+static struct ibv_context *context;
+static struct ibv_pd *pd;
+static struct ibv_port_attr port;
+static char memory[8192];
+static struct ibv_mr *mr;
+
+static int readable(int fd)
+{
+    struct pollfd one = {fd, POLLIN, 0};
+    return poll(&one, 1, 0) == 1;
+}
+
+static struct ibv_qp *make_qp(struct ibv_cq *cq, struct ibv_srq *srq)
+{
+    struct ibv_qp_init_attr init = {
+        .send_cq = cq, .recv_cq = cq, .srq = srq, .qp_type = IBV_QPT_RC};
+    struct ibv_qp *qp;
+    init.cap.max_send_wr = init.cap.max_recv_wr = 8;
+    init.cap.max_send_sge = init.cap.max_recv_sge = 1;
+    init.qp_context = &memory[1];
+    qp = ibv_create_qp(pd, &init);
+    CHECK(qp && qp->qp_context == &memory[1] && qp->state == IBV_QPS_RESET &&
+          init.cap.max_send_wr >= 8);
+    return qp;
+}
+
+static void join_qps(struct ibv_qp *one, struct ibv_qp *other)
+{
+    struct ibv_qp_attr attr = {.port_num = 1,
+                               .path_mtu = IBV_MTU_1024,
+                               .min_rnr_timer = 12,
+                               .timeout = 14,
+                               .retry_cnt = 7,
+                               .rnr_retry = 7,
+                               .max_rd_atomic = 3,
+                               .max_dest_rd_atomic = 4};
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    attr.ah_attr.dlid = port.lid;
+    attr.ah_attr.port_num = 1;
+    attr.dest_qp_num = other->qp_num;
+    attr.qp_state = IBV_QPS_INIT;
+    CHECK(ibv_modify_qp(one, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT) == EINVAL);
+    CHECK(one->state == IBV_QPS_RESET);
+    CHECK(ibv_modify_qp(one, &attr,
+                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) == 0);
+    attr.qp_state = IBV_QPS_RTR;
+    CHECK(ibv_modify_qp(one, &attr,
+                        IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                            IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
+    attr.qp_state = IBV_QPS_RTS;
+    CHECK(ibv_modify_qp(one, &attr,
+                        IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+                            IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+    CHECK(one->state == IBV_QPS_RTS);
+}
+
+static void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint32_t rkey)
+{
+    struct ibv_sge piece = {(uintptr_t)memory, 16, mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = 5,
+                             .sg_list = &piece,
+                             .num_sge = 1,
+                             .opcode = opcode,
+                             .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr *bad;
+    wr.wr.rdma.remote_addr = (uintptr_t)memory + 4096;
+    wr.wr.rdma.rkey = rkey;
+    CHECK(ibv_post_send(qp, &wr, &bad) == 0);
+}
+
+static enum ibv_wc_status next_status(struct ibv_cq *cq)
+{
+    struct ibv_wc wc;
+    int n;
+    while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
+        ;
+    CHECK(n == 1);
+    return wc.status;
+}
+
+/* Events that nobody has read go with their queue, and leave those of others. */
+static void unread_events(void)
+{
+    struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+    struct ibv_cq *cqs[2], *cq;
+    struct ibv_qp *qps[4];
+    void *cookie;
+    CHECK(channel);
+    for (int i = 0; i < 2; i++) {
+        cqs[i] = ibv_create_cq(context, 16, &cqs[i], channel, 0);
+        CHECK(cqs[i] && cqs[i]->cqe >= 16);
+        for (int j = 0; j < 2; j++)
+            qps[2 * i + j] = make_qp(cqs[i], NULL);
+        join_qps(qps[2 * i], qps[2 * i + 1]);
+        join_qps(qps[2 * i + 1], qps[2 * i]);
+        CHECK(ibv_req_notify_cq(cqs[i], 0) == 0);
+        post(qps[2 * i], IBV_WR_RDMA_WRITE, mr->rkey);
+        CHECK(next_status(cqs[i]) == IBV_WC_SUCCESS);
+    }
+    CHECK(ibv_destroy_comp_channel(channel) == EBUSY);
+    CHECK(ibv_destroy_cq(cqs[0]) == EBUSY);
+    CHECK(ibv_destroy_qp(qps[0]) == 0 && ibv_destroy_qp(qps[1]) == 0);
+    CHECK(ibv_destroy_cq(cqs[0]) == 0);
+    CHECK(ibv_get_cq_event(channel, &cq, &cookie) == 0);
+    CHECK(cq == cqs[1] && cookie == &cqs[1] && !readable(channel->fd));
+    ibv_ack_cq_events(cq, 1);
+    CHECK(fcntl(channel->fd, F_SETFL, O_NONBLOCK) == 0);
+    CHECK(ibv_get_cq_event(channel, &cq, &cookie) == -1 && errno == EAGAIN);
+    CHECK(ibv_destroy_qp(qps[2]) == 0 && ibv_destroy_qp(qps[3]) == 0);
+    CHECK(ibv_destroy_cq(cqs[1]) == 0);
+    CHECK(ibv_destroy_comp_channel(channel) == 0);
+}
+
+/* A wrong key: both ends learn of it, and the responder's program by an event. */
+static void wrong_key(void)
+{
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+    struct ibv_qp *one = make_qp(cq, NULL), *other = make_qp(cq, NULL);
+    struct ibv_async_event event;
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    CHECK(cq);
+    join_qps(one, other);
+    join_qps(other, one);
+    post(one, IBV_WR_RDMA_WRITE, mr->rkey + 1);
+    CHECK(next_status(cq) == IBV_WC_REM_ACCESS_ERR);
+    CHECK(ibv_get_async_event(context, &event) == 0);
+    CHECK(event.event_type == IBV_EVENT_QP_ACCESS_ERR && event.element.qp == other);
+    ibv_ack_async_event(&event);
+    CHECK(ibv_query_qp(one, &attr, IBV_QP_STATE, &init) == 0);
+    CHECK(attr.qp_state == IBV_QPS_ERR && one->state == IBV_QPS_ERR && init.send_cq == cq);
+    CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
+}
+
+/* The limit is told once; an unread event goes with its queue. */
+static void limit(void)
+{
+    struct ibv_srq_init_attr init = {.attr = {.max_wr = 16, .max_sge = 2}};
+    struct ibv_srq *srq = ibv_create_srq(pd, &init);
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+    struct ibv_qp *one = make_qp(cq, NULL), *other = make_qp(cq, srq);
+    struct ibv_srq_attr attr = {.srq_limit = 2};
+    struct ibv_sge piece = {(uintptr_t)memory + 4096, 16, mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = &piece, .num_sge = 1}, *bad;
+    CHECK(srq && cq);
+    join_qps(one, other);
+    join_qps(other, one);
+    for (int i = 0; i < 2; i++)
+        CHECK(ibv_post_srq_recv(srq, &wr, &bad) == 0);
+    CHECK(ibv_modify_srq(srq, &attr, IBV_SRQ_LIMIT) == 0);
+    CHECK(ibv_query_srq(srq, &attr) == 0 && attr.srq_limit == 2 && attr.max_wr >= 16 &&
+          attr.max_sge >= 2);
+    post(one, IBV_WR_SEND, 0);
+    CHECK(next_status(cq) == IBV_WC_SUCCESS && next_status(cq) == IBV_WC_SUCCESS);
+    CHECK(readable(context->async_fd));
+    CHECK(ibv_query_srq(srq, &attr) == 0 && attr.srq_limit == 0);
+    CHECK(ibv_destroy_srq(srq) == EBUSY);
+    CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
+    CHECK(ibv_destroy_srq(srq) == 0);
+    CHECK(!readable(context->async_fd));
+}
+
+static void queries_and_refusals(void)
+{
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+    struct ibv_qp *one = make_qp(cq, NULL), *other = make_qp(cq, NULL);
+    struct ibv_qp_init_attr_ex extended = {
+        .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .pd = pd};
+    struct ibv_qp_attr attr;
+    struct ibv_qp_init_attr init;
+    struct ibv_device_attr device;
+    struct ibv_gid_entry entries[2];
+    struct ibv_mr *named;
+    union ibv_gid gid;
+    uint16_t pkey;
+    join_qps(one, other);
+    CHECK(ibv_query_qp(one, &attr, IBV_QP_STATE, &init) == 0);
+    CHECK(attr.qp_state == IBV_QPS_RTS && attr.dest_qp_num == other->qp_num &&
+          attr.path_mtu == IBV_MTU_1024 && attr.timeout == 14 && attr.max_rd_atomic == 3 &&
+          attr.max_dest_rd_atomic == 4 && attr.ah_attr.dlid == port.lid &&
+          init.qp_context == &memory[1]);
+    CHECK(ibv_query_device(context, &device) == 0 && device.max_sge == 16 &&
+          device.phys_port_cnt == 1);
+    CHECK(ibv_query_gid(context, 1, 0, &gid) == 0 && ibv_query_gid(context, 1, 1, &gid) != 0);
+    CHECK(ibv_query_gid_table(context, entries, 2, 0) == 1 &&
+          memcmp(&entries[0].gid, &gid, sizeof(gid)) == 0);
+    CHECK(ibv_query_gid_table(context, entries, 0, 0) == -EINVAL);
+    CHECK(ibv_query_gid_ex(context, 1, 0, &entries[1], 0) == 0 &&
+          entries[1].gid_type == IBV_GID_TYPE_IB);
+    CHECK(ibv_query_pkey(context, 1, 0, &pkey) == 0 && ibv_get_pkey_index(context, 1, pkey) == 0);
+    CHECK(ibv_query_port(context, 2, &port) == EINVAL);
+    CHECK(!ibv_reg_mr(pd, memory, 64, IBV_ACCESS_REMOTE_WRITE) && errno == EINVAL);
+    CHECK(!ibv_reg_mr(pd, memory, 64, IBV_ACCESS_ON_DEMAND) && errno == EOPNOTSUPP);
+    named =
+        ibv_reg_mr_iova(pd, memory, 64, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING);
+    CHECK(named && named->lkey == named->rkey && ibv_dealloc_pd(pd) == EBUSY &&
+          ibv_dereg_mr(named) == 0);
+    extended.cap.max_send_wr = extended.cap.max_send_sge = 1;
+    extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    CHECK(!ibv_create_qp_ex(context, &extended) && errno == EOPNOTSUPP);
+    extended.comp_mask = IBV_QP_INIT_ATTR_PD;
+    CHECK(ibv_destroy_qp(other) == 0);
+    other = ibv_create_qp_ex(context, &extended);
+    CHECK(other && other->pd == pd && !ibv_qp_to_qp_ex(other));
+    CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
+}
+
+int main(void)
+{
+    int n = 0;
+    struct ibv_device **list = ibv_get_device_list(&n);
+    struct ibv_device *device = NULL;
+    for (int i = 0; i < n; i++)
+        if (strcmp(ibv_get_device_name(list[i]), "ntb0") == 0)
+            device = list[i];
+    CHECK(device && list[n] == NULL && ibv_get_device_guid(device) != 0 &&
+          ibv_get_device_index(device) > 0);
+    context = ibv_open_device(device);
+    CHECK(context);
+    ibv_free_device_list(list);
+    CHECK(ibv_query_port(context, 1, &port) == 0 && port.state == IBV_PORT_ACTIVE && port.lid != 0);
+    pd = ibv_alloc_pd(context);
+    mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    CHECK(pd && mr && mr->addr == memory && mr->length == sizeof(memory));
+    memcpy(memory, "fifteen letters", 16);
+    unread_events();
+    CHECK(memcmp(memory + 4096, memory, 16) == 0);
+    wrong_key();
+    limit();
+    queries_and_refusals();
+    CHECK(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
+    return 0;
+}
