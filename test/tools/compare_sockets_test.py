@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/compare --sockets: what it reads from loads, which runs it refuses, and short runs.
+"""tools/compare --sockets and --kernel: what it reads from loads, which runs it refuses, and short runs.
 
   compare_sockets_test.py SOURCE_ROOT BUILD
 """
@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import jsonschema
 
@@ -20,7 +21,7 @@ ROOT = pathlib.Path(sys.argv.pop(1))
 BUILD = pathlib.Path(sys.argv.pop(1))
 sys.path.insert(0, str(ROOT / "tools"))
 
-from ntb_compare import pair, peers, programs, result, table  # noqa: E402
+from ntb_compare import kernels, pair, peers, programs, result, table  # noqa: E402
 from ntb_sockets import rings  # noqa: E402
 
 LOADS = {load.name: load for load in programs.LOADS}
@@ -134,9 +135,9 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(pair.Failed, "^no answer$"):
             programs.Way(load, "tcp").run([1], self.settings)
 
-    def compare(self, *words):
+    def compare(self, *words, of="--sockets"):
         return subprocess.run([sys.executable, str(ROOT / "tools/ntb_compare"), "--programs", str(BUILD / "bench/peers"),
-                               "--sockets", *words], env={**os.environ, "TMPDIR": str(self.folder)}, capture_output=True,
+                               of, *words], env={**os.environ, "TMPDIR": str(self.folder)}, capture_output=True,
                               text=True, timeout=200, check=False)
 
     @unittest.skipIf(programs.find("redis-benchmark") is None or programs.find("redis-server") is None, "there is no redis")
@@ -151,6 +152,31 @@ class Runs(unittest.TestCase):
                          ["redis-1:ring", "redis-1:tcp", "redis-1:unix"])
         self.assertRegex(done.stdout, r"redis GET, 1 client .*x +1\n")
         self.assertEqual(list(self.folder.iterdir()), [file])
+
+    @unittest.skipIf(programs.find("iperf3") is None, "there is no iperf3")
+    @unittest.skipIf(os.geteuid() != 0 or not pathlib.Path("/dev/net/tun").exists(), "needs root and /dev/net/tun")
+    def test_kernels_joined(self):
+        file = self.folder / "result.json"
+        done = self.compare("--only", "iperf3-1", "--rounds", "1", "--run-ms", "100", "--json", str(file), of="--kernel")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        document = json.loads(file.read_text())
+        jsonschema.validate(document, json.loads((ROOT / "doc/result.schema.json").read_text()))
+        # Without --huge, one way is left out.
+        self.assertEqual([skipped["what"] for skipped in document["skipped"]], ["iperf3-1:memif"])
+        points = {point["operation"]: point for point in document["points"]}
+        self.assertEqual(sorted(points), ["iperf3-1:loopback", "iperf3-1:ntb-net", "iperf3-1:veth"])
+        for point in points.values():
+            self.assertGreater(point["bytes_per_second"], 0, point["operation"])
+        self.assertRegex(done.stdout, r"iperf3, 1 stream .*x .* 1\n")
+        self.assertEqual(list(self.folder.iterdir()), [file])
+
+    def test_a_kernel_that_does_not_answer_is_told(self):
+        lost = dataclasses.replace(kernels.KNOWN[0], way=kernels.VETH)
+        joins = {**kernels.JOINS, kernels.VETH: lambda network, settings: network.call(1, "sh", "-c", "echo no way >&2; exit 1")}
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        with unittest.mock.patch.object(kernels, "JOINS", joins), self.assertRaisesRegex(pair.Failed, "^no way$"):
+            lost.run([1], self.settings)
 
     def test_bad_calls_are_one_line(self):
         for words in (["--only", "queue"], ["--run-ms", "50"], ["--run-ms", "20000"]):

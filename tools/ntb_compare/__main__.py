@@ -12,7 +12,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from ntb_compare import pair, peers, programs, result, table, testpmd  # noqa: E402
+from ntb_compare import kernels, pair, peers, programs, result, table, testpmd  # noqa: E402
 
 SIZES = [8, 64, 256, 1024, 1518, 4096, 65536]
 OTHERS = (*peers.OTHERS, *testpmd.PEERS)
@@ -80,7 +80,7 @@ class Campaign:
             beside.replace(self.file)
 
 
-class SocketCampaign(Campaign):
+class ProgramCampaign(Campaign):
     def round(self, number, generator):
         """The ways of one load directly one after the other."""
         loads = list(dict.fromkeys(peer.load for peer in self.chosen))
@@ -122,8 +122,10 @@ def parse():
     made.add_argument("--markdown", action="store_true", help="tables for a document")
     made.add_argument("--cpus", metavar="A,B", help="the two CPUs; the first two of this process otherwise")
     made.add_argument("--run-ms", type=int, metavar="N",
-                      help="length of one measurement, 1 to 1000; with --sockets 100 to 10000")
-    made.add_argument("--sockets", action="store_true", help="programs as they come, by TCP, AF_UNIX and ring")
+                      help="length of one measurement, 1 to 1000; with --sockets and --kernel 100 to 10000")
+    programs_of = made.add_mutually_exclusive_group()
+    programs_of.add_argument("--sockets", action="store_true", help="programs as they come, by TCP, AF_UNIX and ring")
+    programs_of.add_argument("--kernel", action="store_true", help="the same between two kernels (root)")
     made.add_argument("--realtime", action="store_true", help="poll with real-time priority (root)")
     made.add_argument("--list", action="store_true", help="the names of the peers, and what they lack here")
     made.add_argument("--seed", type=int, default=1, help="of the order within a round")
@@ -156,12 +158,12 @@ def choose_cpus(text):
     return tuple(cpus)
 
 
-def choose_loads(only):
-    names = [load.name for load in programs.LOADS]
+def choose_loads(known, only):
+    names = list(dict.fromkeys(way.load.name for way in known))
     for name in only or ():
         if name not in names:
             fail(f"no load is called {name}; there are: {' '.join(names)}")
-    return [way for way in programs.KNOWN if not only or way.load.name in only]
+    return [way for way in known if not only or way.load.name in only]
 
 
 def choose_peers(only):
@@ -174,7 +176,7 @@ def choose_peers(only):
 
 def choose_lengths(options):
     """Rounds, and the milliseconds of a run. Programs need some to start, and for their connections to be matched."""
-    usual, low, high = (1000, 100, 10000) if options.sockets else (20, 1, 1000)
+    usual, low, high = (1000, 100, 10000) if options.sockets or options.kernel else (20, 1, 1000)
     rounds = options.rounds if options.rounds is not None else 5 if options.quick else 15
     run_ms = options.run_ms if options.run_ms is not None else usual
     if not 1 <= rounds <= 100 or not low <= run_ms <= high:
@@ -195,8 +197,9 @@ def command_line(words):
 def main():
     options = parse().parse_args()
     sizes = sorted(set(numbers(options.sizes, 8, 65536, "--sizes")))
-    known = programs.KNOWN if options.sockets else KNOWN
-    chosen = choose_loads(options.only) if options.sockets else choose_peers(options.only)
+    of_programs = options.sockets or options.kernel
+    known = kernels.KNOWN if options.kernel else programs.KNOWN if options.sockets else KNOWN
+    chosen = choose_loads(known, options.only) if of_programs else choose_peers(options.only)
     rounds, run_ms = choose_lengths(options)
     settings = peers.Settings(options.programs, choose_cpus(options.cpus), run_ms, options.realtime, options.huge)
     if options.list:
@@ -207,7 +210,7 @@ def main():
                              {"rounds": str(rounds), "run_ms": str(run_ms), "seed": str(options.seed),
                               "realtime": str(int(options.realtime)), "sizes": options.sizes})
     pair.Signals.catch()
-    campaign = (SocketCampaign if options.sockets else Campaign)(chosen, sizes, settings, document, options.json)
+    campaign = (ProgramCampaign if of_programs else Campaign)(chosen, sizes, settings, document, options.json)
     status = 0
     begin = time.monotonic()
     try:
@@ -218,7 +221,9 @@ def main():
         status = 130
     except OSError as error:
         fail(f"{error.filename or options.json}: {error.strerror}")
-    if options.sockets:
+    if options.kernel:
+        programs.report(document, campaign.chosen, options.markdown, kernels.LABELS, kernels.OURS)
+    elif options.sockets:
         programs.report(document, campaign.chosen, options.markdown)
     else:
         report(document, campaign.chosen, sizes, options.markdown)

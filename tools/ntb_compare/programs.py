@@ -45,10 +45,13 @@ def free_port():
         return one.getsockname()[1]
 
 
-def listens(port):
-    """Looked up, not tried: a connection would be one more for the server."""
-    return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A"
-               for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:])
+def listens(pid, port):
+    """Looked up where that process is, not tried: a connection would be one more for the server."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/net/tcp").read_text()
+    except OSError:  # it has ended
+        return False
+    return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in text.splitlines()[1:])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,13 +60,14 @@ class Place:
     folder: pathlib.Path
     way: str
     port: int
+    address: str = SERVER
 
     @property
     def path(self):
         return self.folder / "server.sock"
 
-    def is_served(self):
-        return self.path.exists() if self.way == UNIX else listens(self.port)
+    def is_served(self, server):
+        return self.path.exists() if self.way == UNIX else listens(server, self.port)
 
 
 @dataclasses.dataclass
@@ -120,13 +124,12 @@ class Way:
 
     def run(self, _sizes, settings):
         with pair.group() as processes:
-            before, place = [], Place(processes.folder, self.way, free_port())
-            if self.way == RING:
-                before = rings.Rings(settings.programs.parents[1], processes, self.load.window).under()
-            server = self.start(processes, 0, before, self.load.server(place), settings)
-            await_fact(place.is_served, processes, server, START_SECONDS, "the server does not listen")
-            client = self.start(processes, 1, before, self.load.client(place, settings.run_ms), settings)
-            page = rings.Page(processes.members[client].pid, lambda: processes.running(client)) if before else None
+            place, before = self.prepare(processes, settings)
+            server = self.start(processes, 0, before[0], self.load.server(place), settings)
+            pid = processes.members[server].pid
+            await_fact(lambda: place.is_served(pid), processes, server, START_SECONDS, "the server does not listen")
+            client = self.start(processes, 1, before[1], self.load.client(place, settings.run_ms), settings)
+            page = rings.Page(processes.members[client].pid, lambda: processes.running(client)) if self.way == RING else None
             await_fact(lambda: not processes.running(client), processes, server, RUN_SECONDS, "the load does not end")
             if processes.members[client].poll() != 0:
                 processes.fail(client)
@@ -136,6 +139,13 @@ class Way:
                 page.close()
                 check_rings(counts, taken)
             return [self.line(taken)]
+
+    def prepare(self, processes, settings):
+        """The place of the server, and the words before those of server and client."""
+        before = []
+        if self.way == RING:
+            before = rings.Rings(settings.programs.parents[1], processes, self.load.window).under()
+        return Place(processes.folder, self.way, free_port()), (before, before)
 
     def start(self, processes, side, before, words, settings):
         pinned = ["taskset", "-c", settings.cpus[self.load.cpus[side]]] if self.load.cpus else []
@@ -173,13 +183,13 @@ REDIS_BYTES = 95
 
 
 def redis_server(place):
-    where = ["--port", "0", "--unixsocket", place.path] if place.way == UNIX else ["--port", place.port, "--bind", SERVER]
+    where = ["--port", "0", "--unixsocket", place.path] if place.way == UNIX else ["--port", place.port, "--bind", place.address]
     return ["redis-server", *where, "--save", "", "--appendonly", "no", "--dir", place.folder]
 
 
 def redis(name, label, clients, pipeline, per_ms):
     def client(place, run_ms):
-        where = ["-s", place.path] if place.way == UNIX else ["-h", SERVER, "-p", place.port]
+        where = ["-s", place.path] if place.way == UNIX else ["-h", place.address, "-p", place.port]
         return ["redis-benchmark", *where, "-t", "set,get", "-c", clients, "-P", pipeline, "-n", run_ms * per_ms, "--csv"]
 
     def read(text, run_ms):
@@ -199,11 +209,11 @@ SOCKPERF_BYTES = 64
 
 
 def sockperf_server(place):
-    return ["sockperf", "sr", "--tcp", "-i", SERVER, "-p", place.port]
+    return ["sockperf", "sr", "--tcp", "-i", place.address, "-p", place.port]
 
 
 def sockperf_client(place, run_ms):
-    return ["sockperf", "pp", "--tcp", "-i", SERVER, "-p", place.port, "-t", seconds_of(run_ms), "-m", SOCKPERF_BYTES]
+    return ["sockperf", "pp", "--tcp", "-i", place.address, "-p", place.port, "-t", seconds_of(run_ms), "-m", SOCKPERF_BYTES]
 
 
 def seconds_of(run_ms):
@@ -238,7 +248,7 @@ IPERF3_BYTES_PER_MS = 2 << 20
 
 def iperf3(name, label, streams):
     def client(place, run_ms):
-        return ["iperf3", "-c", SERVER, "-p", place.port, "-P", streams, "-n", run_ms * IPERF3_BYTES_PER_MS, "-J"]
+        return ["iperf3", "-c", place.address, "-p", place.port, "-P", streams, "-n", run_ms * IPERF3_BYTES_PER_MS, "-J"]
 
     def read(text, _run_ms):
         try:
@@ -249,7 +259,7 @@ def iperf3(name, label, streams):
         return Taken(size // BLOCK, seconds, size)
 
     return Load(name, label, GIGABITS, BLOCK, ("iperf3",),
-                lambda place: ["iperf3", "-s", "-B", SERVER, "-p", place.port], client, read)
+                lambda place: ["iperf3", "-s", "-B", place.address, "-p", place.port], client, read)
 
 
 # ---- nginx
@@ -265,12 +275,12 @@ def nginx_server(place):
         f"daemon off; worker_processes 1; {'user root;' if os.geteuid() == 0 else ''} pid {folder}/nginx.pid;\n"
         "events { worker_connections 256; }\n"
         f"http {{ access_log off; keepalive_requests 1000000000; {temporary}\n"
-        f"server {{ listen {SERVER}:{place.port}; root {folder}; }} }}\n")
+        f"server {{ listen {place.address}:{place.port}; root {folder}; }} }}\n")
     return ["nginx", "-e", "stderr", "-p", folder, "-c", folder / "nginx.conf"]
 
 
 def wrk_client(place, run_ms):
-    return ["wrk", "-t1", "-c8", f"-d{seconds_of(run_ms)}", f"http://{SERVER}:{place.port}/small"]
+    return ["wrk", "-t1", "-c8", f"-d{seconds_of(run_ms)}", f"http://{place.address}:{place.port}/small"]
 
 
 def read_wrk(text, _run_ms):
@@ -306,27 +316,28 @@ LOADS = (
 KNOWN = tuple(Way(load, way) for load in LOADS for way in load.ways)
 
 
-def rows(points, chosen):
-    """One row for each load: medians with the least and the largest, and how many times ours is better."""
-    made = [["", "unit", *WAY_LABELS.values(), *(f"ours/{WAY_LABELS[way]}" for way in (TCP, UNIX)), "rounds"]]
-    for load in LOADS:
-        if not any(peer.load is load for peer in chosen):
-            continue
+def rows(points, chosen, labels=WAY_LABELS, ours=RING):
+    """One row for each load, a column for each way: medians with the least and the largest, and how many times ours is
+    better than each other one."""
+    others = [way for way in labels if way != ours]
+    made = [["", "unit", *labels.values(), *(f"{labels[ours]}/{labels[way]}" for way in others), "rounds"]]
+    for load in dict.fromkeys(peer.load for peer in chosen):
         figures = table.Figures(load.metric, points, "unknown", value)
         cells = [load.label, load.metric.title]
-        for way in WAY_LABELS:
+        for way in labels:
             taken = model.spread(figures.values(f"{load.name}:{way}", load.size))
             cells.append("–" if taken is None else "{0:.{3}f} ({1:.{3}f}–{2:.{3}f})".format(
                 taken.median, taken.low, taken.high, load.metric.digits))
-        for way in (TCP, UNIX):
-            ratio = figures.ratio(f"{load.name}:{way}", load.size, f"{load.name}:{RING}")
+        for way in others:
+            ratio = figures.ratio(f"{load.name}:{way}", load.size, f"{load.name}:{ours}")
             cells.append("–" if ratio is None else f"{ratio:.2f}x")
-        made.append([*cells, str(figures.count(f"{load.name}:{RING}", load.size))])
+        made.append([*cells, str(figures.count(f"{load.name}:{ours}", load.size))])
     return made
 
 
-def report(document, chosen, markdown):
+def report(document, chosen, markdown, labels=WAY_LABELS, ours=RING):
     machine = document["machine"]
     print(f"# {machine['cpu']}, {machine['cpus']} CPUs, {document['started'][:10]}, commit {document['program']['commit']}, "
           f"load {machine['load_1min']} at the start\n")
-    print((table.as_markdown if markdown else table.as_text)(rows(document["points"], chosen)))
+    made = rows(document["points"], chosen, labels, ours)
+    print((table.as_markdown if markdown else table.as_text)(made))
