@@ -712,6 +712,29 @@ static void case_long(void)
     talk_long(ends);
 }
 
+// The peer closes with bytes unread, which went by another way than those that are awaited from it.
+static void case_reset(void)
+{
+    int ends[2];
+    char text[1000] = "";
+    connect_pair(ends);
+    for (int round = 0; round < 5000; round++) {
+        MUST(send(ends[1], text, sizeof(text), 0));
+        MUST(recv(ends[0], text, sizeof(text), MSG_WAITALL));
+    }
+    MUST(send(ends[1], text, sizeof(text), 0));
+    MUST(close(ends[0]));
+    struct pollfd entry = {.fd = ends[1], .events = POLLRDHUP};
+    see("poll", poll(&entry, 1, -1));
+    while (send(ends[1], text, 1, MSG_NOSIGNAL) > 0)
+        ;
+    long once = 0;
+    for (int i = 0;
+         i < 3 && (once = recv(ends[1], text, sizeof(text), 0)) < 0 && errno == ECONNRESET;)
+        i++;
+    see("end", once);
+}
+
 // read() of no bytes does not wait, recv() of none does, and takes nothing.
 static void case_no_bytes(void)
 {
@@ -785,6 +808,7 @@ int main(int argc, char **argv)
                  {"select", case_select},
                  {"long", case_long},
                  {"no_bytes", case_no_bytes},
+                 {"reset", case_reset},
                  {"calls", case_calls}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 3 && strcmp(argv[1], "rounds") == 0) {
