@@ -47,12 +47,11 @@ public:
         const std::lock_guard held(lock_);
         return ticket_;
     }
-    /// Whether the latest pipe takes no more messages of either end.
-    bool is_full() const
+    /// Whether the latest pipe takes no more messages to this end.
+    bool is_full(unsigned end) const
     {
         const std::lock_guard held(lock_);
-        return line_ != nullptr && line_->under_way[0].size() == credit &&
-               line_->under_way[1].size() == credit;
+        return line_ != nullptr && line_->under_way[end].size() == credit;
     }
     /// What is done to each message of a pipe before it is on its way.
     void set_distort(std::function<void(Parcel *)> change)

@@ -186,6 +186,18 @@ protected:
         ASSERT_TRUE(await([&] { return !one.now().peer && !other.now().peer; }));
         join(one, other);
     }
+    // From a client of `one`, until nothing moves any more. @return bytes
+    uint64_t fill_pipe(ntbclient_conn *from, ntbclient_conn *to)
+    {
+        uint64_t sent = 0;
+        EXPECT_TRUE(await([&] {
+            while (send_some(from, &sent))
+                ;
+            return is_full(ntbclient_readable(to)) && cable.is_full(1) &&
+                   ntbclient_writable(from) == 0;
+        }));
+        return sent;
+    }
     // Neither is read from, so nothing moves any more.
     void fill_both(ntbclient_conn *from, ntbclient_conn *to)
     {
@@ -194,7 +206,7 @@ protected:
             send_some(from, &sent[0]);
             send_some(to, &sent[1]);
             return is_full(ntbclient_readable(from)) && is_full(ntbclient_readable(to)) &&
-                   cable.is_full();
+                   cable.is_full(0) && cable.is_full(1);
         }));
     }
     uint32_t charged(const Daemon &daemon) const
@@ -217,8 +229,8 @@ TEST_F(Carried, HoldASlowReadersWriterBackAndNobodyElse)
     ntbclient_conn *slow[2];
     ntbclient_conn *quick[2];
     make(a, b, &slow[0], &slow[1]);
+    const uint64_t sent = fill_pipe(slow[0], slow[1]);
     make(a, b, &quick[0], &quick[1]);
-    const uint64_t sent = fill(slow[0]);
     // Two rings and a pipe, and the reader's at least to three quarters.
     EXPECT_LE(sent, 2 * ring + Cable::credit * Cable::longest);
     EXPECT_GE(ntbclient_readable(slow[1]), ring * 3 / 4);
@@ -239,7 +251,7 @@ TEST_F(Carried, CloseOneDirectionBehindBytesUnderWay)
     ntbclient_conn *from;
     ntbclient_conn *to;
     make(a, b, &from, &to);
-    const uint64_t sent = fill(from);
+    const uint64_t sent = fill_pipe(from, to);
     EXPECT_EQ(ntbclient_shutdown(from), 0);
     uint64_t got = 0;
     EXPECT_EQ(drain(to, &got), 0);
@@ -259,7 +271,7 @@ TEST_F(Carried, DeliverAllBeforeACloseOrAReset)
         ntbclient_conn *from;
         ntbclient_conn *to;
         make(a, b, &from, &to);
-        const uint64_t sent = fill(from);
+        const uint64_t sent = fill_pipe(from, to);
         if (is_reset)
             ntbclient_reset(from);
         ntbclient_close(from);
@@ -313,7 +325,7 @@ TEST_F(Carried, ChargeWhoClosedUntilItsBytesHaveArrived)
     ntbclient_conn *from;
     ntbclient_conn *to;
     make(a, b, &from, &to);
-    const uint64_t sent = fill(from);
+    const uint64_t sent = fill_pipe(from, to);
     ntbclient_close(from);
     EXPECT_TRUE(await([&] { return one.now().figures.open == 0; }));
     EXPECT_EQ(charged(one), 1u);
@@ -334,7 +346,7 @@ TEST_F(Carried, TellTheSenderOfBytesThatNobodyWillRead)
     ntbclient_conn *from;
     ntbclient_conn *to;
     make(a, b, &from, &to);
-    fill(from);
+    fill_pipe(from, to);
     while (ntbclient_readable(to) != 0) // all that is in the ring now; more follows
         ntbclient_recv(to, nullptr, ring, 0);
     ntbclient_close(to);
@@ -351,7 +363,7 @@ TEST_F(Carried, DeliverWhatHasArrivedWhenTheLinkIsLost)
     ntbclient_conn *from;
     ntbclient_conn *to;
     make(a, b, &from, &to);
-    const uint64_t sent = fill(from);
+    const uint64_t sent = fill_pipe(from, to);
     const size_t in_ring = ntbclient_readable(to);
     one.bridge->cut();
     uint64_t got = 0;
@@ -378,7 +390,7 @@ TEST_F(Carried, EndRevokedOnesBehindTheirBytes)
     ntbclient_conn *from;
     ntbclient_conn *to;
     make(a, b, &from, &to);
-    const uint64_t sent = fill(from);
+    const uint64_t sent = fill_pipe(from, to);
     EXPECT_EQ(ntbclient_revoke(a, info_of(from).id), 0);
     EXPECT_TRUE(await([&] { return ntbclient_send(from, "x", 1, 0) == -ECONNRESET; }));
     uint64_t got = 0;
@@ -444,7 +456,8 @@ TEST_F(Carried, LetGoOfOneThatDiedWhenTheLinkIsLost)
     ASSERT_TRUE(await([&] {
         send_some(to, &sent);
         doomed->send_some();
-        return is_full(doomed->unread()) && is_full(ntbclient_readable(to)) && cable.is_full();
+        return is_full(doomed->unread()) && is_full(ntbclient_readable(to)) && cable.is_full(0) &&
+               cable.is_full(1);
     }));
     doomed.reset();
     one.bridge->cut();
@@ -581,7 +594,8 @@ TEST_F(Carried, DoNotPollForAClientThatBroke)
     ASSERT_TRUE(await([&] {
         send_some(conn, &sent);
         hostile.send_some();
-        return is_full(hostile.unread()) && is_full(ntbclient_readable(conn)) && cable.is_full();
+        return is_full(hostile.unread()) && is_full(ntbclient_readable(conn)) && cable.is_full(0) &&
+               cable.is_full(1);
     }));
     ntbc::store(hostile.page->direction[1].consumed, uint64_t{1} << 40);
     hostile.ring_bell("\3", 1);
