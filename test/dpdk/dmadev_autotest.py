@@ -42,8 +42,8 @@ def section(output: str, device: str) -> str:
 
 
 def names(pattern: str, text: str) -> set[str]:
-    """The tests that a pattern finds, as DPDK 22.11 writes them: newer releases put underscores in."""
-    return {name.replace("_", " ") for name in re.findall(pattern, text)} - NEWER
+    """The tests that a pattern finds, as DPDK 22.11 writes them: 23.11 has hyphens, 24.11 underscores."""
+    return {re.sub("[-_]", " ", name) for name in re.findall(pattern, text)} - NEWER
 
 
 def main() -> None:
