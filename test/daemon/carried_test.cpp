@@ -37,14 +37,13 @@ bool send_some(ntbclient_conn *conn, uint64_t *sent)
     return some > 0;
 }
 
-// Sends until nothing more is taken for a while. @return bytes
-uint64_t fill(ntbclient_conn *conn, uint64_t sent = 0)
+// Sends more than a ring holds; with the far ring there is room for it. @return bytes
+uint64_t send_more_than_a_ring(ntbclient_conn *conn)
 {
-    do {
-        while (send_some(conn, &sent))
-            ;
-    } while (ntbclient_wait(conn, NTBCLIENT_WRITABLE, 50) != 0 &&
-             ntbclient_send(conn, nullptr, 0, 0) == 0);
+    uint64_t sent = 0;
+    while (sent <= ring)
+        if (!send_some(conn, &sent) && ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms) == 0)
+            break;
     return sent;
 }
 
@@ -298,7 +297,7 @@ TEST_F(Carried, DeliverAllBehindADeath)
         if (ntbclient_attach(one.config.socket.c_str(), &a) == 0 &&
             ntbclient_connect(a, "doomed", &options, &conn) == 0 &&
             ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms) != 0)
-            sent = fill(conn);
+            sent = send_more_than_a_ring(conn);
         if (write(told[1], &sent, sizeof(sent)) != sizeof(sent))
             _exit(1);
         kill(getpid(), SIGKILL);
