@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 
-from hosts import PATIENCE, Failure, Lab, await_fact, expect, stop
+from hosts import PATIENCE, await_fact, expect, run_case, stop
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "apps"))
 from telemetry_client import Telemetry
@@ -147,18 +147,7 @@ CASES = {case.__name__: case for case in (shown, choice, killed, many)}
 
 
 def main():
-    case = CASES[sys.argv[1]]
-    try:
-        with Lab(sys.argv[2:5]) as lab:
-            try:
-                case(lab)
-            except (Failure, subprocess.SubprocessError):
-                for process in lab.processes:
-                    print(f"--- {process.log.name}\n{process.text()}")
-                raise
-    except Failure as failure:
-        print(f"{sys.argv[1]}: {failure}")
-        sys.exit(1)
+    run_case(sys.argv[1], sys.argv[2:5], CASES[sys.argv[1]])
 
 
 if __name__ == "__main__":

@@ -113,3 +113,18 @@ def stop(daemon):
 
 def as_root():
     return os.geteuid() == 0
+
+
+def run_case(name, programs, case):
+    """Runs case(lab). Where it fails, prints what the processes said and why; then status 1."""
+    try:
+        with Lab(programs) as lab:
+            try:
+                case(lab)
+            except (Failure, subprocess.SubprocessError):
+                for process in lab.processes:
+                    print(f"--- {process.log.name}\n{process.text()}")
+                raise
+    except Failure as failure:
+        print(f"{name}: {failure}")
+        sys.exit(1)

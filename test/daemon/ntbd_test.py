@@ -12,7 +12,7 @@ import stat
 import subprocess
 import sys
 
-from hosts import PATIENCE, USERS, Failure, Lab, as_root, await_fact, expect, stop
+from hosts import PATIENCE, USERS, as_root, await_fact, expect, run_case, stop
 
 BYTES = 2000000
 
@@ -195,17 +195,7 @@ def main():
     if case is users and not as_root():
         print("needs root")
         sys.exit(77)
-    try:
-        with Lab(sys.argv[2:5]) as lab:
-            try:
-                case(lab)
-            except (Failure, subprocess.SubprocessError):
-                for process in lab.processes:
-                    print(f"--- {process.log.name}\n{process.text()}")
-                raise
-    except Failure as failure:
-        print(f"{sys.argv[1]}: {failure}")
-        sys.exit(1)
+    run_case(sys.argv[1], sys.argv[2:5], case)
 
 
 if __name__ == "__main__":

@@ -8,11 +8,10 @@
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "daemon"))
-from hosts import Failure, Lab, await_fact, expect, stop
+from hosts import await_fact, expect, run_case, stop
 
 RETRY_EXC_ERR, WR_FLUSH_ERR = "12", "5"
 
@@ -135,17 +134,7 @@ CASES = {case.__name__: case for case in (operations, killed, daemon_killed, sma
 
 def main():
     case, carrier = sys.argv[1:3]
-    try:
-        with Lab(sys.argv[3:6]) as lab:
-            try:
-                CASES[case](lab, carrier)
-            except (Failure, subprocess.SubprocessError):
-                for process in lab.processes:
-                    print(f"--- {process.log.name}\n{process.text()}")
-                raise
-    except Failure as failure:
-        print(f"{case}: {failure}")
-        sys.exit(1)
+    run_case(case, sys.argv[3:6], lambda lab: CASES[case](lab, carrier))
 
 
 if __name__ == "__main__":

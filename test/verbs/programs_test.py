@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "daemon"))
-from hosts import PATIENCE, Failure, Lab, await_fact, expect, stop
+from hosts import PATIENCE, await_fact, expect, run_case, stop
 from programs import find_programs, free_port, listens
 
 SERVER = "127.0.0.1"
@@ -185,17 +185,8 @@ def main():
     case, carrier = sys.argv[1:3]
     find_programs()
     library, other_abi = (pathlib.Path(word).resolve() for word in sys.argv[6:8])
-    try:
-        with Lab([pathlib.Path(word).resolve() for word in sys.argv[3:6]]) as lab:
-            try:
-                CASES[case](lab, carrier, library, other_abi)
-            except (Failure, subprocess.SubprocessError):
-                for process in lab.processes:
-                    print(f"--- {process.log.name}\n{process.text()}")
-                raise
-    except Failure as failure:
-        print(f"{case}: {failure}")
-        sys.exit(1)
+    run_case(case, [pathlib.Path(word).resolve() for word in sys.argv[3:6]],
+             lambda lab: CASES[case](lab, carrier, library, other_abi))
 
 
 if __name__ == "__main__":
