@@ -146,4 +146,42 @@ Program find_program(const char *name)
     return found;
 }
 
+std::string beside_this_program(const std::string &place)
+{
+    char own[4096];
+    const ssize_t size = readlink("/proc/self/exe", own, sizeof(own));
+    if (place[0] == '/' || size <= 0 || size == sizeof(own))
+        return place;
+    const std::string path(own, static_cast<std::size_t>(size));
+    return path.substr(0, path.rfind('/') + 1) + place;
+}
+
+bool can_be_preloaded(const std::string &library)
+{
+    return library.find_first_of(" :") == std::string::npos && access(library.c_str(), R_OK) == 0;
+}
+
+void preload(const std::string &library)
+{
+    const char *before = getenv("LD_PRELOAD");
+    const std::string list = before == nullptr || *before == 0 ? library : before + (":" + library);
+    setenv("LD_PRELOAD", list.c_str(), 1);
+}
+
+void set_path_variable(const char *variable, const std::string &path)
+{
+    char *absolute = realpath(path.c_str(), nullptr);
+    setenv(variable, absolute != nullptr ? absolute : path.c_str(), 1);
+    free(absolute);
+}
+
+int execute(const Program &program, char *const *words)
+{
+    execv(program.path.c_str(), words);
+    // What the kernel does not know is a script to execvp(), whatever it is.
+    if (errno == ENOEXEC && !program.elf)
+        execvp(words[0], words);
+    return errno;
+}
+
 } // namespace ntb

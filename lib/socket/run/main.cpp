@@ -35,9 +35,6 @@ constexpr const char *help =
     "configuration;\n"
     "126, 127: the program cannot be executed, is not there.\n";
 
-// What the shell says of a program that it cannot start.
-constexpr int not_executable = 126, not_found = 127;
-
 struct Options {
     bool verbose = false;
     const char *config = nullptr;
@@ -48,18 +45,6 @@ int wrong(const std::string &what)
 {
     fprintf(stderr, "ntb-run: %s\n", what.c_str());
     return 2;
-}
-
-// Where it is installed, relative to this program, so that all of it may be moved.
-std::string installed_library()
-{
-    char own[4096];
-    const ssize_t size = readlink("/proc/self/exe", own, sizeof(own));
-    if (size <= 0 || size == sizeof(own))
-        return NTB_RUN_LIBRARY;
-    const std::string path(own, static_cast<size_t>(size));
-    return NTB_RUN_LIBRARY[0] == '/' ? NTB_RUN_LIBRARY
-                                     : path.substr(0, path.rfind('/') + 1) + NTB_RUN_LIBRARY;
 }
 
 // Of a wrong configuration nothing is run: the user has just named it. Where none was named and
@@ -83,24 +68,6 @@ int check_config(Options &options)
     return 0;
 }
 
-// The dynamic linker splits its list at these.
-bool can_be_preloaded(const std::string &library)
-{
-    return library.find_first_of(" :") == std::string::npos && access(library.c_str(), R_OK) == 0;
-}
-
-void set_environment(const Options &options)
-{
-    const char *before = getenv("LD_PRELOAD");
-    const std::string list =
-        before == nullptr || *before == 0 ? options.library : before + (":" + options.library);
-    setenv("LD_PRELOAD", list.c_str(), 1);
-    char *absolute = realpath(options.config, nullptr);
-    setenv("NTB_SOCKET_CONFIG", absolute != nullptr ? absolute : options.config, 1);
-    free(absolute);
-    setenv("NTB_SOCKET_VERBOSE", options.verbose ? "1" : "0", 1);
-}
-
 int start(Options options, char **words)
 {
     if (const int status = check_config(options); status != 0)
@@ -108,26 +75,24 @@ int start(Options options, char **words)
     const ntb::Program program = ntb::find_program(words[0]);
     if (program.error != 0) {
         fprintf(stderr, "ntb-run: %s: %s\n", words[0], strerror(program.error));
-        return program.error == ENOENT ? not_found : not_executable;
+        return ntb::status_of(program.error);
     }
     if (options.config != nullptr && !program.refuses.empty()) {
         fprintf(stderr, "ntb-run: %s %s: TCP alone\n", program.path.c_str(),
                 program.refuses.c_str());
-    } else if (options.config != nullptr && !can_be_preloaded(options.library)) {
+    } else if (options.config != nullptr && !ntb::can_be_preloaded(options.library)) {
         fprintf(stderr, "ntb-run: %s cannot be loaded: TCP alone\n", options.library.c_str());
     } else if (options.config != nullptr) {
-        set_environment(options);
+        ntb::preload(options.library);
+        ntb::set_path_variable("NTB_SOCKET_CONFIG", options.config);
+        setenv("NTB_SOCKET_VERBOSE", options.verbose ? "1" : "0", 1);
         if (options.verbose)
             fprintf(stderr, "ntb-run: %s with %s and %s\n", program.path.c_str(), options.config,
                     options.library.c_str());
     }
-    // What the kernel does not know is a script to execvp(), whatever it is.
-    execv(program.path.c_str(), words);
-    if (errno == ENOEXEC && !program.elf)
-        execvp(words[0], words);
-    const int error = errno;
+    const int error = ntb::execute(program, words);
     fprintf(stderr, "ntb-run: %s: %s\n", words[0], strerror(error));
-    return error == ENOENT ? not_found : not_executable;
+    return ntb::status_of(error);
 }
 } // namespace
 
@@ -138,7 +103,7 @@ int main(int argc, char **argv)
         {"library", required_argument, nullptr, 'l'}, {"help", no_argument, nullptr, 'h'},
         {"version", no_argument, nullptr, 'V'},       {}};
     Options options;
-    options.library = installed_library();
+    options.library = ntb::beside_this_program(NTB_RUN_LIBRARY);
     // The first word that is no option is the program: what follows is its own.
     for (int found; (found = getopt_long(argc, argv, "+v", names, nullptr)) != -1;) {
         switch (found) {

@@ -33,8 +33,6 @@ constexpr const char *help =
     "1: no device;\n"
     "126, 127: the program cannot be executed, is not there.\n";
 
-// What the shell says of a program that it cannot start.
-constexpr int not_executable = 126, not_found = 127;
 constexpr std::size_t longest_name = 32;
 
 struct Options {
@@ -50,30 +48,12 @@ int fail(int status, const std::string &what)
     return status;
 }
 
-// Where it is installed, relative to this program, so that all of it may be moved.
-std::string installed_library()
-{
-    char own[4096];
-    const ssize_t size = readlink("/proc/self/exe", own, sizeof(own));
-    if (size <= 0 || size == sizeof(own))
-        return NTB_VERBS_LIBRARY;
-    const std::string path(own, static_cast<std::size_t>(size));
-    return NTB_VERBS_LIBRARY[0] == '/' ? NTB_VERBS_LIBRARY
-                                       : path.substr(0, path.rfind('/') + 1) + NTB_VERBS_LIBRARY;
-}
-
-// The dynamic linker splits its list at these.
-bool can_be_preloaded(const std::string &library)
-{
-    return library.find_first_of(" :") == std::string::npos && access(library.c_str(), R_OK) == 0;
-}
-
 // @return why the program would find no device; empty: it will
 std::string refusal(const Options &options, const ntb::Program &program)
 {
     if (!program.refuses.empty())
         return program.path + " " + program.refuses + ": nothing can be loaded into it";
-    if (!can_be_preloaded(options.library))
+    if (!ntb::can_be_preloaded(options.library))
         return options.library + " cannot be loaded";
     void *library = nullptr;
     const std::string wrong = ntb::verbs::shim::check_libibverbs(library);
@@ -87,18 +67,6 @@ std::string refusal(const Options &options, const ntb::Program &program)
     return {};
 }
 
-void set_environment(const Options &options)
-{
-    const char *before = getenv("LD_PRELOAD");
-    const std::string list =
-        before == nullptr || *before == 0 ? options.library : before + (":" + options.library);
-    setenv("LD_PRELOAD", list.c_str(), 1);
-    char *absolute = realpath(options.socket.c_str(), nullptr);
-    setenv("NTB_VERBS_SOCKET", absolute != nullptr ? absolute : options.socket.c_str(), 1);
-    free(absolute);
-    setenv("NTB_VERBS_DEVICE", options.link.c_str(), 1);
-}
-
 int start(Options options, char **words)
 {
     if (options.link.empty() || options.link.size() > longest_name ||
@@ -108,22 +76,19 @@ int start(Options options, char **words)
         options.socket = "/run/ntbmsg/" + options.link + ".sock";
     const ntb::Program program = ntb::find_program(words[0]);
     if (program.error != 0)
-        return fail(program.error == ENOENT ? not_found : not_executable,
+        return fail(ntb::status_of(program.error),
                     std::string(words[0]) + ": " + strerror(program.error));
     const std::string why_not = refusal(options, program);
     if (!why_not.empty())
         return fail(1, why_not);
-    set_environment(options);
+    ntb::preload(options.library);
+    ntb::set_path_variable("NTB_VERBS_SOCKET", options.socket);
+    setenv("NTB_VERBS_DEVICE", options.link.c_str(), 1);
     if (options.verbose)
         fprintf(stderr, "ntb-verbs: %s with device %s of %s and %s\n", program.path.c_str(),
                 options.link.c_str(), options.socket.c_str(), options.library.c_str());
-    // What the kernel does not know is a script to execvp(), whatever it is.
-    execv(program.path.c_str(), words);
-    if (errno == ENOEXEC && !program.elf)
-        execvp(words[0], words);
-    const int error = errno;
-    return fail(error == ENOENT ? not_found : not_executable,
-                std::string(words[0]) + ": " + strerror(error));
+    const int error = ntb::execute(program, words);
+    return fail(ntb::status_of(error), std::string(words[0]) + ": " + strerror(error));
 }
 } // namespace
 
@@ -137,7 +102,7 @@ int main(int argc, char **argv)
                             {"version", no_argument, nullptr, 'V'},
                             {}};
     Options options;
-    options.library = installed_library();
+    options.library = ntb::beside_this_program(NTB_VERBS_LIBRARY);
     // The first word that is no option is the program: what follows is its own.
     for (int found; (found = getopt_long(argc, argv, "+v", names, nullptr)) != -1;) {
         switch (found) {
