@@ -506,6 +506,8 @@ TEST_F(Ends, ALostPeerEndsWhatIsUnderWayInOrder)
     ASSERT_EQ(post_recv(qa, 900), 0);
     run();
     loopback->kill();
+    EXPECT_TRUE(take(a.cq).empty());
+    clock.outlast_silence();
     const std::vector<ntbv_wc> all = take(a.cq);
     ASSERT_EQ(all.size(), 64u);
     for (std::uint64_t i = 0; i < 64; ++i) {
@@ -515,7 +517,43 @@ TEST_F(Ends, ALostPeerEndsWhatIsUnderWayInOrder)
     expect(a.recv_cq, {{900, NTBV_WR_FLUSH_ERR}});
     // One that had nothing under way learns of it when it asks.
     ASSERT_EQ(Work(NTBV_SEND, 5).post(qb), 0);
+    EXPECT_TRUE(take(b.cq).empty());
+    clock.outlast_silence();
     expect(b.cq, {{5, NTBV_RETRY_EXC_ERR}});
+}
+
+// A program that ends owes nothing to one that has what it waited for, as ibv_srq_pingpong has.
+TEST_F(Ends, ALostPeerIsAsLongInDoubtAsOneThatDoesNotAnswer)
+{
+    struct {
+        std::uint8_t timeout, retry_cnt;
+        std::uint64_t microseconds;
+    } const cases[] = {{14, 7, 536870}, {14, 0, 67108}, {0, 1, 134217}, {1, 7, 65}, {31, 7, 1000000}};
+    for (const auto &[timeout, retry_cnt, microseconds] : cases) {
+        ntbv_qp_attr attr = attributes();
+        attr.timeout = timeout;
+        attr.retry_cnt = retry_cnt;
+        qa = a.make(NTBV_RC);
+        qb = b.make(NTBV_RC);
+        connect(qa, qb, NTBV_RC, attr, attr);
+        ASSERT_EQ(post_recv(qa, 1), 0);
+        ASSERT_EQ(Work(NTBV_SEND, 2).post(qb), 0);
+        run();
+        loopback->hold(0, true);
+        ASSERT_EQ(Work(NTBV_SEND, 3).post(qa), 0);
+        loopback->kill();
+        run();
+        expect(a.recv_cq, {{1, NTBV_SUCCESS}});
+        clock.advance_us(microseconds - 1);
+        EXPECT_TRUE(take(a.cq).empty()) << unsigned{timeout};
+        // What is posted meanwhile does not begin the silence anew.
+        ASSERT_EQ(Work(NTBV_SEND, 4).post(qa), 0);
+        clock.advance_us(2);
+        expect(a.cq, {{3, NTBV_RETRY_EXC_ERR}, {4, NTBV_WR_FLUSH_ERR}});
+        a.drop(qa);
+        b.drop(qb);
+        ASSERT_NO_FATAL_FAILURE(join_again());
+    }
 }
 
 TEST_F(Ends, DestroyedWhileUnderWay)
@@ -600,10 +638,10 @@ TEST_F(Ends, ANewConnectionWorksWhenThePeerComesBack)
     loopback->hold(0, true);
     ASSERT_EQ(Work(NTBV_SEND, 1).post(qa), 0);
     loopback->kill();
+    run();
+    clock.outlast_silence();
     expect(a.cq, {{1, NTBV_RETRY_EXC_ERR}});
-    const auto lost = std::exchange(loopback, ntb::verbs::Loopback::create(1 << 16));
-    ASSERT_EQ(ntb::verbs::attach(*a.engine, loopback->end(0), 2), 0);
-    ASSERT_EQ(ntb::verbs::attach(*b.engine, loopback->end(1), 1), 0);
+    ASSERT_NO_FATAL_FAILURE(join_again());
     ASSERT_EQ(to_state(qa, NTBV_RESET), 0);
     ASSERT_EQ(to_state(qb, NTBV_RESET), 0);
     connect(qa, qb, NTBV_RC);

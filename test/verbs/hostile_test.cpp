@@ -110,6 +110,7 @@ TEST_F(Hostile, AnotherVersionOrAddressIsLost)
     ASSERT_EQ(Work(NTBV_SEND, 1).post(qp), 0);
     greet(wire_version + 1);
     EXPECT_TRUE(loopback->dead());
+    clock.outlast_silence();
     EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_RETRY_EXC_ERR}}));
     gone.push_back(std::move(loopback));
     loopback = Loopback::create(1 << 16);
@@ -129,6 +130,7 @@ TEST_F(Hostile, AMessageThatIsNoneEndsTheLink)
     say(bad);
     heard();
     EXPECT_TRUE(loopback->dead());
+    clock.outlast_silence();
     EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_RETRY_EXC_ERR}, {2, NTBV_WR_FLUSH_ERR}}));
 }
 

@@ -27,6 +27,8 @@ struct Clock {
     std::atomic<std::uint64_t> time{1000};
     static std::uint64_t read(void *context) { return static_cast<Clock *>(context)->time; }
     void advance_us(std::uint64_t microseconds) { time += microseconds * 1000; }
+    /// Longer than a lost peer is waited for.
+    void outlast_silence() { advance_us(1000000); }
 };
 
 /// Registered bytes.
@@ -252,9 +254,20 @@ class Hosts : public testing::Test
 protected:
     void SetUp() override
     {
+        ASSERT_NO_FATAL_FAILURE(join());
+    }
+
+    void join()
+    {
         ASSERT_NE(loopback, nullptr);
         ASSERT_EQ(ntb::verbs::attach(*a.engine, loopback->end(0), 2), 0);
         ASSERT_EQ(ntb::verbs::attach(*b.engine, loopback->end(1), 1), 0);
+    }
+    /// Of two that have lost each other.
+    void join_again()
+    {
+        lost.push_back(std::exchange(loopback, ntb::verbs::Loopback::create(1 << 16)));
+        join();
     }
 
     void connect(ntbv_qp *one, ntbv_qp *two, ntbv_qp_type type, ntbv_qp_attr of_one = attributes(),
@@ -310,6 +323,7 @@ protected:
     }
 
     Clock clock;
+    std::vector<std::unique_ptr<ntb::verbs::Loopback>> lost; // ports outlive the engines
     std::unique_ptr<ntb::verbs::Loopback> loopback = ntb::verbs::Loopback::create(1 << 16);
     Host a{1, clock}, b{2, clock};
     ntbv_qp *qa = nullptr, *qb = nullptr;

@@ -389,7 +389,7 @@ void Engine::handle(Link &link, const Header &header, const std::byte *payload)
     Pair *pair = find(header.to);
     // An answer to a queue pair that is not connected to its sender (any more) is no one's.
     if (!pair || pair->type != NTBV_RC || pair->attr.dest_qpn != header.from || !pair->link ||
-        pair->link->lid != link.lid ||
+        pair->link->lid != link.lid || pair->send.misses_peer ||
         (pair->attr.state != NTBV_RTS && pair->attr.state != NTBV_SQD))
         return;
     switch (header.kind) {
@@ -436,7 +436,7 @@ void Engine::lose(Link &link)
         if (pair && pair->link == &link && pair->type == NTBV_RC &&
             (pair->attr.state == NTBV_RTS || pair->attr.state == NTBV_SQD) &&
             pair->send.done != pair->send.head)
-            fail_oldest(*pair, NTBV_RETRY_EXC_ERR);
+            miss(*pair);
     }
 }
 
@@ -445,8 +445,12 @@ void Engine::run_timers()
     const std::uint64_t time = now();
     for (Pair *pair = waiting_.first(); pair;) {
         Pair *next = pair->timer.next();
-        if (time >= pair->send.deadline)
+        if (time >= pair->send.deadline && pair->send.misses_peer) {
+            pair->timer.unlink();
+            fail_oldest(*pair, NTBV_RETRY_EXC_ERR);
+        } else if (time >= pair->send.deadline) {
             wake(*pair);
+        }
         pair = next;
     }
 }

@@ -185,6 +185,7 @@ private:
     void take_data(Pair &pair, const Header &header, const std::byte *payload);
     void take_not_ready(Pair &pair, const Header &header);
     void take_again(Link &link);
+    void miss(Pair &pair);
     bool gather(const Pair &pair, Request &request, std::uint32_t offset, std::uint32_t bytes,
                 std::byte *to) const;
     bool readable(const Pair &pair, Request &request) const;

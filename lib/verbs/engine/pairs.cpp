@@ -258,7 +258,7 @@ void Engine::reset(Pair &pair)
     send.head = send.next = send.high = send.done = 0;
     send.offset = send.received = send.reads = 0;
     send.rnr_tries = send.tries = 0;
-    send.halted = false;
+    send.halted = send.misses_peer = false;
     auto &receive = pair.receive;
     if (!pair.srq)
         receive.queue.clear();

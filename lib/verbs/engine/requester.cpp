@@ -18,6 +18,8 @@ constexpr std::uint32_t rnr_microseconds[32] = {
 
 // Between tries where the program asked for none: as adapters do by default (code 14).
 constexpr std::uint64_t default_timeout = std::uint64_t{4096} << 14;
+// What a program is made to wait at most for the error that its peer is gone.
+constexpr std::uint64_t longest_silence = 1000000000;
 
 std::uint64_t timeout_of(const Pair &pair)
 {
@@ -83,7 +85,7 @@ Engine::Turn Engine::send_requests(Pair &pair, std::uint32_t &budget)
                 started(pair);
                 retire(pair);
             } else {
-                halt(pair, request, NTBV_RETRY_EXC_ERR);
+                miss(pair);
             }
             continue;
         }
@@ -454,6 +456,16 @@ void Engine::take_again(Link &link)
         go_back(*pair, pair->send.done);
         wait(*pair, timeout_of(*pair), false);
     }
+}
+
+// The peer is gone. Programs end while requests of the other end are under way that it no longer
+// cares for, and leaves behind itself: as on a cable, the error is due once all tries would have been
+// in vain. Time that would not change the answer is not spent.
+void Engine::miss(Pair &pair)
+{
+    pair.timer.unlink();
+    pair.send.misses_peer = true;
+    wait(pair, std::min((pair.attr.retry_cnt + 1u) * timeout_of(pair), longest_silence), false);
 }
 
 } // namespace ntb::verbs

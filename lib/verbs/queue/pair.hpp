@@ -91,6 +91,7 @@ struct ntbv_qp {
         std::uint8_t rnr_tries = 0, tries = 0;
         bool waits_for_receive = false; // of what `timer` is
         bool halted = false;            // `next` cannot be sent: it fails when it is the oldest
+        bool misses_peer = false;       // it is gone: `timer` ends with the oldest request
     } send;
 
     // ---- responder
