@@ -196,7 +196,11 @@ void ntbclient_detach(struct ntbclient *client);
 
 /**
  * Returns a descriptor that is readable when ntbclient_process() has something to do: an answer to
- * a connect, a connection to accept, a connection that was revoked, the end of the daemon.
+ * a connect, a connection to accept, a connection that was revoked, the end of the daemon. Calls
+ * that ask the daemon (connect, listen, accept where none waits, list, revoke) take in what comes
+ * before their answer; for that it stays readable until ntbclient_process() is called. So a program
+ * that calls it whenever the descriptor is readable, and looks at its connections and listeners
+ * after it, misses nothing.
  *
  * @param client
  *   A client.
@@ -308,7 +312,8 @@ int ntbclient_listen(struct ntbclient *client, const char *name,
 void ntbclient_listener_close(struct ntbclient_listener *listener);
 
 /**
- * Takes the oldest connection that waits at a listener. Calls ntbclient_process() if there is none.
+ * Takes the oldest connection that waits at a listener. Where there is none it takes in what the
+ * daemon has said; see ntbclient_fd() for what was not meant for this listener.
  *
  * @param listener
  *   A listener.

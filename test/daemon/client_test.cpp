@@ -290,6 +290,60 @@ TEST_P(Clients, WaitForAListener)
     ntbclient_listener_close(listener);
 }
 
+// What a call took in for others keeps the descriptor readable, so that who sleeps on it sees it.
+TEST_P(Clients, AreWokenForWhatOtherCallsTookIn)
+{
+    Client a(one);
+    Client b(far());
+    const auto is_readable = [&] {
+        pollfd fd = {ntbclient_fd(b), POLLIN, 0};
+        return poll(&fd, 1, 0) == 1;
+    };
+    ntbclient_listener *listeners[2];
+    ASSERT_EQ(ntbclient_listen(b, "one", &options, &listeners[0]), 0);
+    ASSERT_EQ(ntbclient_listen(b, "other", &options, &listeners[1]), 0);
+    ntbclient_conn *from, *to;
+    int which = 0;
+    const auto connects = [&] {
+        ASSERT_EQ(ntbclient_process(b), 0);
+        EXPECT_FALSE(is_readable());
+        ASSERT_EQ(ntbclient_connect(a, "one", &options, &from), 0);
+        ASSERT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+        EXPECT_TRUE(await(is_readable)) << which++;
+    };
+    const auto is_told = [&] {
+        EXPECT_TRUE(is_readable()) << which;
+        EXPECT_EQ(ntbclient_accept(listeners[0], &to), 0);
+        EXPECT_TRUE(is_readable()) << which;
+        EXPECT_EQ(ntbclient_process(b), 0);
+        EXPECT_FALSE(is_readable()) << which;
+        ntbclient_close(to);
+        ntbclient_close(from);
+    };
+    connects();
+    EXPECT_EQ(ntbclient_accept(listeners[1], &to), -EAGAIN);
+    is_told();
+    connects();
+    ntbclient_conn *wait;
+    options.wait = 1;
+    EXPECT_EQ(ntbclient_connect(b, "third", &options, &wait), 0);
+    is_told();
+    ntbclient_close(wait);
+    options.wait = 0;
+    connects();
+    ntbclient_listener *fourth;
+    EXPECT_EQ(ntbclient_listen(b, "fourth", &options, &fourth), 0);
+    is_told();
+    // For a listener what comes for itself is no news.
+    connects();
+    EXPECT_EQ(ntbclient_accept(listeners[0], &to), 0);
+    EXPECT_FALSE(is_readable());
+    ntbclient_close(to);
+    ntbclient_close(from);
+    for (ntbclient_listener *listener : {listeners[0], listeners[1], fourth})
+        ntbclient_listener_close(listener);
+}
+
 TEST_P(Clients, RunOutOfTime)
 {
     Client a(one);

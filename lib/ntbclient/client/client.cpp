@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <new>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -32,6 +34,18 @@ int connect_to(const char *path)
     const int error = errno == EAGAIN ? -ETIMEDOUT : errno == EPROTOTYPE ? -EPROTO : -errno;
     close(fd);
     return error;
+}
+
+int make_descriptor(ntbclient *client)
+{
+    client->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    client->fd = epoll_create1(EPOLL_CLOEXEC);
+    epoll_event readable = {};
+    readable.events = EPOLLIN;
+    for (const int fd : {client->news, client->socket})
+        if (epoll_ctl(client->fd, EPOLL_CTL_ADD, fd, &readable) != 0)
+            return -errno;
+    return 0;
 }
 
 // The reason of a refusal: the daemon's answer, if it could still be read.
@@ -122,7 +136,9 @@ int ntbclient_attach(const char *path, struct ntbclient **out)
     auto *client = new (memory) ntbclient;
     client->socket = socket;
     client->pid = getpid();
-    const int status = greet(client);
+    int status = make_descriptor(client);
+    if (status == 0)
+        status = greet(client);
     if (status != 0) {
         ntbclient_detach(client);
         return status;
@@ -147,13 +163,15 @@ void ntbclient_detach(struct ntbclient *client)
         client->listeners = listener->next;
         free(listener);
     }
-    close(client->socket);
+    for (const int fd : {client->fd, client->news, client->socket})
+        if (fd >= 0)
+            close(fd);
     free(client);
 }
 
 int ntbclient_fd(const struct ntbclient *client)
 {
-    return client != nullptr ? client->socket : -EINVAL;
+    return client != nullptr ? client->fd : -EINVAL;
 }
 
 int ntbclient_process(struct ntbclient *client)
@@ -161,6 +179,8 @@ int ntbclient_process(struct ntbclient *client)
     if (client == nullptr)
         return -EINVAL;
     pthread_mutex_lock(&client->lock);
+    eventfd_t count;
+    eventfd_read(client->news, &count);
     take_in(client);
     pthread_mutex_unlock(&client->lock);
     return client->gone.load() ? -ECONNRESET : 0;

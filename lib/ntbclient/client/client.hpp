@@ -58,6 +58,8 @@ struct ntbclient_listener {
 struct ntbclient {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; ///< of all below, and of the socket
     int socket = -1;
+    int news = -1; ///< an eventfd: something was taken in that ntbclient_process() has not seen
+    int fd = -1;   ///< an epoll instance of both
     pid_t pid = 0;
     uint32_t requests = 0;
     std::atomic<bool> gone{false};
@@ -79,7 +81,12 @@ int ask(ntbclient *client, Message *request, Message *answer,
 /// Sends what is not answered.
 void tell(ntbclient *client, const Message &message);
 /// Takes in all that is there.
-void take_in(ntbclient *client);
+/// @param listener what comes for it is not counted; NULL: all is
+/// @return how much came
+uint32_t take_in(ntbclient *client, const ntbclient_listener *listener = nullptr);
+/// Something was taken in for whom it may concern, who may be about to sleep: ntbclient_fd() is
+/// readable until ntbclient_process() was called.
+void leave_news(ntbclient *client);
 /// The daemon is gone, or does not keep to the protocol: all ends.
 void give_up(ntbclient *client);
 

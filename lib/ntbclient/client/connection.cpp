@@ -181,7 +181,8 @@ int ntbclient_connect(struct ntbclient *client, const char *name,
         conn->id = answer.id;
         conn->next = client->conns;
         client->conns = conn;
-        take_in(client);
+        if (take_in(client) != 0)
+            leave_news(client);
     }
     pthread_mutex_unlock(&client->lock);
     if (status != 0) {

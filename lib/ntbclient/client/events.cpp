@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -109,11 +110,21 @@ void give_up(ntbclient *client)
     }
 }
 
-void take_in(ntbclient *client)
+uint32_t take_in(ntbclient *client, const ntbclient_listener *listener)
 {
     Parcel parcel;
-    while (!client->gone.load() && take_one(client, &parcel))
-        take_event(client, &parcel);
+    uint32_t taken = 0;
+    for (; !client->gone.load() && take_one(client, &parcel); take_event(client, &parcel))
+        if (listener == nullptr || parcel.message.type != Type::accepted ||
+            parcel.message.other != listener->id)
+            taken++;
+    return taken;
+}
+
+void leave_news(ntbclient *client)
+{
+    // A full counter is readable, which is all that it has to be.
+    eventfd_write(client->news, 1);
 }
 
 void tell(ntbclient *client, const Message &message)
@@ -149,10 +160,12 @@ int ask(ntbclient *client, Message *request, Message *answer,
             *answer = m;
             return m.status <= 0 ? m.status : -EPROTO;
         }
-        if (m.type == Type::entry && is_ours && entry != nullptr && entries++ < list_batch)
+        if (m.type == Type::entry && is_ours && entry != nullptr && entries++ < list_batch) {
             entry(context, m);
-        else
-            take_event(client, &parcel);
+            continue;
+        }
+        take_event(client, &parcel);
+        leave_news(client);
     }
     return -ECONNRESET;
 }

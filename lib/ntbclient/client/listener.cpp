@@ -130,8 +130,8 @@ int ntbclient_accept(struct ntbclient_listener *listener, struct ntbclient_conn 
                 status = 0;
                 break;
             }
-        if (status != 0 && tries == 0)
-            take_in(client);
+        if (status != 0 && tries == 0 && take_in(client, listener) != 0)
+            leave_news(client);
     }
     if (status != 0 && client->gone.load())
         status = -ECONNRESET;

@@ -15,6 +15,7 @@ using namespace ntbc;
 namespace
 {
 constexpr uint32_t all_events = NTBCLIENT_READABLE | NTBCLIENT_WRITABLE;
+constexpr int64_t look_again_ns = 10000000;
 
 bool is_event_set(uint32_t events)
 {
@@ -92,13 +93,14 @@ int sleep_until(ntbclient_conn *conn, int64_t deadline)
 {
     ntbclient *client = conn->client;
     const bool is_own = client->pid == getpid();
-    const int64_t left = deadline - now_ns();
+    const bool is_open = conn_is_open(conn);
+    // Until it is open, another thread may take in, and have seen, what would have woken this one.
+    const int64_t left = std::min(deadline - now_ns(), is_open ? INT64_MAX : look_again_ns);
     if (left <= 0)
         return 0;
-    pollfd fds[2] = {{conn_is_open(conn) ? conn->bell : -1, POLLIN, 0},
-                     {is_own ? client->socket : -1, POLLIN, 0}};
+    pollfd fds[2] = {{is_open ? conn->bell : -1, POLLIN, 0}, {is_own ? client->fd : -1, POLLIN, 0}};
     const timespec rest = {left / 1000000000, left % 1000000000};
-    const int woken = ppoll(fds, 2, deadline == INT64_MAX ? nullptr : &rest, nullptr);
+    const int woken = ppoll(fds, 2, is_open && deadline == INT64_MAX ? nullptr : &rest, nullptr);
     const int error = woken < 0 ? -errno : 0;
     if (is_own && woken > 0 && fds[1].revents != 0)
         ntbclient_process(client);

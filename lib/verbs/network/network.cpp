@@ -204,7 +204,6 @@ void Network::run()
     while (!stop_) {
         if (!lost_ && ntbclient_process(client_) != 0)
             lost_ = true;
-        is_stirred_ = false;
         take_wishes();
         accept();
         for (auto at = pending_.begin(); at != pending_.end();)
@@ -215,7 +214,7 @@ void Network::run()
             done = engine_->drive();
         }
         sweep();
-        if (done == 0 && !is_stirred_)
+        if (done == 0)
             sleep();
     }
 }
@@ -253,7 +252,6 @@ void Network::ask(std::uint16_t lid)
 
 void Network::connect(Pending &pending)
 {
-    is_stirred_ = true;
     pending.until = monotonic() + patience;
     const ntbclient_options options = options_of(pending.local);
     if (ntbclient_connect(client_, Name(pending.lid).text, &options, &pending.conn) != 0)
@@ -269,7 +267,7 @@ void Network::accept()
                 pending_.push_back(
                     {.stage = Stage::Asked, .conn = conn, .until = monotonic() + patience});
             else
-                close(conn);
+                ntbclient_close(conn);
         }
     }
 }
@@ -291,17 +289,11 @@ bool Network::advance(Pending &pending)
 // At the end of a request, whatever became of it: what is not adopted is closed.
 void Network::give_up(Pending &pending)
 {
-    close(pending.conn);
+    ntbclient_close(pending.conn);
     if (pending.stage == Stage::Asked)
         return;
     const Locked locked(engine_->mutex());
     engine_->unreachable(pending.lid); // unless it has a link
-}
-
-void Network::close(ntbclient_conn *conn)
-{
-    is_stirred_ = is_stirred_ || conn;
-    ntbclient_close(conn);
 }
 
 bool Network::advance_connecting(Pending &pending)
@@ -316,7 +308,7 @@ bool Network::advance_connecting(Pending &pending)
     if (!pending.local)
         return false;
     // Not at this host.
-    close(pending.conn);
+    ntbclient_close(pending.conn);
     pending.local = false;
     connect(pending);
     return pending.conn != nullptr;
@@ -339,7 +331,7 @@ bool Network::advance_asking(Pending &pending)
             adopt(pending);
         return false;
     }
-    close(pending.conn);
+    ntbclient_close(pending.conn);
     pending.conn = nullptr;
     pending.stage = Stage::Waiting;
     return true;
@@ -369,7 +361,6 @@ bool Network::advance_asked(Pending &pending)
 // @retval false there is a link to that peer, or no room for one
 bool Network::adopt(Pending &pending)
 {
-    is_stirred_ = true; // a port that is not taken is closed
     std::unique_ptr<Connection> port = Connection::create(pending.conn);
     if (!port) {
         if (errno == EMSGSIZE)
@@ -405,7 +396,6 @@ void Network::sweep()
         return std::partition(ports_.begin(), ports_.end(),
                               [](const auto &port) { return !port->is_closed(); });
     }();
-    is_stirred_ = is_stirred_ || first != ports_.end();
     ports_.erase(first, ports_.end());
 }
 

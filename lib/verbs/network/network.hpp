@@ -78,7 +78,6 @@ private:
     bool advance_asking(Pending &pending);
     bool advance_asked(Pending &pending);
     void give_up(Pending &pending);
-    void close(ntbclient_conn *conn);
     bool introduce(Pending &pending);
     bool adopt(Pending &pending);
     void join_itself();
@@ -90,8 +89,6 @@ private:
     ntbclient_listener *listeners_[2] = {nullptr, nullptr}; // peer host, this host
     std::uint16_t lid_ = 0;
     bool lost_ = false; // the daemon
-    // The daemon was asked something: its news may have come with the answer.
-    bool is_stirred_ = false;
     int bell_ = -1;
     pthread_t thread_ = {};
     bool runs_ = false;
