@@ -196,6 +196,32 @@ TEST_P(Connections, AResetComesBehindTheBytesOfTheRing)
     EXPECT_EQ(side[1].outcome(), 0);
 }
 
+TEST_P(Connections, OneThatIsBrokenOffIsResetOnceAndThenAtItsEnd)
+{
+    claim();
+    upgrade(0); // the other direction has no ring
+    side[0].connection->abort(tcp.fd[0]);
+    for (const Side &one : side) {
+        EXPECT_EQ(one.outcome(), -ECONNRESET);
+        EXPECT_EQ(one.outcome(), 0);
+        EXPECT_EQ(one.outcome(), 0);
+    }
+}
+
+TEST_P(Connections, WhoHasReadAResetWritesIntoNoRing)
+{
+    claim();
+    upgrade(0);
+    side[1].put("by tcp");
+    EXPECT_EQ(side[0].get(6), "by tcp"); // and granted
+    side[0].connection->abort(tcp.fd[0]);
+    for (const Side &one : side) {
+        EXPECT_EQ(one.outcome(), -ECONNRESET);
+        EXPECT_EQ(one.outcome(), 0);
+        EXPECT_EQ(one.send("x"), -EPIPE);
+    }
+}
+
 TEST_P(Connections, TheDaemonSaysTheEndOfAShutdownThatNobodySaw)
 {
     claim();

@@ -214,6 +214,14 @@ bool Connection::leave(int fd)
     return Sending(*this, fd).go_back() && in;
 }
 
+void Connection::abort(int fd)
+{
+    if (!is_matched())
+        return;
+    Sending out(*this, fd);
+    out.act(out.sender().abort());
+}
+
 // ---- ends that are not orderly
 
 /// The kernel has told the program that the connection is over.

@@ -64,6 +64,8 @@ public:
     /// who does not know of rings (rule R8).
     /// @retval true all is TCP now. false: the peer has to do its part; call again after a while
     bool leave(int fd);
+    /// Resets it, where leave() was in vain: as by TCP, reads say ECONNRESET once and then the end.
+    void abort(int fd);
 
     // ---- readiness: section 9, "What is shown"
 

@@ -84,6 +84,10 @@ void Connection::Sending::attend()
     }
     if (load(lines.receiver_asks.ask) != 0)
         go_back();
+    // The other direction has reset the connection: what a write gets is the kernel's to say.
+    if (load(connection_.record_->broken) != 0 &&
+        (sender_.state() == Sender::State::Ring || sender_.state() == Sender::State::Granted))
+        act(sender_.abort());
     if (sender_.state() != before)
         Attachment::turn();
 }

@@ -2,7 +2,6 @@
 #include "preload/upgrade.hpp"
 
 #include "kernel/lock.hpp"
-#include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
 
 #include <cstring>
@@ -245,7 +244,7 @@ void Body::leave(int fd)
         kernel::call(SYS_ppoll, nullptr, 0, &pause, nullptr, 0);
     }
     count(Reason::broken_off);
-    kernel::disconnect(fd);
+    one->abort(fd);
 }
 
 bool Body::upgraded() const
