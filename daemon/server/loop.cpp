@@ -188,9 +188,13 @@ bool Server::take(Session &session, Parcel *parcel)
             return false;
         return m.type == Type::introduce ? take_introduction(session, m) : greet(session, m);
     case Stage::client:
-        if (m.type == Type::claim)
-            return parcel->count <= 1 &&
-                   broker_.take_claim(session.id, m, inspect(parcel->fd(0), namespace_));
+        if (m.type == Type::claim) {
+            const Shown shown = inspect(parcel->fd(0), namespace_);
+            // Before the answer: the kernel ends a connection with its last holder.
+            if (const int fd = parcel->take_fd(0); fd >= 0)
+                close(fd);
+            return parcel->count <= 1 && broker_.take_claim(session.id, m, shown);
+        }
         return parcel->count == 0 && broker_.take(session.id, m);
     case Stage::introducing:
         return take_introduced(session, m);

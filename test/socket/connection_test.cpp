@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 using namespace ntb::socket;
@@ -594,6 +595,35 @@ TEST_P(Connections, ManyThatAreShortLeaveNothing)
                near.now().figures.connecting == 0 && descriptors() <= before;
     })) << descriptors()
         << " of " << before;
+}
+
+// Whatever the daemon does meanwhile: this one never takes what it is shown.
+TEST(Claims, AResetDoesNotWaitForTheDaemon)
+{
+    const Folder folder;
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    const std::string path = folder.path + "/deaf.sock";
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof(address)), 0);
+    ASSERT_EQ(listen(listener, 1), 0);
+    Attachment *const at = Attachment::create(path.c_str());
+    Tcp tcp;
+    Connection *const one = Connection::claim(*at, tcp.fd[0], false);
+    ASSERT_NE(one, nullptr);
+    const Side here{one, tcp.fd[0]}, there{nullptr, tcp.fd[1]};
+    here.put("first");
+    const linger hard = {1, 0};
+    setsockopt(tcp.fd[0], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    one->close(tcp.fd[0], true);
+    Tcp::shut(tcp.fd[0]);
+    pollfd shown = {tcp.fd[1], 0, 0};
+    EXPECT_EQ(poll(&shown, 1, 0), 1);
+    EXPECT_NE(shown.revents & POLLERR, 0);
+    EXPECT_EQ(there.get(5), "first");
+    EXPECT_EQ(there.outcome(), -ECONNRESET);
+    ::close(listener);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, Connections, testing::Bool(),

@@ -104,10 +104,14 @@ void Connection::close(int fd, bool last_here)
     Attachment &attachment = *attachment_;
     attachment.lock_.take();
     const Stage stage = stage_.load();
-    if (stage == Stage::Pending)
+    if (stage == Stage::Pending) {
         attachment.withdraw(*this);
-    else if (stage == Stage::Matched)
+        // The daemon may still hold the socket, and the reset of a close waits for the last holder.
+        if (kernel::closes_hard(fd))
+            kernel::disconnect(fd);
+    } else if (stage == Stage::Matched) {
         attachment.unlink(this);
+    }
     attachment.lock_.give();
     if (stage == Stage::Matched) {
         if (record_->holders.remove(static_cast<std::int32_t>(call(SYS_getpid))))
