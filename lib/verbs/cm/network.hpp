@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ways between connection managers by the node daemon: doc/verbs.md, section 12.
+#ifndef NTB_VERBS_CM_NETWORK_HPP
+#define NTB_VERBS_CM_NETWORK_HPP
+
+#include <atomic>
+#include <map>
+#include <vector>
+
+#include <ntbclient.h>
+#include <poll.h>
+#include <pthread.h>
+
+#include "cm/manager.hpp"
+
+namespace ntb::verbs::cm
+{
+
+/// Who is told of what has come. The mutex is held.
+class Audience
+{
+public:
+    virtual ~Audience() = default;
+
+    virtual void request(Link link, Port port, const Message &message) = 0;
+    virtual void message(Link link, const Message &message) = 0;
+    virtual void lost(Link link, int error) = 0;
+    /// After one or more of these.
+    virtual void told() = 0;
+};
+
+/// Each way is a connection of the daemon, each claimed port two listeners. All calls but open(),
+/// start() and stop() are made with the mutex held.
+class Network final : public Carrier
+{
+public:
+    explicit Network(pthread_mutex_t &mutex) : mutex_(mutex) {}
+    ~Network() override;
+
+    /// Attaches to a daemon. @return 0 or a negative errno of ntbclient_attach()
+    int open(const char *socket);
+    /// Begins to serve by a thread of its own. @return 0 or a negative errno
+    int start(Audience &audience);
+    void stop();
+
+    int claim(Port port) override;
+    void release(Port port) override;
+    Link connect(Port port, bool here_first, const Message &request) override;
+    bool send(Link link, const Message &message) override;
+    void close(Link link) override;
+
+private:
+    enum class Stage : std::uint8_t {
+        Connecting,
+        Open,
+        Unknown, // has connected, and not yet said what for
+    };
+    struct Way {
+        Stage stage;
+        bool local; // the peer is sought at this host
+        Port port;
+        ntbclient_conn *conn;
+        int error; // of a connection that could not be begun
+        std::uint64_t until;
+        Message request;
+    };
+    struct Claim {
+        Port port;
+        ntbclient_listener *listeners[2];
+    };
+
+    void run();
+    void turn();
+    void accept();
+    void begin(Way &way);
+    void advance(Link link);
+    void advance_connecting(Link link, Way &way);
+    void receive(Link link);
+    void lose(Link link, int error);
+    void wake();
+    void sleep();
+    Link number();
+
+    pthread_mutex_t &mutex_;
+    Audience *audience_ = nullptr;
+    ntbclient *client_ = nullptr;
+    bool is_lost_ = false; // the daemon
+    // The daemon was asked something: its news may have come with the answer.
+    bool is_stirred_ = false;
+    int bell_ = -1;
+    pthread_t thread_ = {};
+    bool runs_ = false;
+    std::atomic<bool> stop_{false};
+    Link last_ = 0;
+    std::map<Link, Way> ways_;
+    std::vector<Claim> claims_;
+    std::vector<pollfd> fds_;
+};
+
+} // namespace ntb::verbs::cm
+
+#endif
