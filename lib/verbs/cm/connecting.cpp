@@ -233,8 +233,8 @@ int Manager::connect(Channel &channel, const Command &command)
     id->responder_resources = param.responder_resources;
     id->initiator_depth = param.initiator_depth;
     id->state = State::Connecting;
-    id->link = carrier_.connect({id->space, id->destination.port}, host_.is_own(id->destination),
-                                message);
+    id->link =
+        carrier_.connect({id->space, id->destination.port}, host_.is_own(id->destination), message);
     return 0;
 }
 
@@ -388,14 +388,14 @@ void Manager::request(Link link, Port port, const Message &message)
     const bool fits = listener && listener->state == State::Listening &&
                       listener->type == message.type && asked.port == port.number &&
                       host_.is_own(asked) &&
-                      (is_any(listener->source)
-                           ? is_ipv4(asked) == is_ipv4(listener->source) ||
-                                 (is_ipv4(asked) && !listener->is_v6_only)
-                           : is_same_host(asked, listener->source));
+                      (is_any(listener->source) ? is_ipv4(asked) == is_ipv4(listener->source) ||
+                                                      (is_ipv4(asked) && !listener->is_v6_only)
+                                                : is_same_host(asked, listener->source));
     if (!fits)
         return refuse(link, message.type, reason::invalid_service);
-    Id *const id =
-        listener->backlog != 0 ? make_id(listener->channel, listener->space, listener->type) : nullptr;
+    Id *const id = listener->backlog != 0
+                       ? make_id(listener->channel, listener->space, listener->type)
+                       : nullptr;
     if (!id)
         return refuse(link, message.type, reason::no_resources);
     --listener->backlog;
@@ -447,13 +447,15 @@ void Manager::message(Link link, const Message &message)
             return post(*id, Event::Established, 0, nullptr);
         }
         // After the program's own word that data have come.
-        return state == State::Connected || state == State::Disconnecting ? void() : unexpected(*id);
+        return state == State::Connected || state == State::Disconnecting ? void()
+                                                                          : unexpected(*id);
     case Kind::Rej:
         if (state != State::Connecting && state != State::Accepted)
             return unexpected(*id);
         close_link(*id);
         id->state = State::Over;
-        return post(*id, Event::Rejected, static_cast<std::int32_t>(message.reason & 0xff), &message);
+        return post(*id, Event::Rejected, static_cast<std::int32_t>(message.reason & 0xff),
+                    &message);
     case Kind::Dreq: {
         if (state != State::Connected && state != State::Disconnecting && state != State::Accepted)
             return unexpected(*id);

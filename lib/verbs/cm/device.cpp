@@ -38,8 +38,8 @@ void take_one(int descriptor)
 {
     pollfd readable = {descriptor, POLLIN, 0};
     std::uint64_t count;
-    if (poll(&readable, 1, 0) == 1)
-        [[maybe_unused]] const ssize_t taken = read(descriptor, &count, sizeof(count));
+    if (poll(&readable, 1, 0) == 1) [[maybe_unused]]
+        const ssize_t taken = read(descriptor, &count, sizeof(count));
 }
 
 void add(int descriptor, std::uint64_t count)
@@ -64,9 +64,8 @@ int Device::start(const char *socket)
 
 int Device::open(int flags)
 {
-    const int descriptor =
-        eventfd(0, EFD_SEMAPHORE | ((flags & O_CLOEXEC) != 0 ? EFD_CLOEXEC : 0) |
-                       ((flags & O_NONBLOCK) != 0 ? EFD_NONBLOCK : 0));
+    const int descriptor = eventfd(0, EFD_SEMAPHORE | ((flags & O_CLOEXEC) != 0 ? EFD_CLOEXEC : 0) |
+                                          ((flags & O_NONBLOCK) != 0 ? EFD_NONBLOCK : 0));
     if (descriptor < 0)
         return -errno;
     const Locked locked(mutex_);
@@ -114,7 +113,8 @@ int Device::close(int descriptor)
         if (at == channels_.end())
             return -EBADF;
         manager_.close(descriptor);
-        wake_all(*at->second.turns);
+        // Who waits for an event of it in another thread goes on waiting, as at the kernel's
+        // device: programs end with such a thread.
         channels_.erase(at);
         told();
     }

@@ -43,8 +43,7 @@ public:
         const sockaddr_in6 to = to_sockaddr(address);
         sockaddr_in6 from = {};
         socklen_t size = sizeof(from);
-        return descriptor_ >= 0 &&
-               ::connect(descriptor_, as_sockaddr(to), size_of(address)) == 0 &&
+        return descriptor_ >= 0 && ::connect(descriptor_, as_sockaddr(to), size_of(address)) == 0 &&
                getsockname(descriptor_, reinterpret_cast<sockaddr *>(&from), &size) == 0 &&
                from_sockaddr(from, source);
     }

@@ -309,8 +309,8 @@ int Manager::get_event(Channel &channel, const Command &command)
     if (channel.events.empty())
         return -EAGAIN;
     const Waiting &first = channel.events.front();
-    if (const int error = command.answer(wanted.response, first.answer,
-                                         offsetof(rdma_ucm_event_resp, reserved)))
+    if (const int error =
+            command.answer(wanted.response, first.answer, offsetof(rdma_ucm_event_resp, reserved)))
         return error;
     Id &id = *ids_[first.id - 1];
     ++id.reported;

@@ -152,7 +152,8 @@ private:
     void end(Id &id);
     std::uint32_t drop_events(Channel &channel, std::uint32_t handle);
 
-    void post(Id &id, Event event, std::int32_t status, const Message *message, Id *fresh = nullptr);
+    void post(Id &id, Event event, std::int32_t status, const Message *message,
+              Id *fresh = nullptr);
     int bind(Id &id, const Address &address);
     int claim(Id &id);
     void take_request(Id &id, const Message &message);

@@ -47,7 +47,8 @@ bool is_sound(const Message &message)
         message.kind < Kind::Req || message.kind > Kind::Drep)
         return false;
     const std::uint8_t type = message.type;
-    if (type < type_rc || type > type_ud || message.private_bytes > private_room(message.kind, type))
+    if (type < type_rc || type > type_ud ||
+        message.private_bytes > private_room(message.kind, type))
         return false;
     if (message.kind != Kind::Req && message.kind != Kind::Rep)
         return true;

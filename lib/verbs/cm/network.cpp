@@ -231,8 +231,8 @@ void Network::accept()
             ntbclient_conn *conn = nullptr;
             while (ntbclient_accept(listener, &conn) == 0) {
                 if (unknown++ < max_unknown) {
-                    ways_[number()] = {
-                        Stage::Unknown, false, claim.port, conn, 0, monotonic() + patience, {}};
+                    ways_[number()] = {Stage::Unknown,         false, claim.port, conn, 0,
+                                       monotonic() + patience, {}};
                 } else {
                     ntbclient_close(conn);
                     is_stirred_ = true;

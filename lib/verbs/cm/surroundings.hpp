@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a connection manager needs of the world: ways to other managers, and the machine's addresses.
+// What a connection manager needs of the world: ways to other managers, and the machine's
+// addresses.
 #ifndef NTB_VERBS_CM_SURROUNDINGS_HPP
 #define NTB_VERBS_CM_SURROUNDINGS_HPP
 

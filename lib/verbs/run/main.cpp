@@ -10,6 +10,7 @@
 #include <ntbclient.h>
 #include <unistd.h>
 
+#include "config/config.hpp"
 #include "program.hpp"
 #include "shim/genuine.hpp"
 
@@ -19,10 +20,12 @@ constexpr const char *help =
     "ntb-verbs: starts a program that finds a verbs device whose peers are reached over the "
     "bridge\n"
     "\n"
-    "  ntb-verbs [-v] [--link NAME] [--socket PATH] PROGRAM [ARGUMENT...]\n"
+    "  ntb-verbs [-v] [--link NAME] [--socket PATH] [--hosts FILE] PROGRAM [ARGUMENT...]\n"
     "\n"
     "  --link NAME     the device's name, and its daemon's: /run/ntbmsg/NAME.sock (default: ntb0)\n"
     "  --socket PATH   of the node daemon, if it is elsewhere\n"
+    "  --hosts FILE    whose 'host' lines say which addresses librdmacm reaches over the bridge\n"
+    "                  (default: " NTB_VERBS_HOSTS ", if it is there)\n"
     "  --library FILE  another libntbverbs.so than the installed one\n"
     "  -v, --verbose   say what is done\n"
     "  --help, --version\n"
@@ -39,6 +42,7 @@ struct Options {
     bool verbose = false;
     std::string link = "ntb0";
     std::string socket;
+    std::string hosts; // empty: none
     std::string library;
 };
 
@@ -48,6 +52,18 @@ int fail(int status, const std::string &what)
     return status;
 }
 
+std::string map_error(const std::string &path)
+{
+    ntb::socket::Config config;
+    ntb::socket::Config::Error error;
+    if (config.load(path.c_str(), &error))
+        return {};
+    char line[16] = "";
+    if (error.line != 0)
+        snprintf(line, sizeof(line), ":%u", error.line);
+    return path + line + ": " + error.text;
+}
+
 // @return why the program would find no device; empty: it will
 std::string refusal(const Options &options, const ntb::Program &program)
 {
@@ -55,6 +71,9 @@ std::string refusal(const Options &options, const ntb::Program &program)
         return program.path + " " + program.refuses + ": nothing can be loaded into it";
     if (!ntb::can_be_preloaded(options.library))
         return options.library + " cannot be loaded";
+    const std::string unread = options.hosts.empty() ? "" : map_error(options.hosts);
+    if (!unread.empty())
+        return unread;
     void *library = nullptr;
     const std::string wrong = ntb::verbs::shim::check_libibverbs(library);
     if (!wrong.empty())
@@ -67,11 +86,24 @@ std::string refusal(const Options &options, const ntb::Program &program)
     return {};
 }
 
+void set_environment(const Options &options)
+{
+    ntb::preload(options.library);
+    ntb::set_path_variable("NTB_VERBS_SOCKET", options.socket);
+    if (options.hosts.empty())
+        unsetenv("NTB_VERBS_HOSTS");
+    else
+        ntb::set_path_variable("NTB_VERBS_HOSTS", options.hosts);
+    setenv("NTB_VERBS_DEVICE", options.link.c_str(), 1);
+}
+
 int start(Options options, char **words)
 {
     if (options.link.empty() || options.link.size() > longest_name ||
         options.link.find('/') != std::string::npos)
         return fail(2, "--link: expected a name of 1 to 32 bytes without '/'");
+    if (options.hosts.empty() && access(NTB_VERBS_HOSTS, F_OK) == 0)
+        options.hosts = NTB_VERBS_HOSTS;
     if (options.socket.empty())
         options.socket = "/run/ntbmsg/" + options.link + ".sock";
     const ntb::Program program = ntb::find_program(words[0]);
@@ -81,12 +113,12 @@ int start(Options options, char **words)
     const std::string why_not = refusal(options, program);
     if (!why_not.empty())
         return fail(1, why_not);
-    ntb::preload(options.library);
-    ntb::set_path_variable("NTB_VERBS_SOCKET", options.socket);
-    setenv("NTB_VERBS_DEVICE", options.link.c_str(), 1);
+    set_environment(options);
     if (options.verbose)
-        fprintf(stderr, "ntb-verbs: %s with device %s of %s and %s\n", program.path.c_str(),
-                options.link.c_str(), options.socket.c_str(), options.library.c_str());
+        fprintf(stderr, "ntb-verbs: %s with device %s of %s, %s and %s\n", program.path.c_str(),
+                options.link.c_str(), options.socket.c_str(),
+                options.hosts.empty() ? "no map of hosts" : options.hosts.c_str(),
+                options.library.c_str());
     const int error = ntb::execute(program, words);
     return fail(ntb::status_of(error), std::string(words[0]) + ": " + strerror(error));
 }
@@ -94,13 +126,11 @@ int start(Options options, char **words)
 
 int main(int argc, char **argv)
 {
-    const option names[] = {{"verbose", no_argument, nullptr, 'v'},
-                            {"link", required_argument, nullptr, 'n'},
-                            {"socket", required_argument, nullptr, 's'},
-                            {"library", required_argument, nullptr, 'l'},
-                            {"help", no_argument, nullptr, 'h'},
-                            {"version", no_argument, nullptr, 'V'},
-                            {}};
+    const option names[] = {
+        {"verbose", no_argument, nullptr, 'v'},       {"link", required_argument, nullptr, 'n'},
+        {"socket", required_argument, nullptr, 's'},  {"hosts", required_argument, nullptr, 'H'},
+        {"library", required_argument, nullptr, 'l'}, {"help", no_argument, nullptr, 'h'},
+        {"version", no_argument, nullptr, 'V'},       {}};
     Options options;
     options.library = ntb::beside_this_program(NTB_VERBS_LIBRARY);
     // The first word that is no option is the program: what follows is its own.
@@ -115,6 +145,9 @@ int main(int argc, char **argv)
         case 's':
             options.socket = optarg;
             break;
+        case 'H':
+            options.hosts = optarg;
+            break;
         case 'l':
             options.library = optarg;
             break;
@@ -127,7 +160,7 @@ int main(int argc, char **argv)
         }
     }
     if (optind == argc)
-        return fail(2, "expected: ntb-verbs [-v] [--link NAME] [--socket PATH] PROGRAM "
-                       "[ARGUMENT...]");
+        return fail(2, "expected: ntb-verbs [-v] [--link NAME] [--socket PATH] [--hosts FILE] "
+                       "PROGRAM [ARGUMENT...]");
     return start(options, argv + optind);
 }

@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "shim/device.hpp"
 #include "shim/genuine.hpp"
+#include "shim/identity.hpp"
 #include "shim/objects.hpp"
 
 namespace ntb::verbs::shim

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The functions that the program finds here before those of libibverbs: the list of devices, with
 // ours behind the machine's own, and those that would look for ours in sysfs or at a descriptor.
-#include "shim/device.hpp"
-
 #include <cerrno>
-#include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,7 +10,9 @@
 #include <endian.h>
 
 #include "shim/genuine.hpp"
+#include "shim/identity.hpp"
 #include "shim/objects.hpp"
+#include "shim/rdma_cm.hpp"
 
 #define INTERPOSED extern "C" __attribute__((visibility("default")))
 
@@ -22,38 +21,7 @@ namespace ntb::verbs::shim
 namespace
 {
 
-constexpr int device_index = 0x6e7462; // no kernel counts so far
 constexpr std::uint16_t default_pkey = 0xffff;
-
-const DeviceOps device_ops = {
-    .name = "ntb",
-    .min_abi = 0,
-    .max_abi = INT_MAX,
-    .match_table = nullptr,
-    .static_providers = nullptr,
-    .match_device = nullptr,
-    .alloc_context = open_context,
-    .import_context = nullptr,
-    .alloc_device = nullptr,
-    .uninit_device = nullptr,
-};
-
-Device &our_device()
-{
-    static Device *const once = [] {
-        auto *device = new Device{};
-        device->ops = &device_ops;
-        device->references = INT_MAX / 2; // it is never freed
-        device->device.node_type = IBV_NODE_CA;
-        device->device.transport_type = IBV_TRANSPORT_IB;
-        const char *name = getenv("NTB_VERBS_DEVICE");
-        snprintf(device->device.name, sizeof(device->device.name), "%s", name ? name : "ntb0");
-        snprintf(device->device.dev_name, sizeof(device->device.dev_name), "uverbs-%.50s",
-                 device->device.name);
-        return device;
-    }();
-    return *once;
-}
 
 bool is_ours(const ibv_device *device)
 {
@@ -62,14 +30,6 @@ bool is_ours(const ibv_device *device)
 bool is_ours(const ibv_context *context)
 {
     return is_ours(context->device);
-}
-
-// A link-local address. The port's number is the process's own, as its LID.
-void fill_gid(const ibv_context *context, ibv_gid &gid)
-{
-    gid.global.subnet_prefix = htobe64(0xfe80000000000000);
-    gid.global.interface_id =
-        node_guid(context->device) | htobe64(context_of(const_cast<ibv_context *>(context))->lid);
 }
 
 void fill_entry(const ibv_context *context, ibv_gid_entry &entry)
@@ -88,27 +48,13 @@ int missing(const char *name)
 
 } // namespace
 
-const char *device_socket()
-{
-    const char *socket = getenv("NTB_VERBS_SOCKET");
-    return socket ? socket : "/run/ntbmsg/ntb0.sock";
-}
-
-// The same for all processes of a host; the lower half of the interface is for their LIDs.
-__be64 node_guid(const ibv_device *device)
-{
-    std::uint32_t hash = 2166136261;
-    for (const char *at = device->name; *at; ++at)
-        hash = (hash ^ static_cast<unsigned char>(*at)) * 16777619;
-    return htobe64(std::uint64_t{0x026e7462} << 32 | (hash & 0xffff0000));
-}
-
 } // namespace ntb::verbs::shim
 
 using namespace ntb::verbs::shim;
 
 INTERPOSED ibv_device **ibv_get_device_list(int *n)
 {
+    serve_librdmacm();
     const Genuine &library = Genuine::get();
     auto *get = genuine<ibv_device **(int *)>("ibv_get_device_list");
     int found = 0;

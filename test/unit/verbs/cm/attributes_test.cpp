@@ -31,8 +31,8 @@ TEST(CmAttributes, EachStateHasWhatTheEngineWants)
     const Id id = connected(type_rc);
     ib_uverbs_qp_attr attr;
     ASSERT_EQ(queue_pair_attributes(id, NTBV_INIT, attr), 0);
-    EXPECT_EQ(attr.qp_attr_mask, std::uint32_t{NTBV_QP_STATE | NTBV_QP_ACCESS | NTBV_QP_PKEY_INDEX |
-                                               NTBV_QP_PORT});
+    EXPECT_EQ(attr.qp_attr_mask,
+              std::uint32_t{NTBV_QP_STATE | NTBV_QP_ACCESS | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT});
     EXPECT_EQ(attr.qp_access_flags,
               std::uint32_t{NTBV_REMOTE_WRITE | NTBV_REMOTE_READ | NTBV_REMOTE_ATOMIC});
     EXPECT_EQ(attr.port_num, 1);

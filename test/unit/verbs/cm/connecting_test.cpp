@@ -106,7 +106,8 @@ TEST_F(CmConnecting, AQueryKnowsWhatIsKnown)
     EXPECT_EQ(route.ibdev_index, 9u);
     EXPECT_EQ(route.num_paths, 0u);
     Address source, destination;
-    ASSERT_TRUE(from_sockaddr(route.src_addr, source) && from_sockaddr(route.dst_addr, destination));
+    ASSERT_TRUE(from_sockaddr(route.src_addr, source) &&
+                from_sockaddr(route.dst_addr, destination));
     EXPECT_TRUE(is_same_host(source, address("10.0.0.1", 0)));
     EXPECT_NE(source.port, 0);
     EXPECT_TRUE(is_same_host(destination, address("10.0.0.2", 0)));
@@ -137,7 +138,8 @@ TEST_F(CmConnecting, AConnectionFromRequestToEnd)
     EXPECT_EQ(asked.param.conn.rnr_retry_count, 6);
     const auto route = server.query(fresh);
     Address source, destination;
-    ASSERT_TRUE(from_sockaddr(route.src_addr, source) && from_sockaddr(route.dst_addr, destination));
+    ASSERT_TRUE(from_sockaddr(route.src_addr, source) &&
+                from_sockaddr(route.dst_addr, destination));
     EXPECT_EQ(source.port, 7000);
     EXPECT_TRUE(is_same_host(source, address("10.0.0.2", 0)));
     EXPECT_TRUE(is_same_host(destination, address("10.0.0.1", 0)));
@@ -293,11 +295,12 @@ TEST_F(CmConnecting, RequestsMoveWithTheirListener)
     rdma_ucm_event_resp event = {};
     const rdma_ucm_get_event get = {reinterpret_cast<std::uintptr_t>(&event)};
     ASSERT_EQ(server.write(60, RDMA_USER_CM_CMD_GET_EVENT, get, sizeof(event)), 0);
-    EXPECT_EQ(server.write(60, RDMA_USER_CM_CMD_REJECT, rdma_ucm_reject{.id = event.id,
-                                                                         .private_data_len = 0,
-                                                                         .reason = 0,
-                                                                         .reserved = {},
-                                                                         .private_data = {}}),
+    EXPECT_EQ(server.write(60, RDMA_USER_CM_CMD_REJECT,
+                           rdma_ucm_reject{.id = event.id,
+                                           .private_data_len = 0,
+                                           .reason = 0,
+                                           .reserved = {},
+                                           .private_data = {}}),
               0);
     server.manager.close(60);
 }
@@ -321,7 +324,8 @@ TEST_F(CmConnecting, ParametersAreChecked)
     fresh = server.expect(Event::ConnectRequest, listener_uid).id;
     EXPECT_EQ(server.confirm(fresh), -EINVAL);
     EXPECT_EQ(server.disconnect(fresh), -EINVAL);
-    EXPECT_EQ(server.accept(fresh, server_uid, Program::param(200, std::string(197, 'x'))), -EINVAL);
+    EXPECT_EQ(server.accept(fresh, server_uid, Program::param(200, std::string(197, 'x'))),
+              -EINVAL);
     EXPECT_EQ(server.accept(listener, server_uid, Program::param(200, "")), -EINVAL);
     EXPECT_EQ(server.accept(fresh, server_uid, Program::param(200, std::string(196, 'x'))), 0);
 }

@@ -28,9 +28,15 @@ inline Address address(const char *text, std::uint16_t port)
 class FakeHost final : public Host
 {
 public:
-    explicit FakeHost(const char *own, std::uint16_t lid) : own_(address(own, 0)) { port.lid = lid; }
+    explicit FakeHost(const char *own, std::uint16_t lid) : own_(address(own, 0))
+    {
+        port.lid = lid;
+    }
 
-    int check_peer(const Address &peer) override { return peer.bytes[12] == 10 ? 0 : -EHOSTUNREACH; }
+    int check_peer(const Address &peer) override
+    {
+        return peer.bytes[12] == 10 ? 0 : -EHOSTUNREACH;
+    }
     bool is_own(const Address &asked) override { return is_same_host(asked, own_); }
     Address source_for(const Address &) override { return own_; }
     DevicePort device_port() override { return port; }

@@ -67,7 +67,8 @@ TEST(CmManager, EventsAreCountedWhereTheyAreAcknowledged)
 TEST(CmManager, AnIdThatGoesTakesItsEventsWithIt)
 {
     Program program("10.0.0.1", 1);
-    const std::uint32_t one = program.create(RDMA_PS_TCP, 1), other = program.create(RDMA_PS_TCP, 2);
+    const std::uint32_t one = program.create(RDMA_PS_TCP, 1),
+                        other = program.create(RDMA_PS_TCP, 2);
     EXPECT_EQ(program.resolve(one, peer), 0);
     EXPECT_EQ(program.resolve(other, peer), 0);
     EXPECT_EQ(program.manager.waiting(Program::channel), 2u);

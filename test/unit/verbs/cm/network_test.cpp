@@ -44,7 +44,10 @@ public:
         pthread_mutex_unlock(&mutex);
         return result;
     }
-    int claim() { return call([](Network &one) { return one.claim(port); }); }
+    int claim()
+    {
+        return call([](Network &one) { return one.claim(port); });
+    }
     Link connect(bool here)
     {
         return call(
@@ -153,7 +156,8 @@ TEST_F(CmNetworks, MessagesGoBothWaysAndTheEndIsSeen)
         EXPECT_EQ(listener.expect(before + 2).back(), std::make_pair(back, 3u));
         EXPECT_TRUE(listener.send(back, Kind::Dreq, 4));
         listener.close(back);
-        EXPECT_EQ(client.expect(heard + 2).back(), std::make_pair(link, 4u)) << "sent before the end";
+        EXPECT_EQ(client.expect(heard + 2).back(), std::make_pair(link, 4u))
+            << "sent before the end";
         EXPECT_EQ(client.expect_loss(link), -ECONNRESET);
         EXPECT_FALSE(client.send(link, Kind::Drep, 5));
     }
