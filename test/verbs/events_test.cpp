@@ -139,6 +139,11 @@ TEST_F(States, WhatIsNotThereIsRefused)
     init.max_send_wr = 0;
     init.max_inline = NTBV_MAX_INLINE + 1;
     EXPECT_EQ(ntbv_qp_create(a.pd, &init, &qp), -EINVAL);
+    init.max_inline = 0;
+    init.max_send_sge = 2;
+    ASSERT_EQ(ntbv_qp_create(a.pd, &init, &qp), 0);
+    EXPECT_EQ(init.max_inline, 32u) << "what there is room for";
+    EXPECT_EQ(ntbv_qp_destroy(qp), 0);
     ntbv_cq *cq;
     EXPECT_EQ(ntbv_cq_create(a.engine, 0, nullptr, 0, &cq), -EINVAL);
     EXPECT_EQ(ntbv_cq_create(a.engine, NTBV_MAX_CQE + 1, nullptr, 0, &cq), -EINVAL);

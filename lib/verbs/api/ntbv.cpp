@@ -283,6 +283,10 @@ int ntbv_qp_create(ntbv_pd *pd, ntbv_qp_init *init, ntbv_qp **qp)
         return -EINVAL;
     init->max_send_wr = std::max(init->max_send_wr, 1u);
     init->max_send_sge = std::max(init->max_send_sge, 1u);
+    // A request has this room anyway, and programs send inline what any adapter would take.
+    static_assert(NTBV_MAX_SGE * sizeof(ntbv_sge) <= NTBV_MAX_INLINE);
+    init->max_inline = std::max(init->max_inline,
+                                init->max_send_sge * static_cast<std::uint32_t>(sizeof(ntbv_sge)));
     init->max_recv_wr = init->srq ? 0 : std::max(init->max_recv_wr, 1u);
     init->max_recv_sge = init->srq ? 0 : std::max(init->max_recv_sge, 1u);
     auto *pair = new (std::nothrow) ntbv_qp{.engine = pd->engine,
