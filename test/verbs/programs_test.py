@@ -30,9 +30,16 @@ class Hosts:
         self.daemons = [lab.daemon(name, True, f"carrier {carrier}") for name in "ab"]
         for daemon in self.daemons:
             daemon.await_text("joined with the daemon of the peer host")
+        # Both hosts are this machine, so their map has its addresses.
+        for name in "ab":
+            self.map(name).write_text(f"host 127.0.0.0/8 {lab.socket(name)}\n")
+
+    def map(self, host):
+        return self.lab.folder / f"{host}.map"
 
     def under(self, host, *words):
-        return [self.lab.client, "--library", self.library, "--socket", self.lab.socket(host), *words]
+        return [self.lab.client, "--library", self.library, "--socket", self.lab.socket(host),
+                "--hosts", self.map(host), *words]
 
     def run(self, host, *words):
         return subprocess.run([str(word) for word in self.under(host, *words)], capture_output=True, text=True,
@@ -51,6 +58,23 @@ class Hosts:
         for process in both:
             process.end(0)
         return both[1].text()
+
+    def managed(self, server_words, client_words, server_status=0):
+        """A server and a client that meet by the connection manager. Until the server listens its client is refused."""
+        server = self.lab.start(self.under("a", *server_words), "server")
+        done = []
+
+        def is_served():
+            expect(server.child.poll() is None or done, server.text())
+            done.append(self.run("b", *client_words))
+            return done[-1].returncode == 0
+        await_fact(is_served, lambda: f"{done[-1]}\n{server.text()}")
+        if server_status is None:
+            server.child.terminate()
+            server.child.wait()
+        else:
+            server.end(server_status)
+        return done[-1].stdout
 
     def stop(self):
         self.lab.await_no_connection("a", "b")
@@ -178,7 +202,77 @@ def killed(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
-CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed)}
+def manager(lab, carrier, library, _other_abi):
+    """Programs that connect by librdmacm: each kind of id, private data, several connections, rsockets."""
+    need("rping", "rdma_server", "rdma_xserver", "ucmatose", "udaddy", "cmtime", "rstream", "riostream")
+    hosts = Hosts(lab, carrier, library)
+
+    def both(*words, client=(), status=0):
+        said = hosts.managed(words, (*words, *client), status)
+        print(*words, ":", (said.splitlines() or ["-"])[-1])
+        return said
+
+    for size in (64, 4096):
+        words = ("-C", 100, "-S", size, "-a", SERVER, "-p", free_port(SERVER))
+        said = hosts.managed(("rping", "-s", *words), ("rping", "-c", "-v", "-V", *words))
+        expect(said.count("ping data: ") == 100, said)
+    port = free_port(SERVER)
+    hosts.managed(("rping", "-s", "-a", "0.0.0.0", "-p", port), ("rping", "-c", "-q", "-C", 10, "-a", SERVER, "-p", port))
+    port = ("-p", free_port(SERVER))
+    hosts.managed(("rdma_server", *port), ("rdma_client", "-s", SERVER, *port))
+    port = ("-p", free_port(SERVER))
+    hosts.managed(("rdma_xserver", "-c", "r", *port), ("rdma_xclient", "-c", "r", "-s", SERVER, *port))
+    at_server = ("-s", SERVER)
+    both("ucmatose", "-c", 10, "-C", 100, "-S", 4096, "-p", free_port(SERVER), client=at_server)
+    both("udaddy", "-c", 4, client=at_server)
+    said = both("cmtime", "-c", 100, "-p", free_port(SERVER), client=at_server, status=None)
+    expect(re.search(r"^connect +:", said, re.M), said)
+    both("rstream", "-T", "v", "-S", 4096, "-p", free_port(SERVER), client=at_server)
+    both("riostream", "-T", "v", "-S", 4096, "-p", free_port(SERVER), client=at_server)
+    hosts.stop()
+
+
+def manager_refusals(lab, carrier, library, _other_abi):
+    """Addresses outside of the map, ports in use, nobody there, a peer that dies, and no map."""
+    need("rping")
+    hosts = Hosts(lab, carrier, library)
+    port = free_port(SERVER)
+    done = hosts.run("b", "rping", "-c", "-C", 1, "-a", "192.0.2.1", "-p", port)
+    expect(done.returncode != 0, done)
+    expect(f"ntbverbs: 192.0.2.1 is in no 'host' line of the map {hosts.map('b')}\n" in done.stderr, done)
+    expect("rdma_resolve_addr: No route to host" in done.stderr, done)
+    done = hosts.run("b", "rping", "-c", "-C", 1, "-a", SERVER, "-p", port)
+    expect(done.returncode != 0 and "RDMA_CM_EVENT_REJECTED, error 8" in done.stderr, done)
+    done = hosts.run("b", "rping", "-s", "-a", "192.0.2.1", "-p", port)
+    expect(done.returncode != 0 and "rdma_bind_addr: Cannot assign requested address" in done.stderr, done)
+    server = lab.start(hosts.under("a", "rping", "-s", "-P", "-a", SERVER, "-p", port), "server")
+    client = ["rping", "-c", "-C", 1, "-a", SERVER, "-p", port]
+    await_fact(lambda: hosts.run("b", *client).returncode == 0, server.text)
+    done = hosts.run("a", "rping", "-s", "-a", SERVER, "-p", port)
+    expect(done.returncode != 0 and "rdma_bind_addr: Address already in use" in done.stderr, done)
+    # A client whose server dies is told, and the next pair meets at the same port.
+    client = lab.start(hosts.under("b", "rping", "-c", "-a", SERVER, "-p", port), "client")
+    await_fact(lambda: len(lab.list("b")) >= 2 or client.child.poll() is not None, client.text)
+    server.child.kill()
+    server.child.wait()
+    client.await_text("DISCONNECT EVENT")
+    await_fact(lambda: client.child.poll() is not None, client.text)
+    words = ("-C", 10, "-a", SERVER, "-p", port)
+    hosts.managed(("rping", "-s", *words), ("rping", "-c", "-V", *words))
+
+    def without_map(*more):
+        words = [lab.client, "--library", library, "--socket", lab.socket("a"), *more, "rping", "-s", "-a", SERVER]
+        return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    hosts.map("a").write_text("host 127.0.0.0/8\n")
+    done = without_map("--hosts", hosts.map("a"))
+    expect(done.returncode == 1 and f"{hosts.map('a')}:1: expected: host ADDRESS" in done.stderr, done)
+    expect(done.stderr.count("\n") == 1, done)
+    done = without_map("--hosts", lab.folder / "none")
+    expect(done.returncode == 1 and "none: No such file or directory" in done.stderr, done)
+    hosts.stop()
+
+
+CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, manager_refusals)}
 
 
 def main():
