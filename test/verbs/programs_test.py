@@ -232,6 +232,21 @@ def manager(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
+def managed_perftest(lab, carrier, library, _other_abi):
+    """perftest with queue pairs that the connection manager connects."""
+    cases = [(f"ib_{what}", "-R", "-n", 100) for what in ("send_lat", "write_lat", "read_lat", "atomic_lat", "read_bw")]
+    cases += [("ib_send_lat", "-R", "-c", "UD", "-n", 100), ("ib_send_bw", "-R", "-q", 2, "-b", "-n", 100)]
+    need(*(case[0] for case in cases))
+    hosts = Hosts(lab, carrier, library)
+    for words in cases:
+        words = (*words, "-p", free_port(SERVER))
+        said = hosts.managed(words, (*words, SERVER))
+        rows = [line for line in said.splitlines() if re.match(r" \d+ +\d+ ", line)]
+        expect(rows, said)
+        print(*words, ":", rows[-1])
+    hosts.stop()
+
+
 def manager_refusals(lab, carrier, library, _other_abi):
     """Addresses outside of the map, ports in use, nobody there, a peer that dies, and no map."""
     need("rping")
@@ -272,7 +287,8 @@ def manager_refusals(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
-CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, manager_refusals)}
+CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, managed_perftest,
+                                          manager_refusals)}
 
 
 def main():

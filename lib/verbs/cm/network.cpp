@@ -19,7 +19,9 @@ namespace
 
 constexpr std::uint64_t second = 1000000000;
 // For the first message of somebody who has connected.
-constexpr std::uint64_t patience = 5 * second;
+constexpr std::uint64_t first_message_patience = 5 * second;
+// Between two tries to connect to what does not listen.
+constexpr std::uint64_t pause = second / 100;
 // Of somebody who has not said what for.
 constexpr std::ptrdiff_t max_unknown = 256;
 
@@ -150,7 +152,10 @@ Link Network::connect(Port port, bool here_first, const Message &request)
 {
     const Link link = number();
     Way &way = ways_[link];
-    way = {Stage::Connecting, here_first, port, nullptr, 0, 0, request};
+    way.here_first = way.local = here_first;
+    way.port = port;
+    way.deadline = monotonic() + patience_;
+    way.request = request;
     begin(way);
     wake();
     return link;
@@ -195,6 +200,11 @@ void Network::wake()
     [[maybe_unused]] const ssize_t written = write(bell_, &one, sizeof(one));
 }
 
+bool Network::has_peer(const Way &way)
+{
+    return way.stage == Stage::Open || way.stage == Stage::Unknown;
+}
+
 // ---- the thread
 
 void Network::run()
@@ -231,8 +241,11 @@ void Network::accept()
             ntbclient_conn *conn = nullptr;
             while (ntbclient_accept(listener, &conn) == 0) {
                 if (unknown++ < max_unknown) {
-                    ways_[number()] = {Stage::Unknown,         false, claim.port, conn, 0,
-                                       monotonic() + patience, {}};
+                    Way &way = ways_[number()];
+                    way.stage = Stage::Unknown;
+                    way.port = claim.port;
+                    way.conn = conn;
+                    way.until = monotonic() + first_message_patience;
                 } else {
                     ntbclient_close(conn);
                     is_stirred_ = true;
@@ -247,10 +260,15 @@ void Network::advance(Link link)
     auto at = ways_.find(link);
     if (at == ways_.end())
         return;
+    if (at->second.stage == Stage::Pausing && monotonic() >= at->second.until) {
+        at->second.stage = Stage::Connecting;
+        at->second.local = at->second.here_first;
+        begin(at->second);
+    }
     if (at->second.stage == Stage::Connecting)
         advance_connecting(link, at->second);
     at = ways_.find(link);
-    if (at == ways_.end() || at->second.stage == Stage::Connecting)
+    if (at == ways_.end() || !has_peer(at->second))
         return;
     if (at->second.stage == Stage::Unknown && monotonic() >= at->second.until)
         return close(link);
@@ -269,12 +287,27 @@ void Network::advance_connecting(Link link, Way &way)
         return;
     }
     const int error = way.conn ? info.error : way.error;
-    if (!way.local || error != -ECONNREFUSED)
+    if (error != -ECONNREFUSED || (!way.local && !is_retried(way)))
         return lose(link, error);
+    if (way.stage == Stage::Pausing)
+        return;
     // Nobody at this host.
     ntbclient_close(way.conn);
     way.local = false;
     begin(way);
+}
+
+bool Network::is_retried(Way &way)
+{
+    const std::uint64_t time = monotonic();
+    if (time >= way.deadline)
+        return false;
+    ntbclient_close(way.conn);
+    way.conn = nullptr;
+    way.stage = Stage::Pausing;
+    way.until = time + pause;
+    is_stirred_ = true;
+    return true;
 }
 
 // All messages that are here.
@@ -289,6 +322,10 @@ void Network::receive(Link link)
         if (got <= 0 || !is_sound(message))
             return lose(link, got < 0 ? static_cast<int>(got) : got == 0 ? -ECONNRESET : -EPROTO);
         ntbclient_recv(conn, nullptr, sizeof(message), 0);
+        // Its port is claimed, and does not listen yet.
+        if (message.kind == Kind::Rej && message.reason == reason::invalid_service &&
+            is_retried(at->second))
+            return;
         if (at->second.stage == Stage::Unknown) {
             at->second.stage = Stage::Open;
             audience_->request(link, at->second.port, message);
@@ -314,10 +351,10 @@ void Network::sleep()
     std::uint64_t longest = UINT64_MAX;
     bool is_ready = false;
     for (const auto &[link, way] : ways_) {
-        if (way.stage == Stage::Connecting)
-            continue;
-        if (way.stage == Stage::Unknown)
+        if (way.stage == Stage::Unknown || way.stage == Stage::Pausing)
             longest = std::min(longest, way.until - std::min(time, way.until));
+        if (!has_peer(way))
+            continue;
         is_ready = ntbclient_arm(way.conn, NTBCLIENT_READABLE) != 0 || is_ready;
         fds_.push_back({ntbclient_conn_fd(way.conn), POLLIN, 0});
     }
@@ -330,7 +367,7 @@ void Network::sleep()
         pthread_mutex_lock(&mutex_);
     }
     for (const auto &[link, way] : ways_)
-        if (way.stage != Stage::Connecting)
+        if (has_peer(way))
             ntbclient_disarm(way.conn, NTBCLIENT_READABLE);
     std::uint64_t count;
     [[maybe_unused]] const ssize_t taken = read(bell_, &count, sizeof(count));

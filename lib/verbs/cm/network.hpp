@@ -34,7 +34,14 @@ public:
 class Network final : public Carrier
 {
 public:
-    explicit Network(pthread_mutex_t &mutex) : mutex_(mutex) {}
+    /// Programs connect to what is about to listen: so long, in nanoseconds, a refusal is tried
+    /// again.
+    static constexpr std::uint64_t default_patience = 1000000000;
+
+    explicit Network(pthread_mutex_t &mutex, std::uint64_t patience = default_patience)
+        : mutex_(mutex), patience_(patience)
+    {
+    }
     ~Network() override;
 
     /// Attaches to a daemon. @return 0 or a negative errno of ntbclient_attach()
@@ -52,17 +59,20 @@ public:
 private:
     enum class Stage : std::uint8_t {
         Connecting,
+        Pausing, // nobody listens yet
         Open,
         Unknown, // has connected, and not yet said what for
     };
     struct Way {
-        Stage stage;
-        bool local; // the peer is sought at this host
-        Port port;
-        ntbclient_conn *conn;
-        int error; // of a connection that could not be begun
-        std::uint64_t until;
-        Message request;
+        Stage stage = Stage::Connecting;
+        bool here_first = false;
+        bool local = false; // the peer is sought at this host
+        Port port = {};
+        ntbclient_conn *conn = nullptr;
+        int error = 0;              // of a connection that could not be begun
+        std::uint64_t until = 0;    // of a pause, or for a first message
+        std::uint64_t deadline = 0; // of refusals
+        Message request = {};
     };
     struct Claim {
         Port port;
@@ -76,12 +86,15 @@ private:
     void advance(Link link);
     void advance_connecting(Link link, Way &way);
     void receive(Link link);
+    static bool has_peer(const Way &way);
+    bool is_retried(Way &way);
     void lose(Link link, int error);
     void wake();
     void sleep();
     Link number();
 
     pthread_mutex_t &mutex_;
+    const std::uint64_t patience_;
     Audience *audience_ = nullptr;
     ntbclient *client_ = nullptr;
     bool is_lost_ = false; // the daemon

@@ -29,7 +29,7 @@ Message message_with(Kind kind, std::uint32_t number)
 class Process final : private Audience
 {
 public:
-    explicit Process(const Daemon &daemon)
+    explicit Process(const Daemon &daemon, std::uint64_t patience = 0) : network(mutex, patience)
     {
         EXPECT_EQ(network.open(daemon.config.socket.c_str()), 0);
         EXPECT_EQ(network.start(*this), 0);
@@ -112,7 +112,7 @@ private:
     void told() override {}
 
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-    Network network{mutex};
+    Network network;
     std::size_t asked = 0;
     std::vector<std::pair<Link, std::uint32_t>> brought;
     std::vector<std::pair<Link, int>> losses;
@@ -176,6 +176,21 @@ TEST_F(CmNetworks, WhereNobodyListensTheWayIsRefused)
     Process client(one);
     EXPECT_EQ(client.expect_loss(client.connect(false)), -ECONNREFUSED);
     EXPECT_EQ(client.expect_loss(client.connect(true)), -ECONNREFUSED);
+}
+
+// Who listens a little later, or has claimed the port and does not listen yet.
+TEST_F(CmNetworks, ARefusalIsTriedAgainForAWhile)
+{
+    Process client(one, std::uint64_t{30} << 30), server(other);
+    client.connect(false);
+    EXPECT_EQ(server.claim(), 0);
+    const Link back = server.expect(1).front().first;
+    EXPECT_TRUE(server.send(back, Kind::Rej, reason::invalid_service));
+    const Link again = server.expect(2).back().first;
+    EXPECT_NE(again, back);
+    EXPECT_EQ(client.expect(0).size(), 0u);
+    EXPECT_TRUE(server.send(again, Kind::Rej, reason::consumer_defined));
+    EXPECT_EQ(client.expect(1).front().second, reason::consumer_defined);
 }
 
 TEST_F(CmNetworks, APortIsClaimedOnce)
