@@ -36,7 +36,7 @@ class Config
 public:
     static constexpr unsigned max_rules = 64, max_hosts = 64;
     static constexpr std::size_t max_name = 32, max_path = 108;
-    static constexpr unsigned default_window = 50, max_window = 1000;
+    static constexpr unsigned default_window = 200, max_window = 1000;
 
     /// What is wrong with a file.
     struct Error {

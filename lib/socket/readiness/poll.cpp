@@ -239,10 +239,8 @@ int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask,
         int n = waiter.has_native() && due ? 0 : waiter.look();
         if (due ? n == 0 : waiter.has_native() && n > 0)
             n = waiter.ask();
-        if (n != 0) {
-            spin.end(n > 0);
+        if (n != 0)
             return n;
-        }
         if (deadline.at_once())
             return 0;
         if (handled().all != before.all)
@@ -251,7 +249,7 @@ int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask,
             return 0;
         if (mask == nullptr && spin.lap())
             continue;
-        spin.end(false);
+        spin.stop();
         n = due ? 0 : waiter.ask();
         if (n == 0)
             n = waiter.sleep(deadline, mask, before);

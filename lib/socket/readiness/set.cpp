@@ -990,10 +990,8 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
         const bool kernel = deadline.at_once() || slept || lap % every == every - 1 ||
                             (lap == 0 && told_native_.load(std::memory_order_relaxed));
         const int n = look_once(events, most, lap == 0 || slept, kernel);
-        if (n != 0) {
-            spin.end(n > 0);
+        if (n != 0)
             return finish(n);
-        }
         if (deadline.at_once())
             return finish(0);
         if (handled().all != before.all)
@@ -1003,7 +1001,7 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
         // With a mask of its own the caller wants signals that only the kernel's wait lets in.
         if (mask == nullptr && sleepers_.load(std::memory_order_relaxed) == 0 && spin.lap())
             continue;
-        spin.end(false);
+        spin.stop();
         const int told = sleep(events, most, deadline, mask, before);
         if (told != 0)
             return finish(told);

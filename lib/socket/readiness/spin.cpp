@@ -17,6 +17,8 @@ namespace
 constexpr std::uint32_t pauses = 8;     // of a lap: about 0.15 us
 constexpr std::uint32_t yield_laps = 8; // others get to run each microsecond or so
 constexpr std::uint32_t least_us = 1;
+constexpr std::uint64_t another_ns = 1000; // nobody runs between: 0.3 us
+constexpr std::uint64_t rest_factor = 32;  // so 3 % are lost at most
 
 std::atomic<std::uint32_t> spinners_here;
 
@@ -38,6 +40,11 @@ std::uint32_t processors_here()
     return std::max(n, 1u);
 }
 
+void give_processor()
+{
+    kernel::call(SYS_sched_yield);
+}
+
 void pause()
 {
 #if defined(__x86_64__)
@@ -49,20 +56,19 @@ void pause()
 
 Spinning &process_spinning()
 {
-    static Spinning spinning = {50, processors_here(), &spinners_here, monotonic_ns, 16};
+    static Spinning spinning = {200,          processors_here(), &spinners_here,
+                                monotonic_ns, give_processor,    16};
     return spinning;
 }
 
-void Window::succeeded(std::uint32_t most_us)
+void Window::waited(std::uint64_t ns, std::uint32_t most_us)
 {
     const std::uint32_t now = us();
-    us_.store(std::clamp(now + now / 2 + 1, least_us, std::max(most_us, least_us)),
+    const std::uint64_t took = ns / 1000;
+    const std::uint64_t wanted = took > most_us ? now / 2 : std::max<std::uint64_t>(now, 2 * took);
+    us_.store(static_cast<std::uint32_t>(
+                  std::clamp<std::uint64_t>(wanted, least_us, std::max(most_us, least_us))),
               std::memory_order_relaxed);
-}
-
-void Window::failed()
-{
-    us_.store(std::max(us() / 2, least_us), std::memory_order_relaxed);
 }
 
 void forget_spinners_after_fork()
@@ -70,49 +76,82 @@ void forget_spinners_after_fork()
     spinners_here.store(0, std::memory_order_relaxed);
 }
 
-bool Spin::begin()
+bool Spin::begin(std::uint64_t now)
 {
-    if (spinning_.most_us == 0)
+    if (spinning_.most_us == 0 || window_.rests(now))
         return false;
     if (spinning_.spinners->fetch_add(1, std::memory_order_relaxed) >= spinning_.processors) {
         spinning_.spinners->fetch_sub(1, std::memory_order_relaxed);
         return false;
     }
     spins_ = true;
-    until_ = spinning_.now_ns() + std::uint64_t{std::min(window_.us(), spinning_.most_us)} * 1000;
+    began_ = now;
+    until_ = now + std::uint64_t{std::min(window_.us(), spinning_.most_us)} * 1000;
     return true;
 }
 
 bool Spin::lap()
 {
-    if (over_)
+    if (stopped_)
         return false;
-    if (!spins_ && !begin()) {
-        over_ = true;
+    if (others_ns_ != 0) {
+        rest();
+        stop();
         return false;
     }
-    if (spinning_.now_ns() >= until_) {
-        end(false);
+    looked_ = spinning_.now_ns();
+    if ((!spins_ && !begin(looked_)) || looked_ >= until_) {
+        stop();
         return false;
+    }
+    if (window_.shares() || ++laps_ % yield_laps == 0) {
+        give_way();
+        return true;
     }
     for (std::uint32_t i = 0; i < pauses; i++)
         pause();
-    if (++laps_ % yield_laps == 0)
-        kernel::call(SYS_sched_yield);
     return true;
 }
 
-void Spin::end(bool success)
+void Spin::give_way()
 {
-    over_ = true;
+    spinning_.yield();
+    const std::uint64_t now = spinning_.now_ns();
+    if (now - looked_ >= another_ns)
+        others_ns_ = now - looked_;
+    else
+        window_.share(false);
+    looked_ = now;
+}
+
+// Others need the processor. Who is asleep gets it at once when woken, and that is soon done where
+// it is not idle; who gives way gets it when the other one's time is over.
+void Spin::rest()
+{
+    window_.rest(looked_ + rest_factor * others_ns_);
+    window_.share(false);
+}
+
+void Spin::stop()
+{
+    stopped_ = true;
+    others_ns_ = 0;
     if (!spins_)
         return;
     spins_ = false;
     spinning_.spinners->fetch_sub(1, std::memory_order_relaxed);
-    if (success)
-        window_.succeeded(spinning_.most_us);
-    else
-        window_.failed();
+}
+
+Spin::~Spin()
+{
+    if (began_ == 0)
+        return;
+    if (others_ns_ > std::uint64_t{spinning_.most_us} * 1000)
+        rest();
+    else if (others_ns_ != 0)
+        window_.share(true);
+    window_.waited((spins_ ? looked_ : spinning_.now_ns()) - began_, spinning_.most_us);
+    stop();
 }
 
 } // namespace ntb::socket

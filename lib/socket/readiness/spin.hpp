@@ -11,13 +11,15 @@ namespace ntb::socket
 /// What the waiters of a process share, and what tests replace.
 struct Spinning {
     /// The longest window; 0: nobody spins.
-    std::uint32_t most_us = 50;
+    std::uint32_t most_us = 200;
     /// More waiters than this never spin at a time.
     std::uint32_t processors = 1;
     /// Those that spin now; perhaps in memory that other processes share.
     std::atomic<std::uint32_t> *spinners;
     /// Any monotonic clock.
     std::uint64_t (*now_ns)();
+    /// Lets others run that wait for this processor.
+    void (*yield)();
     /// A waiter asks the kernel too at least each so manieth time that it looks.
     std::uint32_t kernel_every = 16;
 };
@@ -25,47 +27,69 @@ struct Spinning {
 /// The process's: as many processors as it may use, its own counter of spinners.
 Spinning &process_spinning();
 
-/// How long one set, or one thread that waits for single descriptors, looks before it sleeps. It
-/// grows with success and shrinks with failure.
+/// How long one set, or one thread that waits for single descriptors, looks before it sleeps: twice
+/// as long as a short wait took, half as long after each long one (decision 030). What is learned
+/// from is the wait as a whole, slept or not.
 class Window
 {
 public:
     std::uint32_t us() const { return us_.load(std::memory_order_relaxed); }
-    void succeeded(std::uint32_t most_us);
-    void failed();
+    /// A wait took so long. @param most_us  longer ones are not worth a look
+    void waited(std::uint64_t ns, std::uint32_t most_us);
+
+    /// Others need the processor: nobody looks until then.
+    void rest(std::uint64_t until_ns) { rests_.store(until_ns, std::memory_order_relaxed); }
+    bool rests(std::uint64_t now_ns) const
+    {
+        return now_ns < rests_.load(std::memory_order_relaxed);
+    }
+    /// Whether who answers runs on the same processor, and only while it is given away.
+    bool shares() const { return shares_.load(std::memory_order_relaxed); }
+    void share(bool shares)
+    {
+        if (this->shares() != shares)
+            shares_.store(shares, std::memory_order_relaxed);
+    }
 
 private:
-    std::atomic<std::uint32_t> us_ = 20; ///< threads of one set share it
+    // Threads of one set share them.
+    std::atomic<std::uint32_t> us_ = 20;
+    std::atomic<bool> shares_ = false;
+    std::atomic<std::uint64_t> rests_ = 0;
 };
 
 /// In a child: the parent's threads that spin are not there.
 void forget_spinners_after_fork();
 
-/// One wait's laps.
+/// One wait: it lasts as long as this lives.
 class Spin
 {
 public:
     Spin(const Spinning &spinning, Window &window) : spinning_(spinning), window_(window) {}
-    ~Spin() { end(false); }
+    ~Spin();
 
     Spin(const Spin &) = delete;
     Spin &operator=(const Spin &) = delete;
 
-    /// Pauses, and lets others run now and then. @retval false the window is over, or nobody is to
-    /// spin
+    /// Pauses, or lets others run. @retval false the window is over, or nobody is to spin
     bool lap();
-    /// @param success  something came
-    void end(bool success);
+    /// No lap any more: the wait goes on asleep.
+    void stop();
 
 private:
-    bool begin();
+    bool begin(std::uint64_t now);
+    void give_way();
+    void rest();
 
     const Spinning &spinning_;
     Window &window_;
+    std::uint64_t began_ = 0; ///< 0: it did not spin, and learns nothing
     std::uint64_t until_ = 0;
+    std::uint64_t looked_ = 0; ///< when, at last
     std::uint32_t laps_ = 0;
     bool spins_ = false;
-    bool over_ = false;
+    bool stopped_ = false;
+    std::uint64_t others_ns_ = 0; ///< how long others ran in the last lap
 };
 
 } // namespace ntb::socket

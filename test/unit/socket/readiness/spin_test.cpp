@@ -3,56 +3,91 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+
 using namespace ntb::socket;
 
 namespace
 {
 
+constexpr std::uint64_t us = 1000;
+constexpr std::uint64_t lap_ns = 150;
+
 std::uint64_t now;
+// What runs on the same processor while it is given away.
+std::uint64_t others_ns;
 
 class Spins : public testing::Test
 {
 protected:
-    Spins() { now = 1000; }
-    /// Laps until the window is over, a microsecond each.
-    unsigned laps()
+    Spins()
     {
-        Spin spin(spinning, window);
-        unsigned n = 0;
-        for (; spin.lap(); n++)
-            now += 1000;
-        return n;
+        now = 1000;
+        others_ns = 300;
     }
 
+    struct Wait {
+        unsigned laps = 0;
+        bool slept = false;
+    };
+    /// Waits for something that comes so much later; a sleeper is awake so long after it.
+    Wait wait(Window &of, std::uint64_t for_ns, std::uint64_t wake_ns = 0)
+    {
+        const std::uint64_t comes = now + for_ns;
+        Wait made;
+        Spin spin(spinning, of);
+        while (now < comes) {
+            if (!spin.lap()) {
+                made.slept = true;
+                now = comes + wake_ns;
+                break;
+            }
+            now += lap_ns;
+            made.laps++;
+        }
+        return made;
+    }
+    /// Laps until a sleep that lasts for long.
+    unsigned laps(std::uint64_t for_ns = 10000 * us) { return wait(window, for_ns).laps; }
+
     std::atomic<std::uint32_t> spinners = 0;
-    Spinning spinning = {50, 2, &spinners, [] { return now; }, 16};
+    Spinning spinning = {200, 2, &spinners, [] { return now; }, [] { now += others_ns; }, 16};
     Window window;
 };
 
-TEST_F(Spins, FailureHalvesTheWindow)
+TEST_F(Spins, EachLongWaitHalvesTheWindow)
 {
-    for (const unsigned expected : {20u, 10u, 5u, 2u, 1u, 1u})
-        EXPECT_EQ(laps(), expected);
+    for (const unsigned expected : {20u, 10u, 5u, 2u, 1u, 1u}) {
+        EXPECT_EQ(window.us(), expected);
+        EXPECT_TRUE(wait(window, 201 * us).slept);
+    }
     EXPECT_EQ(spinners, 0u);
 }
 
-TEST_F(Spins, SuccessWidensItUpToTheMost)
+TEST_F(Spins, AShortWaitMakesItTwiceAsLongSleptOrNot)
 {
-    for (int i = 0; i < 10; i++) {
-        Spin spin(spinning, window);
-        EXPECT_TRUE(spin.lap());
-        spin.end(true);
-        EXPECT_FALSE(spin.lap());
-    }
-    EXPECT_EQ(laps(), 50u);
+    EXPECT_FALSE(wait(window, 15 * us).slept);
+    EXPECT_NEAR(window.us(), 30, 2);
+    EXPECT_TRUE(wait(window, 35 * us, 10 * us).slept);
+    EXPECT_EQ(window.us(), 90u);
+    EXPECT_FALSE(wait(window, 3 * us).slept);
+    EXPECT_EQ(window.us(), 90u) << "others of its waits are longer";
+    EXPECT_TRUE(wait(window, 150 * us, 50 * us).slept);
+    EXPECT_EQ(window.us(), 200u);
+    EXPECT_FALSE(wait(window, 199 * us).slept);
+    EXPECT_EQ(window.us(), 200u);
 }
 
 TEST_F(Spins, OneThatDidNotSpinLearnsNothing)
 {
     {
         Spin spin(spinning, window);
-        spin.end(true);
+        now += 100 * us;
     }
+    EXPECT_EQ(window.us(), 20u);
+    spinners = 2;
+    EXPECT_TRUE(wait(window, 100 * us).slept);
     EXPECT_EQ(window.us(), 20u);
 }
 
@@ -63,9 +98,11 @@ TEST_F(Spins, NoMoreAtATimeThanProcessors)
     EXPECT_TRUE(first.lap());
     EXPECT_TRUE(second.lap());
     EXPECT_FALSE(third.lap());
-    first.end(true);
+    first.stop();
+    EXPECT_FALSE(first.lap());
     EXPECT_FALSE(third.lap()) << "one wait decides once";
-    EXPECT_EQ(laps(), 20u);
+    EXPECT_GT(laps(), 0u);
+    EXPECT_EQ(spinners, 1u);
 }
 
 TEST_F(Spins, NoneWithoutAWindow)
@@ -74,10 +111,137 @@ TEST_F(Spins, NoneWithoutAWindow)
     EXPECT_EQ(laps(), 0u);
 }
 
+// ---- two ends that ask and answer, a processor each
+
+class Ends : public Spins
+{
+protected:
+    /// @return rounds in which an end slept
+    int ask_and_answer(int rounds, std::uint64_t wake_ns, std::uint64_t work_ns)
+    {
+        int slept = 0;
+        for (int i = 0; i < rounds; i++) {
+            bool one = false;
+            for (int end = 0; end < 2; end++) {
+                // It has waited since it said its own; the other one has what it says now.
+                const std::uint64_t said = now;
+                now = waits_since[end];
+                one |= wait(windows[end], std::max(said, now) - now, wake_ns).slept;
+                now = std::max(now, said) + work_ns;
+                waits_since[end] = now;
+            }
+            slept += one;
+        }
+        return slept;
+    }
+
+    std::array<Window, 2> windows;
+    std::array<std::uint64_t, 2> waits_since = {1000, 1000};
+};
+
+TEST_F(Ends, OneThatSleepsDoesNotKeepTheOtherAsleep)
+{
+    for (const std::uint64_t wake : {4 * us, 45 * us, 80 * us}) {
+        for (Window &one : windows)
+            for (int i = 0; i < 8; i++)
+                wait(one, 5000 * us);
+        waits_since = {now, now};
+        EXPECT_LE(ask_and_answer(100, wake, 5 * us), 3) << wake;
+        EXPECT_EQ(ask_and_answer(100, wake, 5 * us), 0) << wake;
+    }
+}
+
+TEST_F(Ends, WhereAWakeIsCheapTheWindowIsShort)
+{
+    for (Window &one : windows)
+        for (int i = 0; i < 8; i++)
+            wait(one, 5000 * us);
+    waits_since = {now, now};
+    ask_and_answer(100, 4 * us, 2 * us);
+    for (const Window &one : windows)
+        EXPECT_LE(one.us(), 30u);
+}
+
+TEST_F(Spins, WhatComesSeldomIsNotLookedFor)
+{
+    wait(window, 180 * us);
+    const std::uint64_t began = now;
+    std::uint64_t looked = 0;
+    for (int i = 0; i < 1000; i++)
+        looked += wait(window, 1000 * us).laps * lap_ns;
+    EXPECT_LT(looked, (now - began) / 200);
+}
+
+TEST_F(Spins, BurstsOfShortWaitsCostTheirWindowOnceEach)
+{
+    for (int burst = 0; burst < 100; burst++) {
+        for (int i = 0; i < 10; i++)
+            wait(window, 10 * us, 5 * us);
+        EXPECT_LE(wait(window, 10000 * us).laps * lap_ns, 40 * us);
+    }
+}
+
+// ---- processors that are short
+
+TEST_F(Spins, GiveTheProcessorAwayNowAndThen)
+{
+    std::uint64_t before = 0;
+    others_ns = 700;
+    Spin spin(spinning, window);
+    for (int i = 1; i <= 16; i++) {
+        before = now;
+        EXPECT_TRUE(spin.lap());
+        EXPECT_EQ(now - before, i % 8 == 0 ? 700u : 0u) << i;
+    }
+}
+
+TEST_F(Spins, AtOnceWhereTheAnswerCameFromThere)
+{
+    others_ns = 3 * us;
+    EXPECT_EQ(wait(window, 2 * us).laps, 8u);
+    EXPECT_TRUE(window.shares());
+    EXPECT_EQ(wait(window, 2 * us).laps, 1u);
+    others_ns = 300; // it has gone to another one
+    EXPECT_EQ(wait(window, lap_ns).laps, 1u);
+    EXPECT_FALSE(window.shares());
+}
+
+TEST_F(Spins, WhereOthersRanInVainSleepForSomeTime)
+{
+    others_ns = 10 * us;
+    EXPECT_EQ(wait(window, 100 * us).laps, 8u);
+    EXPECT_EQ(spinners, 0u);
+    for (int i = 0; i < 3; i++)
+        EXPECT_EQ(wait(window, 80 * us).laps, 0u);
+    EXPECT_EQ(wait(window, 100 * us).laps, 8u);
+    EXPECT_FALSE(window.shares());
+}
+
+// A program that computes has its processor for milliseconds once it is given away, but goes at
+// once where somebody is woken.
+TEST_F(Spins, WhoComputesBesideThemTakesLittleOfTheirTime)
+{
+    others_ns = 3000 * us;
+    const std::uint64_t began = now;
+    std::uint64_t useful = 0;
+    while (now - began < 10000000 * us) {
+        wait(window, 6 * us, 2 * us);
+        useful += 8 * us;
+    }
+    EXPECT_GT(useful, (now - began) / 100 * 95);
+    // It has ended.
+    others_ns = 300;
+    now += 1000000 * us;
+    for (int i = 0; i < 5; i++)
+        wait(window, 6 * us, 2 * us);
+    EXPECT_FALSE(wait(window, 6 * us, 2 * us).slept);
+}
+
 TEST(ProcessSpinning, KnowsItsProcessorsAndItsClock)
 {
     EXPECT_GE(process_spinning().processors, 1u);
     const std::uint64_t before = process_spinning().now_ns();
+    process_spinning().yield();
     EXPECT_GE(process_spinning().now_ns(), before);
     *process_spinning().spinners = 3;
     forget_spinners_after_fork();
