@@ -127,6 +127,9 @@ TEST_F(CmDevice, WhoWaitsIsToldOfAnEvent)
 
 TEST_F(CmDevice, ASignalEndsAWaitOrStartsItAgain)
 {
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "the sanitizer holds signals back in a system call that it does not know";
+#endif
     handle(0);
     std::atomic<int> got{1};
     std::thread interrupted([&] { got = static_cast<int>(get()); });
