@@ -165,9 +165,10 @@ void Network::begin(Way &way)
 {
     const ntbclient_options options = options_of(way.local);
     way.error = ntbclient_connect(client_, Name(way.port).text, &options, &way.conn);
-    if (way.error != 0)
-        way.conn = nullptr;
-    is_stirred_ = true;
+    if (way.error == 0)
+        return;
+    way.conn = nullptr;
+    wake(); // to say so in the next turn
 }
 
 bool Network::send(Link link, const Message &message)
@@ -190,7 +191,6 @@ void Network::close(Link link)
         return;
     ntbclient_close(at->second.conn);
     ways_.erase(at);
-    is_stirred_ = true;
     wake();
 }
 
@@ -212,8 +212,7 @@ void Network::run()
     const Locked locked(mutex_);
     while (!stop_) {
         turn();
-        if (!is_stirred_)
-            sleep();
+        sleep();
     }
 }
 
@@ -221,7 +220,6 @@ void Network::turn()
 {
     if (!is_lost_ && ntbclient_process(client_) != 0)
         is_lost_ = true;
-    is_stirred_ = false;
     accept();
     std::vector<Link> links;
     for (const auto &[link, way] : ways_)
@@ -248,7 +246,6 @@ void Network::accept()
                     way.until = monotonic() + first_message_patience;
                 } else {
                     ntbclient_close(conn);
-                    is_stirred_ = true;
                 }
             }
         }
@@ -306,7 +303,6 @@ bool Network::is_retried(Way &way)
     way.conn = nullptr;
     way.stage = Stage::Pausing;
     way.until = time + pause;
-    is_stirred_ = true;
     return true;
 }
 

@@ -98,8 +98,6 @@ private:
     Audience *audience_ = nullptr;
     ntbclient *client_ = nullptr;
     bool is_lost_ = false; // the daemon
-    // The daemon was asked something: its news may have come with the answer.
-    bool is_stirred_ = false;
     int bell_ = -1;
     pthread_t thread_ = {};
     bool runs_ = false;
