@@ -533,7 +533,8 @@ TEST_F(Ends, ALostPeerIsAsLongInDoubtAsOneThatDoesNotAnswer)
     struct {
         std::uint8_t timeout, retry_cnt;
         std::uint64_t microseconds;
-    } const cases[] = {{14, 7, 536870}, {14, 0, 67108}, {0, 1, 134217}, {1, 7, 65}, {31, 7, 1000000}};
+    } const cases[] = {
+        {14, 7, 536870}, {14, 0, 67108}, {0, 1, 134217}, {1, 7, 65}, {31, 7, 1000000}};
     for (const auto &[timeout, retry_cnt, microseconds] : cases) {
         ntbv_qp_attr attr = attributes();
         attr.timeout = timeout;

@@ -252,10 +252,7 @@ inline int post_srq(ntbv_srq *srq, std::uint64_t id, ntbv_sge piece = {})
 class Hosts : public testing::Test
 {
 protected:
-    void SetUp() override
-    {
-        ASSERT_NO_FATAL_FAILURE(join());
-    }
+    void SetUp() override { ASSERT_NO_FATAL_FAILURE(join()); }
 
     void join()
     {

@@ -459,8 +459,8 @@ void Engine::take_again(Link &link)
 }
 
 // The peer is gone. Programs end while requests of the other end are under way that it no longer
-// cares for, and leaves behind itself: as on a cable, the error is due once all tries would have been
-// in vain. Time that would not change the answer is not spent.
+// cares for, and leaves behind itself: as on a cable, the error is due once all tries would have
+// been in vain. Time that would not change the answer is not spent.
 void Engine::miss(Pair &pair)
 {
     pair.timer.unlink();
