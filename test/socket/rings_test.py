@@ -244,7 +244,7 @@ http {{
 def sockperf(bench):
     need("sockperf")
     port = free_port(SERVER)
-    server = bench.serve("sockperf", port, "sockperf", "sr", "--tcp", "-i", SERVER, "-p", port)
+    server = bench.serve("sockperf", port, "sockperf", "sr", "--tcp", "--uc-reuseaddr", "-i", SERVER, "-p", port)
     done = bench.run("sockperf", "pp", "--tcp", "-i", SERVER, "-p", port, "-t", 1, "-m", 64)
     expect(done.returncode == 0 and "percentile 50" in done.stdout, done)
     expect(min(by_ring(done.stderr)) > 10000, done)

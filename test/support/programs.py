@@ -25,7 +25,14 @@ def listens(port):
     return any(line[1].endswith(f":{port:04X}") and line[3] == "0A" for line in lines)
 
 
+RESERVED = []
+
+
 def free_port(address):
-    with socket.socket() as one:
-        one.bind((address, 0))
-        return one.getsockname()[1]
+    """A port for a server, which has to set SO_REUSEADDR as servers do: until this process ends nobody is given it who
+    does not name it, other tests beside this one in particular."""
+    one = socket.socket()
+    RESERVED.append(one)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    one.bind((address, 0))
+    return one.getsockname()[1]
