@@ -82,24 +82,30 @@ bool Device::owns(int descriptor)
 
 ssize_t Device::write(int descriptor, const void *bytes, std::size_t size)
 {
+    std::shared_ptr<Turns> turns; // once this call has found its channel
     for (;;) {
-        std::shared_ptr<Turns> turns;
         std::uint32_t seen = 0;
         {
             const Locked locked(mutex_);
             const auto at = channels_.find(descriptor);
-            if (at == channels_.end())
+            const bool is_there = at != channels_.end() && (!turns || turns == at->second.turns);
+            if (!is_there && !turns)
                 return -EBADF;
-            turns = at->second.turns;
+            if (is_there) {
+                turns = at->second.turns;
+                const ssize_t done = manager_.write(descriptor, bytes, size);
+                told();
+                if (done != -EAGAIN)
+                    return done;
+                // close() forgets the channel before it closes: the descriptor is still ours.
+                if ((fcntl(descriptor, F_GETFL) & O_NONBLOCK) != 0)
+                    return -EAGAIN;
+            }
+            // Closed by another thread: at the kernel's device a call that waits goes on waiting,
+            // also one that is woken by an event which is gone before it has looked. Programs end
+            // with such a thread.
             seen = turns->load();
-            const ssize_t done = manager_.write(descriptor, bytes, size);
-            told();
-            if (done != -EAGAIN)
-                return done;
         }
-        const int flags = fcntl(descriptor, F_GETFL);
-        if (flags < 0 || (flags & O_NONBLOCK) != 0)
-            return -EAGAIN;
         if (const int error = await_change(*turns, seen))
             return error;
     }
@@ -113,9 +119,7 @@ int Device::close(int descriptor)
         if (at == channels_.end())
             return -EBADF;
         manager_.close(descriptor);
-        // Who waits for an event of it in another thread goes on waiting, as at the kernel's
-        // device: programs end with such a thread.
-        channels_.erase(at);
+        channels_.erase(at); // who waits for an event of it goes on waiting: write()
         told();
     }
     return ::close(descriptor) != 0 ? -errno : 0;
