@@ -105,7 +105,7 @@ def traps(bench):
 
 def redis(bench):
     need("redis-server", "redis-benchmark", "redis-cli")
-    port = free_port(SERVER)
+    port = free_port()
     server = bench.serve("redis", port, "redis-server", "--port", port, "--save", "", "--appendonly", "no", "--bind", SERVER)
     place = ["-h", SERVER, "-p", port]
     for more in (["-c", 1, "-n", 2000], ["-c", 50, "-n", 20000, "-P", 16]):
@@ -159,7 +159,7 @@ eal --vdev=raw_plx_ntb0,cable={bench.folder}/cable
     for name in places:
         await_fact(lambda name=name: "joined with the daemon of the peer host" in bench.said(name),
                    lambda name=name: bench.said(name))
-    port = free_port(SERVER)
+    port = free_port()
     bench.use(places["a"])
     server = bench.serve("redis", port, "redis-server", "--port", port, "--save", "", "--appendonly", "no", "--bind", SERVER)
     bench.use(places["b"])
@@ -173,7 +173,7 @@ eal --vdev=raw_plx_ntb0,cable={bench.folder}/cable
 def iperf3(bench):
     need("iperf3")
     for streams in (1, 4):
-        port, name = free_port(SERVER), f"iperf3-{streams}"
+        port, name = free_port(), f"iperf3-{streams}"
         server = bench.serve(name, port, "iperf3", "-s", "-1", "-B", SERVER, "-p", port)
         done = bench.run("iperf3", "-c", SERVER, "-p", port, "-n", "200M", "-P", streams)
         expect(done.returncode == 0, done)
@@ -186,7 +186,7 @@ def http(bench):
     """A file by python3's server and curl, compared. A short connection may be over before it is matched, so it is
     fetched until one was not."""
     need("curl")
-    port, contents = free_port(SERVER), os.urandom(3000000)
+    port, contents = free_port(), os.urandom(3000000)
     (bench.folder / "file").write_bytes(contents)
     server = bench.serve("http", port, "/usr/bin/python3", "-m", "http.server", port, "--bind", SERVER)
     received = 0
@@ -204,7 +204,7 @@ def nginx(bench):
     """Two workers, and a proxy before them. wrk asks for a small file over some connections, curl for a large one twice
     by one connection: the second time the ring is filled by a server that waits for room, edge triggered."""
     need("nginx", "wrk", "curl")
-    ports, large = [free_port(SERVER) for _ in range(3)], os.urandom(1000000)
+    ports, large = [free_port() for _ in range(3)], os.urandom(1000000)
     (bench.folder / "large").write_bytes(large)
     (bench.folder / "small").write_text("a small file\n")
     temporary = " ".join(f"{name}_temp_path {bench.folder}/{name};"
@@ -243,7 +243,7 @@ http {{
 
 def sockperf(bench):
     need("sockperf")
-    port = free_port(SERVER)
+    port = free_port()
     server = bench.serve("sockperf", port, "sockperf", "sr", "--tcp", "--uc-reuseaddr", "-i", SERVER, "-p", port)
     done = bench.run("sockperf", "pp", "--tcp", "-i", SERVER, "-p", port, "-t", 1, "-m", 64)
     expect(done.returncode == 0 and "percentile 50" in done.stdout, done)
@@ -253,7 +253,7 @@ def sockperf(bench):
 
 def memcached(bench):
     need("memcached")
-    port = free_port(SERVER)
+    port = free_port()
     server = bench.serve("memcached", port, "memcached", "-u", "root", "-p", port, "-l", SERVER, "-t", 2)
     client = f"""
 import socket

@@ -28,11 +28,11 @@ def listens(port):
 RESERVED = []
 
 
-def free_port(address):
-    """A port for a server, which has to set SO_REUSEADDR as servers do: until this process ends nobody is given it who
-    does not name it, other tests beside this one in particular."""
+def free_port():
+    """A port of all addresses for a server, which has to set SO_REUSEADDR as servers do: until this process ends nobody
+    is given it who does not name it, other tests beside this one in particular."""
     one = socket.socket()
     RESERVED.append(one)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    one.bind((address, 0))
+    one.bind(("", 0))
     return one.getsockname()[1]

@@ -47,7 +47,7 @@ class Hosts:
 
     def start_pair(self, *words):
         """A server at one host, and its client at the other once it listens."""
-        port = free_port(SERVER)
+        port = free_port()
         server = self.lab.start(self.under("a", *words, "-p", port), "server")
         await_fact(lambda: listens(port) or server.child.poll() is not None, server.text)
         expect(server.child.poll() is None, server.text())
@@ -220,22 +220,22 @@ def manager(lab, carrier, library, _other_abi):
         return said
 
     for size in (64, 4096):
-        words = ("-C", 100, "-S", size, "-a", SERVER, "-p", free_port(SERVER))
+        words = ("-C", 100, "-S", size, "-a", SERVER, "-p", free_port())
         said = hosts.managed(("rping", "-s", *words), ("rping", "-c", "-v", "-V", *words))
         expect(said.count("ping data: ") == 100, said)
-    port = free_port(SERVER)
+    port = free_port()
     hosts.managed(("rping", "-s", "-a", "0.0.0.0", "-p", port), ("rping", "-c", "-q", "-C", 10, "-a", SERVER, "-p", port))
-    port = ("-p", free_port(SERVER))
+    port = ("-p", free_port())
     hosts.managed(("rdma_server", *port), ("rdma_client", "-s", SERVER, *port))
-    port = ("-p", free_port(SERVER))
+    port = ("-p", free_port())
     hosts.managed(("rdma_xserver", "-c", "r", *port), ("rdma_xclient", "-c", "r", "-s", SERVER, *port))
     at_server = ("-s", SERVER)
-    both("ucmatose", "-c", 10, "-C", 100, "-S", 4096, "-p", free_port(SERVER), client=at_server)
+    both("ucmatose", "-c", 10, "-C", 100, "-S", 4096, "-p", free_port(), client=at_server)
     both("udaddy", "-c", 4, client=at_server)
-    said = both("cmtime", "-c", 100, "-p", free_port(SERVER), client=at_server, status=None)
+    said = both("cmtime", "-c", 100, "-p", free_port(), client=at_server, status=None)
     expect(re.search(r"^connect +:", said, re.M), said)
-    both("rstream", "-T", "v", "-S", 4096, "-p", free_port(SERVER), client=at_server)
-    both("riostream", "-T", "v", "-S", 4096, "-p", free_port(SERVER), client=at_server)
+    both("rstream", "-T", "v", "-S", 4096, "-p", free_port(), client=at_server)
+    both("riostream", "-T", "v", "-S", 4096, "-p", free_port(), client=at_server)
     hosts.stop()
 
 
@@ -246,7 +246,7 @@ def managed_perftest(lab, carrier, library, _other_abi):
     need(*(case[0] for case in cases))
     hosts = Hosts(lab, carrier, library)
     for words in cases:
-        words = (*words, "-p", free_port(SERVER))
+        words = (*words, "-p", free_port())
         said = hosts.managed(words, (*words, SERVER))
         rows = [line for line in said.splitlines() if re.match(r" \d+ +\d+ ", line)]
         expect(rows, said)
@@ -258,7 +258,7 @@ def manager_refusals(lab, carrier, library, _other_abi):
     """Addresses outside of the map, ports in use, nobody there, a peer that dies, and no map."""
     need("rping")
     hosts = Hosts(lab, carrier, library)
-    port = free_port(SERVER)
+    port = free_port()
     done = hosts.run("b", "rping", "-c", "-C", 1, "-a", "192.0.2.1", "-p", port)
     expect(done.returncode != 0, done)
     expect(f"ntbverbs: 192.0.2.1 is in no 'host' line of the map {hosts.map('b')}\n" in done.stderr, done)
