@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Connections through two daemons, with bytes under way: how they end, who waits for whom, and
 // clients and daemons that lie. The bridge is one in memory, which the tests can disturb.
+#include "client_process.hpp"
 #include "hosts.hpp"
 #include "raw.hpp"
 
@@ -11,7 +12,6 @@
 #include <random>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
 using namespace ntbd;
 using namespace ntbd::test;
@@ -282,39 +282,35 @@ TEST_F(Carried, DeliverAllBeforeACloseOrAReset)
     }
 }
 
+const ClientTask send_much_and_die([](const char *socket, const ntbclient_options &options,
+                                      int control) {
+    ntbclient *a;
+    ntbclient_conn *conn;
+    uint64_t sent = 0;
+    if (ntbclient_attach(socket, &a) == 0 && ntbclient_connect(a, "doomed", &options, &conn) == 0 &&
+        ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms) != 0)
+        sent = send_more_than_a_ring(conn);
+    if (send(control, &sent, sizeof(sent), MSG_NOSIGNAL) == ssize_t{sizeof(sent)})
+        kill(getpid(), SIGKILL);
+});
+
 TEST_F(Carried, DeliverAllBehindADeath)
 {
     Client b(other);
     ntbclient_listener *listener;
     ASSERT_EQ(ntbclient_listen(b, "doomed", &options, &listener), 0);
-    int told[2];
-    ASSERT_EQ(pipe(told), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        ntbclient *a;
-        ntbclient_conn *conn;
-        uint64_t sent = 0;
-        if (ntbclient_attach(one.config.socket.c_str(), &a) == 0 &&
-            ntbclient_connect(a, "doomed", &options, &conn) == 0 &&
-            ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms) != 0)
-            sent = send_more_than_a_ring(conn);
-        if (write(told[1], &sent, sizeof(sent)) != sizeof(sent))
-            _exit(1);
-        kill(getpid(), SIGKILL);
-    }
+    ClientProcess doomed(send_much_and_die, one, options);
     ntbclient_conn *to;
     ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
     uint64_t sent = 0;
-    ASSERT_EQ(read(told[0], &sent, sizeof(sent)), static_cast<ssize_t>(sizeof(sent)));
-    waitpid(child, nullptr, 0);
+    ASSERT_EQ(recv(doomed.control, &sent, sizeof(sent), MSG_WAITALL), ssize_t{sizeof(sent)});
+    EXPECT_TRUE(WIFSIGNALED(doomed.wait()));
     uint64_t got = 0;
     EXPECT_EQ(drain(to, &got), -ECONNRESET);
     EXPECT_GT(sent, ring);
     EXPECT_EQ(got, sent);
     ntbclient_close(to);
     ntbclient_listener_close(listener);
-    close(told[0]);
-    close(told[1]);
 }
 
 TEST_F(Carried, ChargeWhoClosedUntilItsBytesHaveArrived)

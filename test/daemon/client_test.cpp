@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The client library with daemons: both clients at one, and one at each of two that are joined.
+#include "client_process.hpp"
 #include "hosts.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 using namespace ntbd;
 using namespace ntbd::test;
@@ -522,32 +522,21 @@ TEST_P(Clients, ArmAndPollDescriptors)
     ntbclient_close(to);
 }
 
-// In a process of its own, which kills itself with what it has.
-void run_and_die(const std::function<void()> &work)
-{
-    const pid_t child = fork();
-    if (child == 0) {
-        work();
+const ClientTask send_and_die([](const char *socket, const ntbclient_options &options, int) {
+    ntbclient *a;
+    ntbclient_conn *conn;
+    if (ntbclient_attach(socket, &a) == 0 && ntbclient_connect(a, "doomed", &options, &conn) == 0 &&
+        ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms) != 0 &&
+        ntbclient_send(conn, "last words", 10, 0) == 10)
         kill(getpid(), SIGKILL);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_TRUE(WIFSIGNALED(status));
-}
+});
 
 TEST_P(Clients, LearnOfADeathBehindTheLastByte)
 {
     Client b(far());
     ntbclient_listener *listener;
     ASSERT_EQ(ntbclient_listen(b, "doomed", &options, &listener), 0);
-    run_and_die([&] {
-        ntbclient *a;
-        ntbclient_conn *conn;
-        if (ntbclient_attach(one.config.socket.c_str(), &a) == 0 &&
-            ntbclient_connect(a, "doomed", &options, &conn) == 0 &&
-            ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms) != 0)
-            ntbclient_send(conn, "last words", 10, 0);
-    });
+    EXPECT_TRUE(WIFSIGNALED(ClientProcess(send_and_die, one, options).wait()));
     ntbclient_conn *to;
     ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
     // By polling alone: the daemon has marked the connection.
@@ -564,54 +553,46 @@ TEST_P(Clients, LearnOfADeathBehindTheLastByte)
     EXPECT_TRUE(await([&] { return one.now().figures.died == 1; }));
 }
 
+const ClientTask die_when_told([](const char *socket, const ntbclient_options &options,
+                                  int control) {
+    ntbclient *a;
+    ntbclient_conn *conn;
+    char byte;
+    if (ntbclient_attach(socket, &a) == 0 && ntbclient_connect(a, "doomed", &options, &conn) == 0 &&
+        read(control, &byte, 1) == 1)
+        kill(getpid(), SIGKILL);
+});
+
 TEST_P(Clients, AreWokenByADeath)
 {
     Client b(far());
     ntbclient_listener *listener;
     ASSERT_EQ(ntbclient_listen(b, "doomed", &options, &listener), 0);
-    int go[2];
-    ASSERT_EQ(pipe(go), 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        ntbclient *a;
-        ntbclient_conn *conn;
-        char byte;
-        if (ntbclient_attach(one.config.socket.c_str(), &a) != 0 ||
-            ntbclient_connect(a, "doomed", &options, &conn) != 0 || read(go[0], &byte, 1) != 1)
-            _exit(1);
-        kill(getpid(), SIGKILL);
-    }
+    ClientProcess doomed(die_when_told, one, options);
     ntbclient_conn *to;
     ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
     std::thread killer([&] {
         EXPECT_TRUE(await([&] { return info_of(to).sleeps > 0; }));
-        EXPECT_EQ(write(go[1], "x", 1), 1);
+        EXPECT_EQ(send(doomed.control, "x", 1, MSG_NOSIGNAL), 1);
     });
     EXPECT_EQ(ntbclient_wait(to, NTBCLIENT_READABLE, long_ms), int{NTBCLIENT_READABLE});
     killer.join();
-    waitpid(child, nullptr, 0);
+    EXPECT_TRUE(WIFSIGNALED(doomed.wait()));
     char got;
     EXPECT_EQ(ntbclient_recv(to, &got, 1, 0), -ECONNRESET);
     ntbclient_close(to);
     ntbclient_listener_close(listener);
-    close(go[0]);
-    close(go[1]);
 }
 
-// The parent lets go and the child goes on: no end is seen before the child's.
-TEST_P(Clients, GoOnInAChild)
-{
-    Client b(far());
-    ntbclient_listener *listener;
-    ASSERT_EQ(ntbclient_listen(b, "family", &options, &listener), 0);
+// fork() itself, in a process without another thread. It lives until the test lets it go.
+const ClientTask go_on_in_a_child([](const char *socket, const ntbclient_options &options,
+                                     int control) {
     ntbclient *a;
     ntbclient_conn *from;
-    ntbclient_conn *to;
-    ASSERT_EQ(ntbclient_attach(one.config.socket.c_str(), &a), 0);
-    ASSERT_EQ(ntbclient_connect(a, "family", &options, &from), 0);
-    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
-    ASSERT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
-    EXPECT_EQ(ntbclient_send(from, "parent ", 7, 0), 7);
+    if (ntbclient_attach(socket, &a) != 0 || ntbclient_connect(a, "family", &options, &from) != 0 ||
+        ntbclient_wait(from, NTBCLIENT_WRITABLE, long_ms) != int{NTBCLIENT_WRITABLE} ||
+        ntbclient_send(from, "parent ", 7, 0) != 7)
+        _exit(1);
     const pid_t child = fork();
     if (child == 0) {
         char got;
@@ -622,17 +603,35 @@ TEST_P(Clients, GoOnInAChild)
         _exit(0);
     }
     ntbclient_release(from);
-    EXPECT_EQ(ntbclient_send(to, "?", 1, 0), 1);
+    char byte;
+    const bool let_go = send(control, "r", 1, MSG_NOSIGNAL) == 1 && recv(control, &byte, 1, 0) == 1;
+    int status = 0;
+    if (waitpid(child, &status, 0) != child || status != 0 || !let_go)
+        _exit(1);
+    ntbclient_detach(a);
+});
+
+// The parent lets go and the child goes on: no end is seen before the child's.
+TEST_P(Clients, GoOnInAChild)
+{
+    Client b(far());
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "family", &options, &listener), 0);
+    ClientProcess parent(go_on_in_a_child, one, options);
+    ntbclient_conn *to;
+    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, &to) == 0; }));
     char got[16];
+    ASSERT_EQ(recv(parent.control, got, 1, 0), 1); // it has let go
+    EXPECT_EQ(ntbclient_send(to, "?", 1, 0), 1);
     EXPECT_TRUE(await([&] { return ntbclient_recv(to, got, 16, NTBCLIENT_PEEK) == 12; }));
     EXPECT_EQ(std::string(got, 12), "parent child");
     EXPECT_EQ(ntbclient_recv(to, got, 16, 0), 12);
     EXPECT_TRUE(await([&] { return ntbclient_recv(to, got, 16, 0) != -EAGAIN; }));
     EXPECT_EQ(ntbclient_recv(to, got, 16, 0), 0);
-    waitpid(child, nullptr, 0);
+    EXPECT_EQ(send(parent.control, "x", 1, MSG_NOSIGNAL), 1);
+    EXPECT_EQ(parent.wait(), 0);
     ntbclient_close(to);
     ntbclient_listener_close(listener);
-    ntbclient_detach(a);
 }
 
 TEST_P(Clients, EndWithTheirDaemonAndAttachAgain)
