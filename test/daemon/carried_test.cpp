@@ -18,7 +18,6 @@ using namespace ntbd::test;
 
 namespace
 {
-constexpr int long_ms = 30000;
 constexpr uint32_t ring = 16384;
 
 char byte_at(uint64_t place)
@@ -141,25 +140,12 @@ protected:
         if (!one.now().peer || !other.now().peer)
             join(one, other);
         {
-            Client a(one);
-            Client b(other);
-            ntbclient_conn *from;
-            ntbclient_conn *to;
-            make(a, b, &from, &to);
-            expect_passes(from, to);
-            ntbclient_close(from);
-            ntbclient_close(to);
+            Pair pair(one, other, options);
+            expect_passes(pair.from, pair.to);
+            ntbclient_close(pair.from);
+            ntbclient_close(pair.to);
         }
         expect_nothing_left();
-    }
-    void make(ntbclient *a, ntbclient *b, ntbclient_conn **from, ntbclient_conn **to)
-    {
-        ntbclient_listener *listener;
-        ASSERT_EQ(ntbclient_listen(b, "make", &options, &listener), 0);
-        ASSERT_EQ(ntbclient_connect(a, "make", &options, from), 0);
-        ASSERT_TRUE(await([&] { return ntbclient_accept(listener, to) == 0; }));
-        ASSERT_EQ(ntbclient_wait(*from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
-        ntbclient_listener_close(listener);
     }
     static void expect_passes(ntbclient_conn *from, ntbclient_conn *to)
     {
@@ -227,9 +213,9 @@ TEST_F(Carried, HoldASlowReadersWriterBackAndNobodyElse)
     Client b(other);
     ntbclient_conn *slow[2];
     ntbclient_conn *quick[2];
-    make(a, b, &slow[0], &slow[1]);
+    connect_clients(a, b, options, &slow[0], &slow[1]);
     const uint64_t sent = fill_pipe(slow[0], slow[1]);
-    make(a, b, &quick[0], &quick[1]);
+    connect_clients(a, b, options, &quick[0], &quick[1]);
     // Two rings and a pipe, and the reader's at least to three quarters.
     EXPECT_LE(sent, 2 * ring + Cable::credit * Cable::longest);
     EXPECT_GE(ntbclient_readable(slow[1]), ring * 3 / 4);
@@ -245,40 +231,32 @@ TEST_F(Carried, HoldASlowReadersWriterBackAndNobodyElse)
 
 TEST_F(Carried, CloseOneDirectionBehindBytesUnderWay)
 {
-    Client a(one);
-    Client b(other);
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
-    const uint64_t sent = fill_pipe(from, to);
-    EXPECT_EQ(ntbclient_shutdown(from), 0);
+    Pair pair(one, other, options);
+    const uint64_t sent = fill_pipe(pair.from, pair.to);
+    EXPECT_EQ(ntbclient_shutdown(pair.from), 0);
     uint64_t got = 0;
-    EXPECT_EQ(drain(to, &got), 0);
+    EXPECT_EQ(drain(pair.to, &got), 0);
     EXPECT_EQ(got, sent);
-    expect_passes(to, from);
-    ntbclient_close(to);
+    expect_passes(pair.to, pair.from);
+    ntbclient_close(pair.to);
     char byte;
-    EXPECT_TRUE(await([&] { return ntbclient_recv(from, &byte, 1, 0) == 0; }));
-    ntbclient_close(from);
+    EXPECT_TRUE(await([&] { return ntbclient_recv(pair.from, &byte, 1, 0) == 0; }));
+    ntbclient_close(pair.from);
 }
 
 TEST_F(Carried, DeliverAllBeforeACloseOrAReset)
 {
     for (const bool is_reset : {false, true}) {
-        Client a(one);
-        Client b(other);
-        ntbclient_conn *from;
-        ntbclient_conn *to;
-        make(a, b, &from, &to);
-        const uint64_t sent = fill_pipe(from, to);
+        Pair pair(one, other, options);
+        const uint64_t sent = fill_pipe(pair.from, pair.to);
         if (is_reset)
-            ntbclient_reset(from);
-        ntbclient_close(from);
+            ntbclient_reset(pair.from);
+        ntbclient_close(pair.from);
         uint64_t got = 0;
-        EXPECT_EQ(drain(to, &got), is_reset ? -ECONNRESET : 0);
+        EXPECT_EQ(drain(pair.to, &got), is_reset ? -ECONNRESET : 0);
         EXPECT_EQ(got, sent);
-        EXPECT_EQ(ntbclient_send(to, "x", 1, 0), is_reset ? -ECONNRESET : -EPIPE);
-        ntbclient_close(to);
+        EXPECT_EQ(ntbclient_send(pair.to, "x", 1, 0), is_reset ? -ECONNRESET : -EPIPE);
+        ntbclient_close(pair.to);
     }
 }
 
@@ -315,97 +293,77 @@ TEST_F(Carried, DeliverAllBehindADeath)
 
 TEST_F(Carried, ChargeWhoClosedUntilItsBytesHaveArrived)
 {
-    Client a(one);
-    Client b(other);
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
-    const uint64_t sent = fill_pipe(from, to);
-    ntbclient_close(from);
+    Pair pair(one, other, options);
+    const uint64_t sent = fill_pipe(pair.from, pair.to);
+    ntbclient_close(pair.from);
     EXPECT_TRUE(await([&] { return one.now().figures.open == 0; }));
     EXPECT_EQ(charged(one), 1u);
     EXPECT_EQ(one.now().figures.carried, 1u);
     uint64_t got = 0;
-    EXPECT_EQ(drain(to, &got), 0);
+    EXPECT_EQ(drain(pair.to, &got), 0);
     EXPECT_EQ(got, sent);
     EXPECT_TRUE(await([&] { return charged(one) == 0; }));
     EXPECT_EQ(charged(other), 1u);
-    ntbclient_close(to);
+    ntbclient_close(pair.to);
 }
 
 // Bytes that were never handed to a client that closed count as unread there.
 TEST_F(Carried, TellTheSenderOfBytesThatNobodyWillRead)
 {
-    Client a(one);
-    Client b(other);
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
-    fill_pipe(from, to);
-    while (ntbclient_readable(to) != 0) // all that is in the ring now; more follows
-        ntbclient_recv(to, nullptr, ring, 0);
-    ntbclient_close(to);
+    Pair pair(one, other, options);
+    fill_pipe(pair.from, pair.to);
+    while (ntbclient_readable(pair.to) != 0) // all that is in the ring now; more follows
+        ntbclient_recv(pair.to, nullptr, ring, 0);
+    ntbclient_close(pair.to);
     char byte;
-    EXPECT_TRUE(await([&] { return ntbclient_recv(from, &byte, 1, 0) != -EAGAIN; }));
-    EXPECT_EQ(ntbclient_recv(from, &byte, 1, 0), -ECONNRESET);
-    ntbclient_close(from);
+    EXPECT_TRUE(await([&] { return ntbclient_recv(pair.from, &byte, 1, 0) != -EAGAIN; }));
+    EXPECT_EQ(ntbclient_recv(pair.from, &byte, 1, 0), -ECONNRESET);
+    ntbclient_close(pair.from);
 }
 
 TEST_F(Carried, DeliverWhatHasArrivedWhenTheLinkIsLost)
 {
-    Client a(one);
-    Client b(other);
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
-    const uint64_t sent = fill_pipe(from, to);
-    const size_t in_ring = ntbclient_readable(to);
+    Pair pair(one, other, options);
+    const uint64_t sent = fill_pipe(pair.from, pair.to);
+    const size_t in_ring = ntbclient_readable(pair.to);
     one.bridge->cut();
     uint64_t got = 0;
-    EXPECT_EQ(drain(to, &got), -ECONNRESET);
+    EXPECT_EQ(drain(pair.to, &got), -ECONNRESET);
     EXPECT_GT(got, in_ring); // what was in the pipe as well
     EXPECT_LT(got, sent);
     char byte;
-    EXPECT_TRUE(await([&] { return ntbclient_recv(from, &byte, 1, 0) == -ECONNRESET; }));
+    EXPECT_TRUE(await([&] { return ntbclient_recv(pair.from, &byte, 1, 0) == -ECONNRESET; }));
     ntbclient_conn *late;
     ASSERT_TRUE(await([&] { return !one.now().peer && !other.now().peer; }));
-    ASSERT_EQ(ntbclient_connect(a, "late", &options, &late), 0);
+    ASSERT_EQ(ntbclient_connect(pair.a, "late", &options, &late), 0);
     EXPECT_TRUE(await([&] {
         ntbclient_wait(late, NTBCLIENT_READABLE, 1);
         return info_of(late).error == -EHOSTUNREACH;
     }));
-    for (ntbclient_conn *conn : {from, to, late})
+    for (ntbclient_conn *conn : {pair.from, pair.to, late})
         ntbclient_close(conn);
 }
 
 TEST_F(Carried, EndRevokedOnesBehindTheirBytes)
 {
-    Client a(one);
-    Client b(other);
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
-    const uint64_t sent = fill_pipe(from, to);
-    EXPECT_EQ(ntbclient_revoke(a, info_of(from).id), 0);
-    EXPECT_TRUE(await([&] { return ntbclient_send(from, "x", 1, 0) == -ECONNRESET; }));
+    Pair pair(one, other, options);
+    const uint64_t sent = fill_pipe(pair.from, pair.to);
+    EXPECT_EQ(ntbclient_revoke(pair.a, info_of(pair.from).id), 0);
+    EXPECT_TRUE(await([&] { return ntbclient_send(pair.from, "x", 1, 0) == -ECONNRESET; }));
     uint64_t got = 0;
-    EXPECT_EQ(drain(to, &got), -ECONNRESET);
+    EXPECT_EQ(drain(pair.to, &got), -ECONNRESET);
     EXPECT_EQ(got, sent);
-    ntbclient_close(from);
-    ntbclient_close(to);
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 // Each daemon's word of the end lies behind bytes that the other one's client will never take.
 TEST_F(Carried, LetGoOfBothThatClosedWhereNothingMoves)
 {
     for (const bool is_reset : {false, true}) {
-        Client a(one);
-        Client b(other);
-        ntbclient_conn *from;
-        ntbclient_conn *to;
-        make(a, b, &from, &to);
-        ASSERT_NO_FATAL_FAILURE(fill_both(from, to));
-        for (ntbclient_conn *conn : {from, to}) {
+        Pair pair(one, other, options);
+        ASSERT_NO_FATAL_FAILURE(fill_both(pair.from, pair.to));
+        for (ntbclient_conn *conn : {pair.from, pair.to}) {
             if (is_reset)
                 ntbclient_reset(conn);
             ntbclient_close(conn);
@@ -417,24 +375,20 @@ TEST_F(Carried, LetGoOfBothThatClosedWhereNothingMoves)
 TEST_F(Carried, LetGoOfOneThatClosedWhenTheLinkIsLost)
 {
     for (const bool is_lost_first : {false, true}) {
-        Client a(one);
-        Client b(other);
-        ntbclient_conn *from;
-        ntbclient_conn *to;
-        make(a, b, &from, &to);
-        ASSERT_NO_FATAL_FAILURE(fill_both(from, to));
-        const size_t in_ring = ntbclient_readable(to);
+        Pair pair(one, other, options);
+        ASSERT_NO_FATAL_FAILURE(fill_both(pair.from, pair.to));
+        const size_t in_ring = ntbclient_readable(pair.to);
         if (is_lost_first)
             one.bridge->cut();
-        ntbclient_close(from);
+        ntbclient_close(pair.from);
         if (!is_lost_first)
             one.bridge->cut();
         EXPECT_TRUE(await([&] { return charged(one) == 0 && one.now().figures.carried == 0; }));
         EXPECT_EQ(charged(other), 1u);
         uint64_t got = 0;
-        EXPECT_EQ(drain(to, &got), -ECONNRESET);
+        EXPECT_EQ(drain(pair.to, &got), -ECONNRESET);
         EXPECT_GT(got, in_ring); // what was in the pipe as well
-        ntbclient_close(to);
+        ntbclient_close(pair.to);
         ASSERT_NO_FATAL_FAILURE(join_again());
     }
 }
@@ -547,7 +501,7 @@ TEST_F(Carried, OutliveClientsThatWriteAnythingAnywhere)
     std::mt19937_64 random(7);
     Client unharmed[2] = {Client(one), Client(other)};
     ntbclient_conn *quick[2];
-    make(unharmed[0], unharmed[1], &quick[0], &quick[1]);
+    connect_clients(unharmed[0], unharmed[1], options, &quick[0], &quick[1]);
     for (int round = 0; round < 200; round++) {
         Client good(other);
         ntbclient_listener *listener;
@@ -610,13 +564,9 @@ TEST_F(Carried, DoNotPollForAClientThatBroke)
 
 TEST_F(Carried, LetNobodyInWithoutARightTicket)
 {
-    Client a(one);
-    Client b(other);
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, other, options);
     EXPECT_TRUE(await([&] { return cable.last_ticket().id != 0; }));
-    expect_passes(from, to);
+    expect_passes(pair.from, pair.to);
     const Ticket right = cable.last_ticket();
     std::vector<Ticket> wrong(7, right); // the right one has been used
     wrong[1].magic++;
@@ -630,10 +580,10 @@ TEST_F(Carried, LetNobodyInWithoutARightTicket)
         EXPECT_TRUE(await([&] { return one.bridge->has_ended(line); }));
     }
     EXPECT_TRUE(await([&] { return other.carried().refused == wrong.size(); }));
-    expect_passes(from, to);
-    expect_passes(to, from);
-    ntbclient_close(from);
-    ntbclient_close(to);
+    expect_passes(pair.from, pair.to);
+    expect_passes(pair.to, pair.from);
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 TEST_F(Carried, EndWhatAPeersDaemonBreaks)
@@ -656,62 +606,50 @@ TEST_F(Carried, EndWhatAPeersDaemonBreaks)
         mark(UINT32_MAX, 8),
     };
     for (const auto &change : wrong) {
-        Client a(one);
-        Client b(other);
-        ntbclient_conn *from;
-        ntbclient_conn *to;
+        Pair pair(one, other, options);
         ntbclient_conn *quick[2];
-        make(a, b, &from, &to);
-        make(a, b, &quick[0], &quick[1]);
-        expect_passes(from, to);
+        connect_clients(pair.a, pair.b, options, &quick[0], &quick[1]);
+        expect_passes(pair.from, pair.to);
         cable.set_distort(change);
-        EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
+        EXPECT_EQ(ntbclient_send(pair.from, "x", 1, 0), 1);
         char byte;
-        for (ntbclient_conn *conn : {to, from})
+        for (ntbclient_conn *conn : {pair.to, pair.from})
             EXPECT_TRUE(await([&] { return ntbclient_recv(conn, &byte, 1, 0) == -ECONNRESET; }));
         cable.set_distort({});
         expect_passes(quick[0], quick[1]);
-        for (ntbclient_conn *conn : {from, to, quick[0], quick[1]})
+        for (ntbclient_conn *conn : {pair.from, pair.to, quick[0], quick[1]})
             ntbclient_close(conn);
     }
 }
 
 TEST_F(Carried, EndWhereBytesFollowAnEnd)
 {
-    Client a(one);
-    Client b(other);
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, other, options);
     cable.set_distort([](Cable::Parcel *parcel) {
         if (parcel->bytes.size() == 3)
             *parcel = {std::vector<uint8_t>(8), Mark::end};
     });
-    EXPECT_EQ(ntbclient_send(from, "end", 3, 0), 3);
+    EXPECT_EQ(ntbclient_send(pair.from, "end", 3, 0), 3);
     char byte;
-    EXPECT_TRUE(await([&] { return ntbclient_recv(to, &byte, 1, 0) == 0; }));
-    EXPECT_EQ(ntbclient_send(from, "more", 4, 0), 4);
-    EXPECT_TRUE(await([&] { return ntbclient_recv(from, &byte, 1, 0) == -ECONNRESET; }));
-    EXPECT_LE(ntbclient_recv(to, &byte, 1, 0), 0); // and none of them
-    ntbclient_close(from);
-    ntbclient_close(to);
+    EXPECT_TRUE(await([&] { return ntbclient_recv(pair.to, &byte, 1, 0) == 0; }));
+    EXPECT_EQ(ntbclient_send(pair.from, "more", 4, 0), 4);
+    EXPECT_TRUE(await([&] { return ntbclient_recv(pair.from, &byte, 1, 0) == -ECONNRESET; }));
+    EXPECT_LE(ntbclient_recv(pair.to, &byte, 1, 0), 0); // and none of them
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 TEST_F(Carried, DropADaemonThatSaysWhatNoneSays)
 {
-    Client a(one);
-    Client b(other);
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, other, options);
     LinkNews news = {LinkNews::Kind::told};
     news.message.type = Type::hello;
     one.mailbox().put(news);
     char byte;
-    for (ntbclient_conn *conn : {to, from})
+    for (ntbclient_conn *conn : {pair.to, pair.from})
         EXPECT_TRUE(await([&] { return ntbclient_recv(conn, &byte, 1, 0) == -ECONNRESET; }));
     EXPECT_TRUE(await([&] { return !one.now().peer && !other.now().peer; }));
-    ntbclient_close(from);
-    ntbclient_close(to);
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 } // namespace

@@ -12,7 +12,6 @@ using namespace ntbd::test;
 
 namespace
 {
-constexpr int long_ms = 30000;
 
 /// How the two ends are joined.
 enum class Way {
@@ -65,16 +64,6 @@ protected:
         return used != now.used.end() && (used->second.connections != 0 || used->second.bytes != 0);
     }
 
-    // Connects a to b, by a listener that is closed again.
-    void make(ntbclient *a, ntbclient *b, ntbclient_conn **from, ntbclient_conn **to)
-    {
-        ntbclient_listener *listener;
-        ASSERT_EQ(ntbclient_listen(b, "make", &options, &listener), 0);
-        ASSERT_EQ(ntbclient_connect(a, "make", &options, from), 0);
-        ASSERT_TRUE(await([&] { return ntbclient_accept(listener, to) == 0; }));
-        ASSERT_EQ(ntbclient_wait(*from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
-        ntbclient_listener_close(listener);
-    }
     static void expect_error(ntbclient_conn *conn, int error)
     {
         EXPECT_TRUE(await([&] {
@@ -93,117 +82,98 @@ protected:
 
 TEST_P(Clients, ExchangeBytesBothWays)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, far(), options);
     char got[64];
-    EXPECT_EQ(ntbclient_recv(to, got, sizeof(got), 0), -EAGAIN);
-    EXPECT_EQ(ntbclient_send(from, "question", 8, 0), 8);
-    EXPECT_TRUE(soon([&] { return ntbclient_recv(to, got, sizeof(got), NTBCLIENT_PEEK) == 8; }));
-    EXPECT_EQ(ntbclient_readable(to), 8u);
-    EXPECT_EQ(ntbclient_recv(to, got, 3, 0), 3);
-    EXPECT_EQ(ntbclient_recv(to, nullptr, 2, 0), 2);
-    EXPECT_EQ(ntbclient_recv(to, got, sizeof(got), 0), 3);
+    EXPECT_EQ(ntbclient_recv(pair.to, got, sizeof(got), 0), -EAGAIN);
+    EXPECT_EQ(ntbclient_send(pair.from, "question", 8, 0), 8);
+    EXPECT_TRUE(
+        soon([&] { return ntbclient_recv(pair.to, got, sizeof(got), NTBCLIENT_PEEK) == 8; }));
+    EXPECT_EQ(ntbclient_readable(pair.to), 8u);
+    EXPECT_EQ(ntbclient_recv(pair.to, got, 3, 0), 3);
+    EXPECT_EQ(ntbclient_recv(pair.to, nullptr, 2, 0), 2);
+    EXPECT_EQ(ntbclient_recv(pair.to, got, sizeof(got), 0), 3);
     EXPECT_EQ(std::string(got, 3), "ion");
     const iovec parts[] = {
         {const_cast<char *>("ans"), 3}, {nullptr, 0}, {const_cast<char *>("wer"), 3}};
-    EXPECT_EQ(ntbclient_sendv(to, parts, 3, 0), 6);
+    EXPECT_EQ(ntbclient_sendv(pair.to, parts, 3, 0), 6);
     char first[2];
     const iovec places[] = {{first, 2}, {got, 62}};
-    EXPECT_TRUE(soon([&] { return ntbclient_readable(from) == 6; }));
-    EXPECT_EQ(ntbclient_recvv(from, places, 2, 0), 6);
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(pair.from) == 6; }));
+    EXPECT_EQ(ntbclient_recvv(pair.from, places, 2, 0), 6);
     EXPECT_EQ(std::string(got, 4), "swer");
-    EXPECT_EQ(info_of(from).sent, 8u);
-    EXPECT_EQ(info_of(from).received, 6u);
+    EXPECT_EQ(info_of(pair.from).sent, 8u);
+    EXPECT_EQ(info_of(pair.from).received, 6u);
     if (!is_carried()) {
-        EXPECT_EQ(info_of(from).rings, 0u); // both polled
+        EXPECT_EQ(info_of(pair.from).rings, 0u); // both polled
     }
-    EXPECT_EQ(info_of(to).peer_uid, getuid());
-    EXPECT_EQ(info_of(to).accepted, 1u);
-    EXPECT_EQ(info_of(to).ring_bytes, 16384u);
-    ntbclient_close(from);
-    ntbclient_close(to);
+    EXPECT_EQ(info_of(pair.to).peer_uid, getuid());
+    EXPECT_EQ(info_of(pair.to).accepted, 1u);
+    EXPECT_EQ(info_of(pair.to).ring_bytes, 16384u);
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 TEST_P(Clients, FillTheRingAndGoOn)
 {
     if (is_carried())
         GTEST_SKIP() << "the daemons take on from a full ring: see HoldASlowReadersWriterBack";
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, far(), options);
     const std::vector<char> bytes(20000, 'x');
-    EXPECT_EQ(ntbclient_send(from, bytes.data(), bytes.size(), 0), 16384);
-    EXPECT_EQ(ntbclient_send(from, bytes.data(), 1, 0), -EAGAIN);
-    EXPECT_EQ(ntbclient_writable(from), 0u);
-    EXPECT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, 0), 0);
-    EXPECT_EQ(ntbclient_recv(to, nullptr, 4096, 0), 4096);
-    EXPECT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, 0), int{NTBCLIENT_WRITABLE});
-    EXPECT_EQ(ntbclient_send(from, bytes.data(), bytes.size(), 0), 4096);
-    ntbclient_close(from);
-    ntbclient_close(to);
+    EXPECT_EQ(ntbclient_send(pair.from, bytes.data(), bytes.size(), 0), 16384);
+    EXPECT_EQ(ntbclient_send(pair.from, bytes.data(), 1, 0), -EAGAIN);
+    EXPECT_EQ(ntbclient_writable(pair.from), 0u);
+    EXPECT_EQ(ntbclient_wait(pair.from, NTBCLIENT_WRITABLE, 0), 0);
+    EXPECT_EQ(ntbclient_recv(pair.to, nullptr, 4096, 0), 4096);
+    EXPECT_EQ(ntbclient_wait(pair.from, NTBCLIENT_WRITABLE, 0), int{NTBCLIENT_WRITABLE});
+    EXPECT_EQ(ntbclient_send(pair.from, bytes.data(), bytes.size(), 0), 4096);
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 TEST_P(Clients, KeepBytesBackWhileMoreFollows)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
-    EXPECT_EQ(ntbclient_send(from, "he", 2, NTBCLIENT_MORE), 2);
-    EXPECT_EQ(ntbclient_readable(to), 0u);
-    EXPECT_EQ(ntbclient_send(from, "ad", 2, 0), 2);
-    EXPECT_TRUE(soon([&] { return ntbclient_readable(to) == 4; }));
-    EXPECT_EQ(ntbclient_send(from, "x", 1, NTBCLIENT_MORE), 1);
-    EXPECT_EQ(ntbclient_shutdown(from), 0);
-    EXPECT_TRUE(soon([&] { return ntbclient_readable(to) == 5; }));
-    ntbclient_close(from);
-    ntbclient_close(to);
+    Pair pair(one, far(), options);
+    EXPECT_EQ(ntbclient_send(pair.from, "he", 2, NTBCLIENT_MORE), 2);
+    EXPECT_EQ(ntbclient_readable(pair.to), 0u);
+    EXPECT_EQ(ntbclient_send(pair.from, "ad", 2, 0), 2);
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(pair.to) == 4; }));
+    EXPECT_EQ(ntbclient_send(pair.from, "x", 1, NTBCLIENT_MORE), 1);
+    EXPECT_EQ(ntbclient_shutdown(pair.from), 0);
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(pair.to) == 5; }));
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 TEST_P(Clients, CloseOneDirectionByItself)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, far(), options);
     char got[8];
-    EXPECT_EQ(ntbclient_send(from, "last", 4, 0), 4);
-    EXPECT_EQ(ntbclient_shutdown(from), 0);
-    EXPECT_EQ(ntbclient_shutdown(from), 0);
-    EXPECT_EQ(ntbclient_send(from, "x", 1, 0), -EPIPE);
-    EXPECT_EQ(receive(to, got, 8), 4);
-    EXPECT_EQ(receive(to, got, 8), 0);
-    EXPECT_EQ(receive(to, got, 8), 0);
-    EXPECT_EQ(ntbclient_send(to, "still", 5, 0), 5);
-    ntbclient_close(to);
-    EXPECT_EQ(receive(from, got, 8), 5);
-    EXPECT_EQ(receive(from, got, 8), 0);
-    ntbclient_close(from);
+    EXPECT_EQ(ntbclient_send(pair.from, "last", 4, 0), 4);
+    EXPECT_EQ(ntbclient_shutdown(pair.from), 0);
+    EXPECT_EQ(ntbclient_shutdown(pair.from), 0);
+    EXPECT_EQ(ntbclient_send(pair.from, "x", 1, 0), -EPIPE);
+    EXPECT_EQ(receive(pair.to, got, 8), 4);
+    EXPECT_EQ(receive(pair.to, got, 8), 0);
+    EXPECT_EQ(receive(pair.to, got, 8), 0);
+    EXPECT_EQ(ntbclient_send(pair.to, "still", 5, 0), 5);
+    ntbclient_close(pair.to);
+    EXPECT_EQ(receive(pair.from, got, 8), 5);
+    EXPECT_EQ(receive(pair.from, got, 8), 0);
+    ntbclient_close(pair.from);
 }
 
 TEST_P(Clients, SeeAnOrderlyCloseAsAnEnd)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, far(), options);
     char got[8];
-    EXPECT_EQ(ntbclient_send(from, "last", 4, 0), 4);
-    ntbclient_close(from);
-    EXPECT_EQ(receive(to, got, 8), 4);
-    EXPECT_EQ(receive(to, got, 8), 0);
-    EXPECT_EQ(ntbclient_send(to, "x", 1, 0), -EPIPE);
-    EXPECT_EQ(ntbclient_wait(to, NTBCLIENT_READABLE | NTBCLIENT_WRITABLE, long_ms), 3);
-    EXPECT_EQ(info_of(to).error, 0);
-    ntbclient_close(to);
+    EXPECT_EQ(ntbclient_send(pair.from, "last", 4, 0), 4);
+    ntbclient_close(pair.from);
+    EXPECT_EQ(receive(pair.to, got, 8), 4);
+    EXPECT_EQ(receive(pair.to, got, 8), 0);
+    EXPECT_EQ(ntbclient_send(pair.to, "x", 1, 0), -EPIPE);
+    EXPECT_EQ(ntbclient_wait(pair.to, NTBCLIENT_READABLE | NTBCLIENT_WRITABLE, long_ms), 3);
+    EXPECT_EQ(info_of(pair.to).error, 0);
+    ntbclient_close(pair.to);
     EXPECT_TRUE(await([&] {
         const Server::Snapshot now = one.now();
         return now.figures.open == 0 && !charges(now);
@@ -212,39 +182,31 @@ TEST_P(Clients, SeeAnOrderlyCloseAsAnEnd)
 
 TEST_P(Clients, SeeACloseWithUnreadBytesAsAReset)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, far(), options);
     char got[8];
-    EXPECT_EQ(ntbclient_send(to, "unread", 6, 0), 6);
-    EXPECT_TRUE(soon([&] { return ntbclient_readable(from) == 6; }));
-    EXPECT_EQ(ntbclient_send(from, "last", 4, 0), 4);
-    ntbclient_close(from);
-    EXPECT_EQ(receive(to, got, 8), 4);
-    EXPECT_EQ(receive(to, got, 8), -ECONNRESET);
-    EXPECT_EQ(ntbclient_send(to, "x", 1, 0), -ECONNRESET);
-    ntbclient_close(to);
+    EXPECT_EQ(ntbclient_send(pair.to, "unread", 6, 0), 6);
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(pair.from) == 6; }));
+    EXPECT_EQ(ntbclient_send(pair.from, "last", 4, 0), 4);
+    ntbclient_close(pair.from);
+    EXPECT_EQ(receive(pair.to, got, 8), 4);
+    EXPECT_EQ(receive(pair.to, got, 8), -ECONNRESET);
+    EXPECT_EQ(ntbclient_send(pair.to, "x", 1, 0), -ECONNRESET);
+    ntbclient_close(pair.to);
 }
 
 TEST_P(Clients, ResetAtBothEnds)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, far(), options);
     char got[8];
-    EXPECT_EQ(ntbclient_send(to, "unread", 6, 0), 6);
-    ntbclient_reset(from);
-    EXPECT_EQ(ntbclient_recv(from, got, 8, 0), -ECONNRESET);
-    EXPECT_EQ(ntbclient_send(from, got, 8, 0), -ECONNRESET);
-    EXPECT_EQ(ntbclient_shutdown(from), -ECONNRESET);
-    EXPECT_TRUE(soon([&] { return ntbclient_send(to, "x", 1, 0) == -ECONNRESET; }));
-    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), -ECONNRESET);
-    ntbclient_close(from);
-    ntbclient_close(to);
+    EXPECT_EQ(ntbclient_send(pair.to, "unread", 6, 0), 6);
+    ntbclient_reset(pair.from);
+    EXPECT_EQ(ntbclient_recv(pair.from, got, 8, 0), -ECONNRESET);
+    EXPECT_EQ(ntbclient_send(pair.from, got, 8, 0), -ECONNRESET);
+    EXPECT_EQ(ntbclient_shutdown(pair.from), -ECONNRESET);
+    EXPECT_TRUE(soon([&] { return ntbclient_send(pair.to, "x", 1, 0) == -ECONNRESET; }));
+    EXPECT_EQ(ntbclient_recv(pair.to, got, 8, 0), -ECONNRESET);
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 TEST_P(Clients, AreRefusedWhereNobodyListens)
@@ -404,49 +366,41 @@ TEST_P(Clients, ListenToNamesOfTheirOwn)
 
 TEST_P(Clients, SleepUntilBytesCome)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, far(), options);
     for (int i = 0; i < 100; i++) {
-        std::thread sender([&, before = info_of(to).sleeps] {
-            EXPECT_TRUE(await([&] { return info_of(to).sleeps > before; }));
-            EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
+        std::thread sender([&, before = info_of(pair.to).sleeps] {
+            EXPECT_TRUE(await([&] { return info_of(pair.to).sleeps > before; }));
+            EXPECT_EQ(ntbclient_send(pair.from, "x", 1, 0), 1);
         });
-        EXPECT_EQ(ntbclient_wait(to, NTBCLIENT_READABLE, long_ms), int{NTBCLIENT_READABLE});
+        EXPECT_EQ(ntbclient_wait(pair.to, NTBCLIENT_READABLE, long_ms), int{NTBCLIENT_READABLE});
         sender.join();
         char got[8];
-        EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 1);
+        EXPECT_EQ(ntbclient_recv(pair.to, got, 8, 0), 1);
     }
-    ntbclient_close(from);
-    ntbclient_close(to);
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 TEST_P(Clients, SleepUntilThereIsRoom)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
+    Pair pair(one, far(), options);
     const std::vector<char> bytes(16384, 'x');
-    ssize_t sent = ntbclient_send(from, bytes.data(), bytes.size(), 0);
+    ssize_t sent = ntbclient_send(pair.from, bytes.data(), bytes.size(), 0);
     ASSERT_EQ(sent, 16384);
     // Through the daemons more is under way before both rings and the pipe are full.
     if (is_carried())
-        while (ntbclient_wait(from, NTBCLIENT_WRITABLE, 50) != 0)
-            sent += std::max<ssize_t>(ntbclient_send(from, bytes.data(), bytes.size(), 0), 0);
-    const uint64_t before = info_of(from).sleeps;
+        while (ntbclient_wait(pair.from, NTBCLIENT_WRITABLE, 50) != 0)
+            sent += std::max<ssize_t>(ntbclient_send(pair.from, bytes.data(), bytes.size(), 0), 0);
+    const uint64_t before = info_of(pair.from).sleeps;
     std::thread receiver([&] {
-        EXPECT_TRUE(await([&] { return info_of(from).sleeps > before; }));
+        EXPECT_TRUE(await([&] { return info_of(pair.from).sleeps > before; }));
         for (ssize_t got = 0; got < sent;)
-            got += std::max<ssize_t>(ntbclient_recv(to, nullptr, 16384, 0), 0);
+            got += std::max<ssize_t>(ntbclient_recv(pair.to, nullptr, 16384, 0), 0);
     });
-    EXPECT_EQ(ntbclient_wait(from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+    EXPECT_EQ(ntbclient_wait(pair.from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
     receiver.join();
-    ntbclient_close(from);
-    ntbclient_close(to);
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 // Both directions of both ends, each with a thread that sleeps whenever it cannot go on.
@@ -456,7 +410,7 @@ TEST_P(Clients, SleepInTwoThreadsAtATime)
     Client a(one);
     Client b(far());
     ntbclient_conn *ends[2];
-    make(a, b, &ends[0], &ends[1]);
+    connect_clients(a, b, options, &ends[0], &ends[1]);
     std::vector<std::thread> threads;
     for (ntbclient_conn *end : ends) {
         threads.emplace_back([end] {
@@ -497,29 +451,25 @@ TEST_P(Clients, SleepInTwoThreadsAtATime)
 
 TEST_P(Clients, ArmAndPollDescriptors)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
-    pollfd fd = {ntbclient_conn_fd(to), POLLIN, 0};
-    EXPECT_EQ(ntbclient_arm(to, NTBCLIENT_READABLE), 0);
+    Pair pair(one, far(), options);
+    pollfd fd = {ntbclient_conn_fd(pair.to), POLLIN, 0};
+    EXPECT_EQ(ntbclient_arm(pair.to, NTBCLIENT_READABLE), 0);
     EXPECT_EQ(poll(&fd, 1, 0), 0);
-    EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
+    EXPECT_EQ(ntbclient_send(pair.from, "x", 1, 0), 1);
     EXPECT_EQ(poll(&fd, 1, long_ms), 1);
     if (!is_carried()) {
-        EXPECT_EQ(info_of(from).rings, 1u);
+        EXPECT_EQ(info_of(pair.from).rings, 1u);
     }
-    EXPECT_EQ(ntbclient_send(from, "x", 1, 0), 1);
+    EXPECT_EQ(ntbclient_send(pair.from, "x", 1, 0), 1);
     if (!is_carried()) {
-        EXPECT_EQ(info_of(from).rings, 1u); // once for a sleep
+        EXPECT_EQ(info_of(pair.from).rings, 1u); // once for a sleep
     }
-    EXPECT_TRUE(soon([&] { return ntbclient_readable(to) == 2; }));
-    ntbclient_disarm(to, NTBCLIENT_READABLE);
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(pair.to) == 2; }));
+    ntbclient_disarm(pair.to, NTBCLIENT_READABLE);
     EXPECT_EQ(poll(&fd, 1, 0), 0);
-    EXPECT_EQ(ntbclient_arm(to, NTBCLIENT_READABLE), int{NTBCLIENT_READABLE});
-    ntbclient_close(from);
-    ntbclient_close(to);
+    EXPECT_EQ(ntbclient_arm(pair.to, NTBCLIENT_READABLE), int{NTBCLIENT_READABLE});
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
 }
 
 const ClientTask send_and_die([](const char *socket, const ntbclient_options &options, int) {
@@ -641,7 +591,7 @@ TEST_P(Clients, EndWithTheirDaemonAndAttachAgain)
     ASSERT_EQ(ntbclient_attach(one.config.socket.c_str(), &a), 0);
     ntbclient_conn *from;
     ntbclient_conn *to;
-    make(a, b, &from, &to);
+    connect_clients(a, b, options, &from, &to);
     std::thread sleeper([&] {
         EXPECT_EQ(ntbclient_wait(from, NTBCLIENT_READABLE, long_ms), int{NTBCLIENT_READABLE});
         char got;
@@ -664,16 +614,12 @@ TEST_P(Clients, EndWithTheirDaemonAndAttachAgain)
 
 TEST_P(Clients, AreListedAndRevoked)
 {
-    Client a(one);
-    Client b(far());
-    ntbclient_conn *from;
-    ntbclient_conn *to;
-    make(a, b, &from, &to);
-    ASSERT_EQ(ntbclient_send(from, "12345", 5, 0), 5);
+    Pair pair(one, far(), options);
+    ASSERT_EQ(ntbclient_send(pair.from, "12345", 5, 0), 5);
     ntbclient_entry entries[32];
     entries[0].size = sizeof(entries[0]);
-    ASSERT_EQ(ntbclient_list(a, 0, entries, 32), is_local() ? 2 : 1);
-    EXPECT_EQ(entries[0].id, info_of(from).id);
+    ASSERT_EQ(ntbclient_list(pair.a, 0, entries, 32), is_local() ? 2 : 1);
+    EXPECT_EQ(entries[0].id, info_of(pair.from).id);
     EXPECT_STREQ(entries[0].name, "make");
     EXPECT_EQ(entries[0].sent, 5u);
     EXPECT_EQ(entries[0].uid, getuid());
@@ -682,19 +628,19 @@ TEST_P(Clients, AreListedAndRevoked)
     EXPECT_EQ(entries[0].local, is_local() ? 1u : 0u);
     EXPECT_EQ(entries[0].carried, is_carried() ? 1u : 0u);
     const uint64_t id = entries[0].id;
-    EXPECT_EQ(ntbclient_list(a, id + 10, entries, 32), 0);
-    EXPECT_EQ(ntbclient_revoke(a, id + 10), -ENOENT);
-    EXPECT_EQ(ntbclient_revoke(a, id), 0);
-    expect_error(from, -ECONNRESET);
+    EXPECT_EQ(ntbclient_list(pair.a, id + 10, entries, 32), 0);
+    EXPECT_EQ(ntbclient_revoke(pair.a, id + 10), -ENOENT);
+    EXPECT_EQ(ntbclient_revoke(pair.a, id), 0);
+    expect_error(pair.from, -ECONNRESET);
     // What was sent before is received as it was sent.
     char got[8];
-    EXPECT_TRUE(soon([&] { return ntbclient_readable(to) == 5; }));
-    EXPECT_EQ(ntbclient_recv(to, got, 8, 0), 5);
+    EXPECT_TRUE(soon([&] { return ntbclient_readable(pair.to) == 5; }));
+    EXPECT_EQ(ntbclient_recv(pair.to, got, 8, 0), 5);
     EXPECT_EQ(std::string(got, 5), "12345");
-    EXPECT_TRUE(await([&] { return ntbclient_recv(to, got, 8, 0) == -ECONNRESET; }));
-    ntbclient_close(from);
-    ntbclient_close(to);
-    EXPECT_TRUE(await([&] { return ntbclient_list(a, 0, entries, 32) == 0; }));
+    EXPECT_TRUE(await([&] { return ntbclient_recv(pair.to, got, 8, 0) == -ECONNRESET; }));
+    ntbclient_close(pair.from);
+    ntbclient_close(pair.to);
+    EXPECT_TRUE(await([&] { return ntbclient_list(pair.a, 0, entries, 32) == 0; }));
 }
 
 TEST_P(Clients, HaveQuotas)
@@ -747,13 +693,13 @@ TEST_P(Clients, LeaveNothingBehind)
     };
     ntbclient_conn *from;
     ntbclient_conn *to;
-    make(a, b, &from, &to);
+    connect_clients(a, b, options, &from, &to);
     ntbclient_close(from);
     ntbclient_close(to);
     EXPECT_TRUE(await(is_clean));
     const size_t before = descriptors();
     for (int i = 0; i < 300; i++) {
-        make(a, b, &from, &to);
+        connect_clients(a, b, options, &from, &to);
         ntbclient_close(i % 2 == 0 ? from : to);
         ntbclient_close(i % 2 == 0 ? to : from);
     }

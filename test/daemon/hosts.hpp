@@ -26,6 +26,9 @@ namespace ntbd::test
 
 inline constexpr auto patience = std::chrono::seconds(30);
 
+/// For calls that wait by themselves, milliseconds.
+inline constexpr int long_ms = 30000;
+
 /// Polls until it is true. The pause bounds the cost, not the outcome.
 inline bool await(const std::function<bool()> &fact)
 {
@@ -189,6 +192,31 @@ inline ntbclient_info info_of(ntbclient_conn *conn)
     EXPECT_EQ(ntbclient_info_get(conn, &info), 0);
     return info;
 }
+
+/// Connects a to b, by a listener that is closed again.
+inline void connect_clients(ntbclient *a, ntbclient *b, const ntbclient_options &options,
+                            ntbclient_conn **from, ntbclient_conn **to)
+{
+    ntbclient_listener *listener;
+    ASSERT_EQ(ntbclient_listen(b, "make", &options, &listener), 0);
+    ASSERT_EQ(ntbclient_connect(a, "make", &options, from), 0);
+    ASSERT_TRUE(await([&] { return ntbclient_accept(listener, to) == 0; }));
+    ASSERT_EQ(ntbclient_wait(*from, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+    ntbclient_listener_close(listener);
+}
+
+/// A client at each of two daemons, or two at one, and a connection that the test closes.
+struct Pair {
+    Pair(const Daemon &near, const Daemon &far, const ntbclient_options &options) : a(near), b(far)
+    {
+        connect_clients(a, b, options, &from, &to);
+    }
+
+    Client a;
+    Client b;
+    ntbclient_conn *from = nullptr;
+    ntbclient_conn *to = nullptr;
+};
 
 } // namespace ntbd::test
 

@@ -13,7 +13,6 @@ using namespace ntb::verbs::cm;
 
 namespace
 {
-constexpr int long_ms = 30000;
 constexpr ntb::verbs::cm::Port port = {0x0106, 7000};
 
 Message message_with(Kind kind, std::uint32_t number)

@@ -12,7 +12,6 @@ using namespace ntbd::test;
 
 namespace
 {
-constexpr int long_ms = 30000;
 
 struct Introduction {
     std::uint64_t magic = 0x6f6c6c656862746e;

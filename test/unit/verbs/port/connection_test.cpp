@@ -13,7 +13,6 @@ using ntb::verbs::Port;
 
 namespace
 {
-constexpr int long_ms = 30000;
 
 class Connections : public testing::Test
 {
