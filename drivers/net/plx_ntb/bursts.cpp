@@ -19,13 +19,19 @@ namespace
 /// Window buffers that are freed together.
 constexpr uint16_t copies_max = 32;
 
-/// Asks for the lines of a frame that is copied next: they come from the cache of the peer's core,
-/// while those of the frame before it are copied.
-inline void ask_for(const rte_mbuf *frame)
+/// How many frames ahead lines are asked for (doc/decisions/031-port-copies.md).
+constexpr uint16_t ask_ahead = 2;
+
+/// Asks for the lines of a frame in a window buffer that is copied soon: they come from the cache
+/// of the peer's core, while those of the frames before it are copied. Into the second cache, which
+/// can wait for more lines than the first.
+inline void ask_for(const RxQueue &rx, const rte_mbuf *frame)
 {
+    if (frame->pool == rx.pool)
+        return;
     const auto *data = rte_pktmbuf_mtod(frame, const char *);
     for (uint16_t at = 0; at < frame->data_len; at += RTE_CACHE_LINE_SIZE)
-        rte_prefetch0(data + at);
+        rte_prefetch1(data + at);
 }
 
 /// A frame of one window buffer, in one mbuf of the application's pool.
@@ -49,14 +55,16 @@ __rte_noinline uint16_t copy_out(RxQueue &rx, rte_mbuf **mbufs, uint16_t n)
     rte_mbuf *copied[copies_max];
     uint16_t freed = 0;
     uint16_t kept = 0;
+    for (uint16_t i = 1; i < ask_ahead && i < n; ++i)
+        ask_for(rx, mbufs[i]);
     for (uint16_t i = 0; i < n; ++i) {
         rte_mbuf *frame = mbufs[i];
         if (frame->pool == rx.pool) {
             mbufs[kept++] = frame;
             continue;
         }
-        if (i + 1 < n && mbufs[i + 1]->pool != rx.pool)
-            ask_for(mbufs[i + 1]);
+        if (i + ask_ahead < n)
+            ask_for(rx, mbufs[i + ask_ahead]);
         rte_mbuf *copy = likely(frame->nb_segs == 1 && frame->data_len <= rx.room)
                              ? copy_simple(rx, frame)
                              : rte_pktmbuf_copy(frame, rx.pool, 0, UINT32_MAX);
