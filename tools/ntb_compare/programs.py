@@ -7,12 +7,11 @@ import json
 import os
 import pathlib
 import re
-import shutil
-import socket
 import time
 
 from ntb_report import model
 from ntb_sockets import rings
+from ntb_sockets.programs import find, free_port, libraries, listens
 
 from . import pair, table
 
@@ -22,36 +21,8 @@ START_SECONDS, RUN_SECONDS = 15, 120
 LEAST_BY_RING = 0.9
 TCP, UNIX, RING = "tcp", "unix", "ring"
 WAY_LABELS = {TCP: "TCP loopback", UNIX: "AF_UNIX", RING: "ntbmsg"}
-UNPACKED = pathlib.Path(__file__).resolve().parents[2] / ".deps/programs/usr"
 SMALL_FILE = 612
 BLOCK = 128 << 10
-
-
-def find(program):
-    """Its path, also where tools/setup unpacks; None: it is not there."""
-    folders = [os.environ.get("PATH", ""), "/usr/sbin", str(UNPACKED / "bin"), str(UNPACKED / "sbin")]
-    return shutil.which(program, path=":".join(folders))
-
-
-def libraries():
-    """Of unpacked programs."""
-    folders = sorted(map(str, UNPACKED.glob("lib/*-linux-gnu")))
-    return {"LD_LIBRARY_PATH": ":".join([*filter(None, [os.environ.get("LD_LIBRARY_PATH")]), *folders])} if folders else {}
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind((SERVER, 0))
-        return one.getsockname()[1]
-
-
-def listens(pid, port):
-    """Looked up where that process is, not tried: a connection would be one more for the server."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/net/tcp").read_text()
-    except OSError:  # it has ended
-        return False
-    return any(line.split()[1].endswith(f":{port:04X}") and line.split()[3] == "0A" for line in text.splitlines()[1:])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +38,7 @@ class Place:
         return self.folder / "server.sock"
 
     def is_served(self, server):
-        return self.path.exists() if self.way == UNIX else listens(server, self.port)
+        return self.path.exists() if self.way == UNIX else listens(self.port, server)
 
 
 @dataclasses.dataclass
