@@ -254,6 +254,15 @@ int ntbv_pd_destroy(struct ntbv_pd *pd);
  */
 int ntbv_mr_register(struct ntbv_pd *pd, void *memory, uint64_t length, uint64_t iova,
                      unsigned access, uint32_t *key);
+/**
+ * Gives a region another domain of the same engine, other memory, or other rights; its key stays.
+ * Requests that name it and are not complete may use either. What fails changes nothing.
+ * @param pd      that it belongs to
+ * @param new_pd  that it belongs to from then on; may be the same
+ * @retval -EINVAL no such key, domains of two engines, or as ntbv_mr_register()
+ */
+int ntbv_mr_reregister(struct ntbv_pd *pd, uint32_t key, struct ntbv_pd *new_pd, void *memory,
+                       uint64_t length, uint64_t iova, unsigned access);
 /** When it has returned, no byte is read or changed by anyone. @retval -EINVAL no such key */
 int ntbv_mr_deregister(struct ntbv_pd *pd, uint32_t key);
 
@@ -267,6 +276,12 @@ int ntbv_channel_descriptor(struct ntbv_channel *channel);
 /** @param channel  or NULL @param cookie  of its events @retval -EINVAL entries not 1 to 4 Mi */
 int ntbv_cq_create(struct ntbv_engine *engine, uint32_t entries, struct ntbv_channel *channel,
                    uint64_t cookie, struct ntbv_cq **cq);
+/**
+ * Makes room for more completions, or fewer; those that wait in it stay.
+ * @retval -EINVAL entries not 1 to 4 Mi, or fewer than wait in it
+ * @retval -ENOMEM no memory: it is as it was
+ */
+int ntbv_cq_resize(struct ntbv_cq *cq, uint32_t entries);
 /** @retval -EBUSY if queue pairs use it */
 int ntbv_cq_destroy(struct ntbv_cq *cq);
 /** Drives the engine if nothing is there. @return completions, or -EIO: the queue has overrun */

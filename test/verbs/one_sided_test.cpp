@@ -300,6 +300,37 @@ TEST_F(OneSided, WhatRegistrationRefuses)
     EXPECT_EQ(ntbv_mr_register(b.pd, &byte, 1, 0, 1u << 4, &key), -EINVAL);
     EXPECT_EQ(ntbv_mr_register(b.pd, &byte, 2, ~0ull, NTBV_LOCAL_WRITE, &key), -EINVAL);
     EXPECT_EQ(ntbv_mr_register(b.pd, &byte, ~0ull, 0, NTBV_LOCAL_WRITE, &key), -EINVAL);
+    EXPECT_EQ(ntbv_mr_reregister(b.pd, mb.key, b.pd, &byte, 1, 0, NTBV_REMOTE_WRITE), -EINVAL);
+    EXPECT_EQ(ntbv_mr_reregister(b.pd, mb.key, a.pd, &byte, 1, 0, 0), -EINVAL) << "two engines";
+    EXPECT_EQ(ntbv_mr_reregister(b.pd, mb.key + 1, b.pd, &byte, 1, 0, 0), -EINVAL);
+    ASSERT_EQ(Work(NTBV_WRITE, 1, ma.all()).to(mb).post(qa), 0);
+    expect(a.cq, {{1, NTBV_SUCCESS}});
+}
+
+TEST_F(OneSided, ARegionMovesUnderItsKey)
+{
+    ma.count_up();
+    std::vector<std::uint8_t> elsewhere(mb.bytes.size());
+    const std::uint64_t iova = mb.all().address;
+    ASSERT_EQ(ntbv_mr_reregister(b.pd, mb.key, b.pd, elsewhere.data(), elsewhere.size(), iova,
+                                 all_rights),
+              0);
+    ASSERT_EQ(Work(NTBV_WRITE, 1, ma.all()).to(mb).post(qa), 0);
+    expect(a.cq, {{1, NTBV_SUCCESS}});
+    EXPECT_EQ(elsewhere, ma.bytes);
+    EXPECT_NE(mb.bytes, ma.bytes);
+}
+
+TEST_F(OneSided, ACompletionQueueIsNotMadeShorterThanWhatWaits)
+{
+    for (std::uint64_t i = 0; i < 3; ++i)
+        ASSERT_EQ(Work(NTBV_WRITE, i, ma.piece(0, 4)).to(mb).post(qa), 0);
+    run();
+    EXPECT_EQ(ntbv_cq_resize(a.cq, 2), -EINVAL);
+    EXPECT_EQ(ntbv_cq_resize(a.cq, 0), -EINVAL);
+    EXPECT_EQ(ntbv_cq_resize(a.cq, NTBV_MAX_CQE + 1), -EINVAL);
+    EXPECT_EQ(ntbv_cq_resize(a.cq, 3), 0);
+    expect(a.cq, {{0, NTBV_SUCCESS}, {1, NTBV_SUCCESS}, {2, NTBV_SUCCESS}});
 }
 
 TEST_F(OneSided, NoByteChangesOnceARegionIsDeregistered)

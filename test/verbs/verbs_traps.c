@@ -181,6 +181,58 @@ static void limit(void)
     CHECK(!readable(context->async_fd));
 }
 
+/* A region under its key: other memory, other rights, another domain; what is wrong changes
+ * nothing. */
+static void changed_region(void)
+{
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+    struct ibv_qp *one = make_qp(cq, NULL), *other = make_qp(cq, NULL);
+    struct ibv_pd *second = ibv_alloc_pd(context);
+    struct ibv_mr *region =
+        ibv_reg_mr(pd, memory, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    CHECK(cq && second && region);
+    const uint32_t key = region->rkey;
+    join_qps(one, other);
+    join_qps(other, one);
+    CHECK(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, memory + 4096, 4096, 0) == 0);
+    CHECK(region->addr == memory + 4096 && region->length == 4096 && region->rkey == key);
+    post(one, IBV_WR_RDMA_WRITE, key);
+    CHECK(next_status(cq) == IBV_WC_SUCCESS);
+    CHECK(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+                       IBV_ACCESS_REMOTE_WRITE) == IBV_REREG_MR_ERR_CMD &&
+          errno == EINVAL);
+    CHECK(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_ON_DEMAND) ==
+              IBV_REREG_MR_ERR_CMD &&
+          errno == EOPNOTSUPP);
+    post(one, IBV_WR_RDMA_WRITE, key);
+    CHECK(next_status(cq) == IBV_WC_SUCCESS);
+    CHECK(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_PD, second, NULL, 0, 0) == 0);
+    CHECK(region->pd == second && ibv_dealloc_pd(second) == EBUSY);
+    CHECK(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0) == 0);
+    CHECK(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, 0) == 0);
+    post(one, IBV_WR_RDMA_WRITE, key);
+    CHECK(next_status(cq) == IBV_WC_REM_ACCESS_ERR);
+    CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
+    CHECK(ibv_dereg_mr(region) == 0 && ibv_dealloc_pd(second) == 0);
+}
+
+/* A queue that is made longer and shorter keeps what waits in it. */
+static void resized_queue(void)
+{
+    struct ibv_cq *cq = ibv_create_cq(context, 2, NULL, NULL, 0);
+    struct ibv_qp *one = make_qp(cq, NULL), *other = make_qp(cq, NULL);
+    CHECK(cq && ibv_resize_cq(cq, 0) == EINVAL && ibv_resize_cq(cq, 8) == 0 && cq->cqe == 8);
+    join_qps(one, other);
+    join_qps(other, one);
+    for (int i = 0; i < 6; i++)
+        post(one, IBV_WR_RDMA_WRITE, mr->rkey);
+    CHECK(next_status(cq) == IBV_WC_SUCCESS);
+    for (int i = 0; i < 5; i++)
+        CHECK(next_status(cq) == IBV_WC_SUCCESS);
+    CHECK(ibv_resize_cq(cq, 1) == 0 && cq->cqe == 1);
+    CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
+}
+
 static void queries_and_refusals(void)
 {
     struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
@@ -248,6 +300,8 @@ int main(void)
     CHECK(memcmp(memory + 4096, memory, 16) == 0);
     wrong_key();
     limit();
+    changed_region();
+    resized_queue();
     queries_and_refusals();
     CHECK(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
     return 0;

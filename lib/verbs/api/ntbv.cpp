@@ -35,6 +35,14 @@ bool in_range(std::uint32_t value, std::uint32_t most)
     return value >= 1 && value <= most;
 }
 
+bool can_be_region(const void *memory, uint64_t length, uint64_t iova, unsigned access)
+{
+    return (access & ~all_rights) == 0 &&
+           ((access & (NTBV_REMOTE_WRITE | NTBV_REMOTE_ATOMIC)) == 0 ||
+            (access & NTBV_LOCAL_WRITE) != 0) &&
+           iova + length >= iova && reinterpret_cast<uintptr_t>(memory) + length >= length;
+}
+
 } // namespace
 
 int ntb::verbs::attach(ntbv_engine &engine, Port &port, std::uint16_t lid)
@@ -107,10 +115,7 @@ int ntbv_pd_destroy(ntbv_pd *pd)
 int ntbv_mr_register(ntbv_pd *pd, void *memory, uint64_t length, uint64_t iova, unsigned access,
                      uint32_t *key)
 {
-    if ((access & ~all_rights) != 0 ||
-        ((access & (NTBV_REMOTE_WRITE | NTBV_REMOTE_ATOMIC)) != 0 &&
-         (access & NTBV_LOCAL_WRITE) == 0) ||
-        iova + length < iova || reinterpret_cast<uintptr_t>(memory) + length < length)
+    if (!can_be_region(memory, length, iova, access))
         return -EINVAL;
     const Locked locked(pd->engine->mutex());
     const uint32_t added = pd->engine->keys().add(pd->id, memory, length, iova, access);
@@ -118,6 +123,19 @@ int ntbv_mr_register(ntbv_pd *pd, void *memory, uint64_t length, uint64_t iova, 
         return -ENOMEM;
     *key = added;
     ++pd->users;
+    return 0;
+}
+
+int ntbv_mr_reregister(ntbv_pd *pd, uint32_t key, ntbv_pd *new_pd, void *memory, uint64_t length,
+                       uint64_t iova, unsigned access)
+{
+    if (pd->engine != new_pd->engine || !can_be_region(memory, length, iova, access))
+        return -EINVAL;
+    const Locked locked(pd->engine->mutex());
+    if (!pd->engine->keys().change(pd->id, key, new_pd->id, memory, length, iova, access))
+        return -EINVAL;
+    --pd->users;
+    ++new_pd->users;
     return 0;
 }
 
@@ -173,6 +191,14 @@ int ntbv_cq_create(ntbv_engine *engine, uint32_t entries, ntbv_channel *channel,
     if (channel)
         ++channel->users;
     return made(made_cq, cq, engine->users);
+}
+
+int ntbv_cq_resize(ntbv_cq *cq, uint32_t entries)
+{
+    const Locked locked(cq->engine->mutex());
+    if (!in_range(entries, NTBV_MAX_CQE) || entries < cq->queue.count())
+        return -EINVAL;
+    return cq->queue.resize(entries) ? 0 : -ENOMEM;
 }
 
 int ntbv_cq_destroy(ntbv_cq *cq)

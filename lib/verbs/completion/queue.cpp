@@ -19,6 +19,20 @@ bool CompletionQueue::create(std::uint32_t entries, Pipe *channel, std::uint64_t
     return true;
 }
 
+bool CompletionQueue::resize(std::uint32_t entries)
+{
+    const std::uint32_t size = std::bit_ceil(entries);
+    Lazy<ntbv_wc> ring;
+    if (!ring.create(size))
+        return false;
+    for (std::uint32_t at = tail_; at != head_; ++at)
+        ring[at & (size - 1)] = ring_[at & mask_];
+    ring_.swap(ring);
+    mask_ = size - 1;
+    entries_ = entries;
+    return true;
+}
+
 bool CompletionQueue::push(const ntbv_wc &completion, bool solicited)
 {
     if (overrun_ || head_ - tail_ == entries_) {

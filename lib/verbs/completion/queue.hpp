@@ -18,11 +18,16 @@ public:
     /// @param channel  or NULL
     bool create(std::uint32_t entries, Pipe *channel, std::uint64_t cookie);
 
+    /// @param entries  not fewer than wait in it
+    /// @retval false no memory: it is as it was
+    bool resize(std::uint32_t entries);
+
     /// @retval false the queue has overrun, now or before: the completion is lost
     bool push(const ntbv_wc &completion, bool solicited);
     /// @return completions taken
     int take(int n, ntbv_wc *completions);
     bool empty() const { return head_ == tail_; }
+    std::uint32_t count() const { return head_ - tail_; }
     bool overrun() const { return overrun_; }
     /// One event for the next completion; without `solicited_only` for any. A wider wish holds
     /// until there was an event.

@@ -50,6 +50,16 @@ std::uint32_t Keys::add(std::uint32_t pd, void *memory, std::uint64_t length, st
     return region.key;
 }
 
+bool Keys::change(std::uint32_t pd, std::uint32_t key, std::uint32_t new_pd, void *memory,
+                  std::uint64_t length, std::uint64_t iova, std::uint32_t access)
+{
+    Region &region = regions_[key & mask_];
+    if (key == 0 || region.key != key || region.pd != pd)
+        return false;
+    region = {static_cast<std::byte *>(memory), length, iova, key, new_pd, access, region.last_tag};
+    return true;
+}
+
 bool Keys::remove(std::uint32_t pd, std::uint32_t key)
 {
     Region &region = regions_[key & mask_];

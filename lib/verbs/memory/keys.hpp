@@ -30,6 +30,9 @@ public:
     /// @return a key, or 0: no slot is free, or the kernel has no random numbers
     std::uint32_t add(std::uint32_t pd, void *memory, std::uint64_t length, std::uint64_t iova,
                       std::uint32_t access);
+    /// The key stays. @retval false no such key of that domain
+    bool change(std::uint32_t pd, std::uint32_t key, std::uint32_t new_pd, void *memory,
+                std::uint64_t length, std::uint64_t iova, std::uint32_t access);
     /// @retval false no such key of that domain
     bool remove(std::uint32_t pd, std::uint32_t key);
     /// Memory behind `address`. NULL: key, domain, range, or one of the rights is not there.

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
 #include <sys/mman.h>
 
@@ -36,6 +37,11 @@ public:
         data_ = static_cast<T *>(data);
         n_ = n;
         return true;
+    }
+    void swap(Lazy &other)
+    {
+        std::swap(data_, other.data_);
+        std::swap(n_, other.n_);
     }
     T &operator[](std::size_t i) { return data_[i]; }
     const T &operator[](std::size_t i) const { return data_[i]; }

@@ -85,12 +85,13 @@ int dealloc_pd(ibv_pd *pd)
     return -error;
 }
 
+constexpr int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                       IBV_ACCESS_REMOTE_ATOMIC;
+// What a device may ignore: hints about pages, and the range that is optional.
+constexpr int hints = IBV_ACCESS_HUGETLB | static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
+
 ibv_mr *reg_mr(ibv_pd *pd, void *address, std::size_t bytes, std::uint64_t iova, int access)
 {
-    constexpr int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-                           IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-    // What a device may ignore: hints about pages, and the range that is optional.
-    constexpr int hints = IBV_ACCESS_HUGETLB | static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
     auto *region = make<OwnRegion>();
     if (!region)
         return nullptr;
@@ -104,7 +105,32 @@ ibv_mr *reg_mr(ibv_pd *pd, void *address, std::size_t bytes, std::uint64_t iova,
         return fail(region, error);
     region->base.mr.lkey = region->base.mr.rkey = key;
     region->base.access = access;
+    region->iova = iova;
     return &region->base.mr;
+}
+
+// The library sets what the program sees of it afterwards, and returns a code of its own: why is in
+// errno.
+int rereg_mr(Region *of_program, int flags, ibv_pd *pd, void *address, std::size_t bytes,
+             int access)
+{
+    auto *const region = own<OwnRegion>(of_program);
+    const bool moves = (flags & IBV_REREG_MR_CHANGE_TRANSLATION) != 0;
+    const int new_access = (flags & IBV_REREG_MR_CHANGE_ACCESS) != 0 ? access : of_program->access;
+    if ((new_access & ~(rights | hints)) != 0)
+        return errno = EOPNOTSUPP;
+    ntbv_pd *const domain =
+        (flags & IBV_REREG_MR_CHANGE_PD) != 0 ? own<Domain>(pd)->own : region->domain;
+    const std::uint64_t iova = moves ? reinterpret_cast<std::uintptr_t>(address) : region->iova;
+    const int error = ntbv_mr_reregister(
+        region->domain, of_program->mr.lkey, domain, moves ? address : of_program->mr.addr,
+        moves ? bytes : of_program->mr.length, iova, static_cast<unsigned>(new_access & rights));
+    if (error != 0)
+        return errno = -error;
+    region->domain = domain;
+    region->iova = iova;
+    of_program->access = new_access;
+    return 0;
 }
 
 int dereg_mr(Region *region)
@@ -192,6 +218,7 @@ void set_object_calls(Ops &ops)
     ops.set(Op::AllocPd, alloc_pd);
     ops.set(Op::DeallocPd, dealloc_pd);
     ops.set(Op::RegMr, reg_mr);
+    ops.set(Op::ReregMr, rereg_mr);
     ops.set(Op::DeregMr, dereg_mr);
     ops.set(Op::CreateAh, create_ah);
     ops.set(Op::DestroyAh, destroy_ah);

@@ -27,6 +27,7 @@ struct Domain {
 struct OwnRegion {
     Region base;
     ntbv_pd *domain;
+    std::uint64_t iova;
 };
 struct Address {
     ibv_ah ah;

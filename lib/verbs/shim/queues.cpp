@@ -43,6 +43,16 @@ ibv_cq *create_cq(ibv_context *context, int entries, ibv_comp_channel *channel, 
     return &cq->base.cq;
 }
 
+int resize_cq(ibv_cq *cq, int entries)
+{
+    const int error =
+        entries < 1 ? -EINVAL
+                    : ntbv_cq_resize(own<OwnCq>(cq)->own, static_cast<std::uint32_t>(entries));
+    if (error == 0)
+        cq->cqe = entries;
+    return -error;
+}
+
 int destroy_cq(ibv_cq *cq)
 {
     auto *const object = own<OwnCq>(cq);
@@ -256,6 +266,7 @@ int query_qp(ibv_qp *qp, ibv_qp_attr *attr, int, ibv_qp_init_attr *init)
 void set_queue_calls(Ops &ops)
 {
     ops.set(Op::CreateCq, create_cq);
+    ops.set(Op::ResizeCq, resize_cq);
     ops.set(Op::DestroyCq, destroy_cq);
     ops.set(Op::ReqNotifyCq, req_notify_cq);
     ops.set(Op::CreateSrq, create_srq);

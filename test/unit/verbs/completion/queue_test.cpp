@@ -129,4 +129,24 @@ TEST_F(CompletionQueueTest, ForgetsOneQueuePairAndKeepsTheOrderOfOthers)
     EXPECT_TRUE(queue_.empty());
 }
 
+TEST_F(CompletionQueueTest, KeepsWhatWaitsWhenItIsResized)
+{
+    std::array<ntbv_wc, 8> taken;
+    for (std::uint64_t i = 0; i < 5; ++i)
+        ASSERT_TRUE(push(i));
+    ASSERT_EQ(queue_.take(3, taken.data()), 3); // its places are around the end
+    for (std::uint64_t i = 5; i < 8; ++i)
+        ASSERT_TRUE(push(i));
+    ASSERT_TRUE(queue_.resize(17));
+    for (std::uint64_t i = 8; i < 20; ++i)
+        ASSERT_TRUE(push(i));
+    for (std::uint64_t i = 3; i < 17; ++i)
+        ASSERT_EQ(take(), i);
+    ASSERT_TRUE(queue_.resize(queue_.count()));
+    EXPECT_FALSE(push(20));
+    for (std::uint64_t i = 17; i < 20; ++i)
+        ASSERT_EQ(take(), i);
+    EXPECT_TRUE(queue_.empty() && queue_.overrun());
+}
+
 } // namespace

@@ -64,6 +64,23 @@ TEST_F(KeysTest, ARemovedKeyIsNoKeyAndDoesNotComeBackAtOnce)
     }
 }
 
+TEST_F(KeysTest, ARegionMayChangeUnderItsKey)
+{
+    const std::uint32_t key = keys_.add(1, memory_.data(), 64, 1000, 1);
+    ASSERT_NE(key, 0u);
+    EXPECT_FALSE(keys_.change(2, key, 2, memory_.data(), 64, 1000, 1)) << "of another domain";
+    EXPECT_FALSE(keys_.change(1, key ^ 0x10000, 1, memory_.data(), 64, 1000, 1));
+    EXPECT_FALSE(keys_.change(1, 0, 1, memory_.data(), 64, 1000, 1));
+    EXPECT_NE(keys_.find(key, 1, 1000, 64, 1), nullptr);
+    ASSERT_TRUE(keys_.change(1, key, 2, memory_.data() + 8, 16, 2000, 3));
+    EXPECT_EQ(keys_.find(key, 1, 2000, 1, 1), nullptr);
+    EXPECT_EQ(keys_.find(key, 2, 1000, 1, 1), nullptr);
+    EXPECT_EQ(keys_.find(key, 2, 2000, 17, 1), nullptr);
+    EXPECT_EQ(keys_.find(key, 2, 2001, 15, 3), memory_.data() + 9);
+    EXPECT_FALSE(keys_.remove(1, key));
+    EXPECT_TRUE(keys_.remove(2, key));
+}
+
 TEST_F(KeysTest, ManyAreDifferentAndScattered)
 {
     std::set<std::uint32_t> seen;
