@@ -233,6 +233,56 @@ static void resized_queue(void)
     CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
 }
 
+/* A queue whose completions are read field by field. */
+static void extended_queue(void)
+{
+    struct ibv_cq_init_attr_ex init = {.cqe = 16, .cq_context = &init};
+    struct ibv_poll_cq_attr attr = {0};
+    struct ibv_sge piece = {(uintptr_t)memory + 4096, 16, mr->lkey};
+    struct ibv_recv_wr wr = {.wr_id = 9, .sg_list = &piece, .num_sge = 1}, *bad;
+    struct ibv_cq_ex *cq;
+    struct ibv_qp *one, *other;
+    int left = 2;
+    init.wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
+    CHECK(!ibv_create_cq_ex(context, &init) && errno == EOPNOTSUPP);
+    init.wc_flags = IBV_WC_STANDARD_FLAGS;
+    init.cqe = 0x80000000u;
+    CHECK(!ibv_create_cq_ex(context, &init) && errno == EINVAL);
+    init.cqe = 16;
+    init.comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS;
+    init.flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
+    CHECK(!ibv_create_cq_ex(context, &init) && errno == EOPNOTSUPP);
+    init.flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
+    cq = ibv_create_cq_ex(context, &init);
+    CHECK(cq && cq->cqe == 16 && cq->cq_context == &init);
+    one = make_qp(ibv_cq_ex_to_cq(cq), NULL);
+    other = make_qp(ibv_cq_ex_to_cq(cq), NULL);
+    join_qps(one, other);
+    join_qps(other, one);
+    CHECK(ibv_start_poll(cq, &attr) == ENOENT);
+    attr.comp_mask = 1;
+    CHECK(ibv_start_poll(cq, &attr) == EINVAL);
+    attr.comp_mask = 0;
+    CHECK(ibv_post_recv(other, &wr, &bad) == 0);
+    post(one, IBV_WR_SEND, 0);
+    while (left != 0) {
+        int status = ibv_start_poll(cq, &attr);
+        if (status == ENOENT)
+            continue;
+        for (; status == 0; status = ibv_next_poll(cq), left--) {
+            const int received = cq->wr_id == 9;
+            CHECK(cq->status == IBV_WC_SUCCESS && ibv_wc_read_vendor_err(cq) == 0);
+            CHECK(ibv_wc_read_opcode(cq) == (received ? IBV_WC_RECV : IBV_WC_SEND));
+            CHECK(ibv_wc_read_qp_num(cq) == (received ? other : one)->qp_num);
+            CHECK(!received || (ibv_wc_read_byte_len(cq) == 16 && ibv_wc_read_wc_flags(cq) == 0));
+        }
+        CHECK(status == ENOENT);
+        ibv_end_poll(cq);
+    }
+    CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0);
+    CHECK(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0);
+}
+
 static void queries_and_refusals(void)
 {
     struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
@@ -302,6 +352,7 @@ int main(void)
     limit();
     changed_region();
     resized_queue();
+    extended_queue();
     queries_and_refusals();
     CHECK(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
     return 0;

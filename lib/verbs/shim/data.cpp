@@ -124,7 +124,54 @@ int poll_cq(ibv_cq *cq, int n, ibv_wc *wc)
     return done;
 }
 
+// ---- one completion at a time, of which the program reads what it wants
+
+int next_poll(ibv_cq_ex *cq)
+{
+    auto *const object = own<OwnCq>(cq);
+    const int got = ntbv_cq_poll(object->own, 1, &object->current);
+    if (got <= 0)
+        return got == 0 ? ENOENT : -got;
+    cq->wr_id = object->current.id;
+    cq->status = static_cast<ibv_wc_status>(object->current.status);
+    return 0;
+}
+
+int start_poll(ibv_cq_ex *cq, ibv_poll_cq_attr *attr)
+{
+    return attr->comp_mask != 0 ? EINVAL : next_poll(cq);
+}
+
+template <typename Result, auto field>
+Result read_current(ibv_cq_ex *cq)
+{
+    return static_cast<Result>(own<OwnCq>(cq)->current.*field);
+}
+
+template <typename Result>
+Result read_zero(ibv_cq_ex *)
+{
+    return 0;
+}
+
 } // namespace
+
+void set_extended_calls(ibv_cq_ex &cq)
+{
+    cq.start_poll = start_poll;
+    cq.next_poll = next_poll;
+    cq.end_poll = [](ibv_cq_ex *) {};
+    cq.read_opcode = read_current<ibv_wc_opcode, &ntbv_wc::opcode>;
+    cq.read_vendor_err = read_zero<std::uint32_t>;
+    cq.read_byte_len = read_current<std::uint32_t, &ntbv_wc::bytes>;
+    cq.read_imm_data = read_current<__be32, &ntbv_wc::imm>;
+    cq.read_qp_num = read_current<std::uint32_t, &ntbv_wc::qpn>;
+    cq.read_src_qp = read_current<std::uint32_t, &ntbv_wc::source_qpn>;
+    cq.read_wc_flags = read_current<unsigned, &ntbv_wc::flags>;
+    cq.read_slid = read_current<std::uint32_t, &ntbv_wc::source_lid>;
+    cq.read_sl = read_zero<std::uint8_t>;
+    cq.read_dlid_path_bits = read_zero<std::uint8_t>;
+}
 
 void set_data_calls(Ops &ops)
 {

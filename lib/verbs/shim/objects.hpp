@@ -42,6 +42,7 @@ struct OwnCq {
     ntbv_cq *own;
     std::uint32_t told; ///< completion events that the program has read; under the queue's mutex
     std::uint32_t told_async;
+    ntbv_wc current; ///< that the functions of an extended queue read
 };
 struct OwnSrq {
     Srq base;
@@ -95,6 +96,8 @@ void set_device_calls(Ops &ops);
 void set_object_calls(Ops &ops);
 void set_queue_calls(Ops &ops);
 void set_data_calls(Ops &ops);
+/// Of a completion queue that is read field by field.
+void set_extended_calls(ibv_cq_ex &cq);
 void set_event_calls(Ops &ops);
 
 } // namespace ntb::verbs::shim

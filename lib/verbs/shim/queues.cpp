@@ -43,6 +43,29 @@ ibv_cq *create_cq(ibv_context *context, int entries, ibv_comp_channel *channel, 
     return &cq->base.cq;
 }
 
+ibv_cq_ex *create_cq_ex(ibv_context *context, ibv_cq_init_attr_ex *init)
+{
+    const bool has_flags = (init->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) != 0;
+    const std::uint32_t unknown = init->comp_mask & ~std::uint32_t{IBV_CQ_INIT_ATTR_MASK_FLAGS};
+    // The queue has a lock whether one thread polls it or several.
+    if (unknown != 0 || (init->wc_flags & ~std::uint64_t{IBV_WC_STANDARD_FLAGS}) != 0 ||
+        (has_flags && (init->flags & ~std::uint32_t{IBV_CREATE_CQ_ATTR_SINGLE_THREADED}) != 0)) {
+        errno = EOPNOTSUPP;
+        return nullptr;
+    }
+    if (init->cqe > NTBV_MAX_CQE) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    ibv_cq *cq = create_cq(context, static_cast<int>(init->cqe), init->channel,
+                           static_cast<int>(init->comp_vector));
+    if (!cq)
+        return nullptr;
+    ibv_cq_ex &extended = own<OwnCq>(cq)->base.extended;
+    set_extended_calls(extended);
+    return &extended;
+}
+
 int resize_cq(ibv_cq *cq, int entries)
 {
     const int error =
@@ -266,6 +289,7 @@ int query_qp(ibv_qp *qp, ibv_qp_attr *attr, int, ibv_qp_init_attr *init)
 void set_queue_calls(Ops &ops)
 {
     ops.set(Op::CreateCq, create_cq);
+    ops.set(Op::CreateCqEx, create_cq_ex);
     ops.set(Op::ResizeCq, resize_cq);
     ops.set(Op::DestroyCq, destroy_cq);
     ops.set(Op::ReqNotifyCq, req_notify_cq);
