@@ -21,7 +21,7 @@ namespace
 {
 // One step of a move: the shorter, the less can happen within it; long enough to be worth a remap.
 constexpr size_t small_stride = size_t{256} << 10;
-constexpr size_t compare_piece = 4096;
+constexpr size_t line = 64; // small enough to be copied in place
 
 void place_on(void *memory, size_t bytes, int node)
 {
@@ -70,38 +70,47 @@ void merge_bytes(std::atomic<uint8_t> *to, const uint8_t *late, const uint8_t *c
     }
 }
 
-void merge_piece(uint8_t *to, const uint8_t *old, const uint8_t *copied, size_t bytes)
+void merge_word(uint8_t *to, uint64_t late, uint64_t copied)
+{
+    auto *word = reinterpret_cast<std::atomic<uint64_t> *>(to);
+    uint64_t expected = copied;
+    if (!word->compare_exchange_strong(expected, late))
+        merge_bytes(reinterpret_cast<std::atomic<uint8_t> *>(to),
+                    reinterpret_cast<const uint8_t *>(&late),
+                    reinterpret_cast<const uint8_t *>(&copied));
+}
+
+// A move goes through mappings that nobody else uses, so there is nothing in them for a thread
+// sanitizer, which would touch four times as much memory of its own: whole blocks are copied and
+// searched without it. Neither may call memcpy() or memcmp(), which the sanitizer has its own of.
+[[gnu::no_sanitize_thread]] void copy_lines(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i += line)
+        memcpy(to + i, from + i, line);
+}
+
+// Stores that local threads did between the copy and the switch of addresses are in the old memory
+// alone: they go to the new one where it still holds what was copied, that is where no later store
+// went. Whole words first, so that another thread never sees half of a late pointer.
+[[gnu::no_sanitize_thread]] void merge_late(uint8_t *to, const uint8_t *old, const uint8_t *copied,
+                                            size_t bytes)
 {
     for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
         uint64_t late;
         uint64_t expected;
         memcpy(&late, old + i, sizeof(late));
         memcpy(&expected, copied + i, sizeof(expected));
-        if (late == expected)
-            continue;
-        auto *word = reinterpret_cast<std::atomic<uint64_t> *>(to + i);
-        if (!word->compare_exchange_strong(expected, late))
-            merge_bytes(reinterpret_cast<std::atomic<uint8_t> *>(to + i),
-                        reinterpret_cast<const uint8_t *>(&late), copied + i);
+        if (late != expected)
+            merge_word(to + i, late, expected);
     }
-}
-
-// Stores that local threads did between the copy and the switch of addresses are in the old memory
-// alone: they go to the new one where it still holds what was copied, that is where no later store
-// went. Whole words first, so that another thread never sees half of a late pointer.
-void merge_late(uint8_t *to, const uint8_t *old, const uint8_t *copied, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i += compare_piece)
-        if (memcmp(old + i, copied + i, compare_piece) != 0)
-            merge_piece(to + i, old + i, copied + i, compare_piece);
 }
 
 void move_step(uint8_t *home, size_t bytes, const uint8_t *old, const Backing &next, size_t offset,
                uint8_t *scratch)
 {
     auto *const fresh = static_cast<uint8_t *>(next.mapped) + offset;
-    memcpy(scratch, old, bytes);
-    memcpy(fresh, scratch, bytes);
+    copy_lines(scratch, old, bytes);
+    copy_lines(fresh, scratch, bytes);
     if (map_shared(home, bytes, next.fd, offset) == nullptr) {
         // Half of the block is moved: neither way is safe to go on.
         fprintf(stderr, "plx twin: cannot map exposed memory: %s\n", strerror(errno));
