@@ -319,6 +319,8 @@ int ntbv_qp_query(struct ntbv_qp *qp, struct ntbv_qp_attr *attr);
  */
 int ntbv_qp_post_send(struct ntbv_qp *qp, const struct ntbv_send_wr *wr,
                       const struct ntbv_send_wr **bad);
+/** Posts all requests of the list, or none of them. @retval  those of ntbv_qp_post_send() */
+int ntbv_qp_post_send_all(struct ntbv_qp *qp, const struct ntbv_send_wr *wr);
 int ntbv_qp_post_recv(struct ntbv_qp *qp, const struct ntbv_recv_wr *wr,
                       const struct ntbv_recv_wr **bad);
 

@@ -158,6 +158,35 @@ TEST_F(Send, AListIsTakenUpToTheFirstBadOne)
 }
 
 // RNR: nothing is posted. The requester tries again by its timer, or at once when told.
+TEST_F(Send, AListThatIsPostedAsAWholeIsTakenOrLeft)
+{
+    connect(NTBV_RC);
+    Memory from(a.pd, 64), to(b.pd, 64);
+    std::vector<Work> list(3, Work(NTBV_SEND, 1, from.all()));
+    for (std::size_t i = 0; i < list.size(); ++i) {
+        list[i].wr.id = i;
+        list[i].wr.sge = &list[i].sge;
+        list[i].wr.next = i == 2 ? nullptr : &list[i + 1].wr;
+    }
+    list[2].wr.n_sge = 17;
+    EXPECT_EQ(ntbv_qp_post_send_all(qa, &list[0].wr), -EINVAL);
+    list[2].wr.n_sge = 1;
+    list[2].wr.opcode = 99;
+    EXPECT_EQ(ntbv_qp_post_send_all(qa, &list[0].wr), -EOPNOTSUPP);
+    list[2].wr.opcode = NTBV_SEND;
+    EXPECT_TRUE(take(a.cq).empty());
+    for (std::uint64_t id = 10; id < 13; ++id)
+        ASSERT_EQ(post_recv(qb, id, to.all()), 0);
+    EXPECT_TRUE(take(b.recv_cq).empty());
+    EXPECT_EQ(ntbv_qp_post_send_all(qa, &list[0].wr), 0);
+    expect(a.cq, {{0, NTBV_SUCCESS}, {1, NTBV_SUCCESS}, {2, NTBV_SUCCESS}});
+    // The queue has room for as many as before.
+    for (std::uint64_t id = 0; id < 127; ++id)
+        ASSERT_EQ(Work(NTBV_SEND, id).post(qa), 0);
+    EXPECT_EQ(ntbv_qp_post_send_all(qa, &list[1].wr), -ENOMEM);
+    EXPECT_EQ(Work(NTBV_SEND, 127).post(qa), 0);
+}
+
 TEST_F(Send, WaitsForAReceiveForEverIfAskedTo)
 {
     connect(NTBV_RC);

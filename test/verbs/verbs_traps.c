@@ -22,7 +22,7 @@
 static struct ibv_context *context;
 static struct ibv_pd *pd;
 static struct ibv_port_attr port;
-static char memory[8192];
+static _Alignas(64) char memory[8192];
 static struct ibv_mr *mr;
 
 static int readable(int fd)
@@ -55,7 +55,8 @@ static void join_qps(struct ibv_qp *one, struct ibv_qp *other)
                                .rnr_retry = 7,
                                .max_rd_atomic = 3,
                                .max_dest_rd_atomic = 4};
-    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+    attr.qp_access_flags =
+        IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
     attr.ah_attr.dlid = port.lid;
     attr.ah_attr.port_num = 1;
     attr.dest_qp_num = other->qp_num;
@@ -283,6 +284,168 @@ static void extended_queue(void)
     CHECK(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) == 0);
 }
 
+static struct ibv_qp *make_extended_qp(struct ibv_cq *cq, enum ibv_qp_type type,
+                                       uint64_t operations)
+{
+    struct ibv_qp_init_attr_ex init = {.send_cq = cq,
+                                       .recv_cq = cq,
+                                       .cap = {8, 8, 2, 1, 64},
+                                       .qp_type = type,
+                                       .comp_mask =
+                                           IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS,
+                                       .pd = pd,
+                                       .send_ops_flags = operations};
+    return ibv_create_qp_ex(context, &init);
+}
+
+static void expect_ids(struct ibv_cq *cq, int n)
+{
+    for (int id = 0; id < n;) {
+        struct ibv_wc wc;
+        const int got = ibv_poll_cq(cq, 1, &wc);
+        CHECK(got >= 0);
+        if (got == 1 && wc.wr_id < 100) {
+            CHECK(wc.status == IBV_WC_SUCCESS && wc.wr_id == (uint64_t)id);
+            id++;
+        } else if (got == 1) {
+            CHECK(wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV && wc.byte_len == 12 &&
+                  wc.imm_data == 77);
+        }
+    }
+}
+
+/* Requests that are built one by one, and posted all or none. */
+static void extended_posting(void)
+{
+    const uint64_t all = IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE |
+                         IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                         IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    struct ibv_cq *cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+    struct ibv_qp *one, *other = make_qp(cq, NULL);
+    struct ibv_qp_ex *qp;
+    struct ibv_sge pieces[3];
+    struct ibv_data_buf parts[2] = {{memory, 4}, {memory + 8, 8}};
+    struct ibv_recv_wr receive = {.wr_id = 100, .sg_list = pieces, .num_sge = 1}, *bad;
+    uint64_t *const words = (uint64_t *)(void *)(memory + 4096);
+    const uintptr_t remote = (uintptr_t)words;
+    for (int i = 0; i < 3; i++)
+        pieces[i] = (struct ibv_sge){(uintptr_t)memory + 512 + (unsigned)i * 16, 12, mr->lkey};
+    CHECK(!make_extended_qp(cq, IBV_QPT_RC, IBV_QP_EX_WITH_TSO) && errno == EOPNOTSUPP);
+    CHECK(!make_extended_qp(cq, IBV_QPT_RC, 1ull << 40) && errno == EOPNOTSUPP);
+    CHECK(!make_extended_qp(cq, IBV_QPT_UC, IBV_QP_EX_WITH_RDMA_READ) && errno == EOPNOTSUPP);
+    CHECK(!make_extended_qp(cq, IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_WRITE) && errno == EOPNOTSUPP);
+    one = make_extended_qp(cq, IBV_QPT_RC, all);
+    CHECK(one && !ibv_qp_to_qp_ex(other));
+    qp = ibv_qp_to_qp_ex(one);
+    CHECK(qp && &qp->qp_base == one);
+    join_qps(one, other);
+    join_qps(other, one);
+    memset(memory + 4096, 0, 64);
+    memcpy(memory, "fifteen letters", 16);
+    CHECK(ibv_post_recv(other, &receive, &bad) == 0);
+
+    /* Inline data may change as soon as they are set, and so may a list of pieces. */
+    ibv_wr_start(qp);
+    qp->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE;
+    qp->wr_id = 0;
+    ibv_wr_send_imm(qp, 77);
+    ibv_wr_set_inline_data_list(qp, 2, parts);
+    memset(memory, '-', 16);
+    qp->wr_id = 1;
+    ibv_wr_rdma_write(qp, mr->rkey, remote + 64);
+    pieces[2] = (struct ibv_sge){(uintptr_t)memory, 8, mr->lkey};
+    ibv_wr_set_sge_list(qp, 2, pieces + 1);
+    memset(pieces, 0, sizeof(pieces));
+    qp->wr_id = 2;
+    ibv_wr_atomic_fetch_add(qp, mr->rkey, remote, 5);
+    ibv_wr_set_sge(qp, mr->lkey, (uintptr_t)memory + 16, 8);
+    qp->wr_id = 3;
+    qp->wr_flags = IBV_SEND_SIGNALED | IBV_SEND_FENCE;
+    ibv_wr_atomic_cmp_swp(qp, mr->rkey, remote, 5, 9);
+    ibv_wr_set_sge(qp, mr->lkey, (uintptr_t)memory + 24, 8);
+    qp->wr_id = 4;
+    ibv_wr_rdma_read(qp, mr->rkey, remote);
+    ibv_wr_set_sge(qp, mr->lkey, (uintptr_t)memory + 32, 8);
+    CHECK(ibv_wr_complete(qp) == 0);
+    expect_ids(cq, 5);
+    CHECK(memcmp(memory + 512, "fiftletters", 12) == 0);
+    CHECK(memcmp(memory + 4096 + 64 + 12, "--------", 8) == 0);
+    CHECK(words[0] == 9 && *(uint64_t *)(void *)(memory + 16) == 0 &&
+          *(uint64_t *)(void *)(memory + 24) == 5 && *(uint64_t *)(void *)(memory + 32) == 9);
+
+    /* One that is wrong takes the others with it, and leaves the queue as it was. */
+    for (int wrong = 0; wrong < 5; wrong++) {
+        ibv_wr_start(qp);
+        qp->wr_flags = IBV_SEND_SIGNALED;
+        if (wrong == 0)
+            ibv_wr_set_sge(qp, mr->lkey, (uintptr_t)memory, 8);
+        ibv_wr_rdma_write(qp, mr->rkey, remote);
+        ibv_wr_set_sge(qp, mr->lkey, (uintptr_t)memory, 8);
+        if (wrong == 1) {
+            ibv_wr_atomic_fetch_add(qp, mr->rkey, remote, 1);
+            ibv_wr_set_sge(qp, mr->lkey, (uintptr_t)memory, 16);
+        } else if (wrong == 2) {
+            ibv_wr_set_inline_data(qp, memory, SIZE_MAX);
+        } else if (wrong == 3) {
+            ibv_wr_set_sge_list(qp, 3, pieces);
+        } else if (wrong == 4) {
+            for (int i = 0; i < 8; i++)
+                ibv_wr_rdma_write(qp, mr->rkey, remote);
+        }
+        CHECK(ibv_wr_complete(qp) == (wrong == 4 ? ENOMEM : EINVAL));
+    }
+    ibv_wr_start(qp);
+    ibv_wr_rdma_write(qp, mr->rkey, remote);
+    ibv_wr_set_sge(qp, mr->lkey, (uintptr_t)memory, 8);
+    ibv_wr_abort(qp);
+    ibv_wr_start(qp);
+    CHECK(ibv_wr_complete(qp) == 0);
+    ibv_wr_start(qp);
+    for (int i = 0; i < 8; i++) {
+        qp->wr_id = (uint64_t)i;
+        ibv_wr_rdma_write(qp, mr->rkey, remote + 128);
+        ibv_wr_set_inline_data(qp, memory, 64);
+    }
+    CHECK(ibv_wr_complete(qp) == 0);
+    expect_ids(cq, 8);
+    CHECK(words[0] == 9);
+    CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
+}
+
+/* The same for datagrams: each has an address of its own. */
+static void extended_datagrams(void)
+{
+    struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
+    struct ibv_qp *one = make_extended_qp(cq, IBV_QPT_UD, IBV_QP_EX_WITH_SEND);
+    struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(one);
+    struct ibv_ah_attr to = {.dlid = port.lid, .port_num = 1};
+    struct ibv_ah *ah = ibv_create_ah(pd, &to);
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = 0x1111};
+    struct ibv_sge piece = {(uintptr_t)memory + 4096, 256, mr->lkey};
+    struct ibv_recv_wr receive = {.wr_id = 100, .sg_list = &piece, .num_sge = 1}, *bad;
+    struct ibv_wc wc;
+    CHECK(cq && one && qp && ah);
+    CHECK(ibv_modify_qp(one, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) ==
+          0);
+    attr.qp_state = IBV_QPS_RTR;
+    CHECK(ibv_modify_qp(one, &attr, IBV_QP_STATE) == 0);
+    attr.qp_state = IBV_QPS_RTS;
+    CHECK(ibv_modify_qp(one, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+    CHECK(ibv_post_recv(one, &receive, &bad) == 0);
+    memcpy(memory, "datagram", 8);
+    ibv_wr_start(qp);
+    qp->wr_flags = 0;
+    ibv_wr_send(qp);
+    ibv_wr_set_ud_addr(qp, ah, one->qp_num, 0x1111);
+    ibv_wr_set_inline_data(qp, memory, 8);
+    CHECK(ibv_wr_complete(qp) == 0);
+    while (ibv_poll_cq(cq, 1, &wc) == 0)
+        ;
+    CHECK(wc.wr_id == 100 && wc.status == IBV_WC_SUCCESS && wc.byte_len == 48 &&
+          memcmp(memory + 4096 + 40, "datagram", 8) == 0);
+    CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_ah(ah) == 0 && ibv_destroy_cq(cq) == 0);
+}
+
 static void queries_and_refusals(void)
 {
     struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
@@ -319,8 +482,10 @@ static void queries_and_refusals(void)
     CHECK(named && named->lkey == named->rkey && ibv_dealloc_pd(pd) == EBUSY &&
           ibv_dereg_mr(named) == 0);
     extended.cap.max_send_wr = extended.cap.max_send_sge = 1;
-    extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    extended.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
     CHECK(!ibv_create_qp_ex(context, &extended) && errno == EOPNOTSUPP);
+    extended.comp_mask = IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    CHECK(!ibv_create_qp_ex(context, &extended) && errno == EINVAL);
     extended.comp_mask = IBV_QP_INIT_ATTR_PD;
     CHECK(ibv_destroy_qp(other) == 0);
     other = ibv_create_qp_ex(context, &extended);
@@ -343,7 +508,9 @@ int main(void)
     ibv_free_device_list(list);
     CHECK(ibv_query_port(context, 1, &port) == 0 && port.state == IBV_PORT_ACTIVE && port.lid != 0);
     pd = ibv_alloc_pd(context);
-    mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+    mr = ibv_reg_mr(pd, memory, sizeof(memory),
+                    IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+                        IBV_ACCESS_REMOTE_ATOMIC);
     CHECK(pd && mr && mr->addr == memory && mr->length == sizeof(memory));
     memcpy(memory, "fifteen letters", 16);
     unread_events();
@@ -353,6 +520,8 @@ int main(void)
     changed_region();
     resized_queue();
     extended_queue();
+    extended_posting();
+    extended_datagrams();
     queries_and_refusals();
     CHECK(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
     return 0;

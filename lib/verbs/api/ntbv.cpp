@@ -387,6 +387,14 @@ int ntbv_qp_post_send(ntbv_qp *qp, const ntbv_send_wr *wr, const ntbv_send_wr **
     return error;
 }
 
+int ntbv_qp_post_send_all(ntbv_qp *qp, const ntbv_send_wr *wr)
+{
+    const Locked locked(qp->engine->mutex());
+    const int error = qp->engine->post_send_all(*qp, wr);
+    qp->engine->hand_over();
+    return error;
+}
+
 int ntbv_qp_post_recv(ntbv_qp *qp, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
 {
     const Locked locked(qp->engine->mutex());

@@ -114,6 +114,7 @@ public:
     void leave(Pair &pair);
     int modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask);
     int post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad);
+    int post_send_all(Pair &pair, const ntbv_send_wr *wr);
     int post_recv(Pair &pair, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad);
     int post_srq(ntbv_srq &srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad);
 
@@ -157,6 +158,8 @@ private:
     bool send_plain(Link &link, const Header &header);
 
     // ---- pairs.cpp
+    static int enqueue(Pair &pair, const ntbv_send_wr &wr);
+    void start_posted(Pair &pair);
     void push(Pair &pair, ntbv_cq &cq, const ntbv_wc &completion, bool solicited);
     void fail(Pair &pair, ntbv_event event);
     void to_error(Pair &pair);

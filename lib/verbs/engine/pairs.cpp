@@ -94,37 +94,57 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
     return 0;
 }
 
-int Engine::post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
+int Engine::enqueue(Pair &pair, const ntbv_send_wr &wr)
 {
     constexpr unsigned flags = NTBV_FENCE | NTBV_SIGNALED | NTBV_SOLICITED | NTBV_INLINE;
     auto &send = pair.send;
+    if (pair.attr.state < NTBV_RTS || !fits(pair.type, wr) || (wr.flags & ~flags) != 0)
+        return -EINVAL;
+    if (wr.opcode > NTBV_FETCH_ADD)
+        return -EOPNOTSUPP;
+    if (send.head - send.done == send.queue.size())
+        return -ENOMEM;
+    const int error = send.queue.put(send.head, wr);
+    if (error != 0)
+        return error;
+    const std::uint32_t bytes = send.queue[send.head].bytes;
+    if ((wr.opcode > NTBV_READ && bytes != 8) || (pair.type == NTBV_UD && bytes > NTBV_UD_MTU))
+        return -EINVAL;
+    ++send.head;
+    return 0;
+}
+
+int Engine::post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
+{
     int error = 0;
     for (; wr; wr = wr->next) {
-        if (pair.attr.state < NTBV_RTS || !fits(pair.type, *wr) || (wr->flags & ~flags) != 0) {
-            error = -EINVAL;
+        error = enqueue(pair, *wr);
+        if (error != 0) {
+            *bad = wr;
             break;
         }
-        if (wr->opcode > NTBV_FETCH_ADD) {
-            error = -EOPNOTSUPP;
-            break;
-        }
-        if (send.head - send.done == send.queue.size()) {
-            error = -ENOMEM;
-            break;
-        }
-        error = send.queue.put(send.head, *wr);
-        if (error != 0)
-            break;
-        const std::uint32_t bytes = send.queue[send.head].bytes;
-        if ((wr->opcode > NTBV_READ && bytes != 8) ||
-            (pair.type == NTBV_UD && bytes > NTBV_UD_MTU)) {
-            error = -EINVAL;
-            break;
-        }
-        ++send.head;
     }
-    if (wr)
-        *bad = wr;
+    start_posted(pair);
+    return error;
+}
+
+int Engine::post_send_all(Pair &pair, const ntbv_send_wr *wr)
+{
+    const std::uint32_t head = pair.send.head;
+    for (; wr; wr = wr->next) {
+        const int error = enqueue(pair, *wr);
+        if (error != 0) {
+            pair.send.head = head;
+            return error;
+        }
+    }
+    start_posted(pair);
+    return 0;
+}
+
+void Engine::start_posted(Pair &pair)
+{
+    auto &send = pair.send;
     if (pair.attr.state == NTBV_ERR || pair.attr.state == NTBV_SQE) {
         flush_send(pair);
     } else if (!pair.work.linked() && send.next != send.head) {
@@ -140,7 +160,6 @@ int Engine::post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **b
             }
         }
     }
-    return error;
 }
 
 int Engine::post_recv(Pair &pair, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)

@@ -153,6 +153,7 @@ struct Qp {
     std::uint32_t mask; ///< which of the extensions are there
     void *xrcd;
 };
+constexpr std::uint32_t qp_is_extended = 2; ///< in Qp::mask
 
 struct Cq {
     union {

@@ -50,9 +50,11 @@ struct OwnSrq {
     std::uint32_t max_wr, max_sge;
     std::uint32_t told_async;
 };
+struct Batch;
 struct OwnQp {
     Qp base;
     ntbv_qp *own;
+    Batch *batch; ///< of extended posting; or NULL
     ibv_qp_cap cap;
     int signal_all;
     std::uint32_t told_async;
@@ -98,6 +100,11 @@ void set_queue_calls(Ops &ops);
 void set_data_calls(Ops &ops);
 /// Of a completion queue that is read field by field.
 void set_extended_calls(ibv_cq_ex &cq);
+/// Whether a queue pair of that type has these operations of extended posting.
+bool can_post_extended(ibv_qp_type type, std::uint64_t operations);
+/// Gives a new queue pair the functions of extended posting. @retval false no memory
+bool make_extended(OwnQp &qp);
+void free_batch(Batch *batch);
 void set_event_calls(Ops &ops);
 
 } // namespace ntb::verbs::shim

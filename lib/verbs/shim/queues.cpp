@@ -184,19 +184,6 @@ ibv_qp *create_qp(ibv_pd *pd, ibv_qp_init_attr *init)
     return &qp;
 }
 
-// What an extended call adds beyond the domain is not there.
-ibv_qp *create_qp_ex(ibv_context *, ibv_qp_init_attr_ex *init)
-{
-    if (init->comp_mask != IBV_QP_INIT_ATTR_PD) {
-        errno = EOPNOTSUPP;
-        return nullptr;
-    }
-    // Both begin alike, up to the mask.
-    static_assert(offsetof(ibv_qp_init_attr_ex, sq_sig_all) ==
-                  offsetof(ibv_qp_init_attr, sq_sig_all));
-    return create_qp(init->pd, reinterpret_cast<ibv_qp_init_attr *>(init));
-}
-
 int destroy_qp(ibv_qp *qp)
 {
     auto *const object = own<OwnQp>(qp);
@@ -205,8 +192,35 @@ int destroy_qp(ibv_qp *qp)
         return -error;
     forget_events(qp->context->async_fd, async_record, qp);
     await_acknowledged(*qp, qp->events_completed, object->told_async);
+    free_batch(object->batch);
     free(object);
     return 0;
+}
+
+// Of what an extended call adds, the domain and extended posting are there.
+ibv_qp *create_qp_ex(ibv_context *, ibv_qp_init_attr_ex *init)
+{
+    const bool extended = (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
+    const std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+    if ((init->comp_mask & ~known) != 0 ||
+        (extended && !can_post_extended(init->qp_type, init->send_ops_flags))) {
+        errno = EOPNOTSUPP;
+        return nullptr;
+    }
+    if ((init->comp_mask & IBV_QP_INIT_ATTR_PD) == 0) {
+        errno = EINVAL;
+        return nullptr;
+    }
+    // Both begin alike, up to the mask.
+    static_assert(offsetof(ibv_qp_init_attr_ex, sq_sig_all) ==
+                  offsetof(ibv_qp_init_attr, sq_sig_all));
+    ibv_qp *qp = create_qp(init->pd, reinterpret_cast<ibv_qp_init_attr *>(init));
+    if (qp && extended && !make_extended(*own<OwnQp>(qp))) {
+        destroy_qp(qp);
+        errno = ENOMEM;
+        return nullptr;
+    }
+    return qp;
 }
 
 // States and bits of the mask have the numbers of the specification in both.
