@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include <rte_branch_prediction.h>
@@ -131,19 +132,21 @@ void ntbmsg::cq_release(const ntbmsg_channel &channel)
         cq.shared.reserved.fetch_sub(1, std::memory_order_release);
 }
 
-void ntbmsg::cq_put(const ntbmsg_channel &channel, const ntbmsg_completion &completion)
+void ntbmsg::cq_put_packed(const ntbmsg_channel &channel, PackedCompletion &completion)
 {
     ntbmsg_cq &cq = *channel.cq;
     if (cq.fn != nullptr) {
-        cq.fn(&completion, cq.arg);
+        ntbmsg_completion plain;
+        std::memcpy(&plain, &completion, sizeof(plain));
+        cq.fn(&plain, cq.arg);
         return;
     }
-    ntbmsg_completion copy = completion; // rte_ring takes no pointer to const
     if (channel.own_lane)
-        rte_ring_sp_enqueue_elem(cq.own.ring.load(std::memory_order_relaxed), &copy, sizeof(copy));
+        rte_ring_sp_enqueue_elem(cq.own.ring.load(std::memory_order_relaxed), &completion,
+                                 sizeof(completion));
     else
-        rte_ring_mp_enqueue_elem(cq.shared.ring.load(std::memory_order_relaxed), &copy,
-                                 sizeof(copy));
+        rte_ring_mp_enqueue_elem(cq.shared.ring.load(std::memory_order_relaxed), &completion,
+                                 sizeof(completion));
     wake(cq);
 }
 

@@ -51,8 +51,34 @@ namespace ntbmsg
 bool cq_reserve(const ntbmsg_channel &channel);
 /// Releases a reserved entry unused.
 void cq_release(const ntbmsg_channel &channel);
+/// A completion in stores of 16 bytes, the size of the loads by which a ring copies it. A load from
+/// narrower stores waits until these have left the processor, behind all stores to the window
+/// before them.
+struct PackedCompletion {
+    using Part = uint64_t __attribute__((vector_size(16)));
+    Part parts[3];
+
+    explicit PackedCompletion(const ntbmsg_completion &c)
+        : parts{{c.id, reinterpret_cast<uintptr_t>(c.channel)},
+                {reinterpret_cast<uintptr_t>(c.user), c.value},
+                {c.bytes | uint64_t{c.imm} << 32,
+                 static_cast<uint32_t>(c.status) | uint64_t{c.op} << 32}}
+    {
+    }
+};
+static_assert(sizeof(PackedCompletion) == sizeof(ntbmsg_completion) &&
+              offsetof(ntbmsg_completion, user) == 16 && offsetof(ntbmsg_completion, bytes) == 32 &&
+              offsetof(ntbmsg_completion, status) == 40 && offsetof(ntbmsg_completion, op) == 44);
+
+void cq_put_packed(const ntbmsg_channel &channel, PackedCompletion &completion);
+
 /// Puts a completion of the channel into a reserved entry.
-void cq_put(const ntbmsg_channel &channel, const ntbmsg_completion &completion);
+[[gnu::always_inline]] inline void cq_put(const ntbmsg_channel &channel,
+                                          const ntbmsg_completion &completion)
+{
+    PackedCompletion packed(completion);
+    cq_put_packed(channel, packed);
+}
 
 /// Sets the queue of a channel; NULL: none.
 void join_cq(ntbmsg_channel &channel, ntbmsg_cq *cq);
