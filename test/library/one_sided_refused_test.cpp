@@ -66,6 +66,66 @@ TEST_P(OneSided, ImpossibleArgumentsAreRefusedAtOnce)
     EXPECT_EQ(ntbmsg_region_release(atomic), 0);
 }
 
+// Plain writes behind another one are stored without most of the checks.
+TEST_P(OneSided, TheImpossibleBehindDirectWritesIsRefused)
+{
+    ntbmsg_region *region = nullptr, *other = nullptr;
+    ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, NTBMSG_RIGHT_WRITE, &region), 0);
+    ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, NTBMSG_RIGHT_READ, &other), 0);
+    ntbmsg_remote *remote = open_remote(token_of(region));
+    ntbmsg_remote *only_read = open_remote(token_of(other));
+    ASSERT_TRUE(becomes_direct(remote, region));
+    const uint64_t end = info_of(region).bytes;
+    std::vector<uint8_t> data = pattern(end + 1, 7);
+    auto *memory = static_cast<uint8_t *>(info_of(region).address);
+    const ntbmsg_sge good{data.data(), 64, 0}, null{nullptr, 1, 0},
+        large{data.data(), static_cast<uint32_t>(end + 1), 0},
+        huge{data.data(), NTBMSG_MAX_OPERATION + 1u, 0};
+    ntbmsg_work plain = work(NTBMSG_OP_WRITE, remote, 0, &good, 1);
+    plain.flags = 0;
+    const auto changed = [&plain](auto change) {
+        ntbmsg_work w = plain;
+        change(w);
+        return w;
+    };
+    const struct {
+        const char *what;
+        ntbmsg_work w;
+        int rc;
+    } rows[] = {
+        {"no remote", changed([](auto &w) { w.remote = nullptr; }), -EINVAL},
+        {"op 0", changed([](auto &w) { w.op = 0; }), -EINVAL},
+        {"an unknown flag", changed([](auto &w) { w.flags = 4; }), -EINVAL},
+        {"a piece without an array", changed([](auto &w) { w.sges = nullptr; }), -EINVAL},
+        {"a piece without memory", changed([&](auto &w) { w.sges = &null; }), -EINVAL},
+        {"17 pieces", changed([](auto &w) { w.sge_count = NTBMSG_MAX_SGES + 1; }), -EINVAL},
+        {"too long", changed([&](auto &w) { w.sges = &huge; }), -EINVAL},
+        {"longer than the region", changed([&](auto &w) { w.sges = &large; }), -ERANGE},
+        {"over the end", changed([&](auto &w) { w.offset = end - 63; }), -ERANGE},
+        {"far behind", changed([](auto &w) { w.offset = ~uint64_t{0} - 8; }), -ERANGE},
+        {"no right to read", changed([](auto &w) { w.op = NTBMSG_OP_READ; }), -EACCES},
+        {"no right to write", changed([&](auto &w) { w.remote = only_read; }), -EACCES},
+    };
+    for (const auto &row : rows) {
+        std::memset(memory, 0, end);
+        ntbmsg_work works[] = {plain, plain, row.w, plain};
+        works[1].offset = 64;
+        works[3].offset = 128;
+        EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, works, 4), 2) << row.what;
+        EXPECT_EQ(ntbmsg_channel_post_burst(here_.channel, works + 2, 2), row.rc) << row.what;
+        EXPECT_EQ(std::memcmp(memory, data.data(), 64), 0) << row.what;
+        EXPECT_EQ(std::memcmp(memory + 64, data.data(), 64), 0) << row.what;
+        EXPECT_EQ(std::count(memory + 128, memory + end, 0), static_cast<int64_t>(end - 128))
+            << row.what << ": nothing else is stored";
+    }
+    settle();
+    EXPECT_TRUE(here_.seen.empty());
+    ntbmsg_remote_close(remote);
+    ntbmsg_remote_close(only_read);
+    EXPECT_EQ(ntbmsg_region_release(region), 0);
+    EXPECT_EQ(ntbmsg_region_release(other), 0);
+}
+
 /// What a token of ours says, to be forged: doc/channel-protocol.md, section 5.
 struct Forged {
     uint64_t key, bytes, window;

@@ -194,6 +194,56 @@ TEST_P(OneSided, CompletionsComeInTheOrderOfPosting)
     EXPECT_EQ(ntbmsg_region_release(direct), 0);
 }
 
+// Semantics: one-sided-4
+TEST_P(OneSided, WritesAreStoredInOrderWhateverStandsBetweenThem)
+{
+    ntbmsg_region *direct = nullptr, *second = nullptr;
+    ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, NTBMSG_RIGHT_WRITE | NTBMSG_RIGHT_READ, &direct), 0);
+    ASSERT_EQ(ntbmsg_region_alloc(far_, 4096, NTBMSG_RIGHT_WRITE, &second), 0);
+    ntbmsg_remote *remote = open_remote(token_of(direct));
+    ntbmsg_remote *beside = open_remote(token_of(second));
+    ASSERT_TRUE(becomes_direct(remote, direct));
+    ASSERT_TRUE(becomes_direct(beside, second));
+    const auto *memory = static_cast<const uint8_t *>(info_of(direct).address);
+    const auto *other_memory = static_cast<const uint8_t *>(info_of(second).address);
+    std::vector<std::vector<uint8_t>> data;
+    for (unsigned i = 0; i < 40; ++i)
+        data.push_back(pattern(64, i + 1));
+    std::vector<uint8_t> read(64);
+    const ntbmsg_sge into = piece(read);
+    std::vector<ntbmsg_sge> sges;
+    for (auto &d : data)
+        sges.push_back(piece(d));
+    std::vector<ntbmsg_work> works;
+    for (unsigned i = 0; i < 40; ++i) { // all into one place of each region
+        works.push_back(work(NTBMSG_OP_WRITE, i % 7 == 3 ? beside : remote, 0, &sges[i], 1));
+        works.back().flags = i % 11 == 5  ? NTBMSG_WORK_CONFIRM | NTBMSG_WORK_SIGNAL
+                             : i % 6 == 4 ? NTBMSG_WORK_SIGNAL
+                                          : 0;
+    }
+    works[20] = work(NTBMSG_OP_READ, remote, 0, &into, 1);
+    for (size_t from = 0; from < works.size();) { // what is behind an answer waits for it
+        const int taken = ntbmsg_channel_post_burst(here_.channel, works.data() + from,
+                                                    static_cast<uint16_t>(works.size() - from));
+        ASSERT_GE(taken, 0);
+        from += static_cast<size_t>(taken);
+        settle();
+    }
+    for (const ntbmsg_work &w : works) {
+        if ((w.flags & NTBMSG_WORK_SIGNAL) == 0)
+            continue;
+        EXPECT_EQ(next(here_).id, w.id);
+    }
+    settle();
+    EXPECT_TRUE(here_.seen.empty());
+    EXPECT_EQ(std::memcmp(memory, data[39].data(), 64), 0) << "the last one stays";
+    EXPECT_EQ(std::memcmp(other_memory, data[38].data(), 64), 0);
+    ntbmsg_remote_close(remote);
+    ntbmsg_remote_close(beside);
+    EXPECT_EQ(ntbmsg_region_release(direct), 0);
+    EXPECT_EQ(ntbmsg_region_release(second), 0);
+}
+
 INSTANTIATE_TEST_SUITE_P(Workers, OneSided, testing::Bool(), [](const auto &worker) {
     return worker.param ? "Dedicated" : "RunToCompletion";
 });

@@ -147,6 +147,40 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
     return at_once ? store_and_complete(c, work, bytes) : push(c, r, work, bytes, path > 0);
 }
 
+/// Whether nothing but its range has to be known before a work is stored, if the remote is written
+/// directly.
+[[gnu::always_inline]] inline bool is_plain_write(const ntbmsg_work &work)
+{
+    return work.op == NTBMSG_OP_WRITE && work.flags == 0 && work.sge_count == 1 &&
+           work.sges != nullptr;
+}
+
+/// Stores the plain writes that follow an accepted operation on the same remote: what was checked
+/// of it holds for them.
+/// @return how many; the next one, if any, is another kind or invalid
+uint16_t store_following(const ntbmsg_channel &c, const Requester &r, const ntbmsg_remote &remote,
+                         const ntbmsg_work *works, uint16_t n)
+{
+    if (n == 0 || !is_plain_write(works[0]) || works[0].remote != &remote ||
+        (remote.rights & NTBMSG_RIGHT_WRITE) == 0 ||
+        remote.path.load(std::memory_order_acquire) != Path::direct || c.cq->fn != nullptr ||
+        r.posted.load(std::memory_order_relaxed) != r.completed.load(std::memory_order_acquire))
+        return 0;
+    const rte_pmd_plx_ntb_window_store_fn store = c.worker->store;
+    std::byte *const to = remote.address;
+    const uint64_t end = remote.bytes;
+    uint16_t i = 0;
+    for (; i < n && works[i].remote == &remote && is_plain_write(works[i]); ++i) {
+        const uint64_t offset = works[i].offset;
+        const ntbmsg_sge &piece = works[i].sges[0];
+        if (unlikely(piece.bytes > end || offset > end - piece.bytes || piece.address == nullptr ||
+                     piece.bytes > NTBMSG_MAX_OPERATION))
+            break;
+        store(to + offset, piece.address, piece.bytes);
+    }
+    return i;
+}
+
 } // namespace
 
 } // namespace ntbmsg
@@ -165,14 +199,18 @@ int ntbmsg_channel_post_burst(ntbmsg_channel *channel, const ntbmsg_work *works,
     const uint32_t before = r->posted.load(std::memory_order_relaxed);
     uint16_t taken = 0;
     int refused = 0;
-    for (; taken < n; ++taken) {
+    while (taken < n) {
         const int64_t bytes = ntbmsg::check(*c, works[taken]);
         if (unlikely(bytes < 0)) {
             refused = static_cast<int>(bytes);
             break;
         }
+        const ntbmsg_remote &remote = *works[taken].remote;
         if (!ntbmsg::take(*c, *r, works[taken], static_cast<uint32_t>(bytes)))
             break;
+        ++taken;
+        taken += ntbmsg::store_following(*c, *r, remote, works + taken,
+                                         static_cast<uint16_t>(n - taken));
     }
     if (r->posted.load(std::memory_order_relaxed) != before)
         ntbmsg::one_sided_posted(*c);
