@@ -19,7 +19,6 @@ namespace
 
 constexpr uint64_t polls_per_clock = 4096; ///< between two reads of the clock, waiting
 constexpr uint64_t spins_per_worker_poll = 64;
-constexpr unsigned batch_max = 32;
 constexpr uint64_t swap_ns = 20000000000u;
 constexpr uint32_t slot_max = 65536;
 constexpr uint64_t slots_bytes = data_bytes / 2;
@@ -223,23 +222,31 @@ ntbmsg_work Writes::work_for(uint64_t offset, const ntbmsg_sge &sge) const
     return work;
 }
 
-/// The next slots, and behind them how far was written. Short slots are filled for each write, long
-/// ones copied from what is there, as the limits have it.
+/// Prepares writes of as many slots, and behind them of how far was written. They are posted again
+/// and again: each local store waits in line behind the stores to the window.
 template <uint32_t bytes>
-bool Writes::write_slots(unsigned batch, uint64_t give_up, Result &result)
+void Writes::prepare_slots(unsigned batch, Slots &slots)
 {
-    ntbmsg_work works[batch_max + 1];
-    ntbmsg_sge sges[batch_max + 1];
     for (unsigned i = 0; i < batch; i++) {
-        std::byte *from = source() + i * bytes % slot_max;
-        if constexpr (bytes == line_bytes)
-            kernel.fill_payload(from, bytes, m_sequence + 1);
-        sges[i] = {from, bytes, 0};
-        works[i] = work_for(slot_offset<bytes>(m_sequence++ - m_base), sges[i]);
+        slots.sges[i] = {source() + i * bytes % slot_max, bytes, 0};
+        slots.works[i] = work_for(0, slots.sges[i]);
     }
-    sges[batch] = {&m_sequence, sizeof(m_sequence), 0};
-    works[batch] = work_for(written_offset, sges[batch]);
-    return post(works, batch + 1, give_up, result);
+    slots.sges[batch] = {&m_sequence, sizeof(m_sequence), 0};
+    slots.works[batch] = work_for(written_offset, slots.sges[batch]);
+}
+
+/// Writes the next slots. Short ones are filled for each write, long ones copied from what is
+/// there, as the limits have it.
+template <uint32_t bytes>
+bool Writes::write_slots(unsigned batch, Slots &slots, uint64_t give_up, Result &result)
+{
+    for (unsigned i = 0; i < batch; i++) {
+        if constexpr (bytes == line_bytes)
+            kernel.fill_payload(static_cast<std::byte *>(slots.sges[i].address), bytes,
+                                m_sequence + 1);
+        slots.works[i].offset = slot_offset<bytes>(m_sequence++ - m_base);
+    }
+    return post(slots.works, batch + 1, give_up, result);
 }
 
 template <uint32_t bytes>
@@ -250,9 +257,11 @@ void Writes::stream_as(const Command &command, Shared &shared, Result &result)
     const uint64_t give_up = begin + command.bound_ns;
     m_base = m_sequence;
     kernel.fill_payload(source(), slot_max, fill_word);
+    Slots slots;
+    prepare_slots<bytes>(command.batch, slots);
     for (uint64_t batches = 1;; batches++) {
         if (!await_room(m_sequence + command.batch, slot_count<bytes>, give_up, result) ||
-            !write_slots<bytes>(command.batch, give_up, result))
+            !write_slots<bytes>(command.batch, slots, give_up, result))
             break;
         result.count += command.batch;
         if (batches % batches_per_clock == 0 && monotonic_ns() - begin > command.run_ns)

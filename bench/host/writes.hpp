@@ -44,6 +44,12 @@ private:
     struct alignas(line_bytes) SourceLine {
         std::byte bytes[line_bytes];
     };
+    static constexpr unsigned batch_max = 32;
+    /// A burst of writes, the last one of how far was written.
+    struct Slots {
+        ntbmsg_work works[batch_max + 1];
+        ntbmsg_sge sges[batch_max + 1];
+    };
     std::byte *source() { return m_source.data()->bytes; }
     bool post(ntbmsg_work *works, unsigned n, uint64_t give_up, Result &result);
     bool write(uint64_t offset, const void *from, uint32_t bytes, uint64_t give_up, Result &result);
@@ -51,7 +57,9 @@ private:
     uint64_t await_word(uint64_t seen, uint64_t give_up, Result &result);
     bool await_room(uint64_t written, uint64_t slots, uint64_t give_up, Result &result);
     template <uint32_t bytes>
-    bool write_slots(unsigned batch, uint64_t give_up, Result &result);
+    void prepare_slots(unsigned batch, Slots &slots);
+    template <uint32_t bytes>
+    bool write_slots(unsigned batch, Slots &slots, uint64_t give_up, Result &result);
     template <uint32_t bytes>
     void stream_as(const Command &, Shared &, Result &);
     template <uint32_t bytes>

@@ -34,6 +34,8 @@ private:
     ntbmsg_region *m_region = nullptr;
     ntbmsg_remote *m_remote = nullptr;
     std::byte *m_memory = nullptr;
+    ntbmsg_sge m_pieces[most_puts];
+    ntbmsg_work m_works[most_puts] = {};
 };
 
 Writes::~Writes()
@@ -59,6 +61,12 @@ bool Writes::open(const Options &options, std::string &error)
         failed = ntbmsg_remote_open(m_own.channel(), &token, &m_remote);
     if (failed != 0)
         error = std::string("no region to write to: ") + strerror(-failed);
+    for (unsigned i = 0; i < most_puts; i++) {
+        m_works[i].remote = m_remote;
+        m_works[i].sges = &m_pieces[i];
+        m_works[i].sge_count = 1;
+        m_works[i].op = NTBMSG_OP_WRITE;
+    }
     return failed == 0;
 }
 
@@ -76,20 +84,14 @@ int Writes::expose()
 /// The last one asks for a completion, which says that all are complete.
 bool Writes::put(const Put *puts, unsigned n, uint64_t give_up)
 {
-    ntbmsg_sge pieces[most_puts];
-    ntbmsg_work works[most_puts] = {};
     for (unsigned i = 0; i < n; i++) {
-        pieces[i] = {const_cast<void *>(puts[i].from), static_cast<uint32_t>(puts[i].bytes), 0};
-        works[i].remote = m_remote;
-        works[i].offset = puts[i].offset;
-        works[i].sges = &pieces[i];
-        works[i].sge_count = 1;
-        works[i].op = NTBMSG_OP_WRITE;
+        m_pieces[i] = {const_cast<void *>(puts[i].from), static_cast<uint32_t>(puts[i].bytes), 0};
+        m_works[i].offset = puts[i].offset;
+        m_works[i].flags = i + 1 == n ? NTBMSG_WORK_SIGNAL : 0;
     }
-    works[n - 1].flags = NTBMSG_WORK_SIGNAL;
     uint64_t spin = 0;
     for (unsigned posted = 0; posted < n;) {
-        const int taken = ntbmsg_channel_post_burst(m_own.channel(), works + posted,
+        const int taken = ntbmsg_channel_post_burst(m_own.channel(), m_works + posted,
                                                     static_cast<uint16_t>(n - posted));
         if (taken < 0 || (++spin % measure::polls_per_clock == 0 && monotonic_ns() > give_up))
             return false;
