@@ -19,6 +19,10 @@ from programs import find_programs, free_port, listens
 
 SERVER = "127.0.0.1"
 SKIPPED = 77
+# perftest measures the CPU's frequency for each figure, and ends without one where its samples spread too far because
+# others have the CPU. That says nothing of what it ran over.
+GAVE_UP = "Can't produce a report"
+TRIES = 10
 
 
 class Hosts:
@@ -59,12 +63,27 @@ class Hosts:
             process.end(0)
         return both[1].text()
 
+    def measure(self, *words):
+        """As pair(), for perftest, once more where it gave up."""
+        for _ in range(TRIES):
+            both = self.start_pair(*words)
+            await_fact(lambda both=both: all(process.child.poll() is not None for process in both), both[0].text)
+            if not any(GAVE_UP in process.text() for process in both):
+                break
+        for process in both:
+            process.end(0)
+        return both[1].text()
+
     def managed(self, server_words, client_words, server_status=0):
         """A server and a client that meet by the connection manager. Until the server listens its client is refused."""
         server = self.lab.start(self.under("a", *server_words), "server")
         done = []
 
         def is_served():
+            nonlocal server
+            if server.child.poll() is not None and GAVE_UP in server.text() + "".join(one.stderr for one in done):
+                server = self.lab.start(self.under("a", *server_words), "server")
+                done.clear()
             expect(server.child.poll() is None or done, server.text())
             done.append(self.run("b", *client_words))
             return done[-1].returncode == 0
@@ -187,7 +206,7 @@ def perftest(lab, carrier, library, _other_abi):
               ("ib_write_bw", "-q", 4, "-s", 8388608, "-n", 10), ("ib_read_bw", "-o", 16, "-e", "-n", 100),
               ("ib_atomic_bw", "-A", "CMP_AND_SWAP", "-n", 100)]
     for words in cases:
-        said = hosts.pair(*words)
+        said = hosts.measure(*words)
         rows = [line for line in said.splitlines() if re.match(r" \d+ +\d+ ", line)]
         expect(rows, said)
         print(*words, ":", rows[-1])
