@@ -45,9 +45,9 @@ namespace
 constexpr std::uint64_t datagram_operations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
 constexpr std::uint64_t unreliable_operations =
     datagram_operations | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-constexpr std::uint64_t reliable_operations =
-    unreliable_operations | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+constexpr std::uint64_t reliable_operations = unreliable_operations | IBV_QP_EX_WITH_RDMA_READ |
+                                              IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
 
 Batch &batch_of(ibv_qp_ex *qp)
 {
@@ -113,8 +113,7 @@ void rdma_write(ibv_qp_ex *qp, std::uint32_t key, std::uint64_t address)
 
 void rdma_write_imm(ibv_qp_ex *qp, std::uint32_t key, std::uint64_t address, __be32 imm)
 {
-    add(qp,
-        {.opcode = NTBV_WRITE_IMM, .imm = imm, .remote_address = address, .remote_key = key});
+    add(qp, {.opcode = NTBV_WRITE_IMM, .imm = imm, .remote_address = address, .remote_key = key});
 }
 
 void rdma_read(ibv_qp_ex *qp, std::uint32_t key, std::uint64_t address)
