@@ -45,11 +45,14 @@ protected:
         ASSERT_TRUE(peer_->connect());
         ASSERT_TRUE(host_.await_event('C')) << host_.link().why;
     }
-    /// @return where the peer finds what the victim has exposed
+    /// @return where the peer finds what the victim has exposed; its own view may follow later
     uint64_t expose(uint64_t bytes, uint32_t rights)
     {
         const Answer exposed = host_.ask(Op::expose, bytes, uint64_t{rights});
         EXPECT_EQ(exposed.rc, 0);
+        EXPECT_TRUE(plx::test::await([&] {
+            return reads(exposed.value) || writes(exposed.value, 0); // new memory is zeros
+        }));
         return exposed.value;
     }
     bool writes(uint64_t offset, uint64_t value, uint16_t rid = cpu_write, unsigned bar = data_bar)

@@ -252,7 +252,7 @@ def manager(lab, carrier, library, _other_abi):
     both("ucmatose", "-c", 10, "-C", 100, "-S", 4096, "-p", free_port(), client=at_server)
     both("udaddy", "-c", 4, client=at_server)
     said = both("cmtime", "-c", 100, "-p", free_port(), client=at_server, status=None)
-    expect(re.search(r"^connect +:", said, re.M), said)
+    expect(re.search(r"^(connect +:|cm connect +\d)", said, re.M), said)  # before and since rdma-core 50
     both("rstream", "-T", "v", "-S", 4096, "-p", free_port(), client=at_server)
     both("riostream", "-T", "v", "-S", 4096, "-p", free_port(), client=at_server)
     hosts.stop()
