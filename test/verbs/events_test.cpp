@@ -3,6 +3,7 @@
 #include <thread>
 #include <utility>
 
+#include "engine/engine.hpp"
 #include "hosts.hpp"
 
 namespace
@@ -223,6 +224,48 @@ TEST_F(Events, AnOverrunQueueSaysSoAndTakesItsQueuePairsAlong)
     EXPECT_EQ(ntbv_cq_poll(small.cq, 4, wc), -EIO);
     small.drop(one_qp);
     b.drop(other);
+}
+
+// Who polls is left alone for a millisecond. Who waits for what is written to its memory, and polls
+// only for its own requests in between, is served sooner.
+TEST_F(Events, WhoWaitsForItsMemoryIsNotTakenForOneThatPolls)
+{
+    connect(NTBV_RC);
+    ntb::verbs::Engine &engine = *b.engine;
+    const auto nap = [&] {
+        ntbv_wc wc;
+        for (int i = 0; i < 1000; ++i)
+            EXPECT_EQ(ntbv_cq_poll(b.recv_cq, 1, &wc), 0);
+        std::uint64_t nanoseconds = 0;
+        EXPECT_EQ(engine.rest(nanoseconds), ntb::verbs::Engine::Rest::Nap);
+        engine.rise();
+        return nanoseconds;
+    };
+    Memory ma(a.pd, 64), mb(b.pd, 64);
+    const auto is_written_to_and_writes = [&] {
+        ASSERT_EQ(Work(NTBV_WRITE, 1, ma.all()).to(mb).post(qa), 0);
+        ASSERT_EQ(Work(NTBV_WRITE, 2, mb.all()).to(ma).post(qb), 0);
+        run();
+    };
+    std::uint64_t calls = 0;
+    is_written_to_and_writes();
+    EXPECT_FALSE(engine.may_be_away(calls)) << "it has not taken its completion";
+    EXPECT_EQ(one(b.cq).id, 2u);
+    EXPECT_TRUE(engine.may_be_away(calls));
+    EXPECT_TRUE(engine.may_be_away(calls)) << "it has made no call in between";
+    EXPECT_EQ(nap(), 20000u);
+    EXPECT_FALSE(engine.may_be_away(calls)) << "it has polled in vain";
+    for (int i = 0; i < 15; ++i)
+        EXPECT_EQ(nap(), 20000u);
+    EXPECT_EQ(nap(), 1000000u) << "it was not away for 16 naps";
+
+    is_written_to_and_writes();
+    EXPECT_EQ(one(b.cq).id, 2u);
+    EXPECT_TRUE(engine.may_be_away(calls));
+    is_written_to_and_writes();
+    EXPECT_EQ(one(b.cq).id, 2u);
+    EXPECT_TRUE(engine.may_be_away(calls)) << "it has made calls in between";
+    EXPECT_EQ(nap(), 1000000u);
 }
 
 // Arm, poll again, sleep: no completion is slept through.

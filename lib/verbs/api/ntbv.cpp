@@ -223,10 +223,13 @@ int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
     int taken;
     {
         const Locked locked(engine.mutex());
+        engine.begin_call();
         if (cq->queue.empty())
             is_tired = engine.count_poll(engine.drive());
         engine.hand_over();
         taken = cq->queue.take(n, wc);
+        if (taken > 0)
+            engine.end_poll(wc[taken - 1]);
         if (taken == 0 && cq->queue.overrun())
             return -EIO;
     }
@@ -382,6 +385,7 @@ int ntbv_qp_query(ntbv_qp *qp, ntbv_qp_attr *attr)
 int ntbv_qp_post_send(ntbv_qp *qp, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
 {
     const Locked locked(qp->engine->mutex());
+    qp->engine->begin_call();
     const int error = qp->engine->post_send(*qp, wr, bad);
     qp->engine->hand_over();
     return error;
@@ -390,6 +394,7 @@ int ntbv_qp_post_send(ntbv_qp *qp, const ntbv_send_wr *wr, const ntbv_send_wr **
 int ntbv_qp_post_send_all(ntbv_qp *qp, const ntbv_send_wr *wr)
 {
     const Locked locked(qp->engine->mutex());
+    qp->engine->begin_call();
     const int error = qp->engine->post_send_all(*qp, wr);
     qp->engine->hand_over();
     return error;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <time.h>
 
@@ -28,6 +29,10 @@ constexpr std::uint32_t packets_of_a_turn = 16;
 // Nanoseconds between two looks at a program that polls, and polls that make it one.
 constexpr std::uint64_t nap = 1000000;
 constexpr std::uint64_t polls_of_a_nap = 64;
+// Who looks for what peers write to its memory polls as well, for its own requests, but not all the
+// time.
+constexpr std::uint64_t short_nap = 20000;
+constexpr std::uint32_t short_naps_when_away = 16;
 // A port has to carry a few cache lines at least.
 constexpr std::uint32_t least_payload = 128;
 
@@ -284,8 +289,10 @@ Engine::Rest Engine::rest(std::uint64_t &nanoseconds)
     const std::uint64_t time = armed_until_ == UINT64_MAX ? 0 : now();
     nanoseconds =
         armed_until_ == UINT64_MAX ? UINT64_MAX : armed_until_ - std::min(armed_until_, time);
+    watchful_rests_ -= watchful_rests_ != 0;
     if (is_polled) {
-        nanoseconds = std::min(nanoseconds, nap);
+        nanoseconds = std::min(nanoseconds, short_naps_ != 0 ? short_nap : nap);
+        short_naps_ -= short_naps_ != 0;
         rest_ = Rest::Nap;
     } else {
         rest_ = arm() ? Rest::Asleep : Rest::None;
@@ -298,6 +305,15 @@ void Engine::rise()
     if (rest_ == Rest::Asleep)
         disarm();
     rest_ = Rest::None;
+}
+
+bool Engine::may_be_away(std::uint64_t &calls)
+{
+    if (!is_content_ || watchful_rests_ == 0)
+        return false;
+    if (std::exchange(calls, calls_) == calls_)
+        short_naps_ = short_naps_when_away;
+    return true;
 }
 
 void Engine::expect_event()

@@ -89,6 +89,9 @@ public:
     Rest rest(std::uint64_t &nanoseconds);
     /// It has slept.
     void rise();
+    /// After a nap: whether the program may have stopped to poll, and wait for what peers do to its
+    /// memory. To be asked twice, with the same number, and with some time between.
+    bool may_be_away(std::uint64_t &calls);
     /// The program has polled an empty queue, and drive() has done that much.
     /// @return whether there was nothing to do for many times
     bool count_poll(int done)
@@ -96,6 +99,18 @@ public:
         ++polls_;
         idle_polls_ = done != 0 ? 0 : idle_polls_ + 1;
         return idle_polls_ % polls_of_a_turn == polls_of_a_turn - 1;
+    }
+    /// It polls or posts.
+    void begin_call()
+    {
+        ++calls_;
+        is_content_ = false;
+    }
+    /// It has taken completions, of which this is the last.
+    void end_poll(const ntbv_wc &last)
+    {
+        const Pair *pair = find(last.qpn);
+        is_content_ = pair && pair->send.done == pair->send.head;
     }
     /// It has asked to be told of a completion.
     void expect_event();
@@ -122,6 +137,7 @@ private:
     enum class Turn { Done, More, Full };
     static constexpr std::uint32_t max_pairs = NTBV_MAX_QP;
     static constexpr std::uint32_t polls_of_a_turn = 128;
+    static constexpr std::uint32_t watchful_rests = 16;
 
     // ---- engine.cpp
     Pair *find(std::uint32_t number)
@@ -228,6 +244,10 @@ private:
     std::uint64_t polls_ = 0;
     std::uint32_t idle_polls_ = 0;                       // in vain since something was done
     std::uint64_t polls_at_rest_ = 0, polls_at_arm_ = 0; // as they were then
+    std::uint64_t calls_ = 0;                            // polls and posts
+    bool is_content_ = false;                            // the last one left nothing to poll for
+    std::uint32_t watchful_rests_ = 0; // left of some since a peer has used memory here
+    std::uint32_t short_naps_ = 0;     // left of some since the program was away
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
 };

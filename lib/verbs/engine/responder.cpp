@@ -291,6 +291,8 @@ void Engine::end(Pair &pair, const Header &header)
               .qpn = pair.number,
               .flags = static_cast<std::uint16_t>(with_imm ? NTBV_WC_WITH_IMM : 0)},
              (header.flags & flag::solicited) != 0);
+    } else {
+        watchful_rests_ = watchful_rests;
     }
     if (pair.type == NTBV_RC) {
         ++receive.expected;

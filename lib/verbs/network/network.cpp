@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -29,6 +30,8 @@ constexpr std::uint64_t patience = 5 * second;
 constexpr std::size_t max_pending = 256;
 constexpr std::uint16_t last_lid = 0xbfff;
 constexpr int drives_between_looks = 64;
+// Who does something else than to poll and post does it for longer.
+constexpr std::uint64_t between_calls = 2000;
 constexpr std::uint32_t loopback_bytes = 1 << 16;
 
 std::uint64_t monotonic()
@@ -201,6 +204,7 @@ void Network::wake()
 void Network::run()
 {
     ask_for_short_turns();
+    prctl(PR_SET_TIMERSLACK, 1000); // of naps, some of which are 20 us long
     while (!stop_) {
         if (!lost_ && ntbclient_process(client_) != 0)
             lost_ = true;
@@ -432,8 +436,18 @@ void Network::sleep()
         const timespec timeout = {static_cast<time_t>(longest / second),
                                   static_cast<long>(longest % second)};
         ppoll(fds_.data(), fds_.size(), longest == UINT64_MAX ? nullptr : &timeout, nullptr);
-        const Locked locked(engine_->mutex());
-        engine_->rise();
+        std::uint64_t calls = UINT64_MAX;
+        const auto may_be_away = [&] {
+            const Locked locked(engine_->mutex());
+            engine_->rise();
+            return rest == Engine::Rest::Nap && engine_->may_be_away(calls);
+        };
+        if (may_be_away()) {
+            const std::uint64_t until = monotonic() + between_calls;
+            while (monotonic() < until) {
+            }
+            may_be_away();
+        }
     }
     for (const Pending &pending : pending_)
         if (pending.stage == Stage::Asking || pending.stage == Stage::Asked)
