@@ -8,7 +8,7 @@ import socket
 # Where tools/setup unpacks programs that are not installed.
 UNPACKED = pathlib.Path(__file__).resolve().parents[2] / ".deps/programs/usr"
 # Servers are in sbin, which not every user's path has.
-FOLDERS = ("/usr/sbin", str(UNPACKED / "bin"), str(UNPACKED / "sbin"))
+FOLDERS = ("/usr/sbin", str(UNPACKED / "bin"), str(UNPACKED / "sbin"), str(UNPACKED.parent / "bin"))
 
 
 def find(program):
