@@ -2,11 +2,15 @@
 // The port's promises, through rte_ethdev.h: two ports of one process, joined by a cable.
 #include "log_capture.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <fstream>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -502,6 +506,35 @@ TEST_F(Ports, LinkDownAndUpByHand)
     ASSERT_TRUE(near->await_link(true));
 }
 
+/// Nothing is left to wait for when both links are up: the first burst is taken, each way.
+TEST_F(Ports, TrafficComesBackWithTheLink)
+{
+    make();
+    start({}, {});
+    int64_t longest_us = 0;
+    for (uint32_t round = 0; round < 20; ++round) {
+        ASSERT_EQ(rte_eth_dev_stop(far->id()), 0);
+        ASSERT_TRUE(near->await_link(false));
+        ASSERT_EQ(rte_eth_dev_start(far->id()), 0);
+        ASSERT_TRUE(near->await_link(true));
+        ASSERT_TRUE(far->await_link(true));
+        const auto up = std::chrono::steady_clock::now();
+        const TestPort *ways[][2] = {{near.get(), far.get()}, {far.get(), near.get()}};
+        for (const auto &[from, to] : ways) {
+            rte_mbuf *frame = make_frame(sender.get(), 64, round);
+            ASSERT_EQ(rte_eth_tx_burst(from->id(), 0, &frame, 1), 1) << round;
+            frame = receive(*to, 0);
+            ASSERT_NE(frame, nullptr);
+            EXPECT_EQ(same_bytes(frame, round), 64u);
+            rte_pktmbuf_free(frame);
+        }
+        const auto took = std::chrono::steady_clock::now() - up;
+        longest_us = std::max<int64_t>(
+            longest_us, std::chrono::duration_cast<std::chrono::microseconds>(took).count());
+    }
+    RecordProperty("longest_us", std::to_string(longest_us));
+}
+
 TEST_F(Ports, StopConfigureAndStartAgain)
 {
     make();
@@ -642,6 +675,58 @@ TEST_F(Ports, InformationIsHonest)
     EXPECT_EQ(rte_eth_dev_mac_addr_add(near->id(), &third, 0), 0);
     EXPECT_EQ(rte_eth_dev_mac_addr_remove(near->id(), &third), 0);
     EXPECT_EQ(rte_eth_dev_default_mac_addr_set(near->id(), &third), 0);
+}
+
+/// Rows of the feature matrix that a port has something to show for. Those that are empty there
+/// are left out, and so are those about machines and systems.
+TEST_F(Ports, TheFeatureMatrixSaysWhatAPortDoes)
+{
+    std::set<std::string> claimed;
+    std::ifstream matrix(FEATURES);
+    for (std::string line; std::getline(matrix, line);)
+        if (const auto equals = line.find('='); equals != std::string::npos && line[0] != ';')
+            if (line.find('Y', equals) != std::string::npos)
+                claimed.insert(line.substr(0, line.find_last_not_of(' ', equals - 1) + 1));
+    make();
+    start({.scatter = true, .interrupts = true}, {});
+    const uint16_t id = near->id();
+    rte_eth_dev_info info{};
+    ASSERT_EQ(rte_eth_dev_info_get(id, &info), 0);
+    rte_power_monitor_cond condition{};
+    rte_eth_burst_mode mode{};
+    const std::map<std::string, bool> shown = {
+        {"Speed capabilities", info.speed_capa != 0},
+        {"Link status", near->link().link_status == RTE_ETH_LINK_UP},
+        {"Link status event", (*info.dev_flags & RTE_ETH_DEV_INTR_LSC) != 0},
+        {"Removal event", (*info.dev_flags & RTE_ETH_DEV_INTR_RMV) != 0},
+        {"Rx interrupt", rte_eth_dev_rx_intr_enable(id, 0) == 0},
+        {"Lock-free Tx queue", (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MT_LOCKFREE) != 0},
+        {"Fast mbuf free", (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE) != 0},
+        {"Free Tx mbuf on demand", rte_eth_tx_done_cleanup(id, 0, 0) != -ENOTSUP},
+        {"Queue start/stop", rte_eth_dev_rx_queue_stop(id, 0) != -ENOTSUP},
+        {"Runtime Rx queue setup", (info.dev_capa & RTE_ETH_DEV_CAPA_RUNTIME_RX_QUEUE_SETUP) != 0},
+        {"Runtime Tx queue setup", (info.dev_capa & RTE_ETH_DEV_CAPA_RUNTIME_TX_QUEUE_SETUP) != 0},
+        {"Burst mode info", rte_eth_rx_burst_mode_get(id, 0, &mode) == 0},
+        {"Power mgmt address monitor", rte_eth_get_monitor_addr(id, 0, &condition) == 0},
+        {"MTU update", rte_eth_dev_set_mtu(id, 1400) == 0},
+        {"Scattered Rx", (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER) != 0},
+        {"Promiscuous mode", rte_eth_promiscuous_enable(id) == 0},
+        {"Allmulticast mode", rte_eth_allmulticast_enable(id) == 0},
+        {"L3 checksum offload", (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_IPV4_CKSUM) != 0},
+        {"L4 checksum offload", (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_TCP_CKSUM) != 0},
+        {"TSO", (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_TCP_TSO) != 0},
+        {"VLAN offload", (info.rx_offload_capa & RTE_ETH_RX_OFFLOAD_VLAN) != 0},
+        {"Rx descriptor status", rte_eth_rx_descriptor_status(id, 0, 0) != -ENOTSUP},
+        {"Tx descriptor status", rte_eth_tx_descriptor_status(id, 0, 0) != -ENOTSUP},
+        {"Basic stats", rte_eth_stats_reset(id) == 0},
+        {"Extended stats", rte_eth_xstats_get(id, nullptr, 0) > 0},
+    };
+    for (const auto &[feature, is] : shown)
+        EXPECT_EQ(claimed.contains(feature), is) << feature;
+    for (const std::string &feature : claimed)
+        EXPECT_TRUE(shown.contains(feature) || feature == "Stats per queue" /* has a case */ ||
+                    feature == "Linux" || feature == "x86-64")
+            << feature;
 }
 
 TEST_F(Ports, BadDevargsAreRefusedWithWhatWasExpected)

@@ -28,7 +28,7 @@ class Testpmd:
 
     def __init__(self, world, name, core, vdevs, own=()):
         self.log = world.folder / f"{name}.log"
-        eal = ["--lcores", f"0@{core},1@{core}", "--no-huge", "-m", "192", "--no-pci", "--no-shconf",
+        eal = ["--lcores", f"0@{core},1@{core},2@{core}", "--no-huge", "-m", "192", "--no-pci", "--no-shconf",
                "--no-telemetry", *(["-d", world.library] if world.library else [])]
         eal += [f"--vdev={vdev}" for vdev in vdevs]
         # Its prompt does not wait for what it has printed, so that must not wait either.
@@ -161,7 +161,8 @@ def case_both_ways(world):
 
 
 def case_queues(world):
-    own = ("--rxq=4", "--txq=4")
+    """On two lcores that forward."""
+    own = ("--rxq=4", "--txq=4", "--nb-cores=2")
     near, far = world.pair(own, own)
     traffic(near, far, "txonly", "rxonly")
     for queue in range(4):
