@@ -19,7 +19,7 @@ import unittest
 sys.path.append(str(pathlib.Path(__file__).resolve().parent))
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from ntb_net_hosts import PATIENCE, Hosts, await_fact, main, run
-from programs import UNPACKED, find_programs, listens
+from programs import UNPACKED, find_programs, listens, unpacked
 
 find_programs()
 
@@ -30,12 +30,6 @@ LENGTH = (32 << 20) + 12345
 def have(*programs):
     lacks = [program for program in programs if shutil.which(program) is None]
     return unittest.skipIf(lacks, "needs " + ", ".join(lacks))
-
-
-def unpacked(path):
-    """Of a file that a program has beside itself: where it is, installed or not."""
-    found = [at for at in (pathlib.Path("/usr"), UNPACKED) if (at / path).exists()]
-    return found[0] / path if found else None
 
 
 class Programs(Hosts):

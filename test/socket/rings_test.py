@@ -5,8 +5,10 @@
   rings_test.py CASE NTB_RUN LIBRARY TRAPS NTBD
 """
 
+import hashlib
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import signal
@@ -17,7 +19,7 @@ import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from facts import PATIENCE, Failure, await_fact, expect
-from programs import find_programs, free_port, listens
+from programs import find_programs, free_port, listens, unpacked
 
 SERVER = "127.0.0.2"
 SKIPPED = 77
@@ -33,6 +35,7 @@ class Bench:
         (folder / "sockets.conf").write_text(f"host 127.0.0.0/8 {folder}/ntbd.sock\nuse ntb * * *:*\n")
         self.ntbd, self.prefix = ntbd, [ntb_run, "-v", "--library", library, "--config", folder / "sockets.conf"]
         self.children = []
+        self.at_end = []  # calls
         daemon = self.start("ntbd", ntbd, "--config", folder / "ntbd.conf")
         await_fact(lambda: "listening" in self.said("ntbd") or daemon.poll() is not None, lambda: self.said("ntbd"))
 
@@ -73,6 +76,8 @@ class Bench:
             if child.poll() is None:
                 child.kill()
                 child.wait()
+        for step in self.at_end:
+            step()
 
 
 def by_ring(said):
@@ -274,7 +279,110 @@ for i in range(1000):
     expect(min(by_ring(said)) > 10000, said)
 
 
-CASES = {case.__name__: case for case in (traps, redis, forked, hosts, iperf3, http, nginx, sockperf, memcached)}
+def as_other_user(bench, folder):
+    """PostgreSQL refuses to run as root. @return what to put before a program: for another user, who owns the folder
+    and may load the library"""
+    if os.geteuid() != 0:
+        return []
+    nobody = 65534
+    os.chown(folder, nobody, nobody)
+    library = bench.prefix.index("--library") + 1
+    bench.prefix[library] = shutil.copy(bench.prefix[library], bench.folder)
+    for path, mode in ((bench.folder, 0o755), (bench.prefix[library], 0o644), (bench.folder / "ntbd.sock", 0o666)):
+        os.chmod(path, mode)
+    return ["setpriv", "--reuid", nobody, "--regid", nobody, "--clear-groups"]
+
+
+def postgres(bench):
+    """A server that forks for each connection, with transactions of several clients and bulk data both ways. It forks
+    before the daemon has answered its claim, so all goes by TCP."""
+    need("initdb", "postgres", "pgbench", "psql", "setpriv")
+    data = bench.folder / "data"
+    data.mkdir(mode=0o700)
+    user = as_other_user(bench, data)
+    if bench.run(*user, shutil.which("postgres"), "--version", under=False).returncode != 0:
+        print("not reachable for other users: postgres")
+        sys.exit(SKIPPED)
+    done = bench.run(*user, "initdb", "-N", "-A", "trust", "-U", "tester", "-D", data, under=False)
+    expect(done.returncode == 0, done)
+    port = free_port()
+    server = bench.serve("postgres", port, *user, "postgres", "-D", data, "-p", port, "-h", SERVER, "-F",
+                         "-c", "unix_socket_directories=", "-c", "shared_buffers=16MB")
+    await_fact(lambda: "ready to accept connections" in bench.said("postgres"), lambda: bench.said("postgres"))
+    place = ["-h", SERVER, "-p", port, "-U", "tester"]
+    # The tables are filled by COPY through the connection.
+    done = bench.run("pgbench", "-i", "-I", "dtgvp", "-s", 2, *place, "postgres")
+    expect(done.returncode == 0 and "1 were shown to the daemon" in done.stderr, done)
+    for clients, mode in ((1, "simple"), (4, "prepared")):
+        done = bench.run("pgbench", "-n", "-c", clients, "-t", 200, "-M", mode, *place, "postgres")
+        expect(done.returncode == 0 and f"processed: {clients * 200}/{clients * 200}" in done.stdout, done)
+        expect("failed transactions: 0 " in done.stdout, done)
+    # What the transactions did is consistent, and a long answer arrives as it is.
+    ask = ["psql", *place, "-AtX", "postgres", "-c"]
+    sums = [f"(SELECT sum({column}) FROM pgbench_{table})"
+            for table, column in (("accounts", "abalance"), ("tellers", "tbalance"), ("branches", "bbalance"),
+                                  ("history", "delta"))]
+    done = bench.run(*ask, f"SELECT {', '.join(sums)}, (SELECT count(*) FROM pgbench_history)")
+    found = done.stdout.strip().split("|")
+    expect(len(set(found[:4])) == 1 and found[4:] == ["1000"], done)
+    done = bench.run(*ask, "SELECT md5(n::text) FROM generate_series(1, 50000) n")
+    expect(done.stdout.split() == [hashlib.md5(b"%d" % n).hexdigest() for n in range(1, 50001)], done.stderr)
+    said = bench.end(server, "postgres", signal.SIGINT)
+    expect(server.returncode == 0 and "were shown to the daemon" in said, said)
+
+
+def ssh(bench):
+    """sshd starts itself anew for each login, with the connection open. The new program takes no part, so the bytes go
+    by TCP, and both ends say so; what arrives is what was sent."""
+    need("sshd", "ssh", "scp", "ssh-keygen")
+    if os.geteuid() == 0:
+        # What an installation makes, and an account that sshd lets in.
+        accounts = [pathlib.Path("/etc", name).read_text().splitlines() for name in ("passwd", "shadow")]
+        if not any(line.startswith("sshd:") for line in accounts[0]) or \
+                any(line.startswith("root:!") for line in accounts[1]):
+            print("no user sshd, or the account of root is locked")
+            sys.exit(SKIPPED)
+        separation = pathlib.Path("/run/sshd")
+        if not separation.exists():
+            separation.mkdir(mode=0o755)
+            bench.at_end.append(separation.rmdir)
+    for key in ("host", "user"):
+        done = bench.run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", bench.folder / key, under=False)
+        expect(done.returncode == 0, done)
+    port, contents = free_port(), os.urandom(20000000)
+    (bench.folder / "sshd.conf").write_text(f"""
+ListenAddress {SERVER}:{port}
+HostKey {bench.folder}/host
+AuthorizedKeysFile {bench.folder}/user.pub
+PidFile none
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+PasswordAuthentication no
+Subsystem sftp internal-sftp
+""")
+    # Newer ones have it in several programs.
+    for option, name in (("SshdSessionPath", "sshd-session"), ("SshdAuthPath", "sshd-auth")):
+        if path := unpacked(f"lib/openssh/{name}"):
+            with open(bench.folder / "sshd.conf", "a", encoding="ascii") as config:
+                config.write(f"{option} {path}\n")
+    server = bench.serve("sshd", port, shutil.which("sshd"), "-D", "-e", "-f", bench.folder / "sshd.conf")
+    options = ["-F", "none", "-i", bench.folder / "user", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no",
+               "-o", f"UserKnownHostsFile={bench.folder}/known"]
+    there = f"{pwd.getpwuid(os.geteuid()).pw_name}@{SERVER}"
+    (bench.folder / "sent").write_bytes(contents)
+    for source, target, got in ((bench.folder / "sent", f"{there}:{bench.folder}/there", "there"),
+                                (f"{there}:{bench.folder}/there", bench.folder / "back", "back")):
+        done = bench.run("scp", "-S", shutil.which("ssh"), *options, "-P", port, source, target)
+        expect(done.returncode == 0 and (bench.folder / got).read_bytes() == contents, done)
+    done = bench.run("ssh", *options, "-p", port, there, f"sha256sum {bench.folder}/there")
+    expect(done.returncode == 0 and done.stdout.split()[:1] == [hashlib.sha256(contents).hexdigest()], done)
+    expect("1 were shown to the daemon" in done.stderr and by_ring(done.stderr) == (0, 0), done)
+    expect(by_ring(bench.end(server, "sshd")) == (0, 0), bench.said("sshd"))
+
+
+CASES = {case.__name__: case for case in (traps, redis, forked, hosts, iperf3, http, nginx, sockperf, memcached,
+                                         postgres, ssh)}
 
 
 def main():

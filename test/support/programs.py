@@ -13,3 +13,9 @@ from ntb_sockets.programs import FOLDERS, UNPACKED, free_port, libraries, listen
 def find_programs():
     os.environ["PATH"] = ":".join([*filter(None, [os.environ.get("PATH")]), *FOLDERS])
     os.environ.update(libraries())
+
+
+def unpacked(path):
+    """Of a file that a program has beside itself: where it is, installed or not."""
+    found = [at for at in (pathlib.Path("/usr"), UNPACKED) if (at / path).exists()]
+    return found[0] / path if found else None
