@@ -140,6 +140,20 @@ TEST_F(Send, QueuesHoldWhatTheyWereMadeForAndSayWhenTheyAreFull)
     EXPECT_EQ(Work(NTBV_SEND, 5).post(qa), 0);
 }
 
+// A program that hangs up when its peer has: the peer's answers have come before.
+TEST_F(Send, WhatHasBeenAnsweredIsNotFlushed)
+{
+    connect(NTBV_RC);
+    run();
+    ASSERT_EQ(post_recv(qb, 1), 0);
+    ASSERT_EQ(Work(NTBV_SEND, 7).post(qa), 0);
+    ASSERT_EQ(Work(NTBV_SEND, 8).post(qa), 0);
+    while (ntbv_engine_drive(b.engine) != 0) {
+    }
+    ASSERT_EQ(to_state(qa, NTBV_ERR), 0);
+    expect(a.cq, {{7, NTBV_SUCCESS}, {8, NTBV_WR_FLUSH_ERR}});
+}
+
 TEST_F(Send, AListIsTakenUpToTheFirstBadOne)
 {
     connect(NTBV_RC);

@@ -369,6 +369,9 @@ uint32_t ntbv_qp_number(const ntbv_qp *qp)
 int ntbv_qp_modify(ntbv_qp *qp, const ntbv_qp_attr *attr, unsigned mask)
 {
     const Locked locked(qp->engine->mutex());
+    // What the peer has answered before it hung up is not to be flushed.
+    if ((mask & NTBV_QP_STATE) != 0 && attr->state == NTBV_ERR)
+        qp->engine->drive();
     const int error = qp->engine->modify(*qp, *attr, mask);
     qp->engine->hand_over();
     return error;
