@@ -273,6 +273,51 @@ def managed_perftest(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
+def with_server(hosts, port, server_words, client_words):
+    """What the client says. Its server listens at the port, and may go on for ever."""
+    server = hosts.lab.start(hosts.under("a", *server_words), "server")
+    await_fact(lambda: listens(port) or server.child.poll() is not None, server.text)
+    expect(server.child.poll() is None, server.text())
+    done = hosts.run("b", *client_words)
+    expect(done.returncode == 0, f"{done}\n{server.text()}")
+    return server, done.stdout
+
+
+def qperf(lab, carrier, library, _other_abi):
+    """qperf's tests of verbs, by one server that forks a process for each."""
+    need("qperf")
+    hosts = Hosts(lab, carrier, library)
+    port = free_port()
+    tests = ("rc_lat", "rc_bi_bw", "uc_lat", "ud_lat", "rc_rdma_write_lat", "rc_rdma_write_poll_lat", "rc_rdma_read_bw",
+             "rc_compare_swap_mr", "ver_rc_fetch_add")
+    server, said = with_server(hosts, port, ("qperf", "-lp", port), ("qperf", "-lp", port, "-t", 1, SERVER, *tests))
+    print(said)
+    for test in tests:
+        expect(re.search(rf"^{test}:\n +(latency|bw|msg_rate) +=", said, re.M), said)
+    managed = ("rc_lat", "rc_rdma_write_bw")
+    done = hosts.run("b", "qperf", "-lp", port, "-t", 1, "-cm", "1", SERVER, *managed)
+    expect(done.returncode == 0 and all(f"{test}:\n" in done.stdout for test in managed), done)
+    server.child.terminate()
+    server.child.wait()
+    hosts.stop()
+
+
+def libfabric(lab, carrier, library, _other_abi):
+    """libfabric's provider of verbs: connected endpoints, datagrams, and reliable datagrams above connections."""
+    need("fi_pingpong")
+    hosts = Hosts(lab, carrier, library)
+    for words in (("-p", "verbs", "-e", "msg"), ("-p", "verbs", "-e", "dgram", "-d", "ntb0-dgram"),
+                  ("-p", "verbs;ofi_rxm", "-e", "rdm")):
+        port = free_port()
+        words = ("-I", 100, "-c", *words)
+        server, said = with_server(hosts, port, ("fi_pingpong", "-B", port, *words),
+                                   ("fi_pingpong", "-P", port, *words, SERVER))
+        server.end(0)
+        print(*words, ":", said.splitlines()[-1])
+        expect(re.search(r"^64 +100 +=100 ", said, re.M), said)
+    hosts.stop()
+
+
 def manager_refusals(lab, carrier, library, _other_abi):
     """Addresses outside of the map, ports in use, nobody there, a peer that dies, and no map."""
     need("rping")
@@ -314,7 +359,7 @@ def manager_refusals(lab, carrier, library, _other_abi):
 
 
 CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, managed_perftest,
-                                          manager_refusals)}
+                                          qperf, libfabric, manager_refusals)}
 
 
 def main():
