@@ -4,12 +4,11 @@
 #define TEST_DAEMON_CLIENT_PROCESS_HPP
 
 #include "hosts.hpp"
+#include "own_program.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <vector>
@@ -49,7 +48,8 @@ public:
         EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
         control = ends[0];
         EXPECT_EQ(send(control, &start, sizeof(start), MSG_NOSIGNAL), ssize_t{sizeof(start)});
-        begin_program(ends[1]);
+        pid_ =
+            plx::test::begin_own_program("client process", "NTBD_TEST_CLIENT_PROCESS=1", ends[1]);
         close(ends[1]);
     }
     ~ClientProcess()
@@ -75,42 +75,20 @@ public:
 private:
     friend class ClientProcessMain;
 
-    static constexpr int child_control = 3;
-
     struct Start {
         size_t task;
         ntbclient_options options;
         char socket[108];
     };
 
-    void begin_program(int child_end)
-    {
-        std::vector<char *> environment;
-        for (char **one = environ; *one != nullptr; one++)
-            environment.push_back(*one);
-        char variable[] = "NTBD_TEST_CLIENT_PROCESS=1";
-        environment.push_back(variable);
-        environment.push_back(nullptr);
-        char program[] = "client process";
-        char *const words[] = {program, nullptr};
-        posix_spawn_file_actions_t actions;
-        posix_spawn_file_actions_init(&actions);
-        // Its own control alone: what another process holds open has no end.
-        posix_spawn_file_actions_adddup2(&actions, child_end, child_control);
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-        posix_spawn_file_actions_addclosefrom_np(&actions, child_control + 1);
-        EXPECT_EQ(
-            posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, words, environment.data()), 0);
-        posix_spawn_file_actions_destroy(&actions);
-    }
-
     static void run()
     {
         Start start;
-        if (recv(child_control, &start, sizeof(start), MSG_WAITALL) != ssize_t{sizeof(start)})
+        if (recv(plx::test::child_control, &start, sizeof(start), MSG_WAITALL) !=
+            ssize_t{sizeof(start)})
             return;
         if (start.task < ClientTask::all().size())
-            ClientTask::all()[start.task](start.socket, start.options, child_control);
+            ClientTask::all()[start.task](start.socket, start.options, plx::test::child_control);
     }
 
     pid_t pid_ = -1;

@@ -4,19 +4,17 @@
 #define PLX_TEST_TWIN_FAR_HOST_HPP
 
 #include "bench_pair.hpp"
+#include "own_program.hpp"
 
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
-#include <spawn.h>
 #include <string>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <vector>
 
 namespace plx::test
 {
@@ -60,7 +58,7 @@ public:
         const std::string cable = config.cable;
         EXPECT_EQ(cable.copy(birth.cable, sizeof(birth.cable) - 1), cable.size());
         EXPECT_EQ(send(control_, &birth, sizeof(birth), MSG_NOSIGNAL), ssize_t{sizeof(birth)});
-        begin_program(ends[1]);
+        pid_ = plx::test::begin_own_program("far host", "PLX_TEST_FAR_HOST=1", ends[1]);
         ::close(ends[1]);
     }
     ~FarHost()
@@ -102,8 +100,6 @@ public:
 private:
     friend class FarHostMain;
 
-    static constexpr int child_control = 3;
-
     struct Birth {
         twin::Config config;
         char cable[108];
@@ -119,27 +115,6 @@ private:
         twin::Memory exposed{};
         std::atomic<uint32_t> taken{0};
     };
-
-    void begin_program(int control)
-    {
-        std::vector<char *> environment;
-        for (char **one = environ; *one != nullptr; one++)
-            environment.push_back(*one);
-        char variable[] = "PLX_TEST_FAR_HOST=1";
-        environment.push_back(variable);
-        environment.push_back(nullptr);
-        char program[] = "far host";
-        char *const words[] = {program, nullptr};
-        posix_spawn_file_actions_t actions;
-        posix_spawn_file_actions_init(&actions);
-        // Its own control alone: nothing of the parent's cable may stay open there.
-        posix_spawn_file_actions_adddup2(&actions, control, child_control);
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-        posix_spawn_file_actions_addclosefrom_np(&actions, child_control + 1);
-        EXPECT_EQ(
-            posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, words, environment.data()), 0);
-        posix_spawn_file_actions_destroy(&actions);
-    }
 
     static void take_doorbells(void *ctx)
     {
@@ -245,7 +220,7 @@ class FarHostMain : public testing::Environment
     {
         if (getenv("PLX_TEST_FAR_HOST") == nullptr)
             return;
-        FarHost::serve(FarHost::child_control);
+        FarHost::serve(plx::test::child_control);
         _exit(0);
     }
 };
