@@ -86,6 +86,7 @@ FOLDERS = {
 # Areas whose unit tests mirror them: y/z.cpp is tested by y/z_test.cpp, or by y/z/*_test.cpp where one
 # file would be too long. What other suites test is in the folder's covered_by.txt.
 MIRRORED = {
+    COMMON: 'test/unit/common',
     DRIVER: 'test/unit/driver',
     NET: 'test/unit/net',
     'lib/ntbmsg': 'test/unit/ntbmsg',

@@ -5,7 +5,7 @@
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
 #include "preload/upgrade.hpp"
-#include "readiness/spin.hpp"
+#include "spin.hpp"
 
 #include <algorithm>
 #include <cstdarg>

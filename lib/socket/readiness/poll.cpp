@@ -12,7 +12,7 @@
 #include "kernel/system.hpp"
 #include "readiness/deadline.hpp"
 #include "readiness/handlers.hpp"
-#include "readiness/spin.hpp"
+#include "spin.hpp"
 
 namespace ntb::socket
 {

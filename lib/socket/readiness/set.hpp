@@ -14,7 +14,7 @@
 #include "readiness/handlers.hpp"
 #include "readiness/poll.hpp"
 #include "readiness/source.hpp"
-#include "readiness/spin.hpp"
+#include "spin.hpp"
 
 namespace ntb::socket
 {

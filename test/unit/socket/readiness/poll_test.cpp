@@ -9,7 +9,7 @@
 
 #include "fake_source.hpp"
 #include "readiness/handlers.hpp"
-#include "readiness/spin.hpp"
+#include "spin.hpp"
 
 using namespace ntb::socket;
 

@@ -448,13 +448,13 @@ protected:
     }
     ~Signals() override
     {
-        process_spinning() = spinning_;
+        ntb::process_spinning() = spinning_;
         sigaction(SIGUSR1, &old_, nullptr);
     }
 
 private:
     struct sigaction old_;
-    Spinning spinning_ = process_spinning();
+    ntb::Spinning spinning_ = ntb::process_spinning();
 };
 
 TEST_F(Signals, EndASleep)
@@ -481,7 +481,7 @@ std::uint64_t raises_when_asked()
 TEST_F(Signals, EndALookThatIsNotInTheKernel)
 {
     add(a, EPOLLIN);
-    process_spinning().now_ns = raises_when_asked;
+    ntb::process_spinning().now_ns = raises_when_asked;
     epoll_event event;
     EXPECT_EQ(set->wait(&event, 1, nullptr, nullptr), -EINTR);
     // Events go first.

@@ -134,7 +134,7 @@ void Worlds::step()
 TEST(SetAgainstTheKernel, TellsTheSame)
 {
     // Ours may tell of a member of the kernel, or of one that was rung, some calls later.
-    process_spinning().kernel_every = 1;
+    ntb::process_spinning().kernel_every = 1;
     for (unsigned seed = 0; seed < 300; seed++) {
         Worlds worlds(seed);
         for (int i = 0; i < 200; i++) {
@@ -145,7 +145,7 @@ TEST(SetAgainstTheKernel, TellsTheSame)
             }
         }
     }
-    process_spinning().kernel_every = 16;
+    ntb::process_spinning().kernel_every = 16;
 }
 
 } // namespace

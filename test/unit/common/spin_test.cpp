@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "readiness/spin.hpp"
+#include "spin.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
 
-using namespace ntb::socket;
+using namespace ntb;
 
 namespace
 {

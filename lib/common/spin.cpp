@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "readiness/spin.hpp"
+#include "spin.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-#include "kernel/system.hpp"
-
-namespace ntb::socket
+namespace ntb
 {
 
 namespace
@@ -33,7 +34,9 @@ std::uint64_t monotonic_ns()
 std::uint32_t processors_here()
 {
     unsigned long mask[1024 / sizeof(unsigned long)] = {};
-    const long bytes = kernel::call(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    const int before = errno; // of a program that does not know of this call
+    const long bytes = syscall(SYS_sched_getaffinity, 0, sizeof mask, mask);
+    errno = before;
     std::uint32_t n = 0;
     for (long i = 0; i * static_cast<long>(sizeof mask[0]) < bytes; i++)
         n += static_cast<std::uint32_t>(__builtin_popcountl(mask[i]));
@@ -42,7 +45,7 @@ std::uint32_t processors_here()
 
 void give_processor()
 {
-    kernel::call(SYS_sched_yield);
+    sched_yield(); // never fails
 }
 
 void pause()
@@ -154,4 +157,4 @@ Spin::~Spin()
     stop();
 }
 
-} // namespace ntb::socket
+} // namespace ntb

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#ifndef NTB_SOCKET_READINESS_SPIN_HPP
-#define NTB_SOCKET_READINESS_SPIN_HPP
+#ifndef NTB_COMMON_SPIN_HPP
+#define NTB_COMMON_SPIN_HPP
 
 #include <atomic>
 #include <cstdint>
 
-namespace ntb::socket
+namespace ntb
 {
 
 /// What the waiters of a process share, and what tests replace.
@@ -92,6 +92,6 @@ private:
     std::uint64_t others_ns_ = 0; ///< how long others ran in the last lap
 };
 
-} // namespace ntb::socket
+} // namespace ntb
 
 #endif
