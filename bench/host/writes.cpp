@@ -19,6 +19,7 @@ namespace
 
 constexpr uint64_t polls_per_clock = 4096; ///< between two reads of the clock, waiting
 constexpr uint64_t spins_per_worker_poll = 64;
+constexpr uint64_t left_ns = 4000; ///< by a reader that has caught up
 constexpr uint64_t swap_ns = 20000000000u;
 constexpr uint32_t slot_max = 65536;
 constexpr uint64_t slots_bytes = data_bytes / 2;
@@ -36,10 +37,12 @@ uint64_t load_word(const std::byte *at)
 }
 
 /// Each poll takes the polled line away from its writer, whose later stores wait behind it. So a
-/// reader that has caught up leaves some time, a few microseconds, in which more can come.
+/// reader that has caught up leaves some time in which more can come: by the clock, for how long a
+/// pause takes differs by tens from CPU to CPU.
 void leave_time()
 {
-    for (unsigned i = 0; i < 64; i++)
+    const uint64_t until = monotonic_ns() + left_ns;
+    while (monotonic_ns() < until)
         rte_pause();
 }
 
@@ -277,17 +280,15 @@ void Writes::stream_as(const Command &command, Shared &shared, Result &result)
 /// @return how far was written, more than was read; or as far: there is no more, or an error
 uint64_t Writes::await_written(const Shared &shared, uint64_t give_up, Result &result)
 {
-    for (uint64_t spin = 1;; spin++) {
+    for (;;) {
         const uint64_t written = load_word(m_memory + written_offset);
         if (written != m_sequence)
             return written;
         leave_time();
-        if (spin % spins_per_worker_poll != 0)
-            continue;
         ntbmsg_worker_poll(m_worker);
         if (shared.sent_total.load(std::memory_order_acquire) == result.count + 1)
             return m_sequence;
-        if (spin % polls_per_clock == 0 && monotonic_ns() > give_up) {
+        if (monotonic_ns() > give_up) {
             fail(result, ETIMEDOUT, "writes are missing");
             return m_sequence;
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Posting of one-sided operations: each is checked, then stored through the memory window at once
 // or queued after the outstanding ones.
+#include <algorithm>
 #include <cerrno>
 
 #include <rte_branch_prediction.h>
@@ -169,12 +170,13 @@ uint16_t store_following(const ntbmsg_channel &c, const Requester &r, const ntbm
     const rte_pmd_plx_ntb_window_store_fn store = c.worker->store;
     std::byte *const to = remote.address;
     const uint64_t end = remote.bytes;
+    const uint64_t longest = std::min<uint64_t>(end, NTBMSG_MAX_OPERATION);
     uint16_t i = 0;
     for (; i < n && works[i].remote == &remote && is_plain_write(works[i]); ++i) {
         const uint64_t offset = works[i].offset;
         const ntbmsg_sge &piece = works[i].sges[0];
-        if (unlikely(piece.bytes > end || offset > end - piece.bytes || piece.address == nullptr ||
-                     piece.bytes > NTBMSG_MAX_OPERATION))
+        if (unlikely(piece.bytes > longest || offset > end - piece.bytes ||
+                     piece.address == nullptr))
             break;
         store(to + offset, piece.address, piece.bytes);
     }

@@ -92,7 +92,8 @@ template <auto store>
         to += wire::line_bytes;
         from += wire::line_bytes;
     }
-    copy_short(to, from, n);
+    if (n != 0)
+        copy_short(to, from, n);
 }
 
 [[gnu::always_inline]] inline void copy_bytes(std::byte *to, const std::byte *from, size_t n)

@@ -25,7 +25,11 @@ template <MemPolicy Mem>
 void copy_out(void *to, const void *from, size_t n)
 {
     auto *begin = static_cast<std::byte *>(to);
-    Mem::stream(begin, static_cast<const std::byte *>(from), n, begin);
+    const auto *source = static_cast<const std::byte *>(from);
+    if (n == wire::line_bytes)
+        Mem::copy(begin, source, wire::line_bytes);
+    else
+        Mem::stream(begin, source, n, begin);
     Mem::flush();
 }
 
