@@ -2,10 +2,10 @@
 #include "bursts.hpp"
 
 #include <cerrno>
+#include <cstring>
 
 #include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
-#include <rte_memcpy.h>
 #include <rte_prefetch.h>
 
 #include "port.hpp"
@@ -42,9 +42,18 @@ inline rte_mbuf *copy_simple(const RxQueue &rx, const rte_mbuf *frame)
     if (unlikely(copy == nullptr))
         return nullptr;
     copy->pkt_len = copy->data_len = frame->data_len;
-    rte_memcpy(rte_pktmbuf_mtod(copy, void *), rte_pktmbuf_mtod(frame, const void *),
-               frame->data_len);
+    // Not rte_memcpy(): built for every CPU, that copies 16 bytes at a time.
+    std::memcpy(rte_pktmbuf_mtod(copy, void *), rte_pktmbuf_mtod(frame, const void *),
+                frame->data_len);
     return copy;
+}
+
+/// Frees window buffers as the queue delivers them, of one segment each: one put, for nobody else
+/// holds a reference.
+inline void free_simple(rte_mbuf **frames, unsigned n)
+{
+    if (n > 0)
+        rte_mempool_put_bulk(frames[0]->pool, reinterpret_cast<void **>(frames), n);
 }
 
 /// Replaces frames that arrived in window buffers by copies in mbufs of the application's pool. A
@@ -65,12 +74,16 @@ __rte_noinline uint16_t copy_out(RxQueue &rx, rte_mbuf **mbufs, uint16_t n)
         }
         if (i + ask_ahead < n)
             ask_for(rx, mbufs[i + ask_ahead]);
-        rte_mbuf *copy = likely(frame->nb_segs == 1 && frame->data_len <= rx.room)
-                             ? copy_simple(rx, frame)
-                             : rte_pktmbuf_copy(frame, rx.pool, 0, UINT32_MAX);
-        copied[freed++] = frame;
+        rte_mbuf *copy;
+        if (likely(frame->nb_segs == 1 && frame->data_len <= rx.room)) {
+            copy = copy_simple(rx, frame);
+            copied[freed++] = frame;
+        } else {
+            copy = rte_pktmbuf_copy(frame, rx.pool, 0, UINT32_MAX);
+            rte_pktmbuf_free(frame);
+        }
         if (freed == copies_max) {
-            rte_pktmbuf_free_bulk(copied, freed);
+            free_simple(copied, freed);
             freed = 0;
         }
         if (likely(copy != nullptr)) {
@@ -78,7 +91,7 @@ __rte_noinline uint16_t copy_out(RxQueue &rx, rte_mbuf **mbufs, uint16_t n)
             mbufs[kept++] = copy;
         }
     }
-    rte_pktmbuf_free_bulk(copied, freed);
+    free_simple(copied, freed);
     if (unlikely(kept < n))
         rx.nombuf.add(n - kept);
     return kept;

@@ -38,6 +38,7 @@ enum class Order {
 ///   word        publishes 8 bytes; pairs with load() at the other end
 ///   line        a whole line, which publishes itself
 ///   own         hint: the line will be stored to soon
+///   own_later   hint: as many bytes as a stream() of @p n will be stored to behind it
 ///   flush       end of a burst: what was stored is on its way
 /// Arrival of a word means: every copy() and body() that `order` puts before it is there.
 template <class M>
@@ -56,6 +57,7 @@ concept MemPolicy = requires(std::byte *to, const std::byte *from, size_t n, uin
     M::word(to, w);
     M::line(to, from);
     M::own(from);
+    M::own_later(from, n);
     M::flush();
     {
         M::load(from)
@@ -121,6 +123,18 @@ struct Plain {
         // By hand: without its flag the compiler makes a read prefetch of it.
         asm volatile("prefetchw %0" : : "m"(*line));
     }
+    /// Into the second cache, which can wait for more lines than the first, and where a line that
+    /// no other CPU holds comes to be owned. Not for copies that prefetch for writing by
+    /// themselves (doc/decisions/033-frames-both-ends.md).
+    [[gnu::always_inline]] static void own_later(const std::byte *from, size_t n)
+    {
+        if (n > own_above)
+            return;
+        constexpr size_t step = 4 * wire::line_bytes;
+        for (size_t at = 0; at < n; at += step)
+            for (size_t i = at; i < at + step; i += wire::line_bytes)
+                __builtin_prefetch(from + i, 0, 2);
+    }
     template <size_t Bytes>
     [[gnu::always_inline]] static void own_lines(const std::byte *from)
     {
@@ -157,6 +171,7 @@ struct Plain {
 struct WriteCombining : Plain {
     static constexpr Order order = Order::fence;
     [[gnu::always_inline]] static void own(const std::byte *) {}
+    [[gnu::always_inline]] static void own_later(const std::byte *, size_t) {}
     [[gnu::always_inline]] static void stream(std::byte *to, const std::byte *from, size_t n,
                                               const std::byte *)
     {

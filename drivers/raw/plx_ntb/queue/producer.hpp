@@ -218,7 +218,10 @@ template <MemPolicy Mem>
 {
     const uint32_t n = m->pkt_len;
     std::byte *to = take_buffer(q);
-    store_piece<Mem>(q, to, rte_pktmbuf_mtod(m, const std::byte *), n, next_target(q, to));
+    const std::byte *next = next_target(q, to);
+    if (q.stores == Stores::plain) [[likely]]
+        Mem::own_later(next, n);
+    store_piece<Mem>(q, to, rte_pktmbuf_mtod(m, const std::byte *), n, next);
     put_long_head(out, at, n, meta);
 }
 

@@ -142,6 +142,7 @@ struct CheckedBase {
         copy(to + 8, from, n);
     }
     static void own(const std::byte *) {}
+    static void own_later(const std::byte *, size_t) {}
     static void flush() {}
     static uint64_t load(const std::byte *from)
     {
