@@ -66,7 +66,9 @@ NTB_EXPORT(int, getsockopt, int fd, int level, int name, void *value, socklen_t 
     const int status = real().getsockopt(fd, level, name, value, length);
     if (level == SOL_SOCKET && name == SO_ERROR && state.table.find(fd) != nullptr) {
         KeepErrno keep;
-        source_of(fd);
+        const Held held(fd, Object::Kind::Connection);
+        if (held.body() != nullptr && held.body()->is_connecting())
+            source_of(fd);
     }
     return status;
 }

@@ -132,7 +132,7 @@ private:
 ssize_t step(Body &body, int fd, Way way, const iovec *places, int n, int flags)
 {
     ssize_t result;
-    if (Connection *one = body.connection(fd); one != nullptr) {
+    if (Connection *one = body.claimed(); one != nullptr) {
         result =
             way == Way::In ? one->receive(fd, places, n, flags) : one->send(fd, places, n, flags);
     } else {
@@ -215,8 +215,9 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
     if (held.body() == nullptr)
         return kernel();
     count(call);
+    Turn turn(held, fd);
     ssize_t result = -ESTALE;
-    if (held.body()->connection(fd) != nullptr && n >= 0 && n <= IOV_MAX &&
+    if (turn.connection() != nullptr && n >= 0 && n <= IOV_MAX &&
         (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0) {
         KeepErrno keep;
         if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
@@ -227,7 +228,7 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
             result = is_for_files(call) ? 0 : receive_nothing(held, fd, flags);
     }
     if (result == -ESTALE) {
-        held.drop();
+        turn.to_kernel();
         result = kernel();
     } else {
         result = answer(result);
@@ -267,7 +268,7 @@ void for_descriptors(const msghdr *message, Each each)
 void leaves(const msghdr *message)
 {
     if (state.figures != nullptr)
-        for_descriptors(message, [](int fd) { leave(fd); });
+        for_descriptors(message, [](int fd) { hand_on(fd); });
 }
 
 ssize_t no_name(int fd, ssize_t got, const sockaddr *from, socklen_t *length)
@@ -302,8 +303,9 @@ int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Ke
     if (held.body() == nullptr)
         return kernel();
     count(call);
-    if (held.body()->connection(fd) == nullptr) {
-        held.drop();
+    Turn turn(held, fd);
+    if (turn.connection() == nullptr) {
+        turn.to_kernel();
         const int done = kernel();
         for (int i = 0; i < done; i++)
             count_bytes(way, all[i].msg_len);
@@ -366,13 +368,14 @@ ssize_t file_data(Call call, int to, int from, off_t *offset, size_t size, Kerne
     if (held.body() == nullptr)
         return kernel();
     count(call);
+    Turn turn(held, to);
     ssize_t result = -ESTALE;
-    if (held.body()->connection(to) != nullptr) {
+    if (turn.connection() != nullptr) {
         KeepErrno keep;
         result = send_file(held, to, from, offset, size);
     }
     if (result == -ESTALE) {
-        held.drop();
+        turn.to_kernel();
         result = kernel();
     } else {
         result = answer(result);
@@ -574,7 +577,9 @@ NTB_EXPORT(int, shutdown, int fd, int how)
     if (held.body() == nullptr)
         return real().shutdown(fd, how);
     count(Call::shutdown);
-    Connection *one = held.body()->connection(fd);
+    // An end that was said by TCP is no beginning for rings.
+    held.body()->give_up();
+    Connection *one = held.body()->claimed();
     return one == nullptr ? real().shutdown(fd, how)
                           : static_cast<int>(answer(one->shutdown(fd, how)));
 }
@@ -589,7 +594,7 @@ NTB_EXPORT(int, ioctl, int fd, unsigned long request, ...)
     if (held.body() == nullptr)
         return real().ioctl(fd, request, argument);
     count(Call::ioctl);
-    Connection *one = held.body()->connection(fd);
+    Connection *one = held.body()->claimed();
     if (one == nullptr || request != FIONREAD || argument == nullptr)
         return real().ioctl(fd, request, argument);
     const ssize_t bytes = one->readable_bytes(fd);

@@ -20,6 +20,7 @@ namespace ntb::socket::preload
     X(other_daemon, "stay TCP: of another daemon than this program's")                             \
     X(not_tcp, "stay as they are: not TCP")                                                        \
     X(no_room, "stay TCP: too many connections or descriptors")                                    \
+    X(shared, "were used while another process had them too: TCP until it has closed them")        \
     X(fast_open, "stay TCP: TCP Fast Open")                                                        \
     X(io_uring, "stay TCP: the program uses io_uring")                                             \
     X(stdio, "went back to TCP: given to stdio")                                                   \

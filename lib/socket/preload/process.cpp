@@ -103,7 +103,7 @@ NTB_EXPORT(int, posix_spawn, pid_t *child, const char *path,
            const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
            char *const *words, char *const *environment)
 {
-    leave_what_exec_keeps();
+    leave_what_exec_keeps(true);
     return real().posix_spawn(child, path, actions, attributes, words, environment);
 }
 
@@ -111,7 +111,7 @@ NTB_EXPORT(int, posix_spawnp, pid_t *child, const char *path,
            const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
            char *const *words, char *const *environment)
 {
-    leave_what_exec_keeps();
+    leave_what_exec_keeps(true);
     return real().posix_spawnp(child, path, actions, attributes, words, environment);
 }
 

@@ -3,7 +3,9 @@
 
 #include "kernel/lock.hpp"
 #include "kernel/system.hpp"
+#include "record/family.hpp"
 
+#include <csignal>
 #include <cstring>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -26,6 +28,13 @@ Body *bodies;
 std::atomic<Attachment *> the_attachment;
 char attached_path[Config::max_path];
 std::atomic<int> control_hidden = -1;
+// Held by a claim, and over a fork (rule H5).
+Lock claims_lock;
+Family family;
+std::uint32_t forks;
+// Of the fork that is under way.
+std::uint16_t expecting[Family::most];
+int expecting_count;
 Lock sets_lock;
 Set *sets[most_sets];
 bool nested[most_sets]; // a member of another set
@@ -40,6 +49,21 @@ struct Locked {
 
 private:
     Lock &lock_;
+};
+
+// No handler, which may use the connection too, runs in the middle of a claim.
+struct Undisturbed {
+    Undisturbed()
+    {
+        std::uint64_t every = ~std::uint64_t{0};
+        kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &every, &before_, 8);
+    }
+    ~Undisturbed() { kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &before_, nullptr, 8); }
+    Undisturbed(const Undisturbed &) = delete;
+    Undisturbed &operator=(const Undisturbed &) = delete;
+
+private:
+    std::uint64_t before_ = 0;
 };
 
 void hide_bells();
@@ -153,16 +177,17 @@ private:
     Connection *connection_ = nullptr;
 };
 
-void Body::begin(Object &object, int fd, bool accepted, bool connecting)
+void Body::begin(Object &object, int fd, bool accepted, bool is_connecting)
 {
     Body *made = new (this) Body;
     made->object_ = &object;
     made->fd_ = fd;
     made->accepted_ = accepted;
-    made->connecting_ = connecting;
+    made->first_ = is_connecting ? connecting : unclaimed;
     object.body = made;
-    if (!connecting)
-        made->claim(fd);
+    // What was accepted may be for a child, which then claims it.
+    if (!is_connecting && !accepted)
+        made->use_first(fd);
 }
 
 void Body::claim(int fd)
@@ -183,10 +208,118 @@ void Body::connected(int fd)
     if (kernel::call(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0 ||
         info.tcpi_state == TCP_SYN_SENT)
         return;
-    if (!connecting_.exchange(false))
+    const bool is = info.tcpi_state == TCP_ESTABLISHED;
+    for (std::uint32_t now = first_.load(); (now & connecting) != 0;)
+        if (first_.compare_exchange_weak(now, (now & ~connecting) | (is ? unclaimed : 0)))
+            return;
+}
+
+bool Body::is_alone(bool asks)
+{
+    const int place = place_.load();
+    return place < 0 || family.at(place).is_alone(state.pid, asks);
+}
+
+// Nearly always in a process that has no other.
+void Body::use_first(int fd)
+{
+    if (is_connecting())
+        connected(fd);
+    // Calls of the kernel's, or another thread claims it: who makes one then waits for that.
+    if (first_.load() != unclaimed)
         return;
-    if (info.tcpi_state == TCP_ESTABLISHED)
+    // Whether the others still live is a question for each: it is put now and then.
+    const std::uint32_t looks = looks_.fetch_add(1);
+    const bool asks = looks % 64 == 0;
+    if (!is_alone(asks)) {
+        if (looks == 0)
+            count(Reason::shared);
+        return;
+    }
+    KeepErrno keep;
+    if (!is_own_process())
+        return;
+    const Undisturbed undisturbed;
+    const Locked locked(claims_lock);
+    std::uint32_t now = unclaimed;
+    if (!first_.compare_exchange_strong(now, unclaimed | claiming))
+        return;
+    const bool alone = is_alone(asks);
+    if (alone) {
         claim(fd);
+        leave_family();
+    }
+    first_.fetch_and(alone ? ~(unclaimed | claiming) : ~claiming);
+}
+
+Connection *Body::connection_or_kernel(int fd, bool *counted)
+{
+    for (;;) {
+        Connection *one = connection(fd);
+        std::uint32_t now = first_.load();
+        if (one != nullptr || (now & (unclaimed | connecting)) == 0)
+            return claimed();
+        if ((now & claiming) != 0) {
+            const Locked over(claims_lock);
+            continue;
+        }
+        if (first_.compare_exchange_strong(now, now + 1)) {
+            *counted = true;
+            return nullptr;
+        }
+    }
+}
+
+void Body::give_up()
+{
+    if ((first_.load() & (unclaimed | connecting)) == 0)
+        return;
+    const Locked locked(claims_lock);
+    first_.fetch_and(~(unclaimed | connecting));
+}
+
+void Body::hand_on()
+{
+    if (const int place = place_.load(); place >= 0)
+        family.at(place).expect();
+}
+
+void Body::leave_family()
+{
+    if (const int place = place_.exchange(-1); place >= 0)
+        family.leave(place, state.pid);
+}
+
+void Body::expect_child(std::uint32_t fork)
+{
+    // Who has given the claim up is in the list all the same, and so has its child to be: others
+    // that are in it may still claim.
+    const bool is_open = (first_.load() & (unclaimed | connecting)) != 0;
+    if (fork_ == fork || (!is_open && place_.load() < 0))
+        return;
+    fork_ = fork;
+    if (place_.load() < 0)
+        place_ = family.make() ? family.take(state.pid) : -1;
+    const int place = place_.load();
+    if (place < 0) {
+        count(Reason::no_room);
+        first_.fetch_and(~(unclaimed | connecting));
+        return;
+    }
+    family.at(place).expect();
+    expecting[expecting_count++] = static_cast<std::uint16_t>(place);
+}
+
+void Body::arrive_in_child(std::uint32_t fork)
+{
+    const int place = place_.load();
+    if (fork_ != fork || place < 0)
+        return;
+    fork_ = 0;
+    family.at(place).add(state.pid);
+    // Calls of other threads' are under way in the parent alone, but nobody knows which those are.
+    if ((first_.load() & ~(unclaimed | claiming | connecting)) != 0)
+        first_.fetch_and(~(unclaimed | connecting));
 }
 
 void Body::announce_slowly(int fd)
@@ -209,6 +342,7 @@ void Body::announce_slowly(int fd)
 
 void Body::end(int fd)
 {
+    leave_family();
     Connection *one = connection_.exchange(nullptr);
     // Who has come after the last use looks for a moment only.
     for (int i = 0; Table::is_used(*object_) && i < 10000; i++)
@@ -233,9 +367,9 @@ void Body::number_closed(int fd, bool last)
 
 void Body::leave(int fd)
 {
-    connecting_ = false;
-    Connection *one = connection_.load();
-    if (one == nullptr || !one->upgraded())
+    give_up();
+    Connection *one = claimed();
+    if (one == nullptr)
         return;
     for (int i = 0; i < leave_looks; i++) {
         if (one->leave(fd))
@@ -309,6 +443,28 @@ Source *source_of(int fd)
     if (body == nullptr)
         return nullptr;
     body->connection(fd); // it may have been connected
+    body->announce(fd);
+    return body->upgraded() ? body : nullptr;
+}
+
+Source *Waits::add(int fd)
+{
+    Held held(fd, Object::Kind::Connection);
+    Body *body = held.body();
+    if (body == nullptr)
+        return nullptr;
+    bool counted = false;
+    body->connection_or_kernel(fd, &counted);
+    if (counted && n_ < most) {
+        held_[n_] = body;
+        objects_[n_++] = held.object();
+        Table::touch(*held.object());
+        return nullptr;
+    }
+    if (counted) {
+        body->give_up();
+        body->done_in_kernel();
+    }
     body->announce(fd);
     return body->upgraded() ? body : nullptr;
 }
@@ -407,15 +563,31 @@ void leave(int fd)
     }
 }
 
-void leave_what_exec_keeps()
+void hand_on(int fd)
+{
+    const Held held(fd, Object::Kind::Connection);
+    if (Body *body = held.body(); body != nullptr) {
+        KeepErrno keep;
+        body->hand_on();
+        body->leave(fd);
+    }
+}
+
+void leave_what_exec_keeps(bool for_child)
 {
     if (state.figures == nullptr)
         return;
+    // A process that goes on as another program stays in the lists itself.
+    const bool hands_on = for_child || !is_own_process();
     for (int fd = state.table.next(0, ~0u); fd >= 0;
          fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u))
         if (const long flags = kernel::call(SYS_fcntl, fd, F_GETFD);
-            flags >= 0 && (flags & FD_CLOEXEC) == 0)
-            leave(fd);
+            flags >= 0 && (flags & FD_CLOEXEC) == 0) {
+            if (hands_on)
+                hand_on(fd);
+            else
+                leave(fd);
+        }
 }
 
 void leave_all()
@@ -429,6 +601,13 @@ void leave_all()
 
 void upgrade_before_fork()
 {
+    claims_lock.take();
+    forks++;
+    expecting_count = 0;
+    for (int fd = state.table.next(0, ~0u); fd >= 0;
+         fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u))
+        if (const Held held(fd, Object::Kind::Connection); held.body() != nullptr)
+            held.body()->expect_child(forks);
     sets_lock.take();
     if (Attachment *at = attachment(); at != nullptr)
         at->before_fork();
@@ -437,15 +616,29 @@ void upgrade_before_fork()
 void upgrade_after_fork(pid_t child)
 {
     Attachment *at = attachment();
+    const auto nobody_comes = [] {
+        for (int i = 0; i < expecting_count; i++)
+            family.at(expecting[i]).expect_no_more();
+    };
     if (child != 0) {
         if (at != nullptr)
             at->after_fork_in_parent(child);
+        if (child < 0)
+            nobody_comes();
         sets_lock.give();
+        claims_lock.give();
         return;
     }
     if (at != nullptr)
         at->after_fork_in_child();
     new (&sets_lock) Lock;
+    new (&claims_lock) Lock;
+    // Those that another thread has closed meanwhile are not here.
+    for (int fd = state.table.next(0, ~0u); fd >= 0;
+         fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u))
+        if (const Held held(fd, Object::Kind::Connection); held.body() != nullptr)
+            held.body()->arrive_in_child(forks);
+    nobody_comes();
     hide_control();
     for (unsigned i = 0; i < set_count; i++)
         if (sets[i] != nullptr)

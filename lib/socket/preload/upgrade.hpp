@@ -22,18 +22,35 @@ public:
     /// The descriptor is still open, or -1. @return after it nobody uses the connection
     void end(int fd);
 
-    /// The connection that calls have to be made on, or NULL: the kernel's. The caller has the
-    /// object in use.
+    /// The connection that calls have to be made on, or NULL: the kernel's. Its first use claims
+    /// it, where that is sound (rules H1 to H5). The caller has the object in use.
     Connection *connection(int fd)
     {
-        if (connecting_.load(std::memory_order_relaxed)) [[unlikely]]
-            connected(fd);
+        if (first_.load(std::memory_order_acquire) != 0) [[unlikely]]
+            use_first(fd);
+        return claimed();
+    }
+    /// As connection(), without a use.
+    Connection *claimed() const
+    {
         Connection *one = connection_.load();
         return one != nullptr && one->upgraded() ? one : nullptr;
     }
-    /// A connect() that did not block has come to an end.
-    void connected(int fd);
-    void claim(int fd);
+    /// As connection(). Where it may still be claimed later it is not before done_in_kernel().
+    /// @param counted  whether that has to follow
+    Connection *connection_or_kernel(int fd, bool *counted);
+    void done_in_kernel() { first_.fetch_sub(1); }
+    bool is_connecting() const
+    {
+        return (first_.load(std::memory_order_relaxed) & connecting) != 0;
+    }
+    /// This process does not claim it any more.
+    void give_up();
+    /// A process gets it that is in no list of holders: no other one claims it any more.
+    void hand_on();
+    /// Around a fork that this process's child comes from, in the order of Attachment's.
+    void expect_child(std::uint32_t fork);
+    void arrive_in_child(std::uint32_t fork);
     /// Tells the sets that have the descriptor of it, once there is something to tell.
     void announce(int fd)
     {
@@ -56,12 +73,24 @@ public:
 
 private:
     class Use;
+    /// Of first_: what is to be done before the calls are the kernel's or a connection's for good.
+    /// Below that are the kernel's calls that are under way.
+    static constexpr std::uint32_t unclaimed = 1u << 31, claiming = 1u << 30, connecting = 1u << 29;
+
+    void use_first(int fd);
+    void connected(int fd);
+    void claim(int fd);
+    bool is_alone(bool asks);
+    void leave_family();
     void announce_slowly(int fd);
 
     Object *object_ = nullptr;
     std::atomic<Connection *> connection_ = nullptr;
     std::atomic<int> fd_ = -1;
-    std::atomic<bool> connecting_ = false;
+    std::atomic<std::uint32_t> first_ = 0;
+    std::atomic<int> place_ = -1; ///< in the family, once a child may have it as well
+    std::atomic<std::uint32_t> looks_ = 0;
+    std::uint32_t fork_ = 0; ///< the last one that it was there at
     std::atomic<bool> announced_ = false;
     bool accepted_ = false;
 };
@@ -108,6 +137,59 @@ private:
     Object *object_;
 };
 
+/// How one call is made on a connection: as Body::connection_or_kernel() says, which is given back
+/// at its end. Where it says nothing the object is given up before the kernel's call, as nobody
+/// knows how long that takes.
+class Turn
+{
+public:
+    Turn(Held &held, int fd) : held_(held), body_(held.body())
+    {
+        one_ = body_->connection_or_kernel(fd, &counted_);
+    }
+    ~Turn()
+    {
+        if (counted_)
+            body_->done_in_kernel();
+    }
+    Turn(const Turn &) = delete;
+    Turn &operator=(const Turn &) = delete;
+    Connection *connection() const { return one_; }
+    void to_kernel()
+    {
+        if (!counted_)
+            held_.drop();
+    }
+
+private:
+    Held &held_;
+    Body *body_;
+    Connection *one_;
+    bool counted_ = false;
+};
+
+/// Descriptors that are about to be waited for by a call of the kernel's: none of their connections
+/// is claimed before the end of this.
+class Waits
+{
+public:
+    ~Waits()
+    {
+        for (int i = 0; i < n_; i++) {
+            held_[i]->done_in_kernel();
+            state.table.done(objects_[i]);
+        }
+    }
+    /// @return as source_of()
+    Source *add(int fd);
+
+private:
+    static constexpr int most = 16; // more are not claimed by this process any more
+    Object *objects_[most];
+    Body *held_[most];
+    int n_ = 0;
+};
+
 /// What stands behind a new object of a connection.
 void begin(Object &object, int fd, bool accepted, bool connecting);
 
@@ -137,8 +219,11 @@ void finish(Object *object, int fd);
 
 /// As Body::leave(), where the descriptor is a connection.
 void leave(int fd);
+/// As leave(), before the descriptor goes to another process that does not come from fork().
+void hand_on(int fd);
 /// Before exec: every connection whose descriptor stays open.
-void leave_what_exec_keeps();
+/// @param for_child  it is a child of this process's that is another program
+void leave_what_exec_keeps(bool for_child = false);
 /// No ring any more, for any connection.
 void leave_all();
 

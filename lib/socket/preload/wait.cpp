@@ -73,12 +73,13 @@ private:
 
 int poll_all(pollfd *all, nfds_t n, const timespec *timeout, const sigset_t *mask)
 {
+    Waits waits;
     Sources sources(n);
     if (sources.data() == nullptr)
         return answer(-ENOMEM);
     bool any = false;
     for (nfds_t i = 0; i < n; i++) {
-        sources.data()[i] = source_of(all[i].fd);
+        sources.data()[i] = waits.add(all[i].fd);
         any = any || sources.data()[i] != nullptr;
         settle(all[i].fd);
     }
@@ -90,7 +91,10 @@ int poll_all(pollfd *all, nfds_t n, const timespec *timeout, const sigset_t *mas
 class Finds final : public Lookup
 {
 public:
-    Source *source_of(int fd) override { return preload::source_of(fd); }
+    Source *source_of(int fd) override { return waits_.add(fd); }
+
+private:
+    Waits waits_;
 };
 
 bool is_tracked(int n, const fd_set *in, const fd_set *out, const fd_set *other)

@@ -11,30 +11,55 @@ namespace ntb::socket
 using ntbc::load;
 using ntbc::store;
 
+namespace
+{
+bool is_gone(std::int32_t pid)
+{
+    return pid == 0 || kernel::call(SYS_kill, pid, 0) == -ESRCH;
+}
+} // namespace
+
 void Holders::add(std::int32_t pid)
 {
     for (std::int32_t &one : pids_)
         if (load(one) == pid)
             return;
     for (std::int32_t &one : pids_) {
-        std::int32_t none = 0;
-        if (std::atomic_ref(one).compare_exchange_strong(none, pid))
+        std::int32_t none = load(one);
+        if (is_gone(none) && std::atomic_ref(one).compare_exchange_strong(none, pid))
             return;
     }
     expect();
 }
 
+// In this order (rule H2): who has read the new number finds the child expected, or already in.
+void Holders::expect()
+{
+    std::atomic_ref(expected_).fetch_add(1);
+    std::atomic_ref(births_).fetch_add(1);
+}
+
+bool Holders::is_alone(std::int32_t pid, bool asks) const
+{
+    const auto now = [](const auto &word) { return load(word, std::memory_order_seq_cst); };
+    const std::uint32_t births = now(births_);
+    if (now(expected_) != 0)
+        return false;
+    for (const std::int32_t &one : pids_) {
+        const std::int32_t holder = now(one);
+        if (holder != pid && !(asks ? is_gone(holder) : holder == 0))
+            return false;
+    }
+    return now(births_) == births;
+}
+
 bool Holders::remove(std::int32_t pid)
 {
-    bool alone = load(expected_) == 0;
+    const bool alone = is_alone(pid, true);
     for (std::int32_t &one : pids_) {
         std::int32_t holder = load(one);
-        if (holder == 0)
-            continue;
-        if (holder == pid || kernel::call(SYS_kill, holder, 0) == -ESRCH)
+        if (holder == pid || is_gone(holder))
             std::atomic_ref(one).compare_exchange_strong(holder, 0);
-        else
-            alone = false;
     }
     return alone;
 }

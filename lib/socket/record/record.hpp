@@ -45,16 +45,20 @@ public:
     /// The calling process, once.
     void add(std::int32_t pid);
     /// Before fork(): the child is counted until it is in by itself. For ever, if it never comes.
-    void expect() { std::atomic_ref(expected_).fetch_add(1); }
+    void expect();
     void expect_no_more() { std::atomic_ref(expected_).fetch_sub(1); }
+    /// @param asks  whether those that are listed still exist: a system call for each
+    /// @retval true nobody but this process has it, nor will: only a holder can fork with it
+    bool is_alone(std::int32_t pid, bool asks) const;
     /// @retval true nobody else is known to have it
     bool remove(std::int32_t pid);
 
 private:
     static constexpr int most = 16;
 
-    std::int32_t pids_[most] = {};
     std::uint32_t expected_ = 0; ///< also those beyond the table
+    std::uint32_t births_ = 0; ///< that were ever expected: who looks for holders looks here twice
+    std::int32_t pids_[most] = {};
 };
 
 /// Who sleeps on the bell for one event.

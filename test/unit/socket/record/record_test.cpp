@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "record/record.hpp"
 
+#include <csignal>
 #include <gtest/gtest.h>
 #include <memory>
+#include <new>
 #include <random>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace ntb::socket;
 
@@ -146,11 +150,111 @@ TEST(Holders, WhoIsExpectedCounts)
     EXPECT_TRUE(holders.remove(getpid()));
 }
 
+TEST(Holders, NobodyIsAloneWithAChildToCome)
+{
+    Holders holders;
+    holders.add(getpid());
+    EXPECT_TRUE(holders.is_alone(getpid(), false));
+    holders.expect();
+    EXPECT_FALSE(holders.is_alone(getpid(), true));
+    holders.add(getpid() + 1);
+    holders.expect_no_more();
+    EXPECT_FALSE(holders.is_alone(getpid(), false));
+    holders.remove(getpid() + 1);
+    EXPECT_TRUE(holders.is_alone(getpid(), false));
+}
+
+class Children
+{
+public:
+    explicit Children(Holders &holders, std::size_t count) : pids_(count)
+    {
+        for (pid_t &child : pids_) {
+            child = fork();
+            if (child == 0) {
+                pause();
+                _exit(0);
+            }
+            holders.add(child);
+        }
+    }
+    ~Children()
+    {
+        for (const pid_t child : pids_) {
+            kill(child, SIGKILL);
+            waitpid(child, nullptr, 0);
+        }
+    }
+    Children(const Children &) = delete;
+    Children &operator=(const Children &) = delete;
+
+private:
+    std::vector<pid_t> pids_;
+};
+
+// A child comes and its parent goes, in the middle of a look: half of the list lies in a page that
+// is not there when the look comes to it.
+struct {
+    Holders *holders;
+    void *page;
+    long bytes;
+    int times;
+} meanwhile;
+
+void give_birth(int)
+{
+    mprotect(meanwhile.page, static_cast<std::size_t>(meanwhile.bytes), PROT_READ | PROT_WRITE);
+    meanwhile.times++;
+    meanwhile.holders->expect();
+    meanwhile.holders->add(1);
+    meanwhile.holders->expect_no_more();
+    meanwhile.holders->remove(getppid());
+}
+
+TEST(Holders, AChildThatComesWhileItIsLookedAtIsSeen)
+{
+    const long page = sysconf(_SC_PAGESIZE);
+    const auto bytes = static_cast<std::size_t>(page);
+    void *memory =
+        mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    auto *second = static_cast<std::byte *>(memory) + page;
+    auto *holders = new (second - sizeof(Holders) / 2) Holders;
+    {
+        const Children first(*holders, 10);
+        holders->add(getpid());
+        holders->add(getppid());
+    }
+    EXPECT_FALSE(holders->remove(getpid()));
+    holders->add(getpid());
+    meanwhile = {holders, second, page, 0};
+    signal(SIGSEGV, give_birth);
+    mprotect(second, bytes, PROT_NONE);
+    EXPECT_FALSE(holders->is_alone(getpid(), false));
+    signal(SIGSEGV, SIG_DFL);
+    EXPECT_EQ(meanwhile.times, 1);
+    holders->remove(1);
+    EXPECT_TRUE(holders->is_alone(getpid(), false));
+    munmap(memory, 2 * bytes);
+}
+
+TEST(Holders, TheDeadMakeRoom)
+{
+    Holders holders;
+    holders.add(getpid());
+    for (std::int32_t i = 0; i < 100; i++) {
+        holders.add(0x70000000 + i); // no such process
+        EXPECT_TRUE(holders.is_alone(getpid(), true));
+    }
+    EXPECT_FALSE(holders.is_alone(getpid(), false));
+}
+
 TEST(Holders, MoreThanThereIsRoomForAreNeverAlone)
 {
     Holders holders;
-    for (std::int32_t i = 0; i < 20; i++)
-        holders.add(0x70000000 + i); // no such process
+    {
+        const Children children(holders, 20);
+    }
     EXPECT_FALSE(holders.remove(getpid()));
 }
 

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Who claims a connection (doc/socket-protocol.md, section 8): the process that first uses it, when it is the only
+ * one that has it. Processes fork with it, use it, close it, go on as another program, die. Spin looks at every
+ * order. Wrong is a claim while another process has the connection, or while a call of the kernel's is under way
+ * on it; and one after the claim by who does not know of it. What is under way in a process is private to it,
+ * `births`, `expected` and `holder` lie in memory that the processes share.
+ *
+ * Variants: each is searched.
+ *   variant THREADS  a process with two threads, and its child
+ *   variant FORKS    processes with one thread: a child, and a child's child
+ */
+/* One rule left out or broken, by the number in the variable WRONG of the environment, and the variant that has to find it. */
+#define COUNT_LATE      1 /* FORKS,   H1: a child is counted when it runs, not before the fork */
+#define NO_BIRTHS       2 /* FORKS,   H2: it is not looked whether a child was counted while the holders were looked at */
+#define BIRTH_FIRST     3 /* FORKS,   H2: the number of births changes before the child is counted, not after */
+#define NO_EXPECTED     4 /* FORKS,   H2: a child that is counted and does not run yet is not waited for */
+#define OFF_AT_EXEC     5 /* FORKS,   H3: another program's process is taken off the holders */
+#define OFF_IN_CALL     6 /* THREADS, H3: a process takes itself off while a call of it is under way */
+#define CALLS_UNCOUNTED 7 /* THREADS, H4: calls of the kernel's are not counted */
+#define NO_WAIT         8 /* THREADS, H4: a call does not wait for the claim that is being made */
+#define FORK_IN_CLAIM   9 /* THREADS, H5: a fork does not wait for the claim that is being made */
+
+#ifdef THREADS
+#define PROCESSES 2
+#define STEPS 3  /* that a thread does */
+#else
+#define PROCESSES 3
+#define STEPS 2
+#endif
+
+byte wrong;
+
+/* The kernel's. */
+bool exists[PROCESSES], reaped[PROCESSES];
+bool has[PROCESSES];          /* its descriptor is open */
+byte in_kernel[PROCESSES];    /* calls under way on the connection */
+byte born = 1;
+
+/* What the processes share. */
+byte births, expected;
+bool holder[PROCESSES];
+
+/* Of each process; a child begins with a copy. */
+bool number[PROCESSES];       /* its table has the descriptor's number */
+bool knows[PROCESSES];        /* it is claimed, with a record that a child shares */
+bool claiming[PROCESSES];
+byte calls[PROCESSES];        /* of the kernel's, counted */
+byte users[PROCESSES];        /* calls that have the table's object: the last one ends it */
+bool locked[PROCESSES];       /* no claim and no fork at a time */
+
+bool claimed;
+
+#define STAYS(q) (holder[q] && !reaped[q])
+
+inline count_child()
+{
+    if
+    :: wrong == BIRTH_FIRST -> births = births + 1; expected++
+    :: else -> expected++; births = births + 1
+    fi
+}
+
+inline end_object(p)
+{
+    holder[p] = false
+}
+
+/* A call of the kernel's, by who knows of no record. */
+inline call_kernel(p)
+{
+    atomic { assert(!claimed || knows[p]); in_kernel[p]++ };
+    atomic { assert(!claimed || knows[p]); in_kernel[p]-- }
+}
+
+inline try_claim(p)
+{
+    atomic { !locked[p] -> locked[p] = true };
+    if
+    :: atomic { calls[p] == 0 && !knows[p] -> claiming[p] = true };
+        seen = births;
+        alone = (expected == 0 || wrong == NO_EXPECTED);
+        q = 0;
+        do
+        :: q < PROCESSES ->
+            if
+            :: q != p && STAYS(q) -> alone = false
+            :: else
+            fi;
+            q++
+        :: else -> break
+        od;
+        q = 0;
+        if
+        :: alone && (births == seen || wrong == NO_BIRTHS) ->
+            atomic {
+                do
+                :: q < PROCESSES ->
+                    assert(q == p || !has[q] || !number[q]); /* or nothing but its close is to come */
+                    assert(in_kernel[q] == 0);
+                    q++
+                :: else -> break
+                od;
+                q = 0;
+                assert(!claimed);
+                claimed = true
+            };
+            atomic { knows[p] = true; claiming[p] = false }
+        :: else -> claiming[p] = false
+        fi
+    :: else
+    fi;
+    locked[p] = false
+}
+
+inline use(p)
+{
+    if
+    :: atomic { number[p] -> users[p]++ };
+        if
+        :: !knows[p] && calls[p] == 0 -> try_claim(p)
+        :: else
+        fi;
+        if
+        :: atomic { knows[p] -> skip } /* by the record */
+        :: atomic { !knows[p] && (!claiming[p] || wrong == NO_WAIT) ->
+                    calls[p] = (wrong == CALLS_UNCOUNTED -> calls[p] : calls[p] + 1) };
+            call_kernel(p);
+            calls[p] = (wrong == CALLS_UNCOUNTED -> 0 : calls[p] - 1)
+        fi;
+        atomic {
+            users[p]--;
+            if
+            :: users[p] == 0 && !number[p] && holder[p] -> end_object(p)
+            :: else
+            fi
+        }
+    :: !number[p]
+    fi
+}
+
+inline close_it(p)
+{
+    if
+    :: atomic { number[p] -> number[p] = false };
+        atomic {
+            if
+            :: users[p] == 0 || wrong == OFF_IN_CALL -> end_object(p)
+            :: else /* the last user does */
+            fi
+        };
+        has[p] = false
+    :: !number[p]
+    fi
+}
+
+inline fork_it(p)
+{
+    if
+    :: atomic { (!locked[p] || wrong == FORK_IN_CLAIM) && born < PROCESSES -> locked[p] = true };
+        if
+        :: number[p] && !knows[p] && wrong != COUNT_LATE -> count_child()
+        :: else
+        fi;
+        atomic {
+            if
+            :: born < PROCESSES ->
+                exists[born] = true;
+                has[born] = has[p];
+                number[born] = number[p];
+                knows[born] = knows[p];
+                run child(born);
+                born++
+            :: else
+            fi
+        };
+        locked[p] = false
+    :: born >= PROCESSES
+    fi
+}
+
+proctype child(byte p)
+{
+    byte step = 0, seen, q;
+    bool alone;
+    {
+    if
+    :: number[p] && !knows[p] ->
+        holder[p] = true;
+        if
+        :: wrong == COUNT_LATE -> births = births + 1
+        :: else -> expected--
+        fi
+    :: else
+    fi;
+    do
+    :: step < STEPS -> step++;
+        if
+        :: use(p)
+        :: close_it(p); break
+        :: fork_it(p)
+        :: !knows[p] -> goto other_program
+        fi
+    :: break
+    od;
+    goto over;
+other_program:
+    /* It knows nothing of all this. */
+    if
+    :: wrong == OFF_AT_EXEC -> holder[p] = false
+    :: else
+    fi;
+    if
+    :: has[p] -> call_kernel(p)
+    :: else
+    fi;
+over:
+    skip
+    } unless { !exists[p] }
+}
+
+#ifdef THREADS
+proctype second(byte p)
+{
+    byte seen, q;
+    bool alone;
+    { use(p); use(p) } unless { !exists[p] }
+}
+#endif
+
+proctype first(byte p)
+{
+    byte step = 0, seen, q;
+    bool alone;
+    {
+    do
+    :: step < STEPS -> step++;
+        if
+        :: use(p)
+        :: close_it(p); break
+        :: fork_it(p)
+        fi
+    :: break
+    od
+    } unless { !exists[p] }
+}
+
+/* Kills one process, whatever it does, and later it is gone from the table of processes. */
+proctype killer()
+{
+    byte p = 0;
+    do
+    :: p + 1 < PROCESSES -> p++
+    :: break
+    od;
+    if
+    :: atomic { exists[p] -> exists[p] = false; has[p] = false; in_kernel[p] = 0 };
+        reaped[p] = true
+    :: true
+    fi
+}
+
+init
+{
+    atomic {
+        c_code {
+            char *text = getenv("WRONG");
+            now.wrong = text ? atoi(text) : 0;
+        };
+        exists[0] = true;
+        has[0] = true;
+        number[0] = true;
+        holder[0] = true;
+        run first(0);
+#ifdef THREADS
+        run second(0);
+#endif
+        run killer()
+    }
+}

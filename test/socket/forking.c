@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Servers that fork: a client, which is another process, sends blocks and wants each back as it
+// was. Each case is a way in which processes of the server share the connection that was accepted.
+//
+//   forking list | CASE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { block = 1000, rounds = 1000 };
+
+static char *self;
+static int listener, taken;
+static pid_t client;
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+#define MUST(call)                                                                                 \
+    __extension__({                                                                                \
+        const long result_ = (long)(call);                                                         \
+        if (result_ < 0)                                                                           \
+            fail(#call);                                                                           \
+        result_;                                                                                   \
+    })
+
+static void fill(char *bytes, unsigned round)
+{
+    for (unsigned i = 0; i < block; i++)
+        bytes[i] = (char)(i * 7 + round * 13 + round / 256);
+}
+
+static void await_child(pid_t child)
+{
+    int status = 0;
+    MUST(waitpid(child, &status, 0));
+    if (WIFEXITED(status) ? WEXITSTATUS(status) != 0 : WTERMSIG(status) != SIGKILL) {
+        fprintf(stderr, "child: status %#x\n", (unsigned)status);
+        exit(1);
+    }
+}
+
+// The connection, with a client at its other end that wants `rounds` blocks and then the end.
+static void begin(void)
+{
+    struct sockaddr_in place = {.sin_family = AF_INET};
+    socklen_t length = sizeof(place);
+    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    listener = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+    MUST(bind(listener, (struct sockaddr *)&place, sizeof(place)));
+    MUST(listen(listener, 1));
+    MUST(getsockname(listener, (struct sockaddr *)&place, &length));
+    client = (pid_t)MUST(fork());
+    if (client != 0) {
+        taken = (int)MUST(accept(listener, NULL, NULL));
+        return;
+    }
+    close(listener);
+    const int fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+    MUST(connect(fd, (struct sockaddr *)&place, sizeof(place)));
+    for (unsigned round = 0; round < rounds; round++) {
+        char sent[block], got[block];
+        fill(sent, round);
+        MUST(send(fd, sent, block, MSG_NOSIGNAL));
+        if (MUST(recv(fd, got, block, MSG_WAITALL)) != block || memcmp(sent, got, block) != 0)
+            exit(2);
+    }
+    char byte;
+    MUST(shutdown(fd, SHUT_WR));
+    exit(recv(fd, &byte, 1, 0) == 0 ? 0 : 3);
+}
+
+// Blocks that go back. @return all that were asked for
+static bool serve(int fd, unsigned count)
+{
+    char bytes[block];
+    for (unsigned i = 0; i < count; i++)
+        if (MUST(recv(fd, bytes, block, MSG_WAITALL)) != block ||
+            MUST(send(fd, bytes, block, MSG_NOSIGNAL)) != block)
+            return false;
+    return true;
+}
+
+static void serve_rest(int fd)
+{
+    while (serve(fd, 1))
+        ;
+    close(fd);
+}
+
+static void over(void)
+{
+    await_child(client);
+    puts("served");
+}
+
+static void await_byte(int fd)
+{
+    char byte;
+    if (MUST(read(fd, &byte, 1)) != 1)
+        exit(4);
+}
+
+static void say_byte(int fd)
+{
+    MUST(write(fd, "x", 1));
+}
+
+// The server closes it before its child uses it.
+static void case_child(void)
+{
+    int closed[2];
+    MUST(pipe(closed));
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        await_byte(closed[0]);
+        serve_rest(taken);
+        exit(0);
+    }
+    close(taken);
+    say_byte(closed[1]);
+    await_child(child);
+    over();
+}
+
+// The child uses it first while the server still has it.
+static void case_close_late(void)
+{
+    int used[2];
+    MUST(pipe(used));
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        serve(taken, 10);
+        say_byte(used[1]);
+        serve_rest(taken);
+        exit(0);
+    }
+    await_byte(used[0]);
+    close(taken);
+    await_child(child);
+    over();
+}
+
+// The child waits in the kernel when the server closes it: by recv, poll, or a set.
+static void waits(int way)
+{
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        struct pollfd one = {taken, POLLIN, 0};
+        struct epoll_event event = {.events = EPOLLIN};
+        const int set = way == 2 ? (int)MUST(epoll_create1(0)) : -1;
+        if (way == 2)
+            MUST(epoll_ctl(set, EPOLL_CTL_ADD, taken, &event));
+        for (bool more = true; more;) {
+            if (way == 1)
+                MUST(poll(&one, 1, -1));
+            if (way == 2)
+                MUST(epoll_wait(set, &event, 1, -1));
+            more = serve(taken, 1);
+        }
+        exit(0);
+    }
+    close(taken);
+    await_child(child);
+    over();
+}
+
+static void case_recv(void)
+{
+    waits(0);
+}
+
+static void case_poll(void)
+{
+    waits(1);
+}
+
+static void case_epoll(void)
+{
+    waits(2);
+}
+
+// One of two that use it in turn, with blocks enough for the client. Each reads its own pipe.
+static int ways[2][2];
+
+static void serve_in_turn(int fd, int who)
+{
+    for (unsigned i = 0; i < rounds / 20; i++) {
+        await_byte(ways[who][0]);
+        if (!serve(fd, 10))
+            exit(5);
+        say_byte(ways[1 - who][1]);
+    }
+}
+
+static void make_ways(void)
+{
+    MUST(pipe(ways[0]));
+    MUST(pipe(ways[1]));
+    say_byte(ways[0][1]);
+}
+
+// Both use it, in turn, and both keep it.
+static void case_both(void)
+{
+    begin();
+    make_ways();
+    const pid_t child = (pid_t)MUST(fork());
+    serve_in_turn(taken, child == 0);
+    if (child == 0)
+        exit(0);
+    await_child(child);
+    serve_rest(taken);
+    over();
+}
+
+// Two children, and the server, which has given up by then, makes the second one and closes it.
+static void case_given_up(void)
+{
+    pid_t children[2];
+    begin();
+    make_ways();
+    for (int i = 0; i < 2; i++) {
+        children[i] = (pid_t)MUST(fork());
+        if (children[i] == 0) {
+            serve_in_turn(taken, i);
+            exit(0);
+        }
+        if (i == 0 && fdopen(taken, "r") == NULL)
+            fail("fdopen");
+    }
+    close(taken);
+    await_child(children[0]);
+    await_child(children[1]);
+    over();
+}
+
+// A child, and a process that is handed it, by a server that then closes it.
+static void case_handed_on(void)
+{
+    int hands[2];
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } words = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                          .cmsg_level = SOL_SOCKET,
+                          .cmsg_type = SCM_RIGHTS}};
+    char byte = 'x';
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &words,
+                             .msg_controllen = sizeof(words.room)};
+    make_ways();
+    MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, hands));
+    const pid_t other = (pid_t)MUST(fork());
+    if (other == 0) {
+        int fd;
+        MUST(recvmsg(hands[1], &message, 0));
+        memcpy(&fd, CMSG_DATA(&words.header), sizeof(fd));
+        serve_in_turn(fd, 1);
+        exit(0);
+    }
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        serve_in_turn(taken, 0);
+        exit(0);
+    }
+    memcpy(CMSG_DATA(&words.header), &taken, sizeof(taken));
+    MUST(sendmsg(hands[0], &message, 0));
+    close(taken);
+    await_child(other);
+    await_child(child);
+    over();
+}
+
+// The child is killed before it uses it, or after: then the server is alone with it.
+static void killed(unsigned count)
+{
+    int used[2];
+    MUST(pipe(used));
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        serve(taken, count);
+        say_byte(used[1]);
+        pause();
+    }
+    await_byte(used[0]);
+    MUST(kill(child, SIGKILL));
+    await_child(child);
+    serve_rest(taken);
+    over();
+}
+
+static void case_killed_before(void)
+{
+    killed(0);
+}
+
+static void case_killed_after(void)
+{
+    killed(10);
+}
+
+// A child's child serves, and is nobody's child by then.
+static void case_twice(void)
+{
+    int closed[2];
+    MUST(pipe(closed));
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        if (MUST(fork()) == 0) {
+            await_byte(closed[0]);
+            serve_rest(taken);
+        }
+        exit(0);
+    }
+    close(taken);
+    await_child(child);
+    say_byte(closed[1]);
+    over();
+}
+
+// The child goes on as another program, which uses it, and then the server does.
+static void other_program(bool is_vfork)
+{
+    begin();
+    char number[16];
+    snprintf(number, sizeof(number), "%d", taken);
+    const pid_t child = is_vfork ? vfork() : fork();
+    if (child == 0) {
+        execl(self, self, "serve", number, (char *)NULL);
+        _exit(6);
+    }
+    MUST(child);
+    await_child(child);
+    serve_rest(taken);
+    over();
+}
+
+static void case_exec(void)
+{
+    other_program(false);
+}
+
+static void case_vfork(void)
+{
+    other_program(true);
+}
+
+// One thread waits in the kernel for bytes when the connection is its process's alone; others use
+// it as well.
+static void *receive_rest(void *all)
+{
+    char bytes[block];
+    for (ssize_t got; (got = recv(taken, bytes, block, 0)) > 0;)
+        MUST(write(*(int *)all, bytes, (size_t)got));
+    close(*(int *)all);
+    return NULL;
+}
+
+static void case_threads(void)
+{
+    int used[2], way[2];
+    pthread_t receiver;
+    begin(); // first: the client has no end of the pipes
+    MUST(pipe(used));
+    MUST(pipe(way));
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        await_byte(used[0]);
+        close(taken); // before it is waited for
+        exit(0);
+    }
+    if (!serve(taken, 10) || pthread_create(&receiver, NULL, receive_rest, &way[1]) != 0)
+        exit(7);
+    char bytes[block];
+    for (unsigned i = 0;; i++) {
+        const ssize_t got = MUST(read(way[0], bytes, block));
+        if (got == 0)
+            break;
+        if (i == 10)
+            say_byte(used[1]);
+        MUST(send(taken, bytes, (size_t)got, MSG_NOSIGNAL));
+    }
+    pthread_join(receiver, NULL);
+    await_child(child);
+    close(taken);
+    over();
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {{"child", case_child},
+                 {"close_late", case_close_late},
+                 {"recv", case_recv},
+                 {"poll", case_poll},
+                 {"epoll", case_epoll},
+                 {"both", case_both},
+                 {"given_up", case_given_up},
+                 {"handed_on", case_handed_on},
+                 {"killed_before", case_killed_before},
+                 {"killed_after", case_killed_after},
+                 {"twice", case_twice},
+                 {"exec", case_exec},
+                 {"vfork", case_vfork},
+                 {"threads", case_threads}};
+    self = argv[0];
+    if (argc == 3 && strcmp(argv[1], "serve") == 0)
+        return serve(atoi(argv[2]), rounds / 2) ? 0 : 1;
+    for (unsigned i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
+        if (strcmp(argv[1], "list") == 0)
+            puts(cases[i].name);
+        else if (strcmp(argv[1], cases[i].name) == 0) {
+            cases[i].run();
+            return 0;
+        }
+    }
+    return argc == 2 && strcmp(argv[1], "list") == 0 ? 0 : 2;
+}
