@@ -24,6 +24,7 @@ struct ntbv_cq;
 struct ntbv_channel;
 struct ntbv_srq;
 struct ntbv_qp;
+struct ntbv_mw;
 
 enum ntbv_limit {
     NTBV_MAX_SGE = 16,
@@ -31,7 +32,7 @@ enum ntbv_limit {
     NTBV_MAX_WR = 16384,
     NTBV_MAX_CQE = 4194304,
     NTBV_MAX_QP = 16384,
-    NTBV_MAX_MR = 65535,
+    NTBV_MAX_MR = 65535,  /**< regions and windows together */
     NTBV_MAX_READS = 128, /**< reads and atomics under way of one queue pair */
     NTBV_UD_MTU = 4096,
     NTBV_GRH_BYTES = 40,
@@ -45,7 +46,11 @@ enum ntbv_access {
     NTBV_REMOTE_WRITE = 2,
     NTBV_REMOTE_READ = 4,
     NTBV_REMOTE_ATOMIC = 8,
+    NTBV_MW_BIND = 16,    /**< of a region: windows may be bound to it */
+    NTBV_ZERO_BASED = 32, /**< of a binding: the peer counts from the window's begin */
 };
+
+enum ntbv_mw_type { NTBV_MW_1 = 1, NTBV_MW_2 = 2 };
 
 enum ntbv_qp_type { NTBV_RC = 2, NTBV_UC = 3, NTBV_UD = 4 };
 
@@ -59,6 +64,9 @@ enum ntbv_opcode {
     NTBV_READ,
     NTBV_CMP_SWP,
     NTBV_FETCH_ADD,
+    NTBV_LOCAL_INV,
+    NTBV_BIND_MW,
+    NTBV_SEND_INV,
 };
 
 enum ntbv_send_flag {
@@ -74,6 +82,7 @@ enum ntbv_status {
     NTBV_LOC_QP_OP_ERR = 2,
     NTBV_LOC_PROT_ERR = 4,
     NTBV_WR_FLUSH_ERR = 5,
+    NTBV_MW_BIND_ERR = 6,
     NTBV_BAD_RESP_ERR = 7,
     NTBV_REM_INV_REQ_ERR = 9,
     NTBV_REM_ACCESS_ERR = 10,
@@ -88,11 +97,13 @@ enum ntbv_wc_opcode {
     NTBV_WC_READ = 2,
     NTBV_WC_CMP_SWP = 3,
     NTBV_WC_FETCH_ADD = 4,
+    NTBV_WC_BIND_MW = 5,
+    NTBV_WC_LOCAL_INV = 6,
     NTBV_WC_RECV = 128,
     NTBV_WC_RECV_WRITE_IMM = 129,
 };
 
-enum ntbv_wc_flag { NTBV_WC_GRH = 1, NTBV_WC_WITH_IMM = 2 };
+enum ntbv_wc_flag { NTBV_WC_GRH = 1, NTBV_WC_WITH_IMM = 2, NTBV_WC_WITH_INV = 8 };
 
 enum ntbv_event {
     NTBV_EVENT_CQ_ERR = 0,
@@ -134,6 +145,16 @@ struct ntbv_sge {
     uint32_t key;
 };
 
+/** What NTBV_BIND_MW is to do. */
+struct ntbv_bind {
+    struct ntbv_mw *mw;
+    uint32_t key; /**< type 2: its key with lowest 8 bits of the program's; 1: takes the new key */
+    uint32_t region_key; /**< of the region that it is bound to */
+    uint64_t address;    /**< as the region calls it */
+    uint64_t length;     /**< 0: a window of type 1 leads nowhere from then on */
+    unsigned access;     /**< of ntbv_access, what peers may do */
+};
+
 /** A request. Copied by the post, with its list of pieces. */
 struct ntbv_send_wr {
     uint64_t id;
@@ -142,7 +163,7 @@ struct ntbv_send_wr {
     int n_sge;
     uint32_t opcode; /**< ntbv_opcode */
     unsigned flags;  /**< ntbv_send_flag */
-    uint32_t imm;
+    uint32_t imm;    /**< NTBV_LOCAL_INV, NTBV_SEND_INV: the key that is to end */
     uint64_t remote_address;
     uint32_t remote_key;
     uint32_t remote_qpn;  /**< UD */
@@ -150,6 +171,7 @@ struct ntbv_send_wr {
     uint16_t remote_lid;  /**< UD */
     uint64_t compare_add;
     uint64_t swap;
+    struct ntbv_bind *bind; /**< NTBV_BIND_MW */
 };
 
 struct ntbv_recv_wr {
@@ -165,7 +187,7 @@ struct ntbv_wc {
     uint32_t status; /**< ntbv_status; if not 0, only id, status and qpn are valid */
     uint32_t opcode; /**< ntbv_wc_opcode */
     uint32_t bytes;
-    uint32_t imm;
+    uint32_t imm; /**< or the key that has ended, with NTBV_WC_WITH_INV */
     uint32_t qpn;
     uint32_t source_qpn; /**< UD */
     uint16_t source_lid; /**< UD */
@@ -260,11 +282,26 @@ int ntbv_mr_register(struct ntbv_pd *pd, void *memory, uint64_t length, uint64_t
  * @param pd      that it belongs to
  * @param new_pd  that it belongs to from then on; may be the same
  * @retval -EINVAL no such key, domains of two engines, or as ntbv_mr_register()
+ * @retval -EBUSY windows are bound to it
  */
 int ntbv_mr_reregister(struct ntbv_pd *pd, uint32_t key, struct ntbv_pd *new_pd, void *memory,
                        uint64_t length, uint64_t iova, unsigned access);
-/** When it has returned, no byte is read or changed by anyone. @retval -EINVAL no such key */
+/**
+ * When it has returned, no byte is read or changed by anyone.
+ * @retval -EINVAL no such key
+ * @retval -EBUSY windows are bound to it
+ */
 int ntbv_mr_deregister(struct ntbv_pd *pd, uint32_t key);
+
+/**
+ * Makes a memory window, which leads nowhere until a request NTBV_BIND_MW binds it.
+ * @param key  takes its key
+ * @retval -EINVAL no such type
+ * @retval -ENOMEM no more regions and windows
+ */
+int ntbv_mw_create(struct ntbv_pd *pd, enum ntbv_mw_type type, struct ntbv_mw **mw, uint32_t *key);
+/** Peers reach nothing by it any more. A request that would bind it fails. */
+void ntbv_mw_destroy(struct ntbv_mw *mw);
 
 /** @retval -EMFILE, -ENFILE no descriptor */
 int ntbv_channel_create(struct ntbv_engine *engine, struct ntbv_channel **channel);
@@ -313,7 +350,7 @@ int ntbv_qp_modify(struct ntbv_qp *qp, const struct ntbv_qp_attr *attr, unsigned
 int ntbv_qp_query(struct ntbv_qp *qp, struct ntbv_qp_attr *attr);
 /**
  * @param bad  takes the first request that was not taken
- * @retval -EINVAL the state, the opcode, flags or pieces
+ * @retval -EINVAL the state, the opcode, flags, pieces, or a binding that cannot be
  * @retval -ENOMEM the queue is full
  * @retval -EOPNOTSUPP an opcode that is not there
  */

@@ -450,6 +450,17 @@ TEST_F(DatagramPair, ABadLocalKeyStopsTheSendQueueAlone)
     EXPECT_EQ(one(b.recv_cq).status, NTBV_SUCCESS);
 }
 
+TEST_F(DatagramPair, WhatIsPostedInSqdGoesBehindIt)
+{
+    ASSERT_EQ(post_recv(qb, 1, mb.all()), 0);
+    ASSERT_EQ(to_state(qa, NTBV_SQD), 0);
+    ASSERT_EQ(to_b(2, ma.piece(0, 8)).post(qa), 0);
+    EXPECT_TRUE(take(a.cq).empty());
+    ASSERT_EQ(to_state(qa, NTBV_RTS), 0);
+    expect(a.cq, {{2, NTBV_SUCCESS}});
+    expect(b.recv_cq, {{1, NTBV_SUCCESS}});
+}
+
 TEST_F(DatagramPair, AFullPortDelaysThem)
 {
     for (std::uint64_t i = 0; i < 100; ++i)
@@ -678,6 +689,36 @@ TEST_F(Ends, AnEngineIsJoinedToItself)
     EXPECT_EQ(to.bytes, from.bytes);
     a.drop(one_qp);
     a.drop(other);
+}
+
+TEST_F(Ends, AReceiveForALostPeerHoldsNoRequestBack)
+{
+    connect(NTBV_RC);
+    ntbv_qp *other_a = a.make(NTBV_RC), *other_b = b.make(NTBV_RC);
+    connect(other_a, other_b, NTBV_RC);
+    ASSERT_EQ(Work(NTBV_SEND, 1).post(qa), 0);
+    run(); // it was told to wait for a receive
+    loopback->kill();
+    run();
+    ASSERT_EQ(post_recv(qb, 2), 0);
+    ASSERT_EQ(Work(NTBV_SEND, 3).post(qb), 0);
+    ASSERT_EQ(Work(NTBV_SEND, 4).post(other_b), 0);
+    EXPECT_TRUE(take(b.cq).empty());
+    clock.outlast_silence();
+    expect(b.cq, {{3, NTBV_RETRY_EXC_ERR}, {4, NTBV_RETRY_EXC_ERR}});
+}
+
+TEST_F(Ends, WhatIsPostedInSqdToALostPeerFails)
+{
+    connect(NTBV_RC);
+    run();
+    ASSERT_EQ(to_state(qa, NTBV_SQD), 0);
+    loopback->kill();
+    run();
+    ASSERT_EQ(Work(NTBV_SEND, 1).post(qa), 0);
+    ASSERT_EQ(to_state(qa, NTBV_RTS), 0);
+    clock.outlast_silence();
+    expect(a.cq, {{1, NTBV_RETRY_EXC_ERR}});
 }
 
 TEST_F(Ends, ANewConnectionWorksWhenThePeerComesBack)

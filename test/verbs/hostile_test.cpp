@@ -294,6 +294,29 @@ TEST_F(Hostile, AgainMakesEveryoneGoBackAndCostsNoTry)
     EXPECT_EQ(state_of(idle), NTBV_RTS);
 }
 
+TEST_F(Hostile, WhoComesBackAcknowledgesNothingOfBefore)
+{
+    greet();
+    ntbv_qp *qp = connected();
+    ASSERT_EQ(Work(NTBV_SEND, 1).post(qp), 0);
+    heard();
+    loopback->kill();
+    heard();
+    gone.push_back(std::move(loopback));
+    loopback = Loopback::create(1 << 16);
+    ASSERT_EQ(attach(*host.engine, port(0), 2), 0);
+    greet();
+    say(to(qp, Kind::Ack, 0));
+    Header request = to(qp, Kind::Send, 0);
+    request.flags |= flag::ack;
+    request.ack = 0;
+    say(request);
+    heard();
+    EXPECT_TRUE(completions(host.cq).empty());
+    clock.outlast_silence();
+    EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_RETRY_EXC_ERR}}));
+}
+
 // A queue pair accepts an old request again without executing it, whatever it is.
 TEST_F(Hostile, WhatIsSentTwiceIsExecutedOnce)
 {
@@ -313,6 +336,56 @@ TEST_F(Hostile, WhatIsSentTwiceIsExecutedOnce)
     std::memcpy(&word, memory.bytes.data(), sizeof(word));
     EXPECT_EQ(word, 1u);
     EXPECT_EQ(state_of(qp), NTBV_RTS);
+}
+
+TEST_F(Hostile, AKeyThatHasEndedOrIsOfAnotherQueuePairReachesNothing)
+{
+    greet();
+    Memory region(host.pd, 64, all_rights | NTBV_MW_BIND);
+    ntbv_mw *mw = nullptr;
+    std::uint32_t key = 0;
+    ASSERT_EQ(ntbv_mw_create(host.pd, NTBV_MW_2, &mw, &key), 0);
+    ntbv_qp *owner = connected(), *other = connected();
+    ntbv_bind bind = {mw, key, region.key, region.address(), 64, NTBV_REMOTE_WRITE};
+    Work work(NTBV_BIND_MW, 1);
+    work.wr.bind = &bind;
+    ASSERT_EQ(work.post(owner), 0);
+    EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_SUCCESS}}));
+    const auto write = [&](const ntbv_qp *qp, std::uint32_t seq, std::uint32_t offset) {
+        Header header = to(qp, Kind::Write, seq, 8, offset, 16);
+        header.key = key;
+        header.address = region.address();
+        say(header);
+        const std::vector<Header> answers = heard();
+        return answers.empty() ? 0u : answers[0].value;
+    };
+    const std::vector<std::uint8_t> zeroes(64);
+    EXPECT_EQ(write(other, 0, 0), NTBV_REM_ACCESS_ERR);
+    EXPECT_EQ(region.bytes, zeroes);
+    // The window ends in the middle of a write.
+    EXPECT_EQ(write(owner, 0, 0), 0u);
+    EXPECT_NE(region.bytes, zeroes);
+    ASSERT_EQ(Work(NTBV_LOCAL_INV, 2).imm(key).post(owner), 0);
+    EXPECT_EQ(completions(host.cq), (Completions{{2, NTBV_SUCCESS}}));
+    EXPECT_EQ(write(owner, 0, 8), NTBV_REM_ACCESS_ERR);
+    EXPECT_TRUE(std::all_of(region.bytes.begin() + 8, region.bytes.end(),
+                            [](std::uint8_t byte) { return byte == 0; }));
+    ntbv_mw_destroy(mw);
+}
+
+TEST_F(Hostile, InvalidationWithImmediateDataOrOfAWriteEndsTheLink)
+{
+    for (const bool with_imm : {true, false}) {
+        greet();
+        Header header = to(connected(), with_imm ? Kind::Send : Kind::Write, 0);
+        header.flags |= flag::invalidate | (with_imm ? flag::immediate : 0);
+        say(header);
+        heard();
+        EXPECT_TRUE(loopback->dead());
+        gone.push_back(std::move(loopback));
+        loopback = Loopback::create(1 << 16);
+        ASSERT_EQ(attach(*host.engine, port(0), 2), 0);
+    }
 }
 
 // Anything at all: nothing outside of the one region that is open to the peer changes, each drive
@@ -353,7 +426,7 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
             post_recv(qp, 1, in.all());
             break;
         case 1:
-            Work(static_cast<ntbv_opcode>(any(7)), 1, out.piece(0, 8)).post(qp);
+            Work(static_cast<ntbv_opcode>(any(10)), 1, out.piece(0, 8)).post(qp);
             break;
         case 2:
             clock.advance_us(100000);
@@ -388,6 +461,11 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
             header.flags = static_cast<std::uint8_t>((header.flags & ~flag::last) | last);
         } else if (header.kind == Kind::Read) {
             header.total = any(3) ? any(300) : any(max_request);
+        }
+        if (header.kind == Kind::Send && any(4) == 0) {
+            header.flags =
+                static_cast<std::uint8_t>((header.flags & ~flag::immediate) | flag::invalidate);
+            header.value = any(2) ? open.key : static_cast<std::uint32_t>(random());
         }
         if (any(2000) == 0)
             header.kind = static_cast<Kind>(any(256));

@@ -297,7 +297,7 @@ TEST_F(OneSided, WhatRegistrationRefuses)
     std::uint8_t byte;
     EXPECT_EQ(ntbv_mr_register(b.pd, &byte, 1, 0, NTBV_REMOTE_WRITE, &key), -EINVAL);
     EXPECT_EQ(ntbv_mr_register(b.pd, &byte, 1, 0, NTBV_REMOTE_ATOMIC, &key), -EINVAL);
-    EXPECT_EQ(ntbv_mr_register(b.pd, &byte, 1, 0, 1u << 4, &key), -EINVAL);
+    EXPECT_EQ(ntbv_mr_register(b.pd, &byte, 1, 0, 1u << 5, &key), -EINVAL);
     EXPECT_EQ(ntbv_mr_register(b.pd, &byte, 2, ~0ull, NTBV_LOCAL_WRITE, &key), -EINVAL);
     EXPECT_EQ(ntbv_mr_register(b.pd, &byte, ~0ull, 0, NTBV_LOCAL_WRITE, &key), -EINVAL);
     EXPECT_EQ(ntbv_mr_reregister(b.pd, mb.key, b.pd, &byte, 1, 0, NTBV_REMOTE_WRITE), -EINVAL);

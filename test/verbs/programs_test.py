@@ -160,7 +160,7 @@ def devices(lab, carrier, library, _other_abi):
     for host in "ab":
         done = hosts.run(host, "ibv_devinfo", "-v")
         expect(done.returncode == 0, done)
-        for text in ("PORT_ACTIVE", "InfiniBand", "4096 (5)", "max_sge:\t\t\t16", "ATOMIC_GLOB", "fe80:0000:0000:0000:026e"):
+        for text in ("PORT_ACTIVE", "InfiniBand", "4096 (5)", "max_sge:\t\t\t16", "ATOMIC_HCA", "fe80:0000:0000:0000:026e"):
             expect(text in done.stdout, (text, done.stdout))
         seen.add(re.search(r"port_lid:\s+(\d+)", done.stdout)[1])
     expect(len(seen) == 2, seen)
@@ -318,6 +318,32 @@ def libfabric(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
+def ucx(lab, carrier, library, _other_abi):
+    """UCX over its verbs transports: operations of the transport, and its own protocols above them."""
+    need("ucx_info", "ucx_perftest")
+    hosts = Hosts(lab, carrier, library)
+    done = hosts.run("a", "ucx_info", "-d")
+    expect(done.returncode == 0 and done.stderr == "", done)
+    for transport in ("rc_verbs", "ud_verbs"):
+        expect(re.search(rf"Transport: {transport}\n#         Device: ntb0:1$", done.stdout, re.M), done.stdout)
+    device = ("-d", "ntb0:1", "-x")
+    cases = [(*device, "rc_verbs", "-t", test) for test in ("put_lat", "put_bw", "am_lat", "add_lat")]
+    cases += [(*device, "rc_verbs", "-t", "get", "-D", "zcopy", "-s", 4096), (*device, "ud_verbs", "-t", "am_lat")]
+    # With nothing else to choose from, all of these go through the device.
+    os.environ["UCX_TLS"], os.environ["UCX_NET_DEVICES"] = "rc_verbs,ud_verbs,self", "ntb0:1"
+    cases += [("-t", test, *more) for test in ("tag_lat", "tag_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get", "ucp_add")
+              for more in ((), ("-s", 1048576)) if test != "ucp_add" or not more]
+    for words in cases:
+        port = free_port()
+        words = ("-p", port, "-n", 100, "-w", 10, *words)
+        server, said = with_server(hosts, port, ("ucx_perftest", *words), ("ucx_perftest", *words, SERVER))
+        server.end(0)
+        rows = re.findall(r"^Final: +100 .*$", said, re.M)
+        expect(len(rows) == 1, said)
+        print(*words, ":", rows[0])
+    hosts.stop()
+
+
 def manager_refusals(lab, carrier, library, _other_abi):
     """Addresses outside of the map, ports in use, nobody there, a peer that dies, and no map."""
     need("rping")
@@ -359,7 +385,7 @@ def manager_refusals(lab, carrier, library, _other_abi):
 
 
 CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, managed_perftest,
-                                          qperf, libfabric, manager_refusals)}
+                                          qperf, libfabric, ucx, manager_refusals)}
 
 
 def main():

@@ -163,7 +163,7 @@ TEST_F(Send, AListIsTakenUpToTheFirstBadOne)
                  .next = i < 2 ? &wr[i + 1] : nullptr,
                  .opcode = NTBV_SEND,
                  .flags = NTBV_SIGNALED};
-    wr[1].opcode = 9;
+    wr[1].opcode = 10;
     const ntbv_send_wr *bad = nullptr;
     EXPECT_EQ(ntbv_qp_post_send(qa, wr, &bad), -EOPNOTSUPP);
     EXPECT_EQ(bad, &wr[1]);

@@ -4,6 +4,7 @@
  * Silent if all is right. */
 #include <infiniband/verbs.h>
 
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -446,6 +447,121 @@ static void extended_datagrams(void)
     CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_ah(ah) == 0 && ibv_destroy_cq(cq) == 0);
 }
 
+/* A wanted completion of a queue pair whose requests are all signaled. */
+static struct ibv_wc next_completion(struct ibv_cq *cq, uint64_t id, enum ibv_wc_opcode opcode)
+{
+    struct ibv_wc wc;
+    int n;
+    while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
+        ;
+    CHECK(n == 1 && wc.wr_id == id && wc.status == IBV_WC_SUCCESS && wc.opcode == opcode);
+    return wc;
+}
+
+/* Both types of windows, by each of the calls that bind and end them. */
+static void windows(void)
+{
+    const uint64_t all = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV |
+                         IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_RDMA_WRITE;
+    struct ibv_cq *cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+    struct ibv_cq *peer_cq = ibv_create_cq(context, 64, NULL, NULL, 0);
+    struct ibv_qp *one = make_extended_qp(cq, IBV_QPT_RC, all), *peer = make_qp(peer_cq, NULL);
+    struct ibv_qp_ex *qp = ibv_qp_to_qp_ex(one);
+    struct ibv_mr *region =
+        ibv_reg_mr(pd, memory + 4096, 4096, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+    struct ibv_mw *first = ibv_alloc_mw(pd, IBV_MW_TYPE_1);
+    struct ibv_mw *second = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
+    struct ibv_mw_bind bind = {.wr_id = 1, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_sge piece = {(uintptr_t)memory, 16, mr->lkey};
+    struct ibv_send_wr wr = {.wr_id = 2, .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_recv_wr receive = {.wr_id = 9, .sg_list = &piece, .num_sge = 1}, *bad_receive;
+    struct ibv_send_wr *bad;
+    struct ibv_device_attr device;
+    struct ibv_wc wc;
+    uint32_t key;
+    CHECK(cq && peer_cq && one && qp && region && first && second);
+    CHECK(ibv_query_device(context, &device) == 0 && device.max_mw > 0 &&
+          (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW) &&
+          (device.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B) &&
+          (device.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS));
+    CHECK(!ibv_alloc_mw(pd, (enum ibv_mw_type)7) && errno == EINVAL);
+    join_qps(one, peer);
+    join_qps(peer, one);
+    memcpy(memory, "fifteen letters", 16);
+    memset(memory + 4096, 0, 16);
+
+    /* Type 1: a call of its own, and a new key each time. */
+    bind.bind_info =
+        (struct ibv_mw_bind_info){region, (uintptr_t)memory + 4096, 64, IBV_ACCESS_REMOTE_WRITE};
+    key = first->rkey;
+    CHECK(ibv_bind_mw(one, second, &bind) == EINVAL && ibv_bind_mw(one, first, &bind) == 0);
+    CHECK(first->rkey != key);
+    next_completion(cq, 1, IBV_WC_BIND_MW);
+    post(peer, IBV_WR_RDMA_WRITE, first->rkey);
+    next_completion(peer_cq, 5, IBV_WC_RDMA_WRITE);
+    CHECK(memcmp(memory + 4096, memory, 16) == 0);
+    CHECK(ibv_dereg_mr(region) == EBUSY && ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL,
+                                                        NULL, 0, 0) == IBV_REREG_MR_ERR_CMD);
+    CHECK(errno == EBUSY);
+    bind.bind_info = (struct ibv_mw_bind_info){0};
+    CHECK(ibv_bind_mw(one, first, &bind) == 0);
+    next_completion(cq, 1, IBV_WC_BIND_MW);
+
+    /* Type 2: a request, with a key that the program has chosen. */
+    wr.bind_mw.mw = first;
+    wr.bind_mw.rkey = ibv_inc_rkey(first->rkey);
+    wr.bind_mw.bind_info =
+        (struct ibv_mw_bind_info){region, (uintptr_t)memory + 4096, 64, IBV_ACCESS_REMOTE_WRITE};
+    CHECK(ibv_post_send(one, &wr, &bad) == EINVAL && bad == &wr);
+    wr.bind_mw.mw = second;
+    wr.bind_mw.rkey = key = ibv_inc_rkey(second->rkey);
+    CHECK(ibv_post_send(one, &wr, &bad) == 0 && second->rkey == key);
+    next_completion(cq, 2, IBV_WC_BIND_MW);
+    post(peer, IBV_WR_RDMA_WRITE, key);
+    next_completion(peer_cq, 5, IBV_WC_RDMA_WRITE);
+    wr.opcode = IBV_WR_LOCAL_INV;
+    wr.invalidate_rkey = key;
+    CHECK(ibv_post_send(one, &wr, &bad) == 0);
+    next_completion(cq, 2, IBV_WC_LOCAL_INV);
+
+    /* The same one by one, ended by the peer. */
+    key = ibv_inc_rkey(key);
+    ibv_wr_start(qp);
+    qp->wr_flags = IBV_SEND_SIGNALED;
+    qp->wr_id = 3;
+    ibv_wr_bind_mw(qp, second, key, &wr.bind_mw.bind_info);
+    qp->wr_id = 4;
+    ibv_wr_local_inv(qp, key);
+    qp->wr_id = 6;
+    ibv_wr_bind_mw(qp, second, ibv_inc_rkey(key), &wr.bind_mw.bind_info);
+    CHECK(ibv_wr_complete(qp) == 0 && second->rkey == ibv_inc_rkey(key));
+    next_completion(cq, 3, IBV_WC_BIND_MW);
+    next_completion(cq, 4, IBV_WC_LOCAL_INV);
+    next_completion(cq, 6, IBV_WC_BIND_MW);
+    ibv_wr_start(qp);
+    ibv_wr_bind_mw(qp, first, ibv_inc_rkey(first->rkey), &wr.bind_mw.bind_info);
+    CHECK(ibv_wr_complete(qp) == EINVAL);
+    key = second->rkey;
+    CHECK(ibv_post_recv(one, &receive, &bad_receive) == 0);
+    wr = (struct ibv_send_wr){.wr_id = 7,
+                              .opcode = IBV_WR_SEND_WITH_INV,
+                              .send_flags = IBV_SEND_SIGNALED,
+                              .invalidate_rkey = key};
+    CHECK(ibv_post_send(peer, &wr, &bad) == 0);
+    next_completion(peer_cq, 7, IBV_WC_SEND);
+    wc = next_completion(cq, 9, IBV_WC_RECV);
+    CHECK(wc.wc_flags == IBV_WC_WITH_INV && wc.invalidated_rkey == key);
+    CHECK(ibv_post_recv(peer, &receive, &bad_receive) == 0);
+    ibv_wr_start(qp);
+    qp->wr_id = 8;
+    ibv_wr_send_inv(qp, key);
+    CHECK(ibv_wr_complete(qp) == 0);
+    CHECK(next_status(cq) == IBV_WC_REM_ACCESS_ERR && next_status(peer_cq) == IBV_WC_MW_BIND_ERR);
+    CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(peer) == 0 && ibv_destroy_cq(cq) == 0 &&
+          ibv_destroy_cq(peer_cq) == 0);
+    CHECK(ibv_dealloc_mw(first) == 0 && ibv_dealloc_mw(second) == 0 && ibv_dereg_mr(region) == 0);
+}
+
 static void queries_and_refusals(void)
 {
     struct ibv_cq *cq = ibv_create_cq(context, 16, NULL, NULL, 0);
@@ -466,7 +582,7 @@ static void queries_and_refusals(void)
           attr.max_dest_rd_atomic == 4 && attr.ah_attr.dlid == port.lid &&
           init.qp_context == &memory[1]);
     CHECK(ibv_query_device(context, &device) == 0 && device.max_sge == 16 &&
-          device.phys_port_cnt == 1);
+          device.phys_port_cnt == 1 && device.vendor_id == be64toh(device.node_guid) >> 40);
     CHECK(ibv_query_gid(context, 1, 0, &gid) == 0 && ibv_query_gid(context, 1, 1, &gid) != 0);
     CHECK(ibv_query_gid_table(context, entries, 2, 0) == 1 &&
           memcmp(&entries[0].gid, &gid, sizeof(gid)) == 0);
@@ -522,6 +638,7 @@ int main(void)
     extended_queue();
     extended_posting();
     extended_datagrams();
+    windows();
     queries_and_refusals();
     CHECK(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
     return 0;

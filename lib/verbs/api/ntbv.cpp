@@ -19,7 +19,7 @@ namespace
 {
 
 constexpr unsigned all_rights =
-    NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE | NTBV_REMOTE_READ | NTBV_REMOTE_ATOMIC;
+    NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE | NTBV_REMOTE_READ | NTBV_REMOTE_ATOMIC | NTBV_MW_BIND;
 
 // Objects are counted at what they stand on, which cannot go before them.
 template <typename T, typename... Users>
@@ -132,8 +132,10 @@ int ntbv_mr_reregister(ntbv_pd *pd, uint32_t key, ntbv_pd *new_pd, void *memory,
     if (pd->engine != new_pd->engine || !can_be_region(memory, length, iova, access))
         return -EINVAL;
     const Locked locked(pd->engine->mutex());
-    if (!pd->engine->keys().change(pd->id, key, new_pd->id, memory, length, iova, access))
-        return -EINVAL;
+    const int error =
+        pd->engine->keys().change(pd->id, key, new_pd->id, memory, length, iova, access);
+    if (error != 0)
+        return error;
     --pd->users;
     ++new_pd->users;
     return 0;
@@ -142,10 +144,37 @@ int ntbv_mr_reregister(ntbv_pd *pd, uint32_t key, ntbv_pd *new_pd, void *memory,
 int ntbv_mr_deregister(ntbv_pd *pd, uint32_t key)
 {
     const Locked locked(pd->engine->mutex());
-    if (!pd->engine->keys().remove(pd->id, key))
-        return -EINVAL;
+    const int error = pd->engine->keys().remove(pd->id, key);
+    if (error != 0)
+        return error;
     --pd->users;
     return 0;
+}
+
+int ntbv_mw_create(ntbv_pd *pd, ntbv_mw_type type, ntbv_mw **mw, uint32_t *key)
+{
+    if (type != NTBV_MW_1 && type != NTBV_MW_2)
+        return -EINVAL;
+    auto *made_mw = new (std::nothrow) ntbv_mw{pd, {}, type};
+    if (!made_mw)
+        return -ENOMEM;
+    const Locked locked(pd->engine->mutex());
+    *key = pd->engine->keys().add_window(pd->id, type, made_mw->window);
+    if (*key == 0) {
+        delete made_mw;
+        return -ENOMEM;
+    }
+    return made(made_mw, mw, pd->users);
+}
+
+void ntbv_mw_destroy(ntbv_mw *mw)
+{
+    {
+        const Locked locked(mw->pd->engine->mutex());
+        mw->pd->engine->keys().remove_window(mw->window);
+        --mw->pd->users;
+    }
+    delete mw;
 }
 
 int ntbv_channel_create(ntbv_engine *engine, ntbv_channel **channel)

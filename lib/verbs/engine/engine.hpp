@@ -164,9 +164,10 @@ private:
     void run_timers();
     void wait(Pair &pair, std::uint64_t nanoseconds, bool for_receive);
     void wake(Pair &pair);
+    // A link that is lost serves nobody, and who waits there is not started by a post.
     void has_work(Pair &pair)
     {
-        if (pair.link)
+        if (pair.link && pair.link->state != Link::State::Down)
             pair.link->work.append(pair.work);
     }
     Turn serve(Pair &pair);
@@ -174,7 +175,8 @@ private:
     bool send_plain(Link &link, const Header &header);
 
     // ---- pairs.cpp
-    static int enqueue(Pair &pair, const ntbv_send_wr &wr);
+    int enqueue(Pair &pair, const ntbv_send_wr &wr);
+    int make_binding(ntbv_bind *bind, Binding &binding);
     void start_posted(Pair &pair);
     void push(Pair &pair, ntbv_cq &cq, const ntbv_wc &completion, bool solicited);
     void fail(Pair &pair, ntbv_event event);
@@ -187,6 +189,8 @@ private:
 
     // ---- requester.cpp
     Turn send_requests(Pair &pair, std::uint32_t &budget);
+    bool execute_local(Pair &pair);
+    static bool is_fenced(const Pair &pair, const Request &request);
     Turn send_piece(Pair &pair, Request &request);
     Turn send_datagram(Pair &pair, Request &request);
     Turn send_read(Pair &pair, Request &request);
@@ -195,8 +199,10 @@ private:
     void halt(Pair &pair, Request &request, ntbv_status status);
     void fail_oldest(Pair &pair, ntbv_status status);
     void retire(Pair &pair);
+    void retire_one(Pair &pair);
     bool accept_until(Pair &pair, std::uint32_t seq);
-    void go_back(Pair &pair, std::uint32_t count);
+    static bool is_of_oldest(Pair &pair, std::uint32_t seq);
+    static void go_back(Pair &pair);
     void take_ack(Pair &pair, std::uint32_t seq);
     void take_nak(Pair &pair, const Header &header);
     void take_rnr(Pair &pair, const Header &header);
@@ -235,6 +241,7 @@ private:
     Lazy<Pair *> pairs_;
     Lazy<std::uint16_t> generations_; // of the numbers
     std::uint32_t next_slot_ = 1;
+    std::uint64_t next_serial_ = 1;
     std::uint32_t n_links_ = 0;
     Link links_[NTBV_MAX_LINKS];
     bool losing_ = false; // datagrams to nobody are dropped instead of seeking

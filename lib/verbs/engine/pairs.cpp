@@ -13,7 +13,7 @@ namespace
 bool fits(ntbv_qp_type type, const ntbv_send_wr &wr)
 {
     if (type == NTBV_UC)
-        return wr.opcode < NTBV_READ;
+        return wr.opcode < NTBV_READ || wr.opcode == NTBV_LOCAL_INV || wr.opcode == NTBV_BIND_MW;
     if (type == NTBV_UD)
         return wr.opcode == NTBV_SEND || wr.opcode == NTBV_SEND_IMM;
     return true;
@@ -31,6 +31,7 @@ int Engine::enter(Pair &pair)
             continue;
         const std::uint32_t generation = generations_[slot]++;
         pair.number = (generation * max_pairs | slot) & qpn_mask;
+        pair.serial = next_serial_++;
         pairs_[slot] = &pair;
         return 0;
     }
@@ -82,12 +83,12 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
         if (pair.type != NTBV_UD)
             pair.link = find_or_seek(pair.attr.dest_lid);
     } else if (to == NTBV_RTS && from == NTBV_RTR) {
-        pair.send.seq_base = pair.attr.sq_psn;
+        pair.send.next_seq = pair.attr.sq_psn;
     } else if (to == NTBV_SQD && from == NTBV_RTS) {
         if (pair.send.done == pair.send.high && pair.attr.sqd_notify)
             say(pair.cookie, NTBV_EVENT_SQ_DRAINED);
     } else if (to == NTBV_RTS && from == NTBV_SQD) {
-        has_work(pair);
+        start_posted(pair);
     }
     if ((mask & NTBV_QP_AV) != 0 && from == NTBV_SQD)
         pair.link = find_or_seek(pair.attr.dest_lid);
@@ -100,17 +101,49 @@ int Engine::enqueue(Pair &pair, const ntbv_send_wr &wr)
     auto &send = pair.send;
     if (pair.attr.state < NTBV_RTS || !fits(pair.type, wr) || (wr.flags & ~flags) != 0)
         return -EINVAL;
-    if (wr.opcode > NTBV_FETCH_ADD)
+    if (wr.opcode > NTBV_SEND_INV)
         return -EOPNOTSUPP;
     if (send.head - send.done == send.queue.size())
         return -ENOMEM;
     const int error = send.queue.put(send.head, wr);
     if (error != 0)
         return error;
-    const std::uint32_t bytes = send.queue[send.head].bytes;
-    if ((wr.opcode > NTBV_READ && bytes != 8) || (pair.type == NTBV_UD && bytes > NTBV_UD_MTU))
+    Request &request = send.queue[send.head];
+    const bool is_atomic = wr.opcode == NTBV_CMP_SWP || wr.opcode == NTBV_FETCH_ADD;
+    if ((is_atomic && request.bytes != 8) || (pair.type == NTBV_UD && request.bytes > NTBV_UD_MTU))
         return -EINVAL;
+    if (wr.opcode == NTBV_BIND_MW) {
+        Binding binding;
+        const int no_binding = make_binding(wr.bind, binding);
+        if (no_binding != 0)
+            return no_binding;
+        send.queue.put_binding(send.head, binding);
+    }
+    request.seq = send.next_seq;
+    send.next_seq += !request.is_local();
     ++send.head;
+    return 0;
+}
+
+// What is wrong by itself. What depends on regions and states is found when it is its turn.
+int Engine::make_binding(ntbv_bind *bind, Binding &binding)
+{
+    // The right to write locally is said by programs, and nobody uses a window locally.
+    constexpr unsigned known = NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE | NTBV_REMOTE_READ |
+                               NTBV_REMOTE_ATOMIC | NTBV_ZERO_BASED;
+    if (!bind || !bind->mw || bind->mw->pd->engine != this || (bind->access & ~known) != 0)
+        return -EINVAL;
+    const ntbv_mw &window = *bind->mw;
+    if (window.type == NTBV_MW_2 && !keys_.may_have(window.window, bind->key))
+        return -EINVAL;
+    if (window.type == NTBV_MW_1) {
+        const std::uint32_t key = keys_.renew(window.window);
+        if (key == 0)
+            return -ENOMEM;
+        bind->key = key;
+    }
+    binding = {window.window, bind->key,    bind->region_key,
+               bind->address, bind->length, bind->access};
     return 0;
 }
 
@@ -130,11 +163,12 @@ int Engine::post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **b
 
 int Engine::post_send_all(Pair &pair, const ntbv_send_wr *wr)
 {
-    const std::uint32_t head = pair.send.head;
+    const std::uint32_t head = pair.send.head, next_seq = pair.send.next_seq;
     for (; wr; wr = wr->next) {
         const int error = enqueue(pair, *wr);
         if (error != 0) {
             pair.send.head = head;
+            pair.send.next_seq = next_seq;
             return error;
         }
     }
@@ -148,8 +182,9 @@ void Engine::start_posted(Pair &pair)
     if (pair.attr.state == NTBV_ERR || pair.attr.state == NTBV_SQE) {
         flush_send(pair);
     } else if (!pair.work.linked() && send.next != send.head) {
-        if (pair.link && !pair.link->work.empty()) {
-            has_work(pair); // behind those that wait for room
+        // Behind those that wait for room, unless it needs none.
+        if (pair.link && !pair.link->work.empty() && !send.queue[send.next].is_local()) {
+            has_work(pair);
         } else {
             const Turn turn = serve(pair);
             if (turn != Turn::Done && !pair.work.linked()) {

@@ -38,6 +38,10 @@ std::uint32_t wc_opcode(const Request &request)
         return NTBV_WC_CMP_SWP;
     case NTBV_FETCH_ADD:
         return NTBV_WC_FETCH_ADD;
+    case NTBV_LOCAL_INV:
+        return NTBV_WC_LOCAL_INV;
+    case NTBV_BIND_MW:
+        return NTBV_WC_BIND_MW;
     default:
         return NTBV_WC_SEND;
     }
@@ -67,6 +71,11 @@ Engine::Turn Engine::send_requests(Pair &pair, std::uint32_t &budget)
     while (send.next != send.head) {
         if (send.halted || pair.timer.linked())
             return Turn::Done;
+        if (send.queue[send.next].is_local()) {
+            if (!execute_local(pair))
+                return Turn::Done;
+            continue;
+        }
         // SQD finishes what it has begun.
         if (pair.attr.state != NTBV_RTS && !(pair.attr.state == NTBV_SQD && send.next != send.high))
             return Turn::Done;
@@ -101,9 +110,38 @@ Engine::Turn Engine::send_requests(Pair &pair, std::uint32_t &budget)
     return Turn::Done;
 }
 
+// The request that is next. One that was executed is not when what is before it is sent again.
+// @retval false it has to wait, or has failed
+bool Engine::execute_local(Pair &pair)
+{
+    auto &send = pair.send;
+    Request &request = send.queue[send.next];
+    if (send.next == send.high) {
+        if (pair.attr.state != NTBV_RTS || is_fenced(pair, request))
+            return false;
+        const bool is_done = request.opcode == NTBV_BIND_MW
+                                 ? keys_.bind(request.binding(), pair.asker())
+                                 : keys_.invalidate(request.imm, pair.asker());
+        if (!is_done) {
+            halt(pair, request, NTBV_MW_BIND_ERR);
+            return false;
+        }
+    }
+    const bool is_oldest = send.done == send.next;
+    started(pair);
+    if (is_oldest)
+        retire(pair);
+    return true;
+}
+
+bool Engine::is_fenced(const Pair &pair, const Request &request)
+{
+    return (request.flags & NTBV_FENCE) != 0 && pair.send.reads != 0;
+}
+
 bool Engine::may_start(Pair &pair, Request &request)
 {
-    if ((request.flags & NTBV_FENCE) != 0 && pair.send.reads != 0)
+    if (is_fenced(pair, request))
         return false;
     if (request.is_read() && pair.send.next == pair.send.high) {
         if (pair.attr.max_rd_atomic == 0) {
@@ -155,11 +193,12 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
                      .flags = static_cast<std::uint8_t>(
                          (last ? flag::last : 0) |
                          ((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
-                         (request.has_imm() ? flag::immediate : 0)),
+                         (request.has_imm() ? flag::immediate : 0) |
+                         (request.opcode == NTBV_SEND_INV ? flag::invalidate : 0)),
                      .attempt = send.attempt,
                      .to = pair.attr.dest_qpn,
                      .from = pair.number,
-                     .seq = send.seq_base + send.next,
+                     .seq = request.seq,
                      .bytes = bytes,
                      .offset = offset,
                      .total = request.bytes,
@@ -246,7 +285,7 @@ Engine::Turn Engine::send_read(Pair &pair, Request &request)
                            .attempt = send.attempt,
                            .to = pair.attr.dest_qpn,
                            .from = pair.number,
-                           .seq = send.seq_base + send.next,
+                           .seq = request.seq,
                            .bytes = bytes,
                            .total = request.bytes,
                            .key = request.key,
@@ -283,7 +322,20 @@ void Engine::halt(Pair &pair, Request &request, ntbv_status status)
 
 // ---- completing
 
+// The oldest request, and the local ones behind it that have been executed already.
 void Engine::retire(Pair &pair)
+{
+    auto &send = pair.send;
+    do
+        retire_one(pair);
+    while (send.done != send.high && send.queue[send.done].is_local());
+    if (send.halted && send.done == send.next)
+        fail_oldest(pair, static_cast<ntbv_status>(send.queue[send.next].status));
+    else if (pair.attr.state == NTBV_SQD && send.done == send.high && pair.attr.sqd_notify)
+        say(pair.cookie, NTBV_EVENT_SQ_DRAINED);
+}
+
+void Engine::retire_one(Pair &pair)
 {
     auto &send = pair.send;
     Request &request = send.queue[send.done];
@@ -304,10 +356,6 @@ void Engine::retire(Pair &pair)
               .bytes = request.bytes,
               .qpn = pair.number},
              false);
-    if (send.halted && send.done == send.next)
-        fail_oldest(pair, static_cast<ntbv_status>(send.queue[send.next].status));
-    else if (pair.attr.state == NTBV_SQD && send.done == send.high && pair.attr.sqd_notify)
-        say(pair.cookie, NTBV_EVENT_SQ_DRAINED);
 }
 
 void Engine::fail_oldest(Pair &pair, ntbv_status status)
@@ -331,16 +379,15 @@ void Engine::fail_oldest(Pair &pair, ntbv_status status)
 bool Engine::accept_until(Pair &pair, std::uint32_t seq)
 {
     auto &send = pair.send;
-    const std::uint32_t count = seq - send.seq_base;
-    if (static_cast<std::int32_t>(count - send.done) <= 0)
+    if (static_cast<std::int32_t>(seq - send.seq(send.done)) <= 0)
         return true;
-    if (static_cast<std::int32_t>(count - send.high) <= 0) {
-        while (send.done != count && !send.queue[send.done].is_read() &&
+    if (static_cast<std::int32_t>(seq - send.seq(send.high)) <= 0) {
+        while (send.seq(send.done) != seq && !send.queue[send.done].is_read() &&
                pair.attr.state != NTBV_ERR)
             retire(pair);
         if (pair.attr.state == NTBV_ERR)
             return false;
-        if (send.done == count)
+        if (send.seq(send.done) == seq)
             return true;
     }
     if (send.done != send.head)
@@ -348,6 +395,12 @@ bool Engine::accept_until(Pair &pair, std::uint32_t seq)
     else
         to_error(pair);
     return false;
+}
+
+// Whether an answer is for the oldest request, and that one was sent.
+bool Engine::is_of_oldest(Pair &pair, std::uint32_t seq)
+{
+    return pair.send.done != pair.send.high && pair.send.seq(pair.send.done) == seq;
 }
 
 void Engine::take_ack(Pair &pair, std::uint32_t seq)
@@ -359,9 +412,7 @@ void Engine::take_nak(Pair &pair, const Header &header)
 {
     if (!accept_until(pair, header.seq))
         return;
-    auto &send = pair.send;
-    const std::uint32_t count = header.seq - send.seq_base;
-    if (count != send.done || static_cast<std::int32_t>(count - send.high) >= 0)
+    if (!is_of_oldest(pair, header.seq))
         return; // of a request that is complete
     fail_oldest(pair, is_nak_code(header.value) ? static_cast<ntbv_status>(header.value)
                                                 : NTBV_BAD_RESP_ERR);
@@ -372,12 +423,11 @@ void Engine::take_data(Pair &pair, const Header &header, const std::byte *payloa
     if (!accept_until(pair, header.seq))
         return;
     auto &send = pair.send;
-    const std::uint32_t count = header.seq - send.seq_base;
-    if (count != send.done)
+    if (header.seq != send.seq(send.done))
         return;
     Request &request = send.queue[send.done];
-    if (static_cast<std::int32_t>(count - send.high) >= 0 || !request.is_read() ||
-        header.total != request.bytes || header.offset != send.received) {
+    if (send.done == send.high || !request.is_read() || header.total != request.bytes ||
+        header.offset != send.received) {
         if (send.done != send.head)
             fail_oldest(pair, NTBV_BAD_RESP_ERR);
         return;
@@ -393,11 +443,11 @@ void Engine::take_data(Pair &pair, const Header &header, const std::byte *payloa
 
 // ---- trying again
 
-// Sends again from that request on.
-void Engine::go_back(Pair &pair, std::uint32_t count)
+// Sends all again that is not complete.
+void Engine::go_back(Pair &pair)
 {
     auto &send = pair.send;
-    send.next = count;
+    send.next = send.done;
     send.offset = 0;
     ++send.attempt;
     send.halted = false; // found again when it is its turn
@@ -409,15 +459,14 @@ void Engine::take_rnr(Pair &pair, const Header &header)
         !accept_until(pair, header.seq))
         return;
     auto &send = pair.send;
-    const std::uint32_t count = header.seq - send.seq_base;
-    if (count != send.done || static_cast<std::int32_t>(count - send.high) >= 0)
+    if (!is_of_oldest(pair, header.seq))
         return;
     if (pair.attr.rnr_retry != 7) {
         if (send.rnr_tries == pair.attr.rnr_retry)
             return fail_oldest(pair, NTBV_RNR_RETRY_EXC_ERR);
         ++send.rnr_tries;
     }
-    go_back(pair, count);
+    go_back(pair);
     wait(pair, std::uint64_t{rnr_microseconds[header.value & 31]} * 1000, true);
 }
 
@@ -441,7 +490,7 @@ void Engine::take_not_ready(Pair &pair, const Header &header)
             return fail_oldest(pair, NTBV_RETRY_EXC_ERR);
         ++send.tries;
     }
-    go_back(pair, send.done);
+    go_back(pair);
     wait(pair, timeout_of(pair), false);
 }
 
@@ -453,7 +502,7 @@ void Engine::take_again(Link &link)
             (pair->attr.state != NTBV_RTS && pair->attr.state != NTBV_SQD) ||
             pair->timer.linked() || pair->send.done == pair->send.high)
             continue;
-        go_back(*pair, pair->send.done);
+        go_back(*pair);
         wait(*pair, timeout_of(*pair), false);
     }
 }

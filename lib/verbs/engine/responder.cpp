@@ -81,9 +81,9 @@ Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
     const bool last = answer.offset + bytes == answer.total;
     const std::byte *from = nullptr;
     if (!answer.atomic && answer.total != 0) {
-        from = keys_.find(answer.key, pair.pd->id, answer.address + answer.offset, bytes,
-                          NTBV_REMOTE_READ);
-        if (!from) { // the region has gone meanwhile
+        from = keys_.find_for_peer(answer.key, pair.asker(), answer.address + answer.offset, bytes,
+                                   NTBV_REMOTE_READ);
+        if (!from) { // the region or window has gone meanwhile
             const std::uint32_t seq = answer.seq;
             receive.answers_tail = receive.answers_head;
             refuse(pair, NTBV_REM_ACCESS_ERR, NTBV_EVENT_QP_ACCESS_ERR);
@@ -142,8 +142,9 @@ void Engine::take_connected(Pair &pair, const Header &header, const std::byte *p
 {
     auto &receive = pair.receive;
     if (pair.type == NTBV_RC) {
-        // Whatever becomes of the request: the acknowledgement that rides on it comes once.
-        if ((header.flags & flag::ack) != 0 &&
+        // Whatever becomes of the request: the acknowledgement that rides on it comes once. Who
+        // comes back has none for what was asked before.
+        if ((header.flags & flag::ack) != 0 && !pair.send.misses_peer &&
             (pair.attr.state == NTBV_RTS || pair.attr.state == NTBV_SQD)) {
             take_ack(pair, header.ack);
             if (pair.attr.state == NTBV_ERR)
@@ -201,9 +202,9 @@ bool Engine::begin(Pair &pair, const Header &header)
     auto &receive = pair.receive;
     const bool send = header.kind == Kind::Send;
     if (!send && header.total != 0) {
-        const bool may =
-            (pair.attr.access & NTBV_REMOTE_WRITE) != 0 &&
-            keys_.find(header.key, pair.pd->id, header.address, header.total, NTBV_REMOTE_WRITE);
+        const bool may = (pair.attr.access & NTBV_REMOTE_WRITE) != 0 &&
+                         keys_.find_for_peer(header.key, pair.asker(), header.address, header.total,
+                                             NTBV_REMOTE_WRITE);
         if (!may) {
             refuse(pair, NTBV_REM_ACCESS_ERR, NTBV_EVENT_QP_ACCESS_ERR);
             return false;
@@ -255,15 +256,16 @@ void Engine::take_piece(Pair &pair, const Header &header, const std::byte *paylo
     const Header &first = receive.header;
     if (header.offset != receive.offset || header.kind != first.kind ||
         header.total != first.total || header.key != first.key || header.address != first.address ||
-        ((header.flags ^ first.flags) & flag::immediate) != 0)
+        ((header.flags ^ first.flags) & (flag::immediate | flag::invalidate)) != 0)
         return refuse(pair, NTBV_REM_INV_REQ_ERR, NTBV_EVENT_QP_REQ_ERR);
     if (header.kind == Kind::Send) {
         if (!scatter(pair, receive.receive.sge, receive.receive.n_sge, header.offset, header.bytes,
                      payload))
             return refuse_receive(pair, NTBV_LOC_PROT_ERR, NTBV_REM_OP_ERR);
     } else if (header.bytes != 0) {
-        std::byte *to = keys_.find(header.key, pair.pd->id, header.address + header.offset,
-                                   header.bytes, NTBV_REMOTE_WRITE);
+        std::byte *to =
+            keys_.find_for_peer(header.key, pair.asker(), header.address + header.offset,
+                                header.bytes, NTBV_REMOTE_WRITE);
         if (!to)
             return refuse(pair, NTBV_REM_ACCESS_ERR, NTBV_EVENT_QP_ACCESS_ERR);
         place(to, payload, header.bytes);
@@ -279,6 +281,9 @@ void Engine::end(Pair &pair, const Header &header)
     auto &receive = pair.receive;
     receive.active = false;
     const bool with_imm = (header.flags & flag::immediate) != 0;
+    const bool ends_key = pair.type == NTBV_RC && (header.flags & flag::invalidate) != 0;
+    if (ends_key && !keys_.invalidate(header.value, pair.asker()))
+        return refuse_receive(pair, NTBV_MW_BIND_ERR, NTBV_REM_ACCESS_ERR);
     if (header.kind == Kind::Send || with_imm) {
         receive.has_receive = false;
         push(pair, *pair.recv_cq,
@@ -287,9 +292,11 @@ void Engine::end(Pair &pair, const Header &header)
               .opcode = static_cast<std::uint32_t>(
                   header.kind == Kind::Send ? NTBV_WC_RECV : NTBV_WC_RECV_WRITE_IMM),
               .bytes = header.total,
-              .imm = with_imm ? header.value : 0,
+              .imm = with_imm || ends_key ? header.value : 0,
               .qpn = pair.number,
-              .flags = static_cast<std::uint16_t>(with_imm ? NTBV_WC_WITH_IMM : 0)},
+              .flags = static_cast<std::uint16_t>(with_imm   ? NTBV_WC_WITH_IMM
+                                                  : ends_key ? NTBV_WC_WITH_INV
+                                                             : 0)},
              (header.flags & flag::solicited) != 0);
     } else {
         watchful_rests_ = watchful_rests;
@@ -313,7 +320,7 @@ void Engine::take_read(Pair &pair, const Header &header, const std::byte *payloa
         return refuse(pair, NTBV_REM_INV_REQ_ERR, NTBV_EVENT_QP_REQ_ERR);
     std::byte *memory = nullptr;
     if (bytes != 0) {
-        memory = keys_.find(header.key, pair.pd->id, header.address, bytes, right);
+        memory = keys_.find_for_peer(header.key, pair.asker(), header.address, bytes, right);
         if (!memory || (pair.attr.access & right) == 0)
             return refuse(pair, NTBV_REM_ACCESS_ERR, NTBV_EVENT_QP_ACCESS_ERR);
     }

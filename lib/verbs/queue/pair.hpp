@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "completion/queue.hpp"
+#include "memory/keys.hpp"
 #include "memory/lazy.hpp"
 #include "ntbv.h"
 #include "queue/hook.hpp"
@@ -33,6 +34,12 @@ struct ntbv_pd {
     ntb::verbs::Engine *engine;
     std::uint32_t id;
     std::uint32_t users;
+};
+
+struct ntbv_mw {
+    ntbv_pd *pd;
+    ntb::verbs::Window window;
+    ntbv_mw_type type;
 };
 
 struct ntbv_channel {
@@ -68,6 +75,7 @@ struct ntbv_qp {
     std::uint32_t number;
     ntbv_qp_type type;
     bool signal_all;
+    std::uint64_t serial = 0; // unlike a number, never given again
     ntbv_qp_attr attr = {};
     ntb::verbs::Link *link = nullptr; // of RC and UC, from RTR on
 
@@ -75,14 +83,17 @@ struct ntbv_qp {
     ntb::verbs::Hook<ntbv_qp> timer{this};  // in Engine::waiting_: until `deadline`
     ntb::verbs::Hook<ntbv_qp> hungry{this}; // in ntbv_srq::starved
 
-    // ---- requester. Requests are counted from 0; on the wire their number is seq_base + count.
+    ntb::verbs::Asker asker() const { return {pd->id, serial}; }
+
+    // ---- requester. Requests are counted from 0, local ones as well, which the wire does not
+    // know.
     struct {
         ntb::verbs::Requests queue;
-        std::uint32_t seq_base = 0;
-        std::uint32_t head = 0; // behind the last one posted
-        std::uint32_t next = 0; // being sent, from `offset` on
-        std::uint32_t high = 0; // behind the last one of which something was ever sent
-        std::uint32_t done = 0; // the oldest one that is not complete
+        std::uint32_t next_seq = 0; // on the wire, of what is posted next
+        std::uint32_t head = 0;     // behind the last one posted
+        std::uint32_t next = 0;     // being sent, from `offset` on
+        std::uint32_t high = 0;     // behind the last one of which something was ever sent
+        std::uint32_t done = 0;     // the oldest one that is not complete
         std::uint32_t offset = 0;
         std::uint32_t received = 0; // bytes of the answer to `done`
         std::uint32_t reads = 0;    // reads and atomics in [done, high)
@@ -92,6 +103,12 @@ struct ntbv_qp {
         bool waits_for_receive = false; // of what `timer` is
         bool halted = false;            // `next` cannot be sent: it fails when it is the oldest
         bool misses_peer = false;       // it is gone: `timer` ends with the oldest request
+
+        /// On the wire, of that request, or of what follows if it is a local one or not posted.
+        std::uint32_t seq(std::uint32_t number)
+        {
+            return number == head ? next_seq : queue[number].seq;
+        }
     } send;
 
     // ---- responder

@@ -12,7 +12,8 @@ namespace ntb::verbs
 bool Requests::create(std::uint32_t n, std::uint32_t max_sge, std::uint32_t max_inline)
 {
     const std::uint32_t places = std::bit_ceil(n);
-    const std::size_t behind = std::max<std::size_t>(max_sge * sizeof(ntbv_sge), max_inline);
+    const std::size_t behind =
+        std::max({max_sge * sizeof(ntbv_sge), std::size_t{max_inline}, sizeof(Binding)});
     stride_ = (sizeof(Request) + behind + 7) & ~std::size_t{7};
     if (!bytes_.create(places * stride_))
         return false;
@@ -26,7 +27,8 @@ bool Requests::create(std::uint32_t n, std::uint32_t max_sge, std::uint32_t max_
 
 int Requests::put(std::uint32_t number, const ntbv_send_wr &wr)
 {
-    const auto n_sge = static_cast<std::uint32_t>(wr.n_sge);
+    const bool is_local = wr.opcode == NTBV_LOCAL_INV || wr.opcode == NTBV_BIND_MW;
+    const auto n_sge = is_local ? 0 : static_cast<std::uint32_t>(wr.n_sge);
     const ntbv_sge *sge = wr.sge;
     std::uint64_t bytes = 0;
     if (n_sge > NTBV_MAX_SGE)
@@ -34,8 +36,8 @@ int Requests::put(std::uint32_t number, const ntbv_send_wr &wr)
     for (std::uint32_t i = 0; i < n_sge; ++i)
         bytes += sge[i].length;
     const bool is_inline = (wr.flags & NTBV_INLINE) != 0;
-    if (is_inline ? bytes > max_inline_ || wr.opcode >= NTBV_READ
-                  : n_sge > max_sge_ || bytes > NTBV_MAX_MESSAGE)
+    const bool has_data = wr.opcode < NTBV_READ || wr.opcode == NTBV_SEND_INV;
+    if (is_inline ? bytes > max_inline_ || !has_data : n_sge > max_sge_ || bytes > NTBV_MAX_MESSAGE)
         return -EINVAL;
     Request &request = (*this)[number];
     request = {.id = wr.id,
@@ -45,6 +47,7 @@ int Requests::put(std::uint32_t number, const ntbv_send_wr &wr)
                .bytes = static_cast<std::uint32_t>(bytes),
                .key = wr.remote_key,
                .imm = wr.imm,
+               .seq = 0,
                .qpn = wr.remote_qpn,
                .qkey = wr.remote_qkey,
                .lid = wr.remote_lid,
@@ -64,6 +67,11 @@ int Requests::put(std::uint32_t number, const ntbv_send_wr &wr)
         behind += sge[i].length;
     }
     return 0;
+}
+
+void Requests::put_binding(std::uint32_t number, const Binding &binding)
+{
+    std::memcpy(&(*this)[number] + 1, &binding, sizeof(binding));
 }
 
 } // namespace ntb::verbs

@@ -5,20 +5,22 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "memory/keys.hpp"
 #include "memory/lazy.hpp"
 #include "ntbv.h"
 
 namespace ntb::verbs
 {
 
-/// A posted request. Its pieces, or its inline data, follow it.
+/// A posted request. Its pieces, its inline data, or its binding follow it.
 struct Request {
     std::uint64_t id;
     std::uint64_t address;
     std::uint64_t compare_add, swap;
     std::uint32_t bytes;
     std::uint32_t key;
-    std::uint32_t imm;
+    std::uint32_t imm; // or the key that it ends
+    std::uint32_t seq; // on the wire; of a local one: of the next that goes there
     std::uint32_t qpn, qkey;
     std::uint16_t lid;
     std::uint8_t opcode;
@@ -26,11 +28,13 @@ struct Request {
     std::uint8_t n_sge;
     std::uint8_t status; // why it cannot be sent
 
-    bool is_read() const { return opcode >= NTBV_READ; }
+    bool is_read() const { return opcode >= NTBV_READ && opcode <= NTBV_FETCH_ADD; }
+    bool is_local() const { return opcode == NTBV_LOCAL_INV || opcode == NTBV_BIND_MW; }
     bool is_write() const { return opcode <= NTBV_WRITE_IMM; }
     bool has_imm() const { return opcode == NTBV_WRITE_IMM || opcode == NTBV_SEND_IMM; }
     bool is_inline() const { return (flags & NTBV_INLINE) != 0; }
     const ntbv_sge *pieces() const { return reinterpret_cast<const ntbv_sge *>(this + 1); }
+    const Binding &binding() const { return *reinterpret_cast<const Binding *>(this + 1); }
     const std::byte *data() const { return reinterpret_cast<const std::byte *>(this + 1); }
 };
 static_assert(sizeof(Request) % alignof(ntbv_sge) == 0);
@@ -40,9 +44,10 @@ class Requests
 {
 public:
     bool create(std::uint32_t n, std::uint32_t max_sge, std::uint32_t max_inline);
-    /// Copies a request, with its data if they are inline.
+    /// Copies a request, with its data if they are inline. Those of a local one do not count.
     /// @retval -EINVAL too many pieces or bytes, or inline where there is nothing to send
     int put(std::uint32_t number, const ntbv_send_wr &wr);
+    void put_binding(std::uint32_t number, const Binding &binding);
     Request &operator[](std::uint32_t number)
     {
         return *reinterpret_cast<Request *>(memory_ + std::size_t{number & mask_} * stride_);

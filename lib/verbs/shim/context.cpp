@@ -26,19 +26,24 @@ int query_device(ibv_context *context, const ibv_query_device_ex_input *, ibv_de
     ibv_device_attr &device = all.orig_attr;
     snprintf(device.fw_ver, sizeof(device.fw_ver), "%s", NTB_VERBS_VERSION);
     device.node_guid = device.sys_image_guid = node_guid(context->device);
+    // Locally administered, as the number of the node that begins with it.
+    device.vendor_id = 0x026e74;
     device.max_mr_size = ~std::uint64_t{0};
     device.page_size_cap = 0xfffff000;
     device.max_qp = NTBV_MAX_QP - 2;
     device.max_qp_wr = NTBV_MAX_WR;
-    device.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN;
+    // Of the extensions: keys that end by requests. Fast registration is not for programs.
+    device.device_cap_flags = IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_MEM_WINDOW |
+                              IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS;
     device.max_sge = device.max_sge_rd = device.max_srq_sge = NTBV_MAX_SGE;
     device.max_cq = 65536;
     device.max_cqe = NTBV_MAX_CQE;
-    device.max_mr = NTBV_MAX_MR;
+    device.max_mr = device.max_mw = NTBV_MAX_MR;
     device.max_pd = device.max_ah = device.max_srq = 65536;
     device.max_qp_rd_atom = device.max_qp_init_rd_atom = NTBV_MAX_READS;
     device.max_res_rd_atom = NTBV_MAX_READS * (NTBV_MAX_QP - 2);
-    device.atomic_cap = IBV_ATOMIC_GLOB;
+    // They are atomic to the CPU as well, but UCX takes those of IBV_ATOMIC_HCA alone.
+    device.atomic_cap = IBV_ATOMIC_HCA;
     device.max_srq_wr = NTBV_MAX_WR;
     device.max_pkeys = 1;
     device.phys_port_cnt = 1;
@@ -86,7 +91,7 @@ int dealloc_pd(ibv_pd *pd)
 }
 
 constexpr int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-                       IBV_ACCESS_REMOTE_ATOMIC;
+                       IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND;
 // What a device may ignore: hints about pages, and the range that is optional.
 constexpr int hints = IBV_ACCESS_HUGETLB | static_cast<int>(IBV_ACCESS_OPTIONAL_RANGE);
 
@@ -139,6 +144,29 @@ int dereg_mr(Region *region)
     if (error == 0)
         free(region);
     return -error;
+}
+
+ibv_mw *alloc_mw(ibv_pd *pd, ibv_mw_type type)
+{
+    auto *window = make<OwnWindow>();
+    if (!window)
+        return nullptr;
+    static_assert(int{IBV_MW_TYPE_1} == NTBV_MW_1 && int{IBV_MW_TYPE_2} == NTBV_MW_2);
+    const int error = ntbv_mw_create(own<Domain>(pd)->own, static_cast<ntbv_mw_type>(type),
+                                     &window->own, &window->mw.rkey);
+    if (error != 0)
+        return fail(window, error);
+    window->mw.context = pd->context;
+    window->mw.pd = pd;
+    window->mw.type = type;
+    return &window->mw;
+}
+
+int dealloc_mw(ibv_mw *mw)
+{
+    ntbv_mw_destroy(own<OwnWindow>(mw)->own);
+    free(mw);
+    return 0;
 }
 
 ibv_ah *create_ah(ibv_pd *, ibv_ah_attr *attr)
@@ -220,6 +248,8 @@ void set_object_calls(Ops &ops)
     ops.set(Op::RegMr, reg_mr);
     ops.set(Op::ReregMr, rereg_mr);
     ops.set(Op::DeregMr, dereg_mr);
+    ops.set(Op::AllocMw, alloc_mw);
+    ops.set(Op::DeallocMw, dealloc_mw);
     ops.set(Op::CreateAh, create_ah);
     ops.set(Op::DestroyAh, destroy_ah);
 }

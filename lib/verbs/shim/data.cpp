@@ -22,17 +22,23 @@ static_assert(sizeof(ibv_recv_wr) == sizeof(ntbv_recv_wr) &&
               offsetof(ibv_recv_wr, num_sge) == offsetof(ntbv_recv_wr, n_sge));
 static_assert(int{IBV_WR_ATOMIC_FETCH_AND_ADD} == NTBV_FETCH_ADD &&
               int{IBV_WR_SEND_WITH_IMM} == NTBV_SEND_IMM && int{IBV_SEND_INLINE} == NTBV_INLINE &&
-              int{IBV_SEND_FENCE} == NTBV_FENCE);
+              int{IBV_SEND_FENCE} == NTBV_FENCE && int{IBV_WR_LOCAL_INV} == NTBV_LOCAL_INV &&
+              int{IBV_WR_BIND_MW} == NTBV_BIND_MW && int{IBV_WR_SEND_WITH_INV} == NTBV_SEND_INV);
 static_assert(int{IBV_WC_RNR_RETRY_EXC_ERR} == NTBV_RNR_RETRY_EXC_ERR &&
               int{IBV_WC_REM_ACCESS_ERR} == NTBV_REM_ACCESS_ERR &&
               int{IBV_WC_RECV_RDMA_WITH_IMM} == NTBV_WC_RECV_WRITE_IMM &&
               int{IBV_WC_FETCH_ADD} == NTBV_WC_FETCH_ADD && int{IBV_WC_GRH} == NTBV_WC_GRH &&
-              int{IBV_WC_WITH_IMM} == NTBV_WC_WITH_IMM);
+              int{IBV_WC_WITH_IMM} == NTBV_WC_WITH_IMM &&
+              int{IBV_WC_WITH_INV} == NTBV_WC_WITH_INV && int{IBV_WC_BIND_MW} == NTBV_WC_BIND_MW &&
+              int{IBV_WC_LOCAL_INV} == NTBV_WC_LOCAL_INV &&
+              int{IBV_WC_MW_BIND_ERR} == NTBV_MW_BIND_ERR);
+static_assert(int{IBV_ACCESS_MW_BIND} == NTBV_MW_BIND &&
+              int{IBV_ACCESS_ZERO_BASED} == NTBV_ZERO_BASED);
 
 // Requests and completions that are converted at a time.
 constexpr int burst = 16;
 
-void convert(const ibv_send_wr &from, ibv_qp_type type, ntbv_send_wr &to)
+void convert(const ibv_send_wr &from, ibv_qp_type type, ntbv_send_wr &to, ntbv_bind &bind)
 {
     to = {};
     to.id = from.wr_id;
@@ -45,6 +51,12 @@ void convert(const ibv_send_wr &from, ibv_qp_type type, ntbv_send_wr &to)
         to.remote_lid = from.wr.ud.ah ? own<const Address>(from.wr.ud.ah)->lid : 0;
         to.remote_qpn = from.wr.ud.remote_qpn;
         to.remote_qkey = from.wr.ud.remote_qkey;
+    } else if (from.opcode == IBV_WR_BIND_MW) {
+        // Windows of type 1 are bound by a call of their own.
+        if (from.bind_mw.mw->type == IBV_MW_TYPE_2) {
+            bind = binding_of(from.bind_mw.mw, from.bind_mw.rkey, from.bind_mw.bind_info);
+            to.bind = &bind;
+        }
     } else if (from.opcode >= IBV_WR_ATOMIC_CMP_AND_SWP) {
         to.remote_address = from.wr.atomic.remote_addr;
         to.remote_key = from.wr.atomic.rkey;
@@ -56,26 +68,51 @@ void convert(const ibv_send_wr &from, ibv_qp_type type, ntbv_send_wr &to)
     }
 }
 
+// The keys of windows whose requests were taken.
+void note_keys(const ntbv_send_wr *requests, ibv_send_wr *const *originals, std::ptrdiff_t n)
+{
+    for (std::ptrdiff_t i = 0; i < n; ++i)
+        if (requests[i].bind)
+            originals[i]->bind_mw.mw->rkey = requests[i].bind->key;
+}
+
 int post_send(ibv_qp *qp, ibv_send_wr *wr, ibv_send_wr **bad)
 {
     ntbv_send_wr requests[burst];
+    ntbv_bind bindings[burst];
     while (wr) {
         ibv_send_wr *originals[burst];
         int n = 0;
         for (; wr && n < burst; wr = wr->next, ++n) {
-            convert(*wr, qp->qp_type, requests[n]);
+            convert(*wr, qp->qp_type, requests[n], bindings[n]);
             originals[n] = wr;
             if (n != 0)
                 requests[n - 1].next = &requests[n];
         }
         const ntbv_send_wr *refused = nullptr;
         const int error = ntbv_qp_post_send(own<OwnQp>(qp)->own, requests, &refused);
+        note_keys(requests, originals, error != 0 ? refused - requests : n);
         if (error != 0) {
             *bad = originals[refused - requests];
             return -error;
         }
     }
     return 0;
+}
+
+int bind_mw(ibv_qp *qp, ibv_mw *mw, ibv_mw_bind *wanted)
+{
+    ntbv_bind bind = binding_of(mw, 0, wanted->bind_info);
+    ntbv_send_wr request = {};
+    request.id = wanted->wr_id;
+    request.opcode = NTBV_BIND_MW;
+    request.flags = wanted->send_flags;
+    request.bind = &bind;
+    const ntbv_send_wr *refused;
+    const int error = ntbv_qp_post_send(own<OwnQp>(qp)->own, &request, &refused);
+    if (error == 0)
+        mw->rkey = bind.key;
+    return -error;
 }
 
 int post_recv(ibv_qp *qp, ibv_recv_wr *wr, ibv_recv_wr **bad)
@@ -177,6 +214,7 @@ void set_data_calls(Ops &ops)
 {
     ops.set(Op::PollCq, poll_cq);
     ops.set(Op::PostSend, post_send);
+    ops.set(Op::BindMw, bind_mw);
     ops.set(Op::PostRecv, post_recv);
     ops.set(Op::PostSrqRecv, post_srq_recv);
 }

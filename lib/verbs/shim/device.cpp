@@ -13,6 +13,7 @@
 #include "shim/identity.hpp"
 #include "shim/objects.hpp"
 #include "shim/rdma_cm.hpp"
+#include "shim/ucx.hpp"
 
 #define INTERPOSED extern "C" __attribute__((visibility("default")))
 
@@ -55,6 +56,7 @@ using namespace ntb::verbs::shim;
 INTERPOSED ibv_device **ibv_get_device_list(int *n)
 {
     serve_librdmacm();
+    serve_ucx();
     const Genuine &library = Genuine::get();
     auto *get = genuine<ibv_device **(int *)>("ibv_get_device_list");
     int found = 0;

@@ -29,6 +29,10 @@ struct OwnRegion {
     ntbv_pd *domain;
     std::uint64_t iova;
 };
+struct OwnWindow {
+    ibv_mw mw;
+    ntbv_mw *own;
+};
 struct Address {
     ibv_ah ah;
     std::uint16_t lid;
@@ -88,6 +92,13 @@ std::nullptr_t fail(Own *object, int error)
     free(object);
     errno = -error;
     return nullptr;
+}
+
+/// What a program wants of a window, as the engine has it. Region and window are ours.
+inline ntbv_bind binding_of(ibv_mw *mw, std::uint32_t key, const ibv_mw_bind_info &info)
+{
+    return {own<OwnWindow>(mw)->own, key, info.mr ? info.mr->lkey : 0, info.addr, info.length,
+            info.mw_access_flags};
 }
 
 /// Removes an object's records from the pipe of its events, which has none of it from now on.

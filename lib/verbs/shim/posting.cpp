@@ -15,6 +15,8 @@ struct Batch {
     struct Request {
         ntbv_send_wr wr;
         ntbv_sge inline_data; // where they are, as one piece
+        ntbv_bind bind;
+        ibv_mw *mw; // NULL: nothing is bound
     };
 
     pthread_mutex_t mutex; // from start to complete or abort
@@ -43,11 +45,12 @@ namespace
 {
 
 constexpr std::uint64_t datagram_operations = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
-constexpr std::uint64_t unreliable_operations =
-    datagram_operations | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
-constexpr std::uint64_t reliable_operations = unreliable_operations | IBV_QP_EX_WITH_RDMA_READ |
-                                              IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-                                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+constexpr std::uint64_t unreliable_operations = datagram_operations | IBV_QP_EX_WITH_RDMA_WRITE |
+                                                IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+                                                IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
+constexpr std::uint64_t reliable_operations =
+    unreliable_operations | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV;
 
 Batch &batch_of(ibv_qp_ex *qp)
 {
@@ -72,6 +75,9 @@ int complete(ibv_qp_ex *qp)
         for (std::uint32_t i = 1; i < batch.n; ++i)
             batch.at(i - 1).wr.next = &batch.at(i).wr;
         error = -ntbv_qp_post_send_all(own<OwnQp>(qp)->own, &batch.at(0).wr);
+        for (std::uint32_t i = 0; i < batch.n && error == 0; ++i)
+            if (batch.at(i).mw)
+                batch.at(i).mw->rkey = batch.at(i).bind.key;
     }
     pthread_mutex_unlock(&batch.mutex);
     return error;
@@ -89,7 +95,9 @@ void add(ibv_qp_ex *qp, const ntbv_send_wr &wr)
     Batch &batch = batch_of(qp);
     if (batch.n == batch.size)
         return batch.fail(ENOMEM);
-    ntbv_send_wr &to = batch.at(batch.n++).wr;
+    Batch::Request &request = batch.at(batch.n++);
+    request.mw = nullptr;
+    ntbv_send_wr &to = request.wr;
     to = wr;
     to.id = qp->wr_id;
     // Which data are inline is said by their setter.
@@ -104,6 +112,28 @@ void send(ibv_qp_ex *qp)
 void send_imm(ibv_qp_ex *qp, __be32 imm)
 {
     add(qp, {.opcode = NTBV_SEND_IMM, .imm = imm});
+}
+
+void send_inv(ibv_qp_ex *qp, std::uint32_t key)
+{
+    add(qp, {.opcode = NTBV_SEND_INV, .imm = key});
+}
+
+void local_inv(ibv_qp_ex *qp, std::uint32_t key)
+{
+    add(qp, {.opcode = NTBV_LOCAL_INV, .imm = key});
+}
+
+void bind_mw(ibv_qp_ex *qp, ibv_mw *mw, std::uint32_t key, const ibv_mw_bind_info *info)
+{
+    add(qp, {.opcode = NTBV_BIND_MW});
+    // Windows of type 1 are bound by a call of their own.
+    Batch::Request *const request = batch_of(qp).last();
+    if (!request || mw->type != IBV_MW_TYPE_2)
+        return;
+    request->mw = mw;
+    request->bind = binding_of(mw, key, *info);
+    request->wr.bind = &request->bind;
 }
 
 void rdma_write(ibv_qp_ex *qp, std::uint32_t key, std::uint64_t address)
@@ -239,6 +269,9 @@ bool make_extended(OwnQp &qp)
     extended.wr_abort = abort;
     extended.wr_send = send;
     extended.wr_send_imm = send_imm;
+    extended.wr_send_inv = send_inv;
+    extended.wr_local_inv = local_inv;
+    extended.wr_bind_mw = bind_mw;
     extended.wr_rdma_write = rdma_write;
     extended.wr_rdma_write_imm = rdma_write_imm;
     extended.wr_rdma_read = rdma_read;

@@ -16,6 +16,10 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
         return false;
     const bool whole = header.offset + header.bytes == header.total;
     const bool last = (header.flags & flag::last) != 0;
+    // Both would be in `value`.
+    if ((header.flags & flag::invalidate) != 0 &&
+        (header.kind != Kind::Send || (header.flags & flag::immediate) != 0))
+        return false;
     switch (header.kind) {
     case Kind::Hello:
         return header.bytes == sizeof(Hello);

@@ -30,7 +30,7 @@ enum class Kind : std::uint8_t {
 
 namespace flag
 {
-constexpr std::uint8_t last = 1, solicited = 2, immediate = 4, ack = 8;
+constexpr std::uint8_t last = 1, solicited = 2, immediate = 4, ack = 8, invalidate = 16;
 } // namespace flag
 
 struct Header {
@@ -61,7 +61,7 @@ struct Hello {
 static_assert(sizeof(Hello) == 24);
 
 constexpr std::uint64_t hello_magic = 0x736272657662746e; // "ntbverbs"
-constexpr std::uint32_t wire_version = 1;
+constexpr std::uint32_t wire_version = 2;
 constexpr std::uint32_t qpn_mask = 0xffffff;
 constexpr std::uint32_t max_request = 0x80000000;
 

@@ -2,6 +2,7 @@
 #include "memory/keys.hpp"
 
 #include <array>
+#include <cerrno>
 #include <set>
 #include <vector>
 
@@ -10,7 +11,9 @@
 namespace
 {
 
+using ntb::verbs::Asker;
 using ntb::verbs::Keys;
+using ntb::verbs::Window;
 
 class KeysTest : public testing::Test
 {
@@ -39,11 +42,11 @@ TEST_F(KeysTest, AsksForDomainAndEveryRight)
     EXPECT_EQ(keys_.find(key, 2, 0, 1, 1), nullptr);
     EXPECT_EQ(keys_.find(key, 1, 0, 1, 4), nullptr);
     EXPECT_EQ(keys_.find(key, 1, 0, 1, 5), nullptr);
-    EXPECT_EQ(keys_.find(key ^ 0x10000, 1, 0, 1, 1), nullptr);
+    EXPECT_EQ(keys_.find(key ^ 1, 1, 0, 1, 1), nullptr);
     EXPECT_EQ(keys_.find(0, 1, 0, 0, 0), nullptr);
-    EXPECT_FALSE(keys_.remove(2, key));
-    EXPECT_FALSE(keys_.remove(1, key ^ 0x10000));
-    EXPECT_FALSE(keys_.remove(1, 0));
+    EXPECT_EQ(keys_.remove(2, key), -EINVAL);
+    EXPECT_EQ(keys_.remove(1, key ^ 1), -EINVAL);
+    EXPECT_EQ(keys_.remove(1, 0), -EINVAL);
 }
 
 TEST_F(KeysTest, ARemovedKeyIsNoKeyAndDoesNotComeBackAtOnce)
@@ -57,8 +60,8 @@ TEST_F(KeysTest, ARemovedKeyIsNoKeyAndDoesNotComeBackAtOnce)
         ASSERT_NE(key, last);
         ASSERT_EQ(few.find(last, 1, 0, 1, 1), nullptr);
         ASSERT_EQ(few.add(1, memory_.data(), 64, 0, 1), 0u) << "no slot is free";
-        ASSERT_TRUE(few.remove(1, key));
-        ASSERT_FALSE(few.remove(1, key));
+        ASSERT_EQ(few.remove(1, key), 0);
+        ASSERT_EQ(few.remove(1, key), -EINVAL);
         ASSERT_EQ(few.find(key, 1, 0, 1, 1), nullptr);
         last = key;
     }
@@ -68,17 +71,61 @@ TEST_F(KeysTest, ARegionMayChangeUnderItsKey)
 {
     const std::uint32_t key = keys_.add(1, memory_.data(), 64, 1000, 1);
     ASSERT_NE(key, 0u);
-    EXPECT_FALSE(keys_.change(2, key, 2, memory_.data(), 64, 1000, 1)) << "of another domain";
-    EXPECT_FALSE(keys_.change(1, key ^ 0x10000, 1, memory_.data(), 64, 1000, 1));
-    EXPECT_FALSE(keys_.change(1, 0, 1, memory_.data(), 64, 1000, 1));
+    EXPECT_EQ(keys_.change(2, key, 2, memory_.data(), 64, 1000, 1), -EINVAL) << "of another domain";
+    EXPECT_EQ(keys_.change(1, key ^ 1, 1, memory_.data(), 64, 1000, 1), -EINVAL);
+    EXPECT_EQ(keys_.change(1, 0, 1, memory_.data(), 64, 1000, 1), -EINVAL);
     EXPECT_NE(keys_.find(key, 1, 1000, 64, 1), nullptr);
-    ASSERT_TRUE(keys_.change(1, key, 2, memory_.data() + 8, 16, 2000, 3));
+    ASSERT_EQ(keys_.change(1, key, 2, memory_.data() + 8, 16, 2000, 3), 0);
     EXPECT_EQ(keys_.find(key, 1, 2000, 1, 1), nullptr);
     EXPECT_EQ(keys_.find(key, 2, 1000, 1, 1), nullptr);
     EXPECT_EQ(keys_.find(key, 2, 2000, 17, 1), nullptr);
     EXPECT_EQ(keys_.find(key, 2, 2001, 15, 3), memory_.data() + 9);
-    EXPECT_FALSE(keys_.remove(1, key));
-    EXPECT_TRUE(keys_.remove(2, key));
+    EXPECT_EQ(keys_.remove(1, key), -EINVAL);
+    EXPECT_EQ(keys_.remove(2, key), 0);
+}
+
+TEST_F(KeysTest, AWindowIsForPeersAndForItsOwner)
+{
+    const std::uint32_t region =
+        keys_.add(1, memory_.data(), 64, 1000, NTBV_LOCAL_WRITE | NTBV_MW_BIND);
+    const Asker owner = {1, 7}, other = {1, 8};
+    Window window;
+    const std::uint32_t key = keys_.add_window(1, NTBV_MW_2, window);
+    ASSERT_NE(key, 0u);
+    EXPECT_TRUE(keys_.may_have(window, key ^ 0xff));
+    EXPECT_FALSE(keys_.may_have(window, key ^ 0x100));
+    EXPECT_FALSE(keys_.may_have(window, key ^ 0x10000));
+    EXPECT_EQ(keys_.find_for_peer(key, owner, 1000, 0, 0), nullptr) << "is not bound";
+    ASSERT_TRUE(keys_.bind({window, key, region, 1008, 16, NTBV_REMOTE_WRITE}, owner));
+    EXPECT_EQ(keys_.find_for_peer(key, owner, 1008, 16, NTBV_REMOTE_WRITE), memory_.data() + 8);
+    EXPECT_EQ(keys_.find_for_peer(key, owner, 1008, 17, NTBV_REMOTE_WRITE), nullptr);
+    EXPECT_EQ(keys_.find_for_peer(key, owner, 1008, 16, NTBV_REMOTE_READ), nullptr);
+    EXPECT_EQ(keys_.find_for_peer(key, other, 1008, 16, NTBV_REMOTE_WRITE), nullptr);
+    EXPECT_EQ(keys_.find(key, 1, 1008, 16, 0), nullptr) << "not for local requests";
+    EXPECT_EQ(keys_.remove(1, region), -EBUSY);
+    EXPECT_FALSE(keys_.invalidate(key, other));
+    EXPECT_TRUE(keys_.invalidate(key, owner));
+    EXPECT_FALSE(keys_.invalidate(key, owner));
+    EXPECT_EQ(keys_.remove(1, region), 0);
+}
+
+TEST_F(KeysTest, WhatAProgramChoosesBringsNoEarlierKeyBack)
+{
+    Keys few;
+    ASSERT_TRUE(few.create(2)); // one slot
+    std::uint32_t last = 0;
+    for (int i = 0; i < 1000; ++i) {
+        Window window;
+        const std::uint32_t key = i % 2 != 0 ? few.add(1, memory_.data(), 64, 0, 1)
+                                             : few.add_window(1, NTBV_MW_2, window);
+        ASSERT_NE(key, 0u);
+        ASSERT_NE(key >> 8, last >> 8);
+        if (i % 2 != 0)
+            ASSERT_EQ(few.remove(1, key), 0);
+        else
+            few.remove_window(window);
+        last = key;
+    }
 }
 
 TEST_F(KeysTest, ManyAreDifferentAndScattered)

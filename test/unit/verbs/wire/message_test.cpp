@@ -49,6 +49,17 @@ TEST(Header, PiecesOfDataAreInsideTheirRequest)
     }
 }
 
+TEST(Header, AKeyIsEndedBySendsWithoutImmediateDataOnly)
+{
+    for (const Kind kind : {Kind::Send, Kind::Write, Kind::Data}) {
+        Header header = piece(kind, 0, 8, 8);
+        header.flags |= flag::invalidate;
+        EXPECT_EQ(read(header, 8), kind == Kind::Send);
+        header.flags |= flag::immediate;
+        EXPECT_FALSE(read(header, 8));
+    }
+}
+
 TEST(Header, ThePayloadHasTheLengthThatTheHeaderSays)
 {
     EXPECT_FALSE(read(piece(Kind::Send, 0, 100, 100), 99));
