@@ -93,6 +93,7 @@ public:
     std::uint64_t arrivals_out() const override { return arrived_out.load(); }
     void arm(std::uint32_t events) override
     {
+        looks_when_armed = looks.load();
         armed_any.fetch_add(1);
         armed_in.fetch_add((events & EPOLLIN) != 0);
         armed_out.fetch_add((events & EPOLLOUT) != 0);
@@ -119,7 +120,8 @@ public:
         }
     }
 
-    std::atomic<std::uint64_t> head = 0, taken = 0, arrived_in = 0, arrived_out = 0, looks = 0;
+    std::atomic<std::uint64_t> head = 0, taken = 0, arrived_in = 0, arrived_out = 0, looks = 0,
+                               looks_when_armed = 0;
     std::atomic<std::uint32_t> kept = 0, said = 0, requests = 0, answered = 0, rings = 0;
     std::atomic<int> armed_in = 0, armed_out = 0, armed_any = 0;
     std::atomic<bool> out = false, up = true, ends = false, bells = true;

@@ -114,7 +114,8 @@ TEST_F(Polls, SleepsThoughTheShadowIsReadable)
     shutdown(a.peer(), SHUT_WR);
     entries[0].events = POLLOUT;
     std::thread peer([this] {
-        await([this] { return a.armed_out > 0; });
+        // Behind the arming comes one more look before the sleep.
+        await([this] { return a.armed_out > 0 && a.looks > a.looks_when_armed; });
         const std::uint64_t looks = a.looks;
         for (int i = 0; i < 1000; i++)
             std::this_thread::yield();

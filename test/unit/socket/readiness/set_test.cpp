@@ -388,7 +388,11 @@ TEST_F(Sets, TellOfAClosedNumberWhileADuplicateIsOpen)
         await([this] { return a.armed_in == 2; });
         a.arrive();
     });
-    EXPECT_EQ(sleep(), (Told{{1, EPOLLIN}, {2, EPOLLIN}}));
+    // It may come between the looks at the two numbers.
+    Told told = sleep();
+    if (told.size() == 1)
+        told = sleep();
+    EXPECT_EQ(told, (Told{{1, EPOLLIN}, {2, EPOLLIN}}));
     peer.join();
     set->closed(a.shadow(), &a, true);
     EXPECT_EQ(look(), Told{});
