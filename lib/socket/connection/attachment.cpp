@@ -4,13 +4,13 @@
 #include <cstring>
 #include <new>
 
+#include "kernel/memory.hpp"
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
 #include "ring/layout.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -64,7 +64,7 @@ int out_of_the_way(int fd)
 }
 
 // What another process sent: sealed memory of this size, or NULL.
-void *map_sealed(int fd, std::size_t bytes)
+std::byte *map_sealed(int fd, std::size_t bytes)
 {
     struct stat file = {};
     const long seals = call(SYS_fcntl, fd, F_GET_SEALS, 0);
@@ -72,21 +72,8 @@ void *map_sealed(int fd, std::size_t bytes)
         fstat(fd, &file) != 0 || !S_ISREG(file.st_mode) ||
         static_cast<std::size_t>(file.st_size) != bytes)
         return nullptr;
-    const long at = call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    return at < 0 && at > -4096 ? nullptr : reinterpret_cast<void *>(at);
+    return kernel::map<std::byte>(bytes, MAP_SHARED, fd);
 }
-
-class Locked
-{
-public:
-    explicit Locked(Lock &lock) : lock_(lock) { lock_.take(); }
-    ~Locked() { lock_.give(); }
-    Locked(const Locked &) = delete;
-    Locked &operator=(const Locked &) = delete;
-
-private:
-    Lock &lock_;
-};
 
 } // namespace
 
@@ -111,11 +98,10 @@ Attachment *Attachment::create(const char *path)
     const std::size_t length = strnlen(path, path_max);
     if (length == 0 || length == path_max)
         return nullptr;
-    const long at = call(SYS_mmap, nullptr, sizeof(Attachment), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at < 0 && at > -4096)
+    void *memory = kernel::map<Attachment>(1, MAP_PRIVATE | MAP_NORESERVE);
+    if (memory == nullptr)
         return nullptr;
-    auto *made = new (reinterpret_cast<void *>(at)) Attachment;
+    auto *made = new (memory) Attachment;
     std::memcpy(made->path_, path, length);
     return made;
 }
@@ -333,17 +319,15 @@ bool Attachment::map(Connection &one, Letter &letter)
         kernel::cookie_of(one.fd_) != one.cookie_)
         return false;
     const std::size_t bytes = ntbc::memory_bytes(m.ring_bytes);
-    void *page = map_sealed(letter.fds[0], bytes);
-    void *record = map_sealed(letter.fds[2], record_bytes);
+    std::byte *page = map_sealed(letter.fds[0], bytes);
+    std::byte *record = map_sealed(letter.fds[2], record_bytes);
     if (page == nullptr || record == nullptr) {
-        if (page != nullptr)
-            call(SYS_munmap, page, bytes);
-        if (record != nullptr)
-            call(SYS_munmap, record, record_bytes);
+        kernel::unmap(page, bytes);
+        kernel::unmap(record, record_bytes);
         return false;
     }
-    one.page_ = static_cast<Page *>(page);
-    one.record_ = static_cast<Record *>(record);
+    one.page_ = reinterpret_cast<Page *>(page);
+    one.record_ = reinterpret_cast<Record *>(record);
     one.ring_bytes_ = m.ring_bytes;
     one.id_ = m.id;
     one.bell_ = out_of_the_way(letter.fds[1]);

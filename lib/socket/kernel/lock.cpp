@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "kernel/lock.hpp"
 
+#include "kernel/memory.hpp"
 #include "kernel/system.hpp"
 
 #include <atomic>
@@ -29,16 +30,15 @@ std::uint32_t *life_page()
     std::uint32_t *at = page.load(std::memory_order_acquire);
     if (at != nullptr)
         return at;
-    const long made = kernel::call(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (made < 0 && made > -4096)
+    constexpr std::size_t words = 4096 / sizeof *at;
+    at = kernel::map<std::uint32_t>(words, MAP_PRIVATE);
+    if (at == nullptr)
         return nullptr;
-    at = reinterpret_cast<std::uint32_t *>(made);
     kernel::call(SYS_madvise, at, 4096, MADV_WIPEONFORK);
     std::uint32_t *none = nullptr;
     if (page.compare_exchange_strong(none, at))
         return at;
-    kernel::call(SYS_munmap, at, 4096);
+    kernel::unmap(at, words);
     return none;
 }
 

@@ -39,6 +39,19 @@ private:
     std::uint32_t word_ = 0; ///< thread that holds it; the highest bit: others sleep
 };
 
+/// Holds a lock while it lives, where what a holder that died has left needs no repair.
+class Locked
+{
+public:
+    explicit Locked(Lock &lock) : lock_(lock) { lock_.take(); }
+    ~Locked() { lock_.give(); }
+    Locked(const Locked &) = delete;
+    Locked &operator=(const Locked &) = delete;
+
+private:
+    Lock &lock_;
+};
+
 } // namespace ntb::socket
 
 #endif

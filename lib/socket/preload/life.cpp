@@ -2,6 +2,7 @@
 // The process's life: what is read at its start, its forks, and what it reports at its end.
 #include "preload/state.hpp"
 
+#include "kernel/memory.hpp"
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
 #include "preload/upgrade.hpp"
@@ -49,11 +50,9 @@ bool make_figures()
     const int fd = hide(static_cast<int>(file));
     if (fd < 0 || kernel::call(SYS_ftruncate, fd, 4096) < 0)
         return false;
-    const long at =
-        kernel::call(SYS_mmap, nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (at < 0)
+    auto *figures = kernel::map<Figures>(1, MAP_SHARED, fd);
+    if (figures == nullptr)
         return false;
-    auto *figures = reinterpret_cast<Figures *>(at);
     figures->version = Figures::right_version;
     figures->pid = own_pid();
     strncpy(figures->program, program_invocation_short_name, sizeof(figures->program) - 1);

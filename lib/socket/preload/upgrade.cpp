@@ -2,6 +2,7 @@
 #include "preload/upgrade.hpp"
 
 #include "kernel/lock.hpp"
+#include "kernel/memory.hpp"
 #include "kernel/system.hpp"
 #include "record/family.hpp"
 
@@ -12,7 +13,6 @@
 #include <netinet/tcp.h>
 #include <new>
 #include <poll.h>
-#include <sys/mman.h>
 
 namespace ntb::socket::preload
 {
@@ -40,16 +40,6 @@ Set *sets[most_sets];
 bool nested[most_sets]; // a member of another set
 std::atomic<bool> has_nested = false;
 unsigned set_count; // slots that were ever used
-
-struct Locked {
-    explicit Locked(Lock &lock) : lock_(lock) { lock_.take(); }
-    ~Locked() { lock_.give(); }
-    Locked(const Locked &) = delete;
-    Locked &operator=(const Locked &) = delete;
-
-private:
-    Lock &lock_;
-};
 
 // No handler, which may use the connection too, runs in the middle of a claim.
 struct Undisturbed {
@@ -129,9 +119,7 @@ Attachment *attachment()
 
 bool make_bodies(std::uint32_t objects)
 {
-    const long at = kernel::call(SYS_mmap, nullptr, objects * sizeof(Body), PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    bodies = at < 0 ? nullptr : reinterpret_cast<Body *>(at);
+    bodies = kernel::map<Body>(objects, MAP_PRIVATE | MAP_NORESERVE);
     return bodies != nullptr;
 }
 

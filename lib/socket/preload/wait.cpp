@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that wait for descriptors.
-#include "kernel/system.hpp"
+#include "kernel/memory.hpp"
 #include "preload/upgrade.hpp"
 
 #include <climits>
-#include <sys/mman.h>
 
 namespace ntb::socket::preload
 {
@@ -44,37 +43,10 @@ bool is_tracked(const pollfd *all, nfds_t n)
     return false;
 }
 
-// The sources of a call's entries.
-class Sources
-{
-public:
-    explicit Sources(nfds_t n) : at_(here_), bytes_(n * sizeof(Source *))
-    {
-        if (n <= sizeof(here_) / sizeof(here_[0]))
-            return;
-        const long made = kernel::call(SYS_mmap, nullptr, bytes_, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        at_ = made < 0 ? nullptr : reinterpret_cast<Source **>(made);
-    }
-    ~Sources()
-    {
-        if (at_ != here_ && at_ != nullptr)
-            kernel::call(SYS_munmap, at_, bytes_);
-    }
-    Sources(const Sources &) = delete;
-    Sources &operator=(const Sources &) = delete;
-    Source **data() { return at_; }
-
-private:
-    Source **at_;
-    std::size_t bytes_;
-    Source *here_[64];
-};
-
 int poll_all(pollfd *all, nfds_t n, const timespec *timeout, const sigset_t *mask)
 {
     Waits waits;
-    Sources sources(n);
+    kernel::Array<Source *, 64> sources(n);
     if (sources.data() == nullptr)
         return answer(-ENOMEM);
     bool any = false;

@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include <sys/epoll.h>
-#include <sys/mman.h>
 
+#include "kernel/memory.hpp"
 #include "kernel/system.hpp"
 #include "readiness/deadline.hpp"
 #include "readiness/handlers.hpp"
@@ -29,35 +29,6 @@ constexpr std::uint32_t in_events = EPOLLIN | EPOLLRDHUP | EPOLLPRI | EPOLLRDNOR
 constexpr std::uint32_t out_events = EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
 // Of one that has ended, the shadow has nothing to say that its daemon does not ring for.
 constexpr short shadow_events = POLLIN | POLLOUT | POLLPRI | static_cast<short>(EPOLLRDHUP);
-
-/// An array in the frame, or of pages where that is too small.
-template <typename T, std::size_t Small>
-class Array
-{
-public:
-    explicit Array(std::size_t n) : at_(small_), bytes_(n * sizeof(T))
-    {
-        if (n <= Small)
-            return;
-        const long made = kernel::call(SYS_mmap, nullptr, bytes_, PROT_READ | PROT_WRITE,
-                                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        at_ = made < 0 && made > -4096 ? nullptr : reinterpret_cast<T *>(made);
-    }
-    ~Array()
-    {
-        if (at_ != small_ && at_ != nullptr)
-            kernel::call(SYS_munmap, at_, bytes_);
-    }
-    Array(const Array &) = delete;
-    Array &operator=(const Array &) = delete;
-
-    T *data() { return at_; }
-
-private:
-    T *at_;
-    std::size_t bytes_;
-    T small_[Small];
-};
 
 long kernel_poll(pollfd *entries, nfds_t n, const Deadline &deadline, const sigset_t *mask)
 {
@@ -276,7 +247,7 @@ int poll(pollfd *entries, nfds_t n, Source *const *sources, const timespec *time
     if (std::none_of(sources, sources + n,
                      [](const Source *at) { return at != nullptr && at->upgraded(); }))
         return static_cast<int>(kernel_poll(entries, n, deadline, mask));
-    Array<pollfd, 65> asked(2 * n + 1);
+    kernel::Array<pollfd, 65> asked(2 * n + 1);
     if (asked.data() == nullptr)
         return -ENOMEM;
     Waiter waiter(entries, n, sources, attendant, asked.data());
@@ -383,8 +354,8 @@ int select(int n, fd_set *read, fd_set *write, fd_set *except, const timespec *t
                                              timeout != nullptr ? &left : nullptr,
                                              mask != nullptr ? &own : nullptr));
     }
-    Array<pollfd, 32> entries(members);
-    Array<Source *, 32> sources(members);
+    kernel::Array<pollfd, 32> entries(members);
+    kernel::Array<Source *, 32> sources(members);
     if (entries.data() == nullptr || sources.data() == nullptr)
         return -ENOMEM;
     nfds_t used = 0;

@@ -9,9 +9,9 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 
+#include "kernel/memory.hpp"
 #include "kernel/system.hpp"
 
 namespace ntb::socket
@@ -36,20 +36,6 @@ constexpr int highest_descriptors = 900;  // where hidden descriptors disturb no
 constexpr unsigned kind_bits = 2, generation_bits = 16, index_bits = 22;
 constexpr unsigned tag_bits = kind_bits + generation_bits + index_bits;
 enum Kind : unsigned { Shadow, Bell, Wake, Attended };
-
-template <typename T>
-T *mapped(std::size_t bytes)
-{
-    const long made = kernel::call(SYS_mmap, nullptr, bytes, PROT_READ | PROT_WRITE,
-                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return made < 0 && made > -4096 ? nullptr : reinterpret_cast<T *>(made);
-}
-
-void unmap(void *at, std::size_t bytes)
-{
-    if (at != nullptr)
-        kernel::call(SYS_munmap, at, bytes);
-}
 
 // RDNORM and WRNORM are shown with IN and OUT, as the kernel does for sockets.
 std::uint32_t widened(std::uint32_t events)
@@ -91,14 +77,6 @@ int the_ready_descriptor(int broken)
         kernel::call(SYS_close, made);
     return made < 0 ? made : at;
 }
-
-struct Locked {
-    explicit Locked(Lock &of) : lock(of) { lock.take(); }
-    ~Locked() { lock.give(); }
-    Locked(const Locked &) = delete;
-    Locked &operator=(const Locked &) = delete;
-    Lock &lock;
-};
 
 long kernel_wait(int epoll, epoll_event *events, int most, const Deadline &deadline,
                  const sigset_t *mask)
@@ -223,7 +201,7 @@ struct Set::Told {
 
 Set *Set::create(int epoll, Attendant *attendant)
 {
-    void *memory = mapped<void>(sizeof(Set));
+    void *memory = kernel::map<Set>(1, MAP_PRIVATE);
     if (memory == nullptr)
         return nullptr;
     Set *set = new (memory) Set;
@@ -239,12 +217,12 @@ void Set::destroy()
         if (at(i)->armed)
             at(i)->source->disarm(at(i)->armed_for);
     for (Chunk *chunk : chunks_)
-        unmap(chunk, sizeof(Chunk));
+        kernel::unmap(chunk, 1);
     for (Numbers *page : numbers_)
-        unmap(page, sizeof(Numbers));
-    unmap(hot_, hot_room_ * sizeof *hot_);
+        kernel::unmap(page, 1);
+    kernel::unmap(hot_, hot_room_);
     this->~Set();
-    unmap(this, sizeof(Set));
+    kernel::unmap(this, 1);
 }
 
 // ---- the table of links
@@ -275,7 +253,7 @@ Set::Link *Set::make(int fd)
     if (fd < 0 || number / page_numbers >= pages)
         return nullptr;
     Numbers *&page = numbers_[number / page_numbers];
-    if (page == nullptr && (page = mapped<Numbers>(sizeof(Numbers))) == nullptr)
+    if (page == nullptr && (page = kernel::map<Numbers>(1, MAP_PRIVATE)) == nullptr)
         return nullptr;
     std::uint32_t index = free_;
     if (index == none) {
@@ -283,16 +261,16 @@ Set::Link *Set::make(int fd)
         if (index == chunks * chunk_links)
             return nullptr;
         Chunk *&chunk = chunks_[index / chunk_links];
-        if (chunk == nullptr && (chunk = mapped<Chunk>(sizeof(Chunk))) == nullptr)
+        if (chunk == nullptr && (chunk = kernel::map<Chunk>(1, MAP_PRIVATE)) == nullptr)
             return nullptr;
         if (index >= hot_room_) {
             const std::uint32_t room = std::max(2 * hot_room_, chunk_links);
-            auto *hot = mapped<std::uint32_t>(room * sizeof *hot_);
+            auto *hot = kernel::map<std::uint32_t>(room, MAP_PRIVATE);
             if (hot == nullptr)
                 return nullptr;
             if (hot_count_ > 0)
                 std::memcpy(hot, hot_, hot_count_ * sizeof *hot_);
-            unmap(hot_, hot_room_ * sizeof *hot_);
+            kernel::unmap(hot_, hot_room_);
             hot_ = hot;
             hot_room_ = room;
         }

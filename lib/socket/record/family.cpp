@@ -3,9 +3,7 @@
 
 #include <new>
 
-#include "kernel/system.hpp"
-
-#include <sys/mman.h>
+#include "kernel/memory.hpp"
 
 namespace ntb::socket
 {
@@ -22,12 +20,8 @@ bool Family::make()
     if (places_ != nullptr)
         return true;
     // Pages come as they are touched.
-    const long at = kernel::call(SYS_mmap, nullptr, most * sizeof(Place), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (at < 0 && at > -4096)
-        return false;
-    places_ = reinterpret_cast<Place *>(at);
-    return true;
+    places_ = kernel::map<Place>(most, MAP_SHARED | MAP_NORESERVE);
+    return places_ != nullptr;
 }
 
 int Family::take(std::int32_t pid)

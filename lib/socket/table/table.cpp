@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "table/table.hpp"
 
-#include "kernel/system.hpp"
+#include "kernel/memory.hpp"
 
 #include <algorithm>
-#include <sys/mman.h>
 
 namespace ntb::socket
 {
 
 namespace
 {
-// Pages come as they are touched.
 template <typename T>
 T *map(std::size_t count)
 {
-    const long at = kernel::call(SYS_mmap, nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
-                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return at < 0 ? nullptr : reinterpret_cast<T *>(at);
+    return kernel::map<T>(count, MAP_PRIVATE | MAP_NORESERVE);
 }
 
 template <typename T>
 void unmap(T *&at, std::size_t count)
 {
-    if (at != nullptr)
-        kernel::call(SYS_munmap, at, count * sizeof(T));
+    kernel::unmap(at, count);
     at = nullptr;
 }
 } // namespace
