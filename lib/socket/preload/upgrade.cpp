@@ -4,6 +4,7 @@
 #include "kernel/lock.hpp"
 #include "kernel/memory.hpp"
 #include "kernel/system.hpp"
+#include "readiness/kernel_set.hpp"
 #include "record/family.hpp"
 
 #include <csignal>

@@ -11,6 +11,7 @@
 #include "kernel/memory.hpp"
 #include "kernel/system.hpp"
 #include "readiness/deadline.hpp"
+#include "readiness/event_masks.hpp"
 #include "readiness/handlers.hpp"
 #include "spin.hpp"
 
@@ -24,9 +25,6 @@ static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLPRI == EPOLLPRI &&
               POLLERR == EPOLLERR && POLLHUP == EPOLLHUP && POLLRDNORM == EPOLLRDNORM &&
               POLLWRNORM == EPOLLWRNORM);
 
-constexpr std::uint32_t always = EPOLLERR | EPOLLHUP;
-constexpr std::uint32_t in_events = EPOLLIN | EPOLLRDHUP | EPOLLPRI | EPOLLRDNORM | EPOLLRDBAND;
-constexpr std::uint32_t out_events = EPOLLOUT | EPOLLWRNORM | EPOLLWRBAND;
 // Of one that has ended, the shadow has nothing to say that its daemon does not ring for.
 constexpr short shadow_events = POLLIN | POLLOUT | POLLPRI | static_cast<short>(EPOLLRDHUP);
 

@@ -12,6 +12,7 @@
 #include "kernel/lock.hpp"
 #include "readiness/deadline.hpp"
 #include "readiness/handlers.hpp"
+#include "readiness/links.hpp"
 #include "readiness/poll.hpp"
 #include "readiness/source.hpp"
 #include "spin.hpp"
@@ -65,19 +66,22 @@ public:
     void after_fork_in_child();
 
 private:
-    struct Link;
-    struct Chunk;
-    struct Numbers;
     struct Told;
+
+    // OUT is left out until somebody waits for it: it is there nearly always, and who has the set
+    // as a member would be told of it.
+    static constexpr std::uint32_t shadow_events = EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET;
+    // Of the entries in the kernel's set that are ours, beside the program's: the highest bits are
+    // the set's secret, which is no address and no small number, then a link, its generation and
+    // the kind.
+    static constexpr unsigned kind_bits = 2, generation_bits = 16, index_bits = 22;
+    static constexpr unsigned tag_bits = kind_bits + generation_bits + index_bits;
+    enum Kind : unsigned { Shadow, Bell, Wake, Attended };
 
     Set() = default;
     ~Set() = default;
 
     // Under the lock.
-    Link *find(int fd);
-    Link *at(std::uint32_t index);
-    Link *make(int fd);
-    void enter_number(int fd, std::uint32_t index);
     void release(Link &link);
     int native(int op, int fd, Link *link, epoll_event *event);
     int control_locked(int op, int fd, Source *source, epoll_event *event);
@@ -85,10 +89,15 @@ private:
     void modify(Link &link, const epoll_event &event);
     int enter(Link &link, Source *source, int op);
     void restore(Link &link);
-    void heat(Link &link);
-    void cool(Link &link);
     bool arm(Link &link);
-    void rouse(Link &link);
+    /// The bell has rung, or nobody is to be rung for it any more.
+    static void rouse(Link &link)
+    {
+        if (!link.armed)
+            return;
+        link.armed = false;
+        link.source->disarm(link.armed_for);
+    }
     static void tell(Link &link, const Told &told);
     std::uint32_t evaluate(Link &link, Told &told);
     int collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call);
@@ -108,11 +117,6 @@ private:
     int sleep(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask,
               const Handled &before);
 
-    static constexpr std::uint32_t chunk_links = 256;
-    static constexpr std::uint32_t chunks = 4096;
-    static constexpr std::uint32_t page_numbers = 4096;
-    static constexpr std::uint32_t pages = 1024;
-
     std::atomic<bool> shared_ = false; ///< has had an upgraded member: the kernel's set has ours
     std::atomic<std::uint32_t> sleepers_ = 0;
     Lock lock_;
@@ -126,19 +130,11 @@ private:
     std::uint64_t secret_ = 0;
     Window window_;
 
-    std::uint32_t made_ = 0;         ///< links that have memory and were used
-    std::uint32_t free_ = 0;         ///< first of those that are free
     std::uint32_t shared_bells_ = 0; ///< links whose bell another link has entered
     std::uint32_t orphans_ = 0;      ///< links whose number is closed, while the file is open
-    std::uint32_t hot_count_ = 0, hot_room_ = 0, cursor_ = 0;
-    std::uint32_t *hot_ = nullptr; ///< links to look at; all others are armed, or off
-    Chunk *chunks_[chunks] = {};
-    Numbers *numbers_[pages] = {};
+    std::uint32_t cursor_ = 0;       ///< who is looked at next
+    Links links_;
 };
-
-/// The descriptor that is always readable, by which sets wake their sleepers: the process's own,
-/// that no program may close. -1: none yet
-int ready_descriptor();
 
 } // namespace ntb::socket
 

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What the kernel is asked about its own set, and the descriptor by which its sleepers are woken.
+#ifndef NTB_SOCKET_READINESS_KERNEL_SET_HPP
+#define NTB_SOCKET_READINESS_KERNEL_SET_HPP
+
+#include <signal.h>
+#include <sys/epoll.h>
+
+#include "readiness/deadline.hpp"
+
+namespace ntb::socket
+{
+
+/// epoll_pwait2(), also where the kernel has none. @return a count, or -errno
+long kernel_wait(int epoll, epoll_event *events, int most, const Deadline &deadline,
+                 const sigset_t *mask);
+
+/// Whether the kernel has told a one-shot member. Only its list of the members says so.
+bool was_told(int epoll, int fd);
+
+/// The descriptor that is always readable, by which sets wake their sleepers: the process's own,
+/// that no program may close. -1: none yet
+int ready_descriptor();
+/// The same, made if there is none or it is the one that is broken. @return -errno: none
+int make_ready_descriptor(int broken);
+
+} // namespace ntb::socket
+
+#endif

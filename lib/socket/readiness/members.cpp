@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Who is in a set: what epoll_ctl() does, and what sources report of their descriptors.
+#include "readiness/set.hpp"
+
+#include <cerrno>
+#include <new>
+
+#include <sys/random.h>
+
+#include "kernel/memory.hpp"
+#include "kernel/system.hpp"
+#include "readiness/event_masks.hpp"
+#include "readiness/kernel_set.hpp"
+
+namespace ntb::socket
+{
+
+Set *Set::create(int epoll, Attendant *attendant)
+{
+    void *memory = kernel::map<Set>(1, MAP_PRIVATE);
+    if (memory == nullptr)
+        return nullptr;
+    Set *set = new (memory) Set;
+    set->epoll_ = epoll;
+    set->attendant_ = attendant;
+    return set;
+}
+
+void Set::destroy()
+{
+    for (std::uint32_t i = 0; i < links_.made(); i++)
+        if (links_.at(i)->armed)
+            links_.at(i)->source->disarm(links_.at(i)->armed_for);
+    this->~Set();
+    kernel::unmap(this, 1);
+}
+
+void Set::release(Link &link)
+{
+    rouse(link);
+    links_.cool(link);
+    if (link.has_bell && shared_bells_ > 0) {
+        // The entry goes over to another link of the connection.
+        for (std::uint32_t i = 0; i < links_.made(); i++) {
+            Link *other = links_.at(i);
+            if (other == &link || !other->used || other->source != link.source)
+                continue;
+            other->has_bell = true;
+            shared_bells_--;
+            kernel_control(EPOLL_CTL_MOD, link.source->bell(), EPOLLIN | EPOLLET,
+                           tag(Bell, *other));
+            link.has_bell = false;
+            break;
+        }
+    } else if (link.source != nullptr && !link.has_bell) {
+        shared_bells_--;
+    }
+    if (link.has_bell)
+        kernel_control(EPOLL_CTL_DEL, link.source->bell(), 0, 0);
+    if (link.removed && !link.orphan)
+        kernel_control(EPOLL_CTL_DEL, link.fd, 0, 0);
+    if (link.orphan)
+        orphans_--;
+    else
+        links_.forget(link.fd);
+    links_.release(link);
+}
+
+std::uint64_t Set::tag(unsigned kind, const Link &link) const
+{
+    return secret_ | (std::uint64_t{link.index} << (kind_bits + generation_bits)) |
+           (std::uint64_t{link.generation} << kind_bits) | kind;
+}
+
+long Set::kernel_control(int op, int fd, std::uint32_t events, std::uint64_t data) const
+{
+    epoll_event event = {};
+    event.events = events;
+    event.data.u64 = data;
+    return kernel::call(SYS_epoll_ctl, epoll_.load(), op, fd, &event);
+}
+
+// What the kernel's set has of ours from the first upgraded member on.
+bool Set::prepare()
+{
+    if (shared_.load(std::memory_order_relaxed))
+        return true;
+    std::uint64_t random = 0;
+    kernel::call(SYS_getrandom, &random, sizeof random, 0);
+    // Not the bits of an address, of a small number, nor of a negative one.
+    secret_ = (random | (std::uint64_t{1} << 63)) & ~(std::uint64_t{1} << 62) &
+              ~((std::uint64_t{1} << tag_bits) - 1);
+    const int ready = make_ready_descriptor(-1);
+    if (ready < 0)
+        return false;
+    const long added = kernel_control(EPOLL_CTL_ADD, ready, EPOLLONESHOT, secret_ | Wake);
+    if (added < 0 && added != -EEXIST)
+        return false;
+    shared_.store(true, std::memory_order_seq_cst);
+    return true;
+}
+
+int Set::native(int op, int fd, Link *link, epoll_event *event)
+{
+    const auto done = static_cast<int>(kernel::call(SYS_epoll_ctl, epoll_.load(), op, fd, event));
+    if (done < 0)
+        return done;
+    if (op == EPOLL_CTL_ADD && link != nullptr && link->source != nullptr) {
+        // Another file: the member's number was closed unseen.
+        release(*link);
+        link = nullptr;
+    }
+    if (op == EPOLL_CTL_DEL) {
+        if (link != nullptr)
+            release(*link);
+        return done;
+    }
+    if (link == nullptr && (link = links_.make(fd)) == nullptr)
+        return done;
+    link->events = event->events;
+    link->data = event->data.u64;
+    return done;
+}
+
+// The kernel's entry of an upgraded member becomes ours, and the bell's is beside it.
+int Set::enter(Link &link, Source *source, int op)
+{
+    if (!prepare())
+        return -ENOMEM;
+    long done = kernel_control(op, link.fd, shadow_events, tag(Shadow, link));
+    if (done == -EINVAL && op == EPOLL_CTL_MOD && (link.events & EPOLLEXCLUSIVE)) {
+        // An exclusive entry cannot be modified.
+        kernel_control(EPOLL_CTL_DEL, link.fd, 0, 0);
+        done = kernel_control(EPOLL_CTL_ADD, link.fd, shadow_events, tag(Shadow, link));
+    }
+    if (done < 0)
+        return static_cast<int>(done);
+    const long added =
+        kernel_control(EPOLL_CTL_ADD, source->bell(), EPOLLIN | EPOLLET, tag(Bell, link));
+    if (added < 0 && added != -EEXIST) {
+        if (op == EPOLL_CTL_ADD)
+            kernel_control(EPOLL_CTL_DEL, link.fd, 0, 0);
+        else
+            kernel_control(op, link.fd, link.events, link.data);
+        return static_cast<int>(added);
+    }
+    link.source = source;
+    link.has_bell = added != -EEXIST;
+    if (!link.has_bell)
+        shared_bells_++;
+    link.fresh = true;
+    link.told_ends = 0;
+    link.asks_out = false;
+    return 0;
+}
+
+int Set::add(int fd, Source *source, const epoll_event &event)
+{
+    if ((event.events & EPOLLEXCLUSIVE) &&
+        (event.events & ~(in_events | out_events | always | EPOLLET | EPOLLEXCLUSIVE |
+                          static_cast<std::uint32_t>(EPOLLWAKEUP))))
+        return -EINVAL;
+    Link *link = links_.find(fd);
+    if (link != nullptr && link->removed && link->source == source) {
+        link->removed = false;
+        modify(*link, event);
+        return 0;
+    }
+    // Whether it is a member is the kernel's to say: a number may have been closed unseen.
+    if (link != nullptr && !link->removed) {
+        const long there = kernel_control(EPOLL_CTL_ADD, fd, 0, tag(Shadow, *link));
+        if (there < 0)
+            return static_cast<int>(there);
+        kernel_control(EPOLL_CTL_DEL, fd, 0, 0);
+    }
+    if (link != nullptr)
+        release(*link);
+    link = links_.make(fd);
+    if (link == nullptr)
+        return -ENOMEM;
+    const int done = enter(*link, source, EPOLL_CTL_ADD);
+    if (done < 0) {
+        links_.forget(fd);
+        links_.release(*link);
+        return done;
+    }
+    modify(*link, event);
+    return 0;
+}
+
+void Set::modify(Link &link, const epoll_event &event)
+{
+    rouse(link);
+    link.events = event.events & ~EPOLLEXCLUSIVE;
+    link.data = event.data.u64;
+    link.off = false;
+    link.fresh = true;
+    links_.heat(link);
+}
+
+// It is TCP again: the kernel's entry is the program's.
+void Set::restore(Link &link)
+{
+    rouse(link);
+    links_.cool(link);
+    if (link.has_bell && link.source->bell() >= 0)
+        kernel_control(EPOLL_CTL_DEL, link.source->bell(), 0, 0);
+    else if (!link.has_bell)
+        shared_bells_--;
+    link.has_bell = false;
+    link.source = nullptr;
+    if (link.removed || kernel_control(EPOLL_CTL_MOD, link.fd, link.events, link.data) == -ENOENT)
+        release(link);
+}
+
+int Set::control(int op, int fd, Source *source, Set *inner, epoll_event *event)
+{
+    if (op != EPOLL_CTL_DEL && event == nullptr)
+        return static_cast<int>(kernel::call(SYS_epoll_ctl, epoll_.load(), op, fd, event));
+    if (source != nullptr && (!source->upgraded() || source->bell() < 0))
+        source = nullptr;
+    int done = 0;
+    {
+        const Locked locked(lock_);
+        done = control_locked(op, fd, source, event);
+        if (done == 0 && source != nullptr)
+            pass_on();
+    }
+    if (done == 0 && inner != nullptr && op == EPOLL_CTL_ADD)
+        inner->settle();
+    return done;
+}
+
+int Set::control_locked(int op, int fd, Source *source, epoll_event *event)
+{
+    Link *link = links_.find(fd);
+    const bool was_upgraded = link != nullptr && link->source != nullptr;
+    if (was_upgraded && !link->source->upgraded()) {
+        if (op == EPOLL_CTL_MOD && !link->removed) {
+            if (event->events & EPOLLEXCLUSIVE)
+                return -EINVAL;
+            link->events = event->events;
+            link->data = event->data.u64;
+            restore(*link);
+            return 0;
+        }
+        if (op != EPOLL_CTL_ADD || !link->off)
+            restore(*link);
+        return native(op, fd, links_.find(fd), event);
+    }
+    if (!was_upgraded) {
+        if (source != nullptr && op == EPOLL_CTL_ADD)
+            return add(fd, source, *event);
+        if (source != nullptr && op == EPOLL_CTL_MOD && link != nullptr &&
+            !(event->events & EPOLLEXCLUSIVE)) {
+            const int done = enter(*link, source, EPOLL_CTL_MOD);
+            if (done == 0)
+                modify(*link, *event);
+            return done;
+        }
+        return native(op, fd, link, event);
+    }
+    switch (op) {
+    case EPOLL_CTL_ADD:
+        if (source != nullptr)
+            return add(fd, source, *event);
+        if (link->removed) {
+            release(*link);
+            link = nullptr;
+        }
+        return native(op, fd, link, event);
+    case EPOLL_CTL_MOD:
+        if (link->removed)
+            return -ENOENT;
+        if (event->events & EPOLLEXCLUSIVE)
+            return -EINVAL;
+        modify(*link, *event);
+        return 0;
+    case EPOLL_CTL_DEL:
+        if (link->removed)
+            return -ENOENT;
+        rouse(*link);
+        links_.cool(*link);
+        link->removed = true;
+        return 0;
+    default:
+        return -EINVAL;
+    }
+}
+
+void Set::upgrade(int fd, Source *source)
+{
+    const Locked locked(lock_);
+    Link *link = links_.find(fd);
+    if (link == nullptr || link->source != nullptr || !source->upgraded() || source->bell() < 0)
+        return;
+    link->off = (link->events & EPOLLONESHOT) && was_told(epoll_, fd);
+    if (enter(*link, source, EPOLL_CTL_MOD) < 0) {
+        release(*link);
+        return;
+    }
+    links_.heat(*link);
+    pass_on();
+}
+
+void Set::closed(int fd, Source *source, bool last_here)
+{
+    const Locked locked(lock_);
+    Link *link = links_.find(fd);
+    if (link != nullptr && link->source == source && source != nullptr) {
+        if (last_here || link->removed) {
+            release(*link);
+        } else {
+            links_.forget(fd);
+            link->orphan = true;
+            orphans_++;
+        }
+    } else if (link != nullptr && link->source == nullptr) {
+        release(*link);
+    }
+    if (!last_here || (orphans_ == 0 && shared_bells_ == 0))
+        return;
+    for (std::uint32_t i = 0; i < links_.made(); i++)
+        if (links_.at(i)->used && links_.at(i)->source == source && source != nullptr)
+            release(*links_.at(i));
+}
+
+void Set::poke(const Source *source)
+{
+    const Locked locked(lock_);
+    for (std::uint32_t i = 0; i < links_.made(); i++) {
+        Link *link = links_.at(i);
+        if (!link->used || link->source != source)
+            continue;
+        rouse(*link);
+        links_.heat(*link);
+    }
+    pass_on();
+}
+
+void Set::settle()
+{
+    const Locked locked(lock_);
+    nested_ = true;
+    if (!shared_.load(std::memory_order_relaxed))
+        return;
+    kernel_control(EPOLL_CTL_MOD, ready_descriptor(), EPOLLONESHOT, secret_ | Wake);
+    pass_on();
+}
+
+void Set::moved(int epoll)
+{
+    const Locked locked(lock_);
+    epoll_ = epoll;
+}
+
+void Set::after_fork_in_child()
+{
+    new (&lock_) Lock;
+    sleepers_.store(0, std::memory_order_relaxed);
+    for (std::uint32_t i = 0; i < links_.made(); i++) {
+        Link *link = links_.at(i);
+        if (!link->used || link->source == nullptr)
+            continue;
+        link->armed = false; // that was the parent
+        links_.heat(*link);
+    }
+}
+
+} // namespace ntb::socket

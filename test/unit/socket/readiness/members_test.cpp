@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "readiness/set.hpp"
+
+#include <cerrno>
+#include <memory>
+#include <thread>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sets.hpp"
+
+using namespace ntb::socket;
+
+namespace
+{
+
+TEST_F(Sets, RemovedMembersTellNothingAndCanBeAddedAgain)
+{
+    add(a, EPOLLIN);
+    a.arrive();
+    EXPECT_EQ(control(EPOLL_CTL_DEL, a, 0), 0);
+    EXPECT_EQ(control(EPOLL_CTL_DEL, a, 0), -ENOENT);
+    EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN), -ENOENT);
+    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(add(a, EPOLLIN, 9), 0);
+    EXPECT_EQ(look(), (Told{{9, EPOLLIN}}));
+    EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLEXCLUSIVE), -EINVAL);
+}
+
+TEST_F(Sets, AMemberMayBeUpgradedWhileSomebodySleeps)
+{
+    a.bells = false; // not matched yet: the kernel's
+    EXPECT_EQ(add(a, EPOLLIN, 4), 0);
+    EXPECT_FALSE(set->has_upgraded());
+    std::thread other([this] {
+        a.bells = true;
+        set->upgrade(a.shadow(), &a);
+        a.arrive();
+    });
+    EXPECT_EQ(sleep(), (Told{{4, EPOLLIN}}));
+    other.join();
+    EXPECT_TRUE(set->has_upgraded());
+    EXPECT_EQ(look(), (Told{{4, EPOLLIN}}));
+}
+
+TEST_F(Sets, AOneShotMemberThatTheKernelHasToldStaysOffWhenItIsUpgraded)
+{
+    for (FakeSource *source : {&a, &b}) {
+        source->bells = false;
+        add(*source, EPOLLIN | EPOLLONESHOT, source == &a ? 1 : 2);
+    }
+    EXPECT_EQ(write(a.peer(), "", 1), 1);
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN}}));
+    for (FakeSource *source : {&a, &b}) {
+        source->bells = true;
+        set->upgrade(source->shadow(), source);
+        source->arrive();
+    }
+    EXPECT_EQ(look(), (Told{{2, EPOLLIN}}));
+    EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLONESHOT, 3), 0);
+    EXPECT_EQ(look(), (Told{{3, EPOLLIN}}));
+}
+
+TEST_F(Sets, AMemberMayRevertWhileSomebodySleeps)
+{
+    add(a, EPOLLIN, 4);
+    std::thread other([this] {
+        await([this] { return a.armed_in > 0; });
+        a.revert();
+        EXPECT_EQ(write(a.peer(), "", 1), 1);
+    });
+    EXPECT_EQ(sleep(), (Told{{4, EPOLLIN}}));
+    other.join();
+    // The kernel's entry is the program's again.
+    epoll_event event;
+    EXPECT_EQ(epoll_wait(epoll, &event, 1, 0), 1);
+    EXPECT_EQ(event.data.u64, 4u);
+    EXPECT_EQ(event.events, static_cast<std::uint32_t>(EPOLLIN));
+    EXPECT_EQ(a.armed_any, 0);
+    EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLOUT, 6), 0);
+    EXPECT_EQ(look(), (Told{{6, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(control(EPOLL_CTL_DEL, a, 0), 0);
+    EXPECT_EQ(look(), Told{});
+}
+
+TEST_F(Sets, ForgetWhatIsClosed)
+{
+    auto source = std::make_unique<FakeSource>();
+    add(*source, EPOLLIN);
+    look();
+    const int number = source->shadow();
+    set->closed(number, source.get(), true);
+    EXPECT_EQ(source->armed_any, 0);
+    source->close_shadow();
+    source.reset();
+    EXPECT_EQ(look(), Told{});
+    // The number is somebody else's.
+    ASSERT_EQ(dup2(a.shadow(), number), number);
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = 8;
+    EXPECT_EQ(set->control(EPOLL_CTL_ADD, number, &a, nullptr, &event), 0);
+    a.arrive();
+    EXPECT_EQ(look(), (Told{{8, EPOLLIN}}));
+    set->closed(number, &a, true);
+    close(number);
+}
+
+TEST_F(Sets, TellOfAClosedNumberWhileADuplicateIsOpen)
+{
+    const int other = dup(a.shadow());
+    epoll_event event = {};
+    event.events = EPOLLIN;
+    event.data.u64 = 2;
+    add(a, EPOLLIN, 1);
+    EXPECT_EQ(set->control(EPOLL_CTL_ADD, other, &a, nullptr, &event), 0);
+    a.arrive();
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN}, {2, EPOLLIN}}));
+    set->closed(other, &a, false);
+    close(other);
+    EXPECT_EQ(look(), (Told{{1, EPOLLIN}, {2, EPOLLIN}})) << "as the kernel does";
+    a.read_all();
+    std::thread peer([this] {
+        await([this] { return a.armed_in == 2; });
+        a.arrive();
+    });
+    // It may come between the looks at the two numbers.
+    Told told = sleep();
+    if (told.size() == 1)
+        told = sleep();
+    EXPECT_EQ(told, (Told{{1, EPOLLIN}, {2, EPOLLIN}}));
+    peer.join();
+    set->closed(a.shadow(), &a, true);
+    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(a.armed_any, 0);
+}
+
+TEST_F(Sets, AChildIsNotItsParent)
+{
+    add(a, EPOLLIN, 5);
+    const timespec soon = {0, 1000000};
+    while (a.armed_in == 0) // its time may be over before it sleeps
+        EXPECT_EQ(look(1, &soon), Told{});
+    const pid_t child = fork();
+    if (child == 0) {
+        set->after_fork_in_child();
+        // The connection has left its rings, for both of them.
+        a.revert();
+        char byte = 0;
+        epoll_event event;
+        const bool good = write(a.peer(), &byte, 1) == 1 &&
+                          set->wait(&event, 1, nullptr, nullptr) == 1 && event.data.u64 == 5;
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    a.revert();
+    EXPECT_EQ(sleep(), (Told{{5, EPOLLIN}}));
+}
+
+} // namespace
