@@ -462,13 +462,17 @@ TEST_P(Windows, BytesAreStoredWhereTheyBelong)
     EXPECT_EQ(rte_pmd_plx_ntb_window_store_get(id(), nullptr), -EINVAL);
     EXPECT_EQ(rte_pmd_plx_ntb_window_store_get(63, &store), -ENODEV);
     ASSERT_EQ(rte_pmd_plx_ntb_window_store_get(id(), &store), 0);
+    rte_pmd_plx_ntb_window_writer *writer = nullptr;
+    EXPECT_EQ(rte_pmd_plx_ntb_window_writer_create(id(), nullptr), -EINVAL);
+    EXPECT_EQ(rte_pmd_plx_ntb_window_writer_create(63, &writer), -ENODEV);
+    ASSERT_EQ(rte_pmd_plx_ntb_window_writer_create(id(), &writer), 0);
     rte_pmd_plx_ntb_window_view view{};
     ASSERT_EQ(rte_pmd_plx_ntb_window_view_get(id(), exposed.value, 2 * mib, &view), 0);
     // Own memory shows what came, and what beside it did not change: the far host reads words.
     ASSERT_TRUE(
         near().store_until(exposed.value, 1, [&] { return far().ask(Op::word, 0).value == 1; }));
-    std::vector<unsigned char> source(8192);
-    std::vector<unsigned char> expected(8192);
+    std::vector<unsigned char> source(32768);
+    std::vector<unsigned char> expected(32768);
     for (size_t i = 0; i < source.size(); ++i)
         source[i] = static_cast<unsigned char>(i * 7 + 1);
     size_t at = 64;
@@ -479,6 +483,14 @@ TEST_P(Windows, BytesAreStoredWhereTheyBelong)
         std::memcpy(expected.data() + at, source.data() + bytes % 5, bytes);
         at += bytes + 1;
     }
+    for (const size_t bytes : {1u, 64u, 4096u, 5000u, 8191u}) {
+        at += bytes % 3;
+        rte_pmd_plx_ntb_window_writer_store(writer, static_cast<char *>(view.address) + at,
+                                            source.data() + bytes % 5, bytes);
+        std::memcpy(expected.data() + at, source.data() + bytes % 5, bytes);
+        at += bytes + 1;
+    }
+    rte_pmd_plx_ntb_window_writer_free(writer);
     for (size_t i = 64; i + 8 <= at + 64; i += 8) {
         uint64_t word;
         std::memcpy(&word, expected.data() + i, sizeof(word));

@@ -317,6 +317,65 @@ typedef void (*rte_pmd_plx_ntb_window_store_fn)(void *to, const void *from, size
 __rte_experimental
 int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_window_store_fn *store);
 
+/**
+ * Stores of so many bytes and more are worth a struct rte_pmd_plx_ntb_window_writer.
+ */
+#define RTE_PMD_PLX_NTB_WINDOW_LONG 4096
+
+/**
+ * What one thread knows of its long stores through the memory window of a device: whether they are
+ * cheaper through its CPU's caches or past them, which depends on where the peer's CPU is. It tries
+ * both under the real traffic (doc/decisions/036-stores-of-writes.md), unless the devarg "stores"
+ * or the mapping of the window leaves no choice.
+ */
+struct rte_pmd_plx_ntb_window_writer;
+
+/**
+ * Makes a writer. It begins with what others of the device have learned.
+ *
+ * @param dev_id
+ *   Rawdev id.
+ * @param writer
+ *   Set on success only. The caller frees it, before the device is removed.
+ * @retval 0
+ *   Made.
+ * @retval -ENODEV
+ *   There is no such device, or it was closed.
+ * @retval -EINVAL
+ *   writer is NULL.
+ * @retval -ENOMEM
+ *   There is no memory.
+ */
+__rte_experimental
+int rte_pmd_plx_ntb_window_writer_create(uint16_t dev_id,
+                                         struct rte_pmd_plx_ntb_window_writer **writer);
+
+/**
+ * Frees a writer.
+ *
+ * @param writer
+ *   Of rte_pmd_plx_ntb_window_writer_create(), or NULL.
+ */
+__rte_experimental
+void rte_pmd_plx_ntb_window_writer_free(struct rte_pmd_plx_ntb_window_writer *writer);
+
+/**
+ * Stores as rte_pmd_plx_ntb_window_store_fn does, in the way that is cheaper here and now. Right
+ * for any length, made for RTE_PMD_PLX_NTB_WINDOW_LONG bytes and more.
+ *
+ * @param writer
+ *   One thread at a time.
+ * @param to
+ *   In a struct rte_pmd_plx_ntb_window_view.
+ * @param from
+ *   Private memory.
+ * @param bytes
+ *   0 or more.
+ */
+__rte_experimental
+void rte_pmd_plx_ntb_window_writer_store(struct rte_pmd_plx_ntb_window_writer *writer, void *to,
+                                         const void *from, size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -124,7 +124,7 @@ void one_sided_end(Channel &c, int status)
 void one_sided_free(Channel &c)
 {
     rte_free(c.one_sided.responder);
-    rte_free(c.one_sided.requester());
+    requester_free(c.one_sided.requester());
     c.one_sided.responder = nullptr;
     c.one_sided.made.store(nullptr, std::memory_order_relaxed);
 }

@@ -76,24 +76,28 @@ int64_t check(const ntbmsg_channel &c, const ntbmsg_work &work)
     return bytes;
 }
 
-void store_pieces(const ntbmsg_channel &c, const ntbmsg_work &work)
+void store_pieces(const ntbmsg_channel &c, const Requester &r, const ntbmsg_work &work)
 {
     std::byte *to = work.remote->address + work.offset;
-    const rte_pmd_plx_ntb_window_store_fn store = c.worker->store;
     for (uint16_t i = 0; i < work.sge_count; ++i) {
-        store(to, work.sges[i].address, work.sges[i].bytes);
-        to += work.sges[i].bytes;
+        const ntbmsg_sge &piece = work.sges[i];
+        if (piece.bytes < RTE_PMD_PLX_NTB_WINDOW_LONG)
+            c.worker->store(to, piece.address, piece.bytes);
+        else
+            rte_pmd_plx_ntb_window_writer_store(r.writer, to, piece.address, piece.bytes);
+        to += piece.bytes;
     }
 }
 
 /// A write that is complete with its last store; no earlier operation is outstanding.
 /// @return false: no room in the completion queue
-bool store_and_complete(ntbmsg_channel &c, const ntbmsg_work &work, uint32_t bytes)
+bool store_and_complete(ntbmsg_channel &c, const Requester &r, const ntbmsg_work &work,
+                        uint32_t bytes)
 {
     const bool signal = (work.flags & NTBMSG_WORK_SIGNAL) != 0;
     if (signal && !cq_reserve(c))
         return false;
-    store_pieces(c, work);
+    store_pieces(c, r, work);
     if (signal)
         cq_put(c, {.id = work.id,
                    .channel = handle_of(c),
@@ -126,7 +130,7 @@ bool push(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
     o.stored = stored;
     o.all_sent = stored && work.op == NTBMSG_OP_WRITE && (work.flags & NTBMSG_WORK_CONFIRM) == 0;
     if (stored)
-        store_pieces(c, work);
+        store_pieces(c, r, work);
     else if (work.op != NTBMSG_OP_READ) {
         work.remote->last_change = r.posted.load(std::memory_order_relaxed);
         work.remote->has_change = true;
@@ -145,7 +149,7 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
         path > 0 && work.op == NTBMSG_OP_WRITE && (work.flags & NTBMSG_WORK_CONFIRM) == 0 &&
         c.cq->fn == nullptr &&
         r.posted.load(std::memory_order_relaxed) == r.completed.load(std::memory_order_acquire);
-    return at_once ? store_and_complete(c, work, bytes) : push(c, r, work, bytes, path > 0);
+    return at_once ? store_and_complete(c, r, work, bytes) : push(c, r, work, bytes, path > 0);
 }
 
 /// Whether nothing but its range has to be known before a work is stored, if the remote is written
@@ -156,9 +160,9 @@ bool take(ntbmsg_channel &c, Requester &r, const ntbmsg_work &work, uint32_t byt
            work.sges != nullptr;
 }
 
-/// Stores the plain writes that follow an accepted operation on the same remote: what was checked
-/// of it holds for them.
-/// @return how many; the next one, if any, is another kind or invalid
+/// Stores the short plain writes that follow an accepted operation on the same remote: what was
+/// checked of it holds for them.
+/// @return how many; the next one, if any, is another kind, long or invalid
 uint16_t store_following(const ntbmsg_channel &c, const Requester &r, const ntbmsg_remote &remote,
                          const ntbmsg_work *works, uint16_t n)
 {
@@ -170,7 +174,8 @@ uint16_t store_following(const ntbmsg_channel &c, const Requester &r, const ntbm
     const rte_pmd_plx_ntb_window_store_fn store = c.worker->store;
     std::byte *const to = remote.address;
     const uint64_t end = remote.bytes;
-    const uint64_t longest = std::min<uint64_t>(end, NTBMSG_MAX_OPERATION);
+    const uint64_t longest = std::min<uint64_t>(end, RTE_PMD_PLX_NTB_WINDOW_LONG - 1);
+    static_assert(RTE_PMD_PLX_NTB_WINDOW_LONG <= NTBMSG_MAX_OPERATION);
     uint16_t i = 0;
     for (; i < n && works[i].remote == &remote && is_plain_write(works[i]); ++i) {
         const uint64_t offset = works[i].offset;

@@ -251,6 +251,10 @@ Requester *requester_of(Channel &c)
     auto *r = static_cast<Requester *>(rte_zmalloc("ntbmsg_requester", bytes, RTE_CACHE_LINE_SIZE));
     if (r == nullptr)
         return nullptr;
+    if (rte_pmd_plx_ntb_window_writer_create(c.worker->dev_id, &r->writer) != 0) {
+        rte_free(r);
+        return nullptr;
+    }
     r->limit = limit;
     r->mask = slots - 1;
     r->piece_mask = pieces - 1;
@@ -258,6 +262,14 @@ Requester *requester_of(Channel &c)
     r->pieces = reinterpret_cast<ntbmsg_sge *>(r->operations + slots);
     c.one_sided.made.store(r, std::memory_order_release); // the worker's thread sees it initialized
     return r;
+}
+
+void requester_free(Requester *r)
+{
+    if (r == nullptr)
+        return;
+    rte_pmd_plx_ntb_window_writer_free(r->writer);
+    rte_free(r);
 }
 
 bool requester_has_room(const Requester &r, uint32_t pieces)

@@ -80,10 +80,13 @@ struct Requester {
     Held held;
     Operation *operations;
     ntbmsg_sge *pieces;
+    rte_pmd_plx_ntb_window_writer *writer; ///< of the posting thread: long direct writes
 };
 
 /// The requester of a channel, allocated at the first call. @return NULL: no memory
 Requester *requester_of(ntbmsg_channel &channel);
+/// Nothing posts to it or drives it any more. @param r  may be NULL
+void requester_free(Requester *r);
 bool requester_receive(ntbmsg_channel &channel, uint32_t op, uint32_t argument, const rte_mbuf *m);
 bool requester_flush(ntbmsg_worker &worker, ntbmsg_channel &channel);
 /// Completes all outstanding operations with @p status. A held request keeps its number and is

@@ -58,6 +58,8 @@ constexpr Attribute attributes[] = {
     {"cache_hint",
      [](Device &d, const Info &) -> uint64_t { return d.cache_hint_report(0).in_force; }},
     {"stores", [](Device &d, const Info &) -> uint64_t { return d.stores_report(0).in_force; }},
+    {"window_stores",
+     [](Device &d, const Info &) { return static_cast<uint64_t>(d.window_stores()); }},
     {"linger_ms", [](Device &d, const Info &) -> uint64_t { return d.options().linger_ms; }},
     {"write_combining",
      [](Device &d, const Info &) -> uint64_t { return d.platform().write_combining; }},

@@ -4,7 +4,16 @@
 
 #include <sized.hpp>
 
+#include <new>
+
+#include <rte_malloc.h>
+
 #include "api/devices.hpp"
+#include "window/writer.hpp"
+
+struct rte_pmd_plx_ntb_window_writer {
+    plx::pmd::Writer writer;
+};
 
 namespace
 {
@@ -100,4 +109,30 @@ int rte_pmd_plx_ntb_window_store_get(uint16_t dev_id, rte_pmd_plx_ntb_window_sto
         *store = device.ops()->copy;
         return 0;
     });
+}
+
+int rte_pmd_plx_ntb_window_writer_create(uint16_t dev_id, rte_pmd_plx_ntb_window_writer **writer)
+{
+    return with(dev_id, [writer](Device &device, ExposedMemory &) {
+        if (writer == nullptr)
+            return -EINVAL;
+        void *memory =
+            rte_zmalloc("plx_writer", sizeof(rte_pmd_plx_ntb_window_writer), RTE_CACHE_LINE_SIZE);
+        if (memory == nullptr)
+            return -ENOMEM;
+        *writer =
+            new (memory) rte_pmd_plx_ntb_window_writer{plx::pmd::Writer(device.writer_setup())};
+        return 0;
+    });
+}
+
+void rte_pmd_plx_ntb_window_writer_free(rte_pmd_plx_ntb_window_writer *writer)
+{
+    rte_free(writer);
+}
+
+void rte_pmd_plx_ntb_window_writer_store(rte_pmd_plx_ntb_window_writer *writer, void *to,
+                                         const void *from, size_t bytes)
+{
+    writer->writer.store(static_cast<std::byte *>(to), static_cast<const std::byte *>(from), bytes);
 }

@@ -86,6 +86,7 @@ int Device::probe()
     stores_ = options_.stores == StoresChoice::non_temporal ? queue::Stores::non_temporal
                                                             : queue::Stores::plain;
     // Through write-combining memory both ways are one.
+    learned_writes_.store(stores_, std::memory_order_relaxed);
     stores_by_trial_ = options_.stores == StoresChoice::automatic && policy == queue::Policy::plain;
     cache_hint_ = first_cache_hint(options_.cache_hint);
     if (!queue::cache_hint_supported(cache_hint_)) {

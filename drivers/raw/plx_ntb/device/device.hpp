@@ -25,6 +25,7 @@
 #include "sync/control_thread.hpp"
 #include "sync/gate.hpp"
 #include "window/exposed_memory.hpp"
+#include "window/writer.hpp"
 
 struct rte_mempool;
 struct rte_rawdev;
@@ -97,6 +98,9 @@ public:
     queue::TrialReport cache_hint_report(uint16_t queue);
     /// How a queue's sender stores long messages, or will begin to.
     queue::TrialReport stores_report(uint16_t queue);
+    /// How long stores through the window go, by the last one that chose.
+    queue::Stores window_stores() const { return learned_writes_.load(std::memory_order_relaxed); }
+    WriterSetup writer_setup();
     LinkCounts &counts() { return counts_; }
     Sleepers &sleepers() { return sleepers_; }
     /// How messages are copied since the last connection.
@@ -186,7 +190,8 @@ private:
     queue::CacheHint cache_hint_ = queue::CacheHint::none;
     queue::Stores stores_ = queue::Stores::plain;
     bool stores_by_trial_ = false;
-    queue::Learned learned_hints_, learned_stores_; ///< outlive connections and configurations
+    LearnedStores learned_writes_{queue::Stores::plain}; ///< of window writers
+    queue::Learned learned_hints_, learned_stores_;      ///< outlive connections and configurations
     uint64_t cache_bytes_ = 0; ///< private cache of a core, as the system reports it
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
     uint16_t queues_ready_ = 0; ///< as configured

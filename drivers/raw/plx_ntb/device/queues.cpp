@@ -196,6 +196,14 @@ queue::TrialReport Device::stores_report(uint16_t index)
     return untried(stores_);
 }
 
+WriterSetup Device::writer_setup()
+{
+    return {.ops = ops_,
+            .learned = &learned_writes_,
+            .fixed = !stores_by_trial_,
+            .cycles = read_cycles};
+}
+
 CopyChoice Device::copy_choice()
 {
     const ControlLock locked(*this);

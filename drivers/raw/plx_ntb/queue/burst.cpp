@@ -16,17 +16,19 @@ const Ops plain_ops{"plain/" PLX_TEXT(PLX_VARIANT),
                     rx_burst<Plain>,
                     tx_burst_engine<Plain>,
                     copy_out<Plain>,
+                    copy_past<Plain>,
                     tx_reserve<Plain>,
                     tx_commit<Plain>};
 const Ops write_combining_ops{"wc/" PLX_TEXT(PLX_VARIANT), tx_burst<WriteCombining>,
                               rx_burst<WriteCombining>,    tx_burst_engine<WriteCombining>,
-                              copy_out<WriteCombining>,    tx_reserve<WriteCombining>,
-                              tx_commit<WriteCombining>};
+                              copy_out<WriteCombining>,    copy_past<WriteCombining>,
+                              tx_reserve<WriteCombining>,  tx_commit<WriteCombining>};
 const Ops direct_store_ops{"movdir64b/" PLX_TEXT(PLX_VARIANT),
                            tx_burst<DirectStore>,
                            rx_burst<DirectStore>,
                            tx_burst_engine<DirectStore>,
                            copy_out<DirectStore>,
+                           copy_past<DirectStore>,
                            tx_reserve<DirectStore>,
                            tx_commit<DirectStore>};
 

@@ -33,6 +33,19 @@ void copy_out(void *to, const void *from, size_t n)
     Mem::flush();
 }
 
+/// copy_out() past this CPU's caches.
+template <MemPolicy Mem>
+void copy_past(void *to, const void *from, size_t n)
+{
+    auto *begin = static_cast<std::byte *>(to);
+    const auto *source = static_cast<const std::byte *>(from);
+    const size_t head = std::min(n, -reinterpret_cast<uintptr_t>(begin) % size_t{wire::line_bytes});
+    Mem::copy(begin, source, head);
+    Mem::non_temporal(begin + head, source + head, n - head);
+    Mem::non_temporal_fence();
+    Mem::flush();
+}
+
 /// Whether a chain has nb_segs segments that add up to its pkt_len.
 [[gnu::noinline]] inline bool chain_is_whole(const rte_mbuf *m)
 {

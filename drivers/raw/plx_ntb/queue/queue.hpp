@@ -200,7 +200,8 @@ struct Ops {
     /// For a half that was opened with an engine. An mbuf that goes by the engine is held until the
     /// engine has read it and freed in a later burst, also one of 0 messages, or by tx_close().
     TxBurst tx_burst_engine = nullptr;
-    Copy copy = nullptr; ///< into the window, flushed
+    Copy copy = nullptr;      ///< into the window, flushed
+    Copy copy_past = nullptr; ///< the same, past this CPU's caches where that differs
     TxReserve tx_reserve = nullptr;
     TxCommit tx_commit = nullptr;
 };

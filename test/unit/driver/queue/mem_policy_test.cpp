@@ -28,6 +28,7 @@ const Ops checked_ops{"checked",
                       PLX_VARIANT::rx_burst<Mem>,
                       PLX_VARIANT::tx_burst_engine<Mem>,
                       nullptr,
+                      nullptr,
                       PLX_VARIANT::tx_reserve<Mem>,
                       PLX_VARIANT::tx_commit<Mem>};
 
