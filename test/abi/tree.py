@@ -51,7 +51,7 @@ LAYERS = {
     QUEUE: {'dpdk'},
     DRIVER: {COMMON, COMPAT, FACTS, HW, QUEUE, 'public', 'internal', 'dpdk'},
     NET: {COMPAT, 'public', 'internal', 'dpdk'},
-    'twin': {FACTS},
+    'twin': {COMMON, FACTS},
     'lib/ntbmsg': {COMMON, COMPAT, 'public', 'internal', 'dpdk'},
     SOCKET: {COMMON, 'lib/ntbclient'},
     VERBS: {COMMON, SOCKET, 'public'},

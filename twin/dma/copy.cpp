@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dma/copy.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+
+#include <immintrin.h>
 
 namespace plx::twin
 {
@@ -13,6 +16,10 @@ constexpr size_t word_bytes = sizeof(uint64_t);
 // Up to here each word is stored with release: flags and ring lines are that small. It is also
 // what the thread sanitizer understands.
 constexpr size_t small_max = 256;
+constexpr size_t line = 64;
+// From here on it is worth knowing which way is cheaper. Longer copies are cut, so that little is
+// tried at once.
+constexpr size_t choose_from = 4096, step_bytes = 65536;
 
 void store_bytes(uint8_t *to, const uint8_t *from, size_t bytes)
 {
@@ -51,7 +58,6 @@ void order_stores()
 /// which would begin with a wait. To ask for a line that is not there does no harm.
 void copy_large(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    constexpr size_t line = 64;
     constexpr size_t step = 8 * line;
     constexpr size_t ahead = 16 * line;
     for (; bytes >= step; to += step, from += step, bytes -= step) {
@@ -63,6 +69,23 @@ void copy_large(uint8_t *to, const uint8_t *from, size_t bytes)
     memcpy(to, from, bytes);
 }
 
+/// Past the caches. The fence orders these stores before later ones, as if they were usual ones.
+void copy_past(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    const size_t head = std::min(bytes, -reinterpret_cast<uintptr_t>(to) % line);
+    memcpy(to, from, head);
+    to += head;
+    from += head;
+    for (bytes -= head; bytes >= line; to += line, from += line, bytes -= line) {
+        __m128i part[line / sizeof(__m128i)];
+        memcpy(part, from, line);
+        for (size_t i = 0; i < std::size(part); i++)
+            _mm_stream_si128(reinterpret_cast<__m128i *>(to) + i, part[i]);
+    }
+    memcpy(to, from, bytes);
+    _mm_sfence();
+}
+
 bool overlap(const uint8_t *to, const uint8_t *from, size_t bytes)
 {
     const auto a = reinterpret_cast<uintptr_t>(to);
@@ -71,15 +94,31 @@ bool overlap(const uint8_t *to, const uint8_t *from, size_t bytes)
 }
 } // namespace
 
-void dma_copy(uint8_t *to, const uint8_t *from, size_t bytes)
+DmaCopier::DmaCopier(unsigned way, bool fixed) : choice_(way, fixed) {}
+
+void DmaCopier::copy_step(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    if (bytes < choose_from)
+        return copy_large(to, from, bytes);
+    const uint64_t begin = __builtin_ia32_rdtsc();
+    if (choice_.way() == 0)
+        copy_large(to, from, bytes);
+    else
+        copy_past(to, from, bytes);
+    choice_.took(bytes / line, __builtin_ia32_rdtsc() - begin);
+}
+
+void DmaCopier::copy(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     if (bytes <= small_max)
         return copy_small(to, from, bytes);
     order_stores();
-    if (overlap(to, from, bytes))
+    if (overlap(to, from, bytes)) {
         memmove(to, from, bytes);
-    else
-        copy_large(to, from, bytes);
+        return;
+    }
+    for (size_t done = 0; done < bytes; done += step_bytes)
+        copy_step(to + done, from + done, std::min(bytes - done, step_bytes));
 }
 
 } // namespace plx::twin

@@ -6,13 +6,35 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <timed_choice.hpp>
+
 namespace plx::twin
 {
 
-/// Copies @p bytes; the ranges may overlap, as long as none is relied on then. What earlier calls
-/// of this thread stored is visible to a thread that sees a byte of this one; eight aligned bytes
-/// become visible at once.
-void dma_copy(uint8_t *to, const uint8_t *from, size_t bytes);
+/// Copies for one engine, by one thread at a time. A card's engine has no cache that its stores
+/// could pass through; this one has the CPU's, and goes through them or past them, whichever is
+/// cheaper here and now.
+class DmaCopier
+{
+public:
+    // The thread sanitizer does not see stores past the caches.
+#ifdef __SANITIZE_THREAD__
+    static constexpr bool seen_alone = true;
+#else
+    static constexpr bool seen_alone = false;
+#endif
+    /// @param way  0: through the caches, at first; 1: past them. @param fixed  it is not left
+    explicit DmaCopier(unsigned way = 0, bool fixed = seen_alone);
+    /// Copies @p bytes; the ranges may overlap, as long as none is relied on then. What earlier
+    /// calls of this thread stored is visible to a thread that sees a byte of this one; eight
+    /// aligned bytes become visible at once.
+    void copy(uint8_t *to, const uint8_t *from, size_t bytes);
+
+private:
+    void copy_step(uint8_t *to, const uint8_t *from, size_t bytes);
+
+    ntb::TimedChoice choice_;
+};
 
 } // namespace plx::twin
 

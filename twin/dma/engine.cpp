@@ -321,7 +321,7 @@ void DmaChannel::move()
     if (done_ < t.bytes) {
         DmaPiece piece = t.rest(done_);
         piece.bytes = std::min({piece.bytes, budget_, faults_.link_loss});
-        fate = dma_move(*host_, source_, destination_, requester_, piece, &moved);
+        fate = dma_move(*host_, copier_, source_, destination_, requester_, piece, &moved);
         if (fate == Fate::write_refused && !host_->switches().dma_refused_writes_fail) {
             fate = Fate::moved; // posted: no completion reports it to the engine
             moved = piece.bytes;

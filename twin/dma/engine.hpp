@@ -151,6 +151,7 @@ private:
     unsigned fetched_count_ = 0;
     unsigned fetched_next_ = 0;
     bool fetch_failed_ = false;
+    DmaCopier copier_;
     DmaEnd source_;
     DmaEnd destination_;
     DmaRange ring_memory_;

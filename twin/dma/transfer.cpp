@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dma/transfer.hpp"
 
-#include "dma/copy.hpp"
-
 #include <algorithm>
 
 namespace plx::twin
@@ -69,7 +67,8 @@ Found find_leg(DmaHost &host, DmaEnd &end, uint64_t bus, uint16_t requester, Leg
     return Found::leg;
 }
 
-Fate move_checked(DmaHost &host, const Leg &from, const Leg &to, uint64_t bytes, uint16_t requester)
+Fate move_checked(DmaHost &host, DmaCopier &copier, const Leg &from, const Leg &to, uint64_t bytes,
+                  uint16_t requester)
 {
     uint8_t between[checked_max];
     const uint8_t *data = from.plain;
@@ -81,15 +80,15 @@ Fate move_checked(DmaHost &host, const Leg &from, const Leg &to, uint64_t bytes,
     if (to.bytes == 0)
         return Fate::write_refused; // no memory at that address
     if (to.plain != nullptr)
-        dma_copy(to.plain, data, bytes);
+        copier.copy(to.plain, data, bytes);
     else if (!host.write_window(to.window, to.offset, data, bytes, requester))
         return host.link_open() ? Fate::write_refused : Fate::write_lost;
     return Fate::moved;
 }
 } // namespace
 
-Fate dma_move(DmaHost &host, DmaEnd &source, DmaEnd &destination, uint16_t requester,
-              const DmaPiece &piece, uint64_t *moved)
+Fate dma_move(DmaHost &host, DmaCopier &copier, DmaEnd &source, DmaEnd &destination,
+              uint16_t requester, const DmaPiece &piece, uint64_t *moved)
 {
     *moved = 0;
     // Beyond a dead link the host's own memory is as far away as what its windows show.
@@ -109,9 +108,9 @@ Fate dma_move(DmaHost &host, DmaEnd &source, DmaEnd &destination, uint16_t reque
         bytes = std::min(bytes, to.bytes);
     Fate fate = Fate::moved;
     if (plain)
-        dma_copy(to.plain, from.plain, bytes);
+        copier.copy(to.plain, from.plain, bytes);
     else
-        fate = move_checked(host, from, to, bytes, requester);
+        fate = move_checked(host, copier, from, to, bytes, requester);
     for (DmaEnd *const end : {&source, &destination})
         end->direct.trust -= std::min(end->direct.trust, bytes);
     *moved = fate == Fate::moved ? bytes : 0;

@@ -4,6 +4,7 @@
 #ifndef PLX_TWIN_DMA_TRANSFER_HPP
 #define PLX_TWIN_DMA_TRANSFER_HPP
 
+#include "dma/copy.hpp"
 #include "dma/dma_host.hpp"
 
 #include <cstddef>
@@ -35,8 +36,8 @@ struct DmaPiece {
 /// Moves the beginning of @p piece, as much as one way serves. Under the lock of host.bus_memory().
 /// Data become visible after those of earlier calls, and eight aligned bytes at once.
 /// @param moved how much; at least 1 where the fate is `moved`, else 0
-Fate dma_move(DmaHost &host, DmaEnd &source, DmaEnd &destination, uint16_t requester,
-              const DmaPiece &piece, uint64_t *moved);
+Fate dma_move(DmaHost &host, DmaCopier &copier, DmaEnd &source, DmaEnd &destination,
+              uint16_t requester, const DmaPiece &piece, uint64_t *moved);
 
 /// Whether @p end leads through a window, after a dma_move().
 inline bool crosses(const DmaEnd &end)
