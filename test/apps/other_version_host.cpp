@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <string>
+
+#include <poll.h>
+#include <unistd.h>
 
 int main(int argc, char **argv)
 {
@@ -22,8 +24,9 @@ int main(int argc, char **argv)
     hello.major = plx::wire::version_major + 1;
     peer.say(hello);
     std::cout << "spoken" << std::endl;
-    std::string line;
-    while (std::getline(std::cin, line))
-        ;
+    // Again and again, as drivers do: what is said while the link goes down once more is lost.
+    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    while (poll(&input, 1, 4) == 0)
+        peer.say(hello);
     return EXIT_SUCCESS;
 }
