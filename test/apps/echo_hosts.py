@@ -10,20 +10,11 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from facts import PATIENCE, PATIENT, Failure, await_fact, expect
 
 DEVICE = "raw_plx_ntb0"
-# For machines that are slow, busy or instrumented. Nothing waits for this long when all is well.
-PATIENCE = 60
-
-
-class Failure(Exception):
-    """What a case expected and did not find."""
-
-
-def expect(condition, what):
-    if not condition:
-        raise Failure(what)
 
 
 def expect_version(program, name, help_text):
@@ -33,14 +24,6 @@ def expect_version(program, name, help_text):
     for text in (said("--version"), said("--", "--version")):
         expect(re.fullmatch(name + r" \d+\.\d+\.\d+ \(\S+\), DPDK \d\d\.\d\d\S*\n", text), text)
     expect(help_text in said("--help"), "help")
-
-
-def await_fact(fact, what):
-    """Polls until fact() is true. The pause bounds the cost, not the outcome."""
-    deadline = time.monotonic() + PATIENCE
-    while not fact():
-        expect(time.monotonic() < deadline, f"in {PATIENCE} s never: {what}")
-        time.sleep(0.005)
 
 
 def pick_cores():
@@ -128,6 +111,7 @@ class World:
 
     def __init__(self, echo, hello, folder):
         self.echo, self.hello, self.folder = echo, hello, folder
+        self.patient = f",{PATIENT}"
         self.processes = []
         self.cores = dict(zip(("serve", "send"), pick_cores()))
 
@@ -138,7 +122,7 @@ class World:
         place = ["--lcores", lcores] if lcores else ["-l", str(core)]
         eal = [*place, "--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry", *more]
         if device:
-            eal.append(f"--vdev={DEVICE},cable={self.folder / 'cable'}{vdev}")
+            eal.append(f"--vdev={DEVICE},cable={self.folder / 'cable'}{self.patient}{vdev}")
         log = self.folder / f"log{len(self.processes)}"
         process = Process([*before, program, *eal, "--", *own], log, stdin, table)
         self.processes.append(process)
@@ -185,16 +169,20 @@ class World:
             process.child.wait()
 
 
+def run_in(world, case, name):
+    """Runs a case in a world, and says what all its processes said where it failed."""
+    with contextlib.closing(world):
+        try:
+            case(world)
+        except Failure as failure:
+            print(f"{name}: {failure}")
+            for process in world.processes:
+                print(f"--- {' '.join(process.child.args)}\n{process.text()}")
+            sys.exit(1)
+
+
 def run_case(cases):
     """Runs the case that the command line names: ntbmsg-echo hello_c CASE."""
     echo, hello, name = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="ntbmsg-echo-") as folder:
-        world = World(echo, hello, pathlib.Path(folder))
-        with contextlib.closing(world):
-            try:
-                cases["case_" + name](world)
-            except Failure as failure:
-                print(f"{name}: {failure}")
-                for process in world.processes:
-                    print(f"--- {' '.join(process.child.args)}\n{process.text()}")
-                sys.exit(1)
+        run_in(World(echo, hello, pathlib.Path(folder)), cases["case_" + name], name)

@@ -135,6 +135,7 @@ def case_server_restarted(world):
 
 def case_server_stopped_for_long(world):
     """A stopped process is lost to its peer, and serves again once it continues."""
+    world.patient = ""
     server = world.serve()
     sender = world.endless()
     server.child.send_signal(signal.SIGSTOP)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-from echo_hosts import pick_cores
+from echo_hosts import PATIENT, pick_cores
 
 # For machines that are slow, busy or instrumented. Nothing waits for this long when all is well.
 PATIENCE = 150
@@ -19,7 +19,7 @@ PATIENCE = 150
 
 def start(folder, program, role, core):
     eal = ["-l", str(core), "--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
-           f"--vdev=raw_plx_ntb0,cable={folder / 'cable'}"]
+           f"--vdev=raw_plx_ntb0,cable={folder / 'cable'},{PATIENT}"]
     log = folder / f"log{core}{role}"
     with open(log, "wb") as out:
         return subprocess.Popen([program, *eal, "--", *role.split(",")], stdout=out, stderr=out,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Hosts that run ntbmsg-pktgen, for the tests of it."""
 
-import contextlib
 import json
 import pathlib
 import subprocess
@@ -10,7 +9,7 @@ import tempfile
 
 import jsonschema
 
-from echo_hosts import PATIENCE, Failure, Process, World, await_fact, expect
+from echo_hosts import PATIENCE, Process, World, await_fact, expect, run_in
 
 # Long enough for a figure, short enough for a test.
 ONCE = ("--repeat", "1", "--timeout", str(PATIENCE))
@@ -30,8 +29,7 @@ class Lab(World):
         eal = [*(lcores or ("-l", str(self.cores[core]))), "--no-huge", "-m", memory, "--no-pci", "--no-shconf",
                "--no-telemetry"]
         for i, cable in enumerate(cables):
-            # A machine that is busy may keep heartbeats for long; who is killed is noticed without them.
-            patient = "" if "lost_ms=" in cable else ",lost_ms=60000"
+            patient = "" if "lost_ms=" in cable else self.patient
             eal.append(f"--vdev=raw_plx_ntb{i},cable={self.folder / cable}{patient}")
         command = [*before, program or self.echo, *eal, "--", *own]
         process = Process(command, self.folder / f"log{len(self.processes)}", stdin, table)
@@ -90,11 +88,4 @@ def run_case(cases):
     pktgen, schema, *wrong, name = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="ntbmsg-pktgen-") as folder:
         lab = Lab(pktgen, pathlib.Path(schema), wrong and wrong[0], pathlib.Path(folder))
-        with contextlib.closing(lab):
-            try:
-                cases["case_" + name](lab)
-            except Failure as failure:
-                print(f"{name}: {failure}")
-                for process in lab.processes:
-                    print(f"--- {' '.join(process.child.args)}\n{process.text()}")
-                sys.exit(1)
+        run_in(lab, cases["case_" + name], name)

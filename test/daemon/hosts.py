@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from facts import PATIENCE, Failure, await_fact, expect
+from facts import PATIENCE, PATIENT, Failure, await_fact, expect
 
 # Nobody, and nobody else: users that need not be in the user database.
 USERS = (65534, 64001, 64002)
@@ -80,7 +80,7 @@ class Lab:
             telemetry = f"--file-prefix={name}" if self.telemetry else "--no-telemetry --no-shconf"
             words += ["device raw_plx_ntb0",
                       f"eal --no-huge -m 256 --no-pci -l 0 {telemetry}",
-                      f"eal --vdev=raw_plx_ntb0,cable={self.folder / 'cable'}"]
+                      f"eal --vdev=raw_plx_ntb0,cable={self.folder / 'cable'},{PATIENT}"]
         path = self.folder / f"{name}.conf"
         path.write_text("\n".join(words) + "\n")
         return path

@@ -16,6 +16,9 @@ import sys
 import tempfile
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from facts import PATIENT
+
 DPDK_ABI = sys.argv.pop()
 SONAME = f"libntbmsg.so.{sys.argv.pop()}"
 DRIVER_SONAME = f"librte_raw_plx_ntb.so.{DPDK_ABI}"
@@ -79,7 +82,7 @@ class Installed(unittest.TestCase):
 
     def eal(self, core, device=True):
         words = ["-l", str(core), "--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry"]
-        return words + ([f"--vdev=raw_plx_ntb0,cable={self.folder / 'cable'}"] if device else [])
+        return words + ([f"--vdev=raw_plx_ntb0,cable={self.folder / 'cable'},{PATIENT}"] if device else [])
 
     def two_hosts(self, programs, first, second):
         """Runs both roles of an example. @return what both said"""

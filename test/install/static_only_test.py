@@ -12,6 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+from facts import PATIENT
+
 ROOT, SDK = pathlib.Path(sys.argv[1]), sys.argv[2]
 # Without optimisation: what is linked is judged here, and a build from nothing takes minutes of a busy machine.
 OPTIONS = [f"-D{part}=false" for part in ("tests", "bench", "apps", "examples", "debug")] + [
@@ -45,7 +48,7 @@ def main():
         flags = shlex.split(run("pkg-config", "--cflags", "--libs", "libntbmsg", env=environment))
         run("gcc", "-o", folder / "app", ROOT / "examples/hello_c/main.c", *flags)
         cores = sorted(os.sched_getaffinity(0))
-        hosts = [subprocess.Popen([folder / "app", "-l", str(core), *EAL, f"--vdev=raw_plx_ntb0,cable={folder}/cable",
+        hosts = [subprocess.Popen([folder / "app", "-l", str(core), *EAL, f"--vdev=raw_plx_ntb0,cable={folder}/cable,{PATIENT}",
                                    "--", role], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                  for core, role in ((cores[0], "listen"), (cores[-1], "say"))]
         try:

@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from facts import PATIENCE, Failure, await_fact, expect
+from facts import PATIENCE, PATIENT, Failure, await_fact, expect
 
 ABI_GLOBS = ("/usr/lib/*/dpdk/pmds-*",)
 
@@ -108,7 +108,7 @@ class World:
         self.cores = [allowed[0], allowed[-1]]
 
     def port(self, number=0, cable="cable", more=""):
-        return f"net_plx_ntb{number},cable={self.folder / cable},ring=1024,buffers=1024{more}"
+        return f"net_plx_ntb{number},cable={self.folder / cable},ring=1024,buffers=1024,{PATIENT}{more}"
 
     def start(self, name, core, *own, vdevs=None):
         return Testpmd(self, name, self.cores[core], vdevs or [self.port()], own)
@@ -220,7 +220,7 @@ def case_peer_killed(world):
     near.await_link(up=False)
     # With other settings: two queues, another ring, other buffers.
     far = world.start("far-again", 1, "--rxq=2", "--txq=2",
-                      vdevs=[f"net_plx_ntb0,cable={world.folder / 'cable'},ring=2048,buffers=512,buf=4096"])
+                      vdevs=[f"net_plx_ntb0,cable={world.folder / 'cable'},ring=2048,buffers=512,buf=4096,{PATIENT}"])
     far.tell("set fwd rxonly", "start")
     far.await_link()
     far.await_more("rx_good_packets")

@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
-from facts import PATIENCE, Failure, await_fact, expect
+from facts import PATIENCE, PATIENT, Failure, await_fact, expect
 from programs import find_programs, free_port, listens, unpacked
 
 SERVER = "127.0.0.2"
@@ -178,7 +178,7 @@ def hosts(bench):
 ring 64K
 device raw_plx_ntb0
 eal --no-huge -m 256 --no-pci -l 0 --no-telemetry --no-shconf
-eal --vdev=raw_plx_ntb0,cable={bench.folder}/cable
+eal --vdev=raw_plx_ntb0,cable={bench.folder}/cable,{PATIENT}
 """)
         places[name] = bench.folder / f"{name}-sockets.conf"
         places[name].write_text(f"host 127.0.0.0/8 {bench.folder}/{name}.sock\nuse ntb * * *:*\n")

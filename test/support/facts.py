@@ -3,7 +3,10 @@
 
 import time
 
+# For machines that are slow, busy or instrumented. Nothing waits for this long when all is well.
 PATIENCE = 60
+# Of a device: a machine that is busy may keep heartbeats for long; who is killed is noticed without them.
+PATIENT = "lost_ms=60000"
 
 
 class Failure(Exception):
