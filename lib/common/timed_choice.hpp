@@ -36,7 +36,8 @@ public:
 
     /// How the next piece is to be done, 0 or 1.
     unsigned way() const { return way_; }
-    /// Says that a piece took so long, done by way(). Long ones are better cut: one is done one way.
+    /// Says that a piece took so long, done by way(). Long ones are better cut: one is done one
+    /// way.
     /// @param cycles  of it alone
     void took(std::uint64_t units, std::uint64_t cycles)
     {
@@ -57,8 +58,8 @@ private:
     std::uint64_t units_ = 0, cycles_ = 0; ///< of this block
     std::uint64_t until_other_;            ///< units until the next block of the other way
     std::uint64_t usual_ = 0; ///< cost of a unit by the way in force, scaled; 0: not known
-    std::uint64_t charge_ = block_units; ///< units that the last block of the other way counts as
-    std::uint64_t paid_ = 0;             ///< units since the last block of the other way
+    std::uint64_t charge_ = block_units;   ///< units that the last block of the other way counts as
+    std::uint64_t paid_ = 0;               ///< units since the last block of the other way
     std::uint32_t relative_[samples] = {}; ///< costs of the other way by that in force, the latest
     std::uint32_t taken_ = 0;              ///< of them, since the last choice
     std::uint8_t jumps_ = 0;               ///< blocks in a row whose cost was unusual

@@ -13,8 +13,8 @@ using ntb::TimedChoice;
 namespace
 {
 
-/// Cycles a line of the two ways, of some moment. Measured on AMD Zen 4: stores to a window that the
-/// peer reads, plainly and past the caches, within one complex and between two.
+/// Cycles a line of the two ways, of some moment. Measured on AMD Zen 4: stores to a window that
+/// the peer reads, plainly and past the caches, within one complex and between two.
 using Costs = std::array<double, 2>;
 constexpr Costs near_costs = {4.4, 5.25}, far_costs = {56, 5.5};
 /// A mesh, where stores past the caches are dear.
@@ -26,7 +26,8 @@ constexpr double cycles_a_second = 2.6e9;
 class Work
 {
 public:
-    explicit Work(std::uint64_t lines, double noise = 0) : lines_(lines), noise_(1 - noise, 1 + noise)
+    explicit Work(std::uint64_t lines, double noise = 0)
+        : lines_(lines), noise_(1 - noise, 1 + noise)
     {
     }
 
@@ -80,7 +81,7 @@ TEST_P(Pieces, FollowCpusThatAreMoved)
     work.run(choice, 0.3, [](double at) {
         return static_cast<int>(at / 0.05) % 3 == 0   ? near_costs
                : static_cast<int>(at / 0.05) % 3 == 1 ? far_costs
-                                                   : mesh_costs;
+                                                      : mesh_costs;
     });
     EXPECT_LT(work.regret(), 0.03);
 }
@@ -92,8 +93,7 @@ TEST_P(Pieces, StayWhereNeitherIsBetter)
 }
 
 INSTANTIATE_TEST_SUITE_P(OfAllSizes, Pieces,
-                         testing::Combine(testing::Values(64, 300, 1024),
-                                          testing::Values(0, 0.3)));
+                         testing::Combine(testing::Values(64, 300, 1024), testing::Values(0, 0.3)));
 
 TEST(TimedChoice, LooksNotAwayFromWhatIsFixed)
 {
