@@ -22,6 +22,9 @@ struct Spinning {
     void (*yield)();
     /// A waiter asks the kernel too at least each so manieth time that it looks.
     std::uint32_t kernel_every = 16;
+    /// Whether who answers sleeps when it waits, so that this processor may be handed to and fro.
+    /// Otherwise who runs here twice in a row needs it, whatever has come meanwhile.
+    bool answers_here = true;
 };
 
 /// The process's: as many processors as it may use, its own counter of spinners.
@@ -37,8 +40,18 @@ public:
     /// A wait took so long. @param most_us  longer ones are not worth a look
     void waited(std::uint64_t ns, std::uint32_t most_us);
 
-    /// Others need the processor: nobody looks until then.
-    void rest(std::uint64_t until_ns) { rests_.store(until_ns, std::memory_order_relaxed); }
+    /// Others need the processor: nobody looks for so long.
+    void rest(std::uint64_t now_ns, std::uint64_t ns)
+    {
+        rests_.store(now_ns + ns, std::memory_order_relaxed);
+        rest_ns_.store(ns, std::memory_order_relaxed);
+    }
+    /// Twice the last rest, if the time since that one was shorter than it.
+    std::uint64_t next_rest_ns(std::uint64_t now_ns) const
+    {
+        const std::uint64_t last = rest_ns_.load(std::memory_order_relaxed);
+        return now_ns < rests_.load(std::memory_order_relaxed) + last ? 2 * last : 0;
+    }
     bool rests(std::uint64_t now_ns) const
     {
         return now_ns < rests_.load(std::memory_order_relaxed);
@@ -55,7 +68,8 @@ private:
     // Threads of one set share them.
     std::atomic<std::uint32_t> us_ = 20;
     std::atomic<bool> shares_ = false;
-    std::atomic<std::uint64_t> rests_ = 0;
+    std::atomic<std::uint64_t> rests_ = 0; ///< until then
+    std::atomic<std::uint64_t> rest_ns_ = 0;
 };
 
 /// In a child: the parent's threads that spin are not there.
@@ -79,6 +93,7 @@ public:
 private:
     bool begin(std::uint64_t now);
     void give_way();
+    bool others_need_it() const;
     void rest();
 
     const Spinning &spinning_;
@@ -89,7 +104,8 @@ private:
     std::uint32_t laps_ = 0;
     bool spins_ = false;
     bool stopped_ = false;
-    std::uint64_t others_ns_ = 0; ///< how long others ran in the last lap
+    std::uint64_t others_ns_ = 0; ///< how long others ran in the last lap, or laps in a row
+    bool again_ = false;          ///< they had run the time before, and answers come from elsewhere
 };
 
 } // namespace ntb

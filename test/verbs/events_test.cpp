@@ -3,7 +3,7 @@
 #include <thread>
 #include <utility>
 
-#include "engine/engine.hpp"
+#include "engine/look.hpp"
 #include "hosts.hpp"
 
 namespace
@@ -227,15 +227,18 @@ TEST_F(Events, AnOverrunQueueSaysSoAndTakesItsQueuePairsAlong)
 }
 
 // Who polls is left alone for a millisecond. Who waits for what is written to its memory, and polls
-// only for its own requests in between, is served sooner.
+// only for its own requests in between, is looked for.
 TEST_F(Events, WhoWaitsForItsMemoryIsNotTakenForOneThatPolls)
 {
     connect(NTBV_RC);
     ntb::verbs::Engine &engine = *b.engine;
-    const auto nap = [&] {
+    const auto is_polled = [&] {
         ntbv_wc wc;
         for (int i = 0; i < 1000; ++i)
             EXPECT_EQ(ntbv_cq_poll(b.recv_cq, 1, &wc), 0);
+        return !engine.begin_look();
+    };
+    const auto nap = [&] {
         std::uint64_t nanoseconds = 0;
         EXPECT_EQ(engine.rest(nanoseconds), ntb::verbs::Engine::Rest::Nap);
         engine.rise();
@@ -253,11 +256,12 @@ TEST_F(Events, WhoWaitsForItsMemoryIsNotTakenForOneThatPolls)
     EXPECT_EQ(one(b.cq).id, 2u);
     EXPECT_TRUE(engine.may_be_away(calls));
     EXPECT_TRUE(engine.may_be_away(calls)) << "it has made no call in between";
-    EXPECT_EQ(nap(), 20000u);
+    EXPECT_FALSE(is_polled());
     EXPECT_FALSE(engine.may_be_away(calls)) << "it has polled in vain";
     for (int i = 0; i < 15; ++i)
-        EXPECT_EQ(nap(), 20000u);
-    EXPECT_EQ(nap(), 1000000u) << "it was not away for 16 naps";
+        EXPECT_FALSE(is_polled());
+    EXPECT_TRUE(is_polled()) << "it was not away for 16 times";
+    EXPECT_EQ(nap(), 1000000u);
 
     is_written_to_and_writes();
     EXPECT_EQ(one(b.cq).id, 2u);
@@ -265,7 +269,94 @@ TEST_F(Events, WhoWaitsForItsMemoryIsNotTakenForOneThatPolls)
     is_written_to_and_writes();
     EXPECT_EQ(one(b.cq).id, 2u);
     EXPECT_TRUE(engine.may_be_away(calls)) << "it has made calls in between";
-    EXPECT_EQ(nap(), 1000000u);
+    EXPECT_TRUE(is_polled());
+}
+
+// ---- looks before a sleep
+
+std::uint64_t look_clock;
+
+class Looks : public Hosts
+{
+protected:
+    Looks() { look_clock = 1000; }
+    void SetUp() override
+    {
+        ASSERT_NO_FATAL_FAILURE(Hosts::SetUp());
+        connect(NTBV_RC);
+        run();
+    }
+    void poll(int times)
+    {
+        ntbv_wc wc;
+        for (int i = 0; i < times; ++i)
+            EXPECT_EQ(ntbv_cq_poll(b.recv_cq, 1, &wc), 0);
+    }
+    bool may_look() { return b.engine->begin_look(); }
+    /// @param now_and_then  what happens meanwhile: whether the service is called
+    template <typename NowAndThen>
+    bool look(NowAndThen now_and_then)
+    {
+        ntb::Spin spin(spinning, window);
+        return ntb::verbs::look(*b.engine, spinning, spin, now_and_then);
+    }
+    bool is_over() const { return look_clock >= 1000 + 20000; }
+
+    std::atomic<std::uint32_t> spinners = 0;
+    ntb::Spinning spinning = {200,   2,  &spinners, [] { return look_clock += 100; },
+                              [] {}, 16, false};
+    ntb::Window window;
+    Memory ma{a.pd, 64}, mb{b.pd, 64};
+};
+
+TEST_F(Looks, EndByWorkOrWithTheirWindow)
+{
+    ma.count_up();
+    EXPECT_TRUE(look([&] {
+        EXPECT_EQ(Work(NTBV_WRITE, 1, ma.all()).to(mb).post(qa), 0);
+        return false;
+    }));
+    EXPECT_EQ(ma.bytes, mb.bytes) << "it was served";
+    EXPECT_FALSE(is_over());
+    run();
+    EXPECT_FALSE(look([] { return false; }));
+    EXPECT_TRUE(is_over());
+    EXPECT_EQ(spinners, 0u);
+}
+
+TEST_F(Looks, EndWhenTheServiceIsCalled)
+{
+    EXPECT_FALSE(look([] { return true; }));
+    EXPECT_FALSE(is_over());
+}
+
+TEST_F(Looks, AreNotForWhoPolls)
+{
+    EXPECT_TRUE(may_look());
+    poll(64);
+    EXPECT_TRUE(may_look()) << "now and then";
+    poll(65);
+    EXPECT_FALSE(may_look());
+    std::uint64_t nanoseconds;
+    EXPECT_EQ(b.engine->rest(nanoseconds), ntb::verbs::Engine::Rest::Nap);
+    b.engine->rise();
+    EXPECT_TRUE(may_look()) << "it has not polled since";
+    EXPECT_FALSE(look([&] {
+        poll(65);
+        return false;
+    })) << "it has begun to poll meanwhile";
+    EXPECT_FALSE(is_over());
+    EXPECT_FALSE(may_look());
+    ASSERT_EQ(ntbv_cq_arm(b.recv_cq, 0), 0);
+    EXPECT_TRUE(may_look()) << "it is going to sleep";
+}
+
+TEST_F(Looks, AreNoMoreThanThereAreProcessors)
+{
+    spinners = 2;
+    ASSERT_EQ(Work(NTBV_WRITE, 1, ma.all()).to(mb).post(qa), 0);
+    EXPECT_FALSE(look([] { return false; })) << "nor does one drive that may not";
+    EXPECT_EQ(spinners, 2u);
 }
 
 // Arm, poll again, sleep: no completion is slept through.

@@ -31,8 +31,7 @@ constexpr std::uint64_t nap = 1000000;
 constexpr std::uint64_t polls_of_a_nap = 64;
 // Who looks for what peers write to its memory polls as well, for its own requests, but not all the
 // time.
-constexpr std::uint64_t short_nap = 20000;
-constexpr std::uint32_t short_naps_when_away = 16;
+constexpr std::uint32_t pardons_when_away = 16;
 // A port has to carry a few cache lines at least.
 constexpr std::uint32_t least_payload = 128;
 
@@ -279,20 +278,37 @@ bool Engine::is_unattended() const
     return deadline() < armed_until_;
 }
 
+bool Engine::is_polled()
+{
+    const bool is =
+        polls_ - polls_at_look_ > polls_of_a_nap && polls_ - polls_at_arm_ > polls_of_a_nap;
+    if (!is || pardons_ == 0)
+        return is;
+    --pardons_;
+    polls_at_look_ = polls_;
+    return false;
+}
+
+bool Engine::begin_look()
+{
+    if (is_polled())
+        return false;
+    polls_at_look_ = polls_;
+    return true;
+}
+
 // Who polls needs no bell, and its peers need not ring.
 Engine::Rest Engine::rest(std::uint64_t &nanoseconds)
 {
-    const bool is_polled =
-        polls_ - polls_at_rest_ > polls_of_a_nap && polls_ - polls_at_arm_ > polls_of_a_nap;
-    polls_at_rest_ = polls_;
+    const bool naps = is_polled();
+    polls_at_look_ = polls_;
     armed_until_ = deadline();
     const std::uint64_t time = armed_until_ == UINT64_MAX ? 0 : now();
     nanoseconds =
         armed_until_ == UINT64_MAX ? UINT64_MAX : armed_until_ - std::min(armed_until_, time);
     watchful_rests_ -= watchful_rests_ != 0;
-    if (is_polled) {
-        nanoseconds = std::min(nanoseconds, short_naps_ != 0 ? short_nap : nap);
-        short_naps_ -= short_naps_ != 0;
+    if (naps) {
+        nanoseconds = std::min(nanoseconds, nap);
         rest_ = Rest::Nap;
     } else {
         rest_ = arm() ? Rest::Asleep : Rest::None;
@@ -312,7 +328,7 @@ bool Engine::may_be_away(std::uint64_t &calls)
     if (!is_content_ || watchful_rests_ == 0)
         return false;
     if (std::exchange(calls, calls_) == calls_)
-        short_naps_ = short_naps_when_away;
+        pardons_ = pardons_when_away;
     return true;
 }
 

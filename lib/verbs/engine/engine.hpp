@@ -89,8 +89,13 @@ public:
     Rest rest(std::uint64_t &nanoseconds);
     /// It has slept.
     void rise();
-    /// After a nap: whether the program may have stopped to poll, and wait for what peers do to its
-    /// memory. To be asked twice, with the same number, and with some time between.
+    /// Of a service that has nothing to do, before it looks for more. @retval false the program
+    /// polls
+    bool begin_look();
+    /// Whether the program has polled often since the last look or rest began, and is not away.
+    bool is_polled();
+    /// Whether the program may have stopped to poll, and wait for what peers do to its memory. To
+    /// be asked twice, with the same number, and with some time between.
     bool may_be_away(std::uint64_t &calls);
     /// The program has polled an empty queue, and drive() has done that much.
     /// @return whether there was nothing to do for many times
@@ -250,11 +255,11 @@ private:
     std::uint64_t armed_until_ = 0; // while asleep
     std::uint64_t polls_ = 0;
     std::uint32_t idle_polls_ = 0;                       // in vain since something was done
-    std::uint64_t polls_at_rest_ = 0, polls_at_arm_ = 0; // as they were then
+    std::uint64_t polls_at_look_ = 0, polls_at_arm_ = 0; // as they were then
     std::uint64_t calls_ = 0;                            // polls and posts
     bool is_content_ = false;                            // the last one left nothing to poll for
     std::uint32_t watchful_rests_ = 0; // left of some since a peer has used memory here
-    std::uint32_t short_naps_ = 0;     // left of some since the program was away
+    std::uint32_t pardons_ = 0;        // for polls, left of some since the program was away
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
 };

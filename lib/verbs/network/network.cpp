@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "engine/look.hpp"
 #include "locked.hpp"
 #include "short_turns.hpp"
 
@@ -78,6 +79,14 @@ int hear(ntbclient_conn *conn, Introduction &introduction)
 }
 
 } // namespace
+
+Network::Network() : spinning_(process_spinning())
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, [] { pthread_atfork(nullptr, nullptr, forget_spinners_after_fork); });
+    // Programs that wait for their completions poll, and give the CPU away now and then only.
+    spinning_.answers_here = false;
+}
 
 Network::~Network()
 {
@@ -204,7 +213,7 @@ void Network::wake()
 void Network::run()
 {
     ask_for_short_turns();
-    prctl(PR_SET_TIMERSLACK, 1000); // of naps, some of which are 20 us long
+    prctl(PR_SET_TIMERSLACK, 1000); // of timers of queue pairs, the shortest of which has 10 us
     while (!stop_) {
         if (!lost_ && ntbclient_process(client_) != 0)
             lost_ = true;
@@ -219,7 +228,7 @@ void Network::run()
         }
         sweep();
         if (done == 0)
-            sleep();
+            wait();
     }
 }
 
@@ -403,6 +412,30 @@ void Network::sweep()
     ports_.erase(first, ports_.end());
 }
 
+// Who connects sleeps at once: that takes as long as processes take.
+void Network::wait()
+{
+    const bool has_peers = itself_ || !ports_.empty();
+    const auto may_look = [this] {
+        const Locked locked(engine_->mutex());
+        return engine_->begin_look();
+    };
+    if (!pending_.empty() || !has_peers || !may_look())
+        return sleep();
+    Spin spin(spinning_, window_);
+    if (look(*engine_, spinning_, spin, [this] { return is_called(); }))
+        return;
+    spin.stop();
+    sleep();
+}
+
+// Otherwise than by the bells of the ports.
+bool Network::is_called() const
+{
+    pollfd fds[] = {{bell_, POLLIN, 0}, {lost_ ? -1 : ntbclient_fd(client_), POLLIN, 0}};
+    return ::poll(fds, 2, 0) != 0;
+}
+
 void Network::sleep()
 {
     fds_.clear();
@@ -420,10 +453,12 @@ void Network::sleep()
         }
     }
     Engine::Rest rest = Engine::Rest::None;
+    std::uint64_t calls = UINT64_MAX;
     if (!ready) {
         std::uint64_t nanoseconds;
         const Locked locked(engine_->mutex());
         rest = engine_->rest(nanoseconds);
+        engine_->may_be_away(calls);
         longest = std::min(longest, nanoseconds);
     }
     if (rest == Engine::Rest::Asleep) {
@@ -436,13 +471,12 @@ void Network::sleep()
         const timespec timeout = {static_cast<time_t>(longest / second),
                                   static_cast<long>(longest % second)};
         ppoll(fds_.data(), fds_.size(), longest == UINT64_MAX ? nullptr : &timeout, nullptr);
-        std::uint64_t calls = UINT64_MAX;
         const auto may_be_away = [&] {
             const Locked locked(engine_->mutex());
             engine_->rise();
-            return rest == Engine::Rest::Nap && engine_->may_be_away(calls);
+            return engine_->may_be_away(calls);
         };
-        if (may_be_away()) {
+        if (may_be_away() && rest == Engine::Rest::Nap) {
             const std::uint64_t until = monotonic() + between_calls;
             while (monotonic() < until) {
             }

@@ -17,6 +17,7 @@
 #include "engine/engine.hpp"
 #include "port/connection.hpp"
 #include "port/loopback.hpp"
+#include "spin.hpp"
 
 namespace ntb::verbs
 {
@@ -35,7 +36,7 @@ static_assert(sizeof(Introduction) == 64);
 class Network final : public Service
 {
 public:
-    Network() = default;
+    Network();
     ~Network() override;
 
     /// Attaches to a daemon and draws an address that nobody has at either host.
@@ -82,6 +83,8 @@ private:
     bool adopt(Pending &pending);
     void join_itself();
     void sweep();
+    void wait();
+    bool is_called() const;
     void sleep();
 
     Engine *engine_ = nullptr;
@@ -97,6 +100,8 @@ private:
     std::vector<std::unique_ptr<Connection>> ports_;
     std::unique_ptr<Loopback> itself_;
     std::vector<pollfd> fds_;
+    Spinning spinning_;
+    ntb::Window window_;
 
     pthread_mutex_t wishes_mutex_ = PTHREAD_MUTEX_INITIALIZER;
     std::uint16_t wishes_[NTBV_MAX_LINKS];

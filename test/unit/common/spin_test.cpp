@@ -237,6 +237,68 @@ TEST_F(Spins, WhoComputesBesideThemTakesLittleOfTheirTime)
     EXPECT_FALSE(wait(window, 6 * us, 2 * us).slept);
 }
 
+// ---- who answers does not sleep when it waits
+
+class Servers : public Spins
+{
+protected:
+    Servers() { spinning.answers_here = false; }
+};
+
+// A program that was woken on this processor, and sleeps again.
+TEST_F(Servers, WhoRunsOnceMeanwhileDoesNotEndTheLook)
+{
+    Spin spin(spinning, window);
+    for (int i = 1; i < 8; i++)
+        EXPECT_TRUE(spin.lap());
+    others_ns = 3 * us;
+    EXPECT_TRUE(spin.lap());
+    others_ns = 300;
+    EXPECT_TRUE(spin.lap());
+    EXPECT_FALSE(window.shares());
+    EXPECT_TRUE(spin.lap());
+    EXPECT_FALSE(window.rests(now));
+}
+
+TEST_F(Servers, WhoRunsTwiceInARowNeedsTheProcessor)
+{
+    others_ns = 3 * us;
+    EXPECT_EQ(wait(window, 100 * us).laps, 9u);
+    EXPECT_EQ(spinners, 0u);
+    EXPECT_TRUE(window.rests(now + 9000 * us)) << "however short it was";
+    EXPECT_FALSE(window.rests(now + 11000 * us));
+    now += 11000 * us;
+    others_ns = 2000 * us;
+    EXPECT_EQ(wait(window, 10000 * us).laps, 8u);
+    EXPECT_TRUE(window.rests(now + 50000 * us)) << "longer ones longer, and once is enough";
+}
+
+TEST_F(Servers, WhereTheyNeedItAgainSoonTheRestIsTwiceAsLong)
+{
+    others_ns = 3 * us;
+    const auto rest_ms = [&] {
+        EXPECT_GT(wait(window, 100 * us).laps, 0u);
+        const std::uint64_t began = now;
+        while (window.rests(now))
+            now += 1000 * us;
+        return (now - began) / (1000 * us);
+    };
+    for (const unsigned expected : {10u, 20u, 40u, 80u, 160u, 320u, 320u})
+        EXPECT_EQ(rest_ms(), expected);
+    now += 321000 * us;
+    EXPECT_EQ(rest_ms(), 10u);
+}
+
+TEST_F(Servers, AlsoWhereSomethingHasComeMeanwhile)
+{
+    others_ns = 3 * us;
+    EXPECT_EQ(wait(window, 2 * us).laps, 8u);
+    EXPECT_FALSE(window.rests(now));
+    EXPECT_EQ(wait(window, 2 * us).laps, 1u);
+    EXPECT_TRUE(window.rests(now));
+    EXPECT_EQ(wait(window, 2 * us).laps, 0u);
+}
+
 TEST(ProcessSpinning, KnowsItsProcessorsAndItsClock)
 {
     EXPECT_GE(process_spinning().processors, 1u);

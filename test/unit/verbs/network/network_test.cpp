@@ -3,10 +3,14 @@
 #include "../../../daemon/hosts.hpp"
 
 #include "ntbv.h"
+#include "spin.hpp"
 
 #include <cstring>
 #include <memory>
 #include <vector>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace ntbd::test;
 
@@ -134,6 +138,21 @@ TEST_F(Networks, ANodeReachesItself)
     Node node(one);
     node.send(node);
     node.expect(2);
+}
+
+// Or there would be fewer looks in the child for ever.
+TEST_F(Networks, AChildHasNoThreadsThatLook)
+{
+    const Node node(one);
+    std::atomic<std::uint32_t> &spinners = *ntb::process_spinning().spinners;
+    ++spinners;
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(static_cast<int>(spinners.load()));
+    --spinners;
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
 }
 
 TEST_F(Networks, TwoThatSeekEachOtherAtATimeMeet)
