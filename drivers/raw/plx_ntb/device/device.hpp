@@ -162,6 +162,7 @@ private:
     void free_queue(QueuePair &qp);
     bool pools_home() const;
     bool inside_burst() const;
+    bool await_bursts() const;
     bool leave_window();
     bool keeps_window() const;
     void forget_windows(bool all);
