@@ -48,7 +48,7 @@ LAYERS = {
     COMPAT: {'dpdk'},
     FACTS: set(),
     HW: {FACTS},
-    QUEUE: {'dpdk'},
+    QUEUE: {COMMON, 'dpdk'},
     DRIVER: {COMMON, COMPAT, FACTS, HW, QUEUE, 'public', 'internal', 'dpdk'},
     NET: {COMPAT, 'public', 'internal', 'dpdk'},
     'twin': {COMMON, FACTS},

@@ -199,6 +199,7 @@ template <Lines L>
 [[gnu::noinline]] inline void stop_at_bad_line(Rx &q)
 {
     q.broken = true;
+    q.ready = false;
     watch_always(q); // each later burst reports it
     count(q.stats.bad_peer, 1);
 }
@@ -287,14 +288,26 @@ template <MemPolicy Mem>
     return q->spares > 0 ? rx_burst<Mem>(q, mbufs, meta, n) : receive_runs<Mem>(q, mbufs, meta, n);
 }
 
+/// The burst, where the half may not look into the ring, or not yet.
+template <MemPolicy Mem>
+[[gnu::noinline]] int receive_not_ready(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    if (!q->open || q->broken)
+        return q->broken ? -EPROTO : 0;
+    if (static_cast<int64_t>(q->s.cycles() - q->pause_end) < 0)
+        return 0;
+    q->ready = true;
+    return rx_burst<Mem>(q, mbufs, meta, n);
+}
+
 /// A message that comes alone costs the time of the instructions here, so one of one or two lines
 /// goes straight through: no loop, no call, no mbuf from the pool. All others are left to
 /// receive_runs().
 template <MemPolicy Mem>
 int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
-    if (!q->open || q->broken) [[unlikely]]
-        return q->broken ? -EPROTO : 0;
+    if (!q->ready) [[unlikely]]
+        return receive_not_ready<Mem>(q, mbufs, meta, n);
     const uint32_t tag = q->ring.tag(q->tail), left = q->ring.left(q->tail);
     const std::byte *const line = q->ring.line(q->tail), *behind = line + wire::line_bytes;
     // Else a message of two lines waits for two misses in sequence.

@@ -90,6 +90,17 @@ template <MemPolicy Mem>
     return static_cast<int>(messages);
 }
 
+/// The reader has caught up: it may leave the writer a lead.
+[[gnu::noinline]] inline void consider_pause(Rx &q)
+{
+    const uint64_t now = q.s.cycles();
+    if (!q.lead.caught_up(q.tail, q.messages, now, !q.hint_trial.resting()))
+        return;
+    q.pause_end = now + Lead::pause_cycles;
+    q.ready = false;
+    watch_always(q); // until the pause has ended
+}
+
 /// Nothing was received: returns all credits that are due, and buffers.
 /// @return 0, the messages received
 template <MemPolicy Mem>
@@ -101,6 +112,8 @@ template <MemPolicy Mem>
         refill<Mem>(q);
     if (!q.lacks_buffers())
         q.watch = {q.ring.line(q.tail), q.ring.tag(q.tail)};
+    if (q.messages - q.lead.messages() != 0 && q.s.cycles != nullptr && !q.broken)
+        consider_pause(q);
     return 0;
 }
 

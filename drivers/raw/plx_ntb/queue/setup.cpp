@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <memory>
 
 #include <rte_mbuf.h>
 
@@ -271,6 +272,7 @@ int rx_open(Rx *q, const RxSetup &s)
                         .lap = s.ring_lines,
                         .batch = q->batch,
                         .learned = s.learned});
+    std::construct_at(&q->lead);
     q->inline_pool = s.inline_pool;
     q->inline_room = rte_pktmbuf_data_room_size(s.inline_pool) - uint32_t{RTE_PKTMBUF_HEADROOM};
     q->few_lines_max =
@@ -283,7 +285,7 @@ int rx_open(Rx *q, const RxSetup &s)
     q->answers_at = 0;
     watch_always(*q);
     q->broken = false;
-    q->open = true;
+    q->open = q->ready = true;
     return 0;
 }
 
@@ -338,7 +340,7 @@ void rx_close(Rx *q)
     if (q->spares > 0)
         rte_mempool_put_bulk(q->inline_pool, reinterpret_cast<void **>(q->spare), q->spares);
     q->spares = 0;
-    q->open = false;
+    q->open = q->ready = false;
 }
 
 uint32_t tx_unconfirmed(const Tx *q)

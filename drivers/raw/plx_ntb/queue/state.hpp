@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "queue/lead.hpp"
 #include "queue/queue.hpp"
 #include "queue/trial.hpp"
 #include "queue/wire.hpp"
@@ -122,6 +123,7 @@ struct alignas(64) Rx {
     uint32_t few_lines_max;  ///< longest inline message of two lines, minding max_message
     uint32_t many_lines_max; ///< longest inline message, minding it too
     uint32_t batch;          ///< credits return when this many are due
+    bool ready; ///< to look into the ring: open, not broken, and not leaving the writer a lead
     bool open;
     bool broken;
     CacheHint hint;                ///< in force now, or being tried
@@ -147,6 +149,8 @@ struct alignas(64) Rx {
 
     alignas(64) RxSetup s;
     Trial hint_trial;
+    Lead lead;
+    uint64_t pause_end; ///< cycles; the ring is left alone until then
     alignas(64) RxStats stats;
     RxStats cleared;
 

@@ -72,6 +72,7 @@ void Trial::open(const TrialSetup &setup)
     jumps_ = 0;
     mark_ = {};
     full_ = signs_ = false;
+    phase_ = Phase::resting;
     for (unsigned kind = 0; kind < traffic_kinds; kind++)
         forget_samples(kind);
     list_others();
@@ -97,7 +98,6 @@ void Trial::open(const TrialSetup &setup)
             kind_known_[kind] ? static_cast<uint8_t>(known - 1) : static_cast<uint8_t>(setup.start);
     }
     kind_ = kind_next_ = traffic_kinds; // not seen yet
-    phase_ = Phase::resting;
 }
 
 unsigned Trial::step(uint64_t position, uint32_t messages, uint64_t now)

@@ -60,6 +60,8 @@ public:
     /// @return the choice for what comes from here on
     unsigned step(uint64_t position, uint32_t messages, uint64_t now);
     const TrialReport &report() const { return report_; }
+    /// No round is under way.
+    bool resting() const { return phase_ == Phase::resting; }
 
 private:
     enum class Phase : uint8_t { resting, gap, seeding, guard, timing, leaving };
