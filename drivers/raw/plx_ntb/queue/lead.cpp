@@ -25,14 +25,12 @@ bool Lead::caught_up(uint64_t position, uint32_t messages, uint64_t now, bool tr
     messages_ = messages;
     const bool thin = cycles > lines * dense_cycles;
     times_ = thin || more < dense_messages ? 0 : times_ + (times_ < dense_times);
-    if (thin || trying)
+    if (thin || trying) {
         begun_ = 0;
-    else if (begun_ != 0 && position - begin_ >= piece_lines) {
+    } else if (begun_ == 0 || position - begin_ >= piece_lines) {
         const uint64_t took = now - begun_;
-        choice_.took(position - begin_, choice_.way() != 0 ? with_price(took) : took);
-        begun_ = 0;
-    }
-    if (begun_ == 0 && !thin && !trying) {
+        if (begun_ != 0)
+            choice_.took(position - begin_, choice_.way() != 0 ? with_price(took) : took);
         begin_ = position;
         begun_ = now;
     }

@@ -112,7 +112,7 @@ template <MemPolicy Mem>
         refill<Mem>(q);
     if (!q.lacks_buffers())
         q.watch = {q.ring.line(q.tail), q.ring.tag(q.tail)};
-    if (q.messages - q.lead.messages() != 0 && q.s.cycles != nullptr && !q.broken)
+    if (q.messages != q.lead.messages() && q.s.cycles != nullptr)
         consider_pause(q);
     return 0;
 }

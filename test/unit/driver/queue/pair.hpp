@@ -40,6 +40,16 @@ struct PairOptions {
     uint32_t engine_min = 1;
 };
 
+/// The clock of a queue whose lines cost what the test says.
+struct FakeClock {
+    static inline uint64_t now = 0, looks = 0;
+    static uint64_t read()
+    {
+        looks++;
+        return now;
+    }
+};
+
 /// Memory with guard bytes around it: the guards must be as they were at the end.
 class Guarded
 {

@@ -424,16 +424,6 @@ TEST_P(CacheHintTrace, APeerThatProvokesRoundsHasFewOfThem)
 
 INSTANTIATE_TEST_SUITE_P(Rings, CacheHintTrace, testing::Values(4096, 65536));
 
-/// The clock of a queue whose lines cost what the test says.
-struct FakeClock {
-    static inline uint64_t now = 0, looks = 0;
-    static uint64_t read()
-    {
-        looks++;
-        return now;
-    }
-};
-
 class CacheHintInQueue : public testing::TestWithParam<Policy>
 {
 protected:
