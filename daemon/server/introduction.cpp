@@ -3,6 +3,8 @@
 
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <ntbclient.h>
 #include <sys/random.h>
 
 namespace ntbd
@@ -63,6 +65,14 @@ std::optional<Carriage> agree(const Introduction &own, const Peer &peer)
     if (is_wanted(CarrierChoice::direct))
         return {};
     return Carriage::daemon;
+}
+
+uint16_t host_number(const std::string &path)
+{
+    MachineId machine = {};
+    read_machine(&machine);
+    const std::string whole = std::string(machine.begin(), machine.end()) + path;
+    return static_cast<uint16_t>(1 + std::hash<std::string>{}(whole) % NTBCLIENT_MAX_HOST);
 }
 
 bool is_same_token(const uint8_t *one, const Token &other)

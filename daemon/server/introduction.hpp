@@ -45,6 +45,9 @@ struct Peer {
 
 /// @return false: it is no introduction of this version
 bool introduction_of(const void *message, size_t bytes, Peer *out);
+/// A number of this host on the bridge, 1 to NTBCLIENT_MAX_HOST: of this boot and the path of the
+/// daemon's socket, so it is the same after the daemon's restart.
+uint16_t host_number(const std::string &path);
 /// With a new token. @return false: this system has no boot id or no random numbers
 bool introduce_self(const std::string &path, CarrierChoice carrier, Introduction *out);
 /// How two hosts are joined: the same at both. Nothing: their configurations exclude it.

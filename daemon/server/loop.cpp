@@ -59,7 +59,7 @@ bool user_of(int fd, User *out)
 Server::Server(int listener, const Config &config, Mailbox &mailbox, std::function<void()> reload)
     : config_(config), reload_(std::move(reload)), broker_(config, *this, geteuid()),
       mailbox_(mailbox), listener_(listener), namespace_(own_namespace()),
-      last_id_(id_first_session)
+      host_(host_number(config.socket)), last_id_(id_first_session)
 {
 }
 
@@ -217,8 +217,10 @@ bool Server::greet(Session &session, const Message &hello)
         m.status = -EACCES;
     else if (!broker_.attach(session.id, session.user))
         m.status = -EDQUOT;
-    if (m.status == 0)
+    if (m.status == 0) {
+        m.id = host_;
         session.stage = Stage::client;
+    }
     send(session, m, nullptr, 0);
     return m.status == 0;
 }

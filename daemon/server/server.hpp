@@ -82,6 +82,7 @@ private:
     Mailbox &mailbox_;
     int listener_;
     uint64_t namespace_; ///< of the network
+    uint16_t host_;      ///< number of this host
     int poll_ = -1;
     int signals_ = -1;
     bool stops_ = false;

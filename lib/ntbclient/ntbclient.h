@@ -54,6 +54,8 @@ extern "C" {
 
 /** Longest name in bytes. */
 #define NTBCLIENT_MAX_NAME 64
+/** Largest number of a host. */
+#define NTBCLIENT_MAX_HOST 0xBFFF
 
 struct ntbclient;
 struct ntbclient_listener;
@@ -210,6 +212,17 @@ void ntbclient_detach(struct ntbclient *client);
  *   client is NULL.
  */
 int ntbclient_fd(const struct ntbclient *client);
+
+/**
+ * A number of this host, for addresses in programs: the same for all clients of a daemon, and after
+ * its restart. The peer host has another one, but by chance (1 of 49151) the same.
+ *
+ * @param client
+ *   A client.
+ * @return
+ *   1 to NTBCLIENT_MAX_HOST; 0 if client is NULL.
+ */
+uint16_t ntbclient_host(const struct ntbclient *client);
 
 /**
  * Takes in what the daemon has said: states of connections change, connections wait at listeners.

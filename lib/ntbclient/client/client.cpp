@@ -57,7 +57,12 @@ int greet(ntbclient *client)
     const int status = ask(client, &hello, &answer);
     if (client->timed_out)
         return -ETIMEDOUT;
-    return status == -ECONNRESET ? -EPROTO : status;
+    if (status != 0)
+        return status == -ECONNRESET ? -EPROTO : status;
+    if (answer.id == 0 || answer.id > NTBCLIENT_MAX_HOST)
+        return -EPROTO;
+    client->host = static_cast<uint16_t>(answer.id);
+    return 0;
 }
 
 struct Listing {
@@ -167,6 +172,11 @@ void ntbclient_detach(struct ntbclient *client)
         if (fd >= 0)
             close(fd);
     free(client);
+}
+
+uint16_t ntbclient_host(const struct ntbclient *client)
+{
+    return client != nullptr ? client->host : 0;
 }
 
 int ntbclient_fd(const struct ntbclient *client)

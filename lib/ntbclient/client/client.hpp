@@ -61,6 +61,7 @@ struct ntbclient {
     int news = -1; ///< an eventfd: something was taken in that ntbclient_process() has not seen
     int fd = -1;   ///< an epoll instance of both
     pid_t pid = 0;
+    uint16_t host = 0; ///< as the daemon says
     uint32_t requests = 0;
     std::atomic<bool> gone{false};
     bool timed_out = false; ///< gone, for want of an answer

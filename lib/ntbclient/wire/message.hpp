@@ -12,7 +12,7 @@ namespace ntbc
 {
 
 inline constexpr uint32_t message_magic = 0x4442544E; // "NTBD"
-inline constexpr uint16_t message_version = 2;
+inline constexpr uint16_t message_version = 3;
 inline constexpr size_t key_bytes_max = 64;
 
 enum class Type : uint16_t {
@@ -30,7 +30,7 @@ enum class Type : uint16_t {
     unclaim,   ///< other: the client's number of a claim without an answer
     fin_seen,  ///< id, other: generation; the shadow of a claimed connection shows a FIN
     // Of the daemon to a client.
-    answer = 32, ///< request, status, id
+    answer = 32, ///< request, status, id; to a hello the number of this host
     entry,       ///< request, and a connection
     connected,   ///< id; descriptors: memory, bell
     failed,      ///< id, status
