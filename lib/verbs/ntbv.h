@@ -233,11 +233,13 @@ struct ntbv_qp_attr {
 typedef uint64_t (*ntbv_clock)(void *context);
 
 /**
- * @param lid    this engine's address, 1 to 0xbfff
+ * @param lid    of this host, 1 to 0xbfff
+ * @param node   of this engine in it, 0 to 1023: the upper 10 bits of its queue pairs' numbers
  * @param clock  NULL: CLOCK_MONOTONIC
- * @return NULL and errno: EINVAL a bad LID, ENOMEM, EMFILE
+ * @return NULL and errno: EINVAL a bad LID or node, ENOMEM, EMFILE
  */
-struct ntbv_engine *ntbv_engine_create(uint16_t lid, ntbv_clock clock, void *context);
+struct ntbv_engine *ntbv_engine_create(uint16_t lid, uint16_t node, ntbv_clock clock,
+                                       void *context);
 /** Frees the engine; its ports stay their owner's. @retval -EBUSY if objects of it exist */
 int ntbv_engine_destroy(struct ntbv_engine *engine);
 /**
@@ -251,8 +253,8 @@ int ntbv_engine_events(struct ntbv_engine *engine);
 uint64_t ntbv_engine_events_dropped(struct ntbv_engine *engine);
 
 /**
- * Makes an engine that finds its peers by the node daemon, with a thread that serves it. Its
- * address is drawn: nobody else has it, at either host.
+ * Makes an engine that finds its peers by the node daemon, with a thread that serves it. Its LID is
+ * that of all nodes of this host; its node is drawn, so that nobody else has both, at either host.
  * @param socket  of the daemon
  * @return 0, or a negative errno of ntbclient_attach() and ntbclient_listen()
  */

@@ -17,7 +17,7 @@ class Hostile : public testing::Test
 protected:
     static constexpr std::uint32_t peer_number = 0x777;
 
-    void SetUp() override { ASSERT_EQ(attach(*host.engine, port(0), 2), 0); }
+    void SetUp() override { ASSERT_EQ(attach(*host.engine, port(0), make_address(2, 0)), 0); }
     Port &port(int end) { return loopback->end(end); }
 
     bool say(Header header, const void *payload = nullptr)
@@ -34,9 +34,9 @@ protected:
         port(1).commit(static_cast<std::uint32_t>(sizeof(header)) + header.bytes);
         return true;
     }
-    void greet(std::uint32_t version = wire_version, std::uint32_t lid = 2)
+    void greet(std::uint32_t version = wire_version, std::uint16_t lid = 2)
     {
-        const Hello hello = {hello_magic, version, port(1).longest(), lid, 0};
+        const Hello hello = {hello_magic, version, port(1).longest(), make_address(lid, 0), 0};
         say({.kind = Kind::Hello, .bytes = sizeof(hello), .total = sizeof(hello)}, &hello);
         heard();
     }
@@ -114,7 +114,7 @@ TEST_F(Hostile, AnotherVersionOrAddressIsLost)
     EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_RETRY_EXC_ERR}}));
     gone.push_back(std::move(loopback));
     loopback = Loopback::create(1 << 16);
-    ASSERT_EQ(attach(*host.engine, port(0), 3), 0);
+    ASSERT_EQ(attach(*host.engine, port(0), make_address(3, 0)), 0);
     greet(wire_version, 4);
     EXPECT_TRUE(loopback->dead());
 }
@@ -304,7 +304,7 @@ TEST_F(Hostile, WhoComesBackAcknowledgesNothingOfBefore)
     heard();
     gone.push_back(std::move(loopback));
     loopback = Loopback::create(1 << 16);
-    ASSERT_EQ(attach(*host.engine, port(0), 2), 0);
+    ASSERT_EQ(attach(*host.engine, port(0), make_address(2, 0)), 0);
     greet();
     say(to(qp, Kind::Ack, 0));
     Header request = to(qp, Kind::Send, 0);
@@ -384,7 +384,7 @@ TEST_F(Hostile, InvalidationWithImmediateDataOrOfAWriteEndsTheLink)
         EXPECT_TRUE(loopback->dead());
         gone.push_back(std::move(loopback));
         loopback = Loopback::create(1 << 16);
-        ASSERT_EQ(attach(*host.engine, port(0), 2), 0);
+        ASSERT_EQ(attach(*host.engine, port(0), make_address(2, 0)), 0);
     }
 }
 
@@ -475,7 +475,7 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
             gone.push_back(std::move(loopback));
             ++links;
             loopback = Loopback::create(1 << 16);
-            ASSERT_EQ(attach(*host.engine, port(0), 2), 0);
+            ASSERT_EQ(attach(*host.engine, port(0), make_address(2, 0)), 0);
             greet();
         }
         ASSERT_EQ(closed.bytes, std::vector<std::uint8_t>(256, 0x5a));
@@ -491,6 +491,29 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
         host.drop(qps.back());
         qps.pop_back();
     }
+}
+
+// An answer goes to the number that a datagram came from.
+TEST_F(Hostile, ANodeSendsDatagramsForItselfAlone)
+{
+    ntbv_qp *qp = host.make(NTBV_UD);
+    EXPECT_EQ(to_init(qp, NTBV_UD), 0);
+    EXPECT_EQ(to_rtr(qp, NTBV_UD, 2, peer_number), 0);
+    Memory target{host.pd, 100};
+    ASSERT_EQ(post_recv(qp, 1, target.all()), 0);
+    greet();
+    Header header = to(qp, Kind::Send, 0, 8);
+    header.key = 0x1234; // of hosts.hpp
+    header.from = peer_number | 1U << slot_bits;
+    say(header);
+    heard();
+    ntbv_wc wc;
+    EXPECT_EQ(ntbv_cq_poll(host.recv_cq, 1, &wc), 0);
+    header.from = peer_number;
+    say(header);
+    heard();
+    EXPECT_EQ(ntbv_cq_poll(host.recv_cq, 1, &wc), 1);
+    host.drop(qp);
 }
 
 } // namespace

@@ -71,7 +71,7 @@ struct Host {
 
     Host(std::uint16_t lid, Clock &clock, std::uint32_t entries = 4096)
     {
-        engine = ntbv_engine_create(lid, Clock::read, &clock);
+        engine = ntbv_engine_create(lid, 0, Clock::read, &clock);
         EXPECT_NE(engine, nullptr);
         EXPECT_EQ(ntbv_pd_create(engine, &pd), 0);
         EXPECT_EQ(ntbv_channel_create(engine, &channel), 0);
@@ -257,8 +257,10 @@ protected:
     void join()
     {
         ASSERT_NE(loopback, nullptr);
-        ASSERT_EQ(ntb::verbs::attach(*a.engine, loopback->end(0), 2), 0);
-        ASSERT_EQ(ntb::verbs::attach(*b.engine, loopback->end(1), 1), 0);
+        ASSERT_EQ(ntb::verbs::attach(*a.engine, loopback->end(0), ntb::verbs::make_address(2, 0)),
+                  0);
+        ASSERT_EQ(ntb::verbs::attach(*b.engine, loopback->end(1), ntb::verbs::make_address(1, 0)),
+                  0);
     }
     /// Of two that have lost each other.
     void join_again()

@@ -6,6 +6,7 @@
 
 #include "ntbv.h"
 #include "port/port.hpp"
+#include "wire/address.hpp"
 
 namespace ntb::verbs
 {
@@ -13,10 +14,10 @@ namespace ntb::verbs
 /// Gives an engine the way to a peer, or both ends of a way to itself. After a port was lost, a new
 /// one to the same address takes its place: queue pairs that were not in error go on with it.
 /// @param port  has to live as long as the engine
-/// @param lid   of the peer
+/// @param peer  its address
 /// @return 0; -EINVAL the address, or a port whose messages are too short; -EEXIST there is a way
 ///         to that address; -ENOSPC there are NTBV_MAX_LINKS
-int attach(ntbv_engine &engine, Port &port, std::uint16_t lid);
+int attach(ntbv_engine &engine, Port &port, Address peer);
 
 } // namespace ntb::verbs
 

@@ -45,16 +45,18 @@ bool can_be_region(const void *memory, uint64_t length, uint64_t iova, unsigned 
 
 } // namespace
 
-int ntb::verbs::attach(ntbv_engine &engine, Port &port, std::uint16_t lid)
+int ntb::verbs::attach(ntbv_engine &engine, Port &port, Address peer)
 {
     const Locked locked(engine.mutex());
-    return engine.attach(port, lid);
+    return engine.attach(port, peer);
 }
 
-ntbv_engine *ntbv_engine_create(uint16_t lid, ntbv_clock clock, void *context)
+ntbv_engine *ntbv_engine_create(uint16_t lid, uint16_t node, ntbv_clock clock, void *context)
 {
     auto *engine = new (std::nothrow) ntbv_engine;
-    const int error = engine ? engine->create(lid, clock, context) : -ENOMEM;
+    const int error = !engine            ? -ENOMEM
+                      : node > node_mask ? -EINVAL
+                                         : engine->create(make_address(lid, node), clock, context);
     if (error == 0)
         return engine;
     delete engine;

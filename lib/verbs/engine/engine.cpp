@@ -43,14 +43,14 @@ bool is_answer(Kind kind)
 
 } // namespace
 
-int Engine::create(std::uint16_t lid, ntbv_clock clock, void *context)
+int Engine::create(Address own, ntbv_clock clock, void *context)
 {
-    if (lid == 0 || lid > 0xbfff)
+    if (!is_address(own))
         return -EINVAL;
-    lid_ = lid;
+    own_ = own;
     clock_ = clock ? clock : monotonic;
     context_ = context;
-    if (!keys_.create() || !pairs_.create(max_pairs) || !generations_.create(max_pairs))
+    if (!keys_.create() || !pairs_.create(max_pairs))
         return -ENOMEM;
     return events_.create();
 }
@@ -60,16 +60,16 @@ Engine::~Engine()
     pthread_mutex_destroy(&mutex_);
 }
 
-int Engine::attach(Port &port, std::uint16_t lid)
+int Engine::attach(Port &port, Address peer)
 {
-    if (lid == 0 || lid > 0xbfff || port.longest() < sizeof(Header) + least_payload)
+    if (!is_address(peer) || port.longest() < sizeof(Header) + least_payload)
         return -EINVAL;
     // To itself an engine has two ports of one address: messages leave by the first.
-    const Link *known = link_to(lid);
-    if (lid != lid_ && known && known->state != Link::State::Sought &&
+    const Link *known = link_to(peer);
+    if (peer != own_ && known && known->state != Link::State::Sought &&
         known->state != Link::State::Down)
         return -EEXIST;
-    Link *link_of_peer = free_link(lid);
+    Link *link_of_peer = free_link(peer);
     if (!link_of_peer)
         return -ENOSPC;
     Link &link = *link_of_peer;
@@ -83,13 +83,13 @@ int Engine::attach(Port &port, std::uint16_t lid)
 
 // One that waits for its port, or was lost and whose peer has come back, or a new one. If there are
 // none left, one that was lost is given to another peer: who had it finds no link.
-Link *Engine::free_link(std::uint16_t lid)
+Link *Engine::free_link(Address peer)
 {
     Link *lost = nullptr;
     for (std::uint32_t i = 0; i < n_links_; ++i) {
         Link &link = links_[i];
         const bool is_lost = link.state == Link::State::Down;
-        if (link.lid == lid && (is_lost || link.state == Link::State::Sought))
+        if (link.address == peer && (is_lost || link.state == Link::State::Sought))
             return &link;
         if (is_lost)
             lost = &link;
@@ -101,7 +101,7 @@ Link *Engine::free_link(std::uint16_t lid)
     for (std::uint32_t slot = 0; slot < max_pairs; ++slot)
         if (pairs_[slot] && pairs_[slot]->link == lost)
             pairs_[slot]->link = nullptr;
-    lost->lid = lid;
+    lost->address = peer;
     return lost;
 }
 
@@ -113,38 +113,37 @@ void Engine::leave_ports()
     }
 }
 
-bool Engine::seeks(std::uint16_t lid)
+bool Engine::seeks(Address peer)
 {
-    const Link *link = link_to(lid);
+    const Link *link = link_to(peer);
     return link && link->state == Link::State::Sought;
 }
 
-Link *Engine::find_or_seek(std::uint16_t lid)
+Link *Engine::find_or_seek(Address peer)
 {
-    Link *link = link_to(lid);
-    if ((link && link->state != Link::State::Down) || !service_ || losing_ || lid == 0 ||
-        lid > 0xbfff)
+    Link *link = link_to(peer);
+    if ((link && link->state != Link::State::Down) || !service_ || losing_ || !is_address(peer))
         return link;
-    link = free_link(lid);
+    link = free_link(peer);
     if (!link)
         return nullptr;
     link->state = Link::State::Sought;
     link->port = nullptr;
-    service_->seek(lid);
+    service_->seek(peer);
     return link;
 }
 
-void Engine::unreachable(std::uint16_t lid)
+void Engine::unreachable(Address peer)
 {
-    Link *link = link_to(lid);
+    Link *link = link_to(peer);
     if (link && link->state == Link::State::Sought)
         lose(*link);
 }
 
-Link *Engine::link_to(std::uint16_t lid)
+Link *Engine::link_to(Address peer)
 {
     for (std::uint32_t i = 0; i < n_links_; ++i)
-        if (links_[i].lid == lid)
+        if (links_[i].address == peer)
             return &links_[i];
     return nullptr;
 }
@@ -191,11 +190,11 @@ int Engine::drive(Link &link)
         ++done;
         Header header;
         const std::byte *payload = message.data + sizeof(Header);
-        std::uint16_t lid = 0;
+        Address peer = 0;
         bool good = read_header(message.data, message.bytes, header);
         if (good && !link.heard) {
             good = header.kind == Kind::Hello &&
-                   read_hello(payload, header.bytes, port.longest(), lid) && lid == link.lid;
+                   read_hello(payload, header.bytes, port.longest(), peer) && peer == link.address;
             link.heard = good;
             link.state = Link::State::Up;
         } else if (good) {
@@ -365,7 +364,7 @@ bool Engine::greet(Link &link)
     if (!message)
         return false;
     const Header header = {.kind = Kind::Hello, .bytes = sizeof(Hello), .total = sizeof(Hello)};
-    const Hello hello = {hello_magic, wire_version, link.port->longest(), lid_, 0};
+    const Hello hello = {hello_magic, wire_version, link.port->longest(), own_, 0};
     std::memcpy(message, &header, sizeof(header));
     std::memcpy(message + sizeof(header), &hello, sizeof(hello));
     link.port->commit(sizeof(Header) + sizeof(Hello));
@@ -421,7 +420,7 @@ void Engine::handle(Link &link, const Header &header, const std::byte *payload)
     Pair *pair = find(header.to);
     // An answer to a queue pair that is not connected to its sender (any more) is no one's.
     if (!pair || pair->type != NTBV_RC || pair->attr.dest_qpn != header.from || !pair->link ||
-        pair->link->lid != link.lid || pair->send.misses_peer ||
+        pair->link->address != link.address || pair->send.misses_peer ||
         (pair->attr.state != NTBV_RTS && pair->attr.state != NTBV_SQD))
         return;
     switch (header.kind) {

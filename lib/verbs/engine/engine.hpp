@@ -14,6 +14,7 @@
 #include "port/port.hpp"
 #include "queue/hook.hpp"
 #include "queue/pair.hpp"
+#include "wire/address.hpp"
 #include "wire/message.hpp"
 
 namespace ntb::verbs
@@ -30,7 +31,7 @@ struct Link {
     enum class State : std::uint8_t { Sought, Silent, Greeted, Up, Down };
 
     Port *port = nullptr;
-    std::uint16_t lid = 0;
+    Address address = 0;
     State state = State::Silent; // Sought: without a port yet; Greeted: our Hello was sent
     bool heard = false;          // the peer's Hello has come
     bool owes_again = false;
@@ -48,7 +49,7 @@ class Service
 public:
     virtual ~Service() = default;
     /// Somebody wants to reach that peer. To be answered by attach() or unreachable(), later.
-    virtual void seek(std::uint16_t lid) = 0;
+    virtual void seek(Address peer) = 0;
     /// Ends a sleep that began with Engine::rest().
     virtual void wake() = 0;
 };
@@ -58,7 +59,7 @@ class Engine
 {
 public:
     /// @return 0 or a negative errno
-    int create(std::uint16_t lid, ntbv_clock clock, void *context);
+    int create(Address own, ntbv_clock clock, void *context);
     ~Engine();
 
     pthread_mutex_t &mutex() { return mutex_; }
@@ -70,14 +71,14 @@ public:
 
     /// @retval -EEXIST there is a link to that address @retval -ENOSPC too many
     /// @retval -EINVAL the address, or messages that are too short
-    int attach(Port &port, std::uint16_t lid);
+    int attach(Port &port, Address peer);
     /// From now on peers without a link are sought.
     void set_service(Service *service) { service_ = service; }
-    bool seeks(std::uint16_t lid);
+    bool seeks(Address peer);
     /// No port is used any more. For the end, when there are no objects.
     void leave_ports();
     /// Who waits for that peer waits in vain.
-    void unreachable(std::uint16_t lid);
+    void unreachable(Address peer);
     int drive();
     enum class Rest : std::uint8_t {
         None,   ///< there is something to do
@@ -141,6 +142,7 @@ public:
 private:
     enum class Turn { Done, More, Full };
     static constexpr std::uint32_t max_pairs = NTBV_MAX_QP;
+    static_assert(max_pairs == 1U << slot_bits);
     static constexpr std::uint32_t polls_of_a_turn = 128;
     static constexpr std::uint32_t watchful_rests = 16;
 
@@ -150,9 +152,9 @@ private:
         Pair *pair = pairs_[number & (max_pairs - 1)];
         return pair && pair->number == number ? pair : nullptr;
     }
-    Link *link_to(std::uint16_t lid);
-    Link *find_or_seek(std::uint16_t lid);
-    Link *free_link(std::uint16_t lid);
+    Link *link_to(Address peer);
+    Link *find_or_seek(Address peer);
+    Link *free_link(Address peer);
     int drive(Link &link);
     static bool has_port(const Link &link);
     static bool sends(const Link &link);
@@ -237,14 +239,13 @@ private:
                  std::uint32_t bytes, const std::byte *from) const;
 
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
-    std::uint16_t lid_ = 0;
+    Address own_ = 0;
     ntbv_clock clock_ = nullptr;
     void *context_ = nullptr;
     Keys keys_;
     Pipe events_;
     std::uint64_t events_dropped_ = 0;
     Lazy<Pair *> pairs_;
-    Lazy<std::uint16_t> generations_; // of the numbers
     std::uint32_t next_slot_ = 1;
     std::uint64_t next_serial_ = 1;
     std::uint32_t n_links_ = 0;

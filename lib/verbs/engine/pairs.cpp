@@ -19,18 +19,23 @@ bool fits(ntbv_qp_type type, const ntbv_send_wr &wr)
     return true;
 }
 
+// Of a connected queue pair.
+Address peer_of(const ntbv_qp_attr &attr)
+{
+    return address_of(attr.dest_lid, attr.dest_qpn);
+}
+
 } // namespace
 
-// Numbers carry a generation above the slot, so that one does not come back at once.
+// Slots are taken in turn, so that a number does not come back at once.
 int Engine::enter(Pair &pair)
 {
     for (std::uint32_t tried = 0; tried < max_pairs; ++tried) {
         const std::uint32_t slot = next_slot_++ & (max_pairs - 1);
-        // 0 and 1 are special queue pairs of the specification, of any generation here.
+        // 0 and 1 are special queue pairs of the specification, in any node here.
         if (slot < 2 || pairs_[slot])
             continue;
-        const std::uint32_t generation = generations_[slot]++;
-        pair.number = (generation * max_pairs | slot) & qpn_mask;
+        pair.number = node_of(own_) << slot_bits | slot;
         pair.serial = next_serial_++;
         pairs_[slot] = &pair;
         return 0;
@@ -81,7 +86,7 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
     if (to == NTBV_RTR && from == NTBV_INIT) {
         pair.receive.expected = pair.attr.rq_psn;
         if (pair.type != NTBV_UD)
-            pair.link = find_or_seek(pair.attr.dest_lid);
+            pair.link = find_or_seek(peer_of(pair.attr));
     } else if (to == NTBV_RTS && from == NTBV_RTR) {
         pair.send.next_seq = pair.attr.sq_psn;
     } else if (to == NTBV_SQD && from == NTBV_RTS) {
@@ -91,7 +96,7 @@ int Engine::modify(Pair &pair, const ntbv_qp_attr &attr, unsigned mask)
         start_posted(pair);
     }
     if ((mask & NTBV_QP_AV) != 0 && from == NTBV_SQD)
-        pair.link = find_or_seek(pair.attr.dest_lid);
+        pair.link = find_or_seek(peer_of(pair.attr));
     return 0;
 }
 
@@ -190,7 +195,7 @@ void Engine::start_posted(Pair &pair)
             if (turn != Turn::Done && !pair.work.linked()) {
                 if (pair.link)
                     has_work(pair);
-                else if (Link *link = link_to(send.queue[send.next].lid))
+                else if (Link *link = link_to(send.queue[send.next].peer()))
                     link->work.append(pair.work);
             }
         }

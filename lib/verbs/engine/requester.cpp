@@ -232,7 +232,7 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
 
 Engine::Turn Engine::send_datagram(Pair &pair, Request &request)
 {
-    Link *link = find_or_seek(request.lid);
+    Link *link = find_or_seek(request.peer());
     if (link && link->state != Link::State::Down) {
         if (!readable(pair, request)) {
             halt(pair, request, NTBV_LOC_PROT_ERR);
@@ -498,7 +498,7 @@ void Engine::take_again(Link &link)
 {
     for (std::uint32_t slot = 0; slot < max_pairs; ++slot) {
         Pair *pair = pairs_[slot];
-        if (!pair || pair->type != NTBV_RC || !pair->link || pair->link->lid != link.lid ||
+        if (!pair || pair->type != NTBV_RC || !pair->link || pair->link->address != link.address ||
             (pair->attr.state != NTBV_RTS && pair->attr.state != NTBV_SQD) ||
             pair->timer.linked() || pair->send.done == pair->send.high)
             continue;

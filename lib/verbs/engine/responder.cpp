@@ -125,7 +125,7 @@ void Engine::take_request(Link &link, const Header &header, const std::byte *pay
     if (receives && pair->type == NTBV_UD) {
         take_datagram(*pair, link, header, payload);
     } else if (receives && pair->attr.dest_qpn == header.from && pair->link &&
-               pair->link->lid == link.lid) {
+               pair->link->address == link.address) {
         take_connected(*pair, header, payload);
     } else {
         // Who sends UC or UD takes this for an answer to nobody. A queue pair in error still owes
@@ -346,6 +346,9 @@ void Engine::take_read(Pair &pair, const Header &header, const std::byte *payloa
 
 void Engine::take_datagram(Pair &pair, Link &link, const Header &header, const std::byte *payload)
 {
+    // Who answers goes by the number: a node must not speak for another one.
+    if (address_of(lid_of(link.address), header.from) != link.address)
+        return;
     if (header.kind != Kind::Send || header.key != pair.attr.qkey || header.bytes != header.total ||
         header.total > NTBV_UD_MTU)
         return;
@@ -368,7 +371,7 @@ void Engine::take_datagram(Pair &pair, Link &link, const Header &header, const s
           .imm = with_imm ? header.value : 0,
           .qpn = pair.number,
           .source_qpn = header.from,
-          .source_lid = link.lid,
+          .source_lid = lid_of(link.address),
           .flags = static_cast<std::uint16_t>(with_imm ? NTBV_WC_WITH_IMM : 0)},
          (header.flags & flag::solicited) != 0);
 }

@@ -23,13 +23,14 @@ namespace
 {
 
 constexpr std::uint64_t introduction_magic = 0x6f6c6c656862746e; // "ntbhello"
-constexpr std::uint32_t introduction_version = 1;
+constexpr std::uint32_t introduction_version = 2;
 constexpr std::uint64_t second = 1000000000;
 // For an answer of another process, and of the other host.
 constexpr std::uint64_t patience = 5 * second;
 // Connections of unknown peers that have not said who they are.
 constexpr std::size_t max_pending = 256;
-constexpr std::uint16_t last_lid = 0xbfff;
+// Above it would be the number of multicast datagrams; 0 has the special queue pairs.
+constexpr std::uint32_t last_node = node_mask - 1;
 constexpr int drives_between_looks = 64;
 // Who does something else than to poll and post does it for longer.
 constexpr std::uint64_t between_calls = 2000;
@@ -45,7 +46,10 @@ std::uint64_t monotonic()
 
 struct Name {
     char text[32];
-    explicit Name(std::uint16_t lid) { snprintf(text, sizeof(text), "verbs/%u", lid); }
+    explicit Name(Address of)
+    {
+        snprintf(text, sizeof(text), "verbs/%u/%u", lid_of(of), node_of(of));
+    }
 };
 
 ntbclient_options options_of(bool local)
@@ -105,16 +109,18 @@ int Network::open(const char *socket)
     return attached != 0 ? attached : draw();
 }
 
-// An address is drawn and listened to; then both hosts have been asked whether somebody else has
-// it. Of two that draw the same at a time at least one sees the other.
+// The host's LID is the daemon's; a node's number is drawn and listened to; then both hosts have
+// been asked whether somebody else has it. Of two that draw the same at a time at least one sees
+// the other.
 int Network::draw()
 {
+    const std::uint16_t lid = ntbclient_host(client_);
     for (int tries = 0; tries < 100; ++tries) {
         std::uint16_t drawn;
         if (getrandom(&drawn, sizeof(drawn), 0) != static_cast<ssize_t>(sizeof(drawn)))
             return -EIO;
-        lid_ = static_cast<std::uint16_t>(1 + drawn % last_lid);
-        const Name name(lid_);
+        own_ = make_address(lid, 1 + drawn % last_node);
+        const Name name(own_);
         int error = 0;
         for (int local = 0; local < 2 && error == 0; ++local) {
             const ntbclient_options options = options_of(local != 0);
@@ -191,12 +197,12 @@ void Network::stop()
 }
 
 // Each wish is a link that is sought, so there are not more.
-void Network::seek(std::uint16_t lid)
+void Network::seek(Address peer)
 {
     {
         const Locked locked(wishes_mutex_);
         if (n_wishes_ < NTBV_MAX_LINKS)
-            wishes_[n_wishes_++] = lid;
+            wishes_[n_wishes_++] = peer;
     }
     wake();
 }
@@ -234,7 +240,7 @@ void Network::run()
 
 void Network::take_wishes()
 {
-    std::uint16_t wishes[NTBV_MAX_LINKS];
+    Address wishes[NTBV_MAX_LINKS];
     std::uint32_t n = 0;
     {
         const Locked locked(wishes_mutex_);
@@ -246,20 +252,20 @@ void Network::take_wishes()
         ask(wishes[i]);
 }
 
-void Network::ask(std::uint16_t lid)
+void Network::ask(Address peer)
 {
     {
         const Locked locked(engine_->mutex());
-        if (!engine_->seeks(lid)) // it has come by itself
+        if (!engine_->seeks(peer)) // it has come by itself
             return;
     }
-    if (lid == lid_)
+    if (peer == own_)
         return join_itself();
     // Of an older wish, whose answer is this one's as well.
     for (const Pending &pending : pending_)
-        if (pending.lid == lid && pending.stage != Stage::Asked)
+        if (pending.peer == peer && pending.stage != Stage::Asked)
             return;
-    pending_.push_back({.stage = Stage::Connecting, .local = true, .lid = lid});
+    pending_.push_back({.stage = Stage::Connecting, .local = true, .peer = peer});
     connect(pending_.back());
 }
 
@@ -267,7 +273,7 @@ void Network::connect(Pending &pending)
 {
     pending.until = monotonic() + patience;
     const ntbclient_options options = options_of(pending.local);
-    if (ntbclient_connect(client_, Name(pending.lid).text, &options, &pending.conn) != 0)
+    if (ntbclient_connect(client_, Name(pending.peer).text, &options, &pending.conn) != 0)
         pending.conn = nullptr;
 }
 
@@ -306,7 +312,7 @@ void Network::give_up(Pending &pending)
     if (pending.stage == Stage::Asked)
         return;
     const Locked locked(engine_->mutex());
-    engine_->unreachable(pending.lid); // unless it has a link
+    engine_->unreachable(pending.peer); // unless it has a link
 }
 
 bool Network::advance_connecting(Pending &pending)
@@ -329,7 +335,7 @@ bool Network::advance_connecting(Pending &pending)
 
 bool Network::introduce(Pending &pending)
 {
-    const Introduction own = {introduction_magic, introduction_version, lid_, pending.lid, {}};
+    const Introduction own = {introduction_magic, introduction_version, own_, pending.peer, {}};
     return ntbclient_send(pending.conn, &own, sizeof(own), 0) == static_cast<ssize_t>(sizeof(own));
 }
 
@@ -340,7 +346,7 @@ bool Network::advance_asking(Pending &pending)
     if (heard == 0)
         return true;
     if (heard > 0) {
-        if (peer.from == pending.lid && peer.to == lid_)
+        if (peer.from == pending.peer && peer.to == own_)
             adopt(pending);
         return false;
     }
@@ -358,13 +364,13 @@ bool Network::advance_asked(Pending &pending)
     const int heard = hear(pending.conn, peer);
     if (heard <= 0)
         return heard == 0;
-    if (peer.to != lid_ || peer.from == lid_ || peer.from == 0 || peer.from > last_lid)
+    if (peer.to != own_ || peer.from == own_ || !is_address(peer.from))
         return false;
-    pending.lid = peer.from;
+    pending.peer = peer.from;
     const auto own = std::find_if(pending_.begin(), pending_.end(), [&](const Pending &other) {
-        return other.lid == peer.from && other.stage != Stage::Asked;
+        return other.peer == peer.from && other.stage != Stage::Asked;
     });
-    if (own != pending_.end() && own->stage != Stage::Waiting && lid_ < peer.from)
+    if (own != pending_.end() && own->stage != Stage::Waiting && own_ < peer.from)
         return false;
     if (introduce(pending) && adopt(pending) && own != pending_.end())
         own->until = 0; // ends with its turn, and finds that there is a link
@@ -385,7 +391,7 @@ bool Network::adopt(Pending &pending)
     }
     pending.conn = nullptr;
     const Locked locked(engine_->mutex());
-    if (engine_->attach(*port, pending.lid) != 0)
+    if (engine_->attach(*port, pending.peer) != 0)
         return false;
     ports_.push_back(std::move(port));
     return true;
@@ -396,9 +402,9 @@ void Network::join_itself()
     if (!itself_)
         itself_ = Loopback::create(loopback_bytes);
     const Locked locked(engine_->mutex());
-    if (!itself_ || engine_->attach(itself_->end(0), lid_) != 0 ||
-        engine_->attach(itself_->end(1), lid_) != 0)
-        engine_->unreachable(lid_);
+    if (!itself_ || engine_->attach(itself_->end(0), own_) != 0 ||
+        engine_->attach(itself_->end(1), own_) != 0)
+        engine_->unreachable(own_);
 }
 
 // What the engine has closed it does not use any more.

@@ -26,8 +26,8 @@ namespace ntb::verbs
 struct Introduction {
     std::uint64_t magic;
     std::uint32_t version;
-    std::uint16_t from, to; // LIDs
-    std::uint8_t reserved[48];
+    Address from, to;
+    std::uint8_t reserved[44];
 };
 static_assert(sizeof(Introduction) == 64);
 
@@ -42,13 +42,13 @@ public:
     /// Attaches to a daemon and draws an address that nobody has at either host.
     /// @return 0 or a negative errno of ntbclient_attach() and ntbclient_listen()
     int open(const char *socket);
-    std::uint16_t lid() const { return lid_; }
+    Address address() const { return own_; }
     /// Begins to serve. @return 0 or a negative errno
     int start(Engine &engine);
     /// Ends all connections, and the thread.
     void stop();
 
-    void seek(std::uint16_t lid) override;
+    void seek(Address peer) override;
     void wake() override;
 
 private:
@@ -61,7 +61,7 @@ private:
     struct Pending {
         Stage stage;
         bool local = false; // the peer is sought at this host
-        std::uint16_t lid = 0;
+        Address peer = 0;
         ntbclient_conn *conn = nullptr;
         std::uint64_t until = 0;
     };
@@ -71,7 +71,7 @@ private:
     void run();
     void take_wishes();
     void accept();
-    void ask(std::uint16_t lid);
+    void ask(Address peer);
     void connect(Pending &pending);
     /// @retval false it is over
     bool advance(Pending &pending);
@@ -90,7 +90,7 @@ private:
     Engine *engine_ = nullptr;
     ntbclient *client_ = nullptr;
     ntbclient_listener *listeners_[2] = {nullptr, nullptr}; // peer host, this host
-    std::uint16_t lid_ = 0;
+    Address own_ = 0;
     bool lost_ = false; // the daemon
     int bell_ = -1;
     pthread_t thread_ = {};
@@ -104,7 +104,7 @@ private:
     ntb::Window window_;
 
     pthread_mutex_t wishes_mutex_ = PTHREAD_MUTEX_INITIALIZER;
-    std::uint16_t wishes_[NTBV_MAX_LINKS];
+    Address wishes_[NTBV_MAX_LINKS];
     std::uint32_t n_wishes_ = 0;
 };
 

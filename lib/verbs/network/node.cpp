@@ -7,6 +7,9 @@
 #include "network/network.hpp"
 #include "ntbv.h"
 
+using ntb::verbs::lid_of;
+using ntb::verbs::node_of;
+
 struct ntbv_node {
     ntbv_engine *engine = nullptr;
     ntb::verbs::Network network;
@@ -19,7 +22,9 @@ int ntbv_node_open(const char *socket, ntbv_node **node)
         return -ENOMEM;
     int error = made->network.open(socket);
     if (error == 0) {
-        made->engine = ntbv_engine_create(made->network.lid(), nullptr, nullptr);
+        made->engine = ntbv_engine_create(lid_of(made->network.address()),
+                                          static_cast<uint16_t>(node_of(made->network.address())),
+                                          nullptr, nullptr);
         error = made->engine ? made->network.start(*made->engine) : -errno;
     }
     if (error == 0) {
@@ -40,7 +45,7 @@ ntbv_engine *ntbv_node_engine(ntbv_node *node)
 
 uint16_t ntbv_node_lid(const ntbv_node *node)
 {
-    return node->network.lid();
+    return lid_of(node->network.address());
 }
 
 int ntbv_node_close(ntbv_node *node)

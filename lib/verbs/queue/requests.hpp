@@ -8,6 +8,7 @@
 #include "memory/keys.hpp"
 #include "memory/lazy.hpp"
 #include "ntbv.h"
+#include "wire/address.hpp"
 
 namespace ntb::verbs
 {
@@ -32,6 +33,7 @@ struct Request {
     bool is_local() const { return opcode == NTBV_LOCAL_INV || opcode == NTBV_BIND_MW; }
     bool is_write() const { return opcode <= NTBV_WRITE_IMM; }
     bool has_imm() const { return opcode == NTBV_WRITE_IMM || opcode == NTBV_SEND_IMM; }
+    Address peer() const { return address_of(lid, qpn); } // of a datagram
     bool is_inline() const { return (flags & NTBV_INLINE) != 0; }
     const ntbv_sge *pieces() const { return reinterpret_cast<const ntbv_sge *>(this + 1); }
     const Binding &binding() const { return *reinterpret_cast<const Binding *>(this + 1); }

@@ -46,7 +46,7 @@ Device &our_device()
     return *once;
 }
 
-// A link-local address. The port's number is the process's own, as its LID.
+// A link-local address, of the host as its LID.
 void fill_gid(const ibv_context *context, ibv_gid &gid)
 {
     gid.global.subnet_prefix = htobe64(0xfe80000000000000);
@@ -60,7 +60,7 @@ const char *device_socket()
     return socket ? socket : "/run/ntbmsg/ntb0.sock";
 }
 
-// The same for all processes of a host; the lower half of the interface is for their LIDs.
+// The same for all processes of a host; the lower half of the interface is for the host's LID.
 __be64 node_guid(const ibv_device *device)
 {
     std::uint32_t hash = 2166136261;

@@ -45,17 +45,16 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
     return false;
 }
 
-bool read_hello(const std::byte *payload, std::uint32_t bytes, std::uint32_t longest,
-                std::uint16_t &lid)
+bool read_hello(const std::byte *payload, std::uint32_t bytes, std::uint32_t longest, Address &own)
 {
     Hello hello;
     if (bytes != sizeof(hello))
         return false;
     std::memcpy(&hello, payload, sizeof(hello));
     if (hello.magic != hello_magic || hello.version != wire_version || hello.longest != longest ||
-        hello.lid == 0 || hello.lid > 0xbfff)
+        !is_address(hello.own))
         return false;
-    lid = static_cast<std::uint16_t>(hello.lid);
+    own = hello.own;
     return true;
 }
 

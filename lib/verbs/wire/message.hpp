@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "wire/address.hpp"
+
 namespace ntb::verbs
 {
 
@@ -55,13 +57,13 @@ struct Hello {
     std::uint64_t magic;
     std::uint32_t version;
     std::uint32_t longest;
-    std::uint32_t lid;
+    Address own;
     std::uint32_t reserved;
 };
 static_assert(sizeof(Hello) == 24);
 
 constexpr std::uint64_t hello_magic = 0x736272657662746e; // "ntbverbs"
-constexpr std::uint32_t wire_version = 2;
+constexpr std::uint32_t wire_version = 3;
 constexpr std::uint32_t qpn_mask = 0xffffff;
 constexpr std::uint32_t max_request = 0x80000000;
 
@@ -70,9 +72,8 @@ constexpr std::uint32_t max_request = 0x80000000;
 ///               says it belongs to
 bool read_header(const std::byte *message, std::uint32_t bytes, Header &header);
 
-/// Whether it is the Hello of an engine that can be talked to. @param lid  takes its address
-bool read_hello(const std::byte *payload, std::uint32_t bytes, std::uint32_t longest,
-                std::uint16_t &lid);
+/// Whether it is the Hello of an engine that can be talked to. @param own  takes its address
+bool read_hello(const std::byte *payload, std::uint32_t bytes, std::uint32_t longest, Address &own);
 
 } // namespace ntb::verbs
 

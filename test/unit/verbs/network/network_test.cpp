@@ -4,6 +4,7 @@
 
 #include "ntbv.h"
 #include "spin.hpp"
+#include "wire/address.hpp"
 
 #include <cstring>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+using namespace ntb::verbs;
 using namespace ntbd::test;
 
 namespace
@@ -19,9 +21,9 @@ namespace
 
 struct Introduction {
     std::uint64_t magic = 0x6f6c6c656862746e;
-    std::uint32_t version = 1;
-    std::uint16_t from = 1, to = 0;
-    std::uint8_t reserved[48] = {};
+    std::uint32_t version = 2;
+    Address from = make_address(1, 1), to = 0;
+    std::uint8_t reserved[44] = {};
 };
 static_assert(sizeof(Introduction) == 64);
 
@@ -69,6 +71,11 @@ public:
     Node &operator=(const Node &) = delete;
 
     std::uint16_t lid() const { return ntbv_node_lid(node); }
+    Address own() const { return address_of(lid(), ntbv_qp_number(qp)); }
+    std::string name() const
+    {
+        return "verbs/" + std::to_string(lid()) + "/" + std::to_string(node_of(own()));
+    }
     void send(std::uint16_t to, std::uint32_t qpn)
     {
         ntbv_sge piece = {address(), 8, key};
@@ -166,13 +173,28 @@ TEST_F(Networks, TwoThatSeekEachOtherAtATimeMeet)
     }
 }
 
+TEST_F(Networks, AHostHasOneLid)
+{
+    Node first(one), second(one), third(other);
+    EXPECT_EQ(first.lid(), second.lid());
+    EXPECT_NE(first.own(), second.own());
+    EXPECT_NE(first.own(), third.own());
+    first.send(first.lid(), ntbv_qp_number(second.qp));
+    second.send(third);
+    third.send(first);
+    for (Node *node : {&first, &second, &third})
+        node->expect(2);
+}
+
 TEST_F(Networks, WhatGoesToNobodyIsDropped)
 {
     Node node(one);
     const auto nobody = static_cast<std::uint16_t>(node.lid() == 1 ? 2 : node.lid() - 1);
     for (int i = 0; i < 3; i++)
         node.send(nobody, 99);
-    node.expect(3);
+    // Nor is there another node at this host.
+    node.send(node.lid(), ntbv_qp_number(node.qp) ^ 1U << slot_bits);
+    node.expect(4);
 }
 
 TEST_F(Networks, StrangersAreSentAway)
@@ -182,11 +204,12 @@ TEST_F(Networks, StrangersAreSentAway)
     ntbclient_options options;
     ntbclient_options_init(&options);
     options.local = 1;
-    const std::string name = "verbs/" + std::to_string(node.lid());
-    const std::uint16_t own = node.lid();
+    const std::string name = node.name();
+    const Address own = node.own();
     const Introduction wrong[] = {
-        {.magic = 1, .to = own},  {.version = 2, .to = own}, {.to = peer.lid()},
-        {.from = own, .to = own}, {.from = 0, .to = own},    {.from = 0xc000, .to = own},
+        {.magic = 1, .to = own}, {.version = 1, .to = own},
+        {.to = peer.own()},      {.from = own, .to = own},
+        {.from = 0, .to = own},  {.from = 0xc000 << node_bits, .to = own},
     };
     for (const Introduction &introduction : wrong) {
         ntbclient_conn *conn;
@@ -220,11 +243,12 @@ TEST_F(Networks, AStrangerWithAnAddressCanOnlyBreakItsOwnLink)
     ntbclient_options options;
     ntbclient_options_init(&options);
     options.local = 1;
-    const std::string name = "verbs/" + std::to_string(node.lid());
-    Introduction introduction = {.to = node.lid()};
-    introduction.from = static_cast<std::uint16_t>(peer.lid() == 1 ? 2 : peer.lid() - 1);
-    if (introduction.from == node.lid())
-        introduction.from = static_cast<std::uint16_t>(peer.lid() + 1);
+    const std::string name = node.name();
+    Introduction introduction = {.to = node.own()};
+    for (std::uint32_t other_node : {1, 2, 3}) // one of them is neither's
+        if (const Address stranger_is = make_address(node.lid(), other_node);
+            stranger_is != node.own() && stranger_is != peer.own())
+            introduction.from = stranger_is;
     ntbclient_conn *conn;
     ASSERT_EQ(ntbclient_connect(stranger, name.c_str(), &options, &conn), 0);
     ASSERT_EQ(ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});

@@ -93,21 +93,34 @@ TEST(Header, QueuePairsHaveNumbersOf24Bits)
     EXPECT_FALSE(read({.kind = Kind::Ack, .from = 0x80000001}, 0));
 }
 
+TEST(Address, IsALidAndTheUpperBitsOfANumber)
+{
+    constexpr Address address = address_of(0xbfff, 0xffc123);
+    EXPECT_TRUE(is_address(address));
+    EXPECT_EQ(lid_of(address), 0xbfff);
+    EXPECT_EQ(node_of(address), 1023u);
+    EXPECT_EQ(address_of(0xbfff, 0xffffff), address);
+    EXPECT_NE(address_of(0xbfff, 0xffbfff), address);
+    EXPECT_FALSE(is_address(node_mask));
+    EXPECT_FALSE(is_address(~Address{0}));
+}
+
 TEST(Hello, IsOfThisVersionAndTheseSizes)
 {
-    const Hello good = {hello_magic, wire_version, 4096, 7, 0};
-    std::uint16_t lid = 0;
-    const auto read_it = [&lid](const Hello &hello) {
-        return read_hello(reinterpret_cast<const std::byte *>(&hello), sizeof(hello), 4096, lid);
+    constexpr Address seven = make_address(7, 1023);
+    const Hello good = {hello_magic, wire_version, 4096, seven, 0};
+    Address own = 0;
+    const auto read_it = [&own](const Hello &hello) {
+        return read_hello(reinterpret_cast<const std::byte *>(&hello), sizeof(hello), 4096, own);
     };
     EXPECT_TRUE(read_it(good));
-    EXPECT_EQ(lid, 7);
-    EXPECT_FALSE(read_it({hello_magic + 1, wire_version, 4096, 7, 0}));
-    EXPECT_FALSE(read_it({hello_magic, wire_version + 1, 4096, 7, 0}));
-    EXPECT_FALSE(read_it({hello_magic, wire_version, 8192, 7, 0}));
-    EXPECT_FALSE(read_it({hello_magic, wire_version, 4096, 0, 0}));
-    EXPECT_FALSE(read_it({hello_magic, wire_version, 4096, 0xc000, 0}));
-    EXPECT_FALSE(read_hello(reinterpret_cast<const std::byte *>(&good), 23, 4096, lid));
+    EXPECT_EQ(own, seven);
+    EXPECT_FALSE(read_it({hello_magic + 1, wire_version, 4096, seven, 0}));
+    EXPECT_FALSE(read_it({hello_magic, wire_version + 1, 4096, seven, 0}));
+    EXPECT_FALSE(read_it({hello_magic, wire_version, 8192, seven, 0}));
+    EXPECT_FALSE(read_it({hello_magic, wire_version, 4096, make_address(0, 7), 0}));
+    EXPECT_FALSE(read_it({hello_magic, wire_version, 4096, make_address(0xc000, 7), 0}));
+    EXPECT_FALSE(read_hello(reinterpret_cast<const std::byte *>(&good), 23, 4096, own));
 }
 
 } // namespace
