@@ -5,8 +5,10 @@
   programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI TRAPS
 """
 
+import gzip
 import os
 import pathlib
+import platform
 import re
 import shutil
 import signal
@@ -15,7 +17,7 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "daemon"))
 from hosts import PATIENCE, await_fact, expect, run_case, stop
-from programs import find_programs, free_port, listens
+from programs import find_programs, free_port, listens, unpacked
 
 SERVER = "127.0.0.1"
 SKIPPED = 77
@@ -384,8 +386,45 @@ def manager_refusals(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
+# Modules of Debian 12's pyverbs, without those of one maker's devices, of RoCE and of what no device here has.
+PYVERBS = ("addr", "atomic", "cq", "cq_events", "cqex", "device", "fork", "mr", "pd", "qp", "qpex", "relaxed_ordering")
+# It expects datagrams to be complete when the next call begins; the first one to a peer waits until that one is found.
+PYVERBS_FAILS = {"test_resize_cq"}
+# Why tests are skipped: what the device says it lacks, and what test_qp draws at random.
+PYVERBS_SKIPS = re.compile(
+    "Allocating dmabuf|Device memory|Create XRCD|Extended QP|To Create RAW QP|Create .. QP with(out)? extended attrs"
+    "|All gid indices populated|Link layer of port=1 is InfiniBand|There are no huge pages")
+
+
+def pyverbs(lab, carrier, library, _other_abi):
+    """The tests of pyverbs as they are. They open the device twice, and take the LID of the one for the other's."""
+    python, tests = unpacked("lib/python3/dist-packages/pyverbs"), unpacked("share/doc/rdma-core/tests")
+    if not python or not tests:
+        print("there is no pyverbs: tools/setup fetches it")
+        sys.exit(SKIPPED)
+    if platform.freedesktop_os_release().get("VERSION_ID") != "12":
+        print("the tests of another pyverbs than Debian 12's: which of them may fail is not known")
+        sys.exit(SKIPPED)
+    copy = lab.folder / "pyverbs" / "tests"
+    shutil.copytree(tests, copy)
+    for packed in copy.glob("*.gz"):
+        packed.with_suffix("").write_bytes(gzip.decompress(packed.read_bytes()))
+    os.environ["PYTHONPATH"] = f"{python.parent}:{copy.parent}:{copy}"
+    hosts = Hosts(lab, carrier, library)
+    for module in PYVERBS:
+        said = hosts.run("a", "/usr/bin/python3", copy / "run_tests.py", "-v", "--dev", "ntb0", f"tests.test_{module}").stderr
+        failed = set(re.findall(r"^(?:FAIL|ERROR): (\w+)", said, re.MULTILINE))
+        skipped = re.findall(r"skipped (.*)$", said, re.MULTILINE)
+        expect(failed <= PYVERBS_FAILS and all(PYVERBS_SKIPS.search(reason) for reason in skipped), said)
+        ran = re.search(r"^Ran (\d+) tests?", said, re.MULTILINE)
+        passed = int(ran[1]) - len(skipped) - len(failed) if ran else 0
+        expect(passed > 0, said)
+        print(f"{module}: {passed} passed, {len(skipped)} skipped, {len(failed)} failed")
+    hosts.stop()
+
+
 CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, managed_perftest,
-                                          qperf, libfabric, ucx, manager_refusals)}
+                                          qperf, libfabric, ucx, manager_refusals, pyverbs)}
 
 
 def main():
