@@ -2,10 +2,12 @@
 // The client library with daemons: both clients at one, and one at each of two that are joined.
 #include "client_process.hpp"
 #include "hosts.hpp"
+#include "wire/message.hpp"
 
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 using namespace ntbd;
 using namespace ntbd::test;
@@ -79,6 +81,56 @@ protected:
     Daemon other{folder.path + "/other.sock"};
     ntbclient_options options;
 };
+
+TEST_P(Clients, OfAHostHaveItsNumber)
+{
+    Client first(one);
+    Client second(one);
+    EXPECT_EQ(ntbclient_host(nullptr), 0);
+    EXPECT_NE(ntbclient_host(first), 0);
+    EXPECT_EQ(ntbclient_host(first), ntbclient_host(second));
+}
+
+// A daemon that answers the first message with that number of its host.
+int attach_to(const std::string &path, uint64_t number, uint16_t *host)
+{
+    sockaddr_un at = {};
+    at.sun_family = AF_UNIX;
+    path.copy(at.sun_path, sizeof(at.sun_path) - 1);
+    const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    EXPECT_EQ(bind(listener, reinterpret_cast<const sockaddr *>(&at), sizeof(at)), 0);
+    EXPECT_EQ(listen(listener, 1), 0);
+    std::thread daemon([&] {
+        const int client = accept(listener, nullptr, nullptr);
+        ntbc::Parcel parcel;
+        while (ntbc::message_receive(client, &parcel) == ntbc::Received::nothing) {
+        }
+        ntbc::Message answer;
+        answer.request = parcel.message.request;
+        answer.id = number;
+        EXPECT_EQ(ntbc::message_send(client, answer), 0);
+        close(client);
+    });
+    ntbclient *client = nullptr;
+    const int status = ntbclient_attach(path.c_str(), &client);
+    *host = ntbclient_host(client);
+    ntbclient_detach(client);
+    daemon.join();
+    close(listener);
+    unlink(path.c_str());
+    return status;
+}
+
+TEST(Attaching, RefusesWhatIsNoNumberOfAHost)
+{
+    const Folder folder;
+    const std::string path = folder.path + "/liar.sock";
+    uint16_t host;
+    for (const uint64_t number : {uint64_t{0}, uint64_t{NTBCLIENT_MAX_HOST} + 1, ~uint64_t{0}})
+        EXPECT_EQ(attach_to(path, number, &host), -EPROTO) << number;
+    EXPECT_EQ(attach_to(path, NTBCLIENT_MAX_HOST, &host), 0);
+    EXPECT_EQ(host, NTBCLIENT_MAX_HOST);
+}
 
 TEST_P(Clients, ExchangeBytesBothWays)
 {

@@ -3,6 +3,8 @@
 
 #include <cstring>
 #include <gtest/gtest.h>
+#include <ntbclient.h>
+#include <set>
 
 using namespace ntbd;
 
@@ -24,6 +26,20 @@ TEST(Introductions, SayWhoOneIs)
     EXPECT_FALSE(is_same_token(peer.token.data(), other.token));
     EXPECT_FALSE(
         introduce_self(std::string(introduction_path_bytes, 'x'), CarrierChoice::automatic, &one));
+}
+
+TEST(HostNumber, IsOfTheSocketsPathAndStays)
+{
+    const uint16_t number = host_number("/run/a.sock");
+    EXPECT_EQ(host_number("/run/a.sock"), number);
+    std::set<uint16_t> others;
+    for (int i = 0; i < 100; i++) {
+        const uint16_t other = host_number("/run/" + std::to_string(i) + ".sock");
+        EXPECT_GE(other, 1);
+        EXPECT_LE(other, NTBCLIENT_MAX_HOST);
+        others.insert(other);
+    }
+    EXPECT_GT(others.size(), 90u);
 }
 
 TEST(Introductions, AreCheckedBeforeTheyAreUsed)
