@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "cm/message.hpp"
 
+#include "wire/address.hpp"
+
 namespace ntb::verbs::cm
 {
 namespace
@@ -9,7 +11,6 @@ namespace
 constexpr std::uint64_t message_magic = 0x6d63616d6472746e; // "ntrdmacm"
 constexpr std::uint16_t message_version = 1;
 constexpr std::uint32_t mask_24 = 0xffffff;
-constexpr std::uint16_t last_lid = 0xbfff;
 constexpr std::uint8_t most_retries = 7;
 
 // What InfiniBand's messages have, less the 36 bytes in a request that say the addresses.
@@ -52,7 +53,7 @@ bool is_sound(const Message &message)
         return false;
     if (message.kind != Kind::Req && message.kind != Kind::Rep)
         return true;
-    return message.lid != 0 && message.lid <= last_lid && (message.qpn | message.psn) <= mask_24 &&
+    return is_lid(message.lid) && (message.qpn | message.psn) <= mask_24 &&
            message.retry_count <= most_retries && message.rnr_retry_count <= most_retries;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "queue/states.hpp"
 
+#include "wire/address.hpp"
+
 namespace ntb::verbs
 {
 namespace
@@ -97,7 +99,7 @@ bool valid(const ntbv_qp_attr &attr, unsigned mask)
            !bad(NTBV_QP_MAX_RD_ATOMIC, attr.max_rd_atomic > NTBV_MAX_READS) &&
            !bad(NTBV_QP_MAX_DEST_RD_ATOMIC, attr.max_dest_rd_atomic > NTBV_MAX_READS) &&
            !bad(NTBV_QP_MIN_RNR_TIMER, attr.min_rnr_timer > 31) &&
-           !bad(NTBV_QP_AV, attr.dest_lid == 0 || attr.dest_lid > 0xbfff) &&
+           !bad(NTBV_QP_AV, !is_lid(attr.dest_lid)) &&
            !bad(NTBV_QP_DEST_QPN, attr.dest_qpn > 0xffffff);
 }
 

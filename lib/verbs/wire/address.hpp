@@ -15,7 +15,12 @@ using Address = std::uint32_t;
 /// Of the 24 bits of a queue pair's number: the lower ones are its place in the engine.
 constexpr unsigned slot_bits = 14, node_bits = 10;
 constexpr std::uint32_t node_mask = (1U << node_bits) - 1;
-constexpr std::uint16_t last_lid = 0xbfff;
+
+/// Of a port: the others are of multicast groups.
+constexpr bool is_lid(std::uint32_t lid)
+{
+    return lid != 0 && lid <= 0xbfff;
+}
 
 constexpr Address make_address(std::uint16_t lid, std::uint32_t node)
 {
@@ -37,7 +42,7 @@ constexpr std::uint16_t lid_of(Address address)
 }
 constexpr bool is_address(Address address)
 {
-    return address >> node_bits != 0 && address >> node_bits <= last_lid;
+    return is_lid(address >> node_bits);
 }
 
 } // namespace ntb::verbs
