@@ -46,10 +46,13 @@ void dump_queue(FILE *file, Device &device, uint16_t index)
                  index, qp.tx.gate.is_open() ? "open" : "closed", tx.messages, tx.bytes,
                  inline_messages(qp.tx), tx.full, tx.unconfirmed, rx.messages, rx.bytes,
                  inline_messages(qp.rx), rx.nombuf);
-    char hint[trial_text_bytes], stores[trial_text_bytes];
+    char hint[trial_text_bytes], lead[trial_text_bytes], stores[trial_text_bytes];
     describe(device.cache_hint_report(index), cache_hint_names, hint, sizeof(hint));
     describe(device.stores_report(index), stores_names, stores, sizeof(stores));
-    std::fprintf(file, "    cache hint %s\n    stores of long messages %s\n", hint, stores);
+    describe(device.lead_report(index), lead, sizeof(lead));
+    std::fprintf(file,
+                 "    cache hint %s\n    lead for the writer %s\n    stores of long messages %s\n",
+                 hint, lead, stores);
 }
 
 void dump_requesters(FILE *file, Device &device)

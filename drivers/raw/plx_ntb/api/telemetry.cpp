@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Telemetry commands /plx_ntb/*: list, and info, link, copy, cache_hint, stores, memory, requesters
-// and regs of a device. Called by the telemetry thread while the application runs; the application
-// must not close the device meanwhile, as with DPDK's own /rawdev/*.
+// Telemetry commands /plx_ntb/*: list, and info, link, copy, cache_hint, lead, stores, memory,
+// requesters and regs of a device. Called by the telemetry thread while the application runs; the
+// application must not close the device meanwhile, as with DPDK's own /rawdev/*.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -157,9 +157,9 @@ int copy(const char *, const char *params, rte_tel_data *data)
     return 0;
 }
 
-/// A trial of each queue, and the costs that decided.
-int trials(const char *params, rte_tel_data *data, ChoiceNames names,
-           queue::TrialReport (Device::*report)(uint16_t))
+/// Text for each queue of a device.
+int of_queues(const char *params, rte_tel_data *data,
+              void (*text_of)(Device &, uint16_t queue, char *out, size_t size))
 {
     const char *rest = nullptr;
     Device *device = device_in(params, &rest);
@@ -169,7 +169,7 @@ int trials(const char *params, rte_tel_data *data, ChoiceNames names,
     for (uint16_t q = 0; q < device->queue_count(); ++q) {
         char name[16], text[trial_text_bytes];
         std::snprintf(name, sizeof(name), "queue_%u", q);
-        describe((device->*report)(q), names, text, sizeof(text));
+        text_of(*device, q, text, sizeof(text));
         rte_tel_data_add_dict_string(data, name, text);
     }
     return 0;
@@ -177,12 +177,23 @@ int trials(const char *params, rte_tel_data *data, ChoiceNames names,
 
 int cache_hint(const char *, const char *params, rte_tel_data *data)
 {
-    return trials(params, data, cache_hint_names, &Device::cache_hint_report);
+    return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
+        describe(device.cache_hint_report(q), cache_hint_names, out, size);
+    });
+}
+
+int lead(const char *, const char *params, rte_tel_data *data)
+{
+    return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
+        describe(device.lead_report(q), out, size);
+    });
 }
 
 int stores(const char *, const char *params, rte_tel_data *data)
 {
-    return trials(params, data, stores_names, &Device::stores_report);
+    return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
+        describe(device.stores_report(q), stores_names, out, size);
+    });
 }
 
 /// "ID" or "ID,FIRST": exposed ranges from number FIRST on, as many as fit in one answer.
@@ -285,6 +296,9 @@ RTE_INIT(plx_ntb_telemetry)
                                "Which copy engine messages use, and why. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/cache_hint", cache_hint,
                                "Cache hints of the receiving queues. Parameters: id");
+    rte_telemetry_register_cmd("/plx_ntb/lead", lead,
+                               "Whether receiving queues leave their writers a lead. "
+                               "Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/stores", stores,
                                "How the sending queues store long messages. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/memory", windows,

@@ -96,6 +96,8 @@ public:
     const queue::Ops *ops() const { return ops_; }
     /// The cache hint of a queue's receiver, or the one it will begin with.
     queue::TrialReport cache_hint_report(uint16_t queue);
+    /// Whether a queue's receiver leaves its writer a lead.
+    queue::LeadReport lead_report(uint16_t queue);
     /// How a queue's sender stores long messages, or will begin to.
     queue::TrialReport stores_report(uint16_t queue);
     /// How long stores through the window go, by the last one that chose.

@@ -188,6 +188,12 @@ queue::TrialReport Device::cache_hint_report(uint16_t index)
     return untried(cache_hint_);
 }
 
+queue::LeadReport Device::lead_report(uint16_t index)
+{
+    const ControlLock locked(*this);
+    return index < queues_open_ ? queue::rx_lead(queues_[index].rx.state) : queue::LeadReport{};
+}
+
 queue::TrialReport Device::stores_report(uint16_t index)
 {
     const ControlLock locked(*this);

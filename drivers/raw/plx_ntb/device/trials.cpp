@@ -40,4 +40,10 @@ void describe(const queue::TrialReport &report, ChoiceNames names, char *out, si
                   static_cast<double>(report.first_cost) / scale, costs, report.rounds);
 }
 
+void describe(const queue::LeadReport &report, char *out, size_t size)
+{
+    std::snprintf(out, size, "%s, %" PRIu64 " pauses", report.in_force ? "yes" : "no",
+                  report.pauses);
+}
+
 } // namespace plx::pmd

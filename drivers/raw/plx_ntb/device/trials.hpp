@@ -25,6 +25,8 @@ inline bool was_tried(const queue::TrialReport &report)
 inline constexpr size_t trial_text_bytes = 128; // what a string of telemetry holds
 /// E.g. "clwb; none 24.2 cycles/line, x0.71 clwb, x0.74 cldemote, 9 rounds"; "none, not tried".
 void describe(const queue::TrialReport &report, ChoiceNames names, char *out, size_t size);
+/// E.g. "yes, 1234 pauses".
+void describe(const queue::LeadReport &report, char *out, size_t size);
 
 } // namespace plx::pmd
 

@@ -34,7 +34,10 @@ bool Lead::caught_up(uint64_t position, uint32_t messages, uint64_t now, bool tr
         begin_ = position;
         begun_ = now;
     }
-    return times_ == dense_times && (trying || choice_.way() != 0);
+    const bool pause = times_ == dense_times && (trying || choice_.way() != 0);
+    if (pause)
+        pauses_.store(pauses() + 1, std::memory_order_relaxed);
+    return pause;
 }
 
 } // namespace plx::queue

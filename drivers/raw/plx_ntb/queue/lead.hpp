@@ -2,6 +2,7 @@
 #ifndef PLX_QUEUE_LEAD_HPP
 #define PLX_QUEUE_LEAD_HPP
 
+#include <atomic>
 #include <cstdint>
 
 #include <timed_choice.hpp>
@@ -18,7 +19,7 @@ namespace plx::queue
 /// lines, and in force only where lines come faster by it. No DPDK and no clock of its own; nothing
 /// is to be called in a burst that finds messages.
 ///
-/// One thread; others may read in_force().
+/// One thread; others may read in_force() and pauses().
 class Lead
 {
 public:
@@ -45,12 +46,15 @@ public:
     bool caught_up(uint64_t position, uint32_t messages, uint64_t now, bool trying);
 
     bool in_force() const { return choice_.in_force() != 0; }
+    /// How often caught_up() has asked for one.
+    uint64_t pauses() const { return pauses_.load(std::memory_order_relaxed); }
 
 private:
     uint64_t position_ = 0, now_ = 0; ///< when the reader had caught up last
     uint64_t begin_ = 0, begun_ = 0;  ///< of a piece: position and cycles; 0 cycles: none
     uint32_t messages_ = 0;
     uint32_t times_ = 0; ///< that traffic was dense, in a row
+    std::atomic<uint64_t> pauses_{0};
     ntb::TimedChoice choice_;
 };
 

@@ -224,6 +224,12 @@ struct TrialReport {
     uint64_t relative[trial_choices];
 };
 
+/// Pauses of a receiving half that leaves its writer a lead, since it was opened.
+struct LeadReport {
+    bool in_force; ///< a reader that has caught up with dense traffic pauses
+    uint64_t pauses;
+};
+
 /// Most receive buffers that a receiver can keep available to the peer.
 inline constexpr uint32_t buffers_target_max = 8190;
 
@@ -286,6 +292,7 @@ RxStats rx_stats(const Rx *);
 /// Any thread, at any time; each number by itself.
 TrialReport rx_cache_hint(const Rx *);
 TrialReport tx_stores(const Tx *);
+LeadReport rx_lead(const Rx *);
 /// mbufs passed to the engine, and those of them freed, since the half was opened.
 struct TxHeld {
     uint64_t taken = 0, freed = 0;

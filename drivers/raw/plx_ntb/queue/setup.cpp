@@ -407,6 +407,10 @@ TrialReport tx_stores(const Tx *q)
 {
     return since(q->stores_trial.report(), TrialReport{});
 }
+LeadReport rx_lead(const Rx *q)
+{
+    return {q->lead.in_force(), q->lead.pauses()};
+}
 void tx_stats_reset(Tx *q)
 {
     q->cleared = since(q->stats, TxStats{});

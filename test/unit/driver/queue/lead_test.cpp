@@ -118,6 +118,7 @@ TEST(Lead, IsLeftWhileHintsAreTried)
     for (uint32_t i = 1; i <= 2 * Lead::dense_times; i++)
         EXPECT_EQ(lead.caught_up(i * burst, i * burst, i * 1000, true), i >= Lead::dense_times);
     EXPECT_FALSE(lead.in_force());
+    EXPECT_EQ(lead.pauses(), uint64_t{Lead::dense_times} + 1);
 }
 
 /// Sends a burst and receives it. @return whether the half pauses behind it
