@@ -23,8 +23,8 @@ namespace plx::queue
 class Lead
 {
 public:
-    /// Cycles of a pause: some 3 us.
-    static constexpr uint64_t pause_cycles = 8192;
+    /// Cycles of a pause: some 5 us. Half as long is as good within a complex, but not between two.
+    static constexpr uint64_t pause_cycles = 16384;
     /// Messages since the reader had caught up before, and times in a row that there were so many,
     /// from which on traffic is dense; unless a line took longer than so many cycles.
     static constexpr uint32_t dense_messages = 8;
