@@ -103,8 +103,8 @@ int attach_to(const std::string &path, uint64_t number, uint16_t *host)
     std::thread daemon([&] {
         const int client = accept(listener, nullptr, nullptr);
         ntbc::Parcel parcel;
-        while (ntbc::message_receive(client, &parcel) == ntbc::Received::nothing) {
-        }
+        EXPECT_TRUE(await(
+            [&] { return ntbc::message_receive(client, &parcel) != ntbc::Received::nothing; }));
         ntbc::Message answer;
         answer.request = parcel.message.request;
         answer.id = number;

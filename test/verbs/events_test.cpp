@@ -151,6 +151,9 @@ TEST_F(States, WhatIsNotThereIsRefused)
     EXPECT_EQ(ntbv_cq_create(a.engine, 1, b.channel, 0, &cq), -EINVAL);
     EXPECT_EQ(ntbv_engine_create(0, 0, nullptr, nullptr), nullptr);
     EXPECT_EQ(errno, EINVAL);
+    errno = 0;
+    EXPECT_EQ(ntbv_engine_create(1, 1024, nullptr, nullptr), nullptr);
+    EXPECT_EQ(errno, EINVAL);
 }
 
 // ---- completion events
@@ -201,8 +204,8 @@ TEST_F(Events, AnOverrunQueueSaysSoAndTakesItsQueuePairsAlong)
 {
     Host small{3, clock, 2};
     const auto way = ntb::verbs::Loopback::create(1 << 16);
-    ASSERT_EQ(ntb::verbs::attach(*small.engine, way->end(0), ntb::verbs::make_address(2, 0)), 0);
-    ASSERT_EQ(ntb::verbs::attach(*b.engine, way->end(1), ntb::verbs::make_address(3, 0)), 0);
+    ASSERT_EQ(small.attach(way->end(0), 2), 0);
+    ASSERT_EQ(b.attach(way->end(1), 3), 0);
     const auto drive = [&] {
         while (ntbv_engine_drive(small.engine) + ntbv_engine_drive(b.engine) != 0) {
         }
@@ -763,8 +766,8 @@ TEST_F(Ends, WhatIsInUseStays)
 TEST_F(Ends, AnEngineIsJoinedToItself)
 {
     const auto own = ntb::verbs::Loopback::create(1 << 16);
-    ASSERT_EQ(ntb::verbs::attach(*a.engine, own->end(0), ntb::verbs::make_address(1, 0)), 0);
-    ASSERT_EQ(ntb::verbs::attach(*a.engine, own->end(1), ntb::verbs::make_address(1, 0)), 0);
+    ASSERT_EQ(a.attach(own->end(0), 1), 0);
+    ASSERT_EQ(a.attach(own->end(1), 1), 0);
     ntbv_qp *one_qp = a.make(NTBV_RC), *other = a.make(NTBV_RC);
     Memory from(a.pd, 50000), to(a.pd, 50000);
     from.count_up();
@@ -835,12 +838,9 @@ TEST_F(Ends, ANewConnectionWorksWhenThePeerComesBack)
 TEST_F(Ends, TwoWaysToOneAddressAreRefused)
 {
     const auto other = ntb::verbs::Loopback::create(1 << 16);
-    EXPECT_EQ(ntb::verbs::attach(*a.engine, other->end(0), ntb::verbs::make_address(2, 0)),
-              -EEXIST);
-    EXPECT_EQ(ntb::verbs::attach(*a.engine, other->end(0), ntb::verbs::make_address(0, 0)),
-              -EINVAL);
-    EXPECT_EQ(ntb::verbs::attach(*a.engine, other->end(0), ntb::verbs::make_address(0xc000, 0)),
-              -EINVAL);
+    EXPECT_EQ(a.attach(other->end(0), 2), -EEXIST);
+    EXPECT_EQ(a.attach(other->end(0), 0), -EINVAL);
+    EXPECT_EQ(a.attach(other->end(0), 0xc000), -EINVAL);
 }
 
 } // namespace

@@ -17,7 +17,7 @@ class Hostile : public testing::Test
 protected:
     static constexpr std::uint32_t peer_number = 0x777;
 
-    void SetUp() override { ASSERT_EQ(attach(*host.engine, port(0), make_address(2, 0)), 0); }
+    void SetUp() override { ASSERT_EQ(host.attach(port(0), 2), 0); }
     Port &port(int end) { return loopback->end(end); }
 
     bool say(Header header, const void *payload = nullptr)
@@ -114,7 +114,7 @@ TEST_F(Hostile, AnotherVersionOrAddressIsLost)
     EXPECT_EQ(completions(host.cq), (Completions{{1, NTBV_RETRY_EXC_ERR}}));
     gone.push_back(std::move(loopback));
     loopback = Loopback::create(1 << 16);
-    ASSERT_EQ(attach(*host.engine, port(0), make_address(3, 0)), 0);
+    ASSERT_EQ(host.attach(port(0), 3), 0);
     greet(wire_version, 4);
     EXPECT_TRUE(loopback->dead());
 }
@@ -304,7 +304,7 @@ TEST_F(Hostile, WhoComesBackAcknowledgesNothingOfBefore)
     heard();
     gone.push_back(std::move(loopback));
     loopback = Loopback::create(1 << 16);
-    ASSERT_EQ(attach(*host.engine, port(0), make_address(2, 0)), 0);
+    ASSERT_EQ(host.attach(port(0), 2), 0);
     greet();
     say(to(qp, Kind::Ack, 0));
     Header request = to(qp, Kind::Send, 0);
@@ -384,7 +384,7 @@ TEST_F(Hostile, InvalidationWithImmediateDataOrOfAWriteEndsTheLink)
         EXPECT_TRUE(loopback->dead());
         gone.push_back(std::move(loopback));
         loopback = Loopback::create(1 << 16);
-        ASSERT_EQ(attach(*host.engine, port(0), make_address(2, 0)), 0);
+        ASSERT_EQ(host.attach(port(0), 2), 0);
     }
 }
 
@@ -475,7 +475,7 @@ TEST_F(Hostile, RandomMessagesReachNothingElse)
             gone.push_back(std::move(loopback));
             ++links;
             loopback = Loopback::create(1 << 16);
-            ASSERT_EQ(attach(*host.engine, port(0), make_address(2, 0)), 0);
+            ASSERT_EQ(host.attach(port(0), 2), 0);
             greet();
         }
         ASSERT_EQ(closed.bytes, std::vector<std::uint8_t>(256, 0x5a));

@@ -91,6 +91,11 @@ struct Host {
     Host(const Host &) = delete;
     Host &operator=(const Host &) = delete;
 
+    /// To the first node of a host. @return as attach()
+    int attach(ntb::verbs::Port &port, std::uint16_t lid)
+    {
+        return ntb::verbs::attach(*engine, port, ntb::verbs::make_address(lid, 0));
+    }
     ntbv_qp *make(ntbv_qp_type type, ntbv_srq *srq = nullptr, std::uint32_t depth = 128,
                   bool signal_all = false)
     {
@@ -257,10 +262,8 @@ protected:
     void join()
     {
         ASSERT_NE(loopback, nullptr);
-        ASSERT_EQ(ntb::verbs::attach(*a.engine, loopback->end(0), ntb::verbs::make_address(2, 0)),
-                  0);
-        ASSERT_EQ(ntb::verbs::attach(*b.engine, loopback->end(1), ntb::verbs::make_address(1, 0)),
-                  0);
+        ASSERT_EQ(a.attach(loopback->end(0), 2), 0);
+        ASSERT_EQ(b.attach(loopback->end(1), 1), 0);
     }
     /// Of two that have lost each other.
     void join_again()

@@ -53,10 +53,12 @@ int ntb::verbs::attach(ntbv_engine &engine, Port &port, Address peer)
 
 ntbv_engine *ntbv_engine_create(uint16_t lid, uint16_t node, ntbv_clock clock, void *context)
 {
+    if (node > node_mask) {
+        errno = EINVAL;
+        return nullptr;
+    }
     auto *engine = new (std::nothrow) ntbv_engine;
-    const int error = !engine            ? -ENOMEM
-                      : node > node_mask ? -EINVAL
-                                         : engine->create(make_address(lid, node), clock, context);
+    const int error = engine ? engine->create(make_address(lid, node), clock, context) : -ENOMEM;
     if (error == 0)
         return engine;
     delete engine;

@@ -35,7 +35,7 @@ int Engine::enter(Pair &pair)
         // 0 and 1 are special queue pairs of the specification, in any node here.
         if (slot < 2 || pairs_[slot])
             continue;
-        pair.number = node_of(own_) << slot_bits | slot;
+        pair.number = std::uint32_t{node_of(own_)} << slot_bits | slot;
         pair.serial = next_serial_++;
         pairs_[slot] = &pair;
         return 0;

@@ -347,7 +347,7 @@ void Engine::take_read(Pair &pair, const Header &header, const std::byte *payloa
 void Engine::take_datagram(Pair &pair, Link &link, const Header &header, const std::byte *payload)
 {
     // Who answers goes by the number: a node must not speak for another one.
-    if (address_of(lid_of(link.address), header.from) != link.address)
+    if (header.from >> slot_bits != node_of(link.address))
         return;
     if (header.kind != Kind::Send || header.key != pair.attr.qkey || header.bytes != header.total ||
         header.total > NTBV_UD_MTU)

@@ -22,9 +22,8 @@ int ntbv_node_open(const char *socket, ntbv_node **node)
         return -ENOMEM;
     int error = made->network.open(socket);
     if (error == 0) {
-        made->engine = ntbv_engine_create(lid_of(made->network.address()),
-                                          static_cast<uint16_t>(node_of(made->network.address())),
-                                          nullptr, nullptr);
+        const ntb::verbs::Address own = made->network.address();
+        made->engine = ntbv_engine_create(lid_of(own), node_of(own), nullptr, nullptr);
         error = made->engine ? made->network.start(*made->engine) : -errno;
     }
     if (error == 0) {

@@ -31,9 +31,9 @@ constexpr Address address_of(std::uint16_t lid, std::uint32_t qpn)
 {
     return make_address(lid, qpn >> slot_bits);
 }
-constexpr std::uint32_t node_of(Address address)
+constexpr std::uint16_t node_of(Address address)
 {
-    return address & node_mask;
+    return static_cast<std::uint16_t>(address & node_mask);
 }
 /// Of what is_address() holds for.
 constexpr std::uint16_t lid_of(Address address)
