@@ -53,23 +53,33 @@ void order_stores()
 #endif
 }
 
-/// In steps, each of which asks for the ownership of lines ahead of it, so that the requests
-/// overlap; at last for those behind the end, as a stream goes on there with the next descriptor,
-/// which would begin with a wait. To ask for a line that is not there does no harm.
+/// One line. Not by memcpy(), of whose constant size the compiler makes a string instruction,
+/// which takes longer to begin than to copy some lines. A program may write what an engine reads:
+/// it gets either then, as from a card, and the thread sanitizer is not to call it a race.
+[[gnu::no_sanitize("thread")]] void copy_line(uint8_t *to, const uint8_t *from)
+{
+    __m128i part[line / sizeof(__m128i)];
+    for (size_t i = 0; i < std::size(part); i++)
+        part[i] = _mm_loadu_si128(reinterpret_cast<const __m128i *>(from) + i);
+    for (size_t i = 0; i < std::size(part); i++)
+        _mm_storeu_si128(reinterpret_cast<__m128i *>(to) + i, part[i]);
+}
+
+/// Asks for the ownership of lines ahead, so that the requests overlap; at last for those behind
+/// the end, as a stream goes on there with the next descriptor, which would begin with a wait. To
+/// ask for a line that is not there does no harm.
 void copy_large(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    constexpr size_t step = 8 * line;
     constexpr size_t ahead = 16 * line;
-    for (; bytes >= step; to += step, from += step, bytes -= step) {
-        for (size_t at = ahead; at < ahead + step; at += line)
-            // By hand: without its flag the compiler makes a read prefetch of it.
-            asm volatile("prefetchw (%0)" : : "r"(to + at));
-        memcpy(to, from, step);
+    for (; bytes >= line; to += line, from += line, bytes -= line) {
+        // By hand: without its flag the compiler makes a read prefetch of it.
+        asm volatile("prefetchw (%0)" : : "r"(to + ahead));
+        copy_line(to, from);
     }
     memcpy(to, from, bytes);
 }
 
-/// Past the caches. The fence orders these stores before later ones, as if they were usual ones.
+/// Past the caches. A fence has to order these stores before later ones.
 void copy_past(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     const size_t head = std::min(bytes, -reinterpret_cast<uintptr_t>(to) % line);
@@ -83,7 +93,6 @@ void copy_past(uint8_t *to, const uint8_t *from, size_t bytes)
             _mm_stream_si128(reinterpret_cast<__m128i *>(to) + i, part[i]);
     }
     memcpy(to, from, bytes);
-    _mm_sfence();
 }
 
 bool overlap(const uint8_t *to, const uint8_t *from, size_t bytes)
@@ -98,27 +107,42 @@ DmaCopier::DmaCopier(unsigned way, bool fixed) : choice_(way, fixed) {}
 
 void DmaCopier::copy_step(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    if (bytes < choose_from)
+    if (bytes < choose_from) {
+        settle();
         return copy_large(to, from, bytes);
+    }
     const uint64_t begin = __builtin_ia32_rdtsc();
-    if (choice_.way() == 0)
+    if (choice_.way() == 0) {
+        settle();
         copy_large(to, from, bytes);
-    else
+    } else {
         copy_past(to, from, bytes);
+        loose_ = true;
+    }
     choice_.took(bytes / line, __builtin_ia32_rdtsc() - begin);
 }
 
 void DmaCopier::copy(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    if (bytes <= small_max)
+    if (bytes <= small_max) {
+        settle();
         return copy_small(to, from, bytes);
+    }
     order_stores();
     if (overlap(to, from, bytes)) {
+        settle();
         memmove(to, from, bytes);
         return;
     }
     for (size_t done = 0; done < bytes; done += step_bytes)
         copy_step(to + done, from + done, std::min(bytes - done, step_bytes));
+}
+
+void DmaCopier::settle()
+{
+    if (loose_)
+        _mm_sfence();
+    loose_ = false;
 }
 
 } // namespace plx::twin

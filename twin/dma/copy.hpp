@@ -25,15 +25,24 @@ public:
 #endif
     /// @param way  0: through the caches, at first; 1: past them. @param fixed  it is not left
     explicit DmaCopier(unsigned way = 0, bool fixed = seen_alone);
-    /// Copies @p bytes; the ranges may overlap, as long as none is relied on then. What earlier
-    /// calls of this thread stored is visible to a thread that sees a byte of this one; eight
-    /// aligned bytes become visible at once.
+    /// Copies @p bytes; the ranges may overlap, as long as none is relied on then. Eight aligned
+    /// bytes become visible at once. What earlier calls of this thread stored is visible to a
+    /// thread that sees a byte of this one, unless both went past the caches.
     void copy(uint8_t *to, const uint8_t *from, size_t bytes);
+    /// What was copied may become visible behind stores that follow, until settle().
+    bool loose() const
+    {
+        return loose_;
+    }
+    /// Waits until all that was copied is visible: for as long as the last lines take to memory,
+    /// so some copies should share it.
+    void settle();
 
 private:
     void copy_step(uint8_t *to, const uint8_t *from, size_t bytes);
 
     ntb::TimedChoice choice_;
+    bool loose_ = false;
 };
 
 } // namespace plx::twin

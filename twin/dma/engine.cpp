@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace plx::twin
 {
@@ -60,11 +61,13 @@ void DmaChannel::open(DmaHost &host, Chip &chip, unsigned index)
 
 void DmaChannel::set_bits(uint32_t offset, uint32_t bits)
 {
+    settle();
     chip_->csr[(base_ + offset) / 4].fetch_or(bits);
 }
 
 void DmaChannel::clear_bits(uint32_t offset, uint32_t bits)
 {
+    settle();
     chip_->csr[(base_ + offset) / 4].fetch_and(~bits);
 }
 
@@ -170,7 +173,9 @@ bool DmaChannel::may_go_on(bool between)
         answers |= dma_field::abort_done.mask();
     if (stop && !stopped_)
         answers |= dma_field::stop_done.mask();
-    const bool again = pause_asked_.exchange(false) && host_->switches().dma_pause_repeats;
+    // Asked for each descriptor: an exchange alone would wait for all stores of the last one.
+    const bool asked = pause_asked_.load() && pause_asked_.exchange(false);
+    const bool again = asked && host_->switches().dma_pause_repeats;
     if (pause && (!paused_ || again))
         answers |= dma_field::pause_done.mask();
     if (answers != 0)
@@ -268,6 +273,7 @@ void DmaChannel::run()
     while (running_ && budget_ != 0 && !hung() && may_go_on(!in_hand_))
         if (in_hand_ || take_next())
             move();
+    settle();
 }
 
 // ---- one descriptor
@@ -369,6 +375,7 @@ void DmaChannel::fail(Fate fate)
 // In progress for good: nothing but a reset of the chip ends it.
 void DmaChannel::hang()
 {
+    settle();
     chip_->dma_state[index_].fetch_or(dma_hung);
 }
 
@@ -377,7 +384,16 @@ void DmaChannel::complete(uint32_t result)
     const bool failed = result != dma_field::done_success.mask();
     const bool interrupts = dma_field::desc_interrupt.get(current_->words[0]) != 0;
     const bool block = current_->slot == 0;
+    const bool stop = !block && at_stop(current_->slot);
+    const DmaWriteBack done{current_->slot, static_cast<uint32_t>(done_) | result, 0};
     in_hand_ = false;
+    if (copier_.loose() && !failed && !interrupts && !block && !stop && !late_.on()) {
+        if (unsettled_count_ == unsettled_max)
+            settle();
+        unsettled_[unsettled_count_++] = done;
+        return;
+    }
+    settle();
     set(dma_reg::ring_last_size, static_cast<uint32_t>(done_));
     if (failed)
         set_bits(dma_reg::ctrl_status, dma_field::header_log.mask());
@@ -388,12 +404,21 @@ void DmaChannel::complete(uint32_t result)
         set(dma_reg::block_size, current_->words[0] & ~dma_field::desc_valid.mask());
         return halt(0);
     }
-    if (host_->switches().dma_last_is_completed)
-        set(dma_reg::ring_last, static_cast<uint32_t>(current_->slot));
-    if (dma_field::write_back.get(reg(dma_reg::ctrl_status)) != 0)
-        write_back(static_cast<uint32_t>(done_) | result);
-    if (at_stop(current_->slot))
+    report(done);
+    if (stop)
         halt(0);
+}
+
+/// One wait for the data of some descriptors.
+void DmaChannel::settle()
+{
+    copier_.settle();
+    const unsigned count = std::exchange(unsettled_count_, 0);
+    for (unsigned i = 0; i < count; i++) {
+        const DmaWriteBack &done = unsettled_[i];
+        set(dma_reg::ring_last_size, dma_field::desc_bytes.get(done.first_word));
+        report(done);
+    }
 }
 
 /// The end of work: there is nothing to go on with until the next START.

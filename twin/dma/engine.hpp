@@ -66,6 +66,8 @@ public:
 
 private:
     static constexpr unsigned fetch_max = 256;
+    /// Descriptors that wait for one another's data.
+    static constexpr unsigned unsettled_max = 16;
 
     // engine.cpp
     void serve_pending();
@@ -85,6 +87,7 @@ private:
     void fail(Fate fate);
     void hang();
     void complete(uint32_t result);
+    void settle();
     void halt(uint32_t status);
     void latch(uint32_t events);
     void forget();
@@ -102,7 +105,8 @@ private:
     void reorder();
     const DmaDescriptor *next_in_ring();
     void stop_at(uint64_t slot);
-    void write_back(uint32_t first_word);
+    void report(const DmaWriteBack &done);
+    void write_back(const DmaWriteBack &done);
     void release_late(bool all);
     void store_back(const DmaWriteBack &done);
 
@@ -152,6 +156,10 @@ private:
     unsigned fetched_next_ = 0;
     bool fetch_failed_ = false;
     DmaCopier copier_;
+    /// Moved, and to be reported behind their data. Nothing else of the engine is shown before
+    /// them.
+    DmaWriteBack unsettled_[unsettled_max];
+    unsigned unsettled_count_ = 0;
     DmaEnd source_;
     DmaEnd destination_;
     DmaRange ring_memory_;

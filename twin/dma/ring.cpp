@@ -100,6 +100,7 @@ bool DmaChannel::slack_answers(uint64_t end, unsigned descriptors)
 // before the next fetch.
 void DmaChannel::fetch(uint64_t slot)
 {
+    settle(); // or what was moved would be found valid
     fetched_count_ = fetched_next_ = 0;
     fetch_failed_ = false;
     expire_direct();
@@ -181,9 +182,16 @@ void DmaChannel::stop_at(uint64_t slot)
     halt(dma_field::header_log.mask());
 }
 
-void DmaChannel::write_back(uint32_t first_word)
+void DmaChannel::report(const DmaWriteBack &done)
 {
-    const DmaWriteBack done{current_->slot, first_word, 0};
+    if (host_->switches().dma_last_is_completed)
+        set(dma_reg::ring_last, low(done.slot));
+    if (dma_field::write_back.get(reg(dma_reg::ctrl_status)) != 0)
+        write_back(done);
+}
+
+void DmaChannel::write_back(const DmaWriteBack &done)
+{
     if (!late_.on())
         return store_back(done);
     if (late_.full())

@@ -70,6 +70,7 @@ Found find_leg(DmaHost &host, DmaEnd &end, uint64_t bus, uint16_t requester, Leg
 Fate move_checked(DmaHost &host, DmaCopier &copier, const Leg &from, const Leg &to, uint64_t bytes,
                   uint16_t requester)
 {
+    copier.settle(); // before what other ways store
     uint8_t between[checked_max];
     const uint8_t *data = from.plain;
     if (data == nullptr) {

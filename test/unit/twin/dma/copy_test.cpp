@@ -48,6 +48,22 @@ TEST_P(CopierWay, CopiesWhatOverlaps)
     }
 }
 
+TEST_P(CopierWay, SettlesWhatWentPastTheCaches)
+{
+    const bool past = GetParam() == 1;
+    EXPECT_FALSE(copier.loose());
+    copier.copy(target.data(), source.data(), 8192);
+    EXPECT_EQ(copier.loose(), past);
+    copier.settle();
+    EXPECT_FALSE(copier.loose());
+    // A flag, and what is copied by other stores, go behind what was copied before.
+    for (const size_t bytes : {8u, 300u}) {
+        copier.copy(target.data(), source.data(), 8192);
+        copier.copy(target.data() + 8192, source.data(), bytes);
+        EXPECT_FALSE(copier.loose()) << bytes;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Both, CopierWay, testing::Values(0, 1),
                          [](const auto &way) { return way.param == 0 ? "Plain" : "Past"; });
 

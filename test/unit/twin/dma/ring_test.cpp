@@ -56,6 +56,27 @@ TEST_F(TwinDma, AFullRingIsWalkedOnce)
     EXPECT_EQ(ring->read(dma::ring_next), ring->slot_low(0));
 }
 
+// Enough of them that the engine tries stores past the caches on the way, behind which several
+// descriptors are reported at once.
+TEST_F(TwinDma, EachOfManyLongOnesIsReported)
+{
+    constexpr uint32_t many = 100, bytes = 8192;
+    open_engine(2 * many);
+    const auto source = [](uint32_t i) { return local_bus + i * 64; };
+    const auto target = [](uint32_t i) { return uint64_t{i} * bytes; };
+    for (uint32_t i = 0; i < many; i++)
+        ring->put(describe(source(i), window(target(i)), bytes));
+    ring->put(describe(local_bus, window(many * bytes), 5000));
+    ring->go();
+    for (uint32_t i = 0; i < many; i++) {
+        ASSERT_EQ(ring->word(i), dma::ok | bytes) << i;
+        ASSERT_EQ(memcmp(far(target(i)), local->data + (source(i) - local_bus), bytes), 0) << i;
+    }
+    EXPECT_EQ(ring->word(many), dma::ok | 5000);
+    EXPECT_EQ(ring->read(dma::last_size), 5000u);
+    EXPECT_EQ(ring->read(dma::ring_next), ring->slot_low(many + 1));
+}
+
 TEST_F(TwinDma, StopModeEndsAtTheEndOfTheRing)
 {
     open_engine();
