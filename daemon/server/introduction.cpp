@@ -37,9 +37,11 @@ bool introduction_of(const void *message, size_t bytes, Peer *out)
     memcpy(&in, message, sizeof(in));
     if (in.magic != introduction_magic || in.version != introduction_version ||
         memchr(in.path, 0, sizeof(in.path)) == nullptr ||
-        in.carrier > static_cast<uint32_t>(CarrierChoice::daemon))
+        in.carrier > static_cast<uint32_t>(CarrierChoice::daemon) || in.host == 0 ||
+        in.host > NTBCLIENT_MAX_HOST)
         return false;
-    *out = {in.machine, in.token, in.path, static_cast<CarrierChoice>(in.carrier)};
+    *out = {in.machine, in.token, in.path, static_cast<CarrierChoice>(in.carrier),
+            static_cast<uint16_t>(in.host)};
     return true;
 }
 
@@ -50,6 +52,7 @@ bool introduce_self(const std::string &path, CarrierChoice carrier, Introduction
         return false;
     path.copy(out->path, path.size());
     out->carrier = static_cast<uint32_t>(carrier);
+    out->host = host_number(path);
     return getrandom(out->token.data(), out->token.size(), 0) ==
            static_cast<ssize_t>(out->token.size());
 }

@@ -19,7 +19,7 @@ namespace ntbd
 using MachineId = std::array<uint8_t, 16>;
 
 inline constexpr uint32_t introduction_magic = 0x4F52544E;
-inline constexpr uint32_t introduction_version = 2;
+inline constexpr uint32_t introduction_version = 3;
 inline constexpr size_t introduction_path_bytes = 112;
 
 /// The message on the channel. What the peer sent is checked by introduction_of() before it is
@@ -31,7 +31,7 @@ struct Introduction {
     Token token = {};       ///< a secret of this connection: who knows it has read the channel
     char path[introduction_path_bytes] = {}; ///< of the daemon's socket, with a 0 behind it
     uint32_t carrier = 0;                    ///< a CarrierChoice
-    uint32_t reserved = 0;
+    uint32_t host = 0;                       ///< host_number() of the path
 };
 static_assert(sizeof(Introduction) == 160);
 
@@ -41,6 +41,7 @@ struct Peer {
     Token token;
     std::string path;
     CarrierChoice carrier;
+    uint16_t host; ///< its number
 };
 
 /// @return false: it is no introduction of this version

@@ -219,6 +219,7 @@ bool Server::greet(Session &session, const Message &hello)
         m.status = -EDQUOT;
     if (m.status == 0) {
         m.id = host_;
+        m.other = peer_host_;
         session.stage = Stage::client;
     }
     send(session, m, nullptr, 0);
@@ -325,6 +326,7 @@ void Server::bury()
         if (id == peer_session_) {
             log("the daemon of the peer host is gone");
             peer_session_ = 0;
+            set_peer_host(0);
             broker_.peer_down();
             retry_ms_ = known_ ? now_ms_ + starved_ms : INT64_MAX;
         }

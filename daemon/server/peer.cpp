@@ -87,6 +87,7 @@ void Server::agree_with_peer()
     } else {
         carries_ = true;
         log("joined with the daemon of the peer host, over the bridge");
+        set_peer_host(known_->host);
         broker_.peer_up(Carriage::daemon);
     }
 }
@@ -111,12 +112,25 @@ void Server::lose_peer()
     carriage_.reset();
     if (std::exchange(carries_, false)) {
         log("the daemon of the peer host is gone");
+        set_peer_host(0);
         broker_.peer_down();
     }
     retry_ms_ = INT64_MAX;
     for (const uint64_t id : {peer_session_, waiting_session_})
         if (const auto found = sessions_.find(id); found != sessions_.end())
             doom(*found->second);
+}
+
+// Before the clients hear of connections with it.
+void Server::set_peer_host(uint16_t number)
+{
+    peer_host_ = number;
+    Message m;
+    m.type = Type::peer;
+    m.id = number;
+    for (const auto &[_, session] : sessions_)
+        if (session->stage == Stage::client)
+            send(*session, m, nullptr, 0);
 }
 
 void Server::meet_peer()
@@ -179,6 +193,7 @@ void Server::become_peer(Session &session)
     session.stage = Stage::peer;
     peer_session_ = session.id;
     log("joined with the daemon of the peer host, on this machine");
+    set_peer_host(known_->host);
     broker_.peer_up();
 }
 

@@ -75,6 +75,7 @@ private:
     void answer_introduction(Session &session);
     void become_peer(Session &session);
     void lose_peer();
+    void set_peer_host(uint16_t number);
 
     const Config &config_;
     std::function<void()> reload_;
@@ -94,6 +95,7 @@ private:
     std::optional<Introduction> own_;     ///< sent to the peer
     std::optional<Peer> known_;           ///< the peer, as it introduced itself
     std::optional<Carriage> carriage_;    ///< agreed on with it
+    uint16_t peer_host_ = 0;              ///< its number while it is joined
     bool carries_ = false;                ///< joined over the bridge, not by a socket
     uint64_t peer_session_ = 0;           ///< in use
     uint64_t waiting_session_ = 0;        ///< came before the peer's introduction

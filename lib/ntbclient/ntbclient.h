@@ -198,11 +198,11 @@ void ntbclient_detach(struct ntbclient *client);
 
 /**
  * Returns a descriptor that is readable when ntbclient_process() has something to do: an answer to
- * a connect, a connection to accept, a connection that was revoked, the end of the daemon. Calls
- * that ask the daemon (connect, listen, accept where none waits, list, revoke) take in what comes
- * before their answer; for that it stays readable until ntbclient_process() is called. So a program
- * that calls it whenever the descriptor is readable, and looks at its connections and listeners
- * after it, misses nothing.
+ * a connect, a connection to accept, a connection that was revoked, another peer host, the end of
+ * the daemon. Calls that ask the daemon (connect, listen, accept where none waits, list, revoke)
+ * take in what comes before their answer; for that it stays readable until ntbclient_process() is
+ * called. So a program that calls it whenever the descriptor is readable, and looks at its
+ * connections and listeners after it, misses nothing.
  *
  * @param client
  *   A client.
@@ -223,6 +223,18 @@ int ntbclient_fd(const struct ntbclient *client);
  *   1 to NTBCLIENT_MAX_HOST; 0 if client is NULL.
  */
 uint16_t ntbclient_host(const struct ntbclient *client);
+
+/**
+ * The number of the peer host, as its clients have it from ntbclient_host(), while the daemons of
+ * both are joined. ntbclient_fd() becomes readable when it changes, and it changes with
+ * ntbclient_process() and other calls that take in what the daemon has said.
+ *
+ * @param client
+ *   A client.
+ * @return
+ *   1 to NTBCLIENT_MAX_HOST; 0 if they are not joined, the daemon is gone or client is NULL.
+ */
+uint16_t ntbclient_peer_host(const struct ntbclient *client);
 
 /**
  * Takes in what the daemon has said: states of connections change, connections wait at listeners.

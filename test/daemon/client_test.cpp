@@ -91,8 +91,39 @@ TEST_P(Clients, OfAHostHaveItsNumber)
     EXPECT_EQ(ntbclient_host(first), ntbclient_host(second));
 }
 
-// A daemon that answers the first message with that number of its host.
-int attach_to(const std::string &path, uint64_t number, uint16_t *host)
+TEST_P(Clients, LearnTheNumberOfThePeerHost)
+{
+    Client early(one);
+    EXPECT_EQ(ntbclient_peer_host(nullptr), 0);
+    if (is_local()) {
+        EXPECT_EQ(ntbclient_peer_host(early), 0);
+        return;
+    }
+    Client there(other);
+    const uint16_t number = ntbclient_host(there);
+    EXPECT_NE(number, ntbclient_host(early));
+    EXPECT_EQ(ntbclient_peer_host(early), number);
+    EXPECT_EQ(ntbclient_peer_host(there), ntbclient_host(early));
+    // Sleeps until it has changed.
+    const auto becomes = [](ntbclient *client, uint16_t wanted) {
+        pollfd readable = {ntbclient_fd(client), POLLIN, 0};
+        return await([&] {
+            poll(&readable, 1, 1);
+            ntbclient_process(client);
+            return ntbclient_peer_host(client) == wanted;
+        });
+    };
+    one.mailbox().put({LinkNews::Kind::lost, {}, {}});
+    EXPECT_TRUE(becomes(early, 0));
+    ASSERT_NO_FATAL_FAILURE(join(one, other));
+    EXPECT_TRUE(becomes(early, number));
+    one.stop();
+    EXPECT_TRUE(await([&] { return ntbclient_process(early) == -ECONNRESET; }));
+    EXPECT_EQ(ntbclient_peer_host(early), 0);
+}
+
+// A daemon that answers the first message with those numbers of its host and the peer's.
+int attach_to(const std::string &path, uint64_t number, uint64_t peer, uint16_t *host)
 {
     sockaddr_un at = {};
     at.sun_family = AF_UNIX;
@@ -108,6 +139,7 @@ int attach_to(const std::string &path, uint64_t number, uint16_t *host)
         ntbc::Message answer;
         answer.request = parcel.message.request;
         answer.id = number;
+        answer.other = peer;
         EXPECT_EQ(ntbc::message_send(client, answer), 0);
         close(client);
     });
@@ -126,9 +158,11 @@ TEST(Attaching, RefusesWhatIsNoNumberOfAHost)
     const Folder folder;
     const std::string path = folder.path + "/liar.sock";
     uint16_t host;
-    for (const uint64_t number : {uint64_t{0}, uint64_t{NTBCLIENT_MAX_HOST} + 1, ~uint64_t{0}})
-        EXPECT_EQ(attach_to(path, number, &host), -EPROTO) << number;
-    EXPECT_EQ(attach_to(path, NTBCLIENT_MAX_HOST, &host), 0);
+    for (const uint64_t number : {uint64_t{0}, uint64_t{NTBCLIENT_MAX_HOST} + 1, ~uint64_t{0}}) {
+        EXPECT_EQ(attach_to(path, number, 0, &host), -EPROTO) << number;
+        EXPECT_EQ(attach_to(path, 1, number, &host), number != 0 ? -EPROTO : 0) << number;
+    }
+    EXPECT_EQ(attach_to(path, NTBCLIENT_MAX_HOST, NTBCLIENT_MAX_HOST, &host), 0);
     EXPECT_EQ(host, NTBCLIENT_MAX_HOST);
 }
 

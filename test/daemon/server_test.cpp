@@ -213,6 +213,7 @@ TEST_F(Servers, DoNotJoinWhoDoesNotKnowTheSecret)
     ASSERT_TRUE(introduce_self(one.config.socket, CarrierChoice::automatic, &own));
     own.token.fill(0xFF); // it waits for the other one
     peer.machine = own.machine;
+    peer.host = 1;
     one.mailbox().put({LinkNews::Kind::introducing, own, {}});
     one.mailbox().put({LinkNews::Kind::introduced, {}, peer});
     Message m;

@@ -62,7 +62,8 @@ int greet(ntbclient *client)
     if (answer.id == 0 || answer.id > NTBCLIENT_MAX_HOST)
         return -EPROTO;
     client->host = static_cast<uint16_t>(answer.id);
-    return 0;
+    take_peer_host(client, answer.other);
+    return client->gone.load() ? -EPROTO : 0;
 }
 
 struct Listing {
@@ -177,6 +178,11 @@ void ntbclient_detach(struct ntbclient *client)
 uint16_t ntbclient_host(const struct ntbclient *client)
 {
     return client != nullptr ? client->host : 0;
+}
+
+uint16_t ntbclient_peer_host(const struct ntbclient *client)
+{
+    return client != nullptr ? client->peer_host.load() : 0;
 }
 
 int ntbclient_fd(const struct ntbclient *client)

@@ -61,7 +61,8 @@ struct ntbclient {
     int news = -1; ///< an eventfd: something was taken in that ntbclient_process() has not seen
     int fd = -1;   ///< an epoll instance of both
     pid_t pid = 0;
-    uint16_t host = 0; ///< as the daemon says
+    uint16_t host = 0;                  ///< as the daemon says
+    std::atomic<uint16_t> peer_host{0}; ///< likewise
     uint32_t requests = 0;
     std::atomic<bool> gone{false};
     bool timed_out = false; ///< gone, for want of an answer
@@ -79,6 +80,8 @@ namespace ntbc
 /// @return the answer's status, or -ECONNRESET: the daemon is gone
 int ask(ntbclient *client, Message *request, Message *answer,
         void (*entry)(void *, const Message &) = nullptr, void *context = nullptr);
+/// The number of the peer host; what cannot be one ends the attachment.
+void take_peer_host(ntbclient *client, uint64_t number);
 /// Sends what is not answered.
 void tell(ntbclient *client, const Message &message);
 /// Takes in all that is there.

@@ -73,6 +73,10 @@ void take_event(ntbclient *client, Parcel *parcel)
         take_accepted(client, parcel);
         return;
     }
+    if (m.type == Type::peer) {
+        take_peer_host(client, m.id);
+        return;
+    }
     ntbclient_conn *conn = find(client, m.id);
     if (conn == nullptr)
         return;
@@ -102,12 +106,21 @@ bool take_one(ntbclient *client, Parcel *parcel)
 void give_up(ntbclient *client)
 {
     client->gone.store(true);
+    client->peer_host.store(0);
     // Not closed: the descriptor may be in somebody's poll set, where it is now always readable.
     shutdown(client->socket, SHUT_RDWR);
     for (ntbclient_conn *conn = client->conns; conn != nullptr; conn = conn->next) {
         conn_fail(conn, -ECONNRESET);
         conn_abandon(conn);
     }
+}
+
+void take_peer_host(ntbclient *client, uint64_t number)
+{
+    if (number > NTBCLIENT_MAX_HOST)
+        give_up(client);
+    else
+        client->peer_host.store(static_cast<uint16_t>(number));
 }
 
 uint32_t take_in(ntbclient *client, const ntbclient_listener *listener)

@@ -12,7 +12,7 @@ namespace ntbc
 {
 
 inline constexpr uint32_t message_magic = 0x4442544E; // "NTBD"
-inline constexpr uint16_t message_version = 3;
+inline constexpr uint16_t message_version = 4;
 inline constexpr size_t key_bytes_max = 64;
 
 enum class Type : uint16_t {
@@ -30,7 +30,8 @@ enum class Type : uint16_t {
     unclaim,   ///< other: the client's number of a claim without an answer
     fin_seen,  ///< id, other: generation; the shadow of a claimed connection shows a FIN
     // Of the daemon to a client.
-    answer = 32, ///< request, status, id; to a hello the number of this host
+    answer = 32, ///< request, status, id; to a hello in id and other the numbers of this host
+                 ///< and of the peer's, or 0
     entry,       ///< request, and a connection
     connected,   ///< id; descriptors: memory, bell
     failed,      ///< id, status
@@ -38,6 +39,7 @@ enum class Type : uint16_t {
     ended,       ///< id, status: the connection was revoked, or its other host is lost
     claimed,     ///< id, other: the client's number; descriptors: memory, bell, record
     unclaimed,   ///< other: the client's number, status
+    peer,        ///< id: the number of the peer host, 0: it is not joined any more
     // Between daemons of one machine.
     introduce = 64, ///< the first message, of the daemon that connects: key is the other's token
     introduced,     ///< the answer: key is the token of the one that connected

@@ -58,6 +58,11 @@ TEST(Introductions, AreCheckedBeforeTheyAreUsed)
     wrong = one;
     wrong.carrier = 3;
     EXPECT_FALSE(introduction_of(&wrong, sizeof(wrong), &peer));
+    for (const uint32_t host : {0u, uint32_t{NTBCLIENT_MAX_HOST} + 1, 0x10001u}) {
+        wrong = one;
+        wrong.host = host;
+        EXPECT_FALSE(introduction_of(&wrong, sizeof(wrong), &peer)) << host;
+    }
     wrong = one;
     memset(wrong.path, 'x', sizeof(wrong.path)); // without an end
     EXPECT_FALSE(introduction_of(&wrong, sizeof(wrong), &peer));
