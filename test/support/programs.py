@@ -7,7 +7,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
 
-from ntb_sockets.programs import FOLDERS, UNPACKED, free_port, libraries, listens  # noqa: E402, F401
+from ntb_sockets.programs import FOLDERS, UNPACKED, free_port, is_bound, libraries, listens  # noqa: E402, F401
 
 
 def find_programs():

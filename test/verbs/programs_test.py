@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's own verbs programs, started by ntb-verbs at two hosts that have a node daemon each, over the twin.
 
-  programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI TRAPS
+  programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI TRAPS TCP_ECHO
 """
 
 import gzip
@@ -14,10 +14,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import sysconfig
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "daemon"))
 from hosts import PATIENCE, await_fact, expect, run_case, stop
-from programs import find_programs, free_port, listens, unpacked
+from programs import find_programs, free_port, is_bound, listens, unpacked
 
 SERVER = "127.0.0.1"
 SKIPPED = 77
@@ -260,6 +261,58 @@ def manager(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
+def until_it_ends(hosts, *words):
+    """A client that has ended, at one of several tries: librdmacm's rpoll() may not return if its time was over before it
+    began to sleep."""
+    for _ in range(TRIES):
+        client = hosts.lab.start(hosts.under("b", *words), "client")
+        try:
+            client.child.wait(timeout=PATIENCE / TRIES)
+            return client
+        except subprocess.TimeoutExpired:
+            client.child.kill()
+            client.child.wait()
+    return None
+
+
+def rsockets(lab, carrier, library, _other_abi):
+    """Sockets of librdmacm: datagrams, which look for the peer's LID in the route to it, and a TCP program that knows
+    nothing of all this."""
+    need("udpong")
+    preload = unpacked(f"lib/{sysconfig.get_config_var('MULTIARCH')}/rsocket/librspreload.so")
+    if not preload:
+        print("there is no librspreload.so: tools/setup fetches it")
+        sys.exit(SKIPPED)
+    hosts = Hosts(lab, carrier, library)
+    for words in (("-S", 64), ("-S", 2000, "-T", "b", "-T", "e")):
+        words = ("udpong", "-C", 100, "-p", free_port(), *words)
+        # Datagrams to nobody are lost, and the client awaits an answer for ever.
+        server = lab.start(hosts.under("a", *words, "-b", SERVER), "server")
+        await_fact(lambda words=words: is_bound(words[4]) or server.child.poll() is not None, server.text)
+        client = until_it_ends(hosts, *words, "-s", SERVER)
+        expect(client, f"udpong does not end: {server.text()}")
+        client.end(0)
+        print(*words, ":", client.text().splitlines()[-1])
+        server.child.terminate()
+        server.child.wait()
+    os.environ["LD_PRELOAD"] = str(preload)
+    port = free_port()
+    tcp_echo = pathlib.Path(sys.argv[9]).resolve()
+    server = lab.start(hosts.under("a", tcp_echo, port), "server")
+    client = None
+
+    def is_served():
+        nonlocal client
+        client = hosts.run("b", tcp_echo, port, 3000000)
+        expect(not listens(port), "it is TCP's port")
+        return client.returncode == 0
+    await_fact(is_served, lambda: f"{client}\n{server.text()}")
+    del os.environ["LD_PRELOAD"]
+    expect(client.stdout == "3000000 bytes came back\n", client)
+    server.end(0)
+    hosts.stop()
+
+
 def managed_perftest(lab, carrier, library, _other_abi):
     """perftest with queue pairs that the connection manager connects."""
     cases = [(f"ib_{what}", "-R", "-n", 100) for what in ("send_lat", "write_lat", "read_lat", "atomic_lat", "read_bw")]
@@ -423,8 +476,8 @@ def pyverbs(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
-CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, managed_perftest,
-                                          qperf, libfabric, ucx, manager_refusals, pyverbs)}
+CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, rsockets,
+                                          managed_perftest, qperf, libfabric, ucx, manager_refusals, pyverbs)}
 
 
 def main():

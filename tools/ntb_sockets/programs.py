@@ -39,12 +39,21 @@ def free_port():
 def listens(port, pid="self"):
     """Whether a server does in the network namespace of a process. Looked up, not tried: a connection would be one more
     for the server."""
-    for table in ("tcp", "tcp6"):
+    return _has_socket(("tcp", "tcp6"), port, pid, "0A")
+
+
+def is_bound(port, pid="self"):
+    """Whether a socket for datagrams is, likewise."""
+    return _has_socket(("udp", "udp6"), port, pid, "07")
+
+
+def _has_socket(tables, port, pid, state):
+    for table in tables:
         try:
             text = pathlib.Path(f"/proc/{pid}/net/{table}").read_text(encoding="ascii")
         except OSError:  # the process has ended, or the kernel has no IPv6
             continue
         lines = (line.split() for line in text.splitlines()[1:])
-        if any(line[1].endswith(f":{port:04X}") and line[3] == "0A" for line in lines):
+        if any(line[1].endswith(f":{port:04X}") and line[3] == state for line in lines):
             return True
     return False

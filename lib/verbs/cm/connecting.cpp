@@ -146,9 +146,27 @@ int Manager::resolve_route(Channel &channel, const Command &command)
         return error;
     if (id->state != State::Resolved)
         return -EINVAL;
+    // Who sends datagrams takes the LID from the route; a connection learns it from the answer.
+    if (id->type == type_ud) {
+        id->state = State::Routing;
+        id->link = carrier_.locate({id->space, id->destination.port}, host_.is_own(id->destination),
+                                   wanted.timeout_ms);
+        return 0;
+    }
     id->state = State::Routed;
     post(*id, Event::RouteResolved, 0, nullptr);
     return 0;
+}
+
+void Manager::located(Link link, std::uint16_t lid)
+{
+    Id *const id = by_link(link);
+    if (!id)
+        return;
+    id->link = 0;
+    id->peer.lid = lid;
+    id->state = State::Routed;
+    post(*id, Event::RouteResolved, 0, nullptr);
 }
 
 int Manager::query_route(Channel &channel, const Command &command)
@@ -490,6 +508,10 @@ void Manager::lost(Link link, int error)
     if (!id)
         return;
     id->link = 0;
+    if (id->state == State::Routing) {
+        id->state = State::Resolved; // and may be tried again
+        return post(*id, Event::RouteError, error, nullptr);
+    }
     const State state = std::exchange(id->state, State::Over);
     if (state == State::Connecting && error == -ECONNREFUSED)
         post(*id, Event::Rejected, static_cast<std::int32_t>(reason::invalid_service), nullptr);

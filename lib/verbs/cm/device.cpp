@@ -141,6 +141,11 @@ void Device::message(Link link, const Message &message)
     manager_.message(link, message);
 }
 
+void Device::located(Link link, std::uint16_t lid)
+{
+    manager_.located(link, lid);
+}
+
 void Device::lost(Link link, int error)
 {
     manager_.lost(link, error);

@@ -46,6 +46,7 @@ private:
 
     void request(Link link, Port port, const Message &message) override;
     void message(Link link, const Message &message) override;
+    void located(Link link, std::uint16_t lid) override;
     void lost(Link link, int error) override;
     void told() override;
 

@@ -22,6 +22,7 @@ enum class State : std::uint8_t {
     Bound,
     Listening,
     Resolved,
+    Routing,
     Routed,
     Connecting,
     Replied,
@@ -36,6 +37,7 @@ enum class State : std::uint8_t {
 enum class Event : std::uint32_t {
     AddrResolved = 0,
     RouteResolved = 2,
+    RouteError = 3,
     ConnectRequest = 4,
     ConnectResponse = 5,
     Unreachable = 7,
@@ -44,7 +46,7 @@ enum class Event : std::uint32_t {
     Disconnected = 10,
 };
 
-/// What the other end of a connection has said of itself.
+/// What the other end of a connection has said of itself, or the route of its host.
 struct Side {
     std::uint32_t qpn = 0;
     std::uint32_t psn = 0;
@@ -109,6 +111,8 @@ public:
     /// manager's own from now on, unless it was closed.
     void request(Link link, Port port, const Message &message);
     void message(Link link, const Message &message);
+    /// The answer to a question, whose link is no more.
+    void located(Link link, std::uint16_t lid);
     /// The link is no more. @param error  negative errno
     void lost(Link link, int error);
 

@@ -161,6 +161,20 @@ Link Network::connect(Port port, bool here_first, const Message &request)
     return link;
 }
 
+Link Network::locate(Port port, bool here_first, std::uint32_t timeout_ms)
+{
+    const Link link = number();
+    Way &way = ways_[link];
+    way.stage = Stage::Locating;
+    way.local = here_first;
+    way.port = port;
+    way.until = monotonic() + std::uint64_t{timeout_ms} * (second / 1000);
+    if (here_first)
+        begin(way);
+    wake();
+    return link;
+}
+
 void Network::begin(Way &way)
 {
     const ntbclient_options options = options_of(way.local);
@@ -257,6 +271,8 @@ void Network::advance(Link link)
     auto at = ways_.find(link);
     if (at == ways_.end())
         return;
+    if (at->second.stage == Stage::Locating)
+        return advance_locating(link, at->second);
     if (at->second.stage == Stage::Pausing && monotonic() >= at->second.until) {
         at->second.stage = Stage::Connecting;
         at->second.local = at->second.here_first;
@@ -270,6 +286,28 @@ void Network::advance(Link link)
     if (at->second.stage == Stage::Unknown && monotonic() >= at->second.until)
         return close(link);
     receive(link);
+}
+
+// Who has claimed the port at this host lets everybody connect to it; nothing is said there.
+void Network::advance_locating(Link link, Way &way)
+{
+    std::uint16_t lid = 0;
+    if (way.local) {
+        const ntbclient_info info = way.conn ? info_of(way.conn) : ntbclient_info{};
+        const int error = way.conn ? info.error : way.error;
+        if (error != 0 && error != -ECONNREFUSED)
+            return lose(link, error);
+        way.local = error == 0;
+        lid = way.conn && info.state == NTBCLIENT_OPEN ? ntbclient_host(client_) : 0;
+    }
+    if (!way.local)
+        lid = ntbclient_peer_host(client_);
+    if (lid != 0) {
+        close(link);
+        audience_->located(link, lid);
+    } else if (is_lost_ || monotonic() >= way.until) {
+        lose(link, -EHOSTUNREACH);
+    }
 }
 
 void Network::advance_connecting(Link link, Way &way)
@@ -347,7 +385,8 @@ void Network::sleep()
     std::uint64_t longest = UINT64_MAX;
     bool is_ready = false;
     for (const auto &[link, way] : ways_) {
-        if (way.stage == Stage::Unknown || way.stage == Stage::Pausing)
+        if (way.stage == Stage::Unknown || way.stage == Stage::Pausing ||
+            way.stage == Stage::Locating)
             longest = std::min(longest, way.until - std::min(time, way.until));
         if (!has_peer(way))
             continue;

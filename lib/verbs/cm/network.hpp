@@ -24,6 +24,7 @@ public:
 
     virtual void request(Link link, Port port, const Message &message) = 0;
     virtual void message(Link link, const Message &message) = 0;
+    virtual void located(Link link, std::uint16_t lid) = 0;
     virtual void lost(Link link, int error) = 0;
     /// After one or more of these.
     virtual void told() = 0;
@@ -53,11 +54,13 @@ public:
     int claim(Port port) override;
     void release(Port port) override;
     Link connect(Port port, bool here_first, const Message &request) override;
+    Link locate(Port port, bool here_first, std::uint32_t timeout_ms) override;
     bool send(Link link, const Message &message) override;
     void close(Link link) override;
 
 private:
     enum class Stage : std::uint8_t {
+        Locating,
         Connecting,
         Pausing, // nobody listens yet
         Open,
@@ -70,7 +73,7 @@ private:
         Port port = {};
         ntbclient_conn *conn = nullptr;
         int error = 0;              // of a connection that could not be begun
-        std::uint64_t until = 0;    // of a pause, or for a first message
+        std::uint64_t until = 0;    // of a pause or a question, or for a first message
         std::uint64_t deadline = 0; // of refusals
         Message request = {};
     };
@@ -84,6 +87,7 @@ private:
     void accept();
     void begin(Way &way);
     void advance(Link link);
+    void advance_locating(Link link, Way &way);
     void advance_connecting(Link link, Way &way);
     void receive(Link link);
     static bool has_peer(const Way &way);

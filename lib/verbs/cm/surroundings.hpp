@@ -36,6 +36,10 @@ public:
     /// @param here_first  the address is one of this machine's
     /// @return the way to it; Manager::lost() says what became of it if no answer does
     virtual Link connect(Port port, bool here_first, const Message &request) = 0;
+    /// Begins to ask at which host a port is, this one or else the peer. Manager::located() says
+    /// so, or after a while lost(); then the way is no more.
+    /// @param here_first  as of connect()
+    virtual Link locate(Port port, bool here_first, std::uint32_t timeout_ms) = 0;
     /// @retval false the way is lost; Manager::lost() does not say so any more
     virtual bool send(Link link, const Message &message) = 0;
     /// What was sent still arrives. Nothing is said of this way any more.

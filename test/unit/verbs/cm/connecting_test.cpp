@@ -119,6 +119,35 @@ TEST_F(CmConnecting, AQueryKnowsWhatIsKnown)
     EXPECT_EQ(route.ib_route[0].pkey, 0xffff);
 }
 
+TEST_F(CmConnecting, TheRouteOfDatagramsHasThePeersLid)
+{
+    id = client.create(RDMA_PS_UDP, client_uid);
+    EXPECT_EQ(client.resolve(id, address("10.0.0.2", 7000)), 0);
+    client.expect(Event::AddrResolved, client_uid);
+    EXPECT_EQ(client.route(id), 0);
+    EXPECT_EQ(client.carrier.to, (Port{RDMA_PS_UDP, 7000}));
+    EXPECT_FALSE(client.carrier.here);
+    EXPECT_EQ(client.carrier.patience_ms, 1000u);
+    client.expect_none();
+    EXPECT_EQ(client.query(id).num_paths, 0u);
+    EXPECT_EQ(client.route(id), -EINVAL) << "it is asked for";
+    client.carrier.answer(client.manager, 0);
+    EXPECT_EQ(client.expect(Event::RouteError, client_uid).status,
+              static_cast<std::uint32_t>(-EHOSTUNREACH));
+    EXPECT_EQ(client.route(id), 0) << "once more";
+    client.carrier.answer(client.manager, 513);
+    client.expect(Event::RouteResolved, client_uid);
+    EXPECT_EQ(client.query(id).num_paths, 1u);
+    EXPECT_EQ(client.query(id).ib_route[0].dlid, htons(513));
+    // One that goes takes its question with it.
+    const std::uint32_t other = client.create(RDMA_PS_UDP, 1);
+    EXPECT_EQ(client.resolve(other, address("10.0.0.1", 7000)), 0);
+    EXPECT_EQ(client.route(other), 0);
+    EXPECT_TRUE(client.carrier.here) << "it is an address of this machine";
+    destroy(client, other);
+    EXPECT_TRUE(client.carrier.open.empty());
+}
+
 // ---- connections
 
 TEST_F(CmConnecting, AConnectionFromRequestToEnd)

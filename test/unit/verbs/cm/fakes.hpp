@@ -73,6 +73,14 @@ public:
         open.insert(last);
         return last;
     }
+    Link locate(Port port, bool here_first, std::uint32_t timeout_ms) override
+    {
+        to = port;
+        here = here_first;
+        patience_ms = timeout_ms;
+        open.insert(++last);
+        return last;
+    }
     bool send(Link link, const Message &message) override
     {
         EXPECT_TRUE(open.contains(link)) << "a way that is closed";
@@ -84,6 +92,16 @@ public:
         return true;
     }
     void close(Link link) override { EXPECT_EQ(open.erase(link), 1u) << "closed twice"; }
+
+    /// The answer to the last question, or none.
+    void answer(Manager &manager, std::uint16_t lid)
+    {
+        EXPECT_EQ(open.erase(last), 1u);
+        if (lid != 0)
+            manager.located(last, lid);
+        else
+            manager.lost(last, -EHOSTUNREACH);
+    }
 
     Message take()
     {
@@ -100,6 +118,7 @@ public:
     std::vector<Sent> sent;
     Port to = {};
     bool here = false;
+    std::uint32_t patience_ms = 0;
     bool is_broken = false;
     Link last = 0;
 };
@@ -258,6 +277,8 @@ public:
         EXPECT_EQ(resolve(id, to), 0);
         expect(Event::AddrResolved, uid);
         EXPECT_EQ(route(id), 0);
+        if (space == RDMA_PS_UDP)
+            carrier.answer(manager, 2);
         expect(Event::RouteResolved, uid);
         return id;
     }

@@ -56,6 +56,22 @@ public:
     {
         return call([=](Network &one) { return one.send(link, message_with(kind, number)); });
     }
+    Link locate(bool here, std::uint32_t timeout_ms)
+    {
+        return call([=](Network &one) { return one.locate(port, here, timeout_ms); });
+    }
+    std::uint16_t expect_lid(Link link)
+    {
+        std::uint16_t lid = 0;
+        EXPECT_TRUE(await([&] {
+            pthread_mutex_lock(&mutex);
+            if (const auto at = lids.find(link); at != lids.end())
+                lid = at->second;
+            pthread_mutex_unlock(&mutex);
+            return lid != 0;
+        }));
+        return lid;
+    }
     void close(Link link)
     {
         call([=](Network &one) {
@@ -107,6 +123,7 @@ private:
     {
         brought.emplace_back(link, message.reason);
     }
+    void located(Link link, std::uint16_t lid) override { lids[link] = lid; }
     void lost(Link link, int error) override { losses.emplace_back(link, error); }
     void told() override {}
 
@@ -115,6 +132,7 @@ private:
     std::size_t asked = 0;
     std::vector<std::pair<Link, std::uint32_t>> brought;
     std::vector<std::pair<Link, int>> losses;
+    std::map<Link, std::uint16_t> lids;
 };
 
 class CmNetworks : public testing::Test
@@ -168,6 +186,35 @@ TEST_F(CmNetworks, WhoIsNotHereIsSoughtAtThePeer)
     EXPECT_EQ(server.claim(), 0);
     client.connect(true);
     server.expect(1);
+}
+
+TEST_F(CmNetworks, TheHostOfAPortIsFound)
+{
+    Process process(one), second(one);
+    const Client here(one), there(other);
+    EXPECT_EQ(process.expect_lid(process.locate(false, long_ms)), ntbclient_host(there));
+    EXPECT_EQ(process.expect_lid(process.locate(true, long_ms)), ntbclient_host(there))
+        << "nobody has claimed it here";
+    EXPECT_EQ(second.claim(), 0);
+    EXPECT_EQ(process.expect_lid(process.locate(true, long_ms)), ntbclient_host(here));
+    EXPECT_EQ(process.expect_lid(process.locate(false, long_ms)), ntbclient_host(there));
+    EXPECT_EQ(second.requests(), 0u);
+}
+
+TEST_F(CmNetworks, TheHostOfAPortIsAwaited)
+{
+    one.mailbox().put({ntbd::LinkNews::Kind::lost, {}, {}});
+    ASSERT_TRUE(await([&] { return !one.now().peer; }));
+    Process process(one);
+    EXPECT_EQ(process.expect_loss(process.locate(false, 1)), -EHOSTUNREACH);
+    const Link link = process.locate(false, long_ms);
+    process.close(process.locate(true, long_ms));
+    ASSERT_NO_FATAL_FAILURE(join(one, other));
+    EXPECT_EQ(process.expect_lid(link), ntbclient_host(Client(other)));
+    const Link last = process.locate(true, long_ms);
+    process.expect_lid(last);
+    one.stop();
+    EXPECT_EQ(process.expect_loss(process.locate(false, long_ms)), -EHOSTUNREACH);
 }
 
 TEST_F(CmNetworks, WhereNobodyListensTheWayIsRefused)
