@@ -568,6 +568,64 @@ TEST_F(DatagramPair, AFullPortDelaysThem)
     EXPECT_EQ(take(b.recv_cq).size(), 100u);
 }
 
+// To a peer that is not up yet they are sent as they would be into a cable: the first ones are kept
+// for it, and hold back nothing for others.
+TEST_F(DatagramPair, ThatComeEarlyAreKeptAndComplete)
+{
+    const std::unique_ptr<ntb::verbs::Loopback> way = ntb::verbs::Loopback::create(1 << 16);
+    ASSERT_EQ(a.attach(way->end(0), 3), 0);
+    Host late(3, clock);
+    ntbv_qp *qp = ready(late);
+    Memory received(late.pd, 100 * 48);
+    for (std::uint64_t i = 0; i < 100; ++i)
+        ASSERT_EQ(post_recv(qp, i, received.piece(48 * i, 48)), 0);
+    ASSERT_EQ(post_recv(qb, 1, mb.all()), 0);
+    const auto send = [&](std::uint8_t number) {
+        ma.bytes[0] = number;
+        Work work = to_b(number, ma.piece(0, 8), 0x80000000);
+        work.wr.remote_lid = 3;
+        work.wr.remote_qpn = ntbv_qp_number(qp);
+        EXPECT_EQ(work.post(qa), 0);
+    };
+    send(0);
+    ASSERT_EQ(to_b(200, ma.piece(0, 8)).post(qa), 0);
+    ntbv_wc done[100];
+    EXPECT_EQ(ntbv_cq_poll(a.cq, 100, done), 2);
+    EXPECT_EQ(one(b.recv_cq).id, 1u);
+    for (std::uint8_t i = 1; i < 100; ++i)
+        send(i);
+    const std::size_t kept = take(a.cq).size();
+    EXPECT_GE(kept, 32u);
+    EXPECT_LT(kept, 99u) << "not without end";
+    ASSERT_EQ(late.attach(way->end(1), 1), 0);
+    std::size_t completed = kept;
+    for (int i = 0; i < 10; ++i) {
+        completed += take(a.cq).size();
+        ntbv_engine_drive(late.engine);
+    }
+    EXPECT_EQ(completed, 99u);
+    EXPECT_EQ(ntbv_cq_poll(late.recv_cq, 100, done), 100);
+    for (std::uint64_t i = 0; i < 100; ++i) {
+        EXPECT_EQ(done[i].id, i);
+        EXPECT_EQ(received.bytes[48 * i + 40], i < 64 ? i : 99);
+    }
+}
+
+TEST_F(DatagramPair, ThatComeEarlyAreLostWithTheirPeer)
+{
+    for (int round = 0; round < 3; ++round) {
+        lost.push_back(ntb::verbs::Loopback::create(1 << 16));
+        ASSERT_EQ(a.attach(lost.back()->end(0), 3), 0);
+        Work work = to_b(1, ma.piece(0, 8));
+        work.wr.remote_lid = 3;
+        for (int i = 0; i < 40; ++i)
+            ASSERT_EQ(work.post(qa), 0);
+        EXPECT_EQ(take(a.cq).size(), 40u);
+        lost.back()->kill();
+        run();
+    }
+}
+
 // ---- ends
 
 TEST_F(Ends, NobodyIsThereUntilTheTriesAreOver)

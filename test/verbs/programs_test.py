@@ -441,8 +441,6 @@ def manager_refusals(lab, carrier, library, _other_abi):
 
 # Modules of Debian 12's pyverbs, without those of one maker's devices, of RoCE and of what no device here has.
 PYVERBS = ("addr", "atomic", "cq", "cq_events", "cqex", "device", "fork", "mr", "pd", "qp", "qpex", "relaxed_ordering")
-# It expects datagrams to be complete when the next call begins; the first one to a peer waits until that one is found.
-PYVERBS_FAILS = {"test_resize_cq"}
 # Why tests are skipped: what the device says it lacks, and what test_qp draws at random.
 PYVERBS_SKIPS = re.compile(
     "Allocating dmabuf|Device memory|Create XRCD|Extended QP|To Create RAW QP|Create .. QP with(out)? extended attrs"
@@ -456,7 +454,7 @@ def pyverbs(lab, carrier, library, _other_abi):
         print("there is no pyverbs: tools/setup fetches it")
         sys.exit(SKIPPED)
     if platform.freedesktop_os_release().get("VERSION_ID") != "12":
-        print("the tests of another pyverbs than Debian 12's: which of them may fail is not known")
+        print("the tests of another pyverbs than Debian 12's: which of them may be skipped is not known")
         sys.exit(SKIPPED)
     copy = lab.folder / "tests"
     shutil.copytree(tests, copy)
@@ -468,11 +466,11 @@ def pyverbs(lab, carrier, library, _other_abi):
         said = hosts.run("a", "/usr/bin/python3", copy / "run_tests.py", "-v", "--dev", "ntb0", f"tests.test_{module}").stderr
         failed = set(re.findall(r"^(?:FAIL|ERROR): (\w+)", said, re.MULTILINE))
         skipped = re.findall(r"skipped (.*)$", said, re.MULTILINE)
-        expect(failed <= PYVERBS_FAILS and all(PYVERBS_SKIPS.search(reason) for reason in skipped), said)
+        expect(not failed and all(PYVERBS_SKIPS.search(reason) for reason in skipped), said)
         ran = re.search(r"^Ran (\d+) tests?", said, re.MULTILINE)
-        passed = int(ran[1]) - len(skipped) - len(failed) if ran else 0
+        passed = int(ran[1]) - len(skipped) if ran else 0
         expect(passed > 0, said)
-        print(f"{module}: {passed} passed, {len(skipped)} skipped, {len(failed)} failed")
+        print(f"{module}: {passed} passed, {len(skipped)} skipped")
     hosts.stop()
 
 

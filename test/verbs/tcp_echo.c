@@ -2,8 +2,8 @@
  *
  * A TCP program that knows nothing of verbs:
  *
- *   tcp_echo PORT            serves one client at 127.0.0.1: sends back what it receives, until the end
- *   tcp_echo PORT BYTES      sends so many to it and compares what comes back
+ *   tcp_echo PORT            serves one client at 127.0.0.1: sends back what it receives, until the
+ * end tcp_echo PORT BYTES      sends so many to it and compares what comes back
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>

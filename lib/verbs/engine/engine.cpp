@@ -50,7 +50,7 @@ int Engine::create(Address own, ntbv_clock clock, void *context)
     own_ = own;
     clock_ = clock ? clock : monotonic;
     context_ = context;
-    if (!keys_.create() || !pairs_.create(max_pairs))
+    if (!keys_.create() || !pairs_.create(max_pairs) || !early_.create(max_early))
         return -ENOMEM;
     return events_.create();
 }
@@ -208,7 +208,7 @@ int Engine::drive(Link &link)
             return done;
         }
     }
-    if (link.state != Link::State::Up || !send_notes(link))
+    if (link.state != Link::State::Up || !send_notes(link) || !send_early(link))
         return done;
     for (std::uint32_t i = 0; i < pairs_of_a_drive && !link.work.empty(); ++i) {
         Pair &pair = *link.work.first();
@@ -237,7 +237,8 @@ bool Engine::sends(const Link &link)
 {
     return link.state == Link::State::Silent ||
            (link.state == Link::State::Up &&
-            (!link.work.empty() || link.owes_again || link.notes_head != link.notes_tail));
+            (!link.work.empty() || link.early != 0 || link.owes_again ||
+             link.notes_head != link.notes_tail));
 }
 
 bool Engine::arm()
@@ -411,6 +412,39 @@ bool Engine::send_notes(Link &link)
     return true;
 }
 
+// In the order in which they were kept. What does not fit into a message of this port goes nowhere.
+bool Engine::send_early(Link &link)
+{
+    while (link.early != 0) {
+        Early *first = nullptr;
+        for (std::uint32_t i = 0; i < max_early; ++i)
+            if (early_[i].link == &link && (!first || early_[i].turn < first->turn))
+                first = &early_[i];
+        const auto bytes = static_cast<std::uint32_t>(sizeof(Header)) + first->header.bytes;
+        if (first->header.bytes <= link.payload) {
+            std::byte *message = link.port->reserve(bytes);
+            if (!message)
+                return false;
+            std::memcpy(message, &first->header, sizeof(Header));
+            std::memcpy(message + sizeof(Header), first->data, first->header.bytes);
+            link.port->commit(bytes);
+        }
+        first->link = nullptr;
+        --link.early;
+    }
+    return true;
+}
+
+void Engine::drop_early(Link &link)
+{
+    for (std::uint32_t i = 0; link.early != 0; ++i) {
+        if (early_[i].link == &link) {
+            early_[i].link = nullptr;
+            --link.early;
+        }
+    }
+}
+
 void Engine::handle(Link &link, const Header &header, const std::byte *payload)
 {
     if (header.kind == Kind::Again)
@@ -454,6 +488,7 @@ void Engine::lose(Link &link)
     link.state = Link::State::Down;
     link.notes_tail = link.notes_head;
     link.owes_again = false;
+    drop_early(link);
     // Datagrams and UC complete what nobody will get.
     losing_ = true;
     while (Pair *pair = link.work.first()) {

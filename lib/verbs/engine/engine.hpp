@@ -36,10 +36,19 @@ struct Link {
     bool heard = false;          // the peer's Hello has come
     bool owes_again = false;
     bool armed_for_room = false;
+    std::uint32_t early = 0;   // datagrams that are kept for it
     std::uint32_t payload = 0; // most bytes of one message
     std::uint32_t notes_head = 0, notes_tail = 0;
     Note notes[max_notes];
     Hook<Pair> work;
+};
+
+/// A datagram whose peer is still sought. It is complete: nobody is told what becomes of one.
+struct Early {
+    const Link *link; // NULL: free
+    std::uint64_t turn;
+    Header header;
+    std::byte data[NTBV_UD_MTU];
 };
 
 /// Who finds peers, and drives the engine while its program does not. Called under the engine's
@@ -145,6 +154,7 @@ private:
     static_assert(max_pairs == 1U << slot_bits);
     static constexpr std::uint32_t polls_of_a_turn = 128;
     static constexpr std::uint32_t watchful_rests = 16;
+    static constexpr std::uint32_t max_early = 64;
 
     // ---- engine.cpp
     Pair *find(std::uint32_t number)
@@ -167,6 +177,8 @@ private:
     void lose(Link &link);
     bool greet(Link &link);
     bool send_notes(Link &link);
+    bool send_early(Link &link);
+    void drop_early(Link &link);
     void note(Link &link, const Header &header);
     void run_timers();
     void wait(Pair &pair, std::uint64_t nanoseconds, bool for_receive);
@@ -200,6 +212,8 @@ private:
     static bool is_fenced(const Pair &pair, const Request &request);
     Turn send_piece(Pair &pair, Request &request);
     Turn send_datagram(Pair &pair, Request &request);
+    bool transmit_datagram(Pair &pair, Request &request, Link &link);
+    bool keep_datagram(Pair &pair, Request &request, Link &link);
     Turn send_read(Pair &pair, Request &request);
     void started(Pair &pair);
     bool may_start(Pair &pair, Request &request);
@@ -263,6 +277,8 @@ private:
     std::uint32_t pardons_ = 0;        // for polls, left of some since the program was away
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
+    Lazy<Early> early_;
+    std::uint64_t early_turn_ = 0;
 };
 
 /// Calls `at(memory, bytes)` for each part of a range of the pieces, in order.

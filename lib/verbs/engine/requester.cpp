@@ -61,6 +61,20 @@ Kind kind_of(const Request &request)
     }
 }
 
+Header datagram_header(const Pair &pair, const Request &request)
+{
+    return {.kind = Kind::Send,
+            .flags = static_cast<std::uint8_t>(
+                flag::last | ((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
+                (request.has_imm() ? flag::immediate : 0)),
+            .to = request.qpn & qpn_mask,
+            .from = pair.number,
+            .bytes = request.bytes,
+            .total = request.bytes,
+            .value = request.imm,
+            .key = (request.qkey >> 31) != 0 ? pair.attr.qkey : request.qkey};
+}
+
 } // namespace
 
 // ---- sending
@@ -238,36 +252,52 @@ Engine::Turn Engine::send_datagram(Pair &pair, Request &request)
             halt(pair, request, NTBV_LOC_PROT_ERR);
             return Turn::Done;
         }
-        const bool is_up = link->state == Link::State::Up;
-        // What does not fit into a message of this port goes nowhere.
-        if (!is_up || request.bytes <= link->payload) {
-            std::byte *message =
-                is_up ? link->port->reserve(static_cast<std::uint32_t>(sizeof(Header)) +
-                                            request.bytes)
-                      : nullptr;
-            if (!message) {
-                link->work.append(pair.work);
-                return Turn::Full;
-            }
-            const Header header = {
-                .kind = Kind::Send,
-                .flags = static_cast<std::uint8_t>(
-                    flag::last | ((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
-                    (request.has_imm() ? flag::immediate : 0)),
-                .to = request.qpn & qpn_mask,
-                .from = pair.number,
-                .bytes = request.bytes,
-                .total = request.bytes,
-                .value = request.imm,
-                .key = (request.qkey >> 31) != 0 ? pair.attr.qkey : request.qkey};
-            std::memcpy(message, &header, sizeof(header));
-            gather(pair, request, 0, request.bytes, message + sizeof(Header));
-            link->port->commit(static_cast<std::uint32_t>(sizeof(Header)) + request.bytes);
+        const bool goes = link->state == Link::State::Up ? transmit_datagram(pair, request, *link)
+                                                         : keep_datagram(pair, request, *link);
+        if (!goes) {
+            link->work.append(pair.work);
+            return Turn::Full;
         }
     }
     started(pair);
     retire(pair);
     return Turn::Done;
+}
+
+// @retval false the port is full, or has to take others before it
+bool Engine::transmit_datagram(Pair &pair, Request &request, Link &link)
+{
+    if (!send_early(link))
+        return false;
+    // What does not fit into a message of this port goes nowhere.
+    if (request.bytes > link.payload)
+        return true;
+    const auto bytes = static_cast<std::uint32_t>(sizeof(Header)) + request.bytes;
+    std::byte *message = link.port->reserve(bytes);
+    if (!message)
+        return false;
+    const Header header = datagram_header(pair, request);
+    std::memcpy(message, &header, sizeof(header));
+    gather(pair, request, 0, request.bytes, message + sizeof(Header));
+    link.port->commit(bytes);
+    return true;
+}
+
+// @retval false there is no room
+bool Engine::keep_datagram(Pair &pair, Request &request, Link &link)
+{
+    std::uint32_t free = 0;
+    while (free < max_early && early_[free].link)
+        ++free;
+    if (free == max_early)
+        return false;
+    Early &kept = early_[free];
+    kept.link = &link;
+    kept.turn = early_turn_++;
+    kept.header = datagram_header(pair, request);
+    gather(pair, request, 0, request.bytes, kept.data);
+    ++link.early;
+    return true;
 }
 
 Engine::Turn Engine::send_read(Pair &pair, Request &request)
