@@ -357,6 +357,21 @@ def qperf(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
+def fio(lab, carrier, library, _other_abi):
+    """fio's engine for RDMA. Its sends are no test: it lets the receiver be late not once (rnr_retry 0), and is late."""
+    need("fio")
+    hosts = Hosts(lab, carrier, library)
+    for verb in ("write", "read"):
+        words = ("fio", "--ioengine=rdma", "--thread", f"--port={free_port()}", f"--verb={verb}", "--bs=64k", "--size=16m",
+                 "--iodepth=16")
+        said = hosts.managed((*words, "--name=receiver", "--rw=read"),
+                             (*words, "--name=sender", "--rw=write", f"--hostname={SERVER}"))
+        rate = re.search(r"^ +write: IOPS=.*\(16\.0MiB/.*$", said, re.M)
+        expect(rate and "err= 0" in said, said)
+        print(verb, ":", rate[0].strip())
+    hosts.stop()
+
+
 def libfabric(lab, carrier, library, _other_abi):
     """libfabric's provider of verbs: connected endpoints, datagrams, and reliable datagrams above connections."""
     need("fi_pingpong")
@@ -475,7 +490,7 @@ def pyverbs(lab, carrier, library, _other_abi):
 
 
 CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, rsockets,
-                                          managed_perftest, qperf, libfabric, ucx, manager_refusals, pyverbs)}
+                                          managed_perftest, qperf, fio, libfabric, ucx, manager_refusals, pyverbs)}
 
 
 def main():

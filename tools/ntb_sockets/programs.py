@@ -18,8 +18,8 @@ def find(program):
 
 
 def libraries():
-    """Variables for unpacked programs."""
-    folders = sorted(map(str, UNPACKED.glob("lib/*-linux-gnu")))
+    """Variables for unpacked programs. Of Ceph's own folder is a library that fio is linked with."""
+    folders = [str(found) for name in ("", "/ceph") for found in sorted(UNPACKED.glob(f"lib/*-linux-gnu{name}"))]
     return {"LD_LIBRARY_PATH": ":".join([*filter(None, [os.environ.get("LD_LIBRARY_PATH")]), *folders])} if folders else {}
 
 
