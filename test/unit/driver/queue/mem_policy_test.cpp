@@ -43,7 +43,6 @@ uint64_t meta_of(uint32_t id)
 
 /// Sends up to five messages; those that do not go are given up. @return false: the sender found
 /// its peer at fault
-template <class Mem>
 bool send_some(Pair &pair, MemModel &memory, uint32_t &id, std::deque<Flying> &flying)
 {
     std::vector<rte_mbuf *> in;
@@ -65,7 +64,6 @@ bool send_some(Pair &pair, MemModel &memory, uint32_t &id, std::deque<Flying> &f
 }
 
 /// Builds one message in place, if there is room. @return false: as send_some()
-template <class Mem>
 bool build_one(Pair &pair, MemModel &memory, uint32_t &id, std::deque<Flying> &flying)
 {
     const uint32_t length = 1 + memory.random() % 600;
@@ -80,7 +78,7 @@ bool build_one(Pair &pair, MemModel &memory, uint32_t &id, std::deque<Flying> &f
     for (uint32_t i = 0; i < length; i++) {
         const std::byte byte = pattern(id, i);
         auto *at = static_cast<std::byte *>(rooms[i / rooms[0].bytes].address);
-        Mem::copy(at + i % rooms[0].bytes, &byte, 1);
+        memory.store(at + i % rooms[0].bytes, &byte, 1);
     }
     memory.step(memory.random() % 64);
     const Meta meta{meta_of(id), 0, 0};
@@ -93,18 +91,17 @@ bool build_one(Pair &pair, MemModel &memory, uint32_t &id, std::deque<Flying> &f
 }
 
 /// One seed of traffic. @return true when every message arrived whole and in order.
-template <class Mem>
-bool traffic_is_right(Pair &pair, unsigned seed)
+bool traffic_is_right(Pair &pair, unsigned seed, MemModel::Breach breach)
 {
-    MemModel memory(seed);
+    MemModel memory(seed, breach);
     memory.engine = pair.options.engine;
     std::deque<Flying> flying;
     uint32_t id = seed * 1000;
     bool right = true;
     for (unsigned round = 0; round < 400 && right; round++) {
         if (round < 120)
-            right = send_some<Mem>(pair, memory, id, flying) &&
-                    (memory.random() % 3 != 0 || build_one<Mem>(pair, memory, id, flying));
+            right = send_some(pair, memory, id, flying) &&
+                    (memory.random() % 3 != 0 || build_one(pair, memory, id, flying));
         memory.step(memory.random() % 64);
         rte_mbuf *mbufs[8];
         Meta meta[8];
@@ -129,18 +126,20 @@ constexpr PairOptions small{.ring_lines = 64,
                             .inline_max = 300,
                             .max_message = 2000};
 
-/// @return the first seed below @p seeds that goes wrong, or @p seeds.
-template <class Mem>
-unsigned first_wrong_seed(unsigned seeds, LateEngine *engine = nullptr,
+constexpr unsigned seeds = 300;
+
+/// @return the first seed below `seeds` that goes wrong, or `seeds`.
+unsigned first_wrong_seed(const Ops &ops, LateEngine *engine = nullptr,
+                          MemModel::Breach breach = MemModel::Breach::none,
                           Stores stores = Stores::plain)
 {
     PairOptions options = small;
     options.stores = stores;
     options.engine = engine;
     options.engine_min = 500;
-    Pair pair(checked_ops<Mem>, options);
+    Pair pair(ops, options);
     for (unsigned seed = 0; seed < seeds; seed++) {
-        if (!traffic_is_right<Mem>(pair, seed))
+        if (!traffic_is_right(pair, seed, breach))
             return seed;
         EXPECT_TRUE(engine == nullptr || tx_stats(pair.tx_half).dma_messages > seed);
         pair.reopen(seed + 100);
@@ -151,85 +150,91 @@ unsigned first_wrong_seed(unsigned seeds, LateEngine *engine = nullptr,
     return seeds;
 }
 
-constexpr unsigned seeds = 300;
-
 TEST(Checked, PlainIsRightInAnyAllowedOrder)
 {
-    EXPECT_EQ(first_wrong_seed<CheckedPlain>(seeds), seeds);
+    EXPECT_EQ(first_wrong_seed(checked_ops<CheckedPlain>), seeds);
 }
 
 TEST(Checked, WriteCombiningIsRightInAnyAllowedOrder)
 {
-    EXPECT_EQ(first_wrong_seed<CheckedWriteCombining>(seeds), seeds);
+    EXPECT_EQ(first_wrong_seed(checked_ops<CheckedWriteCombining>), seeds);
 }
 
 TEST(Checked, WholeLineStoresAreRightInAnyAllowedOrder)
 {
-    EXPECT_EQ(first_wrong_seed<CheckedDirectStore>(seeds), seeds);
+    EXPECT_EQ(first_wrong_seed(checked_ops<CheckedDirectStore>), seeds);
 }
 
 TEST(Checked, NonTemporalStoresAreRightInAnyAllowedOrder)
 {
-    EXPECT_EQ(first_wrong_seed<CheckedPlain>(seeds, nullptr, Stores::non_temporal), seeds);
+    EXPECT_EQ(first_wrong_seed(checked_ops<CheckedPlain>, nullptr, MemModel::Breach::none,
+                               Stores::non_temporal),
+              seeds);
 }
 
 // The proof that the model can find a fault: take one ordering away.
 TEST(Checked, AMissingFenceBehindNonTemporalStoresIsFound)
 {
-    EXPECT_LT(first_wrong_seed<NonTemporalWithoutFence>(seeds, nullptr, Stores::non_temporal),
+    EXPECT_LT(first_wrong_seed(checked_ops<CheckedPlain>, nullptr,
+                               MemModel::Breach::non_temporal_fence, Stores::non_temporal),
               seeds);
 }
 
 TEST(Checked, AMissingReleaseIsFound)
 {
-    EXPECT_LT(first_wrong_seed<PlainWithoutRelease>(seeds), seeds);
+    EXPECT_LT(first_wrong_seed(checked_ops<CheckedPlain>, nullptr, MemModel::Breach::release),
+              seeds);
 }
 
 TEST(Checked, AMissingFenceIsFound)
 {
-    EXPECT_LT(first_wrong_seed<WriteCombiningWithoutFence>(seeds), seeds);
+    EXPECT_LT(
+        first_wrong_seed(checked_ops<CheckedWriteCombining>, nullptr, MemModel::Breach::body_fence),
+        seeds);
 }
 
 TEST(Checked, AMissingFenceBeforeWholeLinesIsFound)
 {
-    EXPECT_LT(first_wrong_seed<DirectStoreWithoutFence>(seeds), seeds);
+    EXPECT_LT(
+        first_wrong_seed(checked_ops<CheckedDirectStore>, nullptr, MemModel::Breach::body_fence),
+        seeds);
 }
 
 // The same with a copy engine, whose copies are late against the CPU's stores in both directions.
 TEST(CheckedEngine, IsRightBesidePlainStores)
 {
     LateEngine engine(64);
-    EXPECT_EQ(first_wrong_seed<CheckedPlain>(seeds, &engine), seeds);
+    EXPECT_EQ(first_wrong_seed(checked_ops<CheckedPlain>, &engine), seeds);
 }
 
 TEST(CheckedEngine, IsRightBesideWriteCombining)
 {
     LateEngine engine(64);
-    EXPECT_EQ(first_wrong_seed<CheckedWriteCombining>(seeds, &engine), seeds);
+    EXPECT_EQ(first_wrong_seed(checked_ops<CheckedWriteCombining>, &engine), seeds);
 }
 
 TEST(CheckedEngine, IsRightBesideWholeLineStores)
 {
     LateEngine engine(64);
-    EXPECT_EQ(first_wrong_seed<CheckedDirectStore>(seeds, &engine), seeds);
+    EXPECT_EQ(first_wrong_seed(checked_ops<CheckedDirectStore>, &engine), seeds);
 }
 
 TEST(CheckedEngine, AnMbufFreedTooEarlyIsFound)
 {
     LateEngine engine(64, 1, LateEngine::Breach::done_early);
-    EXPECT_LT(first_wrong_seed<CheckedPlain>(seeds, &engine), seeds);
+    EXPECT_LT(first_wrong_seed(checked_ops<CheckedPlain>, &engine), seeds);
 }
 
 TEST(CheckedEngine, CopiesOutOfOrderAreFound)
 {
     LateEngine engine(64, 1, LateEngine::Breach::unordered);
-    EXPECT_LT(first_wrong_seed<CheckedPlain>(seeds, &engine), seeds);
+    EXPECT_LT(first_wrong_seed(checked_ops<CheckedPlain>, &engine), seeds);
 }
 
 TEST(CheckedEngine, AHeaderLineInOneCopyIsFound)
 {
     LateEngine engine(64, 1, LateEngine::Breach::heads_whole);
-    EXPECT_LT(first_wrong_seed<CheckedPlain>(seeds, &engine), seeds);
+    EXPECT_LT(first_wrong_seed(checked_ops<CheckedPlain>, &engine), seeds);
 }
 
 /// Eight bytes of anything, or of something nearly right: a hostile peer knows the tags.

@@ -6,8 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "pair.hpp"
-#include "queue/consumer.hpp"
-#include "queue/engine_producer.hpp"
+#include "queue/variants.hpp"
 
 namespace test_queue
 {
@@ -111,20 +110,16 @@ TEST(Threads, WithAnEngineEverythingArrivesInOrderToo)
 {
     LateEngine engine;
     engine.eager = true;
-    Pair pair({"generic", PLX_VARIANT::tx_burst<PLX_VARIANT::Plain>,
-               PLX_VARIANT::rx_burst<PLX_VARIANT::Plain>,
-               PLX_VARIANT::tx_burst_engine<PLX_VARIANT::Plain>},
+    Pair pair(*select_ops(Policy::plain),
               {.sent_mbufs = 2047, .engine = &engine, .engine_min = 1500});
     pass_all(pair);
     EXPECT_GT(tx_stats(pair.tx_half).dma_messages, messages / 100);
     EXPECT_GT(tx_stats(pair.tx_half).cpu_messages, messages / 100);
 }
 
-TEST(Threads, TheGenericBuildIsTheSame)
+TEST(Threads, TheVariantOfEachCpuIsTheSame)
 {
-    Pair pair({"generic", PLX_VARIANT::tx_burst<PLX_VARIANT::Plain>,
-               PLX_VARIANT::rx_burst<PLX_VARIANT::Plain>},
-              {.sent_mbufs = 2047});
+    Pair pair(sse4::plain_ops, {.sent_mbufs = 2047});
     pass_all(pair);
 }
 
