@@ -52,6 +52,7 @@ class ChunkPlace
     const ptrdiff_t ahead_; ///< to the lines to be prefetched, all inside the ring
     const uint32_t tag_;
     const uint32_t left_;
+    bool past_ = false; ///< bytes that it publishes went past the caches
 
     [[gnu::always_inline]] static std::byte *lines_ahead(const RingPlace &ring, uint64_t first)
     {
@@ -74,6 +75,16 @@ public:
     [[gnu::always_inline]] std::byte *line(uint32_t i) const
     {
         return first_ + i * wire::line_bytes;
+    }
+    /// To be called where bytes of the chunk's messages were stored by Mem::non_temporal().
+    [[gnu::always_inline]] void add_past() { past_ = true; }
+
+protected:
+    /// One fence for all messages of the chunk: it waits until their bytes have left this CPU.
+    [[gnu::always_inline]] void settle_past() const
+    {
+        if (past_) [[unlikely]]
+            Mem::non_temporal_fence();
     }
 };
 
@@ -115,6 +126,7 @@ public:
     void add_buffers() {}
     [[gnu::always_inline]] void publish(uint32_t)
     {
+        this->settle_past();
         Mem::line(this->line(0), first_line_);
         Mem::flush();
     }
@@ -143,6 +155,7 @@ public:
     void add_buffers() {}
     [[gnu::always_inline]] void publish(uint32_t lines)
     {
+        this->settle_past();
         Mem::body_fence();
         for (uint32_t i = lines; i-- > 0;)
             Mem::word(this->line(i), words_[i]);
@@ -178,6 +191,7 @@ public:
     void add_buffers() { buffers_ = true; }
     [[gnu::always_inline]] void publish(uint32_t lines)
     {
+        this->settle_past();
         if (buffers_)
             Mem::body_fence();
         for (uint32_t i = lines; i-- > 0;)

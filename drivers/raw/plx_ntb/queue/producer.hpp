@@ -81,24 +81,26 @@ void copy_past(void *to, const void *from, size_t n)
         step_stores(q);
 }
 
-/// Stores a piece of a long message past this CPU's caches, before anything that publishes it.
+/// Stores a piece of a long message of a chunk past this CPU's caches.
 template <MemPolicy Mem>
-[[gnu::noinline]] void store_past(std::byte *to, const std::byte *from, uint32_t n)
+[[gnu::noinline]] void store_past(Chunk<Mem> &out, std::byte *to, const std::byte *from, uint32_t n)
 {
-    if (reinterpret_cast<uintptr_t>(to) % wire::line_bytes == 0)
+    if (reinterpret_cast<uintptr_t>(to) % wire::line_bytes == 0) {
         Mem::non_temporal(to, from, n);
-    else
+        out.add_past();
+    } else {
         Mem::stream(to, from, n, to);
-    Mem::non_temporal_fence();
+    }
 }
 
-/// Stores a piece of a long message. @param next  where the next one will probably go
+/// Stores a piece of a long message of a chunk. @param next  where the next one will probably go
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline void store_piece(Tx &q, std::byte *to, const std::byte *from,
-                                               uint32_t n, const std::byte *next)
+[[gnu::always_inline]] inline void store_piece(Tx &q, Chunk<Mem> &out, std::byte *to,
+                                               const std::byte *from, uint32_t n,
+                                               const std::byte *next)
 {
     if (q.stores == Stores::non_temporal) [[unlikely]]
-        store_past<Mem>(to, from, n);
+        store_past<Mem>(out, to, from, n);
     else
         Mem::stream(to, from, n, next);
     count_stored(q, n);
@@ -159,9 +161,9 @@ template <MemPolicy Mem>
     const Put put = reserve_buffers<Mem>(q, q.per_buffer.ceil(m->pkt_len));
     if (put != Put::taken)
         return put;
-    const auto copy = [&q](std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n,
-                           const std::byte *next) {
-        store_piece<Mem>(q, to, rte_pktmbuf_mtod_offset(s, const std::byte *, from), n, next);
+    const auto copy = [&q, &out](std::byte *to, const rte_mbuf *s, uint32_t from, uint32_t n,
+                                 const std::byte *next) {
+        store_piece<Mem>(q, out, to, rte_pktmbuf_mtod_offset(s, const std::byte *, from), n, next);
     };
     spread(q, m, copy);
     put_long_head(out, at, m->pkt_len, meta);
@@ -234,7 +236,7 @@ template <MemPolicy Mem>
     const std::byte *next = next_target(q, to);
     if (q.stores == Stores::plain) [[likely]]
         Mem::own_later(next, n);
-    store_piece<Mem>(q, to, rte_pktmbuf_mtod(m, const std::byte *), n, next);
+    store_piece<Mem>(q, out, to, rte_pktmbuf_mtod(m, const std::byte *), n, next);
     put_long_head(out, at, n, meta);
 }
 
@@ -519,11 +521,11 @@ template <MemPolicy Mem>
 /// where the reader finds it soonest, and it says nothing of what lines cost under traffic: the
 /// trial does not see it (doc/decisions/019-stores-of-long-messages.md).
 template <MemPolicy Mem>
-[[gnu::always_inline]] inline void store_alone(Tx &q, std::byte *to, const std::byte *from,
-                                               uint32_t n)
+[[gnu::always_inline]] inline void store_alone(Tx &q, Chunk<Mem> &out, std::byte *to,
+                                               const std::byte *from, uint32_t n)
 {
     if (q.stores_alone == Stores::non_temporal) [[unlikely]]
-        store_past<Mem>(to, from, n);
+        store_past<Mem>(out, to, from, n);
     else
         Mem::stream(to, from, n, next_target(q, to));
     count(q.stats.cpu_bytes, n);
@@ -542,7 +544,7 @@ template <MemPolicy Mem>
     if (m->nb_segs != 1 || m->data_len != length || length > q->s.peer_buf_bytes ||
         length > q->max_message || room_of(*q) == 0 || reserve_buffers<Mem>(*q, 1) != Put::taken)
         return send_any<Mem>(q, mbufs, meta, 1);
-    store_alone<Mem>(*q, take_buffer(*q), rte_pktmbuf_mtod(m, const std::byte *), length);
+    store_alone<Mem>(*q, out, take_buffer(*q), rte_pktmbuf_mtod(m, const std::byte *), length);
     put_long_head(out, 0, length, meta != nullptr ? *meta : no_meta);
     out.publish(1);
     own_next_buffer<Mem>(*q, length);
