@@ -160,9 +160,9 @@ unsigned hints_to_try()
 
 constexpr unsigned stores_to_try =
     1u << static_cast<unsigned>(Stores::plain) | 1u << static_cast<unsigned>(Stores::non_temporal);
-/// Lines of long messages that are on their way, at most, as a trial has it: the peer does not say
-/// how many buffers it keeps available to this queue. Where it keeps more, trials are coarser.
-constexpr uint64_t in_flight_most = (4 << 20) / line_bytes;
+/// Lines of receive buffers that a trial of stores goes through for one segment's preparation: 32
+/// MiB, as most caches have.
+constexpr uint64_t stores_lap_most = (uint64_t{32} << 20) / line_bytes;
 
 /// now - then of every counter, read in order. The structs consist of uint64_t only.
 template <class Stats>
@@ -234,10 +234,12 @@ int tx_open(Tx *q, const TxSetup &s)
         std::min<uint64_t>(s.peer_max_message, buffers_most * s.peer_buf_bytes));
     q->stores = s.stores;
     q->stores_alone = s.cycles != nullptr ? Stores::plain : s.stores;
-    const uint64_t in_flight = buffers_most * s.peer_buf_bytes / line_bytes;
+    // All that may be stored to, not what is on its way: a usual store finds its line where the one
+    // before it has left it, which a store past the caches does not do.
+    const uint64_t buffer_lines = s.peer_buf_end - s.peer_buf_begin;
     q->stores_trial.open({.start = static_cast<unsigned>(s.stores),
                           .tried = s.cycles != nullptr ? stores_to_try : 0,
-                          .lap = std::min(in_flight, in_flight_most),
+                          .lap = std::min(buffer_lines, stores_lap_most),
                           .batch = static_cast<uint32_t>(s.peer_buf_bytes / line_bytes),
                           .shows_on_reuse = false,
                           .learned = s.learned});

@@ -19,6 +19,10 @@ constexpr unsigned plain_samples = 2;
 /// A cost is unusual from 1.5 times the usual one on, either way, in so many intervals in a row.
 constexpr uint8_t jumps_min = 2;
 constexpr uint64_t relative_max = 64 * scale;
+/// A segment ends early once it costs twice as much in so many intervals in a row. Two: somebody
+/// else may have had the CPU in one.
+constexpr uint64_t dear_at_once = 2 * scale, interval_lines = 8192;
+constexpr uint8_t dear_min = 2;
 /// What a segment that was too slow to tell is charged for.
 constexpr uint64_t thin_charge = 16;
 /// What a burst adds to the lines between two calls, usually.
@@ -69,7 +73,7 @@ void Trial::open(const TrialSetup &setup)
         cost = 0;
     backoff_ = forced_share;
     confirmed_ = 0;
-    jumps_ = 0;
+    jumps_ = dear_ = 0;
     mark_ = {};
     full_ = signs_ = false;
     phase_ = Phase::resting;
@@ -110,6 +114,8 @@ unsigned Trial::step(uint64_t position, uint32_t messages, uint64_t now)
         segment_index_++;
         break;
     case Phase::guard:
+        if (at.position < border(pass_, segment_index_) + guard_)
+            return look_early(at);
         mark_ = at;
         phase_ = Phase::timing;
         due_ = border(pass_, segment_index_ + 1u) - (inside_laps_ ? batch_ : 0);
@@ -242,8 +248,50 @@ unsigned Trial::enter_segment(const Mark &at)
     } else {
         phase_ = Phase::guard;
         due_ = border(pass_, segment_index_) + guard_;
+        dear_ = 0;
+        if (!inside_laps_ && segment_index_ % 2 != 0 && base_cost_ != 0)
+            watch(at);
     }
     return segment_choice();
+}
+
+/// Looks at what is not timed, too.
+void Trial::watch(const Mark &at)
+{
+    mark_ = at;
+    due_ = std::min(border(pass_, segment_index_) + guard_, at.position + interval_lines);
+}
+
+unsigned Trial::look_early(const Mark &at)
+{
+    const uint64_t lines = at.position - mark_.position, cycles = at.now - mark_.now;
+    const bool thin = lines == 0 || cycles > lines * dense_cycles;
+    const uint64_t relative =
+        thin ? 0 : std::min(cycles * scale / lines * scale / base_cost_, relative_max);
+    dear_ = relative >= dear_at_once ? static_cast<uint8_t>(dear_ + 1) : uint8_t{0};
+    if (dear_ < dear_min) {
+        watch(at);
+        return segment_choice();
+    }
+    charge_ += (at.position - border(pass_, segment_index_)) * relative / scale;
+    add_sample(segment_choice(), relative);
+    segment_index_++;
+    // The next one begins here.
+    round_begin_ = at.position - pass_ * lap_ - segment_index_ * segment_;
+    unsigned next;
+    return decided(at, &next) ? next : enter_segment(at);
+}
+
+/// Whether what a full round has found so far is enough. @param next  what to go on with then
+bool Trial::decided(const Mark &at, unsigned *next)
+{
+    if (!full_ || segment_index_ % (2 * other_count_) != 0)
+        return false;
+    const bool changed = choose();
+    if (!changed && !others_are_dear())
+        return false;
+    *next = end_round(at, changed);
+    return true;
 }
 
 unsigned Trial::end_segment(const Mark &at)
@@ -273,11 +321,8 @@ unsigned Trial::end_segment(const Mark &at)
         }
     }
     segment_index_++;
-    if (full_ && segment_index_ % (2 * other_count_) == 0) {
-        const bool changed = choose();
-        if (changed || others_are_dear())
-            return end_round(at, changed);
-    }
+    if (unsigned next; decided(at, &next))
+        return next;
     if (at.position >= end)
         return enter_segment(at);
     phase_ = Phase::leaving;

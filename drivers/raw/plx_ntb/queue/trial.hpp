@@ -29,7 +29,9 @@ struct TrialSetup {
 /// timed. Each segment is compared with the one before it, so that changes of the traffic do not
 /// matter. A full round has several samples of each choice and decides; a look has one, and shows
 /// when a full round is worth while. A small ring has no room for segments: there they are some
-/// laps long, and so they are where a choice shows while its lines are on their way.
+/// laps long, and so they are where a choice shows while its lines are on their way. There a
+/// segment of another choice that is plainly dear from its beginning ends early: it has cost
+/// enough.
 ///
 /// One writer, the lcore of the half. Other threads read report() while it changes, each field by
 /// itself.
@@ -105,6 +107,7 @@ private:
     uint8_t patterns_; ///< of a full round, in a lap
     uint8_t passes_, pass_;
     uint8_t jumps_; ///< intervals in a row whose cost was unusual
+    uint8_t dear_;  ///< intervals in a row of this segment that were plainly dear
     uint8_t kind_, kind_next_;
     bool inside_laps_; ///< segments are parts of a lap
     bool full_;        ///< this round
@@ -119,7 +122,10 @@ private:
     void follow_cost(const Mark &at, uint64_t cost);
     unsigned begin_round(const Mark &at, bool full);
     unsigned enter_segment(const Mark &at);
+    void watch(const Mark &at);
+    unsigned look_early(const Mark &at);
     unsigned end_segment(const Mark &at);
+    bool decided(const Mark &at, unsigned *next);
     unsigned end_round(const Mark &at, bool changed);
     unsigned leave_round(const Mark &at, bool thin);
     bool other_traffic(uint64_t lines, uint64_t messages);

@@ -606,6 +606,94 @@ TEST(TrialBehind, TheClassChangesEveryTwoSeconds)
     }
 }
 
+/// A writer that waits for each line by itself: a usual store is cheap where the last one has left
+/// the line in a cache, a store past the caches leaves it in none.
+class InCaches
+{
+public:
+    static constexpr uint32_t burst = 128, lines_of_all = 131072;
+    struct Costs {
+        double cached, not_cached, non_temporal; ///< cycles a line
+    };
+    explicit InCaches(double noise) : cached_(lines_of_all / burst, true), noise_(noise)
+    {
+        trial.open({.start = 0,
+                    .tried = 0b11,
+                    .lap = lines_of_all,
+                    .batch = burst,
+                    .shows_on_reuse = false,
+                    .learned = nullptr});
+    }
+    /// @return ms until @p wanted is in force, at most @p ms
+    double run_until(unsigned wanted, double ms, const Costs &costs)
+    {
+        const double begin = time_;
+        while (time_ < begin + ms * cycles_of_ms && trial.report().in_force != wanted)
+            one_burst(costs);
+        return (time_ - begin) / cycles_of_ms;
+    }
+    void run_ms(double ms, const Costs &costs)
+    {
+        for (const double end = time_ + ms * cycles_of_ms; time_ < end;)
+            one_burst(costs);
+    }
+    unsigned chosen() const { return static_cast<unsigned>(trial.report().in_force); }
+
+    Trial trial;
+
+private:
+    void one_burst(const Costs &costs)
+    {
+        const size_t place = position_ / burst % cached_.size();
+        const double usual = cached_[place] ? costs.cached : costs.not_cached;
+        const double noise = 1 + noise_ * (2 * uniform_(random_) - 1);
+        time_ += (way_ == 0 ? usual : costs.non_temporal) * burst * noise;
+        cached_[place] = way_ == 0;
+        position_ += burst;
+        if (position_ >= trial.due())
+            way_ = trial.step(position_, static_cast<uint32_t>(position_ / 64),
+                              static_cast<uint64_t>(time_));
+    }
+
+    std::vector<bool> cached_; ///< bursts of lines
+    double noise_, time_ = 1000;
+    uint64_t position_ = 0;
+    std::minstd_rand random_;
+    std::uniform_real_distribution<double> uniform_;
+    unsigned way_ = 0;
+};
+
+/// AMD Zen 5, messages of 4 KiB: cycles of 2.6 GHz a line, reader and all.
+constexpr InCaches::Costs one_complex{2.7, 8.5, 7.3}, two_complexes{35, 35, 8.5};
+
+TEST(TrialInCaches, AreNotLeftForAWayThatIsOnlyCheaperBesideItself)
+{
+    for (const double noise : {0.0, 0.3}) {
+        InCaches lines(noise);
+        for (int i = 0; i < 1000; i++) {
+            lines.run_ms(1, one_complex);
+            ASSERT_EQ(lines.chosen(), 0u) << i << " ms, noise " << noise;
+        }
+    }
+}
+
+// What is in force costs the same in both places: only looks show that the other one is better
+// now. Where it is plainly dear they are over soon, so there can be many.
+TEST(TrialInCaches, AreComeBackToSoon)
+{
+    for (const double noise : {0.0, 0.3}) {
+        InCaches lines(noise);
+        for (int turn = 0; turn < 3; turn++) {
+            EXPECT_LE(lines.run_until(1, 200, two_complexes), 60) << noise;
+            lines.run_ms(2000, two_complexes);
+            ASSERT_EQ(lines.chosen(), 1u) << noise;
+            EXPECT_LE(lines.run_until(0, 1000, one_complex), 100) << noise;
+            lines.run_ms(2000, one_complex);
+            ASSERT_EQ(lines.chosen(), 0u) << noise;
+        }
+    }
+}
+
 TEST(StoresInQueue, AreChosenUnderTraffic)
 {
     for (const bool cheaper : {true, false}) {
