@@ -17,7 +17,9 @@ import sys
 import sysconfig
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "daemon"))
+import hosts as hosts_module
 from hosts import PATIENCE, await_fact, expect, run_case, stop
+import facts  # beside what hosts has looked for
 from programs import find_programs, free_port, is_bound, listens, unpacked
 
 SERVER = "127.0.0.1"
@@ -496,8 +498,133 @@ def pyverbs(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
+# ---- as long as these programs are asked for when a device is accepted; tools/test --long verbs shows the results
+
+LONG_PATIENCE = 600
+
+
+def be_patient():
+    """For programs that have much to do."""
+    global PATIENCE
+    PATIENCE = hosts_module.PATIENCE = facts.PATIENCE = LONG_PATIENCE
+
+
+def result(words, text):
+    print("result:", *words, ":", text, flush=True)
+
+
+def long_pingpong(lab, carrier, library, _other_abi):
+    """Each pingpong program, ten thousand rounds."""
+    need("ibv_rc_pingpong", "ibv_uc_pingpong", "ibv_ud_pingpong", "ibv_srq_pingpong")
+    be_patient()
+    hosts = Hosts(lab, carrier, library)
+    for words in (("ibv_rc_pingpong", "-c"), ("ibv_rc_pingpong", "-e"), ("ibv_rc_pingpong", "-s", 1048576),
+                  ("ibv_rc_pingpong", "-s", 1048576, "-e"), ("ibv_uc_pingpong",), ("ibv_uc_pingpong", "-e"),
+                  ("ibv_ud_pingpong",), ("ibv_ud_pingpong", "-e"), ("ibv_srq_pingpong", "-q", 16),
+                  ("ibv_srq_pingpong", "-q", 16, "-e")):
+        words = (*words, "-n", 10000)
+        said = hosts.pair(*words)
+        found = re.search(r"^\d+ iters in .* = (.* usec/iter)$", said, re.M)
+        expect(found and "invalid data" not in said, said)
+        result(words, found[1])
+    hosts.stop()
+
+
+def sweeps(lab, carrier, library, _other_abi):
+    """perftest over all sizes, by addresses that go over TCP and by the connection manager."""
+    latencies = [("ib_send_lat",), ("ib_send_lat", "-e"), ("ib_send_lat", "-c", "UC"), ("ib_send_lat", "-c", "UD"),
+                 ("ib_write_lat",), ("ib_read_lat",)]
+    cases = [(*words, "-a", "-n", 100) for words in latencies]
+    cases += [("ib_send_bw", "-a", "-b", "-q", 8, "-n", 100), ("ib_send_bw", "-a", "-b", "-q", 8, "--use-srq", "-r", 128, "-n", 200),
+              ("ib_write_bw", "-a", "-n", 200), ("ib_write_bw", "-q", 4, "-s", 8388608, "-n", 100), ("ib_read_bw", "-a", "-o", 16, "-n", 200),
+              ("ib_read_bw", "-a", "-o", 16, "-e", "-n", 200), ("ib_atomic_lat", "-n", 1000),
+              ("ib_atomic_bw", "-A", "CMP_AND_SWAP", "-n", 10000), ("ib_atomic_bw", "-A", "FETCH_AND_ADD", "-n", 10000)]
+    managed = [("ib_send_lat", "-a", "-n", 100, "-R"), ("ib_send_lat", "-a", "-n", 100, "-c", "UD", "-R"),
+               ("ib_write_lat", "-a", "-n", 100, "-R"), ("ib_read_lat", "-a", "-n", 100, "-R"), ("ib_send_bw", "-a", "-b", "-q", 8, "-R", "-n", 100), ("ib_read_bw", "-a", "-R", "-n", 200)]
+    need(*{case[0] for case in cases})
+    be_patient()
+    hosts = Hosts(lab, carrier, library)
+    for words in (*cases, *managed):
+        if "-R" in words:
+            port = ("-p", free_port())
+            said = hosts.managed((*words, *port), (*words, *port, SERVER))
+        else:
+            said = hosts.measure(*words)
+        rows = [line.split() for line in said.splitlines() if re.match(r" \d+ +\d+ ", line)]
+        if "-a" in words:  # datagrams end with the MTU
+            expect([int(row[0]) for row in rows] == [2 ** i for i in range(1, 13 if "UD" in words else 24)], said)
+        expect(rows, said)
+        column = 4 if words[0].endswith("_lat") else 3
+        shown = [row for row in rows if int(row[0]) in (2, 8, 64, 4096, 65536, 8388608)]
+        result(words, ", ".join(f"{row[0]} B {row[column]}" for row in shown) + (" us" if column == 4 else " MB/s"))
+    hosts.stop()
+
+
+def long_streams(lab, carrier, library, _other_abi):
+    """rsockets' own programs, all their sizes."""
+    need("rstream", "riostream", "rping")
+    be_patient()
+    hosts = Hosts(lab, carrier, library)
+    words = ("-C", 10000, "-S", 65536, "-a", SERVER, "-p", free_port())
+    said = hosts.managed(("rping", "-s", *words), ("rping", "-c", "-V", "-v", *words))
+    expect(said.count("ping data: ") == 10000, said[-1000:])
+    result(("rping", "-V", *words[:4]), "contents right")
+    for words in (("rstream", "-T", "v"), ("rstream",), ("riostream", "-T", "v"), ("riostream",)):
+        port = ("-p", free_port())
+        said = hosts.managed((*words, *port), (*words, *port, "-s", SERVER))
+        lines = [line.split() for line in said.splitlines() if re.match(r"\w+_(lat|bw) ", line)]
+        expect(len(lines) >= 8, said)
+        result(words, ", ".join(f"{line[0]} {line[-1]} us" for line in lines if line[0] in ("64_lat", "4k_lat", "64k_lat", "64k_bw", "1m_bw")))
+    hosts.stop()
+
+
+def long_libfabric(lab, carrier, library, _other_abi):
+    """libfabric's ping-pong, all its sizes."""
+    need("fi_pingpong")
+    os.environ.update(OFI_RXM)
+    be_patient()
+    hosts = Hosts(lab, carrier, library)
+    for words in (("-p", "verbs", "-e", "msg"), ("-p", "verbs", "-e", "dgram", "-d", "ntb0-dgram"),
+                  ("-p", "verbs;ofi_rxm", "-e", "rdm")):
+        port = free_port()
+        words = ("-I", 100, "-c", "-S", "all", *words)
+        if "dgram" in words:
+            words = ("-I", 100, "-c", *words[5:])
+        server, said = with_server(hosts, port, ("fi_pingpong", "-B", port, *words),
+                                   ("fi_pingpong", "-P", port, *words, SERVER))
+        server.end(0)
+        rows = [line.split() for line in said.splitlines() if re.match(r"\d+[km]? +", line)]
+        expect(rows, said)
+        result(("fi_pingpong", *words), ", ".join(f"{row[0]} {row[6]} us" for row in rows if row[0] in ("64", "4k", "64k", "1m")))
+    hosts.stop()
+
+
+def long_ucx(lab, carrier, library, _other_abi):
+    """UCX, more often than for a short look."""
+    need("ucx_perftest")
+    be_patient()
+    hosts = Hosts(lab, carrier, library)
+    os.environ["UCX_TLS"], os.environ["UCX_NET_DEVICES"] = "rc_verbs,ud_verbs,self", "ntb0:1"
+    device = ("-d", "ntb0:1", "-x", "rc_verbs")
+    cases = [(*device, "-t", test, "-n", 10000) for test in ("put_lat", "put_bw", "am_lat", "am_bw", "add_lat")]
+    cases += [(*device, "-t", "get", "-D", "zcopy", "-s", 4096, "-n", 10000), (*device, "-t", "put_bw", "-D", "zcopy", "-s", 65536, "-n", 10000)]
+    cases += [("-d", "ntb0:1", "-x", "ud_verbs", "-t", "am_lat", "-n", 10000)]
+    cases += [("-t", test, "-n", 10000) for test in ("tag_lat", "tag_bw", "ucp_put_lat", "ucp_put_bw", "ucp_get", "ucp_add")]
+    for words in cases:
+        port = free_port()
+        words = ("-p", port, *words)
+        server, said = with_server(hosts, port, ("ucx_perftest", *words), ("ucx_perftest", *words, SERVER))
+        server.end(0)
+        found = re.search(r"^Final: +(\d+) +(.*)$", said, re.M)
+        expect(found, said)
+        figures = found[2].split()
+        result(("ucx_perftest", *words[2:]), f"{found[1]} times, {figures[2]} us, {figures[-3]} MB/s")
+    hosts.stop()
+
+
 CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, rsockets,
-                                          managed_perftest, qperf, fio, libfabric, ucx, manager_refusals, pyverbs)}
+                                          managed_perftest, qperf, fio, libfabric, ucx, manager_refusals, pyverbs, long_pingpong, sweeps, long_streams,
+                                          long_libfabric, long_ucx)}
 
 
 def main():
