@@ -9,17 +9,22 @@
  * Variants: each is searched.
  *   variant THREADS  a process with two threads, and its child
  *   variant FORKS    processes with one thread: a child, and a child's child
+ *   variant EXECS    processes with one thread, which go on as other programs, or start them without a fork: programs
+ *                    that take the place in the list, and programs that know nothing of it, which fork as well
  */
 /* One rule left out or broken, by the number in the variable WRONG of the environment, and the variant that has to find it. */
 #define COUNT_LATE      1 /* FORKS,   H1: a child is counted when it runs, not before the fork */
 #define NO_BIRTHS       2 /* FORKS,   H2: it is not looked whether a child was counted while the holders were looked at */
 #define BIRTH_FIRST     3 /* FORKS,   H2: the number of births changes before the child is counted, not after */
 #define NO_EXPECTED     4 /* FORKS,   H2: a child that is counted and does not run yet is not waited for */
-#define OFF_AT_EXEC     5 /* FORKS,   H3: another program's process is taken off the holders */
+#define EXEC_UNCOUNTED  5 /* EXECS,   H6: a process goes on as another program without being counted */
 #define OFF_IN_CALL     6 /* THREADS, H3: a process takes itself off while a call of it is under way */
 #define CALLS_UNCOUNTED 7 /* THREADS, H4: calls of the kernel's are not counted */
 #define NO_WAIT         8 /* THREADS, H4: a call does not wait for the claim that is being made */
 #define FORK_IN_CLAIM   9 /* THREADS, H5: a fork does not wait for the claim that is being made */
+#define SPAWN_UNCOUNTED 10 /* EXECS,  H1: a program is started without a fork, and not counted */
+#define ARRIVES_LATE    11 /* EXECS,  H6: the other program is no longer counted before it is in the list */
+#define PASSED_ON       12 /* EXECS,  H7: a program takes the place that was meant for the one that has started it */
 
 #ifdef THREADS
 #define PROCESSES 2
@@ -27,6 +32,11 @@
 #else
 #define PROCESSES 3
 #define STEPS 2
+#endif
+#ifdef EXECS
+#define CHILD_STEPS 1
+#else
+#define CHILD_STEPS STEPS
 #endif
 
 byte wrong;
@@ -179,6 +189,33 @@ inline fork_it(p)
     fi
 }
 
+#ifdef EXECS
+/* A program that a process starts without a fork: it has no place in the list before it takes one. */
+inline spawn_it(p)
+{
+    if
+    :: atomic { !locked[p] && born < PROCESSES && !knows[p] -> locked[p] = true };
+        if
+        :: number[p] && wrong != SPAWN_UNCOUNTED -> count_child()
+        :: else
+        fi;
+        atomic {
+            if
+            :: born < PROCESSES ->
+                exists[born] = true;
+                has[born] = has[p];
+                number[born] = number[p];
+                run program(born);
+                born++
+            :: else
+            fi
+        };
+        locked[p] = false
+    :: born >= PROCESSES || knows[p]
+    fi
+}
+#endif
+
 proctype child(byte p)
 {
     byte step = 0, seen, q;
@@ -194,30 +231,84 @@ proctype child(byte p)
     :: else
     fi;
     do
-    :: step < STEPS -> step++;
+    :: step < CHILD_STEPS -> step++;
         if
         :: use(p)
         :: close_it(p); break
         :: fork_it(p)
+#ifdef EXECS
         :: !knows[p] -> goto other_program
+#endif
         fi
     :: break
     od;
     goto over;
+#ifdef EXECS
 other_program:
-    /* It knows nothing of all this. */
     if
-    :: wrong == OFF_AT_EXEC -> holder[p] = false
+    :: number[p] && wrong != EXEC_UNCOUNTED -> count_child()
+    :: else
+    fi;
+    run program(p);
+#endif
+over:
+    skip
+    } unless { !exists[p] }
+}
+
+#ifdef EXECS
+/* What a process goes on as: with the descriptors, and nothing of what it knew. */
+proctype program(byte p)
+{
+    byte seen, q;
+    bool alone;
+    {
+    if
+    :: goto arrives
+    :: has[p] -> /* it knows nothing of all this */
+        if
+        :: call_kernel(p)
+        :: atomic {
+            born < PROCESSES ->
+                exists[born] = true;
+                has[born] = true;
+                number[born] = true;
+                run child_of_stranger(born);
+                born++
+            };
+            if
+            :: wrong == PASSED_ON -> goto arrives
+            :: true
+            fi
+        fi
+    fi;
+    goto over;
+arrives:
+    if
+    :: number[p] && wrong == ARRIVES_LATE -> expected--; holder[p] = true
+    :: number[p] && wrong != ARRIVES_LATE -> holder[p] = true; expected--
     :: else
     fi;
     if
-    :: has[p] -> call_kernel(p)
-    :: else
+    :: use(p)
+    :: close_it(p)
     fi;
 over:
     skip
     } unless { !exists[p] }
 }
+
+/* The child of one that knows nothing. */
+proctype child_of_stranger(byte p)
+{
+    {
+    if
+    :: has[p] -> call_kernel(p)
+    :: else
+    fi
+    } unless { !exists[p] }
+}
+#endif
 
 #ifdef THREADS
 proctype second(byte p)
@@ -239,6 +330,9 @@ proctype first(byte p)
         :: use(p)
         :: close_it(p); break
         :: fork_it(p)
+#ifdef EXECS
+        :: spawn_it(p)
+#endif
         fi
     :: break
     od

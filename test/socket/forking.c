@@ -5,10 +5,12 @@
 //   forking list | CASE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -368,6 +370,149 @@ static void case_vfork(void)
     other_program(true);
 }
 
+// A program that is started with the connection as its standard input, by a server that closes its
+// own. How it goes on from there is the word.
+static void started(const char *word, bool is_vfork)
+{
+    begin();
+    MUST(fcntl(taken, F_SETFD, FD_CLOEXEC));
+    const pid_t child = is_vfork ? vfork() : fork();
+    if (child == 0) {
+        if (dup2(taken, 0) == 0)
+            execl(self, self, word, "0", (char *)NULL);
+        _exit(6);
+    }
+    MUST(child);
+    close(taken);
+    await_child(child);
+    over();
+}
+
+static void case_started(void)
+{
+    started("serve_rest", false);
+}
+
+static void case_started_vfork(void)
+{
+    started("serve_rest", true);
+}
+
+static void case_started_again(void)
+{
+    started("again", false);
+}
+
+static void case_started_forks(void)
+{
+    started("forks", true);
+}
+
+static void case_started_spawn(void)
+{
+    pid_t child;
+    begin();
+    char number[16];
+    snprintf(number, sizeof(number), "%d", taken);
+    char *words[] = {self, "serve_rest", number, NULL};
+    if (posix_spawn(&child, self, NULL, NULL, words, environ) != 0)
+        exit(6);
+    close(taken);
+    await_child(child);
+    over();
+}
+
+// The first try fails, and then the process serves.
+static void case_not_started(void)
+{
+    int closed[2];
+    MUST(pipe(closed));
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        execl("/no/such/program", "program", (char *)NULL);
+        await_byte(closed[0]);
+        serve_rest(taken);
+        exit(0);
+    }
+    close(taken);
+    say_byte(closed[1]);
+    await_child(child);
+    over();
+}
+
+// A program that knows of nothing has a child, which uses the connection when the program is gone
+// and its server uses it too.
+static void case_unknown(void)
+{
+    begin();
+    make_ways();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        char numbers[3][16];
+        const int passed[] = {taken, ways[1][0], ways[0][1]};
+        for (int i = 0; i < 3; i++)
+            snprintf(numbers[i], sizeof(numbers[i]), "%d", passed[i]);
+        char *words[] = {self, "stranger", numbers[0], numbers[1], numbers[2], NULL};
+        char *nothing[] = {NULL};
+        execve(self, words, nothing);
+        _exit(6);
+    }
+    await_child(child);
+    serve_in_turn(taken, 0);
+    serve_rest(taken);
+    over();
+}
+
+// One that knows of nothing has the environment passed on to one that does.
+static void case_passed_on(void)
+{
+    setenv("PASSED_ON", getenv("LD_PRELOAD") != NULL ? getenv("LD_PRELOAD") : "", 1);
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        char number[16];
+        snprintf(number, sizeof(number), "%d", taken);
+        unsetenv("LD_PRELOAD");
+        execl(self, self, "pass_on", number, (char *)NULL);
+        _exit(6);
+    }
+    close(taken);
+    await_child(child);
+    over();
+}
+
+// What these are started for.
+static int other_program_main(char **words, int count)
+{
+    const int fd = atoi(words[2]);
+    if (strcmp(words[1], "serve") == 0)
+        return serve(fd, rounds / 2) ? 0 : 1;
+    if (strcmp(words[1], "serve_rest") == 0)
+        serve_rest(fd);
+    else if (strcmp(words[1], "again") == 0)
+        execl(self, self, "serve_rest", words[2], (char *)NULL);
+    else if (strcmp(words[1], "pass_on") == 0) {
+        setenv("LD_PRELOAD", getenv("PASSED_ON"), 1);
+        execl("/proc/self/exe", self, "serve_rest", words[2], (char *)NULL);
+    } else if (strcmp(words[1], "forks") == 0) {
+        const pid_t child = (pid_t)MUST(fork());
+        if (child == 0) {
+            serve_rest(fd);
+            exit(0);
+        }
+        close(fd);
+        await_child(child);
+    } else if (strcmp(words[1], "stranger") == 0 && count == 5) {
+        ways[1][0] = atoi(words[3]);
+        ways[0][1] = atoi(words[4]);
+        if (MUST(fork()) == 0)
+            serve_in_turn(fd, 1);
+    } else
+        return 2;
+    return 0;
+}
+
 // One thread waits in the kernel for bytes when the connection is its process's alone; others use
 // it as well.
 static void *receive_rest(void *all)
@@ -427,10 +572,18 @@ int main(int argc, char **argv)
                  {"twice", case_twice},
                  {"exec", case_exec},
                  {"vfork", case_vfork},
+                 {"started", case_started},
+                 {"started_vfork", case_started_vfork},
+                 {"started_again", case_started_again},
+                 {"started_forks", case_started_forks},
+                 {"started_spawn", case_started_spawn},
+                 {"not_started", case_not_started},
+                 {"unknown", case_unknown},
+                 {"passed_on", case_passed_on},
                  {"threads", case_threads}};
     self = argv[0];
-    if (argc == 3 && strcmp(argv[1], "serve") == 0)
-        return serve(atoi(argv[2]), rounds / 2) ? 0 : 1;
+    if (argc > 2)
+        return other_program_main(argv, argc);
     for (unsigned i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++) {
         if (strcmp(argv[1], "list") == 0)
             puts(cases[i].name);

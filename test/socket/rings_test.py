@@ -144,14 +144,16 @@ for _ in range(2):
     expect(all(0 < count <= 4000000 for count in by_ring(done.stderr)), done)
 
 
-# Servers that fork whose connection no process has for itself until the last byte, or gave away by vfork.
-SHARED = {"both", "given_up", "handed_on", "vfork"}
+# Servers that fork whose connection no process has for itself until the last byte, or knows that it has.
+SHARED = {"both", "given_up", "handed_on", "unknown", "passed_on"}
 
 
 def forking(bench):
     """Servers that fork after accept(): no byte is another, and those of a process that is the only one that has the
     connection go by ring, both ways. A claim may be answered after the last byte, so each is repeated until it was not."""
     program = pathlib.Path(bench.traps).with_name("socket_forking")
+    with open(bench.folder / "sockets.conf", "a", encoding="ascii") as configuration:
+        configuration.write("use ntb inherit socket_forking *:*\n")
     names = bench.run(program, "list", under=False).stdout.split()
     expect(len(names) > 10 and SHARED < set(names), names)
     for name in names:
@@ -167,6 +169,64 @@ def forking(bench):
     for name in names:
         done = bench.run(program, name)
         expect((done.returncode, done.stdout, by_ring(done.stderr)) == (0, "served\n", (0, 0)), f"{name}: {done}")
+
+
+INETD = """
+import os, socket, subprocess, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+for _ in range(int(sys.argv[3])):
+    one, _ = listener.accept()
+    if sys.argv[4] == "vfork":
+        child = subprocess.Popen(["cat"], stdin=one, stdout=one)
+        one.close()
+        assert child.wait() == 0
+    else:
+        if os.fork() == 0:
+            os.dup2(one.fileno(), 0)
+            os.dup2(one.fileno(), 1)
+            os.execlp("cat", "cat")
+        one.close()
+        assert os.wait()[1] == 0
+"""
+ECHOED = """
+import socket, sys
+one = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+block = bytes(range(250)) * 4
+for i in range(2000):
+    sent = block[i % 250:] + block[:i % 250]
+    one.sendall(sent)
+    assert one.recv(1000, socket.MSG_WAITALL) == sent
+one.shutdown(socket.SHUT_WR)
+assert one.recv(1) == b""
+"""
+
+
+def inetd(bench):
+    """Programs that are started with a connection open: theirs goes by ring where the configuration says so."""
+    tries = 10
+    environment = [f"-E{name}" for name in ("LD_PRELOAD", "NTB_SOCKET_CONFIG", "NTB_SOCKET_VERBOSE")]
+    servers = [[sys.executable, "-c", INETD, SERVER, None, tries, way] for way in ("vfork", "fork")]
+    if shutil.which("systemd-socket-activate"):
+        servers.append(["systemd-socket-activate", *environment, "-l", None, "-a", "--inetd", "cat"])
+    for inherits in (True, False):
+        if inherits:
+            with open(bench.folder / "sockets.conf", "a", encoding="ascii") as configuration:
+                configuration.write("use ntb inherit cat *:*\n")
+        else:
+            (bench.folder / "sockets.conf").write_text(f"host 127.0.0.0/8 {bench.folder}/ntbd.sock\nuse ntb * * *:*\n")
+        for i, words in enumerate(servers):
+            port, name = free_port(), f"inetd-{inherits}-{i}"
+            place = f"{SERVER}:{port}" if words[0] == "systemd-socket-activate" else port
+            server = bench.serve(name, port, *(place if word is None else word for word in words))
+            # A claim may be answered late, as ever.
+            by = 0
+            for _ in range(tries):
+                done = bench.run("/usr/bin/python3", "-c", ECHOED, SERVER, port)
+                expect(done.returncode == 0, f"{name}: {done}")
+                by = max(by, min(by_ring(done.stderr)))
+            expect((by > 1000000) == inherits, f"{name}: {by}, {done}, {bench.said(name)}")
+            if server.poll() is None:
+                bench.end(server, name)
 
 
 def hosts(bench):
@@ -406,7 +466,7 @@ Subsystem sftp internal-sftp
     expect(by_ring(bench.end(server, "sshd")) == (0, 0), bench.said("sshd"))
 
 
-CASES = {case.__name__: case for case in (traps, redis, forked, forking, hosts, iperf3, http, nginx, sockperf, memcached,
+CASES = {case.__name__: case for case in (traps, redis, forked, forking, inetd, hosts, iperf3, http, nginx, sockperf, memcached,
                                          postgres, ssh)}
 
 

@@ -27,7 +27,8 @@ struct Prefix {
     bool has(const Address &address) const;
 };
 
-enum class Role { Connect, Accept };
+/// How a program came by a connection. Inherit: it was open when the program was started.
+enum class Role { Connect, Accept, Inherit };
 
 /// Which connections of which programs go over the bridge, and whose daemon is asked. It lies in
 /// one piece without a pointer, and nothing is allocated: it is read before a program's main().
@@ -52,7 +53,8 @@ public:
 
     /// Whether the first rule that fits a connection says that it may go over the bridge.
     /// @param program  name without folder
-    /// @param address  where it connects to; or the own one of an accepted connection
+    /// @param address  where it connects to; or the own one of an accepted connection, also of one
+    ///                 that was accepted by the program before this one
     bool wanted(Role role, const char *program, const Address &address) const;
     /// The daemon's socket for a peer. @return NULL: the peer is not in the map
     const char *daemon_of(const Address &peer) const;
@@ -60,7 +62,7 @@ public:
 
 private:
     struct Rule {
-        bool ntb, connect, accept;
+        bool ntb, connect, accept, inherit;
         char program[max_name]; ///< a pattern of fnmatch()
         Prefix prefix;
         std::uint16_t first, last; ///< ports

@@ -5,6 +5,7 @@
 #include "kernel/memory.hpp"
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
+#include "preload/handover.hpp"
 #include "preload/upgrade.hpp"
 #include "spin.hpp"
 
@@ -99,6 +100,8 @@ __attribute__((constructor(101))) void load()
 {
     find_real();
     KeepErrno keep;
+    // It is for this program alone.
+    const Will will;
     const char *path = getenv(config_variable);
     if (path == nullptr)
         return;
@@ -130,6 +133,7 @@ __attribute__((constructor(101))) void load()
             hide(static_cast<int>(kernel::call(SYS_fcntl, STDERR_FILENO, F_DUPFD_CLOEXEC, 3)));
         state.verbose = true;
     }
+    take_inheritance(will);
     process_spinning().most_us = state.config.window();
     pthread_atfork([] { around_fork(before_fork_now); },
                    [] { around_fork([] { after_fork_now(1); }); },
@@ -204,6 +208,40 @@ void born_slowly(int fd)
     drop(fd, false);
 }
 
+namespace
+{
+// Counted, where it is not.
+bool may_go_by_ring(Role role, const Address &place, const Address &remote)
+{
+    if (!state.config.wanted(role, program_invocation_short_name, place))
+        return count(Reason::no_rule), false;
+    const char *daemon = state.config.daemon_of(remote);
+    if (daemon == nullptr)
+        return count(Reason::no_host), false;
+    if (state.uses_io_uring.load(std::memory_order_relaxed))
+        return count(Reason::io_uring), false;
+    if (attachment_of(daemon) == nullptr)
+        return count(Reason::other_daemon), false;
+    return true;
+}
+} // namespace
+
+// One that this program does not want is kept all the same: its children have it, too.
+void inherited(int fd, std::uint64_t cookie, int place)
+{
+    Address remote, local;
+    const bool connected =
+        name_of(SYS_getpeername, fd, &remote) && name_of(SYS_getsockname, fd, &local);
+    const bool accepted = family().socket_at(place).accepted;
+    count(Reason::inherited);
+    Object *object = state.table.add(fd, Object::Kind::Connection, cookie);
+    if (object == nullptr)
+        return count(Reason::no_room);
+    inherit(*object, fd, place,
+            connected && may_go_by_ring(Role::Inherit, accepted ? local : remote, remote));
+    state.table.done(object);
+}
+
 void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connecting)
 {
     if (state.figures == nullptr || !is_own_process())
@@ -217,16 +255,8 @@ void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connec
         return count(Reason::not_tcp);
     if (role == Role::Accept && !name_of(SYS_getsockname, fd, &local))
         return;
-    if (!state.config.wanted(role, program_invocation_short_name,
-                             role == Role::Accept ? local : remote))
-        return count(Reason::no_rule);
-    const char *daemon = state.config.daemon_of(remote);
-    if (daemon == nullptr)
-        return count(Reason::no_host);
-    if (state.uses_io_uring.load(std::memory_order_relaxed))
-        return count(Reason::io_uring);
-    if (attachment_of(daemon) == nullptr)
-        return count(Reason::other_daemon);
+    if (!may_go_by_ring(role, role == Role::Accept ? local : remote, remote))
+        return;
     if (state.table.find(fd) != nullptr)
         drop(fd, true);
     Object *object = state.table.add(fd, Object::Kind::Connection, kernel::cookie_of(fd));

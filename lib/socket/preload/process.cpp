@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which processes come and go, and those that pass libc.
+#include "preload/handover.hpp"
 #include "preload/upgrade.hpp"
 
 #include <cstdarg>
@@ -27,46 +28,53 @@ NTB_EXPORT(pid_t, _Fork)
     return child;
 }
 
-// The other program may be one without this library: what it inherits is TCP.
+// The other program may be one without this library: what it inherits is TCP, or becomes a ring of
+// its own.
+#define NTB_HAND_OVER(path, given)                                                                 \
+    Handover handover(path, given);                                                                \
+    const std::size_t room = handover.room();                                                      \
+    char *const *const told = handover.environment(                                                \
+        room == 0 ? nullptr : static_cast<char **>(__builtin_alloca(room * sizeof(char *))))
+
 NTB_EXPORT(int, execve, const char *path, char *const *words, char *const *environment)
 {
-    leave_what_exec_keeps();
-    return real().execve(path, words, environment);
+    NTB_HAND_OVER(path, environment);
+    return real().execve(path, words, told);
 }
 
 NTB_EXPORT(int, execv, const char *path, char *const *words)
 {
-    leave_what_exec_keeps();
-    return real().execve(path, words, environ);
+    NTB_HAND_OVER(path, environ);
+    return real().execve(path, words, told);
 }
 
 NTB_EXPORT(int, execvpe, const char *path, char *const *words, char *const *environment)
 {
-    leave_what_exec_keeps();
-    return real().execvpe(path, words, environment);
+    NTB_HAND_OVER(path, environment);
+    return real().execvpe(path, words, told);
 }
 
 NTB_EXPORT(int, execvp, const char *path, char *const *words)
 {
-    leave_what_exec_keeps();
-    return real().execvpe(path, words, environ);
+    NTB_HAND_OVER(path, environ);
+    return real().execvpe(path, words, told);
 }
 
 NTB_EXPORT(int, fexecve, int fd, char *const *words, char *const *environment)
 {
-    leave_what_exec_keeps();
-    return real().fexecve(fd, words, environment);
+    NTB_HAND_OVER(nullptr, environment);
+    return real().fexecve(fd, words, told);
 }
 
 NTB_EXPORT(int, execveat, int folder, const char *path, char *const *words,
            char *const *environment, int flags)
 {
-    leave_what_exec_keeps();
-    return real().execveat(folder, path, words, environment, flags);
+    NTB_HAND_OVER(nullptr, environment);
+    return real().execveat(folder, path, words, told, flags);
 }
 
 // execl() and its kin: the words up to the NULL, on the stack as libc has them.
-#define NTB_WORDS(first, call)                                                                     \
+#define NTB_WORDS(first, variables, call)                                                          \
     va_list list;                                                                                  \
     va_start(list, first);                                                                         \
     std::size_t n = 1;                                                                             \
@@ -79,40 +87,46 @@ NTB_EXPORT(int, execveat, int folder, const char *path, char *const *words,
     for (std::size_t i = 1; i <= n; i++)                                                           \
         words[i] = va_arg(list, char *);                                                           \
     [[maybe_unused]] const auto next = [&list] { return va_arg(list, char *const *); };            \
-    leave_what_exec_keeps();                                                                       \
+    NTB_HAND_OVER(path, variables);                                                                \
     const int status = call;                                                                       \
     va_end(list);                                                                                  \
     return status
 
 NTB_EXPORT(int, execl, const char *path, const char *first, ...)
 {
-    NTB_WORDS(first, real().execve(path, words, environ));
+    NTB_WORDS(first, environ, real().execve(path, words, told));
 }
 
 NTB_EXPORT(int, execlp, const char *path, const char *first, ...)
 {
-    NTB_WORDS(first, real().execvpe(path, words, environ));
+    NTB_WORDS(first, environ, real().execvpe(path, words, told));
 }
 
 NTB_EXPORT(int, execle, const char *path, const char *first, ...)
 {
-    NTB_WORDS(first, real().execve(path, words, next()));
+    NTB_WORDS(first, next(), real().execve(path, words, told));
 }
 
 NTB_EXPORT(int, posix_spawn, pid_t *child, const char *path,
            const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
            char *const *words, char *const *environment)
 {
-    leave_what_exec_keeps(true);
-    return real().posix_spawn(child, path, actions, attributes, words, environment);
+    NTB_HAND_OVER(path, environment);
+    const int status = real().posix_spawn(child, path, actions, attributes, words, told);
+    if (status == 0)
+        handover.started();
+    return status;
 }
 
 NTB_EXPORT(int, posix_spawnp, pid_t *child, const char *path,
            const posix_spawn_file_actions_t *actions, const posix_spawnattr_t *attributes,
            char *const *words, char *const *environment)
 {
-    leave_what_exec_keeps(true);
-    return real().posix_spawnp(child, path, actions, attributes, words, environment);
+    NTB_HAND_OVER(path, environment);
+    const int status = real().posix_spawnp(child, path, actions, attributes, words, told);
+    if (status == 0)
+        handover.started();
+    return status;
 }
 
 NTB_EXPORT(void, _exit, int status)

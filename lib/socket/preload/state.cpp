@@ -10,13 +10,6 @@ namespace ntb::socket::preload
 
 State state;
 
-namespace
-{
-// Hidden descriptors are from here on, or below it where the limit is lower. The kernel copies a
-// table of descriptors up to the highest one at each fork, so not much higher.
-constexpr int first_hidden = 960;
-} // namespace
-
 int own_pid()
 {
     return static_cast<int>(kernel::call(SYS_getpid));

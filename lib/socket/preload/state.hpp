@@ -55,6 +55,10 @@ inline void count(Call call)
         state.figures->calls[static_cast<int>(call)].fetch_add(1, std::memory_order_relaxed);
 }
 
+/// Hidden descriptors are from here on, or below it where the limit is lower. The kernel copies a
+/// table of descriptors up to the highest one at each fork, so not much higher.
+constexpr int first_hidden = 960;
+
 int own_pid();
 /// A child of vfork() has the parent's memory, but descriptors of its own: it changes nothing here.
 bool is_own_process();
@@ -85,6 +89,9 @@ inline void closing(int fd)
 /// @param peer        as connect() was given it; or NULL: the kernel knows
 /// @param connecting  connect() has only begun
 void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connecting);
+
+/// A connection was open when the program was started, and has this place in the family.
+void inherited(int fd, std::uint64_t cookie, int place);
 
 /// Around fork(), where the program's call is seen: then those of pthread_atfork() do nothing.
 void before_fork();

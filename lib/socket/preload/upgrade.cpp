@@ -5,7 +5,6 @@
 #include "kernel/memory.hpp"
 #include "kernel/system.hpp"
 #include "readiness/kernel_set.hpp"
-#include "record/family.hpp"
 
 #include <csignal>
 #include <cstring>
@@ -31,7 +30,8 @@ char attached_path[Config::max_path];
 std::atomic<int> control_hidden = -1;
 // Held by a claim, and over a fork (rule H5).
 Lock claims_lock;
-Family family;
+Family the_family;
+std::atomic<int> the_family_descriptor = -1;
 std::uint32_t forks;
 // Of the fork that is under way.
 std::uint16_t expecting[Family::most];
@@ -56,6 +56,18 @@ struct Undisturbed {
 private:
     std::uint64_t before_ = 0;
 };
+
+// Under claims_lock.
+bool make_family()
+{
+    if (the_family.is_there())
+        return true;
+    const int fd = hide(Family::create());
+    if (!the_family.map(fd))
+        return false;
+    the_family_descriptor = fd;
+    return true;
+}
 
 void hide_bells();
 
@@ -122,6 +134,28 @@ bool make_bodies(std::uint32_t objects)
 {
     bodies = kernel::map<Body>(objects, MAP_PRIVATE | MAP_NORESERVE);
     return bodies != nullptr;
+}
+
+Family &family()
+{
+    return the_family;
+}
+
+int family_descriptor()
+{
+    return the_family_descriptor.load();
+}
+
+bool adopt_family(int fd)
+{
+    const int hidden = the_family.map(fd) ? hide(fd) : -1;
+    the_family_descriptor = hidden;
+    return hidden >= 0;
+}
+
+void inherit(Object &object, int fd, int place, bool wanted)
+{
+    bodies[state.table.index(object)].inherit(object, fd, place, wanted);
 }
 
 Attachment *attachment_of(const char *path)
@@ -206,7 +240,7 @@ void Body::connected(int fd)
 bool Body::is_alone(bool asks)
 {
     const int place = place_.load();
-    return place < 0 || family.at(place).is_alone(state.pid, asks);
+    return place < 0 || the_family.at(place).is_alone(state.pid, asks);
 }
 
 // Nearly always in a process that has no other.
@@ -270,13 +304,47 @@ void Body::give_up()
 void Body::hand_on()
 {
     if (const int place = place_.load(); place >= 0)
-        family.at(place).expect();
+        the_family.at(place).expect();
 }
 
 void Body::leave_family()
 {
     if (const int place = place_.exchange(-1); place >= 0)
-        family.leave(place, state.pid);
+        the_family.leave(place, state.pid);
+}
+
+void Body::take_place()
+{
+    place_ = make_family() ? the_family.take(state.pid, {object_->cookie, accepted_}) : -1;
+    if (place_.load() >= 0)
+        return;
+    count(Reason::no_room);
+    first_.fetch_and(~(unclaimed | connecting));
+}
+
+int Body::expect_program()
+{
+    const Locked locked(claims_lock);
+    if (place_.load() < 0 && (first_.load() & (unclaimed | connecting)) != 0)
+        take_place();
+    const int place = place_.load();
+    if (place >= 0)
+        the_family.at(place).expect();
+    return place;
+}
+
+void Body::inherit(Object &object, int fd, int place, bool wanted)
+{
+    Body *made = new (this) Body;
+    made->object_ = &object;
+    made->fd_ = fd;
+    made->accepted_ = the_family.socket_at(place).accepted;
+    made->place_ = place;
+    made->first_ = wanted ? unclaimed : 0;
+    object.body = made;
+    // In this order (rule H6).
+    the_family.at(place).add(state.pid);
+    the_family.at(place).expect_no_more();
 }
 
 void Body::expect_child(std::uint32_t fork)
@@ -288,14 +356,11 @@ void Body::expect_child(std::uint32_t fork)
         return;
     fork_ = fork;
     if (place_.load() < 0)
-        place_ = family.make() ? family.take(state.pid) : -1;
+        take_place();
     const int place = place_.load();
-    if (place < 0) {
-        count(Reason::no_room);
-        first_.fetch_and(~(unclaimed | connecting));
+    if (place < 0)
         return;
-    }
-    family.at(place).expect();
+    the_family.at(place).expect();
     expecting[expecting_count++] = static_cast<std::uint16_t>(place);
 }
 
@@ -305,7 +370,7 @@ void Body::arrive_in_child(std::uint32_t fork)
     if (fork_ != fork || place < 0)
         return;
     fork_ = 0;
-    family.at(place).add(state.pid);
+    the_family.at(place).add(state.pid);
     // Calls of other threads' are under way in the parent alone, but nobody knows which those are.
     if ((first_.load() & ~(unclaimed | claiming | connecting)) != 0)
         first_.fetch_and(~(unclaimed | connecting));
@@ -562,23 +627,6 @@ void hand_on(int fd)
     }
 }
 
-void leave_what_exec_keeps(bool for_child)
-{
-    if (state.figures == nullptr)
-        return;
-    // A process that goes on as another program stays in the lists itself.
-    const bool hands_on = for_child || !is_own_process();
-    for (int fd = state.table.next(0, ~0u); fd >= 0;
-         fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u))
-        if (const long flags = kernel::call(SYS_fcntl, fd, F_GETFD);
-            flags >= 0 && (flags & FD_CLOEXEC) == 0) {
-            if (hands_on)
-                hand_on(fd);
-            else
-                leave(fd);
-        }
-}
-
 void leave_all()
 {
     for (int fd = state.table.next(0, ~0u); fd >= 0;
@@ -607,7 +655,7 @@ void upgrade_after_fork(pid_t child)
     Attachment *at = attachment();
     const auto nobody_comes = [] {
         for (int i = 0; i < expecting_count; i++)
-            family.at(expecting[i]).expect_no_more();
+            the_family.at(expecting[i]).expect_no_more();
     };
     if (child != 0) {
         if (at != nullptr)

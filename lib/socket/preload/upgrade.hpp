@@ -9,6 +9,7 @@
 #include "readiness/poll.hpp"
 #include "readiness/set.hpp"
 #include "readiness/source.hpp"
+#include "record/family.hpp"
 
 namespace ntb::socket::preload
 {
@@ -48,6 +49,11 @@ public:
     void give_up();
     /// A process gets it that is in no list of holders: no other one claims it any more.
     void hand_on();
+    /// Before exec, where this process and those of its family have not claimed it: a program is
+    /// expected to have it too. @return its place in the family, or -1: no program can find it
+    int expect_program();
+    /// As begin(), of a connection that was open when this program was started.
+    void inherit(Object &object, int fd, int place, bool wanted);
     /// Around a fork that this process's child comes from, in the order of Attachment's.
     void expect_child(std::uint32_t fork);
     void arrive_in_child(std::uint32_t fork);
@@ -82,6 +88,7 @@ private:
     void claim(int fd);
     bool is_alone(bool asks);
     void leave_family();
+    void take_place();
     void announce_slowly(int fd);
 
     Object *object_ = nullptr;
@@ -196,6 +203,14 @@ void begin(Object &object, int fd, bool accepted, bool connecting);
 /// Memory for bodies. @return false: no memory
 bool make_bodies(std::uint32_t objects);
 
+/// Those who have connections that nobody has claimed; map() is called where it is first needed.
+Family &family();
+/// Of its memory, hidden, or -1.
+int family_descriptor();
+/// The family of the program before this one. @param fd  taken over @retval false it is none
+bool adopt_family(int fd);
+void inherit(Object &object, int fd, int place, bool wanted);
+
 /// The daemon of this process. One: connections to hosts of another one stay TCP.
 Attachment *attachment_of(const char *path);
 Attachment *attachment();
@@ -221,9 +236,6 @@ void finish(Object *object, int fd);
 void leave(int fd);
 /// As leave(), before the descriptor goes to another process that does not come from fork().
 void hand_on(int fd);
-/// Before exec: every connection whose descriptor stays open.
-/// @param for_child  it is a child of this process's that is another program
-void leave_what_exec_keeps(bool for_child = false);
 /// No ring any more, for any connection.
 void leave_all();
 

@@ -4,6 +4,10 @@
 #include <new>
 
 #include "kernel/memory.hpp"
+#include "kernel/system.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 namespace ntb::socket
 {
@@ -13,18 +17,35 @@ namespace
 // What a place's turn says, modulo 4.
 constexpr std::uint32_t unused = 0, made = 1, used = 2;
 constexpr int most_asked = 256;
+constexpr int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 } // namespace
 
-bool Family::make()
+int Family::create()
 {
-    if (places_ != nullptr)
-        return true;
+    const long fd =
+        kernel::call(SYS_memfd_create, "ntbsocket-family", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return -1;
     // Pages come as they are touched.
-    places_ = kernel::map<Place>(most, MAP_SHARED | MAP_NORESERVE);
+    if (kernel::call(SYS_ftruncate, fd, most * sizeof(Place)) == 0 &&
+        kernel::call(SYS_fcntl, fd, F_ADD_SEALS, seals) == 0)
+        return static_cast<int>(fd);
+    kernel::call(SYS_close, fd);
+    return -1;
+}
+
+bool Family::map(int fd)
+{
+    struct stat file = {};
+    const long has = fd < 0 ? -1 : kernel::call(SYS_fcntl, fd, F_GET_SEALS, 0);
+    if (has < 0 || (has & seals) != seals || fstat(fd, &file) != 0 ||
+        static_cast<std::size_t>(file.st_size) != most * sizeof(Place))
+        return false;
+    places_ = kernel::map<Place>(most, MAP_SHARED | MAP_NORESERVE, fd);
     return places_ != nullptr;
 }
 
-int Family::take(std::int32_t pid)
+int Family::take(std::int32_t pid, const Socket &socket)
 {
     // Those of the dead are looked for only where no place is free, and not everywhere: each is
     // asked for.
@@ -37,6 +58,7 @@ int Family::take(std::int32_t pid)
                 continue;
             if (!one.turn.compare_exchange_strong(turn, turn - turn % 4 + 4 + made))
                 continue;
+            one.socket = socket;
             new (&one.holders) Holders;
             one.holders.add(pid);
             one.turn.fetch_add(used - made);
@@ -46,6 +68,13 @@ int Family::take(std::int32_t pid)
         next_ += asks ? most_asked : 0;
     }
     return -1;
+}
+
+Family::Socket Family::socket_at(int place) const
+{
+    if (place < 0 || place >= most || places_[place].turn.load() % 4 != used)
+        return {};
+    return places_[place].socket;
 }
 
 void Family::leave(int place, std::int32_t pid)

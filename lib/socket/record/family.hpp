@@ -10,19 +10,32 @@
 namespace ntb::socket
 {
 
-/// Who has a connection that no daemon knows of yet, and that was there at a fork: memory that a
-/// process shares with its children, and they with theirs (doc/socket-protocol.md, section 8).
-/// Any process of them, any thread.
+/// Who has a connection that no daemon knows of yet, and that was there at a fork or at an exec:
+/// memory that a process shares with its children and with the program that it goes on as, and they
+/// with theirs (doc/socket-protocol.md, section 8). Any process of them, any thread.
 class Family
 {
 public:
     static constexpr int most = 4096; ///< connections at a time
 
-    /// Before the first fork with a connection. Again, it does nothing. @retval false no memory
-    bool make();
+    /// The memory's file. @return a descriptor that exec closes, or -1: there is none
+    static int create();
+    /// @param fd  as create() made it, in this process or another; stays the caller's
+    /// @retval false it is something else, or there is no memory
+    bool map(int fd);
+    bool is_there() const { return places_ != nullptr; }
+
+    /// A connection, as the next program has to know it.
+    struct Socket {
+        std::uint64_t cookie;
+        bool accepted;
+    };
     /// A place with this process as its holder; one whose holders are all dead is taken again.
     /// @return -1: there is none
-    int take(std::int32_t pid);
+    int take(std::int32_t pid, const Socket &socket);
+    /// What has this place: it is another connection's once nobody is in the list or expected.
+    /// @param place  any number. @return a cookie of 0: nothing has it
+    Socket socket_at(int place) const;
     Holders &at(int place) { return places_[place].holders; }
     /// The process takes itself off; the last one gives the place back.
     void leave(int place, std::int32_t pid);
@@ -30,6 +43,7 @@ public:
 private:
     struct Place {
         std::atomic<std::uint32_t> turn; ///< changes by 4 with each use; below that what it is
+        Socket socket;
         Holders holders;
     };
 

@@ -58,6 +58,18 @@ TEST(Config, TakesTheFirstRuleThatFits)
     EXPECT_FALSE(Config().wanted(Role::Connect, "ssh", at("10.0.0.9", 22)));
 }
 
+// A program may use stdio on it, so that is said by itself.
+TEST(Config, WhatWasOpenWhenAProgramWasStartedIsNotPartOfTheStar)
+{
+    const Config config =
+        read("use tcp inherit cat *:7\nuse ntb * * *:*\nuse ntb inherit c* *:*\n");
+    EXPECT_FALSE(config.wanted(Role::Inherit, "sh", at("10.0.0.1", 8)));
+    EXPECT_TRUE(config.wanted(Role::Inherit, "cat", at("10.0.0.1", 8)));
+    EXPECT_FALSE(config.wanted(Role::Inherit, "cat", at("10.0.0.1", 7)));
+    EXPECT_TRUE(config.wanted(Role::Accept, "cat", at("10.0.0.1", 7)));
+    EXPECT_FALSE(read("use ntb inherit * *:*").wanted(Role::Accept, "cat", at("10.0.0.1", 7)));
+}
+
 TEST(Config, FindsTheDaemonOfAPeer)
 {
     const Config config =
@@ -86,9 +98,9 @@ TEST(Config, SaysWhatIsWrongAndWhere)
     } cases[] = {
         {"\nuses x", 2, "'uses' is no keyword: use, host, window"},
         {"use ntb connect redis", 1,
-         "expected: use ntb|tcp|both connect|accept|* PROGRAM ADDRESS:PORT"},
+         "expected: use ntb|tcp|both connect|accept|inherit|* PROGRAM ADDRESS:PORT"},
         {"use udp * * *:*", 1, "'udp' is no way: ntb, tcp or both"},
-        {"use ntb listen * *:*", 1, "'listen' is no role: connect, accept or *"},
+        {"use ntb listen * *:*", 1, "'listen' is no role: connect, accept, inherit or *"},
         {"use ntb * /bin/x *:*", 1,
          "'/bin/x' is no program's name of at most 31 bytes without a folder"},
         {"use ntb * * *", 1, "'*' is no place: *:*, 10.0.0.0/8:6379, [fd00::/64]:8000-8100"},

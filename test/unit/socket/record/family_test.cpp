@@ -3,7 +3,9 @@
 
 #include <set>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,22 +17,22 @@ namespace
 TEST(Family, PlacesAreOfOneConnectionEach)
 {
     Family family;
-    ASSERT_TRUE(family.make());
+    ASSERT_TRUE(family.map(Family::create()));
     std::set<int> places;
     for (int i = 0; i < Family::most; i++)
-        places.insert(family.take(getpid()));
+        places.insert(family.take(getpid(), {1, true}));
     EXPECT_EQ(places.size(), static_cast<std::size_t>(Family::most));
-    EXPECT_EQ(family.take(getpid()), -1);
+    EXPECT_EQ(family.take(getpid(), {1, true}), -1);
     family.leave(77, getpid());
-    EXPECT_EQ(family.take(getpid()), 77);
+    EXPECT_EQ(family.take(getpid(), {1, true}), 77);
     EXPECT_TRUE(family.at(77).is_alone(getpid(), true));
 }
 
 TEST(Family, AChildSharesIt)
 {
     Family family;
-    ASSERT_TRUE(family.make());
-    const int place = family.take(getpid());
+    ASSERT_TRUE(family.map(Family::create()));
+    const int place = family.take(getpid(), {1, true});
     family.at(place).expect();
     const pid_t child = fork();
     if (child == 0) {
@@ -46,24 +48,52 @@ TEST(Family, AChildSharesIt)
     EXPECT_TRUE(family.at(place).is_alone(getpid(), false));
 }
 
+// The program that a process goes on as maps the memory anew, and takes nothing else for it.
+TEST(Family, AnotherProgramFindsThePlace)
+{
+    Family family, next, none;
+    const int fd = Family::create();
+    ASSERT_TRUE(family.map(fd));
+    const int place = family.take(getpid(), {77, true});
+    ASSERT_TRUE(next.map(fd));
+    EXPECT_EQ(next.socket_at(place).cookie, 77u);
+    EXPECT_TRUE(next.socket_at(place).accepted);
+    for (const int other : {-1, place + 1, Family::most, 1 << 30})
+        EXPECT_EQ(next.socket_at(other).cookie, 0u);
+    // In the list before it is no longer expected: never alone in between.
+    family.at(place).expect();
+    EXPECT_FALSE(next.at(place).is_alone(getpid(), true));
+    next.at(place).add(getpid());
+    next.at(place).expect_no_more();
+    EXPECT_TRUE(family.at(place).is_alone(getpid(), true));
+    close(fd);
+    const int small = memfd_create("small", MFD_ALLOW_SEALING);
+    EXPECT_FALSE(none.map(small));
+    fcntl(small, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    EXPECT_FALSE(none.map(small));
+    EXPECT_FALSE(none.map(-1));
+    EXPECT_FALSE(none.map(0));
+    close(small);
+}
+
 // Connections whose child is killed, or goes on as another program, leave nothing behind.
 TEST(Family, PlacesOfTheDeadAreTakenAgain)
 {
     Family family;
-    ASSERT_TRUE(family.make());
+    ASSERT_TRUE(family.map(Family::create()));
     const std::int32_t dead = 0x70000000; // no such process
     for (int i = 0; i < Family::most + 2000; i++) {
-        const int place = family.take(getpid());
+        const int place = family.take(getpid(), {1, true});
         ASSERT_GE(place, 0) << i;
         family.at(place).add(dead + i % 1000);
         family.at(place).remove(getpid());
     }
     int kept = 0;
-    while (family.take(getpid()) >= 0)
+    while (family.take(getpid(), {1, true}) >= 0)
         kept++;
     EXPECT_EQ(kept, Family::most);
     for (int i = 0; i < 100; i++)
-        EXPECT_EQ(family.take(getpid()), -1); // all are of the living
+        EXPECT_EQ(family.take(getpid(), {1, true}), -1); // all are of the living
 }
 
 } // namespace
