@@ -30,6 +30,10 @@ constexpr size_t offers_max = 65536;
 constexpr size_t tuple_bytes = 36;
 // How soon an end is said again that somebody's lock was in the way of.
 constexpr int64_t again_ms = 2;
+// One that has moved no byte by ring for so long gives its rings' pages back. What its peer has not
+// taken then is looked at a few times more.
+constexpr int64_t idle_ms = 1000;
+constexpr int rests_max = 4;
 
 struct Fd {
     int fd = -1;
@@ -96,6 +100,8 @@ struct Claims::Claim {
     bool made_here = false;
     int64_t again_ms = 0; ///< when to say the end again
     uint32_t again_generation = 0;
+    uint64_t progress = 0; ///< when it was last looked at
+    int rests = 0;         ///< times that it rested since it moved bytes
 };
 
 struct Claims::Offer {
@@ -588,7 +594,7 @@ int64_t Claims::next_deadline() const
         next = std::min(next, claims_.at(id)->deadline_ms);
     for (const uint64_t id : again_)
         next = std::min(next, claims_.at(id)->again_ms);
-    return next;
+    return open_ > 0 ? std::min(next, look_ms_) : next;
 }
 
 void Claims::expire(int64_t now_ms)
@@ -604,6 +610,27 @@ void Claims::expire(int64_t now_ms)
     for (const uint64_t id : again)
         if (Claim &claim = *claims_.at(id); claim.again_ms <= now_ms)
             say_end(claim, claim.again_generation);
+    if (now_ms >= look_ms_)
+        look_for_idle();
+}
+
+void Claims::look_for_idle()
+{
+    look_ms_ = now_ms_ + idle_ms;
+    for (const auto &[_, claim] : claims_) {
+        if (claim->memory == nullptr || claim->owner.client == 0)
+            continue;
+        Record &record = claim->record->record();
+        const uint64_t progress = ntb::socket::progress_of(record);
+        if (progress != claim->progress) {
+            claim->progress = progress;
+            claim->rests = 0;
+        } else if (claim->rests < rests_max) {
+            const bool is_done = ntb::socket::rest(record, page_of(*claim->memory), claim->index,
+                                                   claim->memory->ring_bytes());
+            claim->rests = is_done ? rests_max : claim->rests + 1;
+        }
+    }
 }
 
 // ---- what is shown

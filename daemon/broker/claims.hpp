@@ -96,6 +96,7 @@ private:
     void end(Claim &claim, int status);
     void say_end(Claim &sender, uint32_t generation);
     void ring_other(const Claim &claim);
+    void look_for_idle();
 
     const Config &config_;
     Outbox &outbox_;
@@ -103,6 +104,7 @@ private:
     uint64_t &last_id_;
     bool peer_ = false;
     int64_t now_ms_ = 0;
+    int64_t look_ms_ = 0; ///< when those that are idle are looked for again
     std::map<uint64_t, std::unique_ptr<Claim>> claims_;
     std::map<Key, uint64_t> waiting_;
     std::set<uint64_t> cookies_;                        // of those that are matched

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/un.h>
@@ -559,6 +560,54 @@ TEST_P(Connections, AChildThatOnlyHoldsThemDelaysTheEndAsOfTcp)
     ::close(gate[1]);
     EXPECT_EQ(side[1].outcome(), 0); // nobody said it but the daemon
     waitpid(child, nullptr, 0);
+}
+
+// Bytes of the rings' memory that are there, by one of the mappings of it.
+std::size_t resident()
+{
+    std::ifstream file("/proc/self/smaps");
+    std::size_t most = 0;
+    bool is_ours = false;
+    for (std::string line; std::getline(file, line);) {
+        if (line.find('-') < line.find(' ') && line.find(':') > line.find(' '))
+            is_ours = line.find("ntbd-connection") != std::string::npos;
+        else if (is_ours && line.rfind("Rss:", 0) == 0)
+            most = std::max(most, std::stoul(line.substr(4)) * 1024);
+    }
+    return most;
+}
+
+TEST_P(Connections, OneThatIsIdleGivesItsRingsMemoryBack)
+{
+    claim();
+    upgrade(0);
+    upgrade(1);
+    for (unsigned round = 0; round < 2; round++) {
+        for (int from = 0; from < 2; from++) {
+            const std::string sent =
+                pattern(2 * ring_bytes - 1000, round * 2 + static_cast<unsigned>(from));
+            for (std::size_t i = 0; i < sent.size(); i += 1000) {
+                const std::string some = sent.substr(i, 1000);
+                side[from].put(some);
+                ASSERT_EQ(side[1 - from].get(some.size()), some);
+            }
+        }
+        EXPECT_GE(resident(), 2 * ring_bytes);
+        EXPECT_TRUE(await([] { return resident() <= 4096; })) << resident();
+    }
+}
+
+// What is not taken stays, however long it lies there.
+TEST_P(Connections, UnreadBytesOutlastAnIdleTime)
+{
+    claim();
+    upgrade(0);
+    const std::string early = pattern(ring_bytes / 2, 1), late = pattern(100, 2);
+    side[0].put(early);
+    ASSERT_EQ(side[1].get(early.size()), early);
+    side[0].put(late);
+    EXPECT_TRUE(await([] { return resident() <= 3 * 4096; })) << resident();
+    EXPECT_EQ(side[1].get(late.size()), late);
 }
 
 TEST_P(Connections, ManyThatAreShortLeaveNothing)

@@ -229,6 +229,114 @@ def inetd(bench):
                 bench.end(server, name)
 
 
+MANY = """
+import resource, selectors, socket, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (16384, 16384))
+server, count, short = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+listener = socket.create_server((server, 0), backlog=1000)
+block = bytes(range(250)) * 8
+def both_ways(pair, n):
+    for i in range(n):
+        for a, b in (pair, pair[::-1]):
+            sent = block[i % 250:] + block[:i % 250]
+            a.sendall(sent)
+            got = b.recv(len(sent), socket.MSG_WAITALL)
+            assert got == sent, (i, len(got))
+def make():
+    one = socket.create_connection(listener.getsockname())
+    return one, listener.accept()[0]
+def ask(text):
+    print(text, flush=True)
+    sys.stdin.readline()
+pairs = []
+for _ in range(count):
+    pairs.append(make())
+    both_ways(pairs[-1], 2)
+for _ in range(2):
+    for pair in pairs:
+        both_ways(pair, 60)
+    ask("active")
+    ask("idle")
+for a, b in pairs:
+    a.close()
+    b.close()
+ask("closed")
+for i in range(short):
+    a, b = make()
+    a.sendall(b"x")
+    assert b.recv(1) == b"x"
+    if i % 4 == 0:
+        both_ways((a, b), 2)
+    a.close()
+    assert b.recv(1) == b""
+    b.close()
+ask("over")
+"""
+
+
+def ring_memory(pid):
+    """Bytes of rings and records that a process has, of each file by that mapping which has most of it."""
+    files, file = {}, None
+    for line in pathlib.Path(f"/proc/{pid}/smaps").read_text(encoding="ascii", errors="replace").splitlines():
+        if re.match(r"[0-9a-f]+-", line):
+            file = line.split()[4] if "memfd:ntbd-" in line else None
+        elif file and line.startswith("Rss:"):
+            files[file] = max(files.get(file, 0), int(line.split()[1]) * 1024)
+    return sum(files.values())
+
+
+def many(bench):
+    """1000 connections, which take memory while they move bytes, and 100000 that are short, which leave nothing."""
+    count, short = 1000, 100000
+    # Both ends of each are of one user.
+    (bench.folder / "many.conf").write_text(f"socket {bench.folder}/many.sock\nring 32K\nquota default connections 4096 bytes 1G\n")
+    daemon = bench.start("many", bench.ntbd, "--config", bench.folder / "many.conf")
+    await_fact(lambda: "listening" in bench.said("many"), lambda: bench.said("many"))
+    (bench.folder / "many-sockets.conf").write_text(f"host 127.0.0.0/8 {bench.folder}/many.sock\nuse ntb * * *:*\n")
+    bench.use(bench.folder / "many-sockets.conf")
+    words = [*bench.prefix, "/usr/bin/python3", "-c", MANY, SERVER, count, short]
+
+    def state():
+        descriptors = len(os.listdir(f"/proc/{daemon.pid}/fd"))
+        return descriptors, ring_memory(daemon.pid)
+
+    before = state()
+    with open(bench.folder / "program.log", "wb") as log, subprocess.Popen(
+            [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as program:
+        bench.children.append(program)
+
+        def reaches(name):
+            said = program.stdout.readline()
+            expect(said == name + "\n", f"{said!r} for {name}: {bench.said('program')}")
+
+        def go_on():
+            program.stdin.write("\n")
+            program.stdin.flush()
+
+        for _ in range(2):
+            reaches("active")
+            active = ring_memory(program.pid)
+            print(f"active: {active / count / 1e3:.0f} kB a connection")
+            expect(count * 50e3 < active <= count * 100e3, f"{active} with {count} active")
+            go_on()
+            reaches("idle")
+            await_fact(lambda: ring_memory(program.pid) <= count * 13e3, lambda: f"{ring_memory(program.pid)} with {count} idle")
+            print(f"idle: {ring_memory(program.pid) / count / 1e3:.0f} kB a connection")
+            go_on()
+        reaches("closed")
+        await_fact(lambda: state()[0] <= before[0] + 1 and state()[1] == 0, lambda: f"{state()}, {before} before")
+        go_on()
+        reaches("over")
+        await_fact(lambda: state()[0] <= before[0] + 1 and state()[1] == 0, lambda: f"{state()}, {before} before")
+        own = len(os.listdir(f"/proc/{program.pid}/fd"))
+        expect(own < 20, f"{own} descriptors are left in the program")
+        go_on()
+        expect(program.wait(timeout=PATIENCE) == 0, bench.said("program"))
+    matched = re.search(r"^  (\d+) matched$", bench.said("program"), re.M)
+    print(f"{matched[1]} ends matched")
+    expect(int(matched[1]) > 2 * count and min(by_ring(bench.said("program"))) > count * 2 * 60 * 2000, bench.said("program"))
+
+
 def hosts(bench):
     """Redis on one host and its clients on another: two daemons, each with a device, and the twin between them."""
     need("redis-server", "redis-benchmark")
@@ -466,7 +574,7 @@ Subsystem sftp internal-sftp
     expect(by_ring(bench.end(server, "sshd")) == (0, 0), bench.said("sshd"))
 
 
-CASES = {case.__name__: case for case in (traps, redis, forked, forking, inetd, hosts, iperf3, http, nginx, sockperf, memcached,
+CASES = {case.__name__: case for case in (traps, redis, forked, forking, inetd, many, hosts, iperf3, http, nginx, sockperf, memcached,
                                          postgres, ssh)}
 
 

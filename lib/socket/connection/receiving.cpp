@@ -35,8 +35,11 @@ Connection::Receiving::Receiving(Connection &connection, int fd)
 {
     const Lock::Taken taken = half_.lock.take();
     receiver_ = half_.receiver.now();
-    if (taken == Lock::Taken::Repair)
+    if (taken != Lock::Taken::Clean)
         repair();
+    // What is stored into a ring now, the daemon may take away.
+    if (taken == Lock::Taken::Doubt)
+        connection.break_off(fd);
 }
 
 // Rules L2 and L3.

@@ -35,8 +35,11 @@ Connection::Sending::Sending(Connection &connection, int fd)
 {
     const Lock::Taken taken = half_.lock.take();
     sender_ = half_.sender.now();
-    if (taken == Lock::Taken::Repair)
+    if (taken != Lock::Taken::Clean)
         repair();
+    // What is stored into a ring now, the daemon may take away.
+    if (taken == Lock::Taken::Doubt)
+        connection.break_off(fd);
 }
 
 // Rules L2 and L3. Words that were wanted behind were stored before: the receiver may have cleared

@@ -19,6 +19,7 @@ namespace
 
 constexpr std::uint32_t waiters = std::uint32_t{1} << 31;
 constexpr std::uint32_t the_daemon = waiters - 1; // no thread has this number
+constexpr std::uint32_t the_emptying_daemon = waiters - 2;
 constexpr int spins = 200;
 constexpr long look_after_ns = 2000000; // a sleeper asks so often whether the holder lives
 constexpr int daemons_looks = 500;
@@ -114,13 +115,14 @@ Lock::Taken Lock::take_slowly(std::uint32_t self)
             kernel::call(SYS_futex, &word_, FUTEX_WAIT, holder | waiters, &patience, nullptr, 0);
         if (woken != -ETIMEDOUT)
             continue;
-        const bool gone = holder == the_daemon ? ++daemons > daemons_looks
-                                               : kernel::call(SYS_tkill, holder, 0) == -ESRCH;
+        const bool is_daemon = holder == the_daemon || holder == the_emptying_daemon;
+        const bool gone =
+            is_daemon ? ++daemons > daemons_looks : kernel::call(SYS_tkill, holder, 0) == -ESRCH;
         if (!gone)
             continue;
         now = holder | waiters;
         if (ref(word_).compare_exchange_strong(now, self | waiters, std::memory_order_acquire))
-            return Taken::Repair;
+            return holder == the_emptying_daemon ? Taken::Doubt : Taken::Repair;
     }
 }
 
@@ -137,16 +139,24 @@ void Lock::give()
     kernel::call(SYS_futex, &word_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
-bool Lock::try_take_as_daemon()
+bool Lock::try_take_as_daemon(bool to_empty)
 {
     std::uint32_t none = 0;
-    return ref(word_).compare_exchange_strong(none, the_daemon, std::memory_order_acquire);
+    return ref(word_).compare_exchange_strong(none, to_empty ? the_emptying_daemon : the_daemon,
+                                              std::memory_order_acquire);
 }
 
+// Not where it was replaced.
 void Lock::give_as_daemon()
 {
-    if (ref(word_).exchange(0, std::memory_order_release) != the_daemon)
-        kernel::call(SYS_futex, &word_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    std::uint32_t now = ref(word_).load(std::memory_order_relaxed);
+    while ((now & ~waiters) == the_daemon || (now & ~waiters) == the_emptying_daemon) {
+        if (!ref(word_).compare_exchange_weak(now, 0, std::memory_order_release))
+            continue;
+        if ((now & waiters) != 0)
+            kernel::call(SYS_futex, &word_, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+        return;
+    }
 }
 
 } // namespace ntb::socket

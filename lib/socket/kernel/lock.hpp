@@ -24,13 +24,16 @@ public:
     enum class Taken {
         Clean,
         Repair, ///< its holder was gone: what it did may be half done
+        Doubt,  ///< a daemon held it too long, and may still do what it may do only as its holder
     };
 
     Taken take();
     void give();
 
     /// For a daemon, which waits for nobody. @retval false somebody holds it
-    bool try_take_as_daemon();
+    /// @param to_empty  not for stores that may come late, but to take memory away: who replaces it
+    ///                  is in doubt
+    bool try_take_as_daemon(bool to_empty = false);
     void give_as_daemon();
 
 private:

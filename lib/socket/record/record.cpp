@@ -3,6 +3,8 @@
 
 #include <cerrno>
 
+#include <sys/mman.h>
+
 #include "kernel/system.hpp"
 
 namespace ntb::socket
@@ -99,6 +101,70 @@ void say_gone(const Record &record, Page &page, unsigned end)
     Lines &lines = page.direction[1 - end];
     store(lines.receiver.taken, record.in.receiver.now().taken());
     std::atomic_ref(lines.receiver_asks.gone).exchange(1, std::memory_order_seq_cst);
+}
+
+namespace
+{
+constexpr std::uint64_t system_page = 4096;
+
+// The pages of a ring that lie in its free part whole. Positions count from the switch.
+void empty(const Ring &ring, std::uint64_t head, std::uint64_t free)
+{
+    std::uint64_t from = head % ring.bytes, to = from + free;
+    if (free == ring.bytes) {
+        from = 0;
+        to = ring.bytes;
+    }
+    from = (from + system_page - 1) / system_page * system_page;
+    to = to / system_page * system_page;
+    const auto remove = [&ring](std::uint64_t begin, std::uint64_t end) {
+        if (begin < end)
+            kernel::call(SYS_madvise, ring.data + begin, end - begin, MADV_REMOVE);
+    };
+    const std::uint64_t size = ring.bytes;
+    if (from >= size)
+        remove(from - size, to - size);
+    else {
+        remove(from, to < size ? to : size);
+        if (to > size)
+            remove(0, to - size);
+    }
+}
+
+bool say_taken(ReceiveHalf &in, Lines &lines)
+{
+    if (!in.lock.try_take_as_daemon(true))
+        return false;
+    const Receiver receiver = in.receiver.now();
+    if (receiver.state() == Receiver::State::Seen &&
+        load(lines.receiver_asks.generation) == receiver.words().generation) {
+        in.shown = receiver.taken();
+        store(lines.receiver.taken, receiver.taken());
+    }
+    in.lock.give_as_daemon();
+    return true;
+}
+} // namespace
+
+// Where a ring is written its lock is held, so none of what is stored goes with the pages. A page
+// that is free for the sender by the receiver's word has no byte that is read any more.
+bool rest(Record &record, Page &page, unsigned end, std::uint32_t ring_bytes)
+{
+    SendHalf &out = record.out;
+    const bool said = say_taken(record.in, page.direction[1 - end]);
+    if (!out.lock.try_take_as_daemon(true))
+        return false;
+    const Sender sender = out.sender.now();
+    const SenderWords words = sender.words();
+    std::uint64_t unread = 0;
+    if (sender.state() == Sender::State::Ring) {
+        const std::uint64_t taken = load(page.direction[end].receiver.taken);
+        unread = words.head - (taken > words.start ? taken : words.start);
+        if (unread < ring_bytes)
+            empty(ring_of(&page, ring_bytes, end), words.head - words.start, ring_bytes - unread);
+    }
+    out.lock.give_as_daemon();
+    return said && unread == 0;
 }
 
 Figures figures_of(const Record &record)

@@ -117,6 +117,16 @@ static_assert(sizeof(Record) <= record_bytes);
 bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation, bool alone);
 /// What a daemon does when all holders are gone: nobody receives any more.
 void say_gone(const Record &record, Page &page, unsigned end);
+/// What a daemon does now and then for an end that is idle: says what was taken, and gives the
+/// pages of its own ring back that hold no byte which may still be read: the next store finds new
+/// ones. The record is a client's word.
+/// @retval false something is left: bytes that were not taken, or somebody holds a lock
+bool rest(Record &record, Page &page, unsigned end, std::uint32_t ring_bytes);
+/// A number that differs when bytes went by ring since.
+inline std::uint64_t progress_of(const Record &record)
+{
+    return ntbc::load(record.out.by_ring) + ntbc::load(record.in.by_ring);
+}
 /// Bytes in the ring that this end receives from that were not taken.
 bool has_unread(const Record &record, const Page &page, unsigned end);
 

@@ -110,4 +110,18 @@ TEST_F(Locks, OfADaemonThatIsGone)
     EXPECT_TRUE(shared.lock.try_take_as_daemon());
 }
 
+// It may wake up in the middle of what it took the lock for, when the lock is another's.
+TEST_F(Locks, OfADaemonThatIsLateIsInDoubt)
+{
+    ASSERT_TRUE(shared.lock.try_take_as_daemon(true));
+    EXPECT_FALSE(shared.lock.try_take_as_daemon());
+    EXPECT_EQ(shared.lock.take(), Lock::Taken::Doubt);
+    shared.lock.give_as_daemon(); // no longer its own
+    EXPECT_FALSE(shared.lock.try_take_as_daemon());
+    shared.lock.give();
+    EXPECT_TRUE(shared.lock.try_take_as_daemon(true));
+    shared.lock.give_as_daemon();
+    EXPECT_EQ(shared.lock.take(), Lock::Taken::Clean);
+}
+
 } // namespace

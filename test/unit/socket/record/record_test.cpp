@@ -2,10 +2,12 @@
 #include "record/record.hpp"
 
 #include <csignal>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <memory>
 #include <new>
 #include <random>
+#include <string>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -256,6 +258,113 @@ TEST(Holders, MoreThanThereIsRoomForAreNeverAlone)
         const Children children(holders, 20);
     }
     EXPECT_FALSE(holders.remove(getpid()));
+}
+
+// ---- what an idle end gives back
+
+class Resting : public testing::Test
+{
+protected:
+    static constexpr std::uint32_t ring_bytes = 65536;
+
+    // End 0 has written into its ring up to `head`, counted from the switch at 3; `taken` of it was
+    // taken. Every page of both rings is there.
+    void write(std::uint64_t head, std::uint64_t taken)
+    {
+        Sender sender;
+        sender.wrote_by_kernel(3);
+        ASSERT_EQ(sender.want(), 1u);
+        sender.granted(1, ring_bytes);
+        sender.route(3, {});
+        sender.wrote_into_ring(head);
+        record->out.sender.put(sender);
+        memset(memory, 7, bytes);
+        ntbc::store(page->direction[0].receiver.taken, taken + 3);
+    }
+    /// Which of the ring's pages are there: those that are not read as zeros.
+    std::string pages(unsigned direction) const
+    {
+        std::string said;
+        const Ring ring = ring_of(memory, ring_bytes, direction);
+        for (std::uint32_t at = 0; at < ring_bytes; at += 4096)
+            said += ring.data[at] == 7 ? 'x' : '.';
+        return said;
+    }
+    void SetUp() override { ASSERT_NE(memory, MAP_FAILED); }
+    void TearDown() override { munmap(memory, bytes); }
+
+    const std::size_t bytes = ntbc::memory_bytes(ring_bytes);
+    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    Page *page = static_cast<Page *>(memory);
+    std::unique_ptr<Record> record = std::make_unique<Record>();
+};
+
+TEST_F(Resting, AnEmptyRingGivesAllItsPages)
+{
+    write(100000, 100000);
+    EXPECT_TRUE(rest(*record, *page, 0, ring_bytes));
+    EXPECT_EQ(pages(0), std::string(16, '.'));
+    EXPECT_EQ(pages(1), std::string(16, 'x')) << "the other end's";
+}
+
+TEST_F(Resting, PagesWithBytesThatMayBeReadStay)
+{
+    const struct {
+        std::uint64_t head, taken;
+        const char *left;
+    } cases[] = {
+        {5000, 0, "xx.............."},
+        {5000, 4095, "xx.............."},
+        {5000, 4096, ".x.............."},
+        {65536 + 10, 65536 - 10, "x..............x"},
+        {65536 + 4096, 8192, "x.xxxxxxxxxxxxxx"},
+        {2 * 65536, 65536, "xxxxxxxxxxxxxxxx"},
+        {65536 + 8192, 65535, "xx.............x"},
+        {65535, 0, "xxxxxxxxxxxxxxxx"},
+    };
+    for (const auto &one : cases) {
+        write(one.head, one.taken);
+        EXPECT_FALSE(rest(*record, *page, 0, ring_bytes)) << one.head;
+        EXPECT_EQ(pages(0), one.left) << one.head << " " << one.taken;
+    }
+}
+
+TEST_F(Resting, WhoWritesOrLiesLosesNothingElse)
+{
+    write(5000, 5000);
+    record->out.lock.take();
+    EXPECT_FALSE(rest(*record, *page, 0, ring_bytes));
+    EXPECT_EQ(pages(0), std::string(16, 'x'));
+    record->out.lock.give();
+    // The peer's word is of its own bytes alone.
+    for (const std::uint64_t lie : {std::uint64_t{70000}, ~std::uint64_t{0} - 3}) {
+        write(5000, lie);
+        rest(*record, *page, 0, ring_bytes);
+        EXPECT_EQ(pages(1), std::string(16, 'x')) << lie;
+    }
+}
+
+TEST_F(Resting, ASenderThatIsOnTcpIsLeftAlone)
+{
+    memset(memory, 7, bytes);
+    EXPECT_TRUE(rest(*record, *page, 0, ring_bytes));
+    EXPECT_EQ(pages(0), std::string(16, 'x'));
+}
+
+TEST_F(Resting, WhatWasTakenIsSaid)
+{
+    Receiver receiver;
+    receiver.grant(ring_bytes);
+    SenderWords peer = {.generation = 1, .started = true, .head = 100};
+    ASSERT_TRUE(receiver.look(peer, 0));
+    receiver.took_from_ring(60);
+    record->in.receiver.put(receiver);
+    ntbc::store(page->direction[1].receiver_asks.generation, 2u);
+    rest(*record, *page, 0, ring_bytes);
+    EXPECT_EQ(ntbc::load(page->direction[1].receiver.taken), 0u) << "of another ring";
+    ntbc::store(page->direction[1].receiver_asks.generation, 1u);
+    rest(*record, *page, 0, ring_bytes);
+    EXPECT_EQ(ntbc::load(page->direction[1].receiver.taken), 60u);
 }
 
 } // namespace
