@@ -185,6 +185,24 @@ TEST_P(Connections, UnreadBytesInTheRingResetThePeer)
     EXPECT_EQ(side[0].send("x"), -EPIPE);
 }
 
+// As by TCP, where what was received survives the peer's RST.
+TEST_P(Connections, WhoWritesToOneThatIsGoneReadsItsAnswerFirst)
+{
+    claim();
+    upgrade(0);
+    side[0].put("not taken");
+    side[1].put("answer");
+    close(1);
+    ssize_t said;
+    EXPECT_TRUE(await([&] { return (said = side[0].send("more")) < 0; }));
+    EXPECT_EQ(side[0].get(6), "answer");
+    // The error is told once, here or there.
+    if (said != -ECONNRESET) {
+        EXPECT_EQ(side[0].outcome(), -ECONNRESET);
+    }
+    EXPECT_EQ(side[0].outcome(), 0);
+}
+
 TEST_P(Connections, AResetComesBehindTheBytesOfTheRing)
 {
     claim();

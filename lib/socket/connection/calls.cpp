@@ -238,12 +238,16 @@ void Connection::note(ssize_t result)
     store(record_->reset_told, std::uint32_t{1});
 }
 
-void Connection::break_off(int fd)
+/// @param once_read  the peer has closed it, and may have answered before: what the kernel has
+///                   comes first, as it survives the peer's RST
+void Connection::break_off(int fd, bool once_read)
 {
     if (std::atomic_ref(record_->broken).exchange(1) != 0)
         return;
     attachment_->count(&Attachment::Figures::resets);
-    if (load(record_->kernel_reset) == 0)
+    if (once_read && kernel::bytes_queued(fd) > 0)
+        store(record_->owes_reset, std::uint32_t{1});
+    else if (load(record_->kernel_reset) == 0)
         kernel::disconnect(fd);
     Attachment::turn();
 }
@@ -252,6 +256,8 @@ void Connection::break_off(int fd)
 ssize_t Connection::say_reset(int fd)
 {
     break_off(fd);
+    if (std::atomic_ref(record_->owes_reset).exchange(0) != 0 && load(record_->kernel_reset) == 0)
+        kernel::disconnect(fd);
     char byte;
     const iovec place = {&byte, 1};
     const ssize_t said = native_receive(fd, &place, 1, 0);

@@ -107,7 +107,7 @@ private:
     void open(int fd);
     void unmap();
     void lose();
-    void break_off(int fd);
+    void break_off(int fd, bool once_read = false);
     ssize_t say_reset(int fd);
     void check_daemon();
     void close_for_all(int fd);

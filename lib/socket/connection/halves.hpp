@@ -39,7 +39,7 @@ public:
     SendHalf &half() { return half_; }
     /// What the peer and the daemons have said since the last call.
     void attend();
-    void act(const Sender::Actions &actions);
+    void act(const Sender::Actions &actions, bool once_read = false);
     /// @return bytes, or a negative errno
     ssize_t write(Parts &parts, std::size_t total, int flags);
     ssize_t write_urgent(const iovec *parts, int n, int flags);

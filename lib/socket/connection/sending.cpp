@@ -59,7 +59,7 @@ void Connection::Sending::repair()
     connection_.ring_reader();
 }
 
-void Connection::Sending::act(const Sender::Actions &actions)
+void Connection::Sending::act(const Sender::Actions &actions, bool once_read)
 {
     commit();
     if (actions.store) {
@@ -67,7 +67,7 @@ void Connection::Sending::act(const Sender::Actions &actions)
         connection_.ring_reader();
     }
     if (actions.reset)
-        connection_.break_off(fd_);
+        connection_.break_off(fd_, once_read);
 }
 
 void Connection::Sending::attend()
@@ -78,7 +78,7 @@ void Connection::Sending::attend()
         act(sender_.lost());
     if (load(lines.receiver_asks.gone) != 0 &&
         (before == Sender::State::Ring || before == Sender::State::Granted))
-        act(sender_.gone(load(lines.receiver.taken)));
+        act(sender_.gone(load(lines.receiver.taken)), true);
     const std::uint32_t granted = load(lines.receiver_asks.generation);
     if (granted == sender_.wanted() && granted != sender_.words().generation) {
         const std::uint32_t bytes = load(lines.receiver_asks.ring_bytes);

@@ -101,6 +101,7 @@ struct Record {
     std::uint32_t reset_told;   ///< ECONNRESET was told once
     std::uint32_t kernel_reset; ///< the kernel has said so
     std::uint32_t lost;         ///< the rings are lost
+    std::uint32_t owes_reset;   ///< broken off, once what the kernel has is read
     Holders holders;
     alignas(ntbc::line_bytes) SendHalf out;
     alignas(ntbc::line_bytes) ReceiveHalf in;
