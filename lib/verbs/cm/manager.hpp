@@ -132,7 +132,6 @@ private:
     int create_id(Channel &channel, const Command &command);
     int destroy_id(Channel &channel, const Command &command);
     int bind_ip(Channel &channel, const Command &command);
-    int bind_any_family(Channel &channel, const Command &command);
     int resolve_ip(Channel &channel, const Command &command);
     int resolve_route(Channel &channel, const Command &command);
     int query_route(Channel &channel, const Command &command);
