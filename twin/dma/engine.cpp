@@ -350,6 +350,7 @@ void DmaChannel::count_link_loss(uint64_t moved)
     if (faults_.link_loss != 0)
         return;
     faults_.link_loss = unlimited;
+    settle(); // what was moved before the link is lost is reported before it
     host_->drop_link();
     expire_direct();
 }

@@ -156,8 +156,8 @@ private:
     unsigned fetched_next_ = 0;
     bool fetch_failed_ = false;
     DmaCopier copier_;
-    /// Moved, and to be reported behind their data. Nothing else of the engine is shown before
-    /// them.
+    /// Moved, and to be reported behind their data. No answer, interrupt, end of work or loss of
+    /// the link that the engine causes is shown before them.
     DmaWriteBack unsettled_[unsettled_max];
     unsigned unsettled_count_ = 0;
     DmaEnd source_;
