@@ -108,7 +108,8 @@ struct rte_pmd_plx_ntb_config {
     uint32_t queue_buffers; /**< How many of `buffers` each queue pair keeps available to the peer,
                                  14 to 8190; default: half of the buffers over all queue pairs, at
                                  most 2044. Rounded down to a multiple of 14 */
-    uint32_t inline_max;    /**< Longest inline message in bytes, 48 to 1024; default 1024 */
+    uint32_t inline_max;    /**< Longest inline message in bytes, 48 to 1024; default 256, and up to
+                                 1024 in bursts where that is found to be faster */
     uint32_t max_message;   /**< Longest message accepted from the peer in bytes, 1 to 16777215;
                                  default and most: what queue_buffers - 13 buffers hold */
     uint32_t workers;       /**< Of the queue pairs, the last ones: they carry channels of a library
@@ -131,7 +132,8 @@ struct rte_pmd_plx_ntb_info {
     uint32_t ring_lines;   /**< Lines of a message ring */
     uint32_t buffers;      /**< Receive buffers */
     uint32_t buf_bytes;    /**< Data bytes of each */
-    uint32_t inline_max;   /**< Longest inline message in bytes */
+    uint32_t inline_max;   /**< Longest message that may travel inline, in bytes. On
+                                the queue pairs of workers all up to it do */
     uint32_t max_message;  /**< Longest message accepted from the peer in bytes */
     int32_t socket_id;     /**< NUMA node of its memory; -1: unknown */
     uint64_t window_bytes; /**< Bytes of the memory window */

@@ -48,7 +48,7 @@ constexpr Attribute attributes[] = {
     {"peer_epoch", [](Device &, const Info &i) -> uint64_t { return i.peer_epoch; }},
     {"peer_max_message", [](Device &, const Info &i) -> uint64_t { return i.peer_max_message; }},
     {"max_message", [](Device &d, const Info &) -> uint64_t { return d.max_message(); }},
-    {"inline_max", [](Device &d, const Info &) -> uint64_t { return d.geometry().inline_max; }},
+    {"inline_max", [](Device &d, const Info &) -> uint64_t { return d.geometry().inline_most; }},
     {"block_bytes", [](Device &d, const Info &) -> uint64_t { return d.block().bytes; }},
     {"copy_mode",
      [](Device &d, const Info &) { return static_cast<uint64_t>(d.options().copy.mode); }},

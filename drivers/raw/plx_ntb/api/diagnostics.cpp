@@ -47,12 +47,15 @@ void dump_queue(FILE *file, Device &device, uint16_t index)
                  inline_messages(qp.tx), tx.full, tx.unconfirmed, rx.messages, rx.bytes,
                  inline_messages(qp.rx), rx.nombuf);
     char hint[trial_text_bytes], lead[trial_text_bytes], stores[trial_text_bytes];
+    char place[trial_text_bytes];
     describe(device.cache_hint_report(index), cache_hint_names, hint, sizeof(hint));
     describe(device.stores_report(index), stores_names, stores, sizeof(stores));
+    describe(device.inline_report(index), inline_names, place, sizeof(place));
     describe(device.lead_report(index), lead, sizeof(lead));
     std::fprintf(file,
-                 "    cache hint %s\n    lead for the writer %s\n    stores of long messages %s\n",
-                 hint, lead, stores);
+                 "    cache hint %s\n    lead for the writer %s\n    stores of long messages %s\n"
+                 "    bursts between the inline bounds by %s\n",
+                 hint, lead, stores, place);
 }
 
 void dump_requesters(FILE *file, Device &device)
@@ -85,10 +88,10 @@ int dump(rte_rawdev *raw, FILE *file)
                  link.width, link.peer_epoch, link.queues, link.why[0] != '\0' ? ": " : "",
                  link.why);
     std::fprintf(file,
-                 "  ring %u lines, %u buffers of %u bytes, %u per queue pair, inline %u, largest "
-                 "message %u, "
+                 "  ring %u lines, %u buffers of %u bytes, %u per queue pair, inline %u to %u, "
+                 "largest message %u, "
                  "block %zu bytes in %zu-byte pages\n",
-                 g.ring_lines, g.buffers, g.buf_bytes, g.queue_buffers, g.inline_max,
+                 g.ring_lines, g.buffers, g.buf_bytes, g.queue_buffers, g.inline_max, g.inline_most,
                  device.max_message(), device.block().bytes, device.block().page_bytes);
     std::fprintf(file,
                  "  ring sized by %s, buffers by %s; private cache of a core %" PRIu64 " KiB%s\n",

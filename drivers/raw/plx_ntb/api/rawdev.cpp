@@ -43,7 +43,7 @@ int info_get(rte_rawdev *raw, rte_rawdev_obj_t info, size_t size)
                                 .ring_lines = g.ring_lines,
                                 .buffers = g.buffers,
                                 .buf_bytes = g.buf_bytes,
-                                .inline_max = g.inline_max,
+                                .inline_max = g.inline_most,
                                 .max_message = device->max_message(),
                                 .socket_id = device->node(),
                                 .window_bytes = device->platform().window_bytes,

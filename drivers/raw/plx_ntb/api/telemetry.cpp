@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Telemetry commands /plx_ntb/*: list, and info, link, copy, cache_hint, lead, stores, memory,
-// requesters and regs of a device. Called by the telemetry thread while the application runs; the
-// application must not close the device meanwhile, as with DPDK's own /rawdev/*.
+// Telemetry commands /plx_ntb/*: list, and info, link, copy, cache_hint, lead, stores, inline,
+// memory, requesters and regs of a device. Called by the telemetry thread while the application
+// runs; the application must not close the device meanwhile, as with DPDK's own /rawdev/*.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -100,7 +100,8 @@ int info(const char *, const char *params, rte_tel_data *data)
     rte_tel_data_add_dict_uint(data, "private_cache", device->cache_bytes());
     rte_tel_data_add_dict_uint(data, "buf_bytes", g.buf_bytes);
     rte_tel_data_add_dict_uint(data, "queue_buffers", g.queue_buffers);
-    rte_tel_data_add_dict_uint(data, "inline_max", g.inline_max);
+    rte_tel_data_add_dict_uint(data, "inline_always", g.inline_max);
+    rte_tel_data_add_dict_uint(data, "inline_max", g.inline_most);
     rte_tel_data_add_dict_uint(data, "max_message", device->max_message());
     rte_tel_data_add_dict_int(data, "started", device->started());
     return 0;
@@ -193,6 +194,13 @@ int stores(const char *, const char *params, rte_tel_data *data)
 {
     return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
         describe(device.stores_report(q), stores_names, out, size);
+    });
+}
+
+int inline_bound(const char *, const char *params, rte_tel_data *data)
+{
+    return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
+        describe(device.inline_report(q), inline_names, out, size);
     });
 }
 
@@ -301,6 +309,8 @@ RTE_INIT(plx_ntb_telemetry)
                                "Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/stores", stores,
                                "How the sending queues store long messages. Parameters: id");
+    rte_telemetry_register_cmd("/plx_ntb/inline", inline_bound,
+                               "How bursts between the inline bounds travel. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/memory", windows,
                                "Memory that is exposed to the peer. Parameters: id[,first range]");
     rte_telemetry_register_cmd("/plx_ntb/requesters", requesters,

@@ -79,6 +79,8 @@ void Device::watch_trials(unsigned index)
     };
     watch(queue::rx_cache_hint(qp.rx.state), qp.cache_hint_logged, "cache hint", cache_hint_names);
     watch(queue::tx_stores(qp.tx.state), qp.stores_logged, "stores of long messages", stores_names);
+    watch(queue::tx_inline(qp.tx.state), qp.inline_logged, "bursts between the inline bounds by",
+          inline_names);
 }
 
 /// mbufs that an engine has read are freed in later bursts. An application that has nothing more to

@@ -87,6 +87,7 @@ int Device::probe()
                                                             : queue::Stores::plain;
     // Through write-combining memory both ways are one.
     learned_writes_.store(stores_, std::memory_order_relaxed);
+    inline_by_trial_ = policy == queue::Policy::plain;
     stores_by_trial_ = options_.stores == StoresChoice::automatic && policy == queue::Policy::plain;
     cache_hint_ = first_cache_hint(options_.cache_hint);
     if (!queue::cache_hint_supported(cache_hint_)) {

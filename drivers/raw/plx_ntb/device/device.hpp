@@ -100,6 +100,7 @@ public:
     queue::LeadReport lead_report(uint16_t queue);
     /// How a queue's sender stores long messages, or will begin to.
     queue::TrialReport stores_report(uint16_t queue);
+    queue::TrialReport inline_report(uint16_t queue);
     /// How long stores through the window go, by the last one that chose.
     queue::Stores window_stores() const { return learned_writes_.load(std::memory_order_relaxed); }
     WriterSetup writer_setup();
@@ -193,8 +194,10 @@ private:
     queue::CacheHint cache_hint_ = queue::CacheHint::none;
     queue::Stores stores_ = queue::Stores::plain;
     bool stores_by_trial_ = false;
+    bool inline_by_trial_ = false;
     LearnedStores learned_writes_{queue::Stores::plain}; ///< of window writers
-    queue::Learned learned_hints_, learned_stores_;      ///< outlive connections and configurations
+    /// Outlive connections and configurations.
+    queue::Learned learned_hints_, learned_stores_, learned_inline_;
     uint64_t cache_bytes_ = 0; ///< private cache of a core, as the system reports it
     QueuePair queues_[RTE_PMD_PLX_NTB_MAX_QUEUES];
     uint16_t queues_ready_ = 0; ///< as configured

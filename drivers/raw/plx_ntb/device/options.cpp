@@ -359,6 +359,12 @@ void derive(Geometry *g, const Machine &machine)
         g->ring_lines = chosen.ring_lines;
         g->ring_by = chosen.ring_by;
     }
+    if (g->inline_max == 0) {
+        g->inline_max = inline_default;
+        g->inline_most = wire::inline_bytes_max;
+    } else {
+        g->inline_most = g->inline_max;
+    }
     g->buffers = chosen.buffers;
     g->buffers_by = chosen.buffers_by;
     if (g->queue_buffers == 0 && g->queues != 0)

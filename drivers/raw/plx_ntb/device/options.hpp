@@ -21,6 +21,10 @@ struct rte_devargs;
 namespace plx::pmd
 {
 
+/// Longest message that travels in the ring in any case, where the user gives no `inline`
+/// (doc/decisions/040-inline-bound-by-trial.md).
+inline constexpr uint32_t inline_default = 256;
+
 /// Sizes of a device: what it exposes, and its rings.
 struct Geometry {
     uint32_t queues = 1;
@@ -33,7 +37,9 @@ struct Geometry {
     uint32_t buf_bytes = 2048;
     uint32_t queue_buffers =
         0; ///< kept available to the peer per queue pair, multiple of 14; 0: by buffers
-    uint32_t inline_max = 1024;
+    uint32_t inline_max = 0; ///< 0: the default
+    /// Longest message that is inline where that is cheaper; as inline_max where that was given.
+    uint32_t inline_most = 0;
     uint32_t max_message = 0; ///< 0: what queue_buffers hold
     uint32_t workers = 0;     ///< of queues, the last ones: they carry channels
 };

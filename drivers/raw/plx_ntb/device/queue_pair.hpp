@@ -66,7 +66,7 @@ struct QueuePair {
     StableRx *stable = nullptr; ///< of rx=stable; holds rx.state
     QueueSleep sleep;
     /// By the control thread: what was logged last.
-    queue::TrialReport cache_hint_logged = {}, stores_logged = {};
+    queue::TrialReport cache_hint_logged = {}, stores_logged = {}, inline_logged = {};
 
     rte_mempool *inline_pool() const { return given_pool != nullptr ? given_pool : own_pool; }
 };

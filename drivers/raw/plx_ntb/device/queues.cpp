@@ -120,6 +120,8 @@ queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
 {
     const Geometry &g = geometry_;
     std::byte *peer_block = platform_.window;
+    // Channels count the receive buffers of a message by its length.
+    const bool by_length = q + g.workers >= g.queues;
     return {.peer_ring = peer_block + wire::ring_offset(q, peer.ring_lines, peer.buffer_ring_lines),
             .peer_ring_lines = peer.ring_lines,
             .peer_ring_base = wire::ring_base(peer_seed, q),
@@ -133,11 +135,14 @@ queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .peer_buf_end = peer.buf_end,
             .peer_buf_bytes = peer.buf_bytes,
             .peer_max_message = peer.max_message,
-            .inline_max = g.inline_max,
+            .inline_max = by_length ? g.inline_most : g.inline_max,
             .by_engine = copy_.setup(q, window_pool_),
             .stores = stores_,
             .cycles = stores_by_trial_ ? read_cycles : nullptr,
-            .learned = &learned_stores_};
+            .learned = &learned_stores_,
+            .inline_most = g.inline_most,
+            .inline_cycles = inline_by_trial_ ? read_cycles : nullptr,
+            .learned_inline = &learned_inline_};
 }
 
 queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t own_seed,
@@ -170,8 +175,8 @@ queue::RxSetup Device::rx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
 /// Chooses which messages go by DMA from now on, and logs it.
 void Device::choose_copy(unsigned queues)
 {
-    copy_.choose(options_.copy, *ops_, platform_.window, platform_.window_bus, geometry_.inline_max,
-                 queues);
+    copy_.choose(options_.copy, *ops_, platform_.window, platform_.window_bus,
+                 geometry_.inline_most, queues);
     char text[copy_text_bytes];
     describe(copy_.choice(), text, sizeof(text));
     if (copy_.engines() > 0)
@@ -200,6 +205,14 @@ queue::TrialReport Device::stores_report(uint16_t index)
     if (index < queues_open_)
         return queue::tx_stores(queues_[index].tx.state);
     return untried(stores_);
+}
+
+queue::TrialReport Device::inline_report(uint16_t index)
+{
+    const ControlLock locked(*this);
+    if (index < queues_open_)
+        return queue::tx_inline(queues_[index].tx.state);
+    return untried(0);
 }
 
 WriterSetup Device::writer_setup()

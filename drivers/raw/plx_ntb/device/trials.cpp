@@ -13,6 +13,8 @@ namespace
 /// In the order of queue::CacheHint and of queue::Stores.
 constexpr const char *hints[] = {"none", "clwb", "clflushopt", "cldemote"};
 constexpr const char *stores[] = {"plain", "non_temporal"};
+/// Where messages between the bounds travel.
+constexpr const char *places[] = {"ring", "buffers", "buffers_non_temporal"};
 static_assert(static_cast<unsigned>(queue::CacheHint::cldemote) == 3 &&
               static_cast<unsigned>(queue::Stores::non_temporal) == 1);
 
@@ -20,6 +22,7 @@ static_assert(static_cast<unsigned>(queue::CacheHint::cldemote) == 3 &&
 
 const ChoiceNames cache_hint_names = hints;
 const ChoiceNames stores_names = stores;
+const ChoiceNames inline_names = places;
 
 void describe(const queue::TrialReport &report, ChoiceNames names, char *out, size_t size)
 {

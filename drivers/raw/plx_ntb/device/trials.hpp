@@ -15,6 +15,7 @@ namespace plx::pmd
 using ChoiceNames = std::span<const char *const>;
 extern const ChoiceNames cache_hint_names;
 extern const ChoiceNames stores_names;
+extern const ChoiceNames inline_names;
 
 /// Whether a choice was made under traffic.
 inline bool was_tried(const queue::TrialReport &report)

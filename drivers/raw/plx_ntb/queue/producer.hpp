@@ -73,6 +73,34 @@ void copy_past(void *to, const void *from, size_t n)
     q.stores_due = next_look_at_stores(q);
 }
 
+/// Leaves the stores to inline_bound, or takes them back: the trial of stores is not to see what
+/// the other one has decided.
+inline void leave_stores(Tx &q, bool left)
+{
+    if (left == q.stores_left || q.s.cycles == nullptr)
+        return;
+    q.stores_left = left;
+    if (left) {
+        q.stores_end = q.stats.cpu_bytes;
+        q.stores_due = never_due;
+        return;
+    }
+    q.stores_begin += q.stats.cpu_bytes - q.stores_end;
+    q.stores = static_cast<Stores>(q.stores_trial.report().in_force);
+    q.stores_due = next_look_at_stores(q);
+}
+
+[[gnu::noinline]] inline void step_inline(Tx &q)
+{
+    const InlineBound::Way way =
+        q.inline_bound.step(q.stats.bytes, q.messages, q.s.inline_cycles());
+    q.inline_due = q.inline_bound.due();
+    q.inline_max = way.at_most;
+    leave_stores(q, way.decides);
+    if (q.stores_left)
+        q.stores = way.stores;
+}
+
 /// Counts bytes that the CPU has stored into a receive buffer.
 [[gnu::always_inline]] inline void count_stored(Tx &q, uint32_t n)
 {
@@ -490,6 +518,8 @@ template <MemPolicy Mem, bool HasMeta>
 template <MemPolicy Mem, bool HasMeta>
 [[gnu::always_inline]] inline int send_burst(Tx &q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
+    if (q.stats.bytes >= q.inline_due) [[unlikely]]
+        step_inline(q);
     unsigned done = 0;
     while (done < n) {
         const Sent sent =
@@ -563,7 +593,7 @@ template <MemPolicy Mem>
     constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
     constexpr auto most = head + static_cast<uint32_t>(wire::cont_payload_bytes);
     const rte_mbuf *m = mbufs[0];
-    if (m != nullptr && m->pkt_len > q->inline_max)
+    if (m != nullptr && m->pkt_len > q->inline_alone)
         return send_long_alone<Mem>(q, mbufs, meta);
     if (m == nullptr || m->pkt_len > most)
         return send_any<Mem>(q, mbufs, meta, 1);

@@ -85,12 +85,19 @@ struct TxSetup {
     uint32_t peer_buf_end;        ///< lines
     uint32_t peer_buf_bytes;      ///< data bytes of each receive buffer
     uint32_t peer_max_message;    ///< bytes
-    uint32_t inline_max;          ///< bytes; longer messages go into receive buffers
+    uint32_t inline_max;          ///< bytes; up to it messages travel in the ring
     EngineSetup by_engine = {};
     Stores stores = Stores::plain; ///< in force, or to begin with
     /// A clock in CPU cycles, by which `stores` is chosen under traffic; NULL: it stays.
     uint64_t (*cycles)() = nullptr;
     Learned *learned = nullptr; ///< kept longer than this connection; or NULL
+    /// Bytes: longer messages go into receive buffers, those between inline_max and it where lines
+    /// are cheaper in bursts, and into receive buffers if they are sent alone. Below inline_max: as
+    /// inline_max.
+    uint32_t inline_most = 0;
+    /// A clock in CPU cycles for that choice; NULL: bursts have them in the ring.
+    uint64_t (*inline_cycles)() = nullptr;
+    Learned *learned_inline = nullptr; ///< kept longer than this connection; or NULL
 };
 
 /// Receiver half: our ring and pools; in our window, the peer's credits and receive-buffer ring.
@@ -292,6 +299,8 @@ RxStats rx_stats(const Rx *);
 /// Any thread, at any time; each number by itself.
 TrialReport rx_cache_hint(const Rx *);
 TrialReport tx_stores(const Tx *);
+/// Choice 0: the ring; 1: receive buffers, stored to plainly; 2: past the caches.
+TrialReport tx_inline(const Tx *);
 LeadReport rx_lead(const Rx *);
 /// mbufs passed to the engine, and those of them freed, since the half was opened.
 struct TxHeld {

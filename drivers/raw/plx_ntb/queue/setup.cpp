@@ -63,7 +63,8 @@ bool tx_fits(const TxSetup &s)
                    buffer_ring_lines_max) &&
            s.peer_block != nullptr && s.peer_buf_begin <= s.peer_buf_end &&
            is_buffer_size(s.peer_buf_bytes) && s.peer_max_message <= message_max &&
-           s.inline_max <= inline_bytes_max && engine_fits(s.by_engine);
+           s.inline_max <= inline_bytes_max && s.inline_most <= inline_bytes_max &&
+           engine_fits(s.by_engine);
 }
 
 /// Receive buffers begin on a line of the block and hold buf_bytes. One is checked for all.
@@ -164,6 +165,14 @@ constexpr unsigned stores_to_try =
 /// MiB, as most caches have.
 constexpr uint64_t stores_lap_most = (uint64_t{32} << 20) / line_bytes;
 
+/// Lines of messages, as long as any that the ring may have, that go into all receive buffers once.
+uint64_t inline_lap(const Tx &q)
+{
+    const uint64_t buffers =
+        (q.s.peer_buf_end - q.s.peer_buf_begin) / (q.s.peer_buf_bytes / line_bytes);
+    return buffers * (q.inline_max + line_bytes - 1) / line_bytes;
+}
+
 /// now - then of every counter, read in order. The structs consist of uint64_t only.
 template <class Stats>
 Stats since(const Stats &now, const Stats &then)
@@ -220,7 +229,8 @@ int tx_open(Tx *q, const TxSetup &s)
         std::min(buffers_per_line * (s.buffer_ring_lines - 1), Tx::buffers_max);
     q->s = s;
     // A message that can be inline never goes by the engine.
-    q->s.by_engine.min_bytes = std::max(s.by_engine.min_bytes, s.inline_max + 1);
+    const uint32_t inline_most = std::max(s.inline_max, s.inline_most);
+    q->s.by_engine.min_bytes = std::max(s.by_engine.min_bytes, inline_most + 1);
     q->ring = place(s.peer_ring, s.peer_ring_lines, s.peer_ring_base);
     q->buffer_ring =
         place(const_cast<std::byte *>(s.buffer_ring), s.buffer_ring_lines, s.back_base);
@@ -245,7 +255,17 @@ int tx_open(Tx *q, const TxSetup &s)
                           .learned = s.learned});
     q->stores_begin = q->stats.cpu_bytes;
     q->stores_due = next_look_at_stores(*q);
-    q->inline_max = std::min(s.inline_max, q->max_message);
+    q->inline_alone = std::min(s.inline_max, q->max_message);
+    q->inline_max = std::min(inline_most, q->max_message);
+    q->inline_bound.open({.always = q->inline_alone,
+                          .at_most = s.inline_cycles != nullptr ? q->inline_max : q->inline_alone,
+                          .stores = s.stores,
+                          .any_stores = s.cycles != nullptr,
+                          .lap = std::min(inline_lap(*q), stores_lap_most),
+                          .learned = s.learned_inline,
+                          .bytes = q->stats.bytes});
+    q->stores_left = false;
+    q->inline_due = q->inline_bound.due();
     q->broken = false;
     q->open = true;
     return 0;
@@ -408,6 +428,10 @@ TrialReport rx_cache_hint(const Rx *q)
 TrialReport tx_stores(const Tx *q)
 {
     return since(q->stores_trial.report(), TrialReport{});
+}
+TrialReport tx_inline(const Tx *q)
+{
+    return since(q->inline_bound.report(), TrialReport{});
 }
 LeadReport rx_lead(const Rx *q)
 {

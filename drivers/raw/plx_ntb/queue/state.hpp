@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "queue/inline_bound.hpp"
 #include "queue/lead.hpp"
 #include "queue/queue.hpp"
 #include "queue/trial.hpp"
@@ -78,7 +79,9 @@ struct alignas(64) Tx {
     bool open;
     bool broken; ///< the peer violated the protocol
     uint32_t max_message;
-    uint32_t inline_max;
+    uint32_t inline_max;   ///< longest message of a burst that travels in the ring; may change
+    uint32_t inline_alone; ///< longest message that is sent alone in the ring
+    uint64_t inline_due;   ///< TxStats::bytes where the trial of inline_max is due
 
     alignas(64) RingPlace buffer_ring; ///< own block: the receive-buffer ring, which the peer fills
     Divider per_buffer;
@@ -91,9 +94,12 @@ struct alignas(64) Tx {
     Stores stores_alone;       ///< of a message that is sent alone; not tried
     uint64_t stores_begin;     ///< TxStats::cpu_bytes where the trial began
     uint64_t stores_due;       ///< ... where it is due
+    uint64_t stores_end;       ///< ... where it was left to inline_bound, if stores_left
+    bool stores_left;
 
     alignas(64) TxSetup s;
     Trial stores_trial;
+    InlineBound inline_bound;
     alignas(64) ByEngine by_engine;
     alignas(64) TxStats stats;
     TxStats cleared;           ///< control side only: stats at the last reset
@@ -106,12 +112,14 @@ struct alignas(64) Tx {
     uint32_t buffers[buffers_size]; ///< known receive buffers: checked offsets, in lines
 };
 
-/// When the trial of stores looks next, in TxStats::cpu_bytes: never if there is none. Never is so
-/// far away that it can be moved by all bytes that are not part of the trial.
+/// So far away that it can be moved by all bytes that are not part of the trial.
+inline constexpr uint64_t never_due = UINT64_MAX / 2;
+
+/// When the trial of stores looks next, in TxStats::cpu_bytes: never if there is none.
 inline uint64_t next_look_at_stores(const Tx &q)
 {
     const uint64_t due = q.stores_trial.due();
-    return due == UINT64_MAX ? due / 2 : q.stores_begin + due * wire::line_bytes;
+    return due == UINT64_MAX ? never_due : q.stores_begin + due * wire::line_bytes;
 }
 
 struct alignas(64) Rx {

@@ -130,6 +130,8 @@ void Pair::open()
     tx_setup.stores = o.stores;
     tx_setup.cycles = o.stores_cycles;
     tx_setup.learned = o.learned;
+    tx_setup.inline_most = o.inline_most;
+    tx_setup.inline_cycles = o.inline_cycles;
     ASSERT_EQ(tx_open(tx_half, tx_setup), 0);
     ASSERT_EQ(rx_open(rx_half, rx_setup), 0);
     tx_half->head = rx_half->tail = o.start;

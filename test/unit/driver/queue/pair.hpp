@@ -36,6 +36,8 @@ struct PairOptions {
     plx::queue::Learned *learned = nullptr;
     plx::queue::Stores stores = plx::queue::Stores::plain;
     uint64_t (*stores_cycles)() = nullptr;
+    uint32_t inline_most = 0;
+    uint64_t (*inline_cycles)() = nullptr;
     LateEngine *engine = nullptr; ///< outlives the pair; copies from engine_min bytes on
     uint32_t engine_min = 1;
 };

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// The bound of inline messages: as an algorithm, and in a queue pair.
+#include "queue/inline_bound.hpp"
+
+#include <gtest/gtest.h>
+
+#include "pair.hpp"
+
+using namespace plx;
+using namespace plx::queue;
+using test_queue::FakeClock;
+using test_queue::Pair;
+
+namespace
+{
+
+constexpr uint32_t always = 256, at_most = 1024;
+
+/// A sender of bursts whose lines cost what the test says.
+class Sender
+{
+public:
+    /// Cycles a line: in the ring, and in receive buffers by each way to store to them.
+    struct Costs {
+        double ring, plain, non_temporal;
+    };
+    explicit Sender(Learned *learned = nullptr, Stores stores = Stores::plain, bool any = true)
+    {
+        bound.open({.always = always,
+                    .at_most = at_most,
+                    .stores = stores,
+                    .any_stores = any,
+                    .lap = 65536,
+                    .learned = learned,
+                    .bytes = 0});
+    }
+    void send(unsigned bursts, uint32_t bytes, const Costs &costs)
+    {
+        for (unsigned i = 0; i < bursts; i++) {
+            if (bytes_ >= bound.due()) {
+                way = bound.step(bytes_, messages_, static_cast<uint64_t>(time_));
+                steps++;
+            }
+            const double line = bytes <= way.at_most          ? costs.ring
+                                : way.stores == Stores::plain ? costs.plain
+                                                              : costs.non_temporal;
+            bytes_ += uint64_t{32} * bytes;
+            messages_ += 32;
+            time_ += line * 32 * bytes / wire::line_bytes;
+        }
+    }
+    /// The way that is chosen, not one that is being tried. @return its number
+    uint64_t chosen() const { return bound.report().in_force; }
+
+    InlineBound bound;
+    InlineBound::Way way{false, at_most, Stores::plain};
+    unsigned steps = 0;
+
+private:
+    uint64_t bytes_ = 0;
+    uint32_t messages_ = 0;
+    double time_ = 1000;
+};
+
+TEST(InlineBound, TakesTheCheapestWay)
+{
+    constexpr struct {
+        Sender::Costs costs;
+        uint64_t chosen;
+    } cases[] = {{{6, 10, 14}, 0}, {{10, 6, 14}, 1}, {{40, 60, 20}, 2}, {{10, 10, 10}, 0}};
+    for (const auto &c : cases) {
+        Sender sender;
+        sender.send(20000, 1000, c.costs);
+        EXPECT_EQ(sender.chosen(), c.chosen);
+        EXPECT_GE(sender.bound.report().rounds, 1u);
+    }
+}
+
+TEST(InlineBound, FollowsWhenTheCostsChange)
+{
+    Sender sender;
+    sender.send(20000, 1000, {10, 6, 14});
+    ASSERT_EQ(sender.chosen(), 1u);
+    sender.send(200000, 1000, {40, 60, 20});
+    EXPECT_EQ(sender.chosen(), 2u);
+    sender.send(200000, 1000, {6, 12, 20});
+    EXPECT_EQ(sender.chosen(), 0u);
+}
+
+TEST(InlineBound, IsOfAClassOfLengths)
+{
+    Learned learned;
+    Sender sender(&learned);
+    sender.send(40000, 300, {6, 10, 14});
+    EXPECT_EQ(sender.chosen(), 0u);
+    sender.send(20000, 1000, {10, 6, 14});
+    EXPECT_EQ(sender.chosen(), 1u);
+    // Each class finds its own again, also in the next connection.
+    Sender next(&learned);
+    next.send(2000, 300, {6, 10, 14});
+    EXPECT_EQ(next.chosen(), 0u);
+    next.send(2000, 1000, {10, 6, 14});
+    EXPECT_EQ(next.chosen(), 1u);
+    EXPECT_TRUE(next.way.decides);
+}
+
+TEST(InlineBound, SeesNothingOfOtherTraffic)
+{
+    for (const uint32_t bytes : {64u, always, at_most + 1, 4096u}) {
+        Sender sender;
+        sender.send(100000, bytes, {10, 1, 1});
+        EXPECT_EQ(sender.bound.report().rounds, 0u) << bytes;
+        EXPECT_EQ(sender.way.at_most, at_most) << bytes;
+        EXPECT_FALSE(sender.way.decides) << bytes;
+        EXPECT_GT(sender.steps, 2u) << bytes;
+    }
+}
+
+TEST(InlineBound, IsNotMisledByWhatGoesBetween)
+{
+    // In turn with messages that take long: their time is not that of the messages tried.
+    Sender sender;
+    for (unsigned i = 0; i < 2000; i++) {
+        sender.send(64, 1000, {6, 9, 9});
+        sender.send(64, 4096, i % 4 < 2 ? Sender::Costs{0, 200, 200} : Sender::Costs{0, 2, 2});
+    }
+    EXPECT_EQ(sender.chosen(), 0u);
+}
+
+TEST(InlineBound, LeavesStoresThatWereGiven)
+{
+    Sender plain(nullptr, Stores::plain, false);
+    plain.send(40000, 1000, {40, 60, 20});
+    EXPECT_EQ(plain.chosen(), 0u);
+    Sender past(nullptr, Stores::non_temporal, false);
+    past.send(40000, 1000, {40, 20, 30});
+    EXPECT_EQ(past.chosen(), 2u);
+}
+
+TEST(InlineBound, IsNeverLookedForWithOneBound)
+{
+    InlineBound bound;
+    bound.open({.always = 512,
+                .at_most = 512,
+                .stores = Stores::plain,
+                .any_stores = true,
+                .lap = 65536,
+                .learned = nullptr,
+                .bytes = 0});
+    EXPECT_EQ(bound.due(), UINT64_MAX);
+}
+
+class BoundInQueue : public testing::Test
+{
+protected:
+    void send(unsigned burst, uint32_t bytes, uint64_t cycles)
+    {
+        rte_mbuf *mbufs[8];
+        ASSERT_EQ(rte_pktmbuf_alloc_bulk(pair.sent_pool, mbufs, burst), 0);
+        for (unsigned i = 0; i < burst; i++)
+            rte_pktmbuf_append(mbufs[i], static_cast<uint16_t>(bytes));
+        ASSERT_EQ(pair.tx(mbufs, nullptr, burst), static_cast<int>(burst));
+        FakeClock::now += cycles;
+        ASSERT_EQ(pair.rx(mbufs, nullptr, burst), static_cast<int>(burst));
+        for (unsigned i = 0; i < burst; i++)
+            EXPECT_EQ(mbufs[i]->pkt_len, bytes);
+        rte_pktmbuf_free_bulk(mbufs, burst);
+    }
+    uint64_t in_buffers() const { return tx_stats(pair.tx_half).cpu_messages; }
+
+    Pair pair{*select_ops(Policy::plain),
+              {.buf_bytes = 2048,
+               .inline_max = always,
+               .stores_cycles = FakeClock::read,
+               .inline_most = at_most,
+               .inline_cycles = FakeClock::read}};
+};
+
+TEST_F(BoundInQueue, AMessageThatGoesAloneIsInlineUpToTheFirstBound)
+{
+    EXPECT_TRUE(pair.receive(1).empty()); // offers its buffers
+    send(1, always, 1000);
+    EXPECT_EQ(in_buffers(), 0u);
+    send(1, always + 1, 1000);
+    send(1, at_most, 1000);
+    EXPECT_EQ(in_buffers(), 2u);
+    send(2, at_most, 1000);
+    EXPECT_EQ(in_buffers(), 2u);
+    send(2, at_most + 1, 1000);
+    EXPECT_EQ(in_buffers(), 4u);
+}
+
+TEST_F(BoundInQueue, BurstsGoWhereLinesAreCheaper)
+{
+    EXPECT_TRUE(pair.receive(1).empty());
+    constexpr uint32_t burst = 8, lines = burst * at_most / wire::line_bytes;
+    for (unsigned i = 0; tx_inline(pair.tx_half).in_force == 0; i++) {
+        ASSERT_LT(i, 100000u);
+        send(burst, at_most, lines * (pair.tx_half->inline_max == at_most ? 50 : 20));
+    }
+    const uint64_t before = in_buffers();
+    send(burst, at_most, lines * 20);
+    EXPECT_EQ(in_buffers(), before + burst);
+    // What decides there leaves the trial of stores alone, and returns it.
+    EXPECT_TRUE(pair.tx_half->stores_left);
+    for (unsigned i = 0; pair.tx_half->stores_left; i++) {
+        ASSERT_LT(i, 1000u);
+        send(burst, 1500, lines * 20);
+    }
+    EXPECT_LT(pair.tx_half->stores_due, never_due);
+}
+
+} // namespace
