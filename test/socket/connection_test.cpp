@@ -628,6 +628,24 @@ TEST_P(Connections, UnreadBytesOutlastAnIdleTime)
     EXPECT_EQ(side[1].get(late.size()), late);
 }
 
+// The daemon says what was taken, and wakes nobody: that is the reader's, by quarters of the ring.
+TEST_P(Connections, WhoWaitsForRoomIsWokenWhateverTheDaemonHasSaid)
+{
+    claim();
+    upgrade(0);
+    while (side[0].send(pattern(ring_bytes, 4)) > 0) {
+    }
+    side[0].connection->arm(EPOLLOUT);
+    const std::size_t some = ring_bytes / 4 - 1000;
+    side[1].get(some);
+    EXPECT_TRUE(await([&] { return side[0].send("x") == 1; })); // it has said so
+    pollfd bell = {side[0].connection->bell(), POLLIN, 0};
+    EXPECT_EQ(poll(&bell, 1, 0), 0);
+    side[1].get(some);
+    EXPECT_EQ(poll(&bell, 1, 30000), 1);
+    side[0].connection->disarm(EPOLLOUT);
+}
+
 TEST_P(Connections, ManyThatAreShortLeaveNothing)
 {
     const auto descriptors = [] {
