@@ -60,7 +60,8 @@ inline void count(Call call)
 constexpr int first_hidden = 960;
 
 int own_pid();
-/// A child of vfork() has the parent's memory, but descriptors of its own: it changes nothing here.
+/// A child of vfork() has the parent's memory, but descriptors of its own: all that it changes here
+/// is a place in the family, for a program that is to have a connection.
 bool is_own_process();
 
 /// A descriptor of the library's own: to a high number, where programs do not look, and out of the

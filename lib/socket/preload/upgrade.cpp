@@ -57,11 +57,14 @@ private:
     std::uint64_t before_ = 0;
 };
 
-// Under claims_lock.
+// Under claims_lock. A child of vfork() would leave its parent the number of a descriptor that the
+// parent does not have.
 bool make_family()
 {
     if (the_family.is_there())
         return true;
+    if (!is_own_process())
+        return false;
     const int fd = hide(Family::create());
     if (!the_family.map(fd))
         return false;
@@ -211,6 +214,12 @@ void Body::begin(Object &object, int fd, bool accepted, bool is_connecting)
     // What was accepted may be for a child, which then claims it.
     if (!is_connecting && !accepted)
         made->use_first(fd);
+    // In time: who needs it may be a child of vfork().
+    if (accepted && the_family_descriptor.load(std::memory_order_relaxed) < 0) {
+        const Undisturbed undisturbed;
+        const Locked locked(claims_lock);
+        make_family();
+    }
 }
 
 void Body::claim(int fd)
