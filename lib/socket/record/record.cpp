@@ -117,6 +117,8 @@ void empty(const Ring &ring, std::uint64_t head, std::uint64_t free)
     }
     from = (from + system_page - 1) / system_page * system_page;
     to = to / system_page * system_page;
+    if (to <= from)
+        return;
     const auto remove = [&ring](std::uint64_t begin, std::uint64_t end) {
         if (begin < end)
             kernel::call(SYS_madvise, ring.data + begin, end - begin, MADV_REMOVE);

@@ -321,6 +321,8 @@ TEST_F(Resting, PagesWithBytesThatMayBeReadStay)
         {2 * 65536, 65536, "xxxxxxxxxxxxxxxx"},
         {65536 + 8192, 65535, "xx.............x"},
         {65535, 0, "xxxxxxxxxxxxxxxx"},
+        {65000, 100, "xxxxxxxxxxxxxxxx"},
+        {65436 + 65536 - 100, 65436 - 50, "xxxxxxxxxxxxxxxx"},
     };
     for (const auto &one : cases) {
         write(one.head, one.taken);
