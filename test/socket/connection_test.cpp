@@ -203,6 +203,23 @@ TEST_P(Connections, WhoWritesToOneThatIsGoneReadsItsAnswerFirst)
     EXPECT_EQ(side[0].outcome(), 0);
 }
 
+// The peer's process has died with bytes in its ring, and an answer in the kernel.
+TEST_P(Connections, TheResetForOneThatDiedComesBehindItsAnswer)
+{
+    claim();
+    upgrade(0);
+    side[0].put("not taken");
+    side[1].put("answer");
+    ::shutdown(at[1]->descriptor(), SHUT_RDWR);
+    Tcp::shut(tcp.fd[1]);
+    EXPECT_TRUE(await([&] { return (side[0].connection->look(tcp.fd[0]) & EPOLLERR) != 0; }));
+    EXPECT_EQ(side[0].receive(reinterpret_cast<void *>(1), 6), -EFAULT);
+    EXPECT_EQ(side[0].get(6), "answer");
+    EXPECT_EQ(side[0].send("x"), -ECONNRESET);
+    EXPECT_EQ(side[0].send("x"), -EPIPE);
+    EXPECT_EQ(side[0].outcome(), 0);
+}
+
 TEST_P(Connections, AResetComesBehindTheBytesOfTheRing)
 {
     claim();

@@ -228,11 +228,17 @@ void Connection::abort(int fd)
 
 // ---- ends that are not orderly
 
+/// Whether a call of the kernel's has said that the connection is over.
+bool Connection::is_end(ssize_t result)
+{
+    return result == -ECONNRESET || result == -ETIMEDOUT || result == -ECONNABORTED ||
+           result == -EHOSTUNREACH || result == -ENETUNREACH;
+}
+
 /// The kernel has told the program that the connection is over.
 void Connection::note(ssize_t result)
 {
-    if (result != -ECONNRESET && result != -ETIMEDOUT && result != -ECONNABORTED &&
-        result != -EHOSTUNREACH && result != -ENETUNREACH)
+    if (!is_end(result))
         return;
     store(record_->kernel_reset, std::uint32_t{1});
     store(record_->reset_told, std::uint32_t{1});

@@ -115,6 +115,7 @@ private:
     void ring_reader();
     void ring_writer();
     void tell_fin(std::uint32_t generation);
+    static bool is_end(ssize_t result);
     void note(ssize_t result);
     void drain_bell(std::uint32_t others);
 

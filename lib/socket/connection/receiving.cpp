@@ -171,7 +171,9 @@ ssize_t Connection::Receiving::read_kernel(const Parts &parts, std::size_t most,
     header.msg_iovlen = static_cast<std::size_t>(parts.next(places, places_max, most));
     const ssize_t got = call(SYS_recvmsg, fd_, &header, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
     connection_.note(got);
-    if (got <= 0 && got != -EINTR && load(connection_.record_->owes_reset) != 0)
+    // All that it had is read. A call that it refuses is none of that.
+    if ((got == 0 || got == -EAGAIN || Connection::is_end(got)) &&
+        load(connection_.record_->owes_reset) != 0)
         return connection_.say_reset(fd_);
     // The other direction has reset the connection: the kernel no longer knows that there was one.
     if (got == -ENOTCONN && load(connection_.record_->broken) != 0)
