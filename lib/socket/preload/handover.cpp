@@ -179,17 +179,32 @@ Will::Will()
     if (strlen(text) < sizeof(text_))
         strcpy(text_, text);
     unsetenv(variable);
+    // A program in between may have closed it, and have something else there.
+    const long fd = strtol(text_, nullptr, 10);
+    if (text_[0] != 0 && fd >= 0 && fd <= INT_MAX && Family::is_file(static_cast<int>(fd)))
+        descriptor_ = static_cast<int>(fd);
 }
 
-void take_inheritance(const Will &will)
+Will::~Will()
+{
+    if (descriptor_ >= 0)
+        kernel::call(SYS_close, descriptor_);
+}
+
+int Will::take_descriptor()
+{
+    const int fd = descriptor_;
+    descriptor_ = -1;
+    return fd;
+}
+
+void take_inheritance(Will &will)
 {
     const char *name = strchr(will.text(), '=');
-    if (name == nullptr)
+    if (name == nullptr || !is_meant(name + 1) || !adopt_family(will.take_descriptor()))
         return;
     char *rest = nullptr;
-    const long fd = strtol(will.text(), &rest, 10);
-    if (!is_meant(name + 1) || fd < 0 || fd > INT_MAX || !adopt_family(static_cast<int>(fd)))
-        return;
+    strtol(will.text(), &rest, 10);
     while (*rest == ' ' && rest[1] != '=') {
         const long number = strtol(rest, &rest, 10);
         const long place = *rest == '.' ? strtol(rest + 1, &rest, 10) : -1;

@@ -52,15 +52,22 @@ class Will
 {
 public:
     Will();
+    /// Closes the descriptor of the family, unless that was taken.
+    ~Will();
+    Will(const Will &) = delete;
+    Will &operator=(const Will &) = delete;
     /// @return "": there is none
     const char *text() const { return text_; }
+    /// The descriptor of the family, now the caller's; -1: there is none.
+    int take_descriptor();
 
 private:
+    int descriptor_ = -1;
     char text_[1024];
 };
 
 /// Takes the place of the program before this one, once there is a table.
-void take_inheritance(const Will &will);
+void take_inheritance(Will &will);
 
 } // namespace ntb::socket::preload
 

@@ -101,7 +101,7 @@ __attribute__((constructor(101))) void load()
     find_real();
     KeepErrno keep;
     // It is for this program alone.
-    const Will will;
+    Will will;
     const char *path = getenv(config_variable);
     if (path == nullptr)
         return;

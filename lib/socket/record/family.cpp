@@ -34,12 +34,17 @@ int Family::create()
     return -1;
 }
 
-bool Family::map(int fd)
+bool Family::is_file(int fd)
 {
     struct stat file = {};
     const long has = fd < 0 ? -1 : kernel::call(SYS_fcntl, fd, F_GET_SEALS, 0);
-    if (has < 0 || (has & seals) != seals || fstat(fd, &file) != 0 ||
-        static_cast<std::size_t>(file.st_size) != most * sizeof(Place))
+    return has >= 0 && (has & seals) == seals && fstat(fd, &file) == 0 &&
+           static_cast<std::size_t>(file.st_size) == most * sizeof(Place);
+}
+
+bool Family::map(int fd)
+{
+    if (!is_file(fd))
         return false;
     places_ = kernel::map<Place>(most, MAP_SHARED | MAP_NORESERVE, fd);
     return places_ != nullptr;

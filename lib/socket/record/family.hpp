@@ -20,6 +20,8 @@ public:
 
     /// The memory's file. @return a descriptor that exec closes, or -1: there is none
     static int create();
+    /// Whether a descriptor is of a file that create() made, in this process or another.
+    static bool is_file(int fd);
     /// @param fd  as create() made it, in this process or another; stays the caller's
     /// @retval false it is something else, or there is no memory
     bool map(int fd);
