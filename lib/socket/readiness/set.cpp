@@ -156,6 +156,25 @@ void Set::pass_on()
 }
 
 /// @param call  no member is told twice in one
+/// @retval false nothing is to be told of it
+bool Set::report(Link &link, epoll_event &event, std::uint32_t call)
+{
+    Told told;
+    const std::uint32_t now = link.told_by == call ? 0 : evaluate(link, told);
+    if (now == 0)
+        return false;
+    tell(link, told);
+    link.told_by = call;
+    link.idle = 0;
+    event.events = now;
+    event.data.u64 = link.data;
+    if (link.events & EPOLLONESHOT) {
+        link.off = true;
+        links_.cool(link);
+    }
+    return true;
+}
+
 int Set::collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call)
 {
     const Locked locked(lock_);
@@ -170,49 +189,37 @@ int Set::collect(epoll_event *events, int most, std::uint32_t looks, std::uint32
             links_.cool(link);
             continue;
         }
-        Told told;
-        const std::uint32_t now = link.told_by == call ? 0 : evaluate(link, told);
-        if (link.hot == Link::none)
-            continue; // it has gone back to the kernel
-        if (now == 0) {
-            if (link.told_by != call && ++link.idle >= idle_looks && arm(link))
-                continue;
-        } else {
-            tell(link, told);
-            link.told_by = call;
-            link.idle = 0;
-            events[n].events = now;
-            events[n].data.u64 = link.data;
+        if (report(link, events[n], call))
             n++;
-            if (link.events & EPOLLONESHOT) {
-                link.off = true;
-                links_.cool(link);
-                continue;
-            }
-        }
+        else if (link.hot != Link::none && link.told_by != call && ++link.idle >= idle_looks &&
+                 arm(link))
+            continue;
+        if (link.hot == Link::none)
+            continue; // told once, or it has gone back to the kernel
         cursor_++;
         kept++;
     }
     return n;
 }
 
-void Set::absorb_one(std::uint64_t tag, std::uint32_t events)
+/// @return the member that is to be looked at for it, or NULL
+Link *Set::absorb_one(std::uint64_t tag, std::uint32_t events)
 {
     const unsigned kind = tag & ((1u << kind_bits) - 1);
     if (kind == Attended) {
         attendant_->process();
-        return;
+        return nullptr;
     }
     if (kind == Wake)
-        return;
+        return nullptr;
     const auto index =
         static_cast<std::uint32_t>(tag >> (kind_bits + generation_bits)) & ((1u << index_bits) - 1);
     if (index >= links_.made())
-        return;
+        return nullptr;
     Link &link = *links_.at(index);
     const auto generation = static_cast<std::uint16_t>(tag >> kind_bits);
     if (!link.used || link.generation != generation || link.source == nullptr)
-        return;
+        return nullptr;
     if (kind == Shadow)
         link.source->kernel_said(events);
     for (std::uint32_t i = 0; shared_bells_ > 0 && i < links_.made(); i++) {
@@ -224,23 +231,28 @@ void Set::absorb_one(std::uint64_t tag, std::uint32_t events)
     }
     rouse(link);
     links_.heat(link);
+    return &link;
 }
 
-/// Takes what is ours out of what the kernel has told. @return how many are the program's
-int Set::absorb(epoll_event *events, int n, bool &ours)
+/// Puts what our entries stand for in their place in what the kernel has told, which has them in
+/// the order in which they became ready.
+Set::Absorbed Set::absorb(epoll_event *events, int n, std::uint32_t call)
 {
     const Locked locked(lock_);
-    int kept = 0;
+    Absorbed found = {0, false, false};
     for (int i = 0; i < n; i++) {
         const std::uint64_t data = events[i].data.u64;
-        if ((data & ~((std::uint64_t{1} << tag_bits) - 1)) == secret_) {
-            absorb_one(data, events[i].events);
-            ours = true;
-        } else {
-            events[kept++] = events[i];
+        if ((data & ~((std::uint64_t{1} << tag_bits) - 1)) != secret_) {
+            events[found.kept++] = events[i];
+            found.native = true;
+            continue;
         }
+        found.ours = true;
+        Link *link = absorb_one(data, events[i].events);
+        if (link != nullptr && report(*link, events[found.kept], call))
+            found.kept++;
     }
-    return kept;
+    return found;
 }
 
 // ---- waiting
@@ -270,14 +282,13 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
         return n;
     for (;;) {
         unasked_.store(0, std::memory_order_relaxed);
-        bool ours = false;
         const int asked = now(epoll_, events + n, most - n);
         if (asked < 0)
             return n > 0 ? n : asked;
-        const int kept = absorb(events + n, asked, ours);
-        told_native_.store(kept > 0, std::memory_order_relaxed);
-        n += kept;
-        if (n == most || !ours)
+        const Absorbed found = absorb(events + n, asked, call);
+        told_native_.store(found.native, std::memory_order_relaxed);
+        n += found.kept;
+        if (n == most || !found.ours)
             return n;
         // What the kernel's entries of ours stand for.
         n += collect(events + n, most - n, Link::none, call);
@@ -306,11 +317,10 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
     kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &own, nullptr, 8);
     if (n <= 0)
         return static_cast<int>(n);
-    bool ours = false;
-    const int kept = absorb(events, static_cast<int>(n), ours);
-    told_native_.store(kept > 0, std::memory_order_relaxed);
-    return kept + collect(events + kept, most - kept, Link::none,
-                          calls_.fetch_add(1, std::memory_order_relaxed) + 1);
+    const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
+    const Absorbed found = absorb(events, static_cast<int>(n), call);
+    told_native_.store(found.native, std::memory_order_relaxed);
+    return found.kept + collect(events + found.kept, most - found.kept, Link::none, call);
 }
 
 /// The kernel's call. @return also what it has told of our entries, made since
@@ -336,8 +346,7 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
         int n = wait_native(events, most, deadline, mask);
         if (n < 0 || !shared_.load(std::memory_order_seq_cst))
             return n;
-        bool ours = false;
-        n = absorb(events, n, ours);
+        n = absorb(events, n, calls_.fetch_add(1, std::memory_order_relaxed) + 1).kept;
         if (n > 0)
             return finish(n);
     }

@@ -67,6 +67,11 @@ public:
 
 private:
     struct Told;
+    struct Absorbed {
+        int kept;    ///< events for the program
+        bool ours;   ///< some were of our entries
+        bool native; ///< some were the program's
+    };
 
     // OUT is left out until somebody waits for it: it is there nearly always, and who has the set
     // as a member would be told of it.
@@ -101,8 +106,9 @@ private:
     static void tell(Link &link, const Told &told);
     std::uint32_t evaluate(Link &link, Told &told);
     int collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call);
-    int absorb(epoll_event *events, int n, bool &ours);
-    void absorb_one(std::uint64_t tag, std::uint32_t events);
+    bool report(Link &link, epoll_event &event, std::uint32_t call);
+    Absorbed absorb(epoll_event *events, int n, std::uint32_t call);
+    Link *absorb_one(std::uint64_t tag, std::uint32_t events);
     bool arm_all();
     void pass_on();
     void wake();

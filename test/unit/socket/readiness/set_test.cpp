@@ -153,6 +153,36 @@ TEST_F(Sets, TellMembersOfTheKernelBesideUpgradedOnes)
     close(pair[1]);
 }
 
+TEST_F(Sets, TellInTheOrderInWhichMembersBecameReady)
+{
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    add(a, EPOLLIN, 1);
+    add(b, EPOLLIN, 2);
+    native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 3);
+    using Order = std::vector<std::uint64_t>;
+    for (const Order &order : {Order{1, 2, 3}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {1, 3, 2}}) {
+        while (a.armed_in == 0 || b.armed_in == 0)
+            EXPECT_EQ(look(), Told{});
+        for (const std::uint64_t one : order) {
+            if (one == 3) {
+                EXPECT_EQ(write(pair[1], "", 1), 1);
+            } else {
+                (one == 1 ? a : b).arrive();
+            }
+        }
+        epoll_event events[3];
+        ASSERT_EQ(set->wait(events, 3, &at_once, nullptr), 3);
+        EXPECT_EQ((Order{events[0].data.u64, events[1].data.u64, events[2].data.u64}), order);
+        a.read_all();
+        b.read_all();
+        char byte;
+        EXPECT_EQ(read(pair[0], &byte, 1), 1);
+    }
+    close(pair[0]);
+    close(pair[1]);
+}
+
 TEST_F(Sets, LetNoMemberStarve)
 {
     std::array<FakeSource, 10> sources;
