@@ -35,9 +35,6 @@ public:
     /// No call is in it any more. The kernel's set is not touched.
     void destroy();
 
-    /// Whether wait() may be more than the kernel's call. One load.
-    bool has_upgraded() const { return shared_.load(std::memory_order_acquire); }
-
     /// epoll_ctl().
     /// @param source  of the descriptor, if it has one and it is upgraded, else NULL: the kernel's
     ///                call, which is remembered for upgrade()

@@ -21,7 +21,6 @@ TEST_F(Sets, AreTheKernelsWithoutUpgradedMembers)
     EXPECT_EQ(native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 7), 0);
     EXPECT_EQ(native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 7), -EEXIST);
     EXPECT_EQ(set->control(EPOLL_CTL_ADD, pair[0], nullptr, nullptr, nullptr), -EFAULT);
-    EXPECT_FALSE(set->has_upgraded());
     EXPECT_EQ(look(), Told{});
     EXPECT_EQ(write(pair[1], "", 1), 1);
     EXPECT_EQ(look(), (Told{{7, EPOLLIN}}));
