@@ -247,10 +247,11 @@ int ntbv_engine_destroy(struct ntbv_engine *engine);
  * @return messages taken and sent; 0: nothing to do
  */
 int ntbv_engine_drive(struct ntbv_engine *engine);
-/** Readable when there is an asynchronous event: 16 bytes, cookie, type (uint32_t), zero. */
+/**
+ * Readable when there is an asynchronous event: 16 bytes, cookie, type (uint32_t), zero. Of a
+ * program that reads none those are dropped for which there is no more room.
+ */
 int ntbv_engine_events(struct ntbv_engine *engine);
-/** Events that were dropped because nobody read. */
-uint64_t ntbv_engine_events_dropped(struct ntbv_engine *engine);
 
 /**
  * Makes an engine that finds its peers by the node daemon, with a thread that serves it. Its LID is

@@ -88,12 +88,6 @@ int ntbv_engine_events(ntbv_engine *engine)
     return engine->events().descriptor();
 }
 
-uint64_t ntbv_engine_events_dropped(ntbv_engine *engine)
-{
-    const Locked locked(engine->mutex());
-    return engine->events_dropped();
-}
-
 int ntbv_pd_create(ntbv_engine *engine, ntbv_pd **pd)
 {
     auto *made_pd = new (std::nothrow) ntbv_pd{engine, 0, 0};

@@ -74,7 +74,6 @@ public:
     pthread_mutex_t &mutex() { return mutex_; }
     Keys &keys() { return keys_; }
     Pipe &events() { return events_; }
-    std::uint64_t events_dropped() const { return events_dropped_; }
     std::uint32_t users = 0; // objects
     std::uint32_t next_pd = 1;
 
@@ -258,7 +257,6 @@ private:
     void *context_ = nullptr;
     Keys keys_;
     Pipe events_;
-    std::uint64_t events_dropped_ = 0;
     Lazy<Pair *> pairs_;
     std::uint32_t next_slot_ = 1;
     std::uint64_t next_serial_ = 1;
