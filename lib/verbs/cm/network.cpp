@@ -3,35 +3,26 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "locked.hpp"
+#include "port/client.hpp"
+#include "quiet_thread.hpp"
 
 namespace ntb::verbs::cm
 {
 namespace
 {
 
-constexpr std::uint64_t second = 1000000000;
 // For the first message of somebody who has connected.
 constexpr std::uint64_t first_message_patience = 5 * second;
 // Between two tries to connect to what does not listen.
 constexpr std::uint64_t pause = second / 100;
 // Of somebody who has not said what for.
 constexpr std::ptrdiff_t max_unknown = 256;
-
-std::uint64_t monotonic()
-{
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * second +
-           static_cast<std::uint64_t>(time.tv_nsec);
-}
 
 struct Name {
     char text[NTBCLIENT_MAX_NAME];
@@ -40,22 +31,6 @@ struct Name {
         snprintf(text, sizeof(text), "rdmacm/%u/%u", port.space, port.number);
     }
 };
-
-ntbclient_options options_of(bool local)
-{
-    ntbclient_options options;
-    ntbclient_options_init(&options);
-    options.local = local;
-    return options;
-}
-
-ntbclient_info info_of(ntbclient_conn *conn)
-{
-    ntbclient_info info = {};
-    info.size = sizeof(info);
-    ntbclient_info_get(conn, &info);
-    return info;
-}
 
 } // namespace
 
@@ -75,20 +50,16 @@ int Network::open(const char *socket)
 int Network::start(Audience &audience)
 {
     audience_ = &audience;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(
-        &thread_, nullptr,
+    const int error = start_quiet_thread(
+        thread_,
         [](void *network) -> void * {
             pthread_setname_np(pthread_self(), "ntb-rdma-cm");
             static_cast<Network *>(network)->run();
             return nullptr;
         },
         this);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     runs_ = error == 0;
-    return -error;
+    return error;
 }
 
 void Network::stop()

@@ -3,18 +3,18 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/look.hpp"
 #include "locked.hpp"
+#include "port/client.hpp"
+#include "quiet_thread.hpp"
 #include "short_turns.hpp"
 
 namespace ntb::verbs
@@ -24,7 +24,6 @@ namespace
 
 constexpr std::uint64_t introduction_magic = 0x6f6c6c656862746e; // "ntbhello"
 constexpr std::uint32_t introduction_version = 2;
-constexpr std::uint64_t second = 1000000000;
 // For an answer of another process, and of the other host.
 constexpr std::uint64_t patience = 5 * second;
 // Connections of unknown peers that have not said who they are.
@@ -36,14 +35,6 @@ constexpr int drives_between_looks = 64;
 constexpr std::uint64_t between_calls = 2000;
 constexpr std::uint32_t loopback_bytes = 1 << 16;
 
-std::uint64_t monotonic()
-{
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<std::uint64_t>(time.tv_sec) * second +
-           static_cast<std::uint64_t>(time.tv_nsec);
-}
-
 struct Name {
     char text[32];
     explicit Name(Address of)
@@ -51,22 +42,6 @@ struct Name {
         snprintf(text, sizeof(text), "verbs/%u/%u", lid_of(of), node_of(of));
     }
 };
-
-ntbclient_options options_of(bool local)
-{
-    ntbclient_options options;
-    ntbclient_options_init(&options);
-    options.local = local;
-    return options;
-}
-
-ntbclient_info info_of(ntbclient_conn *conn)
-{
-    ntbclient_info info = {};
-    info.size = sizeof(info);
-    ntbclient_info_get(conn, &info);
-    return info;
-}
 
 // @return 1 it has come whole, 0 not yet, -1 it never will
 int hear(ntbclient_conn *conn, Introduction &introduction)
@@ -157,20 +132,16 @@ int Network::start(Engine &engine)
         const Locked locked(engine.mutex());
         engine.set_service(this);
     }
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(
-        &thread_, nullptr,
+    const int error = start_quiet_thread(
+        thread_,
         [](void *network) -> void * {
             pthread_setname_np(pthread_self(), "ntb-verbs");
             static_cast<Network *>(network)->run();
             return nullptr;
         },
         this);
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
     runs_ = error == 0;
-    return -error;
+    return error;
 }
 
 void Network::stop()

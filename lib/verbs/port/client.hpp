@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What those who use the node daemon's client library ask of it.
+#ifndef NTB_VERBS_PORT_CLIENT_HPP
+#define NTB_VERBS_PORT_CLIENT_HPP
+
+#include <cstdint>
+
+#include <time.h>
+
+#include <ntbclient.h>
+
+namespace ntb::verbs
+{
+
+constexpr std::uint64_t second = 1000000000;
+
+/// In nanoseconds.
+inline std::uint64_t monotonic()
+{
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * second +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+/// @param local  between two processes of this host
+inline ntbclient_options options_of(bool local)
+{
+    ntbclient_options options;
+    ntbclient_options_init(&options);
+    options.local = local;
+    return options;
+}
+
+inline ntbclient_info info_of(ntbclient_conn *conn)
+{
+    ntbclient_info info = {};
+    info.size = sizeof(info);
+    ntbclient_info_get(conn, &info);
+    return info;
+}
+
+} // namespace ntb::verbs
+
+#endif
