@@ -318,7 +318,7 @@ void Device::Link::hear_one(Carrier &carrier, const void *bytes, size_t count)
         carrier.say(news);
         return;
     }
-    log(introduced ? "what the peer's daemon told is no message of this version"
+    log(introduced ? "what the peer's daemon sent is no message of this version"
                    : "what the peer host sent is no introduction of a daemon of this version");
     dropped = introduced;
 }

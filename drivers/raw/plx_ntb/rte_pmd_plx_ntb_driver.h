@@ -59,8 +59,8 @@ __rte_internal
 void rte_pmd_plx_ntb_unhold(struct rte_pmd_plx_ntb_holder *hold);
 
 /**
- * Tells where a change shows that a receiving half has something to do: the line in which the next
- * message will appear, or while there is no connection what changes with the next one. By the
+ * Returns where a change shows that a receiving half has something to do: the line in which the
+ * next message will appear, or while there is no connection what changes with the next one. By the
  * thread of the receiving half, outside a burst, between start and stop of the device; valid until
  * the next burst, and until the device is stopped.
  *
