@@ -120,12 +120,13 @@ def case_one_sided_incast(lab):
     lab.serve("--operation", "write", cables=("a",))
     lab.serve("--operation", "write", cables=("b",))
     result = lab.measured("--operation", ",".join(ONE_SIDED), "--mode", "incast", "--size", "256", "--device",
-                          "raw_plx_ntb0", "--device", "raw_plx_ntb1", "--seconds", "0.2", "--verify",
-                          cables=("a", "b"))
+                          "raw_plx_ntb0", "--device", "raw_plx_ntb1", "--count", "500", "--seconds", "600",
+                          "--verify", cables=("a", "b"))
     expect(len(result["points"]) == 5, "points")
     for point in result["points"]:
         expect_good(point)
         expect([flow["name"] for flow in point["flows"]] == ["raw_plx_ntb0", "raw_plx_ntb1"], "flows")
+        expect([flow["messages"] for flow in point["flows"]] == [500, 500], f"{point['flows']}")
 
 
 def two_on(core):

@@ -52,6 +52,7 @@ private:
     template <typename Seen>
     bool go_on_while_progress(Seen &seen, uint64_t &patient_until);
     bool peer_was_lost();
+    bool servers_have_sent(uint64_t now);
     uint64_t promised() const;
     void collect(app::ResultPoint &result) const;
     const Work &work_of(size_t server, uint32_t lane) const
@@ -71,6 +72,8 @@ private:
     uint32_t server_lcores_ = 0;
     bool direct_ = false;
     uint64_t begin_tsc_ = 0, end_tsc_ = 0;
+    size_t sent_servers_ = 0;    ///< that have said so
+    uint64_t next_question_ = 0; ///< control messages are not part of what is measured
     bool interrupted_ = false;
     std::string error_;
 };
@@ -165,10 +168,20 @@ void Run::measure()
         interrupted_ = app::stop_signal() != 0;
         const Lcores::Progress progress = lcores_->progress();
         if (rte_rdtsc() >= end || interrupted_ || progress.error != 0 ||
-            (sends && !progress.sending) || lost)
+            (sends ? !progress.sending : servers_have_sent(rte_rdtsc())) || lost)
             break;
     }
     end_tsc_ = rte_rdtsc();
+}
+
+bool Run::servers_have_sent(uint64_t now)
+{
+    if (now < next_question_)
+        return false;
+    next_question_ = now + rte_get_tsc_hz() / 1000;
+    for (ServerLink *server : servers_)
+        sent_servers_ += server->says_sent(serial_) ? 1 : 0;
+    return sent_servers_ == servers_.size();
 }
 
 uint64_t Run::promised() const

@@ -16,7 +16,7 @@ namespace
 {
 
 constexpr uint32_t magic = 0x4e474b50; // "PKGN"
-constexpr uint16_t version = 3;
+constexpr uint16_t version = 4;
 constexpr uint16_t control_queue = 0;
 constexpr uint64_t million = 1000000;
 constexpr uint32_t longest_rest_ms = 50; // a stop signal is looked at behind it
@@ -138,6 +138,7 @@ void take_body(const Wire &wire, ControlMessage &m)
     case Kind::rest:
     case Kind::resting:
     case Kind::copy:
+    case Kind::sent:
         break;
     }
 }
@@ -163,6 +164,7 @@ void put_body(const ControlMessage &m, Wire &wire)
     case Kind::rest:
     case Kind::resting:
     case Kind::copy:
+    case Kind::sent:
         break;
     }
 }

@@ -27,8 +27,9 @@ enum class Kind : uint16_t {
     resting, ///< server: from now on
     copy,    ///< driver: copy long messages by this engine; the link comes anew
     copied,  ///< server: I will, now; or why not
+    sent,    ///< server: all that I was to send at this point, before the driver stops it
 };
-inline constexpr unsigned kind_count = 9;
+inline constexpr unsigned kind_count = 10;
 
 enum class Role : uint16_t { server, driver };
 

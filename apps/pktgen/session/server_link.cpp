@@ -170,6 +170,12 @@ std::optional<ControlMessage> ServerLink::await(Kind kind, uint32_t serial,
     return std::nullopt;
 }
 
+bool ServerLink::says_sent(uint32_t serial)
+{
+    const auto message = control_.poll();
+    return message && message->kind == Kind::sent && message->serial == serial;
+}
+
 void ServerLink::watch(uint64_t now)
 {
     if (now < next_watch_)

@@ -38,6 +38,10 @@ public:
     /// @return whether it went: error() says why not, or a signal ended the wait
     bool send(const ControlMessage &message);
 
+    /// Whether the server says now that it has sent all of point @p serial; once, and only while
+    /// no answer is waited for.
+    bool says_sent(uint32_t serial);
+
     /// Asks the server to copy long messages that way from now on. The endpoint is to be opened
     /// anew for it, at both ends. @return empty, or why it cannot be asked
     std::string ask_copy(CopyMode mode);

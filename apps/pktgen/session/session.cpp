@@ -176,6 +176,7 @@ void Session::obey(const ControlMessage &message, uint64_t now)
     case Kind::report:
     case Kind::resting:
     case Kind::copied:
+    case Kind::sent:
         break;
     }
 }
@@ -230,7 +231,7 @@ void Session::set_to_work(const Point &point, uint64_t now)
     lcores_->set_up(); // what the driver has to say first is waited for at work
     lcores_->start(now);
     realtime_.emplace(realtime);
-    stopping_ = false;
+    stopping_ = said_sent_ = false;
     give_up_tsc_ = now + ms(point.run_us / 1000 + grace_ms);
 }
 
@@ -241,13 +242,20 @@ void Session::finish_when_done(uint64_t now)
         end_work();
         return;
     }
-    if (!stopping_)
+    const bool sent_all = !progress.sending && progress.sent_all;
+    if (!stopping_ && (said_sent_ || !sent_all || point_.direction != Direction::in))
         return;
+    if (!stopping_) {
+        said_sent_ = true;
+        ControlMessage message{Kind::sent};
+        message.serial = serial_;
+        return send(std::move(message), now);
+    }
     const uint64_t come = progress.received + progress.completed;
     if (come != seen_)
         patient_tsc_ = now + ms(missing_ms);
     seen_ = come;
-    const bool all_there = progress.received >= promised_ && !progress.sending && progress.sent_all;
+    const bool all_there = progress.received >= promised_ && sent_all;
     if (all_there || now > patient_tsc_)
         report(now);
 }

@@ -85,6 +85,7 @@ private:
     unsigned steps_ = 0;
     uint32_t serial_ = 0;               ///< of point_
     uint64_t give_up_tsc_ = 0;          ///< the driver has forgotten us by then
+    bool said_sent_ = false;            ///< to a driver that sends nothing itself
     bool stopping_ = false;             ///< the driver has sent all that promised_ says
     uint64_t promised_ = 0;             ///< messages the driver has sent
     uint64_t seen_ = 0;                 ///< messages that had come when last looked at
