@@ -507,8 +507,9 @@ int ntbmsg_channel_send_burst(struct ntbmsg_channel *channel, struct rte_mbuf **
  * Receives a burst from a channel, and returns the credit of these messages to the peer. One thread
  * at a time per channel.
  *
- * The data of a message longer than the peer's inline limit stays writable by the peer until the
- * mbuf is freed, unless the device has the devarg rx=stable.
+ * The data of a message that came in a receive buffer, as all do that are longer than the peer's
+ * inline limit, stays writable by the peer until the mbuf is freed, unless the device has the
+ * devarg rx=stable.
  *
  * @param channel
  *   A channel in any state.

@@ -319,8 +319,9 @@ int ntbmsg_queue_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
 /**
  * Receives a burst from a bare queue. One thread at a time per queue.
  *
- * The data of a message longer than the peer's inline limit stays writable by the peer until the
- * mbuf is freed, unless the device has the devarg rx=stable.
+ * The data of a message that came in a receive buffer, as all do that are longer than the peer's
+ * inline limit, stays writable by the peer until the mbuf is freed, unless the device has the
+ * devarg rx=stable.
  *
  * @param endpoint
  *   An open endpoint.

@@ -129,6 +129,41 @@ TEST_F(Transfer, CreditInBuffersBoundsLongMessagesAndLetsShortOnesPass)
     give_back({near, far});
 }
 
+// A message of middle size that goes alone comes in a receive buffer, which it does not count for.
+TEST_F(Transfer, AShortMessageThatWaitsKeepsNoReceiveBuffer)
+{
+    ASSERT_NO_FATAL_FAILURE(bring_up());
+    ntbmsg_channel *near = nullptr, *far = nullptr;
+    ASSERT_NO_FATAL_FAILURE(join(near, far));
+    const uint32_t granted = info(near).credit_bytes;
+    const auto in_receive_buffer = [](const rte_mbuf *m) {
+        return (m->ol_flags & RTE_MBUF_F_EXTERNAL) != 0;
+    };
+    ASSERT_EQ(send_one(near_, near, 1000, 1), 1);
+    rte_mbuf *taken = nullptr; // by the call itself
+    for (const uint64_t end = now_ms() + patience_ms; taken == nullptr && now_ms() < end;)
+        ntbmsg_channel_recv_burst(far, &taken, nullptr, 1);
+    ASSERT_NE(taken, nullptr);
+    EXPECT_TRUE(in_receive_buffer(taken));
+    rte_pktmbuf_free(taken);
+    for (const size_t bytes : {size_t{1000}, size_t{1025}}) {
+        for (int i = 0; i < 8; ++i)
+            ASSERT_EQ(send_one(near_, near, bytes, i), 1);
+        settle(); // the worker takes them, and they wait
+        for (int i = 0; i < 8; ++i) {
+            rte_mbuf *m = receive_one(far);
+            ASSERT_NE(m, nullptr);
+            EXPECT_EQ(m->pkt_len, bytes);
+            EXPECT_EQ(*rte_pktmbuf_mtod_offset(m, uint8_t *, bytes - 1), i);
+            EXPECT_EQ(in_receive_buffer(m), bytes > 1024) << bytes;
+            rte_pktmbuf_free(m);
+        }
+    }
+    settle();
+    EXPECT_EQ(info(near).credit_bytes, granted) << "nothing is lost, and nothing gained";
+    give_back({near, far});
+}
+
 // Semantics: order-3
 TEST_F(Transfer, AReaderThatStopsStopsItsOwnChannelOnly)
 {

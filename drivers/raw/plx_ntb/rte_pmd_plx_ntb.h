@@ -132,8 +132,7 @@ struct rte_pmd_plx_ntb_info {
     uint32_t ring_lines;   /**< Lines of a message ring */
     uint32_t buffers;      /**< Receive buffers */
     uint32_t buf_bytes;    /**< Data bytes of each */
-    uint32_t inline_max;   /**< Longest message that may travel inline, in bytes. On
-                                the queue pairs of workers all up to it do */
+    uint32_t inline_max;   /**< Longest message that may travel inline, in bytes */
     uint32_t max_message;  /**< Longest message accepted from the peer in bytes */
     int32_t socket_id;     /**< NUMA node of its memory; -1: unknown */
     uint64_t window_bytes; /**< Bytes of the memory window */

@@ -75,20 +75,21 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
 }
 
 /// Takes what is the channel's of a burst from the queue pair. One pass over it if all of it is
-/// inline messages of this channel.
+/// short messages of this channel.
 [[gnu::always_inline]] inline Received take_own(Channel &c, rte_mbuf **mbufs, Meta *meta,
                                                 uint32_t *imm, unsigned n)
 {
     Worker &w = *c.worker;
     const uint32_t word = c.rx_word;
-    const rte_mempool *pool = w.rx_pool;
+    const uint32_t inline_max = w.peer_inline_max;
     uint64_t bytes = 0;
     uint32_t other = 0;
     bool large = n > c.rx.left.messages;
     for (unsigned i = 0; i < n; ++i) {
         other |= (protocol::header_word(meta[i].data) ^ word) | meta[i].flags;
-        large |= mbufs[i]->pool != pool;
-        bytes += mbufs[i]->pkt_len;
+        const uint32_t length = mbufs[i]->pkt_len;
+        large |= length > inline_max;
+        bytes += length;
         if (imm != nullptr)
             imm[i] = protocol::header_argument(meta[i].data);
     }

@@ -12,17 +12,22 @@ namespace ntbmsg
 namespace
 {
 
+/// @param counted  set to those of the receive buffers that count: of long messages
 /// @return receive buffers that the messages take; a negative errno: they do not fit
-int buffers_of(const Channel &c, const uint32_t *lengths, unsigned n)
+int buffers_of(const Channel &c, const uint32_t *lengths, unsigned n, uint32_t &counted)
 {
     const Worker &w = *c.worker;
     uint32_t buffers = 0;
+    counted = 0;
     for (unsigned i = 0; i < n; ++i) {
         if (lengths[i] == 0)
             return -EINVAL;
         if (lengths[i] > c.longest)
             return -EMSGSIZE;
-        buffers += w.peer_buffers.of(lengths[i]);
+        const uint32_t used = w.peer_buffers.of(lengths[i]);
+        buffers += used;
+        if (lengths[i] > w.inline_max)
+            counted += used;
         if (buffers > w.rooms)
             return -EINVAL;
     }
@@ -72,7 +77,8 @@ int commit_rooms(Channel &c, const uint32_t *lengths, const uint32_t *imm, unsig
     Worker &w = *c.worker;
     if (w.builder != &c)
         return n == 0 ? 0 : -EINVAL;
-    const int rc = buffers_of(c, lengths, n);
+    uint32_t counted = 0;
+    const int rc = buffers_of(c, lengths, n, counted);
     if (rc < 0)
         return rc;
     if (publish(c, lengths, imm, n) != 0) {
@@ -81,7 +87,7 @@ int commit_rooms(Channel &c, const uint32_t *lengths, const uint32_t *imm, unsig
     }
     const auto buffers = static_cast<uint32_t>(rc);
     c.tx.give_back(buffers, true);
-    c.tx.sent({n, buffers});
+    c.tx.sent({n, counted});
     c.tx_messages.add(n);
     uint64_t bytes = 0;
     for (unsigned i = 0; i < n; ++i)

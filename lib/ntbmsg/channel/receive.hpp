@@ -27,8 +27,7 @@ inline Received received_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n)
     uint32_t buffers = 0;
     for (unsigned i = 0; i < n; ++i) {
         bytes += mbufs[i]->pkt_len;
-        if (unlikely(mbufs[i]->pool != w.rx_pool))
-            buffers += mbufs[i]->nb_segs;
+        buffers += buffers_counted(w, mbufs[i]);
     }
     return {n, buffers, bytes};
 }

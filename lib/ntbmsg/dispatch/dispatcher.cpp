@@ -166,6 +166,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
         return;
     }
     w.peer_buffers.set(hello.buf_bytes);
+    w.peer_inline_max = std::min(hello.inline_max, protocol::inline_limit);
     w.lends = (hello.features & protocol::feature_lending) != 0;
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
     w.peer_max_message = std::max(longest, protocol::min_message);
@@ -247,6 +248,27 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     }
 }
 
+/// Copies a short message that came in a receive buffer, as the driver copies inline ones: nobody
+/// counts that buffer, so it must not wait for the application. @return the copy; @p m if there is
+/// no mbuf for it
+rte_mbuf *out_of_buffer(const Worker &w, rte_mbuf *m)
+{
+    rte_mbuf *copy = rte_pktmbuf_alloc(w.rx_pool);
+    if (copy == nullptr)
+        return m;
+    const uint32_t length = m->pkt_len;
+    char *to = rte_pktmbuf_append(copy, static_cast<uint16_t>(length));
+    if (to == nullptr) {
+        rte_pktmbuf_free(copy);
+        return m;
+    }
+    if (const void *from = rte_pktmbuf_read(m, 0, length, to); from != to)
+        std::memcpy(to, from, length);
+    copy->port = m->port;
+    rte_pktmbuf_free(m);
+    return copy;
+}
+
 /// Delivers consecutive DATA messages for one channel.
 void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
@@ -263,6 +285,10 @@ void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
     if (unlikely(!taken)) {
         free_unread(w, mbufs, n);
         return;
+    }
+    for (unsigned i = 0; i < n; ++i) {
+        if (unlikely(mbufs[i]->pool != w.rx_pool) && mbufs[i]->pkt_len <= w.peer_inline_max)
+            mbufs[i] = out_of_buffer(w, mbufs[i]);
     }
     park(c->parked, mbufs, n, [=](unsigned i) { return protocol::header_argument(meta[i].data); });
     arrived(*c, n);

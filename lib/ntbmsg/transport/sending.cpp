@@ -102,10 +102,8 @@ void free_unread(Worker &w, rte_mbuf **mbufs, unsigned n)
 Credit credit_of(const Worker &w, rte_mbuf *const *mbufs, unsigned n)
 {
     uint32_t buffers = 0;
-    for (unsigned i = 0; i < n; ++i) {
-        if (mbufs[i]->pool != w.rx_pool)
-            buffers += mbufs[i]->nb_segs;
-    }
+    for (unsigned i = 0; i < n; ++i)
+        buffers += buffers_counted(w, mbufs[i]);
     return {n, buffers};
 }
 

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_mbuf.h>
 #include <rte_pmd_plx_ntb.h>
 
 #include "transport/channel.hpp"
@@ -60,7 +61,8 @@ struct alignas(64) ntbmsg_worker {
     uint32_t chores;                     ///< Chore
     rte_mempool *rx_pool;                ///< mbufs of received inline messages
     ntbmsg::Slots slots;
-    uint32_t inline_max;          ///< longest inline message to the peer
+    uint32_t inline_max;          ///< up to it a message to the peer counts as inline,
+    uint32_t peer_inline_max;     ///< and one from the peer
     ntbmsg::Buffers peer_buffers; ///< receive buffers that a long message uses
 
     // Slow path from here.
@@ -115,6 +117,13 @@ struct alignas(64) ntbmsg_worker {
 
 namespace ntbmsg
 {
+
+/// Receive buffers that a message counts for: by its length, as at the peer. A short one may lie in
+/// a receive buffer all the same, where the peer's driver found that faster.
+[[gnu::always_inline]] inline uint32_t buffers_counted(const Worker &w, const rte_mbuf *m)
+{
+    return unlikely(m->pkt_len > w.peer_inline_max) ? m->nb_segs : 0;
+}
 
 /// Other threads than the worker's must check the channel's state after this.
 inline bool connection_changed(const Worker &w)

@@ -85,13 +85,16 @@ inline constexpr uint64_t hello_magic = 0x313048434d42544e; // "NTBMCH01"
 /// Bytes that hold every control message of a worker.
 inline constexpr uint32_t min_message = 256;
 
+/// Longest message that may count for no receive buffer.
+inline constexpr uint32_t inline_limit = 1024;
+
 struct Hello {
     uint64_t magic;
     uint16_t major, minor;
     uint32_t bytes;
     uint32_t channels;
     uint32_t buf_bytes;
-    uint32_t inline_max;
+    uint32_t inline_max; ///< of what it says, inline_limit at most is believed
     uint32_t operations;
     uint64_t features;
     uint64_t reserved[3];

@@ -120,8 +120,6 @@ queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
 {
     const Geometry &g = geometry_;
     std::byte *peer_block = platform_.window;
-    // Channels count the receive buffers of a message by its length.
-    const bool by_length = q + g.workers >= g.queues;
     return {.peer_ring = peer_block + wire::ring_offset(q, peer.ring_lines, peer.buffer_ring_lines),
             .peer_ring_lines = peer.ring_lines,
             .peer_ring_base = wire::ring_base(peer_seed, q),
@@ -135,7 +133,7 @@ queue::TxSetup Device::tx_setup(unsigned q, const wire::Hello &peer, uint64_t ow
             .peer_buf_end = peer.buf_end,
             .peer_buf_bytes = peer.buf_bytes,
             .peer_max_message = peer.max_message,
-            .inline_max = by_length ? g.inline_most : g.inline_max,
+            .inline_max = g.inline_max,
             .by_engine = copy_.setup(q, window_pool_),
             .stores = stores_,
             .cycles = stores_by_trial_ ? read_cycles : nullptr,

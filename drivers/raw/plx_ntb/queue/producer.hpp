@@ -298,7 +298,10 @@ template <MemPolicy Mem>
         return {Put::invalid, 0};
     if (m->pkt_len > q.max_message)
         return {Put::too_long, 0};
-    const bool is_long = m->pkt_len > q.inline_max;
+    // Where the peer has no buffer left, the ring does as well.
+    const bool is_long = m->pkt_len > q.inline_max &&
+                         (m->pkt_len > q.s.inline_most ||
+                          reserve_buffers<Mem>(q, q.per_buffer.ceil(m->pkt_len)) == Put::taken);
     const uint32_t lines = is_long ? 1 : wire::inline_lines(m->pkt_len);
     const bool fits = lines <= out.left(at);
     // Pad lines only if their message can follow.

@@ -2,6 +2,8 @@
 // The bound of inline messages: as an algorithm, and in a queue pair.
 #include "queue/inline_bound.hpp"
 
+#include <vector>
+
 #include <gtest/gtest.h>
 
 #include "pair.hpp"
@@ -188,6 +190,29 @@ TEST_F(BoundInQueue, AMessageThatGoesAloneIsInlineUpToTheFirstBound)
     EXPECT_EQ(in_buffers(), 2u);
     send(2, at_most + 1, 1000);
     EXPECT_EQ(in_buffers(), 4u);
+}
+
+TEST_F(BoundInQueue, WithoutAReceiveBufferTheRingDoesAsWell)
+{
+    EXPECT_TRUE(pair.receive(1).empty());
+    std::vector<rte_mbuf *> held;
+    for (unsigned i = 0; i < 2 * pair.options.buffers; i++) {
+        rte_mbuf *m = rte_pktmbuf_alloc(pair.sent_pool);
+        ASSERT_NE(m, nullptr);
+        rte_pktmbuf_append(m, at_most);
+        ASSERT_EQ(pair.tx(&m, nullptr, 1), 1) << i;
+        ASSERT_EQ(pair.rx(&m, nullptr, 1), 1) << i;
+        EXPECT_EQ(m->pkt_len, at_most);
+        held.push_back(m);
+    }
+    EXPECT_GT(in_buffers(), 0u);
+    EXPECT_LE(in_buffers(), pair.options.buffers);
+    // A longer one has to wait.
+    rte_mbuf *longer = rte_pktmbuf_alloc(pair.sent_pool);
+    rte_pktmbuf_append(longer, at_most + 1);
+    EXPECT_EQ(pair.tx(&longer, nullptr, 1), 0);
+    rte_pktmbuf_free(longer);
+    rte_pktmbuf_free_bulk(held.data(), static_cast<unsigned>(held.size()));
 }
 
 TEST_F(BoundInQueue, BurstsGoWhereLinesAreCheaper)
