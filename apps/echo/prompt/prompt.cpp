@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "prompt/prompt.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>

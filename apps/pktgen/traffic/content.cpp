@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "traffic/content.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
