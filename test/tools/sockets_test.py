@@ -9,7 +9,9 @@ import io
 import pathlib
 import sys
 import tempfile
+import time
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(sys.argv.pop(1))
@@ -17,7 +19,7 @@ BUILD = pathlib.Path(sys.argv.pop(1))
 sys.path.insert(0, str(ROOT / "tools"))
 
 from ntb_compare import pair  # noqa: E402
-from ntb_sockets import rings, suites  # noqa: E402
+from ntb_sockets import redis, rings, suites  # noqa: E402
 
 # A suite of one's own: its connection goes by ring where there is one.
 TRAFFIC = f"""
@@ -113,7 +115,85 @@ class Suites(unittest.TestCase):
         self.assertEqual(suites.find_tests(programs, self.folder, system), system / suites.library())
 
 
+# What Redis' tests print, by a program in their place. Under the preload it waits until its counters were found.
+PRINTED = r"""
+set under [expr {[info exists ::env(LD_PRELOAD)] && [string match *libntbsocket* $::env(LD_PRELOAD)]}]
+puts "\[ok\]: of two lists (3 ms)"
+puts [expr {$under ? "\[err\]: differs in tests/unit/protocol.tcl\nExpected 1" : "\[ok\]: differs (1 ms)"}]
+puts "\[ignore\]: large: Tag: denied"
+puts "\\o/ All tests passed without errors!"
+while {$under && ![file exists SEEN[pid]]} {after 1}
+"""
+
+
+class Redis(unittest.TestCase):
+    def test_results_are_read_without_times_files_and_colours(self):
+        text = "[ready]: 4711\n[testing]: a\n\x1b[1;32m[ok]\x1b[0m: a (b) (12 ms)\n\x1b[0;32m[\x1b[1;32mok\x1b[0m]: c (0 ms)\n" \
+               "[err]: d in e in tests/unit/type/list.tcl\nExpected [ok]: no\n[skip]: f\n[ignore]: g: Tag: needs:debug denied\n" \
+               "[1/1 done]: unit/type/list (3 seconds)\n!!! WARNING The following tests failed:\n" \
+               "*** [err]: d in e in tests/unit/type/list.tcl\n"
+        expected = {"a (b)": suites.PASSED, "c": suites.PASSED, "d in e": suites.FAILED, "f": suites.SKIPPED,
+                    "g: Tag: needs:debug denied": suites.SKIPPED}
+        self.assertEqual(redis.parse(text), (expected, ""))
+
+    def test_the_worst_of_a_name_counts(self):
+        for order in (("ok", "err", "ok"), ("err", "ok", "ok")):
+            text = "".join("[ok]: a (1 ms)\n" if word == "ok" else "[err]: a in tests/unit/b.tcl\n" for word in order)
+            self.assertEqual(redis.parse(text)[0], {"a": suites.FAILED})
+
+    def test_a_run_that_broke_off_is_trouble(self):
+        self.assertEqual(redis.parse("[ok]: a (1 ms)\n")[1], "it did not come to its end")
+        self.assertEqual(redis.parse("[exception]: Executing test client: no such thing.\n")[1],
+                         "exception: Executing test client: no such thing.")
+        self.assertEqual(redis.parse("[TIMEOUT]: clients state report follows.\n")[1],
+                         "timeout: clients state report follows.")
+
+    def test_what_is_not_there_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.assertRegex(redis.missing(pathlib.Path(folder)), "their source$")
+
+    def test_a_unit_is_run_both_ways_and_judged(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tests = pathlib.Path(folder) / "tests"
+            tests.mkdir()
+            (tests / "test_helper.tcl").write_text(PRINTED.replace("SEEN", f"{folder}/seen."))
+            if why := redis.missing(tests.parent):
+                self.skipTest(f"there is missing: {why}")
+            said, look = io.StringIO(), rings.Tree.look
+
+            def look_and_tell(tree):
+                look(tree)
+                if tree.pages:
+                    (pathlib.Path(folder) / f"seen.{tree.pid}").touch()
+
+            with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), \
+                    mock.patch.object(rings.Tree, "look", look_and_tell):
+                runner = suites.Several({"redis:unit/protocol": redis.Units(BUILD, tests.parent)})
+                counts = suites.run_all(runner, ["redis:unit/protocol"], False)
+        self.assertEqual(counts, (0, 1), said.getvalue())
+        self.assertIn("FAILED: differs: passed alone, failed with the preload\n", said.getvalue())
+        cells = said.getvalue().splitlines()[1].split()
+        self.assertEqual((cells[1:4], cells[5:8]), (["3", "0", "1"], ["3", "1", "1"]), said.getvalue())
+
+
 class Counters(unittest.TestCase):
+    def test_pages_below_a_process_are_added_up_and_outlive_it(self):
+        with tempfile.TemporaryDirectory() as folder, pair.group() as processes:
+            page = rings.FIGURES.pack(rings.MAGIC, rings.VERSION, 1, b"program", 1, 2, 3)
+            script = pathlib.Path(folder) / "script"
+            script.write_text(f"import os, time\nfile = os.memfd_create('ntbsocket-figures')\nos.pwrite(file, {page!r}, 0)\n"
+                              "time.sleep(1000)\n")
+            number = processes.start(["sh", "-c", f"{sys.executable} {script} & {sys.executable} {script} & wait"])
+            tree, end = rings.Tree(processes.members[number].pid), time.monotonic() + 60
+            while len(tree.pages) < 2 and time.monotonic() < end:
+                tree.look()
+                time.sleep(0.01)
+            tree.look()
+            processes.end()
+            tree.look()
+            self.assertEqual(tree.read(), rings.Counts(2, 4, 6))
+            tree.close()
+
     def test_a_program_without_the_preload_has_none(self):
         with pair.group() as processes:
             number = processes.start(["true"])

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 from ntb_compare import pair  # noqa: E402
-from ntb_sockets import rings, suites  # noqa: E402
+from ntb_sockets import redis, rings, suites  # noqa: E402
 
 
 def parse():
@@ -18,31 +18,49 @@ def parse():
     made.add_argument("--build", type=pathlib.Path, required=True, metavar="FOLDER", help="where ntbd and the preload were built")
     made.add_argument("--programs", type=pathlib.Path, default=ROOT / ".deps/programs", metavar="FOLDER",
                       help="where tools/setup unpacks")
-    made.add_argument("--only", nargs="+", metavar="SUITE", help="these, as test_socket or 'test_s*'")
+    made.add_argument("--only", nargs="+", metavar="SUITE", help="these, as test_socket, 'test_s*' or 'redis:*'")
     made.add_argument("--seconds", type=int, default=suites.SUITE_SECONDS, metavar="N", help="for each run of a suite")
     made.add_argument("--markdown", action="store_true", help="a table for a document")
     return made
 
 
+def find_runners(options, chosen, folder):
+    """{suite: what runs it}, of the chosen ones whose tests are there. Says which are not."""
+    build, runners = options.build.resolve(), {}
+    of_redis = [name for name in chosen if name in redis.NAMES]
+    of_python = [name for name in chosen if name not in redis.NAMES]
+    if of_python:
+        tests = suites.find_tests(options.programs, folder)
+        if tests is None:
+            print("CPython's tests are missing; run: tools/setup")
+        else:
+            runners.update(dict.fromkeys(of_python, suites.Suites(build, tests, seconds=options.seconds)))
+    if of_redis:
+        if why := redis.missing():
+            print(f"for Redis' tests there is missing: {why}; run: tools/setup")
+        else:
+            runners.update(dict.fromkeys(of_redis, redis.Units(build, seconds=min(options.seconds, redis.UNIT_SECONDS))))
+    return runners
+
+
 def main():
     options = parse().parse_args()
-    chosen = suites.choose(options.only)
-    why = rings.missing(options.build) or ("" if chosen else "no suite is called that; there are: " + " ".join(suites.NAMES))
+    names = (*suites.NAMES, *redis.NAMES)
+    chosen = suites.choose(options.only, names)
+    why = rings.missing(options.build) or ("" if chosen else "no suite is called that; there are: " + " ".join(names))
     if why:
         print(f"sockets: {why}", file=sys.stderr)
         return 2
     pair.Signals.catch()
     with tempfile.TemporaryDirectory(prefix=pair.SCRATCH_PREFIX) as folder:
-        tests = suites.find_tests(options.programs, pathlib.Path(folder))
-        if tests is None:
-            print(f"CPython's tests are missing; run: tools/setup\n0 passed, 0 failed, {len(chosen)} skipped")
-            return 0
+        runners = find_runners(options, chosen, pathlib.Path(folder))
+        passed = failed = 0
         try:
-            passed, failed = suites.run_all(suites.Suites(options.build.resolve(), tests, seconds=options.seconds), chosen,
-                                            options.markdown)
+            if runners:
+                passed, failed = suites.run_all(suites.Several(runners), list(runners), options.markdown)
         except pair.Interrupted:
             return 130
-    print(f"{passed} passed, {failed} failed, 0 skipped")
+    print(f"{passed} passed, {failed} failed, {len(chosen) - len(runners)} skipped")
     return 1 if failed else 0
 
 

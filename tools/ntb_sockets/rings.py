@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A node daemon of one's own, programs under the preload, and what these count."""
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -43,13 +44,52 @@ class Page:
         return self.file is not None and os.pread(self.file.fileno(), 4, 0) not in (b"", bytes(4))
 
     def read(self):
-        magic, version, _, _, *counts = FIGURES.unpack(os.pread(self.file.fileno(), FIGURES.size, 0))
-        if (magic, version) != (MAGIC, VERSION):
-            raise pair.Failed("the preload has counters of another version")
-        return Counts(*counts)
+        return read_counts(self.file)
 
     def close(self):
         self.file.close()
+
+
+class Tree:
+    """The counters of a process, of all below it and of all that were. Whoever lives between two looks is missed."""
+
+    def __init__(self, pid):
+        self.pid, self.pages = pid, {}
+
+    def look(self):
+        for pid in descendants(self.pid):
+            file = find_page(pid)
+            if file is None:
+                continue
+            number = os.fstat(file.fileno()).st_ino
+            # The magic number is stored last.
+            if number in self.pages or os.pread(file.fileno(), 4, 0) in (b"", bytes(4)):
+                file.close()
+            else:
+                self.pages[number] = file
+
+    def read(self):
+        return sum(map(read_counts, self.pages.values()), Counts())
+
+    def close(self):
+        for file in self.pages.values():
+            file.close()
+
+
+def descendants(pid):
+    found = [pid]
+    for one in found:
+        for task in pathlib.Path(f"/proc/{one}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                found += map(int, task.read_text(encoding="ascii").split())
+    return found
+
+
+def read_counts(file):
+    magic, version, _, _, *counts = FIGURES.unpack(os.pread(file.fileno(), FIGURES.size, 0))
+    if (magic, version) != (MAGIC, VERSION):
+        raise pair.Failed("the preload has counters of another version")
+    return Counts(*counts)
 
 
 def find_page(pid):

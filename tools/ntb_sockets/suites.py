@@ -22,6 +22,8 @@ NAMES = ("test_socket", "test_socketserver", "test_select", "test_poll", "test_e
 RESOURCES = {"test_socketserver": ["-u", "network"]}
 # One run of one suite, in seconds.
 SUITE_SECONDS = 900
+# Between two looks at the processes of a run.
+LOOK_SECONDS = 0.1
 # Sockets of virtual machines: that class waits for ever where the kernel has them and no host answers.
 IGNORED = "*VSOCK*"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
@@ -110,13 +112,25 @@ class Suites:
         return made
 
     @staticmethod
-    def await_end(processes, number, end):
+    def await_end(processes, number, end, look=None):
         while processes.running(number):
             if time.monotonic() > end:
                 return False
             pair.Signals.check()
-            time.sleep(0.02)
+            if look:
+                look()
+            time.sleep(LOOK_SECONDS if look else 0.02)
         return True
+
+
+class Several:
+    """Suites of several authors. @param runners {name of a suite: what runs it}"""
+
+    def __init__(self, runners):
+        self.runners = runners
+
+    def run(self, suite, with_rings, only=()):
+        return self.runners[suite].run(suite, with_rings, only)
 
 
 def differences(alone, under):
@@ -174,5 +188,5 @@ def run_all(suites, chosen, markdown):
     return len(chosen) - failed, failed
 
 
-def choose(patterns):
-    return [name for name in NAMES if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+def choose(patterns, names=NAMES):
+    return [name for name in names if not patterns or any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
