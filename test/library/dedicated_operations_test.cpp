@@ -336,13 +336,15 @@ TEST_F(DedicatedOperations, ALossCompletesAllThatThreadsHavePosted)
     for (unsigned i = 0; i < threads_max; ++i)
         threads.emplace_back([&, i] {
             ntbmsg_remote *remote = open_remote(near[i], i == 0 ? direct_ : served_);
-            std::vector<uint8_t> data(share);
-            const ntbmsg_sge sge{data.data(), share, 0};
+            // A read may still store while the write behind it is gathered.
+            std::vector<uint8_t> written(share), read(share);
+            const ntbmsg_sge from{written.data(), share, 0}, to{read.data(), share, 0};
             uint64_t taken = 0, told = 0;
             int rc = 0;
             const bool ended = await([&] {
-                const ntbmsg_work w = work(taken % 2 == 0 ? NTBMSG_OP_WRITE : NTBMSG_OP_READ,
-                                           remote, i * share, &sge, taken);
+                const bool writes = taken % 2 == 0;
+                const ntbmsg_work w = work(writes ? NTBMSG_OP_WRITE : NTBMSG_OP_READ, remote,
+                                           i * share, writes ? &from : &to, taken);
                 if (rc >= 0)
                     rc = ntbmsg_channel_post_burst(near[i], &w, 1);
                 taken += rc == 1;
