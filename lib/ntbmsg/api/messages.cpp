@@ -81,7 +81,7 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
 {
     Worker &w = *c.worker;
     const uint32_t word = c.rx_word;
-    const uint32_t inline_max = w.peer_inline_max;
+    const uint32_t inline_max = w.peer_inline_max.load(std::memory_order_relaxed);
     uint64_t bytes = 0;
     uint32_t other = 0;
     bool large = n > c.rx.left.messages;

@@ -166,7 +166,8 @@ void on_hello(Worker &w, const rte_mbuf *m)
         return;
     }
     w.peer_buffers.set(hello.buf_bytes);
-    w.peer_inline_max = std::min(hello.inline_max, protocol::inline_limit);
+    w.peer_inline_max.store(std::min(hello.inline_max, protocol::inline_limit),
+                            std::memory_order_relaxed);
     w.lends = (hello.features & protocol::feature_lending) != 0;
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
     w.peer_max_message = std::max(longest, protocol::min_message);
@@ -287,7 +288,8 @@ void deliver(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)
         return;
     }
     for (unsigned i = 0; i < n; ++i) {
-        if (unlikely(mbufs[i]->pool != w.rx_pool) && mbufs[i]->pkt_len <= w.peer_inline_max)
+        if (unlikely(mbufs[i]->pool != w.rx_pool) &&
+            mbufs[i]->pkt_len <= w.peer_inline_max.load(std::memory_order_relaxed))
             mbufs[i] = out_of_buffer(w, mbufs[i]);
     }
     park(c->parked, mbufs, n, [=](unsigned i) { return protocol::header_argument(meta[i].data); });

@@ -61,9 +61,9 @@ struct alignas(64) ntbmsg_worker {
     uint32_t chores;                     ///< Chore
     rte_mempool *rx_pool;                ///< mbufs of received inline messages
     ntbmsg::Slots slots;
-    uint32_t inline_max;          ///< up to it a message to the peer counts as inline,
-    uint32_t peer_inline_max;     ///< and one from the peer
-    ntbmsg::Buffers peer_buffers; ///< receive buffers that a long message uses
+    uint32_t inline_max;                   ///< up to it a message to the peer counts as inline,
+    std::atomic<uint32_t> peer_inline_max; ///< and one from the peer; any thread reads it
+    ntbmsg::Buffers peer_buffers;          ///< receive buffers that a long message uses
 
     // Slow path from here.
     ntbmsg::OwingList owing;
@@ -122,7 +122,8 @@ namespace ntbmsg
 /// a receive buffer all the same, where the peer's driver found that faster.
 [[gnu::always_inline]] inline uint32_t buffers_counted(const Worker &w, const rte_mbuf *m)
 {
-    return unlikely(m->pkt_len > w.peer_inline_max) ? m->nb_segs : 0;
+    return unlikely(m->pkt_len > w.peer_inline_max.load(std::memory_order_relaxed)) ? m->nb_segs
+                                                                                    : 0;
 }
 
 /// Other threads than the worker's must check the channel's state after this.

@@ -67,7 +67,7 @@ InlineBound::Way InlineBound::step(uint64_t bytes, uint32_t messages, uint64_t n
     }
     due_ = bytes + next * wire::line_bytes;
     if (choice_ == 0)
-        return {between, s_.at_most, s_.stores};
+        return {false, s_.at_most, s_.stores};
     return {between, s_.always, static_cast<Stores>(choice_ - 1)};
 }
 

@@ -31,7 +31,7 @@ public:
     };
     /// How messages between the bounds go from here on.
     struct Way {
-        bool decides;     ///< they are what is sent: `stores` is for them
+        bool decides;     ///< into buffers, and they are what is sent: `stores` is for them
         uint32_t at_most; ///< bytes: longer ones go into receive buffers
         Stores stores;
     };

@@ -68,8 +68,8 @@ void copy_past(void *to, const void *from, size_t n)
 {
     // All of it is long messages: for the trial one kind of traffic.
     const uint64_t lines = (q.stats.cpu_bytes - q.stores_begin) / wire::line_bytes;
-    q.stores = static_cast<Stores>(
-        q.stores_trial.step(lines, static_cast<uint32_t>(lines / 64), q.s.cycles()));
+    q.stores = static_cast<Stores>(q.stores_trial.step(lines, static_cast<uint32_t>(lines / 64),
+                                                       q.s.cycles() - q.stores_away));
     q.stores_due = next_look_at_stores(q);
 }
 
@@ -82,11 +82,14 @@ inline void leave_stores(Tx &q, bool left)
     q.stores_left = left;
     if (left) {
         q.stores_end = q.stats.cpu_bytes;
+        q.stores_left_at = q.s.cycles();
+        q.stores_kept = q.stores;
         q.stores_due = never_due;
         return;
     }
     q.stores_begin += q.stats.cpu_bytes - q.stores_end;
-    q.stores = static_cast<Stores>(q.stores_trial.report().in_force);
+    q.stores_away += q.s.cycles() - q.stores_left_at;
+    q.stores = q.stores_kept; // of the segment that goes on
     q.stores_due = next_look_at_stores(q);
 }
 
@@ -301,7 +304,7 @@ template <MemPolicy Mem>
     // Where the peer has no buffer left, the ring does as well.
     const bool is_long = m->pkt_len > q.inline_max &&
                          (m->pkt_len > q.s.inline_most ||
-                          reserve_buffers<Mem>(q, q.per_buffer.ceil(m->pkt_len)) == Put::taken);
+                          reserve_buffers<Mem>(q, q.per_buffer.ceil(m->pkt_len)) != Put::full);
     const uint32_t lines = is_long ? 1 : wire::inline_lines(m->pkt_len);
     const bool fits = lines <= out.left(at);
     // Pad lines only if their message can follow.
@@ -443,7 +446,8 @@ template <MemPolicy Mem, bool HasMeta>
         p.messages++;
         p.bytes += m->pkt_len;
         sending.simple &= frees_simply(m, Rearmed(m), pool);
-        if (m->pkt_len <= q.inline_max)
+        // One that went into the ring for want of a buffer has taken more lines.
+        if (m->pkt_len <= q.inline_max || taken.lines > 1)
             return;
         sending.long_messages++;
     }
@@ -563,6 +567,7 @@ template <MemPolicy Mem>
         Mem::stream(to, from, n, next_target(q, to));
     count(q.stats.cpu_bytes, n);
     q.stores_begin += n;
+    q.stores_end += n;
     q.stores_due += n;
 }
 

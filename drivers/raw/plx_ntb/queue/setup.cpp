@@ -265,6 +265,7 @@ int tx_open(Tx *q, const TxSetup &s)
                           .learned = s.learned_inline,
                           .bytes = q->stats.bytes});
     q->stores_left = false;
+    q->stores_away = 0;
     q->inline_due = q->inline_bound.due();
     q->broken = false;
     q->open = true;

@@ -95,7 +95,10 @@ struct alignas(64) Tx {
     uint64_t stores_begin;     ///< TxStats::cpu_bytes where the trial began
     uint64_t stores_due;       ///< ... where it is due
     uint64_t stores_end;       ///< ... where it was left to inline_bound, if stores_left
+    uint64_t stores_left_at;   ///< ... and in cycles
+    uint64_t stores_away;      ///< cycles that the trial of stores has not seen
     bool stores_left;
+    Stores stores_kept; ///< of the trial's segment, if stores_left
 
     alignas(64) TxSetup s;
     Trial stores_trial;
