@@ -37,7 +37,7 @@ def find_runners(options, chosen, folder):
             runners.update(dict.fromkeys(of_python, suites.Suites(build, tests, seconds=options.seconds)))
     if of_redis:
         if why := redis.missing():
-            print(f"for Redis' tests there is missing: {why}; run: tools/setup")
+            print(f"for Redis' tests there is missing: {why}; run: tools/setup --suites")
         else:
             runners.update(dict.fromkeys(of_redis, redis.Units(build, seconds=min(options.seconds, redis.UNIT_SECONDS))))
     return runners

@@ -40,8 +40,7 @@ class Page:
         self.read()
 
     def is_written(self):
-        """The magic number is stored last."""
-        return self.file is not None and os.pread(self.file.fileno(), 4, 0) not in (b"", bytes(4))
+        return self.file is not None and is_written(self.file)
 
     def read(self):
         return read_counts(self.file)
@@ -62,8 +61,7 @@ class Tree:
             if file is None:
                 continue
             number = os.fstat(file.fileno()).st_ino
-            # The magic number is stored last.
-            if number in self.pages or os.pread(file.fileno(), 4, 0) in (b"", bytes(4)):
+            if number in self.pages or not is_written(file):
                 file.close()
             else:
                 self.pages[number] = file
@@ -83,6 +81,11 @@ def descendants(pid):
             with contextlib.suppress(OSError):
                 found += map(int, task.read_text(encoding="ascii").split())
     return found
+
+
+def is_written(file):
+    """The magic number is stored last."""
+    return os.pread(file.fileno(), 4, 0) not in (b"", bytes(4))
 
 
 def read_counts(file):
