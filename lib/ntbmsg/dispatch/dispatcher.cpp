@@ -254,18 +254,9 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
 /// no mbuf for it
 rte_mbuf *out_of_buffer(const Worker &w, rte_mbuf *m)
 {
-    rte_mbuf *copy = rte_pktmbuf_alloc(w.rx_pool);
+    rte_mbuf *copy = rte_pktmbuf_copy(m, w.rx_pool, 0, UINT32_MAX);
     if (copy == nullptr)
         return m;
-    const uint32_t length = m->pkt_len;
-    char *to = rte_pktmbuf_append(copy, static_cast<uint16_t>(length));
-    if (to == nullptr) {
-        rte_pktmbuf_free(copy);
-        return m;
-    }
-    if (const void *from = rte_pktmbuf_read(m, 0, length, to); from != to)
-        std::memcpy(to, from, length);
-    copy->port = m->port;
     rte_pktmbuf_free(m);
     return copy;
 }
