@@ -112,15 +112,15 @@ void DmaCopier::copy_step(uint8_t *to, const uint8_t *from, size_t bytes)
         settle();
         return copy_large(to, from, bytes);
     }
-    // The fence belongs to the copies before.
-    if (choice_.way() == 0)
-        settle();
+    const bool past = choice_.way() != 0;
+    if (!past)
+        settle(); // the fence belongs to the copies before: their time, not this one's
     const uint64_t begin = __builtin_ia32_rdtsc();
-    if (choice_.way() == 0) {
-        copy_large(to, from, bytes);
-    } else {
+    if (past) {
         copy_past(to, from, bytes);
         loose_ = true;
+    } else {
+        copy_large(to, from, bytes);
     }
     choice_.took(bytes / line, __builtin_ia32_rdtsc() - begin);
 }

@@ -235,6 +235,14 @@ void Session::set_to_work(const Point &point, uint64_t now)
     give_up_tsc_ = now + ms(point.run_us / 1000 + grace_ms);
 }
 
+void Session::say_sent(uint64_t now)
+{
+    said_sent_ = true;
+    ControlMessage message{Kind::sent};
+    message.serial = serial_;
+    send(std::move(message), now);
+}
+
 void Session::finish_when_done(uint64_t now)
 {
     const Lcores::Progress progress = lcores_->progress();
@@ -243,13 +251,10 @@ void Session::finish_when_done(uint64_t now)
         return;
     }
     const bool sent_all = !progress.sending && progress.sent_all;
-    if (!stopping_ && (said_sent_ || !sent_all || point_.direction != Direction::in))
-        return;
     if (!stopping_) {
-        said_sent_ = true;
-        ControlMessage message{Kind::sent};
-        message.serial = serial_;
-        return send(std::move(message), now);
+        if (sent_all && !said_sent_ && point_.direction == Direction::in)
+            say_sent(now);
+        return;
     }
     const uint64_t come = progress.received + progress.completed;
     if (come != seen_)

@@ -62,6 +62,7 @@ private:
     void begin(const ControlMessage &message, uint64_t now);
     std::string prepare(const Point &point, uint64_t now);
     void set_to_work(const Point &point, uint64_t now);
+    void say_sent(uint64_t now);
     void finish_when_done(uint64_t now);
     void report(uint64_t now);
     void end_work();

@@ -176,10 +176,12 @@ int of_queues(const char *params, rte_tel_data *data,
     return 0;
 }
 
-int cache_hint(const char *, const char *params, rte_tel_data *data)
+/// What a trial of each queue has chosen.
+template <queue::TrialReport (Device::*report)(uint16_t), const ChoiceNames &names>
+int choice(const char *, const char *params, rte_tel_data *data)
 {
     return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
-        describe(device.cache_hint_report(q), cache_hint_names, out, size);
+        describe((device.*report)(q), names, out, size);
     });
 }
 
@@ -187,20 +189,6 @@ int lead(const char *, const char *params, rte_tel_data *data)
 {
     return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
         describe(device.lead_report(q), out, size);
-    });
-}
-
-int stores(const char *, const char *params, rte_tel_data *data)
-{
-    return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
-        describe(device.stores_report(q), stores_names, out, size);
-    });
-}
-
-int inline_bound(const char *, const char *params, rte_tel_data *data)
-{
-    return of_queues(params, data, [](Device &device, uint16_t q, char *out, size_t size) {
-        describe(device.inline_report(q), inline_names, out, size);
     });
 }
 
@@ -302,14 +290,15 @@ RTE_INIT(plx_ntb_telemetry)
     rte_telemetry_register_cmd("/plx_ntb/link", link, "The connection of a device. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/copy", copy,
                                "Which copy engine messages use, and why. Parameters: id");
-    rte_telemetry_register_cmd("/plx_ntb/cache_hint", cache_hint,
+    rte_telemetry_register_cmd("/plx_ntb/cache_hint",
+                               choice<&Device::cache_hint_report, cache_hint_names>,
                                "Cache hints of the receiving queues. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/lead", lead,
                                "Whether receiving queues leave their writers a lead. "
                                "Parameters: id");
-    rte_telemetry_register_cmd("/plx_ntb/stores", stores,
+    rte_telemetry_register_cmd("/plx_ntb/stores", choice<&Device::stores_report, stores_names>,
                                "How the sending queues store long messages. Parameters: id");
-    rte_telemetry_register_cmd("/plx_ntb/inline", inline_bound,
+    rte_telemetry_register_cmd("/plx_ntb/inline", choice<&Device::inline_report, inline_names>,
                                "How bursts between the inline bounds travel. Parameters: id");
     rte_telemetry_register_cmd("/plx_ntb/memory", windows,
                                "Memory that is exposed to the peer. Parameters: id[,first range]");
