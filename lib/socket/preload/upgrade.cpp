@@ -151,7 +151,7 @@ int family_descriptor()
 
 bool adopt_family(int fd)
 {
-    const int hidden = the_family.map(fd) ? hide(fd) : -1;
+    const int hidden = the_family.adopt(fd) ? hide(fd) : -1;
     the_family_descriptor = hidden;
     return hidden >= 0;
 }

@@ -50,6 +50,14 @@ bool Family::map(int fd)
     return places_ != nullptr;
 }
 
+bool Family::adopt(int fd)
+{
+    if (map(fd))
+        return true;
+    kernel::call(SYS_close, fd);
+    return false;
+}
+
 int Family::take(std::int32_t pid, const Socket &socket)
 {
     // Those of the dead are looked for only where no place is free, and not everywhere: each is

@@ -25,6 +25,8 @@ public:
     /// @param fd  as create() made it, in this process or another; stays the caller's
     /// @retval false it is something else, or there is no memory
     bool map(int fd);
+    /// As map(), of a descriptor that is closed where that fails.
+    bool adopt(int fd);
     bool is_there() const { return places_ != nullptr; }
 
     /// A connection, as the next program has to know it.

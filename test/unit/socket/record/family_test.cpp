@@ -2,6 +2,7 @@
 #include "record/family.hpp"
 
 #include <set>
+#include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -46,6 +47,20 @@ TEST(Family, AChildSharesIt)
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
     EXPECT_TRUE(family.at(place).is_alone(getpid(), false));
+}
+
+// As where there is no memory: the program that it was left to has no such descriptor then.
+TEST(Family, WhatCannotBeMappedIsClosed)
+{
+    const int fd = Family::create();
+    const int unwritable = open(("/proc/self/fd/" + std::to_string(fd)).c_str(), O_RDONLY);
+    ASSERT_TRUE(Family::is_file(unwritable));
+    Family family;
+    EXPECT_FALSE(family.adopt(unwritable));
+    EXPECT_FALSE(family.is_there());
+    EXPECT_EQ(fcntl(unwritable, F_GETFD), -1);
+    EXPECT_TRUE(family.adopt(fd));
+    EXPECT_NE(fcntl(fd, F_GETFD), -1);
 }
 
 // The program that a process goes on as maps the memory anew, and takes nothing else for it.
