@@ -700,32 +700,66 @@ TEST_P(Connections, ManyThatAreShortLeaveNothing)
 }
 
 // Whatever the daemon does meanwhile: this one never takes what it is shown.
-TEST(Claims, AResetDoesNotWaitForTheDaemon)
+class Claims : public testing::Test
 {
+protected:
+    Claims()
+    {
+        sockaddr_un address = {};
+        address.sun_family = AF_UNIX;
+        const std::string path = folder.path + "/deaf.sock";
+        path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+        EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof(address)), 0);
+        EXPECT_EQ(listen(listener, 1), 0);
+        Connection *const one =
+            Connection::claim(*Attachment::create(path.c_str()), tcp.fd[0], false);
+        EXPECT_NE(one, nullptr);
+        here = {one, tcp.fd[0]};
+        there = {nullptr, tcp.fd[1]};
+        here.put("first");
+    }
+    ~Claims() override { ::close(listener); }
+    /// What the other end is shown right after it.
+    short close()
+    {
+        here.connection->close(tcp.fd[0], true);
+        Tcp::shut(tcp.fd[0]);
+        pollfd shown = {tcp.fd[1], POLLRDHUP, 0};
+        poll(&shown, 1, 0);
+        return shown.revents;
+    }
+
     const Folder folder;
-    sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    const std::string path = folder.path + "/deaf.sock";
-    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
     const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof(address)), 0);
-    ASSERT_EQ(listen(listener, 1), 0);
-    Attachment *const at = Attachment::create(path.c_str());
     Tcp tcp;
-    Connection *const one = Connection::claim(*at, tcp.fd[0], false);
-    ASSERT_NE(one, nullptr);
-    const Side here{one, tcp.fd[0]}, there{nullptr, tcp.fd[1]};
-    here.put("first");
+    Side here, there;
+};
+
+TEST_F(Claims, AnEndDoesNotWaitForTheDaemon)
+{
+    EXPECT_EQ(close(), POLLRDHUP);
+    EXPECT_EQ(there.get(5), "first");
+    EXPECT_EQ(there.outcome(), 0);
+    // Nobody reads there any more, as after any close.
+    EXPECT_EQ(there.send("more"), 4);
+    EXPECT_TRUE(await([this] { return there.send("x") == -EPIPE; }));
+}
+
+TEST_F(Claims, AResetDoesNotWaitForTheDaemon)
+{
     const linger hard = {1, 0};
     setsockopt(tcp.fd[0], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
-    one->close(tcp.fd[0], true);
-    Tcp::shut(tcp.fd[0]);
-    pollfd shown = {tcp.fd[1], 0, 0};
-    EXPECT_EQ(poll(&shown, 1, 0), 1);
-    EXPECT_NE(shown.revents & POLLERR, 0);
+    EXPECT_NE(close() & POLLERR, 0);
     EXPECT_EQ(there.get(5), "first");
     EXPECT_EQ(there.outcome(), -ECONNRESET);
-    ::close(listener);
+}
+
+TEST_F(Claims, TheResetForUnreadBytesDoesNotWaitForTheDaemon)
+{
+    there.put("unread");
+    EXPECT_NE(close() & POLLERR, 0);
+    EXPECT_EQ(there.get(5), "first");
+    EXPECT_EQ(there.outcome(), -ECONNRESET);
 }
 
 INSTANTIATE_TEST_SUITE_P(Hosts, Connections, testing::Bool(),

@@ -103,12 +103,13 @@ void Connection::close(int fd, bool last_here)
         return;
     Attachment &attachment = *attachment_;
     attachment.lock_.take();
+    // An answer that is there already is no less true for that nobody has read it.
+    if (stage_.load() == Stage::Pending)
+        attachment.take_in();
     const Stage stage = stage_.load();
     if (stage == Stage::Pending) {
         attachment.withdraw(*this);
-        // The daemon may still hold the socket, and the reset of a close waits for the last holder.
-        if (kernel::closes_hard(fd))
-            kernel::disconnect(fd);
+        kernel::end(fd);
     } else if (stage == Stage::Matched) {
         attachment.unlink(this);
     }

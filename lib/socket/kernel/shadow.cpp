@@ -135,6 +135,14 @@ bool closes_hard(int fd)
            how.l_linger == 0;
 }
 
+void end(int fd)
+{
+    if (closes_hard(fd) || bytes_queued(fd) > 0)
+        disconnect(fd);
+    else
+        call(SYS_shutdown, fd, SHUT_RDWR);
+}
+
 void close_hard(int fd)
 {
     const linger how = {1, 0};

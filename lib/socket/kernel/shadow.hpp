@@ -36,6 +36,10 @@ std::uint64_t cookie_of(int fd);
 /// ECONNRESET.
 void disconnect(int fd);
 
+/// What a close says to the peer, where another process may hold the socket for a moment longer:
+/// FIN, or RST for one that closes hard or leaves bytes unread.
+void end(int fd);
+
 /// SO_LINGER with a time of 0: close breaks it off.
 bool closes_hard(int fd);
 void close_hard(int fd);
