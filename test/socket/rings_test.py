@@ -144,6 +144,31 @@ for _ in range(2):
     expect(all(0 < count <= 4000000 for count in by_ring(done.stderr)), done)
 
 
+def unnamed(bench):
+    """A program that connects to no address in particular reaches its own host, or the address that it is bound to."""
+    program = """
+import select, socket, sys
+own, waits = sys.argv[1], sys.argv[2] == "waits"
+listener = socket.create_server(("0.0.0.0", 0))
+one = socket.socket()
+if own:
+    one.bind((own, 0))
+one.setblocking(waits)
+one.connect_ex(("0.0.0.0", listener.getsockname()[1]))
+other, _ = listener.accept()
+select.select([], [one], [])
+one.setblocking(True)
+assert one.getpeername()[0] == (own or "127.0.0.1"), one
+for _ in range(2000):
+    one.sendall(bytes(1000))
+    other.recv(1000, socket.MSG_WAITALL)
+"""
+    for own in ("", SERVER):
+        for waits in ("waits", "does not"):
+            done = bench.run("/usr/bin/python3", "-c", program, own, waits)
+            expect(done.returncode == 0 and min(by_ring(done.stderr)) > 0, done)
+
+
 # Servers that fork whose connection no process has for itself until the last byte, or knows that it has.
 SHARED = {"both", "given_up", "handed_on", "unknown", "passed_on"}
 
@@ -574,8 +599,8 @@ Subsystem sftp internal-sftp
     expect(by_ring(bench.end(server, "sshd")) == (0, 0), bench.said("sshd"))
 
 
-CASES = {case.__name__: case for case in (traps, redis, forked, forking, inetd, many, hosts, iperf3, http, nginx, sockperf, memcached,
-                                         postgres, ssh)}
+CASES = {case.__name__: case for case in (traps, redis, unnamed, forked, forking, inetd, many, hosts, iperf3, http, nginx, sockperf,
+                                         memcached, postgres, ssh)}
 
 
 def main():

@@ -166,6 +166,21 @@ bool name_of(long call, int fd, Address *out)
 
 namespace
 {
+// Who connects to no address in particular reaches the one that it is bound to, or the host's own:
+// the kernel has made it the socket's own one, also where the connection is still on its way.
+bool name_reached(int fd, Address *remote)
+{
+    static constexpr std::uint8_t any4[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff},
+                                  any6[16] = {};
+    if (memcmp(remote->bytes, any4, sizeof(any4)) != 0 &&
+        memcmp(remote->bytes, any6, sizeof(any6)) != 0)
+        return true;
+    const std::uint16_t port = remote->port;
+    const bool named = name_of(SYS_getsockname, fd, remote);
+    remote->port = port;
+    return named;
+}
+
 // The number goes; with the last one the object. In order: nobody finds it, sets forget it, it
 // ends.
 void drop(int fd, bool is_open)
@@ -253,6 +268,8 @@ void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connec
         return;
     if (!is_tcp(fd))
         return count(Reason::not_tcp);
+    if (role == Role::Connect && !name_reached(fd, &remote))
+        return;
     if (role == Role::Accept && !name_of(SYS_getsockname, fd, &local))
         return;
     if (!may_go_by_ring(role, role == Role::Accept ? local : remote, remote))
