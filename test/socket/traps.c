@@ -735,6 +735,29 @@ static void case_reset(void)
     see("end", once);
 }
 
+// A message of which a part was moved before the time was over is the last one.
+static void case_several(void)
+{
+    int ends[2];
+    static char bytes[32 << 20];
+    connect_pair(ends);
+    talk_long(ends);
+    struct iovec part = {bytes, sizeof(bytes)};
+    struct mmsghdr all[3];
+    memset(all, 0, sizeof(all));
+    for (int i = 0; i < 3; i++)
+        all[i].msg_hdr = (struct msghdr){.msg_iov = &part, .msg_iovlen = 1};
+    const struct timeval some = {.tv_usec = 20000};
+    MUST(setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &some, sizeof(some)));
+    MUST(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &some, sizeof(some)));
+    see("sent", sendmmsg(ends[0], all, 3, 0));
+    see("a part", all[0].msg_len > 0 && all[0].msg_len < sizeof(bytes));
+    see("none", all[1].msg_len);
+    say(ends[1], "short");
+    see("received", recvmmsg(ends[0], all, 3, MSG_WAITALL, NULL));
+    see("of the first", all[0].msg_len);
+}
+
 // read() of no bytes does not wait, recv() of none does, and takes nothing.
 static void case_no_bytes(void)
 {
@@ -807,6 +830,7 @@ int main(int argc, char **argv)
                  {"epoll", case_epoll},
                  {"select", case_select},
                  {"long", case_long},
+                 {"several", case_several},
                  {"no_bytes", case_no_bytes},
                  {"reset", case_reset},
                  {"calls", case_calls}};

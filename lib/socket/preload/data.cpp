@@ -321,6 +321,11 @@ int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Ke
                 break;
             all[done].msg_len = static_cast<unsigned>(result);
             count_bytes(way, result);
+            // It has waited in vain behind a part of its bytes: the descriptor is given up.
+            if (held.body() == nullptr) {
+                done++;
+                break;
+            }
         }
     }
     return done > 0 ? static_cast<int>(done) : static_cast<int>(answer(result));
