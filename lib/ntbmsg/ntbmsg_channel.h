@@ -149,8 +149,8 @@ struct ntbmsg_channel_options {
     uint32_t credit_messages;    /**< Messages that the peer may send before they are received, 4 to
                                       65535, which stay. 0: 64, less when many channels are open (2 are
                                       reserved for each that may still be opened), and up to 1024
-                                      while the peer uses all it has; what a channel does not use
-                                      is lent to others. Fewer are granted where the
+                                      while the peer uses all it has; other channels use what this
+                                      one does not. Fewer are granted where the
                                       worker has fewer (ntbmsg_endpoint_options::rx_mbufs) */
     uint32_t credit_bytes;       /**< Bytes of receive buffers that they may use: a message longer
                                       than the peer's inline limit uses whole buffers. 0: 65536,

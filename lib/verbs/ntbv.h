@@ -255,7 +255,8 @@ int ntbv_engine_events(struct ntbv_engine *engine);
 
 /**
  * Makes an engine that finds its peers by the node daemon, with a thread that serves it. Its LID is
- * that of all nodes of this host; its node is drawn, so that nobody else has both, at either host.
+ * that of all nodes of this host; its node number is chosen at random, and unique among the
+ * nodes of both hosts.
  * @param socket  of the daemon
  * @return 0, or a negative errno of ntbclient_attach() and ntbclient_listen()
  */

@@ -100,6 +100,8 @@ void give_up(ntbclient *client);
 ntbclient_conn *conn_create(ntbclient *client);
 /// Maps and opens what the daemon has sent. @return false: it is not what it should be
 bool conn_open(ntbclient_conn *conn, Parcel *parcel);
+/// Removes a connection from a list; it need not be there.
+void unlink_conn(ntbclient_conn **list, const ntbclient_conn *conn);
 /// Unmaps and frees. It is in no list any more.
 void conn_destroy(ntbclient_conn *conn);
 /// The first error stays.
@@ -116,10 +118,7 @@ int receive_end(ntbclient_conn *conn);
 /// Why nothing can be sent: 0 or a negative errno.
 int send_end(ntbclient_conn *conn);
 
-// ---- listener.cpp
-
-/// Takes a connection from a listener, or ends it there, or removes it from a client.
-void unlink_conn(ntbclient_conn **list, const ntbclient_conn *conn);
+// ---- request.cpp
 
 /// Fills in a request with a name and options. @return 0, -EINVAL or -E2BIG
 int name_request(const char *name, const ntbclient_options *options, Message *request);

@@ -78,6 +78,14 @@ void conn_destroy(ntbclient_conn *conn)
     free(conn);
 }
 
+void unlink_conn(ntbclient_conn **list, const ntbclient_conn *conn)
+{
+    while (*list != nullptr && *list != conn)
+        list = &(*list)->next;
+    if (*list != nullptr)
+        *list = (*list)->next;
+}
+
 void conn_fail(ntbclient_conn *conn, int error)
 {
     int none = 0;
