@@ -372,9 +372,9 @@ int ntbclient_accept(struct ntbclient_listener *listener, struct ntbclient_conn 
  * @param out
  *   The connection, set on success only. Close it with ntbclient_close(), whatever becomes of it.
  * @retval 0
- *   Connecting, or open. Later errors are in ntbclient_info::error: -ECONNREFUSED there is no listener
- *   of that name or its backlog is full, -ETIMEDOUT, -EHOSTUNREACH there is no peer, or no carrier to it,
- *   -ECONNRESET, -EDQUOT the listener's quota, -ENOMEM.
+ *   Connecting, or open. Later errors are in ntbclient_info::error: -ECONNREFUSED there is no
+ *   listener of that name, or its backlog is full, -ETIMEDOUT, -EHOSTUNREACH there is no peer, or
+ *   no carrier to it, -ECONNRESET, -EDQUOT the listener's quota, -ENOMEM.
  * @retval -EINVAL
  *   An argument is NULL, or the name or an option is out of range.
  * @retval -E2BIG
