@@ -71,19 +71,21 @@ class Guide(unittest.TestCase):
 
     @staticmethod
     def with_values(text):
-        """@p text with the value of each macro of the library's headers in place of its name."""
-        header = (ROOT / "lib/ntbmsg/ntbmsg_endpoint.h").read_text(encoding="ascii")
-        for name, value in re.findall(r"^#define (NTBMSG_\w+) (\d+)$", header, re.M):
-            text = text.replace(name, value)
+        """@p text with the ranges that driver and library share in place of their names."""
+        shared = (ROOT / "lib/common/ranges.hpp").read_text(encoding="ascii")
+        found = re.findall(r"constexpr Range (\w+)\{(\d+), (\d+)\};", shared)
+        for name, low, high in found:
+            text = text.replace(f"ranges::{name}.high", high)
+            text = re.sub(rf"ranges::{name}\b", f"{{{low}, {high}}}", text)
         return text
 
     def test_ranges_agree(self):
-        """A size has one range: in both headers, in the library's table, in the driver's, in the guide."""
+        """A size has one range: in both headers, in the table of library and driver, in the guide."""
         config = ranges_of_struct(DRIVER / "rte_pmd_plx_ntb.h", "rte_pmd_plx_ntb_config")
         options = ranges_of_struct(ROOT / "lib/ntbmsg/ntbmsg_endpoint.h", "ntbmsg_endpoint_options")
-        table = re.search(r"ranges\[\] = \{(.*?)\n\};", (ROOT / "lib/ntbmsg/endpoint/options.cpp").read_text(), re.S)
+        table = re.search(r"bounds\[\] = \{(.*?)\n\};", (ROOT / "lib/ntbmsg/endpoint/options.cpp").read_text(), re.S)
         checked = {name: (low, high) for name, low, high in
-                   re.findall(r'\{"(\w+)", &Options::\w+, (\d+), (\d+)', self.with_values(table.group(1)))}
+                   re.findall(r'\{"(\w+)", &Options::\w+, \{(\d+), (\d+)\}', self.with_values(table.group(1)))}
         self.assertGreaterEqual(len(checked), 14)
         for name, bounds in checked.items():
             self.assertEqual(options.get(name, ("0", "1")), bounds, name)

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cerrno>
 
+#include <ranges.hpp>
+
 #include "base/log.hpp"
 #include "endpoint/endpoint.hpp"
 
@@ -17,39 +19,43 @@ using Options = ntbmsg_endpoint_options;
 enum class Shape { any, line_multiple, power_of_two };
 
 /// A value of 0 outside the range stands for the default.
-struct Range {
+struct Bound {
     const char *name;
     uint32_t Options::*field;
-    uint32_t low, high;
+    ntb::Range range;
     Shape shape = Shape::any;
 };
 
-// The same as in the headers' comments and in the driver's table; the test `guide` compares them.
-// What depends on the device is checked by the driver.
-constexpr Range ranges[] = {
-    {"queues", &Options::queues, 0, 64},
-    {"ring_lines", &Options::ring_lines, 64, 65536, Shape::power_of_two},
-    {"buffers", &Options::buffers, 64, 1048576},
-    {"buf_bytes", &Options::buf_bytes, 64, 65280, Shape::line_multiple},
-    {"queue_buffers", &Options::queue_buffers, 14, 8190},
-    {"inline_max", &Options::inline_max, 48, 1024},
-    {"max_message", &Options::max_message, 1, NTBMSG_MAX_MESSAGE},
-    {"tx_mbufs", &Options::tx_mbufs, 1, 1048576},
-    {"tx_room", &Options::tx_room, 64, 65280, Shape::line_multiple},
-    {"workers", &Options::workers, 0, 64},
-    {"dedicated", &Options::dedicated, 0, 1},
-    {"service", &Options::service, 0, 1},
-    {"channels", &Options::channels, 16, 65535},
-    {"rx_mbufs", &Options::rx_mbufs, 512, 1048576},
+// The headers' comments have them too; the test `guide` compares. What depends on the device is
+// checked by the driver.
+namespace ranges = ntb::ranges;
+static_assert(ranges::max_message.high == NTBMSG_MAX_MESSAGE);
+static_assert(ranges::queues.high == RTE_PMD_PLX_NTB_MAX_QUEUES);
+
+constexpr Bound bounds[] = {
+    {"queues", &Options::queues, {0, ranges::queues.high}},
+    {"ring_lines", &Options::ring_lines, ranges::ring_lines, Shape::power_of_two},
+    {"buffers", &Options::buffers, ranges::buffers},
+    {"buf_bytes", &Options::buf_bytes, ranges::buf_bytes, Shape::line_multiple},
+    {"queue_buffers", &Options::queue_buffers, ranges::queue_buffers},
+    {"inline_max", &Options::inline_max, ranges::inline_max},
+    {"max_message", &Options::max_message, ranges::max_message},
+    {"tx_mbufs", &Options::tx_mbufs, {1, 1048576}},
+    {"tx_room", &Options::tx_room, ranges::buf_bytes, Shape::line_multiple},
+    {"workers", &Options::workers, {0, ranges::queues.high}},
+    {"dedicated", &Options::dedicated, {0, 1}},
+    {"service", &Options::service, {0, 1}},
+    {"channels", &Options::channels, {16, 65535}},
+    {"rx_mbufs", &Options::rx_mbufs, {512, 1048576}},
 };
 constexpr uint32_t line_bytes = 64;
 
-bool fits(uint32_t value, const Range &r)
+bool fits(uint32_t value, const Bound &b)
 {
-    if (value < r.low || value > r.high)
+    if (!b.range.has(value))
         return false;
-    return r.shape == Shape::any ||
-           (r.shape == Shape::line_multiple ? value % line_bytes == 0 : std::has_single_bit(value));
+    return b.shape == Shape::any ||
+           (b.shape == Shape::line_multiple ? value % line_bytes == 0 : std::has_single_bit(value));
 }
 
 const char *name_of(Shape shape)
@@ -69,11 +75,11 @@ int refuse(const char *name, uint32_t value, const char *range)
 
 int check_options(const ntbmsg_endpoint_options &o)
 {
-    for (const Range &r : ranges) {
-        const uint32_t value = o.*r.field;
-        if (value != 0 && !fits(value, r)) {
-            NTBMSG_LOG(ERR, "option %s is %u, must be %u to %u%s", r.name, value, r.low, r.high,
-                       name_of(r.shape));
+    for (const Bound &b : bounds) {
+        const uint32_t value = o.*b.field;
+        if (value != 0 && !fits(value, b)) {
+            NTBMSG_LOG(ERR, "option %s is %u, must be %u to %u%s", b.name, value, b.range.low,
+                       b.range.high, name_of(b.shape));
             return -EINVAL;
         }
     }

@@ -12,6 +12,7 @@
 #include <rte_kvargs.h>
 #include <rte_mbuf_core.h>
 
+#include <ranges.hpp>
 #include <sized.hpp>
 
 #include "queue/wire.hpp"
@@ -53,40 +54,52 @@ struct NumberKey {
     const char *key;
     uint32_t Geometry::*in_geometry;
     uint32_t Options::*in_options;
-    uint32_t low;
-    uint32_t high;
+    ntb::Range range;
     const char *expected;
     bool of_twin = false; ///< a card has no such devarg
 };
 
-constexpr uint32_t buf_bytes_limit = 65280; // with the headroom it has to fit rte_mbuf.buf_len
+namespace ranges = ntb::ranges;
+static_assert(ranges::queues.high == wire::qp_count_max);
+static_assert(ranges::ring_lines.low == wire::ring_lines_min &&
+              ranges::ring_lines.high == wire::ring_lines_max);
+static_assert(ranges::buf_bytes.low == wire::buf_bytes_min &&
+              ranges::buf_bytes.high <= wire::buf_bytes_max &&
+              ranges::buf_bytes.high % wire::line_bytes == 0);
+static_assert(ranges::buf_bytes.high + RTE_PKTMBUF_HEADROOM <= UINT16_MAX, "of rte_mbuf.buf_len");
+static_assert(ranges::queue_buffers.low == wire::buffers_per_line &&
+              ranges::queue_buffers.high == queue::buffers_target_max);
+static_assert(ranges::inline_max.low == wire::head_payload_bytes &&
+              ranges::inline_max.high == wire::inline_bytes_max);
+static_assert(ranges::max_message.high == wire::message_max);
 
 constexpr NumberKey number_keys[] = {
-    {"queues", &Geometry::queues, nullptr, 1, wire::qp_count_max, "1 to 64"},
-    {"ring", &Geometry::ring_lines, nullptr, wire::ring_lines_min, wire::ring_lines_max,
+    {"queues", &Geometry::queues, nullptr, ranges::queues, "1 to 64"},
+    {"ring", &Geometry::ring_lines, nullptr, ranges::ring_lines,
      "a power of two from 64 to 65536 (lines)"},
-    {"buffers", &Geometry::buffers, nullptr, 64, 1u << 20, "64 to 1048576"},
-    {"buf", &Geometry::buf_bytes, nullptr, wire::buf_bytes_min, buf_bytes_limit,
-     "64 to 65280 bytes, multiple of 64"},
-    {"queue_buffers", &Geometry::queue_buffers, nullptr, wire::buffers_per_line,
-     queue::buffers_target_max, "14 to 8190"},
-    {"inline", &Geometry::inline_max, nullptr, wire::head_payload_bytes, wire::inline_bytes_max,
-     "48 to 1024 bytes"},
-    {"max_message", &Geometry::max_message, nullptr, 1, wire::message_max, "1 to 16777215 bytes"},
-    {"heartbeat_ms", nullptr, &Options::heartbeat_ms, 20, 60000, "20 to 60000"},
-    {"lost_ms", nullptr, &Options::lost_ms, 30, 600000, "30 to 600000"},
-    {"linger_ms", nullptr, &Options::linger_ms, 0, 600000, "0 to 600000"},
-    {"nt", nullptr, &Options::nt, 0, facts::nt_count - 1, "0 or 1", true},
-    {"dma_link", nullptr, &Options::dma_link, 0, facts::dma_function_count, "0 to 4 (DMA channels)",
+    {"buffers", &Geometry::buffers, nullptr, ranges::buffers, "64 to 1048576"},
+    {"buf", &Geometry::buf_bytes, nullptr, ranges::buf_bytes, "64 to 65280 bytes, multiple of 64"},
+    {"queue_buffers", &Geometry::queue_buffers, nullptr, ranges::queue_buffers, "14 to 8190"},
+    {"inline", &Geometry::inline_max, nullptr, ranges::inline_max, "48 to 1024 bytes"},
+    {"max_message", &Geometry::max_message, nullptr, ranges::max_message, "1 to 16777215 bytes"},
+    {"heartbeat_ms", nullptr, &Options::heartbeat_ms, {20, 60000}, "20 to 60000"},
+    {"lost_ms", nullptr, &Options::lost_ms, {30, 600000}, "30 to 600000"},
+    {"linger_ms", nullptr, &Options::linger_ms, {0, 600000}, "0 to 600000"},
+    {"nt", nullptr, &Options::nt, {0, facts::nt_count - 1}, "0 or 1", true},
+    {"dma_link",
+     nullptr,
+     &Options::dma_link,
+     {0, facts::dma_function_count},
+     "0 to 4 (DMA channels)",
      true},
-    {"dma", nullptr, &Options::dma, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
-    {"dmadev", nullptr, &Options::dmadevs, 0, facts::dma_function_count, "0 to 4 (DMA channels)"},
-    {"recheck_us", nullptr, &Options::recheck_us, 50, 1000000, "50 to 1000000 (microseconds)"},
-    {"spin_us", nullptr, &Options::spin_us, 0, 1000000, "0 to 1000000 (microseconds)"},
-    {"intr", nullptr, &Options::interrupts, 0, 1, "0 or 1"},
-    {"service", nullptr, &Options::service, 0, 1, "0 or 1"},
-    {"msi", nullptr, &Options::msi, 0, 1, "0 or 1", true},
-    {"cable_uid", nullptr, &Options::cable_uid, 0, UINT32_MAX - 1, "a user's number", true},
+    {"dma", nullptr, &Options::dma, {0, facts::dma_function_count}, "0 to 4 (DMA channels)"},
+    {"dmadev", nullptr, &Options::dmadevs, {0, facts::dma_function_count}, "0 to 4 (DMA channels)"},
+    {"recheck_us", nullptr, &Options::recheck_us, {50, 1000000}, "50 to 1000000 (microseconds)"},
+    {"spin_us", nullptr, &Options::spin_us, {0, 1000000}, "0 to 1000000 (microseconds)"},
+    {"intr", nullptr, &Options::interrupts, {0, 1}, "0 or 1"},
+    {"service", nullptr, &Options::service, {0, 1}, "0 or 1"},
+    {"msi", nullptr, &Options::msi, {0, 1}, "0 or 1", true},
+    {"cable_uid", nullptr, &Options::cable_uid, {0, UINT32_MAX - 1}, "a user's number", true},
 };
 
 int on_number(const char *key, const char *value, void *arg)
@@ -97,7 +110,7 @@ int on_number(const char *key, const char *value, void *arg)
             continue;
         uint32_t *out = k.in_geometry != nullptr ? &(parse.options->geometry.*k.in_geometry)
                                                  : &(parse.options->*k.in_options);
-        if (!to_number(value, k.low, k.high, out))
+        if (!to_number(value, k.range.low, k.range.high, out))
             return bad_value(parse, key, value, k.expected);
     }
     return 0;
@@ -462,7 +475,7 @@ int check_geometry(const char *device, const Geometry &g)
             (k.in_geometry == &Geometry::max_message && g.max_message == 0))
             continue;
         const uint32_t value = g.*k.in_geometry;
-        if (value < k.low || value > k.high) {
+        if (!k.range.has(value)) {
             PLX_INIT_LOG(ERR, "%s: %s=%u: expected %s\n", device, k.key, value, k.expected);
             return -EINVAL;
         }
