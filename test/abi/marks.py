@@ -48,7 +48,8 @@ def differences(listed, installed, inside):
 
 
 def main():
-    version_map, *headers = sys.argv[1:]
+    # What C++ has on top calls them, and declares none.
+    version_map, *headers = (word for word in sys.argv[1:] if not word.endswith('.hpp'))
     border = headers.index('--')
     installed, inside = ({name: marks for header in some for name, marks in
                           declared(pathlib.Path(header).read_text(encoding='ascii')).items()}
