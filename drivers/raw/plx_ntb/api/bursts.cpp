@@ -99,6 +99,22 @@ __rte_noinline int busy_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, ui
     return result_of(half, rc, 0);
 }
 
+/// A poll that is behind the gate already.
+inline int poll_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, uint16_t n)
+{
+    if (!queue::rx_idle(*half->watch))
+        return busy_rx(half, mbufs, meta, n);
+    half->gate.leave();
+    return 0;
+}
+
+/// Outside of gated_rx(), as any_rx().
+__rte_noinline int poll_rx_for_more(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, uint16_t n)
+{
+    queue::rx_ask_for_more(*half->watch);
+    return poll_rx(half, mbufs, meta, n);
+}
+
 } // namespace
 
 int gated_tx(void *queue, rte_mbuf **mbufs, const rte_pmd_plx_ntb_meta *meta, uint16_t n)
@@ -114,10 +130,9 @@ int gated_rx(void *queue, rte_mbuf **mbufs, rte_pmd_plx_ntb_meta *meta, uint16_t
     auto *queue_meta = reinterpret_cast<queue::Meta *>(meta);
     if (unlikely(half->gate.enter() != half->seen))
         return any_rx(half, mbufs, queue_meta, n);
-    if (!queue::rx_idle(*half->watch))
-        return busy_rx(half, mbufs, queue_meta, n);
-    half->gate.leave();
-    return 0;
+    if (unlikely(half->watch->more > 0))
+        return poll_rx_for_more(half, mbufs, queue_meta, n);
+    return poll_rx(half, mbufs, queue_meta, n);
 }
 
 /// Publishes nothing: a new word at the gate is left to the call that does.

@@ -236,6 +236,13 @@ template <MemPolicy Mem>
     return due ? return_credits<Mem>(q, messages) : static_cast<int>(messages);
 }
 
+/// Of a message in the ring.
+[[gnu::always_inline]] inline uint32_t lines_behind_two(uint64_t bytes)
+{
+    const uint32_t lines = wire::inline_lines(static_cast<uint32_t>(bytes));
+    return lines > 2 ? lines - 2 : 0;
+}
+
 /// Receives runs of messages until there are no more, or as many as asked for.
 template <MemPolicy Mem>
 [[gnu::noinline]] int receive_runs(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
@@ -272,6 +279,7 @@ template <MemPolicy Mem>
         count(q->stats.long_messages, long_messages);
     if (got == 0)
         return return_all<Mem>(*q);
+    q->lone_more = got == 1 && long_messages == 0 ? lines_behind_two(bytes) : 0;
     if (q->lacks_buffers()) [[unlikely]]
         refill<Mem>(*q);
     return received<Mem>(*q, got, bytes);
@@ -330,6 +338,7 @@ int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
     if (q->spares == 0) [[unlikely]]
         return receive_with_spares<Mem>(q, mbufs, meta, n);
     rte_mbuf *const m = mbufs[0] = q->spare[--q->spares];
+    q->lone_more = 0;
     expect_answer<Mem>(*q);
     std::byte *data = take_head(m, Rearm(*q), word, length, line, meta);
     if (lines == 2)

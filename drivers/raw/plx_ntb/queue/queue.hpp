@@ -184,7 +184,10 @@ using RxBurst = int (*)(Rx *, rte_mbuf **mbufs, Meta *meta, unsigned n);
 struct RxWatch {
     const std::byte *line;
     uint32_t tag;
+    uint32_t more; ///< lines behind the first two, if the next message is like the last one
 };
+/// Prefetches those lines. Not part of rx_idle(), so that most polls make no call.
+void rx_ask_for_more(const RxWatch &watch);
 /// Whether RxBurst would find nothing to do: it may be left out then. By the receiving lcore, while
 /// the half is open.
 [[gnu::always_inline]] inline bool rx_idle(const RxWatch &watch)

@@ -111,7 +111,7 @@ template <MemPolicy Mem>
     if (q.lacks_buffers()) [[unlikely]]
         refill<Mem>(q);
     if (!q.lacks_buffers())
-        q.watch = {q.ring.line(q.tail), q.ring.tag(q.tail)};
+        watch_ring(q);
     if (q.messages != q.lead.messages() && q.s.cycles != nullptr)
         consider_pause(q);
     return 0;

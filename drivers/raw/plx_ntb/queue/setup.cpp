@@ -306,6 +306,7 @@ int rx_open(Rx *q, const RxSetup &s)
                             s.buffers_target - (buffers_per_line - 1));
     q->answers = nullptr;
     q->answers_at = 0;
+    q->lone_more = 0;
     watch_always(*q);
     q->broken = false;
     q->open = q->ready = true;
@@ -389,6 +390,13 @@ uint32_t tx_published(const Tx *q)
 RxNext rx_next(const Rx *q)
 {
     return {q->ring.line(q->tail), q->ring.tag(q->tail), q->messages};
+}
+
+void rx_ask_for_more(const RxWatch &watch)
+{
+    const std::byte *line = watch.line + 2 * wire::line_bytes;
+    for (uint32_t i = 0; i < watch.more; i++, line += wire::line_bytes)
+        __builtin_prefetch(line, 0, 3);
 }
 
 const RxWatch *rx_watch(const Rx *q)

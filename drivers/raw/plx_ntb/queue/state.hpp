@@ -134,6 +134,8 @@ struct alignas(64) Rx {
     uint32_t few_lines_max;  ///< longest inline message of two lines, minding max_message
     uint32_t many_lines_max; ///< longest inline message, minding it too
     uint32_t batch;          ///< credits return when this many are due
+    uint32_t lone_more;      ///< lines behind the first two of a message in the ring that was the
+                             ///< last to come, and came alone
     bool ready; ///< to look into the ring: open, not broken, and not leaving the writer a lead
     bool open;
     bool broken;
@@ -200,6 +202,14 @@ struct alignas(64) Rx {
 [[gnu::always_inline]] inline void watch_always(Rx &q)
 {
     q.watch.line = reinterpret_cast<const std::byte *>(&q.watch.tag);
+    q.watch.more = 0;
+}
+
+/// The next burst has nothing to do before a message arrives.
+[[gnu::always_inline]] inline void watch_ring(Rx &q)
+{
+    const bool fits = q.ring.left(q.tail) >= q.lone_more + 2;
+    q.watch = {q.ring.line(q.tail), q.ring.tag(q.tail), fits ? q.lone_more : 0};
 }
 
 } // namespace plx::queue

@@ -425,6 +425,38 @@ TEST_P(Burst, APollIsIdleOnlyIfThereIsNothingToDo)
     EXPECT_TRUE(pair.nothing_leaked());
 }
 
+TEST_P(Burst, APollAsksForTheLinesOfAMessageAsTheLastLoneOne)
+{
+    Pair pair(ops(), {.ring_lines = 64});
+    const auto more_after = [&](std::vector<uint32_t> lengths) {
+        std::vector<rte_mbuf *> in;
+        for (uint32_t n : lengths)
+            in.push_back(pair.message(n, n));
+        EXPECT_EQ(pair.send(in), static_cast<int>(lengths.size()));
+        auto out = pair.receive(32);
+        EXPECT_EQ(out.size(), lengths.size());
+        rte_pktmbuf_free_bulk(out.data(), static_cast<unsigned>(out.size()));
+        EXPECT_EQ(rx_watch(pair.rx_half)->more, 0u) << "while a credit is to be returned";
+        EXPECT_TRUE(pair.receive(1).empty());
+        EXPECT_TRUE(rx_idle(*rx_watch(pair.rx_half)));
+        return rx_watch(pair.rx_half)->more;
+    };
+    EXPECT_TRUE(pair.receive(1).empty());
+    EXPECT_EQ(more_after({256}), 3u);
+    EXPECT_EQ(more_after({104}), 0u) << "two lines";
+    EXPECT_EQ(more_after({105}), 1u);
+    EXPECT_EQ(more_after({105, 105}), 0u) << "not alone";
+    EXPECT_EQ(more_after({256}), 3u);
+    EXPECT_EQ(more_after({2000}), 0u) << "in receive buffers";
+    while (pair.rx_half->ring.left(pair.rx_half->tail) != 5 + 4)
+        EXPECT_EQ(more_after({8}), 0u);
+    EXPECT_EQ(more_after({256}), 0u) << "four lines are left: the next one begins elsewhere";
+    EXPECT_EQ(more_after({256}), 3u);
+    EXPECT_EQ(pair.tx_half->ring.left(pair.tx_half->head), 64u - 5);
+    pair.close();
+    EXPECT_TRUE(pair.nothing_leaked());
+}
+
 TEST_P(Burst, SpareMbufsAreNotLostToOtherMessages)
 {
     Pair pair(ops(), {.inline_mbufs = 10});
