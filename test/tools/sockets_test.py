@@ -7,6 +7,7 @@
 import contextlib
 import io
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +20,7 @@ BUILD = pathlib.Path(sys.argv.pop(1))
 sys.path.insert(0, str(ROOT / "tools"))
 
 from ntb_compare import pair  # noqa: E402
-from ntb_sockets import redis, rings, suites  # noqa: E402
+from ntb_sockets import libuv, redis, rings, stress, suites  # noqa: E402
 
 # A suite of one's own: its connection goes by ring where there is one.
 TRAFFIC = f"""
@@ -176,7 +177,72 @@ class Redis(unittest.TestCase):
         self.assertEqual((cells[1:4], cells[5:8]), (["3", "0", "1"], ["3", "1", "1"]), said.getvalue())
 
 
+# A program in the place of libuv's tests, or of stress-ng, that says the same of one test and something else of another.
+# Under the preload it waits until its counters were found.
+OTHER = r"""#!/bin/sh
+[ "$1" = --list ] && { echo tcp_same; echo tcp_differs; echo fs_other; exit; }
+case $LD_PRELOAD in *libntbsocket*) under=1; while [ ! -e SEEN ]; do sleep 0.01; done ;; esac
+case "$*" in
+*tcp_differs*) echo "${under:+not }ok 1 - tcp_differs" ;;
+*tcp_same*) echo "ok 1 - tcp_same # SKIP no reason" ;;
+*--timeout*differs*) exit ${under:+2} ;;
+*skipped*) exit 4 ;;
+esac
+"""
+
+
+class Others(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory()
+        self.addCleanup(holder.cleanup)
+        self.folder = pathlib.Path(holder.name)
+        self.folder.chmod(0o755)
+        self.program = self.folder / "program"
+        self.program.write_text(OTHER.replace("SEEN", f"{self.folder}/seen"))
+        self.program.chmod(0o755)
+
+    def judge(self, suite, runner):
+        said, look = io.StringIO(), rings.Tree.look
+
+        def look_and_tell(tree):
+            look(tree)
+            if tree.pages:
+                (self.folder / "seen").touch()
+
+        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()), \
+                mock.patch.object(rings.Tree, "look", look_and_tell):
+            counts = suites.run_all(suites.Several({suite: runner}), [suite], False)
+        cells = said.getvalue().splitlines()[1].split()
+        self.assertEqual((counts, cells[1:4], cells[5:8]), ((0, 1), ["2", "0", "1"], ["2", "1", "1"]), said.getvalue())
+        return said.getvalue()
+
+    def test_a_group_of_libuvs_tests_is_run_both_ways_and_judged(self):
+        (self.folder / "build").mkdir()
+        (self.folder / "test/fixtures").mkdir(parents=True)
+        self.assertEqual(libuv.missing(self.folder), "the program of its tests")
+        self.program.rename(self.folder / libuv.PROGRAM)
+        self.assertEqual(libuv.missing(self.folder), "")
+        said = self.judge("libuv:tcp", libuv.Groups(BUILD, self.folder))
+        self.assertIn("FAILED: tcp_differs: passed alone, failed with the preload\n", said)
+
+    def test_what_libuvs_tests_print_is_read(self):
+        text = "1..3\nok 1 - a\n# Output from process `a`:\nnot ok 2 - b\nok 3 - c # SKIP why\n"
+        self.assertEqual(libuv.parse(text), {"a": suites.PASSED, "b": suites.FAILED, "c": suites.SKIPPED})
+
+    def test_a_stressor_is_run_both_ways_and_judged(self):
+        settings = {"sock": {"differs": ["--differs"], "not here": ["--skipped"]}}
+        with mock.patch.object(stress.programs, "find", lambda name: self.program):
+            said = self.judge("stress-ng:sock", stress.Stressors(BUILD, settings, 1))
+        self.assertIn("FAILED: differs: passed alone, failed with the preload\n", said)
+
+
 class Counters(unittest.TestCase):
+    def test_a_process_that_has_ended_has_none_below_it_and_no_page(self):
+        child = subprocess.Popen(["/bin/true"])
+        child.wait()
+        self.assertEqual(rings.descendants(child.pid), [child.pid])
+        self.assertIsNone(rings.find_page(child.pid))
+
     def test_pages_below_a_process_are_added_up_and_outlive_it(self):
         with tempfile.TemporaryDirectory() as folder, pair.group() as processes:
             page = rings.FIGURES.pack(rings.MAGIC, rings.VERSION, 1, b"program", 1, 2, 3)

@@ -10,7 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 from ntb_compare import pair  # noqa: E402
-from ntb_sockets import redis, rings, suites  # noqa: E402
+from ntb_sockets import libuv, redis, rings, stress, suites  # noqa: E402
 
 
 def parse():
@@ -27,8 +27,8 @@ def parse():
 def find_runners(options, chosen, folder):
     """{suite: what runs it}, of the chosen ones whose tests are there. Says which are not."""
     build, runners = options.build.resolve(), {}
-    of_redis = [name for name in chosen if name in redis.NAMES]
-    of_python = [name for name in chosen if name not in redis.NAMES]
+    of_redis, of_libuv, of_stress = ([name for name in chosen if name in others.NAMES] for others in (redis, libuv, stress))
+    of_python = [name for name in chosen if name in suites.NAMES]
     if of_python:
         tests = suites.find_tests(options.programs, folder)
         if tests is None:
@@ -40,12 +40,22 @@ def find_runners(options, chosen, folder):
             print(f"for Redis' tests there is missing: {why}; run: tools/setup --suites")
         else:
             runners.update(dict.fromkeys(of_redis, redis.Units(build, seconds=min(options.seconds, redis.UNIT_SECONDS))))
+    if of_libuv:
+        if why := libuv.missing():
+            print(f"for libuv's tests there is missing: {why}; run: tools/setup --suites")
+        else:
+            runners.update(dict.fromkeys(of_libuv, libuv.Groups(build, seconds=min(options.seconds, libuv.TEST_SECONDS))))
+    if of_stress:
+        if why := stress.missing():
+            print(f"for the stressors there is missing: {why}; run: tools/setup")
+        else:
+            runners.update(dict.fromkeys(of_stress, stress.Stressors(build)))
     return runners
 
 
 def main():
     options = parse().parse_args()
-    names = (*suites.NAMES, *redis.NAMES)
+    names = (*suites.NAMES, *redis.NAMES, *libuv.NAMES, *stress.NAMES)
     chosen = suites.choose(options.only, names)
     why = rings.missing(options.build) or ("" if chosen else "no suite is called that; there are: " + " ".join(names))
     if why:

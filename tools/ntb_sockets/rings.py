@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import os
 import pathlib
+import shutil
 import struct
 import time
 
@@ -77,9 +78,11 @@ class Tree:
 def descendants(pid):
     found = [pid]
     for one in found:
-        for task in pathlib.Path(f"/proc/{one}/task").glob("*/children"):
-            with contextlib.suppress(OSError):
-                found += map(int, task.read_text(encoding="ascii").split())
+        # Each may end while it is looked at.
+        with contextlib.suppress(OSError):
+            for task in pathlib.Path(f"/proc/{one}/task").glob("*/children"):
+                with contextlib.suppress(OSError):
+                    found += map(int, task.read_text(encoding="ascii").split())
     return found
 
 
@@ -96,12 +99,11 @@ def read_counts(file):
 
 
 def find_page(pid):
-    for entry in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
-        try:
-            if os.readlink(entry).startswith("/memfd:ntbsocket-figures"):
-                return open(entry, "rb", buffering=0)
-        except OSError:
-            continue
+    with contextlib.suppress(OSError):
+        for entry in pathlib.Path(f"/proc/{pid}/fd").glob("*"):
+            with contextlib.suppress(OSError):
+                if os.readlink(entry).startswith("/memfd:ntbsocket-figures"):
+                    return open(entry, "rb", buffering=0)
     return None
 
 
@@ -110,7 +112,7 @@ class Rings:
 
     def __init__(self, build, processes, window=None):
         folder = processes.folder
-        self.build = build
+        self.build, self.folder, self.library = build, folder, build / "lib/socket/libntbsocket.so"
         (folder / "ntbd.conf").write_text(f"socket {folder}/ntbd.sock\nring 64K\n")
         self.config = folder / "sockets.conf"
         hosts = "".join(f"host {address} {folder}/ntbd.sock\n" for address in ("127.0.0.0/8", "::1"))
@@ -118,9 +120,14 @@ class Rings:
         number = processes.start([build / "daemon/ntbd", "--config", folder / "ntbd.conf"])
         processes.await_file("ntbd.sock", number, START_SECONDS)
 
+    def open_to_others(self):
+        """Programs of other users load the library and reach the daemon."""
+        self.library = shutil.copy(self.library, self.folder)
+        for path, mode in ((self.folder, 0o755), (self.library, 0o644), (self.config, 0o644), (self.folder / "ntbd.sock", 0o666)):
+            os.chmod(path, mode)
+
     def under(self):
-        return [self.build / "lib/socket/ntb-run", "--library", self.build / "lib/socket/libntbsocket.so", "--config",
-                self.config]
+        return [self.build / "lib/socket/ntb-run", "--library", self.library, "--config", self.config]
 
 
 def missing(build):

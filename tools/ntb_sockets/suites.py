@@ -112,14 +112,14 @@ class Suites:
         return made
 
     @staticmethod
-    def await_end(processes, number, end, look=None):
+    def await_end(processes, number, end, look=None, every=LOOK_SECONDS):
         while processes.running(number):
             if time.monotonic() > end:
                 return False
             pair.Signals.check()
             if look:
                 look()
-            time.sleep(LOOK_SECONDS if look else 0.02)
+            time.sleep(every if look else 0.02)
         return True
 
 
