@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "record/family.hpp"
 
+#include <initializer_list>
 #include <new>
 
 #include "kernel/memory.hpp"
