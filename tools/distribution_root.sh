@@ -69,7 +69,8 @@ archive_answers() {
 # apart SECONDS COMMAND...: in namespaces of its own.
 apart() { run "$1" unshare --mount --pid --fork --kill-child --propagation private "${@:2}"; }
 
-# in_root SECONDS FOLDER COMMAND...: with the kernel's folders and, if there is one, the compiler cache.
+# in_root SECONDS FOLDER COMMAND...: with the kernel's folders and, if there is one, the compiler cache. Its root is a
+# mount of its own: tests in there make namespaces, which changes the propagation of "/".
 in_root() {
     local seconds=$1 folder=$2 cache=${CCACHE_DIR:-$HOME/.cache/ccache}
     shift 2
@@ -77,6 +78,7 @@ in_root() {
     apart "$seconds" bash -euc '
         folder=$1 cache=$2
         shift 2
+        mount --bind "$folder" "$folder"
         mount -t proc proc "$folder/proc"
         mount --rbind /sys "$folder/sys"
         mount --rbind /dev "$folder/dev"
