@@ -7,9 +7,11 @@ import socket
 
 # Where tools/setup unpacks programs that are not installed.
 UNPACKED = pathlib.Path(__file__).resolve().parents[2] / ".deps/programs/usr"
-# Servers are in sbin, which not every user's path has. PostgreSQL's programs have a folder of each version.
-FOLDERS = ("/usr/sbin", *sorted(map(str, pathlib.Path("/usr/lib/postgresql").glob("*/bin"))), str(UNPACKED / "bin"),
-           str(UNPACKED / "sbin"), str(UNPACKED.parent / "bin"), *sorted(map(str, UNPACKED.glob("lib/postgresql/*/bin"))))
+# Servers are in sbin, which not every user's path has. PostgreSQL's programs have a folder of each version, which comes
+# before bin: the programs of the same names there look for modules where only an installation has them.
+FOLDERS = ("/usr/sbin", *sorted(map(str, pathlib.Path("/usr/lib/postgresql").glob("*/bin"))),
+           *sorted(map(str, UNPACKED.glob("lib/postgresql/*/bin"))), str(UNPACKED / "bin"), str(UNPACKED / "sbin"),
+           str(UNPACKED.parent / "bin"))
 
 
 def find(program):
