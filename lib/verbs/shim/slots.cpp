@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <sys/mman.h>
@@ -119,6 +120,30 @@ bool store(const dl_phdr_info &file, void **slot, void *function)
     return true;
 }
 
+bool is_inside(const dl_phdr_info &file, const void *at)
+{
+    const auto address = reinterpret_cast<std::uintptr_t>(at);
+    for (int i = 0; i < file.dlpi_phnum; ++i) {
+        const ElfW(Phdr) &part = file.dlpi_phdr[i];
+        const std::uintptr_t begin = file.dlpi_addr + part.p_vaddr;
+        if (part.p_type == PT_LOAD && address >= begin && address < begin + part.p_memsz)
+            return true;
+    }
+    return false;
+}
+
+// A slot that is bound by its first call leads into the file itself until then, to what binds it.
+// Who called that would have the replacement overwritten.
+void *original_of(const dl_phdr_info &file, void *const *place, const Slot &slot)
+{
+    if (!is_inside(file, *place))
+        return *place;
+    void *bound = dlsym(RTLD_NEXT, slot.name);
+    if (!bound && slot.other_name)
+        bound = dlsym(RTLD_NEXT, slot.other_name);
+    return bound ? bound : *place;
+}
+
 int replace_in(const dl_phdr_info &file, const Search &search)
 {
     const ElfW(Dyn) *dynamic = nullptr;
@@ -137,8 +162,10 @@ int replace_in(const dl_phdr_info &file, const Search &search)
             return -1;
     }
     // Originals first: a replacement may be called at once.
-    for (std::size_t i = 0; i < search.n; ++i)
-        std::memcpy(search.slots[i].original, places[i], sizeof(*places[i]));
+    for (std::size_t i = 0; i < search.n; ++i) {
+        void *const original = original_of(file, places[i], search.slots[i]);
+        std::memcpy(search.slots[i].original, &original, sizeof(original));
+    }
     for (std::size_t i = 0; i < search.n; ++i) {
         if (store(file, places[i], search.slots[i].replacement))
             continue;
