@@ -75,6 +75,8 @@ public:
     /// Numbers that differ when something has arrived since the last look: for edge triggered sets.
     std::uint64_t arrivals_in() const;
     std::uint64_t arrivals_out() const;
+    /// Larger than that of another connection for what came by ring there before.
+    std::uint64_t arrived_at() const;
     /// Asks to be rung for these of EPOLLIN and EPOLLOUT, and for what is wrong. A full fence: who
     /// calls looks again afterwards. Calls are counted. After each the next arrival rings once.
     void arm(std::uint32_t events);

@@ -93,6 +93,12 @@ std::uint64_t Connection::arrivals_out() const
                                                                     : 0;
 }
 
+std::uint64_t Connection::arrived_at() const
+{
+    return stage_.load(std::memory_order_acquire) == Stage::Matched ? load(lines_in().sender.stamp)
+                                                                    : 0;
+}
+
 void Connection::arm(std::uint32_t events)
 {
     if (stage_.load(std::memory_order_acquire) != Stage::Matched)

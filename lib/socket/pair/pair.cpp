@@ -3,12 +3,29 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ctime>
 
 namespace ntb::socket
 {
 
 using ntbc::load;
 using ntbc::store;
+
+std::uint64_t moment()
+{
+#if defined(__x86_64__)
+    return __builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t now;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(now));
+    return now;
+#else
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+#endif
+}
 
 SenderWords load_words(const SenderLine &line)
 {
@@ -38,12 +55,14 @@ void store_words(SenderLine &line, const SenderWords &words)
     store(line.head, words.head);
     store(line.started, std::uint32_t{words.started});
     store(line.mark_offset, words.mark_offset);
+    store(line.stamp, moment());
     std::atomic_ref(line.mark).exchange(static_cast<std::uint32_t>(words.mark),
                                         std::memory_order_seq_cst);
 }
 
 void publish_head(SenderLine &line, std::uint64_t head)
 {
+    store(line.stamp, moment());
     std::atomic_ref(line.head).exchange(head, std::memory_order_seq_cst);
 }
 

@@ -23,6 +23,7 @@ struct alignas(ntbc::line_bytes) SenderLine {
     std::uint64_t start;
     std::uint64_t head;
     std::uint64_t mark_offset;
+    std::uint64_t stamp; ///< when head or mark was stored, by moment()
 };
 
 /// Of the sender, seldom stored.
@@ -62,6 +63,10 @@ struct Page {
     alignas(ntbc::line_bytes) std::uint32_t gone; ///< as in any connection's memory
 };
 static_assert(offsetof(Page, gone) == offsetof(ntbc::Page, gone));
+
+/// Grows, and is one for all of a machine: of what one thread has stored for two connections, the
+/// later has the larger one.
+std::uint64_t moment();
 
 /// Copies the words in the order that words.hpp demands.
 SenderWords load_words(const SenderLine &line);

@@ -468,6 +468,12 @@ std::uint64_t Body::arrivals_out() const
     return one ? one->arrivals_out() : 0;
 }
 
+std::uint64_t Body::arrived_at() const
+{
+    const Use one(*this);
+    return one ? one->arrived_at() : 0;
+}
+
 void Body::arm(std::uint32_t events)
 {
     if (const Use one(*this); one)

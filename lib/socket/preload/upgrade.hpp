@@ -71,6 +71,7 @@ public:
     std::uint32_t look() override;
     std::uint64_t arrivals_in() const override;
     std::uint64_t arrivals_out() const override;
+    std::uint64_t arrived_at() const override;
     void arm(std::uint32_t events) override;
     void disarm(std::uint32_t events) override;
     int bell() const override;

@@ -16,9 +16,11 @@ struct Link {
     Source *source;     ///< NULL: the kernel's alone, or free
     std::uint64_t data; ///< the program's
     std::uint64_t told_in, told_out;
-    std::uint32_t events;    ///< the program's
-    std::uint32_t told_ends; ///< RDHUP, HUP and ERR as last told
-    std::uint32_t hot;       ///< where among those to look at, or none
+    std::uint64_t arrived_at; ///< when that came which was told last
+    std::uint64_t looked_in;  ///< arrivals at the last look
+    std::uint32_t events;     ///< the program's
+    std::uint32_t told_ends;  ///< RDHUP, HUP and ERR as last told
+    std::uint32_t hot;        ///< where among those to look at, or none
     std::uint32_t armed_for;
     std::uint32_t told_by; ///< the look
     std::uint32_t index;

@@ -17,6 +17,7 @@ namespace
 
 constexpr std::uint32_t idle_looks = 64;  // a member that had nothing so often is armed
 constexpr std::uint32_t looks_a_lap = 64; // while a thread spins
+constexpr std::uint32_t quiet_looks = 64; // in which the kernel had nothing: it is asked seldom
 
 // RDNORM and WRNORM are shown with IN and OUT, as the kernel does for sockets.
 std::uint32_t widened(std::uint32_t events)
@@ -41,6 +42,42 @@ int now(int epoll, epoll_event *events, int most)
 struct Set::Told {
     std::uint64_t in, out;
     std::uint32_t ends;
+};
+
+/// Puts the last of some events where it belongs among them, in the order in which they came.
+class Set::Order
+{
+public:
+    void add(epoll_event *events, int n, std::uint64_t moment)
+    {
+        if (n >= most)
+            return;
+        int place = n;
+        for (; place > 0 && moments_[place - 1] > moment; place--)
+            moments_[place] = moments_[place - 1];
+        moments_[place] = moment;
+        std::rotate(events + place, events + n, events + n + 1);
+    }
+
+    static constexpr int most = 64; ///< those behind come as they were found
+
+private:
+    std::uint64_t moments_[most];
+};
+
+/// What the kernel told.
+struct Set::Absorbed {
+    int kept = 0;                       ///< events for the program
+    bool ours = false;                  ///< some were of our entries
+    bool native = false;                ///< some were the program's
+    std::uint64_t moments[Order::most]; ///< when they came, 0: nobody knows; earlier, then
+
+    void keep(std::uint64_t moment)
+    {
+        if (kept < Order::most)
+            moments[kept] = moment;
+        kept++;
+    }
 };
 
 // Makes the descriptor of the set readable, until one thread has been told.
@@ -89,6 +126,7 @@ std::uint32_t Set::evaluate(Link &link, Told &told)
         return 0;
     }
     told = {source.arrivals_in(), source.arrivals_out(), 0};
+    link.looked_in = told.in;
     std::uint32_t now = source.look();
     // It is the look that finds room again, and nobody rings for that. Where it found none,
     // what another one finds afterwards is news.
@@ -163,6 +201,7 @@ bool Set::report(Link &link, epoll_event &event, std::uint32_t call)
     const std::uint32_t now = link.told_by == call ? 0 : evaluate(link, told);
     if (now == 0)
         return false;
+    link.arrived_at = link.source->arrived_at();
     tell(link, told);
     link.told_by = call;
     link.idle = 0;
@@ -175,10 +214,33 @@ bool Set::report(Link &link, epoll_event &event, std::uint32_t call)
     return true;
 }
 
+/// Of those that were looked at before another one, something may have come before what was found
+/// there: who has found something looks at them once more, where something has.
+int Set::collect_earlier(epoll_event *events, int n, int most, std::uint32_t call, Order &order)
+{
+    for (std::uint32_t i = 0; i < links_.hot_count() && n < most;) {
+        Link &link = *links_.hot(i);
+        if (link.source != nullptr && !link.off && !link.removed && link.told_by != call &&
+            link.source->arrivals_in() != link.looked_in && report(link, events[n], call))
+            order.add(events, n++, link.arrived_at);
+        if (link.hot == i)
+            i++;
+    }
+    return n;
+}
+
 int Set::collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call)
+{
+    Order order;
+    return collect(events, most, looks, call, order);
+}
+
+int Set::collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call,
+                 Order &order)
 {
     const Locked locked(lock_);
     int n = 0;
+    const bool looks_at_all = looks >= links_.hot_count() && links_.hot_count() <= looks_a_lap;
     looks = std::min(looks, links_.hot_count());
     // One that goes is replaced by another, perhaps one that was looked at: it is not counted.
     for (std::uint32_t kept = 0; kept < looks && n < most && links_.hot_count() > 0;) {
@@ -189,17 +251,23 @@ int Set::collect(epoll_event *events, int most, std::uint32_t looks, std::uint32
             links_.cool(link);
             continue;
         }
-        if (report(link, events[n], call))
+        if (report(link, events[n], call)) {
+            order.add(events, n, link.arrived_at);
             n++;
-        else if (link.hot != Link::none && link.told_by != call && ++link.idle >= idle_looks &&
-                 arm(link))
+        } else if (link.hot != Link::none && link.told_by != call && ++link.idle >= idle_looks &&
+                   arm(link))
             continue;
         if (link.hot == Link::none)
             continue; // told once, or it has gone back to the kernel
         cursor_++;
         kept++;
     }
-    return n;
+    return n > 0 && looks_at_all ? collect_earlier(events, n, most, call, order) : n;
+}
+
+bool Set::is_of(std::uint64_t tag, Kind kind)
+{
+    return (tag & ((1u << kind_bits) - 1)) == kind;
 }
 
 /// @return the member that is to be looked at for it, or NULL
@@ -239,18 +307,19 @@ Link *Set::absorb_one(std::uint64_t tag, std::uint32_t events)
 Set::Absorbed Set::absorb(epoll_event *events, int n, std::uint32_t call)
 {
     const Locked locked(lock_);
-    Absorbed found = {0, false, false};
+    Absorbed found;
     for (int i = 0; i < n; i++) {
         const std::uint64_t data = events[i].data.u64;
         if ((data & ~((std::uint64_t{1} << tag_bits) - 1)) != secret_) {
-            events[found.kept++] = events[i];
+            events[found.kept] = events[i];
+            found.keep(0);
             found.native = true;
             continue;
         }
         found.ours = true;
         Link *link = absorb_one(data, events[i].events);
         if (link != nullptr && report(*link, events[found.kept], call))
-            found.kept++;
+            found.keep(is_of(data, Bell) ? link->arrived_at : 0);
     }
     return found;
 }
@@ -268,15 +337,30 @@ int Set::finish(int result)
     return result;
 }
 
+/// Where the kernel had something lately, it has something more often: it is asked each time.
+std::uint32_t Set::kernel_every() const
+{
+    return quiet_.load(std::memory_order_relaxed) < quiet_looks ? 1
+                                                                : process_spinning().kernel_every;
+}
+
+/// The kernel was asked.
+void Set::heard(bool something)
+{
+    const std::uint32_t quiet = quiet_.load(std::memory_order_relaxed);
+    if (something || quiet < quiet_looks)
+        quiet_.store(something ? 0 : quiet + 1, std::memory_order_relaxed);
+}
+
 /// @param all     look at every member that is not armed, else at some
 /// @param kernel  ask it too
 int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
 {
     const std::uint32_t looks = all ? Link::none : looks_a_lap;
     const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
-    int n = collect(events, most, looks, call);
-    if (n > 0 &&
-        unasked_.fetch_add(1, std::memory_order_relaxed) + 1 < process_spinning().kernel_every)
+    Order order;
+    int n = collect(events, most, looks, call, order);
+    if (n > 0 && unasked_.fetch_add(1, std::memory_order_relaxed) + 1 < kernel_every())
         return n;
     if (n == most || !(kernel || n > 0))
         return n;
@@ -287,6 +371,10 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
             return n > 0 ? n : asked;
         const Absorbed found = absorb(events + n, asked, call);
         told_native_.store(found.native, std::memory_order_relaxed);
+        heard(asked > 0);
+        // What the kernel alone knows of may be older than what was just found, and hardly younger.
+        for (int i = 0; i < found.kept && n > 0; i++)
+            order.add(events, n + i, i < Order::most ? found.moments[i] : 0);
         n += found.kept;
         if (n == most || !found.ours)
             return n;
@@ -320,6 +408,7 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
     const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
     const Absorbed found = absorb(events, static_cast<int>(n), call);
     told_native_.store(found.native, std::memory_order_relaxed);
+    heard(true);
     return found.kept + collect(events + found.kept, most - found.kept, Link::none, call);
 }
 

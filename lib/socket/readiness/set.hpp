@@ -64,11 +64,8 @@ public:
 
 private:
     struct Told;
-    struct Absorbed {
-        int kept;    ///< events for the program
-        bool ours;   ///< some were of our entries
-        bool native; ///< some were the program's
-    };
+    class Order;
+    struct Absorbed;
 
     // OUT is left out until somebody waits for it: it is there nearly always, and who has the set
     // as a member would be told of it.
@@ -103,8 +100,12 @@ private:
     static void tell(Link &link, const Told &told);
     std::uint32_t evaluate(Link &link, Told &told);
     int collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call);
+    int collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call,
+                Order &order);
+    int collect_earlier(epoll_event *events, int n, int most, std::uint32_t call, Order &order);
     bool report(Link &link, epoll_event &event, std::uint32_t call);
     Absorbed absorb(epoll_event *events, int n, std::uint32_t call);
+    static bool is_of(std::uint64_t tag, Kind kind);
     Link *absorb_one(std::uint64_t tag, std::uint32_t events);
     bool arm_all();
     void pass_on();
@@ -116,6 +117,8 @@ private:
     std::uint64_t tag(unsigned kind, const Link &link) const;
     int wait_native(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask);
     int finish(int result);
+    std::uint32_t kernel_every() const;
+    void heard(bool something);
     int look_once(epoll_event *events, int most, bool all, bool kernel);
     int sleep(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask,
               const Handled &before);
@@ -130,6 +133,7 @@ private:
     std::atomic<std::uint32_t> calls_ = 0;
     std::atomic<bool> told_native_ = true;   ///< the last wait ended by a member of the kernel's
     std::atomic<std::uint32_t> unasked_ = 0; ///< looks since the kernel was asked
+    std::atomic<std::uint32_t> quiet_ = 0;   ///< times in a row that it had nothing, at most some
     std::uint64_t secret_ = 0;
     Window window_;
 

@@ -22,6 +22,9 @@ public:
     /// room where there was none. They are read before look() (rule W7).
     virtual std::uint64_t arrivals_in() const = 0;
     virtual std::uint64_t arrivals_out() const = 0;
+    /// When the last of what may be read came by ring: larger than that of another source for what
+    /// came there before.
+    virtual std::uint64_t arrived_at() const = 0;
 
     /// Asks to be rung when EPOLLIN or EPOLLOUT, as named, arrives or anything is wrong, also where
     /// they are there already. A full fence: who calls looks again afterwards (rule W1). Calls are

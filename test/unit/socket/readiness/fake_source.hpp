@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -38,6 +40,7 @@ public:
     // ---- what the other end does
     void arrive(std::uint64_t n = 1)
     {
+        stamp = clock.fetch_add(1);
         head.fetch_add(n);
         arrived_in.fetch_add(1);
         ring(armed_in);
@@ -82,6 +85,8 @@ public:
     std::uint32_t look() override
     {
         looks.fetch_add(1, std::memory_order_relaxed);
+        if (meanwhile)
+            std::exchange(meanwhile, nullptr)();
         if (unseen_room.exchange(false)) {
             out = true;
             arrived_out.fetch_add(1);
@@ -91,6 +96,7 @@ public:
     }
     std::uint64_t arrivals_in() const override { return arrived_in.load(); }
     std::uint64_t arrivals_out() const override { return arrived_out.load(); }
+    std::uint64_t arrived_at() const override { return stamp.load(); }
     void arm(std::uint32_t events) override
     {
         looks_when_armed = looks.load();
@@ -126,8 +132,12 @@ public:
     std::atomic<int> armed_in = 0, armed_out = 0, armed_any = 0;
     std::atomic<bool> out = false, up = true, ends = false, bells = true;
     std::atomic<bool> unseen_room = false;
+    std::atomic<std::uint64_t> stamp = 0;
+    std::function<void()> meanwhile; ///< by others, once, when it is looked at
 
 private:
+    static inline std::atomic<std::uint64_t> clock = 1;
+
     void ring(const std::atomic<int> &armed)
     {
         if (armed.load() == 0 || answered.exchange(requests.load()) == requests.load())

@@ -45,6 +45,97 @@ TEST_F(Sets, LevelTriggeredTellsUntilItIsRead)
     EXPECT_EQ(look(), Told{});
 }
 
+// However the set comes to look at them, and also where one that was looked at has nothing yet when
+// something comes for both.
+TEST_F(Sets, TellOfThoseThatHaveBytesInTheOrderInWhichTheyCame)
+{
+    add(a, EPOLLIN, 1);
+    add(b, EPOLLIN, 2);
+    for (int round = 0; round < 40; round++) {
+        FakeSource &first = round % 2 ? a : b, &second = round % 2 ? b : a;
+        const auto both = [&first, &second] {
+            first.arrive();
+            second.arrive();
+        };
+        FakeSource &looked_at = round % 4 < 2 ? a : b;
+        if (round < 20)
+            both();
+        else
+            looked_at.meanwhile = both;
+        std::vector<std::uint64_t> told;
+        for (int looks = 0; told.empty() && looks < 8; looks++) {
+            epoll_event events[4];
+            const int n = set->wait(events, 4, &at_once, nullptr);
+            for (int i = 0; i < n; i++)
+                told.push_back(events[i].data.u64);
+        }
+        EXPECT_EQ(told,
+                  (round % 2 ? std::vector<std::uint64_t>{1, 2} : std::vector<std::uint64_t>{2, 1}))
+            << round;
+        a.read_all();
+        b.read_all();
+    }
+}
+
+// Members of the kernel's, and those whose bell alone tells of them, before the others.
+TEST_F(Sets, TellWhatTheKernelHasBeforeWhatCameLater)
+{
+    int pair[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    add(a, EPOLLIN, 1);
+    add(b, EPOLLIN, 2);
+    ASSERT_EQ(native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 3), 0);
+    const auto told = [this] {
+        epoll_event events[4];
+        const int n = set->wait(events, 4, &at_once, nullptr);
+        std::vector<std::uint64_t> data;
+        for (int i = 0; i < n; i++)
+            data.push_back(events[i].data.u64);
+        return data;
+    };
+    using Data = std::vector<std::uint64_t>;
+    for (int round = 0; round < 10; round++) {
+        EXPECT_EQ(write(pair[1], "", 1), 1);
+        b.arrive();
+        EXPECT_EQ(told(), (Data{3, 2})) << round;
+        char byte;
+        EXPECT_EQ(read(pair[0], &byte, 1), 1);
+        b.read_all();
+    }
+    // So often that nobody looks at the other one any more.
+    for (int quiet = 0; a.armed_in == 0; quiet++) {
+        ASSERT_LT(quiet, 1000);
+        b.arrive();
+        EXPECT_EQ(told(), Data{2});
+        b.read_all();
+    }
+    EXPECT_EQ(write(pair[1], "", 1), 1);
+    while (told() != Data{3})
+        ;
+    char byte;
+    EXPECT_EQ(read(pair[0], &byte, 1), 1);
+    a.arrive();
+    b.arrive();
+    EXPECT_EQ(told(), (Data{1, 2}));
+    // The bell rings for the later one.
+    a.read_all();
+    b.read_all();
+    for (int quiet = 0; a.armed_in == 0; quiet++) {
+        ASSERT_LT(quiet, 1000);
+        b.arrive();
+        EXPECT_EQ(told(), Data{2});
+        b.read_all();
+    }
+    EXPECT_EQ(write(pair[1], "", 1), 1);
+    while (told() != Data{3})
+        ;
+    b.arrive();
+    a.arrive();
+    EXPECT_EQ(told(), (Data{3, 2, 1}));
+    close(pair[0]);
+    close(pair[1]);
+}
+
 TEST_F(Sets, EdgeTriggeredTellsEachArrivalOnce)
 {
     a.out = true;
