@@ -11,6 +11,8 @@
  *   variant FORKS    processes with one thread: a child, and a child's child
  *   variant EXECS    processes with one thread, which go on as other programs, or start them without a fork: programs
  *                    that take the place in the list, and programs that know nothing of it, which fork as well
+ *   variant LATE     as FORKS, of a program that confines its children: the first one of a process, and any that is
+ *                    born before the claim. Wrong is also one that is confined and has to do with rings
  */
 /* One rule left out or broken, by the number in the variable WRONG of the environment, and the variant that has to find it. */
 #define COUNT_LATE      1 /* FORKS,   H1: a child is counted when it runs, not before the fork */
@@ -25,6 +27,8 @@
 #define SPAWN_UNCOUNTED 10 /* EXECS,  H1: a program is started without a fork, and not counted */
 #define ARRIVES_LATE    11 /* EXECS,  H6: the other program is no longer counted before it is in the list */
 #define PASSED_ON       12 /* EXECS,  H7: a program takes the place that was meant for the one that has started it */
+#define EARLY           13 /* LATE,    H8: a process claims before it has had a child */
+#define CHILD_CLAIMS    14 /* LATE,    H8: its child may claim as well */
 
 #ifdef THREADS
 #define PROCESSES 2
@@ -58,6 +62,15 @@ bool claiming[PROCESSES];
 byte calls[PROCESSES];        /* of the kernel's, counted */
 byte users[PROCESSES];        /* calls that have the table's object: the last one ends it */
 bool locked[PROCESSES];       /* no claim and no fork at a time */
+#ifdef LATE
+bool may_claim[PROCESSES];
+bool gave_up[PROCESSES];
+bool parent[PROCESSES];       /* it has had a child that has the connection */
+bool may_confine[PROCESSES], confined[PROCESSES];
+#define MAY_CLAIM(p) may_claim[p]
+#else
+#define MAY_CLAIM(p) true
+#endif
 
 bool claimed;
 
@@ -85,6 +98,9 @@ inline call_kernel(p)
 
 inline try_claim(p)
 {
+#ifdef LATE
+    assert(!confined[p]);
+#endif
     atomic { !locked[p] -> locked[p] = true };
     if
     :: atomic { calls[p] == 0 && !knows[p] -> claiming[p] = true };
@@ -128,7 +144,7 @@ inline use(p)
     if
     :: atomic { number[p] -> users[p]++ };
         if
-        :: !knows[p] && calls[p] == 0 -> try_claim(p)
+        :: !knows[p] && calls[p] == 0 && MAY_CLAIM(p) -> try_claim(p)
         :: else
         fi;
         if
@@ -179,6 +195,17 @@ inline fork_it(p)
                 has[born] = has[p];
                 number[born] = number[p];
                 knows[born] = knows[p];
+#ifdef LATE
+                may_confine[born] = !knows[p] || !parent[p];
+                gave_up[born] = wrong != CHILD_CLAIMS;
+                may_claim[born] = wrong == CHILD_CLAIMS;
+                if
+                :: number[p] ->
+                    parent[p] = true;
+                    may_claim[p] = may_claim[p] || !gave_up[p]
+                :: else
+                fi;
+#endif
                 run child(born);
                 born++
             :: else
@@ -238,6 +265,9 @@ proctype child(byte p)
         :: fork_it(p)
 #ifdef EXECS
         :: !knows[p] -> goto other_program
+#endif
+#ifdef LATE
+        :: atomic { may_confine[p] -> confined[p] = true; assert(!knows[p]) }
 #endif
         fi
     :: break
@@ -365,6 +395,9 @@ init
         has[0] = true;
         number[0] = true;
         holder[0] = true;
+#ifdef LATE
+        may_claim[0] = wrong == EARLY;
+#endif
         run first(0);
 #ifdef THREADS
         run second(0);

@@ -6,17 +6,22 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -398,6 +403,34 @@ static void case_started_vfork(void)
     started("serve_rest", true);
 }
 
+// A login: a program, known by another name, uses the connection, has a child that is confined use
+// it, and then goes on by itself, or closes it and leaves it to the child.
+static void logs_in(const char *word)
+{
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        if (dup2(taken, 0) == 0) {
+            close(taken);
+            execl(self, "socket_confining", word, "0", (char *)NULL);
+        }
+        _exit(6);
+    }
+    close(taken);
+    await_child(child);
+    over();
+}
+
+static void case_confining(void)
+{
+    logs_in("confining");
+}
+
+static void case_confined_alone(void)
+{
+    logs_in("confined_alone");
+}
+
 static void case_started_again(void)
 {
     started("again", false);
@@ -496,6 +529,59 @@ static void find_no_family(void)
     }
 }
 
+// What calls on a connection with rings make, and what looks for holders, ends this process: as
+// sshd's child.
+static void confine(void)
+{
+    enum { ended = 5 };
+    static const unsigned calls[ended] = {SYS_getsockopt, SYS_sendmsg, SYS_sched_yield, SYS_kill,
+                                          SYS_ioctl};
+    struct sock_filter filter[ended * 2 + 2] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+    for (unsigned i = 0; i < ended; i++) {
+        filter[1 + i * 2] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], 0, 1);
+        filter[2 + i * 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    }
+    filter[ended * 2 + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {ended * 2 + 2, filter};
+    MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+    MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program));
+}
+
+// More uses than the library lets go by without asking whether other holders live. Where the
+// program closes it the child serves all that is left.
+static void confining(int fd, bool is_alone)
+{
+    int told[2];
+    MUST(pipe(told));
+    serve(fd, 10);
+    if (is_alone) { // the one that is confined is not the first
+        const pid_t before = (pid_t)MUST(fork());
+        if (before == 0)
+            _exit(0);
+        await_child(before);
+    }
+    const pid_t child = (pid_t)MUST(fork());
+    if (child != 0 && is_alone) {
+        close(fd);
+        say_byte(told[1]);
+        await_child(child);
+        return;
+    }
+    if (child == 0) {
+        confine();
+        if (is_alone) {
+            await_byte(told[0]);
+            serve_rest(fd);
+        } else {
+            serve(fd, 100);
+        }
+        _exit(0);
+    }
+    await_child(child);
+    serve_rest(fd);
+}
+
 // What these are started for.
 static int other_program_main(char **words, int count)
 {
@@ -506,6 +592,8 @@ static int other_program_main(char **words, int count)
         return serve(fd, rounds / 2) ? 0 : 1;
     if (strcmp(words[1], "serve_rest") == 0)
         serve_rest(fd);
+    else if (strcmp(words[1], "confining") == 0 || strcmp(words[1], "confined_alone") == 0)
+        confining(fd, strcmp(words[1], "confined_alone") == 0);
     else if (strcmp(words[1], "again") == 0)
         execl(self, self, "serve_rest", words[2], (char *)NULL);
     else if (strcmp(words[1], "pass_on") == 0) {
@@ -590,6 +678,8 @@ int main(int argc, char **argv)
                  {"vfork", case_vfork},
                  {"started", case_started},
                  {"started_vfork", case_started_vfork},
+                 {"confining", case_confining},
+                 {"confined_alone", case_confined_alone},
                  {"started_again", case_started_again},
                  {"started_forks", case_started_forks},
                  {"started_spawn", case_started_spawn},

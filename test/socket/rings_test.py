@@ -170,7 +170,7 @@ for _ in range(2000):
 
 
 # Servers that fork whose connection no process has for itself until the last byte, or knows that it has.
-SHARED = {"both", "given_up", "handed_on", "unknown", "passed_on"}
+SHARED = {"both", "given_up", "handed_on", "unknown", "passed_on", "confined_alone"}
 
 
 def forking(bench):
@@ -178,7 +178,7 @@ def forking(bench):
     connection go by ring, both ways. A claim may be answered after the last byte, so each is repeated until it was not."""
     program = pathlib.Path(bench.traps).with_name("socket_forking")
     with open(bench.folder / "sockets.conf", "a", encoding="ascii") as configuration:
-        configuration.write("use ntb inherit socket_forking *:*\n")
+        configuration.write("use ntb inherit socket_forking *:*\nuse ntb late socket_confining *:*\n")
     names = bench.run(program, "list", under=False).stdout.split()
     expect(len(names) > 10 and SHARED < set(names), names)
     for name in names:
@@ -548,19 +548,23 @@ def postgres(bench):
 
 
 def ssh(bench):
-    """sshd starts itself anew for each login, with the connection open. The new program takes no part, so the bytes go
-    by TCP, and both ends say so; what arrives is what was sent."""
+    """sshd starts itself anew for each login, with the connection open, and has a child in a sandbox until the user is
+    known. Once that is gone the new program claims it, and the bytes of a file go by ring both ways. A login may take
+    longer than a claim waits, so each is repeated until one did not; what arrives is what was sent by every one."""
     need("sshd", "ssh", "scp", "ssh-keygen")
     apart = []
     if os.geteuid() == 0:
-        # What an installation makes, and an account that sshd lets in.
-        accounts = [pathlib.Path("/etc", name).read_text().splitlines() for name in ("passwd", "shadow")]
-        if not any(line.startswith("sshd:") for line in accounts[0]) or \
-                any(line.startswith("root:!") for line in accounts[1]):
-            print("no user sshd, or the account of root is locked")
-            sys.exit(SKIPPED)
-        # The folder that sshd insists on, in a mount of its own: nothing is left, and other runs are not disturbed.
-        apart = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec "$@"', "sh"]
+        # What an installation makes, an account that sshd lets in, and the folder that it insists on: in mounts of its
+        # own, so that nothing is left, and other runs are not disturbed.
+        accounts = {name: pathlib.Path("/etc", name).read_text().splitlines() for name in ("passwd", "shadow")}
+        if not any(line.startswith("sshd:") for line in accounts["passwd"]):
+            accounts["passwd"].append("sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin")
+        accounts["shadow"] = [re.sub("^root:!+", "root:*", line) for line in accounts["shadow"]]
+        for name, lines in accounts.items():
+            (bench.folder / name).write_text("\n".join(lines) + "\n")
+            (bench.folder / name).chmod(0o644 if name == "passwd" else 0o600)
+        apart = ["unshare", "--mount", "sh", "-c", "for one in passwd shadow; do mount --bind $0/$one /etc/$one || exit; done;"
+                 ' mount -t tmpfs none /run && mkdir -m 755 /run/sshd && exec "$@"', bench.folder]
         if bench.run(*apart, "true", under=False).returncode != 0:
             print("no mounts (unshare)")
             sys.exit(SKIPPED)
@@ -584,6 +588,8 @@ Subsystem sftp internal-sftp
         if path := unpacked(f"lib/openssh/{name}"):
             with open(bench.folder / "sshd.conf", "a", encoding="ascii") as config:
                 config.write(f"{option} {path}\n")
+    with open(bench.folder / "sockets.conf", "a", encoding="ascii") as configuration:
+        configuration.write("use ntb late sshd *:*\n")
     server = bench.serve("sshd", port, *apart, shutil.which("sshd"), "-D", "-e", "-f", bench.folder / "sshd.conf")
     options = ["-F", "none", "-i", bench.folder / "user", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=no",
                "-o", f"UserKnownHostsFile={bench.folder}/known"]
@@ -591,12 +597,17 @@ Subsystem sftp internal-sftp
     (bench.folder / "sent").write_bytes(contents)
     for source, target, got in ((bench.folder / "sent", f"{there}:{bench.folder}/there", "there"),
                                 (f"{there}:{bench.folder}/there", bench.folder / "back", "back")):
-        done = bench.run("scp", "-S", shutil.which("ssh"), *options, "-P", port, source, target)
-        expect(done.returncode == 0 and (bench.folder / got).read_bytes() == contents, done)
+        for _ in range(20):
+            (bench.folder / got).unlink(missing_ok=True)
+            done = bench.run("scp", "-S", shutil.which("ssh"), *options, "-P", port, source, target)
+            expect(done.returncode == 0 and (bench.folder / got).read_bytes() == contents, done)
+            if by_ring(done.stderr)[got == "there"] > len(contents) // 2:
+                break
+        expect(by_ring(done.stderr)[got == "there"] > len(contents) // 2, done)
     done = bench.run("ssh", *options, "-p", port, there, f"sha256sum {bench.folder}/there")
     expect(done.returncode == 0 and done.stdout.split()[:1] == [hashlib.sha256(contents).hexdigest()], done)
-    expect("1 were shown to the daemon" in done.stderr and by_ring(done.stderr) == (0, 0), done)
-    expect(by_ring(bench.end(server, "sshd")) == (0, 0), bench.said("sshd"))
+    said = bench.end(server, "sshd")
+    expect(min(by_ring(said)) > len(contents) // 2, said)
 
 
 CASES = {case.__name__: case for case in (traps, redis, unnamed, forked, forking, inetd, many, hosts, iperf3, http, nginx, sockperf,

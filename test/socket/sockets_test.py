@@ -51,7 +51,7 @@ def options(bench):
     wrong.write_text("# right\nuse tcp\n")
     done = run(bench.ntb_run, "--config", wrong, "touch", bench.folder / "ran")
     expect(done.returncode == 2 and not (bench.folder / "ran").exists(), done)
-    expect(done.stderr == f"ntb-run: {wrong}:2: expected: use ntb|tcp|both connect|accept|inherit|* PROGRAM ADDRESS:PORT\n", done)
+    expect(done.stderr == f"ntb-run: {wrong}:2: expected: use ntb|tcp|both connect|accept|inherit|late|* PROGRAM ADDRESS:PORT\n", done)
     done = run(bench.ntb_run, "--config", bench.folder / "none", "true")
     expect(done.returncode == 2 and done.stderr == f"ntb-run: {bench.folder}/none: No such file or directory\n", done)
     done = run(bench.ntb_run, "--config", bench.config, "--library", bench.folder / "none.so", "echo", "ran")

@@ -159,7 +159,7 @@ struct Config::Line {
 bool Config::use(Line &line)
 {
     constexpr const char *whole =
-        "expected: use ntb|tcp|both connect|accept|inherit|* PROGRAM ADDRESS:PORT";
+        "expected: use ntb|tcp|both connect|accept|inherit|late|* PROGRAM ADDRESS:PORT";
     if (rule_count_ == max_rules)
         return line.wrong("more than 64 lines 'use'");
     Rule &rule = rules_[rule_count_];
@@ -175,8 +175,9 @@ bool Config::use(Line &line)
     rule.accept = role == "accept" || role == "*";
     // Not part of *: programs that use stdio on such a connection would break it.
     rule.inherit = role == "inherit";
-    if (!rule.connect && !rule.accept && !rule.inherit)
-        return line.wrong(role, "role: connect, accept, inherit or *");
+    rule.late = role == "late";
+    if (!rule.connect && !rule.accept && !rule.inherit && !rule.late)
+        return line.wrong(role, "role: connect, accept, inherit, late or *");
     if (program.size() >= max_name || program.find('/') != string_view::npos)
         return line.wrong(program, "program's name of at most 31 bytes without a folder");
     program.copy(rule.program, program.size());
@@ -270,9 +271,10 @@ bool Config::wanted(Role role, const char *program, const Address &address) cons
 {
     for (unsigned i = 0; i < rule_count_; i++) {
         const Rule &rule = rules_[i];
-        const bool has_role = role == Role::Connect  ? rule.connect
-                              : role == Role::Accept ? rule.accept
-                                                     : rule.inherit;
+        const bool has_role = role == Role::Connect   ? rule.connect
+                              : role == Role::Accept  ? rule.accept
+                              : role == Role::Inherit ? rule.inherit
+                                                      : rule.late;
         if (has_role && address.port >= rule.first && address.port <= rule.last &&
             rule.prefix.has(address) && fnmatch(rule.program, program, 0) == 0)
             return rule.ntb;

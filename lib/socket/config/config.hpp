@@ -27,8 +27,9 @@ struct Prefix {
     bool has(const Address &address) const;
 };
 
-/// How a program came by a connection. Inherit: it was open when the program was started.
-enum class Role { Connect, Accept, Inherit };
+/// How a program came by a connection. Inherit: it was open when the program was started. Late: so
+/// was this one, and it goes over the bridge only after a child of the program has had it.
+enum class Role { Connect, Accept, Inherit, Late };
 
 /// Which connections of which programs go over the bridge, and whose daemon is asked. It lies in
 /// one piece without a pointer, and nothing is allocated: it is read before a program's main().
@@ -62,7 +63,7 @@ public:
 
 private:
     struct Rule {
-        bool ntb, connect, accept, inherit;
+        bool ntb, connect, accept, inherit, late;
         char program[max_name]; ///< a pattern of fnmatch()
         Prefix prefix;
         std::uint16_t first, last; ///< ports

@@ -252,8 +252,15 @@ void inherited(int fd, std::uint64_t cookie, int place)
     Object *object = state.table.add(fd, Object::Kind::Connection, cookie);
     if (object == nullptr)
         return count(Reason::no_room);
+    const Address &named = accepted ? local : remote;
+    const bool late =
+        connected && state.config.wanted(Role::Late, program_invocation_short_name, named);
+    const bool wanted =
+        connected && may_go_by_ring(late ? Role::Late : Role::Inherit, named, remote);
     inherit(*object, fd, place,
-            connected && may_go_by_ring(Role::Inherit, accepted ? local : remote, remote));
+            !wanted ? Claims::Never
+            : late  ? Claims::AfterChild
+                    : Claims::AtFirstUse);
     state.table.done(object);
 }
 

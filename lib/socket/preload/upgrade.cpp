@@ -156,9 +156,9 @@ bool adopt_family(int fd)
     return hidden >= 0;
 }
 
-void inherit(Object &object, int fd, int place, bool wanted)
+void inherit(Object &object, int fd, int place, Claims claims)
 {
-    bodies[state.table.index(object)].inherit(object, fd, place, wanted);
+    bodies[state.table.index(object)].inherit(object, fd, place, claims);
 }
 
 Attachment *attachment_of(const char *path)
@@ -258,7 +258,7 @@ void Body::use_first(int fd)
     if (is_connecting())
         connected(fd);
     // Calls of the kernel's, or another thread claims it: who makes one then waits for that.
-    if (first_.load() != unclaimed)
+    if (first_.load() != unclaimed || awaits_child_.load())
         return;
     // Whether the others still live is a question for each: it is put now and then.
     const std::uint32_t looks = looks_.fetch_add(1);
@@ -342,14 +342,16 @@ int Body::expect_program()
     return place;
 }
 
-void Body::inherit(Object &object, int fd, int place, bool wanted)
+void Body::inherit(Object &object, int fd, int place, Claims claims)
 {
     Body *made = new (this) Body;
     made->object_ = &object;
     made->fd_ = fd;
     made->accepted_ = the_family.socket_at(place).accepted;
     made->place_ = place;
-    made->first_ = wanted ? unclaimed : 0;
+    made->first_ = claims == Claims::Never ? 0 : unclaimed;
+    made->late_ = claims == Claims::AfterChild;
+    made->awaits_child_ = made->late_;
     object.body = made;
     // In this order (rule H6).
     the_family.at(place).add(state.pid);
@@ -381,8 +383,14 @@ void Body::arrive_in_child(std::uint32_t fork)
     fork_ = 0;
     the_family.at(place).add(state.pid);
     // Calls of other threads' are under way in the parent alone, but nobody knows which those are.
-    if ((first_.load() & ~(unclaimed | claiming | connecting)) != 0)
+    if (late_ || (first_.load() & ~(unclaimed | claiming | connecting)) != 0)
         first_.fetch_and(~(unclaimed | connecting));
+}
+
+void Body::had_child(std::uint32_t fork)
+{
+    if (fork_ == fork)
+        awaits_child_ = false;
 }
 
 void Body::announce_slowly(int fd)
@@ -677,6 +685,11 @@ void upgrade_after_fork(pid_t child)
             at->after_fork_in_parent(child);
         if (child < 0)
             nobody_comes();
+        else
+            for (int fd = state.table.next(0, ~0u); fd >= 0;
+                 fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u))
+                if (const Held held(fd, Object::Kind::Connection); held.body() != nullptr)
+                    held.body()->had_child(forks);
         sets_lock.give();
         claims_lock.give();
         return;

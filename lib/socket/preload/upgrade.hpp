@@ -14,6 +14,10 @@
 namespace ntb::socket::preload
 {
 
+/// When a process claims a connection that it has inherited. After a child: the child, which may
+/// have a sandbox that ends it for what calls on rings do, never does (rule H8).
+enum class Claims { Never, AtFirstUse, AfterChild };
+
 /// What stands behind an object of a connection. It is there as long as the table is: calls that
 /// come after the connection's end find none.
 class Body final : public Source
@@ -53,10 +57,11 @@ public:
     /// expected to have it too. @return its place in the family, or -1: no program can find it
     int expect_program();
     /// As begin(), of a connection that was open when this program was started.
-    void inherit(Object &object, int fd, int place, bool wanted);
+    void inherit(Object &object, int fd, int place, Claims claims);
     /// Around a fork that this process's child comes from, in the order of Attachment's.
     void expect_child(std::uint32_t fork);
     void arrive_in_child(std::uint32_t fork);
+    void had_child(std::uint32_t fork);
     /// Tells the sets that have the descriptor of it, once there is something to tell.
     void announce(int fd)
     {
@@ -101,6 +106,8 @@ private:
     std::uint32_t fork_ = 0; ///< the last one that it was there at
     std::atomic<bool> announced_ = false;
     bool accepted_ = false;
+    bool late_ = false;                      ///< Claims::AfterChild
+    std::atomic<bool> awaits_child_ = false; ///< and it has had none
 };
 
 /// The object of a descriptor, in use for as long as this lives.
@@ -210,7 +217,7 @@ Family &family();
 int family_descriptor();
 /// The family of the program before this one. @param fd  taken over @retval false it is none
 bool adopt_family(int fd);
-void inherit(Object &object, int fd, int place, bool wanted);
+void inherit(Object &object, int fd, int place, Claims claims);
 
 /// The daemon of this process. One: connections to hosts of another one stay TCP.
 Attachment *attachment_of(const char *path);

@@ -70,6 +70,16 @@ TEST(Config, WhatWasOpenWhenAProgramWasStartedIsNotPartOfTheStar)
     EXPECT_FALSE(read("use ntb inherit * *:*").wanted(Role::Accept, "cat", at("10.0.0.1", 7)));
 }
 
+TEST(Config, LateIsARoleOfItsOwn)
+{
+    const Config config = read("use ntb late sshd *:22\n");
+    EXPECT_TRUE(config.wanted(Role::Late, "sshd", at("10.0.0.1", 22)));
+    EXPECT_FALSE(config.wanted(Role::Late, "sshd", at("10.0.0.1", 23)));
+    EXPECT_FALSE(config.wanted(Role::Inherit, "sshd", at("10.0.0.1", 22)));
+    EXPECT_FALSE(read("use ntb * * *:*\nuse ntb inherit * *:*\n")
+                     .wanted(Role::Late, "sshd", at("10.0.0.1", 22)));
+}
+
 TEST(Config, FindsTheDaemonOfAPeer)
 {
     const Config config =
@@ -98,9 +108,9 @@ TEST(Config, SaysWhatIsWrongAndWhere)
     } cases[] = {
         {"\nuses x", 2, "'uses' is no keyword: use, host, window"},
         {"use ntb connect redis", 1,
-         "expected: use ntb|tcp|both connect|accept|inherit|* PROGRAM ADDRESS:PORT"},
+         "expected: use ntb|tcp|both connect|accept|inherit|late|* PROGRAM ADDRESS:PORT"},
         {"use udp * * *:*", 1, "'udp' is no way: ntb, tcp or both"},
-        {"use ntb listen * *:*", 1, "'listen' is no role: connect, accept, inherit or *"},
+        {"use ntb listen * *:*", 1, "'listen' is no role: connect, accept, inherit, late or *"},
         {"use ntb * /bin/x *:*", 1,
          "'/bin/x' is no program's name of at most 31 bytes without a folder"},
         {"use ntb * * *", 1, "'*' is no place: *:*, 10.0.0.0/8:6379, [fd00::/64]:8000-8100"},
