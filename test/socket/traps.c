@@ -758,6 +758,29 @@ static void case_several(void)
     see("of the first", all[0].msg_len);
 }
 
+// Whether a connection that was not waited for is there may be asked by another connect().
+static void case_connect_again(void)
+{
+    for (int i = 0; i < 20; i++) {
+        int ends[2];
+        if (listener == 0)
+            listen_here();
+        ends[0] = (int)MUST(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+        const int first = connect(ends[0], (struct sockaddr *)&place, sizeof(place));
+        if (first != 0 && errno != EINPROGRESS)
+            fail("connect");
+        ends[1] = (int)MUST(accept(listener, NULL, NULL));
+        struct pollfd entry = {.fd = ends[0], .events = POLLOUT};
+        MUST(poll(&entry, 1, -1));
+        see("again", connect(ends[0], (struct sockaddr *)&place, sizeof(place)));
+        see("once more", connect(ends[0], (struct sockaddr *)&place, sizeof(place)));
+        MUST(fcntl(ends[0], F_SETFL, 0));
+        talk(ends);
+        MUST(close(ends[0]));
+        MUST(close(ends[1]));
+    }
+}
+
 // read() of no bytes does not wait, recv() of none does, and takes nothing.
 static void case_no_bytes(void)
 {
@@ -858,6 +881,7 @@ int main(int argc, char **argv)
                  {"epoll", case_epoll},
                  {"select", case_select},
                  {"long", case_long},
+                 {"connect_again", case_connect_again},
                  {"several", case_several},
                  {"no_bytes", case_no_bytes},
                  {"reset", case_reset},

@@ -281,9 +281,15 @@ void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connec
         return;
     if (!may_go_by_ring(role, role == Role::Accept ? local : remote, remote))
         return;
-    if (state.table.find(fd) != nullptr)
-        drop(fd, true);
-    Object *object = state.table.add(fd, Object::Kind::Connection, kernel::cookie_of(fd));
+    const std::uint64_t cookie = kernel::cookie_of(fd);
+    if (const Object *known = state.table.find(fd); known != nullptr) {
+        // The call that asks whether one that did not wait has succeeded.
+        if (known->kind == Object::Kind::Connection && known->cookie == cookie)
+            return;
+        // Of another socket, closed where nobody saw it.
+        drop(fd, false);
+    }
+    Object *object = state.table.add(fd, Object::Kind::Connection, cookie);
     if (object == nullptr)
         return count(Reason::no_room);
     begin(*object, fd, role == Role::Accept, connecting);
