@@ -38,6 +38,7 @@ public:
     std::uint32_t look() override { return ready.load() ? std::uint32_t{EPOLLIN} : 0; }
     std::uint64_t arrivals_in() const override { return arrivals.load(); }
     std::uint64_t arrivals_out() const override { return 0; }
+    std::uint64_t arrived_at() const override { return 0; }
     void arm(std::uint32_t) override { armed.fetch_add(1); }
     void disarm(std::uint32_t) override { armed.fetch_sub(1); }
     int bell() const override { return bell_[0]; }
