@@ -12,7 +12,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from ntb_compare import kernels, pair, peers, programs, result, table, testpmd  # noqa: E402
+from ntb_compare import kernels, pair, peers, programs, result, table, testpmd, verbs  # noqa: E402
 
 SIZES = [8, 64, 256, 1024, 1518, 4096, 65536]
 OTHERS = (*peers.OTHERS, *testpmd.PEERS)
@@ -116,8 +116,7 @@ def parse():
     made.add_argument("--quick", action="store_true", help="5 rounds instead of 15")
     made.add_argument("--rounds", type=int, metavar="N", help="1 to 100")
     made.add_argument("--only", nargs="+", metavar="NAME", help="these peers, and the limit")
-    made.add_argument("--sizes", default=",".join(map(str, SIZES)), metavar="A,B,...",
-                      help="bytes of payload, 8 to 65536")
+    made.add_argument("--sizes", metavar="A,B,...", help="bytes of payload, 8 to 65536; to 1048576 with --verbs")
     made.add_argument("--json", type=pathlib.Path, metavar="FILE", help="every run, for tools/report")
     made.add_argument("--markdown", action="store_true", help="tables for a document")
     made.add_argument("--cpus", metavar="A,B", help="the two CPUs; the first two of this process otherwise")
@@ -125,6 +124,7 @@ def parse():
                       help="length of one measurement, 1 to 1000; with --sockets and --kernel 100 to 10000")
     programs_of = made.add_mutually_exclusive_group()
     programs_of.add_argument("--sockets", action="store_true", help="programs as they come, by TCP, AF_UNIX and ring")
+    programs_of.add_argument("--verbs", action="store_true", help="RDMA verbs, by perftest, beside puts and our own messages")
     programs_of.add_argument("--kernel", action="store_true", help="the same between two kernels (root)")
     made.add_argument("--realtime", action="store_true", help="poll with real-time priority (root)")
     made.add_argument("--list", action="store_true", help="the names of the peers, and what they lack here")
@@ -166,12 +166,12 @@ def choose_loads(known, only):
     return [way for way in known if not only or way.load.name in only]
 
 
-def choose_peers(only):
-    names = {peer.name for peer in KNOWN}
+def choose_peers(known, only):
+    names = {peer.name for peer in known}
     for name in only or ():
         if name not in names:
             fail(f"no peer is called {name}; there are: {' '.join(sorted(names))}")
-    return [p for p in KNOWN if not only or p.name in only or p.kind == "limit"]
+    return [p for p in known if not only or p.name in only or p.kind == "limit"]
 
 
 def choose_lengths(options):
@@ -196,10 +196,11 @@ def command_line(words):
 
 def main():
     options = parse().parse_args()
-    sizes = sorted(set(numbers(options.sizes, 8, 65536, "--sizes")))
+    options.sizes = options.sizes or ",".join(map(str, verbs.SIZES if options.verbs else SIZES))
+    sizes = sorted(set(numbers(options.sizes, 8, verbs.LARGEST if options.verbs else 65536, "--sizes")))
     of_programs = options.sockets or options.kernel
-    known = kernels.KNOWN if options.kernel else programs.KNOWN if options.sockets else KNOWN
-    chosen = choose_loads(known, options.only) if of_programs else choose_peers(options.only)
+    known = kernels.KNOWN if options.kernel else programs.KNOWN if options.sockets else verbs.KNOWN if options.verbs else KNOWN
+    chosen = choose_loads(known, options.only) if of_programs else choose_peers(known, options.only)
     rounds, run_ms = choose_lengths(options)
     settings = peers.Settings(options.programs, choose_cpus(options.cpus), run_ms, options.realtime, options.huge)
     if options.list:
