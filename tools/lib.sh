@@ -97,21 +97,76 @@ hugepages_free() { cat "$hugepages_dir/free_hugepages" 2>/dev/null || echo 0; }
 
 memory_available_mb() { awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo; }
 
-# hugepages_hold COUNT: true if COUNT pages are free, after asking the kernel for more when we may
-# and they take no more than half of the memory that is available. The machine's own number is put
-# back at exit, or at once if it was in vain; the caller takes the no-huge path on false.
-hugepages_hold() {
-    local want=$1 free total
-    free=$(hugepages_free)
-    [ "$free" -lt "$want" ] || return 0
-    [ -w "$hugepages_dir/nr_hugepages" ] || return 1
-    [ $((4 * (want - free))) -lt "$(memory_available_mb)" ] || return 1
-    total=$(cat "$hugepages_dir/nr_hugepages")
-    at_exit "echo $total > $hugepages_dir/nr_hugepages"
-    echo $((total + want - free)) >"$hugepages_dir/nr_hugepages"
-    if [ "$(hugepages_free)" -lt "$want" ]; then
-        echo "$total" >"$hugepages_dir/nr_hugepages"
-        return 1
+# Several tools may run at a time, in any checkout: each leaves its number here, under the lock, and the
+# machine's own numbers, total and free, lie beside them in `before` from the first one on. `raised`: there
+# is something to give back.
+hugepages_holders=/run/ntbmsg-hugepages
+
+hugepages_locked() {
+    local lock status=0
+    mkdir -p "$hugepages_holders"
+    exec {lock}>"$hugepages_holders/lock"
+    if ! flock -w 60 "$lock" || ! "$@"; then
+        status=1
     fi
-    note "2 MB hugepages: $((want - free)) more for this run, given back at its end"
+    exec {lock}>&-
+    return "$status"
+}
+
+# hugepages_wanted: sets $wanted to what all holders that live want together.
+hugepages_wanted() {
+    local holder
+    wanted=0
+    for holder in "$hugepages_holders"/[0-9]*; do
+        [ -e "$holder" ] || continue
+        if kill -0 "${holder##*/}" 2>/dev/null; then
+            wanted=$((wanted + $(cat "$holder")))
+        else
+            rm -f "$holder" # killed before it could
+        fi
+    done
+}
+
+hugepages_take() {
+    local count=$1 nr=$hugepages_dir/nr_hugepages wanted total free now target
+    rm -f "$hugepages_holders/$$" # it asks anew
+    hugepages_wanted
+    now=$(cat "$nr")
+    [ -e "$hugepages_holders/before" ] || echo "$now $(hugepages_free)" >"$hugepages_holders/before"
+    read -r total free <"$hugepages_holders/before"
+    target=$((total + (wanted + count > free ? wanted + count - free : 0)))
+    [ $((4 * (target - now))) -lt "$(memory_available_mb)" ] || return 1
+    if [ "$target" -gt "$now" ]; then
+        touch "$hugepages_holders/raised"
+        echo "$target" >"$nr"
+    fi
+    [ "$(cat "$nr")" -ge "$target" ] || return 1
+    echo "$count" >"$hugepages_holders/$$"
+    [ "$target" -le "$now" ] || note "2 MB hugepages: $((target - now)) more for this run, given back at its end"
+}
+
+# The last one puts the machine's own number back; before, pages that others want stay.
+hugepages_give() {
+    local nr=$hugepages_dir/nr_hugepages wanted total free target
+    rm -f "$hugepages_holders/$$"
+    [ -e "$hugepages_holders/before" ] || return 0
+    hugepages_wanted
+    read -r total free <"$hugepages_holders/before"
+    target=$((total + (wanted > free ? wanted - free : 0)))
+    [ ! -e "$hugepages_holders/raised" ] || [ "$target" -ge "$(cat "$nr")" ] || echo "$target" >"$nr"
+    [ "$wanted" -gt 0 ] || rm -f "$hugepages_holders/before" "$hugepages_holders/raised"
+}
+
+# hugepages_hold COUNT: true if COUNT pages are free for this tool, after asking the kernel for more
+# when we may and they take no more than half of the memory that is available. They are given back
+# at exit, or at once if it was in vain; the caller takes the no-huge path on false.
+hugepages_hold() {
+    if [ ! -w "$hugepages_dir/nr_hugepages" ]; then
+        [ "$(hugepages_free)" -ge "$1" ]
+        return
+    fi
+    at_exit "hugepages_locked hugepages_give"
+    hugepages_locked hugepages_take "$1" && return 0
+    hugepages_locked hugepages_give
+    return 1
 }

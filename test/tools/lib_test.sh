@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# A tool that ends, is interrupted or is killed outright leaves no process and no folder behind.
+# A tool that ends, is interrupted or is killed outright leaves no process and no folder behind, and takes no
+# hugepages away from another one.
 #
 #   lib_test.sh TOOLS    the folder of lib.sh
 set -euo pipefail
@@ -58,3 +59,54 @@ kill -KILL "$tool"
 wait "$tool" 2>/dev/null || true
 await 10 gone "$grandchild" || fail "KILL: the child's child is still there"
 rm -rf "$(cat "$work/scratch")"
+
+# Hugepages: 5 of 8 are free before, and whoever holds some keeps them whatever others do.
+mkdir "$work/pages"
+echo 8 >"$work/pages/nr_hugepages"
+cat >"$work/holder" <<TOOL
+set -euo pipefail
+. "$tools/lib.sh"
+arm_exit_commands
+hugepages_dir=$work/pages hugepages_holders=$work/holders
+hugepages_free() { echo \$((\$(cat "$work/pages/nr_hugepages") - 3)); }
+hugepages_hold "\$1" 2>/dev/null && echo held >"$work/\$2.holds" || echo none >"$work/\$2.holds"
+while [ ! -e "$work/\$2.ends" ]; do sleep 0.02; done
+TOOL
+
+declare -A holder
+hold() { # COUNT NAME WHAT: starts a holder, which says what it got
+    bash "$work/holder" "$1" "$2" &
+    holder[$2]=$!
+    await 10 [ -s "$work/$2.holds" ] || fail "holder $2 did not start"
+    [ "$(cat "$work/$2.holds")" = "$3" ] || fail "holder $2: $(cat "$work/$2.holds") of $1 pages"
+}
+let_go() {
+    touch "$work/$1.ends"
+    wait "${holder[$1]}" || fail "holder $1 failed"
+}
+pages_are() { [ "$(cat "$work/pages/nr_hugepages")" = "$1" ] || fail "$2: $(cat "$work/pages/nr_hugepages") pages, not $1"; }
+
+hold 4 first held
+pages_are 8 "enough were free"
+hold 3 second held
+pages_are 10 "7 of 5 are wanted"
+let_go first
+pages_are 8 "3 of 5 are wanted"
+hold 10 third held
+pages_are 16 "13 of 5 are wanted"
+let_go second
+pages_are 13 "10 of 5 are wanted"
+kill -KILL "${holder[third]}"
+wait "${holder[third]}" 2>/dev/null || true
+hold 100000000 greedy none
+let_go greedy
+pages_are 8 "nobody is left, and one was killed"
+hold 6 last held
+pages_are 9 "6 of 5 are wanted"
+kill -TERM "${holder[last]}"
+wait "${holder[last]}" 2>/dev/null || true
+pages_are 8 "the last one was ended by a signal"
+hold 2 content held
+echo 20 >"$work/pages/nr_hugepages"
+let_go content
+pages_are 20 "it had asked for none"
