@@ -2,6 +2,7 @@
 // Peers of the kernel: AF_UNIX and TCP over loopback, polled without sleeping, with messages of a
 // known length in a stream.
 #include "peers/pair/run.hpp"
+#include "peers/pair/stream.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -10,7 +11,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <vector>
 
 namespace peers
 {
@@ -21,7 +21,7 @@ namespace
 constexpr int buffer_bytes = 1 << 20; ///< of the kernel, per direction
 constexpr uint64_t connect_ns = 10000000000u;
 
-class Socket : public PayloadLink
+class Socket : public StreamLink<Socket>
 {
 public:
     static std::unique_ptr<Socket> open(const Options &options, std::string &error);
@@ -30,17 +30,13 @@ public:
     Socket &operator=(const Socket &) = delete;
 
     size_t max_message() const { return largest_message; }
-    int send(uint64_t value, unsigned n, uint64_t give_up);
-    int receive(unsigned n, uint64_t &sum);
+    ssize_t put(const std::byte *from, size_t n);
+    ssize_t take(std::byte *to, size_t n);
 
 private:
-    explicit Socket(int fd) : m_fd(fd), m_out(largest_message), m_in(largest_message) {}
-    int write_all(uint64_t give_up);
+    explicit Socket(int fd) : StreamLink(largest_message), m_fd(fd) {}
 
     int m_fd;
-    std::vector<std::byte> m_out;
-    std::vector<std::byte> m_in;
-    size_t m_read = 0; ///< bytes in m_in that are not yet taken
 };
 
 union Address {
@@ -148,9 +144,12 @@ int connect_to(const Options &options, bool tcp)
     }
 }
 
-bool would_wait(ssize_t done)
+/// @return bytes, -EAGAIN or another negative errno
+ssize_t moved(ssize_t done)
 {
-    return done < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    if (done >= 0)
+        return done;
+    return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
 }
 
 } // namespace
@@ -175,47 +174,14 @@ std::unique_ptr<Socket> Socket::open(const Options &options, std::string &error)
     return std::unique_ptr<Socket>(new Socket(fd));
 }
 
-int Socket::write_all(uint64_t give_up)
+ssize_t Socket::put(const std::byte *from, size_t n)
 {
-    for (size_t at = 0; at < m_bytes;) {
-        const ssize_t done =
-            ::send(m_fd, m_out.data() + at, m_bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (done < 0 && !would_wait(done))
-            return errno;
-        if (done < 0 && monotonic_ns() > give_up)
-            return ETIMEDOUT;
-        at += done > 0 ? static_cast<size_t>(done) : 0;
-    }
-    return 0;
+    return moved(::send(m_fd, from, n, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-int Socket::send(uint64_t value, unsigned n, uint64_t give_up)
+ssize_t Socket::take(std::byte *to, size_t n)
 {
-    for (unsigned i = 0; i < n; i++) {
-        write_payload(m_out.data(), m_bytes, value + i);
-        if (const int error = write_all(give_up); error != 0)
-            return error;
-    }
-    return 0;
-}
-
-int Socket::receive(unsigned n, uint64_t &sum)
-{
-    int got = 0;
-    while (static_cast<unsigned>(got) < n) {
-        const ssize_t done = recv(m_fd, m_in.data() + m_read, m_bytes - m_read, MSG_DONTWAIT);
-        if (would_wait(done))
-            break;
-        if (done <= 0)
-            return done < 0 ? -errno : -ECONNRESET;
-        m_read += static_cast<size_t>(done);
-        if (m_read < m_bytes)
-            continue;
-        sum += read_payload(m_in.data(), m_bytes);
-        m_read = 0;
-        got++;
-    }
-    return got;
+    return moved(recv(m_fd, to, n, MSG_DONTWAIT));
 }
 
 } // namespace peers

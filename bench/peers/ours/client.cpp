@@ -2,13 +2,13 @@
 // Ours: messages of a known length in a connection of the node daemon, by the client library.
 //   peer_client ... -- SOCKET       of this side's daemon
 #include "peers/pair/run.hpp"
+#include "peers/pair/stream.hpp"
 
 #include "ntbclient.h"
 
 #include <cerrno>
 #include <cstring>
 #include <unistd.h>
-#include <vector>
 
 namespace peers
 {
@@ -19,7 +19,7 @@ namespace
 constexpr int patience_ms = 10000;
 constexpr size_t longest = size_t{1} << 20;
 
-class Client : public PayloadLink
+class Client : public StreamLink<Client>
 {
 public:
     static std::unique_ptr<Client> open(const Options &options, std::string &error);
@@ -28,21 +28,17 @@ public:
     Client &operator=(const Client &) = delete;
 
     size_t max_message() const { return longest; }
-    int send(uint64_t value, unsigned n, uint64_t give_up);
-    int receive(unsigned n, uint64_t &sum);
+    ssize_t put(const std::byte *from, size_t n) { return ntbclient_send(m_conn, from, n, 0); }
+    ssize_t take(std::byte *to, size_t n) { return ntbclient_recv(m_conn, to, n, 0); }
 
 private:
-    Client() : m_out(longest), m_in(longest) {}
+    Client() : StreamLink(longest) {}
     int connect(const Options &options);
     int accept(const ntbclient_options &how);
-    int send_all(uint64_t give_up);
 
     ntbclient *m_client = nullptr;
     ntbclient_listener *m_listener = nullptr;
     ntbclient_conn *m_conn = nullptr;
-    std::vector<std::byte> m_out;
-    std::vector<std::byte> m_in;
-    size_t m_read = 0; ///< bytes in m_in that are not yet taken
 };
 
 std::unique_ptr<Client> Client::open(const Options &options, std::string &error)
@@ -94,48 +90,6 @@ int Client::accept(const ntbclient_options &how)
             return -ETIMEDOUT;
         usleep(1000);
     }
-}
-
-int Client::send_all(uint64_t give_up)
-{
-    for (size_t at = 0; at < m_bytes;) {
-        const ssize_t done = ntbclient_send(m_conn, m_out.data() + at, m_bytes - at, 0);
-        if (done < 0 && done != -EAGAIN)
-            return static_cast<int>(-done);
-        if (done < 0 && monotonic_ns() > give_up)
-            return ETIMEDOUT;
-        at += done > 0 ? static_cast<size_t>(done) : 0;
-    }
-    return 0;
-}
-
-int Client::send(uint64_t value, unsigned n, uint64_t give_up)
-{
-    for (unsigned i = 0; i < n; i++) {
-        write_payload(m_out.data(), m_bytes, value + i);
-        if (const int error = send_all(give_up); error != 0)
-            return error;
-    }
-    return 0;
-}
-
-int Client::receive(unsigned n, uint64_t &sum)
-{
-    int got = 0;
-    while (static_cast<unsigned>(got) < n) {
-        const ssize_t done = ntbclient_recv(m_conn, m_in.data() + m_read, m_bytes - m_read, 0);
-        if (done == -EAGAIN)
-            break;
-        if (done <= 0)
-            return done < 0 ? static_cast<int>(done) : -ECONNRESET;
-        m_read += static_cast<size_t>(done);
-        if (m_read < m_bytes)
-            continue;
-        sum += read_payload(m_in.data(), m_bytes);
-        m_read = 0;
-        got++;
-    }
-    return got;
 }
 
 } // namespace
