@@ -103,15 +103,18 @@ TEST_F(Sets, TellWhatTheKernelHasBeforeWhatCameLater)
         b.read_all();
     }
     // So often that nobody looks at the other one any more.
-    for (int quiet = 0; a.armed_in == 0; quiet++) {
-        ASSERT_LT(quiet, 1000);
-        b.arrive();
-        EXPECT_EQ(told(), Data{2});
-        b.read_all();
-    }
-    EXPECT_EQ(write(pair[1], "", 1), 1);
-    while (told() != Data{3})
-        ;
+    const auto hide_the_other = [&] {
+        for (int quiet = 0; a.armed_in == 0; quiet++) {
+            ASSERT_LT(quiet, 1000);
+            b.arrive();
+            EXPECT_EQ(told(), Data{2});
+            b.read_all();
+        }
+        EXPECT_EQ(write(pair[1], "", 1), 1);
+        while (told() != Data{3})
+            ;
+    };
+    hide_the_other();
     char byte;
     EXPECT_EQ(read(pair[0], &byte, 1), 1);
     a.arrive();
@@ -120,15 +123,7 @@ TEST_F(Sets, TellWhatTheKernelHasBeforeWhatCameLater)
     // The bell rings for the later one.
     a.read_all();
     b.read_all();
-    for (int quiet = 0; a.armed_in == 0; quiet++) {
-        ASSERT_LT(quiet, 1000);
-        b.arrive();
-        EXPECT_EQ(told(), Data{2});
-        b.read_all();
-    }
-    EXPECT_EQ(write(pair[1], "", 1), 1);
-    while (told() != Data{3})
-        ;
+    hide_the_other();
     b.arrive();
     a.arrive();
     EXPECT_EQ(told(), (Data{3, 2, 1}));
