@@ -9,6 +9,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "locked.hpp"
+#include "port/memory_files.hpp"
+
 namespace ntb::verbs
 {
 namespace
@@ -58,6 +61,10 @@ Loopback::~Loopback()
         for (const int fd : ring.bell)
             if (fd >= 0)
                 close(fd);
+    for (const Grant &grant : grants_)
+        if (grant.number != 0)
+            close(grant.descriptor);
+    pthread_mutex_destroy(&grants_mutex_);
 }
 
 std::byte *Loopback::End::reserve(std::uint32_t bytes)
@@ -169,6 +176,48 @@ void Loopback::End::disarm()
     char bytes[64];
     while (read(in_->bell[0], bytes, sizeof(bytes)) > 0) {
     }
+}
+
+// ---- memory
+
+std::uint64_t Loopback::End::grant(const Segment &segment, bool writable)
+{
+    const Locked locked(loopback_->grants_mutex_);
+    if (loopback_->grants_nothing_ || !alive())
+        return 0;
+    for (Grant &grant : loopback_->grants_) {
+        if (grant.number != 0)
+            continue;
+        const int descriptor = fcntl(segment.descriptor(), F_DUPFD_CLOEXEC, 0);
+        if (descriptor < 0)
+            return 0;
+        grant = {loopback_->next_grant_++, this, descriptor, segment.bytes(), writable};
+        return grant.number;
+    }
+    return 0;
+}
+
+void Loopback::End::revoke(std::uint64_t number)
+{
+    const Locked locked(loopback_->grants_mutex_);
+    for (Grant &grant : loopback_->grants_) {
+        if (number == 0 || grant.number != number || grant.by != this)
+            continue;
+        ::close(grant.descriptor);
+        grant = {};
+    }
+}
+
+std::unique_ptr<Segment> Loopback::End::open(std::uint64_t number, bool &writable)
+{
+    const Locked locked(loopback_->grants_mutex_);
+    for (const Grant &grant : loopback_->grants_) {
+        if (number == 0 || grant.number != number || grant.by == this)
+            continue;
+        writable = grant.writable;
+        return MemoryFile::map(grant.descriptor, grant.bytes, grant.writable, false);
+    }
+    return nullptr;
 }
 
 } // namespace ntb::verbs

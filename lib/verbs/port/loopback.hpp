@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <memory>
 
+#include <pthread.h>
+
 #include "port/port.hpp"
 
 namespace ntb::verbs
@@ -28,6 +30,8 @@ public:
     void hold(int index, bool held) { ends_[index].hold(held); }
     /// That end finds no room.
     void set_full(int index, bool full) { ends_[index].full_.store(full); }
+    /// Nothing is granted any more.
+    void grant_nothing() { grants_nothing_.store(true); }
     /// Both ends find the other one gone.
     void kill() { dead_.store(true); }
     bool dead() const { return dead_.load(); }
@@ -57,6 +61,9 @@ private:
         bool arm(bool for_room) override;
         void disarm() override;
         int bell() const override { return in_->bell[0]; }
+        std::uint64_t grant(const Segment &segment, bool writable) override;
+        void revoke(std::uint64_t number) override;
+        std::unique_ptr<Segment> open(std::uint64_t number, bool &writable) override;
         void hold(bool held);
 
     private:
@@ -75,10 +82,24 @@ private:
 
     Loopback() = default;
 
+    /// That may be opened. The descriptor is a duplicate.
+    struct Grant {
+        std::uint64_t number = 0; // 0: free
+        const End *by = nullptr;
+        int descriptor = -1;
+        std::uint64_t bytes = 0;
+        bool writable = false;
+    };
+    static constexpr std::size_t max_grants = 64;
+
     std::uint32_t bytes_ = 0;
     Ring rings_[2];
     End ends_[2];
     std::atomic<bool> dead_{false};
+    std::atomic<bool> grants_nothing_{false};
+    pthread_mutex_t grants_mutex_ = PTHREAD_MUTEX_INITIALIZER; // of what follows
+    std::uint64_t next_grant_ = 1;
+    Grant grants_[max_grants];
 };
 
 } // namespace ntb::verbs

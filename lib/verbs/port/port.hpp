@@ -5,6 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+
+#include "port/segment.hpp"
 
 namespace ntb::verbs
 {
@@ -40,6 +43,22 @@ public:
     virtual void disarm() = 0;
     /// A descriptor that is readable when rung.
     virtual int bell() const = 0;
+
+    // ---- memory that both ends reach. A call may wait for an answer of who keeps it, once, and is
+    // never made for a single request.
+
+    /// From now on the peer may open that segment of this process.
+    /// @return a number for the peer; 0: this carrier cannot, or the quota is used up
+    virtual std::uint64_t grant(const Segment & /* segment */, bool /* writable */) { return 0; }
+    /// The peer cannot open it any more. What it has mapped stays.
+    virtual void revoke(std::uint64_t /* number */) {}
+    /// Maps what the peer has granted here under that number, which is what the peer says.
+    /// @param writable  takes whether it is; else it can be read only
+    /// @return NULL: there is no such grant, the quota is used up, or nobody answers
+    virtual std::unique_ptr<Segment> open(std::uint64_t /* number */, bool & /* writable */)
+    {
+        return nullptr;
+    }
 };
 
 } // namespace ntb::verbs
