@@ -118,7 +118,7 @@ Attachment::Figures Attachment::figures() const
 
 // ---- the daemon
 
-bool Attachment::tell(int control, const Message &message, const int *fd)
+bool Attachment::send_message(int control, const Message &message, const int *fd)
 {
     union {
         cmsghdr header;
@@ -161,7 +161,7 @@ int Attachment::greet(int fd)
         return static_cast<int>(error);
     Message hello;
     hello.type = Type::hello;
-    return tell(fd, hello, nullptr) ? 0 : -EPIPE;
+    return send_message(fd, hello, nullptr) ? 0 : -EPIPE;
 }
 
 /// The answer to the greeting is read with the others.
@@ -304,7 +304,7 @@ void Attachment::take_claimed(Letter &letter)
     Message close;
     close.type = Type::close;
     close.id = letter.message.id;
-    tell(control_, close, nullptr);
+    send_message(control_, close, nullptr);
     if (one == nullptr)
         return;
     unlink(one);
@@ -399,7 +399,7 @@ Connection *Connection::claim(Attachment &to, int fd, bool accepted)
     m.other = one->token_;
     m.flags = accepted ? ntbc::flag_accepted : 0;
     m.timeout_ms = mirror_within_ms;
-    if (Attachment::tell(to.control_, m, &fd))
+    if (Attachment::send_message(to.control_, m, &fd))
         return one;
     to.unlink(one);
     to.give_slot(one);
@@ -412,7 +412,7 @@ void Attachment::withdraw(Connection &one)
     Message m;
     m.type = Type::unclaim;
     m.other = one.token_;
-    tell(one.control_, m, nullptr);
+    send_message(one.control_, m, nullptr);
     unlink(&one);
     one.stage_.store(Connection::Stage::Native, std::memory_order_release);
 }

@@ -26,8 +26,8 @@ public:
         std::uint64_t unmatched; ///< no mirror in time, or the daemon did not answer
         std::uint64_t refused;   ///< by the daemon: quota, or not what it takes
         std::uint64_t failed;    ///< no daemon, no descriptors, no memory here
-        std::uint64_t unseen;    ///< directions that were not upgraded: bytes that nobody saw (C1)
-        std::uint64_t resets;    ///< connections that were reset for what the rings had
+        std::uint64_t unseen; ///< directions that were not upgraded: bytes that passed unseen (C1)
+        std::uint64_t resets; ///< connections that were reset for what the rings had
         std::uint64_t ring_sent, ring_received; ///< bytes by rings, in this process
         std::uint64_t rings;                    ///< wake-ups that were sent
     };
@@ -75,7 +75,7 @@ private:
     void give_up();
     void withdraw(Connection &connection);
     Connection *waiting(std::uint64_t token);
-    static bool tell(int control, const ntbc::Message &message, const int *fd);
+    static bool send_message(int control, const ntbc::Message &message, const int *fd);
     void count(std::uint64_t Figures::*figure, std::uint64_t n = 1)
     {
         std::atomic_ref(figures_.*figure).fetch_add(n, std::memory_order_relaxed);

@@ -103,7 +103,7 @@ void Connection::close(int fd, bool last_here)
         return;
     Attachment &attachment = *attachment_;
     attachment.lock_.take();
-    // An answer that is there already is no less true for that nobody has read it.
+    // An answer that has arrived counts, also if no call has read it yet.
     if (stage_.load() == Stage::Pending)
         attachment.take_in();
     const Stage stage = stage_.load();
@@ -152,7 +152,7 @@ void Connection::close_for_all(int fd)
     ntbc::Message m;
     m.type = ntbc::Type::close;
     m.id = id_;
-    Attachment::tell(control_, m, nullptr);
+    Attachment::send_message(control_, m, nullptr);
 }
 
 // ---- calls
@@ -236,13 +236,13 @@ bool Connection::is_end(ssize_t result)
            result == -EHOSTUNREACH || result == -ENETUNREACH;
 }
 
-/// The kernel has told the program that the connection is over.
+/// The kernel's result, which the program gets, says that the connection is over.
 void Connection::note(ssize_t result)
 {
     if (!is_end(result))
         return;
     store(record_->kernel_reset, std::uint32_t{1});
-    store(record_->reset_told, std::uint32_t{1});
+    store(record_->reset_reported, std::uint32_t{1});
 }
 
 /// @param once_read  the peer has closed it, and may have answered before: what the kernel has
@@ -259,7 +259,7 @@ void Connection::break_off(int fd, bool once_read)
     Attachment::turn();
 }
 
-/// The kernel's error, or ECONNRESET; end of file when it was told.
+/// The kernel's error, or ECONNRESET; end of file once that was reported.
 ssize_t Connection::say_reset(int fd)
 {
     break_off(fd);
@@ -268,18 +268,18 @@ ssize_t Connection::say_reset(int fd)
     char byte;
     const iovec place = {&byte, 1};
     const ssize_t said = native_receive(fd, &place, 1, 0);
-    if (std::atomic_ref(record_->reset_told).exchange(1) != 0)
+    if (std::atomic_ref(record_->reset_reported).exchange(1) != 0)
         return 0;
     return said < 0 && said != -EAGAIN && said != -ENOTCONN ? said : -ECONNRESET;
 }
 
-void Connection::tell_fin(std::uint32_t generation)
+void Connection::report_fin(std::uint32_t generation)
 {
     ntbc::Message m;
     m.type = ntbc::Type::fin_seen;
     m.id = id_;
     m.other = generation;
-    Attachment::tell(control_, m, nullptr);
+    Attachment::send_message(control_, m, nullptr);
 }
 
 // ---- bells

@@ -15,9 +15,9 @@ namespace ntb::socket
 
 class Attachment;
 
-/// A TCP connection of this process that its daemon was told of: doc/socket-protocol.md. Everything
-/// that the processes of a connection have to agree on lies in its record, which they share; this
-/// is one process's view of it.
+/// A TCP connection of this process that was claimed: doc/socket-protocol.md. What the processes of
+/// a connection have to agree on lies in its record, which they share; this is one process's view
+/// of it.
 ///
 /// Calls return what libc's would, with -errno for an error; errno stays as it is. `fd` is any
 /// descriptor of the connection. Nothing sleeps: a call that has to wait returns -EAGAIN, whatever
@@ -80,7 +80,7 @@ public:
     /// Asks to be rung for these of EPOLLIN and EPOLLOUT, and for what is wrong. A full fence: who
     /// calls looks again afterwards. Calls are counted. After each the next arrival rings once.
     void arm(std::uint32_t events);
-    /// Withdraws one arm(), and reads the bell where nobody else sleeps on it.
+    /// Withdraws one arm(), and reads the bell where no other thread sleeps on it.
     void disarm(std::uint32_t events);
     /// Readable when rung. -1: there is none, the shadow alone is to be waited for.
     int bell() const { return bell_; }
@@ -116,7 +116,7 @@ private:
     void ring_bell(std::uint32_t event);
     void ring_reader();
     void ring_writer();
-    void tell_fin(std::uint32_t generation);
+    void report_fin(std::uint32_t generation);
     static bool is_end(ssize_t result);
     void note(ssize_t result);
     void drain_bell(std::uint32_t others);

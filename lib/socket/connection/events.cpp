@@ -31,7 +31,7 @@ void sleep(Sleepers &sleepers, std::uint32_t &word)
     std::atomic_ref(word).exchange(number, std::memory_order_seq_cst);
 }
 
-// Where nobody sleeps any more, nobody is to be rung: unless somebody has begun to meanwhile.
+// With its last sleeper gone the bell is not to be rung, unless another sleep has begun meanwhile.
 void wake(Sleepers &sleepers, std::uint32_t &word)
 {
     std::uint32_t number = load(sleepers.number);

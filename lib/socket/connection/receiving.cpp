@@ -152,10 +152,10 @@ Receiver::Kernel Connection::Receiving::ask_kernel()
         store(connection_.record_->kernel_reset, std::uint32_t{1});
     if (above && (kernel.fin || kernel.rst))
         attend(); // what was stored before it
-    if (receiver_.tell_fin(kernel)) {
+    if (receiver_.report_fin(kernel)) {
         commit();
         if (receiver_.peer().mark == Mark::None)
-            connection_.tell_fin(receiver_.words().generation);
+            connection_.report_fin(receiver_.words().generation);
     }
     if (is_time)
         connection_.check_daemon();
@@ -310,7 +310,7 @@ std::uint32_t Connection::Receiving::look()
         return EPOLLIN | EPOLLRDHUP;
     case State::Reset:
         return all_over |
-               (load(connection_.record_->reset_told) == 0 ? std::uint32_t{EPOLLERR} : 0);
+               (load(connection_.record_->reset_reported) == 0 ? std::uint32_t{EPOLLERR} : 0);
     default:
         return load(half_.is_shut) != 0 ? std::uint32_t{EPOLLIN | EPOLLRDHUP} : 0;
     }

@@ -211,12 +211,12 @@ ssize_t Connection::Sending::write_urgent(const iovec *parts, int n, int flags)
     return write_kernel(Parts(parts, n), flags);
 }
 
-/// Whether the kernel's connection has ended, which nobody would tell who waits for room. Its error
-/// is then the kernel's to say.
+/// Whether the kernel's connection has ended: a sender that waits for room has no other way to
+/// learn of it. The error then comes from the kernel's call.
 bool Connection::Sending::is_over()
 {
-    const bool told = (load(connection_.record_->in.kernel) & (EPOLLHUP | EPOLLERR)) != 0;
-    if (!told && !kernel::is_time(half_.asked))
+    const bool kept = (load(connection_.record_->in.kernel) & (EPOLLHUP | EPOLLERR)) != 0;
+    if (!kept && !kernel::is_time(half_.asked))
         return false;
     if ((kernel::events_of(fd_, 0) & (POLLHUP | POLLERR)) == 0)
         return false;

@@ -18,7 +18,7 @@ constexpr Receiver::Reading nothing{Receiver::Source::Wait, 0, 0};
 
 bool Receiver::may_grant(std::uint32_t wanted, std::uint64_t kernel_count) const
 {
-    return state_ == State::Tcp && wanted == generation_ + 1 && told_ == 0 && ask_ == 0 &&
+    return state_ == State::Tcp && wanted == generation_ + 1 && fin_reported_ == 0 && ask_ == 0 &&
            lost_ == 0 && kernel_count == by_kernel_;
 }
 
@@ -129,12 +129,12 @@ void Receiver::took_from_kernel(std::uint64_t bytes)
     by_kernel_ += bytes;
 }
 
-bool Receiver::tell_fin(const Kernel &kernel)
+bool Receiver::report_fin(const Kernel &kernel)
 {
-    if ((state_ != State::Granted && state_ != State::Seen) || !kernel.fin || told_ != 0 ||
+    if ((state_ != State::Granted && state_ != State::Seen) || !kernel.fin || fin_reported_ != 0 ||
         lost_ != 0)
         return false;
-    told_ = 1;
+    fin_reported_ = 1;
     return true;
 }
 

@@ -57,8 +57,8 @@ public:
     void took_from_kernel(std::uint64_t bytes);
     void took_from_ring(std::uint64_t bytes) { taken_ += bytes; }
 
-    /// @retval true once: the sender's daemon has to be told of the FIN (rule R5)
-    bool tell_fin(const Kernel &kernel);
+    /// @retval true once: the FIN is to be reported to the sender's daemon (rule R5)
+    bool report_fin(const Kernel &kernel);
     /// Please go back, and no ring any more.
     /// @retval true if words() are to be stored
     bool ask();
@@ -84,7 +84,7 @@ private:
     std::uint32_t generation_ = 0;
     // As in Sender.
     std::uint32_t ask_ = 0;
-    std::uint32_t told_ = 0;
+    std::uint32_t fin_reported_ = 0;
     std::uint32_t lost_ = 0;
     std::uint64_t taken_ = 0;
     std::uint64_t by_kernel_ = 0;

@@ -68,7 +68,7 @@ public:
     /// The receiver has seen a FIN (rule D2). @param left_unread  all holders died and left bytes
     /// unread (D4).
     Actions fin_seen(std::uint32_t generation, bool left_unread);
-    /// Nobody receives any more; `taken` is the last count (rule D5).
+    /// There is no receiver any more; `taken` is the last count (rule D5).
     Actions gone(std::uint64_t taken);
     /// The rings are lost (rule F1).
     Actions lost();

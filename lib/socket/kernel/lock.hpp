@@ -30,7 +30,7 @@ public:
     Taken take();
     void give();
 
-    /// For a daemon, which waits for nobody. @retval false somebody holds it
+    /// For a daemon, which does not wait. @retval false it is held
     /// @param to_empty  not for stores that may come late, but to take memory away: who replaces it
     ///                  is in doubt
     bool try_take_as_daemon(bool to_empty = false);

@@ -44,7 +44,7 @@ struct alignas(ntbc::line_bytes) ReceiverAsks {
     std::uint32_t ring_bytes; ///< of that ring
     std::uint32_t seen;
     std::uint32_t ask;
-    std::uint32_t gone; ///< nobody receives any more, and taken stays
+    std::uint32_t gone; ///< no receiver any more, and taken stays
     std::uint32_t wants_data;
 };
 
@@ -79,7 +79,7 @@ void store_words(SenderLine &line, const SenderWords &words);
 /// Publishes bytes: the head alone, with a full fence behind it.
 void publish_head(SenderLine &line, std::uint64_t head);
 
-/// Grants: clears the lines, then tells the generation.
+/// Grants: clears the lines, then stores the generation.
 void store_grant(Lines &lines, const ReceiverWords &words, std::uint32_t ring_bytes);
 /// seen and ask.
 void store_words(ReceiverAsks &asks, const ReceiverWords &words);

@@ -12,7 +12,7 @@ bool real_is_known = false;
 
 namespace
 {
-// For a name that this libc does not have. A program finds ours, calls it, and is told.
+// For a name that this libc does not have. A program finds ours, calls it, and gets ENOSYS.
 long missing()
 {
     errno = ENOSYS;

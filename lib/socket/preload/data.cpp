@@ -98,7 +98,7 @@ public:
         }
         Object *object = held.object();
         Body *body = held.body();
-        // A number that was closed where nobody saw it.
+        // A number that was closed unseen.
         if (kernel::cookie_of(fd_) != object->cookie)
             return -ESTALE;
         held.drop();
@@ -156,7 +156,7 @@ ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int fla
     for (;;) {
         int count = 0;
         const iovec *places = rest.next(&count);
-        // A part that was sent is told first, and the signal comes with the next call.
+        // A part that was sent is the result, and the signal comes with the next call.
         const int now = way == Way::Out && done > 0 ? flags | MSG_NOSIGNAL : flags;
         ssize_t result = step(*held.body(), fd, way, places, count, now);
         if (result > 0) {
@@ -293,7 +293,7 @@ void arrived(const msghdr *message)
     for_descriptors(message, [](int fd) { born(fd); });
 }
 
-// recvmmsg() and sendmmsg(): one after the other, an error is told if it is the first.
+// recvmmsg() and sendmmsg(): one after the other, an error is the result if it is the first.
 template <typename Step, typename Kernel>
 int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Kernel kernel)
 {

@@ -25,7 +25,7 @@ namespace ntb::socket::preload
     X(io_uring, "stay TCP: the program uses io_uring")                                             \
     X(stdio, "went back to TCP: given to stdio")                                                   \
     X(broken_off, "were reset: the peer did not go back to TCP")                                   \
-    X(unseen, "were closed where nobody saw it")                                                   \
+    X(unseen, "were closed unseen")                                                                \
     X(inherited, "were open when the program was started")
 
 enum class Reason {

@@ -19,7 +19,7 @@ namespace ntb::socket::preload
 namespace
 {
 // FAMILY NUMBER.PLACE... /PROGRAM: a descriptor of the family's memory, each connection's with its
-// place, and what exec was told to execute.
+// place, and the path that exec executes.
 constexpr const char variable[] = "NTB_SOCKET_INHERITED";
 constexpr int least_looked_at = 64; // numbers, of a child of vfork()
 constexpr std::size_t most_variables = 4096;
@@ -72,7 +72,7 @@ Handover::Handover(const char *path, char *const *environment) : environment_(en
     else
         look_beside_table();
     if (count_ > 0 && path != nullptr && environment != nullptr)
-        tell(path);
+        make_variable(path);
 }
 
 // A child of vfork() has its parent's table, and has moved descriptors since.
@@ -122,7 +122,7 @@ void Handover::pass(int fd, int place)
     number_places_[count_++] = place;
 }
 
-void Handover::tell(const char *path)
+void Handover::make_variable(const char *path)
 {
     std::size_t size = 0;
     const auto add = [this, &size](const char *format, auto... words) {

@@ -9,13 +9,13 @@
 namespace ntb::socket::preload
 {
 
-/// Made before exec, for every connection whose descriptor stays open. Where nobody has claimed it
-/// the program is expected to have it, and is told by a variable where the list of holders is. All
-/// others go back to TCP. It ends if exec has failed, or when a child was started.
+/// Made before exec, for every connection whose descriptor stays open. One that is not claimed
+/// the program is expected to have: a variable of its environment says where the list of holders
+/// is. All others go back to TCP. It ends if exec has failed, or when a child was started.
 class Handover
 {
 public:
-    /// @param path         as exec is told; NULL: the program cannot know what it is called
+    /// @param path         what exec executes; NULL: the program cannot know what it is called
     /// @param environment  for the program; may be NULL
     Handover(const char *path, char *const *environment);
     ~Handover();
@@ -36,7 +36,7 @@ private:
     void look_beside_table();
     void look_at(int fd, int number);
     void pass(int fd, int place);
-    void tell(const char *path);
+    void make_variable(const char *path);
 
     char *const *environment_;
     std::size_t variables_ = 0;

@@ -181,24 +181,24 @@ bool name_reached(int fd, Address *remote)
     return named;
 }
 
-// The number goes; with the last one the object. In order: nobody finds it, sets forget it, it
-// ends.
+// The number goes; with the last one the object. In order: calls find it no more, sets
+// forget it, it ends.
 void drop(int fd, bool is_open)
 {
     Object *object = state.table.use(fd);
     if (object == nullptr) {
-        tell_sets_closed(fd, nullptr, true);
+        closed_in_sets(fd, nullptr, true);
         return;
     }
     const Table::Taken taken = state.table.take(fd);
     if (taken.object == object && object->kind == Object::Kind::Connection) {
         auto *body = static_cast<Body *>(object->body.load());
-        tell_sets_closed(fd, body, taken.last);
+        closed_in_sets(fd, body, taken.last);
         if (body != nullptr)
             body->number_closed(is_open ? fd : -1, taken.last);
     } else if (taken.object == object) {
         auto *set = static_cast<Set *>(object->body.load());
-        tell_sets_closed(fd, nullptr, true);
+        closed_in_sets(fd, nullptr, true);
         if (const int other = taken.last ? -1 : state.table.number_of(object); other >= 0)
             set->moved(other);
     }
@@ -286,7 +286,7 @@ void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connec
         // The call that asks whether one that did not wait has succeeded.
         if (known->kind == Object::Kind::Connection && known->cookie == cookie)
             return;
-        // Of another socket, closed where nobody saw it.
+        // Of another socket, closed unseen.
         drop(fd, false);
     }
     Object *object = state.table.add(fd, Object::Kind::Connection, cookie);

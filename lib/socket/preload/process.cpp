@@ -33,44 +33,44 @@ NTB_EXPORT(pid_t, _Fork)
 #define NTB_HAND_OVER(path, given)                                                                 \
     Handover handover(path, given);                                                                \
     const std::size_t room = handover.room();                                                      \
-    char *const *const told = handover.environment(                                                \
+    char *const *const variables = handover.environment(                                           \
         room == 0 ? nullptr : static_cast<char **>(__builtin_alloca(room * sizeof(char *))))
 
 NTB_EXPORT(int, execve, const char *path, char *const *words, char *const *environment)
 {
     NTB_HAND_OVER(path, environment);
-    return real().execve(path, words, told);
+    return real().execve(path, words, variables);
 }
 
 NTB_EXPORT(int, execv, const char *path, char *const *words)
 {
     NTB_HAND_OVER(path, environ);
-    return real().execve(path, words, told);
+    return real().execve(path, words, variables);
 }
 
 NTB_EXPORT(int, execvpe, const char *path, char *const *words, char *const *environment)
 {
     NTB_HAND_OVER(path, environment);
-    return real().execvpe(path, words, told);
+    return real().execvpe(path, words, variables);
 }
 
 NTB_EXPORT(int, execvp, const char *path, char *const *words)
 {
     NTB_HAND_OVER(path, environ);
-    return real().execvpe(path, words, told);
+    return real().execvpe(path, words, variables);
 }
 
 NTB_EXPORT(int, fexecve, int fd, char *const *words, char *const *environment)
 {
     NTB_HAND_OVER(nullptr, environment);
-    return real().fexecve(fd, words, told);
+    return real().fexecve(fd, words, variables);
 }
 
 NTB_EXPORT(int, execveat, int folder, const char *path, char *const *words,
            char *const *environment, int flags)
 {
     NTB_HAND_OVER(nullptr, environment);
-    return real().execveat(folder, path, words, told, flags);
+    return real().execveat(folder, path, words, variables, flags);
 }
 
 // execl() and its kin: the words up to the NULL, on the stack as libc has them.
@@ -94,17 +94,17 @@ NTB_EXPORT(int, execveat, int folder, const char *path, char *const *words,
 
 NTB_EXPORT(int, execl, const char *path, const char *first, ...)
 {
-    NTB_WORDS(first, environ, real().execve(path, words, told));
+    NTB_WORDS(first, environ, real().execve(path, words, variables));
 }
 
 NTB_EXPORT(int, execlp, const char *path, const char *first, ...)
 {
-    NTB_WORDS(first, environ, real().execvpe(path, words, told));
+    NTB_WORDS(first, environ, real().execvpe(path, words, variables));
 }
 
 NTB_EXPORT(int, execle, const char *path, const char *first, ...)
 {
-    NTB_WORDS(first, next(), real().execve(path, words, told));
+    NTB_WORDS(first, next(), real().execve(path, words, variables));
 }
 
 NTB_EXPORT(int, posix_spawn, pid_t *child, const char *path,
@@ -112,7 +112,7 @@ NTB_EXPORT(int, posix_spawn, pid_t *child, const char *path,
            char *const *words, char *const *environment)
 {
     NTB_HAND_OVER(path, environment);
-    const int status = real().posix_spawn(child, path, actions, attributes, words, told);
+    const int status = real().posix_spawn(child, path, actions, attributes, words, variables);
     if (status == 0)
         handover.started();
     return status;
@@ -123,7 +123,7 @@ NTB_EXPORT(int, posix_spawnp, pid_t *child, const char *path,
            char *const *words, char *const *environment)
 {
     NTB_HAND_OVER(path, environment);
-    const int status = real().posix_spawnp(child, path, actions, attributes, words, told);
+    const int status = real().posix_spawnp(child, path, actions, attributes, words, variables);
     if (status == 0)
         handover.started();
     return status;

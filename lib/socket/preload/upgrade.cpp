@@ -382,7 +382,7 @@ void Body::arrive_in_child(std::uint32_t fork)
         return;
     fork_ = 0;
     the_family.at(place).add(state.pid);
-    // Calls of other threads' are under way in the parent alone, but nobody knows which those are.
+    // Calls of other threads are under way in the parent alone, but which those are is not known.
     if (late_ || (first_.load() & ~(unclaimed | claiming | connecting)) != 0)
         first_.fetch_and(~(unclaimed | connecting));
 }
@@ -621,7 +621,7 @@ void settle_nested()
             sets[i]->settle();
 }
 
-void tell_sets_closed(int fd, Source *source, bool last)
+void closed_in_sets(int fd, Source *source, bool last)
 {
     if (set_count == 0)
         return;

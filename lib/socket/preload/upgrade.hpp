@@ -24,7 +24,7 @@ class Body final : public Source
 {
 public:
     void begin(Object &object, int fd, bool accepted, bool connecting);
-    /// The descriptor is still open, or -1. @return after it nobody uses the connection
+    /// The descriptor is still open, or -1. @return after it no call uses the connection
     void end(int fd);
 
     /// The connection that calls have to be made on, or NULL: the kernel's. Its first use claims
@@ -62,7 +62,7 @@ public:
     void expect_child(std::uint32_t fork);
     void arrive_in_child(std::uint32_t fork);
     void had_child(std::uint32_t fork);
-    /// Tells the sets that have the descriptor of it, once there is something to tell.
+    /// Makes it known to the sets that have the descriptor, once it is upgraded.
     void announce(int fd)
     {
         if (!announced_.load(std::memory_order_relaxed)) [[unlikely]]
@@ -153,8 +153,8 @@ private:
 };
 
 /// How one call is made on a connection: as Body::connection_or_kernel() says, which is given back
-/// at its end. Where it says nothing the object is given up before the kernel's call, as nobody
-/// knows how long that takes.
+/// at its end. Where it says nothing the object is given up before the kernel's call, which may
+/// take any time.
 class Turn
 {
 public:
@@ -211,7 +211,7 @@ void begin(Object &object, int fd, bool accepted, bool connecting);
 /// Memory for bodies. @return false: no memory
 bool make_bodies(std::uint32_t objects);
 
-/// Those who have connections that nobody has claimed; map() is called where it is first needed.
+/// The holders of connections that are not claimed; map() is called where it is first needed.
 Family &family();
 /// Of its memory, hidden, or -1.
 int family_descriptor();
@@ -235,7 +235,7 @@ void hide_wake();
 void nest(const Set *inner);
 void settle_nested();
 /// Of all sets: a descriptor is about to be closed.
-void tell_sets_closed(int fd, Source *source, bool last);
+void closed_in_sets(int fd, Source *source, bool last);
 
 /// The last use of an object without descriptors is over.
 void finish(Object *object, int fd);

@@ -154,7 +154,7 @@ NTB_EXPORT(int, select, int n, fd_set *in, fd_set *out, fd_set *other, timeval *
         return select_all(n, in, out, other, nullptr, nullptr);
     if (timeout->tv_sec < 0 || timeout->tv_usec < 0)
         return answer(-EINVAL);
-    // What is left is told, as the kernel does.
+    // The time that is left is stored, as the kernel does.
     const timespec time = {timeout->tv_sec + timeout->tv_usec / 1000000,
                            timeout->tv_usec % 1000000 * 1000};
     timespec begin, end;

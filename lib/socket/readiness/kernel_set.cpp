@@ -74,7 +74,7 @@ long kernel_wait(int epoll, epoll_event *events, int most, const Deadline &deadl
     return kernel::call(SYS_epoll_pwait, epoll, events, most, ms, mask, 8);
 }
 
-bool was_told(int epoll, int fd)
+bool was_reported(int epoll, int fd)
 {
     char path[48];
     std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll);
@@ -84,7 +84,7 @@ bool was_told(int epoll, int fd)
         return false;
     char line[160];
     std::size_t length = 0;
-    bool told = false;
+    bool reported = false;
     for (bool found = false; !found;) {
         char bytes[1024];
         const long n = kernel::call(SYS_read, file, bytes, sizeof bytes);
@@ -102,11 +102,11 @@ bool was_told(int epoll, int fd)
                     number == static_cast<std::uint64_t>(fd) &&
                     number_behind(line, "events:", 16, events);
             // Of one that is on it has these whatever the program asked for.
-            told = found && (events & always) == 0;
+            reported = found && (events & always) == 0;
         }
     }
     kernel::call(SYS_close, file);
-    return told;
+    return reported;
 }
 
 int ready_descriptor()

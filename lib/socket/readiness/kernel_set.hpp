@@ -15,8 +15,9 @@ namespace ntb::socket
 long kernel_wait(int epoll, epoll_event *events, int most, const Deadline &deadline,
                  const sigset_t *mask);
 
-/// Whether the kernel has told a one-shot member. Only its list of the members says so.
-bool was_told(int epoll, int fd);
+/// Whether the kernel has reported a one-shot member, which is off since. Only the list of the
+/// set's members in /proc says so.
+bool was_reported(int epoll, int fd);
 
 /// The descriptor that is always readable, by which sets wake their sleepers: the process's own,
 /// that no program may close. -1: none yet

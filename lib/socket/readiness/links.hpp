@@ -15,14 +15,14 @@ struct Link {
 
     Source *source;     ///< NULL: the kernel's alone, or free
     std::uint64_t data; ///< the program's
-    std::uint64_t told_in, told_out;
-    std::uint64_t arrived_at; ///< when that came which was told last
-    std::uint64_t looked_in;  ///< arrivals at the last look
-    std::uint32_t events;     ///< the program's
-    std::uint32_t told_ends;  ///< RDHUP, HUP and ERR as last told
-    std::uint32_t hot;        ///< where among those to look at, or none
+    std::uint64_t reported_in, reported_out;
+    std::uint64_t arrived_at;    ///< when that came which was reported last
+    std::uint64_t looked_in;     ///< arrivals at the last look
+    std::uint32_t events;        ///< the program's
+    std::uint32_t reported_ends; ///< RDHUP, HUP and ERR as last reported
+    std::uint32_t hot;           ///< where among those to look at, or none
     std::uint32_t armed_for;
-    std::uint32_t told_by; ///< the look
+    std::uint32_t reported_by; ///< number of the call that reported it last
     std::uint32_t index;
     std::uint32_t next_free;
     int fd;
@@ -31,7 +31,7 @@ struct Link {
     bool used : 1;
     bool armed : 1;
     bool fresh : 1;    ///< added or modified: an event that is there is new
-    bool off : 1;      ///< one-shot, told
+    bool off : 1;      ///< one-shot, reported
     bool removed : 1;  ///< by the program; the kernel still has our entry, for the next time
     bool orphan : 1;   ///< the number is closed, the file open
     bool asks_out : 1; ///< of the shadow

@@ -149,7 +149,7 @@ int Set::enter(Link &link, Source *source, int op)
     if (!link.has_bell)
         shared_bells_++;
     link.fresh = true;
-    link.told_ends = 0;
+    link.reported_ends = 0;
     link.asks_out = false;
     return 0;
 }
@@ -294,7 +294,7 @@ void Set::upgrade(int fd, Source *source)
     Link *link = links_.find(fd);
     if (link == nullptr || link->source != nullptr || !source->upgraded() || source->bell() < 0)
         return;
-    link->off = (link->events & EPOLLONESHOT) && was_told(epoll_, fd);
+    link->off = (link->events & EPOLLONESHOT) && was_reported(epoll_, fd);
     if (enter(*link, source, EPOLL_CTL_MOD) < 0) {
         release(*link);
         return;

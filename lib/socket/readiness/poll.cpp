@@ -371,7 +371,7 @@ int select(int n, fd_set *read, fd_set *write, fd_set *except, const timespec *t
             poll(entries.data(), used, sources.data(), deadline.left(room), mask, attendant);
         if (ready < 0)
             return ready;
-        bool told = ready == 0;
+        bool done = ready == 0;
         for (nfds_t i = 0; i < used; i++) {
             pollfd &entry = entries.data()[i];
             const auto now = static_cast<std::uint16_t>(entry.revents);
@@ -382,11 +382,11 @@ int select(int n, fd_set *read, fd_set *write, fd_set *except, const timespec *t
             if ((sets[0].has(entry.fd) && (now & read_set)) ||
                 (sets[1].has(entry.fd) && (now & write_set)) ||
                 (sets[2].has(entry.fd) && (now & except_set)))
-                told = true;
+                done = true;
             else
                 entry.fd = ~entry.fd; // hung up, which is nothing to who waits to write
         }
-        if (told)
+        if (done)
             break;
     }
     // The sets are read before they are cleared: an entry's events say which it is in.

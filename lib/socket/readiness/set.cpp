@@ -38,8 +38,8 @@ int now(int epoll, epoll_event *events, int most)
 
 } // namespace
 
-/// What telling a member's events changes.
-struct Set::Told {
+/// What a member is remembered by once its events were reported.
+struct Set::Arrivals {
     std::uint64_t in, out;
     std::uint32_t ends;
 };
@@ -65,12 +65,12 @@ private:
     std::uint64_t moments_[most];
 };
 
-/// What the kernel told.
+/// What the kernel reported.
 struct Set::Absorbed {
     int kept = 0;                       ///< events for the program
     bool ours = false;                  ///< some were of our entries
     bool native = false;                ///< some were the program's
-    std::uint64_t moments[Order::most]; ///< when they came, 0: nobody knows; earlier, then
+    std::uint64_t moments[Order::most]; ///< when they came, 0: not known, so earlier
 
     void keep(std::uint64_t moment)
     {
@@ -80,7 +80,7 @@ struct Set::Absorbed {
     }
 };
 
-// Makes the descriptor of the set readable, until one thread has been told.
+// Makes the descriptor of the set readable, until one thread was woken by it.
 void Set::wake()
 {
     int ready = ready_descriptor();
@@ -107,15 +107,15 @@ void Set::attend()
 
 // ---- looking
 
-void Set::tell(Link &link, const Told &told)
+void Set::set_reported(Link &link, const Arrivals &arrivals)
 {
     link.fresh = false;
-    link.told_in = told.in;
-    link.told_out = told.out;
-    link.told_ends = told.ends;
+    link.reported_in = arrivals.in;
+    link.reported_out = arrivals.out;
+    link.reported_ends = arrivals.ends;
 }
 
-std::uint32_t Set::evaluate(Link &link, Told &told)
+std::uint32_t Set::evaluate(Link &link, Arrivals &arrivals)
 {
     Source &source = *link.source;
     if (link.off || link.removed)
@@ -125,24 +125,25 @@ std::uint32_t Set::evaluate(Link &link, Told &told)
         restore(link);
         return 0;
     }
-    told = {source.arrivals_in(), source.arrivals_out(), 0};
-    link.looked_in = told.in;
+    arrivals = {source.arrivals_in(), source.arrivals_out(), 0};
+    link.looked_in = arrivals.in;
     std::uint32_t now = source.look();
-    // It is the look that finds room again, and nobody rings for that. Where it found none,
-    // what another one finds afterwards is news.
+    // Room is found by looking: no bell rings for it. Where this look found none, room that a
+    // later one finds is new.
     if ((now & EPOLLOUT) != 0)
-        told.out = source.arrivals_out();
-    told.ends = now & (always | EPOLLRDHUP);
+        arrivals.out = source.arrivals_out();
+    arrivals.ends = now & (always | EPOLLRDHUP);
     now = widened(now) & (link.events | always);
     if (!(link.events & EPOLLET))
         return now;
-    const bool fresh = link.fresh || ((link.events & in_events) && told.in != link.told_in) ||
-                       ((link.events & out_events) && told.out != link.told_out) ||
-                       (told.ends & ~link.told_ends) != 0;
+    const bool fresh = link.fresh ||
+                       ((link.events & in_events) && arrivals.in != link.reported_in) ||
+                       ((link.events & out_events) && arrivals.out != link.reported_out) ||
+                       (arrivals.ends & ~link.reported_ends) != 0;
     if (fresh && now != 0)
         return now;
     // What had arrived is gone again.
-    tell(link, told);
+    set_reported(link, arrivals);
     return 0;
 }
 
@@ -152,8 +153,8 @@ bool Set::arm(Link &link)
     link.armed_for = arm_events(link.events);
     link.armed = true;
     link.source->arm(link.armed_for);
-    Told told;
-    const std::uint32_t now = evaluate(link, told);
+    Arrivals arrivals;
+    const std::uint32_t now = evaluate(link, arrivals);
     if (!link.armed) // it is the kernel's
         return true;
     if (now != 0) {
@@ -183,8 +184,8 @@ bool Set::arm_all()
     return all;
 }
 
-// Who leaves the set while others sleep, or somebody polls the descriptor: every member is armed,
-// or the descriptor is readable (rules W5, W8).
+// For a thread that leaves the set while others sleep in it or poll its descriptor: afterwards
+// every member is armed, or the descriptor is readable (rules W5, W8).
 void Set::pass_on()
 {
     if (sleepers_.load(std::memory_order_seq_cst) == 0 && !nested_)
@@ -193,17 +194,17 @@ void Set::pass_on()
         wake();
 }
 
-/// @param call  no member is told twice in one
-/// @retval false nothing is to be told of it
+/// @param call  no member is reported twice in one
+/// @retval false there is nothing to report of it
 bool Set::report(Link &link, epoll_event &event, std::uint32_t call)
 {
-    Told told;
-    const std::uint32_t now = link.told_by == call ? 0 : evaluate(link, told);
+    Arrivals arrivals;
+    const std::uint32_t now = link.reported_by == call ? 0 : evaluate(link, arrivals);
     if (now == 0)
         return false;
     link.arrived_at = link.source->arrived_at();
-    tell(link, told);
-    link.told_by = call;
+    set_reported(link, arrivals);
+    link.reported_by = call;
     link.idle = 0;
     event.events = now;
     event.data.u64 = link.data;
@@ -214,13 +215,13 @@ bool Set::report(Link &link, epoll_event &event, std::uint32_t call)
     return true;
 }
 
-/// Of those that were looked at before another one, something may have come before what was found
-/// there: who has found something looks at them once more, where something has.
+/// A member that was looked at first and had nothing may have got something since, and earlier than
+/// what was found at a later member. So once something is found, those are looked at again.
 int Set::collect_earlier(epoll_event *events, int n, int most, std::uint32_t call, Order &order)
 {
     for (std::uint32_t i = 0; i < links_.hot_count() && n < most;) {
         Link &link = *links_.hot(i);
-        if (link.source != nullptr && !link.off && !link.removed && link.told_by != call &&
+        if (link.source != nullptr && !link.off && !link.removed && link.reported_by != call &&
             link.source->arrivals_in() != link.looked_in && report(link, events[n], call))
             order.add(events, n++, link.arrived_at);
         if (link.hot == i)
@@ -254,11 +255,11 @@ int Set::collect(epoll_event *events, int most, std::uint32_t looks, std::uint32
         if (report(link, events[n], call)) {
             order.add(events, n, link.arrived_at);
             n++;
-        } else if (link.hot != Link::none && link.told_by != call && ++link.idle >= idle_looks &&
-                   arm(link))
+        } else if (link.hot != Link::none && link.reported_by != call &&
+                   ++link.idle >= idle_looks && arm(link))
             continue;
         if (link.hot == Link::none)
-            continue; // told once, or it has gone back to the kernel
+            continue; // one-shot, or it has gone back to the kernel
         cursor_++;
         kept++;
     }
@@ -302,8 +303,8 @@ Link *Set::absorb_one(std::uint64_t tag, std::uint32_t events)
     return &link;
 }
 
-/// Puts what our entries stand for in their place in what the kernel has told, which has them in
-/// the order in which they became ready.
+/// Replaces our entries among the kernel's events by the program's events that they stand for. The
+/// kernel's order, in which they became ready, is kept.
 Set::Absorbed Set::absorb(epoll_event *events, int n, std::uint32_t call)
 {
     const Locked locked(lock_);
@@ -370,9 +371,9 @@ int Set::look_once(epoll_event *events, int most, bool all, bool kernel)
         if (asked < 0)
             return n > 0 ? n : asked;
         const Absorbed found = absorb(events + n, asked, call);
-        told_native_.store(found.native, std::memory_order_relaxed);
+        native_last_.store(found.native, std::memory_order_relaxed);
         heard(asked > 0);
-        // What the kernel alone knows of may be older than what was just found, and hardly younger.
+        // What the kernel alone knows of is more often older than what was just found than younger.
         for (int i = 0; i < found.kept && n > 0; i++)
             order.add(events, n + i, i < Order::most ? found.moments[i] : 0);
         n += found.kept;
@@ -407,12 +408,12 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
         return static_cast<int>(n);
     const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
     const Absorbed found = absorb(events, static_cast<int>(n), call);
-    told_native_.store(found.native, std::memory_order_relaxed);
+    native_last_.store(found.native, std::memory_order_relaxed);
     heard(true);
     return found.kept + collect(events + found.kept, most - found.kept, Link::none, call);
 }
 
-/// The kernel's call. @return also what it has told of our entries, made since
+/// The kernel's call. @return its events, among which entries of ours may be that were made since
 int Set::wait_native(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask)
 {
     if (deadline.at_once())
@@ -444,11 +445,11 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
     bool slept = false;
     for (std::uint32_t lap = 0;; lap++) {
         attend();
-        // What the members say that are looked at needs no system call; nor are they delayed by
-        // one, unless the kernel's had something last time.
+        // Members that are looked at need no system call, and are not delayed by one unless the
+        // kernel had something last time.
         const std::uint32_t every = process_spinning().kernel_every;
         const bool kernel = deadline.at_once() || slept || lap % every == every - 1 ||
-                            (lap == 0 && told_native_.load(std::memory_order_relaxed));
+                            (lap == 0 && native_last_.load(std::memory_order_relaxed));
         const int n = look_once(events, most, lap == 0 || slept, kernel);
         if (n != 0)
             return finish(n);
@@ -462,9 +463,9 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
         if (mask == nullptr && sleepers_.load(std::memory_order_relaxed) == 0 && spin.lap())
             continue;
         spin.stop();
-        const int told = sleep(events, most, deadline, mask, before);
-        if (told != 0)
-            return finish(told);
+        const int woken = sleep(events, most, deadline, mask, before);
+        if (woken != 0)
+            return finish(woken);
         slept = true;
     }
 }

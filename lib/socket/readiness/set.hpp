@@ -49,7 +49,7 @@ public:
     /// A descriptor of a source is about to be closed.
     /// @param last_here  none is left in this process: the source ends after this
     void closed(int fd, Source *source, bool last_here);
-    /// Something has changed of a source that no bell tells: look at it.
+    /// A source has changed without a bell: look at it.
     void poke(const Source *source);
 
     /// The descriptor of the set is about to be polled by others, or has become a member of
@@ -63,12 +63,12 @@ public:
     void after_fork_in_child();
 
 private:
-    struct Told;
+    struct Arrivals;
     class Order;
     struct Absorbed;
 
-    // OUT is left out until somebody waits for it: it is there nearly always, and who has the set
-    // as a member would be told of it.
+    // OUT is left out until a thread waits for it: it is there nearly always, and would wake those
+    // who have the set as a member.
     static constexpr std::uint32_t shadow_events = EPOLLIN | EPOLLPRI | EPOLLRDHUP | EPOLLET;
     // Of the entries in the kernel's set that are ours, beside the program's: the highest bits are
     // the set's secret, which is no address and no small number, then a link, its generation and
@@ -89,7 +89,7 @@ private:
     int enter(Link &link, Source *source, int op);
     void restore(Link &link);
     bool arm(Link &link);
-    /// The bell has rung, or nobody is to be rung for it any more.
+    /// The bell has rung, or is no longer to be rung for it.
     static void rouse(Link &link)
     {
         if (!link.armed)
@@ -97,8 +97,8 @@ private:
         link.armed = false;
         link.source->disarm(link.armed_for);
     }
-    static void tell(Link &link, const Told &told);
-    std::uint32_t evaluate(Link &link, Told &told);
+    static void set_reported(Link &link, const Arrivals &arrivals);
+    std::uint32_t evaluate(Link &link, Arrivals &arrivals);
     int collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call);
     int collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call,
                 Order &order);
@@ -131,7 +131,7 @@ private:
     std::atomic<int> attended_ = -1;
     std::atomic<bool> nested_ = false;
     std::atomic<std::uint32_t> calls_ = 0;
-    std::atomic<bool> told_native_ = true;   ///< the last wait ended by a member of the kernel's
+    std::atomic<bool> native_last_ = true;   ///< the last wait ended by a member of the kernel's
     std::atomic<std::uint32_t> unasked_ = 0; ///< looks since the kernel was asked
     std::atomic<std::uint32_t> quiet_ = 0;   ///< times in a row that it had nothing, at most some
     std::uint64_t secret_ = 0;

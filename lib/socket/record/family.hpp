@@ -37,7 +37,8 @@ public:
     /// A place with this process as its holder; one whose holders are all dead is taken again.
     /// @return -1: there is none
     int take(std::int32_t pid, const Socket &socket);
-    /// What has this place: it is another connection's once nobody is in the list or expected.
+    /// What has this place. Once its list is empty and none is expected, another connection may
+    /// have it.
     /// @param place  any number. @return a cookie of 0: nothing has it
     Socket socket_at(int place) const;
     Holders &at(int place) { return places_[place].holders; }

@@ -133,7 +133,8 @@ void empty(const Ring &ring, std::uint64_t head, std::uint64_t free)
     }
 }
 
-// Nobody is rung for it, so it is not what was last shown: the receiver rings by quarters of that.
+// `shown` stays: no bell rings here, and the receiver rings when it is a quarter of the ring beyond
+// that.
 bool say_taken(ReceiveHalf &in, Lines &lines)
 {
     if (!in.lock.try_take_as_daemon(true))

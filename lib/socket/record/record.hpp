@@ -48,9 +48,9 @@ public:
     void expect();
     void expect_no_more() { std::atomic_ref(expected_).fetch_sub(1); }
     /// @param asks  whether those that are listed still exist: a system call for each
-    /// @retval true nobody but this process has it, nor will: only a holder can fork with it
+    /// @retval true this process alone has it, and will: only a holder can fork with it
     bool is_alone(std::int32_t pid, bool asks) const;
-    /// @retval true nobody else is known to have it
+    /// @retval true no other process is known to have it
     bool remove(std::int32_t pid);
 
 private:
@@ -97,11 +97,11 @@ struct ReceiveHalf {
 };
 
 struct Record {
-    std::uint32_t broken;       ///< the shadow was broken off, or has broken
-    std::uint32_t reset_told;   ///< ECONNRESET was told once
-    std::uint32_t kernel_reset; ///< the kernel has said so
-    std::uint32_t lost;         ///< the rings are lost
-    std::uint32_t owes_reset;   ///< broken off, once what the kernel has is read
+    std::uint32_t broken;         ///< the shadow was broken off, or has broken
+    std::uint32_t reset_reported; ///< ECONNRESET was reported once
+    std::uint32_t kernel_reset;   ///< the kernel has said so
+    std::uint32_t lost;           ///< the rings are lost
+    std::uint32_t owes_reset;     ///< broken off, once what the kernel has is read
     Holders holders;
     alignas(ntbc::line_bytes) SendHalf out;
     alignas(ntbc::line_bytes) ReceiveHalf in;
@@ -112,11 +112,11 @@ static_assert(sizeof(Record) <= record_bytes);
 
 /// What a daemon does for a sender whose kernel takes no more (rule D2): stores again what was
 /// recorded, and the end. The record is a client's word.
-/// @param alone  all holders have died: nobody has the lock; bytes that they left unread reset the
+/// @param alone  all holders have died: none has the lock; bytes that they left unread reset the
 ///               direction (rule D4)
 /// @retval false somebody holds the lock: to be tried again
 bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation, bool alone);
-/// What a daemon does when all holders are gone: nobody receives any more.
+/// What a daemon does when all holders are gone: there is no receiver any more.
 void say_gone(const Record &record, Page &page, unsigned end);
 /// What a daemon does now and then for an end that is idle: says what was taken, and gives the
 /// pages of its own ring back that hold no byte which may still be read: the next store finds new

@@ -15,7 +15,7 @@ struct Object {
     enum class Kind : std::uint8_t { Connection, Set };
 
     Kind kind;
-    /// SO_COOKIE of a connection: tells whether a number still stands for what it did.
+    /// SO_COOKIE of a connection: whether a number still stands for the same socket.
     std::uint64_t cookie;
     /// What the users of the table make of it; NULL at first.
     std::atomic<void *> body;
@@ -29,10 +29,10 @@ private:
 
 /// The descriptors of this process that stand for something of the library's, and those that the
 /// library has opened for itself (hidden ones). Any thread, and signal handlers: nothing is
-/// allocated, nobody waits for a lock.
+/// allocated, no lock is waited for.
 ///
-/// A number may be closed and used again where nobody sees it, by a system call of its own. So
-/// whoever sees a new descriptor says so with born(), and before a long sleep the cookie is
+/// A number may be closed and used again unseen, by a system call that does not pass libc. So every
+/// new descriptor that is seen is reported with born(), and before a long sleep the cookie is
 /// compared.
 class Table
 {

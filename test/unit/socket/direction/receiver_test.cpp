@@ -55,8 +55,8 @@ TEST(DirectionReceiver, EndsAtTheMarkNeverAtTheFin)
 {
     Receiver receiver = granted();
     EXPECT_EQ(receiver.next(fin).source, Source::Wait);
-    EXPECT_TRUE(receiver.tell_fin(fin));
-    EXPECT_FALSE(receiver.tell_fin(fin));
+    EXPECT_TRUE(receiver.report_fin(fin));
+    EXPECT_FALSE(receiver.report_fin(fin));
     receiver.look(words(100, 110), 100);
     receiver.took_from_ring(10);
     EXPECT_EQ(receiver.next(fin).source, Source::Wait);
@@ -69,7 +69,7 @@ TEST(DirectionReceiver, EndsAtTheMarkNeverAtTheFin)
 TEST(DirectionReceiver, GrantsNothingAfterAFin)
 {
     Receiver receiver = granted();
-    receiver.tell_fin(fin);
+    receiver.report_fin(fin);
     receiver.look({1, false, Mark::Return, 0, 0, 0}, 100);
     EXPECT_EQ(receiver.next(fin).source, Source::Kernel);
     EXPECT_FALSE(receiver.may_grant(2, 100));

@@ -59,7 +59,7 @@ public:
             ring(armed_out);
         }
     }
-    /// Room that nobody rings for: the next look finds it.
+    /// Room for which no bell rings: the next look finds it.
     void unrung_room() { unseen_room = true; }
     void revert()
     {

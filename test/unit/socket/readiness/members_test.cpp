@@ -15,16 +15,16 @@ using namespace ntb::socket;
 namespace
 {
 
-TEST_F(Sets, RemovedMembersTellNothingAndCanBeAddedAgain)
+TEST_F(Sets, RemovedMembersReportNothingAndCanBeAddedAgain)
 {
     add(a, EPOLLIN);
     a.arrive();
     EXPECT_EQ(control(EPOLL_CTL_DEL, a, 0), 0);
     EXPECT_EQ(control(EPOLL_CTL_DEL, a, 0), -ENOENT);
     EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN), -ENOENT);
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
     EXPECT_EQ(add(a, EPOLLIN, 9), 0);
-    EXPECT_EQ(look(), (Told{{9, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{9, EPOLLIN}}));
     EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLEXCLUSIVE), -EINVAL);
 }
 
@@ -37,27 +37,27 @@ TEST_F(Sets, AMemberMayBeUpgradedWhileSomebodySleeps)
         set->upgrade(a.shadow(), &a);
         a.arrive();
     });
-    EXPECT_EQ(sleep(), (Told{{4, EPOLLIN}}));
+    EXPECT_EQ(sleep(), (Reported{{4, EPOLLIN}}));
     other.join();
-    EXPECT_EQ(look(), (Told{{4, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{4, EPOLLIN}}));
 }
 
-TEST_F(Sets, AOneShotMemberThatTheKernelHasToldStaysOffWhenItIsUpgraded)
+TEST_F(Sets, AOneShotMemberThatTheKernelHasReportedStaysOffWhenItIsUpgraded)
 {
     for (FakeSource *source : {&a, &b}) {
         source->bells = false;
         add(*source, EPOLLIN | EPOLLONESHOT, source == &a ? 1 : 2);
     }
     EXPECT_EQ(write(a.peer(), "", 1), 1);
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN}}));
     for (FakeSource *source : {&a, &b}) {
         source->bells = true;
         set->upgrade(source->shadow(), source);
         source->arrive();
     }
-    EXPECT_EQ(look(), (Told{{2, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{2, EPOLLIN}}));
     EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLONESHOT, 3), 0);
-    EXPECT_EQ(look(), (Told{{3, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{3, EPOLLIN}}));
 }
 
 TEST_F(Sets, AMemberMayRevertWhileSomebodySleeps)
@@ -68,7 +68,7 @@ TEST_F(Sets, AMemberMayRevertWhileSomebodySleeps)
         a.revert();
         EXPECT_EQ(write(a.peer(), "", 1), 1);
     });
-    EXPECT_EQ(sleep(), (Told{{4, EPOLLIN}}));
+    EXPECT_EQ(sleep(), (Reported{{4, EPOLLIN}}));
     other.join();
     // The kernel's entry is the program's again.
     epoll_event event;
@@ -77,9 +77,9 @@ TEST_F(Sets, AMemberMayRevertWhileSomebodySleeps)
     EXPECT_EQ(event.events, static_cast<std::uint32_t>(EPOLLIN));
     EXPECT_EQ(a.armed_any, 0);
     EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLOUT, 6), 0);
-    EXPECT_EQ(look(), (Told{{6, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(look(), (Reported{{6, EPOLLIN | EPOLLOUT}}));
     EXPECT_EQ(control(EPOLL_CTL_DEL, a, 0), 0);
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
 }
 
 TEST_F(Sets, ForgetWhatIsClosed)
@@ -92,7 +92,7 @@ TEST_F(Sets, ForgetWhatIsClosed)
     EXPECT_EQ(source->armed_any, 0);
     source->close_shadow();
     source.reset();
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
     // The number is somebody else's.
     ASSERT_EQ(dup2(a.shadow(), number), number);
     epoll_event event = {};
@@ -100,12 +100,12 @@ TEST_F(Sets, ForgetWhatIsClosed)
     event.data.u64 = 8;
     EXPECT_EQ(set->control(EPOLL_CTL_ADD, number, &a, nullptr, &event), 0);
     a.arrive();
-    EXPECT_EQ(look(), (Told{{8, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{8, EPOLLIN}}));
     set->closed(number, &a, true);
     close(number);
 }
 
-TEST_F(Sets, TellOfAClosedNumberWhileADuplicateIsOpen)
+TEST_F(Sets, ReportAClosedNumberWhileADuplicateIsOpen)
 {
     const int other = dup(a.shadow());
     epoll_event event = {};
@@ -114,23 +114,23 @@ TEST_F(Sets, TellOfAClosedNumberWhileADuplicateIsOpen)
     add(a, EPOLLIN, 1);
     EXPECT_EQ(set->control(EPOLL_CTL_ADD, other, &a, nullptr, &event), 0);
     a.arrive();
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN}, {2, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN}, {2, EPOLLIN}}));
     set->closed(other, &a, false);
     close(other);
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN}, {2, EPOLLIN}})) << "as the kernel does";
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN}, {2, EPOLLIN}})) << "as the kernel does";
     a.read_all();
     std::thread peer([this] {
         await([this] { return a.armed_in == 2; });
         a.arrive();
     });
     // It may come between the looks at the two numbers.
-    Told told = sleep();
-    if (told.size() == 1)
-        told = sleep();
-    EXPECT_EQ(told, (Told{{1, EPOLLIN}, {2, EPOLLIN}}));
+    Reported reported = sleep();
+    if (reported.size() == 1)
+        reported = sleep();
+    EXPECT_EQ(reported, (Reported{{1, EPOLLIN}, {2, EPOLLIN}}));
     peer.join();
     set->closed(a.shadow(), &a, true);
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
     EXPECT_EQ(a.armed_any, 0);
 }
 
@@ -139,7 +139,7 @@ TEST_F(Sets, AChildIsNotItsParent)
     add(a, EPOLLIN, 5);
     const timespec soon = {0, 1000000};
     while (a.armed_in == 0) // its time may be over before it sleeps
-        EXPECT_EQ(look(1, &soon), Told{});
+        EXPECT_EQ(look(1, &soon), Reported{});
     const pid_t child = fork();
     if (child == 0) {
         set->after_fork_in_child();
@@ -155,7 +155,7 @@ TEST_F(Sets, AChildIsNotItsParent)
     ASSERT_EQ(waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
     a.revert();
-    EXPECT_EQ(sleep(), (Told{{5, EPOLLIN}}));
+    EXPECT_EQ(sleep(), (Reported{{5, EPOLLIN}}));
 }
 
 } // namespace

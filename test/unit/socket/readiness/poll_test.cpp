@@ -59,7 +59,7 @@ protected:
     fd_set reads, writes;
 };
 
-TEST_F(Polls, TellsBothParts)
+TEST_F(Polls, ReportsBothParts)
 {
     EXPECT_EQ(poll(&at_once), 0);
     a.arrive();
@@ -74,7 +74,7 @@ TEST_F(Polls, TellsBothParts)
     EXPECT_EQ(entries[0].revents, 0);
 }
 
-TEST_F(Polls, LeavesOutNegativeNumbersAndTellsWrongOnes)
+TEST_F(Polls, LeavesOutNegativeNumbersAndReportsWrongOnes)
 {
     a.arrive();
     entries[0].fd = -1;
@@ -242,7 +242,7 @@ TEST_F(Polls, ABlockingCallIsRestartedAfterAHandlerThatSaysSo)
 
 TEST_F(Polls, LooksAfterTheControlConnection)
 {
-    struct Told final : Attendant {
+    struct Reported final : Attendant {
         int fd = -1, times = 0;
         int descriptor() const override { return fd; }
         void process() override

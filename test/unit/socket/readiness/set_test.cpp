@@ -21,33 +21,33 @@ TEST_F(Sets, AreTheKernelsWithoutUpgradedMembers)
     EXPECT_EQ(native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 7), 0);
     EXPECT_EQ(native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 7), -EEXIST);
     EXPECT_EQ(set->control(EPOLL_CTL_ADD, pair[0], nullptr, nullptr, nullptr), -EFAULT);
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
     EXPECT_EQ(write(pair[1], "", 1), 1);
-    EXPECT_EQ(look(), (Told{{7, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{7, EPOLLIN}}));
     EXPECT_EQ(native(EPOLL_CTL_DEL, pair[0], 0), 0);
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
     epoll_event event;
     EXPECT_EQ(set->wait(&event, 0, &at_once, nullptr), -EINVAL);
     close(pair[0]);
     close(pair[1]);
 }
 
-TEST_F(Sets, LevelTriggeredTellsUntilItIsRead)
+TEST_F(Sets, LevelTriggeredReportsUntilItIsRead)
 {
     EXPECT_EQ(add(a, EPOLLIN, 5), 0);
     EXPECT_EQ(add(a, EPOLLIN, 5), -EEXIST);
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
     a.arrive(2);
-    EXPECT_EQ(look(), (Told{{5, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{5, EPOLLIN}}));
     a.read(1);
-    EXPECT_EQ(look(), (Told{{5, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{5, EPOLLIN}}));
     a.read(1);
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
 }
 
 // However the set comes to look at them, and also where one that was looked at has nothing yet when
 // something comes for both.
-TEST_F(Sets, TellOfThoseThatHaveBytesInTheOrderInWhichTheyCame)
+TEST_F(Sets, ReportThoseThatHaveBytesInTheOrderInWhichTheyCame)
 {
     add(a, EPOLLIN, 1);
     add(b, EPOLLIN, 2);
@@ -62,14 +62,14 @@ TEST_F(Sets, TellOfThoseThatHaveBytesInTheOrderInWhichTheyCame)
             both();
         else
             looked_at.meanwhile = both;
-        std::vector<std::uint64_t> told;
-        for (int looks = 0; told.empty() && looks < 8; looks++) {
+        std::vector<std::uint64_t> reported;
+        for (int looks = 0; reported.empty() && looks < 8; looks++) {
             epoll_event events[4];
             const int n = set->wait(events, 4, &at_once, nullptr);
             for (int i = 0; i < n; i++)
-                told.push_back(events[i].data.u64);
+                reported.push_back(events[i].data.u64);
         }
-        EXPECT_EQ(told,
+        EXPECT_EQ(reported,
                   (round % 2 ? std::vector<std::uint64_t>{1, 2} : std::vector<std::uint64_t>{2, 1}))
             << round;
         a.read_all();
@@ -77,15 +77,15 @@ TEST_F(Sets, TellOfThoseThatHaveBytesInTheOrderInWhichTheyCame)
     }
 }
 
-// Members of the kernel's, and those whose bell alone tells of them, before the others.
-TEST_F(Sets, TellWhatTheKernelHasBeforeWhatCameLater)
+// Members of the kernel's, and those whose bell alone announces them, before the others.
+TEST_F(Sets, ReportWhatTheKernelHasBeforeWhatCameLater)
 {
     int pair[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     add(a, EPOLLIN, 1);
     add(b, EPOLLIN, 2);
     ASSERT_EQ(native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 3), 0);
-    const auto told = [this] {
+    const auto reported = [this] {
         epoll_event events[4];
         const int n = set->wait(events, 4, &at_once, nullptr);
         std::vector<std::uint64_t> data;
@@ -97,21 +97,21 @@ TEST_F(Sets, TellWhatTheKernelHasBeforeWhatCameLater)
     for (int round = 0; round < 10; round++) {
         EXPECT_EQ(write(pair[1], "", 1), 1);
         b.arrive();
-        EXPECT_EQ(told(), (Data{3, 2})) << round;
+        EXPECT_EQ(reported(), (Data{3, 2})) << round;
         char byte;
         EXPECT_EQ(read(pair[0], &byte, 1), 1);
         b.read_all();
     }
-    // So often that nobody looks at the other one any more.
+    // So often that the other one is not looked at any more.
     const auto hide_the_other = [&] {
         for (int quiet = 0; a.armed_in == 0; quiet++) {
             ASSERT_LT(quiet, 1000);
             b.arrive();
-            EXPECT_EQ(told(), Data{2});
+            EXPECT_EQ(reported(), Data{2});
             b.read_all();
         }
         EXPECT_EQ(write(pair[1], "", 1), 1);
-        while (told() != Data{3})
+        while (reported() != Data{3})
             ;
     };
     hide_the_other();
@@ -119,61 +119,61 @@ TEST_F(Sets, TellWhatTheKernelHasBeforeWhatCameLater)
     EXPECT_EQ(read(pair[0], &byte, 1), 1);
     a.arrive();
     b.arrive();
-    EXPECT_EQ(told(), (Data{1, 2}));
+    EXPECT_EQ(reported(), (Data{1, 2}));
     // The bell rings for the later one.
     a.read_all();
     b.read_all();
     hide_the_other();
     b.arrive();
     a.arrive();
-    EXPECT_EQ(told(), (Data{3, 2, 1}));
+    EXPECT_EQ(reported(), (Data{3, 2, 1}));
     close(pair[0]);
     close(pair[1]);
 }
 
-TEST_F(Sets, EdgeTriggeredTellsEachArrivalOnce)
+TEST_F(Sets, EdgeTriggeredReportsEachArrivalOnce)
 {
     a.out = true;
     add(a, EPOLLIN | EPOLLOUT | EPOLLET);
-    EXPECT_EQ(look(), (Told{{1, EPOLLOUT}}));
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), (Reported{{1, EPOLLOUT}}));
+    EXPECT_EQ(look(), Reported{});
     a.arrive();
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}}));
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(look(), Reported{});
     a.arrive();
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}})) << "unread bytes hide no arrival";
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN | EPOLLOUT}})) << "unread bytes hide no arrival";
     a.room(false);
     a.read_all();
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
     a.room(true);
-    EXPECT_EQ(look(), (Told{{1, EPOLLOUT}}));
+    EXPECT_EQ(look(), (Reported{{1, EPOLLOUT}}));
     a.end();
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}}));
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(look(), Reported{});
 }
 
-TEST_F(Sets, EdgeTriggeredTellsRoomByTheLookThatFindsIt)
+TEST_F(Sets, EdgeTriggeredReportsRoomByTheLookThatFindsIt)
 {
     add(a, EPOLLIN | EPOLLOUT | EPOLLET);
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
     a.unrung_room();
-    EXPECT_EQ(look(), (Told{{1, EPOLLOUT}}));
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), (Reported{{1, EPOLLOUT}}));
+    EXPECT_EQ(look(), Reported{});
     a.arrive();
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN | EPOLLOUT}}));
 }
 
-TEST_F(Sets, EdgeTriggeredSleepsThoughItIsReadyAndTold)
+TEST_F(Sets, EdgeTriggeredSleepsThoughItIsReadyAndReported)
 {
     a.out = true;
     add(a, EPOLLIN | EPOLLOUT | EPOLLET);
     a.arrive();
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN | EPOLLOUT}}));
     std::thread peer([this] {
         await([this] { return a.armed_in > 0; });
         a.arrive();
     });
-    EXPECT_EQ(sleep(), (Told{{1, EPOLLIN | EPOLLOUT}}));
+    EXPECT_EQ(sleep(), (Reported{{1, EPOLLIN | EPOLLOUT}}));
     peer.join();
 }
 
@@ -181,13 +181,13 @@ TEST_F(Sets, OneShotIsOffUntilItIsModified)
 {
     add(a, EPOLLIN | EPOLLONESHOT);
     a.arrive();
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN}}));
     a.arrive();
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
     EXPECT_EQ(a.armed_any, 0);
     EXPECT_EQ(control(EPOLL_CTL_MOD, a, EPOLLIN | EPOLLONESHOT, 2), 0);
-    EXPECT_EQ(look(), (Told{{2, EPOLLIN}}));
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), (Reported{{2, EPOLLIN}}));
+    EXPECT_EQ(look(), Reported{});
 }
 
 TEST_F(Sets, AreWokenByTheBell)
@@ -200,7 +200,7 @@ TEST_F(Sets, AreWokenByTheBell)
             await([&] { return rings.armed_in > 0; });
             rings.arrive();
         });
-        EXPECT_EQ(sleep(), (Told{{i % 2 ? 1 : 2, EPOLLIN}}));
+        EXPECT_EQ(sleep(), (Reported{{i % 2 ? 1 : 2, EPOLLIN}}));
         peer.join();
         rings.read_all();
     }
@@ -213,14 +213,14 @@ TEST_F(Sets, KeepWhatTheKernelSaysOfTheShadow)
         await([this] { return a.armed_in > 0; });
         EXPECT_EQ(write(a.peer(), "", 1), 1);
     });
-    EXPECT_EQ(sleep(), (Told{{1, EPOLLIN}}));
+    EXPECT_EQ(sleep(), (Reported{{1, EPOLLIN}}));
     peer.join();
-    EXPECT_EQ(look(), (Told{{1, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN}}));
     a.kept = 0;
-    EXPECT_EQ(look(), Told{});
+    EXPECT_EQ(look(), Reported{});
 }
 
-TEST_F(Sets, TellMembersOfTheKernelBesideUpgradedOnes)
+TEST_F(Sets, ReportMembersOfTheKernelBesideUpgradedOnes)
 {
     int pair[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -228,17 +228,17 @@ TEST_F(Sets, TellMembersOfTheKernelBesideUpgradedOnes)
     add(a, EPOLLIN, 1);
     a.arrive();
     EXPECT_EQ(write(pair[1], "", 1), 1);
-    bool told = false;
-    for (int i = 0; i < 32 && !told; i++)
-        told = look().count(3) == 1;
-    EXPECT_TRUE(told) << "a member that is always ready hides the kernel's";
+    bool reported = false;
+    for (int i = 0; i < 32 && !reported; i++)
+        reported = look().count(3) == 1;
+    EXPECT_TRUE(reported) << "a member that is always ready hides the kernel's";
     a.read_all();
-    EXPECT_EQ(sleep(), (Told{{3, EPOLLIN}}));
+    EXPECT_EQ(sleep(), (Reported{{3, EPOLLIN}}));
     close(pair[0]);
     close(pair[1]);
 }
 
-TEST_F(Sets, TellInTheOrderInWhichMembersBecameReady)
+TEST_F(Sets, ReportInTheOrderInWhichMembersBecameReady)
 {
     int pair[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -248,7 +248,7 @@ TEST_F(Sets, TellInTheOrderInWhichMembersBecameReady)
     using Order = std::vector<std::uint64_t>;
     for (const Order &order : {Order{1, 2, 3}, {2, 1, 3}, {2, 3, 1}, {3, 1, 2}, {1, 3, 2}}) {
         while (a.armed_in == 0 || b.armed_in == 0)
-            EXPECT_EQ(look(), Told{});
+            EXPECT_EQ(look(), Reported{});
         for (const std::uint64_t one : order) {
             if (one == 3) {
                 EXPECT_EQ(write(pair[1], "", 1), 1);
@@ -321,7 +321,7 @@ TEST_F(Sets, WakeWhoSleepsWhenAReadyMemberIsAddedElsewhere)
         await([this] { return a.armed_in > 0; });
         add(b, EPOLLIN, 2);
     });
-    EXPECT_EQ(sleep(), (Told{{2, EPOLLIN}}));
+    EXPECT_EQ(sleep(), (Reported{{2, EPOLLIN}}));
     other.join();
 }
 
@@ -332,7 +332,7 @@ TEST_F(Sets, WakeWhoSleepsInTheKernelsCall)
     native(EPOLL_CTL_ADD, pair[0], EPOLLIN, 3);
     b.arrive();
     std::thread other([this] { EXPECT_EQ(add(b, EPOLLIN, 2), 0); });
-    EXPECT_EQ(sleep(), (Told{{2, EPOLLIN}}));
+    EXPECT_EQ(sleep(), (Reported{{2, EPOLLIN}}));
     other.join();
     close(pair[0]);
     close(pair[1]);
@@ -353,7 +353,7 @@ TEST_F(Sets, ANestedSetIsReadableWhenAMemberIsReady)
         EXPECT_EQ(outer->wait(&event, 1, nullptr, nullptr), 1);
         EXPECT_EQ(event.data.u64, 77u);
         peer.join();
-        EXPECT_EQ(look(), (Told{{1, EPOLLIN}}));
+        EXPECT_EQ(look(), (Reported{{1, EPOLLIN}}));
         EXPECT_EQ(outer->wait(&event, 1, &at_once, nullptr), 1) << "level triggered: still there";
         a.read_all();
         set->settle();
@@ -367,7 +367,7 @@ TEST_F(Sets, TimeOutsEnd)
 {
     add(a, EPOLLIN);
     const timespec soon = {0, 2000000};
-    EXPECT_EQ(look(1, &soon), Told{});
+    EXPECT_EQ(look(1, &soon), Reported{});
     const timespec wrong = {0, -1};
     epoll_event event;
     EXPECT_EQ(set->wait(&event, 1, &wrong, nullptr), -EINVAL);

@@ -17,7 +17,7 @@ namespace ntb::socket
 {
 
 constexpr timespec at_once = {0, 0};
-using Told = std::map<std::uint64_t, std::uint32_t>;
+using Reported = std::map<std::uint64_t, std::uint32_t>;
 
 class Sets : public testing::Test
 {
@@ -47,19 +47,19 @@ protected:
         event.data.u64 = data;
         return set->control(op, fd, nullptr, nullptr, &event);
     }
-    Told look(int most = 16, const timespec *timeout = &at_once)
+    Reported look(int most = 16, const timespec *timeout = &at_once)
     {
         std::vector<epoll_event> events(static_cast<std::size_t>(most));
         const int n = set->wait(events.data(), most, timeout, nullptr);
         EXPECT_GE(n, 0);
-        Told told;
+        Reported reported;
         for (int i = 0; i < n; i++)
-            told[events[static_cast<std::size_t>(i)].data.u64] =
+            reported[events[static_cast<std::size_t>(i)].data.u64] =
                 events[static_cast<std::size_t>(i)].events;
-        EXPECT_EQ(static_cast<int>(told.size()), n) << "one told twice";
-        return told;
+        EXPECT_EQ(static_cast<int>(reported.size()), n) << "one reported twice";
+        return reported;
     }
-    Told sleep() { return look(16, nullptr); }
+    Reported sleep() { return look(16, nullptr); }
 
     int epoll;
     Set *set;

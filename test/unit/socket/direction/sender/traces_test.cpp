@@ -254,7 +254,7 @@ private:
             messages_.push_back({Message::Grant, receiver_.grant(ring_bytes)});
             line_.generation = receiver_.words().generation;
         }
-        if (receiver_.tell_fin(kernel))
+        if (receiver_.report_fin(kernel))
             messages_.push_back({Message::FinSeen, receiver_.words().generation});
         const Receiver::Reading reading = receiver_.next(kernel);
         bytes = std::min(bytes, reading.most);

@@ -131,9 +131,9 @@ void Worlds::step()
     }
 }
 
-TEST(SetAgainstTheKernel, TellsTheSame)
+TEST(SetAgainstTheKernel, ReportsTheSame)
 {
-    // Ours may tell of a member of the kernel, or of one that was rung, some calls later.
+    // Ours may report a member of the kernel, or of one that was rung, some calls later.
     ntb::process_spinning().kernel_every = 1;
     for (unsigned seed = 0; seed < 300; seed++) {
         Worlds worlds(seed);
