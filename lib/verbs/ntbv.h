@@ -229,6 +229,23 @@ struct ntbv_qp_attr {
     uint8_t sqd_notify;
 };
 
+/** What an engine counts where memory is direct: regions, why they are not shared, requests. */
+enum ntbv_count {
+    NTBV_COUNT_SHARED,      /**< regions whose pages peers can map */
+    NTBV_COUNT_NO_PAGES,    /**< regions that are no whole pages */
+    NTBV_COUNT_NO_RIGHTS,   /**< that no peer may read or write */
+    NTBV_COUNT_WINDOWS,     /**< that windows may be bound to */
+    NTBV_COUNT_OVERLAPS,    /**< whose pages another one shares */
+    NTBV_COUNT_NOT_PLAIN,   /**< not private anonymous memory that nothing was promised of */
+    NTBV_COUNT_NO_SEGMENT,  /**< for which the daemon had no segment: quota, memory, carrier */
+    NTBV_COUNT_NO_EXCHANGE, /**< whose pages the kernel did not exchange */
+    NTBV_COUNT_GRANTED,     /**< grants to peers */
+    NTBV_COUNT_NOT_GRANTED, /**< that the carrier to the peer refused */
+    NTBV_COUNT_WRITES,      /**< requests that went directly */
+    NTBV_COUNT_READS,
+    NTBV_N_COUNTS,
+};
+
 /** Nanoseconds of a monotonic clock. */
 typedef uint64_t (*ntbv_clock)(void *context);
 
@@ -252,6 +269,8 @@ int ntbv_engine_drive(struct ntbv_engine *engine);
  * program that reads none those are dropped for which there is no more room.
  */
 int ntbv_engine_events(struct ntbv_engine *engine);
+/** @param which  less than NTBV_N_COUNTS @return since the engine was made */
+uint64_t ntbv_engine_count(struct ntbv_engine *engine, enum ntbv_count which);
 
 /**
  * Makes an engine that finds its peers by the node daemon, with a thread that serves it. Its LID is

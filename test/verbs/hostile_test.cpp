@@ -2,7 +2,12 @@
 // A peer that speaks the engine's protocol, and says what it likes: doc/verbs.md, section 5.
 #include <random>
 
+#include <sys/mman.h>
+
 #include "hosts.hpp"
+#include "memory/exchange.hpp"
+#include "memory/pages.hpp"
+#include "port/memory_files.hpp"
 #include "wire/message.hpp"
 
 namespace
@@ -514,6 +519,193 @@ TEST_F(Hostile, ANodeSendsDatagramsForItselfAlone)
     heard();
     EXPECT_EQ(ntbv_cq_poll(host.recv_cq, 1, &wc), 1);
     host.drop(qp);
+}
+
+// ---- memory that is granted
+
+/// The test grants what it likes.
+class HostileGrants : public Hostile
+{
+protected:
+    void SetUp() override
+    {
+        if (!can_exchange())
+            GTEST_SKIP() << "the kernel has no userfaultfd for this user";
+        ASSERT_EQ(be_direct(*host.engine, files), 0);
+        Hostile::SetUp();
+        qp = connected();
+        greet();
+    }
+    /// The engine asks with a request, which is answered.
+    void be_asked(std::uint32_t key)
+    {
+        Work write(NTBV_WRITE, 1, memory.piece(0, 8));
+        write.wr.remote_key = key;
+        write.wr.remote_address = 0x1000;
+        ASSERT_EQ(write.post(qp), 0);
+        const std::vector<Header> said = heard();
+        ASSERT_EQ(said.size(), 1u);
+        EXPECT_EQ(said[0].flags & flag::ask, flag::ask);
+        say(to(qp, Kind::Ack, said[0].seq));
+        heard();
+        ASSERT_EQ(completions(host.cq), (Completions{{1, NTBV_SUCCESS}}));
+    }
+    void grant(std::uint32_t key, const Grant &what)
+    {
+        Header header = to(qp, Kind::Grant, 0, sizeof(Grant));
+        header.key = key;
+        say(header, &what);
+        heard();
+    }
+    /// Whether the next write of 8 bytes there needs no message.
+    bool goes_directly(std::uint32_t key, std::uint64_t address)
+    {
+        const std::uint64_t before = ntbv_engine_count(host.engine, NTBV_COUNT_WRITES);
+        Work write(NTBV_WRITE, 2, memory.piece(0, 8));
+        write.wr.remote_key = key;
+        write.wr.remote_address = address;
+        EXPECT_EQ(write.post(qp), 0);
+        for (const Header &header : heard())
+            if (header.kind == Kind::Write)
+                say(to(qp, Kind::Ack, header.seq));
+        heard();
+        EXPECT_EQ(completions(host.cq), (Completions{{2, NTBV_SUCCESS}}));
+        return ntbv_engine_count(host.engine, NTBV_COUNT_WRITES) != before;
+    }
+    std::uint64_t granted(std::uint64_t pages, bool writable = true)
+    {
+        segments.push_back(files.create(pages * page));
+        return port(1).grant(*segments.back(), writable);
+    }
+
+    static constexpr std::uint32_t may_write = NTBV_REMOTE_WRITE, may_read = NTBV_REMOTE_READ;
+    MemoryFiles files;
+    std::vector<std::unique_ptr<Segment>> segments;
+    ntbv_qp *qp = nullptr;
+};
+
+TEST_F(HostileGrants, WhatFitsIsUsedAndNothingBeside)
+{
+    be_asked(0x10001);
+    grant(0x10001, {granted(2), 0x1000, page, may_write, 0});
+    EXPECT_TRUE(goes_directly(0x10001, 0x1000));
+    EXPECT_TRUE(goes_directly(0x10001, 0x1000 + page - 8));
+    EXPECT_FALSE(goes_directly(0x10001, 0x1000 + page - 7)) << "the page behind is the word's";
+    EXPECT_FALSE(goes_directly(0x10001, 0xfff));
+    EXPECT_FALSE(goes_directly(0x10001, ~0ull - 3));
+    EXPECT_FALSE(goes_directly(0x10002, 0x1000)) << "has the same place";
+}
+
+TEST_F(HostileGrants, WhatDoesNotFitIsRefused)
+{
+    const std::uint64_t two = granted(2), to_read = granted(2, false), word_alone = granted(1);
+    const Grant refused[] = {
+        {two, 0x1000, page + 1, may_write, 0},      // longer than the segment
+        {two, 0x1000, ~0ull, may_write, 0},         //
+        {two, ~0ull - 5, page, may_write, 0},       // wraps
+        {two, 0x1000, 0, may_write, 0},             // nothing
+        {two, 0x1000, page, 0, 0},                  // no right
+        {two, 0x1000, page, NTBV_LOCAL_WRITE, 0},   // none that peers have
+        {two, 0x1000, page, may_read, 0},           // not the one that is needed
+        {to_read, 0x1000, page, may_write, 0},      // cannot be written to
+        {word_alone, 0x1000, 1, may_write, 0},      // has nothing but the word
+        {0, 0x1000, page, may_write, 0},            // no number
+        {two + 1000000, 0x1000, page, may_write, 0} // not granted
+    };
+    std::uint32_t key = 0x10001;
+    for (const Grant &grants : refused) {
+        be_asked(key);
+        grant(key, grants);
+        EXPECT_FALSE(goes_directly(key, 0x1000)) << key;
+        key += 0x10000;
+    }
+    // After all that the next one is good, and what came before it is not.
+    be_asked(key);
+    grant(key - 0x10000, {two, 0x1000, page, may_write, 0});
+    grant(key, {two, 0x1000, page, may_write, 0});
+    EXPECT_FALSE(goes_directly(key - 0x10000, 0x1000));
+    EXPECT_TRUE(goes_directly(key, 0x1000));
+    EXPECT_FALSE(loopback->dead());
+}
+
+TEST_F(HostileGrants, WhatNobodyAskedForIsIgnored)
+{
+    const std::uint64_t two = granted(2);
+    grant(0x10001, {two, 0x1000, page, may_write, 0});
+    be_asked(0x10001);
+    EXPECT_FALSE(goes_directly(0x10001, 0x1000));
+    grant(0x10001, {two, 0x1000, page, may_write, 0});
+    EXPECT_TRUE(goes_directly(0x10001, 0x1000));
+    for (int i = 0; i < 100; ++i)
+        grant(0x10001, {granted(3), 0x1000, 2 * page, may_write, 0});
+    EXPECT_FALSE(goes_directly(0x10001, 0x1000 + page)) << "the first one is what it is";
+    Header strange = to(qp, Kind::Grant, 0, sizeof(Grant));
+    strange.from = peer_number + 1;
+    const Grant other = {two, 0x1000, page, may_write, 0};
+    say(strange, &other);
+    strange = to(qp, Kind::Grant, 0, sizeof(Grant));
+    strange.to = 0xffffff;
+    say(strange, &other);
+    heard();
+    EXPECT_FALSE(loopback->dead());
+}
+
+TEST_F(HostileGrants, OneThatIsRevokedAndGrantedForEverCostsMessages)
+{
+    for (int i = 0; i < 200; ++i) {
+        be_asked(0x10001);
+        const std::uint64_t number = granted(2);
+        grant(0x10001, {number, 0x1000, page, may_write, 0});
+        std::memset(segments.back()->data() + page, 1, 8);
+        EXPECT_FALSE(goes_directly(0x10001, 0x1000));
+        port(1).revoke(number);
+        segments.clear();
+        // It has asked with that one.
+        grant(0x10001, {number, 0x1000, page, may_write, 0});
+        EXPECT_FALSE(goes_directly(0x10001, 0x1000));
+        Work other(NTBV_WRITE, 3, memory.piece(0, 8));
+        other.wr.remote_key = 0x10002; // takes the place
+        ASSERT_EQ(other.post(qp), 0);
+        say(to(qp, Kind::Ack, heard().at(0).seq));
+        heard();
+        completions(host.cq);
+    }
+}
+
+TEST_F(HostileGrants, QuestionsAreAnsweredByWhatTheKeyMayDo)
+{
+    auto *const own = static_cast<std::byte *>(
+        mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    std::uint32_t key = 0;
+    ASSERT_EQ(ntbv_mr_register(host.pd, own, page, 0, all_rights, &key), 0);
+    const auto grants = [&](Header request) {
+        std::uint32_t n = 0;
+        say(request);
+        for (const Header &header : heard())
+            n += header.kind == Kind::Grant;
+        return n;
+    };
+    std::uint32_t seq = 0;
+    Header write = to(qp, Kind::Write, seq++, 8);
+    write.key = key;
+    EXPECT_EQ(grants(write), 0u) << "did not ask";
+    write.flags |= flag::ask;
+    write.seq = seq++;
+    EXPECT_EQ(grants(write), 1u);
+    write.seq = seq++;
+    EXPECT_EQ(grants(write), 1u) << "may ask again";
+    write.seq = seq - 1;
+    EXPECT_EQ(grants(write), 0u) << "was executed already";
+    write.seq = seq++;
+    write.key ^= 1;
+    EXPECT_EQ(grants(write), 0u) << "a key that is none";
+    EXPECT_EQ(ntbv_mr_deregister(host.pd, key), 0);
+    munmap(own, page);
+    Header send = to(qp, Kind::Send, seq, 8);
+    send.flags |= flag::ask;
+    say(send);
+    heard();
+    EXPECT_TRUE(loopback->dead());
 }
 
 } // namespace

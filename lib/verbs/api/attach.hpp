@@ -19,6 +19,12 @@ namespace ntb::verbs
 ///         to that address; -ENOSPC there are NTBV_MAX_LINKS
 int attach(ntbv_engine &engine, Port &port, Address peer);
 
+/// From now on regions of whole pages are shared with peers that reach their segments, and those of
+/// peers are used: doc/verbs.md, section 6. Before there are regions and queue pairs.
+/// @param segments  has to live as long as the regions
+/// @return 0; -EOPNOTSUPP the kernel cannot exchange pages for this user
+int be_direct(ntbv_engine &engine, Segments &segments);
+
 } // namespace ntb::verbs
 
 #endif

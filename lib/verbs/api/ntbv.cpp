@@ -51,6 +51,11 @@ int ntb::verbs::attach(ntbv_engine &engine, Port &port, Address peer)
     return engine.attach(port, peer);
 }
 
+int ntb::verbs::be_direct(ntbv_engine &engine, Segments &segments)
+{
+    return engine.be_direct(segments);
+}
+
 ntbv_engine *ntbv_engine_create(uint16_t lid, uint16_t node, ntbv_clock clock, void *context)
 {
     if (node > node_mask) {
@@ -88,6 +93,12 @@ int ntbv_engine_events(ntbv_engine *engine)
     return engine->events().descriptor();
 }
 
+uint64_t ntbv_engine_count(ntbv_engine *engine, ntbv_count which)
+{
+    const Locked locked(engine->mutex());
+    return engine->count(which);
+}
+
 int ntbv_pd_create(ntbv_engine *engine, ntbv_pd **pd)
 {
     auto *made_pd = new (std::nothrow) ntbv_pd{engine, 0, 0};
@@ -119,6 +130,7 @@ int ntbv_mr_register(ntbv_pd *pd, void *memory, uint64_t length, uint64_t iova, 
     const uint32_t added = pd->engine->keys().add(pd->id, memory, length, iova, access);
     if (added == 0)
         return -ENOMEM;
+    pd->engine->share(added);
     *key = added;
     ++pd->users;
     return 0;
@@ -130,10 +142,12 @@ int ntbv_mr_reregister(ntbv_pd *pd, uint32_t key, ntbv_pd *new_pd, void *memory,
     if (pd->engine != new_pd->engine || !can_be_region(memory, length, iova, access))
         return -EINVAL;
     const Locked locked(pd->engine->mutex());
-    const int error =
-        pd->engine->keys().change(pd->id, key, new_pd->id, memory, length, iova, access);
+    const int error = pd->engine->keys().may_change(pd->id, key);
     if (error != 0)
         return error;
+    pd->engine->unshare(key);
+    pd->engine->keys().change(pd->id, key, new_pd->id, memory, length, iova, access);
+    pd->engine->share(key);
     --pd->users;
     ++new_pd->users;
     return 0;
@@ -142,9 +156,11 @@ int ntbv_mr_reregister(ntbv_pd *pd, uint32_t key, ntbv_pd *new_pd, void *memory,
 int ntbv_mr_deregister(ntbv_pd *pd, uint32_t key)
 {
     const Locked locked(pd->engine->mutex());
-    const int error = pd->engine->keys().remove(pd->id, key);
+    const int error = pd->engine->keys().may_change(pd->id, key);
     if (error != 0)
         return error;
+    pd->engine->unshare(key);
+    pd->engine->keys().remove(pd->id, key);
     --pd->users;
     return 0;
 }
@@ -357,7 +373,8 @@ int ntbv_qp_create(ntbv_pd *pd, ntbv_qp_init *init, ntbv_qp **qp)
     if (!pair ||
         !pair->send.queue.create(init->max_send_wr, init->max_send_sge, init->max_inline) ||
         (!init->srq && !pair->receive.queue.create(init->max_recv_wr, init->max_recv_sge)) ||
-        (init->type == NTBV_RC && !pair->receive.answers.create(NTBV_MAX_READS))) {
+        (init->type == NTBV_RC && !pair->receive.answers.create(NTBV_MAX_READS)) ||
+        (init->type == NTBV_RC && engine->is_direct() && !pair->direct.create(max_directs))) {
         delete pair;
         return -ENOMEM;
     }

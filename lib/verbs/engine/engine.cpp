@@ -38,7 +38,7 @@ constexpr std::uint32_t least_payload = 128;
 bool is_answer(Kind kind)
 {
     return kind == Kind::Ack || kind == Kind::Nak || kind == Kind::Rnr || kind == Kind::Ready ||
-           kind == Kind::Data || kind == Kind::NotReady;
+           kind == Kind::Data || kind == Kind::NotReady || kind == Kind::Grant;
 }
 
 } // namespace
@@ -57,6 +57,8 @@ int Engine::create(Address own, ntbv_clock clock, void *context)
 
 Engine::~Engine()
 {
+    if (is_direct())
+        end_direct();
     pthread_mutex_destroy(&mutex_);
 }
 
@@ -108,6 +110,7 @@ Link *Engine::free_link(Address peer)
 void Engine::leave_ports()
 {
     for (std::uint32_t i = 0; i < n_links_; ++i) {
+        forget_direct(links_[i]);
         links_[i].state = Link::State::Down;
         links_[i].port = nullptr;
     }
@@ -473,6 +476,9 @@ void Engine::handle(Link &link, const Header &header, const std::byte *payload)
     case Kind::Data:
         take_data(*pair, header, payload);
         break;
+    case Kind::Grant:
+        take_grant(link, *pair, header, payload);
+        break;
     default:
         take_not_ready(*pair, header);
         break;
@@ -486,6 +492,7 @@ void Engine::lose(Link &link)
     if (link.port)
         link.port->close();
     link.state = Link::State::Down;
+    forget_direct(link);
     link.notes_tail = link.notes_head;
     link.owes_again = false;
     drop_early(link);

@@ -2,12 +2,14 @@
 #ifndef NTB_VERBS_ENGINE_ENGINE_HPP
 #define NTB_VERBS_ENGINE_ENGINE_HPP
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
 #include <pthread.h>
 
 #include "completion/pipe.hpp"
+#include "engine/shared.hpp"
 #include "memory/keys.hpp"
 #include "memory/lazy.hpp"
 #include "ntbv.h"
@@ -137,6 +139,21 @@ public:
     std::uint64_t now() const { return clock_(context_); }
     void say(std::uint64_t cookie, ntbv_event event);
 
+    // ---- direct.cpp
+    /// From now on regions are shared with peers that map them, and those of peers are used, of
+    /// queue pairs that are made from now on. Called without the mutex, once, before there are any.
+    /// @param segments  has to live as long as there are regions
+    /// @return 0; -EOPNOTSUPP the kernel has no userfaultfd for this user; -ENOMEM
+    int be_direct(Segments &segments);
+    bool is_direct() const { return segments_ != nullptr; }
+    /// Of a new region, and of one that is about to go.
+    void share(std::uint32_t key);
+    void unshare(std::uint32_t key);
+    /// In the child of a fork(): each region is its own.
+    void keep_in_child();
+    std::uint64_t count(ntbv_count which) const { return counts_[which]; }
+    Hook<Engine> direct_engines{this}; // of this process
+
     // ---- pairs.cpp
     /// @retval -ENOSPC no number is free
     int enter(Pair &pair);
@@ -149,6 +166,9 @@ public:
 
 private:
     enum class Turn { Done, More, Full };
+    enum class Way { Message, Direct, Waits };
+    struct Part;
+    static constexpr std::uint32_t max_opened = 64;
     static constexpr std::uint32_t max_pairs = NTBV_MAX_QP;
     static_assert(max_pairs == 1U << slot_bits);
     static constexpr std::uint32_t polls_of_a_turn = 128;
@@ -205,6 +225,27 @@ private:
     void abandon(Pair &pair);
     void starved_is_ready(Pair &pair);
 
+    // ---- direct.cpp
+    ntbv_count try_share(Region &region);
+    void end_direct();
+    void forget_direct(const Link &link);
+    void forget_direct(Pair &pair);
+    static void forget(Direct &direct);
+    void note_question(Pair &pair, const Header &header);
+    bool answer_question(Pair &pair);
+    static bool asks(Pair &pair, const Request &request);
+    void take_grant(Link &link, Pair &pair, const Header &header, const std::byte *payload);
+    Opened *open(Link &link, std::uint64_t number);
+    Opened *forget_revoked();
+    static std::byte *find_direct(const Pair &pair, std::uint32_t opcode, std::uint32_t key,
+                                  std::uint64_t address, std::uint32_t bytes);
+    std::uint32_t find_parts(const Pair &pair, const ntbv_sge *sge, std::uint32_t n_sge,
+                             std::uint32_t rights, Part *parts) const;
+    bool transfer(Pair &pair, std::uint32_t opcode, std::uint32_t key, std::byte *there,
+                  const Part *parts, std::uint32_t n);
+    Way go_directly(Pair &pair, Request &request);
+    bool post_directly(Pair &pair, const ntbv_send_wr &wr);
+
     // ---- requester.cpp
     Turn send_requests(Pair &pair, std::uint32_t &budget);
     bool execute_local(Pair &pair);
@@ -214,7 +255,8 @@ private:
     bool transmit_datagram(Pair &pair, Request &request, Link &link);
     bool keep_datagram(Pair &pair, Request &request, Link &link);
     Turn send_read(Pair &pair, Request &request);
-    void started(Pair &pair);
+    static void first_sent(Pair &pair);
+    static void started(Pair &pair);
     bool may_start(Pair &pair, Request &request);
     void halt(Pair &pair, Request &request, ntbv_status status);
     void fail_oldest(Pair &pair, ntbv_status status);
@@ -275,6 +317,11 @@ private:
     std::uint32_t pardons_ = 0;        // for polls, left of some since the program was away
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
+    Segments *segments_ = nullptr; // NULL: all data go by messages
+    Hook<Shared> shared_;
+    Opened opened_[max_opened];
+    std::atomic<std::uint32_t> barrier_{0};
+    std::uint64_t counts_[NTBV_N_COUNTS] = {};
     Lazy<Early> early_;
     std::uint64_t early_turn_ = 0;
 };

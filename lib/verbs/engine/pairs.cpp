@@ -46,6 +46,7 @@ int Engine::enter(Pair &pair)
 void Engine::leave(Pair &pair)
 {
     abandon(pair);
+    forget_direct(pair);
     pair.timer.unlink();
     pair.work.unlink();
     pair.hungry.unlink();
@@ -124,8 +125,6 @@ int Engine::enqueue(Pair &pair, const ntbv_send_wr &wr)
             return no_binding;
         send.queue.put_binding(send.head, binding);
     }
-    request.seq = send.next_seq;
-    send.next_seq += !request.is_local();
     ++send.head;
     return 0;
 }
@@ -156,6 +155,8 @@ int Engine::post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **b
 {
     int error = 0;
     for (; wr; wr = wr->next) {
+        if (post_directly(pair, *wr))
+            continue;
         error = enqueue(pair, *wr);
         if (error != 0) {
             *bad = wr;
@@ -168,12 +169,11 @@ int Engine::post_send(Pair &pair, const ntbv_send_wr *wr, const ntbv_send_wr **b
 
 int Engine::post_send_all(Pair &pair, const ntbv_send_wr *wr)
 {
-    const std::uint32_t head = pair.send.head, next_seq = pair.send.next_seq;
+    const std::uint32_t head = pair.send.head;
     for (; wr; wr = wr->next) {
         const int error = enqueue(pair, *wr);
         if (error != 0) {
             pair.send.head = head;
-            pair.send.next_seq = next_seq;
             return error;
         }
     }
@@ -272,6 +272,7 @@ void Engine::to_error(Pair &pair)
     pair.timer.unlink();
     pair.hungry.unlink();
     pair.receive.starves = pair.receive.owes_ready = false;
+    forget_direct(pair);
     flush_send(pair);
     flush_receive(pair);
     if (pair.srq)
@@ -308,6 +309,7 @@ void Engine::reset(Pair &pair)
 {
     if (pair.attr.state >= NTBV_RTR)
         abandon(pair);
+    forget_direct(pair);
     pair.timer.unlink();
     pair.work.unlink();
     pair.hungry.unlink();

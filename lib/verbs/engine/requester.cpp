@@ -114,6 +114,13 @@ Engine::Turn Engine::send_requests(Pair &pair, std::uint32_t &budget)
         }
         if (link->state != Link::State::Up)
             return Turn::Full;
+        if (send.next == send.high && send.offset == 0 && pair.direct.data()) {
+            const Way way = go_directly(pair, request);
+            if (way == Way::Waits)
+                return Turn::Done;
+            if (way == Way::Direct)
+                continue;
+        }
         if (send.offset == 0 && !may_start(pair, request))
             return Turn::Done;
         if ((request.is_read() ? send_read(pair, request) : send_piece(pair, request)) ==
@@ -142,6 +149,8 @@ bool Engine::execute_local(Pair &pair)
         }
     }
     const bool is_oldest = send.done == send.next;
+    if (send.next == send.high)
+        request.seq = send.next_seq;
     started(pair);
     if (is_oldest)
         retire(pair);
@@ -203,12 +212,15 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
     std::byte *message = link.port->reserve(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
     if (!message)
         return Turn::Full;
+    if (send.next == send.high)
+        request.seq = send.next_seq;
     Header header = {.kind = kind_of(request),
                      .flags = static_cast<std::uint8_t>(
                          (last ? flag::last : 0) |
                          ((request.flags & NTBV_SOLICITED) != 0 ? flag::solicited : 0) |
                          (request.has_imm() ? flag::immediate : 0) |
-                         (request.opcode == NTBV_SEND_INV ? flag::invalidate : 0)),
+                         (request.opcode == NTBV_SEND_INV ? flag::invalidate : 0) |
+                         (last && asks(pair, request) ? flag::ask : 0)),
                      .attempt = send.attempt,
                      .to = pair.attr.dest_qpn,
                      .from = pair.number,
@@ -234,7 +246,7 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
     std::memcpy(message, &header, sizeof(header));
     link.port->commit(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
     if (send.next == send.high)
-        ++send.high;
+        first_sent(pair);
     send.offset += bytes;
     if (last) {
         started(pair);
@@ -310,25 +322,35 @@ Engine::Turn Engine::send_read(Pair &pair, Request &request)
         pair.link->port->reserve(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
     if (!message)
         return Turn::Full;
-    const Header header = {.kind = kind_of(request),
-                           .flags = flag::last,
-                           .attempt = send.attempt,
-                           .to = pair.attr.dest_qpn,
-                           .from = pair.number,
-                           .seq = request.seq,
-                           .bytes = bytes,
-                           .total = request.bytes,
-                           .key = request.key,
-                           .address = request.address};
+    if (send.next == send.high)
+        request.seq = send.next_seq;
+    const Header header = {
+        .kind = kind_of(request),
+        .flags = static_cast<std::uint8_t>(flag::last | (asks(pair, request) ? flag::ask : 0)),
+        .attempt = send.attempt,
+        .to = pair.attr.dest_qpn,
+        .from = pair.number,
+        .seq = request.seq,
+        .bytes = bytes,
+        .total = request.bytes,
+        .key = request.key,
+        .address = request.address};
     std::memcpy(message, &header, sizeof(header));
     std::memcpy(message + sizeof(header), operands, bytes);
     pair.link->port->commit(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
     if (send.next == send.high) {
-        ++send.high;
+        first_sent(pair);
         ++send.reads;
     }
     started(pair);
     return Turn::Done;
+}
+
+// Something of `next` has gone, for the first time.
+void Engine::first_sent(Pair &pair)
+{
+    ++pair.send.high;
+    ++pair.send.next_seq;
 }
 
 // The last message of `next` has gone.
@@ -417,8 +439,12 @@ bool Engine::accept_until(Pair &pair, std::uint32_t seq)
             retire(pair);
         if (pair.attr.state == NTBV_ERR)
             return false;
-        if (send.seq(send.done) == seq)
+        if (send.seq(send.done) == seq) {
+            // What has waited for this goes directly.
+            if (send.done == send.high && send.next != send.head)
+                has_work(pair);
             return true;
+        }
     }
     if (send.done != send.head)
         fail_oldest(pair, NTBV_BAD_RESP_ERR);
@@ -435,6 +461,8 @@ bool Engine::is_of_oldest(Pair &pair, std::uint32_t seq)
 
 void Engine::take_ack(Pair &pair, std::uint32_t seq)
 {
+    if (static_cast<std::int32_t>(seq + 1 - pair.send.seq(pair.send.done)) > 0)
+        pair.send.reaches_peer = true;
     accept_until(pair, seq + 1);
 }
 
@@ -465,6 +493,7 @@ void Engine::take_data(Pair &pair, const Header &header, const std::byte *payloa
     if (!scatter(pair, request.pieces(), request.n_sge, header.offset, header.bytes, payload))
         return fail_oldest(pair, NTBV_LOC_PROT_ERR);
     send.received += header.bytes;
+    send.reaches_peer = true;
     if ((header.flags & flag::last) != 0) {
         retire(pair);
         has_work(pair); // what waited for a fence or for its turn to read
@@ -513,6 +542,8 @@ void Engine::take_ready(Pair &pair)
 void Engine::take_not_ready(Pair &pair, const Header &header)
 {
     auto &send = pair.send;
+    // Whatever it was said about: the next request asks.
+    send.reaches_peer = false;
     if (header.attempt != send.attempt || pair.timer.linked() || send.done == send.high)
         return;
     if (pair.attr.timeout != 0) {

@@ -5,32 +5,10 @@
 #include <cstring>
 
 #include "engine/engine.hpp"
+#include "engine/place.hpp"
 
 namespace ntb::verbs
 {
-namespace
-{
-
-// Of a write whose last bytes somebody polls: they are stored behind all others.
-void place(std::byte *to, const std::byte *from, std::uint32_t bytes)
-{
-    const auto end = reinterpret_cast<std::uintptr_t>(to) + bytes;
-    const auto store = [&](auto word) {
-        std::memcpy(to, from, bytes - sizeof(word));
-        std::memcpy(&word, from + bytes - sizeof(word), sizeof(word));
-        std::atomic_ref(*reinterpret_cast<decltype(word) *>(end - sizeof(word)))
-            .store(word, std::memory_order_release);
-    };
-    if (bytes >= 8 && end % 8 == 0)
-        store(std::uint64_t{0});
-    else if (bytes >= 4 && end % 4 == 0)
-        store(std::uint32_t{0});
-    else if (bytes != 0)
-        store(std::uint8_t{0});
-}
-
-} // namespace
-
 // ---- answers
 
 Engine::Turn Engine::send_answers(Pair &pair, std::uint32_t &budget)
@@ -39,6 +17,9 @@ Engine::Turn Engine::send_answers(Pair &pair, std::uint32_t &budget)
     if (pair.type != NTBV_RC || !pair.link || pair.link->state != Link::State::Up)
         return Turn::Done;
     Link &link = *pair.link;
+    // Before the answer to what has asked, so that the next request can go by it.
+    if (receive.asks_for != 0 && !answer_question(pair))
+        return Turn::Full;
     while (receive.answers_tail != receive.answers_head) {
         if (budget == 0)
             return Turn::More;
@@ -271,8 +252,10 @@ void Engine::take_piece(Pair &pair, const Header &header, const std::byte *paylo
         place(to, payload, header.bytes);
     }
     receive.offset += header.bytes;
-    if ((header.flags & flag::last) != 0)
+    if ((header.flags & flag::last) != 0) {
+        note_question(pair, header);
         end(pair, header);
+    }
 }
 
 // The last message of a request was taken.
@@ -339,6 +322,7 @@ void Engine::take_read(Pair &pair, const Header &header, const std::byte *payloa
             word.compare_exchange_strong(answer.address, operands[1]);
         }
     }
+    note_question(pair, header);
     receive.answers[receive.answers_head++ % NTBV_MAX_READS] = answer;
     ++receive.expected;
     has_work(pair);

@@ -75,14 +75,21 @@ std::uint32_t Keys::add(std::uint32_t pd, void *memory, std::uint64_t length, st
     return region->key;
 }
 
+int Keys::may_change(std::uint32_t pd, std::uint32_t key) const
+{
+    const Region &region = regions_[slot_of(key)];
+    if (key == 0 || region.key != key || region.pd != pd || region.window != 0)
+        return -EINVAL;
+    return region.windows != 0 ? -EBUSY : 0;
+}
+
 int Keys::change(std::uint32_t pd, std::uint32_t key, std::uint32_t new_pd, void *memory,
                  std::uint64_t length, std::uint64_t iova, std::uint32_t access)
 {
+    const int error = may_change(pd, key);
+    if (error != 0)
+        return error;
     Region &region = regions_[slot_of(key)];
-    if (key == 0 || region.key != key || region.pd != pd || region.window != 0)
-        return -EINVAL;
-    if (region.windows != 0)
-        return -EBUSY;
     region.memory = static_cast<std::byte *>(memory);
     region.length = length;
     region.iova = iova;
@@ -93,12 +100,10 @@ int Keys::change(std::uint32_t pd, std::uint32_t key, std::uint32_t new_pd, void
 
 int Keys::remove(std::uint32_t pd, std::uint32_t key)
 {
-    Region &region = regions_[slot_of(key)];
-    if (key == 0 || region.key != key || region.pd != pd || region.window != 0)
-        return -EINVAL;
-    if (region.windows != 0)
-        return -EBUSY;
-    region.key = 0;
+    const int error = may_change(pd, key);
+    if (error != 0)
+        return error;
+    regions_[slot_of(key)].key = 0;
     free_slot(slot_of(key));
     return 0;
 }

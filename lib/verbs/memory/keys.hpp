@@ -11,6 +11,8 @@
 namespace ntb::verbs
 {
 
+struct Shared;
+
 /// Who asks: a queue pair's domain, and a number that no other queue pair ever has.
 struct Asker {
     std::uint32_t pd;
@@ -46,6 +48,7 @@ struct Region {
     std::uint16_t of;      // of a window that is bound: slot of its region
     std::uint16_t last_tag;
     std::uint8_t type; // of a window: ntbv_mw_type
+    Shared *shared;    // its pages are a segment's; or NULL
 };
 
 /// The keys of one engine. Keys are drawn from the kernel's generator. The slot is above and the
@@ -63,6 +66,10 @@ public:
                std::uint64_t length, std::uint64_t iova, std::uint32_t access);
     /// @return as of change()
     int remove(std::uint32_t pd, std::uint32_t key);
+    /// Whether change() and remove() would do it. @return as they do
+    int may_change(std::uint32_t pd, std::uint32_t key) const;
+    /// What has that key, if anything does.
+    Region &at(std::uint32_t key) { return regions_[slot_of(key)]; }
 
     /// A window that is not bound. @return its key, or 0: as of add()
     std::uint32_t add_window(std::uint32_t pd, ntbv_mw_type type, Window &window);

@@ -46,6 +46,7 @@ public:
     T &operator[](std::size_t i) { return data_[i]; }
     const T &operator[](std::size_t i) const { return data_[i]; }
     T *data() { return data_; }
+    const T *data() const { return data_; }
 
 private:
     T *data_ = nullptr;

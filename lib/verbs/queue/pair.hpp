@@ -9,6 +9,7 @@
 #include "memory/keys.hpp"
 #include "memory/lazy.hpp"
 #include "ntbv.h"
+#include "queue/direct.hpp"
 #include "queue/hook.hpp"
 #include "queue/receives.hpp"
 #include "queue/requests.hpp"
@@ -79,6 +80,8 @@ struct ntbv_qp {
     ntbv_qp_attr attr = {};
     ntb::verbs::Link *link = nullptr; // of RC and UC, from RTR on
 
+    ntb::verbs::Lazy<ntb::verbs::Direct> direct; // of RC, where the engine is
+
     ntb::verbs::Hook<ntbv_qp> work{this};   // in Link::work: has something to send
     ntb::verbs::Hook<ntbv_qp> timer{this};  // in Engine::waiting_: until `deadline`
     ntb::verbs::Hook<ntbv_qp> hungry{this}; // in ntbv_srq::starved
@@ -89,7 +92,7 @@ struct ntbv_qp {
     // know.
     struct {
         ntb::verbs::Requests queue;
-        std::uint32_t next_seq = 0; // on the wire, of what is posted next
+        std::uint32_t next_seq = 0; // on the wire, of what goes there first from now on
         std::uint32_t head = 0;     // behind the last one posted
         std::uint32_t next = 0;     // being sent, from `offset` on
         std::uint32_t high = 0;     // behind the last one of which something was ever sent
@@ -103,11 +106,13 @@ struct ntbv_qp {
         bool waits_for_receive = false; // of what `timer` is
         bool halted = false;            // `next` cannot be sent: it fails when it is the oldest
         bool misses_peer = false;       // it is gone: `timer` ends with the oldest request
+        bool reaches_peer = false;      // it has accepted a request
+        std::uint32_t detours = 0;      // messages in a row of what could have gone directly
 
-        /// On the wire, of that request, or of what follows if it is a local one or not posted.
+        /// On the wire, of a request up to `high`, or of what follows if it is a local one.
         std::uint32_t seq(std::uint32_t number)
         {
-            return number == head ? next_seq : queue[number].seq;
+            return number == high ? next_seq : queue[number].seq;
         }
     } send;
 
@@ -130,6 +135,7 @@ struct ntbv_qp {
         std::uint16_t attempt = 0;     // of the last request
         std::uint16_t rnr_attempt = 0; // of the one that was told to wait
         bool told = false;             // nothing of a later attempt has come yet
+        std::uint32_t asks_for = 0;    // key of a region; 0: of none
         bool starves = false;          // was told to wait, and not yet that it is ready
     } receive;
 

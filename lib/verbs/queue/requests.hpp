@@ -21,7 +21,7 @@ struct Request {
     std::uint32_t bytes;
     std::uint32_t key;
     std::uint32_t imm; // or the key that it ends
-    std::uint32_t seq; // on the wire; of a local one: of the next that goes there
+    std::uint32_t seq; // on the wire, once it was sent; of a local one: of the next that goes there
     std::uint32_t qpn, qkey;
     std::uint16_t lid;
     std::uint8_t opcode;
@@ -55,6 +55,8 @@ public:
         return *reinterpret_cast<Request *>(memory_ + std::size_t{number & mask_} * stride_);
     }
     std::uint32_t size() const { return size_; }
+    std::uint32_t max_sge() const { return max_sge_; }
+    std::uint32_t max_inline() const { return max_inline_; }
 
 private:
     Lazy<std::byte> bytes_;

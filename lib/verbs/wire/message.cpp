@@ -20,6 +20,8 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
     if ((header.flags & flag::invalidate) != 0 &&
         (header.kind != Kind::Send || (header.flags & flag::immediate) != 0))
         return false;
+    if ((header.flags & flag::ask) != 0 && header.kind != Kind::Write && header.kind != Kind::Read)
+        return false;
     switch (header.kind) {
     case Kind::Hello:
         return header.bytes == sizeof(Hello);
@@ -34,6 +36,8 @@ bool read_header(const std::byte *message, std::uint32_t bytes, Header &header)
     case Kind::FetchAdd:
     case Kind::CmpSwap:
         return header.bytes == 16;
+    case Kind::Grant:
+        return header.bytes == sizeof(Grant);
     case Kind::Ack:
     case Kind::Nak:
     case Kind::Rnr:

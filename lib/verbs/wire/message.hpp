@@ -28,11 +28,12 @@ enum class Kind : std::uint8_t {
     Data,
     NotReady,
     Again,
+    Grant,
 };
 
 namespace flag
 {
-constexpr std::uint8_t last = 1, solicited = 2, immediate = 4, ack = 8, invalidate = 16;
+constexpr std::uint8_t last = 1, solicited = 2, immediate = 4, ack = 8, invalidate = 16, ask = 32;
 } // namespace flag
 
 struct Header {
@@ -62,8 +63,17 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 24);
 
+/// Payload of Grant: memory of the peer that this host can map, and the region in its beginning.
+struct Grant {
+    std::uint64_t number;
+    std::uint64_t address, length;
+    std::uint32_t rights; // of ntbv_access
+    std::uint32_t reserved;
+};
+static_assert(sizeof(Grant) == 32);
+
 constexpr std::uint64_t hello_magic = 0x736272657662746e; // "ntbverbs"
-constexpr std::uint32_t wire_version = 3;
+constexpr std::uint32_t wire_version = 4;
 constexpr std::uint32_t qpn_mask = 0xffffff;
 constexpr std::uint32_t max_request = 0x80000000;
 

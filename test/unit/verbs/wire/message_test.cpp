@@ -49,6 +49,19 @@ TEST(Header, PiecesOfDataAreInsideTheirRequest)
     }
 }
 
+TEST(Header, OnlyWritesAndReadsAskForMemory)
+{
+    for (const Kind kind : {Kind::Send, Kind::Write, Kind::Read, Kind::FetchAdd, Kind::Data}) {
+        const std::uint32_t bytes = kind == Kind::Read ? 0 : 16;
+        Header header = piece(kind, 0, bytes, bytes);
+        EXPECT_TRUE(read(header, bytes));
+        header.flags |= flag::ask;
+        EXPECT_EQ(read(header, bytes), kind == Kind::Write || kind == Kind::Read);
+    }
+    EXPECT_TRUE(read(piece(Kind::Grant, 0, sizeof(Grant), sizeof(Grant)), sizeof(Grant)));
+    EXPECT_FALSE(read(piece(Kind::Grant, 0, 24, 24), 24));
+}
+
 TEST(Header, AKeyIsEndedBySendsWithoutImmediateDataOnly)
 {
     for (const Kind kind : {Kind::Send, Kind::Write, Kind::Data}) {
