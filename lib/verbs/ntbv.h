@@ -282,6 +282,14 @@ uint64_t ntbv_engine_count(struct ntbv_engine *engine, enum ntbv_count which);
 int ntbv_node_open(const char *socket, struct ntbv_node **node);
 struct ntbv_engine *ntbv_node_engine(struct ntbv_node *node);
 uint16_t ntbv_node_lid(const struct ntbv_node *node);
+/**
+ * From now on regions of whole pages are shared with peers that are direct as well, and requests of
+ * reliable connections use theirs without a message: doc/verbs.md, section 6. A peer can then read
+ * and write all of a region until it is deregistered. Before there are any objects.
+ * @retval -EOPNOTSUPP the kernel cannot exchange pages for this user
+ * @return         other negative errno values of socket() and listen()
+ */
+int ntbv_node_be_direct(struct ntbv_node *node);
 /** Peers still receive what was sent. @retval -EBUSY if objects of its engine exist */
 int ntbv_node_close(struct ntbv_node *node);
 

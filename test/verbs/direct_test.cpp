@@ -359,13 +359,14 @@ TEST_F(Direct, DeregistrationAgainstWritesThatAreUnderWay)
         Pages pages(b.pd, 4 * page);
         std::atomic<std::uint64_t> succeeded{0};
         const std::uint64_t before = writes();
+        const std::uint32_t key = std::exchange(pages.key, 0);
         std::thread requester([&] {
             ntbv_wc wc = {};
             for (std::uint64_t i = 1; wc.status == NTBV_SUCCESS; ++i) {
                 std::memcpy(ma.bytes.data(), &i, sizeof(i));
                 Work write(NTBV_WRITE, i, ma.piece(0, 8));
                 write.wr.remote_address = pages.address();
-                write.wr.remote_key = pages.key;
+                write.wr.remote_key = key;
                 EXPECT_EQ(write.post(one_qp), 0);
                 while (ntbv_cq_poll(a.cq, 1, &wc) == 0) {
                 }
@@ -376,7 +377,6 @@ TEST_F(Direct, DeregistrationAgainstWritesThatAreUnderWay)
         });
         while (succeeded < static_cast<std::uint64_t>(3 + round))
             ntbv_engine_drive(b.engine);
-        const std::uint32_t key = std::exchange(pages.key, 0);
         EXPECT_EQ(ntbv_mr_deregister(b.pd, key), 0);
         const std::uint64_t left = pages.word();
         while (state_of(one_qp) != NTBV_ERR)

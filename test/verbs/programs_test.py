@@ -35,6 +35,7 @@ class Hosts:
 
     def __init__(self, lab, carrier, library):
         self.lab, self.library = lab, library
+        self.options = {"a": (), "b": ()}  # of ntb-verbs
         lab.ring = "64K"
         self.daemons = [lab.daemon(name, True, f"carrier {carrier}") for name in "ab"]
         for daemon in self.daemons:
@@ -48,7 +49,7 @@ class Hosts:
 
     def under(self, host, *words):
         return [self.lab.client, "--library", self.library, "--socket", self.lab.socket(host),
-                "--hosts", self.map(host), *words]
+                "--hosts", self.map(host), *self.options[host], *words]
 
     def run(self, host, *words):
         return subprocess.run([str(word) for word in self.under(host, *words)], capture_output=True, text=True,
@@ -100,10 +101,10 @@ class Hosts:
             server.end(server_status)
         return done[-1].stdout
 
-    def await_traffic(self, client):
+    def await_traffic(self, client, least=100000):
         """Until the client's queue pairs are at work, or it has ended."""
         sent = 7  # column of ntb-ss
-        await_fact(lambda: any(int(row[sent]) > 100000 for row in self.lab.list("b")) or client.child.poll() is not None,
+        await_fact(lambda: any(int(row[sent]) > least for row in self.lab.list("b")) or client.child.poll() is not None,
                    client.text)
 
     def stop(self):
@@ -216,6 +217,58 @@ def perftest(lab, carrier, library, _other_abi):
         expect(rows, said)
         print(*words, ":", rows[-1])
     hosts.stop()
+
+
+def direct(lab, carrier, library, _other_abi):
+    """Programs under --direct at both ends: what they write and read goes without a message, but for the first of it."""
+    programs = [f"ib_{what}" for what in ("write_lat", "write_bw", "read_lat", "read_bw", "send_bw", "atomic_lat")]
+    need(*programs, "ibv_rc_pingpong", "rping")
+    hosts = Hosts(lab, carrier, library)
+
+    def without_message(said):
+        """What the client says of its requests, and of regions that were not shared."""
+        found = re.search(r"; (\d+) writes and (\d+) reads without a message", said)
+        expect(found, said)
+        return int(found[1]) + int(found[2])
+
+    hosts.options = {host: ("--direct", "-v") for host in "ab"}
+    for words, most in ((("ib_write_lat", "-s", 8, "-n", 1000), 1000), (("ib_write_lat", "-s", 64, "-n", 1000), 1000),
+                        (("ib_write_bw", "-s", 64, "-n", 100000), 100000), (("ib_write_bw", "-s", 65536, "-n", 2000), 2000),
+                        (("ib_write_bw", "-q", 4, "-s", 1048576, "-n", 20), 80),
+                        (("ib_read_lat", "-s", 8, "-n", 1000), 1000), (("ib_read_bw", "-n", 1000), 1000)):
+        said = hosts.measure(*words)
+        rows = [line for line in said.splitlines() if re.match(r" \d+ +\d+ ", line)]
+        expect(rows, said)
+        print(*words, ":", rows[-1].split("ntbverbs")[0])
+        expect(without_message(said) >= most // 2, said)
+    for words in (("ib_send_bw", "-n", 1000), ("ib_atomic_lat", "-n", 100), ("ib_write_bw", "-c", "UC", "-n", 1000)):
+        expect(without_message(hosts.measure(*words)) == 0, words)
+    said = hosts.pair("ibv_rc_pingpong", "-c")
+    expect(without_message(said) == 0 and "has no right for peers" in said, said)
+    words = ("rping", "-C", 100, "-S", 64, "-V", "-a", SERVER, "-p", free_port())
+    hosts.managed((*words, "-s"), (*words, "-c"))
+    # One end alone.
+    for other in "ab":
+        hosts.options = {"a": (), "b": ()}
+        hosts.options[other] = ("--direct", "-v")
+        said = "".join(process.text() for process in ended(hosts.start_pair("ib_write_bw", "-n", 1000)))
+        expect("; 0 writes and 0 reads without a message" in said, said)
+    # A peer that dies.
+    hosts.options = {host: ("--direct",) for host in "ab"}
+    server, client = hosts.start_pair("ib_write_bw", "-n", 100000000)
+    hosts.await_traffic(client, 100)
+    server.child.send_signal(signal.SIGKILL)
+    server.child.wait()
+    client.end(1)
+    expect("Failed status 12" in client.text(), client.text())
+    hosts.stop()
+
+
+def ended(pair):
+    """Both processes of a pair, once they have ended well."""
+    for process in pair:
+        process.end(0)
+    return pair
 
 
 def killed(lab, carrier, library, _other_abi):
@@ -631,7 +684,7 @@ def long_ucx(lab, carrier, library, _other_abi):
     hosts.stop()
 
 
-CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, killed, manager, rsockets,
+CASES = {case.__name__: case for case in (options, devices, traps, pingpong, perftest, direct, killed, manager, rsockets,
                                           managed_perftest, qperf, fio, libfabric, ucx, manager_refusals, pyverbs, long_pingpong, sweeps, long_streams,
                                           long_libfabric, long_ucx)}
 

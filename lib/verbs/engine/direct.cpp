@@ -6,6 +6,8 @@
 #include <cstring>
 #include <new>
 
+#include <fcntl.h>
+
 #include "engine/engine.hpp"
 #include "engine/place.hpp"
 #include "locked.hpp"
@@ -139,6 +141,9 @@ void Engine::unshare(std::uint32_t key)
     // be lost where the kernel has no more of what an exchange needs.
     if (exchange_to_private(shared->memory, shared->bytes, *shared->segment) != 0)
         copy_to_private(shared->memory, shared->bytes, *shared->segment);
+    // What a peer still maps is no memory of this process any more, but for the word.
+    fallocate(shared->segment->descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+              static_cast<off_t>(shared->bytes));
 }
 
 // Nothing that was granted or opened there is of any use.

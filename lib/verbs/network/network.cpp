@@ -23,7 +23,7 @@ namespace
 {
 
 constexpr std::uint64_t introduction_magic = 0x6f6c6c656862746e; // "ntbhello"
-constexpr std::uint32_t introduction_version = 2;
+constexpr std::uint32_t introduction_version = 3;
 // For an answer of another process, and of the other host.
 constexpr std::uint64_t patience = 5 * second;
 // Connections of unknown peers that have not said who they are.
@@ -167,6 +167,14 @@ void Network::stop()
     client_ = nullptr;
 }
 
+int Network::open_door()
+{
+    const Locked locked(engine_->mutex());
+    const int error = door_.open();
+    has_door_.store(error == 0, std::memory_order_release);
+    return error;
+}
+
 // Each wish is a link that is sought, so there are not more.
 void Network::seek(Address peer)
 {
@@ -306,7 +314,13 @@ bool Network::advance_connecting(Pending &pending)
 
 bool Network::introduce(Pending &pending)
 {
-    const Introduction own = {introduction_magic, introduction_version, own_, pending.peer, {}};
+    const Introduction own = {introduction_magic,
+                              introduction_version,
+                              own_,
+                              pending.peer,
+                              {},
+                              has_door_.load(std::memory_order_acquire) ? door_.name() : DoorName{},
+                              {}};
     return ntbclient_send(pending.conn, &own, sizeof(own), 0) == static_cast<ssize_t>(sizeof(own));
 }
 
@@ -317,6 +331,7 @@ bool Network::advance_asking(Pending &pending)
     if (heard == 0)
         return true;
     if (heard > 0) {
+        pending.door = peer.door;
         if (peer.from == pending.peer && peer.to == own_)
             adopt(pending);
         return false;
@@ -338,6 +353,7 @@ bool Network::advance_asked(Pending &pending)
     if (peer.to != own_ || peer.from == own_ || !is_address(peer.from))
         return false;
     pending.peer = peer.from;
+    pending.door = peer.door;
     const auto own = std::find_if(pending_.begin(), pending_.end(), [&](const Pending &other) {
         return other.peer == peer.from && other.stage != Stage::Asked;
     });
@@ -361,6 +377,8 @@ bool Network::adopt(Pending &pending)
         return false;
     }
     pending.conn = nullptr;
+    if (has_door_.load(std::memory_order_acquire))
+        port->set_doors(door_, pending.door);
     const Locked locked(engine_->mutex());
     if (engine_->attach(*port, pending.peer) != 0)
         return false;

@@ -16,7 +16,9 @@
 
 #include "engine/engine.hpp"
 #include "port/connection.hpp"
+#include "port/door.hpp"
 #include "port/loopback.hpp"
+#include "port/memory_files.hpp"
 #include "spin.hpp"
 
 namespace ntb::verbs
@@ -27,7 +29,9 @@ struct Introduction {
     std::uint64_t magic;
     std::uint32_t version;
     Address from, to;
-    std::uint8_t reserved[44];
+    std::uint8_t reserved[4];
+    DoorName door; // of a process whose memory is direct
+    std::uint8_t reserved_too[24];
 };
 static_assert(sizeof(Introduction) == 64);
 
@@ -48,6 +52,11 @@ public:
     /// Ends all connections, and the thread.
     void stop();
 
+    /// From now on peers of this machine may grant their memory, and get what segments() makes.
+    /// @return 0 or a negative errno
+    int open_door();
+    Segments &segments() { return segments_; }
+
     void seek(Address peer) override;
     void wake() override;
 
@@ -64,6 +73,7 @@ private:
         Address peer = 0;
         ntbclient_conn *conn = nullptr;
         std::uint64_t until = 0;
+        DoorName door = {};
     };
 
     int draw();
@@ -99,6 +109,9 @@ private:
     std::list<Pending> pending_;
     std::vector<std::unique_ptr<Connection>> ports_;
     std::unique_ptr<Loopback> itself_;
+    MemoryFiles segments_;
+    Door door_; // under the engine's mutex
+    std::atomic<bool> has_door_{false};
     std::vector<pollfd> fds_;
     Spinning spinning_;
     ntb::Window window_;

@@ -47,6 +47,12 @@ uint16_t ntbv_node_lid(const ntbv_node *node)
     return lid_of(node->network.address());
 }
 
+int ntbv_node_be_direct(ntbv_node *node)
+{
+    const int error = node->network.open_door();
+    return error != 0 ? error : node->engine->be_direct(node->network.segments());
+}
+
 int ntbv_node_close(ntbv_node *node)
 {
     {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "port/door.hpp"
 #include "port/port.hpp"
 
 struct ntbclient_conn;
@@ -36,6 +37,10 @@ public:
     bool arm(bool for_room) override;
     void disarm() override;
     int bell() const override;
+    /// Of this process and the peer: memory is granted if both are of one machine.
+    void set_doors(Door &own, const DoorName &peer);
+    std::uint64_t grant(const Segment &segment, bool writable) override;
+    std::unique_ptr<Segment> open(std::uint64_t number, bool &writable) override;
 
 private:
     Connection() = default;
@@ -52,6 +57,9 @@ private:
     std::byte *in_ = nullptr;
     std::size_t size_ = 0, begin_ = 0, end_ = 0;
     std::size_t taken_ = 0; // by the message that is being received
+    Door *door_ = nullptr;  // NULL: nothing is granted or opened
+    DoorName peer_door_ = {};
+    std::uint32_t peer_user_ = 0;
 };
 
 } // namespace ntb::verbs

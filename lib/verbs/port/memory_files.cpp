@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace ntb::verbs
@@ -16,17 +17,19 @@ MemoryFile::~MemoryFile()
     munmap(data(), bytes());
     if (descriptor() >= 0)
         close(descriptor());
+    if (more_)
+        ++*more_;
 }
 
 std::unique_ptr<Segment> MemoryFile::map(int descriptor, std::uint64_t bytes, bool writable,
-                                         bool keeps)
+                                         bool keeps, std::atomic<int> *more)
 {
     void *const data =
         mmap(nullptr, bytes, PROT_READ | (writable ? PROT_WRITE : 0), MAP_SHARED, descriptor, 0);
     if (data == MAP_FAILED)
         return nullptr;
-    std::unique_ptr<Segment> segment(new (std::nothrow) MemoryFile(static_cast<std::byte *>(data),
-                                                                   bytes, keeps ? descriptor : -1));
+    std::unique_ptr<Segment> segment(new (std::nothrow) MemoryFile(
+        static_cast<std::byte *>(data), bytes, keeps ? descriptor : -1, more));
     if (!segment) {
         munmap(data, bytes);
         errno = ENOMEM;
@@ -37,23 +40,20 @@ std::unique_ptr<Segment> MemoryFile::map(int descriptor, std::uint64_t bytes, bo
 // All pages at once, and sealed: nobody can take them away.
 std::unique_ptr<Segment> MemoryFiles::create(std::uint64_t bytes)
 {
-    if (left_.fetch_sub(1) <= 0) {
-        left_ = 0;
-        errno = EDQUOT;
-        return nullptr;
+    int error = EDQUOT;
+    int file = -1;
+    if (more_.fetch_sub(1) > 0) {
+        file = memfd_create("ntb-verbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        if (file >= 0 && fchmod(file, S_IRUSR | S_IWUSR) == 0 &&
+            posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0 &&
+            fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+            if (std::unique_ptr<Segment> segment = MemoryFile::map(file, bytes, true, true, &more_))
+                return segment;
+        error = file < 0 ? errno : ENOMEM;
     }
-    const int file = memfd_create("ntb-verbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (file < 0)
-        return nullptr;
-    if (posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0 &&
-        fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-        if (std::unique_ptr<Segment> segment = MemoryFile::map(file, bytes, true, true))
-            return segment;
-    } else {
-        errno = ENOMEM;
-    }
-    const int error = errno;
-    close(file);
+    ++more_;
+    if (file >= 0)
+        close(file);
     errno = error;
     return nullptr;
 }

@@ -13,26 +13,34 @@ namespace ntb::verbs
 class MemoryFile final : public Segment
 {
 public:
-    using Segment::Segment;
+    MemoryFile(std::byte *data, std::uint64_t bytes, int descriptor, std::atomic<int> *more)
+        : Segment(data, bytes, descriptor), more_(more)
+    {
+    }
     ~MemoryFile() override;
 
     /// Maps `bytes` of a file that has so many, whole pages.
     /// @param keeps  the descriptor is the segment's from now on, if one is returned
     /// @return NULL and errno of mmap()
     static std::unique_ptr<Segment> map(int descriptor, std::uint64_t bytes, bool writable,
-                                        bool keeps);
+                                        bool keeps, std::atomic<int> *more = nullptr);
+
+private:
+    std::atomic<int> *more_; // is one more when this one goes; or NULL
 };
 
-/// Segments of this process alone: memory files without a daemon, for peers by a loopback.
+/// Memory files of this process. No other user can open one for writing that it got for reading.
+/// They outlive none of the segments.
 class MemoryFiles final : public Segments
 {
 public:
     std::unique_ptr<Segment> create(std::uint64_t bytes) override;
-    /// From now on only so many more are made.
-    void limit(int more) { left_ = more; }
+    /// So many more may be there at a time.
+    void limit(int more) { more_ = more; }
 
 private:
-    std::atomic<int> left_{1 << 30};
+    // Each has a descriptor of those that the program may have.
+    std::atomic<int> more_{64};
 };
 
 } // namespace ntb::verbs

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "config/config.hpp"
+#include "memory/exchange.hpp"
 #include "program.hpp"
 #include "shim/genuine.hpp"
 
@@ -20,14 +21,19 @@ constexpr const char *help =
     "ntb-verbs: starts a program that finds a verbs device whose peers are reached over the "
     "bridge\n"
     "\n"
-    "  ntb-verbs [-v] [--link NAME] [--socket PATH] [--hosts FILE] PROGRAM [ARGUMENT...]\n"
+    "  ntb-verbs [-v] [--link NAME] [--socket PATH] [--hosts FILE] [--direct] PROGRAM "
+    "[ARGUMENT...]\n"
     "\n"
     "  --link NAME     the device's name, and its daemon's: /run/ntbmsg/NAME.sock (default: ntb0)\n"
     "  --socket PATH   of the node daemon, if it is elsewhere\n"
     "  --hosts FILE    whose 'host' lines say which addresses librdmacm reaches over the bridge\n"
     "                  (default: " NTB_VERBS_HOSTS ", if it is there)\n"
+    "  --direct        let peers map the pages of registered memory, where they are direct as "
+    "well: a peer can read and\n"
+    "                  write all of them until they are deregistered. The manual has what else "
+    "differs\n"
     "  --library FILE  another libntbverbs.so than the installed one\n"
-    "  -v, --verbose   say what is done\n"
+    "  -v, --verbose   say what is done, and at the end what became of direct memory\n"
     "  --help, --version\n"
     "\n"
     "The program is executed in place of ntb-verbs, with the device behind those of the machine. "
@@ -40,6 +46,7 @@ constexpr std::size_t longest_name = 32;
 
 struct Options {
     bool verbose = false;
+    bool direct = false;
     std::string link = "ntb0";
     std::string socket;
     std::string hosts; // empty: none
@@ -74,6 +81,9 @@ std::string refusal(const Options &options, const ntb::Program &program)
     const std::string unread = options.hosts.empty() ? "" : map_error(options.hosts);
     if (!unread.empty())
         return unread;
+    if (options.direct && !ntb::verbs::can_exchange())
+        return "--direct: the kernel has no userfaultfd with minor faults for this user (Linux "
+               "5.14)";
     void *library = nullptr;
     const std::string wrong = ntb::verbs::shim::check_libibverbs(library);
     if (!wrong.empty())
@@ -95,6 +105,14 @@ void set_environment(const Options &options)
     else
         ntb::set_path_variable("NTB_VERBS_HOSTS", options.hosts);
     setenv("NTB_VERBS_DEVICE", options.link.c_str(), 1);
+    const auto set_switch = [](const char *name, bool on) {
+        if (on)
+            setenv(name, "1", 1);
+        else
+            unsetenv(name);
+    };
+    set_switch("NTB_VERBS_DIRECT", options.direct);
+    set_switch("NTB_VERBS_VERBOSE", options.verbose);
 }
 
 int start(Options options, char **words)
@@ -126,11 +144,15 @@ int start(Options options, char **words)
 
 int main(int argc, char **argv)
 {
-    const option names[] = {
-        {"verbose", no_argument, nullptr, 'v'},       {"link", required_argument, nullptr, 'n'},
-        {"socket", required_argument, nullptr, 's'},  {"hosts", required_argument, nullptr, 'H'},
-        {"library", required_argument, nullptr, 'l'}, {"help", no_argument, nullptr, 'h'},
-        {"version", no_argument, nullptr, 'V'},       {}};
+    const option names[] = {{"verbose", no_argument, nullptr, 'v'},
+                            {"link", required_argument, nullptr, 'n'},
+                            {"socket", required_argument, nullptr, 's'},
+                            {"hosts", required_argument, nullptr, 'H'},
+                            {"library", required_argument, nullptr, 'l'},
+                            {"direct", no_argument, nullptr, 'd'},
+                            {"help", no_argument, nullptr, 'h'},
+                            {"version", no_argument, nullptr, 'V'},
+                            {}};
     Options options;
     options.library = ntb::beside_this_program(NTB_VERBS_LIBRARY);
     // The first word that is no option is the program: what follows is its own.
@@ -151,6 +173,9 @@ int main(int argc, char **argv)
         case 'l':
             options.library = optarg;
             break;
+        case 'd':
+            options.direct = true;
+            break;
         case 'h':
         case 'V':
             fputs(found == 'h' ? help : "ntb-verbs " NTB_VERBS_VERSION "\n", stdout);
@@ -161,6 +186,6 @@ int main(int argc, char **argv)
     }
     if (optind == argc)
         return fail(2, "expected: ntb-verbs [-v] [--link NAME] [--socket PATH] [--hosts FILE] "
-                       "PROGRAM [ARGUMENT...]");
+                       "[--direct] PROGRAM [ARGUMENT...]");
     return start(options, argv + optind);
 }

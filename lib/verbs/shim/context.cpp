@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "shim/direct.hpp"
 #include "shim/genuine.hpp"
 #include "shim/identity.hpp"
 #include "shim/objects.hpp"
@@ -191,6 +192,7 @@ int destroy_ah(ibv_ah *ah)
 void free_context(ibv_context *context)
 {
     Context *const own_context = context_of(context);
+    forget_direct(own_context->engine);
     // A program may close a device before its objects: they stay what they are, and so does the
     // engine below them.
     ntbv_node_close(own_context->node);
@@ -220,6 +222,7 @@ verbs_context *open_context(ibv_device *device, int cmd_fd, void *)
     context->node = node;
     context->engine = ntbv_node_engine(node);
     context->lid = ntbv_node_lid(node);
+    begin_direct(node);
     Ops ops;
     set_device_calls(ops);
     set_object_calls(ops);

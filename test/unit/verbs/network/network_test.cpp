@@ -21,7 +21,7 @@ namespace
 
 struct Introduction {
     std::uint64_t magic = 0x6f6c6c656862746e;
-    std::uint32_t version = 2;
+    std::uint32_t version = 3;
     Address from = make_address(1, 1), to = 0;
     std::uint8_t reserved[44] = {};
 };
