@@ -96,7 +96,7 @@ inline void leave_stores(Tx &q, bool left)
 [[gnu::noinline]] inline void step_inline(Tx &q)
 {
     const InlineBound::Way way =
-        q.inline_bound.step(q.stats.bytes, q.messages, q.s.inline_cycles());
+        q.inline_bound.step(q.stats.bytes, q.messages, tx_unconfirmed(&q), q.s.inline_cycles());
     q.inline_due = q.inline_bound.due();
     q.inline_max = way.at_most;
     leave_stores(q, way.decides);

@@ -22,6 +22,10 @@ using namespace plx::wire;
 /// Most lines of which the credits return together, by the ring: a small part of it, so that a loss
 /// leaves few messages unconfirmed and segments of the ring can be timed.
 constexpr uint32_t batch_low = 128, batch_most = 512;
+constexpr uint32_t credit_batch(uint32_t ring_lines)
+{
+    return std::min(ring_lines / 4, std::clamp(ring_lines / 32, batch_low, batch_most));
+}
 
 bool is_ring(const std::byte *at, uint32_t lines, uint32_t min, uint32_t max)
 {
@@ -247,7 +251,7 @@ int tx_open(Tx *q, const TxSetup &s)
     // All that may be stored to, not what is on its way: a usual store finds its line where the one
     // before it has left it, which a store past the caches does not do.
     const uint64_t buffer_lines = s.peer_buf_end - s.peer_buf_begin;
-    q->stores_trial.open({.start = static_cast<unsigned>(s.stores),
+    q->stores_trial.open({.start = everywhere(static_cast<uint64_t>(s.stores)),
                           .tried = s.cycles != nullptr ? stores_to_try : 0,
                           .lap = std::min(buffer_lines, stores_lap_most),
                           .batch = static_cast<uint32_t>(s.peer_buf_bytes / line_bytes),
@@ -262,6 +266,7 @@ int tx_open(Tx *q, const TxSetup &s)
                           .stores = s.stores,
                           .any_stores = s.cycles != nullptr,
                           .lap = std::min(inline_lap(*q), stores_lap_most),
+                          .returned = credit_batch(s.peer_ring_lines),
                           .learned = s.learned_inline,
                           .bytes = q->stats.bytes});
     q->stores_left = false;
@@ -283,14 +288,14 @@ int rx_open(Rx *q, const RxSetup &s)
     q->tail = q->buffer_ring_head = q->buffer_ring_tail = 0;
     q->messages = q->returned = 0;
     q->line_left = q->fifo_head = q->fifo_tail = 0;
-    q->batch = std::min(s.ring_lines / 4, std::clamp(s.ring_lines / 32, batch_low, batch_most));
+    q->batch = credit_batch(s.ring_lines);
     // data_off, refcnt 1, nb_segs 1, port; ol_flags 0.
     q->rearm[0] =
         RTE_PKTMBUF_HEADROOM | uint64_t{1} << 16 | uint64_t{1} << 32 | uint64_t{s.port} << 48;
     q->rearm[1] = 0;
     q->spares = 0;
     q->hint = s.hint;
-    q->hint_trial.open({.start = static_cast<unsigned>(s.hint),
+    q->hint_trial.open({.start = everywhere(static_cast<uint64_t>(s.hint)),
                         .tried = s.cycles != nullptr ? hints_to_try() : 0,
                         .lap = s.ring_lines,
                         .batch = q->batch,

@@ -19,10 +19,10 @@ constexpr unsigned plain_samples = 2;
 /// A cost is unusual from 1.5 times the usual one on, either way, in so many intervals in a row.
 constexpr uint8_t jumps_min = 2;
 constexpr uint64_t relative_max = 64 * scale;
-/// A segment ends early once it costs twice as much in so many intervals in a row. Two: somebody
-/// else may have had the CPU in one.
-constexpr uint64_t dear_at_once = 2 * scale, interval_lines = 8192;
-constexpr uint8_t dear_min = 2;
+/// A segment ends early once it costs twice or half as much in so many intervals in a row. Two:
+/// somebody else may have had the CPU in one.
+constexpr uint64_t dear_at_once = 2 * scale, cheap_at_once = scale / 2, interval_lines = 8192;
+constexpr uint8_t at_once_min = 2, at_once_most = 4;
 /// What a segment that was too slow to tell is charged for.
 constexpr uint64_t thin_charge = 16;
 /// What a burst adds to the lines between two calls, usually.
@@ -62,7 +62,7 @@ void Trial::open(const TrialSetup &setup)
     batch_ = setup.batch + burst_lines;
     tried_ = setup.tried;
     learned_ = setup.learned;
-    put(report_.in_force, setup.start);
+    put(report_.in_force, setup.start[0]);
     put(report_.rounds, 0);
     put(report_.thin, 0);
     put(report_.first_cost, 0);
@@ -73,14 +73,15 @@ void Trial::open(const TrialSetup &setup)
         cost = 0;
     backoff_ = forced_share;
     confirmed_ = 0;
-    jumps_ = dear_ = 0;
+    jumps_ = intervals_ = dear_ = dearer_ = cheap_ = 0;
+    rough_ = false;
     mark_ = {};
     full_ = signs_ = false;
     phase_ = Phase::resting;
     for (unsigned kind = 0; kind < traffic_kinds; kind++)
         forget_samples(kind);
     list_others();
-    due_ = other_count_ != 0 ? 4 * batch_ : UINT64_MAX;
+    due_ = other_count_ != 0 ? begin_lines() : UINT64_MAX;
     if (other_count_ == 0)
         return;
     const uint64_t pattern = 2 * uint64_t{other_count_};
@@ -99,7 +100,8 @@ void Trial::open(const TrialSetup &setup)
             learned_ != nullptr ? learned_->of_kind[kind].load(std::memory_order_relaxed) : 0;
         kind_known_[kind] = known != 0 && known <= trial_choices && (tried_ >> (known - 1) & 1);
         kind_choice_[kind] =
-            kind_known_[kind] ? static_cast<uint8_t>(known - 1) : static_cast<uint8_t>(setup.start);
+            kind_known_[kind] ? static_cast<uint8_t>(known - 1) : setup.start[kind];
+        kind_known_[kind] = kind_known_[kind] || (setup.likely >> kind & 1) != 0;
     }
     kind_ = kind_next_ = traffic_kinds; // not seen yet
 }
@@ -136,7 +138,7 @@ unsigned Trial::rest_step(const Mark &at)
     mark_ = at;
     if (at.position >= next_round_ && kind_ < traffic_kinds && kind_ == kind_next_)
         return begin_round(at, !kind_known_[kind_]);
-    due_ = at.position + segment_;
+    due_ = at.position + (kind_ < traffic_kinds ? segment_ : begin_lines());
     return in_force();
 }
 
@@ -215,18 +217,22 @@ bool Trial::force(const Mark &at)
 unsigned Trial::begin_round(const Mark &at, bool full)
 {
     full_ = full;
-    signs_ = false;
     charge_ = 0;
     base_cost_ = round_ratio_ = 0;
     round_begin_ = at.position;
+    rough_ = !inside_laps_;
     const unsigned patterns = full ? patterns_ : 1;
     segments_ = static_cast<uint16_t>(2 * other_count_ * patterns);
     passes_ = 1;
     if (inside_laps_)
         passes_ = static_cast<uint8_t>(1 + (full ? (samples + patterns - 1) / patterns : 1));
     segment_index_ = pass_ = 0;
-    if (full)
+    if (full && signs_) // what the look has found that asked for this round is a sample of it
+        for (Samples &of : sample_[kind_])
+            of.keep_last();
+    else if (full)
         forget_samples(kind_);
+    signs_ = false;
     return enter_segment(at);
 }
 
@@ -248,8 +254,8 @@ unsigned Trial::enter_segment(const Mark &at)
     } else {
         phase_ = Phase::guard;
         due_ = border(pass_, segment_index_) + guard_;
-        dear_ = 0;
-        if (!inside_laps_ && segment_index_ % 2 != 0 && base_cost_ != 0)
+        intervals_ = dear_ = dearer_ = cheap_ = 0;
+        if (!inside_laps_ && (segment_index_ % 2 == 0 ? rough_ : base_cost_ != 0))
             watch(at);
     }
     return segment_choice();
@@ -266,18 +272,73 @@ unsigned Trial::look_early(const Mark &at)
 {
     const uint64_t lines = at.position - mark_.position, cycles = at.now - mark_.now;
     const bool thin = lines == 0 || cycles > lines * dense_cycles;
-    const uint64_t relative =
-        thin ? 0 : std::min(cycles * scale / lines * scale / base_cost_, relative_max);
+    const uint64_t cost = thin ? 0 : cycles * scale / lines;
+    intervals_++;
+    return segment_index_ % 2 == 0 ? look_at_base(at, cost) : look_at_other(at, cost);
+}
+
+/// What is in force when a round begins has been for a while: its cost is known as soon as two
+/// intervals agree. That is good enough for what is plain to see, and for nothing else.
+/// @param cost of this interval; 0: not known
+unsigned Trial::look_at_base(const Mark &at, uint64_t cost)
+{
+    const uint64_t before = base_cost_;
+    const bool agree = cost != 0 && 9 * before >= 8 * cost && 9 * cost >= 8 * before;
+    base_cost_ = agree ? (before + cost) / 2 : cost;
+    if (agree)
+        return leave_segment_early(at);
+    if (intervals_ < at_once_most) {
+        watch(at);
+        return in_force();
+    }
+    return begin_again(at);
+}
+
+unsigned Trial::look_at_other(const Mark &at, uint64_t cost)
+{
+    const uint64_t relative = std::min(cost * scale / base_cost_, relative_max);
     dear_ = relative >= dear_at_once ? static_cast<uint8_t>(dear_ + 1) : uint8_t{0};
-    if (dear_ < dear_min) {
+    cheap_ = cost != 0 && relative <= cheap_at_once ? static_cast<uint8_t>(cheap_ + 1) : uint8_t{0};
+    dearer_ = relative >= plainly_dear ? static_cast<uint8_t>(dearer_ + 1) : uint8_t{0};
+    const bool at_once =
+        dear_ >= at_once_min || cheap_ >= at_once_min || (rough_ && dearer_ >= at_once_most);
+    if (!at_once && !(rough_ && intervals_ >= at_once_most)) {
         watch(at);
         return segment_choice();
     }
-    charge_ += (at.position - border(pass_, segment_index_)) * relative / scale;
+    charge_ += (at.position - border(pass_, segment_index_)) * std::max(relative, scale) / scale;
+    if (!at_once)
+        return begin_again(at);
+    if (cheap_ >= at_once_min) {
+        // Each interval was a sample, and nothing else can save much more.
+        forget_samples(kind_);
+        for (unsigned i = 0; i < plain_samples; i++)
+            add_sample(segment_choice(), relative);
+        return end_round(at, choose());
+    }
     add_sample(segment_choice(), relative);
-    segment_index_++;
-    // The next one begins here.
+    return leave_segment_early(at);
+}
+
+/// Nothing was plain to see: what is in force and the other one have their full time.
+unsigned Trial::begin_again(const Mark &at)
+{
+    rough_ = false;
+    segment_index_ &= 0xfffe;
+    base_cost_ = 0;
+    begin_segment_here(at);
+    return enter_segment(at);
+}
+
+void Trial::begin_segment_here(const Mark &at)
+{
     round_begin_ = at.position - pass_ * lap_ - segment_index_ * segment_;
+}
+
+unsigned Trial::leave_segment_early(const Mark &at)
+{
+    segment_index_++;
+    begin_segment_here(at);
     unsigned next;
     return decided(at, &next) ? next : enter_segment(at);
 }
@@ -319,6 +380,7 @@ unsigned Trial::end_segment(const Mark &at)
             add_sample(choice, relative);
             signs_ |= relative <= plain_to_see;
         }
+        rough_ = !inside_laps_;
     }
     segment_index_++;
     if (unsigned next; decided(at, &next))
@@ -347,6 +409,7 @@ unsigned Trial::leave_round(const Mark &at, bool thin)
         put(report_.thin, report_.thin + 1);
     const bool dear = thin && segment_index_ % 2 != 0;
     charge_ += segment_ * (dear ? thin_charge : 1);
+    signs_ = false;
     confirmed_ += dear ? 1 : 0;
     return rest(at);
 }
@@ -366,8 +429,7 @@ unsigned Trial::end_round(const Mark &at, bool changed)
         report_costs();
     const bool again = !full_ && !changed && signs_;
     const unsigned next = rest(at);
-    if (again)
-        (void)force(at);
+    signs_ = again && force(at);
     return next;
 }
 
@@ -478,7 +540,8 @@ void Trial::forget_samples(unsigned kind)
 void Trial::list_others()
 {
     other_count_ = 0;
-    for (unsigned i = 0; i < trial_choices; i++)
+    // The last ones first: they are those that differ most from the first.
+    for (unsigned i = trial_choices; i-- > 0;)
         if ((tried_ >> i & 1) != 0 && i != report_.in_force)
             others_[other_count_++] = static_cast<uint8_t>(i);
 }

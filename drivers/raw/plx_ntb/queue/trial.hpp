@@ -6,6 +6,7 @@
 #ifndef PLX_QUEUE_TRIAL_HPP
 #define PLX_QUEUE_TRIAL_HPP
 
+#include <array>
 #include <cstdint>
 
 #include "queue/queue.hpp"
@@ -13,8 +14,22 @@
 namespace plx::queue
 {
 
+/// A choice for each kind of traffic.
+using TrialStart = std::array<uint8_t, traffic_kinds>;
+/// The same one for all kinds.
+constexpr TrialStart everywhere(uint64_t choice)
+{
+    TrialStart start;
+    start.fill(static_cast<uint8_t>(choice));
+    return start;
+}
+
 struct TrialSetup {
-    unsigned start; ///< the choice in force at first
+    /// The choice in force at first for each kind of traffic; before any is seen, the first one's.
+    TrialStart start;
+    /// Kinds whose first choice is likely the best, bit i for kind i: there the first round is a
+    /// look.
+    unsigned likely = 0;
     unsigned tried; ///< to choose from, bit i for choice i, including choice 0; 0: no trial
     uint64_t lap;   ///< lines after which a place is used again
     uint32_t batch; ///< lines between two calls of step(), at most; a burst may add some
@@ -30,8 +45,8 @@ struct TrialSetup {
 /// matter. A full round has several samples of each choice and decides; a look has one, and shows
 /// when a full round is worth while. A small ring has no room for segments: there they are some
 /// laps long, and so they are where a choice shows while its lines are on their way. There a
-/// segment of another choice that is plainly dear from its beginning ends early: it has cost
-/// enough.
+/// segment of another choice ends early that is plainly dear from its beginning, since it has cost
+/// enough; one that costs half ends the round and is taken at once.
 ///
 /// One writer, the lcore of the half. Other threads read report() while it changes, each field by
 /// itself.
@@ -78,6 +93,12 @@ private:
         uint32_t count;
         uint32_t cost[window];
         unsigned size() const { return count < window ? count : window; }
+        void keep_last()
+        {
+            if (count > 0)
+                cost[0] = cost[(count - 1) % window];
+            count = count > 0;
+        }
         uint32_t median() const;
     };
 
@@ -106,12 +127,14 @@ private:
     uint8_t other_count_;
     uint8_t patterns_; ///< of a full round, in a lap
     uint8_t passes_, pass_;
-    uint8_t jumps_; ///< intervals in a row whose cost was unusual
-    uint8_t dear_;  ///< intervals in a row of this segment that were plainly dear
+    uint8_t jumps_;                 ///< intervals in a row whose cost was unusual
+    uint8_t intervals_;             ///< of this segment that were looked at
+    uint8_t dear_, dearer_, cheap_; ///< of them, in a row, that cost twice, plainly more, half
     uint8_t kind_, kind_next_;
     bool inside_laps_; ///< segments are parts of a lap
     bool full_;        ///< this round
-    bool signs_;       ///< this look has found a much cheaper one
+    bool rough_;       ///< this segment and the next are first looks
+    bool signs_;       ///< this look has found a much cheaper one; then: the next round is for it
     Phase phase_;
     TrialReport report_;
 
@@ -124,6 +147,11 @@ private:
     unsigned enter_segment(const Mark &at);
     void watch(const Mark &at);
     unsigned look_early(const Mark &at);
+    unsigned look_at_base(const Mark &at, uint64_t cost);
+    unsigned look_at_other(const Mark &at, uint64_t cost);
+    unsigned begin_again(const Mark &at);
+    void begin_segment_here(const Mark &at);
+    unsigned leave_segment_early(const Mark &at);
     unsigned end_segment(const Mark &at);
     bool decided(const Mark &at, unsigned *next);
     unsigned end_round(const Mark &at, bool changed);
@@ -139,6 +167,8 @@ private:
     void report_costs();
     void forget_samples(unsigned kind);
     void list_others();
+    /// From which on the kind of the traffic is known.
+    uint64_t begin_lines() const { return 4 * batch_; }
     uint64_t border(unsigned pass, unsigned segment) const
     {
         return round_begin_ + pass * lap_ + segment * segment_;

@@ -54,7 +54,7 @@ public:
                                      : std::clamp(o.ring_lines / 32, 128u, 512u)),
           hinted_(o.ring_lines / burst, o.start), now_(o.start), noise_(o.noise)
     {
-        trial.open({.start = static_cast<unsigned>(o.start),
+        trial.open({.start = everywhere(static_cast<uint64_t>(o.start)),
                     .tried = o.tried,
                     .lap = o.ring_lines,
                     .batch = batch_,
@@ -204,10 +204,10 @@ TEST(Trial, EveryRingHasATrial)
 TEST(Trial, NothingToChooseFromIsNeverDue)
 {
     Trial trial;
-    trial.open({.start = 2, .tried = 0, .lap = 4096, .batch = 128});
+    trial.open({.start = everywhere(2), .tried = 0, .lap = 4096, .batch = 128});
     EXPECT_EQ(trial.due(), UINT64_MAX);
     EXPECT_EQ(trial.report().in_force, 2u);
-    trial.open({.start = 0, .tried = 1, .lap = 4096, .batch = 128});
+    trial.open({.start = everywhere(0), .tried = 1, .lap = 4096, .batch = 128});
     EXPECT_EQ(trial.due(), UINT64_MAX);
 }
 
@@ -511,7 +511,7 @@ public:
 
     explicit Behind(double noise = 0) : way_(in_flight / burst, 0u), noise_(noise)
     {
-        trial.open({.start = 0,
+        trial.open({.start = everywhere(0),
                     .tried = 0b11,
                     .lap = 65536,
                     .batch = burst,
@@ -568,10 +568,10 @@ private:
 /// cost as much, and between two, 3.3 and 11 GB/s.
 constexpr Behind::Costs within{8, 8}, between{50, 15};
 
-TEST(TrialBehind, TheFirstChoiceComesWithinTwoRounds)
+TEST(TrialBehind, TheFirstChoiceComesWithin5Ms)
 {
     Behind lines;
-    lines.run_ms(30, between);
+    lines.run_ms(5, between);
     EXPECT_EQ(lines.chosen(), 1u);
     EXPECT_EQ(lines.trial.report().rounds, 1u);
 }
@@ -589,11 +589,18 @@ TEST(TrialBehind, ARoundIsShortWhereTheOtherIsPlainlyDearer)
 
 TEST(TrialBehind, ItStaysWhereNeitherIsBetter)
 {
-    for (const double noise : {0.0, 0.3}) {
-        Behind lines(noise);
-        lines.run_ms(2000, within);
-        EXPECT_EQ(lines.chosen(), 0u) << noise;
+    Behind lines;
+    lines.run_ms(2000, within);
+    EXPECT_EQ(lines.chosen(), 0u);
+    // Noise may make it change, to what is no worse; seldom.
+    Behind noisy(0.3);
+    unsigned changes = 0;
+    for (unsigned i = 0, last = 0; i < 200; i++) {
+        noisy.run_ms(10, within);
+        changes += last != noisy.chosen();
+        last = noisy.chosen();
     }
+    EXPECT_LE(changes, 3u);
 }
 
 TEST(TrialBehind, TheClassChangesEveryTwoSeconds)
@@ -617,7 +624,7 @@ public:
     };
     explicit InCaches(double noise) : cached_(lines_of_all / burst, true), noise_(noise)
     {
-        trial.open({.start = 0,
+        trial.open({.start = everywhere(0),
                     .tried = 0b11,
                     .lap = lines_of_all,
                     .batch = burst,
