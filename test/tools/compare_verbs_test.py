@@ -78,13 +78,13 @@ class Runs(unittest.TestCase):
     @unittest.skipIf(verbs.SEND.missing(SETTINGS) != "", verbs.SEND.missing(SETTINGS))
     def test_sends_and_the_client_library(self):
         file = self.folder / "result.json"
-        done = self.compare("--only", "verbs-send", "client", "--sizes", "64", "--rounds", "1", "--run-ms", "1", "--json", str(file))
+        done = self.compare("--only", "verbs-send", "verbs-write-direct", "client", "--sizes", "64", "--rounds", "1", "--run-ms", "1", "--json", str(file))
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         document = json.loads(file.read_text())
         jsonschema.validate(document, json.loads((ROOT / "doc/result.schema.json").read_text()))
         self.assertEqual(document["skipped"], [], done.stdout)
         found = {(point["operation"], point["mode"]): point for point in document["points"]}
-        for name in ("verbs-send", "client"):
+        for name in ("verbs-send", "verbs-write-direct", "client"):
             self.assertGreater(found[name, "latency"]["seconds"], 0)
             self.assertGreater(found[name, "rate"]["messages_per_second"], 0)
         self.assertEqual(found["verbs-send", "rate"]["pattern"], "not read")

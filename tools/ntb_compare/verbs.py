@@ -21,6 +21,8 @@ MIB = 1 << 20
 # it is not shorter by much.
 TRIPS_PER_MS, MESSAGES_PER_MS, BYTES_PER_MS = 200, 2000, 4 << 20
 LEAST = 100
+# Without messages it is faster by so much, and the first ones still have one.
+DIRECT_TIMES = 10
 
 
 def build_of(settings):
@@ -38,6 +40,7 @@ class Hosts:
     def __init__(self, processes, settings):
         self.processes, self.build = processes, build_of(settings)
         self.cpus, self.first = settings.cpus, first_of(settings)
+        self.options = ()  # of ntb-verbs
         self.daemons = [self.daemon(side) for side in (0, 1)]
         for number in self.daemons:
             programs.await_fact(lambda number=number: "joined with the daemon of the peer host" in self.said(number),
@@ -60,7 +63,7 @@ class Hosts:
     def start(self, side, words):
         return self.processes.start(
             [*self.first, "taskset", "-c", self.cpus[side], self.build / "lib/verbs/ntb-verbs", "--library",
-             self.build / "lib/verbs/libntbverbs.so", "--socket", self.socket(side), find(words[0]), *words[1:]], libraries())
+             self.build / "lib/verbs/libntbverbs.so", "--socket", self.socket(side), *self.options, find(words[0]), *words[1:]], libraries())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,11 +119,13 @@ def read_bandwidth(text, size):
 
 
 class Perftest:
-    """ib_OPERATION_lat and ib_OPERATION_bw, each size by itself."""
+    """ib_OPERATION_lat and ib_OPERATION_bw, each size by itself; where the memory is direct, without messages."""
     kind, read, rounds = "messages", False, 100
 
-    def __init__(self, operation):
-        self.operation, self.name, self.label = operation, f"verbs-{operation}", f"verbs, {operation}"
+    def __init__(self, operation, *options):
+        self.operation, self.options = operation, options
+        self.name = "".join([f"verbs-{operation}", *(option[1:] for option in options)])
+        self.label = " ".join([f"verbs, {operation}", *options])
 
     def missing(self, settings):
         program = f"ib_{self.operation}_lat"
@@ -135,10 +140,12 @@ class Perftest:
         place = testpmd.probe(settings)
         with pair.group() as processes:
             hosts = Hosts(processes, settings)
+            hosts.options = self.options
+            run_ms = settings.run_ms * (DIRECT_TIMES if self.options else 1)
             lines = []
             for size in sizes:
-                trips = read_latency(self.take(hosts, "lat", size, trips_of(size, settings.run_ms)), size, self.operation == "read")
-                messages = read_bandwidth(self.take(hosts, "bw", size, messages_of(size, settings.run_ms)), size)
+                trips = read_latency(self.take(hosts, "lat", size, trips_of(size, run_ms)), size, self.operation == "read")
+                messages = read_bandwidth(self.take(hosts, "bw", size, messages_of(size, run_ms)), size)
                 lines.append(line_of(size, trips, messages, place))
             return lines
 
@@ -234,4 +241,5 @@ class Client(peers.Peer):
 CLIENT = Client("client", "ntbmsg, client library", "peer_client")
 SEND, WRITE, READ = (Perftest(operation) for operation in ("send", "write", "read"))
 UCX_PUT = next(peer for peer in peers.OTHERS if peer.name == "ucx-put")
-KNOWN = (peers.LIMIT, CLIENT, peers.WRITE, SEND, WRITE, READ, UCX_PUT, UcxPerftest())
+DIRECT = tuple(Perftest(operation, "--direct") for operation in ("write", "read"))
+KNOWN = (peers.LIMIT, CLIENT, peers.WRITE, SEND, WRITE, READ, *DIRECT, UCX_PUT, UcxPerftest())
