@@ -2,6 +2,8 @@
 #include "port/memory_files.hpp"
 
 #include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include <fcntl.h>
@@ -11,6 +13,25 @@
 
 namespace ntb::verbs
 {
+namespace
+{
+
+// What the kernel thinks that a program could take. 0: it does not say.
+std::uint64_t find_available()
+{
+    const int file = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return 0;
+    char text[2048];
+    const ssize_t got = read(file, text, sizeof(text) - 1);
+    close(file);
+    text[got > 0 ? got : 0] = '\0';
+    constexpr char name[] = "MemAvailable:";
+    const char *const line = strstr(text, name);
+    return line ? strtoull(line + strlen(name), nullptr, 10) * 1024 : 0;
+}
+
+} // namespace
 
 MemoryFile::~MemoryFile()
 {
@@ -42,7 +63,7 @@ std::unique_ptr<Segment> MemoryFiles::create(std::uint64_t bytes)
 {
     int error = EDQUOT;
     int file = -1;
-    if (more_.fetch_sub(1) > 0) {
+    if (more_.fetch_sub(1) > 0 && bytes <= find_available() / 2) {
         file = memfd_create("ntb-verbs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         if (file >= 0 && fchmod(file, S_IRUSR | S_IWUSR) == 0 &&
             posix_fallocate(file, 0, static_cast<off_t>(bytes)) == 0 &&

@@ -30,7 +30,8 @@ private:
 };
 
 /// Memory files of this process. No other user can open one for writing that it got for reading.
-/// They outlive none of the segments.
+/// A segment takes at most half of the memory that the machine has left, as the one that it takes
+/// the place of is there meanwhile. They outlive none of the segments.
 class MemoryFiles final : public Segments
 {
 public:

@@ -36,4 +36,14 @@ TEST(MemoryFiles, AreAsManyAsTheyMay)
     EXPECT_NE(files.create(4096), nullptr) << "the first one has gone";
 }
 
+TEST(MemoryFiles, TakeNoMoreThanThereIs)
+{
+    MemoryFiles files;
+    // So many that the kernel would refuse them for another reason: a test must not take all memory
+    // where this is broken.
+    EXPECT_EQ(files.create(std::uint64_t{1} << 63), nullptr);
+    EXPECT_EQ(errno, EDQUOT);
+    EXPECT_NE(files.create(4096), nullptr);
+}
+
 } // namespace
