@@ -70,7 +70,8 @@ archive_answers() {
 apart() { run "$1" unshare --mount --pid --fork --kill-child --propagation private "${@:2}"; }
 
 # in_root SECONDS FOLDER COMMAND...: with the kernel's folders and, if there is one, the compiler cache. Its root is a
-# mount of its own: tests in there make namespaces, which changes the propagation of "/".
+# mount of its own: tests in there make namespaces, which changes the propagation of "/". The number of hugepages can
+# only be read: in there nobody knows who else on the machine needs some.
 in_root() {
     local seconds=$1 folder=$2 cache=${CCACHE_DIR:-$HOME/.cache/ccache}
     shift 2
@@ -81,6 +82,11 @@ in_root() {
         mount --bind "$folder" "$folder"
         mount -t proc proc "$folder/proc"
         mount --rbind /sys "$folder/sys"
+        pages=$folder/sys/kernel/mm/hugepages
+        if [ -d "$pages" ]; then
+            mount --bind "$pages" "$pages"
+            mount -o remount,bind,ro "$pages"
+        fi
         mount --rbind /dev "$folder/dev"
         if [ -d "$cache" ]; then
             mkdir -p "$folder/root/.cache/ccache"
