@@ -148,8 +148,10 @@ def sweep(hosts, results):
 def make_page(options):
     """What the two cores could do at best, and everything on one page. Returns what the page is made of."""
     tools, results = pathlib.Path(__file__).resolve().parent, options.results
+    # Both were built from one tree.
+    commit = json.loads((results / "sweep.json").read_text())["program"]["commit"]
     subprocess.run([sys.executable, tools / "ntb_compare", "--programs", options.peers, "--only", "limit", "--sizes",
-                    LIMIT_SIZES, "--rounds", "3", "--json", results / "limit.json"],
+                    LIMIT_SIZES, "--rounds", "3", "--commit", commit, "--json", results / "limit.json"],
                    stdout=subprocess.DEVNULL, timeout=HOST_TIMEOUT, check=False)
     files = [file for name in ("sweep", "load", "limit") if (file := results / f"{name}.json").exists()]
     subprocess.run([tools / "report", "-o", results / "report.html", *files],
