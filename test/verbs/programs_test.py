@@ -201,10 +201,9 @@ def pingpong(lab, carrier, library, _other_abi):
 
 
 def perftest(lab, carrier, library, _other_abi):
-    """perftest's operations, each for a short while."""
-    programs = [f"ib_{what}" for what in ("send_lat", "write_lat", "read_lat", "atomic_lat", "send_bw", "write_bw", "read_bw",
-                                          "atomic_bw")]
-    need(*programs)
+    """perftest's operations, each for a short while. Those of bandwidth without options are in sweeps."""
+    programs = [f"ib_{what}_lat" for what in ("send", "write", "read", "atomic")]
+    need(*programs, *(program.replace("_lat", "_bw") for program in programs))
     hosts = Hosts(lab, carrier, library)
     cases = [(program, "-n", 100) for program in programs]
     cases += [("ib_send_lat", "-e", "-n", 100), ("ib_send_lat", "-c", "UC", "-n", 100), ("ib_send_lat", "-c", "UD", "-n", 100),
