@@ -32,7 +32,8 @@ queue::TrialReport untried(Choice choice)
     return {.in_force = static_cast<uint64_t>(choice),
             .rounds = 0,
             .thin = 0,
-            .first_cost = 0,
+            .by = 0,
+            .by_cost = 0,
             .relative = {}};
 }
 

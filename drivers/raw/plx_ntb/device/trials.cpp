@@ -34,13 +34,14 @@ void describe(const queue::TrialReport &report, ChoiceNames names, char *out, si
     constexpr auto scale = static_cast<double>(queue::trial_scale);
     char costs[trial_text_bytes] = "";
     size_t used = 0;
-    for (unsigned i = 1; i < names.size() && used < sizeof(costs); ++i)
-        if (report.relative[i] != 0)
+    for (unsigned i = 0; i < names.size() && used < sizeof(costs); ++i)
+        if (i != report.by && report.relative[i] != 0)
             used += static_cast<size_t>(
                 std::snprintf(costs + used, sizeof(costs) - used, ", x%.2f %s",
                               static_cast<double>(report.relative[i]) / scale, names[i]));
-    std::snprintf(out, size, "%s; %s %.1f cycles/line%s, %" PRIu64 " rounds", name, names[0],
-                  static_cast<double>(report.first_cost) / scale, costs, report.rounds);
+    std::snprintf(out, size, "%s; %s %.1f cycles/line%s, %" PRIu64 " rounds", name,
+                  names[report.by], static_cast<double>(report.by_cost) / scale, costs,
+                  report.rounds);
 }
 
 void describe(const queue::LeadReport &report, char *out, size_t size)

@@ -20,7 +20,7 @@ extern const ChoiceNames inline_names;
 /// Whether a choice was made under traffic.
 inline bool was_tried(const queue::TrialReport &report)
 {
-    return report.relative[0] != 0;
+    return report.relative[report.by] != 0;
 }
 
 inline constexpr size_t trial_text_bytes = 128; // what a string of telemetry holds

@@ -226,11 +226,12 @@ bool cache_hint_supported(CacheHint hint);
 inline constexpr uint64_t trial_scale = 1024;
 /// Results of a trial since its half was opened.
 struct TrialReport {
-    uint64_t in_force;   ///< the last choice, not the one being tried
-    uint64_t rounds;     ///< completed rounds, in which all choices were tried
-    uint64_t thin;       ///< rounds aborted because lines came too slowly
-    uint64_t first_cost; ///< of the last round: cycles a line took with choice 0
-    /// As of the last choice: what a line took with each, choice 0 taking 1; 0: not known.
+    uint64_t in_force; ///< the last choice, not the one being tried
+    uint64_t rounds;   ///< completed rounds, in which all choices were tried
+    uint64_t thin;     ///< rounds aborted because lines came too slowly
+    uint64_t by;       ///< a choice that was timed: choice 0 if that was
+    uint64_t by_cost;  ///< of the last round: cycles a line took with it
+    /// As of the last choice: what a line took with each, `by` taking 1; 0: not known.
     uint64_t relative[trial_choices];
 };
 

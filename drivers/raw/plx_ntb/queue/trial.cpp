@@ -65,7 +65,8 @@ void Trial::open(const TrialSetup &setup)
     put(report_.in_force, setup.start[0]);
     put(report_.rounds, 0);
     put(report_.thin, 0);
-    put(report_.first_cost, 0);
+    put(report_.by, 0);
+    put(report_.by_cost, 0);
     for (uint64_t &cost : report_.relative)
         put(cost, 0);
     round_begin_ = next_round_ = forced_from_ = charge_ = base_cost_ = 0;
@@ -513,7 +514,8 @@ void Trial::adopt(unsigned choice)
         forget_samples(kind);
 }
 
-/// Costs by that of choice 0, which may be one of the others.
+/// Costs by that of choice 0, which may be one of the others, or, where that was not timed, of the
+/// one in force.
 void Trial::report_costs()
 {
     uint64_t cost[trial_choices] = {};
@@ -523,12 +525,11 @@ void Trial::report_costs()
         if (const Samples &of = sample_[kind_][at]; of.size() != 0)
             cost[at] = std::max(of.median(), 1u);
     }
-    const uint64_t none = cost[0];
-    if (none == 0)
-        return;
-    put(report_.first_cost, base_cost_ * none / scale);
+    const unsigned by = cost[0] != 0 ? 0 : in_force();
+    put(report_.by, by);
+    put(report_.by_cost, base_cost_ * cost[by] / scale);
     for (unsigned i = 0; i < trial_choices; i++)
-        put(report_.relative[i], cost[i] * scale / none);
+        put(report_.relative[i], cost[i] * scale / cost[by]);
 }
 
 void Trial::forget_samples(unsigned kind)

@@ -128,6 +128,11 @@ TEST(InlineBound, LeavesALikelyWayAsSoonAsAnother)
     Sender sender;
     while (sender.chosen() != 2)
         sender.send(16, 1000, {80, 160, 35});
+    // The ring has not been looked at, and so costs are not by it.
+    const TrialReport &report = sender.bound.report();
+    EXPECT_EQ(report.by, 1u);
+    EXPECT_EQ(report.relative[0], 0u);
+    EXPECT_GT(report.relative[2], 0u);
     // 5 ms at 2.6 GHz would be 120,000.
     EXPECT_LE(sender.sent, 60000u);
 }

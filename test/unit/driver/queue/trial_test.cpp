@@ -171,7 +171,7 @@ TEST(Trial, TakesTheHintThatMakesLinesCheaper)
     const auto near = [](uint64_t a, double b) {
         return std::abs(static_cast<double>(a) / trial_scale - b) < 0.05 * b;
     };
-    EXPECT_TRUE(near(report.first_cost, 40)) << report.first_cost;
+    EXPECT_TRUE(near(report.by_cost, 40)) << report.by_cost;
     EXPECT_EQ(report.relative[0], trial_scale);
     EXPECT_TRUE(near(report.relative[1], 30.0 / 40)) << report.relative[1];
     EXPECT_TRUE(near(report.relative[2], 90.0 / 40)) << report.relative[2];
