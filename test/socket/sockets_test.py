@@ -155,6 +155,15 @@ def report(bench):
         expect(reported(done)[1] == (1000, 1000), done)
     done = bench.under("/usr/bin/python3", "-c", program.format("pass"))
     expect((done.returncode, done.stderr) == (0, ""), done)
+    # A program that ends well does so where the report cannot be written: a sandbox sets such a limit.
+    for name, what in (("SIGXFSZ", "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))"),
+                       ("SIGPIPE", "r, w = os.pipe(); os.dup2(w, 2); os.close(r); os.close(w);"
+                                   "os.execv('/bin/true', ['true'])")):
+        with open(bench.folder / "limited", "wb") as file:
+            done = subprocess.run([bench.ntb_run, "--library", bench.library, "--config", bench.config, "-v", "/usr/bin/python3", "-c",
+                                   f"import os, signal, sys; signal.signal(signal.{name}, signal.SIG_DFL); {what}"],
+                                  stderr=file, timeout=PATIENCE, check=False)
+        expect(done.returncode == 0, f"{name}: {done}")
     # A configuration that is wrong when the program starts, or gone.
     bench.config.write_text("use\n")
     done = bench.run("/usr/bin/python3", "-c", program.format("pass"),
