@@ -19,7 +19,7 @@ struct Quota {
     uint32_t clients = 256;
     uint32_t listeners = 256;
     uint32_t connections = 1024;
-    uint64_t bytes = uint64_t{256} << 20; ///< memory of connections
+    uint64_t bytes = uint64_t{1} << 30; ///< memory of connections
 
     friend bool operator==(const Quota &, const Quota &) = default;
 };
@@ -41,8 +41,8 @@ struct Config {
     std::optional<uid_t> user; ///< to become after set-up
     gid_t group = 0;           ///< its group
     // Taken over by a reload.
-    uint32_t ring_bytes = 65536; ///< of each direction of a connection
-    Quota quota;                 ///< of users without one of their own
+    uint32_t ring_bytes = 262144; ///< of each direction of a connection
+    Quota quota;                  ///< of users without one of their own
     std::map<uid_t, Quota> quotas;
     std::optional<std::vector<uid_t>> allowed; ///< users that may attach; none: all
 

@@ -23,8 +23,8 @@ class Connections : public testing::TestWithParam<bool>
 protected:
     void SetUp() override
     {
-        near.config.ring_bytes = ring_bytes;
-        far.config.ring_bytes = ring_bytes;
+        near.config.ring_bytes = 8 * ring_bytes;
+        far.config.ring_bytes = 8 * ring_bytes;
         near.start();
         if (GetParam()) {
             far.start();
@@ -74,7 +74,7 @@ protected:
 
     ntbd::Broker::Figures far_figures() { return (GetParam() ? far : near).now().figures; }
 
-    static constexpr std::uint32_t ring_bytes = 16384;
+    static constexpr std::uint32_t ring_bytes = 16384; ///< of 8 times that, at first
     Folder folder;
     Daemon near{folder.path + "/near.sock"};
     Daemon far{folder.path + "/far.sock"};
@@ -340,10 +340,10 @@ TEST_P(Connections, AFullRingTakesAPartAndSaysWhenThereIsRoom)
 {
     claim();
     upgrade(0);
-    const std::string bytes = pattern(2 * ring_bytes, 7);
+    const std::string bytes = pattern(9 * ring_bytes, 7);
     // What was taken is told by quarters of the ring.
     const ssize_t sent = side[0].send(bytes);
-    EXPECT_GE(sent, static_cast<ssize_t>(ring_bytes * 3 / 4));
+    EXPECT_GE(sent, static_cast<ssize_t>(8 * ring_bytes - ring_bytes / 4));
     EXPECT_EQ(side[0].send(bytes), -EAGAIN);
     EXPECT_EQ(side[0].connection->look(tcp.fd[0]) & EPOLLOUT, 0u);
     const std::uint64_t before = side[0].connection->arrivals_out();
@@ -489,7 +489,7 @@ TEST_P(Connections, TheDaemonListsThemWithTheirStatesAndBytes)
     EXPECT_EQ(entry.receiving, std::uint32_t{NTBCLIENT_BY_TCP});
     EXPECT_EQ(entry.sent_by_tcp, strlen("first"));
     EXPECT_EQ(entry.sent, strlen("secondby ring"));
-    EXPECT_EQ(entry.ring_bytes, ring_bytes);
+    EXPECT_EQ(entry.ring_bytes, 8 * ring_bytes);
 }
 
 TEST_P(Connections, ARevokedOneDeliversWhatItHasAndResets)
@@ -632,6 +632,31 @@ TEST_P(Connections, OneThatIsIdleGivesItsRingsMemoryBack)
     }
 }
 
+// A program that sends before anybody reads gets as far as the whole ring allows, and what is read
+// across both parts is one stream.
+TEST_P(Connections, AStreamGoesOnInTheWholeRing)
+{
+    claim();
+    upgrade(0);
+    for (unsigned round = 0; round < 3; round++) {
+        SCOPED_TRACE(round);
+        const std::string sent = pattern(5 * ring_bytes + round, round);
+        ASSERT_EQ(side[0].send(sent), static_cast<ssize_t>(sent.size()));
+        EXPECT_EQ(side[1].connection->readable_bytes(tcp.fd[1]), static_cast<ssize_t>(sent.size()));
+        std::string peeked(2 * ring_bytes, '\0');
+        EXPECT_EQ(side[1].receive(peeked.data(), peeked.size(), MSG_PEEK),
+                  static_cast<ssize_t>(peeked.size()));
+        EXPECT_TRUE(peeked == sent.substr(0, peeked.size()));
+        EXPECT_GE(resident(), 5 * ring_bytes);
+        const std::size_t part = round == 0 ? ring_bytes - 3000 : 100 + round;
+        EXPECT_TRUE(side[1].get(part) == sent.substr(0, part));
+        // With bytes of both parts in it, idle pages go and no others.
+        EXPECT_TRUE(await([] { return resident() <= 5 * ring_bytes + 4 * 4096; })) << resident();
+        EXPECT_TRUE(side[1].get(sent.size() - part) == sent.substr(part));
+        EXPECT_TRUE(await([] { return resident() <= 4096; })) << resident();
+    }
+}
+
 // What is not taken stays, however long it lies there.
 TEST_P(Connections, UnreadBytesOutlastAnIdleTime)
 {
@@ -650,10 +675,15 @@ TEST_P(Connections, WhoWaitsForRoomIsWokenWhateverTheDaemonHasSaid)
 {
     claim();
     upgrade(0);
-    while (side[0].send(pattern(ring_bytes, 4)) > 0) {
-    }
+    const auto fill = [this] {
+        while (side[0].send(pattern(ring_bytes, 4)) > 0) {
+        }
+    };
+    fill();
+    side[1].get(ring_bytes + 1000); // what the ring began with is read, and said
+    fill();
     side[0].connection->arm(EPOLLOUT);
-    const std::size_t some = ring_bytes / 4 - 1000;
+    const std::size_t some = 8 * ring_bytes / 4 - 1000;
     side[1].get(some);
     EXPECT_TRUE(await([&] { return side[0].send("x") == 1; })); // it has said so
     pollfd bell = {side[0].connection->bell(), POLLIN, 0};

@@ -20,7 +20,7 @@ using ntbd::test::Folder;
 namespace
 {
 
-constexpr std::size_t ring_bytes = 4096;
+constexpr std::size_t ring_bytes = 16384; // of which 4096 are used until it is full again and again
 constexpr std::size_t stream_bytes = 300000;
 constexpr int out_of_time = 99;
 

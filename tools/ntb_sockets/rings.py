@@ -113,7 +113,7 @@ class Rings:
     def __init__(self, build, processes, window=None):
         folder = processes.folder
         self.build, self.folder, self.library = build, folder, build / "lib/socket/libntbsocket.so"
-        (folder / "ntbd.conf").write_text(f"socket {folder}/ntbd.sock\nring 64K\n")
+        (folder / "ntbd.conf").write_text(f"socket {folder}/ntbd.sock\n")
         self.config = folder / "sockets.conf"
         hosts = "".join(f"host {address} {folder}/ntbd.sock\n" for address in ("127.0.0.0/8", "::1"))
         self.config.write_text(hosts + "use ntb * * *:*\n" + ("" if window is None else f"window {window}\n"))

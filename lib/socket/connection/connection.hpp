@@ -104,8 +104,9 @@ private:
     bool is_lost() const;
     Lines &lines_out() const { return page_->direction[index_]; }
     Lines &lines_in() const { return page_->direction[1 - index_]; }
-    Ring ring_out() const { return ring_of(page_, ring_bytes_, index_); }
-    Ring ring_in() const { return ring_of(page_, ring_bytes_, 1 - index_); }
+    /// The bytes of a ring that are in use.
+    Ring ring_out(std::uint64_t used) const { return ring_of(page_, ring_bytes_, index_, used); }
+    Ring ring_in(std::uint64_t used) const { return ring_of(page_, ring_bytes_, 1 - index_, used); }
     void open(int fd);
     void unmap();
     void lose();

@@ -87,6 +87,7 @@ private:
     bool reads_ring() const;
     bool at_mark() const;
     Receiver::Kernel ask_kernel();
+    void copy_out(Parts &parts, std::uint64_t offset, std::size_t bytes);
     ssize_t read_kernel(const Parts &parts, std::size_t most, int flags, bool all);
     std::uint64_t peek_ring(Parts &parts, std::uint64_t most, int flags);
 

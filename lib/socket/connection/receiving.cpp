@@ -188,6 +188,20 @@ ssize_t Connection::Receiving::read_kernel(const Parts &parts, std::size_t most,
     return got;
 }
 
+/// Bytes of the narrow ring, and behind them those of the wide one.
+void Connection::Receiving::copy_out(Parts &parts, std::uint64_t offset, std::size_t bytes)
+{
+    const std::uint64_t wide = receiver_.peer().wide;
+    while (bytes > 0) {
+        const std::size_t some =
+            offset < wide ? std::min<std::uint64_t>(bytes, wide - offset) : bytes;
+        const SenderWords::Place place = receiver_.place_of(offset);
+        parts.copy_from(connection_.ring_in(place.used), place.position, some);
+        offset += some;
+        bytes -= some;
+    }
+}
+
 ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
 {
     const bool peeks = (flags & MSG_PEEK) != 0;
@@ -224,11 +238,10 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
         }
         if (from.source == Source::Ring) {
             const std::size_t bytes = std::min<std::uint64_t>(total - done, from.most);
-            const std::uint64_t position = from.offset - receiver_.peer().start;
             if ((flags & MSG_TRUNC) != 0)
                 parts.skip(bytes);
             else
-                parts.copy_from(connection_.ring_in(), position, bytes);
+                copy_out(parts, from.offset, bytes);
             done += bytes;
             if (peeks)
                 break;
@@ -255,8 +268,8 @@ void Connection::Receiving::give_back(bool all)
 {
     const std::uint64_t taken = receiver_.taken();
     if (receiver_.words().generation == 0 || taken == half_.shown ||
-        (!all && taken - half_.shown < connection_.ring_bytes_ / 4))
-        return;
+        (!all && taken - half_.shown < receiver_.place_of(half_.shown).used / 4))
+        return; // a quarter of what the sender has in use as long as that is all it knows
     half_.shown = taken;
     std::atomic_ref(connection_.lines_in().receiver.taken)
         .exchange(taken, std::memory_order_seq_cst);

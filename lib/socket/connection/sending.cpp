@@ -83,7 +83,8 @@ void Connection::Sending::attend()
     if (granted == sender_.wanted() && granted != sender_.words().generation) {
         const std::uint32_t bytes = load(lines.receiver_asks.ring_bytes);
         half_.taken = 0;
-        act(sender_.granted(granted, bytes == connection_.ring_bytes_ ? bytes : 0));
+        act(sender_.granted(granted, bytes == connection_.ring_bytes_ ? bytes : 0,
+                            load(lines.receiver_asks.narrow_bytes)));
     }
     if (load(lines.receiver_asks.ask) != 0)
         go_back();
@@ -113,7 +114,7 @@ Sender::Route Connection::Sending::route(std::size_t wanted)
         const std::uint64_t expected = sender_.by_kernel();
         const auto said = kernel::bytes_written(fd_, connection_.index_ == 0, expected);
         if (!said)
-            return {Sender::Way::Kernel, false, 0, 0};
+            return {Sender::Way::Kernel, false, 0, 0, {}};
         written = *said;
         differs = written != expected;
     }
@@ -167,7 +168,9 @@ ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
     while (done < total) {
         const Sender::Route to = route(total - done);
         if (to.way == Sender::Way::Full) {
-            if (!is_over())
+            if (sender_.filled())
+                act({.store = true});
+            else if (!is_over())
                 break;
             continue;
         }
@@ -182,7 +185,7 @@ ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
             continue;
         }
         const std::size_t bytes = std::min<std::size_t>(total - done, to.most);
-        parts.copy_into(connection_.ring_out(), to.offset - sender_.words().start, bytes);
+        parts.copy_into(connection_.ring_out(to.place.used), to.place.position, bytes);
         sender_.wrote_into_ring(bytes);
         half_.by_ring += bytes;
         connection_.attachment_->count(&Attachment::Figures::ring_sent, bytes);
@@ -232,7 +235,7 @@ bool Connection::Sending::has_room()
     ReceiverWords peer;
     peer.taken = half_.taken;
     const Sender::Route to = sender_.route(0, peer);
-    return to.way == Sender::Way::Ring && to.most >= connection_.ring_bytes_ / 3;
+    return to.way == Sender::Way::Ring && to.most >= sender_.used_bytes(half_.taken) / 3;
 }
 
 std::uint32_t Connection::Sending::look()

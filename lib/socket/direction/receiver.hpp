@@ -35,7 +35,7 @@ public:
 
     struct Reading {
         Source source;
-        std::uint64_t offset; ///< of the first byte in the ring: offset - start, modulo its bytes
+        std::uint64_t offset; ///< of the first byte in the ring, which lies at place_of()
         std::uint64_t most;
     };
 
@@ -72,11 +72,16 @@ public:
     std::uint64_t by_kernel() const { return by_kernel_; }
     /// As last accepted by look().
     const SenderWords &peer() const { return peer_; }
+    SenderWords::Place place_of(std::uint64_t offset) const
+    {
+        return peer_.place_of(offset, ring_bytes_);
+    }
     /// After the death of a holder of the lock, perhaps in the kernel's read (rule L3).
     void recount(std::uint64_t kernel_count) { took_from_kernel(kernel_count - by_kernel_); }
 
 private:
     bool acceptable(const SenderWords &peer) const;
+    bool is_place(const SenderWords &peer) const;
     Reading read_granted(const Kernel &kernel);
     Reading read_seen(const Kernel &kernel);
 

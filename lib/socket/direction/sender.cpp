@@ -6,6 +6,19 @@
 namespace ntb::socket
 {
 
+std::uint64_t Sender::used_bytes(std::uint64_t taken) const
+{
+    return words().place_of(std::clamp(taken, start_, count_), ring_bytes_).used;
+}
+
+bool Sender::filled()
+{
+    if (state_ != State::Ring || narrow_ == 0 || wide_ != 0)
+        return false;
+    wide_ = count_;
+    return true;
+}
+
 Sender::Route Sender::route(std::uint64_t kernel_count, const ReceiverWords &peer)
 {
     const bool switches = state_ == State::Granted && kernel_count + by_rings_ == count_;
@@ -15,11 +28,15 @@ Sender::Route Sender::route(std::uint64_t kernel_count, const ReceiverWords &pee
         state_ = State::Ring;
     }
     if (state_ != State::Ring)
-        return {Way::Kernel, false, 0, 0};
+        return {Way::Kernel, false, 0, 0, {}};
     // The peer's word is input: neither below the switch nor above what was sent.
     const std::uint64_t taken = std::clamp(peer.taken, start_, count_);
-    const std::uint64_t room = ring_bytes_ - (count_ - taken);
-    return {room > 0 ? Way::Ring : Way::Full, switches, count_, room};
+    const SenderWords own = words();
+    // The peer's word may also have gone back.
+    const std::uint64_t end = own.end_of_room(taken, ring_bytes_);
+    const std::uint64_t room = end > count_ ? end - count_ : 0;
+    return {room > 0 ? Way::Ring : Way::Full, switches, count_, room,
+            own.place_of(count_, ring_bytes_)};
 }
 
 std::uint32_t Sender::want()
@@ -29,7 +46,8 @@ std::uint32_t Sender::want()
     return ++wanted_;
 }
 
-Sender::Actions Sender::granted(std::uint32_t generation, std::uint64_t ring_bytes)
+Sender::Actions Sender::granted(std::uint32_t generation, std::uint64_t ring_bytes,
+                                std::uint32_t narrow)
 {
     // A grant that was not wanted is the peer's mistake, and changes nothing.
     if (generation != wanted_ || generation != generation_ + 1)
@@ -42,6 +60,8 @@ Sender::Actions Sender::granted(std::uint32_t generation, std::uint64_t ring_byt
     }
     mark_ = Mark::None;
     ring_bytes_ = ring_bytes;
+    narrow_ = narrow < ring_bytes && (narrow & (narrow - 1)) == 0 ? narrow : 0;
+    wide_ = 0;
     state_ = State::Granted;
     return {};
 }
@@ -126,7 +146,8 @@ void Sender::recount(std::uint64_t kernel_count)
 SenderWords Sender::words() const
 {
     const std::uint64_t head = mark_ == Mark::None ? count_ : mark_offset_;
-    return {generation_, used_ != 0, mark_, start_, used_ != 0 ? head : 0, mark_offset_};
+    return {generation_,           used_ != 0,   mark_,   start_,
+            used_ != 0 ? head : 0, mark_offset_, narrow_, wide_};
 }
 
 } // namespace ntb::socket

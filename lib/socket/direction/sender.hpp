@@ -29,10 +29,10 @@ public:
 
     struct Route {
         Way way;
-        bool switched; ///< store words() before anything else: the switch
-        std::uint64_t
-            offset; ///< of the first byte to copy into the ring: offset - start, modulo its bytes
-        std::uint64_t most; ///< bytes of room
+        bool switched;            ///< store words() before anything else: the switch
+        std::uint64_t offset;     ///< of the first byte to copy into the ring
+        std::uint64_t most;       ///< bytes of room
+        SenderWords::Place place; ///< of that byte
     };
 
     /// What the caller has to do after an event.
@@ -53,7 +53,13 @@ public:
     /// words().
     std::uint32_t want();
     /// The receiver has granted a ring of that many bytes.
-    Actions granted(std::uint32_t generation, std::uint64_t ring_bytes);
+    /// @param narrow  how many of them it wants used at first, a power of two; anything else: all
+    Actions granted(std::uint32_t generation, std::uint64_t ring_bytes, std::uint32_t narrow = 0);
+    /// A write has found no room: from here on all of the ring is used.
+    /// @retval true if words() are to be stored before anything else; then there is some
+    bool filled();
+    /// Bytes of the ring that are in use where the receiver has taken all below @p taken.
+    std::uint64_t used_bytes(std::uint64_t taken) const;
     /// No grant is used any more.
     void forbid_rings() { rings_allowed_ = 0; }
 
@@ -98,6 +104,8 @@ private:
     std::uint64_t start_ = 0;
     std::uint64_t mark_offset_ = 0;
     std::uint64_t ring_bytes_ = 0;
+    std::uint64_t wide_ = 0;
+    std::uint32_t narrow_ = 0;
 };
 
 } // namespace ntb::socket

@@ -18,10 +18,10 @@ enum class Mark : std::uint32_t {
 
 /// What the sender says of a ring. All offsets count the bytes of the direction from 0.
 ///
-/// In shared memory each word is stored by itself: generation, start, head, started; later heads;
-/// mark_offset, mark, each with release order. They are copied the other way round, with acquire
-/// order: mark, mark_offset, started, head, start, generation. So a copy never has a word that is
-/// older than one that was stored behind it.
+/// In shared memory each word is stored by itself: generation, start, narrow, head, started; wide,
+/// later heads; mark_offset, mark, each with release order. They are copied the other way round,
+/// with acquire order: mark, mark_offset, started, head, wide, narrow, start, generation. So a copy
+/// never has a word that is older than one that was stored behind it.
 struct SenderWords {
     std::uint32_t generation = 0;
     bool started = false;
@@ -29,6 +29,30 @@ struct SenderWords {
     std::uint64_t start = 0;       ///< of the switch; valid if started
     std::uint64_t head = 0;        ///< behind the last byte in the ring; valid if started
     std::uint64_t mark_offset = 0; ///< of End, Revert and Reset
+    std::uint32_t narrow = 0;      ///< bytes of the ring that are used at first; 0: all
+    std::uint64_t wide = 0;        ///< from this offset on bytes lie behind those; 0: not yet
+
+    /// Where the byte of an offset lies: `position` modulo `used` bytes at the ring's beginning.
+    struct Place {
+        std::uint64_t used;
+        std::uint64_t position;
+    };
+    Place place_of(std::uint64_t offset, std::uint64_t ring_bytes) const
+    {
+        if (narrow == 0)
+            return {ring_bytes, offset - start};
+        if (wide == 0 || offset < wide)
+            return {narrow, offset - start};
+        return {ring_bytes, offset - wide + narrow};
+    }
+    /// Up to which offset bytes may lie in the ring while the one at @p taken is the first that may
+    /// be read: neither round beyond it, nor over those of the narrow ring.
+    std::uint64_t end_of_room(std::uint64_t taken, std::uint64_t ring_bytes) const
+    {
+        if (narrow != 0 && wide != 0 && taken < wide)
+            return wide + ring_bytes - narrow;
+        return taken + (narrow == 0 || wide != 0 ? ring_bytes : narrow);
+    }
 };
 
 /// What the receiver says of it. At a grant seen and ask are cleared before the new generation is

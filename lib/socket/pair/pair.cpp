@@ -34,6 +34,8 @@ SenderWords load_words(const SenderLine &line)
     words.mark_offset = load(line.mark_offset);
     words.started = load(line.started) != 0;
     words.head = load(line.head);
+    words.wide = load(line.wide);
+    words.narrow = load(line.narrow);
     words.start = load(line.start);
     words.generation = load(line.generation);
     return words;
@@ -52,6 +54,8 @@ void store_words(SenderLine &line, const SenderWords &words)
 {
     store(line.generation, words.generation);
     store(line.start, words.start);
+    store(line.narrow, words.narrow);
+    store(line.wide, words.wide);
     store(line.head, words.head);
     store(line.started, std::uint32_t{words.started});
     store(line.mark_offset, words.mark_offset);
@@ -74,11 +78,14 @@ void store_grant(Lines &lines, const ReceiverWords &words, std::uint32_t ring_by
     store(line.mark_offset, std::uint64_t{0});
     store(line.head, std::uint64_t{0});
     store(line.start, std::uint64_t{0});
+    store(line.narrow, std::uint32_t{0});
+    store(line.wide, std::uint64_t{0});
     store(line.generation, std::uint32_t{0});
     store(lines.receiver.taken, words.taken);
     ReceiverAsks &asks = lines.receiver_asks;
     store_words(asks, words);
     store(asks.ring_bytes, ring_bytes);
+    store(asks.narrow_bytes, narrow_bytes(ring_bytes));
     std::atomic_ref(asks.generation).exchange(words.generation, std::memory_order_seq_cst);
 }
 
@@ -106,10 +113,11 @@ void Ring::copy_out(void *to, std::uint64_t position, std::size_t n) const
         std::memcpy(static_cast<std::uint8_t *>(to) + first, data, n - first);
 }
 
-Ring ring_of(void *memory, std::uint32_t ring_bytes, unsigned direction)
+Ring ring_of(void *memory, std::uint32_t ring_bytes, unsigned direction, std::uint64_t used)
 {
     auto *at = static_cast<std::uint8_t *>(memory) + ntbc::page_bytes;
-    return {at + direction * std::size_t{ring_bytes}, ring_bytes};
+    return {at + direction * std::size_t{ring_bytes},
+            used == 0 ? ring_bytes : static_cast<std::uint32_t>(used)};
 }
 
 } // namespace ntb::socket

@@ -20,10 +20,12 @@ struct alignas(ntbc::line_bytes) SenderLine {
     std::uint32_t generation;
     std::uint32_t started;
     std::uint32_t mark;
+    std::uint32_t narrow; ///< bytes of the ring that are used at first; 0: all
     std::uint64_t start;
     std::uint64_t head;
     std::uint64_t mark_offset;
     std::uint64_t stamp; ///< when head or mark was stored, by moment()
+    std::uint64_t wide;  ///< from this offset on bytes lie behind those; 0: not yet
 };
 
 /// Of the sender, seldom stored.
@@ -46,6 +48,7 @@ struct alignas(ntbc::line_bytes) ReceiverAsks {
     std::uint32_t ask;
     std::uint32_t gone; ///< no receiver any more, and taken stays
     std::uint32_t wants_data;
+    std::uint32_t narrow_bytes; ///< of the ring, to be used at first
 };
 
 /// Lines that the CPU may fetch in pairs have one writer.
@@ -79,6 +82,13 @@ void store_words(SenderLine &line, const SenderWords &words);
 /// Publishes bytes: the head alone, with a full fence behind it.
 void publish_head(SenderLine &line, std::uint64_t head);
 
+/// What a ring begins with: an eighth, and a page at least. What fits goes round in so few bytes,
+/// and takes no more memory.
+constexpr std::uint32_t narrow_bytes(std::uint32_t ring_bytes)
+{
+    return ring_bytes / 8 > ntbc::ring_bytes_min ? ring_bytes / 8 : ntbc::ring_bytes_min;
+}
+
 /// Grants: clears the lines, then stores the generation.
 void store_grant(Lines &lines, const ReceiverWords &words, std::uint32_t ring_bytes);
 /// seen and ask.
@@ -94,7 +104,8 @@ struct Ring {
 };
 
 /// @param memory  all of the connection, as mapped
-Ring ring_of(void *memory, std::uint32_t ring_bytes, unsigned direction);
+/// @param used    the bytes of it that are in use, at its beginning; 0: all
+Ring ring_of(void *memory, std::uint32_t ring_bytes, unsigned direction, std::uint64_t used = 0);
 
 } // namespace ntb::socket
 

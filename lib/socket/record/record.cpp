@@ -107,6 +107,12 @@ namespace
 {
 constexpr std::uint64_t system_page = 4096;
 
+void remove(const Ring &ring, std::uint64_t begin, std::uint64_t end)
+{
+    if (begin < end)
+        kernel::call(SYS_madvise, ring.data + begin, end - begin, MADV_REMOVE);
+}
+
 // The pages of a ring that lie in its free part whole. Positions count from the switch.
 void empty(const Ring &ring, std::uint64_t head, std::uint64_t free)
 {
@@ -119,18 +125,27 @@ void empty(const Ring &ring, std::uint64_t head, std::uint64_t free)
     to = to / system_page * system_page;
     if (to <= from)
         return;
-    const auto remove = [&ring](std::uint64_t begin, std::uint64_t end) {
-        if (begin < end)
-            kernel::call(SYS_madvise, ring.data + begin, end - begin, MADV_REMOVE);
-    };
     const std::uint64_t size = ring.bytes;
     if (from >= size)
-        remove(from - size, to - size);
+        remove(ring, from - size, to - size);
     else {
-        remove(from, to < size ? to : size);
+        remove(ring, from, to < size ? to : size);
         if (to > size)
-            remove(0, to - size);
+            remove(ring, 0, to - size);
     }
+}
+
+void empty_free(const Ring &whole, const SenderWords &words, std::uint64_t taken)
+{
+    const SenderWords::Place first = words.place_of(taken, whole.bytes);
+    const Ring ring = {whole.data, static_cast<std::uint32_t>(first.used)};
+    // What lies in the ring that the first byte is in, and behind it what lies there already.
+    const bool both = words.wide != 0 && taken < words.wide && words.wide <= words.head;
+    const std::uint64_t end = both ? words.wide : words.head;
+    if (end - taken <= ring.bytes)
+        empty(ring, first.position + (end - taken), ring.bytes - (end - taken));
+    const std::uint64_t behind = both ? words.head - words.wide : 0;
+    remove(whole, (ring.bytes + behind + system_page - 1) / system_page * system_page, whole.bytes);
 }
 
 // `shown` stays: no bell rings here, and the receiver rings when it is a quarter of the ring beyond
@@ -161,9 +176,12 @@ bool rest(Record &record, Page &page, unsigned end, std::uint32_t ring_bytes)
     std::uint64_t unread = 0;
     if (sender.state() == Sender::State::Ring) {
         const std::uint64_t taken = load(page.direction[end].receiver.taken);
-        unread = words.head - (taken > words.start ? taken : words.start);
-        if (unread < ring_bytes)
-            empty(ring_of(&page, ring_bytes, end), words.head - words.start, ring_bytes - unread);
+        const std::uint64_t from = taken > words.start ? taken : words.start;
+        unread = words.head - from;
+        // The record is the client's.
+        const bool is_size = words.narrow <= ring_bytes && (words.narrow & (words.narrow - 1)) == 0;
+        if (is_size && from <= words.head && words.head <= words.end_of_room(from, ring_bytes))
+            empty_free(ring_of(&page, ring_bytes, end), words, from);
     }
     out.lock.give_as_daemon();
     return said && unread == 0;

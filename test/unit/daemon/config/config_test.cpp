@@ -35,7 +35,7 @@ TEST(DaemonConfig, HasDefaults)
     EXPECT_EQ(config.carrier, CarrierChoice::automatic);
     EXPECT_EQ(right("socket /a\ncarrier direct\n").carrier, CarrierChoice::direct);
     EXPECT_FALSE(config.user);
-    EXPECT_EQ(config.ring_bytes, 65536u);
+    EXPECT_EQ(config.ring_bytes, 262144u);
     EXPECT_TRUE(config.allows(12345));
     EXPECT_EQ(config.quota_of(12345), Quota{});
 }

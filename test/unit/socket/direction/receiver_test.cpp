@@ -172,3 +172,57 @@ TEST(DirectionReceiver, ResetsForASenderThatLies)
     EXPECT_FALSE(other.look(older, 100));
     EXPECT_EQ(other.state(), Receiver::State::Granted);
 }
+
+// ---- a ring of 64 bytes of which 16 are used at first
+
+namespace
+{
+
+SenderWords narrow(std::uint64_t head, std::uint64_t wide = 0)
+{
+    SenderWords words = {1, true, Mark::None, 100, head, 0};
+    words.narrow = 16;
+    words.wide = wide;
+    return words;
+}
+
+} // namespace
+
+TEST(DirectionReceiver, FollowsTheSenderIntoTheWholeRing)
+{
+    Receiver receiver = granted();
+    EXPECT_TRUE(receiver.look(narrow(110), 100));
+    receiver.took_from_ring(5);
+    receiver.look(narrow(121 + 48, 121), 100);
+    EXPECT_EQ(receiver.next(quiet).most, 64u);
+    EXPECT_EQ(receiver.place_of(120).used, 16u);
+    EXPECT_EQ(receiver.place_of(120).position, 20u);
+    EXPECT_EQ(receiver.place_of(121).used, 64u);
+    EXPECT_EQ(receiver.place_of(121).position, 16u);
+    receiver.took_from_ring(16);
+    receiver.look(narrow(121 + 64, 121), 100);
+    EXPECT_EQ(receiver.next(quiet).most, 64u);
+}
+
+TEST(DirectionReceiver, ResetsWhereASenderLiesAboutTheBytesInUse)
+{
+    const auto with = [](SenderWords words, std::uint32_t bytes) {
+        words.narrow = bytes;
+        return words;
+    };
+    expect_reset(granted(), narrow(117)); // no room
+    expect_reset(granted(), with(narrow(110), 15));
+    expect_reset(granted(), with(narrow(110), 128));
+    expect_reset(granted(), with(narrow(110, 116), 0));
+    expect_reset(granted(), narrow(116 + 49, 116)); // over those that were not read
+    for (const std::uint64_t wide : {1ull, 100ull, 117ull, ~0ull})
+        expect_reset(granted(), narrow(110, wide));
+    Receiver receiver = granted();
+    receiver.look(narrow(116, 116), 100);
+    expect_reset(receiver, narrow(116));
+    expect_reset(receiver, narrow(116, 115));
+    expect_reset(receiver, with(narrow(116, 116), 32));
+    receiver = granted();
+    receiver.look(narrow(116), 100);
+    expect_reset(receiver, narrow(116, 115)); // a byte that was seen would lie elsewhere
+}

@@ -140,3 +140,87 @@ TEST(DirectionSender, ResetsWhereBytesWereThrownAway)
     EXPECT_EQ(all_taken.state(), Sender::State::Tcp);
     EXPECT_EQ(all_taken.want(), 0u);
 }
+
+TEST(DirectionSender, HasNoRoomWhereTheReceiverTakesItsWordBack)
+{
+    Sender sender = with_ring(100, 64);
+    sender.route(100, {});
+    sender.wrote_into_ring(64);
+    EXPECT_EQ(sender.route(100, {.taken = 140}).most, 40u);
+    sender.wrote_into_ring(40);
+    EXPECT_EQ(sender.route(100, {.taken = 100}).way, Sender::Way::Full);
+    EXPECT_EQ(sender.route(100, {.taken = 139}).way, Sender::Way::Full);
+    EXPECT_EQ(sender.route(100, {.taken = 141}).most, 1u);
+}
+
+// ---- a ring of 64 bytes of which 16 are used at first
+
+namespace
+{
+
+Sender with_narrow_ring()
+{
+    Sender sender;
+    sender.want();
+    sender.wrote_by_kernel(100);
+    sender.granted(1, 64, 16);
+    sender.route(100, {});
+    return sender;
+}
+
+} // namespace
+
+TEST(DirectionSender, UsesTheWholeRingOnceANarrowOneIsFull)
+{
+    Sender sender = with_narrow_ring();
+    EXPECT_EQ(sender.words().narrow, 16u);
+    sender.wrote_into_ring(10);
+    EXPECT_EQ(sender.route(100, {.taken = 105}).most, 11u);
+    EXPECT_EQ(sender.route(100, {}).place.used, 16u);
+    EXPECT_EQ(sender.route(100, {}).place.position, 10u);
+    sender.wrote_into_ring(11);
+    EXPECT_EQ(sender.route(100, {.taken = 105}).way, Sender::Way::Full);
+    EXPECT_TRUE(sender.filled());
+    EXPECT_FALSE(sender.filled()) << "once";
+    EXPECT_EQ(sender.words().wide, 121u);
+    // Behind the narrow ring, as long as its bytes may be read.
+    EXPECT_EQ(sender.used_bytes(105), 16u);
+    EXPECT_EQ(sender.route(100, {.taken = 105}).most, 48u);
+    EXPECT_EQ(sender.route(100, {.taken = 120}).most, 48u);
+    EXPECT_EQ(sender.route(100, {.taken = 120}).place.used, 64u);
+    EXPECT_EQ(sender.route(100, {.taken = 120}).place.position, 16u);
+    sender.wrote_into_ring(48);
+    EXPECT_EQ(sender.route(100, {.taken = 120}).way, Sender::Way::Full);
+    EXPECT_EQ(sender.route(100, {.taken = 121}).most, 16u);
+    EXPECT_EQ(sender.route(100, {.taken = 130}).most, 25u);
+    EXPECT_EQ(sender.route(100, {.taken = 130}).place.position, 64u);
+    EXPECT_EQ(sender.used_bytes(121), 64u);
+    EXPECT_EQ(sender.route(100, {.taken = ~0ull}).most, 64u);
+}
+
+TEST(DirectionSender, UsesTheWholeRingWhereNoSmallerOneIsWanted)
+{
+    for (const std::uint32_t narrow : {0u, 17u, 64u, 128u, ~0u}) {
+        Sender sender;
+        sender.want();
+        sender.granted(1, 64, narrow);
+        EXPECT_EQ(sender.route(0, {}).most, 64u) << narrow;
+        EXPECT_EQ(sender.words().narrow, 0u);
+        sender.wrote_into_ring(64);
+        for (int i = 0; i < 20; i++)
+            EXPECT_FALSE(sender.filled());
+    }
+}
+
+TEST(DirectionSender, TheNextRingIsNarrowAgain)
+{
+    Sender sender = with_narrow_ring();
+    sender.wrote_into_ring(16);
+    EXPECT_TRUE(sender.filled());
+    Sender::Actions actions;
+    EXPECT_TRUE(sender.go_back({.generation = 1, .seen = true}, actions));
+    sender.want();
+    sender.granted(2, 64, 16);
+    EXPECT_EQ(sender.words().wide, 0u);
+    EXPECT_EQ(sender.route(100, {}).place.used, 16u);
+}

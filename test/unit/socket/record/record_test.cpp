@@ -269,14 +269,19 @@ protected:
 
     // End 0 has written into its ring up to `head`, counted from the switch at 3; `taken` of it was
     // taken. Every page of both rings is there.
-    void write(std::uint64_t head, std::uint64_t taken)
+    // @param narrow  bytes of the ring that are used at first, and until so many are written
+    void write(std::uint64_t head, std::uint64_t taken, std::uint32_t narrow = 0)
     {
         Sender sender;
         sender.wrote_by_kernel(3);
         ASSERT_EQ(sender.want(), 1u);
-        sender.granted(1, ring_bytes);
+        sender.granted(1, ring_bytes, narrow);
         sender.route(3, {});
-        sender.wrote_into_ring(head);
+        if (narrow != 0 && head >= narrow) {
+            sender.wrote_into_ring(narrow);
+            EXPECT_TRUE(sender.filled());
+        }
+        sender.wrote_into_ring(head - (sender.count() - 3));
         record->out.sender.put(sender);
         memset(memory, 7, bytes);
         ntbc::store(page->direction[0].receiver.taken, taken + 3);
@@ -328,6 +333,29 @@ TEST_F(Resting, PagesWithBytesThatMayBeReadStay)
         write(one.head, one.taken);
         EXPECT_FALSE(rest(*record, *page, 0, ring_bytes)) << one.head;
         EXPECT_EQ(pages(0), one.left) << one.head << " " << one.taken;
+    }
+}
+
+TEST_F(Resting, OfANarrowRingToo)
+{
+    const struct {
+        std::uint64_t head, taken;
+        const char *left;
+    } cases[] = {
+        {10000, 10000, "................"},
+        {5000, 0, "xx.............."},
+        {16384, 0, "xxxx............"}, // wide from here on
+        {16384 + 10, 16384 - 10, "...xx..........."},
+        {16384 + 10, 16384, "....x..........."},
+        {65536, 12287, "..xxxxxxxxxxxxxx"},
+        {65536, 16384, "....xxxxxxxxxxxx"},
+        {65536 + 4096, 65536 - 1, "x..............x"},
+    };
+    for (const auto &one : cases) {
+        write(one.head, one.taken, 16384);
+        rest(*record, *page, 0, ring_bytes);
+        EXPECT_EQ(pages(0), one.left) << one.head << " " << one.taken;
+        EXPECT_EQ(pages(1), std::string(16, 'x'));
     }
 }
 

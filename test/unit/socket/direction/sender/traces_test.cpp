@@ -19,6 +19,7 @@ namespace
 constexpr unsigned traces = 20000;
 constexpr unsigned steps = 300;
 constexpr std::uint64_t ring_bytes = 32;
+constexpr std::uint32_t narrow_bytes = 8;
 constexpr std::size_t wire_bytes = 40;
 
 std::uint8_t value(std::uint64_t offset)
@@ -28,7 +29,7 @@ std::uint8_t value(std::uint64_t offset)
 
 struct Totals {
     std::uint64_t by_kernel = 0, by_ring = 0;
-    unsigned reverts = 0, ends = 0, ends_in_ring = 0, resets = 0, asked = 0;
+    unsigned wide = 0, reverts = 0, ends = 0, ends_in_ring = 0, resets = 0, asked = 0;
 };
 
 class Trace
@@ -171,13 +172,17 @@ private:
             bytes = std::min(bytes, route.most);
             Store store{{}, {}, 0};
             for (std::uint64_t i = 0; i < bytes; i++)
-                store.data.emplace_back((route.offset + i - sender_.words().start) % ring_bytes,
+                store.data.emplace_back((route.place.position + i) % route.place.used,
                                         value(written_ + i));
             sender_.wrote_into_ring(bytes);
             store.words = sender_.words();
             stores_.push_back(std::move(store));
             totals_.by_ring += bytes;
         } else {
+            if (pick(3) == 0 && sender_.filled()) {
+                totals_.wide++;
+                act({.store = true});
+            }
             return;
         }
         written_ += bytes;
@@ -239,7 +244,7 @@ private:
         if (lost_)
             return true;
         if (message.what == Message::Grant)
-            act(sender_.granted(message.generation, ring_bytes));
+            act(sender_.granted(message.generation, ring_bytes, narrow_bytes));
         else
             act(sender_.fin_seen(message.generation, false));
         return true;
@@ -262,8 +267,10 @@ private:
         case Receiver::Source::Kernel:
             return read_kernel(bytes);
         case Receiver::Source::Ring:
-            for (std::uint64_t i = 0; i < bytes; i++)
-                deliver(ring_[(reading.offset + i - line_.start) % ring_bytes]);
+            for (std::uint64_t i = 0; i < bytes; i++) {
+                const SenderWords::Place place = receiver_.place_of(reading.offset + i);
+                deliver(ring_[place.position % place.used]);
+            }
             receiver_.took_from_ring(bytes);
             return bytes > 0;
         case Receiver::Source::End:
@@ -354,7 +361,7 @@ private:
         some |= tcp_arrives(100);
         some |= message_arrives();
         some |= read(100);
-        return some;
+        return some || !messages_.empty() || !stores_.empty(); // a read may have said something
     }
 
     void judge()
@@ -397,6 +404,7 @@ TEST(DirectionTraces, BytesComeOnceInOrderAndEndsAreTrue)
         Trace(seed, totals).run();
     }
     // The traces go everywhere.
+    EXPECT_GT(totals.wide, traces / 100);
     EXPECT_GT(totals.by_kernel, traces);
     EXPECT_GT(totals.by_ring, traces);
     EXPECT_GT(totals.reverts, traces / 10);
