@@ -67,11 +67,13 @@ struct Packet {
     }
 };
 
-// @return the descriptor, or -1: it is not what peers send
+// @return the descriptor; -1: it is not what peers send; -EAGAIN: nothing has come yet
 int receive(int socket, std::uint64_t &number)
 {
     Packet packet;
     const ssize_t got = recvmsg(socket, &packet.header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (got < 0 && errno == EAGAIN)
+        return -EAGAIN;
     const cmsghdr *const control = got < 0 ? nullptr : CMSG_FIRSTHDR(&packet.header);
     if (!control || control->cmsg_level != SOL_SOCKET || control->cmsg_type != SCM_RIGHTS)
         return -1;
@@ -94,6 +96,8 @@ int receive(int socket, std::uint64_t &number)
 
 Door::~Door()
 {
+    for (std::uint32_t i = 0; i < n_guests_; ++i)
+        close(guests_[i]);
     for (std::uint32_t i = 0; i < n_kept_; ++i)
         close(kept_[i].descriptor);
     if (socket_ >= 0)
@@ -115,23 +119,44 @@ int Door::open()
 }
 
 // What was kept longest goes first.
+bool Door::hear(int guest)
+{
+    Brought brought = {};
+    brought.descriptor = find_user(guest, brought.user) ? receive(guest, brought.number) : -1;
+    if (brought.descriptor == -EAGAIN)
+        return false;
+    close(guest);
+    if (brought.descriptor < 0)
+        return true;
+    if (n_kept_ == most_kept) {
+        close(kept_[0].descriptor);
+        memmove(kept_, kept_ + 1, (most_kept - 1) * sizeof(kept_[0]));
+        --n_kept_;
+    }
+    kept_[n_kept_++] = brought;
+    return true;
+}
+
+// One that has come in and brought nothing yet does so before its grant is taken: it is heard then.
 void Door::look()
 {
+    std::uint32_t still = 0;
+    for (std::uint32_t i = 0; i < n_guests_; ++i)
+        if (!hear(guests_[i]))
+            guests_[still++] = guests_[i];
+    n_guests_ = still;
     for (int i = 0; i < backlog; ++i) {
         const int guest = accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (guest < 0)
             return;
-        Brought brought = {};
-        brought.descriptor = find_user(guest, brought.user) ? receive(guest, brought.number) : -1;
-        close(guest);
-        if (brought.descriptor < 0)
+        if (hear(guest))
             continue;
-        if (n_kept_ == most_kept) {
-            close(kept_[0].descriptor);
-            memmove(kept_, kept_ + 1, (most_kept - 1) * sizeof(kept_[0]));
-            --n_kept_;
+        if (n_guests_ == most_kept) {
+            close(guests_[0]);
+            memmove(guests_, guests_ + 1, (most_kept - 1) * sizeof(guests_[0]));
+            --n_guests_;
         }
-        kept_[n_kept_++] = brought;
+        guests_[n_guests_++] = guest;
     }
 }
 

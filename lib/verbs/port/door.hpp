@@ -42,11 +42,15 @@ private:
     static constexpr std::uint32_t most_kept = 16;
 
     void look();
+    /// @retval false there is nothing in it yet
+    bool hear(int guest);
 
     int socket_ = -1;
     DoorName name_ = {};
     Brought kept_[most_kept] = {};
     std::uint32_t n_kept_ = 0;
+    int guests_[most_kept] = {}; // who are about to bring something
+    std::uint32_t n_guests_ = 0;
 };
 
 /// Brings a descriptor, which stays the caller's, to a door of that user.

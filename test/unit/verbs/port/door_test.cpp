@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port/door.hpp"
 
+#include <cinttypes>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "port/memory_files.hpp"
@@ -59,6 +67,56 @@ TEST_F(DoorTest, NobodyIsBehindOneThatIsNotThere)
     EXPECT_FALSE(bring({}, me, 1, descriptor()));
     Door closed;
     EXPECT_EQ(closed.take(1, me), -1);
+}
+
+// A guest that is between its coming in and its bringing while the owner looks for another's.
+TEST_F(DoorTest, WhoComesInIsHeardWhenItBrings)
+{
+    sockaddr_un place = {};
+    place.sun_family = AF_UNIX;
+    const DoorName name = door.name();
+    const int length = snprintf(place.sun_path + 1, sizeof(place.sun_path) - 1,
+                                "ntb-verbs/%016" PRIx64 "%016" PRIx64, name.half[0], name.half[1]);
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 +
+                                              static_cast<std::size_t>(length));
+    const auto come_in = [&] {
+        const int guest = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        EXPECT_EQ(connect(guest, reinterpret_cast<const sockaddr *>(&place), bytes), 0);
+        return guest;
+    };
+    const int guest = come_in();
+    EXPECT_EQ(door.take(5, me), -1);
+    std::uint64_t number = 5;
+    iovec data = {&number, sizeof(number)};
+    alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
+    msghdr header = {};
+    header.msg_iov = &data;
+    header.msg_iovlen = 1;
+    header.msg_control = room;
+    header.msg_controllen = sizeof(room);
+    cmsghdr *const control = CMSG_FIRSTHDR(&header);
+    control->cmsg_level = SOL_SOCKET;
+    control->cmsg_type = SCM_RIGHTS;
+    control->cmsg_len = CMSG_LEN(sizeof(int));
+    const int brought = descriptor();
+    memcpy(CMSG_DATA(control), &brought, sizeof(brought));
+    ASSERT_EQ(sendmsg(guest, &header, 0), ssize_t{sizeof(number)});
+    const int taken = door.take(5, me);
+    EXPECT_GE(taken, 0);
+    close(taken);
+    close(guest);
+    // Those that never bring anything keep out nobody.
+    std::vector<int> idle;
+    for (int i = 0; i < 100; ++i) {
+        idle.push_back(come_in());
+        EXPECT_EQ(door.take(6, me), -1);
+    }
+    ASSERT_TRUE(bring(door.name(), me, 6, descriptor()));
+    const int last = door.take(6, me);
+    EXPECT_GE(last, 0);
+    close(last);
+    for (const int each : idle)
+        close(each);
 }
 
 TEST_F(DoorTest, WhoFillsItMakesOthersFail)
