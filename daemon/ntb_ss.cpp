@@ -27,7 +27,8 @@ constexpr const char *help =
     "to\n"
     "rings has both its ends for a name, the state of each direction (tcp, granted, ring, end, "
     "broken)\n"
-    "and its bytes sent and received by TCP.\n";
+    "and its bytes sent and received by TCP. segments= behind a name: bytes of the other end's\n"
+    "segments that this end has opened.\n";
 
 const char *state_name(uint32_t state)
 {
@@ -68,7 +69,8 @@ const char *direction_name(uint32_t direction)
 std::string what(const ntbclient_entry &entry)
 {
     if (entry.claimed == 0)
-        return printable(entry.name);
+        return printable(entry.name) +
+               (entry.segment_bytes != 0 ? " segments=" + std::to_string(entry.segment_bytes) : "");
     return end_name(entry, 0) + ">" + end_name(entry, 1) +
            " send=" + direction_name(entry.sending) +
            " receive=" + direction_name(entry.receiving) +

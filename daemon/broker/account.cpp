@@ -6,7 +6,7 @@ namespace ntbd
 
 namespace
 {
-constexpr Quota nothing = {0, 0, 0, 0};
+constexpr Quota nothing = {0, 0, 0, 0, 0};
 } // namespace
 
 Quota &Accounts::of(uid_t uid)
@@ -38,18 +38,29 @@ bool Accounts::take_listener(uid_t uid)
     return fits;
 }
 
-bool Accounts::take_connection(uid_t uid, uint64_t bytes)
+// What counts, and has memory.
+bool Accounts::take(uid_t uid, uint32_t Quota::*count, uint64_t bytes)
 {
     const Quota &quota = config_.quota_of(uid);
     Quota &used = of(uid);
-    const bool fits = used.connections < quota.connections && used.bytes <= quota.bytes &&
+    const bool fits = used.*count < quota.*count && used.bytes <= quota.bytes &&
                       bytes <= quota.bytes - used.bytes;
     if (fits) {
-        used.connections++;
+        (used.*count)++;
         used.bytes += bytes;
     }
     forget_idle(uid);
     return fits;
+}
+
+bool Accounts::take_connection(uid_t uid, uint64_t bytes)
+{
+    return take(uid, &Quota::connections, bytes);
+}
+
+bool Accounts::take_segment(uid_t uid, uint64_t bytes)
+{
+    return take(uid, &Quota::segments, bytes);
 }
 
 void Accounts::give_client(uid_t uid)
@@ -67,6 +78,13 @@ void Accounts::give_listener(uid_t uid)
 void Accounts::give_connection(uid_t uid, uint64_t bytes)
 {
     of(uid).connections--;
+    of(uid).bytes -= bytes;
+    forget_idle(uid);
+}
+
+void Accounts::give_segment(uid_t uid, uint64_t bytes)
+{
+    of(uid).segments--;
     of(uid).bytes -= bytes;
     forget_idle(uid);
 }

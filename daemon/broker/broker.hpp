@@ -9,6 +9,7 @@
 #include "broker/memory.hpp"
 #include "broker/outbox.hpp"
 #include "broker/relay_order.hpp"
+#include "broker/segments.hpp"
 #include "wire/message.hpp"
 
 #include <cstdint>
@@ -65,7 +66,8 @@ public:
         size_t clients, listeners, connecting, open;
         size_t carried; ///< through the daemon: open, and closed with bytes on their way
         uint64_t matched, failed, died, revoked;
-        size_t claimed; ///< TCP connections with a mirror; connecting and open do not count them
+        size_t claimed;  ///< TCP connections with a mirror; connecting and open do not count them
+        size_t segments; ///< made, and opened
     };
     Figures figures() const;
     const Accounts &accounts() const { return accounts_; }
@@ -95,6 +97,8 @@ private:
     void close(Client &client, uint64_t id);
     void list(const Client &client, const ntbc::Message &request);
     void revoke(const Client &client, const ntbc::Message &request);
+    bool take_of_segments(const Client &client, const ntbc::Message &m);
+    int grants_status(const End *end) const;
     bool admits(const Client &client, uid_t uid) const;
     bool may_see(const Client &client, const End &end) const;
     ntbc::Message entry_of(const End &end) const;
@@ -133,11 +137,12 @@ private:
     Outbox &outbox_;
     Accounts accounts_;
     Claims claims_;
+    Segments segments_;
     uid_t own_;
     bool peer_ = false;
     Carriage carriage_ = Carriage::direct; ///< of connections with the peer host
     int64_t now_ms_ = 0;
-    uint64_t last_id_ = 0; ///< of listeners, connections and claims
+    uint64_t last_id_ = 0; ///< of listeners, connections, claims, segments and grants
     std::map<ClientId, std::unique_ptr<Client>> clients_;
     std::map<uint64_t, std::unique_ptr<Listener>> listeners_;
     std::map<Key, Listener *> by_key_;

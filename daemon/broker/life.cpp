@@ -38,7 +38,8 @@ bool is_name(const Message &m)
 
 Broker::Broker(const Config &config, Outbox &outbox, uid_t own)
     : config_(config), outbox_(outbox), accounts_(config),
-      claims_(config, outbox, accounts_, last_id_), own_(own)
+      claims_(config, outbox, accounts_, last_id_), segments_(outbox, accounts_, last_id_),
+      own_(own)
 {
 }
 
@@ -94,6 +95,7 @@ void Broker::detach(ClientId id)
         figures_.died++;
     while (!client.ends.empty())
         close(client, *client.ends.begin());
+    segments_.detach(id);
     accounts_.give_client(client.user.uid);
     clients_.erase(found);
 }
@@ -136,7 +138,7 @@ bool Broker::take(ClientId id, const Message &m)
         revoke(client, m);
         return true;
     default:
-        return false;
+        return take_of_segments(client, m);
     }
 }
 
@@ -251,6 +253,7 @@ void Broker::close(Client &client, uint64_t id)
     if (end->listener != 0)
         taken(client, id);
     end_memory(*end, ntbc::gone_end(end->index));
+    segments_.end_closed(client.id, id);
     client.ends.erase(id);
     end->client = nullptr;
     if (end->carried) {
@@ -312,6 +315,8 @@ void Broker::end_open(uint64_t id, int status)
 {
     End &end = *ends_.at(id);
     end_memory(end, ntbc::gone_revoked);
+    end.revoked = true;
+    segments_.drop_grants(id);
     Message m;
     m.type = Type::ended;
     m.id = id;
@@ -351,6 +356,7 @@ Message Broker::entry_of(const End &end) const
         m.received = ntbc::load(page.direction[1 - end.index].consumed) & ntbc::count_mask;
         if (ntbc::load(page.gone) != 0)
             m.state = 3;
+        m.other = segments_.bytes_at(end.client->id, end.id);
     }
     return m;
 }
@@ -425,6 +431,45 @@ void Broker::revoke(const Client &client, const Message &m)
     answer(client, m, 0);
 }
 
+// ---- segments
+
+// Both ends are at this daemon, which knows who may open what.
+int Broker::grants_status(const End *end) const
+{
+    if (end == nullptr)
+        return -ENOENT;
+    if (!end->key.local)
+        return -EOPNOTSUPP;
+    if (end->memory == nullptr)
+        return -ENOTCONN;
+    return end->pair == 0 || end->revoked ? -ECONNRESET : 0;
+}
+
+bool Broker::take_of_segments(const Client &client, const Message &m)
+{
+    const End *end = end_of(client, m.id);
+    const int status = grants_status(end);
+    switch (m.type) {
+    case Type::make_segment:
+        segments_.make(client.id, client.user, m);
+        return true;
+    case Type::end_segment:
+        segments_.end(client.id, m.id);
+        return true;
+    case Type::grant:
+        segments_.grant(client.id, m, status);
+        return true;
+    case Type::ungrant:
+        segments_.ungrant(client.id, m, end == nullptr ? -ENOENT : 0);
+        return true;
+    case Type::open_segment:
+        segments_.open(client.id, client.user, m, end != nullptr ? end->pair : 0, status);
+        return true;
+    default:
+        return false;
+    }
+}
+
 // ---- time
 
 int64_t Broker::next_deadline() const
@@ -458,6 +503,7 @@ Broker::Figures Broker::figures() const
     Figures now = figures_;
     now.clients = clients_.size();
     now.listeners = listeners_.size();
+    now.segments = segments_.count();
     const Claims::Figures claims = claims_.figures();
     now.claimed = claims.open;
     now.matched += claims.matched;

@@ -45,6 +45,7 @@ struct Broker::End {
     uint64_t remote = 0;            ///< or its id at the peer's daemon; 0: it is not there
     bool remote_gone = false;       ///< closed there, or lost with the peer's daemon
     uint64_t listener = 0;          ///< where it waits to be taken
+    bool revoked = false;
 };
 
 /// A client of the peer host that connects to this one.

@@ -161,7 +161,8 @@ std::string Parser::allow(const Words &words)
 std::string Parser::quota(const Words &words)
 {
     constexpr const char *form =
-        "'quota default|USER [clients N] [listeners N] [connections N] [bytes N]' is expected";
+        "'quota default|USER [clients N] [listeners N] [connections N] [bytes N] "
+        "[segments N]' is expected";
     if (words.size() < 4 || words.size() % 2 != 0)
         return form;
     const auto found = user_of(words[1]);
@@ -176,6 +177,7 @@ std::string Parser::quota(const Words &words)
         uint32_t *const count = words[i] == "clients"       ? &quota.clients
                                 : words[i] == "listeners"   ? &quota.listeners
                                 : words[i] == "connections" ? &quota.connections
+                                : words[i] == "segments"    ? &quota.segments
                                                             : nullptr;
         if (count == nullptr && words[i] != "bytes")
             return form;

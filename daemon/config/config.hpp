@@ -19,7 +19,8 @@ struct Quota {
     uint32_t clients = 256;
     uint32_t listeners = 256;
     uint32_t connections = 1024;
-    uint64_t bytes = uint64_t{1} << 30; ///< memory of connections
+    uint64_t bytes = uint64_t{1} << 30; ///< memory of connections and segments
+    uint32_t segments = 64;             ///< made, and opened
 
     friend bool operator==(const Quota &, const Quota &) = default;
 };

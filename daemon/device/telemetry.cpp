@@ -34,6 +34,7 @@ int stats(const char *, const char *, rte_tel_data *data)
     add(data, "connecting", now.figures.connecting);
     add(data, "open", now.figures.open);
     add(data, "claimed", now.figures.claimed);
+    add(data, "segments", now.figures.segments);
     add(data, "matched", now.figures.matched);
     add(data, "failed", now.figures.failed);
     add(data, "died", now.figures.died);
@@ -74,6 +75,7 @@ int users(const char *, const char *, rte_tel_data *data)
         add(user, "listeners", used.listeners);
         add(user, "connections", used.connections);
         add(user, "bytes", used.bytes);
+        add(user, "segments", used.segments);
         rte_tel_data_add_dict_container(data, std::to_string(uid).c_str(), user, 0);
     }
     return 0;

@@ -14,6 +14,7 @@
  *     client       an attachment to the daemon of this host
  *      +- listener     a key that other clients may connect to
  *      +- connection   two rings of bytes, and a descriptor to sleep on
+ *      +- segment      memory that the other end of a connection of this host maps as well
  *
  * Threads: any thread may make the calls of a client, its listeners and connections, with these
  * exceptions. Of one connection, one thread at a time sends (send, sendv, writable, arm and disarm
@@ -25,7 +26,7 @@
  * fork(), while no thread is in a call: the state of a connection lies in memory that parent and
  * child share. Both may use it as two threads of one process may. Who is done with it first calls
  * ntbclient_release(), the last one ntbclient_close(). The client itself (listen, accept, connect,
- * process, list) stays with the parent.
+ * process, list, segments) stays with the parent.
  *
  * The peer is another program, maybe of another user: the other end of a connection can spoil its
  * own bytes and end the connection, and nothing else. Bytes that were received are a copy that it
@@ -36,7 +37,8 @@
  * detach and attach again.
  *
  * No call blocks but ntbclient_attach(), ntbclient_wait(), and for the answer of the daemon, for at
- * most five seconds, listen, connect, close and list. A daemon that does not answer is treated as
+ * most five seconds, listen, connect, close, list and
+ * those of segments. A daemon that does not answer is treated as
  * dead.
  *
  * Everything here is experimental: it may change or go without notice.
@@ -60,6 +62,7 @@ extern "C" {
 struct ntbclient;
 struct ntbclient_listener;
 struct ntbclient_conn;
+struct ntbclient_segment;
 
 /** Options of a listener or of a connection. Initialise with ntbclient_options_init(). */
 struct ntbclient_options {
@@ -139,6 +142,7 @@ struct ntbclient_entry {
     uint8_t address[2][16];   /**< Of the end that connected and the one that accepted; an IPv4
                                    address is mapped into IPv6 */
     uint16_t port[2];         /**< Their ports, in the byte order of this host */
+    uint64_t segment_bytes;   /**< Of segments that this end has opened */
 };
 
 /**
@@ -554,6 +558,158 @@ size_t ntbclient_writable(struct ntbclient_conn *conn);
  *   An argument is NULL, or info->size is invalid.
  */
 int ntbclient_info_get(struct ntbclient_conn *conn, struct ntbclient_info *info);
+
+/* ------------------------------------------------------------------------------------------------
+ * Segments: memory of one client that another one maps, too, at the other end of a connection of
+ * this host. Who makes one grants it on such a connection, and tells the other end the number by
+ * what it sends. What one writes the other one sees as memory of threads does; there is no other
+ * order than that of its own loads and stores. Whoever may write can change it at any time: bound
+ * what is read from it, and read it once.
+ *
+ * Any thread may make these calls; destroy excludes all other calls of the segment, and close those
+ * of the connection. None blocks but for the answer of the daemon, as above.
+ */
+
+/** Largest segment in bytes. */
+#define NTBCLIENT_MAX_SEGMENT (256u << 20)
+/** Of ntbclient_segment_grant(): the other end may write, too. */
+#define NTBCLIENT_SEGMENT_WRITABLE 1u
+
+/** Information about a segment. */
+struct ntbclient_segment_info {
+    size_t size;    /**< sizeof(struct ntbclient_segment_info), set by the caller */
+    void *data;     /**< Where it is mapped in this process */
+    uint64_t bytes; /**< Its length; of one that was opened as the daemon says, not the peer */
+    int32_t fd;     /**< To map it at other addresses. It belongs to the library: never close it */
+    uint32_t writable; /**< 1: it can be written here; 0: stores raise SIGSEGV */
+};
+
+/**
+ * Makes a segment of zeros, and maps it. Its size never changes: no access of either end raises
+ * SIGBUS. It is charged to the user until it is destroyed or the client has gone.
+ *
+ * @param client
+ *   A client.
+ * @param bytes
+ *   A multiple of 4096, up to NTBCLIENT_MAX_SEGMENT.
+ * @param out
+ *   The segment, set on success only. Destroy it with ntbclient_segment_destroy();
+ *   ntbclient_detach() does it, too.
+ * @retval 0
+ *   Made.
+ * @retval -EINVAL
+ *   An argument is NULL, or bytes is out of range.
+ * @retval -EDQUOT
+ *   The user has as many segments, or as much memory, as the daemon admits.
+ * @retval -ENOMEM
+ *   No memory.
+ * @retval -EMFILE
+ *   This process or the daemon has no descriptors left.
+ * @retval -EPROTO
+ *   The daemon has sent something else.
+ * @retval -ECONNRESET
+ *   The daemon is gone.
+ */
+int ntbclient_segment_create(struct ntbclient *client, uint64_t bytes,
+                             struct ntbclient_segment **out);
+
+/**
+ * Unmaps a segment, and closes its descriptor. One that this client has made ends with it: its
+ * grants, too, and its pages are taken away, so that an end that still maps it finds zeros.
+ *
+ * @param segment
+ *   A segment that was made or opened; NULL is ignored.
+ */
+void ntbclient_segment_destroy(struct ntbclient_segment *segment);
+
+/**
+ * Reads information about a segment.
+ *
+ * @param segment
+ *   A segment.
+ * @param info
+ *   Filled in; the caller sets size.
+ * @retval 0
+ *   Filled in.
+ * @retval -EINVAL
+ *   An argument is NULL, or info->size is invalid.
+ */
+int ntbclient_segment_info_get(const struct ntbclient_segment *segment,
+                               struct ntbclient_segment_info *info);
+
+/**
+ * Lets the other end of a connection open a segment: it alone, until the grant or the connection is
+ * revoked, or either end is closed.
+ *
+ * @param conn
+ *   A connection with both ends at this host (ntbclient_options::local).
+ * @param segment
+ *   One that the same client has made.
+ * @param flags
+ *   0: it can only be read; NTBCLIENT_SEGMENT_WRITABLE: also written. A client of the daemon's own
+ *   user, or root, can make one writable that was granted to be read.
+ * @param number
+ *   Of the grant, on this connection; set on success only.
+ * @retval 0
+ *   Granted.
+ * @retval -EINVAL
+ *   An argument is NULL, flags is invalid, or the segment was opened, or made by another client.
+ * @retval -EOPNOTSUPP
+ *   The other end is at another host.
+ * @retval -ENOTCONN
+ *   It is not open yet.
+ * @retval -EDQUOT
+ *   64 segments are granted on it.
+ * @retval -ECONNRESET
+ *   The connection has ended, or the daemon is gone.
+ */
+int ntbclient_segment_grant(struct ntbclient_conn *conn, struct ntbclient_segment *segment,
+                            uint32_t flags, uint64_t *number);
+
+/**
+ * Takes a grant back: nothing more is opened by it. What was opened stays mapped there, until the
+ * segment is destroyed.
+ *
+ * @param conn
+ *   The connection.
+ * @param number
+ *   As ntbclient_segment_grant() gave it.
+ * @retval 0
+ *   Revoked.
+ * @retval -ENOENT
+ *   There is no such grant of this end.
+ * @retval -ECONNRESET
+ *   The daemon is gone.
+ * @retval -EINVAL
+ *   conn is NULL.
+ */
+int ntbclient_segment_revoke(struct ntbclient_conn *conn, uint64_t number);
+
+/**
+ * Opens and maps what the other end of a connection has granted. It is charged to this user, too,
+ * until it is destroyed or this end is closed; it stays mapped until it is destroyed.
+ *
+ * @param conn
+ *   A connection.
+ * @param number
+ *   Of the grant, as the other end has said: any value.
+ * @param out
+ *   The segment, set on success only. Destroy it with ntbclient_segment_destroy().
+ * @retval 0
+ *   Opened.
+ * @retval -ENOENT
+ *   The other end has not granted that, or has revoked it.
+ * @retval -EOPNOTSUPP
+ *   The other end is at another host.
+ * @retval -ENOTCONN
+ *   It is not open yet.
+ * @retval -ECONNRESET
+ *   The connection has ended, or the daemon is gone.
+ * @return
+ *   As ntbclient_segment_create(): -EINVAL, -EDQUOT, -ENOMEM, -EMFILE, -EPROTO.
+ */
+int ntbclient_segment_open(struct ntbclient_conn *conn, uint64_t number,
+                           struct ntbclient_segment **out);
 
 /* ------------------------------------------------------------------------------------------------
  * Sleeping

@@ -116,6 +116,7 @@ void take_entry(void *context, const Message &m)
     entry.ring_bytes = m.ring_bytes;
     entry.sent = m.sent;
     entry.received = m.received;
+    entry.segment_bytes = m.key_kind == key_tuple ? 0 : m.other;
     if (m.key_kind == key_tuple)
         take_tuple(m, &entry);
     else
@@ -169,6 +170,7 @@ void ntbclient_detach(struct ntbclient *client)
         client->listeners = listener->next;
         free(listener);
     }
+    segments_free(client);
     for (const int fd : {client->fd, client->news, client->socket})
         if (fd >= 0)
             close(fd);

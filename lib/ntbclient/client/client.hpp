@@ -55,6 +55,17 @@ struct ntbclient_listener {
     uint64_t id = 0;
 };
 
+struct ntbclient_segment {
+    ntbclient *client = nullptr;
+    ntbclient_segment *next = nullptr;
+    uint64_t id = 0;
+    uint64_t bytes = 0;
+    void *data = nullptr;
+    int fd = -1;
+    bool is_own = false; ///< made by this client, else opened
+    bool writable = false;
+};
+
 struct ntbclient {
     pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; ///< of all below, and of the socket
     int socket = -1;
@@ -68,6 +79,7 @@ struct ntbclient {
     bool timed_out = false; ///< gone, for want of an answer
     ntbclient_conn *conns = nullptr;
     ntbclient_listener *listeners = nullptr;
+    ntbclient_segment *segments = nullptr;
 };
 
 namespace ntbc
@@ -77,9 +89,11 @@ namespace ntbc
 
 /// Sends a request and waits for its answer; what else arrives meanwhile is taken in.
 /// @param entry gets each entry before the answer; NULL: there are none
+/// @param fd gets the descriptor that came with the answer, the caller's then; NULL: it is closed
 /// @return the answer's status, or -ECONNRESET: the daemon is gone
 int ask(ntbclient *client, Message *request, Message *answer,
-        void (*entry)(void *, const Message &) = nullptr, void *context = nullptr);
+        void (*entry)(void *, const Message &) = nullptr, void *context = nullptr,
+        int *fd = nullptr);
 /// The number of the peer host; what cannot be one ends the attachment.
 void take_peer_host(ntbclient *client, uint64_t number);
 /// Sends what is not answered.
@@ -117,6 +131,11 @@ bool conn_is_open(const ntbclient_conn *conn);
 int receive_end(ntbclient_conn *conn);
 /// Why nothing can be sent: 0 or a negative errno.
 int send_end(ntbclient_conn *conn);
+
+// ---- segment.cpp
+
+/// Unmaps and frees all that the client has.
+void segments_free(ntbclient *client);
 
 // ---- request.cpp
 

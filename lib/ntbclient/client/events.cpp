@@ -152,7 +152,7 @@ void tell(ntbclient *client, const Message &message)
 }
 
 int ask(ntbclient *client, Message *request, Message *answer,
-        void (*entry)(void *, const Message &), void *context)
+        void (*entry)(void *, const Message &), void *context, int *fd)
 {
     const int64_t deadline = now_ms() + answer_timeout_ms;
     request->request = ++client->requests;
@@ -171,6 +171,8 @@ int ask(ntbclient *client, Message *request, Message *answer,
         const bool is_ours = m.request == request->request;
         if (m.type == Type::answer && is_ours) {
             *answer = m;
+            if (fd != nullptr && parcel.count == 1)
+                *fd = parcel.take_fd(0);
             return m.status <= 0 ? m.status : -EPROTO;
         }
         if (m.type == Type::entry && is_ours && entry != nullptr && entries++ < list_batch) {

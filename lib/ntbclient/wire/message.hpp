@@ -12,12 +12,12 @@ namespace ntbc
 {
 
 inline constexpr uint32_t message_magic = 0x4442544E; // "NTBD"
-inline constexpr uint16_t message_version = 4;
+inline constexpr uint16_t message_version = 5;
 inline constexpr size_t key_bytes_max = 64;
 
 enum class Type : uint16_t {
-    // Of a client. Each but taken, close, unclaim and fin_seen is answered, with the request's
-    // number.
+    // Of a client. Each but taken, close, unclaim, fin_seen and end_segment is answered, with the
+    // request's number.
     hello = 1, ///< the first message
     listen,    ///< key, backlog, flags
     unlisten,  ///< id
@@ -29,9 +29,15 @@ enum class Type : uint16_t {
     claim,     ///< other: the client's number, flags, timeout_ms; descriptor: a TCP socket
     unclaim,   ///< other: the client's number of a claim without an answer
     fin_seen,  ///< id, other: generation; the shadow of a claimed connection shows a FIN
+    make_segment, ///< id: bytes
+    end_segment,  ///< id; one that this client has made or opened
+    grant,        ///< id, other: a segment of this client, flags: the other end may open it
+    ungrant,      ///< id, other: a grant of this end
+    open_segment, ///< id, other: a grant of the other end
     // Of the daemon to a client.
     answer = 32, ///< request, status, id; to a hello in id and other the numbers of this host
-                 ///< and of the peer's, or 0
+                 ///< and of the peer's, or 0; to make_segment and open_segment in other its bytes,
+                 ///< and its descriptor
     entry,       ///< request, and a connection
     connected,   ///< id; descriptors: memory, bell
     failed,      ///< id, status
@@ -57,6 +63,9 @@ inline constexpr uint32_t flag_local = 1; ///< both ends at this host; else at t
 inline constexpr uint32_t flag_once = 2;  ///< listen: for one connection
 inline constexpr uint32_t flag_wait = 4;  ///< connect: wait for a listener instead of being refused
 inline constexpr uint32_t flag_accepted = 8; ///< claim: the socket was accepted, else connected
+
+/// Of grant.
+inline constexpr uint32_t flag_writable = 32;
 
 /// Of Message::key_kind.
 inline constexpr uint32_t key_name = 0;
@@ -97,6 +106,9 @@ static_assert(sizeof(Message) == 176);
 /// Most entries before the answer to a list.
 inline constexpr uint32_t list_batch = 32;
 inline constexpr int fds_max = 3;
+/// Segments are of so many bytes at most, and of whole pages of so many.
+inline constexpr uint64_t segment_bytes_max = uint64_t{256} << 20;
+inline constexpr uint64_t segment_page_bytes = 4096;
 
 /// A message and what came with it; its descriptors are closed with it unless they are taken.
 class Parcel

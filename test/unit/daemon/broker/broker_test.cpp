@@ -180,10 +180,10 @@ TEST_F(Brokers, ChargeEachEndToItsUser)
     connect(&anns, &bobs);
     const auto used = [&](uid_t uid) {
         const auto found = broker.accounts().used().find(uid);
-        return found != broker.accounts().used().end() ? found->second : Quota{0, 0, 0, 0};
+        return found != broker.accounts().used().end() ? found->second : Quota{0, 0, 0, 0, 0};
     };
-    EXPECT_EQ(used(100), (Quota{1, 0, 1, ntbc::memory_bytes(4096)}));
-    EXPECT_EQ(used(200), (Quota{1, 1, 1, ntbc::memory_bytes(4096)}));
+    EXPECT_EQ(used(100), (Quota{1, 0, 1, ntbc::memory_bytes(4096), 0}));
+    EXPECT_EQ(used(200), (Quota{1, 1, 1, ntbc::memory_bytes(4096), 0}));
     EXPECT_EQ(ask(ann, request(Type::connect, "bob")).status, 0);
     EXPECT_EQ(ask(ann, request(Type::connect, "bob")).status, -EDQUOT); // connections
     config.quotas[100].connections = 10;
@@ -192,9 +192,9 @@ TEST_F(Brokers, ChargeEachEndToItsUser)
     EXPECT_TRUE(broker.take(ann, about(Type::close, anns)));
     EXPECT_EQ(ask(ann, request(Type::connect, "bob")).status, 0);
     broker.detach(ann);
-    EXPECT_EQ(used(100), (Quota{0, 0, 0, 0}));
+    EXPECT_EQ(used(100), (Quota{0, 0, 0, 0, 0}));
     broker.detach(bob);
-    EXPECT_EQ(used(200), (Quota{0, 0, 0, 0}));
+    EXPECT_EQ(used(200), (Quota{0, 0, 0, 0, 0}));
     EXPECT_EQ(broker.figures().open, 0u);
 }
 

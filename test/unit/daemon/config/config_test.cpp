@@ -54,7 +54,7 @@ TEST(DaemonConfig, ReadsEachLine)
                                 "ring 128K\n"
                                 "allow root 4712\n"
                                 "allow 4713\n"
-                                "quota default connections 7 bytes 1M\n"
+                                "quota default connections 7 bytes 1M segments 3\n"
                                 "quota 4712 clients 1 listeners 2\n");
     EXPECT_EQ(config.mode, 0600u);
     EXPECT_EQ(config.device, "raw_plx_ntb0");
@@ -66,8 +66,8 @@ TEST(DaemonConfig, ReadsEachLine)
     EXPECT_EQ(config.ring_bytes, 131072u);
     EXPECT_TRUE(config.allows(0) && config.allows(4712) && config.allows(4713));
     EXPECT_FALSE(config.allows(4711));
-    EXPECT_EQ(config.quota_of(1), (Quota{256, 256, 7, 1 << 20}));
-    EXPECT_EQ(config.quota_of(4712), (Quota{1, 2, 7, 1 << 20}));
+    EXPECT_EQ(config.quota_of(1), (Quota{256, 256, 7, 1 << 20, 3}));
+    EXPECT_EQ(config.quota_of(4712), (Quota{1, 2, 7, 1 << 20, 3}));
 }
 
 TEST(DaemonConfig, NamesTheLineThatIsWrong)
@@ -93,7 +93,7 @@ TEST(DaemonConfig, NamesTheLineThatIsWrong)
         EXPECT_EQ(wrong(begin + "ring " + ring + "\n"),
                   std::string("file:2: '") + ring + "' is no power of two from 4096 to 16777216");
     const std::string form = "file:2: 'quota default|USER [clients N] [listeners N] [connections "
-                             "N] [bytes N]' is expected";
+                             "N] [bytes N] [segments N]' is expected";
     EXPECT_EQ(wrong(begin + "quota default\n"), form);
     EXPECT_EQ(wrong(begin + "quota default clients\n"), form);
     EXPECT_EQ(wrong(begin + "quota default rings 1\n"), form);
