@@ -5,6 +5,7 @@
   rings_test.py CASE NTB_RUN LIBRARY TRAPS NTBD
 """
 
+import contextlib
 import hashlib
 import os
 import pathlib
@@ -35,8 +36,12 @@ class Bench:
         (folder / "sockets.conf").write_text(f"host 127.0.0.0/8 {folder}/ntbd.sock\nuse ntb * * *:*\n")
         self.ntbd, self.prefix = ntbd, [ntb_run, "-v", "--library", library, "--config", folder / "sockets.conf"]
         self.children = []
-        daemon = self.start("ntbd", ntbd, "--config", folder / "ntbd.conf")
+        self.start_daemon()
+
+    def start_daemon(self):
+        daemon = self.start("ntbd", self.ntbd, "--config", self.folder / "ntbd.conf")
         await_fact(lambda: "listening" in self.said("ntbd") or daemon.poll() is not None, lambda: self.said("ntbd"))
+        return daemon
 
     def use(self, configuration):
         """What is started from now on has this one: it is on another host."""
@@ -194,6 +199,115 @@ def forking(bench):
     for name in names:
         done = bench.run(program, name)
         expect((done.returncode, done.stdout, by_ring(done.stderr)) == (0, "served\n", (0, 0)), f"{name}: {done}")
+
+
+LOGINS = """
+import os, socket, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+while True:
+    one, _ = listener.accept()
+    child = os.fork()
+    if child == 0:
+        os.dup2(one.fileno(), 0)
+        os.execl(sys.argv[3], "socket_confining", "confining", "0")
+    one.close()
+    print("started", child, flush=True)
+    os.waitpid(child, 0)
+    print("ended", child, flush=True)
+"""
+LOGIN = """
+import signal, socket, sys
+signal.alarm(60)
+one = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+stop, waits, rounds = int(sys.argv[3]), sys.argv[4] == "waits", 3000
+block = bytes(range(250)) * 4
+served, said = 0, "all"
+try:
+    for i in range(rounds):
+        if i == stop:
+            print("at", flush=True)
+            if waits:
+                sys.stdin.readline()
+        sent, got = block[i % 250:] + block[:i % 250], b""
+        one.sendall(sent)
+        while len(got) < len(sent):
+            some = one.recv(len(sent) - len(got))
+            if not some:
+                raise EOFError
+            got += some
+        assert got == sent, i
+        served += 1
+    one.shutdown(socket.SHUT_WR)
+    assert one.recv(1) == b""
+except (ConnectionResetError, BrokenPipeError, EOFError):
+    said = "over"
+print(said, served, flush=True)
+"""
+
+
+def killed(bench):
+    """A program whose child is confined and uses the connection before it does (the role `late`): child, program or daemon
+    are killed between the steps, and while blocks are on their way. The client sees what TCP would show, and each block
+    that it gets is the right one."""
+    program = pathlib.Path(bench.traps).with_name("socket_forking")
+    with open(bench.folder / "sockets.conf", "a", encoding="ascii") as configuration:
+        configuration.write("use ntb late socket_confining *:*\n")
+    daemon, port, rounds, by_child = bench.children[0], free_port(), 3000, range(10, 110)
+    server = bench.serve("logins", port, sys.executable, "-c", LOGINS, SERVER, port, program)
+    idle = len(os.listdir(f"/proc/{daemon.pid}/fd"))
+    # When the program serves and has no child yet, at the child's first block, between, at its last one, when the program
+    # serves what is left, and much later.
+    steps = [(stop, waits) for stop in (0, 5, 10, 60, 109, 111, 115, 2500) for waits in (True, False)]
+    by_rings = 0
+    for victim, stop, waits in [(victim, *step) for victim in ("nobody", "child", "program", "daemon") for step in steps]:
+        # What a child had read when it was killed is lost, and by TCP nobody would know of it either.
+        if victim == "child" and (stop not in by_child or not waits):
+            continue
+        what = f"{victim}, {stop}, {waits}"
+        count = bench.said("logins").count("started")
+        words = [*bench.prefix, "/usr/bin/python3", "-c", LOGIN, SERVER, port, stop, "waits" if waits else "goes on"]
+        with open(bench.folder / "login.log", "wb") as log, subprocess.Popen(
+                [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as client:
+            bench.children.append(client)
+            expect(client.stdout.readline() == "at\n", f"{what}: {bench.said('login')}")
+            await_fact(lambda count=count: bench.said("logins").count("started") > count, lambda: bench.said("logins"))
+            one = int(re.findall(r"started (\d+)", bench.said("logins"))[-1])
+
+            def child_of(pid):
+                return pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+
+            if waits and stop in by_child:
+                await_fact(lambda one=one: child_of(one), lambda what=what: f"{what}: no child")
+            if victim == "child":
+                os.kill(int(child_of(one)[0]), signal.SIGKILL)
+                # One that is killed in its call may still take what comes before it has run.
+                await_fact(lambda one=one: not child_of(one), lambda what=what: f"{what}: the child is there")
+            elif victim == "program":
+                with contextlib.suppress(ProcessLookupError):  # it has served all
+                    os.kill(one, signal.SIGKILL)
+            elif victim == "daemon":
+                daemon.kill()
+                daemon.wait()
+            if waits:
+                client.stdin.write("\n")
+                client.stdin.flush()
+            said = client.stdout.read()
+            expect(client.wait() == 0, f"{what}: {said}, {bench.said('login')}")
+        how, served = said.split()[0], int(said.split()[1])
+        await_fact(lambda one=one: f"ended {one}" in bench.said("logins"), lambda what=what: f"{what}: {bench.said('logins')}")
+        if victim in ("nobody", "child"):
+            expect((how, served) == ("all", rounds), f"{what}: {said}")
+            by_rings += min(by_ring(bench.said("login"))) > 1000000
+        elif victim == "program" and waits:
+            expect((how, served) == ("over", by_child.stop if stop in by_child else stop), f"{what}: {said}")
+        else:
+            expect(served >= stop and (how == "over" or served == rounds), f"{what}: {said}")
+        if victim == "daemon":
+            daemon = bench.start_daemon()
+        else:
+            await_fact(lambda: len(os.listdir(f"/proc/{daemon.pid}/fd")) <= idle, lambda what=what: f"{what}: left in the daemon")
+    expect(by_rings > 5, f"{by_rings} by ring")
+    bench.end(server, "logins")
 
 
 INETD = """
@@ -610,7 +724,7 @@ Subsystem sftp internal-sftp
     expect(min(by_ring(said)) > len(contents) // 2, said)
 
 
-CASES = {case.__name__: case for case in (traps, redis, unnamed, forked, forking, inetd, many, hosts, iperf3, http, nginx, sockperf,
+CASES = {case.__name__: case for case in (traps, redis, unnamed, forked, forking, killed, inetd, many, hosts, iperf3, http, nginx, sockperf,
                                          memcached, postgres, ssh)}
 
 
