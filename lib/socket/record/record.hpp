@@ -29,7 +29,8 @@ public:
     void put(const T &value)
     {
         const std::uint32_t next = (which_ + 1) & 1;
-        copies_[next] = value;
+        // Not by an index, of which gcc 14 believes that it may lie behind the array.
+        (next == 0 ? copies_[0] : copies_[1]) = value;
         std::atomic_ref(which_).store(next, std::memory_order_release);
     }
 
