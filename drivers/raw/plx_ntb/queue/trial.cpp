@@ -76,6 +76,7 @@ void Trial::open(const TrialSetup &setup)
     confirmed_ = 0;
     jumps_ = intervals_ = dear_ = dearer_ = cheap_ = 0;
     rough_ = false;
+    seen_cost_ = 0;
     mark_ = {};
     full_ = signs_ = false;
     phase_ = Phase::resting;
@@ -119,6 +120,8 @@ unsigned Trial::step(uint64_t position, uint32_t messages, uint64_t now)
     case Phase::guard:
         if (at.position < border(pass_, segment_index_) + guard_)
             return look_early(at);
+        if (seen_cost_ != 0)
+            return confirm(at);
         mark_ = at;
         phase_ = Phase::timing;
         due_ = border(pass_, segment_index_ + 1u) - (inside_laps_ ? batch_ : 0);
@@ -222,6 +225,7 @@ unsigned Trial::begin_round(const Mark &at, bool full)
     base_cost_ = round_ratio_ = 0;
     round_begin_ = at.position;
     rough_ = !inside_laps_;
+    seen_cost_ = 0;
     const unsigned patterns = full ? patterns_ : 1;
     segments_ = static_cast<uint16_t>(2 * other_count_ * patterns);
     passes_ = 1;
@@ -266,7 +270,8 @@ unsigned Trial::enter_segment(const Mark &at)
 void Trial::watch(const Mark &at)
 {
     mark_ = at;
-    due_ = std::min(border(pass_, segment_index_) + guard_, at.position + interval_lines);
+    due_ = std::min(border(pass_, segment_index_) + guard_,
+                    at.position + std::max(interval_lines, 2 * batch_));
 }
 
 unsigned Trial::look_early(const Mark &at)
@@ -283,6 +288,12 @@ unsigned Trial::look_early(const Mark &at)
 /// @param cost of this interval; 0: not known
 unsigned Trial::look_at_base(const Mark &at, uint64_t cost)
 {
+    if (seen_cost_ != 0) {
+        if (intervals_ <= at_once_min)
+            settled_ = at;
+        watch(at);
+        return in_force();
+    }
     const uint64_t before = base_cost_;
     const bool agree = cost != 0 && 9 * before >= 8 * cost && 9 * cost >= 8 * before;
     base_cost_ = agree ? (before + cost) / 2 : cost;
@@ -311,20 +322,42 @@ unsigned Trial::look_at_other(const Mark &at, uint64_t cost)
     if (!at_once)
         return begin_again(at);
     if (cheap_ >= at_once_min) {
-        // Each interval was a sample, and nothing else can save much more.
-        forget_samples(kind_);
-        for (unsigned i = 0; i < plain_samples; i++)
-            add_sample(segment_choice(), relative);
-        return end_round(at, choose());
+        seen_cost_ = cost;
+        return begin_pair(at, true);
     }
     add_sample(segment_choice(), relative);
     return leave_segment_early(at);
 }
 
+/// Another choice seemed to cost half: whether what is in force is plainly dearer once more, when
+/// what was stored the other way is through. Else traffic that becomes faster by itself would be
+/// put down to the choice.
+unsigned Trial::confirm(const Mark &at)
+{
+    const uint64_t lines = at.position - settled_.position, cycles = at.now - settled_.now;
+    if (lines == 0 || seen_cost_ * lines > cycles * plain_to_see)
+        return begin_again(at);
+    // Nothing else can save much more.
+    const unsigned choice = others_[segment_index_ / 2 % other_count_];
+    base_cost_ = cycles * scale / lines;
+    forget_samples(kind_);
+    for (unsigned i = 0; i < plain_samples; i++)
+        add_sample(choice, seen_cost_ * scale / base_cost_);
+    seen_cost_ = 0;
+    return end_round(at, choose());
+}
+
 /// Nothing was plain to see: what is in force and the other one have their full time.
 unsigned Trial::begin_again(const Mark &at)
 {
-    rough_ = false;
+    seen_cost_ = 0;
+    return begin_pair(at, false);
+}
+
+/// From what is in force on.
+unsigned Trial::begin_pair(const Mark &at, bool rough)
+{
+    rough_ = rough;
     segment_index_ &= 0xfffe;
     base_cost_ = 0;
     begin_segment_here(at);

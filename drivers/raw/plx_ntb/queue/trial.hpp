@@ -46,7 +46,7 @@ struct TrialSetup {
 /// when a full round is worth while. A small ring has no room for segments: there they are some
 /// laps long, and so they are where a choice shows while its lines are on their way. There a
 /// segment of another choice ends early that is plainly dear from its beginning, since it has cost
-/// enough; one that costs half ends the round and is taken at once.
+/// enough; one that costs half is taken at once, if what is in force is plainly dearer once more.
 ///
 /// One writer, the lcore of the half. Other threads read report() while it changes, each field by
 /// itself.
@@ -112,9 +112,11 @@ private:
     uint64_t forced_from_; ///< cycles from which a full round may be forced
     uint64_t charge_;    ///< lines that this round has given other choices, dear ones several times
     uint64_t base_cost_; ///< of the segment before; 0: not known
+    uint64_t seen_cost_; ///< of another choice that seemed plainly cheap; 0: none has
     uint64_t round_ratio_; ///< lines a message, scaled, of the segment before; 0: not known
     uint64_t usual_cost_[traffic_kinds]; ///< of a line, while nothing is tried; 0: not known
     Mark mark_;
+    Mark settled_; ///< from where the choice in force is timed once more
     Samples sample_[traffic_kinds][trial_choices];
     uint8_t others_[trial_choices];      ///< the choices that are not in force
     uint8_t kind_choice_[traffic_kinds]; ///< in force for each kind of traffic
@@ -149,7 +151,9 @@ private:
     unsigned look_early(const Mark &at);
     unsigned look_at_base(const Mark &at, uint64_t cost);
     unsigned look_at_other(const Mark &at, uint64_t cost);
+    unsigned confirm(const Mark &at);
     unsigned begin_again(const Mark &at);
+    unsigned begin_pair(const Mark &at, bool rough);
     void begin_segment_here(const Mark &at);
     unsigned leave_segment_early(const Mark &at);
     unsigned end_segment(const Mark &at);
