@@ -33,6 +33,11 @@ void put(uint64_t &field, uint64_t value)
     std::atomic_ref<uint64_t>(field).store(value, std::memory_order_relaxed);
 }
 
+void count_in_row(uint8_t &count, bool one_more)
+{
+    count = one_more ? static_cast<uint8_t>(count + 1) : uint8_t{0};
+}
+
 unsigned kind_of(uint64_t lines, uint64_t messages)
 {
     if (4 * lines <= 5 * messages)
@@ -309,9 +314,9 @@ unsigned Trial::look_at_base(const Mark &at, uint64_t cost)
 unsigned Trial::look_at_other(const Mark &at, uint64_t cost)
 {
     const uint64_t relative = std::min(cost * scale / base_cost_, relative_max);
-    dear_ = relative >= dear_at_once ? static_cast<uint8_t>(dear_ + 1) : uint8_t{0};
-    cheap_ = cost != 0 && relative <= cheap_at_once ? static_cast<uint8_t>(cheap_ + 1) : uint8_t{0};
-    dearer_ = relative >= plainly_dear ? static_cast<uint8_t>(dearer_ + 1) : uint8_t{0};
+    count_in_row(dear_, relative >= dear_at_once);
+    count_in_row(dearer_, relative >= plainly_dear);
+    count_in_row(cheap_, cost != 0 && relative <= cheap_at_once);
     const bool at_once =
         dear_ >= at_once_min || cheap_ >= at_once_min || (rough_ && dearer_ >= at_once_most);
     if (!at_once && !(rough_ && intervals_ >= at_once_most)) {
