@@ -453,7 +453,9 @@ bool Engine::post_directly(Pair &pair, const ntbv_send_wr &wr)
               .bytes = total,
               .qpn = pair.number},
              false);
-    return !pair.overrun || (to_error(pair), true);
+    if (pair.overrun)
+        to_error(pair);
+    return true;
 }
 
 } // namespace ntb::verbs
