@@ -58,11 +58,6 @@ private:
 
 namespace
 {
-bool is_size(uint64_t bytes)
-{
-    return bytes != 0 && bytes <= ntbc::segment_bytes_max && bytes % ntbc::segment_page_bytes == 0;
-}
-
 int refusal(int error)
 {
     return error == -EMFILE || error == -ENFILE ? -EMFILE : -ENOMEM;
@@ -84,7 +79,7 @@ void Segments::answer(ClientId client, const Message &request, int status, uint6
 void Segments::make(ClientId client, const User &user, const Message &m)
 {
     const uint64_t bytes = m.id;
-    if (!is_size(bytes)) {
+    if (!ntbc::is_segment_size(bytes)) {
         answer(client, m, -EINVAL);
         return;
     }
@@ -190,19 +185,23 @@ void Segments::drop_grants(uint64_t end)
     grants_.erase(grants_.lower_bound({end, 0}), grants_.lower_bound({end + 1, 0}));
 }
 
+template <typename Which>
+void Segments::remove_of(ClientId client, Which which)
+{
+    for (auto at = handles_.lower_bound({client, 0});
+         at != handles_.end() && at->first.first == client;)
+        at = which(at->second) ? remove(at) : std::next(at);
+}
+
 void Segments::end_closed(ClientId client, uint64_t end)
 {
     drop_grants(end);
-    for (auto at = handles_.lower_bound({client, 0});
-         at != handles_.end() && at->first.first == client;)
-        at = at->second.end == end ? remove(at) : std::next(at);
+    remove_of(client, [end](const Handle &handle) { return handle.end == end; });
 }
 
 void Segments::detach(ClientId client)
 {
-    for (auto at = handles_.lower_bound({client, 0});
-         at != handles_.end() && at->first.first == client;)
-        at = remove(at);
+    remove_of(client, [](const Handle &) { return true; });
 }
 
 uint64_t Segments::bytes_at(ClientId client, uint64_t end) const

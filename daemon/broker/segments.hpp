@@ -65,6 +65,8 @@ private:
     using Grants = std::map<std::pair<uint64_t, uint64_t>, Grant>;
 
     Handles::iterator remove(Handles::iterator at);
+    template <typename Which>
+    void remove_of(ClientId client, Which which);
     bool has_room(uint64_t end);
     void answer(ClientId client, const ntbc::Message &request, int status, uint64_t id = 0,
                 uint64_t bytes = 0, int fd = -1);

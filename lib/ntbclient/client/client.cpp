@@ -230,8 +230,5 @@ int ntbclient_revoke(struct ntbclient *client, uint64_t id)
     request.type = Type::revoke;
     request.id = id;
     Message answer;
-    pthread_mutex_lock(&client->lock);
-    const int status = ask(client, &request, &answer);
-    pthread_mutex_unlock(&client->lock);
-    return status;
+    return ask_alone(client, &request, &answer);
 }

@@ -94,6 +94,8 @@ namespace ntbc
 int ask(ntbclient *client, Message *request, Message *answer,
         void (*entry)(void *, const Message &) = nullptr, void *context = nullptr,
         int *fd = nullptr);
+/// ask() of a caller that does not hold the lock, and has nothing else to do under it.
+int ask_alone(ntbclient *client, Message *request, Message *answer);
 /// The number of the peer host; what cannot be one ends the attachment.
 void take_peer_host(ntbclient *client, uint64_t number);
 /// Sends what is not answered.

@@ -185,4 +185,12 @@ int ask(ntbclient *client, Message *request, Message *answer,
     return -ECONNRESET;
 }
 
+int ask_alone(ntbclient *client, Message *request, Message *answer)
+{
+    pthread_mutex_lock(&client->lock);
+    const int status = ask(client, request, answer);
+    pthread_mutex_unlock(&client->lock);
+    return status;
+}
+
 } // namespace ntbc

@@ -14,11 +14,6 @@ using namespace ntbc;
 
 namespace
 {
-bool is_size(uint64_t bytes)
-{
-    return bytes != 0 && bytes <= segment_bytes_max && bytes % segment_page_bytes == 0;
-}
-
 // Its answer may have come too late for the caller, or without what it needs.
 void end_at_daemon(ntbclient *client, uint64_t id)
 {
@@ -67,8 +62,9 @@ int take_segment(ntbclient *client, Message *request, bool is_own, ntbclient_seg
     segment->bytes = answer.other;
     if (is_made && segment->fd < 0)
         status = -EMFILE;
-    else if (is_made && (!is_size(segment->bytes) || (is_own && segment->bytes != request->id) ||
-                         !sealed_check(segment->fd, segment->bytes)))
+    else if (is_made &&
+             (!is_segment_size(segment->bytes) || (is_own && segment->bytes != request->id) ||
+              !sealed_check(segment->fd, segment->bytes)))
         status = -EPROTO;
     if (status == 0) {
         segment->writable = (fcntl(segment->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
@@ -105,7 +101,7 @@ void segments_free(ntbclient *client)
 int ntbclient_segment_create(struct ntbclient *client, uint64_t bytes,
                              struct ntbclient_segment **out)
 {
-    if (client == nullptr || out == nullptr || !is_size(bytes))
+    if (client == nullptr || out == nullptr || !is_segment_size(bytes))
         return -EINVAL;
     Message request;
     request.type = Type::make_segment;
@@ -160,16 +156,13 @@ int ntbclient_segment_grant(struct ntbclient_conn *conn, struct ntbclient_segmen
         conn->client != segment->client || !segment->is_own ||
         (flags & ~NTBCLIENT_SEGMENT_WRITABLE) != 0)
         return -EINVAL;
-    ntbclient *client = conn->client;
     Message request;
     request.type = Type::grant;
     request.id = conn->id;
     request.other = segment->id;
     request.flags = flags != 0 ? flag_writable : 0;
     Message answer;
-    pthread_mutex_lock(&client->lock);
-    const int status = ask(client, &request, &answer);
-    pthread_mutex_unlock(&client->lock);
+    const int status = ask_alone(conn->client, &request, &answer);
     if (status == 0)
         *number = answer.id;
     return status;
@@ -179,14 +172,10 @@ int ntbclient_segment_revoke(struct ntbclient_conn *conn, uint64_t number)
 {
     if (conn == nullptr)
         return -EINVAL;
-    ntbclient *client = conn->client;
     Message request;
     request.type = Type::ungrant;
     request.id = conn->id;
     request.other = number;
     Message answer;
-    pthread_mutex_lock(&client->lock);
-    const int status = ask(client, &request, &answer);
-    pthread_mutex_unlock(&client->lock);
-    return status;
+    return ask_alone(conn->client, &request, &answer);
 }

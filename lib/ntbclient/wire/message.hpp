@@ -109,6 +109,10 @@ inline constexpr int fds_max = 3;
 /// Segments are of so many bytes at most, and of whole pages of so many.
 inline constexpr uint64_t segment_bytes_max = uint64_t{256} << 20;
 inline constexpr uint64_t segment_page_bytes = 4096;
+inline bool is_segment_size(uint64_t bytes)
+{
+    return bytes != 0 && bytes <= segment_bytes_max && bytes % segment_page_bytes == 0;
+}
 
 /// A message and what came with it; its descriptors are closed with it unless they are taken.
 class Parcel
