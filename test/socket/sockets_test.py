@@ -172,7 +172,32 @@ def report(bench):
     expect(done.returncode == 0 and done.stderr.startswith(f"ntbsocket: {bench.config}:1: expected: use "), done)
 
 
-CASES = {case.__name__: case for case in (options, programs, exports, calls, traps, report)}
+# Instructions more, at most, that a call takes in user space where no daemon answers: epoll_wait has to know whether
+# a member has a ring.
+COSTS = {"send and recv": 200, "recv of nothing": 100, "epoll_wait": 300, "poll": 100}
+
+
+def costs(bench):
+    """Where no daemon answers a call is libc's, after a look at its descriptor."""
+    if shutil.which("valgrind") is None:
+        print("valgrind is not installed (tools/setup)")
+        sys.exit(77)
+    preload = {"LD_PRELOAD": str(bench.library), "NTB_SOCKET_CONFIG": str(bench.config)}
+
+    def count(kind, calls, more):
+        done = bench.run("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", bench.traps, "repeat", kind, calls,
+                         env=os.environ | more)
+        found = re.search(r"Collected : (\d+)", done.stderr)
+        expect(done.returncode == 0 and found, done)
+        return int(found.group(1))
+
+    for kind, (name, most) in enumerate(COSTS.items()):
+        alone, under = ((count(kind, 600, more) - count(kind, 100, more)) / 500 for more in ({}, preload))
+        print(f"{name}: {alone:.1f} instructions, {under:.1f} under the preload")
+        expect(under - alone <= most, f"{name}: {under - alone} more, at most {most}")
+
+
+CASES = {case.__name__: case for case in (options, programs, exports, calls, traps, report, costs)}
 
 
 def main():

@@ -807,14 +807,15 @@ static void case_no_bytes(void)
 
 // What calls cost, in ns: the least of many short spells, which other work on the machine does not
 // change. Beside the same without the library it is what that takes of each.
-static double spell(int ends[2], int set, int kind)
+static const char *const kinds[] = {"send and recv of 64 B", "recv of nothing", "epoll_wait",
+                                    "poll"};
+enum { kind_count = sizeof(kinds) / sizeof(kinds[0]) };
+
+static void repeat(int ends[2], int set, int kind, int calls)
 {
-    enum { calls = 100 };
     char text[64] = "";
     struct epoll_event event;
     struct pollfd entry = {.fd = ends[1], .events = POLLIN};
-    struct timespec begin, end;
-    MUST(clock_gettime(CLOCK_MONOTONIC, &begin));
     for (int i = 0; i < calls; i++) {
         if (kind == 0) {
             MUST(send(ends[0], text, sizeof(text), 0));
@@ -827,22 +828,35 @@ static double spell(int ends[2], int set, int kind)
             MUST(poll(&entry, 1, 0));
         }
     }
+}
+
+static double spell(int ends[2], int set, int kind)
+{
+    enum { calls = 100 };
+    struct timespec begin, end;
+    MUST(clock_gettime(CLOCK_MONOTONIC, &begin));
+    repeat(ends, set, kind, calls);
     MUST(clock_gettime(CLOCK_MONOTONIC, &end));
     return ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) /
            calls;
 }
 
-static void show_costs(void)
+// A connection that was used, and a set with one end of it.
+static int connect_in_set(int ends[2])
 {
-    static const char *const kinds[] = {"send and recv of 64 B", "recv of nothing", "epoll_wait",
-                                        "poll"};
-    int ends[2];
     connect_pair(ends);
     talk_long(ends);
     const int set = (int)MUST(epoll_create1(0));
     struct epoll_event event = {.events = EPOLLIN};
     MUST(epoll_ctl(set, EPOLL_CTL_ADD, ends[1], &event));
-    for (int kind = 0; kind < 4; kind++) {
+    return set;
+}
+
+static void show_costs(void)
+{
+    int ends[2];
+    const int set = connect_in_set(ends);
+    for (int kind = 0; kind < kind_count; kind++) {
         double least = spell(ends, set, kind);
         for (int i = 0; i < 2000; i++) {
             const double took = spell(ends, set, kind);
@@ -887,6 +901,13 @@ int main(int argc, char **argv)
                  {"reset", case_reset},
                  {"calls", case_calls}};
     setvbuf(stdout, NULL, _IOLBF, 0);
+    // So many calls of one kind, for who counts instructions.
+    if (argc == 4 && strcmp(argv[1], "repeat") == 0) {
+        int ends[2];
+        const int set = connect_in_set(ends);
+        repeat(ends, set, atoi(argv[2]) % kind_count, atoi(argv[3]));
+        return 0;
+    }
     if (argc != 2)
         return 2;
     if (strcmp(argv[1], "costs") == 0) {

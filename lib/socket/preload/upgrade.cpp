@@ -289,8 +289,11 @@ Connection *Body::connection_or_kernel(int fd, bool *counted)
     for (;;) {
         Connection *one = connection(fd);
         std::uint32_t now = first_.load();
-        if (one != nullptr || (now & (unclaimed | connecting)) == 0)
+        if (one != nullptr || (now & (unclaimed | connecting)) == 0) {
+            if (connection_.load() == nullptr)
+                forget(fd);
             return claimed();
+        }
         if ((now & claiming) != 0) {
             const Locked over(claims_lock);
             continue;
@@ -300,6 +303,19 @@ Connection *Body::connection_or_kernel(int fd, bool *counted)
             return nullptr;
         }
     }
+}
+
+/// It is the kernel's for good, as nearly all are without a daemon: no number stands for it any
+/// more, and a call costs what one on another descriptor does. With -v its calls are counted. While
+/// it has a place in the family its children need one.
+void Body::forget(int fd)
+{
+    if (state.verbose || place_.load() >= 0)
+        return;
+    Table::Taken taken = state.table.take(fd, object_);
+    for (int one = state.table.next(0, ~0u); one >= 0 && !taken.last;
+         one = state.table.next(static_cast<unsigned>(one) + 1, ~0u))
+        taken = state.table.take(one, object_);
 }
 
 void Body::give_up()

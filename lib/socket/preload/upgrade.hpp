@@ -94,6 +94,7 @@ private:
     void claim(int fd);
     bool is_alone(bool asks);
     void leave_family();
+    void forget(int fd);
     void take_place();
     void announce_slowly(int fd);
 

@@ -134,11 +134,19 @@ void Table::copy(int from, int to)
 
 Table::Taken Table::take(int fd)
 {
-    if (find(fd) == nullptr)
+    for (Object *object = find(fd); object != nullptr; object = find(fd))
+        if (const Taken taken = take(fd, object); taken.object != nullptr)
+            return taken;
+    return {};
+}
+
+Table::Taken Table::take(int fd, Object *object)
+{
+    if (find(fd) != object)
         return {};
-    Object *object = slots_[fd].exchange(nullptr, std::memory_order_seq_cst);
-    if (object == nullptr)
-        return {};
+    for (Object *expected = object; !slots_[fd].compare_exchange_weak(expected, nullptr);)
+        if (expected != object)
+            return {};
     // With its last name gone it ends here, or in the done() of its last user: one of both takes
     // the mark away.
     std::uint32_t names = object->names.load();

@@ -81,6 +81,8 @@ public:
     };
     /// The descriptor ends, or stands for something else.
     Taken take(int fd);
+    /// As take(), where it still stands for that.
+    Taken take(int fd, Object *object);
     /// The object may be used again for another one.
     void end(Object *object);
 

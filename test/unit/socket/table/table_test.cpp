@@ -67,6 +67,19 @@ TEST_F(TableTest, EndsAnObjectWithItsLastDescriptor)
     EXPECT_EQ(table_.take(6).object, nullptr);
 }
 
+TEST_F(TableTest, TakesANumberOnlyFromWhatItStandsFor)
+{
+    Object *first = add(5), *second = add(6);
+    EXPECT_EQ(table_.take(5, second).object, nullptr);
+    EXPECT_EQ(table_.take(7, second).object, nullptr);
+    EXPECT_EQ(table_.take(-1, second).object, nullptr);
+    EXPECT_EQ(table_.find(5), first);
+    const Table::Taken taken = table_.take(6, second);
+    EXPECT_EQ(taken.object, second);
+    EXPECT_TRUE(taken.last);
+    EXPECT_TRUE(taken.over);
+}
+
 TEST_F(TableTest, LeavesTheEndToItsLastUser)
 {
     Object *object = add(5);
