@@ -153,6 +153,15 @@ class Runs(unittest.TestCase):
         self.assertRegex(done.stdout, r"redis GET, 1 client .*x +1\n")
         self.assertEqual(list(self.folder.iterdir()), [file])
 
+    @unittest.skipIf(programs.find("redis-benchmark") is None or programs.find("redis-server") is None, "there is no redis")
+    def test_redis_without_a_daemon(self):
+        file = self.folder / "result.json"
+        done = self.compare("--only", "redis-1", "--rounds", "1", "--run-ms", "100", "--json", str(file), of="--without-daemon")
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertEqual(sorted(point["operation"] for point in json.loads(file.read_text())["points"]),
+                         ["redis-1:absent", "redis-1:tcp"])
+        self.assertRegex(done.stdout, r"redis GET, 1 client .*x +1\n")
+
     @unittest.skipIf(programs.find("iperf3") is None, "there is no iperf3")
     @unittest.skipIf(os.geteuid() != 0 or not pathlib.Path("/dev/net/tun").exists(), "needs root and /dev/net/tun")
     def test_kernels_joined(self):

@@ -121,9 +121,10 @@ def parse():
     made.add_argument("--markdown", action="store_true", help="tables for a document")
     made.add_argument("--cpus", metavar="A,B", help="the two CPUs; the first two of this process otherwise")
     made.add_argument("--run-ms", type=int, metavar="N",
-                      help="length of one measurement, 1 to 1000; with --sockets and --kernel 100 to 10000")
+                      help="length of one measurement, 1 to 1000; with programs as they come 100 to 10000")
     programs_of = made.add_mutually_exclusive_group()
     programs_of.add_argument("--sockets", action="store_true", help="programs as they come, by TCP, AF_UNIX and ring")
+    programs_of.add_argument("--without-daemon", action="store_true", help="the same by TCP, and by TCP under the preload")
     programs_of.add_argument("--verbs", action="store_true", help="RDMA verbs, by perftest, beside puts and our own messages")
     programs_of.add_argument("--kernel", action="store_true", help="the same between two kernels (root)")
     made.add_argument("--realtime", action="store_true", help="poll with real-time priority (root)")
@@ -174,9 +175,19 @@ def choose_peers(known, only):
     return [p for p in known if not only or p.name in only or p.kind == "limit"]
 
 
+def of_programs(options):
+    return options.sockets or options.kernel or options.without_daemon
+
+
+def choose_known(options):
+    if options.without_daemon:
+        return programs.WITHOUT_DAEMON
+    return kernels.KNOWN if options.kernel else programs.KNOWN if options.sockets else verbs.KNOWN if options.verbs else KNOWN
+
+
 def choose_lengths(options):
     """Rounds, and the milliseconds of a run. Programs need some to start, and for their connections to be matched."""
-    usual, low, high = (1000, 100, 10000) if options.sockets or options.kernel else (20, 1, 1000)
+    usual, low, high = (1000, 100, 10000) if of_programs(options) else (20, 1, 1000)
     rounds = options.rounds if options.rounds is not None else 5 if options.quick else 15
     run_ms = options.run_ms if options.run_ms is not None else usual
     if not 1 <= rounds <= 100 or not low <= run_ms <= high:
@@ -198,9 +209,8 @@ def main():
     options = parse().parse_args()
     options.sizes = options.sizes or ",".join(map(str, verbs.SIZES if options.verbs else SIZES))
     sizes = sorted(set(numbers(options.sizes, 8, verbs.LARGEST if options.verbs else 65536, "--sizes")))
-    of_programs = options.sockets or options.kernel
-    known = kernels.KNOWN if options.kernel else programs.KNOWN if options.sockets else verbs.KNOWN if options.verbs else KNOWN
-    chosen = choose_loads(known, options.only) if of_programs else choose_peers(known, options.only)
+    known = choose_known(options)
+    chosen = choose_loads(known, options.only) if of_programs(options) else choose_peers(known, options.only)
     rounds, run_ms = choose_lengths(options)
     settings = peers.Settings(options.programs, choose_cpus(options.cpus), run_ms, options.realtime, options.huge)
     if options.list:
@@ -211,7 +221,7 @@ def main():
                              {"rounds": str(rounds), "run_ms": str(run_ms), "seed": str(options.seed),
                               "realtime": str(int(options.realtime)), "sizes": options.sizes})
     pair.Signals.catch()
-    campaign = (ProgramCampaign if of_programs else Campaign)(chosen, sizes, settings, document, options.json)
+    campaign = (ProgramCampaign if of_programs(options) else Campaign)(chosen, sizes, settings, document, options.json)
     status = 0
     begin = time.monotonic()
     try:
@@ -224,6 +234,8 @@ def main():
         fail(f"{error.filename or options.json}: {error.strerror}")
     if options.kernel:
         programs.report(document, campaign.chosen, options.markdown, kernels.LABELS, kernels.OURS)
+    elif options.without_daemon:
+        programs.report(document, campaign.chosen, options.markdown, programs.ABSENT_LABELS, programs.ABSENT)
     elif options.sockets:
         programs.report(document, campaign.chosen, options.markdown)
     else:

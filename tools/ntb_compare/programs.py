@@ -19,8 +19,9 @@ SERVER = "127.0.0.2"
 START_SECONDS, RUN_SECONDS = 15, 120
 # Of the bytes that the load says it moved. What is sent before both ends have claimed the connection goes by TCP.
 LEAST_BY_RING = 0.9
-TCP, UNIX, RING = "tcp", "unix", "ring"
+TCP, UNIX, RING, ABSENT = "tcp", "unix", "ring", "absent"
 WAY_LABELS = {TCP: "TCP loopback", UNIX: "AF_UNIX", RING: "ntbmsg"}
+ABSENT_LABELS = {TCP: "TCP loopback", ABSENT: "preload, no daemon"}
 SMALL_FILE = 612
 BLOCK = 128 << 10
 
@@ -82,13 +83,13 @@ class Way:
 
     @property
     def label(self):
-        return f"{self.load.label}, {WAY_LABELS[self.way]}"
+        return f"{self.load.label}, {(WAY_LABELS | ABSENT_LABELS)[self.way]}"
 
     def missing(self, settings):
         lacks = [program for program in self.load.needs if find(program) is None]
         if lacks:
             return f"{lacks[0]} is not there; run: tools/setup"
-        return rings.missing(settings.programs.parents[1]) if self.way == RING else ""
+        return rings.missing(settings.programs.parents[1]) if self.way in (RING, ABSENT) else ""
 
     def sizes(self, _wanted):
         return [self.load.size]
@@ -114,13 +115,15 @@ class Way:
     def prepare(self, processes, settings):
         """The place of the server, and the words before those of server and client."""
         before = []
-        if self.way == RING:
+        if self.way == ABSENT:
+            before = rings.Preload(settings.programs.parents[1], processes.folder).under()
+        elif self.way == RING:
             before = rings.Rings(settings.programs.parents[1], processes, self.load.window).under()
         return Place(processes.folder, self.way, free_port()), (before, before)
 
     def start(self, processes, side, before, words, settings):
         pinned = ["taskset", "-c", settings.cpus[self.load.cpus[side]]] if self.load.cpus else []
-        more = self.load.tcp_words if self.way == TCP else ()
+        more = self.load.tcp_words if self.way in (TCP, ABSENT) else ()
         return processes.start([*pinned, *before, find(words[0]), *words[1:], *more], libraries())
 
     def line(self, taken):
@@ -285,6 +288,7 @@ LOADS = (
          wrk_client, read_wrk),
 )
 KNOWN = tuple(Way(load, way) for load in LOADS for way in load.ways)
+WITHOUT_DAEMON = tuple(Way(load, way) for load in LOADS for way in ABSENT_LABELS)
 
 
 def rows(points, chosen, labels=WAY_LABELS, ours=RING):

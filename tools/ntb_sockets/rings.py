@@ -107,16 +107,26 @@ def find_page(pid):
     return None
 
 
-class Rings:
-    """A daemon without a device, and the words before a command that goes by it."""
+class Preload:
+    """The words before a command that goes by a daemon, where there is one."""
 
-    def __init__(self, build, processes, window=None):
-        folder = processes.folder
+    def __init__(self, build, folder, window=None):
         self.build, self.folder, self.library = build, folder, build / "lib/socket/libntbsocket.so"
-        (folder / "ntbd.conf").write_text(f"socket {folder}/ntbd.sock\n")
         self.config = folder / "sockets.conf"
         hosts = "".join(f"host {address} {folder}/ntbd.sock\n" for address in ("127.0.0.0/8", "::1"))
         self.config.write_text(hosts + "use ntb * * *:*\n" + ("" if window is None else f"window {window}\n"))
+
+    def under(self):
+        return [self.build / "lib/socket/ntb-run", "--library", self.library, "--config", self.config]
+
+
+class Rings(Preload):
+    """And a daemon without a device."""
+
+    def __init__(self, build, processes, window=None):
+        super().__init__(build, processes.folder, window)
+        folder = processes.folder
+        (folder / "ntbd.conf").write_text(f"socket {folder}/ntbd.sock\n")
         number = processes.start([build / "daemon/ntbd", "--config", folder / "ntbd.conf"])
         processes.await_file("ntbd.sock", number, START_SECONDS)
 
@@ -125,9 +135,6 @@ class Rings:
         self.library = shutil.copy(self.library, self.folder)
         for path, mode in ((self.folder, 0o755), (self.library, 0o644), (self.config, 0o644), (self.folder / "ntbd.sock", 0o666)):
             os.chmod(path, mode)
-
-    def under(self):
-        return [self.build / "lib/socket/ntb-run", "--library", self.library, "--config", self.config]
 
 
 def missing(build):
