@@ -187,6 +187,31 @@ class Pages(unittest.TestCase):
         self.assertTrue('class="line limit"' in text)
         self.assertIn("4.00x", next(row for row in cells(text) if row[0] == "queue"))
 
+    def plot(self, text, title):
+        return next(card for card in re.findall(r"<figure>.*?</figure>", text, re.S) if f"<figcaption>{title}<" in card)
+
+    def test_a_plot_shows_the_limit_that_there_is_or_says_why_there_is_none(self):
+        mine = point("rate", size=64)
+        good = point("rate", operation="limit", size=64, clock="off")
+        far = copy.deepcopy(good)
+        far["placement"]["class"] = "far"
+        why = "a polling thread had its CPU for 50 % of the time"
+        lost = {**good, "complete": False, "error": "other programs had the CPU"}
+        hollow = "where its marks are hollow"
+        for limits, drawn, marked, words in (
+                ([good], True, False, ""),
+                ([far], True, True, hollow),
+                ([good, far], True, False, ""),
+                ([{**good, "disturbed": why}], True, True, hollow),
+                ([{**far, "disturbed": why}], True, True, hollow),
+                ([lost], False, False, "No limit at 64 B: other programs had the CPU."),
+                ([lost, good], True, False, ""),
+                ([], False, False, "No limit line: the results hold none of these sizes")):
+            plot = self.plot(self.render(result([mine, *limits])), "Messages per second")
+            self.assertEqual(('class="line limit"' in plot, "limit hollow" in plot), (drawn, marked), limits)
+            self.assertEqual("class=\"note\"" in plot, bool(words))
+            self.assertIn(words, plot)
+
     def test_an_empty_result_says_so(self):
         self.assertTrue("no undisturbed figure" in self.render(result([])))
 

@@ -105,10 +105,22 @@ class Model:
     figures: list
     disturbed: list  # (why, how many)
     elsewhere: int  # points that were left out because those of another class count
+    lost_limits: list  # (mode, size, why) of what there is no figure of, as its points ended early
 
     def apart(self, figure):
         """Whether it cannot be held against most of the others."""
         return figure.placement != self.placement or bool(figure.disturbed)
+
+    def other_classes(self):
+        """Those that there are figures of beside the limit's."""
+        return {figure.placement for figure in self.figures if figure.operation != LIMIT}
+
+    def limit_counts(self, limit):
+        """Whether a limit stands for its mode and size: one of a class that nothing else is of does where there is no other."""
+        known = self.other_classes() | {self.placement}
+        return limit.placement in known or not any(
+            other.operation == LIMIT and (other.mode, other.size) == (limit.mode, limit.size) and other.placement in known
+            for other in self.figures)
 
     def commits(self):
         """In the order of the files, of all but the limit, which no commit changes."""
@@ -171,11 +183,14 @@ def figures_of(commit, set_up, points, placement):
 def build(documents):
     placement = judged_class(documents)
     left_out = collections.Counter()
-    grouped = {}
+    grouped, lost = {}, {}
     for document in documents:
         for point in document["points"]:
             if not whole(point):
-                left_out[point["error"] or "ended early"] += 1
+                why = point["error"] or "ended early"
+                left_out[why] += 1
+                if point["operation"] == LIMIT:
+                    lost[point["mode"], point["size"]] = why
                 continue
             set_up = tuple(point[name] for name in SET_UP)
             grouped.setdefault((commit_of(document), set_up), []).append(point)
@@ -192,4 +207,7 @@ def build(documents):
                 elsewhere += 1
         figures += made
     figures.sort(key=lambda f: (f.mode, f.operation not in OURS, f.operation, f.size, f.offered_rate, f.burst, f.in_flight, f.queues))
-    return Model(documents, placement, figures, left_out.most_common(), elsewhere)
+    for limit in (figure for figure in figures if figure.operation == LIMIT):
+        lost.pop((limit.mode, limit.size), None)
+    lost_limits = [(*which, why) for which, why in sorted(lost.items())]
+    return Model(documents, placement, figures, left_out.most_common(), elsewhere, lost_limits)

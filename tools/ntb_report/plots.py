@@ -75,11 +75,13 @@ def lines_over_size(built, figures, take, form):
         if not found or not figure.size or figure.mix not in ("", "fixed"):
             continue
         name = line_name(figure, several)
+        apart = built.apart(figure)
         if figure.operation == model.LIMIT and figure.placement != built.placement:
-            if all(other.placement != figure.placement for other in built.figures if other.operation != model.LIMIT):
+            if not built.limit_counts(figure):
                 continue
             name += f", class {figure.placement}"
-        elif built.apart(figure):
+            apart = bool(figure.disturbed) or figure.placement not in built.other_classes()
+        if apart:
             hollow.setdefault((name, figure.operation), set()).add(figure.size)
         lines.setdefault((name, figure.operation), {})[figure.size] = (
             figure.size, found.median, found.low, found.high,
@@ -95,13 +97,27 @@ def lines_over_size(built, figures, take, form):
     return made
 
 
+def about_limit(built, all_series, modes):
+    """What a plot over size says where its limit is missing, has a gap, or is not as good as a limit should be."""
+    drawn = [series for series in all_series if series.style == model.LIMIT]
+    sizes = {point[0] for series in all_series if series.style != model.LIMIT for point in series.points}
+    lost = [(size, why) for mode, size, why in built.lost_limits if mode in modes and size in sizes]
+    if lost:
+        return "No limit at " + "; ".join(f"{units.size(size)}: {why}" for size, why in lost) + "."
+    if not drawn:
+        return "No limit line: the results hold none of these sizes (tools/compare --only limit)."
+    if any(series.hollow for series in drawn):
+        return "The limit was disturbed, or is of another class than all else, where its marks are hollow."
+    return ""
+
+
 def over_size(built, title, figures, take, form, axis_form):
     all_series = lines_over_size(built, figures, take, form)
-    if not all_series:
+    if all(series.style == model.LIMIT for series in all_series):
         return ""
     ticks = sorted({point[0] for series in all_series for point in series.points})
     plot = svg.line_plot(title, all_series, "message size, bytes", units.short_size, axis_form, ticks)
-    return card(title, legend(all_series) + plot)
+    return card(title, legend(all_series) + plot, about_limit(built, all_series, {figure.mode for figure in figures}))
 
 
 def quantiles_of(built, name, figures):
@@ -117,7 +133,7 @@ def quantiles_of(built, name, figures):
     all_series += lines_over_size(built, limits, model.Figure.mean_round_trip, units.nanoseconds)
     plot = svg.line_plot(f"Round trip of {name}", all_series, "message size, bytes", units.short_size,
                          units.nanoseconds, sorted(sizes))
-    return card(f"Round trip over size: {name}", legend(all_series) + plot)
+    return card(f"Round trip over size: {name}", legend(all_series) + plot, about_limit(built, all_series, ("latency",)))
 
 
 def quantiles_over_size(built):
