@@ -43,6 +43,8 @@ FACES = PUBLIC | INTERNAL | BORDERS | {'twin/twin.hpp'}
 # Each layer, the most deeply nested first, with the layers that it may include beside itself.
 # 'public' stands for the public headers of driver and library, 'internal' for those with calls for tests;
 # 'dpdk' for any header of DPDK.
+# From another layer to a driver there is one arrow, to its public headers (or the internal ones): these are the interface, as a
+# rawdev's or ethdev's user includes it, and no include of a layer above leads to a file of the driver's folders.
 LAYERS = {
     COMMON: set(),
     COMPAT: {'dpdk'},
@@ -102,7 +104,10 @@ MIRRORED = {
     'apps/pktgen': 'test/unit/apps/pktgen',
     'bench': 'test/unit/bench',
 }
-# The one part of the driver that knows the twin.
+# The one file of the driver that knows the twin. The rest stands on a port, platform/platform.hpp, which the PCI side of bus/
+# and this file fill, each with a table of functions: so what would go up from a driver to its test double is an adapter, and it
+# is DPDK code (EAL's threads, clock, memory, log), which the twin must not hold. Were it in the twin, filled in at link time or
+# registered, the twin would include the driver's inside and DPDK, and the test double could no longer be built alone.
 TWIN_USERS = re.compile(r'^drivers/raw/plx_ntb/bus/twin_platform[^/]*$')
 
 
