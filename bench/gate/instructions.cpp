@@ -13,6 +13,7 @@
 #include <valgrind/callgrind.h>
 
 #include "counted_pair.hpp"
+#include "kernel/kernels.hpp"
 
 namespace
 {
@@ -203,6 +204,24 @@ void run_writes(const gate::Pair &pair, const char *name, bool posts)
     finish(name, rounds, posts ? rounds * most : rounds);
 }
 
+/// What the benchmark does to a payload, a "message" of it a line: an instruction set for which the
+/// compiler builds lines in memory makes that the limit of every figure.
+void run_payload()
+{
+    constexpr unsigned lines = 64;
+    alignas(bench::line_bytes) static std::byte payload[lines * bench::line_bytes];
+    const bench::Kernel &kernel = bench::best_kernel();
+    CALLGRIND_ZERO_STATS;
+    collect(true, [&] { return kernel.fill_payload(payload, sizeof(payload), 1), 0; });
+    finish("payload.fill", 1, lines);
+    uint64_t sum = 0;
+    CALLGRIND_ZERO_STATS;
+    collect(true, [&] { return sum = kernel.sum_payload(payload, sizeof(payload)), 0; });
+    if (sum != lines)
+        fail("lines were not written", static_cast<int>(sum));
+    finish("payload.sum", 1, lines);
+}
+
 constexpr Traffic queue_traffic[] = {
     {"send.8x1", "recv.8x1", 8, 1},
     {"send.64x1", "recv.64x1", 64, 1},
@@ -272,6 +291,7 @@ int main()
         run_writes(pair, "post.64x32", true);
         run_writes(pair, "cq.poll", false);
     }
+    run_payload();
     rte_eal_cleanup();
     return EXIT_SUCCESS;
 }
