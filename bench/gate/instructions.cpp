@@ -252,17 +252,18 @@ int start_eal()
     // Without huge pages, as the simulation knows none, and with no line handed to the cache by
     // force, as which instruction does that depends on the processor. Stores are not tried either:
     // what a trial finds depends on the time they take.
-    static char words[][128] = {
-        "ntbmsg_instructions",
-        "--no-huge",
-        "-m",
-        "256",
-        "--no-pci",
-        "--no-shconf",
-        "--no-telemetry",
-        "--log-level=error",
-        "--vdev=raw_plx_ntb0,cable=mem:gate,cache_hint=none,stores=plain,heartbeat_ms=30000,lost_ms=60000",
-        "--vdev=raw_plx_ntb1,cable=mem:gate,cache_hint=none,stores=plain,heartbeat_ms=30000,lost_ms=60000"};
+    static char words[][128] = {"ntbmsg_instructions",
+                                "--no-huge",
+                                "-m",
+                                "256",
+                                "--no-pci",
+                                "--no-shconf",
+                                "--no-telemetry",
+                                "--log-level=error",
+                                "--vdev=raw_plx_ntb0,cable=mem:gate,cache_hint=none,stores=plain,"
+                                "heartbeat_ms=30000,lost_ms=60000",
+                                "--vdev=raw_plx_ntb1,cable=mem:gate,cache_hint=none,stores=plain,"
+                                "heartbeat_ms=30000,lost_ms=60000"};
     constexpr int count = sizeof(words) / sizeof(words[0]);
     char *arguments[count + 1] = {};
     for (int i = 0; i < count; ++i)
