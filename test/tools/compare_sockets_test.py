@@ -135,6 +135,12 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(pair.Failed, "^no answer$"):
             programs.Way(load, "tcp").run([1], self.settings)
 
+    @unittest.skipIf(programs.find("sockperf") is None, "there is no sockperf")
+    def test_sockperf_gets_its_port(self):
+        settings = dataclasses.replace(self.settings, run_ms=1000)
+        line, = programs.Way(LOADS["sockperf-sleep"], "tcp").run([64], settings)
+        self.assertGreater(line["latency"]["count"], 0)
+
     def compare(self, *words, of="--sockets"):
         return subprocess.run([sys.executable, str(ROOT / "tools/ntb_compare"), "--programs", str(BUILD / "bench/peers"),
                                of, *words], env={**os.environ, "TMPDIR": str(self.folder)}, capture_output=True,

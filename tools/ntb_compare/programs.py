@@ -183,7 +183,8 @@ SOCKPERF_BYTES = 64
 
 
 def sockperf_server(place):
-    return ["sockperf", "sr", "--tcp", "-i", place.address, "-p", place.port]
+    # Else it does not set SO_REUSEADDR, and the port is reserved.
+    return ["sockperf", "sr", "--tcp", "--uc-reuseaddr", "-i", place.address, "-p", place.port]
 
 
 def sockperf_client(place, run_ms):
