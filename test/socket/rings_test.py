@@ -174,6 +174,34 @@ for _ in range(2000):
             expect(done.returncode == 0 and min(by_ring(done.stderr)) > 0, done)
 
 
+def families(bench):
+    """IPv6, and IPv4 as an IPv6 socket has it, at either end or both: by ring, with the program's own names for it."""
+    with open(bench.folder / "sockets.conf", "a") as file:
+        file.write(f"host ::1 {bench.folder}/ntbd.sock\n")
+    program = """
+import socket, sys
+own, to, peer = sys.argv[1:]
+listener = socket.socket(socket.AF_INET6 if ":" in own else socket.AF_INET)
+if ":" in own:
+    listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+listener.bind((own, 0))
+listener.listen()
+one = socket.socket(socket.AF_INET6 if ":" in to else socket.AF_INET)
+one.connect((to, listener.getsockname()[1]))
+other, name = listener.accept()
+assert name[0] == peer and one.getpeername()[0] == to, (name, one)
+data = bytes(range(250)) * 4
+for _ in range(2000):
+    one.sendall(data)
+    assert other.recv(1000, socket.MSG_WAITALL) == data
+"""
+    for own, to, peer in (("::1", "::1", "::1"), ("::", "::1", "::1"), ("::", "127.0.0.1", "::ffff:127.0.0.1"),
+                          ("127.0.0.1", "::ffff:127.0.0.1", "127.0.0.1"),
+                          ("::ffff:127.0.0.1", "::ffff:127.0.0.1", "::ffff:127.0.0.1")):
+        done = bench.run("/usr/bin/python3", "-c", program, own, to, peer)
+        expect(done.returncode == 0 and min(by_ring(done.stderr)) > 0, f"{own} {to}: {done}")
+
+
 # Servers that fork whose connection no process has for itself until the last byte, or knows that it has.
 SHARED = {"both", "given_up", "handed_on", "unknown", "passed_on", "confined_alone"}
 
@@ -726,7 +754,7 @@ Subsystem sftp internal-sftp
     expect(several or min(by_ring(said)) > len(contents) // 2, said)
 
 
-CASES = {case.__name__: case for case in (traps, redis, unnamed, forked, forking, killed, inetd, many, hosts, iperf3, http, nginx, sockperf,
+CASES = {case.__name__: case for case in (traps, redis, unnamed, families, forked, forking, killed, inetd, many, hosts, iperf3, http, nginx, sockperf,
                                          memcached, postgres, ssh)}
 
 
