@@ -109,6 +109,8 @@ class Suites(unittest.TestCase):
             (root / suites.library() / "test").mkdir(parents=True)
             self.assertIsNone(suites.find_tests(programs, self.folder, system))
             (root / suites.library() / "test" / name).write_text(f"# {name}\n")
+        # What both have is the installed one.
+        (programs / suites.library() / "test/__init__.py").write_text("# unpacked\n")
         found = suites.find_tests(programs, self.folder, system) / "test"
         self.assertEqual({file.name: file.read_text() for file in found.iterdir()},
                          {name: f"# {name}\n" for name in ("__init__.py", "test_socket.py")})

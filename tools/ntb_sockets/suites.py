@@ -5,6 +5,7 @@ A test whose result differs is run once more by itself, both ways: suites have t
 import collections
 import dataclasses
 import fnmatch
+import os
 import pathlib
 import shutil
 import sys
@@ -54,9 +55,15 @@ def find_tests(programs, folder, system=pathlib.Path("/")):
         return installed.parent
     if not (unpacked / "test_socket.py").exists():
         return None
+
+    def link(source, name):
+        # What both have is the installed one.
+        if not os.path.lexists(name):
+            os.symlink(source, name)
+
     for source in (installed, unpacked):
-        shutil.copytree(source, folder / "tests/test", copy_function=lambda a, b: pathlib.Path(b).symlink_to(a),
-                        dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(source, folder / "tests/test", copy_function=link, dirs_exist_ok=True,
+                        ignore=shutil.ignore_patterns("__pycache__"))
     return folder / "tests"
 
 
