@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "client/client.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -19,16 +20,18 @@ int64_t now_ms()
     return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1000000;
 }
 
+// What has happened counts, whatever time it is: this thread may have had no CPU meanwhile.
 // @return false when the time is over
 bool wait_until(int socket, short events, int64_t deadline)
 {
     for (;;) {
-        const int64_t left = deadline - now_ms();
-        if (left <= 0)
-            return false;
+        const int64_t left = std::max<int64_t>(deadline - now_ms(), 0);
         pollfd one = {socket, events, 0};
-        if (poll(&one, 1, static_cast<int>(left)) > 0)
+        const int ready = poll(&one, 1, static_cast<int>(left));
+        if (ready > 0)
             return true;
+        if (ready == 0 && left == 0)
+            return false;
     }
 }
 
