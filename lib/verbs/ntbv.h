@@ -277,9 +277,10 @@ uint64_t ntbv_engine_count(struct ntbv_engine *engine, enum ntbv_count which);
  * that of all nodes of this host; its node number is chosen at random, and unique among the
  * nodes of both hosts.
  * @param socket  of the daemon
+ * @param clock   as of ntbv_engine_create()
  * @return 0, or a negative errno of ntbclient_attach() and ntbclient_listen()
  */
-int ntbv_node_open(const char *socket, struct ntbv_node **node);
+int ntbv_node_open(const char *socket, ntbv_clock clock, void *context, struct ntbv_node **node);
 struct ntbv_engine *ntbv_node_engine(struct ntbv_node *node);
 uint16_t ntbv_node_lid(const struct ntbv_node *node);
 /**

@@ -56,7 +56,7 @@ public:
     Host(const char *socket, bool sleeps)
         : sleeps_(sleeps), region_(region_bytes), slots_(n_receives * longest_message)
     {
-        check("open", ntbv_node_open(socket, &node_));
+        check("open", ntbv_node_open(socket, nullptr, nullptr, &node_));
         ntbv_engine *engine = ntbv_node_engine(node_);
         check("pd", ntbv_pd_create(engine, &pd_));
         check("region", ntbv_mr_register(pd_, region_.data(), region_bytes, at(0), rights, &key_));

@@ -17,8 +17,6 @@ namespace ntb::verbs::cm
 namespace
 {
 
-// For the first message of somebody who has connected.
-constexpr std::uint64_t first_message_patience = 5 * second;
 // Between two tries to connect to what does not listen.
 constexpr std::uint64_t pause = second / 100;
 // Of somebody who has not said what for.
@@ -216,25 +214,27 @@ void Network::turn()
 
 void Network::accept()
 {
-    auto unknown = std::count_if(ways_.begin(), ways_.end(), [](const auto &one) {
-        return one.second.stage == Stage::Unknown;
-    });
     for (const Claim &claim : claims_) {
         for (ntbclient_listener *listener : claim.listeners) {
             ntbclient_conn *conn = nullptr;
             while (ntbclient_accept(listener, &conn) == 0) {
-                if (unknown++ < max_unknown) {
-                    Way &way = ways_[number()];
-                    way.stage = Stage::Unknown;
-                    way.port = claim.port;
-                    way.conn = conn;
-                    way.until = monotonic() + first_message_patience;
-                } else {
-                    ntbclient_close(conn);
-                }
+                make_room();
+                Way &way = ways_[number()];
+                way.stage = Stage::Unknown;
+                way.port = claim.port;
+                way.conn = conn;
             }
         }
     }
+}
+
+// Who has connected and says nothing may be without a CPU: it has time until others need its place.
+// The oldest has the lowest number.
+void Network::make_room()
+{
+    const auto is_unknown = [](const auto &one) { return one.second.stage == Stage::Unknown; };
+    if (std::count_if(ways_.begin(), ways_.end(), is_unknown) >= max_unknown)
+        close(std::find_if(ways_.begin(), ways_.end(), is_unknown)->first);
 }
 
 void Network::advance(Link link)
@@ -254,8 +254,6 @@ void Network::advance(Link link)
     at = ways_.find(link);
     if (at == ways_.end() || !has_peer(at->second))
         return;
-    if (at->second.stage == Stage::Unknown && monotonic() >= at->second.until)
-        return close(link);
     receive(link);
 }
 
@@ -356,8 +354,7 @@ void Network::sleep()
     std::uint64_t longest = UINT64_MAX;
     bool is_ready = false;
     for (const auto &[link, way] : ways_) {
-        if (way.stage == Stage::Unknown || way.stage == Stage::Pausing ||
-            way.stage == Stage::Locating)
+        if (way.stage == Stage::Pausing || way.stage == Stage::Locating)
             longest = std::min(longest, way.until - std::min(time, way.until));
         if (!has_peer(way))
             continue;

@@ -73,7 +73,7 @@ private:
         Port port = {};
         ntbclient_conn *conn = nullptr;
         int error = 0;              // of a connection that could not be begun
-        std::uint64_t until = 0;    // of a pause or a question, or for a first message
+        std::uint64_t until = 0;    // of a pause or a question
         std::uint64_t deadline = 0; // of refusals
         Message request = {};
     };
@@ -85,6 +85,7 @@ private:
     void run();
     void turn();
     void accept();
+    void make_room();
     void begin(Way &way);
     void advance(Link link);
     void advance_locating(Link link, Way &way);

@@ -24,10 +24,12 @@ namespace
 
 constexpr std::uint64_t introduction_magic = 0x6f6c6c656862746e; // "ntbhello"
 constexpr std::uint32_t introduction_version = 3;
-// For an answer of another process, and of the other host.
+// For the connection of a peer that has refused ours, and for an answer before there is an engine.
 constexpr std::uint64_t patience = 5 * second;
+// Of a peer that is there, whose own connection does not come: it speaks otherwise than we do.
+constexpr int max_refusals = 4;
 // Connections of unknown peers that have not said who they are.
-constexpr std::size_t max_pending = 256;
+constexpr std::ptrdiff_t max_asked = 256;
 // Above it would be the number of multicast datagrams; 0 has the special queue pairs.
 constexpr std::uint32_t last_node = node_mask - 1;
 constexpr int drives_between_looks = 64;
@@ -59,7 +61,8 @@ int hear(ntbclient_conn *conn, Introduction &introduction)
 
 } // namespace
 
-Network::Network() : spinning_(process_spinning())
+Network::Network(ntbv_clock clock, void *context)
+    : clock_(clock), context_(context), spinning_(process_spinning())
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, [] { pthread_atfork(nullptr, nullptr, forget_spinners_after_fork); });
@@ -250,7 +253,6 @@ void Network::ask(Address peer)
 
 void Network::connect(Pending &pending)
 {
-    pending.until = monotonic() + patience;
     const ntbclient_options options = options_of(pending.local);
     if (ntbclient_connect(client_, Name(pending.peer).text, &options, &pending.conn) != 0)
         pending.conn = nullptr;
@@ -261,24 +263,35 @@ void Network::accept()
     for (ntbclient_listener *listener : listeners_) {
         ntbclient_conn *conn = nullptr;
         while (ntbclient_accept(listener, &conn) == 0) {
-            if (pending_.size() < max_pending)
-                pending_.push_back(
-                    {.stage = Stage::Asked, .conn = conn, .until = monotonic() + patience});
-            else
-                ntbclient_close(conn);
+            make_room();
+            pending_.push_back({.stage = Stage::Asked, .conn = conn});
         }
     }
 }
 
+// Who has connected and says nothing may be without a CPU: it has time until others need its place.
+void Network::make_room()
+{
+    const auto is_asked = [](const Pending &one) { return one.stage == Stage::Asked; };
+    if (std::count_if(pending_.begin(), pending_.end(), is_asked) < max_asked)
+        return;
+    const auto oldest = std::find_if(pending_.begin(), pending_.end(), is_asked);
+    ntbclient_close(oldest->conn);
+    pending_.erase(oldest);
+}
+
+// No clock ends what waits for the daemon or for a peer: both say so when they are gone.
 bool Network::advance(Pending &pending)
 {
-    bool goes_on = monotonic() < pending.until && !lost_;
+    bool goes_on = pending.stage != Stage::Met && !lost_;
     if (goes_on && pending.stage == Stage::Connecting)
         goes_on = advance_connecting(pending);
     if (goes_on && pending.stage == Stage::Asking)
         goes_on = advance_asking(pending);
     else if (goes_on && pending.stage == Stage::Asked)
         goes_on = advance_asked(pending);
+    else if (goes_on && pending.stage == Stage::Waiting)
+        goes_on = advance_waiting(pending);
     if (!goes_on)
         give_up(pending);
     return goes_on;
@@ -339,6 +352,18 @@ bool Network::advance_asking(Pending &pending)
     ntbclient_close(pending.conn);
     pending.conn = nullptr;
     pending.stage = Stage::Waiting;
+    pending.until = now() + patience;
+    return ++pending.refusals < max_refusals;
+}
+
+// A peer that is gone refuses the next connection at once.
+bool Network::advance_waiting(Pending &pending)
+{
+    if (now() < pending.until)
+        return true;
+    pending.stage = Stage::Connecting;
+    pending.local = true;
+    connect(pending);
     return true;
 }
 
@@ -360,7 +385,7 @@ bool Network::advance_asked(Pending &pending)
     if (own != pending_.end() && own->stage != Stage::Waiting && own_ < peer.from)
         return false;
     if (introduce(pending) && adopt(pending) && own != pending_.end())
-        own->until = 0; // ends with its turn, and finds that there is a link
+        own->stage = Stage::Met;
     return false;
 }
 
@@ -437,11 +462,12 @@ void Network::sleep()
     fds_.push_back({bell_, POLLIN, 0});
     if (!lost_)
         fds_.push_back({ntbclient_fd(client_), POLLIN, 0});
-    const std::uint64_t time = monotonic();
     std::uint64_t longest = UINT64_MAX;
     bool ready = false;
     for (const Pending &pending : pending_) {
-        longest = std::min(longest, pending.until - std::min(time, pending.until));
+        if (pending.stage == Stage::Waiting)
+            longest = std::min(longest, pending.until - std::min(now(), pending.until));
+        ready = pending.stage == Stage::Met || ready;
         if (pending.stage == Stage::Asking || pending.stage == Stage::Asked) {
             ready = ntbclient_arm(pending.conn, NTBCLIENT_READABLE) != 0 || ready;
             fds_.push_back({ntbclient_conn_fd(pending.conn), POLLIN, 0});

@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "engine/engine.hpp"
+#include "port/client.hpp"
 #include "port/connection.hpp"
 #include "port/door.hpp"
 #include "port/loopback.hpp"
@@ -40,7 +41,8 @@ static_assert(sizeof(Introduction) == 64);
 class Network final : public Service
 {
 public:
-    Network();
+    /// @param clock  in nanoseconds; NULL: the machine's
+    explicit Network(ntbv_clock clock = nullptr, void *context = nullptr);
     ~Network() override;
 
     /// Attaches to a daemon and draws an address that nobody has at either host.
@@ -66,13 +68,15 @@ private:
         Asking,  // has said who it is
         Asked,   // accepted: is to be told who asks
         Waiting, // was refused: the peer's own connection is on its way
+        Met,     // the peer's own connection is there: nothing is left to do
     };
     struct Pending {
         Stage stage;
         bool local = false; // the peer is sought at this host
         Address peer = 0;
         ntbclient_conn *conn = nullptr;
-        std::uint64_t until = 0;
+        std::uint64_t until = 0; // while it is waiting
+        int refusals = 0;
         DoorName door = {};
     };
 
@@ -82,12 +86,14 @@ private:
     void take_wishes();
     void accept();
     void ask(Address peer);
+    void make_room();
     void connect(Pending &pending);
     /// @retval false it is over
     bool advance(Pending &pending);
     bool advance_connecting(Pending &pending);
     bool advance_asking(Pending &pending);
     bool advance_asked(Pending &pending);
+    bool advance_waiting(Pending &pending);
     void give_up(Pending &pending);
     bool introduce(Pending &pending);
     bool adopt(Pending &pending);
@@ -97,6 +103,10 @@ private:
     bool is_called() const;
     void sleep();
 
+    std::uint64_t now() const { return clock_ ? clock_(context_) : monotonic(); }
+
+    const ntbv_clock clock_;
+    void *const context_;
     Engine *engine_ = nullptr;
     ntbclient *client_ = nullptr;
     ntbclient_listener *listeners_[2] = {nullptr, nullptr}; // peer host, this host

@@ -13,17 +13,19 @@ using ntb::verbs::node_of;
 struct ntbv_node {
     ntbv_engine *engine = nullptr;
     ntb::verbs::Network network;
+
+    ntbv_node(ntbv_clock clock, void *context) : network(clock, context) {}
 };
 
-int ntbv_node_open(const char *socket, ntbv_node **node)
+int ntbv_node_open(const char *socket, ntbv_clock clock, void *context, ntbv_node **node)
 {
-    auto *made = new (std::nothrow) ntbv_node;
+    auto *made = new (std::nothrow) ntbv_node(clock, context);
     if (!made)
         return -ENOMEM;
     int error = made->network.open(socket);
     if (error == 0) {
         const ntb::verbs::Address own = made->network.address();
-        made->engine = ntbv_engine_create(lid_of(own), node_of(own), nullptr, nullptr);
+        made->engine = ntbv_engine_create(lid_of(own), node_of(own), clock, context);
         error = made->engine ? made->network.start(*made->engine) : -errno;
     }
     if (error == 0) {

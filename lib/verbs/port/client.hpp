@@ -23,12 +23,15 @@ inline std::uint64_t monotonic()
            static_cast<std::uint64_t>(time.tv_nsec);
 }
 
+/// A connect lasts as long as the daemons are joined: one that has no CPU answers late, and one
+/// that is gone ends it.
 /// @param local  between two processes of this host
 inline ntbclient_options options_of(bool local)
 {
     ntbclient_options options;
     ntbclient_options_init(&options);
     options.local = local;
+    options.timeout_ms = 3600000; // the longest
     return options;
 }
 

@@ -206,7 +206,7 @@ verbs_context *open_context(ibv_device *device, int cmd_fd, void *)
 {
     const Genuine &genuine = Genuine::get();
     ntbv_node *node = nullptr;
-    const int error = ntbv_node_open(device_socket(), &node);
+    const int error = ntbv_node_open(device_socket(), nullptr, nullptr, &node);
     if (error != 0) {
         fprintf(stderr, "ntbverbs: no node daemon at %s: %s\n", device_socket(), strerror(-error));
         errno = -error;

@@ -286,6 +286,34 @@ TEST_F(CmNetworks, StrangersAreSentAway)
     ntbclient_close(silent);
 }
 
+// Who has said nothing yet may be without a CPU: only others make it lose its place.
+TEST_F(CmNetworks, OfTheSilentTheOldestGoesFirst)
+{
+    constexpr std::size_t kept = 256;
+    Process server(one);
+    EXPECT_EQ(server.claim(), 0);
+    Client stranger(one);
+    ntbclient_options options;
+    ntbclient_options_init(&options);
+    options.local = 1;
+    std::vector<ntbclient_conn *> silent(kept + 2);
+    for (ntbclient_conn *&conn : silent) {
+        ASSERT_EQ(ntbclient_connect(stranger, "rdmacm/262/7000", &options, &conn), 0);
+        ASSERT_EQ(ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms), int{NTBCLIENT_WRITABLE});
+        ASSERT_EQ(info_of(conn).state, NTBCLIENT_OPEN) << &conn - silent.data();
+    }
+    char byte;
+    for (int i = 0; i < 2; i++)
+        EXPECT_TRUE(await([&] { return ntbclient_recv(silent[i], &byte, 1, 0) != -EAGAIN; }));
+    const Message request = message_with(Kind::Req, 7);
+    for (const std::size_t i : {std::size_t{2}, kept + 1})
+        EXPECT_EQ(ntbclient_send(silent[i], &request, sizeof(request), 0),
+                  static_cast<ssize_t>(sizeof(request)));
+    server.expect(2);
+    for (ntbclient_conn *conn : silent)
+        ntbclient_close(conn);
+}
+
 TEST_F(CmNetworks, TheDaemonsEndIsTheEndOfAllWays)
 {
     Process client(one), server(other);

@@ -31,9 +31,9 @@ static_assert(sizeof(Introduction) == 64);
 class Node
 {
 public:
-    explicit Node(const Daemon &daemon)
+    explicit Node(const Daemon &daemon, ntbv_clock clock = nullptr, void *context = nullptr)
     {
-        EXPECT_EQ(ntbv_node_open(daemon.config.socket.c_str(), &node), 0);
+        EXPECT_EQ(ntbv_node_open(daemon.config.socket.c_str(), clock, context, &node), 0);
         ntbv_engine *engine = ntbv_node_engine(node);
         EXPECT_EQ(ntbv_pd_create(engine, &pd), 0);
         EXPECT_EQ(ntbv_cq_create(engine, 64, nullptr, 0, &cq), 0);
@@ -136,7 +136,7 @@ protected:
 TEST_F(Networks, WithoutADaemonThereIsNoNode)
 {
     ntbv_node *node = nullptr;
-    EXPECT_EQ(ntbv_node_open((folder.path + "/none").c_str(), &node), -ENOENT);
+    EXPECT_EQ(ntbv_node_open((folder.path + "/none").c_str(), nullptr, nullptr, &node), -ENOENT);
     EXPECT_EQ(node, nullptr);
 }
 
@@ -170,6 +170,23 @@ TEST_F(Networks, TwoThatSeekEachOtherAtATimeMeet)
         there.send(here);
         here.expect(2);
         there.expect(2);
+    }
+}
+
+// As it is for a process that has no CPU for an hour between any two steps of its own.
+TEST_F(Networks, NoClockEndsWhatWaitsForAnAnswer)
+{
+    std::atomic<std::uint64_t> time = 0;
+    const ntbv_clock leap = [](void *context) {
+        return *static_cast<std::atomic<std::uint64_t> *>(context) += 3600000000000;
+    };
+    for (int i = 0; i < 20; i++) {
+        Node here(one, leap, &time), there(i % 2 != 0 ? one : other, leap, &time);
+        here.send(there);
+        if (i % 4 < 2)
+            there.send(here);
+        there.expect(i % 4 < 2 ? 2 : 1);
+        here.expect(i % 4 < 2 ? 2 : 1);
     }
 }
 
