@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's own verbs programs, started by ntb-verbs at two hosts that have a node daemon each, over the twin.
 
-  programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI TRAPS TCP_ECHO
+  programs_test.py CASE CARRIER NTBD NTB_SS NTB_VERBS LIBRARY OTHER_ABI TRAPS TCP_ECHO ENDS
 """
 
 import gzip
@@ -393,19 +393,28 @@ def with_server(hosts, port, server_words, client_words):
 
 
 def qperf(lab, carrier, library, _other_abi):
-    """qperf's tests of verbs, by one server that forks a process for each."""
+    """qperf's tests of verbs, by one server that forks a process for each.
+
+    With -cm 1 that process ends by a fault of qperf's, behind its last word: it closes the queue pair of the id that
+    listens, which has none (cm_close), and not that of the connection. librdmacm and libibverbs look into it.
+    """
     need("qperf")
+    ends = pathlib.Path(sys.argv[10]).resolve()
     hosts = Hosts(lab, carrier, library)
     port = free_port()
     tests = ("rc_lat", "rc_bi_bw", "uc_lat", "ud_lat", "rc_rdma_write_lat", "rc_rdma_write_poll_lat", "rc_rdma_read_bw",
              "rc_compare_swap_mr", "ver_rc_fetch_add")
-    server, said = with_server(hosts, port, ("qperf", "-lp", port), ("qperf", "-lp", port, "-t", 1, SERVER, *tests))
+    server, said = with_server(hosts, port, (ends, "qperf", "-lp", port), ("qperf", "-lp", port, "-t", 1, SERVER, *tests))
     print(said)
     for test in tests:
         expect(re.search(rf"^{test}:\n +(latency|bw|msg_rate) +=", said, re.M), said)
+    expect("ends:" not in server.text(), server.text())
     managed = ("rc_lat", "rc_rdma_write_bw")
     done = hosts.run("b", "qperf", "-lp", port, "-t", 1, "-cm", "1", SERVER, *managed)
     expect(done.returncode == 0 and all(f"{test}:\n" in done.stdout for test in managed), done)
+    fault = f"ends: signal {int(signal.SIGSEGV)}\n"
+    server.await_text(fault, len(managed))
+    expect(server.text().count("ends:") == len(managed), server.text())
     server.child.terminate()
     server.child.wait()
     hosts.stop()
