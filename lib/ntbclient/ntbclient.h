@@ -509,6 +509,21 @@ ssize_t ntbclient_sendv(struct ntbclient_conn *conn, const struct iovec *parts, 
 ssize_t ntbclient_recv(struct ntbclient_conn *conn, void *data, size_t bytes, uint32_t flags);
 
 /**
+ * Shows the bytes that are to be received next, where they lie in the ring: as many as are known to
+ * have come and follow each other in memory. They stay there until they are received, as by
+ * ntbclient_recv() with NULL for its data. The peer may change them until then: what is to be
+ * checked is copied first.
+ *
+ * @param conn
+ *   A connection. What is shown is mapped until it is closed.
+ * @param[out] data
+ *   The first byte; set only if there is one.
+ * @return
+ *   Their number, at least 1; else as ntbclient_recv(). -EINVAL if an argument is NULL.
+ */
+ssize_t ntbclient_view(struct ntbclient_conn *conn, const void **data);
+
+/**
  * As ntbclient_recv(), into several places.
  *
  * @param conn

@@ -148,6 +148,46 @@ TEST_P(Clients, FillTheRingAndGoOn)
     ntbclient_close(pair.to);
 }
 
+TEST_P(Clients, AreShownWhatIsNext)
+{
+    Client a(one);
+    Client b(far());
+    ntbclient_conn *from, *to;
+    connect_clients(a, b, options, &from, &to);
+    const void *data = nullptr;
+    EXPECT_EQ(ntbclient_view(nullptr, &data), -EINVAL);
+    EXPECT_EQ(ntbclient_view(to, nullptr), -EINVAL);
+    EXPECT_EQ(ntbclient_view(to, &data), -EAGAIN);
+    EXPECT_EQ(data, nullptr);
+    // Round the ring, so that some are not in one piece.
+    const uint32_t ring = info_of(to).ring_bytes;
+    std::vector<uint8_t> bytes(ring / 3);
+    uint8_t next = 0;
+    bool in_parts = false;
+    for (int i = 0; i < 20; i++) {
+        for (uint8_t &byte : bytes)
+            byte = next++;
+        ASSERT_EQ(ntbclient_send(from, bytes.data(), bytes.size(), 0),
+                  static_cast<ssize_t>(bytes.size()));
+        ASSERT_TRUE(await([&] { return ntbclient_readable(to) == bytes.size(); }));
+        for (size_t seen = 0; seen < bytes.size();) {
+            const ssize_t shown = ntbclient_view(to, &data);
+            ASSERT_GT(shown, 0);
+            EXPECT_EQ(ntbclient_view(to, &data), shown) << "it stays";
+            const auto n = static_cast<size_t>(shown);
+            ASSERT_LE(n, bytes.size() - seen);
+            EXPECT_EQ(memcmp(data, &bytes[seen], n), 0);
+            in_parts = in_parts || n < bytes.size();
+            EXPECT_EQ(ntbclient_recv(to, nullptr, n, 0), shown);
+            seen += n;
+        }
+    }
+    EXPECT_TRUE(in_parts);
+    ntbclient_close(from);
+    EXPECT_TRUE(await([&] { return ntbclient_view(to, &data) == 0; }));
+    ntbclient_close(to);
+}
+
 TEST_P(Clients, KeepBytesBackWhileMoreFollows)
 {
     Pair pair(one, far(), options);

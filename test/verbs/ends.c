@@ -17,8 +17,8 @@ static void give_up(const char *what)
     exit(2);
 }
 
-// A stop is a signal that the process is to get, but for those of tracing itself: its first one, and
-// those that report a fork.
+// A stop is a signal that the process is to get, but for those of tracing itself: its first one,
+// and those that report a fork.
 static void go_on(pid_t process, int status)
 {
     const int signal = WSTOPSIG(status);

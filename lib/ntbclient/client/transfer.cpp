@@ -25,6 +25,32 @@ ssize_t not_open(const ntbclient_conn *conn)
     return error != 0 ? error : -ENOTCONN;
 }
 
+// Looks if fewer than so many are known.
+// @return bytes that can be received; 0: none will be any more, or none is wanted; or a negative
+// errno
+ssize_t find_readable(ntbclient_conn *conn, size_t wanted)
+{
+    if (!conn_is_open(conn))
+        return not_open(conn);
+    if (conn->end->discards.load(std::memory_order_relaxed))
+        return conn->end->error.load();
+    if (wanted == 0)
+        return 0;
+    Receiver &receiver = conn->end->receiver;
+    if (receiver.readable() < wanted)
+        receiver.look();
+    while (receiver.readable() == 0) {
+        const int ended = receive_end(conn);
+        if (ended == 1)
+            return 0;
+        if (ended != 0)
+            return ended;
+        if (receiver.readable() == 0)
+            return -EAGAIN;
+    }
+    return static_cast<ssize_t>(receiver.readable());
+}
+
 ssize_t no_room(ntbclient_conn *conn)
 {
     Sender &sender = conn->end->sender;
@@ -80,26 +106,12 @@ ssize_t ntbclient_recvv(struct ntbclient_conn *conn, const struct iovec *parts, 
     if (conn == nullptr || (parts == nullptr && n != 0) || n < 0 || n > parts_max ||
         (flags & ~NTBCLIENT_PEEK) != 0)
         return -EINVAL;
-    if (!conn_is_open(conn))
-        return not_open(conn);
-    if (conn->end->discards.load(std::memory_order_relaxed))
-        return conn->end->error.load();
     const size_t total = total_of(parts, n);
-    if (total == 0)
-        return 0;
+    const ssize_t readable = find_readable(conn, total);
+    if (readable <= 0)
+        return readable;
     Receiver &receiver = conn->end->receiver;
-    if (receiver.readable() < total)
-        receiver.look();
-    while (receiver.readable() == 0) {
-        const int ended = receive_end(conn);
-        if (ended == 1)
-            return 0;
-        if (ended != 0)
-            return ended;
-        if (receiver.readable() == 0)
-            return -EAGAIN;
-    }
-    const size_t bytes = std::min(total, receiver.readable());
+    const size_t bytes = std::min(total, static_cast<size_t>(readable));
     size_t done = 0;
     for (int i = 0; done < bytes; i++) {
         const size_t some = std::min(bytes - done, parts[i].iov_len);
@@ -116,6 +128,18 @@ ssize_t ntbclient_recv(struct ntbclient_conn *conn, void *data, size_t bytes, ui
 {
     const iovec part = {data, bytes};
     return ntbclient_recvv(conn, &part, 1, flags);
+}
+
+ssize_t ntbclient_view(struct ntbclient_conn *conn, const void **data)
+{
+    if (conn == nullptr || data == nullptr)
+        return -EINVAL;
+    const ssize_t readable = find_readable(conn, 1);
+    if (readable <= 0)
+        return readable;
+    const auto view = conn->end->receiver.view();
+    *data = view.data();
+    return static_cast<ssize_t>(view.size());
 }
 
 size_t ntbclient_readable(struct ntbclient_conn *conn)

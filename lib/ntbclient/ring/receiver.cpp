@@ -45,6 +45,12 @@ void Receiver::copy(void *to, size_t skip, size_t bytes) const
     memcpy(static_cast<uint8_t *>(to) + first, data_, bytes - first);
 }
 
+std::span<const uint8_t> Receiver::view() const
+{
+    const uint64_t at = taken_ & (bytes_ - 1);
+    return {data_ + at, std::min<size_t>(readable(), bytes_ - at)};
+}
+
 // The producer sleeps only where more than three quarters of the ring were not returned, so nothing
 // is lost if less than a quarter is kept back: taking the rest of the ring returns it.
 bool Receiver::take(size_t bytes)

@@ -6,6 +6,8 @@
 
 #include "ring/layout.hpp"
 
+#include <span>
+
 namespace ntbc
 {
 
@@ -21,6 +23,9 @@ public:
     size_t look();
     /// Copies bytes out without taking them. @p skip and @p bytes are at most readable() together.
     void copy(void *to, size_t skip, size_t bytes) const;
+    /// Where those lie that can be taken, as many as follow each other in memory. The producer may
+    /// still change them.
+    std::span<const uint8_t> view() const;
     /// Takes @p bytes, at most readable(). @return whether the producer sleeps and is to be woken
     bool take(size_t bytes);
     /// Returns all that was taken to the producer. @return as take()

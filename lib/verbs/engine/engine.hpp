@@ -53,6 +53,17 @@ struct Early {
     std::byte data[NTBV_UD_MTU];
 };
 
+/// Where the data of a message lie.
+struct Places {
+    iovec at[Port::max_parts];
+    int n = 0;
+
+    void add(const std::byte *data, std::uint32_t bytes)
+    {
+        at[n++] = {const_cast<std::byte *>(data), bytes};
+    }
+};
+
 /// Who finds peers, and drives the engine while its program does not. Called under the engine's
 /// mutex: neither call waits.
 class Service
@@ -274,7 +285,7 @@ private:
     void take_again(Link &link);
     void miss(Pair &pair);
     bool gather(const Pair &pair, Request &request, std::uint32_t offset, std::uint32_t bytes,
-                std::byte *to) const;
+                Places &places) const;
     bool readable(const Pair &pair, Request &request) const;
 
     // ---- responder.cpp

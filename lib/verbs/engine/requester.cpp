@@ -189,17 +189,15 @@ bool Engine::readable(const Pair &pair, Request &request) const
 }
 
 bool Engine::gather(const Pair &pair, Request &request, std::uint32_t offset, std::uint32_t bytes,
-                    std::byte *to) const
+                    Places &places) const
 {
     if (request.is_inline()) {
-        std::memcpy(to, request.data() + offset, bytes);
+        places.add(request.data() + offset, bytes);
         return true;
     }
-    return each_part(keys_, pair.pd->id, request.pieces(), request.n_sge, offset, bytes, 0,
-                     [&to](const std::byte *part, std::uint32_t length) {
-                         std::memcpy(to, part, length);
-                         to += length;
-                     });
+    return each_part(
+        keys_, pair.pd->id, request.pieces(), request.n_sge, offset, bytes, 0,
+        [&](const std::byte *part, std::uint32_t length) { places.add(part, length); });
 }
 
 Engine::Turn Engine::send_piece(Pair &pair, Request &request)
@@ -231,7 +229,8 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
                      .value = request.imm,
                      .key = request.key,
                      .address = request.address};
-    if (!gather(pair, request, offset, bytes, message + sizeof(Header))) {
+    Places places;
+    if (!gather(pair, request, offset, bytes, places)) {
         halt(pair, request, NTBV_LOC_PROT_ERR);
         return Turn::Done;
     }
@@ -244,7 +243,7 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
         receive.owes_ack = false;
     }
     std::memcpy(message, &header, sizeof(header));
-    link.port->commit(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
+    link.port->commit(sizeof(header), places.at, places.n);
     if (send.next == send.high)
         first_sent(pair);
     send.offset += bytes;
@@ -290,8 +289,9 @@ bool Engine::transmit_datagram(Pair &pair, Request &request, Link &link)
         return false;
     const Header header = datagram_header(pair, request);
     std::memcpy(message, &header, sizeof(header));
-    gather(pair, request, 0, request.bytes, message + sizeof(Header));
-    link.port->commit(bytes);
+    Places places;
+    gather(pair, request, 0, request.bytes, places);
+    link.port->commit(sizeof(header), places.at, places.n);
     return true;
 }
 
@@ -307,7 +307,13 @@ bool Engine::keep_datagram(Pair &pair, Request &request, Link &link)
     kept.link = &link;
     kept.turn = early_turn_++;
     kept.header = datagram_header(pair, request);
-    gather(pair, request, 0, request.bytes, kept.data);
+    Places places;
+    gather(pair, request, 0, request.bytes, places);
+    std::byte *to = kept.data;
+    for (int i = 0; i < places.n; ++i) {
+        std::memcpy(to, places.at[i].iov_base, places.at[i].iov_len);
+        to += places.at[i].iov_len;
+    }
     ++link.early;
     return true;
 }

@@ -60,7 +60,7 @@ Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
     Link &link = *pair.link;
     const std::uint32_t bytes = std::min(answer.total - answer.offset, link.payload);
     const bool last = answer.offset + bytes == answer.total;
-    const std::byte *from = nullptr;
+    std::byte *from = nullptr;
     if (!answer.atomic && answer.total != 0) {
         from = keys_.find_for_peer(answer.key, pair.asker(), answer.address + answer.offset, bytes,
                                    NTBV_REMOTE_READ);
@@ -85,11 +85,8 @@ Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
                            .offset = answer.offset,
                            .total = answer.total};
     std::memcpy(message, &header, sizeof(header));
-    if (answer.atomic)
-        std::memcpy(message + sizeof(header), &answer.address, sizeof(answer.address));
-    else if (bytes != 0)
-        std::memcpy(message + sizeof(header), from, bytes);
-    link.port->commit(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
+    const iovec data = {answer.atomic ? &answer.address : static_cast<void *>(from), bytes};
+    link.port->commit(sizeof(header), &data, bytes != 0);
     answer.offset += bytes;
     if (last)
         ++receive.answers_tail;

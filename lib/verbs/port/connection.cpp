@@ -28,6 +28,7 @@ struct Prefix {
     std::uint32_t reserved;
 };
 constexpr std::size_t line = 64;
+constexpr std::size_t together = 512;
 
 constexpr std::size_t footprint(std::uint32_t bytes)
 {
@@ -51,8 +52,7 @@ std::unique_ptr<Connection> Connection::create(ntbclient_conn *conn)
     if (!port)
         return nullptr;
     const std::size_t quarter = info.ring_bytes / 4;
-    port->size_ = info.ring_bytes;
-    port->memory_.reset(new (std::nothrow) std::byte[line + quarter + port->size_]);
+    port->memory_.reset(new (std::nothrow) std::byte[line + 2 * quarter]);
     if (!port->memory_)
         return nullptr;
     const auto at = reinterpret_cast<std::uintptr_t>(port->memory_.get());
@@ -81,66 +81,109 @@ std::byte *Connection::reserve(std::uint32_t bytes)
     return out_ + sizeof(Prefix);
 }
 
-// What does not go any more is lost with the connection, as receive() will find.
-void Connection::commit(std::uint32_t bytes)
+// What does not go any more is lost with the connection, as receive() will find. A short message is
+// put together here, as one copy costs less than several places.
+void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
 {
-    const std::size_t whole = footprint(bytes);
-    const Prefix prefix = {bytes, 0};
+    std::size_t head = sizeof(Prefix) + bytes;
+    std::uint32_t total = bytes;
+    for (int i = 0; i < n; ++i)
+        total += static_cast<std::uint32_t>(parts[i].iov_len);
+    const Prefix prefix = {total, 0};
     std::memcpy(out_, &prefix, sizeof(prefix));
-    std::memset(out_ + sizeof(prefix) + bytes, 0, whole - sizeof(prefix) - bytes);
-    const ssize_t sent = ntbclient_send(conn_, out_, whole, 0);
+    const std::size_t whole = footprint(total);
+    static constexpr std::byte zeroes[line] = {};
+    const iovec rest = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
+    iovec places[max_parts + 2];
+    int n_places = 1;
+    const auto add = [&](const iovec &part) {
+        if (whole <= together && part.iov_len != 0) {
+            std::memcpy(out_ + head, part.iov_base, part.iov_len);
+            head += part.iov_len;
+        } else if (part.iov_len != 0) {
+            places[n_places++] = part;
+        }
+    };
+    for (int i = 0; i < n; ++i)
+        add(parts[i]);
+    add(rest);
+    places[0] = {out_, head};
+    const ssize_t sent = ntbclient_sendv(conn_, places, n_places, 0);
     room_ = sent == static_cast<ssize_t>(whole) ? room_ - whole : 0;
 }
 
-// @retval false there is no whole message in what was received, or none can be
-bool Connection::find(Incoming &message)
+// With the first line of a message. @retval false the peer is not what it should be
+bool Connection::begin(const std::byte *at)
 {
-    if (end_ - begin_ < line)
-        return false;
     Prefix prefix;
-    std::memcpy(&prefix, in_ + begin_, sizeof(prefix));
+    std::memcpy(&prefix, at, sizeof(prefix));
     if (prefix.bytes > longest_) {
         ntbclient_reset(conn_);
-        begin_ = end_ = 0;
         ended_ = true;
         return false;
     }
-    taken_ = footprint(prefix.bytes);
-    message = {in_ + begin_ + sizeof(prefix), prefix.bytes};
-    return end_ - begin_ >= taken_;
+    bytes_ = prefix.bytes;
+    wanted_ = footprint(bytes_);
+    return true;
+}
+
+// What has come of the message goes to the copy, so that the ring is empty for who arms.
+void Connection::collect()
+{
+    while (collected_ < wanted_) {
+        const ssize_t got = ntbclient_recv(conn_, in_ + collected_, wanted_ - collected_, 0);
+        if (got <= 0) {
+            ended_ = got != -EAGAIN;
+            return;
+        }
+        collected_ += static_cast<std::size_t>(got);
+        if (wanted_ == line && collected_ == line && !begin(in_))
+            return;
+    }
 }
 
 bool Connection::receive(Incoming &message)
 {
-    if (find(message))
-        return true;
     if (ended_)
         return false;
-    if (begin_ != 0) {
-        std::memmove(in_, in_ + begin_, end_ - begin_);
-        end_ -= begin_;
-        begin_ = 0;
+    if (collected_ == 0) {
+        const void *data = nullptr;
+        const ssize_t shown = ntbclient_view(conn_, &data);
+        if (shown <= 0) {
+            ended_ = shown != -EAGAIN;
+            return false;
+        }
+        wanted_ = line;
+        const auto *const at = static_cast<const std::byte *>(data);
+        if (static_cast<std::size_t>(shown) >= line && !begin(at))
+            return false;
+        if (static_cast<std::size_t>(shown) >= wanted_) {
+            message = {at + sizeof(Prefix), bytes_};
+            return true;
+        }
     }
-    const ssize_t got = ntbclient_recv(conn_, in_ + end_, size_ - end_, 0);
-    if (got > 0) {
-        end_ += static_cast<std::size_t>(got);
-        return find(message);
-    }
-    ended_ = got != -EAGAIN;
-    return false;
+    collect();
+    message = {in_ + sizeof(Prefix), bytes_};
+    return !ended_ && collected_ == wanted_;
+}
+
+void Connection::release()
+{
+    if (collected_ == 0)
+        ntbclient_recv(conn_, nullptr, wanted_, 0);
+    collected_ = 0;
 }
 
 void Connection::close()
 {
     ntbclient_reset(conn_);
     ended_ = closed_ = true;
-    begin_ = end_ = 0;
 }
 
+// What a part of has come is collected, and no reason to look.
 bool Connection::arm(bool for_room)
 {
-    Incoming message;
-    return !find(message) && !ended_ &&
+    return !ended_ &&
            ntbclient_arm(conn_, NTBCLIENT_READABLE | (for_room ? NTBCLIENT_WRITABLE : 0)) == 0;
 }
 

@@ -28,9 +28,9 @@ public:
 
     std::uint32_t longest() const override { return longest_; }
     std::byte *reserve(std::uint32_t bytes) override;
-    void commit(std::uint32_t bytes) override;
+    void commit(std::uint32_t bytes, const iovec *parts, int n) override;
     bool receive(Incoming &message) override;
-    void release() override { begin_ += taken_; }
+    void release() override;
     bool alive() override { return !ended_; }
     void close() override;
     bool is_closed() const { return closed_; }
@@ -44,7 +44,8 @@ public:
 
 private:
     Connection() = default;
-    bool find(Incoming &message);
+    bool begin(const std::byte *at);
+    void collect();
 
     ntbclient_conn *conn_ = nullptr;
     std::uint32_t longest_ = 0;
@@ -53,11 +54,13 @@ private:
     std::size_t room_ = 0; // at least so many bytes can be sent
     std::unique_ptr<std::byte[]> memory_;
     std::byte *out_ = nullptr; // the message that is being filled in
-    // What was received: a private copy, [begin_, end_) of it is not taken yet.
+    // The message that is being received. It is taken apart in the ring if it lies there in one
+    // piece; else a private copy is collected, in_.
+    std::uint32_t bytes_ = 0;
+    std::size_t wanted_ = 0; // of the ring; a line, until it is known
+    std::size_t collected_ = 0;
     std::byte *in_ = nullptr;
-    std::size_t size_ = 0, begin_ = 0, end_ = 0;
-    std::size_t taken_ = 0; // by the message that is being received
-    Door *door_ = nullptr;  // NULL: nothing is granted or opened
+    Door *door_ = nullptr; // NULL: nothing is granted or opened
     DoorName peer_door_ = {};
     std::uint32_t peer_user_ = 0;
 };

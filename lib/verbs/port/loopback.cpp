@@ -90,10 +90,15 @@ std::byte *Loopback::End::reserve(std::uint32_t bytes)
     return &out_->data[(at & (size - 1)) + sizeof(Prefix)];
 }
 
-void Loopback::End::commit(std::uint32_t bytes)
+void Loopback::End::commit(std::uint32_t bytes, const iovec *parts, int n)
 {
+    std::byte *const at = &out_->data[reserved_ & (loopback_->bytes_ - 1)];
+    for (int i = 0; i < n; ++i) {
+        std::memcpy(at + sizeof(Prefix) + bytes, parts[i].iov_base, parts[i].iov_len);
+        bytes += static_cast<std::uint32_t>(parts[i].iov_len);
+    }
     const Prefix prefix = {bytes, 0};
-    std::memcpy(&out_->data[reserved_ & (loopback_->bytes_ - 1)], &prefix, sizeof(prefix));
+    std::memcpy(at, &prefix, sizeof(prefix));
     const std::uint64_t head = reserved_ + footprint(bytes);
     // Both exchanges pair with those of hold(): a message is shown by one of the two.
     out_->head.exchange(head);

@@ -7,6 +7,9 @@
 #include <cstdint>
 #include <memory>
 
+#include <sys/uio.h>
+
+#include "ntbv.h"
 #include "port/segment.hpp"
 
 namespace ntb::verbs
@@ -28,8 +31,11 @@ public:
     /// Room for one message, aligned to 8, until commit(). NULL: full, or the peer is gone.
     virtual std::byte *reserve(std::uint32_t bytes) = 0;
     /// Sends the first `bytes` of what was reserved, and rings if the peer sleeps.
-    virtual void commit(std::uint32_t bytes) = 0;
-    /// The next message, until release().
+    void commit(std::uint32_t bytes) { commit(bytes, nullptr, 0); }
+    /// The same, with these parts behind them: together no more than was reserved.
+    virtual void commit(std::uint32_t bytes, const iovec *parts, int n) = 0;
+    static constexpr int max_parts = NTBV_MAX_SGE;
+    /// The next message, until release(). What it is checked for is copied first.
     virtual bool receive(Incoming &message) = 0;
     virtual void release() = 0;
     /// false: the peer is gone, for good.

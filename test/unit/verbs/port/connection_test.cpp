@@ -10,7 +10,9 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
+#include <vector>
 
 using namespace ntbd::test;
 using ntb::verbs::bring;
@@ -114,6 +116,61 @@ TEST_F(Connections, MessagesOfEverySizeArriveInOrderBothWays)
     EXPECT_EQ(ports[0]->reserve(ports[0]->longest() + 1), nullptr);
 }
 
+// As what is sent lies in several places of a program, and is received in one piece from wherever
+// it lies in the ring.
+TEST_F(Connections, PartsArriveAsOneMessage)
+{
+    make_ports();
+    std::vector<std::uint8_t> data(ports[0]->longest());
+    for (std::size_t i = 0; i < data.size(); i++)
+        data[i] = static_cast<std::uint8_t>(i * 7 + (i >> 8));
+    for (std::uint32_t i = 0; i < 2000; i++) {
+        constexpr std::uint32_t head = 48;
+        const int n = static_cast<int>(i % (Port::max_parts + 1));
+        const std::uint32_t each = i * 31 % (i % 2 != 0 ? 40 : 500);
+        const std::uint32_t bytes = head + static_cast<std::uint32_t>(n) * each;
+        iovec parts[Port::max_parts];
+        for (int part = 0; part < n; part++)
+            parts[part] = {&data[static_cast<std::uint32_t>(part) * each], each};
+        std::byte *message = ports[0]->reserve(bytes);
+        ASSERT_NE(message, nullptr);
+        memset(message, static_cast<int>(i), head);
+        ports[0]->commit(head, parts, n);
+        Port::Incoming got;
+        ASSERT_TRUE(ports[1]->receive(got));
+        ASSERT_EQ(got.bytes, bytes);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(got.data) % 8, 0u);
+        EXPECT_EQ(got.data[head - 1], static_cast<std::byte>(i));
+        EXPECT_EQ(memcmp(got.data + head, data.data(), bytes - head), 0);
+        ports[1]->release();
+    }
+}
+
+// A carrier may bring a message piece by piece, and a peer may stop anywhere.
+TEST_F(Connections, PiecesAreCollected)
+{
+    make_ports();
+    std::vector<std::uint32_t> message(1024);
+    message[0] = 4000;
+    message[1023 - 24] = 77;
+    const auto *at = reinterpret_cast<const char *>(message.data());
+    std::size_t sent = 0;
+    for (const std::size_t piece : {4, 60, 64, 100, 3000, 804}) {
+        EXPECT_FALSE(receives(*ports[1]));
+        ASSERT_TRUE(ports[1]->arm(false)) << "half a message is nothing to do";
+        ASSERT_EQ(ntbclient_send(conns[0], at + sent, piece, 0), static_cast<ssize_t>(piece));
+        EXPECT_TRUE(is_rung(*ports[1]));
+        ports[1]->disarm();
+        sent += piece;
+    }
+    Port::Incoming got;
+    ASSERT_TRUE(ports[1]->receive(got));
+    EXPECT_EQ(got.bytes, 4000u);
+    EXPECT_EQ(memcmp(got.data, at + 8, 4000), 0);
+    ports[1]->release();
+    EXPECT_FALSE(receives(*ports[1]));
+}
+
 TEST_F(Connections, FullSaysSoAndWhoWaitsForRoomIsRung)
 {
     make_ports();
@@ -141,7 +198,7 @@ TEST_F(Connections, RingsForAMessageOnceArmed)
     ASSERT_TRUE(put(*ports[0], 8, 2));
     EXPECT_FALSE(is_rung(port));
     expect_next(port, 8, 1);
-    EXPECT_FALSE(port.arm(false)) << "one is in private memory already";
+    EXPECT_FALSE(port.arm(false)) << "there is one more";
     expect_next(port, 8, 2);
     ASSERT_TRUE(port.arm(false));
     ASSERT_TRUE(put(*ports[0], 8, 3));
