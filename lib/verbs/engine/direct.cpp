@@ -218,7 +218,7 @@ bool Engine::answer_question(Pair &pair)
             const Grant grant = {number, region.iova, region.length, rights, 0};
             std::memcpy(message, &header, sizeof(header));
             std::memcpy(message + sizeof(header), &grant, sizeof(grant));
-            link.port->commit(bytes);
+            commit(link, bytes);
         }
     }
     pair.receive.asks_for = 0;

@@ -111,6 +111,7 @@ void Engine::leave_ports()
 {
     for (std::uint32_t i = 0; i < n_links_; ++i) {
         forget_direct(links_[i]);
+        links_[i].fresh.unlink();
         links_[i].state = Link::State::Down;
         links_[i].port = nullptr;
     }
@@ -173,6 +174,7 @@ int Engine::drive()
             cq->owing.unlink();
         cq = next;
     }
+    publish();
     return done;
 }
 
@@ -371,9 +373,15 @@ bool Engine::greet(Link &link)
     const Hello hello = {hello_magic, wire_version, link.port->longest(), own_, 0};
     std::memcpy(message, &header, sizeof(header));
     std::memcpy(message + sizeof(header), &hello, sizeof(hello));
-    link.port->commit(sizeof(Header) + sizeof(Hello));
+    commit(link, sizeof(Header) + sizeof(Hello));
     link.state = Link::State::Greeted;
     return true;
+}
+
+void Engine::commit(Link &link, std::uint32_t bytes, const Places &places)
+{
+    link.port->commit(bytes, places.at, places.n);
+    fresh_.append(link.fresh);
 }
 
 bool Engine::send_plain(Link &link, const Header &header)
@@ -382,7 +390,7 @@ bool Engine::send_plain(Link &link, const Header &header)
     if (!message)
         return false;
     std::memcpy(message, &header, sizeof(header));
-    link.port->commit(sizeof(Header));
+    commit(link, sizeof(Header));
     return true;
 }
 
@@ -430,7 +438,7 @@ bool Engine::send_early(Link &link)
                 return false;
             std::memcpy(message, &first->header, sizeof(Header));
             std::memcpy(message + sizeof(Header), first->data, first->header.bytes);
-            link.port->commit(bytes);
+            commit(link, bytes);
         }
         first->link = nullptr;
         --link.early;
@@ -489,6 +497,7 @@ void Engine::handle(Link &link, const Header &header, const std::byte *payload)
 
 void Engine::lose(Link &link)
 {
+    link.fresh.unlink();
     if (link.port)
         link.port->close();
     link.state = Link::State::Down;

@@ -43,6 +43,7 @@ struct Link {
     std::uint32_t notes_head = 0, notes_tail = 0;
     Note notes[max_notes];
     Hook<Pair> work;
+    Hook<Link> fresh{this}; // has messages that are not published
 };
 
 /// A datagram whose peer is still sought. It is complete: nobody is told what becomes of one.
@@ -144,6 +145,7 @@ public:
     /// The program returns from a call: what it leaves behind is the service's.
     void hand_over()
     {
+        publish();
         if (rest_ == Rest::Asleep && is_unattended())
             rouse();
     }
@@ -220,6 +222,15 @@ private:
             pair.link->work.append(pair.work);
     }
     Turn serve(Pair &pair);
+    /// Of what was reserved, and parts behind it. The peer sees it when the burst ends.
+    void commit(Link &link, std::uint32_t bytes, const Places &places = {});
+    void publish()
+    {
+        while (Link *link = fresh_.first()) {
+            link->fresh.unlink();
+            link->port->publish();
+        }
+    }
     /// A message of one header. @retval false the port is full
     bool send_plain(Link &link, const Header &header);
 
@@ -328,6 +339,7 @@ private:
     std::uint32_t pardons_ = 0;        // for polls, left of some since the program was away
     Hook<Pair> waiting_;
     Hook<ntbv_cq> owing_;
+    Hook<Link> fresh_;
     Segments *segments_ = nullptr; // NULL: all data go by messages
     Hook<Shared> shared_;
     Opened opened_[max_opened];

@@ -243,7 +243,7 @@ Engine::Turn Engine::send_piece(Pair &pair, Request &request)
         receive.owes_ack = false;
     }
     std::memcpy(message, &header, sizeof(header));
-    link.port->commit(sizeof(header), places.at, places.n);
+    commit(link, sizeof(header), places);
     if (send.next == send.high)
         first_sent(pair);
     send.offset += bytes;
@@ -291,7 +291,7 @@ bool Engine::transmit_datagram(Pair &pair, Request &request, Link &link)
     std::memcpy(message, &header, sizeof(header));
     Places places;
     gather(pair, request, 0, request.bytes, places);
-    link.port->commit(sizeof(header), places.at, places.n);
+    commit(link, sizeof(header), places);
     return true;
 }
 
@@ -343,7 +343,7 @@ Engine::Turn Engine::send_read(Pair &pair, Request &request)
         .address = request.address};
     std::memcpy(message, &header, sizeof(header));
     std::memcpy(message + sizeof(header), operands, bytes);
-    pair.link->port->commit(static_cast<std::uint32_t>(sizeof(Header)) + bytes);
+    commit(*pair.link, static_cast<std::uint32_t>(sizeof(Header)) + bytes);
     if (send.next == send.high) {
         first_sent(pair);
         ++send.reads;

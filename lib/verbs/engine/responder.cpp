@@ -60,7 +60,7 @@ Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
     Link &link = *pair.link;
     const std::uint32_t bytes = std::min(answer.total - answer.offset, link.payload);
     const bool last = answer.offset + bytes == answer.total;
-    std::byte *from = nullptr;
+    const std::byte *from = nullptr;
     if (!answer.atomic && answer.total != 0) {
         from = keys_.find_for_peer(answer.key, pair.asker(), answer.address + answer.offset, bytes,
                                    NTBV_REMOTE_READ);
@@ -85,8 +85,12 @@ Engine::Turn Engine::send_answer(Pair &pair, Answer &answer)
                            .offset = answer.offset,
                            .total = answer.total};
     std::memcpy(message, &header, sizeof(header));
-    const iovec data = {answer.atomic ? &answer.address : static_cast<void *>(from), bytes};
-    link.port->commit(sizeof(header), &data, bytes != 0);
+    Places places;
+    if (answer.atomic)
+        places.add(reinterpret_cast<const std::byte *>(&answer.address), bytes);
+    else if (bytes != 0)
+        places.add(from, bytes);
+    commit(link, sizeof(header), places);
     answer.offset += bytes;
     if (last)
         ++receive.answers_tail;

@@ -29,6 +29,8 @@ struct Prefix {
 };
 constexpr std::size_t line = 64;
 constexpr std::size_t together = 512;
+// Of a burst of short ones, so that the peer begins with the first of them.
+constexpr std::size_t shown_at_once = 1024;
 
 constexpr std::size_t footprint(std::uint32_t bytes)
 {
@@ -74,23 +76,28 @@ std::byte *Connection::reserve(std::uint32_t bytes)
         return nullptr;
     const std::size_t wanted = footprint(bytes);
     if (room_ < wanted) {
+        publish(); // what is kept takes room as well
         room_ = ntbclient_writable(conn_);
         if (room_ < wanted)
             return nullptr;
     }
-    return out_ + sizeof(Prefix);
+    if (kept_ + wanted > shown_at_once)
+        publish();
+    return out_ + kept_ + sizeof(Prefix);
 }
 
 // What does not go any more is lost with the connection, as receive() will find. A short message is
-// put together here, as one copy costs less than several places.
+// put together here, as one copy costs less than several places, and goes with those that follow it
+// at once: each time that something is shown, the line of the count goes to the other CPU and back.
 void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
 {
+    std::byte *const message = out_ + kept_;
     std::size_t head = sizeof(Prefix) + bytes;
     std::uint32_t total = bytes;
     for (int i = 0; i < n; ++i)
         total += static_cast<std::uint32_t>(parts[i].iov_len);
     const Prefix prefix = {total, 0};
-    std::memcpy(out_, &prefix, sizeof(prefix));
+    std::memcpy(message, &prefix, sizeof(prefix));
     const std::size_t whole = footprint(total);
     static constexpr std::byte zeroes[line] = {};
     const iovec rest = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
@@ -98,7 +105,7 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
     int n_places = 1;
     const auto add = [&](const iovec &part) {
         if (whole <= together && part.iov_len != 0) {
-            std::memcpy(out_ + head, part.iov_base, part.iov_len);
+            std::memcpy(message + head, part.iov_base, part.iov_len);
             head += part.iov_len;
         } else if (part.iov_len != 0) {
             places[n_places++] = part;
@@ -107,9 +114,26 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
     for (int i = 0; i < n; ++i)
         add(parts[i]);
     add(rest);
-    places[0] = {out_, head};
-    const ssize_t sent = ntbclient_sendv(conn_, places, n_places, 0);
-    room_ = sent == static_cast<ssize_t>(whole) ? room_ - whole : 0;
+    room_ -= whole;
+    kept_ += head;
+    if (whole > together) {
+        places[0] = {out_, kept_};
+        send(places, n_places, kept_ - head + whole);
+    }
+}
+
+void Connection::publish()
+{
+    const iovec place = {out_, kept_};
+    if (kept_ != 0)
+        send(&place, 1, kept_);
+}
+
+void Connection::send(const iovec *places, int n, std::size_t bytes)
+{
+    if (ntbclient_sendv(conn_, places, n, 0) != static_cast<ssize_t>(bytes))
+        room_ = 0;
+    kept_ = 0;
 }
 
 // With the first line of a message. @retval false the peer is not what it should be

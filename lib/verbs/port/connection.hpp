@@ -29,6 +29,7 @@ public:
     std::uint32_t longest() const override { return longest_; }
     std::byte *reserve(std::uint32_t bytes) override;
     void commit(std::uint32_t bytes, const iovec *parts, int n) override;
+    void publish() override;
     bool receive(Incoming &message) override;
     void release() override;
     bool alive() override { return !ended_; }
@@ -46,6 +47,7 @@ private:
     Connection() = default;
     bool begin(const std::byte *at);
     void collect();
+    void send(const iovec *places, int n, std::size_t bytes);
 
     ntbclient_conn *conn_ = nullptr;
     std::uint32_t longest_ = 0;
@@ -53,7 +55,8 @@ private:
     bool closed_ = false;
     std::size_t room_ = 0; // at least so many bytes can be sent
     std::unique_ptr<std::byte[]> memory_;
-    std::byte *out_ = nullptr; // the message that is being filled in
+    std::byte *out_ = nullptr; // short messages that are not sent yet, then the one being filled in
+    std::size_t kept_ = 0;     // bytes of the former
     // The message that is being received. It is taken apart in the ring if it lies there in one
     // piece; else a private copy is collected, in_.
     std::uint32_t bytes_ = 0;

@@ -30,11 +30,13 @@ public:
     virtual std::uint32_t longest() const = 0;
     /// Room for one message, aligned to 8, until commit(). NULL: full, or the peer is gone.
     virtual std::byte *reserve(std::uint32_t bytes) = 0;
-    /// Sends the first `bytes` of what was reserved, and rings if the peer sleeps.
+    /// Sends the first `bytes` of what was reserved. The peer may see it with publish() only.
     void commit(std::uint32_t bytes) { commit(bytes, nullptr, 0); }
     /// The same, with these parts behind them: together no more than was reserved.
     virtual void commit(std::uint32_t bytes, const iovec *parts, int n) = 0;
     static constexpr int max_parts = NTBV_MAX_SGE;
+    /// Shows all that was sent, and rings if the peer sleeps. To be called before arm(), too.
+    virtual void publish() = 0;
     /// The next message, until release(). What it is checked for is copied first.
     virtual bool receive(Incoming &message) = 0;
     virtual void release() = 0;

@@ -59,6 +59,7 @@ protected:
         memset(message, static_cast<int>(value), bytes);
         memcpy(message, &value, sizeof(value));
         port.commit(bytes);
+        port.publish();
         return true;
     }
     static void expect_next(Port &port, std::uint32_t bytes, std::uint64_t value)
@@ -136,6 +137,7 @@ TEST_F(Connections, PartsArriveAsOneMessage)
         ASSERT_NE(message, nullptr);
         memset(message, static_cast<int>(i), head);
         ports[0]->commit(head, parts, n);
+        ports[0]->publish();
         Port::Incoming got;
         ASSERT_TRUE(ports[1]->receive(got));
         ASSERT_EQ(got.bytes, bytes);
@@ -144,6 +146,53 @@ TEST_F(Connections, PartsArriveAsOneMessage)
         EXPECT_EQ(memcmp(got.data + head, data.data(), bytes - head), 0);
         ports[1]->release();
     }
+}
+
+// Short ones are seen together, at the end of a burst or once there are enough of them; a long one
+// is seen at once, behind those before it.
+TEST_F(Connections, ABurstIsShownAtItsEnd)
+{
+    make_ports();
+    Port &sender = *ports[0];
+    const auto commit = [&](std::uint32_t bytes, std::uint64_t value) {
+        std::byte *message = sender.reserve(bytes);
+        ASSERT_NE(message, nullptr);
+        memset(message, static_cast<int>(value), bytes);
+        memcpy(message, &value, sizeof(value));
+        sender.commit(bytes);
+    };
+    commit(100, 1);
+    commit(200, 2);
+    EXPECT_FALSE(receives(*ports[1]));
+    sender.publish();
+    expect_next(*ports[1], 100, 1);
+    expect_next(*ports[1], 200, 2);
+    commit(100, 3);
+    commit(700, 4);
+    expect_next(*ports[1], 100, 3);
+    expect_next(*ports[1], 700, 4);
+    for (std::uint64_t i = 5; i < 25; i++)
+        commit(100, i);
+    expect_next(*ports[1], 100, 5);
+    sender.publish();
+    sender.publish();
+    for (std::uint64_t i = 6; i < 25; i++)
+        expect_next(*ports[1], 100, i);
+    EXPECT_FALSE(receives(*ports[1]));
+}
+
+TEST_F(Connections, WhatIsNotShownTakesRoom)
+{
+    make_ports();
+    Port &sender = *ports[0];
+    std::uint32_t sent = 0;
+    for (; sender.reserve(100) != nullptr; sent++)
+        sender.commit(100);
+    sender.publish();
+    std::uint32_t received = 0;
+    while (receives(*ports[1]))
+        received++;
+    EXPECT_EQ(received, sent);
 }
 
 // A carrier may bring a message piece by piece, and a peer may stop anywhere.
