@@ -197,12 +197,15 @@ int destroy_qp(ibv_qp *qp)
     return 0;
 }
 
-// Of what an extended call adds, the domain and extended posting are there.
+// Of what an extended call adds, the domain and extended posting are there, and no creation flag.
 ibv_qp *create_qp_ex(ibv_context *, ibv_qp_init_attr_ex *init)
 {
     const bool extended = (init->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) != 0;
-    const std::uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-    if ((init->comp_mask & ~known) != 0 ||
+    const std::uint32_t known =
+        IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
+    const bool has_flags =
+        (init->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) != 0 && init->create_flags != 0;
+    if ((init->comp_mask & ~known) != 0 || has_flags ||
         (extended && !can_post_extended(init->qp_type, init->send_ops_flags))) {
         errno = EOPNOTSUPP;
         return nullptr;
