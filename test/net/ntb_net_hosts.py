@@ -4,6 +4,7 @@
 import os
 import pathlib
 import select
+import shlex
 import shutil
 import subprocess
 import sys
@@ -45,7 +46,10 @@ print(answers)
 
 
 def run(*words, check=True):
-    return subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE, check=check)
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    if check and done.returncode:
+        raise AssertionError(f"{shlex.join(done.args)}: status {done.returncode}\n{done.stdout}{done.stderr}")
+    return done
 
 
 def await_fact(fact, what):
