@@ -48,14 +48,7 @@ int Network::open(const char *socket)
 int Network::start(Audience &audience)
 {
     audience_ = &audience;
-    const int error = start_quiet_thread(
-        thread_,
-        [](void *network) -> void * {
-            pthread_setname_np(pthread_self(), "ntb-rdma-cm");
-            static_cast<Network *>(network)->run();
-            return nullptr;
-        },
-        this);
+    const int error = start_quiet_thread<&Network::run>(thread_, "ntb-rdma-cm", *this);
     runs_ = error == 0;
     return error;
 }

@@ -135,14 +135,7 @@ int Network::start(Engine &engine)
         const Locked locked(engine.mutex());
         engine.set_service(this);
     }
-    const int error = start_quiet_thread(
-        thread_,
-        [](void *network) -> void * {
-            pthread_setname_np(pthread_self(), "ntb-verbs");
-            static_cast<Network *>(network)->run();
-            return nullptr;
-        },
-        this);
+    const int error = start_quiet_thread<&Network::run>(thread_, "ntb-verbs", *this);
     runs_ = error == 0;
     return error;
 }
