@@ -115,6 +115,18 @@ make_root() {
     touch "$folder/.made"
 }
 
+# remove_root FOLDER: once what runs in it has ended. The last processes of the namespace end a moment after the one
+# that is waited for, and may write until then.
+remove_root() {
+    local i
+    end_child
+    for ((i = 0; i < 100; i++)); do
+        rm -rf --one-file-system "$1" 2>/dev/null && return
+        sleep 0.1
+    done
+    rm -rf --one-file-system "$1"
+}
+
 # The tree as git knows it, with what is not yet committed, and nothing that was built.
 copy_tree() {
     local folder=$1/ntbmsg
@@ -161,7 +173,7 @@ test_in() {
     folder=${XDG_CACHE_HOME:-$HOME/.cache}/ntbmsg/$name
     # Not in a memory file system: it takes some 2 GB.
     $keep || folder=$(mktemp -d "/var/tmp/ntbmsg-$name.XXXXXX")
-    $keep || at_exit "rm -rf --one-file-system '$folder'"
+    $keep || at_exit "remove_root '$folder'"
     why_no_root "$folder"
     if [ -n "$why" ]; then
         echo "0 passed, 0 failed, 1 skipped: tools/test --in $name: $why"

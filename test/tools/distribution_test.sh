@@ -28,3 +28,25 @@ for distribution in debian99 debian1 '.*' 'ubuntu24.04 x'; do
     said=$("${unprivileged[@]}" "$tools/test" --in "$distribution" 2>&1) && fail "--in $distribution was accepted"
     [[ $said == *"$distribution is none of debian12, debian13, ubuntu24.04"* ]] || fail "--in $distribution: $said"
 done
+
+# Interrupted, it leaves nothing of a root, though what runs in there still writes when it is asked to end.
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cat >"$folder/tool" <<'TOOL'
+set -euo pipefail
+. "$1/lib.sh"
+. "$1/distribution_root.sh"
+arm_exit_commands
+at_exit end_child
+mkdir "$2/root"
+at_exit "remove_root '$2/root'"
+# shellcheck disable=SC2016 # expanded in there
+run 60 bash -c 'trap "for i in {1..20}; do mkdir -p $1/root; touch $1/root/\$i; sleep 0.01; done; exit" TERM
+                echo >"$1/ready"; while :; do sleep 0.01; done' it "$2"
+TOOL
+mkfifo "$folder/ready"
+bash "$folder/tool" "$tools" "$folder" &
+read -r <"$folder/ready"
+kill -TERM $!
+wait $! || true
+[ ! -e "$folder/root" ] || fail "an interrupted run left $(find "$folder/root")"
