@@ -562,6 +562,100 @@ def http(bench):
     expect(received > 0 and by_ring(said)[1] >= received, said)
 
 
+def asyncio(bench):
+    """Streams and transports of python3's asyncio at both ends, several connections in one loop, each byte compared."""
+    (bench.folder / "echo.py").write_text(f"""
+import asyncio, os, sys
+async def answer(reader, writer):
+    while data := await reader.read(10000):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+async def serve(port):
+    loop, end = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_signal_handler(15, end.set)
+    async with await asyncio.start_server(answer, "{SERVER}", port):
+        await end.wait()
+async def ask(port, number):
+    reader, writer = await asyncio.open_connection("{SERVER}", port)
+    for length in [1000] * 200 + [100000] * 10:
+        sent = os.urandom(length)
+        writer.write(sent)
+        got, _ = await asyncio.gather(reader.readexactly(length), writer.drain())
+        assert got == sent, number
+    writer.write_eof()
+    assert await reader.read() == b""
+    writer.close()
+    await writer.wait_closed()
+async def ask_all(port):
+    await asyncio.gather(*(ask(port, number) for number in range(8)))
+    print("all is right")
+asyncio.run((serve if sys.argv[1] == "serve" else ask_all)(int(sys.argv[2])))
+""")
+    port, program = free_port(), ["/usr/bin/python3", bench.folder / "echo.py"]
+    server = bench.serve("asyncio", port, *program, "serve", port)
+    done = bench.run(*program, "ask", port)
+    expect((done.returncode, done.stdout) == (0, "all is right\n"), done)
+    expect(min(by_ring(done.stderr)) > 1000000, done)
+    said = bench.end(server, "asyncio")
+    expect(server.returncode == 0, said)
+    expect(min(by_ring(said)) > 1000000, said)
+
+
+def exhausted(bench):
+    """A program that has few descriptors left gets them all itself, and talks by TCP."""
+    program = f"""
+import os, resource, socket, sys
+left = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+taken = []
+try:
+    while True:
+        taken.append(os.dup(0))
+except OSError:
+    pass
+for one in taken[-left:]:
+    os.close(one)
+listener = socket.create_server(("{SERVER}", 0))
+one = socket.create_connection(listener.getsockname())
+other, _ = listener.accept()
+for number in range(2000):
+    sent = number.to_bytes(4, "big") * 250
+    one.sendall(sent)
+    assert other.recv(1000, socket.MSG_WAITALL) == sent
+    other.sendall(sent)
+    assert one.recv(1000, socket.MSG_WAITALL) == sent
+one.close()
+assert other.recv(1) == b""
+print("all is right")
+"""
+    went = []
+    for left in (3, 4, 5, 6, 7, 8, 10, 12, 16, 64):
+        done = bench.run("/usr/bin/python3", "-c", program, left)
+        expect((done.returncode, done.stdout) == (0, "all is right\n"), f"{left} left: {done}")
+        went.append(min(by_ring(done.stderr)) if "by ring" in done.stderr else 0)
+    expect(not any(went[:-1]) and went[-1] > 1000000, went)
+
+
+def maps(bench):
+    """One host has the other in its map, and not the other way: nobody answers the claim, and it stays TCP."""
+    need("curl")
+    one_sided = bench.folder / "one-sided.conf"
+    one_sided.write_text(f"host 192.0.2.0/24 {bench.folder}/ntbd.sock\nuse ntb * * *:*\n")
+    both, contents = bench.prefix[-1], os.urandom(3000000)
+    (bench.folder / "file").write_bytes(contents)
+    for name, server_has, client_has in (("server", one_sided, both), ("client", both, one_sided)):
+        port = free_port()
+        bench.use(server_has)
+        server = bench.serve(name, port, "/usr/bin/python3", "-m", "http.server", port, "--bind", SERVER)
+        bench.use(client_has)
+        for _ in range(3):
+            done = bench.run("curl", "-s", "-o", "got", f"http://{SERVER}:{port}/file")
+            expect(done.returncode == 0 and (bench.folder / "got").read_bytes() == contents, done)
+        said = bench.end(server, name, signal.SIGINT)
+        expect("by ring" not in said + done.stderr or max(by_ring(said + done.stderr)) == 0, said + done.stderr)
+
+
 def nginx(bench):
     """Two workers, and a proxy before them. wrk asks for a small file over some connections, curl for a large one twice
     by one connection: the second time the ring is filled by a server that waits for room, edge triggered."""
@@ -755,7 +849,7 @@ Subsystem sftp internal-sftp
 
 
 CASES = {case.__name__: case for case in (traps, redis, unnamed, families, forked, forking, killed, inetd, many, hosts, iperf3, http, nginx, sockperf,
-                                         memcached, postgres, ssh)}
+                                         memcached, postgres, ssh, asyncio, exhausted, maps)}
 
 
 def main():

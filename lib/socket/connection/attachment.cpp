@@ -50,17 +50,23 @@ void close_fd(int fd)
 // up to the highest one that is open.
 constexpr rlim_t high_enough = 4096;
 
+// Of the limit, what the program gets before we do: where no more is free, it is about to run out.
+constexpr rlim_t spare_part = 16;
+
+// Takes fd. @return its new number; -1: the program needs what is left
 int out_of_the_way(int fd)
 {
     rlimit limit = {};
     if (fd < 0 || call(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit) != 0)
         return fd;
-    const long high = call(SYS_fcntl, fd, F_DUPFD_CLOEXEC,
-                           limit.rlim_cur / 2 < high_enough ? limit.rlim_cur / 2 : high_enough);
-    if (high < 0)
-        return fd;
+    const rlim_t most = limit.rlim_cur;
+    const long high =
+        call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, most / 2 < high_enough ? most / 2 : high_enough);
     close_fd(fd);
-    return static_cast<int>(high);
+    if (high >= 0 && static_cast<rlim_t>(high) < most - most / spare_part)
+        return static_cast<int>(high);
+    close_fd(static_cast<int>(high));
+    return -1;
 }
 
 // What another process sent: sealed memory of this size, or NULL.
@@ -176,7 +182,7 @@ bool Attachment::reach()
     if (fd < 0)
         return false;
     const int high = out_of_the_way(static_cast<int>(fd));
-    if (greet(high) != 0) {
+    if (high < 0 || greet(high) != 0) {
         close_fd(high);
         return false;
     }
@@ -321,7 +327,10 @@ bool Attachment::map(Connection &one, Letter &letter)
     const std::size_t bytes = ntbc::memory_bytes(m.ring_bytes);
     std::byte *page = map_sealed(letter.fds[0], bytes);
     std::byte *record = map_sealed(letter.fds[2], record_bytes);
-    if (page == nullptr || record == nullptr) {
+    const int bell = out_of_the_way(letter.fds[1]);
+    letter.fds[1] = -1;
+    if (page == nullptr || record == nullptr || bell < 0) {
+        close_fd(bell);
         kernel::unmap(page, bytes);
         kernel::unmap(record, record_bytes);
         return false;
@@ -330,8 +339,7 @@ bool Attachment::map(Connection &one, Letter &letter)
     one.record_ = reinterpret_cast<Record *>(record);
     one.ring_bytes_ = m.ring_bytes;
     one.id_ = m.id;
-    one.bell_ = out_of_the_way(letter.fds[1]);
-    letter.fds[1] = -1;
+    one.bell_ = bell;
     one.open(one.fd_);
     return true;
 }
