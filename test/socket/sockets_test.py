@@ -174,7 +174,7 @@ def report(bench):
 
 # Instructions more, at most, that a call takes in user space where no daemon answers: epoll_wait has to know whether
 # a member has a ring.
-COSTS = {"send and recv": 200, "recv of nothing": 100, "epoll_wait": 300, "poll": 100}
+COSTS = {"send and recv": 200, "recv of nothing": 100, "epoll_wait": 300, "poll": 100, "epoll_ctl": 400}
 
 
 def costs(bench):

@@ -808,7 +808,7 @@ static void case_no_bytes(void)
 // What calls cost, in ns: the least of many short spells, which other work on the machine does not
 // change. Beside the same without the library it is what that takes of each.
 static const char *const kinds[] = {"send and recv of 64 B", "recv of nothing", "epoll_wait",
-                                    "poll"};
+                                    "poll", "epoll_ctl"};
 enum { kind_count = sizeof(kinds) / sizeof(kinds[0]) };
 
 static void repeat(int ends[2], int set, int kind, int calls)
@@ -824,8 +824,11 @@ static void repeat(int ends[2], int set, int kind, int calls)
             recv(ends[1], text, sizeof(text), MSG_DONTWAIT);
         } else if (kind == 2) {
             MUST(epoll_wait(set, &event, 1, 0));
-        } else {
+        } else if (kind == 3) {
             MUST(poll(&entry, 1, 0));
+        } else {
+            event = (struct epoll_event){.events = EPOLLIN | (i & 1 ? EPOLLOUT : 0)};
+            MUST(epoll_ctl(set, EPOLL_CTL_MOD, ends[1], &event));
         }
     }
 }
