@@ -177,6 +177,9 @@ int Dmadev::stop(rte_dma_dev *dev)
     Dmadev *d = self(dev);
     d->started_.store(false, std::memory_order_release);
     rte_eal_alarm_cancel(on_tick, d);
+    // No tick is under way, but EAL's alarms promise no order: what the last one read is read, so
+    // the memory may become another's. Pairs with on_tick().
+    d->ticks_.load(std::memory_order_acquire);
     const ntb::Locked locked(d->mutex_);
     for (unsigned i = 0; i < stop_tries && !d->queue_.close(); ++i)
         rte_delay_us_sleep(stop_wait_us);
@@ -216,6 +219,7 @@ void Dmadev::on_tick(void *arg)
     auto *d = static_cast<Dmadev *>(arg);
     if (d->watch())
         d->arm();
+    d->ticks_.fetch_add(1, std::memory_order_release); // the last access; pairs with stop()
 }
 
 int Dmadev::stats_get(const rte_dma_dev *dev, uint16_t, rte_dma_stats *stats, uint32_t)

@@ -93,7 +93,8 @@ private:
     Dmadev **slot_;
     rte_dma_stats base_ = {}; ///< at the last reset
     std::atomic<bool> started_{false};
-    uint32_t copies_ = 0; ///< as set up; 0: not
+    std::atomic<uint32_t> ticks_{0}; // that have ended
+    uint32_t copies_ = 0;            ///< as set up; 0: not
     unsigned index_;
     int node_;
     char device_[64];
