@@ -115,11 +115,10 @@ make_root() {
     touch "$folder/.made"
 }
 
-# remove_root FOLDER: once what runs in it has ended. The last processes of the namespace end a moment after the one
-# that is waited for, and may write until then.
+# remove_root FOLDER: the last processes of its namespace end a moment after the one that is waited for, and may write
+# until then.
 remove_root() {
     local i
-    end_child
     for ((i = 0; i < 100; i++)); do
         rm -rf --one-file-system "$1" 2>/dev/null && return
         sleep 0.1

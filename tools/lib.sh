@@ -28,7 +28,8 @@ usage() { sed -n '/^# SPDX/d; 2,/^[^#]/ { s/^# \{0,1\}//p }' "$0"; }
 version() { echo "${0##*/} (ntbmsg) $(cat "$root/VERSION")"; }
 
 # ------------------------------------------------------------------------------- clean-up at exit
-# The commands registered here run once, last first, whether the tool ends, fails or is killed.
+# The commands registered here run once, last first, whether the tool ends, fails or is killed: once what
+# run() has started has ended, as it may write into what they remove.
 exit_commands=()
 
 at_exit() { exit_commands+=("$1"); }
@@ -37,6 +38,7 @@ run_exit_commands() {
     local status=$? i
     trap - EXIT
     trap '' HUP INT TERM
+    end_child
     for ((i = ${#exit_commands[@]} - 1; i >= 0; i--)); do
         eval "${exit_commands[i]}" || true
     done

@@ -37,7 +37,6 @@ set -euo pipefail
 . "$1/lib.sh"
 . "$1/distribution_root.sh"
 arm_exit_commands
-at_exit end_child
 mkdir "$2/root"
 at_exit "remove_root '$2/root'"
 # shellcheck disable=SC2016 # expanded in there

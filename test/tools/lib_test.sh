@@ -29,7 +29,6 @@ cat >"$work/tool" <<TOOL
 set -euo pipefail
 . "$tools/lib.sh"
 arm_exit_commands
-at_exit end_child
 at_exit 'echo cleaned >> "$work/cleaned"'
 scratch_folder
 echo "\$scratch" > "$work/scratch"
