@@ -45,6 +45,8 @@ struct Plan {
     std::uint32_t at_call; ///< dies before this call; 0: at any time
 };
 constexpr std::uint32_t at_close = ~0u; ///< the last call
+// The first is between claim and match.
+constexpr std::uint32_t calls[] = {1, 2, 3, 4, 5, 9, 30, 100, 1000, at_close};
 
 class Killed : public testing::Test
 {
@@ -246,6 +248,28 @@ protected:
         }
         EXPECT_TRUE(board.by_ring);
     }
+    void before_a_call(Victim victim)
+    {
+        for (const std::uint32_t call : calls) {
+            SCOPED_TRACE(testing::Message() << "victim " << victim << ", call " << call);
+            run({victim, call});
+            if (victim != Sender) {
+                EXPECT_NE(board.sender_said, out_of_time);
+            }
+        }
+    }
+    /// Each victim up to the last one in turn.
+    void at_any_time(unsigned rounds, Victim last)
+    {
+        for (unsigned round = 0; round < rounds; round++) {
+            const auto victim = static_cast<Victim>(round % (last + 1u));
+            SCOPED_TRACE(round);
+            run({victim, 0}, [&] {
+                usleep(static_cast<useconds_t>(pace(round)));
+                kill(process_of(victim), SIGKILL);
+            });
+        }
+    }
     static int pace(unsigned n)
     {
         return static_cast<int>(n * 2654435761u >> 20) % 6000; // microseconds
@@ -258,41 +282,24 @@ protected:
     pid_t end[2] = {};
 };
 
-// The first is between claim and match.
-constexpr std::uint32_t calls[] = {1, 2, 3, 4, 5, 9, 30, 100, 1000, at_close};
-
 TEST_F(Killed, TheSenderBeforeACall)
 {
-    for (const std::uint32_t call : calls)
-        run({Sender, call});
+    before_a_call(Sender);
 }
 
 TEST_F(Killed, TheReceiverBeforeACall)
 {
-    for (const std::uint32_t call : calls) {
-        run({Receiver, call});
-        EXPECT_NE(board.sender_said, out_of_time);
-    }
+    before_a_call(Receiver);
 }
 
 TEST_F(Killed, TheDaemonBeforeACall)
 {
-    for (const std::uint32_t call : calls) {
-        run({TheDaemon, call});
-        EXPECT_NE(board.sender_said, out_of_time);
-    }
+    before_a_call(TheDaemon);
 }
 
 TEST_F(Killed, AnyOfThemAtAnyTime)
 {
-    for (unsigned round = 0; round < 90; round++) {
-        const auto victim = static_cast<Victim>(round % 3);
-        SCOPED_TRACE(round);
-        run({victim, 0}, [&] {
-            usleep(static_cast<useconds_t>(pace(round)));
-            kill(process_of(victim), SIGKILL);
-        });
-    }
+    at_any_time(90, TheDaemon);
 }
 
 class KilledBetweenHosts : public Killed
@@ -303,24 +310,13 @@ protected:
 
 TEST_F(KilledBetweenHosts, EitherDaemonBeforeACall)
 {
-    for (const Victim victim : {TheDaemon, ThePeersDaemon})
-        for (const std::uint32_t call : calls) {
-            SCOPED_TRACE(testing::Message() << "victim " << victim << ", call " << call);
-            run({victim, call});
-            EXPECT_NE(board.sender_said, out_of_time);
-        }
+    before_a_call(TheDaemon);
+    before_a_call(ThePeersDaemon);
 }
 
 TEST_F(KilledBetweenHosts, AnyOfThemAtAnyTime)
 {
-    for (unsigned round = 0; round < 40; round++) {
-        const auto victim = static_cast<Victim>(round % 4);
-        SCOPED_TRACE(round);
-        run({victim, 0}, [&] {
-            usleep(static_cast<useconds_t>(pace(round)));
-            kill(process_of(victim), SIGKILL);
-        });
-    }
+    at_any_time(40, ThePeersDaemon);
 }
 
 TEST_F(KilledBetweenHosts, NobodyAndAllArrives)
