@@ -58,7 +58,7 @@ struct RelayOrder {
         connect,   ///< one that it expects
         let_go,    ///< id: its client is gone, or it was revoked
         abandon,   ///< id: the peer's daemon will not name it
-        tell,      ///< message, to the peer's daemon
+        send,      ///< message, to the peer's daemon
         drop_peer, ///< the peer's daemon does not keep to the protocol
     } kind = Kind::expect;
     uint64_t id = 0;      ///< of the connection at this daemon

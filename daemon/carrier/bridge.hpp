@@ -83,7 +83,7 @@ public:
 class Bridge
 {
 public:
-    enum class Told {
+    enum class Sent {
         sent,
         later, ///< not now
         stale, ///< for a peer that is lost: dropped
@@ -101,7 +101,7 @@ public:
     /// @return NULL: there is no peer, or no room for one more
     virtual std::unique_ptr<Pipe> connect(const Ticket &ticket, Relay *relay) = 0;
     /// @param epoch of this daemon's introduction to the peer
-    virtual Told tell(const Token &epoch, const ntbc::Message &message) = 0;
+    virtual Sent send(const Token &epoch, const ntbc::Message &message) = 0;
     /// Ends the connection to the peer's daemon.
     virtual void drop_peer(const Token &epoch) = 0;
 };

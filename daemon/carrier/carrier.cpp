@@ -24,7 +24,7 @@ constexpr uint64_t id_bridge = UINT64_MAX - 2;
 constexpr int recheck_ms = 100;
 // While some connections are polled, the bells of others are looked at once in so many turns.
 constexpr unsigned turns_per_look = 32;
-constexpr size_t untold_max = 65536;
+constexpr size_t unsent_max = 65536;
 } // namespace
 
 Carrier::Carrier(Bridge &bridge, Mailbox &mailbox)
@@ -64,7 +64,7 @@ bool Carrier::run()
         bool worked = bridge_.poll(*this);
         if (mailbox_.orders().any())
             take_orders();
-        tell();
+        send_messages();
         worked = turn() || worked;
         if (!active_.empty() || worked) {
             if (turns % turns_per_look == 0) {
@@ -111,10 +111,10 @@ void Carrier::take(RelayOrder &&order)
             found->second->abandon();
         activate(*found->second);
         return;
-    case RelayOrder::Kind::tell:
-        untold_.push_back(std::move(order));
-        if (untold_.size() > untold_max)
-            bridge_.drop_peer(untold_.back().token);
+    case RelayOrder::Kind::send:
+        unsent_.push_back(std::move(order));
+        if (unsent_.size() > unsent_max)
+            bridge_.drop_peer(unsent_.back().token);
         return;
     case RelayOrder::Kind::drop_peer:
         bridge_.drop_peer(order.token);
@@ -147,12 +147,12 @@ void Carrier::create(RelayOrder &&order)
     activate(made);
 }
 
-void Carrier::tell()
+void Carrier::send_messages()
 {
-    while (!untold_.empty()) {
-        if (bridge_.tell(untold_.front().token, untold_.front().message) == Bridge::Told::later)
+    while (!unsent_.empty()) {
+        if (bridge_.send(unsent_.front().token, unsent_.front().message) == Bridge::Sent::later)
             return;
-        untold_.pop_front();
+        unsent_.pop_front();
     }
 }
 

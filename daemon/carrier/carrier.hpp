@@ -59,7 +59,7 @@ private:
     void take_orders();
     void take(RelayOrder &&order);
     void create(RelayOrder &&order);
-    void tell();
+    void send_messages();
     bool turn();
     bool turn_of(Relay &relay, int64_t now);
     void activate(Relay &relay);
@@ -74,7 +74,7 @@ private:
     std::atomic<bool> stops_{false};
     std::unordered_map<uint64_t, std::unique_ptr<Relay>> relays_;
     std::vector<Relay *> active_;
-    std::deque<RelayOrder> untold_;
+    std::deque<RelayOrder> unsent_;
     Relay::Traffic traffic_ = {};
     uint64_t sleeps_ = 0;
     uint64_t refused_ = 0;

@@ -64,7 +64,7 @@ struct Device::Link : Bridge {
     bool arm() override { return ntbmsg_worker_arm(worker) == 0; }
     void disarm() override { ntbmsg_worker_disarm(worker); }
     std::unique_ptr<Pipe> connect(const Ticket &ticket, Relay *relay) override;
-    Told tell(const Token &epoch, const ntbc::Message &message) override;
+    Sent send(const Token &epoch, const ntbc::Message &message) override;
     void drop_peer(const Token &epoch) override;
 
     int open(const std::string &device);
@@ -310,7 +310,7 @@ void Device::Link::hear(Carrier &carrier)
 
 void Device::Link::hear_one(Carrier &carrier, const void *bytes, size_t count)
 {
-    LinkNews news = {introduced ? LinkNews::Kind::told : LinkNews::Kind::introduced};
+    LinkNews news = {introduced ? LinkNews::Kind::message : LinkNews::Kind::introduced};
     const bool is_right = introduced ? ntbc::message_of(bytes, count, &news.message)
                                      : introduction_of(bytes, count, &news.peer);
     if (is_right) {
@@ -323,12 +323,12 @@ void Device::Link::hear_one(Carrier &carrier, const void *bytes, size_t count)
     dropped = introduced;
 }
 
-Bridge::Told Device::Link::tell(const Token &of, const ntbc::Message &message)
+Bridge::Sent Device::Link::send(const Token &of, const ntbc::Message &message)
 {
     if (out == nullptr || epoch != of)
-        return Told::stale;
+        return Sent::stale;
     const int sent = send(&message, sizeof(message));
-    return sent == 1 ? Told::sent : sent == 0 ? Told::later : Told::stale;
+    return sent == 1 ? Sent::sent : sent == 0 ? Sent::later : Sent::stale;
 }
 
 void Device::Link::drop_peer(const Token &of)

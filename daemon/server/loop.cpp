@@ -98,7 +98,7 @@ bool Server::run()
         for (int i = 0; i < count; i++)
             handle(events[i].data.u64, events[i].events);
         check_time();
-        bury();
+        end_doomed();
     }
     return true;
 }
@@ -241,7 +241,7 @@ void Server::to_peer(const Message &m, const int *fds, int count)
 {
     if (carries_) {
         RelayOrder order;
-        order.kind = RelayOrder::Kind::tell;
+        order.kind = RelayOrder::Kind::send;
         order.token = own_->token;
         order.message = m;
         to_carrier(std::move(order));
@@ -307,7 +307,7 @@ void Server::doom(Session &session)
     session.doomed = true;
 }
 
-void Server::bury()
+void Server::end_doomed()
 {
     while (!doomed_.empty()) {
         const uint64_t id = doomed_.back();

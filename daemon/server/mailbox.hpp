@@ -18,7 +18,7 @@ struct LinkNews {
         introducing, ///< own is about to be sent to the peer
         introduced,  ///< peer has introduced itself
         lost,        ///< the connection to the peer's daemon has ended
-        told,        ///< message of the peer's daemon
+        message,     ///< one of the peer's daemon
         relay_ended, ///< id, status: the daemon carries that connection no more
     } kind;
     Introduction own = {};

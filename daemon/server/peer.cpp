@@ -62,7 +62,7 @@ void Server::take_news()
             known_ = news->peer;
             agree_with_peer();
             break;
-        case LinkNews::Kind::told:
+        case LinkNews::Kind::message:
             take_told(news->message);
             break;
         case LinkNews::Kind::relay_ended:

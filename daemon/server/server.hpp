@@ -58,7 +58,7 @@ private:
     void send(Session &session, const ntbc::Message &m, const int *fds, int count);
     void flush(Session &session);
     void doom(Session &session);
-    void bury();
+    void end_doomed();
     void take_signal();
     void check_time();
     int timeout_ms() const;

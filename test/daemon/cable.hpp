@@ -135,7 +135,7 @@ public:
             if (Relay *const relay = relay_of(*one.line); relay != nullptr)
                 carrier.ready(relay, one.events);
         for (const ntbc::Message &one : told) {
-            LinkNews news = {LinkNews::Kind::told};
+            LinkNews news = {LinkNews::Kind::message};
             news.message = one;
             carrier.say(news);
         }
@@ -155,14 +155,14 @@ public:
             return nullptr;
         return std::make_unique<Channel>(*this, request(ticket, relay));
     }
-    Told tell(const Token &epoch, const ntbc::Message &message) override
+    Sent send(const Token &epoch, const ntbc::Message &message) override
     {
         const std::lock_guard held(cable_.lock_);
         if (epoch_ != epoch)
-            return Told::stale;
+            return Sent::stale;
         other_->told_.push_back(message);
         other_->wake();
-        return Told::sent;
+        return Sent::sent;
     }
     void drop_peer(const Token &epoch) override
     {

@@ -642,7 +642,7 @@ TEST_F(Carried, EndWhereBytesFollowAnEnd)
 TEST_F(Carried, DropADaemonThatSaysWhatNoneSays)
 {
     Pair pair(one, other, options);
-    LinkNews news = {LinkNews::Kind::told};
+    LinkNews news = {LinkNews::Kind::message};
     news.message.type = Type::hello;
     one.mailbox().put(news);
     char byte;

@@ -99,7 +99,7 @@ int ask_alone(ntbclient *client, Message *request, Message *answer);
 /// The number of the peer host; what cannot be one ends the attachment.
 void take_peer_host(ntbclient *client, uint64_t number);
 /// Sends what is not answered.
-void tell(ntbclient *client, const Message &message);
+void post(ntbclient *client, const Message &message);
 /// Takes in all that is there.
 /// @param listener what comes for it is not counted; NULL: all is
 /// @return how much came

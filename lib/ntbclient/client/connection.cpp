@@ -212,7 +212,7 @@ void ntbclient_close(struct ntbclient_conn *conn)
     close.id = conn->id;
     pthread_mutex_lock(&client->lock);
     unlink_conn(&client->conns, conn);
-    tell(client, close);
+    post(client, close);
     pthread_mutex_unlock(&client->lock);
     conn_destroy(conn);
 }

@@ -55,7 +55,7 @@ void take_accepted(ntbclient *client, Parcel *parcel)
         Message close;
         close.type = Type::close;
         close.id = parcel->message.id;
-        tell(client, close);
+        post(client, close);
         if (conn != nullptr)
             conn_destroy(conn);
         return;
@@ -143,7 +143,7 @@ void leave_news(ntbclient *client)
     eventfd_write(client->news, 1);
 }
 
-void tell(ntbclient *client, const Message &message)
+void post(ntbclient *client, const Message &message)
 {
     const int64_t deadline = now_ms() + answer_timeout_ms;
     int sent = client->gone.load() ? -EPIPE : message_send(client->socket, message);
@@ -159,7 +159,7 @@ int ask(ntbclient *client, Message *request, Message *answer,
 {
     const int64_t deadline = now_ms() + answer_timeout_ms;
     request->request = ++client->requests;
-    tell(client, *request);
+    post(client, *request);
     Parcel parcel;
     uint32_t entries = 0;
     while (!client->gone.load()) {

@@ -63,7 +63,7 @@ void ntbclient_listener_close(struct ntbclient_listener *listener)
         Message close;
         close.type = Type::close;
         close.id = conn->id;
-        tell(client, close);
+        post(client, close);
         conn_destroy(conn);
     }
     pthread_mutex_unlock(&client->lock);
@@ -94,7 +94,7 @@ int ntbclient_accept(struct ntbclient_listener *listener, struct ntbclient_conn 
         Message taken;
         taken.type = Type::taken;
         taken.id = (*out)->id;
-        tell(client, taken);
+        post(client, taken);
     }
     pthread_mutex_unlock(&client->lock);
     return status;

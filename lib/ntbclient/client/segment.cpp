@@ -20,7 +20,7 @@ void end_at_daemon(ntbclient *client, uint64_t id)
     Message m;
     m.type = Type::end_segment;
     m.id = id;
-    tell(client, m);
+    post(client, m);
 }
 
 // Pages that are taken here count as this process's, and no access waits for them later.

@@ -94,7 +94,7 @@ ssize_t Device::write(int descriptor, const void *bytes, std::size_t size)
             if (is_there) {
                 turns = at->second.turns;
                 const ssize_t done = manager_.write(descriptor, bytes, size);
-                told();
+                notify();
                 if (done != -EAGAIN)
                     return done;
                 // close() forgets the channel before it closes: the descriptor is still ours.
@@ -120,7 +120,7 @@ int Device::close(int descriptor)
             return -EBADF;
         manager_.close(descriptor);
         channels_.erase(at); // who waits for an event of it goes on waiting: write()
-        told();
+        notify();
     }
     return ::close(descriptor) != 0 ? -errno : 0;
 }
@@ -152,7 +152,7 @@ void Device::lost(Link link, int error)
 }
 
 // The descriptors count what waits.
-void Device::told()
+void Device::notify()
 {
     for (const int descriptor : manager_.take_changed()) {
         Channel &channel = channels_[descriptor];

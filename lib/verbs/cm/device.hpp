@@ -48,7 +48,7 @@ private:
     void message(Link link, const Message &message) override;
     void located(Link link, std::uint16_t lid) override;
     void lost(Link link, int error) override;
-    void told() override;
+    void notify() override;
 
     pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
     Hosts &hosts_;

@@ -219,11 +219,11 @@ void Manager::post(Id &id, Event event, std::int32_t status, const Message *mess
     // A new connection has nobody to tell before it is accepted: accepting it then fails.
     if (!channel || (id.uid == 0 && id.is_passive))
         return;
-    const Id &told = fresh ? *fresh : id;
+    const Id &reported = fresh ? *fresh : id;
     Waiting waiting = {.id = id.handle, .fresh = fresh ? fresh->handle : 0, .answer = {}};
     rdma_ucm_event_resp &answer = waiting.answer;
     answer.uid = id.uid;
-    answer.id = told.handle;
+    answer.id = reported.handle;
     answer.event = static_cast<std::uint32_t>(event);
     answer.status = static_cast<std::uint32_t>(status);
     if (message && id.type == type_ud) {
@@ -241,8 +241,8 @@ void Manager::post(Id &id, Event event, std::int32_t status, const Message *mess
         if (message->kind != Kind::Rej) {
             param.qp_num = message->qpn;
             param.srq = message->srq;
-            param.responder_resources = told.responder_resources;
-            param.initiator_depth = told.initiator_depth;
+            param.responder_resources = reported.responder_resources;
+            param.initiator_depth = reported.initiator_depth;
             param.flow_control = message->flow_control;
             param.retry_count = message->retry_count;
             param.rnr_retry_count = message->rnr_retry_count;

@@ -202,7 +202,7 @@ void Network::turn()
         links.push_back(link);
     for (const Link link : links)
         advance(link);
-    audience_->told();
+    audience_->notify();
 }
 
 void Network::accept()

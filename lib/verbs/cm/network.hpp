@@ -27,7 +27,7 @@ public:
     virtual void located(Link link, std::uint16_t lid) = 0;
     virtual void lost(Link link, int error) = 0;
     /// After one or more of these.
-    virtual void told() = 0;
+    virtual void notify() = 0;
 };
 
 /// Each way is a connection of the daemon, each claimed port two listeners. All calls but open(),

@@ -43,12 +43,12 @@ bool CompletionQueue::push(const ntbv_wc &completion, bool solicited)
     if (armed_ == Armed::Any ||
         (armed_ == Armed::Solicited && (solicited || completion.status != NTBV_SUCCESS))) {
         armed_ = Armed::No;
-        tell();
+        notify();
     }
     return true;
 }
 
-bool CompletionQueue::tell()
+bool CompletionQueue::notify()
 {
     owes_event_ = !channel_->write(&cookie_, sizeof(cookie_));
     return !owes_event_;

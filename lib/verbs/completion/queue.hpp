@@ -33,7 +33,7 @@ public:
     /// until there was an event.
     void arm(bool solicited_only);
     /// Writes the event that the channel had no room for. @retval false it has none yet
-    bool tell();
+    bool notify();
     bool owes_event() const { return owes_event_; }
     /// Takes the completions of a queue pair out.
     void forget(std::uint32_t qpn);

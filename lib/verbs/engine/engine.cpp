@@ -170,7 +170,7 @@ int Engine::drive()
         done += drive(links_[i]);
     for (ntbv_cq *cq = owing_.first(); cq;) {
         ntbv_cq *next = cq->owing.next();
-        if (cq->queue.tell())
+        if (cq->queue.notify())
             cq->owing.unlink();
         cq = next;
     }

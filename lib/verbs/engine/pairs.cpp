@@ -326,7 +326,7 @@ void Engine::reset(Pair &pair)
     receive.active = receive.has_receive = receive.skips = false;
     receive.owes_nak = receive.owes_rnr = receive.owes_ready = receive.owes_ack = false;
     receive.answers_tail = receive.answers_head;
-    receive.starves = receive.told = false;
+    receive.starves = receive.must_wait = false;
     pair.link = nullptr;
     pair.overrun = false;
     pair.attr = {};

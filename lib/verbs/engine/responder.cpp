@@ -132,10 +132,10 @@ void Engine::take_connected(Pair &pair, const Header &header, const std::byte *p
             if (pair.attr.state == NTBV_ERR)
                 return;
         }
-        // Behind one that was told to wait, of the same try: it comes again.
-        if (receive.told && header.attempt == receive.rnr_attempt)
+        // Behind one that was to wait, of the same try: it comes again.
+        if (receive.must_wait && header.attempt == receive.rnr_attempt)
             return;
-        receive.told = false;
+        receive.must_wait = false;
         const auto ahead = static_cast<std::int32_t>(header.seq - receive.expected);
         const std::uint32_t executed = receive.expected - pair.attr.rq_psn;
         if (ahead < 0 && receive.expected - header.seq <= executed) {
@@ -196,7 +196,7 @@ bool Engine::begin(Pair &pair, const Header &header)
         if (!receive.has_receive && !next_receive(pair, receive.receive)) {
             if (pair.type != NTBV_RC)
                 return false;
-            receive.owes_rnr = receive.starves = receive.told = true;
+            receive.owes_rnr = receive.starves = receive.must_wait = true;
             receive.rnr_attempt = header.attempt;
             if (pair.srq)
                 pair.srq->starved.append(pair.hungry);

@@ -133,8 +133,8 @@ struct ntbv_qp {
         bool owes_nak = false, owes_rnr = false, owes_ready = false, owes_ack = false;
         std::uint32_t nak_code = 0;
         std::uint16_t attempt = 0;     // of the last request
-        std::uint16_t rnr_attempt = 0; // of the one that was told to wait
-        bool told = false;             // nothing of a later attempt has come yet
+        std::uint16_t rnr_attempt = 0; // of the one that is to wait
+        bool must_wait = false;        // nothing of a later attempt has come yet
         std::uint32_t asks_for = 0;    // key of a region; 0: of none
         bool starves = false;          // was told to wait, and not yet that it is ready
     } receive;

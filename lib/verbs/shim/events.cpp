@@ -19,7 +19,7 @@ namespace
 void cq_event(ibv_cq *cq)
 {
     pthread_mutex_lock(&cq->mutex);
-    ++own<OwnCq>(cq)->told;
+    ++own<OwnCq>(cq)->reported;
     pthread_mutex_unlock(&cq->mutex);
 }
 
@@ -28,17 +28,17 @@ void async_event(ibv_context *, ibv_async_event *event)
     switch (event->event_type) {
     case IBV_EVENT_CQ_ERR:
         pthread_mutex_lock(&event->element.cq->mutex);
-        ++own<OwnCq>(event->element.cq)->told_async;
+        ++own<OwnCq>(event->element.cq)->reported_async;
         pthread_mutex_unlock(&event->element.cq->mutex);
         break;
     case IBV_EVENT_SRQ_LIMIT_REACHED:
         pthread_mutex_lock(&event->element.srq->mutex);
-        ++own<OwnSrq>(event->element.srq)->told_async;
+        ++own<OwnSrq>(event->element.srq)->reported_async;
         pthread_mutex_unlock(&event->element.srq->mutex);
         break;
     default:
         pthread_mutex_lock(&event->element.qp->mutex);
-        ++own<OwnQp>(event->element.qp)->told_async;
+        ++own<OwnQp>(event->element.qp)->reported_async;
         pthread_mutex_unlock(&event->element.qp->mutex);
     }
 }

@@ -44,15 +44,15 @@ struct Channel {
 struct OwnCq {
     Cq base;
     ntbv_cq *own;
-    std::uint32_t told; ///< completion events that the program has read; under the queue's mutex
-    std::uint32_t told_async;
+    std::uint32_t reported; ///< completion events that the program has read; under the mutex
+    std::uint32_t reported_async;
     ntbv_wc current; ///< that the functions of an extended queue read
 };
 struct OwnSrq {
     Srq base;
     ntbv_srq *own;
     std::uint32_t max_wr, max_sge;
-    std::uint32_t told_async;
+    std::uint32_t reported_async;
 };
 struct Batch;
 struct OwnQp {
@@ -61,7 +61,7 @@ struct OwnQp {
     Batch *batch; ///< of extended posting; or NULL
     ibv_qp_cap cap;
     int signal_all;
-    std::uint32_t told_async;
+    std::uint32_t reported_async;
 };
 
 // Every struct begins with what the program sees.

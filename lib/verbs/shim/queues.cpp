@@ -12,14 +12,14 @@ namespace
 
 constexpr std::uint32_t async_record = 16, completion_record = 8;
 
-// The program has acknowledged all events that it was told of: until then it may still use what
+// The program has acknowledged all its events: until then it may still use what
 // they name.
 template <typename Object>
 void await_acknowledged(Object &object, const std::uint32_t &acknowledged,
-                        const std::uint32_t &told)
+                        const std::uint32_t &reported)
 {
     pthread_mutex_lock(&object.mutex);
-    while (acknowledged != told)
+    while (acknowledged != reported)
         pthread_cond_wait(&object.cond, &object.mutex);
     pthread_mutex_unlock(&object.mutex);
 }
@@ -85,8 +85,8 @@ int destroy_cq(ibv_cq *cq)
     if (cq->channel)
         forget_events(cq->channel->fd, completion_record, cq);
     forget_events(cq->context->async_fd, async_record, cq);
-    await_acknowledged(*cq, cq->comp_events_completed, object->told);
-    await_acknowledged(*cq, cq->async_events_completed, object->told_async);
+    await_acknowledged(*cq, cq->comp_events_completed, object->reported);
+    await_acknowledged(*cq, cq->async_events_completed, object->reported_async);
     free(object);
     return 0;
 }
@@ -132,7 +132,7 @@ int destroy_srq(ibv_srq *srq)
     if (error != 0)
         return -error;
     forget_events(srq->context->async_fd, async_record, srq);
-    await_acknowledged(*srq, srq->events_completed, object->told_async);
+    await_acknowledged(*srq, srq->events_completed, object->reported_async);
     free(object);
     return 0;
 }
@@ -191,7 +191,7 @@ int destroy_qp(ibv_qp *qp)
     if (error != 0)
         return -error;
     forget_events(qp->context->async_fd, async_record, qp);
-    await_acknowledged(*qp, qp->events_completed, object->told_async);
+    await_acknowledged(*qp, qp->events_completed, object->reported_async);
     free_batch(object->batch);
     free(object);
     return 0;

@@ -125,7 +125,7 @@ private:
     }
     void located(Link link, std::uint16_t lid) override { lids[link] = lid; }
     void lost(Link link, int error) override { losses.emplace_back(link, error); }
-    void told() override {}
+    void notify() override {}
 
     pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     Network network;

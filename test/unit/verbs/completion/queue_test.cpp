@@ -111,9 +111,9 @@ TEST_F(CompletionQueueTest, AFullChannelGetsTheEventLater)
     queue_.arm(false);
     push(1);
     EXPECT_TRUE(queue_.owes_event());
-    EXPECT_FALSE(queue_.tell());
+    EXPECT_FALSE(queue_.notify());
     EXPECT_EQ(events(), written);
-    EXPECT_TRUE(queue_.tell());
+    EXPECT_TRUE(queue_.notify());
     EXPECT_EQ(events(), 1);
     EXPECT_FALSE(queue_.owes_event());
 }
