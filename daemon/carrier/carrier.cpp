@@ -228,7 +228,7 @@ bool Carrier::turn_of(Relay &relay, int64_t now)
 {
     if (relay.turn()) {
         if (relay.is_idle)
-            relay.window_ns = ntbc::longer_window(relay.window_ns);
+            relay.window_ns = ntbc::longer_spin(relay.window_ns);
         relay.is_idle = false;
         return true;
     }
@@ -239,7 +239,7 @@ bool Carrier::turn_of(Relay &relay, int64_t now)
     }
     if (now - relay.idle_since_ns < relay.window_ns)
         return false;
-    relay.window_ns = ntbc::shorter_window(relay.window_ns);
+    relay.window_ns = ntbc::shorter_spin(relay.window_ns);
     relay.is_active = !relay.sleep();
     relay.idle_since_ns = now;
     return false;

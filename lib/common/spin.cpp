@@ -68,7 +68,7 @@ Spinning &process_spinning()
     return spinning;
 }
 
-void Window::waited(std::uint64_t ns, std::uint32_t most_us)
+void SpinTime::waited(std::uint64_t ns, std::uint32_t most_us)
 {
     const std::uint32_t now = us();
     const std::uint64_t took = ns / 1000;
@@ -85,7 +85,7 @@ void forget_spinners_after_fork()
 
 bool Spin::begin(std::uint64_t now)
 {
-    if (spinning_.most_us == 0 || window_.rests(now))
+    if (spinning_.most_us == 0 || spin_time_.rests(now))
         return false;
     if (spinning_.spinners->fetch_add(1, std::memory_order_relaxed) >= spinning_.processors) {
         spinning_.spinners->fetch_sub(1, std::memory_order_relaxed);
@@ -93,7 +93,7 @@ bool Spin::begin(std::uint64_t now)
     }
     spins_ = true;
     began_ = now;
-    until_ = now + std::uint64_t{std::min(window_.us(), spinning_.most_us)} * 1000;
+    until_ = now + std::uint64_t{std::min(spin_time_.us(), spinning_.most_us)} * 1000;
     return true;
 }
 
@@ -111,7 +111,7 @@ bool Spin::lap()
         stop();
         return false;
     }
-    if (window_.shares() || ++laps_ % yield_laps == 0) {
+    if (spin_time_.shares() || ++laps_ % yield_laps == 0) {
         give_way();
         return true;
     }
@@ -127,13 +127,13 @@ void Spin::give_way()
     if (now - looked_ >= another_ns) {
         others_ns_ += now - looked_;
         if (!spinning_.answers_here) {
-            again_ = window_.shares();
-            window_.share(true);
+            again_ = spin_time_.shares();
+            spin_time_.share(true);
         }
     } else {
         others_ns_ = 0;
         again_ = false;
-        window_.share(false);
+        spin_time_.share(false);
     }
     looked_ = now;
 }
@@ -149,9 +149,10 @@ void Spin::rest()
 {
     std::uint64_t ns = rest_factor * others_ns_;
     if (again_)
-        ns = std::max({ns, least_rest_ns, std::min(window_.next_rest_ns(looked_), most_rest_ns)});
-    window_.rest(looked_, ns);
-    window_.share(false);
+        ns =
+            std::max({ns, least_rest_ns, std::min(spin_time_.next_rest_ns(looked_), most_rest_ns)});
+    spin_time_.rest(looked_, ns);
+    spin_time_.share(false);
 }
 
 void Spin::stop()
@@ -172,8 +173,8 @@ Spin::~Spin()
     if (others_need_it())
         rest();
     else if (others_ns_ != 0)
-        window_.share(true);
-    window_.waited((spins_ ? looked_ : spinning_.now_ns()) - began_, spinning_.most_us);
+        spin_time_.share(true);
+    spin_time_.waited((spins_ ? looked_ : spinning_.now_ns()) - began_, spinning_.most_us);
     stop();
 }
 

@@ -10,7 +10,7 @@ namespace ntb
 
 /// What the waiters of a process share, and what tests replace.
 struct Spinning {
-    /// The longest window; 0: nobody spins.
+    /// The longest spin time; 0: no thread spins.
     std::uint32_t most_us = 200;
     /// More waiters than this never spin at a time.
     std::uint32_t processors = 1;
@@ -33,14 +33,14 @@ Spinning &process_spinning();
 /// How long one set, or one thread that waits for single descriptors, looks before it sleeps: twice
 /// as long as a short wait took, half as long after each long one (decision 030). What is learned
 /// from is the wait as a whole, slept or not.
-class Window
+class SpinTime
 {
 public:
     std::uint32_t us() const { return us_.load(std::memory_order_relaxed); }
     /// A wait took so long. @param most_us  longer ones are not worth a look
     void waited(std::uint64_t ns, std::uint32_t most_us);
 
-    /// Others need the processor: nobody looks for so long.
+    /// Others need the processor: no thread looks for so long.
     void rest(std::uint64_t now_ns, std::uint64_t ns)
     {
         rests_.store(now_ns + ns, std::memory_order_relaxed);
@@ -79,7 +79,9 @@ void forget_spinners_after_fork();
 class Spin
 {
 public:
-    Spin(const Spinning &spinning, Window &window) : spinning_(spinning), window_(window) {}
+    Spin(const Spinning &spinning, SpinTime &spin_time) : spinning_(spinning), spin_time_(spin_time)
+    {
+    }
     ~Spin();
 
     Spin(const Spin &) = delete;
@@ -97,7 +99,7 @@ private:
     void rest();
 
     const Spinning &spinning_;
-    Window &window_;
+    SpinTime &spin_time_;
     std::uint64_t began_ = 0; ///< 0: it did not spin, and learns nothing
     std::uint64_t until_ = 0;
     std::uint64_t looked_ = 0; ///< when, at last

@@ -156,7 +156,7 @@ protected:
     template <typename NowAndThen>
     bool look(NowAndThen now_and_then)
     {
-        ntb::Spin spin(spinning, window);
+        ntb::Spin spin(spinning, spin_time);
         return ntb::verbs::look(*b.engine, spinning, spin, now_and_then);
     }
     bool is_over() const { return look_clock >= 1000 + 20000; }
@@ -164,7 +164,7 @@ protected:
     std::atomic<std::uint32_t> spinners = 0;
     ntb::Spinning spinning = {200,   2,  &spinners, [] { return look_clock += 100; },
                               [] {}, 16, false};
-    ntb::Window window;
+    ntb::SpinTime spin_time;
     Memory ma{a.pd, 64}, mb{b.pd, 64};
 };
 

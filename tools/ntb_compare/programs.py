@@ -64,7 +64,7 @@ class Load:
     read: object  # text of the client, milliseconds -> Taken
     ways: tuple = (TCP, RING)
     cpus: tuple = None  # of server and client, as places in Settings.cpus; None: wherever the kernel puts them
-    window: int = None  # microseconds that a waiting call looks before it sleeps
+    spin: int = None  # microseconds that a waiting call looks before it sleeps
     tcp_words: tuple = ()  # of both sides by TCP alone
 
 
@@ -118,7 +118,7 @@ class Way:
         if self.way == ABSENT:
             before = rings.Preload(settings.programs.parents[1], processes.folder).under()
         elif self.way == RING:
-            before = rings.Rings(settings.programs.parents[1], processes, self.load.window).under()
+            before = rings.Rings(settings.programs.parents[1], processes, self.load.spin).under()
         return Place(processes.folder, self.way, free_port()), (before, before)
 
     def start(self, processes, side, before, words, settings):
@@ -280,8 +280,8 @@ LOADS = (
     redis("redis-1", "redis GET, 1 client", 1, 1, 30),
     redis("redis-50", "redis GET, 50 clients, pipelines of 16", 50, 16, 500),
     # Both poll: by TCP with sockets that do not block, by ring with a call that waits.
-    sockperf("sockperf-poll", "sockperf 64 B, both poll, a CPU each", cpus=(0, 1), window=1000, tcp_words=("--nonblocked",)),
-    sockperf("sockperf-sleep", "sockperf 64 B, both sleep", window=0),
+    sockperf("sockperf-poll", "sockperf 64 B, both poll, a CPU each", cpus=(0, 1), spin=1000, tcp_words=("--nonblocked",)),
+    sockperf("sockperf-sleep", "sockperf 64 B, both sleep", spin=0),
     sockperf("sockperf-shared", "sockperf 64 B, both on one CPU", cpus=(0, 0)),
     iperf3("iperf3-1", "iperf3, 1 stream", 1),
     iperf3("iperf3-4", "iperf3, 4 streams", 4),

@@ -110,11 +110,11 @@ def find_page(pid):
 class Preload:
     """The words before a command that goes by a daemon, where there is one."""
 
-    def __init__(self, build, folder, window=None):
+    def __init__(self, build, folder, spin=None):
         self.build, self.folder, self.library = build, folder, build / "lib/socket/libntbsocket.so"
         self.config = folder / "sockets.conf"
         hosts = "".join(f"host {address} {folder}/ntbd.sock\n" for address in ("127.0.0.0/8", "::1"))
-        self.config.write_text(hosts + "use ntb * * *:*\n" + ("" if window is None else f"window {window}\n"))
+        self.config.write_text(hosts + "use ntb * * *:*\n" + ("" if spin is None else f"spin {spin}\n"))
 
     def under(self):
         return [self.build / "lib/socket/ntb-run", "--library", self.library, "--config", self.config]
@@ -123,8 +123,8 @@ class Preload:
 class Rings(Preload):
     """And a daemon without a device."""
 
-    def __init__(self, build, processes, window=None):
-        super().__init__(build, processes.folder, window)
+    def __init__(self, build, processes, spin=None):
+        super().__init__(build, processes.folder, spin)
         folder = processes.folder
         (folder / "ntbd.conf").write_text(f"socket {folder}/ntbd.sock\n")
         number = processes.start([build / "daemon/ntbd", "--config", folder / "ntbd.conf"])

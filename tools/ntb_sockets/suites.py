@@ -84,14 +84,14 @@ def parse(path):
 
 
 class Suites:
-    def __init__(self, build, tests, window=None, seconds=SUITE_SECONDS):
-        self.build, self.tests, self.window, self.seconds = build, tests, window, seconds
+    def __init__(self, build, tests, spin=None, seconds=SUITE_SECONDS):
+        self.build, self.tests, self.spin, self.seconds = build, tests, spin, seconds
 
     def run(self, suite, with_rings, only=()):
         """A suite or some of its tests. With a daemon of its own, so that counters and losses are its own."""
         begin = time.monotonic()
         with pair.group() as processes:
-            before = rings.Rings(self.build, processes, self.window).under() if with_rings else []
+            before = rings.Rings(self.build, processes, self.spin).under() if with_rings else []
             output = processes.folder / "results.xml"
             words = [PYTHON, "-m", "test", "--junit-xml", output, "-i", IGNORED, *RESOURCES.get(suite, ())]
             if only:

@@ -123,11 +123,11 @@ uint32_t poll_for_a_while(ntbclient_conn *conn, uint32_t events, int64_t deadlin
     do {
         pause_lap();
         if (const uint32_t ready = ready_of(conn, events); ready != 0) {
-            spin_ns.store(longer_window(spin), std::memory_order_relaxed);
+            spin_ns.store(longer_spin(spin), std::memory_order_relaxed);
             return ready;
         }
     } while (now_ns() < end);
-    spin_ns.store(shorter_window(spin), std::memory_order_relaxed);
+    spin_ns.store(shorter_spin(spin), std::memory_order_relaxed);
     return 0;
 }
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How both ends of a ring poll before they sleep: for a window that grows while that succeeds and
+// How both ends of a ring poll before they sleep: for a time that grows while that succeeds and
 // shrinks while it does not, in laps that give the CPU to others.
 #ifndef NTBCLIENT_RING_POLLING_HPP
 #define NTBCLIENT_RING_POLLING_HPP
@@ -14,16 +14,16 @@
 namespace ntbc
 {
 
-inline constexpr uint32_t window_min_ns = 1000;
-inline constexpr uint32_t window_max_ns = 50000;
+inline constexpr uint32_t spin_min_ns = 1000;
+inline constexpr uint32_t spin_max_ns = 50000;
 
-constexpr uint32_t longer_window(uint32_t ns)
+constexpr uint32_t longer_spin(uint32_t ns)
 {
-    return std::min(window_max_ns, ns + ns / 2);
+    return std::min(spin_max_ns, ns + ns / 2);
 }
-constexpr uint32_t shorter_window(uint32_t ns)
+constexpr uint32_t shorter_spin(uint32_t ns)
 {
-    return std::max(window_min_ns, ns / 2);
+    return std::max(spin_min_ns, ns / 2);
 }
 
 inline int64_t now_ns()

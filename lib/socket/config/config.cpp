@@ -204,13 +204,13 @@ bool Config::host(Line &line)
     return line.end();
 }
 
-bool Config::window(Line &line)
+bool Config::spin(Line &line)
 {
     const string_view word = line.word();
-    const auto value = number(word, max_window);
+    const auto value = number(word, max_spin_us);
     if (!value)
         return line.wrong(word, "number of microseconds up to 1000");
-    window_ = *value;
+    spin_us_ = *value;
     return line.end();
 }
 
@@ -229,9 +229,8 @@ bool Config::parse(const char *text, std::size_t size, Error *error)
         const bool right = keyword.empty()     ? true
                            : keyword == "use"  ? use(line)
                            : keyword == "host" ? host(line)
-                           : keyword == "window"
-                               ? window(line)
-                               : line.wrong(keyword, "keyword: use, host, window");
+                           : keyword == "spin" ? spin(line)
+                                               : line.wrong(keyword, "keyword: use, host, spin");
         if (!right)
             return false;
     }

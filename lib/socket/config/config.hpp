@@ -38,7 +38,7 @@ class Config
 public:
     static constexpr unsigned max_rules = 64, max_hosts = 64;
     static constexpr std::size_t max_name = 32, max_path = 108;
-    static constexpr unsigned default_window = 200, max_window = 1000;
+    static constexpr unsigned default_spin_us = 200, max_spin_us = 1000;
 
     /// What is wrong with a file.
     struct Error {
@@ -59,7 +59,7 @@ public:
     bool wanted(Role role, const char *program, const Address &address) const;
     /// The daemon's socket for a peer. @return NULL: the peer is not in the map
     const char *daemon_of(const Address &peer) const;
-    unsigned window() const { return window_; } ///< longest time to spin, in microseconds
+    unsigned spin_us() const { return spin_us_; } ///< longest time to spin, in microseconds
 
 private:
     struct Rule {
@@ -76,12 +76,12 @@ private:
 
     bool use(Line &line);
     bool host(Line &line);
-    bool window(Line &line);
+    bool spin(Line &line);
 
     Rule rules_[max_rules] = {};
     Host hosts_[max_hosts] = {};
     unsigned rule_count_ = 0, host_count_ = 0;
-    unsigned window_ = default_window;
+    unsigned spin_us_ = default_spin_us;
 };
 
 } // namespace ntb::socket

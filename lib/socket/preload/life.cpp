@@ -135,7 +135,7 @@ __attribute__((constructor(101))) void load()
         state.verbose = true;
     }
     take_inheritance(will);
-    process_spinning().most_us = state.config.window();
+    process_spinning().most_us = state.config.spin_us();
     pthread_atfork([] { around_fork(before_fork_now); },
                    [] { around_fork([] { after_fork_now(1); }); },
                    [] { around_fork([] { after_fork_now(0); }); });

@@ -196,10 +196,10 @@ int Waiter::sleep(const Deadline &deadline, const sigset_t *mask, const Handled 
     return n == 0 ? 0 : ask();
 }
 
-int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask, Window &window)
+int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask, SpinTime &spin_time)
 {
     const Handled before = handled();
-    Spin spin(process_spinning(), window);
+    Spin spin(process_spinning(), spin_time);
     for (std::uint32_t lap = 0;; lap++) {
         // Where the program has sources alone it takes no system call to find one ready.
         const std::uint32_t every = process_spinning().kernel_every;
@@ -228,10 +228,10 @@ int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask,
 }
 
 // Threads that wait for single descriptors come and go: they learn together.
-Window &single_window()
+SpinTime &single_spin_time()
 {
-    static Window window;
-    return window;
+    static SpinTime spin_time;
+    return spin_time;
 }
 
 } // namespace
@@ -249,7 +249,7 @@ int poll(pollfd *entries, nfds_t n, Source *const *sources, const timespec *time
     if (asked.data() == nullptr)
         return -ENOMEM;
     Waiter waiter(entries, n, sources, attendant, asked.data());
-    return wait_in_laps(waiter, deadline, mask, single_window());
+    return wait_in_laps(waiter, deadline, mask, single_spin_time());
 }
 
 int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant)

@@ -441,7 +441,7 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
             return finish(n);
     }
     const Handled before = handled();
-    Spin spin(process_spinning(), window_);
+    Spin spin(process_spinning(), spin_time_);
     bool slept = false;
     for (std::uint32_t lap = 0;; lap++) {
         attend();

@@ -135,7 +135,7 @@ private:
     std::atomic<std::uint32_t> unasked_ = 0; ///< looks since the kernel was asked
     std::atomic<std::uint32_t> quiet_ = 0;   ///< times in a row that it had nothing, at most some
     std::uint64_t secret_ = 0;
-    Window window_;
+    SpinTime spin_time_;
 
     std::uint32_t shared_bells_ = 0; ///< links whose bell another link has entered
     std::uint32_t orphans_ = 0;      ///< links whose number is closed, while the file is open

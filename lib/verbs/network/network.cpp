@@ -435,7 +435,7 @@ void Network::wait()
     };
     if (!pending_.empty() || !has_peers || !may_look())
         return sleep();
-    Spin spin(spinning_, window_);
+    Spin spin(spinning_, spin_time_);
     if (look(*engine_, spinning_, spin, [this] { return is_called(); }))
         return;
     spin.stop();

@@ -124,7 +124,7 @@ private:
     std::atomic<bool> has_door_{false};
     std::vector<pollfd> fds_;
     Spinning spinning_;
-    ntb::Window window_;
+    ntb::SpinTime spin_time_;
 
     pthread_mutex_t wishes_mutex_ = PTHREAD_MUTEX_INITIALIZER;
     Address wishes_[NTBV_MAX_LINKS];

@@ -32,7 +32,7 @@ protected:
         bool slept = false;
     };
     /// Waits for something that comes so much later; a sleeper is awake so long after it.
-    Wait wait(Window &of, std::uint64_t for_ns, std::uint64_t wake_ns = 0)
+    Wait wait(SpinTime &of, std::uint64_t for_ns, std::uint64_t wake_ns = 0)
     {
         const std::uint64_t comes = now + for_ns;
         Wait made;
@@ -49,52 +49,53 @@ protected:
         return made;
     }
     /// Laps until a sleep that lasts for long.
-    unsigned laps(std::uint64_t for_ns = 10000 * us) { return wait(window, for_ns).laps; }
+    unsigned laps(std::uint64_t for_ns = 10000 * us) { return wait(spin_time, for_ns).laps; }
 
     std::atomic<std::uint32_t> spinners = 0;
     Spinning spinning = {200, 2, &spinners, [] { return now; }, [] { now += others_ns; }, 16};
-    Window window;
+    SpinTime spin_time;
 };
 
 TEST_F(Spins, EachLongWaitHalvesTheWindow)
 {
     for (const unsigned expected : {20u, 10u, 5u, 2u, 1u, 1u}) {
-        EXPECT_EQ(window.us(), expected);
-        EXPECT_TRUE(wait(window, 201 * us).slept);
+        EXPECT_EQ(spin_time.us(), expected);
+        EXPECT_TRUE(wait(spin_time, 201 * us).slept);
     }
     EXPECT_EQ(spinners, 0u);
 }
 
 TEST_F(Spins, AShortWaitMakesItTwiceAsLongSleptOrNot)
 {
-    EXPECT_FALSE(wait(window, 15 * us).slept);
-    EXPECT_NEAR(window.us(), 30, 2);
-    EXPECT_TRUE(wait(window, 35 * us, 10 * us).slept);
-    EXPECT_EQ(window.us(), 90u);
-    EXPECT_FALSE(wait(window, 3 * us).slept);
-    EXPECT_EQ(window.us(), 90u) << "others of its waits are longer";
-    EXPECT_TRUE(wait(window, 150 * us, 50 * us).slept);
-    EXPECT_EQ(window.us(), 200u);
-    EXPECT_FALSE(wait(window, 199 * us).slept);
-    EXPECT_EQ(window.us(), 200u);
+    EXPECT_FALSE(wait(spin_time, 15 * us).slept);
+    EXPECT_NEAR(spin_time.us(), 30, 2);
+    EXPECT_TRUE(wait(spin_time, 35 * us, 10 * us).slept);
+    EXPECT_EQ(spin_time.us(), 90u);
+    EXPECT_FALSE(wait(spin_time, 3 * us).slept);
+    EXPECT_EQ(spin_time.us(), 90u) << "others of its waits are longer";
+    EXPECT_TRUE(wait(spin_time, 150 * us, 50 * us).slept);
+    EXPECT_EQ(spin_time.us(), 200u);
+    EXPECT_FALSE(wait(spin_time, 199 * us).slept);
+    EXPECT_EQ(spin_time.us(), 200u);
 }
 
 TEST_F(Spins, OneThatDidNotSpinLearnsNothing)
 {
     {
-        Spin spin(spinning, window);
+        Spin spin(spinning, spin_time);
         now += 100 * us;
     }
-    EXPECT_EQ(window.us(), 20u);
+    EXPECT_EQ(spin_time.us(), 20u);
     spinners = 2;
-    EXPECT_TRUE(wait(window, 100 * us).slept);
-    EXPECT_EQ(window.us(), 20u);
+    EXPECT_TRUE(wait(spin_time, 100 * us).slept);
+    EXPECT_EQ(spin_time.us(), 20u);
 }
 
 TEST_F(Spins, NoMoreAtATimeThanProcessors)
 {
-    Window windows[3];
-    Spin first(spinning, windows[0]), second(spinning, windows[1]), third(spinning, windows[2]);
+    SpinTime spin_times[3];
+    Spin first(spinning, spin_times[0]), second(spinning, spin_times[1]),
+        third(spinning, spin_times[2]);
     EXPECT_TRUE(first.lap());
     EXPECT_TRUE(second.lap());
     EXPECT_FALSE(third.lap());
@@ -126,7 +127,7 @@ protected:
                 // It has waited since it said its own; the other one has what it says now.
                 const std::uint64_t said = now;
                 now = waits_since[end];
-                one |= wait(windows[end], std::max(said, now) - now, wake_ns).slept;
+                one |= wait(spin_times[end], std::max(said, now) - now, wake_ns).slept;
                 now = std::max(now, said) + work_ns;
                 waits_since[end] = now;
             }
@@ -135,14 +136,14 @@ protected:
         return slept;
     }
 
-    std::array<Window, 2> windows;
+    std::array<SpinTime, 2> spin_times;
     std::array<std::uint64_t, 2> waits_since = {1000, 1000};
 };
 
 TEST_F(Ends, OneThatSleepsDoesNotKeepTheOtherAsleep)
 {
     for (const std::uint64_t wake : {4 * us, 45 * us, 80 * us}) {
-        for (Window &one : windows)
+        for (SpinTime &one : spin_times)
             for (int i = 0; i < 8; i++)
                 wait(one, 5000 * us);
         waits_since = {now, now};
@@ -153,22 +154,22 @@ TEST_F(Ends, OneThatSleepsDoesNotKeepTheOtherAsleep)
 
 TEST_F(Ends, WhereAWakeIsCheapTheWindowIsShort)
 {
-    for (Window &one : windows)
+    for (SpinTime &one : spin_times)
         for (int i = 0; i < 8; i++)
             wait(one, 5000 * us);
     waits_since = {now, now};
     ask_and_answer(100, 4 * us, 2 * us);
-    for (const Window &one : windows)
+    for (const SpinTime &one : spin_times)
         EXPECT_LE(one.us(), 30u);
 }
 
 TEST_F(Spins, WhatComesSeldomIsNotLookedFor)
 {
-    wait(window, 180 * us);
+    wait(spin_time, 180 * us);
     const std::uint64_t began = now;
     std::uint64_t looked = 0;
     for (int i = 0; i < 1000; i++)
-        looked += wait(window, 1000 * us).laps * lap_ns;
+        looked += wait(spin_time, 1000 * us).laps * lap_ns;
     EXPECT_LT(looked, (now - began) / 200);
 }
 
@@ -176,8 +177,8 @@ TEST_F(Spins, BurstsOfShortWaitsCostTheirWindowOnceEach)
 {
     for (int burst = 0; burst < 100; burst++) {
         for (int i = 0; i < 10; i++)
-            wait(window, 10 * us, 5 * us);
-        EXPECT_LE(wait(window, 10000 * us).laps * lap_ns, 40 * us);
+            wait(spin_time, 10 * us, 5 * us);
+        EXPECT_LE(wait(spin_time, 10000 * us).laps * lap_ns, 40 * us);
     }
 }
 
@@ -187,7 +188,7 @@ TEST_F(Spins, GiveTheProcessorAwayNowAndThen)
 {
     std::uint64_t before = 0;
     others_ns = 700;
-    Spin spin(spinning, window);
+    Spin spin(spinning, spin_time);
     for (int i = 1; i <= 16; i++) {
         before = now;
         EXPECT_TRUE(spin.lap());
@@ -198,23 +199,23 @@ TEST_F(Spins, GiveTheProcessorAwayNowAndThen)
 TEST_F(Spins, AtOnceWhereTheAnswerCameFromThere)
 {
     others_ns = 3 * us;
-    EXPECT_EQ(wait(window, 2 * us).laps, 8u);
-    EXPECT_TRUE(window.shares());
-    EXPECT_EQ(wait(window, 2 * us).laps, 1u);
+    EXPECT_EQ(wait(spin_time, 2 * us).laps, 8u);
+    EXPECT_TRUE(spin_time.shares());
+    EXPECT_EQ(wait(spin_time, 2 * us).laps, 1u);
     others_ns = 300; // it has gone to another one
-    EXPECT_EQ(wait(window, lap_ns).laps, 1u);
-    EXPECT_FALSE(window.shares());
+    EXPECT_EQ(wait(spin_time, lap_ns).laps, 1u);
+    EXPECT_FALSE(spin_time.shares());
 }
 
 TEST_F(Spins, WhereOthersRanInVainSleepForSomeTime)
 {
     others_ns = 10 * us;
-    EXPECT_EQ(wait(window, 100 * us).laps, 8u);
+    EXPECT_EQ(wait(spin_time, 100 * us).laps, 8u);
     EXPECT_EQ(spinners, 0u);
     for (int i = 0; i < 3; i++)
-        EXPECT_EQ(wait(window, 80 * us).laps, 0u);
-    EXPECT_EQ(wait(window, 100 * us).laps, 8u);
-    EXPECT_FALSE(window.shares());
+        EXPECT_EQ(wait(spin_time, 80 * us).laps, 0u);
+    EXPECT_EQ(wait(spin_time, 100 * us).laps, 8u);
+    EXPECT_FALSE(spin_time.shares());
 }
 
 // A program that computes has its processor for milliseconds once it is given away, but goes at
@@ -225,7 +226,7 @@ TEST_F(Spins, WhoComputesBesideThemTakesLittleOfTheirTime)
     const std::uint64_t began = now;
     std::uint64_t useful = 0;
     while (now - began < 10000000 * us) {
-        wait(window, 6 * us, 2 * us);
+        wait(spin_time, 6 * us, 2 * us);
         useful += 8 * us;
     }
     EXPECT_GT(useful, (now - began) / 100 * 95);
@@ -233,8 +234,8 @@ TEST_F(Spins, WhoComputesBesideThemTakesLittleOfTheirTime)
     others_ns = 300;
     now += 1000000 * us;
     for (int i = 0; i < 5; i++)
-        wait(window, 6 * us, 2 * us);
-    EXPECT_FALSE(wait(window, 6 * us, 2 * us).slept);
+        wait(spin_time, 6 * us, 2 * us);
+    EXPECT_FALSE(wait(spin_time, 6 * us, 2 * us).slept);
 }
 
 // ---- who answers does not sleep when it waits
@@ -248,38 +249,38 @@ protected:
 // A program that was woken on this processor, and sleeps again.
 TEST_F(Servers, WhoRunsOnceMeanwhileDoesNotEndTheLook)
 {
-    Spin spin(spinning, window);
+    Spin spin(spinning, spin_time);
     for (int i = 1; i < 8; i++)
         EXPECT_TRUE(spin.lap());
     others_ns = 3 * us;
     EXPECT_TRUE(spin.lap());
     others_ns = 300;
     EXPECT_TRUE(spin.lap());
-    EXPECT_FALSE(window.shares());
+    EXPECT_FALSE(spin_time.shares());
     EXPECT_TRUE(spin.lap());
-    EXPECT_FALSE(window.rests(now));
+    EXPECT_FALSE(spin_time.rests(now));
 }
 
 TEST_F(Servers, WhoRunsTwiceInARowNeedsTheProcessor)
 {
     others_ns = 3 * us;
-    EXPECT_EQ(wait(window, 100 * us).laps, 9u);
+    EXPECT_EQ(wait(spin_time, 100 * us).laps, 9u);
     EXPECT_EQ(spinners, 0u);
-    EXPECT_TRUE(window.rests(now + 9000 * us)) << "however short it was";
-    EXPECT_FALSE(window.rests(now + 11000 * us));
+    EXPECT_TRUE(spin_time.rests(now + 9000 * us)) << "however short it was";
+    EXPECT_FALSE(spin_time.rests(now + 11000 * us));
     now += 11000 * us;
     others_ns = 2000 * us;
-    EXPECT_EQ(wait(window, 10000 * us).laps, 8u);
-    EXPECT_TRUE(window.rests(now + 50000 * us)) << "longer ones longer, and once is enough";
+    EXPECT_EQ(wait(spin_time, 10000 * us).laps, 8u);
+    EXPECT_TRUE(spin_time.rests(now + 50000 * us)) << "longer ones longer, and once is enough";
 }
 
 TEST_F(Servers, WhereTheyNeedItAgainSoonTheRestIsTwiceAsLong)
 {
     others_ns = 3 * us;
     const auto rest_ms = [&] {
-        EXPECT_GT(wait(window, 100 * us).laps, 0u);
+        EXPECT_GT(wait(spin_time, 100 * us).laps, 0u);
         const std::uint64_t began = now;
-        while (window.rests(now))
+        while (spin_time.rests(now))
             now += 1000 * us;
         return (now - began) / (1000 * us);
     };
@@ -292,11 +293,11 @@ TEST_F(Servers, WhereTheyNeedItAgainSoonTheRestIsTwiceAsLong)
 TEST_F(Servers, AlsoWhereSomethingHasComeMeanwhile)
 {
     others_ns = 3 * us;
-    EXPECT_EQ(wait(window, 2 * us).laps, 8u);
-    EXPECT_FALSE(window.rests(now));
-    EXPECT_EQ(wait(window, 2 * us).laps, 1u);
-    EXPECT_TRUE(window.rests(now));
-    EXPECT_EQ(wait(window, 2 * us).laps, 0u);
+    EXPECT_EQ(wait(spin_time, 2 * us).laps, 8u);
+    EXPECT_FALSE(spin_time.rests(now));
+    EXPECT_EQ(wait(spin_time, 2 * us).laps, 1u);
+    EXPECT_TRUE(spin_time.rests(now));
+    EXPECT_EQ(wait(spin_time, 2 * us).laps, 0u);
 }
 
 TEST(ProcessSpinning, KnowsItsProcessorsAndItsClock)

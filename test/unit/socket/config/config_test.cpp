@@ -94,9 +94,9 @@ TEST(Config, FindsTheDaemonOfAPeer)
 
 TEST(Config, HasAWindow)
 {
-    EXPECT_EQ(read("").window(), Config::default_window);
-    EXPECT_EQ(read("window 0").window(), 0u);
-    EXPECT_EQ(read("window 1000\n").window(), 1000u);
+    EXPECT_EQ(read("").spin_us(), Config::default_spin_us);
+    EXPECT_EQ(read("spin 0").spin_us(), 0u);
+    EXPECT_EQ(read("spin 1000\n").spin_us(), 1000u);
 }
 
 TEST(Config, SaysWhatIsWrongAndWhere)
@@ -106,7 +106,7 @@ TEST(Config, SaysWhatIsWrongAndWhere)
         unsigned line;
         const char *said;
     } cases[] = {
-        {"\nuses x", 2, "'uses' is no keyword: use, host, window"},
+        {"\nuses x", 2, "'uses' is no keyword: use, host, spin"},
         {"use ntb connect redis", 1,
          "expected: use ntb|tcp|both connect|accept|inherit|late|* PROGRAM ADDRESS:PORT"},
         {"use udp * * *:*", 1, "'udp' is no way: ntb, tcp or both"},
@@ -123,8 +123,8 @@ TEST(Config, SaysWhatIsWrongAndWhere)
         {"host 10.0.0 /x", 1, "'10.0.0' is no address, or address/length"},
         {"host fd00::/129 /x", 1, "'fd00::/129' is no address, or address/length"},
         {"host 10.0.0.1 x", 1, "'x' is no absolute path of at most 107 bytes"},
-        {"window", 1, "'' is no number of microseconds up to 1000"},
-        {"window 1001", 1, "'1001' is no number of microseconds up to 1000"},
+        {"spin", 1, "'' is no number of microseconds up to 1000"},
+        {"spin 1001", 1, "'1001' is no number of microseconds up to 1000"},
     };
     for (const auto &one : cases) {
         Config config;

@@ -34,7 +34,7 @@ protected:
 TEST_F(CmHosts, PeersAreThoseOfTheMapAndOfThisDevice)
 {
     EXPECT_EQ(hosts.check_peer(address("10.0.0.2", 1)), -EHOSTUNREACH) << "no map";
-    write("# sockets\nwindow 10\nhost 10.0.0.0/24 /run/ntb0.sock\nhost fd00::2 /run/ntb0.sock\n"
+    write("# sockets\nspin 10\nhost 10.0.0.0/24 /run/ntb0.sock\nhost fd00::2 /run/ntb0.sock\n"
           "host 10.0.1.2 /run/ntb1.sock\n");
     EXPECT_EQ(hosts.load(path), "");
     EXPECT_EQ(hosts.check_peer(address("10.0.0.2", 1)), 0);
