@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "result.hpp"
 
-#include <algorithm>
-
 #include <gtest/gtest.h>
 
 namespace
@@ -26,41 +24,6 @@ TEST(Result, RatesOfAllFlowsAddUp)
     EXPECT_EQ(rate.bytes, 70400U);
     EXPECT_DOUBLE_EQ(rate.messages_per_second, 3000);
     EXPECT_DOUBLE_EQ(rate.bytes_per_second, 192000);
-}
-
-TEST(Result, LatencyIsScaledAndKeepsEveryValue)
-{
-    app::Histogram histogram;
-    for (const uint64_t ticks : {100u, 200u, 200u, 40000u})
-        histogram.record(ticks);
-    const app::Latency latency = app::latency_of(histogram, 0.5);
-    EXPECT_EQ(latency.count, 4U);
-    EXPECT_DOUBLE_EQ(latency.min_ns, 50);
-    EXPECT_DOUBLE_EQ(latency.max_ns, 20000);
-    EXPECT_DOUBLE_EQ(latency.mean_ns, 40500 / 4.0 / 2);
-    EXPECT_NEAR(latency.p50_ns, 100, 2);
-    uint64_t all = 0;
-    double last = 0;
-    for (const app::Latency::Bucket &bucket : latency.buckets) {
-        EXPECT_GE(bucket.from_ns, last);
-        EXPECT_GT(bucket.to_ns, bucket.from_ns);
-        last = bucket.to_ns;
-        all += bucket.count;
-    }
-    EXPECT_EQ(all, latency.count);
-}
-
-TEST(Result, CsvHasAsManyColumnsInEachLine)
-{
-    app::Result result;
-    result.points = {point_of({{"out", 10, 640, 1}}), point_of({})};
-    result.points[0].mix = "pcap:a \"quoted\" name"; // no comma: quotes alone must not split it
-    const std::string text = app::to_csv(result);
-    const auto lines = std::count(text.begin(), text.end(), '\n');
-    EXPECT_EQ(lines, 3);
-    const auto commas = std::count(text.begin(), text.end(), ',');
-    EXPECT_EQ(commas % lines, 0);
-    EXPECT_NE(text.find("\"pcap:a \"\"quoted\"\" name\""), std::string::npos);
 }
 
 app::ResultPoint load_of(double offered, uint64_t achieved)

@@ -650,11 +650,4 @@ INSTANTIATE_TEST_SUITE_P(Variants, Burst, testing::ValuesIn(all_ops), ops_name);
 
 } // namespace
 
-TEST(SelectOps, ChoosesARunnableVariant)
-{
-    for (Policy policy : {Policy::plain, Policy::write_combining})
-        EXPECT_TRUE(runs_here(select_ops(policy)->name)) << select_ops(policy)->name;
-    EXPECT_EQ(std::string(select_ops(Policy::plain)->name).substr(0, 6), "plain/");
-}
-
 } // namespace test_queue

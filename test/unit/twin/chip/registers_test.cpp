@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How registers answer: access types, aliases, power-on values.
-#include "bench_pair.hpp"
-
-#include <algorithm>
+// How registers answer: access types and aliases.
+#include "chip/one_chip.hpp"
 
 #include "plx_ids.hpp"
 
@@ -11,17 +9,7 @@ using namespace plx::test;
 
 namespace
 {
-class TwinRegisters : public MemPair
-{
-protected:
-    void SetUp() override
-    {
-        twin::Error error{};
-        ASSERT_EQ(twin::attach(config, &a, &error), 0) << error.text;
-    }
-    uint32_t get(uint32_t offset) { return twin::csr_read32(a, offset); }
-    void put(uint32_t offset, uint32_t value) { twin::csr_write32(a, offset, value); }
-};
+using TwinRegisters = OneChip;
 
 TEST_F(TwinRegisters, IdentityTellsPortAndSide)
 {
@@ -31,29 +19,6 @@ TEST_F(TwinRegisters, IdentityTellsPortAndSide)
     EXPECT_EQ(get(link_block + reg::pci_id), 0x87A010B5u);
     EXPECT_EQ(get(virt_block + reg::pci_class_revision) >> 8, facts::class_nt);
     EXPECT_EQ(get(virt_block + reg::pci_subsystem_id) >> 16, 0x8749u);
-}
-
-TEST_F(TwinRegisters, PowerOnValuesAreThoseOfAnEeprom)
-{
-    EXPECT_EQ(get(reg::vs0_upstream), 0x40002100u);
-    EXPECT_EQ(get(reg::vs_debug), 0x03000000u);
-    EXPECT_EQ(get(virt_block + reg::req_id_lut_virt[0]), 1u);
-    EXPECT_EQ(get(link_block + reg::req_id_lut_link[0]), 1u);
-    EXPECT_EQ(get(virt_block + reg::link_err_mask), 0xFu);
-    EXPECT_EQ(get(virt_block + reg::db_virt_mask_set), 0xFFFFu);
-    EXPECT_EQ(get(virt_block + reg::bar_setup(Side::virt, 2)), 0xE000000Cu); // 512 MiB
-    EXPECT_EQ(get(virt_block + reg::bar_setup(Side::virt, 3)), 0xFFFFFFFFu);
-}
-
-TEST_F(TwinRegisters, FirmwareAssignedTheBars)
-{
-    const auto address = reinterpret_cast<uintptr_t>(twin::bar(a, 2).base);
-    EXPECT_EQ(get(virt_block + reg::pci_bar[2]), static_cast<uint32_t>(address) | 0xC);
-    EXPECT_EQ(get(virt_block + reg::pci_bar[3]), static_cast<uint32_t>(address >> 32));
-    EXPECT_TRUE(field::mem_enable.get(get(virt_block + reg::pci_command_status)));
-    EXPECT_EQ(twin::bar(a, 2).bytes, config.bar2_bytes);
-    EXPECT_EQ(twin::bar(a, 0).base, nullptr);
-    EXPECT_EQ(twin::bar(a, 3).bytes, 0u);
 }
 
 TEST_F(TwinRegisters, DoorbellBitsAreSetAndClearedByOnes)
@@ -117,50 +82,6 @@ TEST_F(TwinRegisters, ReadBackGivesTheRequesterOfTheRead)
     EXPECT_EQ(get(virt_block + reg::req_id_readback), config.cpu_read_rid);
 }
 
-TEST_F(TwinRegisters, SetupSaysWhichBarBitsStick)
-{
-    write64(a, link_block + reg::bar_setup(Side::link, 2), ~(4 * mib - 1) | 0xC);
-    write64(a, link_block + reg::pci_bar[2], ~uint64_t{0});
-    EXPECT_EQ(get(link_block + reg::pci_bar[2]), 0xFFC0000Cu);
-    EXPECT_EQ(get(link_block + reg::pci_bar[3]), 0xFFFFFFFFu);
-    put(link_block + reg::bar_setup(Side::link, 4), 0xFFF00000); // 32-bit, 1 MiB
-    put(link_block + reg::bar_setup(Side::link, 5), 0);
-    put(link_block + reg::pci_bar[4], ~0u);
-    put(link_block + reg::pci_bar[5], ~0u);
-    EXPECT_EQ(get(link_block + reg::pci_bar[4]), 0xFFF00000u);
-    EXPECT_EQ(get(link_block + reg::pci_bar[5]), 0u);
-}
-
-TEST_F(TwinRegisters, BarsWithoutAWindowAreNamed)
-{
-    testing::internal::CaptureStderr();
-    write64(a, link_block + reg::bar_setup(Side::link, 4), ~(4 * mib - 1) | 0xC);
-    write64(a, link_block + reg::pci_bar[4], link_address(4));
-    EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "one of 64 bits";
-    testing::internal::CaptureStderr();
-    put(link_block + reg::bar_setup(Side::link, 4), 0xFFF00000);
-    put(link_block + reg::bar_setup(Side::link, 5), 0xFFF00000);
-    put(link_block + reg::pci_bar[4], 0x10000000);
-    put(link_block + reg::pci_bar[5], 0x20000000);
-    put(link_block + reg::pci_bar[5], 0x30000000);
-    const std::string said = testing::internal::GetCapturedStderr();
-    EXPECT_NE(said.find("BAR5 was set up as a 32-bit BAR"), std::string::npos) << said;
-    EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << "once";
-}
-
-TEST_F(TwinRegisters, LinkBar0IsOf256KiBIn32Or64Bits)
-{
-    put(link_block + reg::bar0_setup_link, facts::bar0_setup_32bit);
-    put(link_block + reg::pci_bar[0], ~0u);
-    put(link_block + reg::pci_bar[1], ~0u);
-    EXPECT_EQ(get(link_block + reg::pci_bar[0]), 0xFFFC0000u);
-    EXPECT_EQ(get(link_block + reg::pci_bar[1]), 0u);
-    put(link_block + reg::bar0_setup_link, facts::bar0_setup_64bit);
-    write64(a, link_block + reg::pci_bar[0], ~uint64_t{0});
-    EXPECT_EQ(get(link_block + reg::pci_bar[0]), 0xFFFC0004u);
-    EXPECT_EQ(get(link_block + reg::pci_bar[1]), 0xFFFFFFFFu);
-}
-
 TEST_F(TwinRegisters, TableEntriesHaveNoBitTwo)
 {
     put(virt_block + reg::req_id_lut_virt[3], ~0u);
@@ -192,24 +113,5 @@ TEST_F(TwinRegisters, TestPatternsAreStorage)
         put(facts::test_pattern(0, i), 0x12345678 + i);
     for (uint32_t i = 0; i < facts::test_pattern_count; i++)
         EXPECT_EQ(get(facts::test_pattern(0, i)), 0x12345678 + i);
-}
-
-TEST_F(TwinRegisters, RandomStateIsGarbageThatASeedRepeats)
-{
-    auto spad_after = [&](uint64_t seed) {
-        twin::detach(a);
-        config.state = twin::ChipState::random;
-        config.random_seed = seed;
-        twin::Error error{};
-        EXPECT_EQ(twin::attach(config, &a, &error), 0) << error.text;
-        EXPECT_EQ(get(reg::vs0_upstream), 0x40002100u) << "strapped";
-        EXPECT_EQ(get(virt_block + reg::bar_setup(Side::virt, 2)), 0xE000000Cu) << "the EEPROM's";
-        EXPECT_EQ(get(virt_block + reg::pci_id), 0x87B010B5u) << "read-only";
-        return get(virt_block + reg::spad[0]);
-    };
-    const uint32_t first = spad_after(7);
-    EXPECT_NE(first, 0u);
-    EXPECT_NE(spad_after(8), first);
-    EXPECT_EQ(spad_after(7), first);
 }
 } // namespace

@@ -12,7 +12,6 @@ namespace
 {
 constexpr uint32_t link_change = field::err_link_change.mask();
 constexpr uint32_t errors = virt_block + reg::link_err_status;
-constexpr uint32_t doorbells = virt_block + reg::db_virt_set;
 
 class TwinFault : public MemPair
 {
@@ -31,11 +30,6 @@ protected:
             twin::csr_write32(host, errors, 0xF);
     }
     bool changed(twin::Host *host) { return (twin::csr_read32(host, errors) & link_change) != 0; }
-    void ring(uint32_t bits)
-    {
-        EXPECT_TRUE(twin::window_write(a, 4, doorbells, &bits, sizeof(bits), write_rid));
-    }
-    uint32_t pending() { return twin::csr_read32(b, doorbells); }
     void expect_down()
     {
         clock.advance_us(1'000'000);
@@ -159,43 +153,6 @@ TEST_F(TwinFault, ACardThatIsBackIsAsAfterPowerOn)
     bring_up(a);
     store32(a, 2, 0, 3);
     EXPECT_EQ(word_at(memory, 0), 3u);
-}
-
-TEST_F(TwinFault, DoorbellsGetLost)
-{
-    set_up_both();
-    ASSERT_EQ(twin::inject(b, Fault::drop_doorbells, 2), 0);
-    for (const uint32_t bit : {1u, 2u, 4u})
-        ring(bit);
-    EXPECT_EQ(pending(), 4u);
-}
-
-TEST_F(TwinFault, DoorbellsComeLate)
-{
-    set_up_both();
-    ASSERT_EQ(twin::inject(b, Fault::late_doorbells, 500), 0);
-    ring(1);
-    clock.advance_us(400);
-    ring(2); // on the heels of the first
-    EXPECT_EQ(pending(), 0u);
-    clock.advance_us(99);
-    EXPECT_EQ(pending(), 0u);
-    clock.advance_us(1);
-    EXPECT_EQ(pending(), 3u);
-    twin::csr_write32(b, virt_block + reg::db_virt_clear, 3);
-    ASSERT_EQ(twin::inject(b, Fault::late_doorbells, 0), 0);
-    ring(8);
-    EXPECT_EQ(pending(), 8u) << "at once again";
-}
-
-TEST_F(TwinFault, LateDoorbellsAreNotLostWhenTheFaultEnds)
-{
-    set_up_both();
-    ASSERT_EQ(twin::inject(b, Fault::late_doorbells, 500), 0);
-    ring(1);
-    ASSERT_EQ(twin::inject(b, Fault::late_doorbells, 0), 0);
-    clock.advance_us(500);
-    EXPECT_EQ(pending(), 1u);
 }
 
 TEST_F(TwinFault, ImpossibleArgumentsAreRefused)
