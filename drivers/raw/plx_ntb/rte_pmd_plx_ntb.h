@@ -145,8 +145,10 @@ struct rte_pmd_plx_ntb_info {
 };
 
 /**
- * Values of the attribute "topo" (rte_rawdev_get_attr()). 1 is raw/ntb's value for back to back,
- * here at both ends; 3 and 4 are not in raw/ntb. 2 is not used.
+ * Values of the attribute "topo" (rte_rawdev_get_attr()), which extend those of raw/ntb (enum
+ * ntb_topo in DPDK's drivers/raw/ntb/ntb.h). There 1 is the upstream and 2 the downstream end of
+ * two bridges back to back. Such ends are alike here and both report 1, so that 2 keeps its meaning
+ * there and is not used.
  */
 enum rte_pmd_plx_ntb_topo {
     RTE_PMD_PLX_NTB_TOPO_B2B = 1,        /**< Two chips, joined by their NT ports */

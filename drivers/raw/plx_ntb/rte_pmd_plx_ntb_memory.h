@@ -60,7 +60,7 @@ struct rte_pmd_plx_ntb_memory_align {
     size_t size;         /**< sizeof(struct rte_pmd_plx_ntb_memory_align), set by the caller */
     uint64_t addr_align; /**< Of addresses: the segment, or, with base and offset, the power of two
                               that holds the memory */
-    uint64_t size_align; /**< Of lengths. A shorter range is exposed with what lies behind it */
+    uint64_t size_align; /**< Of lengths: a range of another length cannot be exposed */
     uint64_t size_max;   /**< Most bytes that the window shows */
 };
 

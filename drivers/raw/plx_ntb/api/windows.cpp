@@ -72,10 +72,10 @@ int rte_pmd_plx_ntb_memory_free(uint16_t dev_id, void *address)
 }
 
 int rte_pmd_plx_ntb_memory_expose(uint16_t dev_id, void *address, size_t bytes, uint32_t rights,
-                                  uint32_t window, uint64_t *offset)
+                                  uint32_t part, uint64_t *offset)
 {
     return with(dev_id, [=](Device &, ExposedMemory &exposed) {
-        return offset == nullptr ? -EINVAL : exposed.expose(address, bytes, rights, window, offset);
+        return offset == nullptr ? -EINVAL : exposed.expose(address, bytes, rights, part, offset);
     });
 }
 

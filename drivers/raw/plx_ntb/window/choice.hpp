@@ -10,7 +10,7 @@ namespace plx::pmd
 /// The user's choice for the peer's memory window.
 struct WindowChoice {
     uint32_t segment_kib = 2048; ///< of an A-LUT segment where the BAR is large enough
-    uint32_t split = 0;          ///< the window is used as 2^split windows
+    uint32_t split = 0;          ///< the window is divided into 2^split parts
 };
 
 } // namespace plx::pmd

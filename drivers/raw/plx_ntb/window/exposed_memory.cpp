@@ -142,7 +142,7 @@ int ExposedMemory::alloc(size_t bytes, int node, rte_pmd_plx_ntb_memory *out)
                       0);
     const uint64_t most = std::min(rules.bytes_min >> choice_.split, memory_bytes_max);
     if (bytes == 0 || bytes > most)
-        return refuse(-EINVAL, "1 byte up to what one window shows", bytes, most);
+        return refuse(-EINVAL, "1 byte up to what one part of the window shows", bytes, most);
     Memory *place = std::find_if(memories_.begin(), memories_.end(),
                                  [](const Memory &m) { return m.memory.base == nullptr; });
     if (place == memories_.end())
@@ -211,7 +211,7 @@ const ExposedMemory::Exposure *ExposedMemory::overlapping(const Range &range, si
 }
 
 int ExposedMemory::check_expose(const Range &range, size_t bytes, uint32_t rights,
-                                uint32_t window) const
+                                uint32_t part) const
 {
     const uint64_t segment = segment_bytes();
     if (segment == 0)
@@ -219,8 +219,8 @@ int ExposedMemory::check_expose(const Range &range, size_t bytes, uint32_t right
                       0);
     if ((rights & ~rights_known) != 0)
         return refuse(-EINVAL, "rights of read and write", rights, rights_known);
-    if (window != RTE_PMD_PLX_NTB_MEMORY_ANY && window >= map_.windows())
-        return refuse(-EINVAL, "one of the windows, or any", window, map_.windows());
+    if (part != RTE_PMD_PLX_NTB_MEMORY_ANY && part >= map_.parts())
+        return refuse(-EINVAL, "one of the parts of the window, or any", part, map_.parts());
     if (range.memory == nullptr)
         return refuse(-EINVAL, "a range inside one such memory", bytes, 0);
     if (range.at % segment != 0)
@@ -244,17 +244,17 @@ int ExposedMemory::show(const Range &range, size_t bytes, uint32_t rights, unsig
     return rc == -EINVAL ? refuse(rc, why.what, why.found, why.expected) : rc;
 }
 
-int ExposedMemory::expose(const void *address, size_t bytes, uint32_t rights, uint32_t window,
+int ExposedMemory::expose(const void *address, size_t bytes, uint32_t rights, uint32_t part,
                           uint64_t *offset)
 {
     const Range range = locate(address, bytes);
-    int rc = check_expose(range, bytes, rights, window);
+    int rc = check_expose(range, bytes, rights, part);
     if (rc != 0)
         return rc;
     rights = rights == 0 ? RTE_PMD_PLX_NTB_MEMORY_WRITE : rights;
     const auto segments = static_cast<unsigned>(bytes / segment_bytes());
     const int first =
-        map_.take(segments, window == RTE_PMD_PLX_NTB_MEMORY_ANY ? SegmentMap::any : window);
+        map_.take(segments, part == RTE_PMD_PLX_NTB_MEMORY_ANY ? SegmentMap::any : part);
     if (first < 0)
         return refuse(-ENOSPC, "as many free segments in a row", segments, map_.longest());
     Exposure *exposure = std::find_if(exposures_.begin(), exposures_.end(),
@@ -313,7 +313,7 @@ rte_pmd_plx_ntb_memory_exposed ExposedMemory::describe(const Exposure &g) const
             .bytes = g.bytes,
             .offset = g.first * segment_bytes(),
             .rights = g.rights,
-            .part = g.first / map_.per_window()};
+            .part = g.first / map_.per_part()};
 }
 
 unsigned ExposedMemory::exposure_count() const
@@ -360,7 +360,7 @@ void ExposedMemory::info(rte_pmd_plx_ntb_memory_info *out) const
     out->segments = rules.entries;
     out->free_segments = map_.free();
     out->longest_free = map_.longest();
-    out->parts = map_.windows();
+    out->parts = map_.parts();
     out->memory_bytes_max = alut ? std::min(rules.bytes_min >> choice_.split, memory_bytes_max) : 0;
     out->store_rights = platform_.store_rights;
 }

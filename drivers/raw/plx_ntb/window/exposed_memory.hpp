@@ -44,8 +44,7 @@ public:
     int align(uint64_t bytes, rte_pmd_plx_ntb_memory_align *out) const;
     int alloc(size_t bytes, int node, rte_pmd_plx_ntb_memory *out);
     int free(const void *address);
-    int expose(const void *address, size_t bytes, uint32_t rights, uint32_t window,
-               uint64_t *offset);
+    int expose(const void *address, size_t bytes, uint32_t rights, uint32_t part, uint64_t *offset);
     int revoke(const void *address, size_t bytes);
     int find(const void *address, rte_pmd_plx_ntb_memory_exposed *out) const;
     unsigned exposure_count() const;
@@ -81,7 +80,7 @@ private:
     Range locate(const void *address, size_t bytes);
     Exposure *find_exact(const Range &range, size_t bytes);
     const Exposure *overlapping(const Range &range, size_t bytes) const;
-    int check_expose(const Range &range, size_t bytes, uint32_t rights, uint32_t window) const;
+    int check_expose(const Range &range, size_t bytes, uint32_t rights, uint32_t part) const;
     int show(const Range &range, size_t bytes, uint32_t rights, unsigned first);
     void forget(Exposure *exposure);
     rte_pmd_plx_ntb_memory_exposed describe(const Exposure &exposure) const;

@@ -6,30 +6,30 @@
 namespace plx::pmd
 {
 
-void SegmentMap::reset(unsigned segments, unsigned windows, unsigned taken)
+void SegmentMap::reset(unsigned segments, unsigned parts, unsigned taken)
 {
     taken_.reset();
     segments_ = segments;
-    windows_ = windows;
+    parts_ = parts;
     for (unsigned i = 0; i < taken; ++i)
         taken_.set(i);
 }
 
 unsigned SegmentMap::run(unsigned first) const
 {
-    const unsigned end = (first / per_window() + 1) * per_window();
+    const unsigned end = (first / per_part() + 1) * per_part();
     unsigned at = first;
     while (at < end && !taken_.test(at))
         ++at;
     return at - first;
 }
 
-int SegmentMap::take(unsigned count, unsigned window)
+int SegmentMap::take(unsigned count, unsigned part)
 {
-    if (count == 0 || segments_ == 0 || (window != any && window >= windows_))
+    if (count == 0 || segments_ == 0 || (part != any && part >= parts_))
         return -1;
-    const unsigned begin = window == any ? 0 : window * per_window();
-    const unsigned end = window == any ? segments_ : begin + per_window();
+    const unsigned begin = part == any ? 0 : part * per_part();
+    const unsigned end = part == any ? segments_ : begin + per_part();
     for (unsigned at = begin; at < end;) {
         const unsigned free_here = run(at);
         if (free_here >= count) {

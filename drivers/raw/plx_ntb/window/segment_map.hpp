@@ -18,16 +18,16 @@ public:
     static constexpr unsigned segments_max = facts::alut_entries_one_nt;
     static constexpr unsigned any = ~0u;
 
-    /// @param segments at most segments_max; @param windows divides it (0 segments: any number)
+    /// @param segments at most segments_max; @param parts divides it (0 segments: any number)
     /// @param taken the first segments are in use already
-    void reset(unsigned segments, unsigned windows, unsigned taken);
+    void reset(unsigned segments, unsigned parts, unsigned taken);
     unsigned segments() const { return segments_; }
-    unsigned windows() const { return windows_; }
-    unsigned per_window() const { return segments_ / windows_; }
+    unsigned parts() const { return parts_; }
+    unsigned per_part() const { return segments_ / parts_; }
 
-    /// Allocates @p count contiguous segments: the first that fit, in part @p window or in any.
+    /// Allocates @p count contiguous segments: the first that fit, in part @p part or in any.
     /// @return the first of them; -1: no such run is free
-    int take(unsigned count, unsigned window);
+    int take(unsigned count, unsigned part);
     void release(unsigned first, unsigned count);
 
     unsigned free() const;
@@ -40,7 +40,7 @@ private:
 
     std::bitset<segments_max> taken_;
     unsigned segments_ = 0;
-    unsigned windows_ = 1;
+    unsigned parts_ = 1;
 };
 
 } // namespace plx::pmd

@@ -41,7 +41,7 @@ TEST(SegmentMap, RefusesWhatIsNotThere)
     map.reset(128, 1, 120);
     EXPECT_EQ(map.take(0, SegmentMap::any), -1);
     EXPECT_EQ(map.take(9, SegmentMap::any), -1);
-    EXPECT_EQ(map.take(1, 1), -1) << "there is one window";
+    EXPECT_EQ(map.take(1, 1), -1) << "there is one part";
     EXPECT_EQ(map.take(~0u, SegmentMap::any), -1);
     EXPECT_EQ(map.take(8, 0), 120);
     EXPECT_EQ(map.take(1, SegmentMap::any), -1);
@@ -52,10 +52,10 @@ TEST(SegmentMap, NothingCrossesTheBorderOfAWindow)
 {
     SegmentMap map;
     map.reset(256, 4, 8);
-    EXPECT_EQ(map.per_window(), 64u);
+    EXPECT_EQ(map.per_part(), 64u);
     EXPECT_EQ(map.longest(), 64u);
     EXPECT_EQ(map.take(65, SegmentMap::any), -1);
-    EXPECT_EQ(map.take(60, SegmentMap::any), 64) << "56 are left in window 0";
+    EXPECT_EQ(map.take(60, SegmentMap::any), 64) << "56 are left in part 0";
     EXPECT_EQ(map.take(5, 1), -1);
     EXPECT_EQ(map.take(5, SegmentMap::any), 8);
     EXPECT_EQ(map.take(64, 3), 192);
@@ -90,7 +90,7 @@ TEST(SegmentMap, NoSegmentHasTwoOwnersAndNoneIsLost)
                     continue;
                 }
                 const auto at = static_cast<unsigned>(first);
-                ASSERT_EQ(at / map.per_window(), (at + count - 1) / map.per_window());
+                ASSERT_EQ(at / map.per_part(), (at + count - 1) / map.per_part());
                 for (unsigned i = 0; i < count; ++i) {
                     ASSERT_FALSE(owned[at + i]);
                     owned[at + i] = true;
