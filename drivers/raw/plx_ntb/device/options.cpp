@@ -36,14 +36,29 @@ int bad_value(const Parse &parse, const char *key, const char *value, const char
     return -EINVAL;
 }
 
-bool to_number(const char *text, uint32_t low, uint32_t high, uint32_t *out)
+/// A range in words, with what else is asked of the number.
+class RangeText
+{
+public:
+    RangeText(const ntb::Range &range, const char *more)
+    {
+        std::snprintf(text_, sizeof(text_), "%u %s %u%s", range.low,
+                      range.high - range.low == 1 ? "or" : "to", range.high, more);
+    }
+    operator const char *() const { return text_; }
+
+private:
+    char text_[80];
+};
+
+bool to_number(const char *text, const ntb::Range &range, uint32_t *out)
 {
     if (text == nullptr || text[0] < '0' || text[0] > '9')
         return false;
     char *end = nullptr;
     errno = 0;
     const unsigned long long value = std::strtoull(text, &end, 0);
-    if (errno != 0 || *end != '\0' || value < low || value > high)
+    if (errno != 0 || *end != '\0' || value < range.low || value > range.high)
         return false;
     *out = static_cast<uint32_t>(value);
     return true;
@@ -55,8 +70,8 @@ struct NumberKey {
     uint32_t Geometry::*in_geometry;
     uint32_t Options::*in_options;
     ntb::Range range;
-    const char *expected;
-    bool of_twin = false; ///< a card has no such devarg
+    const char *more = ""; ///< its unit, and what else is asked of it
+    bool of_twin = false;  ///< a card has no such devarg
 };
 
 namespace ranges = ntb::ranges;
@@ -74,32 +89,31 @@ static_assert(ranges::inline_max.low == wire::head_payload_bytes &&
 static_assert(ranges::max_message.high == wire::message_max);
 
 constexpr NumberKey number_keys[] = {
-    {"queues", &Geometry::queues, nullptr, ranges::queues, "1 to 64"},
-    {"ring", &Geometry::ring_lines, nullptr, ranges::ring_lines,
-     "a power of two from 64 to 65536 (lines)"},
-    {"buffers", &Geometry::buffers, nullptr, ranges::buffers, "64 to 1048576"},
-    {"buf", &Geometry::buf_bytes, nullptr, ranges::buf_bytes, "64 to 65280 bytes, multiple of 64"},
-    {"queue_buffers", &Geometry::queue_buffers, nullptr, ranges::queue_buffers, "14 to 8190"},
-    {"inline", &Geometry::inline_max, nullptr, ranges::inline_max, "48 to 1024 bytes"},
-    {"max_message", &Geometry::max_message, nullptr, ranges::max_message, "1 to 16777215 bytes"},
-    {"heartbeat_ms", nullptr, &Options::heartbeat_ms, {20, 60000}, "20 to 60000"},
-    {"lost_ms", nullptr, &Options::lost_ms, {30, 600000}, "30 to 600000"},
-    {"linger_ms", nullptr, &Options::linger_ms, {0, 600000}, "0 to 600000"},
-    {"nt", nullptr, &Options::nt, {0, facts::nt_count - 1}, "0 or 1", true},
+    {"queues", &Geometry::queues, nullptr, ranges::queues},
+    {"ring", &Geometry::ring_lines, nullptr, ranges::ring_lines, " lines, a power of two"},
+    {"buffers", &Geometry::buffers, nullptr, ranges::buffers},
+    {"buf", &Geometry::buf_bytes, nullptr, ranges::buf_bytes, " bytes, a multiple of 64"},
+    {"queue_buffers", &Geometry::queue_buffers, nullptr, ranges::queue_buffers},
+    {"inline", &Geometry::inline_max, nullptr, ranges::inline_max, " bytes"},
+    {"max_message", &Geometry::max_message, nullptr, ranges::max_message, " bytes"},
+    {"heartbeat_ms", nullptr, &Options::heartbeat_ms, {20, 60000}},
+    {"lost_ms", nullptr, &Options::lost_ms, {30, 600000}},
+    {"linger_ms", nullptr, &Options::linger_ms, {0, 600000}},
+    {"nt", nullptr, &Options::nt, {0, facts::nt_count - 1}, "", true},
     {"dma_link",
      nullptr,
      &Options::dma_link,
      {0, facts::dma_function_count},
-     "0 to 4 (DMA channels)",
+     " (DMA channels)",
      true},
-    {"dma", nullptr, &Options::dma, {0, facts::dma_function_count}, "0 to 4 (DMA channels)"},
-    {"dmadev", nullptr, &Options::dmadevs, {0, facts::dma_function_count}, "0 to 4 (DMA channels)"},
-    {"recheck_us", nullptr, &Options::recheck_us, {50, 1000000}, "50 to 1000000 (microseconds)"},
-    {"spin_us", nullptr, &Options::spin_us, {0, 1000000}, "0 to 1000000 (microseconds)"},
-    {"intr", nullptr, &Options::interrupts, {0, 1}, "0 or 1"},
-    {"service", nullptr, &Options::service, {0, 1}, "0 or 1"},
-    {"msi", nullptr, &Options::msi, {0, 1}, "0 or 1", true},
-    {"cable_uid", nullptr, &Options::cable_uid, {0, UINT32_MAX - 1}, "a user's number", true},
+    {"dma", nullptr, &Options::dma, {0, facts::dma_function_count}, " (DMA channels)"},
+    {"dmadev", nullptr, &Options::dmadevs, {0, facts::dma_function_count}, " (DMA channels)"},
+    {"recheck_us", nullptr, &Options::recheck_us, {50, 1000000}, " (microseconds)"},
+    {"spin_us", nullptr, &Options::spin_us, {0, 1000000}, " (microseconds)"},
+    {"intr", nullptr, &Options::interrupts, {0, 1}},
+    {"service", nullptr, &Options::service, {0, 1}},
+    {"msi", nullptr, &Options::msi, {0, 1}, "", true},
+    {"cable_uid", nullptr, &Options::cable_uid, {0, UINT32_MAX - 1}, ", a user's number", true},
 };
 
 int on_number(const char *key, const char *value, void *arg)
@@ -110,8 +124,8 @@ int on_number(const char *key, const char *value, void *arg)
             continue;
         uint32_t *out = k.in_geometry != nullptr ? &(parse.options->geometry.*k.in_geometry)
                                                  : &(parse.options->*k.in_options);
-        if (!to_number(value, k.range.low, k.range.high, out))
-            return bad_value(parse, key, value, k.expected);
+        if (!to_number(value, k.range, out))
+            return bad_value(parse, key, value, RangeText(k.range, k.more));
     }
     return 0;
 }
@@ -131,7 +145,7 @@ int on_numa(const char *key, const char *value, void *arg)
 {
     const Parse &parse = *static_cast<Parse *>(arg);
     uint32_t node = 0;
-    if (!to_number(value, 0, RTE_MAX_NUMA_NODES - 1, &node))
+    if (!to_number(value, {0, RTE_MAX_NUMA_NODES - 1}, &node))
         return bad_value(parse, key, value, "a NUMA node");
     parse.options->node = static_cast<int>(node);
     return 0;
@@ -174,7 +188,7 @@ int on_state(const char *key, const char *value, void *arg)
     }
     if (value == nullptr || std::strncmp(value, with_seed, length) != 0)
         return pick(parse, key, value, words, expected, &parse.options->state);
-    if (!to_number(value + length, 1, UINT32_MAX, &parse.options->state_seed))
+    if (!to_number(value + length, {1, UINT32_MAX}, &parse.options->state_seed))
         return bad_value(parse, key, value, expected);
     parse.options->state = TwinState::random;
     return 0;
@@ -237,8 +251,8 @@ int on_copy(const char *key, const char *value, void *arg)
 int on_dma_min(const char *key, const char *value, void *arg)
 {
     const Parse &parse = *static_cast<Parse *>(arg);
-    if (!to_number(value, 1, wire::message_max, &parse.options->copy.dma_min))
-        return bad_value(parse, key, value, "1 to 16777215 bytes");
+    if (!to_number(value, ranges::max_message, &parse.options->copy.dma_min))
+        return bad_value(parse, key, value, RangeText(ranges::max_message, " bytes"));
     return 0;
 }
 
@@ -274,18 +288,20 @@ int on_alut(const char *key, const char *value, void *arg)
 
 int on_segment(const char *key, const char *value, void *arg)
 {
+    constexpr ntb::Range range{4, wire::block_bytes_max / 1024};
     const Parse &parse = *static_cast<Parse *>(arg);
     uint32_t *kib = &parse.options->window.segment_kib;
-    if (!to_number(value, 4, wire::block_bytes_max / 1024, kib) || !std::has_single_bit(*kib))
-        return bad_value(parse, key, value, "a power of two from 4 to 1048576 (KiB)");
+    if (!to_number(value, range, kib) || !std::has_single_bit(*kib))
+        return bad_value(parse, key, value, RangeText(range, " KiB, a power of two"));
     return 0;
 }
 
 int on_split(const char *key, const char *value, void *arg)
 {
+    constexpr ntb::Range range{0, 7};
     const Parse &parse = *static_cast<Parse *>(arg);
-    if (!to_number(value, 0, 7, &parse.options->window.split))
-        return bad_value(parse, key, value, "0 to 7: BAR2 is used as 2^split windows");
+    if (!to_number(value, range, &parse.options->window.split))
+        return bad_value(parse, key, value, RangeText(range, ": BAR2 is used as 2^split windows"));
     return 0;
 }
 
@@ -476,7 +492,8 @@ int check_geometry(const char *device, const Geometry &g)
             continue;
         const uint32_t value = g.*k.in_geometry;
         if (!k.range.has(value)) {
-            PLX_INIT_LOG(ERR, "%s: %s=%u: expected %s\n", device, k.key, value, k.expected);
+            PLX_INIT_LOG(ERR, "%s: %s=%u: expected %s\n", device, k.key, value,
+                         static_cast<const char *>(RangeText(k.range, k.more)));
             return -EINVAL;
         }
     }
