@@ -155,7 +155,7 @@ class Installed(unittest.TestCase):
         self.assertIn("ntbsocket: true (", done.stderr)
 
     def test_symbols_carry_their_version(self):
-        for name, node in (("libntbmsg.so", "NTBMSG_0"), ("librte_raw_plx_ntb.so", f"DPDK_{DPDK_ABI}")):
+        for name, node in (("libntbmsg.so", f"NTBMSG_{SONAME.rsplit('.', 1)[-1]}"), ("librte_raw_plx_ntb.so", f"DPDK_{DPDK_ABI}")):
             symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", self.lib / name).splitlines()]
             functions = [symbol for symbol in symbols if symbol.startswith(("ntbmsg_", "rte_pmd_"))]
             self.assertGreater(len(functions), 10)
