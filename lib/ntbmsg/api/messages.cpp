@@ -103,14 +103,22 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     return {n, 0, bytes};
 }
 
-/// Counts delivered messages and returns credit when it is due.
-[[gnu::always_inline]] inline void account(Channel &c, const Received &r)
+/// @return @p messages
+__rte_noinline int owe_credit_for(Channel &c, int messages)
+{
+    if (may_receive(state_of(c)))
+        owe(c, owe_credit);
+    return messages;
+}
+
+/// Counts delivered messages and returns credit when it is due. @return how many they are
+[[gnu::always_inline]] inline int account(Channel &c, const Received &r)
 {
     c.rx_messages.add(r.messages);
     c.rx_bytes.add(r.bytes);
     c.rx.received({r.messages, r.buffers});
-    if (c.rx.due() && may_receive(state_of(c)))
-        owe(c, owe_credit);
+    const auto messages = static_cast<int>(r.messages);
+    return c.rx.due() ? owe_credit_for(c, messages) : messages;
 }
 
 [[gnu::always_inline]] inline int traced_receive(Channel &c, uint16_t asked, const Received &r)
@@ -118,8 +126,7 @@ __rte_noinline unsigned sort_for(Channel &c, rte_mbuf **mbufs, Meta *meta, unsig
     ntbmsg_trace_channel_receive(&c, asked, static_cast<int>(r.messages));
     if (unlikely(r.messages == 0))
         return asked != 0 ? receive_end(c) : 0;
-    account(c, r);
-    return static_cast<int>(r.messages);
+    return account(c, r);
 }
 
 /// Messages that another call took from the queue pair.
@@ -158,10 +165,59 @@ __rte_noinline int send_many(Channel &c, rte_mbuf **mbufs, const uint32_t *imm, 
     c.tx_bytes.add(length);
     return 1;
 }
-__rte_noinline int receive_many(Channel &c, uint16_t asked, rte_mbuf **mbufs, Meta *meta,
-                                uint32_t *imm, unsigned got)
+int received_nothing(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t asked)
 {
-    return traced_receive(c, asked, take_own(c, mbufs, meta, imm, got));
+    const int end = traced_receive(c, asked, {});
+    // The end of the connection may have brought the last messages along.
+    return unlikely(end != 0) && c.parked.first != nullptr ? receive_parked(c, mbufs, imm, asked)
+                                                           : end;
+}
+
+__rte_noinline int receive_some(Channel &c, rte_mbuf **mbufs, uint32_t *imm, uint16_t n)
+{
+    Meta meta[burst_max];
+    const unsigned got = take_burst(*c.worker, mbufs, meta, std::min<unsigned>(n, burst_max));
+    if (got == 0)
+        return received_nothing(c, mbufs, imm, n);
+    return traced_receive(
+        c, n, got == 1 ? take_own(c, mbufs, meta, imm, 1) : take_own(c, mbufs, meta, imm, got));
+}
+
+__rte_noinline int receive_other(Channel &c, rte_mbuf **mbufs, Meta *meta, uint32_t *imm)
+{
+    return traced_receive(c, 1, take_own(c, mbufs, meta, imm, 1));
+}
+
+/// @param got  what the driver returned for one message, over a connection that has changed
+__rte_noinline int receive_across(Channel &c, rte_mbuf **mbufs, Meta *meta, uint32_t *imm, int got)
+{
+    const unsigned left = change_connection(*c.worker, mbufs, meta, got > 0 ? 1 : 0);
+    return left == 0 ? received_nothing(c, mbufs, imm, 1) : receive_other(c, mbufs, meta, imm);
+}
+
+/// A call that asks for one message costs the time of the instructions here: one that is the
+/// channel's, within its credit, and took no receive buffer, is taken without a loop, and what else
+/// may have to be done is left to others.
+[[gnu::always_inline]] inline int receive_one(Channel &c, rte_mbuf **mbufs, uint32_t *imm)
+{
+    Worker &w = *c.worker;
+    if (unlikely(w.chores != 0))
+        return receive_some(c, mbufs, imm, 1);
+    Meta meta;
+    const int got = w.burst.rx(w.burst.rx_queue, mbufs, &meta, 1);
+    if (unlikely(connection_changed(w)))
+        return receive_across(c, mbufs, &meta, imm, got);
+    if (got < 1)
+        return received_nothing(c, mbufs, imm, 1);
+    const uint32_t other = (protocol::header_word(meta.data) ^ c.rx_word) | meta.flags;
+    const uint32_t bytes = mbufs[0]->pkt_len;
+    if (unlikely(other != 0 || c.rx.left.messages == 0 ||
+                 bytes > w.peer_inline_max.load(std::memory_order_relaxed)))
+        return receive_other(c, mbufs, &meta, imm);
+    if (imm != nullptr)
+        *imm = protocol::header_argument(meta.data);
+    c.rx.left.messages--;
+    return traced_receive(c, 1, {1, 0, bytes});
 }
 
 /// A reservation that found nothing. @return as the call does
@@ -214,16 +270,7 @@ int ntbmsg_channel_recv_burst(ntbmsg_channel *channel, rte_mbuf **mbufs, uint32_
         return receive_shared(c, mbufs, imm, n);
     if (unlikely(c.parked.first != nullptr))
         return receive_parked(c, mbufs, imm, n);
-    Meta meta[burst_max];
-    const unsigned got = take_burst(*c.worker, mbufs, meta, std::min<unsigned>(n, burst_max));
-    if (got == 0) {
-        const int end = traced_receive(c, n, {});
-        // The end of the connection may have brought the last messages along.
-        return unlikely(end != 0) && c.parked.first != nullptr ? receive_parked(c, mbufs, imm, n)
-                                                               : end;
-    }
-    return got == 1 ? traced_receive(c, n, take_own(c, mbufs, meta, imm, 1))
-                    : receive_many(c, n, mbufs, meta, imm, got);
+    return n == 1 ? receive_one(c, mbufs, imm) : receive_some(c, mbufs, imm, n);
 }
 
 int ntbmsg_channel_reserve(ntbmsg_channel *channel, ntbmsg_room *rooms, uint16_t n)

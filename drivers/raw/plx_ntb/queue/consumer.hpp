@@ -199,7 +199,7 @@ template <Lines L>
 [[gnu::noinline]] inline void stop_at_bad_line(Rx &q)
 {
     q.broken = true;
-    q.ready = false;
+    make_unready(q);
     watch_always(q); // each later burst reports it
     count(q.stats.bad_peer, 1);
 }
@@ -285,6 +285,17 @@ template <MemPolicy Mem>
     return received<Mem>(*q, got, bytes);
 }
 
+/// Looks up to where a message of two lines, and the line behind it, lie before the end of the
+/// ring.
+/// @return false: not even here
+[[gnu::always_inline]] inline bool renew_lone(Rx &q)
+{
+    const uint32_t left = q.ring.left(q.tail);
+    q.lone_until = left > 2 ? q.tail + left - 2 : 0;
+    q.lone_tag = q.ring.tag(q.tail);
+    return left > 2;
+}
+
 template <MemPolicy Mem>
 int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n);
 
@@ -296,56 +307,76 @@ template <MemPolicy Mem>
     return q->spares > 0 ? rx_burst<Mem>(q, mbufs, meta, n) : receive_runs<Mem>(q, mbufs, meta, n);
 }
 
-/// The burst, where the half may not look into the ring, or not yet.
+/// The burst, where a lone message is not to be looked for at the tail, or not yet.
 template <MemPolicy Mem>
-[[gnu::noinline]] int receive_not_ready(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
+[[gnu::noinline]] int receive_otherwise(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
-    if (!q->open || q->broken)
-        return q->broken ? -EPROTO : 0;
-    if (static_cast<int64_t>(q->s.cycles() - q->pause_end) < 0)
-        return 0;
-    q->ready = true;
-    return rx_burst<Mem>(q, mbufs, meta, n);
+    if (!q->ready) {
+        if (!q->open || q->broken)
+            return q->broken ? -EPROTO : 0;
+        if (static_cast<int64_t>(q->s.cycles() - q->pause_end) < 0)
+            return 0;
+        q->ready = true;
+    }
+    return renew_lone(*q) ? rx_burst<Mem>(q, mbufs, meta, n) : receive_runs<Mem>(q, mbufs, meta, n);
+}
+
+/// Takes a message that has come alone.
+template <MemPolicy Mem, uint32_t Lines>
+[[gnu::always_inline]] inline int take_alone(Rx &q, const std::byte *line, uint64_t word,
+                                             rte_mbuf **mbufs, Meta *meta)
+{
+    rte_mbuf *const m = mbufs[0] = q.spare[--q.spares];
+    q.lone_more = 0;
+    expect_answer<Mem>(q);
+    const uint32_t length = wire::word_length(word);
+    std::byte *data = take_head(m, Rearm(q), word, length, line, meta);
+    if constexpr (Lines == 2)
+        copy_fixed<wire::cont_payload_bytes>(data + wire::head_payload_bytes,
+                                             line + wire::line_bytes + wire::cont_payload_offset);
+    consume_lines(q, Lines);
+    return received<Mem>(q, 1, length);
+}
+
+/// One of two lines, the first of which was found. Outside of rx_burst(), which then needs no stack
+/// frame.
+template <MemPolicy Mem>
+[[gnu::noinline]] int receive_two_lines(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n,
+                                        uint64_t word)
+{
+    const std::byte *const line = q->ring.line(q->tail), *behind = line + wire::line_bytes;
+    if (Mem::load(behind) != q->lone_tag)
+        return receive_runs<Mem>(q, mbufs, meta, n);
+    if (n > 1 && wire::word_tag(Mem::load(behind + wire::line_bytes)) == q->lone_tag)
+        return receive_runs<Mem>(q, mbufs, meta, n); // more has come
+    if (q->spares == 0) [[unlikely]]
+        return receive_with_spares<Mem>(q, mbufs, meta, n);
+    return take_alone<Mem, 2>(*q, line, word, mbufs, meta);
 }
 
 /// A message that comes alone costs the time of the instructions here, so one of one or two lines
-/// goes straight through: no loop, no call, no mbuf from the pool. All others are left to
-/// receive_runs().
+/// goes straight through: no loop, no mbuf from the pool. All others are left to receive_runs().
 template <MemPolicy Mem>
 int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
-    if (!q->ready) [[unlikely]]
-        return receive_not_ready<Mem>(q, mbufs, meta, n);
-    const uint32_t tag = q->ring.tag(q->tail), left = q->ring.left(q->tail);
+    if (q->tail >= q->lone_until) [[unlikely]]
+        return receive_otherwise<Mem>(q, mbufs, meta, n);
     const std::byte *const line = q->ring.line(q->tail), *behind = line + wire::line_bytes;
     // Else a message of two lines waits for two misses in sequence.
     __builtin_prefetch(behind, 0, 3);
     const uint64_t word = Mem::load(line);
-    if (wire::word_tag(word) != tag || n == 0)
+    if (wire::word_tag(word) != q->lone_tag || n == 0)
         return return_all<Mem>(*q);
     const uint32_t length = inline_length(word);
-    if (length > q->few_lines_max || left <= 2)
+    if (length > q->few_lines_max)
         return receive_runs<Mem>(q, mbufs, meta, n);
-    uint32_t lines = 1;
-    if (length > wire::head_payload_bytes) {
-        if (Mem::load(behind) != tag)
-            return receive_runs<Mem>(q, mbufs, meta, n);
-        lines = 2;
-        behind += wire::line_bytes;
-    }
-    if (n > 1 && wire::word_tag(Mem::load(behind)) == tag)
+    if (length > wire::head_payload_bytes)
+        return receive_two_lines<Mem>(q, mbufs, meta, n, word);
+    if (n > 1 && wire::word_tag(Mem::load(behind)) == q->lone_tag)
         return receive_runs<Mem>(q, mbufs, meta, n); // more has come
     if (q->spares == 0) [[unlikely]]
         return receive_with_spares<Mem>(q, mbufs, meta, n);
-    rte_mbuf *const m = mbufs[0] = q->spare[--q->spares];
-    q->lone_more = 0;
-    expect_answer<Mem>(*q);
-    std::byte *data = take_head(m, Rearm(*q), word, length, line, meta);
-    if (lines == 2)
-        copy_fixed<wire::cont_payload_bytes>(data + wire::head_payload_bytes,
-                                             line + wire::line_bytes + wire::cont_payload_offset);
-    consume_lines(*q, lines);
-    return received<Mem>(*q, 1, length);
+    return take_alone<Mem, 1>(*q, line, word, mbufs, meta);
 }
 
 } // namespace plx::queue::PLX_VARIANT

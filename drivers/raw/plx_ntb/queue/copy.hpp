@@ -175,7 +175,7 @@ public:
     static constexpr int readable = wire::head_payload_bytes;
     [[gnu::always_inline]] Body(uint64_t meta, const std::byte *data, uint32_t length) : meta_(meta)
     {
-        const uint8_t *mask = mask_table.bytes + wire::head_payload_bytes - length;
+        const uint8_t *mask = mask_table.bytes + (wire::head_payload_bytes - length);
         for (int i = 0; i < 3; i++)
             part_[i] = _mm_and_si128(_mm_loadu_si128(reinterpret_cast<const __m128i *>(data) + i),
                                      _mm_loadu_si128(reinterpret_cast<const __m128i *>(mask) + i));

@@ -178,7 +178,7 @@ template <MemPolicy Mem>
 [[gnu::noinline]] inline int engine_failed(Tx &q)
 {
     count(q.stats.dma_errors, 1);
-    q.broken = true;
+    break_off(q);
     return -EPROTO;
 }
 

@@ -513,7 +513,7 @@ template <MemPolicy Mem, bool HasMeta>
         return -EINVAL;
     case Put::bad_peer:
         count(q.stats.bad_peer, 1);
-        q.broken = true;
+        break_off(q);
         return -EPROTO;
     case Put::ring_end:
     case Put::taken:
@@ -548,9 +548,20 @@ template <MemPolicy Mem>
 }
 
 /// @return 1: a burst of one message may end with it
-[[gnu::noinline]] inline int free_alone(rte_mbuf **mbuf)
+[[gnu::noinline]] inline int free_past_cache(rte_mbuf *m)
 {
-    free_sent(mbuf, 1, true);
+    free_sent(&m, 1, true);
+    return 1;
+}
+
+/// Frees the usual mbuf of a message that was sent alone: into this lcore's cache of the pool, as
+/// DPDK's drivers do it, without the general way's loop and stack frame. @return 1
+[[gnu::always_inline]] inline int free_alone(rte_mbuf *m)
+{
+    rte_mempool_cache *cache = rte_mempool_default_cache(m->pool, rte_lcore_id());
+    if (cache == nullptr || cache->len >= cache->flushthresh) [[unlikely]]
+        return free_past_cache(m);
+    cache->objs[cache->len++] = m;
     return 1;
 }
 
@@ -592,53 +603,92 @@ template <MemPolicy Mem>
     return 1;
 }
 
-/// A message that is sent alone costs the time of the instructions here, so the usual one of one or
-/// two lines goes straight into the ring: no chunk, no loop. All others are left to send_any(). The
-/// first line is stored last, as in Chunk<Order::release>.
-template <MemPolicy Mem>
-[[gnu::noinline]] int send_alone(Tx *q, rte_mbuf **mbufs, const Meta *meta)
+/// Looks how far messages that are sent alone may go. @return false: not even one
+[[gnu::always_inline]] inline bool renew_lone(Tx &q)
 {
-    constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
-    constexpr auto most = head + static_cast<uint32_t>(wire::cont_payload_bytes);
+    const uint32_t lines = std::min(room_of(q), q.ring.left(q.head));
+    q.lone_until = lines < 2 ? 0 : q.head + lines - 1;
+    q.lone_tag = q.ring.tag(q.head);
+    return lines >= 2;
+}
+
+template <MemPolicy Mem>
+int send_alone(Tx *q, rte_mbuf **mbufs, const Meta *meta);
+
+/// A message that is sent alone, where send_alone() cannot do it, or not yet.
+template <MemPolicy Mem>
+[[gnu::noinline]] int send_alone_otherwise(Tx *q, rte_mbuf **mbufs, const Meta *meta)
+{
+    if (!q->open || q->broken)
+        return q->broken ? -EPROTO : 0;
     const rte_mbuf *m = mbufs[0];
     if (m != nullptr && m->pkt_len > q->inline_alone)
         return send_long_alone<Mem>(q, mbufs, meta);
-    if (m == nullptr || m->pkt_len > most)
-        return send_any<Mem>(q, mbufs, meta, 1);
-    const Rearmed r(m);
-    const uint32_t length = m->pkt_len;
-    if (m->data_len != length || !frees_simply(m, r, m->pool) ||
-        !readable(m, r.data_off(), length) || room_of(*q) < 2 || q->ring.left(q->head) < 2)
-        return send_any<Mem>(q, mbufs, meta, 1);
-    std::byte *const line = q->ring.line(q->head);
+    if (q->head >= q->lone_until && renew_lone(*q))
+        return send_alone<Mem>(q, mbufs, meta);
+    return send_any<Mem>(q, mbufs, meta, 1);
+}
+
+/// Stores a message of one or two lines in front of lone_until, and frees it. The first line is
+/// stored last, as in Chunk<Order::release>.
+template <MemPolicy Mem, uint32_t Lines>
+[[gnu::always_inline]] inline int put_alone(Tx &q, rte_mbuf *m, const std::byte *data,
+                                            uint32_t length, const Meta *meta)
+{
+    constexpr auto head = static_cast<uint32_t>(wire::head_payload_bytes);
+    std::byte *const line = q.ring.line(q.head);
     Mem::own(line);
     Mem::own(line + wire::line_bytes);
-    Mem::own(q->ring.line(q->head + own_ahead));
-    const uint32_t tag = q->ring.tag(q->head);
-    const auto *data = static_cast<const std::byte *>(m->buf_addr) + r.data_off();
-    uint32_t lines = 1, first = length;
-    if (length > head) {
+    Mem::own(q.ring.line(q.head + own_ahead));
+    const uint32_t tag = q.lone_tag;
+    if constexpr (Lines == 2)
         Mem::rest(line + wire::line_bytes, data + head, length - head,
                   wire::continuation_word(tag));
-        lines = 2;
-        first = head;
-    }
     const Meta &with = meta != nullptr ? *meta : no_meta;
-    Mem::body(line, Body(with.data, data, first));
+    Mem::body(line, Body(with.data, data, Lines == 2 ? head : length));
     Mem::word(line, wire::head_word(tag, length, wire::Kind::inline_message, with.flags));
     Mem::flush();
-    count_sent(*q, {1, lines, length});
-    return free_alone(mbufs);
+    count_sent(q, {1, Lines, length});
+    return free_alone(m);
+}
+
+/// Outside of send_alone(), which then needs no stack frame.
+template <MemPolicy Mem>
+[[gnu::noinline]] int put_two_lines_alone(Tx *q, rte_mbuf *m, const std::byte *data,
+                                          uint32_t length, const Meta *meta)
+{
+    if (length > two_lines_max)
+        __builtin_unreachable(); // lone_max is not more: the copy needs no loop
+    return put_alone<Mem, 2>(*q, m, data, length, meta);
+}
+
+/// A message that is sent alone costs the time of the instructions here, so the usual one of one or
+/// two lines goes straight into the ring: no chunk, no loop.
+template <MemPolicy Mem>
+int send_alone(Tx *q, rte_mbuf **mbufs, const Meta *meta)
+{
+    rte_mbuf *m = mbufs[0];
+    if (m == nullptr || q->head >= q->lone_until) [[unlikely]]
+        return send_alone_otherwise<Mem>(q, mbufs, meta);
+    const Rearmed r(m);
+    const uint32_t length = m->pkt_len;
+    if (length > q->lone_max || m->data_len != length || !frees_simply(m, r, m->pool) ||
+        !readable(m, r.data_off(), length)) [[unlikely]]
+        return send_alone_otherwise<Mem>(q, mbufs, meta);
+    const auto *data = static_cast<const std::byte *>(m->buf_addr) + r.data_off();
+    if (length > wire::head_payload_bytes)
+        return put_two_lines_alone<Mem>(q, m, data, length, meta);
+    return put_alone<Mem, 1>(*q, m, data, length, meta);
 }
 
 template <MemPolicy Mem>
 int tx_burst(Tx *q, rte_mbuf **mbufs, const Meta *meta, unsigned n)
 {
-    if (!q->open || q->broken) [[unlikely]]
-        return q->broken ? -EPROTO : 0;
     if constexpr (Mem::order == Order::release)
         if (n == 1)
             return send_alone<Mem>(q, mbufs, meta);
+    if (!q->open || q->broken) [[unlikely]]
+        return q->broken ? -EPROTO : 0;
     return send_any<Mem>(q, mbufs, meta, n);
 }
 

@@ -97,7 +97,7 @@ template <MemPolicy Mem>
     if (!q.lead.caught_up(q.tail, q.messages, now, !q.hint_trial.resting()))
         return;
     q.pause_end = now + Lead::pause_cycles;
-    q.ready = false;
+    make_unready(q);
     watch_always(q); // until the pause has ended
 }
 

@@ -142,7 +142,7 @@ bool engine_close(Tx &q)
     if (engine.copy == nullptr)
         return true;
     if (engine.failed(engine.ctx) && !q.broken) {
-        q.broken = true; // no burst has noticed it
+        break_off(q); // no burst has noticed it
         count(q.stats.dma_errors, 1);
     }
     if (!engine.halt(engine.ctx))
@@ -261,6 +261,8 @@ int tx_open(Tx *q, const TxSetup &s)
     q->stores_due = next_look_at_stores(*q);
     q->inline_alone = std::min(s.inline_max, q->max_message);
     q->inline_max = std::min(inline_most, q->max_message);
+    q->lone_max = std::min(q->inline_alone, two_lines_max);
+    q->lone_until = 0;
     q->inline_bound.open({.always = q->inline_alone,
                           .at_most = s.inline_cycles != nullptr ? q->inline_max : q->inline_alone,
                           .stores = s.stores,
@@ -303,8 +305,7 @@ int rx_open(Rx *q, const RxSetup &s)
     std::construct_at(&q->lead);
     q->inline_pool = s.inline_pool;
     q->inline_room = rte_pktmbuf_data_room_size(s.inline_pool) - uint32_t{RTE_PKTMBUF_HEADROOM};
-    q->few_lines_max =
-        std::min(s.max_message, static_cast<uint32_t>(head_payload_bytes + cont_payload_bytes));
+    q->few_lines_max = std::min(s.max_message, two_lines_max);
     q->many_lines_max = std::min(s.max_message, inline_bytes_max);
     // At least one line, at most what is always available to the peer.
     q->low_water = std::min(std::max(q->per_buffer.ceil(s.max_message), buffers_per_line),
@@ -312,6 +313,7 @@ int rx_open(Rx *q, const RxSetup &s)
     q->answers = nullptr;
     q->answers_at = 0;
     q->lone_more = 0;
+    q->lone_until = 0;
     watch_always(*q);
     q->broken = false;
     q->open = q->ready = true;
@@ -356,6 +358,7 @@ bool tx_close(Tx *q)
     q->left_unconfirmed = unconfirmed_at_close(*q);
     count(q->stats.unconfirmed, q->left_unconfirmed);
     q->aside = 0; // they belong to the connection
+    q->lone_until = 0;
     q->open = false;
     return true;
 }
@@ -369,7 +372,8 @@ void rx_close(Rx *q)
     if (q->spares > 0)
         rte_mempool_put_bulk(q->inline_pool, reinterpret_cast<void **>(q->spare), q->spares);
     q->spares = 0;
-    q->open = q->ready = false;
+    q->open = false;
+    make_unready(*q);
 }
 
 uint32_t tx_unconfirmed(const Tx *q)

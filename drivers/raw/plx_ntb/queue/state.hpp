@@ -77,11 +77,14 @@ struct alignas(64) Tx {
     uint32_t credited; ///< lines that the peer has returned, less those set aside, modulo 2^32
     uint32_t messages; ///< sent in this epoch, modulo 2^32
     bool open;
-    bool broken; ///< the peer violated the protocol
-    uint32_t max_message;
-    uint32_t inline_max;   ///< longest message of a burst that travels in the ring; may change
-    uint32_t inline_alone; ///< longest message that is sent alone in the ring
-    uint64_t inline_due;   ///< TxStats::bytes where the trial of inline_max is due
+    bool broken;         ///< the peer violated the protocol
+    uint32_t inline_max; ///< longest message of a burst that travels in the ring; may change
+    /// Messages of at most lone_max bytes that are sent alone begin in front of lone_until: up to
+    /// there two lines fit, before the end of the ring and into the room that is known, and carry
+    /// lone_tag. 0: to be looked for, and so while the half is not open or is broken.
+    uint32_t lone_max;
+    uint32_t lone_tag;
+    uint64_t lone_until;
 
     alignas(64) RingPlace buffer_ring; ///< own block: the receive-buffer ring, which the peer fills
     Divider per_buffer;
@@ -92,11 +95,14 @@ struct alignas(64) Tx {
     uint32_t hidden_end;       ///< meanwhile the end of the known ones: buffers_end hides them
     Stores stores;             ///< in force now, or being tried
     Stores stores_alone;       ///< of a message that is sent alone; not tried
-    uint64_t stores_begin;     ///< TxStats::cpu_bytes where the trial began
-    uint64_t stores_due;       ///< ... where it is due
-    uint64_t stores_end;       ///< ... where it was left to inline_bound, if stores_left
-    uint64_t stores_left_at;   ///< ... and in cycles
-    uint64_t stores_away;      ///< cycles that the trial of stores has not seen
+    uint32_t max_message;
+    uint32_t inline_alone;   ///< longest message that is sent alone in the ring
+    uint64_t inline_due;     ///< TxStats::bytes where the trial of inline_max is due
+    uint64_t stores_begin;   ///< TxStats::cpu_bytes where the trial began
+    uint64_t stores_due;     ///< ... where it is due
+    uint64_t stores_end;     ///< ... where it was left to inline_bound, if stores_left
+    uint64_t stores_left_at; ///< ... and in cycles
+    uint64_t stores_away;    ///< cycles that the trial of stores has not seen
     bool stores_left;
     Stores stores_kept; ///< of the trial's segment, if stores_left
 
@@ -115,6 +121,16 @@ struct alignas(64) Tx {
     uint32_t buffers[buffers_size]; ///< known receive buffers: checked offsets, in lines
 };
 
+/// Longest inline message of two lines.
+inline constexpr uint32_t two_lines_max = wire::head_payload_bytes + wire::cont_payload_bytes;
+
+/// Nothing more is sent until it is opened again.
+inline void break_off(Tx &q)
+{
+    q.broken = true;
+    q.lone_until = 0;
+}
+
 /// So far away that it can be moved by all bytes that are not part of the trial.
 inline constexpr uint64_t never_due = UINT64_MAX / 2;
 
@@ -127,8 +143,13 @@ inline uint64_t next_look_at_stores(const Tx &q)
 
 struct alignas(64) Rx {
     RxWatch watch;
-    RingPlace ring;          ///< own message ring
-    uint64_t tail;           ///< lines consumed in this epoch
+    RingPlace ring; ///< own message ring
+    uint64_t tail;  ///< lines consumed in this epoch
+    /// A message that comes alone is looked for in front of lone_until: up to there two lines and
+    /// the one behind them lie before the end of the ring, and carry lone_tag. 0: to be looked for,
+    /// and so while the half is not ready.
+    uint64_t lone_until;
+    uint32_t lone_tag;
     uint32_t messages;       ///< consumed in this epoch, modulo 2^32
     uint32_t returned;       ///< lines credited to the peer, modulo 2^32
     uint32_t few_lines_max;  ///< longest inline message of two lines, minding max_message
@@ -185,6 +206,7 @@ struct alignas(64) Rx {
 {
     q.aside = n;
     q.credited -= n;
+    q.lone_until = 0;
     q.hidden_end = q.buffers_end;
     q.buffers_end = q.buffers_next;
 }
@@ -196,6 +218,13 @@ struct alignas(64) Rx {
     q.credited += n;
     q.buffers_next += n;
     q.buffers_end = q.aside > 0 ? q.buffers_next : q.hidden_end;
+}
+
+/// Bursts are not to look into the ring.
+inline void make_unready(Rx &q)
+{
+    q.ready = false;
+    q.lone_until = 0;
 }
 
 /// The next burst has something to do, whether a message arrives or not.

@@ -170,10 +170,11 @@ TEST_P(InPlace, ACommitFindsRoomInAFullRing)
 {
     Pair pair(ops());
     pair.receive(1);
+    send_one(pair, 10, 0); // which has seen more room than is left behind the next call
     const auto rooms = pair.reserve(5);
     ASSERT_EQ(rooms.size(), 5u);
-    uint32_t sent = 0;
-    for (rte_mbuf *m = pair.message(10, 0);; m = pair.message(10, sent)) {
+    uint32_t sent = 1;
+    for (rte_mbuf *m = pair.message(10, sent);; m = pair.message(10, sent)) {
         if (pair.tx(&m, nullptr, 1) != 1) {
             rte_pktmbuf_free(m);
             break;
@@ -277,12 +278,17 @@ TEST_P(InPlace, InvalidBuffersOfAPeerAreRefused)
         // The second buffer of the first line.
         auto *line = const_cast<std::byte *>(pair.tx_setup.buffer_ring);
         std::memcpy(line + 8 + 4, &at, sizeof(at));
+        send_one(pair, 10, 0);
         int rc = 0;
         EXPECT_TRUE(pair.reserve(1, &rc).empty());
         EXPECT_EQ(rc, -EPROTO);
         EXPECT_EQ(tx_stats(pair.tx_half).bad_peer, 1u);
         EXPECT_EQ(tx_aside(pair.tx_half), 0u);
         EXPECT_EQ(pair.commit({1}), -EPROTO);
+        rte_mbuf *m = pair.message(10, 1);
+        EXPECT_EQ(pair.tx(&m, nullptr, 1), -EPROTO) << "there is room for it";
+        rte_pktmbuf_free(m);
+        expect_next(pair, 10, 0);
         expect_clean(pair);
     }
 }
