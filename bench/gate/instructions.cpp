@@ -14,6 +14,8 @@
 
 #include "counted_pair.hpp"
 #include "kernel/kernels.hpp"
+#include "output.hpp"
+#include "version.hpp"
 
 namespace
 {
@@ -273,8 +275,14 @@ int start_eal()
 
 } // namespace
 
-int main()
+int main(int argc, char **argv)
 {
+    if (app::show_version(argc, argv))
+        return app::finish_output("ntbmsg_instructions", 0);
+    if (argc != 1) {
+        std::fputs("ntbmsg_instructions: takes no arguments but --version\n", stderr);
+        return 2;
+    }
     if (start_eal() < 0)
         return EXIT_FAILURE;
     {

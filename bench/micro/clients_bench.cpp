@@ -5,12 +5,15 @@
 //                                           0: too short for figures, shows that it works
 //   ntbmsg_clients ROUNDS SOCKET SOCKET     two daemons that run and are joined, by whatever
 //   carrier
+//   ntbmsg_clients --version
 #include "ntbclient.h"
 #include "server/listen.hpp"
 #include "server/server.hpp"
 
 #include <core_probe.hpp>
+#include <output.hpp>
 #include <pin.hpp>
+#include <version.hpp>
 
 #include <cerrno>
 #include <csignal>
@@ -207,6 +210,8 @@ int measure_between(const char *one, const char *other, int rounds)
 
 int main(int argc, char **argv)
 {
+    if (app::show_version(argc, argv))
+        return app::finish_output("ntbmsg_clients", 0);
     int rounds = argc > 1 ? atoi(argv[1]) : 5;
     if (argc == 2 && std::string(argv[1]) == "0") {
         trips /= 100;
@@ -214,11 +219,15 @@ int main(int argc, char **argv)
         writes_large /= 100;
         rounds = 1;
     }
+    if (rounds < 1 || argc == 3 || argc > 4) {
+        fputs("usage: ntbmsg_clients [ROUNDS [SOCKET SOCKET]], or --version\n", stderr);
+        return 2;
+    }
     if (argc == 4)
-        return rounds < 1 ? 2 : measure_between(argv[2], argv[3], rounds);
+        return measure_between(argv[2], argv[3], rounds);
     char folder[] = "/tmp/ntbmsg-clients-XXXXXX";
     int orders[2];
-    if (rounds < 1 || mkdtemp(folder) == nullptr || pipe(orders) != 0)
+    if (mkdtemp(folder) == nullptr || pipe(orders) != 0)
         return 2;
     ntbd::Config config;
     config.socket = std::string(folder) + "/socket";

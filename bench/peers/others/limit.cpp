@@ -225,6 +225,8 @@ bool measure_size(Limit &limit, Meeting &meeting, size_t bytes, bool only_probe)
 
 int run(int argc, char **argv)
 {
+    if (app::show_version(argc, argv))
+        return app::finish_output(program_invocation_short_name, 0);
     Meeting meeting;
     const auto options = begin(argc, argv, meeting);
     if (!options)

@@ -58,6 +58,8 @@ private:
 /// mpirun gives both ranks one command line: each takes what is its own.
 int run(int argc, char **argv)
 {
+    if (argc == 2) // --version: no rank needs it
+        return run_peer<PostedLink<Mpi>>(argc, argv);
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     std::vector<char *> words(argv, argv + argc);
     std::string side = rank ? rank : "";

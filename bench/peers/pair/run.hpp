@@ -16,6 +16,7 @@
 #include "peers/pair/payload.hpp"
 #include "peers/pair/print.hpp"
 #include "realtime.hpp"
+#include "version.hpp"
 
 #include <cerrno>
 #include <memory>
@@ -161,6 +162,8 @@ int run_sizes(Link &link, const Options &options, Meeting &meeting)
 template <typename Link>
 int run_peer(int argc, char **argv)
 {
+    if (app::show_version(argc, argv))
+        return app::finish_output(program_invocation_short_name, 0);
     Meeting meeting;
     const auto options = begin(argc, argv, meeting);
     if (!options)
