@@ -3,6 +3,8 @@
 
 #include "options.hpp"
 
+#include <initializer_list>
+
 #include <sched.h>
 
 namespace bench
@@ -54,6 +56,32 @@ bool read_cpus(const std::string &text, Options &options)
     return true;
 }
 
+bool selects_any(const Selection &selection, std::initializer_list<std::string_view> names)
+{
+    Selection of_names{};
+    for (const std::string_view name : names)
+        select(name, of_names);
+    for (size_t i = 0; i < figure_count; i++)
+        if (selection[i] && of_names[i])
+            return true;
+    return false;
+}
+
+/// What would be taken and have no effect.
+std::string check_effects(const Raw &raw, const Options &options)
+{
+    const Options usual;
+    const bool has_credit = options.credit != usual.credit,
+               has_kills = options.kills != usual.kills;
+    if (options.limits_only && (!raw.only.empty() || has_credit || has_kills || options.no_huge))
+        return "--limits has no hosts: it does not go with --only, --credit, --kills or --no-huge";
+    if (has_credit && !selects_any(options.selection, {"chan", "msg"}))
+        return "--credit is for chan.* and msg.*, and --only names none of them";
+    if (has_kills && !selects_any(options.selection, {"link.kill_to_event"}))
+        return "--kills is for link.kill_to_event, and --only does not name it";
+    return {};
+}
+
 std::string check(const Raw &raw, Options &options)
 {
     for (const std::string &name : raw.only)
@@ -63,7 +91,7 @@ std::string check(const Raw &raw, Options &options)
         options.selection.fill(true);
     if (!raw.cpus.empty() && !read_cpus(raw.cpus, options))
         return "--cpus needs two different CPUs, as in 0,1";
-    return {};
+    return check_effects(raw, options);
 }
 
 } // namespace

@@ -130,7 +130,7 @@ std::optional<Limit> ring_limit(Session &session, uint32_t slot_lines)
 
 std::optional<Limit> copy_limit(Session &session, uint32_t source, bool written)
 {
-    constexpr uint32_t slot_counts[] = {4, 16, 64, 128, 256, 2048};
+    constexpr uint32_t slot_counts[] = {4, 16, 64, 128, 256, 1024, 2048};
     Limit best;
     for (const uint32_t bytes : {4096u, 65536u}) {
         Command command{};

@@ -46,15 +46,6 @@ void leave_time()
         rte_pause();
 }
 
-template <uint32_t bytes>
-constexpr uint64_t slot_count = slots_bytes / bytes;
-
-template <uint32_t bytes>
-uint64_t slot_offset(uint64_t number)
-{
-    return number % slot_count<bytes> * bytes;
-}
-
 } // namespace
 
 void Writes::prepare(Result &result)
@@ -225,6 +216,18 @@ ntbmsg_work Writes::work_for(uint64_t offset, const ntbmsg_sge &sge) const
     return work;
 }
 
+void Writes::begin_run(const Command &command)
+{
+    m_slots = command.slot_count;
+    m_base = m_sequence;
+}
+
+template <uint32_t bytes>
+uint64_t Writes::slot_offset(uint64_t number) const
+{
+    return ((number - m_base) & (m_slots - 1)) * bytes;
+}
+
 /// Prepares writes of as many slots, and behind them of how far was written. They are posted again
 /// and again: each local store waits in line behind the stores to the window.
 template <uint32_t bytes>
@@ -247,7 +250,7 @@ bool Writes::write_slots(unsigned batch, Slots &slots, uint64_t give_up, Result 
         if constexpr (bytes == line_bytes)
             kernel.fill_payload(static_cast<std::byte *>(slots.sges[i].address), bytes,
                                 m_sequence + 1);
-        slots.works[i].offset = slot_offset<bytes>(m_sequence++ - m_base);
+        slots.works[i].offset = slot_offset<bytes>(m_sequence++);
     }
     return post(slots.works, batch + 1, give_up, result);
 }
@@ -258,12 +261,12 @@ void Writes::stream_as(const Command &command, Shared &shared, Result &result)
     constexpr uint64_t batches_per_clock = 16;
     const uint64_t begin = monotonic_ns();
     const uint64_t give_up = begin + command.bound_ns;
-    m_base = m_sequence;
+    begin_run(command);
     kernel.fill_payload(source(), slot_max, fill_word);
     Slots slots;
     prepare_slots<bytes>(command.batch, slots);
     for (uint64_t batches = 1;; batches++) {
-        if (!await_room(m_sequence + command.batch, slot_count<bytes>, give_up, result) ||
+        if (!await_room(m_sequence + command.batch, m_slots, give_up, result) ||
             !write_slots<bytes>(command.batch, slots, give_up, result))
             break;
         result.count += command.batch;
@@ -297,9 +300,9 @@ uint64_t Writes::await_written(const Shared &shared, uint64_t give_up, Result &r
 
 /// Reads a slot. @return whether it holds what was written
 template <uint32_t bytes>
-bool Writes::read_slot(uint64_t number)
+bool Writes::read_slot()
 {
-    const std::byte *slot = m_memory + slot_offset<bytes>(number);
+    const std::byte *slot = m_memory + slot_offset<bytes>(m_sequence);
     const uint64_t sum = kernel.sum_payload(slot, bytes);
     m_sequence++;
     return sum == (bytes == line_bytes ? m_sequence : bytes / line_bytes * fill_word);
@@ -315,19 +318,19 @@ bool Writes::report_read(uint64_t give_up, Result &result)
 template <uint32_t bytes>
 void Writes::follow_as(const Command &command, const Shared &shared, Result &result)
 {
-    constexpr uint64_t warm = 2 * slot_count<bytes>;
+    const uint64_t warm = 2 * uint64_t{command.slot_count};
     const uint64_t give_up = monotonic_ns() + command.bound_ns;
     uint64_t begin = 0, begin_at = 0, bad = 0;
-    m_base = m_sequence;
+    begin_run(command);
     while (!result.error) {
         const uint64_t written = await_written(shared, give_up, result);
         if (written == m_sequence)
             break;
-        if (written - m_sequence > slot_count<bytes>)
+        if (written - m_sequence > m_slots)
             return fail(result, EBADMSG, "more was written than there is room for");
-        while (m_sequence != written)
-            bad += !read_slot<bytes>(result.count++);
-        if (m_sequence - m_reported >= slot_count<bytes> / 4)
+        for (; m_sequence != written; result.count++)
+            bad += !read_slot<bytes>();
+        if (m_sequence - m_reported >= m_slots / 4)
             report_read(give_up, result);
         if (begin == 0 || (begin_at < warm && result.count >= warm)) {
             begin = monotonic_ns();

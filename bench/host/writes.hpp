@@ -56,6 +56,9 @@ private:
     bool write_word(uint64_t value, uint64_t give_up, Result &result);
     uint64_t await_word(uint64_t seen, uint64_t give_up, Result &result);
     bool await_room(uint64_t written, uint64_t slots, uint64_t give_up, Result &result);
+    void begin_run(const Command &command);
+    template <uint32_t bytes>
+    uint64_t slot_offset(uint64_t number) const;
     template <uint32_t bytes>
     void prepare_slots(unsigned batch, Slots &slots);
     template <uint32_t bytes>
@@ -65,7 +68,7 @@ private:
     template <uint32_t bytes>
     void follow_as(const Command &, const Shared &, Result &);
     template <uint32_t bytes>
-    bool read_slot(uint64_t number);
+    bool read_slot();
     uint64_t await_written(const Shared &, uint64_t give_up, Result &result);
     bool report_read(uint64_t give_up, Result &result);
     ntbmsg_work work_for(uint64_t offset, const ntbmsg_sge &sge) const;
@@ -80,6 +83,7 @@ private:
     uint64_t m_rounds = 0;            ///< round trips since the region was opened
     uint64_t m_sequence = 0;          ///< slots written, or read, since then
     uint64_t m_base = 0;              ///< m_sequence at the begin of a run
+    uint64_t m_slots = 1;             ///< of a run, a power of two
     uint64_t m_reported = 0;          ///< of the slots read: those reported to the writer
 };
 

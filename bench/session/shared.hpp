@@ -57,7 +57,7 @@ struct Command {
     Op op;
     uint32_t payload;    ///< bytes
     uint32_t slot_lines; ///< stream
-    uint32_t slot_count; ///< stream, host_engine
+    uint32_t slot_count; ///< stream, host_engine, host_write_rate: a power of two
     uint32_t batch;      ///< slots or messages per burst
     Writer writer;
     Reader reader;

@@ -83,6 +83,29 @@ TEST(Options, KillsAreBounded)
     }
 }
 
+TEST(Options, WhatHasNoEffectIsRefused)
+{
+    const std::vector<std::vector<std::string>> wrong = {{"--limits", "--only", "qp.rtt.8"},
+                                                         {"--limits", "--credit", "64"},
+                                                         {"--limits", "--kills", "5"},
+                                                         {"--limits", "--no-huge"},
+                                                         {"--only", "qp.rtt.8", "--credit", "64"},
+                                                         {"--only", "chan.rtt.8", "--kills", "5"}};
+    for (const auto &words : wrong) {
+        std::string error;
+        EXPECT_FALSE(parse(words, error)) << words[0];
+        EXPECT_NE(error, "") << words[0];
+    }
+    const std::vector<std::vector<std::string>> right = {{"--limits", "--quick"},
+                                                         {"--only", "chan.rtt.8", "--credit", "64"},
+                                                         {"--only", "msg", "--credit", "64"},
+                                                         {"--only", "link", "--kills", "5"}};
+    for (const auto &words : right) {
+        std::string error;
+        EXPECT_TRUE(parse(words, error)) << error;
+    }
+}
+
 TEST(Options, CreditIsBounded)
 {
     std::string error;
