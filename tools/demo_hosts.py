@@ -130,6 +130,7 @@ def print_table(built):
         print(f"{size:>8}  {p50:>6.2f} us {p99:>6.2f} us {p99_9:>6.2f} us {marks_of(built, trip):>7}       "
               f"{rate.rate().median / 1e6:>9.3f} {rate.throughput().median / 1e9:>8.3f} {marks_of(built, rate):>7}")
         spoilt = spoilt or trip.disturbed or rate.disturbed
+    print("   class  how near the two cores were to each other, from smt to far (doc/reading-numbers.md)")
     if spoilt:
         print("       *  something else had a core of the two hosts, or the cores were moved")
 

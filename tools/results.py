@@ -151,11 +151,15 @@ def count(folder, chosen):
 
 
 def main():
-    command, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
-    if command == 'names':
-        lines = names(folder, sys.argv[3], sys.argv[4])
-    else:
-        lines = {'targets': targets, 'count': count, 'times': times}[command](folder, sys.argv[3:])
+    commands = {'targets': targets, 'count': count, 'times': times}
+    match sys.argv[1:]:
+        case ['names', folder, suites, part]:
+            lines = names(pathlib.Path(folder).resolve(), suites, part)
+        case [command, folder, *chosen] if command in commands:
+            lines = commands[command](pathlib.Path(folder).resolve(), chosen)
+        case _:
+            print(__doc__.strip(), file=sys.stderr)
+            sys.exit(2)
     print('\n'.join(lines), end='\n' if lines else '')
 
 

@@ -46,6 +46,15 @@ WRK = """Running 1s test @ http://127.0.0.2:1/small
 Requests/sec:  20098.03
 """
 
+MEMASLAP = """servers: 127.0.0.2:21511
+threads count: 1
+written_bytes: 5394800
+read_bytes: 19977405
+object_bytes: 3383680
+
+Run time: 2.0s Ops: 31089 TPS: 15535 Net_rate: 12.1M/s
+"""
+
 
 class Read(unittest.TestCase):
     def test_redis(self):
@@ -69,9 +78,14 @@ class Read(unittest.TestCase):
         taken = programs.read_wrk(WRK, 1000)
         self.assertEqual((taken.count, taken.seconds, taken.payload), (20500, 1.02, int(16.5 * (1 << 20))))
 
+    def test_memaslap(self):
+        taken = programs.read_memaslap(MEMASLAP, 2000)
+        self.assertEqual((taken.count, taken.seconds, taken.payload), (31089, 2.0, 5394800 + 19977405))
+
     def test_nonsense_is_refused(self):
         for read in {load.read for load in programs.LOADS}:
             for text in ("", "nonsense\n", '"GET","0","1"\n', '{"end": 3}', SOCKPERF.replace("50.000 =", "50 ="),
+                         MEMASLAP.replace("Ops: 31089", "Ops: 0"), MEMASLAP.replace("read_bytes", "bytes"),
                          WRK + "  Socket errors: connect 0, read 3\n", WRK + "  Non-2xx or 3xx responses: 1\n"):
                 if read is programs.read_sockperf or text != SOCKPERF:
                     with self.assertRaisesRegex(pair.Failed, "^not understood", msg=text):

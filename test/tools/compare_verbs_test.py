@@ -56,7 +56,7 @@ class Read(unittest.TestCase):
         for text in ("", LATENCY, UCX.replace("20000000", "0")):
             with self.assertRaisesRegex(pair.Failed, "^not understood", msg=text):
                 verbs.read_ucx(text, False)
-        with self.assertRaisesRegex(pair.Failed, "^not understood"):
+        with self.assertRaisesRegex(pair.Failed, "^not understood: 65536 .* 0.00 "):  # the line that it is about
             verbs.read_bandwidth(BANDWIDTH.replace("1000.00", "0.00"), 65536)
 
     def test_a_run_of_long_messages_has_fewer(self):

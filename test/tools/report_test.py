@@ -113,6 +113,34 @@ class Pages(unittest.TestCase):
         for name in ("write, stored", "write, done", "write, done, served"):
             self.assertIn([name], [row[:1] for row in cells(text)])
 
+    def test_programs_as_they_come_have_a_bar_for_each_way(self):
+        points = [point("rate", operation=f"redis-1:{way}", size=3, messages_per_second=rate, repeat=i)
+                  for way, rates in (("tcp", (20e3, 22e3, 21e3)), ("unix", (30e3,)), ("ring", (90e3, 100e3, 110e3)))
+                  for i, rate in enumerate(rates)]
+        points += [point("rate", operation=f"iperf3-1:{way}", size=128 << 10, bytes_per_second=rate) for way, rate in (("tcp", 2e9), ("ring", 5e9))]
+        points += [timed(2000 * half, operation=f"sockperf-poll:{way}", clock="on") for way, half in (("tcp", 8), ("ring", 1))]
+        text = self.render(result(points))
+        self.assertTrue("<h2>Programs as they come</h2>" in text and "<h2>Table</h2>" in text)
+        self.assertFalse("Messages per second" in text or "Mean round trip" in text)
+        for title in ("redis-1, 3 B: requests per second", "iperf3-1, 128 KiB: bytes per second",
+                      "sockperf-poll, 64 B: half of a round trip"):
+            self.assertTrue(f"<figcaption>{title}</figcaption>" in text, title)
+        rows = {tuple(row[:2]): row[2:5] for row in cells(text)}
+        self.assertEqual(rows["redis-1", "TCP loopback"], ["21 k", "20 k", "22 k"])
+        self.assertEqual(rows["redis-1", "ntbmsg"], ["100 k", "90 k", "110 k"])
+        self.assertIn(["redis-1", "ntbmsg", "100 k", "90 k", "110 k", "±10.0% of 3"], cells(text))
+        self.assertEqual(rows["iperf3-1", "ntbmsg"][0], "5 GB/s")
+        self.assertEqual(rows["sockperf-poll", "ntbmsg"][0], "1 µs")
+        widths = [float(width) for width in re.findall(r'class="way [^"]*" x="[^"]*" y="[^"]*" width="([\d.]+)"', text)]
+        self.assertEqual(len(widths), 7)
+        self.assertAlmostEqual(widths[2] / widths[0], 100 / 21, places=1)
+
+    def test_beside_other_points_programs_change_nothing(self):
+        before = self.render(EXAMPLE)
+        after = self.render(result([*EXAMPLE["points"], point("rate", operation="nginx:ring", size=612)], EXAMPLE["program"]["commit"]))
+        self.assertEqual(before.count("<svg") + 1, after.count("<svg"))
+        self.assertIn("<h2>Tables</h2>", after)
+
     def test_repetitions_become_a_median_and_a_spread(self):
         text = self.render(result([timed(v, repeat=i) for i, v in enumerate((300, 310, 320, 700, 305))]))
         row = next(row for row in cells(text) if row[0] == "queue" and "one in flight" in row)
@@ -153,8 +181,9 @@ class Pages(unittest.TestCase):
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             demo_hosts.print_table(built)
-        row = out.getvalue().splitlines()[-1].split()
-        self.assertEqual(row[-3:], ["58.000", "3.700", "other"])
+        *_, row, legend = out.getvalue().splitlines()
+        self.assertEqual(row.split()[-3:], ["58.000", "3.700", "other"])
+        self.assertIn("class", legend)
         self.assertIn("58 Mmsg/s", next(row for row in cells(page.render(built)) if row[0] == "queue" and len(row) == 8))
 
     def test_what_was_always_disturbed_is_shown_and_marked(self):
@@ -165,6 +194,13 @@ class Pages(unittest.TestCase):
         self.assertTrue("1 of 2 figures are disturbed in every repetition" in text)
         self.assertTrue(f"1 run was disturbed and left out: {why}" in text)
         self.assertIn(f"disturbed: {why}", next(row for row in cells(text) if "64 B" in row))
+
+    def test_reasons_that_differ_in_a_percentage_are_one(self):
+        good = point("rate", size=128)
+        runs = [{**good, "repeat": i, "disturbed": f"a polling thread had its CPU for {share} % of the time"}
+                for i, share in enumerate((50, 7, 50), 1)]
+        text = self.render(result([good, *runs]))
+        self.assertTrue("3 runs were disturbed and left out: a polling thread had its CPU for 7 to 50 % of the time" in text)
 
     def test_under_load_times_count_from_when_a_message_was_due(self):
         short = point("load", complete=False, rate_met=False, error="the offered rate was not met: a of b",

@@ -7,12 +7,14 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, sys.argv.pop(1))
+TOOLS = pathlib.Path(sys.argv.pop(1))
+sys.path.insert(0, str(TOOLS))
 import results
 
 CASES = '<testsuites><testsuite>{}</testsuite></testsuites>'
@@ -101,6 +103,14 @@ class Judge(unittest.TestCase):
             self.assertEqual(results.covering(self.folder, file, self.folder), tests)
         self.assertEqual(results.source_file('tools/results.py'), 'tools/results.py')
         self.assertIsNone(results.source_file('link'))
+
+
+class Usage(unittest.TestCase):
+    def test_what_it_does_not_know_it_answers_by_its_usage(self):
+        for words in ([], ['count'], ['names', '.', ''], ['rename', '.']):
+            done = subprocess.run([sys.executable, TOOLS / 'results.py', *words], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ''))
+            self.assertEqual(done.stderr, results.__doc__.strip() + '\n')
 
 
 if __name__ == '__main__':

@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 
+from ntb_report import model
+
 from . import pair, peers, programs
 
 LOOPBACK, VETH, MEMIF, OURS = "loopback", "veth", "memif", "ntb-net"
-LABELS = {LOOPBACK: "loopback", VETH: "veth", MEMIF: "net_tap, memif", OURS: "ntb-net"}
+LABELS = {way: model.WAYS[way] for way in (LOOPBACK, VETH, MEMIF, OURS)}
 INTERFACE = "ntb0"
 ADDRESSES = ("10.213.0.1", "10.213.0.2")
 SETUP_SECONDS = 30

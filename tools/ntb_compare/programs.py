@@ -20,8 +20,8 @@ START_SECONDS, RUN_SECONDS = 15, 120
 # Of the bytes that the load says it moved. What is sent before both ends have claimed the connection goes by TCP.
 LEAST_BY_RING = 0.9
 TCP, UNIX, RING, ABSENT = "tcp", "unix", "ring", "absent"
-WAY_LABELS = {TCP: "TCP loopback", UNIX: "AF_UNIX", RING: "ntbmsg"}
-ABSENT_LABELS = {TCP: "TCP loopback", ABSENT: "preload, no daemon"}
+WAY_LABELS = {way: model.WAYS[way] for way in (TCP, UNIX, RING)}
+ABSENT_LABELS = {way: model.WAYS[way] for way in (TCP, ABSENT)}
 SMALL_FILE = 612
 BLOCK = 128 << 10
 
@@ -265,6 +265,26 @@ def read_wrk(text, _run_ms):
     return Taken(int(found[1]), float(found[2]), int(float(found[3]) * UNITS[found[4]]))
 
 
+# ---- memcached
+
+def memcached_server(place):
+    more = ["-u", "root"] if os.geteuid() == 0 else []
+    return ["memcached", *more, "-l", place.address, "-p", place.port, "-U", 0, "-t", 1]
+
+
+def memaslap_client(place, run_ms):
+    """Nine GETs for each SET, of values of 1 KiB."""
+    return ["memcaslap", "-s", f"{place.address}:{place.port}", "-t", f"{seconds_of(run_ms)}s", "-T", 1, "-c", 8]
+
+
+def read_memaslap(text, _run_ms):
+    found = {name: int(number) for name, number in re.findall(r"^(written_bytes|read_bytes): (\d+)$", text, re.M)}
+    run = re.search(r"^Run time: ([\d.]+)s Ops: (\d+) ", text, re.M)
+    if not run or len(found) != 2 or float(run[1]) == 0 or int(run[2]) == 0:
+        raise pair.Failed(f"not understood: {pair.last_line(text)}")
+    return Taken(int(run[2]), float(run[1]), sum(found.values()))
+
+
 KILO_RATE = table.Metric("rate", "1000 requests/s", False, 1)
 GIGABITS = table.Metric("rate", "Gb/s", False, 1)
 HALF_ROUND_TRIP = table.Metric("latency", "us, half of a round trip", True, 2, clock="on")
@@ -287,6 +307,8 @@ LOADS = (
     iperf3("iperf3-4", "iperf3, 4 streams", 4),
     Load("nginx", "nginx, a file of 612 B, wrk with 8 connections", KILO_RATE, SMALL_FILE, ("nginx", "wrk"), nginx_server,
          wrk_client, read_wrk),
+    Load("memcached", "memcached, 1 KiB, memaslap with 8 connections", KILO_RATE, 1024, ("memcached", "memcaslap"), memcached_server,
+         memaslap_client, read_memaslap),
 )
 KNOWN = tuple(Way(load, way) for load in LOADS for way in load.ways)
 WITHOUT_DAEMON = tuple(Way(load, way) for load in LOADS for way in ABSENT_LABELS)

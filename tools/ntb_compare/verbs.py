@@ -89,6 +89,12 @@ def messages_of(size, run_ms):
     return max(LEAST, min(run_ms * MESSAGES_PER_MS, run_ms * BYTES_PER_MS // size))
 
 
+def not_understood(text, size):
+    """With the line of that size, if there is one."""
+    row = next((line.strip() for line in text.splitlines() if line.startswith(f" {size} ")), pair.last_line(text))
+    return pair.Failed(f"not understood: {row[:200]}")
+
+
 def row_of(text, size):
     """The words of perftest's line of that size, which begins with the size and the count."""
     found = re.search(rf"^ {size}\s+(\d+)\s+(\d[\d.\s]*?)\s*$", text, re.M)
@@ -98,7 +104,7 @@ def row_of(text, size):
             raise ValueError
         return int(found[1]), words
     except (TypeError, ValueError) as error:
-        raise pair.Failed(f"not understood: {pair.last_line(text)}") from error
+        raise not_understood(text, size) from error
 
 
 def read_latency(text, size, is_whole):
@@ -106,7 +112,7 @@ def read_latency(text, size, is_whole):
     as the mean is that of the worst of some thousand rounds where others want the CPUs."""
     count, words = row_of(text, size)
     if words[2] == 0:
-        raise pair.Failed(f"not understood: {pair.last_line(text)}")
+        raise not_understood(text, size)
     return Figure(count, count * words[2] * (1 if is_whole else 2) / 1e6)
 
 
@@ -114,7 +120,7 @@ def read_bandwidth(text, size):
     """Peak and mean in MiB a second, and million messages a second."""
     count, words = row_of(text, size)
     if words[1] == 0:
-        raise pair.Failed(f"not understood: {pair.last_line(text)}")
+        raise not_understood(text, size)
     return Figure(count, count * size / (words[1] * MIB))
 
 

@@ -6,6 +6,7 @@ that most of all such points were taken in; where a set-up has none there, those
 where all were disturbed, these, marked. The limit is kept in every class: a ratio is of one class."""
 import collections
 import dataclasses
+import re
 import statistics
 
 LIMIT = "limit"
@@ -16,10 +17,17 @@ OURS = ("queue", "send", "port", "testpmd-port", "testpmd-port-zerocopy", "write
         "compare-swap")
 SET_UP = ("mode", "operation", "device", "size", "mix", "burst", "in_flight", "queues", "offered_rate", "copy", "copy_mode",
           "completion", "region", "lcores", "server_lcores", "pattern", "verified", "clock")
+# Programs as they come: the operation of such a point is LOAD:WAY.
+WAYS = {"tcp": "TCP loopback", "unix": "AF_UNIX", "ring": "ntbmsg", "absent": "preload, no daemon", "loopback": "loopback",
+        "veth": "veth", "memif": "net_tap, memif", "ntb-net": "ntb-net"}
+OUR_WAYS = ("ring", "ntb-net")
+# A message of so many bytes is a block of a stream.
+LEAST_BLOCK = 64 << 10
 QUANTILES = ("p50", "p99", "p99_9")
 ONE_WAY = ("rate", "throughput", "bidirectional", "incast", "replay")
 # Repetitions that lie further apart than this, as a part of their median, are called noisy.
 NOISY = 0.15
+PERCENTAGE = re.compile(r"(\d+) ?%")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,6 +65,16 @@ class Figure:
             return self.set_up[SET_UP.index(name)]
         raise AttributeError(name)
 
+    @property
+    def load(self):
+        return self.operation.partition(":")[0]
+
+    @property
+    def way(self):
+        """Of a program as it comes, else an empty text."""
+        way = self.operation.partition(":")[2]
+        return way if way in WAYS else ""
+
     def of(self, take):
         return spread([take(point) for point in self.points])
 
@@ -93,7 +111,16 @@ class Figure:
                     merged[low, high] += count
         return sorted((low, high, count) for (low, high), count in merged.items())
 
+    def of_program(self):
+        """What is shown of a program as it comes: ("time", "bytes" or "requests", its spread)."""
+        if self.mode == "latency":
+            return "time", self.of(lambda p: p["round_trip_ns"] and p["round_trip_ns"]["p50"] / 2)
+        return ("bytes", self.throughput()) if self.size >= LEAST_BLOCK else ("requests", self.rate())
+
     def noisiest(self):
+        if self.way:
+            found = self.of_program()[1]
+            return found.noise if found else 0.0
         found = [self.mean_round_trip()] if self.mode == "latency" else [self.rate()]
         return max((f.noise for f in found if f), default=0.0)
 
@@ -128,7 +155,17 @@ class Model:
         return [commit for commit in dict.fromkeys(map(commit_of, self.documents)) if commit in measured]
 
     def of_mode(self, *modes):
-        return [figure for figure in self.figures if figure.mode in modes]
+        """But of programs as they come."""
+        return [figure for figure in self.figures if figure.mode in modes and not figure.way]
+
+    def loads(self):
+        """{load: {way: figure}} of programs as they come, in the order of the points."""
+        made = {}
+        mine = {f.operation: f for f in self.figures if f.way}
+        for operation in dict.fromkeys(p["operation"] for document in self.documents for p in document["points"]):
+            if operation in mine:
+                made.setdefault(mine[operation].load, {})[mine[operation].way] = mine[operation]
+        return made
 
 
 def commit_of(document):
@@ -180,6 +217,19 @@ def figures_of(commit, set_up, points, placement):
     return made
 
 
+def reasons(left_out):
+    """(why, how many) with those first that there are most of; such as differ in a percentage alone are one."""
+    alike = {}
+    for why, count in left_out.items():
+        alike.setdefault(PERCENTAGE.sub("{}", why), []).append((why, count))
+    found = collections.Counter()
+    for kind, members in alike.items():
+        shares = sorted(int(share) for why, _ in members for share in PERCENTAGE.findall(why))
+        words = f"{shares[0]} to {shares[-1]} %" if shares and shares[0] != shares[-1] else f"{shares[0]} %" if shares else ""
+        found[kind.replace("{}", words)] += sum(count for _, count in members)
+    return found.most_common()
+
+
 def build(documents):
     placement = judged_class(documents)
     left_out = collections.Counter()
@@ -210,4 +260,4 @@ def build(documents):
     for limit in (figure for figure in figures if figure.operation == LIMIT):
         lost.pop((limit.mode, limit.size), None)
     lost_limits = [(*which, why) for which, why in sorted(lost.items())]
-    return Model(documents, placement, figures, left_out.most_common(), elsewhere, lost_limits)
+    return Model(documents, placement, figures, reasons(left_out), elsewhere, lost_limits)

@@ -6,6 +6,8 @@ from . import changes, model, plots, units
 
 MOST_CHANGES = 200
 MOST_SKIPPED = 20
+PROGRAMS = ("Medians over the rounds, in which the ways follow each other directly; the stroke goes from the least to the largest. A longer bar is "
+            "better where it is a rate, a shorter one where it is a time.")
 
 STYLE = """
 :root { color-scheme: light dark; --page: #fbfbfa; --card: #ffffff; --text: #1d1f21; --soft: #5c6166; --rule: #dcdfe2;
@@ -33,7 +35,7 @@ figcaption { font-weight: 600; margin-bottom: 6px; } svg { display: block; width
 .line.ours { stroke-width: 3.4; } .key.ours { border-top-width: 5px; }
 .mark { fill: var(--c); stroke: var(--card); stroke-width: 0.8; } .mark.hollow { fill: var(--card); stroke: var(--c); stroke-width: 1.4; } .spread { stroke: var(--c); stroke-width: 1; opacity: 0.6; }
 .grid { stroke: var(--grid); } .tick { fill: var(--soft); font-size: 11.5px; } .label { fill: var(--soft); font-size: 12px; }
-.bar { fill: var(--c0); } .upright { stroke: var(--c1); stroke-width: 1.4; stroke-dasharray: 4 3; }
+.bar { fill: var(--c0); } .way { fill: var(--c); } .upright { stroke: var(--c1); stroke-width: 1.4; stroke-dasharray: 4 3; }
 .scroll { overflow-x: auto; border: 1px solid var(--rule); border-radius: 8px; background: var(--card); }
 table { border-collapse: collapse; width: 100%; font-size: 0.88rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 5px 10px; text-align: right; white-space: nowrap; border-top: 1px solid var(--rule); }
@@ -165,11 +167,14 @@ def rate_rows(built):
 
 
 def tables(built):
+    programs = table(["load", "way", "median", "least", "largest", "noise"], list(program_rows(built)))
+    if programs and all(f.way for f in built.figures):
+        return "<h2>Table</h2>" + programs
     return ("<h2>Tables</h2><p class=\"soft\">Under load, times count from when a message was due.</p>"
             + table(["round trip", "size", "offered", "went", "class", "mean", "p50", "p99", "p99.9", "of the limit", "noise"],
                     list(round_trip_rows(built)), "No round trips.") + "<p></p>"
             + table(["one way", "size", "burst", "class", "rate", "throughput", "below the limit", "noise"],
-                    list(rate_rows(built)), "Nothing was sent one way."))
+                    list(rate_rows(built)), "Nothing was sent one way.") + ("<p></p>" + programs if programs else ""))
 
 
 def change_row(change):
@@ -199,6 +204,15 @@ def change_section(built):
     return head + table(["figure", "before", "after", "change", "noise", ""], rows, "They have no set-up in common.")
 
 
+def program_rows(built):
+    for load, ways in built.loads().items():
+        for way, f in ((way, ways[way]) for way in model.WAYS if way in ways):
+            _, found, form = plots.of_program(f)
+            if found:
+                yield [(load, ""), (model.WAYS[way], ""), (form(found.median), ""), (form(found.low), ""), (form(found.high), ""),
+                       noise_cell(f)]
+
+
 def section(title, cards, note=""):
     if not cards:
         return ""
@@ -223,10 +237,12 @@ def render(built):
     facts = machine_list(first) + "".join(f"<details><summary>result {i + 2}, {escaped(d['started'])}</summary>"
                                           f"{machine_list(d)}</details>" for i, d in enumerate(documents[1:]))
     nothing = "" if built.figures else '<p class="warn">There is no undisturbed figure in these results.</p>'
-    body = (f"<h1>{escaped(title)}</h1><p class=\"soft\">Most points were taken in placement class “{escaped(built.placement)}”; medians over "
+    placed = "" if built.placement == "unknown" else f"Most points were taken in placement class “{escaped(built.placement)}”. "
+    body = (f"<h1>{escaped(title)}</h1><p class=\"soft\">{placed}Medians over "
             f"repetitions, bars from the least to the largest. Point at a mark for its figure; "
             f"doc/reading-numbers.md says how to read them.</p>{facts}{nothing}{warnings(built)}"
             + change_section(built)
+            + section("Programs as they come", plots.programs(built), PROGRAMS)
             + section("One way", plots.rates(built))
             + section("Round trips", ([overview] if overview else []) + ours)
             + folded("Percentiles of what stands beside it", others)

@@ -210,6 +210,32 @@ def rates(built):
             if plot]
 
 
+OF_PROGRAMS = {"time": ("half of a round trip", units.nanoseconds), "bytes": ("bytes per second", units.bytes_per_second),
+               "requests": ("requests per second", count_form)}
+
+
+def of_program(figure):
+    """(what is shown, spread, form)"""
+    kind, found = figure.of_program()
+    words, form = OF_PROGRAMS[kind]
+    return words, found, form
+
+
+def programs(built):
+    """A card for each load, a bar for each way."""
+    cards = []
+    for load, ways in built.loads().items():
+        bars, shown, form = [], "", count_form
+        for way in (way for way in model.WAYS if way in ways):
+            shown, found, form = of_program(ways[way])
+            if found:
+                bars.append((model.WAYS[way], found.median, found.low, found.high, "c0" if way in model.OUR_WAYS else "limit"))
+        if bars:
+            title = f"{load}, {units.size(ways[next(iter(ways))].size)}: {shown}"
+            cards.append(card(title, svg.bar_plot(title, bars, form)))
+    return cards
+
+
 def all_round_trips(built):
     """All operations in one plot, where there are several."""
     figures = [f for f in built.of_mode("latency") if f.clock == "off"] or built.of_mode("latency")

@@ -115,8 +115,8 @@ def line(series, x_of, y_of):
     return parts
 
 
-def frame(name, parts):
-    return (f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{html.escape(name, quote=True)}">'
+def frame(name, parts, height=HEIGHT):
+    return (f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{html.escape(name, quote=True)}">'
             + "".join(parts) + "</svg>")
 
 
@@ -132,6 +132,24 @@ def line_plot(name, all_series, x_label, x_form, y_form, x_ticks=None, x_log=Tru
     for series in reversed(all_series):
         parts += line(series, x_of, y_of)
     return frame(name, parts)
+
+
+def bar_plot(name, bars, form):
+    """@param bars  [(label, value, low, high, style)]: from zero to the right, one below the other"""
+    height, left = 30, 130
+    x_of = Scale(0, max(high for _, _, _, high, _ in bars) * 1.3, left, WIDTH - RIGHT, False)
+    parts = []
+    for number, (label, value, low, high, style) in enumerate(bars):
+        y = TOP + number * height
+        middle = y + height / 2 - 3
+        parts.append(text(left - 8, middle + 4, label, "label", "end"))
+        parts.append(f'<rect class="way {style}" x="{left}" y="{y:.1f}" width="{max(x_of(value) - left, 0.6):.1f}" '
+                     f'height="{height - 6}"><title>{html.escape(f"{label}: {form(value)}")}</title></rect>')
+        if high > low:
+            parts.append(f'<line class="limit spread" x1="{x_of(low):.1f}" x2="{x_of(high):.1f}" '
+                         f'y1="{middle:.1f}" y2="{middle:.1f}"/>')
+        parts.append(text(x_of(max(value, high)) + 6, middle + 4, form(value), "tick", "start"))
+    return frame(name, parts, TOP + len(bars) * height + TOP)
 
 
 def histogram_plot(name, buckets, marks, x_form):

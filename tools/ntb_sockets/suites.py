@@ -77,8 +77,9 @@ def parse(path):
     for case in cases:
         tags = {part.tag for part in case}
         result = FAILED if tags & {"failure", "error"} else SKIPPED if "skipped" in tags else PASSED
-        # Of a test that is there several times, with parts that fail, the worst counts.
-        name = case.get("name")
+        # Of a test that is there several times, with parts that fail, the worst counts. What fails before a module's tests
+        # has no name.
+        name = case.get("name") or "the module"
         results[name] = FAILED if FAILED in (result, results.get(name)) else result
     return results
 
