@@ -179,7 +179,7 @@ test_in() {
         exit 77
     fi
     # For the tests in there: a tool that is killed with its namespace puts no number back.
-    hugepages_hold "$test_hugepages" || true
+    hold_pages_for_jobs
     is_made "$folder" || make_root "$folder" || die "the root file system of $name could not be made"
     cp -L /etc/resolv.conf /etc/hosts "$folder/etc/"
     copy_tree "$folder"

@@ -172,3 +172,12 @@ hugepages_hold() {
     hugepages_locked hugepages_give
     return 1
 }
+
+# hugepages_hold_most COUNT EACH: holds EACH pages for each of COUNT users, or of as many fewer as can be;
+# sets $held to how many, which may be 0.
+hugepages_hold_most() {
+    held=$1
+    while [ "$held" -gt 0 ] && ! hugepages_hold $((held * $2)); do
+        held=$((held - 1))
+    done
+}

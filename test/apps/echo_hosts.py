@@ -13,6 +13,7 @@ import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from facts import PATIENCE, PATIENT, Failure, await_fact, expect
+from pages import HUGE, eal_memory
 
 DEVICE = "raw_plx_ntb0"
 
@@ -68,6 +69,11 @@ class Process:
 SHORT_FILES = ("prlimit", "--fsize=16384")
 
 
+def memory_behind(before, megabytes):
+    """EAL's options for memory of a program that begins with these words: hugepages are files, too."""
+    return eal_memory(megabytes, HUGE and before != SHORT_FILES)
+
+
 class Console:
     """A host that is told what to do, a line at a time."""
 
@@ -120,7 +126,8 @@ class World:
         """lcores: EAL's option --lcores instead of one lcore on the core; more: of EAL's options; vdev: more
         of the device's; before: words in front of the command; table: a path for standard output."""
         place = ["--lcores", lcores] if lcores else ["-l", str(core)]
-        eal = [*place, "--no-huge", "-m", "128", "--no-pci", "--no-shconf", "--no-telemetry", *more]
+        eal = [*place, *memory_behind(before, 128), "--no-pci", "--no-shconf",
+               "--no-telemetry", *more]
         if device:
             eal.append(f"--vdev={DEVICE},cable={self.folder / 'cable'}{self.patient}{vdev}")
         log = self.folder / f"log{len(self.processes)}"

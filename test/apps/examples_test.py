@@ -12,13 +12,14 @@ import sys
 import tempfile
 
 from echo_hosts import PATIENT, pick_cores
+from pages import eal_memory
 
 # For machines that are slow, busy or instrumented. Nothing waits for this long when all is well.
 PATIENCE = 150
 
 
 def start(folder, program, role, core):
-    eal = ["-l", str(core), "--no-huge", "-m", "256", "--no-pci", "--no-shconf", "--no-telemetry",
+    eal = ["-l", str(core), *eal_memory(256), "--no-pci", "--no-shconf", "--no-telemetry",
            f"--vdev=raw_plx_ntb0,cable={folder / 'cable'},{PATIENT}"]
     log = folder / f"log{core}{role}"
     with open(log, "wb") as out:

@@ -9,7 +9,7 @@ import tempfile
 
 import jsonschema
 
-from echo_hosts import PATIENCE, Process, World, await_fact, expect, run_in
+from echo_hosts import PATIENCE, Process, World, await_fact, expect, memory_behind, run_in
 
 # Long enough for a figure, short enough for a test.
 ONCE = ("--repeat", "1", "--timeout", str(PATIENCE))
@@ -24,9 +24,9 @@ class Lab(World):
         self.wrong = wrong
         self.schema = jsonschema.Draft202012Validator(json.loads(schema.read_text()))
 
-    def host(self, core, own, cables=("cable",), memory="256", lcores=(), before=(), table=None, program=None,
+    def host(self, core, own, cables=("cable",), memory=256, lcores=(), before=(), table=None, program=None,
              stdin=subprocess.DEVNULL):
-        eal = [*(lcores or ("-l", str(self.cores[core]))), "--no-huge", "-m", memory, "--no-pci", "--no-shconf",
+        eal = [*(lcores or ("-l", str(self.cores[core]))), *memory_behind(before, memory), "--no-pci", "--no-shconf",
                "--no-telemetry"]
         for i, cable in enumerate(cables):
             patient = "" if "lost_ms=" in cable else self.patient

@@ -223,9 +223,9 @@ def case_several_devices(lab):
 
 def case_large_messages(lab):
     """Up to the longest there is; what is beyond is said to be left out."""
-    lab.serve("--max-message", "16777215", memory="512")
+    lab.serve("--max-message", "16777215", memory=512)
     result = lab.measured("--mode", "latency,throughput", "--size", "4M,16777215,16M", "--count", "3",
-                          memory="512")
+                          memory=512)
     expect([p["size"] for p in result["points"]] == [4 << 20, (1 << 24) - 1] * 2, "sizes")
     for point in result["points"]:
         expect_good(point)

@@ -27,20 +27,20 @@ def expect_soon(process, status):
 
 
 def expect_service(lab):
-    expect_good(lab.measured("--mode", "rate", "--size", "64", *QUEUES, memory="512")["points"][0])
+    expect_good(lab.measured("--mode", "rate", "--size", "64", *QUEUES, memory=512)["points"][0])
 
 
 def deaf_driver(lab):
     """A server with reports that its driver does not take."""
-    server = lab.serve(*QUEUES, memory="512")
-    driver = lab.host("send", ["--deaf"], memory="512", program=lab.wrong, stdin=subprocess.PIPE)
+    server = lab.serve(*QUEUES, memory=512)
+    driver = lab.host("send", ["--deaf"], memory=512, program=lab.wrong, stdin=subprocess.PIPE)
     driver.await_text("deaf from now on")
     return server, driver
 
 
 def case_wrong_messages(lab):
-    server = lab.serve(*QUEUES, memory="512")
-    lab.host("send", ["--messages"], memory="512", program=lab.wrong).expect_end(0, "all were answered")
+    server = lab.serve(*QUEUES, memory=512)
+    lab.host("send", ["--messages"], memory=512, program=lab.wrong).expect_end(0, "all were answered")
     server.await_text("the session is dropped")
     expect(server.text().count("the session is dropped") == 1, "a peer fills the log")
     server.await_text("the driver has left")

@@ -11,6 +11,7 @@ import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from facts import PATIENCE, PATIENT, Failure, await_fact, expect
+from pages import HUGE, eal_memory
 
 # Nobody, and nobody else: users that need not be in the user database.
 USERS = (65534, 64001, 64002)
@@ -79,7 +80,7 @@ class Lab:
         if device:
             telemetry = f"--file-prefix={name}" if self.telemetry else "--no-telemetry --no-shconf"
             words += ["device raw_plx_ntb0",
-                      f"eal --no-huge -m 256 --no-pci -l 0 {telemetry}",
+                      f"eal {' '.join(eal_memory(256, HUGE and not self.telemetry))} --no-pci -l 0 {telemetry}",
                       f"eal --vdev=raw_plx_ntb0,cable={self.folder / 'cable'},{PATIENT}"]
         path = self.folder / f"{name}.conf"
         path.write_text("\n".join(words) + "\n")

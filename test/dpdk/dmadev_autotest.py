@@ -21,11 +21,12 @@ EAL = {
     "va": ["--in-memory", "--iova-mode=va", "-m", str(2 * PAGES)],
     "pa": ["--in-memory", "--iova-mode=pa", "-m", str(2 * PAGES)],
 }
-# By capability flags the channel has no fill; with physical addresses DPDK cannot tell a bad one.
+# By capability flags the channel has no fill; with physical addresses DPDK cannot see that one is bad.
 SKIPPED = {"no-huge": {"fill"}, "va": {"fill"}, "pa": {"fill", "error handling"}}
 # Tests of newer releases alone.
 NEWER = {"sg copy", "stop start", "m2d autofree"}
 RUN = {"copy", "burst capacity", "error handling"}
+ATTEMPTS = 3
 
 
 def skip(why: str) -> None:
@@ -39,6 +40,11 @@ def section(output: str, device: str) -> str:
                       re.S)
     assert found, f"no test of {device}"
     return found.group(1)
+
+
+def skeleton_was_late(output: str) -> bool:
+    """DPDK tests its skeleton device, too, and gives that one's thread 50 ms for a copy: on a busy machine that is not enough."""
+    return bool(re.search(r"### Test dmadev infrastructure using [^\n]*skeleton[^#]*\b\w+_\w+ [Ff]ailed\n", output))
 
 
 def names(pattern: str, text: str) -> set[str]:
@@ -55,20 +61,27 @@ def main() -> None:
     command = [program, *EAL[mode], "--no-pci", "--no-telemetry", "-l", "0",
                "-d", "librte_raw_plx_ntb.so", f"--vdev=raw_plx_ntb0,cable=mem:autotest-{os.getpid()},dmadev=1"]
     environment = {**os.environ, "DPDK_TEST": "dmadev_autotest", "LD_LIBRARY_PATH": folder}
-    # A bare name with -d: EAL takes no library by its path from below a folder that anyone can write.
-    done = subprocess.run(command, env=environment, cwd=folder + "/..", timeout=100, text=True,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    # Counters overwrite themselves by thousands.
-    output = re.sub(r"Ops submitted:[^\r\n]*[\r\n]", "", done.stdout)
-    print(output)
+    for _ in range(ATTEMPTS):
+        # A bare name with -d: EAL takes no library by its path from below a folder that anyone can write.
+        done = subprocess.run(command, env=environment, cwd=folder + "/..", timeout=100, text=True,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        # Counters overwrite themselves by thousands.
+        output = re.sub(r"Ops submitted:[^\r\n]*[\r\n]", "", done.stdout)
+        print(output)
+        if done.returncode == 0 or not skeleton_was_late(output):
+            break
     if mode != "no-huge" and "Not enough memory" in output:
         skip("the hugepages went to somebody else")
     if mode == "pa" and "Selected IOVA mode 'PA'" not in output:
         skip("EAL gives no physical addresses here")
-    assert done.returncode == 0, f"status {done.returncode}"
-    assert "Test OK" in output, "no Test OK"
+    if not skeleton_was_late(output):
+        assert done.returncode == 0, f"status {done.returncode}"
+        assert "Test OK" in output, "no Test OK"
+    elif "### Test dmadev instance" not in output:  # DPDK 22.11 tests the skeleton first
+        skip("DPDK's skeleton device was late, which ends its test before ours")
     assert "hangs" not in output, "the watchdog gave the engine up"
     said = section(output, "raw_plx_ntb0_dma0")
+    assert not re.search(r"\w+ [Ff]ailed\n", said), "a case of our device failed"
     ran = names(r"Running (.*) Tests", said)
     assert ran == RUN - SKIPPED[mode], f"{sorted(ran)} ran"
     # DPDK 22.11 says so in a sentence, newer ones in a list of results.

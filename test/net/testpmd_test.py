@@ -19,6 +19,7 @@ import tempfile
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 from facts import PATIENCE, PATIENT, Failure, await_fact, expect
+from pages import eal_memory
 
 ABI_GLOBS = ("/usr/lib/*/dpdk/pmds-*",)
 
@@ -28,8 +29,8 @@ class Testpmd:
 
     def __init__(self, world, name, core, vdevs, own=()):
         self.log = world.folder / f"{name}.log"
-        eal = ["--lcores", f"0@{core},1@{core},2@{core}", "--no-huge", "-m", "192", "--no-pci", "--no-shconf",
-               "--no-telemetry", *(["-d", world.library] if world.library else [])]
+        eal = ["--lcores", f"0@{core},1@{core},2@{core}", *eal_memory(192), "--no-pci",
+               "--no-shconf", "--no-telemetry", *(["-d", world.library] if world.library else [])]
         eal += [f"--vdev={vdev}" for vdev in vdevs]
         # Its prompt does not wait for what it has printed, so that must not wait either.
         command = ["stdbuf", "-o0", world.testpmd, *eal, "--", "-i", "--nb-cores=1", "--total-num-mbufs=4096", *own]
