@@ -218,7 +218,8 @@ class NtbNet(Hosts):
 
     def test_what_is_refused(self):
         host = self.hosts[0]
-        for words, said in ((("--mtu", "70000"), "mtu"), (("--queues", "0"), "--queues 0"), (("--cpus", "x"), "--cpus x"),
+        for words, said in ((("--mtu", "70000"), "mtu"), (("--queues", "0"), "--queues 0"),
+                            (("--queues", "65"), "--queues 65: expected"), (("--cpus", "x"), "--cpus x"),
                             (("--address", "10.0.0.300/24"), "cannot have the address"),
                             (("--card", "0000:05:00.0"), "exclude each other"), (("--nonsense",), "unknown option"),
                             (("..",), "no name of an interface"), (("--", "--port", "net_null0"), "no port net_null0")):
@@ -228,6 +229,9 @@ class NtbNet(Hosts):
                 self.assertIn(said, done.stderr)
                 self.assertFalse(host.state().exists())
                 self.assertIsNone(host.value("carrier"))
+        for command in ("down", "status"):
+            done = host.tool(command, "--mtu", "1500", check=False)
+            self.assertEqual((done.returncode, "--mtu is an option of up" in done.stderr), (2, True), done.stderr)
         host.up()
         self.assertIn("is up already", host.up(check=False).stderr)
         run("ip", "-n", self.hosts[1].netns, "tuntap", "add", "dev", "ntb0", "mode", "tap")
