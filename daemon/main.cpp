@@ -3,6 +3,7 @@
 #include "config/config.hpp"
 #include "device/device.hpp"
 #include "device/telemetry.hpp"
+#include "device/tracer.hpp"
 #include "server/listen.hpp"
 #include "server/log.hpp"
 #include "server/server.hpp"
@@ -135,8 +136,11 @@ int serve(const std::string &path, ntbd::Config *config)
     if (!drop_privileges(*config))
         return 1;
     ntbd::Server server(listener.fd(), *config, mailbox, [&] { reload(path, config); });
-    if (eal)
+    ntbd::Tracer tracer;
+    if (eal) {
         ntbd::offer_telemetry(server, device);
+        server.show_to(tracer);
+    }
     ntbd::log("listening at %s", config->socket.c_str());
     const bool ended = server.run();
     if (!ended)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "device/telemetry.hpp"
 
-#include <rte_telemetry.h>
-#include <rte_version.h>
+#include <dpdk_compat.hpp>
 
 namespace ntbd
 {
@@ -12,17 +11,10 @@ namespace
 const Server *shown;
 const Device *shown_device;
 
-#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
 void add(rte_tel_data *data, const char *name, uint64_t value)
 {
     rte_tel_data_add_dict_uint(data, name, value);
 }
-#else
-void add(rte_tel_data *data, const char *name, uint64_t value)
-{
-    rte_tel_data_add_dict_u64(data, name, value);
-}
-#endif
 
 int stats(const char *, const char *, rte_tel_data *data)
 {

@@ -188,6 +188,7 @@ bool Server::take(Session &session, Parcel *parcel)
             return false;
         return m.type == Type::introduce ? take_introduction(session, m) : greet(session, m);
     case Stage::client:
+        show(Observer::Way::from_client, session.id, m);
         if (m.type == Type::claim) {
             const Shown shown = inspect(parcel->fd(0), namespace_);
             // Before the answer: the kernel ends a connection with its last holder.
@@ -201,6 +202,7 @@ bool Server::take(Session &session, Parcel *parcel)
     case Stage::waiting_peer:
         return false;
     case Stage::peer:
+        show(Observer::Way::from_peer, 0, m);
         return broker_.take_from_peer(parcel);
     }
     return false;
@@ -221,6 +223,8 @@ bool Server::greet(Session &session, const Message &hello)
         m.id = host_;
         m.other = peer_host_;
         session.stage = Stage::client;
+        if (observer_ != nullptr)
+            observer_->attached(session.id, session.user);
     }
     send(session, m, nullptr, 0);
     return m.status == 0;
@@ -228,6 +232,7 @@ bool Server::greet(Session &session, const Message &hello)
 
 void Server::to_client(ClientId client, const Message &m, const int *fds, int count)
 {
+    show(Observer::Way::to_client, client, m);
     if (const auto found = sessions_.find(client); found != sessions_.end())
         send(*found->second, m, fds, count);
 }
@@ -239,6 +244,7 @@ void Server::to_carrier(RelayOrder &&order)
 
 void Server::to_peer(const Message &m, const int *fds, int count)
 {
+    show(Observer::Way::to_peer, 0, m);
     if (carries_) {
         RelayOrder order;
         order.kind = RelayOrder::Kind::send;
@@ -317,8 +323,11 @@ void Server::end_doomed()
             continue;
         const Stage stage = found->second->stage;
         sessions_.erase(found);
-        if (stage == Stage::client)
+        if (stage == Stage::client) {
             broker_.detach(id);
+            if (observer_ != nullptr)
+                observer_->detached(id);
+        }
         if (id == waiting_session_)
             waiting_session_ = 0;
         if (stage == Stage::introducing)

@@ -96,6 +96,7 @@ void Server::take_told(const Message &m)
 {
     Parcel parcel;
     parcel.message = m;
+    show(Observer::Way::from_peer, 0, m);
     if (!own_ || (carries_ && broker_.take_from_peer(&parcel)))
         return;
     log("the daemon of the peer host does not keep to the protocol");

@@ -6,6 +6,7 @@
 
 #include "broker/broker.hpp"
 #include "server/mailbox.hpp"
+#include "server/observer.hpp"
 
 #include <deque>
 #include <functional>
@@ -34,6 +35,8 @@ public:
     Server(int listener, const Config &config, Mailbox &mailbox, std::function<void()> reload);
     ~Server() override;
 
+    /// Before run(). @param observer  lives until run() has ended
+    void show_to(Observer &observer) { observer_ = &observer; }
     /// Until SIGTERM or SIGINT, which are blocked in all threads, as is SIGHUP.
     /// @return false: the system refused what the loop needs, errno set
     bool run();
@@ -48,6 +51,11 @@ private:
     void to_peer(const ntbc::Message &m, const int *fds, int count) override;
     void to_carrier(RelayOrder &&order) override;
 
+    void show(Observer::Way way, ClientId client, const ntbc::Message &m)
+    {
+        if (observer_ != nullptr)
+            observer_->message(way, client, m);
+    }
     bool watch(int fd, uint64_t id, uint32_t events);
     void handle(uint64_t id, uint32_t events);
     void accept_all();
@@ -80,6 +88,7 @@ private:
     const Config &config_;
     std::function<void()> reload_;
     Broker broker_;
+    Observer *observer_ = nullptr;
     Mailbox &mailbox_;
     int listener_;
     uint64_t namespace_; ///< of the network

@@ -58,7 +58,7 @@ LAYERS = {
     SOCKET: {COMMON, 'lib/ntbclient'},
     VERBS: {COMMON, SOCKET, 'public'},
     'lib/ntbclient': {COMMON, 'public'},
-    'daemon': {'lib/ntbclient', SOCKET, 'public', 'dpdk'},
+    'daemon': {COMPAT, 'lib/ntbclient', SOCKET, 'public', 'dpdk'},
     'apps/measure': {'dpdk'},
     'apps/echo': {'apps/measure', 'apps', 'public', 'internal', 'dpdk'},
     'apps/pktgen': {'apps/measure', 'apps', 'public', 'dpdk'},

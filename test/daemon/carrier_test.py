@@ -15,8 +15,9 @@ import sys
 
 from hosts import PATIENCE, await_fact, expect, run_case, stop
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "apps"))
+sys.path += [str(pathlib.Path(__file__).resolve().parent.parent / name) for name in ("apps", "support")]
 from telemetry_client import Telemetry
+from traces import counts
 
 BYTES = 2000000
 JOINED = "joined with the daemon of the peer host, over the bridge"
@@ -59,6 +60,31 @@ def shown(lab):
         expect(one("/ntbd/carrier")["polled"] == 0, one("/ntbd/carrier"))
     for daemon in pair:
         stop(daemon)
+
+
+def traced(lab):
+    """Control messages, and who comes and goes, are in the trace of DPDK's trace library."""
+    folders = {name: lab.folder / f"trace-{name}" for name in "ab"}
+    pair = []
+    for name, folder in folders.items():
+        folder.mkdir()
+        pair.append(lab.daemon(name, True, "carrier daemon", f"eal --trace=ntbd.* --trace-dir={folder}"))
+    for daemon in pair:
+        daemon.await_text(JOINED)
+    server = lab.clients("a", None, "serve", "echo")
+    server.await_text("serving")
+    lab.clients("b", None, "ask", "echo", 1000).end(0)
+    lab.await_no_connection("a", "b")
+    for daemon in reversed(pair):
+        stop(daemon)
+    found = {name: counts(folder, "ntbd.") for name, folder in folders.items()}
+    # Of b: the client that asked, which connected and closed, and at least one ntb-ss; of a: the one that serves.
+    for name, least in (("a", 2), ("b", 2)):
+        for event in ("client.attach", "client.received", "client.sent"):
+            expect(found[name][event] >= least, found)
+    expect(found["b"]["client.detach"] == found["b"]["client.attach"], found)
+    expect(found["b"]["peer.sent"] >= 1 and found["a"]["peer.received"] >= 1, found)
+    expect(found["a"]["peer.sent"] >= 1 and found["b"]["peer.received"] >= 1, found)
 
 
 def choice(lab):
@@ -143,7 +169,7 @@ def many(lab):
         daemon.end(0)
 
 
-CASES = {case.__name__: case for case in (shown, choice, killed, many)}
+CASES = {case.__name__: case for case in (shown, traced, choice, killed, many)}
 
 
 def main():
