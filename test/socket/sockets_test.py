@@ -172,9 +172,8 @@ def report(bench):
     expect(done.returncode == 0 and done.stderr.startswith(f"ntbsocket: {bench.config}:1: expected: use "), done)
 
 
-# Instructions more, at most, that a call takes in user space where no daemon answers: epoll_wait has to know whether
-# a member has a ring.
-COSTS = {"send and recv": 200, "recv of nothing": 100, "epoll_wait": 300, "poll": 100, "epoll_ctl": 400}
+# Instructions more, at most, that a call takes in user space where no daemon answers. A set counts who sleeps in it.
+COSTS = {"send and recv": 100, "recv of nothing": 50, "epoll_wait": 120, "poll": 50, "epoll_ctl": 70}
 
 
 def costs(bench):

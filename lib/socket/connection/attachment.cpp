@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "kernel/descriptors.hpp"
 #include "kernel/memory.hpp"
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
@@ -11,7 +12,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -44,29 +44,6 @@ void close_fd(int fd)
 {
     if (fd >= 0)
         call(SYS_close, fd);
-}
-
-// Programs expect low numbers for what they open themselves. At each fork the kernel copies a table
-// up to the highest one that is open.
-constexpr rlim_t high_enough = 4096;
-
-// Of the limit, what the program gets before we do: where no more is free, it is about to run out.
-constexpr rlim_t spare_part = 16;
-
-// Takes fd. @return its new number; -1: the program needs what is left
-int out_of_the_way(int fd)
-{
-    rlimit limit = {};
-    if (fd < 0 || call(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit) != 0)
-        return fd;
-    const rlim_t most = limit.rlim_cur;
-    const long high =
-        call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, most / 2 < high_enough ? most / 2 : high_enough);
-    close_fd(fd);
-    if (high >= 0 && static_cast<rlim_t>(high) < most - most / spare_part)
-        return static_cast<int>(high);
-    close_fd(static_cast<int>(high));
-    return -1;
 }
 
 // What another process sent: sealed memory of this size, or NULL.
@@ -124,7 +101,8 @@ Attachment::Figures Attachment::figures() const
 
 // ---- the daemon
 
-bool Attachment::send_message(int control, const Message &message, const int *fd)
+/// @return 0, or a negative errno
+int Attachment::send_message(int control, const Message &message, const int *fd)
 {
     union {
         cmsghdr header;
@@ -146,12 +124,12 @@ bool Attachment::send_message(int control, const Message &message, const int *fd
     for (;;) {
         const long sent = call(SYS_sendmsg, control, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
         if (sent >= 0)
-            return true;
+            return 0;
         if (sent == -EINTR)
             continue;
         // A claim is not worth a wait; what is said of a connection is.
         if (sent != -EAGAIN || fd != nullptr || now_ms() > until)
-            return false;
+            return static_cast<int>(sent);
         pollfd one = {control, POLLOUT, 0};
         const timespec some = {0, 10000000};
         call(SYS_ppoll, &one, 1, &some, nullptr, 0);
@@ -167,7 +145,7 @@ int Attachment::greet(int fd)
         return static_cast<int>(error);
     Message hello;
     hello.type = Type::hello;
-    return send_message(fd, hello, nullptr) ? 0 : -EPIPE;
+    return send_message(fd, hello, nullptr);
 }
 
 /// The answer to the greeting is read with the others.
@@ -181,7 +159,7 @@ bool Attachment::reach()
     const long fd = call(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return false;
-    const int high = out_of_the_way(static_cast<int>(fd));
+    const int high = kernel::out_of_the_way(static_cast<int>(fd));
     if (high < 0 || greet(high) != 0) {
         close_fd(high);
         return false;
@@ -327,7 +305,7 @@ bool Attachment::map(Connection &one, Letter &letter)
     const std::size_t bytes = ntbc::memory_bytes(m.ring_bytes);
     std::byte *page = map_sealed(letter.fds[0], bytes);
     std::byte *record = map_sealed(letter.fds[2], record_bytes);
-    const int bell = out_of_the_way(letter.fds[1]);
+    const int bell = kernel::out_of_the_way(letter.fds[1]);
     letter.fds[1] = -1;
     if (page == nullptr || record == nullptr || bell < 0) {
         close_fd(bell);
@@ -382,17 +360,18 @@ void Attachment::give_slot(Connection *one)
     free_ = one;
 }
 
-Connection *Connection::claim(Attachment &to, int fd, bool accepted)
+Connection *Connection::claim(Attachment &to, int fd, bool accepted, bool *later)
 {
     const Locked held(to.lock_);
-    to.count(&Attachment::Figures::claimed);
     const std::uint64_t cookie = kernel::cookie_of(fd);
     if (cookie == 0 || !to.reach()) {
+        to.count(&Attachment::Figures::claimed);
         to.count(&Attachment::Figures::failed);
         return nullptr;
     }
     Connection *one = to.take_slot();
     if (one == nullptr) {
+        to.count(&Attachment::Figures::claimed);
         to.count(&Attachment::Figures::failed);
         return nullptr;
     }
@@ -407,11 +386,19 @@ Connection *Connection::claim(Attachment &to, int fd, bool accepted)
     m.other = one->token_;
     m.flags = accepted ? ntbc::flag_accepted : 0;
     m.timeout_ms = mirror_within_ms;
-    if (Attachment::send_message(to.control_, m, &fd))
+    const int status = Attachment::send_message(to.control_, m, &fd);
+    // Its socket is full, or as many descriptors are on their way as a user may have.
+    const bool is_full = status == -EAGAIN || status == -ETOOMANYREFS;
+    if (later != nullptr)
+        *later = is_full;
+    if (!is_full)
+        to.count(&Attachment::Figures::claimed);
+    if (status == 0)
         return one;
     to.unlink(one);
     to.give_slot(one);
-    to.count(&Attachment::Figures::failed);
+    if (!is_full)
+        to.count(&Attachment::Figures::failed);
     return nullptr;
 }
 

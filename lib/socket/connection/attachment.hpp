@@ -75,7 +75,7 @@ private:
     void give_up();
     void withdraw(Connection &connection);
     Connection *waiting(std::uint64_t token);
-    static bool send_message(int control, const ntbc::Message &message, const int *fd);
+    static int send_message(int control, const ntbc::Message &message, const int *fd);
     void count(std::uint64_t Figures::*figure, std::uint64_t n = 1)
     {
         std::atomic_ref(figures_.*figure).fetch_add(n, std::memory_order_relaxed);

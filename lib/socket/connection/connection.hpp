@@ -34,8 +34,10 @@ public:
     /// the first byte or later; no other call on the socket at the same time.
     /// @param fd        a connected TCP socket; stays the caller's
     /// @param accepted  made by accept(), else by connect()
+    /// @param later  set to true where the daemon has too much to read just now: it may be claimed
+    ///               by another call
     /// @return NULL: it stays TCP; Attachment::figures() counts why. Else until close()
-    static Connection *claim(Attachment &attachment, int fd, bool accepted);
+    static Connection *claim(Attachment &attachment, int fd, bool accepted, bool *later = nullptr);
 
     /// Whether calls have to be made here. false: each is the kernel's call, now and for good, but
     /// for close(). One load.

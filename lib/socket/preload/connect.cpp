@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which connections are made.
+#include "preload/sets.hpp"
 #include "preload/upgrade.hpp"
 
 #include <cstring>
@@ -25,8 +26,13 @@ NTB_EXPORT(int, connect, int fd, const sockaddr *to, socklen_t length)
 {
     // A new life of the same socket, such as after AF_UNSPEC.
     if (state.table.find(fd) != nullptr && to != nullptr && length >= sizeof(sa_family_t) &&
-        to->sa_family == AF_UNSPEC)
+        to->sa_family == AF_UNSPEC) {
+        if (const Held held(fd, Object::Kind::Connection); held.body() != nullptr)
+            left_in_sets(fd, held.body());
         closing(fd);
+        if (state.has_sets.load(std::memory_order_relaxed))
+            state.table.note_added(fd);
+    }
     const int status = real().connect(fd, to, length);
     // Only here does the kernel have the program's address: one that it cannot read is EFAULT
     // there, and a crash here.

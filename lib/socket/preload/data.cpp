@@ -2,6 +2,7 @@
 // The calls that move bytes.
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
+#include "preload/attach.hpp"
 #include "preload/upgrade.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which descriptors come and go.
+#include "preload/sets.hpp"
 #include "preload/upgrade.hpp"
 
 #include <climits>
@@ -305,11 +306,11 @@ NTB_EXPORT(int, memfd_create, const char *name, unsigned flags)
 
 NTB_EXPORT(int, epoll_create, int size)
 {
-    return set_born(real().epoll_create(size));
+    return set_born(real().epoll_create(size), attendant());
 }
 NTB_EXPORT(int, epoll_create1, int flags)
 {
-    return set_born(real().epoll_create1(flags));
+    return set_born(real().epoll_create1(flags), attendant());
 }
 NTB_EXPORT(int, pidfd_open, pid_t pid, unsigned flags)
 {

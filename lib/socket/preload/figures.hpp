@@ -17,10 +17,13 @@ namespace ntb::socket::preload
     X(no_rule, "stay TCP: no line 'use ntb' fits")                                                 \
     X(no_host, "stay TCP: the peer is not in the host map")                                        \
     X(no_daemon, "stay TCP: no daemon, or no room at it")                                          \
+    X(unmatched, "stay TCP: the other end was not shown as this one's mirror in time")             \
+    X(refused, "stay TCP: refused by the daemon")                                                  \
     X(other_daemon, "stay TCP: of another daemon than this program's")                             \
     X(not_tcp, "stay as they are: not TCP")                                                        \
     X(no_room, "stay TCP: too many connections or descriptors")                                    \
     X(shared, "were used while another process had them too: TCP until it has closed them")        \
+    X(unlisted, "stay TCP: in an epoll set whose members /proc does not show")                     \
     X(fast_open, "stay TCP: TCP Fast Open")                                                        \
     X(io_uring, "stay TCP: the program uses io_uring")                                             \
     X(stdio, "went back to TCP: given to stdio")                                                   \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "preload/handover.hpp"
 
+#include "kernel/descriptors.hpp"
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
 #include "preload/upgrade.hpp"
@@ -129,12 +130,9 @@ void Handover::make_variable(const char *path)
         const int more = snprintf(text_ + size, most_text - size, format, words...);
         size = more < 0 ? most_text : std::min(most_text, size + static_cast<std::size_t>(more));
     };
-    long copy = kernel::call(SYS_fcntl, family_descriptor(), F_DUPFD, first_hidden);
-    if (copy < 0)
-        copy = kernel::call(SYS_fcntl, family_descriptor(), F_DUPFD, 3);
-    if (copy < 0)
+    descriptor_ = kernel::copy_for_exec(family_descriptor());
+    if (descriptor_ < 0)
         return;
-    descriptor_ = static_cast<int>(copy);
     add("%s=%d", variable, descriptor_);
     for (int i = 0; i < count_; i++)
         add(" %d.%d", numbers_[i], number_places_[i]);

@@ -5,7 +5,9 @@
 #include "kernel/memory.hpp"
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
+#include "preload/attach.hpp"
 #include "preload/handover.hpp"
+#include "preload/sets.hpp"
 #include "preload/upgrade.hpp"
 #include "spin.hpp"
 
@@ -64,8 +66,8 @@ bool make_figures()
     return true;
 }
 
-// What the page has of the attachment's counts: matched, received, sent.
-std::atomic<std::uint64_t> taken_figures[3];
+// What the page has of the attachment's counts: matched, received, sent, unmatched, refused.
+std::atomic<std::uint64_t> taken_figures[5];
 
 // fork() is seen as a call, and then knows what came of it. daemon() and forkpty() are seen here
 // alone.
@@ -186,6 +188,7 @@ bool name_reached(int fd, Address *remote)
 // forget it, it ends.
 void drop(int fd, bool is_open)
 {
+    state.table.forget_added(fd);
     Object *object = state.table.use(fd);
     if (object == nullptr) {
         closed_in_sets(fd, nullptr, true);
@@ -290,6 +293,9 @@ void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connec
         // Of another socket, closed unseen.
         drop(fd, false);
     }
+    // Sets may know the number of before it was this: then they ask the kernel.
+    if (state.has_sets.load(std::memory_order_relaxed))
+        closed_in_sets(fd, nullptr, true);
     Object *object = state.table.add(fd, Object::Kind::Connection, cookie);
     if (object == nullptr)
         return count(Reason::no_room);
@@ -324,6 +330,11 @@ void take_figures()
     add(state.figures->matched, taken_figures[0], now.matched);
     add(state.figures->ring_received, taken_figures[1], now.ring_received);
     add(state.figures->ring_sent, taken_figures[2], now.ring_sent);
+    const auto reason = [](Reason one) -> std::atomic<std::uint64_t> & {
+        return state.figures->reasons[static_cast<int>(one)];
+    };
+    add(reason(Reason::unmatched), taken_figures[3], now.unmatched);
+    add(reason(Reason::refused), taken_figures[4], now.refused);
 }
 
 void report()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which processes come and go, and those that pass libc.
 #include "preload/handover.hpp"
+#include "preload/sets.hpp"
 #include "preload/upgrade.hpp"
 
 #include <cstdarg>
@@ -189,7 +190,7 @@ NTB_EXPORT(long, syscall, long number, ...)
         born(static_cast<int>(result));
         break;
     case SYS_epoll_create1:
-        set_born(static_cast<int>(result));
+        set_born(static_cast<int>(result), attendant());
         break;
     default:
         break;

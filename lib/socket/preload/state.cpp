@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "preload/state.hpp"
 
+#include "kernel/descriptors.hpp"
 #include "kernel/system.hpp"
-
-#include <fcntl.h>
 
 namespace ntb::socket::preload
 {
@@ -22,16 +21,10 @@ bool is_own_process()
 
 int hide(int fd)
 {
-    if (fd < 0)
-        return -1;
-    long high = kernel::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, first_hidden);
-    if (high < 0)
-        high = kernel::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3);
-    kernel::call(SYS_close, fd);
-    if (high < 0)
-        return -1;
-    state.table.hide(static_cast<int>(high));
-    return static_cast<int>(high);
+    const int high = kernel::out_of_the_way(fd);
+    if (high >= 0)
+        state.table.hide(high);
+    return high;
 }
 
 } // namespace ntb::socket::preload

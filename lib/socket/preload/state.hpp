@@ -55,17 +55,13 @@ inline void count(Call call)
         state.figures->calls[static_cast<int>(call)].fetch_add(1, std::memory_order_relaxed);
 }
 
-/// Hidden descriptors are from here on, or below it where the limit is lower. The kernel copies a
-/// table of descriptors up to the highest one at each fork, so not much higher.
-constexpr int first_hidden = 960;
-
 int own_pid();
 /// A child of vfork() has the parent's memory, but descriptors of its own: all that it changes here
 /// is a place in the family, for a program that is to have a connection.
 bool is_own_process();
 
-/// A descriptor of the library's own: to a high number, where programs do not look, and out of the
-/// way of close(). @return it, or -1, and `fd` is closed
+/// A descriptor of the library's own: out of the programs' way, and of close()'s.
+/// @param fd  taken over @return its new number, or -1
 int hide(int fd);
 
 /// A number stands for something new: a new descriptor was made.

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The connections and sets of this process, as the table's objects have them.
+// The connections of this process, as the table's objects have them.
 #ifndef NTB_SOCKET_PRELOAD_UPGRADE_HPP
 #define NTB_SOCKET_PRELOAD_UPGRADE_HPP
 
-#include "connection/attachment.hpp"
 #include "connection/connection.hpp"
 #include "preload/state.hpp"
-#include "readiness/poll.hpp"
 #include "readiness/set.hpp"
 #include "readiness/source.hpp"
 #include "record/family.hpp"
@@ -91,7 +89,8 @@ private:
 
     void use_first(int fd);
     void connected(int fd);
-    void claim(int fd);
+    bool can_be_learned(int fd) const;
+    bool claim(int fd);
     bool is_alone(bool asks);
     void leave_family();
     void forget(int fd);
@@ -104,6 +103,7 @@ private:
     std::atomic<std::uint32_t> first_ = 0;
     std::atomic<int> place_ = -1; ///< in the family, once a child may have it as well
     std::atomic<std::uint32_t> looks_ = 0;
+    std::atomic<bool> postponed_ = false; ///< the daemon could take no claim
     std::uint32_t fork_ = 0; ///< the last one that it was there at
     std::atomic<bool> announced_ = false;
     bool accepted_ = false;
@@ -152,6 +152,16 @@ public:
 private:
     Object *object_;
 };
+
+/// Calls step(body) for each descriptor of a connection.
+template <typename Step>
+void for_each_body(const Step &step)
+{
+    for (int fd = state.table.next(0, ~0u); fd >= 0;
+         fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u))
+        if (const Held held(fd, Object::Kind::Connection); held.body() != nullptr)
+            step(*held.body());
+}
 
 /// How one call is made on a connection: as Body::connection_or_kernel() says, which is given back
 /// at its end. Where it says nothing the object is given up before the kernel's call, which may
@@ -216,27 +226,17 @@ bool make_bodies(std::uint32_t objects);
 Family &family();
 /// Of its memory, hidden, or -1.
 int family_descriptor();
+/// Makes it there in time: who needs it may be a child of vfork().
+void prepare_family();
 /// The family of the program before this one. @param fd  taken over @retval false it is none
 bool adopt_family(int fd);
 void inherit(Object &object, int fd, int place, Claims claims);
 
-/// The daemon of this process. One: connections to hosts of another one stay TCP.
-Attachment *attachment_of(const char *path);
-Attachment *attachment();
+/// Processes what the daemon has sent, for those who wait.
 Attendant *attendant();
 
 /// The source of a descriptor, or NULL. It may end at any time, and says so then.
 Source *source_of(int fd);
-
-/// An epoll descriptor was made.
-int set_born(int fd);
-/// The sets' own descriptor, which the first upgraded member of one makes, may not be closed.
-void hide_wake();
-/// A set has become a member of another one: it is settled before each wait for that.
-void nest(const Set *inner);
-void settle_nested();
-/// Of all sets: a descriptor is about to be closed.
-void closed_in_sets(int fd, Source *source, bool last);
 
 /// The last use of an object without descriptors is over.
 void finish(Object *object, int fd);

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that wait for descriptors.
 #include "kernel/memory.hpp"
+#include "kernel/system.hpp"
+#include "preload/attach.hpp"
+#include "preload/sets.hpp"
 #include "preload/upgrade.hpp"
+#include "readiness/poll.hpp"
 
 #include <climits>
 
@@ -98,9 +102,9 @@ int select_all(int n, fd_set *in, fd_set *out, fd_set *other, const timespec *ti
     return answer(socket::select(n, in, out, other, timeout, mask, finds, attendant()));
 }
 
-template <typename Kernel>
-int wait_in_set(Call call, int fd, epoll_event *events, int n, const timespec *timeout,
-                const sigset_t *mask, Kernel kernel)
+// A call that waits in a set of ours, or else the kernel's.
+template <typename Kernel, typename Wait>
+int with_set(Call call, int fd, Kernel kernel, Wait wait)
 {
     count(call);
     const Held held(fd, Object::Kind::Set);
@@ -108,7 +112,54 @@ int wait_in_set(Call call, int fd, epoll_event *events, int n, const timespec *t
     if (set == nullptr)
         return kernel();
     settle_nested();
-    return answer(set->wait(events, n, timeout, mask));
+    return answer(wait(*set));
+}
+
+template <typename Kernel>
+int wait_in_set(Call call, int fd, epoll_event *events, int n, const timespec *timeout,
+                const sigset_t *mask, Kernel kernel)
+{
+    return with_set(call, fd, kernel, [=](Set &set) { return set.wait(events, n, timeout, mask); });
+}
+
+// After the kernel's call for what stood for nothing when it was looked at. If another thread has
+// given it a ring meanwhile, that has not found it in the set, or has made an entry that is the
+// program's again.
+[[gnu::noinline, gnu::cold]] void look_again(int fd, int operation, int member,
+                                             const epoll_event *event)
+{
+    KeepErrno keep;
+    const Held held(fd, Object::Kind::Set);
+    if (held.set() == nullptr)
+        return;
+    const bool is_known = held.set()->changed_beside(operation, member, source_of(member), event);
+    hide_wake();
+    if (!is_known)
+        leave(member);
+}
+
+// The kernel's own call, where no member of the set was ever upgraded. Not libc's: that one is a
+// point of cancellation, and the set is in use.
+template <typename Kernel>
+int wait_in_set(Call call, int fd, epoll_event *events, int n, int ms, const sigset_t *mask,
+                Kernel kernel)
+{
+    return with_set(call, fd, kernel, [=](Set &set) {
+        int result = 0;
+        timespec room;
+        // Without a daemon nothing gets a ring during the kernel's wait: the clock is not read.
+        const Attachment *at = ms > 0 ? attachment() : nullptr;
+        const bool is_timed = at != nullptr && at->descriptor() >= 0;
+        const Deadline deadline(is_timed ? of_ms(ms, &room) : nullptr);
+        const auto wait = [=] {
+            return static_cast<int>(
+                kernel::call(SYS_epoll_pwait, fd, events, n, ms < 0 ? -1 : ms, mask, 8));
+        };
+        if (set.wait_by_kernel(ms == 0, wait, events, &result)) [[likely]]
+            return result;
+        // The kernel may have waited for some or all of the time before the set had a ring.
+        return set.wait(events, n, is_timed ? deadline.left(room) : of_ms(ms, &room), mask);
+    });
 }
 } // namespace
 
@@ -181,6 +232,18 @@ NTB_EXPORT(int, epoll_ctl, int fd, int operation, int member, epoll_event *event
     count(Call::epoll_ctl);
     if (state.table.hidden(member)) [[unlikely]]
         return answer(-EBADF);
+    // What stands for nothing is the kernel's alone. If it becomes a connection with a ring, its
+    // sets are asked for it then.
+    if (state.table.find(member) == nullptr) [[likely]] {
+        if (operation == EPOLL_CTL_ADD)
+            state.table.note_added(member);
+        if (!Set::any_shared()) {
+            const int result = real().epoll_ctl(fd, operation, member, event);
+            if (result == 0 && state.table.find(member) != nullptr) [[unlikely]]
+                look_again(fd, operation, member, event);
+            return result;
+        }
+    }
     const Held held(fd, Object::Kind::Set);
     Set *set = held.set();
     if (set == nullptr || (event == nullptr && operation != EPOLL_CTL_DEL))
@@ -190,21 +253,24 @@ NTB_EXPORT(int, epoll_ctl, int fd, int operation, int member, epoll_event *event
     if (inner.set() != nullptr && operation == EPOLL_CTL_ADD)
         nest(inner.set());
     const int result = set->control(operation, member, source, inner.set(), event);
+    // It may have got a ring beside this, and was then looked for before it was a member.
+    if (result == 0 && source == nullptr && operation == EPOLL_CTL_ADD &&
+        state.table.find(member) != nullptr)
+        if (Source *late = source_of(member); late != nullptr && !set->upgrade(member, late, true))
+            leave(member);
     hide_wake();
     return answer(result);
 }
 
 NTB_EXPORT(int, epoll_wait, int set, epoll_event *events, int n, int timeout)
 {
-    timespec room;
-    return wait_in_set(Call::epoll_wait, set, events, n, of_ms(timeout, &room), nullptr,
+    return wait_in_set(Call::epoll_wait, set, events, n, timeout, nullptr,
                        [=] { return real().epoll_wait(set, events, n, timeout); });
 }
 
 NTB_EXPORT(int, epoll_pwait, int set, epoll_event *events, int n, int timeout, const sigset_t *mask)
 {
-    timespec room;
-    return wait_in_set(Call::epoll_pwait, set, events, n, of_ms(timeout, &room), mask,
+    return wait_in_set(Call::epoll_pwait, set, events, n, timeout, mask,
                        [=] { return real().epoll_pwait(set, events, n, timeout, mask); });
 }
 

@@ -10,7 +10,10 @@
 
 #include <fcntl.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include "kernel/descriptors.hpp"
 #include "kernel/system.hpp"
 #include "readiness/event_masks.hpp"
 
@@ -20,22 +23,18 @@ namespace ntb::socket
 namespace
 {
 
-constexpr int highest_descriptors = 900;
-
 std::atomic<int> always_readable = -1;
 
-// Its number is high, where it disturbs no program's.
-int high_eventfd()
+// The kernel has no epoll_pwait2(), or a sandbox that does not know it refuses it: it is not asked
+// for again.
+std::atomic<bool> lacks_wait2 = false;
+
+bool is_lacking(long result)
 {
-    const auto low = static_cast<int>(kernel::call(SYS_eventfd2, 1, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (low < 0)
-        return low;
-    const auto high =
-        static_cast<int>(kernel::call(SYS_fcntl, low, F_DUPFD_CLOEXEC, highest_descriptors));
-    if (high < 0)
-        return low;
-    kernel::call(SYS_close, low);
-    return high;
+    if (result != -ENOSYS && result != -EPERM)
+        return false;
+    lacks_wait2.store(true, std::memory_order_relaxed);
+    return true;
 }
 
 // One number of a line of fdinfo behind a word. @return false: the word is not there
@@ -66,47 +65,118 @@ long kernel_wait(int epoll, epoll_event *events, int most, const Deadline &deadl
         return kernel::call(SYS_epoll_pwait, epoll, events, most, deadline.never() ? -1 : 0, mask,
                             8);
     const timespec *left = deadline.left(room);
-    const long n = kernel::call(SYS_epoll_pwait2, epoll, events, most, left, mask, 8);
-    if (n != -ENOSYS)
-        return n;
+    if (!lacks_wait2.load(std::memory_order_relaxed)) {
+        const long n = kernel::call(SYS_epoll_pwait2, epoll, events, most, left, mask, 8);
+        if (!is_lacking(n))
+            return n;
+    }
     const long ms =
         std::min(left->tv_sec, time_t{1000000}) * 1000 + (left->tv_nsec + 999999) / 1000000;
     return kernel::call(SYS_epoll_pwait, epoll, events, most, ms, mask, 8);
 }
 
-bool was_reported(int epoll, int fd)
+bool KernelEntry::is_off() const
+{
+    return (events & always) == 0;
+}
+
+namespace
+{
+int open_list(int epoll)
 {
     char path[48];
     std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", epoll);
-    const auto file =
-        static_cast<int>(kernel::call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
+    return static_cast<int>(kernel::call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0));
+}
+
+enum class Match { None, Number, File };
+
+/// The file of a number: one that had the number before may still be a member.
+class Wanted
+{
+public:
+    Wanted(int fd, const struct stat &status)
+        : number_(static_cast<unsigned>(fd)), inode_(status.st_ino),
+          // As the kernel has it, and not as fstat() says it.
+          device_((std::uint64_t{major(status.st_dev)} << 20) | minor(status.st_dev))
+    {
+    }
+    /// @retval Match::Number the kernel is one that does not say which file it is
+    Match match(const char *line) const
+    {
+        std::uint64_t number = 0, inode = 0, device = 0;
+        if (!number_behind(line, "tfd:", 10, number) || number != number_)
+            return Match::None;
+        if (!number_behind(line, "ino:", 16, inode) || !number_behind(line, "sdev:", 16, device))
+            return Match::Number;
+        return inode == inode_ && device == device_ ? Match::File : Match::None;
+    }
+
+private:
+    std::uint64_t number_, inode_, device_;
+};
+
+bool read_entry(const char *line, KernelEntry *entry)
+{
+    std::uint64_t events = 0;
+    const bool is_whole =
+        number_behind(line, "events:", 16, events) && number_behind(line, "data:", 16, entry->data);
+    entry->events = static_cast<std::uint32_t>(events);
+    return is_whole;
+}
+} // namespace
+
+Found find_entry(int epoll, int fd, KernelEntry *entry)
+{
+    struct stat status;
+    if (kernel::call(SYS_fstat, fd, &status) < 0)
+        return Found::Unsure;
+    const int file = open_list(epoll);
     if (file < 0)
-        return false;
+        return Found::Unsure;
+    const Wanted wanted(fd, status);
     char line[160];
     std::size_t length = 0;
-    bool reported = false;
-    for (bool found = false; !found;) {
+    Found found = Found::Nothing;
+    bool is_certain = false;
+    while (!is_certain) {
         char bytes[1024];
         const long n = kernel::call(SYS_read, file, bytes, sizeof bytes);
+        if (n < 0)
+            found = Found::Unsure;
         if (n <= 0)
             break;
-        for (long i = 0; i < n && !found; i++) {
+        for (long i = 0; i < n && !is_certain; i++) {
             if (length < sizeof line - 1)
                 line[length++] = bytes[i];
             if (bytes[i] != '\n')
                 continue;
             line[length] = 0;
             length = 0;
-            std::uint64_t number = 0, events = 0;
-            found = number_behind(line, "tfd:", 10, number) &&
-                    number == static_cast<std::uint64_t>(fd) &&
-                    number_behind(line, "events:", 16, events);
-            // Of one that is on it has these whatever the program asked for.
-            reported = found && (events & always) == 0;
+            const Match match = wanted.match(line);
+            if (match == Match::None)
+                continue;
+            is_certain = match == Match::File;
+            const bool is_second = found != Found::Nothing && !is_certain;
+            found = read_entry(line, entry) && !is_second ? Found::Member : Found::Unsure;
         }
     }
     kernel::call(SYS_close, file);
-    return reported;
+    return found;
+}
+
+bool can_find_entries(int epoll)
+{
+    const int file = open_list(epoll);
+    if (file >= 0)
+        kernel::call(SYS_close, file);
+    return file >= 0;
+}
+
+bool was_reported(int epoll, int fd)
+{
+    KernelEntry entry;
+    return find_entry(epoll, fd, &entry) == Found::Member && entry.is_off();
 }
 
 int ready_descriptor()
@@ -120,12 +190,13 @@ int make_ready_descriptor(int broken)
     int at = always_readable.load(std::memory_order_acquire);
     if (at >= 0 && at != broken)
         return at;
-    const int made = high_eventfd();
+    const int made = kernel::out_of_the_way(
+        static_cast<int>(kernel::call(SYS_eventfd2, 1, EFD_CLOEXEC | EFD_NONBLOCK)));
     if (made >= 0 && always_readable.compare_exchange_strong(at, made))
         return made;
     if (made >= 0)
         kernel::call(SYS_close, made);
-    return made < 0 ? made : at;
+    return made < 0 ? -EMFILE : at;
 }
 
 } // namespace ntb::socket

@@ -3,6 +3,8 @@
 #ifndef NTB_SOCKET_READINESS_KERNEL_SET_HPP
 #define NTB_SOCKET_READINESS_KERNEL_SET_HPP
 
+#include <cstdint>
+
 #include <signal.h>
 #include <sys/epoll.h>
 
@@ -11,12 +13,27 @@
 namespace ntb::socket
 {
 
-/// epoll_pwait2(), also where the kernel has none. @return a count, or -errno
+/// epoll_pwait2(), also where the kernel has none or a sandbox refuses it.
+/// @return a count, or -errno
 long kernel_wait(int epoll, epoll_event *events, int most, const Deadline &deadline,
                  const sigset_t *mask);
 
-/// Whether the kernel has reported a one-shot member, which is off since. Only the list of the
-/// set's members in /proc says so.
+/// A member, as the list of the set's members in /proc has it.
+struct KernelEntry {
+    std::uint32_t events;
+    std::uint64_t data;
+
+    /// A one-shot one that was reported. Of one that is on the kernel has ERR and HUP, whatever the
+    /// program asked for.
+    bool is_off() const;
+};
+enum class Found { Member, Nothing, Unsure };
+
+/// @retval Found::Unsure the list cannot be read, or does not say which file the number was of
+Found find_entry(int epoll, int fd, KernelEntry *entry);
+/// Whether the list can be read.
+bool can_find_entries(int epoll);
+/// Whether the kernel has reported a one-shot member, which is off since.
 bool was_reported(int epoll, int fd);
 
 /// The descriptor that is always readable, by which sets wake their sleepers: the process's own,

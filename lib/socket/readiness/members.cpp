@@ -35,28 +35,35 @@ void Set::destroy()
     kernel::unmap(this, 1);
 }
 
+/// Takes the link from its connection's bell, whose entry goes over to another link of it.
+void Set::leave_bell(Link &link)
+{
+    if (!link.has_bell) {
+        shared_bells_--;
+        return;
+    }
+    link.has_bell = false;
+    const int bell = link.source->bell();
+    if (bell < 0)
+        return;
+    for (std::uint32_t i = 0; shared_bells_ > 0 && i < links_.made(); i++) {
+        Link *other = links_.at(i);
+        if (other == &link || !other->used || other->source != link.source)
+            continue;
+        other->has_bell = true;
+        shared_bells_--;
+        kernel_control(EPOLL_CTL_MOD, bell, EPOLLIN | EPOLLET, tag(Bell, *other));
+        return;
+    }
+    kernel_control(EPOLL_CTL_DEL, bell, 0, 0);
+}
+
 void Set::release(Link &link)
 {
     rouse(link);
     links_.cool(link);
-    if (link.has_bell && shared_bells_ > 0) {
-        // The entry goes over to another link of the connection.
-        for (std::uint32_t i = 0; i < links_.made(); i++) {
-            Link *other = links_.at(i);
-            if (other == &link || !other->used || other->source != link.source)
-                continue;
-            other->has_bell = true;
-            shared_bells_--;
-            kernel_control(EPOLL_CTL_MOD, link.source->bell(), EPOLLIN | EPOLLET,
-                           tag(Bell, *other));
-            link.has_bell = false;
-            break;
-        }
-    } else if (link.source != nullptr && !link.has_bell) {
-        shared_bells_--;
-    }
-    if (link.has_bell)
-        kernel_control(EPOLL_CTL_DEL, link.source->bell(), 0, 0);
+    if (link.source != nullptr)
+        leave_bell(link);
     if (link.removed && !link.orphan)
         kernel_control(EPOLL_CTL_DEL, link.fd, 0, 0);
     if (link.orphan)
@@ -96,6 +103,7 @@ bool Set::prepare()
     const long added = kernel_control(EPOLL_CTL_ADD, ready, EPOLLONESHOT, secret_ | Wake);
     if (added < 0 && added != -EEXIST)
         return false;
+    any_shared_.store(true, std::memory_order_seq_cst);
     shared_.store(true, std::memory_order_seq_cst);
     return true;
 }
@@ -119,7 +127,22 @@ int Set::native(int op, int fd, Link *link, epoll_event *event)
         return done;
     link->events = event->events;
     link->data = event->data.u64;
+    link->off = false;
     return done;
+}
+
+/// The kernel's entry becomes the program's again, with what the program last said of it. One that
+/// is off, one-shot and reported, is one of ours that is shot once and stands for nothing: HUP and
+/// ERR cannot be left out.
+long Set::give_entry(const Link &link) const
+{
+    if (link.off)
+        return kernel_control(EPOLL_CTL_MOD, link.fd, EPOLLONESHOT, secret_ | Wake);
+    if ((link.events & EPOLLEXCLUSIVE) == 0)
+        return kernel_control(EPOLL_CTL_MOD, link.fd, link.events, link.data);
+    // An exclusive entry is neither made nor changed by MOD.
+    kernel_control(EPOLL_CTL_DEL, link.fd, 0, 0);
+    return kernel_control(EPOLL_CTL_ADD, link.fd, link.events, link.data);
 }
 
 // The kernel's entry of an upgraded member becomes ours, and the bell's is beside it.
@@ -132,6 +155,8 @@ int Set::enter(Link &link, Source *source, int op)
         // An exclusive entry cannot be modified.
         kernel_control(EPOLL_CTL_DEL, link.fd, 0, 0);
         done = kernel_control(EPOLL_CTL_ADD, link.fd, shadow_events, tag(Shadow, link));
+        if (done < 0)
+            give_entry(link);
     }
     if (done < 0)
         return static_cast<int>(done);
@@ -141,7 +166,7 @@ int Set::enter(Link &link, Source *source, int op)
         if (op == EPOLL_CTL_ADD)
             kernel_control(EPOLL_CTL_DEL, link.fd, 0, 0);
         else
-            kernel_control(op, link.fd, link.events, link.data);
+            give_entry(link);
         return static_cast<int>(added);
     }
     link.source = source;
@@ -188,6 +213,24 @@ int Set::add(int fd, Source *source, const epoll_event &event)
     return 0;
 }
 
+// One that is not known as upgraded, or not at all: whether it is a member the kernel says.
+int Set::modify_new(Link *link, int fd, Source *source, const epoll_event &event)
+{
+    const bool is_unknown = link == nullptr;
+    if (is_unknown) {
+        if ((link = links_.make(fd)) == nullptr)
+            return -ENOMEM;
+        link->events = event.events;
+        link->data = event.data.u64;
+    }
+    const int done = enter(*link, source, EPOLL_CTL_MOD);
+    if (done == 0)
+        modify(*link, event);
+    else if (is_unknown)
+        release(*link);
+    return done;
+}
+
 void Set::modify(Link &link, const epoll_event &event)
 {
     rouse(link);
@@ -203,13 +246,9 @@ void Set::restore(Link &link)
 {
     rouse(link);
     links_.cool(link);
-    if (link.has_bell && link.source->bell() >= 0)
-        kernel_control(EPOLL_CTL_DEL, link.source->bell(), 0, 0);
-    else if (!link.has_bell)
-        shared_bells_--;
-    link.has_bell = false;
+    leave_bell(link);
     link.source = nullptr;
-    if (link.removed || kernel_control(EPOLL_CTL_MOD, link.fd, link.events, link.data) == -ENOENT)
+    if (link.removed || give_entry(link) == -ENOENT)
         release(link);
 }
 
@@ -241,6 +280,7 @@ int Set::control_locked(int op, int fd, Source *source, epoll_event *event)
                 return -EINVAL;
             link->events = event->events;
             link->data = event->data.u64;
+            link->off = false;
             restore(*link);
             return 0;
         }
@@ -251,13 +291,8 @@ int Set::control_locked(int op, int fd, Source *source, epoll_event *event)
     if (!was_upgraded) {
         if (source != nullptr && op == EPOLL_CTL_ADD)
             return add(fd, source, *event);
-        if (source != nullptr && op == EPOLL_CTL_MOD && link != nullptr &&
-            !(event->events & EPOLLEXCLUSIVE)) {
-            const int done = enter(*link, source, EPOLL_CTL_MOD);
-            if (done == 0)
-                modify(*link, *event);
-            return done;
-        }
+        if (source != nullptr && op == EPOLL_CTL_MOD && !(event->events & EPOLLEXCLUSIVE))
+            return modify_new(link, fd, source, *event);
         return native(op, fd, link, event);
     }
     switch (op) {
@@ -288,19 +323,83 @@ int Set::control_locked(int op, int fd, Source *source, epoll_event *event)
     }
 }
 
-void Set::upgrade(int fd, Source *source)
+bool Set::can_learn() const
+{
+    return can_find_entries(epoll_);
+}
+
+/// What the kernel knows of a member. @return NULL: it is none, or @p unsure
+Link *Set::learn(int fd, bool *unsure)
+{
+    KernelEntry entry;
+    switch (find_entry(epoll_, fd, &entry)) {
+    case Found::Nothing:
+        return nullptr;
+    case Found::Unsure:
+        *unsure = true;
+        return nullptr;
+    case Found::Member:
+        break;
+    }
+    // An entry that was ours stands for nothing here, and what the program had there is gone.
+    const bool is_ours = shared_.load(std::memory_order_relaxed) &&
+                         (entry.data & ~((std::uint64_t{1} << tag_bits) - 1)) == secret_;
+    Link *link = is_ours ? nullptr : links_.make(fd);
+    *unsure = link == nullptr;
+    if (link == nullptr)
+        return nullptr;
+    // A one-shot one that is off has lost its events there: the program has to name them anew.
+    link->events = entry.events;
+    link->data = entry.data;
+    link->off = entry.is_off();
+    return link;
+}
+
+bool Set::upgrade(int fd, Source *source, bool unknown)
 {
     const Locked locked(lock_);
+    if (!source->upgraded() || source->bell() < 0)
+        return true;
     Link *link = links_.find(fd);
-    if (link == nullptr || link->source != nullptr || !source->upgraded() || source->bell() < 0)
-        return;
-    link->off = (link->events & EPOLLONESHOT) && was_reported(epoll_, fd);
-    if (enter(*link, source, EPOLL_CTL_MOD) < 0) {
-        release(*link);
-        return;
+    bool unsure = false;
+    if (link == nullptr && unknown)
+        link = learn(fd, &unsure);
+    else if (link != nullptr && link->source == nullptr)
+        link->off = link->off || ((link->events & EPOLLONESHOT) && was_reported(epoll_, fd));
+    if (link == nullptr || link->source != nullptr)
+        return !unsure;
+    if (const int done = enter(*link, source, EPOLL_CTL_MOD); done < 0) {
+        // Closed unseen, it is a member no more. Else the entry is the program's, which would say
+        // nothing of what comes by ring.
+        const bool is_gone = done == -ENOENT || done == -EBADF;
+        if (is_gone)
+            release(*link);
+        return is_gone;
     }
     links_.heat(*link);
     pass_on();
+    return true;
+}
+
+bool Set::changed_beside(int op, int fd, Source *source, const epoll_event *event)
+{
+    if (op != EPOLL_CTL_ADD) {
+        const Locked locked(lock_);
+        Link *link = links_.find(fd);
+        if (link != nullptr && op == EPOLL_CTL_DEL) {
+            release(*link);
+        } else if (link != nullptr && link->source != nullptr && !link->removed) {
+            // The program's entry has taken the place of ours.
+            link->asks_out = false;
+            kernel_control(EPOLL_CTL_MOD, fd, shadow_events, tag(Shadow, *link));
+            modify(*link, *event);
+            pass_on();
+        } else if (link != nullptr && link->source == nullptr) {
+            link->events = event->events;
+            link->data = event->data.u64;
+        }
+    }
+    return op == EPOLL_CTL_DEL || source == nullptr || upgrade(fd, source, true);
 }
 
 void Set::closed(int fd, Source *source, bool last_here)
@@ -325,17 +424,12 @@ void Set::closed(int fd, Source *source, bool last_here)
             release(*links_.at(i));
 }
 
-void Set::poke(const Source *source)
+void Set::left(int fd, const Source *source)
 {
     const Locked locked(lock_);
-    for (std::uint32_t i = 0; i < links_.made(); i++) {
-        Link *link = links_.at(i);
-        if (!link->used || link->source != source)
-            continue;
-        rouse(*link);
-        links_.heat(*link);
-    }
-    pass_on();
+    Link *link = links_.find(fd);
+    if (link != nullptr && source != nullptr && link->source == source)
+        restore(*link);
 }
 
 void Set::settle()

@@ -427,6 +427,18 @@ int Set::wait_native(epoll_event *events, int most, const Deadline &deadline, co
     return static_cast<int>(n);
 }
 
+/// The first member was upgraded during the kernel's wait: entries of ours may be among its events.
+bool Set::keep_native(epoll_event *events, int *result)
+{
+    if (*result > 0)
+        *result = absorb(events, *result, calls_.fetch_add(1, std::memory_order_relaxed) + 1).kept;
+    if (*result == 0)
+        return false;
+    if (*result > 0)
+        finish(*result);
+    return true;
+}
+
 int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigset_t *mask)
 {
     if (timeout != nullptr && !is_valid(*timeout))

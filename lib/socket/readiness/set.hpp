@@ -43,14 +43,48 @@ public:
     /// epoll_pwait2(). Its other forms are this with a timeout made of milliseconds.
     int wait(epoll_event *events, int most, const timespec *timeout, const sigset_t *mask);
 
+    /// The kernel's wait, while that is all there is. @param at_once  it does not sleep
+    /// @retval false a member is upgraded: wait() is to be called
+    template <typename Kernel>
+    bool wait_by_kernel(bool at_once, Kernel kernel, epoll_event *events, int *result)
+    {
+        if (shared_.load(std::memory_order_relaxed)) [[unlikely]]
+            return false;
+        if (at_once) {
+            *result = kernel();
+        } else {
+            sleepers_.fetch_add(1, std::memory_order_seq_cst);
+            // Who makes the first entry and then counts sleepers finds this one, or is found.
+            *result = shared_.load(std::memory_order_seq_cst) ? 0 : kernel();
+            sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+        }
+        return !shared_.load(std::memory_order_seq_cst) || keep_native(events, result);
+    }
+    /// Whether a set of this process has had an upgraded member: until then no set has to know of
+    /// members that are none. One load.
+    static bool any_shared() { return any_shared_.load(std::memory_order_relaxed); }
+
+    /// Whether upgrade() could find one that this does not know: by what the kernel shows of its
+    /// sets in /proc.
+    bool can_learn() const;
     /// A descriptor that may be a member has become an upgraded one. (The other way is seen here.)
     /// Threads that sleep in the set need not be woken for it.
-    void upgrade(int fd, Source *source);
+    /// @param unknown  it may be one that this does not know
+    /// @retval false whether it is one cannot be found out, or the set would not see what comes by
+    ///         ring: it may not be upgraded
+    bool upgrade(int fd, Source *source, bool unknown = false);
+    /// The kernel's call has changed a member that it was not known to have a source, while another
+    /// thread upgraded it: that has looked for the member before, or the kernel's entry is not
+    /// what it made of it.
+    /// @param source  NULL: it has none yet
+    /// @return as upgrade()
+    bool changed_beside(int op, int fd, Source *source, const epoll_event *event);
     /// A descriptor of a source is about to be closed.
     /// @param last_here  none is left in this process: the source ends after this
     void closed(int fd, Source *source, bool last_here);
-    /// A source has changed without a bell: look at it.
-    void poke(const Source *source);
+    /// A member is about to stand for nothing of ours, and stays open: the kernel's entry is the
+    /// program's again.
+    void left(int fd, const Source *source);
 
     /// The descriptor of the set is about to be polled by others, or has become a member of
     /// another set: from now on it is readable in the kernel whenever a member is ready. Called
@@ -81,12 +115,15 @@ private:
     ~Set() = default;
 
     // Under the lock.
+    void leave_bell(Link &link);
     void release(Link &link);
     int native(int op, int fd, Link *link, epoll_event *event);
     int control_locked(int op, int fd, Source *source, epoll_event *event);
     int add(int fd, Source *source, const epoll_event &event);
+    int modify_new(Link *link, int fd, Source *source, const epoll_event &event);
     void modify(Link &link, const epoll_event &event);
     int enter(Link &link, Source *source, int op);
+    long give_entry(const Link &link) const;
     void restore(Link &link);
     bool arm(Link &link);
     /// The bell has rung, or is no longer to be rung for it.
@@ -115,6 +152,8 @@ private:
 
     long kernel_control(int op, int fd, std::uint32_t events, std::uint64_t data) const;
     std::uint64_t tag(unsigned kind, const Link &link) const;
+    bool keep_native(epoll_event *events, int *result);
+    Link *learn(int fd, bool *unsure);
     int wait_native(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask);
     int finish(int result);
     std::uint32_t kernel_every() const;
@@ -123,6 +162,7 @@ private:
     int sleep(epoll_event *events, int most, const Deadline &deadline, const sigset_t *mask,
               const Handled &before);
 
+    static inline std::atomic<bool> any_shared_ = false;
     std::atomic<bool> shared_ = false; ///< has had an upgraded member: the kernel's set has ours
     std::atomic<std::uint32_t> sleepers_ = 0;
     Lock lock_;

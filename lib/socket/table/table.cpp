@@ -29,11 +29,12 @@ bool Table::make(std::size_t descriptors, std::uint32_t objects, void (*over)(Ob
     descriptors = (descriptors + 63) / 64 * 64;
     slots_ = map<std::atomic<Object *>>(descriptors);
     hidden_ = map<std::atomic<std::uint64_t>>(descriptors / 64);
+    added_ = map<std::atomic<std::uint64_t>>(descriptors / 64);
     objects_ = map<Object>(objects);
     size_ = descriptors;
     count_ = objects;
     over_ = over;
-    if (slots_ != nullptr && hidden_ != nullptr && objects_ != nullptr)
+    if (slots_ != nullptr && hidden_ != nullptr && added_ != nullptr && objects_ != nullptr)
         return true;
     unmake();
     return false;
@@ -43,6 +44,7 @@ void Table::unmake()
 {
     unmap(slots_, size_);
     unmap(hidden_, size_ / 64);
+    unmap(added_, size_ / 64);
     unmap(objects_, count_);
     size_ = 0;
     count_ = 0;
@@ -179,6 +181,18 @@ void Table::show(int fd)
 {
     if (static_cast<unsigned>(fd) < size_)
         hidden_[fd / 64].fetch_and(~(1ull << (fd % 64)));
+}
+
+void Table::note_added(int fd)
+{
+    if (static_cast<unsigned>(fd) < size_ && !was_added(fd))
+        added_[fd / 64].fetch_or(1ull << (fd % 64));
+}
+
+void Table::forget_added(int fd)
+{
+    if (was_added(fd))
+        added_[fd / 64].fetch_and(~(1ull << (fd % 64)));
 }
 
 int Table::next_hidden(unsigned from, unsigned to) const

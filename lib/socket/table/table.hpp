@@ -94,6 +94,15 @@ public:
         return static_cast<unsigned>(fd) < size_ &&
                (hidden_[fd / 64].load(std::memory_order_relaxed) >> (fd % 64) & 1) != 0;
     }
+    /// It may be a member of a set that does not know it: it became one while it stood for nothing,
+    /// or stands for nothing since.
+    void note_added(int fd);
+    void forget_added(int fd);
+    bool was_added(int fd) const
+    {
+        return static_cast<unsigned>(fd) < size_ &&
+               (added_[fd / 64].load(std::memory_order_relaxed) >> (fd % 64) & 1) != 0;
+    }
     /// @return the first hidden number from `from` to `to`, or -1
     int next_hidden(unsigned from, unsigned to) const;
     /// @return the first number from `from` to `to` that stands for something, or -1
@@ -111,6 +120,7 @@ private:
     std::uint32_t count_ = 0;
     std::atomic<Object *> *slots_ = nullptr;
     std::atomic<std::uint64_t> *hidden_ = nullptr;
+    std::atomic<std::uint64_t> *added_ = nullptr;
     Object *objects_ = nullptr;
     void (*over_)(Object *) = nullptr;
     /// First free object, plus 1, and above it a number that changes with each take.
