@@ -35,12 +35,15 @@ public:
     Member &operator=(const Member &) = delete;
 
     bool upgraded() const override { return true; }
-    std::uint32_t look() override { return ready.load() ? std::uint32_t{EPOLLIN} : 0; }
+    std::uint32_t look(std::uint32_t) override { return ready.load() ? std::uint32_t{EPOLLIN} : 0; }
+    std::uint64_t signs(std::uint32_t) const override { return 0; }
     std::uint64_t arrivals_in() const override { return arrivals.load(); }
     std::uint64_t arrivals_out() const override { return 0; }
     std::uint64_t arrived_at() const override { return 0; }
     void arm(std::uint32_t) override { armed.fetch_add(1); }
-    void disarm(std::uint32_t) override { armed.fetch_sub(1); }
+    void disarm(std::uint32_t, bool) override { armed.fetch_sub(1); }
+    const std::uint32_t *doze(std::uint32_t, std::uint32_t &) override { return nullptr; }
+    void wake(std::uint32_t) override {}
     int bell() const override { return bell_[0]; }
     int shadow() const override { return shadow_[0]; }
     int peer() const { return shadow_[1]; }

@@ -15,11 +15,12 @@ namespace ntb
 namespace
 {
 
-constexpr std::uint32_t pauses = 8;     // of a lap: about 0.15 us
-constexpr std::uint32_t yield_laps = 8; // others get to run each microsecond or so
+constexpr std::uint32_t kernel_laps = 16;
 constexpr std::uint32_t least_us = 1;
-constexpr std::uint64_t another_ns = 1000; // nobody runs between: 0.3 us
-constexpr std::uint64_t rest_factor = 32;  // so 3 % are lost at most
+constexpr std::uint64_t another_ns = 700; // beyond what a yield takes by itself
+// A lap takes a microsecond or so: in a longer one others had taken the processor.
+constexpr std::uint64_t taken_ns = 50000;
+constexpr std::uint64_t rest_factor = 32; // so 3 % are lost at most
 // Where others needed the processor twice in a row. Giving way counts as a turn had, and until that
 // is made up for a wake-up displaces nobody: that costs more than the time that the others ran.
 constexpr std::uint64_t least_rest_ns = 10000000;
@@ -47,24 +48,51 @@ std::uint32_t processors_here()
     return std::max(n, 1u);
 }
 
+std::uint64_t tick_ns()
+{
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1000000000 +
+           static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+// A virtual machine whose kernel hides its page tables takes 1 us for a system call, another one a
+// tenth of that. Not sched_yield() itself: it takes long where others run.
+std::uint32_t measure_yield()
+{
+    constexpr int calls = 16;
+    constexpr std::uint64_t beyond_the_call_ns = 130;
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int i = 0; i < calls; i++) {
+        const std::uint64_t before = monotonic_ns();
+        syscall(SYS_getppid); // never fails
+        least = std::min(least, monotonic_ns() - before);
+    }
+    return static_cast<std::uint32_t>(
+        std::clamp<std::uint64_t>(least + beyond_the_call_ns, Spinning::usual_yield_ns, 10000));
+}
+
 void give_processor()
 {
     sched_yield(); // never fails
-}
-
-void pause()
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
 }
 
 } // namespace
 
 Spinning &process_spinning()
 {
-    static Spinning spinning = {
-        200, processors_here(), &spinners_here, monotonic_ns, give_processor, 16, true};
+    static Spinning spinning = [] {
+        Spinning made = {
+            .processors = processors_here(),
+            .spinners = &spinners_here,
+            .now_ns = monotonic_ns,
+            .yield = give_processor,
+            .yield_ns = measure_yield(),
+            .tick_ns = tick_ns,
+        };
+        made.kernel_every = kernel_laps * made.dear();
+        return made;
+    }();
     return spinning;
 }
 
@@ -97,34 +125,37 @@ bool Spin::begin(std::uint64_t now)
     return true;
 }
 
-bool Spin::lap()
+bool Spin::goes_on()
 {
     if (stopped_)
         return false;
+    notice(spinning_.now_ns());
     if (others_need_it() || (others_ns_ != 0 && spinning_.answers_here)) {
         rest();
         stop();
         return false;
     }
-    looked_ = spinning_.now_ns();
     if ((!spins_ && !begin(looked_)) || looked_ >= until_) {
         stop();
         return false;
     }
-    if (spin_time_.shares() || ++laps_ % yield_laps == 0) {
-        give_way();
-        return true;
-    }
-    for (std::uint32_t i = 0; i < pauses; i++)
-        pause();
     return true;
+}
+
+/// Where the processor was taken away in the last lap, others need it, too.
+void Spin::notice(std::uint64_t now)
+{
+    if (spins_ && now >= looked_ + taken_ns)
+        others_ns_ += now - looked_;
+    if (now > looked_)
+        looked_ = now;
 }
 
 void Spin::give_way()
 {
     spinning_.yield();
     const std::uint64_t now = spinning_.now_ns();
-    if (now - looked_ >= another_ns) {
+    if (now - looked_ >= spinning_.yield_ns + another_ns) {
         others_ns_ += now - looked_;
         if (!spinning_.answers_here) {
             again_ = spin_time_.shares();
@@ -170,6 +201,9 @@ Spin::~Spin()
 {
     if (began_ == 0)
         return;
+    // What has come ended the lap: the last tick says whether that took long.
+    if (spins_)
+        notice(spinning_.tick_ns != nullptr ? spinning_.tick_ns() : spinning_.now_ns());
     if (others_need_it())
         rest();
     else if (others_ns_ != 0)

@@ -20,14 +20,25 @@ struct Spinning {
     std::uint64_t (*now_ns)();
     /// Lets others run that wait for this processor.
     void (*yield)();
-    /// A waiter asks the kernel too at least each so manieth time that it looks.
+    /// A waiter asks the kernel too at least once in so many looks.
     std::uint32_t kernel_every = 16;
     /// Whether who answers sleeps when it waits, so that this processor may be handed to and fro.
     /// Otherwise who runs here twice in a row needs it, whatever has come meanwhile.
     bool answers_here = true;
+    /// What yield() takes where no other thread wants the processor: longer ones say that others
+    /// ran.
+    std::uint32_t yield_ns = usual_yield_ns;
+
+    /// The same clock as of the last tick, for the price of a load. NULL: now_ns
+    std::uint64_t (*tick_ns)() = nullptr;
+
+    static constexpr std::uint32_t usual_yield_ns = 300;
+    /// How many times as dear a system call is as on the machines that the laps were chosen on.
+    std::uint32_t dear() const { return yield_ns > usual_yield_ns ? yield_ns / usual_yield_ns : 1; }
 };
 
-/// The process's: as many processors as it may use, its own counter of spinners.
+/// The process's: as many processors as it may use, its own counter of spinners. What a system call
+/// takes is measured by the first call, which makes some that any program may make.
 Spinning &process_spinning();
 
 /// How long one set, or one thread that waits for single descriptors, looks before it sleeps: twice
@@ -87,12 +98,41 @@ public:
     Spin(const Spin &) = delete;
     Spin &operator=(const Spin &) = delete;
 
-    /// Pauses, or lets others run. @retval false the window is over, or nobody is to spin
-    bool lap();
+    /// Pauses, or lets others run. @retval false the spin time is over, or no thread is to spin
+    bool lap()
+    {
+        return lap([] { return false; });
+    }
+    /// @param has_news  whether the pause is to end
+    template <typename News>
+    bool lap(News has_news)
+    {
+        if (!goes_on())
+            return false;
+        if (spin_time_.shares() || ++laps_ % (yield_laps * spinning_.dear()) == 0) {
+            give_way();
+            return true;
+        }
+        for (std::uint32_t i = 0; i < pauses && !has_news(); i++)
+            pause();
+        return true;
+    }
     /// No lap any more: the wait goes on asleep.
     void stop();
 
 private:
+    static constexpr std::uint32_t pauses = 8; ///< of a lap: about 0.15 us
+    /// Others get to run each microsecond or so, or more seldom where giving way takes longer.
+    static constexpr std::uint32_t yield_laps = 8;
+
+    static void pause()
+    {
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#endif
+    }
+    bool goes_on();
+    void notice(std::uint64_t now);
     bool begin(std::uint64_t now);
     void give_way();
     bool others_need_it() const;

@@ -7,6 +7,11 @@
  *
  * A member is looked at, or it is armed and its bell is in the kernel's set, which tells one thread of an edge.
  *
+ * A handler makes the time-out of its thread's sleep 0, so that a wait of the kernel's that begins behind it returns
+ * at once. Where the kernel's call takes its time-out by value alone, signals are blocked from the look at the count of
+ * handled ones until that call, which lets them in: then a handler runs before the look or in the wait, which are two of
+ * the places here.
+ *
  * A thread calls as often as it likes, and may never call again: a wake-up that went to it must not be the only
  * one. The plain stores of those who wake wait in a store buffer until a fence.
  *
@@ -14,6 +19,7 @@
  *   variant RINGS   two rings, one of them registered while they sleep
  *   variant KERNEL  one ring, and TCP's readiness
  *   variant SIGNAL  one ring, and a signal
+ *   variant DOZE    one ring, and a thread that sleeps on a word of the memory
  */
 /* One rule left out or broken, by the number in the variable WRONG of the environment, and the variant that has to find it. */
 #define NO_LOOK         1  /* RINGS,  W1: who has armed does not look again */
@@ -26,8 +32,12 @@
 #define CLEAR_AFTER     8  /* KERNEL, W6: what is kept of the kernel is cleared by a read that found nothing, though an edge came since */
 #define TOLD_LATE       9  /* SIGNAL, W7: edge triggered: told is what had arrived after the program read, not before */
 #define NO_ADD_LOOK     10 /* RINGS,  W8: who registers does not look whether something is there */
-#define NO_MASK         11 /* SIGNAL, W9: signals are not blocked between the look at their count and the sleep */
+#define NO_ZERO         11 /* SIGNAL, W9: a handler leaves the time-out of the sleep as it is */
 #define NO_COUNT        12 /* SIGNAL, W9: the count of handled signals is not looked at */
+#define TIME_LATE       13 /* SIGNAL, W9: the time-out is set behind that look, over what a handler has made of it */
+#define WORD_LATE       14 /* DOZE,   W1: the word is read once the doze was asked for and nothing was found, not before */
+#define NO_DOZE_LOOK    15 /* DOZE,   W1: who has asked does not look again */
+#define WAKE_FIRST      16 /* DOZE,   W2: the word is changed behind the wake */
 
 #ifdef RINGS
 #define CALLS 1 /* of the second thread */
@@ -57,8 +67,9 @@ bool locked;             /* the set */
 
 bool asleep[2];
 bool inside;             /* thread 0 in a call */
-bool blocked, pending;   /* its signal */
+bool pending;            /* its signal: the kernel ends its wait */
 bool handled;            /* its handler ran inside the call */
+bool has_time;           /* the time-out of its sleep is not 0 */
 
 #define RING_READY(d) (member[d] && (edge -> arrived[d] != told[d] : arrived[d] != taken[d]))
 #define HOT_READY(d) (!cold[d] && RING_READY(d))
@@ -167,15 +178,15 @@ proctype registers()
     fi
 }
 
-/* A signal for thread 0 while it is in a call. Blocked, it waits for the kernel's wait, which lets it in. */
+/* A signal for thread 0 while it is in a call. */
 proctype signal()
 {
     if
     :: atomic {
             inside ->
             if
-            :: blocked || asleep[0] -> pending = true
-            :: else -> handled = true
+            :: asleep[0] -> pending = true
+            :: else -> handled = true; has_time = (wrong == NO_ZERO && has_time)
             fi
         }
     :: skip
@@ -267,22 +278,24 @@ lap:
     };
     if
     :: me == 0 ->
-        blocked = (wrong != NO_MASK);
+        has_time = (wrong != TIME_LATE);
         atomic {
             if
             :: handled && wrong != NO_COUNT -> one_less(); goto interrupted
             :: else
             fi
-        }
+        };
+        has_time = has_time || wrong == TIME_LATE
     :: else
     fi;
     asleep[me] = true;
 end_asleep:
     atomic {
-        bell[0] || bell[1] || awaken || kernel_edge || (me == 0 && pending) ->
+        bell[0] || bell[1] || awaken || kernel_edge || (me == 0 && (pending || !has_time)) ->
         asleep[me] = false;
         if
-        :: me == 0 && pending -> pending = false; handled = true; one_less(); goto interrupted
+        :: me == 0 && (pending || (!has_time && !bell[0] && !bell[1] && !awaken && !kernel_edge)) ->
+            pending = false; handled = true; one_less(); goto interrupted
         :: else
         fi;
         /* What the kernel's wait brings along: each edge is told to one thread. */
@@ -293,11 +306,7 @@ end_asleep:
         fi;
         rung[0] = bell[0]; bell[0] = false;
         rung[1] = bell[1]; bell[1] = false;
-        awaken = false;
-        if
-        :: me == 0 -> blocked = false
-        :: else
-        fi
+        awaken = false
     };
     atomic { one_less() };
     atomic { !locked -> rouse(0); rouse(1) };
@@ -309,7 +318,7 @@ tell:
     fi;
     atomic {
         if
-        :: me == 0 -> inside = false; handled = false; pending = false; blocked = false
+        :: me == 0 -> inside = false; handled = false; pending = false; has_time = false
         :: else
         fi
     };
@@ -336,11 +345,68 @@ tell:
     got = 0; d = 0;
     goto call;
 interrupted:
-    atomic { inside = false; handled = false; blocked = false; got = 0 };
+    atomic { inside = false; handled = false; has_time = false; got = 0 };
     goto call;
 gone:
     calls = 0
     skip
+}
+
+byte dozes, word;        /* a number that is new for each doze, and how many were ended */
+
+proctype dozer(byte calls)
+{
+    byte value, number;
+call:
+    if
+    :: calls > 0 -> calls--
+    :: else -> goto gone
+    fi;
+lap:
+    if
+    :: arrived[0] != taken[0] -> taken[0] = arrived[0]; goto call
+    :: else
+    fi;
+    value = word;
+    number++;
+    dozes = number;
+    if
+    :: arrived[0] != taken[0] && wrong != NO_DOZE_LOOK -> dozes = 0; goto lap
+    :: else
+    fi;
+    if
+    :: wrong == WORD_LATE -> value = word
+    :: else
+    fi;
+    /* The kernel's wait compares and sleeps at once. */
+    asleep[0] = (word == value);
+end_dozing:
+    !asleep[0];
+    dozes = 0;
+    goto lap;
+gone:
+    skip
+}
+
+proctype doze_waker(byte messages)
+{
+    byte asked, ended;
+    do
+    :: messages > 0 -> messages--;
+        stored[0]++;
+        stored[0] == 0;
+        asked = dozes;
+        if
+        :: asked != 0 && asked != ended ->
+            ended = asked;
+            if
+            :: wrong == WAKE_FIRST -> asleep[0] = false; word++
+            :: else -> word++; asleep[0] = false
+            fi
+        :: else
+        fi
+    :: else -> break
+    od
 }
 
 proctype quiet()
@@ -365,7 +431,12 @@ init
         :: edge = false
         fi;
         member[0] = true;
-        run store_buffers(); run waiter(0, 2); run waiter(1, CALLS); run quiet();
+        run store_buffers(); run quiet();
+#ifdef DOZE
+        run dozer(2); run doze_waker(2)
+#else
+        run waiter(0, 2); run waiter(1, CALLS);
+#endif
 #ifdef RINGS
         run waker(0, 1); run waker(1, 1); run registers()
 #endif

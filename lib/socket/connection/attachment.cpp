@@ -99,6 +99,24 @@ Attachment::Figures Attachment::figures() const
     return figures_;
 }
 
+void Attachment::settle()
+{
+    const Locked held(lock_);
+    for (Connection *one = all_; one != nullptr; one = one->next_)
+        settle(*one);
+}
+
+void Attachment::settle(Connection &one)
+{
+    const auto take = [this](std::uint64_t Figures::*figure, Connection::Bytes &bytes) {
+        const std::uint64_t now = ntbc::load(bytes.moved);
+        count(figure, now - bytes.settled);
+        bytes.settled = now;
+    };
+    take(&Figures::ring_sent, one.sent_);
+    take(&Figures::ring_received, one.received_);
+}
+
 // ---- the daemon
 
 /// @return 0, or a negative errno
@@ -443,6 +461,7 @@ void Attachment::after_fork_in_child()
     for (Connection *one = all_; one != nullptr; one = one->next_) {
         one->record_->holders.add(self);
         one->record_->holders.expect_no_more();
+        settle(*one); // that was the parent
     }
     if (all_ == nullptr)
         close_fd(control_);

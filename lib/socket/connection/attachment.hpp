@@ -28,7 +28,8 @@ public:
         std::uint64_t failed;    ///< no daemon, no descriptors, no memory here
         std::uint64_t unseen; ///< directions that were not upgraded: bytes that passed unseen (C1)
         std::uint64_t resets; ///< connections that were reset for what the rings had
-        std::uint64_t ring_sent, ring_received; ///< bytes by rings, in this process
+        std::uint64_t ring_sent, ring_received; ///< bytes by rings, in this process, of connections
+                                                ///< that have ended or were settled
         std::uint64_t rings;                    ///< wake-ups that were sent
     };
 
@@ -44,6 +45,8 @@ public:
     /// descriptor() as well, and calls this.
     void process();
     Figures figures() const;
+    /// Takes in what connections that go on have counted so far.
+    void settle();
 
     /// Around fork(), in this order, with no other call in between. A child has the connections
     /// that are matched, together with its parent; claims without an answer are withdrawn. It
@@ -73,6 +76,7 @@ private:
     void take_claimed(Letter &letter);
     bool map(Connection &connection, Letter &letter);
     void give_up();
+    void settle(Connection &connection);
     void withdraw(Connection &connection);
     Connection *waiting(std::uint64_t token);
     static int send_message(int control, const ntbc::Message &message, const int *fd);

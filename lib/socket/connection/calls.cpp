@@ -6,6 +6,9 @@
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
 
+#include <climits>
+
+#include <linux/futex.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -39,6 +42,16 @@ ssize_t native_receive(int fd, const iovec *parts, int n, int flags)
 {
     msghdr header = header_of(parts, n);
     return call(SYS_recvmsg, fd, &header, flags | MSG_DONTWAIT);
+}
+
+/// Whether the peer has begun a sleep that was not served yet: once for each.
+bool has_begun(const std::uint32_t &sleep, std::uint32_t &served)
+{
+    const std::uint32_t now = load(sleep, std::memory_order_seq_cst);
+    if (now == 0 || now == served)
+        return false;
+    served = now;
+    return true;
 }
 
 } // namespace
@@ -78,8 +91,7 @@ void Connection::lose()
 {
     store(record_->lost, std::uint32_t{1});
     std::atomic_ref(page_->gone).fetch_or(ntbc::gone_end(index_));
-    for (const unsigned event : {EPOLLIN, EPOLLOUT})
-        ring_bell(event);
+    ring_all();
     Attachment::turn();
 }
 
@@ -121,6 +133,7 @@ void Connection::close(int fd, bool last_here)
         Attachment::turn();
     }
     attachment.lock_.take();
+    attachment.settle(*this);
     attachment.give_slot(this);
     attachment.lock_.give();
 }
@@ -140,6 +153,7 @@ void Connection::close_for_all(int fd)
         in.give_back(true);
         std::atomic_ref(lines_in().receiver_asks.gone).exchange(1, std::memory_order_seq_cst);
         in.half().rung = 0;
+        in.half().woken = 0;
         ring_writer();
     }
     {
@@ -296,22 +310,39 @@ void Connection::ring_bell(std::uint32_t event)
 void Connection::ring_reader()
 {
     SendHalf &half = record_->out;
-    const std::uint32_t sleep =
-        load(lines_out().receiver_asks.wants_data, std::memory_order_seq_cst);
-    if (sleep == 0 || sleep == half.rung)
-        return;
-    half.rung = sleep;
-    ring_bell(EPOLLIN);
+    const ReceiverAsks &asks = lines_out().receiver_asks;
+    if (has_begun(asks.wants_data, half.rung))
+        ring_bell(EPOLLIN);
+    if (has_begun(asks.dozes_for_data, half.woken))
+        end_doze(lines_out().sender_asks.woken_for_data);
 }
 
 void Connection::ring_writer()
 {
     ReceiveHalf &half = record_->in;
-    const std::uint32_t sleep = load(lines_in().sender_asks.wants_room, std::memory_order_seq_cst);
-    if (sleep == 0 || sleep == half.rung)
+    const SenderAsks &asks = lines_in().sender_asks;
+    if (has_begun(asks.wants_room, half.rung))
+        ring_bell(EPOLLOUT);
+    if (!has_begun(asks.dozes_for_room, half.woken))
         return;
-    half.rung = sleep;
-    ring_bell(EPOLLOUT);
+    end_doze(lines_in().receiver_asks.woken_for_room);
+}
+
+/// Whatever the peer sleeps for.
+void Connection::ring_all()
+{
+    for (const unsigned event : {EPOLLIN, EPOLLOUT})
+        ring_bell(event);
+    end_doze(lines_out().sender_asks.woken_for_data);
+    end_doze(lines_in().receiver_asks.woken_for_room);
+}
+
+/// Several threads may, without a lock between them: none takes back what another has changed.
+void Connection::end_doze(std::uint32_t &word)
+{
+    std::atomic_ref(word).fetch_add(1);
+    call(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+    attachment_->count(&Attachment::Figures::rings);
 }
 
 } // namespace ntb::socket

@@ -73,7 +73,11 @@ public:
 
     /// EPOLLIN, EPOLLOUT, EPOLLRDHUP, EPOLLHUP, EPOLLERR as they are now. A system call only where
     /// the state needs the kernel.
-    std::uint32_t look(int fd);
+    /// @param wanted  without EPOLLOUT it need not be shown
+    std::uint32_t look(int fd, std::uint32_t wanted = ~std::uint32_t{0});
+    /// A number that changes when there may be more to see of these of EPOLLIN and EPOLLOUT, or
+    /// something is wrong; 0: the state needs a look. Some loads, and no lock.
+    std::uint64_t signs(std::uint32_t events) const;
     /// Numbers that differ when something has arrived since the last look: for edge triggered sets.
     std::uint64_t arrivals_in() const;
     std::uint64_t arrivals_out() const;
@@ -82,8 +86,15 @@ public:
     /// Asks to be rung for these of EPOLLIN and EPOLLOUT, and for what is wrong. A full fence: who
     /// calls looks again afterwards. Calls are counted. After each the next arrival rings once.
     void arm(std::uint32_t events);
-    /// Withdraws one arm(), and reads the bell where no other thread sleeps on it.
-    void disarm(std::uint32_t events);
+    /// Withdraws one arm().
+    /// @param rung  and reads the bell, where no other thread sleeps on it
+    void disarm(std::uint32_t events, bool rung = true);
+    /// As arm(), for one event and for who sleeps in a futex's wait until a word is no longer
+    /// `value`, and not for long: what the kernel has to say, and the peer's death, are not seen.
+    /// @return the word; NULL: not in this state
+    const std::uint32_t *doze(std::uint32_t event, std::uint32_t &value);
+    /// Withdraws one doze().
+    void wake(std::uint32_t event);
     /// Readable when rung. -1: there is none, the shadow alone is to be waited for.
     int bell() const { return bell_; }
     /// Of the shadow, what matters to a sleeper beside the bell: EPOLLIN, EPOLLRDHUP, and EPOLLOUT
@@ -104,6 +115,8 @@ private:
 
     bool is_matched();
     bool is_lost() const;
+    std::uint64_t signs_to_sender() const;
+    bool is_attended() const;
     Lines &lines_out() const { return page_->direction[index_]; }
     Lines &lines_in() const { return page_->direction[1 - index_]; }
     /// The bytes of a ring that are in use.
@@ -119,10 +132,20 @@ private:
     void ring_bell(std::uint32_t event);
     void ring_reader();
     void ring_writer();
+    void ring_all();
+    void end_doze(std::uint32_t &word);
     void report_fin(std::uint32_t generation);
     static bool is_end(ssize_t result);
     void note(ssize_t result);
     void drain_bell(std::uint32_t others);
+
+    /// By rings in this process. Under the lock of the direction.
+    struct Bytes {
+        std::uint64_t moved = 0;
+        std::uint64_t settled = 0; ///< of these, what the attachment has counted; under its lock
+
+        void add(std::uint64_t bytes) { ntbc::store(moved, moved + bytes); }
+    };
 
     std::atomic<Stage> stage_{Stage::Native};
     std::uint32_t index_ = 0; ///< 0 connected, 1 accepted
@@ -135,6 +158,7 @@ private:
     std::uint64_t cookie_ = 0;
     std::uint64_t token_ = 0;
     std::uint64_t id_ = 0;
+    Bytes sent_, received_;
     Attachment *attachment_ = nullptr;
     Connection *next_ = nullptr;
     Connection *previous_ = nullptr;

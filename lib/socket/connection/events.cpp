@@ -41,7 +41,46 @@ void wake(Sleepers &sleepers, std::uint32_t &word)
 
 } // namespace
 
-std::uint32_t Connection::look(int fd)
+/// What the peer and the daemons say to the sending half, whose attend() reads the same words.
+std::uint64_t Connection::signs_to_sender() const
+{
+    const ReceiverAsks &asks = lines_out().receiver_asks;
+    const bool said = (load(asks.ask) | load(asks.gone) | load(record_->broken)) != 0 || is_lost();
+    return (std::uint64_t{load(asks.generation)} << 1) + said;
+}
+
+/// Nothing was said that may have to be attended to more than once, and a grant once.
+bool Connection::is_attended() const
+{
+    const std::uint64_t signs = signs_to_sender();
+    return (signs & 1) == 0 && signs == load(record_->out.attended);
+}
+
+// Each term grows as long as the state is one that has signs: so does the sum.
+std::uint64_t Connection::signs(std::uint32_t events) const
+{
+    if (stage_.load(std::memory_order_acquire) != Stage::Matched)
+        return 0;
+    const ReceiveHalf &in = record_->in;
+    const std::uint64_t to_sender = signs_to_sender();
+    if ((to_sender & 1) != 0)
+        return 0;
+    std::uint64_t sum = 1 + to_sender + load(in.edges) + load(in.is_shut);
+    if ((events & EPOLLIN) != 0) {
+        const SenderLine &line = lines_in().sender;
+        if (load(in.above) == 0)
+            return 0;
+        sum += load(line.head) + load(line.mark);
+    }
+    if ((events & EPOLLOUT) != 0) {
+        if (record_->out.sender.now().state() != Sender::State::Ring)
+            return 0;
+        sum += load(lines_out().receiver.taken);
+    }
+    return sum;
+}
+
+std::uint32_t Connection::look(int fd, std::uint32_t wanted)
 {
     if (!is_matched())
         return kernel::events_of(fd, POLLIN | POLLOUT | POLLRDHUP);
@@ -52,6 +91,12 @@ std::uint32_t Connection::look(int fd)
         events = in.look();
         receiver = in.receiver().state();
     }
+    // The sending half has room to show, or an end: neither is there where no one asks for room and
+    // nothing was said to it.
+    const Sender::State sender = record_->out.sender.now().state();
+    if ((wanted & EPOLLOUT) == 0 && receiver == Receiver::State::Seen &&
+        sender != Sender::State::Ended && sender != Sender::State::Broken && is_attended())
+        return events;
     Sending out(*this, fd);
     events |= out.look();
     if (receiver == Receiver::State::Eof && out.sender().state() == Sender::State::Ended)
@@ -109,16 +154,43 @@ void Connection::arm(std::uint32_t events)
         sleep(record_->out.sleepers, lines_out().sender_asks.wants_room);
 }
 
-void Connection::disarm(std::uint32_t events)
+void Connection::disarm(std::uint32_t events, bool rung)
 {
     if (stage_.load(std::memory_order_acquire) != Stage::Matched)
         return;
     if ((events & EPOLLIN) != 0)
-        wake(record_->in.sleepers, lines_in().receiver_asks.wants_data);
+        socket::wake(record_->in.sleepers, lines_in().receiver_asks.wants_data);
     if ((events & EPOLLOUT) != 0)
-        wake(record_->out.sleepers, lines_out().sender_asks.wants_room);
+        socket::wake(record_->out.sleepers, lines_out().sender_asks.wants_room);
+    if (!rung)
+        return;
     drain_bell((load(record_->in.sleepers.count) != 0 ? rung_in : 0) |
                (load(record_->out.sleepers.count) != 0 ? rung_out : 0));
+}
+
+const std::uint32_t *Connection::doze(std::uint32_t event, std::uint32_t &value)
+{
+    if (signs(event) == 0)
+        return nullptr;
+    const bool reads = event == EPOLLIN;
+    const std::uint32_t &word =
+        reads ? lines_in().sender_asks.woken_for_data : lines_out().receiver_asks.woken_for_room;
+    value = load(word);
+    if (reads)
+        sleep(record_->in.dozers, lines_in().receiver_asks.dozes_for_data);
+    else
+        sleep(record_->out.dozers, lines_out().sender_asks.dozes_for_room);
+    return &word;
+}
+
+void Connection::wake(std::uint32_t event)
+{
+    if (stage_.load(std::memory_order_acquire) != Stage::Matched)
+        return;
+    if (event == EPOLLIN)
+        socket::wake(record_->in.dozers, lines_in().receiver_asks.dozes_for_data);
+    else
+        socket::wake(record_->out.dozers, lines_out().sender_asks.dozes_for_room);
 }
 
 /// Takes bytes up to one that somebody who still sleeps was rung by.

@@ -82,7 +82,9 @@ public:
 
 private:
     void repair();
-    void commit() { half_.receiver.put(receiver_); }
+    void commit();
+    bool is_above() const;
+    bool has_no_news() const;
     void grant();
     bool reads_ring() const;
     bool at_mark() const;

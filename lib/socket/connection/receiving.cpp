@@ -42,6 +42,12 @@ Connection::Receiving::Receiving(Connection &connection, int fd)
         connection.break_off(fd);
 }
 
+void Connection::Receiving::commit()
+{
+    half_.receiver.put(receiver_);
+    store(half_.above, std::uint32_t{is_above()});
+}
+
 // Rules L2 and L3.
 void Connection::Receiving::repair()
 {
@@ -50,6 +56,7 @@ void Connection::Receiving::repair()
         receiver_.recount(*taken);
     commit();
     half_.rung = 0;
+    half_.woken = 0;
     const ReceiverWords words = receiver_.words();
     if (words.generation == 0)
         return;
@@ -94,6 +101,8 @@ void Connection::Receiving::attend()
     if (before != State::Granted && before != State::Seen)
         return;
     const bool lost = connection_.is_lost(); // and then the words: they may have come before
+    if (!lost && has_no_news())
+        return;
     const SenderWords words = load_words(connection_.lines_in().sender);
     std::uint64_t taken = 0;
     if (before == State::Granted && words.started &&
@@ -116,26 +125,39 @@ void Connection::Receiving::attend()
     Attachment::turn();
 }
 
+/// Whether TCP's bytes below the switch are taken.
+bool Connection::Receiving::is_above() const
+{
+    return receiver_.state() == State::Seen && receiver_.taken() >= receiver_.peer().start;
+}
+
+/// Bytes and marks are all that comes once the switch was seen. What else the line says is looked
+/// at with them.
+bool Connection::Receiving::has_no_news() const
+{
+    const SenderLine &line = connection_.lines_in().sender;
+    return receiver_.state() == State::Seen &&
+           load(line.mark) == static_cast<std::uint32_t>(receiver_.peer().mark) &&
+           load(line.head) == receiver_.peer().head;
+}
+
 /// Whether the next bytes are in the ring.
 bool Connection::Receiving::reads_ring() const
 {
-    return receiver_.state() == State::Seen && receiver_.taken() >= receiver_.peer().start &&
-           receiver_.peer().head > receiver_.taken();
+    return is_above() && receiver_.peer().head > receiver_.taken();
 }
 
 /// Whether a mark's offset is reached.
 bool Connection::Receiving::at_mark() const
 {
     const SenderWords &peer = receiver_.peer();
-    return receiver_.state() == State::Seen && peer.mark != Mark::None &&
-           receiver_.taken() >= peer.start && receiver_.taken() == peer.head;
+    return is_above() && peer.mark != Mark::None && receiver_.taken() == peer.head;
 }
 
 /// What matters of the kernel in the state: above the switch it is asked now and then.
 Receiver::Kernel Connection::Receiving::ask_kernel()
 {
-    const bool above =
-        receiver_.state() == State::Seen && receiver_.taken() >= receiver_.peer().start;
+    const bool above = is_above();
     if (receiver_.state() == State::Tcp || reads_ring() || at_mark())
         return {};
     const bool broken = load(connection_.record_->broken) != 0;
@@ -247,10 +269,11 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
                 break;
             receiver_.took_from_ring(bytes);
             half_.by_ring += bytes;
-            connection_.attachment_->count(&Attachment::Figures::ring_received, bytes);
+            connection_.received_.add(bytes);
             commit();
             give_back(false);
-            attend();
+            if (done < total)
+                attend();
             continue;
         }
         if (done > 0)
@@ -338,8 +361,8 @@ bool Connection::Receiving::ask()
     commit();
     if (store) {
         store_words(connection_.lines_in().receiver_asks, receiver_.words());
-        // Whatever the peer sleeps for: it goes back when it looks.
-        connection_.ring_bell(EPOLLOUT);
+        // It goes back when it looks.
+        connection_.ring_all();
     }
     return receiver_.state() == State::Tcp;
 }

@@ -56,6 +56,8 @@ void Connection::Sending::repair()
     else if (sender_.wanted() != 0)
         store_words(lines.sender, sender_.words());
     half_.rung = 0;
+    half_.woken = 0;
+    half_.attended = ~std::uint64_t{0}; // which no signs are
     connection_.ring_reader();
 }
 
@@ -73,7 +75,10 @@ void Connection::Sending::act(const Sender::Actions &actions, bool once_read)
 void Connection::Sending::attend()
 {
     Lines &lines = connection_.lines_out();
+    if (connection_.is_attended())
+        return;
     const Sender::State before = sender_.state();
+    store(half_.attended, connection_.signs_to_sender());
     if (connection_.is_lost())
         act(sender_.lost());
     if (load(lines.receiver_asks.gone) != 0 &&
@@ -188,7 +193,7 @@ ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
         parts.copy_into(connection_.ring_out(to.place.used), to.place.position, bytes);
         sender_.wrote_into_ring(bytes);
         half_.by_ring += bytes;
-        connection_.attachment_->count(&Attachment::Figures::ring_sent, bytes);
+        connection_.sent_.add(bytes);
         commit();
         publish_head(connection_.lines_out().sender, sender_.count());
         connection_.ring_reader();

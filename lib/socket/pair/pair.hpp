@@ -33,6 +33,9 @@ struct alignas(ntbc::line_bytes) SenderAsks {
     std::uint32_t want; ///< a ring of this generation
     std::uint32_t
         wants_room; ///< not 0: somebody sleeps until there is room; another number each time
+    std::uint32_t dozes_for_room; ///< the same, of those that sleep on a word: woken_for_room
+    std::uint32_t
+        woken_for_data; ///< what the receiver sleeps on: another number once a doze is ended
 };
 
 /// Stored for each quarter of the ring, and before a sleep.
@@ -48,7 +51,9 @@ struct alignas(ntbc::line_bytes) ReceiverAsks {
     std::uint32_t ask;
     std::uint32_t gone; ///< no receiver any more, and taken stays
     std::uint32_t wants_data;
-    std::uint32_t narrow_bytes; ///< of the ring, to be used at first
+    std::uint32_t narrow_bytes;   ///< of the ring, to be used at first
+    std::uint32_t dozes_for_data; ///< as the sender's
+    std::uint32_t woken_for_room;
 };
 
 /// Lines that the CPU may fetch in pairs have one writer.

@@ -63,6 +63,8 @@ NTB_EXPORT(int, setsockopt, int fd, int level, int name, const void *value, sock
     if ((level == SOL_SOCKET && name == SO_RCVLOWAT && word > 1) ||
         (level == IPPROTO_TCP && name == TCP_REPAIR && word != 0))
         leave(fd);
+    if (level == SOL_SOCKET)
+        forget_waiting(fd);
     return status;
 }
 

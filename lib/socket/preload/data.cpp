@@ -87,30 +87,55 @@ public:
     /// Gives the object up while it sleeps. @return 0: call again; else a negative errno
     int wait(Held &held)
     {
-        if ((flags_ & MSG_DONTWAIT) != 0 ||
-            (kernel::call(SYS_fcntl, fd_, F_GETFL) & O_NONBLOCK) != 0)
+        if ((flags_ & MSG_DONTWAIT) != 0)
             return -EAGAIN;
+        if (began_ == 0) {
+            began_ = now_ns();
+            before_ = handled();
+        }
+        const std::uint32_t event = way_ == Way::In ? EPOLLIN : EPOLLOUT;
+        // Most waits are over by then, and need not ask the kernel for anything.
+        if (until_ == 0 && held.body()->waits(event)) {
+            const timespec some = {0, unasked_ns};
+            const int status = wait(held, event, &some, true);
+            if (status != -EAGAIN)
+                return status;
+        }
+        const std::uint32_t changes = held.body()->changes();
+        if ((kernel::call(SYS_fcntl, fd_, F_GETFL) & O_NONBLOCK) != 0) {
+            held.body()->forget_waiting();
+            return -EAGAIN;
+        }
         if (!is_asked_)
             ask();
-        timespec left = {};
-        if (until_ != 0) {
-            const std::int64_t rest = std::max<std::int64_t>(until_ - now_ns(), 0);
-            left = {rest / 1000000000, rest % 1000000000};
-        }
-        Object *object = held.object();
-        Body *body = held.body();
         // A number that was closed unseen.
-        if (kernel::cookie_of(fd_) != object->cookie)
+        if (kernel::cookie_of(fd_) != held.object()->cookie)
             return -ESTALE;
-        held.drop();
-        const int status = wait_for(*body, way_ == Way::In ? EPOLLIN : EPOLLOUT,
-                                    until_ != 0 ? &left : nullptr, attendant());
-        if (status != 0)
-            return status;
-        return held.take_again(fd_, object) ? 0 : -EBADF;
+        if (until_ == 0) {
+            held.body()->found_waiting(event, changes);
+            return wait(held, event, nullptr, true);
+        }
+        const std::int64_t rest = std::max<std::int64_t>(until_ - now_ns(), 0);
+        const timespec left = {rest / 1000000000, rest % 1000000000};
+        return wait(held, event, &left, false);
     }
 
 private:
+    /// How late it may be seen that another process has changed the flags of the descriptor or its
+    /// time-out, or that the number stands for another file: some ticks of the kernel's.
+    static constexpr long unasked_ns = 10000000;
+
+    /// The object is held again where the call goes on: it was not in vain, or not all of the wait.
+    int wait(Held &held, std::uint32_t event, const timespec *time, bool restarts)
+    {
+        Object *object = held.object();
+        Body *body = held.body();
+        held.drop();
+        const int status = wait_for(*body, event, time, attendant(), restarts, &before_);
+        if (status != 0 && (status != -EAGAIN || !restarts))
+            return status;
+        return held.take_again(fd_, object) ? status : -EBADF;
+    }
     void ask()
     {
         is_asked_ = true;
@@ -119,14 +144,16 @@ private:
         kernel::call(SYS_getsockopt, fd_, SOL_SOCKET, way_ == Way::In ? SO_RCVTIMEO : SO_SNDTIMEO,
                      &time, &length);
         if (time.tv_sec != 0 || time.tv_usec != 0)
-            until_ = now_ns() + time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
+            until_ = began_ + time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
     }
 
     int fd_;
     Way way_;
     int flags_;
     bool is_asked_ = false;
+    std::int64_t began_ = 0;
     std::int64_t until_ = 0;
+    Handled before_ = {}; ///< a handler between two of its waits ends it, too (rule W9)
 };
 
 // One step of a call: by the connection, or by the kernel where it has stayed TCP meanwhile.
@@ -601,8 +628,12 @@ NTB_EXPORT(int, ioctl, int fd, unsigned long request, ...)
         return real().ioctl(fd, request, argument);
     count(Call::ioctl);
     Connection *one = held.body()->claimed();
-    if (one == nullptr || request != FIONREAD || argument == nullptr)
-        return real().ioctl(fd, request, argument);
+    if (one == nullptr || request != FIONREAD || argument == nullptr) {
+        const int result = real().ioctl(fd, request, argument);
+        if (request == FIONBIO)
+            held.body()->forget_waiting();
+        return result;
+    }
     const ssize_t bytes = one->readable_bytes(fd);
     if (bytes >= 0)
         *static_cast<int *>(argument) = static_cast<int>(bytes);

@@ -98,6 +98,8 @@ int control(Function *kernel, int fd, int operation, void *argument)
         return -1;
     }
     const int result = kernel(fd, operation, argument);
+    if (operation == F_SETFL)
+        forget_waiting(fd);
     return operation == F_DUPFD || operation == F_DUPFD_CLOEXEC ? copied(fd, result) : result;
 }
 } // namespace

@@ -339,6 +339,9 @@ void take_figures()
 
 void report()
 {
+    // A child of a raw system call may have a lock that no thread of its own holds.
+    if (Attachment *at = attachment(); at != nullptr && is_own_process())
+        at->settle();
     take_figures();
     if (!state.verbose || state.report < 0 || state.figures->pid != own_pid())
         return;

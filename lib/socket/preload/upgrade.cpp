@@ -188,10 +188,16 @@ bool Body::upgraded() const
     return one && one->upgraded() && one->bell() >= 0;
 }
 
-std::uint32_t Body::look()
+std::uint32_t Body::look(std::uint32_t wanted)
 {
     const Use one(*this);
-    return one ? one->look(shadow()) : static_cast<std::uint32_t>(POLLNVAL);
+    return one ? one->look(shadow(), wanted) : static_cast<std::uint32_t>(POLLNVAL);
+}
+
+std::uint64_t Body::signs(std::uint32_t events) const
+{
+    const Use one(*this);
+    return one ? one->signs(events) : 0;
 }
 
 std::uint64_t Body::arrivals_in() const
@@ -218,10 +224,22 @@ void Body::arm(std::uint32_t events)
         one->arm(events);
 }
 
-void Body::disarm(std::uint32_t events)
+void Body::disarm(std::uint32_t events, bool rung)
 {
     if (const Use one(*this); one)
-        one->disarm(events);
+        one->disarm(events, rung);
+}
+
+const std::uint32_t *Body::doze(std::uint32_t event, std::uint32_t &value)
+{
+    const Use one(*this);
+    return one ? one->doze(event, value) : nullptr;
+}
+
+void Body::wake(std::uint32_t event)
+{
+    if (const Use one(*this); one)
+        one->wake(event);
 }
 
 int Body::bell() const
@@ -299,6 +317,13 @@ void leave(int fd)
         KeepErrno keep;
         body->leave(fd);
     }
+}
+
+void forget_waiting(int fd)
+{
+    const Held held(fd, Object::Kind::Connection);
+    if (Body *body = held.body(); body != nullptr)
+        body->forget_waiting();
 }
 
 void hand_on(int fd)

@@ -69,14 +69,40 @@ public:
     /// All goes by TCP from now on: the socket goes to who does not know of rings (rule R8).
     void leave(int fd);
     void number_closed(int fd, bool last);
+    /// Whether calls in this direction wait, for as long as they have to: so the kernel said when
+    /// it was last asked. Another process may have changed it since.
+    bool waits(std::uint32_t direction) const
+    {
+        return (waits_.load(std::memory_order_relaxed) & direction) != 0;
+    }
+    /// To be read before the kernel is asked whether they do.
+    std::uint32_t changes() const { return waits_.load() & ~directions; }
+    /// The kernel said so. @param since  changes(): where it was changed meanwhile it is not known
+    void found_waiting(std::uint32_t direction, std::uint32_t since)
+    {
+        for (std::uint32_t now = waits_.load(); (now & ~directions) == since;)
+            if (waits_.compare_exchange_weak(now, now | direction))
+                return;
+    }
+    /// The program has changed it, behind the kernel's call that does; or the kernel says
+    /// otherwise.
+    void forget_waiting()
+    {
+        for (std::uint32_t now = waits_.load();
+             !waits_.compare_exchange_weak(now, (now & ~directions) + directions + 1);)
+            ;
+    }
 
     bool upgraded() const override;
-    std::uint32_t look() override;
+    std::uint32_t look(std::uint32_t wanted) override;
+    std::uint64_t signs(std::uint32_t events) const override;
     std::uint64_t arrivals_in() const override;
     std::uint64_t arrivals_out() const override;
     std::uint64_t arrived_at() const override;
     void arm(std::uint32_t events) override;
-    void disarm(std::uint32_t events) override;
+    void disarm(std::uint32_t events, bool rung) override;
+    const std::uint32_t *doze(std::uint32_t event, std::uint32_t &value) override;
+    void wake(std::uint32_t event) override;
     int bell() const override;
     int shadow() const override { return fd_.load(std::memory_order_relaxed); }
     void kernel_said(std::uint32_t events) override;
@@ -86,6 +112,9 @@ private:
     /// Of first_: what is to be done before the calls are the kernel's or a connection's for good.
     /// Below that are the kernel's calls that are under way.
     static constexpr std::uint32_t unclaimed = 1u << 31, claiming = 1u << 30, connecting = 1u << 29;
+
+    /// Of waits_: EPOLLIN and EPOLLOUT are below, a count of changes above.
+    static constexpr std::uint32_t directions = 7;
 
     void use_first(int fd);
     void connected(int fd);
@@ -104,6 +133,7 @@ private:
     std::atomic<int> place_ = -1; ///< in the family, once a child may have it as well
     std::atomic<std::uint32_t> looks_ = 0;
     std::atomic<bool> postponed_ = false; ///< the daemon could take no claim
+    std::atomic<std::uint32_t> waits_ = 0;
     std::uint32_t fork_ = 0; ///< the last one that it was there at
     std::atomic<bool> announced_ = false;
     bool accepted_ = false;
@@ -243,6 +273,8 @@ void finish(Object *object, int fd);
 
 /// As Body::leave(), where the descriptor is a connection.
 void leave(int fd);
+/// O_NONBLOCK or a time-out of a descriptor may have changed.
+void forget_waiting(int fd);
 /// As leave(), before the descriptor goes to another process that does not come from fork().
 void hand_on(int fd);
 /// No ring any more, for any connection.

@@ -47,6 +47,12 @@ const timespec *Deadline::left(timespec &room) const
     return &room;
 }
 
+void Deadline::set(timespec &time) const
+{
+    if (left(time) == nullptr)
+        time = {static_cast<time_t>(longest_s), 0};
+}
+
 bool is_valid(const timespec &timeout)
 {
     return timeout.tv_sec >= 0 && timeout.tv_nsec >= 0 &&

@@ -19,8 +19,11 @@ public:
     /// The caller does not wait at all.
     bool at_once() const { return at_once_; }
     bool passed() const { return at_once_ || (!never_ && left_ns() == 0); }
+    bool within(std::uint64_t ns) const { return at_once_ || (!never_ && left_ns() <= ns); }
     /// @return NULL: never
     const timespec *left(timespec &room) const;
+    /// As left(), where a time is needed: never is some centuries.
+    void set(timespec &time) const;
 
 private:
     std::uint64_t left_ns() const;

@@ -13,6 +13,8 @@ namespace
 // handler may not ask for any.
 [[gnu::tls_model("initial-exec")]] thread_local std::atomic<std::uint32_t> all;
 [[gnu::tls_model("initial-exec")]] thread_local std::atomic<std::uint32_t> not_restarting;
+// Not where the waiting call has it: a handler that leaves it by longjmp() would leave a pointer.
+[[gnu::tls_model("initial-exec")]] thread_local timespec time_of_sleep;
 
 void count(std::atomic<std::uint32_t> &counter)
 {
@@ -26,6 +28,12 @@ void handler_runs(bool restarts)
     count(all);
     if (!restarts)
         count(not_restarting);
+    time_of_sleep = {};
+}
+
+timespec &sleep_time()
+{
+    return time_of_sleep;
 }
 
 Handled handled()

@@ -3,6 +3,7 @@
 #define NTB_SOCKET_READINESS_HANDLERS_HPP
 
 #include <cstdint>
+#include <ctime>
 
 namespace ntb::socket
 {
@@ -19,6 +20,11 @@ struct Handled {
     std::uint32_t not_restarting;
 };
 Handled handled();
+
+/// The time-out that this thread gives to a kernel's wait. handler_runs() makes it 0: so one that
+/// runs between a look at handled() and that wait is not slept over (rule W9), without a system
+/// call. To be set before that look, and 0 again afterwards.
+timespec &sleep_time();
 
 } // namespace ntb::socket
 

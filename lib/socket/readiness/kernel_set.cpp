@@ -75,6 +75,42 @@ long kernel_wait(int epoll, epoll_event *events, int most, const Deadline &deadl
     return kernel::call(SYS_epoll_pwait, epoll, events, most, ms, mask, 8);
 }
 
+namespace
+{
+// For where calls take their time-out by value alone: no handler runs from the look on, until
+// the kernel's wait lets it in.
+long sleep_masked(int epoll, epoll_event *events, int most, const Deadline &deadline,
+                  const sigset_t *mask, const Handled &before)
+{
+    std::uint64_t every = ~std::uint64_t{0}, own = 0;
+    kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &every, &own, 8);
+    long n = -EINTR;
+    if (handled().all == before.all)
+        n = kernel_wait(epoll, events, most, deadline,
+                        mask != nullptr ? mask : reinterpret_cast<const sigset_t *>(&own));
+    kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &own, nullptr, 8);
+    return n;
+}
+} // namespace
+
+long kernel_sleep(int epoll, epoll_event *events, int most, const Deadline &deadline,
+                  const sigset_t *mask, const Handled &before)
+{
+    if (lacks_wait2.load(std::memory_order_relaxed))
+        return sleep_masked(epoll, events, most, deadline, mask, before);
+    timespec &time = sleep_time();
+    deadline.set(time);
+    // A handler that runs before this is counted; one that runs behind it leaves no time to sleep.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    long n = -EINTR;
+    if (handled().all == before.all)
+        n = kernel::call(SYS_epoll_pwait2, epoll, events, most, &time, mask, 8);
+    time = {};
+    if (is_lacking(n))
+        return sleep_masked(epoll, events, most, deadline, mask, before);
+    return n == 0 && handled().all != before.all ? -EINTR : n;
+}
+
 bool KernelEntry::is_off() const
 {
     return (events & always) == 0;

@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 
 #include "readiness/deadline.hpp"
+#include "readiness/handlers.hpp"
 
 namespace ntb::socket
 {
@@ -17,6 +18,10 @@ namespace ntb::socket
 /// @return a count, or -errno
 long kernel_wait(int epoll, epoll_event *events, int most, const Deadline &deadline,
                  const sigset_t *mask);
+
+/// As kernel_wait(), for as long as no handler has run. @param before  handled(), before a look
+long kernel_sleep(int epoll, epoll_event *events, int most, const Deadline &deadline,
+                  const sigset_t *mask, const Handled &before);
 
 /// A member, as the list of the set's members in /proc has it.
 struct KernelEntry {

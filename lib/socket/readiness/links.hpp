@@ -18,6 +18,7 @@ struct Link {
     std::uint64_t reported_in, reported_out;
     std::uint64_t arrived_at;    ///< when that came which was reported last
     std::uint64_t looked_in;     ///< arrivals at the last look
+    std::uint64_t signs;         ///< before the last look, which had nothing to report; else 0
     std::uint32_t events;        ///< the program's
     std::uint32_t reported_ends; ///< RDHUP, HUP and ERR as last reported
     std::uint32_t hot;           ///< where among those to look at, or none
@@ -27,7 +28,8 @@ struct Link {
     std::uint32_t next_free;
     int fd;
     std::uint16_t generation;
-    std::uint8_t idle;
+    std::uint8_t idle;   ///< looks that had nothing
+    std::uint8_t unseen; ///< times that its signs stood for a look
     bool used : 1;
     bool armed : 1;
     bool fresh : 1;    ///< added or modified: an event that is there is new

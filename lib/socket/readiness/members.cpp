@@ -30,7 +30,7 @@ void Set::destroy()
 {
     for (std::uint32_t i = 0; i < links_.made(); i++)
         if (links_.at(i)->armed)
-            links_.at(i)->source->disarm(links_.at(i)->armed_for);
+            links_.at(i)->source->disarm(links_.at(i)->armed_for, true);
     this->~Set();
     kernel::unmap(this, 1);
 }
@@ -174,6 +174,7 @@ int Set::enter(Link &link, Source *source, int op)
     if (!link.has_bell)
         shared_bells_++;
     link.fresh = true;
+    link.signs = 0;
     link.reported_ends = 0;
     link.asks_out = false;
     return 0;
@@ -238,6 +239,7 @@ void Set::modify(Link &link, const epoll_event &event)
     link.data = event.data.u64;
     link.off = false;
     link.fresh = true;
+    link.signs = 0;
     links_.heat(link);
 }
 

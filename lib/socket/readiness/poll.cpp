@@ -2,10 +2,12 @@
 #include "readiness/poll.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
 
+#include <linux/futex.h>
 #include <sys/epoll.h>
 
 #include "kernel/memory.hpp"
@@ -25,6 +27,9 @@ static_assert(POLLIN == EPOLLIN && POLLOUT == EPOLLOUT && POLLPRI == EPOLLPRI &&
               POLLERR == EPOLLERR && POLLHUP == EPOLLHUP && POLLRDNORM == EPOLLRDNORM &&
               POLLWRNORM == EPOLLWRNORM);
 
+// How late a waiter may learn what does not come by ring: an end that was not said, or a daemon's.
+constexpr std::uint64_t longest_doze_ns = 10000000;
+
 // Of one that has ended, the shadow has nothing to say that its daemon does not ring for.
 constexpr short shadow_events = POLLIN | POLLOUT | POLLPRI | static_cast<short>(EPOLLRDHUP);
 
@@ -37,6 +42,31 @@ long kernel_poll(pollfd *entries, nfds_t n, const Deadline &deadline, const sigs
         left = &room;
     }
     return kernel::call(SYS_ppoll, entries, n, left, mask, 8);
+}
+
+// A wait of the kernel's, for as long as no handler has run (rule W9). @param before  handled(),
+// before a look
+template <typename Wait>
+long until_handled(const Deadline &deadline, const Handled &before, Wait wait)
+{
+    timespec &time = sleep_time();
+    deadline.set(time);
+    // A handler that runs before this is counted; one that runs behind it leaves no time to sleep.
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    long result = -EINTR;
+    if (handled().all == before.all)
+        result = wait(time);
+    time = {};
+    return result;
+}
+
+long kernel_sleep(pollfd *entries, nfds_t n, const Deadline &deadline, const sigset_t *mask,
+                  const Handled &before)
+{
+    const long result = until_handled(deadline, before, [=](timespec &time) {
+        return kernel::call(SYS_ppoll, entries, n, &time, mask, 8);
+    });
+    return result == 0 && handled().all != before.all ? -EINTR : result;
 }
 
 long kernel_poll_now(pollfd *entries, nfds_t n)
@@ -73,10 +103,29 @@ public:
     /// Asks the kernel, of shadows what changes their connection. @return as look(), over all
     int ask();
     bool has_native() const { return has_native_; }
+    /// Whether a look may find more than the last one.
+    bool has_news() const { return signs() != signs_; }
+    /// Whether a look can be spared until there are news.
+    bool has_signs() const { return signs_ != 0; }
     int sleep(const Deadline &deadline, const sigset_t *mask, const Handled &before);
+    /// A short sleep of who waits for one thing of one source: on a word in the memory, where that
+    /// says all but what can wait for so long. @return as sleep()
+    int doze(const Deadline &deadline, const Handled &before);
+    /// Not where there are other processors: a futex's wake has an idle one run the sleeper, and
+    /// that takes longer than a socket's, which stays on the waker's.
+    bool may_doze(const Deadline &deadline) const
+    {
+        return process_spinning().processors == 1 && n_ == 1 &&
+               (wanted(0) == EPOLLIN || wanted(0) == EPOLLOUT) && source(0) != nullptr &&
+               entries_[0].fd >= 0 && deadline.within(longest_doze_ns);
+    }
 
 private:
     void find_native();
+    std::uint64_t signs() const;
+    void set_asked();
+    int take_answers();
+    bool wants_room() const;
     Source *source(nfds_t i) const
     {
         return sources_[i] != nullptr && sources_[i]->upgraded() ? sources_[i] : nullptr;
@@ -90,7 +139,10 @@ private:
     Attendant *attendant_;
     pollfd *asked_; ///< 2 n + 1: for entry i at i itself or its shadow; its bell at n + i
     bool has_native_ = false;
-    nfds_t armed_ = 0; ///< entries below it are
+    bool asked_now_ = false;  ///< asked_ has the answers of ask(), and nothing was looked at since
+    bool asks_first_ = false; ///< a sleep was ended by what changed nothing
+    nfds_t armed_ = 0;        ///< entries below it are
+    std::uint64_t signs_ = 0; ///< before the last look
 };
 
 void Waiter::find_native()
@@ -100,8 +152,25 @@ void Waiter::find_native()
         has_native_ |= source(i) == nullptr && entries_[i].fd >= 0;
 }
 
+/// One number for all sources, each of which grows.
+std::uint64_t Waiter::signs() const
+{
+    std::uint64_t sum = 0;
+    for (nfds_t i = 0; i < n_; i++) {
+        if (sources_[i] == nullptr || entries_[i].fd < 0)
+            continue;
+        const std::uint64_t one = sources_[i]->signs(arm_events(wanted(i)));
+        if (one == 0)
+            return 0;
+        sum += one;
+    }
+    return sum;
+}
+
 int Waiter::look()
 {
+    asked_now_ = false;
+    signs_ = signs();
     int n = 0;
     for (nfds_t i = 0; i < n_; i++) {
         Source *const at = source(i);
@@ -109,14 +178,14 @@ int Waiter::look()
             entries_[i].revents = 0;
         if (at == nullptr || entries_[i].fd < 0)
             continue;
-        const std::uint32_t now = widened(at->look()) & (wanted(i) | always);
+        const std::uint32_t now = widened(at->look(arm_events(wanted(i)))) & (wanted(i) | always);
         entries_[i].revents = static_cast<short>(now);
         n += now != 0;
     }
     return n;
 }
 
-int Waiter::ask()
+void Waiter::set_asked()
 {
     find_native();
     for (nfds_t i = 0; i < n_; i++) {
@@ -124,19 +193,36 @@ int Waiter::ask()
         asked_[i] = {at != nullptr && entries_[i].fd >= 0 ? at->shadow() : entries_[i].fd,
                      at != nullptr ? shadow_events : entries_[i].events, 0};
     }
+}
+
+int Waiter::ask()
+{
+    set_asked();
     const long answered = kernel_poll_now(asked_, n_);
     if (answered < 0)
         return static_cast<int>(answered);
+    const int n = take_answers();
+    asked_now_ = true;
+    return n;
+}
+
+/// What the kernel said of the entries. @return as look(), over all
+int Waiter::take_answers()
+{
+    for (nfds_t i = 0; i < n_; i++) {
+        // OUT of the shadow is asked for when it is needed.
+        const auto said = static_cast<std::uint16_t>(asked_[i].revents);
+        if (Source *const at = source(i);
+            at != nullptr && entries_[i].fd >= 0 && (said & ~std::uint32_t{EPOLLOUT}) != 0)
+            at->kernel_said(said);
+    }
+    signs_ = signs(); // what was just said is no news
     int n = 0;
     for (nfds_t i = 0; i < n_; i++) {
         Source *const at = source(i);
-        const auto said = static_cast<std::uint16_t>(asked_[i].revents);
-        std::uint32_t now = said;
+        std::uint32_t now = static_cast<std::uint16_t>(asked_[i].revents);
         if (at != nullptr && entries_[i].fd >= 0) {
-            // OUT of the shadow is asked for when it is needed.
-            if ((said & ~std::uint32_t{EPOLLOUT}) != 0)
-                at->kernel_said(said);
-            now = widened(at->look()) & (wanted(i) | always);
+            now = widened(at->look(arm_events(wanted(i)))) & (wanted(i) | always);
         } else {
             now &= wanted(i) | always | POLLNVAL;
         }
@@ -146,13 +232,22 @@ int Waiter::ask()
     return n;
 }
 
+/// Where no thread waits for room, what the shadow says of it is no reason to wake up.
+bool Waiter::wants_room() const
+{
+    for (nfds_t i = 0; i < n_; i++)
+        if (source(i) != nullptr && (wanted(i) & out_events) != 0)
+            return true;
+    return false;
+}
+
 void Waiter::disarm()
 {
     // Those that were armed: a source that went back meanwhile is one of them.
     while (armed_ > 0) {
         armed_--;
-        if (asked_[n_ + armed_].fd >= 0)
-            sources_[armed_]->disarm(arm_events(wanted(armed_)));
+        if (const pollfd &bell = asked_[n_ + armed_]; bell.fd >= 0)
+            sources_[armed_]->disarm(arm_events(wanted(armed_)), bell.revents != 0);
     }
 }
 
@@ -160,6 +255,16 @@ void Waiter::disarm()
 int Waiter::sleep(const Deadline &deadline, const sigset_t *mask, const Handled &before)
 {
     // What the shadow shows already is no reason to wake up again: asked_ has the answers of ask().
+    // Where no thread has asked, the sleep does: it ends by what is there, or goes on asleep.
+    if (!asked_now_ && (asks_first_ || wants_room())) {
+        if (const int there = ask(); there != 0)
+            return there;
+    } else if (!asked_now_) {
+        set_asked();
+        for (nfds_t i = 0; i < n_; i++)
+            if (source(i) != nullptr)
+                asked_[i].revents = POLLOUT;
+    }
     for (nfds_t i = 0; i < n_; i++) {
         Source *const at = source(i);
         asked_[n_ + i] = {-1, 0, 0};
@@ -179,32 +284,56 @@ int Waiter::sleep(const Deadline &deadline, const sigset_t *mask, const Handled 
         return there;
     }
     asked_[2 * n_] = {attendant_ != nullptr ? attendant_->descriptor() : -1, POLLIN, 0};
-    // From here to the kernel's wait no handler runs (rule W9).
-    std::uint64_t every = ~std::uint64_t{0}, own = 0;
-    kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &every, &own, 8);
-    long n = -EINTR;
-    if (handled().all == before.all)
-        n = kernel_poll(asked_, 2 * n_ + 1, deadline,
-                        mask != nullptr ? mask : reinterpret_cast<const sigset_t *>(&own));
+    const long n = kernel_sleep(asked_, 2 * n_ + 1, deadline, mask, before);
     // Bells are read before the next look (rule W4).
     disarm();
-    kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &own, nullptr, 8);
-    if (n < 0)
+    if (n <= 0)
         return static_cast<int>(n);
-    if (n > 0 && asked_[2 * n_].revents != 0)
+    if (asked_[2 * n_].revents != 0)
         attendant_->process();
-    return n == 0 ? 0 : ask();
+    const int found = take_answers();
+    asks_first_ = found == 0;
+    return found;
 }
 
-int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask, SpinTime &spin_time)
+int Waiter::doze(const Deadline &deadline, const Handled &before)
 {
-    const Handled before = handled();
+    const std::uint32_t event = wanted(0);
+    std::uint32_t value = 0;
+    const std::uint32_t *const word = sources_[0]->doze(event, value);
+    if (word == nullptr)
+        return sleep(deadline, nullptr, before);
+    int n = look();
+    if (n == 0) {
+        const long woken = until_handled(deadline, before, [=](timespec &time) {
+            return kernel::call(SYS_futex, word, FUTEX_WAIT, value, &time, nullptr, 0);
+        });
+        if (woken == -EINTR || (woken == -ETIMEDOUT && handled().all != before.all))
+            n = -EINTR;
+    }
+    sources_[0]->wake(event);
+    return n;
+}
+
+/// @param tries_again  the caller makes its call again, which looks itself: news are enough for
+/// that
+int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask,
+                 SpinTime &spin_time, const Handled &before, bool tries_again)
+{
     Spin spin(process_spinning(), spin_time);
+    const auto has_news = [&waiter] { return waiter.has_news(); };
     for (std::uint32_t lap = 0;; lap++) {
         // Where the program has sources alone it takes no system call to find one ready.
         const std::uint32_t every = process_spinning().kernel_every;
         const bool due =
             deadline.at_once() || lap % every == every - 1 || (lap == 0 && waiter.has_native());
+        if (!due && waiter.has_signs()) {
+            const bool news = has_news();
+            if (news && tries_again)
+                return 1;
+            if (!news && mask == nullptr && handled().all == before.all && spin.lap(has_news))
+                continue;
+        }
         int n = waiter.has_native() && due ? 0 : waiter.look();
         if (due ? n == 0 : waiter.has_native() && n > 0)
             n = waiter.ask();
@@ -216,12 +345,11 @@ int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask,
             return -EINTR;
         if (deadline.passed())
             return 0;
-        if (mask == nullptr && spin.lap())
+        if (mask == nullptr && spin.lap(has_news))
             continue;
         spin.stop();
-        n = due ? 0 : waiter.ask();
-        if (n == 0)
-            n = waiter.sleep(deadline, mask, before);
+        n = mask == nullptr && waiter.may_doze(deadline) ? waiter.doze(deadline, before)
+                                                         : waiter.sleep(deadline, mask, before);
         if (n != 0)
             return n;
     }
@@ -234,33 +362,43 @@ SpinTime &single_spin_time()
     return spin_time;
 }
 
-} // namespace
-
-int poll(pollfd *entries, nfds_t n, Source *const *sources, const timespec *timeout,
-         const sigset_t *mask, Attendant *attendant)
+int wait_or_poll(pollfd *entries, nfds_t n, Source *const *sources, const timespec *timeout,
+                 const sigset_t *mask, Attendant *attendant, const Handled *since, bool tries_again)
 {
     if (timeout != nullptr && !is_valid(*timeout))
         return -EINVAL;
     const Deadline deadline(timeout);
     if (std::none_of(sources, sources + n,
                      [](const Source *at) { return at != nullptr && at->upgraded(); }))
-        return static_cast<int>(kernel_poll(entries, n, deadline, mask));
+        return static_cast<int>(since != nullptr ? kernel_sleep(entries, n, deadline, mask, *since)
+                                                 : kernel_poll(entries, n, deadline, mask));
     kernel::Array<pollfd, 65> asked(2 * n + 1);
     if (asked.data() == nullptr)
         return -ENOMEM;
     Waiter waiter(entries, n, sources, attendant, asked.data());
-    return wait_in_laps(waiter, deadline, mask, single_spin_time());
+    return wait_in_laps(waiter, deadline, mask, single_spin_time(),
+                        since != nullptr ? *since : handled(), tries_again);
 }
 
-int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant)
+} // namespace
+
+int poll(pollfd *entries, nfds_t n, Source *const *sources, const timespec *timeout,
+         const sigset_t *mask, Attendant *attendant, const Handled *since)
+{
+    return wait_or_poll(entries, n, sources, timeout, mask, attendant, since, false);
+}
+
+int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant,
+             bool restarts, const Handled *since)
 {
     const Deadline deadline(timeout);
     pollfd entry = {source.shadow(), static_cast<short>(events), 0};
     Source *const sources[] = {&source};
-    const Handled before = handled();
-    for (;;) {
+    const Handled before = since != nullptr ? *since : handled();
+    for (Handled seen = before;;) {
         timespec room;
-        const int n = poll(&entry, 1, sources, deadline.left(room), nullptr, attendant);
+        const int n =
+            wait_or_poll(&entry, 1, sources, deadline.left(room), nullptr, attendant, &seen, true);
         if (n == 0)
             return -EAGAIN;
         if (n > 0)
@@ -269,9 +407,10 @@ int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Atte
             return n;
         // As the kernel restarts a call that has no time-out.
         const Handled after = handled();
-        if (timeout != nullptr || after.not_restarting != before.not_restarting ||
-            after.all == before.all)
+        if ((timeout != nullptr && !restarts) || after.not_restarting != before.not_restarting ||
+            after.all == seen.all)
             return -EINTR;
+        seen = after;
     }
 }
 

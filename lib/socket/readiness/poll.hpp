@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/select.h>
 
+#include "readiness/handlers.hpp"
 #include "readiness/source.hpp"
 
 namespace ntb::socket
@@ -33,10 +34,11 @@ protected:
 /// @param timeout    NULL: for ever
 /// @param mask       NULL: the thread's own
 /// @param attendant  NULL: none
+/// @param since      handled() from which on a handler ends it; NULL: from now on
 /// @return entries with events, 0 or a negative errno. Nothing but NULL among the sources: the
 ///         kernel's call
 int poll(pollfd *entries, nfds_t n, Source *const *sources, const timespec *timeout,
-         const sigset_t *mask, Attendant *attendant);
+         const sigset_t *mask, Attendant *attendant, const Handled *since = nullptr);
 
 /// Finds the source of a descriptor.
 class Lookup
@@ -58,10 +60,14 @@ int select(int n, fd_set *read, fd_set *write, fd_set *except, const timespec *t
 /// The wait of one blocking receive or send that has returned -EAGAIN.
 /// @param events   EPOLLIN or EPOLLOUT
 /// @param timeout  what is left of SO_RCVTIMEO or SO_SNDTIMEO; NULL: for ever
+/// @param restarts the time is not the socket's
+/// @param since    handled() before the first wait of the call; NULL: this is the first
 /// @retval 0 call again
 /// @retval -EAGAIN the time is over
-/// @retval -EINTR a handler ran. Without a timeout one that restarts calls does not end it
-int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant);
+/// @retval -EINTR a handler ran. Without a time of the socket's one that restarts calls does not
+///         end it
+int wait_for(Source &source, std::uint32_t events, const timespec *timeout, Attendant *attendant,
+             bool restarts = false, const Handled *since = nullptr);
 
 } // namespace ntb::socket
 

@@ -15,8 +15,10 @@ namespace ntb::socket
 namespace
 {
 
-constexpr std::uint32_t idle_looks = 64;  // a member that had nothing so often is armed
+constexpr std::uint32_t idle_looks = 16;  // a member that had nothing so often is armed
 constexpr std::uint32_t looks_a_lap = 64; // while a thread spins
+constexpr std::uint32_t news_most = 4;
+constexpr std::uint32_t unseen_most = 15; // looks that are spared in a row: the next finds the rest
 constexpr std::uint32_t quiet_looks = 64; // in which the kernel had nothing: it is asked seldom
 
 // RDNORM and WRNORM are shown with IN and OUT, as the kernel does for sockets.
@@ -125,15 +127,20 @@ std::uint32_t Set::evaluate(Link &link, Arrivals &arrivals)
         restore(link);
         return 0;
     }
+    const std::uint64_t signs = source.signs(arm_events(link.events));
     arrivals = {source.arrivals_in(), source.arrivals_out(), 0};
     link.looked_in = arrivals.in;
-    std::uint32_t now = source.look();
+    link.signs = 0;
+    link.unseen = 0;
+    std::uint32_t now = source.look(arm_events(link.events));
     // Room is found by looking: no bell rings for it. Where this look found none, room that a
     // later one finds is new.
     if ((now & EPOLLOUT) != 0)
         arrivals.out = source.arrivals_out();
     arrivals.ends = now & (always | EPOLLRDHUP);
     now = widened(now) & (link.events | always);
+    if (now == 0)
+        link.signs = signs;
     if (!(link.events & EPOLLET))
         return now;
     const bool fresh = link.fresh ||
@@ -144,6 +151,7 @@ std::uint32_t Set::evaluate(Link &link, Arrivals &arrivals)
         return now;
     // What had arrived is gone again.
     set_reported(link, arrivals);
+    link.signs = signs;
     return 0;
 }
 
@@ -192,6 +200,26 @@ void Set::pass_on()
         return;
     if (!arm_all())
         wake();
+}
+
+/// Whether a look may find something: asked while a thread pauses, so of few alone.
+bool Set::has_news()
+{
+    const Locked locked(lock_);
+    if (links_.hot_count() > news_most)
+        return false;
+    for (std::uint32_t i = 0; i < links_.hot_count(); i++)
+        if (const Link &link = *links_.hot(i);
+            link.signs != 0 && link.source->signs(arm_events(link.events)) != link.signs)
+            return true;
+    return false;
+}
+
+/// Whether the last look, which had nothing, stands for another one.
+bool Set::has_no_news(Link &link)
+{
+    return link.signs != 0 && link.unseen++ < unseen_most &&
+           link.source->signs(arm_events(link.events)) == link.signs;
 }
 
 /// @param call  no member is reported twice in one
@@ -250,6 +278,11 @@ int Set::collect(epoll_event *events, int most, std::uint32_t looks, std::uint32
         Link &link = *links_.hot(cursor_);
         if (link.source == nullptr || link.off || link.removed) {
             links_.cool(link);
+            continue;
+        }
+        if (has_no_news(link)) {
+            cursor_++;
+            kept++;
             continue;
         }
         if (report(link, events[n], call)) {
@@ -395,15 +428,8 @@ int Set::sleep(epoll_event *events, int most, const Deadline &deadline, const si
             return 0;
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
     }
-    // From here to the kernel's wait no handler runs (rule W9).
-    std::uint64_t every = ~std::uint64_t{0}, own = 0;
-    kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &every, &own, 8);
-    long n = -EINTR;
-    if (handled().all == before.all)
-        n = kernel_wait(epoll_, events, most, deadline,
-                        mask != nullptr ? mask : reinterpret_cast<const sigset_t *>(&own));
+    const long n = kernel_sleep(epoll_, events, most, deadline, mask, before);
     sleepers_.fetch_sub(1, std::memory_order_seq_cst);
-    kernel::call(SYS_rt_sigprocmask, SIG_SETMASK, &own, nullptr, 8);
     if (n <= 0)
         return static_cast<int>(n);
     const std::uint32_t call = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -472,7 +498,8 @@ int Set::wait(epoll_event *events, int most, const timespec *timeout, const sigs
         if (deadline.passed())
             return finish(0);
         // With a mask of its own the caller wants signals that only the kernel's wait lets in.
-        if (mask == nullptr && sleepers_.load(std::memory_order_relaxed) == 0 && spin.lap())
+        if (mask == nullptr && sleepers_.load(std::memory_order_relaxed) == 0 &&
+            spin.lap([this] { return has_news(); }))
             continue;
         spin.stop();
         const int woken = sleep(events, most, deadline, mask, before);

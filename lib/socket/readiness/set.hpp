@@ -132,7 +132,7 @@ private:
         if (!link.armed)
             return;
         link.armed = false;
-        link.source->disarm(link.armed_for);
+        link.source->disarm(link.armed_for, true);
     }
     static void set_reported(Link &link, const Arrivals &arrivals);
     std::uint32_t evaluate(Link &link, Arrivals &arrivals);
@@ -140,6 +140,8 @@ private:
     int collect(epoll_event *events, int most, std::uint32_t looks, std::uint32_t call,
                 Order &order);
     int collect_earlier(epoll_event *events, int n, int most, std::uint32_t call, Order &order);
+    bool has_news();
+    static bool has_no_news(Link &link);
     bool report(Link &link, epoll_event &event, std::uint32_t call);
     Absorbed absorb(epoll_event *events, int n, std::uint32_t call);
     static bool is_of(std::uint64_t tag, Kind kind);

@@ -62,7 +62,7 @@ private:
     std::int32_t pids_[most] = {};
 };
 
-/// Who sleeps on the bell for one event.
+/// Who sleeps on the bell for one event, or dozes: sleeps on a word of the memory.
 struct Sleepers {
     std::uint32_t count;
     std::uint32_t number; ///< of the last sleep
@@ -73,14 +73,16 @@ struct SendHalf {
     Committed<Sender> sender;
     std::uint64_t taken;     ///< as last loaded from the receiver
     std::uint32_t rung;      ///< sleep of the receiver that was rung for
+    std::uint32_t woken;     ///< doze of the receiver that was ended
     std::uint32_t mistrust;  ///< switches that the kernel's counts refused (C1)
     std::uint32_t refused;   ///< it found no room since it was last said to have some
     std::uint32_t open_room; ///< the kernel has room, and nothing was written since it said so
     std::uint64_t asked;     ///< when the kernel was asked for ends
     std::uint64_t openings;  ///< times that there was room after there was none
+    std::uint64_t attended;  ///< signs to the sender, as last attended
     std::uint64_t by_ring;
     std::uint64_t by_kernel;
-    Sleepers sleepers;
+    Sleepers sleepers, dozers;
 };
 
 struct ReceiveHalf {
@@ -88,13 +90,15 @@ struct ReceiveHalf {
     Committed<Receiver> receiver;
     std::uint64_t shown;   ///< taken, as last stored
     std::uint32_t rung;    ///< sleep of the sender that was rung for
+    std::uint32_t woken;   ///< doze of the sender that was ended
     std::uint32_t kernel;  ///< what it said of the shadow: events that are kept
     std::uint32_t is_shut; ///< SHUT_RD
+    std::uint32_t above;   ///< the next byte comes by ring: the kernel has none that is wanted
     std::uint64_t edges;   ///< of the kernel
     std::uint64_t asked;   ///< when it was asked for ends
     std::uint64_t by_ring;
     std::uint64_t by_kernel;
-    Sleepers sleepers;
+    Sleepers sleepers, dozers;
 };
 
 struct Record {

@@ -59,7 +59,7 @@ Object *Table::use(int fd)
         Object *object = find(fd);
         if (object == nullptr)
             return nullptr;
-        object->users.fetch_add(1, std::memory_order_seq_cst);
+        kernel::add(object->users);
         if (slots_[fd].load(std::memory_order_seq_cst) == object)
             return object;
         done(object);
@@ -68,7 +68,7 @@ Object *Table::use(int fd)
 
 bool Table::leave(Object *object)
 {
-    if (object->users.fetch_sub(1, std::memory_order_seq_cst) != 1)
+    if (kernel::subtract(object->users) != 1)
         return false;
     std::uint32_t waiting = ending;
     return object->names.compare_exchange_strong(waiting, 0);

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernel/threads.hpp"
+
 namespace ntb::socket
 {
 
@@ -60,7 +62,7 @@ public:
     /// Whether calls are at work with it.
     static bool is_used(const Object &object) { return object.users.load() != 0; }
     /// A use of an object that is perhaps over: its body says so. Given back by done().
-    static void touch(Object &object) { object.users.fetch_add(1); }
+    static void touch(Object &object) { kernel::add(object.users); }
     std::uint32_t index(const Object &object) const
     {
         return static_cast<std::uint32_t>(&object - objects_);

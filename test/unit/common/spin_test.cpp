@@ -196,6 +196,26 @@ TEST_F(Spins, GiveTheProcessorAwayNowAndThen)
     }
 }
 
+// Where a system call takes long, giving way does as well, though no one else runs.
+TEST_F(Spins, ByWhatASystemCallTakesHere)
+{
+    spinning.yield_ns = 1200;
+    others_ns = 1500;
+    {
+        Spin spin(spinning, spin_time);
+        for (int i = 1; i <= 64; i++) {
+            const std::uint64_t before = now;
+            EXPECT_TRUE(spin.lap());
+            EXPECT_EQ(now - before, i % 32 == 0 ? 1500u : 0u) << i;
+        }
+    }
+    EXPECT_FALSE(spin_time.shares());
+    EXPECT_FALSE(spin_time.rests(now));
+    others_ns = 2000;
+    EXPECT_EQ(wait(spin_time, 20 * us).laps, 32u) << "but these were others";
+    EXPECT_TRUE(spin_time.rests(now + us));
+}
+
 TEST_F(Spins, AtOnceWhereTheAnswerCameFromThere)
 {
     others_ns = 3 * us;
@@ -300,9 +320,35 @@ TEST_F(Servers, AlsoWhereSomethingHasComeMeanwhile)
     EXPECT_EQ(wait(spin_time, 2 * us).laps, 0u);
 }
 
+TEST_F(Spins, WhoseProcessorIsTakenInALapRests)
+{
+    for (const bool comes_meanwhile : {false, true}) {
+        {
+            Spin spin(spinning, spin_time);
+            EXPECT_TRUE(spin.lap());
+            now += 3000 * us;
+            EXPECT_TRUE(comes_meanwhile || !spin.lap());
+        }
+        EXPECT_TRUE(spin_time.rests(now));
+        EXPECT_EQ(laps(), 0u);
+        now += 32 * 3000 * us;
+        EXPECT_FALSE(spin_time.rests(now));
+    }
+}
+
+TEST_F(Spins, NewsEndThePauseOfALap)
+{
+    Spin spin(spinning, spin_time);
+    unsigned asked = 0;
+    EXPECT_TRUE(spin.lap([&] { return ++asked == 3; }));
+    EXPECT_EQ(asked, 3u);
+}
+
 TEST(ProcessSpinning, KnowsItsProcessorsAndItsClock)
 {
     EXPECT_GE(process_spinning().processors, 1u);
+    EXPECT_GE(process_spinning().yield_ns, Spinning::usual_yield_ns);
+    EXPECT_EQ(process_spinning().kernel_every, 16 * process_spinning().dear());
     const std::uint64_t before = process_spinning().now_ns();
     process_spinning().yield();
     EXPECT_GE(process_spinning().now_ns(), before);

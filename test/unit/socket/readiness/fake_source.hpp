@@ -8,8 +8,12 @@
 #include <thread>
 #include <utility>
 
+#include <climits>
+
+#include <linux/futex.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "readiness/source.hpp"
@@ -72,7 +76,12 @@ public:
     std::uint64_t read_all()
     {
         const std::uint64_t all = head.load();
-        return all - taken.exchange(all);
+        // Another thread may have read beyond: what is taken never becomes unread again, of which
+        // no arrival would tell.
+        std::uint64_t before = taken.load();
+        while (before < all && !taken.compare_exchange_weak(before, all))
+            ;
+        return before < all ? all - before : 0;
     }
     std::uint64_t unread() const { return head.load() - taken.load(); }
     void close_shadow()
@@ -82,7 +91,7 @@ public:
     }
 
     bool upgraded() const override { return up.load(); }
-    std::uint32_t look() override
+    std::uint32_t look(std::uint32_t) override
     {
         looks.fetch_add(1, std::memory_order_relaxed);
         if (meanwhile)
@@ -93,6 +102,12 @@ public:
         }
         return (unread() > 0 ? EPOLLIN : 0u) | (out.load() ? EPOLLOUT : 0u) | kept.load() |
                (ends.load() ? EPOLLIN | EPOLLRDHUP : 0u);
+    }
+    std::uint64_t signs(std::uint32_t) const override
+    {
+        return has_signs ? 1 + arrived_in.load() + arrived_out.load() + (up.load() ? 0 : 1) +
+                               (unseen_room.load() ? 1 : 0)
+                         : 0;
     }
     std::uint64_t arrivals_in() const override { return arrived_in.load(); }
     std::uint64_t arrivals_out() const override { return arrived_out.load(); }
@@ -105,7 +120,7 @@ public:
         armed_out.fetch_add((events & EPOLLOUT) != 0);
         requests.fetch_add(1);
     }
-    void disarm(std::uint32_t events) override
+    void disarm(std::uint32_t events, bool) override
     {
         armed_in.fetch_sub((events & EPOLLIN) != 0);
         armed_out.fetch_sub((events & EPOLLOUT) != 0);
@@ -115,6 +130,15 @@ public:
         while (::read(bell_[0], bytes, sizeof bytes) > 0)
             ;
     }
+    const std::uint32_t *doze(std::uint32_t, std::uint32_t &value) override
+    {
+        if (!has_word)
+            return nullptr;
+        value = std::atomic_ref(word).load();
+        dozers.fetch_add(1);
+        return &word;
+    }
+    void wake(std::uint32_t) override { dozers.fetch_sub(1); }
     int bell() const override { return bells ? bell_[0] : -1; }
     int shadow() const override { return shadow_[0]; }
     void kernel_said(std::uint32_t events) override
@@ -132,6 +156,10 @@ public:
     std::atomic<int> armed_in = 0, armed_out = 0, armed_any = 0;
     std::atomic<bool> out = false, up = true, ends = false, bells = true;
     std::atomic<bool> unseen_room = false;
+    std::atomic<bool> has_signs = true;
+    std::atomic<bool> has_word = false;
+    std::atomic<int> dozers = 0;
+    std::uint32_t word = 0;
     std::atomic<std::uint64_t> stamp = 0;
     std::function<void()> meanwhile; ///< by others, once, when it is looked at
 
@@ -140,6 +168,10 @@ private:
 
     void ring(const std::atomic<int> &armed)
     {
+        if (dozers.load() != 0) {
+            std::atomic_ref(word).fetch_add(1);
+            syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+        }
         if (armed.load() == 0 || answered.exchange(requests.load()) == requests.load())
             return;
         rings.fetch_add(1);

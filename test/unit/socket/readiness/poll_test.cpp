@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "readiness/poll.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "fake_source.hpp"
@@ -127,6 +130,23 @@ TEST_F(Polls, SleepsThoughTheShadowIsReadable)
     peer.join();
 }
 
+TEST_F(Polls, WhatTheKernelShowsIsNoNewsToACall)
+{
+    shutdown(a.peer(), SHUT_WR);
+    // Even the shortest spin time has laps behind the question.
+    const std::uint32_t every = std::exchange(ntb::process_spinning().kernel_every, 2);
+    std::atomic<bool> over = false;
+    std::thread peer([&] {
+        await([&] { return a.armed_out > 0 || over; });
+        a.room(true);
+    });
+    EXPECT_EQ(wait_for(a, EPOLLOUT, nullptr, nullptr), 0);
+    EXPECT_GT(a.arrivals_out(), 0u) << "it ends before there is room";
+    over = true;
+    peer.join();
+    ntb::process_spinning().kernel_every = every;
+}
+
 TEST_F(Polls, GoesOnWithTheKernelWhenAMemberReverts)
 {
     std::thread peer([this] {
@@ -206,6 +226,21 @@ void ends_call(int)
     handler_runs(false);
 }
 
+TEST_F(Polls, AHandlerBetweenTwoWaitsOfACallEndsIt)
+{
+    const timespec soon = {0, 1000000};
+    const Handled first = handled();
+    handler_runs(true);
+    EXPECT_EQ(wait_for(a, EPOLLIN, &soon, nullptr, true, &first), -EAGAIN) << "it restarts calls";
+    EXPECT_EQ(wait_for(a, EPOLLIN, &soon, nullptr, false, &first), -EINTR) << "not with a time-out";
+    const Handled second = handled();
+    handler_runs(false);
+    EXPECT_EQ(wait_for(a, EPOLLIN, nullptr, nullptr, true, &second), -EINTR);
+    a.revert();
+    EXPECT_EQ(wait_for(a, EPOLLIN, nullptr, nullptr, true, &second), -EINTR) << "nor by TCP";
+    EXPECT_EQ(wait_for(a, EPOLLIN, &soon, nullptr, true), -EAGAIN);
+}
+
 TEST_F(Polls, ABlockingCallIsRestartedAfterAHandlerThatSaysSo)
 {
     struct sigaction action = {}, first, second;
@@ -238,6 +273,55 @@ TEST_F(Polls, ABlockingCallIsRestartedAfterAHandlerThatSaysSo)
     third.join();
     sigaction(SIGUSR1, &first, nullptr);
     sigaction(SIGUSR2, &second, nullptr);
+}
+
+TEST_F(Polls, AShortWaitSleepsOnAWordWhereThereIsOne)
+{
+    const timespec soon = {0, 10000000};
+    ntb::Spinning &spinning = ntb::process_spinning();
+    const std::uint32_t processors = std::exchange(spinning.processors, 1);
+    a.has_word = true;
+    std::atomic<bool> waits = true;
+    std::thread peer([&] {
+        await([&] { return a.dozers > 0; });
+        a.arrive();
+    });
+    int result;
+    do
+        result = wait_for(a, EPOLLIN, &soon, nullptr);
+    while (result == -EAGAIN);
+    EXPECT_EQ(result, 0);
+    peer.join();
+    EXPECT_EQ(a.requests, 0u) << "no bell";
+    EXPECT_EQ(a.dozers, 0);
+    a.read_all();
+    // A handler ends it as any other sleep.
+    struct sigaction action = {}, before;
+    action.sa_handler = ends_call;
+    sigaction(SIGUSR1, &action, &before);
+    std::thread other([&, self = pthread_self()] {
+        await([&] { return a.dozers > 0; });
+        while (waits) {
+            pthread_kill(self, SIGUSR1);
+            std::this_thread::yield();
+        }
+    });
+    do
+        result = wait_for(a, EPOLLIN, &soon, nullptr);
+    while (result == -EAGAIN);
+    waits = false;
+    EXPECT_EQ(result, -EINTR);
+    other.join();
+    sigaction(SIGUSR1, &before, nullptr);
+    // A long one has to hear what the kernel says.
+    std::thread third([&] {
+        await([&] { return a.armed_in > 0; });
+        a.arrive();
+    });
+    EXPECT_EQ(wait_for(a, EPOLLIN, nullptr, nullptr), 0);
+    third.join();
+    EXPECT_EQ(a.dozers, 0);
+    spinning.processors = processors;
 }
 
 TEST_F(Polls, LooksAfterTheControlConnection)

@@ -45,6 +45,25 @@ TEST_F(Sets, LevelTriggeredReportsUntilItIsRead)
     EXPECT_EQ(look(), Reported{});
 }
 
+TEST_F(Sets, LookWhereThereAreNewsOrNoSignsAndElseNowAndThen)
+{
+    constexpr std::uint64_t times = 64;
+    add(a, EPOLLIN, 1);
+    b.has_signs = false;
+    add(b, EPOLLIN, 2);
+    EXPECT_EQ(look(), Reported{});
+    const std::uint64_t before = a.looks, before_b = b.looks;
+    for (std::uint64_t i = 0; i < times && b.armed_in == 0; i++)
+        EXPECT_EQ(look(), Reported{});
+    EXPECT_GE(b.looks - before_b, times / 8);
+    EXPECT_LE(a.looks - before, (b.looks - before_b) / 2);
+    a.arrive();
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN}}));
+    EXPECT_EQ(look(), (Reported{{1, EPOLLIN}})) << "it was not read";
+    a.read_all();
+    EXPECT_EQ(look(), Reported{});
+}
+
 // However the set comes to look at them, and also where one that was looked at has nothing yet when
 // something comes for both.
 TEST_F(Sets, ReportThoseThatHaveBytesInTheOrderInWhichTheyCame)
@@ -300,7 +319,8 @@ TEST_F(Sets, OneActiveOfManyCostsLittle)
         return all;
     };
     // All of them are looked at some times, and then armed.
-    for (int i = 0; i < 100; i++)
+    while (std::any_of(sources.begin(), sources.end(),
+                       [](const FakeSource &source) { return source.armed_in == 0; }))
         look();
     const std::uint64_t before = looks();
     for (int i = 0; i < 100; i++) {
