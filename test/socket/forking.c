@@ -3,6 +3,8 @@
 // was. Each case is a way in which processes of the server share the connection that was accepted.
 //
 //   forking list | CASE
+#include "must.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,20 +32,6 @@ enum { block = 1000, rounds = 1000 };
 static char *self;
 static int listener, taken;
 static pid_t client;
-
-static void fail(const char *what)
-{
-    perror(what);
-    exit(1);
-}
-
-#define MUST(call)                                                                                 \
-    __extension__({                                                                                \
-        const long result_ = (long)(call);                                                         \
-        if (result_ < 0)                                                                           \
-            fail(#call);                                                                           \
-        result_;                                                                                   \
-    })
 
 static void fill(char *bytes, unsigned round)
 {

@@ -222,7 +222,7 @@ def forking(bench):
                 break
         expect((min(by_ring(done.stderr)) > 10000) == (name not in SHARED), f"{name}: {done}")
         expect(name != "both" or "while another process had them too" in done.stderr, f"{name}: {done}")
-    # Nobody answers the child's claim.
+    # No one answers the child's claim.
     bench.children[0].kill()
     for name in names:
         done = bench.run(program, name)

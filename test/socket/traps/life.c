@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// How connections begin and end.
+#include "traps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void case_linger(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    const struct linger now = {1, 0};
+    say(ends[0], "lost");
+    MUST(setsockopt(ends[0], SOL_SOCKET, SO_LINGER, &now, sizeof(now)));
+    MUST(close(ends[0]));
+    char text[8];
+    long got;
+    while ((got = recv(ends[1], text, sizeof(text), 0)) > 0)
+        ;
+    see("reset", got);
+    connect_pair(ends);
+    say(ends[1], "unread");
+    struct pollfd entry = {.fd = ends[0], .events = POLLIN};
+    MUST(poll(&entry, 1, 5000));
+    MUST(close(ends[0])); // with unread bytes: a reset
+    see("reset", recv(ends[1], text, sizeof(text), 0));
+    see("end", recv(ends[1], text, sizeof(text), 0));
+}
+
+static void case_half_close(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    say(ends[0], "question");
+    see("shutdown", shutdown(ends[0], SHUT_WR));
+    hear(ends[1]);
+    hear(ends[1]);
+    say(ends[1], "answer");
+    hear(ends[0]);
+    see("shutdown", shutdown(ends[0], SHUT_RD));
+    hear(ends[0]);
+    see("broken", send(ends[0], "x", 1, MSG_NOSIGNAL));
+    struct pollfd entry = {.fd = ends[1], .events = POLLIN | POLLOUT | POLLRDHUP};
+    see("poll", poll(&entry, 1, 0));
+    printf("events %x\n", (unsigned)entry.revents);
+}
+
+// The peer closes with bytes unread, which went by another way than those that are awaited from it.
+static void case_reset(void)
+{
+    int ends[2];
+    char text[1000] = "";
+    connect_pair(ends);
+    for (int round = 0; round < 5000; round++) {
+        MUST(send(ends[1], text, sizeof(text), 0));
+        MUST(recv(ends[0], text, sizeof(text), MSG_WAITALL));
+    }
+    MUST(send(ends[1], text, sizeof(text), 0));
+    MUST(close(ends[0]));
+    struct pollfd entry = {.fd = ends[1], .events = POLLRDHUP};
+    see("poll", poll(&entry, 1, -1));
+    while (send(ends[1], text, 1, MSG_NOSIGNAL) > 0)
+        ;
+    long once = 0;
+    for (int i = 0;
+         i < 3 && (once = recv(ends[1], text, sizeof(text), 0)) < 0 && errno == ECONNRESET;)
+        i++;
+    see("end", once);
+}
+
+// Whether a connection that was not waited for is there may be asked by another connect().
+static void case_connect_again(void)
+{
+    for (int i = 0; i < 20; i++) {
+        int ends[2];
+        if (listener == 0)
+            listen_here();
+        ends[0] = (int)MUST(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
+        const int first = connect(ends[0], (struct sockaddr *)&place, sizeof(place));
+        if (first != 0 && errno != EINPROGRESS)
+            fail("connect");
+        ends[1] = (int)MUST(accept(listener, NULL, NULL));
+        struct pollfd entry = {.fd = ends[0], .events = POLLOUT};
+        MUST(poll(&entry, 1, -1));
+        see("again", connect(ends[0], (struct sockaddr *)&place, sizeof(place)));
+        see("once more", connect(ends[0], (struct sockaddr *)&place, sizeof(place)));
+        MUST(fcntl(ends[0], F_SETFL, 0));
+        talk(ends);
+        MUST(close(ends[0]));
+        MUST(close(ends[1]));
+    }
+}
+
+const struct trap life_traps[] = {{"linger", case_linger},
+                                  {"half_close", case_half_close},
+                                  {"reset", case_reset},
+                                  {"connect_again", case_connect_again},
+                                  {NULL, NULL}};

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Children and new programs.
+#include "traps.h"
+
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static void case_fork(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        close(ends[1]);
+        send(ends[0], "child", 5, 0);
+        char text[16] = "";
+        _exit(recv(ends[0], text, sizeof(text), 0) == 6 && strcmp(text, "parent") == 0 ? 7 : 1);
+    }
+    MUST(close(ends[0]));
+    hear(ends[1]);
+    say(ends[1], "parent");
+    await_child(child);
+    hear(ends[1]);
+}
+
+static void case_vfork(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    const pid_t child = vfork();
+    if (child == 0) {
+        close(ends[0]); // its own descriptor, in memory that is the parent's
+        dup2(ends[1], 90);
+        _exit(3);
+    }
+    await_child(child);
+    talk(ends);
+    see("not there", write(90, "x", 1));
+}
+
+extern char **environ;
+
+static void case_posix_spawn(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[0], STDOUT_FILENO);
+    posix_spawn_file_actions_addclose(&actions, ends[1]);
+    char *words[] = {(char *)"echo", (char *)"spawned", NULL};
+    pid_t child;
+    const int status = posix_spawnp(&child, "echo", &actions, NULL, words, environ);
+    see("spawn", status);
+    posix_spawn_file_actions_destroy(&actions);
+    hear(ends[1]);
+    await_child(child);
+    talk(ends);
+}
+
+static void case_exec(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    talk(ends);
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        dup2(ends[0], STDIN_FILENO);
+        dup2(ends[0], STDOUT_FILENO);
+        execlp("cat", "cat", (char *)NULL);
+        _exit(9);
+    }
+    MUST(close(ends[0]));
+    say(ends[1], "through cat");
+    hear(ends[1]);
+    MUST(shutdown(ends[1], SHUT_WR));
+    hear(ends[1]);
+    await_child(child);
+}
+
+const struct trap processes_traps[] = {{"fork", case_fork},
+                                       {"vfork", case_vfork},
+                                       {"posix_spawn", case_posix_spawn},
+                                       {"exec", case_exec},
+                                       {NULL, NULL}};

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Signals in the middle of calls.
+#include "traps.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t signals;
+static void count_signal(int number)
+{
+    signals += number != 0;
+}
+
+static void case_sigpipe(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    signal(SIGPIPE, count_signal);
+    MUST(shutdown(ends[0], SHUT_WR));
+    see("write", write(ends[0], "x", 1));
+    printf("signals %d\n", (int)signals);
+    see("send", send(ends[0], "x", 1, MSG_NOSIGNAL));
+    printf("signals %d\n", (int)signals);
+}
+
+static void alarm_soon(void)
+{
+    const struct timespec soon = {.tv_nsec = 20000000};
+    const struct itimerspec once = {.it_value = soon};
+    static timer_t timer;
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
+    MUST(timer_create(CLOCK_MONOTONIC, &event, &timer));
+    MUST(timer_settime(timer, 0, &once, NULL));
+}
+
+static void case_signals(void)
+{
+    int ends[2];
+    char text[16];
+    connect_pair(ends);
+    struct sigaction action = {.sa_handler = count_signal};
+    MUST(sigaction(SIGALRM, &action, NULL));
+    alarm_soon();
+    see("recv", recv(ends[1], text, sizeof(text), 0));
+    alarm_soon();
+    struct pollfd entry = {.fd = ends[1], .events = POLLIN};
+    see("poll", poll(&entry, 1, -1));
+    struct sigaction old;
+    MUST(sigaction(SIGALRM, NULL, &old));
+    printf("the handler %d\n", old.sa_handler == count_signal);
+    // One that restarts calls: the receive goes on, until its bytes are there.
+    action.sa_flags = SA_RESTART;
+    MUST(sigaction(SIGALRM, &action, NULL));
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        const struct timespec while_ = {.tv_nsec = 100000000};
+        nanosleep(&while_, NULL);
+        _exit(send(ends[0], "late", 4, 0) == 4 ? 0 : 1);
+    }
+    alarm_soon();
+    see("recv", recv(ends[1], text, sizeof(text), 0));
+    await_child(child);
+    printf("signals %d\n", (int)signals);
+}
+
+static sigjmp_buf back;
+static void jump(int number)
+{
+    siglongjmp(back, number);
+}
+
+static void case_longjmp(void)
+{
+    int ends[2];
+    char text[16];
+    connect_pair(ends);
+    signal(SIGALRM, jump);
+    for (int i = 0; i < 3; i++) {
+        if (sigsetjmp(back, 1) == 0) {
+            alarm_soon();
+            see("recv", recv(ends[1], text, sizeof(text), 0));
+        } else {
+            printf("jumped\n");
+        }
+    }
+    talk(ends);
+    MUST(close(ends[0]));
+    hear(ends[1]);
+}
+
+const struct trap signals_traps[] = {
+    {"sigpipe", case_sigpipe}, {"signals", case_signals}, {"longjmp", case_longjmp}, {NULL, NULL}};

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Calls that move bytes.
+#include "traps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+static void case_stdio(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    say(ends[0], "before\n");
+    hear(ends[1]);
+    FILE *file = fdopen(ends[0], "r+");
+    fprintf(file, "by stdio\n");
+    fflush(file);
+    hear(ends[1]);
+    say(ends[1], "an answer\n");
+    char line[32] = "";
+    printf("got %d '%s'\n", fgets(line, sizeof(line), file) != NULL, line);
+    dprintf(ends[1], "dprintf\n");
+    printf("got %d '%s'\n", fgets(line, sizeof(line), file) != NULL, line);
+    fclose(file);
+    hear(ends[1]);
+}
+
+static void case_sendfile(void)
+{
+    int ends[2], pipes[2];
+    connect_pair(ends);
+    FILE *file = tmpfile();
+    fputs("contents of a file", file);
+    fflush(file);
+    off_t at = 9;
+    see("sendfile", sendfile(ends[0], fileno(file), &at, 100));
+    printf("at %ld\n", (long)at);
+    hear(ends[1]);
+    MUST(pipe(pipes));
+    MUST(write(pipes[1], "by a pipe", 9));
+    see("splice", splice(pipes[0], NULL, ends[0], NULL, 100, 0));
+    say(ends[0], "!");
+    char text[32] = "";
+    see("all", recv(ends[1], text, 10, MSG_WAITALL));
+    say(ends[1], "to a pipe");
+    see("splice", splice(ends[0], NULL, pipes[1], NULL, 100, 0));
+    see("read", read(pipes[0], text, sizeof(text)));
+}
+
+static void case_flags(void)
+{
+    int ends[2];
+    char text[16] = "";
+    connect_pair(ends);
+    see("nothing", recv(ends[1], text, 4, MSG_DONTWAIT));
+    say(ends[0], "0123456789");
+    see("peek", recv(ends[1], text, 4, MSG_PEEK));
+    see("take", recv(ends[1], text, 4, 0));
+    see("discard", recv(ends[1], NULL, 3, MSG_TRUNC));
+    int bytes = 0;
+    see("FIONREAD", ioctl(ends[1], FIONREAD, &bytes));
+    printf("bytes %d\n", bytes);
+    see("all", recv(ends[1], text, 3, MSG_WAITALL));
+    printf("text '%.3s'\n", text);
+    struct iovec parts[2] = {{(char *)"ab", 2}, {(char *)"cd", 2}};
+    see("writev", writev(ends[0], parts, 2));
+    struct iovec rooms[2] = {{text, 1}, {text + 8, 3}};
+    see("readv", readv(ends[1], rooms, 2));
+    printf("text '%c%.3s'\n", text[0], text + 8);
+    see("zero", recv(ends[1], text, 0, MSG_DONTWAIT));
+    see("bad", send(ends[0], NULL, 4, 0));
+    see("bad", write(ends[0], NULL, 0));
+}
+
+static void case_oob(void)
+{
+    int ends[2];
+    char text[16] = "";
+    connect_pair(ends);
+    say(ends[0], "abc");
+    see("oob", send(ends[0], "!", 1, MSG_OOB));
+    say(ends[0], "def");
+    struct pollfd entry = {.fd = ends[1], .events = POLLPRI};
+    see("poll", poll(&entry, 1, 5000));
+    see("before", recv(ends[1], text, sizeof(text), 0));
+    see("oob", recv(ends[1], text, 1, MSG_OOB));
+    printf("text '%c'\n", text[0]);
+    see("behind", recv(ends[1], text, sizeof(text), 0));
+}
+
+static void case_nonblock(void)
+{
+    int ends[2];
+    char text[16];
+    connect_pair(ends);
+    int on = 1;
+    MUST(ioctl(ends[1], FIONBIO, &on));
+    see("nothing", read(ends[1], text, sizeof(text)));
+    // Another process changes it for all.
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0)
+        _exit(fcntl(ends[1], F_SETFL, 0) == 0 ? 0 : 1);
+    await_child(child);
+    see("flags", fcntl(ends[1], F_GETFL) & O_NONBLOCK);
+    MUST(fcntl(ends[0], F_SETFL, O_NONBLOCK));
+    static char much[1 << 20];
+    long sent = 0, once;
+    while ((once = send(ends[0], much, sizeof(much), 0)) > 0)
+        sent += once;
+    see("full", once);
+    MUST(shutdown(ends[0], SHUT_WR));
+    long got = 0;
+    while ((once = recv(ends[1], much, sizeof(much), 0)) > 0)
+        got += once;
+    printf("all of it %d\n", got == sent && sent > 0);
+}
+
+static void case_timeouts(void)
+{
+    int ends[2];
+    char text[16];
+    connect_pair(ends);
+    const struct timeval time = {.tv_usec = 20000};
+    MUST(setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)));
+    see("late", recv(ends[1], text, sizeof(text), 0));
+    see("late", read(ends[1], text, sizeof(text)));
+    MUST(setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)));
+    static char much[1 << 20];
+    long once;
+    while ((once = send(ends[0], much, sizeof(much), 0)) > 0)
+        ;
+    see("late", once);
+    struct pollfd entry = {.fd = ends[0], .events = POLLIN};
+    see("poll", poll(&entry, 1, 10));
+}
+
+// A message of which a part was moved before the time was over is the last one.
+static void case_several(void)
+{
+    int ends[2];
+    static char bytes[32 << 20];
+    connect_pair(ends);
+    talk_long(ends);
+    struct iovec part = {bytes, sizeof(bytes)};
+    struct mmsghdr all[3];
+    memset(all, 0, sizeof(all));
+    for (int i = 0; i < 3; i++)
+        all[i].msg_hdr = (struct msghdr){.msg_iov = &part, .msg_iovlen = 1};
+    const struct timeval some = {.tv_usec = 20000};
+    MUST(setsockopt(ends[0], SOL_SOCKET, SO_SNDTIMEO, &some, sizeof(some)));
+    MUST(setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &some, sizeof(some)));
+    see("sent", sendmmsg(ends[0], all, 3, 0));
+    see("a part", all[0].msg_len > 0 && all[0].msg_len < sizeof(bytes));
+    see("none", all[1].msg_len);
+    say(ends[1], "short");
+    see("received", recvmmsg(ends[0], all, 3, MSG_WAITALL, NULL));
+    see("of the first", all[0].msg_len);
+}
+
+// read() of no bytes does not wait, recv() of none does, and takes nothing.
+static void case_no_bytes(void)
+{
+    int ends[2];
+    char text[16];
+    connect_pair(ends);
+    talk_long(ends);
+    struct iovec none[2] = {{text, 0}, {text, 0}};
+    struct msghdr message = {.msg_iov = none, .msg_iovlen = 2};
+    see("read", read(ends[1], text, 0));
+    see("readv", readv(ends[1], none, 2));
+    see("recv", recv(ends[1], text, 0, MSG_DONTWAIT));
+    see("recvmsg", recvmsg(ends[1], &message, MSG_DONTWAIT));
+    see("send", send(ends[0], text, 0, 0));
+    say(ends[0], "later");
+    see("recv", recv(ends[1], text, 0, 0));
+    see("recv", recv(ends[1], text, 0, MSG_WAITALL));
+    see("recvmsg", recvmsg(ends[1], &message, 0));
+    see("read", read(ends[1], text, 0));
+    hear(ends[1]);
+    MUST(shutdown(ends[0], SHUT_WR));
+    see("recv", recv(ends[1], text, 0, 0));
+}
+
+static void case_long(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    talk_long(ends);
+}
+
+// Who has waited for long knows what calls do, and has to learn that another process has changed
+// it.
+static void case_waits(void)
+{
+    int ends[2];
+    char text[16];
+    connect_pair(ends);
+    talk_long(ends);
+    const pid_t sender = (pid_t)MUST(fork());
+    if (sender == 0) {
+        usleep(30000);
+        if (send(ends[0], "x", 1, 0) != 1)
+            _exit(2);
+        _exit(fcntl(ends[1], F_SETFL, O_NONBLOCK) == 0 ? 0 : 1);
+    }
+    see("waited", recv(ends[1], text, sizeof(text), 0));
+    await_child(sender);
+    see("nothing", recv(ends[1], text, sizeof(text), 0));
+    MUST(fcntl(ends[1], F_SETFL, 0));
+    const struct timeval soon = {.tv_usec = 1000};
+    MUST(setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
+    see("late", recv(ends[1], text, sizeof(text), 0));
+    MUST(setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){0}, sizeof(soon)));
+}
+
+// Each call that moves bytes or waits, once on one end and once on the other where it has two
+// kinds.
+static void case_calls(void)
+{
+    int ends[2], bytes = 0;
+    char text[64];
+    connect_pair(ends);
+    struct iovec part = {text, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    struct mmsghdr several = {.msg_hdr = message};
+    FILE *file = tmpfile();
+    fputs("xx", file);
+    fflush(file);
+    off_t at = 0;
+    int pipes[2];
+    MUST(pipe(pipes));
+    MUST(write(pipes[1], "x", 1));
+    // 10 bytes, and what each call takes of them.
+    MUST(write(ends[0], text, 1));
+    MUST(writev(ends[0], &part, 1));
+    MUST(send(ends[0], text, 1, 0));
+    MUST(sendto(ends[0], text, 1, 0, NULL, 0));
+    MUST(sendmsg(ends[0], &message, 0));
+    MUST(sendmmsg(ends[0], &several, 1, 0));
+    MUST(pwritev2(ends[0], &part, 1, -1, 0));
+    MUST(sendfile(ends[0], fileno(file), &at, 1));
+    MUST(splice(pipes[0], NULL, ends[0], NULL, 1, 0));
+    MUST(send(ends[0], text, 1, 0));
+    MUST(read(ends[1], text, 1));
+    MUST(readv(ends[1], &part, 1));
+    MUST(recv(ends[1], text, 1, MSG_WAITALL));
+    MUST(recvfrom(ends[1], text, 1, 0, NULL, NULL));
+    MUST(recvmsg(ends[1], &message, 0));
+    MUST(recvmmsg(ends[1], &several, 1, 0, NULL));
+    MUST(preadv2(ends[1], &part, 1, -1, 0));
+    extern ssize_t __read_chk(int, void *, size_t, size_t);
+    extern ssize_t __recv_chk(int, void *, size_t, size_t, int);
+    extern ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, __SOCKADDR_ARG, socklen_t *);
+    extern int __poll_chk(struct pollfd *, nfds_t, int, size_t);
+    extern int __ppoll_chk(struct pollfd *, nfds_t, const struct timespec *, const sigset_t *,
+                           size_t);
+    MUST(__read_chk(ends[1], text, 1, sizeof(text)));
+    MUST(__recv_chk(ends[1], text, 1, sizeof(text), 0));
+    MUST(__recvfrom_chk(ends[1], text, 1, sizeof(text), 0, NULL, NULL));
+    MUST(ioctl(ends[1], FIONREAD, &bytes));
+    struct pollfd entry = {.fd = ends[1], .events = POLLIN};
+    const struct timespec none = {0};
+    struct timeval no_time = {0};
+    MUST(poll(&entry, 1, 0));
+    MUST(__poll_chk(&entry, 1, 0, sizeof(entry)));
+    MUST(ppoll(&entry, 1, &none, NULL));
+    MUST(__ppoll_chk(&entry, 1, &none, NULL, sizeof(entry)));
+    MUST(select(0, NULL, NULL, NULL, &no_time));
+    MUST(pselect(0, NULL, NULL, NULL, &none, NULL));
+    const int set = (int)MUST(epoll_create1(0));
+    struct epoll_event event = {.events = EPOLLIN};
+    MUST(epoll_ctl(set, EPOLL_CTL_ADD, ends[1], &event));
+    MUST(epoll_wait(set, &event, 1, 0));
+    MUST(epoll_pwait(set, &event, 1, 0, NULL));
+    MUST(epoll_pwait2(set, &event, 1, &none, NULL));
+    MUST(shutdown(ends[0], SHUT_WR));
+    puts("all called");
+}
+
+const struct trap transfer_traps[] = {
+    {"stdio", case_stdio},     {"sendfile", case_sendfile}, {"flags", case_flags},
+    {"oob", case_oob},         {"nonblock", case_nonblock}, {"timeouts", case_timeouts},
+    {"several", case_several}, {"no_bytes", case_no_bytes}, {"long", case_long},
+    {"waits", case_waits},     {"calls", case_calls},       {NULL, NULL}};
