@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// ntb-ss: lists the connections of a node daemon, and revokes them.
+// ntb-ss: lists the connections of a node daemon, and revokes them; lists programs under ntb-run.
 #include <ntbclient.h>
+
+#include "printable.hpp"
+#include "programs.hpp"
 
 #include <arpa/inet.h>
 #include <cerrno>
@@ -19,32 +22,25 @@ constexpr const char *help =
     "\n"
     "  ntb-ss SOCKET                lists them\n"
     "  ntb-ss SOCKET --revoke ID    ends one\n"
+    "  ntb-ss --programs            lists the programs under ntb-run, and why connections of "
+    "theirs\n"
+    "                               are TCP: the caller's, or all for root\n"
     "  ntb-ss --help | --version\n"
     "\n"
     "HOST is where the other end is: local, peer (direct), or relay (at the peer's host, through "
     "the daemons).\n"
-    "SENT and RECEIVED are bytes, as the client's rings say. A TCP connection that moves its bytes "
-    "to\n"
-    "rings has both its ends for a name, the state of each direction (tcp, granted, ring, end, "
-    "broken)\n"
-    "and its bytes sent and received by TCP. segments= behind a name: bytes of the other end's\n"
-    "segments that this end has opened.\n";
+    "SENT and RECEIVED are bytes, as counted in the client's rings. A TCP connection whose bytes "
+    "may go\n"
+    "by rings is named by the addresses of its ends; send= and receive= are the states of its "
+    "directions\n"
+    "(tcp, granted, ring, end, broken), tcp= its bytes sent and received by TCP.\n"
+    "segments= behind a name: bytes of the other end's segments that this end has opened.\n";
 
 const char *state_name(uint32_t state)
 {
     return state == NTBCLIENT_CONNECTING ? "connecting"
            : state == NTBCLIENT_OPEN     ? "open"
                                          : "ended";
-}
-
-// A name may have any byte but 0: what a terminal could take for a command is shown as '?'.
-std::string printable(const char *name)
-{
-    std::string shown = name;
-    for (char &c : shown)
-        if (c < ' ' || c > '~')
-            c = '?';
-    return shown;
 }
 
 std::string end_name(const ntbclient_entry &entry, int which)
@@ -69,7 +65,7 @@ const char *direction_name(uint32_t direction)
 std::string what(const ntbclient_entry &entry)
 {
     if (entry.claimed == 0)
-        return printable(entry.name) +
+        return ntbd::printable(entry.name) +
                (entry.segment_bytes != 0 ? " segments=" + std::to_string(entry.segment_bytes) : "");
     return end_name(entry, 0) + ">" + end_name(entry, 1) +
            " send=" + direction_name(entry.sending) +
@@ -105,6 +101,16 @@ int list(ntbclient *client)
     }
 }
 
+void list_programs()
+{
+    printf("%8s %8s %s\n", "PID", "MATCHED", "PROGRAM");
+    for (const ntbd::Program &program : ntbd::find_programs()) {
+        printf("%8d %8" PRIu64 " %s\n", program.pid, program.matched, program.name.c_str());
+        for (const ntbd::Program::Why &why : program.reasons)
+            printf("%17" PRIu64 " %s\n", why.connections, why.text);
+    }
+}
+
 int fail(const char *what, int status)
 {
     fprintf(stderr, "ntb-ss: %s: %s\n", what, strerror(-status));
@@ -113,7 +119,7 @@ int fail(const char *what, int status)
 
 int usage()
 {
-    fputs("ntb-ss: expected: ntb-ss SOCKET [--revoke ID]\n", stderr);
+    fputs("ntb-ss: expected: ntb-ss SOCKET [--revoke ID], or ntb-ss --programs\n", stderr);
     return 2;
 }
 } // namespace
@@ -121,14 +127,20 @@ int usage()
 int main(int argc, char **argv)
 {
     const option options[] = {{"revoke", required_argument, nullptr, 'r'},
+                              {"programs", no_argument, nullptr, 'p'},
                               {"help", no_argument, nullptr, 'h'},
                               {"version", no_argument, nullptr, 'v'},
                               {}};
     std::optional<uint64_t> revoked;
+    bool programs = false;
     for (int found; (found = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
         if (found == 'h' || found == 'v') {
             fputs(found == 'h' ? help : "ntb-ss " NTBD_VERSION "\n", stdout);
             return 0;
+        }
+        if (found == 'p') {
+            programs = true;
+            continue;
         }
         if (found != 'r')
             return 2;
@@ -139,7 +151,11 @@ int main(int argc, char **argv)
             return usage();
         revoked = id;
     }
-    if (optind + 1 != argc)
+    if (programs && !revoked && optind == argc) {
+        list_programs();
+        return fflush(stdout) == 0 ? 0 : fail("standard output", -errno);
+    }
+    if (programs || optind + 1 != argc)
         return usage();
     ntbclient *client = nullptr;
     if (const int status = ntbclient_attach(argv[optind], &client); status != 0)

@@ -39,6 +39,8 @@ def options(lab):
     expect(done.returncode == 1 and "No such file" in done.stderr, done)
     expect(run(lab.ntb_ss).returncode == 2, "ntb-ss without a socket")
     expect(run(lab.ntb_ss, "x", "--revoke", "12x").returncode == 2, "ntb-ss with a wrong number")
+    expect(run(lab.ntb_ss, "x", "--programs").returncode == 2, "ntb-ss --programs with a socket")
+    expect(run(lab.ntb_ss, "--programs").stdout.split()[:3] == ["PID", "MATCHED", "PROGRAM"], "ntb-ss --programs")
 
 
 def local(lab):
