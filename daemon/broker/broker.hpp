@@ -50,6 +50,8 @@ public:
     bool take_from_peer(ntbc::Parcel *parcel);
     /// A connection that was carried has ended. @param status 0 orderly, or a negative errno
     void relay_ended(uint64_t id, int status);
+    /// The other end of a claim that is carried has seen a FIN while that ring was granted.
+    void relay_fin(uint64_t id, uint32_t generation) { claims_.relay_fin(id, generation); }
 
     // ---- time
 
@@ -104,7 +106,6 @@ private:
     ntbc::Message entry_of(const End &end) const;
 
     bool take_of_claims(ntbc::Parcel *parcel);
-    bool refuse_claims(const ntbc::Message &m);
     bool take_offer(const ntbc::Message &offer);
     void take_withdrawal(uint64_t id);
     void take_match(ntbc::Parcel *parcel);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -34,6 +35,8 @@ constexpr int64_t again_ms = 2;
 // taken then is looked at a few times more.
 constexpr int64_t idle_ms = 1000;
 constexpr int rests_max = 4;
+// A receiver that has asked for TCP waits four times as long before it breaks the connection off.
+constexpr int64_t ask_ms = 250;
 
 struct Fd {
     int fd = -1;
@@ -98,10 +101,13 @@ struct Claims::Claim {
     uint64_t remote = 0;
     bool remote_gone = false; ///< closed there
     bool made_here = false;
-    int64_t again_ms = 0; ///< when to say the end again
+    bool carried = false;     ///< through the daemons, each of which has memory of its own
+    bool relay_ended = false; ///< and that has ended
+    int64_t again_ms = 0;     ///< when to say the end again
     uint32_t again_generation = 0;
     uint64_t progress = 0; ///< when it was last looked at
     int rests = 0;         ///< times that it rested since it moved bytes
+    bool asked = false;    ///< to go back, when it was last looked at
 };
 
 struct Claims::Offer {
@@ -188,13 +194,18 @@ int Claims::join(Claim &accepted, Claim *connected, const Offer *offer)
     Fd bells[2];
     int pair[2] = {-1, -1};
     std::shared_ptr<Memory> memory = Memory::create(config_.ring_bytes, &memory_fd.fd);
-    const bool made = memory != nullptr &&
-                      socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0;
+    bool made = memory != nullptr &&
+                socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0;
     bells[0].fd = pair[0];
     bells[1].fd = pair[1];
     const User theirs = connected != nullptr ? connected->owner.user : offer->user;
     const User ours = accepted.owner.user;
+    Token token = {};
+    const bool carried = connected == nullptr && carriage_ == Carriage::daemon;
     accepted.made_here = true;
+    accepted.carried = carried;
+    if (carried && getrandom(token.data(), token.size(), 0) != sizeof(token))
+        made = false;
     bool opened = made && open(accepted, memory, memory_fd.fd, bells[1].release(), theirs);
     if (connected != nullptr) {
         if (opened)
@@ -214,8 +225,13 @@ int Claims::join(Claim &accepted, Claim *connected, const Offer *offer)
         m.ring_bytes = memory->ring_bytes();
         m.uid = ours.uid;
         m.gid = ours.gid;
+        if (carried) {
+            m.key_bytes = static_cast<uint32_t>(token.size());
+            memcpy(m.key, token.data(), token.size());
+            carry(accepted, RelayOrder::Kind::expect, bells[0].release(), token);
+        }
         const int fds[] = {memory_fd.fd, bells[0].fd};
-        outbox_.to_peer(m, fds, 2);
+        outbox_.to_peer(m, fds, carried ? 0 : 2);
     }
     if (opened) {
         matched_++;
@@ -236,7 +252,34 @@ int Claims::join(Claim &accepted, Claim *connected, const Offer *offer)
     return status;
 }
 
-/// Gives an end its record, and tells its client. @param bell taken over
+// The carrier learns of a connection before the peer's daemon does. @param bell of the other end:
+// taken over
+void Claims::carry(const Claim &claim, RelayOrder::Kind kind, int bell, const Token &token)
+{
+    RelayOrder order;
+    order.kind = kind;
+    order.id = claim.id;
+    order.peer_id = claim.remote;
+    order.token = token;
+    order.memory = claim.memory;
+    order.is_claim = true;
+    order.client_end = claim.index;
+    order.peer_ring_bytes = claim.memory->ring_bytes();
+    order.bell = Descriptor(bell);
+    outbox_.to_carrier(std::move(order));
+    carried_++;
+}
+
+void Claims::order(const Claim &claim, RelayOrder::Kind kind, uint32_t generation)
+{
+    RelayOrder order;
+    order.kind = kind;
+    order.id = claim.id;
+    order.generation = generation;
+    outbox_.to_carrier(std::move(order));
+}
+
+/// Gives an end its record, and informs its client. @param bell taken over
 bool Claims::open(Claim &claim, std::shared_ptr<Memory> memory, int memory_fd, int bell,
                   const User &other)
 {
@@ -255,6 +298,7 @@ bool Claims::open(Claim &claim, std::shared_ptr<Memory> memory, int memory_fd, i
     m.other = claim.token;
     m.ring_bytes = claim.memory->ring_bytes();
     m.end = claim.index;
+    m.flags = claim.carried ? ntbc::flag_carried : 0;
     m.uid = other.uid;
     m.gid = other.gid;
     const int fds[] = {memory_fd, bell, record_fd.fd};
@@ -287,8 +331,10 @@ void Claims::drop(uint64_t id)
 void Claims::forget(uint64_t id)
 {
     Claim &claim = *claims_.at(id);
+    const bool stays = claim.carried && claim.memory != nullptr && !claim.relay_ended;
     if (claim.owner.client != 0) {
-        accounts_.give_connection(claim.owner.user.uid, claim.charged);
+        if (!stays)
+            accounts_.give_connection(claim.owner.user.uid, claim.charged);
         open_ -= claim.memory != nullptr;
     }
     claim.owner.client = 0;
@@ -301,9 +347,11 @@ void Claims::forget(uint64_t id)
         return;
     }
     cookies_.erase(claim.cookie);
+    if (stays)
+        return; // relay_ended() is the end
     // While the other end lives it may still ask for what this one has left (rule D2).
     const auto other = claims_.find(claim.pair);
-    if ((claim.remote != 0 && !claim.remote_gone) ||
+    if ((claim.remote != 0 && !claim.remote_gone && !claim.carried) ||
         (other != claims_.end() && other->second->owner.client != 0))
         return;
     if (claim.made_here || other != claims_.end())
@@ -337,7 +385,9 @@ void Claims::close(ClientId client, uint64_t id)
     Claim *claim = of_client(client, id);
     if (claim == nullptr)
         return;
-    if (claim->remote != 0 && peer_) {
+    if (claim->carried) {
+        order(*claim, RelayOrder::Kind::let_go);
+    } else if (claim->remote != 0 && peer_) {
         Message m;
         m.type = Type::gone;
         m.key_kind = ntbc::key_tuple;
@@ -380,7 +430,9 @@ void Claims::fin_seen(ClientId client, uint64_t id, uint32_t generation)
         return;
     if (const auto sender = claims_.find(claim->pair); sender != claims_.end())
         say_end(*sender->second, generation);
-    if (claim->remote != 0 && peer_) {
+    if (claim->carried) {
+        order(*claim, RelayOrder::Kind::fin, generation);
+    } else if (claim->remote != 0 && peer_) {
         Message m;
         m.type = Type::fin;
         m.key_kind = ntbc::key_tuple;
@@ -431,7 +483,9 @@ bool Claims::revoke(uint64_t id, const std::function<bool(uid_t)> &admits)
     end(claim, -ECONNRESET);
     if (const auto other = claims_.find(claim.pair); other != claims_.end())
         end(*other->second, -ECONNRESET);
-    if (claim.remote != 0 && peer_) {
+    if (claim.carried) {
+        order(claim, RelayOrder::Kind::let_go); // it finds the mark
+    } else if (claim.remote != 0 && peer_) {
         Message m;
         m.type = Type::gone;
         m.key_kind = ntbc::key_tuple;
@@ -471,9 +525,10 @@ void Claims::withdraw(const Claim &claim)
     outbox_.to_peer(m, nullptr, 0);
 }
 
-void Claims::peer_up()
+void Claims::peer_up(Carriage carriage)
 {
     peer_ = true;
+    carriage_ = carriage;
     for (const auto &[_, claim] : claims_)
         if (claim->memory == nullptr && claim->index == 0)
             send_offer(*claim);
@@ -488,6 +543,12 @@ void Claims::peer_down()
         if (claim->remote == 0)
             continue;
         claim->remote = 0;
+        if (claim->carried) {
+            // What has arrived is delivered first: relay_ended() follows.
+            if (!claim->relay_ended)
+                order(*claim, RelayOrder::Kind::abandon);
+            continue;
+        }
         end(*claim, -ECONNRESET);
         if (claim->owner.client == 0)
             left.push_back(id);
@@ -511,28 +572,65 @@ bool Claims::take_offer(const Message &m)
     return true;
 }
 
-// One that was closed meanwhile, or has run out of time, is told so: the other end is let go.
+/// As large as the peer's rings, which may be larger than ours.
+bool Claims::charge(Claim &claim, uint32_t ring_bytes)
+{
+    accounts_.give_connection(claim.owner.user.uid, claim.charged);
+    const uint64_t bytes = charge_of(ring_bytes);
+    const bool fits = accounts_.take_connection(claim.owner.user.uid, bytes);
+    if (fits)
+        claim.charged = bytes;
+    else
+        accounts_.take_connection(claim.owner.user.uid, claim.charged);
+    return fits;
+}
+
+/// The memory that the peer's daemon has made.
+bool Claims::take_memory(Claim &claim, ntbc::Parcel *parcel)
+{
+    const Message &m = parcel->message;
+    std::shared_ptr<Memory> memory = parcel->count == 2 && ntbc::is_bell(parcel->fd(1))
+                                         ? Memory::open(m.ring_bytes, parcel->fd(0))
+                                         : nullptr;
+    return memory != nullptr && charge(claim, m.ring_bytes) &&
+           open(claim, memory, parcel->fd(0), parcel->take_fd(1), {m.uid, m.gid, 0});
+}
+
+/// Memory of this host, as large as that of the other.
+bool Claims::make_memory(Claim &claim, const Message &m)
+{
+    if (m.key_bytes != sizeof(Token) || m.other == 0 || !ntbc::is_ring_size(m.ring_bytes) ||
+        !charge(claim, m.ring_bytes))
+        return false;
+    Fd memory_fd;
+    int pair[2] = {-1, -1};
+    std::shared_ptr<Memory> memory = Memory::create(m.ring_bytes, &memory_fd.fd);
+    if (memory == nullptr ||
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+        return false;
+    Fd bell(pair[0]);
+    claim.carried = true;
+    claim.made_here = true;
+    if (!open(claim, std::move(memory), memory_fd.fd, pair[1], {m.uid, m.gid, 0})) {
+        claim.carried = false;
+        return false;
+    }
+    claim.remote = m.other;
+    Token token;
+    memcpy(token.data(), m.key, token.size());
+    carry(claim, RelayOrder::Kind::connect, bell.release(), token);
+    return true;
+}
+
+// One that was closed meanwhile, or has run out of time, is answered so: the other end is let go.
 void Claims::take_match(ntbc::Parcel *parcel)
 {
     const Message &m = parcel->message;
     const auto found = claims_.find(m.id);
     const bool waits = found != claims_.end() && found->second->memory == nullptr;
-    std::shared_ptr<Memory> memory = waits && parcel->count == 2 && ntbc::is_bell(parcel->fd(1))
-                                         ? Memory::open(m.ring_bytes, parcel->fd(0))
-                                         : nullptr;
-    bool opened = false;
-    if (memory != nullptr) {
-        Claim &claim = *found->second;
-        // The peer's rings may be larger than ours.
-        accounts_.give_connection(claim.owner.user.uid, claim.charged);
-        const uint64_t bytes = charge_of(m.ring_bytes);
-        const bool fits = accounts_.take_connection(claim.owner.user.uid, bytes);
-        if (fits)
-            claim.charged = bytes;
-        else
-            accounts_.take_connection(claim.owner.user.uid, claim.charged);
-        opened = fits && open(claim, memory, parcel->fd(0), parcel->take_fd(1), {m.uid, m.gid, 0});
-    }
+    const bool opened =
+        waits && (carriage_ == Carriage::daemon ? make_memory(*found->second, m)
+                                                : take_memory(*found->second, parcel));
     if (opened) {
         found->second->remote = m.other;
         matched_++;
@@ -566,6 +664,10 @@ void Claims::take_gone(const Message &m)
     if (found == claims_.end() || found->second->remote == 0)
         return;
     Claim &claim = *found->second;
+    if (claim.carried) {
+        order(claim, RelayOrder::Kind::abandon);
+        return;
+    }
     if (m.status != 0)
         end(claim, -ECONNRESET);
     if (m.status != 0 && m.status != -ECANCELED)
@@ -585,6 +687,39 @@ void Claims::take_fin(const Message &m)
         say_end(*found->second, static_cast<uint32_t>(m.other));
 }
 
+// ---- those that are carried through the daemons
+
+void Claims::relay_ended(uint64_t id, int status)
+{
+    Claim &claim = *claims_.at(id);
+    claim.relay_ended = true;
+    carried_--;
+    // One that was never joined there is waited for by no one else.
+    if (status != 0 && claim.remote != 0 && peer_) {
+        Message gone;
+        gone.type = Type::gone;
+        gone.key_kind = ntbc::key_tuple;
+        gone.id = claim.remote;
+        gone.status = -ECANCELED;
+        outbox_.to_peer(gone, nullptr, 0);
+    }
+    if (claim.owner.client != 0) {
+        if (status != 0)
+            end(claim, -ECONNRESET);
+        return;
+    }
+    accounts_.give_connection(claim.owner.user.uid, claim.charged);
+    claim.memory->give_back();
+    drop(id);
+}
+
+void Claims::relay_fin(uint64_t id, uint32_t generation)
+{
+    const auto found = claims_.find(id);
+    if (found != claims_.end() && found->second->memory != nullptr)
+        say_end(*found->second, generation);
+}
+
 // ---- time
 
 int64_t Claims::next_deadline() const
@@ -594,7 +729,7 @@ int64_t Claims::next_deadline() const
         next = std::min(next, claims_.at(id)->deadline_ms);
     for (const uint64_t id : again_)
         next = std::min(next, claims_.at(id)->again_ms);
-    return open_ > 0 ? std::min(next, look_ms_) : next;
+    return open_ > 0 ? std::min({next, look_ms_, asks_ms_}) : next;
 }
 
 void Claims::expire(int64_t now_ms)
@@ -612,13 +747,37 @@ void Claims::expire(int64_t now_ms)
             say_end(claim, claim.again_generation);
     if (now_ms >= look_ms_)
         look_for_idle();
+    if (now_ms >= asks_ms_)
+        look_for_asks();
+}
+
+/// Matched, and its client lives.
+bool Claims::is_held(const Claim &claim)
+{
+    return claim.memory != nullptr && claim.owner.client != 0;
+}
+
+// Rule D1. A sender that runs answers by itself, so the first look only notes the ask.
+void Claims::look_for_asks()
+{
+    asks_ms_ = now_ms_ + ask_ms;
+    for (const auto &[_, claim] : claims_) {
+        if (!is_held(*claim))
+            continue;
+        Record &record = claim->record->record();
+        ntb::socket::Page &page = page_of(*claim->memory);
+        const bool asked = ntb::socket::is_asked(record, page, claim->index);
+        if (asked && claim->asked && ntb::socket::answer_ask(record, page, claim->index))
+            ring_other(*claim);
+        claim->asked = asked;
+    }
 }
 
 void Claims::look_for_idle()
 {
     look_ms_ = now_ms_ + idle_ms;
     for (const auto &[_, claim] : claims_) {
-        if (claim->memory == nullptr || claim->owner.client == 0)
+        if (!is_held(*claim))
             continue;
         Record &record = claim->record->record();
         const uint64_t progress = ntb::socket::progress_of(record);
@@ -629,6 +788,9 @@ void Claims::look_for_idle()
             const bool is_done = ntb::socket::rest(record, page_of(*claim->memory), claim->index,
                                                    claim->memory->ring_bytes());
             claim->rests = is_done ? rests_max : claim->rests + 1;
+            // What was said to be taken is passed on, and the other ring is the carrier's.
+            if (claim->carried && !claim->relay_ended)
+                order(*claim, RelayOrder::Kind::rest);
         }
     }
 }
@@ -652,7 +814,9 @@ bool Claims::entry_of(uint64_t id, const std::function<bool(uid_t)> &admits, Mes
     out->id = id;
     out->end = claim.index;
     out->state = claim.memory == nullptr ? 1 : ntbc::load(claim.memory->page().gone) != 0 ? 3 : 2;
-    out->flags = claim.remote == 0 && claim.memory != nullptr ? ntbc::flag_local : 0;
+    out->flags = claim.carried                                  ? ntbc::flag_carried
+                 : claim.remote == 0 && claim.memory != nullptr ? ntbc::flag_local
+                                                                : 0;
     out->uid = claim.owner.user.uid;
     out->gid = claim.owner.user.gid;
     out->pid = static_cast<uint32_t>(claim.owner.user.pid);
@@ -673,7 +837,7 @@ bool Claims::entry_of(uint64_t id, const std::function<bool(uid_t)> &admits, Mes
 
 Claims::Figures Claims::figures() const
 {
-    return {waiting_.size(), open_, matched_, failed_};
+    return {waiting_.size(), open_, carried_, matched_, failed_};
 }
 
 } // namespace ntbd

@@ -50,8 +50,11 @@ public:
     bool detach(ClientId client);
     void fin_seen(ClientId client, uint64_t id, uint32_t generation);
 
-    void peer_up();
+    void peer_up(Carriage carriage);
     void peer_down();
+    // Of one that is carried through the daemons: it has ended, or the other end has seen a FIN.
+    void relay_ended(uint64_t id, int status);
+    void relay_fin(uint64_t id, uint32_t generation);
     // Of the peer's daemon.
     bool take_offer(const ntbc::Message &offer);
     void take_withdrawal(uint64_t id);
@@ -73,6 +76,7 @@ public:
 
     struct Figures {
         size_t waiting, open;
+        size_t carried; ///< through the daemons, and not over
         uint64_t matched, failed;
     };
     Figures figures() const;
@@ -96,20 +100,30 @@ private:
     void end(Claim &claim, int status);
     void say_end(Claim &sender, uint32_t generation);
     void ring_other(const Claim &claim);
+    static bool is_held(const Claim &claim);
     void look_for_idle();
+    void look_for_asks();
+    bool take_memory(Claim &claim, ntbc::Parcel *parcel);
+    bool make_memory(Claim &claim, const ntbc::Message &m);
+    bool charge(Claim &claim, uint32_t ring_bytes);
+    void carry(const Claim &claim, RelayOrder::Kind kind, int bell, const Token &token);
+    void order(const Claim &claim, RelayOrder::Kind kind, uint32_t generation = 0);
 
     const Config &config_;
     Outbox &outbox_;
     Accounts &accounts_;
     uint64_t &last_id_;
     bool peer_ = false;
+    Carriage carriage_ = Carriage::direct;
     int64_t now_ms_ = 0;
     int64_t look_ms_ = 0; ///< when those that are idle are looked for again
+    int64_t asks_ms_ = 0; ///< when asks that were not answered are
     std::map<uint64_t, std::unique_ptr<Claim>> claims_;
     std::map<Key, uint64_t> waiting_;
     std::set<uint64_t> cookies_;                        // of those that are matched
     std::set<uint64_t> again_;                          // whose end is to be said again
     std::map<uint64_t, std::unique_ptr<Offer>> offers_; // by the id at the peer's daemon
+    size_t carried_ = 0;                                // and not over
     size_t open_ = 0;                                   // with memory and a client
     uint64_t matched_ = 0;
     uint64_t failed_ = 0;

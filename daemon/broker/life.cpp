@@ -506,6 +506,7 @@ Broker::Figures Broker::figures() const
     now.segments = segments_.count();
     const Claims::Figures claims = claims_.figures();
     now.claimed = claims.open;
+    now.carried = claims.carried;
     now.matched += claims.matched;
     now.failed += claims.failed;
     for (const auto &[_, end] : ends_) {

@@ -220,9 +220,7 @@ void Broker::peer_up(Carriage carriage)
 {
     peer_ = true;
     carriage_ = carriage;
-    // The memory of a claim is shared by both hosts' clients.
-    if (carriage == Carriage::direct)
-        claims_.peer_up();
+    claims_.peer_up(carriage);
     for (const auto &[_, end] : ends_)
         if (!end->key.local && end->memory == nullptr && end->deadline_ms != 0)
             send_offer(*end);
@@ -284,8 +282,6 @@ bool Broker::take_from_peer(ntbc::Parcel *parcel)
 bool Broker::take_of_claims(ntbc::Parcel *parcel)
 {
     const Message &m = parcel->message;
-    if (carriage_ == Carriage::daemon)
-        return refuse_claims(m);
     switch (m.type) {
     case Type::offer:
         return claims_.take_offer(m);
@@ -302,27 +298,14 @@ bool Broker::take_of_claims(ntbc::Parcel *parcel)
         claims_.take_gone(m);
         return true;
     case Type::fin:
+        // Through the daemons it comes behind the words that it is about, by their pipe.
+        if (carriage_ == Carriage::daemon)
+            return false;
         claims_.take_fin(m);
         return true;
     default:
         return false;
     }
-}
-
-// Their ends share more than bytes, so they need one memory.
-bool Broker::refuse_claims(const Message &m)
-{
-    if (m.type == Type::refused)
-        claims_.take_refusal(m);
-    if (m.type == Type::offer) {
-        Message no;
-        no.type = Type::refused;
-        no.key_kind = m.key_kind;
-        no.id = m.id;
-        no.status = -EOPNOTSUPP;
-        outbox_.to_peer(no, nullptr, 0);
-    }
-    return m.type == Type::offer || m.type == Type::refused || m.type == Type::withdraw;
 }
 
 void Broker::refuse(const Offer &offer, int status)
@@ -456,6 +439,10 @@ void Broker::take_gone(const Message &m)
 
 void Broker::relay_ended(uint64_t id, int status)
 {
+    if (claims_.has(id)) {
+        claims_.relay_ended(id, status);
+        return;
+    }
     End &end = *ends_.at(id);
     end.relay_ended = true;
     // One that was never joined there is waited for by nobody else.

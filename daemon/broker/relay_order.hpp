@@ -58,6 +58,8 @@ struct RelayOrder {
         connect,   ///< one that it expects
         let_go,    ///< id: its client is gone, or it was revoked
         abandon,   ///< id: the peer's daemon will not name it
+        fin,       ///< id, generation: the client of a claim has seen a FIN
+        rest,      ///< id: it is idle
         send,      ///< message, to the peer's daemon
         drop_peer, ///< the peer's daemon does not keep to the protocol
     } kind = Kind::expect;
@@ -65,10 +67,12 @@ struct RelayOrder {
     uint64_t peer_id = 0; ///< at the peer's
     Token token = {};     ///< a secret of the two; tell, drop_peer: of this daemon's introduction
     std::shared_ptr<Memory> memory = nullptr;
+    bool is_claim = false;        ///< of a TCP connection: the memory has its lines
     unsigned client_end = 0;      ///< which end of the memory the client is
     uint32_t peer_ring_bytes = 0; ///< connect: of the memory at the peer's host
     Descriptor bell{};            ///< the end that is not the client's
     ntbc::Message message = {};
+    uint32_t generation = 0;
 };
 
 } // namespace ntbd

@@ -5,6 +5,7 @@
 #define NTBD_CARRIER_BRIDGE_HPP
 
 #include "broker/relay_order.hpp"
+#include "pair/pair.hpp"
 #include "ring/receiver.hpp"
 #include "ring/sender.hpp"
 
@@ -42,6 +43,34 @@ struct Mark {
     uint64_t count = 0; ///< bytes of the other direction that its sender has handed to its client
 };
 
+/// What a client of a claimed connection has stored, as the other daemon hears it
+/// (doc/socket-protocol.md, section 4). Bytes follow: those in front of the head.
+struct LineWords {
+    static constexpr uint32_t started = 1;
+    static constexpr uint32_t seen = 2;
+    static constexpr uint32_t ask = 4;
+    static constexpr uint32_t gone = 8;
+    static constexpr uint32_t closed = 16; ///< that end: nothing is taken there any more
+    static constexpr uint32_t all = 31;
+
+    uint32_t bits = 0;
+    // As the sender.
+    uint32_t want = 0;
+    uint32_t generation = 0; ///< 0: nothing of the ring that was granted last
+    uint32_t mark = 0;
+    uint32_t narrow = 0;
+    // As the receiver.
+    uint32_t granted = 0;  ///< generation
+    uint32_t fin_seen = 0; ///< generation
+    uint32_t reserved = 0;
+    uint64_t start = 0;
+    uint64_t wide = 0;
+    uint64_t taken = 0;
+
+    bool operator==(const LineWords &) const = default;
+};
+static_assert(sizeof(LineWords) == 56);
+
 /// A channel between two daemons that carries one connection. Its end closes it: what was sent
 /// still arrives.
 class Pipe
@@ -56,6 +85,7 @@ public:
             nothing, ///< and readable follows
             bytes,
             mark,
+            words, ///< and bytes behind them
             ended, ///< nothing more arrives
             wrong, ///< what no daemon sends
         } kind;
@@ -76,6 +106,19 @@ public:
     /// Puts the next message into a ring, which has room for @p most bytes. They are not published.
     /// @param ring NULL: they are dropped
     virtual Got receive(ntbc::Sender *ring, size_t most) = 0;
+
+    // ---- of claimed connections: no others are sent on their pipes
+
+    /// Sends words, and behind them the first @p bytes at a place of a ring, or fewer.
+    /// @return bytes sent with those of the words; otherwise as send()
+    virtual ssize_t send(const LineWords &words, const ntb::socket::Ring &ring, uint64_t position,
+                         size_t bytes) = 0;
+    /// The next message. Its bytes stay until the next call.
+    virtual Got receive(LineWords *words) = 0;
+    /// Copies @p bytes of that message, from its byte @p from on, to a place of a ring.
+    virtual void copy(size_t from, const ntb::socket::Ring &ring, uint64_t position,
+                      size_t bytes) = 0;
+
     /// Ends it at once, at both hosts.
     virtual void reset() = 0;
 };

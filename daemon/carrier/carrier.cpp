@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "carrier/carrier.hpp"
 
+#include "carrier/byte_relay.hpp"
+#include "carrier/line_relay.hpp"
 #include "ring/polling.hpp"
 #include "server/log.hpp"
 
@@ -105,11 +107,10 @@ void Carrier::take(RelayOrder &&order)
         return;
     case RelayOrder::Kind::let_go:
     case RelayOrder::Kind::abandon:
-        if (found == relays_.end())
-            return;
-        if (order.kind == RelayOrder::Kind::abandon)
-            found->second->abandon();
-        activate(*found->second);
+    case RelayOrder::Kind::fin:
+    case RelayOrder::Kind::rest:
+        if (found != relays_.end())
+            pass_on(*found->second, order);
         return;
     case RelayOrder::Kind::send:
         unsent_.push_back(std::move(order));
@@ -122,6 +123,25 @@ void Carrier::take(RelayOrder &&order)
     }
 }
 
+void Carrier::pass_on(Relay &relay, const RelayOrder &order)
+{
+    switch (order.kind) {
+    case RelayOrder::Kind::abandon:
+        relay.abandon();
+        break;
+    case RelayOrder::Kind::fin:
+        relay.fin_seen(order.generation);
+        break;
+    case RelayOrder::Kind::rest:
+        relay.rest();
+        break;
+    default:
+        relay.let_go();
+        break;
+    }
+    activate(relay);
+}
+
 void Carrier::create(RelayOrder &&order)
 {
     const bool connects = order.kind == RelayOrder::Kind::connect;
@@ -131,7 +151,11 @@ void Carrier::create(RelayOrder &&order)
     ticket.ring_bytes = order.memory->ring_bytes();
     const uint32_t peer_ring_bytes = order.peer_ring_bytes;
     const uint64_t id = order.id;
-    auto relay = std::make_unique<Relay>(std::move(order), traffic_);
+    std::unique_ptr<Relay> relay;
+    if (order.is_claim)
+        relay = std::make_unique<LineRelay>(std::move(order), traffic_, mailbox_);
+    else
+        relay = std::make_unique<ByteRelay>(std::move(order), traffic_);
     Relay &made = *relay;
     relays_[id] = std::move(relay);
     // Each byte of the bell is an edge, and so is its end.

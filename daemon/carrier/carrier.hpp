@@ -58,6 +58,7 @@ private:
     bool watch(int fd, uint64_t id, uint32_t events);
     void take_orders();
     void take(RelayOrder &&order);
+    void pass_on(Relay &relay, const RelayOrder &order);
     void create(RelayOrder &&order);
     void send_messages();
     bool turn();

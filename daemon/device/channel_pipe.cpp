@@ -43,7 +43,20 @@ int ChannelPipe::send_mbuf(rte_mbuf *message, uint32_t imm)
     return is_end(sent) ? sent : std::max(sent, 0);
 }
 
-ssize_t ChannelPipe::send_inline(const ntbc::Receiver &ring, size_t bytes)
+ChannelPipe::~ChannelPipe()
+{
+    drop_held();
+    ntbmsg_channel_close(channel_);
+}
+
+void ChannelPipe::drop_held()
+{
+    rte_pktmbuf_free(held_);
+    held_ = nullptr;
+}
+
+template <typename Fill>
+ssize_t ChannelPipe::send_inline(size_t bytes, const Fill &fill)
 {
     rte_mbuf *message = rte_pktmbuf_alloc(ntbmsg_endpoint_pool(endpoint_));
     char *to =
@@ -52,13 +65,14 @@ ssize_t ChannelPipe::send_inline(const ntbc::Receiver &ring, size_t bytes)
         rte_pktmbuf_free(message);
         return -EAGAIN;
     }
-    ring.copy(to, 0, bytes);
+    fill(to, 0, bytes);
     const int sent = send_mbuf(message, 0);
     return sent == 1 ? static_cast<ssize_t>(bytes) : sent;
 }
 
 // Straight from the client's ring into the peer's window.
-ssize_t ChannelPipe::send_in_place(const ntbc::Receiver &ring, size_t bytes)
+template <typename Fill>
+ssize_t ChannelPipe::send_in_place(size_t bytes, const Fill &fill)
 {
     ntbmsg_room rooms[rooms_max];
     const size_t wanted = std::min((bytes + room_bytes_ - 1) / room_bytes_, rooms_max);
@@ -69,7 +83,7 @@ ssize_t ChannelPipe::send_in_place(const ntbc::Receiver &ring, size_t bytes)
     size_t done = 0;
     for (int i = 0; i < got && done < bytes; i++) {
         const size_t some = std::min<size_t>(bytes - done, rooms[i].bytes);
-        ring.copy(rooms[i].address, done, some);
+        fill(rooms[i].address, done, some);
         done += some;
     }
     const auto length = static_cast<uint32_t>(done);
@@ -78,9 +92,32 @@ ssize_t ChannelPipe::send_in_place(const ntbc::Receiver &ring, size_t bytes)
     return sent == 1 ? static_cast<ssize_t>(done) : sent;
 }
 
+template <typename Fill>
+ssize_t ChannelPipe::send_filled(size_t bytes, const Fill &fill)
+{
+    return bytes <= inline_bytes ? send_inline(bytes, fill) : send_in_place(bytes, fill);
+}
+
 ssize_t ChannelPipe::send(const ntbc::Receiver &ring, size_t bytes)
 {
-    return bytes <= inline_bytes ? send_inline(ring, bytes) : send_in_place(ring, bytes);
+    return send_filled(bytes, [&](void *to, size_t from, size_t n) { ring.copy(to, from, n); });
+}
+
+// The peer's receive buffers are larger than the words.
+ssize_t ChannelPipe::send(const LineWords &words, const ntb::socket::Ring &ring, uint64_t position,
+                          size_t bytes)
+{
+    const size_t most = std::max(longest(), sizeof(words)) - sizeof(words);
+    const size_t all = sizeof(words) + std::min(bytes, most);
+    return send_filled(all, [&](void *to, size_t from, size_t n) {
+        auto *at = static_cast<uint8_t *>(to);
+        size_t skipped = 0;
+        if (from < sizeof(words)) {
+            skipped = std::min(sizeof(words) - from, n);
+            memcpy(at, reinterpret_cast<const uint8_t *>(&words) + from, skipped);
+        }
+        ring.copy_out(at + skipped, position + (from + skipped - sizeof(words)), n - skipped);
+    });
 }
 
 int ChannelPipe::send(const Mark &mark)
@@ -124,6 +161,43 @@ Pipe::Got ChannelPipe::receive(ntbc::Sender *ring, size_t most)
     }
     rte_pktmbuf_free(message);
     return got;
+}
+
+Pipe::Got ChannelPipe::receive(LineWords *words)
+{
+    uint32_t imm;
+    drop_held();
+    const int count = ntbmsg_channel_recv_burst(channel_, &held_, &imm, 1);
+    if (count <= 0) {
+        held_ = nullptr;
+        return {count == 0 ? Got::Kind::nothing : Got::Kind::ended};
+    }
+    const size_t bytes = rte_pktmbuf_pkt_len(held_);
+    const void *const first = imm == 0 && bytes >= sizeof(*words)
+                                  ? rte_pktmbuf_read(held_, 0, sizeof(*words), words)
+                                  : nullptr;
+    if (first == nullptr)
+        return {Got::Kind::wrong};
+    if (first != words)
+        memcpy(words, first, sizeof(*words));
+    return {Got::Kind::words, bytes - sizeof(*words)};
+}
+
+void ChannelPipe::copy(size_t from, const ntb::socket::Ring &ring, uint64_t position, size_t bytes)
+{
+    size_t skip = sizeof(LineWords) + from;
+    for (const rte_mbuf *part = held_; part != nullptr && bytes > 0; part = part->next) {
+        const size_t length = rte_pktmbuf_data_len(part);
+        if (skip >= length) {
+            skip -= length;
+            continue;
+        }
+        const size_t some = std::min(length - skip, bytes);
+        ring.copy_in(position, rte_pktmbuf_mtod(part, const uint8_t *) + skip, some);
+        position += some;
+        bytes -= some;
+        skip = 0;
+    }
 }
 
 } // namespace ntbd

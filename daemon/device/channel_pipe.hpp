@@ -11,6 +11,7 @@ namespace ntbd
 {
 
 /// Messages are bytes, or a mark: then the immediate data are its bits, and the message its count.
+/// Those of a claimed connection are words with bytes behind them, and have no immediate data.
 class ChannelPipe : public Pipe
 {
 public:
@@ -19,7 +20,7 @@ public:
         : channel_(channel), endpoint_(endpoint)
     {
     }
-    ~ChannelPipe() override { ntbmsg_channel_close(channel_); }
+    ~ChannelPipe() override;
     ChannelPipe(const ChannelPipe &) = delete;
     ChannelPipe &operator=(const ChannelPipe &) = delete;
 
@@ -27,16 +28,27 @@ public:
     ssize_t send(const ntbc::Receiver &ring, size_t bytes) override;
     int send(const Mark &mark) override;
     Got receive(ntbc::Sender *ring, size_t most) override;
+    ssize_t send(const LineWords &words, const ntb::socket::Ring &ring, uint64_t position,
+                 size_t bytes) override;
+    Got receive(LineWords *words) override;
+    void copy(size_t from, const ntb::socket::Ring &ring, uint64_t position, size_t bytes) override;
     void reset() override { ntbmsg_channel_reset(channel_, 0); }
 
 private:
-    ssize_t send_inline(const ntbc::Receiver &ring, size_t bytes);
-    ssize_t send_in_place(const ntbc::Receiver &ring, size_t bytes);
+    // What fills a message puts its bytes [from, from + n) to a place.
+    template <typename Fill>
+    ssize_t send_filled(size_t bytes, const Fill &fill);
+    template <typename Fill>
+    ssize_t send_inline(size_t bytes, const Fill &fill);
+    template <typename Fill>
+    ssize_t send_in_place(size_t bytes, const Fill &fill);
+    void drop_held();
     int send_mbuf(rte_mbuf *message, uint32_t imm);
 
     ntbmsg_channel *channel_;
     ntbmsg_endpoint *endpoint_;
     mutable size_t longest_ = 0; // 0: not asked yet
+    rte_mbuf *held_ = nullptr;   // the last message with words
     size_t room_bytes_ = 2048;   // of the peer's receive buffers, as far as known
 };
 

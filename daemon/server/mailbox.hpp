@@ -20,12 +20,14 @@ struct LinkNews {
         lost,        ///< the connection to the peer's daemon has ended
         message,     ///< one of the peer's daemon
         relay_ended, ///< id, status: the daemon carries that connection no more
+        relay_fin,   ///< id, generation: the other end of that claim has seen a FIN
     } kind;
     Introduction own = {};
     Peer peer = {};
     ntbc::Message message = {};
     uint64_t id = 0;
     int status = 0;
+    uint32_t generation = 0;
 };
 
 class Mailbox

@@ -68,6 +68,9 @@ void Server::take_news()
         case LinkNews::Kind::relay_ended:
             broker_.relay_ended(news->id, news->status);
             break;
+        case LinkNews::Kind::relay_fin:
+            broker_.relay_fin(news->id, news->generation);
+            break;
         case LinkNews::Kind::lost:
             lose_peer();
             break;

@@ -6,6 +6,7 @@
 
 #include "carrier/carrier.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <deque>
@@ -212,19 +213,9 @@ private:
         }
         Got receive(ntbc::Sender *ring, size_t most) override
         {
-            const std::lock_guard held(end_.cable_.lock_);
-            std::deque<Parcel> &queue = line_->under_way[own()];
-            if (line_->is_reset)
-                return {Got::Kind::ended};
-            if (queue.empty())
-                return {line_->is_closed[1 - own()] || line_->is_lost ? Got::Kind::ended
-                                                                      : Got::Kind::nothing};
-            const Parcel parcel = std::move(queue.front());
-            queue.pop_front();
-            if (line_->waits[1 - own()]) {
-                line_->waits[1 - own()] = false;
-                end_.note_other(line_, writable);
-            }
+            Parcel parcel;
+            if (const Got none = take(&parcel); none.kind != Got::Kind::bytes)
+                return none;
             Got got = {Got::Kind::bytes, parcel.bytes.size()};
             if (parcel.bits != 0) {
                 if (parcel.bytes.size() != sizeof(got.mark.count))
@@ -239,6 +230,31 @@ private:
             }
             return got;
         }
+        ssize_t send(const LineWords &words, const ntb::socket::Ring &ring, uint64_t position,
+                     size_t bytes) override
+        {
+            Parcel parcel;
+            bytes = std::min(bytes, Cable::longest - sizeof(words));
+            parcel.bytes.resize(sizeof(words) + bytes);
+            memcpy(parcel.bytes.data(), &words, sizeof(words));
+            ring.copy_out(parcel.bytes.data() + sizeof(words), position, bytes);
+            const size_t sent = parcel.bytes.size();
+            return put(std::move(parcel), static_cast<int>(sent));
+        }
+        Got receive(LineWords *words) override
+        {
+            if (const Got none = take(&held_); none.kind != Got::Kind::bytes)
+                return none;
+            if (held_.bits != 0 || held_.bytes.size() < sizeof(*words))
+                return {Got::Kind::wrong};
+            memcpy(words, held_.bytes.data(), sizeof(*words));
+            return {Got::Kind::words, held_.bytes.size() - sizeof(*words)};
+        }
+        void copy(size_t from, const ntb::socket::Ring &ring, uint64_t position,
+                  size_t bytes) override
+        {
+            ring.copy_in(position, held_.bytes.data() + sizeof(LineWords) + from, bytes);
+        }
         void reset() override
         {
             const std::lock_guard held(end_.cable_.lock_);
@@ -248,6 +264,24 @@ private:
 
     private:
         unsigned own() const { return end_.index_; }
+        /// @return bytes: there is one
+        Got take(Parcel *parcel)
+        {
+            const std::lock_guard held(end_.cable_.lock_);
+            std::deque<Parcel> &queue = line_->under_way[own()];
+            if (line_->is_reset)
+                return {Got::Kind::ended};
+            if (queue.empty())
+                return {line_->is_closed[1 - own()] || line_->is_lost ? Got::Kind::ended
+                                                                      : Got::Kind::nothing};
+            *parcel = std::move(queue.front());
+            queue.pop_front();
+            if (line_->waits[1 - own()]) {
+                line_->waits[1 - own()] = false;
+                end_.note_other(line_, writable);
+            }
+            return {Got::Kind::bytes};
+        }
         int put(Parcel parcel, int result)
         {
             const std::lock_guard held(end_.cable_.lock_);
@@ -267,6 +301,7 @@ private:
 
         End &end_;
         std::shared_ptr<Line> line_;
+        Parcel held_;
     };
 
     // With the lock.

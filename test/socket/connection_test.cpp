@@ -5,8 +5,14 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include <linux/futex.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -18,20 +24,32 @@ using ntbd::test::Folder;
 namespace
 {
 
-class Connections : public testing::TestWithParam<bool>
+/// How the two ends are joined.
+enum class Hosts {
+    One,     ///< at one daemon
+    Direct,  ///< at two, whose clients share memory
+    Carried, ///< through two
+};
+
+class Connections : public testing::TestWithParam<Hosts>
 {
 protected:
+    bool is_apart() const { return GetParam() != Hosts::One; }
+    /// Then what an end has done is known to the other after a while.
+    bool is_carried() const { return GetParam() == Hosts::Carried; }
     void SetUp() override
     {
+        if (is_carried())
+            plug(cable, near, far);
         near.config.ring_bytes = 8 * ring_bytes;
         far.config.ring_bytes = 8 * ring_bytes;
         near.start();
-        if (GetParam()) {
+        if (is_apart()) {
             far.start();
             ntbd::test::join(near, far);
         }
         at[0] = Attachment::create(near.config.socket.c_str());
-        at[1] = Attachment::create((GetParam() ? far : near).config.socket.c_str());
+        at[1] = Attachment::create((is_apart() ? far : near).config.socket.c_str());
         ASSERT_NE(at[0], nullptr);
         ASSERT_NE(at[1], nullptr);
     }
@@ -64,18 +82,35 @@ protected:
     {
         const Side &a = side[from];
         const Side &b = side[1 - from];
+        const auto by_ring = [&] {
+            at[from]->settle();
+            return at[from]->figures().ring_sent;
+        };
+        const std::uint64_t before = by_ring();
         for (const char *text : {"first", "second"}) {
             a.put(text);
             EXPECT_EQ(b.get(strlen(text)), text);
+        }
+        while (is_carried() && by_ring() == before) {
+            a.put("x");
+            ASSERT_EQ(b.get(1), "x");
         }
         ASSERT_TRUE(a.connection->has_ring());
         ASSERT_TRUE(b.connection->has_ring());
     }
 
-    ntbd::Broker::Figures far_figures() { return (GetParam() ? far : near).now().figures; }
+    /// What goes through daemons may be overtaken by what the kernel says.
+    void await_bytes(int at_end, ssize_t bytes)
+    {
+        const Side &one = side[at_end];
+        ASSERT_TRUE(await([&] { return one.connection->readable_bytes(one.fd) == bytes; }));
+    }
+
+    ntbd::Broker::Figures far_figures() { return (is_apart() ? far : near).now().figures; }
 
     static constexpr std::uint32_t ring_bytes = 16384; ///< of 8 times that, at first
     Folder folder;
+    ntbd::test::Cable cable;
     Daemon near{folder.path + "/near.sock"};
     Daemon far{folder.path + "/far.sock"};
     Attachment *at[2] = {};
@@ -85,6 +120,8 @@ protected:
 
 TEST_P(Connections, GoByTheRingFromTheSecondWrite)
 {
+    if (is_carried())
+        GTEST_SKIP() << "what is there at once is of memory that both share";
     claim();
     side[0].put("by tcp");
     EXPECT_EQ(side[1].get(6), "by tcp");
@@ -97,6 +134,9 @@ TEST_P(Connections, GoByTheRingFromTheSecondWrite)
 TEST_P(Connections, EveryByteArrivesBothWays)
 {
     claim();
+    for (const int from : {0, 1})
+        if (is_carried())
+            upgrade(from);
     for (unsigned round = 0; round < 40; round++) {
         const std::string there = pattern(1 + round * 997 % 15000, round);
         const std::string back = pattern(1 + round * 331 % 9000, round + 1000);
@@ -173,12 +213,28 @@ TEST_P(Connections, TheReceiverAsksForTcp)
     }));
 }
 
+TEST_P(Connections, TheDaemonGoesBackForASenderThatDoesNotRun)
+{
+    claim();
+    upgrade(0);
+    side[0].put("in the ring");
+    EXPECT_FALSE(side[1].connection->leave(tcp.fd[1]));
+    EXPECT_EQ(side[1].get(11), "in the ring");
+    // Nobody makes a call on the sender's end.
+    EXPECT_TRUE(await([&] { return side[1].connection->leave(tcp.fd[1]); }));
+    side[0].put("by tcp");
+    EXPECT_EQ(side[1].get(6), "by tcp");
+    at[0]->settle();
+    EXPECT_FALSE(side[0].connection->has_ring());
+}
+
 TEST_P(Connections, UnreadBytesInTheRingResetThePeer)
 {
     claim();
     upgrade(0);
     upgrade(1);
     side[0].put("unread");
+    await_bytes(1, 6);
     close(1);
     EXPECT_EQ(side[0].outcome(), -ECONNRESET);
     EXPECT_EQ(side[0].outcome(), 0);
@@ -225,6 +281,7 @@ TEST_P(Connections, AResetComesBehindTheBytesOfTheRing)
     claim();
     upgrade(0);
     side[0].put("before");
+    await_bytes(1, 6);
     const linger hard = {1, 0};
     setsockopt(tcp.fd[0], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
     close(0);
@@ -274,8 +331,10 @@ TEST_P(Connections, AGrantThatComesAfterTheEndIsReturned)
     claim();
     side[0].put("one");
     EXPECT_EQ(side[1].get(3), "one"); // and grants with the next look
-    side[1].connection->look(tcp.fd[1]);
-    ASSERT_TRUE(side[1].connection->has_ring());
+    ASSERT_TRUE(await([&] {
+        side[1].connection->look(tcp.fd[1]);
+        return side[1].connection->has_ring();
+    }));
     ASSERT_EQ(::shutdown(tcp.fd[0], SHUT_WR), 0);
     EXPECT_EQ(side[1].outcome(), 0);
 }
@@ -285,25 +344,27 @@ TEST_P(Connections, BytesThatNobodySawAreNotUpgraded)
     claim();
     ASSERT_EQ(::send(tcp.fd[0], "raw", 3, 0), 3);
     EXPECT_EQ(side[1].get(3), "raw");
-    for (int i = 0; i < 20; i++) {
+    EXPECT_TRUE(await([&, i = 0]() mutable {
         side[0].put("seen");
         EXPECT_EQ(side[1].get(4), "seen");
-    }
+        return ++i >= 20 && at[0]->figures().unseen >= 1;
+    }));
     EXPECT_EQ(at[0]->figures().ring_sent, 0u);
-    EXPECT_GE(at[0]->figures().unseen, 1u);
     char raw[3];
     side[1].put("raw");
     side[1].connection->look(tcp.fd[1]);
     ASSERT_TRUE(await([&] { return recv(tcp.fd[0], raw, 3, MSG_DONTWAIT) == 3; }));
-    side[1].put("seen");
-    EXPECT_EQ(side[0].get(4), "seen");
-    side[1].put("more");
-    EXPECT_EQ(side[0].get(4), "more");
-    EXPECT_GE(at[0]->figures().unseen, 2u);
+    EXPECT_TRUE(await([&] {
+        side[1].put("seen");
+        EXPECT_EQ(side[0].get(4), "seen");
+        return at[0]->figures().unseen >= 2;
+    }));
 }
 
 TEST_P(Connections, PeekTruncateAndCountWhatFollowsEachOther)
 {
+    if (is_carried())
+        GTEST_SKIP() << "what is there at once is of memory that both share";
     claim();
     side[0].put("tcp");
     char got[32] = {};
@@ -338,6 +399,8 @@ TEST_P(Connections, UrgentDataGoByTcp)
 
 TEST_P(Connections, AFullRingTakesAPartAndSaysWhenThereIsRoom)
 {
+    if (is_carried())
+        GTEST_SKIP() << "what is there at once is of memory that both share";
     claim();
     upgrade(0);
     const std::string bytes = pattern(9 * ring_bytes, 7);
@@ -375,6 +438,8 @@ TEST_P(Connections, WhoWaitsForRoomHearsThatTheKernelHasReset)
 
 TEST_P(Connections, WhoSleepsIsRungOnceAndWhoPollsNever)
 {
+    if (is_carried())
+        GTEST_SKIP() << "what is there at once is of memory that both share";
     claim();
     upgrade(0);
     const auto rings = at[0]->figures().rings;
@@ -406,6 +471,20 @@ TEST_P(Connections, NoWakeUpIsLost)
     constexpr std::size_t total = 20000000;
     const std::string stream = pattern(total, 3);
     const auto sleep_for = [](const Side &one, std::uint32_t events) {
+        static std::atomic<unsigned> sleeps = 0;
+        std::uint32_t value = 0;
+        // Each third sleep, so that both kinds are there at a time.
+        if (const std::uint32_t *word =
+                sleeps.fetch_add(1) % 3 == 0 ? one.connection->doze(events, value) : nullptr;
+            word != nullptr) {
+            const timespec long_time = {30, 0};
+            if ((one.connection->look(one.fd) & (events | EPOLLHUP | EPOLLERR)) == 0 &&
+                syscall(SYS_futex, word, FUTEX_WAIT, value, &long_time, nullptr, 0) != 0) {
+                EXPECT_EQ(errno, EAGAIN) << "it waits for ever";
+            }
+            one.connection->wake(events);
+            return;
+        }
         one.connection->arm(events);
         std::uint32_t ready = one.connection->look(one.fd);
         if ((ready & (events | EPOLLHUP | EPOLLERR)) == 0) {
@@ -447,8 +526,71 @@ TEST_P(Connections, NoWakeUpIsLost)
                              std::thread(send_all, side[1]), std::thread(receive_all, side[0])};
     for (std::thread &one : threads)
         one.join();
+    at[0]->settle();
     EXPECT_GT(at[0]->figures().ring_sent, 0u)
         << at[0]->figures().unseen << " " << at[1]->figures().unseen;
+}
+
+TEST_P(Connections, SignsChangeWithWhatALookShows)
+{
+    if (is_carried())
+        GTEST_SKIP() << "what is there at once is of memory that both share";
+    claim();
+    EXPECT_EQ(side[1].connection->signs(EPOLLIN), 0u) << "the kernel has the bytes";
+    upgrade(0);
+    Connection &receiver = *side[1].connection;
+    auto changes = [&receiver, before = std::uint64_t{0}]() mutable {
+        const std::uint64_t now = receiver.signs(EPOLLIN);
+        return std::exchange(before, now) != now;
+    };
+    EXPECT_TRUE(changes());
+    EXPECT_FALSE(changes());
+    side[0].put("x");
+    EXPECT_TRUE(changes()) << "bytes";
+    EXPECT_EQ(side[1].get(1), "x");
+    EXPECT_FALSE(changes()) << "they were read here";
+    receiver.kernel_said(EPOLLRDHUP);
+    EXPECT_TRUE(changes()) << "an edge";
+    EXPECT_EQ(side[0].connection->shutdown(tcp.fd[0], SHUT_WR), 0);
+    EXPECT_TRUE(changes()) << "the end";
+    EXPECT_EQ(side[1].outcome(), 0);
+    EXPECT_EQ(receiver.signs(EPOLLIN), 0u);
+}
+
+TEST_P(Connections, WhoDozesIsWokenByBytesAndByAnEnd)
+{
+    claim();
+    upgrade(0);
+    std::uint32_t value = 0;
+    for (const bool ends : {false, true}) {
+        const std::uint32_t *word = side[1].connection->doze(EPOLLIN, value);
+        ASSERT_NE(word, nullptr);
+        EXPECT_EQ(ntbc::load(*word), value);
+        if (ends)
+            side[0].connection->shutdown(tcp.fd[0], SHUT_WR);
+        else
+            side[0].put("x");
+        EXPECT_TRUE(await([&] { return ntbc::load(*word) != value; }));
+        side[1].connection->wake(EPOLLIN);
+    }
+    EXPECT_EQ(side[1].get(1), "x");
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, WhoIsAskedToGoBackWakes)
+{
+    claim();
+    upgrade(0);
+    upgrade(1);
+    Connection &asked = *side[1].connection;
+    std::uint32_t value = 0;
+    const std::uint32_t *word = asked.doze(EPOLLIN, value);
+    ASSERT_NE(word, nullptr);
+    const std::uint64_t signs = asked.signs(EPOLLIN);
+    side[0].connection->leave(tcp.fd[0]);
+    EXPECT_TRUE(await([&] { return ntbc::load(*word) != value; }));
+    EXPECT_TRUE(await([&] { return asked.signs(EPOLLIN) != signs; }));
+    asked.wake(EPOLLIN);
 }
 
 TEST_P(Connections, TheEventsOfAnEnd)
@@ -458,7 +600,7 @@ TEST_P(Connections, TheEventsOfAnEnd)
     upgrade(1);
     side[0].connection->shutdown(tcp.fd[0], SHUT_WR);
     const std::uint32_t half = EPOLLIN | EPOLLOUT | EPOLLRDHUP;
-    EXPECT_EQ(side[1].connection->look(tcp.fd[1]), half);
+    EXPECT_TRUE(await([&] { return side[1].connection->look(tcp.fd[1]) == half; }));
     EXPECT_EQ(side[1].outcome(), 0);
     EXPECT_EQ(side[1].connection->look(tcp.fd[1]), half);
     side[1].connection->shutdown(tcp.fd[1], SHUT_WR);
@@ -487,8 +629,11 @@ TEST_P(Connections, TheDaemonListsThemWithTheirStatesAndBytes)
     EXPECT_EQ(entry.state, std::uint32_t{NTBCLIENT_OPEN});
     EXPECT_EQ(entry.sending, std::uint32_t{NTBCLIENT_BY_RING});
     EXPECT_EQ(entry.receiving, std::uint32_t{NTBCLIENT_BY_TCP});
-    EXPECT_EQ(entry.sent_by_tcp, strlen("first"));
-    EXPECT_EQ(entry.sent, strlen("secondby ring"));
+    if (!is_carried()) {
+        EXPECT_EQ(entry.sent_by_tcp, strlen("first"));
+        EXPECT_EQ(entry.sent, strlen("secondby ring"));
+    }
+    EXPECT_EQ(entry.carried, is_carried() ? 1u : 0u);
     EXPECT_EQ(entry.ring_bytes, 8 * ring_bytes);
 }
 
@@ -497,6 +642,7 @@ TEST_P(Connections, ARevokedOneDeliversWhatItHasAndResets)
     claim();
     upgrade(0);
     side[0].put("kept");
+    await_bytes(1, 4);
     ntbd::test::Client operators(near);
     ntbclient_entry entry = {};
     entry.size = sizeof(entry);
@@ -519,6 +665,7 @@ TEST_P(Connections, TheDaemonsEndResetsUpgradedOnes)
     claim();
     upgrade(0);
     side[0].put("kept");
+    await_bytes(1, 4);
     near.stop();
     EXPECT_TRUE(await([&] {
         at[0]->process();
@@ -641,8 +788,11 @@ TEST_P(Connections, AStreamGoesOnInTheWholeRing)
     for (unsigned round = 0; round < 3; round++) {
         SCOPED_TRACE(round);
         const std::string sent = pattern(5 * ring_bytes + round, round);
-        ASSERT_EQ(side[0].send(sent), static_cast<ssize_t>(sent.size()));
-        EXPECT_EQ(side[1].connection->readable_bytes(tcp.fd[1]), static_cast<ssize_t>(sent.size()));
+        if (is_carried())
+            side[0].put(sent);
+        else
+            ASSERT_EQ(side[0].send(sent), static_cast<ssize_t>(sent.size()));
+        await_bytes(1, static_cast<ssize_t>(sent.size()));
         std::string peeked(2 * ring_bytes, '\0');
         EXPECT_EQ(side[1].receive(peeked.data(), peeked.size(), MSG_PEEK),
                   static_cast<ssize_t>(peeked.size()));
@@ -673,6 +823,8 @@ TEST_P(Connections, UnreadBytesOutlastAnIdleTime)
 // The daemon says what was taken, and wakes nobody: that is the reader's, by quarters of the ring.
 TEST_P(Connections, WhoWaitsForRoomIsWokenWhateverTheDaemonHasSaid)
 {
+    if (is_carried())
+        GTEST_SKIP() << "what is there at once is of memory that both share";
     claim();
     upgrade(0);
     const auto fill = [this] {
@@ -727,6 +879,159 @@ TEST_P(Connections, ManyThatAreShortLeaveNothing)
                near.now().figures.connecting == 0 && descriptors() <= before;
     })) << descriptors()
         << " of " << before;
+}
+
+// Streams through two daemons, in the middle of which something happens. Who reads gets a prefix of
+// what was accepted, its end only where that was all, and nobody waits for ever.
+class Carried : public testing::Test
+{
+protected:
+    static constexpr std::size_t total = 3000000;
+
+    Carried()
+    {
+        plug(cable, near, far);
+        for (Daemon *one : {&near, &far}) {
+            one->config.ring_bytes = 16384;
+            one->start();
+        }
+        join(near, far);
+    }
+    struct Outcome {
+        ssize_t sent = 0;     ///< accepted
+        ssize_t received = 0; ///< and right
+        ssize_t sender_said = 0, receiver_said = 0;
+        bool by_ring = false;
+    };
+    void send_all(const Side &one, Outcome &outcome)
+    {
+        const auto until = std::chrono::steady_clock::now() + ntbd::test::patience;
+        for (std::size_t n = 1; outcome.sent < static_cast<ssize_t>(total); n = n * 7 % 6007 + 1) {
+            const ssize_t some = one.send(stream.substr(static_cast<std::size_t>(outcome.sent), n));
+            if (some == -EAGAIN && std::chrono::steady_clock::now() < until) {
+                std::this_thread::yield();
+                continue;
+            }
+            if (some < 0) {
+                outcome.sender_said = some;
+                return;
+            }
+            outcome.sent += some;
+        }
+        one.connection->shutdown(one.fd, SHUT_WR);
+    }
+    void receive_all(const Side &one, Outcome &outcome)
+    {
+        std::vector<char> bytes(5000);
+        const auto until = std::chrono::steady_clock::now() + ntbd::test::patience;
+        for (;;) {
+            const ssize_t some = one.receive(bytes.data(), bytes.size());
+            outcome.by_ring = outcome.by_ring || one.connection->has_ring();
+            if (some == -EAGAIN && std::chrono::steady_clock::now() < until) {
+                std::this_thread::yield();
+                continue;
+            }
+            if (some <= 0) {
+                outcome.receiver_said = some;
+                return;
+            }
+            ASSERT_EQ(stream.compare(static_cast<std::size_t>(outcome.received),
+                                     static_cast<std::size_t>(some), bytes.data(),
+                                     static_cast<std::size_t>(some)),
+                      0);
+            outcome.received += some;
+        }
+    }
+    /// @param happens  once so many bytes were received
+    Outcome run(std::size_t at, const std::function<void(Side *)> &happens)
+    {
+        std::unique_ptr<Tcp> tcp;
+        Side side[2];
+        const auto close = [&] {
+            for (Side &one : side)
+                if (one.connection != nullptr)
+                    std::exchange(one.connection, nullptr)->close(one.fd, true);
+        };
+        // What the devices say of the last loss may come after the daemons have met again: then
+        // these have no rings, and others are tried.
+        EXPECT_TRUE(await([&] {
+            if (!near.now().peer || !far.now().peer)
+                introduce(near, far);
+            close();
+            tcp = std::make_unique<Tcp>();
+            Attachment *ends[] = {Attachment::create(near.config.socket.c_str()),
+                                  Attachment::create(far.config.socket.c_str())};
+            for (int i = 0; i < 2; i++)
+                side[i] = {Connection::claim(*ends[i], tcp->fd[i], i == 1), tcp->fd[i]};
+            for (int i = 0; i < 3000 && ends[0]->figures().ring_sent == 0; i++) {
+                side[i % 2].put("x");
+                EXPECT_EQ(side[1 - i % 2].get(1), "x");
+                ends[0]->settle();
+            }
+            return ends[0]->figures().ring_sent > 0;
+        }));
+        Outcome outcome;
+        std::thread sender([&] { send_all(side[0], outcome); });
+        std::thread receiver([&] { receive_all(side[1], outcome); });
+        EXPECT_TRUE(await([&] {
+            return std::atomic_ref(outcome.received).load() >= static_cast<ssize_t>(at) ||
+                   std::atomic_ref(outcome.receiver_said).load() != 0;
+        }));
+        happens(side);
+        sender.join();
+        receiver.join();
+        EXPECT_TRUE(outcome.by_ring);
+        EXPECT_NE(outcome.receiver_said, -EAGAIN) << "it waits for ever";
+        EXPECT_NE(outcome.sender_said, -EAGAIN) << "it waits for ever";
+        EXPECT_LE(outcome.received, outcome.sent);
+        if (outcome.receiver_said == 0) {
+            EXPECT_EQ(outcome.received, outcome.sent);
+        }
+        close();
+        return outcome;
+    }
+
+    const std::string stream = pattern(total, 9);
+    Folder folder;
+    ntbd::test::Cable cable;
+    Daemon near{folder.path + "/near.sock"};
+    Daemon far{folder.path + "/far.sock"};
+};
+
+TEST_F(Carried, EndsOfTheirWayAtAnyTime)
+{
+    std::mt19937 random(3);
+    for (int round = 0; round < 24; round++) {
+        SCOPED_TRACE(round);
+        const std::size_t at = random() % (total / 2);
+        Daemon &daemon = round % 2 == 0 ? near : far;
+        const bool is_cut = round % 3 == 0;
+        run(at, [&](Side *) {
+            if (is_cut)
+                near.bridge->cut();
+            else
+                daemon.stop();
+        });
+        if (!is_cut)
+            daemon.start();
+    }
+}
+
+TEST_F(Carried, GoBackToTcpAtAnyTime)
+{
+    std::mt19937 random(4);
+    for (int round = 0; round < 24; round++) {
+        SCOPED_TRACE(round);
+        const Outcome outcome = run(random() % (total / 2), [&](Side *side) {
+            Side &one = side[round % 2], &other = side[1 - round % 2];
+            EXPECT_TRUE(await([&] {
+                other.connection->look(other.fd); // it answers what it is asked
+                return one.connection->leave(one.fd);
+            }));
+        });
+        EXPECT_EQ(outcome.receiver_said, 0);
+        EXPECT_EQ(outcome.received, static_cast<ssize_t>(total));
+    }
 }
 
 // Whatever the daemon does meanwhile: this one never takes what it is shown.
@@ -792,7 +1097,12 @@ TEST_F(Claims, TheResetForUnreadBytesDoesNotWaitForTheDaemon)
     EXPECT_EQ(there.outcome(), -ECONNRESET);
 }
 
-INSTANTIATE_TEST_SUITE_P(Hosts, Connections, testing::Bool(),
-                         [](const auto &one) { return one.param ? "TwoDaemons" : "OneDaemon"; });
+INSTANTIATE_TEST_SUITE_P(Hosts, Connections,
+                         testing::Values(Hosts::One, Hosts::Direct, Hosts::Carried),
+                         [](const auto &one) {
+                             return one.param == Hosts::One      ? "OneDaemon"
+                                    : one.param == Hosts::Direct ? "TwoDaemons"
+                                                                 : "ThroughTwoDaemons";
+                         });
 
 } // namespace

@@ -194,17 +194,18 @@ TEST_F(Hostile, TheQuotaOfAUserBoundsClaims)
 }
 
 // Whatever stands in the lines: the other end ends with what it has, or is reset, and returns.
-TEST_F(Hostile, AnyWordsInTheLines)
+void any_words_in_the_lines(const Daemon &daemon, const Daemon &of_the_other)
 {
     std::mt19937_64 random(7);
-    Attachment *at = Attachment::create(daemon.config.socket.c_str());
+    Attachment *at = Attachment::create(of_the_other.config.socket.c_str());
     for (std::uint64_t round = 0; round < 300; round++) {
         Raw raw(daemon);
         Tcp tcp;
         const Side side = {Connection::claim(*at, tcp.fd[1], true), tcp.fd[1]};
         raw.claim(tcp.fd[0], false);
         ASSERT_EQ(raw.next(), Type::claimed);
-        Page *page = map<Page>(raw, 0, ntbc::memory_bytes(ring_bytes));
+        auto *page =
+            static_cast<Page *>(ntbc::sealed_map(raw.parcel.fd(0), ntbc::memory_bytes(ring_bytes)));
         ASSERT_NE(page, nullptr);
         ASSERT_TRUE(await([&] {
             at->process();
@@ -228,6 +229,83 @@ TEST_F(Hostile, AnyWordsInTheLines)
         }
         side.connection->close(tcp.fd[1], true);
         munmap(page, ntbc::memory_bytes(ring_bytes));
+    }
+}
+
+TEST_F(Hostile, AnyWordsInTheLines)
+{
+    any_words_in_the_lines(daemon, daemon);
+}
+
+// Then each has memory of its own, with a daemon as the other end.
+class HostileAtADistance : public testing::Test
+{
+protected:
+    void SetUp() override
+    {
+        plug(cable, near, far);
+        for (Daemon *one : {&near, &far}) {
+            one->config.ring_bytes = ring_bytes;
+            one->start();
+        }
+        join(near, far);
+    }
+    /// Both daemons are there for the next connection, and nothing is left of those before.
+    void TearDown() override
+    {
+        EXPECT_TRUE(await([&] {
+            return near.now().figures.claimed + far.now().figures.claimed == 0 &&
+                   near.now().figures.carried + far.now().figures.carried == 0;
+        }));
+        Tcp tcp;
+        Raw one(near), other(far);
+        one.claim(tcp.fd[0], false);
+        other.claim(tcp.fd[1], true);
+        EXPECT_EQ(one.next(), Type::claimed);
+        EXPECT_EQ(other.next(), Type::claimed);
+    }
+
+    Folder folder;
+    ntbd::test::Cable cable;
+    Daemon near{folder.path + "/near.sock"}, far{folder.path + "/far.sock"};
+};
+
+TEST_F(HostileAtADistance, AnyWordsInTheLines)
+{
+    any_words_in_the_lines(near, far);
+}
+
+// Of two clients that know nothing of each other, and write at once.
+TEST_F(HostileAtADistance, AnyWordsInTheLinesOfBoth)
+{
+    std::mt19937_64 random(13);
+    for (int round = 0; round < 100; round++) {
+        Tcp tcp;
+        Raw liars[] = {Raw(near), Raw(far)};
+        std::uint32_t *words[2];
+        for (const int end : {0, 1})
+            liars[end].claim(tcp.fd[end], end == 1);
+        for (const int end : {0, 1}) {
+            ASSERT_EQ(liars[end].next(), Type::claimed);
+            words[end] = static_cast<std::uint32_t *>(
+                ntbc::sealed_map(liars[end].parcel.fd(0), ntbc::memory_bytes(ring_bytes)));
+            ASSERT_NE(words[end], nullptr);
+        }
+        for (int i = 0; i < 200; i++) {
+            const unsigned end = random() % 2;
+            const std::uint64_t small = random() % 3;
+            ntbc::store(words[end][random() % (sizeof(Page::direction) / 4)],
+                        static_cast<std::uint32_t>(random() % 6 == 0 ? random() : small));
+            ::send(liars[end].parcel.fd(1), "\1", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+            Message fin;
+            fin.type = Type::fin_seen;
+            fin.id = liars[end].parcel.message.id;
+            fin.other = small;
+            if (i % 16 == 0)
+                liars[end].send(fin);
+        }
+        for (const int end : {0, 1})
+            munmap(words[end], ntbc::memory_bytes(ring_bytes));
     }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Processes that are killed: sender, receiver, one of several holders, the daemon of both or that
-// of either. Every byte is checked: who is left gets a prefix of the stream, its end only where it
-// got all that was accepted, and never waits for ever.
+// of either; or the link between the two. Every byte is checked: who is left gets a prefix of the
+// stream, its end only where it got all that was accepted, and never waits for ever.
 #include "tcp.hpp"
 
 #include <csignal>
@@ -28,6 +28,7 @@ constexpr int out_of_time = 99;
 struct Board {
     std::atomic<bool> daemon_ready[2];
     std::atomic<bool> is_introduced[2];
+    std::atomic<bool> cut; ///< the link: both daemons are to hear that it is lost
     ntbd::Introduction introductions[2];
     std::atomic<std::uint64_t> accepted; ///< by send
     std::atomic<std::uint64_t> received;
@@ -38,15 +39,18 @@ struct Board {
     std::atomic<std::uint32_t> calls[2]; ///< of the end
 };
 
-enum Victim { Sender, Receiver, TheDaemon, ThePeersDaemon };
+enum Victim { Sender, Receiver, TheDaemon, ThePeersDaemon, TheLink };
 
 struct Plan {
     Victim victim;
-    std::uint32_t at_call; ///< dies before this call; 0: at any time
+    std::uint32_t at_call;  ///< dies before this call; 0: at any time
+    bool goes_back = false; ///< to TCP, from the sender's call back_at on
 };
+constexpr std::uint32_t back_at = 40;
 constexpr std::uint32_t at_close = ~0u; ///< the last call
 // The first is between claim and match.
 constexpr std::uint32_t calls[] = {1, 2, 3, 4, 5, 9, 30, 100, 1000, at_close};
+constexpr std::uint32_t calls_back[] = {back_at, 41, 42, 43, 45, 50, 70, at_close};
 
 class Killed : public testing::Test
 {
@@ -85,6 +89,7 @@ protected:
         const int n = apart ? 2 : 1;
         for (int i = 0; i < n; i++)
             board.daemon_ready[i] = board.is_introduced[i] = false;
+        board.cut = false;
         for (int i = 0; i < n; i++)
             daemons[i] = start([this, i] {
                 Daemon one(socket_of(i));
@@ -93,6 +98,9 @@ protected:
                 if (apart)
                     meet(one, i);
                 board.daemon_ready[i] = true;
+                while (!board.cut)
+                    usleep(100);
+                one.mailbox().put({ntbd::LinkNews::Kind::lost, {}, {}});
                 for (;;)
                     pause();
                 return 0;
@@ -120,9 +128,12 @@ protected:
         return folder.path + (apart && which == 1 ? "/peer.sock" : "/ntbd.sock");
     }
     static bool is_daemon(Victim victim) { return victim >= TheDaemon; }
-    pid_t process_of(Victim victim) const
+    void strike(Victim victim)
     {
-        return is_daemon(victim) ? daemons[victim - TheDaemon] : end[victim];
+        if (victim == TheLink)
+            board.cut = true;
+        else
+            kill(is_daemon(victim) ? daemons[victim - TheDaemon] : end[victim], SIGKILL);
     }
     void step(const Plan &plan, int which, bool is_closing = false)
     {
@@ -134,7 +145,7 @@ protected:
         if (static_cast<int>(plan.victim) == which)
             raise(SIGKILL);
         else if (is_daemon(plan.victim) && which == 0)
-            kill(process_of(plan.victim), SIGKILL); // again, it may be dead
+            strike(plan.victim); // again, it may be dead
     }
     static void rest(int fd, short events)
     {
@@ -158,8 +169,11 @@ protected:
         const Side side = side_of(tcp, 0, plan);
         const std::string stream = pattern(stream_bytes, 1);
         int said = 0;
+        bool is_back = !plan.goes_back || side.connection == nullptr;
         for (std::size_t at = 0, n = 1; at < stream.size() && said == 0;) {
             step(plan, 0);
+            if (!is_back && board.calls[0] >= back_at)
+                is_back = side.connection->leave(side.fd);
             const ssize_t sent = side.send(stream.substr(at, n));
             if (sent == -EAGAIN) {
                 sched_yield();
@@ -228,6 +242,7 @@ protected:
             one = 0;
         }
         EXPECT_FALSE(board.wrong);
+        broken += board.sender_said < 0 || board.receiver_said < 0;
         if (is_daemon(plan.victim))
             for (pid_t &one : daemons)
                 finish(one);
@@ -250,12 +265,18 @@ protected:
     }
     void before_a_call(Victim victim)
     {
-        for (const std::uint32_t call : calls) {
-            SCOPED_TRACE(testing::Message() << "victim " << victim << ", call " << call);
-            run({victim, call});
-            if (victim != Sender) {
-                EXPECT_NE(board.sender_said, out_of_time);
-            }
+        for (const std::uint32_t call : calls)
+            before(victim, call, false);
+        for (const std::uint32_t call : calls_back)
+            before(victim, call, true);
+    }
+    void before(Victim victim, std::uint32_t call, bool goes_back)
+    {
+        SCOPED_TRACE(testing::Message() << "victim " << victim << ", call " << call
+                                        << (goes_back ? ", back to TCP" : ""));
+        run({victim, call, goes_back});
+        if (victim != Sender) {
+            EXPECT_NE(board.sender_said, out_of_time);
         }
     }
     /// Each victim up to the last one in turn.
@@ -264,9 +285,9 @@ protected:
         for (unsigned round = 0; round < rounds; round++) {
             const auto victim = static_cast<Victim>(round % (last + 1u));
             SCOPED_TRACE(round);
-            run({victim, 0}, [&] {
+            run({victim, 0, round / (last + 1u) % 3 == 2}, [&] {
                 usleep(static_cast<useconds_t>(pace(round)));
-                kill(process_of(victim), SIGKILL);
+                strike(victim);
             });
         }
     }
@@ -276,7 +297,8 @@ protected:
     }
 
     Folder folder;
-    bool apart = false; ///< each end has a daemon of its own
+    bool apart = false;  ///< each end has a daemon of its own
+    unsigned broken = 0; ///< runs that ended by an error
     Board &board;
     pid_t daemons[2] = {};
     pid_t end[2] = {};
@@ -314,9 +336,15 @@ TEST_F(KilledBetweenHosts, EitherDaemonBeforeACall)
     before_a_call(ThePeersDaemon);
 }
 
+TEST_F(KilledBetweenHosts, TheLinkBeforeACall)
+{
+    before_a_call(TheLink);
+    EXPECT_GT(broken, 0u) << "it was lost in the middle of a ring (F1)";
+}
+
 TEST_F(KilledBetweenHosts, AnyOfThemAtAnyTime)
 {
-    at_any_time(40, ThePeersDaemon);
+    at_any_time(50, TheLink);
 }
 
 TEST_F(KilledBetweenHosts, NobodyAndAllArrives)

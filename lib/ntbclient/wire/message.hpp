@@ -12,7 +12,7 @@ namespace ntbc
 {
 
 inline constexpr uint32_t message_magic = 0x4442544E; // "NTBD"
-inline constexpr uint16_t message_version = 5;
+inline constexpr uint16_t message_version = 6;
 inline constexpr size_t key_bytes_max = 64;
 
 enum class Type : uint16_t {

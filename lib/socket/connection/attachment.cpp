@@ -334,6 +334,7 @@ bool Attachment::map(Connection &one, Letter &letter)
     one.page_ = reinterpret_cast<Page *>(page);
     one.record_ = reinterpret_cast<Record *>(record);
     one.ring_bytes_ = m.ring_bytes;
+    one.is_carried_ = (m.flags & ntbc::flag_carried) != 0;
     one.id_ = m.id;
     one.bell_ = bell;
     one.open(one.fd_);

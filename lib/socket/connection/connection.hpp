@@ -133,6 +133,7 @@ private:
     void ring_reader();
     void ring_writer();
     void ring_all();
+    void ring_carrier(void (Connection::*ring)());
     void end_doze(std::uint32_t &word);
     void report_fin(std::uint32_t generation);
     static bool is_end(ssize_t result);
@@ -152,6 +153,7 @@ private:
     Page *page_ = nullptr;
     Record *record_ = nullptr;
     std::uint32_t ring_bytes_ = 0;
+    bool is_carried_ = false; ///< through the daemons: its own is the other end of the memory
     int bell_ = -1;
     int control_ = -1; ///< to the daemon that knows of it
     int fd_ = -1;      ///< that was claimed

@@ -64,6 +64,7 @@ void Connection::Receiving::repair()
         store_grant(lines, words, connection_.ring_bytes_);
     else
         store_words(lines.receiver_asks, words);
+    connection_.ring_carrier(&Connection::ring_writer);
     give_back(true);
 }
 
@@ -87,6 +88,7 @@ void Connection::Receiving::grant()
     commit();
     half_.shown = receiver_.taken();
     store_grant(connection_.lines_in(), receiver_.words(), connection_.ring_bytes_);
+    connection_.ring_carrier(&Connection::ring_writer);
     Attachment::turn();
 }
 
@@ -118,8 +120,10 @@ void Connection::Receiving::attend()
     if (!seen && !lost && receiver_.state() == before)
         return; // what was looked at is looked at again
     commit();
-    if (seen)
+    if (seen) {
         store_words(connection_.lines_in().receiver_asks, receiver_.words());
+        connection_.ring_carrier(&Connection::ring_writer);
+    }
     if (receiver_.state() == State::Reset)
         connection_.attachment_->count(&Attachment::Figures::resets);
     Attachment::turn();

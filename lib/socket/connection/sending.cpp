@@ -163,6 +163,7 @@ ssize_t Connection::Sending::write_kernel(const Parts &parts, int flags)
     if (const std::uint32_t want = written > 0 ? sender_.want() : 0; want != 0) {
         commit();
         store(connection_.lines_out().sender_asks.want, want);
+        connection_.ring_carrier(&Connection::ring_reader);
     }
     return written;
 }

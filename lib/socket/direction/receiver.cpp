@@ -30,34 +30,6 @@ std::uint32_t Receiver::grant(std::uint64_t ring_bytes)
     return peer_.generation = ++generation_;
 }
 
-bool Receiver::acceptable(const SenderWords &peer) const
-{
-    if (!peer.started)
-        return !peer_.started && (peer.mark == Mark::None || peer.mark == Mark::Return);
-    // Below the switch TCP's bytes are still to be taken; they take no room in the ring.
-    const std::uint64_t from = std::max(taken_, peer.start);
-    const bool same_start = !peer_.started || peer.start == peer_.start;
-    const bool forward = peer.head >= from && peer.head >= peer_.head && is_place(peer) &&
-                         peer.head <= peer.end_of_room(from, ring_bytes_) &&
-                         (peer.wide == 0 || peer.wide <= from + peer.narrow);
-    const bool same_mark = peer_.mark == Mark::None ||
-                           (peer.mark == peer_.mark && peer.mark_offset == peer_.mark_offset);
-    const bool at_head = peer.mark == Mark::None || peer.mark_offset == peer.head;
-    return same_start && forward && same_mark && at_head && peer.mark != Mark::Return;
-}
-
-/// Whether what it says of the ring's bytes in use leaves each byte that was seen where it is.
-bool Receiver::is_place(const SenderWords &peer) const
-{
-    if (peer_.started &&
-        (peer.narrow != peer_.narrow || (peer_.wide != 0 && peer.wide != peer_.wide)))
-        return false;
-    if (peer.narrow > ring_bytes_ || (peer.narrow & (peer.narrow - 1)) != 0)
-        return false;
-    return peer.wide == 0 || peer.wide == peer_.wide ||
-           (peer.narrow != 0 && peer.wide > peer.start && peer.wide >= peer_.head);
-}
-
 bool Receiver::look(const SenderWords &peer, std::uint64_t kernel_count)
 {
     if ((state_ != State::Granted && state_ != State::Seen) || lost_ != 0 ||
@@ -65,7 +37,7 @@ bool Receiver::look(const SenderWords &peer, std::uint64_t kernel_count)
         return false;
     // The switch cannot lie before what was taken by TCP.
     const bool before = peer.started && state_ == State::Granted && peer.start < taken_;
-    if (!acceptable(peer) || before) {
+    if (!follows(peer, peer_, taken_, ring_bytes_) || before) {
         state_ = State::Reset;
         return false;
     }

@@ -80,8 +80,6 @@ public:
     void recount(std::uint64_t kernel_count) { took_from_kernel(kernel_count - by_kernel_); }
 
 private:
-    bool acceptable(const SenderWords &peer) const;
-    bool is_place(const SenderWords &peer) const;
     Reading read_granted(const Kernel &kernel);
     Reading read_seen(const Kernel &kernel);
 

@@ -32,6 +32,8 @@ struct SenderWords {
     std::uint32_t narrow = 0;      ///< bytes of the ring that are used at first; 0: all
     std::uint64_t wide = 0;        ///< from this offset on bytes lie behind those; 0: not yet
 
+    bool operator==(const SenderWords &) const = default;
+
     /// Where the byte of an offset lies: `position` modulo `used` bytes at the ring's beginning.
     struct Place {
         std::uint64_t used;
@@ -54,6 +56,12 @@ struct SenderWords {
         return taken + (narrow == 0 || wide != 0 ? ring_bytes : narrow);
     }
 };
+
+/// Whether a sender that keeps to the protocol may say this of a ring of which it has said @p
+/// before: what says otherwise is not used. Any number may stand in both.
+/// @param taken  behind the last byte that was taken, as far as the sender may know
+bool follows(const SenderWords &now, const SenderWords &before, std::uint64_t taken,
+             std::uint64_t ring_bytes);
 
 /// What the receiver says of it. At a grant seen and ask are cleared before the new generation is
 /// stored, with release order, and the sender copies the generation first: the word of an older

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The memory of a matched connection on the direct carrier: the lines of both directions and their
+// The memory of a matched connection: the lines of both directions and their
 // rings (doc/socket-protocol.md, section 4). Both ends and their daemons map it; what the other end
 // wrote is input.
 #ifndef NTB_SOCKET_PAIR_PAIR_HPP

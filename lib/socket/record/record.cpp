@@ -66,17 +66,24 @@ bool Holders::remove(std::int32_t pid)
     return alone;
 }
 
+namespace
+{
+// A grant that was not looked at any more comes before what is to be said (rule D3).
+void take_grant(Sender &sender, const ReceiverAsks &asks)
+{
+    const std::uint32_t granted = load(asks.generation);
+    if (granted == sender.wanted() && granted != sender.words().generation)
+        sender.granted(granted, load(asks.ring_bytes));
+}
+} // namespace
+
 bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation, bool alone)
 {
     SendHalf &out = record.out;
     if (!alone && !out.lock.try_take_as_daemon())
         return false;
     Sender sender = out.sender.now();
-    // A grant that was not looked at any more comes before (rule D3).
-    const ReceiverAsks &asks = page.direction[end].receiver_asks;
-    const std::uint32_t granted = load(asks.generation);
-    if (granted == sender.wanted() && granted != sender.words().generation)
-        sender.granted(granted, load(asks.ring_bytes));
+    take_grant(sender, page.direction[end].receiver_asks);
     const Sender::Actions actions =
         sender.fin_seen(generation, alone && has_unread(record, page, end));
     if (actions.store) {
@@ -86,6 +93,30 @@ bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation,
     if (!alone)
         out.lock.give_as_daemon();
     return true;
+}
+
+bool is_asked(const Record &record, const Page &page, unsigned end)
+{
+    const Sender::State state = record.out.sender.now().state();
+    return (state == Sender::State::Ring || state == Sender::State::Granted) &&
+           load(page.direction[end].receiver_asks.ask) != 0;
+}
+
+bool answer_ask(Record &record, Page &page, unsigned end)
+{
+    SendHalf &out = record.out;
+    if (!out.lock.try_take_as_daemon())
+        return false;
+    Sender sender = out.sender.now();
+    take_grant(sender, page.direction[end].receiver_asks);
+    Sender::Actions actions;
+    sender.forbid_rings();
+    const bool back = sender.go_back(load_words(page.direction[end].receiver_asks), actions);
+    out.sender.put(sender);
+    if (actions.store)
+        store_words(page.direction[end].sender, sender.words());
+    out.lock.give_as_daemon();
+    return back;
 }
 
 bool has_unread(const Record &record, const Page &page, unsigned end)
@@ -135,6 +166,8 @@ void empty(const Ring &ring, std::uint64_t head, std::uint64_t free)
     }
 }
 
+} // namespace
+
 void empty_free(const Ring &whole, const SenderWords &words, std::uint64_t taken)
 {
     const SenderWords::Place first = words.place_of(taken, whole.bytes);
@@ -148,6 +181,8 @@ void empty_free(const Ring &whole, const SenderWords &words, std::uint64_t taken
     remove(whole, (ring.bytes + behind + system_page - 1) / system_page * system_page, whole.bytes);
 }
 
+namespace
+{
 // `shown` stays: no bell rings here, and the receiver rings when it is a quarter of the ring beyond
 // that.
 bool say_taken(ReceiveHalf &in, Lines &lines)

@@ -121,6 +121,12 @@ static_assert(sizeof(Record) <= record_bytes);
 ///               direction (rule D4)
 /// @retval false somebody holds the lock: to be tried again
 bool say_end(Record &record, Page &page, unsigned end, std::uint32_t generation, bool alone);
+/// Whether the receiver has asked for TCP and the sender has not answered.
+bool is_asked(const Record &record, const Page &page, unsigned end);
+/// What a daemon does for a sender that does not answer an ask (rule D1): goes back for it, once
+/// the receiver has seen the switch. The record is what a client reports.
+/// @retval false somebody holds the lock, or the switch was not seen: to be tried again
+bool answer_ask(Record &record, Page &page, unsigned end);
 /// What a daemon does when all holders are gone: there is no receiver any more.
 void say_gone(const Record &record, Page &page, unsigned end);
 /// What a daemon does now and then for an end that is idle: says what was taken, and gives the
@@ -128,6 +134,9 @@ void say_gone(const Record &record, Page &page, unsigned end);
 /// ones. The record is a client's word.
 /// @retval false something is left: bytes that were not taken, or somebody holds a lock
 bool rest(Record &record, Page &page, unsigned end, std::uint32_t ring_bytes);
+/// Gives the pages of a ring back that hold no byte from @p taken up to the head, which lies within
+/// the room behind it.
+void empty_free(const Ring &whole, const SenderWords &words, std::uint64_t taken);
 /// A number that differs when bytes went by ring since.
 inline std::uint64_t progress_of(const Record &record)
 {

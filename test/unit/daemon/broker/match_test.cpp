@@ -230,7 +230,7 @@ TEST_F(Match, RefusesMemoryThatCouldShrink)
     EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, fds, 2).get()));
     EXPECT_EQ(here.last().type, Type::failed);
     EXPECT_EQ(here.last().status, -EPROTO);
-    EXPECT_EQ(here.on_way.back()->message.type, Type::gone);
+    EXPECT_EQ(here.on_way.front()->message.type, Type::gone);
     close(fd);
     close(bells[0]);
     close(bells[1]);
@@ -369,7 +369,7 @@ TEST_F(CarriedMatch, RefusesMatchesThatNameNothing)
     here.on_way.clear();
     EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
     EXPECT_EQ(here.last().status, -EPROTO);
-    EXPECT_EQ(here.on_way.back()->message.type, Type::gone);
+    EXPECT_EQ(here.on_way.front()->message.type, Type::gone);
     here.ask(Type::connect, ntbc::flag_wait);
     m.id = here.last().id;
     m.key_bytes = 16;
@@ -379,19 +379,167 @@ TEST_F(CarriedMatch, RefusesMatchesThatNameNothing)
     EXPECT_TRUE(here.orders.empty());
 }
 
-TEST_F(CarriedMatch, RefusesClaimsOfSockets)
+// ---- claims of sockets
+
+class CarriedClaims : public CarriedMatch
 {
+protected:
+    static void claim(Host &host, bool accepted)
+    {
+        Shown shown;
+        shown.cookie = accepted ? 9 : 8;
+        shown.local = std::string(18, accepted ? 'b' : 'a');
+        shown.remote = std::string(18, accepted ? 'a' : 'b');
+        Message m;
+        m.type = Type::claim;
+        m.other = 1;
+        m.timeout_ms = 1000;
+        m.flags = accepted ? ntbc::flag_accepted : 0;
+        EXPECT_TRUE(host.broker.take_claim(1, m, shown));
+    }
+    void meet_claims()
+    {
+        claim(here, false);
+        claim(there, true);
+        settle();
+        ASSERT_EQ(here.last().type, Type::claimed);
+        ASSERT_EQ(there.last().type, Type::claimed);
+    }
+};
+
+TEST_F(CarriedClaims, HaveMemoryOfTheirOwnAndOneSecret)
+{
+    there.config.ring_bytes = 8192;
+    claim(there, true);
+    claim(here, false);
+    hand_over(here, there);
+    ASSERT_EQ(there.orders.size(), 1u);
+    EXPECT_EQ(there.on_way.front()->count, 0);
+    hand_over(there, here);
+    ASSERT_EQ(here.orders.size(), 1u);
+    const RelayOrder &expects = there.orders[0];
+    const RelayOrder &connects = here.orders[0];
+    EXPECT_EQ(expects.kind, RelayOrder::Kind::expect);
+    EXPECT_EQ(connects.kind, RelayOrder::Kind::connect);
+    EXPECT_TRUE(expects.is_claim && connects.is_claim);
+    EXPECT_EQ(expects.client_end, 1u);
+    EXPECT_EQ(connects.client_end, 0u);
+    EXPECT_EQ(connects.peer_id, expects.id);
+    EXPECT_EQ(connects.token, expects.token);
+    EXPECT_NE(connects.token, Token{});
+    // Each byte has the same place in both: the connecting daemon takes the other's size.
+    EXPECT_EQ(connects.memory->ring_bytes(), 8192u);
+    for (Host *host : {&here, &there}) {
+        EXPECT_EQ(host->last().flags, ntbc::flag_carried);
+        EXPECT_EQ(host->last().ring_bytes, 8192u);
+        EXPECT_EQ(host->broker.figures().claimed, 1u);
+        EXPECT_EQ(host->broker.figures().carried, 1u);
+        // The client's bell is the other end of the carrier's.
+        EXPECT_EQ(send(host->said.back()->fd(1), "x", 1, 0), 1);
+        char byte;
+        EXPECT_EQ(recv(host->orders[0].bell.get(), &byte, 1, MSG_DONTWAIT), 1);
+    }
+}
+
+TEST_F(CarriedClaims, AreChargedUntilTheCarrierIsDone)
+{
+    meet_claims();
+    here.close(here.last().id);
+    EXPECT_EQ(here.orders.back().kind, RelayOrder::Kind::let_go);
+    EXPECT_TRUE(here.on_way.empty()); // the other end hears it behind the bytes
+    EXPECT_EQ(here.broker.accounts().used().at(100).connections, 1u);
+    here.broker.relay_ended(here.orders[0].id, 0);
+    // That of the other end was lost before it has closed.
+    there.broker.relay_ended(there.orders[0].id, -ECONNRESET);
+    EXPECT_EQ(there.last().type, Type::ended);
+    there.close(there.orders[0].id);
+    settle();
+    expect_nothing_left();
+    EXPECT_EQ(here.broker.figures().carried + there.broker.figures().carried, 0u);
+}
+
+TEST_F(CarriedClaims, PassAFinOnBehindTheWords)
+{
+    meet_claims();
     Message m;
-    m.type = Type::offer;
+    m.type = Type::fin_seen;
+    m.id = here.last().id;
+    m.other = 1;
+    EXPECT_TRUE(here.broker.take(1, m));
+    EXPECT_EQ(here.orders.back().kind, RelayOrder::Kind::fin);
+    EXPECT_EQ(here.orders.back().generation, 1u);
+    EXPECT_TRUE(here.on_way.empty());
+    there.broker.relay_fin(there.orders[0].id, 1);
+    there.broker.relay_fin(77, 1); // of one that is gone meanwhile
+    Message fin;
+    fin.type = Type::fin;
+    fin.key_kind = ntbc::key_tuple;
+    fin.id = there.orders[0].id;
+    EXPECT_FALSE(there.broker.take_from_peer(parcel_of(fin, nullptr, 0).get()));
+}
+
+TEST_F(CarriedClaims, AMatchThatCrossesACloseIsLetGo)
+{
+    claim(there, true);
+    claim(here, false);
+    hand_over(here, there);
+    Message m;
+    m.type = Type::unclaim;
+    m.other = 1;
+    EXPECT_TRUE(here.broker.take(1, m));
+    settle();
+    EXPECT_TRUE(here.orders.empty());
+    ASSERT_EQ(there.orders.back().kind, RelayOrder::Kind::abandon);
+    there.broker.relay_ended(there.orders[0].id, -ECONNRESET);
+    EXPECT_EQ(there.last().type, Type::ended);
+    there.close(there.orders[0].id);
+    settle();
+    expect_nothing_left();
+}
+
+TEST_F(CarriedClaims, EndBehindWhatHasArrivedWhereTheLinkIsLost)
+{
+    meet_claims();
+    for (Host *host : {&here, &there}) {
+        host->broker.peer_down();
+        EXPECT_EQ(host->last().type, Type::claimed);
+        EXPECT_EQ(host->orders.back().kind, RelayOrder::Kind::abandon);
+        host->broker.relay_ended(host->orders[0].id, -ECONNRESET);
+        EXPECT_EQ(host->last().type, Type::ended);
+        host->close(host->orders[0].id);
+    }
+    expect_nothing_left();
+}
+
+TEST_F(CarriedClaims, AMatchThatNoDaemonSendsIsRefused)
+{
+    for (const int wrong : {0, 1, 2}) {
+        claim(here, false);
+        here.on_way.clear();
+        Message m;
+        m.type = Type::matched;
+        m.key_kind = ntbc::key_tuple;
+        m.id = 1 + static_cast<uint64_t>(wrong);
+        m.other = wrong == 0 ? 0 : 5;
+        m.ring_bytes = wrong == 1 ? 4097 : 4096;
+        m.key_bytes = wrong == 2 ? 15 : 16;
+        EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+        EXPECT_EQ(here.last().type, Type::unclaimed);
+        EXPECT_EQ(here.on_way.front()->message.type, Type::gone);
+    }
+    // Rings that are more than its user may have.
+    here.config.quotas[100] = {10, 10, 10, 100000, 0};
+    claim(here, false);
+    Message m;
+    m.type = Type::matched;
     m.key_kind = ntbc::key_tuple;
-    m.id = 5;
-    m.key_bytes = 36;
+    m.id = 4;
+    m.other = 5;
+    m.ring_bytes = 1 << 20;
+    m.key_bytes = 16;
     EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
-    ASSERT_EQ(here.on_way.size(), 1u);
-    EXPECT_EQ(here.on_way.back()->message.type, Type::refused);
-    EXPECT_EQ(here.on_way.back()->message.key_kind, ntbc::key_tuple);
-    EXPECT_EQ(here.on_way.back()->message.status, -EOPNOTSUPP);
-    m.type = Type::matched; // nobody asked
-    EXPECT_FALSE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+    EXPECT_EQ(here.last().type, Type::unclaimed);
+    EXPECT_TRUE(here.orders.empty());
+    expect_nothing_left();
 }
 } // namespace

@@ -159,6 +159,7 @@ TEST(DirectionReceiver, ResetsForASenderThatLies)
     expect_reset(granted(), {1, true, Mark::End, 100, 110, 105});
     expect_reset(granted(), {1, true, Mark::Return, 100, 100, 100});
     expect_reset(granted(), {1, false, Mark::End, 0, 0, 0});
+    expect_reset(granted(), words(100, 110, static_cast<Mark>(9)));
     Receiver receiver = granted();
     receiver.look(words(100, 110), 100);
     expect_reset(receiver, words(101, 110));

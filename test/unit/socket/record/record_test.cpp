@@ -98,6 +98,40 @@ TEST_F(Records, AGrantThatNobodyLookedAtIsReturned)
     EXPECT_FALSE(said().started);
 }
 
+TEST_F(Records, ADaemonGoesBackForASenderOnceTheSwitchWasSeen)
+{
+    EXPECT_FALSE(is_asked(*record, *page, 0));
+    ReceiverAsks &asks = page->direction[0].receiver_asks;
+    asks.generation = 1;
+    asks.ask = 1;
+    EXPECT_TRUE(is_asked(*record, *page, 0));
+    EXPECT_FALSE(answer_ask(*record, *page, 0)) << "the receiver may still read TCP (rule S3)";
+    EXPECT_EQ(said().mark, Mark::None);
+    asks.seen = 1;
+    record->out.lock.take();
+    EXPECT_FALSE(answer_ask(*record, *page, 0));
+    record->out.lock.give();
+    EXPECT_TRUE(answer_ask(*record, *page, 0));
+    EXPECT_EQ(said().mark, Mark::Revert);
+    EXPECT_EQ(said().mark_offset, 7u);
+    Sender sender = record->out.sender.now();
+    EXPECT_EQ(sender.state(), Sender::State::Tcp);
+    EXPECT_EQ(sender.want(), 0u) << "no ring any more";
+    EXPECT_FALSE(is_asked(*record, *page, 0));
+}
+
+TEST_F(Records, AGrantThatIsAskedBackIsReturned)
+{
+    Sender sender;
+    want(sender);
+    record->out.sender.put(sender);
+    store_grant(page->direction[0], {.generation = 1}, 4096);
+    page->direction[0].receiver_asks.ask = 1;
+    EXPECT_TRUE(answer_ask(*record, *page, 0));
+    EXPECT_EQ(said().mark, Mark::Return);
+    EXPECT_EQ(record->out.sender.now().state(), Sender::State::Tcp);
+}
+
 TEST_F(Records, AnyBytesAreARecord)
 {
     std::mt19937_64 random(5);
@@ -110,6 +144,8 @@ TEST_F(Records, AnyBytesAreARecord)
             words[i] = static_cast<std::uint32_t>(random() % 6);
         for (std::uint32_t generation = 0; generation < 4; generation++)
             say_end(*record, *page, 0, generation, round % 3 == 0);
+        is_asked(*record, *page, 0);
+        answer_ask(*record, *page, 0);
         say_gone(*record, *page, 0);
         figures_of(*record);
     }
