@@ -47,6 +47,12 @@ void add(int descriptor, std::uint64_t count)
     [[maybe_unused]] const ssize_t written = ::write(descriptor, &count, sizeof(count));
 }
 
+bool awaits_event(const void *bytes, std::size_t size)
+{
+    Command command;
+    return command.read(bytes, size) == 0 && command.number() == RDMA_USER_CM_CMD_GET_EVENT;
+}
+
 } // namespace
 
 Device::~Device()
@@ -62,6 +68,13 @@ int Device::start(const char *socket)
     return error != 0 ? error : network_.start(*this);
 }
 
+std::shared_ptr<Device::Channel> Device::find(int descriptor)
+{
+    const Locked locked(table_mutex_);
+    const auto at = channels_.find(descriptor);
+    return at != channels_.end() ? at->second : nullptr;
+}
+
 int Device::open(int flags)
 {
     const int descriptor = eventfd(0, EFD_SEMAPHORE | ((flags & O_CLOEXEC) != 0 ? EFD_CLOEXEC : 0) |
@@ -69,30 +82,24 @@ int Device::open(int flags)
     if (descriptor < 0)
         return -errno;
     const Locked locked(mutex_);
-    channels_[descriptor].turns = std::make_shared<Turns>(0);
+    {
+        const Locked table(table_mutex_);
+        channels_[descriptor] = std::make_shared<Channel>();
+    }
     manager_.open(descriptor);
     return descriptor;
 }
 
-bool Device::owns(int descriptor)
-{
-    const Locked locked(mutex_);
-    return channels_.contains(descriptor);
-}
-
 ssize_t Device::write(int descriptor, const void *bytes, std::size_t size)
 {
-    std::shared_ptr<Turns> turns; // once this call has found its channel
+    const std::shared_ptr<Channel> channel = find(descriptor);
+    if (!channel)
+        return -EBADF;
     for (;;) {
         std::uint32_t seen = 0;
         {
             const Locked locked(mutex_);
-            const auto at = channels_.find(descriptor);
-            const bool is_there = at != channels_.end() && (!turns || turns == at->second.turns);
-            if (!is_there && !turns)
-                return -EBADF;
-            if (is_there) {
-                turns = at->second.turns;
+            if (find(descriptor) == channel) {
                 const ssize_t done = manager_.write(descriptor, bytes, size);
                 notify();
                 if (done != -EAGAIN)
@@ -100,13 +107,15 @@ ssize_t Device::write(int descriptor, const void *bytes, std::size_t size)
                 // close() forgets the channel before it closes: the descriptor is still ours.
                 if ((fcntl(descriptor, F_GETFL) & O_NONBLOCK) != 0)
                     return -EAGAIN;
+            } else if (!awaits_event(bytes, size)) {
+                return -EBADF;
             }
             // Closed by another thread: at the kernel's device a call that waits goes on waiting,
             // also one that is woken by an event which is gone before it has looked. Programs end
             // with such a thread.
-            seen = turns->load();
+            seen = channel->turns.load();
         }
-        if (const int error = await_change(*turns, seen))
+        if (const int error = await_change(channel->turns, seen))
             return error;
     }
 }
@@ -115,11 +124,12 @@ int Device::close(int descriptor)
 {
     {
         const Locked locked(mutex_);
-        const auto at = channels_.find(descriptor);
-        if (at == channels_.end())
-            return -EBADF;
+        {
+            const Locked table(table_mutex_);
+            if (channels_.erase(descriptor) == 0) // who waits for an event goes on waiting: write()
+                return -EBADF;
+        }
         manager_.close(descriptor);
-        channels_.erase(at); // who waits for an event of it goes on waiting: write()
         notify();
     }
     return ::close(descriptor) != 0 ? -errno : 0;
@@ -155,7 +165,7 @@ void Device::lost(Link link, int error)
 void Device::notify()
 {
     for (const int descriptor : manager_.take_changed()) {
-        Channel &channel = channels_[descriptor];
+        Channel &channel = *channels_.at(descriptor);
         const std::size_t waiting = manager_.waiting(descriptor);
         for (; channel.shown > waiting; --channel.shown)
             take_one(descriptor);
@@ -163,7 +173,7 @@ void Device::notify()
             continue;
         add(descriptor, waiting - channel.shown);
         channel.shown = waiting;
-        wake_all(*channel.turns);
+        wake_all(channel.turns);
     }
 }
 

@@ -29,21 +29,22 @@ public:
     /// @param flags  of open(): O_CLOEXEC and O_NONBLOCK count
     /// @return a descriptor that is readable while an event waits, or a negative errno
     int open(int flags);
-    bool owns(int descriptor);
-    /// @return bytes, or a negative errno; blocks for an event, unless the descriptor does not
+    bool owns(int descriptor) { return find(descriptor) != nullptr; }
+    /// @return bytes, or a negative errno; blocks for an event, unless the descriptor does not.
+    /// -EBADF: it is not ours
     ssize_t write(int descriptor, const void *bytes, std::size_t size);
     /// Closes the descriptor as well. @return 0 or a negative errno
     int close(int descriptor);
     void set_device_port(const DevicePort &port);
 
 private:
-    // A number that changes with each event: who waits for one sleeps on it.
-    using Turns = std::atomic<std::uint32_t>;
     struct Channel {
-        std::shared_ptr<Turns> turns;
+        // A number that changes with each event: who waits for one sleeps on it.
+        std::atomic<std::uint32_t> turns{0};
         std::size_t shown = 0; // events that the descriptor counts
     };
 
+    std::shared_ptr<Channel> find(int descriptor);
     void request(Link link, Port port, const Message &message) override;
     void message(Link link, const Message &message) override;
     void located(Link link, std::uint16_t lid) override;
@@ -54,7 +55,10 @@ private:
     Hosts &hosts_;
     Network network_;
     Manager manager_;
-    std::map<int, Channel> channels_;
+    // Changed with both mutexes held, read with one. Nothing waits under the second: a call has
+    // found its channel when it begins, as in the kernel, whatever the daemon takes for another's.
+    pthread_mutex_t table_mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    std::map<int, std::shared_ptr<Channel>> channels_;
 };
 
 } // namespace ntb::verbs::cm

@@ -59,12 +59,25 @@ protected:
         EXPECT_EQ(write(RDMA_USER_CM_CMD_CREATE_ID, wanted, sizeof(made)), 0);
         return made.id;
     }
+    static sockaddr_in loopback(std::uint16_t port)
+    {
+        sockaddr_in address = {};
+        address.sin_family = AF_INET;
+        address.sin_port = htons(port);
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        return address;
+    }
+    void bind(std::uint32_t id)
+    {
+        const sockaddr_in to = loopback(0);
+        rdma_ucm_bind_ip wanted = {};
+        std::memcpy(&wanted.addr, &to, sizeof(to));
+        wanted.id = id;
+        EXPECT_EQ(write(RDMA_USER_CM_CMD_BIND_IP, wanted), 0);
+    }
     void resolve(std::uint32_t id)
     {
-        sockaddr_in to = {};
-        to.sin_family = AF_INET;
-        to.sin_port = htons(7000);
-        to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        const sockaddr_in to = loopback(7000);
         rdma_ucm_resolve_ip wanted = {};
         std::memcpy(&wanted.dst_addr, &to, sizeof(to));
         wanted.id = id;
@@ -195,6 +208,47 @@ TEST_F(CmDevice, WhoWaitsWhileItIsClosedGoesOnWaiting)
         }));
         waiting.join();
         ASSERT_TRUE(got == -EINTR || got == 0) << got;
+        channel = device.open(O_RDWR | O_CLOEXEC);
+    }
+}
+
+// A command of another thread waits for the daemon, and that thread closes the channel behind it.
+TEST_F(CmDevice, WhoHasBegunToWaitBeforeItIsClosedGoesOnWaiting)
+{
+#ifdef __SANITIZE_THREAD__
+    GTEST_SKIP() << "the sanitizer holds signals back in a system call that it does not know";
+#endif
+    handle(0);
+    for (int i = 0; i < 10; i++) {
+        const std::uint32_t id = create();
+        bind(id);
+        std::atomic<bool> is_held{false}, goes_on{false};
+        daemon.reload([&](ntbd::Config &) {
+            is_held = true;
+            EXPECT_TRUE(await([&] { return goes_on.load(); }));
+        });
+        ASSERT_TRUE(await([&] { return is_held.load(); }));
+        std::atomic<int> got{1}, closing_id{0}, waiting_id{0};
+        std::thread closing([&] {
+            closing_id = gettid();
+            destroy(id);
+            EXPECT_EQ(device.close(channel), 0);
+        });
+        ASSERT_TRUE(await([&] { return closing_id != 0 && sleeps(closing_id); }));
+        std::thread waiting([&] {
+            waiting_id = gettid();
+            got = static_cast<int>(get());
+        });
+        ASSERT_TRUE(await([&] { return waiting_id != 0 && sleeps(waiting_id); }));
+        goes_on = true;
+        closing.join();
+        EXPECT_TRUE(await([&] {
+            if (got == 1)
+                pthread_kill(waiting.native_handle(), SIGUSR1);
+            return got != 1;
+        }));
+        waiting.join();
+        ASSERT_EQ(got, -EINTR);
         channel = device.open(O_RDWR | O_CLOEXEC);
     }
 }
