@@ -105,6 +105,7 @@ private:
     bool may_see(const Client &client, const End &end) const;
     ntbc::Message entry_of(const End &end) const;
 
+    bool take_of_segments(ntbc::Parcel *parcel);
     bool take_of_claims(ntbc::Parcel *parcel);
     bool take_offer(const ntbc::Message &offer);
     void take_withdrawal(uint64_t id);

@@ -433,16 +433,17 @@ void Broker::revoke(const Client &client, const Message &m)
 
 // ---- segments
 
-// Both ends are at this daemon, which knows who may open what.
+// Ends of one machine: its daemons know who may open what.
 int Broker::grants_status(const End *end) const
 {
-    if (end == nullptr)
+    if (end == nullptr || end->client == nullptr)
         return -ENOENT;
-    if (!end->key.local)
+    if (end->carried || (!end->key.local && carriage_ == Carriage::daemon))
         return -EOPNOTSUPP;
     if (end->memory == nullptr)
         return -ENOTCONN;
-    return end->pair == 0 || end->revoked ? -ECONNRESET : 0;
+    const bool has_other = end->key.local ? end->pair != 0 : end->remote != 0 && !end->remote_gone;
+    return has_other && !end->revoked ? 0 : -ECONNRESET;
 }
 
 bool Broker::take_of_segments(const Client &client, const Message &m)
@@ -463,7 +464,10 @@ bool Broker::take_of_segments(const Client &client, const Message &m)
         segments_.ungrant(client.id, m, end == nullptr ? -ENOENT : 0);
         return true;
     case Type::open_segment:
-        segments_.open(client.id, client.user, m, end != nullptr ? end->pair : 0, status);
+        if (status == 0 && !end->key.local)
+            segments_.ask(client.id, client.user, m, end->remote, now_ms_);
+        else
+            segments_.open(client.id, client.user, m, end != nullptr ? end->pair : 0, status);
         return true;
     default:
         return false;
@@ -474,7 +478,7 @@ bool Broker::take_of_segments(const Client &client, const Message &m)
 
 int64_t Broker::next_deadline() const
 {
-    int64_t next = claims_.next_deadline();
+    int64_t next = std::min(claims_.next_deadline(), segments_.next_deadline());
     for (const auto &[_, end] : ends_)
         if (end->memory == nullptr && end->deadline_ms != 0)
             next = std::min(next, end->deadline_ms);
@@ -485,6 +489,7 @@ void Broker::expire(int64_t now_ms)
 {
     now_ms_ = now_ms;
     claims_.expire(now_ms);
+    segments_.expire(now_ms);
     for (auto &[id, end] : ends_) {
         if (end->memory != nullptr || end->deadline_ms == 0 || end->deadline_ms > now_ms)
             continue;

@@ -230,6 +230,7 @@ void Broker::peer_down()
 {
     peer_ = false;
     claims_.peer_down();
+    segments_.peer_down();
     offers_.clear();
     std::vector<uint64_t> closed;
     for (const auto &[id, end] : ends_) {
@@ -274,9 +275,25 @@ bool Broker::take_from_peer(ntbc::Parcel *parcel)
     case Type::gone:
         take_gone(m);
         return true;
+    case Type::find_segment:
+    case Type::segment_found:
+        return take_of_segments(parcel);
     default:
         return false;
     }
+}
+
+bool Broker::take_of_segments(Parcel *parcel)
+{
+    const Message &m = parcel->message;
+    if (carriage_ == Carriage::daemon)
+        return false;
+    if (m.type == Type::segment_found)
+        return segments_.found(parcel);
+    const auto found = ends_.find(m.id);
+    const bool is_known = found != ends_.end() && !found->second->key.local;
+    segments_.find(m, grants_status(is_known ? found->second.get() : nullptr));
+    return true;
 }
 
 bool Broker::take_of_claims(ntbc::Parcel *parcel)

@@ -3,7 +3,9 @@
 
 #include "wire/sealed.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <fcntl.h>
 #include <iterator>
 #include <string>
@@ -58,6 +60,9 @@ private:
 
 namespace
 {
+// The client library takes a daemon for dead that does not answer for five seconds.
+constexpr int64_t answer_within_ms = 2000;
+
 int refusal(int error)
 {
     return error == -EMFILE || error == -ENFILE ? -EMFILE : -ENOMEM;
@@ -163,21 +168,115 @@ void Segments::open(ClientId client, const User &user, const Message &m, uint64_
         return;
     }
     const Grant &grant = found->second;
-    const uint64_t bytes = grant.file->bytes();
-    if (!accounts_.take_segment(user.uid, bytes)) {
-        answer(client, m, -EDQUOT);
-        return;
-    }
     const int fd = grant.file->open(grant.writable);
-    if (fd < 0) {
-        accounts_.give_segment(user.uid, bytes);
-        answer(client, m, refusal(fd));
+    hand_out(client, user, m, grant.file, grant.file->bytes(), fd);
+    if (fd >= 0)
+        close(fd);
+}
+
+/// @param fd stays the caller's; or why there is none
+void Segments::hand_out(ClientId client, const User &user, const Message &m,
+                        const std::shared_ptr<File> &file, uint64_t bytes, int fd)
+{
+    int status = fd < 0 ? refusal(fd) : 0;
+    if (status == 0 && !accounts_.take_segment(user.uid, bytes))
+        status = -EDQUOT;
+    if (status != 0) {
+        answer(client, m, status);
         return;
     }
     const uint64_t id = ++last_id_;
-    handles_[{client, id}] = {grant.file, bytes, user.uid, m.id};
+    handles_[{client, id}] = {file, bytes, user.uid, m.id};
     answer(client, m, 0, id, bytes, fd);
-    close(fd);
+}
+
+// ---- with the peer's daemon
+
+void Segments::ask(ClientId client, const User &user, const Message &m, uint64_t remote,
+                   int64_t now_ms)
+{
+    if (questions_.count(client) != 0) {
+        answer(client, m, -EBUSY);
+        return;
+    }
+    const uint32_t number = ++last_question_;
+    questions_[client] = {number, user, m, now_ms + answer_within_ms};
+    Message question;
+    question.type = Type::find_segment;
+    question.request = number;
+    question.id = remote;
+    question.other = m.other;
+    outbox_.to_peer(question, nullptr, 0);
+}
+
+void Segments::find(const Message &m, int status)
+{
+    const auto found = grants_.find({m.id, m.other});
+    if (status == 0 && (found == grants_.end() || found->second.file->has_ended()))
+        status = -ENOENT;
+    const int fd = status == 0 ? found->second.file->open(found->second.writable) : -1;
+    Message reply;
+    reply.type = Type::segment_found;
+    reply.request = m.request;
+    reply.status = status != 0 ? status : fd < 0 ? refusal(fd) : 0;
+    reply.other = fd >= 0 ? found->second.file->bytes() : 0;
+    outbox_.to_peer(reply, fd >= 0 ? &fd : nullptr, fd >= 0 ? 1 : 0);
+    if (fd >= 0)
+        close(fd);
+}
+
+// Of a question that no client waits for any more it is no error.
+bool Segments::found(ntbc::Parcel *parcel)
+{
+    const Message &m = parcel->message;
+    const bool is_there = m.status == 0;
+    if (m.status > 0 || parcel->count != (is_there ? 1 : 0) ||
+        (is_there &&
+         (!ntbc::is_segment_size(m.other) || !ntbc::sealed_check(parcel->fd(0), m.other))))
+        return false;
+    for (auto at = questions_.begin(); at != questions_.end(); ++at) {
+        if (at->second.number != m.request)
+            continue;
+        if (is_there)
+            hand_out(at->first, at->second.user, at->second.request, nullptr, m.other,
+                     parcel->fd(0));
+        else
+            answer(at->first, at->second.request, m.status);
+        questions_.erase(at);
+        break;
+    }
+    return true;
+}
+
+void Segments::give_up(Questions::iterator at, int status)
+{
+    const Question question = at->second;
+    const ClientId client = at->first;
+    questions_.erase(at);
+    answer(client, question.request, status);
+}
+
+void Segments::peer_down()
+{
+    while (!questions_.empty())
+        give_up(questions_.begin(), -ECONNRESET);
+}
+
+int64_t Segments::next_deadline() const
+{
+    int64_t next = INT64_MAX;
+    for (const auto &[_, question] : questions_)
+        next = std::min(next, question.deadline_ms);
+    return next;
+}
+
+void Segments::expire(int64_t now_ms)
+{
+    for (auto at = questions_.begin(); at != questions_.end();) {
+        const auto late = at++;
+        if (late->second.deadline_ms <= now_ms)
+            give_up(late, -ETIMEDOUT);
+    }
 }
 
 void Segments::drop_grants(uint64_t end)
@@ -195,12 +294,16 @@ void Segments::remove_of(ClientId client, Which which)
 
 void Segments::end_closed(ClientId client, uint64_t end)
 {
+    if (const auto asked = questions_.find(client);
+        asked != questions_.end() && asked->second.request.id == end)
+        give_up(asked, -ECONNRESET);
     drop_grants(end);
     remove_of(client, [end](const Handle &handle) { return handle.end == end; });
 }
 
 void Segments::detach(ClientId client)
 {
+    questions_.erase(client);
     remove_of(client, [](const Handle &) { return true; });
 }
 

@@ -14,7 +14,7 @@
  *     client       an attachment to the daemon of this host
  *      +- listener     a key that other clients may connect to
  *      +- connection   two rings of bytes, and a descriptor to sleep on
- *      +- segment      memory that the other end of a connection of this host maps as well
+ *      +- segment      memory that the other end of a connection of this machine maps as well
  *
  * Threads: any thread may make the calls of a client, its listeners and connections, with these
  * exceptions. Of one connection, one thread at a time sends (send, sendv, writable, arm and disarm
@@ -657,7 +657,8 @@ int ntbclient_segment_info_get(const struct ntbclient_segment *segment,
  * revoked, or either end is closed.
  *
  * @param conn
- *   A connection with both ends at this host (ntbclient_options::local).
+ *   A connection with both ends on this machine: at this host, or where the daemons of both hosts
+ *   run here and join their clients directly.
  * @param segment
  *   One that the same client has made.
  * @param flags
@@ -670,7 +671,7 @@ int ntbclient_segment_info_get(const struct ntbclient_segment *segment,
  * @retval -EINVAL
  *   An argument is NULL, flags is invalid, or the segment was opened, or made by another client.
  * @retval -EOPNOTSUPP
- *   The other end is at another host.
+ *   The other end is on another machine, or its bytes go through the daemons.
  * @retval -ENOTCONN
  *   It is not open yet.
  * @retval -EDQUOT
@@ -712,10 +713,12 @@ int ntbclient_segment_revoke(struct ntbclient_conn *conn, uint64_t number);
  *   The segment, set on success only. Destroy it with ntbclient_segment_destroy().
  * @retval 0
  *   Opened.
+ * @retval -ETIMEDOUT
+ *   The daemon of the peer host did not answer for two seconds.
  * @retval -ENOENT
  *   The other end has not granted that, or has revoked it.
  * @retval -EOPNOTSUPP
- *   The other end is at another host.
+ *   The other end is on another machine, or its bytes go through the daemons.
  * @retval -ENOTCONN
  *   It is not open yet.
  * @retval -ECONNRESET

@@ -288,7 +288,6 @@ uint16_t ntbv_node_lid(const struct ntbv_node *node);
  * reliable connections use theirs without a message: doc/verbs.md, section 6. A peer can then read
  * and write all of a region until it is deregistered. Before there are any objects.
  * @retval -EOPNOTSUPP the kernel cannot exchange pages for this user
- * @return         other negative errno values of socket() and listen()
  */
 int ntbv_node_be_direct(struct ntbv_node *node);
 /** Peers still receive what was sent. @retval -EBUSY if objects of its engine exist */

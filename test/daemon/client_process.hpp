@@ -7,6 +7,7 @@
 #include "own_program.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <sys/socket.h>
@@ -61,6 +62,8 @@ public:
     ClientProcess(const ClientProcess &) = delete;
     ClientProcess &operator=(const ClientProcess &) = delete;
 
+    /// At once, whatever it does.
+    void kill() const { EXPECT_EQ(::kill(pid_, SIGKILL), 0); }
     /// Until it has ended. @return its status, as of waitpid()
     int wait()
     {

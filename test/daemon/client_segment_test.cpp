@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The client library with daemons: segments.
+#include "client_process.hpp"
 #include "clients.hpp"
 #include "raw.hpp"
 
@@ -7,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -32,7 +34,7 @@ char *data_of(const ntbclient_segment *segment)
     return static_cast<char *>(seen(segment).data);
 }
 
-TEST_P(Clients, ShareSegmentsAtOneHost)
+TEST_P(Clients, ShareSegmentsOnOneMachine)
 {
     Pair pair(one, far(), options);
     ntbclient_segment *made;
@@ -43,7 +45,7 @@ TEST_P(Clients, ShareSegmentsAtOneHost)
     EXPECT_EQ(seen(made).writable, 1u);
     const int status =
         ntbclient_segment_grant(pair.from, made, NTBCLIENT_SEGMENT_WRITABLE, &number);
-    if (!is_local()) {
+    if (is_carried()) {
         EXPECT_EQ(status, -EOPNOTSUPP);
         EXPECT_EQ(ntbclient_segment_open(pair.to, 1, &opened), -EOPNOTSUPP);
         ntbclient_segment_destroy(made);
@@ -62,9 +64,9 @@ TEST_P(Clients, ShareSegmentsAtOneHost)
     ASSERT_NE(again, MAP_FAILED);
     EXPECT_EQ(static_cast<char *>(again)[bytes - 1], 7);
     munmap(again, bytes);
-    ntbclient_entry entries[2];
+    ntbclient_entry entries[2] = {};
     entries[0].size = sizeof(entries[0]);
-    ASSERT_EQ(ntbclient_list(pair.a, 0, entries, 2), 2);
+    ASSERT_EQ(ntbclient_list(pair.b, 0, entries, 2), is_local() ? 2 : 1);
     EXPECT_EQ(entries[0].segment_bytes + entries[1].segment_bytes, bytes);
     EXPECT_EQ(ntbclient_segment_grant(pair.to, opened, 0, &number), -EINVAL);
     EXPECT_EQ(ntbclient_segment_revoke(pair.from, number), 0);
@@ -78,12 +80,121 @@ TEST_P(Clients, ShareSegmentsAtOneHost)
     data_of(opened)[0] = 1;
     ntbclient_segment_destroy(opened);
     EXPECT_TRUE(await([&] { return one.now().figures.segments == 0; }));
+    EXPECT_TRUE(await([&] { return far().now().figures.segments == 0; }));
+}
+
+// Connects to the test, grants a page that says so, and stores what the test will find until it is
+// killed.
+const ClientTask grant_and_die([](const char *socket, const ntbclient_options &options, int) {
+    ntbclient *client;
+    ntbclient_conn *conn;
+    ntbclient_segment *made;
+    uint64_t number;
+    if (ntbclient_attach(socket, &client) != 0 ||
+        ntbclient_connect(client, "doomed", &options, &conn) != 0 ||
+        ntbclient_wait(conn, NTBCLIENT_WRITABLE, long_ms) <= 0 ||
+        ntbclient_segment_create(client, bytes, &made) != 0 ||
+        ntbclient_segment_grant(conn, made, NTBCLIENT_SEGMENT_WRITABLE, &number) != 0)
+        return;
+    data_of(made)[0] = 42;
+    ntbclient_send(conn, &number, sizeof(number), 0);
+    pause();
+});
+
+// Connects to the test, opens what it grants, and writes there until it is killed.
+const ClientTask open_and_die([](const char *socket, const ntbclient_options &options, int) {
+    ntbclient *client;
+    ntbclient_conn *conn;
+    ntbclient_segment *opened;
+    uint64_t number;
+    if (ntbclient_attach(socket, &client) != 0 ||
+        ntbclient_connect(client, "doomed", &options, &conn) != 0 ||
+        ntbclient_wait(conn, NTBCLIENT_READABLE, long_ms) <= 0 ||
+        ntbclient_recv(conn, &number, sizeof(number), 0) != sizeof(number) ||
+        ntbclient_segment_open(conn, number, &opened) != 0)
+        return;
+    for (;;)
+        for (uint64_t i = 0; i < bytes; i++)
+            __atomic_store_n(&data_of(opened)[i], 1, __ATOMIC_RELAXED);
+});
+
+/// A client process that has connected to this one, until it is killed.
+struct Doomed {
+    Doomed(const ClientTask &task, const Daemon &near, const Daemon &far,
+           const ntbclient_options &options)
+        : client(near)
+    {
+        ntbclient_listener *listener;
+        EXPECT_EQ(ntbclient_listen(client, "doomed", &options, &listener), 0);
+        process.emplace(task, far, options);
+        EXPECT_TRUE(await([&] { return ntbclient_accept(listener, &conn) == 0; }));
+        ntbclient_listener_close(listener);
+    }
+    void kill()
+    {
+        process->kill();
+        EXPECT_TRUE(WIFSIGNALED(process->wait()));
+    }
+
+    Client client;
+    std::optional<ClientProcess> process;
+    ntbclient_conn *conn = nullptr;
+};
+
+// Who has opened it finds zeros, and stores without harm.
+TEST_P(Clients, LoseTheSegmentsOfAClientThatIsKilled)
+{
+    if (is_carried())
+        return;
+    Doomed doomed(grant_and_die, one, far(), options);
+    uint64_t number = 0;
+    ASSERT_GT(ntbclient_wait(doomed.conn, NTBCLIENT_READABLE, long_ms), 0);
+    ASSERT_EQ(ntbclient_recv(doomed.conn, &number, sizeof(number), 0), ssize_t{sizeof(number)});
+    ntbclient_segment *opened;
+    ASSERT_EQ(ntbclient_segment_open(doomed.conn, number, &opened), 0);
+    EXPECT_EQ(data_of(opened)[0], 42);
+    doomed.kill();
+    EXPECT_TRUE(await([&] { return __atomic_load_n(data_of(opened), __ATOMIC_RELAXED) == 0; }));
+    data_of(opened)[bytes - 1] = 1;
+    ntbclient_segment *again;
+    EXPECT_TRUE(
+        await([&] { return ntbclient_segment_open(doomed.conn, number, &again) == -ECONNRESET; }));
+    ntbclient_segment_destroy(opened);
+    EXPECT_TRUE(await([&] { return one.now().figures.segments == 0; }));
+    EXPECT_TRUE(await([&] { return far().now().figures.segments == 0; }));
+    EXPECT_TRUE(ends(doomed.conn));
+    ntbclient_close(doomed.conn);
+}
+
+// Who has made it keeps it.
+TEST_P(Clients, KeepWhatAClientHasOpenedThatIsKilled)
+{
+    if (is_carried())
+        return;
+    Doomed doomed(open_and_die, one, far(), options);
+    ntbclient_segment *made;
+    uint64_t number;
+    ASSERT_EQ(ntbclient_segment_create(doomed.client, bytes, &made), 0);
+    ASSERT_EQ(ntbclient_segment_grant(doomed.conn, made, NTBCLIENT_SEGMENT_WRITABLE, &number), 0);
+    ASSERT_EQ(ntbclient_send(doomed.conn, &number, sizeof(number), 0), ssize_t{sizeof(number)});
+    EXPECT_TRUE(
+        await([&] { return __atomic_load_n(data_of(made) + bytes - 1, __ATOMIC_RELAXED) != 0; }));
+    doomed.kill();
+    const char last = data_of(made)[bytes - 1];
+    EXPECT_NE(data_of(made)[0], 0);
+    // Its opening is charged no longer, and nothing more is granted to it.
+    EXPECT_TRUE(await([&] { return one.now().figures.segments == 1; }));
+    EXPECT_TRUE(await(
+        [&] { return ntbclient_segment_grant(doomed.conn, made, 0, &number) == -ECONNRESET; }));
+    EXPECT_EQ(data_of(made)[bytes - 1], last);
+    ntbclient_segment_destroy(made);
+    ntbclient_close(doomed.conn);
 }
 
 // The other end's process, of another user, has nothing but its descriptor.
 TEST_P(Clients, CannotWriteWhatTheyMayRead)
 {
-    if (!is_local())
+    if (is_carried())
         return;
     Pair pair(one, far(), options);
     ntbclient_segment *made;

@@ -4,10 +4,11 @@
 
 #include <sys/mman.h>
 
+#include "engine/shared.hpp"
 #include "hosts.hpp"
 #include "memory/exchange.hpp"
 #include "memory/pages.hpp"
-#include "port/memory_files.hpp"
+#include "memory_files.hpp"
 #include "wire/message.hpp"
 
 namespace
@@ -575,12 +576,13 @@ protected:
     std::uint64_t granted(std::uint64_t pages, bool writable = true)
     {
         segments.push_back(files.create(pages * page));
-        return port(1).grant(*segments.back(), writable);
+        registered_word(*segments.back()).store(1);
+        return port(1).grant(segments.back(), writable);
     }
 
     static constexpr std::uint32_t may_write = NTBV_REMOTE_WRITE, may_read = NTBV_REMOTE_READ;
     MemoryFiles files;
-    std::vector<std::unique_ptr<Segment>> segments;
+    std::vector<std::shared_ptr<Segment>> segments;
     ntbv_qp *qp = nullptr;
 };
 
@@ -636,7 +638,7 @@ TEST_F(HostileGrants, WhatNobodyAskedForIsIgnored)
     EXPECT_FALSE(goes_directly(0x10001, 0x1000));
     grant(0x10001, {two, 0x1000, page, may_write, 0});
     EXPECT_TRUE(goes_directly(0x10001, 0x1000));
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 50; ++i)
         grant(0x10001, {granted(3), 0x1000, 2 * page, may_write, 0});
     EXPECT_FALSE(goes_directly(0x10001, 0x1000 + page)) << "the first one is what it is";
     Header strange = to(qp, Kind::Grant, 0, sizeof(Grant));
@@ -656,7 +658,7 @@ TEST_F(HostileGrants, OneThatIsRevokedAndGrantedForEverCostsMessages)
         be_asked(0x10001);
         const std::uint64_t number = granted(2);
         grant(0x10001, {number, 0x1000, page, may_write, 0});
-        std::memset(segments.back()->data() + page, 1, 8);
+        registered_word(*segments.back()).store(0);
         EXPECT_FALSE(goes_directly(0x10001, 0x1000));
         port(1).revoke(number);
         segments.clear();

@@ -7,6 +7,7 @@
 
 import os
 import pathlib
+import re
 import signal
 import sys
 
@@ -30,8 +31,8 @@ def here(process):
 
 
 def meet(lab, server_at, client_at, *words):
-    """A server and a client whose queue pairs are connected."""
-    both = [lab.start([lab.client, lab.socket(server_at), "serve"], "server"),
+    """A server and a client whose queue pairs are connected. Both are direct if the client is to be."""
+    both = [lab.start([lab.client, lab.socket(server_at), "serve", *words[2:]], "server"),
             lab.start([lab.client, lab.socket(client_at), *words], "client")]
     addresses = [here(process) for process in both]
     both[0].tell(addresses[1])
@@ -118,6 +119,36 @@ def daemon_killed(lab, carrier):
         stop(daemon)
 
 
+def granted(lab, carrier):
+    """Memory is granted by the daemons to an end on their machine; either end is killed while one writes to it."""
+    pair = daemons(lab, carrier)
+    for server_at, client_at, how in (("a", "b", "poll"), ("b", "a", "wait"), ("a", "a", "poll")):
+        server, client = meet(lab, server_at, client_at, "ask", how, "direct")
+        client.end(0)
+        count = int(re.search(r"(\d+) without a message", client.text())[1])
+        expect((count > 0) == (carrier == "direct" or server_at == client_at), client.text())
+        server.tell("end")
+        server.end(0)
+    server_at = "a" if carrier == "direct" else "b"
+    # Who writes: the memory is its owner's again.
+    server, client = meet(lab, server_at, "b", "fill", "poll", "direct")
+    client.await_text("direct")
+    client.child.kill()
+    client.child.wait()
+    server.tell("end")
+    server.end(0)
+    # Whose memory it is: no write succeeds any more.
+    server, client = meet(lab, server_at, "b", "fill", "poll", "direct")
+    client.await_text("direct")
+    server.child.kill()
+    server.child.wait()
+    client.await_text("ended " + RETRY_EXC_ERR)
+    client.end(0)
+    lab.await_no_connection("a", "b")
+    for daemon in pair:
+        stop(daemon)
+
+
 def small_rings(lab, carrier):
     """Rings that are too small for verbs: each end says so, and the requests fail."""
     pair = [lab.daemon(name, True, f"carrier {carrier}") for name in "ab"]
@@ -129,7 +160,7 @@ def small_rings(lab, carrier):
     expect("rings have 16384 bytes, and verbs need 32768" in client.text(), client.text())
 
 
-CASES = {case.__name__: case for case in (operations, killed, daemon_killed, small_rings)}
+CASES = {case.__name__: case for case in (operations, killed, daemon_killed, granted, small_rings)}
 
 
 def main():

@@ -5,6 +5,9 @@
 //   verbs_host SOCKET ask wait   the same, asleep until completions come
 //   verbs_host SOCKET flood N    reads, says "ready", after a line posts N writes, and says how
 //                                they complete
+//   verbs_host SOCKET fill poll  writes until that fails, and says how; says "direct" once a
+//                                write has gone without a message
+// With "direct" behind it memory of the region is exchanged; it says how many requests went by it.
 // Each says "here LID QPN KEY ADDRESS", and expects the same words of the other end in a line.
 #include <cinttypes>
 #include <cstdint>
@@ -15,6 +18,7 @@
 #include <vector>
 
 #include <poll.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "ntbv.h"
@@ -45,6 +49,15 @@ std::uint8_t byte_at(std::uint32_t place, std::uint32_t seed)
     return static_cast<std::uint8_t>(place * 131 + (place >> 9) + seed * 29);
 }
 
+/// Whole pages of their own.
+struct Pages {
+    std::uint8_t *const begin = static_cast<std::uint8_t *>(
+        mmap(nullptr, region_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+
+    std::uint8_t *data() const { return begin; }
+    std::uint8_t &operator[](std::size_t i) const { return begin[i]; }
+};
+
 struct Peer {
     unsigned lid, qpn, key;
     std::uint64_t address;
@@ -53,10 +66,12 @@ struct Peer {
 class Host
 {
 public:
-    Host(const char *socket, bool sleeps)
-        : sleeps_(sleeps), region_(region_bytes), slots_(n_receives * longest_message)
+    Host(const char *socket, bool sleeps, bool is_direct)
+        : sleeps_(sleeps), slots_(n_receives * longest_message)
     {
         check("open", ntbv_node_open(socket, nullptr, nullptr, &node_));
+        if (is_direct)
+            check("direct", ntbv_node_be_direct(node_));
         ntbv_engine *engine = ntbv_node_engine(node_);
         check("pd", ntbv_pd_create(engine, &pd_));
         check("region", ntbv_mr_register(pd_, region_.data(), region_bytes, at(0), rights, &key_));
@@ -178,7 +193,11 @@ public:
     {
         return reinterpret_cast<std::uint64_t>(slots_.data()) + n * longest_message;
     }
-    std::vector<std::uint8_t> &bytes() { return region_; }
+    const Pages &bytes() const { return region_; }
+    std::uint64_t count(ntbv_count which) const
+    {
+        return ntbv_engine_count(ntbv_node_engine(node_), which);
+    }
     const std::uint8_t *received(std::uint64_t id) const { return &slots_[id * longest_message]; }
     std::uint64_t word(std::uint32_t offset) const
     {
@@ -203,7 +222,8 @@ private:
     }
 
     bool sleeps_;
-    std::vector<std::uint8_t> region_, slots_;
+    Pages region_;
+    std::vector<std::uint8_t> slots_;
     ntbv_node *node_ = nullptr;
     ntbv_pd *pd_ = nullptr;
     ntbv_channel *channel_ = nullptr;
@@ -310,6 +330,25 @@ void flood(Host &host, unsigned requests)
     printf("completed%s\n", statuses.c_str());
 }
 
+void fill_until_it_fails(Host &host)
+{
+    bool was_direct = false;
+    for (std::uint64_t i = 1;; ++i) {
+        std::memcpy(host.bytes().data(), &i, sizeof(i));
+        host.post(NTBV_WRITE, i, 0, 8);
+        ntbv_wc wc;
+        host.next(wc);
+        if (wc.status != NTBV_SUCCESS) {
+            printf("ended %u\n", wc.status);
+            return;
+        }
+        if (!was_direct && host.count(NTBV_COUNT_WRITES) > 0) {
+            was_direct = true;
+            puts("direct");
+        }
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -319,7 +358,8 @@ int main(int argc, char **argv)
         return 2;
     const std::string what = argv[2];
     const std::string how = argc > 3 ? argv[3] : "";
-    Host host(argv[1], how != "poll");
+    const bool is_direct = std::strcmp(argv[argc - 1], "direct") == 0;
+    Host host(argv[1], how != "poll", is_direct);
     host.connect();
     if (what == "serve") {
         serve(host);
@@ -329,9 +369,14 @@ int main(int argc, char **argv)
         for (std::uint32_t seed = 0; seed < 4; ++seed)
             write_and_read(host, seed);
         add_and_swap(host);
+    } else if (what == "fill") {
+        fill_until_it_fails(host);
     } else {
         flood(host, static_cast<unsigned>(std::stoul(how)));
     }
+    if (is_direct)
+        printf("%" PRIu64 " without a message\n",
+               host.count(NTBV_COUNT_WRITES) + host.count(NTBV_COUNT_READS));
     puts("done");
     return 0;
 }

@@ -66,10 +66,13 @@ int take_segment(ntbclient *client, Message *request, bool is_own, ntbclient_seg
              (!is_segment_size(segment->bytes) || (is_own && segment->bytes != request->id) ||
               !sealed_check(segment->fd, segment->bytes)))
         status = -EPROTO;
+    // A large one takes its time, and other threads need not wait for it.
+    pthread_mutex_unlock(&client->lock);
     if (status == 0) {
         segment->writable = (fcntl(segment->fd, F_GETFL) & O_ACCMODE) == O_RDWR;
         status = map_segment(segment);
     }
+    pthread_mutex_lock(&client->lock);
     if (status == 0) {
         segment->next = client->segments;
         client->segments = segment;

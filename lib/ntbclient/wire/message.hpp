@@ -12,7 +12,7 @@ namespace ntbc
 {
 
 inline constexpr uint32_t message_magic = 0x4442544E; // "NTBD"
-inline constexpr uint16_t message_version = 6;
+inline constexpr uint16_t message_version = 7;
 inline constexpr size_t key_bytes_max = 64;
 
 enum class Type : uint16_t {
@@ -56,6 +56,8 @@ enum class Type : uint16_t {
     refused,        ///< id of an offer, status
     gone,           ///< id at the receiver, status: the end at the sender's host
     fin,            ///< id at the receiver, other: generation; as fin_seen
+    find_segment,   ///< request, id at the receiver, other: a grant of that end
+    segment_found,  ///< the answer: request, status, other: bytes; descriptor
 };
 
 /// Of listen and connect, with the matching of keys that both use.

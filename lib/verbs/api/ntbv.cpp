@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include <sched.h>
 
@@ -126,11 +127,12 @@ int ntbv_mr_register(ntbv_pd *pd, void *memory, uint64_t length, uint64_t iova, 
 {
     if (!can_be_region(memory, length, iova, access))
         return -EINVAL;
+    Engine::Offer offer = pd->engine->prepare(memory, length, access);
     const Locked locked(pd->engine->mutex());
     const uint32_t added = pd->engine->keys().add(pd->id, memory, length, iova, access);
     if (added == 0)
         return -ENOMEM;
-    pd->engine->share(added);
+    pd->engine->share(added, std::move(offer));
     *key = added;
     ++pd->users;
     return 0;
@@ -141,13 +143,21 @@ int ntbv_mr_reregister(ntbv_pd *pd, uint32_t key, ntbv_pd *new_pd, void *memory,
 {
     if (pd->engine != new_pd->engine || !can_be_region(memory, length, iova, access))
         return -EINVAL;
+    // Its own pages first, as both may be the same memory. They stay served if nothing comes of it.
+    {
+        const Locked locked(pd->engine->mutex());
+        const int error = pd->engine->keys().may_change(pd->id, key);
+        if (error != 0)
+            return error;
+        pd->engine->unshare(key);
+    }
+    Engine::Offer offer = pd->engine->prepare(memory, length, access);
     const Locked locked(pd->engine->mutex());
     const int error = pd->engine->keys().may_change(pd->id, key);
     if (error != 0)
         return error;
-    pd->engine->unshare(key);
     pd->engine->keys().change(pd->id, key, new_pd->id, memory, length, iova, access);
-    pd->engine->share(key);
+    pd->engine->share(key, std::move(offer));
     --pd->users;
     ++new_pd->users;
     return 0;

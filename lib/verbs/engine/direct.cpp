@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <fcntl.h>
 
@@ -88,34 +89,62 @@ void Engine::keep_in_child()
         copy_to_private(shared->memory, shared->bytes, *shared->segment);
 }
 
-void Engine::share(std::uint32_t key)
+// Why a region stays served, as far as others have a say. Under the lock.
+ntbv_count Engine::find_reason(const std::byte *memory, std::uint64_t length, unsigned access) const
 {
-    if (segments_)
-        ++counts_[try_share(keys_.at(key))];
-}
-
-ntbv_count Engine::try_share(Region &region)
-{
-    if (reinterpret_cast<std::uintptr_t>(region.memory) % page != 0 || region.length % page != 0 ||
-        region.length == 0)
+    if (reinterpret_cast<std::uintptr_t>(memory) % page != 0 || length % page != 0 || length == 0)
         return NTBV_COUNT_NO_PAGES;
-    if ((region.access & (NTBV_REMOTE_WRITE | NTBV_REMOTE_READ)) == 0)
+    if ((access & (NTBV_REMOTE_WRITE | NTBV_REMOTE_READ)) == 0)
         return NTBV_COUNT_NO_RIGHTS;
-    if ((region.access & NTBV_MW_BIND) != 0)
+    if ((access & NTBV_MW_BIND) != 0)
         return NTBV_COUNT_WINDOWS;
     for (const Shared *other = shared_.first(); other; other = other->all.next())
-        if (region.memory < other->memory + other->bytes &&
-            other->memory < region.memory + region.length)
+        if (memory < other->memory + other->bytes && other->memory < memory + length)
             return NTBV_COUNT_OVERLAPS;
-    if (!is_plain_memory(region.memory, region.length))
-        return NTBV_COUNT_NOT_PLAIN;
+    return NTBV_COUNT_SHARED;
+}
+
+Engine::Offer Engine::prepare(const void *memory, std::uint64_t length, unsigned access)
+{
+    const auto *const begin = static_cast<const std::byte *>(memory);
+    Offer offer;
+    {
+        const Locked locked(mutex_);
+        if (!segments_)
+            return offer;
+        offer.reason = find_reason(begin, length, access);
+    }
+    if (offer.reason == NTBV_COUNT_SHARED && !is_plain_memory(begin, length))
+        offer.reason = NTBV_COUNT_NOT_PLAIN;
+    if (offer.reason != NTBV_COUNT_SHARED)
+        return offer;
+    offer.segment = segments_->create(length + page);
+    if (!offer.segment)
+        offer.reason = NTBV_COUNT_NO_SEGMENT;
+    return offer;
+}
+
+void Engine::share(std::uint32_t key, Offer &&offer)
+{
+    if (segments_)
+        ++counts_[try_share(keys_.at(key), std::move(offer))];
+}
+
+// Another region may have come since the offer was made.
+ntbv_count Engine::try_share(Region &region, Offer &&offer)
+{
+    if (offer.reason != NTBV_COUNT_SHARED)
+        return offer.reason;
+    const ntbv_count reason = find_reason(region.memory, region.length, region.access);
+    if (reason != NTBV_COUNT_SHARED)
+        return reason;
     std::unique_ptr<Shared> shared(new (std::nothrow) Shared);
-    if (shared)
-        shared->segment = segments_->create(region.length + page);
-    if (!shared || !shared->segment)
+    if (!shared || !offer.segment)
         return NTBV_COUNT_NO_SEGMENT;
+    shared->segment = std::move(offer.segment);
     if (exchange_to_segment(region.memory, region.length, *shared->segment) != 0)
         return NTBV_COUNT_NO_EXCHANGE;
+    registered_word(*shared->segment).store(1);
     shared->memory = region.memory;
     shared->bytes = region.length;
     shared_.append(shared->all);
@@ -132,16 +161,17 @@ void Engine::unshare(std::uint32_t key)
     region.shared = nullptr;
     if (!shared)
         return;
-    revoked_word(*shared->segment).exchange(1);
+    registered_word(*shared->segment).exchange(0);
     for (std::uint32_t i = 0; i < n_links_; ++i)
         for (const std::uint64_t number : shared->given[i].number)
-            if (number != 0 && has_port(links_[i]))
+            if (number != 0 && number != Port::later && has_port(links_[i]))
                 links_[i].port->revoke(number);
     // Rather than to leave a peer in the program's memory for ever, a write of another thread may
     // be lost where the kernel has no more of what an exchange needs.
     if (exchange_to_private(shared->memory, shared->bytes, *shared->segment) != 0)
         copy_to_private(shared->memory, shared->bytes, *shared->segment);
-    // What a peer still maps is no memory of this process any more, but for the word.
+    // What a peer still maps is no memory of this process any more, but for the word. Its daemon
+    // takes that away, too, when the segment goes.
     fallocate(shared->segment->descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
               static_cast<off_t>(shared->bytes));
 }
@@ -156,6 +186,9 @@ void Engine::forget_direct(const Link &link)
     for (std::uint32_t slot = 0; slot < max_pairs; ++slot)
         if (pairs_[slot] && pairs_[slot]->link && pairs_[slot]->link->address == link.address)
             forget_direct(*pairs_[slot]);
+    for (Opened &opened : opened_)
+        if (opened.is_asked_for && opened.link == &link)
+            opened = {}; // no request waits for the answer
 }
 
 void Engine::forget_direct(Pair &pair)
@@ -169,7 +202,8 @@ void Engine::forget_direct(Pair &pair)
 
 void Engine::forget(Direct &direct)
 {
-    if (direct.state == Direct::State::Open && --direct.opened->users == 0)
+    const bool uses = direct.state == Direct::State::Open || direct.state == Direct::State::Opening;
+    if (uses && --direct.opened->users == 0 && !direct.opened->is_asked_for)
         *direct.opened = {};
     direct = {};
 }
@@ -195,19 +229,15 @@ bool Engine::answer_question(Pair &pair)
         region.access & pair.attr.access & (NTBV_REMOTE_WRITE | NTBV_REMOTE_READ);
     if (region.key == key && region.pd == pair.pd->id && region.shared && rights != 0) {
         Link &link = *pair.link;
-        constexpr std::uint32_t bytes = sizeof(Header) + sizeof(Grant);
-        std::byte *const message = link.port->reserve(bytes);
-        if (!message)
-            return false;
         const bool writable = (rights & NTBV_REMOTE_WRITE) != 0;
-        Shared::Given &given = region.shared->given[&link - links_];
-        std::uint64_t &number = given.number[writable];
-        if (number == 0 && !given.refused[writable]) {
-            number = link.port->grant(*region.shared->segment, writable);
-            given.refused[writable] = number == 0;
-            ++counts_[number != 0 ? NTBV_COUNT_GRANTED : NTBV_COUNT_NOT_GRANTED];
-        }
+        const std::uint64_t number = find_grant(link, *region.shared, writable);
+        if (number == Port::later)
+            return true; // granted() is the next who looks
         if (number != 0) {
+            constexpr std::uint32_t bytes = sizeof(Header) + sizeof(Grant);
+            std::byte *const message = link.port->reserve(bytes);
+            if (!message)
+                return false;
             const Header header = {.kind = Kind::Grant,
                                    .flags = flag::last,
                                    .to = pair.attr.dest_qpn,
@@ -223,6 +253,43 @@ bool Engine::answer_question(Pair &pair)
     }
     pair.receive.asks_for = 0;
     return true;
+}
+
+// @return 0: it is refused
+std::uint64_t Engine::find_grant(Link &link, Shared &shared, bool writable)
+{
+    Shared::Given &given = shared.given[&link - links_];
+    if (given.number[writable] == 0 && !given.refused[writable]) {
+        take_number(given, writable, link.port->grant(shared.segment, writable));
+        if (given.number[writable] == Port::later && service_)
+            service_->wake();
+    }
+    return given.number[writable];
+}
+
+void Engine::take_number(Shared::Given &given, bool writable, std::uint64_t number)
+{
+    given.number[writable] = number;
+    given.refused[writable] = number == 0;
+    if (number != Port::later)
+        ++counts_[number != 0 ? NTBV_COUNT_GRANTED : NTBV_COUNT_NOT_GRANTED];
+}
+
+// The region, and the port, may have gone since.
+void Engine::granted(const Port &port, const Segment &segment, bool writable, std::uint64_t number)
+{
+    for (std::uint32_t i = 0; i < n_links_; ++i) {
+        if (links_[i].port != &port || !has_port(links_[i]))
+            continue;
+        for (Shared *shared = shared_.first(); shared; shared = shared->all.next())
+            if (shared->segment.get() == &segment &&
+                shared->given[i].number[writable] == Port::later)
+                take_number(shared->given[i], writable, number);
+        for (std::uint32_t slot = 0; slot < max_pairs; ++slot)
+            if (pairs_[slot] && pairs_[slot]->link == &links_[i] &&
+                pairs_[slot]->receive.asks_for != 0)
+                has_work(*pairs_[slot]);
+    }
 }
 
 // ---- asking
@@ -259,20 +326,31 @@ void Engine::take_grant(Link &link, Pair &pair, const Header &header, const std:
     Opened *const opened = open(link, grant.number);
     if (!opened)
         return;
-    const std::uint64_t there = opened->segment->bytes();
-    if (there <= page || grant.length > there - page ||
-        ((rights & NTBV_REMOTE_WRITE) != 0 && !opened->writable)) {
-        if (opened->users == 0)
-            *opened = {};
-        return;
-    }
     ++opened->users;
-    direct.state = Direct::State::Open;
+    direct.state = Direct::State::Opening;
     direct.rights = static_cast<std::uint8_t>(rights);
     direct.address = grant.address;
     direct.length = grant.length;
-    direct.memory = opened->segment->data();
     direct.opened = opened;
+    if (!opened->is_asked_for)
+        finish(pair, direct);
+}
+
+// The port has answered: the size is what it says, and the rest has to fit.
+void Engine::finish(Pair &pair, Direct &direct)
+{
+    const Opened &opened = *direct.opened;
+    const std::uint64_t there = opened.segment ? opened.segment->bytes() : 0;
+    if (there <= page || direct.length > there - page ||
+        ((direct.rights & NTBV_REMOTE_WRITE) != 0 && !opened.writable)) {
+        const std::uint32_t key = direct.key;
+        forget(direct);
+        direct.key = key;
+        direct.state = Direct::State::Refused;
+        return;
+    }
+    direct.memory = opened.segment->data();
+    direct.state = Direct::State::Open;
     pair.send.detours = last_detour;
 }
 
@@ -281,7 +359,7 @@ Opened *Engine::open(Link &link, std::uint64_t number)
 {
     Opened *free = nullptr;
     for (Opened &opened : opened_) {
-        if (!opened.segment)
+        if (!opened.segment && !opened.is_asked_for)
             free = &opened;
         else if (opened.link == &link && opened.number == number)
             return &opened;
@@ -290,25 +368,54 @@ Opened *Engine::open(Link &link, std::uint64_t number)
         free = forget_revoked();
     if (!free)
         return nullptr;
-    bool writable = false;
-    free->segment = link.port->open(number, writable);
-    if (!free->segment)
+    Port::Opening opening = link.port->open(number);
+    if (!opening.segment && !opening.later)
         return nullptr;
+    free->segment = std::move(opening.segment);
+    free->is_asked_for = opening.later;
     free->link = &link;
     free->number = number;
     free->users = 0;
-    free->writable = writable;
+    free->writable = opening.writable;
+    if (opening.later && service_)
+        service_->wake();
     return free;
 }
 
-// Regions that are gone and that nobody has looked at since. @return a place that is free now
+// Who has asked for it may have gone since, and so may the port.
+void Engine::opened(const Port &port, std::uint64_t number, std::shared_ptr<Segment> segment,
+                    bool writable)
+{
+    Opened *found = nullptr;
+    for (Opened &opened : opened_)
+        if (opened.is_asked_for && opened.number == number && opened.link->port == &port)
+            found = &opened;
+    if (!found)
+        return;
+    found->segment = std::move(segment);
+    found->writable = writable;
+    found->is_asked_for = false;
+    ++found->users; // until all have looked
+    for (std::uint32_t slot = 0; slot < max_pairs; ++slot)
+        for (std::uint32_t i = 0; pairs_[slot] && pairs_[slot]->direct.data() && i < max_directs;
+             ++i) {
+            Direct &direct = pairs_[slot]->direct[i];
+            if (direct.state == Direct::State::Opening && direct.opened == found)
+                finish(*pairs_[slot], direct);
+        }
+    if (--found->users == 0)
+        *found = {};
+}
+
+// Regions that are gone and that were not looked at since. @return a place that is free now
 Opened *Engine::forget_revoked()
 {
     for (std::uint32_t slot = 0; slot < max_pairs; ++slot)
         for (std::uint32_t i = 0; pairs_[slot] && pairs_[slot]->direct.data() && i < max_directs;
              ++i) {
             Direct &direct = pairs_[slot]->direct[i];
-            if (direct.state == Direct::State::Open && revoked_word(*direct.opened->segment).load())
+            if (direct.state == Direct::State::Open &&
+                registered_word(*direct.opened->segment).load() == 0)
                 forget(direct);
         }
     for (Opened &opened : opened_)
@@ -372,7 +479,7 @@ bool Engine::transfer(Pair &pair, std::uint32_t opcode, std::uint32_t key, std::
         place(there, parts[n - 1].memory, parts[n - 1].bytes);
         barrier_.exchange(0);
     }
-    if (revoked_word(*direct.opened->segment).load(std::memory_order_acquire) != 0) {
+    if (registered_word(*direct.opened->segment).load(std::memory_order_acquire) == 0) {
         forget(direct);
         return false;
     }

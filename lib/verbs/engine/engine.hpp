@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "completion/pipe.hpp"
+#include "engine/service.hpp"
 #include "engine/shared.hpp"
 #include "memory/keys.hpp"
 #include "memory/lazy.hpp"
@@ -63,18 +64,6 @@ struct Places {
     {
         at[n++] = {const_cast<std::byte *>(data), bytes};
     }
-};
-
-/// Who finds peers, and drives the engine while its program does not. Called under the engine's
-/// mutex: neither call waits.
-class Service
-{
-public:
-    virtual ~Service() = default;
-    /// Somebody wants to reach that peer. To be answered by attach() or unreachable(), later.
-    virtual void seek(Address peer) = 0;
-    /// Ends a sleep that began with Engine::rest().
-    virtual void wake() = 0;
 };
 
 /// One device. Every function is called under mutex(), but for those of set-up.
@@ -159,9 +148,22 @@ public:
     /// @return 0; -EOPNOTSUPP the kernel has no userfaultfd for this user; -ENOMEM
     int be_direct(Segments &segments);
     bool is_direct() const { return segments_ != nullptr; }
+    /// What a region can be shared by.
+    struct Offer {
+        ntbv_count reason = NTBV_COUNT_SHARED; ///< or why it cannot
+        std::shared_ptr<Segment> segment;
+    };
+    /// For a region that is about to be made. Called without the lock: it may wait for who makes
+    /// segments.
+    Offer prepare(const void *memory, std::uint64_t length, unsigned access);
     /// Of a new region, and of one that is about to go.
-    void share(std::uint32_t key);
+    void share(std::uint32_t key, Offer &&offer);
     void unshare(std::uint32_t key);
+    /// What a port has said that comes later. @param number  0: refused
+    void granted(const Port &port, const Segment &segment, bool writable, std::uint64_t number);
+    /// @param segment  NULL: refused
+    void opened(const Port &port, std::uint64_t number, std::shared_ptr<Segment> segment,
+                bool writable);
     /// In the child of a fork(): each region is its own.
     void keep_in_child();
     std::uint64_t count(ntbv_count which) const { return counts_[which]; }
@@ -248,16 +250,20 @@ private:
     void starved_is_ready(Pair &pair);
 
     // ---- direct.cpp
-    ntbv_count try_share(Region &region);
+    ntbv_count find_reason(const std::byte *memory, std::uint64_t length, unsigned access) const;
+    ntbv_count try_share(Region &region, Offer &&offer);
     void end_direct();
     void forget_direct(const Link &link);
     void forget_direct(Pair &pair);
     static void forget(Direct &direct);
     void note_question(Pair &pair, const Header &header);
     bool answer_question(Pair &pair);
+    std::uint64_t find_grant(Link &link, Shared &shared, bool writable);
+    void take_number(Shared::Given &given, bool writable, std::uint64_t number);
     static bool asks(Pair &pair, const Request &request);
     void take_grant(Link &link, Pair &pair, const Header &header, const std::byte *payload);
     Opened *open(Link &link, std::uint64_t number);
+    static void finish(Pair &pair, Direct &direct);
     Opened *forget_revoked();
     static std::byte *find_direct(const Pair &pair, std::uint32_t opcode, std::uint32_t key,
                                   std::uint64_t address, std::uint32_t bytes);

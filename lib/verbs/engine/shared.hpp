@@ -16,9 +16,10 @@ namespace ntb::verbs
 {
 struct Link;
 
-/// Behind the pages of a region its segment has one more, which begins with a word: whether the
-/// region is registered no more. Its owner stores it, and the peer looks at it.
-inline std::atomic_ref<std::uint64_t> revoked_word(const Segment &segment)
+/// Behind the pages of a region its segment has one more, which begins with a word: not zero while
+/// the region is registered. Its owner stores it, and the peer looks at it. Where the owner dies
+/// its daemon takes the pages away, so that the word is zero as well.
+inline std::atomic_ref<std::uint64_t> registered_word(const Segment &segment)
 {
     return std::atomic_ref(
         *reinterpret_cast<std::uint64_t *>(segment.data() + segment.bytes() - page));
@@ -26,7 +27,7 @@ inline std::atomic_ref<std::uint64_t> revoked_word(const Segment &segment)
 
 /// A region of this engine whose pages are a segment's.
 struct Shared {
-    /// By which peers open it, read only and writable. 0: not granted.
+    /// By which peers open it, read only and writable. 0: not granted; Port::later: not yet.
     struct Given {
         std::uint64_t number[2];
         bool refused[2]; // the port does not grant it
@@ -35,13 +36,14 @@ struct Shared {
     Hook<Shared> all{this}; // in Engine::shared_
     std::byte *memory = nullptr;
     std::uint64_t bytes = 0;
-    std::unique_ptr<Segment> segment;
+    std::shared_ptr<Segment> segment;
     Given given[NTBV_MAX_LINKS] = {};
 };
 
 /// A segment of a peer that is mapped here.
 struct Opened {
-    std::unique_ptr<Segment> segment; // NULL: the place is free
+    std::shared_ptr<Segment> segment;
+    bool is_asked_for = false; // the port has not answered; with neither the place is free
     const Link *link = nullptr;
     std::uint64_t number = 0;
     std::uint32_t users = 0; // entries of queue pairs

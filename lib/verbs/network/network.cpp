@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
@@ -23,7 +24,7 @@ namespace
 {
 
 constexpr std::uint64_t introduction_magic = 0x6f6c6c656862746e; // "ntbhello"
-constexpr std::uint32_t introduction_version = 3;
+constexpr std::uint32_t introduction_version = 4;
 // For the connection of a peer that has refused ours, and for an answer before there is an engine.
 constexpr std::uint64_t patience = 5 * second;
 // Of a peer that is there, whose own connection does not come: it speaks otherwise than we do.
@@ -84,7 +85,10 @@ int Network::open(const char *socket)
     if (bell_ < 0)
         return -errno;
     const int attached = ntbclient_attach(socket, &client_);
-    return attached != 0 ? attached : draw();
+    if (attached != 0)
+        return attached;
+    segments_.begin(client_);
+    return draw();
 }
 
 // The host's LID is the daemon's; a node's number is drawn and listened to; then both hosts have
@@ -159,16 +163,9 @@ void Network::stop()
         ntbclient_listener_close(listener);
         listener = nullptr;
     }
+    segments_.end();
     ntbclient_detach(client_);
     client_ = nullptr;
-}
-
-int Network::open_door()
-{
-    const Locked locked(engine_->mutex());
-    const int error = door_.open();
-    has_door_.store(error == 0, std::memory_order_release);
-    return error;
 }
 
 // Each wish is a link that is sought, so there are not more.
@@ -207,8 +204,9 @@ void Network::run()
             const Locked locked(engine_->mutex());
             done = engine_->drive();
         }
+        const bool has_answers = carry_out_orders();
         sweep();
-        if (done == 0)
+        if (done == 0 && !has_answers)
             wait();
     }
 }
@@ -320,13 +318,7 @@ bool Network::advance_connecting(Pending &pending)
 
 bool Network::introduce(Pending &pending)
 {
-    const Introduction own = {introduction_magic,
-                              introduction_version,
-                              own_,
-                              pending.peer,
-                              {},
-                              has_door_.load(std::memory_order_acquire) ? door_.name() : DoorName{},
-                              {}};
+    const Introduction own = {introduction_magic, introduction_version, own_, pending.peer, {}};
     return ntbclient_send(pending.conn, &own, sizeof(own), 0) == static_cast<ssize_t>(sizeof(own));
 }
 
@@ -337,7 +329,6 @@ bool Network::advance_asking(Pending &pending)
     if (heard == 0)
         return true;
     if (heard > 0) {
-        pending.door = peer.door;
         if (peer.from == pending.peer && peer.to == own_)
             adopt(pending);
         return false;
@@ -371,7 +362,6 @@ bool Network::advance_asked(Pending &pending)
     if (peer.to != own_ || peer.from == own_ || !is_address(peer.from))
         return false;
     pending.peer = peer.from;
-    pending.door = peer.door;
     const auto own = std::find_if(pending_.begin(), pending_.end(), [&](const Pending &other) {
         return other.peer == peer.from && other.stage != Stage::Asked;
     });
@@ -395,8 +385,6 @@ bool Network::adopt(Pending &pending)
         return false;
     }
     pending.conn = nullptr;
-    if (has_door_.load(std::memory_order_acquire))
-        port->set_doors(door_, pending.door);
     const Locked locked(engine_->mutex());
     if (engine_->attach(*port, pending.peer) != 0)
         return false;
@@ -412,6 +400,41 @@ void Network::join_itself()
     if (!itself_ || engine_->attach(itself_->end(0), own_) != 0 ||
         engine_->attach(itself_->end(1), own_) != 0)
         engine_->unreachable(own_);
+}
+
+bool Network::take_order(Connection *&port, Connection::Order &order)
+{
+    const Locked locked(engine_->mutex());
+    for (const auto &one : ports_) {
+        port = one.get();
+        if (one->take(order))
+            return true;
+    }
+    return false;
+}
+
+// The daemon, and for some that of the peer host, is waited for without the engine's lock. Ports
+// go by this thread alone.
+bool Network::carry_out_orders()
+{
+    bool any = false;
+    Connection *port = nullptr;
+    for (Connection::Order order; take_order(port, order); order = {}) {
+        any = true;
+        bool writable = order.writable;
+        const std::uint64_t number =
+            order.segment ? segments_.grant(port->conn(), *order.segment, writable) : order.number;
+        std::shared_ptr<Segment> opened;
+        if (!order.segment)
+            opened = segments_.open(port->conn(), number, writable);
+        const Locked locked(engine_->mutex());
+        if (order.segment)
+            engine_->granted(*port, *order.segment, writable, number);
+        else
+            engine_->opened(*port, number, std::move(opened), writable);
+    }
+    segments_.destroy_gone();
+    return any;
 }
 
 // What the engine has closed it does not use any more.

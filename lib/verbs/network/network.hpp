@@ -15,11 +15,10 @@
 #include <pthread.h>
 
 #include "engine/engine.hpp"
+#include "network/segments.hpp"
 #include "port/client.hpp"
 #include "port/connection.hpp"
-#include "port/door.hpp"
 #include "port/loopback.hpp"
-#include "port/memory_files.hpp"
 #include "spin.hpp"
 
 namespace ntb::verbs
@@ -30,9 +29,7 @@ struct Introduction {
     std::uint64_t magic;
     std::uint32_t version;
     Address from, to;
-    std::uint8_t reserved[4];
-    DoorName door; // of a process whose memory is direct
-    std::uint8_t reserved_too[24];
+    std::uint8_t reserved[44];
 };
 static_assert(sizeof(Introduction) == 64);
 
@@ -54,9 +51,7 @@ public:
     /// Ends all connections, and the thread.
     void stop();
 
-    /// From now on peers of this machine may grant their memory, and get what segments() makes.
-    /// @return 0 or a negative errno
-    int open_door();
+    /// Those of the daemon, by which memory is granted to peers.
     Segments &segments() { return segments_; }
 
     void seek(Address peer) override;
@@ -77,7 +72,6 @@ private:
         ntbclient_conn *conn = nullptr;
         std::uint64_t until = 0; // while it is waiting
         int refusals = 0;
-        DoorName door = {};
     };
 
     int draw();
@@ -98,6 +92,9 @@ private:
     bool introduce(Pending &pending);
     bool adopt(Pending &pending);
     void join_itself();
+    bool take_order(Connection *&port, Connection::Order &order);
+    /// @return whether there was one
+    bool carry_out_orders();
     void sweep();
     void wait();
     bool is_called() const;
@@ -119,9 +116,7 @@ private:
     std::list<Pending> pending_;
     std::vector<std::unique_ptr<Connection>> ports_;
     std::unique_ptr<Loopback> itself_;
-    MemoryFiles segments_;
-    Door door_; // under the engine's mutex
-    std::atomic<bool> has_door_{false};
+    ClientSegments segments_{*this};
     std::vector<pollfd> fds_;
     Spinning spinning_;
     ntb::SpinTime spin_time_;

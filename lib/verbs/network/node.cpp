@@ -51,8 +51,7 @@ uint16_t ntbv_node_lid(const ntbv_node *node)
 
 int ntbv_node_be_direct(ntbv_node *node)
 {
-    const int error = node->network.open_door();
-    return error != 0 ? error : node->engine->be_direct(node->network.segments());
+    return node->engine->be_direct(node->network.segments());
 }
 
 int ntbv_node_close(ntbv_node *node)

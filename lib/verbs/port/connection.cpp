@@ -2,20 +2,13 @@
 #include "port/connection.hpp"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <new>
+#include <utility>
 
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <ntbclient.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
 #include "port/client.hpp"
-#include "port/memory_files.hpp"
 
 namespace ntb::verbs
 {
@@ -223,53 +216,29 @@ int Connection::bell() const
 
 // ---- memory
 
-void Connection::set_doors(Door &own, const DoorName &peer)
+std::uint64_t Connection::grant(const std::shared_ptr<Segment> &segment, bool writable)
 {
-    if ((peer.half[0] | peer.half[1]) == 0)
-        return;
-    door_ = &own;
-    peer_door_ = peer;
-    peer_user_ = info_of(conn_).peer_uid;
-}
-
-// The number is drawn, so that nobody else can bring something under it.
-std::uint64_t Connection::grant(const Segment &segment, bool writable)
-{
-    std::uint64_t number = 0;
-    if (!door_ || ended_ ||
-        getrandom(&number, sizeof(number), 0) != static_cast<ssize_t>(sizeof(number)))
+    if (ended_ || orders_.size() >= max_orders)
         return 0;
-    char path[32];
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", segment.descriptor());
-    const int to_read = writable ? -1 : ::open(path, O_RDONLY | O_CLOEXEC);
-    const int brought = writable ? segment.descriptor() : to_read;
-    const bool done = brought >= 0 && bring(peer_door_, peer_user_, number, brought);
-    if (to_read >= 0)
-        ::close(to_read);
-    return done ? number : 0;
+    orders_.push_back({segment, writable, 0});
+    return later;
 }
 
-// What the peer has brought is a memory file that keeps its size: no access raises SIGBUS, and none
-// waits for anybody.
-std::unique_ptr<Segment> Connection::open(std::uint64_t number, bool &writable)
+Port::Opening Connection::open(std::uint64_t number)
 {
-    const int file = door_ ? door_->take(number, peer_user_) : -1;
-    if (file < 0)
-        return nullptr;
-    std::unique_ptr<Segment> segment;
-    struct stat status;
-    struct statfs system;
-    const int seals = fcntl(file, F_GET_SEALS);
-    const int mode = fcntl(file, F_GETFL);
-    if (seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && mode >= 0 && fstat(file, &status) == 0 &&
-        fstatfs(file, &system) == 0 && system.f_type == TMPFS_MAGIC && status.st_size > 0 &&
-        status.st_size % system.f_bsize == 0) {
-        writable = (mode & O_ACCMODE) == O_RDWR;
-        segment =
-            MemoryFile::map(file, static_cast<std::uint64_t>(status.st_size), writable, false);
-    }
-    ::close(file);
-    return segment;
+    if (ended_ || orders_.size() >= max_orders)
+        return {};
+    orders_.push_back({nullptr, false, number});
+    return {nullptr, false, true};
+}
+
+bool Connection::take(Order &order)
+{
+    if (orders_.empty())
+        return false;
+    order = std::move(orders_.front());
+    orders_.erase(orders_.begin());
+    return true;
 }
 
 } // namespace ntb::verbs

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
-#include "port/door.hpp"
 #include "port/port.hpp"
 
 struct ntbclient_conn;
@@ -38,10 +38,19 @@ public:
     bool arm(bool for_room) override;
     void disarm() override;
     int bell() const override;
-    /// Of this process and the peer: memory is granted if both are of one machine.
-    void set_doors(Door &own, const DoorName &peer);
-    std::uint64_t grant(const Segment &segment, bool writable) override;
-    std::unique_ptr<Segment> open(std::uint64_t number, bool &writable) override;
+    std::uint64_t grant(const std::shared_ptr<Segment> &segment, bool writable) override;
+    Opening open(std::uint64_t number) override;
+
+    /// What the daemon is to be asked, by a thread that may wait for it.
+    struct Order {
+        std::shared_ptr<Segment> segment; ///< to be granted; NULL: to be opened
+        bool writable;
+        std::uint64_t number; ///< by which it is opened
+    };
+    static constexpr std::size_t max_orders = 64;
+    /// The oldest one. @retval false there is none
+    bool take(Order &order);
+    ntbclient_conn *conn() const { return conn_; }
 
 private:
     Connection() = default;
@@ -63,9 +72,7 @@ private:
     std::size_t wanted_ = 0; // of the ring; a line, until it is known
     std::size_t collected_ = 0;
     std::byte *in_ = nullptr;
-    Door *door_ = nullptr; // NULL: nothing is granted or opened
-    DoorName peer_door_ = {};
-    std::uint32_t peer_user_ = 0;
+    std::vector<Order> orders_;
 };
 
 } // namespace ntb::verbs

@@ -7,10 +7,10 @@
 #include <new>
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "locked.hpp"
-#include "port/memory_files.hpp"
 
 namespace ntb::verbs
 {
@@ -30,6 +30,24 @@ std::uint64_t footprint(std::uint64_t bytes)
 {
     return (sizeof(Prefix) + bytes + granule - 1) & ~(granule - 1);
 }
+
+/// What one end maps of the other one's.
+class Mapped final : public Segment
+{
+public:
+    static std::shared_ptr<Segment> create(int descriptor, std::uint64_t bytes, bool writable)
+    {
+        const int rights = PROT_READ | (writable ? PROT_WRITE : 0);
+        void *const data = mmap(nullptr, bytes, rights, MAP_SHARED, descriptor, 0);
+        if (data == MAP_FAILED)
+            return nullptr;
+        return std::shared_ptr<Segment>(new Mapped(static_cast<std::byte *>(data), bytes));
+    }
+    ~Mapped() override { munmap(data(), bytes()); }
+
+private:
+    Mapped(std::byte *data, std::uint64_t bytes) : Segment(data, bytes, -1) {}
+};
 
 } // namespace
 
@@ -185,7 +203,7 @@ void Loopback::End::disarm()
 
 // ---- memory
 
-std::uint64_t Loopback::End::grant(const Segment &segment, bool writable)
+std::uint64_t Loopback::End::grant(const std::shared_ptr<Segment> &segment, bool writable)
 {
     const Locked locked(loopback_->grants_mutex_);
     if (loopback_->grants_nothing_ || !alive())
@@ -193,10 +211,10 @@ std::uint64_t Loopback::End::grant(const Segment &segment, bool writable)
     for (Grant &grant : loopback_->grants_) {
         if (grant.number != 0)
             continue;
-        const int descriptor = fcntl(segment.descriptor(), F_DUPFD_CLOEXEC, 0);
+        const int descriptor = fcntl(segment->descriptor(), F_DUPFD_CLOEXEC, 0);
         if (descriptor < 0)
             return 0;
-        grant = {loopback_->next_grant_++, this, descriptor, segment.bytes(), writable};
+        grant = {loopback_->next_grant_++, this, descriptor, segment->bytes(), writable};
         return grant.number;
     }
     return 0;
@@ -213,16 +231,13 @@ void Loopback::End::revoke(std::uint64_t number)
     }
 }
 
-std::unique_ptr<Segment> Loopback::End::open(std::uint64_t number, bool &writable)
+Port::Opening Loopback::End::open(std::uint64_t number)
 {
     const Locked locked(loopback_->grants_mutex_);
-    for (const Grant &grant : loopback_->grants_) {
-        if (number == 0 || grant.number != number || grant.by == this)
-            continue;
-        writable = grant.writable;
-        return MemoryFile::map(grant.descriptor, grant.bytes, grant.writable, false);
-    }
-    return nullptr;
+    for (const Grant &grant : loopback_->grants_)
+        if (number != 0 && grant.number == number && grant.by != this)
+            return {Mapped::create(grant.descriptor, grant.bytes, grant.writable), grant.writable};
+    return {};
 }
 
 } // namespace ntb::verbs

@@ -62,9 +62,9 @@ private:
         bool arm(bool for_room) override;
         void disarm() override;
         int bell() const override { return in_->bell[0]; }
-        std::uint64_t grant(const Segment &segment, bool writable) override;
+        std::uint64_t grant(const std::shared_ptr<Segment> &segment, bool writable) override;
         void revoke(std::uint64_t number) override;
-        std::unique_ptr<Segment> open(std::uint64_t number, bool &writable) override;
+        Opening open(std::uint64_t number) override;
         void hold(bool held);
 
     private:

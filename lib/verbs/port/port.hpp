@@ -52,21 +52,27 @@ public:
     /// A descriptor that is readable when rung.
     virtual int bell() const = 0;
 
-    // ---- memory that both ends reach. A call may wait for an answer of who keeps it, once, and is
-    // never made for a single request.
+    // ---- memory that both ends reach. Nothing waits: what needs somebody else's answer comes
+    // later, from who serves the engine.
 
+    /// Instead of a number: Engine::granted() follows.
+    static constexpr std::uint64_t later = ~std::uint64_t{0};
     /// From now on the peer may open that segment of this process.
-    /// @return a number for the peer; 0: this carrier cannot, or the quota is used up
-    virtual std::uint64_t grant(const Segment & /* segment */, bool /* writable */) { return 0; }
-    /// The peer cannot open it any more. What it has mapped stays.
-    virtual void revoke(std::uint64_t /* number */) {}
-    /// Maps what the peer has granted here under that number, which is what the peer says.
-    /// @param writable  takes whether it is; else it can be read only
-    /// @return NULL: there is no such grant, the quota is used up, or nobody answers
-    virtual std::unique_ptr<Segment> open(std::uint64_t /* number */, bool & /* writable */)
+    /// @return a number for the peer, or `later`; 0: this carrier cannot, or the quota is used up
+    virtual std::uint64_t grant(const std::shared_ptr<Segment> & /* segment */, bool /* writable */)
     {
-        return nullptr;
+        return 0;
     }
+    /// The peer cannot open it any more. What it has mapped stays. Not called where the segment
+    /// goes: its grants go with it.
+    virtual void revoke(std::uint64_t /* number */) {}
+    struct Opening {
+        std::shared_ptr<Segment> segment; ///< NULL: there is no such grant, or no one to ask
+        bool writable = false;            ///< else it can be read only
+        bool later = false;               ///< Engine::opened() follows
+    };
+    /// Maps what the peer has granted here under that number, which is what the peer says.
+    virtual Opening open(std::uint64_t /* number */) { return {}; }
 };
 
 } // namespace ntb::verbs

@@ -11,7 +11,8 @@ namespace ntb::verbs
 {
 
 /// Whole pages that peers of this process can map, or those of a peer. All of them are there: no
-/// access raises SIGBUS. Who destroys it unmaps it; of its owner's nothing is ever given to others.
+/// access raises SIGBUS. Who destroys it unmaps it, in a while; of its owner's nothing is ever
+/// given to others. It may be destroyed by any thread, under any lock: it waits for no other.
 class Segment
 {
 public:
@@ -27,7 +28,7 @@ public:
     std::byte *data() const { return data_; }
     /// As who keeps it says, not the peer.
     std::uint64_t bytes() const { return bytes_; }
-    /// Of its owner: to map parts of it at other addresses. Of a peer's: -1.
+    /// Of its owner: to map parts of it at other addresses.
     int descriptor() const { return descriptor_; }
 
 private:
@@ -41,10 +42,11 @@ class Segments
 {
 public:
     virtual ~Segments() = default;
+    /// May wait for who makes it: not under an engine's lock. Any thread.
     /// @param bytes  whole pages
     /// @return NULL and errno: EOPNOTSUPP there are none, EDQUOT the quota is used up, ENOMEM, or
     ///         what became of the daemon
-    virtual std::unique_ptr<Segment> create(std::uint64_t bytes) = 0;
+    virtual std::shared_ptr<Segment> create(std::uint64_t bytes) = 0;
 };
 
 } // namespace ntb::verbs

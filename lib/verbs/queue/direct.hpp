@@ -16,6 +16,7 @@ struct Direct {
     enum class State : std::uint8_t {
         Unknown,
         Asked,   // the peer has not answered, and need not
+        Opening, // it has, and the port is asked for it
         Refused, // what it has granted cannot be used
         Open,
     };

@@ -131,6 +131,185 @@ TEST_F(Match, GivesBothTheSameMemory)
     expect_nothing_left();
 }
 
+// ---- segments of a connection between the two
+
+class SharedSegments : public Match
+{
+protected:
+    static constexpr uint64_t page = ntbc::segment_page_bytes;
+
+    void SetUp() override
+    {
+        Match::SetUp();
+        there.ask(Type::listen);
+        here.ask(Type::connect);
+        settle();
+        heres = here.last().id;
+        theres = there.last().id;
+    }
+    static void say(Host &host, Type type, uint64_t id, uint64_t other = 0, uint32_t flags = 0)
+    {
+        Message m;
+        m.type = type;
+        m.id = id;
+        m.other = other;
+        m.flags = flags;
+        EXPECT_TRUE(host.broker.take(1, m));
+    }
+    /// One page of the host that connects, made and granted.
+    uint64_t grant(uint32_t flags = 0)
+    {
+        say(here, Type::make_segment, page);
+        made = here.last().id;
+        say(here, Type::grant, heres, made, flags);
+        EXPECT_EQ(here.last().status, 0);
+        return here.last().id;
+    }
+    int open(uint64_t number)
+    {
+        say(there, Type::open_segment, theres, number);
+        settle();
+        EXPECT_EQ(there.last().type, Type::answer);
+        return there.last().status;
+    }
+    uint32_t segments_there() { return there.broker.accounts().used().at(100).segments; }
+
+    uint64_t heres = 0;
+    uint64_t theres = 0;
+    uint64_t made = 0;
+};
+
+TEST_F(SharedSegments, AreOpenedByTheOtherEnd)
+{
+    ASSERT_EQ(open(grant()), 0);
+    EXPECT_EQ(there.last().other, page);
+    const int fd = there.said.back()->fd(0);
+    EXPECT_EQ(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+    EXPECT_TRUE(ntbc::sealed_check(fd, page));
+    EXPECT_EQ(segments_there(), 1u);
+    ASSERT_EQ(open(grant(ntbc::flag_writable)), 0);
+    EXPECT_EQ(fcntl(there.said.back()->fd(0), F_GETFL) & O_ACCMODE, O_RDWR);
+    // Its pages go with their owner, below one that keeps a descriptor.
+    EXPECT_EQ(write(there.said.back()->fd(0), "x", 1), 1);
+    say(here, Type::end_segment, made);
+    char byte = 'y';
+    EXPECT_EQ(pread(there.said.back()->fd(0), &byte, 1, 0), 1);
+    EXPECT_EQ(byte, 0);
+    there.close(theres);
+    EXPECT_EQ(segments_there(), 0u);
+}
+
+TEST_F(SharedSegments, AreThatEndsAlone)
+{
+    const uint64_t number = grant();
+    for (const uint64_t guess : {uint64_t{0}, number - 1, number + 1, UINT64_MAX})
+        EXPECT_EQ(open(guess), -ENOENT);
+    // A daemon that asks for what is not joined with it.
+    for (const uint64_t id : {uint64_t{0}, heres + 100, made, UINT64_MAX}) {
+        Message m;
+        m.type = Type::find_segment;
+        m.id = id;
+        m.other = number;
+        EXPECT_TRUE(here.broker.take_from_peer(parcel_of(m, nullptr, 0).get()));
+        EXPECT_EQ(here.on_way.back()->message.status, -ENOENT);
+        EXPECT_EQ(here.on_way.back()->count, 0);
+        here.on_way.clear();
+    }
+    there.config.quotas[100] = {10, 10, 10, uint64_t{1} << 30, 0};
+    EXPECT_EQ(open(number), -EDQUOT);
+    EXPECT_EQ(segments_there(), 0u);
+}
+
+TEST_F(SharedSegments, AreNotOpenedAnyMore)
+{
+    const uint64_t first = grant();
+    say(here, Type::ungrant, heres, first);
+    EXPECT_EQ(open(first), -ENOENT);
+    const uint64_t second = grant();
+    say(here, Type::end_segment, made);
+    EXPECT_EQ(open(second), -ENOENT);
+    const uint64_t third = grant();
+    // Revoked there, which is on its way when the question passes it.
+    say(here, Type::revoke, heres);
+    say(there, Type::open_segment, theres, third);
+    hand_over(there, here);
+    hand_over(here, there);
+    EXPECT_EQ(there.last().status, -ECONNRESET);
+    EXPECT_EQ(open(third), -ECONNRESET);
+    EXPECT_EQ(segments_there(), 0u);
+}
+
+TEST_F(SharedSegments, AreAskedForOneByOneAndNotForEver)
+{
+    const uint64_t number = grant();
+    say(there, Type::open_segment, theres, number);
+    say(there, Type::open_segment, theres, number);
+    EXPECT_EQ(there.last().status, -EBUSY);
+    const int64_t until = there.broker.next_deadline();
+    there.broker.expire(until - 1);
+    EXPECT_EQ(there.last().status, -EBUSY);
+    there.broker.expire(until);
+    EXPECT_EQ(there.last().status, -ETIMEDOUT);
+    settle(); // the answer comes too late
+    EXPECT_EQ(there.last().status, -ETIMEDOUT);
+    EXPECT_EQ(segments_there(), 0u);
+    EXPECT_EQ(open(number), 0);
+    // Of a connection that is closed meanwhile, and of a daemon that goes.
+    say(there, Type::open_segment, theres, number);
+    there.broker.peer_down();
+    EXPECT_EQ(there.said[there.said.size() - 2]->message.status, -ECONNRESET);
+    EXPECT_EQ(there.broker.next_deadline(), INT64_MAX);
+    there.close(theres);
+}
+
+TEST_F(SharedSegments, AreLetGoOfByAClientThatHasGone)
+{
+    const uint64_t number = grant();
+    say(there, Type::open_segment, theres, number);
+    there.close(theres);
+    EXPECT_EQ(there.last().status, -ECONNRESET);
+    settle();
+    EXPECT_EQ(there.last().status, -ECONNRESET);
+    say(here, Type::end_segment, made);
+    here.close(heres);
+    settle();
+    expect_nothing_left();
+}
+
+TEST_F(SharedSegments, AreWhatADaemonSends)
+{
+    const int is_a_bell = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const int file = ntbc::sealed_create("test", page);
+    const int bare = memfd_create("test", MFD_CLOEXEC);
+    EXPECT_EQ(ftruncate(bare, page), 0);
+    const auto takes = [&](int status, uint64_t bytes, const std::vector<int> &fds) {
+        Message m;
+        m.type = Type::segment_found;
+        m.request = 99; // no one waits for it
+        m.status = status;
+        m.other = bytes;
+        return there.broker.take_from_peer(
+            parcel_of(m, fds.data(), static_cast<int>(fds.size())).get());
+    };
+    EXPECT_TRUE(takes(0, page, {file}));
+    EXPECT_TRUE(takes(-ENOENT, 0, {}));
+    EXPECT_FALSE(takes(1, 0, {}));
+    EXPECT_FALSE(takes(-ENOENT, page, {file}));
+    EXPECT_FALSE(takes(0, page, {}));
+    EXPECT_FALSE(takes(0, page, {file, file}));
+    EXPECT_FALSE(takes(0, 2 * page, {file}));
+    EXPECT_FALSE(takes(0, page - 1, {file}));
+    EXPECT_FALSE(takes(0, 0, {file}));
+    EXPECT_FALSE(takes(0, page, {bare}));
+    EXPECT_FALSE(takes(0, page, {is_a_bell}));
+    close(is_a_bell);
+    close(file);
+    close(bare);
+    // Two daemons of two machines have no memory in common.
+    there.broker.peer_up(Carriage::daemon);
+    EXPECT_FALSE(takes(-ENOENT, 0, {}));
+}
+
 TEST_F(Match, KeepsUnreadBytesUntilBothHaveClosed)
 {
     there.ask(Type::listen);

@@ -287,7 +287,7 @@ TEST_F(SegmentsOfUsers, HaveFieldsThatAreInRange)
     EXPECT_EQ(used(100).segments, 1u);
 }
 
-TEST_F(SegmentsOfUsers, NeedAnOpenConnectionOfThisHost)
+TEST_F(SegmentsOfUsers, NeedAnOpenConnectionOfThisMachine)
 {
     const uint64_t segment = make();
     Message m;
@@ -303,6 +303,10 @@ TEST_F(SegmentsOfUsers, NeedAnOpenConnectionOfThisHost)
     broker.peer_up();
     m.flags = ntbc::flag_wait;
     ASSERT_TRUE(broker.take(ann, m));
+    EXPECT_EQ(ask(ann, Type::grant, out.offered, segment), -ENOTCONN);
+    EXPECT_EQ(ask(ann, Type::open_segment, out.offered, 1), -ENOTCONN);
+    broker.peer_down();
+    broker.peer_up(Carriage::daemon);
     EXPECT_EQ(ask(ann, Type::grant, out.offered, segment), -EOPNOTSUPP);
     EXPECT_EQ(ask(ann, Type::open_segment, out.offered, 1), -EOPNOTSUPP);
 }

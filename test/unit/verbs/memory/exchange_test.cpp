@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../../verbs/memory_files.hpp"
 #include "memory/pages.hpp"
-#include "port/memory_files.hpp"
 
 namespace
 {
@@ -49,7 +49,7 @@ protected:
     }
 
     MemoryFiles files;
-    std::unique_ptr<Segment> segment;
+    std::shared_ptr<Segment> segment;
     std::byte *memory = nullptr;
 };
 

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "port/memory_files.hpp"
+#include "../../../verbs/memory_files.hpp"
 
 namespace
 {

@@ -2,14 +2,18 @@
 // Strangers at the name of a node, and nodes that reach themselves and each other at a time.
 #include "../../../daemon/hosts.hpp"
 
+#include "memory/exchange.hpp"
+#include "memory/pages.hpp"
 #include "ntbv.h"
 #include "spin.hpp"
 #include "wire/address.hpp"
 
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,11 +25,20 @@ namespace
 
 struct Introduction {
     std::uint64_t magic = 0x6f6c6c656862746e;
-    std::uint32_t version = 3;
+    std::uint32_t version = 4;
     Address from = make_address(1, 1), to = 0;
     std::uint8_t reserved[44] = {};
 };
 static_assert(sizeof(Introduction) == 64);
+
+/// From its beginning to where it sends. @param masks  of each of the three steps
+void step_to_sending(ntbv_qp *qp, ntbv_qp_attr attr, const unsigned (&masks)[3])
+{
+    for (const ntbv_qp_state state : {NTBV_INIT, NTBV_RTR, NTBV_RTS}) {
+        attr.state = state;
+        EXPECT_EQ(ntbv_qp_modify(qp, &attr, masks[state - NTBV_INIT]), 0);
+    }
+}
 
 /// A node with datagram queue pairs, the way of least ceremony.
 class Node
@@ -49,10 +62,7 @@ public:
         attr.qkey = 5;
         const unsigned masks[] = {NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT | NTBV_QP_QKEY,
                                   NTBV_QP_STATE, NTBV_QP_STATE | NTBV_QP_SQ_PSN};
-        for (const ntbv_qp_state state : {NTBV_INIT, NTBV_RTR, NTBV_RTS}) {
-            attr.state = state;
-            EXPECT_EQ(ntbv_qp_modify(qp, &attr, masks[state - NTBV_INIT]), 0);
-        }
+        step_to_sending(qp, attr, masks);
         ntbv_sge piece = {address(), 100, key};
         const ntbv_recv_wr wr = {1, nullptr, &piece, 1};
         const ntbv_recv_wr *bad;
@@ -279,6 +289,158 @@ TEST_F(Networks, AStrangerWithAnAddressCanOnlyBreakItsOwnLink)
     node.send(peer);
     peer.expect(2);
     node.expect(2);
+}
+
+// ---- memory
+
+/// A node whose region is a page of its own, with a reliable queue pair.
+class DirectNode
+{
+public:
+    explicit DirectNode(const Daemon &daemon)
+    {
+        EXPECT_EQ(ntbv_node_open(daemon.config.socket.c_str(), nullptr, nullptr, &node), 0);
+        EXPECT_EQ(ntbv_node_be_direct(node), 0);
+        ntbv_engine *engine = ntbv_node_engine(node);
+        EXPECT_EQ(ntbv_pd_create(engine, &pd), 0);
+        EXPECT_EQ(ntbv_cq_create(engine, 64, nullptr, 0, &cq), 0);
+        enter();
+        ntbv_qp_init init = {};
+        init.type = NTBV_RC;
+        init.send_cq = init.recv_cq = cq;
+        init.max_send_wr = init.max_recv_wr = 16;
+        init.max_send_sge = init.max_recv_sge = 1;
+        EXPECT_EQ(ntbv_qp_create(pd, &init, &qp), 0);
+    }
+    ~DirectNode()
+    {
+        EXPECT_EQ(ntbv_qp_destroy(qp), 0);
+        if (key != 0)
+            leave();
+        EXPECT_EQ(ntbv_cq_destroy(cq), 0);
+        EXPECT_EQ(ntbv_pd_destroy(pd), 0);
+        EXPECT_EQ(ntbv_node_close(node), 0);
+        munmap(memory, page);
+    }
+    DirectNode(const DirectNode &) = delete;
+    DirectNode &operator=(const DirectNode &) = delete;
+
+    void enter() { EXPECT_EQ(ntbv_mr_register(pd, memory, page, address(), rights, &key), 0); }
+    void leave() { EXPECT_EQ(ntbv_mr_deregister(pd, std::exchange(key, 0)), 0); }
+    void connect(const DirectNode &to) const
+    {
+        ntbv_qp_attr attr = {};
+        attr.port = 1;
+        attr.path_mtu = 5;
+        attr.access = rights;
+        attr.max_rd_atomic = attr.max_dest_rd_atomic = 1;
+        attr.min_rnr_timer = 12;
+        attr.timeout = 14;
+        attr.retry_cnt = attr.rnr_retry = 7;
+        attr.dest_lid = ntbv_node_lid(to.node);
+        attr.dest_qpn = ntbv_qp_number(to.qp);
+        const unsigned masks[] = {
+            NTBV_QP_STATE | NTBV_QP_PKEY_INDEX | NTBV_QP_PORT | NTBV_QP_ACCESS,
+            NTBV_QP_STATE | NTBV_QP_AV | NTBV_QP_PATH_MTU | NTBV_QP_DEST_QPN | NTBV_QP_RQ_PSN |
+                NTBV_QP_MAX_DEST_RD_ATOMIC | NTBV_QP_MIN_RNR_TIMER,
+            NTBV_QP_STATE | NTBV_QP_SQ_PSN | NTBV_QP_TIMEOUT | NTBV_QP_RETRY_CNT |
+                NTBV_QP_RNR_RETRY | NTBV_QP_MAX_RD_ATOMIC};
+        step_to_sending(qp, attr, masks);
+    }
+    /// Its first eight bytes to those of the other one. @return how that completes
+    std::uint32_t write(std::uint64_t value, std::uint32_t remote_key, std::uint64_t remote) const
+    {
+        __atomic_store_n(reinterpret_cast<std::uint64_t *>(memory), value, __ATOMIC_RELAXED);
+        ntbv_sge piece = {address(), 8, key};
+        ntbv_send_wr wr = {};
+        wr.sge = &piece;
+        wr.n_sge = 1;
+        wr.opcode = NTBV_WRITE;
+        wr.flags = NTBV_SIGNALED;
+        wr.remote_key = remote_key;
+        wr.remote_address = remote;
+        const ntbv_send_wr *bad;
+        EXPECT_EQ(ntbv_qp_post_send(qp, &wr, &bad), 0);
+        ntbv_wc wc = {};
+        EXPECT_TRUE(await([&] { return ntbv_cq_poll(cq, 1, &wc) == 1; }));
+        return wc.status;
+    }
+    std::uint64_t word() const
+    {
+        return __atomic_load_n(reinterpret_cast<std::uint64_t *>(memory), __ATOMIC_ACQUIRE);
+    }
+    std::uint64_t count(ntbv_count which) const
+    {
+        return ntbv_engine_count(ntbv_node_engine(node), which);
+    }
+    std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(memory); }
+
+    static constexpr unsigned rights = NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE;
+    void *const memory =
+        mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ntbv_node *node = nullptr;
+    ntbv_pd *pd = nullptr;
+    ntbv_cq *cq = nullptr;
+    ntbv_qp *qp = nullptr;
+    std::uint32_t key = 0;
+};
+
+TEST_F(Networks, MemoryIsGrantedByTheDaemons)
+{
+    if (!can_exchange())
+        GTEST_SKIP() << "the kernel has no userfaultfd for this user";
+    const Daemon *const daemons[] = {&one, &other};
+    for (const Daemon *daemon : daemons) {
+        {
+            DirectNode from(one), to(*daemon);
+            from.connect(to);
+            to.connect(from);
+            std::uint64_t value = 0;
+            // More than one round each, so that what has gone makes room.
+            for (int round = 0; round < 3; round++) {
+                const std::uint64_t before = from.count(NTBV_COUNT_WRITES);
+                EXPECT_TRUE(await([&] {
+                    EXPECT_EQ(from.write(++value, to.key, to.address()), NTBV_SUCCESS);
+                    return from.count(NTBV_COUNT_WRITES) > before;
+                }));
+                EXPECT_EQ(to.word(), value);
+                to.leave();
+                EXPECT_EQ(to.word(), value);
+                to.enter();
+            }
+            EXPECT_EQ(to.count(NTBV_COUNT_GRANTED), 3u);
+            const std::uint32_t late = std::exchange(to.key, 0);
+            EXPECT_EQ(ntbv_mr_deregister(to.pd, late), 0);
+            EXPECT_EQ(from.write(++value, late, to.address()), NTBV_REM_ACCESS_ERR);
+            EXPECT_EQ(to.word(), value - 1);
+        }
+        for (const Daemon *each : daemons)
+            EXPECT_TRUE(await([&] { return each->now().figures.segments == 0; }));
+    }
+}
+
+class Poor : public Networks
+{
+protected:
+    Poor() { one.config.quota.segments = 0; }
+};
+
+// A quota that is used up is no error of a program: its regions are served, and those of others are
+// not mapped.
+TEST_F(Poor, WhatNobodyMayMapIsServed)
+{
+    if (!can_exchange())
+        GTEST_SKIP() << "the kernel has no userfaultfd for this user";
+    DirectNode from(one), to(other);
+    from.connect(to);
+    to.connect(from);
+    for (std::uint64_t value = 1; value < 10; value++) {
+        EXPECT_EQ(from.write(value, to.key, to.address()), NTBV_SUCCESS);
+        EXPECT_EQ(to.word(), value);
+    }
+    EXPECT_EQ(from.count(NTBV_COUNT_WRITES), 0u);
+    EXPECT_EQ(from.count(NTBV_COUNT_NO_SEGMENT), 1u);
+    EXPECT_EQ(to.count(NTBV_COUNT_GRANTED), 1u);
 }
 
 } // namespace

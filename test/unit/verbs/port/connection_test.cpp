@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "../../../daemon/hosts.hpp"
 
+#include "../../../verbs/memory_files.hpp"
 #include "port/connection.hpp"
-#include "port/memory_files.hpp"
 
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <vector>
 
 using namespace ntbd::test;
-using ntb::verbs::bring;
 using ntb::verbs::Connection;
-using ntb::verbs::Door;
-using ntb::verbs::MemoryFiles;
 using ntb::verbs::Port;
 
 namespace
@@ -301,104 +295,33 @@ TEST_F(Connections, AMessageThatIsCutShortNeverArrives)
 
 // ---- memory
 
-class Doors : public Connections
+// No one is asked: who may wait does it.
+TEST_F(Connections, WhatTheDaemonIsAskedIsLeftToOthers)
 {
-protected:
-    void SetUp() override
-    {
-        make_ports();
-        for (Door &door : doors)
-            ASSERT_EQ(door.open(), 0);
-    }
-    void meet()
-    {
-        for (int i = 0; i < 2; i++)
-            ports[i]->set_doors(doors[i], doors[1 - i].name());
-    }
-    /// A descriptor that the other end brings, whatever it is. @return its number
-    std::uint64_t brought(int descriptor)
-    {
-        EXPECT_TRUE(bring(doors[1].name(), getuid(), ++last, descriptor));
-        return last;
-    }
-
-    MemoryFiles files;
-    Door doors[2];
-    std::uint64_t last = 100;
-};
-
-TEST_F(Doors, WhatIsGrantedIsOneMemory)
-{
-    meet();
-    const auto own = files.create(8192);
-    const std::uint64_t number = ports[0]->grant(*own, true);
-    ASSERT_NE(number, 0u);
-    bool writable = false;
-    EXPECT_EQ(ports[1]->open(number + 1, writable), nullptr);
-    const auto peers = ports[1]->open(number, writable);
-    ASSERT_NE(peers, nullptr);
-    EXPECT_TRUE(writable);
-    EXPECT_EQ(peers->bytes(), 8192u);
-    peers->data()[100] = std::byte{5};
-    EXPECT_EQ(own->data()[100], std::byte{5});
-    EXPECT_EQ(ports[1]->open(number, writable), nullptr) << "once";
-    EXPECT_NE(ports[0]->grant(*own, true), number);
-}
-
-TEST_F(Doors, AGrantToReadCannotBeWrittenTo)
-{
-    meet();
-    const auto own = files.create(4096);
-    own->data()[0] = std::byte{5};
-    bool writable = true;
-    const auto peers = ports[1]->open(ports[0]->grant(*own, false), writable);
-    ASSERT_NE(peers, nullptr);
-    EXPECT_FALSE(writable);
-    EXPECT_EQ(peers->data()[0], std::byte{5});
-    EXPECT_NE(mprotect(peers->data(), 4096, PROT_READ | PROT_WRITE), 0);
-    struct stat status;
-    ASSERT_EQ(fstat(own->descriptor(), &status), 0);
-    EXPECT_EQ(status.st_mode & 0777, 0600u) << "no other user opens it again";
-}
-
-TEST_F(Doors, WithoutOneNothingIsGranted)
-{
-    const auto own = files.create(4096);
-    bool writable = false;
-    EXPECT_EQ(ports[0]->grant(*own, true), 0u);
-    ports[0]->set_doors(doors[0], {});
-    EXPECT_EQ(ports[0]->grant(*own, true), 0u) << "the peer has none";
-    ports[0]->set_doors(doors[0], {{3, 4}});
-    EXPECT_EQ(ports[0]->grant(*own, true), 0u) << "it is not on this machine";
-    EXPECT_EQ(ports[1]->open(1, writable), nullptr);
-}
-
-TEST_F(Doors, WhatIsNoSealedMemoryFileIsNotMapped)
-{
-    meet();
-    bool writable = false;
-    int pipes[2];
-    ASSERT_EQ(pipe(pipes), 0);
-    EXPECT_EQ(ports[1]->open(brought(pipes[0]), writable), nullptr);
-    const int grows = memfd_create("grows", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    ASSERT_EQ(ftruncate(grows, 8192), 0);
-    EXPECT_EQ(ports[1]->open(brought(grows), writable), nullptr) << "it could be cut short";
-    ASSERT_EQ(fcntl(grows, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-    EXPECT_NE(ports[1]->open(brought(grows), writable), nullptr);
-    const int odd = memfd_create("odd", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    ASSERT_EQ(ftruncate(odd, 5000), 0);
-    ASSERT_EQ(fcntl(odd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-    EXPECT_EQ(ports[1]->open(brought(odd), writable), nullptr);
-    const int empty = memfd_create("empty", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    ASSERT_EQ(fcntl(empty, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-    EXPECT_EQ(ports[1]->open(brought(empty), writable), nullptr);
-    const std::string path = folder.path + "/file";
-    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    ASSERT_EQ(ftruncate(file, 8192), 0);
-    EXPECT_EQ(ports[1]->open(brought(file), writable), nullptr);
-    unlink(path.c_str());
-    for (const int fd : {pipes[0], pipes[1], grows, odd, empty, file})
-        ::close(fd);
+    make_ports();
+    ntb::verbs::MemoryFiles files;
+    const std::shared_ptr<ntb::verbs::Segment> own = files.create(8192);
+    Connection::Order order;
+    EXPECT_FALSE(ports[0]->take(order));
+    EXPECT_EQ(ports[0]->grant(own, true), Port::later);
+    const Port::Opening opening = ports[0]->open(77);
+    EXPECT_TRUE(opening.later);
+    EXPECT_EQ(opening.segment, nullptr);
+    ASSERT_TRUE(ports[0]->take(order));
+    EXPECT_EQ(order.segment, own);
+    EXPECT_TRUE(order.writable);
+    ASSERT_TRUE(ports[0]->take(order));
+    EXPECT_EQ(order.segment, nullptr);
+    EXPECT_EQ(order.number, 77u);
+    EXPECT_FALSE(ports[0]->take(order));
+    for (std::size_t i = 0; i < Connection::max_orders; ++i)
+        EXPECT_TRUE(ports[0]->open(i).later);
+    EXPECT_FALSE(ports[0]->open(1).later) << "so many are kept";
+    EXPECT_EQ(ports[0]->grant(own, true), 0u);
+    ports[1]->close();
+    EXPECT_FALSE(receives(*ports[1]));
+    EXPECT_EQ(ports[1]->grant(own, true), 0u) << "no one is there";
+    EXPECT_FALSE(ports[1]->open(1).later);
 }
 
 } // namespace

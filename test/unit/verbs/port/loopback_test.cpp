@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include "port/memory_files.hpp"
+#include "../../../verbs/memory_files.hpp"
 
 namespace
 {
@@ -182,23 +182,23 @@ TEST(Loopback, WhatOneEndGrantsTheOtherOneOpens)
     ntb::verbs::MemoryFiles files;
     const auto own = files.create(8192);
     ASSERT_NE(own, nullptr);
-    const std::uint64_t number = loopback->end(0).grant(*own, true);
+    const std::uint64_t number = loopback->end(0).grant(own, true);
     ASSERT_NE(number, 0u);
-    bool writable = false;
-    EXPECT_EQ(loopback->end(1).open(number + 1, writable), nullptr);
-    EXPECT_EQ(loopback->end(1).open(0, writable), nullptr);
-    EXPECT_EQ(loopback->end(0).open(number, writable), nullptr) << "is its own";
-    const auto peers = loopback->end(1).open(number, writable);
+    EXPECT_EQ(loopback->end(1).open(number + 1).segment, nullptr);
+    EXPECT_EQ(loopback->end(1).open(0).segment, nullptr);
+    EXPECT_EQ(loopback->end(0).open(number).segment, nullptr) << "is its own";
+    const auto [peers, writable, later] = loopback->end(1).open(number);
     ASSERT_NE(peers, nullptr);
     EXPECT_TRUE(writable);
+    EXPECT_FALSE(later);
     EXPECT_EQ(peers->bytes(), 8192u);
     EXPECT_EQ(peers->descriptor(), -1);
     peers->data()[8191] = std::byte{7};
     EXPECT_EQ(own->data()[8191], std::byte{7});
     loopback->end(1).revoke(number); // not its own
-    EXPECT_NE(loopback->end(1).open(number, writable), nullptr);
+    EXPECT_NE(loopback->end(1).open(number).segment, nullptr);
     loopback->end(0).revoke(number);
-    EXPECT_EQ(loopback->end(1).open(number, writable), nullptr);
+    EXPECT_EQ(loopback->end(1).open(number).segment, nullptr);
     peers->data()[0] = std::byte{9};
     EXPECT_EQ(own->data()[0], std::byte{9}) << "what is mapped stays";
 }
@@ -208,10 +208,10 @@ TEST(Loopback, AGrantToReadSaysSo)
     const auto loopback = Loopback::create(4096);
     ntb::verbs::MemoryFiles files;
     const auto own = files.create(4096);
-    bool writable = true;
-    const auto peers = loopback->end(1).open(loopback->end(0).grant(*own, false), writable);
+    const auto opening = loopback->end(1).open(loopback->end(0).grant(own, false));
+    const auto &peers = opening.segment;
     ASSERT_NE(peers, nullptr);
-    EXPECT_FALSE(writable);
+    EXPECT_FALSE(opening.writable);
     own->data()[5] = std::byte{3};
     EXPECT_EQ(peers->data()[5], std::byte{3});
 }
@@ -223,15 +223,15 @@ TEST(Loopback, GrantsAreFew)
     const auto own = files.create(4096);
     std::uint64_t last = 0;
     for (int i = 0; i < 64; ++i) {
-        last = loopback->end(0).grant(*own, false);
+        last = loopback->end(0).grant(own, false);
         ASSERT_NE(last, 0u);
     }
-    EXPECT_EQ(loopback->end(0).grant(*own, false), 0u);
+    EXPECT_EQ(loopback->end(0).grant(own, false), 0u);
     loopback->end(0).revoke(last);
-    EXPECT_NE(loopback->end(0).grant(*own, false), 0u);
+    EXPECT_NE(loopback->end(0).grant(own, false), 0u);
     loopback->end(0).revoke(last + 1);
     loopback->grant_nothing();
-    EXPECT_EQ(loopback->end(0).grant(*own, false), 0u);
+    EXPECT_EQ(loopback->end(0).grant(own, false), 0u);
 }
 
 } // namespace
