@@ -64,7 +64,7 @@ LAYERS = {
     'apps/pktgen': {'apps/measure', 'apps', 'public', 'dpdk'},
     'apps': {'apps/measure', 'public', 'dpdk'},
     'examples': {'public', 'dpdk'},
-    'bench/micro': {QUEUE, SOCKET, 'daemon', 'apps', 'apps/measure', 'public', 'dpdk'},
+    'bench/micro': {QUEUE, SOCKET, 'lib/verbs', 'daemon', 'apps', 'apps/measure', 'public', 'dpdk'},
     'bench': {'apps/measure', 'public', 'dpdk'},
 }
 # The folders of an area, lowest first: a file includes headers of its own folder and of those before

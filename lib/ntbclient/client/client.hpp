@@ -124,11 +124,23 @@ void conn_destroy(ntbclient_conn *conn);
 void conn_fail(ntbclient_conn *conn, int error);
 /// Publishes the end: orderly, or a reset if received bytes were not taken or @p reset.
 void conn_finish(ntbclient_conn *conn, bool reset);
-/// Tells the other end that this one is at its end, whatever other threads do in the connection.
+/// Shows the other end that this one is at its end, whatever other threads do in the connection.
 void conn_abandon(ntbclient_conn *conn);
 /// Makes the other end's bell readable. @param event that the other end waits for
 void conn_ring(ntbclient_conn *conn, uint32_t event);
-bool conn_is_open(const ntbclient_conn *conn);
+inline bool conn_is_open(const ntbclient_conn *conn)
+{
+    return conn->end->state.load(std::memory_order_acquire) != NTBCLIENT_CONNECTING &&
+           conn->page != nullptr;
+}
+/// Of an open connection whose receiver has looked: whether receive_end() is 0, without looking
+/// again.
+inline bool conn_goes_on(const ntbclient_conn *conn)
+{
+    const End &end = *conn->end;
+    return end.error.load(std::memory_order_relaxed) == 0 && !end.receiver.is_broken() &&
+           end.receiver.end() == 0 && load(conn->page->gone) == 0 && !end.bell_closed.load();
+}
 /// Why nothing more is received, once nothing is readable: 1 orderly end, 0 not ended, or an errno.
 int receive_end(ntbclient_conn *conn);
 /// Why nothing can be sent: 0 or a negative errno.

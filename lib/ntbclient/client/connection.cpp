@@ -121,12 +121,6 @@ void conn_ring(ntbclient_conn *conn, uint32_t event)
     conn->end->rings.fetch_add(1, std::memory_order_relaxed);
 }
 
-bool conn_is_open(const ntbclient_conn *conn)
-{
-    return conn->end->state.load(std::memory_order_acquire) != NTBCLIENT_CONNECTING &&
-           conn->page != nullptr;
-}
-
 int receive_end(ntbclient_conn *conn)
 {
     End &end = *conn->end;

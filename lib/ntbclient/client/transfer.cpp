@@ -40,6 +40,8 @@ ssize_t find_readable(ntbclient_conn *conn, size_t wanted)
     if (receiver.readable() < wanted)
         receiver.look();
     while (receiver.readable() == 0) {
+        if (conn_goes_on(conn))
+            return -EAGAIN;
         const int ended = receive_end(conn);
         if (ended == 1)
             return 0;

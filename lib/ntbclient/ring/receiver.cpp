@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "ring/receiver.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace ntbc
@@ -17,11 +16,8 @@ void Receiver::open(Direction *lines, uint8_t *data, uint32_t bytes)
 
 // The cursor may only advance, by no more than fits into the ring, and not at all behind an end:
 // the first end that was seen stays. A reset counts wherever it comes.
-size_t Receiver::look()
+size_t Receiver::learn(uint64_t word)
 {
-    const uint64_t word = load(lines_->published);
-    if (((word ^ known_) & count_mask) == 0 && (word & marks & ~marks_) == 0)
-        return readable();
     const uint64_t advance = (word - known_) & count_mask;
     if (broken_)
         return 0;
@@ -42,21 +38,8 @@ void Receiver::copy(void *to, size_t skip, size_t bytes) const
     const uint64_t at = (taken_ + skip) & (bytes_ - 1);
     const size_t first = std::min<size_t>(bytes, bytes_ - at);
     memcpy(to, data_ + at, first);
-    memcpy(static_cast<uint8_t *>(to) + first, data_, bytes - first);
-}
-
-std::span<const uint8_t> Receiver::view() const
-{
-    const uint64_t at = taken_ & (bytes_ - 1);
-    return {data_ + at, std::min<size_t>(readable(), bytes_ - at)};
-}
-
-// The producer sleeps only where more than three quarters of the ring were not returned, so nothing
-// is lost if less than a quarter is kept back: taking the rest of the ring returns it.
-bool Receiver::take(size_t bytes)
-{
-    store(taken_, (taken_ + bytes) & count_mask, std::memory_order_relaxed);
-    return ((taken_ - given_back_) & count_mask) >= bytes_ / 4 && give_back();
+    if (first != bytes)
+        memcpy(static_cast<uint8_t *>(to) + first, data_, bytes - first);
 }
 
 // The exchange is a full barrier: it pairs with the store of wants_room in Sender::arm().

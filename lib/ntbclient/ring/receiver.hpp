@@ -6,6 +6,7 @@
 
 #include "ring/layout.hpp"
 
+#include <algorithm>
 #include <span>
 
 namespace ntbc
@@ -20,14 +21,29 @@ public:
     /// Bytes that can be taken, as far as the producer's cursor was looked at.
     size_t readable() const { return (known_ - taken_) & count_mask; }
     /// Looks at the producer's cursor. @return readable()
-    size_t look();
+    size_t look()
+    {
+        const uint64_t word = load(lines_->published);
+        return ((word ^ known_) & count_mask) == 0 && (word & marks & ~marks_) == 0 ? readable()
+                                                                                    : learn(word);
+    }
     /// Copies bytes out without taking them. @p skip and @p bytes are at most readable() together.
     void copy(void *to, size_t skip, size_t bytes) const;
     /// Where those lie that can be taken, as many as follow each other in memory. The producer may
     /// still change them.
-    std::span<const uint8_t> view() const;
+    std::span<const uint8_t> view() const
+    {
+        const uint64_t at = taken_ & (bytes_ - 1);
+        return {data_ + at, std::min<size_t>(readable(), bytes_ - at)};
+    }
     /// Takes @p bytes, at most readable(). @return whether the producer sleeps and is to be woken
-    bool take(size_t bytes);
+    bool take(size_t bytes)
+    {
+        // The producer sleeps only where more than three quarters of the ring were not returned, so
+        // nothing is lost if less than a quarter is kept back: taking the rest returns it.
+        store(taken_, (taken_ + bytes) & count_mask, std::memory_order_relaxed);
+        return ((taken_ - given_back_) & count_mask) >= bytes_ / 4 && give_back();
+    }
     /// Returns all that was taken to the producer. @return as take()
     bool give_back();
 
@@ -43,6 +59,8 @@ public:
     uint64_t taken() const { return load(taken_, std::memory_order_relaxed); }
 
 private:
+    size_t learn(uint64_t word);
+
     Direction *lines_ = nullptr;
     uint8_t *data_ = nullptr;
     uint64_t bytes_ = 0;

@@ -6,6 +6,9 @@
 
 #include "ring/layout.hpp"
 
+#include <algorithm>
+#include <cstring>
+
 namespace ntbc
 {
 
@@ -16,11 +19,36 @@ public:
     void open(Direction *lines, uint8_t *data, uint32_t bytes);
 
     /// Bytes that can be put. Looks at the consumer's cursor if less than @p wanted is known free.
-    size_t room(size_t wanted);
+    size_t room(size_t wanted)
+    {
+        if (bytes_ - outstanding() < wanted && !broken_)
+            look();
+        return broken_ ? 0 : bytes_ - outstanding();
+    }
     /// Copies @p bytes, at most room(), behind what was put before. The consumer sees nothing yet.
-    void put(const void *from, size_t bytes);
+    void put(const void *from, size_t bytes)
+    {
+        if (bytes == 0) // a place of no bytes may be NULL
+            return;
+        const uint64_t at = sent_ & (bytes_ - 1);
+        const size_t first = std::min<size_t>(bytes, bytes_ - at);
+        memcpy(data_ + at, from, first);
+        if (first != bytes)
+            memcpy(data_, static_cast<const uint8_t *>(from) + first, bytes - first);
+        store(sent_, (sent_ + bytes) & count_mask, std::memory_order_relaxed);
+    }
     /// Shows the consumer all that was put. @return whether it sleeps and is to be woken
-    bool publish();
+    bool publish()
+    {
+        // The exchange is a full barrier: it pairs with the store of wants_data in Receiver::arm(),
+        // so that either the consumer sees the bytes when it looks again or we see that it sleeps.
+        published_ = sent_;
+        std::atomic_ref(lines_->published).exchange(sent_ | marks_, std::memory_order_seq_cst);
+        const uint32_t sleep = load(lines_->wants_data, std::memory_order_seq_cst);
+        const bool ring = sleep != 0 && sleep != rung_;
+        rung_ = sleep;
+        return ring;
+    }
     /// Publishes, with the end of the bytes. @param mark of mark_end, mark_closed, mark_reset
     bool publish_end(uint64_t mark);
 

@@ -183,15 +183,10 @@ int Engine::drive(Link &link)
     if (!has_port(link))
         return 0;
     Port &port = *link.port;
-    if (!port.alive()) {
-        lose(link);
-        return 1;
-    }
-    if (link.state == Link::State::Silent && !greet(link))
-        return 0;
+    const bool has_greeted = link.state != Link::State::Silent || greet(link);
     int done = 0;
     Port::Incoming message;
-    while (done < messages_of_a_drive && port.receive(message)) {
+    while (has_greeted && done < messages_of_a_drive && port.receive(message)) {
         ++done;
         Header header;
         const std::byte *payload = message.data + sizeof(Header);
@@ -213,7 +208,11 @@ int Engine::drive(Link &link)
             return done;
         }
     }
-    if (link.state != Link::State::Up || !send_notes(link) || !send_early(link))
+    if (done == 0 && !port.alive()) {
+        lose(link);
+        return 1;
+    }
+    if (link.state != Link::State::Up || !sends(link) || !send_notes(link) || !send_early(link))
         return done;
     for (std::uint32_t i = 0; i < pairs_of_a_drive && !link.work.empty(); ++i) {
         Pair &pair = *link.work.first();
@@ -376,12 +375,6 @@ bool Engine::greet(Link &link)
     commit(link, sizeof(Header) + sizeof(Hello));
     link.state = Link::State::Greeted;
     return true;
-}
-
-void Engine::commit(Link &link, std::uint32_t bytes, const Places &places)
-{
-    link.port->commit(bytes, places.at, places.n);
-    fresh_.append(link.fresh);
 }
 
 bool Engine::send_plain(Link &link, const Header &header)

@@ -225,7 +225,16 @@ private:
     }
     Turn serve(Pair &pair);
     /// Of what was reserved, and parts behind it. The peer sees it when the burst ends.
-    void commit(Link &link, std::uint32_t bytes, const Places &places = {});
+    void commit(Link &link, std::uint32_t bytes, const Places &places)
+    {
+        link.port->commit(bytes, places.at, places.n);
+        fresh_.append(link.fresh);
+    }
+    void commit(Link &link, std::uint32_t bytes)
+    {
+        link.port->commit(bytes);
+        fresh_.append(link.fresh);
+    }
     void publish()
     {
         while (Link *link = fresh_.first()) {

@@ -174,7 +174,8 @@ bool Engine::may_start(Pair &pair, Request &request)
         if (pair.send.reads >= pair.attr.max_rd_atomic)
             return false;
     }
-    if (readable(pair, request))
+    // What goes in one message is looked up as it goes.
+    if ((!request.is_read() && request.bytes <= pair.link->payload) || readable(pair, request))
         return true;
     halt(pair, request, NTBV_LOC_PROT_ERR);
     return false;

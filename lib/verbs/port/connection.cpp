@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "port/connection.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -92,27 +93,22 @@ void Connection::commit(std::uint32_t bytes, const iovec *parts, int n)
     const Prefix prefix = {total, 0};
     std::memcpy(message, &prefix, sizeof(prefix));
     const std::size_t whole = footprint(total);
-    static constexpr std::byte zeroes[line] = {};
-    const iovec rest = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
-    iovec places[max_parts + 2];
-    int n_places = 1;
-    const auto add = [&](const iovec &part) {
-        if (whole <= together && part.iov_len != 0) {
-            std::memcpy(message + head, part.iov_base, part.iov_len);
-            head += part.iov_len;
-        } else if (part.iov_len != 0) {
-            places[n_places++] = part;
-        }
-    };
-    for (int i = 0; i < n; ++i)
-        add(parts[i]);
-    add(rest);
     room_ -= whole;
-    kept_ += head;
-    if (whole > together) {
-        places[0] = {out_, kept_};
-        send(places, n_places, kept_ - head + whole);
+    if (whole <= together) {
+        for (int i = 0; i < n; ++i) {
+            std::memcpy(message + head, parts[i].iov_base, parts[i].iov_len);
+            head += parts[i].iov_len;
+        }
+        for (; head < whole; ++head)
+            message[head] = std::byte{0};
+        kept_ += whole;
+        return;
     }
+    static constexpr std::byte zeroes[line] = {};
+    iovec places[max_parts + 2] = {{out_, kept_ + head}};
+    std::copy_n(parts, n, places + 1);
+    places[n + 1] = {const_cast<std::byte *>(zeroes), whole - sizeof(prefix) - total};
+    send(places, n + 2, kept_ + whole);
 }
 
 void Connection::publish()
