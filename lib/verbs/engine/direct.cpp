@@ -10,6 +10,7 @@
 #include <fcntl.h>
 
 #include "engine/engine.hpp"
+#include "engine/peer_memory.hpp"
 #include "engine/place.hpp"
 #include "locked.hpp"
 #include "memory/exchange.hpp"
@@ -475,9 +476,9 @@ bool Engine::transfer(Pair &pair, std::uint32_t opcode, std::uint32_t key, std::
         std::atomic_signal_fence(std::memory_order_acquire);
     } else {
         for (std::uint32_t i = 0; i + 1 < n; there += parts[i++].bytes)
-            std::memcpy(there, parts[i].memory, parts[i].bytes);
+            PeerMemory::copy(there, parts[i].memory, parts[i].bytes);
         place(there, parts[n - 1].memory, parts[n - 1].bytes);
-        barrier_.exchange(0);
+        PeerMemory::barrier(barrier_);
     }
     if (registered_word(*direct.opened->segment).load(std::memory_order_acquire) == 0) {
         forget(direct);

@@ -2,27 +2,29 @@
 #ifndef NTB_VERBS_ENGINE_PLACE_HPP
 #define NTB_VERBS_ENGINE_PLACE_HPP
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
+#include "engine/peer_memory.hpp"
+
 namespace ntb::verbs
 {
 
-/// Of a write whose last bytes somebody polls: they are stored behind all others.
+/// Of a write whose last bytes somebody polls: they are stored behind all others. Those are the
+/// word that it ends with, of 8 or 4 bytes if it is aligned, else its last byte.
 inline void place(std::byte *to, const std::byte *from, std::uint32_t bytes)
 {
-    const auto end = reinterpret_cast<std::uintptr_t>(to) + bytes;
+    std::byte *const end = to + bytes;
     const auto store = [&](auto word) {
-        std::memcpy(to, from, bytes - sizeof(word));
+        PeerMemory::copy(to, from, bytes - sizeof(word));
         std::memcpy(&word, from + bytes - sizeof(word), sizeof(word));
-        std::atomic_ref(*reinterpret_cast<decltype(word) *>(end - sizeof(word)))
-            .store(word, std::memory_order_release);
+        PeerMemory::release(end - sizeof(word), word);
     };
-    if (bytes >= 8 && end % 8 == 0)
+    const auto address = reinterpret_cast<std::uintptr_t>(end);
+    if (bytes >= 8 && address % 8 == 0)
         store(std::uint64_t{0});
-    else if (bytes >= 4 && end % 4 == 0)
+    else if (bytes >= 4 && address % 4 == 0)
         store(std::uint32_t{0});
     else if (bytes != 0)
         store(std::uint8_t{0});

@@ -94,7 +94,8 @@ bool build_one(Pair &pair, MemModel &memory, uint32_t &id, std::deque<Flying> &f
 bool traffic_is_right(Pair &pair, unsigned seed, MemModel::Breach breach)
 {
     MemModel memory(seed, breach);
-    memory.engine = pair.options.engine;
+    if (LateEngine *const engine = pair.options.engine)
+        memory.beside = [engine](unsigned n) { engine->step(n); };
     std::deque<Flying> flying;
     uint32_t id = seed * 1000;
     bool right = true;
