@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The border in C: arguments, life, and the mutex.
+// The border in C: arguments, life, and the lock.
 #include "ntbv.h"
 
 #include <algorithm>
@@ -11,9 +11,7 @@
 
 #include "api/attach.hpp"
 #include "engine/engine.hpp"
-#include "locked.hpp"
 
-using ntb::Locked;
 using namespace ntb::verbs;
 
 namespace
@@ -48,7 +46,7 @@ bool can_be_region(const void *memory, uint64_t length, uint64_t iova, unsigned 
 
 int ntb::verbs::attach(ntbv_engine &engine, Port &port, Address peer)
 {
-    const Locked locked(engine.mutex());
+    const Visit visit(engine.lock());
     return engine.attach(port, peer);
 }
 
@@ -75,7 +73,7 @@ ntbv_engine *ntbv_engine_create(uint16_t lid, uint16_t node, ntbv_clock clock, v
 int ntbv_engine_destroy(ntbv_engine *engine)
 {
     {
-        const Locked locked(engine->mutex());
+        const Visit visit(engine->lock());
         if (engine->users != 0)
             return -EBUSY;
     }
@@ -85,7 +83,7 @@ int ntbv_engine_destroy(ntbv_engine *engine)
 
 int ntbv_engine_drive(ntbv_engine *engine)
 {
-    const Locked locked(engine->mutex());
+    const Visit visit(engine->lock());
     return engine->drive();
 }
 
@@ -96,7 +94,7 @@ int ntbv_engine_events(ntbv_engine *engine)
 
 uint64_t ntbv_engine_count(ntbv_engine *engine, ntbv_count which)
 {
-    const Locked locked(engine->mutex());
+    const Visit visit(engine->lock());
     return engine->count(which);
 }
 
@@ -105,7 +103,7 @@ int ntbv_pd_create(ntbv_engine *engine, ntbv_pd **pd)
     auto *made_pd = new (std::nothrow) ntbv_pd{engine, 0, 0};
     if (!made_pd)
         return -ENOMEM;
-    const Locked locked(engine->mutex());
+    const Visit visit(engine->lock());
     made_pd->id = engine->next_pd++;
     return made(made_pd, pd, engine->users);
 }
@@ -113,7 +111,7 @@ int ntbv_pd_create(ntbv_engine *engine, ntbv_pd **pd)
 int ntbv_pd_destroy(ntbv_pd *pd)
 {
     {
-        const Locked locked(pd->engine->mutex());
+        const Visit visit(pd->engine->lock());
         if (pd->users != 0)
             return -EBUSY;
         --pd->engine->users;
@@ -128,7 +126,7 @@ int ntbv_mr_register(ntbv_pd *pd, void *memory, uint64_t length, uint64_t iova, 
     if (!can_be_region(memory, length, iova, access))
         return -EINVAL;
     Engine::Offer offer = pd->engine->prepare(memory, length, access);
-    const Locked locked(pd->engine->mutex());
+    const Visit visit(pd->engine->lock());
     const uint32_t added = pd->engine->keys().add(pd->id, memory, length, iova, access);
     if (added == 0)
         return -ENOMEM;
@@ -145,14 +143,14 @@ int ntbv_mr_reregister(ntbv_pd *pd, uint32_t key, ntbv_pd *new_pd, void *memory,
         return -EINVAL;
     // Its own pages first, as both may be the same memory. They stay served if nothing comes of it.
     {
-        const Locked locked(pd->engine->mutex());
+        const Visit visit(pd->engine->lock());
         const int error = pd->engine->keys().may_change(pd->id, key);
         if (error != 0)
             return error;
         pd->engine->unshare(key);
     }
     Engine::Offer offer = pd->engine->prepare(memory, length, access);
-    const Locked locked(pd->engine->mutex());
+    const Visit visit(pd->engine->lock());
     const int error = pd->engine->keys().may_change(pd->id, key);
     if (error != 0)
         return error;
@@ -165,7 +163,7 @@ int ntbv_mr_reregister(ntbv_pd *pd, uint32_t key, ntbv_pd *new_pd, void *memory,
 
 int ntbv_mr_deregister(ntbv_pd *pd, uint32_t key)
 {
-    const Locked locked(pd->engine->mutex());
+    const Visit visit(pd->engine->lock());
     const int error = pd->engine->keys().may_change(pd->id, key);
     if (error != 0)
         return error;
@@ -182,7 +180,7 @@ int ntbv_mw_create(ntbv_pd *pd, ntbv_mw_type type, ntbv_mw **mw, uint32_t *key)
     auto *made_mw = new (std::nothrow) ntbv_mw{pd, {}, type};
     if (!made_mw)
         return -ENOMEM;
-    const Locked locked(pd->engine->mutex());
+    const Visit visit(pd->engine->lock());
     *key = pd->engine->keys().add_window(pd->id, type, made_mw->window);
     if (*key == 0) {
         delete made_mw;
@@ -194,7 +192,7 @@ int ntbv_mw_create(ntbv_pd *pd, ntbv_mw_type type, ntbv_mw **mw, uint32_t *key)
 void ntbv_mw_destroy(ntbv_mw *mw)
 {
     {
-        const Locked locked(mw->pd->engine->mutex());
+        const Visit visit(mw->pd->engine->lock());
         mw->pd->engine->keys().remove_window(mw->window);
         --mw->pd->users;
     }
@@ -209,14 +207,14 @@ int ntbv_channel_create(ntbv_engine *engine, ntbv_channel **channel)
         delete made_channel;
         return error;
     }
-    const Locked locked(engine->mutex());
+    const Visit visit(engine->lock());
     return made(made_channel, channel, engine->users);
 }
 
 int ntbv_channel_destroy(ntbv_channel *channel)
 {
     {
-        const Locked locked(channel->engine->mutex());
+        const Visit visit(channel->engine->lock());
         if (channel->users != 0)
             return -EBUSY;
         --channel->engine->users;
@@ -240,7 +238,7 @@ int ntbv_cq_create(ntbv_engine *engine, uint32_t entries, ntbv_channel *channel,
         delete made_cq;
         return -ENOMEM;
     }
-    const Locked locked(engine->mutex());
+    const Visit visit(engine->lock());
     if (channel)
         ++channel->users;
     return made(made_cq, cq, engine->users);
@@ -248,7 +246,7 @@ int ntbv_cq_create(ntbv_engine *engine, uint32_t entries, ntbv_channel *channel,
 
 int ntbv_cq_resize(ntbv_cq *cq, uint32_t entries)
 {
-    const Locked locked(cq->engine->mutex());
+    const Visit visit(cq->engine->lock());
     if (!in_range(entries, NTBV_MAX_CQE) || entries < cq->queue.count())
         return -EINVAL;
     return cq->queue.resize(entries) ? 0 : -ENOMEM;
@@ -257,7 +255,7 @@ int ntbv_cq_resize(ntbv_cq *cq, uint32_t entries)
 int ntbv_cq_destroy(ntbv_cq *cq)
 {
     {
-        const Locked locked(cq->engine->mutex());
+        const Visit visit(cq->engine->lock());
         if (cq->users != 0)
             return -EBUSY;
         cq->owing.unlink();
@@ -275,7 +273,7 @@ int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
     bool is_tired = false;
     int taken;
     {
-        const Locked locked(engine.mutex());
+        const Call call(engine.lock());
         engine.begin_call();
         if (cq->queue.empty())
             is_tired = engine.count_poll(engine.drive());
@@ -294,7 +292,7 @@ int ntbv_cq_poll(ntbv_cq *cq, int n, ntbv_wc *wc)
 
 int ntbv_cq_arm(ntbv_cq *cq, int solicited_only)
 {
-    const Locked locked(cq->engine->mutex());
+    const Visit visit(cq->engine->lock());
     if (!cq->queue.has_channel())
         return -EINVAL;
     cq->queue.arm(solicited_only != 0);
@@ -313,14 +311,14 @@ int ntbv_srq_create(ntbv_pd *pd, uint32_t max_wr, uint32_t max_sge, uint32_t lim
         delete made_srq;
         return -ENOMEM;
     }
-    const Locked locked(pd->engine->mutex());
+    const Visit visit(pd->engine->lock());
     return made(made_srq, srq, pd->users);
 }
 
 int ntbv_srq_destroy(ntbv_srq *srq)
 {
     {
-        const Locked locked(srq->engine->mutex());
+        const Visit visit(srq->engine->lock());
         if (srq->users != 0)
             return -EBUSY;
         --srq->pd->users;
@@ -331,7 +329,7 @@ int ntbv_srq_destroy(ntbv_srq *srq)
 
 int ntbv_srq_modify(ntbv_srq *srq, unsigned mask, uint32_t limit)
 {
-    const Locked locked(srq->engine->mutex());
+    const Visit visit(srq->engine->lock());
     if (mask != NTBV_SRQ_LIMIT || limit > srq->receives.size())
         return -EINVAL;
     srq->limit = limit;
@@ -340,13 +338,13 @@ int ntbv_srq_modify(ntbv_srq *srq, unsigned mask, uint32_t limit)
 
 uint32_t ntbv_srq_limit(ntbv_srq *srq)
 {
-    const Locked locked(srq->engine->mutex());
+    const Visit visit(srq->engine->lock());
     return srq->limit;
 }
 
 int ntbv_srq_post(ntbv_srq *srq, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
 {
-    const Locked locked(srq->engine->mutex());
+    const Call call(srq->engine->lock());
     const int error = srq->engine->post_srq(*srq, wr, bad);
     srq->engine->hand_over();
     return error;
@@ -388,7 +386,7 @@ int ntbv_qp_create(ntbv_pd *pd, ntbv_qp_init *init, ntbv_qp **qp)
         delete pair;
         return -ENOMEM;
     }
-    const Locked locked(pd->engine->mutex());
+    const Visit visit(pd->engine->lock());
     const int error = pd->engine->enter(*pair);
     if (error != 0) {
         delete pair;
@@ -402,7 +400,7 @@ int ntbv_qp_create(ntbv_pd *pd, ntbv_qp_init *init, ntbv_qp **qp)
 int ntbv_qp_destroy(ntbv_qp *qp)
 {
     {
-        const Locked locked(qp->engine->mutex());
+        const Visit visit(qp->engine->lock());
         qp->engine->leave(*qp);
         qp->engine->hand_over();
         if (qp->srq)
@@ -422,7 +420,7 @@ uint32_t ntbv_qp_number(const ntbv_qp *qp)
 
 int ntbv_qp_modify(ntbv_qp *qp, const ntbv_qp_attr *attr, unsigned mask)
 {
-    const Locked locked(qp->engine->mutex());
+    const Visit visit(qp->engine->lock());
     // What the peer has answered before it hung up is not to be flushed.
     if ((mask & NTBV_QP_STATE) != 0 && attr->state == NTBV_ERR)
         qp->engine->drive();
@@ -433,7 +431,7 @@ int ntbv_qp_modify(ntbv_qp *qp, const ntbv_qp_attr *attr, unsigned mask)
 
 int ntbv_qp_query(ntbv_qp *qp, ntbv_qp_attr *attr)
 {
-    const Locked locked(qp->engine->mutex());
+    const Visit visit(qp->engine->lock());
     *attr = qp->attr;
     attr->cur_state = attr->state;
     return 0;
@@ -441,7 +439,7 @@ int ntbv_qp_query(ntbv_qp *qp, ntbv_qp_attr *attr)
 
 int ntbv_qp_post_send(ntbv_qp *qp, const ntbv_send_wr *wr, const ntbv_send_wr **bad)
 {
-    const Locked locked(qp->engine->mutex());
+    const Call call(qp->engine->lock());
     qp->engine->begin_call();
     const int error = qp->engine->post_send(*qp, wr, bad);
     qp->engine->hand_over();
@@ -450,7 +448,7 @@ int ntbv_qp_post_send(ntbv_qp *qp, const ntbv_send_wr *wr, const ntbv_send_wr **
 
 int ntbv_qp_post_send_all(ntbv_qp *qp, const ntbv_send_wr *wr)
 {
-    const Locked locked(qp->engine->mutex());
+    const Call call(qp->engine->lock());
     qp->engine->begin_call();
     const int error = qp->engine->post_send_all(*qp, wr);
     qp->engine->hand_over();
@@ -459,7 +457,7 @@ int ntbv_qp_post_send_all(ntbv_qp *qp, const ntbv_send_wr *wr)
 
 int ntbv_qp_post_recv(ntbv_qp *qp, const ntbv_recv_wr *wr, const ntbv_recv_wr **bad)
 {
-    const Locked locked(qp->engine->mutex());
+    const Call call(qp->engine->lock());
     const int error = qp->engine->post_recv(*qp, wr, bad);
     qp->engine->hand_over();
     return error;

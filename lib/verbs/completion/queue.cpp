@@ -33,19 +33,12 @@ bool CompletionQueue::resize(std::uint32_t entries)
     return true;
 }
 
-bool CompletionQueue::push(const ntbv_wc &completion, bool solicited)
+void CompletionQueue::report(bool counts)
 {
-    if (overrun_ || head_ - tail_ == entries_) {
-        overrun_ = true;
-        return false;
-    }
-    ring_[head_++ & mask_] = completion;
-    if (armed_ == Armed::Any ||
-        (armed_ == Armed::Solicited && (solicited || completion.status != NTBV_SUCCESS))) {
-        armed_ = Armed::No;
-        notify();
-    }
-    return true;
+    if (armed_ == Armed::Solicited && !counts)
+        return;
+    armed_ = Armed::No;
+    notify();
 }
 
 bool CompletionQueue::notify()

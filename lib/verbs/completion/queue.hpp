@@ -23,7 +23,17 @@ public:
     bool resize(std::uint32_t entries);
 
     /// @retval false the queue has overrun, now or before: the completion is lost
-    bool push(const ntbv_wc &completion, bool solicited);
+    bool push(const ntbv_wc &completion, bool solicited)
+    {
+        if (overrun_ || head_ - tail_ == entries_) {
+            overrun_ = true;
+            return false;
+        }
+        ring_[head_++ & mask_] = completion;
+        if (armed_ != Armed::No)
+            report(solicited || completion.status != NTBV_SUCCESS);
+        return true;
+    }
     /// @return completions taken
     int take(int n, ntbv_wc *completions);
     bool empty() const { return head_ == tail_; }
@@ -42,6 +52,8 @@ public:
 
 private:
     enum class Armed : std::uint8_t { No, Solicited, Any };
+
+    void report(bool counts);
 
     Lazy<ntbv_wc> ring_;
     std::uint32_t mask_ = 0;

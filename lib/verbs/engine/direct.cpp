@@ -42,13 +42,13 @@ void before_fork()
 {
     pthread_mutex_lock(&engines_mutex);
     for (Engine *engine = engines.first(); engine; engine = engine->direct_engines.next())
-        pthread_mutex_lock(&engine->mutex());
+        engine->lock().lock();
 }
 
 void behind_fork()
 {
     for (Engine *engine = engines.first(); engine; engine = engine->direct_engines.next())
-        pthread_mutex_unlock(&engine->mutex());
+        engine->lock().unlock();
     pthread_mutex_unlock(&engines_mutex);
 }
 
@@ -73,7 +73,7 @@ int Engine::be_direct(Segments &segments)
         const Locked locked(engines_mutex);
         engines.append(direct_engines);
     }
-    const Locked locked(mutex_);
+    const Visit visit(lock_);
     segments_ = &segments;
     return 0;
 }
@@ -110,7 +110,7 @@ Engine::Offer Engine::prepare(const void *memory, std::uint64_t length, unsigned
     const auto *const begin = static_cast<const std::byte *>(memory);
     Offer offer;
     {
-        const Locked locked(mutex_);
+        const Visit visit(lock_);
         if (!segments_)
             return offer;
         offer.reason = find_reason(begin, length, access);

@@ -50,6 +50,7 @@ int Engine::create(Address own, ntbv_clock clock, void *context)
     own_ = own;
     clock_ = clock ? clock : monotonic;
     context_ = context;
+    lock_.prepare();
     if (!keys_.create() || !pairs_.create(max_pairs) || !early_.create(max_early))
         return -ENOMEM;
     return events_.create();
@@ -59,7 +60,6 @@ Engine::~Engine()
 {
     if (is_direct())
         end_direct();
-    pthread_mutex_destroy(&mutex_);
 }
 
 int Engine::attach(Port &port, Address peer)

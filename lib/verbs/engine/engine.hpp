@@ -6,9 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <pthread.h>
-
 #include "completion/pipe.hpp"
+#include "engine/lock.hpp"
 #include "engine/service.hpp"
 #include "engine/shared.hpp"
 #include "memory/keys.hpp"
@@ -66,7 +65,7 @@ struct Places {
     }
 };
 
-/// One device. Every function is called under mutex(), but for those of set-up.
+/// One device. Every function is called under lock(), but for those of set-up.
 class Engine
 {
 public:
@@ -74,7 +73,7 @@ public:
     int create(Address own, ntbv_clock clock, void *context);
     ~Engine();
 
-    pthread_mutex_t &mutex() { return mutex_; }
+    Lock &lock() { return lock_; }
     Keys &keys() { return keys_; }
     Pipe &events() { return events_; }
     std::uint32_t users = 0; // objects
@@ -143,7 +142,7 @@ public:
 
     // ---- direct.cpp
     /// From now on regions are shared with peers that map them, and those of peers are used, of
-    /// queue pairs that are made from now on. Called without the mutex, once, before there are any.
+    /// queue pairs that are made from now on. Called without the lock, once, before there are any.
     /// @param segments  has to live as long as there are regions
     /// @return 0; -EOPNOTSUPP the kernel has no userfaultfd for this user; -ENOMEM
     int be_direct(Segments &segments);
@@ -249,7 +248,17 @@ private:
     int enqueue(Pair &pair, const ntbv_send_wr &wr);
     int make_binding(ntbv_bind *bind, Binding &binding);
     void start_posted(Pair &pair);
-    void push(Pair &pair, ntbv_cq &cq, const ntbv_wc &completion, bool solicited);
+    // Inline, so that a completion is built where it lies: who copies one that was just put
+    // together waits until the stores of its fields are done.
+    void push(Pair &pair, ntbv_cq &cq, const ntbv_wc &completion, bool solicited)
+    {
+        const bool was_overrun = cq.queue.overrun();
+        if (!cq.queue.push(completion, solicited))
+            overrun(pair, cq, !was_overrun);
+        if (cq.queue.owes_event())
+            owing_.append(cq.owing);
+    }
+    void overrun(Pair &pair, const ntbv_cq &cq, bool is_new);
     void fail(Pair &pair, ntbv_event event);
     void to_error(Pair &pair);
     void flush_send(Pair &pair);
@@ -330,7 +339,7 @@ private:
     bool scatter(const Pair &pair, const ntbv_sge *sge, std::uint32_t n_sge, std::uint32_t offset,
                  std::uint32_t bytes, const std::byte *from) const;
 
-    pthread_mutex_t mutex_ = PTHREAD_MUTEX_INITIALIZER;
+    Lock lock_;
     Address own_ = 0;
     ntbv_clock clock_ = nullptr;
     void *context_ = nullptr;

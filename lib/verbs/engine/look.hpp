@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "engine/engine.hpp"
-#include "locked.hpp"
 #include "spin.hpp"
 
 namespace ntb::verbs
@@ -20,7 +19,7 @@ bool look(Engine &engine, const Spinning &spinning, Spin &spin, IsCalled is_call
 {
     for (std::uint32_t lap = 1; spin.lap(); ++lap) {
         {
-            const Locked locked(engine.mutex());
+            const Visit visit(engine.lock());
             if (engine.drive() != 0)
                 return true;
             if (engine.is_polled())

@@ -244,16 +244,11 @@ void Engine::starved_is_ready(Pair &pair)
 
 // ---- completions and errors
 
-void Engine::push(Pair &pair, ntbv_cq &cq, const ntbv_wc &completion, bool solicited)
+void Engine::overrun(Pair &pair, const ntbv_cq &cq, bool is_new)
 {
-    const bool was_overrun = cq.queue.overrun();
-    if (!cq.queue.push(completion, solicited)) {
-        pair.overrun = true;
-        if (!was_overrun)
-            say(cq.queue.cookie(), NTBV_EVENT_CQ_ERR);
-    }
-    if (cq.queue.owes_event())
-        owing_.append(cq.owing);
+    pair.overrun = true;
+    if (is_new)
+        say(cq.queue.cookie(), NTBV_EVENT_CQ_ERR);
 }
 
 void Engine::fail(Pair &pair, ntbv_event event)

@@ -27,27 +27,32 @@ Engine::Turn Engine::send_answers(Pair &pair, std::uint32_t &budget)
             return Turn::Full;
         --budget;
     }
-    Header header = {.attempt = receive.attempt, .to = pair.attr.dest_qpn, .from = pair.number};
     if (receive.owes_nak || receive.owes_rnr) {
         // Both accept all requests before theirs.
-        header.kind = receive.owes_nak ? Kind::Nak : Kind::Rnr;
-        header.seq = receive.expected;
-        header.value = receive.owes_nak ? receive.nak_code : pair.attr.min_rnr_timer;
-        header.attempt = receive.owes_nak ? receive.attempt : receive.rnr_attempt;
-        if (!send_plain(link, header))
+        const bool is_nak = receive.owes_nak;
+        if (!send_plain(link, {.kind = is_nak ? Kind::Nak : Kind::Rnr,
+                               .attempt = is_nak ? receive.attempt : receive.rnr_attempt,
+                               .to = pair.attr.dest_qpn,
+                               .from = pair.number,
+                               .seq = receive.expected,
+                               .value = is_nak ? receive.nak_code : pair.attr.min_rnr_timer}))
             return Turn::Full;
         receive.owes_nak = receive.owes_rnr = receive.owes_ack = false;
     }
     if (receive.owes_ready) {
-        header.kind = Kind::Ready;
-        if (!send_plain(link, header))
+        if (!send_plain(link, {.kind = Kind::Ready,
+                               .attempt = receive.attempt,
+                               .to = pair.attr.dest_qpn,
+                               .from = pair.number}))
             return Turn::Full;
         receive.owes_ready = false;
     }
     if (receive.owes_ack) {
-        header.kind = Kind::Ack;
-        header.seq = receive.expected - 1;
-        if (!send_plain(link, header))
+        if (!send_plain(link, {.kind = Kind::Ack,
+                               .attempt = receive.attempt,
+                               .to = pair.attr.dest_qpn,
+                               .from = pair.number,
+                               .seq = receive.expected - 1}))
             return Turn::Full;
         receive.owes_ack = false;
     }

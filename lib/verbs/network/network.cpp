@@ -136,7 +136,7 @@ int Network::start(Engine &engine)
 {
     engine_ = &engine;
     {
-        const Locked locked(engine.mutex());
+        const Visit visit(engine.lock());
         engine.set_service(this);
     }
     const int error = start_quiet_thread<&Network::run>(thread_, "ntb-verbs", *this);
@@ -151,7 +151,7 @@ void Network::stop()
         wake();
         pthread_join(thread_, nullptr);
         runs_ = false;
-        const Locked locked(engine_->mutex());
+        const Visit visit(engine_->lock());
         engine_->set_service(nullptr);
         engine_->leave_ports();
     }
@@ -201,7 +201,7 @@ void Network::run()
             at = advance(*at) ? std::next(at) : pending_.erase(at);
         int done = 1;
         for (int i = 0; i < drives_between_looks && done != 0; ++i) {
-            const Locked locked(engine_->mutex());
+            const Visit visit(engine_->lock());
             done = engine_->drive();
         }
         const bool has_answers = carry_out_orders();
@@ -228,7 +228,7 @@ void Network::take_wishes()
 void Network::ask(Address peer)
 {
     {
-        const Locked locked(engine_->mutex());
+        const Visit visit(engine_->lock());
         if (!engine_->seeks(peer)) // it has come by itself
             return;
     }
@@ -294,7 +294,7 @@ void Network::give_up(Pending &pending)
     ntbclient_close(pending.conn);
     if (pending.stage == Stage::Asked)
         return;
-    const Locked locked(engine_->mutex());
+    const Visit visit(engine_->lock());
     engine_->unreachable(pending.peer); // unless it has a link
 }
 
@@ -385,7 +385,7 @@ bool Network::adopt(Pending &pending)
         return false;
     }
     pending.conn = nullptr;
-    const Locked locked(engine_->mutex());
+    const Visit visit(engine_->lock());
     if (engine_->attach(*port, pending.peer) != 0)
         return false;
     ports_.push_back(std::move(port));
@@ -396,7 +396,7 @@ void Network::join_itself()
 {
     if (!itself_)
         itself_ = Loopback::create(loopback_bytes);
-    const Locked locked(engine_->mutex());
+    const Visit visit(engine_->lock());
     if (!itself_ || engine_->attach(itself_->end(0), own_) != 0 ||
         engine_->attach(itself_->end(1), own_) != 0)
         engine_->unreachable(own_);
@@ -404,7 +404,7 @@ void Network::join_itself()
 
 bool Network::take_order(Connection *&port, Connection::Order &order)
 {
-    const Locked locked(engine_->mutex());
+    const Visit visit(engine_->lock());
     for (const auto &one : ports_) {
         port = one.get();
         if (one->take(order))
@@ -427,7 +427,7 @@ bool Network::carry_out_orders()
         std::shared_ptr<Segment> opened;
         if (!order.segment)
             opened = segments_.open(port->conn(), number, writable);
-        const Locked locked(engine_->mutex());
+        const Visit visit(engine_->lock());
         if (order.segment)
             engine_->granted(*port, *order.segment, writable, number);
         else
@@ -441,7 +441,7 @@ bool Network::carry_out_orders()
 void Network::sweep()
 {
     const auto first = [this] {
-        const Locked locked(engine_->mutex());
+        const Visit visit(engine_->lock());
         return std::partition(ports_.begin(), ports_.end(),
                               [](const auto &port) { return !port->is_closed(); });
     }();
@@ -453,7 +453,7 @@ void Network::wait()
 {
     const bool has_peers = itself_ || !ports_.empty();
     const auto may_look = [this] {
-        const Locked locked(engine_->mutex());
+        const Visit visit(engine_->lock());
         return engine_->begin_look();
     };
     if (!pending_.empty() || !has_peers || !may_look())
@@ -493,7 +493,7 @@ void Network::sleep()
     std::uint64_t calls = UINT64_MAX;
     if (!ready) {
         std::uint64_t nanoseconds;
-        const Locked locked(engine_->mutex());
+        const Visit visit(engine_->lock());
         rest = engine_->rest(nanoseconds);
         engine_->may_be_away(calls);
         longest = std::min(longest, nanoseconds);
@@ -509,7 +509,7 @@ void Network::sleep()
                                   static_cast<long>(longest % second)};
         ppoll(fds_.data(), fds_.size(), longest == UINT64_MAX ? nullptr : &timeout, nullptr);
         const auto may_be_away = [&] {
-            const Locked locked(engine_->mutex());
+            const Visit visit(engine_->lock());
             engine_->rise();
             return engine_->may_be_away(calls);
         };

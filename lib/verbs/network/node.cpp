@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <new>
 
-#include "locked.hpp"
 #include "network/network.hpp"
 #include "ntbv.h"
 
@@ -57,7 +56,7 @@ int ntbv_node_be_direct(ntbv_node *node)
 int ntbv_node_close(ntbv_node *node)
 {
     {
-        const ntb::Locked locked(node->engine->mutex());
+        const ntb::verbs::Visit visit(node->engine->lock());
         if (node->engine->users != 0)
             return -EBUSY;
     }

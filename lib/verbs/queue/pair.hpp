@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The objects behind the C border. All fields are used under the engine's mutex.
+// The objects behind the C border. All fields are used under the engine's lock.
 #ifndef NTB_VERBS_QUEUE_PAIR_HPP
 #define NTB_VERBS_QUEUE_PAIR_HPP
 
