@@ -71,7 +71,7 @@ apart() { run "$1" unshare --mount --pid --fork --kill-child --propagation priva
 
 # in_root SECONDS FOLDER COMMAND...: with the kernel's folders and, if there is one, the compiler cache. Its root is a
 # mount of its own: tests in there make namespaces, which changes the propagation of "/". The number of hugepages can
-# only be read: in there nobody knows who else on the machine needs some.
+# only be read: in there it is not known who else on the machine needs some.
 in_root() {
     local seconds=$1 folder=$2 cache=${CCACHE_DIR:-$HOME/.cache/ccache}
     shift 2

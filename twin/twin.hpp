@@ -138,12 +138,13 @@ struct Bar {
 };
 Bar bar(Host *host, unsigned index);
 /// Gives the memory of a window another address, bar().base; its address on the bus stays. What is
-/// stored through the old address from now on reaches nobody, and loads there give what was stored.
+/// stored through the old address from now on reaches no peer, and loads there give what was
+/// stored.
 /// @param bar 2 or 4
 /// @param old where it was, until window_forget()
 /// @return 0; -EINVAL; -ENOMEM, with nothing changed
 int window_move(Host *host, unsigned bar, void **old);
-/// Nobody uses the old address any more.
+/// No thread uses the old address any more.
 void window_forget(Host *host, unsigned bar, void *old);
 
 /// The checked way through a window, for tests of rights and for the peer's CSRs (which lie behind

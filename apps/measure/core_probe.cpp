@@ -73,8 +73,8 @@ void *run(void *arg)
     return nullptr;
 }
 
-/// Starts a thread on that CPU that answers. Nobody waits for its end: a real-time thread there may
-/// never let it run. It does not inherit such a priority itself.
+/// Starts a thread on that CPU that answers. No thread waits for its end: a real-time thread there
+/// may never let it run. It does not inherit such a priority itself.
 /// @return false: the CPU is not for this process
 bool start_answering(unsigned cpu, const Shared &table)
 {

@@ -71,7 +71,7 @@ Lane::Read Lane::read_frame(rte_mbuf **frame)
     if (static_cast<size_t>(got) < sizeof(header) + RTE_ETHER_HDR_LEN)
         return Read::dropped;
     const bool plain = is_plain(header);
-    // The peer may have gone since the kernel was told that there is one that takes it.
+    // The peer may have gone since the kernel was informed that there is one that takes it.
     if (!plain && !state_.offloads.load(std::memory_order_relaxed))
         return Read::dropped;
     uint32_t left = static_cast<uint32_t>(got - static_cast<ssize_t>(sizeof(header)) +

@@ -125,7 +125,7 @@ void Worker::read(const StreamJob &job, Result &result)
     result.counted = done.counted;
     result.ns = done.ns;
     if (m_shared.total.value != done.slots + 1)
-        fail(result, ETIMEDOUT, "the ring was not drained in time");
+        fail(result, ETIMEDOUT, "the ring was not emptied in time");
     else if (done.check != sum)
         fail(result, EBADMSG, "the ring did not carry what was written");
 }

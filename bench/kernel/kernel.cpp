@@ -356,7 +356,7 @@ StreamDone write(const StreamJob &job)
 // Stream: reader ----------------------------------------------------------------------------------
 
 template <Reader reader>
-BENCH_INLINE void drain(std::byte *line)
+BENCH_INLINE void hint(std::byte *line)
 {
     if constexpr (reader == Reader::clwb)
         asm volatile("clwb %0" : "+m"(*reinterpret_cast<volatile char *>(line)));
@@ -376,7 +376,7 @@ BENCH_INLINE void read_batch(const StreamJob &job, uint64_t first, uint64_t coun
     if constexpr (reader != Reader::plain)
         for (uint64_t i = first; i < first + count; i++)
             for (size_t l = 0; l < slot_lines; l++)
-                drain<reader>(slot_at<lines>(job, i) + l * line_bytes);
+                hint<reader>(slot_at<lines>(job, i) + l * line_bytes);
 }
 
 /// @return whether the writer has ended and everything is read

@@ -78,7 +78,7 @@ void receive_all(ntbclient_conn *conn, char *data, size_t bytes)
     }
 }
 
-// What the other process does, told by a letter for each measurement.
+// What the other process does, by a letter for each measurement.
 void serve(ntbclient_conn *conn, int orders)
 {
     std::vector<char> data(65536);

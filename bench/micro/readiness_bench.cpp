@@ -87,7 +87,7 @@ void set_with_one_ready(benchmark::State &state)
     for (auto _ : state) {
         members[0].arrivals.fetch_add(1, std::memory_order_relaxed);
         if (set->wait(events, 64, &at_once, nullptr) != 1)
-            state.SkipWithError("not told");
+            state.SkipWithError("not reported");
     }
     for (Member &member : members)
         set->closed(member.shadow(), &member, true);

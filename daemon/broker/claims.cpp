@@ -312,7 +312,7 @@ void Claims::fail(Claim &claim, int status)
     m.type = Type::unclaimed;
     m.other = claim.token;
     m.status = status;
-    if (claim.memory != nullptr) { // its client has been told of the memory
+    if (claim.memory != nullptr) { // its client has been given the memory
         end(claim, status);
         return;
     }

@@ -19,7 +19,7 @@ namespace
 constexpr uint32_t backlog_max = 1024;
 constexpr uint32_t timeout_max_ms = 3600000;
 
-// "~UID/..." is of that user alone. A number that is none belongs to nobody.
+// "~UID/..." is of that user alone. A number that is none belongs to no user.
 bool may_listen(const std::string &name, uid_t uid)
 {
     if (name.empty() || name[0] != '~')
@@ -281,8 +281,8 @@ void Broker::end_memory(End &end, uint32_t mark)
         ntbc::mark_gone(end.memory->page(), mark);
 }
 
-// The last one gives the memory back, if nobody can read it any more: not one that had it from the
-// peer's daemon, nor where that daemon was lost.
+// The last one gives the memory back, if no process can read it any more: not one that had it from
+// the peer's daemon, nor where that daemon was lost.
 void Broker::remove_end(uint64_t id)
 {
     End &end = *ends_.at(id);

@@ -158,7 +158,7 @@ int Broker::join(Listener &listener, const Caller &caller)
     return 0;
 }
 
-// The other end of the client's bell goes to the thread that carries. It is told of the connection
+// The other end of the client's bell goes to the thread that carries. It learns of the connection
 // before the peer's daemon is.
 void Broker::carry(const End &end, RelayOrder::Kind kind, Fds *fds, const Token &token,
                    uint32_t peer_ring_bytes)
@@ -385,7 +385,7 @@ int Broker::make_memory(const End &end, const Message &m, Fds *fds, std::shared_
     return *out != nullptr && make_bells(fds->bells) ? 0 : no_memory();
 }
 
-// One that was closed meanwhile, or has run out of time, is told so: the other end is let go.
+// One that was closed meanwhile, or has run out of time, is answered so: the other end is let go.
 void Broker::take_match(Parcel *parcel)
 {
     const Message &m = parcel->message;
@@ -462,7 +462,7 @@ void Broker::relay_ended(uint64_t id, int status)
     }
     End &end = *ends_.at(id);
     end.relay_ended = true;
-    // One that was never joined there is waited for by nobody else.
+    // One that was never joined there is waited for by no one else.
     if (status != 0 && end.remote != 0 && peer_) {
         Message gone;
         gone.type = Type::gone;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the thread of the bridge is told about connections that it carries.
+// What the thread of the bridge is to do with connections that it carries.
 #ifndef NTBD_BROKER_RELAY_ORDER_HPP
 #define NTBD_BROKER_RELAY_ORDER_HPP
 
@@ -65,7 +65,7 @@ struct RelayOrder {
     } kind = Kind::expect;
     uint64_t id = 0;      ///< of the connection at this daemon
     uint64_t peer_id = 0; ///< at the peer's
-    Token token = {};     ///< a secret of the two; tell, drop_peer: of this daemon's introduction
+    Token token = {};     ///< a secret of the two; send, drop_peer: of this daemon's introduction
     std::shared_ptr<Memory> memory = nullptr;
     bool is_claim = false;        ///< of a TCP connection: the memory has its lines
     unsigned client_end = 0;      ///< which end of the memory the client is

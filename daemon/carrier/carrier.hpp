@@ -47,7 +47,7 @@ public:
     void join(Relay *relay, std::unique_ptr<Pipe> pipe, uint32_t peer_ring_bytes);
     void ready(Relay *relay, uint32_t events);
     void say(const LinkNews &news) { mailbox_.put(news); }
-    /// Whether the server is behind with what it was told.
+    /// Whether the server is behind with its messages.
     bool is_behind() { return mailbox_.size() > news_max; }
     /// The connection to the peer's daemon has ended.
     void lose();

@@ -22,7 +22,7 @@ namespace ntbd
 
 namespace
 {
-constexpr uint16_t port = 1;       // of introductions, and what daemons tell each other
+constexpr uint16_t port = 1;       // of introductions and messages between daemons
 constexpr uint16_t relay_port = 2; // of connections that are carried
 // A peer that does not answer is asked again after this time.
 constexpr int recheck_ms = 100;
@@ -87,7 +87,7 @@ struct Device::Link : Bridge {
     ntbmsg_listener *listener = nullptr;
     ntbmsg_listener *relays = nullptr; ///< NULL: nothing is carried
     ntbmsg_poll_set *set = nullptr;
-    ntbmsg_channel *out = nullptr; ///< this daemon introduces itself on it, and tells
+    ntbmsg_channel *out = nullptr; ///< of this daemon's introduction and messages
     ntbmsg_channel *in = nullptr;  ///< the peer's daemon does
     bool connected = false;
     bool introduced = false; ///< the peer has introduced itself
@@ -223,7 +223,7 @@ void Device::Link::accept_relays(Carrier &carrier)
             continue;
         }
         memcpy(&ticket, request.private_data, sizeof(ticket));
-        // Without credit it is rejected, and the peer's daemon says that nobody comes.
+        // Without credit it is rejected, and the peer's daemon says that there is none.
         if (ntbmsg_channel_accept(&request, &options, &channel) == 0)
             carrier.join(relay, std::make_unique<ChannelPipe>(channel, endpoint),
                          ticket.ring_bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The bridge, as far as daemons use it: one channel each way, over which each introduces itself and
-// tells the other, and one for each connection that they carry. A thread of its own.
+// sends messages, and one for each connection that they carry. A thread of its own.
 #ifndef NTBD_DEVICE_DEVICE_HPP
 #define NTBD_DEVICE_DEVICE_HPP
 

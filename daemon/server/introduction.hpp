@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What two daemons tell each other over a channel of the bridge: who they are, and, if they share a
-// machine, how they meet there.
+// How two daemons introduce themselves over a channel of the bridge: who they are, and, if they
+// share a machine, how they meet there.
 #ifndef NTBD_SERVER_INTRODUCTION_HPP
 #define NTBD_SERVER_INTRODUCTION_HPP
 

@@ -67,7 +67,7 @@ bool ListeningSocket::open(const std::string &path, mode_t mode, std::string *er
         unlink(path.c_str());
     }
     fd_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    // Nobody connects before the mode is as it is to be.
+    // No client connects before the mode is as it is to be.
     if (fd_ < 0 || bind(fd_, reinterpret_cast<const sockaddr *>(&address), sizeof(address)) != 0 ||
         chmod(path.c_str(), mode) != 0 || listen(fd_, backlog) != 0) {
         *error = because(path, "cannot listen there");

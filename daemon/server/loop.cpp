@@ -33,7 +33,7 @@ constexpr uint64_t id_first_session = 16;
 
 constexpr int64_t greeting_ms = 5000;
 constexpr int64_t starved_ms = 100;
-constexpr uint32_t strangers_min = 16; // so that one beyond the quota is told why
+constexpr uint32_t strangers_min = 16; // so that one beyond the quota learns why
 constexpr size_t unsent_client = 2048; // messages that a client has not read: it is dropped
 constexpr size_t unsent_peer = 65536;  // of the peer's daemon
 constexpr int messages_per_turn = 64;  // of one session, before others have theirs

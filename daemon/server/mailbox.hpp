@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the thread of the device and the server tell each other.
+// Messages between the thread of the device and the server.
 #ifndef NTBD_SERVER_MAILBOX_HPP
 #define NTBD_SERVER_MAILBOX_HPP
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What the server tells the thread of the bridge.
+// Messages of the server to the thread of the bridge.
 #ifndef NTBD_SERVER_ORDERS_HPP
 #define NTBD_SERVER_ORDERS_HPP
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // How the daemons of two hosts are joined. Where connections go through them, over the bridge: the
 // channels of their introductions carry the messages, too. Else, on one machine, they find each
-// other's socket: each has told the other a secret over the bridge. The one whose secret is smaller
-// connects, and shows the other's; it is answered with its own. Both are of the same user, or it is
-// nobody that they talk to.
+// other's socket: each has sent the other a secret over the bridge. The one whose secret is smaller
+// connects, and shows the other's; it is answered with its own. Both are of the same user, or they
+// do not talk.
 #include "server/listen.hpp"
 #include "server/log.hpp"
 #include "server/server.hpp"

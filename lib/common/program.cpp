@@ -111,7 +111,7 @@ std::string refusal_of(const std::string &path, int scripts_left)
     const Closer file{open(path.c_str(), O_RDONLY | O_CLOEXEC)};
     struct stat status;
     if (file.fd < 0 || fstat(file.fd, &status) != 0)
-        return ""; // It may be executed, but not read: nobody knows.
+        return ""; // It may be executed, but not read: it is not known.
     if ((status.st_mode & S_ISUID) != 0 && status.st_uid != geteuid())
         return "is setuid";
     if ((status.st_mode & S_ISGID) != 0 && (status.st_mode & S_IXGRP) != 0 &&

@@ -22,7 +22,7 @@ constexpr std::uint64_t another_ns = 700; // beyond what a yield takes by itself
 constexpr std::uint64_t taken_ns = 50000;
 constexpr std::uint64_t rest_factor = 32; // so 3 % are lost at most
 // Where others needed the processor twice in a row. Giving way counts as a turn had, and until that
-// is made up for a wake-up displaces nobody: that costs more than the time that the others ran.
+// is made up for a wake-up displaces no other: that costs more than the time that the others ran.
 constexpr std::uint64_t least_rest_ns = 10000000;
 constexpr std::uint64_t most_rest_ns = 320000000;
 

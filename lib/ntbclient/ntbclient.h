@@ -37,9 +37,8 @@
  * detach and attach again.
  *
  * No call blocks but ntbclient_attach(), ntbclient_wait(), and for the answer of the daemon, for at
- * most five seconds, listen, connect, close, list and
- * those of segments. A daemon that does not answer is treated as
- * dead.
+ * most five seconds, listen, connect, close, list and those of segments. A daemon that does not
+ * answer is treated as dead.
  *
  * Everything here is experimental: it may change or go without notice.
  */
@@ -129,16 +128,16 @@ struct ntbclient_entry {
     uint32_t uid;        /**< User of this end */
     uint32_t pid;        /**< Process of this end, as it attached */
     uint32_t ring_bytes; /**< Of each direction */
-    uint64_t sent;       /**< Bytes sent by this end; the client's word */
-    uint64_t received;   /**< Bytes received and returned by this end; the client's word */
+    uint64_t sent;       /**< Bytes sent by this end, as the client reports it */
+    uint64_t received;   /**< Bytes received and returned by this end, as the client reports it */
     char name[NTBCLIENT_MAX_NAME + 1]; /**< The key */
     uint32_t carried;                  /**< 1: its bytes go through the daemons of two hosts */
     uint32_t claimed;     /**< 1: a TCP connection of a client's sockets: it has no name but what
                                follows, and sent and received are bytes by rings */
-    uint32_t sending;     /**< enum ntbclient_direction, from this end; the client's word */
-    uint32_t receiving;   /**< enum ntbclient_direction, to this end; the client's word */
-    uint64_t sent_by_tcp; /**< Bytes that were not sent by rings; the client's word */
-    uint64_t received_by_tcp; /**< Bytes that were not received by rings; the client's word */
+    uint32_t sending;     /**< enum ntbclient_direction, from this end, as the client reports it */
+    uint32_t receiving;   /**< enum ntbclient_direction, to this end, as the client reports it */
+    uint64_t sent_by_tcp; /**< Bytes not sent by rings, as the client reports it */
+    uint64_t received_by_tcp; /**< Bytes not received by rings, as the client reports it */
     uint8_t address[2][16];   /**< Of the end that connected and the one that accepted; an IPv4
                                    address is mapped into IPv6 */
     uint16_t port[2];         /**< Their ports, in the byte order of this host */
@@ -576,8 +575,8 @@ int ntbclient_info_get(struct ntbclient_conn *conn, struct ntbclient_info *info)
 
 /* ------------------------------------------------------------------------------------------------
  * Segments: memory of one client that another one maps, too, at the other end of a connection of
- * this host. Who makes one grants it on such a connection, and tells the other end the number by
- * what it sends. What one writes the other one sees as memory of threads does; there is no other
+ * this machine. Who makes one grants it on such a connection, and sends the number to the
+ * other end. What one writes the other one sees as memory of threads does; there is no other
  * order than that of its own loads and stores. Whoever may write can change it at any time: bound
  * what is read from it, and read it once.
  *

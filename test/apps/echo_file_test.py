@@ -198,7 +198,7 @@ def case_receiver_killed(world):
 
 
 def case_receiver_in_another_mode(world):
-    """An offer that was received by nobody is made again."""
+    """An offer that was received by no one is made again."""
     file = world.file(5_000)
     peer, folder = receiver(world)
     peer.tell("stop", "set fwd rxonly", "start")

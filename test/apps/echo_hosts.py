@@ -75,7 +75,7 @@ def memory_behind(before, megabytes):
 
 
 class Console:
-    """A host that is told what to do, a line at a time."""
+    """A host that gets its commands a line at a time."""
 
     def __init__(self, process):
         self.process = process

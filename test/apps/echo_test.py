@@ -112,7 +112,7 @@ def case_server_killed(world):
     server = world.serve()
     sender = world.endless()
     server.child.kill()
-    # All that was sent may just have come back, so of what is missing the frozen server tells.
+    # All that was sent may just have come back, so the frozen server reports what is missing.
     sender.expect_end(1, "the peer was lost")
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A host of tomorrow at the other end of a cable: it has the chip, and speaks a version of the wire
-// protocol that nobody here knows. Says "spoken" when it has said so, and stays until its input
+// protocol that is not known here. Says "spoken" when it has said so, and stays until its input
 // ends.
 //
 //     other_version_host CABLE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""ntbmsg-pktgen and a peer that is no good one: a server goes on to the next driver, and nobody is deaf to
+"""ntbmsg-pktgen and a peer that is no good one: a server goes on to the next driver, and no one is deaf to
 a signal.
 
     pktgen_wrong_test.py ntbmsg-pktgen SCHEMA wrong_driver CASE

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The socket at which a DPDK program tells of itself, for tests."""
+"""The socket at which a DPDK program reports on itself, for tests."""
 
 import json
 import socket

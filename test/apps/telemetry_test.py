@@ -20,7 +20,7 @@ PATIENCE = 60
 CARD = "0000:05:00.0"
 CSR_BYTES = 0x40000
 SEEN = 0x00C0FFEE
-# What tells a chip in its registers, and one that no driver writes.
+# What shows a chip in its registers, and one that no driver writes.
 REGISTERS = {0x360: 0x40002100, 0x624: SEEN, 0xA30: 0x03000000, 0x3E000: 0x87B010B5, 0x3E02C: 0x874910B5,
              0x3F000: 0x87A010B5, 0x3FC8C: 1 << 31}
 

@@ -96,7 +96,7 @@ protected:
         return status;
     }
 
-    /// The hosts have been started. Told by the kernel: a look could come too late.
+    /// The hosts have been started. Reported by the kernel: a look could come too late.
     bool await_folder()
     {
         pollfd waiting{m_watch, POLLIN, 0};

@@ -31,7 +31,7 @@ def daemons(lab, *lines):
 
 
 def shown(lab):
-    """ntb-ss and telemetry tell which carrier a connection has, and count what goes through it."""
+    """ntb-ss and telemetry show which carrier a connection has, and count what goes through it."""
     os.environ["RUNTIME_DIRECTORY"] = str(lab.folder)
     lab.telemetry = True
     pair = daemons(lab, "carrier daemon")
@@ -54,7 +54,7 @@ def shown(lab):
     pump.child.kill()
     server.await_text("end -104")
     lab.await_no_connection("a", "b")
-    # Without traffic nobody polls: the thread sleeps for its longest.
+    # Without traffic no one polls: the thread sleeps for its longest.
     await_fact(lambda: all(one("/ntbd/carrier")["connections"] == 0 for one in ask), "no connection")
     for one in ask:
         expect(one("/ntbd/carrier")["polled"] == 0, one("/ntbd/carrier"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Daemons in this process, without a device: what theirs would tell them, the test does. With a
+// Daemons in this process, without a device: what theirs would report, the test does. With a
 // cable their connections go through them.
 #ifndef TEST_DAEMON_HOSTS_HPP
 #define TEST_DAEMON_HOSTS_HPP
@@ -138,7 +138,7 @@ inline void plug(Cable &cable, Daemon &one, Daemon &other)
     other.bridge->plug(one.bridge.get());
 }
 
-/// What two devices tell their daemons when a link comes up.
+/// What two devices report to their daemons when a link comes up.
 inline void introduce(Daemon &one, Daemon &other)
 {
     Daemon *const both[] = {&one, &other};

@@ -92,7 +92,7 @@ class Lab:
         return process
 
     def clients(self, name, user, *words):
-        """A client of the daemon with that name, told what to do by words."""
+        """A client of the daemon with that name, which gets its commands in words."""
         who = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
         return self.start([self.client, self.socket(name), *words], "client", **who)
 

@@ -82,7 +82,7 @@ TEST_F(Servers, DropWhoDoesNotKeepToTheProtocol)
         Message m;
         m.type = Type::list;
         const int fds[] = {raw.fd, raw.fd};
-        raw.send(m, fds, 2); // descriptors that nobody asked for
+        raw.send(m, fds, 2); // descriptors that no one asked for
         raw.expect_dropped();
     }
     {
@@ -231,7 +231,7 @@ TEST_F(Servers, DoNotJoinWhoDoesNotKnowTheSecret)
     m.key_bytes = 16;
     m.key[7] ^= 1;
     Parcel parcel;
-    // It may not have been told its own secret yet.
+    // It may not know its own secret yet.
     raw.send(m);
     ASSERT_EQ(raw.receive(&parcel), Received::message);
     EXPECT_EQ(parcel.message.type, Type::introduced);

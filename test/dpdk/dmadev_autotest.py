@@ -71,7 +71,7 @@ def main() -> None:
         if done.returncode == 0 or not skeleton_was_late(output):
             break
     if mode != "no-huge" and "Not enough memory" in output:
-        skip("the hugepages went to somebody else")
+        skip("the hugepages went to another program")
     if mode == "pa" and "Selected IOVA mode 'PA'" not in output:
         skip("EAL gives no physical addresses here")
     if not skeleton_was_late(output):

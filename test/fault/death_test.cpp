@@ -346,7 +346,7 @@ TEST_F(Death, KilledWhileItWaitsForItsReceiver)
     EXPECT_EQ(survivor_->events(), "CELC");
 }
 
-/// The survivor stands still while the victim ends in order, and finds nobody when it goes on.
+/// The survivor stands still while the victim ends in order, and finds no one when it goes on.
 // Semantics: close-1
 TEST_F(Death, WhoHasLeftInOrderIsStillReceived)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Installs the drivers for good and runs DPDK's own programs, which are told nothing: they find the port by
+"""Installs the drivers for good and runs DPDK's own programs, without an argument for it: they find the port by
 themselves, once. All of it in a mount namespace, on an overlay over /usr that ends with it.
 
     plugins_test.py BUILD_ROOT PLUGINS TESTPMD

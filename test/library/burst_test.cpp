@@ -154,7 +154,7 @@ TEST_F(Burst, WhatThePeerNeverConfirmedIsCounted)
     }
     close(far_); // it has received nothing
     ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
-    // Counted once the peer is fenced, shortly after it was told lost.
+    // Counted once the peer is fenced, shortly after it was reported lost.
     const uint64_t end = now_ms() + patience_ms;
     while (stats(near_).tx_unconfirmed == 0 && now_ms() < end)
         continue;

@@ -171,7 +171,7 @@ TEST_F(Channel, CloseLetsWhatWasSentArrive)
         EXPECT_EQ(*rte_pktmbuf_mtod(got, uint8_t *), i);
         rte_pktmbuf_free(got);
     }
-    // Who goes on sending is told, and still has what came before.
+    // Who goes on sending learns it, and still has what came before.
     ASSERT_EQ(send_one(far_, far, 8, 0), 1);
     ASSERT_TRUE(await_state(far, NTBMSG_CHANNEL_RESET));
     EXPECT_EQ(info(far).reason, NTBMSG_REASON_CLOSED);

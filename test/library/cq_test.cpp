@@ -120,10 +120,10 @@ TEST_F(CompletionQueue, TheDescriptorIsReadableWhenArmed)
     EXPECT_EQ(ntbmsg_cq_arm(here_.cq), 1) << "one is left";
     EXPECT_EQ(ntbmsg_cq_poll(here_.cq, &c, 1), 1);
     EXPECT_EQ(ntbmsg_cq_arm(here_.cq), 0);
-    EXPECT_FALSE(readable(fd)) << "what it told before is forgotten";
+    EXPECT_FALSE(readable(fd)) << "what it reported before is forgotten";
 }
 
-// The first worker has a way into the queue of its own, the others share one: both are told.
+// The first worker has a way into the queue of its own, the others share one: both report.
 TEST_F(CompletionQueue, WorkersShareIt)
 {
     close_channel();

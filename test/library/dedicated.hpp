@@ -12,7 +12,7 @@
 
 #include "channels.hpp"
 
-/// Nobody but these threads polls the workers.
+/// No one but these threads polls the workers.
 class Dedicated : public Channels
 {
 protected:

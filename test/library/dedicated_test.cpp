@@ -274,7 +274,7 @@ TEST_F(Dedicated, ACallWakesAThreadThatSleeps)
     ASSERT_EQ(poll_and_arm(near_worker_), 0);
     EXPECT_EQ(ntbmsg_worker_disarm(near_worker_), 0);
     std::thread([&] { EXPECT_EQ(ntbmsg_channel_close(near), 0); }).join();
-    EXPECT_FALSE(is_readable(fd, 0)) << "nobody sleeps";
+    EXPECT_FALSE(is_readable(fd, 0)) << "no one sleeps";
     ntbmsg_worker_poll(near_worker_);
     EXPECT_EQ(ntbmsg_channel_close(far), 0);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a person is told of an endpoint.
+// What a person reads of an endpoint.
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>

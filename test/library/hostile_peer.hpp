@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A worker against a peer that says what no worker says: nobody polls the worker of the far end,
+// A worker against a peer that says what no worker says: no one polls the worker of the far end,
 // and what it sends and receives goes past it, through the driver.
 #ifndef HOSTILE_PEER_HPP
 #define HOSTILE_PEER_HPP

@@ -55,7 +55,7 @@ TEST_F(HostilePeer, ImpossibleHellosAreRefused)
     EXPECT_EQ(stats(near_).bad_peer, 2U);
 }
 
-/// Takes shorter messages than an endpoint with workers can be told to.
+/// Takes shorter messages than an endpoint with workers can be set to.
 class ShortMessagePeer : public HostilePeer
 {
 protected:

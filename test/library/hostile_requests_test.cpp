@@ -240,7 +240,7 @@ TEST_F(HostileRequests, BrokenRequestsEndTheChannel)
 
 TEST_F(HostileRequests, MoreRequestsThanAreKept)
 {
-    // Words that nobody takes keep answers back: the queue has room for 300.
+    // Words that no one takes keep answers back: the queue has room for 300.
     Request q = sound();
     uint32_t number = 0;
     for (; number < 300; ++number) {
@@ -257,7 +257,8 @@ TEST_F(HostileRequests, MoreRequestsThanAreKept)
     ntbmsg_completion got[300];
     EXPECT_EQ(ntbmsg_cq_poll(cq_, got, 300), 300);
     turn();
-    EXPECT_EQ(ntbmsg_cq_poll(cq_, got, 300), 0) << "what was not told before the end is not told";
+    EXPECT_EQ(ntbmsg_cq_poll(cq_, got, 300), 0)
+        << "what was not reported before the end is not reported";
 }
 
 TEST_F(HostileRequests, UnsolicitedReplies)

@@ -319,7 +319,7 @@ TEST_F(OnChannel, ALossOrAResetEndsIt)
     ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
     ASSERT_EQ(rte_rawdev_start(device), 0);
     ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
-    set(room, 1); // reaches nobody
+    set(room, 1); // reaches no one
     const uint32_t length = 10;
     EXPECT_EQ(ntbmsg_channel_commit(near_channel_, &length, nullptr, 1), -ECONNRESET);
     give_back({near_channel_, far_channel_});

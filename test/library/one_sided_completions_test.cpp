@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Completions of one-sided operations: back-pressure, and those told by callbacks.
+// Completions of one-sided operations: back-pressure, and those reported by callbacks.
 #include "one_sided.hpp"
 
 namespace
@@ -77,7 +77,7 @@ TEST_P(OneSided, NoCompletionIsLostWhereTheQueueIsFull)
         turn();
     }
     EXPECT_EQ(posted, 256u) << "what their queue has room for, then what ours has";
-    // One more is under way than was told: it waits for room over there.
+    // One more is under way than was reported: it waits for room over there.
     ntbmsg_completion got[256];
     EXPECT_EQ(ntbmsg_cq_poll(theirs, got, 256), 256);
     for (unsigned i = 0; i < 256; ++i)
@@ -111,7 +111,7 @@ TEST_P(OneSided, ImmediateDataWaitForRoomInTheCompletionQueue)
         ASSERT_EQ(post(w), 1);
     }
     settle();
-    EXPECT_EQ(here_.seen.size(), 2u) << "the others are not done before they are told";
+    EXPECT_EQ(here_.seen.size(), 2u) << "the others are not done before they are reported";
     for (unsigned i = 0; i < 5; ++i) {
         ntbmsg_completion c{};
         ASSERT_EQ(ntbmsg_cq_poll(tiny, &c, 1), 1);
@@ -167,7 +167,7 @@ void on_completion(const ntbmsg_completion *completion, void *arg)
     EXPECT_EQ(ntbmsg_channel_post_burst(chain.channel, &chain.next, 1), 1);
 }
 
-// What is cancelled by a close is told by calls too, and they are behind the end of the handle.
+// What is cancelled by a close is reported by calls too, and they are behind the end of the handle.
 TEST_P(OneSided, ACallbackCannotPostOnWhatIsBeingClosed)
 {
     close_channel();

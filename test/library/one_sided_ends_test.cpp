@@ -68,7 +68,7 @@ TEST_P(OneSided, ARevokedDirectRegionKeepsNothingOfLaterStores)
     ASSERT_EQ(ntbmsg_region_release(region), 0);
     std::vector<uint8_t> data = pattern(64, 12);
     const ntbmsg_sge sge = piece(data);
-    EXPECT_EQ(run(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)).status, 0) << "nobody is asked";
+    EXPECT_EQ(run(work(NTBMSG_OP_WRITE, remote, 0, &sge, 1)).status, 0) << "no one is asked";
     ntbmsg_work confirmed = work(NTBMSG_OP_WRITE, remote, 0, &sge, 1);
     confirmed.flags |= NTBMSG_WORK_CONFIRM;
     EXPECT_EQ(run(confirmed).status, -EKEYREJECTED);

@@ -176,9 +176,9 @@ TEST_P(OneSided, TheResponderTrustsNoToken)
     }
     ntbmsg_work quiet = rows[0].w;
     quiet.flags = 0;
-    EXPECT_EQ(run(quiet).status, -EKEYREJECTED) << "a failure is told, signal or not";
+    EXPECT_EQ(run(quiet).status, -EKEYREJECTED) << "a failure is reported, signal or not";
     EXPECT_EQ(memory, std::vector<uint8_t>(4096)) << "nothing was changed";
-    EXPECT_TRUE(there_.seen.empty()) << "no word was told";
+    EXPECT_TRUE(there_.seen.empty()) << "no word was reported";
     EXPECT_EQ(info_of(region).refused, 3u);
     EXPECT_EQ(info_of(small).refused, 2u);
     for (ntbmsg_remote *r : {stranger, other_slot, writer, longer, unaligned})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One-sided operations: what is done, and what is told of it.
+// One-sided operations: what is done, and what is reported of it.
 #include "one_sided.hpp"
 
 namespace
@@ -185,7 +185,7 @@ TEST_P(OneSided, CompletionsComeInTheOrderOfPosting)
     ASSERT_EQ(ntbmsg_channel_post_burst(here_.channel, works.data(), 32), 32);
     for (const ntbmsg_work &w : works) {
         if (w.flags == 0)
-            continue; // nobody is told
+            continue; // nothing is reported
         EXPECT_EQ(next(here_).id, w.id);
     }
     settle();

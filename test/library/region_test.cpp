@@ -202,7 +202,7 @@ TEST_F(Region, AChipThatDoesNotAnswerKeepsTheRegion)
     ASSERT_EQ(rte_pmd_plx_ntb_inject(id, RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 1), 0);
     EXPECT_EQ(ntbmsg_region_release(region), -EIO);
     ntbmsg_region_token again;
-    EXPECT_EQ(ntbmsg_region_token_get(region, &again), -EINVAL) << "nobody new is let in";
+    EXPECT_EQ(ntbmsg_region_token_get(region, &again), -EINVAL) << "no one new is let in";
     ASSERT_EQ(rte_pmd_plx_ntb_inject(id, RTE_PMD_PLX_NTB_FAULT_CARD_GONE, 0), 0);
     EXPECT_TRUE(await([&] { return ntbmsg_region_release(region) == 0; }));
     (void)token;

@@ -36,7 +36,7 @@ protected:
         ntbmsg_worker_poll(near_worker_);
     }
 
-    /// Whatever the set of near's end tells now, all kinds together.
+    /// Whatever the set of near's end reports now, all kinds together.
     uint32_t told()
     {
         uint32_t events = 0;

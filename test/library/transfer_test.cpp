@@ -224,14 +224,14 @@ protected:
         options.user = user;
         return options;
     }
-    /// The next channel told of @p set; both sides turn.
+    /// The next channel that @p set reports; both sides turn.
     ntbmsg_ready await_ready(ntbmsg_poll_set *set)
     {
         ntbmsg_ready ready{};
         await([&] { return ntbmsg_poll_set_poll(set, &ready, 1) == 1; });
         return ready;
     }
-    /// Nothing is told of @p set however often it is asked.
+    /// @p set reports nothing however often it is asked.
     bool is_silent(ntbmsg_poll_set *set)
     {
         settle();

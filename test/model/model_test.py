@@ -119,7 +119,7 @@ def search_each(model, left_out, compiler, record):
 
 
 def search_variants(model, variants, rules, compiler, record):
-    """A verifier for each variant, told what to leave out."""
+    """A verifier for each variant, with what it leaves out."""
     good = True
     for variant in variants:
         with tempfile.TemporaryDirectory() as folder:

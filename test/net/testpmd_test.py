@@ -25,7 +25,7 @@ ABI_GLOBS = ("/usr/lib/*/dpdk/pmds-*",)
 
 
 class Testpmd:
-    """One process, told what to do a line at a time."""
+    """One process, which gets its commands a line at a time."""
 
     def __init__(self, world, name, core, vdevs, own=()):
         self.log = world.folder / f"{name}.log"

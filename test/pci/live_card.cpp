@@ -196,7 +196,7 @@ void LiveCard::plug_endpoint()
     nt_.config.clear();
     for (uint32_t offset = 0; offset < 4096; offset += 4)
         nt_.config[offset] = twin::config_read32(host_, offset);
-    nt_.bars[data_bar].start = twin::bar(host_, data_bar).bus; // engines are told that address
+    nt_.bars[data_bar].start = twin::bar(host_, data_bar).bus; // engines get that address
     sysfs_.plug(nt_);
     const std::lock_guard locked(lock);
     cards[nt_.address] = this;

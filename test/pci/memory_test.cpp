@@ -125,7 +125,7 @@ TEST_F(PciMemory, AlutShowsPagesThatLieAnywhere)
     EXPECT_EQ(info_.buffers, 2048u);
     EXPECT_TRUE(shown_by_alut());
     expect_shown();
-    // What our own engines are told: the same pages, and nothing where a buffer lies across two.
+    // What our own engines get: the same pages, and nothing where a buffer lies across two.
     unsigned across = 0;
     for (const rte_mbuf *m : mbufs_) {
         const auto at = reinterpret_cast<uint64_t>(m->buf_addr);

@@ -56,8 +56,8 @@ public:
 
     void plug(const FakeFunction &function);
     void unplug(const std::string &address);
-    /// The interrupt line of a function is up: EAL is told, unless it has not looked yet since it
-    /// was told last. From any thread, while the function is plugged in.
+    /// The interrupt line of a function is up: EAL learns it, unless it has not looked yet since it
+    /// learnt it last. From any thread, while the function is plugged in.
     void interrupt(const std::string &address) const;
 
     std::string file(const std::string &address, const std::string &name) const;

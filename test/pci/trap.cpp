@@ -44,7 +44,7 @@ Move decode(const uint8_t *code)
               .reg = (modrm >> 3 & 7u) | (rex & 4u) << 1};
     if ((opcode != 0x8B && opcode != 0x89 && opcode != 0xC7) || (rex & 8) != 0 || mod == 3)
         return {};
-    // The address is what the signal tells; only its length matters here.
+    // The address is what the signal has; only its length matters here.
     const bool has_sib = rm == 4;
     const unsigned base = has_sib ? *at++ & 7u : rm;
     if (mod == 1)

@@ -252,7 +252,7 @@ TEST_P(Connections, WhoWritesToOneThatIsGoneReadsItsAnswerFirst)
     ssize_t said;
     EXPECT_TRUE(await([&] { return (said = side[0].send("more")) < 0; }));
     EXPECT_EQ(side[0].get(6), "answer");
-    // The error is told once, here or there.
+    // The error is reported once, here or there.
     if (said != -ECONNRESET) {
         EXPECT_EQ(side[0].outcome(), -ECONNRESET);
     }
@@ -404,7 +404,7 @@ TEST_P(Connections, AFullRingTakesAPartAndSaysWhenThereIsRoom)
     claim();
     upgrade(0);
     const std::string bytes = pattern(9 * ring_bytes, 7);
-    // What was taken is told by quarters of the ring.
+    // What was taken is reported by quarters of the ring.
     const ssize_t sent = side[0].send(bytes);
     EXPECT_GE(sent, static_cast<ssize_t>(8 * ring_bytes - ring_bytes / 4));
     EXPECT_EQ(side[0].send(bytes), -EAGAIN);
@@ -429,7 +429,7 @@ TEST_P(Connections, WhoWaitsForRoomHearsThatTheKernelHasReset)
     }
     const linger hard = {1, 0};
     setsockopt(tcp.fd[1], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
-    Tcp::shut(tcp.fd[1]); // nobody has seen it
+    Tcp::shut(tcp.fd[1]); // no one has seen it
     const std::uint32_t over = EPOLLOUT | EPOLLHUP | EPOLLERR;
     EXPECT_TRUE(await([&] { return (side[0].connection->look(tcp.fd[0]) & over) == over; }));
     EXPECT_EQ(side[0].send("x"), -ECONNRESET);
@@ -701,7 +701,7 @@ TEST_P(Connections, AForkedChildSharesThemAndTheLastCloseIsTheEnd)
     const pid_t child = fork();
     if (child == 0) {
         at[0]->after_fork_in_child();
-        close(1); // the accepted end is not the child's business: it is not told of the fork
+        close(1); // the accepted end is not the child's business: it does not learn of the fork
         side[0].put("of the child");
         side[0].connection->close(tcp.fd[0], true);
         _exit(0);
@@ -740,7 +740,7 @@ TEST_P(Connections, AChildThatOnlyHoldsThemDelaysTheEndAsOfTcp)
     char byte;
     EXPECT_EQ(side[1].receive(&byte, 1), -EAGAIN);
     ::close(gate[1]);
-    EXPECT_EQ(side[1].outcome(), 0); // nobody said it but the daemon
+    EXPECT_EQ(side[1].outcome(), 0); // no one said it but the daemon
     waitpid(child, nullptr, 0);
 }
 
@@ -820,7 +820,7 @@ TEST_P(Connections, UnreadBytesOutlastAnIdleTime)
     EXPECT_EQ(side[1].get(late.size()), late);
 }
 
-// The daemon says what was taken, and wakes nobody: that is the reader's, by quarters of the ring.
+// The daemon says what was taken, and wakes no one: that is the reader's, by quarters of the ring.
 TEST_P(Connections, WhoWaitsForRoomIsWokenWhateverTheDaemonHasSaid)
 {
     if (is_carried())
@@ -1075,7 +1075,7 @@ TEST_F(Claims, AnEndDoesNotWaitForTheDaemon)
     EXPECT_EQ(close(), POLLRDHUP);
     EXPECT_EQ(there.get(5), "first");
     EXPECT_EQ(there.outcome(), 0);
-    // Nobody reads there any more, as after any close.
+    // No one reads there any more, as after any close.
     EXPECT_EQ(there.send("more"), 4);
     EXPECT_TRUE(await([this] { return there.send("x") == -EPIPE; }));
 }

@@ -316,7 +316,7 @@ static void case_killed_after(void)
     killed(10);
 }
 
-// A child's child serves, and is nobody's child by then.
+// A child's child serves, and is no one's child by then.
 static void case_twice(void)
 {
     int closed[2];

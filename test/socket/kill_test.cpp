@@ -24,7 +24,7 @@ constexpr std::size_t ring_bytes = 16384; // of which 4096 are used until it is 
 constexpr std::size_t stream_bytes = 300000;
 constexpr int out_of_time = 99;
 
-/// What the processes of a run tell each other.
+/// What the processes of a run report to each other.
 struct Board {
     std::atomic<bool> daemon_ready[2];
     std::atomic<bool> is_introduced[2];
@@ -353,7 +353,7 @@ TEST_F(KilledBetweenHosts, NobodyAndAllArrives)
 }
 
 // Numbers, sent by a child until it is killed and then by its parent. The one that was being sent
-// may come twice: nobody told the parent whether it was. None is missing, none is torn.
+// may come twice: the parent does not know whether it was. None is missing, none is torn.
 TEST_F(Killed, OneOfTwoHoldersWhileItSends)
 {
     constexpr std::uint64_t numbers = 20000;

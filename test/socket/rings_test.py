@@ -325,7 +325,7 @@ def killed(bench):
     steps = [(stop, waits) for stop in (0, 5, 10, 60, 109, 111, 115, 2500) for waits in (True, False)]
     by_rings = 0
     for victim, stop, waits in [(victim, *step) for victim in ("nobody", "child", "program", "daemon") for step in steps]:
-        # What a child had read when it was killed is lost, and by TCP nobody would know of it either.
+        # What a child had read when it was killed is lost, and by TCP no one would know of it either.
         if victim == "child" and (stop not in by_child or not waits):
             continue
         what = f"{victim}, {stop}, {waits}"
@@ -825,7 +825,7 @@ print("all is right")
 
 
 def maps(bench):
-    """One host has the other in its map, and not the other way: nobody answers the claim, and it stays TCP."""
+    """One host has the other in its map, and not the other way: no one answers the claim, and it stays TCP."""
     need("curl")
     one_sided = bench.folder / "one-sided.conf"
     one_sided.write_text(f"host 192.0.2.0/24 {bench.folder}/ntbd.sock\nuse ntb * * *:*\n")

@@ -24,7 +24,7 @@ namespace test
 namespace
 {
 
-/// Longer than anything takes, also under sanitizers on a busy machine; nobody waits so long for
+/// Longer than anything takes, also under sanitizers on a busy machine; no one waits so long for
 /// what does come.
 constexpr int patience_ms = 60'000;
 constexpr int look_again_ms = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What ThreadSanitizer has to be told about a DPDK that is not instrumented. Part of its builds
+// What ThreadSanitizer has to know about a DPDK that is not instrumented. Part of its builds
 // only, in programs with eal_main.cpp.
 #include <cerrno>
 #include <cstdio>

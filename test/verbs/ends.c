@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ends PROGRAM [ARGUMENT ...]
-// Runs a program, and says of each of its processes that a signal ends which one it was, as nobody
+// Runs a program, and says of each of its processes that a signal ends which one it was, as no one
 // but its parent would learn:
 //   ends: signal 11
 // The status is the program's. Who ends this ends them all.

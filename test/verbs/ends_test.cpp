@@ -232,7 +232,7 @@ TEST_F(Ends, AReceiveForALostPeerHoldsNoRequestBack)
     ntbv_qp *other_a = a.make(NTBV_RC), *other_b = b.make(NTBV_RC);
     connect(other_a, other_b, NTBV_RC);
     ASSERT_EQ(Work(NTBV_SEND, 1).post(qa), 0);
-    run(); // it was told to wait for a receive
+    run(); // it was to wait for a receive
     loopback->kill();
     run();
     ASSERT_EQ(post_recv(qb, 2), 0);

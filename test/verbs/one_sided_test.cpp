@@ -17,7 +17,7 @@ protected:
         Hosts::SetUp();
         connect(NTBV_RC);
     }
-    /// The queue pair's request and what the responder's program is told.
+    /// The queue pair's request and what the responder's program learns.
     void expect_refused(Work work, ntbv_status status, std::vector<std::uint32_t> events)
     {
         ASSERT_EQ(work.post(qa), 0);

@@ -292,10 +292,10 @@ def ended(pair):
 
 
 def killed(lab, carrier, library, _other_abi):
-    """A program whose peer dies is told so, and the next pair works."""
+    """A program whose peer dies learns it, and the next pair works."""
     need("ib_write_bw", "ibv_rc_pingpong")
     hosts = Hosts(lab, carrier, library)
-    # It always has requests under way. Who only waits for the peer's is told nothing, as on a cable.
+    # It always has requests under way. Who only waits for the peer's learns nothing, as on a cable.
     server, client = hosts.start_pair("ib_write_bw", "-n", 100000000)
     hosts.await_traffic(client)
     server.child.send_signal(signal.SIGKILL)
@@ -361,7 +361,7 @@ def rsockets(lab, carrier, library, _other_abi):
     hosts = Hosts(lab, carrier, library)
     for words in (("-S", 64), ("-S", 2000, "-T", "b", "-T", "e")):
         words = ("udpong", "-C", 100, "-p", free_port(), *words)
-        # Datagrams to nobody are lost, and the client awaits an answer for ever.
+        # Datagrams to no one are lost, and the client awaits an answer for ever.
         server = lab.start(hosts.under("a", *words, "-b", SERVER), "server")
         await_fact(lambda words=words: is_bound(words[4]) or server.child.poll() is not None, server.text)
         client = until_it_ends(hosts, *words, "-s", SERVER)
@@ -571,7 +571,7 @@ def mpi(lab, carrier, library, _other_abi):
 
 
 def manager_refusals(lab, carrier, library, _other_abi):
-    """Addresses outside of the map, ports in use, nobody there, a peer that dies, and no map."""
+    """Addresses outside of the map, ports in use, no one there, a peer that dies, and no map."""
     need("rping")
     hosts = Hosts(lab, carrier, library)
     port = free_port()
@@ -588,7 +588,7 @@ def manager_refusals(lab, carrier, library, _other_abi):
     await_fact(lambda: hosts.run("b", *client).returncode == 0, server.text)
     done = hosts.run("a", "rping", "-s", "-a", SERVER, "-p", port)
     expect(done.returncode != 0 and "rdma_bind_addr: Address already in use" in done.stderr, done)
-    # A client whose server dies is told, and the next pair meets at the same port.
+    # A client whose server dies learns it, and the next pair meets at the same port.
     client = lab.start(hosts.under("b", "rping", "-c", "-a", SERVER, "-p", port), "client")
     hosts.await_traffic(client)
     server.child.kill()

@@ -171,7 +171,7 @@ TEST_F(Send, AListIsTakenUpToTheFirstBadOne)
     EXPECT_EQ(one(a.cq).id, 0u);
 }
 
-// RNR: nothing is posted. The requester tries again by its timer, or at once when told.
+// RNR: nothing is posted. The requester tries again by its timer, or at once when asked to.
 TEST_F(Send, AListThatIsPostedAsAWholeIsTakenOrLeft)
 {
     connect(NTBV_RC);

@@ -101,7 +101,7 @@ static enum ibv_wc_status next_status(struct ibv_cq *cq)
     return wc.status;
 }
 
-/* Events that nobody has read go with their queue, and leave those of others. */
+/* Events that no one has read go with their queue, and leave those of others. */
 static void unread_events(void)
 {
     struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
@@ -155,7 +155,7 @@ static void wrong_key(void)
     CHECK(ibv_destroy_qp(one) == 0 && ibv_destroy_qp(other) == 0 && ibv_destroy_cq(cq) == 0);
 }
 
-/* The limit is told once; an unread event goes with its queue. */
+/* The limit is reported once; an unread event goes with its queue. */
 static void limit(void)
 {
     struct ibv_srq_init_attr init = {.attr = {.max_wr = 16, .max_sge = 2}};

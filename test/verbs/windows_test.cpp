@@ -365,7 +365,7 @@ TEST_F(Windows, UnreliableQueuePairsBindAndInvalidate)
     ASSERT_EQ(invalidate(3, window.key).post(other), 0);
     expect_done(3, NTBV_WC_LOCAL_INV);
     ASSERT_EQ(through(NTBV_WRITE, 4, ma.piece(8, 8), window.key, mb.address()).post(one_qp), 0);
-    EXPECT_EQ(one(a.cq).status, NTBV_SUCCESS) << "nobody tells";
+    EXPECT_EQ(one(a.cq).status, NTBV_SUCCESS) << "none reports";
     EXPECT_EQ(mb.bytes[1], ma.bytes[1]) << "and nothing was written";
     ASSERT_EQ(invalidate(5, window.key).post(other), 0);
     ASSERT_EQ(Work(NTBV_SEND, 6).post(other), 0);
@@ -547,7 +547,7 @@ TEST_F(Windows, AReadThroughAWindowIsAnsweredBeforeAFencedInvalidation)
 TEST_F(Windows, WhatIsSentAgainDoesNotExecuteLocalRequestsAgain)
 {
     OwnWindow window(b.pd, NTBV_MW_2);
-    // The first request is told to wait; what is behind it has been executed, and is not again.
+    // The first request has to wait; what is behind it has been executed, and is not again.
     ASSERT_EQ(Work(NTBV_SEND, 1).post(qb), 0);
     ASSERT_EQ(window.bind(qb, 2, mb, 0, 64), 0);
     ASSERT_EQ(invalidate(3, window.key).post(qb), 0);

@@ -19,7 +19,7 @@ ADDRESSES = ("10.213.0.1", "10.213.0.2")
 SETUP_SECONDS = 30
 COMMAND_SECONDS = 10
 
-# A datagram to a port where nobody listens is answered with an error as soon as there is a way.
+# A datagram to a port where no one listens is answered with an error as soon as there is a way.
 REACH = """
 import socket, sys
 one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

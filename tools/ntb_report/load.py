@@ -72,7 +72,7 @@ def read(path):
 
 
 def brought_up(document):
-    """A result of version 1 or 2 as one of version 3: what was added, as it was then, or as nobody knew better."""
+    """A result of version 1 or 2 as one of version 3: what was added, as it was then, or as far as it is known."""
     points = document.get("points")
     for point in points if isinstance(points, list) else ():
         if not isinstance(point, dict):

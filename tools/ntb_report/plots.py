@@ -57,7 +57,7 @@ def line_name(figure, several_commits):
     return ", ".join(words)
 
 
-def told(figure):
+def described(figure):
     """What a mark says of the circumstances."""
     words = f"class {figure.placement}"
     if figure.disturbed:
@@ -85,7 +85,7 @@ def lines_over_size(built, figures, take, form):
             hollow.setdefault((name, figure.operation), set()).add(figure.size)
         lines.setdefault((name, figure.operation), {})[figure.size] = (
             figure.size, found.median, found.low, found.high,
-            f"{units.size(figure.size)}, {form(found.median)}, {told(figure)}")
+            f"{units.size(figure.size)}, {form(found.median)}, {described(figure)}")
     made = []
     beside = len({operation for _, operation in lines} - {model.LIMIT}) > 1
     for (name, operation), points in sorted(lines.items(), key=lambda item: item[0][1] == model.LIMIT):
@@ -124,7 +124,7 @@ def quantiles_of(built, name, figures):
     """p50, p99 and p99.9 of one line, with the limit."""
     all_series = []
     for number, quantile in enumerate(model.QUANTILES):
-        points = [(f.size, s.median, s.low, s.high, f"{units.size(f.size)}, {units.nanoseconds(s.median)}, {told(f)}")
+        points = [(f.size, s.median, s.low, s.high, f"{units.size(f.size)}, {units.nanoseconds(s.median)}, {described(f)}")
                   for f in figures if (s := f.latency(quantile))]
         all_series.append(svg.Series(QUANTILE_NAMES[quantile], points, style_of(number), MARKERS[number],
                                      frozenset(f.size for f in figures if built.apart(f))))
@@ -164,7 +164,7 @@ def under_load(built):
             for number, quantile in enumerate(("p50", "p99")):
                 points = [(f.offered_rate, s.median, s.low, s.high,
                            f"{units.per_second(f.offered_rate)} offered, {units.per_second(f.rate().median)} went, "
-                           f"{units.nanoseconds(s.median)}, {told(f)}")
+                           f"{units.nanoseconds(s.median)}, {described(f)}")
                           for f in mine if f.offered_rate and f.rate() and (s := f.latency(quantile, curve))]
                 if points:
                     all_series.append(svg.Series(

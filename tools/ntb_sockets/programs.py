@@ -29,7 +29,7 @@ RESERVED = []
 
 
 def free_port():
-    """A port of all addresses for a server, which has to set SO_REUSEADDR as servers do: until this process ends nobody
+    """A port of all addresses for a server, which has to set SO_REUSEADDR as servers do: until this process ends no one
     is given it who does not name it, other processes beside this one in particular."""
     one = socket.socket()
     RESERVED.append(one)

@@ -26,7 +26,7 @@ void window_close(Window *window);
 void windows_follow(Window *windows, const View &before, const View &after, const int *fds);
 
 /// Maps a window to another address, as @p view says. @p old, where it was, becomes memory of its
-/// own: what is stored there reaches nobody.
+/// own: what is stored there reaches no peer.
 /// @param remote, fds of the far host's regions
 /// @return 0 or -ENOMEM, with nothing changed
 int window_move(Window *window, unsigned index, const View &view, const Region *remote,

@@ -80,7 +80,7 @@ void merge_word(uint8_t *to, uint64_t late, uint64_t copied)
                     reinterpret_cast<const uint8_t *>(&copied));
 }
 
-// A move goes through mappings that nobody else uses, so there is nothing in them for a thread
+// A move goes through mappings that no one else uses, so there is nothing in them for a thread
 // sanitizer, which would touch four times as much memory of its own: whole blocks are copied and
 // searched without it. Neither may call memcpy() or memcmp(), which the sanitizer has its own of.
 [[gnu::no_sanitize_thread]] void copy_lines(uint8_t *to, const uint8_t *from, size_t bytes)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// A file on its way to the peer, from its offer to the peer's word that it has it.
+// A file on its way to the peer, from its offer to the peer's report that it has it.
 #ifndef ECHO_FILES_OUT_HPP
 #define ECHO_FILES_OUT_HPP
 

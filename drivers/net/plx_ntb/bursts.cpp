@@ -48,7 +48,7 @@ inline rte_mbuf *copy_simple(const RxQueue &rx, const rte_mbuf *frame)
     return copy;
 }
 
-/// Frees window buffers as the queue delivers them, of one segment each: one put, for nobody else
+/// Frees window buffers as the queue delivers them, of one segment each: one put, for no one else
 /// holds a reference.
 inline void free_simple(rte_mbuf **frames, unsigned n)
 {

@@ -18,7 +18,7 @@ namespace plx::net
 namespace
 {
 
-/// An application may close the port while it is told of the removal.
+/// An application may close the port while the removal is reported to it.
 pthread_mutex_t ports_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 rte_eth_dev *ports[RTE_MAX_ETHPORTS];
 bool registered;

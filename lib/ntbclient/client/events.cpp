@@ -97,7 +97,7 @@ bool take_one(ntbclient *client, Parcel *parcel)
     const Received received = message_receive(client->socket, parcel);
     if (received == Received::nothing)
         return false;
-    // Without its descriptors a connection cannot be opened, and is told so; the others live on.
+    // Without its descriptors a connection cannot be opened, and is closed; the others live on.
     if (received != Received::message && received != Received::starved) {
         give_up(client);
         return false;

@@ -24,7 +24,7 @@ inline bool is_lending(uint32_t op)
 
 /// It is open: its credit may grow and be asked back.
 void begin_lending(Channel &c);
-/// A send was cut short for lack of credit: the peer is told once, until it has granted more.
+/// A send was cut short for lack of credit: reported to the peer once, until it has granted more.
 void ask_for_more(Channel &c);
 /// Its credit was returned: it gets more if its peer lacks some.
 void credit_returned(Channel &c);

@@ -249,7 +249,7 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     }
 }
 
-/// Copies a short message that came in a receive buffer, as the driver copies inline ones: nobody
+/// Copies a short message that came in a receive buffer, as the driver copies inline ones: no one
 /// counts that buffer, so it must not wait for the application. @return the copy; @p m if there is
 /// no mbuf for it
 rte_mbuf *out_of_buffer(const Worker &w, rte_mbuf *m)

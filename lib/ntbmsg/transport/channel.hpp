@@ -96,7 +96,7 @@ struct alignas(64) ntbmsg_channel {
     bool asked;              ///< the peer was asked what it has received, and has not answered
     std::atomic<bool> final; ///< the peer confirms nothing more
     bool own_lane;           ///< completions go to the lane of `cq` that belongs to the worker
-    uint8_t asked_more;      ///< protocol::Lack: what the peer was told is lacking, until it grants
+    uint8_t asked_more;      ///< protocol::Lack: reported to the peer as lacking, until it grants
     uint64_t deadline_us;
     ntbmsg::Counter tx_full, tx_confirmed;
     std::atomic<uint32_t> calls; ///< Call: by other threads if the worker is dedicated
@@ -105,7 +105,7 @@ struct alignas(64) ntbmsg_channel {
     uint32_t reason;
     uint32_t timeout_ms;
     ntbmsg::Lending lending;
-    ntbmsg::Credit given;       ///< back to the peer, which was not told yet
+    ntbmsg::Credit given;       ///< back to the peer, not reported yet
     ntbmsg::Credit peer_credit; ///< of a request: what the peer granted, until it is accepted
     uint16_t generation;        ///< lasting; of the present or the last use
     uint16_t port;

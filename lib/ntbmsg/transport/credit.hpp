@@ -153,7 +153,7 @@ struct ReceiveCredit {
         left = owed = {};
         set_due();
     }
-    /// The peer is told of @p extra.
+    /// @p extra is reported to the peer.
     void grow(Credit extra)
     {
         granted.set(granted + extra);
@@ -194,7 +194,7 @@ struct ReceiveCredit {
 /// How far the credit that a channel's receiver grants may change, and what changes now.
 struct Lending {
     Credit least, most; ///< equal where the application has chosen
-    Credit extra;       ///< reserved, and the peer was not told yet
+    Credit extra;       ///< reserved, not reported to the peer yet
     Credit recalled;    ///< asked back
     bool answer_due;    ///< the peer has not answered to that yet
     uint8_t lacks;      ///< Lack: what the peer said that it lacks, since it last got more

@@ -116,7 +116,7 @@ inline constexpr std::size_t record_bytes = 4096;
 static_assert(sizeof(Record) <= record_bytes);
 
 /// What a daemon does for a sender whose kernel takes no more (rule D2): stores again what was
-/// recorded, and the end. The record is a client's word.
+/// recorded, and the end. The record is what a client reports.
 /// @param alone  all holders have died: none has the lock; bytes that they left unread reset the
 ///               direction (rule D4)
 /// @retval false somebody holds the lock: to be tried again
@@ -131,7 +131,7 @@ bool answer_ask(Record &record, Page &page, unsigned end);
 void say_gone(const Record &record, Page &page, unsigned end);
 /// What a daemon does now and then for an end that is idle: says what was taken, and gives the
 /// pages of its own ring back that hold no byte which may still be read: the next store finds new
-/// ones. The record is a client's word.
+/// ones. The record is what a client reports.
 /// @retval false something is left: bytes that were not taken, or somebody holds a lock
 bool rest(Record &record, Page &page, unsigned end, std::uint32_t ring_bytes);
 /// Gives the pages of a ring back that hold no byte from @p taken up to the head, which lies within
@@ -145,7 +145,7 @@ inline std::uint64_t progress_of(const Record &record)
 /// Bytes in the ring that this end receives from that were not taken.
 bool has_unread(const Record &record, const Page &page, unsigned end);
 
-/// What a daemon shows of an end. A client's word.
+/// What a daemon shows of an end: what a client reports.
 struct Figures {
     std::uint32_t sender;   ///< Sender::State
     std::uint32_t receiver; ///< Receiver::State

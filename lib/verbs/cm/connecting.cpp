@@ -285,7 +285,7 @@ int Manager::accept(Channel &channel, const Command &command)
     Id *const id = error == 0 ? find(channel, wanted.id, error) : nullptr;
     if (!id)
         return error;
-    // Its peer has gone before the program could be told.
+    // Its peer has gone before it could be reported to the program.
     if (id->state == State::Over)
         return -ECONNRESET;
     if (wanted.conn_param.valid != 0) {
@@ -519,7 +519,7 @@ void Manager::lost(Link link, int error)
         post(*id, Event::Unreachable, error, nullptr);
     else if (state == State::Connected || state == State::Disconnecting)
         post(*id, Event::Disconnected, 0, nullptr);
-    // A request that nobody has accepted, and an answer that was not confirmed: the program's next
+    // A request that was not accepted, and an answer that was not confirmed: the program's next
     // call fails.
 }
 

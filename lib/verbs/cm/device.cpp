@@ -33,7 +33,7 @@ void wake_all(std::atomic<std::uint32_t> &turns)
     syscall(SYS_futex, &turns, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
 }
 
-// Nobody else reads it, but a program might: it must not block here.
+// No one else reads it, but a program might: it must not block here.
 void take_one(int descriptor)
 {
     pollfd readable = {descriptor, POLLIN, 0};

@@ -193,7 +193,7 @@ void Manager::end(Id &id)
     ids_[id.handle - 1].reset();
 }
 
-// Those of an id that goes, and with them the ids that nobody will learn of.
+// Those of an id that goes, and with them the ids that no program will learn of.
 std::uint32_t Manager::drop_events(Channel &channel, std::uint32_t handle)
 {
     std::uint32_t dropped = 0;
@@ -216,7 +216,7 @@ std::uint32_t Manager::drop_events(Channel &channel, std::uint32_t handle)
 void Manager::post(Id &id, Event event, std::int32_t status, const Message *message, Id *fresh)
 {
     Channel *const channel = find_channel(id.channel);
-    // A new connection has nobody to tell before it is accepted: accepting it then fails.
+    // A new connection has no one to report to before it is accepted: accepting it then fails.
     if (!channel || (id.uid == 0 && id.is_passive))
         return;
     const Id &reported = fresh ? *fresh : id;

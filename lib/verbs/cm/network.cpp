@@ -288,7 +288,7 @@ void Network::advance_connecting(Link link, Way &way)
         return lose(link, error);
     if (way.stage == Stage::Pausing)
         return;
-    // Nobody at this host.
+    // No process of this host.
     ntbclient_close(way.conn);
     way.local = false;
     begin(way);

@@ -16,7 +16,7 @@
 namespace ntb::verbs::cm
 {
 
-/// Who is told of what has come. The mutex is held.
+/// Who learns of what has come. The mutex is held.
 class Audience
 {
 public:
@@ -62,7 +62,7 @@ private:
     enum class Stage : std::uint8_t {
         Locating,
         Connecting,
-        Pausing, // nobody listens yet
+        Pausing, // no one listens yet
         Open,
         Unknown, // has connected, and not yet said what for
     };

@@ -58,7 +58,7 @@ class Host
 public:
     virtual ~Host() = default;
 
-    /// @return 0: it is reached by the device; -EHOSTUNREACH: it is not, and somebody was told why
+    /// @return 0: it is reached by the device; -EHOSTUNREACH: it is not, and it was logged why
     virtual int check_peer(const Address &peer) = 0;
     /// Whether it is an address of this machine. The port does not matter.
     virtual bool is_own(const Address &address) = 0;

@@ -11,7 +11,7 @@
 namespace ntb::verbs
 {
 
-/// A ring of completions, and what it tells its channel.
+/// A ring of completions, and what it reports to its channel.
 class CompletionQueue
 {
 public:

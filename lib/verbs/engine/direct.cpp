@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Requests that need nobody at the other end: its memory is mapped here. And regions of this engine
-// that its peers map.
+// Requests that need no process at the other end: its memory is mapped here. And regions of this
+// engine that its peers map.
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -433,7 +433,7 @@ struct Engine::Part {
     std::uint32_t bytes;
 };
 
-// Whether the next request may need nobody, as far as it goes.
+// Whether the next request may need no process there, as far as it goes.
 std::byte *Engine::find_direct(const Pair &pair, std::uint32_t opcode, std::uint32_t key,
                                std::uint64_t address, std::uint32_t bytes)
 {

@@ -498,7 +498,7 @@ void Engine::lose(Link &link)
     link.notes_tail = link.notes_head;
     link.owes_again = false;
     drop_early(link);
-    // Datagrams and UC complete what nobody will get.
+    // Datagrams and UC complete what no one will get.
     losing_ = true;
     while (Pair *pair = link.work.first()) {
         pair->work.unlink();

@@ -46,7 +46,7 @@ struct Link {
     Hook<Link> fresh{this}; // has messages that are not published
 };
 
-/// A datagram whose peer is still sought. It is complete: nobody is told what becomes of one.
+/// A datagram whose peer is still sought. It is complete: what becomes of one is not reported.
 struct Early {
     const Link *link; // NULL: free
     std::uint64_t turn;
@@ -128,7 +128,7 @@ public:
         const Pair *pair = find(last.qpn);
         is_content_ = pair && pair->send.done == pair->send.head;
     }
-    /// It has asked to be told of a completion.
+    /// It has asked for an event of a completion.
     void expect_event();
     /// The program returns from a call: what it leaves behind is the service's.
     void hand_over()
@@ -216,7 +216,7 @@ private:
     void run_timers();
     void wait(Pair &pair, std::uint64_t nanoseconds, bool for_receive);
     void wake(Pair &pair);
-    // A link that is lost serves nobody, and who waits there is not started by a post.
+    // A link that is lost serves no request, and who waits there is not started by a post.
     void has_work(Pair &pair)
     {
         if (pair.link && pair.link->state != Link::State::Down)
@@ -350,7 +350,7 @@ private:
     std::uint64_t next_serial_ = 1;
     std::uint32_t n_links_ = 0;
     Link links_[NTBV_MAX_LINKS];
-    bool losing_ = false; // datagrams to nobody are dropped instead of seeking
+    bool losing_ = false; // datagrams to unknown peers are dropped instead of seeking
     Service *service_ = nullptr;
     Rest rest_ = Rest::None;
     std::uint64_t armed_until_ = 0; // while asleep

@@ -132,7 +132,7 @@ int Engine::enqueue(Pair &pair, const ntbv_send_wr &wr)
 // What is wrong by itself. What depends on regions and states is found when it is its turn.
 int Engine::make_binding(ntbv_bind *bind, Binding &binding)
 {
-    // The right to write locally is said by programs, and nobody uses a window locally.
+    // The right to write locally is said by programs, and no one uses a window locally.
     constexpr unsigned known = NTBV_LOCAL_WRITE | NTBV_REMOTE_WRITE | NTBV_REMOTE_READ |
                                NTBV_REMOTE_ATOMIC | NTBV_ZERO_BASED;
     if (!bind || !bind->mw || bind->mw->pd->engine != this || (bind->access & ~known) != 0)

@@ -115,8 +115,8 @@ void Engine::take_request(Link &link, const Header &header, const std::byte *pay
                pair->link->address == link.address) {
         take_connected(*pair, header, payload);
     } else {
-        // Who sends UC or UD takes this for an answer to nobody. A queue pair in error still owes
-        // its requester why.
+        // Who sends UC or UD takes this for an answer to no request. A queue pair in error still
+        // owes its requester why.
         if (!(pair && pair->receive.owes_nak && pair->attr.dest_qpn == header.from))
             note(link, header);
         return;
@@ -148,8 +148,8 @@ void Engine::take_connected(Pair &pair, const Header &header, const std::byte *p
             has_work(pair);
             return;
         }
-        // What was before it came when nobody received, and the requester goes back; or the two
-        // programs do not agree where numbers begin, and it goes back in vain.
+        // What was before it came when there was no receiver, and the requester goes back; or the
+        // two programs do not agree where numbers begin, and it goes back in vain.
         if (ahead != 0 || (!receive.active && header.offset != 0)) {
             note(*pair.link, header);
             return;

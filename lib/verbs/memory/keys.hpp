@@ -19,7 +19,8 @@ struct Asker {
     std::uint64_t serial;
 };
 
-/// A memory window, bound or not. A number that is not given again tells it from later ones.
+/// A memory window, bound or not. A number that is not given again distinguishes it from later
+/// ones.
 struct Window {
     std::uint32_t slot;
     std::uint32_t serial;

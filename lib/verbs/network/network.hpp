@@ -42,7 +42,7 @@ public:
     explicit Network(ntbv_clock clock = nullptr, void *context = nullptr);
     ~Network() override;
 
-    /// Attaches to a daemon and draws an address that nobody has at either host.
+    /// Attaches to a daemon and draws an address that is free at both hosts.
     /// @return 0 or a negative errno of ntbclient_attach() and ntbclient_listen()
     int open(const char *socket);
     Address address() const { return own_; }
@@ -61,7 +61,7 @@ private:
     enum class Stage : std::uint8_t {
         Connecting,
         Asking,  // has said who it is
-        Asked,   // accepted: is to be told who asks
+        Asked,   // accepted: is to learn who asks
         Waiting, // was refused: the peer's own connection is on its way
         Met,     // the peer's own connection is there: nothing is left to do
     };

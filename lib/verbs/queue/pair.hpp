@@ -64,7 +64,7 @@ struct ntbv_srq {
     std::uint32_t limit;
     std::uint32_t users = 0;
     ntb::verbs::Receives receives;
-    ntb::verbs::Hook<ntbv_qp> starved{nullptr}; // queue pairs whose requesters were told to wait
+    ntb::verbs::Hook<ntbv_qp> starved{nullptr}; // queue pairs whose requesters are to wait
 };
 
 struct ntbv_qp {
@@ -136,7 +136,7 @@ struct ntbv_qp {
         std::uint16_t rnr_attempt = 0; // of the one that is to wait
         bool must_wait = false;        // nothing of a later attempt has come yet
         std::uint32_t asks_for = 0;    // key of a region; 0: of none
-        bool starves = false;          // was told to wait, and not yet that it is ready
+        bool starves = false;          // is to wait, and does not know yet that it is ready
     } receive;
 
     bool overrun = false; // a completion was lost: to ERR as soon as nothing is in the middle

@@ -24,8 +24,7 @@ constexpr const char *why_served[NTBV_N_COUNTS] = {
     "has no right for peers",
     "may have windows",
     "shares a page with another one",
-    "is not all private anonymous memory that can be read and written, or the kernel was told more "
-    "of it",
+    "is not all plain private anonymous memory that can be read and written",
     "found no segment: quota or memory is used up",
     "could not be exchanged",
 };

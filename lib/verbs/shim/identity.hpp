@@ -7,7 +7,7 @@
 namespace ntb::verbs::shim
 {
 
-/// Of the node daemon, as ntb-verbs was told.
+/// Of the node daemon, as ntb-verbs got it.
 const char *device_socket();
 constexpr int device_index = 0x6e7462; // no kernel counts so far
 Device &our_device();

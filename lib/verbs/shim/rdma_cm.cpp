@@ -120,7 +120,7 @@ int our_fstat(int descriptor, struct stat *status)
     return 0;
 }
 
-// Queue pairs of its ids belong to the device that it opens: that one's address is told to peers.
+// Queue pairs of its ids belong to the device that it opens: that one's address is sent to peers.
 ibv_context *our_open_device(ibv_device *wanted)
 {
     ibv_context *const context = genuine_open_device(wanted);

@@ -40,7 +40,7 @@ struct HandClock {
     void advance_us(uint64_t us) { ns.fetch_add(us * 1000); }
 };
 
-/// Longer than anything takes on a busy machine; nobody waits so long for what does come.
+/// Longer than anything takes on a busy machine; no one waits so long for what does come.
 inline constexpr int patience_s = 60;
 
 /// True as soon as @p done is, within @p seconds.

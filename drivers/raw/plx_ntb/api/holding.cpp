@@ -25,7 +25,7 @@ namespace plx::pmd
 namespace
 {
 
-/// Also held while a holder is told, who may let go meanwhile.
+/// Also held while a holder is informed, who may let go meanwhile.
 pthread_mutex_t holds_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 rte_pmd_plx_ntb_holder *holds[RTE_RAWDEV_MAX_DEVS];
 

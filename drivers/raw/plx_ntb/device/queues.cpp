@@ -406,7 +406,7 @@ bool Device::keeps_window() const
     });
 }
 
-/// Forgets the addresses at which nobody stores any more.
+/// Forgets the addresses at which no thread stores any more.
 void Device::forget_windows(bool all)
 {
     const auto in_use = [this](const std::byte *old) {

@@ -49,11 +49,11 @@ struct PlatformOps {
     /// @return 0; -EINVAL the argument; -ENOTSUP the fault
     int (*inject)(void *ctx, rte_pmd_plx_ntb_fault fault, uint32_t argument);
     /// Gives the memory window another address. What is stored through its old one from now on
-    /// reaches nobody. NULL: it cannot be moved.
+    /// reaches no memory of the peer. NULL: it cannot be moved.
     /// @param window set to the new address
     /// @return 0 or -ENOMEM, with nothing changed
     int (*window_move)(void *ctx, std::byte **window);
-    /// Nobody uses an old address any more.
+    /// No thread uses an old address any more.
     void (*window_forget)(void *ctx, std::byte *old);
 };
 

@@ -16,7 +16,7 @@ constexpr uint8_t choice_of(Stores stores)
 {
     return static_cast<uint8_t>(1 + static_cast<unsigned>(stores));
 }
-/// The trial tells one, two and more lines a message apart; times this, the kinds are messages of
+/// The trial separates one, two and more lines a message; times this, the kinds are messages of
 /// up to 5 lines, up to 10, and longer ones.
 constexpr uint32_t kinds_scale = 4;
 /// Lines between two steps, at least: those of a long burst. And at most, since a change of the

@@ -46,7 +46,7 @@ enum class Stores { plain, non_temporal };
 /// Most choices of a trial.
 inline constexpr unsigned trial_choices = 4;
 
-/// Kinds of traffic that a trial tells apart: one line a message, two, more.
+/// Kinds of traffic that a trial separates: one line a message, two, more.
 inline constexpr unsigned traffic_kinds = 3;
 /// What the queue pairs of a device have learned of one thing, for later connections.
 struct Learned {

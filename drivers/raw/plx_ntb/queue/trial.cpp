@@ -23,7 +23,7 @@ constexpr uint64_t relative_max = 64 * scale;
 /// somebody else may have had the CPU in one.
 constexpr uint64_t dear_at_once = 2 * scale, cheap_at_once = scale / 2, interval_lines = 8192;
 constexpr uint8_t at_once_min = 2, at_once_most = 4;
-/// What a segment that was too slow to tell is charged for.
+/// What a segment that was too slow to be judged is charged for.
 constexpr uint64_t thin_charge = 16;
 /// What a burst adds to the lines between two calls, usually.
 constexpr uint64_t burst_lines = 64;

@@ -22,7 +22,8 @@ namespace
 constexpr size_t threads_max = 256; ///< that are looked at
 
 /// A thread of EAL or of another device, which sleeps in system calls. Where the program was
-/// started with real-time priority it has that too, on the same CPUs, and keeps nobody from them.
+/// started with real-time priority it has that too, on the same CPUs, and keeps no thread from
+/// them.
 bool sleeps(const ScheduledThread &thread)
 {
     // As DPDK names them up to 23.07, and since: cut off at 15 characters.

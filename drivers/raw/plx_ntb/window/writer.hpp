@@ -24,7 +24,7 @@ struct WriterSetup {
     uint64_t (*cycles)();
 };
 
-/// The two ways are told apart by the time that the stores themselves take: it is this CPU that
+/// The two ways are distinguished by the time that the stores themselves take: it is this CPU that
 /// waits for lines which the reader's caches hold. (What the reader waits for does not show. Within
 /// one complex of AMD Zen 4 both ends prefer the same way, and between two as well.)
 class Writer

@@ -353,7 +353,7 @@ TEST_F(Match, WithdrawsWhatHasRunOutOfTime)
     EXPECT_EQ(here.last().status, -ETIMEDOUT);
     settle();
     there.ask(Type::listen);
-    EXPECT_EQ(there.last().type, Type::answer); // nobody waits any more
+    EXPECT_EQ(there.last().type, Type::answer); // no one waits any more
     here.close(here.last().id);
     expect_nothing_left();
 }

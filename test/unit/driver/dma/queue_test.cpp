@@ -414,7 +414,7 @@ TEST_F(DmaQueueTest, AHungEngineIsCutOffAndGivenUpForGood)
     EXPECT_EQ(take(), DmaOutcome::ok);
     EXPECT_EQ(take(), DmaOutcome::pending);
     EXPECT_EQ(watch(20), DmaQueue::Seen::given_up);
-    EXPECT_EQ(watch(20), DmaQueue::Seen::nothing) << "told once";
+    EXPECT_EQ(watch(20), DmaQueue::Seen::nothing) << "reported once";
     EXPECT_EQ(take(), DmaOutcome::unknown);
     EXPECT_EQ(take(), DmaOutcome::not_tried);
     EXPECT_EQ(take(), DmaOutcome::not_tried);

@@ -76,7 +76,7 @@ TEST_F(ChipTest, AlutExposesNoMoreThanWasAsked)
 {
     open();
     ASSERT_EQ(set(0, {{0x100000000, 3 * mib}}, plx::facts::field::alut_write.mask()), 0);
-    for (uint32_t i = 0; i < 256; i++) // 4 MiB in segments of 16 KiB: the last quarter is nobody's
+    for (uint32_t i = 0; i < 256; i++) // 4 MiB in segments of 16 KiB: the last quarter is no one's
         EXPECT_EQ(chip_.csr[0x3A800 + i / 128 * 0x1000 + i % 128 * 4], i < 192 ? 1u : 0u) << i;
 }
 

@@ -160,7 +160,7 @@ TEST_F(LinkTest, OneThatClosesCanStop)
     b.arrived = 1;
     ASSERT_TRUE(a.link.stop());
     run(1);
-    EXPECT_FALSE(b.link.linger()) << "nobody confirms";
+    EXPECT_FALSE(b.link.linger()) << "no one confirms";
     ASSERT_TRUE(b.link.stop());
     EXPECT_TRUE(b.saw(LinkEvent::lost));
 }
@@ -348,7 +348,7 @@ TEST_F(LinkTest, BusyQueueDelaysTheFenceAndNothingIsReusedBefore)
     run(1);
     EXPECT_EQ(a.link.state(), LinkState::losing);
     EXPECT_TRUE(a.window);
-    EXPECT_FALSE(a.saw(LinkEvent::lost)) << "told before what is unconfirmed is counted";
+    EXPECT_FALSE(a.saw(LinkEvent::lost)) << "reported before what is unconfirmed is counted";
     run(4);
     EXPECT_TRUE(a.saw(LinkEvent::lost));
     EXPECT_EQ(a.link.state(), LinkState::waiting);
@@ -377,7 +377,7 @@ TEST_F(LinkTest, AStopIsALossReportedOnceTheQueuesAreQuiet)
     run(4);
     a.busy = 1;
     EXPECT_FALSE(a.link.stop());
-    EXPECT_FALSE(a.saw(LinkEvent::lost)) << "told before what is unconfirmed is counted";
+    EXPECT_FALSE(a.saw(LinkEvent::lost)) << "reported before what is unconfirmed is counted";
     EXPECT_TRUE(a.link.stop());
     EXPECT_EQ(a.events, (std::vector<LinkEvent>{LinkEvent::connected, LinkEvent::lost}));
     EXPECT_STREQ(a.link.why(), "this side has stopped");

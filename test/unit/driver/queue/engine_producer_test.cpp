@@ -220,7 +220,7 @@ TEST_F(CopyEngine, WhatTheEngineCannotDoTheCpuDoes)
     pass_one(pair, 5 * 512, 2, 3);
     EXPECT_EQ(tx_stats(pair.tx_half).dma_messages, 1u);
 
-    // Data that an application attached: nobody told the engine of it.
+    // Data that an application attached: the engine does not know of it.
     alignas(64) static std::byte data[1000];
     static rte_mbuf_ext_shared_info info{};
     info.free_cb = [](void *, void *) {};

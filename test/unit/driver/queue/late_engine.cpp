@@ -76,7 +76,7 @@ uint64_t LateEngine::completed() const
 {
     if (breach_ == Breach::done_early)
         return given_count_;
-    // Nobody moves an eager engine once all its mbufs were freed: it ends what it has read first.
+    // No one moves an eager engine once all its mbufs were freed: it ends what it has read first.
     return eager && !flying_.empty() ? flying_.front().order - 1 : read_count_;
 }
 

@@ -469,7 +469,7 @@ TEST(Hostile, ABadPostedLineIsSaidByTheMessageThatNeedsIt)
             rte_mbuf *m = pair.message(options.buf_bytes, i);
             ASSERT_EQ(pair.tx(&m, nullptr, 1), 1) << i;
         }
-        EXPECT_EQ(tx_stats(pair.tx_half).bad_peer, 0u) << "nobody needs it yet";
+        EXPECT_EQ(tx_stats(pair.tx_half).bad_peer, 0u) << "no one needs it yet";
         rte_mbuf *m = pair.message(options.buf_bytes, 99);
         EXPECT_EQ(pair.tx(&m, nullptr, 1), -EPROTO);
         rte_pktmbuf_free(m);

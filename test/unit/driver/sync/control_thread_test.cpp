@@ -96,7 +96,7 @@ TEST_F(Control, CallsAgainAsOftenAsAJobAsks)
     thread_.call(0); // before there is a thread
     start([] { return 100u; });
     EXPECT_TRUE(await_calls(5));
-    EXPECT_EQ(calls(1), 0u) << "nobody asked";
+    EXPECT_EQ(calls(1), 0u) << "no one asked";
 }
 
 TEST_F(Control, ACallDoesNotWaitForATimeThatIsLater)

@@ -120,7 +120,7 @@ public:
                  return 0;
              });
     }
-    /// What nobody else touches meanwhile: no step of its own.
+    /// What no one else touches meanwhile: no step of its own.
     uint64_t peek(unsigned variable)
     {
         return quietly([=, this] { return state.variables[variable]; });

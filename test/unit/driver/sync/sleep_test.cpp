@@ -36,7 +36,7 @@ enum Write : uint64_t { line = 1, bell = 2 };
 
 /// What is taken away.
 struct Broken {
-    bool barrier = false;        ///< the control side waits for nobody's stores
+    bool barrier = false;        ///< the control side waits for no one's stores
     bool quiet = false;          ///< it never sees a burst inside
     bool count = false;          ///< an answer is good whatever it counts
     bool looks = false;          ///< no re-checks

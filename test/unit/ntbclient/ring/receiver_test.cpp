@@ -185,7 +185,7 @@ TEST(RingReceiver, DoesNotSleepAtAnEnd)
     EXPECT_FALSE(receiver.arm());
 }
 
-// Whatever the sizes, nobody sleeps for ever: each end sleeps when it cannot go on, and is woken by
+// Whatever the sizes, no one sleeps for ever: each end sleeps when it cannot go on, and is woken by
 // what the other one does. Two threads, so the thread sanitizer sees the order of all accesses.
 TEST(RingReceiver, EndsNeverBothSleep)
 {

@@ -71,7 +71,7 @@ TEST_F(Records, WhoHasTheLockIsNotDisturbed)
     record->out.lock.take();
     EXPECT_FALSE(say_end(*record, *page, 0, 1, false));
     EXPECT_EQ(said().mark, Mark::None);
-    EXPECT_TRUE(say_end(*record, *page, 0, 1, true)); // nobody is left who could have it
+    EXPECT_TRUE(say_end(*record, *page, 0, 1, true)); // no one is left who could have it
     EXPECT_EQ(said().mark, Mark::End);
 }
 

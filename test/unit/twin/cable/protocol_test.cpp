@@ -243,7 +243,7 @@ TEST_F(TwinHostile, ALifelineEndsOnceAndIsThePeersOnly)
     Stranger stranger(path);
     ASSERT_NO_FATAL_FAILURE(become_end(stranger));
     stranger.says(m, ends[0]);
-    EXPECT_EQ(write(ends[1], "", 1), 1) << "what it says is nobody's business";
+    EXPECT_EQ(write(ends[1], "", 1), 1) << "what it says is no one's business";
     EXPECT_TRUE(twin::cable_connected(near));
     close(ends[1]);
     EXPECT_TRUE(stranger.is_hung_up_on());

@@ -100,7 +100,7 @@ TEST_F(TwinDmaWay, ARefusedWriteMayBeLostInSilence)
     config.switches.dma_refused_writes_fail = false;
     open_engine();
     admit(false);
-    EXPECT_EQ(pushes(9000), dma::ok | 9000) << "posted: nobody came back";
+    EXPECT_EQ(pushes(9000), dma::ok | 9000) << "posted: no one came back";
     EXPECT_EQ(*far(1), 0);
     EXPECT_EQ(moves(local_bus, 0x5000, 64), dma::ok | 64);
     EXPECT_EQ(pulls(), dma::read_failed) << "a read knows";

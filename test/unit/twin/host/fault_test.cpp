@@ -147,7 +147,7 @@ TEST_F(TwinFault, ACardThatIsBackIsAsAfterPowerOn)
     EXPECT_EQ(twin::csr_read32(b, virt_block + reg::pci_id), 0x87B010B5u);
     EXPECT_EQ(twin::csr_read32(b, virt_block + reg::spad[0]), 0u);
     EXPECT_EQ(twin::csr_read32(b, virt_block + reg::bar_setup(Side::virt, 2)), 0xE000000Cu);
-    EXPECT_EQ(load32(a, 2, 0), ~0u) << "nobody has programmed it yet";
+    EXPECT_EQ(load32(a, 2, 0), ~0u) << "no one has programmed it yet";
     bring_up(b);
     open_inbound(b, 2, memory.bus, mib);
     bring_up(a);

@@ -15,7 +15,7 @@ constexpr uint32_t errors = virt_block + reg::link_err_status;
 constexpr uint32_t errors_mask = virt_block + reg::link_err_mask;
 constexpr uint32_t link_change = field::err_link_change.mask();
 
-/// What a driver does when it is called: counts, and takes what is pending unless told not to.
+/// What a driver does when it is called: counts, and takes what is pending unless set not to.
 struct Handler {
     twin::Host *host = nullptr;
     std::atomic<bool> takes{true};

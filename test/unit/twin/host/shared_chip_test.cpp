@@ -290,7 +290,7 @@ TEST_F(TwinRootPort, TheLinkStaysUpWithoutAProcessBeyond)
     attach_b();
     detach(a);
     EXPECT_TRUE(up(b));
-    // Nobody is on the virtual side to carry out what a link change does.
+    // No one is on the virtual side to carry out what a link change does.
     twin::inject(b, twin::Fault::link_down, 1);
     EXPECT_FALSE(up(b));
     twin::inject(b, twin::Fault::link_down, 0);

@@ -305,7 +305,7 @@ TEST_F(CmConnecting, NoMoreRequestsWaitThanTheBacklogHas)
     server.carrier.open.insert(4);
     server.manager.request(4, port, message);
     EXPECT_TRUE(server.carrier.sent.empty()) << "there is room again";
-    // The listener goes, and with it those that nobody has heard of.
+    // The listener goes, and with it those that no one has heard of.
     EXPECT_EQ(destroy(server, listener), 1u);
     EXPECT_EQ(server.carrier.open, std::set<Link>{1});
     EXPECT_EQ(server.carrier.sent.size(), 2u);

@@ -194,7 +194,7 @@ TEST_F(CmNetworks, TheHostOfAPortIsFound)
     const Client here(one), there(other);
     EXPECT_EQ(process.expect_lid(process.locate(false, long_ms)), ntbclient_host(there));
     EXPECT_EQ(process.expect_lid(process.locate(true, long_ms)), ntbclient_host(there))
-        << "nobody has claimed it here";
+        << "no one has claimed it here";
     EXPECT_EQ(second.claim(), 0);
     EXPECT_EQ(process.expect_lid(process.locate(true, long_ms)), ntbclient_host(here));
     EXPECT_EQ(process.expect_lid(process.locate(false, long_ms)), ntbclient_host(there));

@@ -25,7 +25,7 @@ using echo::file::In;
 using echo::file::Kind;
 using echo::file::Message;
 
-/// A message in memory of the test's own: a header, which nobody looks at, and data in two pieces.
+/// A message in memory of the test's own: a header, which no one looks at, and data in two pieces.
 class Data
 {
 public:

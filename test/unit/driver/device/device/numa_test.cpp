@@ -85,7 +85,7 @@ TEST_F(Numa, AnLcoreOnAnotherNodeIsWarnedAbout)
     node = 1;
     const std::string warning = "raw_plx_ntb1: the lcore receiving on queue 0 is on NUMA node 1, "
                                 "the device on 0\n";
-    EXPECT_TRUE(await([&] { // its first burst behind an open gate tells
+    EXPECT_TRUE(await([&] { // its first burst behind an open gate shows it
         EXPECT_EQ(rte_pmd_plx_ntb_rx_burst(id(names[1]), 0, &mbuf, nullptr, 1), 0);
         return log.driver().find(warning) != std::string::npos;
     })) << log.text();

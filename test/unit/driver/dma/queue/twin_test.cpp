@@ -354,7 +354,7 @@ TEST_P(DmaTwin, TheControlSideLooksWhileTheOwnerWorks)
     stop = true;
     control.join();
     // A clock that runs ahead may have made the control side ring, or give up an engine whose lcore
-    // was not running; but nothing is lost, and nothing is told that is not so.
+    // was not running; but nothing is lost, and nothing is reported that is not so.
     EXPECT_TRUE(good == 200 * copies || queue_->failed());
 }
 

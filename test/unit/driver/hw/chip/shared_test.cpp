@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Chip operations where two hosts share one chip, from either side: exact sequences, with offsets
-// written out. And how the virtual side tells that from chips back to back.
+// written out. And how the virtual side distinguishes that from chips back to back.
 #include "../draco2_fixture.hpp"
 
 #include "hw/chip.hpp"

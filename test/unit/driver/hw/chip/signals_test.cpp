@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a chip tells its peer and hears: doorbells, scratchpads and the link.
+// What a chip signals to its peer and hears: doorbells, scratchpads and the link.
 #include "../chip_fixture.hpp"
 
 #include <cerrno>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What a host says of itself to be met: torn, lost, refused, and sizes that nobody can trust.
+// What a host says of itself to be met: torn, lost, refused, and sizes that no one can trust.
 #include "../link_hosts.hpp"
 
 #include <rte_hash_crc.h>
@@ -66,7 +66,7 @@ TEST_P(RefusedHello, IsAnsweredInWordsAndHealsWhenReplaced)
     EXPECT_STRNE(a.link.why(), "");
     EXPECT_FALSE(a.open);
     a.link.tick();
-    EXPECT_EQ(a.events.size(), 1u) << "told once";
+    EXPECT_EQ(a.events.size(), 1u) << "reported once";
     ASSERT_EQ(b.start(), 0);
     run(4);
     expect_joined();

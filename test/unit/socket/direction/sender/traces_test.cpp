@@ -114,7 +114,7 @@ private:
                 fin_ = true;
             }
             break;
-        case 1: // a death, or a shutdown that nobody saw
+        case 1: // a death, or a shutdown that no one saw
             fin_ = true;
             break;
         case 2:

@@ -102,7 +102,7 @@ TEST_F(TwinSharedChip, IsFoundLateBehindAStoppedProcess)
     await_connected(far);
     expect_one_chip(far, 0x400);
     EXPECT_EQ(twin::csr_read32(near, link_block + reg::req_id_lut_link[0]), 0x1u)
-        << "restarted: what either host had told its chip is not there any more";
+        << "restarted: what either host had programmed is not there any more";
 }
 
 TEST_F(TwinSharedChip, OneThatWasInUseWinsOverANewOne)
@@ -114,7 +114,7 @@ TEST_F(TwinSharedChip, OneThatWasInUseWinsOverANewOne)
     ASSERT_TRUE(await([&] { return survivor(Do::connected) == 1; }));
     survivor.stop();
     dying.kill_now();
-    attach_near(on_virtual); // finds a dead process's socket, and nobody who answers
+    attach_near(on_virtual); // finds a dead process's socket, and no one who answers
     twin::csr_write32(near, virt_block + reg::link_err_status, facts::link_err_all);
     survivor.go_on();
     await_connected(survivor);

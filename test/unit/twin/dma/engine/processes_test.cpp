@@ -97,7 +97,7 @@ TEST_F(TwinDmaProcesses, TheDeathOfTheOtherProcessFailsAPush)
         << "its chip was kept, and its new memory is found";
 }
 
-// What a peer may do to the engine's registers (E25) is to misdirect it, within what it was told
+// What a peer may do to the engine's registers (E25) is to misdirect it, within what it was given
 // of.
 TEST_F(TwinDmaProcesses, RegistersFullOfLiesLeadNowhereElse)
 {
