@@ -19,6 +19,10 @@ NOT_OURS = {'.git', '.deps', 'demo-results', '__pycache__'}
 UNFINISHED = re.compile(r'\b(TODO|FIXME|XXX)\b')
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]')
 SOURCES = {'.c', '.cpp', '.h', '.hpp'}
+# Words for which the field has better ones (report, return, deliver, close, refuse, prepare): in sources, where NOBODY is
+# a user and queues drain, and where users read.
+OWN_WORDS = re.compile(r'\b([Tt]old|[Tt]ells?|[Nn]obody|bury|buried|equip(s|ped)?|protests?)\b')
+READERS_WORDS = re.compile(OWN_WORDS.pattern + r'|\bdrain(s|ed)?\b', re.IGNORECASE)
 
 PUBLIC = {f'drivers/raw/plx_ntb/rte_pmd_plx_ntb{part}.h' for part in ('', '_memory', '_requester')} | {
     f'lib/ntbmsg/ntbmsg{part}.{kind}' for part in ('', '_endpoint', '_channel', '_rma') for kind in ('h', 'hpp')} | {
@@ -85,6 +89,8 @@ FOLDERS = {
     'apps/pktgen': ('point', 'traffic', 'transport', 'measure', 'options', 'session', 'results', 'roles'),
     'bench': ('kernel', 'mbufs', 'session', 'campaign', 'results', 'host', 'peers/pair', 'peers/links', 'peers/ours', 'peers/others', 'gate', 'micro'),
 }
+# Areas whose folders have a table in a page: | `folder/` | contents | folders it includes |.
+PICTURED = {DRIVER: 'doc/architecture.md'}
 # Areas whose unit tests mirror them: y/z.cpp is tested by y/z_test.cpp, or by y/z/*_test.cpp where one
 # file would be too long. What other suites test is in the folder's covered_by.txt.
 MIRRORED = {
@@ -304,6 +310,46 @@ def check_dpdk_names(name, lines):
             yield number, f'{own} must not use DPDK'
 
 
+def check_dpdk_version(name, lines):
+    """What differs between releases of DPDK is in one place."""
+    if layer_of(name) in (None, COMPAT):
+        return
+    for number, line in lines:
+        if 'RTE_VERSION' in line:
+            yield number, f'only {COMPAT} asks for the release of DPDK'
+
+
+def check_pictured(root, headers, sources):
+    """A table of folders names each folder that one includes, and no other."""
+    for area, where in PICTURED.items():
+        folders = FOLDERS[area]
+        drawn = {}
+        for number, line in enumerate((root / where).read_text(encoding='utf-8').splitlines(), 1):
+            row = re.match(r'\| `([a-z/]+)/` \|.*\|([^|]*)\|$', line)
+            if row and row.group(1) in folders:
+                drawn[row.group(1)] = number, set(filter(None, map(str.strip, row.group(2).split(','))))
+        for index, folder in enumerate(folders):
+            included = {folders[to] for name, lines in sources.items()
+                        if area_of(name, FOLDERS) == area and name not in FACES and folder_of(name, area) == index
+                        for _, path in included_stems(name, lines, headers, area)
+                        if (to := folder_of(path, area)) is not None and to < index}
+            number, named = drawn.get(folder, (1, set()))
+            if named != ({'all above'} if 'all above' in named else included):
+                yield where, number, f'{folder}/ includes {", ".join(sorted(included)) or "nothing"}'
+
+
+def check_words(name, lines):
+    if name in PUBLIC | INTERNAL | BORDERS | SHORT_LINES or name.startswith('doc/'):
+        words = READERS_WORDS
+    elif (layer_of(name) or name.startswith('tools/')) and not name.endswith('.conf'):
+        words = OWN_WORDS
+    else:
+        return
+    for number, line in lines:
+        if found := words.search(line):
+            yield number, f'a plainer word than "{found.group(0)}" is expected'
+
+
 def check_text(name, lines):
     if name in ('LICENSE', 'VERSION') or pathlib.PurePath(name).suffix in WITHOUT_LICENCE_LINE:
         return
@@ -330,20 +376,24 @@ def findings(root):
             lines = list(enumerate(path.read_text(encoding='utf-8').splitlines(), 1))
         except UnicodeDecodeError:
             continue
-        checks = [check_text(name, lines)]
+        checks = [check_text(name, lines), check_words(name, lines)]
         if path.suffix in SOURCES:
             sources[name] = lines
             checks += [check_includes(name, lines, headers), check_folders(name, lines, headers),
-                       check_dpdk_names(name, lines)]
+                       check_dpdk_names(name, lines), check_dpdk_version(name, lines)]
         for check in checks:
             for number, what in check:
                 yield f'{name}:{number}: {what}'
-    for check in [check_cycles(sources, headers), check_mirrors(root, [name for name, _ in everything])]:
+    for check in [check_cycles(sources, headers), check_mirrors(root, [name for name, _ in everything]),
+                  check_pictured(root, headers, sources)]:
         for name, number, what in check:
             yield f'{name}:{number}: {what}'
 
 
 def main():
+    if len(sys.argv) != 2:
+        print(__doc__.strip(), file=sys.stderr)
+        sys.exit(2)
     found = list(findings(pathlib.Path(sys.argv[1])))
     print('\n'.join(found))
     sys.exit(1 if found else 0)

@@ -3,6 +3,7 @@
 """The checks of the tree find what they are there to find, and nothing in a clean tree."""
 
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -41,6 +42,7 @@ def findings(**changed):
 # The layers alone: folders and mirrored tests have cases of their own.
 @unittest.mock.patch.dict(tree.FOLDERS, clear=True)
 @unittest.mock.patch.dict(tree.MIRRORED, clear=True)
+@unittest.mock.patch.dict(tree.PICTURED, clear=True)
 class Tree(unittest.TestCase):
     def expect(self, name, text, what):
         found = findings(**{name: SPDX + text})
@@ -70,6 +72,18 @@ class Tree(unittest.TestCase):
         self.expect('drivers/raw/plx_ntb/hw/x.cpp', '#include <dev_driver.h>\n', 'of dpdk')
         self.expect('twin/y.cpp', 'void f() { rte_pause(); }\n', 'must not use DPDK')
 
+    def test_release_of_dpdk(self):
+        self.expect('lib/ntbmsg/x.cpp', '#if RTE_VERSION < 3\n', 'asks for the release of DPDK')
+        self.assertEqual(findings(**{'lib/dpdk/x.hpp': SPDX + '#if RTE_VERSION < 3\n'}), [])
+
+    def test_words(self):
+        licence = '<!-- ' + tree.LICENCE + ' -->\n'
+        self.assertEqual(len(findings(**{'doc/x.md': licence + 'The peer is Told.\n'})), 1)
+        self.assertEqual(len(findings(**{'doc/decisions/x.md': licence + 'The peer is told.\n'})), 1)
+        self.expect('lib/ntbmsg/ntbmsg.h', '/* Nobody waits. */\n', 'plainer word than "Nobody"')
+        self.expect('twin/x.cpp', '// Nobody is told.\n', 'plainer word than "Nobody"')
+        self.assertEqual(findings(**{'twin/x.cpp': SPDX + 'constexpr int NOBODY = 1; // drains\n'}), [])
+
     def test_licence_line(self):
         self.assertEqual(len(findings(**{'doc/x.md': '# A page\n'})), 1)
         self.assertEqual(findings(**{'tools/x': '#!/bin/bash\n# ' + tree.LICENCE + '\n'}), [])
@@ -98,11 +112,13 @@ HOUSE = {
     'test/unit/house/covered_by.txt': '# ' + tree.LICENCE + '\nupper/door.cpp: test/contract/door_test.cpp\n'
                                       'main.cpp: test/contract/door_test.cpp\n',
     'test/contract/door_test.cpp': '',
+    'doc/house.md': '| `base/` | stones | |\n| `upper/` | tiles | base |\n',
 }
 
 
 @unittest.mock.patch.dict(tree.FOLDERS, {'apps/house': ('base', 'upper')}, clear=True)
 @unittest.mock.patch.dict(tree.MIRRORED, {'apps/house': 'test/unit/house'}, clear=True)
+@unittest.mock.patch.dict(tree.PICTURED, {'apps/house': 'doc/house.md'}, clear=True)
 class Folders(unittest.TestCase):
     def found(self, **changed):
         return findings(**{name: text if name.endswith('.txt') else SPDX + text
@@ -127,6 +143,12 @@ class Folders(unittest.TestCase):
     def test_include_of_the_top(self):
         self.expect({'apps/house/program.hpp': '', 'apps/house/upper/key.hpp': '#include "program.hpp"\n'},
                     'apps/house/upper/key.hpp', 'of the top')
+
+    def test_picture_of_the_folders(self):
+        table = HOUSE['doc/house.md']
+        self.expect({'doc/house.md': table.replace('| base |', '| |')}, 'doc/house.md', 'upper/ includes base', 3)
+        self.expect({'doc/house.md': table.replace('stones | |', 'stones | upper |')}, 'doc/house.md',
+                    'base/ includes nothing', 2)
 
     def test_no_such_folder(self):
         self.expect({'apps/house/attic/box.hpp': ''}, 'apps/house/attic/box.hpp', 'has no such folder', 1)
@@ -169,11 +191,22 @@ class Folders(unittest.TestCase):
                 self.assertEqual(tree.tests_of(root, f'apps/house/{source}'), tests)
 
 
+class Usage(unittest.TestCase):
+    def test_without_a_tree_it_prints_its_usage(self):
+        done = subprocess.run([sys.executable, tree.__file__], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (2, '', tree.__doc__.strip() + '\n'))
+
+
 class Exports(unittest.TestCase):
     MAP = '# comment\nA_1 {\n global:\n  one; /* why */\n  two;\n local: *;\n};\nA_2 { global: three; } A_1;\n'
 
     def test_names_of_all_global_parts(self):
-        self.assertEqual(exports.mapped(self.MAP), {'one', 'two', 'three'})
+        self.assertEqual(exports.blocks(self.MAP), {'A_1': ['one', 'two'], 'A_2': ['three']})
+
+    def test_lists_are_sorted_and_versions_have_the_sonames_number(self):
+        self.assertEqual(list(exports.disorder({'A_1': ['one', 'two'], 'EXPERIMENTAL': ['x'], 'B_EXPERIMENTAL': []}, 'liba.so.1')), [])
+        self.assertEqual(list(exports.disorder({'A_0': ['one', 'two', 'three'], 'INTERNAL': ['a', 'b']}, 'liba.so.1')),
+                         ['A_0: A_1 is expected, since the soname is liba.so.1', 'three: not in alphabetical order'])
 
     def test_every_difference_is_told(self):
         told = list(exports.differences({'one', 'two', 'x_*'}, {'two', 'four'}))

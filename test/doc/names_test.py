@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each function and file that a document names is one of the tree, and so is each file that a comment names.
+Decisions are numbered without holes.
 
     names_test.py SOURCE_ROOT
 
-A function is `name()` or `Class::name()` in backticks, or a call in a drawing; a file is a path or a name with
+A function is `name()`, `Class::name()` or `Class::name` in backticks; a file is a path or a name with
 an ending of ours: in backticks in documents, as it stands in comments, where tools/NAME is one, too. What they
 name of others is listed below.
 """
@@ -19,6 +20,7 @@ CODE = ('.c', '.h', '.cpp', '.hpp', '.py', '.sh', '.map', '.build')
 FOLDERS = ('apps', 'bench', 'daemon', 'drivers', 'examples', 'lib', 'test', 'tools', 'twin')
 TICKED = re.compile(r'`{1,2}([^`\n]+)`{1,2}')
 FUNCTION = re.compile(r'^(?:\w+(?:<[^>]*>)?::)*_?(\w+)\(\)$')
+MEMBER = re.compile(r'^(?:\w+(?:<[^>]*>)?::)+(\w+)(?:\(\))?$')
 FILE = re.compile(r'^[\w./-]+\.(?:cpp|hpp|py|sh|rst|md|map)$')
 COMMENT = {'//': re.compile(r'(?:^|\s)(?://|/?\*)(.*)'), '#': re.compile(r'(?:^|\s)#(.*)')}
 MARK = {'.c': '//', '.h': '//', '.cpp': '//', '.hpp': '//', '.py': '#', '.sh': '#', '.build': '#', '': '#'}
@@ -38,17 +40,31 @@ def comments(path):
             yield number, found[1]
 
 
+def misnumbered():
+    """Decisions are numbered from 1 on without holes, and each title begins with the number of its file."""
+    for number, path in enumerate(sorted((ROOT / 'doc/decisions').glob('*.md')), 1):
+        if not path.name.startswith(f'{number:03}-'):
+            yield f'doc/decisions/{path.name}: {number:03} is expected'
+        if not re.search(rf'^# {path.name[:3]} ', path.read_text(), re.MULTILINE):
+            yield f'doc/decisions/{path.name}: the title has another number'
+
+
 def main():
     files = [p for folder in FOLDERS for p in (ROOT / folder).rglob('*') if p.is_file()]
     code = '\n'.join(p.read_text(errors='ignore') for p in files if p.suffix in CODE)
     words = set(re.findall(r'\w+', code))
+    # Of the compiled languages alone: a script that looks for a word is not where it is declared.
+    compiled = set(re.findall(r'\w+', '\n'.join(p.read_text(errors='ignore') for p in files if p.suffix in ('.c', '.h', '.cpp', '.hpp'))))
     paths = {str(p.relative_to(ROOT)) for p in files} | set(DOCUMENTS)
-    findings = []
+    findings = list(misnumbered())
     for name in DOCUMENTS:
         for number, line in enumerate((ROOT / name).read_text().splitlines(), 1):
             for ticked in TICKED.findall(line):
                 function = FUNCTION.match(ticked)
-                if function and function[1] not in words and not FOREIGN.match(function[1]):
+                member = MEMBER.match(ticked)
+                if member and member[1] not in compiled:
+                    findings.append(f'{name}:{number}: no member {ticked}')
+                elif function and function[1] not in words and not FOREIGN.match(function[1]):
                     # `rte_pmd_plx_ntb_memory_*` with `_find()` after it is read as one name.
                     if not any(word.endswith(function[1]) for word in words):
                         findings.append(f'{name}:{number}: no function {ticked}')
