@@ -8,6 +8,7 @@
                                         test's; the long ones only where there are no others
   results.py targets FOLDER NAME...     the files that ninja has to build for them
   results.py count FOLDER NAME...       'passed failed skipped' after `meson test`
+  results.py said FOLDER NAME...        the ends of what those said that failed
   results.py times FOLDER NAME...       the seconds that tests took, added up by their first suite
 
 A GoogleTest program counts with its single cases; anything else counts once. A program that
@@ -28,6 +29,8 @@ sys.path.append(str(ROOT / 'test/abi'))
 import tree
 
 GOOD = {'OK', 'EXPECTEDFAIL', 'SKIP'}
+# Of what a test said that failed; sanitizers' reports are longer, and meson has printed all of it.
+LAST_LINES = 40
 
 
 def introspect(folder, what):
@@ -97,7 +100,7 @@ def logged(folder, what):
     log = folder / 'meson-logs' / 'testlog.json'
     lines = log.read_text().splitlines() if log.exists() else []
     # Logged as 'project:suites / name'.
-    return {entry['name'].split(' / ')[-1]: entry[what] for entry in map(json.loads, lines)}
+    return {entry['name'].split(' / ')[-1]: entry.get(what) for entry in map(json.loads, lines)}
 
 
 def times(folder, chosen):
@@ -150,8 +153,22 @@ def count(folder, chosen):
     return [' '.join(map(str, total))]
 
 
+def said(folder, chosen):
+    known, results = tests(folder), logged(folder, 'result')
+    streams = [logged(folder, stream) for stream in ('stdout', 'stderr')]
+    lines = []
+    for name in chosen:
+        result = results.get(name, 'did not run')
+        if not judge(known[name], result, folder)[1]:
+            continue
+        lines.append(f'---- {folder.name}: {name}: {result}; the end of what it said:')
+        for stream in streams:
+            lines += (stream.get(name) or '').splitlines()[-LAST_LINES:]
+    return lines
+
+
 def main():
-    commands = {'targets': targets, 'count': count, 'times': times}
+    commands = {'targets': targets, 'count': count, 'said': said, 'times': times}
     match sys.argv[1:]:
         case ['names', folder, suites, part]:
             lines = names(pathlib.Path(folder).resolve(), suites, part)

@@ -68,6 +68,23 @@ class Judge(unittest.TestCase):
             json.dumps([{'name': 't', 'suite': ['ntbmsg:contract', 'ntbmsg:tsan']}]))
         self.assertEqual(results.times(self.folder, ['t']), ['contract 2 s'])
 
+    def test_what_failed_is_repeated_and_bounded(self):
+        for name in ('meson-logs', 'meson-info'):
+            (self.folder / name).mkdir()
+        long = ''.join(f'line {i}\n' for i in range(1000))
+        entries = [{'name': 'ntbmsg:unit / good', 'result': 'OK', 'stdout': 'all is well'},
+                   {'name': 'ntbmsg:unit / bad', 'result': 'FAIL', 'stdout': long, 'stderr': 'the reason\n'},
+                   {'name': 'ntbmsg:unit / silent', 'result': 'TIMEOUT'}]
+        (self.folder / 'meson-logs' / 'testlog.json').write_text(''.join(json.dumps(entry) + '\n' for entry in entries))
+        names = ['good', 'bad', 'silent', 'absent']
+        (self.folder / 'meson-info' / 'intro-tests.json').write_text(
+            json.dumps([{'name': name, 'protocol': 'exitcode'} for name in names]))
+        said = '\n'.join(results.said(self.folder, names))
+        for part in ('bad: FAIL', 'line 999\nthe reason', 'silent: TIMEOUT', 'absent: did not run'):
+            self.assertIn(part, said)
+        self.assertNotIn('all is well', said)
+        self.assertNotIn('line 9\n', said)
+
     def test_suites(self):
         test = {'suite': ['ntbmsg:contract', 'ntbmsg:tsan']}
         self.assertTrue(results.in_suites(test, ''))
