@@ -68,11 +68,11 @@ void can_send_again(Channel &c)
     }
 }
 
-void on_credit(Channel &c, uint32_t argument, rte_mbuf *m)
+void on_credit(Channel &c, uint32_t argument)
 {
     const Credit credit = credit_in(argument);
     const uint8_t state = state_of(c);
-    if (m->pkt_len != 0 || !c.tx.returned(credit, may_send(state)))
+    if (!c.tx.returned(credit, may_send(state)))
         return protocol_error(c);
     c.tx_confirmed.add(credit.messages);
     c.asked = false;

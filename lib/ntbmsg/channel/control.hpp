@@ -13,7 +13,7 @@ void on_accept(Channel &c, rte_mbuf *m);
 void on_reject(Channel &c, uint32_t reason, rte_mbuf *m);
 /// It has got credit: sends what waits, or reports WRITABLE.
 void can_send_again(Channel &c);
-void on_credit(Channel &c, uint32_t argument, rte_mbuf *m);
+void on_credit(Channel &c, uint32_t argument);
 void on_close(Channel &c, rte_mbuf *m);
 void on_reset(Channel &c, uint32_t reason, rte_mbuf *m);
 /// The peer asks what of its messages was received.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "channel/ending.hpp"
 #include "channel/lending.hpp"
@@ -49,18 +50,63 @@ int send_accept(Channel &c)
     return rc;
 }
 
+uint32_t owed_credit(const Channel &c)
+{
+    return protocol::credit_argument(c.rx.owed.messages, c.rx.owed.buffers);
+}
+
+void credit_sent(Channel &c)
+{
+    c.worker->last_returned = &c;
+    c.rx.returned();
+    if (!may_receive(state_of(c)))
+        c.rx.left = {}; // it only confirms; the peer may not send any more
+    credit_returned(c);
+}
+
 int send_credit(Channel &c)
 {
-    const uint32_t argument = protocol::credit_argument(c.rx.owed.messages, c.rx.owed.buffers);
-    const int rc = send_op(*c.worker, c, protocol::op_credit, argument, nullptr);
-    if (rc == 0) {
-        c.rx.returned();
-        if (!may_receive(state_of(c)))
-            c.rx.left = {}; // it only confirms; the peer may not send any more
-        credit_returned(c);
-    }
+    const int rc = send_op(*c.worker, c, protocol::op_credit, owed_credit(c), nullptr);
+    if (rc == 0)
+        credit_sent(c);
     return rc;
 }
+
+/// Channels that owe credit and nothing else.
+class CreditBundle
+{
+public:
+    bool full() const { return count_ == protocol::credits_max; }
+    void add(Channel &c) { channels_[count_++] = &c; }
+    /// Leaves it empty. @return false: the ring is full, and those that could not be sent still owe
+    /// it
+    bool send()
+    {
+        const unsigned count = std::exchange(count_, 0);
+        if (count == 0)
+            return true;
+        if (count == 1)
+            return send_owed(*channels_[0]);
+        protocol::ChannelCredit credits[protocol::credits_max];
+        for (unsigned i = 0; i < count; ++i)
+            credits[i] = {channels_[i]->tx_word, owed_credit(*channels_[i])};
+        Worker &w = *channels_[0]->worker;
+        if (send_copy(w, 0, protocol::op_credits, count, credits, count * sizeof(*credits)) != 0)
+            return false;
+        bool sent = true;
+        for (unsigned i = 0; i < count; ++i) {
+            Channel &c = *channels_[i];
+            credit_sent(c);
+            c.owed &= ~owe_credit;
+            sent &= send_owed(c); // what that has led to
+        }
+        return sent;
+    }
+
+private:
+    Channel *channels_[protocol::credits_max];
+    unsigned count_ = 0;
+};
 
 /// Sends one control message; the bits are in sending order.
 int send_one(Channel &c, uint32_t bit)
@@ -108,6 +154,37 @@ bool send_owed(Channel &c)
     c.worker->owing.remove(c);
     maybe_free(c);
     return true;
+}
+
+void send_all_owed(Worker &w)
+{
+    CreditBundle bundle;
+    for (Channel *c = w.owing.first(); c != nullptr;) {
+        Channel *after = OwingList::after(*c);
+        if (w.bundles && c->owed == owe_credit) {
+            bundle.add(*c);
+            if (bundle.full() && !bundle.send())
+                return;
+        } else if (!send_owed(*c)) {
+            return;
+        }
+        c = after;
+    }
+    if (bundle.send() && w.owing.empty())
+        w.chores &= ~chore_owing;
+}
+
+bool owes_little(const Worker &w)
+{
+    const Channel *first = w.owing.first();
+    if (first == w.last_returned && first == w.owing.last())
+        return false;
+    unsigned count = 0;
+    for (const Channel *c = w.owing.first(); c != nullptr; c = OwingList::after(*c)) {
+        if (c->owed != owe_credit || ++count == protocol::credits_max)
+            return false;
+    }
+    return w.bundles;
 }
 
 } // namespace ntbmsg

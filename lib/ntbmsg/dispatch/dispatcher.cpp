@@ -37,7 +37,7 @@ void send_hello(Worker &w)
     hello.buf_bytes = w.own_buf_bytes;
     hello.inline_max = w.inline_max;
     hello.operations = protocol::requests_max;
-    hello.features = protocol::feature_lending;
+    hello.features = protocol::feature_lending | protocol::feature_credits;
     if (send_copy(w, 0, protocol::op_hello, 0, &hello, sizeof(hello)) == 0)
         w.chores &= ~chore_hello;
 }
@@ -54,18 +54,6 @@ void send_replies(Worker &w)
     w.reply_count -= sent;
     if (w.reply_count == 0)
         w.chores &= ~chore_replies;
-}
-
-void send_all_owed(Worker &w)
-{
-    for (Channel *c = w.owing.first(); c != nullptr;) {
-        Channel *after = OwingList::after(*c);
-        if (!send_owed(*c))
-            return; // the ring towards the peer is full
-        c = after;
-    }
-    if (w.owing.empty())
-        w.chores &= ~chore_owing;
 }
 
 /// Acts on a deadline that has passed.
@@ -134,6 +122,7 @@ void lose_all(Worker &w)
     w.reply_count = 0;
     w.hello_seen = false;
     w.lends = false;
+    w.bundles = false;
     w.peer_leaves.store(false, std::memory_order_relaxed);
     w.refused.store(nullptr, std::memory_order_relaxed);
 }
@@ -169,6 +158,7 @@ void on_hello(Worker &w, const rte_mbuf *m)
     w.peer_inline_max.store(std::min(hello.inline_max, protocol::inline_limit),
                             std::memory_order_relaxed);
     w.lends = (hello.features & protocol::feature_lending) != 0;
+    w.bundles = (hello.features & protocol::feature_credits) != 0;
     w.peer_operations = std::clamp(hello.operations, 1U, protocol::requests_max);
     w.peer_max_message = std::max(longest, protocol::min_message);
     w.hello_seen = true;
@@ -201,6 +191,21 @@ bool may_be_late(uint32_t op, uint32_t word)
     return word != 0 && (op <= protocol::op_flush || is_lending(op) || one_sided);
 }
 
+/// Credit of several channels. Those that have ended may be among them.
+void on_credits(Worker &w, uint32_t count, const rte_mbuf *m)
+{
+    protocol::ChannelCredit credits[protocol::credits_max];
+    if (!w.bundles || count > protocol::credits_max || m->pkt_len != count * sizeof(*credits) ||
+        !copy_payload(m, credits, sizeof(credits))) {
+        w.bad_peer.add(1);
+        return;
+    }
+    for (unsigned i = 0; i < count; ++i) {
+        if (Channel *c = find_channel(w, credits[i].word); c != nullptr)
+            on_credit(*c, credits[i].argument);
+    }
+}
+
 /// Handles a message other than DATA; the caller keeps the mbuf.
 void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
 {
@@ -212,6 +217,8 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
         return on_connect(w, argument, m);
     if (op == protocol::op_leave && word == 0 && m->pkt_len == 0)
         return w.peer_leaves.store(true, std::memory_order_release);
+    if (op == protocol::op_credits && word == 0)
+        return on_credits(w, argument, m);
     Channel *c = find_channel(w, word);
     if (c == nullptr) {
         if (op == protocol::op_accept)
@@ -230,7 +237,7 @@ void on_control(Worker &w, uint64_t header, uint32_t op, rte_mbuf *m)
     case protocol::op_reject:
         return on_reject(*c, argument, m);
     case protocol::op_credit:
-        return on_credit(*c, argument, m);
+        return m->pkt_len == 0 ? on_credit(*c, argument) : protocol_error(*c);
     case protocol::op_close:
         return on_close(*c, m);
     case protocol::op_reset:
@@ -327,8 +334,10 @@ void do_chores(Worker &w)
     if ((w.chores & chore_hello) == 0) {
         if ((w.chores & chore_replies) != 0)
             send_replies(w);
-        if ((w.chores & chore_owing) != 0)
+        if ((w.chores & chore_owing) != 0) {
+            w.credit_polls = 0;
             send_all_owed(w);
+        }
     }
     if ((w.chores & chore_operations) != 0)
         one_sided_chores(w);
@@ -336,6 +345,21 @@ void do_chores(Worker &w)
         reject_orphans(w);
     if ((w.chores & chore_timed) != 0)
         check_deadlines(w);
+}
+
+int receive_after_chores(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
+{
+    // While messages keep coming their senders are not waiting for the credit of these few.
+    const bool waits = (w.chores & ~chore_timed) == chore_owing &&
+                       w.credit_polls < credit_polls_max && owes_little(w);
+    if (!waits)
+        do_chores(w);
+    if (unlikely(w.reply_count > replies_max - burst_max) && !connection_changed(w))
+        return 0;
+    const int got = w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));
+    if (waits)
+        w.credit_polls = got > 0 ? w.credit_polls + 1 : credit_polls_max;
+    return got;
 }
 
 void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n)

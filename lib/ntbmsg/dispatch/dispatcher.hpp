@@ -17,6 +17,9 @@ namespace ntbmsg
 unsigned change_connection(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n);
 /// Sends owed control messages and checks deadlines; nothing if the connection has changed.
 void do_chores(Worker &w);
+/// The same before a burst is received; credit of few channels may wait for that of others.
+/// @return what the driver returned; 0 as well if there is no room for more replies
+int receive_after_chores(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n);
 /// Passes a burst to its channels.
 void sort(Worker &w, rte_mbuf **mbufs, const Meta *meta, unsigned n);
 
@@ -30,12 +33,9 @@ inline void notice_loss(Worker &w)
 /// Receives a burst of the present connection. @return messages
 inline unsigned take_burst(Worker &w, rte_mbuf **mbufs, Meta *meta, unsigned n)
 {
-    if (unlikely(w.chores != 0)) {
-        do_chores(w);
-        if (unlikely(w.reply_count > replies_max - burst_max) && !connection_changed(w))
-            return 0;
-    }
-    const int got = w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n));
+    const int got = likely(w.chores == 0)
+                        ? w.burst.rx(w.burst.rx_queue, mbufs, meta, static_cast<uint16_t>(n))
+                        : receive_after_chores(w, mbufs, meta, n);
     if (unlikely(connection_changed(w)))
         return change_connection(w, mbufs, meta, got > 0 ? static_cast<unsigned>(got) : 0);
     return likely(got > 0) ? static_cast<unsigned>(got) : 0;
@@ -54,12 +54,9 @@ unsigned take_in(Worker &w, Found &found, int got);
 [[gnu::always_inline]] inline unsigned receive(Worker &w)
 {
     Found found;
-    if (unlikely(w.chores != 0)) {
-        do_chores(w);
-        if (unlikely(w.reply_count > replies_max - burst_max) && !connection_changed(w))
-            return 0;
-    }
-    const int got = w.burst.rx(w.burst.rx_queue, found.mbufs, found.meta, burst_max);
+    const int got = likely(w.chores == 0)
+                        ? w.burst.rx(w.burst.rx_queue, found.mbufs, found.meta, burst_max)
+                        : receive_after_chores(w, found.mbufs, found.meta, burst_max);
     if (likely(got <= 0) && !connection_changed(w))
         return 0;
     return take_in(w, found, got);

@@ -37,6 +37,9 @@ struct Reply {
 /// A burst is received only while each message in it could cause one reply.
 inline constexpr unsigned replies_max = 2 * burst_max;
 
+/// Polls that owed credit waits for that of other channels, at most.
+inline constexpr uint32_t credit_polls_max = 3;
+
 /// Polls between two checks of deadlines.
 inline constexpr uint32_t polls_per_check = 16;
 
@@ -81,7 +84,9 @@ struct alignas(64) ntbmsg_worker {
     bool has_service;
     uint32_t service; ///< id of the service that polls it
     uint64_t next_deadline_us;
-    uint32_t polls; ///< so far; the clock is read in one of 16
+    uint32_t polls;                       ///< so far; the clock is read in one of 16
+    uint32_t credit_polls;                ///< that owed credit has waited for that of others
+    const ntbmsg::Channel *last_returned; ///< credit; to be compared only
     uint32_t listeners_seen;
     ntbmsg::Budget budget;
     uint32_t returns;     ///< of credit, so far
@@ -100,6 +105,7 @@ struct alignas(64) ntbmsg_worker {
     uint16_t queue; ///< its queue pair, as the device counts
     bool hello_seen;
     bool lends;                        ///< the peer's worker knows GRANT and what belongs to it
+    bool bundles;                      ///< ... and CREDITS
     bool leaves;                       ///< the peer knows that this endpoint closes
     bool hello_doubtful;               ///< it may belong to the previous connection
     std::atomic<bool> peer_leaves;     ///< its endpoint closes: it receives nothing more

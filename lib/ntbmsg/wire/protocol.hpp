@@ -15,7 +15,7 @@ namespace ntbmsg::protocol
 
 static_assert(std::endian::native == std::endian::little, "the protocol is little-endian");
 
-inline constexpr uint16_t major = 1, minor = 2;
+inline constexpr uint16_t major = 1, minor = 3;
 
 /// The 6 flag bits of a message.
 enum Op : uint8_t {
@@ -33,6 +33,7 @@ enum Op : uint8_t {
     op_grant = 11,
     op_recall = 12,
     op_give_back = 13,
+    op_credits = 14,
 };
 
 /// The low half of the metadata: a slot of the receiver and its generation. 0 is the worker.
@@ -79,6 +80,8 @@ enum Lack : uint32_t { lack_messages = 1, lack_buffers = 2 };
 
 /// Features of HELLO: the credit of a channel grows and shrinks (MORE to GIVE_BACK).
 inline constexpr uint64_t feature_lending = 1;
+/// ... credit of several channels comes in one message (CREDITS).
+inline constexpr uint64_t feature_credits = 2;
 
 inline constexpr uint64_t hello_magic = 0x313048434d42544e; // "NTBMCH01"
 
@@ -117,6 +120,13 @@ struct OpeningMessage {
     uint8_t private_data[NTBMSG_MAX_PRIVATE];
 };
 static_assert(sizeof(OpeningMessage) == 24 + NTBMSG_MAX_PRIVATE);
+
+/// CREDITS: what CREDIT says of one channel.
+struct ChannelCredit {
+    uint32_t word, argument;
+};
+/// Most in one message: one line of the ring.
+inline constexpr unsigned credits_max = 6;
 
 /// Why a peer with this HELLO is refused. @return NULL: it is not
 inline const char *refusal(const Hello &hello)
