@@ -47,6 +47,8 @@ Pair::Pair()
     for (ntbmsg_endpoint *end : {near, far})
         if (const int rc = ntbmsg_endpoint_wait_connected(end, connect_ms); rc != 0)
             fail("the two do not connect", rc);
+    ntbmsg_queue_burst_get(near, 0, &near_queue);
+    ntbmsg_queue_burst_get(far, 0, &far_queue);
     near_worker = ntbmsg_endpoint_worker(near, 0);
     far_worker = ntbmsg_endpoint_worker(far, 0);
 }

@@ -34,6 +34,8 @@ struct Pair {
 
     ntbmsg_endpoint *near = nullptr;
     ntbmsg_endpoint *far = nullptr;
+    ntbmsg_queue_burst near_queue{};
+    ntbmsg_queue_burst far_queue{};
     ntbmsg_worker *near_worker = nullptr;
     ntbmsg_worker *far_worker = nullptr;
     ntbmsg_channel *from = nullptr;

@@ -58,11 +58,11 @@ struct Traffic {
 struct BareQueue {
     static int send(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
     {
-        return ntbmsg_queue_send_burst(pair.near, 0, mbufs, nullptr, n);
+        return ntbmsg_queue_burst_send(&pair.near_queue, mbufs, nullptr, n);
     }
     static int receive(const gate::Pair &pair, rte_mbuf **mbufs, uint16_t n)
     {
-        return ntbmsg_queue_recv_burst(pair.far, 0, mbufs, nullptr, n);
+        return ntbmsg_queue_burst_recv(&pair.far_queue, mbufs, nullptr, n);
     }
     static int build(const gate::Pair &pair, ntbmsg_room *rooms, const uint32_t *lengths,
                      uint16_t n)
@@ -165,7 +165,7 @@ void run_empty_calls(const gate::Pair &pair)
     rte_mbuf *mbuf = nullptr;
     ntbmsg_ready ready;
     run_empty("recv.empty",
-              [&] { return ntbmsg_queue_recv_burst(pair.far, 0, &mbuf, nullptr, 1); });
+              [&] { return ntbmsg_queue_burst_recv(&pair.far_queue, &mbuf, nullptr, 1); });
     run_empty("chan.recv.empty",
               [&] { return ntbmsg_channel_recv_burst(pair.to, &mbuf, nullptr, 1); });
     run_empty("chan.poll.empty", [&] { return ntbmsg_poll_set_poll(pair.far_set, &ready, 1); });

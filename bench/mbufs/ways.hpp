@@ -13,16 +13,21 @@ namespace bench
 
 /// The bare queue of an endpoint.
 struct QueueWay {
+    QueueWay(rte_mempool *from, const ntbmsg_endpoint *endpoint) : pool(from)
+    {
+        ntbmsg_queue_burst_get(endpoint, 0, &calls);
+    }
+
     rte_mempool *pool; ///< what is sent comes from here
-    ntbmsg_endpoint *endpoint;
+    ntbmsg_queue_burst calls{};
 
     int send(rte_mbuf **mbufs, uint16_t n)
     {
-        return ntbmsg_queue_send_burst(endpoint, 0, mbufs, nullptr, n);
+        return ntbmsg_queue_burst_send(&calls, mbufs, nullptr, n);
     }
     int receive(rte_mbuf **mbufs, uint16_t n)
     {
-        return ntbmsg_queue_recv_burst(endpoint, 0, mbufs, nullptr, n);
+        return ntbmsg_queue_burst_recv(&calls, mbufs, nullptr, n);
     }
 };
 

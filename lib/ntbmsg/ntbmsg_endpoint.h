@@ -29,6 +29,7 @@ extern "C" {
 
 struct rte_mbuf;
 struct rte_mempool;
+struct rte_pmd_plx_ntb_meta;
 struct ntbmsg_endpoint;
 
 /** Options of an endpoint. Initialise with ntbmsg_endpoint_options_init(), then set what differs
@@ -340,6 +341,88 @@ int ntbmsg_queue_send_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
  */
 int ntbmsg_queue_recv_burst(struct ntbmsg_endpoint *endpoint, uint16_t queue,
                             struct rte_mbuf **mbufs, struct ntbmsg_meta *meta, uint16_t n);
+
+/**
+ * The burst calls of one bare queue, for threads that count the nanoseconds of a call. Filled by
+ * ntbmsg_queue_burst_get(), used by ntbmsg_queue_burst_send() and ntbmsg_queue_burst_recv().
+ */
+struct ntbmsg_queue_burst {
+    /** Sends on a queue of the device */
+    int (*send)(void *queue, struct rte_mbuf **mbufs, const struct rte_pmd_plx_ntb_meta *meta,
+                uint16_t n);
+    /** Receives from a queue of the device */
+    int (*recv)(void *queue, struct rte_mbuf **mbufs, struct rte_pmd_plx_ntb_meta *meta,
+                uint16_t n);
+    void *send_queue;     /**< First argument of send */
+    void *recv_queue;     /**< First argument of recv */
+    uint64_t reserved[4]; /**< Reserved, 0 */
+};
+
+/**
+ * Gets the burst calls of a bare queue. They are valid until the endpoint is closed, also while
+ * there is no peer and with the next one. Any thread.
+ *
+ * @param endpoint
+ *   An open endpoint.
+ * @param queue
+ *   Below ntbmsg_endpoint_options::queues.
+ * @param burst
+ *   Filled in; the caller's. Copies are as good.
+ * @retval 0
+ *   Filled in.
+ * @retval -EINVAL
+ *   The endpoint is NULL or closed, there is no such queue, or burst is NULL.
+ */
+__rte_experimental
+int ntbmsg_queue_burst_get(const struct ntbmsg_endpoint *endpoint, uint16_t queue,
+                           struct ntbmsg_queue_burst *burst);
+
+/**
+ * Sends a burst, as ntbmsg_queue_send_burst() does, without its look at the arguments: the endpoint
+ * is open, and mbufs has n entries. One thread at a time per queue.
+ *
+ * @param burst
+ *   The burst calls of the queue.
+ * @param mbufs
+ *   As of ntbmsg_queue_send_burst(); not NULL.
+ * @param meta
+ *   n entries that travel with the messages; NULL for zeros.
+ * @param n
+ *   Number of messages, 0 to 65535.
+ * @return
+ *   As ntbmsg_queue_send_burst().
+ */
+__rte_experimental
+static inline int ntbmsg_queue_burst_send(const struct ntbmsg_queue_burst *burst,
+                                          struct rte_mbuf **mbufs, const struct ntbmsg_meta *meta,
+                                          uint16_t n)
+{
+    return burst->send(burst->send_queue, mbufs,
+                       (const struct rte_pmd_plx_ntb_meta *)(const void *)meta, n);
+}
+
+/**
+ * Receives a burst, as ntbmsg_queue_recv_burst() does, without its look at the arguments: the
+ * endpoint is open, and mbufs has room for n. One thread at a time per queue.
+ *
+ * @param burst
+ *   The burst calls of the queue.
+ * @param mbufs
+ *   As of ntbmsg_queue_recv_burst(); not NULL.
+ * @param meta
+ *   Room for n; NULL if not wanted.
+ * @param n
+ *   Most messages to receive, 0 to 65535.
+ * @return
+ *   As ntbmsg_queue_recv_burst().
+ */
+__rte_experimental
+static inline int ntbmsg_queue_burst_recv(const struct ntbmsg_queue_burst *burst,
+                                          struct rte_mbuf **mbufs, struct ntbmsg_meta *meta,
+                                          uint16_t n)
+{
+    return burst->recv(burst->recv_queue, mbufs, (struct rte_pmd_plx_ntb_meta *)(void *)meta, n);
+}
 
 /**
  * Reserves receive buffers of the peer (rooms), in which the caller builds messages instead of

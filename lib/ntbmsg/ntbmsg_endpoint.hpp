@@ -327,6 +327,11 @@ public:
     }
 
 #ifdef ALLOW_EXPERIMENTAL_API
+    /// ntbmsg_queue_burst_get(): @p burst is valid as long as the endpoint is open.
+    int burst(uint16_t queue, ntbmsg_queue_burst &burst) const
+    {
+        return ntbmsg_queue_burst_get(handle_, queue, &burst);
+    }
     /// Bare queue @p index, for QueueRooms.
     Queue queue(uint16_t index) const
     {

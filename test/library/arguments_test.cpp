@@ -73,6 +73,10 @@ protected:
              [&] { return ntbmsg_queue_unconfirmed(nullptr, 0, &count_); }},
             {"queue_unconfirmed", "queue", -EINVAL,
              [&] { return ntbmsg_queue_unconfirmed(near_, 0, &count_); }},
+            {"queue_burst_get", "endpoint NULL", -EINVAL,
+             [&] { return ntbmsg_queue_burst_get(nullptr, 0, &burst_); }},
+            {"queue_burst_get", "queue", -EINVAL,
+             [&] { return ntbmsg_queue_burst_get(near_, 0, &burst_); }},
             {"queue_reserve", "endpoint NULL", -EINVAL,
              [&] { return ntbmsg_queue_reserve(nullptr, 0, &room_, 1); }},
             {"queue_reserve", "queue", -EINVAL,
@@ -429,6 +433,7 @@ protected:
     char text_[96] = {};
     uint32_t count_ = 0;
     ntbmsg_room room_{};
+    ntbmsg_queue_burst burst_{};
     ntbmsg_event event_ = NTBMSG_EVENT_CONNECTED;
     ntbmsg_endpoint_stats stats_{};
     ntbmsg_request nobody_{}, request_{};

@@ -190,4 +190,53 @@ TEST_F(Burst, StatisticsAreAsLongAsTheCallerKnowsThem)
     EXPECT_EQ(s.more[1], 0U) << "not known";
 }
 
+TEST_F(Burst, CallsWithoutALookUpAreOfTheirQueue)
+{
+    ntbmsg_endpoint_options options = small_options();
+    options.queues = 2;
+    connect(options);
+    ntbmsg_queue_burst near{}, far{};
+    EXPECT_EQ(ntbmsg_queue_burst_get(near_, 1, nullptr), -EINVAL);
+    EXPECT_EQ(ntbmsg_queue_burst_get(near_, 2, &near), -EINVAL);
+    ASSERT_EQ(ntbmsg_queue_burst_get(near_, 1, &near), 0);
+    ASSERT_EQ(ntbmsg_queue_burst_get(far_, 1, &far), 0);
+    const ntbmsg_meta meta{77, 0x2a, 0};
+    rte_mbuf *got = nullptr;
+    for (int round = 0; round < 2; ++round) {
+        // Beside those that look, in one order.
+        for (const bool looks : {false, true}) {
+            rte_mbuf *sent = message(near_, 100, looks);
+            ASSERT_EQ(looks ? ntbmsg_queue_send_burst(near_, 1, &sent, &meta, 1)
+                            : ntbmsg_queue_burst_send(&near, &sent, &meta, 1),
+                      1);
+        }
+        for (const bool looked : {false, true}) {
+            ntbmsg_meta with{};
+            int n = 0;
+            for (const uint64_t end = now_ms() + patience_ms; n == 0 && now_ms() < end;)
+                n = ntbmsg_queue_burst_recv(&far, &got, &with, 1);
+            ASSERT_EQ(n, 1);
+            EXPECT_TRUE(all_bytes_are(got, looked));
+            EXPECT_EQ(with.data, meta.data);
+            EXPECT_EQ(with.flags, meta.flags);
+            rte_pktmbuf_free(got);
+        }
+        EXPECT_EQ(ntbmsg_queue_recv_burst(far_, 0, &got, nullptr, 1), 0) << "of the other queue";
+        EXPECT_EQ(ntbmsg_queue_burst_recv(&far, &got, nullptr, 1), 0);
+        if (round == 1)
+            break;
+        // The near end stays open, and its calls are good for the next peer.
+        ASSERT_NO_FATAL_FAILURE(close(far_));
+        ASSERT_TRUE(await_event(near_, NTBMSG_EVENT_LOST));
+        rte_mbuf *none = message(near_, 8, 0);
+        EXPECT_EQ(ntbmsg_queue_burst_send(&near, &none, nullptr, 1), -ENOTCONN);
+        EXPECT_EQ(ntbmsg_queue_burst_recv(&near, &got, nullptr, 1), 0);
+        rte_pktmbuf_free(none);
+        ASSERT_NO_FATAL_FAILURE(open(far_device, far_, options));
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(near_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_endpoint_wait_connected(far_, patience_ms), 0);
+        ASSERT_EQ(ntbmsg_queue_burst_get(far_, 1, &far), 0);
+    }
+}
+
 } // namespace

@@ -24,17 +24,18 @@ public:
     QueueTransport(ntbmsg_endpoint *endpoint, uint32_t lane)
         : endpoint_(endpoint), queue_(static_cast<uint16_t>(lane + 1))
     {
+        ntbmsg_queue_burst_get(endpoint, queue_, &calls_);
     }
 
     /// @return messages taken, or a negative errno
     int send(rte_mbuf **messages, const ntbmsg_meta *meta, uint16_t n) const
     {
-        return ntbmsg_queue_send_burst(endpoint_, queue_, messages, meta, n);
+        return ntbmsg_queue_burst_send(&calls_, messages, meta, n);
     }
     /// @return messages received, or a negative errno
     int receive(rte_mbuf **messages, ntbmsg_meta *meta, uint16_t n) const
     {
-        return ntbmsg_queue_recv_burst(endpoint_, queue_, messages, meta, n);
+        return ntbmsg_queue_burst_recv(&calls_, messages, meta, n);
     }
     /// Rooms for messages that are built in place. @return how many, or a negative errno
     int reserve(ntbmsg_room *rooms, uint16_t n) const
@@ -51,6 +52,7 @@ public:
 private:
     ntbmsg_endpoint *endpoint_;
     uint16_t queue_;
+    ntbmsg_queue_burst calls_{};
 };
 
 /// A channel. It carries 32 bits beside a message: of a stamp the CRC. Its number is counted, as a

@@ -38,6 +38,20 @@ int ntbmsg_queue_recv_burst(ntbmsg_endpoint *endpoint, uint16_t queue, rte_mbuf 
     return burst.rx(burst.rx_queue, mbufs, reinterpret_cast<rte_pmd_plx_ntb_meta *>(meta), n);
 }
 
+int ntbmsg_queue_burst_get(const ntbmsg_endpoint *endpoint, uint16_t queue,
+                           ntbmsg_queue_burst *burst)
+{
+    if (!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues || burst == nullptr)
+        return -EINVAL;
+    const rte_pmd_plx_ntb_burst &calls = endpoint->burst[queue];
+    *burst = {.send = calls.tx,
+              .recv = calls.rx,
+              .send_queue = calls.tx_queue,
+              .recv_queue = calls.rx_queue,
+              .reserved = {}};
+    return 0;
+}
+
 int ntbmsg_queue_reserve(ntbmsg_endpoint *endpoint, uint16_t queue, ntbmsg_room *rooms, uint16_t n)
 {
     if (unlikely(!ntbmsg::is_live(endpoint, __func__) || queue >= endpoint->queues ||
