@@ -225,6 +225,10 @@ def perftest(lab, carrier, library, _other_abi):
               ("ib_send_bw", "-a", "-b", "-q", 8, "-n", 20), ("ib_send_bw", "-q", 8, "--use-srq", "-r", 128, "-n", 100),
               ("ib_write_bw", "-q", 4, "-s", 8388608, "-n", 10), ("ib_read_bw", "-o", 16, "-e", "-n", 100),
               ("ib_atomic_bw", "-A", "CMP_AND_SWAP", "-n", 100)]
+    # Warm-up waits for a completion of each request, which it asks for with -Q 1 alone where the size is small.
+    cases += [(program, "--perform_warm_up", "-s", 64, "-Q", 1, "-n", 100) for program in ("ib_send_bw", "ib_write_bw", "ib_read_bw")]
+    cases += [("ib_atomic_bw", "--perform_warm_up", "-Q", 1, "-n", 100), ("ib_write_bw", "--perform_warm_up", "-n", 100),
+              ("ib_write_lat", "--perform_warm_up", "-s", 64, "-n", 100)]
     for words in cases:
         said = hosts.measure(*words)
         rows = [line for line in said.splitlines() if re.match(r" \d+ +\d+ ", line)]
