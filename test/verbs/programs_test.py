@@ -395,7 +395,9 @@ def rsockets(lab, carrier, library, _other_abi):
 def managed_perftest(lab, carrier, library, _other_abi):
     """perftest with queue pairs that the connection manager connects."""
     cases = [(f"ib_{what}", "-R", "-n", 100) for what in ("send_lat", "write_lat", "read_lat", "atomic_lat", "read_bw")]
-    cases += [("ib_send_lat", "-R", "-c", "UD", "-n", 100), ("ib_send_bw", "-R", "-q", 2, "-b", "-n", 100)]
+    cases += [("ib_send_lat", "-R", "-c", "UD", "-n", 100), ("ib_send_bw", "-R", "-q", 2, "-b", "-n", 100), ("ib_send_lat", "-R", "-e", "-n", 100),
+              ("ib_send_bw", "-R", "-b", "-q", 8, "--use-srq", "-r", 128, "-n", 100), ("ib_read_bw", "-R", "-o", 16, "-e", "-n", 100),
+              ("ib_write_bw", "-R", "-q", 4, "-n", 100), ("ib_atomic_bw", "-R", "-A", "CMP_AND_SWAP", "-n", 100)]
     need(*(case[0] for case in cases))
     hosts = Hosts(lab, carrier, library)
     for words in cases:
@@ -434,7 +436,7 @@ def qperf(lab, carrier, library, _other_abi):
     for test in tests:
         expect(re.search(rf"^{test}:\n +(latency|bw|msg_rate) +=", said, re.M), said)
     expect("ends:" not in server.text(), server.text())
-    managed = ("rc_lat", "rc_rdma_write_bw")
+    managed = tuple(test for test in tests if "rc_" in test)  # of others it says that it does without
     done = hosts.run("b", "qperf", "-lp", port, "-t", 1, "-cm", "1", SERVER, *managed)
     expect(done.returncode == 0 and all(f"{test}:\n" in done.stdout for test in managed), done)
     fault = f"ends: signal {int(signal.SIGSEGV)}\n"
