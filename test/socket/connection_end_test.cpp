@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Ends and resets of connections, and of what carries them.
+#include "connections.hpp"
+
+#include <filesystem>
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+using namespace ntb::socket;
+using namespace ntb::socket::test;
+
+namespace
+{
+
+TEST_P(Connections, TheEndComesBehindTheBytesOfTheRing)
+{
+    claim();
+    upgrade(0);
+    side[0].put("last");
+    EXPECT_EQ(side[0].connection->shutdown(tcp.fd[0], SHUT_WR), 0);
+    EXPECT_EQ(side[1].get(4), "last");
+    EXPECT_EQ(side[1].outcome(), 0);
+    EXPECT_EQ(side[1].outcome(), 0);
+    // The other direction is not touched.
+    side[1].put("still");
+    EXPECT_EQ(side[0].get(5), "still");
+    EXPECT_EQ(side[0].send("no more"), -EPIPE);
+}
+
+TEST_P(Connections, CloseIsAnEnd)
+{
+    claim();
+    upgrade(0);
+    side[0].put("last");
+    close(0);
+    EXPECT_EQ(side[1].get(4), "last");
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, UnreadBytesInTheRingResetThePeer)
+{
+    claim();
+    upgrade(0);
+    upgrade(1);
+    side[0].put("unread");
+    await_bytes(1, 6);
+    close(1);
+    EXPECT_EQ(side[0].outcome(), -ECONNRESET);
+    EXPECT_EQ(side[0].outcome(), 0);
+    EXPECT_EQ(side[0].send("x"), -EPIPE);
+}
+
+// As by TCP, where what was received survives the peer's RST.
+TEST_P(Connections, WhoWritesToOneThatIsGoneReadsItsAnswerFirst)
+{
+    claim();
+    upgrade(0);
+    side[0].put("not taken");
+    side[1].put("answer");
+    close(1);
+    ssize_t said;
+    EXPECT_TRUE(await([&] { return (said = side[0].send("more")) < 0; }));
+    EXPECT_EQ(side[0].get(6), "answer");
+    // The error is reported once, here or there.
+    if (said != -ECONNRESET) {
+        EXPECT_EQ(side[0].outcome(), -ECONNRESET);
+    }
+    EXPECT_EQ(side[0].outcome(), 0);
+}
+
+// The peer's process has died with bytes in its ring, and an answer in the kernel.
+TEST_P(Connections, TheResetForOneThatDiedComesBehindItsAnswer)
+{
+    claim();
+    upgrade(0);
+    side[0].put("not taken");
+    side[1].put("answer");
+    ::shutdown(at[1]->descriptor(), SHUT_RDWR);
+    Tcp::shut(tcp.fd[1]);
+    EXPECT_TRUE(await([&] { return (side[0].connection->look(tcp.fd[0]) & EPOLLERR) != 0; }));
+    EXPECT_EQ(side[0].receive(reinterpret_cast<void *>(1), 6), -EFAULT);
+    EXPECT_EQ(side[0].get(6), "answer");
+    EXPECT_EQ(side[0].send("x"), -ECONNRESET);
+    EXPECT_EQ(side[0].send("x"), -EPIPE);
+    EXPECT_EQ(side[0].outcome(), 0);
+}
+
+TEST_P(Connections, AResetComesBehindTheBytesOfTheRing)
+{
+    claim();
+    upgrade(0);
+    side[0].put("before");
+    await_bytes(1, 6);
+    const linger hard = {1, 0};
+    setsockopt(tcp.fd[0], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    close(0);
+    EXPECT_EQ(side[1].get(6), "before");
+    EXPECT_EQ(side[1].outcome(), -ECONNRESET);
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, OneThatIsBrokenOffIsResetOnceAndThenAtItsEnd)
+{
+    claim();
+    upgrade(0); // the other direction has no ring
+    side[0].connection->abort(tcp.fd[0]);
+    for (const Side &one : side) {
+        EXPECT_EQ(one.outcome(), -ECONNRESET);
+        EXPECT_EQ(one.outcome(), 0);
+        EXPECT_EQ(one.outcome(), 0);
+    }
+}
+
+TEST_P(Connections, WhoHasReadAResetWritesIntoNoRing)
+{
+    claim();
+    upgrade(0);
+    side[1].put("by tcp");
+    EXPECT_EQ(side[0].get(6), "by tcp"); // and granted
+    side[0].connection->abort(tcp.fd[0]);
+    for (const Side &one : side) {
+        EXPECT_EQ(one.outcome(), -ECONNRESET);
+        EXPECT_EQ(one.outcome(), 0);
+        EXPECT_EQ(one.send("x"), -EPIPE);
+    }
+}
+
+TEST_P(Connections, TheDaemonSaysTheEndOfAShutdownThatNobodySaw)
+{
+    claim();
+    upgrade(0);
+    side[0].put("last");
+    ASSERT_EQ(::shutdown(tcp.fd[0], SHUT_WR), 0);
+    EXPECT_EQ(side[1].get(4), "last");
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, AGrantThatComesAfterTheEndIsReturned)
+{
+    claim();
+    side[0].put("one");
+    EXPECT_EQ(side[1].get(3), "one"); // and grants with the next look
+    ASSERT_TRUE(await([&] {
+        side[1].connection->look(tcp.fd[1]);
+        return side[1].connection->has_ring();
+    }));
+    ASSERT_EQ(::shutdown(tcp.fd[0], SHUT_WR), 0);
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, ARevokedOneDeliversWhatItHasAndResets)
+{
+    claim();
+    upgrade(0);
+    side[0].put("kept");
+    await_bytes(1, 4);
+    ntbd::test::Client operators(near);
+    ntbclient_entry entry = {};
+    entry.size = sizeof(entry);
+    ASSERT_EQ(ntbclient_list(operators, 0, &entry, 1), 1);
+    ASSERT_EQ(ntbclient_revoke(operators, entry.id), 0);
+    EXPECT_TRUE(await([&] {
+        const ssize_t sent = side[0].send("x");
+        return sent < 0 && sent != -EAGAIN;
+    }));
+    const std::string got = side[1].get(4);
+    EXPECT_EQ(got.substr(0, 4), "kept");
+    ssize_t said;
+    char byte;
+    EXPECT_TRUE(await([&] { return (said = side[1].receive(&byte, 1)) != 1 && said != -EAGAIN; }));
+    EXPECT_EQ(said, -ECONNRESET);
+}
+
+TEST_P(Connections, TheDaemonsEndResetsUpgradedOnes)
+{
+    claim();
+    upgrade(0);
+    side[0].put("kept");
+    await_bytes(1, 4);
+    near.stop();
+    EXPECT_TRUE(await([&] {
+        at[0]->process();
+        at[1]->process();
+        return side[0].send("x") < 0;
+    }));
+    EXPECT_EQ(side[1].get(4).substr(0, 4), "kept");
+    ssize_t said;
+    char byte;
+    EXPECT_TRUE(await([&] { return (said = side[1].receive(&byte, 1)) != 1 && said != -EAGAIN; }));
+    EXPECT_EQ(said, -ECONNRESET);
+}
+
+TEST_P(Connections, TheDaemonsEndLeavesOthersAlone)
+{
+    claim();
+    near.stop();
+    far.stop();
+    for (int i = 0; i < 3; i++) {
+        at[0]->process();
+        at[1]->process();
+        side[0].put("still");
+        EXPECT_EQ(side[1].get(5), "still");
+    }
+    EXPECT_FALSE(side[1].connection->has_ring());
+}
+
+TEST_P(Connections, AForkedChildSharesThemAndTheLastCloseIsTheEnd)
+{
+    claim();
+    upgrade(0);
+    at[0]->before_fork();
+    const pid_t child = fork();
+    if (child == 0) {
+        at[0]->after_fork_in_child();
+        close(1); // the accepted end is not the child's business: it does not learn of the fork
+        side[0].put("of the child");
+        side[0].connection->close(tcp.fd[0], true);
+        _exit(0);
+    }
+    at[0]->after_fork_in_parent(child);
+    EXPECT_EQ(side[1].get(12), "of the child");
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    side[0].put(" and of the parent");
+    EXPECT_EQ(side[1].get(18), " and of the parent");
+    close(0);
+    EXPECT_EQ(side[1].outcome(), 0);
+}
+
+TEST_P(Connections, AChildThatOnlyHoldsThemDelaysTheEndAsOfTcp)
+{
+    claim();
+    upgrade(0);
+    int gate[2];
+    ASSERT_EQ(pipe(gate), 0);
+    at[0]->before_fork();
+    const pid_t child = fork();
+    if (child == 0) {
+        at[0]->after_fork_in_child();
+        ::close(tcp.fd[1]);
+        char byte;
+        ::close(gate[1]);
+        _exit(read(gate[0], &byte, 1) == 0 ? 0 : 1);
+    }
+    at[0]->after_fork_in_parent(child);
+    ::close(gate[0]);
+    side[0].put("last");
+    close(0);
+    EXPECT_EQ(side[1].get(4), "last");
+    char byte;
+    EXPECT_EQ(side[1].receive(&byte, 1), -EAGAIN);
+    ::close(gate[1]);
+    EXPECT_EQ(side[1].outcome(), 0); // no one said it but the daemon
+    waitpid(child, nullptr, 0);
+}
+
+TEST_P(Connections, ManyThatAreShortLeaveNothing)
+{
+    const auto descriptors = [] {
+        std::size_t n = 0;
+        for ([[maybe_unused]] const auto &one :
+             std::filesystem::directory_iterator("/proc/self/fd"))
+            n++;
+        return n;
+    };
+    std::size_t before = 0;
+    for (std::uint64_t round = 1; round <= 300; round++) {
+        Tcp one;
+        Side ends[2];
+        for (int i = 0; i < 2; i++)
+            ends[i] = {Connection::claim(*at[i], one.fd[i], i == 1), one.fd[i]};
+        if (round % 3 != 0) {
+            ASSERT_TRUE(await([&] {
+                at[0]->process();
+                at[1]->process();
+                char byte;
+                ends[1].receive(&byte, 1);
+                return ends[0].send("x") == 1 && ends[0].connection->has_ring();
+            }));
+        }
+        for (int i = 0; i < 2; i++)
+            ends[i].connection->close(one.fd[i], true);
+        if (round == 100)
+            before = descriptors();
+    }
+    EXPECT_TRUE(await([&] {
+        return near.now().figures.claimed == 0 && far_figures().claimed == 0 &&
+               near.now().figures.connecting == 0 && descriptors() <= before;
+    })) << descriptors()
+        << " of " << before;
+}
+
+// Whatever the daemon does meanwhile: this one never takes what it is shown.
+class Claims : public testing::Test
+{
+protected:
+    Claims()
+    {
+        sockaddr_un address = {};
+        address.sun_family = AF_UNIX;
+        const std::string path = folder.path + "/deaf.sock";
+        path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+        EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof(address)), 0);
+        EXPECT_EQ(listen(listener, 1), 0);
+        Connection *const one =
+            Connection::claim(*Attachment::create(path.c_str()), tcp.fd[0], false);
+        EXPECT_NE(one, nullptr);
+        here = {one, tcp.fd[0]};
+        there = {nullptr, tcp.fd[1]};
+        here.put("first");
+    }
+    ~Claims() override { ::close(listener); }
+    /// What the other end is shown right after it.
+    short close()
+    {
+        here.connection->close(tcp.fd[0], true);
+        Tcp::shut(tcp.fd[0]);
+        pollfd shown = {tcp.fd[1], POLLRDHUP, 0};
+        poll(&shown, 1, 0);
+        return shown.revents;
+    }
+
+    const Folder folder;
+    const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    Tcp tcp;
+    Side here, there;
+};
+
+TEST_F(Claims, AnEndDoesNotWaitForTheDaemon)
+{
+    EXPECT_EQ(close(), POLLRDHUP);
+    EXPECT_EQ(there.get(5), "first");
+    EXPECT_EQ(there.outcome(), 0);
+    // No one reads there any more, as after any close.
+    EXPECT_EQ(there.send("more"), 4);
+    EXPECT_TRUE(await([this] { return there.send("x") == -EPIPE; }));
+}
+
+TEST_F(Claims, AResetDoesNotWaitForTheDaemon)
+{
+    const linger hard = {1, 0};
+    setsockopt(tcp.fd[0], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    EXPECT_NE(close() & POLLERR, 0);
+    EXPECT_EQ(there.get(5), "first");
+    EXPECT_EQ(there.outcome(), -ECONNRESET);
+}
+
+TEST_F(Claims, TheResetForUnreadBytesDoesNotWaitForTheDaemon)
+{
+    there.put("unread");
+    EXPECT_NE(close() & POLLERR, 0);
+    EXPECT_EQ(there.get(5), "first");
+    EXPECT_EQ(there.outcome(), -ECONNRESET);
+}
+
+} // namespace
