@@ -15,6 +15,7 @@
 #include "readiness/deadline.hpp"
 #include "readiness/event_masks.hpp"
 #include "readiness/handlers.hpp"
+#include "readiness/ways.hpp"
 #include "spin.hpp"
 
 namespace ntb::socket
@@ -111,12 +112,9 @@ public:
     /// A short sleep of who waits for one thing of one source: on a word in the memory, where that
     /// says all but what can wait for so long. @return as sleep()
     int doze(const Deadline &deadline, const Handled &before);
-    /// Not where there are other processors: a futex's wake has an idle one run the sleeper, and
-    /// that takes longer than a socket's, which stays on the waker's.
     bool may_doze(const Deadline &deadline) const
     {
-        return process_spinning().processors == 1 && n_ == 1 &&
-               (wanted(0) == EPOLLIN || wanted(0) == EPOLLOUT) && source(0) != nullptr &&
+        return n_ == 1 && (wanted(0) == EPOLLIN || wanted(0) == EPOLLOUT) && source(0) != nullptr &&
                entries_[0].fd >= 0 && deadline.within(longest_doze_ns);
     }
 
@@ -315,6 +313,36 @@ int Waiter::doze(const Deadline &deadline, const Handled &before)
     return n;
 }
 
+// Threads that wait for single descriptors come and go: they learn together.
+SpinTime &single_spin_time()
+{
+    static SpinTime spin_time;
+    return spin_time;
+}
+Ways &single_ways()
+{
+    static constinit Ways ways;
+    return ways;
+}
+
+/// A sleep that may be a doze. Who may use one processor dozes each time: the waker's is the
+/// sleeper's. With others, a futex's wake may have an idle one run the sleeper, and that may take
+/// longer than a socket's, which tends to stay on the waker's.
+int short_sleep(Waiter &waiter, const Deadline &deadline, const Handled &before)
+{
+    const Spinning &spinning = process_spinning();
+    if (spinning.processors == 1)
+        return waiter.doze(deadline, before);
+    Ways &ways = single_ways();
+    const Ways::Way way = ways.next();
+    const std::uint64_t began = spinning.now_ns();
+    const int n = way == Ways::Way::Word ? waiter.doze(deadline, before)
+                                         : waiter.sleep(deadline, nullptr, before);
+    if (n >= 0 && !deadline.passed())
+        ways.took(way, spinning.now_ns() - began);
+    return n;
+}
+
 /// @param tries_again  the caller makes its call again, which looks itself: news are enough for
 /// that
 int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask,
@@ -348,18 +376,11 @@ int wait_in_laps(Waiter &waiter, const Deadline &deadline, const sigset_t *mask,
         if (mask == nullptr && spin.lap(has_news))
             continue;
         spin.stop();
-        n = mask == nullptr && waiter.may_doze(deadline) ? waiter.doze(deadline, before)
+        n = mask == nullptr && waiter.may_doze(deadline) ? short_sleep(waiter, deadline, before)
                                                          : waiter.sleep(deadline, mask, before);
         if (n != 0)
             return n;
     }
-}
-
-// Threads that wait for single descriptors come and go: they learn together.
-SpinTime &single_spin_time()
-{
-    static SpinTime spin_time;
-    return spin_time;
 }
 
 int wait_or_poll(pollfd *entries, nfds_t n, Source *const *sources, const timespec *timeout,

@@ -324,6 +324,32 @@ TEST_F(Polls, AShortWaitSleepsOnAWordWhereThereIsOne)
     spinning.processors = processors;
 }
 
+TEST_F(Polls, ShortWaitsTryBothWaysWhereThereAreProcessors)
+{
+    const timespec soon = {0, 10000000};
+    ntb::Spinning &spinning = ntb::process_spinning();
+    const std::uint32_t processors = std::exchange(spinning.processors, 2);
+    const std::uint32_t most_us = std::exchange(spinning.most_us, 0);
+    a.has_word = true;
+    unsigned by_word = 0, by_bell = 0;
+    for (int i = 0; i < 20000 && (by_word == 0 || by_bell == 0); i++) {
+        const std::uint32_t rings = a.requests;
+        std::thread peer([&] {
+            await([&] { return a.dozers > 0 || a.armed_in > 0; });
+            a.arrive();
+        });
+        while (wait_for(a, EPOLLIN, &soon, nullptr) == -EAGAIN)
+            ;
+        peer.join();
+        (a.requests != rings ? by_bell : by_word)++;
+        a.read_all();
+    }
+    EXPECT_GT(by_word, 0u);
+    EXPECT_GT(by_bell, 0u);
+    spinning.processors = processors;
+    spinning.most_us = most_us;
+}
+
 TEST_F(Polls, LooksAfterTheControlConnection)
 {
     struct Reported final : Attendant {
