@@ -193,6 +193,20 @@ TEST_P(Connections, TheDaemonsEndResetsUpgradedOnes)
     EXPECT_EQ(said, -ECONNRESET);
 }
 
+// It looks at nothing else, and its peer takes nothing.
+TEST_P(Connections, AWriterThatOnlyCallsAgainHearsOfItsDaemonsEnd)
+{
+    claim();
+    upgrade(0);
+    near.stop();
+    ssize_t said = 0;
+    EXPECT_TRUE(await([&] {
+        said = side[0].send(pattern(ring_bytes, 3));
+        return said < 0 && said != -EAGAIN;
+    }));
+    EXPECT_EQ(said, -ECONNRESET);
+}
+
 TEST_P(Connections, TheDaemonsEndLeavesOthersAlone)
 {
     claim();

@@ -221,11 +221,15 @@ ssize_t Connection::Sending::write_urgent(const iovec *parts, int n, int flags)
 }
 
 /// Whether the kernel's connection has ended: a sender that waits for room has no other way to
-/// learn of it. The error then comes from the kernel's call.
+/// learn of it. The error then comes from the kernel's call. Nor has it of the end of its daemon,
+/// if the program only calls again: the next call attends to that.
 bool Connection::Sending::is_over()
 {
     const bool kept = (load(connection_.record_->in.kernel) & (EPOLLHUP | EPOLLERR)) != 0;
-    if (!kept && !kernel::is_time(half_.asked))
+    const bool is_time = kernel::is_time(half_.asked);
+    if (is_time)
+        connection_.check_daemon();
+    if (!kept && !is_time)
         return false;
     if ((kernel::events_of(fd_, 0) & (POLLHUP | POLLERR)) == 0)
         return false;
