@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Processes that are killed: sender, receiver, one of several holders, the daemon of both or that
-// of either; or the link between the two. Every byte is checked: who is left gets a prefix of the
-// stream, its end only where it got all that was accepted, and never waits for ever.
+// of either; or the link between the two, which share memory or carry what is stored. Every byte is
+// checked: who is left gets a prefix of the stream, its end only where it got all that was
+// accepted, and never waits for ever; and daemons that are left keep nothing of it.
 #include "tcp.hpp"
 
 #include <csignal>
@@ -28,7 +29,9 @@ constexpr int out_of_time = 99;
 struct Board {
     std::atomic<bool> daemon_ready[2];
     std::atomic<bool> is_introduced[2];
-    std::atomic<bool> cut; ///< the link: both daemons are to hear that it is lost
+    std::atomic<bool> cut;            ///< the link: both daemons are to hear that it is lost
+    std::atomic<bool> ended[2];       ///< that daemon, where both are of one process
+    std::atomic<std::size_t> kept[2]; ///< claims of the daemon
     ntbd::Introduction introductions[2];
     std::atomic<std::uint64_t> accepted; ///< by send
     std::atomic<std::uint64_t> received;
@@ -36,21 +39,24 @@ struct Board {
     std::atomic<int> sender_said;   ///< 0: all was accepted
     std::atomic<int> receiver_said; ///< 0: end of file
     std::atomic<bool> wrong;
+    std::atomic<bool> is_struck;
     std::atomic<std::uint32_t> calls[2]; ///< of the end
 };
 
-enum Victim { Sender, Receiver, TheDaemon, ThePeersDaemon, TheLink };
+enum Victim { Sender, Receiver, TheDaemon, ThePeersDaemon, TheLink, BothDaemons };
 
 struct Plan {
     Victim victim;
     std::uint32_t at_call;  ///< dies before this call; 0: at any time
     bool goes_back = false; ///< to TCP, from the sender's call back_at on
+    bool by_ring = false;   ///< calls count from the first one that finds a ring
 };
 constexpr std::uint32_t back_at = 40;
 constexpr std::uint32_t at_close = ~0u; ///< the last call
 // The first is between claim and match.
 constexpr std::uint32_t calls[] = {1, 2, 3, 4, 5, 9, 30, 100, 1000, at_close};
 constexpr std::uint32_t calls_back[] = {back_at, 41, 42, 43, 45, 50, 70, at_close};
+constexpr std::uint32_t calls_by_ring[] = {1, 2, 3, 5, 20, 100, at_close};
 
 class Killed : public testing::Test
 {
@@ -86,6 +92,10 @@ protected:
     /// Of both ends, or one of each, joined.
     void start_daemons()
     {
+        if (carried) {
+            start_carriers();
+            return;
+        }
         const int n = apart ? 2 : 1;
         for (int i = 0; i < n; i++)
             board.daemon_ready[i] = board.is_introduced[i] = false;
@@ -98,16 +108,51 @@ protected:
                 if (apart)
                     meet(one, i);
                 board.daemon_ready[i] = true;
-                while (!board.cut)
-                    usleep(100);
-                one.mailbox().put({ntbd::LinkNews::Kind::lost, {}, {}});
-                for (;;)
-                    pause();
+                for (bool is_cut = false;; usleep(100)) {
+                    board.kept[i] = kept_by(one);
+                    if (!is_cut && board.cut)
+                        one.mailbox().put({ntbd::LinkNews::Kind::lost, {}, {}});
+                    is_cut = board.cut;
+                }
                 return 0;
             });
         for (int i = 0; i < n; i++) {
             ASSERT_TRUE(await([&] { return board.daemon_ready[i].load(); }));
         }
+    }
+    /// Both in one process, so that a cable of it joins them.
+    void start_carriers()
+    {
+        board.daemon_ready[0] = board.cut = board.ended[0] = board.ended[1] = false;
+        daemons[0] = start([this] {
+            ntbd::test::Cable cable;
+            Daemon near(socket_of(0)), far(socket_of(1));
+            Daemon *const both[] = {&near, &far};
+            plug(cable, near, far);
+            for (Daemon *one : both) {
+                one->config.ring_bytes = ring_bytes;
+                one->start();
+            }
+            join(near, far);
+            board.daemon_ready[0] = true;
+            for (;; usleep(100)) {
+                for (int i = 0; i < 2; i++) {
+                    if (board.ended[i])
+                        both[i]->stop();
+                    else
+                        board.kept[i] = kept_by(*both[i]);
+                }
+                if (board.cut.exchange(false))
+                    near.bridge->cut();
+            }
+            return 0;
+        });
+        ASSERT_TRUE(await([&] { return board.daemon_ready[0].load(); }));
+    }
+    static std::size_t kept_by(const Daemon &one)
+    {
+        const ntbd::Broker::Figures figures = one.now().figures;
+        return figures.claimed + figures.connecting + figures.carried;
     }
     /// As links do between hosts.
     void meet(Daemon &one, int i)
@@ -130,21 +175,29 @@ protected:
     static bool is_daemon(Victim victim) { return victim >= TheDaemon; }
     void strike(Victim victim)
     {
+        board.is_struck = true;
         if (victim == TheLink)
             board.cut = true;
+        else if (victim == BothDaemons)
+            kill(daemons[0], SIGKILL);
+        else if (is_daemon(victim) && carried)
+            board.ended[victim - TheDaemon] = true;
         else
             kill(is_daemon(victim) ? daemons[victim - TheDaemon] : end[victim], SIGKILL);
     }
-    void step(const Plan &plan, int which, bool is_closing = false)
+    void step(const Plan &plan, int which, bool has_ring = false, bool is_closing = false)
     {
+        if (plan.by_ring && !has_ring && board.calls[which] == 0)
+            return;
         const bool is_now =
             plan.at_call == at_close ? is_closing : board.calls[which] + 1 >= plan.at_call;
         board.calls[which]++;
         if (plan.at_call == 0 || !is_now)
             return;
-        if (static_cast<int>(plan.victim) == which)
+        if (static_cast<int>(plan.victim) == which) {
+            board.is_struck = true;
             raise(SIGKILL);
-        else if (is_daemon(plan.victim) && which == 0)
+        } else if (is_daemon(plan.victim) && which == 0)
             strike(plan.victim); // again, it may be dead
     }
     static void rest(int fd, short events)
@@ -170,8 +223,19 @@ protected:
         const std::string stream = pattern(stream_bytes, 1);
         int said = 0;
         bool is_back = !plan.goes_back || side.connection == nullptr;
+        const auto has_ring = [&] {
+            return side.connection != nullptr && side.connection->has_ring();
+        };
         for (std::size_t at = 0, n = 1; at < stream.size() && said == 0;) {
-            step(plan, 0);
+            // It may take many bytes to get a ring.
+            if (plan.by_ring && board.calls[0] == 0 && !board.is_struck && !has_ring()) {
+                n = 1;
+                if (board.received < at) {
+                    sched_yield();
+                    continue;
+                }
+            }
+            step(plan, 0, has_ring());
             if (!is_back && board.calls[0] >= back_at)
                 is_back = side.connection->leave(side.fd);
             const ssize_t sent = side.send(stream.substr(at, n));
@@ -185,7 +249,7 @@ protected:
             n = n * 5 % 3001 + 1;
         }
         board.sender_said = said;
-        step(plan, 0, true);
+        step(plan, 0, has_ring(), true);
         if (side.connection != nullptr)
             side.connection->close(side.fd, true);
         return 0;
@@ -197,7 +261,7 @@ protected:
         const std::string stream = pattern(stream_bytes, 1);
         for (std::size_t at = 0;;) {
             char bytes[2000];
-            step(plan, 1);
+            step(plan, 1, side.connection != nullptr && side.connection->has_ring());
             const ssize_t got = side.receive(bytes, sizeof(bytes));
             if (got == -EAGAIN) {
                 sched_yield();
@@ -214,7 +278,7 @@ protected:
             board.received = at;
             board.by_ring = side.connection != nullptr && side.connection->has_ring();
         }
-        step(plan, 1, true);
+        step(plan, 1, false, true);
         if (side.connection != nullptr)
             side.connection->close(side.fd, true);
         return 0;
@@ -224,7 +288,7 @@ protected:
     {
         board.sender_said = board.receiver_said = out_of_time;
         board.accepted = board.received = 0;
-        board.wrong = board.by_ring = false;
+        board.wrong = board.by_ring = board.is_struck = false;
         board.calls[0] = board.calls[1] = 0;
         if (daemons[0] <= 0)
             start_daemons();
@@ -243,9 +307,13 @@ protected:
         }
         EXPECT_FALSE(board.wrong);
         broken += board.sender_said < 0 || board.receiver_said < 0;
-        if (is_daemon(plan.victim))
+        if (is_daemon(plan.victim)) {
             for (pid_t &one : daemons)
                 finish(one);
+        } else {
+            EXPECT_TRUE(await([&] { return board.kept[0] + board.kept[1] == 0; }))
+                << board.kept[0] << " and " << board.kept[1] << " are left";
+        }
         if (plan.victim != Receiver) {
             EXPECT_NE(board.receiver_said, out_of_time);
             if (board.receiver_said == 0) {
@@ -270,11 +338,24 @@ protected:
         for (const std::uint32_t call : calls_back)
             before(victim, call, true);
     }
-    void before(Victim victim, std::uint32_t call, bool goes_back)
+    /// Each call of one that has a ring, and of one that goes back from it.
+    void before_a_call_by_ring(Victim victim)
     {
-        SCOPED_TRACE(testing::Message() << "victim " << victim << ", call " << call
-                                        << (goes_back ? ", back to TCP" : ""));
-        run({victim, call, goes_back});
+        before_a_call(victim);
+        for (const std::uint32_t call : calls_by_ring)
+            before(victim, call, false, true);
+        for (const std::uint32_t call : calls_back)
+            before(victim, call, true, true);
+    }
+    void before(Victim victim, std::uint32_t call, bool goes_back, bool by_ring = false)
+    {
+        SCOPED_TRACE(testing::Message()
+                     << "victim " << victim << ", call " << call
+                     << (goes_back ? ", back to TCP" : "") << (by_ring ? ", by ring" : ""));
+        // The stream may be over before it had a ring.
+        for (int n = 0; n == 0 || (n < 50 && by_ring && !board.is_struck); n++)
+            run({victim, call, goes_back, by_ring});
+        EXPECT_TRUE(board.is_struck || !by_ring);
         if (victim != Sender) {
             EXPECT_NE(board.sender_said, out_of_time);
         }
@@ -297,8 +378,9 @@ protected:
     }
 
     Folder folder;
-    bool apart = false;  ///< each end has a daemon of its own
-    unsigned broken = 0; ///< runs that ended by an error
+    bool apart = false;   ///< each end has a daemon of its own
+    bool carried = false; ///< and these share no memory
+    unsigned broken = 0;  ///< runs that ended by an error
     Board &board;
     pid_t daemons[2] = {};
     pid_t end[2] = {};
@@ -348,6 +430,51 @@ TEST_F(KilledBetweenHosts, AnyOfThemAtAnyTime)
 }
 
 TEST_F(KilledBetweenHosts, NobodyAndAllArrives)
+{
+    nobody();
+}
+
+class KilledBetweenCarriers : public Killed
+{
+protected:
+    KilledBetweenCarriers() { apart = carried = true; }
+};
+
+TEST_F(KilledBetweenCarriers, TheSenderBeforeACall)
+{
+    before_a_call_by_ring(Sender);
+}
+
+TEST_F(KilledBetweenCarriers, TheReceiverBeforeACall)
+{
+    before_a_call_by_ring(Receiver);
+}
+
+TEST_F(KilledBetweenCarriers, EitherDaemonBeforeACall)
+{
+    before_a_call_by_ring(TheDaemon);
+    before_a_call_by_ring(ThePeersDaemon);
+    EXPECT_GT(broken, 0u) << "it was lost in the middle of a ring (F1)";
+}
+
+TEST_F(KilledBetweenCarriers, BothDaemonsBeforeACall)
+{
+    before_a_call_by_ring(BothDaemons);
+    EXPECT_GT(broken, 0u) << "it was lost in the middle of a ring (F1)";
+}
+
+TEST_F(KilledBetweenCarriers, TheLinkBeforeACall)
+{
+    before_a_call_by_ring(TheLink);
+    EXPECT_GT(broken, 0u) << "it was lost in the middle of a ring (F1)";
+}
+
+TEST_F(KilledBetweenCarriers, AnyOfThemAtAnyTime)
+{
+    at_any_time(60, BothDaemons);
+}
+
+TEST_F(KilledBetweenCarriers, NobodyAndAllArrives)
 {
     nobody();
 }
