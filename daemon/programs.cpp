@@ -8,9 +8,9 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <system_error>
 #include <utility>
 
@@ -94,12 +94,21 @@ std::vector<Program> find_programs(const std::string &proc)
             processes.emplace_back(*pid, path);
     std::sort(processes.begin(), processes.end());
     std::vector<Program> programs;
-    std::set<std::pair<dev_t, ino_t>> seen;
+    std::map<std::pair<dev_t, ino_t>, size_t> seen;
     for (const auto &[pid, path] : processes)
-        for (const fs::path &descriptor : entries_of(path / "fd"))
-            if (const std::optional<Page> page = page_at(descriptor);
-                page && seen.insert(page->file).second)
+        for (const fs::path &descriptor : entries_of(path / "fd")) {
+            const std::optional<Page> page = page_at(descriptor);
+            if (!page)
+                continue;
+            const auto [at, is_new] = seen.emplace(page->file, programs.size());
+            // Numbers of processes begin again at the highest one: a child may have a lower one.
+            if (is_new)
                 programs.push_back(program_of(pid, *page->figures));
+            else if (page->figures->pid == pid)
+                programs[at->second].pid = pid;
+        }
+    std::sort(programs.begin(), programs.end(),
+              [](const Program &one, const Program &other) { return one.pid < other.pid; });
     return programs;
 }
 

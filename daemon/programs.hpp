@@ -12,7 +12,7 @@ namespace ntbd
 
 /// A program and the children that it has by fork(), which count together. All is their own word.
 struct Program {
-    int pid;          ///< of the first that still lives
+    int pid;          ///< of the program while it lives, else of the child with the lowest
     std::string name; ///< printable
     uint64_t matched; ///< connections that a daemon joined by rings
     struct Why {

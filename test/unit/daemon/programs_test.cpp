@@ -92,6 +92,26 @@ TEST_F(Programs, AreListedOnceWithTheirChildren)
     close(ends[0]);
 }
 
+// Once the numbers of processes have begun again, as they do within a run of all tests.
+TEST_F(Programs, AreListedByTheirOwnNumberBesideAChildWithALowerOne)
+{
+    const std::string folder =
+        std::filesystem::temp_directory_path() / ("programs_test_" + std::to_string(getpid()));
+    std::filesystem::create_directories(folder);
+    for (const char *pid : {"7", "12", "40"})
+        std::filesystem::create_directory_symlink("/proc/self", folder + "/" + pid);
+    figures->pid = 12;
+    std::vector<ntbd::Program> all = ntbd::find_programs(folder);
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].pid, 12);
+    // One that is gone is none of them.
+    figures->pid = 30;
+    all = ntbd::find_programs(folder);
+    ASSERT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].pid, 7);
+    std::filesystem::remove_all(folder);
+}
+
 TEST_F(Programs, OfAnotherVersionOrShorterAreLeftOut)
 {
     figures->version = Figures::right_version + 1;
