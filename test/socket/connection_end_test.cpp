@@ -114,6 +114,18 @@ TEST_P(Connections, OneThatIsBrokenOffIsResetOnceAndThenAtItsEnd)
     }
 }
 
+// Or each exec() of a program that goes on with it would wait.
+TEST_P(Connections, OneThatIsBrokenOffHasNothingToGoBack)
+{
+    claim();
+    upgrade(0);
+    side[0].put("unread");
+    await_bytes(1, 6);
+    EXPECT_FALSE(side[1].connection->leave(tcp.fd[1]));
+    side[1].connection->abort(tcp.fd[1]);
+    EXPECT_TRUE(side[1].connection->leave(tcp.fd[1]));
+}
+
 TEST_P(Connections, WhoHasReadAResetWritesIntoNoRing)
 {
     claim();

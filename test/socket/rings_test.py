@@ -484,6 +484,90 @@ def inetd(bench):
                 bench.end(server, name)
 
 
+# A server that has used a connection itself before a program goes on with it, in its place or in that of a child.
+REPLACED = """
+import os, socket, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+rounds, forks = int(sys.argv[3]), sys.argv[4] == "fork"
+one, _ = listener.accept()
+listener.close()
+for _ in range(rounds):
+    one.sendall(one.recv(1000, socket.MSG_WAITALL))
+if not forks or os.fork() == 0:
+    os.dup2(one.fileno(), 0)
+    os.dup2(one.fileno(), 1)
+    one.close()
+    os.execlp("cat", "cat")
+one.close()
+os.wait()
+"""
+SPEAKS = """
+import socket, sys
+one = socket.create_connection((sys.argv[1], int(sys.argv[2])))
+block = bytes(range(250)) * 4
+try:
+    for i in range(2000):
+        if i == int(sys.argv[3]):
+            print("at", flush=True)
+            if sys.argv[4] == "waits":
+                sys.stdin.readline()
+        sent = block[i % 250:] + block[:i % 250]
+        one.sendall(sent)
+        got = one.recv(1000, socket.MSG_WAITALL)
+        assert got == sent[:len(got)], i
+        if len(got) < 1000:
+            got += one.recv(1)
+            assert got == b"", i
+    one.shutdown(socket.SHUT_WR)
+    assert one.recv(1) == b""
+    print("all")
+except ConnectionResetError:
+    print("reset")
+"""
+
+
+def replaced(bench):
+    """A program that is started with a connection which was matched by others does not take part: it goes back to TCP
+    before, which is counted, and every byte is there, also where an 'inherit' line names the program. A client that goes on
+    meanwhile may have sent by ring what the program cannot read: a reset, and no wrong byte."""
+    bench.allow("use ntb inherit cat *:*\n")
+    half = 1000
+
+    def runs_cat(pid):
+        family = [pid, *map(int, pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())]
+        return any(pathlib.Path(f"/proc/{one}/comm").read_text(encoding="ascii") == "cat\n" for one in family)
+
+    for way, waits in (("exec", True), ("fork", True), ("fork", False)):
+        rings = 0
+        for turn in range(4):
+            port, name = free_port(), f"replaced-{way}-{waits}-{turn}"
+            server = bench.serve(name, port, sys.executable, "-c", REPLACED, SERVER, port, half, way)
+            words = [*bench.prefix, "/usr/bin/python3", "-c", SPEAKS, SERVER, port, half, "waits" if waits else "goes on"]
+            with open(bench.folder / "client.log", "wb") as log, subprocess.Popen(
+                    [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as client:
+                bench.children.append(client)
+                expect(client.stdout.readline() == "at\n", f"{name}: {bench.said('client')}")
+                if waits:
+                    await_fact(lambda server=server: runs_cat(server.pid), name)
+                    client.stdin.write("\n")
+                    client.stdin.flush()
+                said = client.stdout.read()
+                expect(client.wait() == 0 and said in (("all\n",) if waits else ("all\n", "reset\n")),
+                       f"{name}: {said} {bench.said('client')} {bench.said(name)}")
+            server.wait(timeout=PATIENCE)
+            moved = by_ring(bench.said("client"))
+            expect(max(moved) <= (half + (not waits)) * 1000, f"{name}: {bench.said('client')}")
+            if min(moved) == 0:
+                continue
+            rings += 1
+            if way == "fork":
+                expect("1 went back to TCP: given to another program" in bench.said(name), f"{name}: {bench.said(name)}")
+            if said == "reset\n":
+                expect("1 were reset: the peer did not go back to TCP" in bench.said(name), f"{name}: {bench.said(name)}")
+            expect("were open when the program was started" not in bench.said(name), f"{name}: {bench.said(name)}")
+        expect(rings > 0, f"{way}: {rings}")
+
+
 MANY = EXCHANGES + """
 import resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (16384, 16384))
@@ -1195,7 +1279,7 @@ Subsystem sftp internal-sftp
     expect(several or min(by_ring(said)) > len(contents) // 2, said)
 
 
-CASES = {case.__name__: case for case in (traps, redis, unnamed, families, forked, forking, killed, inetd, many, hosts, iperf3, http, nginx, sockperf,
+CASES = {case.__name__: case for case in (traps, redis, unnamed, families, forked, forking, killed, inetd, replaced, many, hosts, iperf3, http, nginx, sockperf,
                                          memcached, postgres, ssh, asyncio, exhausted, late, maps, nat, carried_killed)}
 
 

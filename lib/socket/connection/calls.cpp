@@ -242,6 +242,9 @@ bool Connection::leave(int fd)
         if (!is_matched())
             return true;
     }
+    // A program that is looked for in many folders would wait in each of them.
+    if (load(record_->broken) != 0)
+        return true;
     const bool in = Receiving(*this, fd).ask();
     return Sending(*this, fd).go_back() && in;
 }

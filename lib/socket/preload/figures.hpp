@@ -29,7 +29,8 @@ namespace ntb::socket::preload
     X(stdio, "went back to TCP: given to stdio")                                                   \
     X(broken_off, "were reset: the peer did not go back to TCP")                                   \
     X(unseen, "were closed unseen")                                                                \
-    X(inherited, "were open when the program was started")
+    X(inherited, "were open when the program was started")                                         \
+    X(handed_on, "went back to TCP: given to another program")
 
 enum class Reason {
 #define NTB_NAME(name, text) name,
@@ -48,7 +49,7 @@ constexpr std::size_t reason_count = sizeof(reason_texts) / sizeof(reason_texts[
 /// process keeps open: who may look at the process finds it below /proc/PID/fd.
 struct Figures {
     static constexpr const char *name = "ntbsocket-figures";
-    static constexpr std::uint32_t right_magic = 0x6e746273, right_version = 1;
+    static constexpr std::uint32_t right_magic = 0x6e746273, right_version = 2;
 
     std::uint32_t magic, version;
     std::int32_t pid;

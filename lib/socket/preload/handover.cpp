@@ -106,7 +106,7 @@ void Handover::look_at(int fd, int number)
     if (const int place = body->expect_program(); place >= 0)
         pass(fd, place);
     else
-        body->leave(fd);
+        body->leave_to_program(fd);
 }
 
 // Once for each connection, whatever numbers it has.

@@ -182,6 +182,13 @@ void Body::leave(int fd)
     one->abort(fd);
 }
 
+void Body::leave_to_program(int fd)
+{
+    if (claimed() != nullptr && !is_handed_on_.exchange(true))
+        count(Reason::handed_on);
+    leave(fd);
+}
+
 bool Body::upgraded() const
 {
     const Use one(*this);
@@ -332,7 +339,7 @@ void hand_on(int fd)
     if (Body *body = held.body(); body != nullptr) {
         KeepErrno keep;
         body->hand_on();
-        body->leave(fd);
+        body->leave_to_program(fd);
     }
 }
 

@@ -68,6 +68,8 @@ public:
     }
     /// All goes by TCP from now on: the socket goes to who does not know of rings (rule R8).
     void leave(int fd);
+    /// As leave(), for a program that goes on with it: counted, once for each.
+    void leave_to_program(int fd);
     void number_closed(int fd, bool last);
     /// Whether calls in this direction wait, for as long as they have to: so the kernel said when
     /// it was last asked. Another process may have changed it since.
@@ -136,6 +138,7 @@ private:
     std::atomic<std::uint32_t> waits_ = 0;
     std::uint32_t fork_ = 0; ///< the last one that it was there at
     std::atomic<bool> announced_ = false;
+    std::atomic<bool> is_handed_on_ = false;
     bool accepted_ = false;
     bool late_ = false;                      ///< Claims::AfterChild
     std::atomic<bool> awaits_child_ = false; ///< and it has had none
