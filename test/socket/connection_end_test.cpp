@@ -332,8 +332,8 @@ protected:
         path.copy(address.sun_path, sizeof(address.sun_path) - 1);
         EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof(address)), 0);
         EXPECT_EQ(listen(listener, 1), 0);
-        Connection *const one =
-            Connection::claim(*Attachment::create(path.c_str()), tcp.fd[0], false);
+        at = Attachment::create(path.c_str());
+        Connection *const one = Connection::claim(*at, tcp.fd[0], false);
         EXPECT_NE(one, nullptr);
         here = {one, tcp.fd[0]};
         there = {nullptr, tcp.fd[1]};
@@ -352,9 +352,31 @@ protected:
 
     const Folder folder;
     const int listener = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    Attachment *at = nullptr;
     Tcp tcp;
     Side here, there;
 };
+
+TEST_F(Claims, StayTcpAtADaemonOfAnotherVersion)
+{
+    const int daemon = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    ASSERT_GE(daemon, 0);
+    ntbc::Message answer;
+    answer.type = ntbc::Type::answer;
+    answer.version++;
+    EXPECT_EQ(::send(daemon, &answer, sizeof(answer), 0), static_cast<ssize_t>(sizeof(answer)));
+    EXPECT_TRUE(here.connection->upgraded());
+    EXPECT_TRUE(await([this] {
+        here.connection->look(here.fd);
+        return !here.connection->upgraded();
+    }));
+    EXPECT_EQ(at->figures().failed, 1u);
+    EXPECT_EQ(there.get(5), "first");
+    there.put("answer");
+    EXPECT_EQ(here.get(6), "answer");
+    ::close(daemon);
+    close();
+}
 
 TEST_F(Claims, AnEndDoesNotWaitForTheDaemon)
 {
