@@ -92,7 +92,7 @@ __rte_noinline int any_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, uin
 }
 
 /// A burst that is behind the gate already, and has something to do.
-__rte_noinline int busy_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, uint16_t n)
+__rte_noinline int busy_rx(RxHalf *half, rte_mbuf **mbufs, queue::Meta *meta, unsigned n)
 {
     const int rc = half->burst(half->state, mbufs, meta, n);
     half->gate.leave();

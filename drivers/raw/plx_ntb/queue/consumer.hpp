@@ -229,7 +229,6 @@ template <MemPolicy Mem>
 [[gnu::always_inline]] inline int received(Rx &q, unsigned messages, uint64_t bytes)
 {
     const bool due = static_cast<uint32_t>(q.tail) - q.returned >= q.batch;
-    q.messages += messages;
     count(q.stats.messages, messages);
     count(q.stats.bytes, bytes);
     watch_always(q);
@@ -324,18 +323,24 @@ template <MemPolicy Mem>
 /// Takes a message that has come alone.
 template <MemPolicy Mem, uint32_t Lines>
 [[gnu::always_inline]] inline int take_alone(Rx &q, const std::byte *line, uint64_t word,
-                                             rte_mbuf **mbufs, Meta *meta)
+                                             uint32_t length, rte_mbuf **mbufs, Meta *meta)
 {
     rte_mbuf *const m = mbufs[0] = q.spare[--q.spares];
     q.lone_more = 0;
     expect_answer<Mem>(q);
-    const uint32_t length = wire::word_length(word);
     std::byte *data = take_head(m, Rearm(q), word, length, line, meta);
     if constexpr (Lines == 2)
         copy_fixed<wire::cont_payload_bytes>(data + wire::head_payload_bytes,
                                              line + wire::line_bytes + wire::cont_payload_offset);
     consume_lines(q, Lines);
     return received<Mem>(q, 1, length);
+}
+
+/// Whether a line in front of lone_until, or right behind it, has been written.
+template <MemPolicy Mem>
+[[gnu::always_inline]] inline bool has_come(const Rx &q, const std::byte *line)
+{
+    return wire::word_tag(Mem::load(line)) == q.lone_tag;
 }
 
 /// One of two lines, the first of which was found. Outside of rx_burst(), which then needs no stack
@@ -347,11 +352,11 @@ template <MemPolicy Mem>
     const std::byte *const line = q->ring.line(q->tail), *behind = line + wire::line_bytes;
     if (Mem::load(behind) != q->lone_tag)
         return receive_runs<Mem>(q, mbufs, meta, n);
-    if (n > 1 && wire::word_tag(Mem::load(behind + wire::line_bytes)) == q->lone_tag)
-        return receive_runs<Mem>(q, mbufs, meta, n); // more has come
+    if (n != 1 && (n == 0 || has_come<Mem>(*q, behind + wire::line_bytes)))
+        return receive_runs<Mem>(q, mbufs, meta, n);
     if (q->spares == 0) [[unlikely]]
         return receive_with_spares<Mem>(q, mbufs, meta, n);
-    return take_alone<Mem, 2>(*q, line, word, mbufs, meta);
+    return take_alone<Mem, 2>(*q, line, word, wire::word_length(word), mbufs, meta);
 }
 
 /// A message that comes alone costs the time of the instructions here, so one of one or two lines
@@ -365,18 +370,18 @@ int rx_burst(Rx *q, rte_mbuf **mbufs, Meta *meta, unsigned n)
     // Else a message of two lines waits for two misses in sequence.
     __builtin_prefetch(behind, 0, 3);
     const uint64_t word = Mem::load(line);
-    if (wire::word_tag(word) != q->lone_tag || n == 0)
+    if (wire::word_tag(word) != q->lone_tag)
         return return_all<Mem>(*q);
     const uint32_t length = inline_length(word);
     if (length > q->few_lines_max)
         return receive_runs<Mem>(q, mbufs, meta, n);
     if (length > wire::head_payload_bytes)
         return receive_two_lines<Mem>(q, mbufs, meta, n, word);
-    if (n > 1 && wire::word_tag(Mem::load(behind)) == q->lone_tag)
-        return receive_runs<Mem>(q, mbufs, meta, n); // more has come
+    if (n != 1 && (n == 0 || has_come<Mem>(*q, behind)))
+        return receive_runs<Mem>(q, mbufs, meta, n);
     if (q->spares == 0) [[unlikely]]
         return receive_with_spares<Mem>(q, mbufs, meta, n);
-    return take_alone<Mem, 1>(*q, line, word, mbufs, meta);
+    return take_alone<Mem, 1>(*q, line, word, length, mbufs, meta);
 }
 
 } // namespace plx::queue::PLX_VARIANT

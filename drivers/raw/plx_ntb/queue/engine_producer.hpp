@@ -167,7 +167,6 @@ template <MemPolicy Mem>
     ByEngine &e = q.by_engine;
     held_at(e, e.head) = {m, e.given};
     count(e.head, 1);
-    q.messages++;
     count(q.stats.messages, 1);
     count(q.stats.bytes, length);
     count(q.stats.dma_messages, 1);

@@ -96,7 +96,7 @@ inline void leave_stores(Tx &q, bool left)
 [[gnu::noinline]] inline void step_inline(Tx &q)
 {
     const InlineBound::Way way =
-        q.inline_bound.step(q.stats.bytes, q.messages, tx_unconfirmed(&q), q.s.inline_cycles());
+        q.inline_bound.step(q.stats.bytes, messages_of(q), tx_unconfirmed(&q), q.s.inline_cycles());
     q.inline_due = q.inline_bound.due();
     q.inline_max = way.at_most;
     leave_stores(q, way.decides);
@@ -468,7 +468,6 @@ template <MemPolicy Mem>
 [[gnu::always_inline]] inline void count_sent(Tx &q, const Progress &p)
 {
     count(q.head, p.lines);
-    q.messages += p.messages;
     count(q.stats.messages, p.messages);
     count(q.stats.bytes, p.bytes);
 }
@@ -639,7 +638,6 @@ template <MemPolicy Mem, uint32_t Lines>
     std::byte *const line = q.ring.line(q.head);
     Mem::own(line);
     Mem::own(line + wire::line_bytes);
-    Mem::own(q.ring.line(q.head + own_ahead));
     const uint32_t tag = q.lone_tag;
     if constexpr (Lines == 2)
         Mem::rest(line + wire::line_bytes, data + head, length - head,
@@ -649,6 +647,8 @@ template <MemPolicy Mem, uint32_t Lines>
     Mem::word(line, wire::head_word(tag, length, wire::Kind::inline_message, with.flags));
     Mem::flush();
     count_sent(q, {1, Lines, length});
+    // Behind the stores, which then need fewer registers.
+    Mem::own(q.ring.line(q.head + (own_ahead - Lines)));
     return free_alone(m);
 }
 

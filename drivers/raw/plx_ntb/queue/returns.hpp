@@ -75,7 +75,7 @@ template <MemPolicy Mem>
 [[gnu::always_inline]] inline void consider_hint_trial(Rx &q)
 {
     if (q.tail >= q.hint_trial.due()) [[unlikely]]
-        q.hint = static_cast<CacheHint>(q.hint_trial.step(q.tail, q.messages, q.s.cycles()));
+        q.hint = static_cast<CacheHint>(q.hint_trial.step(q.tail, messages_of(q), q.s.cycles()));
 }
 
 /// @return @p messages, so that a burst may end with it
@@ -84,7 +84,7 @@ template <MemPolicy Mem>
 {
     q.returned = static_cast<uint32_t>(q.tail);
     Mem::word(q.s.peer_credit, uint64_t{q.s.peer_back_base} | uint64_t{q.returned} << 32);
-    Mem::word(q.s.peer_credit + 8, uint64_t{q.s.peer_back_base} | uint64_t{q.messages} << 32);
+    Mem::word(q.s.peer_credit + 8, uint64_t{q.s.peer_back_base} | uint64_t{messages_of(q)} << 32);
     Mem::flush();
     consider_hint_trial(q);
     return static_cast<int>(messages);
@@ -94,7 +94,7 @@ template <MemPolicy Mem>
 [[gnu::noinline]] inline void consider_pause(Rx &q)
 {
     const uint64_t now = q.s.cycles();
-    if (!q.lead.caught_up(q.tail, q.messages, now, !q.hint_trial.resting()))
+    if (!q.lead.caught_up(q.tail, messages_of(q), now, !q.hint_trial.resting()))
         return;
     q.pause_end = now + Lead::pause_cycles;
     make_unready(q);
@@ -112,7 +112,7 @@ template <MemPolicy Mem>
         refill<Mem>(q);
     if (!q.lacks_buffers())
         watch_ring(q);
-    if (q.messages != q.lead.messages() && q.s.cycles != nullptr)
+    if (messages_of(q) != q.lead.messages() && q.s.cycles != nullptr)
         consider_pause(q);
     return 0;
 }

@@ -123,9 +123,9 @@ uint32_t unconfirmed_of(const Tx &q, uint32_t sent, uint32_t most, uint32_t beyo
 
 uint32_t unconfirmed_at_close(const Tx &q)
 {
-    const uint32_t sent = q.head > UINT32_MAX ? UINT32_MAX : q.messages;
+    const uint32_t sent = q.head > UINT32_MAX ? UINT32_MAX : messages_of(q);
     const uint32_t most = std::min(sent, q.ring.mask + 1);
-    return unconfirmed_of(q, q.messages, most, most);
+    return unconfirmed_of(q, messages_of(q), most, most);
 }
 
 /// Halts the engine, so that its count of copies begins at 0.
@@ -240,7 +240,7 @@ int tx_open(Tx *q, const TxSetup &s)
         place(const_cast<std::byte *>(s.buffer_ring), s.buffer_ring_lines, s.back_base);
     q->per_buffer = Divider(s.peer_buf_bytes);
     q->head = q->buffer_ring_read = 0;
-    q->credited = q->messages = 0;
+    q->credited = 0;
     q->sent_before = q->stats.messages;
     q->buffers_next = q->buffers_end = 0;
     q->aside = q->hidden_end = 0;
@@ -288,7 +288,8 @@ int rx_open(Rx *q, const RxSetup &s)
     q->buffer_ring = place(s.peer_buffer_ring, s.peer_buffer_ring_lines, s.peer_back_base);
     q->per_buffer = Divider(s.buf_bytes);
     q->tail = q->buffer_ring_head = q->buffer_ring_tail = 0;
-    q->messages = q->returned = 0;
+    q->returned = 0;
+    q->received_before = q->stats.messages;
     q->line_left = q->fifo_head = q->fifo_tail = 0;
     q->batch = credit_batch(s.ring_lines);
     // data_off, refcnt 1, nb_segs 1, port; ol_flags 0.
@@ -398,7 +399,7 @@ uint32_t tx_published(const Tx *q)
 
 RxNext rx_next(const Rx *q)
 {
-    return {q->ring.line(q->tail), q->ring.tag(q->tail), q->messages};
+    return {q->ring.line(q->tail), q->ring.tag(q->tail), messages_of(*q)};
 }
 
 void rx_ask_for_more(const RxWatch &watch)

@@ -26,11 +26,17 @@ struct Divider {
     }
 };
 
-/// A counter with one writer that any thread may read.
+/// A counter with one writer that any thread may read. By hand one instruction, of which the
+/// compiler makes three if it is an atomic load and store (doc/decisions/016-lone-messages.md); the
+/// aligned word is stored whole either way. The thread sanitizer has to see the atomic.
 [[gnu::always_inline]] inline void count(uint64_t &counter, uint64_t more)
 {
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
+    asm("addq %1, %0" : "+m"(counter) : "er"(more) : "cc");
+#else
     std::atomic_ref<uint64_t> ref(counter);
     ref.store(ref.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+#endif
 }
 
 /// Where a ring lies and which tag a position of it carries.
@@ -75,7 +81,6 @@ struct alignas(64) Tx {
     RingPlace ring;    ///< the peer's message ring
     uint64_t head;     ///< lines sent in this epoch; a counter that others may read
     uint32_t credited; ///< lines that the peer has returned, less those set aside, modulo 2^32
-    uint32_t messages; ///< sent in this epoch, modulo 2^32
     bool open;
     bool broken;         ///< the peer violated the protocol
     uint32_t inline_max; ///< longest message of a burst that travels in the ring; may change
@@ -112,7 +117,7 @@ struct alignas(64) Tx {
     alignas(64) ByEngine by_engine;
     alignas(64) TxStats stats;
     TxStats cleared;           ///< control side only: stats at the last reset
-    uint64_t sent_before;      ///< control side only: messages before this epoch
+    uint64_t sent_before;      ///< messages before this epoch
     uint32_t left_unconfirmed; ///< control side only: when it was closed last
 
     static constexpr uint32_t buffers_size = 8192;
@@ -120,6 +125,12 @@ struct alignas(64) Tx {
     static constexpr uint32_t buffers_max = buffers_size - wire::buffers_per_line + 1;
     uint32_t buffers[buffers_size]; ///< known receive buffers: checked offsets, in lines
 };
+
+/// Messages sent in this epoch, modulo 2^32.
+inline uint32_t messages_of(const Tx &q)
+{
+    return static_cast<uint32_t>(q.stats.messages - q.sent_before);
+}
 
 /// Longest inline message of two lines.
 inline constexpr uint32_t two_lines_max = wire::head_payload_bytes + wire::cont_payload_bytes;
@@ -150,7 +161,6 @@ struct alignas(64) Rx {
     /// and so while the half is not ready.
     uint64_t lone_until;
     uint32_t lone_tag;
-    uint32_t messages;       ///< consumed in this epoch, modulo 2^32
     uint32_t returned;       ///< lines credited to the peer, modulo 2^32
     uint32_t few_lines_max;  ///< longest inline message of two lines, minding max_message
     uint32_t many_lines_max; ///< longest inline message, minding it too
@@ -187,6 +197,7 @@ struct alignas(64) Rx {
     uint64_t pause_end; ///< cycles; the ring is left alone until then
     alignas(64) RxStats stats;
     RxStats cleared;
+    uint64_t received_before; ///< messages before this epoch
 
     static constexpr uint32_t fifo_size = 8192;
     static_assert(buffers_target_max <= fifo_size);
@@ -200,6 +211,12 @@ struct alignas(64) Rx {
         return buffers_available() + wire::buffers_per_line <= s.buffers_target;
     }
 };
+
+/// Messages received in this epoch, modulo 2^32.
+[[gnu::always_inline]] inline uint32_t messages_of(const Rx &q)
+{
+    return static_cast<uint32_t>(q.stats.messages - q.received_before);
+}
 
 /// Sets the next @p n buffers aside, and as many lines: the caller has found both.
 [[gnu::always_inline]] inline void set_aside(Tx &q, uint32_t n)

@@ -245,7 +245,8 @@ TEST_P(Burst, CountersWrap)
 TEST_P(Burst, WhatIsUnconfirmedIsCountedAcrossTheWrap)
 {
     Pair pair(ops());
-    pair.tx_half->messages = pair.rx_half->messages = UINT32_MAX - 1;
+    pair.tx_half->sent_before = pair.tx_half->stats.messages - (UINT32_MAX - 1);
+    pair.rx_half->received_before = pair.rx_half->stats.messages - (UINT32_MAX - 1);
     pair.tx_half->head = pair.rx_half->tail = uint64_t{1} << 33;
     pair.tx_half->credited = pair.rx_half->returned = 0;
     prepare_ring(pair.rx_setup.ring, pair.options.ring_lines,
@@ -268,9 +269,9 @@ TEST_P(Burst, ALyingCreditLeavesUnconfirmedWhatTheRingHeld)
 {
     Pair pair(ops());
     random_traffic(pair, 1500, 2000, 3);
-    ASSERT_GT(pair.tx_half->messages, pair.options.ring_lines);
-    const uint64_t lie =
-        uint64_t{pair.rx_setup.peer_back_base} | uint64_t{pair.tx_half->messages + 1} << 32;
+    ASSERT_GT(plx::queue::messages_of(*pair.tx_half), pair.options.ring_lines);
+    const uint64_t lie = uint64_t{pair.rx_setup.peer_back_base} |
+                         uint64_t{plx::queue::messages_of(*pair.tx_half) + 1} << 32;
     std::memcpy(pair.rx_setup.peer_credit + 8, &lie, sizeof(lie));
     pair.close();
     EXPECT_EQ(tx_stats(pair.tx_half).unconfirmed, pair.options.ring_lines);
