@@ -227,7 +227,7 @@ class Runs(unittest.TestCase):
         return document
 
     def test_ours_beside_a_socket(self):
-        done = run("--only", "queue", "send", "write", "unix", "--sizes", "8,128,65536", "--rounds", "1", "--run-ms", "1",
+        done = run("--only", "queue", "send", "write", "unix", "--sizes", "8,128,65536", "--rounds", "1", "--run-ms", "20",
                    "--realtime", "--json", str(self.file), temporary=self.folder)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         document = self.checked()

@@ -78,7 +78,7 @@ class Runs(unittest.TestCase):
     @unittest.skipIf(verbs.SEND.missing(SETTINGS) != "", verbs.SEND.missing(SETTINGS))
     def test_sends_and_the_client_library(self):
         file = self.folder / "result.json"
-        done = self.compare("--only", "verbs-send", "verbs-write-direct", "client", "--sizes", "64", "--rounds", "1", "--run-ms", "1", "--json", str(file))
+        done = self.compare("--only", "verbs-send", "verbs-write-direct", "client", "--sizes", "64", "--rounds", "1", "--run-ms", "50", "--json", str(file))
         self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
         document = json.loads(file.read_text())
         jsonschema.validate(document, json.loads((ROOT / "doc/result.schema.json").read_text()))
