@@ -199,14 +199,39 @@ def redis_benchmark(bench, *words):
     return done
 
 
+def forked_save(bench, serve, place):
+    """The server forks a child that writes what it has to a file, while clients are served. A server that reads the file
+    has as much."""
+    def ask(place, *words):
+        return bench.run_well("redis-cli", *place, *words).stdout
+
+    # A value of each key, so that no more are made meanwhile.
+    redis_benchmark(bench, *place, "-n", 5000, "-r", 5000, "-d", 1000, "-P", 16)
+    keys = ask(place, "dbsize")
+    load = bench.start("load", *bench.prefix, "redis-benchmark", *place, "-t", "get", "-q", "-n", 100000, "-c", 8)
+    expect("Background saving started" in ask(place, "bgsave"), "bgsave")
+    await_fact(lambda: "rdb_bgsave_in_progress:0" in ask(place, "info", "persistence"), "the save ends")
+    expect("rdb_last_bgsave_status:ok" in ask(place, "info", "persistence"), ask(place, "info", "persistence"))
+    expect(load.wait(timeout=PATIENCE) == 0, bench.said("load"))
+    port = free_port()
+    reader = serve("redis-reader", port)
+    expect(ask(["-h", SERVER, "-p", port], "dbsize") == keys != "(integer) 0\n", keys)
+    bench.end(reader, "redis-reader")
+
+
 def redis(bench):
     need("redis-server", "redis-benchmark", "redis-cli")
     port = free_port()
-    server = bench.serve("redis", port, "redis-server", "--port", port, "--save", "", "--appendonly", "no", "--bind", SERVER)
-    place = ["-h", SERVER, "-p", port]
+
+    def serve(name, port):
+        return bench.serve(name, port, "redis-server", "--port", port, "--save", "", "--appendonly", "no", "--bind", SERVER,
+                           "--dir", bench.folder)
+
+    server, place = serve("redis", port), ["-h", SERVER, "-p", port]
     for more in (["-c", 1, "-n", 20000 if bench.is_carried else 5000], ["-c", 50, "-n", 20000, "-P", 16]):
         in_time(lambda more=more: redis_benchmark(bench, *place, *more), (2000, 2000))
     expect(bench.run("redis-cli", *place, "ping").stdout == "PONG\n", "ping")
+    forked_save(bench, serve, place)
     # While it runs, ntb-ss says what became of its connections; a ping may be over before it is matched.
     def listed():
         return bench.run(pathlib.Path(bench.ntbd).with_name("ntb-ss"), "--programs", under=False).stdout
