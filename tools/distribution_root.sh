@@ -88,6 +88,10 @@ in_root() {
             mount -o remount,bind,ro "$pages"
         fi
         mount --rbind /dev "$folder/dev"
+        # What programs leave in shared memory ends with it.
+        if [ -d "$folder/dev/shm" ]; then
+            mount -t tmpfs -o mode=1777 shm "$folder/dev/shm"
+        fi
         if [ -d "$cache" ]; then
             mkdir -p "$folder/root/.cache/ccache"
             mount --bind "$cache" "$folder/root/.cache/ccache"
