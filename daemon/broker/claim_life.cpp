@@ -169,11 +169,7 @@ void Claims::close(ClientId client, uint64_t id)
     if (claim->carried) {
         order(*claim, RelayOrder::Kind::let_go);
     } else if (claim->remote != 0 && peer_) {
-        Message m;
-        m.type = Type::gone;
-        m.key_kind = ntbc::key_tuple;
-        m.id = claim->remote;
-        outbox_.to_peer(m, nullptr, 0);
+        report_to_peer(Type::gone, claim->remote);
     }
     forget(id);
 }
@@ -232,12 +228,7 @@ bool Claims::revoke(uint64_t id, const std::function<bool(uid_t)> &admits)
     if (claim.carried) {
         order(claim, RelayOrder::Kind::let_go); // it finds the mark
     } else if (claim.remote != 0 && peer_) {
-        Message m;
-        m.type = Type::gone;
-        m.key_kind = ntbc::key_tuple;
-        m.id = claim.remote;
-        m.status = -ECONNRESET;
-        outbox_.to_peer(m, nullptr, 0);
+        report_to_peer(Type::gone, claim.remote, -ECONNRESET);
     }
     return true;
 }

@@ -66,14 +66,8 @@ int Claims::join(Claim &accepted, Claim *connected, const Offer *offer)
     const int status = errno == EMFILE || errno == ENFILE ? -EMFILE : -ENOMEM;
     if (connected != nullptr)
         fail(*connected, status);
-    if (offer != nullptr) {
-        Message no;
-        no.type = Type::refused;
-        no.key_kind = ntbc::key_tuple;
-        no.id = offer->id;
-        no.status = status;
-        outbox_.to_peer(no, nullptr, 0);
-    }
+    if (offer != nullptr)
+        report_to_peer(Type::refused, offer->id, status);
     fail(accepted, status);
     return status;
 }

@@ -34,15 +34,22 @@ void Claims::send_offer(const Claim &claim)
     outbox_.to_peer(m, nullptr, 0);
 }
 
+void Claims::report_to_peer(Type type, uint64_t id, int32_t status, uint64_t other)
+{
+    Message m;
+    m.type = type;
+    m.key_kind = ntbc::key_tuple;
+    m.id = id;
+    m.other = other;
+    m.status = status;
+    outbox_.to_peer(m, nullptr, 0);
+}
+
 void Claims::withdraw(const Claim &claim)
 {
     if (!peer_ || claim.index != 0)
         return;
-    Message m;
-    m.type = Type::withdraw;
-    m.key_kind = ntbc::key_tuple;
-    m.id = claim.id;
-    outbox_.to_peer(m, nullptr, 0);
+    report_to_peer(Type::withdraw, claim.id);
 }
 
 void Claims::peer_up(Carriage carriage)
@@ -106,12 +113,7 @@ void Claims::take_match(ntbc::Parcel *parcel)
         matched_++;
         return;
     }
-    Message gone;
-    gone.type = Type::gone;
-    gone.key_kind = ntbc::key_tuple;
-    gone.id = m.other;
-    gone.status = -ECANCELED;
-    outbox_.to_peer(gone, nullptr, 0);
+    report_to_peer(Type::gone, m.other, -ECANCELED);
     if (waits)
         fail(*found->second, -ECANCELED);
 }
@@ -165,14 +167,8 @@ void Claims::relay_ended(uint64_t id, int status)
     claim.relay_ended = true;
     carried_--;
     // One that was never joined there is waited for by no one else.
-    if (status != 0 && claim.remote != 0 && peer_) {
-        Message gone;
-        gone.type = Type::gone;
-        gone.key_kind = ntbc::key_tuple;
-        gone.id = claim.remote;
-        gone.status = -ECANCELED;
-        outbox_.to_peer(gone, nullptr, 0);
-    }
+    if (status != 0 && claim.remote != 0 && peer_)
+        report_to_peer(Type::gone, claim.remote, -ECANCELED);
     if (claim.owner.client != 0) {
         if (status != 0)
             end(claim, -ECONNRESET);

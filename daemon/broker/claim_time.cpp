@@ -35,12 +35,7 @@ void Claims::fin_seen(ClientId client, uint64_t id, uint32_t generation)
     if (claim->carried) {
         order(*claim, RelayOrder::Kind::fin, generation);
     } else if (claim->remote != 0 && peer_) {
-        Message m;
-        m.type = Type::fin;
-        m.key_kind = ntbc::key_tuple;
-        m.id = claim->remote;
-        m.other = generation;
-        outbox_.to_peer(m, nullptr, 0);
+        report_to_peer(Type::fin, claim->remote, 0, generation);
     }
 }
 

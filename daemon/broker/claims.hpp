@@ -108,6 +108,8 @@ private:
     bool charge(Claim &claim, uint32_t ring_bytes);
     void carry(const Claim &claim, RelayOrder::Kind kind, int bell, const Token &token);
     void order(const Claim &claim, RelayOrder::Kind kind, uint32_t generation = 0);
+    /// @param id of the claim, as the peer's daemon has it, or of an offer
+    void report_to_peer(ntbc::Type type, uint64_t id, int32_t status = 0, uint64_t other = 0);
 
     const Config &config_;
     Outbox &outbox_;
