@@ -36,7 +36,7 @@ def cores():
 
 
 class Hosts:
-    """A serving process that lives as long as this object, and driving ones that come and go."""
+    """A serving process that lives as long as this object, and clients that come and go."""
 
     def __init__(self, program, memory, scratch):
         self.program = program
@@ -57,13 +57,13 @@ class Hosts:
         return ["setpriv", "--pdeathsig", "TERM", self.program, *eal, *self.memory, "--", *own]
 
     def drive(self, result, timeout, *own):
-        """Runs one driving host. Returns what it wrote to `result`, or ends the demo with what it said."""
+        """Runs one client. Returns what it wrote to `result`, or ends the demo with what it said."""
         result.unlink(missing_ok=True)
         words = [*own, "--quiet", "--json", str(result)]
         done = subprocess.run(self.command(self.client_core, words), capture_output=True, text=True,
                               timeout=timeout, check=False)
         if done.returncode != 0 or not result.exists():
-            sys.exit(f"demo: the driving host failed:\n{done.stdout}{done.stderr}"
+            sys.exit(f"demo: the client failed:\n{done.stdout}{done.stderr}"
                      f"the serving host says:\n{self.log.read_text()}")
         return json.loads(result.read_text())
 

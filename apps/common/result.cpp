@@ -19,7 +19,7 @@ namespace app
 namespace
 {
 
-constexpr unsigned format_version = 3;
+constexpr unsigned format_version = 4;
 /// Of the offered rate: the last messages come a moment after their time.
 constexpr double least_met = 0.97;
 
@@ -48,7 +48,7 @@ void put_machine(JsonText &json, const Result &result)
     json.member("huge_pages_free", machine.huge_pages_free);
     json.key("cores");
     json.begin_object();
-    json.member("driver", static_cast<double>(result.driver_cpu));
+    json.member("client", static_cast<double>(result.client_cpu));
     json.member("server", static_cast<double>(result.server_cpu));
     json.member("same_machine", result.same_machine);
     json.end_object();

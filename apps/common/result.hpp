@@ -22,7 +22,7 @@ struct Flow {
     uint64_t messages = 0, bytes = 0;
     double seconds = 0; ///< the time that these took, at the end that received them
     uint64_t queue = 0;
-    int cpu = -1; ///< that drove the queue at the driving end
+    int cpu = -1; ///< that drove the queue at the client
 };
 
 /// One measurement.
@@ -84,7 +84,7 @@ struct Result {
     bool interrupted = false;
     std::string error;
     double seconds = 0;
-    int driver_cpu = -1, server_cpu = -1;
+    int client_cpu = -1, server_cpu = -1;
     bool same_machine = false;
     double load_1min = 0; ///< before the first measurement
     std::vector<std::pair<std::string, std::string>> options;

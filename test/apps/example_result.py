@@ -56,7 +56,7 @@ def point(mode, operation=QUEUE, size=64, repeat=0):
 
 def result(points, skipped=()):
     return {
-        "format": "ntbmsg-result", "version": 3, "complete": True, "interrupted": False, "error": "",
+        "format": "ntbmsg-result", "version": 4, "complete": True, "interrupted": False, "error": "",
         "started": "2026-11-21T12:50:00Z", "seconds": 6.1,
         "program": {"name": "ntbmsg-pktgen", "commit": "cbaf2232bc29+", "compiler": "12.2.0",
                     "dpdk": "DPDK 22.11.11",
@@ -64,7 +64,7 @@ def result(points, skipped=()):
                                "--size 64,1024"},
         "machine": {"cpu": "Some Processor", "kernel": "Linux 6.1", "cpus": 2, "load_1min": 0.4,
                     "huge_pages_total": 192, "huge_pages_free": 166,
-                    "cores": {"driver": 1, "server": 0, "same_machine": True}},
+                    "cores": {"client": 1, "server": 0, "same_machine": True}},
         "devices": [{"name": "raw_plx_ntb0", "platform": "twin", "burst_functions": "plain/avx512",
                      "pcie_generation": 3, "lanes": 8, "ring_lines": 4096, "inline_max": 256,
                      "max_message": 4160256, "peer_max_message": 4160256, "dma_min": 0}],

@@ -24,7 +24,7 @@ int main(int argc, char **argv)
     hello.major = plx::wire::version_major + 1;
     peer.say(hello);
     std::cout << "spoken" << std::endl;
-    // Again and again, as drivers do: what is said while the link goes down once more is lost.
+    // Again and again, as clients do: what is said while the link goes down once more is lost.
     pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
     while (poll(&input, 1, 4) == 0)
         peer.say(hello);

@@ -74,7 +74,7 @@ def case_drives_pktgen(world):
 
 
 def case_serves_pktgen(world):
-    """It goes on to the next driver."""
+    """It goes on to the next client."""
     server = world.serve()
     host = meet(world)
     server.await_text("the " + WHY)

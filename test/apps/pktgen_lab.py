@@ -65,18 +65,18 @@ def expect_good(point):
     expect(not any(point["checks"].values()), f"checks: {point['checks']}")
 
 
-def await_points(lab, driver, count):
+def await_points(lab, client, count):
     def fact():
         path = lab.folder / "result"
-        return driver.child.poll() is not None or \
+        return client.child.poll() is not None or \
             path.exists() and len(json.loads(path.read_text())["points"]) >= count
     await_fact(fact, f"{count} points")
-    expect(driver.child.poll() is None, f"it ended early:\n{driver.text()}")
+    expect(client.child.poll() is None, f"it ended early:\n{client.text()}")
 
 
-def expect_broken_off(lab, driver):
-    """The driver's peer was lost: what was measured until then is kept. @return the result"""
-    driver.expect_end(1, "the peer was lost")
+def expect_broken_off(lab, client):
+    """The client's peer was lost: what was measured until then is kept. @return the result"""
+    client.expect_end(1, "the peer was lost")
     result = lab.result()
     expect(not result["complete"] and "peer was lost" in result["error"], "incomplete, with the reason")
     expect(result["points"][0]["complete"], "points were lost")
@@ -84,7 +84,7 @@ def expect_broken_off(lab, driver):
 
 
 def run_case(cases):
-    """Runs the case that the command line names: ntbmsg-pktgen SCHEMA [wrong_driver] CASE."""
+    """Runs the case that the command line names: ntbmsg-pktgen SCHEMA [wrong_client] CASE."""
     pktgen, schema, *wrong, name = sys.argv[1:]
     with tempfile.TemporaryDirectory(prefix="ntbmsg-pktgen-") as folder:
         lab = Lab(pktgen, pathlib.Path(schema), wrong and wrong[0], pathlib.Path(folder))

@@ -32,7 +32,7 @@ def case_channels_at_one_end(lab):
     server.expect_end(0)
     lab.serve("--operation", "send")
     lab.drive().expect_end(1, "serve without --operation send")
-    # And it goes on serving: the channels of a driver that has left are taken anew.
+    # And it goes on serving: the channels of a client that has left are taken anew.
     for _ in range(2):
         lab.measured("--operation", "send", "--mode", "rate", "--size", "64")
 
@@ -116,7 +116,7 @@ def case_one_sided_mixes(lab):
 
 
 def case_one_sided_incast(lab):
-    """Two servers write to one driver's memory, read from it, and count in it."""
+    """Two servers write to one client's memory, read from it, and count in it."""
     lab.serve("--operation", "write", cables=("a",))
     lab.serve("--operation", "write", cables=("b",))
     result = lab.measured("--operation", ",".join(ONE_SIDED), "--mode", "incast", "--size", "256", "--device",
@@ -174,17 +174,17 @@ def case_copy_engines(lab):
             expect(point["copy"] == ("dma" if by_dma else "cpu"), f"{point['copy_mode']}: {point['copy']}")
     modes = [p["copy_mode"] for p in result["points"]]
     expect(modes == (["dma"] * 6 + ["cpu"] * 6 + ["auto"] * 6) * 2, f"{modes}")
-    server.await_text("the driver has left")
-    expect(of(lab.measured(*own, cables=("cable,copy=cpu",)), copy_mode="cpu"), "an ordinary driver")
+    server.await_text("the client has left")
+    expect(of(lab.measured(*own, cables=("cable,copy=cpu",)), copy_mode="cpu"), "an ordinary client")
 
 
 def case_no_copy_engine(lab):
     """A device without engines: one line, what was measured is kept, the server serves on."""
     for here, there in ((",dma=0", ""), ("", ",dma=0")):
         server = lab.serve(cables=("cable" + there,))
-        driver = lab.drive("--mode", "rate", "--size", "64", "--copy", "cpu,dma", "--json", str(lab.folder / "result"),
+        client = lab.drive("--mode", "rate", "--size", "64", "--copy", "cpu,dma", "--json", str(lab.folder / "result"),
                            cables=("cable" + here,))
-        driver.expect_end(1, "cannot copy by dma")
+        client.expect_end(1, "cannot copy by dma")
         result = lab.result()
         expect(not result["complete"] and [p["copy_mode"] for p in result["points"]] == ["cpu"], "kept")
         lab.measured("--mode", "rate", "--size", "64", "--count", "50", cables=("cable" + here,))
@@ -198,21 +198,21 @@ def case_server_killed_in_operations(lab):
         server = lab.serve("--operation", "write")
         (lab.folder / "result").unlink(missing_ok=True)
         size = () if operation == "fetch-add" else ("--size", "64")
-        driver = lab.drive("--operation", operation, "--mode", "rate", *size, "--repeat", "1000", "--json",
+        client = lab.drive("--operation", operation, "--mode", "rate", *size, "--repeat", "1000", "--json",
                            str(lab.folder / "result"))
-        await_points(lab, driver, 2)
+        await_points(lab, client, 2)
         server.child.kill()
-        expect_broken_off(lab, driver)
+        expect_broken_off(lab, client)
 
 
-def case_driver_killed_in_operations(lab):
-    """The server revokes its memory, and exposes it to the next driver."""
+def case_client_killed_in_operations(lab):
+    """The server revokes its memory, and exposes it to the next client."""
     server = lab.serve("--operation", "write")
-    driver = lab.drive("--operation", "write,write-imm,read,atomic", "--mode", "bidirectional", "--size", "64",
+    client = lab.drive("--operation", "write,write-imm,read,atomic", "--mode", "bidirectional", "--size", "64",
                        "--repeat", "1000", "--json", str(lab.folder / "result"))
-    await_points(lab, driver, 6)
-    driver.child.kill()
-    server.await_text("the driver has left")
+    await_points(lab, client, 6)
+    client.child.kill()
+    server.await_text("the client has left")
     for point in lab.measured("--operation", "write", "--mode", "bidirectional", "--size", "64")["points"]:
         expect_good(point)
 

@@ -79,16 +79,16 @@ def case_stalled_receiver_shows(lab):
     cables = ("cable,lost_ms=60000",)
     server = lab.serve(cables=cables)
     stall, rate, seconds = 0.3, 20000, 3
-    driver = lab.drive("--mode", "load", "--size", "64", "--rate", str(rate), "--seconds",
+    client = lab.drive("--mode", "load", "--size", "64", "--rate", str(rate), "--seconds",
                        str(seconds), "--json", str(lab.folder / "result"), "--no-probe",
                        "--stats-period", "0.05", cables=cables)
-    await_fact(lambda: re.search(r"rx (\d{3}|[0-9.]+ k)", driver.text()) or
-               driver.child.poll() is not None, "round trips")
+    await_fact(lambda: re.search(r"rx (\d{3}|[0-9.]+ k)", client.text()) or
+               client.child.poll() is not None, "round trips")
     server.child.send_signal(signal.SIGSTOP)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        driver.child.wait(timeout=stall) # the length of the stall
+        client.child.wait(timeout=stall) # the length of the stall
     server.child.send_signal(signal.SIGCONT)
-    driver.expect_end(0)
+    client.expect_end(0)
     point = lab.result()["points"][0]
     expect_good(point)
     intended = point["round_trip_from_intended_ns"]
@@ -202,7 +202,7 @@ def case_bad_pcap(lab):
 
 
 def case_incast(lab):
-    """Two servers send to one driver at once."""
+    """Two servers send to one client at once."""
     lab.serve(cables=("a",))
     lab.serve(cables=("b",))
     point = lab.measured("--mode", "incast", "--size", "256", "--device", "raw_plx_ntb0", "--device",
@@ -214,7 +214,7 @@ def case_incast(lab):
 
 
 def case_several_devices(lab):
-    """One server on two devices; the driver goes through them."""
+    """One server on two devices; the client goes through them."""
     lab.serve("--device", "raw_plx_ntb0", "--device", "raw_plx_ntb1", cables=("a", "b"))
     result = lab.measured("--mode", "latency", "--size", "64", "--device", "raw_plx_ntb0", "--device",
                           "raw_plx_ntb1", cables=("a", "b"))
@@ -248,7 +248,7 @@ def case_too_many_queues(lab):
 
 
 def case_both_serve(lab):
-    """Each says so, and stays for a driver."""
+    """Each says so, and stays for a client."""
     first, second = lab.serve(), lab.host("send", ["--serve"])
     for server in (first, second):
         server.await_text("the session is dropped: the peer serves as well")
@@ -271,52 +271,52 @@ def case_no_peer(lab):
 def case_server_killed(lab):
     """What was measured until then is kept."""
     server = lab.serve()
-    driver = lab.drive("--mode", "latency", "--size", "8,64", "--repeat", "1000", "--json",
+    client = lab.drive("--mode", "latency", "--size", "8,64", "--repeat", "1000", "--json",
                        str(lab.folder / "result"))
-    await_points(lab, driver, 2)
+    await_points(lab, client, 2)
     server.child.kill()
-    expect(len(expect_broken_off(lab, driver)["points"]) >= 2, "points were lost")
+    expect(len(expect_broken_off(lab, client)["points"]) >= 2, "points were lost")
 
 
 def case_interrupted(lab):
-    """SIGINT ends a sweep, keeps its results, and leaves the server ready for the next driver."""
+    """SIGINT ends a sweep, keeps its results, and leaves the server ready for the next client."""
     server = lab.serve()
-    driver = lab.drive("--mode", "rate", "--size", "64", "--repeat", "1000", "--json",
+    client = lab.drive("--mode", "rate", "--size", "64", "--repeat", "1000", "--json",
                        str(lab.folder / "result"))
-    await_points(lab, driver, 1)
-    driver.child.send_signal(signal.SIGINT)
-    driver.expect_end(128 + signal.SIGINT)
+    await_points(lab, client, 1)
+    client.child.send_signal(signal.SIGINT)
+    client.expect_end(128 + signal.SIGINT)
     result = lab.result()
     expect(result["interrupted"] and not result["complete"], "interrupted")
     expect(result["points"][0]["complete"], "points were lost")
-    server.await_text("the driver has left")
+    server.await_text("the client has left")
     lab.measured("--mode", "latency", "--size", "64")
 
 
-def case_driver_killed(lab):
+def case_client_killed(lab):
     server = lab.serve()
-    driver = lab.drive("--mode", "bidirectional", "--size", "64", "--repeat", "1000", "--json",
+    client = lab.drive("--mode", "bidirectional", "--size", "64", "--repeat", "1000", "--json",
                        str(lab.folder / "result"))
-    await_points(lab, driver, 1)
-    driver.child.kill()
-    server.await_text("the driver has left")
+    await_points(lab, client, 1)
+    client.child.kill()
+    server.await_text("the client has left")
     lab.measured("--mode", "bidirectional", "--size", "64")
 
 
 def case_once(lab):
     server = lab.serve("--once")
     lab.measured("--mode", "latency", "--size", "64")
-    server.expect_end(0, "the driver has left after 1 measurements")
+    server.expect_end(0, "the client has left after 1 measurements")
 
 
 def case_no_room_for_results(lab):
     """A file that may not grow as far stands for a full disk: the last state that fitted is kept."""
     path = lab.folder / "result"
-    driver = lab.drive("--mode", "latency", "--size", "64", "--repeat", "50", "--json", str(path))
-    driver.await_text("waiting for a peer") # its memory, which is a file, has grown by then
-    resource.prlimit(driver.child.pid, resource.RLIMIT_FSIZE, (20000, 20000))
+    client = lab.drive("--mode", "latency", "--size", "64", "--repeat", "50", "--json", str(path))
+    client.await_text("waiting for a peer") # its memory, which is a file, has grown by then
+    resource.prlimit(client.child.pid, resource.RLIMIT_FSIZE, (20000, 20000))
     lab.serve()
-    driver.expect_end(1, "File too large")
+    client.expect_end(1, "File too large")
     points = lab.result()["points"]
     expect(0 < len(points) < 50, f"{len(points)} points")
     expect(not list(lab.folder.glob("result.part*")), "a part was left behind")
@@ -327,8 +327,8 @@ def case_no_room_for_results(lab):
 def case_no_room_for_the_table(lab):
     """The results are there, but the table is not: that is no success."""
     lab.serve()
-    driver = lab.drive("--mode", "latency", "--size", "64", "--json", str(lab.folder / "result"), table="/dev/full")
-    driver.expect_end(1, "ntbmsg-pktgen: standard output: ")
+    client = lab.drive("--mode", "latency", "--size", "64", "--json", str(lab.folder / "result"), table="/dev/full")
+    client.expect_end(1, "ntbmsg-pktgen: standard output: ")
     expect(lab.result()["complete"], "the result file")
     lab.host("send", ["--help"], table="/dev/full").expect_end(1, "ntbmsg-pktgen: standard output: ")
 
@@ -346,16 +346,16 @@ def case_no_room_for_a_capture(lab):
 
 def case_statistics_period(lab):
     server = lab.serve("--stats-period", "0.05")
-    driver = lab.drive("--mode", "rate", "--size", "64", "--seconds", "0.3", "--stats-period", "0.05")
-    driver.expect_end(0, "tx ", "nombuf")
+    client = lab.drive("--mode", "rate", "--size", "64", "--seconds", "0.3", "--stats-period", "0.05")
+    client.expect_end(0, "tx ", "nombuf")
     server.await_text("rx ")
 
 
 def case_results_on_standard_output(lab):
     lab.serve()
-    driver = lab.drive("--mode", "latency", "--size", "64", "--json", "-", "--quiet")
-    driver.expect_end(0)
-    text = driver.text()
+    client = lab.drive("--mode", "latency", "--size", "64", "--json", "-", "--quiet")
+    client.expect_end(0)
+    text = client.text()
     result = json.loads(text[text.index("{\n"):text.rindex("}") + 1])
     expect(len(result["points"]) == 1 and lab.schema.is_valid(result), "the result")
 

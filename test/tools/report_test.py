@@ -308,9 +308,13 @@ class Files(unittest.TestCase):
             del one["counters"]["served"]
             for flow in one["flows"]:
                 del flow["queue"], flow["cpu"]
+        cores = old["machine"]["cores"]
+        cores["driver"] = cores.pop("client")
         path = self.folder / "old.json"
         path.write_text(json.dumps(old))
-        self.assertEqual(load.load(path)["points"][0]["completion"], "received")
+        new = load.load(path)
+        self.assertEqual(new["points"][0]["completion"], "received")
+        self.assertEqual(new["machine"]["cores"], EXAMPLE["machine"]["cores"])
 
     def write(self, name, content):
         path = self.folder / name
@@ -337,13 +341,13 @@ class Files(unittest.TestCase):
     def test_what_is_no_result_is_refused_in_one_line(self):
         whole = json.dumps(EXAMPLE).encode()
         contents = {"empty": b"", "binary": bytes(range(256)), "text": b"hello", "list": [], "number": b"1" * 5000,
-                    "foreign": {"format": "other", "version": 1}, "newer": {**EXAMPLE, "version": 4},
+                    "foreign": {"format": "other", "version": 1}, "newer": {**EXAMPLE, "version": 5},
                     "nan": whole.replace(b'"seconds": 6.1', b'"seconds": NaN'),
                     "deep": b"[" * 100000, "huge": whole.replace(b'"seconds": 6.1', b'"seconds": 1e300'),
                     "infinite": whole.replace(b'"seconds": 6.1', b'"seconds": 1e999')}
         for name, content in contents.items():
             self.refused(self.write(name, content))
-        self.assertIn("version 4", self.refused(self.folder / "newer"))
+        self.assertIn("version 5", self.refused(self.folder / "newer"))
         self.refused(self.folder / "missing")
         self.refused(self.folder)
 

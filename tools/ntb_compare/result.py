@@ -35,7 +35,7 @@ def machine(cpus):
         "load_1min": round(os.getloadavg()[0], 2),
         "huge_pages_total": int(file_value("/proc/meminfo", "HugePages_Total") or 0),
         "huge_pages_free": int(file_value("/proc/meminfo", "HugePages_Free") or 0),
-        "cores": {"driver": cpus[0], "server": cpus[1], "same_machine": True},
+        "cores": {"client": cpus[0], "server": cpus[1], "same_machine": True},
     }
 
 
@@ -43,7 +43,7 @@ def header(command, commit, cpus, options):
     now = datetime.datetime.now(datetime.timezone.utc)
     dpdk = first_line(["pkg-config", "--modversion", "libdpdk"])
     return {
-        "format": "ntbmsg-result", "version": 3, "complete": False, "interrupted": False, "error": "",
+        "format": "ntbmsg-result", "version": 4, "complete": False, "interrupted": False, "error": "",
         "started": now.strftime("%Y-%m-%dT%H:%M:%SZ"), "seconds": 0,
         "program": {"name": "compare", "command": command, "commit": commit,
                     "compiler": first_line(["c++", "--version"]), "dpdk": f"DPDK {dpdk}" if dpdk else ""},

@@ -72,7 +72,7 @@ def read(path):
 
 
 def brought_up(document):
-    """A result of version 1 or 2 as one of version 3: what was added, as it was then, or as far as it is known."""
+    """An older result as one of version 4: what was added, as it was then, or as far as it is known."""
     points = document.get("points")
     for point in points if isinstance(points, list) else ():
         if not isinstance(point, dict):
@@ -85,7 +85,11 @@ def brought_up(document):
                 flow.update({"queue": 0, "cpu": -1, **flow})
         if isinstance(counters, dict):
             counters.setdefault("served", 0)
-    document["version"] = 3
+    machine = document.get("machine")
+    cores = machine.get("cores") if isinstance(machine, dict) else None
+    if isinstance(cores, dict) and "driver" in cores:
+        cores["client"] = cores.pop("driver") # the client's name until version 3
+    document["version"] = 4
     return document
 
 
@@ -94,9 +98,9 @@ def load(path):
     document = read(path)
     if not isinstance(document, dict) or document.get("format") != "ntbmsg-result":
         raise Unusable(f"{path}: not a result of ntbmsg")
-    if document.get("version") not in (1, 2, 3):
-        raise Unusable(f"{path}: a result of version {str(document.get('version'))[:20]}, this tool knows 1 to 3")
-    if document["version"] < 3:
+    if document.get("version") not in (1, 2, 3, 4):
+        raise Unusable(f"{path}: a result of version {str(document.get('version'))[:20]}, this tool knows 1 to 4")
+    if document["version"] < 4:
         document = brought_up(document)
     check(document, path)
     if len(document["points"]) > MOST_POINTS:

@@ -63,7 +63,7 @@ def table(head, rows, empty=""):
 def machine_list(document):
     machine, program, cores = document["machine"], document["program"], document["machine"]["cores"]
     pairs = [("machine", f"{machine['cpu']}, {machine['cpus']} CPUs, {machine['kernel']}"),
-             ("hosts", f"CPU {cores['driver']} and CPU {cores['server']}" + (
+             ("hosts", f"CPU {cores['client']} and CPU {cores['server']}" + (
                  " of this machine" if cores["same_machine"] else " of two machines")),
              ("devices", "; ".join(device_words(device) for device in document["devices"])),
              ("program", f"{program['name']}, commit {program['commit']}, {program['dpdk']}, compiler {program['compiler']}"),

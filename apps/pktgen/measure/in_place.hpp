@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HOT. One way, from the driving end: messages that are built in receive buffers of the peer
+// HOT. One way, from the client: messages that are built in receive buffers of the peer
 // (rooms), instead of in mbufs that are copied there.
 #ifndef PKTGEN_MEASURE_IN_PLACE_HPP
 #define PKTGEN_MEASURE_IN_PLACE_HPP

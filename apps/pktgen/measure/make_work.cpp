@@ -17,13 +17,13 @@ namespace
 {
 
 /// Of one end. One-sided round trips go one way: the requester has the answer.
-Sides sides_of(const Point &point, bool driver)
+Sides sides_of(const Point &point, bool client)
 {
     const bool both = point.direction == Direction::both;
     const bool to_server = both || point.direction == Direction::out ||
                            (point.direction == Direction::echo && is_one_sided(point.operation));
-    const bool to_driver = both || point.direction == Direction::in;
-    return driver ? Sides{to_server, to_driver} : Sides{to_driver, to_server};
+    const bool to_client = both || point.direction == Direction::in;
+    return client ? Sides{to_server, to_client} : Sides{to_client, to_server};
 }
 
 /// What one queue does of it.
@@ -44,8 +44,8 @@ Maker maker_of(ntbmsg_endpoint *endpoint, const Point &point, const Packets *con
 }
 
 template <typename Transport>
-std::unique_ptr<Work> driver_work(Transport transport, ntbmsg_endpoint *endpoint,
-                                  const Point &point, const DriverExtras &extras, Timings &timings)
+std::unique_ptr<Work> client_work(Transport transport, ntbmsg_endpoint *endpoint,
+                                  const Point &point, const ClientExtras &extras, Timings &timings)
 {
     if (extras.in_place)
         return std::make_unique<InPlace<Transport>>(transport, point, Sizes(point));
@@ -75,23 +75,23 @@ Timings &more_timings(Notebook &notebook)
 }
 
 std::unique_ptr<Work> one_sided_work(const Transports &transports, const Point &point,
-                                     uint32_t lane, bool driver, Notebook &notebook)
+                                     uint32_t lane, bool client, Notebook &notebook)
 {
     if (notebook.uniques == nullptr && point.verify && point.operation == Operation::fetch_add)
         notebook.uniques = std::make_unique<Uniques>();
     const Setup setup{transports.endpoint, transports.channels->at(lane), lane,
                       transports.region,   &more_timings(notebook),       notebook.uniques.get()};
-    return std::make_unique<OneSided>(setup, point, sides_of(point, driver));
+    return std::make_unique<OneSided>(setup, point, sides_of(point, client));
 }
 
 } // namespace
 
-bool exposes(const Point &point, bool driver)
+bool exposes(const Point &point, bool client)
 {
-    return is_one_sided(point.operation) && sides_of(point, driver).receives;
+    return is_one_sided(point.operation) && sides_of(point, client).receives;
 }
 
-void make_driver_works(const Transports &transports, const Point &point, const DriverExtras &extras,
+void make_client_works(const Transports &transports, const Point &point, const ClientExtras &extras,
                        Notebook &notebook, Works &works)
 {
     for (uint32_t lane = 0; lane < point.queues; ++lane) {
@@ -99,10 +99,10 @@ void make_driver_works(const Transports &transports, const Point &point, const D
         if (is_one_sided(point.operation))
             works.push_back(one_sided_work(transports, part, lane, true, notebook));
         else if (point.operation == Operation::send)
-            works.push_back(driver_work(ChannelTransport(transports.channels->at(lane)),
+            works.push_back(client_work(ChannelTransport(transports.channels->at(lane)),
                                         transports.endpoint, part, extras, more_timings(notebook)));
         else
-            works.push_back(driver_work(QueueTransport(transports.endpoint, lane),
+            works.push_back(client_work(QueueTransport(transports.endpoint, lane),
                                         transports.endpoint, part, extras, more_timings(notebook)));
     }
 }

@@ -25,8 +25,8 @@ struct Transports {
     const Region *region;     ///< open where this end exposes memory
 };
 
-/// What the driving end brings beside the point. All outlive the works.
-struct DriverExtras {
+/// What the client brings beside the point. All outlive the works.
+struct ClientExtras {
     const Packets *content; ///< what is sent, or whose sizes are; NULL: as the point says
     bool replay;            ///< content is sent itself
     bool recorded_pace;
@@ -43,13 +43,13 @@ struct Notebook {
 };
 
 /// Whether an end exposes memory for one-sided operations.
-bool exposes(const Point &point, bool driver);
+bool exposes(const Point &point, bool client);
 
 using Works = std::vector<std::unique_ptr<Work>>;
 
 /// @param point  that check() accepts, of all queues
 /// @param works  gets one more for each queue
-void make_driver_works(const Transports &transports, const Point &point, const DriverExtras &extras,
+void make_client_works(const Transports &transports, const Point &point, const ClientExtras &extras,
                        Notebook &notebook, Works &works);
 void make_server_works(const Transports &transports, const Point &point, Capture *capture,
                        Notebook &notebook, Works &works);

@@ -213,7 +213,7 @@ void OneSided::take_report(const ntbmsg_completion &completion)
     reported_sizes_.advance();
 }
 
-/// What atomic operations have made of the word, where the driving end finds it.
+/// What atomic operations have made of the word, where the client finds it.
 void OneSided::show_word()
 {
     const std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t *>(place(0)));

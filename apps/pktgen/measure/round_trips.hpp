@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // HOT. Messages there and back: so many in flight at any time, or at a given rate whatever
-// comes back. The driving end runs it; echo_back.hpp is the other one.
+// comes back. The client runs it; echo_back.hpp is the other one.
 #ifndef PKTGEN_MEASURE_ROUND_TRIPS_HPP
 #define PKTGEN_MEASURE_ROUND_TRIPS_HPP
 

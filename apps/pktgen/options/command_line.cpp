@@ -34,7 +34,7 @@ struct Raw {
 std::vector<app::Option> option_table(Options &o, Raw &raw)
 {
     return {
-        {"serve", nullptr, &o.serve, "do what a driver at the other end asks for, until SIGINT"},
+        {"serve", nullptr, &o.serve, "do what a client at the other end asks for, until SIGINT"},
         {"mode", "LIST", &raw.mode,
          "latency (ping-pong), load (round trips at given rates), rate and\n"
          "throughput (one way), bidirectional, incast (from the peers of\n"
@@ -54,7 +54,7 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
         {"queues", "LIST", &raw.queues,
          "queue pairs, 1 to 63 (31 with channels); default 1. Each has an\n"
          "lcore of its own where EAL has as many (-l), else they share.\n"
-         "Serving: one number, how many drivers may use"},
+         "Serving: one number, how many clients may use"},
         {"rate", "LIST", &raw.rate,
          "load: messages per second, K and M being 10^3 and 10^6;\n"
          "default 50K,200K,500K,1M"},
@@ -107,13 +107,13 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "through several; default raw_plx_ntb0"},
         {"max-message", "BYTES", app::Number{&o.max_message, 1, largest_size},
          "longest message this end takes; default: what the device's buffers\n"
-         "hold, and when driving, as much as --size needs"},
+         "hold, and at the client, as much as --size needs"},
         {"ring", "LINES", app::Number{&o.ring, 64, 65536},
          "ring of a queue in 64-byte lines, a power of two; default: the device's"},
         {"timeout", "S", &o.timeout,
          "give up when no peer, or no answer, comes for S seconds; default\n"
          "10; when serving: wait for ever"},
-        {"once", nullptr, &o.once, "serving: end when the first driver has left"},
+        {"once", nullptr, &o.once, "serving: end when the first client has left"},
         {"quiet", nullptr, &o.quiet, "no progress, only the results"},
         {"version", nullptr, &o.version, "version of this program and of DPDK"},
         {"help", nullptr, &o.help, "this text"},
@@ -245,7 +245,7 @@ std::string misplaced_when_serving(const Options &o, const Raw &raw)
     };
     for (const auto &row : table) {
         if (row.given)
-            return std::string(row.name) + " is an option of the driving end, not of --serve";
+            return std::string(row.name) + " is an option of the client, not of --serve";
     }
     return {};
 }

@@ -27,7 +27,7 @@ struct Options {
     std::string capture;
     uint64_t capture_bytes = uint64_t{64} << 20;
 
-    /// Operations that are measured, or, serving, that drivers may use beside queue.
+    /// Operations that are measured, or, serving, that clients may use beside queue.
     std::vector<Operation> operations;
 
     std::vector<Mode> modes;
@@ -48,7 +48,7 @@ struct Options {
     double stats_period = 0; ///< seconds; 0: none
     std::string json, csv;
 
-    /// What the driving end was asked for, by name, for the result file.
+    /// What the client was asked for, by name, for the result file.
     std::vector<std::pair<std::string, std::string>> as_text;
 };
 

@@ -12,7 +12,7 @@ namespace pktgen
 
 enum class Mode : uint8_t { latency, load, rate, throughput, bidirectional, incast, replay };
 inline constexpr unsigned mode_count = 7;
-enum class Direction : uint8_t { echo, out, in, both }; ///< as the driving end sees it
+enum class Direction : uint8_t { echo, out, in, both }; ///< as the client sees it
 inline constexpr unsigned direction_count = 4;
 enum class Operation : uint8_t {
     queue, ///< messages of queue pairs

@@ -18,7 +18,7 @@ namespace pktgen
 struct Account {
     std::string device; ///< which peer; empty: there is one
     uint32_t queue = 0;
-    int cpu = -1; ///< that drove it at the driving end
+    int cpu = -1; ///< that drove it at the client
     const Work *here = nullptr;
     const ControlMessage *there = nullptr; ///< the server's report; NULL: it did not come
 };

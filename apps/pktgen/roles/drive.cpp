@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The driving end: goes through the plan, and keeps what it has measured whatever happens.
+// The client: goes through the plan, and keeps what it has measured whatever happens.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -92,7 +92,7 @@ Sweep::Sweep(const Options &options, const std::string &command) : options_(opti
     result_.program = "ntbmsg-pktgen";
     result_.command = command;
     result_.started = utc_now();
-    result_.driver_cpu = sched_getcpu();
+    result_.client_cpu = sched_getcpu();
     result_.load_1min = app::read_machine().load_1min;
     result_.options = options.as_text;
 }
@@ -187,7 +187,7 @@ void Sweep::probe()
     placement_ = "unknown";
     if (!servers_[0]->same_machine())
         placement_ = "remote";
-    else if (servers_[0]->server_cpu() == result_.driver_cpu)
+    else if (servers_[0]->server_cpu() == result_.client_cpu)
         placement_ = "same";
     else if (!options_.no_probe && servers_[0]->error().empty())
         probe_ns_ = servers_[0]->probe().value_or(0);
@@ -300,7 +300,7 @@ bool Sweep::take(const Planned &planned)
     }
     const double probe_before = probe_ns_;
     const std::string placement = placement_;
-    const DriverExtras extras{packets_.count() != 0 ? &packets_ : nullptr,
+    const ClientExtras extras{packets_.count() != 0 ? &packets_ : nullptr,
                               planned.point.mode == Mode::replay,
                               options_.recorded,
                               options_.in_place,

@@ -36,7 +36,7 @@ class Run
 {
 public:
     Run(std::span<ServerLink *const> servers, const Point &point, uint32_t serial,
-        DriverExtras extras);
+        ClientExtras extras);
 
     app::ResultPoint take();
 
@@ -64,7 +64,7 @@ private:
     const Point point_;
     const uint32_t serial_;
     const unsigned steps_;
-    const DriverExtras extras_;
+    const ClientExtras extras_;
     Notebook notebook_;
     std::vector<std::unique_ptr<Region>> regions_; ///< one a server
     std::unique_ptr<Lcores> lcores_;
@@ -79,7 +79,7 @@ private:
 };
 
 Run::Run(std::span<ServerLink *const> servers, const Point &point, uint32_t serial,
-         DriverExtras extras)
+         ClientExtras extras)
     : servers_(servers), point_(point), serial_(serial), steps_(steps_for(point)), extras_(extras)
 {
 }
@@ -111,7 +111,7 @@ bool Run::begin()
     }
     Works works;
     for (size_t i = 0; i < servers_.size(); ++i)
-        make_driver_works(servers_[i]->transports(regions_[i].get()), point_, extras_, notebook_,
+        make_client_works(servers_[i]->transports(regions_[i].get()), point_, extras_, notebook_,
                           works);
     // One file takes what all of them capture.
     const unsigned lcores = extras_.capture != nullptr ? 1 : extras_.lcores;
@@ -340,7 +340,7 @@ void Run::collect(app::ResultPoint &result) const
 } // namespace
 
 app::ResultPoint run_point(std::span<ServerLink *const> servers, const Point &point,
-                           uint32_t serial, DriverExtras extras)
+                           uint32_t serial, ClientExtras extras)
 {
     return Run(servers, point, serial, extras).take();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One measurement from the driving end, with one server or, for incast, several.
+// One measurement from the client, with one server or, for incast, several.
 #ifndef PKTGEN_ROLES_RUN_POINT_HPP
 #define PKTGEN_ROLES_RUN_POINT_HPP
 
@@ -16,7 +16,7 @@ namespace pktgen
 /// @param extras  but for the timings
 /// @return flows, latencies, checks, and whether it is complete; ends early when a signal comes
 app::ResultPoint run_point(std::span<ServerLink *const> servers, const Point &point,
-                           uint32_t serial, DriverExtras extras);
+                           uint32_t serial, ClientExtras extras);
 
 } // namespace pktgen
 

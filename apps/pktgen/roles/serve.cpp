@@ -140,7 +140,7 @@ bool Servers::change_copies()
         if (!copy)
             continue;
         period_.reset(); // it looks at the endpoint
-        left_ += one->session().drivers_left();
+        left_ += one->session().clients_left();
         any_met_ = true;
         if (!one->set_copy(*copy))
             return false;
@@ -177,7 +177,7 @@ int Servers::run()
             return complain(error);
         unsigned left = left_;
         for (const auto &one : all_)
-            left += one->session().drivers_left();
+            left += one->session().clients_left();
         if (o.once && left >= all_.size())
             return 0;
         if (o.timeout > 0 && !any_met_ && now > give_up)

@@ -256,7 +256,7 @@ std::optional<ControlMessage> Control::accept(const rte_mbuf *mbuf)
     if (data != &wire)
         std::memcpy(&wire, data, sizeof(wire));
     if (wire.magic != magic || wire.version != version || wire.run == run_ ||
-        wire.kind >= kind_count || wire.role > static_cast<uint16_t>(Role::driver)) {
+        wire.kind >= kind_count || wire.role > static_cast<uint16_t>(Role::client)) {
         refusal_ = "the peer is no ntbmsg-pktgen of this version";
         return std::nullopt;
     }

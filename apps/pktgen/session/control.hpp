@@ -18,33 +18,33 @@ namespace pktgen
 {
 
 enum class Kind : uint16_t {
-    hello,   ///< from both, whenever they meet; the serving end answers a driver's
-    begin,   ///< driver: prepare for this point
+    hello,   ///< from both, whenever they meet; the serving end answers a client's
+    begin,   ///< client: prepare for this point
     ready,   ///< server: go ahead, or why not
-    stop,    ///< driver: I have sent so much; stop and report when you have it
+    stop,    ///< client: I have sent so much; stop and report when you have it
     report,  ///< server: what I sent and received on one queue; one for each
-    rest,    ///< driver: leave your CPU alone for so long
+    rest,    ///< client: leave your CPU alone for so long
     resting, ///< server: from now on
-    copy,    ///< driver: copy long messages by this engine; the link comes anew
+    copy,    ///< client: copy long messages by this engine; the link comes anew
     copied,  ///< server: I will, now; or why not
-    sent,    ///< server: all that I was to send at this point, before the driver stops it
+    sent,    ///< server: all that I was to send at this point, before the client stops it
 };
 inline constexpr unsigned kind_count = 10;
 
-enum class Role : uint16_t { server, driver };
+enum class Role : uint16_t { server, client };
 
 struct ControlMessage {
     static constexpr size_t text_bytes = 128;
 
     Kind kind;
-    Role role = Role::driver; ///< of the sender
+    Role role = Role::client; ///< of the sender
     uint64_t run = 0;         ///< of the sender: random
     uint32_t serial = 0;      ///< number of the point that it is about
     int32_t cpu = -1;         ///< hello: where the sender polls
     uint32_t queues = 0;      ///< hello: data queues of the sender
     bool channels = false;    ///< hello: it has a worker behind each
     uint32_t lcores = 0;      ///< ready: that drive the sender's queues
-    bool direct = false;      ///< ready: the driver stores into the exposed memory itself
+    bool direct = false;      ///< ready: the client stores into the exposed memory itself
     uint32_t lane = 0;        ///< report: number of the queue
     uint32_t copy = 0;        ///< copy: enum CopyMode
     uint32_t rest_ms = 0;     ///< rest
@@ -52,7 +52,7 @@ struct ControlMessage {
     Sent sent;                ///< stop, report
     Received received;        ///< report
     Received completed;       ///< report: of operations that were posted
-    uint64_t served = 0;      ///< report: operations that the sender's workers did for the driver
+    uint64_t served = 0;      ///< report: operations that the sender's workers did for the client
     double cpu_share = 1; ///< report: which part of their time the sender's lcores had their CPUs
     std::string text; ///< hello: id of the machine's start; ready, copied: why not, empty for yes
 };

@@ -32,7 +32,7 @@ uint64_t ticks(double seconds)
 
 ServerLink::ServerLink(std::string device, const Needs &needs, double timeout_s, uint64_t run)
     : device_(std::move(device)), timeout_s_(timeout_s), needs_(needs),
-      endpoint_(device_, endpoint_options(needs)), control_(endpoint_.get(), Role::driver, run),
+      endpoint_(device_, endpoint_options(needs)), control_(endpoint_.get(), Role::client, run),
       channels_(endpoint_.get(), needs.channels ? static_cast<uint32_t>(needs.queues) : 0,
                 needs.longest)
 {
@@ -156,7 +156,7 @@ std::optional<ControlMessage> ServerLink::await(Kind kind, uint32_t serial,
         const auto message = control_.poll();
         if (!control_.refusal().empty())
             fail(control_.refusal());
-        else if (message && message->role == Role::driver)
+        else if (message && message->role == Role::client)
             fail("the peer drives as well: one end has to --serve");
         else if (message && message->kind == kind && message->serial == serial)
             return message;

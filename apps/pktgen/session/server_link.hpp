@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The driving end's connection to one peer: an endpoint, the messages to and from its server, and
+// The client's connection to one peer: an endpoint, the messages to and from its server, and
 // waits that end.
 #ifndef PKTGEN_SESSION_SERVER_LINK_HPP
 #define PKTGEN_SESSION_SERVER_LINK_HPP

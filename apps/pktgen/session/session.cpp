@@ -21,12 +21,12 @@ namespace pktgen
 namespace
 {
 
-// Messages that a driver says it has sent are there within a moment, or never; a busy machine may
+// Messages that a client says it has sent are there within a moment, or never; a busy machine may
 // take a core away for some of it.
 constexpr uint64_t missing_ms = 4000;
-// How long a driver may leave control messages where they are.
+// How long a client may leave control messages where they are.
 constexpr uint64_t untaken_ms = 1000;
-// What a driver needs beyond the time that it asked for: to set up, to stop, to wait for answers.
+// What a client needs beyond the time that it asked for: to set up, to stop, to wait for answers.
 constexpr uint64_t grace_ms = 60000;
 constexpr uint64_t events_ms = 1;
 
@@ -144,11 +144,11 @@ void Session::obey(const ControlMessage &message, uint64_t now)
     switch (message.kind) {
     case Kind::hello:
         dropped_ = false;
-        if (!driver_known_) {
-            std::printf("%s: a driver has come\n", device_.c_str());
+        if (!client_known_) {
+            std::printf("%s: a client has come\n", device_.c_str());
             std::fflush(stdout);
         }
-        driver_known_ = true;
+        client_known_ = true;
         greet(now);
         break;
     case Kind::begin:
@@ -204,7 +204,7 @@ std::string Session::prepare(const Point &point, uint64_t now)
         return "serve with --queues " + std::to_string(point.queues);
     const uint32_t most = ntbmsg_endpoint_max_message(endpoint_);
     if (!is_one_sided(point.operation) && point.direction != Direction::out && point.size_to > most)
-        return "the driver takes " + std::to_string(most) + " bytes at most";
+        return "the client takes " + std::to_string(most) + " bytes at most";
     if (wants_channel(point.operation) && !channels_.has(point.queues))
         return "no channels: serve with --operation send";
     region_ = std::make_unique<Region>();
@@ -228,7 +228,7 @@ void Session::set_to_work(const Point &point, uint64_t now)
     // One file takes what all of them capture.
     lcores_ = std::make_unique<Lcores>(std::move(works), steps_,
                                        duty_.capture != nullptr ? 1 : duty_.lcores, realtime);
-    lcores_->set_up(); // what the driver has to say first is waited for at work
+    lcores_->set_up(); // what the client has to say first is waited for at work
     lcores_->start(now);
     realtime_.emplace(realtime);
     stopping_ = said_sent_ = false;
@@ -305,15 +305,15 @@ void Session::peer_left()
     end_work();
     channels_.close();
     link_is_down_ = true;
-    if (next_copy_ || !driver_known_)
+    if (next_copy_ || !client_known_)
         return;
     if (duty_.copy != static_cast<uint32_t>(duty_.usual_copy))
         next_copy_ = duty_.usual_copy;
-    std::printf("%s: the driver has left after %" PRIu64 " measurements\n", device_.c_str(),
+    std::printf("%s: the client has left after %" PRIu64 " measurements\n", device_.c_str(),
                 points_);
-    driver_known_ = false;
+    client_known_ = false;
     points_ = 0;
-    ++drivers_left_;
+    ++clients_left_;
 }
 
 } // namespace pktgen

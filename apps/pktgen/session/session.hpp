@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The serving end on one device: does what the driver at the other end asks for. Nothing that a
-// peer says or leaves out ends it: a peer that is no driver is ignored from then on.
+// The serving end on one device: does what the client at the other end asks for. Nothing that a
+// peer says or leaves out ends it: a peer that is no client is ignored from then on.
 #ifndef PKTGEN_SESSION_SESSION_HPP
 #define PKTGEN_SESSION_SESSION_HPP
 
@@ -30,7 +30,7 @@ struct Duty {
     Capture *capture;          ///< takes what comes, or NULL
     bool realtime;
     unsigned lcores;     ///< that drive its queues, at most
-    CopyMode usual_copy; ///< goes back to it when a driver has left
+    CopyMode usual_copy; ///< goes back to it when a client has left
     uint32_t copy;       ///< now: enum CopyMode, or copy_refused
 };
 
@@ -39,15 +39,15 @@ class Session
 public:
     Session(std::string device, ntbmsg_endpoint *endpoint, const Duty &duty);
 
-    /// Some work, and the driver's next message. @param now  ticks of the TSC
+    /// Some work, and the client's next message. @param now  ticks of the TSC
     void round(uint64_t now);
 
     /// What this end cannot do any more, as to write a capture: in words. Empty while all is well.
     const std::string &error() const { return error_; }
-    /// Whether a driver has come, ever.
-    bool met() const { return driver_known_ || drivers_left_ != 0; }
-    /// Drivers that have come and gone.
-    unsigned drivers_left() const { return drivers_left_; }
+    /// Whether a client has come, ever.
+    bool met() const { return client_known_ || clients_left_ != 0; }
+    /// Clients that have come and gone.
+    unsigned clients_left() const { return clients_left_; }
     /// For which the endpoint is to be opened anew, with another session.
     std::optional<CopyMode> next_copy() const { return link_is_down_ ? next_copy_ : std::nullopt; }
 
@@ -75,7 +75,7 @@ private:
     Control control_;
     std::deque<ControlMessage> waiting_; ///< for the peer to take them; at most a point's reports
     uint64_t untaken_tsc_ = 0;           ///< it takes none of them until then: dropped
-    bool dropped_ = false;               ///< until it says hello as a driver, or leaves
+    bool dropped_ = false;               ///< until it says hello as a client, or leaves
     bool complained_ = false;            ///< of this peer
     Channels channels_;                  ///< none without a listener
     std::optional<app::Realtime> realtime_; ///< while lcores_ is there
@@ -85,17 +85,17 @@ private:
     std::unique_ptr<Lcores> lcores_; ///< NULL: nothing to do
     unsigned steps_ = 0;
     uint32_t serial_ = 0;               ///< of point_
-    uint64_t give_up_tsc_ = 0;          ///< the driver has forgotten us by then
-    bool said_sent_ = false;            ///< to a driver that sends nothing itself
-    bool stopping_ = false;             ///< the driver has sent all that promised_ says
-    uint64_t promised_ = 0;             ///< messages the driver has sent
+    uint64_t give_up_tsc_ = 0;          ///< the client has forgotten us by then
+    bool said_sent_ = false;            ///< to a client that sends nothing itself
+    bool stopping_ = false;             ///< the client has sent all that promised_ says
+    uint64_t promised_ = 0;             ///< messages the client has sent
     uint64_t seen_ = 0;                 ///< messages that had come when last looked at
     uint64_t patient_tsc_ = 0;          ///< missing messages are waited for until then
     uint64_t next_events_ = 0;          ///< events cost a lock
-    std::optional<CopyMode> next_copy_; ///< when the driver has let the link go
+    std::optional<CopyMode> next_copy_; ///< when the client has let the link go
     bool link_is_down_ = false;         ///< it has
-    bool driver_known_ = false;
-    unsigned drivers_left_ = 0;
+    bool client_known_ = false;
+    unsigned clients_left_ = 0;
     uint64_t points_ = 0;
     std::string error_;
 };

@@ -6,7 +6,7 @@
 namespace
 {
 
-/// What a server must not take from a driver, whatever it says.
+/// What a server must not take from a client, whatever it says.
 TEST(Point, ValuesOutOfRangeAreRefused)
 {
     pktgen::Point good;

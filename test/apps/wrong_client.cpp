@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // A peer of an ntbmsg-pktgen that serves, and no good one.
 //
-//     wrong_driver EAL... -- --messages   sends each wrong message, and behind each one greets as a
-//                                         driver does: the server has to answer
-//     wrong_driver EAL... -- --deaf       asks for a measurement, and takes one report; stays until
+//     wrong_client EAL... -- --messages   sends each wrong message, and behind each one greets as a
+//                                         client does: the server has to answer
+//     wrong_client EAL... -- --deaf       asks for a measurement, and takes one report; stays until
 //                                         its input ends
 #include <algorithm>
 #include <chrono>
@@ -48,7 +48,7 @@ Bytes with(Bytes bytes, size_t at, Value value)
 class Peer
 {
 public:
-    Peer() : endpoint_("raw_plx_ntb0", options()), control_(endpoint_.get(), Role::driver, 1) {}
+    Peer() : endpoint_("raw_plx_ntb0", options()), control_(endpoint_.get(), Role::client, 1) {}
 
     bool connect() const
     {
@@ -138,27 +138,27 @@ struct Wrong {
 
 std::vector<Wrong> wrong_messages(const Bytes &good)
 {
-    const Bytes driver = with(good, role_at, uint16_t{1});
+    const Bytes client = with(good, role_at, uint16_t{1});
     std::vector<Wrong> all = {
         {"the server's own hello", good},
         {"another server", with(good, 8, uint64_t{2})},
         {"one byte", Bytes(1)},
-        {"a byte less", Bytes(driver.begin(), driver.end() - 1)},
+        {"a byte less", Bytes(client.begin(), client.end() - 1)},
         {"a byte more",
          [&] {
-             Bytes more = driver;
+             Bytes more = client;
              more.push_back(0);
              return more;
          }()},
         {"a long message", Bytes(2000, 'x')},
-        {"nothing but zeros", Bytes(driver.size())},
-        {"nothing but ones", Bytes(driver.size(), '\xff')},
-        {"another magic", with(driver, magic_at, uint32_t{0x12345678})},
-        {"another version", with(driver, version_at, uint16_t{0xffff})},
-        {"another role", with(driver, role_at, uint16_t{2})},
+        {"nothing but zeros", Bytes(client.size())},
+        {"nothing but ones", Bytes(client.size(), '\xff')},
+        {"another magic", with(client, magic_at, uint32_t{0x12345678})},
+        {"another version", with(client, version_at, uint16_t{0xffff})},
+        {"another role", with(client, role_at, uint16_t{2})},
     };
     for (uint16_t kind = 0; kind <= kind_count; ++kind) {
-        const Bytes head = with(with(driver, kind_at, kind), 8, uint64_t{2});
+        const Bytes head = with(with(client, kind_at, kind), 8, uint64_t{2});
         Bytes noise(head.size(), '\xff');
         std::copy_n(head.begin(), std::min(head.size(), role_at + sizeof(uint16_t)), noise.begin());
         all.push_back({"a message full of ones", noise});
