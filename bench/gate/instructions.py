@@ -3,11 +3,12 @@
 """Counts the instructions of the hot calls under valgrind's callgrind and compares them with the
 stored baseline. Counts do not depend on the load of the machine, nor on the maker of its processor:
 valgrind shows every program the same simulated one, by its instruction set (AVX2 where the processor
-has it), and cache hints are off. They do depend on the compiler, on DPDK and on the C library: a
-baseline is good for those it was taken with, and nothing is judged elsewhere.
+has it), and cache hints are off. They do depend on the compiler, on DPDK and on the C library: each
+baseline is good for those it was taken with, and where there is none of them nothing is judged.
 
-  instructions.py PROGRAM BASELINE             compares; status 1: something grew by more than 3 %
-  instructions.py PROGRAM BASELINE --update    writes the baseline; say in the commit why
+  instructions.py PROGRAM BASELINES             compares; status 1: something grew by more than 3 %
+  instructions.py PROGRAM BASELINES --update    writes the baseline; say in the commit why
+  BASELINES: the folder in which each baseline is a file
   status 77: there is nothing to compare with here, and why
 """
 
@@ -24,6 +25,7 @@ import tempfile
 GROWTH = 0.03
 SKIPPED = 77
 TIME_LIMIT = 300
+FACTS = ('compiler', 'dpdk', 'libc', 'variant', 'build')
 
 
 class Unusable(Exception):
@@ -70,11 +72,24 @@ def measure(program):
         return measured(done.stdout, counts(out)) | machine()
 
 
-def comparable(now, baseline):
-    """Raises Unusable where counts of the two say nothing about the code."""
-    for fact in ('compiler', 'dpdk', 'libc', 'variant', 'build'):
-        if now.get(fact) != baseline.get(fact):
-            raise Unusable(f'the baseline is of {fact} "{baseline.get(fact)}", this is "{now.get(fact)}"')
+def of(facts):
+    """What counts depend on, in one line."""
+    return ', '.join(str(facts.get(fact)) for fact in FACTS)
+
+
+def file_of(now, folder):
+    """Where the baseline of this ground is kept: libraries and instruction set are its name."""
+    named = ' '.join(now[fact] for fact in ('compiler', 'dpdk', 'libc', 'variant'))
+    return folder / (re.sub(r'[^a-z0-9.+]+', '-', named.lower()) + '.json')
+
+
+def comparable(now, folder):
+    """@return the baseline of the same ground; counts of another one say nothing about the code"""
+    there = [json.loads(file.read_text()) for file in sorted(folder.glob('*.json'))]
+    for baseline in there:
+        if of(baseline) == of(now):
+            return baseline
+    raise Unusable('; '.join([f'no baseline of {of(now)}', *(f'there is one of {of(one)}' for one in there)]))
 
 
 def judged(now, baseline):
@@ -106,15 +121,15 @@ def report(rows):
 
 
 def main():
-    program, file = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+    program, folder = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
     try:
         now = measure(program)
         if sys.argv[3:] == ['--update']:
+            file = file_of(now, folder)
             file.write_text(json.dumps(now, indent=1, sort_keys=True) + '\n')
             print(f'# {file}: {len(now["instructions"])} cases')
             return 0
-        baseline = json.loads(file.read_text())
-        comparable(now, baseline)
+        baseline = comparable(now, folder)
     except Unusable as why:
         print(f'# skipped: {why}')
         return SKIPPED

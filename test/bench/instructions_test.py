@@ -4,6 +4,7 @@
     instructions_test.py FOLDER_OF_THE_GATE
 """
 
+import json
 import pathlib
 import sys
 import tempfile
@@ -60,10 +61,17 @@ class Gate(unittest.TestCase):
         self.assertEqual(instructions.report(rows), 1)
 
     def test_nothing_is_judged_on_another_ground(self):
-        instructions.comparable(NOW, dict(NOW))
-        for fact in ('compiler', 'dpdk', 'libc', 'variant', 'build'):
-            with self.assertRaises(instructions.Unusable):
-                instructions.comparable(dict(NOW, **{fact: 'other'}), NOW)
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            newer = dict(NOW, compiler='g++ 14.2.0', instructions={'recv.empty': 150.0})
+            for one in (NOW, newer):
+                instructions.file_of(one, folder).write_text(json.dumps(one))
+            self.assertEqual(len(list(folder.iterdir())), 2)
+            for one in (NOW, newer):
+                self.assertEqual(instructions.comparable(one, folder), one)
+            for fact in ('compiler', 'dpdk', 'libc', 'variant', 'build'):
+                with self.assertRaisesRegex(instructions.Unusable, 'no baseline of .*other.*; there is one of'):
+                    instructions.comparable(dict(NOW, **{fact: 'other'}), folder)
 
     def test_the_maker_of_the_processor_does_not_matter(self):
         self.assertNotIn('cpu', instructions.machine())
