@@ -40,7 +40,8 @@ int collect(bool counted, Call call)
     return got;
 }
 
-/// Writes the counts down. @p calls and @p messages is what they are divided by.
+/// Writes the counts down. @param calls  that were counted. @param messages  what the counts are
+/// divided by
 void finish(const char *name, unsigned calls, unsigned messages)
 {
     CALLGRIND_DUMP_STATS_AT(name);
@@ -158,6 +159,12 @@ void run_empty(const char *name, Call call)
         if (const int got = collect(i >= warm_up, call); got != 0)
             fail("a message from nowhere", got);
     finish(name, rounds, rounds);
+}
+
+/// What it takes to begin and to end a count, which is in the count of each call.
+void run_nothing()
+{
+    run_empty("nothing", [] { return 0; });
 }
 
 void run_empty_calls(const gate::Pair &pair)
@@ -288,6 +295,7 @@ int main(int argc, char **argv)
     {
         gate::Pair pair;
         describe();
+        run_nothing();
         run_all<BareQueue>(pair, queue_traffic);
         run_built<BareQueue>(pair, "build.1518x1", 1);
         run_built<BareQueue>(pair, "build.1518x32", most);

@@ -25,6 +25,7 @@ import tempfile
 GROWTH = 0.03
 SKIPPED = 77
 TIME_LIMIT = 300
+NOTHING = 'nothing'
 FACTS = ('compiler', 'dpdk', 'libc', 'variant', 'build')
 
 
@@ -45,12 +46,16 @@ def counts(folder):
 
 
 def measured(output, totals):
-    """What the program said of itself, and instructions a message of each case."""
+    """What the program said of itself, and instructions a message of each case, without those that begin and end
+    the count of a call: the case NOTHING has only them."""
     facts = dict(re.findall(r'^# (\S+) (.*)$', output, re.MULTILINE))
-    cases = {name: int(messages) for name, _, messages in re.findall(r'^(\S+) (\d+) (\d+)$', output, re.MULTILINE)}
-    if not cases or set(cases) != set(totals) or not all(totals.values()):
+    cases = {name: (int(calls), int(messages))
+             for name, calls, messages in re.findall(r'^(\S+) (\d+) (\d+)$', output, re.MULTILINE)}
+    if NOTHING not in cases or set(cases) != set(totals) or not all(totals.values()):
         raise RuntimeError(f'cases {sorted(cases)}, but counts of {sorted(totals)}')
-    facts['instructions'] = {name: round(totals[name] / cases[name], 2) for name in sorted(cases)}
+    of_a_call = totals[NOTHING] / cases.pop(NOTHING)[0]
+    facts['instructions'] = {name: round((totals[name] - calls * of_a_call) / messages, 2)
+                             for name, (calls, messages) in sorted(cases.items())}
     return facts
 
 

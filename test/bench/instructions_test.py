@@ -17,6 +17,7 @@ OUTPUT = """# compiler g++ 12.2.0
 # dpdk DPDK 22.11.11
 # variant plain/avx2
 # build buildtype release
+nothing 256 256
 send.64x32 256 8192
 recv.empty 256 256
 """
@@ -32,14 +33,18 @@ def verdicts(**changed):
 
 class Gate(unittest.TestCase):
     def test_counts_a_message(self):
-        facts = instructions.measured(OUTPUT, {'send.64x32': 8192 * 140, 'recv.empty': 256 * 151})
+        facts = instructions.measured(OUTPUT, {'nothing': 256 * 14, 'send.64x32': 8192 * 140 + 256 * 14,
+                                               'recv.empty': 256 * (151 + 14)})
         self.assertEqual(facts | MACHINE, NOW)
 
     def test_a_case_without_counts_is_an_error(self):
-        for totals in ({}, {'send.64x32': 1}, {'send.64x32': 1, 'recv.empty': 0},
-                       {'send.64x32': 1, 'recv.empty': 1, 'more': 1}):
+        for totals in ({}, {'send.64x32': 1}, {'nothing': 1, 'send.64x32': 1, 'recv.empty': 0},
+                       {'nothing': 1, 'send.64x32': 1, 'recv.empty': 1, 'more': 1},
+                       {'send.64x32': 1, 'recv.empty': 1}):
             with self.assertRaises(RuntimeError):
                 instructions.measured(OUTPUT, totals)
+        with self.assertRaises(RuntimeError):
+            instructions.measured(OUTPUT.replace('nothing 256 256\n', ''), {'send.64x32': 1, 'recv.empty': 1})
 
     def test_reads_what_callgrind_writes(self):
         with tempfile.TemporaryDirectory() as folder:
