@@ -50,16 +50,25 @@ struct Found {
 /// the driver returned. @return messages of the present connection
 unsigned take_in(Worker &w, Found &found, int got);
 
-/// Receives for the channels of a worker. Most polls find nothing. @return messages received
+/// Asks the driver for a burst; the worker has no chores. @return what it returned
+[[gnu::always_inline]] inline int find(Worker &w, Found &found)
+{
+    return w.burst.rx(w.burst.rx_queue, found.mbufs, found.meta, burst_max);
+}
+/// Whether take_in() has nothing to do. Most polls find nothing.
+inline bool found_nothing(const Worker &w, int got)
+{
+    return likely(got <= 0) && !connection_changed(w);
+}
+
+/// Receives for the channels of a worker. @return messages received
 [[gnu::always_inline]] inline unsigned receive(Worker &w)
 {
     Found found;
     const int got = likely(w.chores == 0)
-                        ? w.burst.rx(w.burst.rx_queue, found.mbufs, found.meta, burst_max)
+                        ? find(w, found)
                         : receive_after_chores(w, found.mbufs, found.meta, burst_max);
-    if (likely(got <= 0) && !connection_changed(w))
-        return 0;
-    return take_in(w, found, got);
+    return found_nothing(w, got) ? 0 : take_in(w, found, got);
 }
 
 /// One poll of a worker. @return messages received
