@@ -186,6 +186,8 @@ def traps(bench):
 
         long = name in ("long", "epoll_early", "epoll_sandboxed")
         under = in_time(run_under, (500000, 500000)) if long else run_under()
+        expect(not name.startswith("io_uring") or "set up 0" not in alone.stdout or
+               "2 stay TCP: the program uses io_uring" in under.stderr, under)
         expect(name != "epoll_blind" or "1 stay TCP: in an epoll set" in under.stderr, under)
     # Without -v a socket that is TCP is known no longer than that matters.
     quiet = [word for word in bench.prefix if word != "-v"]

@@ -4,7 +4,9 @@
 #include "preload/sets.hpp"
 #include "preload/upgrade.hpp"
 
+#include <cerrno>
 #include <cstdarg>
+#include <dlfcn.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -144,6 +146,53 @@ NTB_EXPORT(void, _Exit, int status)
     __builtin_unreachable();
 }
 
+namespace
+{
+// Its requests pass this library: from now on connections are TCP, also those that have rings.
+void use_io_uring()
+{
+    state.uses_io_uring = true;
+    leave_all();
+}
+
+// liburing's own function, which may have been loaded later than this library, and by a library
+// that keeps it to itself.
+void *of_liburing(const char *name)
+{
+    if (void *found = dlsym(RTLD_NEXT, name); found != nullptr)
+        return found;
+    void *library = dlopen("liburing.so.2", RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr)
+        return nullptr;
+    void *found = dlsym(library, name);
+    dlclose(library); // who calls has it open
+    return found;
+}
+} // namespace
+
+// liburing makes its system calls by itself, so what sets a ring up is taken here instead. It
+// returns an errno as a negative number.
+#define NTB_LIBURING(name, parameters, ...)                                                        \
+    NTB_EXPORT(int, name, NTB_UNPACK parameters)                                                   \
+    {                                                                                              \
+        const KeepErrno keep;                                                                      \
+        auto *genuine = reinterpret_cast<int(*) parameters>(of_liburing(#name));                   \
+        if (genuine == nullptr)                                                                    \
+            return -ENOSYS;                                                                        \
+        use_io_uring();                                                                            \
+        return genuine(__VA_ARGS__);                                                               \
+    }
+#define NTB_UNPACK(...) __VA_ARGS__
+
+NTB_LIBURING(io_uring_setup, (unsigned entries, void *settings), entries, settings)
+NTB_LIBURING(io_uring_queue_init, (unsigned entries, void *ring, unsigned flags), entries, ring,
+             flags)
+NTB_LIBURING(io_uring_queue_init_params, (unsigned entries, void *ring, void *settings), entries,
+             ring, settings)
+NTB_LIBURING(io_uring_queue_init_mem,
+             (unsigned entries, void *ring, void *settings, void *memory, std::size_t bytes),
+             entries, ring, settings, memory, bytes)
+
 // Descriptors come and go by system calls made here, too.
 NTB_EXPORT(long, syscall, long number, ...)
 {
@@ -163,8 +212,7 @@ NTB_EXPORT(long, syscall, long number, ...)
         closing(number == SYS_close ? first : static_cast<int>(word[1]));
         break;
     case SYS_io_uring_setup:
-        state.uses_io_uring = true;
-        leave_all();
+        use_io_uring();
         break;
     default:
         break;
