@@ -161,12 +161,16 @@ void *of_liburing(const char *name)
 {
     if (void *found = dlsym(RTLD_NEXT, name); found != nullptr)
         return found;
-    void *library = dlopen("liburing.so.2", RTLD_LAZY | RTLD_NOLOAD);
-    if (library == nullptr)
-        return nullptr;
-    void *found = dlsym(library, name);
-    dlclose(library); // who calls has it open
-    return found;
+    for (const char *file : {"liburing.so.2", "liburing.so.1"}) {
+        void *library = dlopen(file, RTLD_LAZY | RTLD_NOLOAD);
+        if (library == nullptr)
+            continue;
+        void *found = dlsym(library, name);
+        dlclose(library); // who calls has it open
+        if (found != nullptr)
+            return found;
+    }
+    return nullptr;
 }
 } // namespace
 
