@@ -54,30 +54,48 @@ void order_stores()
 #endif
 }
 
-/// One line. Not by memcpy(), of whose constant size the compiler makes a string instruction,
-/// which takes longer to begin than to copy some lines. A program may write what an engine reads:
-/// it gets either then, as from a card, and the thread sanitizer is not to call it a race.
-[[gnu::no_sanitize("thread")]] void copy_line(uint8_t *to, const uint8_t *from)
+/// Whole lines, by vectors of @p bytes_each. Not by memcpy(), of whose constant size the compiler
+/// makes a string instruction, which takes longer to begin than to copy some lines. Asks for the
+/// ownership of lines ahead, so that the requests overlap; at last for those behind the end, as a
+/// stream goes on there with the next descriptor, which would begin with a wait. To ask for a line
+/// that is not there does no harm.
+template <size_t bytes_each>
+[[gnu::always_inline]] inline size_t copy_lines(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    __m128i part[line / sizeof(__m128i)];
-    for (size_t i = 0; i < std::size(part); i++)
-        part[i] = _mm_loadu_si128(reinterpret_cast<const __m128i *>(from) + i);
-    for (size_t i = 0; i < std::size(part); i++)
-        _mm_storeu_si128(reinterpret_cast<__m128i *>(to) + i, part[i]);
+    typedef uint8_t Vector __attribute__((vector_size(bytes_each), aligned(1), may_alias));
+    constexpr size_t ahead = 16 * line, vectors = line / bytes_each;
+    size_t done = 0;
+    for (; bytes - done >= line; done += line) {
+        // By hand: without its flag the compiler makes a read prefetch of it.
+        asm volatile("prefetchw (%0)" : : "r"(to + done + ahead));
+        Vector part[vectors];
+        for (size_t i = 0; i < vectors; i++)
+            part[i] = reinterpret_cast<const Vector *>(from + done)[i];
+        for (size_t i = 0; i < vectors; i++)
+            reinterpret_cast<Vector *>(to + done)[i] = part[i];
+    }
+    return done;
 }
 
-/// Asks for the ownership of lines ahead, so that the requests overlap; at last for those behind
-/// the end, as a stream goes on there with the next descriptor, which would begin with a wait. To
-/// ask for a line that is not there does no harm.
+// A program may write what an engine reads: it gets either then, as from a card, and the thread
+// sanitizer is not to call it a race.
+[[gnu::no_sanitize("thread")]] size_t copy_lines_sse2(uint8_t *to, const uint8_t *from,
+                                                      size_t bytes)
+{
+    return copy_lines<16>(to, from, bytes);
+}
+[[gnu::no_sanitize("thread"), gnu::target("avx2")]] size_t
+copy_lines_avx2(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    return copy_lines<32>(to, from, bytes);
+}
+
 void copy_large(uint8_t *to, const uint8_t *from, size_t bytes)
 {
-    constexpr size_t ahead = 16 * line;
-    for (; bytes >= line; to += line, from += line, bytes -= line) {
-        // By hand: without its flag the compiler makes a read prefetch of it.
-        asm volatile("prefetchw (%0)" : : "r"(to + ahead));
-        copy_line(to, from);
-    }
-    memcpy(to, from, bytes);
+    static size_t (*const lines)(uint8_t *, const uint8_t *, size_t) =
+        __builtin_cpu_supports("avx2") ? copy_lines_avx2 : copy_lines_sse2;
+    const size_t done = lines(to, from, bytes);
+    memcpy(to + done, from + done, bytes - done);
 }
 
 /// Past the caches. A fence has to order these stores before later ones.
