@@ -40,7 +40,8 @@
  * most five seconds, listen, connect, close, list and those of segments. A daemon that does not
  * answer is treated as dead.
  *
- * Everything here is experimental: it may change or go without notice.
+ * All calls are experimental: they may change or go without notice, so the compiler warns of each
+ * use unless ALLOW_EXPERIMENTAL_API is defined, as for DPDK's.
  */
 
 #include <stddef.h>
@@ -51,6 +52,12 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+#if defined(ALLOW_EXPERIMENTAL_API) || defined(__DOXYGEN__)
+#define NTBCLIENT_EXPERIMENTAL
+#else
+#define NTBCLIENT_EXPERIMENTAL __attribute__((deprecated("Symbol is not yet part of stable ABI")))
 #endif
 
 /** Longest name in bytes. */
@@ -185,9 +192,18 @@ static inline void ntbclient_options_init(struct ntbclient_options *options)
  *   The daemon did not answer.
  * @retval -ENOMEM
  *   No memory.
- * @return
- *   Other negative errno values of socket() and connect(), such as -ENOENT and -EMFILE.
+ * @retval -ENOENT
+ *   There is no such socket.
+ * @retval -ECONNREFUSED
+ *   No daemon listens there.
+ * @retval -EACCES
+ *   The socket's mode does not admit this user.
+ * @retval -EMFILE
+ *   The process has no descriptor left.
+ * @retval -ENFILE
+ *   The system has none left.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_attach(const char *path, struct ntbclient **out);
 
 /**
@@ -197,6 +213,7 @@ int ntbclient_attach(const char *path, struct ntbclient **out);
  * @param client
  *   A client; NULL is ignored.
  */
+NTBCLIENT_EXPERIMENTAL
 void ntbclient_detach(struct ntbclient *client);
 
 /**
@@ -214,6 +231,7 @@ void ntbclient_detach(struct ntbclient *client);
  * @retval -EINVAL
  *   client is NULL.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_fd(const struct ntbclient *client);
 
 /**
@@ -225,6 +243,7 @@ int ntbclient_fd(const struct ntbclient *client);
  * @return
  *   1 to NTBCLIENT_MAX_HOST; 0 if client is NULL.
  */
+NTBCLIENT_EXPERIMENTAL
 uint16_t ntbclient_host(const struct ntbclient *client);
 
 /**
@@ -237,6 +256,7 @@ uint16_t ntbclient_host(const struct ntbclient *client);
  * @return
  *   1 to NTBCLIENT_MAX_HOST; 0 if they are not joined, the daemon is gone or client is NULL.
  */
+NTBCLIENT_EXPERIMENTAL
 uint16_t ntbclient_peer_host(const struct ntbclient *client);
 
 /**
@@ -251,6 +271,7 @@ uint16_t ntbclient_peer_host(const struct ntbclient *client);
  * @retval -EINVAL
  *   client is NULL.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_process(struct ntbclient *client);
 
 /**
@@ -272,6 +293,7 @@ int ntbclient_process(struct ntbclient *client);
  * @retval -ECONNRESET
  *   The daemon is gone.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_list(struct ntbclient *client, uint64_t after, struct ntbclient_entry *entries,
                    uint32_t n);
 
@@ -293,6 +315,7 @@ int ntbclient_list(struct ntbclient *client, uint64_t after, struct ntbclient_en
  * @retval -EINVAL
  *   client is NULL.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_revoke(struct ntbclient *client, uint64_t id);
 
 /* ------------------------------------------------------------------------------------------------
@@ -328,6 +351,7 @@ int ntbclient_revoke(struct ntbclient *client, uint64_t id);
  * @retval -ENOMEM
  *   No memory.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_listen(struct ntbclient *client, const char *name,
                      const struct ntbclient_options *options, struct ntbclient_listener **out);
 
@@ -337,6 +361,7 @@ int ntbclient_listen(struct ntbclient *client, const char *name,
  * @param listener
  *   A listener; NULL is ignored.
  */
+NTBCLIENT_EXPERIMENTAL
 void ntbclient_listener_close(struct ntbclient_listener *listener);
 
 /**
@@ -356,6 +381,7 @@ void ntbclient_listener_close(struct ntbclient_listener *listener);
  * @retval -EINVAL
  *   An argument is NULL.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_accept(struct ntbclient_listener *listener, struct ntbclient_conn **out);
 
 /* ------------------------------------------------------------------------------------------------
@@ -389,6 +415,7 @@ int ntbclient_accept(struct ntbclient_listener *listener, struct ntbclient_conn 
  * @retval -ENOMEM
  *   No memory.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_connect(struct ntbclient *client, const char *name,
                       const struct ntbclient_options *options, struct ntbclient_conn **out);
 
@@ -399,6 +426,7 @@ int ntbclient_connect(struct ntbclient *client, const char *name,
  * @param conn
  *   A connection in any state; NULL is ignored.
  */
+NTBCLIENT_EXPERIMENTAL
 void ntbclient_close(struct ntbclient_conn *conn);
 
 /**
@@ -408,6 +436,7 @@ void ntbclient_close(struct ntbclient_conn *conn);
  * @param conn
  *   A connection in any state; NULL is ignored. The handle is invalid after it, in this process.
  */
+NTBCLIENT_EXPERIMENTAL
 void ntbclient_release(struct ntbclient_conn *conn);
 
 /**
@@ -417,6 +446,7 @@ void ntbclient_release(struct ntbclient_conn *conn);
  * @param conn
  *   A connection; NULL is ignored.
  */
+NTBCLIENT_EXPERIMENTAL
 void ntbclient_reset(struct ntbclient_conn *conn);
 
 /**
@@ -433,6 +463,7 @@ void ntbclient_reset(struct ntbclient_conn *conn);
  * @retval -EINVAL
  *   conn is NULL.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_shutdown(struct ntbclient_conn *conn);
 
 /**
@@ -462,6 +493,7 @@ int ntbclient_shutdown(struct ntbclient_conn *conn);
  * @return
  *   Other negative errno values: why the connection failed.
  */
+NTBCLIENT_EXPERIMENTAL
 ssize_t ntbclient_send(struct ntbclient_conn *conn, const void *data, size_t bytes, uint32_t flags);
 
 /**
@@ -475,9 +507,12 @@ ssize_t ntbclient_send(struct ntbclient_conn *conn, const void *data, size_t byt
  *   Their number, 0 to 1024.
  * @param flags
  *   0 or NTBCLIENT_MORE.
+ * @retval -EINVAL
+ *   n is out of range.
  * @return
- *   As ntbclient_send(); also -EINVAL if n is out of range.
+ *   Else as ntbclient_send().
  */
+NTBCLIENT_EXPERIMENTAL
 ssize_t ntbclient_sendv(struct ntbclient_conn *conn, const struct iovec *parts, int n,
                         uint32_t flags);
 
@@ -505,6 +540,7 @@ ssize_t ntbclient_sendv(struct ntbclient_conn *conn, const struct iovec *parts, 
  * @return
  *   Other negative errno values: why the connection failed.
  */
+NTBCLIENT_EXPERIMENTAL
 ssize_t ntbclient_recv(struct ntbclient_conn *conn, void *data, size_t bytes, uint32_t flags);
 
 /**
@@ -517,9 +553,12 @@ ssize_t ntbclient_recv(struct ntbclient_conn *conn, void *data, size_t bytes, ui
  *   A connection. What is shown is mapped until it is closed.
  * @param[out] data
  *   The first byte; set only if there is one.
+ * @retval -EINVAL
+ *   An argument is NULL.
  * @return
- *   Their number, at least 1; else as ntbclient_recv(). -EINVAL if an argument is NULL.
+ *   Their number, at least 1; else as ntbclient_recv().
  */
+NTBCLIENT_EXPERIMENTAL
 ssize_t ntbclient_view(struct ntbclient_conn *conn, const void **data);
 
 /**
@@ -533,9 +572,12 @@ ssize_t ntbclient_view(struct ntbclient_conn *conn, const void **data);
  *   Their number, 0 to 1024.
  * @param flags
  *   0 or NTBCLIENT_PEEK.
+ * @retval -EINVAL
+ *   n is out of range.
  * @return
- *   As ntbclient_recv(); also -EINVAL if n is out of range.
+ *   Else as ntbclient_recv().
  */
+NTBCLIENT_EXPERIMENTAL
 ssize_t ntbclient_recvv(struct ntbclient_conn *conn, const struct iovec *parts, int n,
                         uint32_t flags);
 
@@ -547,6 +589,7 @@ ssize_t ntbclient_recvv(struct ntbclient_conn *conn, const struct iovec *parts, 
  * @return
  *   Bytes; 0 also if conn is NULL or not open.
  */
+NTBCLIENT_EXPERIMENTAL
 size_t ntbclient_readable(struct ntbclient_conn *conn);
 
 /**
@@ -557,6 +600,7 @@ size_t ntbclient_readable(struct ntbclient_conn *conn);
  * @return
  *   Bytes; 0 also if conn is NULL or not open.
  */
+NTBCLIENT_EXPERIMENTAL
 size_t ntbclient_writable(struct ntbclient_conn *conn);
 
 /**
@@ -571,6 +615,7 @@ size_t ntbclient_writable(struct ntbclient_conn *conn);
  * @retval -EINVAL
  *   An argument is NULL, or info->size is invalid.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_info_get(struct ntbclient_conn *conn, struct ntbclient_info *info);
 
 /* ------------------------------------------------------------------------------------------------
@@ -624,6 +669,7 @@ struct ntbclient_segment_info {
  * @retval -ECONNRESET
  *   The daemon is gone.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_segment_create(struct ntbclient *client, uint64_t bytes,
                              struct ntbclient_segment **out);
 
@@ -634,6 +680,7 @@ int ntbclient_segment_create(struct ntbclient *client, uint64_t bytes,
  * @param segment
  *   A segment that was made or opened; NULL is ignored.
  */
+NTBCLIENT_EXPERIMENTAL
 void ntbclient_segment_destroy(struct ntbclient_segment *segment);
 
 /**
@@ -648,6 +695,7 @@ void ntbclient_segment_destroy(struct ntbclient_segment *segment);
  * @retval -EINVAL
  *   An argument is NULL, or info->size is invalid.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_segment_info_get(const struct ntbclient_segment *segment,
                                struct ntbclient_segment_info *info);
 
@@ -678,6 +726,7 @@ int ntbclient_segment_info_get(const struct ntbclient_segment *segment,
  * @retval -ECONNRESET
  *   The connection has ended, or the daemon is gone.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_segment_grant(struct ntbclient_conn *conn, struct ntbclient_segment *segment,
                             uint32_t flags, uint64_t *number);
 
@@ -698,6 +747,7 @@ int ntbclient_segment_grant(struct ntbclient_conn *conn, struct ntbclient_segmen
  * @retval -EINVAL
  *   conn is NULL.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_segment_revoke(struct ntbclient_conn *conn, uint64_t number);
 
 /**
@@ -722,9 +772,18 @@ int ntbclient_segment_revoke(struct ntbclient_conn *conn, uint64_t number);
  *   It is not open yet.
  * @retval -ECONNRESET
  *   The connection has ended, or the daemon is gone.
- * @return
- *   As ntbclient_segment_create(): -EINVAL, -EDQUOT, -ENOMEM, -EMFILE, -EPROTO.
+ * @retval -EINVAL
+ *   An argument is NULL.
+ * @retval -EDQUOT
+ *   The user has as many segments or bytes as the daemon admits.
+ * @retval -ENOMEM
+ *   No memory.
+ * @retval -EMFILE
+ *   The process has no descriptor left.
+ * @retval -EPROTO
+ *   The daemon's answer is none that this version knows.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_segment_open(struct ntbclient_conn *conn, uint64_t number,
                            struct ntbclient_segment **out);
 
@@ -746,6 +805,7 @@ int ntbclient_segment_open(struct ntbclient_conn *conn, uint64_t number,
  * @retval -EINVAL
  *   conn is NULL.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_conn_fd(struct ntbclient_conn *conn);
 
 /**
@@ -761,6 +821,7 @@ int ntbclient_conn_fd(struct ntbclient_conn *conn);
  * @retval -EINVAL
  *   conn is NULL, or events is invalid.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_arm(struct ntbclient_conn *conn, uint32_t events);
 
 /**
@@ -771,6 +832,7 @@ int ntbclient_arm(struct ntbclient_conn *conn, uint32_t events);
  * @param events
  *   As of ntbclient_arm().
  */
+NTBCLIENT_EXPERIMENTAL
 void ntbclient_disarm(struct ntbclient_conn *conn, uint32_t events);
 
 /**
@@ -792,6 +854,7 @@ void ntbclient_disarm(struct ntbclient_conn *conn, uint32_t events);
  * @retval -EINVAL
  *   conn is NULL, or events is invalid.
  */
+NTBCLIENT_EXPERIMENTAL
 int ntbclient_wait(struct ntbclient_conn *conn, uint32_t events, int timeout_ms);
 
 #ifdef __cplusplus
