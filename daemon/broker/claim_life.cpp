@@ -136,7 +136,7 @@ void Claims::forget(uint64_t id)
         (other != claims_.end() && other->second->owner.client != 0))
         return;
     if (claim.made_here || other != claims_.end())
-        claim.memory->give_back();
+        claim.memory->release();
     if (other != claims_.end())
         drop(other->first);
     drop(id);

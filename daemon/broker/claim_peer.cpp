@@ -147,7 +147,7 @@ void Claims::take_gone(const Message &m)
     claim.remote_gone = true;
     if (claim.owner.client == 0) {
         if (claim.made_here)
-            claim.memory->give_back();
+            claim.memory->release();
         drop(m.id);
     }
 }
@@ -175,7 +175,7 @@ void Claims::relay_ended(uint64_t id, int status)
         return;
     }
     accounts_.give_connection(claim.owner.user.uid, claim.charged);
-    claim.memory->give_back();
+    claim.memory->release();
     drop(id);
 }
 

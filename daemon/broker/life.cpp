@@ -291,9 +291,9 @@ void Broker::remove_end(uint64_t id)
     if (end.pair != 0)
         ends_.at(end.pair)->pair = 0;
     else if (end.carried)
-        end.memory->give_back();
+        end.memory->release();
     else if (end.memory != nullptr && (end.key.local || (end.index == 1 && end.remote != 0)))
-        end.memory->give_back();
+        end.memory->release();
     ends_.erase(id);
 }
 

@@ -43,7 +43,7 @@ Memory::~Memory()
     munmap(page_, bytes());
 }
 
-void Memory::give_back()
+void Memory::release()
 {
     madvise(reinterpret_cast<uint8_t *>(page_) + ntbc::page_bytes, bytes() - ntbc::page_bytes,
             MADV_REMOVE);

@@ -28,7 +28,7 @@ public:
     size_t bytes() const { return ntbc::memory_bytes(ring_bytes_); }
     /// Gives the pages of the rings back, also those that a client still maps: it finds zeros. The
     /// first page stays: it says why.
-    void give_back();
+    void release();
 
 private:
     Memory(ntbc::Page *page, uint32_t ring_bytes) : page_(page), ring_bytes_(ring_bytes) {}

@@ -229,7 +229,7 @@ bool ByteRelay::sleep()
             return false;
         // Behind an end there are no bytes, and what else a client says of its end, it rings.
         if (sent_marks_ == 0) {
-            if (receiver_.give_back())
+            if (receiver_.publish_taken())
                 ring(bell_writable);
             if (!receiver_.arm())
                 return false;

@@ -535,7 +535,7 @@ int ntbmsg_channel_recv_burst(struct ntbmsg_channel *channel, struct rte_mbuf **
 /**
  * Reserves receive buffers of the peer (rooms), in which the caller builds messages of a channel,
  * as ntbmsg_queue_reserve() does for a bare queue. Run to completion only. All channels of a worker
- * share one queue pair: until the rooms are committed or given back, no other of them can reserve
+ * share one queue pair: until the rooms are committed or aborted, no other of them can reserve
  * any, and long messages of all of them wait. Closing the channel gives them back.
  *
  * @param channel
@@ -555,7 +555,7 @@ int ntbmsg_channel_recv_burst(struct ntbmsg_channel *channel, struct rte_mbuf **
  * @retval -ECONNRESET
  *   Reset, rejected, timed out, or the peer was lost.
  * @retval -EBUSY
- *   Rooms of an earlier call on a channel of this worker were neither committed nor given back.
+ *   Rooms of an earlier call on a channel of this worker were neither committed nor aborted.
  * @retval -ENOTSUP
  *   The worker is a dedicated one.
  * @retval -EINVAL

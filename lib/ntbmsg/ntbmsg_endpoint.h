@@ -448,7 +448,7 @@ static inline int ntbmsg_queue_burst_recv(const struct ntbmsg_queue_burst *burst
  * @retval -ENOTCONN
  *   There is no peer.
  * @retval -EBUSY
- *   Rooms of an earlier call were neither committed nor given back.
+ *   Rooms of an earlier call were neither committed nor aborted.
  * @retval -EINVAL
  *   The endpoint is NULL or closed, there is no such queue, or rooms is NULL.
  */

@@ -132,7 +132,7 @@ struct EndpointStats : ntbmsg_endpoint_stats {
 
 #ifdef ALLOW_EXPERIMENTAL_API
 /// Owns rooms for messages that are built in place, at most @p Most, of what @p Way reserves them
-/// on. What is not committed is given back. Moves; never copies.
+/// on. What is not committed is aborted. Moves; never copies.
 template <typename Way, std::size_t Most>
 class Rooms
 {
@@ -154,7 +154,7 @@ public:
     Rooms &operator=(const Rooms &) = delete;
     ~Rooms() { abort(); }
 
-    /// Reserves up to @p n rooms, after it has given back those that it had.
+    /// Reserves up to @p n rooms, after it has aborted those that it had.
     /// @return number of rooms; else as ntbmsg_queue_reserve() and ntbmsg_channel_reserve()
     [[nodiscard]] int reserve(Way way, std::size_t n = Most)
     {

@@ -385,7 +385,7 @@ TEST_F(LendingPeer, WhatIsGivenBackIsGrantedToAnother)
     ASSERT_NO_FATAL_FAILURE(open_three());
     ASSERT_NO_FATAL_FAILURE(use_up());
     EXPECT_EQ(recalled_, 31U);
-    say(op_give_back, rich_word_, credit_argument(recalled_, 0));
+    say(op_surplus, rich_word_, credit_argument(recalled_, 0));
     turn();
     EXPECT_EQ(info(rich_).granted_messages, 33U);
     ASSERT_NO_FATAL_FAILURE(use_up());
@@ -417,7 +417,7 @@ TEST_F(LendingPeer, MoreGivenBackThanWasAskedFor)
 {
     ASSERT_NO_FATAL_FAILURE(open_three());
     ASSERT_NO_FATAL_FAILURE(use_up());
-    say(op_give_back, rich_word_, credit_argument(recalled_ + 1, 0));
+    say(op_surplus, rich_word_, credit_argument(recalled_ + 1, 0));
     expect_reset(rich_slot);
 }
 
@@ -427,7 +427,7 @@ TEST_F(LendingPeer, WhatWasUsedGivenBack)
     for (int i = 0; i < 40; ++i)
         say(op_data, rich_word_, 0);
     ASSERT_NO_FATAL_FAILURE(use_up());
-    say(op_give_back, rich_word_, credit_argument(recalled_, 0));
+    say(op_surplus, rich_word_, credit_argument(recalled_, 0));
     expect_reset(rich_slot);
 }
 
@@ -435,7 +435,7 @@ TEST_F(LendingPeer, WhatWasGivenBackUsed)
 {
     ASSERT_NO_FATAL_FAILURE(open_three());
     ASSERT_NO_FATAL_FAILURE(use_up());
-    say(op_give_back, rich_word_, credit_argument(recalled_, 0));
+    say(op_surplus, rich_word_, credit_argument(recalled_, 0));
     for (int i = 0; i < 34; ++i)
         say(op_data, rich_word_, 0);
     expect_reset(rich_slot);
@@ -444,7 +444,7 @@ TEST_F(LendingPeer, WhatWasGivenBackUsed)
 TEST_F(LendingPeer, GivingBackUnasked)
 {
     ASSERT_NO_FATAL_FAILURE(open_three());
-    say(op_give_back, poor_word_, 0);
+    say(op_surplus, poor_word_, 0);
     expect_reset(poor_slot);
 }
 
@@ -479,7 +479,7 @@ TEST_F(LendingPeer, LackingWhatDoesNotExist)
 
 TEST_F(LendingPeer, WithAPayload)
 {
-    for (const uint32_t op : {op_more, op_grant, op_recall, op_give_back}) {
+    for (const uint32_t op : {op_more, op_grant, op_recall, op_surplus}) {
         ntbmsg_channel *channel = nullptr;
         const uint32_t word = open_channel(channel);
         const uint64_t before = stats(near_).bad_peer;
@@ -502,7 +502,7 @@ TEST_F(LendingPeer, AskedForAllAChannelGivesWhatItHasNotUsedAndGoesOn)
     for (const uint32_t given : {13U, 0U}) {
         say(op_recall, poor_word_, credit_argument(max_credit, max_credit));
         const Heard heard = hear();
-        EXPECT_EQ(heard.op, op_give_back);
+        EXPECT_EQ(heard.op, op_surplus);
         EXPECT_EQ(credit_messages(heard.argument), given);
         EXPECT_EQ(credit_buffers(heard.argument), given != 0 ? 8U : 0U);
     }

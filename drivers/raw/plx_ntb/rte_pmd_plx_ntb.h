@@ -331,7 +331,7 @@ struct rte_pmd_plx_ntb_room {
  *     rte_pmd_plx_ntb_tx_commit(...)               or rte_pmd_plx_ntb_tx_abort()
  *
  * The peer sees nothing before the commit. A message takes its place among those of bursts when it
- * is committed. Until all rooms are committed or given back, bursts of this queue pair accept no
+ * is committed. Until all rooms are committed or aborted, bursts of this queue pair accept no
  * message that needs a receive buffer: they end before it. Short messages go on.
  *
  * All stores must be complete when the commit is called. Usual stores of the calling thread are.
@@ -362,7 +362,7 @@ struct rte_pmd_plx_ntb_room {
  * @retval -ENOTCONN
  *   There is no peer.
  * @retval -EBUSY
- *   Rooms of an earlier call were neither committed nor given back.
+ *   Rooms of an earlier call were neither committed nor aborted.
  */
 __rte_experimental
 int rte_pmd_plx_ntb_tx_reserve(uint16_t dev_id, uint16_t queue, struct rte_pmd_plx_ntb_room *rooms,

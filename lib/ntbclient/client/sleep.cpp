@@ -42,7 +42,7 @@ uint32_t ready_of(ntbclient_conn *conn, uint32_t events)
 void arm_reader(ntbclient_conn *conn)
 {
     Receiver &receiver = conn->end->receiver;
-    if (receiver.give_back())
+    if (receiver.publish_taken())
         conn_ring(conn, NTBCLIENT_WRITABLE);
     receiver.arm();
 }

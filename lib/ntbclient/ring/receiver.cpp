@@ -43,9 +43,9 @@ void Receiver::copy(void *to, size_t skip, size_t bytes) const
 }
 
 // The exchange is a full barrier: it pairs with the store of wants_room in Sender::arm().
-bool Receiver::give_back()
+bool Receiver::publish_taken()
 {
-    given_back_ = taken_;
+    published_taken_ = taken_;
     std::atomic_ref(lines_->consumed).exchange(taken_, std::memory_order_seq_cst);
     const uint32_t sleep = load(lines_->wants_room, std::memory_order_seq_cst);
     if (sleep == 0 || sleep == rung_)

@@ -42,10 +42,10 @@ public:
         // The producer sleeps only where more than three quarters of the ring were not returned, so
         // nothing is lost if less than a quarter is kept back: taking the rest returns it.
         store(taken_, (taken_ + bytes) & count_mask, std::memory_order_relaxed);
-        return ((taken_ - given_back_) & count_mask) >= bytes_ / 4 && give_back();
+        return ((taken_ - published_taken_) & count_mask) >= bytes_ / 4 && publish_taken();
     }
     /// Returns all that was taken to the producer. @return as take()
-    bool give_back();
+    bool publish_taken();
 
     /// Asks to be woken when there is something. @return false: there is, or the end
     bool arm();
@@ -66,7 +66,7 @@ private:
     uint64_t bytes_ = 0;
     uint64_t known_ = 0; // the producer's cursor, checked
     uint64_t taken_ = 0;
-    uint64_t given_back_ = 0;
+    uint64_t published_taken_ = 0;
     uint64_t marks_ = 0;
     uint32_t sleeps_ = 0; // the word for the latest sleep
     uint32_t rung_ = 0;   // the producer's sleep that it was woken from

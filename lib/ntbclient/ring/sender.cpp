@@ -13,7 +13,7 @@ void Sender::open(Direction *lines, uint8_t *data, uint32_t bytes)
 }
 
 // The cursor may only advance, and not beyond what was shown. The acquire pairs with the release of
-// Receiver::give_back(): the consumer has read the bytes before they are overwritten.
+// Receiver::publish_taken(): the consumer has read the bytes before they are overwritten.
 void Sender::look()
 {
     const uint64_t now = load(lines_->consumed) & count_mask;

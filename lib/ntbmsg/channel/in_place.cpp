@@ -86,7 +86,7 @@ int commit_rooms(Channel &c, const uint32_t *lengths, const uint32_t *imm, unsig
         return -ECONNRESET;
     }
     const auto buffers = static_cast<uint32_t>(rc);
-    c.tx.give_back(buffers, true);
+    c.tx.cancel(buffers, true);
     c.tx.sent({n, counted});
     c.tx_messages.add(n);
     uint64_t bytes = 0;
@@ -105,7 +105,7 @@ void abort_rooms(Channel &c)
     if (w.builder != &c)
         return;
     w.room_calls->abort(w.burst.tx_queue);
-    c.tx.give_back(w.rooms, may_send(state_of(c)));
+    c.tx.cancel(w.rooms, may_send(state_of(c)));
     w.builder = nullptr;
     w.rooms = 0;
 }

@@ -114,11 +114,11 @@ bool take_grant(Channel &c, Credit extra)
 
 bool take_recall(Channel &c, Credit wanted)
 {
-    if ((c.owed & owe_give_back) != 0)
+    if ((c.owed & owe_surplus) != 0)
         return false;
     if (may_send(state_of(c))) { // else CLOSE returns all of it
         c.given = c.tx.yield(wanted);
-        owe(c, owe_give_back);
+        owe(c, owe_surplus);
     }
     return true;
 }
@@ -192,7 +192,7 @@ int send_recall(Channel &c)
 
 int send_given(Channel &c)
 {
-    return send_argument(c, protocol::op_give_back, c.given);
+    return send_argument(c, protocol::op_surplus, c.given);
 }
 
 int send_more(Channel &c)

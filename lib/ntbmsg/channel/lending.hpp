@@ -19,7 +19,7 @@ inline Credit credit_in(uint32_t argument)
 }
 inline bool is_lending(uint32_t op)
 {
-    return op >= protocol::op_more && op <= protocol::op_give_back;
+    return op >= protocol::op_more && op <= protocol::op_surplus;
 }
 
 /// It is open: its credit may grow and be asked back.
@@ -35,7 +35,7 @@ int send_recall(Channel &c);
 int send_given(Channel &c);
 int send_more(Channel &c);
 
-/// Handles MORE, GRANT, RECALL and GIVE_BACK. @return true: it has got credit
+/// Handles MORE, GRANT, RECALL and SURPLUS. @return true: it has got credit
 bool on_lending(Channel &c, uint32_t op, uint32_t argument, const rte_mbuf *m);
 
 } // namespace ntbmsg

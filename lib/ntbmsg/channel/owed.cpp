@@ -126,7 +126,7 @@ int send_one(Channel &c, uint32_t bit)
         return send_grant(c);
     case owe_recall:
         return send_recall(c);
-    case owe_give_back:
+    case owe_surplus:
         return send_given(c);
     case owe_more:
         return send_more(c);

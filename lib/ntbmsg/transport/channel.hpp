@@ -40,7 +40,7 @@ enum Owed : uint32_t {
     owe_credit = 8,
     owe_grant = 16,
     owe_recall = 32,
-    owe_give_back = 64,
+    owe_surplus = 64,
     owe_more = 128,
     owe_close = 256,
     owe_reset = 512,

@@ -104,7 +104,7 @@ struct SendCredit {
     /// For @p rooms receive buffers that the application fills, and as many messages.
     void set_aside(uint32_t rooms) { now -= {rooms, rooms}; }
     /// @param open  messages may be sent
-    void give_back(uint32_t rooms, bool open) { now += {open ? rooms : 0, rooms}; }
+    void cancel(uint32_t rooms, bool open) { now += {open ? rooms : 0, rooms}; }
     /// @param open  messages may be sent
     /// @return false: more is returned than was sent
     bool returned(Credit back, bool open)

@@ -32,7 +32,7 @@ enum Op : uint8_t {
     op_more = 10,
     op_grant = 11,
     op_recall = 12,
-    op_give_back = 13,
+    op_surplus = 13,
     op_credits = 14,
 };
 
@@ -78,7 +78,7 @@ constexpr uint32_t credit_buffers(uint32_t argument)
 /// MORE: what the sender lacks.
 enum Lack : uint32_t { lack_messages = 1, lack_buffers = 2 };
 
-/// Features of HELLO: the credit of a channel grows and shrinks (MORE to GIVE_BACK).
+/// Features of HELLO: the credit of a channel grows and shrinks (MORE to SURPLUS).
 inline constexpr uint64_t feature_lending = 1;
 /// ... credit of several channels comes in one message (CREDITS).
 inline constexpr uint64_t feature_credits = 2;

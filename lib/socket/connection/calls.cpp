@@ -163,7 +163,7 @@ void Connection::close_for_all(int fd)
             hard = true;
         }
         hard = hard || kernel::bytes_queued(fd) > 0;
-        in.give_back(true);
+        in.publish_taken(true);
         std::atomic_ref(lines_in().receiver_asks.gone).exchange(1, std::memory_order_seq_cst);
         in.half().rung = 0;
         in.half().woken = 0;

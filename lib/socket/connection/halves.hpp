@@ -77,7 +77,7 @@ public:
     /// Asks for TCP. @retval true it is TCP
     bool ask();
     /// Stores how much was taken, if the sender may not know enough of it.
-    void give_back(bool all);
+    void publish_taken(bool all);
     bool has_unread();
 
 private:

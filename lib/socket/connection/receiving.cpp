@@ -65,7 +65,7 @@ void Connection::Receiving::repair()
     else
         store_words(lines.receiver_asks, words);
     connection_.ring_carrier(&Connection::ring_writer);
-    give_back(true);
+    publish_taken(true);
 }
 
 void Connection::Receiving::grant()
@@ -275,7 +275,7 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
             half_.by_ring += bytes;
             connection_.received_.add(bytes);
             commit();
-            give_back(false);
+            publish_taken(false);
             if (done < total)
                 attend();
             continue;
@@ -291,7 +291,7 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
     return static_cast<ssize_t>(done);
 }
 
-void Connection::Receiving::give_back(bool all)
+void Connection::Receiving::publish_taken(bool all)
 {
     const std::uint64_t taken = receiver_.taken();
     if (receiver_.words().generation == 0 || taken == half_.shown ||

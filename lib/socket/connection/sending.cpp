@@ -205,7 +205,8 @@ ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
     return done > 0 ? static_cast<ssize_t>(done) : -EAGAIN;
 }
 
-// Urgent data and pages that are lent are the kernel's business: not in a ring, and none follows.
+// Urgent data and pages sent without a copy are the kernel's business: not in a ring, and none
+// follows.
 ssize_t Connection::Sending::write_urgent(const iovec *parts, int n, int flags)
 {
     for (int i = 0; !go_back(); i++) {

@@ -158,7 +158,7 @@ struct Rx; ///< one writer at a time: the lcore that receives
 /// @param meta NULL or n entries
 using TxBurst = int (*)(Tx *, rte_mbuf **mbufs, const Meta *meta, unsigned n);
 /// Sets receive buffers of the peer aside for the caller, who stores messages into them. Until they
-/// are used or given back, bursts take no long message; others go on and keep room in the ring.
+/// are committed or aborted, bursts take no long message; others go on and keep room in the ring.
 /// @param rooms filled in; @param n most of them
 /// @return number set aside, 0 to n; 0: the peer has none available, or the queue is not open.
 ///   -EBUSY: some are set aside already; -EPROTO: as TxBurst.

@@ -143,7 +143,7 @@ TEST(RingReceiver, StaysInsideWhateverTheProducerWrites)
             const size_t some = readable != 0 ? 1 + words.number(readable) : 0;
             receiver.copy(got.data(), readable - some, some);
             receiver.take(some);
-            receiver.give_back();
+            receiver.publish_taken();
             if (words.number(4) == 0)
                 receiver.arm();
             receiver.disarm();

@@ -86,11 +86,11 @@ TEST(RingSender, IsNotWokenForLessThanAQuarter)
     EXPECT_TRUE(sender.arm());
     receiver.look();
     receiver.take(1);
-    EXPECT_FALSE(receiver.give_back());
+    EXPECT_FALSE(receiver.publish_taken());
     receiver.take(ring_bytes_min / 4 - 2);
-    EXPECT_FALSE(receiver.give_back());
+    EXPECT_FALSE(receiver.publish_taken());
     receiver.take(1);
-    EXPECT_TRUE(receiver.give_back());
+    EXPECT_TRUE(receiver.publish_taken());
 }
 
 TEST(RingSender, KeepsTheEndOnceItWasSaid)
