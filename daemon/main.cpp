@@ -23,7 +23,7 @@ constexpr const char *help =
     "ntbd: joins unprivileged clients of two hosts\n"
     "\n"
     "  ntbd --config FILE           runs until SIGTERM; SIGHUP reads FILE again\n"
-    "  ntbd --config FILE --check   says whether FILE is right\n"
+    "  ntbd --config FILE --check   checks FILE and exits\n"
     "  ntbd --help | --version\n";
 
 struct Arguments {

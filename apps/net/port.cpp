@@ -100,7 +100,7 @@ std::string Port::open(const std::string &name, uint16_t queues, State *state)
     if (rc == 0)
         rc = rte_eth_macaddr_get(id_, &mac_);
     if (rc != 0)
-        return said(name_, "nothing is known of it", rc);
+        return said(name_, "cannot read device information", rc);
     if (queues > info.max_rx_queues)
         return name_ + ": expected at most " + std::to_string(info.max_rx_queues) + " queues";
     mtu_ = info.max_mtu;

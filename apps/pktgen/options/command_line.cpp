@@ -41,7 +41,8 @@ std::vector<app::Option> option_table(Options &o, Raw &raw)
          "several devices), replay (--pcap); default latency,rate"},
         {"size", "LIST", &raw.size,
          "message sizes: 64, or 8,64,1518, or 8-16M (powers of two), or\n"
-         "1K-4K:512 (steps); default 8,64,256,1K,1518,4K,64K"},
+         "1K-4K:512 (steps); default 8,64,256,1K,1518,4K,64K; sizes that\n"
+         "the peer does not accept are left out"},
         {"mix", "MIX", &raw.mix,
          "sizes that change from message to message: imix (64, 594 and\n"
          "1518 bytes, 7:4:1), uniform:A-B, or pcap:FILE; default fixed"},
@@ -506,7 +507,7 @@ std::string help_text()
            "  ntbmsg-pktgen [EAL options] -- --serve [options]\n"
            "  ntbmsg-pktgen [EAL options] -- [options]\n"
            "\n"
-           "The second one drives: it says what the serving end does. Either may start first.\n"
+           "The second one is the client: it controls the server. Either may start first.\n"
            "\n" +
            app::describe_options(option_table(unused, raw)) +
            "\n"

@@ -89,7 +89,7 @@ bool Run::begin()
     if (!expose())
         return false;
     for (ServerLink *server : servers_) {
-        server->drain(point_.queues);
+        server->discard_received(point_.queues);
         ControlMessage message{Kind::begin};
         message.serial = serial_;
         message.point = point_;
@@ -144,7 +144,7 @@ bool Run::set_up()
             return false;
         interrupted_ = app::stop_signal() != 0;
         if (rte_rdtsc() > give_up)
-            error_ = "the peer does not name the memory that it exposes";
+            error_ = "the peer sent no token of the memory that it exposes";
         if (interrupted_ || !error_.empty())
             return false;
     }

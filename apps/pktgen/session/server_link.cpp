@@ -117,10 +117,10 @@ uint32_t ServerLink::max_message(Operation operation) const
                                         : ntbmsg_endpoint_max_message(endpoint());
 }
 
-void ServerLink::drain(uint32_t queues)
+void ServerLink::discard_received(uint32_t queues)
 {
-    pktgen::drain(endpoint(), queues);
-    channels_.drain();
+    pktgen::discard_received(endpoint(), queues);
+    channels_.discard_received();
 }
 
 /// Whether a wait for the peer goes on: it is there, and neither the time nor a signal ends it.

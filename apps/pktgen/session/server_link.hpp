@@ -65,7 +65,7 @@ public:
     /// Whether others drive the channels now.
     void leave_channels(bool to_others) { channels_are_driven_ = to_others; }
     /// Frees what an earlier measurement has left. @param queues  for data
-    void drain(uint32_t queues);
+    void discard_received(uint32_t queues);
     /// The longest message that the peer takes by that operation, bytes.
     uint32_t max_message(Operation operation) const;
     bool ok() const { return endpoint_.ok(); }

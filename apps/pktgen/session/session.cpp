@@ -184,8 +184,8 @@ void Session::obey(const ControlMessage &message, uint64_t now)
 void Session::begin(const ControlMessage &message, uint64_t now)
 {
     end_work();
-    drain(endpoint_, queues_);
-    channels_.drain();
+    discard_received(endpoint_, queues_);
+    channels_.discard_received();
     ControlMessage answer{Kind::ready};
     answer.serial = serial_ = message.serial;
     answer.text = prepare(message.point, now);

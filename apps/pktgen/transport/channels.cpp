@@ -126,7 +126,7 @@ void Channels::poll() const
         ntbmsg_worker_poll(lane.worker);
 }
 
-void Channels::drain()
+void Channels::discard_received()
 {
     constexpr uint16_t burst = 64;
     rte_mbuf *messages[burst];

@@ -55,7 +55,7 @@ public:
     /// Closes all.
     void close();
     /// Frees what has come and was not received.
-    void drain();
+    void discard_received();
     /// Drives them while nothing is sent or received.
     void poll() const;
 

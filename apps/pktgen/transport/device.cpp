@@ -98,7 +98,7 @@ app::ResultDevice describe_device(const std::string &name, const ntbmsg_endpoint
     return device;
 }
 
-void drain(ntbmsg_endpoint *endpoint, uint32_t queues)
+void discard_received(ntbmsg_endpoint *endpoint, uint32_t queues)
 {
     constexpr uint16_t burst = 64;
     constexpr unsigned most_bursts =

@@ -28,7 +28,7 @@ app::ResultDevice describe_device(const std::string &name, const ntbmsg_endpoint
 
 /// Frees what an earlier measurement has left on its queues.
 /// @param queues  for data
-void drain(ntbmsg_endpoint *endpoint, uint32_t queues);
+void discard_received(ntbmsg_endpoint *endpoint, uint32_t queues);
 
 } // namespace pktgen
 

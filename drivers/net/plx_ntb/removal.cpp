@@ -38,7 +38,7 @@ void on_device_event(const char *device, rte_dev_event_type event, void *)
         return;
     pthread_mutex_lock(&ports_mutex);
     if (rte_eth_dev *dev = port_on(device); dev != nullptr && !is_gone(port_of(dev))) {
-        // No burst touches the card any more, and what the application's pools lent comes back.
+        // No burst touches the card any more, and mbufs of the application's pools are returned.
         rte_pmd_plx_ntb_stop(port_of(dev).raw_id, 0, nullptr);
         rte_rawdev_close(port_of(dev).raw_id);
         on_gone(dev); // the close has, unless it was refused

@@ -138,15 +138,15 @@ int ExposedMemory::alloc(size_t bytes, int node, rte_pmd_plx_ntb_memory *out)
 {
     const hw::WindowRules rules = chip_.window_rules(hw::Chip::data_window);
     if (rules.entries == 0)
-        return refuse(-ENOTSUP, "a chip with an A-LUT: base and offset show the queues alone", 0,
-                      0);
+        return refuse(-ENOTSUP,
+                      "a chip with an A-LUT, as memory cannot be exposed by base and offset", 0, 0);
     const uint64_t most = std::min(rules.bytes_min >> choice_.split, memory_bytes_max);
     if (bytes == 0 || bytes > most)
         return refuse(-EINVAL, "1 byte up to what one part of the window shows", bytes, most);
     Memory *place = std::find_if(memories_.begin(), memories_.end(),
                                  [](const Memory &m) { return m.memory.base == nullptr; });
     if (place == memories_.end())
-        return refuse(-ENOSPC, "fewer pieces of memory", memories_max, memories_max);
+        return refuse(-ENOSPC, "at most so many pieces of memory", memories_max, memories_max);
 
     const uint64_t whole = std::max(std::bit_ceil(uint64_t{bytes}), block_min());
     WindowMemory memory;
@@ -173,7 +173,8 @@ int ExposedMemory::free(const void *address)
         return refuse(-ENOENT, "the start of memory that was allocated to be exposed",
                       reinterpret_cast<uintptr_t>(address), 0);
     if (found->exposures != 0)
-        return refuse(-EBUSY, "memory of which nothing is exposed", found->exposures, 0);
+        return refuse(-EBUSY, "memory that is not exposed any more: revoke it first",
+                      found->exposures, 0);
     platform_.ops->memory_free(platform_.ctx, found->memory);
     *found = {};
     return 0;
@@ -215,8 +216,8 @@ int ExposedMemory::check_expose(const Range &range, size_t bytes, uint32_t right
 {
     const uint64_t segment = segment_bytes();
     if (segment == 0)
-        return refuse(-ENOTSUP, "a chip with an A-LUT: base and offset show the queues alone", 0,
-                      0);
+        return refuse(-ENOTSUP,
+                      "a chip with an A-LUT, as memory cannot be exposed by base and offset", 0, 0);
     if ((rights & ~rights_known) != 0)
         return refuse(-EINVAL, "rights of read and write", rights, rights_known);
     if (part != RTE_PMD_PLX_NTB_MEMORY_ANY && part >= map_.parts())
@@ -229,7 +230,7 @@ int ExposedMemory::check_expose(const Range &range, size_t bytes, uint32_t right
     if (bytes == 0 || bytes % segment != 0)
         return refuse(-EINVAL, "a size that is a multiple of the segment", bytes, segment);
     if (const Exposure *other = overlapping(range, bytes))
-        return refuse(-EBUSY, "a range of which nothing is exposed", range.at, other->at);
+        return refuse(-EBUSY, "a range that is not exposed yet", range.at, other->at);
     if (!is_connected(link_.state()))
         return refuse(-ENOTCONN, "a peer: what is exposed belongs to a connection", 0, 0);
     return 0;
