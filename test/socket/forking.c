@@ -419,6 +419,22 @@ static void case_confined_alone(void)
     logs_in("confined_alone");
 }
 
+static void confining(int fd, bool is_alone);
+
+// The same without another program: the process that accepts forks for each connection.
+static void case_confining_forked(void)
+{
+    begin();
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        confining(taken, false);
+        _exit(0);
+    }
+    close(taken);
+    await_child(child);
+    over();
+}
+
 static void case_started_again(void)
 {
     started("again", false);
@@ -668,6 +684,7 @@ int main(int argc, char **argv)
                  {"started_vfork", case_started_vfork},
                  {"confining", case_confining},
                  {"confined_alone", case_confined_alone},
+                 {"confining_forked", case_confining_forked},
                  {"started_again", case_started_again},
                  {"started_forks", case_started_forks},
                  {"started_spawn", case_started_spawn},

@@ -267,14 +267,18 @@ void Body::arrive_in_child(std::uint32_t fork)
         return;
     fork_ = 0;
     the_family.at(place).add(state.pid);
+    const bool is_late_child = late_;
+    if (is_for_child_) // as a program that was started with it
+        late_ = awaits_child_ = true;
+    is_for_child_ = false;
     // Calls of other threads are under way in the parent alone, but which those are is not known.
-    if (late_ || (first_.load() & ~(unclaimed | claiming | connecting)) != 0)
+    if (is_late_child || (first_.load() & ~(unclaimed | claiming | connecting)) != 0)
         first_.fetch_and(~(unclaimed | connecting));
 }
 
 void Body::had_child(std::uint32_t fork)
 {
-    if (fork_ == fork)
+    if (fork_ == fork && !is_for_child_)
         awaits_child_ = false;
 }
 

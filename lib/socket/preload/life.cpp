@@ -299,7 +299,9 @@ void made(Role role, int fd, const sockaddr *peer, socklen_t length, bool connec
     Object *object = state.table.add(fd, Object::Kind::Connection, cookie);
     if (object == nullptr)
         return count(Reason::no_room);
-    begin(*object, fd, role == Role::Accept, connecting);
+    begin(*object, fd, role == Role::Accept, connecting,
+          role == Role::Accept &&
+              state.config.wanted(Role::Late, program_invocation_short_name, local));
     state.table.done(object);
 }
 

@@ -93,13 +93,14 @@ private:
     Connection *connection_ = nullptr;
 };
 
-void Body::begin(Object &object, int fd, bool accepted, bool is_connecting)
+void Body::begin(Object &object, int fd, bool accepted, bool is_connecting, bool late)
 {
     Body *made = new (this) Body;
     made->object_ = &object;
     made->fd_ = fd;
     made->accepted_ = accepted;
     made->first_ = is_connecting ? connecting : unclaimed;
+    made->is_for_child_ = made->awaits_child_ = late;
     object.body = made;
     // What was accepted may be for a child, which then claims it.
     if (!is_connecting && !accepted)
@@ -263,9 +264,9 @@ void Body::kernel_said(std::uint32_t events)
 
 // ---- objects
 
-void begin(Object &object, int fd, bool accepted, bool connecting)
+void begin(Object &object, int fd, bool accepted, bool connecting, bool late)
 {
-    bodies[state.table.index(object)].begin(object, fd, accepted, connecting);
+    bodies[state.table.index(object)].begin(object, fd, accepted, connecting, late);
 }
 
 void inherit(Object &object, int fd, int place, Claims claims)

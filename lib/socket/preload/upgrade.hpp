@@ -21,7 +21,8 @@ enum class Claims { Never, AtFirstUse, AfterChild };
 class Body final : public Source
 {
 public:
-    void begin(Object &object, int fd, bool accepted, bool connecting);
+    /// @param late  accepted, and claimed by no process but a child that has had a child (rule H8)
+    void begin(Object &object, int fd, bool accepted, bool connecting, bool late);
     /// The descriptor is still open, or -1. @return after it no call uses the connection
     void end(int fd);
 
@@ -141,6 +142,7 @@ private:
     std::atomic<bool> is_handed_on_ = false;
     bool accepted_ = false;
     bool late_ = false;                      ///< Claims::AfterChild
+    bool is_for_child_ = false;              ///< whose claim is late
     std::atomic<bool> awaits_child_ = false; ///< and it has had none
 };
 
@@ -249,8 +251,8 @@ private:
     int n_ = 0;
 };
 
-/// What stands behind a new object of a connection.
-void begin(Object &object, int fd, bool accepted, bool connecting);
+/// What stands behind a new object of a connection: as Body::begin().
+void begin(Object &object, int fd, bool accepted, bool connecting, bool late);
 
 /// Memory for bodies. @return false: no memory
 bool make_bodies(std::uint32_t objects);
