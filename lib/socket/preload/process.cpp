@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdarg>
 #include <dlfcn.h>
+#include <initializer_list>
 #include <sys/syscall.h>
 #include <unistd.h>
 
