@@ -90,14 +90,6 @@ copy_lines_avx2(uint8_t *to, const uint8_t *from, size_t bytes)
     return copy_lines<32>(to, from, bytes);
 }
 
-void copy_large(uint8_t *to, const uint8_t *from, size_t bytes)
-{
-    static size_t (*const lines)(uint8_t *, const uint8_t *, size_t) =
-        __builtin_cpu_supports("avx2") ? copy_lines_avx2 : copy_lines_sse2;
-    const size_t done = lines(to, from, bytes);
-    memcpy(to + done, from + done, bytes - done);
-}
-
 /// Past the caches. A fence has to order these stores before later ones.
 void copy_past(uint8_t *to, const uint8_t *from, size_t bytes)
 {
@@ -122,7 +114,17 @@ bool overlap(const uint8_t *to, const uint8_t *from, size_t bytes)
 }
 } // namespace
 
-DmaCopier::DmaCopier(unsigned way, bool fixed) : choice_(way, fixed) {}
+DmaCopier::DmaCopier(unsigned way, bool fixed)
+    : copy_lines_(__builtin_cpu_supports("avx2") ? copy_lines_avx2 : copy_lines_sse2),
+      choice_(way, fixed)
+{
+}
+
+void DmaCopier::copy_large(uint8_t *to, const uint8_t *from, size_t bytes)
+{
+    const size_t done = copy_lines_(to, from, bytes);
+    memcpy(to + done, from + done, bytes - done);
+}
 
 void DmaCopier::copy_step(uint8_t *to, const uint8_t *from, size_t bytes)
 {

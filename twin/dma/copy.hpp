@@ -39,8 +39,11 @@ public:
     void settle();
 
 private:
+    void copy_large(uint8_t *to, const uint8_t *from, size_t bytes);
     void copy_step(uint8_t *to, const uint8_t *from, size_t bytes);
 
+    /// Copies whole lines by the vectors that this CPU has. @return bytes copied
+    size_t (*const copy_lines_)(uint8_t *to, const uint8_t *from, size_t bytes);
     ntb::TimedChoice choice_;
     bool loose_ = false;
 };
