@@ -83,18 +83,17 @@ def of(facts):
 
 
 def file_of(now, folder):
-    """Where the baseline of this ground is kept: libraries and instruction set are its name."""
-    named = ' '.join(now[fact] for fact in ('compiler', 'dpdk', 'libc', 'variant'))
-    return folder / (re.sub(r'[^a-z0-9.+]+', '-', named.lower()) + '.json')
+    """Where the baseline of this ground is kept: what counts depend on is its name."""
+    return folder / (re.sub(r'[^a-z0-9.+]+', '-', of(now).lower()) + '.json')
 
 
 def comparable(now, folder):
     """@return the baseline of the same ground; counts of another one say nothing about the code"""
-    there = [json.loads(file.read_text()) for file in sorted(folder.glob('*.json'))]
-    for baseline in there:
-        if of(baseline) == of(now):
-            return baseline
-    raise Unusable('; '.join([f'no baseline of {of(now)}', *(f'there is one of {of(one)}' for one in there)]))
+    file = file_of(now, folder)
+    if file.exists():
+        return json.loads(file.read_text())
+    there = sorted(one.stem for one in folder.glob('*.json'))
+    raise Unusable('; '.join([f'no baseline of {of(now)}', *(f'there is one of {one}' for one in there)]))
 
 
 def judged(now, baseline):
