@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// HOT. The serving end of round trips: what comes is read, written to and sent back, in the mbufs
+// HOT. The server of round trips: what comes is read, written to and sent back, in the mbufs
 // it came in.
 #ifndef PKTGEN_MEASURE_ECHO_BACK_HPP
 #define PKTGEN_MEASURE_ECHO_BACK_HPP

@@ -215,7 +215,7 @@ bool any_one_sided(const Options &o)
     return std::any_of(o.operations.begin(), o.operations.end(), is_one_sided);
 }
 
-/// @return empty, or the option that is of no use to the serving end
+/// @return empty, or the option that is of no use to the server
 std::string misplaced_when_serving(const Options &o, const Raw &raw)
 {
     const struct {
@@ -410,7 +410,7 @@ std::string check_together(const Options &o, const Raw &raw)
     if (o.mix.kind == MixKind::pcap && (has(o, Mode::incast) || has(o, Mode::bidirectional)))
         return "--mix pcap:FILE is known to this end only: not for what the server sends";
     if (!o.capture.empty() && !has(o, Mode::bidirectional) && !has(o, Mode::incast))
-        return "--capture takes what arrives at this end: give it to the serving end, or with "
+        return "--capture takes what arrives at this end: give it to the server, or with "
                "--mode bidirectional or incast";
     if (!o.clock && has(o, Mode::load))
         return "--clock off and --mode load contradict each other";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// One measurement as both ends have to know it. It travels to the serving end (control.hpp), which
+// One measurement as both ends have to know it. It travels to the server (control.hpp), which
 // checks it: plain fields of fixed width, values that check() accepts.
 #ifndef PKTGEN_POINT_POINT_HPP
 #define PKTGEN_POINT_POINT_HPP

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The serving end: a session a device, in turn on one lcore.
+// The server: a session a device, in turn on one lcore.
 #include <cstdio>
 #include <memory>
 #include <vector>

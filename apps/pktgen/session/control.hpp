@@ -18,7 +18,7 @@ namespace pktgen
 {
 
 enum class Kind : uint16_t {
-    hello,   ///< from both, whenever they meet; the serving end answers a client's
+    hello,   ///< from both, whenever they meet; the server answers a client's
     begin,   ///< client: prepare for this point
     ready,   ///< server: go ahead, or why not
     stop,    ///< client: I have sent so much; stop and report when you have it

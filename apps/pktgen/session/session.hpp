@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The serving end on one device: does what the client at the other end asks for. Nothing that a
+// The server on one device: does what the client at the other end asks for. Nothing that a
 // peer says or leaves out ends it: a peer that is no client is ignored from then on.
 #ifndef PKTGEN_SESSION_SESSION_HPP
 #define PKTGEN_SESSION_SESSION_HPP

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The channels of one endpoint, one a queue, each over a worker of its own: the client
-// connects them before the first measurement, the serving end accepts them, and they stay for all
+// connects them before the first measurement, the server accepts them, and they stay for all
 // that follow.
 #ifndef PKTGEN_TRANSPORT_CHANNELS_HPP
 #define PKTGEN_TRANSPORT_CHANNELS_HPP
