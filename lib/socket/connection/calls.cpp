@@ -232,6 +232,14 @@ ssize_t Connection::readable_bytes(int fd)
     return static_cast<ssize_t>(Receiving(*this, fd).readable());
 }
 
+// A sender of urgent data has gone back to TCP: what its ring still holds precedes them.
+bool Connection::is_at_mark(int fd)
+{
+    if (is_matched() && Receiving(*this, fd).has_unread())
+        return false;
+    return kernel::is_at_mark(fd);
+}
+
 bool Connection::leave(int fd)
 {
     if (!is_matched()) {

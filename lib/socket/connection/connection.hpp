@@ -62,6 +62,8 @@ public:
     void close(int fd, bool last_here);
     /// As FIONREAD. @return bytes or a negative errno
     ssize_t readable_bytes(int fd);
+    /// As SIOCATMARK.
+    bool is_at_mark(int fd);
     /// Goes back to TCP in both directions, and no ring any more: before the socket is handed to
     /// who does not know of rings (rule R8).
     /// @retval true all is TCP now. false: the peer has to do its part; call again after a while

@@ -250,6 +250,10 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
                 break;
             from = {Source::Ring, peer.start, peer.head - peer.start};
         }
+        // As TCP, which ends a read in front of urgent data.
+        if (from.source == Source::Kernel && done > 0 && receiver_.state() == State::Tcp &&
+            kernel::is_at_mark(fd_))
+            break;
         if (from.source == Source::Kernel) {
             const std::size_t most = std::min<std::uint64_t>(total - done, from.most);
             const ssize_t got = read_kernel(parts, most, flags, from.most >= total - done);
@@ -336,9 +340,11 @@ std::uint32_t Connection::Receiving::look()
         }
         if (from.source == Source::Ring || (from.source == Source::Kernel && before != State::Tcp &&
                                             receiver_.state() != State::Tcp)) {
-            const bool ends =
-                receiver_.state() == State::Seen && receiver_.peer().mark == Mark::End;
-            return EPOLLIN | (ends ? std::uint32_t{EPOLLRDHUP} : 0);
+            const Mark mark = receiver_.state() == State::Seen ? receiver_.peer().mark : Mark::None;
+            if (mark == Mark::End)
+                return EPOLLIN | EPOLLRDHUP;
+            // Urgent data are announced before what precedes them is read.
+            return EPOLLIN | (mark == Mark::Revert ? kernel::events_of(fd_, POLLPRI) & POLLPRI : 0);
         }
     }
     switch (receiver_.state()) {

@@ -94,6 +94,11 @@ std::uint64_t bytes_queued(int fd)
     return queue_of(fd, SIOCINQ).value_or(0);
 }
 
+bool is_at_mark(int fd)
+{
+    return queue_of(fd, SIOCATMARK).value_or(0) != 0;
+}
+
 std::uint32_t events_of(int fd, std::uint32_t events)
 {
     pollfd one = {fd, static_cast<short>(events), 0};

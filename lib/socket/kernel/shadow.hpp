@@ -21,6 +21,9 @@ std::optional<std::uint64_t> bytes_taken(int fd, std::uint64_t expected);
 /// Bytes that can be read at once.
 std::uint64_t bytes_queued(int fd);
 
+/// Whether the next byte is an urgent one, or follows it, as SIOCATMARK says.
+bool is_at_mark(int fd);
+
 /// poll() without waiting. @return POLL* bits of @p events, and POLLERR and POLLHUP
 std::uint32_t events_of(int fd, std::uint32_t events);
 

@@ -65,6 +65,7 @@ using SignalHandler = void (*)(int);
     X(int, connect, (int, const sockaddr *, socklen_t))                                            \
     X(int, setsockopt, (int, int, int, const void *, socklen_t))                                   \
     X(int, getsockopt, (int, int, int, void *, socklen_t *))                                       \
+    X(int, sockatmark, (int))                                                                      \
     X(int, sigaction, (int, const struct sigaction *, struct sigaction *))                         \
     X(SignalHandler, signal, (int, SignalHandler))                                                 \
     X(SignalHandler, bsd_signal, (int, SignalHandler))                                             \

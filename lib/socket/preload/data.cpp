@@ -617,17 +617,17 @@ NTB_EXPORT(int, shutdown, int fd, int how)
                           : static_cast<int>(answer(one->shutdown(fd, how)));
 }
 
-NTB_EXPORT(int, ioctl, int fd, unsigned long request, ...)
+static int ioctl_of(int fd, unsigned long request, void *argument)
 {
-    va_list words;
-    va_start(words, request);
-    void *argument = va_arg(words, void *);
-    va_end(words);
     const Held held(fd, Object::Kind::Connection);
     if (held.body() == nullptr)
         return real().ioctl(fd, request, argument);
     count(Call::ioctl);
     Connection *one = held.body()->claimed();
+    if (one != nullptr && request == SIOCATMARK && argument != nullptr) {
+        *static_cast<int *>(argument) = one->is_at_mark(fd) ? 1 : 0;
+        return 0;
+    }
     if (one == nullptr || request != FIONREAD || argument == nullptr) {
         const int result = real().ioctl(fd, request, argument);
         if (request == FIONBIO)
@@ -638,6 +638,22 @@ NTB_EXPORT(int, ioctl, int fd, unsigned long request, ...)
     if (bytes >= 0)
         *static_cast<int *>(argument) = static_cast<int>(bytes);
     return static_cast<int>(answer(bytes < 0 ? bytes : 0));
+}
+
+NTB_EXPORT(int, ioctl, int fd, unsigned long request, ...)
+{
+    va_list words;
+    va_start(words, request);
+    void *argument = va_arg(words, void *);
+    va_end(words);
+    return ioctl_of(fd, request, argument);
+}
+
+// The C library's asks the kernel by a call of its own.
+NTB_EXPORT(int, sockatmark, int fd)
+{
+    int is = 0;
+    return ioctl_of(fd, SIOCATMARK, &is) < 0 ? -1 : is;
 }
 
 } // namespace ntb::socket::preload
