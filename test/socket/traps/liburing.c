@@ -5,7 +5,8 @@
 
 int io_uring_queue_init(unsigned entries, void *ring, unsigned flags);
 
-// Of a ring this keeps its descriptor, and behind it, at 8 bytes, the struct that the kernel fills in.
+// Of a ring this keeps its descriptor, and behind it, at 8 bytes, the struct that the kernel fills
+// in.
 int io_uring_queue_init(unsigned entries, void *ring, unsigned flags)
 {
     unsigned *settings = (unsigned *)ring + 2;

@@ -61,19 +61,23 @@ static void case_posix_spawn(void)
     talk(ends);
 }
 
-static void case_exec(void)
+// A program of the shell's on a connection that has been used already.
+static pid_t start_on(int *ends, const char *command)
 {
-    int ends[2];
-    connect_pair(ends);
     talk(ends);
     const pid_t child = (pid_t)MUST(fork());
     if (child == 0) {
         dup2(ends[0], STDIN_FILENO);
         dup2(ends[0], STDOUT_FILENO);
-        execlp("cat", "cat", (char *)NULL);
+        execlp("sh", "sh", "-c", command, (char *)NULL);
         _exit(9);
     }
     MUST(close(ends[0]));
+    return child;
+}
+
+static void end_cat(int *ends, pid_t child)
+{
     say(ends[1], "through cat");
     hear(ends[1]);
     MUST(shutdown(ends[1], SHUT_WR));
@@ -81,8 +85,27 @@ static void case_exec(void)
     await_child(child);
 }
 
+// The peer sends while the new program is started.
+static void case_exec(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    end_cat(ends, start_on(ends, "exec cat"));
+}
+
+// It sends once the new program has spoken.
+static void case_exec_greets(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    const pid_t child = start_on(ends, "printf ready; exec cat");
+    hear(ends[1]);
+    end_cat(ends, child);
+}
+
 const struct trap processes_traps[] = {{"fork", case_fork},
                                        {"vfork", case_vfork},
                                        {"posix_spawn", case_posix_spawn},
                                        {"exec", case_exec},
+                                       {"exec_greets", case_exec_greets},
                                        {NULL, NULL}};

@@ -93,7 +93,9 @@ static void case_oob(void)
     say(ends[0], "def");
     struct pollfd entry = {.fd = ends[1], .events = POLLPRI};
     see("poll", poll(&entry, 1, 5000));
+    see("mark", sockatmark(ends[1]));
     see("before", recv(ends[1], text, sizeof(text), 0));
+    see("mark", sockatmark(ends[1]));
     see("oob", recv(ends[1], text, 1, MSG_OOB));
     printf("text '%c'\n", text[0]);
     see("behind", recv(ends[1], text, sizeof(text), 0));
