@@ -233,6 +233,22 @@ TEST_P(Connections, TheDaemonsEndLeavesOthersAlone)
     EXPECT_FALSE(side[1].connection->has_ring());
 }
 
+// Nobody has looked at the daemon's end in between.
+TEST_P(Connections, AClaimFindsTheDaemonThatWasStartedAgain)
+{
+    claim();
+    near.stop();
+    near.start();
+    Tcp later;
+    Side one = {nullptr, later.fd[0]};
+    EXPECT_TRUE(await([&] {
+        one.connection = Connection::claim(*at[0], later.fd[0], false);
+        return one.connection != nullptr;
+    }));
+    if (one.connection != nullptr)
+        one.connection->close(one.fd, true);
+}
+
 TEST_P(Connections, AForkedChildSharesThemAndTheLastCloseIsTheEnd)
 {
     claim();

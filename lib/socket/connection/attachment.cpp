@@ -416,8 +416,11 @@ Connection *Connection::claim(Attachment &to, int fd, bool accepted, bool *later
         return one;
     to.unlink(one);
     to.give_slot(one);
-    if (!is_full)
-        to.count(&Attachment::Figures::failed);
+    if (is_full)
+        return nullptr;
+    to.count(&Attachment::Figures::failed);
+    // The daemon has gone, and no one has waited for its answer since.
+    to.give_up();
     return nullptr;
 }
 
