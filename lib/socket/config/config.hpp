@@ -59,6 +59,8 @@ public:
     bool wanted(Role role, const char *program, const Address &address) const;
     /// The daemon's socket for a peer. @return NULL: the peer is not in the map
     const char *daemon_of(const Address &peer) const;
+    /// That of the first line. @return NULL: no peer is in the map
+    const char *first_daemon() const { return host_count_ == 0 ? nullptr : hosts_[0].socket; }
     unsigned spin_us() const { return spin_us_; } ///< longest time to spin, in microseconds
 
 private:

@@ -186,6 +186,12 @@ bool Attachment::reach()
     return true;
 }
 
+void Attachment::connect()
+{
+    const Locked held(lock_);
+    reach();
+}
+
 // Connections that it knew of keep its number, which says that it is gone to who polls it.
 void Attachment::give_up()
 {

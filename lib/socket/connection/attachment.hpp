@@ -37,6 +37,8 @@ public:
     ///              first claim after a daemon has gone, at most once a second.
     /// @return NULL: no memory
     static Attachment *create(const char *path);
+    /// Connects now, if it is not: later the path may not be reachable.
+    void connect();
 
     /// Readable when process() has something to do: answers, the daemon's end. It may change
     /// with each claim. -1: not attached

@@ -37,6 +37,16 @@ Attachment *attachment_of(const char *path)
     return at != nullptr && strcmp(path, attached_path) == 0 ? at : nullptr;
 }
 
+void attach_early()
+{
+    const char *path = attached_path[0] != '\0' ? attached_path : state.config.first_daemon();
+    Attachment *at = path == nullptr ? nullptr : attachment_of(path);
+    if (at == nullptr)
+        return;
+    at->connect();
+    hide_control();
+}
+
 // What the connection's code has opened may not be closed by the program.
 void hide_control()
 {

@@ -15,6 +15,9 @@ namespace ntb::socket::preload
 Attachment *attachment_of(const char *path);
 /// NULL: there is none yet.
 Attachment *attachment();
+/// Before the file system changes: connects to the daemon of the first peer in the map, unless the
+/// program is attached already.
+void attach_early();
 /// The program may not close its descriptor.
 void hide_control();
 

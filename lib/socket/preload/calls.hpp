@@ -70,6 +70,7 @@ using SignalHandler = void (*)(int);
     X(SignalHandler, signal, (int, SignalHandler))                                                 \
     X(SignalHandler, bsd_signal, (int, SignalHandler))                                             \
     X(SignalHandler, __sysv_signal, (int, SignalHandler))                                          \
+    X(int, chroot, (const char *))                                                                 \
     X(pid_t, fork, ())                                                                             \
     X(int, execve, (const char *, char *const *, char *const *))                                   \
     X(int, execvpe, (const char *, char *const *, char *const *))                                  \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which processes come and go, and those that pass libc.
+#include "preload/attach.hpp"
 #include "preload/handover.hpp"
 #include "preload/sets.hpp"
 #include "preload/upgrade.hpp"
@@ -30,6 +31,16 @@ NTB_EXPORT(pid_t, _Fork)
     KeepErrno keep;
     after_fork(child);
     return child;
+}
+
+// The daemon's socket may be out of reach from now on.
+NTB_EXPORT(int, chroot, const char *path)
+{
+    if (state.figures != nullptr && is_own_process()) {
+        KeepErrno keep;
+        attach_early();
+    }
+    return real().chroot(path);
 }
 
 // The other program may be one without this library: what it inherits is TCP, or becomes a ring of

@@ -90,6 +90,8 @@ TEST(Config, FindsTheDaemonOfAPeer)
     EXPECT_STREQ(config.daemon_of(at("fd00::7", 1)), "/run/c");
     EXPECT_EQ(config.daemon_of(at("fd00::8", 1)), nullptr);
     EXPECT_EQ(config.daemon_of(at("11.0.0.1", 1)), nullptr);
+    EXPECT_STREQ(config.first_daemon(), "/run/a");
+    EXPECT_EQ(read("use ntb * * *:*\n").first_daemon(), nullptr);
 }
 
 TEST(Config, HasAWindow)
