@@ -27,19 +27,24 @@ class Bench:
         (folder / "sockets.conf").write_text(f"host 127.0.0.0/8 {folder}/ntbd.sock\nuse ntb * * *:*\n")
         self.ntbd, self.prefix = ntbd, [ntb_run, "-v", "--library", library, "--config", folder / "sockets.conf"]
         self.children, self.hosts = [], {}
-        self.server_prefix, self.is_carried = self.prefix, False
+        self.server_prefix, self.carrier = self.prefix, None
         self.start_daemon()
 
-    def carry(self):
-        """Servers are of one host and clients of another; their daemons do not share memory."""
+    def carry(self, carrier):
+        """Servers are of one host and clients of another, with a daemon each."""
+        self.carrier = carrier
         for name in ("a", "b"):
-            start_host(self, name, lines=("carrier daemon",))
+            start_host(self, name, f"carrier {carrier}")
             configuration = self.folder / f"{name}-sockets.conf"
             configuration.write_text(f"host 127.0.0.0/8 {self.folder}/{name}.sock\nuse ntb * * *:*\n")
         await_joined(self, "a", "b")
-        self.is_carried = True
         self.prefix = [*self.prefix[:-1], self.folder / "b-sockets.conf"]
         self.server_prefix = [*self.prefix[:-1], self.folder / "a-sockets.conf"]
+
+    @property
+    def is_carried(self):
+        """The daemons do not share memory."""
+        return self.carrier == "daemon"
 
     def start_daemon(self):
         daemon = self.start("ntbd", self.ntbd, "--config", self.folder / "ntbd.conf")
@@ -155,7 +160,7 @@ def need(*names):
         sys.exit(SKIPPED)
 
 
-def start_host(bench, name, *before, lines=()):
+def start_host(bench, name, *lines, before=()):
     """A daemon with a device, at one end of the twin's cable."""
     more = "".join(f"{line}\n" for line in lines)
     (bench.folder / f"{name}.conf").write_text(f"""socket {bench.folder}/{name}.sock
@@ -177,18 +182,16 @@ def await_joined(bench, *names):
 
 
 def run_case(*cases):
-    """CASE NTB_RUN LIBRARY TRAPS NTBD [carried]: with 'carried' servers and clients are of two daemons, between two devices of
-    the twin, and all goes through these."""
+    """CASE NTB_RUN LIBRARY TRAPS NTBD [CARRIER]: with a carrier, 'daemon' or 'direct', servers and clients are of two daemons,
+    between two devices of the twin. By 'daemon' all goes through these, by 'direct' through memory that both ends map."""
     name, *programs = sys.argv[1:]
-    is_carried = programs[-1] == "carried"
-    if is_carried:
-        programs.pop()
+    carrier = programs.pop() if programs[-1] in ("daemon", "direct") else None
     find_programs()
     with tempfile.TemporaryDirectory(prefix="ntb-rings-") as folder:
         bench = Bench(pathlib.Path(folder), *(os.path.abspath(program) for program in programs))
         try:
-            if is_carried:
-                bench.carry()
+            if carrier:
+                bench.carry(carrier)
             next(case for case in cases if case.__name__ == name)(bench)
         except Failure as failure:
             sys.exit(f"{name}: {failure}")

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs under ntb-run with a daemon where something is wrong: ends, limits, daemons and networks.
 
-  rings_faults_test.py CASE NTB_RUN LIBRARY TRAPS NTBD [carried]
+  rings_faults_test.py CASE NTB_RUN LIBRARY TRAPS NTBD [CARRIER]
 """
 
 import contextlib
@@ -305,6 +305,7 @@ try:
     while some := one.recv(5000):
         if some != stream[got:got + len(some)]:
             said = "wrong"
+            break
         got += len(some)
         board[8:16] = got.to_bytes(8, "little")
 except OSError as error:
@@ -313,7 +314,7 @@ print("said", said, got, flush=True)
 """
 
 
-def carried_killed(bench):
+def stream_killed(bench):
     """Who sends, who receives, and either daemon, killed at any time: what is received is a prefix of the stream, its end
     comes only where all that was taken from the sender has, and nobody waits for ever."""
     seed = random.randrange(2**32)
@@ -349,7 +350,7 @@ def carried_killed(bench):
         if victim in bench.hosts:
             other = "b" if victim == "a" else "a"
             joins = bench.said(other).count(JOINED)
-            start_host(bench, victim, lines=("carrier daemon",))
+            start_host(bench, victim, f"carrier {bench.carrier}")
             await_joined(bench, victim)
             await_fact(lambda joins=joins, other=other: bench.said(other).count(JOINED) > joins,
                        lambda other=other: bench.said(other))
@@ -393,6 +394,64 @@ print("all is right")
         expect(talk(left) == 0, f"{left} left, and by ring")
     # It may be over before it is matched.
     expect(any(talk(64) for _ in range(20)), "64 left, and never by ring")
+
+
+# A program that outlives its daemon. It says how many exchanges it took until a connection was a ring.
+OUTLIVES = EXCHANGES + """
+import sys
+listener = socket.create_server((sys.argv[1], 0))
+def connection():
+    one = socket.create_connection(listener.getsockname())
+    return one, listener.accept()[0]
+def ask(text):
+    print(text, flush=True)
+    sys.stdin.readline()
+pair = connection()
+while not await_rings(pair):
+    pair = connection()
+ask("by ring")
+try:
+    pair[0].recv(1)
+except ConnectionResetError:
+    ask("reset")
+both_ways(connection(), 10)
+ask("by TCP")
+for _ in range(20):
+    if await_rings(connection()):
+        break
+else:
+    sys.exit("never by ring again")
+print("by ring again", flush=True)
+"""
+
+
+def restarted(bench):
+    """The end of a daemon resets what is a ring. New connections of the same program are TCP until there is a daemon again,
+    and rings then: the program need not be started again."""
+    with open(bench.folder / "program.log", "wb") as log, subprocess.Popen(
+            [str(word) for word in (*bench.prefix, "/usr/bin/python3", "-c", OUTLIVES, SERVER)], stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=log, text=True) as program:
+        bench.children.append(program)
+
+        def reaches(text):
+            said = program.stdout.readline()
+            expect(said == text + "\n", f"{said!r} for {text!r}: {bench.said('program')}")
+
+        def go_on():
+            program.stdin.write("\n")
+            program.stdin.flush()
+
+        reaches("by ring")
+        bench.children[0].kill()
+        bench.children[0].wait()
+        go_on()
+        reaches("reset")
+        go_on()
+        reaches("by TCP")
+        bench.start_daemon()
+        go_on()
+        reaches("by ring again")
+        expect(program.wait(timeout=PATIENCE) == 0, bench.said("program"))
 
 
 def maps(bench):
@@ -490,7 +549,7 @@ def nat(bench):
         route_between(client, router, server)
         places = {}
         for name, letter in ((client, "a"), (server, "b")):
-            start_host(bench, letter, *within[name])
+            start_host(bench, letter, before=within[name])
             places[name] = bench.folder / f"{letter}-sockets.conf"
             places[name].write_text(f"host 10.219.0.0/16 {bench.folder}/{letter}.sock\nuse ntb * * *:*\n")
         await_joined(bench, "a", "b")
@@ -523,4 +582,4 @@ def nat(bench):
 
 
 if __name__ == "__main__":
-    run_case(killed, many, late, carried_killed, exhausted, maps, nat)
+    run_case(killed, many, late, stream_killed, exhausted, restarted, maps, nat)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs of Debian under ntb-run with a daemon: what they do is as ever, and their bytes go by ring.
 
-  rings_programs_test.py CASE NTB_RUN LIBRARY TRAPS NTBD [carried]
+  rings_programs_test.py CASE NTB_RUN LIBRARY TRAPS NTBD [CARRIER]
 """
 
 import hashlib

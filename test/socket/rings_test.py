@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Under ntb-run with a daemon: what programs do with sockets is as ever, and their bytes go by ring.
 
-  rings_test.py CASE NTB_RUN LIBRARY TRAPS NTBD [carried]
+  rings_test.py CASE NTB_RUN LIBRARY TRAPS NTBD [CARRIER]
 """
 
 import os
@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from rings import EXCHANGES, SERVER, by_ring, in_time, run_by_ring, run_case
+from rings import EXCHANGES, SERVER, SKIPPED, by_ring, in_time, run_by_ring, run_case
 from facts import PATIENCE, await_fact, expect
 from programs import free_port
 
@@ -51,6 +51,96 @@ def traps(bench):
     quiet = [word for word in bench.prefix if word != "-v"]
     alone, under = (bench.run(*words, bench.traps, "epoll_refused", under=False) for words in ([], quiet))
     expect((under.returncode, under.stdout) == (0, alone.stdout), f"{alone}\n{under}")
+
+
+def apart(bench):
+    """A program may give up its root, its environment or its user before its first socket."""
+    program = EXCHANGES + f"""
+import encodings.idna, os, sys
+what, folder = sys.argv[1:]
+if what == "root":
+    os.chroot(folder)
+    os.chdir("/")
+elif what == "environment":
+    os.environ.clear()
+elif what == "user":
+    os.setgroups([])
+    os.setgid(65534)
+    os.setuid(65534)
+listener = socket.create_server(("{SERVER}", 0))
+one = socket.create_connection(listener.getsockname())
+other, _ = listener.accept()
+await_rings((one, other))
+"""
+    empty = bench.folder / "empty"
+    empty.mkdir()
+    bench.folder.chmod(0o755)
+    for what in ("root", "environment", "user"):
+        if what == "environment" or os.geteuid() == 0:
+            run_by_ring(bench, program, what, empty)
+
+
+# Connections of one user, that say how many of them became rings.
+OF_A_USER = EXCHANGES + """
+import sys
+listener = socket.create_server((sys.argv[1], 0))
+pairs, rings = [], 0
+for _ in range(int(sys.argv[2])):
+    one = socket.create_connection(listener.getsockname())
+    pairs.append((one, listener.accept()[0]))
+    rings += await_rings(pairs[-1]) != 0
+print(rings, flush=True)
+sys.stdin.readline()
+for pair in pairs:
+    both_ways(pair, 10)
+"""
+
+
+def users(bench):
+    """Two users on one host: the quota of one does not touch the other, and neither sees nor ends what the other has."""
+    if os.geteuid() != 0:
+        print("needs root")
+        sys.exit(SKIPPED)
+    few, many, ntb_ss = 64001, 64002, pathlib.Path(bench.ntbd).with_name("ntb-ss")
+    bench.end(bench.children[0], "ntbd")
+    with open(bench.folder / "ntbd.conf", "a", encoding="ascii") as file:
+        file.write(f"quota {few} connections 4\n")
+    bench.start_daemon()
+    library = bench.prefix.index("--library") + 1
+    bench.prefix[library] = shutil.copy(bench.prefix[library], bench.folder)
+    bench.folder.chmod(0o755)
+
+    def as_user(user, *words):
+        return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", *words]
+
+    def listed(user):
+        done = bench.run(*as_user(user, ntb_ss, bench.folder / "ntbd.sock"), under=False)
+        expect(done.returncode == 0, done)
+        return [line.split() for line in done.stdout.splitlines()[1:]]
+
+    for _ in range(20):
+        programs = {}
+        for user in (few, many):
+            with open(bench.folder / f"{user}.log", "wb") as log:
+                programs[user] = subprocess.Popen(
+                    [str(word) for word in as_user(user, *bench.prefix, "/usr/bin/python3", "-c", OF_A_USER, SERVER, 4)],
+                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+            bench.children.append(programs[user])
+        rings = {user: int(program.stdout.readline()) for user, program in programs.items()}
+        # Both ends of each connection are the user's.
+        expect(rings[few] <= 2, f"{rings} {bench.said(str(few))}")
+        rows = {user: listed(user) for user in programs}
+        expect(all(row[4] == str(user) for user, found in rows.items() for row in found), rows)
+        if rings[many] > 2:
+            expect(len(rows[many]) >= 2 * rings[many], f"{rings} {rows}")
+            refused = bench.run(*as_user(few, ntb_ss, bench.folder / "ntbd.sock", "--revoke", rows[many][0][0]), under=False)
+            expect(refused.returncode == 1, refused)
+        for user, program in programs.items():
+            program.communicate("\n", timeout=PATIENCE)
+            expect(program.returncode == 0, bench.said(str(user)))
+        if rings[few] > 0 and rings[many] > 2:
+            break
+    expect(rings[few] > 0 and rings[many] > 2, rings)
 
 
 def forked(bench):
@@ -297,4 +387,4 @@ def replaced(bench):
 
 
 if __name__ == "__main__":
-    run_case(traps, forked, unnamed, families, forking, inetd, replaced)
+    run_case(traps, apart, users, forked, unnamed, families, forking, inetd, replaced)
