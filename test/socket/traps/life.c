@@ -5,8 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -96,8 +101,43 @@ static void case_connect_again(void)
     }
 }
 
-const struct trap life_traps[] = {{"linger", case_linger},
-                                  {"half_close", case_half_close},
-                                  {"reset", case_reset},
-                                  {"connect_again", case_connect_again},
-                                  {NULL, NULL}};
+static atomic_int rounds;
+static atomic_bool waits;
+
+static void *wait_for_ever(void *end)
+{
+    char byte;
+    atomic_store(&waits, true);
+    recv(*(int *)end, &byte, 1, 0);
+    return NULL;
+}
+
+static void *exchange_for_ever(void *ends)
+{
+    char text[100] = "";
+    const int *const both = ends;
+    for (;; rounds++) {
+        send(both[0], text, sizeof(text), 0);
+        recv(both[1], text, sizeof(text), MSG_WAITALL);
+    }
+    return NULL;
+}
+
+// The program ends while its threads are in calls.
+static void case_exit(void)
+{
+    static int idle[2], busy[2];
+    pthread_t thread;
+    connect_pair(idle);
+    connect_pair(busy);
+    MUST(-pthread_create(&thread, NULL, wait_for_ever, &idle[1]));
+    MUST(-pthread_create(&thread, NULL, exchange_for_ever, busy));
+    while (atomic_load(&rounds) < 1000 || !atomic_load(&waits))
+        sched_yield();
+    puts("exit");
+    exit(0);
+}
+
+const struct trap life_traps[] = {{"linger", case_linger}, {"half_close", case_half_close},
+                                  {"reset", case_reset},   {"connect_again", case_connect_again},
+                                  {"exit", case_exit},     {NULL, NULL}};

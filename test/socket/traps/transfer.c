@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -81,6 +82,41 @@ static void case_flags(void)
     see("zero", recv(ends[1], text, 0, MSG_DONTWAIT));
     see("bad", send(ends[0], NULL, 4, 0));
     see("bad", write(ends[0], NULL, 0));
+}
+
+static void set_and_get(int fd, int name, int value)
+{
+    int now = -1;
+    socklen_t length = sizeof(now);
+    MUST(setsockopt(fd, IPPROTO_TCP, name, &value, sizeof(value)));
+    see("option", getsockopt(fd, IPPROTO_TCP, name, &now, &length));
+    printf("value %d\n", now);
+}
+
+// What is held back until there is more, or for a while: all of it comes.
+static void case_cork(void)
+{
+    int ends[2];
+    char text[16] = "";
+    connect_pair(ends);
+    set_and_get(ends[0], TCP_NODELAY, 1);
+    say(ends[0], "at once");
+    hear(ends[1]);
+    set_and_get(ends[0], TCP_CORK, 1);
+    say(ends[0], "corked");
+    hear(ends[1]);
+    say(ends[0], "held");
+    set_and_get(ends[0], TCP_CORK, 0);
+    hear(ends[1]);
+    set_and_get(ends[0], TCP_NODELAY, 0);
+    see("more", send(ends[0], "half", 4, MSG_MORE));
+    say(ends[0], "whole");
+    see("all", recv(ends[1], text, 9, MSG_WAITALL));
+    printf("text '%s'\n", text);
+    see("more", send(ends[0], "last", 4, MSG_MORE));
+    MUST(shutdown(ends[0], SHUT_WR));
+    hear(ends[1]);
+    hear(ends[1]);
 }
 
 static void case_oob(void)
@@ -290,8 +326,16 @@ static void case_calls(void)
     puts("all called");
 }
 
-const struct trap transfer_traps[] = {
-    {"stdio", case_stdio},     {"sendfile", case_sendfile}, {"flags", case_flags},
-    {"oob", case_oob},         {"nonblock", case_nonblock}, {"timeouts", case_timeouts},
-    {"several", case_several}, {"no_bytes", case_no_bytes}, {"long", case_long},
-    {"waits", case_waits},     {"calls", case_calls},       {NULL, NULL}};
+const struct trap transfer_traps[] = {{"stdio", case_stdio},
+                                      {"sendfile", case_sendfile},
+                                      {"flags", case_flags},
+                                      {"oob", case_oob},
+                                      {"cork", case_cork},
+                                      {"nonblock", case_nonblock},
+                                      {"timeouts", case_timeouts},
+                                      {"several", case_several},
+                                      {"no_bytes", case_no_bytes},
+                                      {"long", case_long},
+                                      {"waits", case_waits},
+                                      {"calls", case_calls},
+                                      {NULL, NULL}};
