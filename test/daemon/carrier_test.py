@@ -51,6 +51,14 @@ def shown(lab):
         rows = lab.list(name)
         expect(len(rows) == 1 and rows[0][3] == "relay", rows)
     await_fact(lambda: all(one("/ntbd/carrier")["connections"] == 1 for one in ask), "a connection each")
+    for one, listeners in zip(ask, (1, 0)):
+        seen = one("/ntbd/stats")
+        expect((seen["peer"], seen["open"], seen["connecting"], seen["listeners"]) == (1, 1, 0, listeners), seen)
+        expect(seen["clients"] >= 1 and seen["matched"] == 2 and seen["revoked"] == 0, seen)
+        seen = one("/ntbd/users")
+        own = seen[str(os.getuid())]
+        expect(list(seen) == [str(os.getuid())] and own["connections"] == 1 and own["listeners"] == listeners, seen)
+        expect(own["clients"] >= 1 and own["bytes"] > 32768 and own["segments"] == 0, seen)
     pump.child.kill()
     server.await_text("end -104")
     lab.await_no_connection("a", "b")

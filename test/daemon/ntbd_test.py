@@ -6,7 +6,10 @@
 """
 
 import os
+import pathlib
 import random
+import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -77,6 +80,12 @@ def reload(lab):
     client = lab.clients("a", None, "attach")
     client.end(0)
     expect("status -122" in client.text(), client.text())
+    lab.configure("a", False, f"allow {USERS[1]}")
+    daemon.child.send_signal(signal.SIGHUP)
+    daemon.await_text("read again", 2)
+    client = lab.clients("a", None, "attach")
+    client.end(0)
+    expect(f"status {-13 if os.getuid() != USERS[1] else 0}" in client.text(), client.text())
     lab.configure("a", False, "quota default clients many")
     daemon.child.send_signal(signal.SIGHUP)
     daemon.await_text("a.conf:3: 'many' is no number up to 1000000; the configuration stays as it was")
@@ -86,7 +95,34 @@ def reload(lab):
     client = lab.clients("a", None, "attach")
     client.end(0)
     expect("status 0" in client.text(), client.text())
+    for ring, least in (("32K", 2 * 32768), ("256K", 2 * 262144)):
+        lab.ring = ring
+        lab.configure("a")
+        daemon.child.send_signal(signal.SIGHUP)
+        daemon.await_text("read again", 3 if ring == "32K" else 4)
+        server = lab.clients("a", None, "serve", "echo", "local")
+        server.await_text("serving")
+        pump = lab.clients("a", None, "pump", "echo", "local")
+        pump.await_text("pumping")
+        maps = pathlib.Path(f"/proc/{pump.child.pid}/maps").read_text(encoding="ascii")
+        sizes = [int(end, 16) - int(start, 16) for start, end in re.findall(r"^(\w+)-(\w+) .*ntbd-connection", maps, re.M)]
+        expect(sizes and least < max(sizes) <= least + 8192, f"{ring}: {sizes} {maps}")
+        for one in (pump, server):
+            one.child.kill()
+            one.child.wait()
     stop(daemon)
+
+
+def unit(lab):
+    """The example for systemd is one that it takes."""
+    if shutil.which("systemd-analyze") is None:
+        print("not installed: systemd-analyze")
+        sys.exit(77)
+    example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "ntbd" / "ntbd@.service"
+    path = lab.folder / "ntbd@ntb0.service"
+    path.write_text(example.read_text(encoding="ascii").replace("/usr/local/bin/ntbd", os.path.abspath(lab.ntbd)), encoding="ascii")
+    done = run("systemd-analyze", "verify", path)
+    expect((done.returncode, done.stdout, done.stderr) == (0, "", ""), done)
 
 
 def users(lab):
@@ -189,7 +225,7 @@ def killed(lab):
     stop(daemon)
 
 
-CASES = {case.__name__: case for case in (options, local, reload, users, hosts, killed, carried)}
+CASES = {case.__name__: case for case in (options, unit, local, reload, users, hosts, killed, carried)}
 
 
 def main():
