@@ -235,6 +235,12 @@ class Others(unittest.TestCase):
         said = self.judge("libuv:tcp", libuv.Groups(BUILD, self.folder))
         self.assertIn("FAILED: tcp_differs: passed alone, failed with the preload\n", said)
 
+    def test_the_rest_of_libuvs_tests_is_what_no_other_group_has(self):
+        self.program.write_text("#!/bin/sh\necho tcp_one; echo poll_one; echo 'fs_one (helpers: tcp_helper)'; echo timer_one\n")
+        groups = libuv.Groups(BUILD, self.folder)
+        self.assertEqual(groups.names("libuv:tcp", [], self.program), ["tcp_one"])
+        self.assertEqual(groups.names("libuv:rest", [], self.program), ["fs_one", "timer_one"])
+
     def test_what_libuvs_tests_print_is_read(self):
         text = "1..3\nok 1 - a\n# Output from process `a`:\nnot ok 2 - b\nok 3 - c # SKIP why\n"
         self.assertEqual(libuv.parse(text), {"a": suites.PASSED, "b": suites.FAILED, "c": suites.SKIPPED})

@@ -13,11 +13,13 @@ from ntb_compare import pair
 from . import rings, suites
 
 MARK = "libuv:"
-# What of its tests is of TCP, of polling a descriptor, and of handing a connection over.
+# What of its tests is of TCP, of polling a descriptor, and of handing a connection over; and all others.
+REST = "rest"
 GROUPS = {"tcp": ("tcp_*", "getsockname_tcp", "socket_buffer_size", "multiple_listen", "delayed_accept"),
           "stream": ("connection_fail*", "shutdown_*", "close_order", "callback_stack", "watcher_cross_stop", "ping_pong*"),
           "poll": ("poll_*",),
-          "ipc": ("ipc_*tcp*", "ipc_listen_*", "ipc_send_recv_*", "ipc_closed_handle", "ipc_heavy_traffic_deadlock_bug")}
+          "ipc": ("ipc_*tcp*", "ipc_listen_*", "ipc_send_recv_*", "ipc_closed_handle", "ipc_heavy_traffic_deadlock_bug"),
+          REST: ("*",)}
 NAMES = tuple(MARK + name for name in GROUPS)
 # One test, in seconds. They have bounds of their own, which are shorter.
 TEST_SECONDS = 120
@@ -47,9 +49,15 @@ class Groups:
         self.build, self.tests, self.seconds, self.groups = build.resolve(), tests, seconds, groups or GROUPS
 
     def names(self, suite, user, program):
-        listed = subprocess.run([*map(str, user), program, "--list"], stdout=subprocess.PIPE, text=True, check=False).stdout.split()
-        patterns = self.groups[suite.removeprefix(MARK)]
-        return [name for name in listed if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]
+        said = subprocess.run([*map(str, user), program, "--list"], stdout=subprocess.PIPE, text=True, check=False).stdout
+        # Behind a name, in brackets, are the programs for its other end.
+        listed = re.findall(r"^(\w+)", said, re.MULTILINE)
+        def are_of(group):
+            return {name for name in listed if any(fnmatch.fnmatch(name, pattern) for pattern in self.groups[group])}
+
+        group = suite.removeprefix(MARK)
+        others = set().union(*map(are_of, self.groups.keys() - {group})) if group == REST else set()
+        return [name for name in listed if name in are_of(group) - others]
 
     def run(self, suite, with_rings, only=()):
         begin = time.monotonic()
