@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <new>
+#include <string_view>
 
 namespace ntb::socket::preload
 {
@@ -30,7 +31,7 @@ Attachment *attachment_of(const char *path)
         const Locked locked(attach_lock);
         at = attachment();
         if (at == nullptr && (at = Attachment::create(path)) != nullptr) {
-            strncpy(attached_path, path, sizeof(attached_path) - 1);
+            std::string_view(path).copy(attached_path, sizeof(attached_path) - 1);
             the_attachment.store(at, std::memory_order_release);
         }
     }
