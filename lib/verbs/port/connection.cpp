@@ -23,6 +23,10 @@ struct Prefix {
 };
 constexpr std::size_t line = 64;
 constexpr std::size_t together = 512;
+// At once, where a message begins: until the first line has come and was checked, the processor
+// does not get as far as to ask for the next
+// (doc/decisions/059-lines-that-are-asked-for-at-once.md).
+constexpr std::size_t lines_fetched = 16;
 // Of a burst of short ones, so that the peer begins with the first of them.
 constexpr std::size_t shown_at_once = 1024;
 
@@ -168,6 +172,9 @@ bool Connection::receive(Incoming &message)
         }
         wanted_ = line;
         const auto *const at = static_cast<const std::byte *>(data);
+        const std::size_t fetched = std::min(static_cast<std::size_t>(shown), lines_fetched * line);
+        for (std::size_t i = line; i < fetched; i += line)
+            __builtin_prefetch(at + i);
         if (static_cast<std::size_t>(shown) >= line && !begin(at))
             return false;
         if (static_cast<std::size_t>(shown) >= wanted_) {
