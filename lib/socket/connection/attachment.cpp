@@ -425,8 +425,10 @@ Connection *Connection::claim(Attachment &to, int fd, bool accepted, bool *later
     if (is_full)
         return nullptr;
     to.count(&Attachment::Figures::failed);
-    // The daemon has gone, and no one has waited for its answer since.
-    to.give_up();
+    // The daemon has gone, and no one has waited for its answer since. What a sandbox refuses says
+    // nothing of it.
+    if (status == -EPIPE || status == -ECONNRESET)
+        to.give_up();
     return nullptr;
 }
 
