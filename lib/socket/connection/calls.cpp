@@ -232,6 +232,12 @@ ssize_t Connection::readable_bytes(int fd)
     return static_cast<ssize_t>(Receiving(*this, fd).readable());
 }
 
+void Connection::reported(int error)
+{
+    if (is_matched())
+        note(-error);
+}
+
 // A sender of urgent data has gone back to TCP: what its ring still holds precedes them.
 bool Connection::is_at_mark(int fd)
 {

@@ -62,6 +62,8 @@ public:
     void close(int fd, bool last_here);
     /// As FIONREAD. @return bytes or a negative errno
     ssize_t readable_bytes(int fd);
+    /// The program has heard of this error of the connection's by SO_ERROR, which says it once.
+    void reported(int error);
     /// As SIOCATMARK.
     bool is_at_mark(int fd);
     /// Goes back to TCP in both directions, and no ring any more: before the socket is handed to

@@ -20,6 +20,29 @@ int accepted(int fd)
     }
     return fd;
 }
+
+bool is_for_the_kernel(int level, int name, int value)
+{
+    if (level == SOL_SOCKET)
+        switch (name) {
+        case SO_RCVLOWAT:
+            return value > 1;
+        case SO_PEEK_OFF:
+            return value >= 0;
+        case SO_TIMESTAMP_OLD:
+        case SO_TIMESTAMPNS_OLD:
+        case SO_TIMESTAMPING_OLD:
+        case SO_TIMESTAMP_NEW:
+        case SO_TIMESTAMPNS_NEW:
+        case SO_TIMESTAMPING_NEW:
+            return value != 0;
+        default:
+            return false;
+        }
+    // A protocol above TCP, such as "tls", is not 0 whatever it is called.
+    return level == IPPROTO_TCP && (name == TCP_REPAIR || name == TCP_INQ || name == TCP_ULP) &&
+           value != 0;
+}
 } // namespace
 
 NTB_EXPORT(int, connect, int fd, const sockaddr *to, socklen_t length)
@@ -27,8 +50,12 @@ NTB_EXPORT(int, connect, int fd, const sockaddr *to, socklen_t length)
     // A new life of the same socket, such as after AF_UNSPEC.
     if (state.table.find(fd) != nullptr && to != nullptr && length >= sizeof(sa_family_t) &&
         to->sa_family == AF_UNSPEC) {
-        if (const Held held(fd, Object::Kind::Connection); held.body() != nullptr)
+        if (const Held held(fd, Object::Kind::Connection); held.body() != nullptr) {
             left_in_sets(fd, held.body());
+            // It is broken off: the peer is not to take it for an end.
+            if (Connection *one = held.body()->claimed(); one != nullptr)
+                one->abort(fd);
+        }
         closing(fd);
         if (state.has_sets.load(std::memory_order_relaxed))
             state.table.note_added(fd);
@@ -51,18 +78,17 @@ NTB_EXPORT(int, accept4, int fd, sockaddr *from, socklen_t *length, int flags)
     return accepted(real().accept4(fd, from, length, flags));
 }
 
-// What rings do not serve.
+// What rings do not serve: they are left before the kernel does.
 NTB_EXPORT(int, setsockopt, int fd, int level, int name, const void *value, socklen_t length)
 {
-    const int status = real().setsockopt(fd, level, name, value, length);
     if (state.table.find(fd) == nullptr) [[likely]]
-        return status;
+        return real().setsockopt(fd, level, name, value, length);
     int word = 0;
-    if (status == 0 && value != nullptr && length >= sizeof(word))
+    if (value != nullptr && length >= sizeof(word))
         memcpy(&word, value, sizeof(word));
-    if ((level == SOL_SOCKET && name == SO_RCVLOWAT && word > 1) ||
-        (level == IPPROTO_TCP && name == TCP_REPAIR && word != 0))
+    if (is_for_the_kernel(level, name, word))
         leave(fd);
+    const int status = real().setsockopt(fd, level, name, value, length);
     if (level == SOL_SOCKET)
         forget_waiting(fd);
     return status;
@@ -75,8 +101,14 @@ NTB_EXPORT(int, getsockopt, int fd, int level, int name, void *value, socklen_t 
     if (level == SOL_SOCKET && name == SO_ERROR && state.table.find(fd) != nullptr) {
         KeepErrno keep;
         const Held held(fd, Object::Kind::Connection);
-        if (held.body() != nullptr && held.body()->is_connecting())
+        Body *body = held.body();
+        if (body != nullptr && body->is_connecting())
             source_of(fd);
+        int error = 0;
+        if (status == 0 && value != nullptr && *length >= sizeof(error))
+            memcpy(&error, value, sizeof(error));
+        if (Connection *one = body == nullptr ? nullptr : body->claimed(); one != nullptr)
+            one->reported(error);
     }
     return status;
 }

@@ -5,6 +5,7 @@
 
 #include <climits>
 #include <cstdarg>
+#include <cstdint>
 #include <fcntl.h>
 #include <linux/close_range.h>
 
@@ -97,6 +98,9 @@ int control(Function *kernel, int fd, int operation, void *argument)
         errno = EBADF;
         return -1;
     }
+    // Of what a ring has the kernel sends no SIGIO.
+    if (operation == F_SETFL && (reinterpret_cast<std::uintptr_t>(argument) & O_ASYNC) != 0)
+        leave(fd);
     const int result = kernel(fd, operation, argument);
     if (operation == F_SETFL)
         forget_waiting(fd);

@@ -48,6 +48,7 @@ public:
     {
         if (Attachment *at = attachment(); at != nullptr)
             at->process();
+        hide_control(); // which it may have closed
         hide_bells();
     }
 };

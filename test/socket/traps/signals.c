@@ -2,6 +2,7 @@
 // Signals in the middle of calls.
 #include "traps.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -93,5 +94,25 @@ static void case_longjmp(void)
     hear(ends[1]);
 }
 
-const struct trap signals_traps[] = {
-    {"sigpipe", case_sigpipe}, {"signals", case_signals}, {"longjmp", case_longjmp}, {NULL, NULL}};
+// A signal for each arrival.
+static void case_sigio(void)
+{
+    int ends[2];
+    sigset_t wanted;
+    connect_pair(ends);
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGIO);
+    MUST(sigprocmask(SIG_BLOCK, &wanted, NULL));
+    MUST(fcntl(ends[1], F_SETOWN, getpid()));
+    MUST(fcntl(ends[1], F_SETFL, O_ASYNC));
+    say(ends[0], "signalled");
+    const struct timespec while_ = {.tv_sec = 5};
+    see("signal", sigtimedwait(&wanted, NULL, &while_));
+    hear(ends[1]);
+}
+
+const struct trap signals_traps[] = {{"sigpipe", case_sigpipe},
+                                     {"signals", case_signals},
+                                     {"longjmp", case_longjmp},
+                                     {"sigio", case_sigio},
+                                     {NULL, NULL}};
