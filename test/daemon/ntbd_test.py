@@ -122,7 +122,9 @@ def unit(lab):
     path = lab.folder / "ntbd@ntb0.service"
     path.write_text(example.read_text(encoding="ascii").replace("/usr/local/bin/ntbd", os.path.abspath(lab.ntbd)), encoding="ascii")
     done = run("systemd-analyze", "verify", path)
-    expect((done.returncode, done.stdout, done.stderr) == (0, "", ""), done)
+    # It says what is wrong with others on the machine as well.
+    own = [line for line in done.stderr.splitlines() if path.name in line]
+    expect((done.returncode, done.stdout, own) == (0, "", []), done)
 
 
 def users(lab):

@@ -250,9 +250,8 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
                 break;
             from = {Source::Ring, peer.start, peer.head - peer.start};
         }
-        // As TCP, which ends a read in front of urgent data.
-        if (from.source == Source::Kernel && done > 0 && receiver_.state() == State::Tcp &&
-            kernel::is_at_mark(fd_))
+        // What follows may be urgent, and may come only now: TCP ends a read in front of it.
+        if (from.source == Source::Kernel && done > 0 && receiver_.state() == State::Tcp)
             break;
         if (from.source == Source::Kernel) {
             const std::size_t most = std::min<std::uint64_t>(total - done, from.most);

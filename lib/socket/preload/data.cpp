@@ -113,7 +113,12 @@ public:
             return -ESTALE;
         if (until_ == 0) {
             held.body()->found_waiting(event, changes);
-            return wait(held, event, nullptr, true);
+            if (way_ == Way::In)
+                return wait(held, event, nullptr, true);
+            // No bell says that another thread has shut the connection down.
+            const timespec some = {0, unshut_ns};
+            const int status = wait(held, event, &some, true);
+            return status == -EAGAIN ? 0 : status;
         }
         const std::int64_t rest = std::max<std::int64_t>(until_ - now_ns(), 0);
         const timespec left = {rest / 1000000000, rest % 1000000000};
@@ -124,6 +129,8 @@ private:
     /// How late it may be seen that another process has changed the flags of the descriptor or its
     /// time-out, or that the number stands for another file: some ticks of the kernel's.
     static constexpr long unasked_ns = 10000000;
+    /// How late a writer may see that this end was shut down.
+    static constexpr long unshut_ns = 100000000;
 
     /// The object is held again where the call goes on: it was not in vain, or not all of the wait.
     int wait(Held &held, std::uint32_t event, const timespec *time, bool restarts)
@@ -174,6 +181,13 @@ ssize_t step(Body &body, int fd, Way way, const iovec *places, int n, int flags)
     return result;
 }
 
+// Where a call that wants more than there is ends, as in the kernel.
+bool is_at_mark(Body &body, int fd)
+{
+    Connection *one = body.claimed();
+    return one == nullptr ? kernel::is_at_mark(fd) : one->is_at_mark(fd);
+}
+
 // As the kernel's calls: sends all; receives what is there, or all with MSG_WAITALL.
 ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags)
 {
@@ -190,13 +204,15 @@ ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int fla
         if (result > 0) {
             done += result;
             rest.skip(static_cast<std::size_t>(result));
-            if (!all || rest.is_over())
+            if (!all || rest.is_over() || (way == Way::In && is_at_mark(*held.body(), fd)))
                 return done;
             continue;
         }
-        if (result == -EAGAIN)
+        if (result == -EAGAIN) {
             result = waiting.wait(held);
-        else if (result == 0)
+            if (result == 0 && done > 0 && way == Way::In && is_at_mark(*held.body(), fd))
+                return done;
+        } else if (result == 0)
             return done;
         if (result < 0)
             return done > 0 ? done : result;
@@ -364,8 +380,8 @@ ssize_t send_file(Held &held, int to, int from, off_t *offset, size_t size)
 {
     char bytes[16384];
     off_t at = offset != nullptr ? *offset : kernel::call(SYS_lseek, from, 0, SEEK_CUR);
-    if (at < 0)
-        return static_cast<ssize_t>(at);
+    if (at < 0) // a pipe, of which the kernel says this
+        return at == -ESPIPE ? -EINVAL : static_cast<ssize_t>(at);
     std::size_t sent = 0;
     ssize_t result = 0;
     while (sent < size) {
@@ -623,6 +639,11 @@ static int ioctl_of(int fd, unsigned long request, void *argument)
     if (held.body() == nullptr)
         return real().ioctl(fd, request, argument);
     count(Call::ioctl);
+    // Of what a ring has the kernel sends no SIGIO.
+    if (request == FIOASYNC && argument != nullptr && *static_cast<const int *>(argument) != 0) {
+        KeepErrno keep;
+        held.body()->leave(fd);
+    }
     Connection *one = held.body()->claimed();
     if (one != nullptr && request == SIOCATMARK && argument != nullptr) {
         *static_cast<int *>(argument) = one->is_at_mark(fd) ? 1 : 0;

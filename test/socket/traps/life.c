@@ -101,6 +101,44 @@ static void case_connect_again(void)
     }
 }
 
+// A connection that is given up for another one is broken off.
+static void case_connect_nowhere(void)
+{
+    int ends[2];
+    char text[8];
+    connect_pair(ends);
+    talk(ends);
+    const struct sockaddr nowhere = {.sa_family = AF_UNSPEC};
+    see("connect", connect(ends[0], &nowhere, sizeof(nowhere)));
+    see("reset", recv(ends[1], text, sizeof(text), 0));
+    see("connect", connect(ends[0], (struct sockaddr *)&place, sizeof(place)));
+    ends[1] = (int)MUST(accept(listener, NULL, NULL));
+    talk(ends);
+}
+
+static void *send_all(void *end)
+{
+    static char much[1 << 24];
+    const long sent = send(*(int *)end, much, sizeof(much), MSG_NOSIGNAL);
+    see("sent a part", sent > 0 && sent < (long)sizeof(much));
+    see("broken", send(*(int *)end, much, 1, MSG_NOSIGNAL));
+    return NULL;
+}
+
+// Another thread ends what one sends.
+static void case_shutdown_blocked(void)
+{
+    int ends[2];
+    pthread_t thread;
+    connect_pair(ends);
+    MUST(-pthread_create(&thread, NULL, send_all, &ends[0]));
+    struct pollfd entry = {.fd = ends[0], .events = POLLOUT};
+    while (poll(&entry, 1, 0) != 0)
+        sched_yield();
+    see("shutdown", shutdown(ends[0], SHUT_WR));
+    MUST(-pthread_join(thread, NULL));
+}
+
 static atomic_int rounds;
 static atomic_bool waits;
 
@@ -138,6 +176,11 @@ static void case_exit(void)
     exit(0);
 }
 
-const struct trap life_traps[] = {{"linger", case_linger}, {"half_close", case_half_close},
-                                  {"reset", case_reset},   {"connect_again", case_connect_again},
-                                  {"exit", case_exit},     {NULL, NULL}};
+const struct trap life_traps[] = {{"linger", case_linger},
+                                  {"half_close", case_half_close},
+                                  {"reset", case_reset},
+                                  {"connect_again", case_connect_again},
+                                  {"exit", case_exit},
+                                  {"connect_nowhere", case_connect_nowhere},
+                                  {"shutdown_blocked", case_shutdown_blocked},
+                                  {NULL, NULL}};

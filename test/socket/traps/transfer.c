@@ -137,6 +137,74 @@ static void case_oob(void)
     see("behind", recv(ends[1], text, sizeof(text), 0));
 }
 
+// A read that wants more than there is before the mark ends there; inline, the byte comes with
+// what follows it.
+static void case_oob_all(void)
+{
+    for (int is_inline = 0; is_inline < 2; is_inline++) {
+        int ends[2];
+        char text[16] = "";
+        connect_pair(ends);
+        MUST(setsockopt(ends[1], SOL_SOCKET, SO_OOBINLINE, &is_inline, sizeof(is_inline)));
+        say(ends[0], "abc");
+        see("oob", send(ends[0], "!", 1, MSG_OOB));
+        say(ends[0], "def");
+        struct pollfd entry = {.fd = ends[1], .events = POLLPRI};
+        see("poll", poll(&entry, 1, 5000));
+        see("all", recv(ends[1], text, 6, MSG_WAITALL));
+        printf("text '%s'\n", text);
+        see("mark", sockatmark(ends[1]));
+        if (!is_inline)
+            see("oob", recv(ends[1], text, 1, MSG_OOB));
+        memset(text, 0, sizeof(text));
+        see("all", recv(ends[1], text, is_inline ? 4 : 3, MSG_WAITALL));
+        printf("text '%s'\n", text);
+    }
+}
+
+// What the kernel alone does.
+static void case_kernels(void)
+{
+    int ends[2], on = 1, error = -1;
+    char text[16] = "";
+    socklen_t length = sizeof(error);
+    connect_pair(ends);
+    MUST(setsockopt(ends[1], SOL_SOCKET, SO_PEEK_OFF, &(int){0}, sizeof(int)));
+    say(ends[0], "abcd");
+    struct pollfd entry = {.fd = ends[1], .events = POLLIN};
+    MUST(poll(&entry, 1, 5000));
+    for (int i = 0; i < 2; i++) {
+        see("peek", recv(ends[1], text, 2, MSG_PEEK));
+        printf("text '%s'\n", text);
+    }
+    connect_pair(ends);
+    MUST(setsockopt(ends[1], SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
+    say(ends[0], "stamped");
+    char words[CMSG_SPACE(sizeof(struct timeval))];
+    struct iovec part = {text, sizeof(text)};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = words, .msg_controllen = sizeof(words)};
+    see("received", recvmsg(ends[1], &message, 0));
+    printf("words %d\n", message.msg_controllen != 0);
+    // An error that SO_ERROR has said is said.
+    connect_pair(ends);
+    const struct linger now = {1, 0};
+    MUST(setsockopt(ends[0], SOL_SOCKET, SO_LINGER, &now, sizeof(now)));
+    MUST(close(ends[0]));
+    entry.fd = ends[1];
+    see("poll", poll(&entry, 1, 5000));
+    printf("events %x\n", (unsigned)entry.revents);
+    see("SO_ERROR", getsockopt(ends[1], SOL_SOCKET, SO_ERROR, &error, &length));
+    see("poll", poll(&entry, 1, 5000));
+    printf("error %d events %x\n", error, (unsigned)entry.revents);
+    see("end", recv(ends[1], text, sizeof(text), 0));
+    int pipes[2];
+    connect_pair(ends);
+    MUST(pipe(pipes));
+    MUST(write(pipes[1], "pipe", 4));
+    see("sendfile", sendfile(ends[0], pipes[0], NULL, 4));
+}
+
 static void case_nonblock(void)
 {
     int ends[2];
@@ -326,16 +394,9 @@ static void case_calls(void)
     puts("all called");
 }
 
-const struct trap transfer_traps[] = {{"stdio", case_stdio},
-                                      {"sendfile", case_sendfile},
-                                      {"flags", case_flags},
-                                      {"oob", case_oob},
-                                      {"cork", case_cork},
-                                      {"nonblock", case_nonblock},
-                                      {"timeouts", case_timeouts},
-                                      {"several", case_several},
-                                      {"no_bytes", case_no_bytes},
-                                      {"long", case_long},
-                                      {"waits", case_waits},
-                                      {"calls", case_calls},
-                                      {NULL, NULL}};
+const struct trap transfer_traps[] = {
+    {"stdio", case_stdio},     {"sendfile", case_sendfile}, {"flags", case_flags},
+    {"oob", case_oob},         {"cork", case_cork},         {"oob_all", case_oob_all},
+    {"kernels", case_kernels}, {"nonblock", case_nonblock}, {"timeouts", case_timeouts},
+    {"several", case_several}, {"no_bytes", case_no_bytes}, {"long", case_long},
+    {"waits", case_waits},     {"calls", case_calls},       {NULL, NULL}};
