@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which connections are made.
+#include "kernel/shadow.hpp"
 #include "preload/sets.hpp"
 #include "preload/upgrade.hpp"
 
@@ -47,14 +48,15 @@ bool is_for_the_kernel(int level, int name, int value)
 
 NTB_EXPORT(int, connect, int fd, const sockaddr *to, socklen_t length)
 {
-    // A new life of the same socket, such as after AF_UNSPEC.
+    // A new life of the same socket, such as after AF_UNSPEC. It is broken off, by the kernel too
+    // before what follows could say an end to it: the peer is to see a reset.
     if (state.table.find(fd) != nullptr && to != nullptr && length >= sizeof(sa_family_t) &&
         to->sa_family == AF_UNSPEC) {
         if (const Held held(fd, Object::Kind::Connection); held.body() != nullptr) {
             left_in_sets(fd, held.body());
-            // It is broken off: the peer is not to take it for an end.
             if (Connection *one = held.body()->claimed(); one != nullptr)
                 one->abort(fd);
+            kernel::disconnect(fd);
         }
         closing(fd);
         if (state.has_sets.load(std::memory_order_relaxed))
@@ -87,7 +89,7 @@ NTB_EXPORT(int, setsockopt, int fd, int level, int name, const void *value, sock
     if (value != nullptr && length >= sizeof(word))
         memcpy(&word, value, sizeof(word));
     if (is_for_the_kernel(level, name, word))
-        leave(fd);
+        leave_to_kernel(fd);
     const int status = real().setsockopt(fd, level, name, value, length);
     if (level == SOL_SOCKET)
         forget_waiting(fd);

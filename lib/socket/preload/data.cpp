@@ -262,7 +262,7 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
     Turn turn(held, fd);
     ssize_t result = -ESTALE;
     if (turn.connection() != nullptr && n >= 0 && n <= IOV_MAX &&
-        (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0) {
+        (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0 && !held.body()->is_kernels()) {
         KeepErrno keep;
         if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
             result = -EFAULT;
@@ -348,7 +348,7 @@ int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Ke
         return kernel();
     count(call);
     Turn turn(held, fd);
-    if (turn.connection() == nullptr) {
+    if (turn.connection() == nullptr || held.body()->is_kernels()) {
         turn.to_kernel();
         const int done = kernel();
         for (int i = 0; i < done; i++)
@@ -481,17 +481,19 @@ NTB_EXPORT(ssize_t, __recvfrom_chk, int fd, void *to, size_t size, size_t room, 
 
 NTB_EXPORT(ssize_t, recvmsg, int fd, msghdr *message, int flags)
 {
-    const auto kernel = [=] { return real().recvmsg(fd, message, flags); };
-    if (state.table.find(fd) == nullptr) {
-        const ssize_t got = kernel();
-        if (got >= 0 && state.figures != nullptr)
-            arrived(message);
-        return got;
-    }
+    bool by_kernel = false;
+    const auto kernel = [&] {
+        by_kernel = true;
+        return real().recvmsg(fd, message, flags);
+    };
     const ssize_t got =
-        data(Call::recvmsg, fd, Way::In, message->msg_iov, parts_of(message), flags, kernel);
-    if (got >= 0 && (flags & MSG_ERRQUEUE) == 0)
+        state.table.find(fd) == nullptr
+            ? kernel()
+            : data(Call::recvmsg, fd, Way::In, message->msg_iov, parts_of(message), flags, kernel);
+    if (got >= 0 && !by_kernel)
         finish_message(message);
+    else if (got >= 0 && state.figures != nullptr)
+        arrived(message);
     return got;
 }
 

@@ -184,6 +184,12 @@ void Body::leave(int fd)
     one->abort(fd);
 }
 
+void Body::leave_to_kernel(int fd)
+{
+    leave(fd);
+    is_kernels_.store(true, std::memory_order_relaxed);
+}
+
 void Body::leave_to_program(int fd)
 {
     if (claimed() != nullptr && !is_handed_on_.exchange(true))
@@ -325,6 +331,15 @@ void leave(int fd)
     if (Body *body = held.body(); body != nullptr) {
         KeepErrno keep;
         body->leave(fd);
+    }
+}
+
+void leave_to_kernel(int fd)
+{
+    const Held held(fd, Object::Kind::Connection);
+    if (Body *body = held.body(); body != nullptr) {
+        KeepErrno keep;
+        body->leave_to_kernel(fd);
     }
 }
 

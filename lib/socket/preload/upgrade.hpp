@@ -69,6 +69,9 @@ public:
     }
     /// All goes by TCP from now on: the socket goes to who does not know of rings (rule R8).
     void leave(int fd);
+    /// The same, and its calls are the kernel's from then on, with all that they return.
+    void leave_to_kernel(int fd);
+    bool is_kernels() const { return is_kernels_.load(std::memory_order_relaxed); }
     /// As leave(), for a program that goes on with it: counted, once for each.
     void leave_to_program(int fd);
     void number_closed(int fd, bool last);
@@ -141,6 +144,7 @@ private:
     std::atomic<bool> announced_ = false;
     std::atomic<bool> is_handed_on_ = false;
     bool accepted_ = false;
+    std::atomic<bool> is_kernels_ = false;   ///< left for good
     bool late_ = false;                      ///< Claims::AfterChild
     bool is_for_child_ = false;              ///< whose claim is late
     std::atomic<bool> awaits_child_ = false; ///< and it has had none
@@ -278,6 +282,8 @@ void finish(Object *object, int fd);
 
 /// As Body::leave(), where the descriptor is a connection.
 void leave(int fd);
+/// As Body::leave_to_kernel().
+void leave_to_kernel(int fd);
 /// O_NONBLOCK or a time-out of a descriptor may have changed.
 void forget_waiting(int fd);
 /// As leave(), before the descriptor goes to another process that does not come from fork().

@@ -178,9 +178,9 @@ static void case_kernels(void)
         printf("text '%s'\n", text);
     }
     connect_pair(ends);
-    MUST(setsockopt(ends[1], SOL_SOCKET, SO_TIMESTAMP, &on, sizeof(on)));
-    say(ends[0], "stamped");
-    char words[CMSG_SPACE(sizeof(struct timeval))];
+    MUST(setsockopt(ends[1], IPPROTO_TCP, TCP_INQ, &on, sizeof(on)));
+    say(ends[0], "counted");
+    char words[CMSG_SPACE(sizeof(int))];
     struct iovec part = {text, sizeof(text)};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = words, .msg_controllen = sizeof(words)};
