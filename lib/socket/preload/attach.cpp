@@ -40,8 +40,9 @@ Attachment *attachment_of(const char *path)
 
 void attach_early()
 {
-    const char *path = attached_path[0] != '\0' ? attached_path : state.config.first_daemon();
-    Attachment *at = path == nullptr ? nullptr : attachment_of(path);
+    Attachment *at = attachment();
+    if (const char *path = state.config.first_daemon(); at == nullptr && path != nullptr)
+        at = attachment_of(path);
     if (at == nullptr)
         return;
     at->connect();
