@@ -196,6 +196,8 @@ ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int fla
     ssize_t done = 0;
     const bool all = way == Way::Out || ((flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0);
     for (;;) {
+        if (way == Way::In && done > 0 && is_at_mark(*held.body(), fd))
+            return done;
         int count = 0;
         const iovec *places = rest.next(&count);
         // A part that was sent is the result, and the signal comes with the next call.
@@ -204,15 +206,13 @@ ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int fla
         if (result > 0) {
             done += result;
             rest.skip(static_cast<std::size_t>(result));
-            if (!all || rest.is_over() || (way == Way::In && is_at_mark(*held.body(), fd)))
+            if (!all || rest.is_over())
                 return done;
             continue;
         }
-        if (result == -EAGAIN) {
+        if (result == -EAGAIN)
             result = waiting.wait(held);
-            if (result == 0 && done > 0 && way == Way::In && is_at_mark(*held.body(), fd))
-                return done;
-        } else if (result == 0)
+        else if (result == 0)
             return done;
         if (result < 0)
             return done > 0 ? done : result;
@@ -262,7 +262,7 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
     Turn turn(held, fd);
     ssize_t result = -ESTALE;
     if (turn.connection() != nullptr && n >= 0 && n <= IOV_MAX &&
-        (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0 && !held.body()->is_kernels()) {
+        (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0) {
         KeepErrno keep;
         if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
             result = -EFAULT;
@@ -348,7 +348,7 @@ int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Ke
         return kernel();
     count(call);
     Turn turn(held, fd);
-    if (turn.connection() == nullptr || held.body()->is_kernels()) {
+    if (turn.connection() == nullptr) {
         turn.to_kernel();
         const int done = kernel();
         for (int i = 0; i < done; i++)

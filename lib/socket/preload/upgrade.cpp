@@ -325,39 +325,40 @@ void finish(Object *object, int fd)
     state.table.end(object);
 }
 
-void leave(int fd)
+namespace
+{
+template <typename Do>
+void with_body(int fd, Do action)
 {
     const Held held(fd, Object::Kind::Connection);
     if (Body *body = held.body(); body != nullptr) {
         KeepErrno keep;
-        body->leave(fd);
+        action(*body);
     }
+}
+} // namespace
+
+void leave(int fd)
+{
+    with_body(fd, [fd](Body &body) { body.leave(fd); });
 }
 
 void leave_to_kernel(int fd)
 {
-    const Held held(fd, Object::Kind::Connection);
-    if (Body *body = held.body(); body != nullptr) {
-        KeepErrno keep;
-        body->leave_to_kernel(fd);
-    }
+    with_body(fd, [fd](Body &body) { body.leave_to_kernel(fd); });
 }
 
 void forget_waiting(int fd)
 {
-    const Held held(fd, Object::Kind::Connection);
-    if (Body *body = held.body(); body != nullptr)
-        body->forget_waiting();
+    with_body(fd, [](Body &body) { body.forget_waiting(); });
 }
 
 void hand_on(int fd)
 {
-    const Held held(fd, Object::Kind::Connection);
-    if (Body *body = held.body(); body != nullptr) {
-        KeepErrno keep;
-        body->hand_on();
-        body->leave_to_program(fd);
-    }
+    with_body(fd, [fd](Body &body) {
+        body.hand_on();
+        body.leave_to_program(fd);
+    });
 }
 
 void leave_all()

@@ -211,6 +211,8 @@ public:
     Turn(Held &held, int fd) : held_(held), body_(held.body())
     {
         one_ = body_->connection_or_kernel(fd, &counted_);
+        if (body_->is_kernels())
+            one_ = nullptr;
     }
     ~Turn()
     {
