@@ -5,6 +5,7 @@
   ntbd_test.py CASE NTBD NTB_SS CLIENT_HOST
 """
 
+import itertools
 import os
 import pathlib
 import random
@@ -73,33 +74,34 @@ def local(lab):
 
 def reload(lab):
     """SIGHUP: what can be taken over is; a wrong file changes nothing."""
-    daemon = lab.daemon("a")
-    lab.configure("a", False, "quota default clients 0")
-    daemon.child.send_signal(signal.SIGHUP)
-    daemon.await_text("read again")
+    daemon, times = lab.daemon("a"), itertools.count(1)
+
+    def change(*lines):
+        lab.configure("a", False, *lines)
+        daemon.child.send_signal(signal.SIGHUP)
+
+    def reread(*lines):
+        change(*lines)
+        daemon.await_text("read again", next(times))
+
+    reread("quota default clients 0")
     client = lab.clients("a", None, "attach")
     client.end(0)
     expect("status -122" in client.text(), client.text())
-    lab.configure("a", False, f"allow {USERS[1]}")
-    daemon.child.send_signal(signal.SIGHUP)
-    daemon.await_text("read again", 2)
+    reread(f"allow {USERS[1]}")
     client = lab.clients("a", None, "attach")
     client.end(0)
     expect(f"status {-13 if os.getuid() != USERS[1] else 0}" in client.text(), client.text())
-    lab.configure("a", False, "quota default clients many")
-    daemon.child.send_signal(signal.SIGHUP)
+    change("quota default clients many")
     daemon.await_text("a.conf:3: 'many' is no number up to 1000000; the configuration stays as it was")
-    lab.configure("a", False, "mode 0600")
-    daemon.child.send_signal(signal.SIGHUP)
+    change("mode 0600")
     daemon.await_text("changes of mode need a restart; the others are taken")
     client = lab.clients("a", None, "attach")
     client.end(0)
     expect("status 0" in client.text(), client.text())
     for ring, least in (("32K", 2 * 32768), ("256K", 2 * 262144)):
         lab.ring = ring
-        lab.configure("a")
-        daemon.child.send_signal(signal.SIGHUP)
-        daemon.await_text("read again", 3 if ring == "32K" else 4)
+        reread()
         server = lab.clients("a", None, "serve", "echo", "local")
         server.await_text("serving")
         pump = lab.clients("a", None, "pump", "echo", "local")
