@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tests of programs under ntb-run with a daemon stand on."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -88,6 +89,21 @@ class Bench:
         expect(done.returncode == 0, done)
         return done
 
+    @contextlib.contextmanager
+    def talk(self, name, *words, about=""):
+        """A program that says in a line how far it is, and goes on when it is let. What fails names what it is about."""
+        with open(self.folder / f"{name}.log", "wb") as log, subprocess.Popen(
+                [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as child:
+            self.children.append(child)
+            yield Talk(child, lambda: f"{about} {self.said(name)}")
+
+    def open_to_others(self):
+        """Programs of other users may load the library, and reach what is in the folder."""
+        library = self.prefix.index("--library") + 1
+        self.prefix[library] = shutil.copy(self.prefix[library], self.folder)
+        for path, mode in ((self.folder, 0o755), (self.prefix[library], 0o644), (self.folder / "ntbd.sock", 0o666)):
+            os.chmod(path, mode)
+
     def end(self, child, name, number=signal.SIGTERM):
         """@return what the server reported"""
         child.send_signal(number)
@@ -99,6 +115,30 @@ class Bench:
             if child.poll() is None:
                 child.kill()
                 child.wait()
+
+
+class Talk:
+    def __init__(self, child, log):
+        self.child, self.log = child, log
+
+    def reaches(self, text):
+        said = self.child.stdout.readline()
+        expect(said == text + "\n", f"{said!r} for {text!r}: {self.log()}")
+
+    def go_on(self):
+        self.child.stdin.write("\n")
+        self.child.stdin.flush()
+
+    def ends(self):
+        """Well. @return what else it has said"""
+        said = self.child.stdout.read()
+        expect(self.child.wait(timeout=PATIENCE) == 0, f"{said} {self.log()}")
+        return said
+
+
+def as_user(user):
+    """What to put before a program."""
+    return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"]
 
 
 def by_ring(said):

@@ -88,10 +88,8 @@ def killed(bench):
         what = f"{victim}, {stop}, {waits}"
         count = len(started())
         words = [*bench.prefix, "/usr/bin/python3", "-c", LOGIN, SERVER, port, stop, "waits" if waits else "goes on"]
-        with open(bench.folder / "login.log", "wb") as log, subprocess.Popen(
-                [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as client:
-            bench.children.append(client)
-            expect(client.stdout.readline() == "at\n", f"{what}: {bench.said('login')}")
+        with bench.talk("login", *words, about=what) as client:
+            client.reaches("at")
             await_fact(lambda count=count: len(started()) > count, lambda: bench.said("logins"))
             one = int(started()[-1])
 
@@ -111,10 +109,8 @@ def killed(bench):
                 daemon.kill()
                 daemon.wait()
             if waits:
-                client.stdin.write("\n")
-                client.stdin.flush()
-            said = client.stdout.read()
-            expect(client.wait() == 0, f"{what}: {said}, {bench.said('login')}")
+                client.go_on()
+            said = client.ends()
         how, served = said.split()[0], int(said.split()[1])
         await_fact(lambda one=one: f"ended {one}\n" in bench.said("logins"), lambda what=what: f"{what}: {bench.said('logins')}")
         if victim in ("nobody", "child"):
@@ -203,42 +199,32 @@ def many(bench):
         return descriptors, ring_memory(daemon.pid)
 
     before = state()
-    with open(bench.folder / "program.log", "wb") as log, subprocess.Popen(
-            [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as program:
-        bench.children.append(program)
-
-        def reaches(name):
-            said = program.stdout.readline()
-            expect(said == name + "\n", f"{said!r} for {name}: {bench.said('program')}")
-
-        def go_on():
-            program.stdin.write("\n")
-            program.stdin.flush()
-
+    with bench.talk("program", *words) as talk:
+        program = talk.child
         for _ in range(2):
-            reaches("ready")
+            talk.reaches("ready")
             # It frees the memory of what moves nothing for a second, and on a busy machine all of this takes longer.
             daemon.send_signal(signal.SIGSTOP)
-            go_on()
-            reaches("active")
+            talk.go_on()
+            talk.reaches("active")
             active = ring_memory(program.pid)
             daemon.send_signal(signal.SIGCONT)
             print(f"active: {active / count / 1e3:.0f} kB a connection")
             expect(count * 30e3 < active <= count * 100e3, f"{active} with {count} active")
-            go_on()
-            reaches("idle")
+            talk.go_on()
+            talk.reaches("idle")
             await_fact(lambda: ring_memory(program.pid) <= count * 13e3, lambda: f"{ring_memory(program.pid)} with {count} idle")
             print(f"idle: {ring_memory(program.pid) / count / 1e3:.0f} kB a connection")
-            go_on()
-        reaches("closed")
+            talk.go_on()
+        talk.reaches("closed")
         await_fact(lambda: state()[0] <= before[0] + 1 and state()[1] == 0, lambda: f"{state()}, {before} before")
-        go_on()
-        reaches("over")
+        talk.go_on()
+        talk.reaches("over")
         await_fact(lambda: state()[0] <= before[0] + 1 and state()[1] == 0, lambda: f"{state()}, {before} before")
         own = len(os.listdir(f"/proc/{program.pid}/fd"))
         expect(own < 20, f"{own} descriptors are left in the program")
-        go_on()
-        expect(program.wait(timeout=PATIENCE) == 0, bench.said("program"))
+        talk.go_on()
+        talk.ends()
     matched = re.search(r"^  (\d+) matched$", bench.said("program"), re.M)
     print(f"{matched[1]} ends matched")
     expect(int(matched[1]) > 2 * count and min(by_ring(bench.said("program"))) > count * 2 * 60 * 2000, bench.said("program"))
@@ -428,30 +414,18 @@ print("by ring again", flush=True)
 def restarted(bench):
     """The end of a daemon resets what is a ring. New connections of the same program are TCP until there is a daemon again,
     and rings then: the program need not be started again."""
-    with open(bench.folder / "program.log", "wb") as log, subprocess.Popen(
-            [str(word) for word in (*bench.prefix, "/usr/bin/python3", "-c", OUTLIVES, SERVER)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=log, text=True) as program:
-        bench.children.append(program)
-
-        def reaches(text):
-            said = program.stdout.readline()
-            expect(said == text + "\n", f"{said!r} for {text!r}: {bench.said('program')}")
-
-        def go_on():
-            program.stdin.write("\n")
-            program.stdin.flush()
-
-        reaches("by ring")
+    with bench.talk("program", *bench.prefix, "/usr/bin/python3", "-c", OUTLIVES, SERVER) as talk:
+        talk.reaches("by ring")
         bench.children[0].kill()
         bench.children[0].wait()
-        go_on()
-        reaches("reset")
-        go_on()
-        reaches("by TCP")
+        talk.go_on()
+        talk.reaches("reset")
+        talk.go_on()
+        talk.reaches("by TCP")
         bench.start_daemon()
-        go_on()
-        reaches("by ring again")
-        expect(program.wait(timeout=PATIENCE) == 0, bench.said("program"))
+        talk.go_on()
+        talk.reaches("by ring again")
+        talk.ends()
 
 
 def maps(bench):

@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 
-from rings import SERVER, SKIPPED, await_joined, by_ring, in_time, need, run_case, start_host
+from rings import SERVER, SKIPPED, as_user, await_joined, by_ring, in_time, need, run_case, start_host
 from facts import PATIENCE, await_fact, expect
 from programs import free_port, unpacked
 
@@ -252,11 +252,8 @@ def as_other_user(bench, folder):
         return []
     nobody = 65534
     os.chown(folder, nobody, nobody)
-    library = bench.prefix.index("--library") + 1
-    bench.prefix[library] = shutil.copy(bench.prefix[library], bench.folder)
-    for path, mode in ((bench.folder, 0o755), (bench.prefix[library], 0o644), (bench.folder / "ntbd.sock", 0o666)):
-        os.chmod(path, mode)
-    return ["setpriv", "--reuid", nobody, "--regid", nobody, "--clear-groups"]
+    bench.open_to_others()
+    return as_user(nobody)
 
 
 def postgres(bench):

@@ -5,14 +5,14 @@
   rings_test.py CASE NTB_RUN LIBRARY TRAPS NTBD [CARRIER]
 """
 
+import contextlib
 import os
 import pathlib
 import re
 import shutil
-import subprocess
 import sys
 
-from rings import EXCHANGES, SERVER, SKIPPED, by_ring, in_time, run_by_ring, run_case
+from rings import EXCHANGES, SERVER, SKIPPED, as_user, by_ring, in_time, run_by_ring, run_case
 from facts import PATIENCE, await_fact, expect
 from programs import free_port
 
@@ -114,38 +114,29 @@ def users(bench):
     with open(bench.folder / "ntbd.conf", "a", encoding="ascii") as file:
         file.write(f"quota {few} connections 4\n")
     bench.start_daemon()
-    library = bench.prefix.index("--library") + 1
-    bench.prefix[library] = shutil.copy(bench.prefix[library], bench.folder)
-    bench.folder.chmod(0o755)
-
-    def as_user(user, *words):
-        return ["setpriv", "--reuid", user, "--regid", user, "--clear-groups", *words]
+    bench.open_to_others()
 
     def listed(user):
-        done = bench.run(*as_user(user, ntb_ss, bench.folder / "ntbd.sock"), under=False)
+        done = bench.run(*as_user(user), ntb_ss, bench.folder / "ntbd.sock", under=False)
         expect(done.returncode == 0, done)
         return [line.split() for line in done.stdout.splitlines()[1:]]
 
     for _ in range(20):
-        programs = {}
-        for user in (few, many):
-            with open(bench.folder / f"{user}.log", "wb") as log:
-                programs[user] = subprocess.Popen(
-                    [str(word) for word in as_user(user, *bench.prefix, "/usr/bin/python3", "-c", OF_A_USER, SERVER, 4)],
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-            bench.children.append(programs[user])
-        rings = {user: int(program.stdout.readline()) for user, program in programs.items()}
-        # Both ends of each connection are the user's.
-        expect(rings[few] <= 2, f"{rings} {bench.said(str(few))}")
-        rows = {user: listed(user) for user in programs}
-        expect(all(row[4] == str(user) for user, found in rows.items() for row in found), rows)
-        if rings[many] > 2:
-            expect(len(rows[many]) >= 2 * rings[many], f"{rings} {rows}")
-            refused = bench.run(*as_user(few, ntb_ss, bench.folder / "ntbd.sock", "--revoke", rows[many][0][0]), under=False)
-            expect(refused.returncode == 1, refused)
-        for user, program in programs.items():
-            program.communicate("\n", timeout=PATIENCE)
-            expect(program.returncode == 0, bench.said(str(user)))
+        with contextlib.ExitStack() as stack:
+            programs = {user: stack.enter_context(bench.talk(f"{user}", *as_user(user), *bench.prefix, "/usr/bin/python3", "-c",
+                                                             OF_A_USER, SERVER, 4)) for user in (few, many)}
+            rings = {user: int(program.child.stdout.readline()) for user, program in programs.items()}
+            # Both ends of each connection are the user's.
+            expect(rings[few] <= 2, f"{rings} {bench.said(str(few))}")
+            rows = {user: listed(user) for user in programs}
+            expect(all(row[4] == str(user) for user, found in rows.items() for row in found), rows)
+            if rings[many] > 2:
+                expect(len(rows[many]) >= 2 * rings[many], f"{rings} {rows}")
+                refused = bench.run(*as_user(few), ntb_ss, bench.folder / "ntbd.sock", "--revoke", rows[many][0][0], under=False)
+                expect(refused.returncode == 1, refused)
+            for program in programs.values():
+                program.go_on()
+                program.ends()
         if rings[few] > 0 and rings[many] > 2:
             break
     expect(rings[few] > 0 and rings[many] > 2, rings)
@@ -369,16 +360,13 @@ def replaced(bench):
             port, name = free_port(), f"replaced-{way}-{waits}-{turn}"
             server = bench.serve(name, port, sys.executable, "-c", REPLACED, SERVER, port, half, way)
             words = [*bench.prefix, "/usr/bin/python3", "-c", SPEAKS, SERVER, port, half, "waits" if waits else "goes on"]
-            with open(bench.folder / "client.log", "wb") as log, subprocess.Popen(
-                    [str(word) for word in words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as client:
-                bench.children.append(client)
-                expect(client.stdout.readline() == "at\n", f"{name}: {bench.said('client')}")
+            with bench.talk("client", *words, about=name) as client:
+                client.reaches("at")
                 if waits:
                     await_fact(lambda server=server: runs_cat(server.pid), name)
-                    client.stdin.write("\n")
-                    client.stdin.flush()
-                said = client.stdout.read()
-                expect(client.wait() == 0 and said in (("all\n",) if waits else ("all\n", "reset\n")),
+                    client.go_on()
+                said = client.ends()
+                expect(said in (("all\n",) if waits else ("all\n", "reset\n")),
                        f"{name}: {said} {bench.said('client')} {bench.said(name)}")
             server.wait(timeout=PATIENCE)
             moved = by_ring(bench.said("client"))
