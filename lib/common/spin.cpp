@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -72,6 +73,17 @@ std::uint32_t measure_yield()
         std::clamp<std::uint64_t>(least + beyond_the_call_ns, Spinning::usual_yield_ns, 10000));
 }
 
+// Of switches that the thread did not sleep in: its processor was taken, or a yield found another.
+bool was_displaced()
+{
+    [[gnu::tls_model("initial-exec")]] static thread_local long known;
+    rusage usage = {};
+    getrusage(RUSAGE_THREAD, &usage); // never fails
+    const bool is = usage.ru_nivcsw != known;
+    known = usage.ru_nivcsw;
+    return is;
+}
+
 void give_processor()
 {
     sched_yield(); // never fails
@@ -89,6 +101,7 @@ Spinning &process_spinning()
             .yield = give_processor,
             .yield_ns = measure_yield(),
             .tick_ns = tick_ns,
+            .was_displaced = was_displaced,
         };
         made.kernel_every = kernel_laps * made.dear();
         return made;
@@ -145,7 +158,7 @@ bool Spin::goes_on()
 /// Where the processor was taken away in the last lap, others need it, too.
 void Spin::notice(std::uint64_t now)
 {
-    if (spins_ && now >= looked_ + taken_ns)
+    if (spins_ && now >= looked_ + taken_ns && others_ran())
         others_ns_ += now - looked_;
     if (now > looked_)
         looked_ = now;
@@ -155,7 +168,7 @@ void Spin::give_way()
 {
     spinning_.yield();
     const std::uint64_t now = spinning_.now_ns();
-    if (now - looked_ >= spinning_.yield_ns + another_ns) {
+    if (now - looked_ >= spinning_.yield_ns + another_ns && others_ran()) {
         others_ns_ += now - looked_;
         if (!spinning_.answers_here) {
             again_ = spin_time_.shares();

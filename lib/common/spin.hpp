@@ -31,6 +31,9 @@ struct Spinning {
 
     /// The same clock as of the last tick, for the price of a load. NULL: now_ns
     std::uint64_t (*tick_ns)() = nullptr;
+    /// Whether another thread has had this thread's processor since the last call; a system call,
+    /// made where time says so. NULL: time alone tells
+    bool (*was_displaced)() = nullptr;
 
     static constexpr std::uint32_t usual_yield_ns = 300;
     /// How many times as dear a system call is as on the machines that the laps were chosen on.
@@ -136,6 +139,12 @@ private:
     bool begin(std::uint64_t now);
     void give_way();
     bool others_need_it() const;
+    /// Whether others had the processor, in a lap or yield that took long: the host of a virtual
+    /// machine, an interrupt or a slow system call takes time, too.
+    bool others_ran() const
+    {
+        return spinning_.was_displaced == nullptr || spinning_.was_displaced();
+    }
     void rest();
 
     const Spinning &spinning_;

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <sched.h>
+#include <thread>
 
 using namespace ntb;
 
@@ -17,6 +19,9 @@ constexpr std::uint64_t lap_ns = 150;
 std::uint64_t now;
 // What runs on the same processor while it is given away.
 std::uint64_t others_ns;
+// What the kernel says of it, and how often it was asked.
+bool is_displaced;
+unsigned asked;
 
 class Spins : public testing::Test
 {
@@ -339,9 +344,60 @@ TEST_F(Spins, WhoseProcessorIsTakenInALapRests)
 TEST_F(Spins, NewsEndThePauseOfALap)
 {
     Spin spin(spinning, spin_time);
-    unsigned asked = 0;
-    EXPECT_TRUE(spin.lap([&] { return ++asked == 3; }));
-    EXPECT_EQ(asked, 3u);
+    unsigned looks = 0;
+    EXPECT_TRUE(spin.lap([&] { return ++looks == 3; }));
+    EXPECT_EQ(looks, 3u);
+}
+
+// ---- the kernel is asked whether others ran
+
+class Asks : public Spins
+{
+protected:
+    Asks()
+    {
+        asked = 0;
+        is_displaced = false;
+        spinning.was_displaced = [] {
+            asked++;
+            return is_displaced;
+        };
+    }
+};
+
+// Yields that take long by themselves, as in some virtual machines now and then.
+TEST_F(Asks, ASlowYieldAloneDoesNotEndTheLook)
+{
+    others_ns = 1500;
+    EXPECT_FALSE(wait(spin_time, 15 * us).slept);
+    EXPECT_GT(asked, 3u);
+    EXPECT_FALSE(spin_time.rests(now));
+    EXPECT_FALSE(spin_time.shares());
+    is_displaced = true;
+    EXPECT_EQ(wait(spin_time, 15 * us).laps, 8u);
+    EXPECT_TRUE(spin_time.rests(now + us));
+}
+
+TEST_F(Asks, NothingWhereTimeSaysThatNoneRan)
+{
+    is_displaced = true;
+    EXPECT_FALSE(wait(spin_time, 15 * us).slept);
+    EXPECT_EQ(asked, 0u);
+}
+
+// The host of a virtual machine runs others on its CPU: to sleep would not give it back.
+TEST_F(Asks, TheHostsTimeIsNoneOfTheProcessors)
+{
+    for (const bool comes_meanwhile : {false, true}) {
+        {
+            Spin spin(spinning, spin_time);
+            EXPECT_TRUE(spin.lap());
+            now += 3000 * us;
+            EXPECT_TRUE(comes_meanwhile || !spin.lap()) << "the spin time is over";
+        }
+        EXPECT_FALSE(spin_time.rests(now));
+    }
+    EXPECT_EQ(asked, 2u);
 }
 
 TEST(ProcessSpinning, KnowsItsProcessorsAndItsClock)
@@ -355,6 +411,34 @@ TEST(ProcessSpinning, KnowsItsProcessorsAndItsClock)
     *process_spinning().spinners = 3;
     forget_spinners_after_fork();
     EXPECT_EQ(*process_spinning().spinners, 0u);
+}
+
+// Two threads that only yield, on one processor: each runs when the other one gives way.
+TEST(ProcessSpinning, KnowsWhetherOthersRan)
+{
+    bool (*const was_displaced)() = process_spinning().was_displaced;
+    cpu_set_t before, one;
+    ASSERT_EQ(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+
+    int tries = 1000;
+    while (was_displaced() && tries > 0)
+        tries--;
+    EXPECT_GT(tries, 0) << "none ran between two calls";
+
+    std::atomic<bool> ends = false;
+    std::thread other([&] {
+        while (!ends)
+            sched_yield();
+    });
+    for (tries = 100000; !was_displaced() && tries > 0; tries--)
+        sched_yield();
+    ends = true;
+    other.join();
+    EXPECT_GT(tries, 0);
+    EXPECT_EQ(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
 } // namespace
