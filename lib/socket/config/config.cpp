@@ -3,6 +3,7 @@
 
 #include "kernel/system.hpp"
 
+#include <algorithm>
 #include <arpa/inet.h>
 #include <charconv>
 #include <cstdio>
@@ -279,6 +280,13 @@ bool Config::wanted(Role role, const char *program, const Address &address) cons
             return rule.ntb;
     }
     return false;
+}
+
+bool Config::names(const char *program) const
+{
+    return std::any_of(rules_, rules_ + rule_count_, [program](const Rule &rule) {
+        return rule.ntb && fnmatch(rule.program, program, 0) == 0;
+    });
 }
 
 const char *Config::daemon_of(const Address &peer) const

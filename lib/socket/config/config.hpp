@@ -57,6 +57,8 @@ public:
     /// @param address  where it connects to; or the own one of an accepted connection, also of one
     ///                 that was accepted by the program before this one
     bool wanted(Role role, const char *program, const Address &address) const;
+    /// Whether some connection of the program's may go over the bridge.
+    bool names(const char *program) const;
     /// The daemon's socket for a peer. @return NULL: the peer is not in the map
     const char *daemon_of(const Address &peer) const;
     /// That of the first line. @return NULL: no peer is in the map

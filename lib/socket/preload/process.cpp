@@ -36,7 +36,8 @@ NTB_EXPORT(pid_t, _Fork)
 // The daemon's socket may be out of reach from now on.
 NTB_EXPORT(int, chroot, const char *path)
 {
-    if (state.figures != nullptr && is_own_process()) {
+    if (state.figures != nullptr && is_own_process() &&
+        state.config.names(program_invocation_short_name)) {
         KeepErrno keep;
         attach_early();
     }

@@ -58,6 +58,16 @@ TEST(Config, TakesTheFirstRuleThatFits)
     EXPECT_FALSE(Config().wanted(Role::Connect, "ssh", at("10.0.0.9", 22)));
 }
 
+TEST(Config, NamesTheProgramsOfItsRules)
+{
+    const Config config = read("use tcp * ssh *:*\n"
+                               "use ntb late redis-* 10.0.0.0/8:6379\n");
+    EXPECT_TRUE(config.names("redis-server"));
+    EXPECT_FALSE(config.names("redis"));
+    EXPECT_FALSE(config.names("ssh"));
+    EXPECT_FALSE(Config().names("ssh"));
+}
+
 // A program may use stdio on it, so that is said by itself.
 TEST(Config, WhatWasOpenWhenAProgramWasStartedIsNotPartOfTheStar)
 {
