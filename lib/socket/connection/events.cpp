@@ -91,6 +91,10 @@ std::uint32_t Connection::look(int fd, std::uint32_t wanted)
         events = in.look();
         receiver = in.receiver().state();
     }
+    // Shut for reading, it is readable like an ended one, and has what comes all the same.
+    const bool is_shut = load(record_->in.is_shut) != 0;
+    if (is_shut)
+        events |= EPOLLIN | EPOLLRDHUP;
     // The sending half has room to show, or an end: neither is there where no one asks for room and
     // nothing was said to it.
     const Sender::State sender = record_->out.sender.now().state();
@@ -99,7 +103,8 @@ std::uint32_t Connection::look(int fd, std::uint32_t wanted)
         return events;
     Sending out(*this, fd);
     events |= out.look();
-    if (receiver == Receiver::State::Eof && out.sender().state() == Sender::State::Ended)
+    const bool hears_end = receiver == Receiver::State::Eof || is_shut;
+    if (hears_end && out.sender().state() == Sender::State::Ended)
         events |= EPOLLHUP;
     return events;
 }

@@ -139,6 +139,36 @@ static void case_shutdown_blocked(void)
     MUST(-pthread_join(thread, NULL));
 }
 
+static void see_events(const char *what, int fd)
+{
+    struct pollfd entry = {.fd = fd, .events = POLLIN | POLLOUT | POLLRDHUP};
+    see(what, poll(&entry, 1, 5000));
+    printf("events %x\n", (unsigned)entry.revents);
+}
+
+// What an end shows of itself that was shut down, in turn or at once, and the other one of it.
+static void case_shutdown_events(void)
+{
+    const int orders[3][2] = {{SHUT_RD, SHUT_WR}, {SHUT_WR, SHUT_RD}, {SHUT_RDWR, SHUT_RDWR}};
+    for (int i = 0; i < 3; i++) {
+        int ends[2];
+        connect_pair(ends);
+        talk(ends);
+        for (int step = 0; step < 2; step++) {
+            MUST(shutdown(ends[0], orders[i][step]));
+            see_events("here", ends[0]);
+            see("read", recv(ends[0], &(char){0}, 1, MSG_DONTWAIT));
+            if (orders[i][step] != SHUT_RD) {
+                struct pollfd entry = {.fd = ends[1], .events = POLLRDHUP};
+                see("ends", poll(&entry, 1, 5000));
+                see_events("there", ends[1]);
+            }
+        }
+        MUST(close(ends[0]));
+        MUST(close(ends[1]));
+    }
+}
+
 static atomic_int rounds;
 static atomic_bool waits;
 
@@ -183,4 +213,5 @@ const struct trap life_traps[] = {{"linger", case_linger},
                                   {"exit", case_exit},
                                   {"connect_nowhere", case_connect_nowhere},
                                   {"shutdown_blocked", case_shutdown_blocked},
+                                  {"shutdown_events", case_shutdown_events},
                                   {NULL, NULL}};
