@@ -24,26 +24,6 @@ using ntbc::store;
 namespace
 {
 
-msghdr header_of(const iovec *parts, int n)
-{
-    msghdr header = {};
-    header.msg_iov = const_cast<iovec *>(parts);
-    header.msg_iovlen = static_cast<std::size_t>(n);
-    return header;
-}
-
-ssize_t native_send(int fd, const iovec *parts, int n, int flags)
-{
-    const msghdr header = header_of(parts, n);
-    return call(SYS_sendmsg, fd, &header, flags | MSG_DONTWAIT);
-}
-
-ssize_t native_receive(int fd, const iovec *parts, int n, int flags)
-{
-    msghdr header = header_of(parts, n);
-    return call(SYS_recvmsg, fd, &header, flags | MSG_DONTWAIT);
-}
-
 // Between the words and the look for who sleeps; pairs with the carrier's exchange of its wishes
 // before its last look (daemon/carrier/line_relay.cpp). gcc refuses the fence under the thread
 // sanitizer, where only x86-64 is built: there a locked instruction is one.
@@ -187,22 +167,22 @@ void Connection::close_for_all(int fd)
 ssize_t Connection::receive(int fd, const iovec *parts, int n, int flags)
 {
     if (!is_matched() || (flags & (MSG_OOB | MSG_ERRQUEUE)) != 0)
-        return native_receive(fd, parts, n, flags);
+        return kernel::receive(fd, parts, n, flags);
     Parts places(parts, n);
     const std::size_t total = places.total();
     if (total == 0)
-        return native_receive(fd, parts, n, flags);
+        return kernel::receive(fd, parts, n, flags);
     return Receiving(*this, fd).read(places, total, flags);
 }
 
 ssize_t Connection::send(int fd, const iovec *parts, int n, int flags)
 {
     if (!is_matched())
-        return native_send(fd, parts, n, flags);
+        return kernel::send(fd, parts, n, flags);
     Parts places(parts, n);
     const std::size_t total = places.total();
     if (total == 0)
-        return native_send(fd, parts, n, flags);
+        return kernel::send(fd, parts, n, flags);
     Sending out(*this, fd);
     out.attend();
     if ((flags & (MSG_OOB | MSG_ZEROCOPY)) != 0)
@@ -311,7 +291,7 @@ ssize_t Connection::say_reset(int fd)
         kernel::disconnect(fd);
     char byte;
     const iovec place = {&byte, 1};
-    const ssize_t said = native_receive(fd, &place, 1, 0);
+    const ssize_t said = kernel::receive(fd, &place, 1, 0);
     if (std::atomic_ref(record_->reset_reported).exchange(1) != 0)
         return 0;
     return said < 0 && said != -EAGAIN && said != -ENOTCONN ? said : -ECONNRESET;

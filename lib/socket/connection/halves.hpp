@@ -91,7 +91,8 @@ private:
     Receiver::Kernel ask_kernel();
     void copy_out(Parts &parts, std::uint64_t offset, std::size_t bytes);
     ssize_t read_kernel(const Parts &parts, std::size_t most, int flags, bool all);
-    std::uint64_t peek_ring(Parts &parts, std::uint64_t most, int flags);
+    bool goes_on_by_kernel() const;
+    std::size_t peek_behind(const Parts &parts, std::size_t most, int flags);
 
     Connection &connection_;
     ReceiveHalf &half_;

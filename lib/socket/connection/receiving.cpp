@@ -192,10 +192,8 @@ ssize_t Connection::Receiving::read_kernel(const Parts &parts, std::size_t most,
                                            bool all)
 {
     iovec places[places_max];
-    msghdr header = {};
-    header.msg_iov = places;
-    header.msg_iovlen = static_cast<std::size_t>(parts.next(places, places_max, most));
-    const ssize_t got = call(SYS_recvmsg, fd_, &header, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+    const int n = parts.next(places, places_max, most);
+    const ssize_t got = kernel::receive(fd_, places, n, flags & ~MSG_WAITALL);
     connection_.note(got);
     // All that it had is read. A call that it refuses is none of that.
     if ((got == 0 || got == -EAGAIN || Connection::is_end(got)) &&
@@ -226,6 +224,20 @@ void Connection::Receiving::copy_out(Parts &parts, std::uint64_t offset, std::si
         offset += some;
         bytes -= some;
     }
+}
+
+/// Whether what follows the ring's bytes is the kernel's.
+bool Connection::Receiving::goes_on_by_kernel() const
+{
+    return receiver_.state() == State::Seen && receiver_.peer().mark == Mark::Revert;
+}
+
+std::size_t Connection::Receiving::peek_behind(const Parts &parts, std::size_t most, int flags)
+{
+    iovec places[places_max];
+    const int n = parts.next(places, places_max, most);
+    const ssize_t got = kernel::receive(fd_, places, n, (flags & MSG_TRUNC) | MSG_PEEK);
+    return static_cast<std::size_t>(std::max<ssize_t>(got, 0));
 }
 
 ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
@@ -272,8 +284,12 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
             else
                 copy_out(parts, from.offset, bytes);
             done += bytes;
-            if (peeks)
+            if (peeks) {
+                if (bytes == from.most && done < total && peeked == 0 && goes_on_by_kernel() &&
+                    !kernel::is_at_mark(fd_))
+                    done += peek_behind(parts, total - done, flags);
                 break;
+            }
             receiver_.took_from_ring(bytes);
             half_.by_ring += bytes;
             connection_.received_.add(bytes);
@@ -312,11 +328,14 @@ std::uint64_t Connection::Receiving::readable()
     switch (receiver_.state()) {
     case State::Seen: {
         const SenderWords &peer = receiver_.peer();
-        if (receiver_.taken() >= peer.start)
-            return peer.head - receiver_.taken();
+        if (is_above())
+            return peer.head - receiver_.taken() +
+                   (goes_on_by_kernel() ? kernel::bytes_queued(fd_) : 0);
         const std::uint64_t below = peer.start - receiver_.taken();
-        const std::uint64_t queued = std::min(kernel::bytes_queued(fd_), below);
-        return queued == below ? queued + peer.head - peer.start : queued;
+        const std::uint64_t queued = kernel::bytes_queued(fd_);
+        if (queued < below)
+            return queued;
+        return peer.head - peer.start + (goes_on_by_kernel() ? queued : below);
     }
     case State::Eof:
     case State::Reset:
@@ -342,8 +361,9 @@ std::uint32_t Connection::Receiving::look()
             const Mark mark = receiver_.state() == State::Seen ? receiver_.peer().mark : Mark::None;
             if (mark == Mark::End)
                 return EPOLLIN | EPOLLRDHUP;
-            // Urgent data are announced before what precedes them is read.
-            return EPOLLIN | (mark == Mark::Revert ? kernel::events_of(fd_, POLLPRI) & POLLPRI : 0);
+            // Urgent data and the end are announced before what precedes them is read.
+            constexpr std::uint32_t behind = POLLPRI | POLLRDHUP;
+            return EPOLLIN | (mark == Mark::Revert ? kernel::events_of(fd_, behind) & behind : 0);
         }
     }
     switch (receiver_.state()) {
@@ -357,7 +377,7 @@ std::uint32_t Connection::Receiving::look()
         return all_over |
                (load(connection_.record_->reset_reported) == 0 ? std::uint32_t{EPOLLERR} : 0);
     default:
-        return load(half_.is_shut) != 0 ? std::uint32_t{EPOLLIN | EPOLLRDHUP} : 0;
+        return 0;
     }
 }
 

@@ -144,15 +144,12 @@ Sender::Route Connection::Sending::route(std::size_t wanted)
 ssize_t Connection::Sending::write_kernel(const Parts &parts, int flags)
 {
     iovec places[places_max];
-    msghdr header = {};
-    header.msg_iov = places;
-    header.msg_iovlen = static_cast<std::size_t>(
-        parts.next(places, places_max, std::numeric_limits<std::size_t>::max()));
+    const int n = parts.next(places, places_max, std::numeric_limits<std::size_t>::max());
     // What the peer had said before it went is read: nothing goes to it any more.
     if (load(connection_.record_->owes_reset) != 0 && kernel::bytes_queued(fd_) == 0)
         if (const ssize_t said = connection_.say_reset(fd_); said < 0)
             return said;
-    const ssize_t written = call(SYS_sendmsg, fd_, &header, flags | MSG_DONTWAIT);
+    const ssize_t written = kernel::send(fd_, places, n, flags);
     if (written > 0) {
         sender_.wrote_by_kernel(static_cast<std::uint64_t>(written));
         half_.by_kernel += static_cast<std::uint64_t>(written);

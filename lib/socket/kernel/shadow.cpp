@@ -44,6 +44,14 @@ std::optional<std::uint64_t> queue_of(int fd, unsigned long request)
     return static_cast<std::uint64_t>(bytes);
 }
 
+msghdr header_of(const iovec *parts, int n)
+{
+    msghdr header = {};
+    header.msg_iov = const_cast<iovec *>(parts);
+    header.msg_iovlen = static_cast<std::size_t>(n);
+    return header;
+}
+
 } // namespace
 
 // Two questions with packets in between: asked until the first has the same answer twice.
@@ -87,6 +95,24 @@ std::optional<std::uint64_t> bytes_taken(int fd, std::uint64_t expected)
         before = after;
     }
     return {};
+}
+
+ssize_t send(int fd, const iovec *parts, int n, int flags)
+{
+    flags |= MSG_DONTWAIT;
+    if (n == 1)
+        return call(SYS_sendto, fd, parts->iov_base, parts->iov_len, flags, nullptr, 0);
+    const msghdr header = header_of(parts, n);
+    return call(SYS_sendmsg, fd, &header, flags);
+}
+
+ssize_t receive(int fd, const iovec *parts, int n, int flags)
+{
+    flags |= MSG_DONTWAIT;
+    if (n == 1)
+        return call(SYS_recvfrom, fd, parts->iov_base, parts->iov_len, flags, nullptr, nullptr);
+    msghdr header = header_of(parts, n);
+    return call(SYS_recvmsg, fd, &header, flags);
 }
 
 std::uint64_t bytes_queued(int fd)

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <optional>
 
+#include <sys/types.h>
+#include <sys/uio.h>
+
 namespace ntb::socket::kernel
 {
 
@@ -17,6 +20,11 @@ std::optional<std::uint64_t> bytes_written(int fd, bool connected, std::uint64_t
 /// Bytes that the receiver has taken. Nothing: as above.
 /// @param expected  counts where the kernel has forgotten whether a FIN came
 std::optional<std::uint64_t> bytes_taken(int fd, std::uint64_t expected);
+
+/// The kernel's own call, without waiting. One part goes by the call that programs make most often:
+/// a sandbox may refuse the others. @return bytes, or a negative errno
+ssize_t send(int fd, const iovec *parts, int n, int flags);
+ssize_t receive(int fd, const iovec *parts, int n, int flags);
 
 /// Bytes that can be read at once.
 std::uint64_t bytes_queued(int fd);

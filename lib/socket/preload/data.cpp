@@ -18,6 +18,8 @@ namespace
 {
 enum class Way { In, Out };
 
+constexpr int peeks_all = MSG_PEEK | MSG_WAITALL;
+
 long answer(ssize_t result)
 {
     if (result >= 0)
@@ -125,7 +127,36 @@ public:
         return wait(held, event, &left, false);
     }
 
+    /// For who wants more than there is, and takes none of it: no bell says that more has come.
+    /// @return as wait()
+    int nap(Held &held)
+    {
+        if ((flags_ & MSG_DONTWAIT) != 0 ||
+            (kernel::call(SYS_fcntl, fd_, F_GETFL) & O_NONBLOCK) != 0)
+            return -EAGAIN;
+        if (began_ == 0) {
+            began_ = now_ns();
+            before_ = handled();
+        }
+        if (!is_asked_)
+            ask();
+        if (kernel::cookie_of(fd_) != held.object()->cookie)
+            return -ESTALE;
+        const std::int64_t rest = until_ == 0 ? nap_ns : std::min(until_ - now_ns(), nap_ns);
+        if (rest <= 0)
+            return -EAGAIN;
+        Object *object = held.object();
+        held.drop();
+        const timespec some = {0, rest};
+        kernel::call(SYS_nanosleep, &some, nullptr);
+        if (!held.take_again(fd_, object))
+            return -EBADF;
+        return handled().all != before_.all ? -EINTR : 0;
+    }
+
 private:
+    /// How late it may be seen that there is more to peek at.
+    static constexpr std::int64_t nap_ns = 1000000;
     /// How late it may be seen that another process has changed the flags of the descriptor or its
     /// time-out, or that the number stands for another file: some ticks of the kernel's.
     static constexpr long unasked_ns = 10000000;
@@ -171,11 +202,8 @@ ssize_t step(Body &body, int fd, Way way, const iovec *places, int n, int flags)
         result =
             way == Way::In ? one->receive(fd, places, n, flags) : one->send(fd, places, n, flags);
     } else {
-        msghdr message = {};
-        message.msg_iov = const_cast<iovec *>(places);
-        message.msg_iovlen = static_cast<std::size_t>(n);
-        result = kernel::call(way == Way::In ? SYS_recvmsg : SYS_sendmsg, fd, &message,
-                              flags | MSG_DONTWAIT);
+        result = way == Way::In ? kernel::receive(fd, places, n, flags)
+                                : kernel::send(fd, places, n, flags);
     }
     body.announce(fd);
     return result;
@@ -188,13 +216,55 @@ bool is_at_mark(Body &body, int fd)
     return one == nullptr ? kernel::is_at_mark(fd) : one->is_at_mark(fd);
 }
 
+// Whether no more comes than is there: an end, an error, or urgent data.
+bool has_end(Body &body, int fd)
+{
+    constexpr std::uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
+    Connection *one = body.claimed();
+    return ((one == nullptr ? kernel::events_of(fd, ends) : one->look(fd, EPOLLIN)) & ends) != 0;
+}
+
+// Whether all that is wanted was peeked at, or is there: one look does not pass from the kernel's
+// bytes to a ring's and to the kernel's again.
+bool has_all(Body &body, int fd, ssize_t peeked, std::size_t wanted)
+{
+    if (static_cast<std::size_t>(peeked) >= wanted)
+        return true;
+    Connection *one = body.claimed();
+    return one != nullptr && one->readable_bytes(fd) >= static_cast<ssize_t>(wanted);
+}
+
+// With MSG_PEEK and MSG_WAITALL: all that is wanted, or what there is before an end, the time-out
+// or a signal.
+ssize_t peek_all(Held &held, int fd, const iovec *parts, int n, int flags)
+{
+    std::size_t wanted = 0;
+    for (int i = 0; i < n; i++)
+        wanted += parts[i].iov_len;
+    Waiting waiting(fd, Way::In, flags);
+    for (;;) {
+        // To be seen before what precedes it is counted.
+        const bool ends = has_end(*held.body(), fd);
+        ssize_t result = step(*held.body(), fd, Way::In, parts, n, flags);
+        if (result == 0 || (result > 0 && (ends || has_all(*held.body(), fd, result, wanted))))
+            return result;
+        const ssize_t there = result;
+        if (result == -EAGAIN)
+            result = waiting.wait(held);
+        else if (result > 0)
+            result = waiting.nap(held);
+        if (result < 0)
+            return there > 0 ? there : result;
+    }
+}
+
 // As the kernel's calls: sends all; receives what is there, or all with MSG_WAITALL.
 ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int flags)
 {
     Rest rest(parts, n);
     Waiting waiting(fd, way, flags);
     ssize_t done = 0;
-    const bool all = way == Way::Out || ((flags & MSG_WAITALL) != 0 && (flags & MSG_PEEK) == 0);
+    const bool all = way == Way::Out || (flags & MSG_WAITALL) != 0;
     for (;;) {
         if (way == Way::In && done > 0 && is_at_mark(*held.body(), fd))
             return done;
@@ -266,6 +336,8 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
         KeepErrno keep;
         if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
             result = -EFAULT;
+        else if (way == Way::In && (flags & peeks_all) == peeks_all && !is_empty(parts, n))
+            result = peek_all(held, fd, parts, n, flags);
         else if (way == Way::Out || !is_empty(parts, n))
             result = transfer(held, fd, way, parts, n, flags);
         else

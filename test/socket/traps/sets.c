@@ -170,6 +170,22 @@ static void case_epoll_sandboxed(void)
     case_epoll_early();
 }
 
+// What is connected goes on in a sandbox in which nothing can be said to a daemon any more.
+static void case_sandboxed(void)
+{
+    int old[2], new[2];
+    connect_pair(old);
+    talk(old);
+    refuse(SYS_sendmsg, EPERM);
+    talk_long(old);
+    connect_pair(new);
+    talk(new);
+    MUST(shutdown(old[0], SHUT_WR));
+    hear(old[1]);
+    MUST(close(new[1]));
+    hear(new[0]);
+}
+
 // In a set while it is on the way to a port where no one listens, and connected again.
 static void case_epoll_refused(void)
 {
@@ -236,6 +252,7 @@ const struct trap sets_traps[] = {{"epoll", case_epoll},
                                   {"epoll_early", case_epoll_early},
                                   {"epoll_blind", case_epoll_blind},
                                   {"epoll_sandboxed", case_epoll_sandboxed},
+                                  {"sandboxed", case_sandboxed},
                                   {"epoll_refused", case_epoll_refused},
                                   {"epoll_parted", case_epoll_parted},
                                   {NULL, NULL}};

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -298,6 +299,52 @@ static void case_no_bytes(void)
     see("recv", recv(ends[1], text, 0, 0));
 }
 
+static void *send_rest(void *end)
+{
+    for (int i = 0; i < 5; i++) {
+        usleep(3000); // the reader sleeps meanwhile, or does not: it sees the same
+        send(*(int *)end, &"56789"[i], 1, MSG_NOSIGNAL);
+    }
+    return NULL;
+}
+
+// Who peeks at all of what it wants waits for it, until there is no more.
+static void case_peek_all(void)
+{
+    enum { all = MSG_PEEK | MSG_WAITALL };
+    int ends[2];
+    char text[32] = "";
+    pthread_t thread;
+    connect_pair(ends);
+    say(ends[0], "01234");
+    see("at once", recv(ends[1], text, 5, all));
+    see("no wait", recv(ends[1], text, 10, all | MSG_DONTWAIT));
+    MUST(-pthread_create(&thread, NULL, send_rest, &ends[0]));
+    see("all", recv(ends[1], text, 10, all));
+    MUST(-pthread_join(thread, NULL));
+    printf("text '%s'\n", text);
+    const struct timeval soon = {.tv_usec = 20000}, never = {0};
+    MUST(setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
+    see("in time", recv(ends[1], text, sizeof(text), all));
+    MUST(setsockopt(ends[1], SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never)));
+    MUST(fcntl(ends[1], F_SETFL, O_NONBLOCK));
+    see("nonblock", recv(ends[1], text, sizeof(text), all));
+    MUST(fcntl(ends[1], F_SETFL, 0));
+    see("take", recv(ends[1], text, 10, MSG_WAITALL));
+    // By stdio a ring's sender goes back to TCP.
+    say(ends[0], "01234");
+    FILE *file = fdopen(dup(ends[0]), "w");
+    fputs("abc", file);
+    fflush(file);
+    see("both", recv(ends[1], text, 8, all));
+    memset(text + 8, 0, sizeof(text) - 8);
+    printf("text '%s'\n", text);
+    MUST(shutdown(ends[0], SHUT_WR));
+    see("end", recv(ends[1], text, sizeof(text), all));
+    see("take", recv(ends[1], text, sizeof(text), MSG_WAITALL));
+    see("nothing", recv(ends[1], text, sizeof(text), all));
+}
+
 static void case_long(void)
 {
     int ends[2];
@@ -394,9 +441,11 @@ static void case_calls(void)
     puts("all called");
 }
 
-const struct trap transfer_traps[] = {
-    {"stdio", case_stdio},     {"sendfile", case_sendfile}, {"flags", case_flags},
-    {"oob", case_oob},         {"cork", case_cork},         {"oob_all", case_oob_all},
-    {"kernels", case_kernels}, {"nonblock", case_nonblock}, {"timeouts", case_timeouts},
-    {"several", case_several}, {"no_bytes", case_no_bytes}, {"long", case_long},
-    {"waits", case_waits},     {"calls", case_calls},       {NULL, NULL}};
+const struct trap transfer_traps[] = {{"stdio", case_stdio},       {"sendfile", case_sendfile},
+                                      {"flags", case_flags},       {"oob", case_oob},
+                                      {"cork", case_cork},         {"oob_all", case_oob_all},
+                                      {"kernels", case_kernels},   {"nonblock", case_nonblock},
+                                      {"timeouts", case_timeouts}, {"several", case_several},
+                                      {"no_bytes", case_no_bytes}, {"long", case_long},
+                                      {"waits", case_waits},       {"calls", case_calls},
+                                      {"peek_all", case_peek_all}, {NULL, NULL}};
