@@ -32,7 +32,7 @@ struct Spinning {
     /// The same clock as of the last tick, for the price of a load. NULL: now_ns
     std::uint64_t (*tick_ns)() = nullptr;
     /// Whether another thread has had this thread's processor since the last call; a system call,
-    /// made where time says so. NULL: time alone tells
+    /// made where time says so. NULL: time alone decides
     bool (*was_displaced)() = nullptr;
 
     static constexpr std::uint32_t usual_yield_ns = 300;
