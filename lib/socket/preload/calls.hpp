@@ -3,6 +3,7 @@
 #ifndef NTB_SOCKET_PRELOAD_CALLS_HPP
 #define NTB_SOCKET_PRELOAD_CALLS_HPP
 
+#include <csetjmp>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -70,6 +71,10 @@ using SignalHandler = void (*)(int);
     X(SignalHandler, signal, (int, SignalHandler))                                                 \
     X(SignalHandler, bsd_signal, (int, SignalHandler))                                             \
     X(SignalHandler, __sysv_signal, (int, SignalHandler))                                          \
+    X(void, longjmp, (jmp_buf, int))                                                               \
+    X(void, _longjmp, (jmp_buf, int))                                                              \
+    X(void, siglongjmp, (jmp_buf, int))                                                            \
+    X(void, __longjmp_chk, (jmp_buf, int))                                                         \
     X(int, chroot, (const char *))                                                                 \
     X(pid_t, fork, ())                                                                             \
     X(int, execve, (const char *, char *const *, char *const *))                                   \

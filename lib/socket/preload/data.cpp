@@ -10,6 +10,7 @@
 #include <cstdarg>
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/single_threaded.h>
 
 namespace ntb::socket::preload
 {
@@ -80,13 +81,14 @@ std::int64_t now_ns()
     return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
-// One call that blocks, and what it has waited for.
+// One call that blocks, and what it has waited for. As in the kernel it goes on with its connection
+// whatever becomes of the number.
 class Waiting
 {
 public:
     Waiting(int fd, Way way, int flags) : fd_(fd), way_(way), flags_(flags) {}
 
-    /// Gives the object up while it sleeps. @return 0: call again; else a negative errno
+    /// @return 0: call again; else a negative errno
     int wait(Held &held)
     {
         if ((flags_ & MSG_DONTWAIT) != 0)
@@ -104,21 +106,23 @@ public:
                 return status;
         }
         const std::uint32_t changes = held.body()->changes();
-        if ((kernel::call(SYS_fcntl, fd_, F_GETFL) & O_NONBLOCK) != 0) {
+        const int fd = held.body()->number(fd_);
+        if (fd < 0)
+            return -EBADF; // it could not be kept open
+        if ((kernel::call(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0) {
             held.body()->forget_waiting();
             return -EAGAIN;
         }
         if (!is_asked_)
-            ask();
+            ask(fd);
         // A number that was closed unseen.
-        if (kernel::cookie_of(fd_) != held.object()->cookie)
+        if (kernel::cookie_of(fd) != held.object()->cookie)
             return -ESTALE;
         if (until_ == 0) {
             held.body()->found_waiting(event, changes);
-            if (way_ == Way::In)
+            if (way_ == Way::In && __libc_single_threaded != 0)
                 return wait(held, event, nullptr, true);
-            // No bell says that another thread has shut the connection down.
-            const timespec some = {0, unshut_ns};
+            const timespec some = way_ == Way::In ? unclosed : unshut;
             const int status = wait(held, event, &some, true);
             return status == -EAGAIN ? 0 : status;
         }
@@ -131,26 +135,30 @@ public:
     /// @return as wait()
     int nap(Held &held)
     {
+        const int fd = held.body()->number(fd_);
+        if (fd < 0)
+            return -EBADF;
         if ((flags_ & MSG_DONTWAIT) != 0 ||
-            (kernel::call(SYS_fcntl, fd_, F_GETFL) & O_NONBLOCK) != 0)
+            (kernel::call(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK) != 0)
             return -EAGAIN;
         if (began_ == 0) {
             began_ = now_ns();
             before_ = handled();
         }
         if (!is_asked_)
-            ask();
-        if (kernel::cookie_of(fd_) != held.object()->cookie)
+            ask(fd);
+        if (kernel::cookie_of(fd) != held.object()->cookie)
             return -ESTALE;
         const std::int64_t rest = until_ == 0 ? nap_ns : std::min(until_ - now_ns(), nap_ns);
         if (rest <= 0)
             return -EAGAIN;
-        Object *object = held.object();
-        held.drop();
-        const timespec some = {0, rest};
-        kernel::call(SYS_nanosleep, &some, nullptr);
-        if (!held.take_again(fd_, object))
-            return -EBADF;
+        const int status = asleep(held, [rest](Body &) {
+            const timespec some = {0, rest};
+            kernel::call(SYS_nanosleep, &some, nullptr);
+            return 0;
+        });
+        if (status != 0)
+            return status;
         return handled().all != before_.all ? -EINTR : 0;
     }
 
@@ -160,26 +168,35 @@ private:
     /// How late it may be seen that another process has changed the flags of the descriptor or its
     /// time-out, or that the number stands for another file: some ticks of the kernel's.
     static constexpr long unasked_ns = 10000000;
-    /// How late a writer may see that this end was shut down.
-    static constexpr long unshut_ns = 100000000;
+    /// How late a writer may see that another thread has shut this end down: no bell says so.
+    static constexpr timespec unshut = {0, 100000000};
+    /// How late who sleeps may see what the kernel has to say, where another thread has closed the
+    /// number meanwhile: poll() looks the number up again each time that it is woken.
+    static constexpr timespec unclosed = {1, 0};
 
-    /// The object is held again where the call goes on: it was not in vain, or not all of the wait.
     int wait(Held &held, std::uint32_t event, const timespec *time, bool restarts)
     {
-        Object *object = held.object();
-        Body *body = held.body();
-        held.drop();
-        const int status = wait_for(*body, event, time, attendant(), restarts, &before_);
-        if (status != 0 && (status != -EAGAIN || !restarts))
-            return status;
-        return held.take_again(fd_, object) ? status : -EBADF;
+        return asleep(held, [=, this](Body &body) {
+            return wait_for(body, event, time, attendant(), restarts, &before_);
+        });
     }
-    void ask()
+    template <typename Sleep>
+    int asleep(Held &held, Sleep sleep)
+    {
+        Object *object = held.object();
+        Body &body = *held.body();
+        const std::uint64_t cookie = object->cookie;
+        const Asleep asleep(*object);
+        held.drop();
+        const int status = sleep(body);
+        return held.take_again(fd_, object, cookie, asleep.is_kept()) ? status : -EBADF;
+    }
+    void ask(int fd)
     {
         is_asked_ = true;
         timeval time = {};
         socklen_t length = sizeof(time);
-        kernel::call(SYS_getsockopt, fd_, SOL_SOCKET, way_ == Way::In ? SO_RCVTIMEO : SO_SNDTIMEO,
+        kernel::call(SYS_getsockopt, fd, SOL_SOCKET, way_ == Way::In ? SO_RCVTIMEO : SO_SNDTIMEO,
                      &time, &length);
         if (time.tv_sec != 0 || time.tv_usec != 0)
             until_ = began_ + time.tv_sec * 1000000000ll + time.tv_usec * 1000ll;
@@ -195,8 +212,9 @@ private:
 };
 
 // One step of a call: by the connection, or by the kernel where it has stayed TCP meanwhile.
-ssize_t step(Body &body, int fd, Way way, const iovec *places, int n, int flags)
+ssize_t step(Body &body, int named, Way way, const iovec *places, int n, int flags)
 {
+    const int fd = body.number(named);
     ssize_t result;
     if (Connection *one = body.claimed(); one != nullptr) {
         result =
@@ -205,20 +223,23 @@ ssize_t step(Body &body, int fd, Way way, const iovec *places, int n, int flags)
         result = way == Way::In ? kernel::receive(fd, places, n, flags)
                                 : kernel::send(fd, places, n, flags);
     }
-    body.announce(fd);
+    if (fd == named)
+        body.announce(fd);
     return result;
 }
 
 // Where a call that wants more than there is ends, as in the kernel.
-bool is_at_mark(Body &body, int fd)
+bool is_at_mark(Body &body, int named)
 {
+    const int fd = body.number(named);
     Connection *one = body.claimed();
     return one == nullptr ? kernel::is_at_mark(fd) : one->is_at_mark(fd);
 }
 
 // Whether no more comes than is there: an end, an error, or urgent data.
-bool has_end(Body &body, int fd)
+bool has_end(Body &body, int named)
 {
+    const int fd = body.number(named);
     constexpr std::uint32_t ends = EPOLLRDHUP | EPOLLHUP | EPOLLERR | EPOLLPRI;
     Connection *one = body.claimed();
     return ((one == nullptr ? kernel::events_of(fd, ends) : one->look(fd, EPOLLIN)) & ends) != 0;
@@ -231,7 +252,7 @@ bool has_all(Body &body, int fd, ssize_t peeked, std::size_t wanted)
     if (static_cast<std::size_t>(peeked) >= wanted)
         return true;
     Connection *one = body.claimed();
-    return one != nullptr && one->readable_bytes(fd) >= static_cast<ssize_t>(wanted);
+    return one != nullptr && one->readable_bytes(body.number(fd)) >= static_cast<ssize_t>(wanted);
 }
 
 // With MSG_PEEK and MSG_WAITALL: all that is wanted, or what there is before an end, the time-out
@@ -437,11 +458,6 @@ int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Ke
                 break;
             all[done].msg_len = static_cast<unsigned>(result);
             count_bytes(way, result);
-            // It has waited in vain behind a part of its bytes: the descriptor is given up.
-            if (held.body() == nullptr) {
-                done++;
-                break;
-            }
         }
     }
     return done > 0 ? static_cast<int>(done) : static_cast<int>(answer(result));
@@ -703,8 +719,12 @@ NTB_EXPORT(int, shutdown, int fd, int how)
     // An end that was said by TCP is no beginning for rings.
     held.body()->give_up();
     Connection *one = held.body()->claimed();
-    return one == nullptr ? real().shutdown(fd, how)
-                          : static_cast<int>(answer(one->shutdown(fd, how)));
+    if (one == nullptr)
+        return real().shutdown(fd, how);
+    const int result = one->shutdown(fd, how);
+    if (how != SHUT_WR)
+        held.body()->await_sleepers();
+    return static_cast<int>(answer(result));
 }
 
 static int ioctl_of(int fd, unsigned long request, void *argument)

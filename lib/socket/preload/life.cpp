@@ -85,6 +85,8 @@ void after_fork_now(pid_t child)
         state.table.forked();
     }
     upgrade_after_fork(child);
+    if (child == 0)
+        state.table.end_left();
     // A child's attachment counts from nothing.
     if (child == 0)
         for (std::atomic<std::uint64_t> &one : taken_figures)

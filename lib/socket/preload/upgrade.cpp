@@ -6,6 +6,7 @@
 #include "preload/attach.hpp"
 #include "preload/sets.hpp"
 
+#include <fcntl.h>
 #include <new>
 #include <poll.h>
 
@@ -17,6 +18,7 @@ namespace
 // How long the peer may take to go back to TCP, before the connection is broken off.
 constexpr int leave_looks = 1000;
 constexpr timespec leave_pause = {0, 1000000};
+constexpr int most_yields = 10000; // some milliseconds
 
 Body *bodies;
 
@@ -148,24 +150,54 @@ void Body::end(int fd)
     leave_family();
     Connection *one = connection_.exchange(nullptr);
     // Who has come after the last use looks for a moment only.
-    for (int i = 0; Table::is_used(*object_) && i < 10000; i++)
+    for (int i = 0; Table::is_used(*object_) && i < most_yields; i++)
         kernel::call(SYS_sched_yield);
-    if (one == nullptr)
-        return;
-    if (one->bell() >= 0)
-        state.table.show(one->bell());
-    one->close(fd, true);
-    take_figures();
+    const int kept = kept_.exchange(-1);
+    if (one != nullptr) {
+        if (one->bell() >= 0)
+            state.table.show(one->bell());
+        one->close(kept >= 0 ? kept : fd, true);
+        take_figures();
+    }
+    if (kept >= 0) {
+        state.table.show(kept);
+        kernel::call(SYS_close, kept);
+    }
 }
 
 void Body::number_closed(int fd, bool last)
 {
     if (last)
-        return;
-    if (Connection *one = connection_.load(); one != nullptr)
+        keep_open(fd);
+    if (Connection *one = connection_.load(); one != nullptr && !last)
         one->close(fd, false);
-    if (fd_.load() == fd)
+    if (!last && fd_.load() == fd)
         fd_ = state.table.number_of(object_);
+    await_calls();
+}
+
+// As the kernel does for its own calls that have the file.
+void Body::keep_open(int fd)
+{
+    if (fd < 0 || !Table::is_used_by_others(*object_))
+        return;
+    const int copy = hide(static_cast<int>(kernel::call(SYS_fcntl, fd, F_DUPFD_CLOEXEC, 3)));
+    kept_ = copy;
+    fd_ = copy;
+}
+
+// The number may be used again once it is closed, and calls that are awake may still have it. They
+// do not wait for anything; one that this call has interrupted goes on behind it.
+void Body::await_calls() const
+{
+    for (int i = 0; Table::awake(*object_) > 1 && i < most_yields; i++)
+        kernel::call(SYS_sched_yield);
+}
+
+void Body::await_sleepers() const
+{
+    for (int i = 0; Table::has_sleepers(*object_) && i < most_yields; i++)
+        kernel::call(SYS_sched_yield);
 }
 
 void Body::leave(int fd)
@@ -294,24 +326,27 @@ Source *source_of(int fd)
 
 Source *Waits::add(int fd)
 {
-    Held held(fd, Object::Kind::Connection);
+    const Held held(fd, Object::Kind::Connection);
     Body *body = held.body();
     if (body == nullptr)
         return nullptr;
     bool counted = false;
     body->connection_or_kernel(fd, &counted);
-    if (counted && n_ < most) {
-        held_[n_] = body;
-        objects_[n_++] = held.object();
-        Table::touch(*held.object());
+    if (!counted)
+        body->announce(fd);
+    const bool is_source = !counted && body->upgraded();
+    if (!counted && !is_source)
         return nullptr;
-    }
-    if (counted) {
+    const std::uint32_t place = Uses::keep(*held.object());
+    if (first_ == Uses::none)
+        first_ = place;
+    if (counted && place != Uses::none && n_ < most) {
+        counted_[n_++] = body;
+    } else if (counted) {
         body->give_up();
         body->done_in_kernel();
     }
-    body->announce(fd);
-    return body->upgraded() ? body : nullptr;
+    return is_source ? body : nullptr;
 }
 
 void finish(Object *object, int fd)

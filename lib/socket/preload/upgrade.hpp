@@ -5,9 +5,12 @@
 
 #include "connection/connection.hpp"
 #include "preload/state.hpp"
+#include "preload/uses.hpp"
 #include "readiness/set.hpp"
 #include "readiness/source.hpp"
 #include "record/family.hpp"
+
+#include <optional>
 
 namespace ntb::socket::preload
 {
@@ -74,7 +77,15 @@ public:
     bool is_kernels() const { return is_kernels_.load(std::memory_order_relaxed); }
     /// As leave(), for a program that goes on with it: counted, once for each.
     void leave_to_program(int fd);
+    /// A number of it is about to be closed, or was, and then `fd` is -1. Calls that are at work
+    /// with it go on: until the last of them is over, its file stays open.
     void number_closed(int fd, bool last);
+    /// Behind a shutdown(), which wakes those that read, and all that poll: a close that follows
+    /// may have its number used again before they have looked (poll() looks it up once more).
+    void await_sleepers() const;
+    /// `fd` where it still stands for this connection, or else another descriptor of it. To be read
+    /// anew after each sleep.
+    int number(int fd) const { return state.table.find(fd) == object_ ? fd : shadow(); }
     /// Whether calls in this direction wait, for as long as they have to: so the kernel said when
     /// it was last asked. Another process may have changed it since.
     bool waits(std::uint32_t direction) const
@@ -131,10 +142,13 @@ private:
     void forget(int fd);
     void take_place();
     void announce_slowly(int fd);
+    void keep_open(int fd);
+    void await_calls() const;
 
     Object *object_ = nullptr;
     std::atomic<Connection *> connection_ = nullptr;
     std::atomic<int> fd_ = -1;
+    std::atomic<int> kept_ = -1; ///< for calls that are at work when its last number is closed
     std::atomic<std::uint32_t> first_ = 0;
     std::atomic<int> place_ = -1; ///< in the family, once a child may have it as well
     std::atomic<std::uint32_t> looks_ = 0;
@@ -163,11 +177,17 @@ public:
     Held(const Held &) = delete;
     Held &operator=(const Held &) = delete;
 
-    /// After drop(). @return false: the descriptor stands for something else now
-    bool take_again(int fd, const Object *object)
+    /// After drop(). @param kept  in use meanwhile
+    /// @return false: it was not, and the descriptor stands for something else now
+    bool take_again(int fd, Object *object, std::uint64_t cookie, bool kept)
     {
+        if (kept) {
+            Table::touch(*object);
+            object_ = object;
+            return true;
+        }
         object_ = state.table.use(fd);
-        if (object_ == object)
+        if (object_ == object && object->cookie == cookie)
             return true;
         drop();
         return false;
@@ -224,8 +244,9 @@ public:
     Connection *connection() const { return one_; }
     void to_kernel()
     {
-        if (!counted_)
-            held_.drop();
+        if (counted_)
+            asleep_.emplace(*held_.object());
+        held_.drop();
     }
 
 private:
@@ -233,28 +254,32 @@ private:
     Body *body_;
     Connection *one_;
     bool counted_ = false;
+    std::optional<Asleep> asleep_;
 };
 
-/// Descriptors that are about to be waited for by a call of the kernel's: none of their connections
-/// is claimed before the end of this.
+/// Descriptors that are about to be waited for: none of their connections is claimed before the end
+/// of this, and as many as there is room for do not end.
 class Waits
 {
 public:
+    Waits() = default;
     ~Waits()
     {
-        for (int i = 0; i < n_; i++) {
-            held_[i]->done_in_kernel();
-            state.table.done(objects_[i]);
-        }
+        for (std::uint32_t i = 0; i < n_; i++)
+            counted_[i]->done_in_kernel();
+        Uses::let_go(first_);
     }
+    Waits(const Waits &) = delete;
+    Waits &operator=(const Waits &) = delete;
+
     /// @return as source_of()
     Source *add(int fd);
 
 private:
-    static constexpr int most = 16; // more are not claimed by this process any more
-    Object *objects_[most];
-    Body *held_[most];
-    int n_ = 0;
+    static constexpr std::uint32_t most = 16; // more are not claimed by this process any more
+    Body *counted_[most];
+    std::uint32_t n_ = 0;
+    std::uint32_t first_ = Uses::none;
 };
 
 /// What stands behind a new object of a connection: as Body::begin().

@@ -229,7 +229,17 @@ void Table::forked()
 {
     const std::uint32_t used = fresh_.load();
     for (std::uint32_t i = 0; i < used; i++)
-        objects_[i].users = 0;
+        objects_[i].users = objects_[i].sleepers = 0;
+}
+
+void Table::end_left()
+{
+    const std::uint32_t used = fresh_.load();
+    for (std::uint32_t i = 0; i < used; i++) {
+        std::uint32_t waiting = ending;
+        if (objects_[i].names.compare_exchange_strong(waiting, 0))
+            over_(&objects_[i]);
+    }
 }
 
 } // namespace ntb::socket

@@ -24,9 +24,10 @@ struct Object {
 
 private:
     friend class Table;
-    std::atomic<std::uint32_t> names; ///< descriptors of this process
-    std::atomic<std::uint32_t> users; ///< calls that are at work with it
-    std::uint32_t next;               ///< of the free ones
+    std::atomic<std::uint32_t> names;    ///< descriptors of this process
+    std::atomic<std::uint32_t> users;    ///< calls that are at work with it
+    std::atomic<std::uint32_t> sleepers; ///< of these, those that sleep
+    std::uint32_t next;                  ///< of the free ones
 };
 
 /// The descriptors of this process that stand for something of the library's, and those that the
@@ -53,7 +54,7 @@ public:
         return static_cast<unsigned>(fd) < size_ ? slots_[fd].load(std::memory_order_acquire)
                                                  : nullptr;
     }
-    /// As find(), and the object does not end before done(). Not to be held in a sleep.
+    /// As find(), and the object does not end before done().
     Object *use(int fd);
     void done(Object *object);
     /// As done(), but where it was the last use of an object without descriptors, the caller ends
@@ -61,8 +62,27 @@ public:
     bool leave(Object *object);
     /// Whether calls are at work with it.
     static bool is_used(const Object &object) { return object.users.load() != 0; }
+    static bool is_used_by_others(const Object &object) { return object.users.load() > 1; }
+    /// Users that do not sleep.
+    static std::uint32_t awake(const Object &object)
+    {
+        const std::uint32_t users = object.users.load(), sleepers = object.sleepers.load();
+        return users > sleepers ? users - sleepers : 0;
+    }
+    static bool has_sleepers(const Object &object) { return object.sleepers.load() != 0; }
     /// A use of an object that is perhaps over: its body says so. Given back by done().
     static void touch(Object &object) { kernel::add(object.users); }
+    /// One more use of an object that is in use, by a call that sleeps. Given back by woken().
+    static void sleep(Object &object)
+    {
+        object.users.fetch_add(1);
+        object.sleepers.fetch_add(1);
+    }
+    void woken(Object *object)
+    {
+        object->sleepers.fetch_sub(1);
+        done(object);
+    }
     std::uint32_t index(const Object &object) const
     {
         return static_cast<std::uint32_t>(&object - objects_);
@@ -112,6 +132,8 @@ public:
 
     /// In the child of a fork: calls of other threads are not at work here.
     void forked();
+    /// Behind forked(): ends what had no descriptor any more, and was kept by such calls.
+    void end_left();
 
 private:
     static constexpr std::uint32_t none = 0;

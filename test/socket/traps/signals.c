@@ -70,9 +70,17 @@ static void case_signals(void)
 }
 
 static sigjmp_buf back;
+static int within;
 static void jump(int number)
 {
     siglongjmp(back, number);
+}
+
+static void jump_within(int number)
+{
+    if (sigsetjmp(back, 1) == 0)
+        siglongjmp(back, number);
+    send(within, "late", 4, MSG_NOSIGNAL);
 }
 
 static void case_longjmp(void)
@@ -90,8 +98,14 @@ static void case_longjmp(void)
         }
     }
     talk(ends);
-    MUST(close(ends[0]));
-    hear(ends[1]);
+    MUST(close(ends[1]));
+    hear(ends[0]);
+    // One that has not left a call goes on.
+    connect_pair(ends);
+    within = ends[0];
+    signal(SIGALRM, jump_within);
+    alarm_soon();
+    see("recv", recv(ends[1], text, sizeof(text), 0));
 }
 
 // A signal for each arrival.

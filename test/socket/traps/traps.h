@@ -18,6 +18,7 @@ extern const struct trap transfer_traps[];
 extern const struct trap life_traps[];
 extern const struct trap signals_traps[];
 extern const struct trap sets_traps[];
+extern const struct trap threads_traps[];
 extern const struct trap uring_traps[];
 
 // Of listen_here().

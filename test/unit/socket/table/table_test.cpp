@@ -166,4 +166,35 @@ TEST_F(TableTest, EndsEachObjectOnceAmongThreads)
     EXPECT_EQ(ended_ + taken_here, made);
 }
 
+TEST_F(TableTest, WhoSleepsKeepsAnObjectAndNeedNotBeWaitedFor)
+{
+    Object *object = add(5);
+    ASSERT_EQ(table_.use(5), object);
+    Table::sleep(*object);
+    table_.done(object);
+    EXPECT_TRUE(Table::is_used(*object));
+    EXPECT_TRUE(Table::has_sleepers(*object));
+    EXPECT_EQ(Table::awake(*object), 0u);
+    EXPECT_FALSE(table_.take(5).over);
+    EXPECT_EQ(ended_, 0);
+    table_.woken(object);
+    EXPECT_EQ(ended_, 1);
+    EXPECT_FALSE(Table::has_sleepers(*object));
+}
+
+TEST_F(TableTest, AChildEndsWhatItsParentsThreadsHadKept)
+{
+    Object *left = add(5), *open = add(6);
+    Table::sleep(*left);
+    Table::sleep(*open);
+    EXPECT_FALSE(table_.take(5).over);
+    table_.forked();
+    EXPECT_FALSE(Table::is_used(*open));
+    table_.end_left();
+    EXPECT_EQ(ended_, 1);
+    EXPECT_EQ(table_.find(6), open);
+    table_.end_left();
+    EXPECT_EQ(ended_, 1) << "once";
+}
+
 } // namespace ntb::socket
