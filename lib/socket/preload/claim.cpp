@@ -5,6 +5,7 @@
 #include "kernel/lock.hpp"
 #include "kernel/system.hpp"
 #include "preload/attach.hpp"
+#include "preload/options.hpp"
 #include "preload/sets.hpp"
 
 #include <csignal>
@@ -99,6 +100,10 @@ bool Body::claim(int fd)
         return true;
     if (!can_be_learned(fd)) {
         count(Reason::unlisted);
+        return true;
+    }
+    if (has_what_is_for_the_kernel(fd)) {
+        count(Reason::options);
         return true;
     }
     bool later = false;

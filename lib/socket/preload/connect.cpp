@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls by which connections are made.
 #include "kernel/shadow.hpp"
+#include "preload/options.hpp"
 #include "preload/sets.hpp"
 #include "preload/upgrade.hpp"
 
@@ -20,29 +21,6 @@ int accepted(int fd)
         made(Role::Accept, fd, nullptr, 0, false);
     }
     return fd;
-}
-
-bool is_for_the_kernel(int level, int name, int value)
-{
-    if (level == SOL_SOCKET)
-        switch (name) {
-        case SO_RCVLOWAT:
-            return value > 1;
-        case SO_PEEK_OFF:
-            return value >= 0;
-        case SO_TIMESTAMP_OLD:
-        case SO_TIMESTAMPNS_OLD:
-        case SO_TIMESTAMPING_OLD:
-        case SO_TIMESTAMP_NEW:
-        case SO_TIMESTAMPNS_NEW:
-        case SO_TIMESTAMPING_NEW:
-            return value != 0;
-        default:
-            return false;
-        }
-    // A protocol above TCP, such as "tls", is not 0 whatever it is called.
-    return level == IPPROTO_TCP && (name == TCP_REPAIR || name == TCP_INQ || name == TCP_ULP) &&
-           value != 0;
 }
 } // namespace
 

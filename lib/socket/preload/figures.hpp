@@ -24,6 +24,7 @@ namespace ntb::socket::preload
     X(no_room, "stay TCP: too many connections or descriptors")                                    \
     X(shared, "were used while another process had them too: TCP until it has closed them")        \
     X(unlisted, "stay TCP: in an epoll set whose members /proc does not show")                     \
+    X(options, "stay TCP: socket options that rings do not serve")                                 \
     X(fast_open, "stay TCP: TCP Fast Open")                                                        \
     X(io_uring, "stay TCP: the program uses io_uring")                                             \
     X(stdio, "went back to TCP: given to stdio")                                                   \
@@ -49,7 +50,7 @@ constexpr std::size_t reason_count = sizeof(reason_texts) / sizeof(reason_texts[
 /// process keeps open: who may look at the process finds it below /proc/PID/fd.
 struct Figures {
     static constexpr const char *name = "ntbsocket-figures";
-    static constexpr std::uint32_t right_magic = 0x6e746273, right_version = 2;
+    static constexpr std::uint32_t right_magic = 0x6e746273, right_version = 3;
 
     std::uint32_t magic, version;
     std::int32_t pid;
