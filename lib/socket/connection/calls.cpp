@@ -152,9 +152,12 @@ void Connection::close_for_all(int fd)
     {
         Sending out(*this, fd);
         out.attend();
-        if (hard)
+        if (hard) {
             out.sender().abort(); // the kernel's close says so
-        out.act(hard ? Sender::Actions{} : out.sender().close());
+            out.act({});
+        } else {
+            out.close();
+        }
     }
     ntbc::Message m;
     m.type = ntbc::Type::close;
@@ -192,17 +195,24 @@ ssize_t Connection::send(int fd, const iovec *parts, int n, int flags)
 
 int Connection::shutdown(int fd, int how)
 {
-    if (is_matched()) {
-        if (how == SHUT_RD || how == SHUT_RDWR)
-            store(record_->in.is_shut, std::uint32_t{1});
-        if (how == SHUT_WR || how == SHUT_RDWR) {
-            Sending out(*this, fd);
-            out.attend();
-            out.act(out.sender().close());
-            return static_cast<int>(call(SYS_shutdown, fd, how));
-        }
+    if (!is_matched() || how < SHUT_RD || how > SHUT_RDWR)
+        return static_cast<int>(call(SYS_shutdown, fd, how));
+    if (how != SHUT_WR)
+        store(record_->in.is_shut, std::uint32_t{1});
+    bool is_reset = false;
+    if (how != SHUT_RD) {
+        Sending out(*this, fd);
+        out.attend();
+        const bool was_broken = load(record_->broken) != 0;
+        out.close();
+        is_reset = !was_broken && load(record_->broken) != 0;
     }
-    return static_cast<int>(call(SYS_shutdown, fd, how));
+    const long result = call(SYS_shutdown, fd, how);
+    // What comes now is to be reset, as the kernel does of its own.
+    if (load(record_->in.is_shut) != 0 && record_->out.sender.now().state() == Sender::State::Ended)
+        Receiving(*this, fd).ask();
+    // Of one that was reset by this very call the kernel says that it is none.
+    return is_reset && result == -ENOTCONN ? 0 : static_cast<int>(result);
 }
 
 ssize_t Connection::readable_bytes(int fd)
@@ -218,6 +228,20 @@ void Connection::reported(int error)
         note(-error);
 }
 
+void Connection::owe(ssize_t result)
+{
+    if (!is_matched() || !is_end(result))
+        return;
+    owed_ = static_cast<int>(-result);
+    store(record_->reset_reported, std::uint32_t{0});
+}
+
+/// @return an error that the caller says, or 0
+ssize_t Connection::say_owed()
+{
+    return owed_.load(std::memory_order_relaxed) == 0 ? 0 : -owed_.exchange(0);
+}
+
 // A sender of urgent data has gone back to TCP: what its ring still holds precedes them.
 bool Connection::is_at_mark(int fd)
 {
@@ -226,7 +250,7 @@ bool Connection::is_at_mark(int fd)
     return kernel::is_at_mark(fd);
 }
 
-bool Connection::leave(int fd)
+bool Connection::leave(int fd, bool in, bool out)
 {
     if (!is_matched()) {
         attachment_->lock_.take();
@@ -239,8 +263,8 @@ bool Connection::leave(int fd)
     // A program that is looked for in many folders would wait in each of them.
     if (load(record_->broken) != 0)
         return true;
-    const bool in = Receiving(*this, fd).ask();
-    return Sending(*this, fd).go_back() && in;
+    const bool hears = !in || Receiving(*this, fd).ask();
+    return (!out || Sending(*this, fd).go_back()) && hears;
 }
 
 void Connection::abort(int fd)
@@ -287,6 +311,7 @@ void Connection::break_off(int fd, bool once_read)
 ssize_t Connection::say_reset(int fd)
 {
     break_off(fd);
+    owed_ = 0;
     if (std::atomic_ref(record_->owes_reset).exchange(0) != 0 && load(record_->kernel_reset) == 0)
         kernel::disconnect(fd);
     char byte;

@@ -64,12 +64,16 @@ public:
     ssize_t readable_bytes(int fd);
     /// The program has heard of this error of the connection's by SO_ERROR, which says it once.
     void reported(int error);
+    /// An error that ended a call behind a part, which is what the program has heard of: the next
+    /// one says it, as the kernel does.
+    void owe(ssize_t result);
     /// As SIOCATMARK.
     bool is_at_mark(int fd);
     /// Goes back to TCP in both directions, and no ring any more: before the socket is handed to
     /// who does not know of rings (rule R8).
     /// @retval true all is TCP now. false: the peer has to do its part; call again after a while
-    bool leave(int fd);
+    /// @param in, out  or one direction alone
+    bool leave(int fd, bool in = true, bool out = true);
     /// Resets it, where leave() was in vain: as by TCP, reads say ECONNRESET once and then the end.
     void abort(int fd);
 
@@ -142,6 +146,7 @@ private:
     void report_fin(std::uint32_t generation);
     static bool is_end(ssize_t result);
     void note(ssize_t result);
+    ssize_t say_owed();
     void drain_bell(std::uint32_t others);
 
     /// By rings in this process. Under the lock of the direction.
@@ -165,6 +170,7 @@ private:
     std::uint64_t token_ = 0;
     std::uint64_t id_ = 0;
     Bytes sent_, received_;
+    std::atomic<int> owed_{0}; ///< an error that was not said
     Attachment *attachment_ = nullptr;
     Connection *next_ = nullptr;
     Connection *previous_ = nullptr;

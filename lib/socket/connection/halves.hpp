@@ -45,11 +45,13 @@ public:
     ssize_t write_urgent(const iovec *parts, int n, int flags);
     std::uint32_t look();
     bool go_back();
+    void close();
 
 private:
     void repair();
     void commit() { half_.sender.put(sender_); }
     Sender::Route route(std::size_t wanted);
+    bool has_unseen() const;
     ssize_t write_kernel(const Parts &parts, int flags);
     bool has_room();
     bool is_over();

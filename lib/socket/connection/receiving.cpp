@@ -171,13 +171,21 @@ Receiver::Kernel Connection::Receiving::ask_kernel()
     const std::uint32_t events = kernel::events_of(fd_, POLLIN | POLLRDHUP);
     Receiver::Kernel kernel = {};
     kernel.rst = broken || (events & POLLERR) != 0 || load(connection_.record_->kernel_reset) != 0;
-    kernel.fin = !kernel.rst && (events & (POLLRDHUP | POLLHUP)) != 0;
+    kernel.fin = !kernel.rst && (events & (POLLRDHUP | POLLHUP)) != 0 &&
+                 (load(half_.is_shut) == 0 || kernel::has_fin(fd_));
     if (!above)
         kernel.queued = kernel::bytes_queued(fd_);
     if (kernel.rst)
         store(connection_.record_->kernel_reset, std::uint32_t{1});
     if (above && (kernel.fin || kernel.rst))
         attend(); // what was stored before it
+    // Nor may an end hide that some have come past the ring (rule C1).
+    if (above && kernel.fin && is_above() && !goes_on_by_kernel() &&
+        kernel::bytes_queued(fd_) > 0) {
+        connection_.attachment_->count(&Attachment::Figures::unseen);
+        connection_.break_off(fd_);
+        kernel = {.queued = 0, .fin = false, .rst = true};
+    }
     if (receiver_.report_fin(kernel)) {
         commit();
         if (receiver_.peer().mark == Mark::None)
@@ -193,7 +201,8 @@ ssize_t Connection::Receiving::read_kernel(const Parts &parts, std::size_t most,
 {
     iovec places[places_max];
     const int n = parts.next(places, places_max, most);
-    const ssize_t got = kernel::receive(fd_, places, n, flags & ~MSG_WAITALL);
+    const ssize_t owed = connection_.say_owed();
+    const ssize_t got = owed != 0 ? owed : kernel::receive(fd_, places, n, flags & ~MSG_WAITALL);
     connection_.note(got);
     // All that it had is read. A call that it refuses is none of that.
     if ((got == 0 || got == -EAGAIN || Connection::is_end(got)) &&
@@ -268,6 +277,8 @@ ssize_t Connection::Receiving::read(Parts &parts, std::size_t total, int flags)
         if (from.source == Source::Kernel) {
             const std::size_t most = std::min<std::uint64_t>(total - done, from.most);
             const ssize_t got = read_kernel(parts, most, flags, from.most >= total - done);
+            if (got < 0 && done > 0)
+                connection_.owe(got);
             if (got <= 0)
                 return done > 0 ? static_cast<ssize_t>(done) : got;
             parts.skip(static_cast<std::size_t>(got));
@@ -361,6 +372,13 @@ std::uint32_t Connection::Receiving::look()
             const Mark mark = receiver_.state() == State::Seen ? receiver_.peer().mark : Mark::None;
             if (mark == Mark::End)
                 return EPOLLIN | EPOLLRDHUP;
+            // What the kernel has said of the connection as a whole does not wait for the ring's.
+            if ((half_.kernel & (EPOLLHUP | EPOLLERR)) != 0) {
+                constexpr std::uint32_t ends = POLLRDHUP | POLLHUP | POLLERR;
+                const std::uint32_t now = kernel::events_of(fd_, POLLRDHUP) & ends;
+                if ((now & POLLHUP) != 0)
+                    return EPOLLIN | EPOLLOUT | now;
+            }
             // Urgent data and the end are announced before what precedes them is read.
             constexpr std::uint32_t behind = POLLPRI | POLLRDHUP;
             return EPOLLIN | (mark == Mark::Revert ? kernel::events_of(fd_, behind) & behind : 0);

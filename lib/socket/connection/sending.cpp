@@ -101,10 +101,36 @@ void Connection::Sending::attend()
         Attachment::turn();
 }
 
+/// Whether somebody has written to the kernel what belongs between the ring's bytes: by a system
+/// call that is not seen, or in a process that has no library (rule C1).
+bool Connection::Sending::has_unseen() const
+{
+    if (sender_.state() != Sender::State::Ring)
+        return false;
+    const std::uint64_t expected = sender_.by_kernel();
+    const auto written = kernel::bytes_written(fd_, connection_.index_ == 0, expected);
+    return written && *written != expected;
+}
+
+/// The end, or a reset where it would hide that bytes are lost.
+void Connection::Sending::close()
+{
+    if (has_unseen()) {
+        connection_.attachment_->count(&Attachment::Figures::unseen);
+        act(sender_.abort());
+    } else {
+        act(sender_.close());
+    }
+}
+
 /// And no ring any more.
 bool Connection::Sending::go_back()
 {
     Sender::Actions actions;
+    if (has_unseen()) {
+        close();
+        return true;
+    }
     sender_.forbid_rings();
     const bool back = sender_.go_back(load_words(connection_.lines_out().receiver_asks), actions);
     act(actions);
@@ -149,7 +175,8 @@ ssize_t Connection::Sending::write_kernel(const Parts &parts, int flags)
     if (load(connection_.record_->owes_reset) != 0 && kernel::bytes_queued(fd_) == 0)
         if (const ssize_t said = connection_.say_reset(fd_); said < 0)
             return said;
-    const ssize_t written = kernel::send(fd_, places, n, flags);
+    const ssize_t owed = connection_.say_owed();
+    const ssize_t written = owed != 0 ? owed : kernel::send(fd_, places, n, flags);
     if (written > 0) {
         sender_.wrote_by_kernel(static_cast<std::uint64_t>(written));
         half_.by_kernel += static_cast<std::uint64_t>(written);
@@ -181,6 +208,8 @@ ssize_t Connection::Sending::write(Parts &parts, std::size_t total, int flags)
             const ssize_t written = write_kernel(parts, flags);
             if (written == -EAGAIN)
                 break;
+            if (written < 0 && done > 0)
+                connection_.owe(written);
             if (written < 0)
                 return done > 0 ? static_cast<ssize_t>(done) : written;
             parts.skip(static_cast<std::size_t>(written));

@@ -84,8 +84,11 @@ public:
     State state() const { return state_; }
     std::uint64_t count() const { return count_; }
     std::uint32_t wanted() const { return wanted_; }
-    /// Of count(), what did not go by rings that are over. Not in Ring.
-    std::uint64_t by_kernel() const { return count_ - by_rings_; }
+    /// Of count(), what did not go by rings.
+    std::uint64_t by_kernel() const
+    {
+        return (state_ == State::Ring ? start_ : count_) - by_rings_;
+    }
     /// After the death of a holder of the lock, perhaps in the kernel's write (rule L3).
     void recount(std::uint64_t kernel_count);
 

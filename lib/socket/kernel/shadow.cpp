@@ -158,6 +158,23 @@ void disconnect(int fd)
     call(SYS_connect, fd, &none, sizeof(none));
 }
 
+bool has_fin(int fd)
+{
+    tcp_info info;
+    if (!info_of(fd, info))
+        return false;
+    switch (info.tcpi_state) {
+    case time_wait:
+    case closed:
+    case close_wait:
+    case last_ack:
+    case closing:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool closes_hard(int fd)
 {
     linger how = {0, 0};

@@ -35,6 +35,10 @@ bool is_at_mark(int fd);
 /// poll() without waiting. @return POLL* bits of @p events, and POLLERR and POLLHUP
 std::uint32_t events_of(int fd, std::uint32_t events);
 
+/// Whether the peer has said its end: what events_of() says of one is also what this end's own
+/// shutdown() has made.
+bool has_fin(int fd);
+
 /// Who polls a ring asks the kernel once in some milliseconds: what it has to say there ends the
 /// stream, and orderly ends are in the ring.
 /// @param last  when it was asked; set to now if it is time again
