@@ -5,6 +5,7 @@
 
 #include <csetjmp>
 #include <csignal>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -71,6 +72,10 @@ using SignalHandler = void (*)(int);
     X(SignalHandler, signal, (int, SignalHandler))                                                 \
     X(SignalHandler, bsd_signal, (int, SignalHandler))                                             \
     X(SignalHandler, __sysv_signal, (int, SignalHandler))                                          \
+    X(int, dprintf, (int, const char *, ...))                                                      \
+    X(int, vdprintf, (int, const char *, va_list))                                                 \
+    X(int, __dprintf_chk, (int, int, const char *, ...))                                           \
+    X(int, __vdprintf_chk, (int, int, const char *, va_list))                                      \
     X(void, longjmp, (jmp_buf, int))                                                               \
     X(void, _longjmp, (jmp_buf, int))                                                              \
     X(void, siglongjmp, (jmp_buf, int))                                                            \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The calls that move bytes.
+#include "kernel/memory.hpp"
 #include "kernel/shadow.hpp"
 #include "kernel/system.hpp"
 #include "preload/attach.hpp"
@@ -8,6 +9,8 @@
 #include <algorithm>
 #include <climits>
 #include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/single_threaded.h>
@@ -305,8 +308,12 @@ ssize_t transfer(Held &held, int fd, Way way, const iovec *parts, int n, int fla
             result = waiting.wait(held);
         else if (result == 0)
             return done;
-        if (result < 0)
-            return done > 0 ? done : result;
+        if (result >= 0)
+            continue;
+        if (Connection *one = held.body() == nullptr ? nullptr : held.body()->claimed();
+            one != nullptr && done > 0)
+            one->owe(result);
+        return done > 0 ? done : result;
     }
 }
 
@@ -340,11 +347,27 @@ bool has_null(const iovec *parts, int n)
     return false;
 }
 
+// What the kernel refuses of lengths before it touches a byte: above all a negative number that was
+// taken for one.
+int check(const iovec *parts, int n, bool is_one)
+{
+    constexpr std::uint64_t user_space = std::uint64_t{1} << 56; // on no machine is it larger
+    for (int i = 0; i < n; i++) {
+        if (parts[i].iov_len > SSIZE_MAX)
+            return is_one ? -EFAULT : -EINVAL;
+        if (reinterpret_cast<std::uintptr_t>(parts[i].iov_base) + parts[i].iov_len > user_space)
+            return -EFAULT;
+    }
+    return 0;
+}
+
 // One call on one descriptor. Where nothing is tracked it is the kernel's, after one load.
 template <typename Kernel>
-ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, Kernel kernel)
+ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, Kernel kernel,
+             bool is_one = false)
 {
-    if (state.table.find(fd) == nullptr) [[likely]]
+    // The kernel's answer to none is EFAULT.
+    if (state.table.find(fd) == nullptr || (parts == nullptr && n > 0)) [[likely]]
         return kernel();
     Held held(fd, Object::Kind::Connection);
     if (held.body() == nullptr)
@@ -355,7 +378,9 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
     if (turn.connection() != nullptr && n >= 0 && n <= IOV_MAX &&
         (flags & (MSG_ERRQUEUE | MSG_FASTOPEN)) == 0) {
         KeepErrno keep;
-        if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
+        if (const int error = check(parts, n, is_one); error != 0)
+            result = error;
+        else if ((flags & MSG_TRUNC) == 0 && has_null(parts, n))
             result = -EFAULT;
         else if (way == Way::In && (flags & peeks_all) == peeks_all && !is_empty(parts, n))
             result = peek_all(held, fd, parts, n, flags);
@@ -377,8 +402,10 @@ ssize_t data(Call call, int fd, Way way, const iovec *parts, int n, int flags, K
 template <typename Kernel>
 ssize_t data(Call call, int fd, Way way, const void *at, size_t size, int flags, Kernel kernel)
 {
-    const iovec part = {const_cast<void *>(at), size};
-    return data(call, fd, way, &part, 1, flags, kernel);
+    // No call moves more at once.
+    constexpr std::size_t most = 0x7ffff000;
+    const iovec part = {const_cast<void *>(at), size > SSIZE_MAX ? size : std::min(size, most)};
+    return data(call, fd, way, &part, 1, flags, kernel, true);
 }
 
 int parts_of(const msghdr *message)
@@ -434,7 +461,7 @@ void arrived(const msghdr *message)
 template <typename Step, typename Kernel>
 int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Kernel kernel)
 {
-    if (state.table.find(fd) == nullptr) [[likely]]
+    if (state.table.find(fd) == nullptr || all == nullptr) [[likely]]
         return kernel();
     Held held(fd, Object::Kind::Connection);
     if (held.body() == nullptr)
@@ -453,7 +480,12 @@ int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Ke
     {
         KeepErrno keep;
         for (; done < n; done++) {
-            result = step(held, all[done].msg_hdr, done);
+            const msghdr &one = all[done].msg_hdr;
+            result = one.msg_iov == nullptr && one.msg_iovlen > 0
+                         ? -EFAULT
+                         : check(one.msg_iov, parts_of(&one), false);
+            if (result == 0)
+                result = step(held, all[done].msg_hdr, done);
             if (result < 0)
                 break;
             all[done].msg_len = static_cast<unsigned>(result);
@@ -466,17 +498,21 @@ int messages(Call call, int fd, Way way, mmsghdr *all, unsigned n, Step step, Ke
 // sendfile() to a connection, from a file that can be read at an offset.
 ssize_t send_file(Held &held, int to, int from, off_t *offset, size_t size)
 {
-    char bytes[16384];
+    // A thread may have a stack of some pages.
+    constexpr std::size_t small = 4096, most = 65536;
+    kernel::Array<char, small> bytes(size > small ? std::min(size, most) : small);
+    if (bytes.data() == nullptr)
+        return -ENOMEM;
     off_t at = offset != nullptr ? *offset : kernel::call(SYS_lseek, from, 0, SEEK_CUR);
     if (at < 0) // a pipe, of which the kernel says this
         return at == -ESPIPE ? -EINVAL : static_cast<ssize_t>(at);
     std::size_t sent = 0;
     ssize_t result = 0;
     while (sent < size) {
-        result = kernel::call(SYS_pread64, from, bytes, std::min(sizeof(bytes), size - sent), at);
+        result = kernel::call(SYS_pread64, from, bytes.data(), std::min(most, size - sent), at);
         if (result <= 0)
             break;
-        const iovec part = {bytes, static_cast<std::size_t>(result)};
+        const iovec part = {bytes.data(), static_cast<std::size_t>(result)};
         const ssize_t taken = transfer(held, to, Way::Out, &part, 1, 0);
         if (taken < 0) {
             result = taken;
@@ -494,6 +530,13 @@ ssize_t send_file(Held &held, int to, int from, off_t *offset, size_t size)
     else
         kernel::call(SYS_lseek, from, at, SEEK_SET);
     return static_cast<ssize_t>(sent);
+}
+
+// Parts of preadv2() and its kin, or -1: the kernel refuses the call, and says why.
+int by_ring(int n, off_t offset, int flags)
+{
+    constexpr int known = RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_NOWAIT | RWF_APPEND;
+    return offset == -1 && (flags & ~known) == 0 ? n : -1;
 }
 
 template <typename Kernel>
@@ -575,7 +618,7 @@ NTB_EXPORT(ssize_t, recvmsg, int fd, msghdr *message, int flags)
         return real().recvmsg(fd, message, flags);
     };
     const ssize_t got =
-        state.table.find(fd) == nullptr
+        state.table.find(fd) == nullptr || message == nullptr
             ? kernel()
             : data(Call::recvmsg, fd, Way::In, message->msg_iov, parts_of(message), flags, kernel);
     if (got >= 0 && !by_kernel)
@@ -635,7 +678,7 @@ NTB_EXPORT(ssize_t, sendto, int fd, const void *from, size_t size, int flags, co
 NTB_EXPORT(ssize_t, sendmsg, int fd, const msghdr *message, int flags)
 {
     const auto kernel = [=] { return real().sendmsg(fd, message, flags); };
-    if (state.table.find(fd) == nullptr) {
+    if (state.table.find(fd) == nullptr || message == nullptr) {
         if (message != nullptr)
             leaves(message);
         return kernel();
@@ -657,28 +700,28 @@ NTB_EXPORT(int, sendmmsg, int fd, mmsghdr *all, unsigned n, int flags)
 
 NTB_EXPORT(ssize_t, preadv2, int fd, const iovec *parts, int n, off_t offset, int flags)
 {
-    return data(Call::preadv2, fd, Way::In, parts, offset == -1 ? n : -1,
+    return data(Call::preadv2, fd, Way::In, parts, by_ring(n, offset, flags),
                 (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0,
                 [=] { return real().preadv2(fd, parts, n, offset, flags); });
 }
 
 NTB_EXPORT(ssize_t, preadv64v2, int fd, const iovec *parts, int n, off_t offset, int flags)
 {
-    return data(Call::preadv64v2, fd, Way::In, parts, offset == -1 ? n : -1,
+    return data(Call::preadv64v2, fd, Way::In, parts, by_ring(n, offset, flags),
                 (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0,
                 [=] { return real().preadv64v2(fd, parts, n, offset, flags); });
 }
 
 NTB_EXPORT(ssize_t, pwritev2, int fd, const iovec *parts, int n, off_t offset, int flags)
 {
-    return data(Call::pwritev2, fd, Way::Out, parts, offset == -1 ? n : -1,
+    return data(Call::pwritev2, fd, Way::Out, parts, by_ring(n, offset, flags),
                 (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0,
                 [=] { return real().pwritev2(fd, parts, n, offset, flags); });
 }
 
 NTB_EXPORT(ssize_t, pwritev64v2, int fd, const iovec *parts, int n, off_t offset, int flags)
 {
-    return data(Call::pwritev64v2, fd, Way::Out, parts, offset == -1 ? n : -1,
+    return data(Call::pwritev64v2, fd, Way::Out, parts, by_ring(n, offset, flags),
                 (flags & RWF_NOWAIT) != 0 ? MSG_DONTWAIT : 0,
                 [=] { return real().pwritev64v2(fd, parts, n, offset, flags); });
 }
@@ -762,6 +805,64 @@ NTB_EXPORT(int, ioctl, int fd, unsigned long request, ...)
     void *argument = va_arg(words, void *);
     va_end(words);
     return ioctl_of(fd, request, argument);
+}
+
+namespace
+{
+// What stdio would write by a system call of its own. @return as vdprintf()
+int print(int fd, const char *format, va_list words)
+{
+    char *text = nullptr;
+    const int size = vasprintf(&text, format, words);
+    if (size < 0)
+        return -1;
+    const char *at = text;
+    int left = size;
+    while (left > 0) {
+        const ssize_t written = ntb_write(fd, at, static_cast<std::size_t>(left));
+        if (written <= 0)
+            break;
+        at += written;
+        left -= static_cast<int>(written);
+    }
+    KeepErrno keep;
+    free(text);
+    return left == 0 ? size : -1;
+}
+
+bool is_connection(int fd)
+{
+    return Held(fd, Object::Kind::Connection).body() != nullptr;
+}
+} // namespace
+
+NTB_EXPORT(int, vdprintf, int fd, const char *format, va_list words)
+{
+    return is_connection(fd) ? print(fd, format, words) : real().vdprintf(fd, format, words);
+}
+
+NTB_EXPORT(int, dprintf, int fd, const char *format, ...)
+{
+    va_list words;
+    va_start(words, format);
+    const int size = ntb_vdprintf(fd, format, words);
+    va_end(words);
+    return size;
+}
+
+NTB_EXPORT(int, __vdprintf_chk, int fd, int flag, const char *format, va_list words)
+{
+    return is_connection(fd) ? print(fd, format, words)
+                             : real().__vdprintf_chk(fd, flag, format, words);
+}
+
+NTB_EXPORT(int, __dprintf_chk, int fd, int flag, const char *format, ...)
+{
+    va_list words;
+    va_start(words, format);
+    const int size = ntb___vdprintf_chk(fd, flag, format, words);
+    va_end(words);
+    return size;
 }
 
 // The C library's asks the kernel by a call of its own.

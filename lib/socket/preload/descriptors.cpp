@@ -8,12 +8,25 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <unistd.h>
 
 namespace ntb::socket::preload
 {
 
 namespace
 {
+void take_copy(int from, int made)
+{
+    if (state.table.find(from) == nullptr)
+        return;
+    KeepErrno keep;
+    if (!is_own_process())
+        return;
+    state.table.copy(from, made);
+    if (made <= STDERR_FILENO) [[unlikely]]
+        leave_for_stdio(made);
+}
+
 // The number is the program's to take, and what it stood for is closed by that. One that the
 // library has hidden is in use.
 template <typename Kernel>
@@ -31,8 +44,7 @@ int replace(int from, int to, Kernel kernel)
     const int made = kernel();
     if (made >= 0) {
         born(made);
-        if (is_own_process())
-            state.table.copy(from, made);
+        take_copy(from, made);
     }
     return made;
 }
@@ -41,11 +53,7 @@ int copied(int from, int made)
 {
     if (made >= 0) {
         born(made);
-        if (state.table.find(from) != nullptr) {
-            KeepErrno keep;
-            if (is_own_process())
-                state.table.copy(from, made);
-        }
+        take_copy(from, made);
     }
     return made;
 }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <new>
 #include <poll.h>
+#include <unistd.h>
 
 namespace ntb::socket::preload
 {
@@ -200,14 +201,15 @@ void Body::await_sleepers() const
         kernel::call(SYS_sched_yield);
 }
 
-void Body::leave(int fd)
+void Body::leave(int fd, bool in, bool out)
 {
-    give_up();
+    if (in && out)
+        give_up();
     Connection *one = claimed();
     if (one == nullptr)
         return;
     for (int i = 0; i < leave_looks; i++) {
-        if (one->leave(fd))
+        if (one->leave(fd, in, out))
             return;
         timespec pause = leave_pause;
         kernel::call(SYS_ppoll, nullptr, 0, &pause, nullptr, 0);
@@ -376,6 +378,16 @@ void with_body(int fd, Do action)
 void leave(int fd)
 {
     with_body(fd, [fd](Body &body) { body.leave(fd); });
+}
+
+void leave_for_stdio(int fd)
+{
+    with_body(fd, [fd](Body &body) {
+        if (body.claimed() == nullptr)
+            return;
+        count(Reason::stdio);
+        body.leave(fd, fd == STDIN_FILENO, fd != STDIN_FILENO);
+    });
 }
 
 void leave_to_kernel(int fd)

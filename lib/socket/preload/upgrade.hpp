@@ -71,7 +71,8 @@ public:
             announce_slowly(fd);
     }
     /// All goes by TCP from now on: the socket goes to who does not know of rings (rule R8).
-    void leave(int fd);
+    /// @param in, out  or one direction alone, where it is claimed
+    void leave(int fd, bool in = true, bool out = true);
     /// The same, and its calls are the kernel's from then on, with all that they return.
     void leave_to_kernel(int fd);
     bool is_kernels() const { return is_kernels_.load(std::memory_order_relaxed); }
@@ -309,6 +310,9 @@ void finish(Object *object, int fd);
 
 /// As Body::leave(), where the descriptor is a connection.
 void leave(int fd);
+/// As leave(), where it has become the program's standard input, output or error: what stdio does
+/// there is not seen. One that is not claimed may be for another program.
+void leave_for_stdio(int fd);
 /// As Body::leave_to_kernel().
 void leave_to_kernel(int fd);
 /// O_NONBLOCK or a time-out of a descriptor may have changed.

@@ -8,6 +8,7 @@
 #include "readiness/poll.hpp"
 
 #include <climits>
+#include <sys/resource.h>
 
 namespace ntb::socket::preload
 {
@@ -39,8 +40,19 @@ void settle(int fd)
         set->settle();
 }
 
+// More than may be open is for the kernel to refuse, as is no array.
+bool is_refused(const pollfd *all, nfds_t n)
+{
+    rlimit limit = {};
+    return all == nullptr ||
+           (n > 1024 &&
+            (kernel::call(SYS_getrlimit, RLIMIT_NOFILE, &limit) != 0 || n > limit.rlim_cur));
+}
+
 bool is_tracked(const pollfd *all, nfds_t n)
 {
+    if (is_refused(all, n))
+        return false;
     for (nfds_t i = 0; i < n; i++)
         if (state.table.find(all[i].fd) != nullptr)
             return true;
@@ -115,11 +127,23 @@ int with_set(Call call, int fd, Kernel kernel, Wait wait)
     return answer(wait(*set));
 }
 
+// Where there is no place for events the kernel says so once there is one.
+int wait_for_events(Set &set, epoll_event *events, int n, const timespec *timeout,
+                    const sigset_t *mask)
+{
+    if (events != nullptr)
+        return set.wait(events, n, timeout, mask);
+    epoll_event one;
+    const int result = set.wait(&one, n < 1 ? n : 1, timeout, mask);
+    return result > 0 ? -EFAULT : result;
+}
+
 template <typename Kernel>
 int wait_in_set(Call call, int fd, epoll_event *events, int n, const timespec *timeout,
                 const sigset_t *mask, Kernel kernel)
 {
-    return with_set(call, fd, kernel, [=](Set &set) { return set.wait(events, n, timeout, mask); });
+    return with_set(call, fd, kernel,
+                    [=](Set &set) { return wait_for_events(set, events, n, timeout, mask); });
 }
 
 // After the kernel's call for what stood for nothing when it was looked at. If another thread has
@@ -158,7 +182,8 @@ int wait_in_set(Call call, int fd, epoll_event *events, int n, int ms, const sig
         if (set.wait_by_kernel(ms == 0, wait, events, &result)) [[likely]]
             return result;
         // The kernel may have waited for some or all of the time before the set had a ring.
-        return set.wait(events, n, is_timed ? deadline.left(room) : of_ms(ms, &room), mask);
+        return wait_for_events(set, events, n, is_timed ? deadline.left(room) : of_ms(ms, &room),
+                               mask);
     });
 }
 } // namespace

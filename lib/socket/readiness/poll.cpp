@@ -70,6 +70,17 @@ long kernel_sleep(pollfd *entries, nfds_t n, const Deadline &deadline, const sig
     return result == 0 && handled().all != before.all ? -EINTR : result;
 }
 
+// Of a process that may not have as many descriptors open as there are to wait for.
+long sleep_for_a_while(const Deadline &deadline, const Handled &before)
+{
+    constexpr timespec while_ = {0, 1000000};
+    const Deadline soon(&while_);
+    const long result =
+        until_handled(deadline.within(while_.tv_nsec) ? deadline : soon, before,
+                      [](timespec &time) { return kernel::call(SYS_nanosleep, &time, nullptr); });
+    return result == 0 && handled().all != before.all ? -EINTR : result;
+}
+
 long kernel_poll_now(pollfd *entries, nfds_t n)
 {
     timespec nothing = {};
@@ -282,7 +293,9 @@ int Waiter::sleep(const Deadline &deadline, const sigset_t *mask, const Handled 
         return there;
     }
     asked_[2 * n_] = {attendant_ != nullptr ? attendant_->descriptor() : -1, POLLIN, 0};
-    const long n = kernel_sleep(asked_, 2 * n_ + 1, deadline, mask, before);
+    long n = kernel_sleep(asked_, 2 * n_ + 1, deadline, mask, before);
+    if (n == -EINVAL)
+        n = sleep_for_a_while(deadline, before);
     // Bells are read before the next look (rule W4).
     disarm();
     if (n <= 0)

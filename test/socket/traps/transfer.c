@@ -7,14 +7,17 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -299,6 +302,169 @@ static void case_no_bytes(void)
     see("recv", recv(ends[1], text, 0, 0));
 }
 
+// stdio writes by system calls of its own.
+static void case_printf(void)
+{
+    int ends[2];
+    char text[64] = "";
+    connect_pair(ends);
+    say(ends[0], "head ");
+    see("dprintf", dprintf(ends[0], "body %d ", 1));
+    say(ends[0], "tail ");
+    see("all", recv(ends[1], text, 17, MSG_WAITALL));
+    printf("text '%s'\n", text);
+    fflush(stdout);
+    const int out = dup(STDOUT_FILENO);
+    MUST(dup2(ends[0], STDOUT_FILENO));
+    printf("printed ");
+    fflush(stdout);
+    MUST(dup2(out, STDOUT_FILENO));
+    say(ends[0], "and sent");
+    MUST(shutdown(ends[0], SHUT_WR));
+    memset(text, 0, sizeof(text));
+    see("all", recv(ends[1], text, sizeof(text), MSG_WAITALL));
+    printf("text '%s'\n", text);
+    MUST(dup2(ends[0], STDIN_FILENO));
+    say(ends[1], "a line\n");
+    printf("got %d '%s'\n", fgets(text, sizeof(text), stdin) != NULL, text);
+}
+
+// Bytes that go past the library are there, or the connection is reset.
+static void case_unseen_bytes(void)
+{
+    int ends[2];
+    char text[64] = "";
+    connect_pair(ends);
+    say(ends[0], "head ");
+    see("unseen", syscall(SYS_write, ends[0], "body ", 5));
+    see("said", send(ends[0], "tail", 4, MSG_NOSIGNAL));
+    shutdown(ends[0], SHUT_WR);
+    const long got = recv(ends[1], text, 14, MSG_WAITALL);
+    see("all", got < 14 && got >= 0 ? recv(ends[1], text, 1, 0) : got);
+    if (got == 14 && strcmp(text, "head body tail") != 0)
+        fail("the order");
+}
+
+// Negative numbers for lengths, and nothing for places.
+static void case_lengths(void)
+{
+    int ends[2];
+    char text[16] = "text";
+    volatile size_t negative = (size_t)-1; // unknown to the compiler, which would warn
+    volatile int none = -1;
+    volatile nfds_t many = 1 << 30;
+    connect_pair(ends);
+    struct iovec wrong[2] = {{text, 4}, {text, (size_t)-1}};
+    see("write", write(ends[0], text, negative));
+    see("writev", writev(ends[0], wrong, 2));
+    see("writev", writev(ends[0], wrong, none));
+    struct msghdr message = {.msg_iov = wrong, .msg_iovlen = 2};
+    see("sendmsg", sendmsg(ends[0], &message, 0));
+    say(ends[0], "text");
+    see("read", read(ends[1], text, negative));
+    see("readv", readv(ends[1], wrong, 2));
+    see("recvmsg", recvmsg(ends[1], &message, 0));
+    struct iovec right = {text, 4};
+    see("flags", pwritev2(ends[0], &right, 1, -1, 0x100000));
+    see("flags", preadv2(ends[1], &right, 1, -1, 0x100000));
+    struct msghdr *volatile no_message = NULL;
+    struct mmsghdr *volatile no_messages = NULL;
+    see("none", sendmsg(ends[0], no_message, 0));
+    see("none", recvmsg(ends[1], no_message, 0));
+    see("none", sendmmsg(ends[0], no_messages, 1, 0));
+    see("none", recvmmsg(ends[1], no_messages, 1, 0, NULL));
+    message.msg_iov = NULL;
+    see("none", sendmsg(ends[0], &message, 0));
+    see("none", recvmsg(ends[1], &message, 0));
+    struct pollfd *volatile no_entries = NULL;
+    struct epoll_event *volatile no_events = NULL, event = {.events = EPOLLIN};
+    see("none", poll(no_entries, 1, 0));
+    see("many", poll(&(struct pollfd){.fd = ends[1], .events = POLLIN}, many, 0));
+    const int set = (int)MUST(epoll_create1(0));
+    MUST(epoll_ctl(set, EPOLL_CTL_ADD, ends[1], &event));
+    see("none", epoll_wait(set, no_events, 1, 0));
+    hear(ends[1]);
+}
+
+// What rings do not serve, as it was set before the connection was made.
+static void see_option(const char *what, int level, int name, int value)
+{
+    char text[16] = "", room[256];
+    if (listener == 0)
+        listen_here();
+    const int one = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+    MUST(setsockopt(one, level, name, &value, sizeof(value)));
+    MUST(connect(one, (struct sockaddr *)&place, sizeof(place)));
+    const int other = (int)MUST(accept(listener, NULL, NULL));
+    for (int i = 0; i < 300; i++)
+        if (send(other, "0123456789", 10, 0) != 10 || recv(one, text, 10, MSG_WAITALL) != 10 ||
+            send(one, text, 10, 0) != 10 || recv(other, text, 10, MSG_WAITALL) != 10)
+            fail("a round");
+    MUST(send(other, "abc", 3, 0));
+    // All that will be there.
+    for (int bytes = 0; bytes < 3; sched_yield())
+        MUST(ioctl(one, FIONREAD, &bytes));
+    struct pollfd entry = {.fd = one, .events = POLLIN};
+    see(what, poll(&entry, 1, 0));
+    struct iovec part = {text, 2};
+    for (int i = 0; i < 2; i++) {
+        struct msghdr message = {
+            .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof(room)};
+        see("peek", recvmsg(one, &message, MSG_PEEK | MSG_DONTWAIT));
+        printf("'%c' and %ld\n", text[0], (long)message.msg_controllen);
+        part.iov_len = 1;
+    }
+    MUST(close(one));
+    MUST(close(other));
+}
+
+static void case_options(void)
+{
+    see_option("lowat", SOL_SOCKET, SO_RCVLOWAT, 10);
+    see_option("stamp", SOL_SOCKET, SO_TIMESTAMP, 1);
+    see_option("offset", SOL_SOCKET, SO_PEEK_OFF, 0);
+    see_option("inq", IPPROTO_TCP, TCP_INQ, 1);
+    see_option("none", IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+// Of a process that may have no descriptor more, or hardly one, a thread whose stack is small.
+static void *serve_little(void *ends)
+{
+    const int *const both = ends;
+    FILE *file = tmpfile();
+    static char much[20000], back[20000];
+    memset(much, 'x', sizeof(much));
+    fwrite(much, sizeof(much), 1, file);
+    fflush(file);
+    off_t at = 0;
+    see("sendfile", sendfile(both[0], fileno(file), &at, sizeof(much)));
+    see("all", recv(both[1], back, sizeof(back), MSG_WAITALL));
+    see("same", memcmp(much, back, sizeof(much)) == 0);
+    const struct rlimit one = {1, 1};
+    MUST(setrlimit(RLIMIT_NOFILE, &one));
+    const struct timeval soon = {.tv_usec = 20000};
+    MUST(setsockopt(both[1], SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
+    see("late", recv(both[1], back, 1, 0));
+    struct pollfd entry = {.fd = both[1], .events = POLLIN};
+    see("nothing", poll(&entry, 1, 20));
+    say(both[0], "to the poor");
+    see("poll", poll(&entry, 1, 5000));
+    hear(both[1]);
+    return NULL;
+}
+
+static void case_little(void)
+{
+    int ends[2];
+    pthread_attr_t how;
+    pthread_t thread;
+    connect_pair(ends);
+    MUST(-pthread_attr_init(&how));
+    MUST(-pthread_attr_setstacksize(&how, (size_t)sysconf(_SC_THREAD_STACK_MIN)));
+    MUST(-pthread_create(&thread, &how, serve_little, ends));
+    MUST(-pthread_join(thread, NULL));
+}
+
 static void *send_rest(void *end)
 {
     for (int i = 0; i < 5; i++) {
@@ -441,11 +607,24 @@ static void case_calls(void)
     puts("all called");
 }
 
-const struct trap transfer_traps[] = {{"stdio", case_stdio},       {"sendfile", case_sendfile},
-                                      {"flags", case_flags},       {"oob", case_oob},
-                                      {"cork", case_cork},         {"oob_all", case_oob_all},
-                                      {"kernels", case_kernels},   {"nonblock", case_nonblock},
-                                      {"timeouts", case_timeouts}, {"several", case_several},
-                                      {"no_bytes", case_no_bytes}, {"long", case_long},
-                                      {"waits", case_waits},       {"calls", case_calls},
-                                      {"peek_all", case_peek_all}, {NULL, NULL}};
+const struct trap transfer_traps[] = {{"stdio", case_stdio},
+                                      {"sendfile", case_sendfile},
+                                      {"flags", case_flags},
+                                      {"oob", case_oob},
+                                      {"cork", case_cork},
+                                      {"oob_all", case_oob_all},
+                                      {"kernels", case_kernels},
+                                      {"nonblock", case_nonblock},
+                                      {"timeouts", case_timeouts},
+                                      {"several", case_several},
+                                      {"no_bytes", case_no_bytes},
+                                      {"long", case_long},
+                                      {"waits", case_waits},
+                                      {"calls", case_calls},
+                                      {"peek_all", case_peek_all},
+                                      {"printf", case_printf},
+                                      {"unseen_bytes", case_unseen_bytes},
+                                      {"lengths", case_lengths},
+                                      {"options", case_options},
+                                      {"little", case_little},
+                                      {NULL, NULL}};
