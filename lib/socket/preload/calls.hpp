@@ -80,6 +80,7 @@ using SignalHandler = void (*)(int);
     X(void, _longjmp, (jmp_buf, int))                                                              \
     X(void, siglongjmp, (jmp_buf, int))                                                            \
     X(void, __longjmp_chk, (jmp_buf, int))                                                         \
+    X(int, siginterrupt, (int, int))                                                               \
     X(int, chroot, (const char *))                                                                 \
     X(pid_t, fork, ())                                                                             \
     X(int, execve, (const char *, char *const *, char *const *))                                   \

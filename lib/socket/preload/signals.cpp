@@ -17,6 +17,7 @@ constexpr int most_signals = 65;
 struct Handler {
     std::atomic<void *> call; ///< of either kind
     std::atomic<int> flags;
+    std::atomic<bool> interrupts; ///< where signal() sets it, as siginterrupt() has said
 };
 Handler handlers[most_signals];
 
@@ -78,6 +79,12 @@ void (*set(int number, void (*handler)(int), int flags))(int)
         sigaddset(&now.sa_mask, number);
     return change(number, &now, &before) == 0 ? before.sa_handler : SIG_ERR;
 }
+
+int bsd_flags(int number)
+{
+    return number >= 1 && number < most_signals && handlers[number].interrupts.load() ? 0
+                                                                                      : SA_RESTART;
+}
 } // namespace
 
 NTB_EXPORT(int, sigaction, int number, const struct sigaction *now, struct sigaction *before)
@@ -88,13 +95,13 @@ NTB_EXPORT(int, sigaction, int number, const struct sigaction *now, struct sigac
 NTB_EXPORT(SignalHandler, signal, int number, SignalHandler handler)
 {
     return state.figures == nullptr ? real().signal(number, handler)
-                                    : set(number, handler, SA_RESTART);
+                                    : set(number, handler, bsd_flags(number));
 }
 
 NTB_EXPORT(SignalHandler, bsd_signal, int number, SignalHandler handler)
 {
     return state.figures == nullptr ? real().bsd_signal(number, handler)
-                                    : set(number, handler, SA_RESTART);
+                                    : set(number, handler, bsd_flags(number));
 }
 
 NTB_EXPORT(SignalHandler, __sysv_signal, int number, SignalHandler handler)
@@ -102,6 +109,21 @@ NTB_EXPORT(SignalHandler, __sysv_signal, int number, SignalHandler handler)
     return state.figures == nullptr
                ? real().__sysv_signal(number, handler)
                : set(number, handler, static_cast<int>(SA_RESETHAND | SA_NODEFER));
+}
+
+// libc changes the kernel's flags by itself, and what its own signal() is to set.
+NTB_EXPORT(int, siginterrupt, int number, int interrupts)
+{
+    const int status = real().siginterrupt(number, interrupts);
+    if (status != 0 || (state.figures != nullptr && !is_own_process()))
+        return status;
+    Handler &handler = handlers[number];
+    handler.interrupts = interrupts != 0;
+    if (interrupts != 0)
+        handler.flags.fetch_and(~SA_RESTART);
+    else
+        handler.flags.fetch_or(SA_RESTART);
+    return status;
 }
 
 } // namespace ntb::socket::preload

@@ -39,6 +39,18 @@ static void alarm_soon(void)
     MUST(timer_settime(timer, 0, &once, NULL));
 }
 
+// What ends a call if the alarm does not.
+static pid_t say_later(int fd)
+{
+    const pid_t child = (pid_t)MUST(fork());
+    if (child == 0) {
+        const struct timespec while_ = {.tv_nsec = 100000000};
+        nanosleep(&while_, NULL);
+        _exit(send(fd, "late", 4, 0) == 4 ? 0 : 1);
+    }
+    return child;
+}
+
 static void case_signals(void)
 {
     int ends[2];
@@ -57,15 +69,38 @@ static void case_signals(void)
     // One that restarts calls: the receive goes on, until its bytes are there.
     action.sa_flags = SA_RESTART;
     MUST(sigaction(SIGALRM, &action, NULL));
-    const pid_t child = (pid_t)MUST(fork());
-    if (child == 0) {
-        const struct timespec while_ = {.tv_nsec = 100000000};
-        nanosleep(&while_, NULL);
-        _exit(send(ends[0], "late", 4, 0) == 4 ? 0 : 1);
-    }
+    const pid_t child = say_later(ends[0]);
     alarm_soon();
     see("recv", recv(ends[1], text, sizeof(text), 0));
     await_child(child);
+    printf("signals %d\n", (int)signals);
+}
+
+// Whether the alarm ends a call, or only the bytes after it.
+static void see_alarm(const int *ends)
+{
+    char text[16];
+    const pid_t child = say_later(ends[0]);
+    alarm_soon();
+    see("recv", recv(ends[1], text, sizeof(text), 0));
+    await_child(child);
+    see("after it", recv(ends[1], text, sizeof(text), MSG_DONTWAIT));
+}
+
+// libc changes a handler's flags behind sigaction(), and those of handlers to come.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static void case_siginterrupt(void)
+{
+    int ends[2];
+    connect_pair(ends);
+    signal(SIGALRM, count_signal);
+    see("interrupt", siginterrupt(SIGALRM, 1));
+    see_alarm(ends);
+    signal(SIGALRM, count_signal);
+    see_alarm(ends);
+    see("restart", siginterrupt(SIGALRM, 0));
+    see_alarm(ends);
+    see("no handler", siginterrupt(SIGKILL, 1));
     printf("signals %d\n", (int)signals);
 }
 
@@ -125,8 +160,6 @@ static void case_sigio(void)
     hear(ends[1]);
 }
 
-const struct trap signals_traps[] = {{"sigpipe", case_sigpipe},
-                                     {"signals", case_signals},
-                                     {"longjmp", case_longjmp},
-                                     {"sigio", case_sigio},
-                                     {NULL, NULL}};
+const struct trap signals_traps[] = {
+    {"sigpipe", case_sigpipe}, {"signals", case_signals}, {"siginterrupt", case_siginterrupt},
+    {"longjmp", case_longjmp}, {"sigio", case_sigio},     {NULL, NULL}};
