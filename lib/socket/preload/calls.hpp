@@ -93,6 +93,9 @@ using SignalHandler = void (*)(int);
     X(int, posix_spawnp,                                                                           \
       (pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,       \
        char *const *, char *const *))                                                              \
+    X(int, system, (const char *))                                                                 \
+    X(FILE *, popen, (const char *, const char *))                                                 \
+    X(int, pclose, (FILE *))                                                                       \
     X(int, close, (int))                                                                           \
     X(int, __close, (int))                                                                         \
     X(int, close_range, (unsigned, unsigned, int))                                                 \

@@ -145,6 +145,36 @@ NTB_EXPORT(int, posix_spawnp, pid_t *child, const char *path,
     return status;
 }
 
+// libc starts the shell by itself, with the environment as it is: that one cannot know of
+// connections that are not claimed.
+NTB_EXPORT(int, system, const char *command)
+{
+    if (command == nullptr) // whether there is a shell
+        return real().system(command);
+    Handover handover(nullptr, nullptr);
+    const int status = real().system(command);
+    handover.started();
+    return status;
+}
+
+NTB_EXPORT(FILE *, popen, const char *command, const char *mode)
+{
+    Handover handover(nullptr, nullptr);
+    FILE *file = real().popen(command, mode);
+    if (file == nullptr)
+        return nullptr;
+    handover.started();
+    born(fileno(file));
+    return file;
+}
+
+NTB_EXPORT(int, pclose, FILE *file)
+{
+    if (file != nullptr)
+        closing(fileno(file));
+    return real().pclose(file);
+}
+
 NTB_EXPORT(void, _exit, int status)
 {
     report();

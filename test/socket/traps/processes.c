@@ -4,6 +4,7 @@
 
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,6 +62,39 @@ static void case_posix_spawn(void)
     talk(ends);
 }
 
+// What a shell of libc's own does with a connection comes between what the program does.
+static void case_system(void)
+{
+    int ends[2];
+    char command[64];
+    connect_pair(ends);
+    snprintf(command, sizeof(command), "printf shell >&%d; exit 3", ends[0]);
+    see("system", system(command));
+    hear(ends[1]);
+    talk(ends);
+    printf("a shell %d\n", system(NULL) != 0);
+}
+
+static void case_popen(void)
+{
+    int ends[2];
+    char command[64], text[16] = "";
+    connect_pair(ends);
+    snprintf(command, sizeof(command), "printf shell >&%d; printf done; exit 3", ends[0]);
+    FILE *file = popen(command, "r");
+    printf("read '%s'\n", fgets(text, sizeof(text), file));
+    see("closed", pclose(file));
+    hear(ends[1]);
+    talk(ends);
+    snprintf(command, sizeof(command), "cat >&%d", ends[1]);
+    file = popen(command, "w");
+    see("written", fputs("through cat", file) >= 0);
+    see("closed", pclose(file));
+    hear(ends[0]);
+    talk(ends);
+    see("no such way", popen("true", "x") == NULL ? -1 : 0);
+}
+
 // A program of the shell's on a connection that has been used already.
 static pid_t start_on(int *ends, const char *command)
 {
@@ -106,6 +140,8 @@ static void case_exec_greets(void)
 const struct trap processes_traps[] = {{"fork", case_fork},
                                        {"vfork", case_vfork},
                                        {"posix_spawn", case_posix_spawn},
+                                       {"system", case_system},
+                                       {"popen", case_popen},
                                        {"exec", case_exec},
                                        {"exec_greets", case_exec_greets},
                                        {NULL, NULL}};
