@@ -83,6 +83,7 @@ using SignalHandler = void (*)(int);
     X(int, siginterrupt, (int, int))                                                               \
     X(int, chroot, (const char *))                                                                 \
     X(pid_t, fork, ())                                                                             \
+    X(int, clone, (int (*)(void *), void *, int, void *, ...))                                     \
     X(int, execve, (const char *, char *const *, char *const *))                                   \
     X(int, execvpe, (const char *, char *const *, char *const *))                                  \
     X(int, fexecve, (int, char *const *, char *const *))                                           \

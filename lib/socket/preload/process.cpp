@@ -7,8 +7,10 @@
 
 #include <cerrno>
 #include <cstdarg>
+#include <cstdint>
 #include <dlfcn.h>
 #include <initializer_list>
+#include <linux/sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -31,6 +33,65 @@ NTB_EXPORT(pid_t, _Fork)
     KeepErrno keep;
     after_fork(child);
     return child;
+}
+
+namespace
+{
+/// Before a child is made by other means than fork().
+/// @param returns  the child runs code of this library before the program's
+/// @return it is as one of fork(): after_fork() has to follow in both
+bool begins_fork(std::uint64_t flags, bool returns)
+{
+    if ((flags & CLONE_VM) != 0) // as vfork(), or a thread
+        return false;
+    if (returns && (flags & (CLONE_FILES | CLONE_NEWPID)) == 0) {
+        before_fork();
+        return true;
+    }
+    // It is not seen, or it shares the descriptors, which each of the two would take for its own,
+    // or its number is another process's here. So it cannot be among the holders.
+    KeepErrno keep;
+    for (int fd = state.table.next(0, ~0u); fd >= 0;
+         fd = state.table.next(static_cast<unsigned>(fd) + 1, ~0u)) {
+        hand_on(fd);
+        leave_to_kernel(fd);
+    }
+    return false;
+}
+
+struct Child {
+    int (*call)(void *);
+    void *argument;
+};
+
+int run_child(void *at)
+{
+    const Child child = *static_cast<Child *>(at);
+    {
+        KeepErrno keep;
+        after_fork(0);
+    }
+    return child.call(child.argument);
+}
+} // namespace
+
+NTB_EXPORT(int, clone, int (*call)(void *), void *stack, int flags, void *argument, ...)
+{
+    va_list words;
+    va_start(words, argument);
+    void *const parents_number = va_arg(words, void *);
+    void *const thread_area = va_arg(words, void *);
+    void *const childs_number = va_arg(words, void *);
+    va_end(words);
+    if (call == nullptr || stack == nullptr || !begins_fork(static_cast<unsigned>(flags), true))
+        return real().clone(call, stack, flags, argument, parents_number, thread_area,
+                            childs_number);
+    Child child = {call, argument};
+    const int number =
+        real().clone(run_child, stack, flags, &child, parents_number, thread_area, childs_number);
+    KeepErrno keep;
+    after_fork(number);
+    return number;
 }
 
 // The daemon's socket may be out of reach from now on.
@@ -240,7 +301,7 @@ NTB_LIBURING(io_uring_queue_init_mem,
              (unsigned entries, void *ring, void *settings, void *memory, std::size_t bytes),
              entries, ring, settings, memory, bytes)
 
-// Descriptors come and go by system calls made here, too.
+// Descriptors come and go by system calls made here, too, and children come.
 NTB_EXPORT(long, syscall, long number, ...)
 {
     long word[6];
@@ -250,7 +311,22 @@ NTB_EXPORT(long, syscall, long number, ...)
         one = va_arg(words, long);
     va_end(words);
     const int first = static_cast<int>(word[0]);
+    bool forks = false;
     switch (number) {
+#ifdef SYS_fork
+    case SYS_fork:
+        forks = begins_fork(0, true);
+        break;
+#endif
+    // With a stack that is given the child does not return to here.
+    case SYS_clone:
+        forks = begins_fork(static_cast<std::uint64_t>(word[0]), word[1] == 0);
+        break;
+    case SYS_clone3:
+        if (const auto *child = reinterpret_cast<const clone_args *>(word[0]);
+            child != nullptr && word[1] >= CLONE_ARGS_SIZE_VER0)
+            forks = begins_fork(child->flags, child->stack == 0);
+        break;
     case SYS_close:
     case SYS_dup3:
 #ifdef SYS_dup2
@@ -266,6 +342,10 @@ NTB_EXPORT(long, syscall, long number, ...)
     }
     const long result =
         real().syscall(number, word[0], word[1], word[2], word[3], word[4], word[5]);
+    if (forks) {
+        KeepErrno keep;
+        after_fork(static_cast<pid_t>(result));
+    }
     if (result < 0)
         return result;
     switch (number) {

@@ -2,11 +2,16 @@
 // Children and new programs.
 #include "traps.h"
 
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static void case_fork(void)
@@ -25,6 +30,93 @@ static void case_fork(void)
     say(ends[1], "parent");
     await_child(child);
     hear(ends[1]);
+}
+
+// The child goes on with the connection after its parent has closed it.
+static int go_on(void *at)
+{
+    const int *ends = at;
+    char text[16] = "";
+    close(ends[1]);
+    const long heard = recv(ends[0], text, sizeof(text), 0);
+    send(ends[0], text, heard > 0 ? (size_t)heard : 0, 0);
+    return 7;
+}
+
+static void see_child(int *ends, pid_t child)
+{
+    if (child == 0)
+        _exit(go_on(ends));
+    see("made", child > 0 ? 0 : child);
+    MUST(close(ends[0]));
+    say(ends[1], "going on");
+    hear(ends[1]);
+    await_child(child);
+    hear(ends[1]);
+    MUST(close(ends[1]));
+}
+
+static char stack[1 << 16] __attribute__((aligned(16)));
+
+// Children of other calls than fork(), with memory of their own.
+static void case_clone(void)
+{
+    int ends[2];
+    pid_t number = 0;
+    connect_pair(ends);
+    const pid_t child =
+        clone(go_on, stack + sizeof(stack), CLONE_PARENT_SETTID | SIGCHLD, ends, &number);
+    see("its number", number == child);
+    see_child(ends, child);
+    see("no function", clone(NULL, stack + sizeof(stack), SIGCHLD, NULL));
+    see("wrong flags", clone(go_on, stack + sizeof(stack), CLONE_SIGHAND | SIGCHLD, NULL));
+    connect_pair(ends);
+    talk(ends);
+}
+
+// One table of descriptors for two processes: [1] takes the number of [0].
+static int replace(void *fds)
+{
+    const int *from = fds;
+    send(from[0], "child", 5, 0);
+    return dup2(from[1], from[0]) == from[0] ? 7 : 1;
+}
+
+static void case_clone_files(void)
+{
+    int ends[2], fds[2], way[2];
+    char text[16] = "";
+    connect_pair(ends);
+    MUST(pipe(way));
+    fds[0] = ends[0];
+    fds[1] = way[1];
+    const pid_t child = clone(replace, stack + sizeof(stack), CLONE_FILES | SIGCHLD, fds);
+    hear(ends[1]);
+    await_child(child);
+    hear(ends[1]);
+    see("write", write(ends[0], "pipe", 4));
+    MUST(fcntl(way[0], F_SETFL, O_NONBLOCK));
+    see("read", read(way[0], text, sizeof(text)));
+}
+
+static void case_raw_fork(void)
+{
+    int ends[2];
+    const struct clone_args arguments = {.exit_signal = SIGCHLD};
+    const long calls[][3] = {
+#ifdef SYS_fork
+        {SYS_fork, 0, 0},
+#endif
+        {SYS_clone, SIGCHLD, 0},
+        {SYS_clone3, (long)&arguments, sizeof(arguments)}};
+    for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+        connect_pair(ends);
+        see_child(ends, (pid_t)syscall(calls[i][0], calls[i][1], calls[i][2], NULL, NULL, NULL));
+    }
+    see("wrong flags", syscall(SYS_clone, CLONE_SIGHAND, NULL, NULL, NULL, NULL));
+    see("no arguments", syscall(SYS_clone3, NULL, sizeof(arguments)));
+    connect_pair(ends);
+    talk(ends);
 }
 
 static void case_vfork(void)
@@ -138,6 +230,9 @@ static void case_exec_greets(void)
 }
 
 const struct trap processes_traps[] = {{"fork", case_fork},
+                                       {"clone", case_clone},
+                                       {"clone_files", case_clone_files},
+                                       {"raw_fork", case_raw_fork},
                                        {"vfork", case_vfork},
                                        {"posix_spawn", case_posix_spawn},
                                        {"system", case_system},
